@@ -1,0 +1,68 @@
+# Each target makes the virtual environment it needs, once: a stamp inside it depends on
+# pyproject.toml and on the name of the Python that made it.
+#
+#   make demo ARGS="--data DIR"      make test ARGS="-k vmap"      make test PYTHON=python3.13
+
+PYTHON ?= python3
+VENV ?= .venv
+# Where pip would fetch a CUDA build of torch, give it a source of CPU wheels (PIP_FIND_LINKS).
+BENCH_PYTHON ?= $(shell python3.11 -c '' 2>/dev/null && echo python3.11 || echo $(PYTHON))
+BENCH_VENV ?= .venv-bench
+WORKERS ?= auto
+ARGS ?=
+
+BIN := $(VENV)/bin
+PIP_FLAGS := --quiet --disable-pip-version-check
+MADE := $(VENV)/.made-with-$(notdir $(PYTHON))
+INSTALLED := $(VENV)/.installed
+BENCH_INSTALLED := $(BENCH_VENV)/.installed
+LINTED := $(wildcard src tests benchmarks)
+
+# $(call make_venv,python,directory): without ensurepip, which some systems package apart from pip.
+define make_venv
+	$(1) -m venv --clear --without-pip $(2)
+	$(1) -m pip --python $(2)/bin/python install $(PIP_FLAGS) pip
+endef
+
+.DELETE_ON_ERROR:
+.PHONY: help demo test lint bench clean
+
+help:
+	@echo "make demo   train an ensemble of classifiers as one program, and measure it"
+	@echo "make test   unit tests, laws and doctests"
+	@echo "make lint   ruff, pyright, import layers"
+	@echo "make bench  compare with JAX and PyTorch, in an environment of their own"
+	@echo "make clean  remove the environments and everything generated"
+
+demo: $(INSTALLED)
+	@$(BIN)/stretto demo $(ARGS)
+
+test: $(INSTALLED)
+	$(BIN)/python -m pytest --numprocesses=$(WORKERS) $(ARGS)
+
+lint: $(INSTALLED)
+	$(BIN)/ruff check $(LINTED)
+	$(BIN)/ruff format --check $(LINTED)
+	$(BIN)/pyright --pythonpath $(BIN)/python
+	$(BIN)/lint-imports --no-logo
+
+bench: $(INSTALLED) $(BENCH_INSTALLED)
+	$(BIN)/python -m benchmarks --peer-python $(BENCH_VENV)/bin/python $(ARGS)
+
+clean:
+	rm -rf $(VENV) $(BENCH_VENV) build dist
+	rm -rf .hypothesis .import_linter_cache .pytest_cache .ruff_cache
+	find . -name __pycache__ -type d -prune -exec rm -rf {} +
+
+$(MADE):
+	$(call make_venv,$(PYTHON),$(VENV))
+	@touch $@
+
+$(INSTALLED): pyproject.toml $(MADE)
+	$(BIN)/python -m pip install $(PIP_FLAGS) --editable '.[demo,dev]'
+	@touch $@
+
+$(BENCH_INSTALLED): pyproject.toml
+	$(call make_venv,$(BENCH_PYTHON),$(BENCH_VENV))
+	$(BENCH_VENV)/bin/python -m pip install $(PIP_FLAGS) --group bench
+	@touch $@

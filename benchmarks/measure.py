@@ -1,0 +1,170 @@
+"""One row: check that all contestants agree, then time them in turns."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from statistics import median
+from typing import Any, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from benchmarks.process import WorkerError
+from benchmarks.workloads import Goal, Workload
+
+__all__ = ["OURS", "Contestant", "Failure", "Row", "disagreement", "measure"]
+
+OURS = "stretto"
+
+
+class Contestant(Protocol):
+    """Something that does a workload and is timed at it.
+
+    `name` is the framework's, followed by the formulation if that is not the framework's own;
+    `details` go into the report. Any method may raise `WorkerError`.
+    """
+
+    name: str
+    framework: str
+    details: dict[str, Any]
+
+    def prepare(self) -> Sequence[NDArray[Any]]:
+        """Get ready, and return the results to be compared with the others'."""
+        ...
+
+    def warm_up(self, seconds: float) -> None:
+        """Run for a while, and decide how much work a round of `seconds` is."""
+        ...
+
+    def time(self) -> float:
+        """Seconds that the workload takes, in one round."""
+        ...
+
+    def release(self) -> None:
+        """Let go of what `prepare` made."""
+        ...
+
+
+@dataclass(frozen=True)
+class Failure:
+    """Who failed at what, and how."""
+
+    workload: str
+    contestant: str
+    message: str
+
+
+@dataclass
+class Row:
+    """The measurements of one workload: seconds per iteration, by contestant and round."""
+
+    workload: Workload
+    rounds: dict[str, list[float]] = field(default_factory=dict)
+    details: dict[str, dict[str, Any]] = field(default_factory=dict)
+    failures: list[Failure] = field(default_factory=list)
+
+    def median(self, contestant: str) -> float | None:
+        """The contestant's median in seconds; None if it was not measured."""
+        return median(self.rounds[contestant]) if contestant in self.rounds else None
+
+    def peers(self) -> list[str]:
+        """The contestants that are not ours, the fastest first."""
+        names = [name for name in self.rounds if name != OURS]
+        return sorted(names, key=lambda name: median(self.rounds[name]))
+
+    def ratios(self, peer: str) -> list[float]:
+        """Our time divided by the peer's ("fastest" is one), by round; empty if unknown."""
+        if peer == "fastest":
+            peer = next(iter(self.peers()), "")
+        if OURS not in self.rounds or peer not in self.rounds:
+            return []
+        pairs = zip(self.rounds[OURS], self.rounds[peer], strict=True)
+        return [ours / theirs for ours, theirs in pairs]
+
+    def outcome(self, goal: Goal) -> float | None:
+        """The median ratio that the goal is about; None if it was not measured."""
+        ratios = self.ratios(goal.peer)
+        return median(ratios) if ratios else None
+
+
+def measure(
+    workload: Workload,
+    contestants: Sequence[Contestant],
+    rounds: int,
+    seconds: float,
+    progress: Callable[[str], None] = lambda _: None,
+) -> Row:
+    """Check and time the contestants, in turns: A B C A B C … for `rounds` after one to warm up.
+
+    A contestant that fails is out, and named in the row's failures; the others go on.
+    """
+    row = Row(workload)
+    running: list[Contestant] = list(contestants)
+
+    def attempt(contestant: Contestant, action: Callable[[], Any]) -> Any:
+        try:
+            return action()
+        except WorkerError as error:
+            row.failures.append(Failure(workload.name, contestant.name, str(error)))
+            running.remove(contestant)
+            return None
+
+    reference: tuple[str, Sequence[NDArray[Any]]] | None = None
+    # The peers come first here, so that the reference is one of theirs.
+    for contestant in sorted(contestants, key=lambda one: one.framework == OURS):
+        progress(f"check {contestant.name}")
+        results = attempt(contestant, contestant.prepare)
+        if results is None:
+            continue
+        if reference is None:
+            reference = contestant.name, results
+        elif message := disagreement(workload, results, *reference):
+            row.failures.append(Failure(workload.name, contestant.name, message))
+            running.remove(contestant)
+
+    for contestant in list(running):
+        progress(f"warm up {contestant.name}")
+        attempt(contestant, lambda contestant=contestant: contestant.warm_up(seconds))
+    times: dict[str, list[float]] = {contestant.name: [] for contestant in running}
+    for turn in range(rounds + 1):
+        for contestant in list(running):
+            progress(f"round {turn} of {rounds}" if turn else "warm-up round")
+            time = attempt(contestant, contestant.time)
+            if time is not None and turn > 0:
+                times[contestant.name].append(time)
+    for contestant in running:
+        row.rounds[contestant.name] = times[contestant.name]
+        row.details[contestant.name] = contestant.details
+    for contestant in contestants:
+        try:
+            contestant.release()
+        except WorkerError as error:
+            row.failures.append(Failure(workload.name, contestant.name, str(error)))
+    return row
+
+
+def disagreement(
+    workload: Workload,
+    results: Sequence[NDArray[Any]],
+    reference: str,
+    expected: Sequence[NDArray[Any]],
+) -> str | None:
+    """What differs between a contestant's results and the reference's; None if they are equal."""
+    if len(results) != len(expected):
+        return f"differs from {reference}: expected {len(expected)} arrays, got {len(results)}"
+    for index, (result, wanted) in enumerate(zip(results, expected, strict=True)):
+        of_which = f"array {index} of {len(expected)} " if len(expected) > 1 else ""
+        if (result.dtype, result.shape) != (wanted.dtype, wanted.shape):
+            types = f"expected {_type(wanted)}, got {_type(result)}"
+            return f"{of_which}differs from {reference}: {types}"
+        try:
+            np.testing.assert_allclose(result, wanted, rtol=workload.rtol, atol=workload.atol)
+        except AssertionError as error:
+            lines = [line.strip() for line in str(error).splitlines() if line.strip()]
+            return f"{of_which}differs from {reference}: {'; '.join(lines[:4])}"
+    return None
+
+
+def _type(array: NDArray[Any]) -> str:
+    return f"{array.dtype}[{','.join(map(str, array.shape))}]"

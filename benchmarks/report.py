@@ -1,0 +1,149 @@
+"""The measurements as a table for people and as JSON for programs."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from statistics import median
+from typing import Any
+
+import numpy as np
+from rich.table import Table
+from rich.text import Text
+
+from benchmarks.measure import OURS, Row
+from benchmarks.workloads import Goal
+
+__all__ = ["as_json", "as_table"]
+
+_SCALE = {"us": (1e6, "µs"), "ms": (1e3, "ms")}
+
+
+def as_json(rows: Sequence[Row]) -> list[dict[str, Any]]:
+    """Every row with every round's figure, in seconds, and the ratios and goals they lead to."""
+    peak = peak_flops(rows)
+    return [
+        {
+            "name": row.workload.name,
+            "title": row.workload.title,
+            "unit": "s",
+            "tolerance": {"rtol": row.workload.rtol, "atol": row.workload.atol},
+            "flops": row.workload.flops,
+            "contestants": {
+                name: {
+                    **row.details[name],
+                    "rounds": seconds,
+                    "median": row.median(name),
+                    "fraction_of_peak": _fraction(row, name, peak),
+                }
+                for name, seconds in row.rounds.items()
+            },
+            "fastest_peer": next(iter(row.peers()), None),
+            "ratios": {
+                peer: {"rounds": row.ratios(peer), "median": median(row.ratios(peer))}
+                for peer in row.peers()
+                if row.ratios(peer)
+            },
+            "goals": [
+                {
+                    "peer": goal.peer,
+                    "at_most": goal.at_most,
+                    "stage": goal.stage,
+                    "ratio": row.outcome(goal),
+                    "met": _met(row, goal),
+                }
+                for goal in row.workload.goals
+            ],
+            "failures": [
+                {"contestant": one.contestant, "message": one.message} for one in row.failures
+            ],
+        }
+        for row in rows
+    ]
+
+
+def as_table(rows: Sequence[Row], frameworks: Sequence[str]) -> Table:
+    """A column for each framework, medians in the row's unit, and the goals.
+
+    A cell is empty where the framework has no such thing. The fastest peer is named where another
+    formulation than the framework's own is the fastest.
+    """
+    peak = peak_flops(rows)
+    table = Table(title="Medians of alternated rounds", title_justify="left")
+    table.add_column("workload")
+    for framework in frameworks:
+        table.add_column(framework, justify="right", no_wrap=True)
+    table.add_column("fastest peer", justify="right")
+    if peak and OURS in frameworks:
+        table.add_column(f"{OURS} of peak", justify="right")
+    table.add_column("ratio, goal", no_wrap=True)
+    for row in rows:
+        cells: list[str | Text] = [row.workload.title]
+        cells += [_cell(row, framework) for framework in frameworks]
+        fastest = next(iter(row.peers()), None)
+        named = fastest is not None and fastest not in frameworks
+        cells.append(f"{fastest}\n{_time(row, fastest)}" if fastest and named else "")
+        if peak and OURS in frameworks:
+            fraction = _fraction(row, OURS, peak)
+            cells.append(f"{fraction:.0%}" if fraction else "")
+        cells.append(_verdicts(row))
+        table.add_row(*cells, end_section=True)
+    return table
+
+
+def peak_flops(rows: Sequence[Row]) -> float | None:
+    """The machine's matrix peak: the most that any contestant reached in the row "product"."""
+    for row in rows:
+        if row.workload.name == "product" and row.rounds:
+            return max(row.workload.flops / min(seconds) for seconds in row.rounds.values())
+    return None
+
+
+def _fraction(row: Row, contestant: str, peak: float | None) -> float | None:
+    seconds = row.median(contestant)
+    return row.workload.flops / seconds / peak if seconds and peak and row.workload.flops else None
+
+
+def _time(row: Row, contestant: str) -> str:
+    seconds = row.median(contestant)
+    if seconds is None:
+        return ""
+    scale, unit = _SCALE[row.workload.unit]
+    figure = seconds * scale
+    decimals = 2 if figure < 10 else 1 if figure < 100 else 0
+    return f"{figure:,.{decimals}f} {unit}"
+
+
+def _cell(row: Row, framework: str) -> str | Text:
+    if any(failure.contestant == framework for failure in row.failures):
+        return Text("failed", style="bold red")
+    return _time(row, framework)
+
+
+def _met(row: Row, goal: Goal) -> bool | None:
+    ratio = row.outcome(goal)
+    return None if ratio is None else ratio <= goal.at_most
+
+
+def _verdicts(row: Row) -> Text:
+    """A line for each peer, such as "0.21 (0.20 to 0.23) of jax: ≤ 0.25 met, ≤ 0.15 missed".
+
+    In brackets are the quartiles. Goals that are not due yet, and missed, are yellow.
+    """
+    lines: list[Text] = []
+    for peer in dict.fromkeys(goal.peer for goal in row.workload.goals):
+        ratios = row.ratios(peer)
+        if ratios:
+            low, middle, high = np.quantile(ratios, [0.25, 0.5, 0.75])
+            line = Text(f"{middle:.2f} ({low:.2f} to {high:.2f}) of {peer}: ")
+        else:
+            line = Text(f"of {peer}: ")
+        goals = [goal for goal in row.workload.goals if goal.peer == peer]
+        lines.append(line + Text(", ").join(_aim(goal, _met(row, goal)) for goal in goals))
+    return Text("\n").join(lines)
+
+
+def _aim(goal: Goal, met: bool | None) -> Text:
+    if met is None:
+        return Text(f"≤ {goal.at_most:g}", style="dim")
+    style = "green" if met else "red" if goal.stage == "first" else "yellow"
+    return Text(f"≤ {goal.at_most:g} {'met' if met else 'missed'}", style=style)

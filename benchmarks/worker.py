@@ -1,0 +1,174 @@
+"""The side that computes: a process that prepares and times cases as it is told.
+
+Commands come as lines of JSON on standard input, answers go as lines of JSON to standard output;
+`process` is the other side. A framework's worker fills a `Registry` and calls `serve`.
+"""
+
+from __future__ import annotations
+
+import gc
+import itertools
+import json
+import math
+import os
+import platform
+import sys
+import time
+import traceback
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from importlib import metadata
+from typing import Any, TextIO, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from benchmarks import wire
+
+__all__ = ["Case", "Registry", "serve"]
+
+CALIBRATION_BATCHES = 3
+
+
+@dataclass(frozen=True)
+class Case:
+    """One workload, ready to be timed.
+
+    `call` does the work once and returns when its result is complete. Where each call needs
+    something of its own, `fresh` makes that before the clock starts. `arrays` turns what `call`
+    returned into NumPy arrays, for the comparison with the other frameworks.
+    """
+
+    call: Callable[..., Any]
+    arrays: Callable[[Any], Sequence[NDArray[Any]]] = lambda result: [np.asarray(result)]
+    fresh: Callable[[], Any] | None = None
+
+
+Name: TypeAlias = tuple[str, str]
+Maker: TypeAlias = Callable[[], Case]
+
+
+class Registry:
+    """The cases that a framework has: a function for each workload and formulation.
+
+    The formulation is "" for the framework's own way of writing the workload; others ("unroll",
+    "loop") compete for being the fastest peer.
+    """
+
+    def __init__(self) -> None:
+        self._makers: dict[Name, Maker] = {}
+
+    def add(self, workload: str, formulation: str = "") -> Callable[[Maker], Maker]:
+        """Register the decorated function, which prepares the case when that is asked for."""
+
+        def register(make: Maker) -> Maker:
+            self._makers[workload, formulation] = make
+            return make
+
+        return register
+
+    def names(self) -> list[Name]:
+        """Workload and formulation of each case, in the order in which they were added."""
+        return list(self._makers)
+
+    def make(self, workload: str, formulation: str) -> Case:
+        """Prepare one case."""
+        return self._makers[workload, formulation]()
+
+
+def run_once(case: Case) -> Any:
+    """What one call returns."""
+    return case.call() if case.fresh is None else case.call(case.fresh())
+
+
+def time_batch(case: Case, iterations: int) -> float:
+    """Seconds for each of `iterations` calls, after one that is not counted.
+
+    The collector stays on: what a framework's garbage costs, its users pay. What is left from
+    before is swept out first.
+    """
+    run_once(case)
+    call, clock = case.call, time.perf_counter
+    if case.fresh is None:
+        gc.collect()
+        start = clock()
+        for _ in itertools.repeat(None, iterations):
+            call()
+        return (clock() - start) / iterations
+    items = [case.fresh() for _ in range(iterations)]
+    gc.collect()
+    start = clock()
+    for item in items:
+        call(item)
+    return (clock() - start) / iterations
+
+
+def calibrate(case: Case, seconds: float) -> int:
+    """How many iterations take about `seconds`; warms the case up on the way."""
+    iterations, fastest = 1, math.inf
+    for batch in itertools.count(1):
+        fastest = min(fastest, time_batch(case, iterations))
+        # The first batches may have been cold, or disturbed.
+        if batch >= CALIBRATION_BATCHES and fastest * iterations >= seconds / 2:
+            break
+        iterations = max(1, min(10 * iterations, int(seconds / fastest)))
+    return max(1, round(seconds / fastest))
+
+
+def serve(
+    framework: str, packages: Sequence[str], import_statement: str, registry: Registry
+) -> None:
+    """Answer commands until standard input ends; the first answer says who this is."""
+    answers = _claim_stdout()
+    _answer(
+        answers,
+        framework=framework,
+        pid=os.getpid(),
+        versions={package: metadata.version(package) for package in packages},
+        python=platform.python_version(),
+        import_statement=import_statement,
+        cases=registry.names(),
+    )
+    prepared: dict[Name, Case] = {}
+    for line in sys.stdin:
+        try:
+            _answer(answers, **_obey(json.loads(line), registry, prepared))
+        except Exception as error:
+            traceback.print_exc()
+            _answer(answers, error=f"{type(error).__name__}: {error}")
+
+
+def _obey(
+    command: dict[str, Any], registry: Registry, prepared: dict[Name, Case]
+) -> dict[str, Any]:
+    """Carry out one command, and return its answer."""
+    name = (command.get("workload", ""), command.get("formulation", ""))
+    match command["command"]:
+        case "prepare":
+            prepared[name] = registry.make(*name)
+            results = prepared[name].arrays(run_once(prepared[name]))
+            return {"result": [wire.encode(np.asarray(array)) for array in results]}
+        case "release":
+            prepared.clear()
+            gc.collect()
+            return {}
+        case "calibrate" | "time" if name not in prepared:
+            raise LookupError("the case is not prepared: its worker has died since")
+        case "calibrate":
+            return {"iterations": calibrate(prepared[name], command["seconds"])}
+        case "time":
+            return {"seconds": time_batch(prepared[name], command["iterations"])}
+        case unknown:
+            raise ValueError(f"expected prepare, calibrate, time or release, got {unknown!r}")
+
+
+def _claim_stdout() -> TextIO:
+    """Keep standard output for answers; whatever a library prints goes to standard error."""
+    answers = os.fdopen(os.dup(1), "w", encoding="utf-8")
+    os.dup2(2, 1)
+    return answers
+
+
+def _answer(answers: TextIO, **fields: Any) -> None:
+    answers.write(json.dumps(fields) + "\n")
+    answers.flush()

@@ -1,0 +1,92 @@
+"""What the transformations share in reading a user's function and its arguments.
+
+Layer 7 (api).
+"""
+
+from __future__ import annotations
+
+import functools
+import inspect
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from stretto.core import tree
+from stretto.core.interpreter import as_value
+
+__all__ = ["argument_names", "as_argnums", "leaf_names", "name_of", "values_of_tree", "wraps"]
+
+
+def name_of(fun: Callable[..., Any]) -> str:
+    """The function's name, for programs and messages."""
+    while isinstance(fun, functools.partial):
+        fun = fun.func
+    name = getattr(fun, "__name__", None) or type(fun).__name__
+    return "function" if name == "<lambda>" else name
+
+
+def wraps(fun: Callable[..., Any], verb: str) -> Callable[[Any], Any]:
+    """Give a transformed function the name and documentation of the one it was made from."""
+
+    def decorate(transformed: Any) -> Any:
+        transformed.__wrapped__ = fun
+        transformed.__name__ = f"{verb}_{name_of(fun)}"
+        transformed.__qualname__ = transformed.__name__
+        transformed.__doc__ = getattr(fun, "__doc__", None)
+        transformed.__module__ = getattr(fun, "__module__", None) or __name__
+        return transformed
+
+    return decorate
+
+
+def signature_of(fun: Callable[..., Any]) -> inspect.Signature | None:
+    """The signature, where Python can tell it."""
+    try:
+        return inspect.signature(fun)
+    except (TypeError, ValueError):
+        return None
+
+
+def argument_names(fun: Callable[..., Any], count: int) -> list[str]:
+    """The names under which a function takes its first ``count`` positional arguments."""
+    signature = signature_of(fun)
+    names: list[str] = []
+    for parameter in signature.parameters.values() if signature else ():
+        if parameter.kind in (parameter.POSITIONAL_ONLY, parameter.POSITIONAL_OR_KEYWORD):
+            names.append(parameter.name)
+        elif parameter.kind is parameter.VAR_POSITIONAL:
+            while len(names) < count:
+                names.append(f"{parameter.name}[{len(names)}]")
+    names.extend(f"args[{i}]" for i in range(len(names), count))
+    return names[:count]
+
+
+def leaf_names(
+    fun: Callable[..., Any], args: Sequence[Any], kwargs: dict[str, Any] | None = None
+) -> list[str]:
+    """For each leaf of the arguments, how Python would write it: ``params['w'][0]``."""
+    names = [
+        path
+        for name, arg in zip(argument_names(fun, len(args)), args, strict=True)
+        for path in tree.paths(arg, name)
+    ]
+    for key in sorted(kwargs or {}):
+        names.extend(tree.paths((kwargs or {})[key], key))
+    return names
+
+
+def as_argnums(argnums: int | Sequence[int], count: int, who: str) -> tuple[int, ...]:
+    """Positions of arguments, counted from the front; raises ``TypeError`` for one not there."""
+    several = (argnums,) if isinstance(argnums, int) else tuple(argnums)
+    for i in several:
+        if not -count <= i < count:
+            raise TypeError(
+                f"{who}: argnums names argument {i}, but the function was called with {count} "
+                f"positional arguments"
+            )
+    return tuple(i % count for i in several)
+
+
+def values_of_tree(args: Any, who: str) -> tuple[list[Any], Any]:
+    """The leaves of a tree as values, and its structure."""
+    leaves, structure = tree.flatten(args)
+    return [as_value(leaf, who, "a leaf of the arguments") for leaf in leaves], structure

@@ -1,0 +1,486 @@
+"""``jit``: trace once for each signature, compile, run; and looking at what was traced.
+
+Layer 7 (api). The way of a call: flatten the arguments, look up their signature, hand the buffers
+to the executable, wrap what comes back.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import functools
+import threading
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any
+
+import numpy as np
+
+from stretto.api.arguments import leaf_names, name_of, signature_of
+from stretto.control.call import Call
+from stretto.core import tree
+from stretto.core.config import config
+from stretto.core.interpreter import Tracer, as_value, state
+from stretto.core.program import Program
+from stretto.core.recorder import record
+from stretto.core.types import ArrayType, array_type, canonical_dtype
+from stretto.lower.stablehlo import lower as lower_program
+from stretto.runtime import cache, pjrt
+from stretto.runtime.array import Array
+from stretto.runtime.eager import EAGER
+from stretto.transforms.simplify import drop_dead, used_inputs
+
+__all__ = [
+    "Compiled",
+    "Jitted",
+    "Lowered",
+    "ShapeDtypeStruct",
+    "TracedCall",
+    "clear_caches",
+    "eval_shape",
+    "jit",
+    "make_graph",
+]
+
+
+class _Entry:
+    """What one signature was traced to, and how to run it."""
+
+    __slots__ = (
+        "captured_buffers",
+        "captured",
+        "executable",
+        "kept",
+        "lock",
+        "out_structure",
+        "out_types",
+        "program",
+        "single",
+        "slim",
+    )
+
+    def __init__(self, program: Program, out_structure: Any, captured: list[Any]) -> None:
+        self.program = program
+        self.captured = captured
+        self.out_structure = out_structure
+        self.out_types = program.out_types
+        self.single = out_structure == _LEAF
+        self.executable: Any = None
+        self.lock = threading.Lock()
+
+    def prepare(self) -> None:
+        """Drop what is not used, and compile; once, whichever thread comes first."""
+        with self.lock:
+            if self.executable is None:
+                live = drop_dead(self.program)
+                used = used_inputs(live)
+                slim = live
+                if not all(used):
+                    inputs = [v for v, u in zip(live.inputs, used, strict=True) if u]
+                    slim = Program(inputs, live.equations, live.outputs, live.name)
+                own = len(live.inputs) - len(self.captured)
+                self.kept = None if all(used[:own]) else [i for i in range(own) if used[i]]
+                self.captured_buffers = [
+                    c.to_device() for c, u in zip(self.captured, used[own:], strict=True) if u
+                ]
+                self.slim = slim
+                self.executable = cache.executable(slim)
+
+    def run(self, arrays: Sequence[Array]) -> Any:
+        """Run on the arguments' arrays, and build the result."""
+        if self.executable is None:
+            self.prepare()
+        if self.kept is not None:
+            arrays = [arrays[i] for i in self.kept]
+        buffers = [a._buffer or a.to_device() for a in arrays]
+        if self.captured_buffers:
+            buffers += self.captured_buffers
+        outs = self.executable(buffers)
+        if self.single:
+            return Array(None, self.out_types[0], outs[0])
+        arrays = [Array(None, t, b) for t, b in zip(self.out_types, outs, strict=True)]
+        return tree.unflatten(self.out_structure, arrays)
+
+
+_LEAF = tree.structure(0)
+
+
+def _array_of(leaf: Any, who: str) -> Any:
+    """The leaf as a value; a NumPy array goes to the device in one copy."""
+    if isinstance(leaf, np.ndarray) and leaf.dtype == canonical_dtype(leaf.dtype):
+        type = array_type(leaf.shape, leaf.dtype)
+        if type.size:
+            return Array(None, type, pjrt.to_device(leaf, type, own=False))
+    return as_value(leaf, who, "an argument")
+
+
+class Jitted:
+    """A compiled function: made by ``jit``, called like the function it was made from."""
+
+    def __init__(
+        self,
+        fun: Callable[..., Any],
+        static_argnums: int | Iterable[int] | None,
+        static_argnames: str | Iterable[str] | None,
+    ) -> None:
+        if not callable(fun):
+            raise TypeError(f"jit: expected a function, got {type(fun).__name__}")
+        functools.update_wrapper(self, fun, updated=())
+        self._fun = fun
+        self._name = name_of(fun)
+        self._numbers, self._names = _static(fun, static_argnums, static_argnames)
+        self._plain = not self._numbers and not self._names
+        self._entries: dict[Any, _Entry] = {}
+        self._lock = threading.RLock()
+        _ALL.append(self._entries)
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        if config.disable_jit:
+            return self._fun(*args, **kwargs)
+        static: Any = ()
+        if self._plain:
+            dynamic = (args, kwargs) if kwargs else args
+        else:
+            static, dynamic = self._separate(args, kwargs)
+        leaves, structure = tree.flatten(dynamic)
+        try:
+            types = tuple([x.type for x in leaves])
+        except AttributeError:
+            leaves = [_array_of(x, self._name) for x in leaves]
+            types = tuple([x.type for x in leaves])
+        key = (structure, types, static, config.trace_key())
+        entry = self._entries.get(key)
+        if entry is None:
+            entry = self._trace(key, args, kwargs, structure, types, static)
+        if state.interpreter is EAGER:
+            if not any([isinstance(x, Tracer) for x in leaves]) and not _has_tracers(entry):
+                return entry.run(leaves)
+        outs = Call(entry.program)(*leaves, *entry.captured)
+        return tree.unflatten(entry.out_structure, outs)
+
+    def __get__(self, instance: Any, owner: type | None = None) -> Any:
+        if instance is None:
+            return self
+        return functools.partial(self, instance)
+
+    def _separate(self, args: Any, kwargs: Any) -> tuple[Any, Any]:
+        """Static values, hashable, by place; and the other arguments."""
+        static = []
+        for i in self._numbers:
+            place = i if i >= 0 else len(args) + i
+            if 0 <= place < len(args):
+                static.append((place, _Static(args[place], self._name, place)))
+        for name in self._names:
+            if name in kwargs:
+                static.append((name, _Static(kwargs[name], self._name, name)))
+        places = {place for place, _ in static}
+        positional = tuple(a for i, a in enumerate(args) if i not in places)
+        named = {k: v for k, v in kwargs.items() if k not in places}
+        return tuple(static), (positional, named)
+
+    def _trace(
+        self, key: Any, args: Any, kwargs: Any, structure: Any, types: Any, static: Any
+    ) -> _Entry:
+        """Trace this signature, once, whichever thread comes first."""
+        with self._lock:
+            entry = self._entries.get(key)
+            if entry is not None:
+                return entry
+            fixed = dict(static)
+            positions = [i for i in range(len(args)) if i not in fixed]
+            names = leaf_names(self._fun, args, kwargs) if not static else self._leaf_names(
+                args, kwargs, fixed)  # fmt: skip
+
+            def flat(*leaves: Any) -> Any:
+                dynamic = tree.unflatten(structure, leaves)
+                if self._plain and not kwargs:
+                    out = self._fun(*dynamic)
+                else:
+                    positional, named = dynamic
+                    moving = dict(zip(positions, positional, strict=True))
+                    all_args = [
+                        fixed[i].value if i in fixed else moving[i] for i in range(len(args))
+                    ]
+                    more = {k: s.value for k, s in fixed.items() if isinstance(k, str)}
+                    out = self._fun(*all_args, **named, **more)
+                out_leaves, out_structure = tree.flatten(out)
+                return [as_value(x, self._name, "a result") for x in out_leaves], out_structure
+
+            program, out_structure, captured = record(flat, types, names, self._name)
+            entry = _Entry(program, out_structure, captured)
+            if not _has_tracers(entry):
+                self._entries[key] = entry
+            return entry
+
+    def _leaf_names(self, args: Any, kwargs: Any, fixed: Any) -> list[str]:
+        moving = [() if i in fixed else a for i, a in enumerate(args)]
+        return leaf_names(self._fun, moving, {k: v for k, v in kwargs.items() if k not in fixed})
+
+    # Ahead of time
+
+    def trace(self, *args: Any, **kwargs: Any) -> TracedCall:
+        """The program for arguments of these types (arrays, or ``ShapeDtypeStruct``)."""
+        static, dynamic = self._separate(args, kwargs)
+        if self._plain and not kwargs:
+            dynamic = args
+        leaves, structure = tree.flatten(dynamic)
+        types = tuple(_type_of(x) for x in leaves)
+        key = (structure, types, static, config.trace_key())
+        entry = self._entries.get(key)
+        if entry is None:
+            entry = self._trace(key, args, kwargs, structure, types, static)
+        return TracedCall(entry, structure, types)
+
+    def lower(self, *args: Any, **kwargs: Any) -> Lowered:
+        """The StableHLO for arguments of these types."""
+        return self.trace(*args, **kwargs).lower()
+
+    def clear_cache(self) -> None:
+        """Forget what was traced and compiled."""
+        self._entries.clear()
+
+    def __repr__(self) -> str:
+        return f"<jitted {self._name}>"
+
+
+_ALL: list[dict[Any, _Entry]] = []
+
+
+class _Static:
+    """A static argument: compared by type and value, so that 1 and 1.0 and True differ."""
+
+    __slots__ = ("_hash", "value")
+
+    def __init__(self, value: Any, who: str, place: Any) -> None:
+        try:
+            self._hash = hash((type(value), value))
+        except TypeError:
+            raise ValueError(
+                f"{who}: the static argument {place!r} must be hashable, since compiled forms are "
+                f"kept by its value; got {type(value).__name__}"
+            ) from None
+        self.value = value
+
+    def __hash__(self) -> int:
+        return self._hash
+
+    def __eq__(self, other: object) -> bool:
+        return (
+            isinstance(other, _Static)
+            and type(self.value) is type(other.value)
+            and bool(self.value == other.value)
+        )
+
+
+def _has_tracers(entry: _Entry) -> bool:
+    return any(isinstance(c, Tracer) for c in entry.captured)
+
+
+def _static(
+    fun: Callable[..., Any],
+    numbers: int | Iterable[int] | None,
+    names: str | Iterable[str] | None,
+) -> tuple[tuple[int, ...], tuple[str, ...]]:
+    """Static arguments by position and by name; each found from the other by the signature."""
+    by_number = {numbers} if isinstance(numbers, int) else set(numbers or ())
+    by_name = {names} if isinstance(names, str) else set(names or ())
+    signature = signature_of(fun)
+    if signature is not None:
+        parameters = list(signature.parameters.values())
+        takes_any = any(p.kind is p.VAR_KEYWORD for p in parameters)
+        known = [p.name for p in parameters]
+        for name in sorted(by_name):
+            if name not in known and not takes_any:
+                raise ValueError(
+                    f"jit: static_argnames names {name!r}, but {name_of(fun)} takes "
+                    f"{', '.join(known) or 'nothing'}"
+                )
+        any_position = any(p.kind is p.VAR_POSITIONAL for p in parameters)
+        positional = [
+            p.name for p in parameters if p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD)
+        ]
+        for i in sorted(by_number):
+            if not -len(positional) <= i < len(positional) and not any_position:
+                raise ValueError(
+                    f"jit: static_argnums names argument {i}, but {name_of(fun)} takes "
+                    f"{len(positional)} positional arguments"
+                )
+        by_name |= {positional[i] for i in by_number if -len(positional) <= i < len(positional)}
+        by_number |= {i for i, name in enumerate(positional) if name in by_name}
+    return tuple(sorted(by_number)), tuple(sorted(by_name))
+
+
+def jit(
+    fun: Callable[..., Any] | None = None,
+    *,
+    static_argnums: int | Iterable[int] | None = None,
+    static_argnames: str | Iterable[str] | None = None,
+) -> Any:
+    """Compile ``fun`` for each signature of its arguments.
+
+    A signature is the tree structure, shapes, dtypes, weak types and static values. ``fun`` is run
+    once for each, on traced values: what it prints or appends happens then, and arrays it captures
+    become constants of that trace. Static arguments are passed as they are and must be hashable.
+
+    Raises ``TypeError`` where a traced value is used as a Python number, a shape or a condition,
+    naming the argument and the way out; ``ValueError`` for a static argument that is not hashable.
+
+    >>> import stretto as st, stretto.numpy as snp
+    >>> @st.jit
+    ... def affine(w, b, x):
+    ...     return w @ x + b
+    >>> affine(snp.eye(2), snp.ones(2), snp.array([1.0, 2.0]))
+    Array([2., 3.], dtype=float32)
+    """
+    if fun is None:
+        return functools.partial(
+            jit, static_argnums=static_argnums, static_argnames=static_argnames
+        )
+    return Jitted(fun, static_argnums, static_argnames)
+
+
+def clear_caches() -> None:
+    """Forget everything traced and compiled."""
+    for entries in _ALL:
+        entries.clear()
+    cache.clear()
+
+
+class TracedCall:
+    """A function traced for one signature."""
+
+    def __init__(self, entry: _Entry, structure: Any, types: Sequence[ArrayType]) -> None:
+        self._entry = entry
+        self._structure = structure
+        self._types = types
+
+    @property
+    def program(self) -> Program:
+        """The typed program."""
+        return self._entry.program
+
+    def lower(self) -> Lowered:
+        """As StableHLO."""
+        return Lowered(self)
+
+    def __str__(self) -> str:
+        return str(self.program)
+
+
+class Lowered:
+    """A traced function as StableHLO text."""
+
+    def __init__(self, traced: TracedCall) -> None:
+        self._traced = traced
+        self._text = lower_program(drop_dead(traced.program))
+
+    def as_text(self) -> str:
+        """The StableHLO module."""
+        return self._text
+
+    def compile(self) -> Compiled:
+        """Compiled by XLA."""
+        return Compiled(self._traced)
+
+
+class Compiled:
+    """A function compiled for one signature."""
+
+    def __init__(self, traced: TracedCall) -> None:
+        self._traced = traced
+        traced._entry.prepare()
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        dynamic = (args, kwargs) if kwargs else args
+        leaves, structure = tree.flatten(dynamic)
+        arrays = [_array_of(x, "a compiled function") for x in leaves]
+        types = tuple(a.type for a in arrays)
+        if structure != self._traced._structure or types != self._traced._types:
+            raise TypeError(
+                f"compiled for {list(self._traced._types)} in {self._traced._structure}, called "
+                f"with {list(types)} in {structure}"
+            )
+        return self._traced._entry.run(arrays)
+
+    def as_text(self) -> str:
+        """The optimised HLO."""
+        return self._traced._entry.executable.as_text()
+
+    def cost_analysis(self) -> dict[str, float]:
+        """XLA's estimates: ``flops``, ``bytes accessed`` and more."""
+        return self._traced._entry.executable.cost_analysis()
+
+    def memory_analysis(self) -> Any:
+        """Sizes in bytes of arguments, outputs, temporaries and code."""
+        return self._traced._entry.executable.memory_analysis()
+
+
+@dataclasses.dataclass(frozen=True)
+class ShapeDtypeStruct:
+    """The shape and dtype of an array, without its elements."""
+
+    shape: tuple[int, ...]
+    dtype: Any
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "shape", tuple(self.shape))
+        object.__setattr__(self, "dtype", np.dtype(self.dtype))
+
+    def __repr__(self) -> str:
+        return f"ShapeDtypeStruct(shape={self.shape}, dtype={self.dtype.name})"
+
+    @property
+    def ndim(self) -> int:
+        """The number of axes."""
+        return len(self.shape)
+
+    @property
+    def size(self) -> int:
+        """The number of elements."""
+        return int(np.prod(self.shape))
+
+
+def _type_of(x: Any) -> ArrayType:
+    if isinstance(x, ShapeDtypeStruct):
+        return array_type(tuple(x.shape), canonical_dtype(np.dtype(x.dtype)))
+    return as_value(x, "trace", "an argument").type
+
+
+def _record_call(fun: Callable[..., Any], args: Any, kwargs: Any) -> tuple[Program, Any, Any]:
+    leaves, structure = tree.flatten((args, kwargs))
+
+    def flat(*values: Any) -> Any:
+        positional, named = tree.unflatten(structure, values)
+        out_leaves, out_structure = tree.flatten(fun(*positional, **named))
+        return [as_value(x, name_of(fun), "a result") for x in out_leaves], out_structure
+
+    types = [_type_of(x) for x in leaves]
+    return record(flat, types, leaf_names(fun, args, kwargs), name_of(fun))
+
+
+def make_graph(fun: Callable[..., Any]) -> Callable[..., Program]:
+    """A function of the same arguments that gives the typed program ``fun`` is traced to.
+
+    >>> import stretto as st, stretto.numpy as snp
+    >>> print(st.make_graph(lambda x: snp.sin(x) * 2)(1.0))
+    { function(a:f32*[])
+      b:f32*[] = sin a
+      c:f32*[] = mul b 2.0
+      return c }
+    """
+
+    def graph(*args: Any, **kwargs: Any) -> Program:
+        return _record_call(fun, args, kwargs)[0]
+
+    return graph
+
+
+def eval_shape(fun: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
+    """The shapes and dtypes of the results, without computing them: a tree of ``ShapeDtypeStruct``.
+
+    Arguments may be arrays or ``ShapeDtypeStruct``.
+
+    >>> import stretto as st, stretto.numpy as snp
+    >>> st.eval_shape(lambda x: x @ x.T, snp.ones((2, 3)))
+    ShapeDtypeStruct(shape=(2, 2), dtype=float32)
+    """
+    program, structure, _ = _record_call(fun, args, kwargs)
+    return tree.unflatten(structure, [ShapeDtypeStruct(t.shape, t.dtype) for t in program.out_types])

@@ -1,0 +1,73 @@
+"""The command ``stretto``: parses arguments and runs a subcommand.
+
+What is wrong with the arguments or the data is said in one line on standard error, with exit status
+2. A subcommand's module is imported when it is chosen, so that ``stretto --help`` stays quick.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Sequence
+from importlib import import_module, metadata
+from typing import NoReturn
+
+from stretto.demo import options as demo_options
+from stretto.demo.errors import DemoError
+
+__all__ = ["main"]
+
+
+class _Parser(argparse.ArgumentParser):
+    """An argument parser whose errors are one line, without the usage."""
+
+    def error(self, message: str) -> NoReturn:
+        self.exit(2, f"{self.prog}: {_one_line(message)} (see {self.prog} --help)\n")
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run the command with these arguments (by default the process's own).
+
+    Returns:
+        The exit status: 0; 2 for wrong arguments or data; 130 when interrupted.
+
+    >>> main(["--version"])
+    stretto ...
+    0
+    """
+    try:
+        arguments = _parser().parse_args(argv)
+    except SystemExit as stop:  # argparse: after help, the version, or an error
+        return stop.code if isinstance(stop.code, int) else 0
+    try:
+        return import_module(arguments.module).run(arguments)
+    except DemoError as error:
+        print(f"stretto {arguments.command}: {_one_line(error)}", file=sys.stderr)
+        return 2
+    except KeyboardInterrupt:
+        print(f"stretto {arguments.command}: interrupted", file=sys.stderr)
+        return 130
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = _Parser(
+        prog="stretto",
+        description="Arrays, jit, grad, vmap, and ensembles of models run as one program.",
+        allow_abbrev=False,
+    )
+    version = f"stretto {metadata.version('stretto')}"
+    parser.add_argument("--version", action="version", version=version)
+    commands = parser.add_subparsers(dest="command", metavar="COMMAND", required=True)
+    demo = commands.add_parser(
+        "demo",
+        help="train an ensemble of classifiers as one program, score it and measure it",
+        description=demo_options.DESCRIPTION,
+        allow_abbrev=False,
+    )
+    demo_options.add_arguments(demo)
+    demo.set_defaults(module="stretto.demo.run")
+    return parser
+
+
+def _one_line(message: object) -> str:
+    return " ".join(str(message).split())

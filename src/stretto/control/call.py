@@ -1,0 +1,95 @@
+"""The call that a nested ``jit`` leaves: one program, applied.
+
+Layer 4 (control). It keeps programs small (called twice, written once) and every rule maps it to a
+call of the transformed program.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from stretto.control.family import ControlFlow
+from stretto.core.config import config
+from stretto.core.interpreter import Linear
+from stretto.core.program import Program
+from stretto.core.types import ArrayType
+from stretto.ops.broadcast import move_to_front
+from stretto.transforms.evaluate import evaluate
+from stretto.transforms.jvp import jvp_program
+from stretto.transforms.linearize import linearize_program
+from stretto.transforms.transpose import transpose_program
+from stretto.transforms.vmap import vmap_program
+
+__all__ = ["Call", "call"]
+
+
+class Call(ControlFlow):
+    """Apply a program to its inputs."""
+
+    program: Program
+
+    def infer(self, *types: ArrayType) -> tuple[ArrayType, ...]:
+        """The program's output types."""
+        for i, (got, expected) in enumerate(zip(types, self.program.in_types, strict=True)):
+            if got.shape != expected.shape or got.dtype != expected.dtype:
+                raise TypeError(f"{self.program.name}: input {i} is {got}, expected {expected}")
+        return self.program.out_types
+
+    def interpret(self, *args: Any) -> Sequence[Any]:
+        """Run the program here."""
+        return evaluate(self.program, args)
+
+    def compiled(self, types: tuple[ArrayType, ...]) -> bool:
+        """Compiled as a whole, that being what was asked for."""
+        return not config.disable_jit
+
+    def called(self) -> Program:
+        """The program."""
+        return self.program
+
+    def lower(self, b: Any, *operands: Any) -> Any:
+        """A call of a function of the module."""
+        return b.call(self.program, operands)
+
+    def jvp(self, primals: Sequence[Any], tangents: Sequence[Any]) -> tuple[Any, Any]:
+        """A call of the program of values and tangents."""
+        active = tuple(t is not None for t in tangents)
+        program, mask = jvp_program(self.program, active)
+        outs = call(program, [*primals, *(t for t in tangents if t is not None)])
+        given = iter(outs[len(mask) :])
+        return outs[: len(mask)], [next(given) if m else None for m in mask]
+
+    def linearize(self, primals: Sequence[Any], tangents: Sequence[Any]) -> tuple[Any, Any]:
+        """A call for the values and residuals, and a linear one for the tangents."""
+        active = tuple(t is not None for t in tangents)
+        split = linearize_program(self.program, active)
+        count = len(split.active_out)
+        outs = call(split.primal, primals)
+        given = iter(())
+        if any(split.active_out):
+            moving = [t for t in tangents if t is not None]
+            given = iter(call(split.linear, [*moving, *outs[count:]]))
+        return outs[:count], [next(given) if m else None for m in split.active_out]
+
+    def transpose(self, cts: Any, *args: Any) -> Sequence[Any]:
+        """A call of the transposed program."""
+        linear = tuple(isinstance(a, Linear) for a in args)
+        active = tuple(ct is not None for ct in cts)
+        program, mask = transpose_program(self.program, linear, active)
+        known = [a for a in args if not isinstance(a, Linear)]
+        outs = iter(call(program, [*known, *(ct for ct in cts if ct is not None)]))
+        back = iter([next(outs) if m else None for m in mask])
+        return [next(back) if is_linear else None for is_linear in linear]
+
+    def vmap(self, size: int, args: Sequence[Any], axes: Sequence[int | None]) -> Any:
+        """A call of the program for all examples."""
+        mapped = tuple(a is not None for a in axes)
+        program, mask = vmap_program(self.program, size, mapped)
+        values = [x if a is None else move_to_front(x, a) for x, a in zip(args, axes, strict=True)]
+        return call(program, values), tuple(0 if m else None for m in mask)
+
+
+def call(program: Program, args: Sequence[Any]) -> tuple[Any, ...]:
+    """The program's outputs for these values."""
+    return Call(program)(*args)

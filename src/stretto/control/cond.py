@@ -1,0 +1,298 @@
+"""Branches: ``cond`` and ``switch``.
+
+Layer 4 (control). One primitive chooses among branches by an integer. Mapped over examples that
+choose differently, it stays one operation that knows its branches, so that differentiation sees
+branches and not selections: what an untaken branch computes, NaN among it, stays out of values and
+derivatives.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from stretto.control.family import ControlFlow, record_tree, values_of
+from stretto.core import tree
+from stretto.core.interpreter import Linear, as_value
+from stretto.core.program import Atom, Program, Var, literal
+from stretto.core.recorder import record
+from stretto.core.types import ArrayType, array_type, kind_of, promote
+from stretto.ops.arithmetic import clamp
+from stretto.ops.broadcast import broadcast_to, move_to_front, reduce_sum, reshape
+from stretto.ops.comparison import eq, ne, select
+from stretto.ops.convert import convert
+from stretto.transforms.evaluate import evaluate
+from stretto.transforms.jvp import jvp_program
+from stretto.transforms.linearize import linearize_program
+from stretto.transforms.transpose import transpose_program
+from stretto.transforms.vmap import vmap_program
+
+__all__ = ["Cond", "cond", "switch"]
+
+_INDEX = np.dtype(np.int32)
+
+
+class Cond(ControlFlow):
+    """The branch that the first operand, an int32 in range, numbers, applied to the others.
+
+    With a ``size`` the index is a vector of that length, one for each example; ``mapped`` says
+    which operands have a leading axis of examples. All outputs then have one.
+    """
+
+    branches: tuple[Program, ...]
+    size: int | None = None
+    mapped: tuple[bool, ...] = ()
+
+    def infer(self, index: ArrayType, *types: ArrayType) -> tuple[ArrayType, ...]:
+        """The branches' common output types."""
+        outs = self.branches[0].out_types
+        if self.size is None:
+            return outs
+        return tuple(t.with_shape((self.size, *t.shape)) for t in outs)
+
+    def interpret(self, index: Any, *args: Any) -> Sequence[Any]:
+        """Run the branch; for many examples, all branches, and choose."""
+        if self.size is None:
+            return evaluate(self.branches[int(index)], args)
+        return self._select(index, *args)
+
+    def _select(self, index: Any, *args: Any) -> list[Any]:
+        assert self.size is not None
+        outs: list[Any] = []
+        for i, branch in enumerate(self.branches):
+            force = (True,) * len(branch.outputs)
+            program, _ = vmap_program(branch, self.size, self.mapped, force)
+            results = evaluate(program, args)
+            if not i:
+                outs = results
+                continue
+            here = eq(index, i)
+            for k, (old, new) in enumerate(zip(outs, results, strict=True)):
+                wide = broadcast_to(reshape(here, (self.size,) + (1,) * (new.ndim - 1)), new.shape)
+                outs[k] = select(wide, new, old)
+        return outs
+
+    def compiled(self, types: tuple[ArrayType, ...]) -> bool:
+        """Interpreted: one branch runs once."""
+        return False
+
+    def lower(self, b: Any, index: Any, *operands: Any) -> Any:
+        """StableHLO ``case``; for many examples, all branches and selections."""
+        if self.size is not None:
+            return b.inline_many(self._select, index, *operands)
+        regions = [
+            b.region((), lambda branch=branch: b.program(branch, operands))
+            for branch in self.branches
+        ]
+        return b.emit_many("case", (index,), self.branches[0].out_types, regions=regions)
+
+    def _with(self, branches: Sequence[Program], mapped: Sequence[bool]) -> Cond:
+        return Cond(tuple(branches), self.size, tuple(mapped) if self.size is not None else ())
+
+    def _mapped(self, count: int) -> tuple[bool, ...]:
+        return self.mapped if self.size is not None else (False,) * count
+
+    def jvp(self, primals: Sequence[Any], tangents: Sequence[Any]) -> tuple[Any, Any]:
+        """The branches of values and tangents."""
+        index, *args = primals
+        active = tuple(t is not None for t in tangents[1:])
+        masks = [jvp_program(branch, active)[1] for branch in self.branches]
+        force = tuple(map(any, zip(*masks, strict=True)))
+        branches = [jvp_program(branch, active, force)[0] for branch in self.branches]
+        mapped = self._mapped(len(args))
+        moving = [m for m, a in zip(mapped, active, strict=True) if a]
+        new = self._with(branches, (*mapped, *moving))
+        outs = new(index, *args, *(t for t in tangents if t is not None))
+        given = iter(outs[len(force) :])
+        return outs[: len(force)], [next(given) if f else None for f in force]
+
+    def linearize(self, primals: Sequence[Any], tangents: Sequence[Any]) -> tuple[Any, Any]:
+        """Branches that keep residuals (zeros for the others'), then branches of the linear maps."""
+        index, *args = primals
+        active = tuple(t is not None for t in tangents[1:])
+        masks = [linearize_program(branch, active).active_out for branch in self.branches]
+        force = tuple(map(any, zip(*masks, strict=True)))
+        parts = [linearize_program(branch, active, force) for branch in self.branches]
+        residuals = [p.residual_types for p in parts]
+        count = len(force)
+        forward, linear = [], []
+        for i, part in enumerate(parts):
+            own = iter(part.primal.outputs[count:])
+            outputs: list[Atom] = list(part.primal.outputs[:count])
+            for k, types in enumerate(residuals):
+                outputs.extend(next(own) if k == i else literal(0, t) for t in types)
+            primal = part.primal
+            forward.append(Program(primal.inputs, primal.equations, outputs, primal.name))
+            linear.append(_with_others(part.linear, sum(active), residuals, i))
+        mapped = self._mapped(len(args))
+        outs = self._with(forward, mapped)(index, *args)
+        moving = [m for m, a in zip(mapped, active, strict=True) if a]
+        kept = sum(map(len, residuals))
+        step = self._with(linear, (*moving, *((True,) * kept)))
+        given = iter(())
+        if any(force):
+            given = iter(step(index, *(t for t in tangents if t is not None), *outs[count:]))
+        return outs[:count], [next(given) if f else None for f in force]
+
+    def transpose(self, cts: Any, index: Any, *args: Any) -> Sequence[Any]:
+        """The branches run backwards; what all examples share gets the sum of theirs."""
+        linear = tuple(isinstance(a, Linear) for a in args)
+        active = tuple(ct is not None for ct in cts)
+        force = (True,) * sum(linear)
+        branches = [transpose_program(b, linear, active, force)[0] for b in self.branches]
+        mapped = self._mapped(len(args))
+        known = [m for m, is_linear in zip(mapped, linear, strict=True) if not is_linear]
+        new = self._with(branches, (*known, *((True,) * sum(active))))
+        fixed = [a for a in args if not isinstance(a, Linear)]
+        back = iter(new(index, *fixed, *(ct for ct in cts if ct is not None)))
+        out: list[Any] = [None]
+        for is_linear, is_mapped in zip(linear, mapped, strict=True):
+            ct = next(back) if is_linear else None
+            shared = ct is not None and self.size is not None and not is_mapped
+            out.append(reduce_sum(ct, (0,)) if shared else ct)
+        return out
+
+    def vmap(self, size: int, args: Sequence[Any], axes: Sequence[int | None]) -> Any:
+        """An index that is not mapped keeps its branch; one that is makes it one per example."""
+        args = [x if a is None else move_to_front(x, a) for x, a in zip(args, axes, strict=True)]
+        index, *rest = args
+        over = [a is not None for a in axes[1:]]
+        if self.size is not None:
+            return self._vmap_again(size, index, rest, [a is not None for a in axes])
+        if axes[0] is not None:
+            outs = Cond(self.branches, size, tuple(over))(index, *rest)
+            return outs, (0,) * len(outs)
+        masks = [vmap_program(branch, size, tuple(over))[1] for branch in self.branches]
+        force = tuple(map(any, zip(*masks, strict=True)))
+        branches = [vmap_program(branch, size, tuple(over), force)[0] for branch in self.branches]
+        return Cond(tuple(branches))(index, *rest), tuple(0 if f else None for f in force)
+
+    def _vmap_again(self, size: int, index: Any, rest: list[Any], over: list[bool]) -> Any:
+        """Two axes of examples become one."""
+        assert self.size is not None
+
+        def merge(x: Any, outer: bool, inner: bool) -> Any:
+            shape = x.shape[outer + inner :]
+            x = reshape(x, (size if outer else 1, self.size if inner else 1, *shape))
+            both = broadcast_to(x, (size, self.size, *shape))
+            return reshape(both, (size * self.size, *shape))  # type: ignore[operator]
+
+        either = [o or m for o, m in zip(over[1:], self.mapped, strict=True)]
+        merged = [
+            merge(x, o, m) if e else x
+            for x, o, m, e in zip(rest, over[1:], self.mapped, either, strict=True)
+        ]
+        new = Cond(self.branches, size * self.size, tuple(either))
+        outs = new(merge(index, over[0], True), *merged)
+        return [reshape(o, (size, self.size, *o.shape[1:])) for o in outs], (0,) * len(outs)
+
+
+def _with_others(
+    linear: Program, moving: int, residuals: Sequence[Sequence[ArrayType]], own: int
+) -> Program:
+    """The linear branch with inputs for the residuals of every branch, in order."""
+    inputs = list(linear.inputs[:moving])
+    mine = iter(linear.inputs[moving:])
+    for k, types in enumerate(residuals):
+        inputs.extend(next(mine) if k == own else Var(t) for t in types)
+    return Program(inputs, linear.equations, linear.outputs, linear.name)
+
+
+def _branch_programs(
+    who: str, functions: Sequence[Callable[..., Any]], operands: Sequence[Any]
+) -> tuple[list[Program], Any, list[Any]]:
+    """Programs of one signature for the branches, their result's structure, and all operands."""
+    leaves, structure = tree.flatten(tuple(operands))
+    values = values_of(leaves, who)
+    types = [v.type for v in values]
+    recorded = [record_tree(f, structure, types, who) for f in functions]
+    first = recorded[0]
+    for i, (_, out, _) in enumerate(recorded[1:], 1):
+        if out != first[1]:
+            raise TypeError(
+                f"{who}: branches must return trees of one structure; branch 0 returns {first[1]}, "
+                f"branch {i} returns {out}"
+            )
+    targets = []
+    for position, outs in enumerate(zip(*(p.out_types for p, _, _ in recorded), strict=True)):
+        if len({t.shape for t in outs}) > 1 or len({t.dtype for t in outs if not t.weak_type}) > 1:
+            raise TypeError(
+                f"{who}: branches must return equal types; output {position} is "
+                f"{', '.join(map(repr, outs))}"
+            )
+        dtype, weak = promote([(t.dtype, t.weak_type) for t in outs], who)
+        targets.append(array_type(outs[0].shape, dtype, weak))
+    captured = list({id(c): c for _, _, cs in recorded for c in cs}.values())
+    programs = [
+        _aligned(program, len(types), [id(c) for c in cs], captured, targets)
+        for program, _, cs in recorded
+    ]
+    return programs, first[1], [*captured, *values]
+
+
+def _aligned(
+    program: Program, own: int, ids: list[int], captured: list[Any], targets: list[ArrayType]
+) -> Program:
+    """The program with inputs for what any branch captured, and outputs of the common types."""
+    mine = dict(zip(ids, program.inputs[own:], strict=True))
+    outer = [mine.get(id(c), Var(c.type)) for c in captured]
+    inputs = [*outer, *program.inputs[:own]]
+    aligned = Program(inputs, program.equations, program.outputs, program.name)
+    if program.out_types == tuple(targets):
+        return aligned
+
+    def converted(*args: Any) -> Any:
+        outs = evaluate(aligned, args)
+        return [
+            convert(o, t.dtype, t.weak_type) for o, t in zip(outs, targets, strict=True)
+        ], None
+
+    return record(converted, aligned.in_types, name=program.name)[0]
+
+
+def switch(index: Any, branches: Sequence[Callable[..., Any]], *operands: Any) -> Any:
+    """Apply the branch that ``index`` numbers (clamped into range) to the operands.
+
+    Parameters: ``index`` an integer scalar; ``branches`` functions of the operands that return
+    trees of one structure and equal types. Under ``vmap`` an index that is not mapped still runs
+    one branch.
+
+    Raises ``TypeError`` where the branches' results differ.
+
+    >>> import stretto as st
+    >>> st.lax.switch(1, [lambda x: x, lambda x: -x], 3.0)
+    Array(-3., dtype=float32, weak_type=True)
+    """
+    index = as_value(index, "switch", "index")
+    if index.ndim or kind_of(index.dtype) not in ("int", "uint", "bool"):
+        raise TypeError(f"switch: index must be an integer scalar, got {index.type}")
+    if not branches:
+        raise ValueError("switch: needs at least one branch")
+    programs, structure, values = _branch_programs("switch", branches, operands)
+    bounded = clamp(0, convert(index, _INDEX), len(branches) - 1)
+    return tree.unflatten(structure, Cond(tuple(programs))(bounded, *values))
+
+
+def cond(pred: Any, true_fun: Callable[..., Any], false_fun: Callable[..., Any], *operands: Any) -> Any:
+    """``true_fun(*operands)`` if ``pred`` else ``false_fun(*operands)``; only that one runs.
+
+    Parameters: ``pred`` a boolean (or numeric) scalar; both functions return trees of one structure
+    and equal types.
+
+    Raises ``TypeError`` where the results differ, or ``pred`` is not a scalar.
+
+    >>> import stretto as st
+    >>> st.lax.cond(True, lambda x: x + 1, lambda x: x - 1, 1.0)
+    Array(2., dtype=float32, weak_type=True)
+    """
+    pred = as_value(pred, "cond", "pred")
+    if pred.ndim:
+        raise TypeError(
+            f"cond: pred must be a scalar, got {pred.type}; use snp.where to choose by element, or "
+            f"vmap"
+        )
+    programs, structure, values = _branch_programs("cond", (false_fun, true_fun), operands)
+    index = convert(pred if kind_of(pred.dtype) == "bool" else ne(pred, 0), _INDEX)
+    return tree.unflatten(structure, Cond(tuple(programs))(index, *values))

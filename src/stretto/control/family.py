@@ -1,0 +1,77 @@
+"""What the operations that hold programs share.
+
+Layer 4 (control). They have several outputs, are interpreted by running their programs, and are
+recorded from Python functions of trees.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from stretto.core import tree
+from stretto.core.interpreter import as_value, constant
+from stretto.core.primitive import Primitive
+from stretto.core.program import Program
+from stretto.core.recorder import record
+from stretto.core.types import ArrayType
+
+__all__ = ["ControlFlow", "captured_first", "record_tree", "split", "values_of"]
+
+
+class ControlFlow(Primitive, abstract=True):
+    """An operation that holds programs. ``interpret`` runs it on values."""
+
+    multiple = True
+    holds_programs = True
+
+    def interpret(self, *args: Any) -> Sequence[Any]:
+        """The outputs, by running the programs under the current interpreter."""
+        raise NotImplementedError
+
+    def reference(self, *arrays: np.ndarray) -> tuple[np.ndarray, ...]:
+        """Interpreted, on arrays."""
+        return tuple(v.to_host() for v in self.interpret(*map(constant, arrays)))
+
+    def called(self) -> Program | None:
+        """The program that it does nothing but call, if so."""
+        return None
+
+
+def split(values: Sequence[Any], *sizes: int) -> list[list[Any]]:
+    """Consecutive parts of these sizes, and the rest."""
+    parts, start = [], 0
+    for size in sizes:
+        parts.append(list(values[start : start + size]))
+        start += size
+    return [*parts, list(values[start:])]
+
+
+def values_of(leaves: Sequence[Any], who: str) -> list[Any]:
+    """The leaves of an argument as values."""
+    return [as_value(leaf, who, "a leaf of the argument") for leaf in leaves]
+
+
+def record_tree(
+    fun: Callable[..., Any], structure: Any, types: Sequence[ArrayType], who: str
+) -> tuple[Program, Any, list[Any]]:
+    """Record a function of trees: the program, the structure of its result, captured values."""
+
+    def flat(*leaves: Any) -> Any:
+        out = fun(*tree.unflatten(structure, leaves))
+        out_leaves, out_structure = tree.flatten(out)
+        return values_of(out_leaves, who), out_structure
+
+    return record(flat, types, name=getattr(fun, "__name__", who).replace("<lambda>", who))
+
+
+def captured_first(program: Program, own: int) -> Program:
+    """The program with its captured inputs before its ``own``, as loops take them."""
+    if len(program.inputs) == own:
+        return program
+    inputs = [*program.inputs[own:], *program.inputs[:own]]
+    return Program(inputs, program.equations, program.outputs, program.name)
+
+

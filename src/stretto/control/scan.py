@@ -1,0 +1,410 @@
+"""Loops with a known number of steps: ``scan``, ``fori_loop``, ``map``.
+
+Layer 4 (control). One primitive steps a body over the leading axis of its inputs, carrying a
+state. It is differentiable both ways: the way back is the same kind of loop, run in reverse over
+the residuals that the way there kept.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from stretto.control.family import (
+    ControlFlow,
+    captured_first,
+    record_tree,
+    split,
+    values_of,
+)
+from stretto.control.while_loop import settle_carry, settle_types, while_loop, with_out_types
+from stretto.core import tree
+from stretto.core.interpreter import Linear, Tracer, as_value, constant
+from stretto.core.program import Program
+from stretto.core.recorder import record
+from stretto.core.types import ArrayType, array_type, kind_of
+from stretto.ops.arithmetic import ADD
+from stretto.ops.broadcast import move_axis, move_to_front
+from stretto.ops.comparison import full, zeros_like
+from stretto.transforms.evaluate import evaluate
+from stretto.transforms.jvp import jvp_program
+from stretto.transforms.linearize import linearize_program
+from stretto.transforms.transpose import backward
+from stretto.transforms.vmap import to_axis, vmap_program
+
+__all__ = ["Scan", "fori_loop", "map_", "scan"]
+
+_COUNTER = np.dtype(np.int32)
+_INTERPRET_UP_TO = 4000
+
+
+class Scan(ControlFlow):
+    """Step ``body`` over the leading axis: (consts, carry, x) to (carry, y).
+
+    Operands: ``consts`` constants, ``carry`` carried values, then the stacked inputs; outputs: the
+    last carry, then the stacked outputs. In ``reverse`` the steps go from the last to the first.
+    """
+
+    body: Program
+    length: int
+    consts: int
+    carry: int
+    reverse: bool = False
+
+    def infer(self, *types: ArrayType) -> tuple[ArrayType, ...]:
+        """The carry, and the body's other outputs with a leading axis."""
+        outs = self.body.out_types
+        stacked = [t.with_shape((self.length, *t.shape)) for t in outs[self.carry :]]
+        return (*outs[: self.carry], *stacked)
+
+    def _parts(self, args: Sequence[Any]) -> list[list[Any]]:
+        return split(args, self.consts, self.carry)
+
+    def interpret(self, *args: Any) -> Sequence[Any]:
+        """Step by step, on arrays."""
+        consts, carry, xs = self._parts(args)
+        slices = [x.to_host() for x in xs]
+        outs = [
+            np.empty((self.length, *t.shape), t.dtype) for t in self.body.out_types[self.carry :]
+        ]
+        order = range(self.length)
+        for i in reversed(order) if self.reverse else order:
+            here = [constant(x[i], t.type.weak_type) for x, t in zip(slices, xs, strict=True)]
+            results = evaluate(self.body, [*consts, *carry, *here])
+            carry, ys = results[: self.carry], results[self.carry :]
+            for out, y in zip(outs, ys, strict=True):
+                out[i] = y.to_host()
+        types = self.body.out_types[self.carry :]
+        return [*carry, *(constant(o, t.weak_type) for o, t in zip(outs, types, strict=True))]
+
+    def compiled(self, types: tuple[ArrayType, ...]) -> bool:
+        """Compiled where interpreting every operation of every step would cost more."""
+        return self.length * len(self.body.equations) > _INTERPRET_UP_TO
+
+    def lower(self, b: Any, *operands: Any) -> Any:
+        """StableHLO ``while`` with a counter, slices of the inputs and updates of the outputs."""
+        consts, carry, xs = self._parts(operands)
+        out_types = self.body.out_types[self.carry :]
+        stacks = [b.splat(0, array_type((self.length, *t.shape), t.dtype)) for t in out_types]
+        counter = b.scalar(0, _COUNTER)
+        state = [counter, *consts, *carry, *xs, *stacks]
+        sizes = (1, len(consts), len(carry), len(xs))
+
+        def cond(*state: Any) -> Any:
+            return [b.compare("LT", state[0], b.scalar(self.length, _COUNTER))]
+
+        def body(*state: Any) -> Any:
+            (i,), consts, carry, xs, stacks = split(state, *sizes)
+            at = i
+            if self.reverse:
+                last = b.scalar(self.length - 1, _COUNTER)
+                at = b.emit("subtract", last, i, out=i.type)
+            here = [b.slice_at(x, at) for x in xs]
+            results = b.program(self.body, [*consts, *carry, *here])
+            new, ys = results[: self.carry], results[self.carry :]
+            stacks = [b.update_at(s, y, at) for s, y in zip(stacks, ys, strict=True)]
+            following = b.emit("add", i, b.scalar(1, _COUNTER), out=i.type)
+            return [following, *consts, *new, *xs, *stacks]
+
+        outs = split(b.while_loop(cond, body, state), *sizes)
+        return [*outs[2], *outs[4]]
+
+    def _reordered(
+        self, program: Program, groups: Sequence[Sequence[int]], outputs: Sequence[int]
+    ) -> Program:
+        """The program with its inputs in the order that the groups give, and these outputs."""
+        order = [i for group in groups for i in group]
+        return Program(
+            [program.inputs[i] for i in order],
+            program.equations,
+            [program.outputs[i] for i in outputs],
+            program.name,
+        )
+
+    def _settled(self, const_mask: Any, carry_mask: Any, xs_mask: Any, step: Any) -> Any:
+        """The carry's mask at which a step adds nothing, and the mask to force on the outputs."""
+        rest = (False,) * (len(self.body.outputs) - self.carry)
+        return settle_carry(
+            tuple(carry_mask), lambda m: step((*const_mask, *m, *xs_mask), (*m, *rest))
+        )
+
+    def jvp(self, primals: Sequence[Any], tangents: Sequence[Any]) -> tuple[Any, Any]:
+        """The loop over values and tangents together."""
+        consts, carry, xs = self._parts(primals)
+        dconsts, dcarry, dxs = self._parts(tangents)
+        masks = [[t is not None for t in part] for part in (dconsts, dcarry, dxs)]
+        mask = self._settled(*masks, lambda active, force: jvp_program(self.body, active, force)[1])
+        active = (*masks[0], *mask, *masks[2])
+        force = (*mask, *(False,) * (len(self.body.outputs) - self.carry))
+        program, given = jvp_program(self.body, active, force)
+        starts = [
+            zeros_like(c) if t is None else t
+            for c, t, m in zip(carry, dcarry, mask, strict=True)
+            if m
+        ]
+        moving = [[t for t in dconsts if t is not None], [t for t in dxs if t is not None]]
+        # inputs: consts carry xs | dconsts dcarry dxs, and the loop wants each beside its own
+        n = [len(consts), len(carry), len(xs), len(moving[0]), len(starts), len(moving[1])]
+        places = split(range(sum(n)), *n)
+        outs = len(given)
+        tangent_at = dict(
+            zip([i for i, g in enumerate(given) if g], range(outs, outs + sum(given)), strict=True)
+        )
+        carried, stacked = range(self.carry), range(self.carry, outs)
+        order = [
+            *carried,
+            *(tangent_at[i] for i in carried if i in tangent_at),
+            *stacked,
+            *(tangent_at[i] for i in stacked if i in tangent_at),
+        ]
+        body = self._reordered(program, [places[k] for k in (0, 3, 1, 4, 2, 5)], order)
+        new = Scan(body, self.length, n[0] + n[3], n[1] + n[4], self.reverse)
+        results = new(*consts, *moving[0], *carry, *starts, *xs, *moving[1])
+        c, dc, y, dy = split(results, n[1], n[4], outs - self.carry)[:4]
+        tangent = iter([*dc, *dy])
+        return [*c, *y], [next(tangent) if g else None for g in given]
+
+    def linearize(self, primals: Sequence[Any], tangents: Sequence[Any]) -> tuple[Any, Any]:
+        """A loop that keeps each step's residuals, and a linear loop over them.
+
+        Residuals that are constants of the loop are not stacked.
+        """
+        consts, carry, xs = self._parts(primals)
+        dconsts, dcarry, dxs = self._parts(tangents)
+        masks = [[t is not None for t in part] for part in (dconsts, dcarry, dxs)]
+        mask = self._settled(
+            *masks, lambda active, force: linearize_program(self.body, active, force).active_out
+        )
+        active = (*masks[0], *mask, *masks[2])
+        force = (*mask, *(False,) * (len(self.body.outputs) - self.carry))
+        parts = linearize_program(self.body, active, force)
+        primal, linear = parts.primal, parts.linear
+        outs = len(parts.active_out)
+        fixed_at = {v: i for i, v in enumerate(primal.inputs[: self.consts])}
+        residuals = primal.outputs[outs:]
+        fixed = [fixed_at.get(atom) for atom in residuals]  # type: ignore[arg-type]
+        kept = [outs + k for k, place in enumerate(fixed) if place is None]
+        forward = self._reordered(primal, [range(len(primal.inputs))], [*range(outs), *kept])
+        results = Scan(forward, self.length, self.consts, self.carry, self.reverse)(*primals)
+        values, stacks = list(results[:outs]), results[outs:]
+
+        starts = [
+            zeros_like(c) if t is None else t
+            for c, t, m in zip(carry, dcarry, mask, strict=True)
+            if m
+        ]
+        moving = [[t for t in dconsts if t is not None], [t for t in dxs if t is not None]]
+        if not any(parts.active_out):
+            return values, [None] * outs
+        # inputs: dconsts dcarry dxs residuals; the loop wants consts carry xs
+        n = [len(moving[0]), len(starts), len(moving[1])]
+        dc, dk, dx, res = split(range(len(linear.inputs)), *n)
+        still = [r for r, place in zip(res, fixed, strict=True) if place is not None]
+        stacked = [r for r, place in zip(res, fixed, strict=True) if place is None]
+        body = self._reordered(linear, [dc, still, dk, dx, stacked], range(len(linear.outputs)))
+        held = [consts[place] for place in fixed if place is not None]
+        step = Scan(body, self.length, n[0] + len(held), n[1], self.reverse)
+        given = iter(step(*moving[0], *held, *starts, *moving[1], *stacks))
+        return values, [next(given) if m else None for m in parts.active_out]
+
+    def transpose(self, cts: Any, *args: Any) -> Sequence[Any]:
+        """The steps the other way: carry the cotangents, add up those of the constants."""
+        consts, carry, xs = self._parts(args)
+        lin_consts, lin_carry, lin_xs = (
+            [isinstance(a, Linear) for a in part] for part in (consts, carry, xs)
+        )
+        # A carry that starts from a known value is linear after the first step all the same.
+        linear = (*lin_consts, *(True,) * self.carry, *lin_xs)
+        known_consts = [c for c in consts if not isinstance(c, Linear)]
+        known_xs = [x for x in xs if not isinstance(x, Linear)]
+        ct_carry, ct_ys = list(cts[: self.carry]), list(cts[self.carry :])
+        types = self.body.in_types
+        const_types = [t for t, is_l in zip(types[: self.consts], lin_consts, strict=True) if is_l]
+        carry_types = types[self.consts : self.consts + self.carry]
+        xs_types = types[self.consts + self.carry :]
+        moving_types = [t for t, is_l in zip(xs_types, lin_xs, strict=True) if is_l]
+        still_types = [t for t, is_l in zip(xs_types, lin_xs, strict=True) if not is_l]
+        active_ys = [ct is not None for ct in ct_ys]
+        ys_types = [
+            t for t, a in zip(self.body.out_types[self.carry :], active_ys, strict=True) if a
+        ]
+
+        def step(*values: Any) -> Any:
+            known, sums, ct_c, ct_y, still = split(
+                values, len(known_consts), len(const_types), self.carry, len(ys_types)
+            )
+            given = iter(ct_y)
+            ct_out = [*ct_c, *(next(given) if a else None for a in active_ys)]
+            back = backward(self.body, linear, [*known, *still], ct_out)
+            ct_consts, ct_in, ct_x = split(back, len(const_types), self.carry)
+            sums = [s if ct is None else ADD(s, ct) for s, ct in zip(sums, ct_consts, strict=True)]
+            ct_in = [_or_zeros(ct, t) for ct, t in zip(ct_in, carry_types, strict=True)]
+            ct_x = [_or_zeros(ct, t) for ct, t in zip(ct_x, moving_types, strict=True)]
+            return [*sums, *ct_in, *ct_x], None
+
+        known_types = [c.type for c in known_consts]
+        body = record(
+            step,
+            [*known_types, *const_types, *carry_types, *ys_types, *still_types],
+            name=f"transpose_{self.body.name}",
+        )[0]
+        body = with_out_types(body, [*const_types, *carry_types], len(const_types) + self.carry)
+        new = Scan(
+            body, self.length, len(known_consts), len(const_types) + self.carry, not self.reverse
+        )
+        starts = [_or_zeros(None, t) for t in const_types]
+        starts += [_or_zeros(ct, t) for ct, t in zip(ct_carry, carry_types, strict=True)]
+        outs = new(*known_consts, *starts, *(ct for ct in ct_ys if ct is not None), *known_xs)
+        sums, ct_in, ct_x = split(outs, len(const_types), self.carry)
+        of_consts, of_xs = iter(sums), iter(ct_x)
+        return [
+            *(next(of_consts) if is_l else None for is_l in lin_consts),
+            *(ct if is_l else None for ct, is_l in zip(ct_in, lin_carry, strict=True)),
+            *(next(of_xs) if is_l else None for is_l in lin_xs),
+        ]
+
+    def vmap(self, size: int, args: Sequence[Any], axes: Sequence[int | None]) -> Any:
+        """One loop over all examples at once; what no example changes stays unmapped."""
+        consts, carry, xs = self._parts(args)
+        const_axes, carry_axes, xs_axes = self._parts(axes)
+        masks = [[a is not None for a in part] for part in (const_axes, carry_axes, xs_axes)]
+        mask = self._settled(
+            *masks, lambda over, force: vmap_program(self.body, size, over, force)[1]
+        )
+        force = (*mask, *(False,) * (len(self.body.outputs) - self.carry))
+        body, out_mask = vmap_program(self.body, size, (*masks[0], *mask, *masks[2]), force)
+        consts = [
+            x if a is None else move_to_front(x, a) for x, a in zip(consts, const_axes, strict=True)
+        ]
+        carry = [
+            to_axis(x, size, a, 0 if m else None)
+            for x, a, m in zip(carry, carry_axes, mask, strict=True)
+        ]
+        xs = [x if a is None else move_axis(x, a, 1) for x, a in zip(xs, xs_axes, strict=True)]
+        new = Scan(body, self.length, self.consts, self.carry, self.reverse)
+        outs = new(*consts, *carry, *xs)
+        return outs, tuple(
+            (0 if i < self.carry else 1) if m else None for i, m in enumerate(out_mask)
+        )
+
+
+def _or_zeros(ct: Any, type: ArrayType) -> Any:
+    return full(type.shape, 0, type.dtype, type.weak_type) if ct is None else ct
+
+
+def scan(
+    f: Callable[[Any, Any], tuple[Any, Any]],
+    init: Any,
+    xs: Any = None,
+    length: int | None = None,
+    reverse: bool = False,
+) -> tuple[Any, Any]:
+    """Step ``f`` over the leading axis of ``xs``, carrying a state.
+
+    Parameters: ``f(carry, x)`` gives ``(carry, y)``; ``init`` the first carry, a tree; ``xs`` a
+    tree of arrays that share their leading size, or ``None`` with a ``length``; ``reverse`` steps
+    from the last to the first. Returns the last carry and the tree of ``y`` stacked.
+
+    Raises ``TypeError`` where the carry changes type, naming the leaf, and ``ValueError`` where
+    leading sizes differ.
+
+    >>> import stretto as st, stretto.numpy as snp
+    >>> total, running = st.lax.scan(lambda c, x: (c + x, c + x), 0, snp.array([1, 2, 3]))
+    >>> running
+    Array([1, 3, 6], dtype=int32)
+    """
+    xs_leaves, xs_structure = tree.flatten(xs)
+    inputs = values_of(xs_leaves, "scan")
+    paths = tree.paths(xs, "xs")
+    for x, path in zip(inputs, paths, strict=True):
+        if not x.ndim:
+            raise ValueError(f"scan: xs must have a leading axis; {path} is {x.type}")
+    sizes = {x.shape[0]: path for x, path in zip(inputs, paths, strict=True)}
+    if length is not None:
+        sizes.setdefault(int(length), "length")
+    if len(sizes) != 1:
+        raise ValueError(
+            "scan: leading sizes must agree; "
+            + (", ".join(f"{path} has {n}" for n, path in sizes.items()) or "give xs or length")
+        )
+    (steps,) = sizes
+    leaves, structure = tree.flatten(init)
+    carry = values_of(leaves, "scan")
+    here = [x.type.with_shape(x.shape[1:]) for x in inputs]
+    both = tree.structure((init, xs))
+
+    def record_body(types: Sequence[ArrayType]) -> Any:
+        def body(c: Any, x: Any) -> Any:
+            result = f(c, x)
+            if not (isinstance(result, tuple) and len(result) == 2):  # noqa: PLR2004
+                raise TypeError(f"scan: f must return a pair (carry, y), got {type(result)}")
+            if tree.structure(result[0]) != structure:
+                raise TypeError(
+                    f"scan: f must return a carry like init; they part at "
+                    f"{tree.difference(init, result[0], 'init')}"
+                )
+            return result
+
+        return record_tree(body, both, [*types, *here], "scan")
+
+    (body, out, consts), carry = settle_types("scan", record_body, carry, tree.paths(init, "init"))
+    count = len(carry)
+    body = with_out_types(body, [c.type for c in carry], count)
+    loop = Scan(captured_first(body, count + len(here)), steps, len(consts), count, reverse)
+    outs = loop(*consts, *carry, *inputs)
+    _, ys_structure = out.children()
+    return tree.unflatten(structure, outs[:count]), tree.unflatten(ys_structure, outs[count:])
+
+
+def _static_int(x: Any) -> int | None:
+    """The Python integer, where it is known."""
+    if isinstance(x, Tracer):
+        x = x.concrete()
+        return None if x is None else int(x)
+    return int(x)
+
+
+def fori_loop(lower: Any, upper: Any, body_fun: Callable[[Any, Any], Any], init_val: Any) -> Any:
+    """``body_fun(i, carry)`` for ``i`` from ``lower`` to ``upper`` less one; the last carry.
+
+    With static bounds the body is traced once and the loop is differentiable in reverse; with
+    traced ones it is a ``while_loop``.
+
+    Raises ``TypeError`` where the carry changes type, naming the leaf.
+
+    >>> import stretto as st
+    >>> st.lax.fori_loop(0, 10, lambda i, x: x + i, 0)
+    Array(45, dtype=int32, weak_type=True)
+    """
+    low, high = _static_int(lower), _static_int(upper)
+    if low is not None and high is not None:
+        start = as_value(lower, "fori_loop", "lower")
+        if kind_of(start.dtype) not in ("int", "uint"):
+            raise TypeError(f"fori_loop: bounds must be integers, got {start.type}")
+
+        def body(state: Any, _: Any) -> Any:
+            i, x = state
+            return (i + 1, body_fun(i, x)), None
+
+        return scan(body, (start, init_val), None, length=max(0, high - low))[0][1]
+
+    def step(state: Any) -> Any:
+        i, stop, x = state
+        return i + 1, stop, body_fun(i, x)
+
+    start, stop = as_value(lower, "fori_loop", "lower"), as_value(upper, "fori_loop", "upper")
+    return while_loop(lambda s: s[0] < s[1], step, (start, stop, init_val))[2]
+
+
+def map_(f: Callable[[Any], Any], xs: Any) -> Any:
+    """``f`` of each element along the leading axis of the tree ``xs``, one after the other, stacked.
+
+    For all at once, use ``vmap``.
+
+    >>> import stretto as st, stretto.numpy as snp
+    >>> st.lax.map(lambda x: x * 2, snp.array([1, 2]))
+    Array([2, 4], dtype=int32)
+    """
+    return scan(lambda _, x: ((), f(x)), (), xs)[1]

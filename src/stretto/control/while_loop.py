@@ -1,0 +1,266 @@
+"""Loops whose number of steps is found while running: ``while_loop``.
+
+Layer 4 (control).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from stretto.control.family import (
+    ControlFlow,
+    captured_first,
+    record_tree,
+    split,
+    values_of,
+)
+from stretto.core import tree
+from stretto.core.primitive import Refused
+from stretto.core.program import Program
+from stretto.core.recorder import record
+from stretto.core.types import ArrayType, array_type, kind_of, promote
+from stretto.ops.broadcast import broadcast_to, move_to_front, reshape
+from stretto.ops.comparison import select, zeros_like
+from stretto.ops.convert import convert
+from stretto.ops.reduce import reduce_or
+from stretto.transforms.evaluate import evaluate
+from stretto.transforms.jvp import jvp_program
+from stretto.transforms.vmap import to_axis, vmap_program
+
+__all__ = ["While", "settle_carry", "while_loop"]
+
+_NO_REVERSE = (
+    "the number of steps is unknown, so the way back cannot be laid out: use lax.scan, or "
+    "lax.fori_loop with static bounds; forward derivatives (jvp, jacfwd) work"
+)
+
+
+class While(ControlFlow):
+    """While ``cond`` holds of the carry, apply ``body`` to it.
+
+    Operands: the constants of ``cond`` (``cond_consts`` of them), those of ``body``, the carry.
+    """
+
+    cond: Program
+    body: Program
+    cond_consts: int
+    body_consts: int
+    transpose = Refused(_NO_REVERSE)
+
+    def infer(self, *types: ArrayType) -> tuple[ArrayType, ...]:
+        """The types of the carry."""
+        return self.body.out_types
+
+    def _parts(self, args: Sequence[Any]) -> list[list[Any]]:
+        return split(args, self.cond_consts, self.body_consts)
+
+    def interpret(self, *args: Any) -> Sequence[Any]:
+        """Step by step."""
+        cond_consts, body_consts, carry = self._parts(args)
+        while bool(evaluate(self.cond, [*cond_consts, *carry])[0]):
+            carry = evaluate(self.body, [*body_consts, *carry])
+        return carry
+
+    def compiled(self, types: tuple[ArrayType, ...]) -> bool:
+        """Compiled: the number of steps is unknown, and a step through Python costs more."""
+        return True
+
+    def lower(self, b: Any, *operands: Any) -> Any:
+        """StableHLO ``while`` over constants and carry."""
+        fixed = self.cond_consts + self.body_consts
+
+        def cond(*state: Any) -> Any:
+            return b.program(self.cond, [*state[: self.cond_consts], *state[fixed:]])
+
+        def body(*state: Any) -> Any:
+            new = b.program(self.body, state[self.cond_consts :])
+            return [*state[:fixed], *new]
+
+        return b.while_loop(cond, body, operands)[fixed:]
+
+    def jvp(self, primals: Sequence[Any], tangents: Sequence[Any]) -> tuple[Any, Any]:
+        """The loop over carry and tangents; a tangent that becomes non-zero is carried from the start."""
+        cond_consts, body_consts, carry = self._parts(primals)
+        _, dconsts, dcarry = self._parts(tangents)
+        const_mask = tuple(t is not None for t in dconsts)
+        mask = settle_carry(
+            tuple(t is not None for t in dcarry),
+            lambda m: jvp_program(self.body, (*const_mask, *m), m)[1],
+        )
+        program, _ = jvp_program(self.body, (*const_mask, *mask), mask)
+        moving = [t for t in dconsts if t is not None]
+        starts = [
+            zeros_like(c) if t is None else t for c, t, m in zip(carry, dcarry, mask, strict=True) if m
+        ]
+        count, n, m = len(carry), len(body_consts), len(moving)
+
+        def body(*xs: Any) -> Any:
+            consts, dcs, cs, dxs = split(xs, n, m, count)
+            return evaluate(program, [*consts, *cs, *dcs, *dxs]), None
+
+        def cond(*xs: Any) -> Any:
+            return evaluate(self.cond, xs[: self.cond_consts + count]), None
+
+        state = [*(c.type for c in carry), *(t.type for t in starts)]
+        body_program = record(
+            body, [*(c.type for c in body_consts), *(t.type for t in moving), *state]
+        )[0]
+        cond_program = record(cond, [*(c.type for c in cond_consts), *state])[0]
+        new = While(cond_program, body_program, self.cond_consts, n + m)
+        outs = new(*cond_consts, *body_consts, *moving, *carry, *starts)
+        given = iter(outs[count:])
+        return outs[:count], [next(given) if m else None for m in mask]
+
+    def linearize(self, primals: Sequence[Any], tangents: Sequence[Any]) -> tuple[Any, Any]:
+        """Refused, with the way out."""
+        return type(self).transpose.__get__(self, type(self))()
+
+    def vmap(self, size: int, args: Sequence[Any], axes: Sequence[int | None]) -> Any:
+        """Run until every example has stopped; a stopped example keeps its carry.
+
+        Where no example can change the condition, the loop stays as it is, over larger arrays.
+        """
+        values = [x if a is None else move_to_front(x, a) for x, a in zip(args, axes, strict=True)]
+        over = [a is not None for a in axes]
+        cond_over, body_over, carry_over = self._parts(over)
+        mask = settle_carry(
+            tuple(carry_over),
+            lambda m: vmap_program(self.body, size, (*body_over, *m), m)[1],
+        )
+        many = vmap_program(self.cond, size, (*cond_over, *mask))[1][0]
+        if many:
+            mask = (True,) * len(mask)
+        cond, _ = vmap_program(self.cond, size, (*cond_over, *mask))
+        body, _ = vmap_program(self.body, size, (*body_over, *mask), mask)
+        cond_consts, body_consts, carry = self._parts(values)
+        carry = [
+            to_axis(c, size, 0 if o else None, 0 if m else None)
+            for c, o, m in zip(carry, carry_over, mask, strict=True)
+        ]
+        if many:
+            cond, body = self._until_all_stop(cond, body, size)
+            body_consts = [*cond_consts, *body_consts]
+        outs = While(cond, body, len(cond_consts), len(body_consts))(
+            *cond_consts, *body_consts, *carry
+        )
+        return outs, tuple(0 if m else None for m in mask)
+
+    def _until_all_stop(self, cond: Program, body: Program, size: int) -> tuple[Program, Program]:
+        """Loop while any example runs; step those that do."""
+        n = self.cond_consts
+
+        def any_runs(*args: Any) -> Any:
+            running = evaluate(cond, args)[0]
+            return [reduce_or(running, (0,))], None
+
+        def step(*args: Any) -> Any:
+            cond_consts, body_consts, carry = split(args, n, self.body_consts)
+            running = evaluate(cond, [*cond_consts, *carry])[0]
+            new = evaluate(body, [*body_consts, *carry])
+            outs = []
+            for c, x in zip(carry, new, strict=True):
+                wide = reshape(running, (size,) + (1,) * (x.ndim - 1))
+                outs.append(select(broadcast_to(wide, x.shape), x, c))
+            return outs, None
+
+        state = cond.in_types[n:]
+        consts = [*cond.in_types[:n], *body.in_types[: self.body_consts]]
+        return record(any_runs, cond.in_types)[0], record(step, [*consts, *state])[0]
+
+
+def settle_carry(mask: tuple[bool, ...], step: Callable[[Any], Any]) -> tuple[bool, ...]:
+    """The least mask of the carry that one step of the loop does not enlarge."""
+    while True:
+        after = tuple(step(mask))[: len(mask)]
+        larger = tuple(a or b for a, b in zip(mask, after, strict=True))
+        if larger == mask:
+            return mask
+        mask = larger
+
+
+def settle_types(
+    who: str, record_body: Callable[[Sequence[ArrayType]], Any], carry: Sequence[Any], names: Any
+) -> tuple[Any, list[Any]]:
+    """Record the body with the carry's types made those that it returns, where only weakness
+    differs; else raise ``TypeError`` naming the leaf.
+    """
+    values = list(carry)
+    for _ in range(3):
+        recorded = record_body([v.type for v in values])
+        outs = recorded[0].out_types[: len(values)]
+        changed = False
+        for i, (v, out) in enumerate(zip(values, outs, strict=True)):
+            if v.type is out:
+                continue
+            dtype, weak = promote([(v.dtype, v.weak_type), (out.dtype, out.weak_type)], who)
+            if v.shape != out.shape or (v.dtype != dtype and not v.weak_type):
+                raise TypeError(
+                    f"{who}: the body must return a carry of the type it was given; {names[i]} is "
+                    f"{v.type}, and {out} is returned; convert one, e.g. with .astype()"
+                )
+            if v.type is not array_type(v.shape, dtype, weak):
+                values[i] = convert(v, dtype, weak)
+                changed = True
+        if not changed:
+            return recorded, values
+    return recorded, values
+
+
+def with_out_types(program: Program, types: Sequence[ArrayType], count: int) -> Program:
+    """The program with its first ``count`` outputs converted to these types."""
+    if program.out_types[:count] == tuple(types):
+        return program
+
+    def fun(*args: Any) -> Any:
+        outs = evaluate(program, args)
+        head = [convert(o, t.dtype, t.weak_type) for o, t in zip(outs, types, strict=False)]
+        return [*head, *outs[count:]], None
+
+    return record(fun, program.in_types, name=program.name)[0]
+
+
+def while_loop(cond_fun: Callable[[Any], Any], body_fun: Callable[[Any], Any], init_val: Any) -> Any:
+    """Apply ``body_fun`` to the carry as long as ``cond_fun`` of it holds; give the last carry.
+
+    Parameters: ``init_val`` a tree of arrays; ``cond_fun`` gives a boolean scalar; ``body_fun`` a
+    tree like its argument in structure, shapes and dtypes. Forward derivatives work; reverse ones
+    do not, since the number of steps is unknown.
+
+    Raises ``TypeError`` where the carry changes type, naming the leaf.
+
+    >>> import stretto as st
+    >>> st.lax.while_loop(lambda x: x < 100, lambda x: x * 2, 3)
+    Array(192, dtype=int32, weak_type=True)
+    """
+    leaves, structure = tree.flatten(init_val)
+    init = values_of(leaves, "while_loop")
+
+    def record_body(types: Sequence[ArrayType]) -> Any:
+        recorded = record_tree(body_fun, tree.structure((init_val,)), types, "while_loop")
+        if recorded[1] != structure:
+            raise TypeError(
+                f"while_loop: body_fun must return a tree like init_val; got {recorded[1]}, "
+                f"expected {structure}"
+            )
+        return recorded
+
+    (body, _, body_consts), init = settle_types(
+        "while_loop", record_body, init, tree.paths(init_val, "init_val")
+    )
+    types = [v.type for v in init]
+    body = with_out_types(body, types, len(types))
+    cond, _, cond_consts = record_tree(
+        cond_fun, tree.structure((init_val,)), types, "while_loop"
+    )
+    out = cond.out_types
+    if len(out) != 1 or out[0].shape or kind_of(out[0].dtype) != "bool":
+        raise TypeError(f"while_loop: cond_fun must return a boolean scalar, got {list(out)}")
+    count = len(types)
+    loop = While(
+        captured_first(cond, count),
+        captured_first(body, count),
+        len(cond_consts),
+        len(body_consts),
+    )
+    return tree.unflatten(structure, loop(*cond_consts, *body_consts, *init))

@@ -1,0 +1,148 @@
+"""Settings: global by attribute, per thread by ``with config(name=value)``, from ``STRETTO_NAME``.
+
+Layer 1 (core). Every setting is declared once, in ``_SETTINGS``.
+"""
+
+from __future__ import annotations
+
+import os
+import threading
+from collections.abc import Mapping
+from typing import Any, NamedTuple
+
+from stretto.core.errors import ConfigError
+
+__all__ = ["config", "enable_x64"]
+
+
+class _Setting(NamedTuple):
+    default: Any
+    choices: tuple[Any, ...]
+    shapes_programs: bool
+    meaning: str
+
+
+_BOOL = (False, True)
+_SETTINGS: dict[str, _Setting] = {
+    "enable_x64": _Setting(False, _BOOL, True, "64-bit types may be asked for, and are the default"),
+    "threefry_partitionable": _Setting(
+        False, _BOOL, True, "random bits use the counter layout that can be split over devices"
+    ),
+    "numpy_dtype_promotion": _Setting(
+        "standard", ("standard", "strict"), True, "strict: operands of different types are refused"
+    ),
+    "disable_jit": _Setting(False, _BOOL, True, "jit runs its function as it stands"),
+}
+_SHAPING = tuple(name for name, setting in _SETTINGS.items() if setting.shapes_programs)
+
+
+def _check(name: str, value: Any) -> Any:
+    setting = _SETTINGS.get(name)
+    if setting is None:
+        raise ConfigError(f"config has no setting {name!r}; there are: {', '.join(_SETTINGS)}")
+    for choice in setting.choices:
+        if value is choice or (type(value) is type(choice) and value == choice):
+            return choice
+    raise ConfigError(
+        f"config.{name} must be one of {', '.join(map(repr, setting.choices))}; got {value!r}"
+    )
+
+
+def _from_environment(name: str, setting: _Setting) -> Any:
+    text = os.environ.get(f"STRETTO_{name.upper()}")
+    if text is None:
+        return setting.default
+    if setting.choices == _BOOL:
+        words = {"1": True, "true": True, "0": False, "false": False, "": False}
+        if text.lower() in words:
+            return words[text.lower()]
+    elif text in setting.choices:
+        return text
+    raise ConfigError(
+        f"STRETTO_{name.upper()} must be one of {', '.join(map(str, setting.choices))}; got {text!r}"
+    )
+
+
+class _Thread(threading.local):
+    """The values that ``with config(...)`` has set in this thread, and their trace key."""
+
+    values: Mapping[str, Any] = {}
+    key: tuple[Any, ...] | None = None
+
+
+class Config:
+    """The settings; read and set as attributes, or call for a ``with`` block in this thread.
+
+    Raises ``ConfigError`` for an unknown name or a value that the setting does not take.
+
+    >>> with config(enable_x64=True):
+    ...     config.enable_x64
+    True
+    >>> config.enable_x64
+    False
+    """
+
+    def __init__(self) -> None:
+        values = {name: _from_environment(name, setting) for name, setting in _SETTINGS.items()}
+        object.__setattr__(self, "_values", values)
+        object.__setattr__(self, "_thread", _Thread())
+        object.__setattr__(self, "_key", tuple(values[name] for name in _SHAPING))
+
+    def __getattr__(self, name: str) -> Any:
+        overrides = self._thread.values
+        if name in overrides:
+            return overrides[name]
+        try:
+            return self._values[name]
+        except KeyError:
+            _check(name, None)
+            raise
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        self._values[name] = _check(name, value)
+        object.__setattr__(self, "_key", tuple(self._values[name] for name in _SHAPING))
+
+    def __call__(self, **values: Any) -> _Block:
+        return _Block({name: _check(name, value) for name, value in values.items()})
+
+    def trace_key(self) -> tuple[Any, ...]:
+        """The settings that change what a trace yields, in this thread: part of every cache key."""
+        key = self._thread.key
+        return self._key if key is None else key
+
+    def __dir__(self) -> list[str]:
+        return [*super().__dir__(), *_SETTINGS]
+
+    def __repr__(self) -> str:
+        body = ", ".join(f"{name}={getattr(self, name)!r}" for name in _SETTINGS)
+        return f"config({body})"
+
+
+class _Block:
+    """Settings in force for one ``with`` block of one thread; re-enterable, nestable."""
+
+    def __init__(self, values: dict[str, Any]) -> None:
+        self._values = values
+        self._outer: list[tuple[Mapping[str, Any], tuple[Any, ...] | None]] = []
+
+    def __enter__(self) -> None:
+        thread = config._thread
+        self._outer.append((thread.values, thread.key))
+        thread.values = {**thread.values, **self._values}
+        thread.key = tuple(getattr(config, name) for name in _SHAPING)
+
+    def __exit__(self, *error: object) -> None:
+        config._thread.values, config._thread.key = self._outer.pop()
+
+
+config = Config()
+
+
+def enable_x64(value: bool = True) -> _Block:
+    """Allow 64-bit types, and make them the default, inside a ``with`` block.
+
+    >>> with enable_x64():
+    ...     config.enable_x64
+    True
+    """
+    return config(enable_x64=value)

@@ -1,0 +1,41 @@
+"""What can go wrong, each kind by name. Layer 1 (core)."""
+
+from __future__ import annotations
+
+__all__ = [
+    "BooleanIndexError",
+    "ConfigError",
+    "EscapedTracerError",
+    "MissingRuleError",
+    "ProgramError",
+    "StrettoError",
+    "TracedValueError",
+]
+
+
+class StrettoError(Exception):
+    """The base of every error that only Stretto raises."""
+
+
+class ConfigError(StrettoError, ValueError):
+    """A setting has no such name, or does not take such a value."""
+
+
+class TracedValueError(StrettoError, TypeError):
+    """A traced value was used where Python needs a concrete one."""
+
+
+class BooleanIndexError(TracedValueError, IndexError):
+    """A traced boolean mask was used as an index: the shape of the result would depend on it."""
+
+
+class EscapedTracerError(StrettoError):
+    """A traced value outlived the call that traced it."""
+
+
+class MissingRuleError(StrettoError, NotImplementedError):
+    """A primitive refuses a transformation; the message says why, and what to use."""
+
+
+class ProgramError(StrettoError):
+    """A program is not well formed: found by the checker, always a fault in a pass."""

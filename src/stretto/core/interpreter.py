@@ -1,0 +1,289 @@
+"""Values, tracers, and the one current interpreter that every operation is handed to.
+
+Layer 1 (core). ``state.interpreter`` is held for each thread; at rest it is the eager one, which
+the layer of the runtime installs. A transformation puts its own in place while the user's function
+runs, and hands what it makes of each operation to the interpreter it was called under. Next, read
+``recorder``.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any, NoReturn
+
+import numpy as np
+
+from stretto.core.errors import EscapedTracerError, TracedValueError
+from stretto.core.position import Position, user_position
+from stretto.core.types import ArrayType, array_type, canonical_dtype, kind_of, scalar_dtype
+
+if TYPE_CHECKING:
+    from stretto.core.primitive import Primitive
+
+__all__ = ["Interpreter", "Linear", "Tracer", "Value", "as_value", "is_zero", "state", "using"]
+
+
+class Value:
+    """What operations take and give: an ``Array``, or a tracer that stands for one.
+
+    Operators and methods are attached where the package is wired together.
+    """
+
+    __slots__ = ()
+
+    type: ArrayType
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """The sizes of the axes."""
+        return self.type.shape
+
+    @property
+    def dtype(self) -> np.dtype:
+        """The element type."""
+        return self.type.dtype
+
+    @property
+    def ndim(self) -> int:
+        """The number of axes."""
+        return self.type.ndim
+
+    @property
+    def size(self) -> int:
+        """The number of elements."""
+        return self.type.size
+
+    @property
+    def weak_type(self) -> bool:
+        """Whether the dtype is that of a Python scalar, and gives way in promotion."""
+        return self.type.weak_type
+
+    if TYPE_CHECKING:  # attached in wiring
+
+        def __getattr__(self, name: str) -> Any: ...
+        def __add__(self, other: Any) -> Any: ...
+        def __radd__(self, other: Any) -> Any: ...
+        def __sub__(self, other: Any) -> Any: ...
+        def __rsub__(self, other: Any) -> Any: ...
+        def __mul__(self, other: Any) -> Any: ...
+        def __rmul__(self, other: Any) -> Any: ...
+        def __truediv__(self, other: Any) -> Any: ...
+        def __rtruediv__(self, other: Any) -> Any: ...
+        def __matmul__(self, other: Any) -> Any: ...
+        def __pow__(self, other: Any) -> Any: ...
+        def __neg__(self) -> Any: ...
+        def __getitem__(self, index: Any) -> Any: ...
+
+
+class Interpreter:
+    """Gives an operation its meaning: evaluate it, record it, differentiate it, vectorise it."""
+
+    __slots__ = ()
+
+    def process(self, primitive: Primitive, args: Sequence[Any]) -> Any:
+        """Apply the primitive: a value, or a tuple of them where it has several outputs."""
+        raise NotImplementedError
+
+    def check(self, args: Sequence[Any]) -> None:
+        """Raise for a tracer whose transformation has ended."""
+        for arg in args:
+            if isinstance(arg, Tracer) and arg.interpreter.ended:
+                arg.escaped()
+
+
+class _State(threading.local):
+    """The current interpreter of this thread; the class attribute is the eager one, for all."""
+
+    interpreter: Any = None
+
+
+state = _State()
+
+
+def install_eager(interpreter: Interpreter) -> None:
+    """Make this the interpreter at rest, in every thread. Called once, when wiring."""
+    _State.interpreter = interpreter
+    _State.eager = interpreter
+
+
+class using:  # noqa: N801 (reads as a statement: `with using(interpreter):`)
+    """Put an interpreter in place for a ``with`` block of this thread."""
+
+    __slots__ = ("_interpreter", "_outer")
+
+    def __init__(self, interpreter: Interpreter) -> None:
+        self._interpreter = interpreter
+
+    def __enter__(self) -> None:
+        self._outer = state.interpreter
+        state.interpreter = self._interpreter
+
+    def __exit__(self, *error: object) -> None:
+        state.interpreter = self._outer
+
+
+class Tracer(Value):
+    """A value that stands for others while a transformation runs the user's function."""
+
+    __slots__ = ("interpreter", "position", "type")
+
+    interpreter: Any
+    position: Position | None
+
+    # What it was made by, in words; and the concrete values beneath it, if there are any.
+
+    def origin(self) -> str:
+        """Where the value comes from, for messages."""
+        return f"made at {self.position}" if self.position else "traced"
+
+    def concrete(self) -> Any:
+        """The concrete array beneath, where Python may look at it; else None."""
+        return None
+
+    def escaped(self) -> NoReturn:
+        """Raise: the transformation that made this tracer has ended."""
+        raise EscapedTracerError(
+            f"a traced value of type {self.type} outlived the transformation that made it "
+            f"({self.origin()}): a function being transformed stored it in an outer list, "
+            f"attribute or global; return it from the function instead"
+        )
+
+    def _need_concrete(self, what: str, remedy: str) -> Any:
+        if self.interpreter.ended:
+            self.escaped()
+        concrete = self.concrete()
+        if concrete is None:
+            raise TracedValueError(
+                f"{what} needs a concrete value, but this {self.type} is traced: {self.origin()}. "
+                f"{remedy}"
+            )
+        return concrete
+
+    def __bool__(self) -> bool:
+        return bool(
+            self._need_concrete(
+                "bool() (as in `if`, `while`, `and`, `not`)",
+                "Use stretto.lax.cond or snp.where to choose by value, stretto.lax.while_loop to "
+                "loop, or name the argument in static_argnums if it is a setting.",
+            )
+        )
+
+    def __index__(self) -> int:
+        return self._need_concrete(
+            "a Python index, a length or a range",
+            "Shapes, ranges and list indices must be known while tracing: name the argument in "
+            "static_argnums, or index an array (snp.array(...)[i]) instead of a list.",
+        ).__index__()
+
+    def __int__(self) -> int:
+        return int(self._need_concrete("int()", self._CONVERT.format("int32")))
+
+    def __float__(self) -> float:
+        return float(self._need_concrete("float()", self._CONVERT.format("float32")))
+
+    def __complex__(self) -> complex:
+        return complex(self._need_concrete("complex()", self._CONVERT.format("complex64")))
+
+    _CONVERT = (
+        "A traced value has no Python number: use x.astype(snp.{0}), keep it an array, or name the "
+        "argument in static_argnums."
+    )
+
+    def item(self, *index: int) -> Any:
+        """The element as a Python number: only where the value beneath is concrete."""
+        return self._need_concrete("item()", self._CONVERT.format("float32")).item(*index)
+
+    def tolist(self) -> Any:
+        """The elements as Python lists: only where the value beneath is concrete."""
+        return self._need_concrete("tolist()", "Return the array and convert it outside.").tolist()
+
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> np.ndarray:
+        raise TracedValueError(
+            f"NumPy was given a traced value of type {self.type} ({self.origin()}): NumPy cannot "
+            f"trace; use the function of the same name in stretto.numpy (snp)"
+        )
+
+    def __repr__(self) -> str:
+        return f"<traced {self.type}>"
+
+    def __hash__(self) -> int:
+        raise TypeError("arrays are not hashable; a value that must be hashed has to be static")
+
+
+class Linear:
+    """Stands, in a transpose rule, for an argument in which the operation is linear."""
+
+    __slots__ = ("type",)
+
+    def __init__(self, type: ArrayType) -> None:
+        self.type = type
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """The sizes of the axes."""
+        return self.type.shape
+
+    @property
+    def dtype(self) -> np.dtype:
+        """The element type."""
+        return self.type.dtype
+
+    @property
+    def ndim(self) -> int:
+        """The number of axes."""
+        return self.type.ndim
+
+
+def is_zero(tangent: Any) -> bool:
+    """Whether a tangent or cotangent is the symbolic zero."""
+    return tangent is None
+
+
+_SCALARS = (bool, int, float, complex)
+
+
+def as_value(x: Any, who: str = "this function", argument: str = "x") -> Any:
+    """The value for an array, a NumPy array or a Python scalar.
+
+    A Python scalar gets the default dtype of its kind, weakly. A writable NumPy array is copied.
+    Raises ``TypeError`` for a list or anything else, with the way out.
+    """
+    if isinstance(x, Value):
+        return x
+    python_type = type(x)
+    if python_type in _SCALARS:
+        dtype = scalar_dtype(python_type)
+        _check_fits(x, dtype, who)
+        return constant(np.asarray(x, dtype), python_type is not bool)
+    if isinstance(x, (np.ndarray, np.generic)):
+        kind_of(x.dtype)  # refuses strings, objects, dates
+        dtype = canonical_dtype(x.dtype)
+        return constant(np.array(x, dtype, order="C", copy=True, subok=False), False)
+    if isinstance(x, (list, tuple)):
+        raise TypeError(
+            f"{who}: {argument} must be an array or a number; got a {python_type.__name__}. Wrap "
+            f"it: stretto.numpy.array({argument})"
+        )
+    if hasattr(x, "__stretto_array__"):
+        return as_value(x.__stretto_array__(), who, argument)
+    if isinstance(x, _SCALARS):  # subclasses, such as enumerations
+        return as_value(next(t for t in _SCALARS if isinstance(x, t))(x), who, argument)
+    if hasattr(x, "__array__"):
+        return as_value(np.asarray(x), who, argument)
+    raise TypeError(
+        f"{who}: {argument} must be an array or a number; got {python_type.__module__}."
+        f"{python_type.__qualname__}"
+    )
+
+
+def _check_fits(x: Any, dtype: np.dtype, who: str) -> None:
+    if dtype.kind == "i":
+        bounds = np.iinfo(dtype)
+        if not bounds.min <= x <= bounds.max:
+            raise OverflowError(f"{who}: the Python integer {x} does not fit in {dtype.name}")
+
+
+def constant(array: np.ndarray, weak_type: bool = False) -> Any:
+    """The value that holds this NumPy array, which nobody else may write."""
+    return _State.eager.constant(array, array_type(array.shape, array.dtype, weak_type))

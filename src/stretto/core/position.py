@@ -1,0 +1,76 @@
+"""Where in the user's own code an operation was called: found cheaply, resolved when asked.
+
+Layer 1 (core). A position is a code object and an instruction offset; finding the line is left
+until somebody reads it.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from types import CodeType, FrameType
+from typing import NamedTuple
+
+__all__ = ["Position", "user_frame", "user_position", "user_stack_level"]
+
+_ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__))) + os.sep
+_OURS: dict[CodeType, bool] = {}
+
+
+class Position(NamedTuple):
+    """A place in the user's source."""
+
+    code: CodeType
+    offset: int
+
+    @property
+    def file(self) -> str:
+        """The path of the source file."""
+        return self.code.co_filename
+
+    @property
+    def line(self) -> int:
+        """The line in that file, from 1."""
+        lines = list(self.code.co_positions())
+        line = lines[self.offset // 2][0] if self.offset // 2 < len(lines) else None
+        return line if line is not None else self.code.co_firstlineno
+
+    def __str__(self) -> str:
+        return f"{self.file}:{self.line} ({self.code.co_name})"
+
+
+def _is_ours(code: CodeType) -> bool:
+    found = _OURS.get(code)
+    if found is None:
+        name = code.co_filename
+        # Code made at run time (by dataclasses, for one) has a name such as <string>.
+        found = name.startswith((_ROOT, "<frozen", "<string>")) or name.endswith("functools.py")
+        _OURS[code] = found
+    return found
+
+
+def user_frame() -> FrameType | None:
+    """The innermost frame that runs code outside this package."""
+    frame: FrameType | None = sys._getframe(1)
+    while frame is not None and (_OURS.get(frame.f_code) or _is_ours(frame.f_code)):
+        frame = frame.f_back
+    return frame
+
+
+def user_position() -> Position | None:
+    """Where the user's code called into this package, if it did."""
+    frame: FrameType | None = sys._getframe(2)
+    get = _OURS.get
+    while frame is not None and (get(frame.f_code) or _is_ours(frame.f_code)):
+        frame = frame.f_back
+    return None if frame is None else Position(frame.f_code, frame.f_lasti)
+
+
+def user_stack_level() -> int:
+    """The ``stacklevel`` with which a warning given by the caller points at the user's line."""
+    frame: FrameType | None = sys._getframe(1)
+    level = 1
+    while frame is not None and _is_ours(frame.f_code):
+        frame = frame.f_back
+        level += 1
+    return level

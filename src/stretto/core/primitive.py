@@ -1,0 +1,151 @@
+"""Primitives: one class each; static parameters are fields, rules are methods.
+
+Layer 1 (core). A rule is given by the class, derived by a family's base class, or refused in
+words (``Refused``); a class that leaves one out cannot be made. Next, read ``interpreter``.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import functools
+from collections.abc import Callable, Sequence
+from typing import Any, ClassVar, dataclass_transform
+
+from stretto.core.errors import MissingRuleError
+from stretto.core.interpreter import state
+from stretto.core.types import ArrayType
+
+__all__ = ["NOT_LINEAR", "PRIMITIVES", "RULES", "ZERO_DERIVATIVE", "Primitive", "Refused"]
+
+RULES = ("infer", "reference", "lower", "jvp", "transpose", "vmap")
+"""The rules that every primitive gives, derives or refuses."""
+
+PRIMITIVES: list[type[Primitive]] = []
+"""Every concrete primitive class, in the order of definition."""
+
+
+class Refused:
+    """A rule that does not exist, and why: calling it raises ``MissingRuleError`` in those words."""
+
+    def __init__(self, why: str) -> None:
+        self.why = why
+        self._rule = "this rule"
+
+    def __set_name__(self, owner: type, name: str) -> None:
+        self._rule = name
+
+    def __get__(self, instance: Primitive | None, owner: type[Primitive]) -> Any:
+        if instance is None:
+            return self
+
+        def refuse(*_: Any) -> Any:
+            raise MissingRuleError(f"{instance.name} has no {self._rule} rule: {self.why}")
+
+        return refuse
+
+
+NOT_LINEAR = Refused("it is not linear in any argument, so only its jvp is ever transposed")
+
+
+class _ZeroDerivative:
+    """The jvp rule of a primitive whose derivative is zero wherever it exists."""
+
+    def __get__(self, instance: Primitive | None, owner: type[Primitive]) -> Any:
+        if instance is None:
+            return self
+
+        def jvp(primals: Sequence[Any], tangents: Sequence[Any]) -> tuple[Any, Any]:
+            out = instance(*primals)
+            return out, (None,) * len(out) if instance.multiple else None
+
+        return jvp
+
+
+ZERO_DERIVATIVE = _ZeroDerivative()
+
+
+@dataclass_transform(frozen_default=True, kw_only_default=False)
+@dataclasses.dataclass(frozen=True)
+class Primitive:
+    """An operation with its rules.
+
+    Subclasses are frozen dataclasses made without the decorator. A subclass marked
+    ``abstract=True`` is a family: it supplies rules and is not an operation itself.
+
+    The rules, for arguments that are values (arrays or tracers):
+
+    - ``infer(*types)``: the output's type (a tuple of them where ``multiple``), or an error.
+    - ``reference(*arrays)``: NumPy arrays to NumPy arrays; eager evaluation, and the tests' oracle.
+    - ``lower(b, *operands)``: StableHLO through the builder ``b``.
+    - ``jvp(primals, tangents)``: output and its tangent; ``None`` stands for a zero tangent.
+    - ``transpose(ct, *args)``: the cotangent of each argument, ``None`` for those not ``Linear``.
+    - ``vmap(size, args, axes)``: output and its mapped axis (``None``: not mapped).
+    - ``linearize(primals, tangents)``: as ``jvp``, with outputs that depend on primals computed
+      apart from those linear in tangents; ``jvp`` serves, but for operations that hold programs.
+    """
+
+    name: ClassVar[str]
+    multiple: ClassVar[bool] = False
+    holds_programs: ClassVar[bool] = False
+    splat: ClassVar[bool] = False
+    """Whether it takes splats (all elements equal) to a splat, so that literals fold."""
+
+    infer: ClassVar[Callable[..., Any]]
+    reference: ClassVar[Callable[..., Any]]
+    lower: ClassVar[Callable[..., Any]]
+    jvp: ClassVar[Callable[..., Any]]
+    transpose: ClassVar[Callable[..., Any]]
+    vmap: ClassVar[Callable[..., Any]]
+
+    def __init_subclass__(cls, abstract: bool = False, **kwargs: Any) -> None:
+        super().__init_subclass__(**kwargs)
+        dataclasses.dataclass(frozen=True, repr=False)(cls)
+        if abstract:
+            return
+        if "name" not in cls.__dict__:
+            cls.name = _snake_case(cls.__name__)
+        missing = [rule for rule in RULES if getattr(cls, rule, None) is None]
+        if missing:
+            raise TypeError(
+                f"primitive {cls.name}: no rule for {', '.join(missing)}; write the method, take "
+                f"it from a family's base class, or refuse it with Refused('why, and what to use')"
+            )
+        PRIMITIVES.append(cls)
+
+    def __call__(self, *args: Any) -> Any:
+        """Apply to values, under the current interpreter."""
+        return state.interpreter.process(self, args)
+
+    def linearize(self, primals: Sequence[Any], tangents: Sequence[Any]) -> tuple[Any, Any]:
+        """See the class: by default the jvp rule, whose linear part the caller separates."""
+        return self.jvp(primals, tangents)
+
+    def compiled(self, types: tuple[ArrayType, ...]) -> bool:
+        """Whether eager evaluation on the CPU should run a compiled program, not ``reference``."""
+        return False
+
+    def splat_reference(self, *elements: Any) -> Any:
+        """Where ``splat``: the element of the output for the elements of the inputs."""
+        return self.reference(*elements)
+
+    def parameters(self) -> list[tuple[str, Any]]:
+        """The static parameters, by name."""
+        return [(field.name, getattr(self, field.name)) for field in dataclasses.fields(self)]
+
+    def out_types(self, types: tuple[ArrayType, ...]) -> tuple[ArrayType, ...]:
+        """The output types for these input types; remembered."""
+        return _out_types(self, types)
+
+    def __repr__(self) -> str:
+        plain = ", ".join(f"{key}={value!r}" for key, value in self.parameters())
+        return f"{self.name}[{plain}]" if plain else self.name
+
+
+@functools.lru_cache(16384)
+def _out_types(primitive: Primitive, types: tuple[ArrayType, ...]) -> tuple[ArrayType, ...]:
+    out = primitive.infer(*types)
+    return tuple(out) if primitive.multiple else (out,)
+
+
+def _snake_case(name: str) -> str:
+    return "".join(f"_{c.lower()}" if c.isupper() and i else c.lower() for i, c in enumerate(name))

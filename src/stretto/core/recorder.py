@@ -1,0 +1,168 @@
+"""Tracing: run a Python function on stand-ins and keep what it did as a ``Program``.
+
+Layer 1 (core). The recorder is an interpreter that writes each operation down. What the function
+takes from outside (captured arrays, tracers of enclosing transformations) becomes an input of the
+program, after the function's own, so that programs are always closed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from stretto.core.interpreter import Interpreter, Tracer, Value, using
+from stretto.core.position import user_position
+from stretto.core.program import Atom, Equation, Literal, Program, Var, as_literal
+from stretto.core.types import ArrayType
+
+__all__ = ["Recorder", "Traced", "record"]
+
+
+class Traced(Tracer):
+    """A value of a program being recorded: an atom, and the recorder it belongs to."""
+
+    __slots__ = ("atom",)
+
+    def __init__(self, interpreter: Recorder, atom: Atom) -> None:
+        self.interpreter = interpreter
+        self.atom = atom
+        self.type = atom.type
+
+    @property
+    def position(self) -> Any:  # type: ignore[override]
+        """Where the equation that made it was called."""
+        return self.interpreter.position_of(self.atom)
+
+    def origin(self) -> str:
+        """The argument it is, or the operation that made it and the arguments behind that."""
+        return self.interpreter.origin(self.atom)
+
+    def concrete(self) -> Any:
+        """The constant, where the value is one."""
+        if isinstance(self.atom, Literal):
+            return self.atom.array()
+        return None
+
+
+class Recorder(Interpreter):
+    """Records operations as equations."""
+
+    __slots__ = ("captured", "captured_vars", "ended", "equations", "inputs", "names", "_folded")
+
+    def __init__(self, types: Sequence[ArrayType], names: Sequence[str] = ()) -> None:
+        self.inputs = [Var(t) for t in types]
+        self.names = names
+        self.equations: list[Equation] = []
+        self.captured: dict[int, Any] = {}
+        self.captured_vars: dict[int, Var] = {}
+        self.ended = False
+
+    def process(self, primitive: Any, args: Sequence[Any]) -> Any:
+        """Record the equation, and give traced values for its outputs."""
+        inputs = [
+            a.atom if type(a) is Traced and a.interpreter is self else self.lift(a) for a in args
+        ]
+        types = primitive.out_types(tuple([a.type for a in inputs]))
+        if primitive.splat and all([type(a) is Literal for a in inputs]):
+            folded = _fold(primitive, inputs, types[0])
+            if folded is not None:
+                return Traced(self, folded)
+        outputs = [Var(t) for t in types]
+        self.equations.append(Equation(primitive, inputs, outputs, user_position()))
+        if primitive.multiple:
+            return tuple([Traced(self, v) for v in outputs])
+        return Traced(self, outputs[0])
+
+    def lift(self, value: Value) -> Atom:
+        """The atom for a value from outside: a literal, or an input for the captured value."""
+        found = self.captured_vars.get(id(value))
+        if found is not None:
+            return found
+        if isinstance(value, Tracer):
+            if value.interpreter.ended:
+                value.escaped()
+            if type(value) is Traced and type(value.atom) is Literal:
+                return value.atom
+        else:
+            array = value.host()  # None where the only copy is on a device
+            if array is not None:
+                literal = as_literal(array, value.type)
+                if literal is not None:
+                    return literal
+        v = Var(value.type)
+        self.captured[id(value)] = value
+        self.captured_vars[id(value)] = v
+        return v
+
+    def position_of(self, atom: Atom) -> Any:
+        """Where the equation that assigns this atom was called; None for inputs."""
+        for equation in self.equations:
+            if atom in equation.outputs:
+                return equation.position
+        return None
+
+    def origin(self, atom: Atom) -> str:
+        """What the atom is, in words: an argument by name, or an operation on some."""
+        if atom in self.inputs:
+            return self._input_name(atom)
+        makers = {v: e for e in self.equations for v in e.outputs}
+        maker = makers.get(atom)  # type: ignore[arg-type]
+        if maker is None:
+            return "a captured value"
+        reached, pending = set(), [atom]
+        while pending:
+            a = pending.pop()
+            if a in reached:
+                continue
+            reached.add(a)
+            if a in makers:
+                pending.extend(makers[a].inputs)  # type: ignore[index]
+        sources = [self._input_name(v) for v in self.inputs if v in reached]
+        computed = f"computed by {maker.primitive.name} at {maker.position}"
+        return f"{computed} from {', '.join(sources)}" if sources else computed
+
+    def _input_name(self, atom: Atom) -> str:
+        place = next(i for i, v in enumerate(self.inputs) if v is atom)
+        return f"the argument {self.names[place]}" if place < len(self.names) else f"input {place}"
+
+
+
+
+def _fold(primitive: Any, inputs: Sequence[Literal], out: ArrayType) -> Literal | None:
+    """The literal that an element-wise operation on literals gives."""
+    with np.errstate(all="ignore"):
+        value = np.asarray(
+            primitive.splat_reference(*[np.asarray(a.value, a.type.dtype) for a in inputs])
+        )
+    return Literal(value.astype(out.dtype)[()], out)
+
+
+def record(
+    fun: Callable[..., Any],
+    types: Sequence[ArrayType],
+    names: Sequence[str] = (),
+    name: str = "main",
+) -> tuple[Program, Any, list[Value]]:
+    """Trace ``fun`` on values of these types.
+
+    ``fun`` takes one value for each type and returns a flat sequence of values; a second result,
+    such as a tree structure, may be given with it: ``return outputs, extra``.
+
+    Returns the program, that second result, and the captured values, which are the program's inputs
+    after its own.
+    """
+    recorder = Recorder(types, names)
+    try:
+        with using(recorder):
+            outputs, extra = fun(*[Traced(recorder, v) for v in recorder.inputs])
+            atoms = [
+                o.atom if type(o) is Traced and o.interpreter is recorder else recorder.lift(o)
+                for o in outputs
+            ]
+    finally:
+        recorder.ended = True
+    inputs = [*recorder.inputs, *recorder.captured_vars.values()]
+    program = Program(inputs, recorder.equations, atoms, name)
+    return program, extra, list(recorder.captured.values())

@@ -1,0 +1,137 @@
+"""All members at once: their keys, bootstraps and learning rates, and the loop over batches."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable, Iterator
+from typing import NamedTuple
+
+import numpy as np
+
+import stretto as st
+import stretto.numpy as snp
+from stretto.core.interpreter import Value
+from stretto.demo.classifier import Member, new_member, probabilities, step
+from stretto.demo.data import CLASSES, Dataset
+from stretto.demo.errors import DemoError
+
+__all__ = ["HIDDEN", "Plan", "Trained", "learning_rates", "predict", "step_all", "train"]
+
+HIDDEN = (128, 128)
+_IMAGES_AT_ONCE = 1000
+
+# The same member for each of: its state, its learning rate, its rows; the data is everyone's.
+step_all = st.jit(st.vmap(step, in_axes=(0, 0, None, None, 0)))
+_predict = st.jit(st.vmap(probabilities, in_axes=(0, None)))
+
+
+class Plan(NamedTuple):
+    """How many members, and how they are trained."""
+
+    members: int
+    draws: int
+    """The size of each member's bootstrap."""
+    epochs: int
+    batch: int
+    rates: tuple[float, float]
+    """The lowest and the highest learning rate."""
+    seed: int
+
+    @property
+    def steps(self) -> int:
+        """How many steps each member takes; what an epoch leaves of a batch is dropped."""
+        return self.epochs * (self.draws // self.batch)
+
+
+class Trained(NamedTuple):
+    """The members at the end of their training, and what another step of it would take.
+
+    Every leaf of ``members``, and ``rates`` and ``rows``, have a leading axis of members.
+    """
+
+    members: Member
+    rates: Value
+    """(members,)."""
+    images: Value
+    """(examples, pixels), uint8."""
+    labels: Value
+    """(examples,)."""
+    rows: Value
+    """(members, batch): the last batches."""
+
+
+def learning_rates(plan: Plan) -> np.ndarray:
+    """(members,), float32: from the lowest to the highest by equal factors; one has the middle."""
+    low, high = plan.rates
+    if plan.members == 1:
+        return np.float32([(low * high) ** 0.5])
+    return np.geomspace(low, high, plan.members).astype(np.float32)
+
+
+def train(data: Dataset, plan: Plan, on_step: Callable[[int, Value], None]) -> Trained:
+    """Train all members from their own keys, each on its own bootstrap at its own rate.
+
+    Args:
+        data: what to learn from.
+        plan: how.
+        on_step: called after each step with its number, from 1, and the losses, (members,).
+
+    Raises:
+        DemoError: a batch is larger than a bootstrap, or a member diverged.
+    """
+    examples, pixels = data.train.images.shape
+    if plan.batch > plan.draws:
+        raise DemoError(f"a batch of {plan.batch} is more than the {plan.draws} draws of a member")
+    keys = st.random.split(st.random.PRNGKey(plan.seed), plan.members)
+    start_keys, bootstrap_keys, order_keys = np.asarray(
+        st.vmap(lambda key: st.random.split(key, 3))(keys)
+    ).swapaxes(0, 1)
+    start = functools.partial(new_member, sizes=(pixels, *HIDDEN, CLASSES))
+    members = st.jit(st.vmap(start))(start_keys)
+    rates = snp.asarray(learning_rates(plan))
+    images, labels = snp.asarray(data.train.images), snp.asarray(data.train.labels)
+    bootstraps = st.vmap(lambda key: st.random.randint(key, (plan.draws,), 0, examples))(
+        bootstrap_keys
+    )
+    done = 0
+    for epoch in range(plan.epochs):
+        for rows in _batches(order_keys, bootstraps, epoch, plan.batch):
+            members, losses = step_all(members, rates, images, labels, rows)
+            done += 1
+            on_step(done, losses)
+        _check_losses(losses, rates, epoch)
+    return Trained(members, rates, images, labels, snp.asarray(rows))
+
+
+def predict(members: Member, images: np.ndarray) -> np.ndarray:
+    """(members, examples, classes): what each member says of images (examples, pixels)."""
+    parts = [
+        np.asarray(_predict(members.params, snp.asarray(images[i : i + _IMAGES_AT_ONCE])))
+        for i in range(0, len(images), _IMAGES_AT_ONCE)
+    ]
+    return np.concatenate(parts, axis=1)
+
+
+@st.jit
+def _shuffled(keys: Value, bootstraps: Value, epoch: int) -> Value:
+    """(members, draws): each bootstrap in an order drawn from its member's key and the epoch."""
+    return st.vmap(lambda key, rows: st.random.permutation(st.random.fold_in(key, epoch), rows))(
+        keys, bootstraps
+    )
+
+
+def _batches(keys: Value, bootstraps: Value, epoch: int, batch: int) -> Iterator[np.ndarray]:
+    """(members, batch) rows of the data, step by step through one epoch."""
+    rows = np.asarray(_shuffled(keys, bootstraps, epoch))
+    for i in range(rows.shape[1] // batch):
+        yield rows[:, i * batch : (i + 1) * batch]
+
+
+def _check_losses(losses: Value, rates: Value, epoch: int) -> None:
+    """Name a member whose training went wrong."""
+    for number, (value, rate) in enumerate(zip(np.asarray(losses), np.asarray(rates))):
+        if not np.isfinite(value):
+            raise DemoError(
+                f"member {number} diverged: its loss is {value} after epoch {epoch + 1} at "
+                f"learning rate {rate:.2g}; give lower --rates"
+            )

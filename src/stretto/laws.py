@@ -1,0 +1,338 @@
+"""The laws that every operation obeys, and one call that checks them.
+
+Layer 9, above all others: for tests. For a function and the types (or values) of its arguments:
+
+1. the inferred types are the real ones;
+2. the compiled program gives what eager evaluation gives;
+3. the jvp is the limit of differences (taken in 64 bits), and in the asked dtype close to that;
+4. the transpose is the adjoint: Re⟨ct, J v⟩ = Re⟨Jᵀ ct, v⟩;
+5. ``vmap`` is the loop, for each mix of mapped arguments and axes, eagerly and compiled;
+6. ``vmap`` of the derivative is the loop of derivatives; derivatives of derivatives exist.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import itertools
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import ml_dtypes
+import numpy as np
+
+from stretto.api.derivatives import jvp, vjp
+from stretto.api.jit import eval_shape, jit, make_graph
+from stretto.api.vectorise import vmap
+from stretto.core import tree
+from stretto.core.config import enable_x64
+from stretto.core.interpreter import as_value
+from stretto.core.primitive import Primitive
+from stretto.core.program import Program, check as check_program
+from stretto.core.types import is_complex, is_inexact, kind_of
+
+__all__ = ["Law", "TypeOf", "b1", "bf16", "c64", "c128", "check", "f16", "f32", "f64", "i8", "i32", "law", "u32"]
+
+
+@dataclasses.dataclass(frozen=True)
+class TypeOf:
+    """An argument drawn at random: shape, dtype, and the range to draw from."""
+
+    dtype: np.dtype
+    shape: tuple[int, ...]
+    low: float = -2.0
+    high: float = 2.0
+
+    def within(self, low: float, high: float) -> TypeOf:
+        """The same, drawn from another range."""
+        return dataclasses.replace(self, low=low, high=high)
+
+    def draw(self, rng: np.random.Generator) -> np.ndarray:
+        """An array of this type."""
+        kind = kind_of(self.dtype)
+        if kind == "bool":
+            return rng.random(self.shape) < 0.5  # noqa: PLR2004
+        if kind in ("int", "uint"):
+            low = max(int(self.low), 0) if kind == "uint" else int(self.low)
+            return np.asarray(rng.integers(low, int(self.high) + 4, self.shape)).astype(self.dtype)
+        x = rng.uniform(self.low, self.high, self.shape)
+        if kind == "complex":
+            x = x + 1j * rng.uniform(self.low, self.high, self.shape)
+        return np.asarray(x).astype(self.dtype)
+
+    def __str__(self) -> str:
+        return f"{self.dtype.name}{list(self.shape)}"
+
+
+def _maker(name: str) -> Callable[..., TypeOf]:
+    dtype = np.dtype(getattr(ml_dtypes, name, name))
+
+    def make(*shape: int) -> TypeOf:
+        return TypeOf(dtype, shape)
+
+    make.__doc__ = f"A random argument of dtype {name} and this shape."
+    return make
+
+
+b1, i8, i32, u32 = _maker("bool"), _maker("int8"), _maker("int32"), _maker("uint32")
+bf16, f16, f32, f64 = _maker("bfloat16"), _maker("float16"), _maker("float32"), _maker("float64")
+c64, c128 = _maker("complex64"), _maker("complex128")
+
+
+def _tolerance(dtype: np.dtype) -> float:
+    """A few units in the last place: XLA and NumPy round transcendental functions differently."""
+    if not is_inexact(dtype):
+        return 0.0
+    part = np.dtype(f"f{dtype.itemsize // 2}") if is_complex(dtype) else dtype
+    return 64 * float(ml_dtypes.finfo(part).eps) if part.itemsize >= 4 else 4 * float(  # noqa: PLR2004
+        ml_dtypes.finfo(part).eps)  # fmt: skip
+
+
+def _close(got: Any, want: Any, what: str, factor: float = 1.0) -> None:
+    got_leaves, want_leaves = tree.leaves(got), tree.leaves(want)
+    assert len(got_leaves) == len(want_leaves), f"{what}: another number of results"
+    for g, w in zip(got_leaves, want_leaves, strict=True):
+        x, y = np.asarray(g), np.asarray(w)
+        if x.dtype == np.dtype([("float0", np.void, 0)]):
+            continue
+        assert x.shape == y.shape, f"{what}: shapes {x.shape} and {y.shape}"
+        assert x.dtype == y.dtype, f"{what}: dtypes {x.dtype} and {y.dtype}"
+        tolerance = _tolerance(x.dtype) * factor
+        wide = x.dtype if x.dtype.kind in "biuc" else np.float64
+        scale = float(np.nanmax(np.abs(np.where(np.isfinite(y.astype(wide)), y.astype(wide), 0)), initial=1e-30)) if is_inexact(x.dtype) else 0.0  # fmt: skip
+        np.testing.assert_allclose(
+            x.astype(wide), y.astype(wide), rtol=tolerance, atol=tolerance * scale, err_msg=what
+        )
+
+
+def _primitives(program: Program) -> set[type[Primitive]]:
+    found: set[type[Primitive]] = set()
+    for equation in program.equations:
+        found.add(type(equation.primitive))
+        for _, value in equation.primitive.parameters():
+            for inner in value if isinstance(value, tuple) else (value,):
+                if isinstance(inner, Program):
+                    found |= _primitives(inner)
+    return found
+
+
+def check(fun: Callable[..., Any], cases: Sequence[Any], **options: Any) -> None:
+    """Check all laws for a function at each case: a type, or a tuple of types and arrays."""
+    for case in cases:
+        Law(None, fun, case if isinstance(case, tuple) else (case,), options).check()
+
+
+def law(
+    primitive: type[Primitive] | None, fun: Callable[..., Any], *args: Any, **options: Any
+) -> Law:
+    """The law check of a primitive through a function at these arguments; see ``Law``."""
+    return Law(primitive, fun, args, options)
+
+
+@dataclasses.dataclass(frozen=True)
+class Law:
+    """A law check to run: a primitive, a function that uses it, arguments.
+
+    Arguments are ``TypeOf`` (drawn at random) or NumPy arrays taken as they are; integer and boolean
+    ones, and those given as arrays of integers, are not differentiated. Options:
+    ``derivative=False`` for functions that have none; ``reverse=False`` where only forward
+    derivatives exist; ``second=False`` to leave out second derivatives; ``mapped=False`` to leave out
+    vmap; ``factor`` to widen tolerances, with its reason at the call; ``seed``.
+    """
+
+    primitive: type[Primitive] | None
+    fun: Callable[..., Any]
+    args: tuple[Any, ...]
+    options: dict[str, Any] = dataclasses.field(default_factory=dict)
+
+    def __str__(self) -> str:
+        name = self.primitive.name if self.primitive else getattr(self.fun, "__name__", "fun")
+        kinds = (str(a) if isinstance(a, TypeOf) else f"{np.asarray(a).dtype}{list(np.shape(a))}" for a in self.args)
+        return f"{name}({', '.join(kinds)})"
+
+    def check(self) -> None:
+        """Check all laws; ``AssertionError`` names the one broken."""
+        wide = any(a.dtype.name in ("float64", "complex128", "int64", "uint64")
+                   for a in self.args if hasattr(a, "dtype"))  # fmt: skip
+        with enable_x64(wide):
+            rng = np.random.default_rng(self.options.get("seed", 0))
+            values = [a.draw(rng) if isinstance(a, TypeOf) else np.asarray(a) for a in self.args]
+            self._types_and_compiled(values)
+            active = [i for i, v in enumerate(values) if is_inexact(v.dtype)]
+            differentiable = self.options.get("derivative", True) and active
+            if differentiable:
+                self._adjoint(values, active, rng)
+            if self.options.get("mapped", True):
+                self._mapped(values, active if differentiable else [], rng)
+        if differentiable:
+            self._difference(values, active, rng)
+
+    def _types_and_compiled(self, values: list[np.ndarray]) -> None:
+        eager = self.fun(*values)
+        shapes = eval_shape(self.fun, *values)
+        for x, s in zip(tree.leaves(eager), tree.leaves(shapes), strict=True):
+            host = np.asarray(x)
+            assert (host.shape, host.dtype) == (s.shape, s.dtype), (
+                f"{self}: inferred {s.dtype}{s.shape}, real {host.dtype}{host.shape}"
+            )
+            assert (x.shape, x.dtype) == (s.shape, s.dtype), f"{self}: the array's own type differs"
+        program = make_graph(self.fun)(*values)
+        check_program(program)
+        if self.primitive is not None:
+            assert self.primitive in _primitives(program), f"{self}: the function does not use it"
+        _close(jit(self.fun)(*values), eager, f"{self}: compiled", self._factor)
+
+    @property
+    def _factor(self) -> float:
+        return self.options.get("factor", 1.0)
+
+    def _of_active(self, values: Sequence[Any], active: Sequence[int]) -> Callable[..., Any]:
+        def fun(*moving: Any) -> Any:
+            args = list(values)
+            for i, x in zip(active, moving, strict=True):
+                args[i] = x
+            out = self.fun(*args)
+            return [leaf for leaf in tree.leaves(out) if is_inexact(leaf.dtype)]
+
+        return fun
+
+    def _tangents(self, values: Any, active: Any, rng: Any) -> list[np.ndarray]:
+        return [
+            TypeOf(values[i].dtype, values[i].shape).within(-1, 1).draw(rng) for i in active
+        ]
+
+    def _adjoint(self, values: list[np.ndarray], active: list[int], rng: Any) -> None:
+        fun = self._of_active(values, active)
+        primals = [values[i] for i in active]
+        tangents = self._tangents(values, active, rng)
+        out, dout = jvp(fun, primals, tangents)
+        _close(jit(lambda p, t: jvp(fun, p, t))(primals, tangents), (out, dout),
+               f"{self}: compiled jvp", 4 * self._factor)  # fmt: skip
+        for o, d in zip(out, dout, strict=True):
+            assert (o.shape, o.dtype) == (d.shape, d.dtype), f"{self}: the tangent's type differs"
+        if not self.options.get("reverse", True):
+            return
+        cts = [TypeOf(o.dtype, o.shape).within(-1, 1).draw(rng) for o in out]
+        pulled = vjp(fun, *primals)[1](cts)
+        for p, g in zip(primals, pulled, strict=True):
+            assert (p.shape, p.dtype) == (g.shape, g.dtype), f"{self}: the gradient's type differs"
+        _close(jit(lambda p, c: vjp(fun, *p)[1](c))(primals, cts), pulled,
+               f"{self}: compiled vjp", 4 * self._factor)  # fmt: skip
+        ahead, back = _pair(cts, dout), _pair(pulled, tangents)
+        scale = 1e-30 + _pair([np.abs(_wide(c)) for c in cts], [np.abs(_wide(d)) for d in dout])
+        worst = max((_tolerance(np.asarray(p).dtype) for p in [*primals, *out]), default=0.0)
+        assert abs(ahead - back) <= 16 * worst * self._factor * max(scale, abs(back)) or not np.isfinite(ahead), (
+            f"{self}: not the adjoint: <ct, J v> = {ahead}, <J^T ct, v> = {back}"
+        )
+
+    def _difference(self, values: list[np.ndarray], active: list[int], rng: Any) -> None:
+        with enable_x64():
+            wide = [_wide(v) if i in active else v for i, v in enumerate(values)]
+            fun = self._of_active(wide, active)
+            primals = [wide[i] for i in active]
+            tangents = [_wide(t) for t in self._tangents(wide, active, rng)]
+            _, dout = jvp(fun, primals, tangents)
+            step = 1e-6
+            up = fun(*[p + step * t for p, t in zip(primals, tangents, strict=True)])
+            down = fun(*[p - step * t for p, t in zip(primals, tangents, strict=True)])
+            for d, u, v in zip(dout, up, down, strict=True):
+                limit = (np.asarray(u) - np.asarray(v)) / (2 * step)
+                scale = 1e-3 + np.max(np.abs(limit), initial=0)
+                np.testing.assert_allclose(
+                    np.asarray(d), limit, rtol=1e-5, atol=1e-6 * scale + 1e-9,
+                    err_msg=f"{self}: jvp and difference quotient",
+                )  # fmt: skip
+            if self.options.get("second", True):
+                again = lambda *ps: jvp(fun, ps, tangents)[1]  # noqa: E731
+                _, second = jvp(again, primals, tangents)
+                up = again(*[p + step * t for p, t in zip(primals, tangents, strict=True)])
+                down = again(*[p - step * t for p, t in zip(primals, tangents, strict=True)])
+                for d, u, v in zip(second, up, down, strict=True):
+                    limit = (np.asarray(u) - np.asarray(v)) / (2 * step)
+                    scale = 1e-3 + np.max(np.abs(limit), initial=0)
+                    np.testing.assert_allclose(
+                        np.asarray(d), limit, rtol=1e-4, atol=1e-5 * scale + 1e-8,
+                        err_msg=f"{self}: second derivative and difference quotient",
+                    )  # fmt: skip
+                if self.options.get("reverse", True):
+                    self._reverse_over_forward(again, primals, second, tangents, rng)
+
+    def _reverse_over_forward(
+        self, again: Any, primals: Any, second: Any, tangents: Any, rng: Any
+    ) -> None:
+        cts = [TypeOf(np.asarray(s).dtype, s.shape).within(-1, 1).draw(rng) for s in second]
+        pulled = vjp(again, *primals)[1](cts)
+        ahead, back = _pair(cts, second), _pair(pulled, tangents)
+        assert abs(ahead - back) <= 1e-8 * max(1.0, abs(back), abs(ahead)), (
+            f"{self}: reverse over forward: {ahead} and {back}"
+        )
+
+    def _mapped(self, values: list[np.ndarray], active: list[int], rng: Any) -> None:
+        size = 3
+        mixes = list(itertools.product((False, True), repeat=len(values)))[1:]
+        if len(mixes) > 7:  # noqa: PLR2004
+            mixes = [m for m in mixes if sum(m) in (1, len(m))]
+        for number, mix in enumerate(mixes):
+            stacked = self._stacks(values, size, rng)
+            axes = [
+                None if not m else (number + i) % (v.ndim + 1)
+                for i, (m, v) in enumerate(zip(mix, values, strict=True))
+            ]
+            args = [
+                v if a is None else np.moveaxis(s, 0, a)
+                for v, s, a in zip(values, stacked, axes, strict=True)
+            ]
+            rows = [
+                [v if a is None else s[k] for v, s, a in zip(values, stacked, axes, strict=True)]
+                for k in range(size)
+            ]
+            where = f"{self}: vmap, in_axes={tuple(axes)}"
+            self._same_as_loop(self.fun, axes, args, rows, where, compiled=number == len(mixes) - 1)
+            if active and all(mix[i] for i in active):
+                derivative = self._derivative_of(active, rng)
+                self._same_as_loop(derivative, axes, args, rows, f"{where} of a derivative", False)
+
+    def _derivative_of(self, active: list[int], rng: Any) -> Callable[..., Any]:
+        reverse = self.options.get("reverse", True)
+
+        def derivative(*args: Any) -> Any:
+            values = [as_value(a) for a in args]
+            fun = self._of_active(values, active)
+            primals = [values[i] for i in active]
+            ones = tree.map(lambda p: p * 0 + 1, primals)
+            if not reverse:
+                return jvp(fun, primals, ones)[1]
+            out, pull = vjp(fun, *primals)
+            return pull(tree.map(lambda o: o * 0 + 1, out))
+
+        return derivative
+
+    def _stacks(self, values: list[np.ndarray], size: int, rng: Any) -> list[np.ndarray]:
+        """For each argument ``size`` examples, on axis 0: drawn where it was drawn."""
+        stacks = []
+        for given, v in zip(self.args, values, strict=True):
+            if isinstance(given, TypeOf):
+                stacks.append(np.stack([given.draw(rng) for _ in range(size)]))
+            else:
+                stacks.append(np.stack([np.roll(v, k) for k in range(size)]))
+        return stacks
+
+    def _same_as_loop(
+        self, fun: Any, axes: Any, args: Any, rows: Any, where: str, compiled: bool
+    ) -> None:
+        mapped = vmap(fun, in_axes=tuple(axes))
+        got = mapped(*args)
+        loop = [tree.leaves(fun(*row)) for row in rows]
+        want = [np.stack([np.asarray(x) for x in leaf]) for leaf in zip(*loop, strict=True)]
+        _close(got, want, where, 4 * self._factor)
+        if compiled:
+            _close(jit(mapped)(*args), want, f"{where}, compiled", 4 * self._factor)
+
+
+def _wide(x: Any) -> np.ndarray:
+    host = np.asarray(x)
+    return host.astype(np.complex128 if is_complex(host.dtype) else np.float64)
+
+
+def _pair(xs: Sequence[Any], ys: Sequence[Any]) -> float:
+    """The real part of the sum of products."""
+    return float(sum(np.real(np.sum(_wide(x) * _wide(y))) for x, y in zip(xs, ys, strict=True)))

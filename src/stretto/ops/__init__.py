@@ -1,0 +1,4 @@
+"""Layer 2: the first-order operations, each primitive in one class beside its function.
+
+Read ``elementwise`` for the pattern, then ``broadcast``, where an operation meets its transpose.
+"""

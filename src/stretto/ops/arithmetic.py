@@ -1,0 +1,554 @@
+"""Arithmetic, element by element: sums, products, quotients, powers, extrema, rounding, parts.
+
+Layer 2 (ops). One class a primitive, one function in front of it. ``dx`` is a tangent, ``out`` the
+primitive's own output.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from stretto.core.interpreter import Linear, as_value
+from stretto.core.primitive import ZERO_DERIVATIVE
+from stretto.core.types import ArrayType, array_type, is_complex, is_inexact, kind_of
+from stretto.ops.comparison import eq, full_like, gt, lt, select, zeros_like
+from stretto.ops.convert import convert
+from stretto.ops.elementwise import (
+    ALL,
+    COMPARABLE,
+    COMPLEX,
+    FLOAT,
+    INEXACT,
+    NUMERIC,
+    Elementwise,
+    binary,
+    promote_values,
+    unary,
+)
+
+__all__ = [
+    "absolute",
+    "add",
+    "ceil",
+    "clamp",
+    "complex_",
+    "conj",
+    "divide",
+    "floor",
+    "imag",
+    "is_finite",
+    "maximum",
+    "minimum",
+    "multiply",
+    "negative",
+    "nextafter",
+    "real",
+    "remainder",
+    "round_",
+    "sign",
+    "square",
+    "subtract",
+]
+
+
+class Neg(Elementwise):
+    """The negative."""
+
+    accepts = NUMERIC
+    op = "negate"
+    reference = staticmethod(np.negative)
+    partials = (lambda dx, out, x: -dx,)
+
+    def transpose(self, ct: Any, x: Linear) -> tuple[Any]:
+        """``-ct``."""
+        return (-ct,)
+
+
+class Add(Elementwise):
+    """The sum; of booleans, or."""
+
+    accepts = ALL
+    op = "add"
+    reference = staticmethod(np.add)
+    partials = (lambda dx, out, x, y: dx, lambda dy, out, x, y: dy)
+
+    def transpose(self, ct: Any, x: Any, y: Any) -> tuple[Any, Any]:
+        """``ct`` to each linear argument."""
+        return tuple(ct if isinstance(a, Linear) else None for a in (x, y))  # type: ignore[return-value]
+
+
+class Sub(Elementwise):
+    """The difference."""
+
+    accepts = NUMERIC
+    op = "subtract"
+    reference = staticmethod(np.subtract)
+    partials = (lambda dx, out, x, y: dx, lambda dy, out, x, y: -dy)
+
+    def transpose(self, ct: Any, x: Any, y: Any) -> tuple[Any, Any]:
+        """``ct`` and ``-ct``."""
+        return (
+            ct if isinstance(x, Linear) else None,
+            -ct if isinstance(y, Linear) else None,
+        )
+
+
+class Mul(Elementwise):
+    """The product; of booleans, and."""
+
+    accepts = ALL
+    op = "multiply"
+    reference = staticmethod(np.multiply)
+    partials = (lambda dx, out, x, y: dx * y, lambda dy, out, x, y: x * dy)
+
+    def transpose(self, ct: Any, x: Any, y: Any) -> tuple[Any, Any]:
+        """``ct`` times the other argument, which is not linear."""
+        if isinstance(x, Linear):
+            return ct * y, None
+        return None, x * ct
+
+
+class Div(Elementwise):
+    """The quotient; of integers, truncated towards zero, with -1 for division by zero."""
+
+    accepts = NUMERIC
+    op = "divide"
+    # d(x/y) = dx/y - (x/y) dy/y
+    partials = (lambda dx, out, x, y: dx / y, lambda dy, out, x, y: -(out / y) * dy)
+
+    def reference(self, x: np.ndarray, y: np.ndarray) -> np.ndarray:
+        """NumPy's for floats; XLA's conventions for integers."""
+        if is_inexact(x.dtype):
+            return np.divide(x, y)
+        safe = np.where(y == 0, 1, y).astype(y.dtype)
+        if kind_of(x.dtype) == "uint":
+            return np.where(y == 0, ~np.zeros_like(x), x // safe)
+        # The least integer over -1 overflows to itself; -1 is negation, which wraps.
+        safe = np.where(y == -1, 1, safe).astype(y.dtype)
+        quotient = x // safe
+        exact = quotient * safe == x
+        towards_zero = quotient + (~exact & ((x < 0) != (safe < 0)))
+        return np.where(y == 0, -1, np.where(y == -1, -x, towards_zero)).astype(x.dtype)
+
+    def transpose(self, ct: Any, x: Any, y: Any) -> tuple[Any, Any]:
+        """``ct / y``; linear in ``x`` alone."""
+        return ct / y, None
+
+
+class Rem(Elementwise):
+    """The remainder with the sign of the dividend; of integers by zero, the dividend."""
+
+    accepts = COMPARABLE
+    op = "remainder"
+    # x - trunc(x/y) y
+    partials = (
+        lambda dx, out, x, y: dx,
+        lambda dy, out, x, y: -dy * truncated(divide(x, y)),
+    )
+
+    def reference(self, x: np.ndarray, y: np.ndarray) -> np.ndarray:
+        """C's ``fmod``."""
+        if is_inexact(x.dtype):
+            return np.fmod(x, y)
+        safe = np.where((y == 0) | (y == -1), 1, y).astype(y.dtype) if kind_of(
+            x.dtype) == "int" else np.where(y == 0, 1, y).astype(y.dtype)  # fmt: skip
+        return np.where(y == 0, x, np.fmod(x, safe)).astype(x.dtype)
+
+
+class Abs(Elementwise):
+    """The absolute value; of complex numbers, the modulus."""
+
+    accepts = NUMERIC
+    op = "abs"
+    reference = staticmethod(np.abs)
+
+    def out_dtype(self, dtype: np.dtype) -> np.dtype:
+        """Real for complex operands."""
+        return real_dtype(dtype)
+
+    def jvp(self, primals: Sequence[Any], tangents: Sequence[Any]) -> tuple[Any, Any]:
+        """``sign(x) dx``; of complex ``x``, the part of ``dx`` along ``x``."""
+        (x,), (dx,) = primals, tangents
+        if is_complex(x.dtype):
+            return self(x), real(dx * conj(sign(x)))
+        return self(x), dx * sign(x)
+
+
+class Sign(Elementwise):
+    """-1, 0 or 1; of complex numbers ``x / |x|``."""
+
+    accepts = NUMERIC
+    op = "sign"
+
+    def reference(self, x: np.ndarray) -> np.ndarray:
+        """NumPy's; zeros and NaN keep their kind, as in XLA."""
+        if kind_of(x.dtype) == "float":
+            return np.where((x == 0) | np.isnan(x), x, np.copysign(np.ones_like(x), x))
+        return np.sign(x)
+
+    def jvp(self, primals: Sequence[Any], tangents: Sequence[Any]) -> tuple[Any, Any]:
+        """Zero for real numbers; for complex ones the turn of ``x / |x|``."""
+        (x,), (dx,) = primals, tangents
+        out = self(x)
+        if not is_complex(x.dtype):
+            return out, None
+        # d(x/|x|) = (dx - out Re(dx conj(out))) / |x|
+        along = real(dx * conj(out))
+        return out, (dx - out * complex_(along, zeros_like(along))) / convert(absolute(x), x.dtype)
+
+
+class Max(Elementwise):
+    """The greater; NaN where either is."""
+
+    accepts = COMPARABLE | {"bool"}
+    op = "maximum"
+    reference = staticmethod(np.maximum)
+    # at ties each argument gets half
+    partials = (
+        lambda dx, out, x, y: dx * _share(gt(x, y), x, y),
+        lambda dy, out, x, y: dy * _share(gt(y, x), x, y),
+    )
+
+
+class Min(Elementwise):
+    """The lesser; NaN where either is."""
+
+    accepts = COMPARABLE | {"bool"}
+    op = "minimum"
+    reference = staticmethod(np.minimum)
+    partials = (
+        lambda dx, out, x, y: dx * _share(lt(x, y), x, y),
+        lambda dy, out, x, y: dy * _share(lt(y, x), x, y),
+    )
+
+
+def _share(wins: Any, x: Any, y: Any) -> Any:
+    """1 where the argument wins, 0 where it loses, one half at ties."""
+    tie = select(eq(x, y), full_like(x, 0.5), zeros_like(x))
+    return select(wins, full_like(x, 1), tie)
+
+
+class Square(Elementwise):
+    """The square."""
+
+    accepts = NUMERIC
+    op = "square"
+    reference = staticmethod(np.square)
+    partials = (lambda dx, out, x: dx * (full_like(x, 2) * x),)
+
+    def lower(self, b: Any, x: Any) -> Any:
+        """One multiplication."""
+        return b.emit("multiply", x, x)
+
+
+class Floor(Elementwise):
+    """The greatest whole number not above."""
+
+    accepts = FLOAT
+    op = "floor"
+    reference = staticmethod(np.floor)
+    jvp = ZERO_DERIVATIVE
+
+
+class Ceil(Elementwise):
+    """The least whole number not below."""
+
+    accepts = FLOAT
+    op = "ceil"
+    reference = staticmethod(np.ceil)
+    jvp = ZERO_DERIVATIVE
+
+
+class Round(Elementwise):
+    """The nearest whole number; halves to the even one."""
+
+    accepts = FLOAT
+    op = "round_nearest_even"
+    reference = staticmethod(np.rint)
+    jvp = ZERO_DERIVATIVE
+
+
+class IsFinite(Elementwise):
+    """Whether neither infinite nor NaN."""
+
+    accepts = FLOAT
+    op = "is_finite"
+    reference = staticmethod(np.isfinite)
+    jvp = ZERO_DERIVATIVE
+
+    def out_dtype(self, dtype: np.dtype) -> np.dtype:
+        """Boolean."""
+        return np.dtype(bool)
+
+    def infer(self, x: ArrayType) -> ArrayType:
+        """Boolean, never weak."""
+        return array_type(x.shape, super().infer(x).dtype)
+
+
+class Nextafter(Elementwise):
+    """The next number after ``x`` towards ``y``."""
+
+    accepts = FLOAT
+    op = "next_after"
+    reference = staticmethod(np.nextafter)
+    jvp = ZERO_DERIVATIVE
+
+    def lower(self, b: Any, x: Any, y: Any) -> Any:
+        """CHLO ``next_after``."""
+        return b.emit("next_after", x, y, dialect="chlo")
+
+
+# Parts of complex numbers
+
+
+def real_dtype(dtype: np.dtype) -> np.dtype:
+    """The dtype of the real part."""
+    return np.dtype(f"f{dtype.itemsize // 2}") if is_complex(dtype) else dtype
+
+
+class Real(Elementwise):
+    """The real part."""
+
+    accepts = COMPLEX
+    op = "real"
+    reference = staticmethod(np.real)
+    partials = (lambda dx, out, x: real(dx),)
+
+    def out_dtype(self, dtype: np.dtype) -> np.dtype:
+        """Half the width."""
+        return real_dtype(dtype)
+
+    def transpose(self, ct: Any, x: Linear) -> tuple[Any]:
+        """Re(ct Re v) = Re(ct v)."""
+        return (complex_(ct, zeros_like(ct)),)
+
+
+class Imag(Elementwise):
+    """The imaginary part."""
+
+    accepts = COMPLEX
+    op = "imag"
+    reference = staticmethod(np.imag)
+    partials = (lambda dx, out, x: imag(dx),)
+
+    def out_dtype(self, dtype: np.dtype) -> np.dtype:
+        """Half the width."""
+        return real_dtype(dtype)
+
+    def transpose(self, ct: Any, x: Linear) -> tuple[Any]:
+        """ct Im v = Re(-i ct v)."""
+        return (complex_(zeros_like(ct), -ct),)
+
+
+class Complex(Elementwise):
+    """The complex number of two parts."""
+
+    accepts = FLOAT
+    op = "complex"
+    partials = (
+        lambda dx, out, x, y: complex_(dx, zeros_like(dx)),
+        lambda dy, out, x, y: complex_(zeros_like(dy), dy),
+    )
+
+    def infer(self, *types: ArrayType) -> ArrayType:
+        """Complex of twice the width; float32 and float64 parts only."""
+        out = super().infer(*types)
+        if types[0].dtype.name not in ("float32", "float64"):
+            raise TypeError(f"complex: expected float32 or float64 parts, got {types[0]}")
+        return out
+
+    def out_dtype(self, dtype: np.dtype) -> np.dtype:
+        """Twice the width."""
+        return np.dtype(f"c{dtype.itemsize * 2}") if dtype.itemsize in (4, 8) else dtype
+
+    def reference(self, x: np.ndarray, y: np.ndarray) -> np.ndarray:
+        """Part by part, so that infinities and NaN stay where they are."""
+        out = np.empty(np.shape(x), self.out_dtype(x.dtype))
+        out.real, out.imag = x, y
+        return out
+
+    def transpose(self, ct: Any, x: Any, y: Any) -> tuple[Any, Any]:
+        """Re(ct (x + iy)) = Re(ct) x - Im(ct) y."""
+        return (
+            real(ct) if isinstance(x, Linear) else None,
+            -imag(ct) if isinstance(y, Linear) else None,
+        )
+
+
+class Conj(Elementwise):
+    """The complex conjugate."""
+
+    accepts = COMPLEX
+    op = "conj"
+    reference = staticmethod(np.conj)
+    partials = (lambda dx, out, x: conj(dx),)
+
+    def lower(self, b: Any, x: Any) -> Any:
+        """The parts, the second negated."""
+        part = array_type(x.type.shape, real_dtype(x.type.dtype))
+        re, im = b.emit("real", x, out=part), b.emit("imag", x, out=part)
+        return b.emit("complex", re, b.emit("negate", im))
+
+    def transpose(self, ct: Any, x: Linear) -> tuple[Any]:
+        """Re(ct conj(v)) = Re(conj(ct) v)."""
+        return (conj(ct),)
+
+
+class Clamp(Elementwise):
+    """``x`` kept between two bounds of the same shape."""
+
+    accepts = COMPARABLE
+    op = "clamp"
+    partials = (
+        lambda dl, out, low, x, high: select(gt(low, x), dl, zeros_like(dl)),
+        lambda dx, out, low, x, high: select(gt(x, low) & lt(x, high), dx, zeros_like(dx)),
+        lambda dh, out, low, x, high: select(gt(x, high), dh, zeros_like(dh)),
+    )
+
+    def reference(self, low: np.ndarray, x: np.ndarray, high: np.ndarray) -> np.ndarray:
+        """The greater of ``low`` and ``x``, then the lesser of that and ``high``."""
+        return np.minimum(np.maximum(low, x), high)
+
+
+NEG, ADD, SUB, MUL, DIV, REM = Neg(), Add(), Sub(), Mul(), Div(), Rem()
+ABS, SIGN, MAX, MIN, SQUARE = Abs(), Sign(), Max(), Min(), Square()
+FLOOR, CEIL, ROUND, IS_FINITE, NEXTAFTER = Floor(), Ceil(), Round(), IsFinite(), Nextafter()
+REAL, IMAG, COMPLEX_, CONJ, CLAMP = Real(), Imag(), Complex(), Conj(), Clamp()
+
+
+def negative(x: Any) -> Any:
+    """The negative of each element."""
+    return unary(NEG, x)
+
+
+def add(x: Any, y: Any) -> Any:
+    """``x + y``, element by element, promoted and broadcast.
+
+    >>> import stretto.numpy as snp
+    >>> snp.add(snp.array([1.0, 2.0]), 1)
+    Array([2., 3.], dtype=float32)
+    """
+    return binary(ADD, x, y)
+
+
+def subtract(x: Any, y: Any) -> Any:
+    """``x - y``, element by element, promoted and broadcast."""
+    return binary(SUB, x, y)
+
+
+def multiply(x: Any, y: Any) -> Any:
+    """``x * y``, element by element, promoted and broadcast."""
+    return binary(MUL, x, y)
+
+
+def divide(x: Any, y: Any) -> Any:
+    """``x / y`` in the operands' own dtype: of integers, truncated towards zero (StableHLO).
+
+    ``snp.true_divide`` and the operator ``/`` give floats.
+    """
+    return binary(DIV, x, y)
+
+
+def remainder(x: Any, y: Any) -> Any:
+    """The remainder of ``x / y`` with the sign of ``x`` (StableHLO ``remainder``, C ``fmod``)."""
+    return binary(REM, x, y)
+
+
+def square(x: Any) -> Any:
+    """``x * x``."""
+    return unary(SQUARE, x)
+
+
+def absolute(x: Any) -> Any:
+    """The absolute value; of complex numbers, the modulus."""
+    x = as_value(x, "abs")
+    return x if kind_of(x.dtype) in ("bool", "uint") else ABS(x)
+
+
+def sign(x: Any) -> Any:
+    """-1, 0 or 1 by the sign; of complex numbers ``x / |x|``; NaN stays NaN."""
+    return unary(SIGN, x)
+
+
+def maximum(x: Any, y: Any) -> Any:
+    """The greater of ``x`` and ``y``, element by element; NaN where either is."""
+    return binary(MAX, x, y)
+
+
+def minimum(x: Any, y: Any) -> Any:
+    """The lesser of ``x`` and ``y``, element by element; NaN where either is."""
+    return binary(MIN, x, y)
+
+
+def _whole(primitive: Elementwise, x: Any) -> Any:
+    x = as_value(x, primitive.name)
+    return primitive(x) if is_inexact(x.dtype) else x
+
+
+def floor(x: Any) -> Any:
+    """The greatest whole number not above each element; integers as they are."""
+    return _whole(FLOOR, x)
+
+
+def ceil(x: Any) -> Any:
+    """The least whole number not below each element; integers as they are."""
+    return _whole(CEIL, x)
+
+
+def round_(x: Any) -> Any:
+    """The nearest whole number, halves to the even one; integers as they are."""
+    return _whole(ROUND, x)
+
+
+def truncated(x: Any) -> Any:
+    """Each element without its fraction."""
+    x = as_value(x, "trunc")
+    return select(lt(x, zeros_like(x)), ceil(x), floor(x)) if is_inexact(x.dtype) else x
+
+
+def is_finite(x: Any) -> Any:
+    """Whether each element is neither infinite nor NaN."""
+    x = as_value(x, "is_finite")
+    if is_complex(x.dtype):
+        return IS_FINITE(real(x)) & IS_FINITE(imag(x))
+    if not is_inexact(x.dtype):
+        return full_like(x, True, np.dtype(bool))
+    return IS_FINITE(x)
+
+
+def nextafter(x: Any, y: Any) -> Any:
+    """The next number after ``x`` towards ``y``."""
+    return binary(NEXTAFTER, x, y)
+
+
+def real(x: Any) -> Any:
+    """The real part; real arrays as they are."""
+    x = as_value(x, "real")
+    return REAL(x) if is_complex(x.dtype) else x
+
+
+def imag(x: Any) -> Any:
+    """The imaginary part; zeros for real arrays."""
+    x = as_value(x, "imag")
+    return IMAG(x) if is_complex(x.dtype) else zeros_like(x)
+
+
+def complex_(x: Any, y: Any) -> Any:
+    """The complex array with real part ``x`` and imaginary part ``y``."""
+    return binary(COMPLEX_, x, y)
+
+
+def conj(x: Any) -> Any:
+    """The complex conjugate; real arrays as they are."""
+    x = as_value(x, "conj")
+    return CONJ(x) if is_complex(x.dtype) else x
+
+
+def clamp(low: Any, x: Any, high: Any) -> Any:
+    """``x`` kept between ``low`` and ``high``, all promoted and broadcast."""
+    return CLAMP(*promote_values("clamp", low, x, high))
+
+

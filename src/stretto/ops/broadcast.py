@@ -1,0 +1,372 @@
+"""Broadcast and sum, each the other's transpose; reshape; transpose of axes.
+
+Layer 2 (ops). These move and repeat elements; every other family's rules are written with them.
+"""
+
+from __future__ import annotations
+
+import math
+import operator
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from stretto.core.interpreter import Linear, as_value
+from stretto.core.primitive import Primitive
+from stretto.core.types import ArrayType, kind_of
+
+__all__ = [
+    "broadcast_in_dim",
+    "broadcast_to",
+    "canonical_axis",
+    "canonical_axes",
+    "expand_dims",
+    "move_axis",
+    "move_to_front",
+    "reduce_sum",
+    "reshape",
+    "squeeze",
+    "transpose",
+]
+
+
+class BroadcastInDim(Primitive):
+    """Put each axis of the operand at a place of a larger shape, and repeat along the others."""
+
+    shape: tuple[int, ...]
+    dims: tuple[int, ...]
+    splat = True
+
+    def infer(self, x: ArrayType) -> ArrayType:
+        """The shape asked for; each operand axis must be of size 1 or fit."""
+        fits = len(self.dims) == x.ndim and all(
+            0 <= d < len(self.shape) and n in (1, self.shape[d])
+            for d, n in zip(self.dims, x.shape, strict=False)
+        )
+        if not fits or any(a >= b for a, b in zip(self.dims, self.dims[1:], strict=False)):
+            raise ValueError(
+                f"broadcast_in_dim: {x} does not fit shape {self.shape} at axes {self.dims}: each "
+                f"axis must have size 1 or the size there, in increasing places"
+            )
+        return x.with_shape(self.shape)
+
+    def reference(self, x: np.ndarray) -> np.ndarray:
+        """A view that repeats."""
+        placed = [1] * len(self.shape)
+        for d, n in zip(self.dims, x.shape, strict=True):
+            placed[d] = n
+        return np.broadcast_to(x.reshape(placed), self.shape)
+
+    def splat_reference(self, x: np.ndarray) -> np.ndarray:
+        """The same element."""
+        return x
+
+    def lower(self, b: Any, x: Any) -> Any:
+        """StableHLO ``broadcast_in_dim``."""
+        return b.emit("broadcast_in_dim", x, attributes=f"broadcast_dimensions = {b.ints(self.dims)}")
+
+    def jvp(self, primals: Sequence[Any], tangents: Sequence[Any]) -> tuple[Any, Any]:
+        """Linear."""
+        return self(*primals), self(*tangents)
+
+    def transpose(self, ct: Any, x: Linear) -> tuple[Any]:
+        """Sum over the axes that were repeated."""
+        added = [d for d in range(len(self.shape)) if d not in self.dims]
+        stretched = [d for d, n in zip(self.dims, x.shape, strict=True) if n != self.shape[d]]
+        return (reshape(reduce_sum(ct, (*added, *stretched)), x.shape),)
+
+    def vmap(self, size: int, args: Sequence[Any], axes: Sequence[int | None]) -> Any:
+        """The mapped axis goes first, to the first place."""
+        x = move_to_front(args[0], axes[0])
+        shape, dims = (size, *self.shape), (0, *(d + 1 for d in self.dims))
+        return broadcast_in_dim(x, shape, dims), 0
+
+
+class ReduceSum(Primitive):
+    """The sum over some axes."""
+
+    axes: tuple[int, ...]
+
+    def infer(self, x: ArrayType) -> ArrayType:
+        """The operand's shape without those axes."""
+        check_axes(self.name, x, self.axes)
+        if kind_of(x.dtype) == "bool":
+            raise TypeError(f"reduce_sum: expected numbers, got {x}; convert it with .astype(int)")
+        return x.with_shape(tuple(n for d, n in enumerate(x.shape) if d not in self.axes))
+
+    def reference(self, x: np.ndarray) -> np.ndarray:
+        """NumPy's sum; types below float32 accumulate in float32, as in XLA."""
+        if kind_of(x.dtype) == "float" and x.dtype.itemsize < 4:
+            return np.sum(x.astype(np.float32), axis=self.axes).astype(x.dtype)
+        if x.dtype.kind == "V" or x.dtype.name.endswith(("int4", "int2")):
+            return np.sum(x.astype(np.int32), axis=self.axes).astype(x.dtype)
+        return np.sum(x, axis=self.axes, dtype=x.dtype)
+
+    def lower(self, b: Any, x: Any) -> Any:
+        """StableHLO ``reduce`` with ``add``."""
+        return b.reduce("add", x, self.axes, 0)
+
+    def jvp(self, primals: Sequence[Any], tangents: Sequence[Any]) -> tuple[Any, Any]:
+        """Linear."""
+        return self(*primals), self(*tangents)
+
+    def transpose(self, ct: Any, x: Linear) -> tuple[Any]:
+        """Repeat over the axes that were summed."""
+        kept = tuple(d for d in range(x.ndim) if d not in self.axes)
+        return (broadcast_in_dim(ct, x.shape, kept),)
+
+    def vmap(self, size: int, args: Sequence[Any], axes: Sequence[int | None]) -> Any:
+        """The mapped axis is stepped over."""
+        return reduce_vmap(type(self), self.axes, args[0], axes[0])
+
+
+class Reshape(Primitive):
+    """The same elements in row-major order, in another shape."""
+
+    shape: tuple[int, ...]
+    splat = True
+
+    def infer(self, x: ArrayType) -> ArrayType:
+        """The shape asked for, of the same size."""
+        if math.prod(self.shape) != x.size:
+            raise ValueError(f"reshape: {x} has {x.size} elements, shape {self.shape} another number")
+        return x.with_shape(self.shape)
+
+    def reference(self, x: np.ndarray) -> np.ndarray:
+        """NumPy's reshape."""
+        return x.reshape(self.shape)
+
+    def splat_reference(self, x: np.ndarray) -> np.ndarray:
+        """The same element."""
+        return x
+
+    def lower(self, b: Any, x: Any) -> Any:
+        """StableHLO ``reshape``."""
+        return b.emit("reshape", x)
+
+    def jvp(self, primals: Sequence[Any], tangents: Sequence[Any]) -> tuple[Any, Any]:
+        """Linear."""
+        return self(*primals), self(*tangents)
+
+    def transpose(self, ct: Any, x: Linear) -> tuple[Any]:
+        """Reshape back."""
+        return (reshape(ct, x.shape),)
+
+    def vmap(self, size: int, args: Sequence[Any], axes: Sequence[int | None]) -> Any:
+        """The mapped axis goes first and stays."""
+        return Reshape((size, *self.shape))(move_to_front(args[0], axes[0])), 0
+
+
+class Transpose(Primitive):
+    """The axes in another order."""
+
+    permutation: tuple[int, ...]
+    splat = True
+
+    def infer(self, x: ArrayType) -> ArrayType:
+        """The operand's sizes, permuted."""
+        if sorted(self.permutation) != list(range(x.ndim)):
+            raise ValueError(
+                f"transpose: {self.permutation} is not a permutation of the {x.ndim} axes of {x}"
+            )
+        return x.with_shape(tuple(x.shape[d] for d in self.permutation))
+
+    def reference(self, x: np.ndarray) -> np.ndarray:
+        """A view with the strides permuted."""
+        return x.transpose(self.permutation)
+
+    def splat_reference(self, x: np.ndarray) -> np.ndarray:
+        """The same element."""
+        return x
+
+    def lower(self, b: Any, x: Any) -> Any:
+        """StableHLO ``transpose``."""
+        return b.emit("transpose", x, attributes=f"permutation = {b.ints(self.permutation)}")
+
+    def jvp(self, primals: Sequence[Any], tangents: Sequence[Any]) -> tuple[Any, Any]:
+        """Linear."""
+        return self(*primals), self(*tangents)
+
+    def transpose(self, ct: Any, x: Linear) -> tuple[Any]:
+        """The inverse permutation."""
+        inverse = tuple(self.permutation.index(d) for d in range(x.ndim))
+        return (Transpose(inverse)(ct),)
+
+    def vmap(self, size: int, args: Sequence[Any], axes: Sequence[int | None]) -> Any:
+        """The mapped axis goes first, the others permute after it."""
+        (axis,) = axes
+        assert axis is not None
+        rest = [d for d in range(args[0].ndim) if d != axis]
+        return Transpose((axis, *(rest[d] for d in self.permutation)))(args[0]), 0
+
+
+def check_axes(who: str, x: ArrayType, axes: Sequence[int]) -> None:
+    """Raise unless these are distinct, non-negative axes of ``x``."""
+    if len(set(axes)) != len(axes) or any(not 0 <= a < x.ndim for a in axes):
+        raise ValueError(f"{who}: axes {tuple(axes)} are not distinct axes of {x}")
+
+
+def reduce_vmap(
+    family: Any, reduced: tuple[int, ...], x: Any, axis: int | None, *settings: Any
+) -> tuple[Any, int]:
+    """Reduce over the axes of one example, with the mapped axis among them stepped over."""
+    assert axis is not None
+    shifted = tuple(a if a < axis else a + 1 for a in reduced)
+    out_axis = axis - sum(a < axis for a in shifted)
+    return family(shifted, *settings)(x), out_axis
+
+
+# Functions
+
+
+def canonical_axis(axis: Any, ndim: int, who: str) -> int:
+    """The axis counted from the front; raises ``ValueError`` where there is no such axis."""
+    a = operator.index(axis)
+    if not -ndim <= a < ndim:
+        raise ValueError(f"{who}: axis {a} is out of bounds for an array of {ndim} dimensions")
+    return a % ndim
+
+
+def canonical_axes(axis: Any, ndim: int, who: str) -> tuple[int, ...]:
+    """All axes for ``None``, else the one or several named, counted from the front."""
+    if axis is None:
+        return tuple(range(ndim))
+    several = axis if isinstance(axis, (tuple, list)) else (axis,)
+    axes = tuple(canonical_axis(a, ndim, who) for a in several)
+    if len(set(axes)) != len(axes):
+        raise ValueError(f"{who}: axis {axis} names an axis twice")
+    return axes
+
+
+def broadcast_in_dim(x: Any, shape: Sequence[int], dims: Sequence[int]) -> Any:
+    """``x`` with its axis ``i`` at axis ``dims[i]`` of ``shape``, repeated along the others.
+
+    Source: StableHLO, ``broadcast_in_dim``.
+
+    >>> import stretto as st
+    >>> st.lax.broadcast_in_dim(st.numpy.array([1, 2]), (2, 3), (0,))
+    Array([[1, 1, 1],
+           [2, 2, 2]], dtype=int32)
+    """
+    x = as_value(x, "broadcast_in_dim")
+    shape = tuple(shape)
+    if x.type.shape == shape:
+        return x
+    return BroadcastInDim(shape, tuple(dims))(x)
+
+
+def broadcast_to(x: Any, shape: Sequence[int]) -> Any:
+    """``x`` repeated to ``shape``: axes align from the last, and size 1 stretches (NumPy's rule).
+
+    Raises ``ValueError`` where it does not fit.
+
+    >>> import stretto.numpy as snp
+    >>> snp.broadcast_to(snp.array([1, 2]), (2, 2))
+    Array([[1, 2],
+           [1, 2]], dtype=int32)
+    """
+    x = as_value(x, "broadcast_to")
+    shape = tuple(operator.index(n) for n in shape) if not isinstance(shape, int) else (shape,)
+    offset = len(shape) - x.ndim
+    if offset < 0 or any(n not in (1, m) for n, m in zip(x.shape, shape[offset:], strict=True)):
+        raise ValueError(f"broadcast_to: {x.type} does not broadcast to shape {shape}")
+    return broadcast_in_dim(x, shape, range(offset, len(shape)))
+
+
+def reduce_sum(x: Any, axes: Sequence[int]) -> Any:
+    """The sum over ``axes`` (non-negative); itself where there are none."""
+    axes = tuple(sorted(axes))
+    return ReduceSum(axes)(x) if axes else x
+
+
+def reshape(x: Any, shape: Sequence[int] | int, *more: int) -> Any:
+    """The elements of ``x`` in row-major order, in another shape; one size may be -1.
+
+    Raises ``ValueError`` where the sizes do not multiply to that of ``x``.
+
+    >>> import stretto.numpy as snp
+    >>> snp.reshape(snp.arange(6), (2, -1))
+    Array([[0, 1, 2],
+           [3, 4, 5]], dtype=int32)
+    """
+    x = as_value(x, "reshape")
+    given = (shape, *more) if more or not isinstance(shape, (tuple, list)) else shape
+    sizes = [operator.index(n) for n in given]  # type: ignore[union-attr]
+    if sizes.count(-1) == 1:
+        rest = math.prod(n for n in sizes if n != -1)
+        if rest == 0 or x.size % rest:
+            raise ValueError(f"reshape: {x.type} ({x.size} elements) does not fit shape {tuple(sizes)}")
+        sizes[sizes.index(-1)] = x.size // rest
+    if math.prod(sizes) != x.size or any(n < 0 for n in sizes):
+        raise ValueError(f"reshape: {x.type} ({x.size} elements) does not fit shape {tuple(sizes)}")
+    return x if x.shape == tuple(sizes) else Reshape(tuple(sizes))(x)
+
+
+def transpose(x: Any, axes: Sequence[int] | None = None) -> Any:
+    """The axes of ``x`` in the order ``axes``, reversed by default.
+
+    >>> import stretto.numpy as snp
+    >>> snp.transpose(snp.ones((2, 3))).shape
+    (3, 2)
+    """
+    x = as_value(x, "transpose")
+    if axes is None:
+        permutation = tuple(range(x.ndim))[::-1]
+    else:
+        permutation = canonical_axes(tuple(axes), x.ndim, "transpose")
+        if len(permutation) != x.ndim:
+            raise ValueError(f"transpose: axes {tuple(axes)} must name all {x.ndim} axes of {x.type}")
+    return x if permutation == tuple(range(x.ndim)) else Transpose(permutation)(x)
+
+
+def move_axis(x: Any, source: int, destination: int) -> Any:
+    """The axis ``source`` moved to ``destination`` (both non-negative), the others in order."""
+    if source == destination:
+        return x
+    rest = [d for d in range(x.ndim) if d != source]
+    rest.insert(destination, source)
+    return transpose(x, rest)
+
+
+def move_to_front(x: Any, axis: int | None) -> Any:
+    """The mapped axis first."""
+    assert axis is not None
+    return move_axis(x, axis, 0)
+
+
+def expand_dims(x: Any, axis: int | Sequence[int]) -> Any:
+    """New axes of size 1 at the places ``axis`` of the result.
+
+    >>> import stretto.numpy as snp
+    >>> snp.expand_dims(snp.ones(3), 0).shape
+    (1, 3)
+    """
+    x = as_value(x, "expand_dims")
+    several = tuple(axis) if isinstance(axis, (tuple, list)) else (axis,)
+    ndim = x.ndim + len(several)
+    places = canonical_axes(several, ndim, "expand_dims")
+    dims = [d for d in range(ndim) if d not in places]
+    shape = [1] * ndim
+    for d, n in zip(dims, x.shape, strict=True):
+        shape[d] = n
+    return reshape(x, tuple(shape))
+
+
+def squeeze(x: Any, axis: int | Sequence[int] | None = None) -> Any:
+    """``x`` without its axes of size 1, all or those named.
+
+    Raises ``ValueError`` where a named axis has another size.
+
+    >>> import stretto.numpy as snp
+    >>> snp.squeeze(snp.ones((1, 3, 1))).shape
+    (3,)
+    """
+    x = as_value(x, "squeeze")
+    if axis is None:
+        axes: tuple[int, ...] = tuple(d for d, n in enumerate(x.shape) if n == 1)
+    else:
+        axes = canonical_axes(axis, x.ndim, "squeeze")
+    if any(x.shape[a] != 1 for a in axes):
+        raise ValueError(f"squeeze: axis {axis} of {x.type} has a size other than 1")
+    return reshape(x, tuple(n for d, n in enumerate(x.shape) if d not in axes))

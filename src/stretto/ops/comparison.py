@@ -1,0 +1,383 @@
+"""Comparison, logic and choice, element by element; and arrays like another.
+
+Layer 2 (ops).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from stretto.core.interpreter import Linear, as_value, constant
+from stretto.core.primitive import ZERO_DERIVATIVE, Primitive
+from stretto.core.types import ArrayType, array_type, kind_of
+from stretto.ops.broadcast import broadcast_to, reshape
+from stretto.ops.convert import convert
+from stretto.ops.elementwise import (
+    ALL,
+    COMPARABLE,
+    INTEGRAL,
+    Elementwise,
+    align_mapped,
+    binary,
+    broadcast_shapes,
+    promote_values,
+    unary,
+)
+
+__all__ = [
+    "bitwise_and",
+    "bitwise_not",
+    "bitwise_or",
+    "bitwise_xor",
+    "eq",
+    "full",
+    "full_like",
+    "ge",
+    "gt",
+    "le",
+    "lt",
+    "ne",
+    "population_count",
+    "select",
+    "shift_left",
+    "shift_right_arithmetic",
+    "shift_right_logical",
+    "where",
+    "zeros_like",
+]
+
+
+class Comparison(Elementwise, abstract=True):
+    """Two operands to a boolean."""
+
+    accepts = COMPARABLE | {"bool"}
+    jvp = ZERO_DERIVATIVE
+
+    def infer(self, *types: ArrayType) -> ArrayType:
+        """Boolean of the operands' shape."""
+        return array_type(super().infer(*types).shape, np.dtype(bool))
+
+    def lower(self, b: Any, x: Any, y: Any) -> Any:
+        """StableHLO ``compare``."""
+        return b.compare(self.name.upper(), x, y)
+
+
+class Eq(Comparison):
+    """x = y."""
+
+    accepts = ALL
+    reference = staticmethod(np.equal)
+
+
+class Ne(Comparison):
+    """x ≠ y."""
+
+    accepts = ALL
+    reference = staticmethod(np.not_equal)
+
+
+class Lt(Comparison):
+    """x < y."""
+
+    reference = staticmethod(np.less)
+
+
+class Le(Comparison):
+    """x ≤ y."""
+
+    reference = staticmethod(np.less_equal)
+
+
+class Gt(Comparison):
+    """x > y."""
+
+    reference = staticmethod(np.greater)
+
+
+class Ge(Comparison):
+    """x ≥ y."""
+
+    reference = staticmethod(np.greater_equal)
+
+
+class Bitwise(Elementwise, abstract=True):
+    """Bits of integers; truth values."""
+
+    accepts = INTEGRAL | {"bool"}
+    jvp = ZERO_DERIVATIVE
+
+
+class And(Bitwise):
+    """Bits, or truth, in both."""
+
+    op = "and"
+    reference = staticmethod(np.bitwise_and)
+
+
+class Or(Bitwise):
+    """Bits, or truth, in either."""
+
+    op = "or"
+    reference = staticmethod(np.bitwise_or)
+
+
+class Xor(Bitwise):
+    """Bits, or truth, in one of the two."""
+
+    op = "xor"
+    reference = staticmethod(np.bitwise_xor)
+
+
+class Not(Bitwise):
+    """The other bits, or truth value."""
+
+    op = "not"
+    reference = staticmethod(np.bitwise_not)
+
+
+class Shift(Elementwise, abstract=True):
+    """Bits moved by a number of places; from the width on, all are moved out."""
+
+    accepts = INTEGRAL
+    jvp = ZERO_DERIVATIVE
+
+
+def _bits(dtype: np.dtype) -> int:
+    return int(dtype.name.lstrip("uint"))
+
+
+def _shifted(f: Any, x: np.ndarray, y: np.ndarray, beyond: Any) -> np.ndarray:
+    inside = (y >= 0) & (y < _bits(x.dtype))
+    return np.where(inside, f(x, np.where(inside, y, 0).astype(y.dtype)), beyond).astype(x.dtype)
+
+
+class ShiftLeft(Shift):
+    """Towards the high bits."""
+
+    op = "shift_left"
+
+    def reference(self, x: np.ndarray, y: np.ndarray) -> np.ndarray:
+        """NumPy's, zero beyond the width."""
+        return _shifted(np.left_shift, x, y, 0)
+
+
+class ShiftRightArithmetic(Shift):
+    """Towards the low bits, filled with the sign."""
+
+    op = "shift_right_arithmetic"
+
+    def reference(self, x: np.ndarray, y: np.ndarray) -> np.ndarray:
+        """NumPy's on signed integers, the sign beyond the width."""
+        signed = x.astype(np.dtype(f"i{x.dtype.itemsize}"), copy=False)
+        signed = signed if x.dtype.kind == "i" else x.view(f"i{x.dtype.itemsize}")
+        count = y.astype(signed.dtype, copy=False)
+        beyond = np.where(signed < 0, -1, 0)
+        inside = (count >= 0) & (count < _bits(x.dtype))
+        moved = np.right_shift(signed, np.where(inside, count, 0).astype(signed.dtype))
+        return np.where(inside, moved, beyond).astype(signed.dtype).view(x.dtype)
+
+
+class ShiftRightLogical(Shift):
+    """Towards the low bits, filled with zeros."""
+
+    op = "shift_right_logical"
+
+    def reference(self, x: np.ndarray, y: np.ndarray) -> np.ndarray:
+        """NumPy's on unsigned integers, zero beyond the width."""
+        unsigned = x.view(f"u{x.dtype.itemsize}")
+        return _shifted(np.right_shift, unsigned, y.view(unsigned.dtype), 0).view(x.dtype)
+
+
+class PopulationCount(Bitwise):
+    """The number of bits set."""
+
+    accepts = INTEGRAL
+    op = "popcnt"
+
+    def reference(self, x: np.ndarray) -> np.ndarray:
+        """NumPy's, of the bits as unsigned."""
+        return np.bitwise_count(x.view(f"u{x.dtype.itemsize}")).astype(x.dtype)
+
+
+class Select(Primitive):
+    """``x`` where the condition holds, else ``y``; the condition is a scalar or of their shape."""
+
+    splat = True
+
+    def infer(self, condition: ArrayType, x: ArrayType, y: ArrayType) -> ArrayType:
+        """The type of both choices."""
+        if kind_of(condition.dtype) != "bool":
+            raise TypeError(f"select: expected a boolean condition, got {condition}")
+        if x.shape != y.shape or x.dtype != y.dtype or condition.shape not in ((), x.shape):
+            raise TypeError(
+                f"select: the choices must be of one type and the condition of their shape or a "
+                f"scalar, got {condition}, {x} and {y}"
+            )
+        return array_type(x.shape, x.dtype, x.weak_type and y.weak_type)
+
+    def reference(self, condition: np.ndarray, x: np.ndarray, y: np.ndarray) -> np.ndarray:
+        """NumPy's ``where``."""
+        return np.where(condition, x, y)
+
+    def lower(self, b: Any, condition: Any, x: Any, y: Any) -> Any:
+        """StableHLO ``select``."""
+        return b.emit("select", condition, x, y)
+
+    def jvp(self, primals: Sequence[Any], tangents: Sequence[Any]) -> tuple[Any, Any]:
+        """Linear in the choices."""
+        (condition, x, y), (_, dx, dy) = primals, tangents
+        out = self(condition, x, y)
+        if dx is None and dy is None:
+            return out, None
+        dx = zeros_like(x) if dx is None else dx
+        dy = zeros_like(y) if dy is None else dy
+        return out, self(condition, dx, dy)
+
+    def transpose(self, ct: Any, condition: Any, x: Any, y: Any) -> tuple[None, Any, Any]:
+        """``ct`` where chosen, zero elsewhere: NaN in the other choice never mixes in."""
+        return (
+            None,
+            self(condition, ct, zeros_like(ct)) if isinstance(x, Linear) else None,
+            self(condition, zeros_like(ct), ct) if isinstance(y, Linear) else None,
+        )
+
+    def vmap(self, size: int, args: Sequence[Any], axes: Sequence[int | None]) -> Any:
+        """A scalar condition that is not mapped stays a scalar; one that is gets the full shape."""
+        condition, x, y = args
+        if condition.ndim == 0:
+            (x, y), axis = align_mapped(size, (x, y), axes[1:])
+            return self(condition, x, y), axis
+        if axes[0] is not None and condition.ndim == 1 and x.ndim == (axes[1] is not None):
+            values, axis = align_mapped(size, args, axes)
+            return self(*values), axis
+        if condition.ndim == 1 and axes[0] is not None:  # mapped scalar, larger choices
+            if axes[1] is None and axes[2] is None:
+                x = broadcast_to(x, (size, *x.shape))
+                axes = (0, 0, None)
+            (x, y), axis = align_mapped(size, (x, y), axes[1:])
+            wide = [1] * x.ndim
+            wide[axis] = size
+            return self(broadcast_to(reshape(condition, tuple(wide)), x.shape), x, y), axis
+        values, axis = align_mapped(size, args, axes)
+        return self(*values), axis
+
+
+EQ, NE, LT, LE, GT, GE = Eq(), Ne(), Lt(), Le(), Gt(), Ge()
+AND, OR, XOR, NOT = And(), Or(), Xor(), Not()
+SHIFT_LEFT, SHIFT_RIGHT_ARITHMETIC, SHIFT_RIGHT_LOGICAL = (
+    ShiftLeft(),
+    ShiftRightArithmetic(),
+    ShiftRightLogical(),
+)
+POPULATION_COUNT, SELECT = PopulationCount(), Select()
+
+
+def eq(x: Any, y: Any) -> Any:
+    """Whether ``x == y``, element by element, promoted and broadcast."""
+    return binary(EQ, x, y)
+
+
+def ne(x: Any, y: Any) -> Any:
+    """Whether ``x != y``, element by element, promoted and broadcast."""
+    return binary(NE, x, y)
+
+
+def lt(x: Any, y: Any) -> Any:
+    """Whether ``x < y``, element by element, promoted and broadcast."""
+    return binary(LT, x, y)
+
+
+def le(x: Any, y: Any) -> Any:
+    """Whether ``x <= y``, element by element, promoted and broadcast."""
+    return binary(LE, x, y)
+
+
+def gt(x: Any, y: Any) -> Any:
+    """Whether ``x > y``, element by element, promoted and broadcast."""
+    return binary(GT, x, y)
+
+
+def ge(x: Any, y: Any) -> Any:
+    """Whether ``x >= y``, element by element, promoted and broadcast."""
+    return binary(GE, x, y)
+
+
+def bitwise_and(x: Any, y: Any) -> Any:
+    """``x & y``: bits of integers, truth of booleans, element by element, promoted and broadcast."""
+    return binary(AND, x, y)
+
+
+def bitwise_or(x: Any, y: Any) -> Any:
+    """``x | y``: bits of integers, truth of booleans, element by element, promoted and broadcast."""
+    return binary(OR, x, y)
+
+
+def bitwise_xor(x: Any, y: Any) -> Any:
+    """``x ^ y``: bits of integers, truth of booleans, element by element, promoted and broadcast."""
+    return binary(XOR, x, y)
+
+
+def bitwise_not(x: Any) -> Any:
+    """``~x``: the other bits of integers, the other truth value of booleans."""
+    return NOT(as_value(x, "bitwise_not"))
+
+
+def shift_left(x: Any, y: Any) -> Any:
+    """``x`` moved ``y`` bits up, filled with zeros; 0 from the width on."""
+    return binary(SHIFT_LEFT, x, y)
+
+
+def shift_right_arithmetic(x: Any, y: Any) -> Any:
+    """``x`` moved ``y`` bits down, filled with the sign."""
+    return binary(SHIFT_RIGHT_ARITHMETIC, x, y)
+
+
+def shift_right_logical(x: Any, y: Any) -> Any:
+    """``x`` moved ``y`` bits down, filled with zeros."""
+    return binary(SHIFT_RIGHT_LOGICAL, x, y)
+
+
+def population_count(x: Any) -> Any:
+    """The number of bits set in each integer."""
+    return unary(POPULATION_COUNT, x)
+
+
+def select(condition: Any, x: Any, y: Any) -> Any:
+    """``x`` where ``condition``, else ``y``; values of one type, the condition theirs or a scalar."""
+    return SELECT(condition, x, y)
+
+
+def where(condition: Any, x: Any, y: Any) -> Any:
+    """``x`` where ``condition`` holds (is not zero), else ``y``; promoted and broadcast.
+
+    The derivative of a choice not taken is zero, even where it is NaN.
+
+    >>> import stretto.numpy as snp
+    >>> snp.where(snp.array([True, False]), 1.0, snp.array([5.0, 6.0]))
+    Array([1., 6.], dtype=float32)
+    """
+    condition = as_value(condition, "where", "condition")
+    condition = convert(condition, np.dtype(bool))
+    x, y = promote_values("where", x, y)
+    shape = broadcast_shapes("where", condition.shape, x.shape)
+    if condition.ndim:
+        condition = broadcast_to(condition, shape)
+    return SELECT(condition, broadcast_to(x, shape), broadcast_to(y, shape))
+
+
+def full(shape: tuple[int, ...], element: Any, dtype: np.dtype, weak_type: bool = False) -> Any:
+    """An array of this shape and canonical dtype, each element the number ``element``."""
+    return constant(np.broadcast_to(np.asarray(element).astype(dtype), shape), weak_type)
+
+
+def full_like(x: Any, element: Any, dtype: np.dtype | None = None) -> Any:
+    """An array of the shape of ``x``, and its dtype unless one is given."""
+    return full(x.type.shape, element, x.type.dtype if dtype is None else dtype, x.type.weak_type)
+
+
+def zeros_like(x: Any) -> Any:
+    """Zeros of the type of ``x``."""
+    return full_like(x, 0)

@@ -1,0 +1,513 @@
+"""Products that sum over axes: ``dot_general`` and what is written with it.
+
+Layer 2 (ops). One primitive serves matrix products of every kind, its own derivative and its own
+transpose. Next, read ``convolution``.
+"""
+
+from __future__ import annotations
+
+import functools
+import math
+import operator
+from collections.abc import Sequence
+from typing import Any, TypeAlias
+
+import numpy as np
+
+from stretto.core.interpreter import Linear, as_value
+from stretto.core.primitive import Primitive
+from stretto.core.types import ArrayType, array_type, as_dtype, is_inexact, kind_of, promote
+from stretto.ops.arithmetic import conj, multiply
+from stretto.ops.broadcast import canonical_axes, expand_dims, reshape, squeeze, transpose
+from stretto.ops.convert import convert
+from stretto.ops.elementwise import broadcast_shapes
+
+__all__ = [
+    "Bilinear",
+    "accumulator",
+    "dot",
+    "dot_general",
+    "inner",
+    "matmul",
+    "outer",
+    "precision_config",
+    "precision_name",
+    "preferred_dtype",
+    "promote_dtypes",
+    "tensordot",
+    "vdot",
+]
+
+AxisPairs: TypeAlias = tuple[tuple[int, ...], tuple[int, ...]]
+
+_NONE: AxisPairs = ((), ())
+_PRECISIONS = ("DEFAULT", "HIGH", "HIGHEST")
+
+
+class Bilinear(Primitive, abstract=True):
+    """Linear in each of two operands: its derivative is itself, with a tangent for one of them."""
+
+    def jvp(self, primals: Sequence[Any], tangents: Sequence[Any]) -> tuple[Any, Any]:
+        """d B(x, y) = B(dx, y) + B(x, dy)."""
+        (x, y), (dx, dy) = primals, tangents
+        out = self(x, y)
+        if not is_inexact(out.dtype):
+            return out, None
+        first = None if dx is None else self(dx, y)
+        if dy is None:
+            return out, first
+        second = self(x, dy)
+        return out, second if first is None else first + second
+
+
+@functools.cache
+def accumulator(dtype: np.dtype) -> np.dtype:
+    """The dtype in which sums given as ``dtype`` are added up: float32 for narrower floats."""
+    kind = kind_of(dtype)
+    if kind == "float" and dtype.itemsize < 4:
+        return np.dtype(np.float32)
+    return np.dtype(np.int32) if dtype.kind == "V" and kind in ("int", "uint") else dtype
+
+
+class DotGeneral(Bilinear):
+    """Products of ``x`` and ``y``, summed over some pairs of axes, along other pairs side by side.
+
+    The axes of the output are the shared pairs, then the rest of ``x``, then the rest of ``y``.
+    """
+
+    summed: AxisPairs
+    shared: AxisPairs = _NONE
+    precision: str | None = None
+    preferred: np.dtype | None = None
+
+    @functools.cached_property
+    def plain(self) -> int:
+        """The rank of ``x`` for which, with a ``y`` of rank 1 or 2, this is ``x @ y``; else -1."""
+        (axes_x, axes_y), one = self.summed, len(self.summed[0]) == 1 and not self.shared[0]
+        return axes_x[0] + 1 if one and axes_y == (0,) and axes_x[0] < 2 else -1
+
+    def free(self, x: Any, y: Any) -> AxisPairs:
+        """The axes of each operand that are neither summed nor shared, in order."""
+        used_x, used_y = (*self.summed[0], *self.shared[0]), (*self.summed[1], *self.shared[1])
+        return (
+            tuple([a for a in range(x.ndim) if a not in used_x]),
+            tuple([a for a in range(y.ndim) if a not in used_y]),
+        )
+
+    def infer(self, x: ArrayType, y: ArrayType) -> ArrayType:
+        """Sizes of shared, free and free axes; refuses axes that do not pair up."""
+        if x.dtype != y.dtype:
+            raise TypeError(f"dot_general: operands must have one dtype, got {x} and {y}")
+        for axes_x, axes_y, what in ((*self.summed, "contracted"), (*self.shared, "shared")):
+            _check_pairs(x, y, axes_x, axes_y, what)
+        for type, summed, shared, name in zip(
+            (x, y), self.summed, self.shared, "xy", strict=True
+        ):
+            if len({*summed, *shared}) != len(summed) + len(shared):
+                raise ValueError(
+                    f"dot_general: axes {summed} (contracted) and {shared} (shared) of {name}: "
+                    f"{type} name an axis twice"
+                )
+        free_x, free_y = self.free(x, y)
+        shape = (
+            *[x.shape[a] for a in (*self.shared[0], *free_x)],
+            *[y.shape[a] for a in free_y],
+        )
+        weak = self.preferred is None and x.weak_type and y.weak_type
+        return array_type(shape, self.preferred or x.dtype, weak)
+
+    def reference(self, x: np.ndarray, y: np.ndarray) -> np.ndarray:
+        """NumPy's products; narrow floats add up in float32."""
+        out = self.preferred or x.dtype
+        wide = accumulator(out)
+        if x.dtype is not wide and x.dtype != wide:
+            x, y = x.astype(wide), y.astype(wide)
+        if x.ndim == self.plain and y.ndim <= 2:
+            return np.dot(x, y)
+        free_x, free_y = self.free(x, y)
+        batch = [x.shape[a] for a in self.shared[0]]
+        rows, columns = [x.shape[a] for a in free_x], [y.shape[a] for a in free_y]
+        depth = math.prod([x.shape[a] for a in self.summed[0]])
+        # Each operand as a stack of matrices [shared..., rows, depth] and [shared..., depth, columns]
+        left = x.transpose((*self.shared[0], *free_x, *self.summed[0]))
+        right = y.transpose((*self.shared[1], *self.summed[1], *free_y))
+        product = np.matmul(
+            left.reshape((*batch, math.prod(rows), depth)),
+            right.reshape((*batch, depth, math.prod(columns))),
+        )
+        return product.reshape((*batch, *rows, *columns)).astype(out, copy=False)
+
+    def compiled(self, types: tuple[ArrayType, ...]) -> bool:
+        """For large products of the types that NumPy has no fast product for."""
+        x, y = types
+        if x.dtype.kind in "fc" and x.dtype.itemsize >= 4:
+            return False
+        return _work(self, x, y) >= (1 << 20)
+
+    def lower(self, b: Any, x: Any, y: Any) -> Any:
+        """StableHLO ``dot_general``."""
+        return b.emit(
+            "dot_general",
+            x,
+            y,
+            attributes=(
+                "dot_dimension_numbers = #stablehlo.dot<"
+                f"lhs_batching_dimensions = {list(self.shared[0])}, "
+                f"rhs_batching_dimensions = {list(self.shared[1])}, "
+                f"lhs_contracting_dimensions = {list(self.summed[0])}, "
+                f"rhs_contracting_dimensions = {list(self.summed[1])}>"
+                f"{precision_config(self.precision)}"
+            ),
+        )
+
+    def transpose(self, ct: Any, x: Any, y: Any) -> tuple[Any, Any]:
+        """Contract ``ct`` with the known operand over the axes that this one added."""
+        # z[s,f,g] = sum_k x[s,f,k] y[s,k,g], so x'[s,f,k] = sum_g z'[s,f,g] y[s,k,g]
+        #                                     and y'[s,k,g] = sum_f x[s,f,k] z'[s,f,g].
+        linear, known = (x, y) if isinstance(x, Linear) else (y, x)
+        free_x, free_y = self.free(x, y)
+        n, f = len(self.shared[0]), len(free_x)
+        ct_shared = tuple(range(n))
+        ct_x, ct_y = tuple(range(n, n + f)), tuple(range(n + f, ct.ndim))
+        ct = convert(ct, promote_dtypes_of(ct, known))
+        known = convert(known, ct.dtype)
+        # `places`: the axis of the linear operand that each axis of the result is.
+        if isinstance(x, Linear):
+            out = _dot(
+                (ct_y, free_y), (ct_shared, self.shared[1]), self.precision, None
+            )(ct, known)
+            order = sorted(range(len(self.summed[1])), key=self.summed[1].__getitem__)
+            places = (*self.shared[0], *free_x, *[self.summed[0][i] for i in order])
+        else:
+            out = _dot(
+                (free_x, ct_x), (self.shared[0], ct_shared), self.precision, None
+            )(known, ct)
+            order = sorted(range(len(self.summed[0])), key=self.summed[0].__getitem__)
+            places = (*self.shared[1], *[self.summed[1][i] for i in order], *free_y)
+        out = transpose(out, tuple(sorted(range(len(places)), key=places.__getitem__)))
+        out = convert(out, linear.dtype, linear.type.weak_type)
+        return (out, None) if isinstance(x, Linear) else (None, out)
+
+    def vmap(self, size: int, args: Sequence[Any], axes: Sequence[int | None]) -> Any:
+        """Both mapped: one more shared pair. One: one more free axis, reported where it falls."""
+        (x, y), (axis_x, axis_y) = args, axes
+        summed = _step(self.summed[0], axis_x), _step(self.summed[1], axis_y)
+        shared = _step(self.shared[0], axis_x), _step(self.shared[1], axis_y)
+        if axis_x is not None and axis_y is not None:
+            shared = (axis_x, *shared[0]), (axis_y, *shared[1])
+        op = _dot(summed, shared, self.precision, self.preferred)
+        out = op(x, y)
+        if axis_x is not None and axis_y is not None:
+            return out, 0
+        free_x, free_y = op.free(x, y)
+        if axis_x is not None:
+            return out, len(shared[0]) + free_x.index(axis_x)
+        return out, len(shared[0]) + len(free_x) + free_y.index(axis_y)
+
+
+@functools.lru_cache(8192)
+def _dot(
+    summed: AxisPairs, shared: AxisPairs, precision: str | None, preferred: np.dtype | None
+) -> DotGeneral:
+    """The one primitive with these parameters."""
+    return DotGeneral(summed, shared, precision, preferred)
+
+
+_MATMUL = {
+    (n, m): _dot(((n - 1,), (max(m - 2, 0),)), _NONE, None, None) for n in (1, 2) for m in (1, 2)
+}
+
+
+@functools.lru_cache(8192)
+def _work(op: DotGeneral, x: ArrayType, y: ArrayType) -> int:
+    """The number of products."""
+    return op.infer(x, y).size * math.prod([x.shape[a] for a in op.summed[0]])
+
+
+def _step(axes: tuple[int, ...], mapped: int | None) -> tuple[int, ...]:
+    """Axes of one example as axes of the mapped operand."""
+    return axes if mapped is None else tuple([a + (a >= mapped) for a in axes])
+
+
+def _check_pairs(
+    x: ArrayType, y: ArrayType, axes_x: tuple[int, ...], axes_y: tuple[int, ...], what: str
+) -> None:
+    if len(axes_x) != len(axes_y):
+        raise ValueError(
+            f"dot_general: {what} axes come in pairs, got {axes_x} of x: {x} and {axes_y} of y: {y}"
+        )
+    for a, c in zip(axes_x, axes_y, strict=True):
+        if not (0 <= a < x.ndim and 0 <= c < y.ndim):
+            raise ValueError(
+                f"dot_general: there is no {what} axis {a} of x: {x} or {c} of y: {y}"
+            )
+        if x.shape[a] != y.shape[c]:
+            raise ValueError(
+                f"dot_general: {what} sizes differ, {x.shape[a]} (axis {a} of x: {x}) and "
+                f"{y.shape[c]} (axis {c} of y: {y})"
+            )
+
+
+# Settings that products share
+
+
+def precision_name(precision: Any, who: str) -> str | None:
+    """``DEFAULT``, ``HIGH`` or ``HIGHEST``, in any case; None leaves it to the compiler."""
+    if precision is None:
+        return None
+    name = str(getattr(precision, "name", precision)).upper()
+    if name not in _PRECISIONS:
+        raise ValueError(
+            f"{who}: precision must be None, 'default', 'high' or 'highest'; got {precision!r}"
+        )
+    return name
+
+
+def precision_config(precision: str | None) -> str:
+    """The attribute for both operands, with the comma before it; empty for None."""
+    if precision is None:
+        return ""
+    each = f"#stablehlo<precision {precision}>"
+    return f", precision_config = [{each}, {each}]"
+
+
+def preferred_dtype(preferred: Any, operand: np.dtype, who: str) -> np.dtype | None:
+    """The dtype asked for of the output; None where it is the operands' own.
+
+    Raises ``TypeError`` where it is of another kind than theirs, or narrower.
+    """
+    if preferred is None:
+        return None
+    dtype = as_dtype(preferred)
+    if dtype == operand:
+        return None
+    kinds = kind_of(operand), kind_of(dtype)
+    same = kinds[0] == kinds[1] or {*kinds} <= {"int", "uint", "bool"}
+    if not same or dtype.itemsize < operand.itemsize:
+        raise TypeError(
+            f"{who}: preferred_element_type must be of the operands' kind and no narrower: got "
+            f"{dtype} for {operand} operands; convert the result with .astype(...)"
+        )
+    return dtype
+
+
+def promote_dtypes_of(*values: Any) -> np.dtype:
+    """The dtype that these values combine to."""
+    return promote([(v.type.dtype, v.type.weak_type) for v in values])[0]
+
+
+def promote_dtypes(who: str, x: Any, y: Any) -> tuple[Any, Any]:
+    """Both as values of one dtype, each of its own shape."""
+    x, y = as_value(x, who, "x"), as_value(y, who, "y")
+    tx, ty = x.type, y.type
+    if tx.dtype is ty.dtype and tx.weak_type == ty.weak_type:
+        return x, y
+    dtype, weak = promote([(tx.dtype, tx.weak_type), (ty.dtype, ty.weak_type)], who)
+    return convert(x, dtype, weak), convert(y, dtype, weak)
+
+
+# Functions
+
+
+def dot_general(
+    x: Any,
+    y: Any,
+    dimension_numbers: Any,
+    precision: Any = None,
+    preferred_element_type: Any = None,
+) -> Any:
+    """Products of ``x`` and ``y`` with any axes summed, and any shared.
+
+    ``dimension_numbers`` is ``((summed axes of x, of y), (shared axes of x, of y))``. The output's
+    axes are the shared ones, the rest of ``x``, the rest of ``y``. Its dtype is the operands', or
+    the wider ``preferred_element_type``, in which the products are then added up.
+
+    Source: StableHLO, ``dot_general``. Raises ``ValueError`` where paired sizes differ.
+
+    >>> import stretto as st
+    >>> x, y = st.numpy.ones((4, 2, 3)), st.numpy.ones((4, 3, 5))
+    >>> st.lax.dot_general(x, y, (((2,), (1,)), ((0,), (0,)))).shape
+    (4, 2, 5)
+    """
+    who = "dot_general"
+    x, y = promote_dtypes(who, x, y)
+    (summed_x, summed_y), (shared_x, shared_y) = dimension_numbers
+    op = _dot(
+        (canonical_axes(tuple(summed_x), x.ndim, who), canonical_axes(tuple(summed_y), y.ndim, who)),
+        (canonical_axes(tuple(shared_x), x.ndim, who), canonical_axes(tuple(shared_y), y.ndim, who)),
+        precision_name(precision, who),
+        preferred_dtype(preferred_element_type, x.dtype, who),
+    )
+    return op(x, y)
+
+
+def matmul(x: Any, y: Any, precision: Any = None, preferred_element_type: Any = None) -> Any:
+    """The matrix product over the last two axes, the others broadcast; vectors as in NumPy.
+
+    Raises ``ValueError`` for operands of rank 0, and where sizes do not fit.
+
+    >>> import stretto.numpy as snp
+    >>> snp.matmul(snp.array([[1, 2], [3, 4]]), snp.array([1, 1]))
+    Array([3, 7], dtype=int32)
+    """
+    x, y = promote_dtypes("matmul", x, y)
+    tx, ty = x.type, y.type
+    plain = _MATMUL.get((tx.ndim, ty.ndim))
+    if plain is not None and precision is None and preferred_element_type is None:
+        if tx.shape[-1] != ty.shape[0]:
+            _refuse_matmul(tx, ty)
+        return plain(x, y)
+    if not (tx.ndim and ty.ndim):
+        raise ValueError(
+            f"matmul: expected operands of rank 1 or more, got {tx} and {ty}; use multiply (*)"
+        )
+    if tx.shape[-1] != ty.shape[-min(ty.ndim, 2)]:
+        _refuse_matmul(tx, ty)
+    settings = (
+        precision_name(precision, "matmul"),
+        preferred_dtype(preferred_element_type, x.dtype, "matmul"),
+    )
+    return _matmul(x, y, settings)
+
+
+def _refuse_matmul(x: ArrayType, y: ArrayType) -> None:
+    place = max(y.ndim - 2, 0)
+    raise ValueError(
+        f"matmul: contracted sizes differ, {x.shape[-1]} (axis {x.ndim - 1} of x: {x}) and "
+        f"{y.shape[place]} (axis {place} of y: {y})"
+    )
+
+
+def _matmul(x: Any, y: Any, settings: tuple[Any, Any]) -> Any:
+    """Leading axes that both have are shared; those that one side lacks stay free on the other."""
+    rows, columns = min(x.ndim - 1, 1), min(y.ndim - 1, 1)
+    batch_x, batch_y = x.shape[: x.ndim - 1 - rows], y.shape[: y.ndim - 1 - columns]
+    batch = broadcast_shapes("matmul", batch_x, batch_y)
+    n = len(batch)
+    shared: list[tuple[int, int]] = []
+    squeezed_x, squeezed_y = [], []
+    # Where each leading axis of the result comes from: both, x or y; by its place there.
+    source: list[str] = []
+    for d in range(n):
+        i, j = d - (n - len(batch_x)), d - (n - len(batch_y))
+        one_x, one_y = i < 0 or batch_x[i] != batch[d], j < 0 or batch_y[j] != batch[d]
+        if i >= 0 and (one_x or (batch[d] == 1 and j >= 0)):
+            squeezed_x.append(i)
+        if j >= 0 and one_y:
+            squeezed_y.append(j)
+        if i in squeezed_x or i < 0:
+            source.append("y")
+        elif one_y:
+            source.append("x")
+        else:
+            source.append("both")
+            shared.append((i, j))
+    kept_x = [a for a in range(x.ndim) if a not in squeezed_x]
+    kept_y = [a for a in range(y.ndim) if a not in squeezed_y]
+    op = _dot(
+        ((len(kept_x) - 1,), (len(kept_y) - 1 - columns,)),
+        (
+            tuple([kept_x.index(i) for i, _ in shared]),
+            tuple([kept_y.index(j) for _, j in shared]),
+        ),
+        *settings,
+    )
+    out = op(squeeze(x, tuple(squeezed_x)), squeeze(y, tuple(squeezed_y)))
+    # The output's axes: shared, free of x, row, free of y, column.
+    only_x = source.count("x")
+    row = len(shared) + only_x
+    place = {"both": 0, "x": len(shared), "y": row + rows}
+    order = []
+    for s in source:
+        order.append(place[s])
+        place[s] += 1
+    order += [row] * rows + [out.ndim - 1] * columns
+    return transpose(out, tuple(order))
+
+
+def dot(x: Any, y: Any, precision: Any = None, preferred_element_type: Any = None) -> Any:
+    """NumPy's ``dot``: the last axis of ``x`` with the last but one of ``y``; scalars multiply.
+
+    Raises ``ValueError`` where the sizes differ.
+
+    >>> import stretto.numpy as snp
+    >>> snp.dot(snp.array([1.0, 2.0]), snp.array([3.0, 4.0]))
+    Array(11., dtype=float32)
+    """
+    x, y = promote_dtypes("dot", x, y)
+    if not (x.ndim and y.ndim):
+        return multiply(x, y)
+    place = max(y.ndim - 2, 0)
+    if x.shape[-1] != y.shape[place]:
+        raise ValueError(
+            f"dot: contracted sizes differ, {x.shape[-1]} (axis {x.ndim - 1} of x: {x.type}) and "
+            f"{y.shape[place]} (axis {place} of y: {y.type})"
+        )
+    numbers = (((x.ndim - 1,), (place,)), _NONE)
+    return dot_general(x, y, numbers, precision, preferred_element_type)
+
+
+def tensordot(
+    x: Any, y: Any, axes: Any = 2, precision: Any = None, preferred_element_type: Any = None
+) -> Any:
+    """Sum products over ``axes``: a pair of axis lists, or how many last of ``x``, first of ``y``.
+
+    Raises ``ValueError`` where paired sizes differ.
+
+    >>> import stretto.numpy as snp
+    >>> snp.tensordot(snp.ones((2, 3, 4)), snp.ones((3, 4, 5))).shape
+    (2, 5)
+    """
+    x, y = promote_dtypes("tensordot", x, y)
+    if isinstance(axes, (tuple, list)):
+        if len(axes) != 2:
+            raise ValueError(
+                f"tensordot: axes must be a number or two lists of axes, got {axes!r}"
+            )
+        summed = tuple(tuple(a) if isinstance(a, (tuple, list)) else (a,) for a in axes)
+    else:
+        n = operator.index(axes)
+        if not 0 <= n <= min(x.ndim, y.ndim):
+            raise ValueError(f"tensordot: {x.type} and {y.type} do not both have {n} axes to sum")
+        summed = (tuple(range(x.ndim - n, x.ndim)), tuple(range(n)))
+    return dot_general(x, y, (summed, _NONE), precision, preferred_element_type)
+
+
+def vdot(x: Any, y: Any, precision: Any = None, preferred_element_type: Any = None) -> Any:
+    """The sum of ``conj(x) * y`` over all elements, in row-major order.
+
+    >>> import stretto.numpy as snp
+    >>> snp.vdot(snp.array([1j, 2.0]), snp.array([1j, 3.0]))
+    Array(7.+0.j, dtype=complex64)
+    """
+    x, y = as_value(x, "vdot", "x"), as_value(y, "vdot", "y")
+    if x.size != y.size:
+        raise ValueError(f"vdot: sizes differ, {x.size} (x: {x.type}) and {y.size} (y: {y.type})")
+    flat_x, flat_y = reshape(conj(x), (x.size,)), reshape(y, (y.size,))
+    return dot(flat_x, flat_y, precision, preferred_element_type)
+
+
+def inner(x: Any, y: Any, precision: Any = None, preferred_element_type: Any = None) -> Any:
+    """The sum of products over the last axes of both; scalars multiply.
+
+    >>> import stretto.numpy as snp
+    >>> snp.inner(snp.ones((2, 3)), snp.ones((4, 3))).shape
+    (2, 4)
+    """
+    x, y = promote_dtypes("inner", x, y)
+    if not (x.ndim and y.ndim):
+        return multiply(x, y)
+    numbers = (((x.ndim - 1,), (y.ndim - 1,)), _NONE)
+    return dot_general(x, y, numbers, precision, preferred_element_type)
+
+
+def outer(x: Any, y: Any) -> Any:
+    """Every product of an element of ``x`` and one of ``y``, both flattened.
+
+    >>> import stretto.numpy as snp
+    >>> snp.outer(snp.array([1, 2]), snp.array([3, 4]))
+    Array([[3, 4],
+           [6, 8]], dtype=int32)
+    """
+    x, y = as_value(x, "outer", "x"), as_value(y, "outer", "y")
+    return multiply(expand_dims(reshape(x, (x.size,)), 1), reshape(y, (y.size,)))

@@ -1,0 +1,93 @@
+"""Conversion between element types.
+
+Layer 2 (ops).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import ml_dtypes
+import numpy as np
+
+from stretto.core.interpreter import Linear, as_value
+from stretto.core.primitive import Primitive
+from stretto.core.types import ArrayType, array_type, as_dtype, is_complex, is_inexact, kind_of
+
+__all__ = ["convert", "convert_element_type"]
+
+
+class ConvertElementType(Primitive):
+    """Each element in another dtype; floats to integers truncate and saturate, as in XLA."""
+
+    dtype: np.dtype
+    weak: bool = False
+    splat = True
+
+    def infer(self, x: ArrayType) -> ArrayType:
+        """The same shape."""
+        return array_type(x.shape, self.dtype, self.weak)
+
+    def reference(self, x: np.ndarray) -> np.ndarray:
+        """NumPy's cast, with XLA's saturation from float to integer and NaN to zero."""
+        if is_complex(x.dtype) and not is_complex(self.dtype):
+            x = x.real
+        source, target = kind_of(x.dtype), kind_of(self.dtype)
+        if target == "bool":
+            return x != 0
+        if source == "float" and target in ("int", "uint"):
+            return _saturate(x.astype(np.float64), self.dtype)
+        return x.astype(self.dtype)
+
+    def lower(self, b: Any, x: Any) -> Any:
+        """One ``convert``; to bool a comparison with zero."""
+        if kind_of(self.dtype) == "bool":
+            zero = b.splat(0, x.type)
+            return b.compare("NE", x, zero)
+        if is_complex(x.type.dtype) and not is_complex(self.dtype):
+            real = np.dtype(np.float32 if x.type.dtype == np.complex64 else np.float64)
+            x = b.emit("real", x, out=array_type(x.type.shape, real))
+        return b.emit("convert", x)
+
+    def jvp(self, primals: Sequence[Any], tangents: Sequence[Any]) -> tuple[Any, Any]:
+        """Linear between inexact types; zero otherwise."""
+        (x,), (dx,) = primals, tangents
+        return self(x), self(dx) if is_inexact(self.dtype) else None
+
+    def transpose(self, ct: Any, x: Linear) -> tuple[Any]:
+        """Convert back."""
+        return (convert(ct, x.type.dtype, x.type.weak_type),)
+
+    def vmap(self, size: int, args: Sequence[Any], axes: Sequence[int | None]) -> Any:
+        """The same, wherever the axis is."""
+        return self(*args), axes[0]
+
+
+def _saturate(x: np.ndarray, dtype: np.dtype) -> np.ndarray:
+    """Truncate towards zero; beyond the range the nearest bound; NaN to zero."""
+    info = ml_dtypes.iinfo(dtype)
+    wide = np.dtype(np.uint64 if kind_of(dtype) == "uint" else np.int64)
+    low, high = np.asarray(int(info.min), wide), np.asarray(int(info.max), wide)
+    inside = (x > float(low)) & (x < float(high))
+    whole = np.where(inside, x, 0).astype(wide)
+    return np.where(x >= float(high), high, np.where(x <= float(low), low, whole)).astype(dtype)
+
+
+def convert(x: Any, dtype: np.dtype, weak_type: bool = False) -> Any:
+    """The value in this canonical dtype; itself where nothing changes."""
+    if x.type.dtype == dtype and x.type.weak_type == weak_type:
+        return x
+    return ConvertElementType(dtype, weak_type)(x)
+
+
+def convert_element_type(x: Any, dtype: Any) -> Any:
+    """Each element of ``x`` in ``dtype``; the same shape.
+
+    Source: StableHLO, ``convert``. Raises ``TypeError`` for a dtype that is not numeric.
+
+    >>> import stretto as st
+    >>> st.lax.convert_element_type(st.numpy.array([1.7, -1.7]), int)
+    Array([ 1, -1], dtype=int32)
+    """
+    return convert(as_value(x, "convert_element_type"), as_dtype(dtype))

@@ -1,0 +1,358 @@
+"""Powers, exponentials, logarithms and roots, and the error function.
+
+Layer 2 (ops).
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from scipy import special
+
+from stretto.core.interpreter import as_value
+from stretto.core.types import ArrayType, is_inexact, kind_of
+from stretto.ops.comparison import eq, full_like, select, zeros_like
+from stretto.ops.elementwise import FLOAT, INEXACT, NUMERIC, Elementwise, binary, unary
+
+__all__ = [
+    "cbrt",
+    "erf",
+    "erf_inv",
+    "erfc",
+    "exp",
+    "exp2",
+    "expm1",
+    "integer_pow",
+    "log",
+    "log1p",
+    "logistic",
+    "power",
+    "reciprocal",
+    "rsqrt",
+    "sqrt",
+]
+
+
+class Pow(Elementwise):
+    """``x`` to the power ``y``."""
+
+    accepts = NUMERIC
+    op = "power"
+    # y x^(y-1) dx, without NaN at x = 0 where y = 0; x^y log(x) dy, zero at x = 0 where y > 0.
+    partials = (
+        lambda dx, out, x, y: dx * select(
+            eq(y, zeros_like(y)), zeros_like(y), y * power(x, select(eq(y, zeros_like(y)), full_like(y, 1), y - full_like(y, 1)))
+        ),
+        lambda dy, out, x, y: dy * out * log(select(eq(x, zeros_like(x)), full_like(x, 1), x)),
+    )  # fmt: skip
+
+    def reference(self, x: np.ndarray, y: np.ndarray) -> np.ndarray:
+        """NumPy's; integers to a negative power are 0 but for 1 and -1, as in XLA."""
+        if is_inexact(x.dtype):
+            return np.power(x, y)
+        base = np.power(x, np.maximum(y, 0))
+        if kind_of(x.dtype) == "uint":
+            return base.astype(x.dtype)
+        odd = y % 2 != 0
+        below = np.where(x == 1, 1, np.where(x == -1, np.where(odd, -1, 1), 0))
+        return np.where(y < 0, below, base).astype(x.dtype)
+
+
+class IntegerPow(Elementwise):
+    """``x`` to a static integer power, by multiplication."""
+
+    exponent: int
+    accepts = NUMERIC
+    op = "integer_pow"
+    partials = (lambda dx, out, x: NotImplemented,)
+
+    def infer(self, x: ArrayType) -> ArrayType:
+        """The operand's type; a negative power needs an inexact one."""
+        if self.exponent < 0 and not is_inexact(x.dtype):
+            raise TypeError(f"integer_pow: {x} to the power {self.exponent} is not an integer")
+        return super().infer(x)
+
+    def reference(self, x: np.ndarray) -> np.ndarray:
+        """Repeated squaring."""
+        return _by_squaring(x, self.exponent, np.multiply, lambda v: np.divide(np.ones_like(v), v), np.ones_like(x))
+
+    def lower(self, b: Any, x: Any) -> Any:
+        """Repeated squaring, written out."""
+        one = b.splat(1, x.type)
+        return _by_squaring(
+            x, self.exponent, lambda u, v: b.emit("multiply", u, v), lambda v: b.emit("divide", one, v), one
+        )
+
+    def jvp(self, primals: Sequence[Any], tangents: Sequence[Any]) -> tuple[Any, Any]:
+        """``n x^(n-1) dx``."""
+        (x,), (dx,) = primals, tangents
+        n = self.exponent
+        slope = integer_pow(x, n - 1)
+        return self(x), dx * (slope if n == 1 else full_like(x, n) * slope)
+
+
+def _by_squaring(x: Any, n: int, multiply: Any, invert: Any, one: Any) -> Any:
+    """``x`` to the power ``n`` by squaring and multiplying."""
+    result, square, left = None, x, abs(n)
+    while left:
+        if left & 1:
+            result = square if result is None else multiply(result, square)
+        left >>= 1
+        if left:
+            square = multiply(square, square)
+    result = one if result is None else result
+    return invert(result) if n < 0 else result
+
+
+def _wide(f: Any, x: np.ndarray) -> np.ndarray:
+    """A function of SciPy's, computed in at least float32 and given back in the dtype of ``x``."""
+    if x.dtype.itemsize < 4:  # noqa: PLR2004
+        return f(x.astype(np.float32)).astype(x.dtype)
+    return f(x)
+
+
+class Exp(Elementwise):
+    """e to the power x."""
+
+    accepts = INEXACT
+    op = "exponential"
+    reference = staticmethod(np.exp)
+    partials = (lambda dx, out, x: dx * out,)
+
+
+class Exp2(Elementwise):
+    """2 to the power x."""
+
+    accepts = FLOAT
+    op = "exp2"
+    reference = staticmethod(np.exp2)
+    partials = (lambda dx, out, x: dx * (full_like(x, math.log(2)) * out),)
+
+    def lower(self, b: Any, x: Any) -> Any:
+        """``power`` of 2."""
+        return b.emit("power", b.splat(2, x.type), x)
+
+
+class Expm1(Elementwise):
+    """e to the power x, less 1, exact near zero."""
+
+    accepts = INEXACT
+    op = "exponential_minus_one"
+    reference = staticmethod(np.expm1)
+    partials = (lambda dx, out, x: dx * (out + full_like(out, 1)),)
+
+
+class Log(Elementwise):
+    """The natural logarithm."""
+
+    accepts = INEXACT
+    op = "log"
+    reference = staticmethod(np.log)
+    partials = (lambda dx, out, x: dx / x,)
+
+
+class Log1p(Elementwise):
+    """The natural logarithm of 1 + x, exact near zero."""
+
+    accepts = INEXACT
+    op = "log_plus_one"
+    reference = staticmethod(np.log1p)
+    partials = (lambda dx, out, x: dx / (x + full_like(x, 1)),)
+
+
+class Logistic(Elementwise):
+    """1 / (1 + exp(-x))."""
+
+    accepts = INEXACT
+    op = "logistic"
+    partials = (lambda dx, out, x: dx * (out * (full_like(out, 1) - out)),)
+
+    def reference(self, x: np.ndarray) -> np.ndarray:
+        """By the definition, in at least float32."""
+        one = np.ones((), x.dtype if x.dtype.itemsize >= 4 else np.float32)  # noqa: PLR2004
+        return (one / (one + np.exp(-x.astype(one.dtype)))).astype(x.dtype)
+
+
+class Sqrt(Elementwise):
+    """The square root."""
+
+    accepts = INEXACT
+    op = "sqrt"
+    reference = staticmethod(np.sqrt)
+    partials = (lambda dx, out, x: dx * (full_like(out, 0.5) / out),)
+
+
+class Rsqrt(Elementwise):
+    """One over the square root."""
+
+    accepts = INEXACT
+    op = "rsqrt"
+    # d x^(-1/2) = -1/2 x^(-1/2) / x
+    partials = (lambda dx, out, x: dx * (full_like(out, -0.5) * (out / x)),)
+
+    def reference(self, x: np.ndarray) -> np.ndarray:
+        """By the definition."""
+        return (np.ones((), x.dtype) / np.sqrt(x)).astype(x.dtype)
+
+
+class Cbrt(Elementwise):
+    """The real cube root."""
+
+    accepts = FLOAT
+    op = "cbrt"
+    partials = (lambda dx, out, x: dx * (full_like(out, 1 / 3) * (out / x)),)
+
+    def reference(self, x: np.ndarray) -> np.ndarray:
+        """NumPy's."""
+        return _wide(np.cbrt, x)
+
+
+class Erf(Elementwise):
+    """The error function."""
+
+    accepts = FLOAT
+    op = "erf"
+    # 2/sqrt(pi) exp(-x^2)
+    partials = (
+        lambda dx, out, x: dx * (full_like(x, 2 / math.sqrt(math.pi)) * exp(-(x * x))),
+    )
+
+    def reference(self, x: np.ndarray) -> np.ndarray:
+        """SciPy's."""
+        return _wide(special.erf, x)
+
+    def lower(self, b: Any, x: Any) -> Any:
+        """CHLO ``erf``."""
+        return b.emit("erf", x, dialect="chlo")
+
+
+class Erfc(Elementwise):
+    """One less the error function, exact in the tail."""
+
+    accepts = FLOAT
+    op = "erfc"
+    partials = (
+        lambda dx, out, x: dx * (full_like(x, -2 / math.sqrt(math.pi)) * exp(-(x * x))),
+    )
+
+    def reference(self, x: np.ndarray) -> np.ndarray:
+        """SciPy's."""
+        return _wide(special.erfc, x)
+
+    def lower(self, b: Any, x: Any) -> Any:
+        """CHLO ``erfc``."""
+        return b.emit("erfc", x, dialect="chlo")
+
+
+class ErfInv(Elementwise):
+    """The inverse of the error function."""
+
+    accepts = FLOAT
+    op = "erf_inv"
+    # sqrt(pi)/2 exp(out^2)
+    partials = (
+        lambda dx, out, x: dx * (full_like(x, math.sqrt(math.pi) / 2) * exp(out * out)),
+    )
+
+    def reference(self, x: np.ndarray) -> np.ndarray:
+        """SciPy's."""
+        return _wide(special.erfinv, x)
+
+    def lower(self, b: Any, x: Any) -> Any:
+        """CHLO ``erf_inv``."""
+        return b.emit("erf_inv", x, dialect="chlo")
+
+
+POW, EXP, EXP2, EXPM1, LOG, LOG1P, LOGISTIC = Pow(), Exp(), Exp2(), Expm1(), Log(), Log1p(), Logistic()
+SQRT, RSQRT, CBRT, ERF, ERFC, ERF_INV = Sqrt(), Rsqrt(), Cbrt(), Erf(), Erfc(), ErfInv()
+
+def power(x: Any, y: Any) -> Any:
+    """``x ** y``, element by element; a static integer ``y`` is multiplied out.
+
+    >>> import stretto.numpy as snp
+    >>> snp.power(snp.array([2.0, 3.0]), 2)
+    Array([4., 9.], dtype=float32)
+    """
+    if type(y) is int:
+        x = as_value(x, "power")
+        if y >= 0 or is_inexact(x.dtype):
+            return integer_pow(x, y)
+    return binary(POW, x, y)
+
+
+def integer_pow(x: Any, exponent: int) -> Any:
+    """``x`` to a static integer power, by squaring and multiplying."""
+    x = as_value(x, "integer_pow")
+    if exponent == 1:
+        return x
+    if exponent == 2:  # noqa: PLR2004
+        return x * x
+    return unary(IntegerPow(exponent), x)
+
+
+def reciprocal(x: Any) -> Any:
+    """``1 / x``."""
+    return unary(IntegerPow(-1), x if is_inexact(as_value(x).dtype) else as_value(x) * 1.0)
+
+
+def exp(x: Any) -> Any:
+    """e to the power of each element."""
+    return unary(EXP, x)
+
+
+def exp2(x: Any) -> Any:
+    """2 to the power of each element."""
+    return unary(EXP2, x)
+
+
+def expm1(x: Any) -> Any:
+    """``exp(x) - 1``, exact near zero."""
+    return unary(EXPM1, x)
+
+
+def log(x: Any) -> Any:
+    """The natural logarithm of each element; NaN below zero, -inf at zero."""
+    return unary(LOG, x)
+
+
+def log1p(x: Any) -> Any:
+    """``log(1 + x)``, exact near zero."""
+    return unary(LOG1P, x)
+
+
+def logistic(x: Any) -> Any:
+    """``1 / (1 + exp(-x))``, the sigmoid."""
+    return unary(LOGISTIC, x)
+
+
+def sqrt(x: Any) -> Any:
+    """The square root of each element; NaN below zero."""
+    return unary(SQRT, x)
+
+
+def rsqrt(x: Any) -> Any:
+    """One over the square root of each element."""
+    return unary(RSQRT, x)
+
+
+def cbrt(x: Any) -> Any:
+    """The real cube root of each element."""
+    return unary(CBRT, x)
+
+
+def erf(x: Any) -> Any:
+    """The error function of each element (Abramowitz and Stegun 7.1.1)."""
+    return unary(ERF, x)
+
+
+def erfc(x: Any) -> Any:
+    """``1 - erf(x)``, exact in the tail (Abramowitz and Stegun 7.1.2)."""
+    return unary(ERFC, x)
+
+
+def erf_inv(x: Any) -> Any:
+    """The inverse of the error function; infinite at -1 and 1, NaN beyond."""
+    return unary(ERF_INV, x)

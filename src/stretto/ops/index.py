@@ -1,0 +1,305 @@
+"""Gather and scatter: windows of an array read, or updated, at places given by an array.
+
+Layer 2 (ops). NumPy's indexing comes down to these two where an index is itself an array. Next, read
+``index_geometry``.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from stretto.core.interpreter import Value, as_value
+from stretto.core.types import kind_of
+from stretto.ops.arithmetic import add
+from stretto.ops.broadcast import broadcast_to, canonical_axis, reshape
+from stretto.ops.comparison import lt, where
+from stretto.ops.convert import convert
+from stretto.ops.elementwise import broadcast_shapes
+from stretto.ops.index_geometry import GatherDimensionNumbers, ScatterDimensionNumbers
+from stretto.ops.index_primitives import (
+    Gather,
+    ScatterAdd,
+    ScatterFamily,
+    ScatterMax,
+    ScatterMin,
+    ScatterMul,
+    ScatterSet,
+    ScatterSub,
+)
+
+__all__ = [
+    "GatherDimensionNumbers",
+    "ScatterDimensionNumbers",
+    "gather",
+    "scatter",
+    "scatter_add",
+    "scatter_max",
+    "scatter_min",
+    "scatter_mul",
+    "scatter_sub",
+    "take_along_axis",
+]
+
+
+def _mode(who: str, mode: str | None, default: str) -> str:
+    """The mode by its one name at this end: ``fill`` when reading and ``drop`` when writing."""
+    outside = "fill" if default == "clip" else "drop"
+    names = {
+        None: default,
+        "clip": "clip",
+        "fill": outside,
+        "drop": outside,
+        "promise_in_bounds": "promise_in_bounds",
+    }
+    if mode not in names:
+        raise ValueError(
+            f"{who}: mode must be 'clip', 'fill', 'drop' or 'promise_in_bounds'; got {mode!r}"
+        )
+    return names[mode]
+
+
+def gather(
+    operand: Any,
+    start_indices: Any,
+    dimension_numbers: GatherDimensionNumbers,
+    slice_sizes: Sequence[int],
+    *,
+    unique_indices: bool = False,
+    indices_are_sorted: bool = False,
+    mode: str | None = None,
+    fill_value: Any = None,
+) -> Any:
+    """Windows of ``operand``, of ``slice_sizes``, that start at the vectors in ``start_indices``.
+
+    Out of bounds, ``mode`` ``"clip"`` (the default) moves a window inside, ``"fill"`` gives
+    ``fill_value``: by default NaN, the least signed or greatest unsigned integer, or True.
+    Raises ``ValueError`` where axes or sizes do not fit, ``TypeError`` for indices not integers.
+    Source: StableHLO, ``gather``.
+
+    >>> import stretto as st
+    >>> numbers = st.lax.GatherDimensionNumbers((1,), (0,), (0,))
+    >>> x = st.numpy.arange(6).reshape(3, 2)
+    >>> st.lax.gather(x, st.numpy.array([[2], [0]]), numbers, (1, 2))
+    Array([[4, 5],
+           [0, 1]], dtype=int32)
+    """
+    operand = as_value(operand, "gather", "operand")
+    start_indices = as_value(start_indices, "gather", "start_indices")
+    mode = _mode("gather", mode, "clip")
+    if mode != "fill":
+        fill_value = None
+    elif fill_value is not None:
+        fill_value = np.asarray(fill_value).item()
+        fill_value = math.nan if fill_value != fill_value else fill_value
+    sizes = tuple(map(int, slice_sizes))
+    primitive = Gather(
+        dimension_numbers, sizes, mode, fill_value, indices_are_sorted, unique_indices
+    )
+    return primitive(operand, start_indices)
+
+
+def _scatter(
+    family: type[ScatterFamily],
+    operand: Any,
+    indices: Any,
+    updates: Any,
+    numbers: ScatterDimensionNumbers,
+    indices_are_sorted: bool,
+    unique_indices: bool,
+    mode: str | None,
+) -> Any:
+    who = family.name
+    operand = as_value(operand, who, "operand")
+    indices = as_value(indices, who, "scatter_indices")
+    weak = not isinstance(updates, Value)
+    updates = as_value(updates, who, "updates")
+    if weak or updates.type.weak_type:
+        updates = convert(updates, operand.dtype, operand.type.weak_type)
+    mode = _mode(who, mode, "drop")
+    return family(numbers, mode, indices_are_sorted, unique_indices)(operand, indices, updates)
+
+
+def scatter(
+    operand: Any,
+    scatter_indices: Any,
+    updates: Any,
+    dimension_numbers: ScatterDimensionNumbers,
+    *,
+    indices_are_sorted: bool = False,
+    unique_indices: bool = False,
+    mode: str | None = None,
+) -> Any:
+    """``operand`` with the windows at ``scatter_indices`` set to ``updates``.
+
+    Windows out of bounds are dropped, or moved inside with ``mode="clip"``. Of several updates of
+    an element the last counts on the CPU; on other devices any. Raises ``TypeError`` where the
+    updates do not have the windows' shape and the operand's dtype. Source: StableHLO, ``scatter``.
+
+    >>> import stretto as st
+    >>> numbers = st.lax.ScatterDimensionNumbers((), (0,), (0,))
+    >>> snp = st.numpy
+    >>> st.lax.scatter(snp.zeros(3), snp.array([[1]]), snp.array([5.0]), numbers)
+    Array([0., 5., 0.], dtype=float32)
+    """
+    return _scatter(
+        ScatterSet, operand, scatter_indices, updates, dimension_numbers,
+        indices_are_sorted, unique_indices, mode,
+    )  # fmt: skip
+
+
+def scatter_add(
+    operand: Any,
+    scatter_indices: Any,
+    updates: Any,
+    dimension_numbers: ScatterDimensionNumbers,
+    *,
+    indices_are_sorted: bool = False,
+    unique_indices: bool = False,
+    mode: str | None = None,
+) -> Any:
+    """As ``scatter``, with every update added to its element.
+
+    >>> import stretto as st
+    >>> numbers = st.lax.ScatterDimensionNumbers((), (0,), (0,))
+    >>> x, i, u = (st.numpy.array(v) for v in ([3, 3], [[1], [1]], [2, 5]))
+    >>> st.lax.scatter_add(x, i, u, numbers)
+    Array([ 3, 10], dtype=int32)
+    """
+    return _scatter(
+        ScatterAdd, operand, scatter_indices, updates, dimension_numbers,
+        indices_are_sorted, unique_indices, mode,
+    )  # fmt: skip
+
+
+def scatter_sub(
+    operand: Any,
+    scatter_indices: Any,
+    updates: Any,
+    dimension_numbers: ScatterDimensionNumbers,
+    *,
+    indices_are_sorted: bool = False,
+    unique_indices: bool = False,
+    mode: str | None = None,
+) -> Any:
+    """As ``scatter``, with every update subtracted from its element.
+
+    >>> import stretto as st
+    >>> numbers = st.lax.ScatterDimensionNumbers((), (0,), (0,))
+    >>> x, i, u = (st.numpy.array(v) for v in ([3, 3], [[1], [1]], [2, 5]))
+    >>> st.lax.scatter_sub(x, i, u, numbers)
+    Array([ 3, -4], dtype=int32)
+    """
+    return _scatter(
+        ScatterSub, operand, scatter_indices, updates, dimension_numbers,
+        indices_are_sorted, unique_indices, mode,
+    )  # fmt: skip
+
+
+def scatter_mul(
+    operand: Any,
+    scatter_indices: Any,
+    updates: Any,
+    dimension_numbers: ScatterDimensionNumbers,
+    *,
+    indices_are_sorted: bool = False,
+    unique_indices: bool = False,
+    mode: str | None = None,
+) -> Any:
+    """As ``scatter``, with each element multiplied by its updates.
+
+    >>> import stretto as st
+    >>> numbers = st.lax.ScatterDimensionNumbers((), (0,), (0,))
+    >>> x, i, u = (st.numpy.array(v) for v in ([3, 3], [[1], [1]], [2, 5]))
+    >>> st.lax.scatter_mul(x, i, u, numbers)
+    Array([ 3, 30], dtype=int32)
+    """
+    return _scatter(
+        ScatterMul, operand, scatter_indices, updates, dimension_numbers,
+        indices_are_sorted, unique_indices, mode,
+    )  # fmt: skip
+
+
+def scatter_min(
+    operand: Any,
+    scatter_indices: Any,
+    updates: Any,
+    dimension_numbers: ScatterDimensionNumbers,
+    *,
+    indices_are_sorted: bool = False,
+    unique_indices: bool = False,
+    mode: str | None = None,
+) -> Any:
+    """As ``scatter``, with the least of each element and its updates.
+
+    >>> import stretto as st
+    >>> numbers = st.lax.ScatterDimensionNumbers((), (0,), (0,))
+    >>> x, i, u = (st.numpy.array(v) for v in ([3, 3], [[1], [1]], [2, 5]))
+    >>> st.lax.scatter_min(x, i, u, numbers)
+    Array([3, 2], dtype=int32)
+    """
+    return _scatter(
+        ScatterMin, operand, scatter_indices, updates, dimension_numbers,
+        indices_are_sorted, unique_indices, mode,
+    )  # fmt: skip
+
+
+def scatter_max(
+    operand: Any,
+    scatter_indices: Any,
+    updates: Any,
+    dimension_numbers: ScatterDimensionNumbers,
+    *,
+    indices_are_sorted: bool = False,
+    unique_indices: bool = False,
+    mode: str | None = None,
+) -> Any:
+    """As ``scatter``, with the greatest of each element and its updates.
+
+    >>> import stretto as st
+    >>> numbers = st.lax.ScatterDimensionNumbers((), (0,), (0,))
+    >>> x, i, u = (st.numpy.array(v) for v in ([3, 3], [[1], [1]], [2, 5]))
+    >>> st.lax.scatter_max(x, i, u, numbers)
+    Array([3, 5], dtype=int32)
+    """
+    return _scatter(
+        ScatterMax, operand, scatter_indices, updates, dimension_numbers,
+        indices_are_sorted, unique_indices, mode,
+    )  # fmt: skip
+
+
+def take_along_axis(x: Any, indices: Any, axis: int, mode: str | None = None) -> Any:
+    """The elements of ``x`` at ``indices`` along ``axis``, each line of both apart.
+
+    ``x`` and ``indices`` have one number of axes, and broadcast along the others. Negative indices
+    count from the end; ``mode`` is that of ``gather``.
+
+    >>> import stretto.numpy as snp
+    >>> x = snp.array([[3, 1, 2], [6, 5, 4]])
+    >>> snp.take_along_axis(x, snp.argsort(x, axis=1), axis=1)
+    Array([[1, 2, 3],
+           [4, 5, 6]], dtype=int32)
+    """
+    x, indices = as_value(x, "take_along_axis"), as_value(indices, "take_along_axis", "indices")
+    if x.ndim != indices.ndim:
+        raise ValueError(
+            f"take_along_axis: x and indices must have one number of axes, got {x.type} and "
+            f"{indices.type}"
+        )
+    axis = canonical_axis(axis, x.ndim, "take_along_axis")
+    n, m = x.shape[axis], indices.shape[axis]
+    shapes = [(*v.shape[:axis], 1, *v.shape[axis + 1 :]) for v in (x, indices)]
+    shape = broadcast_shapes("take_along_axis", *shapes)
+    x = broadcast_to(x, (*shape[:axis], n, *shape[axis + 1 :]))
+    indices = broadcast_to(indices, (*shape[:axis], m, *shape[axis + 1 :]))
+    if kind_of(indices.dtype) == "int" and mode != "promise_in_bounds":
+        if indices.dtype.itemsize < 4:  # so that the size fits
+            indices = convert(indices, np.dtype(np.int32))
+        indices = where(lt(indices, 0), add(indices, n), indices)
+    others = tuple(d for d in range(x.ndim) if d != axis)
+    numbers = GatherDimensionNumbers((), (axis,), (axis,), others, others)
+    sizes = tuple(1 if d == axis and indices.size else min(k, 1) for d, k in enumerate(x.shape))
+    return gather(x, reshape(indices, (*indices.shape, 1)), numbers, sizes, mode=mode)

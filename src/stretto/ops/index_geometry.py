@@ -1,0 +1,191 @@
+"""The axes that a gather or scatter relates: their numbers, checks, and StableHLO attributes.
+
+Layer 2 (ops). Next, read ``index_primitives``.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from stretto.core.types import ArrayType, kind_of
+
+__all__ = ["GatherDimensionNumbers", "ScatterDimensionNumbers"]
+
+
+@dataclasses.dataclass(frozen=True)
+class GatherDimensionNumbers:
+    """Which axes of operand, indices and output a gather relates.
+
+    - ``offset_dims``: the output's axes that run over a window, in increasing order.
+    - ``collapsed_slice_dims``: the operand's axes of window size 1 that the output leaves out.
+    - ``start_index_map``: the operand's axis that each component of an index vector is for.
+    - ``operand_batching_dims``, ``start_indices_batching_dims``: axes that go in step.
+
+    Source: StableHLO, ``gather``; index vectors lie along the last axis of the indices.
+    """
+
+    offset_dims: tuple[int, ...]
+    collapsed_slice_dims: tuple[int, ...]
+    start_index_map: tuple[int, ...]
+    operand_batching_dims: tuple[int, ...] = ()
+    start_indices_batching_dims: tuple[int, ...] = ()
+
+    def __post_init__(self) -> None:
+        for field in dataclasses.fields(self):
+            object.__setattr__(self, field.name, tuple(map(int, getattr(self, field.name))))
+
+    def mapped(self, operand: bool, indices: bool) -> GatherDimensionNumbers:
+        """The numbers where the operand, the indices, or both have a new first axis."""
+        x, i = int(operand), int(indices)
+        both, only = (0,) if operand and indices else (), (0,) if operand and not indices else ()
+        return GatherDimensionNumbers(
+            (*only, *(d + 1 for d in self.offset_dims)),
+            tuple(d + x for d in self.collapsed_slice_dims),
+            tuple(d + x for d in self.start_index_map),
+            (*both, *(d + x for d in self.operand_batching_dims)),
+            (*both, *(d + i for d in self.start_indices_batching_dims)),
+        )
+
+
+@dataclasses.dataclass(frozen=True)
+class ScatterDimensionNumbers:
+    """Which axes of operand, indices and updates a scatter relates.
+
+    The counterpart of ``GatherDimensionNumbers``, field by field, with the updates in the place of
+    a gather's output. Source: StableHLO, ``scatter``.
+    """
+
+    update_window_dims: tuple[int, ...]
+    inserted_window_dims: tuple[int, ...]
+    scatter_dims_to_operand_dims: tuple[int, ...]
+    operand_batching_dims: tuple[int, ...] = ()
+    scatter_indices_batching_dims: tuple[int, ...] = ()
+
+    def __post_init__(self) -> None:
+        for field in dataclasses.fields(self):
+            object.__setattr__(self, field.name, tuple(map(int, getattr(self, field.name))))
+
+    def gather(self) -> GatherDimensionNumbers:
+        """The numbers of the gather that reads what this scatter writes."""
+        return GatherDimensionNumbers(*dataclasses.astuple(self))
+
+    @staticmethod
+    def of(numbers: GatherDimensionNumbers) -> ScatterDimensionNumbers:
+        """The numbers of the scatter that writes what this gather reads."""
+        return ScatterDimensionNumbers(*dataclasses.astuple(numbers))
+
+
+def window_sizes(
+    operand: ArrayType, updates: ArrayType, numbers: GatherDimensionNumbers
+) -> tuple[int, ...]:
+    """The window's size along each axis of the operand, as the updates have it."""
+    given = iter([updates.shape[d] for d in numbers.offset_dims if d < updates.ndim])
+    sizes = []
+    for d, n in enumerate(operand.shape):
+        if d in numbers.operand_batching_dims:
+            sizes.append(min(n, 1))
+        else:
+            sizes.append(1 if d in numbers.collapsed_slice_dims else next(given, n))
+    return tuple(sizes)
+
+
+def _require(holds: bool, who: str, what: str) -> None:
+    if not holds:
+        raise ValueError(f"{who}: {what}")
+
+
+def out_shape(
+    who: str,
+    operand: ArrayType,
+    indices: ArrayType,
+    numbers: GatherDimensionNumbers,
+    sizes: tuple[int, ...],
+) -> tuple[int, ...]:
+    """The shape of a gather's output, or of a scatter's updates; refuses what does not fit."""
+    if kind_of(indices.dtype) not in ("int", "uint"):
+        raise TypeError(f"{who}: indices must be integers, got {indices}")
+    n, map_, drop = numbers, numbers.start_index_map, numbers.collapsed_slice_dims
+    given = f"; operand {operand}, indices {indices}, {numbers}, window sizes {sizes}"
+    _require(indices.ndim > 0, who, "indices need a last axis, of index vectors" + given)
+    _require(
+        len(map_) == indices.shape[-1],
+        who,
+        f"index vectors have {indices.shape[-1]} components, for {len(map_)} axes" + given,
+    )
+    _require(len(sizes) == operand.ndim, who, "one window size is needed for each axis" + given)
+    _require(
+        all(0 <= size <= m for size, m in zip(sizes, operand.shape, strict=True)),
+        who,
+        "a window is larger than the operand" + given,
+    )
+    left_out = (*drop, *n.operand_batching_dims)
+    for axes in (left_out, (*map_, *n.operand_batching_dims)):
+        _require(
+            len(set(axes)) == len(axes) and all(0 <= d < operand.ndim for d in axes),
+            who,
+            f"{axes} are not distinct axes of the operand" + given,
+        )
+    _require(
+        all(sizes[d] <= 1 for d in left_out), who, "collapsed axes need windows of size 1" + given
+    )
+    pairs = list(zip(n.operand_batching_dims, n.start_indices_batching_dims, strict=False))
+    _require(
+        len(n.operand_batching_dims) == len(n.start_indices_batching_dims)
+        and all(
+            0 <= b < indices.ndim - 1 and operand.shape[a] == indices.shape[b] for a, b in pairs
+        ),
+        who,
+        "batching axes do not pair up in size" + given,
+    )
+    window = iter([size for d, size in enumerate(sizes) if d not in left_out])
+    batch = iter(indices.shape[:-1])
+    ndim = indices.ndim - 1 + operand.ndim - len(left_out)
+    places = n.offset_dims
+    _require(
+        len(places) == operand.ndim - len(left_out)
+        and list(places) == sorted(set(places))
+        and all(0 <= d < ndim for d in places),
+        who,
+        f"window axes {places} must be increasing, one for each axis not collapsed" + given,
+    )
+    return tuple(next(window) if d in places else next(batch) for d in range(ndim))
+
+
+# Lowering of what both share
+
+
+def index_operand(b: Any, indices: Any) -> Any:
+    """Indices in a signed type that holds every bound."""
+    dtype = indices.type.dtype
+    if dtype.itemsize < 4 or dtype.name in ("int4", "uint4", "int2", "uint2"):
+        return b.convert(indices, np.dtype(np.int32))
+    if dtype == np.uint64:
+        top = b.splat(np.iinfo(np.int64).max, indices.type)
+        indices = b.emit("minimum", indices, top, out=indices.type)
+    return b.convert(indices, np.dtype(np.int64)) if dtype.kind == "u" else indices
+
+
+def bounds_operand(b: Any, indices: Any, shape: Any, sizes: Any, axes: Sequence[int]) -> Any:
+    """The last start in bounds for each component, in the shape of the indices."""
+    bounds = np.asarray([shape[d] - sizes[d] for d in axes], indices.type.dtype)
+    if len(set(bounds.tolist())) == 1:
+        return b.splat(bounds[0], indices.type)
+    places = b.ints((indices.type.ndim - 1,))
+    attributes = f"broadcast_dimensions = {places}"
+    return b.emit("broadcast_in_dim", b.array(bounds), attributes=attributes, out=indices.type)
+
+
+def attribute(name: str, fields: dict[str, Sequence[int]], vector: int) -> str:
+    """The dimension numbers as StableHLO's attribute."""
+    parts = [f"{key} = [{', '.join(map(str, dims))}]" for key, dims in fields.items() if dims]
+    return f"#stablehlo.{name}<{', '.join([*parts, f'index_vector_dim = {vector}'])}>"
+
+
+def flags(indices_are_sorted: bool, unique_indices: bool) -> str:
+    """The promises about the indices, as attributes."""
+    promises = {"indices_are_sorted": indices_are_sorted, "unique_indices": unique_indices}
+    return ", ".join(f"{name} = {str(holds).lower()}" for name, holds in promises.items())

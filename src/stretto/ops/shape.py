@@ -1,0 +1,464 @@
+"""Parts of arrays put together and taken out: concatenate, pad, slice, reverse; and counting.
+
+Layer 2 (ops). Slice and pad are each other's transposes; the transpose of concatenate is slices.
+Next, read ``dynamic`` for slices whose place is known only when the program runs.
+"""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from stretto.core.interpreter import Linear, as_value
+from stretto.core.primitive import ZERO_DERIVATIVE, Primitive, Refused
+from stretto.core.types import ArrayType, array_type, as_dtype, kind_of, promote
+from stretto.ops.broadcast import (
+    broadcast_in_dim,
+    canonical_axes,
+    canonical_axis,
+    check_axes,
+    move_to_front,
+    reduce_sum,
+)
+from stretto.ops.comparison import full, select, zeros_like
+from stretto.ops.convert import convert
+from stretto.ops.elementwise import align_mapped
+
+__all__ = [
+    "broadcasted_iota",
+    "concatenate",
+    "iota",
+    "pad",
+    "rev",
+    "slice_",
+    "slice_in_dim",
+    "split",
+]
+
+
+class Concatenate(Primitive):
+    """The operands one after another along an axis."""
+
+    axis: int
+
+    def infer(self, *types: ArrayType) -> ArrayType:
+        """Sizes add along the axis; everything else must agree."""
+        first, d = types[0], self.axis
+        if not 0 <= d < first.ndim:
+            raise ValueError(f"concatenate: axis {d} is not an axis of {first}")
+        for i, other in enumerate(types[1:], 1):
+            fits = other.ndim == first.ndim and all(
+                n == m or a == d
+                for a, (n, m) in enumerate(zip(first.shape, other.shape, strict=True))
+            )
+            if not fits or other.dtype != first.dtype:
+                raise (TypeError if fits else ValueError)(
+                    f"concatenate: operands must have one dtype, and one shape but for axis {d}; "
+                    f"got {first} (operand 0) and {other} (operand {i})"
+                )
+        total = sum(t.shape[d] for t in types)
+        shape = (*first.shape[:d], total, *first.shape[d + 1 :])
+        return array_type(shape, first.dtype, all(t.weak_type for t in types))
+
+    def reference(self, *arrays: np.ndarray) -> np.ndarray:
+        """NumPy's."""
+        return np.concatenate(arrays, self.axis)
+
+    def lower(self, b: Any, *operands: Any) -> Any:
+        """StableHLO ``concatenate``."""
+        return b.emit("concatenate", *operands, attributes=f"dimension = {self.axis} : i64")
+
+    def jvp(self, primals: Sequence[Any], tangents: Sequence[Any]) -> tuple[Any, Any]:
+        """Linear in all operands together."""
+        filled = [
+            zeros_like(x) if dx is None else dx for x, dx in zip(primals, tangents, strict=True)
+        ]
+        return self(*primals), self(*filled)
+
+    def transpose(self, ct: Any, *args: Any) -> tuple[Any, ...]:
+        """To each operand the slice that it became."""
+        cts, start = [], 0
+        for x in args:
+            stop = start + x.shape[self.axis]
+            linear = isinstance(x, Linear)
+            cts.append(slice_in_dim(ct, start, stop, axis=self.axis) if linear else None)
+            start = stop
+        return tuple(cts)
+
+    def vmap(self, size: int, args: Sequence[Any], axes: Sequence[int | None]) -> Any:
+        """All operands get the mapped axis."""
+        values, axis = align_mapped(size, args, axes)
+        return Concatenate(self.axis + (axis <= self.axis))(*values), axis
+
+
+# Pad and slice
+
+PadConfig = tuple[tuple[int, int, int], ...]
+
+
+def _dilated(n: int, interior: int) -> int:
+    return n + max(n - 1, 0) * interior
+
+
+class Pad(Primitive):
+    """The operand with a scalar put before, after and between its elements along each axis.
+
+    ``config`` holds (low, high, interior) for each axis; negative ``low`` and ``high`` crop.
+    """
+
+    config: PadConfig
+
+    def infer(self, x: ArrayType, value: ArrayType) -> ArrayType:
+        """Each size grows by what is put in."""
+        if value.shape or value.dtype != x.dtype:
+            raise TypeError(f"pad: expected a padding value {x.with_shape(())}, got {value}")
+        if len(self.config) != x.ndim or any(interior < 0 for *_, interior in self.config):
+            raise ValueError(
+                f"pad: expected (low, high, interior) with interior >= 0 for each axis of {x}; got "
+                f"{self.config}"
+            )
+        shape = tuple(
+            low + high + _dilated(n, interior)
+            for n, (low, high, interior) in zip(x.shape, self.config, strict=True)
+        )
+        if any(n < 0 for n in shape):
+            raise ValueError(f"pad: {self.config} crops more than {x} has: sizes {shape}")
+        return array_type(shape, x.dtype, x.weak_type and value.weak_type)
+
+    def reference(self, x: np.ndarray, value: np.ndarray) -> np.ndarray:
+        """The value everywhere, then the operand's elements where they go."""
+        shape, source, target = [], [], []
+        for n, (low, high, interior) in zip(x.shape, self.config, strict=True):
+            step, size = interior + 1, low + high + _dilated(n, interior)
+            first = -(min(low, 0) // step)  # the first element not cropped, and the last
+            last = min(n, (size - 1 - low) // step + 1)
+            place = low + first * step
+            count = max(last - first, 0)
+            shape.append(size)
+            source.append(slice(first, first + count))
+            target.append(slice(place, place + count * step, step) if count else slice(0, 0))
+        out = np.empty(shape, x.dtype)
+        out[...] = value
+        out[tuple(target)] = x[tuple(source)]
+        return out
+
+    def lower(self, b: Any, x: Any, value: Any) -> Any:
+        """StableHLO ``pad``."""
+        low, high, interior = (b.ints([c[i] for c in self.config]) for i in range(3))
+        attributes = (
+            f"edge_padding_low = {low}, edge_padding_high = {high}, interior_padding = {interior}"
+        )
+        return b.emit("pad", x, value, attributes=attributes)
+
+    def jvp(self, primals: Sequence[Any], tangents: Sequence[Any]) -> tuple[Any, Any]:
+        """Linear in operand and padding value together."""
+        filled = [
+            zeros_like(x) if dx is None else dx for x, dx in zip(primals, tangents, strict=True)
+        ]
+        return self(*primals), self(*filled)
+
+    def padding(self, shape: Sequence[int]) -> Any:
+        """Where an output holds the padding value: a mask, for an operand of this shape."""
+        boolean = np.dtype(bool)
+        return self(full(tuple(shape), False, boolean), full((), True, boolean))
+
+    def transpose(self, ct: Any, x: Any, value: Any) -> tuple[Any, Any]:
+        """The operand's elements taken out again; the sum of the rest."""
+        ct_x = ct_value = None
+        if isinstance(x, Linear):
+            crop = pad(ct, 0, [(-low, -high, 0) for low, high, _ in self.config])
+            strides = [interior + 1 for *_, interior in self.config]
+            ct_x = slice_(crop, (0,) * x.ndim, crop.shape, strides)
+        if isinstance(value, Linear):
+            outside = select(self.padding(x.shape), ct, zeros_like(ct))
+            ct_value = reduce_sum(outside, range(ct.ndim))
+        return ct_x, ct_value
+
+    def vmap(self, size: int, args: Sequence[Any], axes: Sequence[int | None]) -> Any:
+        """The mapped axis is not padded; mapped values are put in by a mask."""
+        (x, value), (axis, value_axis) = args, axes
+        if value_axis is None:
+            assert axis is not None
+            config = (*self.config[:axis], (0, 0, 0), *self.config[axis:])
+            return Pad(config)(x, value), axis
+        x = broadcast_in_dim(x, (size, *x.shape), range(1, x.ndim + 1)) if axis is None else (
+            move_to_front(x, axis))  # fmt: skip
+        batched = Pad(((0, 0, 0), *self.config))
+        inside = batched(x, full((), 0, x.dtype, x.weak_type))
+        outside = broadcast_in_dim(value, inside.shape, (0,))
+        return select(batched.padding(x.shape), outside, inside), 0
+
+
+class Slice(Primitive):
+    """Every ``strides``-th element from ``starts`` up to, not including, ``limits``."""
+
+    starts: tuple[int, ...]
+    limits: tuple[int, ...]
+    strides: tuple[int, ...]
+
+    def infer(self, x: ArrayType) -> ArrayType:
+        """The number of elements taken along each axis."""
+        settings = (self.starts, self.limits, self.strides)
+        fits = all(len(s) == x.ndim for s in settings) and all(
+            0 <= start <= limit <= n and stride > 0
+            for start, limit, stride, n in zip(*settings, x.shape, strict=True)
+        )
+        if not fits:
+            raise ValueError(
+                f"slice: expected 0 <= start <= limit <= size and stride > 0 for each axis of {x}; "
+                f"got starts {self.starts}, limits {self.limits}, strides {self.strides}"
+            )
+        return x.with_shape(
+            tuple(-((a - z) // s) for a, z, s in zip(*settings, strict=True))  # rounded up
+        )
+
+    def reference(self, x: np.ndarray) -> np.ndarray:
+        """A view."""
+        return x[tuple(map(slice, self.starts, self.limits, self.strides))]
+
+    def lower(self, b: Any, x: Any) -> Any:
+        """StableHLO ``slice``."""
+        attributes = (
+            f"start_indices = {b.ints(self.starts)}, limit_indices = {b.ints(self.limits)}, "
+            f"strides = {b.ints(self.strides)}"
+        )
+        return b.emit("slice", x, attributes=attributes)
+
+    def jvp(self, primals: Sequence[Any], tangents: Sequence[Any]) -> tuple[Any, Any]:
+        """Linear."""
+        return self(*primals), self(*tangents)
+
+    def transpose(self, ct: Any, x: Linear) -> tuple[Any]:
+        """Zeros put where nothing was taken."""
+        config = []
+        for n, m, start, stride in zip(x.shape, ct.shape, self.starts, self.strides, strict=True):
+            config.append((start, n - start - _dilated(m, stride - 1), stride - 1))
+        return (pad(ct, 0, config),)
+
+    def vmap(self, size: int, args: Sequence[Any], axes: Sequence[int | None]) -> Any:
+        """The mapped axis is taken whole."""
+        (axis,) = axes
+        assert axis is not None
+        starts, limits, strides = (
+            (*s[:axis], whole, *s[axis:])
+            for s, whole in ((self.starts, 0), (self.limits, size), (self.strides, 1))
+        )
+        return Slice(starts, limits, strides)(args[0]), axis
+
+
+class Rev(Primitive):
+    """The order of the elements reversed along some axes."""
+
+    axes: tuple[int, ...]
+
+    def infer(self, x: ArrayType) -> ArrayType:
+        """The operand's type."""
+        check_axes(self.name, x, self.axes)
+        return x
+
+    def reference(self, x: np.ndarray) -> np.ndarray:
+        """NumPy's, a view."""
+        return np.flip(x, self.axes)
+
+    def lower(self, b: Any, x: Any) -> Any:
+        """StableHLO ``reverse``."""
+        return b.emit("reverse", x, attributes=f"dimensions = {b.ints(self.axes)}")
+
+    def jvp(self, primals: Sequence[Any], tangents: Sequence[Any]) -> tuple[Any, Any]:
+        """Linear."""
+        return self(*primals), self(*tangents)
+
+    def transpose(self, ct: Any, x: Linear) -> tuple[Any]:
+        """Its own inverse, and its own transpose."""
+        return (self(ct),)
+
+    def vmap(self, size: int, args: Sequence[Any], axes: Sequence[int | None]) -> Any:
+        """The mapped axis is stepped over."""
+        (axis,) = axes
+        assert axis is not None
+        return Rev(tuple(a + (axis <= a) for a in self.axes))(args[0]), axis
+
+
+class Iota(Primitive):
+    """Each element's index along one axis."""
+
+    dtype: np.dtype
+    shape: tuple[int, ...]
+    dimension: int
+
+    def infer(self) -> ArrayType:
+        """The type asked for."""
+        if not 0 <= self.dimension < len(self.shape):
+            raise ValueError(f"iota: dimension {self.dimension} is not an axis of {self.shape}")
+        if kind_of(self.dtype) == "bool":
+            raise TypeError("iota: expected a dtype that counts, got bool")
+        return array_type(self.shape, self.dtype)
+
+    def reference(self) -> np.ndarray:
+        """NumPy's ``arange``, repeated; the narrow dtypes round and wrap."""
+        line = np.arange(self.shape[self.dimension]).astype(self.dtype)
+        after = len(self.shape) - self.dimension - 1
+        return np.broadcast_to(line.reshape(-1, *(1,) * after), self.shape)
+
+    def lower(self, b: Any) -> Any:
+        """StableHLO ``iota``."""
+        return b.emit("iota", attributes=f"iota_dimension = {self.dimension} : i64")
+
+    jvp = ZERO_DERIVATIVE
+    transpose = Refused("it has no operand")
+
+    def vmap(self, size: int, args: Sequence[Any], axes: Sequence[int | None]) -> Any:
+        """The same for all."""
+        return self(), None
+
+
+# Functions
+
+
+def concatenate(arrays: Sequence[Any], axis: int = 0) -> Any:
+    """The arrays one after another along ``axis``, promoted to one dtype.
+
+    Raises ``ValueError`` where they differ in another axis. Source: StableHLO, ``concatenate``.
+
+    >>> import stretto.numpy as snp
+    >>> snp.concatenate([snp.array([1, 2]), snp.array([3.5])])
+    Array([1. , 2. , 3.5], dtype=float32)
+    """
+    values = [as_value(x, "concatenate", f"array {i}") for i, x in enumerate(arrays)]
+    if not values:
+        raise ValueError("concatenate: expected at least one array, got none")
+    d = canonical_axis(axis, values[0].ndim, "concatenate")
+    dtype, weak = promote([(x.dtype, x.weak_type) for x in values], "concatenate")
+    values = [convert(x, dtype, weak) for x in values]
+    return values[0] if len(values) == 1 else Concatenate(d)(*values)
+
+
+def pad(x: Any, value: Any, config: Sequence[tuple[int, int, int]]) -> Any:
+    """``x`` with ``value`` put before, after and between its elements.
+
+    ``config`` gives (low, high, interior) for each axis; negative ``low`` and ``high`` crop. The
+    value is a scalar, converted to the dtype of ``x``. Raises ``ValueError`` where a size would be
+    negative. Source: StableHLO, ``pad``.
+
+    >>> import stretto as st
+    >>> st.lax.pad(st.numpy.array([1, 2]), 0, [(1, 0, 2)])
+    Array([0, 1, 0, 0, 2], dtype=int32)
+    """
+    x = as_value(x, "pad")
+    if type(value) in (bool, int, float, complex):
+        value = full((), value, x.dtype, True)
+    else:
+        value = as_value(value, "pad", "value")
+        value = convert(value, x.dtype, value.weak_type and x.weak_type)
+    settings = tuple((int(low), int(high), int(interior)) for low, high, interior in config)
+    if not any(map(any, settings)) and len(settings) == x.ndim and not value.ndim:
+        return x
+    return Pad(settings)(x, value)
+
+
+def slice_(
+    x: Any,
+    start_indices: Sequence[int],
+    limit_indices: Sequence[int],
+    strides: Sequence[int] | None = None,
+) -> Any:
+    """The elements of ``x`` from ``start_indices`` up to ``limit_indices``, every ``strides``-th.
+
+    Raises ``ValueError`` where the bounds are not within ``x``. Source: StableHLO, ``slice``.
+
+    >>> import stretto as st
+    >>> st.lax.slice(st.numpy.arange(6), (1,), (6,), (2,))
+    Array([1, 3, 5], dtype=int32)
+    """
+    x = as_value(x, "slice")
+    starts = tuple(map(operator.index, start_indices))
+    limits = tuple(map(operator.index, limit_indices))
+    steps = (1,) * x.ndim if strides is None else tuple(map(operator.index, strides))
+    if limits == x.shape and not any(starts) and set(steps) <= {1} and len(starts) == x.ndim:
+        return x
+    return Slice(starts, limits, steps)(x)
+
+
+def slice_in_dim(
+    x: Any, start_index: int | None, limit_index: int | None, stride: int = 1, axis: int = 0
+) -> Any:
+    """The part of ``x`` along ``axis`` that ``x[start:limit:stride]`` is, with ``stride > 0``.
+
+    >>> import stretto as st
+    >>> st.lax.slice_in_dim(st.numpy.arange(6), 1, -1)
+    Array([1, 2, 3, 4], dtype=int32)
+    """
+    x = as_value(x, "slice_in_dim")
+    axis = canonical_axis(axis, x.ndim, "slice_in_dim")
+    if stride <= 0:
+        raise ValueError(f"slice_in_dim: expected stride > 0, got {stride}; use rev to go backwards")
+    start, limit, _ = slice(start_index, limit_index).indices(x.shape[axis])
+    starts, limits, strides = [0] * x.ndim, list(x.shape), [1] * x.ndim
+    starts[axis], limits[axis], strides[axis] = start, max(start, limit), stride
+    return slice_(x, starts, limits, strides)
+
+
+def split(x: Any, sizes: Sequence[int], axis: int = 0) -> list[Any]:
+    """``x`` cut along ``axis`` into parts of these sizes.
+
+    Raises ``ValueError`` where the sizes do not add up to that of the axis.
+
+    >>> import stretto as st
+    >>> st.lax.split(st.numpy.arange(3), (1, 2))
+    [Array([0], dtype=int32), Array([1, 2], dtype=int32)]
+    """
+    x = as_value(x, "split")
+    axis = canonical_axis(axis, x.ndim, "split")
+    parts = [operator.index(n) for n in sizes]
+    if sum(parts) != x.shape[axis] or any(n < 0 for n in parts):
+        raise ValueError(
+            f"split: sizes {tuple(parts)} must add up to {x.shape[axis]}, axis {axis} of {x.type}"
+        )
+    out, start = [], 0
+    for n in parts:
+        out.append(slice_in_dim(x, start, start + n, axis=axis))
+        start += n
+    return out
+
+
+def rev(x: Any, axes: Sequence[int]) -> Any:
+    """``x`` with the order of its elements reversed along ``axes``.
+
+    Source: StableHLO, ``reverse``.
+
+    >>> import stretto as st
+    >>> st.lax.rev(st.numpy.arange(3), (0,))
+    Array([2, 1, 0], dtype=int32)
+    """
+    x = as_value(x, "rev")
+    canonical = canonical_axes(axes, x.ndim, "rev")
+    return Rev(tuple(sorted(canonical)))(x) if canonical else x
+
+
+def iota(dtype: Any, size: int) -> Any:
+    """The integers from 0 to ``size - 1``, in ``dtype``.
+
+    >>> import stretto as st
+    >>> st.lax.iota(float, 3)
+    Array([0., 1., 2.], dtype=float32)
+    """
+    return broadcasted_iota(dtype, (size,), 0)
+
+
+def broadcasted_iota(dtype: Any, shape: Sequence[int], dimension: int) -> Any:
+    """An array of this shape, each element its index along ``dimension``.
+
+    Source: StableHLO, ``iota``.
+
+    >>> import stretto as st
+    >>> st.lax.broadcasted_iota(int, (2, 2), 0)
+    Array([[0, 0],
+           [1, 1]], dtype=int32)
+    """
+    sizes = tuple(map(operator.index, shape))
+    if any(n < 0 for n in sizes):
+        raise ValueError(f"broadcasted_iota: sizes must not be negative, got {sizes}")
+    return Iota(as_dtype(dtype), sizes, canonical_axis(dimension, len(sizes), "broadcasted_iota"))()

@@ -1,0 +1,263 @@
+"""Trigonometric and hyperbolic functions and their inverses. Angles are in radians.
+
+Layer 2 (ops).
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from stretto.ops.comparison import full_like
+from stretto.ops.elementwise import FLOAT, INEXACT, Elementwise, binary, unary
+from stretto.ops.exponential import rsqrt
+
+__all__ = [
+    "acos",
+    "acosh",
+    "asin",
+    "asinh",
+    "atan",
+    "atan2",
+    "atanh",
+    "cos",
+    "cosh",
+    "sin",
+    "sinh",
+    "tan",
+    "tanh",
+]
+
+
+class Sin(Elementwise):
+    """The sine; radians."""
+
+    accepts = INEXACT
+    op = "sine"
+    reference = staticmethod(np.sin)
+    partials = (lambda dx, out, x: dx * cos(x),)
+
+
+class Cos(Elementwise):
+    """The cosine; radians."""
+
+    accepts = INEXACT
+    op = "cosine"
+    reference = staticmethod(np.cos)
+    partials = (lambda dx, out, x: -(dx * sin(x)),)
+
+
+class Tan(Elementwise):
+    """The tangent; radians."""
+
+    accepts = INEXACT
+    op = "tan"
+    reference = staticmethod(np.tan)
+    partials = (lambda dx, out, x: dx * (full_like(out, 1) + out * out),)
+
+
+class Asin(Elementwise):
+    """The inverse sine, in radians."""
+
+    accepts = INEXACT
+    op = "asin"
+    reference = staticmethod(np.arcsin)
+    partials = (lambda dx, out, x: dx * rsqrt(full_like(x, 1) - x * x),)
+
+    def lower(self, b: Any, x: Any) -> Any:
+        """CHLO ``asin``."""
+        return b.emit(self.op, x, dialect="chlo")
+
+
+class Acos(Elementwise):
+    """The inverse cosine, in radians."""
+
+    accepts = INEXACT
+    op = "acos"
+    reference = staticmethod(np.arccos)
+    partials = (lambda dx, out, x: -(dx * rsqrt(full_like(x, 1) - x * x)),)
+
+    def lower(self, b: Any, x: Any) -> Any:
+        """CHLO ``acos``."""
+        return b.emit(self.op, x, dialect="chlo")
+
+
+class Atan(Elementwise):
+    """The inverse tangent, in radians."""
+
+    accepts = INEXACT
+    op = "atan"
+    reference = staticmethod(np.arctan)
+    partials = (lambda dx, out, x: dx / (full_like(x, 1) + x * x),)
+
+    def lower(self, b: Any, x: Any) -> Any:
+        """CHLO ``atan``."""
+        return b.emit(self.op, x, dialect="chlo")
+
+
+class Sinh(Elementwise):
+    """The hyperbolic sine."""
+
+    accepts = INEXACT
+    op = "sinh"
+    reference = staticmethod(np.sinh)
+    partials = (lambda dx, out, x: dx * cosh(x),)
+
+    def lower(self, b: Any, x: Any) -> Any:
+        """CHLO ``sinh``."""
+        return b.emit(self.op, x, dialect="chlo")
+
+
+class Cosh(Elementwise):
+    """The hyperbolic cosine."""
+
+    accepts = INEXACT
+    op = "cosh"
+    reference = staticmethod(np.cosh)
+    partials = (lambda dx, out, x: dx * sinh(x),)
+
+    def lower(self, b: Any, x: Any) -> Any:
+        """CHLO ``cosh``."""
+        return b.emit(self.op, x, dialect="chlo")
+
+
+class Tanh(Elementwise):
+    """The hyperbolic tangent."""
+
+    accepts = INEXACT
+    op = "tanh"
+    reference = staticmethod(np.tanh)
+    partials = (lambda dx, out, x: dx * (full_like(out, 1) - out * out),)
+
+
+class Asinh(Elementwise):
+    """The inverse hyperbolic sine."""
+
+    accepts = INEXACT
+    op = "asinh"
+    reference = staticmethod(np.arcsinh)
+    partials = (lambda dx, out, x: dx * rsqrt(x * x + full_like(x, 1)),)
+
+    def lower(self, b: Any, x: Any) -> Any:
+        """CHLO ``asinh``."""
+        return b.emit(self.op, x, dialect="chlo")
+
+
+class Acosh(Elementwise):
+    """The inverse hyperbolic cosine."""
+
+    accepts = INEXACT
+    op = "acosh"
+    reference = staticmethod(np.arccosh)
+    partials = (lambda dx, out, x: dx * (rsqrt(x - full_like(x, 1)) * rsqrt(x + full_like(x, 1))),)
+
+    def lower(self, b: Any, x: Any) -> Any:
+        """CHLO ``acosh``."""
+        return b.emit(self.op, x, dialect="chlo")
+
+
+class Atanh(Elementwise):
+    """The inverse hyperbolic tangent."""
+
+    accepts = INEXACT
+    op = "atanh"
+    reference = staticmethod(np.arctanh)
+    partials = (lambda dx, out, x: dx / (full_like(x, 1) - x * x),)
+
+    def lower(self, b: Any, x: Any) -> Any:
+        """CHLO ``atanh``."""
+        return b.emit(self.op, x, dialect="chlo")
+
+
+class Atan2(Elementwise):
+    """The angle of the point (y, x), in radians."""
+
+    accepts = FLOAT
+    op = "atan2"
+    reference = staticmethod(np.arctan2)
+    # d atan2(x, y) = (y dx - x dy) / (x^2 + y^2)
+    partials = (
+        lambda dx, out, x, y: dx * (y / (x * x + y * y)),
+        lambda dy, out, x, y: dy * (-x / (x * x + y * y)),
+    )
+
+
+SIN = Sin()
+COS = Cos()
+TAN = Tan()
+ASIN = Asin()
+ACOS = Acos()
+ATAN = Atan()
+SINH = Sinh()
+COSH = Cosh()
+TANH = Tanh()
+ASINH = Asinh()
+ACOSH = Acosh()
+ATANH = Atanh()
+ATAN2 = Atan2()
+
+
+def sin(x: Any) -> Any:
+    """The sine; radians, of each element."""
+    return unary(SIN, x)
+
+
+def cos(x: Any) -> Any:
+    """The cosine; radians, of each element."""
+    return unary(COS, x)
+
+
+def tan(x: Any) -> Any:
+    """The tangent; radians, of each element."""
+    return unary(TAN, x)
+
+
+def asin(x: Any) -> Any:
+    """The inverse sine, in radians, of each element."""
+    return unary(ASIN, x)
+
+
+def acos(x: Any) -> Any:
+    """The inverse cosine, in radians, of each element."""
+    return unary(ACOS, x)
+
+
+def atan(x: Any) -> Any:
+    """The inverse tangent, in radians, of each element."""
+    return unary(ATAN, x)
+
+
+def sinh(x: Any) -> Any:
+    """The hyperbolic sine, of each element."""
+    return unary(SINH, x)
+
+
+def cosh(x: Any) -> Any:
+    """The hyperbolic cosine, of each element."""
+    return unary(COSH, x)
+
+
+def tanh(x: Any) -> Any:
+    """The hyperbolic tangent, of each element."""
+    return unary(TANH, x)
+
+
+def asinh(x: Any) -> Any:
+    """The inverse hyperbolic sine, of each element."""
+    return unary(ASINH, x)
+
+
+def acosh(x: Any) -> Any:
+    """The inverse hyperbolic cosine, of each element."""
+    return unary(ACOSH, x)
+
+
+def atanh(x: Any) -> Any:
+    """The inverse hyperbolic tangent, of each element."""
+    return unary(ATANH, x)
+
+
+def atan2(x: Any, y: Any) -> Any:
+    """The angle in radians, between -pi and pi, whose sine is along ``x`` and cosine along ``y``."""
+    return binary(ATAN2, x, y)

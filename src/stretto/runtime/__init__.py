@@ -1,0 +1,1 @@
+"""Layer 6: arrays, devices, compiled programs. ``pjrt`` alone touches jaxlib."""

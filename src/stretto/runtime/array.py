@@ -1,0 +1,156 @@
+"""``Array``: a concrete, immutable value, with a NumPy face and a device face.
+
+Layer 6 (runtime). It holds a NumPy array, a device buffer, or both, and makes the other when first
+asked. Operators and methods come with the wiring. Next, read ``eager``.
+"""
+
+from __future__ import annotations
+
+import operator
+from typing import Any
+
+import numpy as np
+
+from stretto.core.interpreter import Value
+from stretto.core.types import ArrayType, array_type
+from stretto.runtime import pjrt
+
+__all__ = ["Array"]
+
+
+class Array(Value):
+    """An immutable array of numbers; make one with ``stretto.numpy.array``.
+
+    >>> import stretto.numpy as snp
+    >>> snp.array([[1, 2], [3, 4]]) @ snp.array([1, 1])
+    Array([3, 7], dtype=int32)
+    """
+
+    __slots__ = ("__weakref__", "_buffer", "_host", "type")
+
+    _host: np.ndarray | None
+    _buffer: Any
+    type: ArrayType
+
+    __array_priority__ = 1000
+
+    def __init__(self, host: np.ndarray | None, type: ArrayType, buffer: Any = None) -> None:
+        self._host = host
+        self._buffer = buffer
+        self.type = type
+
+    def host(self) -> np.ndarray | None:
+        """The NumPy face where it is at hand: not to be written, nor handed to users."""
+        return self._host
+
+    def to_host(self) -> np.ndarray:
+        """The NumPy face, fetched if need be: not to be written, nor handed to users."""
+        host = self._host
+        if host is None:
+            host = self._host = pjrt.to_host(self._buffer)
+        return host
+
+    def to_device(self) -> Any:
+        """The device buffer, made if need be."""
+        buffer = self._buffer
+        if buffer is None:
+            assert self._host is not None
+            buffer = self._buffer = pjrt.to_device(self._host, self.type, own=True)
+        return buffer
+
+    def block_until_ready(self) -> Array:
+        """Return, itself, when it is computed; errors of the computation are raised here."""
+        if self._host is None:
+            pjrt.wait(self._buffer)
+        return self
+
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> np.ndarray:
+        host = self.to_host()
+        if dtype is not None and np.dtype(dtype) != host.dtype:
+            if copy is False:
+                raise ValueError(f"converting {self.type} to {dtype} needs a copy")
+            return host.astype(dtype)
+        if copy:
+            return host.copy()
+        view = host.view()
+        view.flags.writeable = False
+        return view
+
+    def __bool__(self) -> bool:
+        if self.type.size != 1:
+            raise ValueError(
+                f"the truth value of {self.type} is ambiguous: use .any() or .all()"
+            )
+        return bool(self.to_host().reshape(())[()])
+
+    def __int__(self) -> int:
+        return int(self._scalar("int"))
+
+    def __float__(self) -> float:
+        return float(self._scalar("float"))
+
+    def __complex__(self) -> complex:
+        return complex(self._scalar("complex"))
+
+    def __index__(self) -> int:
+        if self.type.ndim or self.type.dtype.kind not in "iu":
+            raise TypeError(f"only integer arrays of rank 0 are indices; got {self.type}")
+        return operator.index(self.to_host()[()])
+
+    def _scalar(self, what: str) -> Any:
+        if self.type.size != 1:
+            raise TypeError(f"{what}() needs an array of one element; got {self.type}")
+        return self.to_host().reshape(())[()]
+
+    def item(self, *index: int) -> Any:
+        """One element as a Python number: the only one, or that at ``index``."""
+        return self.to_host().item(*index)
+
+    def tolist(self) -> Any:
+        """The elements as nested Python lists."""
+        return self.to_host().tolist()
+
+    def __len__(self) -> int:
+        if not self.type.shape:
+            raise TypeError("len() of an array of rank 0")
+        return self.type.shape[0]
+
+    def __hash__(self) -> int:
+        raise TypeError("arrays are not hashable; a value that must be hashed has to be static")
+
+    def __repr__(self) -> str:
+        return _repr(self.to_host(), self.type)
+
+    def __format__(self, spec: str) -> str:
+        return format(self.to_host()[()] if not self.type.ndim else str(self), spec)
+
+    def __str__(self) -> str:
+        return str(self.to_host())
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return _restore, (np.array(self.to_host()), self.type)
+
+    def __copy__(self) -> Array:
+        return self
+
+    def __deepcopy__(self, memo: Any) -> Array:
+        return self
+
+    def __dlpack__(self, **kwargs: Any) -> Any:
+        return np.array(self.to_host()).__dlpack__(**kwargs)
+
+    def __dlpack_device__(self) -> tuple[int, int]:
+        return (1, 0)
+
+
+def _repr(host: np.ndarray, type: ArrayType) -> str:
+    body = np.array2string(host, separator=", ", prefix="Array(") if host.size else "[]"
+    shape = f", shape={type.shape}" if not host.size and type.shape != (0,) else ""
+    weak = ", weak_type=True" if type.weak_type else ""
+    return f"Array({body}{shape}, dtype={type.dtype.name}{weak})"
+
+
+def _restore(host: np.ndarray, type: ArrayType) -> Array:
+    return Array(host, array_type(type.shape, host.dtype, type.weak_type))
+
+

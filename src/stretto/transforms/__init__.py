@@ -1,0 +1,4 @@
+"""Layer 3: transformations of functions and programs.
+
+Read ``evaluate``, ``jvp``, ``linearize``, ``transpose``, ``vmap``, ``simplify``.
+"""

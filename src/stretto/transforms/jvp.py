@@ -1,0 +1,147 @@
+"""Forward differentiation: values travel with their tangents.
+
+Layer 3 (transforms). A ``Dual`` pairs a value with its tangent; each primitive's jvp rule says how
+they go through it. What has no tangent is not wrapped, so work that does not depend on the
+variables is not done twice. Next, read ``linearize``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from stretto.core.interpreter import Interpreter, Tracer, Value, state, using
+from stretto.core.program import Program
+from stretto.core.recorder import record
+from stretto.core.types import is_inexact
+from stretto.ops.comparison import zeros_like
+from stretto.transforms.evaluate import evaluate
+
+__all__ = ["Differentiator", "Dual", "instantiate", "jvp_flat", "jvp_program"]
+
+
+class Dual(Tracer):
+    """A value and its tangent, of one shape and dtype."""
+
+    __slots__ = ("primal", "tangent")
+
+    def __init__(self, interpreter: Differentiator, primal: Value, tangent: Any) -> None:
+        self.interpreter = interpreter
+        self.primal = primal
+        self.tangent = tangent
+        self.type = primal.type
+
+    position = None  # type: ignore[assignment]
+
+    def origin(self) -> str:
+        """Where the value beneath comes from."""
+        if isinstance(self.primal, Tracer):
+            return self.primal.origin()
+        return "a value being differentiated"
+
+    def concrete(self) -> Any:
+        """The value beneath where it is concrete: Python may branch on it."""
+        return self.primal.concrete() if isinstance(self.primal, Tracer) else self.primal
+
+
+class Differentiator(Interpreter):
+    """Applies jvp rules; ``rules`` is the interpreter under which they run.
+
+    For ``jvp`` that is the interpreter the transformation was called under. For ``linearize`` it is
+    one that hands on what depends on primals alone, and records what depends on tangents.
+    """
+
+    __slots__ = ("ended", "linear", "parent", "rules")
+
+    def __init__(self, rules: Interpreter | None = None) -> None:
+        self.parent = state.interpreter
+        self.rules = self.parent if rules is None else rules
+        self.linear = rules is not None
+        self.ended = False
+
+    def process(self, primitive: Any, args: Sequence[Any]) -> Any:
+        """Apply the rule to the duals; hand on what has none."""
+        primals, tangents, active = [], [], False
+        for a in args:
+            if type(a) is Dual and a.interpreter is self:
+                active = True
+                primals.append(a.primal)
+                tangents.append(a.tangent)
+            else:
+                primals.append(a)
+                tangents.append(None)
+        if not active:
+            return self.parent.process(primitive, primals)
+        outer = state.interpreter
+        state.interpreter = self.rules
+        try:
+            rule = primitive.linearize if self.linear else primitive.jvp
+            out, tangent = rule(primals, tangents)
+        finally:
+            state.interpreter = outer
+        if primitive.multiple:
+            return tuple([self.wrap(o, t) for o, t in zip(out, tangent, strict=True)])
+        return self.wrap(out, tangent)
+
+    def wrap(self, primal: Any, tangent: Any) -> Any:
+        """A dual; the value alone where the tangent is zero."""
+        if tangent is None or not is_inexact(primal.type.dtype):
+            return primal
+        return Dual(self, primal, tangent)
+
+    def unwrap(self, value: Any) -> tuple[Any, Any]:
+        """Value and tangent, ``None`` for zero."""
+        if type(value) is Dual and value.interpreter is self:
+            return value.primal, value.tangent
+        return value, None
+
+
+def jvp_flat(
+    fun: Callable[..., Sequence[Value]], primals: Sequence[Value], tangents: Sequence[Any]
+) -> tuple[list[Value], list[Any]]:
+    """Outputs and their tangents (``None``: zero) of a function of values to values."""
+    interpreter = Differentiator()
+    try:
+        with using(interpreter):
+            duals = [interpreter.wrap(p, t) for p, t in zip(primals, tangents, strict=True)]
+            outs = [interpreter.unwrap(o) for o in fun(*duals)]
+    finally:
+        interpreter.ended = True
+    return [o for o, _ in outs], [t for _, t in outs]
+
+
+def jvp_program(
+    program: Program, active: tuple[bool, ...], force: tuple[bool, ...] | None = None
+) -> tuple[Program, tuple[bool, ...]]:
+    """The program that gives outputs, then the tangents of those that have one.
+
+    Its inputs are the program's, then the tangents of the ``active`` ones. ``force`` marks outputs
+    whose tangent must be given even where it is zero. The second result says which are given.
+    """
+    key = ("jvp", active, force)
+    if key not in program.cache:
+
+        def fun(*values: Any) -> Any:
+            primals, given = values[: len(active)], iter(values[len(active) :])
+            tangents = [next(given) if a else None for a in active]
+            outs, douts = jvp_flat(lambda *xs: evaluate(program, xs), primals, tangents)
+            douts = instantiate(outs, douts, force)
+            mask = tuple(t is not None for t in douts)
+            return [*outs, *(t for t in douts if t is not None)], mask
+
+        types = program.in_types
+        extra = [t for t, a in zip(types, active, strict=True) if a]
+        made, mask, _ = record(fun, [*types, *extra], name=f"jvp_{program.name}")
+        program.cache[key] = made, mask
+    return program.cache[key]
+
+
+def instantiate(
+    values: Sequence[Any], tangents: Sequence[Any], force: Sequence[bool] | None
+) -> list[Any]:
+    """The tangents, with zeros written out where ``force`` asks for one."""
+    must = force or (False,) * len(tangents)
+    return [
+        zeros_like(v) if t is None and f else t
+        for v, t, f in zip(values, tangents, must, strict=True)
+    ]

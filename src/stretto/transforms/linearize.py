@@ -1,0 +1,124 @@
+"""Linearisation: a function's value, and its derivative there as a linear program.
+
+Layer 3 (transforms). The jvp rules run once. What they compute from primals alone is computed at
+once; what involves tangents is recorded, with the primal values it needs as captured inputs (the
+residuals). Next, read ``transpose``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple
+
+from stretto.core.interpreter import Value, state, using
+from stretto.core.program import Atom, Program, literal
+from stretto.core.recorder import Recorder, Traced, record
+from stretto.core.types import ArrayType
+from stretto.transforms.evaluate import evaluate
+from stretto.transforms.jvp import Differentiator
+
+__all__ = ["LinearMap", "Linearized", "linearize_flat", "linearize_program"]
+
+
+class _LinearRecorder(Recorder):
+    """Records what involves tangents; hands on the rest to the interpreter around it."""
+
+    __slots__ = ("parent",)
+
+    def __init__(self, types: Sequence[ArrayType]) -> None:
+        super().__init__(types)
+        self.parent = state.interpreter
+
+    def process(self, primitive: Any, args: Sequence[Any]) -> Any:
+        """Record if any argument is linear, else hand on."""
+        for a in args:
+            if type(a) is Traced and a.interpreter is self:
+                return super().process(primitive, args)
+        return self.parent.process(primitive, args)
+
+
+class LinearMap(NamedTuple):
+    """A linear program, with the values of its inputs after the tangents."""
+
+    program: Program
+    residuals: list[Value]
+    active_in: tuple[bool, ...]
+    active_out: tuple[bool, ...]
+
+
+def linearize_flat(
+    fun: Callable[..., Sequence[Value]], primals: Sequence[Value], active: Sequence[bool]
+) -> tuple[list[Value], LinearMap]:
+    """Outputs, and the linear map from tangents of the active inputs to those of active outputs."""
+    types = [p.type for p, a in zip(primals, active, strict=True) if a]
+    recorder = _LinearRecorder(types)
+    interpreter = Differentiator(recorder)
+    try:
+        tangents = iter(recorder.inputs)
+        duals = [
+            interpreter.wrap(p, Traced(recorder, next(tangents))) if a else p
+            for p, a in zip(primals, active, strict=True)
+        ]
+        with using(interpreter):
+            outs = [interpreter.unwrap(o) for o in fun(*duals)]
+        # Only what was recorded is linear in the tangents; a constant tangent is a known zero.
+        atoms = [
+            t.atom if type(t) is Traced and t.interpreter is recorder else None for _, t in outs
+        ]
+    finally:
+        interpreter.ended = recorder.ended = True
+    program = Program(
+        [*recorder.inputs, *recorder.captured_vars.values()],
+        recorder.equations,
+        [a for a in atoms if a is not None],
+        "linear",
+    )
+    mask = tuple(a is not None for a in atoms)
+    residuals = list(recorder.captured.values())
+    return [o for o, _ in outs], LinearMap(program, residuals, tuple(active), mask)
+
+
+class Linearized(NamedTuple):
+    """A program split in two."""
+
+    primal: Program
+    """Gives the program's outputs, then the residuals."""
+    linear: Program
+    """From the tangents of the active inputs, then the residuals, to those of active outputs."""
+    active_out: tuple[bool, ...]
+
+    @property
+    def residual_types(self) -> tuple[ArrayType, ...]:
+        """The types of the residuals."""
+        return self.primal.out_types[len(self.active_out) :]
+
+
+def linearize_program(
+    program: Program, active: tuple[bool, ...], force: tuple[bool, ...] | None = None
+) -> Linearized:
+    """The program split into values with residuals, and the linear map of tangents.
+
+    ``force`` marks outputs whose tangent must be given even where it is zero.
+    """
+    key = ("linearize", active, force)
+    if key not in program.cache:
+
+        def fun(*primals: Any) -> Any:
+            outs, linear = linearize_flat(lambda *xs: evaluate(program, xs), primals, active)
+            return [*outs, *linear.residuals], linear
+
+        made, linear, _ = record(fun, program.in_types, name=program.name)
+        mask, outputs = linear.active_out, iter(linear.program.outputs)
+        must = force or (False,) * len(mask)
+        atoms: list[Atom] = []
+        for given, forced, out in zip(mask, must, program.outputs, strict=True):
+            if given:
+                atoms.append(next(outputs))
+            elif forced:
+                atoms.append(literal(0, out.type))
+        linear_program = Program(
+            linear.program.inputs, linear.program.equations, atoms, f"linear_{program.name}"
+        )
+        active_out = tuple(g or f for g, f in zip(mask, must, strict=True))
+        program.cache[key] = Linearized(made, linear_program, active_out)
+    return program.cache[key]

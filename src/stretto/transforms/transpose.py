@@ -1,0 +1,104 @@
+"""Transposition: a linear program run backwards.
+
+Layer 3 (transforms). Cotangents of the outputs flow back through each equation's transpose rule
+and add up where a variable was used more than once. With ``linearize`` this is reverse
+differentiation.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from stretto.core.interpreter import Linear, constant
+from stretto.core.program import Literal, Program, Var
+from stretto.core.recorder import record
+from stretto.ops.arithmetic import ADD
+from stretto.ops.comparison import full
+
+__all__ = ["backward", "transpose_program"]
+
+
+def backward(
+    program: Program, linear: Sequence[bool], known: Sequence[Any], cotangents: Sequence[Any]
+) -> list[Any]:
+    """The cotangents of the ``linear`` inputs (``None``: zero).
+
+    ``known`` holds the values of the other inputs, in order; ``cotangents`` one for each output,
+    ``None`` for zero.
+    """
+    values: dict[Var, Any] = {}
+    given = iter(known)
+    varying: set[Any] = set()
+    for v, is_linear in zip(program.inputs, linear, strict=True):
+        if is_linear:
+            varying.add(v)
+        else:
+            values[v] = next(given)
+
+    def read(atom: Any) -> Any:
+        if type(atom) is Literal:
+            return constant(atom.array(), atom.type.weak_type)
+        return values[atom]
+
+    pending = []
+    for equation in program.equations:
+        if any([a in varying for a in equation.inputs]):
+            varying.update(equation.outputs)
+            pending.append(equation)
+        else:
+            result = equation.primitive(*[read(a) for a in equation.inputs])
+            outs = result if equation.primitive.multiple else (result,)
+            values.update(zip(equation.outputs, outs, strict=True))
+
+    sums: dict[Any, Any] = {}
+
+    def accumulate(atom: Any, ct: Any) -> None:
+        if ct is not None and atom in varying:
+            sofar = sums.get(atom)
+            sums[atom] = ct if sofar is None else ADD(sofar, ct)
+
+    for atom, ct in zip(program.outputs, cotangents, strict=True):
+        accumulate(atom, ct)
+    for equation in reversed(pending):
+        cts = [sums.pop(v, None) for v in equation.outputs]
+        if all([ct is None for ct in cts]):
+            continue
+        args = [Linear(a.type) if a in varying else read(a) for a in equation.inputs]
+        primitive = equation.primitive
+        back = primitive.transpose(cts if primitive.multiple else cts[0], *args)
+        for atom, ct in zip(equation.inputs, back, strict=True):
+            accumulate(atom, ct)
+    return [sums.get(v) for v, is_linear in zip(program.inputs, linear, strict=True) if is_linear]
+
+
+def transpose_program(
+    program: Program,
+    linear: tuple[bool, ...],
+    active: tuple[bool, ...],
+    force: tuple[bool, ...] | None = None,
+) -> tuple[Program, tuple[bool, ...]]:
+    """The program that runs this one backwards.
+
+    Its inputs are the values of the inputs that are not ``linear``, then the cotangents of the
+    ``active`` outputs; its outputs the cotangents of those linear inputs that get one or that
+    ``force`` marks; the second result says which.
+    """
+    key = ("transpose", linear, active, force)
+    if key not in program.cache:
+        fixed = [t for t, is_linear in zip(program.in_types, linear, strict=True) if not is_linear]
+        varying = [t for t, is_linear in zip(program.in_types, linear, strict=True) if is_linear]
+        outs = [t for t, a in zip(program.out_types, active, strict=True) if a]
+
+        def fun(*values: Any) -> Any:
+            known, given = values[: len(fixed)], iter(values[len(fixed) :])
+            cts = [next(given) if a else None for a in active]
+            back = backward(program, linear, known, cts)
+            for i, t in enumerate(varying):
+                if back[i] is None and force and force[i]:
+                    back[i] = full(t.shape, 0, t.dtype)
+            return [ct for ct in back if ct is not None], tuple(ct is not None for ct in back)
+
+        made, mask, _ = record(fun, [*fixed, *outs], name=f"transpose_{program.name}")
+        program.cache[key] = made, mask
+    return program.cache[key]

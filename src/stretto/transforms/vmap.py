@@ -1,0 +1,146 @@
+"""Vectorisation: operations on one example become operations on all of them.
+
+Layer 3 (transforms). A ``Batched`` stands for one example and holds all, with the axis they lie
+along. What is not mapped is not wrapped, so work that no example changes is done once.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from stretto.core.interpreter import Interpreter, Tracer, Value, state, using
+from stretto.core.program import Program
+from stretto.core.recorder import record
+from stretto.core.types import array_type
+from stretto.ops.broadcast import broadcast_to, move_axis
+from stretto.transforms.evaluate import evaluate
+
+__all__ = ["Batched", "Vectorizer", "to_axis", "vmap_flat", "vmap_program"]
+
+
+class Batched(Tracer):
+    """One example of many: the whole, and the axis along which the examples lie."""
+
+    __slots__ = ("axis", "value")
+
+    def __init__(self, interpreter: Vectorizer, value: Value, axis: int) -> None:
+        self.interpreter = interpreter
+        self.value = value
+        self.axis = axis
+        whole = value.type
+        self.type = array_type(
+            whole.shape[:axis] + whole.shape[axis + 1 :], whole.dtype, whole.weak_type
+        )
+
+    position = None  # type: ignore[assignment]
+
+    def origin(self) -> str:
+        """That it is mapped, and where the whole comes from."""
+        whole = f", {self.value.origin()}" if isinstance(self.value, Tracer) else ""
+        return f"one of {self.interpreter.size} examples that vmap maps over{whole}"
+
+
+class Vectorizer(Interpreter):
+    """Applies vmap rules."""
+
+    __slots__ = ("ended", "parent", "size")
+
+    def __init__(self, size: int) -> None:
+        self.parent = state.interpreter
+        self.size = size
+        self.ended = False
+
+    def process(self, primitive: Any, args: Sequence[Any]) -> Any:
+        """Apply the rule to what is mapped; hand on what is not."""
+        values, axes, mapped = [], [], False
+        for a in args:
+            if type(a) is Batched and a.interpreter is self:
+                mapped = True
+                values.append(a.value)
+                axes.append(a.axis)
+            else:
+                values.append(a)
+                axes.append(None)
+        if not mapped:
+            return self.parent.process(primitive, values)
+        outer = state.interpreter
+        state.interpreter = self.parent
+        try:
+            out, axis = primitive.vmap(self.size, values, axes)
+        finally:
+            state.interpreter = outer
+        if primitive.multiple:
+            return tuple([self.wrap(o, a) for o, a in zip(out, axis, strict=True)])
+        return self.wrap(out, axis)
+
+    def wrap(self, value: Any, axis: int | None) -> Any:
+        """A batched value; the value alone where it is not mapped."""
+        return value if axis is None else Batched(self, value, axis)
+
+    def unwrap(self, value: Any) -> tuple[Any, int | None]:
+        """The whole, and the mapped axis or ``None``."""
+        if type(value) is Batched and value.interpreter is self:
+            return value.value, value.axis
+        return value, None
+
+
+def to_axis(value: Any, size: int, axis: int | None, wanted: int | None) -> Any:
+    """The whole with its mapped axis where it is wanted, repeated there if it is not mapped."""
+    if wanted is None:
+        return value
+    if axis is None:
+        return move_axis(broadcast_to(value, (size, *value.shape)), 0, wanted)
+    return move_axis(value, axis, wanted)
+
+
+def vmap_flat(
+    fun: Callable[..., Sequence[Value]],
+    size: int,
+    args: Sequence[Value],
+    axes: Sequence[int | None],
+) -> tuple[list[Value], list[int | None]]:
+    """Outputs for all examples, each with its mapped axis (``None``: the same for all)."""
+    interpreter = Vectorizer(size)
+    try:
+        with using(interpreter):
+            examples = [interpreter.wrap(x, a) for x, a in zip(args, axes, strict=True)]
+            outs = [interpreter.unwrap(o) for o in fun(*examples)]
+    finally:
+        interpreter.ended = True
+    return [o for o, _ in outs], [a for _, a in outs]
+
+
+def vmap_program(
+    program: Program,
+    size: int,
+    mapped: tuple[bool, ...],
+    force: tuple[bool, ...] | None = None,
+) -> tuple[Program, tuple[bool, ...]]:
+    """The program for ``size`` examples, mapped inputs and outputs along axis 0.
+
+    ``force`` marks outputs that must be mapped, whether or not they vary. The second result says
+    which are.
+    """
+    key = ("vmap", size, mapped, force)
+    if key not in program.cache:
+
+        def fun(*args: Any) -> Any:
+            axes = [0 if m else None for m in mapped]
+            outs, out_axes = vmap_flat(lambda *xs: evaluate(program, xs), size, args, axes)
+            must = force or (False,) * len(outs)
+            wanted = [
+                0 if f or a is not None else None for f, a in zip(must, out_axes, strict=True)
+            ]
+            placed = [
+                to_axis(o, size, a, w) for o, a, w in zip(outs, out_axes, wanted, strict=True)
+            ]
+            return placed, tuple(w is not None for w in wanted)
+
+        types = [
+            t.with_shape((size, *t.shape)) if m else t
+            for t, m in zip(program.in_types, mapped, strict=True)
+        ]
+        made, mask, _ = record(fun, types, name=f"vmap_{program.name}")
+        program.cache[key] = made, mask
+    return program.cache[key]

@@ -1,0 +1,294 @@
+"""``stretto.tree``: trees of arrays, and arithmetic on them.
+
+Layer 7. The structure functions come from ``core.tree``; here is what computes: stacking members,
+weighted sums, norms.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import Any
+
+import numpy as np
+
+from stretto.core import tree as _tree
+from stretto.core.interpreter import as_value
+from stretto.core.tree import (
+    flatten,
+    flatten_with_path,
+    leaves,
+    map,  # noqa: A004 (the field's name)
+    register_dataclass,
+    register_pytree_node,
+    register_pytree_node_class,
+    structure,
+    unflatten,
+)
+from stretto.core.types import array_type, as_dtype, inexact_dtype, is_inexact, kind_of
+from stretto.ops.arithmetic import absolute
+from stretto.ops.broadcast import canonical_axis, expand_dims, reduce_sum, reshape
+from stretto.ops.contract import tensordot
+from stretto.ops.convert import convert
+from stretto.ops.exponential import sqrt
+from stretto.ops.shape import concatenate
+from stretto.ops.shape import slice as slice_
+
+__all__ = [
+    "all",
+    "axpy",
+    "cast",
+    "concat",
+    "flatten",
+    "flatten_with_path",
+    "leaves",
+    "lerp",
+    "map",
+    "map_with_path",
+    "mean",
+    "norm",
+    "reduce",
+    "register_dataclass",
+    "register_pytree_node",
+    "register_pytree_node_class",
+    "stack",
+    "structure",
+    "take",
+    "transpose",
+    "unflatten",
+    "unstack",
+    "weighted_sum",
+]
+
+
+def reduce(f: Callable[[Any, Any], Any], tree: Any, *initial: Any) -> Any:
+    """Combine all leaves, from the left, by ``f``, beginning with ``initial`` if it is given.
+
+    >>> reduce(lambda x, y: x + y, {"a": 1, "b": [2, 3]})
+    6
+    """
+    items = iter(leaves(tree))
+    total = initial[0] if initial else next(items)
+    for leaf in items:
+        total = f(total, leaf)
+    return total
+
+
+def all(tree: Any) -> bool:  # noqa: A001 (the field's name)
+    """Whether every leaf is true.
+
+    >>> all([True, {"a": 1}])
+    True
+    """
+    return not [leaf for leaf in leaves(tree) if not leaf]
+
+
+def map_with_path(f: Callable[..., Any], tree: Any, *rest: Any) -> Any:
+    """Apply ``f(path, leaf, ...)`` to each leaf; the path is the tuple of keys that lead to it.
+
+    >>> map_with_path(lambda path, x: (path, x), {"w": [1]})
+    {'w': [(('w', 0), 1)]}
+    """
+    pairs, spec = flatten_with_path(tree)
+    others = [
+        _tree.prefix_subtrees(spec, tree, other, i + 1) for i, other in enumerate(rest)
+    ]
+    flat = [f(path, leaf, *more) for (path, leaf), *more in zip(pairs, *others, strict=True)]
+    return unflatten(spec, flat)
+
+
+def transpose(outer: Any, inner: Any, tree: Any) -> Any:
+    """Turn a tree of structure ``outer`` of trees of structure ``inner`` inside out.
+
+    >>> transpose(structure([0, 0]), structure({"a": 0}), [{"a": 1}, {"a": 2}])
+    {'a': [1, 2]}
+    """
+    rows = [inner.flatten_up_to(sub) for sub in outer.flatten_up_to(tree)]
+    return unflatten(inner, [unflatten(outer, column) for column in zip(*rows, strict=True)])
+
+
+# Members: a list of trees, and one tree of stacked arrays
+
+
+def _members(trees: Iterable[Any], who: str) -> tuple[list[list[Any]], Any]:
+    """The leaves of each tree, checked to be alike, and the structure."""
+    members = list(trees)
+    if not members:
+        raise ValueError(f"{who}: expected at least one tree, got none")
+    first, spec = flatten(members[0])
+    rows = [[as_value(x, who, "a leaf") for x in first]]
+    for i, member in enumerate(members[1:], 1):
+        rows.append(_row(members[0], rows[0], spec, member, i, who))
+    return rows, spec
+
+
+def _row(
+    first_tree: Any, first: Sequence[Any], spec: Any, member: Any, number: int, who: str
+) -> list[Any]:
+    """The leaves of a member, which must have the structure and shapes of the first."""
+    flat, other = flatten(member)
+    if other != spec:
+        raise ValueError(
+            f"{who}: member {number} has another structure than member 0; they part at "
+            f"{_tree.difference(first_tree, member, 'member')}"
+        )
+    row = [as_value(x, who, "a leaf") for x in flat]
+    for k, (x, y) in enumerate(zip(first, row, strict=True)):
+        if x.shape != y.shape:
+            path = _tree.paths(first_tree, "member")[k]
+            raise ValueError(
+                f"{who}: member {number} differs from member 0 at {path}: shape {y.shape}, "
+                f"expected {x.shape}"
+            )
+    return row
+
+
+def stack(trees: Iterable[Any], axis: int = 0) -> Any:
+    """One tree of arrays from trees of one structure: each leaf with a new axis of members.
+
+    Raises ``ValueError`` naming the member and the path where structures or shapes differ.
+
+    >>> import stretto.numpy as snp
+    >>> stack([{"w": snp.ones(2)}, {"w": snp.zeros(2)}])
+    {'w': Array([[1., 1.],
+           [0., 0.]], dtype=float32)}
+    """
+    rows, spec = _members(trees, "stack")
+    columns = []
+    for column in zip(*rows, strict=True):
+        place = canonical_axis(axis, column[0].ndim + 1, "stack")
+        columns.append(concatenate([expand_dims(x, place) for x in column], place))
+    return unflatten(spec, columns)
+
+
+def _size(tree: Any, axis: int, who: str) -> tuple[list[Any], Any, int]:
+    flat, spec = flatten(tree)
+    values = [as_value(x, who, "a leaf") for x in flat]
+    if not values:
+        raise ValueError(f"{who}: expected a tree with arrays, got one without leaves")
+    sizes = {v.shape[axis] if -v.ndim <= axis < v.ndim else None for v in values}
+    if len(sizes) != 1 or None in sizes:
+        described = ", ".join(
+            f"{p}: {v.type}" for p, v in zip(_tree.paths(tree, "tree"), values, strict=True)
+        )
+        raise ValueError(f"{who}: leaves must share the size of axis {axis}; got {described}")
+    (size,) = sizes
+    assert size is not None
+    return values, spec, size
+
+
+def _at(x: Any, i: int, axis: int) -> Any:
+    axis %= x.ndim
+    starts = [i if d == axis else 0 for d in range(x.ndim)]
+    limits = [i + 1 if d == axis else n for d, n in enumerate(x.shape)]
+    shape = tuple(n for d, n in enumerate(x.shape) if d != axis)
+    return reshape(slice_(x, starts, limits), shape)
+
+
+def unstack(tree: Any, axis: int = 0) -> list[Any]:
+    """The members of a stacked tree, as a list of trees: undoes ``stack``.
+
+    >>> import stretto.numpy as snp
+    >>> unstack({"w": snp.array([1.0, 2.0])})
+    [{'w': Array(1., dtype=float32)}, {'w': Array(2., dtype=float32)}]
+    """
+    values, spec, size = _size(tree, axis, "unstack")
+    return [unflatten(spec, [_at(v, i, axis) for v in values]) for i in range(size)]
+
+
+def take(tree: Any, i: int, axis: int = 0) -> Any:
+    """Member ``i`` of a stacked tree; negative counts from the end.
+
+    Raises ``IndexError`` where there is no such member.
+    """
+    values, spec, size = _size(tree, axis, "take")
+    if not -size <= i < size:
+        raise IndexError(f"take: member {i} of {size}")
+    return unflatten(spec, [_at(v, i % size, axis) for v in values])
+
+
+def concat(trees: Iterable[Any], axis: int = 0) -> Any:
+    """One stacked tree from several: their members one after the other along ``axis``."""
+    members = list(trees)
+    if not members:
+        raise ValueError("concat: expected at least one tree, got none")
+    spec = structure(members[0])
+    for i, member in enumerate(members[1:], 1):
+        if structure(member) != spec:
+            raise ValueError(
+                f"concat: tree {i} has another structure than tree 0; they part at "
+                f"{_tree.difference(members[0], member)}"
+            )
+    columns = zip(*(leaves(m) for m in members), strict=True)
+    return unflatten(spec, [concatenate(list(column), axis) for column in columns])
+
+
+# Arithmetic
+
+
+def _accumulator(dtype: np.dtype) -> np.dtype:
+    """The dtype in which sums of leaves of this dtype are kept."""
+    if kind_of(dtype) == "float" and dtype.itemsize < 4:  # noqa: PLR2004
+        return np.dtype(np.float32)
+    return dtype
+
+
+def _weights(weights: Any, count: int | None, who: str) -> Any:
+    """The weights as one vector value."""
+    if isinstance(weights, (list, tuple)):
+        values = [as_value(w, who, "a weight") for w in weights]
+        if count is not None and len(values) != count:
+            raise ValueError(f"{who}: expected {count} weights, one a tree; got {len(values)}")
+        if not values:
+            raise ValueError(f"{who}: expected at least one tree, got none")
+        return values
+    vector = as_value(weights, who, "weights")
+    if vector.ndim != 1 or (count is not None and vector.shape[0] != count):
+        expected = "a vector of weights" if count is None else f"{count} weights, one a tree"
+        raise ValueError(f"{who}: expected {expected}; got {vector.type}")
+    return [_at(vector, i, 0) for i in range(vector.shape[0])]
+
+
+def _times(x: Any, w: Any) -> Any:
+    return convert(x, _accumulator(x.dtype), x.weak_type) * w
+
+
+def _finish(total: Any, like: Any) -> Any:
+    """Low-precision leaves come back in their own dtype; others in that of the sum."""
+    return convert(total, like.dtype) if _accumulator(like.dtype) != like.dtype else total
+
+
+def _is_one_tree(trees: Any) -> bool:
+    return not isinstance(trees, (list, tuple, Iterator)) or not trees
+
+
+def weighted_sum(trees: Any, weights: Any) -> Any:
+    """The sum of ``weights[i] * trees[i]``, leaf by leaf, in one pass without a stacked copy.
+
+    Parameters: ``trees`` a list or tuple of trees of one structure, a stacked tree (members along
+    axis 0 of each leaf; anything but a list, tuple or generator), or a generator of trees, of which
+    only one is held at a time; a list that is itself a stacked tree has leaves, not trees, for
+    entries and as many weights as its leaves have rows. ``weights`` a vector or list of scalars,
+    differentiable. Leaves of low precision are summed in float32.
+
+    Raises ``ValueError`` naming the member and path where trees differ, or the counts where the
+    number of weights is wrong.
+
+    >>> import stretto.numpy as snp
+    >>> weighted_sum([{"w": snp.ones(2)}, {"w": snp.ones(2)}], [0.25, 0.5])
+    {'w': Array([0.75, 0.75], dtype=float32)}
+    """
+    if isinstance(trees, Iterator):
+        return _streamed_sum(trees, _weights(weights, None, "weighted_sum"), "weighted_sum")
+    if _is_stacked(trees, weights):
+        values, spec, size = _size(trees, 0, "weighted_sum")
+        vector = _stacked_weights(weights, size)
+        totals = [
+            _finish(tensordot(vector, convert(v, _accumulator(v.dtype), v.weak_type), 1), v)
+            for v in values
+        ]
+        return unflatten(spec, totals)
+    members = list(trees)
+    scalars = _weights(weights, len(members), "weighted_sum")
+    if not members:
+        raise ValueError("weighted_sum: expected at least one tree, got none")
+    return _streamed_sum(iter(members), scalars, "weighted_sum")

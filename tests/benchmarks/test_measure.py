@@ -1,0 +1,103 @@
+"""How rows are measured: who is compared with whom, in which order, and who is left out."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+from benchmarks.measure import Row, disagreement, measure
+from benchmarks.process import WorkerError
+from benchmarks.workloads import Goal, Workload
+
+WORKLOAD = Workload("doubling", "doubling", "us", rtol=1e-6)
+
+
+class Fake:
+    """A contestant that takes the given times and logs its turns."""
+
+    def __init__(self, name, log, result=2.0, times=(1.0,), dies_at=None):
+        self.name = name
+        self.framework = name.partition(" ")[0]
+        self.details: dict[str, Any] = {}
+        self.released = False
+        self._log, self._result, self._times, self._dies_at = log, result, list(times), dies_at
+
+    def prepare(self):
+        if self._dies_at == "prepare":
+            raise WorkerError("out of memory")
+        return [np.float32([self._result])]
+
+    def warm_up(self, seconds):
+        self.details = {"seconds": seconds}
+
+    def time(self):
+        if self._dies_at == "time":
+            raise WorkerError("the worker died")
+        self._log.append(self.name)
+        return self._times[(self._log.count(self.name) - 1) % len(self._times)]
+
+    def release(self):
+        self.released = True
+
+
+def test_rounds_alternate_and_the_first_is_dropped():
+    log: list[str] = []
+    times = [[100.0, 1.0, 2.0, 3.0], [100.0, 4.0, 4.0, 4.0]]
+    ours, theirs = Fake("stretto", log, times=times[0]), Fake("jax", log, times=times[1])
+    row = measure(WORKLOAD, [ours, theirs], rounds=3, seconds=0.5)
+    assert log == ["stretto", "jax"] * 4
+    assert row.rounds == {"stretto": [1.0, 2.0, 3.0], "jax": [4.0, 4.0, 4.0]}
+    assert row.ratios("jax") == [0.25, 0.5, 0.75]
+    assert row.outcome(Goal("jax", 1.0, "first")) == 0.5
+    assert row.details["jax"] == {"seconds": 0.5}
+    assert ours.released
+    assert theirs.released
+
+
+def test_one_that_computes_something_else_is_named_and_not_timed():
+    log: list[str] = []
+    wrong, right = Fake("stretto", log, result=2.1), Fake("jax", log)
+    row = measure(WORKLOAD, [wrong, right], rounds=2, seconds=0.5)
+    assert [(one.workload, one.contestant) for one in row.failures] == [("doubling", "stretto")]
+    assert "differs from jax" in row.failures[0].message
+    assert list(row.rounds) == ["jax"]
+    assert row.outcome(Goal("jax", 1.0, "first")) is None
+
+
+@pytest.mark.parametrize("moment", ["prepare", "time"])
+def test_one_that_dies_is_named_and_the_others_go_on(moment):
+    log: list[str] = []
+    row = measure(
+        WORKLOAD, [Fake("stretto", log), Fake("jax", log, dies_at=moment)], rounds=2, seconds=0.5
+    )
+    assert [one.contestant for one in row.failures] == ["jax"]
+    assert row.rounds == {"stretto": [1.0, 1.0]}
+
+
+def test_fastest_peer_is_the_best_formulation_of_all():
+    row = Row(WORKLOAD, {"stretto": [2.0], "jax": [4.0], "jax unroll": [1.0], "torch": [3.0]})
+    assert row.peers() == ["jax unroll", "torch", "jax"]
+    assert row.outcome(Goal("fastest", 1.05, "final")) == 2.0
+    assert row.median("numpy") is None
+    assert row.ratios("numpy") == []
+
+
+@pytest.mark.parametrize(
+    ("result", "message"),
+    [
+        ([np.zeros(2, np.float32)], None),
+        ([], "expected 1 arrays, got 0"),
+        ([np.zeros(2, np.float64)], "expected float32[2], got float64[2]"),
+        ([np.zeros((2, 1), np.float32)], "expected float32[2], got float32[2,1]"),
+        ([np.full(2, np.nan, np.float32)], "Not equal to tolerance"),
+    ],
+)
+def test_disagreement(result, message):
+    found = disagreement(WORKLOAD, result, "jax", [np.zeros(2, np.float32)])
+    if message is None:
+        assert found is None
+    else:
+        assert found is not None
+        assert message in found
