@@ -149,6 +149,10 @@ class Law:
         kinds = (str(a) if isinstance(a, TypeOf) else f"{np.asarray(a).dtype}{list(np.shape(a))}" for a in self.args)
         return f"{name}({', '.join(kinds)})"
 
+    def call(self, *args: Any) -> Any:
+        """The function, given values whatever the arguments are."""
+        return self.fun(*[as_value(a) for a in args])
+
     def check(self) -> None:
         """Check all laws; ``AssertionError`` names the one broken."""
         wide = any(a.dtype.name in ("float64", "complex128", "int64", "uint64")
@@ -167,19 +171,19 @@ class Law:
             self._difference(values, active, rng)
 
     def _types_and_compiled(self, values: list[np.ndarray]) -> None:
-        eager = self.fun(*values)
-        shapes = eval_shape(self.fun, *values)
+        eager = self.call(*values)
+        shapes = eval_shape(self.call, *values)
         for x, s in zip(tree.leaves(eager), tree.leaves(shapes), strict=True):
             host = np.asarray(x)
             assert (host.shape, host.dtype) == (s.shape, s.dtype), (
                 f"{self}: inferred {s.dtype}{s.shape}, real {host.dtype}{host.shape}"
             )
             assert (x.shape, x.dtype) == (s.shape, s.dtype), f"{self}: the array's own type differs"
-        program = make_graph(self.fun)(*values)
+        program = make_graph(self.call)(*values)
         check_program(program)
         if self.primitive is not None:
             assert self.primitive in _primitives(program), f"{self}: the function does not use it"
-        _close(jit(self.fun)(*values), eager, f"{self}: compiled", self._factor)
+        _close(jit(self.call)(*values), eager, f"{self}: compiled", self._factor)
 
     @property
     def _factor(self) -> float:
@@ -190,7 +194,7 @@ class Law:
             args = list(values)
             for i, x in zip(active, moving, strict=True):
                 args[i] = x
-            out = self.fun(*args)
+            out = self.call(*args)
             return [leaf for leaf in tree.leaves(out) if is_inexact(leaf.dtype)]
 
         return fun
@@ -286,7 +290,7 @@ class Law:
                 for k in range(size)
             ]
             where = f"{self}: vmap, in_axes={tuple(axes)}"
-            self._same_as_loop(self.fun, axes, args, rows, where, compiled=number == len(mixes) - 1)
+            self._same_as_loop(self.call, axes, args, rows, where, compiled=number == len(mixes) - 1)
             if active and all(mix[i] for i in active):
                 derivative = self._derivative_of(active, rng)
                 self._same_as_loop(derivative, axes, args, rows, f"{where} of a derivative", False)

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from stretto.core import tree as _tree
-from stretto.core.interpreter import as_value
+from stretto.core.interpreter import Value, as_value
 from stretto.core.tree import (
     flatten,
     flatten_with_path,
@@ -24,8 +24,8 @@ from stretto.core.tree import (
     structure,
     unflatten,
 )
-from stretto.core.types import array_type, as_dtype, inexact_dtype, is_inexact, kind_of
-from stretto.ops.arithmetic import absolute
+from stretto.core.types import as_dtype, inexact_dtype, is_inexact, kind_of
+from stretto.ops.arithmetic import absolute, add, multiply
 from stretto.ops.broadcast import canonical_axis, expand_dims, reduce_sum, reshape
 from stretto.ops.contract import tensordot
 from stretto.ops.convert import convert
@@ -232,63 +232,181 @@ def _accumulator(dtype: np.dtype) -> np.dtype:
     return dtype
 
 
-def _weights(weights: Any, count: int | None, who: str) -> Any:
-    """The weights as one vector value."""
+def _weights(weights: Any, who: str) -> list[Any]:
+    """The weights, one scalar value each."""
     if isinstance(weights, (list, tuple)):
         values = [as_value(w, who, "a weight") for w in weights]
-        if count is not None and len(values) != count:
-            raise ValueError(f"{who}: expected {count} weights, one a tree; got {len(values)}")
-        if not values:
-            raise ValueError(f"{who}: expected at least one tree, got none")
-        return values
-    vector = as_value(weights, who, "weights")
-    if vector.ndim != 1 or (count is not None and vector.shape[0] != count):
-        expected = "a vector of weights" if count is None else f"{count} weights, one a tree"
-        raise ValueError(f"{who}: expected {expected}; got {vector.type}")
-    return [_at(vector, i, 0) for i in range(vector.shape[0])]
-
-
-def _times(x: Any, w: Any) -> Any:
-    return convert(x, _accumulator(x.dtype), x.weak_type) * w
+    else:
+        vector = as_value(weights, who, "weights")
+        if vector.ndim != 1:
+            raise ValueError(f"{who}: weights must be a vector, one a tree; got {vector.type}")
+        values = [_at(vector, i, 0) for i in range(vector.shape[0])]
+    for w in values:
+        if w.ndim:
+            raise ValueError(f"{who}: each weight must be a scalar; got {w.type}")
+    return values
 
 
 def _finish(total: Any, like: Any) -> Any:
-    """Low-precision leaves come back in their own dtype; others in that of the sum."""
+    """Leaves of low precision come back in their own dtype; others in that of the sum."""
     return convert(total, like.dtype) if _accumulator(like.dtype) != like.dtype else total
 
 
-def _is_one_tree(trees: Any) -> bool:
-    return not isinstance(trees, (list, tuple, Iterator)) or not trees
+def _wide(x: Any) -> Any:
+    return convert(x, _accumulator(x.dtype), x.weak_type)
 
 
-def weighted_sum(trees: Any, weights: Any) -> Any:
+def _is_stacked(trees: Any, count: int) -> bool:
+    """Whether ``trees`` is one tree with ``count`` members along axis 0 of its leaves.
+
+    A list or tuple of as many entries as weights is a list of trees. One of another length is a
+    stacked tree if it could be nothing else, or if its leaves are arrays such as ``stack`` gives
+    and it is shorter than the weights.
+    """
+    if not isinstance(trees, (list, tuple)):
+        return True
+    if len(trees) == count or not trees:
+        return False
+    flat = leaves(trees)
+    stacked = [isinstance(x, Value) and x.ndim and x.shape[0] == count for x in flat]
+    if not flat or False in stacked:
+        return False
+    shapes = [(structure(t), [x.shape for x in leaves(t)]) for t in trees]
+    return len(trees) < count or shapes != shapes[:1] * len(trees)
+
+
+def _streamed_sum(trees: Iterator[Any], weights: Sequence[Any]) -> Any:
+    """Add up tree after tree, holding one and the sum."""
+    who = "weighted_sum"
+    first_tree: Any = None
+    first: list[Any] = []
+    spec: Any = None
+    totals: list[Any] = []
+    number = -1
+    for number, member in enumerate(trees):
+        if number >= len(weights):
+            raise ValueError(f"{who}: expected {len(weights)} trees, one a weight; got more")
+        if not number:
+            flat, spec = flatten(member)
+            first = [as_value(x, who, "a leaf") for x in flat]
+            first_tree, row = member, first
+        else:
+            row = _row(first_tree, first, spec, member, number, who)
+        parts = [multiply(_wide(x), weights[number]) for x in row]
+        totals = [add(t, p) for t, p in zip(totals, parts, strict=True)] if number else parts
+    if number + 1 != len(weights):
+        raise ValueError(f"{who}: expected {len(weights)} trees, one a weight; got {number + 1}")
+    if number < 0:
+        raise ValueError(f"{who}: expected at least one tree, got none")
+    return unflatten(spec, [_finish(t, x) for t, x in zip(totals, first, strict=True)])
+
+
+def weighted_sum(trees: Any, weights: Any, *, stacked: bool | None = None) -> Any:
     """The sum of ``weights[i] * trees[i]``, leaf by leaf, in one pass without a stacked copy.
 
-    Parameters: ``trees`` a list or tuple of trees of one structure, a stacked tree (members along
-    axis 0 of each leaf; anything but a list, tuple or generator), or a generator of trees, of which
-    only one is held at a time; a list that is itself a stacked tree has leaves, not trees, for
-    entries and as many weights as its leaves have rows. ``weights`` a vector or list of scalars,
-    differentiable. Leaves of low precision are summed in float32.
+    Parameters: ``trees`` a list or tuple of trees of one structure; or a generator of them, of
+    which one is held at a time; or one tree with the members stacked along axis 0 of its leaves.
+    ``weights`` a vector or list of scalars, differentiable. ``stacked`` says which ``trees`` is,
+    where that could be doubted: a list of as many entries as weights is a list of trees. Leaves of
+    low precision are summed in float32, and come back in their own dtype.
 
-    Raises ``ValueError`` naming the member and path where trees differ, or the counts where the
-    number of weights is wrong.
+    Raises ``ValueError`` naming the member and path where trees differ, or the counts where trees
+    and weights are not as many.
 
     >>> import stretto.numpy as snp
     >>> weighted_sum([{"w": snp.ones(2)}, {"w": snp.ones(2)}], [0.25, 0.5])
     {'w': Array([0.75, 0.75], dtype=float32)}
     """
+    scalars = _weights(weights, "weighted_sum")
     if isinstance(trees, Iterator):
-        return _streamed_sum(trees, _weights(weights, None, "weighted_sum"), "weighted_sum")
-    if _is_stacked(trees, weights):
-        values, spec, size = _size(trees, 0, "weighted_sum")
-        vector = _stacked_weights(weights, size)
-        totals = [
-            _finish(tensordot(vector, convert(v, _accumulator(v.dtype), v.weak_type), 1), v)
-            for v in values
-        ]
-        return unflatten(spec, totals)
+        return _streamed_sum(trees, scalars)
+    if not (_is_stacked(trees, len(scalars)) if stacked is None else stacked):
+        members = list(trees)
+        if len(members) != len(scalars):
+            raise ValueError(
+                f"weighted_sum: expected one weight a tree; got {len(members)} trees and "
+                f"{len(scalars)} weights"
+            )
+        return _streamed_sum(iter(members), scalars)
+    values, spec, size = _size(trees, 0, "weighted_sum")
+    if size != len(scalars):
+        raise ValueError(
+            f"weighted_sum: expected one weight a member; the stacked tree has {size} members, and "
+            f"there are {len(scalars)} weights"
+        )
+    vector = stack(scalars)
+    return unflatten(spec, [_finish(tensordot(vector, _wide(v), 1), v) for v in values])
+
+
+def mean(trees: Any, *, stacked: bool | None = None) -> Any:
+    """The mean of trees of one structure, leaf by leaf: the uniform soup of weights.
+
+    ``trees`` as for ``weighted_sum``: a list (the default for lists), a generator, or a stacked
+    tree. Source: Wortsman et al., "Model soups", 2022.
+
+    >>> import stretto.numpy as snp
+    >>> mean([{"w": snp.zeros(2)}, {"w": snp.ones(2)}])
+    {'w': Array([0.5, 0.5], dtype=float32)}
+    """
+    is_list = isinstance(trees, (list, tuple, Iterator))
+    if stacked or (stacked is None and not is_list):
+        size = _size(trees, 0, "mean")[2]
+        return weighted_sum(trees, [1 / size] * size, stacked=True)
     members = list(trees)
-    scalars = _weights(weights, len(members), "weighted_sum")
     if not members:
-        raise ValueError("weighted_sum: expected at least one tree, got none")
-    return _streamed_sum(iter(members), scalars, "weighted_sum")
+        raise ValueError("mean: expected at least one tree, got none")
+    return weighted_sum(members, [1 / len(members)] * len(members), stacked=False)
+
+
+def lerp(start: Any, end: Any, weight: Any) -> Any:
+    """``start + weight * (end - start)``, leaf by leaf.
+
+    >>> import stretto.numpy as snp
+    >>> lerp({"w": snp.zeros(1)}, {"w": snp.ones(1)}, 0.25)
+    {'w': Array([0.25], dtype=float32)}
+    """
+    return weighted_sum([start, end], [1 - weight, weight], stacked=False)
+
+
+def axpy(a: Any, x: Any, y: Any) -> Any:
+    """``a * x + y``, leaf by leaf, for a scalar ``a``.
+
+    >>> import stretto.numpy as snp
+    >>> axpy(2.0, {"w": snp.ones(1)}, {"w": snp.ones(1)})
+    {'w': Array([3.], dtype=float32)}
+    """
+    return weighted_sum([x, y], [a, 1], stacked=False)
+
+
+def norm(tree: Any) -> Any:
+    """The Euclidean norm of all elements of all leaves, as one scalar of at least float32.
+
+    >>> import stretto.numpy as snp
+    >>> norm({"a": snp.array([3.0]), "b": snp.array([4.0])})
+    Array(5., dtype=float32)
+    """
+    total: Any = None
+    for leaf in leaves(tree):
+        x = absolute(as_value(leaf, "norm", "a leaf"))
+        x = _wide(convert(x, inexact_dtype(x.dtype)))
+        part = reduce_sum(multiply(x, x), tuple(range(x.ndim)))
+        total = part if total is None else add(total, part)
+    if total is None:
+        raise ValueError("norm: expected a tree with arrays, got one without leaves")
+    return sqrt(total)
+
+
+def cast(tree: Any, dtype: Any) -> Any:
+    """The floating leaves in another dtype; integers and booleans as they are.
+
+    >>> import stretto.numpy as snp
+    >>> cast({"w": snp.ones(1), "n": snp.array(1)}, snp.bfloat16)
+    {'n': Array(1, dtype=int32), 'w': Array([1], dtype=bfloat16)}
+    """
+    target = as_dtype(dtype)
+
+    def one(leaf: Any) -> Any:
+        x = as_value(leaf, "cast", "a leaf")
+        return convert(x, target) if is_inexact(x.dtype) else x
+
+    return map(one, tree)

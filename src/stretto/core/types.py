@@ -107,11 +107,12 @@ class ArrayType:
     of what it meets.
     """
 
-    __slots__ = ("dtype", "ndim", "shape", "size", "weak_type")
+    __slots__ = ("dtype", "kind", "ndim", "shape", "size", "weak_type")
 
     shape: tuple[int, ...]
     dtype: np.dtype
     weak_type: bool
+    kind: str
     ndim: int
     size: int
 
@@ -142,6 +143,7 @@ def array_type(shape: tuple[int, ...], dtype: np.dtype, weak_type: bool = False)
         return found
     made = ArrayType()
     made.shape, made.dtype, made.weak_type = tuple(int(n) for n in shape), dtype, weak_type
+    made.kind = "float0" if dtype == float0 else kind_of(dtype)
     made.ndim = len(shape)
     made.size = 1
     for n in made.shape:

@@ -11,7 +11,7 @@ import gzip
 import math
 import zlib
 from pathlib import Path
-from typing import BinaryIO, cast
+from typing import BinaryIO
 
 import numpy as np
 
@@ -38,8 +38,7 @@ def read_idx(path: Path, ndim: int) -> np.ndarray:
             header says, or of another type or number of dimensions.
     """
     try:
-        opened = gzip.open(path) if path.suffix == ".gz" else path.open("rb")
-        with cast(BinaryIO, opened) as file:
+        with (gzip.open if path.suffix == ".gz" else open)(path, "rb") as file:
             return _parse(path, file, ndim)
     except FileNotFoundError:
         raise DemoError(f"{path}: no such file") from None
@@ -51,7 +50,7 @@ def read_idx(path: Path, ndim: int) -> np.ndarray:
         raise DemoError(f"{path}: cannot be read: {error.strerror}") from None
 
 
-def _parse(path: Path, file: BinaryIO, ndim: int) -> np.ndarray:
+def _parse(path: Path, file: BinaryIO | gzip.GzipFile, ndim: int) -> np.ndarray:
     header = file.read(4 + 4 * ndim)
     if len(header) < 4:
         raise DemoError(f"{path}: truncated: {len(header)} bytes, shorter than a header")

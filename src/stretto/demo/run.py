@@ -60,12 +60,13 @@ def run(options: argparse.Namespace) -> int:
 def _plan(options: argparse.Namespace, data: Dataset) -> Plan:
     """The options, and the data set's recipe for those not given."""
     recipe = data.recipe
+    low, high = options.rates or recipe.rates
     return Plan(
         members=options.members,
         draws=options.draws or recipe.draws,
         epochs=options.epochs or recipe.epochs,
         batch=options.batch or recipe.batch,
-        rates=tuple(options.rates or recipe.rates),
+        rates=(low, high),
         seed=options.seed,
     )
 

@@ -43,25 +43,25 @@ class Timing(NamedTuple):
 def measure(trained: Trained) -> Timing:
     """Time both ways in alternate rounds, after checking that they compute the same.
 
-    Each round goes on from where the training ended, STEPS steps on its last batches.
+    Each round goes on from where the training ended, STEPS steps on one batch a member.
 
     Raises:
         DemoError: the two ways' parameters differ.
     """
-    everyone, *rest = trained
-    each = list(zip(st.unstack(everyone), trained.rates, trained.rows))
+    everyone, rates, images, labels, rows = trained
+    each = st.unstack((everyone, rates, rows))
 
     def together() -> Params:
         members = everyone
         for _ in range(STEPS):
-            members, _losses = step_all(members, *rest)
+            members, _losses = step_all(members, rates, images, labels, rows)
         return st.block_until_ready(members.params)
 
     def looped() -> list[Params]:
-        members = [member for member, _rate, _rows in each]
+        members = [member for member, _rate, _own_rows in each]
         for _ in range(STEPS):
-            for i, (_start, rate, rows) in enumerate(each):
-                members[i], _loss = _step(members[i], rate, trained.images, trained.labels, rows)
+            for i, (_start, rate, own_rows) in enumerate(each):
+                members[i], _loss = _step(members[i], rate, images, labels, own_rows)
         return st.block_until_ready([member.params for member in members])
 
     difference = _largest_difference(together(), st.stack(looped()))  # also compiles both
@@ -71,8 +71,8 @@ def measure(trained: Trained) -> Timing:
             f"steps; expected at most {TOLERANCE:.2g}"
         )
     seconds = [(_seconds(together), _seconds(looped)) for _ in range(ROUNDS)]
-    medians = (statistics.median(times) / STEPS for times in zip(*seconds))
-    return Timing(len(each), *medians, difference)
+    together_median, looped_median = (statistics.median(times) / STEPS for times in zip(*seconds))
+    return Timing(len(each), together_median, looped_median, difference)
 
 
 def timing_table(timing: Timing, steps: int) -> Table:

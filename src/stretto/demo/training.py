@@ -57,14 +57,14 @@ class Trained(NamedTuple):
     labels: Value
     """(examples,)."""
     rows: Value
-    """(members, batch): the last batches."""
+    """(members, batch): of each member's bootstrap, one batch."""
 
 
 def learning_rates(plan: Plan) -> np.ndarray:
     """(members,), float32: from the lowest to the highest by equal factors; one has the middle."""
     low, high = plan.rates
     if plan.members == 1:
-        return np.float32([(low * high) ** 0.5])
+        return np.array([(low * high) ** 0.5], np.float32)
     return np.geomspace(low, high, plan.members).astype(np.float32)
 
 
@@ -99,8 +99,9 @@ def train(data: Dataset, plan: Plan, on_step: Callable[[int, Value], None]) -> T
             members, losses = step_all(members, rates, images, labels, rows)
             done += 1
             on_step(done, losses)
-        _check_losses(losses, rates, epoch)
-    return Trained(members, rates, images, labels, snp.asarray(rows))
+            if done * plan.epochs == (epoch + 1) * plan.steps:  # the last of the epoch
+                _check_losses(losses, rates, epoch)
+    return Trained(members, rates, images, labels, bootstraps[:, : plan.batch])
 
 
 def predict(members: Member, images: np.ndarray) -> np.ndarray:

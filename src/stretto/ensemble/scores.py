@@ -1,10 +1,10 @@
 """Scores of predicted probabilities: accuracy, likelihood, calibration, uncertainty.
 
 Layer 7 (ensemble). Every score takes ``probs`` of shape (..., examples, classes), probabilities
-over the last axis, and ``labels`` of shape (examples,), integers from 0 to classes − 1; leading axes
-of ``probs``, such as an axis of members, remain in the result. Labels that differ from member to
-member have those leading axes too. Results are of at least float32. All work under ``jit``,
-``vmap`` and, where smooth, ``grad``.
+over the last axis, and ``labels`` of shape (examples,), integers from 0 to classes − 1. Leading
+axes of ``probs``, such as an axis of members, remain in the result; labels that differ from member
+to member have them too. Results are float32, or float64 where ``probs`` are. All work under
+``jit``, ``vmap`` and, where smooth, ``grad``.
 """
 
 from __future__ import annotations
@@ -13,8 +13,8 @@ from typing import NamedTuple, TypeAlias
 
 import numpy as np
 
-import stretto.nn as nn
 import stretto.numpy as snp
+from stretto import nn
 from stretto.core.interpreter import Value
 
 __all__ = [
@@ -243,15 +243,15 @@ def _one_hot(probs: Value, labels: Value) -> Value:
 
 def _checked(score: str, probs: ArrayLike, labels: ArrayLike) -> tuple[Value, Value]:
     """Both as arrays whose shapes fit, or an error that says what was expected."""
-    probs, labels = _at_least_float32(probs), snp.asarray(labels)
-    if probs.ndim < 2 or labels.ndim < 1 or probs.shape[:-1][-labels.ndim :] != labels.shape:
+    p, y = _at_least_float32(probs), snp.asarray(labels)
+    if p.ndim < 2 or y.ndim < 1 or p.shape[:-1][-y.ndim :] != y.shape:
         raise ValueError(
             f"{score}: expected probs of shape (..., examples, classes) and labels of shape "
-            f"(examples,), got {probs.shape} and {labels.shape}"
+            f"(examples,), got {p.shape} and {y.shape}"
         )
-    if not np.issubdtype(labels.dtype, np.integer):
-        raise TypeError(f"{score}: expected labels of an integer dtype, got {labels.dtype}")
-    return probs, labels
+    if not np.issubdtype(y.dtype, np.integer):
+        raise TypeError(f"{score}: expected labels of an integer dtype, got {y.dtype}")
+    return p, y
 
 
 def _of_members(score: str, probs: ArrayLike) -> Value:
@@ -264,6 +264,6 @@ def _of_members(score: str, probs: ArrayLike) -> Value:
 
 
 def _at_least_float32(probs: ArrayLike) -> Value:
-    """As an array; a low precision is raised, since eight bits of mantissa cannot tell 0.99 from 1."""
-    probs = snp.asarray(probs)
-    return probs if probs.dtype == np.float64 else probs.astype(np.float32)
+    """As an array of float32 or float64: bfloat16 cannot tell a confidence of 0.999 from 1."""
+    values = snp.asarray(probs)
+    return values if values.dtype == np.float64 else values.astype(np.float32)

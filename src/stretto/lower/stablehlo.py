@@ -119,6 +119,7 @@ class Builder:
         outs: Sequence[ArrayType],
         attributes: str = "",
         regions: Sequence[str] = (),
+        dialect: str = "stablehlo",
     ) -> list[Operand]:
         """One operation with several results and regions, in generic form."""
         self._count += 1
@@ -130,7 +131,7 @@ class Builder:
         inner = f" ({', '.join(regions)})" if regions else ""
         bind = f"{name}:{len(outs)} = " if outs else ""
         self._lines.append(
-            f'{bind}"stablehlo.{op}"({names}){inner}{attrs} : ({kinds}) -> ({results})'
+            f'{bind}"{dialect}.{op}"({names}){inner}{attrs} : ({kinds}) -> ({results})'
             f"{self._location}"
         )
         if len(outs) == 1:

@@ -14,8 +14,8 @@ import numpy as np
 
 from stretto.core.interpreter import Linear, as_value
 from stretto.core.primitive import NOT_LINEAR, Primitive
-from stretto.core.types import ArrayType, array_type, is_inexact, kind_of
-from stretto.ops.arithmetic import is_finite
+from stretto.core.types import ArrayType, array_type, kind_of
+from stretto.ops.arithmetic import absolute
 from stretto.ops.broadcast import broadcast_in_dim, canonical_axis, reshape
 from stretto.ops.comparison import eq, full_like, select, zeros_like
 from stretto.ops.convert import convert
@@ -35,7 +35,6 @@ def _shifted(x: Any, axis: int, reverse: bool, first: Any, by: int = 1) -> Any:
     config = [(0, 0, 0)] * x.ndim
     config[axis] = (low, high, 0)
     return pad(x, first, config)
-
 
 
 class Cumulative(Primitive, abstract=True):
@@ -218,13 +217,10 @@ class Cumlogsumexp(Cumulative):
 
 
 def _weight(x: Any, total: Any) -> Any:
-    """exp(x - total): 0 for x = -inf, 1 for x = inf, whatever the total."""
-    top = select(eq(x, full_like(x, np.inf)), zeros_like(x), x)
-    return exp(top - select(is_finite(total) | _isnan(total), total, zeros_like(total)))
-
-
-def _isnan(x: Any) -> Any:
-    return x != x  # noqa: PLR0124
+    """exp(x - total) for x <= total: of infinite totals 1 to x = inf, 0 to the others."""
+    infinite = eq(absolute(total), full_like(total, np.inf))
+    there = select(eq(x, full_like(x, np.inf)), zeros_like(x), full_like(x, -np.inf))
+    return exp(select(infinite, there, x - select(infinite, zeros_like(total), total)))
 
 
 class LinearRecurrence(Primitive):

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import contextvars
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -18,11 +18,14 @@ from stretto.core.types import ArrayType
 from stretto.runtime.array import Array
 from stretto.runtime.cache import run_primitive, run_program
 
-__all__ = ["EAGER", "Eager", "quietly"]
+__all__ = ["EAGER", "Eager", "quiet"]
 
 
-class _Quiet(threading.local):
-    """A context for each thread in which NumPy's floating-point warnings are off."""
+class Quiet(threading.local):
+    """A context for each thread in which NumPy's floating-point warnings are off.
+
+    Arrays hold infinities and NaN without remark. ``run`` calls a function in it.
+    """
 
     def __init__(self) -> None:
         context = contextvars.Context()
@@ -30,12 +33,8 @@ class _Quiet(threading.local):
         self.run = context.run
 
 
-_quiet = _Quiet()
+quiet = Quiet()
 
-
-def quietly(f: Callable[..., Any], *args: Any) -> Any:
-    """Call without NumPy's warnings of overflow and the like: arrays hold infinities and NaN."""
-    return _quiet.run(f, *args)
 
 
 class Eager(Interpreter):
@@ -63,7 +62,7 @@ class Eager(Interpreter):
         except AttributeError:
             self._refuse(args)
             raise
-        result = _quiet.run(primitive.reference, *hosts)
+        result = quiet.run(primitive.reference, *hosts)
         if primitive.multiple:
             return tuple([_wrap(r, t) for r, t in zip(result, out_types, strict=True)])
         return _wrap(result, out_types[0])

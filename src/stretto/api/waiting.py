@@ -1,0 +1,26 @@
+"""Waiting for results that are still being computed.
+
+Layer 7 (api).
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from stretto.core import tree
+from stretto.runtime.array import Array
+
+__all__ = ["block_until_ready"]
+
+
+def block_until_ready(x: Any) -> Any:
+    """The tree ``x`` itself, when all its arrays are computed; their errors are raised here.
+
+    >>> import stretto as st, stretto.numpy as snp
+    >>> st.block_until_ready({"x": snp.ones(2)})
+    {'x': Array([1., 1.], dtype=float32)}
+    """
+    for leaf in tree.leaves(x):
+        if isinstance(leaf, Array):
+            leaf.block_until_ready()
+    return x

@@ -1,0 +1,297 @@
+"""The dtypes by name, what is known about them, and how they combine.
+
+Layer 7 (numpy). A dtype's name is also what makes arrays of it: ``snp.float32(3)``. Next, read
+``creation``.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import ml_dtypes
+import numpy as np
+
+from stretto.core import types
+from stretto.core.interpreter import Value, as_value
+from stretto.core.types import canonical_dtype, kind_of, promote, scalar_dtype
+from stretto.ops.convert import convert
+
+__all__ = [
+    "ScalarType",
+    "as_dtype",
+    "bfloat16",
+    "bool_",
+    "can_cast",
+    "complex128",
+    "complex64",
+    "complexfloating",
+    "dtype",
+    "finfo",
+    "float16",
+    "float32",
+    "float64",
+    "float8_e3m4",
+    "float8_e4m3",
+    "float8_e4m3b11fnuz",
+    "float8_e4m3fn",
+    "float8_e4m3fnuz",
+    "float8_e5m2",
+    "float8_e5m2fnuz",
+    "float8_e8m0fnu",
+    "floating",
+    "generic",
+    "iinfo",
+    "inexact",
+    "int16",
+    "int2",
+    "int32",
+    "int4",
+    "int64",
+    "int8",
+    "integer",
+    "isdtype",
+    "issubdtype",
+    "number",
+    "promote_types",
+    "result_type",
+    "signedinteger",
+    "uint16",
+    "uint2",
+    "uint32",
+    "uint4",
+    "uint64",
+    "uint8",
+    "unsignedinteger",
+]
+
+_PYTHON = (bool, int, float, complex)
+
+
+def as_dtype(dtype: Any) -> np.dtype:
+    """The canonical dtype that a user asked for, by type, name, scalar class or dtype.
+
+    64 bits become 32, with a warning, unless ``enable_x64`` is set.
+    """
+    if dtype.__class__ is ScalarType:
+        dtype = dtype.dtype
+    if dtype.__class__ is type and dtype in _PYTHON:
+        return scalar_dtype(dtype)
+    asked = np.dtype(dtype)
+    kind_of(asked)
+    return asked if canonical_dtype(asked) is asked else types.as_dtype(asked.type)
+
+
+class ScalarType:
+    """A dtype by name: stands for the dtype wherever one is asked for, and makes arrays of it.
+
+    >>> import stretto.numpy as snp
+    >>> snp.float16(1.5)
+    Array(1.5, dtype=float16)
+    >>> snp.ones(2).dtype == snp.float32
+    True
+    """
+
+    __slots__ = ("__name__", "dtype")
+
+    def __init__(self, name: str, dtype: np.dtype) -> None:
+        self.__name__ = name
+        self.dtype = dtype
+
+    def __call__(self, x: Any = 0) -> Any:
+        """The array or number ``x`` in this dtype."""
+        wanted = as_dtype(self)
+        if isinstance(x, Value):
+            return convert(x, wanted)
+        return convert(as_value(np.asarray(x).astype(wanted), self.__name__), wanted)
+
+    def __eq__(self, other: object) -> bool:
+        if other.__class__ is ScalarType:
+            return self.dtype == other.dtype  # type: ignore[attr-defined]
+        if other is None:
+            return False
+        try:
+            return self.dtype == np.dtype(other)  # type: ignore[call-overload]
+        except TypeError:
+            return False
+
+    def __hash__(self) -> int:
+        return hash(self.dtype)
+
+    def __repr__(self) -> str:
+        return f"stretto.numpy.{self.__name__}"
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return ScalarType, (self.__name__, self.dtype)
+
+
+bool_ = ScalarType("bool_", np.dtype(bool))
+int2 = ScalarType("int2", np.dtype(ml_dtypes.int2))
+int4 = ScalarType("int4", np.dtype(ml_dtypes.int4))
+int8 = ScalarType("int8", np.dtype(np.int8))
+int16 = ScalarType("int16", np.dtype(np.int16))
+int32 = ScalarType("int32", np.dtype(np.int32))
+int64 = ScalarType("int64", np.dtype(np.int64))
+uint2 = ScalarType("uint2", np.dtype(ml_dtypes.uint2))
+uint4 = ScalarType("uint4", np.dtype(ml_dtypes.uint4))
+uint8 = ScalarType("uint8", np.dtype(np.uint8))
+uint16 = ScalarType("uint16", np.dtype(np.uint16))
+uint32 = ScalarType("uint32", np.dtype(np.uint32))
+uint64 = ScalarType("uint64", np.dtype(np.uint64))
+float8_e3m4 = ScalarType("float8_e3m4", np.dtype(ml_dtypes.float8_e3m4))
+float8_e4m3 = ScalarType("float8_e4m3", np.dtype(ml_dtypes.float8_e4m3))
+float8_e4m3b11fnuz = ScalarType("float8_e4m3b11fnuz", np.dtype(ml_dtypes.float8_e4m3b11fnuz))
+float8_e4m3fn = ScalarType("float8_e4m3fn", np.dtype(ml_dtypes.float8_e4m3fn))
+float8_e4m3fnuz = ScalarType("float8_e4m3fnuz", np.dtype(ml_dtypes.float8_e4m3fnuz))
+float8_e5m2 = ScalarType("float8_e5m2", np.dtype(ml_dtypes.float8_e5m2))
+float8_e5m2fnuz = ScalarType("float8_e5m2fnuz", np.dtype(ml_dtypes.float8_e5m2fnuz))
+float8_e8m0fnu = ScalarType("float8_e8m0fnu", np.dtype(ml_dtypes.float8_e8m0fnu))
+bfloat16 = ScalarType("bfloat16", np.dtype(ml_dtypes.bfloat16))
+float16 = ScalarType("float16", np.dtype(np.float16))
+float32 = ScalarType("float32", np.dtype(np.float32))
+float64 = ScalarType("float64", np.dtype(np.float64))
+complex64 = ScalarType("complex64", np.dtype(np.complex64))
+complex128 = ScalarType("complex128", np.dtype(np.complex128))
+
+dtype = np.dtype
+
+# The abstract kinds are NumPy's own classes; ``issubdtype`` knows where bfloat16 and its like stand.
+generic = np.generic
+number = np.number
+integer = np.integer
+signedinteger = np.signedinteger
+unsignedinteger = np.unsignedinteger
+inexact = np.inexact
+floating = np.floating
+complexfloating = np.complexfloating
+
+_ABSTRACT = {
+    "bool": (np.bool_, np.generic),
+    "int": (np.signedinteger, np.integer, np.number, np.generic),
+    "uint": (np.unsignedinteger, np.integer, np.number, np.generic),
+    "float": (np.floating, np.inexact, np.number, np.generic),
+    "complex": (np.complexfloating, np.inexact, np.number, np.generic),
+}
+
+
+def _plain(dtype: Any) -> np.dtype:
+    """The dtype named, 64 bits or not."""
+    return np.dtype(dtype.dtype if dtype.__class__ is ScalarType else dtype)
+
+
+def issubdtype(arg1: Any, arg2: Any) -> bool:
+    """Whether the dtype ``arg1`` is ``arg2``, or of the abstract kind ``arg2``.
+
+    >>> import stretto.numpy as snp
+    >>> snp.issubdtype(snp.bfloat16, snp.floating)
+    True
+    """
+    abstract = isinstance(arg2, type) and any(arg2 in kinds for kinds in _ABSTRACT.values())
+    if isinstance(arg1, type) and any(arg1 in kinds[1:] or arg1 in kinds[:1] and arg1 is not
+                                      np.bool_ for kinds in _ABSTRACT.values()):  # fmt: skip
+        return issubclass(arg1, arg2) if isinstance(arg2, type) else False
+    if abstract:
+        return arg2 in _ABSTRACT[kind_of(_plain(arg1))]
+    return _plain(arg1) == _plain(arg2)
+
+
+_KINDS = {
+    "bool": ("bool",),
+    "signed integer": ("int",),
+    "unsigned integer": ("uint",),
+    "integral": ("int", "uint"),
+    "real floating": ("float",),
+    "complex floating": ("complex",),
+    "numeric": ("int", "uint", "float", "complex"),
+}
+
+
+def isdtype(dtype: Any, kind: Any) -> bool:
+    """Whether the dtype is of a kind, named as in the array API standard, or one of several.
+
+    >>> import stretto.numpy as snp
+    >>> snp.isdtype(snp.float32, ("integral", "real floating"))
+    True
+    """
+    if isinstance(kind, tuple):
+        return any(isdtype(dtype, k) for k in kind)
+    if isinstance(kind, str) and kind in _KINDS:
+        return kind_of(_plain(dtype)) in _KINDS[kind]
+    if isinstance(kind, str):
+        raise ValueError(f"isdtype: kind must be a dtype or one of {list(_KINDS)}; got {kind!r}")
+    return _plain(dtype) == _plain(kind)
+
+
+def _weak(x: Any) -> tuple[np.dtype, bool]:
+    """The dtype and weakness of an array, a number or a dtype."""
+    if isinstance(x, Value):
+        return x.type.dtype, x.type.weak_type
+    if isinstance(x, (np.ndarray, np.generic)):
+        return canonical_dtype(x.dtype), False
+    if type(x) in _PYTHON:
+        return scalar_dtype(type(x)), type(x) is not bool
+    if x.__class__ is type and x in _PYTHON:
+        return scalar_dtype(x), x is not bool
+    return canonical_dtype(_plain(x)), False
+
+
+def result_type(*args: Any) -> np.dtype:
+    """The dtype that these arrays, numbers and dtypes combine to.
+
+    >>> import stretto.numpy as snp
+    >>> snp.result_type(snp.int8, 1.0)
+    dtype('float32')
+    """
+    if not args:
+        raise ValueError("result_type: expected at least one array or dtype, got none")
+    return promote([_weak(x) for x in args], "result_type")[0]
+
+
+def promote_types(a: Any, b: Any) -> np.dtype:
+    """The dtype that arrays of dtypes ``a`` and ``b`` combine to.
+
+    >>> import stretto.numpy as snp
+    >>> snp.promote_types("int8", "bfloat16")
+    dtype(bfloat16)
+    """
+    return promote([_weak(a), _weak(b)], "promote_types")[0]
+
+
+def can_cast(from_: Any, to: Any) -> bool:
+    """Whether ``from_`` converts to the dtype ``to`` by promotion, so that nothing is lost.
+
+    >>> import stretto.numpy as snp
+    >>> snp.can_cast(snp.int8, snp.int16), snp.can_cast(snp.float32, snp.int32)
+    (True, False)
+    """
+    target = _weak(to)
+    try:
+        return promote([_weak(from_), target], "can_cast")[0] == target[0]
+    except TypeError:
+        return False
+
+
+def finfo(dtype: Any) -> Any:
+    """The limits of a floating dtype: ``eps``, ``max``, ``min``, ``tiny``, ``bits``.
+
+    >>> import stretto.numpy as snp
+    >>> float(snp.finfo(snp.bfloat16).eps)
+    0.0078125
+    """
+    return ml_dtypes.finfo(_of(dtype))
+
+
+def iinfo(dtype: Any) -> Any:
+    """The limits of an integer dtype: ``min``, ``max``, ``bits``.
+
+    >>> import stretto.numpy as snp
+    >>> snp.iinfo(snp.int8).max
+    127
+    """
+    return ml_dtypes.iinfo(_of(dtype))
+
+
+def _of(x: Any) -> np.dtype:
+    """The dtype of an array, or the one named."""
+    return x.dtype if isinstance(x, (Value, np.ndarray, np.generic)) else _plain(x)
+
+

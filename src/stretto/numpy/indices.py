@@ -1,0 +1,379 @@
+"""What an index ``x[...]`` means: one entry for each axis, and the axes of the result.
+
+Layer 7 (numpy). NumPy's rules: integers take one place, slices a range, arrays of integers many
+places at once, boolean arrays the places where they hold; ``None`` is a new axis and ``...`` the
+axes not named. Next, read ``indexing``.
+"""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Sequence
+from typing import Any, NamedTuple, NoReturn
+
+import numpy as np
+
+from stretto.core.errors import BooleanIndexError, TracedValueError
+from stretto.core.interpreter import Tracer, Value
+from stretto.core.types import ArrayType, kind_of
+from stretto.ops.arithmetic import add, minimum
+from stretto.ops.broadcast import broadcast_to, reshape
+from stretto.ops.comparison import lt, where
+from stretto.ops.convert import convert
+from stretto.ops.shape import concatenate
+from stretto.runtime.array import Array
+
+__all__ = ["Index", "Integer", "Integers", "NewAxis", "Span", "concrete_of", "parse", "stack"]
+
+
+class NewAxis(NamedTuple):
+    """An axis of size 1 in the result."""
+
+
+class Integer(NamedTuple):
+    """One place known while tracing, counted from the front; perhaps out of bounds."""
+
+    axis: int
+    at: int
+
+
+class Span(NamedTuple):
+    """``count`` places from ``start``, ``step`` apart; always in bounds."""
+
+    axis: int
+    start: int
+    count: int
+    step: int
+
+
+class Integers(NamedTuple):
+    """Places in an array, counted from the front; perhaps out of bounds."""
+
+    axis: int
+    at: Any
+
+
+Entry = NewAxis | Integer | Span | Integers
+
+
+class Index(NamedTuple):
+    """A parsed index: an entry for each axis of the array and each new one.
+
+    ``shape`` is that of the array indexed, with an axis of size 1 for each boolean scalar;
+    ``batch`` the shape that the arrays of integers broadcast to; ``front`` says that its axes lead
+    the result; ``distinct`` that no place can come twice; ``hollow`` is where an ellipsis stood for
+    no axes.
+    """
+
+    entries: tuple[Entry, ...]
+    shape: tuple[int, ...]
+    batch: tuple[int, ...]
+    front: bool
+    distinct: bool
+    hollow: int | None
+
+    @property
+    def arrays(self) -> list[Integers]:
+        """The entries that are arrays of integers."""
+        return [e for e in self.entries if isinstance(e, Integers)]
+
+    @property
+    def concrete(self) -> bool:
+        """Whether every place is known."""
+        return not any(isinstance(e.at, Value) for e in self.arrays)
+
+    def layout(self) -> list[Span | NewAxis | int]:
+        """What each axis of the result is: a slice, a new axis, or the n-th axis of ``batch``."""
+        batch, out = list(range(len(self.batch))), []
+        if self.front:
+            out, batch = [*batch], []
+        advanced = bool(self.arrays)
+        for e in self.entries:
+            if isinstance(e, (Span, NewAxis)):
+                out.append(e)
+            elif advanced:
+                out.extend(batch)
+                batch = []
+        return out
+
+    def size_of(self, axis: Span | NewAxis | int) -> int:
+        """The size of an axis of the result."""
+        if isinstance(axis, int):
+            return self.batch[axis]
+        return axis.count if isinstance(axis, Span) else 1
+
+    def result_shape(self) -> tuple[int, ...]:
+        """The shape of what is read or updated."""
+        return tuple(self.size_of(axis) for axis in self.layout())
+
+    def outside(self) -> bool:
+        """Whether a place that is known is out of bounds."""
+        return any(_outside(e.at, self.shape[e.axis]).any() for e in self._known())
+
+    def check(self, type: ArrayType) -> None:
+        """Raise ``IndexError`` for a place out of bounds, naming it, its axis and the size."""
+        if not self.concrete:
+            raise TracedValueError(
+                'mode="raise" needs to know the index, but it is traced: use mode="fill" and look '
+                "for the fill value, or check the index before tracing"
+            )
+        for e in self._known():
+            n, at = self.shape[e.axis], np.asarray(e.at)
+            bad = at[_outside(at, n)]
+            if bad.size:
+                first = int(bad.flat[0])
+                raise IndexError(
+                    f"index {first if first >= 0 else first - n} is out of bounds for axis "
+                    f"{e.axis} with size {n} of {type}"
+                )
+
+    def _known(self) -> list[Any]:
+        known = (Integer, Integers)
+        return [e for e in self.entries if isinstance(e, known) and not isinstance(e.at, Value)]
+
+    def host(self) -> tuple[Any, ...]:
+        """The index for NumPy, each place clamped into bounds; all places must be known."""
+        out: list[Any] = []
+        for e in self.entries:
+            if isinstance(e, NewAxis):
+                out.append(None)
+            elif isinstance(e, Span):
+                stop = e.start + e.count * e.step
+                out.append(slice(e.start, stop if stop >= 0 else None, e.step))
+            elif isinstance(e, Integer):
+                out.append(min(max(e.at, 0), self.shape[e.axis] - 1))
+            else:
+                out.append(np.minimum(np.maximum(e.at, 0), self.shape[e.axis] - 1))
+        out.insert(len(out) if self.hollow is None else self.hollow, Ellipsis)
+        return tuple(out)
+
+
+def _outside(at: Any, n: int) -> Any:
+    at = np.asarray(at)
+    return (at < 0) | (at >= n)
+
+
+def concrete_of(value: Any) -> np.ndarray | None:
+    """The NumPy array of a value that Python may look at; ``None`` for one that is traced."""
+    if isinstance(value, Array):
+        return value.to_host()
+    if isinstance(value, Tracer):
+        found = value.concrete()
+        return found if found is None or isinstance(found, np.ndarray) else concrete_of(found)
+    return np.asarray(value)
+
+
+def parse(index: Any, type: ArrayType) -> Index:
+    """The entries that ``index`` comes to for an array of this type.
+
+    Raises ``IndexError`` for an index that does not fit, ``TypeError`` for a list, and
+    ``BooleanIndexError`` for a boolean mask that is traced.
+    """
+    tokens = [_token(part) for part in (index if isinstance(index, tuple) else (index,))]
+    used = sum(_axes_of(token) for token in tokens)
+    if used > type.ndim:
+        raise IndexError(
+            f"too many indices for {type}: x[{show(index)}] names {used} axes of {type.ndim}"
+        )
+    ellipses = [i for i, token in enumerate(tokens) if token is Ellipsis]
+    if len(ellipses) > 1:
+        raise IndexError(f"an index can have one ellipsis (...); x[{show(index)}] has more")
+    if not ellipses:
+        tokens.append(Ellipsis)
+    entries: list[Entry] = []
+    shape: list[int] = []
+    sizes = iter(type.shape)
+    runs: list[bool] = []  # whether each entry, or ellipsis, is advanced
+    hollow = None
+    masks = 0
+    for token in tokens:
+        if token is Ellipsis:
+            hollow = len(entries) if used == type.ndim and ellipses else None
+            for _ in range(type.ndim - used):
+                shape.append(next(sizes))
+                entries.append(Span(len(shape) - 1, 0, shape[-1], 1))
+            if ellipses:
+                runs.append(False)
+        elif token is None:
+            entries.append(NewAxis())
+            runs.append(False)
+        elif isinstance(token, np.ndarray) and token.dtype == bool:
+            masks += 1
+            taken = [next(sizes) for _ in range(token.ndim)] or [1]
+            _check_mask(token, taken, len(shape), type)
+            for at in np.nonzero(token if token.ndim else token.reshape(1)):
+                entries.append(Integers(len(shape), at))
+                shape.append(taken.pop(0))
+                runs.append(True)
+        else:
+            shape.append(next(sizes))
+            entries.append(_entry(token, len(shape) - 1, shape[-1]))
+            runs.append(not isinstance(token, slice))
+    arrays = [e for e in entries if isinstance(e, Integers)]
+    batch = _batch_shape(arrays, index, type)
+    places = [i for i, advanced in enumerate(runs) if advanced]
+    front = bool(arrays) and places[-1] - places[0] >= len(places)
+    distinct = not arrays or (masks == 1 and _all_of_one_mask(tokens))
+    return Index(tuple(entries), tuple(shape), batch, front, distinct, hollow)
+
+
+def _token(part: Any) -> Any:
+    """A part of an index as None, Ellipsis, slice, int, array, or a traced value of integers."""
+    if part is None or part is Ellipsis:
+        return part
+    if isinstance(part, slice):
+        return slice(_bound(part.start), _bound(part.stop), _bound(part.step))
+    if isinstance(part, (bool, np.bool_)):
+        return np.asarray(part)
+    if isinstance(part, (int, np.integer)):
+        return int(part)
+    if isinstance(part, (list, tuple)):
+        raise TypeError(
+            f"an index cannot be, or hold, a {part.__class__.__name__}: wrap it as "
+            f"snp.array({show(part)})"
+        )
+    if isinstance(part, (Value, np.ndarray)):
+        return _array_token(part)
+    if hasattr(part, "__index__"):
+        return operator.index(part)
+    if hasattr(part, "__array__"):
+        return _array_token(np.asarray(part))
+    _refuse(part.__class__.__name__)
+
+
+def _array_token(part: Any) -> Any:
+    kind = kind_of(part.dtype)
+    if kind not in ("int", "uint", "bool"):
+        _refuse(f"an array of {part.dtype}")
+    known = concrete_of(part)
+    if known is None:
+        if kind == "bool":
+            raise BooleanIndexError(
+                f"a boolean mask of type {part.type} is used as an index while it is traced "
+                f"({part.origin()}): the shape of the result would depend on its values. Use "
+                f"snp.where(mask, x, other), x.at[mask].set(value) with a scalar value, or "
+                f"snp.nonzero(mask, size=...) for a static size"
+            )
+        return part
+    return int(known) if not known.ndim and kind != "bool" else known
+
+
+def _refuse(what: str) -> NoReturn:
+    raise IndexError(
+        f"an index is made of integers, slices, None, ... and arrays of integers or booleans; "
+        f"got {what}"
+    )
+
+
+def _bound(bound: Any) -> int | None:
+    if bound is None:
+        return None
+    if isinstance(bound, Tracer) and bound.concrete() is None:
+        raise TracedValueError(
+            f"a slice whose bounds are traced ({bound.origin()}) would have a size that depends on "
+            f"values: use stretto.lax.dynamic_slice for a static size at a traced start, mask with "
+            f"snp.where, or name the argument in static_argnums"
+        )
+    known = concrete_of(bound) if isinstance(bound, Tracer) else bound
+    try:
+        return operator.index(known)
+    except TypeError:
+        raise TypeError(
+            f"the bounds of a slice must be integers or None, got {show(bound)}"
+        ) from None
+
+
+def _axes_of(token: Any) -> int:
+    if token is None or token is Ellipsis:
+        return 0
+    return token.ndim if isinstance(token, np.ndarray) and token.dtype == bool else 1
+
+
+def _check_mask(mask: np.ndarray, sizes: Sequence[int], axis: int, type: ArrayType) -> None:
+    for i, (have, want) in enumerate(zip(mask.shape, sizes, strict=False)):
+        if have != want:
+            raise IndexError(
+                f"boolean index of shape {mask.shape} does not fit {type}: axis {axis + i} has "
+                f"size {want}, the mask {have}"
+            )
+
+
+def _entry(token: Any, axis: int, n: int) -> Entry:
+    if isinstance(token, slice):
+        if token.step == 0:
+            raise ValueError("the step of a slice cannot be zero")
+        start, stop, step = token.indices(n)
+        return Span(axis, start, len(range(start, stop, step)), step)
+    if isinstance(token, int):
+        return Integer(axis, token + n if token < 0 else token)
+    if isinstance(token, np.ndarray):
+        if token.dtype == np.uint64:
+            token = np.minimum(token, np.uint64(n))
+        at = token.astype(np.int64)
+        return Integers(axis, np.where(at < 0, at + n, at))
+    return Integers(axis, _wrapped(token, n))
+
+
+def _wrapped(at: Any, n: int) -> Any:
+    """Traced places counted from the front, in a signed type that holds the size."""
+    if kind_of(at.dtype) == "uint":
+        if at.dtype.itemsize >= 4:
+            at = minimum(at, n)
+        return convert(at, np.dtype(np.int32))
+    if at.dtype.itemsize < 4:
+        at = convert(at, np.dtype(np.int32))
+    return where(lt(at, 0), add(at, n), at)
+
+
+def _all_of_one_mask(tokens: Sequence[Any]) -> bool:
+    return not any(
+        isinstance(t, Value) or (isinstance(t, np.ndarray) and t.dtype != bool) for t in tokens
+    )
+
+
+def _batch_shape(arrays: Sequence[Integers], index: Any, type: ArrayType) -> tuple[int, ...]:
+    shapes = [e.at.shape for e in arrays]
+    try:
+        return np.broadcast_shapes(*shapes)
+    except ValueError:
+        raise IndexError(
+            f"the index arrays of x[{show(index)}], x of type {type}, do not broadcast: their "
+            f"shapes are {' and '.join(map(str, shapes))}"
+        ) from None
+
+
+def stack(places: Sequence[tuple[Any, int]], shape: tuple[int, ...]) -> Any:
+    """Index vectors: the places for each component, with the size there, along a new last axis."""
+    whole = (*shape, 1)
+
+    def column(at: Any, n: int, dtype: Any) -> Any:
+        if isinstance(at, Value):
+            at = convert(at, dtype)
+            return reshape(broadcast_to(at, shape), whole)
+        near = np.clip(at, -1, n).astype(dtype)  # keeps what is out of bounds so
+        return np.broadcast_to(near, shape).reshape(whole)
+
+    traced = [at for at, _ in places if isinstance(at, Value)]
+    wide = any(at.dtype.itemsize > 4 for at in traced) or any(n >= 2**31 - 1 for _, n in places)
+    dtype = np.dtype(np.int64 if wide else np.int32)
+    columns = [column(at, n, dtype) for at, n in places]
+    if not traced:
+        return np.concatenate(columns, -1) if columns else np.zeros((*shape, 0), dtype)
+    return columns[0] if len(columns) == 1 else concatenate(columns, len(shape))
+
+
+def show(index: Any) -> str:
+    """An index as it was written, with types in the place of arrays."""
+    if isinstance(index, tuple):
+        return ", ".join(map(show, index))
+    if index is Ellipsis:
+        return "..."
+    if isinstance(index, slice):
+        bounds = ["" if b is None else show(b) for b in (index.start, index.stop)]
+        return ":".join(bounds if index.step is None else [*bounds, show(index.step)])
+    if isinstance(index, Value):
+        return str(index.type)
+    if isinstance(index, np.ndarray):
+        return f"{index.dtype.name}[{','.join(map(str, index.shape))}]"
+    text = repr(index)
+    return text if len(text) <= 40 else text[:37] + "..."

@@ -1,0 +1,588 @@
+"""Convolution: windows of one array, each contracted with a kernel.
+
+Layer 2 (ops). One primitive of StableHLO's generality: any rank, layout, stride, dilation, padding
+and grouping. Its derivative and both its transposes are convolutions again. Next, read
+``convolution_reference``.
+
+Along one spatial axis, with ``n`` inputs, ``k`` kernel elements and ``m`` outputs,
+
+    out[o] = sum_j rhs[j] lhs[i]  over  i * lhs_dilation + low = o * stride + j * rhs_dilation.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+import operator
+from collections.abc import Sequence
+from typing import Any, TypeAlias
+
+import numpy as np
+
+from stretto.core.interpreter import Linear
+from stretto.core.types import ArrayType, array_type, kind_of
+from stretto.ops.broadcast import move_axis, reshape, transpose
+from stretto.ops.comparison import full
+from stretto.ops.contract import (
+    Bilinear,
+    precision_config,
+    precision_name,
+    preferred_dtype,
+    promote_dtypes,
+    promote_dtypes_of,
+)
+from stretto.ops.convert import convert
+from stretto.ops.convolution_reference import convolve
+from stretto.ops.shape import rev
+
+__all__ = [
+    "ConvDimensionNumbers",
+    "conv",
+    "conv_dimension_numbers",
+    "conv_general_dilated",
+    "conv_transpose",
+    "conv_with_general_padding",
+]
+
+Pairs: TypeAlias = tuple[tuple[int, int], ...]
+
+
+@dataclasses.dataclass(frozen=True)
+class ConvDimensionNumbers:
+    """Which axis of each array is which.
+
+    ``lhs_spec`` and ``out_spec`` give the axes of batch, features and the spatial ones;
+    ``rhs_spec`` those of output features, input features and the spatial ones.
+    """
+
+    lhs_spec: tuple[int, ...]
+    rhs_spec: tuple[int, ...]
+    out_spec: tuple[int, ...]
+
+
+class ConvGeneralDilated(Bilinear):
+    """Sums of products of a kernel with the windows of an array."""
+
+    strides: tuple[int, ...]
+    padding: Pairs
+    lhs_dilation: tuple[int, ...]
+    rhs_dilation: tuple[int, ...]
+    dims: ConvDimensionNumbers
+    feature_groups: int = 1
+    batch_groups: int = 1
+    precision: str | None = None
+    preferred: np.dtype | None = None
+
+    def infer(self, lhs: ArrayType, rhs: ArrayType) -> ArrayType:
+        """Sizes by the windows that fit; refuses features and groups that do not go together."""
+        _check(self, lhs, rhs)
+        (batch, _), (out_features, _) = _sizes(lhs, self.dims.lhs_spec), _sizes(
+            rhs, self.dims.rhs_spec
+        )
+        shape = [0] * lhs.ndim
+        spatial = _out_spatial(self, lhs, rhs)
+        sizes = (batch // self.batch_groups, out_features, *spatial)
+        for place, n in zip(self.dims.out_spec, sizes, strict=True):
+            shape[place] = n
+        weak = self.preferred is None and lhs.weak_type and rhs.weak_type
+        return array_type(tuple(shape), self.preferred or lhs.dtype, weak)
+
+    def reference(self, lhs: np.ndarray, rhs: np.ndarray) -> np.ndarray:
+        """Every window laid out, then one matrix product for each group."""
+        return convolve(self, lhs, rhs, self.preferred or lhs.dtype)
+
+    def compiled(self, types: tuple[ArrayType, ...]) -> bool:
+        """For all but tiny arrays: laying out windows takes time and memory."""
+        lhs, rhs = types
+        spatial = math.prod(lhs.shape[a] for a in self.dims.lhs_spec[2:])
+        return lhs.shape[self.dims.lhs_spec[0]] * spatial * rhs.size >= 1 << 16
+
+    def lower(self, b: Any, lhs: Any, rhs: Any) -> Any:
+        """StableHLO ``convolution``; zeros where there is nothing to sum."""
+        (out,) = b.outs
+        if not (lhs.type.size and rhs.type.size and out.size):
+            return b.splat(0, out)
+        pads = str([list(pair) for pair in self.padding]) if self.padding else ""
+        dims = self.dims
+        return b.emit(
+            "convolution",
+            lhs,
+            rhs,
+            attributes=(
+                f"window_strides = {b.ints(self.strides)}, "
+                f"padding = dense<{pads}> : tensor<{len(self.padding)}x2xi64>, "
+                f"lhs_dilation = {b.ints(self.lhs_dilation)}, "
+                f"rhs_dilation = {b.ints(self.rhs_dilation)}, "
+                f"dimension_numbers = #stablehlo.conv<{_letters(dims.lhs_spec, 'bf')}x"
+                f"{_letters(dims.rhs_spec, 'oi')}->{_letters(dims.out_spec, 'bf')}>, "
+                f"feature_group_count = {self.feature_groups} : i64, "
+                f"batch_group_count = {self.batch_groups} : i64"
+                f"{precision_config(self.precision)}"
+            ),
+        )
+
+    def transpose(self, ct: Any, lhs: Any, rhs: Any) -> tuple[Any, Any]:
+        """A convolution of ``ct`` with the reversed kernel, or of ``lhs`` with ``ct``."""
+        linear, known = (lhs, rhs) if isinstance(lhs, Linear) else (rhs, lhs)
+        if not ct.size:
+            out = full(linear.shape, 0, linear.dtype)
+        else:
+            ct = convert(ct, promote_dtypes_of(ct, known))
+            known = convert(known, ct.dtype)
+            rule = _transpose_lhs if isinstance(lhs, Linear) else _transpose_rhs
+            out = rule(self, ct, known, linear.type)
+        out = convert(out, linear.dtype, linear.type.weak_type)
+        return (out, None) if isinstance(lhs, Linear) else (None, out)
+
+    def vmap(self, size: int, args: Sequence[Any], axes: Sequence[int | None]) -> Any:
+        """The mapped axis joins the batch, the output features, or the groups."""
+        (lhs, rhs), (axis_l, axis_r) = args, axes
+        (batch, features, *_), (out_features, *_) = self.dims.lhs_spec, self.dims.rhs_spec
+        out_batch, out_place, *_ = self.dims.out_spec
+        groups = max(self.feature_groups, self.batch_groups)
+        if axis_l is not None and axis_r is not None:
+            # Groups (member, group), each with its own features (or batch) and output features.
+            grown = dataclasses.replace(
+                self,
+                feature_groups=self.feature_groups * (size if self.batch_groups == 1 else 1),
+                batch_groups=self.batch_groups * (size if self.batch_groups > 1 else 1),
+            )
+            into = features if self.batch_groups == 1 else batch
+            out = grown(_merge(lhs, axis_l, into), _merge(rhs, axis_r, out_features))
+            return _split(out, out_place, size), out_place
+        if axis_l is not None:
+            # Batch (group, member, example): the groups stay outermost.
+            lhs = _merge_inside(lhs, axis_l, batch, self.batch_groups)
+            return _split(self(lhs, rhs), out_batch, size), out_batch
+        assert axis_r is not None
+        # Output features (group, member, feature).
+        out = self(lhs, _merge_inside(rhs, axis_r, out_features, groups))
+        if groups == 1:
+            return _split(out, out_place, size), out_place
+        out = _split(_split(out, out_place, groups), out_place + 1, size)
+        out = move_axis(out, out_place + 1, out_place)  # member, group, feature
+        return _merge(out, out_place + 1, out_place + 1), out_place
+
+
+def _transpose_lhs(op: ConvGeneralDilated, ct: Any, rhs: Any, lhs: ArrayType) -> Any:
+    # lhs'[i] = sum ct[o] rhs[j] over  o * stride = i * lhs_dilation + j' * rhs_dilation - low',
+    # where j' = k-1-j counts the kernel from its end, and low' = (k-1) * rhs_dilation - low. So ct
+    # is dilated by the stride, windows step by lhs_dilation, and `high'` lets n of them fit.
+    # Features: lhs'[n, (g, i)] = sum_o ct[n, (g, o)] rhs[(g, o), i], a kernel [(g, i), o].
+    # With batch groups: lhs'[(g, n), i] = sum_o ct[n, (g, o)] rhs[(g, o), i]: the same kernel with
+    # feature groups gives [n, (g, i)], and g then moves to the batch.
+    dims = op.dims
+    (batch, features, *spatial_l), (o, i, *spatial_r) = dims.lhs_spec, dims.rhs_spec
+    groups = max(op.feature_groups, op.batch_groups)
+    kernel = rev(rhs, spatial_r)
+    if groups > 1:
+        kernel = _split(kernel, o, groups)
+        kernel = _merge(kernel, o, i)
+    padding = []
+    for n, k, m, s, (low, _), ld, rd in _along(op, lhs, rhs.type, ct.type):
+        before = _dilated(k, rd) - 1 - low
+        padding.append((before, _dilated(n, ld) + _dilated(k, rd) - 1 - _dilated(m, s) - before))
+    back = ConvGeneralDilated(
+        op.lhs_dilation,
+        tuple(padding),
+        op.strides,
+        op.rhs_dilation,
+        ConvDimensionNumbers(dims.out_spec, (i, o, *spatial_r), dims.lhs_spec),
+        groups,
+        1,
+        op.precision,
+    )
+    out = back(ct, kernel)
+    if op.batch_groups > 1:
+        out = _merge(_split(out, features, groups), features, batch)
+    return out
+
+
+def _transpose_rhs(op: ConvGeneralDilated, ct: Any, lhs: Any, rhs: ArrayType) -> Any:
+    # rhs'[j] = sum ct[o] lhs[i] over  i * lhs_dilation + low = j * rhs_dilation + o * stride:
+    # ct is the kernel, dilated by the stride, and windows step by rhs_dilation; `high'` lets k fit.
+    # The sum over the batch makes it the input feature, and lhs's features the batch. With feature
+    # groups rhs'[(g, o), i] = sum_n lhs[n, (g, i)] ct[n, (g, o)] splits that batch: batch groups.
+    # With batch groups rhs'[(g, o), i] = sum_n lhs[(g, n), i] ct[n, (g, o)]: feature groups.
+    dims = op.dims
+    (batch, features, *spatial_l), (o, i, *spatial_r) = dims.lhs_spec, dims.rhs_spec
+    out_batch, out_features, *spatial_o = dims.out_spec
+    padding = []
+    for n, k, m, s, (low, _), ld, rd in _along(op, lhs.type, rhs, ct.type):
+        padding.append((low, _dilated(k, rd) + _dilated(m, s) - 1 - _dilated(n, ld) - low))
+    back = ConvGeneralDilated(
+        op.rhs_dilation,
+        tuple(padding),
+        op.lhs_dilation,
+        op.strides,
+        ConvDimensionNumbers(
+            (features, batch, *spatial_l),
+            (out_features, out_batch, *spatial_o),
+            (i, o, *spatial_r),
+        ),
+        op.batch_groups,
+        op.feature_groups,
+        op.precision,
+    )
+    return back(lhs, ct)
+
+
+# Sizes
+
+
+def _dilated(n: int, dilation: int) -> int:
+    """The extent of ``n`` elements with ``dilation - 1`` gaps between neighbours."""
+    return (n - 1) * dilation + 1 if n else 0
+
+
+def _sizes(type: ArrayType, spec: tuple[int, ...]) -> tuple[int, int]:
+    return type.shape[spec[0]], type.shape[spec[1]]
+
+
+def _along(op: ConvGeneralDilated, lhs: ArrayType, rhs: ArrayType, out: ArrayType) -> Any:
+    """For each spatial axis: sizes of input, kernel, output; stride, padding, dilations."""
+    return zip(
+        [lhs.shape[a] for a in op.dims.lhs_spec[2:]],
+        [rhs.shape[a] for a in op.dims.rhs_spec[2:]],
+        [out.shape[a] for a in op.dims.out_spec[2:]],
+        op.strides,
+        op.padding,
+        op.lhs_dilation,
+        op.rhs_dilation,
+        strict=True,
+    )
+
+
+def _out_spatial(op: ConvGeneralDilated, lhs: ArrayType, rhs: ArrayType) -> list[int]:
+    out = []
+    for a, r, s, (low, high), ld, rd in zip(
+        op.dims.lhs_spec[2:],
+        op.dims.rhs_spec[2:],
+        op.strides,
+        op.padding,
+        op.lhs_dilation,
+        op.rhs_dilation,
+        strict=True,
+    ):
+        room = low + _dilated(lhs.shape[a], ld) + high - _dilated(rhs.shape[r], rd)
+        out.append(room // s + 1 if room >= 0 else 0)
+    return out
+
+
+def _check(op: ConvGeneralDilated, lhs: ArrayType, rhs: ArrayType) -> None:
+    who = "conv_general_dilated"
+    if lhs.dtype != rhs.dtype:
+        raise TypeError(f"{who}: operands must have one dtype, got {lhs} and {rhs}")
+    if kind_of(lhs.dtype) == "bool":
+        raise TypeError(f"{who}: expected numbers, got {lhs}; convert it with .astype(...)")
+    if lhs.ndim != rhs.ndim or lhs.ndim < 2:
+        raise ValueError(
+            f"{who}: operands must have one rank, 2 or more, got lhs: {lhs} and rhs: {rhs}"
+        )
+    n = lhs.ndim - 2
+    for name in ("strides", "padding", "lhs_dilation", "rhs_dilation"):
+        value = getattr(op, name)
+        if len(value) != n:
+            raise ValueError(f"{who}: {name} {value} must have {n} entries for lhs: {lhs}")
+    if any(s < 1 for s in (*op.strides, *op.lhs_dilation, *op.rhs_dilation)):
+        raise ValueError(
+            f"{who}: strides {op.strides} and dilations {op.lhs_dilation}, {op.rhs_dilation} "
+            f"must be positive"
+        )
+    (batch, features), (out_features, in_features) = (
+        _sizes(lhs, op.dims.lhs_spec),
+        _sizes(rhs, op.dims.rhs_spec),
+    )
+    g, b = op.feature_groups, op.batch_groups
+    if g < 1 or b < 1 or (g > 1 and b > 1):
+        raise ValueError(
+            f"{who}: group counts must be positive and one of them 1, got feature_group_count {g} "
+            f"and batch_group_count {b}"
+        )
+    if features != in_features * g:
+        raise ValueError(
+            f"{who}: lhs: {lhs} has {features} features (axis {op.dims.lhs_spec[1]}), but rhs: "
+            f"{rhs} takes {in_features} (axis {op.dims.rhs_spec[1]}) in each of {g} groups"
+        )
+    if out_features % (g * b) or batch % b:
+        raise ValueError(
+            f"{who}: {g * b} groups do not divide the {out_features} output features of rhs: {rhs} "
+            f"or the batch of lhs: {lhs}"
+        )
+
+
+def _letters(spec: tuple[int, ...], names: str) -> str:
+    letters = [""] * len(spec)
+    for place, axis in enumerate(spec):
+        letters[axis] = names[place] if place < 2 else str(place - 2)
+    return f"[{', '.join(letters)}]"
+
+
+# Axes folded into others
+
+
+def _split(x: Any, axis: int, outer: int) -> Any:
+    """The axis as two, of sizes ``outer`` and the rest."""
+    n = x.shape[axis]
+    return reshape(x, (*x.shape[:axis], outer, n // outer, *x.shape[axis + 1 :]))
+
+
+def _merge(x: Any, source: int, target: int) -> Any:
+    """The axis ``source`` joined, as the outer one, to what is axis ``target`` without it."""
+    x = move_axis(x, source, target)
+    shape = x.shape
+    return reshape(x, (*shape[:target], shape[target] * shape[target + 1], *shape[target + 2 :]))
+
+
+def _merge_inside(x: Any, source: int, target: int, groups: int) -> Any:
+    """As ``_merge``, but within each of the ``groups`` that the target axis is made of."""
+    if groups == 1:
+        return _merge(x, source, target)
+    x = _split(move_axis(x, source, 0), target + 1, groups)
+    return _merge(_merge(x, 0, target + 1), target, target)
+
+
+# Functions
+
+
+def conv_dimension_numbers(
+    lhs_shape: Sequence[int], rhs_shape: Sequence[int], dimension_numbers: Any
+) -> ConvDimensionNumbers:
+    """The axes that three strings name, such as ``("NHWC", "HWIO", "NHWC")``.
+
+    ``N`` is the batch, ``C`` the features, ``O`` and ``I`` the kernel's output and input features;
+    other letters are spatial axes, in the kernel's order. ``None``: ``NC...`` and ``OI...``.
+
+    Raises ``ValueError`` where the strings do not fit the ranks or each other.
+    """
+    if isinstance(dimension_numbers, ConvDimensionNumbers):
+        return dimension_numbers
+    n = len(lhs_shape)
+    if len(rhs_shape) != n:
+        raise ValueError(
+            f"conv_dimension_numbers: ranks differ, shapes {tuple(lhs_shape)} and "
+            f"{tuple(rhs_shape)}"
+        )
+    if dimension_numbers is None:
+        plain = tuple(range(n))
+        return ConvDimensionNumbers(plain, plain, plain)
+    given = tuple(dimension_numbers)
+    fits = len(given) == 3 and all(isinstance(s, str) and len({*s}) == len(s) == n for s in given)
+    spatial = [c for c in given[1] if c not in "OI"] if fits else []
+    if not fits or any(
+        {*spec} != {*pair, *spatial} or len(spatial) != n - 2
+        for spec, pair in zip(given, ("NC", "OI", "NC"), strict=True)
+    ):
+        raise ValueError(
+            f"conv_dimension_numbers: expected three strings of {n} letters, with N and C, O and "
+            f"I, N and C, and the same spatial letters, such as ('NCHW', 'OIHW', 'NCHW'); got "
+            f"{dimension_numbers!r}"
+        )
+    return ConvDimensionNumbers(
+        *[
+            tuple(spec.index(c) for c in (*pair, *spatial))
+            for spec, pair in zip(given, ("NC", "OI", "NC"), strict=True)
+        ]
+    )
+
+
+def _same(n: int, k: int, s: int, lower: bool) -> tuple[int, int]:
+    """Padding for ceil(n / s) outputs, the odd one after, or with ``lower`` before."""
+    total = max(0, (-(-n // s) - 1) * s + k - n)
+    low = total - total // 2 if lower else total // 2
+    return low, total - low
+
+
+def _pads(
+    padding: Any, sizes: Sequence[int], extents: Sequence[int], strides: Sequence[int], who: str
+) -> Pairs:
+    """Explicit padding for input sizes and dilated kernel extents."""
+    if isinstance(padding, str):
+        name = padding.upper()
+        if name == "VALID":
+            return ((0, 0),) * len(sizes)
+        if name in ("SAME", "SAME_LOWER"):
+            lower = name == "SAME_LOWER"
+            each = zip(sizes, extents, strides, strict=True)
+            return tuple(_same(n, k, s, lower) for n, k, s in each)
+        raise ValueError(
+            f"{who}: padding must be 'SAME', 'SAME_LOWER', 'VALID' or (low, high) pairs; got "
+            f"{padding!r}"
+        )
+    return tuple((operator.index(low), operator.index(high)) for low, high in padding)
+
+
+def _ones_or(values: Sequence[int] | None, n: int) -> tuple[int, ...]:
+    return (1,) * n if values is None else tuple(map(operator.index, values))
+
+
+def conv_general_dilated(
+    lhs: Any,
+    rhs: Any,
+    window_strides: Sequence[int],
+    padding: Any,
+    lhs_dilation: Sequence[int] | None = None,
+    rhs_dilation: Sequence[int] | None = None,
+    dimension_numbers: Any = None,
+    feature_group_count: int = 1,
+    batch_group_count: int = 1,
+    precision: Any = None,
+    preferred_element_type: Any = None,
+) -> Any:
+    """Convolve ``lhs`` with the kernel ``rhs``, which is not reversed.
+
+    ``padding`` is ``"SAME"``, ``"SAME_LOWER"``, ``"VALID"`` or a (low, high) pair for each spatial
+    axis. ``lhs_dilation`` puts zeros between inputs (fractional strides), ``rhs_dilation`` between
+    kernel elements. ``dimension_numbers``: see ``conv_dimension_numbers``.
+
+    Source: StableHLO, ``convolution``. Raises ``ValueError`` where features and groups do not fit.
+
+    >>> import stretto as st
+    >>> image, kernel = st.numpy.ones((1, 3, 8, 8)), st.numpy.ones((16, 3, 3, 3))
+    >>> st.lax.conv_general_dilated(image, kernel, (2, 2), "SAME").shape
+    (1, 16, 4, 4)
+    """
+    who = "conv_general_dilated"
+    lhs, rhs = promote_dtypes(who, lhs, rhs)
+    dims = conv_dimension_numbers(lhs.shape, rhs.shape, dimension_numbers)
+    n = lhs.ndim - 2
+    strides, rhs_dilation = _ones_or(window_strides, n), _ones_or(rhs_dilation, n)
+    lhs_dilation = _ones_or(lhs_dilation, n)
+    if isinstance(padding, str) and any(d != 1 for d in lhs_dilation):
+        raise ValueError(
+            f"{who}: padding {padding!r} is not defined with lhs_dilation {lhs_dilation}: give "
+            f"(low, high) pairs, or use conv_transpose"
+        )
+    extents = [
+        _dilated(rhs.shape[a], d) for a, d in zip(dims.rhs_spec[2:], rhs_dilation, strict=False)
+    ]
+    op = ConvGeneralDilated(
+        strides,
+        _pads(padding, [lhs.shape[a] for a in dims.lhs_spec[2:]], extents, strides, who),
+        lhs_dilation,
+        rhs_dilation,
+        dims,
+        operator.index(feature_group_count),
+        operator.index(batch_group_count),
+        precision_name(precision, who),
+        preferred_dtype(preferred_element_type, lhs.dtype, who),
+    )
+    return op(lhs, rhs)
+
+
+def conv(
+    lhs: Any,
+    rhs: Any,
+    window_strides: Sequence[int],
+    padding: Any,
+    precision: Any = None,
+    preferred_element_type: Any = None,
+) -> Any:
+    """Convolve ``lhs`` (``NC...``) with the kernel ``rhs`` (``OI...``)."""
+    return conv_general_dilated(
+        lhs,
+        rhs,
+        window_strides,
+        padding,
+        precision=precision,
+        preferred_element_type=preferred_element_type,
+    )
+
+
+def conv_with_general_padding(
+    lhs: Any,
+    rhs: Any,
+    window_strides: Sequence[int],
+    padding: Any,
+    lhs_dilation: Sequence[int] | None,
+    rhs_dilation: Sequence[int] | None,
+    precision: Any = None,
+    preferred_element_type: Any = None,
+) -> Any:
+    """Convolve ``lhs`` (``NC...``) with ``rhs`` (``OI...``), with dilations."""
+    return conv_general_dilated(
+        lhs,
+        rhs,
+        window_strides,
+        padding,
+        lhs_dilation,
+        rhs_dilation,
+        precision=precision,
+        preferred_element_type=preferred_element_type,
+    )
+
+
+_CHANNELS_LAST = {n: (f"N{s}C", f"{s}IO", f"N{s}C") for n, s in enumerate(("", "H", "HW", "HWD"))}
+
+
+def conv_transpose(
+    lhs: Any,
+    rhs: Any,
+    strides: Sequence[int],
+    padding: Any,
+    rhs_dilation: Sequence[int] | None = None,
+    dimension_numbers: Any = None,
+    transpose_kernel: bool = False,
+    precision: Any = None,
+    preferred_element_type: Any = None,
+) -> Any:
+    """Convolve with fractional strides: each input gives ``strides`` outputs.
+
+    ``padding`` ``"SAME"`` gives ``n * stride`` outputs, ``"VALID"`` as many as a convolution would
+    take to ``n``; pairs pad the dilated input. By default the layout is ``N...C`` and ``...IO``.
+    With ``transpose_kernel`` the kernel is that of the convolution whose gradient this is: reversed
+    in space, its features swapped.
+
+    >>> import stretto as st
+    >>> x, kernel = st.numpy.ones((1, 4, 4, 3)), st.numpy.ones((3, 3, 3, 8))
+    >>> st.lax.conv_transpose(x, kernel, (2, 2), "SAME").shape
+    (1, 8, 8, 8)
+    """
+    who = "conv_transpose"
+    lhs, rhs = promote_dtypes(who, lhs, rhs)
+    n = lhs.ndim - 2
+    if dimension_numbers is None:
+        if n not in _CHANNELS_LAST:
+            raise ValueError(f"{who}: give dimension_numbers for lhs: {lhs.type}")
+        dimension_numbers = _CHANNELS_LAST[n]
+    dims = conv_dimension_numbers(lhs.shape, rhs.shape, dimension_numbers)
+    rhs_dilation = _ones_or(rhs_dilation, n)
+    if isinstance(padding, str):
+        pads = []
+        for a, d, s in zip(dims.rhs_spec[2:], rhs_dilation, strides, strict=True):
+            pads.append(_transposed_pad(_dilated(rhs.shape[a], d), s, padding.upper()))
+        padding = pads
+    if transpose_kernel:
+        o, i, *spatial = dims.rhs_spec
+        order = list(range(rhs.ndim))
+        order[o], order[i] = i, o
+        rhs = transpose(rev(rhs, spatial), order)
+    return conv_general_dilated(
+        lhs,
+        rhs,
+        (1,) * n,
+        padding,
+        strides,
+        rhs_dilation,
+        dims,
+        precision=precision,
+        preferred_element_type=preferred_element_type,
+    )
+
+
+def _transposed_pad(k: int, s: int, padding: str) -> tuple[int, int]:
+    """Padding of the dilated input: (n-1) s + 1 + total - k + 1 outputs.
+
+    ``SAME``: n s of them; ``VALID``: (n-1) s + max(k, s), where every product is used.
+    """
+    if padding == "SAME":
+        total = k + s - 2
+        low = k - 1 if s > k - 1 else -(-total // 2)
+    elif padding == "VALID":
+        total = k + s - 2 + max(k - s, 0)
+        low = k - 1
+    else:
+        raise ValueError(
+            f"conv_transpose: padding must be 'SAME', 'VALID' or (low, high) pairs; got {padding!r}"
+        )
+    return low, total - low

@@ -1,0 +1,234 @@
+"""Sorting along an axis, by one key or several; and the k greatest.
+
+Layer 2 (ops). The order of elements: numbers rise, NaN comes last whatever its sign, the two zeros
+are equal; complex numbers go by real part, then imaginary part. How comparison is lowered is in
+``sort_lowering``.
+"""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from stretto.core.interpreter import as_value
+from stretto.core.primitive import NOT_LINEAR, Primitive
+from stretto.core.types import ArrayType, array_type, default_dtype, is_complex, kind_of
+from stretto.ops.broadcast import canonical_axis, check_axes, move_to_front
+from stretto.ops.convert import convert
+from stretto.ops.elementwise import align_mapped
+from stretto.ops.index import take_along_axis
+from stretto.ops.reduce import widened
+from stretto.ops.shape import broadcasted_iota, rev
+from stretto.ops.sort_lowering import canonical_key, lower_sort
+
+__all__ = ["argsort", "sort", "sort_operands", "top_k"]
+
+_INT32 = np.dtype(np.int32)
+
+
+def _along(x: Any, indices: Any, axis: int) -> Any:
+    return take_along_axis(x, indices, axis, mode="promise_in_bounds")
+
+
+class Sort(Primitive):
+    """Operands of one shape, all put in the order of the first ``num_keys``, the first foremost."""
+
+    dimension: int
+    num_keys: int = 1
+    is_stable: bool = True
+    multiple = True
+    transpose = NOT_LINEAR
+
+    def infer(self, *types: ArrayType) -> tuple[ArrayType, ...]:
+        """The operands' types."""
+        check_axes("sort", types[0], (self.dimension,))
+        if not 0 < self.num_keys <= len(types):
+            raise ValueError(
+                f"sort: expected 1 to {len(types)} keys for {len(types)} operands, got "
+                f"{self.num_keys}"
+            )
+        for i, other in enumerate(types[1:], 1):
+            if other.shape != types[0].shape:
+                raise ValueError(
+                    f"sort: operands must have one shape, got {types[0]} (operand 0) and {other} "
+                    f"(operand {i})"
+                )
+        return types
+
+    def reference(self, *arrays: np.ndarray) -> tuple[np.ndarray, ...]:
+        """NumPy's sort, or its indirect sorts."""
+        x, axis = arrays[0], self.dimension
+        if len(arrays) == 1 and not is_complex(x.dtype):
+            return (_sorted(x, axis),)
+        keys: list[np.ndarray] = []
+        for key in arrays[: self.num_keys]:
+            if is_complex(key.dtype):
+                keys += [key.real, key.imag]
+            else:
+                keys.append(key.astype(widened(key.dtype), copy=False))
+        if len(keys) == 1:
+            order = np.argsort(keys[0], axis, kind="stable")
+        else:
+            order = np.lexsort(keys[::-1], axis)
+        return tuple(np.take_along_axis(v, order, axis) for v in arrays)
+
+    def lower(self, b: Any, *operands: Any) -> list[Any]:
+        """StableHLO ``sort``, over integer keys where they serve."""
+        if not operands[0].type.size:
+            return list(operands)
+
+        def gather(x: Any, order: Any) -> Any:
+            return b.inline(lambda v, i: _along(v, i, self.dimension), x, order)
+
+        return lower_sort(b, operands, self.dimension, self.num_keys, self.is_stable, gather)
+
+    def jvp(self, primals: Sequence[Any], tangents: Sequence[Any]) -> tuple[Any, Any]:
+        """The tangents in the order of the primals: sort an iota along, and gather by it."""
+        index = broadcasted_iota(_INT32, primals[0].shape, self.dimension)
+        *outs, order = self(*primals, index)
+        moved = [None if dx is None else _along(dx, order, self.dimension) for dx in tangents]
+        return tuple(outs), tuple(moved)
+
+    def vmap(self, size: int, args: Sequence[Any], axes: Sequence[int | None]) -> Any:
+        """The mapped axis is stepped over."""
+        values, axis = align_mapped(size, args, axes)
+        dimension = self.dimension + (axis <= self.dimension)
+        outs = Sort(dimension, self.num_keys, self.is_stable)(*values)
+        return outs, (axis,) * len(outs)
+
+
+def _sorted(x: np.ndarray, axis: int) -> np.ndarray:
+    """NumPy's sort, but for negative zeros, which go first among zeros."""
+    wide = x.astype(widened(x.dtype), copy=False)
+    if wide.dtype.kind != "f":
+        return np.sort(wide, axis).astype(x.dtype, copy=False)
+    signed = np.dtype(f"i{wide.dtype.itemsize}")
+    bits = wide.view(signed) if wide.flags.c_contiguous else wide.copy().view(signed)
+    bounds = np.iinfo(signed)
+    if (bits != bounds.min).all():  # no negative zero
+        return np.sort(wide, axis).astype(x.dtype, copy=False)
+    # As integers, floats of either sign rise once the other bits of negative ones are flipped.
+    keys = np.where(np.isnan(wide), np.asarray(np.nan, wide.dtype).view(signed), bits)
+    keys = np.sort(keys ^ ((keys < 0) * signed.type(bounds.max)), axis)
+    keys ^= (keys < 0) * signed.type(bounds.max)
+    return keys.view(wide.dtype).astype(x.dtype, copy=False)
+
+
+class TopK(Primitive):
+    """The k greatest along the last axis, falling, and their indices; the first of equals first."""
+
+    k: int
+    multiple = True
+    transpose = NOT_LINEAR
+
+    def infer(self, x: ArrayType) -> tuple[ArrayType, ArrayType]:
+        """The last axis becomes k long."""
+        if is_complex(x.dtype):
+            raise TypeError(f"top_k: expected real numbers or booleans, got {x}")
+        if not x.ndim or not 0 <= self.k <= x.shape[-1]:
+            raise ValueError(f"top_k: expected 0 <= k <= the size of the last axis of {x}, got {self.k}")
+        shape = (*x.shape[:-1], self.k)
+        return x.with_shape(shape), array_type(shape, _INT32)
+
+    def reference(self, x: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """The end of a stable sort of the reversed axis, reversed: equals keep their order."""
+        wide = x[..., ::-1].astype(widened(x.dtype), copy=False)
+        last = np.argsort(wide, -1, kind="stable")[..., ::-1][..., : self.k]
+        order = x.shape[-1] - 1 - last
+        return np.take_along_axis(x, order, -1), order.astype(np.int32)
+
+    def compiled(self, types: tuple[ArrayType, ...]) -> bool:
+        """XLA selects; NumPy sorts everything."""
+        return types[0].size >= 1 << 15
+
+    def lower(self, b: Any, x: Any) -> list[Any]:
+        """CHLO ``top_k`` of keys in which bits compare as numbers do."""
+        values, indices = b.outs
+        if not values.size:
+            return [b.splat(0, values), b.splat(0, indices)]
+        key = canonical_key(b, x)
+        outs = (array_type(values.shape, key.type.dtype), indices)
+        _, order = b.emit_many("top_k", (key,), outs, f"k = {self.k} : i64", dialect="chlo")
+        return [b.inline(lambda v, i: _along(v, i, v.ndim - 1), x, order), order]
+
+    def jvp(self, primals: Sequence[Any], tangents: Sequence[Any]) -> tuple[Any, Any]:
+        """The tangents at the indices."""
+        values, order = self(*primals)
+        return (values, order), (_along(tangents[0], order, order.ndim - 1), None)
+
+    def vmap(self, size: int, args: Sequence[Any], axes: Sequence[int | None]) -> Any:
+        """The mapped axis goes first."""
+        return self(move_to_front(args[0], axes[0])), (0, 0)
+
+
+# Functions
+
+
+def sort_operands(
+    operands: Sequence[Any], axis: int = -1, num_keys: int = 1, is_stable: bool = True
+) -> tuple[Any, ...]:
+    """Arrays of one shape, all put in the order of the first ``num_keys`` of them along ``axis``.
+
+    Keys compare as in ``sort``, the first foremost. Source: StableHLO, ``sort``.
+
+    >>> import stretto as st
+    >>> keys, values = st.numpy.array([2, 1, 2]), st.numpy.array([7.0, 8.0, 6.0])
+    >>> st.lax.sort((keys, values), num_keys=2)[1]
+    Array([8., 6., 7.], dtype=float32)
+    """
+    values = [as_value(x, "sort", f"operand {i}") for i, x in enumerate(operands)]
+    if not values:
+        raise ValueError("sort: expected at least one operand, got none")
+    dimension = canonical_axis(axis, values[0].ndim, "sort")
+    return Sort(dimension, operator.index(num_keys), bool(is_stable))(*values)
+
+
+def sort(x: Any, axis: int = -1, *, descending: bool = False, stable: bool = True) -> Any:
+    """``x`` with its elements in rising order along ``axis``; falling if ``descending``.
+
+    NaN comes last (first if ``descending``), the two zeros are equal, and complex numbers go by
+    real part, then imaginary part.
+
+    >>> import stretto.numpy as snp
+    >>> snp.sort(snp.array([3.0, 1.0, 2.0]))
+    Array([1., 2., 3.], dtype=float32)
+    """
+    x = as_value(x, "sort")
+    axis = canonical_axis(axis, x.ndim, "sort")
+    (out,) = Sort(axis, 1, bool(stable))(x)
+    return rev(out, (axis,)) if descending else out
+
+
+def argsort(x: Any, axis: int = -1, *, descending: bool = False, stable: bool = True) -> Any:
+    """The indices that put ``x`` in the order of ``sort`` along ``axis``, equals in their order.
+
+    The dtype is the default integer's.
+
+    >>> import stretto.numpy as snp
+    >>> snp.argsort(snp.array([3.0, 1.0, 2.0]))
+    Array([1, 2, 0], dtype=int32)
+    """
+    x = as_value(x, "argsort")
+    axis = canonical_axis(axis, x.ndim, "argsort")
+    index = broadcasted_iota(_INT32, x.shape, axis)
+    if descending:  # equals in reversed order, reversed again
+        x, index = rev(x, (axis,)), rev(index, (axis,))
+    _, order = Sort(axis, 1, bool(stable))(x, index)
+    order = rev(order, (axis,)) if descending else order
+    return convert(order, default_dtype("int"))
+
+
+def top_k(x: Any, k: int) -> tuple[Any, Any]:
+    """The ``k`` greatest elements along the last axis, falling, and their int32 indices.
+
+    Of equal elements the first come first; NaN counts as greatest. Raises ``ValueError`` where the
+    axis has fewer than ``k`` elements.
+
+    >>> import stretto as st
+    >>> st.lax.top_k(st.numpy.array([3.0, 1.0, 2.0]), 2)
+    (Array([3., 2.], dtype=float32), Array([0, 2], dtype=int32))
+    """
+    return TopK(operator.index(k))(as_value(x, "top_k"))
