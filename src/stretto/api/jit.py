@@ -8,7 +8,9 @@ from __future__ import annotations
 
 import dataclasses
 import functools
+import operator
 import threading
+import weakref
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
@@ -17,7 +19,7 @@ import numpy as np
 from stretto.api.arguments import leaf_names, name_of, signature_of
 from stretto.control.call import Call
 from stretto.core import tree
-from stretto.core.config import config
+from stretto.core.config import config, settings
 from stretto.core.interpreter import Tracer, as_value, state
 from stretto.core.program import Program
 from stretto.core.recorder import record
@@ -90,7 +92,7 @@ class _Entry:
             self.prepare()
         if self.kept is not None:
             arrays = [arrays[i] for i in self.kept]
-        buffers = [a._buffer or a.to_device() for a in arrays]
+        buffers = [a.to_device() for a in arrays]
         if self.captured_buffers:
             buffers += self.captured_buffers
         outs = self.executable(buffers)
@@ -129,10 +131,25 @@ class Jitted:
         self._numbers, self._names = _static(fun, static_argnums, static_argnames)
         self._plain = not self._numbers and not self._names
         self._entries: dict[Any, _Entry] = {}
+        self._quick: dict[Any, Any] = {}
         self._lock = threading.RLock()
-        _ALL.append(self._entries)
+        _ALL.add(self)
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        # The short way, for arrays as positional arguments and one array as the result.
+        if state.interpreter is EAGER and not kwargs:
+            try:
+                found = self._quick.get((settings.key, *[x.type for x in args]))
+                if found is not None:
+                    run, handlers, out_type = found
+                    buffers = [x.to_device() if x._buffer is None else x._buffer for x in args]
+                    return Array(None, out_type, run(buffers).consume_with_handlers(handlers)[0])
+            except (AttributeError, TypeError):
+                pass  # an argument that is no array: the general way takes it, or says what it is
+        return self._general(args, kwargs)
+
+    def _general(self, args: Any, kwargs: Any) -> Any:
+        """Any arguments, under any interpreter."""
         if config.disable_jit:
             return self._fun(*args, **kwargs)
         static: Any = ()
@@ -146,15 +163,28 @@ class Jitted:
         except AttributeError:
             leaves = [_array_of(x, self._name) for x in leaves]
             types = tuple([x.type for x in leaves])
-        key = (structure, types, static, config.trace_key())
+        key = (structure, types, static, settings.key)
         entry = self._entries.get(key)
         if entry is None:
             entry = self._trace(key, args, kwargs, structure, types, static)
         if state.interpreter is EAGER:
             if not any([isinstance(x, Tracer) for x in leaves]) and not _has_tracers(entry):
-                return entry.run(leaves)
+                result = entry.run(leaves)
+                if self._plain and not kwargs and all(map(operator.is_, leaves, args)) and len(leaves) == len(args):
+                    self._remember(types, entry)
+                return result
         outs = Call(entry.program)(*leaves, *entry.captured)
         return tree.unflatten(entry.out_structure, outs)
+
+    def _remember(self, types: Any, entry: _Entry) -> None:
+        """Let the next call with these types go the short way, where it can."""
+        if entry.single and entry.kept is None and not entry.captured_buffers:
+            executable = entry.executable
+            self._quick[settings.key, *types] = (
+                executable.run,
+                executable.handlers,
+                entry.out_types[0],
+            )
 
     def __get__(self, instance: Any, owner: type | None = None) -> Any:
         if instance is None:
@@ -223,7 +253,7 @@ class Jitted:
             dynamic = args
         leaves, structure = tree.flatten(dynamic)
         types = tuple(_type_of(x) for x in leaves)
-        key = (structure, types, static, config.trace_key())
+        key = (structure, types, static, settings.key)
         entry = self._entries.get(key)
         if entry is None:
             entry = self._trace(key, args, kwargs, structure, types, static)
@@ -236,12 +266,13 @@ class Jitted:
     def clear_cache(self) -> None:
         """Forget what was traced and compiled."""
         self._entries.clear()
+        self._quick.clear()
 
     def __repr__(self) -> str:
         return f"<jitted {self._name}>"
 
 
-_ALL: list[dict[Any, _Entry]] = []
+_ALL: weakref.WeakSet[Jitted] = weakref.WeakSet()
 
 
 class _Static:
@@ -339,8 +370,8 @@ def jit(
 
 def clear_caches() -> None:
     """Forget everything traced and compiled."""
-    for entries in _ALL:
-        entries.clear()
+    for jitted in _ALL:
+        jitted.clear_cache()
     cache.clear()
 
 

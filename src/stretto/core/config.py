@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 
 from stretto.core.errors import ConfigError
 
-__all__ = ["config", "enable_x64"]
+__all__ = ["config", "enable_x64", "settings"]
 
 
 class _Setting(NamedTuple):
@@ -63,11 +63,38 @@ def _from_environment(name: str, setting: _Setting) -> Any:
     )
 
 
+class _Key:
+    """Stands for one combination of the settings that shape programs; compared as an object."""
+
+    __slots__ = ("settings",)
+
+    def __init__(self, settings: tuple[Any, ...]) -> None:
+        self.settings = settings
+
+    def __repr__(self) -> str:
+        return f"<settings {self.settings}>"
+
+
+_KEYS: dict[tuple[Any, ...], _Key] = {}
+
+
+def _key_of(values: Mapping[str, Any]) -> _Key:
+    settings = tuple(values[name] for name in _SHAPING)
+    return _KEYS.setdefault(settings, _Key(settings))
+
+
 class _Thread(threading.local):
-    """The values that ``with config(...)`` has set in this thread, and their trace key."""
+    """What ``with config(...)`` has set in this thread.
+
+    ``key`` stands for all settings that change what a trace yields: part of every cache key. Where
+    the thread has none of its own, the class attribute is the global one.
+    """
 
     values: Mapping[str, Any] = {}
-    key: tuple[Any, ...] | None = None
+    key: _Key
+
+
+settings = _Thread()
 
 
 class Config:
@@ -85,11 +112,10 @@ class Config:
     def __init__(self) -> None:
         values = {name: _from_environment(name, setting) for name, setting in _SETTINGS.items()}
         object.__setattr__(self, "_values", values)
-        object.__setattr__(self, "_thread", _Thread())
-        object.__setattr__(self, "_key", tuple(values[name] for name in _SHAPING))
+        _Thread.key = _key_of(values)
 
     def __getattr__(self, name: str) -> Any:
-        overrides = self._thread.values
+        overrides = settings.values
         if name in overrides:
             return overrides[name]
         try:
@@ -100,15 +126,10 @@ class Config:
 
     def __setattr__(self, name: str, value: Any) -> None:
         self._values[name] = _check(name, value)
-        object.__setattr__(self, "_key", tuple(self._values[name] for name in _SHAPING))
+        _Thread.key = _key_of(self._values)
 
     def __call__(self, **values: Any) -> _Block:
         return _Block({name: _check(name, value) for name, value in values.items()})
-
-    def trace_key(self) -> tuple[Any, ...]:
-        """The settings that change what a trace yields, in this thread: part of every cache key."""
-        key = self._thread.key
-        return self._key if key is None else key
 
     def __dir__(self) -> list[str]:
         return [*super().__dir__(), *_SETTINGS]
@@ -123,16 +144,19 @@ class _Block:
 
     def __init__(self, values: dict[str, Any]) -> None:
         self._values = values
-        self._outer: list[tuple[Mapping[str, Any], tuple[Any, ...] | None]] = []
+        self._outer: list[tuple[Mapping[str, Any], _Key | None]] = []
 
     def __enter__(self) -> None:
-        thread = config._thread
-        self._outer.append((thread.values, thread.key))
-        thread.values = {**thread.values, **self._values}
-        thread.key = tuple(getattr(config, name) for name in _SHAPING)
+        self._outer.append((settings.values, settings.__dict__.get("key")))
+        settings.values = {**settings.values, **self._values}
+        settings.key = _key_of({name: getattr(config, name) for name in _SHAPING})
 
     def __exit__(self, *error: object) -> None:
-        config._thread.values, config._thread.key = self._outer.pop()
+        settings.values, key = self._outer.pop()
+        if key is None:
+            del settings.key
+        else:
+            settings.key = key
 
 
 config = Config()

@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 import ml_dtypes
 import numpy as np
 
-from stretto.core.config import config
+from stretto.core.config import config, settings
 from stretto.core.position import user_stack_level
 
 __all__ = [
@@ -263,7 +263,7 @@ def promote(types: Iterable[tuple[np.dtype, bool]], who: str = "promotion") -> t
     key = tuple(dict.fromkeys(types))
     if len(key) == 1:
         return key[0]
-    return _promote(key, who, config.trace_key())
+    return _promote(key, who, settings.key)
 
 
 @functools.lru_cache(4096)

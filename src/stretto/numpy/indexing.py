@@ -91,9 +91,17 @@ def getitem(
             f"x[{show(index)}] reads from {x.type}, which has no elements; mode='fill' gives the "
             f"fill value"
         )
-    if at_rest and mode != "fill" and parsed.concrete:
+    parsed, mode = _settle(parsed, mode)
+    if at_rest and mode == "promise_in_bounds" and parsed.concrete:
         return _wrap(x.to_host().reshape(parsed.shape)[parsed.host()], x)
     return _read(x, parsed, mode, fill_value, indices_are_sorted, unique_indices)
+
+
+def _settle(parsed: Index, mode: str) -> tuple[Index, str]:
+    """Clamp what is known; where all is known and in bounds nothing is left to the mode."""
+    if parsed.concrete and parsed.outside():
+        return (parsed, mode) if mode == "fill" else (parsed.clamped(), "promise_in_bounds")
+    return parsed, "promise_in_bounds" if parsed.concrete else mode
 
 
 def _view(host: np.ndarray, index: Any) -> np.ndarray | None:
@@ -130,7 +138,7 @@ def _read(
     flipped, single = [], []
     for e in parsed.entries:
         if isinstance(e, Integer):
-            at = min(max(e.at, 0), x.shape[e.axis] - 1)
+            at = min(max(e.at, 0), x.shape[e.axis] - 1)  # beside traced places
             bounds[e.axis] = (at, at + 1, 1)
             single.append(e.axis)
         elif isinstance(e, Span):
@@ -338,7 +346,10 @@ def _update(
     values = _fit(who, values, parsed, x)
     if not x.size or not values.size:
         return x
-    distinct = parsed.distinct or unique_indices or _seen_distinct(parsed)
+    parsed, mode = _settle(parsed, mode)
+    distinct = (
+        parsed.distinct or (unique_indices and mode != "clip") or _seen_distinct(parsed)
+    )
     if kind in ("divide", "power"):
         return _update_by_parts(kind, x, index, parsed, values, mode, distinct)
     if x.__class__ is Array and values.__class__ is Array and state.interpreter is EAGER:
@@ -432,9 +443,9 @@ def _write_host(kind: str, x: Array, parsed: Index, values: Array, mode: str) ->
     arrays = parsed.arrays
     if arrays and (kind != "set" or len(parsed.batch) > 1):
         return None
-    if mode != "clip" and parsed.outside():
+    if mode == "fill":
         return None
-    out = x.to_host().copy()
+    out = x.to_host().copy(order="C")
     place = parsed.host()
     part = out.reshape(parsed.shape)  # a view: the copy is contiguous
     if kind == "set":

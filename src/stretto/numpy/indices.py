@@ -131,8 +131,20 @@ class Index(NamedTuple):
         known = (Integer, Integers)
         return [e for e in self.entries if isinstance(e, known) and not isinstance(e.at, Value)]
 
+    def clamped(self) -> Index:
+        """The same with each place, all of them known, in bounds."""
+
+        def clamp(e: Entry) -> Entry:
+            if isinstance(e, Integer):
+                return e._replace(at=min(max(e.at, 0), self.shape[e.axis] - 1))
+            if isinstance(e, Integers):
+                return e._replace(at=np.minimum(np.maximum(e.at, 0), self.shape[e.axis] - 1))
+            return e
+
+        return self._replace(entries=tuple(map(clamp, self.entries)))
+
     def host(self) -> tuple[Any, ...]:
-        """The index for NumPy, each place clamped into bounds; all places must be known."""
+        """The index for NumPy, where all places are known and in bounds."""
         out: list[Any] = []
         for e in self.entries:
             if isinstance(e, NewAxis):
@@ -140,10 +152,8 @@ class Index(NamedTuple):
             elif isinstance(e, Span):
                 stop = e.start + e.count * e.step
                 out.append(slice(e.start, stop if stop >= 0 else None, e.step))
-            elif isinstance(e, Integer):
-                out.append(min(max(e.at, 0), self.shape[e.axis] - 1))
             else:
-                out.append(np.minimum(np.maximum(e.at, 0), self.shape[e.axis] - 1))
+                out.append(e.at)
         out.insert(len(out) if self.hollow is None else self.hollow, Ellipsis)
         return tuple(out)
 

@@ -12,14 +12,21 @@ from typing import Any
 import numpy as np
 
 from stretto.core.interpreter import Value, state
-from stretto.core.types import ArrayType, kind_of
+from stretto.core.types import ArrayType
 from stretto.ops.elementwise import Elementwise
 from stretto.runtime.array import Array
-from stretto.runtime.eager import EAGER, quietly
+from stretto.runtime.eager import EAGER, quiet
 
 __all__ = ["array_of", "quick", "splat"]
 
-_TAKES = {"int": (int,), "uint": (int,), "float": (int, float), "complex": (int, float, complex)}
+_TAKES = {
+    "bool": (),
+    "int": (int,),
+    "uint": (int,),
+    "float": (int, float),
+    "complex": (int, float, complex),
+    "float0": (),
+}
 _CAPACITY = 4096
 
 
@@ -34,11 +41,11 @@ def splat(element: Any, type: ArrayType) -> Array:
     return Array(np.ndarray(type.shape, type.dtype, one, 0, (0,) * type.ndim), type)
 
 
-def _element(x: Any, dtype: np.dtype) -> Any:
+def _element(x: Any, type: ArrayType) -> Any:
     """The Python number in this dtype; None where promotion or a refusal is due."""
-    if x.__class__ in _TAKES.get(kind_of(dtype), ()):
+    if x.__class__ in _TAKES[type.kind]:
         try:
-            return quietly(dtype.type, x)
+            return quiet.run(type.dtype.type, x)
         except (OverflowError, ValueError):
             pass
     return None
@@ -61,7 +68,7 @@ def quick(
     def out_type(type: ArrayType) -> ArrayType | None:
         if len(outs) > _CAPACITY:
             outs.clear()
-        fits = kind_of(type.dtype) in accepted
+        fits = type.kind in accepted
         outs[type] = primitive.out_types((type, type))[0] if fits else None
         return outs[type]
 
@@ -73,18 +80,18 @@ def quick(
                 if isinstance(y, Value):
                     if y.type is type:
                         if x.__class__ is y.__class__ is Array and state.interpreter is EAGER:
-                            return array_of(quietly(reference, x.to_host(), y.to_host()), out)
+                            return array_of(quiet.run(reference, x.to_host(), y.to_host()), out)
                         return primitive(x, y)
-                elif (element := _element(y, type.dtype)) is not None:
+                elif (element := _element(y, type)) is not None:
                     if x.__class__ is Array and state.interpreter is EAGER:
-                        return array_of(quietly(reference, x.to_host(), element), out)
+                        return array_of(quiet.run(reference, x.to_host(), element), out)
                     return primitive(x, splat(element, type))
         elif isinstance(y, Value):
             type = y.type
             out = outs[type] if type in outs else out_type(type)
-            if out is not None and (element := _element(x, type.dtype)) is not None:
+            if out is not None and (element := _element(x, type)) is not None:
                 if y.__class__ is Array and state.interpreter is EAGER:
-                    return array_of(quietly(reference, element, y.to_host()), out)
+                    return array_of(quiet.run(reference, element, y.to_host()), out)
                 return primitive(splat(element, type), y)
         return general(x, y)
 

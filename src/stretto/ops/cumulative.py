@@ -196,6 +196,8 @@ class Cumlogsumexp(Cumulative):
 
     def lower(self, b: Any, x: Any) -> Any:
         """By ``composed``, in at least float32."""
+        if not x.type.size:
+            return x
         wide = b.convert(x, widened(x.type.dtype))
         return b.convert(b.inline(self.composed, wide), x.type.dtype)
 
@@ -257,6 +259,8 @@ class LinearRecurrence(Primitive):
 
     def lower(self, b: Any, x: Any, y: Any) -> Any:
         """By ``composed``, in at least float32."""
+        if not x.type.size:
+            return y
         wide = widened(x.type.dtype)
         out = b.inline(self.composed, b.convert(x, wide), b.convert(y, wide))
         return b.convert(out, x.type.dtype)

@@ -155,7 +155,7 @@ class Gather(Primitive):
         return gather_(x, indices), 0
 
 
-_WRITE_MODE = {"clip": "clip", "fill": "drop", "promise_inbounds": "promise_inbounds"}
+_WRITE_MODE = {"clip": "clip", "fill": "drop", "promise_in_bounds": "promise_in_bounds"}
 _READ_MODE = {write: read for read, write in _WRITE_MODE.items()}
 
 
@@ -317,7 +317,7 @@ class ScatterSet(ScatterFamily):
         kept = eq(winner, 0)
         from_ = reshape(maximum(subtract(winner, 1), 0), (*winner.shape, 1))
         numbers = GatherDimensionNumbers((), (0,), (0,))
-        take = Gather(numbers, (1,), "promise_inbounds")
+        take = Gather(numbers, (1,), "promise_in_bounds")
 
         def set_(old: Any, new: Any) -> Any:
             return where(kept, old, take(reshape(new, (new.size,)), from_))

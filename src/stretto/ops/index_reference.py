@@ -151,10 +151,10 @@ def scatter(
     """The operand with windows updated, in the order of the indices; those outside are dropped."""
     dtype = operand.dtype
     if update != "set":
-        wide = _wide(dtype, update)
-        operand, updates = operand.astype(wide), updates.astype(wide, copy=False)
+        wide = _wide(dtype)
+        operand, updates = operand.astype(wide, order="C"), updates.astype(wide, copy=False)
     else:
-        operand = operand.copy()
+        operand = operand.copy(order="C")
     if updates.size:
         starts, inside = starts_of(operand.shape, indices, numbers, sizes, clip)
         if inside is None or inside.any():
@@ -162,7 +162,7 @@ def scatter(
     return operand.astype(dtype, copy=False)
 
 
-def _wide(dtype: np.dtype, update: str) -> np.dtype:
+def _wide(dtype: np.dtype) -> np.dtype:
     """The dtype that updates accumulate in."""
     kind = kind_of(dtype)
     if kind == "float" and dtype.itemsize < 4:

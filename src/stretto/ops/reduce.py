@@ -264,7 +264,8 @@ class Place(Primitive, abstract=True):
 
     def lower(self, b: Any, x: Any) -> Any:
         """The least index at which the element is the one chosen, or NaN as that is."""
-        return b.inline(self.composed, x)
+        out = b.outs[0]
+        return b.inline(self.composed, x) if out.size else b.splat(0, out)
 
     def composed(self, x: Any) -> Any:
         """By other operations."""

@@ -15,13 +15,13 @@ import numpy as np
 
 from stretto.core.interpreter import as_value
 from stretto.core.primitive import NOT_LINEAR, Primitive
-from stretto.core.types import ArrayType, array_type, default_dtype, is_complex, kind_of
+from stretto.core.types import ArrayType, array_type, default_dtype, is_complex
 from stretto.ops.broadcast import canonical_axis, check_axes, move_to_front
 from stretto.ops.convert import convert
 from stretto.ops.elementwise import align_mapped
 from stretto.ops.index import take_along_axis
 from stretto.ops.reduce import widened
-from stretto.ops.shape import broadcasted_iota, rev
+from stretto.ops.shape import broadcasted_iota, rev, slice_
 from stretto.ops.sort_lowering import canonical_key, lower_sort
 
 __all__ = ["argsort", "sort", "sort_operands", "top_k"]
@@ -30,6 +30,9 @@ _INT32 = np.dtype(np.int32)
 
 
 def _along(x: Any, indices: Any, axis: int) -> Any:
+    """The elements of each line at the indices, of which there are no more than elements."""
+    if not indices.size:
+        return slice_(x, (0,) * x.ndim, indices.shape)
     return take_along_axis(x, indices, axis, mode="promise_in_bounds")
 
 
@@ -63,16 +66,7 @@ class Sort(Primitive):
         x, axis = arrays[0], self.dimension
         if len(arrays) == 1 and not is_complex(x.dtype):
             return (_sorted(x, axis),)
-        keys: list[np.ndarray] = []
-        for key in arrays[: self.num_keys]:
-            if is_complex(key.dtype):
-                keys += [key.real, key.imag]
-            else:
-                keys.append(key.astype(widened(key.dtype), copy=False))
-        if len(keys) == 1:
-            order = np.argsort(keys[0], axis, kind="stable")
-        else:
-            order = np.lexsort(keys[::-1], axis)
+        order = _order(arrays[: self.num_keys], axis)
         return tuple(np.take_along_axis(v, order, axis) for v in arrays)
 
     def lower(self, b: Any, *operands: Any) -> list[Any]:
@@ -100,21 +94,50 @@ class Sort(Primitive):
         return outs, (axis,) * len(outs)
 
 
+# In NumPy
+
+
+def _rising(x: np.ndarray) -> np.ndarray:
+    """Floats as signed integers that rise as they do, NaN last; its own inverse on integers.
+
+    Of two negative floats the greater has the smaller magnitude bits, so those are flipped.
+    """
+    signed = np.dtype(f"i{x.dtype.itemsize}").type
+    if x.dtype.kind == "f":
+        x = np.where(np.isnan(x), x.dtype.type(np.nan), x).view(signed)
+    return x ^ ((x < 0) * signed(np.iinfo(signed).max))
+
+
 def _sorted(x: np.ndarray, axis: int) -> np.ndarray:
-    """NumPy's sort, but for negative zeros, which go first among zeros."""
+    """NumPy's sort, with negative zeros first among zeros."""
     wide = x.astype(widened(x.dtype), copy=False)
-    if wide.dtype.kind != "f":
+    if wide.dtype.kind != "f" or not np.any((wide == 0) & np.signbit(wide)):
         return np.sort(wide, axis).astype(x.dtype, copy=False)
-    signed = np.dtype(f"i{wide.dtype.itemsize}")
-    bits = wide.view(signed) if wide.flags.c_contiguous else wide.copy().view(signed)
-    bounds = np.iinfo(signed)
-    if (bits != bounds.min).all():  # no negative zero
-        return np.sort(wide, axis).astype(x.dtype, copy=False)
-    # As integers, floats of either sign rise once the other bits of negative ones are flipped.
-    keys = np.where(np.isnan(wide), np.asarray(np.nan, wide.dtype).view(signed), bits)
-    keys = np.sort(keys ^ ((keys < 0) * signed.type(bounds.max)), axis)
-    keys ^= (keys < 0) * signed.type(bounds.max)
-    return keys.view(wide.dtype).astype(x.dtype, copy=False)
+    return _rising(np.sort(_rising(wide), axis)).view(wide.dtype).astype(x.dtype, copy=False)
+
+
+def _order(keys: Sequence[np.ndarray], axis: int) -> np.ndarray:
+    """The stable permutation along the axis that sorts by the keys, the first foremost."""
+    parts: list[np.ndarray] = []
+    for key in keys:
+        if is_complex(key.dtype):
+            parts += [key.real, key.imag]
+        else:
+            parts.append(key.astype(widened(key.dtype), copy=False))
+    (key, *more), n = parts, keys[0].shape[axis]
+    if more:
+        return np.lexsort(parts[::-1], axis)
+    if key.dtype.itemsize > 4 or n < _MANY:
+        return np.argsort(key, axis, kind="stable")
+    # With the index in the lower half all are different, and NumPy sorts integers faster by value.
+    if key.dtype.kind == "f":
+        key = _rising(key + np.float32(0))  # the zeros become one
+    index = np.arange(n).reshape([n if d == axis else 1 for d in range(key.ndim)])
+    packed = np.sort((key.astype(np.int64) << 31) | index, axis)
+    return packed & 0x7FFFFFFF
+
+
+_MANY = 1 << 10
 
 
 class TopK(Primitive):

@@ -19,7 +19,7 @@ __all__ = ["canonical_key", "lower_sort"]
 
 _INT32, _INT64 = np.dtype(np.int32), np.dtype(np.int64)
 _FLOAT32 = np.dtype(np.float32)
-_KEY_BITS = 32
+_KEY_BITS, _INDEX_BITS = 32, 31
 
 
 def lower_sort(
@@ -136,20 +136,16 @@ def _sort_alone(b: Any, x: Any, dimension: int) -> Any:
 def _order(b: Any, key: Any, dimension: int) -> Any:
     """The permutation along the axis that sorts a key of at most 32 bits, equals in their order.
 
-    The key in the upper half of a 64-bit integer, the index in the lower: all are different, so
-    the sort is stable, whatever XLA makes of it.
+    The key in the upper bits of a 64-bit integer, the index in the lower 31: all are different,
+    so the sort is stable, whatever XLA makes of it.
     """
     key = canonical_key(b, key)
-    dtype = key.type.dtype
-    if kind_of(dtype) == "float":
+    if kind_of(key.type.dtype) == "float":
         key = _flip(b, _bitcast(b, key, _INT32))
-    elif dtype == np.uint32:
-        low = b.splat(np.iinfo(np.int32).min, array_type(key.type.shape, _INT32))
-        key = b.emit("xor", _bitcast(b, key, _INT32), low, out=low.type)
     wide = array_type(key.type.shape, _INT64)
-    upper = b.emit("shift_left", b.convert(key, _INT64), b.splat(_KEY_BITS, wide), out=wide)
+    upper = b.emit("shift_left", b.convert(key, _INT64), b.splat(_INDEX_BITS, wide), out=wide)
     index = b.emit("iota", attributes=f"iota_dimension = {dimension} : i64", out=wide)
     packed = b.emit("or", upper, index, out=wide)
     (packed,) = _sort_by(b, [packed], dimension, False, _less(b))
-    lower = b.emit("and", packed, b.splat((1 << _KEY_BITS) - 1, wide), out=wide)
+    lower = b.emit("and", packed, b.splat((1 << _INDEX_BITS) - 1, wide), out=wide)
     return b.convert(lower, _INT32)

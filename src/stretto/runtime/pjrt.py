@@ -148,19 +148,19 @@ def wait(buffer: Any) -> None:
 
 
 class Executable:
-    """A compiled program."""
+    """A compiled program: ``run(buffers).consume_with_handlers(handlers)`` is the call."""
 
-    __slots__ = ("_handlers", "_run", "loaded", "text")
+    __slots__ = ("handlers", "loaded", "run", "text")
 
     def __init__(self, loaded: Any, out_types: Sequence[ArrayType], text: str) -> None:
         self.loaded = loaded
         self.text = text
-        self._run = loaded.execute_sharded
-        self._handlers = [_handler(t) for t in out_types]
+        self.run = loaded.execute_sharded
+        self.handlers = [_handler(t) for t in out_types]
 
     def __call__(self, buffers: Sequence[Any]) -> list[Any]:
         """Run on these buffers; buffers for the outputs."""
-        return self._run(buffers).consume_with_handlers(self._handlers)
+        return self.run(buffers).consume_with_handlers(self.handlers)
 
     def as_text(self) -> str:
         """The optimised HLO."""

@@ -1,0 +1,540 @@
+"""Arithmetic: sums to powers, division and remainders, extrema, rounding, complex parts.
+
+Layer 7 (numpy). NumPy's names and promotion before the operations of ``ops``. Next, read
+``elementary``.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+
+from stretto.core.interpreter import as_value
+from stretto.core.types import inexact_dtype, is_complex, is_inexact, kind_of, scalar_dtype
+from stretto.numpy.dtypes import finfo
+from stretto.numpy.quick import quick
+from stretto.ops import arithmetic as ops
+from stretto.ops import exponential
+from stretto.ops.comparison import eq, full_like, gt, lt, ne, select, where, zeros_like
+from stretto.ops.convert import convert
+from stretto.ops.elementwise import INEXACT, INTEGRAL, promote_values
+from stretto.ops.trigonometric import atan2
+
+__all__ = [
+    "abs",
+    "absolute",
+    "add",
+    "angle",
+    "ceil",
+    "clip",
+    "conj",
+    "conjugate",
+    "divide",
+    "divmod",
+    "fabs",
+    "fix",
+    "float_power",
+    "floor",
+    "floor_divide",
+    "fmax",
+    "fmin",
+    "fmod",
+    "gcd",
+    "heaviside",
+    "hypot",
+    "imag",
+    "lcm",
+    "maximum",
+    "minimum",
+    "mod",
+    "multiply",
+    "nan_to_num",
+    "negative",
+    "positive",
+    "pow",
+    "power",
+    "real",
+    "reciprocal",
+    "remainder",
+    "rint",
+    "round",
+    "sign",
+    "square",
+    "subtract",
+    "true_divide",
+    "trunc",
+]
+
+_add = quick(ops.ADD, ops.add)
+_subtract = quick(ops.SUB, ops.subtract)
+_multiply = quick(ops.MUL, ops.multiply)
+_maximum = quick(ops.MAX, ops.maximum)
+_minimum = quick(ops.MIN, ops.minimum)
+
+
+def _divide_floats(x: Any, y: Any) -> Any:
+    return ops.DIV(*promote_values("divide", x, y, inexact=True))
+
+
+_divide = quick(ops.DIV, _divide_floats, INEXACT)
+
+
+def add(x: Any, y: Any, /) -> Any:
+    """``x + y``, element by element; of booleans, or.
+
+    >>> import stretto.numpy as snp
+    >>> snp.add(snp.array([1.0, 2.0]), 1)
+    Array([2., 3.], dtype=float32)
+    """
+    return _add(x, y)
+
+
+def subtract(x: Any, y: Any, /) -> Any:
+    """``x - y``, element by element.
+
+    >>> import stretto.numpy as snp
+    >>> snp.subtract(snp.array([3, 4]), 1)
+    Array([2, 3], dtype=int32)
+    """
+    return _subtract(x, y)
+
+
+def multiply(x: Any, y: Any, /) -> Any:
+    """``x * y``, element by element; of booleans, and.
+
+    >>> import stretto.numpy as snp
+    >>> snp.multiply(snp.array([3, 4]), 0.5)
+    Array([1.5, 2. ], dtype=float32, weak_type=True)
+    """
+    return _multiply(x, y)
+
+
+def true_divide(x: Any, y: Any, /) -> Any:
+    """``x / y``, element by element; of integers a float.
+
+    >>> import stretto.numpy as snp
+    >>> snp.true_divide(snp.array([1, 2]), snp.array(2))
+    Array([0.5, 1. ], dtype=float32)
+    """
+    return _divide(x, y)
+
+
+divide = true_divide
+
+
+def _opposed(x: Any, y: Any) -> Any:
+    """Whether the signs of remainder ``x`` and divisor ``y`` differ, and ``x`` is not zero."""
+    zero = zeros_like(x)
+    return ne(x, zero) & ne(lt(x, zero), lt(y, zero))
+
+
+def _numbers(who: str, x: Any, y: Any) -> tuple[Any, Any]:
+    """Both, promoted; booleans as integers."""
+    x, y = promote_values(who, x, y)
+    if kind_of(x.dtype) == "bool":
+        x, y = (convert(v, scalar_dtype(int)) for v in (x, y))
+    return x, y
+
+
+def floor_divide(x: Any, y: Any, /) -> Any:
+    """The greatest whole number not above ``x / y``, in the operands' dtype.
+
+    Of integers divided by zero, -1 or -2; there is no error.
+
+    >>> import stretto.numpy as snp
+    >>> snp.floor_divide(snp.array([7, -7]), 2)
+    Array([ 3, -4], dtype=int32)
+    """
+    return divmod(x, y)[0]
+
+
+def remainder(x: Any, y: Any, /) -> Any:
+    """``x - y * floor(x / y)``, with the sign of ``y``.
+
+    >>> import stretto.numpy as snp
+    >>> snp.remainder(snp.array([7, -7]), 3)
+    Array([1, 2], dtype=int32)
+    """
+    x, y = _numbers("remainder", x, y)
+    rest = ops.REM(x, y)
+    return rest if kind_of(x.dtype) == "uint" else select(_opposed(rest, y), rest + y, rest)
+
+
+mod = remainder
+
+
+def divmod(x: Any, y: Any, /) -> tuple[Any, Any]:
+    """``floor_divide`` and ``remainder`` at once.
+
+    >>> import stretto.numpy as snp
+    >>> snp.divmod(snp.array([7.0, -7.0]), 2)
+    (Array([ 3., -4.], dtype=float32), Array([1., 1.], dtype=float32))
+    """
+    x, y = _numbers("floor_divide", x, y)
+    rest = ops.REM(x, y)
+    if kind_of(x.dtype) == "uint":
+        return ops.DIV(x, y), rest
+    opposed = _opposed(rest, y)
+    if is_inexact(x.dtype):
+        quotient = ops.round_((x - rest) / y)  # whole but for rounding
+    else:
+        quotient = ops.DIV(x, y)
+    return (
+        select(opposed, quotient - full_like(quotient, 1), quotient),
+        select(opposed, rest + y, rest),
+    )
+
+
+def fmod(x: Any, y: Any, /) -> Any:
+    """The remainder of ``x / y`` with the sign of ``x``.
+
+    >>> import stretto.numpy as snp
+    >>> snp.fmod(snp.array([7, -7]), 3)
+    Array([ 1, -1], dtype=int32)
+    """
+    return ops.REM(*_numbers("fmod", x, y))
+
+
+def power(x: Any, y: Any, /) -> Any:
+    """``x ** y``, element by element; a Python integer ``y`` is multiplied out.
+
+    Raises ``TypeError`` for integers to a negative Python integer.
+
+    >>> import stretto.numpy as snp
+    >>> snp.power(snp.array([2.0, 3.0]), 2)
+    Array([4., 9.], dtype=float32)
+    """
+    if type(y) is int:
+        x = as_value(x, "power")
+        if not is_inexact(x.dtype):
+            if y < 0:
+                raise TypeError(
+                    f"power: integers have no negative powers among integers, got {x.type} ** {y}; "
+                    f"use a float: x ** {y}.0"
+                )
+            if kind_of(x.dtype) == "bool":
+                x = convert(x, scalar_dtype(int))
+        return exponential.integer_pow(x, y)
+    return exponential.POW(*_numbers("power", x, y))
+
+
+pow = power
+
+
+def float_power(x: Any, y: Any, /) -> Any:
+    """``x ** y`` in floats.
+
+    >>> import stretto.numpy as snp
+    >>> snp.float_power(snp.array([2, 4]), -1)
+    Array([0.5 , 0.25], dtype=float32)
+    """
+    return exponential.POW(*promote_values("float_power", x, y, inexact=True))
+
+
+def negative(x: Any, /) -> Any:
+    """``-x``, element by element."""
+    return ops.negative(x)
+
+
+def positive(x: Any, /) -> Any:
+    """``+x``: the numbers as they are."""
+    x = as_value(x, "positive")
+    if kind_of(x.dtype) == "bool":
+        raise TypeError(f"positive: expected numbers, got {x.type}")
+    return x
+
+
+def absolute(x: Any, /) -> Any:
+    """The absolute value of each element; of complex numbers the modulus.
+
+    >>> import stretto.numpy as snp
+    >>> snp.absolute(snp.array([-1, 2]))
+    Array([1, 2], dtype=int32)
+    """
+    return ops.absolute(x)
+
+
+abs = absolute
+
+
+def fabs(x: Any, /) -> Any:
+    """The absolute value of each element, as a float."""
+    x = as_value(x, "fabs")
+    return ops.absolute(convert(x, inexact_dtype(x.dtype), x.weak_type))
+
+
+def sign(x: Any, /) -> Any:
+    """-1, 0 or 1 by the sign of each element; of complex numbers ``x / |x|``.
+
+    >>> import stretto.numpy as snp
+    >>> snp.sign(snp.array([-5.0, 0.0]))
+    Array([-1.,  0.], dtype=float32)
+    """
+    return ops.sign(x)
+
+
+def maximum(x: Any, y: Any, /) -> Any:
+    """The greater of ``x`` and ``y``, element by element; NaN where either is.
+
+    >>> import stretto.numpy as snp
+    >>> snp.maximum(snp.array([1.0, -2.0]), 0)
+    Array([1., 0.], dtype=float32)
+    """
+    return _maximum(x, y)
+
+
+def minimum(x: Any, y: Any, /) -> Any:
+    """The lesser of ``x`` and ``y``, element by element; NaN where either is.
+
+    >>> import stretto.numpy as snp
+    >>> snp.minimum(snp.array([1.0, -2.0]), 0)
+    Array([ 0., -2.], dtype=float32)
+    """
+    return _minimum(x, y)
+
+
+def fmax(x: Any, y: Any, /) -> Any:
+    """The greater of ``x`` and ``y``, element by element; the other one where one is NaN."""
+    x, y = promote_values("fmax", x, y)
+    return where(gt(x, y) | ne(y, y), x, y)
+
+
+def fmin(x: Any, y: Any, /) -> Any:
+    """The lesser of ``x`` and ``y``, element by element; the other one where one is NaN."""
+    x, y = promote_values("fmin", x, y)
+    return where(lt(x, y) | ne(y, y), x, y)
+
+
+def clip(
+    a: Any, /, a_min: Any = None, a_max: Any = None, *, min: Any = None, max: Any = None
+) -> Any:
+    """Each element, but not below ``min`` nor above ``max``; ``None`` is no bound.
+
+    Also under NumPy's older names ``a_min`` and ``a_max``. Raises ``ValueError`` for complex numbers.
+
+    >>> import stretto.numpy as snp
+    >>> snp.clip(snp.array([-1.0, 0.5, 2.0]), 0, 1)
+    Array([0. , 0.5, 1. ], dtype=float32)
+    """
+    x = as_value(a, "clip", "a")
+    low, high = (a_min if min is None else min), (a_max if max is None else max)
+    if is_complex(x.dtype):
+        raise ValueError(f"clip: complex numbers have no order; got {x.type}")
+    if low is not None:
+        x = _maximum(x, low)
+    return x if high is None else _minimum(x, high)
+
+
+def floor(x: Any, /) -> Any:
+    """The greatest whole number not above each element; integers as they are.
+
+    >>> import stretto.numpy as snp
+    >>> snp.floor(snp.array([1.7, -1.2]))
+    Array([ 1., -2.], dtype=float32)
+    """
+    return ops.floor(x)
+
+
+def ceil(x: Any, /) -> Any:
+    """The least whole number not below each element; integers as they are.
+
+    >>> import stretto.numpy as snp
+    >>> snp.ceil(snp.array([1.2, -1.7]))
+    Array([ 2., -1.], dtype=float32)
+    """
+    return ops.ceil(x)
+
+
+def trunc(x: Any, /) -> Any:
+    """Each element without its fraction; integers as they are.
+
+    >>> import stretto.numpy as snp
+    >>> snp.trunc(snp.array([1.7, -1.7]))
+    Array([ 1., -1.], dtype=float32)
+    """
+    return ops.truncated(x)
+
+
+fix = trunc
+
+
+def rint(x: Any, /) -> Any:
+    """The nearest whole number, halves to the even one, as a float."""
+    x = as_value(x, "rint")
+    return _rounded(convert(x, inexact_dtype(x.dtype), x.weak_type))
+
+
+def _rounded(x: Any) -> Any:
+    """The nearest whole number; of complex numbers, part by part."""
+    if is_complex(x.dtype):
+        return ops.complex_(ops.round_(ops.real(x)), ops.round_(ops.imag(x)))
+    return ops.round_(x)
+
+
+def round(a: Any, decimals: int = 0, out: None = None) -> Any:
+    """Each element to the nearest multiple of ``10 ** -decimals``, halves to the even digit.
+
+    >>> import stretto.numpy as snp
+    >>> snp.round(snp.array([1.26, 2.5]), 1)
+    Array([1.3, 2.5], dtype=float32)
+    """
+    refuse_out("round", out)
+    x = as_value(a, "round", "a")
+    if not is_inexact(x.dtype):
+        if decimals >= 0:
+            return x
+        step = full_like(x, 10**-decimals)
+        return convert(_rounded(true_divide(x, step)), x.dtype) * step
+    if decimals == 0:
+        return _rounded(x)
+    wide = convert(x, np.dtype(np.float32)) if x.dtype.itemsize < 4 else x
+    scale = full_like(wide, 10.0 ** math.fabs(decimals))
+    if decimals > 0:
+        result = _rounded(wide * scale) / scale
+    else:
+        result = _rounded(wide / scale) * scale
+    return convert(result, x.dtype, x.weak_type)
+
+
+def refuse_out(who: str, out: Any) -> None:
+    """Raise unless ``out`` is ``None``: there is nothing to write into."""
+    if out is not None:
+        raise NotImplementedError(
+            f"{who}: arrays are immutable, so there is no out=; use the value that is returned"
+        )
+
+
+def square(x: Any, /) -> Any:
+    """``x * x``.
+
+    >>> import stretto.numpy as snp
+    >>> snp.square(snp.array([2, -3]))
+    Array([4, 9], dtype=int32)
+    """
+    return ops.square(x)
+
+
+def reciprocal(x: Any, /) -> Any:
+    """``1 / x``; of integers a float."""
+    return exponential.reciprocal(x)
+
+
+def heaviside(x: Any, y: Any, /) -> Any:
+    """0 for negative ``x``, ``y`` at zero, 1 for positive ``x``; NaN stays."""
+    x, y = promote_values("heaviside", x, y, inexact=True)
+    zero = zeros_like(x)
+    step = select(lt(x, zero), zero, full_like(x, 1))
+    return select(eq(x, zero), y, select(ne(x, x), x, step))
+
+
+def hypot(x: Any, y: Any, /) -> Any:
+    """``sqrt(x**2 + y**2)`` without overflow in between.
+
+    >>> import stretto.numpy as snp
+    >>> snp.hypot(snp.array(3e30), snp.array(4e30))
+    Array(5.e+30, dtype=float32)
+    """
+    x, y = promote_values("hypot", x, y, inexact=True)
+    x, y = ops.absolute(x), ops.absolute(y)
+    long, short = ops.maximum(x, y), ops.minimum(x, y)
+    infinite = eq(x, full_like(x, np.inf)) | eq(y, full_like(y, np.inf))
+    none = eq(long, zeros_like(long))
+    ratio = short / select(none | infinite, full_like(long, 1), long)
+    length = long * exponential.sqrt(full_like(ratio, 1) + ratio * ratio)
+    return select(infinite, full_like(long, np.inf), select(none, long, length))
+
+
+def nan_to_num(
+    x: Any, copy: bool = True, nan: Any = 0.0, posinf: Any = None, neginf: Any = None
+) -> Any:
+    """NaN replaced by ``nan``, infinities by ``posinf`` and ``neginf``: by default the extremes.
+
+    >>> import stretto.numpy as snp
+    >>> snp.nan_to_num(snp.array([snp.nan, snp.inf]), posinf=9)
+    Array([0., 9.], dtype=float32)
+    """
+    del copy  # arrays are immutable: what is given is never changed
+    x = as_value(x, "nan_to_num")
+    if is_complex(x.dtype):
+        parts = (nan_to_num(p, True, nan, posinf, neginf) for p in (ops.real(x), ops.imag(x)))
+        return ops.complex_(*parts)
+    if not is_inexact(x.dtype):
+        return x
+    limits = finfo(x.dtype)
+    high = limits.max if posinf is None else posinf
+    low = limits.min if neginf is None else neginf
+    x = where(ne(x, x), convert(as_value(nan), x.dtype), x)
+    x = where(eq(x, full_like(x, np.inf)), convert(as_value(high), x.dtype), x)
+    return where(eq(x, full_like(x, -np.inf)), convert(as_value(low), x.dtype), x)
+
+
+def gcd(x: Any, y: Any, /) -> Any:
+    """The greatest common divisor of integers, element by element, by Euclid's algorithm.
+
+    >>> import stretto.numpy as snp
+    >>> snp.gcd(snp.array([12, 18]), 8)
+    Array([4, 2], dtype=int32)
+    """
+    x, y = promote_values("gcd", x, y)
+    if kind_of(x.dtype) not in INTEGRAL:
+        raise TypeError(f"gcd: expected integers, got {x.type}")
+    x, y = ops.absolute(x), ops.absolute(y)
+    # Euclid's algorithm needs most steps for neighbouring Fibonacci numbers: 1.44 a bit.
+    for _ in range(math.ceil(1.4405 * 8 * x.dtype.itemsize)):
+        done = eq(y, zeros_like(y))
+        x, y = select(done, x, y), select(done, y, ops.REM(x, select(done, full_like(y, 1), y)))
+    return x
+
+
+def lcm(x: Any, y: Any, /) -> Any:
+    """The least common multiple of integers, element by element; 0 where either is 0.
+
+    >>> import stretto.numpy as snp
+    >>> snp.lcm(snp.array([4, 6]), 10)
+    Array([20, 30], dtype=int32)
+    """
+    x, y = promote_values("lcm", x, y)
+    divisor = gcd(x, y)
+    safe = select(eq(divisor, zeros_like(divisor)), full_like(divisor, 1), divisor)
+    return ops.absolute(x) * ops.DIV(ops.absolute(y), safe)
+
+
+# Parts of complex numbers
+
+
+def real(x: Any, /) -> Any:
+    """The real part of each element; real arrays as they are."""
+    return ops.real(x)
+
+
+def imag(x: Any, /) -> Any:
+    """The imaginary part of each element; zeros for real arrays.
+
+    >>> import stretto.numpy as snp
+    >>> snp.imag(snp.array([1 + 2j]))
+    Array([2.], dtype=float32)
+    """
+    return ops.imag(x)
+
+
+def conj(x: Any, /) -> Any:
+    """The complex conjugate of each element; real arrays as they are."""
+    return ops.conj(x)
+
+
+conjugate = conj
+
+
+def angle(z: Any, deg: bool = False) -> Any:
+    """The angle of each complex number in the plane, in radians, or degrees if ``deg``.
+
+    >>> import stretto.numpy as snp
+    >>> snp.angle(snp.array([1j, -1]), deg=True)
+    Array([ 90., 180.], dtype=float32)
+    """
+    z = as_value(z, "angle", "z")
+    z = convert(z, inexact_dtype(z.dtype), z.weak_type)
+    radians = atan2(ops.imag(z), ops.real(z))
+    return radians * (180 / math.pi) if deg else radians
