@@ -15,7 +15,7 @@ from __future__ import annotations
 import dataclasses
 import itertools
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import ml_dtypes
 import numpy as np
@@ -27,10 +27,26 @@ from stretto.core import tree
 from stretto.core.config import enable_x64
 from stretto.core.interpreter import as_value
 from stretto.core.primitive import Primitive
-from stretto.core.program import Program, check as check_program
-from stretto.core.types import is_complex, is_inexact, kind_of
+from stretto.core.program import Program
+from stretto.core.program import check as check_program
+from stretto.core.types import float0, is_complex, is_inexact, kind_of
 
-__all__ = ["Law", "TypeOf", "b1", "bf16", "c64", "c128", "check", "f16", "f32", "f64", "i8", "i32", "law", "u32"]
+__all__ = [
+    "Law",
+    "TypeOf",
+    "b1",
+    "bf16",
+    "c64",
+    "c128",
+    "check",
+    "f16",
+    "f32",
+    "f64",
+    "i8",
+    "i32",
+    "law",
+    "u32",
+]
 
 
 @dataclasses.dataclass(frozen=True)
@@ -50,7 +66,7 @@ class TypeOf:
         """An array of this type."""
         kind = kind_of(self.dtype)
         if kind == "bool":
-            return rng.random(self.shape) < 0.5  # noqa: PLR2004
+            return rng.random(self.shape) < 0.5
         if kind in ("int", "uint"):
             low = max(int(self.low), 0) if kind == "uint" else int(self.low)
             return np.asarray(rng.integers(low, int(self.high) + 4, self.shape)).astype(self.dtype)
@@ -83,8 +99,7 @@ def _tolerance(dtype: np.dtype) -> float:
     if not is_inexact(dtype):
         return 0.0
     part = np.dtype(f"f{dtype.itemsize // 2}") if is_complex(dtype) else dtype
-    return 64 * float(ml_dtypes.finfo(part).eps) if part.itemsize >= 4 else 4 * float(  # noqa: PLR2004
-        ml_dtypes.finfo(part).eps)  # fmt: skip
+    return (64 if part.itemsize >= 4 else 4) * float(ml_dtypes.finfo(part).eps)
 
 
 def _close(got: Any, want: Any, what: str, factor: float = 1.0) -> None:
@@ -92,16 +107,32 @@ def _close(got: Any, want: Any, what: str, factor: float = 1.0) -> None:
     assert len(got_leaves) == len(want_leaves), f"{what}: another number of results"
     for g, w in zip(got_leaves, want_leaves, strict=True):
         x, y = np.asarray(g), np.asarray(w)
-        if x.dtype == np.dtype([("float0", np.void, 0)]):
+        if x.dtype == float0:
             continue
         assert x.shape == y.shape, f"{what}: shapes {x.shape} and {y.shape}"
         assert x.dtype == y.dtype, f"{what}: dtypes {x.dtype} and {y.dtype}"
         tolerance = _tolerance(x.dtype) * factor
-        wide = x.dtype if x.dtype.kind in "biuc" else np.float64
-        scale = float(np.nanmax(np.abs(np.where(np.isfinite(y.astype(wide)), y.astype(wide), 0)), initial=1e-30)) if is_inexact(x.dtype) else 0.0  # fmt: skip
-        np.testing.assert_allclose(
-            x.astype(wide), y.astype(wide), rtol=tolerance, atol=tolerance * scale, err_msg=what
-        )
+        wide = x.dtype if x.dtype.kind in "biuc" else np.dtype(np.float64)
+        x, y = x.astype(wide), y.astype(wide)
+        scale = np.max(np.abs(y), where=np.isfinite(y), initial=0) if tolerance else 0
+        np.testing.assert_allclose(x, y, rtol=tolerance, atol=tolerance * scale, err_msg=what)
+
+
+class _Compiled(NamedTuple):
+    """What a compiled function must give."""
+
+    fun: Callable[..., Any]
+    args: tuple[Any, ...]
+    want: Any
+    what: str
+    factor: float
+
+
+def _check_compiled(parts: Sequence[_Compiled]) -> None:
+    """Check them, compiled as one program: the compiler is what takes the time."""
+    together = jit(lambda args: [part.fun(*a) for part, a in zip(parts, args, strict=True)])
+    for part, got in zip(parts, together([part.args for part in parts]), strict=True):
+        _close(got, part.want, part.what, part.factor)
 
 
 def _primitives(program: Program) -> set[type[Primitive]]:
@@ -132,11 +163,11 @@ def law(
 class Law:
     """A law check to run: a primitive, a function that uses it, arguments.
 
-    Arguments are ``TypeOf`` (drawn at random) or NumPy arrays taken as they are; integer and boolean
-    ones, and those given as arrays of integers, are not differentiated. Options:
-    ``derivative=False`` for functions that have none; ``reverse=False`` where only forward
-    derivatives exist; ``second=False`` to leave out second derivatives; ``mapped=False`` to leave out
-    vmap; ``factor`` to widen tolerances, with its reason at the call; ``seed``.
+    Arguments are ``TypeOf`` (drawn at random) or NumPy arrays taken as they are; integers and
+    booleans are not differentiated. Options: ``derivative=False`` for functions that have none;
+    ``reverse=False`` where only forward derivatives exist; ``second=False`` to leave out second
+    derivatives; ``mapped=False`` to leave out vmap; ``factor`` to widen tolerances, with its reason
+    at the call; ``seed``.
     """
 
     primitive: type[Primitive] | None
@@ -146,7 +177,10 @@ class Law:
 
     def __str__(self) -> str:
         name = self.primitive.name if self.primitive else getattr(self.fun, "__name__", "fun")
-        kinds = (str(a) if isinstance(a, TypeOf) else f"{np.asarray(a).dtype}{list(np.shape(a))}" for a in self.args)
+        kinds = (
+            str(a) if isinstance(a, TypeOf) else f"{np.asarray(a).dtype}{list(np.shape(a))}"
+            for a in self.args
+        )
         return f"{name}({', '.join(kinds)})"
 
     def call(self, *args: Any) -> Any:
@@ -160,17 +194,18 @@ class Law:
         with enable_x64(wide):
             rng = np.random.default_rng(self.options.get("seed", 0))
             values = [a.draw(rng) if isinstance(a, TypeOf) else np.asarray(a) for a in self.args]
-            self._types_and_compiled(values)
+            compiled = [self._types(values)]
             active = [i for i, v in enumerate(values) if is_inexact(v.dtype)]
             differentiable = self.options.get("derivative", True) and active
             if differentiable:
-                self._adjoint(values, active, rng)
+                compiled += self._adjoint(values, active, rng)
             if self.options.get("mapped", True):
-                self._mapped(values, active if differentiable else [], rng)
+                compiled += self._mapped(values, active if differentiable else [], rng)
+            _check_compiled(compiled)
         if differentiable:
             self._difference(values, active, rng)
 
-    def _types_and_compiled(self, values: list[np.ndarray]) -> None:
+    def _types(self, values: list[np.ndarray]) -> _Compiled:
         eager = self.call(*values)
         shapes = eval_shape(self.call, *values)
         for x, s in zip(tree.leaves(eager), tree.leaves(shapes), strict=True):
@@ -183,7 +218,7 @@ class Law:
         check_program(program)
         if self.primitive is not None:
             assert self.primitive in _primitives(program), f"{self}: the function does not use it"
-        _close(jit(self.call)(*values), eager, f"{self}: compiled", self._factor)
+        return _Compiled(self.call, tuple(values), eager, f"{self}: compiled", self._factor)
 
     @property
     def _factor(self) -> float:
@@ -200,33 +235,43 @@ class Law:
         return fun
 
     def _tangents(self, values: Any, active: Any, rng: Any) -> list[np.ndarray]:
-        return [
-            TypeOf(values[i].dtype, values[i].shape).within(-1, 1).draw(rng) for i in active
-        ]
+        return [TypeOf(values[i].dtype, values[i].shape).within(-1, 1).draw(rng) for i in active]
 
-    def _adjoint(self, values: list[np.ndarray], active: list[int], rng: Any) -> None:
+    def _adjoint(self, values: list[np.ndarray], active: list[int], rng: Any) -> list[_Compiled]:
         fun = self._of_active(values, active)
         primals = [values[i] for i in active]
         tangents = self._tangents(values, active, rng)
         out, dout = jvp(fun, primals, tangents)
-        _close(jit(lambda p, t: jvp(fun, p, t))(primals, tangents), (out, dout),
-               f"{self}: compiled jvp", 4 * self._factor)  # fmt: skip
+        forward = _Compiled(
+            lambda p, t: jvp(fun, p, t),
+            (primals, tangents),
+            (out, dout),
+            f"{self}: compiled jvp",
+            4 * self._factor,
+        )
         for o, d in zip(out, dout, strict=True):
             assert (o.shape, o.dtype) == (d.shape, d.dtype), f"{self}: the tangent's type differs"
         if not self.options.get("reverse", True):
-            return
+            return [forward]
         cts = [TypeOf(o.dtype, o.shape).within(-1, 1).draw(rng) for o in out]
         pulled = vjp(fun, *primals)[1](cts)
         for p, g in zip(primals, pulled, strict=True):
             assert (p.shape, p.dtype) == (g.shape, g.dtype), f"{self}: the gradient's type differs"
-        _close(jit(lambda p, c: vjp(fun, *p)[1](c))(primals, cts), pulled,
-               f"{self}: compiled vjp", 4 * self._factor)  # fmt: skip
+        backward = _Compiled(
+            lambda p, c: vjp(fun, *p)[1](c),
+            (primals, cts),
+            pulled,
+            f"{self}: compiled vjp",
+            4 * self._factor,
+        )
         ahead, back = _pair(cts, dout), _pair(pulled, tangents)
         scale = 1e-30 + _pair([np.abs(_wide(c)) for c in cts], [np.abs(_wide(d)) for d in dout])
         worst = max((_tolerance(np.asarray(p).dtype) for p in [*primals, *out]), default=0.0)
-        assert abs(ahead - back) <= 16 * worst * self._factor * max(scale, abs(back)) or not np.isfinite(ahead), (
+        slack = 16 * worst * self._factor * max(scale, abs(back))
+        assert abs(ahead - back) <= slack or not np.isfinite(ahead), (
             f"{self}: not the adjoint: <ct, J v> = {ahead}, <J^T ct, v> = {back}"
         )
+        return [forward, backward]
 
     def _difference(self, values: list[np.ndarray], active: list[int], rng: Any) -> None:
         with enable_x64():
@@ -246,7 +291,7 @@ class Law:
                     err_msg=f"{self}: jvp and difference quotient",
                 )  # fmt: skip
             if self.options.get("second", True):
-                again = lambda *ps: jvp(fun, ps, tangents)[1]  # noqa: E731
+                again = lambda *ps: jvp(fun, ps, tangents)[1]
                 _, second = jvp(again, primals, tangents)
                 up = again(*[p + step * t for p, t in zip(primals, tangents, strict=True)])
                 down = again(*[p - step * t for p, t in zip(primals, tangents, strict=True)])
@@ -270,10 +315,11 @@ class Law:
             f"{self}: reverse over forward: {ahead} and {back}"
         )
 
-    def _mapped(self, values: list[np.ndarray], active: list[int], rng: Any) -> None:
+    def _mapped(self, values: list[np.ndarray], active: list[int], rng: Any) -> list[_Compiled]:
         size = 3
+        compiled = []
         mixes = list(itertools.product((False, True), repeat=len(values)))[1:]
-        if len(mixes) > 7:  # noqa: PLR2004
+        if len(mixes) > 7:
             mixes = [m for m in mixes if sum(m) in (1, len(m))]
         for number, mix in enumerate(mixes):
             stacked = self._stacks(values, size, rng)
@@ -290,12 +336,15 @@ class Law:
                 for k in range(size)
             ]
             where = f"{self}: vmap, in_axes={tuple(axes)}"
-            self._same_as_loop(self.call, axes, args, rows, where, compiled=number == len(mixes) - 1)
+            mapped = self._same_as_loop(self.call, axes, args, rows, where)
+            if number == len(mixes) - 1:
+                compiled.append(mapped)
             if active and all(mix[i] for i in active):
-                derivative = self._derivative_of(active, rng)
-                self._same_as_loop(derivative, axes, args, rows, f"{where} of a derivative", False)
+                derivative = self._derivative_of(active)
+                self._same_as_loop(derivative, axes, args, rows, f"{where} of a derivative")
+        return compiled
 
-    def _derivative_of(self, active: list[int], rng: Any) -> Callable[..., Any]:
+    def _derivative_of(self, active: list[int]) -> Callable[..., Any]:
         reverse = self.options.get("reverse", True)
 
         def derivative(*args: Any) -> Any:
@@ -321,15 +370,16 @@ class Law:
         return stacks
 
     def _same_as_loop(
-        self, fun: Any, axes: Any, args: Any, rows: Any, where: str, compiled: bool
-    ) -> None:
+        self, fun: Any, axes: Sequence[int | None], args: Any, rows: Any, where: str
+    ) -> _Compiled:
+        """Check that the mapped function gives what the loop gives; what it must give compiled."""
         mapped = vmap(fun, in_axes=tuple(axes))
         got = mapped(*args)
         loop = [tree.leaves(fun(*row)) for row in rows]
         want = [np.stack([np.asarray(x) for x in leaf]) for leaf in zip(*loop, strict=True)]
-        _close(got, want, where, 4 * self._factor)
-        if compiled:
-            _close(jit(mapped)(*args), want, f"{where}, compiled", 4 * self._factor)
+        factor = 4 * self._factor
+        _close(got, want, where, factor)
+        return _Compiled(mapped, tuple(args), want, f"{where}, compiled", factor)
 
 
 def _wide(x: Any) -> np.ndarray:

@@ -30,8 +30,7 @@ from stretto.ops.broadcast import canonical_axis, expand_dims, reduce_sum, resha
 from stretto.ops.contract import tensordot
 from stretto.ops.convert import convert
 from stretto.ops.exponential import sqrt
-from stretto.ops.shape import concatenate
-from stretto.ops.shape import slice as slice_
+from stretto.ops.shape import concatenate, slice_
 
 __all__ = [
     "all",
@@ -89,9 +88,7 @@ def map_with_path(f: Callable[..., Any], tree: Any, *rest: Any) -> Any:
     {'w': [(('w', 0), 1)]}
     """
     pairs, spec = flatten_with_path(tree)
-    others = [
-        _tree.prefix_subtrees(spec, tree, other, i + 1) for i, other in enumerate(rest)
-    ]
+    others = [_tree.prefix_subtrees(spec, tree, other, i + 1) for i, other in enumerate(rest)]
     flat = [f(path, leaf, *more) for (path, leaf), *more in zip(pairs, *others, strict=True)]
     return unflatten(spec, flat)
 

@@ -89,14 +89,18 @@ def _tangents(primals: Sequence[Any], given: Sequence[Any], who: str) -> list[An
             continue
         value = as_value(t, who, "a tangent")
         if value.shape != p.shape:
-            raise ValueError(f"{who}: a tangent must have its primal's shape: {value.type}, {p.type}")
+            raise ValueError(
+                f"{who}: a tangent must have its primal's shape: {value.type}, {p.type}"
+            )
         if not _is_active(p):
             raise TypeError(
                 f"{who}: the primal {p.type} has no derivative; its tangent must be float0 zeros, "
                 f"or convert the primal to a float"
             )
         if value.dtype != p.dtype and not value.weak_type:
-            raise TypeError(f"{who}: a tangent must have its primal's dtype: {value.type}, {p.type}")
+            raise TypeError(
+                f"{who}: a tangent must have its primal's dtype: {value.type}, {p.type}"
+            )
         out.append(convert(value, p.dtype, p.weak_type))
     return out
 
@@ -165,9 +169,7 @@ def linearize(fun: Callable[..., Any], *primals: Any, has_aux: bool = False) -> 
         ]
         douts = iter(evaluate(linear.program, [*moving, *linear.residuals]))
         mask = linear.active_out[: flat.count]
-        filled = [
-            next(douts) if m else _zero_tangent(o) for o, m in zip(outs, mask, strict=False)
-        ]
+        filled = [next(douts) if m else _zero_tangent(o) for o, m in zip(outs, mask, strict=False)]
         return tree.unflatten(flat.out, filled)
 
     out, aux = flat.rebuild(outs)
@@ -216,7 +218,9 @@ def _check_input(value: Any, name: str, holomorphic: bool, allow_int: bool, who:
     dtype = value.type.dtype
     if holomorphic:
         if not is_complex(dtype):
-            raise TypeError(f"{who}: with holomorphic=True {name} must be complex, got {value.type}")
+            raise TypeError(
+                f"{who}: with holomorphic=True {name} must be complex, got {value.type}"
+            )
     elif is_complex(dtype):
         raise TypeError(
             f"{who}: {name} is complex ({value.type}); pass holomorphic=True for a holomorphic "
@@ -333,6 +337,7 @@ def _by_all_directions(
     """For each input, each output of a linear map at all the input's unit directions, on axis 0."""
     table = []
     for i, t in enumerate(types):
+
         def one(direction: Any, i: int = i) -> Sequence[Any]:
             return apply([
                 direction if k == i else full(other.shape, 0, other.dtype)
@@ -419,8 +424,7 @@ def _rows(linear: LinearMap, values: Any, outs: Any, count: int) -> list[list[An
         back = _pull_back(linear, [*cts, *[None] * extra])
         kept = [g for g, a in zip(back, linear.active_in, strict=True) if a]
         return [
-            full(v.shape, 0, v.dtype) if g is None else g
-            for v, g in zip(active, kept, strict=True)
+            full(v.shape, 0, v.dtype) if g is None else g for v, g in zip(active, kept, strict=True)
         ]
 
     rows = []

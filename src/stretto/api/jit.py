@@ -170,7 +170,12 @@ class Jitted:
         if state.interpreter is EAGER:
             if not any([isinstance(x, Tracer) for x in leaves]) and not _has_tracers(entry):
                 result = entry.run(leaves)
-                if self._plain and not kwargs and all(map(operator.is_, leaves, args)) and len(leaves) == len(args):
+                if (
+                    self._plain
+                    and not kwargs
+                    and all(map(operator.is_, leaves, args))
+                    and len(leaves) == len(args)
+                ):
                     self._remember(types, entry)
                 return result
         outs = Call(entry.program)(*leaves, *entry.captured)
@@ -514,4 +519,6 @@ def eval_shape(fun: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
     ShapeDtypeStruct(shape=(2, 2), dtype=float32)
     """
     program, structure, _ = _record_call(fun, args, kwargs)
-    return tree.unflatten(structure, [ShapeDtypeStruct(t.shape, t.dtype) for t in program.out_types])
+    return tree.unflatten(
+        structure, [ShapeDtypeStruct(t.shape, t.dtype) for t in program.out_types]
+    )

@@ -61,9 +61,7 @@ def vmap(
         paths = [p for n, a in zip(names, args, strict=True) for p in tree.paths(a, n)]
         for key in sorted(kwargs):
             paths += tree.paths(kwargs[key], key)
-        axes = [
-            _in_axis(a, v, p) for a, v, p in zip(axes, values, paths, strict=True)
-        ]
+        axes = [_in_axis(a, v, p) for a, v, p in zip(axes, values, paths, strict=True)]
         size = _common_size(values, axes, paths, axis_size, args, names)
         out_structure: Any = None
         result: Any = None
@@ -90,7 +88,9 @@ def _in_axis(axis: Any, value: Any, path: str) -> int | None:
     if axis is None:
         return None
     if not isinstance(axis, int) or isinstance(axis, bool):
-        raise TypeError(f"vmap: an entry of in_axes must be an int or None, got {axis!r} for {path}")
+        raise TypeError(
+            f"vmap: an entry of in_axes must be an int or None, got {axis!r} for {path}"
+        )
     if not -value.ndim <= axis < value.ndim:
         raise ValueError(
             f"vmap: in_axes maps axis {axis} of {path}, which has type {value.type}: it has "

@@ -245,9 +245,7 @@ def _aligned(
 
     def converted(*args: Any) -> Any:
         outs = evaluate(aligned, args)
-        return [
-            convert(o, t.dtype, t.weak_type) for o, t in zip(outs, targets, strict=True)
-        ], None
+        return [convert(o, t.dtype, t.weak_type) for o, t in zip(outs, targets, strict=True)], None
 
     return record(converted, aligned.in_types, name=program.name)[0]
 
@@ -275,7 +273,9 @@ def switch(index: Any, branches: Sequence[Callable[..., Any]], *operands: Any) -
     return tree.unflatten(structure, Cond(tuple(programs))(bounded, *values))
 
 
-def cond(pred: Any, true_fun: Callable[..., Any], false_fun: Callable[..., Any], *operands: Any) -> Any:
+def cond(
+    pred: Any, true_fun: Callable[..., Any], false_fun: Callable[..., Any], *operands: Any
+) -> Any:
     """``true_fun(*operands)`` if ``pred`` else ``false_fun(*operands)``; only that one runs.
 
     Parameters: ``pred`` a boolean (or numeric) scalar; both functions return trees of one structure

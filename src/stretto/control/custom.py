@@ -46,9 +46,7 @@ class CustomJvp(ControlFlow):
 
     def jvp(self, primals: Sequence[Any], tangents: Sequence[Any]) -> tuple[Any, Any]:
         """The user's rule, with zeros written out."""
-        full = [
-            zeros_like(p) if t is None else t for p, t in zip(primals, tangents, strict=True)
-        ]
+        full = [zeros_like(p) if t is None else t for p, t in zip(primals, tangents, strict=True)]
         return self.rule(primals, full)
 
     def vmap(self, size: int, args: Sequence[Any], axes: Sequence[int | None]) -> Any:
@@ -104,7 +102,9 @@ class custom_jvp:  # noqa: N801 (a decorator)
     def __call__(self, *args: Any) -> Any:
         """The function's value."""
         if self._rule is None:
-            raise AttributeError(f"custom_jvp: {self._fun.__name__} has no rule; give one by defjvp")
+            raise AttributeError(
+                f"custom_jvp: {self._fun.__name__} has no rule; give one by defjvp"
+            )
         user_rule = self._rule
         static = [args[i] for i in self._static]
         moving = tuple(a for i, a in enumerate(args) if i not in self._static)
@@ -171,6 +171,4 @@ def stop_gradient(x: Any) -> Any:
     >>> float(st.grad(lambda x: x * st.lax.stop_gradient(x))(3.0))
     3.0
     """
-    return tree.map(
-        lambda leaf: StopGradient()(as_value(leaf, "stop_gradient")), x
-    )
+    return tree.map(lambda leaf: StopGradient()(as_value(leaf, "stop_gradient")), x)

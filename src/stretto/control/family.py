@@ -73,5 +73,3 @@ def captured_first(program: Program, own: int) -> Program:
         return program
     inputs = [*program.inputs[own:], *program.inputs[:own]]
     return Program(inputs, program.equations, program.outputs, program.name)
-
-

@@ -91,7 +91,9 @@ class While(ControlFlow):
         program, _ = jvp_program(self.body, (*const_mask, *mask), mask)
         moving = [t for t in dconsts if t is not None]
         starts = [
-            zeros_like(c) if t is None else t for c, t, m in zip(carry, dcarry, mask, strict=True) if m
+            zeros_like(c) if t is None else t
+            for c, t, m in zip(carry, dcarry, mask, strict=True)
+            if m
         ]
         count, n, m = len(carry), len(body_consts), len(moving)
 
@@ -220,7 +222,9 @@ def with_out_types(program: Program, types: Sequence[ArrayType], count: int) -> 
     return record(fun, program.in_types, name=program.name)[0]
 
 
-def while_loop(cond_fun: Callable[[Any], Any], body_fun: Callable[[Any], Any], init_val: Any) -> Any:
+def while_loop(
+    cond_fun: Callable[[Any], Any], body_fun: Callable[[Any], Any], init_val: Any
+) -> Any:
     """Apply ``body_fun`` to the carry as long as ``cond_fun`` of it holds; give the last carry.
 
     Parameters: ``init_val`` a tree of arrays; ``cond_fun`` gives a boolean scalar; ``body_fun`` a
@@ -250,9 +254,7 @@ def while_loop(cond_fun: Callable[[Any], Any], body_fun: Callable[[Any], Any], i
     )
     types = [v.type for v in init]
     body = with_out_types(body, types, len(types))
-    cond, _, cond_consts = record_tree(
-        cond_fun, tree.structure((init_val,)), types, "while_loop"
-    )
+    cond, _, cond_consts = record_tree(cond_fun, tree.structure((init_val,)), types, "while_loop")
     out = cond.out_types
     if len(out) != 1 or out[0].shape or kind_of(out[0].dtype) != "bool":
         raise TypeError(f"while_loop: cond_fun must return a boolean scalar, got {list(out)}")

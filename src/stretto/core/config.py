@@ -24,7 +24,9 @@ class _Setting(NamedTuple):
 
 _BOOL = (False, True)
 _SETTINGS: dict[str, _Setting] = {
-    "enable_x64": _Setting(False, _BOOL, True, "64-bit types may be asked for, and are the default"),
+    "enable_x64": _Setting(
+        False, _BOOL, True, "64-bit types may be asked for, and are the default"
+    ),
     "threefry_partitionable": _Setting(
         False, _BOOL, True, "random bits use the counter layout that can be split over devices"
     ),
@@ -59,7 +61,8 @@ def _from_environment(name: str, setting: _Setting) -> Any:
     elif text in setting.choices:
         return text
     raise ConfigError(
-        f"STRETTO_{name.upper()} must be one of {', '.join(map(str, setting.choices))}; got {text!r}"
+        f"STRETTO_{name.upper()} must be one of {', '.join(map(str, setting.choices))}; "
+        f"got {text!r}"
     )
 
 

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, NoReturn
 import numpy as np
 
 from stretto.core.errors import EscapedTracerError, TracedValueError
-from stretto.core.position import Position, user_position
+from stretto.core.position import Position
 from stretto.core.types import ArrayType, array_type, canonical_dtype, kind_of, scalar_dtype
 
 if TYPE_CHECKING:
@@ -107,7 +107,7 @@ def install_eager(interpreter: Interpreter) -> None:
     _State.eager = interpreter
 
 
-class using:  # noqa: N801 (reads as a statement: `with using(interpreter):`)
+class using:  # reads as a statement: `with using(interpreter):`
     """Put an interpreter in place for a ``with`` block of this thread."""
 
     __slots__ = ("_interpreter", "_outer")

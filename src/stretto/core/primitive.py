@@ -25,7 +25,7 @@ PRIMITIVES: list[type[Primitive]] = []
 
 
 class Refused:
-    """A rule that does not exist, and why: calling it raises ``MissingRuleError`` in those words."""
+    """A rule that does not exist, and why: calling it raises ``MissingRuleError`` that says so."""
 
     def __init__(self, why: str) -> None:
         self.why = why

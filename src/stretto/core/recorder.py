@@ -65,7 +65,7 @@ class Recorder(Interpreter):
             a.atom if type(a) is Traced and a.interpreter is self else self.lift(a) for a in args
         ]
         types = primitive.out_types(tuple([a.type for a in inputs]))
-        if primitive.splat and all([type(a) is Literal for a in inputs]):
+        if primitive.splat and all(type(a) is Literal for a in inputs):
             folded = _fold(primitive, inputs, types[0])
             if folded is not None:
                 return Traced(self, folded)
@@ -126,8 +126,6 @@ class Recorder(Interpreter):
     def _input_name(self, atom: Atom) -> str:
         place = next(i for i, v in enumerate(self.inputs) if v is atom)
         return f"the argument {self.names[place]}" if place < len(self.names) else f"input {place}"
-
-
 
 
 def _fold(primitive: Any, inputs: Sequence[Literal], out: ArrayType) -> Literal | None:

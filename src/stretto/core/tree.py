@@ -71,7 +71,7 @@ def structure(tree: Any, is_leaf: Callable[[Any], bool] | None = None) -> optree
     return optree.tree_structure(tree, is_leaf, namespace=NAMESPACE)
 
 
-def map(  # noqa: A001 (the field's name)
+def map(
     f: Callable[..., Any], tree: Any, *rest: Any, is_leaf: Callable[[Any], bool] | None = None
 ) -> Any:
     """Apply ``f`` to each leaf of ``tree``, with the subtrees of ``rest`` at its place.
@@ -94,8 +94,7 @@ def prefix_subtrees(spec: optree.PyTreeSpec, tree: Any, other: Any, number: int)
         return spec.flatten_up_to(other)
     except (ValueError, TypeError) as error:
         raise ValueError(
-            f"trees differ in structure: tree 0 and tree {number} part at "
-            f"{difference(tree, other)}"
+            f"trees differ in structure: tree 0 and tree {number} part at {difference(tree, other)}"
         ) from error
 
 
@@ -118,7 +117,9 @@ def _children(tree: Any) -> list[tuple[str, Any]] | None:
     accessors, children, _ = optree.tree_flatten_with_accessor(
         tree, is_leaf=lambda node: node is not tree, namespace=NAMESPACE
     )
-    return [(accessor.codify(""), child) for accessor, child in zip(accessors, children, strict=True)]
+    return [
+        (accessor.codify(""), child) for accessor, child in zip(accessors, children, strict=True)
+    ]
 
 
 def _describe(tree: Any) -> str:

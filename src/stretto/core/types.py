@@ -54,7 +54,7 @@ _BFLOAT16 = np.dtype(ml_dtypes.bfloat16)
 _INT4 = tuple(np.dtype(getattr(ml_dtypes, name)) for name in ("int2", "uint2", "int4", "uint4"))
 
 _KINDS = {
-    **{dtype: "float" for dtype in (*_FLOAT8, _BFLOAT16)},
+    **dict.fromkeys((*_FLOAT8, _BFLOAT16), "float"),
     **{dtype: "uint" if dtype.name.startswith("u") else "int" for dtype in _INT4},
     np.dtype(bool): "bool",
     **{np.dtype(f"i{n}"): "int" for n in (1, 2, 4, 8)},
@@ -95,8 +95,11 @@ def short_name(dtype: np.dtype) -> str:
     kind = kind_of(dtype)
     if kind == "bool":
         return "bool"
-    return dtype.name.replace("uint", "u").replace("int", "i").replace("float", "f").replace(
-        "complex", "c"
+    return (
+        dtype.name.replace("uint", "u")
+        .replace("int", "i")
+        .replace("float", "f")
+        .replace("complex", "c")
     )
 
 
@@ -168,7 +171,7 @@ def as_dtype(dtype: Any) -> np.dtype:
 
     Asking for 64 bits while ``enable_x64`` is off warns, once a place, and gives 32.
     """
-    if dtype in (bool, int, float, complex):
+    if isinstance(dtype, type) and dtype in _DEFAULTS:
         return scalar_dtype(dtype)
     asked = np.dtype(dtype)
     kind_of(asked)
@@ -254,7 +257,9 @@ def _lattice() -> dict[_Node, frozenset[_Node]]:
 _BOUNDS = _lattice()
 
 
-def promote(types: Iterable[tuple[np.dtype, bool]], who: str = "promotion") -> tuple[np.dtype, bool]:
+def promote(
+    types: Iterable[tuple[np.dtype, bool]], who: str = "promotion"
+) -> tuple[np.dtype, bool]:
     """The dtype and weakness that values of these (dtype, weak) combine to.
 
     Raises ``TypeError`` where two dtypes have no common type (float8 kinds, int4 with others), and,

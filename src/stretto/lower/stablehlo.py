@@ -7,6 +7,7 @@ through bindings, and jaxlib parses it in C++. Source: the StableHLO specificati
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -47,6 +48,12 @@ def tensor_type(type: ArrayType) -> str:
     return found
 
 
+@functools.lru_cache(4096)
+def _signature(types: tuple[ArrayType, ...], out: ArrayType) -> str:
+    """The function type of an operation with one result."""
+    return f"({', '.join(map(tensor_type, types))}) -> {tensor_type(out)}"
+
+
 class Operand:
     """An SSA value in the text: its name and type."""
 
@@ -84,7 +91,7 @@ class Builder:
         self._functions: dict[Program, str] = {}
         self._bodies: list[str] = []
         self._constants: dict[tuple[str, str], Operand] = {}
-        self._locations: dict[Any, str] = {}
+        self._locations: dict[tuple[int, int], tuple[str, Any]] = {}
         self._count = 0
         self._location = ""
         self._outs: tuple[ArrayType, ...] = ()
@@ -101,14 +108,13 @@ class Builder:
     ) -> Operand:
         """One operation with one result, by default of the type that the equation was inferred."""
         type = self._outs[0] if out is None else out
-        text = tensor_type(type)
         self._count += 1
         name = f"%{self._count}"
         names = ", ".join([x.name for x in operands])
-        kinds = ", ".join([tensor_type(x.type) for x in operands])
+        signature = _signature(tuple([x.type for x in operands]), type)
         attrs = f" {{{attributes}}}" if attributes else ""
         self._lines.append(
-            f'{name} = "{dialect}.{op}"({names}){attrs} : ({kinds}) -> {text}{self._location}'
+            f'{name} = "{dialect}.{op}"({names}){attrs} : {signature}{self._location}'
         )
         return Operand(name, type)
 
@@ -138,9 +144,7 @@ class Builder:
             return [Operand(f"{name}#0", outs[0])]
         return [Operand(f"{name}#{i}", t) for i, t in enumerate(outs)]
 
-    def region(
-        self, types: Sequence[ArrayType], body: Callable[..., Sequence[Operand]]
-    ) -> str:
+    def region(self, types: Sequence[ArrayType], body: Callable[..., Sequence[Operand]]) -> str:
         """A region with block arguments of these types; ``body`` writes it and gives its results."""
         outer_lines, outer_constants = self._lines, self._constants
         outer_outs = self._outs
@@ -211,9 +215,7 @@ class Builder:
         dtype = wide.type.dtype
         element = array_type((), dtype)
         init = self.scalar(start, dtype)
-        region = self.region(
-            (element, element), lambda u, v: [self.emit(op, u, v, out=element)]
-        )
+        region = self.region((element, element), lambda u, v: [self.emit(op, u, v, out=element)])
         shape = tuple(n for d, n in enumerate(x.type.shape) if d not in axes)
         (out,) = self.emit_many(
             "reduce",
@@ -329,17 +331,18 @@ class Builder:
     def _locate(self, position: Any) -> str:
         if position is None:
             return ""
-        alias = self._locations.get(position)
-        if alias is None:
-            alias = self._locations[position] = f"#u{len(self._locations)}"
-        return f" loc({alias})"
+        key = (id(position.code), position.offset)  # hashing a code object reads all of it
+        found = self._locations.get(key)
+        if found is None:
+            found = self._locations[key] = (f" loc(#u{len(self._locations)})", position)
+        return found[0]
 
     def module(self, program: Program) -> str:
         """The whole module, ``main`` first."""
         main = self._function(program, "main", "public")
         aliases = [
-            f'{alias} = loc("{_escape(position.file)}":{position.line}:0)'
-            for position, alias in self._locations.items()
+            f'#u{i} = loc("{_escape(position.file)}":{position.line}:0)'
+            for i, (_, position) in enumerate(self._locations.values())
         ]
         parts = [f"module @{_identifier(program.name)} {{", main, *self._bodies, "}", *aliases]
         return "\n".join(parts) + "\n"
@@ -356,5 +359,3 @@ def _escape(text: str) -> str:
 def lower(program: Program) -> str:
     """The StableHLO text of a program."""
     return Builder().module(program)
-
-

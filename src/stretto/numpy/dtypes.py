@@ -293,5 +293,3 @@ def iinfo(dtype: Any) -> Any:
 def _of(x: Any) -> np.dtype:
     """The dtype of an array, or the one named."""
     return x.dtype if isinstance(x, (Value, np.ndarray, np.generic)) else _plain(x)
-
-

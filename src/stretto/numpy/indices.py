@@ -23,7 +23,17 @@ from stretto.ops.convert import convert
 from stretto.ops.shape import concatenate
 from stretto.runtime.array import Array
 
-__all__ = ["Index", "Integer", "Integers", "NewAxis", "Span", "concrete_of", "parse", "stack"]
+__all__ = [
+    "Index",
+    "Integer",
+    "Integers",
+    "NewAxis",
+    "Span",
+    "concrete_of",
+    "for_numpy",
+    "parse",
+    "stack",
+]
 
 
 class NewAxis(NamedTuple):
@@ -84,9 +94,11 @@ class Index(NamedTuple):
 
     def layout(self) -> list[Span | NewAxis | int]:
         """What each axis of the result is: a slice, a new axis, or the n-th axis of ``batch``."""
-        batch, out = list(range(len(self.batch))), []
+        batch = list(range(len(self.batch)))
+        out: list[Span | NewAxis | int] = []
         if self.front:
-            out, batch = [*batch], []
+            out.extend(batch)
+            batch = []
         advanced = bool(self.arrays)
         for e in self.entries:
             if isinstance(e, (Span, NewAxis)):
@@ -171,6 +183,34 @@ def concrete_of(value: Any) -> np.ndarray | None:
         found = value.concrete()
         return found if found is None or isinstance(found, np.ndarray) else concrete_of(found)
     return np.asarray(value)
+
+
+_PLAIN = frozenset({int, slice, type(None), type(Ellipsis)})
+
+
+def for_numpy(index: Any, arrays: bool) -> tuple[Any, ...] | None:
+    """The index for NumPy as it stands, which may refuse it; ``None`` where more is to be done.
+
+    It ends in an ellipsis, so that NumPy gives an array and not a scalar. ``arrays`` lets concrete
+    arrays of integers and booleans through.
+    """
+    parts = index if index.__class__ is tuple else (index,)
+    if _PLAIN.issuperset(map(type, parts)):
+        return parts if Ellipsis in parts else (*parts, ...)
+    if not arrays:
+        return None
+    out = []
+    for part in parts:
+        kind = part.__class__
+        if kind is Array:
+            part, kind = part.to_host(), np.ndarray
+        if kind is np.ndarray:
+            if part.dtype.kind not in "iub":
+                return None
+        elif kind not in _PLAIN:
+            return None
+        out.append(part)
+    return tuple(out) if any(part is Ellipsis for part in out) else (*out, ...)
 
 
 def parse(index: Any, type: ArrayType) -> Index:
@@ -284,7 +324,7 @@ def _bound(bound: Any) -> int | None:
             f"values: use stretto.lax.dynamic_slice for a static size at a traced start, mask with "
             f"snp.where, or name the argument in static_argnums"
         )
-    known = concrete_of(bound) if isinstance(bound, Tracer) else bound
+    known: Any = concrete_of(bound) if isinstance(bound, Tracer) else bound
     try:
         return operator.index(known)
     except TypeError:
@@ -387,3 +427,30 @@ def show(index: Any) -> str:
         return f"{index.dtype.name}[{','.join(map(str, index.shape))}]"
     text = repr(index)
     return text if len(text) <= 40 else text[:37] + "..."
+
+
+# Out of bounds
+
+_MODES = {
+    None: None,
+    "clip": "clip",
+    "fill": "fill",
+    "drop": "fill",
+    "promise_in_bounds": "promise_in_bounds",
+    "raise": "raise",
+}
+
+
+def canonical_mode(mode: str | None, default: str) -> str:
+    """The mode by its one name here: ``"fill"`` stands for ``"drop"`` too."""
+    if mode not in _MODES:
+        names = ", ".join(repr(name) for name in _MODES if name)
+        raise ValueError(f"indexing: mode must be one of {names}; got {mode!r}")
+    return _MODES[mode] or default
+
+
+def settle(parsed: Index, mode: str) -> tuple[Index, str]:
+    """Clamp what is known; where all is known and in bounds nothing is left to the mode."""
+    if parsed.concrete and parsed.outside():
+        return (parsed, mode) if mode == "fill" else (parsed.clamped(), "promise_in_bounds")
+    return parsed, "promise_in_bounds" if parsed.concrete else mode

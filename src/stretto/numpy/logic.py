@@ -312,9 +312,7 @@ def copysign(x: Any, y: Any, /) -> Any:
     return select(signbit(y), -size, size)
 
 
-def isclose(
-    a: Any, b: Any, rtol: Any = 1e-05, atol: Any = 1e-08, equal_nan: bool = False
-) -> Any:
+def isclose(a: Any, b: Any, rtol: Any = 1e-05, atol: Any = 1e-08, equal_nan: bool = False) -> Any:
     """Whether ``|a - b| <= atol + rtol * |b|``, element by element; equal infinities are close.
 
     >>> import stretto.numpy as snp

@@ -21,7 +21,6 @@ from stretto.ops.elementwise import (
     COMPARABLE,
     COMPLEX,
     FLOAT,
-    INEXACT,
     NUMERIC,
     Elementwise,
     binary,
@@ -550,5 +549,3 @@ def conj(x: Any) -> Any:
 def clamp(low: Any, x: Any, high: Any) -> Any:
     """``x`` kept between ``low`` and ``high``, all promoted and broadcast."""
     return CLAMP(*promote_values("clamp", low, x, high))
-
-

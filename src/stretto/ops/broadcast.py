@@ -64,7 +64,9 @@ class BroadcastInDim(Primitive):
 
     def lower(self, b: Any, x: Any) -> Any:
         """StableHLO ``broadcast_in_dim``."""
-        return b.emit("broadcast_in_dim", x, attributes=f"broadcast_dimensions = {b.ints(self.dims)}")
+        return b.emit(
+            "broadcast_in_dim", x, attributes=f"broadcast_dimensions = {b.ints(self.dims)}"
+        )
 
     def jvp(self, primals: Sequence[Any], tangents: Sequence[Any]) -> tuple[Any, Any]:
         """Linear."""
@@ -130,7 +132,9 @@ class Reshape(Primitive):
     def infer(self, x: ArrayType) -> ArrayType:
         """The shape asked for, of the same size."""
         if math.prod(self.shape) != x.size:
-            raise ValueError(f"reshape: {x} has {x.size} elements, shape {self.shape} another number")
+            raise ValueError(
+                f"reshape: {x} has {x.size} elements, shape {self.shape} another number"
+            )
         return x.with_shape(self.shape)
 
     def reference(self, x: np.ndarray) -> np.ndarray:
@@ -296,7 +300,9 @@ def reshape(x: Any, shape: Sequence[int] | int, *more: int) -> Any:
     if sizes.count(-1) == 1:
         rest = math.prod(n for n in sizes if n != -1)
         if rest == 0 or x.size % rest:
-            raise ValueError(f"reshape: {x.type} ({x.size} elements) does not fit shape {tuple(sizes)}")
+            raise ValueError(
+                f"reshape: {x.type} ({x.size} elements) does not fit shape {tuple(sizes)}"
+            )
         sizes[sizes.index(-1)] = x.size // rest
     if math.prod(sizes) != x.size or any(n < 0 for n in sizes):
         raise ValueError(f"reshape: {x.type} ({x.size} elements) does not fit shape {tuple(sizes)}")
@@ -316,7 +322,9 @@ def transpose(x: Any, axes: Sequence[int] | None = None) -> Any:
     else:
         permutation = canonical_axes(tuple(axes), x.ndim, "transpose")
         if len(permutation) != x.ndim:
-            raise ValueError(f"transpose: axes {tuple(axes)} must name all {x.ndim} axes of {x.type}")
+            raise ValueError(
+                f"transpose: axes {tuple(axes)} must name all {x.ndim} axes of {x.type}"
+            )
     return x if permutation == tuple(range(x.ndim)) else Transpose(permutation)(x)
 
 

@@ -306,17 +306,17 @@ def ge(x: Any, y: Any) -> Any:
 
 
 def bitwise_and(x: Any, y: Any) -> Any:
-    """``x & y``: bits of integers, truth of booleans, element by element, promoted and broadcast."""
+    """``x & y``: bits of integers, truth of booleans; promoted and broadcast."""
     return binary(AND, x, y)
 
 
 def bitwise_or(x: Any, y: Any) -> Any:
-    """``x | y``: bits of integers, truth of booleans, element by element, promoted and broadcast."""
+    """``x | y``: bits of integers, truth of booleans; promoted and broadcast."""
     return binary(OR, x, y)
 
 
 def bitwise_xor(x: Any, y: Any) -> Any:
-    """``x ^ y``: bits of integers, truth of booleans, element by element, promoted and broadcast."""
+    """``x ^ y``: bits of integers, truth of booleans; promoted and broadcast."""
     return binary(XOR, x, y)
 
 
@@ -346,7 +346,7 @@ def population_count(x: Any) -> Any:
 
 
 def select(condition: Any, x: Any, y: Any) -> Any:
-    """``x`` where ``condition``, else ``y``; values of one type, the condition theirs or a scalar."""
+    """``x`` where ``condition``, else ``y``: of one type; the condition of its shape, or a scalar."""
     return SELECT(condition, x, y)
 
 

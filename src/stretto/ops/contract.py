@@ -100,9 +100,7 @@ class DotGeneral(Bilinear):
             raise TypeError(f"dot_general: operands must have one dtype, got {x} and {y}")
         for axes_x, axes_y, what in ((*self.summed, "contracted"), (*self.shared, "shared")):
             _check_pairs(x, y, axes_x, axes_y, what)
-        for type, summed, shared, name in zip(
-            (x, y), self.summed, self.shared, "xy", strict=True
-        ):
+        for type, summed, shared, name in zip((x, y), self.summed, self.shared, "xy", strict=True):
             if len({*summed, *shared}) != len(summed) + len(shared):
                 raise ValueError(
                     f"dot_general: axes {summed} (contracted) and {shared} (shared) of {name}: "
@@ -173,15 +171,11 @@ class DotGeneral(Bilinear):
         known = convert(known, ct.dtype)
         # `places`: the axis of the linear operand that each axis of the result is.
         if isinstance(x, Linear):
-            out = _dot(
-                (ct_y, free_y), (ct_shared, self.shared[1]), self.precision, None
-            )(ct, known)
+            out = _dot((ct_y, free_y), (ct_shared, self.shared[1]), self.precision, None)(ct, known)
             order = sorted(range(len(self.summed[1])), key=self.summed[1].__getitem__)
             places = (*self.shared[0], *free_x, *[self.summed[0][i] for i in order])
         else:
-            out = _dot(
-                (free_x, ct_x), (self.shared[0], ct_shared), self.precision, None
-            )(known, ct)
+            out = _dot((free_x, ct_x), (self.shared[0], ct_shared), self.precision, None)(known, ct)
             order = sorted(range(len(self.summed[0])), key=self.summed[0].__getitem__)
             places = (*self.shared[1], *[self.summed[1][i] for i in order], *free_y)
         out = transpose(out, tuple(sorted(range(len(places)), key=places.__getitem__)))
@@ -238,9 +232,7 @@ def _check_pairs(
         )
     for a, c in zip(axes_x, axes_y, strict=True):
         if not (0 <= a < x.ndim and 0 <= c < y.ndim):
-            raise ValueError(
-                f"dot_general: there is no {what} axis {a} of x: {x} or {c} of y: {y}"
-            )
+            raise ValueError(f"dot_general: there is no {what} axis {a} of x: {x} or {c} of y: {y}")
         if x.shape[a] != y.shape[c]:
             raise ValueError(
                 f"dot_general: {what} sizes differ, {x.shape[a]} (axis {a} of x: {x}) and "
@@ -333,8 +325,14 @@ def dot_general(
     x, y = promote_dtypes(who, x, y)
     (summed_x, summed_y), (shared_x, shared_y) = dimension_numbers
     op = _dot(
-        (canonical_axes(tuple(summed_x), x.ndim, who), canonical_axes(tuple(summed_y), y.ndim, who)),
-        (canonical_axes(tuple(shared_x), x.ndim, who), canonical_axes(tuple(shared_y), y.ndim, who)),
+        (
+            canonical_axes(tuple(summed_x), x.ndim, who),
+            canonical_axes(tuple(summed_y), y.ndim, who),
+        ),
+        (
+            canonical_axes(tuple(shared_x), x.ndim, who),
+            canonical_axes(tuple(shared_y), y.ndim, who),
+        ),
         precision_name(precision, who),
         preferred_dtype(preferred_element_type, x.dtype, who),
     )
@@ -461,9 +459,7 @@ def tensordot(
     x, y = promote_dtypes("tensordot", x, y)
     if isinstance(axes, (tuple, list)):
         if len(axes) != 2:
-            raise ValueError(
-                f"tensordot: axes must be a number or two lists of axes, got {axes!r}"
-            )
+            raise ValueError(f"tensordot: axes must be a number or two lists of axes, got {axes!r}")
         summed = tuple(tuple(a) if isinstance(a, (tuple, list)) else (a,) for a in axes)
     else:
         n = operator.index(axes)

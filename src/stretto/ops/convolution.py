@@ -76,8 +76,9 @@ class ConvGeneralDilated(Bilinear):
     def infer(self, lhs: ArrayType, rhs: ArrayType) -> ArrayType:
         """Sizes by the windows that fit; refuses features and groups that do not go together."""
         _check(self, lhs, rhs)
-        (batch, _), (out_features, _) = _sizes(lhs, self.dims.lhs_spec), _sizes(
-            rhs, self.dims.rhs_spec
+        (batch, _), (out_features, _) = (
+            _sizes(lhs, self.dims.lhs_spec),
+            _sizes(rhs, self.dims.rhs_spec),
         )
         shape = [0] * lhs.ndim
         spatial = _out_spatial(self, lhs, rhs)

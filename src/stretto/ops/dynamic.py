@@ -53,9 +53,7 @@ def _check_starts(who: str, x: ArrayType, starts: Sequence[ArrayType]) -> None:
 
 
 def _check_sizes(who: str, what: str, x: ArrayType, sizes: Sequence[int]) -> None:
-    if len(sizes) != x.ndim or any(
-        not 0 <= m <= n for m, n in zip(sizes, x.shape, strict=False)
-    ):
+    if len(sizes) != x.ndim or any(not 0 <= m <= n for m, n in zip(sizes, x.shape, strict=False)):
         raise ValueError(f"{who}: {what} {tuple(sizes)} does not fit into {x}")
 
 
@@ -239,9 +237,7 @@ def _start_indices(who: str, x: Any, given: Any) -> list[Any]:
     values = [convert(v, dtype) for v in values]
     if dtype.kind == "u":
         return values
-    return [
-        select(lt(v, 0), v + full_like(v, n), v) for v, n in zip(values, x.shape, strict=True)
-    ]
+    return [select(lt(v, 0), v + full_like(v, n), v) for v, n in zip(values, x.shape, strict=True)]
 
 
 def dynamic_slice(x: Any, start_indices: Any, slice_sizes: Sequence[int]) -> Any:

@@ -196,7 +196,7 @@ def promote_values(who: str, *args: Any, inexact: bool = False) -> list[Any]:
             out.append(_scalar(x, dtype, shape, weak, who))
             continue
         if x.type.dtype is not dtype or x.type.weak_type != weak:
-            x = convert(x, dtype, weak)  # noqa: PLW2901
+            x = convert(x, dtype, weak)
         out.append(x if x.type.shape == shape else broadcast_to(x, shape))
     return out
 
@@ -216,8 +216,12 @@ def unary(primitive: Elementwise, x: Any) -> Any:
 
 def binary(primitive: Elementwise, x: Any, y: Any) -> Any:
     """Apply to two arguments, promoted and broadcast."""
-    if isinstance(x, Value) and isinstance(y, Value) and x.type is y.type:
-        if kind_of(x.type.dtype) in primitive.accepts:
-            return primitive(x, y)
+    if (
+        isinstance(x, Value)
+        and isinstance(y, Value)
+        and x.type is y.type
+        and x.type.kind in primitive.accepts
+    ):
+        return primitive(x, y)
     inexact = "float" in primitive.accepts and not primitive.accepts & INTEGRAL
     return primitive(*promote_values(primitive.name, x, y, inexact=inexact))

@@ -1,6 +1,6 @@
 """Gather and scatter: windows of an array read, or updated, at places given by an array.
 
-Layer 2 (ops). NumPy's indexing comes down to these two where an index is itself an array. Next, read
+Layer 2 (ops). NumPy's indexing comes down to these two where an index is an array. Next, read
 ``index_geometry``.
 """
 
@@ -94,7 +94,8 @@ def gather(
         fill_value = None
     elif fill_value is not None:
         fill_value = np.asarray(fill_value).item()
-        fill_value = math.nan if fill_value != fill_value else fill_value
+        if isinstance(fill_value, float) and math.isnan(fill_value):
+            fill_value = math.nan  # one object, so that equal primitives compare equal
     sizes = tuple(map(int, slice_sizes))
     primitive = Gather(
         dimension_numbers, sizes, mode, fill_value, indices_are_sorted, unique_indices
@@ -108,9 +109,7 @@ def _scatter(
     indices: Any,
     updates: Any,
     numbers: ScatterDimensionNumbers,
-    indices_are_sorted: bool,
-    unique_indices: bool,
-    mode: str | None,
+    **options: Any,
 ) -> Any:
     who = family.name
     operand = as_value(operand, who, "operand")
@@ -119,8 +118,8 @@ def _scatter(
     updates = as_value(updates, who, "updates")
     if weak or updates.type.weak_type:
         updates = convert(updates, operand.dtype, operand.type.weak_type)
-    mode = _mode(who, mode, "drop")
-    return family(numbers, mode, indices_are_sorted, unique_indices)(operand, indices, updates)
+    options["mode"] = _mode(who, options["mode"], "drop")
+    return family(numbers, **options)(operand, indices, updates)
 
 
 def scatter(
@@ -146,9 +145,15 @@ def scatter(
     Array([0., 5., 0.], dtype=float32)
     """
     return _scatter(
-        ScatterSet, operand, scatter_indices, updates, dimension_numbers,
-        indices_are_sorted, unique_indices, mode,
-    )  # fmt: skip
+        ScatterSet,
+        operand,
+        scatter_indices,
+        updates,
+        dimension_numbers,
+        indices_are_sorted=indices_are_sorted,
+        unique_indices=unique_indices,
+        mode=mode,
+    )
 
 
 def scatter_add(
@@ -170,9 +175,15 @@ def scatter_add(
     Array([ 3, 10], dtype=int32)
     """
     return _scatter(
-        ScatterAdd, operand, scatter_indices, updates, dimension_numbers,
-        indices_are_sorted, unique_indices, mode,
-    )  # fmt: skip
+        ScatterAdd,
+        operand,
+        scatter_indices,
+        updates,
+        dimension_numbers,
+        indices_are_sorted=indices_are_sorted,
+        unique_indices=unique_indices,
+        mode=mode,
+    )
 
 
 def scatter_sub(
@@ -194,9 +205,15 @@ def scatter_sub(
     Array([ 3, -4], dtype=int32)
     """
     return _scatter(
-        ScatterSub, operand, scatter_indices, updates, dimension_numbers,
-        indices_are_sorted, unique_indices, mode,
-    )  # fmt: skip
+        ScatterSub,
+        operand,
+        scatter_indices,
+        updates,
+        dimension_numbers,
+        indices_are_sorted=indices_are_sorted,
+        unique_indices=unique_indices,
+        mode=mode,
+    )
 
 
 def scatter_mul(
@@ -218,9 +235,15 @@ def scatter_mul(
     Array([ 3, 30], dtype=int32)
     """
     return _scatter(
-        ScatterMul, operand, scatter_indices, updates, dimension_numbers,
-        indices_are_sorted, unique_indices, mode,
-    )  # fmt: skip
+        ScatterMul,
+        operand,
+        scatter_indices,
+        updates,
+        dimension_numbers,
+        indices_are_sorted=indices_are_sorted,
+        unique_indices=unique_indices,
+        mode=mode,
+    )
 
 
 def scatter_min(
@@ -242,9 +265,15 @@ def scatter_min(
     Array([3, 2], dtype=int32)
     """
     return _scatter(
-        ScatterMin, operand, scatter_indices, updates, dimension_numbers,
-        indices_are_sorted, unique_indices, mode,
-    )  # fmt: skip
+        ScatterMin,
+        operand,
+        scatter_indices,
+        updates,
+        dimension_numbers,
+        indices_are_sorted=indices_are_sorted,
+        unique_indices=unique_indices,
+        mode=mode,
+    )
 
 
 def scatter_max(
@@ -266,9 +295,15 @@ def scatter_max(
     Array([3, 5], dtype=int32)
     """
     return _scatter(
-        ScatterMax, operand, scatter_indices, updates, dimension_numbers,
-        indices_are_sorted, unique_indices, mode,
-    )  # fmt: skip
+        ScatterMax,
+        operand,
+        scatter_indices,
+        updates,
+        dimension_numbers,
+        indices_are_sorted=indices_are_sorted,
+        unique_indices=unique_indices,
+        mode=mode,
+    )
 
 
 def take_along_axis(x: Any, indices: Any, axis: int, mode: str | None = None) -> Any:

@@ -6,7 +6,7 @@ Layer 2 (ops). Next, read ``index_primitives``.
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -179,7 +179,7 @@ def bounds_operand(b: Any, indices: Any, shape: Any, sizes: Any, axes: Sequence[
     return b.emit("broadcast_in_dim", b.array(bounds), attributes=attributes, out=indices.type)
 
 
-def attribute(name: str, fields: dict[str, Sequence[int]], vector: int) -> str:
+def attribute(name: str, fields: Mapping[str, Sequence[int]], vector: int) -> str:
     """The dimension numbers as StableHLO's attribute."""
     parts = [f"{key} = [{', '.join(map(str, dims))}]" for key, dims in fields.items() if dims]
     return f"#stablehlo.{name}<{', '.join([*parts, f'index_vector_dim = {vector}'])}>"

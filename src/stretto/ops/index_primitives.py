@@ -81,10 +81,10 @@ class Gather(Primitive):
         types = array_type(x.shape, x.dtype), array_type(indices.shape, indices.dtype)
         fill = fill_element(x.dtype, self.fill_value) if self.mode == "fill" else None
         shape = out_shape("gather", *types, numbers, sizes)
-        return index_reference.gather(x, indices, numbers, sizes, shape, fill)
+        return index_reference.gather(x, indices, numbers, sizes, out_shape=shape, fill=fill)
 
     def lower(self, b: Any, x: Any, indices: Any) -> Any:
-        """StableHLO ``gather``, which clamps; then a select where windows out of bounds are filled."""
+        """StableHLO ``gather``, which clamps; then a select where windows are to be filled."""
         n = self.dimension_numbers
         out = b.outs[0]
         indices = index_operand(b, indices)
@@ -140,7 +140,9 @@ class Gather(Primitive):
 
     def vmap(self, size: int, args: Sequence[Any], axes: Sequence[int | None]) -> Any:
         """The mapped axis is a window of the operand, an axis of the indices, or both in step."""
-        x, indices = (a if d is None else move_to_front(a, d) for a, d in zip(args, axes, strict=True))
+        x, indices = (
+            a if d is None else move_to_front(a, d) for a, d in zip(args, axes, strict=True)
+        )
         both, shared = None not in axes, axes[0] is None
         sizes = self.slice_sizes
         if not shared:
@@ -199,7 +201,9 @@ class ScatterFamily(Primitive, abstract=True):
         types = array_type(x.shape, x.dtype), array_type(updates.shape, x.dtype)
         sizes = window_sizes(*types, numbers)
         clip = self.mode == "clip"
-        return index_reference.scatter(self.update, x, indices, updates, numbers, sizes, clip)
+        return index_reference.scatter(
+            self.update, x, indices, updates, numbers, sizes=sizes, clip=clip
+        )
 
     def lower(self, b: Any, x: Any, indices: Any, updates: Any) -> Any:
         """StableHLO ``scatter``, which drops windows out of bounds."""

@@ -53,13 +53,11 @@ def starts_of(
     last = np.asarray([shape[d] - sizes[d] for d in numbers.start_index_map], np.int64)
     if clip:
         return np.minimum(np.maximum(indices, 0), last), None
-    inside = ((indices >= 0) & (indices <= last)).all(axis=-1)
+    inside = np.asarray(((indices >= 0) & (indices <= last)).all(axis=-1))
     return indices, None if inside.all() else inside
 
 
-def locate(
-    shape: Sequence[int], starts: np.ndarray, numbers: Any, sizes: Sequence[int]
-) -> Located:
+def locate(shape: Sequence[int], starts: np.ndarray, numbers: Any, sizes: Sequence[int]) -> Located:
     """The geometry of windows of these ``sizes`` at ``starts``."""
     batch = starts.shape[:-1]
     window = [
@@ -113,6 +111,7 @@ def gather(
     indices: np.ndarray,
     numbers: Any,
     sizes: Sequence[int],
+    *,
     out_shape: tuple[int, ...],
     fill: Any = None,
 ) -> np.ndarray:
@@ -145,6 +144,7 @@ def scatter(
     indices: np.ndarray,
     updates: np.ndarray,
     numbers: Any,
+    *,
     sizes: Sequence[int],
     clip: bool,
 ) -> np.ndarray:
@@ -157,8 +157,12 @@ def scatter(
         operand = operand.copy(order="C")
     if updates.size:
         starts, inside = starts_of(operand.shape, indices, numbers, sizes, clip)
-        if inside is None or inside.any():
-            _write(update, operand, starts, inside, updates, numbers, sizes)
+        if inside is None and math.prod(starts.shape[:-1]) == 1:
+            first = _slices(starts, sizes, operand.ndim, numbers.start_index_map)
+            _write_one(_UFUNCS.get(update), operand[first], updates)
+        elif inside is None or inside.any():
+            places = locate(operand.shape, starts, numbers, sizes)
+            _write(_UFUNCS.get(update), operand, updates, places, inside)
     return operand.astype(dtype, copy=False)
 
 
@@ -172,23 +176,20 @@ def _wide(dtype: np.dtype) -> np.dtype:
     return dtype
 
 
+def _write_one(ufunc: np.ufunc | None, view: np.ndarray, updates: np.ndarray) -> None:
+    """Update the one window, a view of the target."""
+    updates = updates.reshape(view.shape)
+    view[...] = updates if ufunc is None else ufunc(view, updates)
+
+
 def _write(
-    update: str,
+    ufunc: np.ufunc | None,
     target: np.ndarray,
-    starts: np.ndarray,
-    inside: np.ndarray | None,
     updates: np.ndarray,
-    numbers: Any,
-    sizes: Sequence[int],
+    where: Located,
+    inside: np.ndarray | None,
 ) -> None:
-    """Update the target in place."""
-    ufunc = _UFUNCS.get(update)
-    if inside is None and math.prod(starts.shape[:-1]) == 1:
-        view = target[_slices(starts, sizes, target.ndim, numbers.start_index_map)]
-        updates = updates.reshape(view.shape)
-        view[...] = updates if ufunc is None else ufunc(view, updates)
-        return
-    where = locate(target.shape, starts, numbers, sizes)
+    """Update the target in place; ``None`` sets."""
     inverse = sorted(range(updates.ndim), key=where.permutation.__getitem__)
     updates = updates.transpose(inverse)  # to (batch, partial, full)
     axes = where.indexed + where.full

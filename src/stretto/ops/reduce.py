@@ -28,7 +28,8 @@ from stretto.ops.broadcast import (
 from stretto.ops.comparison import eq, full_like, ne, select, zeros_like
 from stretto.ops.convert import convert
 from stretto.ops.elementwise import COMPARABLE, INTEGRAL, NUMERIC
-from stretto.ops.shape import broadcasted_iota, pad, slice_in_dim
+from stretto.ops.iota import broadcasted_iota
+from stretto.ops.shape import pad, slice_in_dim
 
 __all__ = [
     "argmax",

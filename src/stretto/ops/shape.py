@@ -1,4 +1,4 @@
-"""Parts of arrays put together and taken out: concatenate, pad, slice, reverse; and counting.
+"""Parts of arrays put together and taken out: concatenate, split, pad, slice, reverse.
 
 Layer 2 (ops). Slice and pad are each other's transposes; the transpose of concatenate is slices.
 Next, read ``dynamic`` for slices whose place is known only when the program runs.
@@ -6,6 +6,7 @@ Next, read ``dynamic`` for slices whose place is known only when the program run
 
 from __future__ import annotations
 
+import builtins
 import operator
 from collections.abc import Sequence
 from typing import Any
@@ -13,8 +14,8 @@ from typing import Any
 import numpy as np
 
 from stretto.core.interpreter import Linear, as_value
-from stretto.core.primitive import ZERO_DERIVATIVE, Primitive, Refused
-from stretto.core.types import ArrayType, array_type, as_dtype, kind_of, promote
+from stretto.core.primitive import Primitive
+from stretto.core.types import ArrayType, array_type, promote
 from stretto.ops.broadcast import (
     broadcast_in_dim,
     canonical_axes,
@@ -28,12 +29,10 @@ from stretto.ops.convert import convert
 from stretto.ops.elementwise import align_mapped
 
 __all__ = [
-    "broadcasted_iota",
     "concatenate",
-    "iota",
     "pad",
     "rev",
-    "slice_",
+    "slice",
     "slice_in_dim",
     "split",
 ]
@@ -138,8 +137,8 @@ class Pad(Primitive):
             place = low + first * step
             count = max(last - first, 0)
             shape.append(size)
-            source.append(slice(first, first + count))
-            target.append(slice(place, place + count * step, step) if count else slice(0, 0))
+            source.append(builtins.slice(first, first + count))
+            target.append(builtins.slice(place, place + count * step, step))
         out = np.empty(shape, x.dtype)
         out[...] = value
         out[tuple(target)] = x[tuple(source)]
@@ -171,7 +170,7 @@ class Pad(Primitive):
         if isinstance(x, Linear):
             crop = pad(ct, 0, [(-low, -high, 0) for low, high, _ in self.config])
             strides = [interior + 1 for *_, interior in self.config]
-            ct_x = slice_(crop, (0,) * x.ndim, crop.shape, strides)
+            ct_x = slice(crop, (0,) * x.ndim, crop.shape, strides)
         if isinstance(value, Linear):
             outside = select(self.padding(x.shape), ct, zeros_like(ct))
             ct_value = reduce_sum(outside, range(ct.ndim))
@@ -184,8 +183,10 @@ class Pad(Primitive):
             assert axis is not None
             config = (*self.config[:axis], (0, 0, 0), *self.config[axis:])
             return Pad(config)(x, value), axis
-        x = broadcast_in_dim(x, (size, *x.shape), range(1, x.ndim + 1)) if axis is None else (
-            move_to_front(x, axis))  # fmt: skip
+        if axis is None:
+            x = broadcast_in_dim(x, (size, *x.shape), range(1, x.ndim + 1))
+        else:
+            x = move_to_front(x, axis)
         batched = Pad(((0, 0, 0), *self.config))
         inside = batched(x, full((), 0, x.dtype, x.weak_type))
         outside = broadcast_in_dim(value, inside.shape, (0,))
@@ -217,7 +218,7 @@ class Slice(Primitive):
 
     def reference(self, x: np.ndarray) -> np.ndarray:
         """A view."""
-        return x[tuple(map(slice, self.starts, self.limits, self.strides))]
+        return x[tuple(map(builtins.slice, self.starts, self.limits, self.strides))]
 
     def lower(self, b: Any, x: Any) -> Any:
         """StableHLO ``slice``."""
@@ -282,39 +283,6 @@ class Rev(Primitive):
         return Rev(tuple(a + (axis <= a) for a in self.axes))(args[0]), axis
 
 
-class Iota(Primitive):
-    """Each element's index along one axis."""
-
-    dtype: np.dtype
-    shape: tuple[int, ...]
-    dimension: int
-
-    def infer(self) -> ArrayType:
-        """The type asked for."""
-        if not 0 <= self.dimension < len(self.shape):
-            raise ValueError(f"iota: dimension {self.dimension} is not an axis of {self.shape}")
-        if kind_of(self.dtype) == "bool":
-            raise TypeError("iota: expected a dtype that counts, got bool")
-        return array_type(self.shape, self.dtype)
-
-    def reference(self) -> np.ndarray:
-        """NumPy's ``arange``, repeated; the narrow dtypes round and wrap."""
-        line = np.arange(self.shape[self.dimension]).astype(self.dtype)
-        after = len(self.shape) - self.dimension - 1
-        return np.broadcast_to(line.reshape(-1, *(1,) * after), self.shape)
-
-    def lower(self, b: Any) -> Any:
-        """StableHLO ``iota``."""
-        return b.emit("iota", attributes=f"iota_dimension = {self.dimension} : i64")
-
-    jvp = ZERO_DERIVATIVE
-    transpose = Refused("it has no operand")
-
-    def vmap(self, size: int, args: Sequence[Any], axes: Sequence[int | None]) -> Any:
-        """The same for all."""
-        return self(), None
-
-
 # Functions
 
 
@@ -359,7 +327,7 @@ def pad(x: Any, value: Any, config: Sequence[tuple[int, int, int]]) -> Any:
     return Pad(settings)(x, value)
 
 
-def slice_(
+def slice(
     x: Any,
     start_indices: Sequence[int],
     limit_indices: Sequence[int],
@@ -382,6 +350,9 @@ def slice_(
     return Slice(starts, limits, steps)(x)
 
 
+slice_ = slice  # for modules that need the builtin too
+
+
 def slice_in_dim(
     x: Any, start_index: int | None, limit_index: int | None, stride: int = 1, axis: int = 0
 ) -> Any:
@@ -394,11 +365,13 @@ def slice_in_dim(
     x = as_value(x, "slice_in_dim")
     axis = canonical_axis(axis, x.ndim, "slice_in_dim")
     if stride <= 0:
-        raise ValueError(f"slice_in_dim: expected stride > 0, got {stride}; use rev to go backwards")
-    start, limit, _ = slice(start_index, limit_index).indices(x.shape[axis])
+        raise ValueError(
+            f"slice_in_dim: expected stride > 0, got {stride}; use rev to go backwards"
+        )
+    start, limit, _ = builtins.slice(start_index, limit_index).indices(x.shape[axis])
     starts, limits, strides = [0] * x.ndim, list(x.shape), [1] * x.ndim
     starts[axis], limits[axis], strides[axis] = start, max(start, limit), stride
-    return slice_(x, starts, limits, strides)
+    return slice(x, starts, limits, strides)
 
 
 def split(x: Any, sizes: Sequence[int], axis: int = 0) -> list[Any]:
@@ -436,29 +409,3 @@ def rev(x: Any, axes: Sequence[int]) -> Any:
     x = as_value(x, "rev")
     canonical = canonical_axes(axes, x.ndim, "rev")
     return Rev(tuple(sorted(canonical)))(x) if canonical else x
-
-
-def iota(dtype: Any, size: int) -> Any:
-    """The integers from 0 to ``size - 1``, in ``dtype``.
-
-    >>> import stretto as st
-    >>> st.lax.iota(float, 3)
-    Array([0., 1., 2.], dtype=float32)
-    """
-    return broadcasted_iota(dtype, (size,), 0)
-
-
-def broadcasted_iota(dtype: Any, shape: Sequence[int], dimension: int) -> Any:
-    """An array of this shape, each element its index along ``dimension``.
-
-    Source: StableHLO, ``iota``.
-
-    >>> import stretto as st
-    >>> st.lax.broadcasted_iota(int, (2, 2), 0)
-    Array([[0, 0],
-           [1, 1]], dtype=int32)
-    """
-    sizes = tuple(map(operator.index, shape))
-    if any(n < 0 for n in sizes):
-        raise ValueError(f"broadcasted_iota: sizes must not be negative, got {sizes}")
-    return Iota(as_dtype(dtype), sizes, canonical_axis(dimension, len(sizes), "broadcasted_iota"))()

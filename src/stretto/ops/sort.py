@@ -20,9 +20,10 @@ from stretto.ops.broadcast import canonical_axis, check_axes, move_to_front
 from stretto.ops.convert import convert
 from stretto.ops.elementwise import align_mapped
 from stretto.ops.index import take_along_axis
+from stretto.ops.iota import broadcasted_iota
 from stretto.ops.reduce import widened
-from stretto.ops.shape import broadcasted_iota, rev, slice_
-from stretto.ops.sort_lowering import canonical_key, lower_sort
+from stretto.ops.shape import rev, slice_
+from stretto.ops.sort_lowering import canonical_key, lower_sort, order_by_value
 
 __all__ = ["argsort", "sort", "sort_operands", "top_k"]
 
@@ -74,10 +75,9 @@ class Sort(Primitive):
         if not operands[0].type.size:
             return list(operands)
 
-        def gather(x: Any, order: Any) -> Any:
-            return b.inline(lambda v, i: _along(v, i, self.dimension), x, order)
-
-        return lower_sort(b, operands, self.dimension, self.num_keys, self.is_stable, gather)
+        if self.num_keys == 1 and (order := order_by_value(b, operands, self.dimension)):
+            return [b.inline(lambda v, i: _along(v, i, self.dimension), x, order) for x in operands]
+        return lower_sort(b, operands, self.dimension, self.num_keys, self.is_stable)
 
     def jvp(self, primals: Sequence[Any], tangents: Sequence[Any]) -> tuple[Any, Any]:
         """The tangents in the order of the primals: sort an iota along, and gather by it."""
@@ -121,7 +121,7 @@ def _order(keys: Sequence[np.ndarray], axis: int) -> np.ndarray:
     parts: list[np.ndarray] = []
     for key in keys:
         if is_complex(key.dtype):
-            parts += [key.real, key.imag]
+            parts += [np.real(key), np.imag(key)]
         else:
             parts.append(key.astype(widened(key.dtype), copy=False))
     (key, *more), n = parts, keys[0].shape[axis]
@@ -152,7 +152,9 @@ class TopK(Primitive):
         if is_complex(x.dtype):
             raise TypeError(f"top_k: expected real numbers or booleans, got {x}")
         if not x.ndim or not 0 <= self.k <= x.shape[-1]:
-            raise ValueError(f"top_k: expected 0 <= k <= the size of the last axis of {x}, got {self.k}")
+            raise ValueError(
+                f"top_k: expected 0 <= k <= the size of the last axis of {x}, got {self.k}"
+            )
         shape = (*x.shape[:-1], self.k)
         return x.with_shape(shape), array_type(shape, _INT32)
 
@@ -191,22 +193,26 @@ class TopK(Primitive):
 
 
 def sort_operands(
-    operands: Sequence[Any], axis: int = -1, num_keys: int = 1, is_stable: bool = True
-) -> tuple[Any, ...]:
-    """Arrays of one shape, all put in the order of the first ``num_keys`` of them along ``axis``.
+    operand: Any, dimension: int = -1, is_stable: bool = True, num_keys: int = 1
+) -> Any:
+    """An array sorted along ``dimension``; or several of one shape, by the first ``num_keys``.
 
-    Keys compare as in ``sort``, the first foremost. Source: StableHLO, ``sort``.
+    Keys compare as in ``sort``, the first foremost. For a sequence of arrays a tuple of them. Raises
+    ``ValueError`` where shapes differ. Source: StableHLO, ``sort``.
 
     >>> import stretto as st
     >>> keys, values = st.numpy.array([2, 1, 2]), st.numpy.array([7.0, 8.0, 6.0])
     >>> st.lax.sort((keys, values), num_keys=2)[1]
     Array([8., 6., 7.], dtype=float32)
     """
-    values = [as_value(x, "sort", f"operand {i}") for i, x in enumerate(operands)]
+    several = isinstance(operand, (tuple, list))
+    given = operand if several else [operand]
+    values = [as_value(x, "sort", f"operand {i}") for i, x in enumerate(given)]
     if not values:
         raise ValueError("sort: expected at least one operand, got none")
-    dimension = canonical_axis(axis, values[0].ndim, "sort")
-    return Sort(dimension, operator.index(num_keys), bool(is_stable))(*values)
+    axis = canonical_axis(dimension, values[0].ndim, "sort")
+    outs = Sort(axis, operator.index(num_keys), bool(is_stable))(*values)
+    return outs if several else outs[0]
 
 
 def sort(x: Any, axis: int = -1, *, descending: bool = False, stable: bool = True) -> Any:

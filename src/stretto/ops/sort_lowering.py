@@ -15,7 +15,7 @@ import numpy as np
 
 from stretto.core.types import array_type, is_complex, kind_of
 
-__all__ = ["canonical_key", "lower_sort"]
+__all__ = ["canonical_key", "lower_sort", "order_by_value"]
 
 _INT32, _INT64 = np.dtype(np.int32), np.dtype(np.int64)
 _FLOAT32 = np.dtype(np.float32)
@@ -23,21 +23,11 @@ _KEY_BITS, _INDEX_BITS = 32, 31
 
 
 def lower_sort(
-    b: Any,
-    operands: Sequence[Any],
-    dimension: int,
-    num_keys: int,
-    is_stable: bool,
-    gather: Callable[[Any, Any], Any],
+    b: Any, operands: Sequence[Any], dimension: int, num_keys: int, is_stable: bool
 ) -> list[Any]:
-    """The operands in order; ``gather(x, order)`` takes the elements of ``x`` along the axis."""
-    key = operands[0]
-    dtype = key.type.dtype
-    if len(operands) == 1 and not is_complex(dtype):
-        return [_sort_alone(b, key, dimension)]
-    if num_keys == 1 and dtype.itemsize * 8 <= _KEY_BITS:
-        order = _order(b, key, dimension)
-        return [gather(x, order) for x in operands]
+    """The operands in the order of the keys."""
+    if len(operands) == 1 and not is_complex(operands[0].type.dtype):
+        return [_sort_alone(b, operands[0], dimension)]
     return _sort_by(b, operands, dimension, is_stable, functools.partial(_before, b, num_keys))
 
 
@@ -133,13 +123,17 @@ def _sort_alone(b: Any, x: Any, dimension: int) -> Any:
     return b.convert(_bitcast(b, _flip(b, bits), key.type.dtype), x.type.dtype)
 
 
-def _order(b: Any, key: Any, dimension: int) -> Any:
-    """The permutation along the axis that sorts a key of at most 32 bits, equals in their order.
+def order_by_value(b: Any, operands: Sequence[Any], dimension: int) -> Any:
+    """The stable permutation along the axis that sorts by the first operand, as int32.
+
+    ``None`` where there is no other operand, or the key has more than 32 bits.
 
     The key in the upper bits of a 64-bit integer, the index in the lower 31: all are different,
     so the sort is stable, whatever XLA makes of it.
     """
-    key = canonical_key(b, key)
+    if len(operands) == 1 or operands[0].type.dtype.itemsize * 8 > _KEY_BITS:
+        return None
+    key = canonical_key(b, operands[0])
     if kind_of(key.type.dtype) == "float":
         key = _flip(b, _bitcast(b, key, _INT32))
     wide = array_type(key.type.shape, _INT64)

@@ -259,5 +259,5 @@ def atanh(x: Any) -> Any:
 
 
 def atan2(x: Any, y: Any) -> Any:
-    """The angle in radians, between -pi and pi, whose sine is along ``x`` and cosine along ``y``."""
+    """The angle in radians, from -pi to pi, whose sine is along ``x`` and cosine along ``y``."""
     return binary(ATAN2, x, y)

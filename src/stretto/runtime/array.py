@@ -78,9 +78,7 @@ class Array(Value):
 
     def __bool__(self) -> bool:
         if self.type.size != 1:
-            raise ValueError(
-                f"the truth value of {self.type} is ambiguous: use .any() or .all()"
-            )
+            raise ValueError(f"the truth value of {self.type} is ambiguous: use .any() or .all()")
         return bool(self.to_host().reshape(())[()])
 
     def __int__(self) -> int:
@@ -152,5 +150,3 @@ def _repr(host: np.ndarray, type: ArrayType) -> str:
 
 def _restore(host: np.ndarray, type: ArrayType) -> Array:
     return Array(host, array_type(type.shape, host.dtype, type.weak_type))
-
-

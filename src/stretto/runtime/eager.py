@@ -36,7 +36,6 @@ class Quiet(threading.local):
 quiet = Quiet()
 
 
-
 class Eager(Interpreter):
     """Evaluates operations on arrays."""
 

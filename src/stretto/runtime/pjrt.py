@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import functools
 import importlib
-import importlib.metadata
 import os
 import threading
 from collections.abc import Sequence
@@ -43,7 +42,7 @@ class _Runtime:
     """The client, its first device, and what buffers are made with."""
 
     def __init__(self) -> None:
-        version = check_version(importlib.metadata.version("jaxlib"))
+        version = check_version(importlib.import_module("jaxlib.version").__version__)
         # Up to 0.11.0 a handler must be told that results need no checks; later it never checks.
         self.skip_checks = (True,) if version <= (0, 11, 0) else ()
         quiet = os.environ.get("TF_CPP_MIN_LOG_LEVEL")
@@ -123,9 +122,7 @@ def to_device(array: np.ndarray, type: ArrayType, own: bool) -> Any:
     if not array.flags.c_contiguous:
         array, own = np.ascontiguousarray(array).reshape(array.shape), True
     if own:
-        return at.put(
-            _aval(type), at.sharding, [array], [at.device], True, enable_x64=True
-        )
+        return at.put(_aval(type), at.sharding, [array], [at.device], True, enable_x64=True)
     return at.put(
         _aval(type),
         at.sharding,

@@ -1,0 +1,502 @@
+"""Joining, splitting, repeating and padding arrays.
+
+Layer 7 (numpy). Next, read ``sorting``.
+"""
+
+from __future__ import annotations
+
+import math
+import operator
+from typing import Any
+
+import numpy as np
+
+from stretto.core.interpreter import Value, as_value
+from stretto.core.types import promote
+from stretto.numpy.arithmetic import refuse_out, remainder
+from stretto.numpy.dtypes import as_dtype
+from stretto.numpy.indexing import getitem
+from stretto.numpy.manipulation import atleast_1d, atleast_2d, atleast_3d, ravel
+from stretto.numpy.reductions import cumsum
+from stretto.numpy.reductions import sum as sum_
+from stretto.ops import shape as ops
+from stretto.ops.broadcast import (
+    broadcast_in_dim,
+    broadcast_to,
+    canonical_axis,
+    expand_dims,
+    reshape,
+)
+from stretto.ops.comparison import ge
+from stretto.ops.convert import convert
+
+__all__ = [
+    "append",
+    "array_split",
+    "block",
+    "column_stack",
+    "concat",
+    "concatenate",
+    "delete",
+    "dsplit",
+    "dstack",
+    "hsplit",
+    "hstack",
+    "insert",
+    "pad",
+    "repeat",
+    "resize",
+    "row_stack",
+    "split",
+    "stack",
+    "take",
+    "tile",
+    "unstack",
+    "vsplit",
+    "vstack",
+]
+
+
+def _several(arrays: Any, who: str, dtype: Any = None) -> list[Any]:
+    """The arrays of a sequence (or along the first axis of one), promoted to one dtype."""
+    if isinstance(arrays, (Value, np.ndarray)):
+        whole = as_value(arrays, who, "arrays")
+        if not whole.ndim:
+            raise TypeError(f"{who}: expected a sequence of arrays, got {whole.type}")
+        arrays = [getitem(whole, i) for i in range(whole.shape[0])]
+    values = [as_value(x, who, f"array {i}") for i, x in enumerate(arrays)]
+    if not values:
+        raise ValueError(f"{who}: expected at least one array, got none")
+    if dtype is not None:
+        wanted, weak = as_dtype(dtype), False
+    else:
+        wanted, weak = promote([(v.type.dtype, v.type.weak_type) for v in values], who)
+    return [convert(v, wanted, weak) for v in values]
+
+
+# Joining
+
+
+def concatenate(arrays: Any, axis: int | None = 0, dtype: Any = None) -> Any:
+    """The arrays one after another along ``axis``, promoted; flattened first where it is ``None``.
+
+    Raises ``ValueError`` where they differ in another axis.
+
+    >>> import stretto.numpy as snp
+    >>> snp.concatenate([snp.array([1, 2]), snp.array([3])])
+    Array([1, 2, 3], dtype=int32)
+    """
+    values = _several(arrays, "concatenate", dtype)
+    if axis is None:
+        values, axis = [ravel(v) for v in values], 0
+    if not values[0].ndim:
+        raise ValueError("concatenate: arrays of rank 0 have no axis to join along; use stack")
+    return ops.concatenate(values, axis)
+
+
+def concat(arrays: Any, /, *, axis: int | None = 0) -> Any:
+    """``concatenate`` under the array API's name."""
+    return concatenate(arrays, axis)
+
+
+def stack(arrays: Any, axis: int = 0, out: None = None, dtype: Any = None) -> Any:
+    """The arrays, all of one shape, along a new axis.
+
+    >>> import stretto.numpy as snp
+    >>> snp.stack([snp.array([1, 2]), snp.array([3, 4])], axis=1)
+    Array([[1, 3],
+           [2, 4]], dtype=int32)
+    """
+    refuse_out("stack", out)
+    values = _several(arrays, "stack", dtype)
+    if len({v.shape for v in values}) > 1:
+        raise ValueError(
+            f"stack: the arrays must have one shape, got {', '.join(str(v.type) for v in values)}"
+        )
+    place = canonical_axis(axis, values[0].ndim + 1, "stack")
+    return ops.concatenate([expand_dims(v, place) for v in values], place)
+
+
+def unstack(x: Any, /, *, axis: int = 0) -> tuple[Any, ...]:
+    """The parts along ``axis``, each without it.
+
+    >>> import stretto.numpy as snp
+    >>> snp.unstack(snp.array([[1, 2], [3, 4]]))
+    (Array([1, 2], dtype=int32), Array([3, 4], dtype=int32))
+    """
+    x = as_value(x, "unstack")
+    place = canonical_axis(axis, x.ndim, "unstack")
+    lead = (slice(None),) * place
+    return tuple(getitem(x, (*lead, i)) for i in range(x.shape[place]))
+
+
+def vstack(tup: Any, dtype: Any = None) -> Any:
+    """The arrays, vectors as rows, one after another along the first axis.
+
+    >>> import stretto.numpy as snp
+    >>> snp.vstack([snp.array([1, 2]), snp.array([3, 4])])
+    Array([[1, 2],
+           [3, 4]], dtype=int32)
+    """
+    return ops.concatenate([atleast_2d(v) for v in _several(tup, "vstack", dtype)], 0)
+
+
+row_stack = vstack
+
+
+def hstack(tup: Any, dtype: Any = None) -> Any:
+    """The arrays one after another along the second axis; vectors along their only one.
+
+    >>> import stretto.numpy as snp
+    >>> snp.hstack([snp.array([1, 2]), snp.array([3, 4])])
+    Array([1, 2, 3, 4], dtype=int32)
+    """
+    values = [atleast_1d(v) for v in _several(tup, "hstack", dtype)]
+    return ops.concatenate(values, min(values[0].ndim - 1, 1))
+
+
+def dstack(tup: Any, dtype: Any = None) -> Any:
+    """The arrays, with at least three axes, one after another along the third."""
+    return ops.concatenate([atleast_3d(v) for v in _several(tup, "dstack", dtype)], 2)
+
+
+def column_stack(tup: Any) -> Any:
+    """The arrays, vectors as columns, side by side.
+
+    >>> import stretto.numpy as snp
+    >>> snp.column_stack([snp.array([1, 2]), snp.array([3, 4])])
+    Array([[1, 3],
+           [2, 4]], dtype=int32)
+    """
+    values = _several(tup, "column_stack")
+    columns = [v if v.ndim > 1 else reshape(v, (v.size, 1)) for v in values]
+    return ops.concatenate(columns, 1)
+
+
+def append(arr: Any, values: Any, axis: int | None = None) -> Any:
+    """``values`` after ``arr`` along ``axis``; both flattened where it is ``None``.
+
+    >>> import stretto.numpy as snp
+    >>> snp.append(snp.array([1, 2]), 3)
+    Array([1, 2, 3], dtype=int32)
+    """
+    return concatenate([as_value(arr, "append"), as_value(values, "append", "values")], axis)
+
+
+def block(arrays: Any) -> Any:
+    """An array from nested lists of blocks: the innermost lists join along the last axis.
+
+    >>> import stretto.numpy as snp
+    >>> snp.block([[snp.ones((1, 1)), snp.zeros((1, 2))]])
+    Array([[1., 0., 0.]], dtype=float32)
+    """
+
+    def depth(x: Any) -> int:
+        return 1 + max(map(depth, x)) if isinstance(x, list) and x else 0
+
+    def joined(x: Any, level: int) -> Any:
+        if not isinstance(x, list):
+            v = as_value(x, "block", "a block")
+            return reshape(v, (1,) * (rank - v.ndim) + v.shape)
+        return concatenate([joined(part, level - 1) for part in x], -level)
+
+    def ranks(x: Any) -> int:
+        return max(map(ranks, x)) if isinstance(x, list) else as_value(x, "block").ndim
+
+    levels = depth(arrays)
+    rank = max(levels, ranks(arrays))
+    return joined(arrays, levels)
+
+
+# Splitting
+
+
+def array_split(ary: Any, indices_or_sections: Any, axis: int = 0) -> list[Any]:
+    """The array cut along ``axis`` at these places, or into so many parts of nearly one size.
+
+    >>> import stretto.numpy as snp
+    >>> snp.array_split(snp.arange(3), 2)
+    [Array([0, 1], dtype=int32), Array([2], dtype=int32)]
+    """
+    return _split("array_split", ary, indices_or_sections, axis)
+
+
+def split(ary: Any, indices_or_sections: Any, axis: int = 0) -> list[Any]:
+    """The array cut along ``axis`` at these places, or into so many parts of one size.
+
+    Raises ``ValueError`` where the size does not divide.
+
+    >>> import stretto.numpy as snp
+    >>> snp.split(snp.arange(4), 2)
+    [Array([0, 1], dtype=int32), Array([2, 3], dtype=int32)]
+    """
+    return _split("split", ary, indices_or_sections, axis)
+
+
+def _split(who: str, ary: Any, at: Any, axis: int) -> list[Any]:
+    x = as_value(ary, who, "ary")
+    place = canonical_axis(axis, x.ndim, who)
+    n = x.shape[place]
+    if isinstance(at, (tuple, list)) or (isinstance(at, (Value, np.ndarray)) and at.ndim):
+        places = [operator.index(i) for i in at]
+        bounds = [0, *(min(max(i + n if i < 0 else i, 0), n) for i in places), n]
+    else:
+        parts = operator.index(at)
+        if parts < 1 or (who == "split" and n % parts):
+            raise ValueError(
+                f"{who}: axis {axis} of {x.type} does not divide into {parts} equal parts"
+            )
+        size, more = divmod(n, parts)
+        bounds = [i * size + min(i, more) for i in range(parts + 1)]
+    pairs = zip(bounds, bounds[1:], strict=False)
+    return [ops.slice_in_dim(x, a, max(a, b), 1, place) for a, b in pairs]
+
+
+def hsplit(ary: Any, indices_or_sections: Any) -> list[Any]:
+    """``split`` along the second axis; of a vector, its only one."""
+    return split(ary, indices_or_sections, 0 if as_value(ary, "hsplit").ndim == 1 else 1)
+
+
+def vsplit(ary: Any, indices_or_sections: Any) -> list[Any]:
+    """``split`` along the first axis."""
+    return split(ary, indices_or_sections, 0)
+
+
+def dsplit(ary: Any, indices_or_sections: Any) -> list[Any]:
+    """``split`` along the third axis."""
+    return split(ary, indices_or_sections, 2)
+
+
+# Repeating
+
+
+def tile(A: Any, reps: Any) -> Any:  # noqa: N803
+    """The array laid side by side with itself, ``reps`` times along each axis.
+
+    >>> import stretto.numpy as snp
+    >>> snp.tile(snp.array([1, 2]), (2, 2))
+    Array([[1, 2, 1, 2],
+           [1, 2, 1, 2]], dtype=int32)
+    """
+    x = as_value(A, "tile", "A")
+    counts = tuple(map(operator.index, reps if isinstance(reps, (tuple, list)) else (reps,)))
+    rank = max(len(counts), x.ndim)
+    counts = (1,) * (rank - len(counts)) + counts
+    sizes = (1,) * (rank - x.ndim) + x.shape
+    wide = tuple(n for pair in zip(counts, sizes, strict=True) for n in pair)
+    x = broadcast_in_dim(reshape(x, sizes), wide, range(1, 2 * rank, 2))
+    return reshape(x, tuple(c * n for c, n in zip(counts, sizes, strict=True)))
+
+
+def repeat(
+    a: Any, repeats: Any, axis: int | None = None, *, total_repeat_length: int | None = None
+) -> Any:
+    """Each element, or part along ``axis``, ``repeats`` times in a row.
+
+    ``repeats`` is a number, or one for each part. If it is traced, ``total_repeat_length`` must say
+    how long the result is: what is too long is cut off, what is too short ends in the last part.
+
+    >>> import stretto.numpy as snp
+    >>> snp.repeat(snp.array([1, 2]), 2), snp.repeat(snp.array([1, 2]), snp.array([0, 2]))
+    (Array([1, 1, 2, 2], dtype=int32), Array([2, 2], dtype=int32))
+    """
+    x = as_value(a, "repeat", "a")
+    if axis is None:
+        x, axis = ravel(x), 0
+    place = canonical_axis(axis, x.ndim, "repeat")
+    n = x.shape[place]
+    if isinstance(repeats, (tuple, list)):
+        repeats = np.array(repeats)
+    one = not isinstance(repeats, (np.ndarray, Value)) or repeats.size == 1
+    if one and total_repeat_length is None:
+        times = operator.index(repeats.reshape(()) if isinstance(repeats, (np.ndarray, Value))
+                               else repeats)  # fmt: skip
+        wide = (*x.shape[: place + 1], times, *x.shape[place + 1 :])
+        dims = [d for d in range(x.ndim + 1) if d != place + 1]
+        x = broadcast_in_dim(x, wide, dims)
+        return reshape(x, (*wide[:place], n * times, *wide[place + 2 :]))
+    if total_repeat_length is None:
+        counts = [operator.index(r) for r in repeats]
+        if len(counts) != n:
+            raise ValueError(f"repeat: {len(counts)} repeats for {n} parts along axis {axis}")
+        return take(x, np.repeat(np.arange(n, dtype=np.int32), counts), place)
+    counts = as_value(repeats, "repeat", "repeats")
+    ends = cumsum(broadcast_to(counts, (n,)))
+    position = ops.iota(ends.dtype, operator.index(total_repeat_length))
+    # A part holds the positions below its end and not below the ends before.
+    before = ge(expand_dims(position, 1), expand_dims(ends, 0))
+    return take(x, sum_(before, 1), place, mode="clip")
+
+
+def resize(a: Any, new_shape: Any) -> Any:
+    """The elements in row-major order, over and over, in another shape.
+
+    >>> import stretto.numpy as snp
+    >>> snp.resize(snp.array([1, 2, 3]), (2, 2))
+    Array([[1, 2],
+           [3, 1]], dtype=int32)
+    """
+    x = ravel(as_value(a, "resize", "a"))
+    shape = tuple(new_shape) if isinstance(new_shape, (tuple, list)) else (new_shape,)
+    size = math.prod(shape)
+    times = -(-size // x.size) if x.size else 1
+    return reshape(ops.slice_in_dim(tile(x, times), 0, size), shape)
+
+
+# Choosing parts
+
+
+def take(
+    a: Any,
+    indices: Any,
+    axis: int | None = None,
+    out: None = None,
+    mode: str | None = None,
+    unique_indices: bool = False,
+    indices_are_sorted: bool = False,
+    fill_value: Any = None,
+) -> Any:
+    """The parts at ``indices`` along ``axis``; without it, elements in row-major order.
+
+    Out of bounds the nearest part is read; ``mode="fill"`` gives ``fill_value`` (NaN), ``"wrap"``
+    counts round and round, ``"raise"`` raises ``IndexError``.
+
+    >>> import stretto.numpy as snp
+    >>> snp.take(snp.array([[1, 2], [3, 4]]), snp.array([1, 1]), axis=1)
+    Array([[2, 2],
+           [4, 4]], dtype=int32)
+    """
+    refuse_out("take", out)
+    x, indices = as_value(a, "take", "a"), as_value(indices, "take", "indices")
+    if axis is None:
+        x, axis = ravel(x), 0
+    place = canonical_axis(axis, x.ndim, "take")
+    if mode == "wrap":
+        indices, mode = remainder(indices, x.shape[place]), "clip"
+    return getitem(
+        x,
+        (*(slice(None),) * place, indices),
+        mode,
+        fill_value,
+        indices_are_sorted=indices_are_sorted,
+        unique_indices=unique_indices,
+    )
+
+
+def delete(arr: Any, obj: Any, axis: int | None = None) -> Any:
+    """The array without the parts at ``obj``, an index, slice or indices known while tracing.
+
+    >>> import stretto.numpy as snp
+    >>> snp.delete(snp.array([1, 2, 3]), 1)
+    Array([1, 3], dtype=int32)
+    """
+    x = as_value(arr, "delete", "arr")
+    if axis is None:
+        x, axis = ravel(x), 0
+    place = canonical_axis(axis, x.ndim, "delete")
+    if not isinstance(obj, slice):
+        obj = np.asarray(obj) if isinstance(obj, (list, tuple, np.ndarray)) else _static(obj)
+    left = np.delete(np.arange(x.shape[place], dtype=np.int32), obj)
+    return take(x, left, place)
+
+
+def _static(x: Any) -> Any:
+    return np.array(x.tolist()) if isinstance(x, Value) and x.ndim else operator.index(x)
+
+
+def insert(arr: Any, obj: Any, values: Any, axis: int | None = None) -> Any:
+    """``values`` before the parts at ``obj``, indices known while tracing.
+
+    >>> import stretto.numpy as snp
+    >>> snp.insert(snp.array([1, 2, 3]), 1, 9)
+    Array([1, 9, 2, 3], dtype=int32)
+    """
+    x, new = as_value(arr, "insert", "arr"), as_value(values, "insert", "values")
+    if axis is None:
+        x, axis = ravel(x), 0
+    place = canonical_axis(axis, x.ndim, "insert")
+    n = x.shape[place]
+    at = np.asarray(obj) if isinstance(obj, (list, tuple, np.ndarray)) else _static(obj)
+    if np.ndim(at) == 0:
+        count = new.shape[place] if new.ndim == x.ndim else 1
+        if new.ndim and new.ndim < x.ndim:
+            new = expand_dims(new, place) if new.ndim == x.ndim - 1 else new
+        if new.ndim == x.ndim == 1:
+            count = new.size
+        slots = np.insert(np.zeros(n, np.int32), np.full(count, at), 1)
+    else:
+        count = len(at)
+        slots = np.insert(np.zeros(n, np.int32), at, 1)
+    new = broadcast_to(new, tuple(count if d == place else m for d, m in enumerate(x.shape)))
+    new = convert(new, x.dtype, x.weak_type)
+    both = ops.concatenate([x, new], place)
+    # Each place of the result takes the next part of the one kind or the other.
+    order = np.where(slots == 1, n + np.cumsum(slots) - 1, np.cumsum(1 - slots) - 1)
+    return take(both, order.astype(np.int32), place)
+
+
+# Padding
+
+
+def pad(array: Any, pad_width: Any, mode: Any = "constant", **kwargs: Any) -> Any:
+    """The array with more elements before and after along each axis.
+
+    ``pad_width`` is a number, (before, after), or one such pair an axis. ``mode``: ``constant``
+    (``constant_values=``, 0), ``edge``, ``reflect`` or ``symmetric`` (both ``reflect_type="even"``),
+    ``wrap``, ``empty``.
+
+    >>> import stretto.numpy as snp
+    >>> snp.pad(snp.array([1, 2]), (1, 2))
+    Array([0, 1, 2, 0, 0], dtype=int32)
+    >>> snp.pad(snp.array([1, 2, 3]), 2, mode="reflect")
+    Array([3, 2, 1, 2, 3, 2, 1], dtype=int32)
+    """
+    x = as_value(array, "pad", "array")
+    widths = _pairs(pad_width, x.ndim, "pad_width")
+    if any(w < 0 for pair in widths for w in pair):
+        raise ValueError(f"pad: widths must not be negative, got {pad_width}")
+    if mode in ("constant", "empty"):
+        return _pad_constant(x, widths, kwargs.pop("constant_values", 0), kwargs)
+    if mode not in ("edge", "reflect", "symmetric", "wrap"):
+        raise NotImplementedError(
+            f"pad: mode must be 'constant', 'edge', 'reflect', 'symmetric', 'wrap' or 'empty'; "
+            f"got {mode!r}"
+        )
+    if kwargs.pop("reflect_type", "even") != "even" or kwargs:
+        raise NotImplementedError(f"pad: mode {mode!r} takes no {', '.join(kwargs) or 'odd type'}")
+    for d, (before, after) in enumerate(widths):
+        if before or after:
+            if not x.shape[d]:
+                raise ValueError(f"pad: axis {d} of {x.type} is empty, so {mode!r} has nothing")
+            places = np.arange(x.shape[d], dtype=np.int32)
+            x = take(x, np.pad(places, (before, after), mode), d)  # type: ignore[call-overload]
+    return x
+
+
+def _pairs(given: Any, rank: int, what: str) -> list[tuple[int, int]]:
+    """(before, after) for each axis."""
+    if isinstance(given, dict):
+        wanted = {canonical_axis(d, rank, "pad"): pair for d, pair in given.items()}
+        rows = [wanted.get(d, 0) for d in range(rank)]
+        return [_pairs(row, 1, what)[0] for row in rows]
+    try:
+        pairs = np.broadcast_to(np.asarray(given), (rank, 2))
+    except ValueError:
+        raise ValueError(
+            f"pad: {what} must be a number, a pair, or a pair for each of {rank} axes; got {given}"
+        ) from None
+    return [(operator.index(a), operator.index(b)) for a, b in pairs]
+
+
+def _pad_constant(x: Any, widths: list[tuple[int, int]], value: Any, others: Any) -> Any:
+    if others:
+        raise TypeError(f"pad: mode 'constant' takes no {', '.join(others)}")
+    if isinstance(value, (tuple, list)):
+        values = np.broadcast_to(np.asarray(value), (x.ndim, 2))
+        for d, (before, after) in enumerate(widths):
+            for element, pair in zip(values[d], ((before, 0), (0, after)), strict=True):
+                config = [(*pair, 0) if axis == d else (0, 0, 0) for axis in range(x.ndim)]
+                x = ops.pad(x, convert(as_value(element), x.dtype), config)
+        return x
+    value = convert(as_value(value, "pad", "constant_values"), x.dtype, x.weak_type)
+    return ops.pad(x, value, [(*pair, 0) for pair in widths])

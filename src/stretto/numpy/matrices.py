@@ -1,0 +1,130 @@
+"""Matrices by their diagonals and triangles.
+
+Layer 7 (numpy). Next, read ``arithmetic``.
+"""
+
+from __future__ import annotations
+
+import operator
+from typing import Any
+
+import numpy as np
+
+from stretto.core.interpreter import as_value
+from stretto.numpy.creation import shape_of, zeros
+from stretto.numpy.dtypes import as_dtype
+from stretto.ops.broadcast import broadcast_to, reshape
+from stretto.ops.comparison import eq, ge, select
+from stretto.ops.comparison import zeros_like as zeros_of
+from stretto.ops.convert import convert
+from stretto.ops.shape import broadcasted_iota, pad, slice_
+
+__all__ = ["diag", "diagflat", "eye", "identity", "tri", "tril", "triu"]
+
+def _below(shape: tuple[int, ...], k: int) -> Any:
+    """Whether each element of a matrix lies on or below the diagonal ``k`` above the main one."""
+    row, column = (broadcasted_iota(np.dtype(np.int32), shape, i) for i in (0, 1))
+    return ge(row + operator.index(k), column)
+
+
+def tri(N: int, M: int | None = None, k: int = 0, dtype: Any = float) -> Any:  # noqa: N803
+    """Ones on and below the diagonal ``k`` above the main one, zeros elsewhere.
+
+    >>> import stretto.numpy as snp
+    >>> snp.tri(2, 3)
+    Array([[1., 0., 0.],
+           [1., 1., 0.]], dtype=float32)
+    """
+    shape = shape_of((N, N if M is None else M), "tri")
+    return convert(_below(shape, k), as_dtype(float if dtype is None else dtype))
+
+
+def _matrices(m: Any, who: str) -> Any:
+    x = as_value(m, who, "m")
+    if x.ndim < 2:
+        raise ValueError(f"{who}: expected an array of rank 2 or more, got {x.type}")
+    return x
+
+
+def tril(m: Any, k: int = 0) -> Any:
+    """The matrices ``m`` with zeros above the diagonal ``k``.
+
+    >>> import stretto.numpy as snp
+    >>> snp.tril(snp.ones((2, 2)))
+    Array([[1., 0.],
+           [1., 1.]], dtype=float32)
+    """
+    x = _matrices(m, "tril")
+    return select(broadcast_to(_below(x.shape[-2:], k), x.shape), x, zeros_of(x))
+
+
+def triu(m: Any, k: int = 0) -> Any:
+    """The matrices ``m`` with zeros below the diagonal ``k``.
+
+    >>> import stretto.numpy as snp
+    >>> snp.triu(snp.ones((2, 2)))
+    Array([[1., 1.],
+           [0., 1.]], dtype=float32)
+    """
+    x = _matrices(m, "triu")
+    return select(broadcast_to(_below(x.shape[-2:], k - 1), x.shape), zeros_of(x), x)
+
+
+def eye(N: int, M: int | None = None, k: int = 0, dtype: Any = float) -> Any:  # noqa: N803
+    """Ones on the diagonal ``k`` above the main one, zeros elsewhere.
+
+    >>> import stretto.numpy as snp
+    >>> snp.eye(2)
+    Array([[1., 0.],
+           [0., 1.]], dtype=float32)
+    """
+    shape = shape_of((N, N if M is None else M), "eye")
+    row, column = (broadcasted_iota(np.dtype(np.int32), shape, i) for i in (0, 1))
+    return convert(eq(row + operator.index(k), column), as_dtype(float if dtype is None else dtype))
+
+
+def identity(n: int, dtype: Any = float) -> Any:
+    """The ``n`` by ``n`` matrix with ones on the diagonal."""
+    return eye(n, dtype=dtype)
+
+
+def diag(v: Any, k: int = 0) -> Any:
+    """The matrix with ``v`` on its diagonal ``k``; of a matrix, that diagonal.
+
+    >>> import stretto.numpy as snp
+    >>> snp.diag(snp.array([1, 2]))
+    Array([[1, 0],
+           [0, 2]], dtype=int32)
+    """
+    x = as_value(v, "diag", "v")
+    if x.ndim == 2:
+        return diagonal_of(x, k)
+    if x.ndim != 1:
+        raise ValueError(f"diag: expected an array of rank 1 or 2, got {x.type}")
+    n = x.size + abs(k)
+    if x.size == 0:
+        return zeros((n, n), x.dtype)
+    # In row-major order the diagonal's elements are n + 1 apart.
+    first = k if k >= 0 else -k * n
+    last = first + (x.size - 1) * (n + 1)
+    flat = pad(x, 0, [(first, n * n - 1 - last, n)])
+    return reshape(flat, (n, n))
+
+
+def diagflat(v: Any, k: int = 0) -> Any:
+    """The matrix with the elements of ``v``, in row-major order, on its diagonal ``k``."""
+    return diag(reshape(as_value(v, "diagflat", "v"), (-1,)), k)
+
+
+def diagonal_of(x: Any, k: int) -> Any:
+    """The diagonal ``k`` of the matrices in the last two axes, along a last axis."""
+    *outer, n, m = x.shape
+    size = max(0, min(n, m - k) if k >= 0 else min(n + k, m))
+    if size == 0 or x.size == 0:
+        return zeros((*outer, size), x.dtype)
+    # In row-major order the diagonal's elements are m + 1 apart.
+    first = k if k >= 0 else -k * m
+    flat = reshape(x, (*outer, n * m))
+    stop = first + (size - 1) * (m + 1) + 1
+    lead = (0,) * len(outer)
+    return slice_(flat, (*lead, first), (*outer, stop), (*(1 for _ in outer), m + 1))

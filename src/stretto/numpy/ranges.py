@@ -1,0 +1,194 @@
+"""Ranges of numbers, evenly spaced, and grids of them.
+
+Layer 7 (numpy). Next, read ``matrices``.
+"""
+
+from __future__ import annotations
+
+import math
+import operator
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from stretto.core.interpreter import Value, as_value, state
+from stretto.core.types import array_type, canonical_dtype, kind_of, promote, scalar_dtype
+from stretto.numpy.creation import PYTHON, cast, shape_of, stacked, zeros
+from stretto.numpy.dtypes import as_dtype
+from stretto.ops.broadcast import broadcast_in_dim, broadcast_to, canonical_axis, move_axis, reshape
+from stretto.ops.comparison import eq, select
+from stretto.ops.convert import convert
+from stretto.ops.elementwise import promote_values
+from stretto.ops.shape import broadcasted_iota
+from stretto.runtime.array import Array
+from stretto.runtime.eager import EAGER
+
+__all__ = ["arange", "geomspace", "indices", "linspace", "logspace", "meshgrid"]
+
+def _number(x: Any, who: str) -> Any:
+    """A static Python number; a traced one is refused, with the way out."""
+    if isinstance(x, Value):
+        return operator.index(x) if x.type.kind in ("int", "uint") else float(x)
+    return x.item() if isinstance(x, (np.generic, np.ndarray)) else x
+
+
+def arange(start: Any, stop: Any = None, step: Any = None, dtype: Any = None) -> Any:
+    """The numbers from ``start`` (0) up to, not including, ``stop``, ``step`` (1) apart.
+
+    The bounds must be known while tracing, since the length depends on them.
+
+    >>> import stretto.numpy as snp
+    >>> snp.arange(3), snp.arange(1, 2, 0.5)
+    (Array([0, 1, 2], dtype=int32), Array([1. , 1.5], dtype=float32))
+    """
+    given = (start, stop, step)
+    numbers = [None if x is None else _number(x, "arange") for x in given]
+    if dtype is None:
+        wanted = promote([_type_of(x) for x in given if x is not None], "arange")[0]
+    else:
+        wanted = as_dtype(dtype)
+    first, last, by = numbers
+    if last is None:
+        first, last = 0, first
+    by = 1 if by is None else by
+    if by == 0:
+        raise ValueError("arange: step must not be zero")
+    whole = all(isinstance(n, int) for n in (first, last, by))
+    if state.interpreter is not EAGER and whole and first == 0 and by == 1:
+        return broadcasted_iota(wanted, (max(last, 0),), 0)
+    host = np.arange(first, last, by)
+    if kind_of(wanted) in ("int", "uint") and wanted.kind in "iu" and host.size:
+        cast([int(host[0]), int(host[-1])], wanted, "arange")
+    return Array(host.astype(wanted), array_type(host.shape, wanted))
+
+
+def _type_of(x: Any) -> tuple[np.dtype, bool]:
+    if isinstance(x, Value):
+        return x.type.dtype, x.type.weak_type
+    if isinstance(x, (np.generic, np.ndarray)):
+        return canonical_dtype(x.dtype), False
+    return scalar_dtype(type(x)), True
+
+
+def linspace(
+    start: Any,
+    stop: Any,
+    num: int = 50,
+    endpoint: bool = True,
+    retstep: bool = False,
+    dtype: Any = None,
+    axis: int = 0,
+) -> Any:
+    """``num`` evenly spaced numbers from ``start`` to ``stop``, which is among them if ``endpoint``.
+
+    ``start`` and ``stop`` may be arrays, and traced: the numbers lie along ``axis``. With
+    ``retstep`` a tuple of the array and the spacing.
+
+    >>> import stretto.numpy as snp
+    >>> snp.linspace(0, 1, 5)
+    Array([0.  , 0.25, 0.5 , 0.75, 1.  ], dtype=float32)
+    """
+    num = operator.index(num)
+    if num < 0:
+        raise ValueError(f"linspace: num must not be negative, got {num}")
+    gaps = num - 1 if endpoint else num
+    low, high = promote_values("linspace", start, stop, inexact=True)
+    wanted = low.dtype if dtype is None else as_dtype(dtype)
+    if type(start) in PYTHON and type(stop) in PYTHON:
+        host = np.linspace(start, stop, num, endpoint)
+        host = np.floor(host) if kind_of(wanted) in ("int", "uint") else host
+        out = Array(host.astype(wanted), array_type(host.shape, wanted))
+    else:
+        out = _spaced(low, high, num, gaps, endpoint)
+        if kind_of(wanted) in ("int", "uint"):
+            out = out // 1
+        out = move_axis(convert(out, wanted), 0, canonical_axis(axis, out.ndim, "linspace"))
+    if not retstep:
+        return out
+    step = (high - low) / gaps if gaps else high * math.nan
+    return out, convert(step, low.dtype)
+
+
+def _spaced(low: Any, high: Any, num: int, gaps: int, endpoint: bool) -> Any:
+    """low + (high - low) i / gaps along a new first axis; the last one ``high`` itself."""
+    shape = (num, *low.shape)
+    index = broadcasted_iota(np.dtype(np.int32), shape, 0)
+    part = convert(index, low.dtype) * (1 / gaps if gaps else 0.0)
+    low, high = broadcast_to(low, shape), broadcast_to(high, shape)
+    out = low * (1 - part) + high * part
+    return select(eq(index, num - 1), high, out) if endpoint and num > 1 else out
+
+
+def logspace(
+    start: Any, stop: Any, num: int = 50, endpoint: bool = True, base: Any = 10.0,
+    dtype: Any = None, axis: int = 0,
+) -> Any:  # fmt: skip
+    """``base`` to the power of ``num`` evenly spaced numbers.
+
+    >>> import stretto.numpy as snp
+    >>> snp.logspace(0, 2, 3)
+    Array([  1.,  10., 100.], dtype=float32)
+    """
+    out = as_value(base, "logspace", "base") ** linspace(start, stop, num, endpoint, axis=axis)
+    return out if dtype is None else convert(out, as_dtype(dtype))
+
+
+def geomspace(
+    start: Any, stop: Any, num: int = 50, endpoint: bool = True, dtype: Any = None, axis: int = 0
+) -> Any:
+    """``num`` numbers from ``start`` to ``stop``, each the same multiple of the one before.
+
+    >>> import stretto.numpy as snp
+    >>> snp.geomspace(1, 8, 4).round(3)
+    Array([1., 2., 4., 8.], dtype=float32)
+    """
+    low, high = promote_values("geomspace", start, stop, inexact=True)
+    part = linspace(0.0, 1.0, num, endpoint)
+    part = reshape(part, (num, *(1,) * low.ndim))
+    out = move_axis(low * (high / low) ** part, 0, canonical_axis(axis, low.ndim + 1, "geomspace"))
+    return convert(out, low.dtype if dtype is None else as_dtype(dtype))
+
+
+def indices(dimensions: Sequence[int], dtype: Any = int, sparse: bool = False) -> Any:
+    """For each axis of a grid, the index along it, stacked; in open form a tuple if ``sparse``.
+
+    >>> import stretto.numpy as snp
+    >>> snp.indices((2, 2))[0]
+    Array([[0, 0],
+           [1, 1]], dtype=int32)
+    """
+    shape, wanted = shape_of(dimensions, "indices"), as_dtype(dtype)
+    if sparse:
+        places = [tuple(n if d == i else 1 for d, n in enumerate(shape)) for i in range(len(shape))]
+        return tuple(broadcasted_iota(wanted, place, i) for i, place in enumerate(places))
+    if not shape:
+        return zeros((0,), wanted)
+    return stacked([broadcasted_iota(wanted, shape, i) for i in range(len(shape))], "indices")
+
+
+def meshgrid(*xi: Any, copy: bool = True, sparse: bool = False, indexing: str = "xy") -> list[Any]:
+    """Grids of coordinates of rank-1 arrays, one grid an array; ``"ij"`` puts the first axis first.
+
+    >>> import stretto.numpy as snp
+    >>> snp.meshgrid(snp.array([1, 2]), snp.array([3, 4]))[0]
+    Array([[1, 2],
+           [1, 2]], dtype=int32)
+    """
+    del copy  # arrays are immutable
+    if indexing not in ("xy", "ij"):
+        raise ValueError(f"meshgrid: indexing must be 'xy' or 'ij'; got {indexing!r}")
+    values = [as_value(x, "meshgrid", f"array {i}") for i, x in enumerate(xi)]
+    if any(v.ndim > 1 for v in values):
+        raise ValueError(f"meshgrid: expected arrays of rank 1, got {[v.type for v in values]}")
+    places = list(range(len(values)))
+    if indexing == "xy" and len(values) > 1:
+        places[:2] = [1, 0]
+    shape = [1] * len(values)
+    for place, v in zip(places, values, strict=True):
+        shape[place] = v.size
+    out = []
+    for place, v in zip(places, values, strict=True):
+        size = [1 if sparse and d != place else n for d, n in enumerate(shape)]
+        out.append(broadcast_in_dim(reshape(v, (v.size,)), size, (place,)))
+    return out

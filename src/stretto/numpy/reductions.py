@@ -1,0 +1,430 @@
+"""Sums, products, extrema, truth, running totals over axes.
+
+Layer 7 (numpy). Numbers narrower than float32 are summed in float32. Next, read ``statistics``.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+
+from stretto.core.interpreter import Value, as_value
+from stretto.core.types import default_dtype, is_complex, kind_of
+from stretto.numpy.arithmetic import refuse_out
+from stretto.numpy.dtypes import as_dtype
+from stretto.numpy.logic import equal, isclose, isnan, truth
+from stretto.ops import cumulative, reduce
+from stretto.ops.arithmetic import imag, real
+from stretto.ops.broadcast import (
+    ReduceSum,
+    broadcast_to,
+    canonical_axes,
+    canonical_axis,
+    expand_dims,
+    reshape,
+)
+from stretto.ops.comparison import eq, full, full_like, select
+from stretto.ops.comparison import where as choose
+from stretto.ops.convert import convert
+from stretto.ops.elementwise import broadcast_shapes
+from stretto.ops.shape import pad
+
+__all__ = [
+    "all",
+    "allclose",
+    "amax",
+    "amin",
+    "any",
+    "argmax",
+    "argmin",
+    "array_equal",
+    "array_equiv",
+    "count_nonzero",
+    "cumprod",
+    "cumsum",
+    "cumulative_prod",
+    "cumulative_sum",
+    "max",
+    "min",
+    "prod",
+    "ptp",
+    "sum",
+]
+
+_FLOAT32 = np.dtype(np.float32)
+
+
+def total_dtype(dtype: np.dtype) -> np.dtype:
+    """The dtype of a sum or product: integers and booleans widen to the default integer."""
+    kind = kind_of(dtype)
+    if kind == "bool":
+        return default_dtype("int")
+    if kind in ("int", "uint"):
+        wide = default_dtype("int")
+        if dtype.itemsize < wide.itemsize:
+            return wide if kind == "int" else np.dtype(f"u{wide.itemsize}")
+    return dtype
+
+
+def wide_dtype(dtype: np.dtype) -> np.dtype:
+    """The dtype to add up in: at least float32 for floats."""
+    return _FLOAT32 if kind_of(dtype) == "float" and dtype.itemsize < 4 else dtype
+
+
+def masked(who: str, x: Any, where: Any, element: Any) -> Any:
+    """``x`` with ``element`` where the mask does not hold."""
+    mask = truth(where, who, "where")
+    shape = broadcast_shapes(who, x.shape, mask.shape)
+    x = broadcast_to(x, shape)
+    return choose(mask, x, full_like(x, element))
+
+
+def keep(out: Any, shape: tuple[int, ...], axes: tuple[int, ...], keepdims: bool) -> Any:
+    """The result with the reduced axes kept, at size 1, if asked."""
+    if not keepdims:
+        return out
+    return reshape(out, tuple([1 if d in axes else n for d, n in enumerate(shape)]))
+
+
+def sum(
+    a: Any,
+    axis: Any = None,
+    dtype: Any = None,
+    out: None = None,
+    keepdims: bool = False,
+    initial: Any = None,
+    where: Any = None,
+) -> Any:
+    """The sum over ``axis``, one or several, all by default; of those elements ``where`` holds.
+
+    Small integers and booleans are summed in the default integer, unless ``dtype`` is given.
+    ``initial`` is added to it.
+
+    >>> import stretto.numpy as snp
+    >>> snp.sum(snp.array([[1.0, 2.0], [3.0, 4.0]]), axis=0)
+    Array([4., 6.], dtype=float32)
+    """
+    x = a if isinstance(a, Value) else as_value(a, "sum", "a")
+    refuse_out("sum", out)
+    wanted = total_dtype(x.type.dtype) if dtype is None else as_dtype(dtype)
+    if where is not None:
+        x = masked("sum", x, where, 0)
+    axes = canonical_axes(axis, x.type.ndim, "sum")
+    x = convert(x, wide_dtype(wanted))
+    total = ReduceSum(axes if len(axes) < 2 else tuple(sorted(axes)))(x) if axes else x
+    total = convert(total, wanted)
+    if initial is not None:
+        total = total + convert(as_value(initial, "sum", "initial"), wanted)
+    return keep(total, x.type.shape, axes, keepdims)
+
+
+def prod(
+    a: Any,
+    axis: Any = None,
+    dtype: Any = None,
+    out: None = None,
+    keepdims: bool = False,
+    initial: Any = None,
+    where: Any = None,
+) -> Any:
+    """The product over ``axis``, one or several, all by default; arguments as for ``sum``.
+
+    >>> import stretto.numpy as snp
+    >>> snp.prod(snp.array([1, 2, 3]))
+    Array(6, dtype=int32)
+    """
+    x = as_value(a, "prod", "a")
+    refuse_out("prod", out)
+    wanted = total_dtype(x.dtype) if dtype is None else as_dtype(dtype)
+    if where is not None:
+        x = masked("prod", x, where, 1)
+    axes = canonical_axes(axis, x.ndim, "prod")
+    x = convert(x, wide_dtype(wanted))
+    total = convert(reduce.reduce_prod(x, axes), wanted)
+    if initial is not None:
+        total = total * convert(as_value(initial, "prod", "initial"), wanted)
+    return keep(total, x.shape, axes, keepdims)
+
+
+def _extremum(
+    who: str, a: Any, axis: Any, out: Any, keepdims: bool, initial: Any, where: Any
+) -> Any:
+    x = a if isinstance(a, Value) else as_value(a, who, "a")
+    refuse_out(who, out)
+    greatest = who == "max"
+    if where is not None:
+        if initial is None:
+            raise ValueError(
+                f"{who}: with where= there may be no element, so initial= must be given"
+            )
+        worst = reduce.greatest_below if greatest else reduce.least_above
+        x = masked(who, x, where, worst(x.dtype))
+    axes = canonical_axes(axis, x.type.ndim, who)
+    if initial is None and not math.prod([x.type.shape[d] for d in axes]):
+        raise ValueError(f"{who}: there is no {who} of no elements, {x.type} over axis {axis}")
+    if is_complex(x.dtype):
+        found = _complex_extremum(x, axes, greatest)
+    else:
+        found = (reduce.reduce_max if greatest else reduce.reduce_min)(x, axes)
+    found = convert(found, x.type.dtype)
+    if initial is not None:
+        first = as_value(initial, who, "initial")
+        found = choose(found > first if greatest else found < first, found, first)
+    return keep(found, x.type.shape, axes, keepdims)
+
+
+def _complex_extremum(x: Any, axes: tuple[int, ...], greatest: bool) -> Any:
+    """By real part, then imaginary part, as NumPy orders complex numbers."""
+    extremum = reduce.reduce_max if greatest else reduce.reduce_min
+    outside = -np.inf if greatest else np.inf
+    re, im = real(x), imag(x)
+    best = extremum(re, axes)
+    tied = eq(re, expand_dims(best, axes))
+    second = extremum(select(tied, im, full_like(im, outside)), axes)
+    return convert(best, x.dtype) + convert(second, x.dtype) * full_like(best, 1j, x.dtype)
+
+
+def max(
+    a: Any,
+    axis: Any = None,
+    out: None = None,
+    keepdims: bool = False,
+    initial: Any = None,
+    where: Any = None,
+) -> Any:
+    """The greatest element over ``axis``, one or several, all by default; NaN where there is one.
+
+    ``initial`` is the result where nothing is greater; ``where`` needs it. Raises ``ValueError``
+    where there is no element.
+
+    >>> import stretto.numpy as snp
+    >>> snp.max(snp.array([[1, 5], [7, 3]]), axis=1)
+    Array([5, 7], dtype=int32)
+    """
+    return _extremum("max", a, axis, out, keepdims, initial, where)
+
+
+def min(
+    a: Any,
+    axis: Any = None,
+    out: None = None,
+    keepdims: bool = False,
+    initial: Any = None,
+    where: Any = None,
+) -> Any:
+    """The least element over ``axis``, one or several, all by default; NaN where there is one.
+
+    ``initial`` is the result where nothing is less; ``where`` needs it. Raises ``ValueError``
+    where there is no element.
+
+    >>> import stretto.numpy as snp
+    >>> snp.min(snp.array([[1, 5], [7, 3]]), axis=1)
+    Array([1, 3], dtype=int32)
+    """
+    return _extremum("min", a, axis, out, keepdims, initial, where)
+
+
+amax, amin = max, min
+
+
+def ptp(a: Any, axis: Any = None, out: None = None, keepdims: bool = False) -> Any:
+    """The greatest element less the least one, over ``axis``.
+
+    >>> import stretto.numpy as snp
+    >>> snp.ptp(snp.array([2, 9, 4]))
+    Array(7, dtype=int32)
+    """
+    return max(a, axis, out, keepdims) - min(a, axis, out, keepdims)
+
+
+def all(
+    a: Any, axis: Any = None, out: None = None, keepdims: bool = False, *, where: Any = None
+) -> Any:
+    """Whether all elements over ``axis`` are true (not zero); so it is of none.
+
+    >>> import stretto.numpy as snp
+    >>> snp.all(snp.array([[True, False], [True, True]]), axis=1)
+    Array([False,  True], dtype=bool)
+    """
+    refuse_out("all", out)
+    x = truth(a, "all", "a")
+    if where is not None:
+        x = masked("all", x, where, True)
+    axes = canonical_axes(axis, x.ndim, "all")
+    return keep(reduce.reduce_and(x, axes), x.shape, axes, keepdims)
+
+
+def any(
+    a: Any, axis: Any = None, out: None = None, keepdims: bool = False, *, where: Any = None
+) -> Any:
+    """Whether any element over ``axis`` is true (not zero); not so of none.
+
+    >>> import stretto.numpy as snp
+    >>> snp.any(snp.array([[True, False], [False, False]]), axis=1)
+    Array([ True, False], dtype=bool)
+    """
+    refuse_out("any", out)
+    x = truth(a, "any", "a")
+    if where is not None:
+        x = masked("any", x, where, False)
+    axes = canonical_axes(axis, x.ndim, "any")
+    return keep(reduce.reduce_or(x, axes), x.shape, axes, keepdims)
+
+
+def count_nonzero(a: Any, axis: Any = None, keepdims: bool = False) -> Any:
+    """The number of elements over ``axis`` that are not zero.
+
+    >>> import stretto.numpy as snp
+    >>> snp.count_nonzero(snp.array([0, 3, 4]))
+    Array(2, dtype=int32)
+    """
+    return sum(truth(a, "count_nonzero", "a"), axis, keepdims=keepdims)
+
+
+def _arg_extremum(who: str, a: Any, axis: Any, out: Any, keepdims: Any) -> Any:
+    x = as_value(a, who, "a")
+    refuse_out(who, out)
+    shape, axes = x.shape, canonical_axes(axis, x.ndim, who)
+    if axis is None:
+        x, place = reshape(x, (-1,) if x.size else (0,)), 0
+    else:
+        place = canonical_axis(axis, x.ndim, who)
+    if not x.shape[place]:
+        raise ValueError(f"{who}: there is no {who} of no elements, {x.type} over axis {axis}")
+    find = reduce.argmax if who == "argmax" else reduce.argmin
+    return keep(find(x, place, default_dtype("int")), shape, axes, keepdims)
+
+
+def argmax(a: Any, axis: int | None = None, out: None = None, keepdims: bool = False) -> Any:
+    """The index of the greatest element along ``axis``, the first of equals; NaN is greatest.
+
+    Without ``axis`` the index into the elements in row-major order. The dtype is the default
+    integer's.
+
+    >>> import stretto.numpy as snp
+    >>> snp.argmax(snp.array([1.0, 5.0, 5.0]))
+    Array(1, dtype=int32)
+    """
+    return _arg_extremum("argmax", a, axis, out, keepdims)
+
+
+def argmin(a: Any, axis: int | None = None, out: None = None, keepdims: bool = False) -> Any:
+    """The index of the least element along ``axis``, the first of equals; NaN is least.
+
+    Arguments and result as for ``argmax``.
+
+    >>> import stretto.numpy as snp
+    >>> snp.argmin(snp.array([[3, 1], [0, 2]]), axis=0)
+    Array([1, 0], dtype=int32)
+    """
+    return _arg_extremum("argmin", a, axis, out, keepdims)
+
+
+# Running totals
+
+
+def _running(who: str, a: Any, axis: Any, dtype: Any, out: Any) -> Any:
+    x = as_value(a, who, "a")
+    refuse_out(who, out)
+    if dtype is not None:
+        wanted = as_dtype(dtype)
+    else:
+        wanted = default_dtype("int") if kind_of(x.dtype) == "bool" else x.dtype
+    if axis is None:
+        x, axis = reshape(x, (x.size,)), 0
+    operation = cumulative.cumsum if who == "cumsum" else cumulative.cumprod
+    return convert(operation(convert(x, wide_dtype(wanted)), axis), wanted)
+
+
+def cumsum(a: Any, axis: int | None = None, dtype: Any = None, out: None = None) -> Any:
+    """The sum of the elements up to each along ``axis``; without it in row-major order.
+
+    >>> import stretto.numpy as snp
+    >>> snp.cumsum(snp.array([1, 2, 3]))
+    Array([1, 3, 6], dtype=int32)
+    """
+    return _running("cumsum", a, axis, dtype, out)
+
+
+def cumprod(a: Any, axis: int | None = None, dtype: Any = None, out: None = None) -> Any:
+    """The product of the elements up to each along ``axis``; without it in row-major order.
+
+    >>> import stretto.numpy as snp
+    >>> snp.cumprod(snp.array([1, 2, 3]))
+    Array([1, 2, 6], dtype=int32)
+    """
+    return _running("cumprod", a, axis, dtype, out)
+
+
+def _cumulative(who: str, x: Any, axis: Any, dtype: Any, include_initial: bool) -> Any:
+    x = as_value(x, who)
+    if axis is None and x.ndim != 1:
+        raise ValueError(f"{who}: axis must be given for an array of rank other than 1, {x.type}")
+    place = canonical_axis(0 if axis is None else axis, x.ndim, who)
+    wanted = total_dtype(x.dtype) if dtype is None else as_dtype(dtype)
+    short = "cumsum" if who == "cumulative_sum" else "cumprod"
+    out = _running(short, convert(x, wanted), place, wanted, None)
+    if not include_initial:
+        return out
+    config = [(int(d == place), 0, 0) for d in range(x.ndim)]
+    return pad(out, 0 if short == "cumsum" else 1, config)
+
+
+def cumulative_sum(
+    x: Any, /, *, axis: int | None = None, dtype: Any = None, include_initial: bool = False
+) -> Any:
+    """``cumsum`` as in the array API standard; with a leading zero if ``include_initial``.
+
+    >>> import stretto.numpy as snp
+    >>> snp.cumulative_sum(snp.array([1, 2, 3]), include_initial=True)
+    Array([0, 1, 3, 6], dtype=int32)
+    """
+    return _cumulative("cumulative_sum", x, axis, dtype, include_initial)
+
+
+def cumulative_prod(
+    x: Any, /, *, axis: int | None = None, dtype: Any = None, include_initial: bool = False
+) -> Any:
+    """``cumprod`` as in the array API standard; with a leading one if ``include_initial``."""
+    return _cumulative("cumulative_prod", x, axis, dtype, include_initial)
+
+
+# Equality of whole arrays
+
+
+def allclose(
+    a: Any, b: Any, rtol: Any = 1e-05, atol: Any = 1e-08, equal_nan: bool = False
+) -> Any:
+    """Whether all elements are close, as ``isclose`` has it.
+
+    >>> import stretto.numpy as snp
+    >>> bool(snp.allclose(snp.array([1.0]), 1.000001))
+    True
+    """
+    return all(isclose(a, b, rtol, atol, equal_nan))
+
+
+def array_equal(a1: Any, a2: Any, equal_nan: bool = False) -> Any:
+    """Whether both have one shape and equal elements; NaN equals NaN only if ``equal_nan``.
+
+    >>> import stretto.numpy as snp
+    >>> bool(snp.array_equal(snp.array([1, 2]), snp.array([1, 3])))
+    False
+    """
+    x, y = as_value(a1, "array_equal", "a1"), as_value(a2, "array_equal", "a2")
+    if x.shape != y.shape:
+        return full((), False, np.dtype(bool))
+    same = equal(x, y)
+    return all(same | (isnan(x) & isnan(y)) if equal_nan else same)
+
+
+def array_equiv(a1: Any, a2: Any) -> Any:
+    """Whether both broadcast to one shape, with equal elements there."""
+    x, y = as_value(a1, "array_equiv", "a1"), as_value(a2, "array_equiv", "a2")
+    try:
+        broadcast_shapes("array_equiv", x.shape, y.shape)
+    except ValueError:
+        return full((), False, np.dtype(bool))
+    return all(equal(x, y))

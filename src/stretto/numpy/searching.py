@@ -1,0 +1,414 @@
+"""Sorting, searching, and what depends on values: ``where``, ``nonzero``, ``unique``.
+
+Layer 7 (numpy). The length of ``nonzero``'s and ``unique``'s results depends on values: while
+tracing they need ``size``. Next, read ``products``.
+"""
+
+from __future__ import annotations
+
+import math
+import operator
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from stretto.core.errors import TracedValueError
+from stretto.core.interpreter import Tracer, as_value, state
+from stretto.core.types import array_type, default_dtype, is_complex, is_inexact, kind_of
+from stretto.numpy.indexing import At
+from stretto.numpy.joining import take
+from stretto.numpy.logic import isnan, truth
+from stretto.numpy.manipulation import moveaxis, ravel
+from stretto.numpy.reductions import cumsum
+from stretto.numpy.reductions import sum as sum_
+from stretto.ops import sort as ops
+from stretto.ops.broadcast import broadcast_to, canonical_axis, reshape
+from stretto.ops.comparison import full_like, ge, lt, ne, select
+from stretto.ops.comparison import where as choose
+from stretto.ops.convert import convert
+from stretto.ops.elementwise import promote_values
+from stretto.ops.shape import concatenate, iota, slice_in_dim
+from stretto.runtime.array import Array
+from stretto.runtime.eager import EAGER
+
+__all__ = [
+    "argsort",
+    "argwhere",
+    "extract",
+    "flatnonzero",
+    "lexsort",
+    "nonzero",
+    "searchsorted",
+    "sort",
+    "take_along_axis",
+    "unique",
+    "unique_all",
+    "unique_counts",
+    "unique_inverse",
+    "unique_values",
+    "where",
+]
+
+_INT32 = np.dtype(np.int32)
+
+
+def concrete(x: Any, who: str) -> np.ndarray:
+    """The NumPy array beneath a value; raises where it is traced and its elements are unknown."""
+    if not isinstance(x, Tracer):
+        return x.to_host()
+    if x.interpreter.ended:
+        x.escaped()
+    known = x.concrete()
+    if known is None:
+        raise TracedValueError(
+            f"{who}: the shape of the result depends on values, but this {x.type} is traced: "
+            f"{x.origin()}. Give the length of the result with size=, or mask with the "
+            f"three-argument where"
+        )
+    return np.asarray(known)
+
+
+def _index_array(host: np.ndarray) -> Array:
+    dtype = default_dtype("int")
+    return Array(host.astype(dtype), array_type(host.shape, dtype))
+
+
+# Sorting
+
+
+def _one_axis(a: Any, axis: Any, who: str) -> tuple[Any, int]:
+    x = as_value(a, who, "a")
+    return (ravel(x), 0) if axis is None else (x, canonical_axis(axis, x.ndim, who))
+
+
+def sort(
+    a: Any,
+    axis: int | None = -1,
+    kind: str | None = None,
+    order: None = None,
+    *,
+    stable: bool | None = True,
+    descending: bool = False,
+) -> Any:
+    """The elements in rising order along ``axis``, falling if ``descending``; NaN comes last.
+
+    >>> import stretto.numpy as snp
+    >>> snp.sort(snp.array([3, 1, 2]), descending=True)
+    Array([3, 2, 1], dtype=int32)
+    """
+    _refuse_order("sort", order)
+    x, axis = _one_axis(a, axis, "sort")
+    return ops.sort(x, axis, descending=descending, stable=bool(stable))
+
+
+def argsort(
+    a: Any,
+    axis: int | None = -1,
+    kind: str | None = None,
+    order: None = None,
+    *,
+    stable: bool | None = True,
+    descending: bool = False,
+) -> Any:
+    """The indices that sort the elements along ``axis``; equal ones stay in order.
+
+    >>> import stretto.numpy as snp
+    >>> snp.argsort(snp.array([3, 1, 2]))
+    Array([1, 2, 0], dtype=int32)
+    """
+    _refuse_order("argsort", order)
+    x, axis = _one_axis(a, axis, "argsort")
+    return ops.argsort(x, axis, descending=descending, stable=bool(stable))
+
+
+def _refuse_order(who: str, order: Any) -> None:
+    if order is not None:
+        raise NotImplementedError(f"{who}: arrays have no fields, so order= means nothing")
+
+
+def lexsort(keys: Any, axis: int = -1) -> Any:
+    """The indices that sort by the last key, among equals by the one before, and so on.
+
+    >>> import stretto.numpy as snp
+    >>> snp.lexsort([snp.array([2, 1, 3]), snp.array([1, 1, 0])])
+    Array([2, 1, 0], dtype=int32)
+    """
+    values = [as_value(k, "lexsort", f"key {i}") for i, k in enumerate(keys)]
+    if not values:
+        raise ValueError("lexsort: expected at least one key, got none")
+    axis = canonical_axis(axis, values[0].ndim, "lexsort")
+    shape = values[0].shape
+    places = tuple(n if d == axis else 1 for d, n in enumerate(shape))
+    index = broadcast_to(reshape(iota(_INT32, shape[axis]), places), shape)
+    out = ops.sort_operands([*values[::-1], index], axis, num_keys=len(values))
+    return convert(out[-1], default_dtype("int"))
+
+
+def take_along_axis(arr: Any, indices: Any, axis: int | None = -1, mode: str | None = None) -> Any:
+    """The elements at ``indices`` along ``axis``, each line of both apart.
+
+    Out of bounds the nearest element is read; ``mode="fill"`` gives NaN.
+
+    >>> import stretto.numpy as snp
+    >>> x = snp.array([[3, 1, 2], [6, 5, 4]])
+    >>> snp.take_along_axis(x, snp.argsort(x, axis=1), axis=1)
+    Array([[1, 2, 3],
+           [4, 5, 6]], dtype=int32)
+    """
+    x, axis = _one_axis(arr, axis, "take_along_axis")
+    return index_ops.take_along_axis(x, indices, axis, mode)
+
+
+def searchsorted(a: Any, v: Any, side: str = "left", sorter: Any = None) -> Any:
+    """The place of each element of ``v`` in the sorted ``a``, before equals or after (``"right"``).
+
+    ``sorter`` holds the indices that sort ``a``, if it is not sorted. NaN comes last.
+
+    >>> import stretto.numpy as snp
+    >>> snp.searchsorted(snp.array([1, 3, 5]), snp.array([0, 3, 9]))
+    Array([0, 1, 3], dtype=int32)
+    """
+    if side not in ("left", "right"):
+        raise ValueError(f"searchsorted: side must be 'left' or 'right'; got {side!r}")
+    x = as_value(a, "searchsorted", "a")
+    if x.ndim != 1:
+        raise ValueError(f"searchsorted: expected a of rank 1, got {x.type}")
+    if sorter is not None:
+        x = take(x, sorter)
+    n, shape = x.size, as_value(v, "searchsorted", "v").shape
+    wanted = as_value(v, "searchsorted", "v")
+    low, _ = promote_values("searchsorted", reshape(x, (n, *(1,) * wanted.ndim)), wanted)
+    wanted = promote_values("searchsorted", wanted, reshape(x[:1], (1,) * wanted.ndim))[0] if (
+        n) else wanted  # fmt: skip
+    x = convert(x, low.dtype)
+    if x.__class__ is wanted.__class__ is Array and state.interpreter is EAGER:
+        hosts = [h.astype(np.float32) if h.dtype.kind == "V" else h
+                 for h in (x.to_host(), wanted.to_host())]  # fmt: skip
+        return _index_array(np.asarray(np.searchsorted(*hosts, side=side)))
+    # Halve the interval [below, above) in which the place lies, until it is one.
+    below, above = (full_like(wanted, k, _INT32) for k in (0, n))
+    below, above = (convert(b, _INT32) for b in (below, above))
+    for _ in range(math.ceil(math.log2(n + 1))):
+        middle = (below + above) >> 1
+        probe = take(x, middle, mode="clip")
+        further = _before(probe, wanted) if side == "left" else ~_before(wanted, probe)
+        further = further & lt(below, above)
+        below, above = select(further, middle + 1, below), select(further, above, middle)
+    return convert(reshape(below, shape), default_dtype("int"))
+
+
+def _before(x: Any, y: Any) -> Any:
+    """Whether ``x`` comes before ``y``, NaN after all numbers."""
+    return lt(x, y) | (isnan(y) & ~isnan(x)) if is_inexact(x.dtype) else lt(x, y)
+
+
+# Choosing by value
+
+
+def where(
+    condition: Any, x: Any = None, y: Any = None, /, *, size: int | None = None,
+    fill_value: Any = None,
+) -> Any:  # fmt: skip
+    """``x`` where ``condition`` holds, else ``y``; with ``condition`` alone, ``nonzero`` of it.
+
+    The derivative of a choice not taken is zero, even where it is NaN.
+
+    >>> import stretto.numpy as snp
+    >>> snp.where(snp.array([True, False]), 1.0, snp.array([5.0, 6.0]))
+    Array([1., 6.], dtype=float32)
+    """
+    if x is None and y is None:
+        return nonzero(condition, size=size, fill_value=fill_value)
+    if x is None or y is None:
+        raise ValueError("where: expected a condition alone, or with both x and y; got one of them")
+    return choose(condition, x, y)
+
+
+def nonzero(a: Any, *, size: int | None = None, fill_value: Any = None) -> tuple[Any, ...]:
+    """The indices of the elements that are not zero, one array an axis, in row-major order.
+
+    While tracing ``size`` must be given: the first ``size`` are taken, and what is missing is
+    ``fill_value`` (0; or one for each axis).
+
+    >>> import stretto.numpy as snp
+    >>> snp.nonzero(snp.array([0, 5, 0, 7]))
+    (Array([1, 3], dtype=int32),)
+    >>> snp.nonzero(snp.array([0, 5, 0, 7]), size=3, fill_value=-1)
+    (Array([ 1,  3, -1], dtype=int32),)
+    """
+    x = truth(a, "nonzero", "a")
+    if size is None:
+        host = np.atleast_1d(concrete(x, "nonzero")) if x.ndim else concrete(x, "nonzero")
+        if not x.ndim:
+            raise ValueError("nonzero: an array of rank 0 has no axis to count along; use ravel")
+        return tuple(_index_array(i) for i in np.nonzero(host))
+    size, dtype = operator.index(size), default_dtype("int")
+    fills = fill_value if isinstance(fill_value, (tuple, list)) else (fill_value,) * x.ndim
+    flat = ravel(x)
+    rank = cumsum(convert(flat, dtype))
+    # Each element that is not zero goes to the place of its rank; the others nowhere.
+    place = select(flat, rank - 1, full_like(rank, size))
+    place = choose(lt(place, size), place, size)
+    at = At(full_like(iota(dtype, size), 0)).__getitem__(place).set(iota(dtype, flat.size), mode="drop")
+    missing = ge(iota(dtype, size), sum_(flat))
+    out = []
+    for n, fill in reversed(list(zip(x.shape, fills, strict=True))):
+        at, index = (at // max(n, 1), at % max(n, 1))
+        out.append(choose(missing, convert(as_value(0 if fill is None else fill), dtype), index))
+    return tuple(out[::-1])
+
+
+def flatnonzero(a: Any, *, size: int | None = None, fill_value: Any = None) -> Any:
+    """The indices, in row-major order, of the elements that are not zero; ``size`` as ``nonzero``.
+
+    >>> import stretto.numpy as snp
+    >>> snp.flatnonzero(snp.array([[0, 5], [7, 0]]))
+    Array([1, 2], dtype=int32)
+    """
+    return nonzero(ravel(as_value(a, "flatnonzero", "a")), size=size, fill_value=fill_value)[0]
+
+
+def argwhere(a: Any, *, size: int | None = None, fill_value: Any = None) -> Any:
+    """The indices of the elements that are not zero, one row each; ``size`` as ``nonzero``.
+
+    >>> import stretto.numpy as snp
+    >>> snp.argwhere(snp.array([[0, 5], [7, 0]]))
+    Array([[0, 1],
+           [1, 0]], dtype=int32)
+    """
+    x = as_value(a, "argwhere", "a")
+    found = nonzero(x if x.ndim else ravel(x), size=size, fill_value=fill_value)
+    columns = [reshape(i, (i.size, 1)) for i in found]
+    out = concatenate(columns, 1)
+    return out if x.ndim else slice_in_dim(out, 0, 0, 1, 1)
+
+
+def extract(condition: Any, arr: Any, *, size: int | None = None, fill_value: Any = 0) -> Any:
+    """The elements for which ``condition`` holds, in row-major order; ``size`` as ``nonzero``.
+
+    >>> import stretto.numpy as snp
+    >>> snp.extract(snp.array([True, False, True]), snp.array([1, 2, 3]))
+    Array([1, 3], dtype=int32)
+    """
+    x, mask = ravel(as_value(arr, "extract", "arr")), truth(condition, "extract", "condition")
+    at = flatnonzero(mask, size=size, fill_value=x.size)
+    found = take(x, at, mode="clip")
+    return found if size is None else choose(lt(at, x.size), found, fill_value)
+
+
+# Unique values
+
+
+class UniqueAllResult(NamedTuple):
+    """What ``unique_all`` finds."""
+
+    values: Any
+    indices: Any
+    inverse_indices: Any
+    counts: Any
+
+
+class UniqueCountsResult(NamedTuple):
+    """What ``unique_counts`` finds."""
+
+    values: Any
+    counts: Any
+
+
+class UniqueInverseResult(NamedTuple):
+    """What ``unique_inverse`` finds."""
+
+    values: Any
+    inverse_indices: Any
+
+
+def unique(
+    ar: Any,
+    return_index: bool = False,
+    return_inverse: bool = False,
+    return_counts: bool = False,
+    axis: int | None = None,
+    *,
+    equal_nan: bool = True,
+    size: int | None = None,
+    fill_value: Any = None,
+    sorted: bool = True,
+) -> Any:
+    """The different elements in order; or parts along ``axis``, when nothing is traced.
+
+    With them, if asked, the index of each one's first occurrence, for each element of ``ar`` the
+    index among them, and how often each occurs. While tracing ``size`` must be given: so many are
+    taken, and what is missing is ``fill_value``, by default the least element.
+
+    >>> import stretto.numpy as snp
+    >>> snp.unique(snp.array([3, 1, 3]), return_counts=True)
+    (Array([1, 3], dtype=int32), Array([1, 2], dtype=int32))
+    >>> snp.unique(snp.array([3, 1, 3]), size=3, fill_value=0)
+    Array([1, 3, 0], dtype=int32)
+    """
+    x = as_value(ar, "unique", "ar")
+    asked = (True, return_index, return_inverse, return_counts)
+    if size is not None:
+        if axis is not None and x.ndim != 1:
+            raise NotImplementedError("unique: with size= the array is flattened; leave axis= out")
+        found = _unique_sized(x, operator.index(size), fill_value, equal_nan)
+    else:
+        host = concrete(x, "unique")
+        wide = host.astype(np.float32) if host.dtype.kind == "V" else host
+        values, *others = np.unique(wide, True, True, True, axis, equal_nan=equal_nan)
+        values = values.astype(x.dtype)
+        first = Array(values, array_type(values.shape, x.dtype))
+        found = (first, *map(_index_array, others))
+    out = tuple(value for value, wanted in zip(found, asked, strict=True) if wanted)
+    return out if len(out) > 1 else out[0]
+
+
+def _unique_sized(x: Any, size: int, fill_value: Any, equal_nan: bool) -> tuple[Any, ...]:
+    """Values, first occurrences, inverse, counts, at a static size."""
+    flat, dtype = ravel(x), default_dtype("int")
+    if not flat.size:
+        raise ValueError(f"unique: {x.type} has no elements to make up {size} of")
+    order = ops.argsort(flat, 0)
+    line = take(flat, order)
+    left, right = slice_in_dim(line, 0, -1), slice_in_dim(line, 1, None)
+    differs = ne(left, right)
+    if equal_nan and is_inexact(x.dtype):
+        differs = differs & ~(isnan(left) & isnan(right))
+    begins = concatenate([full_like(slice_in_dim(line, 0, 1), True, np.dtype(bool)), differs], 0)
+    starts = flatnonzero(begins, size=size, fill_value=flat.size)
+    values = take(line, starts, mode="clip")
+    missing = ge(starts, flat.size)
+    fill = slice_in_dim(line, 0, 1) if fill_value is None else as_value(fill_value)
+    values = choose(missing, convert(fill, x.dtype), values)
+    inverse = At(full_like(order, 0))[order].set(cumsum(convert(begins, dtype)) - 1)
+    ends = concatenate([slice_in_dim(starts, 1, None), full_like(starts[:1], flat.size)], 0)
+    index = choose(missing, take(order, 0), take(order, starts, mode="clip"))
+    return values, index, reshape(inverse, x.shape), ends - starts
+
+
+def unique_all(x: Any, /, *, size: int | None = None, fill_value: Any = None) -> UniqueAllResult:
+    """``unique`` with all it finds, as in the array API standard: every NaN counts apart."""
+    out = unique(x, True, True, True, equal_nan=False, size=size, fill_value=fill_value)
+    return UniqueAllResult(*out)
+
+
+def unique_counts(
+    x: Any, /, *, size: int | None = None, fill_value: Any = None
+) -> UniqueCountsResult:
+    """The different elements and how often each occurs; every NaN counts apart."""
+    out = unique(x, return_counts=True, equal_nan=False, size=size, fill_value=fill_value)
+    return UniqueCountsResult(*out)
+
+
+def unique_inverse(
+    x: Any, /, *, size: int | None = None, fill_value: Any = None
+) -> UniqueInverseResult:
+    """The different elements, and for each element of ``x`` the index among them."""
+    out = unique(x, return_inverse=True, equal_nan=False, size=size, fill_value=fill_value)
+    return UniqueInverseResult(*out)
+
+
+def unique_values(x: Any, /, *, size: int | None = None, fill_value: Any = None) -> Any:
+    """The different elements; every NaN counts apart."""
+    return unique(x, equal_nan=False, size=size, fill_value=fill_value)

@@ -1,0 +1,314 @@
+"""Updates at an index: by NumPy at rest, by a choice for masks, and by one scatter for the rest.
+
+Layer 7 (numpy). What the methods of ``x.at[index]`` do.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import ml_dtypes
+import numpy as np
+
+from stretto.core.errors import BooleanIndexError
+from stretto.core.interpreter import Value, as_value, state
+from stretto.core.types import inexact_dtype, is_complex, kind_of
+from stretto.numpy.indices import (
+    Index,
+    Integer,
+    Integers,
+    Span,
+    canonical_mode,
+    concrete_of,
+    for_numpy,
+    parse,
+    settle,
+    stack,
+)
+from stretto.ops import index as ops
+from stretto.ops.arithmetic import add, divide, maximum, minimum, multiply, subtract
+from stretto.ops.broadcast import broadcast_to, reshape
+from stretto.ops.comparison import full_like, where
+from stretto.ops.convert import convert
+from stretto.ops.exponential import power
+from stretto.ops.shape import rev
+from stretto.runtime.array import Array
+from stretto.runtime.eager import EAGER, quiet
+
+__all__ = ["apply_to_mask", "mask_of", "update"]
+
+_OPERATIONS: dict[str, Callable[..., Any]] = {
+    "set": lambda _, y: y,
+    "add": add,
+    "subtract": subtract,
+    "multiply": multiply,
+    "divide": divide,
+    "power": power,
+    "min": minimum,
+    "max": maximum,
+}
+_SCATTERS: dict[str, Callable[..., Any]] = {
+    "set": ops.scatter,
+    "add": ops.scatter_add,
+    "subtract": ops.scatter_sub,
+    "multiply": ops.scatter_mul,
+    "min": ops.scatter_min,
+    "max": ops.scatter_max,
+}
+
+
+def update(
+    kind: str,
+    x: Any,
+    index: Any,
+    values: Any,
+    *,
+    mode: str | None = None,
+    indices_are_sorted: bool = False,
+    unique_indices: bool = False,
+) -> Any:
+    """A copy of ``x`` whose elements at ``index`` are combined with values by the operation."""
+    if mode is None and x.__class__ is Array and state.interpreter is EAGER:
+        done = _write_view(kind, x, index, values)
+        if done is not None:
+            return done
+    who = f"x.at[...].{kind}"
+    mode = canonical_mode(mode, "fill")
+    if kind == "divide":
+        x = convert(x, inexact_dtype(x.dtype), x.type.weak_type)
+    values = _cast(who, values, x)
+    mask = mask_of(x, index)
+    if mask is not None:
+        chosen = _update_mask(kind, x, mask, values)
+        if chosen is not None:
+            return chosen
+    parsed = parse(index, x.type)
+    if mode == "raise":
+        parsed.check(x.type)
+        mode = "promise_in_bounds"
+    values = _fit(who, values, parsed, x)
+    if not x.size or not values.size:
+        return x
+    parsed, mode = settle(parsed, mode)
+    distinct = parsed.distinct or (unique_indices and mode != "clip") or _seen_distinct(parsed)
+    if x.__class__ is Array and values.__class__ is Array and state.interpreter is EAGER:
+        done = _write_host(kind, x, parsed, values, mode)
+        if done is not None:
+            return done
+    in_order = indices_are_sorted and not any(
+        isinstance(e, Span) and _is_strided(e) for e in parsed.entries
+    )
+    return _scatter(kind, x, parsed, values, mode=mode, in_order=in_order, distinct=distinct)
+
+
+def _cast(who: str, values: Any, x: Any) -> Any:
+    if values.__class__ is int and kind_of(x.dtype) in ("int", "uint"):
+        bounds = ml_dtypes.iinfo(x.dtype)
+        if not bounds.min <= values <= bounds.max:
+            raise OverflowError(f"{who}: the Python integer {values} does not fit in {x.type}")
+    values = as_value(values, who, "values")
+    if is_complex(values.dtype) and not is_complex(x.dtype):
+        raise TypeError(
+            f"{who}: complex values do not go into {x.type}; take their .real, or convert x first"
+        )
+    return convert(values, x.dtype, x.type.weak_type)
+
+
+def _fit(who: str, values: Any, parsed: Index, x: Any) -> Any:
+    """The values in the shape of what they update."""
+    shape = parsed.result_shape()
+    have = values.shape
+    while len(have) > len(shape) and have[0] == 1:
+        have = have[1:]
+    try:
+        fits = np.broadcast_shapes(have, shape) == shape
+    except ValueError:
+        fits = False
+    if not fits:
+        raise ValueError(
+            f"{who}: values of shape {values.shape} do not broadcast to the shape {shape} that the "
+            f"index takes of {x.type}"
+        )
+    return broadcast_to(reshape(values, have), shape)
+
+
+# Masks
+
+
+def mask_of(x: Any, index: Any) -> Any:
+    """The mask over the leading axes of ``x`` that the index is, if it is one."""
+    if isinstance(index, tuple):
+        if not index or any(part.__class__ is not type(Ellipsis) for part in index[1:]):
+            return None
+        index = index[0]
+    if not isinstance(index, (Value, np.ndarray)) or kind_of(index.dtype) != "bool":
+        return None
+    fits = 0 < index.ndim <= x.ndim and index.shape == x.shape[: index.ndim]
+    return index if fits else None
+
+
+def _update_mask(kind: str, x: Any, mask: Any, values: Any) -> Any:
+    """The update as a choice by the mask; ``None`` where the values are one for each place."""
+    rest = x.shape[mask.ndim :]
+    have = values.shape
+    while len(have) > len(rest) and have[0] == 1:
+        have = have[1:]
+    fits = len(have) <= len(rest) and all(
+        n in (1, m) for n, m in zip(reversed(have), reversed(rest), strict=False)
+    )
+    if not fits:
+        if concrete_of(mask) is None:
+            raise BooleanIndexError(
+                f"x.at[mask].{kind}: with a traced mask the values must be a scalar, or broadcast "
+                f"to {rest}, the axes of {x.type} that the mask {mask.type} leaves; got shape "
+                f"{values.shape}. Use snp.where(mask, y, x) with y of the shape of x"
+            )
+        return None
+    return _choose(mask, _OPERATIONS[kind](x, reshape(values, have)), x)
+
+
+def _choose(mask: Any, new: Any, x: Any) -> Any:
+    chosen = reshape(as_value(mask), mask.shape + (1,) * (x.ndim - mask.ndim))
+    return where(broadcast_to(chosen, x.shape), broadcast_to(new, x.shape), x)
+
+
+def apply_to_mask(func: Callable[[Any], Any], x: Any, mask: Any) -> Any:
+    """``func(x)`` where the mask over the leading axes holds, else ``x``."""
+    return _choose(mask, _cast("x.at[mask].apply", func(x), x), x)
+
+
+# Places
+
+
+def _seen_distinct(parsed: Index) -> bool:
+    """Whether concrete index arrays of a traced update name each place once."""
+    arrays = parsed.arrays
+    if not parsed.concrete or state.interpreter is EAGER:
+        return False
+    line = np.zeros(parsed.batch, np.int64)
+    for e in arrays:
+        n = parsed.shape[e.axis]
+        line = line * (n + 2) + np.clip(e.at, -1, n)
+    return np.unique(line).size == line.size
+
+
+def _write_view(kind: str, x: Array, index: Any, values: Any) -> Array | None:
+    """The update by NumPy at integers and slices in bounds; ``None`` where more is to be done."""
+    parts = for_numpy(index, False)
+    dtype = x.type.dtype
+    if parts is None or (kind != "set" and kind not in _HOST):
+        return None
+    if values.__class__ is Array and values.type.dtype is dtype:
+        values = values.to_host()
+    elif (values.__class__, dtype.kind) not in ((int, "i"), (int, "f"), (float, "f")):
+        return None
+    out = x.to_host().copy()
+    try:
+        part = out[parts]
+        new = quiet.run(np.asarray, values, dtype)
+        part[...] = new if kind == "set" else quiet.run(_HOST[kind], part, new)
+    except (IndexError, TypeError, ValueError, OverflowError):
+        return None  # out of bounds, or an error to be told in full
+    return Array(out, x.type)
+
+
+def _write_host(kind: str, x: Array, parsed: Index, values: Array, mode: str) -> Any:
+    """The update done by NumPy, where that is plain: slices, and one axis of places to set."""
+    if parsed.arrays and (kind != "set" or len(parsed.batch) > 1):
+        return None
+    if mode == "fill" or (kind != "set" and kind not in _HOST):
+        return None
+    out = x.to_host().copy(order="C")
+    place = parsed.host()
+    part = out.reshape(parsed.shape)  # a view: the copy is contiguous
+    old, new = part[place], values.to_host()
+    part[place] = new if kind == "set" else quiet.run(_HOST[kind], old, new)
+    return Array(out, x.type)
+
+
+_HOST = {
+    "add": np.add,
+    "subtract": np.subtract,
+    "multiply": np.multiply,
+    "min": np.minimum,
+    "max": np.maximum,
+}
+
+
+class Places(NamedTuple):
+    """Where values of shape ``sizes`` go, once reversed along ``flipped``, as one scatter."""
+
+    numbers: ops.ScatterDimensionNumbers
+    indices: Any
+    window: tuple[int, ...]
+    sizes: tuple[int, ...]
+    flipped: tuple[int, ...]
+
+
+def _places(parsed: Index) -> Places:
+    """A slice of step 1 is a window, one of another step a row of places."""
+    layout = [axis for axis in parsed.layout() if isinstance(axis, (Span, int))]
+    sizes = tuple(parsed.size_of(axis) for axis in layout)
+    windows = {i: a for i, a in enumerate(layout) if isinstance(a, Span) and not _is_strided(a)}
+    scattered = [i for i in range(len(layout)) if i not in windows]
+    shape = tuple(sizes[i] for i in scattered)
+    components: list[tuple[int, Any]] = []
+    window = [1] * len(parsed.shape)
+    for e in parsed.entries:
+        if isinstance(e, Integer):
+            components.append((e.axis, np.asarray(e.at)))
+        elif isinstance(e, Integers):
+            axes = [layout[i] for i in scattered]
+            components.append((e.axis, _spread(e.at, axes, parsed.batch)))
+        elif isinstance(e, Span) and _is_strided(e):
+            position = scattered.index(layout.index(e))
+            steps = e.start + e.step * np.arange(e.count)
+            steps = steps.reshape([-1 if i == position else 1 for i in range(len(shape))])
+            components.append((e.axis, steps))
+        elif isinstance(e, Span):
+            window[e.axis] = e.count
+            if e.count != parsed.shape[e.axis]:
+                first = min(e.start, e.start + (e.count - 1) * e.step)
+                components.append((e.axis, np.asarray(first)))
+    whole = {span.axis for span in windows.values()}
+    numbers = ops.ScatterDimensionNumbers(
+        tuple(windows),
+        tuple(d for d in range(len(parsed.shape)) if d not in whole),
+        tuple(axis for axis, _ in components),
+    )
+    indices = stack([(at, parsed.shape[axis]) for axis, at in components], shape)
+    flipped = tuple(i for i, span in windows.items() if span.step < 0)
+    return Places(numbers, as_value(indices), tuple(window), sizes, flipped)
+
+
+def _scatter(
+    kind: str, x: Any, parsed: Index, values: Any, *, mode: str, in_order: bool, distinct: bool
+) -> Any:
+    """The update as one scatter; division and powers with an element-wise operation beside it."""
+    places = _places(parsed)
+    values = rev(reshape(values, places.sizes), places.flipped)
+    target = reshape(x, parsed.shape)
+    numbers, indices = places.numbers, places.indices
+    promises = {"unique_indices": distinct, "indices_are_sorted": in_order, "mode": mode}
+    if kind in _SCATTERS:
+        out = _SCATTERS[kind](target, indices, values, numbers, **promises)
+    elif distinct:
+        old = ops.gather(target, indices, numbers.gather(), places.window)
+        out = ops.scatter(target, indices, _OPERATIONS[kind](old, values), numbers, **promises)
+    else:
+        ones = full_like(target, 1)
+        factors = ops.scatter_mul(ones, indices, values, numbers, **promises)
+        out = _OPERATIONS[kind](target, factors)
+    return reshape(out, x.shape)
+
+
+def _is_strided(span: Span) -> bool:
+    return abs(span.step) != 1 and span.count > 1
+
+
+def _spread(at: Any, layout: list[Any], batch: tuple[int, ...]) -> Any:
+    """Places with their axes at those of ``batch`` in the layout, and size 1 elsewhere."""
+    padded = iter((*(1,) * (len(batch) - at.ndim), *at.shape))
+    shape = tuple(next(padded) if isinstance(axis, int) else 1 for axis in layout)
+    return reshape(at, shape) if isinstance(at, Value) else at.reshape(shape)

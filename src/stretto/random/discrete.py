@@ -1,0 +1,302 @@
+"""Draws of integers, truth values, categories and orders.
+
+Layer 7. By the methods that JAX uses, so that the numbers are JAX's.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+
+from stretto.core.interpreter import Tracer, as_value
+from stretto.core.types import as_dtype, default_dtype, inexact_dtype, kind_of, scalar_dtype
+from stretto.ops.arithmetic import add, clamp, multiply, remainder, subtract
+from stretto.ops.broadcast import broadcast_to, canonical_axis, move_axis, reshape, transpose
+from stretto.ops.comparison import bitwise_and, full, full_like, gt, le, lt, select
+from stretto.ops.convert import convert
+from stretto.ops.cumulative import cumsum
+from stretto.ops.exponential import log
+from stretto.ops.index import GatherDimensionNumbers, gather
+from stretto.ops.reduce import argmax
+from stretto.ops.iota import iota
+from stretto.ops.shape import slice_in_dim
+from stretto.ops.sort import sort_operands, top_k
+from stretto.random.distributions import gumbel, uniform
+from stretto.random.keys import random_bits, split, spread, static_shape
+
+__all__ = [
+    "bernoulli",
+    "categorical",
+    "choice",
+    "permutation",
+    "rademacher",
+    "randint",
+]
+
+
+def _keys(key: Any) -> tuple[Any, Any]:
+    both = split(key)
+    return tuple([reshape(slice_in_dim(both, i, i + 1), (2,)) for i in range(2)])  # type: ignore[return-value]
+
+
+def bernoulli(key: Any, p: Any = 0.5, shape: Any = None, mode: str = "low") -> Any:
+    """Truth values that hold with probability ``p``.
+
+    ``shape`` is by default that of ``p``. ``mode="high"`` draws twice the bits, for very small
+    ``p``.
+
+    >>> from stretto import random
+    >>> random.bernoulli(random.PRNGKey(0), 1.0, (3,))
+    Array([ True,  True,  True], dtype=bool)
+    """
+    if mode not in ("low", "high"):
+        raise ValueError(f"random.bernoulli: mode must be 'low' or 'high', got {mode!r}")
+    p = as_value(p, "random.bernoulli", "p")
+    p = convert(p, inexact_dtype(p.dtype))
+    if kind_of(p.dtype) != "float":
+        raise TypeError(f"random.bernoulli: p must be real, got {p.type}")
+    sizes = p.shape if shape is None else static_shape(shape, "bernoulli")
+    p = spread(p, sizes, "bernoulli", "p")
+    if mode == "low":
+        return lt(uniform(key, sizes, p.dtype), p)
+    both = uniform(key, (2, *sizes), p.dtype)
+    first, second = (reshape(slice_in_dim(both, i, i + 1), sizes) for i in range(2))
+    fine = multiply(second, full_like(second, 2.0 ** -np.finfo(p.dtype).nmant))
+    return lt(fine, subtract(p, first))
+
+
+def rademacher(key: Any, shape: Any = (), dtype: Any = None) -> Any:
+    """-1 or 1, equally likely; of the default integer dtype, or the one asked for."""
+    target = default_dtype("int") if dtype is None else as_dtype(dtype)
+    heads = bernoulli(key, 0.5, static_shape(shape, "rademacher"))
+    return select(heads, full_like(heads, 1, target), full_like(heads, -1, target))
+
+
+def randint(key: Any, shape: Any, minval: Any, maxval: Any, dtype: Any = None) -> Any:
+    """Integers in ``[minval, maxval)``, equally likely but for a bias below 2**-bits.
+
+    The bounds broadcast to ``shape``, and are clipped to the range of ``dtype``; where ``maxval``
+    is not above ``minval``, the numbers are ``minval``.
+
+    >>> from stretto import random
+    >>> x = random.randint(random.PRNGKey(0), (100,), 0, 10)
+    >>> int(x.min()), int(x.max())
+    (0, 9)
+    """
+    target = default_dtype("int") if dtype is None else as_dtype(dtype)
+    if kind_of(target) not in ("int", "uint") or target.kind == "V":
+        raise TypeError(f"random.randint: dtype must be an integer of 8 to 64 bits, got {target}")
+    sizes = static_shape(shape, "randint")
+    # Narrow integers are drawn as int32, against bias.
+    drawn = target if target.itemsize >= 4 else np.dtype(np.int32)
+    low, _ = _bound(minval, drawn, target, 0, "minval")
+    high, beyond = _bound(maxval, drawn, target, 1, "maxval")
+    low, high = spread(low, sizes, "randint", "minval"), spread(high, sizes, "randint", "maxval")
+    beyond = broadcast_to(beyond, sizes)
+    width = 8 * drawn.itemsize
+    upper, lower = (random_bits(k, width, sizes, "randint") for k in _keys(key))
+    # A number of 2 * width bits modulo the span; modulo a span of 0, which stands for 2**width, is
+    # no change.
+    span = convert(subtract(high, low), np.dtype(f"u{drawn.itemsize}"))
+    one = full_like(span, 1)
+    empty = le(high, low)
+    span = select(empty, one, span)
+    span = select(bitwise_and(beyond, gt(high, low)), add(span, one), span)
+    scale = remainder(full_like(span, 1 << width // 2), span)
+    scale = remainder(multiply(scale, scale), span)  # 2**width modulo the span
+    offset = add(multiply(remainder(upper, span), scale), remainder(lower, span))
+    return convert(add(low, convert(remainder(offset, span), drawn)), target)
+
+
+def _bound(
+    x: Any, drawn: np.dtype, target: np.dtype, room: int, name: str
+) -> tuple[Any, Any]:
+    """A bound in the dtype drawn, clipped to the target's range and ``room`` above it if possible;
+    and whether it was above what the dtype drawn holds."""
+    info, held = np.iinfo(target), np.iinfo(drawn)
+    least, most = int(info.min), min(int(info.max) + room, int(held.max))
+    if isinstance(x, (int, np.integer)) and not isinstance(x, (bool, np.bool_)):
+        number = min(max(int(x), least), most)
+        return full((), number, drawn), full((), int(x) > held.max, np.dtype(bool))
+    x = as_value(x, "random.randint", name)
+    if kind_of(x.dtype) not in ("int", "uint"):
+        x = convert(x, scalar_dtype(int))
+    own = np.iinfo(x.dtype)
+    beyond = gt(x, full_like(x, min(int(held.max), int(own.max))))
+    low, high = full_like(x, max(least, int(own.min))), full_like(x, min(most, int(own.max)))
+    return convert(clamp(low, x, high), drawn), beyond
+
+
+def categorical(
+    key: Any,
+    logits: Any,
+    axis: int = -1,
+    shape: Any = None,
+    replace: bool = True,
+    mode: str | None = None,
+) -> Any:
+    """Indices along ``axis``, each with probability proportional to ``exp(logits)``.
+
+    ``shape`` is by default that of ``logits`` without ``axis``, and must end in it. Without
+    ``replace`` the indices along the axes before are all different.
+
+    >>> from stretto import random
+    >>> random.categorical(random.PRNGKey(0), random.PRNGKey(5) * 20.0)
+    Array(1, dtype=int32)
+    """
+    who = "categorical"
+    logits = as_value(logits, f"random.{who}", "logits")
+    logits = convert(logits, inexact_dtype(logits.dtype))
+    place = canonical_axis(axis, logits.ndim, f"random.{who}")
+    batch = (*logits.shape[:place], *logits.shape[place + 1 :])
+    sizes = batch if shape is None else static_shape(shape, who)
+    first = len(sizes) - len(batch)
+    if first < 0 or any(n not in (1, m) for n, m in zip(batch, sizes[first:], strict=True)):
+        raise ValueError(
+            f"random.{who}: shape {sizes} must end in what logits {logits.type} without axis "
+            f"{axis} broadcast to"
+        )
+    prefix = sizes[:first]
+    if replace:
+        full_shape = list(sizes)
+        full_shape.insert(first + place, logits.shape[place])
+        noise = gumbel(key, tuple(full_shape), logits.dtype, mode)
+        scores = add(noise, spread(logits, tuple(full_shape), who, "logits"))
+        return argmax(scores, first + place, default_dtype("int"))
+    count, n = math.prod(prefix), logits.shape[place]
+    if count > n:
+        raise ValueError(
+            f"random.{who}: {count} draws without replacement from {n} categories are too many"
+        )
+    if sizes[first:] != batch:
+        raise ValueError(f"random.{who}: without replacement shape {sizes} must end in {batch}")
+    scores = add(logits, gumbel(key, logits.shape, logits.dtype, mode))
+    _, order = top_k(move_axis(scores, place, logits.ndim - 1), count)
+    order = transpose(order, (order.ndim - 1, *range(order.ndim - 1)))
+    return reshape(order, sizes)
+
+
+def _static_length(x: Any, who: str) -> int:
+    if isinstance(x, Tracer):
+        return x.__index__()
+    return int(x)
+
+
+def permutation(key: Any, x: Any, axis: int = 0, independent: bool = False) -> Any:
+    """The parts of ``x`` along ``axis`` in random order; for an integer, those of ``range(x)``.
+
+    With ``independent`` each line along the axis gets an order of its own.
+
+    >>> from stretto import random
+    >>> random.permutation(random.PRNGKey(0), 5).sum()
+    Array(10, dtype=int32)
+    """
+    values = as_value(x, "random.permutation")
+    if not values.ndim:
+        if kind_of(values.dtype) not in ("int", "uint"):
+            raise TypeError(
+                f"random.permutation: x must be an integer or have an axis, got {values.type}"
+            )
+        return _shuffle(key, iota(default_dtype("int"), _static_length(x, "permutation")), 0)
+    place = canonical_axis(axis, values.ndim, "random.permutation")
+    if independent or values.ndim == 1:
+        return _shuffle(key, values, place)
+    order = _shuffle(key, iota(default_dtype("int"), values.shape[place]), 0)
+    return _take(values, order, place)
+
+
+def _shuffle(key: Any, x: Any, axis: int) -> Any:
+    """Sort by random words, often enough that equal words hardly matter."""
+    rounds = math.ceil(3 * math.log(max(1, x.size)) / math.log(0xFFFFFFFF))
+    for _ in range(rounds):
+        key, subkey = _keys(key)
+        words = random_bits(subkey, 32, x.shape, "permutation")
+        _, x = sort_operands((words, x), axis)
+    return x
+
+
+def _take(x: Any, indices: Any, axis: int) -> Any:
+    """The parts of ``x`` at a line of indices along ``axis``."""
+    others = tuple(d for d in range(x.ndim) if d != axis)
+    sizes = tuple(1 if d == axis else n for d, n in enumerate(x.shape))
+    numbers = GatherDimensionNumbers(others, (axis,), (axis,))
+    return gather(x, reshape(indices, (indices.size, 1)), numbers, sizes)
+
+
+def choice(
+    key: Any,
+    a: Any,
+    shape: Any = (),
+    replace: bool = True,
+    p: Any = None,
+    axis: int = 0,
+    mode: str | None = None,
+) -> Any:
+    """Parts of ``a`` along ``axis`` (of ``range(a)`` for an integer), chosen at random.
+
+    ``p`` gives each one's probability, by default equal. Raises ``ValueError`` where more are asked
+    for without ``replace`` than there are.
+
+    >>> from stretto import random
+    >>> random.choice(random.PRNGKey(0), 5, (3,)).shape
+    (3,)
+    """
+    who = "random.choice"
+    values, sizes = as_value(a, who, "a"), static_shape(shape, "choice")
+    whole = not values.ndim
+    place = 0 if whole else canonical_axis(axis, values.ndim, who)
+    n = _static_length(a, "choice") if whole else values.shape[place]
+    draws = math.prod(sizes)
+    if not draws:
+        return full((*values.shape[:place], *sizes, *values.shape[place + 1 :]), 0, values.dtype)
+    if n <= 0:
+        raise ValueError(f"{who}: there is nothing to choose from: {n} parts")
+    if not replace and draws > n:
+        raise ValueError(f"{who}: {draws} draws without replacement from {n} parts are too many")
+    if p is None and not replace:
+        shuffled = permutation(key, n if whole else values, place)
+        out = slice_in_dim(shuffled, 0, draws, axis=place)
+    else:
+        order = reshape(
+            randint(key, sizes, 0, n) if p is None else _weighted(key, n, sizes, replace, p, mode),
+            (draws,),
+        )
+        out = order if whole else _take(values, order, place)
+    if whole:
+        return reshape(out, sizes)
+    return reshape(out, (*values.shape[:place], *sizes, *values.shape[place + 1 :]))
+
+
+def _weighted(
+    key: Any, n: int, shape: tuple[int, ...], replace: bool, p: Any, mode: str | None
+) -> Any:
+    p = as_value(p, "random.choice", "p")
+    p = convert(p, inexact_dtype(p.dtype))
+    if p.shape != (n,):
+        raise ValueError(
+            f"random.choice: p must have shape {(n,)}, one number a part; got {p.type}"
+        )
+    if not replace:  # the greatest of log p + Gumbel noise
+        scores = add(gumbel(key, (n,), p.dtype, mode), log(p))
+        return convert(top_k(scores, math.prod(shape))[1], default_dtype("int"))
+    sums = cumsum(p)
+    total = spread(slice_in_dim(sums, n - 1, n), (math.prod(shape),), "choice", "p")
+    u = uniform(key, shape, p.dtype)
+    u = reshape(subtract(full_like(u, 1), u), (math.prod(shape),))
+    return _first_not_below(sums, multiply(total, u))
+
+
+def _first_not_below(line: Any, values: Any) -> Any:
+    """For each value how many elements of a rising line are below it, by halving."""
+    index = default_dtype("int")
+    (n,) = line.shape
+    below = full(values.shape, 0, index)
+    for step in (1 << k for k in reversed(range(n.bit_length()))):
+        # Below are at least `below`; are they at least `below + step`?
+        further = add(below, full_like(below, step))
+        last = subtract(clamp(0, further, n), full_like(below, 1))
+        fits = bitwise_and(le(further, full_like(below, n)), lt(_take(line, last, 0), values))
+        below = select(fits, further, below)
+    return below
