@@ -5,7 +5,7 @@ import re
 import pytest
 
 from stretto import cli
-from stretto.demo import extras, training
+from stretto.demo import extras, timing, training
 
 
 def outcome(capsys, *argv):
@@ -136,6 +136,7 @@ def test_version(capsys):
 
 def test_end_to_end(capsys, monkeypatch, tmp_path):
     monkeypatch.setattr(training, "_IMAGES_AT_ONCE", 500)  # prediction in parts
+    monkeypatch.setattr(timing, "ROUNDS", 2)
     picture = tmp_path / "picture.png"
     argv = ["demo", "--digits", "--members", "2", "--epochs", "1", "--picture", str(picture)]
     assert cli.main(argv) == 0

@@ -5,7 +5,8 @@ import itertools
 import ml_dtypes
 import numpy as np
 import pytest
-from hypothesis import given, settings, strategies as some
+from hypothesis import given, settings
+from hypothesis import strategies as some
 
 import stretto as st
 from stretto import laws
@@ -51,7 +52,9 @@ def gather_laws():
     makers = (f32, f64, bf16, f16, c64, i8, i32, u32, b1)
     for mode, value in (("clip", None), ("fill", 1)):  # a NaN has no difference quotient
         for make in makers if mode == "clip" else (f32, bf16, i32):
-            yield law(primitives.Gather, reader(ROWS, (1, 3), mode=mode, fill_value=value), make(4, 3), AT)
+            yield law(
+                primitives.Gather, reader(ROWS, (1, 3), mode=mode, fill_value=value), make(4, 3), AT
+            )
         windows = reader(WINDOWS, (2, 2), mode=mode, fill_value=value)
         yield law(primitives.Gather, windows, f32(4, 3), PAIRS)
         in_step = reader(IN_STEP, (1, 1), mode=mode, fill_value=value)
@@ -213,9 +216,7 @@ def test_compiled_is_eager_for_mixed_numbers(seed):
         np.testing.assert_array_equal(st.jit(read)(x, indices), read(x, indices))
     updates = np.asarray(read(x, indices)) * 0 + 1
     write = writer(scatter, ScatterDimensionNumbers.of(numbers))
-    np.testing.assert_array_equal(
-        st.jit(write)(x, indices, updates), write(x, indices, updates)
-    )
+    np.testing.assert_array_equal(st.jit(write)(x, indices, updates), write(x, indices, updates))
 
 
 # Modes
@@ -284,7 +285,9 @@ def test_a_repeated_operand_is_updated():
 
 def test_minimum_shares_the_derivative_between_equals():
     x, u = np.zeros((1, 1), np.float32), np.zeros((3, 1), np.float32)
-    slope = st.grad(lambda x, u: scatter_min(x, np.zeros((3, 1), np.int32), u, SET_ROWS).sum(), (0, 1))
+    slope = st.grad(
+        lambda x, u: scatter_min(x, np.zeros((3, 1), np.int32), u, SET_ROWS).sum(), (0, 1)
+    )
     dx, du = slope(x, u)
     np.testing.assert_array_equal(dx, [[0.25]])
     np.testing.assert_array_equal(du, [[0.25]] * 3)

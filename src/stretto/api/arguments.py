@@ -13,7 +13,16 @@ from typing import Any
 from stretto.core import tree
 from stretto.core.interpreter import as_value
 
-__all__ = ["argument_names", "as_argnums", "leaf_names", "name_of", "values_of_tree", "wraps"]
+__all__ = [
+    "argument_names",
+    "as_argnums",
+    "as_values",
+    "leaf_names",
+    "name_of",
+    "signature_of",
+    "values_of_tree",
+    "wraps",
+]
 
 
 def name_of(fun: Callable[..., Any]) -> str:
@@ -86,7 +95,17 @@ def as_argnums(argnums: int | Sequence[int], count: int, who: str) -> tuple[int,
     return tuple(i % count for i in several)
 
 
-def values_of_tree(args: Any, who: str) -> tuple[list[Any], Any]:
-    """The leaves of a tree as values, and its structure."""
-    leaves, structure = tree.flatten(args)
-    return [as_value(leaf, who, "a leaf of the arguments") for leaf in leaves], structure
+def as_values(leaves: Sequence[Any], who: str, names: Callable[[], Sequence[str]]) -> list[Any]:
+    """The leaves as values; ``TypeError`` says which, by its name, is none."""
+    try:
+        return [as_value(leaf, who) for leaf in leaves]
+    except TypeError:
+        for leaf, name in zip(leaves, names(), strict=True):
+            as_value(leaf, who, name)
+        raise
+
+
+def values_of_tree(x: Any, who: str, root: str) -> tuple[list[Any], Any]:
+    """The leaves of a tree, called ``root``, as values; and its structure."""
+    leaves, structure = tree.flatten(x)
+    return as_values(leaves, who, lambda: tree.paths(x, root)), structure

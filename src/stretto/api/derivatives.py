@@ -11,10 +11,17 @@ from typing import Any
 
 import numpy as np
 
-from stretto.api.arguments import argument_names, as_argnums, name_of, values_of_tree, wraps
+from stretto.api.arguments import (
+    argument_names,
+    as_argnums,
+    as_values,
+    name_of,
+    values_of_tree,
+    wraps,
+)
 from stretto.core import tree
-from stretto.core.interpreter import as_value, constant
-from stretto.core.types import array_type, float0, is_complex, is_inexact
+from stretto.core.interpreter import Value, as_value, constant
+from stretto.core.types import ArrayType, array_type, float0, is_complex, is_inexact
 from stretto.ops.broadcast import move_axis, reshape
 from stretto.ops.comparison import full, zeros_like
 from stretto.ops.convert import convert
@@ -37,36 +44,46 @@ __all__ = [
 
 
 class _Flat:
-    """A function of trees as one of flat values; remembers the structure of its result."""
+    """A function of trees as one of flat values; remembers the structure of its result.
 
-    def __init__(self, fun: Callable[..., Any], structure: Any, has_aux: bool, who: str) -> None:
+    What aux holds beside arrays is handed on as it is.
+    """
+
+    def __init__(
+        self,
+        fun: Callable[..., Any],
+        structure: Any,
+        has_aux: bool,
+        who: str,
+        name: str | None = None,
+    ) -> None:
         self.fun, self.structure, self.has_aux, self.who = fun, structure, has_aux, who
+        self.name = name or name_of(fun)
         self.out: Any = None
         self.aux: Any = None
+        self.aux_leaves: list[Any] = []
         self.count = 0
 
     def __call__(self, *leaves: Any) -> list[Any]:
         result = self.fun(*tree.unflatten(self.structure, leaves))
         aux: Any = ()
         if self.has_aux:
-            if not (isinstance(result, tuple) and len(result) == 2):  # noqa: PLR2004
+            if not (isinstance(result, tuple) and len(result) == 2):
                 raise TypeError(
                     f"{self.who}: with has_aux=True the function must return a pair (output, aux), "
                     f"got {type(result).__name__}"
                 )
             result, aux = result
-        leaves_out, self.out = tree.flatten(result)
-        leaves_aux, self.aux = tree.flatten(aux)
-        self.count = len(leaves_out)
-        outs = [as_value(x, name_of(self.fun), "a result") for x in leaves_out]
-        return [*outs, *(as_value(x, name_of(self.fun), "a part of aux") for x in leaves_aux)]
+        outs, self.out = values_of_tree(result, self.name, "the result")
+        self.aux_leaves, self.aux = tree.flatten(aux)
+        self.count = len(outs)
+        return [*outs, *(x for x in self.aux_leaves if isinstance(x, Value))]
 
     def rebuild(self, values: Sequence[Any]) -> tuple[Any, Any]:
         """The output, and aux."""
-        return (
-            tree.unflatten(self.out, values[: self.count]),
-            tree.unflatten(self.aux, values[self.count :]),
-        )
+        arrays = iter(values[self.count :])
+        aux = [next(arrays) if isinstance(x, Value) else x for x in self.aux_leaves]
+        return tree.unflatten(self.out, values[: self.count]), tree.unflatten(self.aux, aux)
 
 
 def _is_active(value: Any) -> bool:
@@ -121,7 +138,7 @@ def jvp(
     """
     if not isinstance(primals, (tuple, list)) or not isinstance(tangents, (tuple, list)):
         raise TypeError("jvp: primals and tangents must be tuples, one entry an argument")
-    values, structure = values_of_tree(tuple(primals), "jvp")
+    values, structure = values_of_tree(tuple(primals), "jvp", "primals")
     given, other = tree.flatten(tuple(tangents))
     if other != structure:
         raise TypeError(
@@ -139,14 +156,14 @@ def jvp(
 def _linearized(
     fun: Callable[..., Any], primals: Sequence[Any], has_aux: bool, who: str
 ) -> tuple[_Flat, list[Any], Any, list[Any], LinearMap]:
-    values, structure = values_of_tree(tuple(primals), who)
+    values, structure = values_of_tree(tuple(primals), who, "primals")
     flat = _Flat(fun, structure, has_aux, who)
     outs, linear = linearize_flat(flat, values, [_is_active(v) for v in values])
     return flat, values, structure, outs, linear
 
 
 def linearize(fun: Callable[..., Any], *primals: Any, has_aux: bool = False) -> Any:
-    """The value of ``fun`` at ``primals``, and the linear function of tangents that is its derivative.
+    """The value of ``fun`` at ``primals``, and its derivative there: a linear function of tangents.
 
     The work that depends on the primals alone is done once.
 
@@ -186,7 +203,7 @@ def _pull_back(linear: LinearMap, cts: Sequence[Any]) -> list[Any]:
 
 
 def vjp(fun: Callable[..., Any], *primals: Any, has_aux: bool = False) -> Any:
-    """The value of ``fun`` at ``primals``, and the function from cotangents of the output to theirs.
+    """The value of ``fun`` at ``primals``, and the function from its cotangents to theirs.
 
     The second returns a tuple with one tree an argument.
 
@@ -214,23 +231,54 @@ def vjp(fun: Callable[..., Any], *primals: Any, has_aux: bool = False) -> Any:
     return (out, pull_back, aux) if has_aux else (out, pull_back)
 
 
-def _check_input(value: Any, name: str, holomorphic: bool, allow_int: bool, who: str) -> None:
-    dtype = value.type.dtype
+class _Chosen:
+    """A function of the arguments that derivatives are taken by; the others stay as they are."""
+
+    def __init__(
+        self, fun: Any, args: Sequence[Any], kwargs: Any, places: Sequence[int], who: str
+    ) -> None:
+        self.fun, self.args, self.kwargs, self.places, self.who = fun, args, kwargs, places, who
+        leaves, self.structure = tree.flatten(tuple(args[i] for i in places))
+        self.values = as_values(leaves, who, self.paths)
+
+    def paths(self) -> list[str]:
+        """The leaves of the chosen arguments, as Python would write them."""
+        names = argument_names(self.fun, len(self.args))
+        return [path for i in self.places for path in tree.paths(self.args[i], names[i])]
+
+    def __call__(self, *given: Any) -> Any:
+        args = list(self.args)
+        for i, x in zip(self.places, given, strict=True):
+            args[i] = x
+        return self.fun(*args, **self.kwargs)
+
+    def check(self, holomorphic: bool, allow_int: bool) -> None:
+        """Raise ``TypeError``, naming the leaf, for a type that has no such derivative."""
+        for k, value in enumerate(self.values):
+            problem = _problem(value.type, holomorphic, allow_int)
+            if problem:
+                raise TypeError(f"{self.who}: {self.paths()[k]} {problem}")
+
+
+def _problem(type: ArrayType, holomorphic: bool, allow_int: bool) -> str | None:
     if holomorphic:
-        if not is_complex(dtype):
-            raise TypeError(
-                f"{who}: with holomorphic=True {name} must be complex, got {value.type}"
-            )
-    elif is_complex(dtype):
-        raise TypeError(
-            f"{who}: {name} is complex ({value.type}); pass holomorphic=True for a holomorphic "
-            f"function, or take derivatives of real and imaginary parts"
+        if not is_complex(type.dtype):
+            return f"must be complex with holomorphic=True, got {type}"
+    elif is_complex(type.dtype):
+        return (
+            f"is complex ({type}); pass holomorphic=True for a holomorphic function, or take "
+            f"derivatives of real and imaginary parts"
         )
-    elif not is_inexact(dtype) and not allow_int:
-        raise TypeError(
-            f"{who}: {name} must be of a floating dtype, got {value.type}; convert it with "
-            f".astype(float), or pass allow_int=True for float0 gradients"
+    elif not is_inexact(type.dtype) and not allow_int:
+        return (
+            f"must be of a floating dtype, got {type}; convert it with .astype(float), or pass "
+            f"allow_int=True for float0 gradients"
         )
+    return None
+
+
+def _chosen(fun: Any, args: Any, kwargs: Any, argnums: int | Sequence[int], who: str) -> _Chosen:
+    return _Chosen(fun, args, kwargs, as_argnums(argnums, len(args), who), who)
 
 
 def value_and_grad(
@@ -255,35 +303,26 @@ def value_and_grad(
     (10.0, 2.0)
     """
 
+    name = name_of(fun)
+
     @wraps(fun, "value_and_grad")
     def value_and_grad_fun(*args: Any, **kwargs: Any) -> Any:
-        places = as_argnums(argnums, len(args), "grad")
-        chosen = tuple(args[i] for i in places)
-        values, structure = values_of_tree(chosen, "grad")
-        names = argument_names(fun, len(args))
-        paths = [p for i, c in zip(places, chosen, strict=True) for p in tree.paths(c, names[i])]
-        for value, path in zip(values, paths, strict=True):
-            _check_input(value, path, holomorphic, allow_int, "grad")
-
-        def of_chosen(*given: Any) -> Any:
-            full_args = list(args)
-            for i, x in zip(places, given, strict=True):
-                full_args[i] = x
-            return fun(*full_args, **kwargs)
-
-        flat = _Flat(of_chosen, structure, has_aux, "grad")
+        of_chosen = _chosen(fun, args, kwargs, argnums, "grad")
+        values, structure = of_chosen.values, of_chosen.structure
+        of_chosen.check(holomorphic, allow_int)
+        flat = _Flat(of_chosen, structure, has_aux, "grad", name)
         outs, linear = linearize_flat(flat, values, [_is_active(v) for v in values])
-        out = outs[0] if flat.count == 1 else None
-        if out is None or out.shape or not is_inexact(out.dtype):
-            got = out.type if out is not None else flat.out
+        if flat.count != 1 or outs[0].shape or not is_inexact(outs[0].dtype):
+            got = ", ".join(map(repr, [o.type for o in outs[: flat.count]])) or "no array"
             raise TypeError(
-                f"grad: {name_of(fun)} must return a real scalar, got {got}; sum or average the "
-                f"result, or use jacrev"
+                f"grad: {name} must return a real scalar, got {got}; sum or average the result, or "
+                f"use jacrev"
             )
+        out = outs[0]
         if is_complex(out.dtype) != holomorphic:
             raise TypeError(
-                f"grad: {name_of(fun)} returned {out.type} with holomorphic={holomorphic}; take "
-                f".real, or pass holomorphic=True for a holomorphic function"
+                f"grad: {name} returned {out.type} with holomorphic={holomorphic}; take .real, or "
+                f"pass holomorphic=True for a holomorphic function"
             )
         cts = [full((), 1, out.dtype, out.weak_type), *[None] * (len(outs) - 1)]
         back = _pull_back(linear, cts)
@@ -360,25 +399,18 @@ def _jacobian(
 ) -> Callable[..., Any]:
     who = "jacfwd" if forward else "jacrev"
 
+    name = name_of(fun)
+
     @wraps(fun, who)
     def jacobian_fun(*args: Any, **kwargs: Any) -> Any:
-        places = as_argnums(argnums, len(args), who)
-        names = argument_names(fun, len(args))
-
-        def of_chosen(*given: Any) -> Any:
-            full_args = list(args)
-            for i, x in zip(places, given, strict=True):
-                full_args[i] = x
-            return fun(*full_args, **kwargs)
-
-        chosen = tuple(args[i] for i in places)
-        values, structure = values_of_tree(chosen, who)
-        paths = [p for i, c in zip(places, chosen, strict=True) for p in tree.paths(c, names[i])]
-        for value, path in zip(values, paths, strict=True):
-            _check_input(value, path, holomorphic, allow_int, who)
-        flat = _Flat(of_chosen, structure, has_aux, who)
+        of_chosen = _chosen(fun, args, kwargs, argnums, who)
+        values, structure = of_chosen.values, of_chosen.structure
+        of_chosen.check(holomorphic, allow_int)
+        flat = _Flat(of_chosen, structure, has_aux, who, name)
         outs, linear = linearize_flat(flat, values, [_is_active(v) for v in values])
         out_values = outs[: flat.count]
+        if not forward:
+            _check_outputs(name, out_values, holomorphic)
         rows = (_columns if forward else _rows)(linear, values, out_values, flat.count)
         trees = [tree.unflatten(structure, row) for row in rows]
         if isinstance(argnums, int):
@@ -387,6 +419,16 @@ def _jacobian(
         return (jacobian, flat.rebuild(outs)[1]) if has_aux else jacobian
 
     return jacobian_fun
+
+
+def _check_outputs(name: str, outs: Sequence[Any], holomorphic: bool) -> None:
+    for out in outs:
+        if is_complex(out.dtype) != holomorphic or not is_inexact(out.dtype):
+            wanted = "complex" if holomorphic else "real"
+            raise TypeError(
+                f"jacrev: {name} must return {wanted} floating results with "
+                f"holomorphic={holomorphic}, got {out.type}; use vjp for other derivatives"
+            )
 
 
 def _columns(linear: LinearMap, values: Any, outs: Any, count: int) -> list[list[Any]]:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import dataclasses
 import functools
+import itertools
 import operator
 import threading
 import weakref
@@ -16,7 +17,7 @@ from typing import Any
 
 import numpy as np
 
-from stretto.api.arguments import leaf_names, name_of, signature_of
+from stretto.api.arguments import as_values, leaf_names, name_of, signature_of, values_of_tree
 from stretto.control.call import Call
 from stretto.core import tree
 from stretto.core.config import config, settings
@@ -50,13 +51,13 @@ class _Entry:
         "captured_buffers",
         "captured",
         "executable",
+        "has_tracers",
         "kept",
         "lock",
         "out_structure",
         "out_types",
         "program",
         "single",
-        "slim",
     )
 
     def __init__(self, program: Program, out_structure: Any, captured: list[Any]) -> None:
@@ -65,6 +66,7 @@ class _Entry:
         self.out_structure = out_structure
         self.out_types = program.out_types
         self.single = out_structure == _LEAF
+        self.has_tracers = any(isinstance(c, Tracer) for c in captured)
         self.executable: Any = None
         self.lock = threading.Lock()
 
@@ -74,16 +76,13 @@ class _Entry:
             if self.executable is None:
                 live = drop_dead(self.program)
                 used = used_inputs(live)
-                slim = live
-                if not all(used):
-                    inputs = [v for v, u in zip(live.inputs, used, strict=True) if u]
-                    slim = Program(inputs, live.equations, live.outputs, live.name)
+                inputs = [v for v, u in zip(live.inputs, used, strict=True) if u]
+                slim = Program(inputs, live.equations, live.outputs, live.name)
                 own = len(live.inputs) - len(self.captured)
                 self.kept = None if all(used[:own]) else [i for i in range(own) if used[i]]
                 self.captured_buffers = [
                     c.to_device() for c, u in zip(self.captured, used[own:], strict=True) if u
                 ]
-                self.slim = slim
                 self.executable = cache.executable(slim)
 
     def run(self, arrays: Sequence[Array]) -> Any:
@@ -105,13 +104,12 @@ class _Entry:
 _LEAF = tree.structure(0)
 
 
-def _array_of(leaf: Any, who: str) -> Any:
-    """The leaf as a value; a NumPy array goes to the device in one copy."""
-    if isinstance(leaf, np.ndarray) and leaf.dtype == canonical_dtype(leaf.dtype):
+def _on_device(leaf: Any) -> Any:
+    """A NumPy array as an array on the device, in one copy; anything else as it is."""
+    if isinstance(leaf, np.ndarray) and leaf.size and leaf.dtype == canonical_dtype(leaf.dtype):
         type = array_type(leaf.shape, leaf.dtype)
-        if type.size:
-            return Array(None, type, pjrt.to_device(leaf, type, own=False))
-    return as_value(leaf, who, "an argument")
+        return Array(None, type, pjrt.to_device(leaf, type, own=False))
+    return leaf
 
 
 class Jitted:
@@ -158,28 +156,28 @@ class Jitted:
         else:
             static, dynamic = self._separate(args, kwargs)
         leaves, structure = tree.flatten(dynamic)
-        try:
-            types = tuple([x.type for x in leaves])
-        except AttributeError:
-            leaves = [_array_of(x, self._name) for x in leaves]
-            types = tuple([x.type for x in leaves])
+        traced = False
+        for x in leaves:
+            if x.__class__ is not Array:
+                leaves = as_values(
+                    [_on_device(x) for x in leaves],
+                    self._name,
+                    lambda: self._leaf_names(args, kwargs, static),
+                )
+                traced = any(isinstance(x, Tracer) for x in leaves)
+                break
+        types = tuple([x.type for x in leaves])
         key = (structure, types, static, settings.key)
         entry = self._entries.get(key)
         if entry is None:
             entry = self._trace(key, args, kwargs, structure, types, static)
-        if state.interpreter is EAGER:
-            if not any([isinstance(x, Tracer) for x in leaves]) and not _has_tracers(entry):
-                result = entry.run(leaves)
-                if (
-                    self._plain
-                    and not kwargs
-                    and all(map(operator.is_, leaves, args))
-                    and len(leaves) == len(args)
-                ):
-                    self._remember(types, entry)
-                return result
-        outs = Call(entry.program)(*leaves, *entry.captured)
-        return tree.unflatten(entry.out_structure, outs)
+        if traced or entry.has_tracers or state.interpreter is not EAGER:
+            outs = Call(entry.program)(*leaves, *entry.captured)
+            return tree.unflatten(entry.out_structure, outs)
+        result = entry.run(leaves)
+        if self._plain and len(leaves) == len(args) and all(map(operator.is_, leaves, args)):
+            self._remember(types, entry)
+        return result
 
     def _remember(self, types: Any, entry: _Entry) -> None:
         """Let the next call with these types go the short way, where it can."""
@@ -221,8 +219,7 @@ class Jitted:
                 return entry
             fixed = dict(static)
             positions = [i for i in range(len(args)) if i not in fixed]
-            names = leaf_names(self._fun, args, kwargs) if not static else self._leaf_names(
-                args, kwargs, fixed)  # fmt: skip
+            names = self._leaf_names(args, kwargs, static)
 
             def flat(*leaves: Any) -> Any:
                 dynamic = tree.unflatten(structure, leaves)
@@ -236,16 +233,16 @@ class Jitted:
                     ]
                     more = {k: s.value for k, s in fixed.items() if isinstance(k, str)}
                     out = self._fun(*all_args, **named, **more)
-                out_leaves, out_structure = tree.flatten(out)
-                return [as_value(x, self._name, "a result") for x in out_leaves], out_structure
+                return values_of_tree(out, self._name, "the result")
 
             program, out_structure, captured = record(flat, types, names, self._name)
             entry = _Entry(program, out_structure, captured)
-            if not _has_tracers(entry):
+            if not entry.has_tracers:
                 self._entries[key] = entry
             return entry
 
-    def _leaf_names(self, args: Any, kwargs: Any, fixed: Any) -> list[str]:
+    def _leaf_names(self, args: Any, kwargs: Any, static: Any) -> list[str]:
+        fixed = dict(static)
         moving = [() if i in fixed else a for i, a in enumerate(args)]
         return leaf_names(self._fun, moving, {k: v for k, v in kwargs.items() if k not in fixed})
 
@@ -257,12 +254,12 @@ class Jitted:
         if self._plain and not kwargs:
             dynamic = args
         leaves, structure = tree.flatten(dynamic)
-        types = tuple(_type_of(x) for x in leaves)
+        types = _types_of(leaves, self._name, lambda: self._leaf_names(args, kwargs, static))
         key = (structure, types, static, settings.key)
         entry = self._entries.get(key)
         if entry is None:
             entry = self._trace(key, args, kwargs, structure, types, static)
-        return TracedCall(entry, structure, types)
+        return TracedCall(entry, structure, types, self._plain)
 
     def lower(self, *args: Any, **kwargs: Any) -> Lowered:
         """The StableHLO for arguments of these types."""
@@ -304,10 +301,6 @@ class _Static:
             and type(self.value) is type(other.value)
             and bool(self.value == other.value)
         )
-
-
-def _has_tracers(entry: _Entry) -> bool:
-    return any(isinstance(c, Tracer) for c in entry.captured)
 
 
 def _static(
@@ -375,7 +368,7 @@ def jit(
 
 def clear_caches() -> None:
     """Forget everything traced and compiled."""
-    for jitted in _ALL:
+    for jitted in list(_ALL):
         jitted.clear_cache()
     cache.clear()
 
@@ -383,10 +376,13 @@ def clear_caches() -> None:
 class TracedCall:
     """A function traced for one signature."""
 
-    def __init__(self, entry: _Entry, structure: Any, types: Sequence[ArrayType]) -> None:
+    def __init__(
+        self, entry: _Entry, structure: Any, types: Sequence[ArrayType], plain: bool
+    ) -> None:
         self._entry = entry
         self._structure = structure
         self._types = types
+        self._plain = plain
 
     @property
     def program(self) -> Program:
@@ -418,23 +414,26 @@ class Lowered:
 
 
 class Compiled:
-    """A function compiled for one signature."""
+    """A function compiled for one signature; called with the arguments that are not static."""
 
     def __init__(self, traced: TracedCall) -> None:
         self._traced = traced
         traced._entry.prepare()
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        dynamic = (args, kwargs) if kwargs else args
-        leaves, structure = tree.flatten(dynamic)
-        arrays = [_array_of(x, "a compiled function") for x in leaves]
-        types = tuple(a.type for a in arrays)
-        if structure != self._traced._structure or types != self._traced._types:
+        traced = self._traced
+        who = traced.program.name
+        leaves, structure = tree.flatten(args if traced._plain and not kwargs else (args, kwargs))
+        arrays = [as_value(_on_device(x), who, "an argument") for x in leaves]
+        types = [a.type for a in arrays]
+        if structure != traced._structure or [(t.shape, t.dtype) for t in types] != [
+            (t.shape, t.dtype) for t in traced._types
+        ]:
             raise TypeError(
-                f"compiled for {list(self._traced._types)} in {self._traced._structure}, called "
-                f"with {list(types)} in {structure}"
+                f"{who}: compiled for {list(traced._types)} in {traced._structure}, called with "
+                f"{types} in {structure}"
             )
-        return self._traced._entry.run(arrays)
+        return traced._entry.run(arrays)
 
     def as_text(self) -> str:
         """The optimised HLO."""
@@ -474,10 +473,19 @@ class ShapeDtypeStruct:
         return int(np.prod(self.shape))
 
 
-def _type_of(x: Any) -> ArrayType:
-    if isinstance(x, ShapeDtypeStruct):
-        return array_type(tuple(x.shape), canonical_dtype(np.dtype(x.dtype)))
-    return as_value(x, "trace", "an argument").type
+def _types_of(
+    leaves: Sequence[Any], who: str, names: Callable[[], Sequence[str]]
+) -> tuple[ArrayType, ...]:
+    """The types of arguments, given as arrays or by ``ShapeDtypeStruct``."""
+    given = [isinstance(x, ShapeDtypeStruct) for x in leaves]
+    arrays = [x for x, g in zip(leaves, given, strict=True) if not g]
+    values = iter(
+        as_values(arrays, who, lambda: list(itertools.compress(names(), map(operator.not_, given))))
+    )
+    return tuple(
+        array_type(x.shape, canonical_dtype(x.dtype)) if g else next(values).type
+        for x, g in zip(leaves, given, strict=True)
+    )
 
 
 def _record_call(fun: Callable[..., Any], args: Any, kwargs: Any) -> tuple[Program, Any, Any]:
@@ -485,11 +493,11 @@ def _record_call(fun: Callable[..., Any], args: Any, kwargs: Any) -> tuple[Progr
 
     def flat(*values: Any) -> Any:
         positional, named = tree.unflatten(structure, values)
-        out_leaves, out_structure = tree.flatten(fun(*positional, **named))
-        return [as_value(x, name_of(fun), "a result") for x in out_leaves], out_structure
+        return values_of_tree(fun(*positional, **named), who, "the result")
 
-    types = [_type_of(x) for x in leaves]
-    return record(flat, types, leaf_names(fun, args, kwargs), name_of(fun))
+    who = name_of(fun)
+    names = leaf_names(fun, args, kwargs)
+    return record(flat, _types_of(leaves, who, lambda: names), names, who)
 
 
 def make_graph(fun: Callable[..., Any]) -> Callable[..., Program]:

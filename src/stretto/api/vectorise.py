@@ -8,9 +8,15 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from stretto.api.arguments import argument_names, name_of, wraps
+from stretto.api.arguments import (
+    argument_names,
+    as_values,
+    leaf_names,
+    name_of,
+    values_of_tree,
+    wraps,
+)
 from stretto.core import tree
-from stretto.core.interpreter import as_value
 from stretto.transforms.vmap import to_axis, vmap_flat
 
 __all__ = ["vmap"]
@@ -46,32 +52,33 @@ def vmap(
             f"argument; got {type(in_axes).__name__}"
         )
 
+    name = name_of(fun)
+
     @wraps(fun, "vmap")
     def vmap_fun(*args: Any, **kwargs: Any) -> Any:
         if isinstance(in_axes, tuple) and len(in_axes) != len(args):
             raise ValueError(
-                f"vmap: in_axes has {len(in_axes)} entries, but {name_of(fun)} was called with "
+                f"vmap: in_axes has {len(in_axes)} entries, but {name} was called with "
                 f"{len(args)} positional arguments"
             )
         leaves, structure = tree.flatten((args, kwargs))
-        values = [as_value(x, f"vmap of {name_of(fun)}", "a leaf of the arguments") for x in leaves]
+        values = as_values(leaves, f"vmap of {name}", lambda: leaf_names(fun, args, kwargs))
         axes = tree.prefix_leaves(in_axes, args, "vmap", "in_axes")
         axes += [0] * (len(values) - len(axes))
-        names = argument_names(fun, len(args))
-        paths = [p for n, a in zip(names, args, strict=True) for p in tree.paths(a, n)]
-        for key in sorted(kwargs):
-            paths += tree.paths(kwargs[key], key)
+        paths = leaf_names(fun, args, kwargs)
         axes = [_in_axis(a, v, p) for a, v, p in zip(axes, values, paths, strict=True)]
-        size = _common_size(values, axes, paths, axis_size, args, names)
-        out_structure: Any = None
+        size = _common_size(values, axes, paths, axis_size)
+        if size is None:
+            raise ValueError(_different_sizes(values, axes, paths, axis_size, fun, args))
         result: Any = None
+        out_structure: Any = None
 
         def flat(*examples: Any) -> list[Any]:
-            nonlocal out_structure, result
+            nonlocal result, out_structure
             positional, named = tree.unflatten(structure, examples)
             result = fun(*positional, **named)
-            out_leaves, out_structure = tree.flatten(result)
-            return [as_value(x, name_of(fun), "a result") for x in out_leaves]
+            outs, out_structure = values_of_tree(result, name, "the result")
+            return outs
 
         outs, found = vmap_flat(flat, size, values, axes)
         wanted = tree.prefix_leaves(out_axes, result, "vmap", "out_axes")
@@ -116,30 +123,38 @@ def _out_axis(axis: Any, out: Any, mapped: int | None) -> int | None:
 
 
 def _common_size(
+    values: Sequence[Any], axes: Sequence[int | None], paths: Sequence[str], given: int | None
+) -> int | None:
+    """The one size of all mapped axes; ``None`` where they differ."""
+    sizes = {v.shape[a] for v, a in zip(values, axes, strict=True) if a is not None}
+    if given is not None:
+        sizes.add(given)
+    if not sizes:
+        raise ValueError("vmap: nothing is mapped: give in_axes an axis, or pass axis_size")
+    return sizes.pop() if len(sizes) == 1 else None
+
+
+def _different_sizes(
     values: Sequence[Any],
     axes: Sequence[int | None],
     paths: Sequence[str],
     given: int | None,
+    fun: Callable[..., Any],
     args: Sequence[Any],
-    names: Sequence[str],
-) -> int:
-    """The one size of all mapped axes; else an error with an example of each."""
+) -> str:
+    """What to say: an example of each size, and to stack what is a list of trees."""
     by_size: dict[int, list[str]] = {}
     for v, a, p in zip(values, axes, paths, strict=True):
         if a is not None:
             by_size.setdefault(v.shape[a], []).append(f"{p}, of type {v.type}, along axis {a}")
-    if given is not None:
-        by_size.setdefault(given, []).append("axis_size")
-    if len(by_size) == 1:
-        return next(iter(by_size))
-    if not by_size:
-        raise ValueError("vmap: nothing is mapped: give in_axes an axis, or pass axis_size")
     lines = ["vmap got inconsistent sizes for array axes to be mapped:"]
     for size, examples in by_size.items():
         count = len(examples)
         leaves = "1 leaf has" if count == 1 else f"{count} leaves have"
         lines.append(f"  * {leaves} size {size}, for example {examples[0]}")
-    for name, arg in zip(names, args, strict=True):
+    if given is not None:
+        lines.append(f"  * axis_size is {given}")
+    for name, arg in zip(argument_names(fun, len(args)), args, strict=True):
         if isinstance(arg, (list, tuple)) and len(arg) > 1:
             first = tree.structure(arg[0])
             if first.num_leaves and all(tree.structure(x) == first for x in arg[1:]):
@@ -147,4 +162,4 @@ def _common_size(
                     f"The argument {name} is a {type(arg).__name__} of {len(arg)} trees of one "
                     f"structure: to map over them, stack them first: stretto.stack({name})"
                 )
-    raise ValueError("\n".join(lines))
+    return "\n".join(lines)

@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from stretto.control.family import ControlFlow, record_tree, values_of
+from stretto.control.family import ControlFlow, parting, record_tree, values_of
 from stretto.core import tree
 from stretto.core.interpreter import Linear, as_value
 from stretto.core.program import Atom, Program, Var, literal
@@ -109,7 +109,7 @@ class Cond(ControlFlow):
         return outs[: len(force)], [next(given) if f else None for f in force]
 
     def linearize(self, primals: Sequence[Any], tangents: Sequence[Any]) -> tuple[Any, Any]:
-        """Branches that keep residuals (zeros for the others'), then branches of the linear maps."""
+        """Branches that keep residuals (zeros for the others'), then those of the linear maps."""
         index, *args = primals
         active = tuple(t is not None for t in tangents[1:])
         masks = [linearize_program(branch, active).active_out for branch in self.branches]
@@ -207,22 +207,24 @@ def _branch_programs(
     leaves, structure = tree.flatten(tuple(operands))
     values = values_of(leaves, who)
     types = [v.type for v in values]
-    recorded = [record_tree(f, structure, types, who) for f in functions]
+    names = tree.paths(tuple(operands), "operands")
+    recorded = [record_tree(f, structure, types, who, names) for f in functions]
     first = recorded[0]
     for i, (_, out, _) in enumerate(recorded[1:], 1):
         if out != first[1]:
             raise TypeError(
-                f"{who}: branches must return trees of one structure; branch 0 returns {first[1]}, "
-                f"branch {i} returns {out}"
+                f"{who}: branches must return trees of one structure; those of branch 0 and "
+                f"branch {i} part at {parting(first[1], out, 'result')}"
             )
     targets = []
-    for position, outs in enumerate(zip(*(p.out_types for p, _, _ in recorded), strict=True)):
-        if len({t.shape for t in outs}) > 1 or len({t.dtype for t in outs if not t.weak_type}) > 1:
-            raise TypeError(
-                f"{who}: branches must return equal types; output {position} is "
-                f"{', '.join(map(repr, outs))}"
-            )
+    paths = tree.paths(tree.unflatten(first[1], range(first[1].num_leaves)), "result")
+    for path, *outs in zip(paths, *(p.out_types for p, _, _ in recorded), strict=True):
+        strong = {t.dtype for t in outs if not t.weak_type}
         dtype, weak = promote([(t.dtype, t.weak_type) for t in outs], who)
+        if len({t.shape for t in outs}) > 1 or not strong <= {dtype}:
+            raise TypeError(
+                f"{who}: branches must return equal types; {path} is {', '.join(map(repr, outs))}"
+            )
         targets.append(array_type(outs[0].shape, dtype, weak))
     captured = list({id(c): c for _, _, cs in recorded for c in cs}.values())
     programs = [

@@ -6,19 +6,21 @@ Layer 4 (control).
 from __future__ import annotations
 
 import functools
+import inspect
 from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
 
-from stretto.control.family import ControlFlow, record_tree, values_of
+from stretto.control.family import ControlFlow, parting, record_tree, values_of
 from stretto.core import tree
 from stretto.core.interpreter import as_value
 from stretto.core.primitive import NOT_LINEAR, ZERO_DERIVATIVE, Primitive
 from stretto.core.program import Program
-from stretto.core.types import ArrayType
+from stretto.core.types import ArrayType, is_inexact
 from stretto.ops.broadcast import move_to_front
 from stretto.ops.comparison import zeros_like
+from stretto.ops.convert import convert
 from stretto.transforms.evaluate import evaluate
 from stretto.transforms.vmap import to_axis, vmap_flat, vmap_program
 
@@ -58,24 +60,30 @@ class CustomJvp(ControlFlow):
         places = [0 if o else None for o in over]
 
         def rule(primals: Sequence[Any], tangents: Sequence[Any]) -> Any:
+            given: list[bool] = []
+
             def one(*xs: Any) -> Any:
                 outs, douts = self.rule(xs[: len(over)], xs[len(over) :])
-                return [*outs, *douts]
+                given.extend(t is not None for t in douts)
+                return [*outs, *(t for t in douts if t is not None)]
 
             outs, where = vmap_flat(one, size, [*primals, *tangents], [*places, *places])
             whole = [to_axis(o, size, a, 0) for o, a in zip(outs, where, strict=True)]
-            return whole[:count], whole[count:]
+            moving = iter(whole[count:])
+            return whole[:count], [next(moving) if g else None for g in given]
 
         return CustomJvp(program, rule)(*values), (0,) * count
 
 
-class custom_jvp:  # noqa: N801 (a decorator)
+class custom_jvp:
     """A function whose forward derivative the user gives; the reverse one follows from it.
 
     ``@f.defjvp`` takes a function of (primals, tangents), tuples like the arguments, that returns
-    the output and its tangent, linear in the tangents.
+    the output and its tangent, linear in the tangents. Arguments whose positions are in
+    ``nondiff_argnums`` are handed to it first, as they are.
 
-    Raises ``AttributeError`` when differentiated, or called under a transformation, without a rule.
+    Raises ``AttributeError`` when called without a rule, ``TypeError`` where the rule's results do
+    not fit the function's.
 
     >>> import stretto as st, stretto.numpy as snp
     >>> @st.custom_jvp
@@ -91,6 +99,7 @@ class custom_jvp:  # noqa: N801 (a decorator)
     def __init__(self, fun: Callable[..., Any], nondiff_argnums: Sequence[int] = ()) -> None:
         functools.update_wrapper(self, fun)
         self._fun = fun
+        self._name = getattr(fun, "__name__", type(fun).__name__)
         self._rule: Callable[..., Any] | None = None
         self._static = tuple(nondiff_argnums)
 
@@ -99,13 +108,20 @@ class custom_jvp:  # noqa: N801 (a decorator)
         self._rule = rule
         return rule
 
-    def __call__(self, *args: Any) -> Any:
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
         """The function's value."""
-        if self._rule is None:
-            raise AttributeError(
-                f"custom_jvp: {self._fun.__name__} has no rule; give one by defjvp"
-            )
         user_rule = self._rule
+        if user_rule is None:
+            raise AttributeError(f"custom_jvp: {self._name} has no rule; give one by defjvp")
+        if kwargs:
+            bound = inspect.signature(self._fun).bind(*args, **kwargs)
+            bound.apply_defaults()
+            if bound.kwargs:
+                raise TypeError(
+                    f"custom_jvp: {self._name} takes {', '.join(bound.kwargs)} by name only, and a "
+                    f"rule sees arguments by position; make it positional"
+                )
+            args = bound.args
         static = [args[i] for i in self._static]
         moving = tuple(a for i, a in enumerate(args) if i not in self._static)
 
@@ -116,29 +132,47 @@ class custom_jvp:  # noqa: N801 (a decorator)
             )
 
         leaves, structure = tree.flatten(moving)
-        values = values_of(leaves, self._fun.__name__)
+        values = values_of(leaves, self._name)
         count = len(values)
         program, out_structure, captured = record_tree(
-            fun, structure, [v.type for v in values], self._fun.__name__
+            fun, structure, [v.type for v in values], self._name
         )
 
         def rule(primals: Sequence[Any], tangents: Sequence[Any]) -> Any:
-            out, dout = user_rule(
+            result = user_rule(
                 *static,
                 tree.unflatten(structure, primals[:count]),
                 tree.unflatten(structure, tangents[:count]),
             )
-            outs, given = tree.flatten(out)
-            douts, dgiven = tree.flatten(dout)
-            if given != out_structure or dgiven != out_structure:
-                raise TypeError(
-                    f"custom_jvp: the rule of {self._fun.__name__} must return an output and a "
-                    f"tangent of structure {out_structure}; got {given} and {dgiven}"
-                )
-            return values_of(outs, "custom_jvp"), values_of(douts, "custom_jvp")
+            return self._checked(result, out_structure, program.out_types)
 
         outs = CustomJvp(program, rule)(*values, *captured)
         return tree.unflatten(out_structure, outs)
+
+    def _checked(self, result: Any, structure: Any, types: Sequence[ArrayType]) -> Any:
+        """The rule's outputs and tangents (``None`` where there is none), if they fit."""
+        who = f"custom_jvp: the rule of {self._name}"
+        if not (isinstance(result, (tuple, list)) and len(result) == 2):
+            raise TypeError(f"{who} must return a pair (output, tangent), got {result!r}")
+        both = []
+        for part, what in zip(result, ("output", "tangent"), strict=True):
+            leaves, given = tree.flatten(part)
+            if given != structure:
+                raise TypeError(
+                    f"{who} must return an output and a tangent like the function's output; "
+                    f"{parting(structure, given, what)}"
+                )
+            values: list[Any] = []
+            for leaf, t in zip(leaves, types, strict=True):
+                if what == "tangent" and not is_inexact(t.dtype):
+                    values.append(None)
+                    continue
+                value = as_value(leaf, who)
+                if value.shape != t.shape or (value.dtype != t.dtype and not value.weak_type):
+                    raise TypeError(f"{who} must return an {what} of type {t}, got {value.type}")
+                values.append(convert(value, t.dtype, t.weak_type))
+            both.append(values)
+        return both
 
 
 class StopGradient(Primitive):
@@ -164,6 +198,9 @@ class StopGradient(Primitive):
         return self(*args), axes[0]
 
 
+STOP_GRADIENT = StopGradient()
+
+
 def stop_gradient(x: Any) -> Any:
     """The tree ``x``, whose derivative is zero.
 
@@ -171,4 +208,4 @@ def stop_gradient(x: Any) -> Any:
     >>> float(st.grad(lambda x: x * st.lax.stop_gradient(x))(3.0))
     3.0
     """
-    return tree.map(lambda leaf: StopGradient()(as_value(leaf, "stop_gradient")), x)
+    return tree.map(lambda leaf: STOP_GRADIENT(as_value(leaf, "stop_gradient")), x)

@@ -18,7 +18,7 @@ from stretto.core.program import Program
 from stretto.core.recorder import record
 from stretto.core.types import ArrayType
 
-__all__ = ["ControlFlow", "captured_first", "record_tree", "split", "values_of"]
+__all__ = ["ControlFlow", "captured_first", "parting", "record_tree", "split", "values_of"]
 
 
 class ControlFlow(Primitive, abstract=True):
@@ -55,16 +55,33 @@ def values_of(leaves: Sequence[Any], who: str) -> list[Any]:
 
 
 def record_tree(
-    fun: Callable[..., Any], structure: Any, types: Sequence[ArrayType], who: str
+    fun: Callable[..., Any],
+    structure: Any,
+    types: Sequence[ArrayType],
+    who: str,
+    names: Sequence[str] = (),
 ) -> tuple[Program, Any, list[Any]]:
-    """Record a function of trees: the program, the structure of its result, captured values."""
+    """Record a function of trees: the program, the structure of its result, captured values.
+
+    ``names`` are those of the leaves, for messages.
+    """
 
     def flat(*leaves: Any) -> Any:
         out = fun(*tree.unflatten(structure, leaves))
         out_leaves, out_structure = tree.flatten(out)
         return values_of(out_leaves, who), out_structure
 
-    return record(flat, types, name=getattr(fun, "__name__", who).replace("<lambda>", who))
+    return record(flat, types, names, getattr(fun, "__name__", who).replace("<lambda>", who))
+
+
+class leaf:
+    """Stands for any array where two structures are compared."""
+
+
+def parting(one: Any, other: Any, root: str) -> str:
+    """Where two structures part, in words, from ``root`` on."""
+    first, second = (tree.unflatten(s, [leaf()] * s.num_leaves) for s in (one, other))
+    return tree.difference(first, second, root)
 
 
 def captured_first(program: Program, own: int) -> Program:

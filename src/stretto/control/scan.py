@@ -7,6 +7,7 @@ the residuals that the way there kept.
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -19,15 +20,16 @@ from stretto.control.family import (
     split,
     values_of,
 )
-from stretto.control.while_loop import settle_carry, settle_types, while_loop, with_out_types
+from stretto.control.while_loop import loop_while, settle_carry, settle_types, with_out_types
 from stretto.core import tree
-from stretto.core.interpreter import Linear, Tracer, as_value, constant
+from stretto.core.interpreter import Linear, Tracer, constant
 from stretto.core.program import Program
 from stretto.core.recorder import record
 from stretto.core.types import ArrayType, array_type, kind_of
 from stretto.ops.arithmetic import ADD
 from stretto.ops.broadcast import move_axis, move_to_front
 from stretto.ops.comparison import full, zeros_like
+from stretto.ops.elementwise import promote_values
 from stretto.transforms.evaluate import evaluate
 from stretto.transforms.jvp import jvp_program
 from stretto.transforms.linearize import linearize_program
@@ -71,7 +73,7 @@ class Scan(ControlFlow):
         ]
         order = range(self.length)
         for i in reversed(order) if self.reverse else order:
-            here = [constant(x[i], t.type.weak_type) for x, t in zip(slices, xs, strict=True)]
+            here = [constant(x[i, ...], t.type.weak_type) for x, t in zip(slices, xs, strict=True)]
             results = evaluate(self.body, [*consts, *carry, *here])
             carry, ys = results[: self.carry], results[self.carry :]
             for out, y in zip(outs, ys, strict=True):
@@ -87,6 +89,8 @@ class Scan(ControlFlow):
         """StableHLO ``while`` with a counter, slices of the inputs and updates of the outputs."""
         consts, carry, xs = self._parts(operands)
         out_types = self.body.out_types[self.carry :]
+        if not self.length:
+            return [*carry, *(b.splat(0, array_type((0, *t.shape), t.dtype)) for t in out_types)]
         stacks = [b.splat(0, array_type((self.length, *t.shape), t.dtype)) for t in out_types]
         counter = b.scalar(0, _COUNTER)
         state = [counter, *consts, *carry, *xs, *stacks]
@@ -171,7 +175,7 @@ class Scan(ControlFlow):
 
         Residuals that are constants of the loop are not stacked.
         """
-        consts, carry, xs = self._parts(primals)
+        consts, carry, _ = self._parts(primals)
         dconsts, dcarry, dxs = self._parts(tangents)
         masks = [[t is not None for t in part] for part in (dconsts, dcarry, dxs)]
         mask = self._settled(
@@ -315,41 +319,58 @@ def scan(
     >>> running
     Array([1, 3, 6], dtype=int32)
     """
-    xs_leaves, xs_structure = tree.flatten(xs)
-    inputs = values_of(xs_leaves, "scan")
-    paths = tree.paths(xs, "xs")
-    for x, path in zip(inputs, paths, strict=True):
+    return _scan("scan", f, init, xs, length, reverse, tree.paths(init, "init"))
+
+
+def _scan(
+    who: str,
+    f: Callable[[Any, Any], tuple[Any, Any]],
+    init: Any,
+    xs: Any,
+    length: int | None,
+    reverse: bool,
+    names: Sequence[str],
+) -> tuple[Any, Any]:
+    """``scan`` for the function ``who``, which knows the leaves of the carry by ``names``."""
+    inputs = values_of(tree.leaves(xs), who)
+    xs_names = tree.paths(xs, "xs")
+    for x, name in zip(inputs, xs_names, strict=True):
         if not x.ndim:
-            raise ValueError(f"scan: xs must have a leading axis; {path} is {x.type}")
-    sizes = {x.shape[0]: path for x, path in zip(inputs, paths, strict=True)}
+            raise ValueError(f"{who}: xs must have a leading axis; {name} is {x.type}")
+    sizes = {x.shape[0]: name for x, name in zip(inputs, xs_names, strict=True)}
     if length is not None:
-        sizes.setdefault(int(length), "length")
+        sizes.setdefault(operator.index(length), "length")
     if len(sizes) != 1:
         raise ValueError(
-            "scan: leading sizes must agree; "
-            + (", ".join(f"{path} has {n}" for n, path in sizes.items()) or "give xs or length")
+            f"{who}: leading sizes must agree; "
+            + (", ".join(f"{name} has {n}" for n, name in sizes.items()) or "give xs or length")
         )
     (steps,) = sizes
+    if steps < 0:
+        raise ValueError(f"{who}: length must not be negative, got {steps}")
     leaves, structure = tree.flatten(init)
-    carry = values_of(leaves, "scan")
+    carry = values_of(leaves, who)
     here = [x.type.with_shape(x.shape[1:]) for x in inputs]
     both = tree.structure((init, xs))
 
     def record_body(types: Sequence[ArrayType]) -> Any:
         def body(c: Any, x: Any) -> Any:
             result = f(c, x)
-            if not (isinstance(result, tuple) and len(result) == 2):  # noqa: PLR2004
-                raise TypeError(f"scan: f must return a pair (carry, y), got {type(result)}")
+            if not (isinstance(result, tuple) and len(result) == 2):
+                raise TypeError(
+                    f"{who}: the function must return a pair (carry, y), got "
+                    f"{type(result).__name__}"
+                )
             if tree.structure(result[0]) != structure:
                 raise TypeError(
-                    f"scan: f must return a carry like init; they part at "
-                    f"{tree.difference(init, result[0], 'init')}"
+                    f"{who}: the carry returned must have the structure of the one given; they "
+                    f"part at {tree.difference(init, result[0], 'carry')}"
                 )
             return result
 
-        return record_tree(body, both, [*types, *here], "scan")
+        return record_tree(body, both, [*types, *here], who, [*names, *xs_names])
 
-    (body, out, consts), carry = settle_types("scan", record_body, carry, tree.paths(init, "init"))
+    (body, out, consts), carry = settle_types(who, record_body, carry, names)
     count = len(carry)
     body = with_out_types(body, [c.type for c in carry], count)
     loop = Scan(captured_first(body, count + len(here)), steps, len(consts), count, reverse)
@@ -362,8 +383,7 @@ def _static_int(x: Any) -> int | None:
     """The Python integer, where it is known."""
     if isinstance(x, Tracer):
         x = x.concrete()
-        return None if x is None else int(x)
-    return int(x)
+    return None if x is None else int(x)
 
 
 def fori_loop(lower: Any, upper: Any, body_fun: Callable[[Any, Any], Any], init_val: Any) -> Any:
@@ -372,34 +392,37 @@ def fori_loop(lower: Any, upper: Any, body_fun: Callable[[Any, Any], Any], init_
     With static bounds the body is traced once and the loop is differentiable in reverse; with
     traced ones it is a ``while_loop``.
 
-    Raises ``TypeError`` where the carry changes type, naming the leaf.
+    Raises ``TypeError`` where the carry changes type, naming the leaf, or a bound is no integer.
 
     >>> import stretto as st
     >>> st.lax.fori_loop(0, 10, lambda i, x: x + i, 0)
     Array(45, dtype=int32, weak_type=True)
     """
+    start, stop = promote_values("fori_loop", lower, upper)
+    if start.ndim or kind_of(start.dtype) not in ("int", "uint"):
+        raise TypeError(f"fori_loop: bounds must be integer scalars, got {start.type}")
+    names = tree.paths(init_val, "init_val")
     low, high = _static_int(lower), _static_int(upper)
     if low is not None and high is not None:
-        start = as_value(lower, "fori_loop", "lower")
-        if kind_of(start.dtype) not in ("int", "uint"):
-            raise TypeError(f"fori_loop: bounds must be integers, got {start.type}")
 
         def body(state: Any, _: Any) -> Any:
             i, x = state
             return (i + 1, body_fun(i, x)), None
 
-        return scan(body, (start, init_val), None, length=max(0, high - low))[0][1]
+        length = max(0, high - low)
+        return _scan("fori_loop", body, (start, init_val), None, length, False, ["i", *names])[0][1]
 
     def step(state: Any) -> Any:
         i, stop, x = state
         return i + 1, stop, body_fun(i, x)
 
-    start, stop = as_value(lower, "fori_loop", "lower"), as_value(upper, "fori_loop", "upper")
-    return while_loop(lambda s: s[0] < s[1], step, (start, stop, init_val))[2]
+    state = (start, stop, init_val)
+    names = ["i", "upper", *names]
+    return loop_while("fori_loop", lambda s: s[0] < s[1], step, state, names)[2]
 
 
 def map_(f: Callable[[Any], Any], xs: Any) -> Any:
-    """``f`` of each element along the leading axis of the tree ``xs``, one after the other, stacked.
+    """``f`` of each element along the leading axis of the tree ``xs``, one by one; stacked.
 
     For all at once, use ``vmap``.
 
@@ -407,4 +430,4 @@ def map_(f: Callable[[Any], Any], xs: Any) -> Any:
     >>> st.lax.map(lambda x: x * 2, snp.array([1, 2]))
     Array([2, 4], dtype=int32)
     """
-    return scan(lambda _, x: ((), f(x)), (), xs)[1]
+    return _scan("map", lambda _, x: ((), f(x)), (), xs, None, False, ())[1]

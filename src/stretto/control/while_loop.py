@@ -11,6 +11,7 @@ from typing import Any
 from stretto.control.family import (
     ControlFlow,
     captured_first,
+    parting,
     record_tree,
     split,
     values_of,
@@ -19,7 +20,7 @@ from stretto.core import tree
 from stretto.core.primitive import Refused
 from stretto.core.program import Program
 from stretto.core.recorder import record
-from stretto.core.types import ArrayType, array_type, kind_of, promote
+from stretto.core.types import ArrayType, kind_of, promote
 from stretto.ops.broadcast import broadcast_to, move_to_front, reshape
 from stretto.ops.comparison import select, zeros_like
 from stretto.ops.convert import convert
@@ -28,7 +29,7 @@ from stretto.transforms.evaluate import evaluate
 from stretto.transforms.jvp import jvp_program
 from stretto.transforms.vmap import to_axis, vmap_program
 
-__all__ = ["While", "settle_carry", "while_loop"]
+__all__ = ["While", "loop_while", "settle_carry", "settle_types", "while_loop", "with_out_types"]
 
 _NO_REVERSE = (
     "the number of steps is unknown, so the way back cannot be laid out: use lax.scan, or "
@@ -80,7 +81,7 @@ class While(ControlFlow):
         return b.while_loop(cond, body, operands)[fixed:]
 
     def jvp(self, primals: Sequence[Any], tangents: Sequence[Any]) -> tuple[Any, Any]:
-        """The loop over carry and tangents; a tangent that becomes non-zero is carried from the start."""
+        """The loop over carry and tangents; one that becomes non-zero is carried from the start."""
         cond_consts, body_consts, carry = self._parts(primals)
         _, dconsts, dcarry = self._parts(tangents)
         const_mask = tuple(t is not None for t in dconsts)
@@ -115,8 +116,11 @@ class While(ControlFlow):
         return outs[:count], [next(given) if m else None for m in mask]
 
     def linearize(self, primals: Sequence[Any], tangents: Sequence[Any]) -> tuple[Any, Any]:
-        """Refused, with the way out."""
-        return type(self).transpose.__get__(self, type(self))()
+        """The loop, and beside it the linear one over tangents, which repeats the values' steps.
+
+        It has a forward derivative; a cotangent that comes back to it meets the refusal.
+        """
+        return self(*primals), self.jvp(primals, tangents)[1]
 
     def vmap(self, size: int, args: Sequence[Any], axes: Sequence[int | None]) -> Any:
         """Run until every example has stopped; a stopped example keeps its carry.
@@ -184,29 +188,28 @@ def settle_carry(mask: tuple[bool, ...], step: Callable[[Any], Any]) -> tuple[bo
 def settle_types(
     who: str, record_body: Callable[[Sequence[ArrayType]], Any], carry: Sequence[Any], names: Any
 ) -> tuple[Any, list[Any]]:
-    """Record the body with the carry's types made those that it returns, where only weakness
-    differs; else raise ``TypeError`` naming the leaf.
+    """Record the body, and convert weakly typed values of the carry to what it returns for them.
+
+    Raises ``TypeError`` naming the leaf where what is returned has another type all the same.
     """
     values = list(carry)
-    for _ in range(3):
+    while True:  # each turn makes a type greater in the lattice of promotion, which is finite
         recorded = record_body([v.type for v in values])
-        outs = recorded[0].out_types[: len(values)]
-        changed = False
-        for i, (v, out) in enumerate(zip(values, outs, strict=True)):
-            if v.type is out:
-                continue
+        settled = True
+        for i, out in enumerate(recorded[0].out_types[: len(values)]):
+            v = values[i]
             dtype, weak = promote([(v.dtype, v.weak_type), (out.dtype, out.weak_type)], who)
-            if v.shape != out.shape or (v.dtype != dtype and not v.weak_type):
-                raise TypeError(
-                    f"{who}: the body must return a carry of the type it was given; {names[i]} is "
-                    f"{v.type}, and {out} is returned; convert one, e.g. with .astype()"
-                )
-            if v.type is not array_type(v.shape, dtype, weak):
+            fits = v.shape == out.shape
+            if fits and v.weak_type:
                 values[i] = convert(v, dtype, weak)
-                changed = True
-        if not changed:
+                settled = settled and values[i] is v
+            elif not fits or v.dtype != dtype or not (out.weak_type or out.dtype == dtype):
+                raise TypeError(
+                    f"{who}: the carry must keep its type; {names[i]} is {v.type}, and {out} is "
+                    f"returned for it; convert one, e.g. with .astype()"
+                )
+        if settled:
             return recorded, values
-    return recorded, values
 
 
 def with_out_types(program: Program, types: Sequence[ArrayType], count: int) -> Program:
@@ -237,28 +240,38 @@ def while_loop(
     >>> st.lax.while_loop(lambda x: x < 100, lambda x: x * 2, 3)
     Array(192, dtype=int32, weak_type=True)
     """
+    names = tree.paths(init_val, "init_val")
+    return loop_while("while_loop", cond_fun, body_fun, init_val, names)
+
+
+def loop_while(
+    who: str,
+    cond_fun: Callable[[Any], Any],
+    body_fun: Callable[[Any], Any],
+    init_val: Any,
+    names: Sequence[str],
+) -> Any:
+    """``while_loop`` for the function ``who``, which knows the leaves of the carry by ``names``."""
     leaves, structure = tree.flatten(init_val)
-    init = values_of(leaves, "while_loop")
+    argument = tree.structure((init_val,))
 
     def record_body(types: Sequence[ArrayType]) -> Any:
-        recorded = record_tree(body_fun, tree.structure((init_val,)), types, "while_loop")
+        recorded = record_tree(body_fun, argument, types, who, names)
         if recorded[1] != structure:
             raise TypeError(
-                f"while_loop: body_fun must return a tree like init_val; got {recorded[1]}, "
-                f"expected {structure}"
+                f"{who}: the carry returned must have the structure of the one given; they part "
+                f"at {parting(structure, recorded[1], 'carry')}"
             )
         return recorded
 
-    (body, _, body_consts), init = settle_types(
-        "while_loop", record_body, init, tree.paths(init_val, "init_val")
-    )
+    (body, _, body_consts), init = settle_types(who, record_body, values_of(leaves, who), names)
     types = [v.type for v in init]
-    body = with_out_types(body, types, len(types))
-    cond, _, cond_consts = record_tree(cond_fun, tree.structure((init_val,)), types, "while_loop")
+    count = len(types)
+    body = with_out_types(body, types, count)
+    cond, _, cond_consts = record_tree(cond_fun, argument, types, who, names)
     out = cond.out_types
     if len(out) != 1 or out[0].shape or kind_of(out[0].dtype) != "bool":
-        raise TypeError(f"while_loop: cond_fun must return a boolean scalar, got {list(out)}")
-    count = len(types)
+        raise TypeError(f"{who}: cond_fun must return a boolean scalar, got {list(out)}")
     loop = While(
         captured_first(cond, count),
         captured_first(body, count),

@@ -65,7 +65,7 @@ ZERO_DERIVATIVE = _ZeroDerivative()
 
 
 @dataclass_transform(frozen_default=True, kw_only_default=False)
-@dataclasses.dataclass(frozen=True)
+@dataclasses.dataclass(frozen=True, eq=False, repr=False)
 class Primitive:
     """An operation with its rules.
 
@@ -90,6 +90,8 @@ class Primitive:
     splat: ClassVar[bool] = False
     """Whether it takes splats (all elements equal) to a splat, so that literals fold."""
 
+    _parameters: ClassVar[tuple[str, ...]] = ()
+
     infer: ClassVar[Callable[..., Any]]
     reference: ClassVar[Callable[..., Any]]
     lower: ClassVar[Callable[..., Any]]
@@ -99,7 +101,10 @@ class Primitive:
 
     def __init_subclass__(cls, abstract: bool = False, **kwargs: Any) -> None:
         super().__init_subclass__(**kwargs)
-        dataclasses.dataclass(frozen=True, repr=False)(cls)
+        # Only a class with parameters of its own needs a new __init__, which is costly to make.
+        if any("ClassVar" not in str(t) for t in cls.__dict__.get("__annotations__", {}).values()):
+            dataclasses.dataclass(frozen=True, eq=False, repr=False)(cls)
+            cls._parameters = tuple(field.name for field in dataclasses.fields(cls))
         if abstract:
             return
         if "name" not in cls.__dict__:
@@ -111,6 +116,15 @@ class Primitive:
                 f"it from a family's base class, or refuse it with Refused('why, and what to use')"
             )
         PRIMITIVES.append(cls)
+
+    def __eq__(self, other: object) -> bool:
+        return self is other or (
+            other.__class__ is self.__class__
+            and all([getattr(self, p) == getattr(other, p) for p in self._parameters])
+        )
+
+    def __hash__(self) -> int:
+        return hash((self.__class__, *[getattr(self, p) for p in self._parameters]))
 
     def __call__(self, *args: Any) -> Any:
         """Apply to values, under the current interpreter."""
@@ -130,7 +144,7 @@ class Primitive:
 
     def parameters(self) -> list[tuple[str, Any]]:
         """The static parameters, by name."""
-        return [(field.name, getattr(self, field.name)) for field in dataclasses.fields(self)]
+        return [(name, getattr(self, name)) for name in self._parameters]
 
     def out_types(self, types: tuple[ArrayType, ...]) -> tuple[ArrayType, ...]:
         """The output types for these input types; remembered."""

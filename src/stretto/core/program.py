@@ -49,8 +49,10 @@ Atom: TypeAlias = Var | Literal
 
 
 def as_literal(value: np.ndarray, type: ArrayType) -> Literal | None:
-    """The literal for an array of one element, or of one element broadcast; else None."""
-    if value.size == 1 or (value.size and not any(value.strides)):
+    """The literal for an array of no element, of one, or of one broadcast; else None."""
+    if not value.size:
+        return Literal(np.zeros((), value.dtype)[()], type)
+    if value.size == 1 or not any(value.strides):
         return Literal(value[(0,) * value.ndim], type)
     return None
 

@@ -87,7 +87,7 @@ def train(data: Dataset, plan: Plan, on_step: Callable[[int, Value], None]) -> T
         st.vmap(lambda key: st.random.split(key, 3))(keys)
     ).swapaxes(0, 1)
     start = functools.partial(new_member, sizes=(pixels, *HIDDEN, CLASSES))
-    members = st.jit(st.vmap(start))(start_keys)
+    members = st.vmap(start)(start_keys)
     rates = snp.asarray(learning_rates(plan))
     images, labels = snp.asarray(data.train.images), snp.asarray(data.train.labels)
     bootstraps = st.vmap(lambda key: st.random.randint(key, (plan.draws,), 0, examples))(
@@ -113,7 +113,6 @@ def predict(members: Member, images: np.ndarray) -> np.ndarray:
     return np.concatenate(parts, axis=1)
 
 
-@st.jit
 def _shuffled(keys: Value, bootstraps: Value, epoch: int) -> Value:
     """(members, draws): each bootstrap in an order drawn from its member's key and the epoch."""
     return st.vmap(lambda key, rows: st.random.permutation(st.random.fold_in(key, epoch), rows))(

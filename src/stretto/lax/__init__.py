@@ -116,7 +116,8 @@ from stretto.ops.reduce import (
     reduce_xor,
 )
 from stretto.ops.shape import concatenate, pad, rev, slice, slice_in_dim, split  # noqa: A004
-from stretto.ops.sort import argsort, sort, top_k
+from stretto.ops.sort import argsort, top_k
+from stretto.ops.sort import sort_operands as sort
 from stretto.ops.trigonometric import (
     acos,
     acosh,

@@ -180,12 +180,15 @@ class Builder:
         return self.splat(element, array_type((), dtype))
 
     def array(self, values: np.ndarray) -> Operand:
-        """A constant of rank 1."""
+        """A constant, element by element."""
         self._count += 1
         type = array_type(values.shape, values.dtype)
-        elements = ", ".join(_element(v, values.dtype) for v in values)
+
+        def nested(x: np.ndarray) -> str:
+            return f"[{', '.join([nested(row) for row in x])}]" if x.ndim else _element(x, values.dtype)
+
         name = f"%{self._count}"
-        self._lines.append(f"{name} = stablehlo.constant dense<[{elements}]> : {tensor_type(type)}")
+        self._lines.append(f"{name} = stablehlo.constant dense<{nested(values)}> : {tensor_type(type)}")
         return Operand(name, type)
 
     def ints(self, values: Sequence[int]) -> str:

@@ -133,7 +133,7 @@ def cast(x: Any, dtype: np.dtype, who: str) -> np.ndarray:
     except OverflowError as error:
         raise OverflowError(f"{who}: {error}") from None
     except TypeError:
-        return np.asarray(x).real.astype(dtype)  # complex numbers to real ones, as XLA does
+        return np.real(x).astype(dtype)  # complex numbers to real ones, as XLA does
 
 
 def _leaves(x: Any) -> Iterator[Any]:
@@ -207,9 +207,7 @@ def _from_numbers(x: Any, classes: set[type], wanted: np.dtype | None, who: str)
 
 def shape_of(shape: Any, who: str) -> tuple[int, ...]:
     """A shape given as an integer or a sequence of them; traced ones are refused in words."""
-    if isinstance(shape, (np.ndarray, Value)) and shape.ndim:
-        shape = tuple(shape)
-    given = shape if isinstance(shape, (tuple, list)) else (shape,)
+    given: Any = shape if np.ndim(shape) else (shape,)
     sizes = tuple([operator.index(n) for n in given])
     if any(n < 0 for n in sizes):
         raise ValueError(f"{who}: sizes must not be negative, got {sizes}")
@@ -217,7 +215,7 @@ def shape_of(shape: Any, who: str) -> tuple[int, ...]:
 
 
 def _filled(shape: tuple[int, ...], element: Any, dtype: np.dtype, weak: bool = False) -> Any:
-    """The array that is one element; where nothing is traced in memory of its own, which is quick."""
+    """The array that is one element; at rest in memory of its own, which is quicker to use."""
     if state.interpreter is EAGER:
         host = np.zeros(shape, dtype) if element is _ZERO else np.full(shape, element, dtype)
         return Array(host, array_type(shape, dtype, weak))
@@ -254,7 +252,7 @@ def full(shape: Any, fill_value: Any, dtype: Any = None) -> Any:
     """An array of this shape, ``fill_value`` broadcast to it.
 
     >>> import stretto.numpy as snp
-    >>> snp.full((2,), snp.array(0.5))
+    >>> snp.full((2,), snp.float32(0.5))
     Array([0.5, 0.5], dtype=float32)
     """
     sizes = shape_of(shape, "full")

@@ -154,7 +154,7 @@ complex128 = ScalarType("complex128", np.dtype(np.complex128))
 
 dtype = np.dtype
 
-# The abstract kinds are NumPy's own classes; ``issubdtype`` knows where bfloat16 and its like stand.
+# The abstract kinds are NumPy's own classes; ``issubdtype`` knows where bfloat16 stands.
 generic = np.generic
 number = np.number
 integer = np.integer
@@ -186,8 +186,8 @@ def issubdtype(arg1: Any, arg2: Any) -> bool:
     True
     """
     abstract = isinstance(arg2, type) and any(arg2 in kinds for kinds in _ABSTRACT.values())
-    if isinstance(arg1, type) and any(arg1 in kinds[1:] or arg1 in kinds[:1] and arg1 is not
-                                      np.bool_ for kinds in _ABSTRACT.values()):  # fmt: skip
+    if isinstance(arg1, type) and any(arg1 in kinds[1:] or (arg1 in kinds[:1] and arg1 is not
+                                      np.bool_) for kinds in _ABSTRACT.values()):  # fmt: skip
         return issubclass(arg1, arg2) if isinstance(arg2, type) else False
     if abstract:
         return arg2 in _ABSTRACT[kind_of(_plain(arg1))]

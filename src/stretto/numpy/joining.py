@@ -1,10 +1,11 @@
-"""Joining, splitting, repeating and padding arrays.
+"""Joining, splitting and repeating arrays, and taking parts of them.
 
-Layer 7 (numpy). Next, read ``sorting``.
+Layer 7 (numpy). Next, read ``padding``.
 """
 
 from __future__ import annotations
 
+import itertools
 import math
 import operator
 from typing import Any
@@ -13,7 +14,8 @@ import numpy as np
 
 from stretto.core.interpreter import Value, as_value
 from stretto.core.types import promote
-from stretto.numpy.arithmetic import refuse_out, remainder
+from stretto.numpy.arguments import refuse_out
+from stretto.numpy.arithmetic import remainder
 from stretto.numpy.dtypes import as_dtype
 from stretto.numpy.indexing import getitem
 from stretto.numpy.manipulation import atleast_1d, atleast_2d, atleast_3d, ravel
@@ -29,6 +31,7 @@ from stretto.ops.broadcast import (
 )
 from stretto.ops.comparison import ge
 from stretto.ops.convert import convert
+from stretto.ops.iota import iota
 
 __all__ = [
     "append",
@@ -43,7 +46,6 @@ __all__ = [
     "hsplit",
     "hstack",
     "insert",
-    "pad",
     "repeat",
     "resize",
     "row_stack",
@@ -237,7 +239,7 @@ def _split(who: str, ary: Any, at: Any, axis: int) -> list[Any]:
     x = as_value(ary, who, "ary")
     place = canonical_axis(axis, x.ndim, who)
     n = x.shape[place]
-    if isinstance(at, (tuple, list)) or (isinstance(at, (Value, np.ndarray)) and at.ndim):
+    if np.ndim(at):
         places = [operator.index(i) for i in at]
         bounds = [0, *(min(max(i + n if i < 0 else i, 0), n) for i in places), n]
     else:
@@ -248,7 +250,7 @@ def _split(who: str, ary: Any, at: Any, axis: int) -> list[Any]:
             )
         size, more = divmod(n, parts)
         bounds = [i * size + min(i, more) for i in range(parts + 1)]
-    pairs = zip(bounds, bounds[1:], strict=False)
+    pairs = itertools.pairwise(bounds)
     return [ops.slice_in_dim(x, a, max(a, b), 1, place) for a, b in pairs]
 
 
@@ -270,7 +272,7 @@ def dsplit(ary: Any, indices_or_sections: Any) -> list[Any]:
 # Repeating
 
 
-def tile(A: Any, reps: Any) -> Any:  # noqa: N803
+def tile(A: Any, reps: Any) -> Any:
     """The array laid side by side with itself, ``reps`` times along each axis.
 
     >>> import stretto.numpy as snp
@@ -309,8 +311,7 @@ def repeat(
         repeats = np.array(repeats)
     one = not isinstance(repeats, (np.ndarray, Value)) or repeats.size == 1
     if one and total_repeat_length is None:
-        times = operator.index(repeats.reshape(()) if isinstance(repeats, (np.ndarray, Value))
-                               else repeats)  # fmt: skip
+        times = operator.index(repeats.reshape(()) if np.ndim(repeats) else repeats)
         wide = (*x.shape[: place + 1], times, *x.shape[place + 1 :])
         dims = [d for d in range(x.ndim + 1) if d != place + 1]
         x = broadcast_in_dim(x, wide, dims)
@@ -322,7 +323,7 @@ def repeat(
         return take(x, np.repeat(np.arange(n, dtype=np.int32), counts), place)
     counts = as_value(repeats, "repeat", "repeats")
     ends = cumsum(broadcast_to(counts, (n,)))
-    position = ops.iota(ends.dtype, operator.index(total_repeat_length))
+    position = iota(ends.dtype, operator.index(total_repeat_length))
     # A part holds the positions below its end and not below the ends before.
     before = ge(expand_dims(position, 1), expand_dims(ends, 0))
     return take(x, sum_(before, 1), place, mode="clip")
@@ -401,7 +402,7 @@ def delete(arr: Any, obj: Any, axis: int | None = None) -> Any:
 
 
 def _static(x: Any) -> Any:
-    return np.array(x.tolist()) if isinstance(x, Value) and x.ndim else operator.index(x)
+    return np.array(x.tolist()) if np.ndim(x) else operator.index(x)
 
 
 def insert(arr: Any, obj: Any, values: Any, axis: int | None = None) -> Any:
@@ -433,70 +434,3 @@ def insert(arr: Any, obj: Any, values: Any, axis: int | None = None) -> Any:
     # Each place of the result takes the next part of the one kind or the other.
     order = np.where(slots == 1, n + np.cumsum(slots) - 1, np.cumsum(1 - slots) - 1)
     return take(both, order.astype(np.int32), place)
-
-
-# Padding
-
-
-def pad(array: Any, pad_width: Any, mode: Any = "constant", **kwargs: Any) -> Any:
-    """The array with more elements before and after along each axis.
-
-    ``pad_width`` is a number, (before, after), or one such pair an axis. ``mode``: ``constant``
-    (``constant_values=``, 0), ``edge``, ``reflect`` or ``symmetric`` (both ``reflect_type="even"``),
-    ``wrap``, ``empty``.
-
-    >>> import stretto.numpy as snp
-    >>> snp.pad(snp.array([1, 2]), (1, 2))
-    Array([0, 1, 2, 0, 0], dtype=int32)
-    >>> snp.pad(snp.array([1, 2, 3]), 2, mode="reflect")
-    Array([3, 2, 1, 2, 3, 2, 1], dtype=int32)
-    """
-    x = as_value(array, "pad", "array")
-    widths = _pairs(pad_width, x.ndim, "pad_width")
-    if any(w < 0 for pair in widths for w in pair):
-        raise ValueError(f"pad: widths must not be negative, got {pad_width}")
-    if mode in ("constant", "empty"):
-        return _pad_constant(x, widths, kwargs.pop("constant_values", 0), kwargs)
-    if mode not in ("edge", "reflect", "symmetric", "wrap"):
-        raise NotImplementedError(
-            f"pad: mode must be 'constant', 'edge', 'reflect', 'symmetric', 'wrap' or 'empty'; "
-            f"got {mode!r}"
-        )
-    if kwargs.pop("reflect_type", "even") != "even" or kwargs:
-        raise NotImplementedError(f"pad: mode {mode!r} takes no {', '.join(kwargs) or 'odd type'}")
-    for d, (before, after) in enumerate(widths):
-        if before or after:
-            if not x.shape[d]:
-                raise ValueError(f"pad: axis {d} of {x.type} is empty, so {mode!r} has nothing")
-            places = np.arange(x.shape[d], dtype=np.int32)
-            x = take(x, np.pad(places, (before, after), mode), d)  # type: ignore[call-overload]
-    return x
-
-
-def _pairs(given: Any, rank: int, what: str) -> list[tuple[int, int]]:
-    """(before, after) for each axis."""
-    if isinstance(given, dict):
-        wanted = {canonical_axis(d, rank, "pad"): pair for d, pair in given.items()}
-        rows = [wanted.get(d, 0) for d in range(rank)]
-        return [_pairs(row, 1, what)[0] for row in rows]
-    try:
-        pairs = np.broadcast_to(np.asarray(given), (rank, 2))
-    except ValueError:
-        raise ValueError(
-            f"pad: {what} must be a number, a pair, or a pair for each of {rank} axes; got {given}"
-        ) from None
-    return [(operator.index(a), operator.index(b)) for a, b in pairs]
-
-
-def _pad_constant(x: Any, widths: list[tuple[int, int]], value: Any, others: Any) -> Any:
-    if others:
-        raise TypeError(f"pad: mode 'constant' takes no {', '.join(others)}")
-    if isinstance(value, (tuple, list)):
-        values = np.broadcast_to(np.asarray(value), (x.ndim, 2))
-        for d, (before, after) in enumerate(widths):
-            for element, pair in zip(values[d], ((before, 0), (0, after)), strict=True):
-                config = [(*pair, 0) if axis == d else (0, 0, 0) for axis in range(x.ndim)]
-                x = ops.pad(x, convert(as_value(element), x.dtype), config)
-        return x
-    value = convert(as_value(value, "pad", "constant_values"), x.dtype, x.weak_type)
-    return ops.pad(x, value, [(*pair, 0) for pair in widths])

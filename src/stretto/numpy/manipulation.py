@@ -21,7 +21,8 @@ from stretto.ops import broadcast, elementwise
 from stretto.ops.broadcast import canonical_axes, canonical_axis
 from stretto.ops.convert import convert
 from stretto.ops.index import take_along_axis
-from stretto.ops.shape import broadcasted_iota, concatenate, rev, slice_in_dim
+from stretto.ops.iota import broadcasted_iota
+from stretto.ops.shape import concatenate, rev, slice_in_dim
 
 __all__ = [
     "astype",

@@ -17,9 +17,11 @@ from stretto.ops.broadcast import broadcast_to, reshape
 from stretto.ops.comparison import eq, ge, select
 from stretto.ops.comparison import zeros_like as zeros_of
 from stretto.ops.convert import convert
-from stretto.ops.shape import broadcasted_iota, pad, slice_
+from stretto.ops.iota import broadcasted_iota
+from stretto.ops.shape import pad, slice_
 
 __all__ = ["diag", "diagflat", "eye", "identity", "tri", "tril", "triu"]
+
 
 def _below(shape: tuple[int, ...], k: int) -> Any:
     """Whether each element of a matrix lies on or below the diagonal ``k`` above the main one."""
@@ -27,7 +29,7 @@ def _below(shape: tuple[int, ...], k: int) -> Any:
     return ge(row + operator.index(k), column)
 
 
-def tri(N: int, M: int | None = None, k: int = 0, dtype: Any = float) -> Any:  # noqa: N803
+def tri(N: int, M: int | None = None, k: int = 0, dtype: Any = float) -> Any:
     """Ones on and below the diagonal ``k`` above the main one, zeros elsewhere.
 
     >>> import stretto.numpy as snp
@@ -70,7 +72,7 @@ def triu(m: Any, k: int = 0) -> Any:
     return select(broadcast_to(_below(x.shape[-2:], k - 1), x.shape), zeros_of(x), x)
 
 
-def eye(N: int, M: int | None = None, k: int = 0, dtype: Any = float) -> Any:  # noqa: N803
+def eye(N: int, M: int | None = None, k: int = 0, dtype: Any = float) -> Any:
     """Ones on the diagonal ``k`` above the main one, zeros elsewhere.
 
     >>> import stretto.numpy as snp

@@ -20,16 +20,18 @@ from stretto.ops.broadcast import broadcast_in_dim, broadcast_to, canonical_axis
 from stretto.ops.comparison import eq, select
 from stretto.ops.convert import convert
 from stretto.ops.elementwise import promote_values
-from stretto.ops.shape import broadcasted_iota
+from stretto.ops.iota import broadcasted_iota
 from stretto.runtime.array import Array
 from stretto.runtime.eager import EAGER
 
 __all__ = ["arange", "geomspace", "indices", "linspace", "logspace", "meshgrid"]
 
-def _number(x: Any, who: str) -> Any:
+
+def _number(x: Any) -> Any:
     """A static Python number; a traced one is refused, with the way out."""
     if isinstance(x, Value):
-        return operator.index(x) if x.type.kind in ("int", "uint") else float(x)
+        number: Any = x
+        return operator.index(number) if x.type.kind in ("int", "uint") else float(number)
     return x.item() if isinstance(x, (np.generic, np.ndarray)) else x
 
 
@@ -43,7 +45,7 @@ def arange(start: Any, stop: Any = None, step: Any = None, dtype: Any = None) ->
     (Array([0, 1, 2], dtype=int32), Array([1. , 1.5], dtype=float32))
     """
     given = (start, stop, step)
-    numbers = [None if x is None else _number(x, "arange") for x in given]
+    numbers: list[Any] = [None if x is None else _number(x) for x in given]
     if dtype is None:
         wanted = promote([_type_of(x) for x in given if x is not None], "arange")[0]
     else:
@@ -80,7 +82,7 @@ def linspace(
     dtype: Any = None,
     axis: int = 0,
 ) -> Any:
-    """``num`` evenly spaced numbers from ``start`` to ``stop``, which is among them if ``endpoint``.
+    """``num`` evenly spaced numbers from ``start`` to ``stop``, the last one if ``endpoint``.
 
     ``start`` and ``stop`` may be arrays, and traced: the numbers lie along ``axis``. With
     ``retstep`` a tuple of the array and the spacing.

@@ -12,7 +12,7 @@ import numpy as np
 
 from stretto.core.interpreter import Value, as_value
 from stretto.core.types import default_dtype, is_complex, kind_of
-from stretto.numpy.arithmetic import refuse_out
+from stretto.numpy.arguments import refuse_out
 from stretto.numpy.dtypes import as_dtype
 from stretto.numpy.logic import equal, isclose, isnan, truth
 from stretto.ops import cumulative, reduce
@@ -394,9 +394,7 @@ def cumulative_prod(
 # Equality of whole arrays
 
 
-def allclose(
-    a: Any, b: Any, rtol: Any = 1e-05, atol: Any = 1e-08, equal_nan: bool = False
-) -> Any:
+def allclose(a: Any, b: Any, rtol: Any = 1e-05, atol: Any = 1e-08, equal_nan: bool = False) -> Any:
     """Whether all elements are close, as ``isclose`` has it.
 
     >>> import stretto.numpy as snp

@@ -8,27 +8,28 @@ from __future__ import annotations
 
 import math
 import operator
-from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from stretto.core.errors import TracedValueError
 from stretto.core.interpreter import Tracer, as_value, state
-from stretto.core.types import array_type, default_dtype, is_complex, is_inexact, kind_of
+from stretto.core.types import array_type, default_dtype, is_inexact
 from stretto.numpy.indexing import At
 from stretto.numpy.joining import take
 from stretto.numpy.logic import isnan, truth
-from stretto.numpy.manipulation import moveaxis, ravel
+from stretto.numpy.manipulation import ravel
 from stretto.numpy.reductions import cumsum
 from stretto.numpy.reductions import sum as sum_
+from stretto.ops import index as index_ops
 from stretto.ops import sort as ops
 from stretto.ops.broadcast import broadcast_to, canonical_axis, reshape
-from stretto.ops.comparison import full_like, ge, lt, ne, select
+from stretto.ops.comparison import full, full_like, ge, lt, ne, select
 from stretto.ops.comparison import where as choose
+from stretto.ops.contract import promote_dtypes
 from stretto.ops.convert import convert
-from stretto.ops.elementwise import promote_values
-from stretto.ops.shape import concatenate, iota, slice_in_dim
+from stretto.ops.iota import iota
+from stretto.ops.shape import concatenate, slice_in_dim
 from stretto.runtime.array import Array
 from stretto.runtime.eager import EAGER
 
@@ -176,26 +177,21 @@ def searchsorted(a: Any, v: Any, side: str = "left", sorter: Any = None) -> Any:
         raise ValueError(f"searchsorted: expected a of rank 1, got {x.type}")
     if sorter is not None:
         x = take(x, sorter)
-    n, shape = x.size, as_value(v, "searchsorted", "v").shape
-    wanted = as_value(v, "searchsorted", "v")
-    low, _ = promote_values("searchsorted", reshape(x, (n, *(1,) * wanted.ndim)), wanted)
-    wanted = promote_values("searchsorted", wanted, reshape(x[:1], (1,) * wanted.ndim))[0] if (
-        n) else wanted  # fmt: skip
-    x = convert(x, low.dtype)
+    x, wanted = promote_dtypes("searchsorted", x, v)
+    n, shape = x.size, wanted.shape
     if x.__class__ is wanted.__class__ is Array and state.interpreter is EAGER:
         hosts = [h.astype(np.float32) if h.dtype.kind == "V" else h
                  for h in (x.to_host(), wanted.to_host())]  # fmt: skip
         return _index_array(np.asarray(np.searchsorted(*hosts, side=side)))
     # Halve the interval [below, above) in which the place lies, until it is one.
-    below, above = (full_like(wanted, k, _INT32) for k in (0, n))
-    below, above = (convert(b, _INT32) for b in (below, above))
+    below, above = (full(shape, k, _INT32) for k in (0, n))
     for _ in range(math.ceil(math.log2(n + 1))):
         middle = (below + above) >> 1
         probe = take(x, middle, mode="clip")
         further = _before(probe, wanted) if side == "left" else ~_before(wanted, probe)
         further = further & lt(below, above)
         below, above = select(further, middle + 1, below), select(further, above, middle)
-    return convert(reshape(below, shape), default_dtype("int"))
+    return convert(below, default_dtype("int"))
 
 
 def _before(x: Any, y: Any) -> Any:
@@ -250,7 +246,7 @@ def nonzero(a: Any, *, size: int | None = None, fill_value: Any = None) -> tuple
     # Each element that is not zero goes to the place of its rank; the others nowhere.
     place = select(flat, rank - 1, full_like(rank, size))
     place = choose(lt(place, size), place, size)
-    at = At(full_like(iota(dtype, size), 0)).__getitem__(place).set(iota(dtype, flat.size), mode="drop")
+    at = At(full((size,), 0, dtype))[place].set(iota(dtype, flat.size), mode="drop")
     missing = ge(iota(dtype, size), sum_(flat))
     out = []
     for n, fill in reversed(list(zip(x.shape, fills, strict=True))):
@@ -352,12 +348,12 @@ def unique(
     if size is not None:
         if axis is not None and x.ndim != 1:
             raise NotImplementedError("unique: with size= the array is flattened; leave axis= out")
-        found = _unique_sized(x, operator.index(size), fill_value, equal_nan)
+        found: tuple[Any, ...] = _unique_sized(x, operator.index(size), fill_value, equal_nan)
     else:
         host = concrete(x, "unique")
-        wide = host.astype(np.float32) if host.dtype.kind == "V" else host
-        values, *others = np.unique(wide, True, True, True, axis, equal_nan=equal_nan)
-        values = values.astype(x.dtype)
+        wide: Any = host.astype(np.float32) if host.dtype.kind == "V" else host
+        outs: Any = np.unique(wide, True, True, True, axis, equal_nan=equal_nan)
+        values, others = outs[0].astype(x.dtype), outs[1:]
         first = Array(values, array_type(values.shape, x.dtype))
         found = (first, *map(_index_array, others))
     out = tuple(value for value, wanted in zip(found, asked, strict=True) if wanted)

@@ -12,7 +12,7 @@ import numpy as np
 
 from stretto.core.interpreter import as_value
 from stretto.core.types import inexact_dtype, is_complex, is_inexact
-from stretto.numpy.arithmetic import refuse_out
+from stretto.numpy.arguments import refuse_out
 from stretto.numpy.dtypes import as_dtype
 from stretto.numpy.logic import isnan, truth
 from stretto.numpy.reductions import all as all_
@@ -84,7 +84,7 @@ def mean(
 ) -> Any:
     """The mean over ``axis``, one or several, all by default; of those elements ``where`` holds.
 
-    Integers give the default float; types below float32 are added up in float32. NaN of no elements.
+    Integers give the default float; types below float32 are added up in float32; NaN of none.
 
     >>> import stretto.numpy as snp
     >>> snp.mean(snp.array([[1, 2], [3, 4]]), axis=0)

@@ -14,7 +14,7 @@ import numpy as np
 from stretto.core.interpreter import Linear, as_value
 from stretto.core.primitive import ZERO_DERIVATIVE
 from stretto.core.types import ArrayType, array_type, is_complex, is_inexact, kind_of
-from stretto.ops.comparison import eq, full_like, gt, lt, select, zeros_like
+from stretto.ops.comparison import eq, full, full_like, gt, lt, select, zeros_like
 from stretto.ops.convert import convert
 from stretto.ops.elementwise import (
     ALL,
@@ -152,8 +152,9 @@ class Rem(Elementwise):
         """C's ``fmod``."""
         if is_inexact(x.dtype):
             return np.fmod(x, y)
-        safe = np.where((y == 0) | (y == -1), 1, y).astype(y.dtype) if kind_of(
-            x.dtype) == "int" else np.where(y == 0, 1, y).astype(y.dtype)  # fmt: skip
+        # By 1 and -1 alike nothing remains; -1 overflows at the least integer.
+        unsafe = (y == 0) if kind_of(x.dtype) == "uint" else (y == 0) | (y == -1)
+        safe = np.where(unsafe, 1, y).astype(y.dtype)
         return np.where(y == 0, x, np.fmod(x, safe)).astype(x.dtype)
 
 
@@ -188,6 +189,12 @@ class Sign(Elementwise):
             return np.where((x == 0) | np.isnan(x), x, np.copysign(np.ones_like(x), x))
         return np.sign(x)
 
+    def lower(self, b: Any, x: Any) -> Any:
+        """StableHLO ``sign``, which takes no unsigned integers."""
+        if x.type.kind == "uint":
+            return b.emit("minimum", x, b.splat(1, x.type))
+        return b.emit(self.op, x)
+
     def jvp(self, primals: Sequence[Any], tangents: Sequence[Any]) -> tuple[Any, Any]:
         """Zero for real numbers; for complex ones the turn of ``x / |x|``."""
         (x,), (dx,) = primals, tangents
@@ -204,12 +211,15 @@ class Max(Elementwise):
 
     accepts = COMPARABLE | {"bool"}
     op = "maximum"
-    reference = staticmethod(np.maximum)
     # at ties each argument gets half
     partials = (
         lambda dx, out, x, y: dx * _share(gt(x, y), x, y),
         lambda dy, out, x, y: dy * _share(gt(y, x), x, y),
     )
+
+    def reference(self, x: np.ndarray, y: np.ndarray) -> np.ndarray:
+        """NumPy's, with -0 less than 0."""
+        return _of_zeros(np.maximum(x, y), x, y, np.add)
 
 
 class Min(Elementwise):
@@ -217,11 +227,21 @@ class Min(Elementwise):
 
     accepts = COMPARABLE | {"bool"}
     op = "minimum"
-    reference = staticmethod(np.minimum)
     partials = (
         lambda dx, out, x, y: dx * _share(lt(x, y), x, y),
         lambda dy, out, x, y: dy * _share(lt(y, x), x, y),
     )
+
+    def reference(self, x: np.ndarray, y: np.ndarray) -> np.ndarray:
+        """NumPy's, with -0 less than 0."""
+        return _of_zeros(np.minimum(x, y), x, y, lambda x, y: -(-x - y))
+
+
+def _of_zeros(out: Any, x: np.ndarray, y: np.ndarray, of_zeros: Any) -> Any:
+    """``out``, but for what two zeros give: NumPy's extrema take either, whatever its sign."""
+    if kind_of(x.dtype) != "float" or np.all(out):
+        return out
+    return np.where((x == 0) & (y == 0), of_zeros(x, y), out)
 
 
 def _share(wins: Any, x: Any, y: Any) -> Any:
@@ -292,8 +312,11 @@ class Nextafter(Elementwise):
 
     accepts = FLOAT
     op = "next_after"
-    reference = staticmethod(np.nextafter)
     jvp = ZERO_DERIVATIVE
+
+    def reference(self, x: np.ndarray, y: np.ndarray) -> np.ndarray:
+        """NumPy's; ``y`` where they are equal, also among zeros."""
+        return np.where(x == y, y, np.nextafter(x, y))
 
     def lower(self, b: Any, x: Any, y: Any) -> Any:
         """CHLO ``next_after``."""
@@ -389,7 +412,7 @@ class Conj(Elementwise):
         """The parts, the second negated."""
         part = array_type(x.type.shape, real_dtype(x.type.dtype))
         re, im = b.emit("real", x, out=part), b.emit("imag", x, out=part)
-        return b.emit("complex", re, b.emit("negate", im))
+        return b.emit("complex", re, b.emit("negate", im, out=part))
 
     def transpose(self, ct: Any, x: Linear) -> tuple[Any]:
         """Re(ct conj(v)) = Re(conj(ct) v)."""
@@ -409,7 +432,7 @@ class Clamp(Elementwise):
 
     def reference(self, low: np.ndarray, x: np.ndarray, high: np.ndarray) -> np.ndarray:
         """The greater of ``low`` and ``x``, then the lesser of that and ``high``."""
-        return np.minimum(np.maximum(low, x), high)
+        return MIN.reference(MAX.reference(low, x), high)
 
 
 NEG, ADD, SUB, MUL, DIV, REM = Neg(), Add(), Sub(), Mul(), Div(), Rem()
@@ -514,7 +537,7 @@ def is_finite(x: Any) -> Any:
     if is_complex(x.dtype):
         return IS_FINITE(real(x)) & IS_FINITE(imag(x))
     if not is_inexact(x.dtype):
-        return full_like(x, True, np.dtype(bool))
+        return full(x.shape, True, np.dtype(bool))
     return IS_FINITE(x)
 
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+import ml_dtypes
 import numpy as np
 
 from stretto.core.interpreter import Linear, as_value, constant
@@ -146,7 +147,7 @@ class Shift(Elementwise, abstract=True):
 
 
 def _bits(dtype: np.dtype) -> int:
-    return int(dtype.name.lstrip("uint"))
+    return ml_dtypes.iinfo(dtype).bits
 
 
 def _shifted(f: Any, x: np.ndarray, y: np.ndarray, beyond: Any) -> np.ndarray:

@@ -279,6 +279,6 @@ def cumlogsumexp(x: Any, axis: int = 0, reverse: bool = False) -> Any:
 
     >>> import stretto as st
     >>> st.lax.cumlogsumexp(st.numpy.array([1000.0, 1000.0]))
-    Array([1000.    , 1000.6931], dtype=float32)
+    Array([1000.    , 1000.6932], dtype=float32)
     """
     return _running(Cumlogsumexp, x, axis, reverse, "cumlogsumexp")

@@ -13,8 +13,9 @@ import numpy as np
 
 from stretto.core.interpreter import as_value
 from stretto.core.lazy import LazyModule
-from stretto.core.types import ArrayType, is_inexact, kind_of
+from stretto.core.types import ArrayType, inexact_dtype, is_complex, is_inexact, scalar_dtype
 from stretto.ops.comparison import eq, full_like, select, zeros_like
+from stretto.ops.convert import convert
 from stretto.ops.elementwise import FLOAT, INEXACT, NUMERIC, Elementwise, binary, unary
 from stretto.ops.erf_inv_reference import erf_inv_float32
 
@@ -43,25 +44,55 @@ class Pow(Elementwise):
     """``x`` to the power ``y``."""
 
     accepts = NUMERIC
-    op = "power"
-    # y x^(y-1) dx, without NaN at x = 0 where y = 0; x^y log(x) dy, zero at x = 0 where y > 0.
+    # x^y log(x) dy, zero at x = 0 where y > 0
     partials = (
-        lambda dx, out, x, y: dx * select(
-            eq(y, zeros_like(y)), zeros_like(y), y * power(x, select(eq(y, zeros_like(y)), full_like(y, 1), y - full_like(y, 1)))
-        ),
+        lambda dx, out, x, y: dx * _slope(x, y),
         lambda dy, out, x, y: dy * out * log(select(eq(x, zeros_like(x)), full_like(x, 1), x)),
-    )  # fmt: skip
+    )
 
     def reference(self, x: np.ndarray, y: np.ndarray) -> np.ndarray:
-        """NumPy's; integers to a negative power are 0 but for 1 and -1, as in XLA."""
+        """NumPy's; integers to a negative power are 0 but for 1 and -1."""
         if is_inexact(x.dtype):
             return np.power(x, y)
-        base = np.power(x, np.maximum(y, 0))
-        if kind_of(x.dtype) == "uint":
-            return base.astype(x.dtype)
-        odd = y % 2 != 0
-        below = np.where(x == 1, 1, np.where(x == -1, np.where(odd, -1, 1), 0))
-        return np.where(y < 0, below, base).astype(x.dtype)
+        whole = np.power(x, np.maximum(y, 0))
+        below = np.where(x == 1, 1, np.where(x == -1, np.where(y % 2 != 0, -1, 1), 0))
+        return np.where(y < 0, below, whole).astype(x.dtype)
+
+    def lower(self, b: Any, x: Any, y: Any) -> Any:
+        """StableHLO ``power``; of integers a loop, for XLA reads six bits of the exponent."""
+        type = x.type
+        if is_inexact(type.dtype):
+            return b.emit("power", x, y)
+        def unfinished(result: Any, square: Any, left: Any) -> list[Any]:
+            some = b.compare("NE", left, b.splat(0, type))
+            return [b.reduce("or", some, range(type.ndim), False)]
+
+        def step(result: Any, square: Any, left: Any) -> list[Any]:
+            one = b.splat(1, type)
+            odd = b.compare("EQ", b.emit("and", left, one, out=type), one)
+            factor = b.emit("select", odd, square, one, out=type)
+            return [
+                b.emit("multiply", result, factor, out=type),
+                b.emit("multiply", square, square, out=type),
+                b.emit("shift_right_logical", left, one, out=type),
+            ]
+
+        one, zero = b.splat(1, type), b.splat(0, type)
+        whole = b.while_loop(unfinished, step, (one, x, b.emit("maximum", y, zero, out=type)))[0]
+        if type.kind == "uint":
+            return whole
+        # 1 and -1 alone have whole inverses: (±1)^y = (±1)^(y & 1)
+        unit = b.compare("EQ", b.emit("abs", x, out=type), one)
+        odd = b.compare("EQ", b.emit("and", y, one, out=type), one)
+        inverse = b.emit("select", odd, x, one, out=type)
+        below = b.emit("select", unit, inverse, zero, out=type)
+        return b.emit("select", b.compare("LT", y, zero), below, whole)
+
+
+def _slope(x: Any, y: Any) -> Any:
+    """y x^(y-1); zero where y is, also at x = 0."""
+    none, one = eq(y, zeros_like(y)), full_like(y, 1)
+    return select(none, zeros_like(y), y * power(x, select(none, one, y - one)))
 
 
 class IntegerPow(Elementwise):
@@ -69,8 +100,6 @@ class IntegerPow(Elementwise):
 
     exponent: int
     accepts = NUMERIC
-    op = "integer_pow"
-    partials = (lambda dx, out, x: NotImplemented,)
 
     def infer(self, x: ArrayType) -> ArrayType:
         """The operand's type; a negative power needs an inexact one."""
@@ -99,8 +128,9 @@ class IntegerPow(Elementwise):
         """``n x^(n-1) dx``."""
         (x,), (dx,) = primals, tangents
         n = self.exponent
-        slope = integer_pow(x, n - 1)
-        return self(x), dx * (slope if n == 1 else full_like(x, n) * slope)
+        if n == 0:
+            return self(x), None
+        return self(x), dx * (full_like(x, n) * integer_pow(x, n - 1))
 
 
 def _by_squaring(x: Any, n: int, multiply: Any, invert: Any, one: Any) -> Any:
@@ -117,7 +147,7 @@ def _by_squaring(x: Any, n: int, multiply: Any, invert: Any, one: Any) -> Any:
 
 
 def _wide(f: Any, x: np.ndarray) -> np.ndarray:
-    """A function of SciPy's, computed in at least float32 and given back in the dtype of ``x``."""
+    """A function computed in at least float32, and given back in the dtype of ``x``."""
     if x.dtype.itemsize < 4:
         return f(x.astype(np.float32)).astype(x.dtype)
     return f(x)
@@ -168,8 +198,18 @@ class Log1p(Elementwise):
 
     accepts = INEXACT
     op = "log_plus_one"
-    reference = staticmethod(np.log1p)
     partials = (lambda dx, out, x: dx / (x + full_like(x, 1)),)
+
+    def reference(self, x: np.ndarray) -> np.ndarray:
+        """NumPy's; of complex numbers near zero log|1 + z| by log1p, which NumPy does not use."""
+        if not is_complex(x.dtype):
+            return np.log1p(x)
+        out = np.array(np.log1p(x))
+        # |1 + a + ib|^2 = 1 + a (2 + a) + b^2
+        near = np.log1p(x.real * (2 + x.real) + x.imag * x.imag) / 2
+        small = np.maximum(np.abs(x.real), np.abs(x.imag)) < 0.5
+        out.real = np.where(small, near, out.real)
+        return out
 
 
 class Logistic(Elementwise):
@@ -180,9 +220,11 @@ class Logistic(Elementwise):
     partials = (lambda dx, out, x: dx * (out * (full_like(out, 1) - out)),)
 
     def reference(self, x: np.ndarray) -> np.ndarray:
-        """By the definition, in at least float32."""
-        one = np.ones((), x.dtype if x.dtype.itemsize >= 4 else np.float32)
-        return (one / (one + np.exp(-x.astype(one.dtype)))).astype(x.dtype)
+        """By the definition, in at least float32; for complex numbers so that nothing overflows."""
+        if is_complex(x.dtype):
+            e = np.exp(np.where(x.real < 0, x, -x))
+            return np.where(x.real < 0, e, 1) / (1 + e)
+        return _wide(lambda v: 1 / (1 + np.exp(-v)), x)
 
 
 class Sqrt(Elementwise):
@@ -203,8 +245,8 @@ class Rsqrt(Elementwise):
     partials = (lambda dx, out, x: dx * (full_like(out, -0.5) * (out / x)),)
 
     def reference(self, x: np.ndarray) -> np.ndarray:
-        """By the definition."""
-        return (np.ones((), x.dtype) / np.sqrt(x)).astype(x.dtype)
+        """By the definition, in at least float32."""
+        return _wide(lambda v: 1 / np.sqrt(v), x)
 
 
 class Cbrt(Elementwise):
@@ -248,8 +290,11 @@ class Erfc(Elementwise):
         return _wide(special.erfc, x)
 
     def lower(self, b: Any, x: Any) -> Any:
-        """CHLO ``erfc``."""
-        return b.emit("erfc", x, dialect="chlo")
+        """CHLO ``erfc``, which has no eight-bit form."""
+        if x.type.dtype.itemsize > 1:
+            return b.emit("erfc", x, dialect="chlo")
+        x = b.convert(x, np.dtype(np.float32))
+        return b.convert(b.emit("erfc", x, out=x.type, dialect="chlo"), b.outs[0].dtype)
 
 
 class ErfInv(Elementwise):
@@ -262,7 +307,9 @@ class ErfInv(Elementwise):
 
     def reference(self, x: np.ndarray) -> np.ndarray:
         """XLA's polynomials up to float32, so that random numbers agree; SciPy's beyond."""
-        return _wide(erf_inv_float32, x) if x.dtype.itemsize <= 4 else special.erfinv(x)
+        if x.dtype.itemsize <= 4:
+            return _wide(erf_inv_float32, x)
+        return np.copysign(special.erfinv(x), x)  # SciPy loses the sign of zero
 
     def lower(self, b: Any, x: Any) -> Any:
         """CHLO ``erf_inv``."""
@@ -298,6 +345,8 @@ def power(x: Any, y: Any) -> Any:
 def integer_pow(x: Any, exponent: int) -> Any:
     """``x`` to a static integer power, by squaring and multiplying."""
     x = as_value(x, "integer_pow")
+    if x.type.kind == "bool":
+        x = convert(x, scalar_dtype(int), True)
     if exponent == 1:
         return x
     if exponent == 2:
@@ -306,8 +355,9 @@ def integer_pow(x: Any, exponent: int) -> Any:
 
 
 def reciprocal(x: Any) -> Any:
-    """``1 / x``."""
-    return unary(IntegerPow(-1), x if is_inexact(as_value(x).dtype) else as_value(x) * 1.0)
+    """``1 / x``, of integers as floats."""
+    x = as_value(x, "reciprocal")
+    return IntegerPow(-1)(convert(x, inexact_dtype(x.dtype), x.weak_type))
 
 
 def exp(x: Any) -> Any:

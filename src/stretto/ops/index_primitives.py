@@ -14,11 +14,11 @@ import ml_dtypes
 import numpy as np
 
 from stretto.core.errors import MissingRuleError
-from stretto.core.interpreter import Linear, constant
+from stretto.core.interpreter import Linear
 from stretto.core.primitive import Primitive
 from stretto.core.types import ArrayType, array_type, default_dtype, kind_of
 from stretto.ops import index_reference
-from stretto.ops.arithmetic import divide, maximum, multiply, negative, subtract
+from stretto.ops.arithmetic import add, divide, maximum, multiply, negative, subtract
 from stretto.ops.broadcast import broadcast_to, move_to_front, reshape
 from stretto.ops.comparison import bitwise_or, eq, full, ne, where, zeros_like
 from stretto.ops.convert import convert
@@ -32,6 +32,7 @@ from stretto.ops.index_geometry import (
     out_shape,
     window_sizes,
 )
+from stretto.ops.iota import iota
 
 __all__ = [
     "Gather",
@@ -301,8 +302,7 @@ class ScatterSet(ScatterFamily):
     def winners(self, x: Any, indices: Any, updates: Any) -> tuple[Any, Any]:
         """The number of the update that each element was set by, from 1, and 0; and all numbers."""
         dtype = default_dtype("int")
-        numbers = np.arange(1, updates.size + 1, dtype=dtype).reshape(updates.shape)
-        ids = constant(numbers)
+        ids = reshape(add(iota(dtype, updates.size), 1), updates.shape)
         return self(full(x.shape, 0, dtype), indices, ids), ids
 
     def jvp(self, primals: Sequence[Any], tangents: Sequence[Any]) -> tuple[Any, Any]:

@@ -144,8 +144,9 @@ def linear_recurrence(a: Any, b: Any, axis: int = 0, reverse: bool = False) -> A
     ``a`` and ``b`` are of one inexact type, which is the result's. In logarithmic depth. Source:
     Blelloch, Prefix Sums and Their Applications, 1990.
 
-    >>> import stretto as st
-    >>> st.lax.linear_recurrence(st.numpy.array([0.5, 0.5]), st.numpy.array([1.0, 1.0]))
+    >>> import stretto.numpy as snp
+    >>> from stretto.ops.recurrence import linear_recurrence
+    >>> linear_recurrence(snp.array([0.5, 0.5]), snp.array([1.0, 1.0]))
     Array([1. , 1.5], dtype=float32)
     """
     a, b = as_value(a, "linear_recurrence", "a"), as_value(b, "linear_recurrence", "b")

@@ -197,12 +197,13 @@ def sort_operands(
 ) -> Any:
     """An array sorted along ``dimension``; or several of one shape, by the first ``num_keys``.
 
-    Keys compare as in ``sort``, the first foremost. For a sequence of arrays a tuple of them. Raises
+    Keys compare as in ``sort``, the first foremost. A sequence of arrays gives a tuple. Raises
     ``ValueError`` where shapes differ. Source: StableHLO, ``sort``.
 
-    >>> import stretto as st
-    >>> keys, values = st.numpy.array([2, 1, 2]), st.numpy.array([7.0, 8.0, 6.0])
-    >>> st.lax.sort((keys, values), num_keys=2)[1]
+    >>> import stretto.numpy as snp
+    >>> from stretto.ops.sort import sort_operands
+    >>> keys, values = snp.array([2, 1, 2]), snp.array([7.0, 8.0, 6.0])
+    >>> sort_operands((keys, values), num_keys=2)[1]
     Array([8., 6., 7.], dtype=float32)
     """
     several = isinstance(operand, (tuple, list))

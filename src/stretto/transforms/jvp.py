@@ -12,9 +12,9 @@ from typing import Any
 
 from stretto.core.interpreter import Interpreter, Tracer, Value, state, using
 from stretto.core.program import Program
-from stretto.core.recorder import record
 from stretto.core.types import is_inexact
 from stretto.ops.comparison import zeros_like
+from stretto.transforms.closed import record_closed
 from stretto.transforms.evaluate import evaluate
 
 __all__ = ["Differentiator", "Dual", "instantiate", "jvp_flat", "jvp_program"]
@@ -131,7 +131,7 @@ def jvp_program(
 
         types = program.in_types
         extra = [t for t, a in zip(types, active, strict=True) if a]
-        made, mask, _ = record(fun, [*types, *extra], name=f"jvp_{program.name}")
+        made, mask = record_closed(fun, [*types, *extra], f"jvp_{program.name}")
         program.cache[key] = made, mask
     return program.cache[key]
 

@@ -12,8 +12,9 @@ from typing import Any, NamedTuple
 
 from stretto.core.interpreter import Value, state, using
 from stretto.core.program import Atom, Program, literal
-from stretto.core.recorder import Recorder, Traced, record
+from stretto.core.recorder import Recorder, Traced
 from stretto.core.types import ArrayType
+from stretto.transforms.closed import record_closed
 from stretto.transforms.evaluate import evaluate
 from stretto.transforms.jvp import Differentiator
 
@@ -107,7 +108,7 @@ def linearize_program(
             outs, linear = linearize_flat(lambda *xs: evaluate(program, xs), primals, active)
             return [*outs, *linear.residuals], linear
 
-        made, linear, _ = record(fun, program.in_types, name=program.name)
+        made, linear = record_closed(fun, program.in_types, program.name)
         mask, outputs = linear.active_out, iter(linear.program.outputs)
         must = force or (False,) * len(mask)
         atoms: list[Atom] = []

@@ -12,9 +12,10 @@ from typing import Any
 
 from stretto.core.interpreter import Linear, constant
 from stretto.core.program import Literal, Program, Var
-from stretto.core.recorder import record
 from stretto.ops.arithmetic import ADD
 from stretto.ops.comparison import full
+
+from stretto.transforms.closed import record_closed
 
 __all__ = ["backward", "transpose_program"]
 
@@ -99,6 +100,6 @@ def transpose_program(
                     back[i] = full(t.shape, 0, t.dtype)
             return [ct for ct in back if ct is not None], tuple(ct is not None for ct in back)
 
-        made, mask, _ = record(fun, [*fixed, *outs], name=f"transpose_{program.name}")
+        made, mask = record_closed(fun, [*fixed, *outs], f"transpose_{program.name}")
         program.cache[key] = made, mask
     return program.cache[key]

@@ -11,9 +11,9 @@ from typing import Any
 
 from stretto.core.interpreter import Interpreter, Tracer, Value, state, using
 from stretto.core.program import Program
-from stretto.core.recorder import record
 from stretto.core.types import array_type
 from stretto.ops.broadcast import broadcast_to, move_axis
+from stretto.transforms.closed import record_closed
 from stretto.transforms.evaluate import evaluate
 
 __all__ = ["Batched", "Vectorizer", "to_axis", "vmap_flat", "vmap_program"]
@@ -141,6 +141,6 @@ def vmap_program(
             t.with_shape((size, *t.shape)) if m else t
             for t, m in zip(program.in_types, mapped, strict=True)
         ]
-        made, mask, _ = record(fun, types, name=f"vmap_{program.name}")
+        made, mask = record_closed(fun, types, f"vmap_{program.name}")
         program.cache[key] = made, mask
     return program.cache[key]

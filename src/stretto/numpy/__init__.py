@@ -1,0 +1,32 @@
+"""``stretto.numpy``: NumPy's functions for arrays that are compiled, differentiated, vectorised.
+
+Layer 7. One file a family: read ``dtypes``, ``creation``, ``arithmetic``, and so on.
+
+>>> import stretto.numpy as snp
+>>> snp.sum(snp.array([1.0, 2.0]) ** 2)
+Array(5., dtype=float32)
+"""
+
+# ruff: noqa: F403 (each file's __all__ says what it gives)
+
+from stretto.numpy import dtypes as _dtypes
+from stretto.numpy.arithmetic import *
+from stretto.numpy.constants import *
+from stretto.numpy.creation import *
+from stretto.numpy.dtypes import *
+from stretto.numpy.elementary import *
+from stretto.numpy.joining import *
+from stretto.numpy.logic import *
+from stretto.numpy.manipulation import *
+from stretto.numpy.matrices import *
+from stretto.numpy.padding import *
+from stretto.numpy.products import *
+from stretto.numpy.ranges import *
+from stretto.numpy.reductions import *
+from stretto.numpy.rounding import *
+from stretto.numpy.searching import *
+from stretto.numpy.statistics import *
+from stretto.runtime.array import Array
+
+bool = _dtypes.bool_
+ndarray = Array

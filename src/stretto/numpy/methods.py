@@ -1,0 +1,230 @@
+"""The operators and methods of arrays, attached to the class of values when wiring.
+
+Layer 7 (numpy). Each is the function of the same name, with the array first.
+"""
+
+from __future__ import annotations
+
+import importlib
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import numpy as np
+
+from stretto.core.interpreter import Value
+from stretto.core.types import array_type
+from stretto.numpy import (
+    arithmetic,
+    joining,
+    logic,
+    manipulation,
+    reductions,
+    rounding,
+    searching,
+    statistics,
+)
+from stretto.numpy.creation import copy
+from stretto.numpy.indexing import At, getitem, setitem
+from stretto.ops.contract import dot, matmul
+from stretto.runtime.array import Array
+
+__all__ = ["attach"]
+
+_NUMBERS = (bool, int, float, complex, Value, np.ndarray, np.generic)
+_AT_ONCE = frozenset((bool, int, float, complex, Array, np.ndarray))
+
+_BINARY: dict[str, Callable[[Any, Any], Any]] = {
+    "add": arithmetic.add,
+    "sub": arithmetic.subtract,
+    "mul": arithmetic.multiply,
+    "truediv": arithmetic.true_divide,
+    "floordiv": arithmetic.floor_divide,
+    "mod": arithmetic.remainder,
+    "divmod": arithmetic.divmod,
+    "pow": arithmetic.power,
+    "matmul": matmul,
+    "and": logic.bitwise_and,
+    "or": logic.bitwise_or,
+    "xor": logic.bitwise_xor,
+    "lshift": logic.left_shift,
+    "rshift": logic.right_shift,
+}
+_COMPARISONS: dict[str, Callable[[Any, Any], Any]] = {
+    "eq": logic.equal,
+    "ne": logic.not_equal,
+    "lt": logic.less,
+    "le": logic.less_equal,
+    "gt": logic.greater,
+    "ge": logic.greater_equal,
+}
+_UNARY: dict[str, Callable[[Any], Any]] = {
+    "neg": arithmetic.negative,
+    "pos": arithmetic.positive,
+    "abs": arithmetic.absolute,
+    "invert": logic.bitwise_not,
+}
+_METHODS: tuple[Callable[..., Any], ...] = (
+    reductions.all,
+    reductions.any,
+    reductions.argmax,
+    reductions.argmin,
+    searching.argsort,
+    manipulation.astype,
+    arithmetic.clip,
+    arithmetic.conj,
+    copy,
+    reductions.cumprod,
+    reductions.cumsum,
+    manipulation.diagonal,
+    dot,
+    reductions.max,
+    statistics.mean,
+    reductions.min,
+    searching.nonzero,
+    reductions.prod,
+    reductions.ptp,
+    manipulation.ravel,
+    joining.repeat,
+    rounding.round,
+    searching.searchsorted,
+    searching.sort,
+    manipulation.squeeze,
+    statistics.std,
+    reductions.sum,
+    manipulation.swapaxes,
+    joining.take,
+    manipulation.trace,
+    statistics.var,
+)
+
+
+def _takes(other: Any) -> bool:
+    """Whether an operator tries this operand; lists, so that it can say what is wrong with them."""
+    return (
+        other.__class__ in _AT_ONCE
+        or isinstance(other, _NUMBERS)
+        or other.__class__ in (list, tuple)
+        or hasattr(other, "__stretto_array__")
+    )
+
+
+def _operator(name: str, function: Callable[[Any, Any], Any]) -> Callable[[Any, Any], Any]:
+    def operator(self: Any, other: Any) -> Any:
+        return function(self, other) if _takes(other) else NotImplemented
+
+    operator.__name__ = operator.__qualname__ = f"__{name}__"
+    return operator
+
+
+def _reflected(name: str, function: Callable[[Any, Any], Any]) -> Callable[[Any, Any], Any]:
+    def operator(self: Any, other: Any) -> Any:
+        return function(other, self) if _takes(other) else NotImplemented
+
+    operator.__name__ = operator.__qualname__ = f"__r{name}__"
+    return operator
+
+
+def _round(self: Any, ndigits: int | None = None) -> Any:
+    return rounding.round(self, 0 if ndigits is None else ndigits)
+
+
+def _length(self: Any) -> int:
+    if not self.type.shape:
+        raise TypeError(f"len() of an array of rank 0, {self.type}")
+    return self.type.shape[0]
+
+
+def _iterate(self: Any) -> Iterator[Any]:
+    type = self.type
+    if not type.shape:
+        raise TypeError(f"an array of rank 0, {type}, has no axis to iterate over")
+    if self.__class__ is Array:
+        part = array_type(type.shape[1:], type.dtype, type.weak_type)
+        return iter([Array(np.asarray(row), part) for row in self.to_host()])
+    return iter([getitem(self, i) for i in range(type.shape[0])])
+
+
+def _contains(self: Any, element: Any) -> bool:
+    return bool(reductions.any(logic.equal(self, element)))
+
+
+def _several(shape: tuple[Any, ...]) -> Any:
+    """Sizes or axes given one by one, or as one sequence."""
+    return shape[0] if len(shape) == 1 and shape[0].__class__ is not int else shape
+
+
+def _reshape(self: Any, *shape: Any, order: str = "C", copy: bool | None = None) -> Any:
+    """The elements in another shape; one size may be -1.
+
+    >>> import stretto.numpy as snp
+    >>> snp.arange(4).reshape(2, -1)
+    Array([[0, 1],
+           [2, 3]], dtype=int32)
+    """
+    return manipulation.reshape(self, _several(shape), order)
+
+
+def _transpose(self: Any, *axes: Any) -> Any:
+    """The axes in another order, reversed by default.
+
+    >>> import stretto.numpy as snp
+    >>> snp.ones((2, 3, 4)).transpose(2, 0, 1).shape
+    (4, 2, 3)
+    """
+    return manipulation.transpose(self, _several(axes) if axes else None)
+
+
+def _flatten(self: Any, order: str = "C") -> Any:
+    """All elements along one axis."""
+    return manipulation.ravel(self, order)
+
+
+def _namespace(self: Any, *, api_version: str | None = None) -> Any:
+    """The module of functions that takes these arrays, for the array API standard."""
+    return importlib.import_module("stretto.numpy")
+
+
+_PROPERTIES: dict[str, tuple[Callable[[Any], Any], str]] = {
+    "T": (manipulation.transpose, "The axes reversed."),
+    "mT": (manipulation.matrix_transpose, "The last two axes exchanged."),
+    "real": (arithmetic.real, "The real part of each element."),
+    "imag": (arithmetic.imag, "The imaginary part of each element."),
+    "at": (At, "``x.at[index].set(y)`` and its like: a copy changed at an index."),
+    "itemsize": (lambda self: self.type.dtype.itemsize, "The bytes of one element."),
+    "nbytes": (
+        lambda self: self.type.size * self.type.dtype.itemsize,
+        "The bytes of all elements.",
+    ),
+}
+
+
+def attach(cls: type) -> None:
+    """Give a class of values NumPy's operators, methods and properties."""
+
+    def give(name: str, member: Any) -> None:
+        setattr(cls, name, member)
+
+    for name, function in _BINARY.items():
+        give(f"__{name}__", _operator(name, function))
+        give(f"__r{name}__", _reflected(name, function))
+    for name, function in _COMPARISONS.items():
+        give(f"__{name}__", _operator(name, function))
+    for name, one in _UNARY.items():
+        give(f"__{name}__", one)
+    for method in _METHODS:
+        give(method.__name__, method)
+    for name, (getter, doc) in _PROPERTIES.items():
+        give(name, property(getter, doc=doc))
+    give("conjugate", arithmetic.conj)
+    give("reshape", _reshape)
+    give("transpose", _transpose)
+    give("flatten", _flatten)
+    give("__round__", _round)
+    give("__getitem__", getitem)
+    give("__setitem__", setitem)
+    give("__iter__", _iterate)
+    give("__contains__", _contains)
+    give("__array_namespace__", _namespace)
+    give("__array_priority__", 1000)  # NumPy's operators give way
+    if "__len__" not in cls.__dict__:
+        give("__len__", _length)

@@ -1,0 +1,54 @@
+"""Constant arrays inside programs.
+
+Layer 2 (ops). A rule, or a user's derivative, may bring an array of its own into a program that is
+derived from another; it is held by an equation without operands, so that programs stay closed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from stretto.core.primitive import ZERO_DERIVATIVE, Primitive, Refused
+from stretto.core.types import ArrayType
+
+__all__ = ["Constant", "Held"]
+
+
+class Held:
+    """An array as a static parameter: compared as an object."""
+
+    __slots__ = ("array", "type")
+
+    def __init__(self, array: np.ndarray, type: ArrayType) -> None:
+        self.array = array
+        self.type = type
+
+    def __repr__(self) -> str:
+        return self.type.short()
+
+
+class Constant(Primitive):
+    """An array."""
+
+    held: Held
+    jvp = ZERO_DERIVATIVE
+    transpose = Refused("it has no operand")
+
+    def infer(self) -> ArrayType:
+        """The array's type."""
+        return self.held.type
+
+    def reference(self) -> np.ndarray:
+        """The array."""
+        return self.held.array
+
+    def lower(self, b: Any) -> Any:
+        """A dense constant."""
+        return b.array(self.held.array)
+
+    def vmap(self, size: int, args: Sequence[Any], axes: Sequence[int | None]) -> Any:
+        """The same for all."""
+        return self(), None

@@ -1,0 +1,41 @@
+"""Recording programs that need nothing from outside.
+
+Layer 3 (transforms). What is derived from a program is kept with it and must not depend on where it
+was first needed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from stretto.core.errors import EscapedTracerError
+from stretto.core.interpreter import Tracer
+from stretto.core.program import Equation, Program
+from stretto.core.recorder import record
+from stretto.core.types import ArrayType
+from stretto.ops.constant import Constant, Held
+
+__all__ = ["record_closed"]
+
+
+def record_closed(
+    fun: Callable[..., Any], types: Sequence[ArrayType], name: str
+) -> tuple[Program, Any]:
+    """Record, and write the arrays that were captured into the program as constants.
+
+    Raises ``EscapedTracerError`` where a traced value was captured.
+    """
+    program, extra, captured = record(fun, types, name=name)
+    if not captured:
+        return program, extra
+    constants = []
+    for v, value in zip(program.inputs[len(types) :], captured, strict=True):
+        if isinstance(value, Tracer):
+            raise EscapedTracerError(
+                f"{name}: a derivative rule uses a traced value from outside ({value.origin()}); "
+                f"pass it to the function as an argument"
+            )
+        constants.append(Equation(Constant(Held(value.to_host(), value.type)), (), (v,)))
+    inputs = program.inputs[: len(types)]
+    return Program(inputs, [*constants, *program.equations], program.outputs, name), extra

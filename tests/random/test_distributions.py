@@ -1,0 +1,258 @@
+"""Continuous distributions: JAX's numbers, moments, derivatives, refusals."""
+
+import ml_dtypes
+import numpy as np
+import pytest
+from scipy import stats
+
+from stretto import random as R
+from stretto.api.derivatives import grad
+from stretto.api.jit import jit
+from stretto.api.vectorise import vmap
+from stretto.core.config import config
+from stretto.ops.broadcast import reduce_sum
+
+
+def A(*shape):
+    return np.arange(np.prod(shape), dtype=np.float32).reshape(shape)
+
+
+def eagerly(draws):
+    key = R.PRNGKey(0x123456789)
+    return {name: np.asarray(draw(key)) for name, (draw, *_) in draws.items()}
+
+
+def jitted(draws):
+    all_at_once = jit(lambda key: {name: draw(key) for name, (draw, *_) in draws.items()})
+    return {name: np.asarray(x) for name, x in all_at_once(R.PRNGKey(0x123456789)).items()}
+
+
+def mapped(draws):
+    keys = np.stack([np.asarray(R.PRNGKey(seed)) for seed in (1, 0x123456789)])
+    return {name: np.asarray(vmap(draw)(keys))[1] for name, (draw, *_) in draws.items()}
+
+
+HOW = pytest.mark.parametrize("how", [eagerly, jitted, mapped])
+LAYOUTS = pytest.mark.parametrize("partitionable", [False, True], ids=["original", "partitionable"])
+
+# Each draw, and what JAX 0.10.2 gives for the same expression with R = jax.random,
+# k = PRNGKey(0x123456789), and jax_threefry_partitionable off, then on; in row-major order.
+# fmt: off
+DRAWS = {
+    "uniform": (
+        lambda k: R.uniform(k, (5,)),
+        [0.06253922, 0.9521313, 0.3651868, 0.86360073, 0.83201706],
+        [0.30051255, 0.34662247, 0.6046294, 0.8011228, 0.14331305],
+    ),
+    "uniform_odd_shape": (
+        lambda k: R.uniform(k, (3, 1, 2)),
+        [0.06253922, 0.9521313, 0.13646162, 0.86360073, 0.83201706, 0.61596],
+        [0.30051255, 0.34662247, 0.6046294, 0.8011228, 0.14331305, 0.22793818],
+    ),
+    "uniform_between": (
+        lambda k: R.uniform(k, (4,), minval=-3.0, maxval=5.0),
+        [3.7376976, 3.9908886, -0.58352375, -1.9182444],
+        [-0.5958996, -0.22702026, 1.8370352, 3.4089823],
+    ),
+    "uniform_rows": (
+        lambda k: R.uniform(k, (2, 3), minval=A(3), maxval=A(3) + 2),
+        [0.12507844, 2.9042625, 2.2729232, 1.7272015, 2.6640341, 3.23192],
+        [0.6010251, 1.6932449, 3.2092588, 1.6022456, 1.2866261, 2.4558764],
+    ),
+    "uniform_bfloat16": (
+        lambda k: R.uniform(k, (4,), "bfloat16"),
+        [0.4296875, 0.03125, 0.21875, 0.9609375],
+        [0.5, 0.546875, 0.1171875, 0.2890625],
+    ),
+    "uniform_float16": (
+        lambda k: R.uniform(k, (3,), "float16", -1, 1),
+        [0.015625, 0.091796875, 0.52734375],
+        [-0.21484375, -0.48828125, 0.984375],
+    ),
+    "uniform_float8": (
+        lambda k: R.uniform(k, (5,), "float8_e4m3fn"),
+        [0.0, 0.5, 0.75, 0.5, 0.5],
+        [0.5, 0.5, 0.0, 0.25, 0.0],
+    ),
+    "normal": (
+        lambda k: R.normal(k, (6,)),
+        [-1.5338013, 1.6658795, -1.0963553, 1.0966407, 0.9621668, 0.29488736],
+        [-0.5229269, -0.39445522, 0.26534832, 0.8456386, -1.065552, -0.74565405],
+    ),
+    "normal_bfloat16": (
+        lambda k: R.normal(k, (4,), "bfloat16"),
+        [-0.171875, -1.8359375, -0.76953125, 1.7890625],
+        [0.0048828125, 0.123046875, -1.1796875, -0.55078125],
+    ),
+    "normal_complex": (
+        lambda k: R.normal(k, (2,), "complex64"),
+        [complex(-0.47404405, -0.65173715), complex(0.015978752, -1.393627)],
+        [complex(0.537341, 0.8404761), complex(-1.2189065, 0.85645866)],
+    ),
+    "truncated_normal": (
+        lambda k: R.truncated_normal(k, -1.0, 2.0, (5,)),
+        [-0.80694336, 1.538729, -0.10649401, 1.105803, 0.9933894],
+        [-0.24132094, -0.14489084, 0.3950625, 0.8944148, -0.594854],
+    ),
+    "truncated_normal_bounds": (
+        lambda k: R.truncated_normal(k, A(3), A(3) + 1),
+        [0.79772407, 1.685035, 2.1373203],
+        [0.26002663, 1.2183394, 2.3335013],
+    ),
+    "exponential": (
+        lambda k: R.exponential(k, (5,)),
+        [0.06458036, 3.0392928, 0.4544245, 1.9921689, 1.7838929],
+        [0.35740742, 0.42560017, 0.9279317, 1.6150676, 0.15468271],
+    ),
+    "gumbel": (
+        lambda k: R.gumbel(k, (5,)),
+        [-1.0195552, 3.0148668, -0.00731942, 1.9197425, 1.6933506],
+        [-0.18420789, -0.05781508, 0.6868877, 1.506245, -0.66409105],
+    ),
+    "gumbel_high": (
+        lambda k: R.gumbel(k, (5,), mode="high"),
+        [0.580577, -0.2501258, 0.9897461, 1.2625358, 2.72063],
+        [1.0288787, 0.8542547, 0.074797116, -0.4793768, 1.8663789],
+    ),
+    "laplace": (
+        lambda k: R.laplace(k, (5,)),
+        [2.0788138, -2.3461463, 0.31419897, -1.299022, -1.0907459],
+        [0.5091185, 0.3663718, -0.23478462, -0.92192066, 1.2495764],
+    ),
+    "logistic": (
+        lambda k: R.logistic(k, (5,)),
+        [-2.707381, 2.9902403, -0.5529218, 1.8455242, 1.5999906],
+        [-0.8448583, -0.6339189, 0.42479217, 1.3933265, -1.7880411],
+    ),
+    "cauchy": (
+        lambda k: R.cauchy(k, (5,)),
+        [-5.0240955, 6.5994387, -0.45081067, 2.1890464, 1.7156279],
+        [-0.7240848, -0.5229638, 0.3410765, 1.3866415, -2.0689337],
+    ),
+    "lognormal": (
+        lambda k: R.lognormal(k, 0.5, (5,)),
+        [0.46445033, 2.3000705, 0.8417146, 1.7303442, 1.6178262],
+        [0.769924, 0.82100374, 1.1418779, 1.5262585, 0.58697325],
+    ),
+    "pareto": (
+        lambda k: R.pareto(k, 2.0, (5,)),
+        [1.0328171, 4.5706086, 1.2550962, 2.707659, 2.4398742],
+        [1.1956664, 1.2371373, 1.5903687, 2.242371, 1.0804108],
+    ),
+    "rayleigh": (
+        lambda k: R.rayleigh(k, 2.0, (5,)),
+        [4.7091074, 0.6264335, 2.8387973, 1.083124, 1.212938],
+        [3.1013103, 2.9113832, 2.0062692, 1.331889, 3.9423077],
+    ),
+    "weibull_min": (
+        lambda k: R.weibull_min(k, 2.0, 3.0, (5,)),
+        [0.80241084, 2.897038, 1.5376256, 2.5165489, 2.4256022],
+        [1.4193337, 1.504402, 1.9507518, 2.3465343, 1.0736035],
+    ),
+    "maxwell": (
+        lambda k: R.maxwell(k, (5,)),
+        [1.7192215, 1.5087605, 0.57631445, 0.38038334, 1.93125],
+        [0.70672286, 1.5512916, 0.31157762, 0.61296344, 0.94831496],
+    ),
+}
+# fmt: on
+
+@LAYOUTS
+@HOW
+def test_draws_are_jaxs(how, partitionable):
+    with config(threefry_partitionable=partitionable):
+        drawn = how(DRAWS)
+    for name, (_, *want) in DRAWS.items():
+        x = drawn[name]
+        # Uniform numbers are exact (to the digits given here); logarithms and the like differ in
+        # the last digits, and a logarithm of nearly 1 by that much absolutely.
+        eps = 0 if name.startswith("uniform") else float(ml_dtypes.finfo(x.dtype).eps)
+        wide = x.astype(np.complex128 if x.dtype.kind == "c" else np.float64).reshape(-1)
+        np.testing.assert_allclose(
+            wide, want[partitionable], rtol=max(4 * eps, 1e-7), atol=4 * eps, err_msg=name
+        )
+
+
+def test_the_documented_numbers():
+    # Eight digits, as printed.
+    same = lambda x, want: np.testing.assert_allclose(x, want, rtol=1e-7)
+    key, subkey = R.split(R.PRNGKey(0x123456789))
+    uniform = [0.2918682, 0.90834665, 0.13555491, 0.08107758, 0.9746183]
+    same(R.uniform(subkey, (5,)), uniform)
+    normal = [-0.67039955, 0.02259737]
+    same(R.normal(key, (2,)), normal)
+    same(jit(lambda k: R.normal(k, (2,)))(key), normal)
+    with config(threefry_partitionable=True):
+        key, subkey = R.split(R.PRNGKey(0x123456789))
+        uniform = [0.8827039, 0.88709354, 0.4278561, 0.92221344, 0.96814275]
+        same(R.uniform(subkey, (5,)), uniform)
+        same(R.normal(key, (2,)), [0.75991493, -1.7237941])
+
+
+@pytest.mark.parametrize(
+    ("draw", "law"),
+    [
+        (R.uniform, stats.uniform()),
+        (R.normal, stats.norm()),
+        (R.exponential, stats.expon()),
+        (R.gumbel, stats.gumbel_r()),
+        (R.laplace, stats.laplace()),
+        (R.logistic, stats.logistic()),
+        (R.cauchy, stats.cauchy()),
+        (R.maxwell, stats.maxwell()),
+        (lambda k, s: R.gumbel(k, s, mode="high"), stats.gumbel_r()),
+        (lambda k, s: R.truncated_normal(k, -1, 2, s), stats.truncnorm(-1, 2)),
+        (lambda k, s: R.lognormal(k, 0.5, s), stats.lognorm(0.5)),
+        (lambda k, s: R.pareto(k, 3.0, s), stats.pareto(3)),
+        (lambda k, s: R.rayleigh(k, 2.0, s), stats.rayleigh(scale=2)),
+        (lambda k, s: R.weibull_min(k, 2.0, 3.0, s), stats.weibull_min(3, scale=2)),
+    ],
+)
+def test_follows_its_law(draw, law):
+    # The key is fixed, so the test cannot fail by chance.
+    x = np.asarray(draw(R.PRNGKey(12), (4000,)))
+    assert stats.kstest(x, law.cdf).pvalue > 0.01
+
+
+def test_complex_normal_has_unit_variance():
+    x = np.asarray(R.normal(R.PRNGKey(1), (4000,), "complex64"))
+    assert abs(np.mean(np.abs(x) ** 2) - 1) < 0.05
+    assert abs(np.mean(x.real * x.imag)) < 0.05
+
+
+def test_uniform_stays_below_the_upper_bound():
+    for dtype in ("float32", "float16", "bfloat16", "float8_e4m3fn"):
+        x = np.asarray(R.uniform(R.PRNGKey(0), (10000,), dtype)).astype(np.float64)
+        assert (x >= 0).all()
+        assert (x < 1).all()
+
+
+def test_truncated_normal_stays_inside():
+    for low, high in ((-1, 1), (3, 3.5), (-0.001, 0.001)):
+        x = np.asarray(R.truncated_normal(R.PRNGKey(0), low, high, (1000,)))
+        assert (x > low).all()
+        assert (x < high).all()
+
+
+def test_differentiates_with_respect_to_parameters():
+    key = R.PRNGKey(0)
+    slope = grad(lambda m: reduce_sum(R.uniform(key, (5,), None, 0.0, m), (0,)))(2.0)
+    np.testing.assert_allclose(slope, np.asarray(R.uniform(key, (5,))).sum(), rtol=1e-6)
+    slope = grad(lambda s: reduce_sum(R.lognormal(key, s, (3,)), (0,)))(0.5)
+    x = np.asarray(R.normal(key, (3,)))
+    np.testing.assert_allclose(slope, (x * np.exp(0.5 * x)).sum(), rtol=1e-5)
+
+
+def test_refuses():
+    key = R.PRNGKey(0)
+    with pytest.raises(TypeError, match="dtype must be floating, got int32"):
+        R.uniform(key, (2,), np.int32)
+    with pytest.raises(ValueError, match=r"minval float32\[3\] does not broadcast to shape \(2,\)"):
+        R.uniform(key, (2,), minval=np.zeros(3, np.float32))
+    with pytest.raises(ValueError, match="mode must be 'low' or 'high'"):
+        R.gumbel(key, mode="middle")
+
+
+def test_empty():
+    assert R.normal(R.PRNGKey(0), (0, 3)).shape == (0, 3)
+    assert jit(lambda k: R.normal(k, (0, 3)))(R.PRNGKey(0)).shape == (0, 3)
