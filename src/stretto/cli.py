@@ -9,9 +9,10 @@ from __future__ import annotations
 import argparse
 import sys
 from collections.abc import Sequence
-from importlib import import_module, metadata
+from importlib import import_module
 from typing import NoReturn
 
+import stretto
 from stretto.demo import options as demo_options
 from stretto.demo.errors import DemoError
 
@@ -55,8 +56,7 @@ def _parser() -> argparse.ArgumentParser:
         description="Arrays, jit, grad, vmap, and ensembles of models run as one program.",
         allow_abbrev=False,
     )
-    version = f"stretto {metadata.version('stretto')}"
-    parser.add_argument("--version", action="version", version=version)
+    parser.add_argument("--version", action="version", version=f"stretto {stretto.__version__}")
     commands = parser.add_subparsers(dest="command", metavar="COMMAND", required=True)
     demo = commands.add_parser(
         "demo",

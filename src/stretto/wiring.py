@@ -7,9 +7,7 @@ from __future__ import annotations
 
 from stretto.core.interpreter import Value, install_eager
 from stretto.numpy import methods
-from stretto.runtime import operators
 from stretto.runtime.eager import EAGER
 
 install_eager(EAGER)
 methods.attach(Value)
-operators.attach()

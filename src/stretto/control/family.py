@@ -31,6 +31,10 @@ class ControlFlow(Primitive, abstract=True):
         """The outputs, by running the programs under the current interpreter."""
         raise NotImplementedError
 
+    def out_types(self, types: tuple[ArrayType, ...]) -> tuple[ArrayType, ...]:
+        """The output types; not remembered, which would keep the programs alive."""
+        return tuple(self.infer(*types))
+
     def reference(self, *arrays: np.ndarray) -> tuple[np.ndarray, ...]:
         """Interpreted, on arrays."""
         return tuple(v.to_host() for v in self.interpret(*map(constant, arrays)))

@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
+from stretto.control.call import call
 from stretto.control.family import (
     ControlFlow,
     captured_first,
@@ -17,6 +18,7 @@ from stretto.control.family import (
     values_of,
 )
 from stretto.core import tree
+from stretto.core.config import config
 from stretto.core.primitive import Refused
 from stretto.core.program import Program
 from stretto.core.recorder import record
@@ -31,6 +33,7 @@ from stretto.transforms.vmap import to_axis, vmap_program
 
 __all__ = ["While", "loop_while", "settle_carry", "settle_types", "while_loop", "with_out_types"]
 
+_INTERPRET_UP_TO = 1000  # equations
 _NO_REVERSE = (
     "the number of steps is unknown, so the way back cannot be laid out: use lax.scan, or "
     "lax.fori_loop with static bounds; forward derivatives (jvp, jacfwd) work"
@@ -57,15 +60,20 @@ class While(ControlFlow):
         return split(args, self.cond_consts, self.body_consts)
 
     def interpret(self, *args: Any) -> Sequence[Any]:
-        """Step by step."""
+        """Step by step; compiled, from there on, once it has taken longer than compiling costs."""
         cond_consts, body_consts, carry = self._parts(args)
-        while bool(evaluate(self.cond, [*cond_consts, *carry])[0]):
+        taken, each = 0, len(self.cond.equations) + len(self.body.equations)
+        while taken <= _INTERPRET_UP_TO or config.disable_jit:
+            if not bool(evaluate(self.cond, [*cond_consts, *carry])[0]):
+                return carry
             carry = evaluate(self.body, [*body_consts, *carry])
-        return carry
+            taken += each + 1
+        rest = [*cond_consts, *body_consts, *carry]
+        return call(record(lambda *xs: (self(*xs), None), [x.type for x in rest])[0], rest)
 
     def compiled(self, types: tuple[ArrayType, ...]) -> bool:
-        """Compiled: the number of steps is unknown, and a step through Python costs more."""
-        return True
+        """Interpreted, to begin with: most loops are short."""
+        return False
 
     def lower(self, b: Any, *operands: Any) -> Any:
         """StableHLO ``while`` over constants and carry."""

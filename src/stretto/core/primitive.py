@@ -64,9 +64,38 @@ class _ZeroDerivative:
 ZERO_DERIVATIVE = _ZeroDerivative()
 
 
+_CAPACITY = 4096
+
+
+class _Interned(type):
+    """Makes equal primitives one object, so that they compare and hash as fast as objects do.
+
+    Where a family has more than some thousand sets of parameters it starts anew; then equal ones may
+    be two objects, which costs a cache miss.
+    """
+
+    _instances: dict[tuple[Any, ...], Any]
+
+    def __call__(cls, *args: Any, **kwargs: Any) -> Any:
+        if kwargs:
+            made = super().__call__(*args, **kwargs)
+            key = tuple([value for _, value in made.parameters()])
+            return cls._instances.setdefault(key, made)
+        found = cls._instances.get(args)
+        if found is None:
+            made = super().__call__(*args)
+            if len(cls._instances) >= _CAPACITY:
+                cls._instances.clear()
+            # The parameters left out have their defaults; both spellings give one object.
+            key = tuple([value for _, value in made.parameters()])
+            found = cls._instances.setdefault(key, made)
+            cls._instances[args] = found
+        return found
+
+
 @dataclass_transform(frozen_default=True, kw_only_default=False)
 @dataclasses.dataclass(frozen=True, eq=False, repr=False)
-class Primitive:
+class Primitive(metaclass=_Interned):
     """An operation with its rules.
 
     Subclasses are frozen dataclasses made without the decorator. A subclass marked
@@ -105,6 +134,7 @@ class Primitive:
         if any("ClassVar" not in str(t) for t in cls.__dict__.get("__annotations__", {}).values()):
             dataclasses.dataclass(frozen=True, eq=False, repr=False)(cls)
             cls._parameters = tuple(field.name for field in dataclasses.fields(cls))
+        cls._instances = {}
         if abstract:
             return
         if "name" not in cls.__dict__:
@@ -116,15 +146,6 @@ class Primitive:
                 f"it from a family's base class, or refuse it with Refused('why, and what to use')"
             )
         PRIMITIVES.append(cls)
-
-    def __eq__(self, other: object) -> bool:
-        return self is other or (
-            other.__class__ is self.__class__
-            and all([getattr(self, p) == getattr(other, p) for p in self._parameters])
-        )
-
-    def __hash__(self) -> int:
-        return hash((self.__class__, *[getattr(self, p) for p in self._parameters]))
 
     def __call__(self, *args: Any) -> Any:
         """Apply to values, under the current interpreter."""

@@ -59,6 +59,8 @@ class Recorder(Interpreter):
         self.captured_vars: dict[int, Var] = {}
         self.ended = False
 
+    locate = staticmethod(user_position)
+
     def process(self, primitive: Any, args: Sequence[Any]) -> Any:
         """Record the equation, and give traced values for its outputs."""
         inputs = [
@@ -70,7 +72,7 @@ class Recorder(Interpreter):
             if folded is not None:
                 return Traced(self, folded)
         outputs = [Var(t) for t in types]
-        self.equations.append(Equation(primitive, inputs, outputs, user_position()))
+        self.equations.append(Equation(primitive, inputs, outputs, self.locate()))
         if primitive.multiple:
             return tuple([Traced(self, v) for v in outputs])
         return Traced(self, outputs[0])

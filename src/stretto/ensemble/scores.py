@@ -228,7 +228,7 @@ def mutual_information(probs: ArrayLike) -> Value:
 
 def _entropy(probs: Value) -> Value:
     """−Σ p log p over the last axis; the inner ``where`` keeps its derivative finite at 0."""
-    positive = probs > 0
+    positive = snp.greater(probs, 0)
     return -snp.sum(snp.where(positive, probs * snp.log(snp.where(positive, probs, 1)), 0), axis=-1)
 
 

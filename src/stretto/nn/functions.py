@@ -19,6 +19,7 @@ from stretto.numpy.elementary import tanh
 from stretto.numpy.logic import greater, greater_equal, isfinite, less, less_equal, truth
 from stretto.numpy.reductions import max as max_
 from stretto.numpy.reductions import sum as sum_
+from stretto.numpy.searching import where
 from stretto.numpy.statistics import mean as mean_
 from stretto.numpy.statistics import var
 from stretto.ops.arithmetic import absolute, maximum, real
@@ -86,7 +87,7 @@ def relu(x: Any) -> Any:
     Array([0., 2.], dtype=float32)
     """
     x = as_value(x, "relu")
-    return select(less_equal(x, 0), zeros_like(x), x)  # NaN is not less: it stays
+    return where(less_equal(x, 0), 0, x)  # NaN is not less: it stays
 
 
 def relu6(x: Any) -> Any:

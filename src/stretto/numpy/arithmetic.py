@@ -118,18 +118,54 @@ def true_divide(x: Any, y: Any, /) -> Any:
 divide = true_divide
 
 
-def _opposed(x: Any, y: Any) -> Any:
-    """Whether the signs of remainder ``x`` and divisor ``y`` differ, and ``x`` is not zero."""
-    zero = zeros_like(x)
-    return ne(x, zero) & ne(lt(x, zero), lt(y, zero))
-
-
 def _numbers(who: str, x: Any, y: Any) -> tuple[Any, Any]:
     """Both, promoted; booleans as integers."""
     x, y = promote_values(who, x, y)
     if kind_of(x.dtype) == "bool":
         x, y = (convert(v, scalar_dtype(int)) for v in (x, y))
     return x, y
+
+
+# With the rest r of the division truncated towards zero: where r is not zero and its sign not that
+# of the divisor y, the quotient rounded down is one less, and its rest is r + y. The same is
+# written for values, to be traced, and for NumPy, to be quick.
+
+
+def _opposed(rest: Any, y: Any) -> Any:
+    zero = zeros_like(rest)
+    return ne(rest, zero) & ne(lt(rest, zero), lt(y, zero))
+
+
+def _trace_remainder(x: Any, y: Any) -> Any:
+    x, y = _numbers("remainder", x, y)
+    rest = ops.REM(x, y)
+    return rest if kind_of(x.dtype) == "uint" else select(_opposed(rest, y), rest + y, rest)
+
+
+def _host_remainder(x: np.ndarray, y: np.ndarray) -> np.ndarray:
+    rest = ops.REM.reference(x, y)
+    return np.where((rest != 0) & ((rest < 0) != (y < 0)), rest + y, rest)
+
+
+def _trace_floor_divide(x: Any, y: Any) -> Any:
+    x, y = _numbers("floor_divide", x, y)
+    if kind_of(x.dtype) == "uint":
+        return ops.DIV(x, y)
+    rest = ops.REM(x, y)
+    # Of floats, x - r is a multiple of y, so that only rounding errors are rounded away.
+    whole = ops.round_((x - rest) / y) if is_inexact(x.dtype) else ops.DIV(x, y)
+    return select(_opposed(rest, y), whole - full_like(whole, 1), whole)
+
+
+def _host_floor_divide(x: np.ndarray, y: np.ndarray) -> np.ndarray:
+    rest = ops.REM.reference(x, y)
+    whole = np.rint((x - rest) / y) if is_inexact(x.dtype) else ops.DIV.reference(x, y)
+    return np.where((rest != 0) & ((rest < 0) != (y < 0)), whole - rest.dtype.type(1), whole)
+
+
+_SIGNED = frozenset(("int", "float"))
+_remainder = quick(ops.REM, _trace_remainder, _SIGNED, _host_remainder)
+_floor_divide = quick(ops.REM, _trace_floor_divide, _SIGNED, _host_floor_divide)
 
 
 def floor_divide(x: Any, y: Any, /) -> Any:
@@ -141,7 +177,7 @@ def floor_divide(x: Any, y: Any, /) -> Any:
     >>> snp.floor_divide(snp.array([7, -7]), 2)
     Array([ 3, -4], dtype=int32)
     """
-    return divmod(x, y)[0]
+    return _floor_divide(x, y)
 
 
 def remainder(x: Any, y: Any, /) -> Any:
@@ -151,9 +187,7 @@ def remainder(x: Any, y: Any, /) -> Any:
     >>> snp.remainder(snp.array([7, -7]), 3)
     Array([1, 2], dtype=int32)
     """
-    x, y = _numbers("remainder", x, y)
-    rest = ops.REM(x, y)
-    return rest if kind_of(x.dtype) == "uint" else select(_opposed(rest, y), rest + y, rest)
+    return _remainder(x, y)
 
 
 mod = remainder
@@ -166,19 +200,7 @@ def divmod(x: Any, y: Any, /) -> tuple[Any, Any]:
     >>> snp.divmod(snp.array([7.0, -7.0]), 2)
     (Array([ 3., -4.], dtype=float32), Array([1., 1.], dtype=float32))
     """
-    x, y = _numbers("floor_divide", x, y)
-    rest = ops.REM(x, y)
-    if kind_of(x.dtype) == "uint":
-        return ops.DIV(x, y), rest
-    opposed = _opposed(rest, y)
-    if is_inexact(x.dtype):
-        quotient = ops.round_((x - rest) / y)  # whole but for rounding
-    else:
-        quotient = ops.DIV(x, y)
-    return (
-        select(opposed, quotient - full_like(quotient, 1), quotient),
-        select(opposed, rest + y, rest),
-    )
+    return _floor_divide(x, y), _remainder(x, y)
 
 
 def fmod(x: Any, y: Any, /) -> Any:

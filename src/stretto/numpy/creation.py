@@ -207,7 +207,9 @@ def _from_numbers(x: Any, classes: set[type], wanted: np.dtype | None, who: str)
 
 def shape_of(shape: Any, who: str) -> tuple[int, ...]:
     """A shape given as an integer or a sequence of them; traced ones are refused in words."""
-    given: Any = shape if np.ndim(shape) else (shape,)
+    if shape.__class__ is int:
+        shape = (shape,)
+    given: Any = shape if shape.__class__ is tuple or np.ndim(shape) else (shape,)
     sizes = tuple([operator.index(n) for n in given])
     if any(n < 0 for n in sizes):
         raise ValueError(f"{who}: sizes must not be negative, got {sizes}")

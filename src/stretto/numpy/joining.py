@@ -19,10 +19,12 @@ from stretto.numpy.arithmetic import remainder
 from stretto.numpy.dtypes import as_dtype
 from stretto.numpy.indexing import getitem
 from stretto.numpy.manipulation import atleast_1d, atleast_2d, atleast_3d, ravel
+from stretto.numpy.quick import array_of, at_rest
 from stretto.numpy.reductions import cumsum
 from stretto.numpy.reductions import sum as sum_
 from stretto.ops import shape as ops
 from stretto.ops.broadcast import (
+    Reshape,
     broadcast_in_dim,
     broadcast_to,
     canonical_axis,
@@ -93,7 +95,18 @@ def concatenate(arrays: Any, axis: int | None = 0, dtype: Any = None) -> Any:
         values, axis = [ravel(v) for v in values], 0
     if not values[0].ndim:
         raise ValueError("concatenate: arrays of rank 0 have no axis to join along; use stack")
-    return ops.concatenate(values, axis)
+    return _join(values, axis)
+
+
+def _join(values: list[Any], axis: int) -> Any:
+    """One after another, by NumPy where nothing is traced."""
+    if not at_rest(*values):
+        return ops.concatenate(values, axis)
+    try:
+        joined = np.concatenate([v.to_host() for v in values], axis)
+    except ValueError:  # the shapes do not fit: to be said in words
+        return ops.concatenate(values, axis)
+    return array_of(joined, values[0].dtype, values[0].weak_type)
 
 
 def concat(arrays: Any, /, *, axis: int | None = 0) -> Any:
@@ -115,8 +128,13 @@ def stack(arrays: Any, axis: int = 0, out: None = None, dtype: Any = None) -> An
         raise ValueError(
             f"stack: the arrays must have one shape, got {', '.join(str(v.type) for v in values)}"
         )
-    place = canonical_axis(axis, values[0].ndim + 1, "stack")
-    return ops.concatenate([expand_dims(v, place) for v in values], place)
+    shape = values[0].shape
+    place = canonical_axis(axis, len(shape) + 1, "stack")
+    if at_rest(*values):
+        stacked = np.stack([v.to_host() for v in values], place)
+        return array_of(stacked, values[0].dtype, values[0].weak_type)
+    row = Reshape((*shape[:place], 1, *shape[place:]))
+    return ops.concatenate([row(v) for v in values], place)
 
 
 def unstack(x: Any, /, *, axis: int = 0) -> tuple[Any, ...]:

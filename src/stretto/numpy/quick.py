@@ -1,7 +1,8 @@
-"""The short way from an operator to its primitive, for eager arrays and Python numbers.
+"""The short way from a function to NumPy, for arrays at rest and Python numbers.
 
 Layer 7 (numpy). Promotion and broadcasting cost more than a small array's arithmetic. Operands of
-one type, or one with a Python number that takes its dtype, need neither. Next, read ``methods``.
+one dtype, or one with a Python number that takes its dtype, need no promotion, and at rest NumPy
+broadcasts. Next, read ``methods``.
 """
 
 from __future__ import annotations
@@ -12,12 +13,12 @@ from typing import Any
 import numpy as np
 
 from stretto.core.interpreter import Value, state
-from stretto.core.types import ArrayType
+from stretto.core.types import ArrayType, array_type
 from stretto.ops.elementwise import Elementwise
 from stretto.runtime.array import Array
 from stretto.runtime.eager import EAGER, quiet
 
-__all__ = ["array_of", "quick", "splat"]
+__all__ = ["array_of", "at_rest", "element_of", "quick", "same_dtype", "splat"]
 
 _TAKES = {
     "bool": (),
@@ -30,9 +31,20 @@ _TAKES = {
 _CAPACITY = 4096
 
 
-def array_of(result: Any, type: ArrayType) -> Array:
-    """The array that holds what NumPy gave."""
-    return Array(result if result.__class__ is np.ndarray else np.asarray(result), type)
+def at_rest(*values: Any) -> bool:
+    """Whether these are concrete arrays and nothing is being traced: NumPy may do the work."""
+    return state.interpreter is EAGER and all(v.__class__ is Array for v in values)
+
+
+def array_of(result: Any, dtype: np.dtype, weak: bool = False) -> Array:
+    """The array that holds what NumPy gave, which is of this dtype."""
+    host = result if result.__class__ is np.ndarray else np.asarray(result)
+    return Array(host, array_type(host.shape, dtype, weak))
+
+
+def same_dtype(x: ArrayType, y: ArrayType) -> bool:
+    """Whether two types differ in shape alone."""
+    return x.dtype is y.dtype and x.weak_type == y.weak_type
 
 
 def splat(element: Any, type: ArrayType) -> Array:
@@ -41,8 +53,8 @@ def splat(element: Any, type: ArrayType) -> Array:
     return Array(np.ndarray(type.shape, type.dtype, one, 0, (0,) * type.ndim), type)
 
 
-def _element(x: Any, type: ArrayType) -> Any:
-    """The Python number in this dtype; None where promotion or a refusal is due."""
+def element_of(x: Any, type: ArrayType) -> Any:
+    """The Python number in the dtype of this type; None where promotion or a refusal is due."""
     if x.__class__ in _TAKES[type.kind]:
         try:
             return quiet.run(type.dtype.type, x)
@@ -55,14 +67,18 @@ def quick(
     primitive: Elementwise,
     general: Callable[[Any, Any], Any],
     kinds: frozenset[str] | None = None,
+    reference: Callable[[Any, Any], Any] | None = None,
 ) -> Callable[[Any, Any], Any]:
-    """``general``, a function of two arguments, with a short way to ``primitive``.
+    """``general``, a function of two arguments, with a short way.
 
-    The short way is taken for arguments of one type whose kind is among ``kinds`` (by default those
-    the primitive accepts), and for one such argument with a Python number that takes its dtype.
+    It is taken for arguments of one dtype whose kind is among ``kinds`` (by default those that
+    ``primitive`` accepts), and for one such argument with a Python number that takes its dtype. At
+    rest it is NumPy by ``reference``, the primitive's by default; while tracing the primitive, for
+    operands of one shape, unless ``reference`` is another function than the primitive's.
     """
     accepted = primitive.accepts if kinds is None else kinds
-    reference = primitive.reference
+    host_function: Any = primitive.reference if reference is None else reference
+    short_traced = reference is None
     outs: dict[ArrayType, ArrayType | None] = {}
 
     def out_type(type: ArrayType) -> ArrayType | None:
@@ -73,26 +89,45 @@ def quick(
         return outs[type]
 
     def apply(x: Any, y: Any) -> Any:
+        traced = state.interpreter is not EAGER
         if isinstance(x, Value):
             type = x.type
             out = outs[type] if type in outs else out_type(type)
-            if out is not None:
-                if isinstance(y, Value):
-                    if y.type is type:
-                        if x.__class__ is y.__class__ is Array and state.interpreter is EAGER:
-                            return array_of(quiet.run(reference, x.to_host(), y.to_host()), out)
-                        return primitive(x, y)
-                elif (element := _element(y, type)) is not None:
-                    if x.__class__ is Array and state.interpreter is EAGER:
-                        return array_of(quiet.run(reference, x.to_host(), element), out)
-                    return primitive(x, splat(element, type))
+            if out is None:
+                return general(x, y)
+            if isinstance(y, Value):
+                if traced or not x.__class__ is y.__class__ is Array:
+                    short = y.type is type and short_traced
+                    return primitive(x, y) if short else general(x, y)
+                if y.type is not type and not same_dtype(type, y.type):
+                    return general(x, y)
+                left, right = x.to_host(), y.to_host()
+            else:
+                left, right = x, element_of(y, type)
+                if right is None:
+                    return general(x, y)
+                if traced or x.__class__ is not Array:
+                    return primitive(x, splat(right, type)) if short_traced else general(x, y)
+                left = x.to_host()
         elif isinstance(y, Value):
             type = y.type
             out = outs[type] if type in outs else out_type(type)
-            if out is not None and (element := _element(x, type)) is not None:
-                if y.__class__ is Array and state.interpreter is EAGER:
-                    return array_of(quiet.run(reference, element, y.to_host()), out)
-                return primitive(splat(element, type), y)
-        return general(x, y)
+            left = None if out is None else element_of(x, type)
+            if left is None:
+                return general(x, y)
+            if traced or y.__class__ is not Array:
+                return primitive(splat(left, type), y) if short_traced else general(x, y)
+            right = y.to_host()
+        else:
+            return general(x, y)
+        try:
+            made = quiet.run(host_function, left, right)
+        except ValueError:  # the shapes do not fit: to be said in words
+            return general(x, y)
+        if made.__class__ is not np.ndarray:
+            made = np.asarray(made)
+        if made.shape != out.shape:
+            out = array_type(made.shape, out.dtype, out.weak_type)
+        return Array(made, out)
 
     return apply

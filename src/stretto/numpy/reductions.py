@@ -15,10 +15,12 @@ from stretto.core.types import default_dtype, is_complex, kind_of
 from stretto.numpy.arguments import refuse_out
 from stretto.numpy.dtypes import as_dtype
 from stretto.numpy.logic import equal, isclose, isnan, truth
+from stretto.numpy.quick import array_of, at_rest
 from stretto.ops import cumulative, reduce
 from stretto.ops.arithmetic import imag, real
 from stretto.ops.broadcast import (
     ReduceSum,
+    Reshape,
     broadcast_to,
     canonical_axes,
     canonical_axis,
@@ -30,6 +32,7 @@ from stretto.ops.comparison import where as choose
 from stretto.ops.convert import convert
 from stretto.ops.elementwise import broadcast_shapes
 from stretto.ops.shape import pad
+from stretto.runtime.eager import quiet
 
 __all__ = [
     "all",
@@ -85,7 +88,7 @@ def keep(out: Any, shape: tuple[int, ...], axes: tuple[int, ...], keepdims: bool
     """The result with the reduced axes kept, at size 1, if asked."""
     if not keepdims:
         return out
-    return reshape(out, tuple([1 if d in axes else n for d, n in enumerate(shape)]))
+    return Reshape(tuple([1 if d in axes else n for d, n in enumerate(shape)]))(out)
 
 
 def sum(
@@ -112,6 +115,9 @@ def sum(
     if where is not None:
         x = masked("sum", x, where, 0)
     axes = canonical_axes(axis, x.type.ndim, "sum")
+    if initial is None and wanted.kind in "fiuc" and wanted.itemsize >= 4 and at_rest(x):
+        total = quiet.run(np.add.reduce, x.to_host(), axes, wanted, None, bool(keepdims))
+        return array_of(total, wanted)
     x = convert(x, wide_dtype(wanted))
     total = ReduceSum(axes if len(axes) < 2 else tuple(sorted(axes)))(x) if axes else x
     total = convert(total, wanted)
@@ -166,6 +172,9 @@ def _extremum(
         raise ValueError(f"{who}: there is no {who} of no elements, {x.type} over axis {axis}")
     if is_complex(x.dtype):
         found = _complex_extremum(x, axes, greatest)
+    elif initial is None and x.dtype.kind in "fiu" and at_rest(x):
+        ufunc = np.maximum if greatest else np.minimum
+        return array_of(ufunc.reduce(x.to_host(), axes, None, None, bool(keepdims)), x.dtype)
     else:
         found = (reduce.reduce_max if greatest else reduce.reduce_min)(x, axes)
     found = convert(found, x.type.dtype)

@@ -13,12 +13,13 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from stretto.core.errors import TracedValueError
-from stretto.core.interpreter import Tracer, as_value, state
+from stretto.core.interpreter import Tracer, Value, as_value
 from stretto.core.types import array_type, default_dtype, is_inexact
 from stretto.numpy.indexing import At
 from stretto.numpy.joining import take
 from stretto.numpy.logic import isnan, truth
 from stretto.numpy.manipulation import ravel
+from stretto.numpy.quick import array_of, at_rest, element_of, same_dtype, splat
 from stretto.numpy.reductions import cumsum
 from stretto.numpy.reductions import sum as sum_
 from stretto.ops import index as index_ops
@@ -31,7 +32,6 @@ from stretto.ops.convert import convert
 from stretto.ops.iota import iota
 from stretto.ops.shape import concatenate, slice_in_dim
 from stretto.runtime.array import Array
-from stretto.runtime.eager import EAGER
 
 __all__ = [
     "argsort",
@@ -179,7 +179,7 @@ def searchsorted(a: Any, v: Any, side: str = "left", sorter: Any = None) -> Any:
         x = take(x, sorter)
     x, wanted = promote_dtypes("searchsorted", x, v)
     n, shape = x.size, wanted.shape
-    if x.__class__ is wanted.__class__ is Array and state.interpreter is EAGER:
+    if at_rest(x, wanted):
         hosts = [h.astype(np.float32) if h.dtype.kind == "V" else h
                  for h in (x.to_host(), wanted.to_host())]  # fmt: skip
         return _index_array(np.asarray(np.searchsorted(*hosts, side=side)))
@@ -218,7 +218,30 @@ def where(
         return nonzero(condition, size=size, fill_value=fill_value)
     if x is None or y is None:
         raise ValueError("where: expected a condition alone, or with both x and y; got one of them")
-    return choose(condition, x, y)
+    quickly = _choose_quickly(condition, x, y)
+    return choose(condition, x, y) if quickly is None else quickly
+
+
+def _choose_quickly(condition: Any, x: Any, y: Any) -> Any:
+    """The choice between an array and another of its dtype, or a number that takes it; else None."""
+    type = x.type if isinstance(x, Value) else y.type if isinstance(y, Value) else None
+    if type is None or not isinstance(condition, Value) or condition.type.kind != "bool":
+        return None
+    choices = [c if isinstance(c, Value) else element_of(c, type) for c in (x, y)]
+    for c in choices:
+        if c is None or (isinstance(c, Value) and not same_dtype(c.type, type)):
+            return None
+    if at_rest(condition, *(c for c in choices if isinstance(c, Value))):
+        hosts = [c.to_host() if c.__class__ is Array else c for c in choices]
+        try:
+            chosen = np.where(condition.to_host(), *hosts)
+        except ValueError:  # the shapes do not fit: to be said in words
+            return None
+        return array_of(chosen, type.dtype, type.weak_type)
+    choices = [c if isinstance(c, Value) else splat(c, type) for c in choices]
+    if condition.type.shape == choices[0].type.shape == choices[1].type.shape:
+        return select(condition, *choices)
+    return None
 
 
 def nonzero(a: Any, *, size: int | None = None, fill_value: Any = None) -> tuple[Any, ...]:

@@ -13,6 +13,7 @@ import numpy as np
 from stretto.core.interpreter import as_value
 from stretto.core.types import inexact_dtype, is_complex, is_inexact
 from stretto.numpy.arguments import refuse_out
+from stretto.numpy.arithmetic import multiply, subtract, true_divide
 from stretto.numpy.dtypes import as_dtype
 from stretto.numpy.logic import isnan, truth
 from stretto.numpy.reductions import all as all_
@@ -65,8 +66,8 @@ def _count(x: Any, axes: tuple[int, ...], where: Any, who: str) -> Any:
 def _over(total: Any, count: Any) -> Any:
     """The total over the count, which may be zero."""
     if isinstance(count, (int, float)):
-        return total / full_like(total, count)
-    return total / convert(count, total.dtype)
+        return true_divide(total, count)
+    return true_divide(total, convert(count, total.dtype))
 
 
 def _mean(x: Any, axes: tuple[int, ...], where: Any, who: str) -> Any:
@@ -111,8 +112,8 @@ def _variance(
     axes = canonical_axes(axis, x.ndim, who)
     x = convert(x, wide_dtype(inexact_dtype(x.dtype)))
     centre = keep(_mean(x, axes, where, who), x.shape, axes, True)
-    away = x - centre
-    squares = real(away * conj(away)) if is_complex(x.dtype) else away * away
+    away = subtract(x, centre)
+    squares = real(away * conj(away)) if is_complex(x.dtype) else multiply(away, away)
     count = _count(x, axes, where, who)
     total = sum_(squares, axes, where=where)
     if isinstance(count, int):

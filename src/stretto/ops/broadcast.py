@@ -99,11 +99,13 @@ class ReduceSum(Primitive):
 
     def reference(self, x: np.ndarray) -> np.ndarray:
         """NumPy's sum; types below float32 accumulate in float32, as in XLA."""
-        if kind_of(x.dtype) == "float" and x.dtype.itemsize < 4:
-            return np.sum(x.astype(np.float32), axis=self.axes).astype(x.dtype)
-        if x.dtype.kind == "V" or x.dtype.name.endswith(("int4", "int2")):
-            return np.sum(x.astype(np.int32), axis=self.axes).astype(x.dtype)
-        return np.sum(x, axis=self.axes, dtype=x.dtype)
+        dtype = x.dtype
+        if dtype.itemsize < 4 and kind_of(dtype) == "float":
+            dtype = np.dtype(np.float32)
+        elif dtype.kind == "V":  # the integers narrower than a byte
+            dtype = np.dtype(np.int32)
+        wide = x if dtype is x.dtype else x.astype(dtype)
+        return np.add.reduce(wide, axis=self.axes, dtype=dtype)
 
     def lower(self, b: Any, x: Any) -> Any:
         """StableHLO ``reduce`` with ``add``."""

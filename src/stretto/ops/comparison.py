@@ -146,13 +146,20 @@ class Shift(Elementwise, abstract=True):
     jvp = ZERO_DERIVATIVE
 
 
-def _bits(dtype: np.dtype) -> int:
+def _width(dtype: np.dtype) -> int:
     return ml_dtypes.iinfo(dtype).bits
 
 
-def _shifted(f: Any, x: np.ndarray, y: np.ndarray, beyond: Any) -> np.ndarray:
-    inside = (y >= 0) & (y < _bits(x.dtype))
-    return np.where(inside, f(x, np.where(inside, y, 0).astype(y.dtype)), beyond).astype(x.dtype)
+def _bits(x: np.ndarray) -> np.ndarray:
+    """The same bits as an unsigned integer; types of less than a byte lie in its low bits."""
+    return x.view(f"u{x.dtype.itemsize}")
+
+
+def _shifted(f: Any, x: np.ndarray, y: np.ndarray) -> np.ndarray:
+    """NumPy's shift of the bits, zero from the width on; counts are unsigned."""
+    bits, count, width = _bits(x), _bits(y), _width(x.dtype)
+    moved = f(bits, np.minimum(count, width - 1)) & (2**width - 1)
+    return np.where(count < width, moved, 0).astype(bits.dtype).view(x.dtype)
 
 
 class ShiftLeft(Shift):
@@ -162,7 +169,7 @@ class ShiftLeft(Shift):
 
     def reference(self, x: np.ndarray, y: np.ndarray) -> np.ndarray:
         """NumPy's, zero beyond the width."""
-        return _shifted(np.left_shift, x, y, 0)
+        return _shifted(np.left_shift, x, y)
 
 
 class ShiftRightArithmetic(Shift):
@@ -171,14 +178,14 @@ class ShiftRightArithmetic(Shift):
     op = "shift_right_arithmetic"
 
     def reference(self, x: np.ndarray, y: np.ndarray) -> np.ndarray:
-        """NumPy's on signed integers, the sign beyond the width."""
-        signed = x.astype(np.dtype(f"i{x.dtype.itemsize}"), copy=False)
-        signed = signed if x.dtype.kind == "i" else x.view(f"i{x.dtype.itemsize}")
-        count = y.astype(signed.dtype, copy=False)
-        beyond = np.where(signed < 0, -1, 0)
-        inside = (count >= 0) & (count < _bits(x.dtype))
-        moved = np.right_shift(signed, np.where(inside, count, 0).astype(signed.dtype))
-        return np.where(inside, moved, beyond).astype(signed.dtype).view(x.dtype)
+        """NumPy's on signed integers, the sign beyond the width; counts are unsigned."""
+        bits, width = _bits(x), _width(x.dtype)
+        # With the sign in the highest bit of the byte, a shift of signed integers repeats it.
+        above = 8 * x.dtype.itemsize - width
+        signed = np.left_shift(bits, above).view(f"i{x.dtype.itemsize}")
+        count = np.minimum(_bits(y), width - 1) + above
+        moved = np.right_shift(signed, count.astype(signed.dtype)).view(bits.dtype)
+        return (moved & (2**width - 1)).astype(bits.dtype).view(x.dtype)
 
 
 class ShiftRightLogical(Shift):
@@ -188,8 +195,7 @@ class ShiftRightLogical(Shift):
 
     def reference(self, x: np.ndarray, y: np.ndarray) -> np.ndarray:
         """NumPy's on unsigned integers, zero beyond the width."""
-        unsigned = x.view(f"u{x.dtype.itemsize}")
-        return _shifted(np.right_shift, unsigned, y.view(unsigned.dtype), 0).view(x.dtype)
+        return _shifted(np.right_shift, x, y)
 
 
 class PopulationCount(Bitwise):
@@ -200,7 +206,16 @@ class PopulationCount(Bitwise):
 
     def reference(self, x: np.ndarray) -> np.ndarray:
         """NumPy's, of the bits as unsigned."""
-        return np.bitwise_count(x.view(f"u{x.dtype.itemsize}")).astype(x.dtype)
+        return np.bitwise_count(_bits(x)).astype(x.dtype)
+
+    def lower(self, b: Any, x: Any) -> Any:
+        """StableHLO ``popcnt``; of types of less than a byte XLA would count the sign's copies."""
+        width = _width(x.type.dtype)
+        if width >= 8:
+            return b.emit(self.op, x)
+        byte = array_type(x.type.shape, np.dtype(np.uint8))
+        bits = b.emit("and", b.convert(x, byte.dtype), b.splat(2**width - 1, byte), out=byte)
+        return b.convert(b.emit(self.op, bits, out=byte), x.type.dtype)
 
 
 class Select(Primitive):
@@ -231,8 +246,6 @@ class Select(Primitive):
         """Linear in the choices."""
         (condition, x, y), (_, dx, dy) = primals, tangents
         out = self(condition, x, y)
-        if dx is None and dy is None:
-            return out, None
         dx = zeros_like(x) if dx is None else dx
         dy = zeros_like(y) if dy is None else dy
         return out, self(condition, dx, dy)
@@ -347,7 +360,7 @@ def population_count(x: Any) -> Any:
 
 
 def select(condition: Any, x: Any, y: Any) -> Any:
-    """``x`` where ``condition``, else ``y``: of one type; the condition of its shape, or a scalar."""
+    """``x`` where ``condition``, else ``y``; of one type; the condition of their shape or a scalar."""
     return SELECT(condition, x, y)
 
 
@@ -375,8 +388,10 @@ def full(shape: tuple[int, ...], element: Any, dtype: np.dtype, weak_type: bool 
 
 
 def full_like(x: Any, element: Any, dtype: np.dtype | None = None) -> Any:
-    """An array of the shape of ``x``, and its dtype unless one is given."""
-    return full(x.type.shape, element, x.type.dtype if dtype is None else dtype, x.type.weak_type)
+    """An array of the shape of ``x``, and its dtype and weakness unless a dtype is given."""
+    if dtype is not None:
+        return full(x.type.shape, element, dtype)
+    return full(x.type.shape, element, x.type.dtype, x.type.weak_type)
 
 
 def zeros_like(x: Any) -> Any:

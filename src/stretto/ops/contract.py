@@ -98,14 +98,14 @@ class DotGeneral(Bilinear):
         """Sizes of shared, free and free axes; refuses axes that do not pair up."""
         if x.dtype != y.dtype:
             raise TypeError(f"dot_general: operands must have one dtype, got {x} and {y}")
-        for axes_x, axes_y, what in ((*self.summed, "contracted"), (*self.shared, "shared")):
-            _check_pairs(x, y, axes_x, axes_y, what)
         for type, summed, shared, name in zip((x, y), self.summed, self.shared, "xy", strict=True):
             if len({*summed, *shared}) != len(summed) + len(shared):
                 raise ValueError(
                     f"dot_general: axes {summed} (contracted) and {shared} (shared) of {name}: "
                     f"{type} name an axis twice"
                 )
+        for axes_x, axes_y, what in ((*self.summed, "contracted"), (*self.shared, "shared")):
+            _check_pairs(x, y, axes_x, axes_y, what)
         free_x, free_y = self.free(x, y)
         shape = (
             *[x.shape[a] for a in (*self.shared[0], *free_x)],

@@ -448,6 +448,11 @@ def conv_general_dilated(
     dims = conv_dimension_numbers(lhs.shape, rhs.shape, dimension_numbers)
     n = lhs.ndim - 2
     strides, rhs_dilation = _ones_or(window_strides, n), _ones_or(rhs_dilation, n)
+    if len(strides) != n or len(rhs_dilation) != n:
+        raise ValueError(
+            f"{who}: window_strides {strides} and rhs_dilation {rhs_dilation} must have {n} entries "
+            f"for lhs: {lhs.type}"
+        )
     lhs_dilation = _ones_or(lhs_dilation, n)
     if isinstance(padding, str) and any(d != 1 for d in lhs_dilation):
         raise ValueError(
@@ -455,7 +460,7 @@ def conv_general_dilated(
             f"(low, high) pairs, or use conv_transpose"
         )
     extents = [
-        _dilated(rhs.shape[a], d) for a, d in zip(dims.rhs_spec[2:], rhs_dilation, strict=False)
+        _dilated(rhs.shape[a], d) for a, d in zip(dims.rhs_spec[2:], rhs_dilation, strict=True)
     ]
     op = ConvGeneralDilated(
         strides,

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any, ClassVar
 
+import ml_dtypes
 import numpy as np
 
 from stretto.core.interpreter import Value, as_value, constant
@@ -159,11 +160,10 @@ def broadcast_shapes(who: str, *shapes: tuple[int, ...]) -> tuple[int, ...]:
 def _scalar(x: Any, dtype: np.dtype, shape: tuple[int, ...], weak: bool, who: str) -> Any:
     """A Python number as a splat of this dtype and shape."""
     if kind_of(dtype) in INTEGRAL and isinstance(x, int) and not isinstance(x, bool):
-        bounds = np.iinfo(dtype) if dtype.kind in "iu" else None
-        if bounds is not None and not bounds.min <= x <= bounds.max:
+        bounds = ml_dtypes.iinfo(dtype)
+        if not bounds.min <= x <= bounds.max:
             raise OverflowError(f"{who}: the Python integer {x} does not fit in {dtype.name}")
-    element = np.asarray(x).astype(dtype)
-    return constant(np.broadcast_to(element, shape), weak)
+    return constant(np.broadcast_to(np.asarray(x).astype(dtype), shape), weak)
 
 
 def promote_values(who: str, *args: Any, inexact: bool = False) -> list[Any]:

@@ -63,6 +63,7 @@ class Pow(Elementwise):
         type = x.type
         if is_inexact(type.dtype):
             return b.emit("power", x, y)
+
         def unfinished(result: Any, square: Any, left: Any) -> list[Any]:
             some = b.compare("NE", left, b.splat(0, type))
             return [b.reduce("or", some, range(type.ndim), False)]

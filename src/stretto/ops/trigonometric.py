@@ -9,7 +9,9 @@ from typing import Any
 
 import numpy as np
 
-from stretto.ops.comparison import full_like
+from stretto.core.types import is_complex
+from stretto.ops.arithmetic import complex_, imag, real
+from stretto.ops.comparison import eq, full_like, select, zeros_like
 from stretto.ops.elementwise import FLOAT, INEXACT, Elementwise, binary, unary
 from stretto.ops.exponential import rsqrt
 
@@ -37,6 +39,16 @@ class Sin(Elementwise):
     op = "sine"
     reference = staticmethod(np.sin)
     partials = (lambda dx, out, x: dx * cos(x),)
+
+    def lower(self, b: Any, x: Any) -> Any:
+        """StableHLO ``sine``; of complex numbers by parts, lest small ones lose their digits."""
+        return b.inline(_complex_sin, x) if is_complex(x.type.dtype) else b.emit(self.op, x)
+
+
+def _complex_sin(z: Any) -> Any:
+    # sin(a + ib) = sin(a) cosh(b) + i cos(a) sinh(b); at a = 0 also where cosh(b) overflows
+    a, b = real(z), imag(z)
+    return complex_(select(eq(a, zeros_like(a)), a, sin(a) * cosh(b)), cos(a) * sinh(b))
 
 
 class Cos(Elementwise):
@@ -105,8 +117,16 @@ class Sinh(Elementwise):
     partials = (lambda dx, out, x: dx * cosh(x),)
 
     def lower(self, b: Any, x: Any) -> Any:
-        """CHLO ``sinh``."""
+        """CHLO ``sinh``; of complex numbers by parts, lest small ones lose their digits."""
+        if is_complex(x.type.dtype):
+            return b.inline(_complex_sinh, x)
         return b.emit(self.op, x, dialect="chlo")
+
+
+def _complex_sinh(z: Any) -> Any:
+    # sinh(a + ib) = sinh(a) cos(b) + i cosh(a) sin(b); at b = 0 also where cosh(a) overflows
+    a, b = real(z), imag(z)
+    return complex_(sinh(a) * cos(b), select(eq(b, zeros_like(b)), b, cosh(a) * sin(b)))
 
 
 class Cosh(Elementwise):
@@ -183,78 +203,67 @@ class Atan2(Elementwise):
     )
 
 
-SIN = Sin()
-COS = Cos()
-TAN = Tan()
-ASIN = Asin()
-ACOS = Acos()
-ATAN = Atan()
-SINH = Sinh()
-COSH = Cosh()
-TANH = Tanh()
-ASINH = Asinh()
-ACOSH = Acosh()
-ATANH = Atanh()
-ATAN2 = Atan2()
+SIN, COS, TAN, ASIN, ACOS, ATAN, ATAN2 = Sin(), Cos(), Tan(), Asin(), Acos(), Atan(), Atan2()
+SINH, COSH, TANH, ASINH, ACOSH, ATANH = Sinh(), Cosh(), Tanh(), Asinh(), Acosh(), Atanh()
 
 
 def sin(x: Any) -> Any:
-    """The sine; radians, of each element."""
+    """The sine of each element, in radians."""
     return unary(SIN, x)
 
 
 def cos(x: Any) -> Any:
-    """The cosine; radians, of each element."""
+    """The cosine of each element, in radians."""
     return unary(COS, x)
 
 
 def tan(x: Any) -> Any:
-    """The tangent; radians, of each element."""
+    """The tangent of each element, in radians."""
     return unary(TAN, x)
 
 
 def asin(x: Any) -> Any:
-    """The inverse sine, in radians, of each element."""
+    """The inverse sine of each element, in radians."""
     return unary(ASIN, x)
 
 
 def acos(x: Any) -> Any:
-    """The inverse cosine, in radians, of each element."""
+    """The inverse cosine of each element, in radians."""
     return unary(ACOS, x)
 
 
 def atan(x: Any) -> Any:
-    """The inverse tangent, in radians, of each element."""
+    """The inverse tangent of each element, in radians."""
     return unary(ATAN, x)
 
 
 def sinh(x: Any) -> Any:
-    """The hyperbolic sine, of each element."""
+    """The hyperbolic sine of each element."""
     return unary(SINH, x)
 
 
 def cosh(x: Any) -> Any:
-    """The hyperbolic cosine, of each element."""
+    """The hyperbolic cosine of each element."""
     return unary(COSH, x)
 
 
 def tanh(x: Any) -> Any:
-    """The hyperbolic tangent, of each element."""
+    """The hyperbolic tangent of each element."""
     return unary(TANH, x)
 
 
 def asinh(x: Any) -> Any:
-    """The inverse hyperbolic sine, of each element."""
+    """The inverse hyperbolic sine of each element."""
     return unary(ASINH, x)
 
 
 def acosh(x: Any) -> Any:
-    """The inverse hyperbolic cosine, of each element."""
+    """The inverse hyperbolic cosine of each element."""
     return unary(ACOSH, x)
 
 
 def atanh(x: Any) -> Any:
-    """The inverse hyperbolic tangent, of each element."""
+    """The inverse hyperbolic tangent of each element."""
     return unary(ATANH, x)
 
 

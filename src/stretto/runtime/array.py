@@ -82,16 +82,16 @@ class Array(Value):
         return bool(self.to_host().reshape(())[()])
 
     def __int__(self) -> int:
-        return int(self._scalar("int"))
+        return int(self._real("int"))
 
     def __float__(self) -> float:
-        return float(self._scalar("float"))
+        return float(self._real("float"))
 
     def __complex__(self) -> complex:
         return complex(self._scalar("complex"))
 
     def __index__(self) -> int:
-        if self.type.ndim or self.type.dtype.kind not in "iu":
+        if self.type.ndim or self.type.kind not in ("int", "uint"):
             raise TypeError(f"only integer arrays of rank 0 are indices; got {self.type}")
         return operator.index(self.to_host()[()])
 
@@ -99,6 +99,11 @@ class Array(Value):
         if self.type.size != 1:
             raise TypeError(f"{what}() needs an array of one element; got {self.type}")
         return self.to_host().reshape(())[()]
+
+    def _real(self, what: str) -> Any:
+        if self.type.kind == "complex":
+            raise TypeError(f"{what}() of a complex array, {self.type}: take .real first")
+        return self._scalar(what)
 
     def item(self, *index: int) -> Any:
         """One element as a Python number: the only one, or that at ``index``."""

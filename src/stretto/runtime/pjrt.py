@@ -10,6 +10,7 @@ from __future__ import annotations
 import functools
 import importlib
 import os
+import re
 import threading
 from collections.abc import Sequence
 from typing import Any
@@ -28,7 +29,8 @@ _lock = threading.RLock()
 
 def check_version(version: str) -> tuple[int, ...]:
     """The version's numbers; ``ImportError``, in one sentence, outside the tested range."""
-    parts = tuple(int(p) for p in version.split(".")[:3] if p.isdigit())
+    numbers = re.match(r"\d+(\.\d+){0,2}", version)  # of 0.11.0rc1 and 0.11.0.dev2 the numbers
+    parts = tuple(map(int, numbers[0].split("."))) if numbers else ()
     if not TESTED[0] <= parts < TESTED[1]:
         low, high = (".".join(map(str, v)) for v in TESTED)
         raise ImportError(

@@ -10,24 +10,32 @@ from collections.abc import Sequence
 from typing import Any
 
 from stretto.core.interpreter import constant
-from stretto.core.program import Literal, Program, Var
+from stretto.core.program import Atom, Literal, Program
 
 __all__ = ["evaluate"]
 
 
 def evaluate(program: Program, args: Sequence[Any]) -> list[Any]:
     """The program's outputs for these arguments."""
-    known: dict[Var, Any] = dict(zip(program.inputs, args, strict=True))
-
-    def read(atom: Any) -> Any:
-        if type(atom) is Literal:
-            return constant(atom.array(), atom.type.weak_type)
-        return known[atom]
-
+    known: dict[Atom, Any] = dict(_literals(program))
+    known.update(zip(program.inputs, args, strict=True))
     for equation in program.equations:
-        result = equation.primitive(*[read(a) for a in equation.inputs])
+        result = equation.primitive(*[known[a] for a in equation.inputs])
         if equation.primitive.multiple:
             known.update(zip(equation.outputs, result, strict=True))
         else:
             known[equation.outputs[0]] = result
-    return [read(a) for a in program.outputs]
+    return [known[a] for a in program.outputs]
+
+
+def _literals(program: Program) -> dict[Atom, Any]:
+    """The value of each literal in the program; made once, for loops that run it many times."""
+    found = program.cache.get("literals")
+    if found is None:
+        atoms = [a for e in program.equations for a in e.inputs]
+        found = program.cache["literals"] = {
+            a: constant(a.array(), a.type.weak_type)
+            for a in (*atoms, *program.outputs)
+            if type(a) is Literal
+        }
+    return found

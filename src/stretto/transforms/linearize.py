@@ -30,6 +30,10 @@ class _LinearRecorder(Recorder):
         super().__init__(types)
         self.parent = state.interpreter
 
+    @staticmethod
+    def locate() -> None:
+        """Nowhere: these equations are not lowered; running them backwards gives others."""
+
     def process(self, primitive: Any, args: Sequence[Any]) -> Any:
         """Record if any argument is linear, else hand on."""
         for a in args:
