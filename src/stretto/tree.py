@@ -17,7 +17,7 @@ from stretto.core.tree import (
     flatten,
     flatten_with_path,
     leaves,
-    map,  # noqa: A004 (the field's name)
+    map,
     register_dataclass,
     register_pytree_node,
     register_pytree_node_class,
@@ -72,7 +72,7 @@ def reduce(f: Callable[[Any, Any], Any], tree: Any, *initial: Any) -> Any:
     return total
 
 
-def all(tree: Any) -> bool:  # noqa: A001 (the field's name)
+def all(tree: Any) -> bool:
     """Whether every leaf is true.
 
     >>> all([True, {"a": 1}])
@@ -224,7 +224,7 @@ def concat(trees: Iterable[Any], axis: int = 0) -> Any:
 
 def _accumulator(dtype: np.dtype) -> np.dtype:
     """The dtype in which sums of leaves of this dtype are kept."""
-    if kind_of(dtype) == "float" and dtype.itemsize < 4:  # noqa: PLR2004
+    if kind_of(dtype) == "float" and dtype.itemsize < 4:
         return np.dtype(np.float32)
     return dtype
 

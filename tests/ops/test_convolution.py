@@ -104,7 +104,7 @@ def test_laws(case):
 
 
 def by_loop(lhs, rhs, strides, padding, ld, rd, feature_groups, batch_groups):
-    """out[n, o, p] = sum lhs[n', i, x] rhs[o, i', k] where x ld + low = p s + k rd, in each group."""
+    """out[n, o, p] = sum lhs[n, i, x] rhs[o, i, k] if x ld + low = p s + k rd, group by group."""
     batch, out_features = lhs.shape[0] // batch_groups, rhs.shape[0]
     dilated = lambda n, d: (n - 1) * d + 1
     spatial = [
@@ -244,9 +244,9 @@ def test_dimension_numbers():
 
 def test_refuses():
     x, w = np.ones((1, 3, 4), np.float32), np.ones((2, 3, 2), np.float32)
-    with pytest.raises(ValueError, match=r"lhs: float32\[1,3,4\] has 3 features \(axis 1\), but rhs"):
+    with pytest.raises(ValueError, match=r"float32\[1,3,4\] has 3 features \(axis 1\), but rhs"):
         conv(x, w[:, :2], (1,), "VALID")
-    with pytest.raises(ValueError, match="'SAME_LOWER', 'VALID' or .* got 'FULL'"):
+    with pytest.raises(ValueError, match=r"'SAME_LOWER', 'VALID' or .* got 'FULL'"):
         conv(x, w, (1,), "FULL")
     with pytest.raises(ValueError, match=r"strides \(1, 1\) and .* must have 1 entries"):
         conv(x, w, (1, 1), "SAME")

@@ -52,7 +52,7 @@ def test_blocks_make_no_difference():
 
 
 def test_refuses():
-    with pytest.raises(TypeError, match=r"expected uint32 arrays of one shape, got uint32\[\], int"):
+    with pytest.raises(TypeError, match=r"uint32 arrays of one shape, got uint32\[\], int"):
         threefry2x32(np.uint32(0), 1, 2, 3)
     with pytest.raises(ValueError, match="do not broadcast"):
         threefry2x32(np.uint32(0), np.uint32(0), WORDS, WORDS[:3])

@@ -39,7 +39,6 @@ LAYOUTS = pytest.mark.parametrize("partitionable", [False, True], ids=["original
 
 # Each draw, and what JAX 0.10.2 gives for the same expression with R = jax.random,
 # k = PRNGKey(0x123456789), and jax_threefry_partitionable off, then on; in row-major order.
-# fmt: off
 DRAWS = {
     "randint": (
         lambda k: R.randint(k, (8,), 0, 10),
@@ -167,7 +166,6 @@ DRAWS = {
         [3, 2, 4],
     ),
 }
-# fmt: on
 
 
 @LAYOUTS

@@ -37,7 +37,6 @@ LAYOUTS = pytest.mark.parametrize("partitionable", [False, True], ids=["original
 
 # Each draw, and what JAX 0.10.2 gives for the same expression with R = jax.random,
 # k = PRNGKey(0x123456789), and jax_threefry_partitionable off, then on; in row-major order.
-# fmt: off
 DRAWS = {
     "uniform": (
         lambda k: R.uniform(k, (5,)),
@@ -155,7 +154,7 @@ DRAWS = {
         [0.70672286, 1.5512916, 0.31157762, 0.61296344, 0.94831496],
     ),
 }
-# fmt: on
+
 
 @LAYOUTS
 @HOW
@@ -174,8 +173,8 @@ def test_draws_are_jaxs(how, partitionable):
 
 
 def test_the_documented_numbers():
-    # Eight decimals, as printed.
-    same = lambda x, want: np.testing.assert_allclose(x, want, rtol=0, atol=1e-8)
+    # To the digits given.
+    same = lambda x, want: np.testing.assert_allclose(x, want, rtol=1e-7, atol=5e-9)
     key, subkey = R.split(R.PRNGKey(0x123456789))
     uniform = [0.2918682, 0.90834665, 0.13555491, 0.08107758, 0.9746183]
     same(R.uniform(subkey, (5,)), uniform)

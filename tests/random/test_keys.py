@@ -11,6 +11,7 @@ from stretto.api.vectorise import vmap
 from stretto.core.config import config
 from stretto.core.errors import TracedValueError
 
+
 def eagerly(draws):
     key = R.PRNGKey(0x123456789)
     return {name: np.asarray(draw(key)) for name, (draw, *_) in draws.items()}
@@ -31,10 +32,9 @@ LAYOUTS = pytest.mark.parametrize("partitionable", [False, True], ids=["original
 
 # Each draw, and what JAX 0.10.2 gives for the same expression with R = jax.random,
 # k = PRNGKey(0x123456789), and jax_threefry_partitionable off, then on; in row-major order.
-# fmt: off
 DRAWS = {
     "split": (
-        lambda k: R.split(k),
+        R.split,
         [3617274360, 3753205001, 1297336295, 580763498],
         [4147644527, 3151391983, 2345107987, 3548103583],
     ),
@@ -46,7 +46,16 @@ DRAWS = {
     "split_shape": (
         lambda k: R.split(k, (2, 2)),
         [539398600, 3017746112, 2448100, 680757975, 76987084, 3695466800, 3417649260, 505455040],
-        [4147644527, 3151391983, 2345107987, 3548103583, 3617274360, 1297336295, 268604172, 3709136966],
+        [
+            4147644527,
+            3151391983,
+            2345107987,
+            3548103583,
+            3617274360,
+            1297336295,
+            268604172,
+            3709136966,
+        ],
     ),
     "fold_in": (
         lambda k: R.fold_in(k, 7),
@@ -64,7 +73,7 @@ DRAWS = {
         [1290691712, 1488732556, 2596863519, 3440796490, 615525124],
     ),
     "bits_scalar": (
-        lambda k: R.bits(k),
+        R.bits,
         [4147644527],
         [1290691712],
     ),
@@ -139,7 +148,6 @@ LARGE = {
         410299624,
     ),
 }
-# fmt: on
 
 
 @LAYOUTS

@@ -302,7 +302,6 @@ def value_and_grad(
     >>> float(value), float(slope)
     (10.0, 2.0)
     """
-
     name = name_of(fun)
 
     @wraps(fun, "value_and_grad")

@@ -201,20 +201,24 @@ def _with_others(
 
 
 def _branch_programs(
-    who: str, functions: Sequence[Callable[..., Any]], operands: Sequence[Any]
+    who: str, functions: dict[str, Callable[..., Any]], operands: Sequence[Any]
 ) -> tuple[list[Program], Any, list[Any]]:
-    """Programs of one signature for the branches, their result's structure, and all operands."""
+    """Programs of one signature for the branches, their result's structure, and all operands.
+
+    The branches go by name, for messages.
+    """
     leaves, structure = tree.flatten(tuple(operands))
     values = values_of(leaves, who)
     types = [v.type for v in values]
     names = tree.paths(tuple(operands), "operands")
-    recorded = [record_tree(f, structure, types, who, names) for f in functions]
+    recorded = [record_tree(f, structure, types, who, names) for f in functions.values()]
+    called = list(functions)
     first = recorded[0]
     for i, (_, out, _) in enumerate(recorded[1:], 1):
         if out != first[1]:
             raise TypeError(
-                f"{who}: branches must return trees of one structure; those of branch 0 and "
-                f"branch {i} part at {parting(first[1], out, 'result')}"
+                f"{who}: branches must return trees of one structure; those of {called[0]} and "
+                f"{called[i]} part at {parting(first[1], out, 'result')}"
             )
     targets = []
     paths = tree.paths(tree.unflatten(first[1], range(first[1].num_leaves)), "result")
@@ -222,9 +226,8 @@ def _branch_programs(
         strong = {t.dtype for t in outs if not t.weak_type}
         dtype, weak = promote([(t.dtype, t.weak_type) for t in outs], who)
         if len({t.shape for t in outs}) > 1 or not strong <= {dtype}:
-            raise TypeError(
-                f"{who}: branches must return equal types; {path} is {', '.join(map(repr, outs))}"
-            )
+            each = ", ".join(f"{t} in {name}" for t, name in zip(outs, called, strict=True))
+            raise TypeError(f"{who}: branches must return equal types; {path} is {each}")
         targets.append(array_type(outs[0].shape, dtype, weak))
     captured = list({id(c): c for _, _, cs in recorded for c in cs}.values())
     programs = [
@@ -270,7 +273,8 @@ def switch(index: Any, branches: Sequence[Callable[..., Any]], *operands: Any) -
         raise TypeError(f"switch: index must be an integer scalar, got {index.type}")
     if not branches:
         raise ValueError("switch: needs at least one branch")
-    programs, structure, values = _branch_programs("switch", branches, operands)
+    named = {f"branch {i}": branch for i, branch in enumerate(branches)}
+    programs, structure, values = _branch_programs("switch", named, operands)
     bounded = clamp(0, convert(index, _INDEX), len(branches) - 1)
     return tree.unflatten(structure, Cond(tuple(programs))(bounded, *values))
 
@@ -295,6 +299,7 @@ def cond(
             f"cond: pred must be a scalar, got {pred.type}; use snp.where to choose by element, or "
             f"vmap"
         )
-    programs, structure, values = _branch_programs("cond", (false_fun, true_fun), operands)
+    branches = {"false_fun": false_fun, "true_fun": true_fun}
+    programs, structure, values = _branch_programs("cond", branches, operands)
     index = convert(pred if kind_of(pred.dtype) == "bool" else ne(pred, 0), _INDEX)
     return tree.unflatten(structure, Cond(tuple(programs))(index, *values))

@@ -38,10 +38,14 @@ _SETTINGS: dict[str, _Setting] = {
 _SHAPING = tuple(name for name, setting in _SETTINGS.items() if setting.shapes_programs)
 
 
+def _unknown(name: str) -> ConfigError:
+    return ConfigError(f"config has no setting {name!r}; there are: {', '.join(_SETTINGS)}")
+
+
 def _check(name: str, value: Any) -> Any:
     setting = _SETTINGS.get(name)
     if setting is None:
-        raise ConfigError(f"config has no setting {name!r}; there are: {', '.join(_SETTINGS)}")
+        raise _unknown(name)
     for choice in setting.choices:
         if value is choice or (type(value) is type(choice) and value == choice):
             return choice
@@ -118,18 +122,15 @@ class Config:
         _Thread.key = _key_of(values)
 
     def __getattr__(self, name: str) -> Any:
+        if name not in _SETTINGS:
+            raise _unknown(name)
         overrides = settings.values
-        if name in overrides:
-            return overrides[name]
-        try:
-            return self._values[name]
-        except KeyError:
-            _check(name, None)
-            raise
+        return overrides[name] if name in overrides else self._values[name]
 
     def __setattr__(self, name: str, value: Any) -> None:
         self._values[name] = _check(name, value)
         _Thread.key = _key_of(self._values)
+        _set_thread(settings.values)
 
     def __call__(self, **values: Any) -> _Block:
         return _Block({name: _check(name, value) for name, value in values.items()})
@@ -147,19 +148,23 @@ class _Block:
 
     def __init__(self, values: dict[str, Any]) -> None:
         self._values = values
-        self._outer: list[tuple[Mapping[str, Any], _Key | None]] = []
+        self._outer: list[Mapping[str, Any]] = []
 
     def __enter__(self) -> None:
-        self._outer.append((settings.values, settings.__dict__.get("key")))
-        settings.values = {**settings.values, **self._values}
-        settings.key = _key_of({name: getattr(config, name) for name in _SHAPING})
+        self._outer.append(settings.values)
+        _set_thread({**settings.values, **self._values})
 
     def __exit__(self, *error: object) -> None:
-        settings.values, key = self._outer.pop()
-        if key is None:
-            del settings.key
-        else:
-            settings.key = key
+        _set_thread(self._outer.pop())
+
+
+def _set_thread(values: Mapping[str, Any]) -> None:
+    """Make these the values, and with the global ones the key, of this thread."""
+    settings.values = values
+    if values:
+        settings.key = _key_of({name: getattr(config, name) for name in _SHAPING})
+    else:
+        settings.__dict__.pop("key", None)
 
 
 config = Config()

@@ -17,7 +17,7 @@ class StrettoError(Exception):
     """The base of every error that only Stretto raises."""
 
 
-class ConfigError(StrettoError, ValueError):
+class ConfigError(StrettoError, ValueError, AttributeError):
     """A setting has no such name, or does not take such a value."""
 
 

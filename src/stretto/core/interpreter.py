@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, NoReturn
+from typing import TYPE_CHECKING, Any, ClassVar, NoReturn
 
 import numpy as np
 
@@ -21,7 +21,7 @@ from stretto.core.types import ArrayType, array_type, canonical_dtype, kind_of, 
 if TYPE_CHECKING:
     from stretto.core.primitive import Primitive
 
-__all__ = ["Interpreter", "Linear", "Tracer", "Value", "as_value", "is_zero", "state", "using"]
+__all__ = ["Interpreter", "Linear", "Tracer", "Value", "as_value", "scalar_array", "state", "using"]
 
 
 class Value:
@@ -85,17 +85,12 @@ class Interpreter:
         """Apply the primitive: a value, or a tuple of them where it has several outputs."""
         raise NotImplementedError
 
-    def check(self, args: Sequence[Any]) -> None:
-        """Raise for a tracer whose transformation has ended."""
-        for arg in args:
-            if isinstance(arg, Tracer) and arg.interpreter.ended:
-                arg.escaped()
-
 
 class _State(threading.local):
     """The current interpreter of this thread; the class attribute is the eager one, for all."""
 
     interpreter: Any = None
+    eager: ClassVar[Any] = None
 
 
 state = _State()
@@ -235,11 +230,6 @@ class Linear:
         return self.type.ndim
 
 
-def is_zero(tangent: Any) -> bool:
-    """Whether a tangent or cotangent is the symbolic zero."""
-    return tangent is None
-
-
 _SCALARS = (bool, int, float, complex)
 
 
@@ -255,11 +245,12 @@ def as_value(x: Any, who: str = "this function", argument: str = "x") -> Any:
     if python_type in _SCALARS:
         dtype = scalar_dtype(python_type)
         _check_fits(x, dtype, who)
-        return constant(np.asarray(x, dtype), python_type is not bool)
+        return constant(scalar_array(x, dtype), python_type is not bool)
     if isinstance(x, (np.ndarray, np.generic)):
         kind_of(x.dtype)  # refuses strings, objects, dates
         dtype = canonical_dtype(x.dtype)
-        return constant(np.array(x, dtype, order="C", copy=True, subok=False), False)
+        with np.errstate(over="ignore"):
+            return constant(np.array(x, dtype, order="C", copy=True, subok=False), False)
     if isinstance(x, (list, tuple)):
         raise TypeError(
             f"{who}: {argument} must be an array or a number; got a {python_type.__name__}. Wrap "
@@ -267,14 +258,26 @@ def as_value(x: Any, who: str = "this function", argument: str = "x") -> Any:
         )
     if hasattr(x, "__stretto_array__"):
         return as_value(x.__stretto_array__(), who, argument)
-    if isinstance(x, _SCALARS):  # subclasses, such as enumerations
-        return as_value(next(t for t in _SCALARS if isinstance(x, t))(x), who, argument)
+    for scalar in _SCALARS:  # subclasses, such as enumerations
+        if isinstance(x, scalar):
+            return as_value(scalar(x), who, argument)
     if hasattr(x, "__array__"):
         return as_value(np.asarray(x), who, argument)
     raise TypeError(
         f"{who}: {argument} must be an array or a number; got {python_type.__module__}."
         f"{python_type.__qualname__}"
     )
+
+
+_LARGE = 3.4e38  # within the range of float32
+
+
+def scalar_array(x: Any, dtype: np.dtype) -> np.ndarray:
+    """A Python number as an array of rank 0: what is too large becomes infinite, without remark."""
+    if dtype.itemsize >= 4 and type(x) is not complex and -_LARGE < x < _LARGE:
+        return np.asarray(x).astype(dtype)
+    with np.errstate(over="ignore", invalid="ignore"):
+        return np.asarray(x).astype(dtype)
 
 
 def _check_fits(x: Any, dtype: np.dtype, who: str) -> None:

@@ -11,7 +11,7 @@ import sys
 from types import CodeType, FrameType
 from typing import NamedTuple
 
-__all__ = ["Position", "user_frame", "user_position", "user_stack_level"]
+__all__ = ["Position", "user_position", "user_stack_level"]
 
 _ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__))) + os.sep
 _OURS: dict[CodeType, bool] = {}
@@ -47,14 +47,6 @@ def _is_ours(code: CodeType) -> bool:
         found = name.startswith((_ROOT, "<frozen", "<string>")) or name.endswith("functools.py")
         _OURS[code] = found
     return found
-
-
-def user_frame() -> FrameType | None:
-    """The innermost frame that runs code outside this package."""
-    frame: FrameType | None = sys._getframe(1)
-    while frame is not None and (_OURS.get(frame.f_code) or _is_ours(frame.f_code)):
-        frame = frame.f_back
-    return frame
 
 
 def user_position() -> Position | None:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import dataclasses
 import functools
+import inspect
 from collections.abc import Callable, Sequence
 from typing import Any, ClassVar, dataclass_transform
 
@@ -44,7 +45,7 @@ class Refused:
         return refuse
 
 
-NOT_LINEAR = Refused("it is not linear in any argument, so only its jvp is ever transposed")
+NOT_LINEAR: Any = Refused("it is not linear in any argument, so only its jvp is ever transposed")
 
 
 class _ZeroDerivative:
@@ -61,7 +62,7 @@ class _ZeroDerivative:
         return jvp
 
 
-ZERO_DERIVATIVE = _ZeroDerivative()
+ZERO_DERIVATIVE: Any = _ZeroDerivative()
 
 
 _CAPACITY = 4096
@@ -70,26 +71,27 @@ _CAPACITY = 4096
 class _Interned(type):
     """Makes equal primitives one object, so that they compare and hash as fast as objects do.
 
-    Where a family has more than some thousand sets of parameters it starts anew; then equal ones may
-    be two objects, which costs a cache miss.
+    Where a class has more than some thousand sets of parameters it starts anew; then equal ones
+    may be two objects, which costs a cache miss. Those that hold programs or arrays are left
+    alone, so that nothing here keeps them alive.
     """
 
     _instances: dict[tuple[Any, ...], Any]
+    interned: bool
 
     def __call__(cls, *args: Any, **kwargs: Any) -> Any:
-        if kwargs:
-            made = super().__call__(*args, **kwargs)
-            key = tuple([value for _, value in made.parameters()])
-            return cls._instances.setdefault(key, made)
-        found = cls._instances.get(args)
+        if not cls.interned:
+            return super().__call__(*args, **kwargs)
+        found = None if kwargs else cls._instances.get(args)
         if found is None:
-            made = super().__call__(*args)
+            made = super().__call__(*args, **kwargs)
             if len(cls._instances) >= _CAPACITY:
                 cls._instances.clear()
-            # The parameters left out have their defaults; both spellings give one object.
+            # The parameters left out have their defaults; all spellings give one object.
             key = tuple([value for _, value in made.parameters()])
             found = cls._instances.setdefault(key, made)
-            cls._instances[args] = found
+            if not kwargs:
+                cls._instances[args] = found
         return found
 
 
@@ -119,6 +121,7 @@ class Primitive(metaclass=_Interned):
     splat: ClassVar[bool] = False
     """Whether it takes splats (all elements equal) to a splat, so that literals fold."""
 
+    interned: ClassVar[bool] = True
     _parameters: ClassVar[tuple[str, ...]] = ()
 
     infer: ClassVar[Callable[..., Any]]
@@ -131,7 +134,7 @@ class Primitive(metaclass=_Interned):
     def __init_subclass__(cls, abstract: bool = False, **kwargs: Any) -> None:
         super().__init_subclass__(**kwargs)
         # Only a class with parameters of its own needs a new __init__, which is costly to make.
-        if any("ClassVar" not in str(t) for t in cls.__dict__.get("__annotations__", {}).values()):
+        if any("ClassVar" not in str(t) for t in inspect.get_annotations(cls).values()):
             dataclasses.dataclass(frozen=True, eq=False, repr=False)(cls)
             cls._parameters = tuple(field.name for field in dataclasses.fields(cls))
         cls._instances = {}

@@ -36,7 +36,7 @@ class Literal:
 
     __slots__ = ("type", "value")
 
-    def __init__(self, value: np.generic, type: ArrayType) -> None:
+    def __init__(self, value: Any, type: ArrayType) -> None:
         self.value = value
         self.type = type
 

@@ -130,7 +130,7 @@ class Recorder(Interpreter):
         return f"the argument {self.names[place]}" if place < len(self.names) else f"input {place}"
 
 
-def _fold(primitive: Any, inputs: Sequence[Literal], out: ArrayType) -> Literal | None:
+def _fold(primitive: Any, inputs: Sequence[Any], out: ArrayType) -> Literal | None:
     """The literal that an element-wise operation on literals gives."""
     with np.errstate(all="ignore"):
         value = np.asarray(

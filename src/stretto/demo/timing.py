@@ -92,9 +92,10 @@ def timing_table(timing: Timing, steps: int) -> Table:
 
 def timing_note(timing: Timing, steps: int) -> str:
     """The ratio, and what was checked first."""
+    agreement = f"to {timing.difference:.0e}" if timing.difference else "to the last bit"
     return (
         f"One program is {timing.ratio:.2f} times as fast as the loop. First, both gave the same "
-        f"parameters, to {timing.difference:.0e}. Members/s: members trained for {steps:,} steps."
+        f"parameters, {agreement}. Members/s: members trained for {steps:,} steps."
     )
 
 

@@ -213,7 +213,7 @@ class Builder:
 
     def reduce(self, op: str, x: Operand, axes: Sequence[int], start: Any) -> Operand:
         """A reduction by one operation; narrow floats accumulate in float32."""
-        narrow = kind_of(x.type.dtype) == "float" and x.type.dtype.itemsize < 4  # noqa: PLR2004
+        narrow = kind_of(x.type.dtype) == "float" and x.type.dtype.itemsize < 4
         wide = self.convert(x, np.dtype(np.float32)) if narrow and op in ("add", "multiply") else x
         dtype = wide.type.dtype
         element = array_type((), dtype)

@@ -29,7 +29,7 @@ from stretto.numpy.updating import apply_to_mask, mask_of, update
 from stretto.ops import index as ops
 from stretto.ops.broadcast import reshape
 from stretto.ops.comparison import full
-from stretto.ops.index_primitives import fill_element
+from stretto.ops.index_primitives import fill_bytes, fill_element
 from stretto.ops.shape import rev, slice_
 from stretto.runtime.array import Array
 from stretto.runtime.eager import EAGER
@@ -74,7 +74,7 @@ def getitem(
     if 0 in shape:
         return full(shape, 0, x.dtype, x.type.weak_type)
     if mode == "fill" and (0 in parsed.shape or _integer_outside(parsed)):
-        return full(shape, fill_element(x.dtype, fill_value), x.dtype, x.type.weak_type)
+        return full(shape, fill_element(x.dtype, fill_bytes(x.dtype, fill_value)), x.dtype, x.type.weak_type)
     if 0 in parsed.shape:
         raise IndexError(
             f"x[{show(index)}] reads from {x.type}, which has no elements; mode='fill' gives the "

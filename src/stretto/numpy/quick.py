@@ -88,7 +88,7 @@ def quick(
         outs[type] = primitive.out_types((type, type))[0] if fits else None
         return outs[type]
 
-    def apply(x: Any, y: Any) -> Any:
+    def apply(x: Any, y: Any) -> Any:  # noqa: PLR0912 (each further call costs)
         traced = state.interpreter is not EAGER
         if isinstance(x, Value):
             type = x.type

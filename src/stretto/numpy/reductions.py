@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from stretto.core.interpreter import Value, as_value
-from stretto.core.types import default_dtype, is_complex, kind_of
+from stretto.core.types import ArrayType, default_dtype, is_complex, kind_of
 from stretto.numpy.arguments import refuse_out
 from stretto.numpy.dtypes import as_dtype
 from stretto.numpy.logic import equal, isclose, isnan, truth
@@ -91,6 +91,12 @@ def keep(out: Any, shape: tuple[int, ...], axes: tuple[int, ...], keepdims: bool
     return Reshape(tuple([1 if d in axes else n for d, n in enumerate(shape)]))(out)
 
 
+def _adds_up(type: ArrayType, wanted: np.dtype) -> bool:
+    """Whether NumPy adds this up as XLA would: in a dtype wide enough, which takes the elements."""
+    takes = type.dtype is wanted or type.kind in ("bool", "int", "uint")
+    return takes and wanted.kind in "fiuc" and wanted.itemsize >= 4
+
+
 def sum(
     a: Any,
     axis: Any = None,
@@ -115,7 +121,7 @@ def sum(
     if where is not None:
         x = masked("sum", x, where, 0)
     axes = canonical_axes(axis, x.type.ndim, "sum")
-    if initial is None and wanted.kind in "fiuc" and wanted.itemsize >= 4 and at_rest(x):
+    if initial is None and _adds_up(x.type, wanted) and at_rest(x):
         total = quiet.run(np.add.reduce, x.to_host(), axes, wanted, None, bool(keepdims))
         return array_of(total, wanted)
     x = convert(x, wide_dtype(wanted))

@@ -223,7 +223,7 @@ def where(
 
 
 def _choose_quickly(condition: Any, x: Any, y: Any) -> Any:
-    """The choice between an array and another of its dtype, or a number that takes it; else None."""
+    """The choice between an array and one of its dtype, or a number that takes it; else None."""
     type = x.type if isinstance(x, Value) else y.type if isinstance(y, Value) else None
     if type is None or not isinstance(condition, Value) or condition.type.kind != "bool":
         return None

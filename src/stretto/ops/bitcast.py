@@ -19,7 +19,7 @@ __all__ = ["bitcast_convert_type"]
 
 
 class BitcastConvertType(Primitive):
-    """The same bits as another dtype; narrower elements lie along a new last axis, low bits first."""
+    """The same bits as another dtype; narrower elements along a new last axis, low bits first."""
 
     dtype: np.dtype
 

@@ -11,7 +11,7 @@ from typing import Any
 import ml_dtypes
 import numpy as np
 
-from stretto.core.interpreter import Linear, as_value, constant
+from stretto.core.interpreter import Linear, as_value, constant, scalar_array
 from stretto.core.primitive import ZERO_DERIVATIVE, Primitive
 from stretto.core.types import ArrayType, array_type, kind_of
 from stretto.ops.broadcast import broadcast_to, reshape
@@ -360,7 +360,7 @@ def population_count(x: Any) -> Any:
 
 
 def select(condition: Any, x: Any, y: Any) -> Any:
-    """``x`` where ``condition``, else ``y``; of one type; the condition of their shape or a scalar."""
+    """``x`` where ``condition``, else ``y``: of one type; the condition of theirs or a scalar."""
     return SELECT(condition, x, y)
 
 
@@ -384,7 +384,7 @@ def where(condition: Any, x: Any, y: Any) -> Any:
 
 def full(shape: tuple[int, ...], element: Any, dtype: np.dtype, weak_type: bool = False) -> Any:
     """An array of this shape and canonical dtype, each element the number ``element``."""
-    return constant(np.broadcast_to(np.asarray(element).astype(dtype), shape), weak_type)
+    return constant(np.broadcast_to(scalar_array(element, dtype), shape), weak_type)
 
 
 def full_like(x: Any, element: Any, dtype: np.dtype | None = None) -> Any:

@@ -34,6 +34,7 @@ class Constant(Primitive):
     """An array."""
 
     held: Held
+    interned = False
     jvp = ZERO_DERIVATIVE
     transpose = Refused("it has no operand")
 

@@ -38,7 +38,7 @@ class ConvertElementType(Primitive):
         if target == "bool":
             return x != 0
         if is_complex(x.dtype) and target != "complex":
-            x = x.real
+            x = np.real(x)
         if kind_of(x.dtype) == "float" and target in ("int", "uint"):
             return _saturate(x.astype(np.float64), self.dtype)
         return x.astype(self.dtype)

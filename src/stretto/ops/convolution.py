@@ -2,7 +2,7 @@
 
 Layer 2 (ops). One primitive of StableHLO's generality: any rank, layout, stride, dilation, padding
 and grouping. Its derivative and both its transposes are convolutions again. Next, read
-``convolution_reference``.
+``convolution_geometry`` and ``convolution_reference``.
 
 Along one spatial axis, with ``n`` inputs, ``k`` kernel elements and ``m`` outputs,
 
@@ -15,15 +15,13 @@ import dataclasses
 import math
 import operator
 from collections.abc import Sequence
-from typing import Any, TypeAlias
+from typing import Any
 
 import numpy as np
 
 from stretto.core.interpreter import Linear
 from stretto.core.types import ArrayType, array_type, kind_of
-from stretto.ops.broadcast import move_axis, reshape, transpose
-from stretto.ops.comparison import full
-from stretto.ops.contract import (
+from stretto.ops.bilinear import (
     Bilinear,
     precision_config,
     precision_name,
@@ -31,7 +29,18 @@ from stretto.ops.contract import (
     promote_dtypes,
     promote_dtypes_of,
 )
+from stretto.ops.broadcast import move_axis, reshape, transpose
+from stretto.ops.comparison import full
 from stretto.ops.convert import convert
+from stretto.ops.convolution_geometry import (
+    ConvDimensionNumbers,
+    Pairs,
+    conv_dimension_numbers,
+    dilated,
+    letters,
+    pads,
+    transposed_pad,
+)
 from stretto.ops.convolution_reference import convolve
 from stretto.ops.shape import rev
 
@@ -43,21 +52,6 @@ __all__ = [
     "conv_transpose",
     "conv_with_general_padding",
 ]
-
-Pairs: TypeAlias = tuple[tuple[int, int], ...]
-
-
-@dataclasses.dataclass(frozen=True)
-class ConvDimensionNumbers:
-    """Which axis of each array is which.
-
-    ``lhs_spec`` and ``out_spec`` give the axes of batch, features and the spatial ones;
-    ``rhs_spec`` those of output features, input features and the spatial ones.
-    """
-
-    lhs_spec: tuple[int, ...]
-    rhs_spec: tuple[int, ...]
-    out_spec: tuple[int, ...]
 
 
 class ConvGeneralDilated(Bilinear):
@@ -114,8 +108,8 @@ class ConvGeneralDilated(Bilinear):
                 f"padding = dense<{pads}> : tensor<{len(self.padding)}x2xi64>, "
                 f"lhs_dilation = {b.ints(self.lhs_dilation)}, "
                 f"rhs_dilation = {b.ints(self.rhs_dilation)}, "
-                f"dimension_numbers = #stablehlo.conv<{_letters(dims.lhs_spec, 'bf')}x"
-                f"{_letters(dims.rhs_spec, 'oi')}->{_letters(dims.out_spec, 'bf')}>, "
+                f"dimension_numbers = #stablehlo.conv<{letters(dims.lhs_spec, 'bf')}x"
+                f"{letters(dims.rhs_spec, 'oi')}->{letters(dims.out_spec, 'bf')}>, "
                 f"feature_group_count = {self.feature_groups} : i64, "
                 f"batch_group_count = {self.batch_groups} : i64"
                 f"{precision_config(self.precision)}"
@@ -173,7 +167,7 @@ def _transpose_lhs(op: ConvGeneralDilated, ct: Any, rhs: Any, lhs: ArrayType) ->
     # With batch groups: lhs'[(g, n), i] = sum_o ct[n, (g, o)] rhs[(g, o), i]: the same kernel with
     # feature groups gives [n, (g, i)], and g then moves to the batch.
     dims = op.dims
-    (batch, features, *spatial_l), (o, i, *spatial_r) = dims.lhs_spec, dims.rhs_spec
+    (batch, features, *_), (o, i, *spatial_r) = dims.lhs_spec, dims.rhs_spec
     groups = max(op.feature_groups, op.batch_groups)
     kernel = rev(rhs, spatial_r)
     if groups > 1:
@@ -181,8 +175,8 @@ def _transpose_lhs(op: ConvGeneralDilated, ct: Any, rhs: Any, lhs: ArrayType) ->
         kernel = _merge(kernel, o, i)
     padding = []
     for n, k, m, s, (low, _), ld, rd in _along(op, lhs, rhs.type, ct.type):
-        before = _dilated(k, rd) - 1 - low
-        padding.append((before, _dilated(n, ld) + _dilated(k, rd) - 1 - _dilated(m, s) - before))
+        before = dilated(k, rd) - 1 - low
+        padding.append((before, dilated(n, ld) + dilated(k, rd) - 1 - dilated(m, s) - before))
     back = ConvGeneralDilated(
         op.lhs_dilation,
         tuple(padding),
@@ -210,7 +204,7 @@ def _transpose_rhs(op: ConvGeneralDilated, ct: Any, lhs: Any, rhs: ArrayType) ->
     out_batch, out_features, *spatial_o = dims.out_spec
     padding = []
     for n, k, m, s, (low, _), ld, rd in _along(op, lhs.type, rhs, ct.type):
-        padding.append((low, _dilated(k, rd) + _dilated(m, s) - 1 - _dilated(n, ld) - low))
+        padding.append((low, dilated(k, rd) + dilated(m, s) - 1 - dilated(n, ld) - low))
     back = ConvGeneralDilated(
         op.rhs_dilation,
         tuple(padding),
@@ -229,11 +223,6 @@ def _transpose_rhs(op: ConvGeneralDilated, ct: Any, lhs: Any, rhs: ArrayType) ->
 
 
 # Sizes
-
-
-def _dilated(n: int, dilation: int) -> int:
-    """The extent of ``n`` elements with ``dilation - 1`` gaps between neighbours."""
-    return (n - 1) * dilation + 1 if n else 0
 
 
 def _sizes(type: ArrayType, spec: tuple[int, ...]) -> tuple[int, int]:
@@ -265,7 +254,7 @@ def _out_spatial(op: ConvGeneralDilated, lhs: ArrayType, rhs: ArrayType) -> list
         op.rhs_dilation,
         strict=True,
     ):
-        room = low + _dilated(lhs.shape[a], ld) + high - _dilated(rhs.shape[r], rd)
+        room = low + dilated(lhs.shape[a], ld) + high - dilated(rhs.shape[r], rd)
         out.append(room // s + 1 if room >= 0 else 0)
     return out
 
@@ -312,13 +301,6 @@ def _check(op: ConvGeneralDilated, lhs: ArrayType, rhs: ArrayType) -> None:
         )
 
 
-def _letters(spec: tuple[int, ...], names: str) -> str:
-    letters = [""] * len(spec)
-    for place, axis in enumerate(spec):
-        letters[axis] = names[place] if place < 2 else str(place - 2)
-    return f"[{', '.join(letters)}]"
-
-
 # Axes folded into others
 
 
@@ -344,73 +326,6 @@ def _merge_inside(x: Any, source: int, target: int, groups: int) -> Any:
 
 
 # Functions
-
-
-def conv_dimension_numbers(
-    lhs_shape: Sequence[int], rhs_shape: Sequence[int], dimension_numbers: Any
-) -> ConvDimensionNumbers:
-    """The axes that three strings name, such as ``("NHWC", "HWIO", "NHWC")``.
-
-    ``N`` is the batch, ``C`` the features, ``O`` and ``I`` the kernel's output and input features;
-    other letters are spatial axes, in the kernel's order. ``None``: ``NC...`` and ``OI...``.
-
-    Raises ``ValueError`` where the strings do not fit the ranks or each other.
-    """
-    if isinstance(dimension_numbers, ConvDimensionNumbers):
-        return dimension_numbers
-    n = len(lhs_shape)
-    if len(rhs_shape) != n:
-        raise ValueError(
-            f"conv_dimension_numbers: ranks differ, shapes {tuple(lhs_shape)} and "
-            f"{tuple(rhs_shape)}"
-        )
-    if dimension_numbers is None:
-        plain = tuple(range(n))
-        return ConvDimensionNumbers(plain, plain, plain)
-    given = tuple(dimension_numbers)
-    fits = len(given) == 3 and all(isinstance(s, str) and len({*s}) == len(s) == n for s in given)
-    spatial = [c for c in given[1] if c not in "OI"] if fits else []
-    if not fits or any(
-        {*spec} != {*pair, *spatial} or len(spatial) != n - 2
-        for spec, pair in zip(given, ("NC", "OI", "NC"), strict=True)
-    ):
-        raise ValueError(
-            f"conv_dimension_numbers: expected three strings of {n} letters, with N and C, O and "
-            f"I, N and C, and the same spatial letters, such as ('NCHW', 'OIHW', 'NCHW'); got "
-            f"{dimension_numbers!r}"
-        )
-    return ConvDimensionNumbers(
-        *[
-            tuple(spec.index(c) for c in (*pair, *spatial))
-            for spec, pair in zip(given, ("NC", "OI", "NC"), strict=True)
-        ]
-    )
-
-
-def _same(n: int, k: int, s: int, lower: bool) -> tuple[int, int]:
-    """Padding for ceil(n / s) outputs, the odd one after, or with ``lower`` before."""
-    total = max(0, (-(-n // s) - 1) * s + k - n)
-    low = total - total // 2 if lower else total // 2
-    return low, total - low
-
-
-def _pads(
-    padding: Any, sizes: Sequence[int], extents: Sequence[int], strides: Sequence[int], who: str
-) -> Pairs:
-    """Explicit padding for input sizes and dilated kernel extents."""
-    if isinstance(padding, str):
-        name = padding.upper()
-        if name == "VALID":
-            return ((0, 0),) * len(sizes)
-        if name in ("SAME", "SAME_LOWER"):
-            lower = name == "SAME_LOWER"
-            each = zip(sizes, extents, strides, strict=True)
-            return tuple(_same(n, k, s, lower) for n, k, s in each)
-        raise ValueError(
-            f"{who}: padding must be 'SAME', 'SAME_LOWER', 'VALID' or (low, high) pairs; got "
-            f"{padding!r}"
-        )
-    return tuple((operator.index(low), operator.index(high)) for low, high in padding)
 
 
 def _ones_or(values: Sequence[int] | None, n: int) -> tuple[int, ...]:
@@ -450,8 +365,8 @@ def conv_general_dilated(
     strides, rhs_dilation = _ones_or(window_strides, n), _ones_or(rhs_dilation, n)
     if len(strides) != n or len(rhs_dilation) != n:
         raise ValueError(
-            f"{who}: window_strides {strides} and rhs_dilation {rhs_dilation} must have {n} entries "
-            f"for lhs: {lhs.type}"
+            f"{who}: window_strides {strides} and rhs_dilation {rhs_dilation} must have {n} "
+            f"entries for lhs: {lhs.type}"
         )
     lhs_dilation = _ones_or(lhs_dilation, n)
     if isinstance(padding, str) and any(d != 1 for d in lhs_dilation):
@@ -460,11 +375,11 @@ def conv_general_dilated(
             f"(low, high) pairs, or use conv_transpose"
         )
     extents = [
-        _dilated(rhs.shape[a], d) for a, d in zip(dims.rhs_spec[2:], rhs_dilation, strict=True)
+        dilated(rhs.shape[a], d) for a, d in zip(dims.rhs_spec[2:], rhs_dilation, strict=True)
     ]
     op = ConvGeneralDilated(
         strides,
-        _pads(padding, [lhs.shape[a] for a in dims.lhs_spec[2:]], extents, strides, who),
+        pads(padding, [lhs.shape[a] for a in dims.lhs_spec[2:]], extents, strides, who),
         lhs_dilation,
         rhs_dilation,
         dims,
@@ -554,10 +469,10 @@ def conv_transpose(
     dims = conv_dimension_numbers(lhs.shape, rhs.shape, dimension_numbers)
     rhs_dilation = _ones_or(rhs_dilation, n)
     if isinstance(padding, str):
-        pads = []
+        pairs = []
         for a, d, s in zip(dims.rhs_spec[2:], rhs_dilation, strides, strict=True):
-            pads.append(_transposed_pad(_dilated(rhs.shape[a], d), s, padding.upper()))
-        padding = pads
+            pairs.append(transposed_pad(dilated(rhs.shape[a], d), s, padding.upper()))
+        padding = pairs
     if transpose_kernel:
         o, i, *spatial = dims.rhs_spec
         order = list(range(rhs.ndim))
@@ -574,21 +489,3 @@ def conv_transpose(
         precision=precision,
         preferred_element_type=preferred_element_type,
     )
-
-
-def _transposed_pad(k: int, s: int, padding: str) -> tuple[int, int]:
-    """Padding of the dilated input: (n-1) s + 1 + total - k + 1 outputs.
-
-    ``SAME``: n s of them; ``VALID``: (n-1) s + max(k, s), where every product is used.
-    """
-    if padding == "SAME":
-        total = k + s - 2
-        low = k - 1 if s > k - 1 else -(-total // 2)
-    elif padding == "VALID":
-        total = k + s - 2 + max(k - s, 0)
-        low = k - 1
-    else:
-        raise ValueError(
-            f"conv_transpose: padding must be 'SAME', 'VALID' or (low, high) pairs; got {padding!r}"
-        )
-    return low, total - low

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from stretto.ops.contract import accumulator
+from stretto.ops.bilinear import accumulator
 
 __all__ = ["convolve"]
 

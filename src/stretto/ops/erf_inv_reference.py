@@ -35,6 +35,8 @@ _TAIL = (
     2.83297682,
 )
 
+_BLOCK = 1 << 12  # numbers that stay in the cache
+
 
 def _horner(coefficients: tuple[float, ...], w: np.ndarray) -> np.ndarray:
     """The polynomial with fused steps: each product and sum rounded once, to float32."""
@@ -45,11 +47,19 @@ def _horner(coefficients: tuple[float, ...], w: np.ndarray) -> np.ndarray:
     return p
 
 
-def erf_inv_float32(x: np.ndarray) -> np.ndarray:
-    """The inverse error function of float32 numbers; infinite at -1 and 1, NaN beyond."""
+def _inverse(x: np.ndarray) -> np.ndarray:
     w = -np.log1p(-x * x)
     p = _horner(_CENTRAL, w - np.float32(2.5))
     tail = ~(w < 5)
     if np.any(tail):
         p = np.where(tail, _horner(_TAIL, np.sqrt(w) - np.float32(3)), p)
     return np.where(np.abs(x) == 1, x * np.float32(np.inf), p * x)
+
+
+def erf_inv_float32(x: np.ndarray) -> np.ndarray:
+    """The inverse error function of float32 numbers; infinite at -1 and 1, NaN beyond."""
+    if x.size <= _BLOCK:
+        return _inverse(x)
+    flat = x.reshape(-1)
+    blocks = [_inverse(flat[i : i + _BLOCK]) for i in range(0, x.size, _BLOCK)]
+    return np.concatenate(blocks).reshape(x.shape)

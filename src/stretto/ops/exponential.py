@@ -205,11 +205,10 @@ class Log1p(Elementwise):
         """NumPy's; of complex numbers near zero log|1 + z| by log1p, which NumPy does not use."""
         if not is_complex(x.dtype):
             return np.log1p(x)
-        out = np.array(np.log1p(x))
+        out, a, b = np.array(np.log1p(x)), np.real(x), np.imag(x)
         # |1 + a + ib|^2 = 1 + a (2 + a) + b^2
-        near = np.log1p(x.real * (2 + x.real) + x.imag * x.imag) / 2
-        small = np.maximum(np.abs(x.real), np.abs(x.imag)) < 0.5
-        out.real = np.where(small, near, out.real)
+        near = np.log1p(a * (2 + a) + b * b) / 2
+        out.real = np.where(np.maximum(np.abs(a), np.abs(b)) < 0.5, near, np.real(out))
         return out
 
 
@@ -223,8 +222,9 @@ class Logistic(Elementwise):
     def reference(self, x: np.ndarray) -> np.ndarray:
         """By the definition, in at least float32; for complex numbers so that nothing overflows."""
         if is_complex(x.dtype):
-            e = np.exp(np.where(x.real < 0, x, -x))
-            return np.where(x.real < 0, e, 1) / (1 + e)
+            left = np.real(x) < 0
+            e = np.exp(np.where(left, x, -x))
+            return np.where(left, e, 1) / (1 + e)
         return _wide(lambda v: 1 / (1 + np.exp(-v)), x)
 
 

@@ -6,7 +6,6 @@ Layer 2 (ops). NumPy's indexing comes down to these two where an index is an arr
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from typing import Any
 
@@ -29,6 +28,7 @@ from stretto.ops.index_primitives import (
     ScatterMul,
     ScatterSet,
     ScatterSub,
+    fill_bytes,
 )
 
 __all__ = [
@@ -90,15 +90,10 @@ def gather(
     operand = as_value(operand, "gather", "operand")
     start_indices = as_value(start_indices, "gather", "start_indices")
     mode = _mode("gather", mode, "clip")
-    if mode != "fill":
-        fill_value = None
-    elif fill_value is not None:
-        fill_value = np.asarray(fill_value).item()
-        if isinstance(fill_value, float) and math.isnan(fill_value):
-            fill_value = math.nan  # one object, so that equal primitives compare equal
+    fill = fill_bytes(operand.dtype, fill_value) if mode == "fill" else b""
     sizes = tuple(map(int, slice_sizes))
     primitive = Gather(
-        dimension_numbers, sizes, mode, fill_value, indices_are_sorted, unique_indices
+        dimension_numbers, sizes, mode, fill, indices_are_sorted, unique_indices
     )
     return primitive(operand, start_indices)
 

@@ -49,8 +49,11 @@ __all__ = [
 # Gather
 
 
-def fill_element(dtype: np.dtype, fill_value: Any) -> Any:
-    """What is read out of bounds: NaN, the least signed or greatest unsigned integer, or True."""
+def fill_bytes(dtype: np.dtype, fill_value: Any) -> bytes:
+    """The element read out of bounds, exactly, as its bytes.
+
+    By default NaN, the least signed or greatest unsigned integer, or True.
+    """
     if fill_value is None:
         kind = kind_of(dtype)
         if kind in ("int", "uint"):
@@ -58,7 +61,12 @@ def fill_element(dtype: np.dtype, fill_value: Any) -> Any:
             fill_value = int(bounds.min if kind == "int" else bounds.max)
         else:
             fill_value = True if kind == "bool" else math.nan
-    return np.asarray(fill_value).astype(dtype)[()]
+    return np.asarray(fill_value).astype(dtype).tobytes()
+
+
+def fill_element(dtype: np.dtype, fill: bytes) -> Any:
+    """The element of those bytes."""
+    return np.frombuffer(fill, dtype)[0]
 
 
 class Gather(Primitive):
@@ -67,7 +75,7 @@ class Gather(Primitive):
     dimension_numbers: GatherDimensionNumbers
     slice_sizes: tuple[int, ...]
     mode: str = "clip"
-    fill_value: Any = None
+    fill: bytes = b""
     indices_are_sorted: bool = False
     unique_indices: bool = False
 
@@ -80,7 +88,7 @@ class Gather(Primitive):
         """Index arrays by broadcasting, then NumPy's indexing."""
         numbers, sizes = self.dimension_numbers, self.slice_sizes
         types = array_type(x.shape, x.dtype), array_type(indices.shape, indices.dtype)
-        fill = fill_element(x.dtype, self.fill_value) if self.mode == "fill" else None
+        fill = fill_element(x.dtype, self.fill) if self.mode == "fill" else None
         shape = out_shape("gather", *types, numbers, sizes)
         return index_reference.gather(x, indices, numbers, sizes, out_shape=shape, fill=fill)
 
@@ -119,7 +127,7 @@ class Gather(Primitive):
             attributes=f"broadcast_dimensions = {places}",
             out=array_type(out.shape, np.dtype(bool)),
         )
-        fill = b.splat(fill_element(out.dtype, self.fill_value), out)
+        fill = b.splat(fill_element(out.dtype, self.fill), out)
         return b.emit("select", mask, clipped, fill, out=out)
 
     def jvp(self, primals: Sequence[Any], tangents: Sequence[Any]) -> tuple[Any, Any]:
@@ -127,7 +135,8 @@ class Gather(Primitive):
         out, dx = self(*primals), tangents[0]
         if dx is None:
             return out, None
-        return out, dataclasses.replace(self, fill_value=0)(dx, primals[1])
+        zero = fill_bytes(dx.dtype, 0) if self.fill else b""
+        return out, dataclasses.replace(self, fill=zero)(dx, primals[1])
 
     def transpose(self, ct: Any, x: Any, indices: Any) -> tuple[Any, Any]:
         """Add each window's cotangent to zeros where the window was read."""
@@ -256,7 +265,7 @@ class ScatterFamily(Primitive, abstract=True):
             numbers,
             window_sizes(x.type, updates.type, numbers),
             _READ_MODE[self.mode],
-            0,
+            fill_bytes(x.dtype, 0),
             self.indices_are_sorted,
             self.unique_indices,
         )(x, indices)

@@ -1,13 +1,13 @@
-"""Random bits from a counter: the Threefry-2x32 block cipher.
+"""Random bits from a key: the Threefry-2x32 block cipher, and the counters it encrypts.
 
 Layer 2 (ops). Source: Salmon, Moraes, Dror, Shaw, "Parallel random numbers: as easy as 1, 2, 3",
-SC 2011; 20 rounds, rotations from its table 2. What counters a key is used with is the matter of
-``stretto.random``.
+SC 2011; 20 rounds, rotations from its table 2. The two layouts of counters are JAX's.
 """
 
 from __future__ import annotations
 
 import functools
+import math
 from collections.abc import Sequence
 from typing import Any
 
@@ -19,16 +19,22 @@ from stretto.core.program import Equation, Program
 from stretto.core.recorder import record
 from stretto.core.types import ArrayType, array_type
 from stretto.ops.arithmetic import ADD
-from stretto.ops.broadcast import broadcast_to
-from stretto.ops.comparison import OR, SHIFT_LEFT, SHIFT_RIGHT_LOGICAL, XOR, full
+from stretto.ops.bitcast import bitcast_convert_type
+from stretto.ops.broadcast import broadcast_to, move_to_front, reshape
+from stretto.ops.comparison import EQ, OR, SELECT, SHIFT_LEFT, SHIFT_RIGHT_LOGICAL, XOR, full
+from stretto.ops.convert import convert
 from stretto.ops.elementwise import align_mapped, broadcast_shapes
+from stretto.ops.iota import iota
+from stretto.ops.shape import concatenate, slice_in_dim
 
-__all__ = ["threefry2x32"]
+__all__ = ["RandomBits", "threefry2x32"]
 
 _UINT32 = np.dtype(np.uint32)
 _ROTATIONS = ((13, 15, 26, 6), (17, 29, 16, 24))
 _PARITY = 0x1BD11BDA
+_WORD = 0xFFFFFFFF
 _BLOCK = 1 << 13
+_FEW = 8
 
 
 class Threefry2x32(Primitive):
@@ -51,7 +57,11 @@ class Threefry2x32(Primitive):
     def reference(
         self, k0: np.ndarray, k1: np.ndarray, c0: np.ndarray, c1: np.ndarray
     ) -> tuple[np.ndarray, np.ndarray]:
-        """NumPy's integers, in blocks that stay in the cache."""
+        """NumPy's integers, in blocks that stay in the cache; Python's for a few."""
+        if c0.size <= _FEW:
+            rows = zip(*[x.reshape(-1).tolist() for x in (k0, k1, c0, c1)], strict=True)
+            words = np.array([_cipher_one(*row) for row in rows], _UINT32).reshape(-1, 2)
+            return words[:, 0].reshape(c0.shape), words[:, 1].reshape(c0.shape)
         if c0.size <= _BLOCK:
             return _cipher(k0, k1, c0, c1)
         flat = [_scalar_or_flat(x) for x in (k0, k1, c0, c1)]
@@ -109,6 +119,19 @@ def _cipher(
     return x0, x1
 
 
+def _cipher_one(k0: int, k1: int, x0: int, x1: int) -> tuple[int, int]:
+    """As ``_cipher``, of one pair of Python integers."""
+    keys = (k0, k1, k0 ^ k1 ^ _PARITY)
+    x0, x1 = x0 + k0 & _WORD, x1 + k1 & _WORD
+    for group in range(5):
+        for r in _ROTATIONS[group % 2]:
+            x0 = x0 + x1 & _WORD
+            x1 = (x1 << r & _WORD | x1 >> 32 - r) ^ x0
+        x0 = x0 + keys[(group + 1) % 3] & _WORD
+        x1 = x1 + keys[(group + 2) % 3] + group + 1 & _WORD
+    return x0, x1
+
+
 @functools.lru_cache(256)
 def _rounds(shape: tuple[int, ...]) -> Program:
     """The cipher written with other operations."""
@@ -130,6 +153,112 @@ def _rounds(shape: tuple[int, ...]) -> Program:
     # Without the position of whoever asked first.
     equations = [Equation(e.primitive, e.inputs, e.outputs) for e in program.equations]
     return Program(program.inputs, equations, program.outputs, "threefry2x32")
+
+
+class RandomBits(Primitive):
+    """Unsigned integers of random bits, for a key or an array of keys, which lie on the last axis.
+
+    ``layout`` says which counters are encrypted, and what becomes of the two words of each:
+
+    - ``original``: 0 to n - 1 in two halves, the first of an odd n with 0 in place of n; all first
+      words, then all second words, cut into integers low bits first.
+    - ``partitionable``: each element's 64-bit index; the two words as one of 64 bits, or their
+      exclusive or.
+    - ``pairs``: the same, and both words along a new last axis.
+    """
+
+    width: int
+    shape: tuple[int, ...]
+    layout: str
+
+    def infer(self, key: ArrayType) -> ArrayType:
+        """The keys' leading axes, then the shape asked for."""
+        if key.dtype != _UINT32 or not key.ndim or key.shape[-1] != 2:
+            raise TypeError(f"random_bits: expected keys, uint32[..., 2], got {key}")
+        pair = (2,) if self.layout == "pairs" else ()
+        return array_type((*key.shape[:-1], *self.shape, *pair), self.dtype)
+
+    @property
+    def dtype(self) -> np.dtype:
+        """The unsigned dtype of this width."""
+        return np.dtype(f"u{self.width // 8}")
+
+    @functools.cached_property
+    def count(self) -> int:
+        """The number of 32-bit words in the original layout."""
+        return -(-math.prod(self.shape) * self.width // 32)
+
+    def reference(self, key: np.ndarray) -> np.ndarray:
+        """The cipher of NumPy's counters, its words viewed as the integers."""
+        batch, dtype = key.shape[:-1], self.dtype
+        size = math.prod(self.shape)
+        original = self.layout == "original"
+        first = np.arange(-(-self.count // 2) if original else size, dtype=_UINT32)
+        if original:
+            second = first + np.uint32(first.size)
+            if self.count % 2:
+                second[-1] = 0
+        else:
+            first, second = np.zeros_like(first), first
+        wide = (*batch, first.size)
+        counters = (np.broadcast_to(first, wide), np.broadcast_to(second, wide))
+        keys = [np.broadcast_to(key[..., i : i + 1], wide) for i in (0, 1)]
+        x0, x1 = THREEFRY2X32.reference(*keys, *counters)
+        if self.layout == "pairs":
+            return np.stack([x0, x1], -1).reshape((*batch, *self.shape, 2))
+        if self.width == 64:
+            bits = x0.astype(dtype) << dtype.type(32) | x1
+        elif original:
+            bits = np.concatenate([x0, x1], -1)
+            bits = bits.view(dtype)[..., :size]
+        else:
+            bits = (x0 ^ x1).astype(dtype)
+        return bits.reshape((*batch, *self.shape))
+
+    def compiled(self, types: tuple[ArrayType, ...]) -> bool:
+        """From where NumPy takes longer than compiling."""
+        return types[0].size * self.count >= 1 << 24
+
+    def lower(self, b: Any, key: Any) -> Any:
+        """Written with other operations."""
+        (out,) = b.outs
+        return b.inline(self._written_out, key) if out.size else b.splat(0, out)
+
+    def _written_out(self, key: Any) -> Any:
+        batch = key.shape[:-1]
+        words = [slice_in_dim(key, i, i + 1, axis=len(batch)) for i in (0, 1)]
+        size = math.prod(self.shape)
+        if self.layout == "original":
+            half = -(-self.count // 2)
+            first = iota(_UINT32, half)
+            second = ADD(first, full((half,), half, _UINT32))
+            if self.count % 2:
+                last = full((half,), self.count, _UINT32)
+                second = SELECT(EQ(second, last), full((half,), 0, _UINT32), second)
+        else:
+            first, second = full((size,), 0, _UINT32), iota(_UINT32, size)
+        x0, x1 = threefry2x32(*words, first, second)
+        if self.layout == "pairs":
+            columns = [reshape(x, (*batch, *self.shape, 1)) for x in (x0, x1)]
+            return concatenate(columns, len(batch) + len(self.shape))
+        if self.width == 64:
+            high, low = convert(x0, self.dtype), convert(x1, self.dtype)
+            bits = OR(SHIFT_LEFT(high, full(high.shape, 32, self.dtype)), low)
+        elif self.layout == "original":
+            bits = concatenate([x0, x1], len(batch))
+            if self.width < 32:
+                bits = reshape(bitcast_convert_type(bits, self.dtype), (*batch, -1))
+            bits = slice_in_dim(bits, 0, size, axis=len(batch))
+        else:
+            bits = convert(XOR(x0, x1), self.dtype)
+        return reshape(bits, (*batch, *self.shape))
+
+    jvp = ZERO_DERIVATIVE
+    transpose = NOT_LINEAR
+
+    def vmap(self, size: int, args: Sequence[Any], axes: Sequence[int | None]) -> Any:
+        """More keys."""
+        return self(move_to_front(args[0], axes[0])), 0
 
 
 def threefry2x32(k0: Any, k1: Any, c0: Any, c1: Any) -> tuple[Any, Any]:

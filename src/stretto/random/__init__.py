@@ -9,11 +9,54 @@ to one draw. Read ``keys``, ``distributions``, ``discrete``.
 (2, 3)
 """
 
-from stretto.random.discrete import *  # noqa: F403
-from stretto.random.discrete import __all__ as _discrete
-from stretto.random.distributions import *  # noqa: F403
-from stretto.random.distributions import __all__ as _distributions
-from stretto.random.keys import *  # noqa: F403
-from stretto.random.keys import __all__ as _keys
+from stretto.random.discrete import (
+    bernoulli,
+    categorical,
+    choice,
+    permutation,
+    rademacher,
+    randint,
+)
+from stretto.random.distributions import (
+    cauchy,
+    exponential,
+    gumbel,
+    laplace,
+    logistic,
+    lognormal,
+    maxwell,
+    normal,
+    pareto,
+    rayleigh,
+    truncated_normal,
+    uniform,
+    weibull_min,
+)
+from stretto.random.keys import PRNGKey, bits, fold_in, key, split
 
-__all__ = [*_keys, *_distributions, *_discrete]
+__all__ = [
+    "PRNGKey",
+    "bernoulli",
+    "bits",
+    "categorical",
+    "cauchy",
+    "choice",
+    "exponential",
+    "fold_in",
+    "gumbel",
+    "key",
+    "laplace",
+    "logistic",
+    "lognormal",
+    "maxwell",
+    "normal",
+    "pareto",
+    "permutation",
+    "rademacher",
+    "randint",
+    "rayleigh",
+    "split",
+    "truncated_normal",
+    "uniform",
+    "weibull_min",
+]

@@ -19,8 +19,8 @@ from stretto.ops.convert import convert
 from stretto.ops.cumulative import cumsum
 from stretto.ops.exponential import log
 from stretto.ops.index import GatherDimensionNumbers, gather
-from stretto.ops.reduce import argmax
 from stretto.ops.iota import iota
+from stretto.ops.reduce import argmax
 from stretto.ops.shape import slice_in_dim
 from stretto.ops.sort import sort_operands, top_k
 from stretto.random.distributions import gumbel, uniform
@@ -110,11 +110,11 @@ def randint(key: Any, shape: Any, minval: Any, maxval: Any, dtype: Any = None) -
     return convert(add(low, convert(remainder(offset, span), drawn)), target)
 
 
-def _bound(
-    x: Any, drawn: np.dtype, target: np.dtype, room: int, name: str
-) -> tuple[Any, Any]:
-    """A bound in the dtype drawn, clipped to the target's range and ``room`` above it if possible;
-    and whether it was above what the dtype drawn holds."""
+def _bound(x: Any, drawn: np.dtype, target: np.dtype, room: int, name: str) -> tuple[Any, Any]:
+    """A bound, clipped to the range of ``target`` and ``room`` above it, in the dtype drawn.
+
+    Second, whether it was above what that dtype holds.
+    """
     info, held = np.iinfo(target), np.iinfo(drawn)
     least, most = int(info.min), min(int(info.max) + room, int(held.max))
     if isinstance(x, (int, np.integer)) and not isinstance(x, (bool, np.bool_)):
@@ -142,8 +142,9 @@ def categorical(
     ``shape`` is by default that of ``logits`` without ``axis``, and must end in it. Without
     ``replace`` the indices along the axes before are all different.
 
+    >>> import stretto.numpy as snp
     >>> from stretto import random
-    >>> random.categorical(random.PRNGKey(0), random.PRNGKey(5) * 20.0)
+    >>> random.categorical(random.PRNGKey(0), snp.array([0.0, 20.0]))
     Array(1, dtype=int32)
     """
     who = "categorical"

@@ -19,22 +19,14 @@ from stretto.core.config import config
 from stretto.core.errors import TracedValueError
 from stretto.core.interpreter import Tracer, Value, as_value, constant
 from stretto.core.types import as_dtype, default_dtype, kind_of
-from stretto.ops.bitcast import bitcast_convert_type
 from stretto.ops.broadcast import broadcast_to, reshape
 from stretto.ops.comparison import (
-    bitwise_or,
-    bitwise_xor,
-    eq,
-    full,
     full_like,
-    select,
-    shift_left,
     shift_right_logical,
     zeros_like,
 )
 from stretto.ops.convert import convert
-from stretto.ops.random_bits import threefry2x32
-from stretto.ops.iota import iota
+from stretto.ops.random_bits import RandomBits, threefry2x32
 from stretto.ops.shape import concatenate, slice_in_dim
 
 __all__ = ["PRNGKey", "bits", "fold_in", "key", "split"]
@@ -57,8 +49,8 @@ def static_shape(shape: Any, who: str) -> tuple[int, ...]:
     return sizes
 
 
-def words_of(key: Any, who: str) -> tuple[Any, Any]:
-    """The two words of a key, checked."""
+def checked(key: Any, who: str) -> Any:
+    """The key as a value; refuses what is not one."""
     key = as_value(key, f"random.{who}", "key")
     if key.dtype != _UINT32 or key.shape != (2,):
         hint = " (for several keys use vmap)" if key.ndim > 1 and key.shape[-1] == 2 else ""
@@ -66,10 +58,10 @@ def words_of(key: Any, who: str) -> tuple[Any, Any]:
             f"random.{who}: expected a key, uint32[2], got {key.type}{hint}; make one with "
             f"random.PRNGKey(seed)"
         )
-    return tuple([reshape(slice_in_dim(key, i, i + 1), ()) for i in range(2)])  # type: ignore[return-value]
+    return key
 
 
-def PRNGKey(seed: Any) -> Any:  # noqa: N802 (JAX's name)
+def PRNGKey(seed: Any) -> Any:
     """The key of an integer seed: its high and its low 32 bits.
 
     As in JAX, the high bits are 0 unless 64-bit types are on, so seeds that differ by a multiple of
@@ -106,22 +98,6 @@ def key(seed: Any) -> Any:
     return PRNGKey(seed)
 
 
-def _encrypt(words: tuple[Any, Any], n: int) -> tuple[Any, Any]:
-    """The original layout: counters 0 to n - 1 in two halves, an odd one out paired with 0."""
-    half = -(-n // 2)
-    first = iota(_UINT32, half)
-    second = first + full_like(first, half)
-    if n % 2:
-        second = select(eq(second, full_like(second, n)), zeros_like(second), second)
-    return threefry2x32(*words, first, second)
-
-
-def _encrypt_each(words: tuple[Any, Any], shape: tuple[int, ...]) -> tuple[Any, Any]:
-    """The partitionable layout: each element's 64-bit index, high and low word."""
-    low = reshape(iota(_UINT32, math.prod(shape)), shape)
-    return threefry2x32(*words, zeros_like(low), low)
-
-
 def _check_count(n: int, who: str) -> None:
     if n >= 1 << 32:
         raise ValueError(
@@ -137,17 +113,14 @@ def split(key: Any, num: int | Sequence[int] = 2) -> Any:
     >>> from stretto import random
     >>> key, subkey = random.split(random.PRNGKey(42))
     >>> subkey
-    Array([ 64467757, 2916123636], dtype=uint32)
+    Array([255383827, 267815257], dtype=uint32)
     """
-    words = words_of(key, "split")
+    key = checked(key, "split")
     shape = static_shape(num, "split")
-    n = math.prod(shape)
-    _check_count(2 * n, "split")
+    _check_count(2 * math.prod(shape), "split")
     if config.threefry_partitionable:
-        pairs = _encrypt_each(words, shape)
-        columns = [reshape(x, (*shape, 1)) for x in pairs]
-        return concatenate(columns, len(shape))
-    return reshape(concatenate(_encrypt(words, 2 * n)), (*shape, 2))
+        return RandomBits(32, shape, "pairs")(key)
+    return RandomBits(32, (*shape, 2), "original")(key)
 
 
 def fold_in(key: Any, data: Any) -> Any:
@@ -157,7 +130,7 @@ def fold_in(key: Any, data: Any) -> Any:
     >>> random.fold_in(random.PRNGKey(42), 7).shape
     (2,)
     """
-    words = words_of(key, "fold_in")
+    key = checked(key, "fold_in")
     if isinstance(data, (int, np.integer)):
         number = int(data)
         if not -(1 << 31) <= number < 1 << 32:
@@ -169,36 +142,17 @@ def fold_in(key: Any, data: Any) -> Any:
             raise TypeError(f"random.fold_in: data must be one integer, got {low.type}")
         low = convert(low, _UINT32)
     # The two words of the key that has `data` as its seed, as counters.
+    words = [reshape(slice_in_dim(key, i, i + 1), ()) for i in (0, 1)]
     pair = threefry2x32(*words, zeros_like(low), low)
     return concatenate([reshape(x, (1,)) for x in pair])
 
 
 def random_bits(key: Any, width: int, shape: tuple[int, ...], who: str = "bits") -> Any:
     """Unsigned integers of 8, 16, 32 or 64 random bits each."""
-    words = words_of(key, who)
-    size = math.prod(shape)
-    dtype = np.dtype(f"u{width // 8}")
-    count = -(-size * width // 32)
-    _check_count(count, who)
-    if config.threefry_partitionable:
-        first, second = _encrypt_each(words, shape)
-        if width == 64:
-            return _wide(first, second, dtype)
-        return convert(bitwise_xor(first, second), dtype)
-    if not size:
-        return full(shape, 0, dtype)
-    first, second = _encrypt(words, count)
-    if width == 64:
-        return reshape(_wide(first, second, dtype), shape)
-    out = concatenate([first, second])
-    if width < 32:  # the low bits of each word first
-        out = reshape(bitcast_convert_type(out, dtype), -1)
-    return reshape(slice_in_dim(out, 0, size), shape)
-
-
-def _wide(high: Any, low: Any, dtype: np.dtype) -> Any:
-    high, low = convert(high, dtype), convert(low, dtype)
-    return bitwise_or(shift_left(high, full_like(high, 32)), low)
+    key = checked(key, who)
+    _check_count(-(-math.prod(shape) * width // 32), who)
+    layout = "partitionable" if config.threefry_partitionable else "original"
+    return RandomBits(width, shape, layout)(key)
 
 
 def bits(key: Any, shape: Any = (), dtype: Any = None) -> Any:
@@ -208,7 +162,7 @@ def bits(key: Any, shape: Any = (), dtype: Any = None) -> Any:
 
     >>> from stretto import random
     >>> random.bits(random.PRNGKey(0), (2,))
-    Array([1797259609, 2579123966], dtype=uint32)
+    Array([ 928981903, 3453687069], dtype=uint32)
     """
     target = default_dtype("int") if dtype is None else as_dtype(dtype)
     if dtype is None:
@@ -219,8 +173,10 @@ def bits(key: Any, shape: Any = (), dtype: Any = None) -> Any:
 
 
 def spread(x: Any, shape: tuple[int, ...], who: str, name: str) -> Any:
-    """A parameter of a distribution at the shape of the draw; raises ``ValueError`` if it does not
-    fit."""
+    """A parameter of a distribution at the shape of the draw.
+
+    Raises ``ValueError`` where it does not broadcast to that.
+    """
     extra = len(shape) - x.ndim
     if extra < 0 or any(n not in (1, m) for n, m in zip(x.shape, shape[extra:], strict=True)):
         raise ValueError(f"random.{who}: {name} {x.type} does not broadcast to shape {shape}")

@@ -21,7 +21,7 @@ __all__ = ["clear", "executable", "run_primitive", "run_program"]
 
 _CAPACITY = 1024
 _lock = threading.Lock()
-_by_text: dict[str, Executable | threading.Lock] = {}
+_by_text: dict[str, Any] = {}
 """Executables, least lately used first; a lock where one is being compiled."""
 
 

@@ -14,7 +14,6 @@ from stretto.core.interpreter import Linear, constant
 from stretto.core.program import Literal, Program, Var
 from stretto.ops.arithmetic import ADD
 from stretto.ops.comparison import full
-
 from stretto.transforms.closed import record_closed
 
 __all__ = ["backward", "transpose_program"]

@@ -1,0 +1,134 @@
+"""Where a convolution's windows lie: named axes, padding by name, sizes.
+
+Layer 2 (ops).
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import operator
+from collections.abc import Sequence
+from typing import Any, TypeAlias
+
+__all__ = [
+    "ConvDimensionNumbers",
+    "Pairs",
+    "conv_dimension_numbers",
+    "dilated",
+    "letters",
+    "pads",
+    "transposed_pad",
+]
+
+Pairs: TypeAlias = tuple[tuple[int, int], ...]
+
+
+@dataclasses.dataclass(frozen=True)
+class ConvDimensionNumbers:
+    """Which axis of each array is which.
+
+    ``lhs_spec`` and ``out_spec`` give the axes of batch, features and the spatial ones;
+    ``rhs_spec`` those of output features, input features and the spatial ones.
+    """
+
+    lhs_spec: tuple[int, ...]
+    rhs_spec: tuple[int, ...]
+    out_spec: tuple[int, ...]
+
+
+def dilated(n: int, dilation: int) -> int:
+    """The extent of ``n`` elements with ``dilation - 1`` gaps between neighbours."""
+    return (n - 1) * dilation + 1 if n else 0
+
+
+def letters(spec: tuple[int, ...], names: str) -> str:
+    """The axes as StableHLO writes them: two by name, spatial ones by number."""
+    out = [""] * len(spec)
+    for place, axis in enumerate(spec):
+        out[axis] = names[place] if place < 2 else str(place - 2)
+    return f"[{', '.join(out)}]"
+
+
+def conv_dimension_numbers(
+    lhs_shape: Sequence[int], rhs_shape: Sequence[int], dimension_numbers: Any
+) -> ConvDimensionNumbers:
+    """The axes that three strings name, such as ``("NHWC", "HWIO", "NHWC")``.
+
+    ``N`` is the batch, ``C`` the features, ``O`` and ``I`` the kernel's output and input features;
+    other letters are spatial axes, in the kernel's order. ``None``: ``NC...`` and ``OI...``.
+
+    Raises ``ValueError`` where the strings do not fit the ranks or each other.
+    """
+    if isinstance(dimension_numbers, ConvDimensionNumbers):
+        return dimension_numbers
+    n = len(lhs_shape)
+    if len(rhs_shape) != n:
+        raise ValueError(
+            f"conv_dimension_numbers: ranks differ, shapes {tuple(lhs_shape)} and "
+            f"{tuple(rhs_shape)}"
+        )
+    if dimension_numbers is None:
+        plain = tuple(range(n))
+        return ConvDimensionNumbers(plain, plain, plain)
+    given = tuple(dimension_numbers)
+    fits = len(given) == 3 and all(isinstance(s, str) and len({*s}) == len(s) == n for s in given)
+    spatial = [c for c in given[1] if c not in "OI"] if fits else []
+    if not fits or any(
+        {*spec} != {*pair, *spatial} or len(spatial) != n - 2
+        for spec, pair in zip(given, ("NC", "OI", "NC"), strict=True)
+    ):
+        raise ValueError(
+            f"conv_dimension_numbers: expected three strings of {n} letters, with N and C, O and "
+            f"I, N and C, and the same spatial letters, such as ('NCHW', 'OIHW', 'NCHW'); got "
+            f"{dimension_numbers!r}"
+        )
+    return ConvDimensionNumbers(
+        *[
+            tuple(spec.index(c) for c in (*pair, *spatial))
+            for spec, pair in zip(given, ("NC", "OI", "NC"), strict=True)
+        ]
+    )
+
+
+def _same(n: int, k: int, s: int, lower: bool) -> tuple[int, int]:
+    """Padding for ceil(n / s) outputs, the odd one after, or with ``lower`` before."""
+    total = max(0, (-(-n // s) - 1) * s + k - n)
+    low = total - total // 2 if lower else total // 2
+    return low, total - low
+
+
+def pads(
+    padding: Any, sizes: Sequence[int], extents: Sequence[int], strides: Sequence[int], who: str
+) -> Pairs:
+    """Explicit padding for input sizes and dilated kernel extents."""
+    if isinstance(padding, str):
+        name = padding.upper()
+        if name == "VALID":
+            return ((0, 0),) * len(sizes)
+        if name in ("SAME", "SAME_LOWER"):
+            lower = name == "SAME_LOWER"
+            each = zip(sizes, extents, strides, strict=True)
+            return tuple(_same(n, k, s, lower) for n, k, s in each)
+        raise ValueError(
+            f"{who}: padding must be 'SAME', 'SAME_LOWER', 'VALID' or (low, high) pairs; got "
+            f"{padding!r}"
+        )
+    return tuple((operator.index(low), operator.index(high)) for low, high in padding)
+
+
+def transposed_pad(k: int, s: int, padding: str) -> tuple[int, int]:
+    """Padding of the dilated input: (n-1) s + 1 + total - k + 1 outputs.
+
+    ``SAME``: n s of them; ``VALID``: (n-1) s + max(k, s), where every product is used.
+    """
+    if padding == "SAME":
+        total = k + s - 2
+        low = k - 1 if s > k - 1 else -(-total // 2)
+    elif padding == "VALID":
+        total = k + s - 2 + max(k - s, 0)
+        low = k - 1
+    else:
+        raise ValueError(
+            f"conv_transpose: padding must be 'SAME', 'VALID' or (low, high) pairs; got {padding!r}"
+        )
+    return low, total - low

@@ -1,0 +1,166 @@
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import stretto as st
+import stretto.numpy as snp
+
+
+@pytest.mark.parametrize(
+    ("given", "dtype", "weak"),
+    [
+        (1, "int32", True),
+        (1.5, "float32", True),
+        (True, "bool", False),
+        (1j, "complex64", True),
+        ([1, 2], "int32", False),
+        ([1, 2.5], "float32", False),
+        ([True, False], "bool", False),
+        ([[1, 2], [3, 4j]], "complex64", False),
+        ([], "float32", False),
+        ([[], []], "float32", False),
+        ((1, (2)), "int32", False),
+        (np.float64(1.5), "float32", False),
+        (np.arange(3), "int32", False),
+        ([np.float16(1), 2.0], "float16", False),
+        ([np.int8(1), np.uint8(2)], "int16", False),
+    ],
+)
+def test_array(given, dtype, weak):
+    got = snp.array(given)
+    assert (got.dtype.name, got.weak_type) == (dtype, weak)
+    np.testing.assert_array_equal(np.asarray(got), np.array(given))
+
+
+@pytest.mark.parametrize("dtype", [snp.int8, snp.uint8, snp.float16, snp.bfloat16, snp.float32, bool,
+                                   "int16", np.float32, snp.complex64, snp.float8_e4m3fn,
+                                   snp.int4])  # fmt: skip
+def test_array_of_a_dtype(dtype):
+    for given in ([1, 0, 3], [1.0, 0.0, 3.0], np.array([1, 0, 3]), snp.array([1, 0, 3])):
+        got = snp.array(given, dtype=dtype)
+        assert got.dtype == dtype
+        assert not got.weak_type
+        want = [True, False, True] if dtype is bool else [1, 0, 3]
+        np.testing.assert_array_equal(np.asarray(got).astype(complex), want)
+
+
+def test_array_with_x64():
+    with st.enable_x64():
+        assert snp.array([1.0]).dtype == np.float64
+        assert snp.array([1]).dtype == np.int64
+        assert snp.array([2**40]).tolist() == [2**40]
+        assert snp.zeros(1, np.float64).dtype == np.float64
+        assert snp.array([1.0], dtype=np.dtype("float64")).dtype == np.float64
+    with pytest.warns(UserWarning, match="enable_x64"):
+        assert snp.array([1.0], dtype=snp.float64).dtype == np.float32
+    with pytest.warns(UserWarning, match="enable_x64"):
+        assert snp.zeros(1, np.dtype("float64")).dtype == np.float32
+
+
+def test_arrays_in_lists_stack():
+    x, y = snp.array([1, 2]), snp.array([3.0, 4.0])
+    got = snp.array([x, y])
+    assert got.dtype == snp.float32
+    np.testing.assert_array_equal(got, [[1, 2], [3, 4]])
+    np.testing.assert_array_equal(snp.array([[x[0], 5], [y[1], 6.5]]), [[1, 5], [4, 6.5]])
+
+
+def test_tracers_in_lists_stack():
+    def f(x, y):
+        return snp.array([[x, 1.0], [y, x * y]])
+
+    got = st.jit(f)(2.0, 3.0)
+    np.testing.assert_array_equal(got, [[2, 1], [3, 6]])
+    assert got.dtype == snp.float32
+    assert float(st.grad(lambda x: snp.array([x, x * x]).sum())(3.0)) == 7
+    rows = st.vmap(lambda x: snp.stack([x, snp.array([x, x])[0]]))(snp.arange(3.0))
+    np.testing.assert_array_equal(rows, [[0, 0], [1, 1], [2, 2]])
+
+
+def test_array_refuses():
+    for ragged in ([[1, 2], [3]], [snp.ones(2), snp.ones(3)], [1, [2]]):
+        with pytest.raises(ValueError, match="differ in length"):
+            snp.array(ragged)
+    with pytest.raises(ValueError, match="differ in length"):
+        st.jit(lambda x: snp.array([[x, x], [x]]))(1.0)
+    with pytest.raises(OverflowError):
+        snp.array([2**40])
+    with pytest.raises(OverflowError, match="int8"):
+        snp.array([300], dtype=snp.int8)
+    with pytest.raises(OverflowError):
+        snp.array([-1], dtype=snp.uint8)
+    for other in ("a", ["a"], None, [None], object()):
+        with pytest.raises(TypeError):
+            snp.array(other)
+
+
+def test_asarray_copies_what_others_can_write():
+    memory = np.zeros(3, np.float32)
+    x, y = snp.asarray(memory), snp.array(memory)
+    memory[:] = 7
+    assert x.tolist() == y.tolist() == [0, 0, 0]
+    view = np.asarray(x)
+    assert not view.flags.writeable
+    with pytest.raises(ValueError, match="read-only"):
+        view[0] = 1
+
+
+def test_asarray_of_an_array_is_itself():
+    x = snp.ones(2)
+    assert snp.asarray(x) is x
+    assert snp.asarray(x, snp.float32) is x
+    assert snp.asarray(x, copy=True) is not x
+    assert snp.array(x) is not x
+    assert snp.copy(x) is not x
+    with pytest.raises(ValueError, match="copy=False"):
+        snp.asarray(np.ones(2), copy=False)
+
+
+def test_array_ndmin():
+    assert snp.array(3, ndmin=2).shape == (1, 1)
+    assert snp.array([[1]], ndmin=1).shape == (1, 1)
+
+
+def test_filled():
+    for jit in (lambda f: f, st.jit):
+        assert jit(lambda: snp.zeros((2, 3)))().tolist() == [[0] * 3] * 2
+        assert jit(lambda: snp.ones(2, int))().dtype == snp.int32
+        assert jit(lambda: snp.empty(())).__call__().shape == ()
+        assert jit(lambda: snp.full((2,), -0.0))().tolist() == [0.0, 0.0]
+        assert np.signbit(jit(lambda: snp.full((2,), -0.0))()).all()
+        assert jit(lambda: snp.full((2, 2), snp.array([1, 2])))().tolist() == [[1, 2], [1, 2]]
+        assert jit(lambda: snp.full(2, True))().dtype == bool
+        assert jit(lambda: snp.zeros((0, 3)))().shape == (0, 3)
+    assert snp.full(2, 3).weak_type
+    assert not snp.full(2, 3, snp.int8).weak_type
+    with pytest.raises(OverflowError):
+        snp.full(2, 300, snp.int8)
+    with pytest.raises(ValueError, match="negative"):
+        snp.zeros(-1)
+    with pytest.raises(TypeError):
+        snp.zeros(2.5)
+
+
+def test_filled_like():
+    x = snp.array([[1, 2]], snp.int8)
+    assert snp.zeros_like(x).dtype == snp.int8
+    assert snp.ones_like(x, dtype=float).dtype == snp.float32
+    assert snp.empty_like(x, shape=3).shape == (3,)
+    assert snp.full_like(x, 7).tolist() == [[7, 7]]
+    assert snp.full_like(x, snp.array(2.7)).tolist() == [[2, 2]]
+    assert snp.zeros_like(1.0).weak_type
+    with pytest.raises(OverflowError):
+        snp.full_like(x, 300)
+
+
+def test_a_traced_size_is_refused_with_the_way_out():
+    with pytest.raises(TypeError, match="static_argnums"):
+        st.jit(lambda n: snp.zeros(n))(3)
+    with pytest.raises(TypeError, match="argument n"):
+        st.jit(lambda n: snp.ones((2, n)))(3)
+
+
+def test_zero_in_a_trace_is_a_literal():
+    graph = str(st.make_graph(lambda x: x + snp.ones((1000, 1000)))(snp.zeros((1000, 1000))))
+    assert len(graph) < 1000

@@ -1,0 +1,120 @@
+from __future__ import annotations
+
+import pickle
+
+import numpy as np
+import pytest
+
+import stretto as st
+import stretto.numpy as snp
+
+NAMES = ["int4", "uint4", "int8", "int16", "int32", "uint8", "uint16", "uint32", "float16", "bfloat16",
+         "float32", "complex64", "float8_e4m3fn", "float8_e5m2", "bool_"]  # fmt: skip
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_names_make_arrays_and_compare(name):
+    scalar = getattr(snp, name)
+    x = scalar(1)
+    assert x.dtype == scalar
+    assert scalar == x.dtype
+    assert not x.weak_type
+    assert np.dtype(scalar) == x.dtype
+    assert snp.zeros(2, scalar).dtype == x.dtype
+    assert snp.array([1, 0]).astype(scalar).dtype == scalar
+    assert pickle.loads(pickle.dumps(scalar)) == scalar
+    assert hash(scalar) == hash(x.dtype)
+
+
+def test_names_differ():
+    assert snp.float32 != snp.float16
+    assert snp.float32 != np.int32
+    assert snp.float32 != "no dtype"
+    assert snp.float32 is not None
+    assert snp.float32 == np.float32 == "float32"
+
+
+def test_scalars_convert():
+    assert snp.float32([1, 2]).tolist() == [1, 2]
+    assert snp.int32(2.7).tolist() == 2
+    assert float(st.grad(lambda x: snp.float32(x) ** 2)(3.0)) == 6
+
+
+@pytest.mark.parametrize(
+    ("dtype", "kind", "is_"),
+    [
+        ("float32", "floating", True),
+        ("bfloat16", "floating", True),
+        ("bfloat16", "inexact", True),
+        ("float8_e5m2", "number", True),
+        ("int4", "signedinteger", True),
+        ("int4", "integer", True),
+        ("uint8", "unsignedinteger", True),
+        ("uint8", "signedinteger", False),
+        ("complex64", "complexfloating", True),
+        ("complex64", "floating", False),
+        ("bool_", "number", False),
+        ("bool_", "generic", True),
+        ("int32", "inexact", False),
+    ],
+)
+def test_issubdtype(dtype, kind, is_):
+    assert snp.issubdtype(getattr(snp, dtype), getattr(snp, kind)) is is_
+    assert snp.issubdtype(snp.ones(1, getattr(snp, dtype)).dtype, getattr(snp, kind)) is is_
+
+
+def test_issubdtype_of_dtypes_and_kinds():
+    assert snp.issubdtype(snp.float32, np.float32)
+    assert not snp.issubdtype(snp.float32, snp.float16)
+    assert snp.issubdtype(np.floating, np.inexact)
+    assert not snp.issubdtype(np.floating, np.integer)
+
+
+def test_isdtype():
+    assert snp.isdtype(snp.int8, "signed integer")
+    assert snp.isdtype(np.dtype("uint8"), ("bool", "integral"))
+    assert not snp.isdtype(snp.bfloat16, "integral")
+    assert snp.isdtype(snp.bfloat16, "real floating")
+    assert snp.isdtype(snp.float32, snp.float32)
+    with pytest.raises(ValueError, match="kind"):
+        snp.isdtype(snp.float32, "big")
+
+
+@pytest.mark.parametrize(
+    ("args", "want"),
+    [
+        ((1, snp.int8), "int8"),
+        ((1.0, snp.int8), "float32"),
+        ((snp.uint8, snp.int8), "int16"),
+        ((snp.bfloat16, snp.float16), "float32"),
+        ((snp.int32, snp.float16), "float16"),
+        ((True, 1), "int32"),
+        ((np.float64(1), snp.float16), "float32"),
+        ((bool, "int8"), "int8"),
+    ],
+)
+def test_result_type(args, want):
+    assert snp.result_type(*args) == np.dtype(want)
+
+
+def test_promote_types_and_can_cast():
+    assert snp.promote_types(snp.int8, snp.uint8) == np.int16
+    assert snp.can_cast(snp.int8, snp.int16)
+    assert not snp.can_cast(snp.float32, snp.int32)
+    with pytest.raises(TypeError, match="no implicit common type"):
+        snp.promote_types(snp.float8_e5m2, snp.float8_e4m3fn)
+
+
+def test_limits():
+    assert snp.finfo(snp.float32).eps == np.finfo(np.float32).eps
+    assert float(snp.finfo(snp.bfloat16).max) == pytest.approx(3.39e38, rel=1e-2)
+    assert snp.iinfo(snp.int4).max == 7
+    assert snp.iinfo(snp.array([1], snp.int16)).min == -32768
+
+
+def test_every_name_is_exported():
+    for name in ("dtype", "number", "floating", "integer", "inexact", "complexfloating", "pi", "e",
+                 "inf", "nan", "newaxis", "ndarray"):  # fmt: skip
+        assert hasattr(snp, name)
+    assert snp.newaxis is None
+    assert isinstance(snp.ones(1), snp.ndarray)

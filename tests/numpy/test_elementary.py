@@ -1,0 +1,76 @@
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import stretto as st
+import stretto.numpy as snp
+
+F = np.array([[-2.5, -1.0, -0.5], [0.0, 0.5, 3.0]], np.float32)
+UNIT = np.array([-0.9, -0.5, 0.0, 0.3, 0.9], np.float32)
+POSITIVE = np.array([0.1, 0.5, 1.0, 2.0, 100.0], np.float32)
+WILD = np.array([np.nan, np.inf, -np.inf, 0.0, -1.0], np.float32)
+COMPLEX = np.array([1 + 2j, -3j, 0.5], np.complex64)
+
+
+@pytest.mark.parametrize("name", ["exp", "exp2", "expm1", "sin", "cos", "tan", "sinh", "cosh", "tanh",
+                                  "arcsinh", "arctan", "cbrt", "degrees", "radians", "rad2deg",
+                                  "deg2rad", "sinc"])  # fmt: skip
+def test_everywhere(agree, name):
+    agree(name, F, dtype="float32", rtol=1e-5)
+    agree(name, np.array([0, 1, 2], np.int32), dtype="float32", rtol=1e-5)
+    agree(name, WILD, dtype="float32", rtol=1e-5)
+
+
+@pytest.mark.parametrize("name", ["arcsin", "arccos", "arctanh", "asin", "acos", "atanh"])
+def test_on_the_unit_interval(agree, name):
+    agree(name, UNIT, dtype="float32", rtol=1e-5)
+
+
+@pytest.mark.parametrize("name", ["log", "log2", "log10", "log1p", "sqrt"])
+def test_of_positive_numbers(agree, name):
+    agree(name, POSITIVE, dtype="float32", rtol=1e-5)
+    agree(name, WILD, dtype="float32", rtol=1e-5)
+    agree(name, np.array([1, 2, 7], np.int32), dtype="float32", rtol=1e-5)
+
+
+def test_arccosh(agree):
+    agree("arccosh", POSITIVE + 1, dtype="float32", rtol=1e-5)
+
+
+@pytest.mark.parametrize("name", ["exp", "log", "sqrt", "sin", "cosh", "tanh", "log2"])
+def test_complex(agree, name):
+    agree(name, COMPLEX, dtype="complex64", rtol=1e-5)
+
+
+@pytest.mark.parametrize("name", ["logaddexp", "logaddexp2", "arctan2"])
+def test_of_two(agree, name):
+    agree(name, F, F[::-1].copy(), dtype="float32", rtol=1e-5)
+    agree(name, F, 1, dtype="float32", rtol=1e-5)
+    agree(name, np.array([1000.0, -1000.0, np.inf, -np.inf], np.float32),
+          np.array([999.0, -1001.0, 0.0, -np.inf], np.float32), rtol=1e-5)  # fmt: skip
+
+
+def test_logaddexp_derivatives():
+    slope = st.grad(snp.logaddexp, argnums=(0, 1))
+    np.testing.assert_allclose(slope(0.0, 0.0), [0.5, 0.5])
+    np.testing.assert_allclose(slope(1000.0, 0.0), [1.0, 0.0])
+    assert np.isfinite(np.asarray(slope(-np.inf, -np.inf))).all()
+
+
+def test_sinc_derivatives_at_zero():
+    first, second = st.grad(snp.sinc), st.grad(st.grad(snp.sinc))
+    assert float(first(0.0)) == 0
+    assert float(second(0.0)) == pytest.approx(-np.pi**2 / 3, rel=1e-5)
+
+
+def test_low_precision_keeps_its_dtype():
+    for dtype in (snp.float16, snp.bfloat16):
+        x = snp.array([0.5, 1.5], dtype)
+        for f in (snp.exp, snp.log, snp.tanh, snp.log2, snp.sinc):
+            assert f(x).dtype == dtype
+
+
+def test_lists_are_refused():
+    with pytest.raises(TypeError, match="stretto.numpy.array"):
+        snp.exp([1.0])
