@@ -8,13 +8,16 @@ Layer 9, above all others: for tests. For a function and the types (or values) o
 4. the transpose is the adjoint: Re⟨ct, J v⟩ = Re⟨Jᵀ ct, v⟩;
 5. ``vmap`` is the loop, for each mix of mapped arguments and axes, eagerly and compiled;
 6. ``vmap`` of the derivative is the loop of derivatives; derivatives of derivatives exist.
+
+``check_special`` checks the second of these where it is most often broken: at zeros, infinities,
+NaN and the ends of the range.
 """
 
 from __future__ import annotations
 
 import dataclasses
 import itertools
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import ml_dtypes
@@ -39,12 +42,14 @@ __all__ = [
     "c64",
     "c128",
     "check",
+    "check_special",
     "f16",
     "f32",
     "f64",
     "i8",
     "i32",
     "law",
+    "special_values",
     "u32",
 ]
 
@@ -166,8 +171,9 @@ class Law:
     Arguments are ``TypeOf`` (drawn at random) or NumPy arrays taken as they are; integers and
     booleans are not differentiated. Options: ``derivative=False`` for functions that have none;
     ``reverse=False`` where only forward derivatives exist; ``second=False`` to leave out second
-    derivatives; ``mapped=False`` to leave out vmap; ``factor`` to widen tolerances, with its reason
-    at the call; ``seed``.
+    derivatives; ``difference=False`` where values are too coarse for difference quotients, as those
+    of a conversion to fewer bits; ``mapped=False`` to leave out vmap; ``factor`` to widen
+    tolerances, with its reason at the call; ``seed``.
     """
 
     primitive: type[Primitive] | None
@@ -202,7 +208,7 @@ class Law:
             if self.options.get("mapped", True):
                 compiled += self._mapped(values, active if differentiable else [], rng)
             _check_compiled(compiled)
-        if differentiable:
+        if differentiable and self.options.get("difference", True):
             self._difference(values, active, rng)
 
     def _types(self, values: list[np.ndarray]) -> _Compiled:
@@ -380,6 +386,66 @@ class Law:
         factor = 4 * self._factor
         _close(got, want, where, factor)
         return _Compiled(mapped, tuple(args), want, f"{where}, compiled", factor)
+
+
+def special_values(dtype: Any) -> np.ndarray:
+    """Numbers of a dtype at which functions err: of complex ones finite, with no zero negative."""
+    dtype = np.dtype(dtype)
+    kind = kind_of(dtype)
+    if kind == "bool":
+        return np.array([False, True])
+    if kind in ("int", "uint"):
+        bounds = ml_dtypes.iinfo(dtype)
+        low, high = int(bounds.min), int(bounds.max)
+        numbers = (0, 1, 2, 3, 7, -1, -2, -3, high, high - 1, low, low + 1)
+        return np.array([(n - low) % (high - low + 1) + low for n in numbers], object).astype(dtype)
+    if kind == "complex":
+        parts = np.array([0, 1, -1, 0.5, -0.5, 2, -2, 1e-5, -1e-5, 3], dtype)
+        return (parts[:, None] + parts * dtype.type(1j)).ravel()
+    f = ml_dtypes.finfo(dtype)
+    ends = [float(f.max), float(f.tiny), float(f.eps), 1 + float(f.eps), 1 - float(f.eps) / 2]
+    plain = [0, 1, 0.5, 2, 3, 1.5, 2.5, 10, 20, 88, 100, 1e-5, 0.1, 1e4, np.inf, *ends]
+    with np.errstate(all="ignore"):
+        return np.array([*plain, *(-x for x in plain), np.nan]).astype(dtype)
+
+
+def check_special(functions: Mapping[str, Callable[..., Any]], *args: np.ndarray) -> None:
+    """Check that each function gives compiled, in one program, what it gives eagerly.
+
+    Element by element, with the sign of zeros, to rounding. Numbers below the least normal one
+    count as zero, for compiled programs flush them.
+    """
+    wide = any(x.dtype.itemsize >= 8 and x.dtype != np.complex64 for x in args)
+    with enable_x64(wide):
+        values = [as_value(x) for x in args]
+        together = jit(lambda *xs: {name: f(*xs) for name, f in functions.items()})(*values)
+        broken = []
+        for name, got in together.items():
+            compiled, eager = np.asarray(got), np.asarray(functions[name](*values))
+            assert (compiled.dtype, compiled.shape) == (eager.dtype, eager.shape), name
+            for place in np.argwhere(~_alike(compiled, eager)):
+                at = tuple(place)
+                given = ", ".join(str(x[at] if x.ndim else x) for x in args)
+                broken.append(f"{name}({given}): compiled {compiled[at]}, eager {eager[at]}")
+        assert not broken, "\n".join(broken)
+
+
+def _alike(x: np.ndarray, y: np.ndarray) -> Any:
+    if not is_inexact(x.dtype):
+        return x == y
+    tolerance = _tolerance(x.dtype)
+    flushed = 4 * float(ml_dtypes.finfo(x.real.dtype).tiny)
+    x, y = _wide(x), _wide(y)
+    with np.errstate(all="ignore"):
+        near = np.abs(x - y) <= tolerance * np.abs(y) + flushed
+        if np.iscomplexobj(x):
+            return near | (_same(x.real, y.real) & _same(x.imag, y.imag))
+        return _same(x, y) | (near & (np.signbit(x) == np.signbit(y)))
+
+
+def _same(x: np.ndarray, y: np.ndarray) -> Any:
+    """Equal with the sign of zeros, or both NaN."""
+    return (np.isnan(x) & np.isnan(y)) | ((x == y) & (np.signbit(x) == np.signbit(y)))
 
 
 def _wide(x: Any) -> np.ndarray:

@@ -23,8 +23,11 @@ def _compare(got: Any, want: Any, rtol: float | None) -> None:
     want = np.asarray(want)
     assert got.shape == want.shape
     tolerance = TOLERANCE.get(got.dtype.name, 0) if rtol is None else rtol
-    wide = np.complex128 if "complex" in (got.dtype.kind, want.dtype.kind) or want.dtype.kind == "c" \
+    wide = (
+        np.complex128
+        if "complex" in (got.dtype.kind, want.dtype.kind) or want.dtype.kind == "c"
         else np.float64
+    )
     np.testing.assert_allclose(
         np.asarray(got).astype(wide), want.astype(wide), rtol=tolerance, atol=tolerance
     )

@@ -42,7 +42,9 @@ def test_remainders_of_extremes_agree_eager_and_jitted(name, divisor):
     np.testing.assert_array_equal(f(x, divisor), st.jit(f)(x, divisor))
     if name != "floor_divide":  # of infinities and by zero it is NaN here, as in JAX
         with np.errstate(all="ignore"):
-            np.testing.assert_array_equal(f(x, divisor), getattr(np, name)(WILD, np.float32(divisor)))
+            np.testing.assert_array_equal(
+                f(x, divisor), getattr(np, name)(WILD, np.float32(divisor))
+            )
 
 
 def test_integers_divided_by_zero_do_not_raise():

@@ -31,7 +31,8 @@ def test_names_differ():
     assert snp.float32 != np.int32
     assert snp.float32 != "no dtype"
     assert snp.float32 is not None
-    assert snp.float32 == np.float32 == "float32"
+    assert snp.float32 == np.float32
+    assert snp.float32 == "float32"
 
 
 def test_scalars_convert():

@@ -61,7 +61,7 @@ def test_logaddexp_derivatives():
 def test_sinc_derivatives_at_zero():
     first, second = st.grad(snp.sinc), st.grad(st.grad(snp.sinc))
     assert float(first(0.0)) == 0
-    assert float(second(0.0)) == pytest.approx(-np.pi**2 / 3, rel=1e-5)
+    assert float(second(0.0)) == pytest.approx(-(np.pi**2) / 3, rel=1e-5)
 
 
 def test_low_precision_keeps_its_dtype():

@@ -47,6 +47,10 @@ def test_blocks_make_no_difference():
         np.testing.assert_array_equal(w, c)
         np.testing.assert_array_equal(w[9000:9010], p)
     keys = np.broadcast_to(count, (3, 20001))  # repeated, not constant
+    np.testing.assert_array_equal(  # a counter that is one for all
+        threefry2x32(k0, k1, np.uint32(3), count)[1][7],
+        threefry2x32(k0, k1, np.uint32(3), np.uint32(7))[1],
+    )
     rows = np.asarray(threefry2x32(keys, k1, count, count)[0])
     np.testing.assert_array_equal(rows[2], threefry2x32(count, k1, count, count)[0])
 

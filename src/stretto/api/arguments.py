@@ -10,8 +10,11 @@ import inspect
 from collections.abc import Callable, Sequence
 from typing import Any
 
+import numpy as np
+
 from stretto.core import tree
 from stretto.core.interpreter import as_value
+from stretto.core.types import float0
 
 __all__ = [
     "argument_names",
@@ -21,6 +24,7 @@ __all__ = [
     "name_of",
     "signature_of",
     "values_of_tree",
+    "without_float0",
     "wraps",
 ]
 
@@ -103,6 +107,33 @@ def as_values(leaves: Sequence[Any], who: str, names: Callable[[], Sequence[str]
         for leaf, name in zip(leaves, names(), strict=True):
             as_value(leaf, who, name)
         raise
+
+
+class Nothing:
+    """A node without leaves for float0 zeros: no value, rebuilt as zeros of ``shape``."""
+
+    def __init__(self, shape: tuple[int, ...]) -> None:
+        self.shape = shape
+
+
+tree.register_pytree_node(
+    Nothing, lambda x: ((), x.shape), lambda shape, _: np.zeros(shape, float0)
+)
+
+
+def without_float0(x: Any, lead: tuple[int, ...] = ()) -> Any:
+    """The tree with float0 zeros as nodes without leaves, which come back with shape ``lead`` more.
+
+    Gradients by integers are such zeros; they hold nothing that could be computed.
+    """
+    if all(getattr(leaf, "dtype", None) != float0 for leaf in tree.leaves(x)):
+        return x
+    return tree.map(
+        lambda leaf: (
+            Nothing((*lead, *leaf.shape)) if getattr(leaf, "dtype", None) == float0 else leaf
+        ),
+        x,
+    )
 
 
 def values_of_tree(x: Any, who: str, root: str) -> tuple[list[Any], Any]:

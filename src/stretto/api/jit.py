@@ -17,7 +17,14 @@ from typing import Any
 
 import numpy as np
 
-from stretto.api.arguments import as_values, leaf_names, name_of, signature_of, values_of_tree
+from stretto.api.arguments import (
+    as_values,
+    leaf_names,
+    name_of,
+    signature_of,
+    values_of_tree,
+    without_float0,
+)
 from stretto.control.call import Call
 from stretto.core import tree
 from stretto.core.config import config, settings
@@ -233,7 +240,7 @@ class Jitted:
                     ]
                     more = {k: s.value for k, s in fixed.items() if isinstance(k, str)}
                     out = self._fun(*all_args, **named, **more)
-                return values_of_tree(out, self._name, "the result")
+                return values_of_tree(without_float0(out), self._name, "the result")
 
             program, out_structure, captured = record(flat, types, names, self._name)
             entry = _Entry(program, out_structure, captured)
@@ -493,7 +500,8 @@ def _record_call(fun: Callable[..., Any], args: Any, kwargs: Any) -> tuple[Progr
 
     def flat(*values: Any) -> Any:
         positional, named = tree.unflatten(structure, values)
-        return values_of_tree(fun(*positional, **named), who, "the result")
+        result = without_float0(fun(*positional, **named))
+        return values_of_tree(result, who, "the result")
 
     who = name_of(fun)
     names = leaf_names(fun, args, kwargs)

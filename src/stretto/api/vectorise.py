@@ -14,6 +14,7 @@ from stretto.api.arguments import (
     leaf_names,
     name_of,
     values_of_tree,
+    without_float0,
     wraps,
 )
 from stretto.core import tree
@@ -76,7 +77,7 @@ def vmap(
         def flat(*examples: Any) -> list[Any]:
             nonlocal result, out_structure
             positional, named = tree.unflatten(structure, examples)
-            result = fun(*positional, **named)
+            result = without_float0(fun(*positional, **named), (size,))
             outs, out_structure = values_of_tree(result, name, "the result")
             return outs
 

@@ -155,21 +155,21 @@ class custom_jvp:
         if not (isinstance(result, (tuple, list)) and len(result) == 2):
             raise TypeError(f"{who} must return a pair (output, tangent), got {result!r}")
         both = []
-        for part, what in zip(result, ("output", "tangent"), strict=True):
+        for part, what in zip(result, ("an output", "a tangent"), strict=True):
             leaves, given = tree.flatten(part)
             if given != structure:
                 raise TypeError(
-                    f"{who} must return an output and a tangent like the function's output; "
-                    f"{parting(structure, given, what)}"
+                    f"{who} must return {what} like the function's output; they part at "
+                    f"{parting(structure, given, 'output')}"
                 )
             values: list[Any] = []
             for leaf, t in zip(leaves, types, strict=True):
-                if what == "tangent" and not is_inexact(t.dtype):
+                if what == "a tangent" and not is_inexact(t.dtype):
                     values.append(None)
                     continue
                 value = as_value(leaf, who)
                 if value.shape != t.shape or (value.dtype != t.dtype and not value.weak_type):
-                    raise TypeError(f"{who} must return an {what} of type {t}, got {value.type}")
+                    raise TypeError(f"{who} must return {what} of type {t}, got {value.type}")
                 values.append(convert(value, t.dtype, t.weak_type))
             both.append(values)
         return both

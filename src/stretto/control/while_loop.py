@@ -208,9 +208,9 @@ def settle_types(
             v = values[i]
             dtype, weak = promote([(v.dtype, v.weak_type), (out.dtype, out.weak_type)], who)
             fits = v.shape == out.shape
-            if fits and v.weak_type:
+            if fits and v.weak_type and (v.dtype, True) != (dtype, weak):
                 values[i] = convert(v, dtype, weak)
-                settled = settled and values[i] is v
+                settled = False
             elif not fits or v.dtype != dtype or not (out.weak_type or out.dtype == dtype):
                 raise TypeError(
                     f"{who}: the carry must keep its type; {names[i]} is {v.type}, and {out} is "

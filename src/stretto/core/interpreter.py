@@ -258,9 +258,10 @@ def as_value(x: Any, who: str = "this function", argument: str = "x") -> Any:
         )
     if hasattr(x, "__stretto_array__"):
         return as_value(x.__stretto_array__(), who, argument)
-    for scalar in _SCALARS:  # subclasses, such as enumerations
-        if isinstance(x, scalar):
-            return as_value(scalar(x), who, argument)
+    for scalar in _SCALARS:
+        if isinstance(x, scalar):  # a subclass, such as an enumeration
+            number: Any = x
+            return as_value(scalar(number), who, argument)
     if hasattr(x, "__array__"):
         return as_value(np.asarray(x), who, argument)
     raise TypeError(

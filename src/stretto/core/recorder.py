@@ -64,10 +64,11 @@ class Recorder(Interpreter):
     def process(self, primitive: Any, args: Sequence[Any]) -> Any:
         """Record the equation, and give traced values for its outputs."""
         inputs = [
-            a.atom if type(a) is Traced and a.interpreter is self else self.lift(a) for a in args
+            a.atom if a.__class__ is Traced and a.interpreter is self else self.lift(a)
+            for a in args
         ]
         types = primitive.out_types(tuple([a.type for a in inputs]))
-        if primitive.splat and all(type(a) is Literal for a in inputs):
+        if primitive.splat and inputs[0].__class__ is Literal:
             folded = _fold(primitive, inputs, types[0])
             if folded is not None:
                 return Traced(self, folded)
@@ -131,7 +132,9 @@ class Recorder(Interpreter):
 
 
 def _fold(primitive: Any, inputs: Sequence[Any], out: ArrayType) -> Literal | None:
-    """The literal that an element-wise operation on literals gives."""
+    """The literal that an operation on literals alone gives."""
+    if not all([a.__class__ is Literal for a in inputs]):
+        return None
     with np.errstate(all="ignore"):
         value = np.asarray(
             primitive.splat_reference(*[np.asarray(a.value, a.type.dtype) for a in inputs])

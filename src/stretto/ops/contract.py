@@ -114,9 +114,9 @@ class DotGeneral(Bilinear):
     def compiled(self, types: tuple[ArrayType, ...]) -> bool:
         """For large products of the types that NumPy has no fast product for."""
         x, y = types
-        if x.dtype.kind in "fc" and x.dtype.itemsize >= 4:
+        if x.size * y.size < 1 << 20 or (x.dtype.kind in "fc" and x.dtype.itemsize >= 4):
             return False
-        return _work(self, x, y) >= (1 << 20)
+        return _work(self, x, y) >= 1 << 20
 
     def lower(self, b: Any, x: Any, y: Any) -> Any:
         """StableHLO ``dot_general``."""
@@ -147,11 +147,11 @@ class DotGeneral(Bilinear):
         known = convert(known, ct.dtype)
         # `places`: the axis of the linear operand that each axis of the result is.
         if isinstance(x, Linear):
-            out = _dot((ct_y, free_y), (ct_shared, self.shared[1]), self.precision, None)(ct, known)
+            out = DotGeneral((ct_y, free_y), (ct_shared, self.shared[1]), self.precision)(ct, known)
             order = sorted(range(len(self.summed[1])), key=self.summed[1].__getitem__)
             places = (*self.shared[0], *free_x, *[self.summed[0][i] for i in order])
         else:
-            out = _dot((free_x, ct_x), (self.shared[0], ct_shared), self.precision, None)(known, ct)
+            out = DotGeneral((free_x, ct_x), (self.shared[0], ct_shared), self.precision)(known, ct)
             order = sorted(range(len(self.summed[0])), key=self.summed[0].__getitem__)
             places = (*self.shared[1], *[self.summed[1][i] for i in order], *free_y)
         out = transpose(out, tuple(sorted(range(len(places)), key=places.__getitem__)))
@@ -165,7 +165,7 @@ class DotGeneral(Bilinear):
         shared = _step(self.shared[0], axis_x), _step(self.shared[1], axis_y)
         if axis_x is not None and axis_y is not None:
             shared = (axis_x, *shared[0]), (axis_y, *shared[1])
-        op = _dot(summed, shared, self.precision, self.preferred)
+        op = DotGeneral(summed, shared, self.precision, self.preferred)
         out = op(x, y)
         if axis_x is not None and axis_y is not None:
             return out, 0
@@ -175,17 +175,7 @@ class DotGeneral(Bilinear):
         return out, len(shared[0]) + len(free_x) + free_y.index(axis_y)
 
 
-@functools.lru_cache(8192)
-def _dot(
-    summed: AxisPairs, shared: AxisPairs, precision: str | None, preferred: np.dtype | None
-) -> DotGeneral:
-    """The one primitive with these parameters."""
-    return DotGeneral(summed, shared, precision, preferred)
-
-
-_MATMUL = {
-    (n, m): _dot(((n - 1,), (max(m - 2, 0),)), _NONE, None, None) for n in (1, 2) for m in (1, 2)
-}
+_MATMUL = {(n, m): DotGeneral(((n - 1,), (max(m - 2, 0),))) for n in (1, 2) for m in (1, 2)}
 
 
 @functools.lru_cache(8192)
@@ -242,7 +232,7 @@ def dot_general(
     who = "dot_general"
     x, y = promote_dtypes(who, x, y)
     (summed_x, summed_y), (shared_x, shared_y) = dimension_numbers
-    op = _dot(
+    op = DotGeneral(
         (
             canonical_axes(tuple(summed_x), x.ndim, who),
             canonical_axes(tuple(summed_y), y.ndim, who),
@@ -320,7 +310,7 @@ def _matmul(x: Any, y: Any, settings: tuple[Any, Any]) -> Any:
             shared.append((i, j))
     kept_x = [a for a in range(x.ndim) if a not in squeezed_x]
     kept_y = [a for a in range(y.ndim) if a not in squeezed_y]
-    op = _dot(
+    op = DotGeneral(
         ((len(kept_x) - 1,), (len(kept_y) - 1 - columns,)),
         (
             tuple([kept_x.index(i) for i, _ in shared]),

@@ -87,10 +87,10 @@ class ConvGeneralDilated(Bilinear):
         return convolve(self, lhs, rhs, self.preferred or lhs.dtype)
 
     def compiled(self, types: tuple[ArrayType, ...]) -> bool:
-        """For all but tiny arrays: laying out windows takes time and memory."""
+        """For all but small arrays: laying out windows takes time and memory."""
         lhs, rhs = types
         spatial = math.prod(lhs.shape[a] for a in self.dims.lhs_spec[2:])
-        return lhs.shape[self.dims.lhs_spec[0]] * spatial * rhs.size >= 1 << 16
+        return lhs.shape[self.dims.lhs_spec[0]] * spatial * rhs.size >= 1 << 20
 
     def lower(self, b: Any, lhs: Any, rhs: Any) -> Any:
         """StableHLO ``convolution``; zeros where there is nothing to sum."""

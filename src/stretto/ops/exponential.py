@@ -13,7 +13,16 @@ import numpy as np
 
 from stretto.core.interpreter import as_value
 from stretto.core.lazy import LazyModule
-from stretto.core.types import ArrayType, inexact_dtype, is_complex, is_inexact, scalar_dtype
+from stretto.core.types import (
+    ArrayType,
+    array_type,
+    inexact_dtype,
+    is_complex,
+    is_inexact,
+    kind_of,
+    scalar_dtype,
+)
+from stretto.ops.arithmetic import real_dtype
 from stretto.ops.comparison import eq, full_like, select, zeros_like
 from stretto.ops.convert import convert
 from stretto.ops.elementwise import FLOAT, INEXACT, NUMERIC, Elementwise, binary, unary
@@ -55,14 +64,28 @@ class Pow(Elementwise):
         if is_inexact(x.dtype):
             return np.power(x, y)
         whole = np.power(x, np.maximum(y, 0))
+        if kind_of(x.dtype) == "uint":
+            return whole
         below = np.where(x == 1, 1, np.where(x == -1, np.where(y % 2 != 0, -1, 1), 0))
         return np.where(y < 0, below, whole).astype(x.dtype)
 
     def lower(self, b: Any, x: Any, y: Any) -> Any:
         """StableHLO ``power``; of integers a loop, for XLA reads six bits of the exponent."""
-        type = x.type
-        if is_inexact(type.dtype):
+        if x.type.kind == "float":
             return b.emit("power", x, y)
+        return self._complex(b, x, y) if x.type.kind == "complex" else self._integer(b, x, y)
+
+    def _complex(self, b: Any, x: Any, y: Any) -> Any:
+        """``power``, but zero where it is exp(y log(0)), which XLA leaves as NaN."""
+        part = array_type(x.type.shape, real_dtype(x.type.dtype))
+        growing = b.compare("GT", b.emit("real", y, out=part), b.splat(0, part))
+        zero = b.splat(0, x.type)
+        vanishes = b.emit("and", b.compare("EQ", x, zero), growing, out=growing.type)
+        return b.emit("select", vanishes, zero, b.emit("power", x, y))
+
+    def _integer(self, b: Any, x: Any, y: Any) -> Any:
+        """By squaring, for as many bits as the greatest exponent has."""
+        type = x.type
 
         def unfinished(result: Any, square: Any, left: Any) -> list[Any]:
             some = b.compare("NE", left, b.splat(0, type))

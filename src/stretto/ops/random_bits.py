@@ -58,17 +58,8 @@ class Threefry2x32(Primitive):
         self, k0: np.ndarray, k1: np.ndarray, c0: np.ndarray, c1: np.ndarray
     ) -> tuple[np.ndarray, np.ndarray]:
         """NumPy's integers, in blocks that stay in the cache; Python's for a few."""
-        if c0.size <= _FEW:
-            rows = zip(*[x.reshape(-1).tolist() for x in (k0, k1, c0, c1)], strict=True)
-            words = np.array([_cipher_one(*row) for row in rows], _UINT32).reshape(-1, 2)
-            return words[:, 0].reshape(c0.shape), words[:, 1].reshape(c0.shape)
-        if c0.size <= _BLOCK:
-            return _cipher(k0, k1, c0, c1)
-        flat = [_scalar_or_flat(x) for x in (k0, k1, c0, c1)]
-        out0, out1 = np.empty(c0.size, _UINT32), np.empty(c0.size, _UINT32)
-        for start in range(0, c0.size, _BLOCK):
-            part = slice(start, start + _BLOCK)
-            out0[part], out1[part] = _cipher(*[x[part] if x.ndim else x for x in flat])
+        keys = [_scalar_or_flat(x) for x in (k0, k1)]
+        out0, out1 = _encrypt(*keys, c0.reshape(-1), c1.reshape(-1))
         return out0.reshape(c0.shape), out1.reshape(c0.shape)
 
     def compiled(self, types: tuple[ArrayType, ...]) -> bool:
@@ -95,7 +86,22 @@ THREEFRY2X32 = Threefry2x32()
 
 def _scalar_or_flat(x: np.ndarray) -> np.ndarray:
     """One element where all are that one (a broadcast view), else the elements in a row."""
-    return x.reshape(-1) if any(x.strides) else x[(0,) * x.ndim]
+    return x.reshape(-1) if any(x.strides) or not x.size else x[(0,) * x.ndim]
+
+
+def _encrypt(k0: Any, k1: Any, c0: np.ndarray, c1: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """The cipher of rows of words; a key's may be one for all."""
+    operands, size = (k0, k1, c0, c1), c0.size
+    if size <= _FEW:
+        lists = [x.tolist() if x.ndim else [int(x)] * size for x in operands]
+        words = [_cipher_one(*row) for row in zip(*lists, strict=True)]
+        out = np.array(words, _UINT32).reshape(size, 2)
+        return out[:, 0], out[:, 1]
+    out = np.empty((2, size), _UINT32)
+    for start in range(0, size, _BLOCK):
+        part = slice(start, start + _BLOCK)
+        out[0, part], out[1, part] = _cipher(*[x[part] if x.ndim else x for x in operands])
+    return out[0], out[1]
 
 
 def _cipher(
@@ -104,8 +110,6 @@ def _cipher(
     """Five groups of four rounds, a word of the key added after each group."""
     keys = (k0, k1, k0 ^ k1 ^ np.uint32(_PARITY))
     x0, x1 = np.add(c0, k0), np.add(c1, k1)
-    if not x0.ndim:
-        x0, x1 = np.asarray(x0), np.asarray(x1)
     spare = np.empty_like(x1)
     for group in range(5):
         for r in _ROTATIONS[group % 2]:
@@ -200,10 +204,13 @@ class RandomBits(Primitive):
                 second[-1] = 0
         else:
             first, second = np.zeros_like(first), first
-        wide = (*batch, first.size)
-        counters = (np.broadcast_to(first, wide), np.broadcast_to(second, wide))
-        keys = [np.broadcast_to(key[..., i : i + 1], wide) for i in (0, 1)]
-        x0, x1 = THREEFRY2X32.reference(*keys, *counters)
+        if batch:
+            wide = (*batch, first.size)
+            keys = [np.broadcast_to(key[..., i : i + 1], wide) for i in (0, 1)]
+            counters = [np.broadcast_to(x, wide) for x in (first, second)]
+            x0, x1 = THREEFRY2X32.reference(*keys, *counters)
+        else:
+            x0, x1 = _encrypt(key[0], key[1], first, second)
         if self.layout == "pairs":
             return np.stack([x0, x1], -1).reshape((*batch, *self.shape, 2))
         if self.width == 64:

@@ -12,7 +12,7 @@ import numpy as np
 
 from stretto.core.interpreter import Tracer, as_value
 from stretto.core.types import as_dtype, default_dtype, inexact_dtype, kind_of, scalar_dtype
-from stretto.ops.arithmetic import add, clamp, multiply, remainder, subtract
+from stretto.ops.arithmetic import add, clamp, multiply, subtract
 from stretto.ops.broadcast import broadcast_to, canonical_axis, move_axis, reshape, transpose
 from stretto.ops.comparison import bitwise_and, full, full_like, gt, le, lt, select
 from stretto.ops.convert import convert
@@ -20,6 +20,7 @@ from stretto.ops.cumulative import cumsum
 from stretto.ops.exponential import log
 from stretto.ops.index import GatherDimensionNumbers, gather
 from stretto.ops.iota import iota
+from stretto.ops.random_numbers import wide_remainder
 from stretto.ops.reduce import argmax
 from stretto.ops.shape import slice_in_dim
 from stretto.ops.sort import sort_operands, top_k
@@ -94,37 +95,33 @@ def randint(key: Any, shape: Any, minval: Any, maxval: Any, dtype: Any = None) -
     low, _ = _bound(minval, drawn, target, 0, "minval")
     high, beyond = _bound(maxval, drawn, target, 1, "maxval")
     low, high = spread(low, sizes, "randint", "minval"), spread(high, sizes, "randint", "maxval")
-    beyond = broadcast_to(beyond, sizes)
     width = 8 * drawn.itemsize
     upper, lower = (random_bits(k, width, sizes, "randint") for k in _keys(key))
-    # A number of 2 * width bits modulo the span; modulo a span of 0, which stands for 2**width, is
-    # no change.
+    # The wide remainder takes a span of 0 as 2**width.
     span = convert(subtract(high, low), np.dtype(f"u{drawn.itemsize}"))
     one = full_like(span, 1)
-    empty = le(high, low)
-    span = select(empty, one, span)
-    span = select(bitwise_and(beyond, gt(high, low)), add(span, one), span)
-    scale = remainder(full_like(span, 1 << width // 2), span)
-    scale = remainder(multiply(scale, scale), span)  # 2**width modulo the span
-    offset = add(multiply(remainder(upper, span), scale), remainder(lower, span))
-    return convert(add(low, convert(remainder(offset, span), drawn)), target)
+    span = select(le(high, low), one, span)
+    if beyond is not None:
+        span = select(bitwise_and(broadcast_to(beyond, sizes), gt(high, low)), add(span, one), span)
+    return convert(add(low, convert(wide_remainder(upper, lower, span), drawn)), target)
 
 
 def _bound(x: Any, drawn: np.dtype, target: np.dtype, room: int, name: str) -> tuple[Any, Any]:
     """A bound, clipped to the range of ``target`` and ``room`` above it, in the dtype drawn.
 
-    Second, whether it was above what that dtype holds.
+    Second, whether it was above what that dtype holds; ``None`` where it surely was not.
     """
     info, held = np.iinfo(target), np.iinfo(drawn)
     least, most = int(info.min), min(int(info.max) + room, int(held.max))
     if isinstance(x, (int, np.integer)) and not isinstance(x, (bool, np.bool_)):
         number = min(max(int(x), least), most)
-        return full((), number, drawn), full((), int(x) > held.max, np.dtype(bool))
+        beyond = full((), True, np.dtype(bool)) if int(x) > held.max else None
+        return full((), number, drawn), beyond
     x = as_value(x, "random.randint", name)
     if kind_of(x.dtype) not in ("int", "uint"):
         x = convert(x, scalar_dtype(int))
     own = np.iinfo(x.dtype)
-    beyond = gt(x, full_like(x, min(int(held.max), int(own.max))))
+    beyond = gt(x, full_like(x, int(held.max))) if int(own.max) > held.max else None
     low, high = full_like(x, max(least, int(own.min))), full_like(x, min(most, int(own.max)))
     return convert(clamp(low, x, high), drawn), beyond
 

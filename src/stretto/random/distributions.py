@@ -27,12 +27,12 @@ from stretto.ops.arithmetic import (
     sign,
     subtract,
 )
-from stretto.ops.bitcast import bitcast_convert_type
 from stretto.ops.broadcast import reduce_sum, reshape
-from stretto.ops.comparison import bitwise_or, full, full_like, ge, select, shift_right_logical
+from stretto.ops.comparison import full, full_like, ge, select
 from stretto.ops.convert import convert
 from stretto.ops.elementwise import broadcast_shapes
 from stretto.ops.exponential import erf, erf_inv, exp, log, log1p, power, sqrt
+from stretto.ops.random_numbers import bits_width, unit_float
 from stretto.ops.shape import slice_in_dim
 from stretto.ops.trigonometric import tan
 from stretto.random.keys import random_bits, split, spread, static_shape
@@ -54,6 +54,9 @@ __all__ = [
 ]
 
 
+_STATIC = (int, float, np.integer, np.floating)
+
+
 def float_dtype(dtype: Any, who: str) -> np.dtype:
     """The floating dtype asked for, the default for None."""
     target = scalar_dtype(float) if dtype is None else as_dtype(dtype)
@@ -69,15 +72,7 @@ def parameter(x: Any, dtype: np.dtype, who: str, name: str) -> Any:
 
 def uniform_float(key: Any, shape: tuple[int, ...], dtype: np.dtype, who: str) -> Any:
     """Floats in [0, 1), as many as the mantissa has values, equally likely."""
-    info = ml_dtypes.finfo(dtype)
-    width = 8 if info.nmant < 8 else info.bits
-    unsigned = np.dtype(f"u{dtype.itemsize}")
-    word = convert(random_bits(key, width, shape, who), unsigned)
-    # The highest bits become the mantissa of a float in [1, 2); then 1 is taken away.
-    mantissa = shift_right_logical(word, full_like(word, width - info.nmant))
-    one = np.ones((), dtype).view(unsigned)
-    number = bitcast_convert_type(bitwise_or(mantissa, full_like(word, one)), dtype)
-    return subtract(number, full_like(number, 1))
+    return unit_float(random_bits(key, bits_width(dtype), shape, who), dtype)
 
 
 def uniform(
@@ -96,11 +91,16 @@ def uniform(
     target = float_dtype(dtype, "uniform")
     sizes = static_shape(shape, "uniform")
     out = uniform_float(key, sizes, target, "uniform")
-    if type(minval) in (int, float) and type(maxval) in (int, float) and (minval, maxval) == (0, 1):
-        return out
-    low = spread(parameter(minval, target, "uniform", "minval"), sizes, "uniform", "minval")
-    high = spread(parameter(maxval, target, "uniform", "maxval"), sizes, "uniform", "maxval")
-    return maximum(low, add(multiply(out, subtract(high, low)), low))
+    if isinstance(minval, _STATIC) and isinstance(maxval, _STATIC):
+        if minval == 0 and maxval == 1:
+            return out
+        low, high = np.asarray(minval).astype(target), np.asarray(maxval).astype(target)
+        low, span = full_like(out, low), full_like(out, high - low)
+    else:
+        low = spread(parameter(minval, target, "uniform", "minval"), sizes, "uniform", "minval")
+        high = spread(parameter(maxval, target, "uniform", "maxval"), sizes, "uniform", "maxval")
+        span = subtract(high, low)
+    return maximum(low, add(multiply(out, span), low))
 
 
 def normal(key: Any, shape: Any = (), dtype: Any = None) -> Any:
@@ -131,7 +131,7 @@ def _pair(key: Any) -> tuple[Any, Any]:
 def _normal(key: Any, shape: tuple[int, ...], dtype: np.dtype) -> Any:
     # sqrt(2) erf_inv(u), u uniform in (-1, 1).
     low = np.nextafter(np.asarray(-1, dtype), np.asarray(0, dtype))
-    u = uniform(key, shape, dtype, full((), low, dtype), 1.0)
+    u = uniform(key, shape, dtype, float(low), 1.0)
     return multiply(full_like(u, math.sqrt(2)), erf_inv(u))
 
 
@@ -182,7 +182,7 @@ def gumbel(key: Any, shape: Any = (), dtype: Any = None, mode: str | None = None
     if mode not in (None, "low", "high"):
         raise ValueError(f"random.gumbel: mode must be 'low' or 'high', got {mode!r}")
     if mode != "high":
-        u = uniform(key, sizes, target, full((), info.tiny, target), 1.0)
+        u = uniform(key, sizes, target, float(info.tiny), 1.0)
         return negative(log(negative(log(u))))
     both = uniform_float(key, (2, *sizes), target, "gumbel")
     high, low = (reshape(slice_in_dim(both, i, i + 1), sizes) for i in range(2))
@@ -195,21 +195,21 @@ def laplace(key: Any, shape: Any = (), dtype: Any = None) -> Any:
     """Numbers from the Laplace distribution of mean 0 and scale 1."""
     target = float_dtype(dtype, "laplace")
     low = -1 + float(ml_dtypes.finfo(target).epsneg)
-    u = uniform(key, shape, target, full((), low, target), 1.0)
+    u = uniform(key, shape, target, low, 1.0)
     return multiply(sign(u), log1p(negative(absolute(u))))
 
 
 def logistic(key: Any, shape: Any = (), dtype: Any = None) -> Any:
     """Numbers from the logistic distribution: ``log(u) - log(1 - u)``."""
     target = float_dtype(dtype, "logistic")
-    u = uniform(key, shape, target, full((), ml_dtypes.finfo(target).tiny, target), 1.0)
+    u = uniform(key, shape, target, float(ml_dtypes.finfo(target).tiny), 1.0)
     return subtract(log(u), log1p(negative(u)))
 
 
 def cauchy(key: Any, shape: Any = (), dtype: Any = None) -> Any:
     """Numbers from the Cauchy distribution: ``tan(pi (u - 1/2))``."""
     target = float_dtype(dtype, "cauchy")
-    u = uniform(key, shape, target, full((), ml_dtypes.finfo(target).eps, target), 1.0)
+    u = uniform(key, shape, target, float(ml_dtypes.finfo(target).eps), 1.0)
     return tan(multiply(full_like(u, math.pi), subtract(u, full_like(u, 0.5))))
 
 

@@ -1,0 +1,186 @@
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+from scipy import special
+
+import stretto as st
+import stretto.numpy as snp
+from stretto import nn
+
+X = np.array([-100.0, -4.0, -3.0, -1.0, -0.25, 0.0, 0.5, 1.0, 3.0, 6.0, 7.0, 100.0], np.float32)
+WIDE = X.astype(np.float64)
+
+
+def normal(x):
+    return 0.5 * special.erfc(-x / math.sqrt(2))
+
+
+def softplus(x):
+    return np.logaddexp(x, 0)
+
+
+MEANINGS = {
+    "relu": lambda x: np.maximum(x, 0),
+    "relu6": lambda x: np.clip(x, 0, 6),
+    "leaky_relu": lambda x: np.where(x >= 0, x, 0.01 * x),
+    "elu": lambda x: np.where(x > 0, x, np.expm1(np.minimum(x, 0))),
+    "celu": lambda x: np.where(x > 0, x, np.expm1(np.minimum(x, 0))),
+    "selu": lambda x: (
+        1.0507009873554805 * np.where(x > 0, x, 1.6732632423543772 * np.expm1(np.minimum(x, 0)))
+    ),
+    "gelu": lambda x: 0.5 * x * (1 + np.tanh(math.sqrt(2 / math.pi) * (x + 0.044715 * x**3))),
+    "silu": lambda x: x * special.expit(x),
+    "swish": lambda x: x * special.expit(x),
+    "sigmoid": special.expit,
+    "log_sigmoid": special.log_expit,
+    "tanh": np.tanh,
+    "softplus": softplus,
+    "squareplus": lambda x: (x + np.sqrt(x * x + 4)) / 2,
+    "soft_sign": lambda x: x / (1 + np.abs(x)),
+    "softsign": lambda x: x / (1 + np.abs(x)),
+    "hard_tanh": lambda x: np.clip(x, -1, 1),
+    "hard_sigmoid": lambda x: np.clip(x + 3, 0, 6) / 6,
+    "hard_swish": lambda x: x * np.clip(x + 3, 0, 6) / 6,
+    "hard_silu": lambda x: x * np.clip(x + 3, 0, 6) / 6,
+    "mish": lambda x: x * np.tanh(softplus(x)),
+    "identity": lambda x: x,
+}
+
+
+@pytest.mark.parametrize("name", MEANINGS)
+def test_activations(name):
+    f, want = getattr(nn, name), MEANINGS[name](WIDE)
+    for got in (f(snp.array(X)), st.jit(f)(X), st.vmap(f)(snp.array(X))):
+        assert got.dtype == snp.float32
+        np.testing.assert_allclose(got, want, rtol=2e-5, atol=1e-6)
+    for dtype in (snp.bfloat16, snp.float16):
+        assert f(snp.array([0.5], dtype)).dtype == dtype
+
+
+@pytest.mark.parametrize("name", MEANINGS)
+def test_derivatives_of_activations(name):
+    f, h = MEANINGS[name], 1e-4
+    x = np.array([-20.0, -4.1, -0.6, 0.3, 0.9, 2.2, 5.0, 30.0])
+    numeric = (f(x + h) - f(x - h)) / (2 * h)
+    slopes = st.vmap(st.grad(getattr(nn, name)))(snp.array(x))
+    np.testing.assert_allclose(slopes, numeric, rtol=1e-3, atol=1e-4)
+    seconds = st.vmap(st.grad(st.grad(getattr(nn, name))))(snp.array(x))
+    assert np.isfinite(np.asarray(seconds)).all()
+    at_extremes = st.vmap(st.grad(getattr(nn, name)))(snp.array([-1e4, 0.0, 1e4]))
+    assert np.isfinite(np.asarray(at_extremes)).all()
+
+
+def test_exact_gelu():
+    np.testing.assert_allclose(
+        nn.gelu(X, approximate=False), WIDE * normal(WIDE), atol=1e-6, rtol=1e-5
+    )
+
+
+def test_relu_is_cheap_and_flat_at_zero():
+    assert st.grad(nn.relu)(0.0).item() == 0
+    assert st.grad(nn.relu6)(0.0).item() == 0
+    assert st.grad(nn.relu6)(6.0).item() == 0
+    graph = st.make_graph(nn.relu)(snp.ones(3))
+    assert len(str(graph).splitlines()) <= 5
+    assert np.isnan(nn.relu(snp.array(np.nan)).item())
+    assert nn.relu(snp.array([-1, 2])).dtype == snp.int32
+
+
+def test_settings():
+    assert nn.leaky_relu(snp.array([-1.0]), 0.5).item() == -0.5
+    assert nn.elu(snp.array([-100.0]), 2.0).item() == -2
+    assert nn.celu(snp.array([-100.0]), 2.0).item() == -2
+    assert nn.sigmoid(snp.array([0])).dtype == snp.float32
+    np.testing.assert_allclose(nn.glu(snp.array([[1.0, 2.0, 0.0, 0.0]])), [[0.5, 1.0]])
+    assert nn.glu(snp.ones((4, 3)), axis=0).shape == (2, 3)
+    with pytest.raises(ValueError, match="odd size"):
+        nn.glu(snp.ones(3))
+    with pytest.raises(TypeError, match="array"):
+        nn.relu([1.0])
+
+
+LOGITS = np.array([[1.0, -2.0, 0.5], [1000.0, 999.0, -1000.0]], np.float32)
+
+
+@pytest.mark.parametrize("axis", [-1, 0, (0, 1), None])
+def test_softmax_and_relatives(axis):
+    x = snp.array(LOGITS)
+    for jit in (lambda f: f, st.jit):
+        np.testing.assert_allclose(
+            jit(lambda x: nn.softmax(x, axis))(x), special.softmax(LOGITS, axis), rtol=1e-5
+        )
+        np.testing.assert_allclose(
+            jit(lambda x: nn.log_softmax(x, axis))(x), special.log_softmax(LOGITS, axis), rtol=1e-5
+        )
+        for keepdims in (False, True):
+            np.testing.assert_allclose(
+                jit(lambda x, keepdims=keepdims: nn.logsumexp(x, axis, keepdims=keepdims))(x),
+                special.logsumexp(LOGITS, axis, keepdims=keepdims),
+                rtol=1e-6,
+            )
+
+
+def test_softmax_of_some():
+    x, mask = snp.array([1.0, 2.0, np.inf]), snp.array([True, True, False])
+    np.testing.assert_allclose(
+        nn.softmax(x, where=mask), [*special.softmax([1.0, 2.0]), 0], rtol=1e-6
+    )
+    np.testing.assert_allclose(
+        nn.log_softmax(x, where=mask), [*special.log_softmax([1.0, 2.0]), -np.inf], rtol=1e-6
+    )
+    assert nn.logsumexp(x, where=mask).item() == pytest.approx(special.logsumexp([1.0, 2.0]))
+
+
+def test_softmax_derivatives():
+    x = snp.array(LOGITS[0])
+    s = special.softmax(LOGITS[0].astype(np.float64))
+    np.testing.assert_allclose(st.jacrev(nn.softmax)(x), np.diag(s) - np.outer(s, s), atol=1e-6)
+    np.testing.assert_allclose(st.jacfwd(nn.softmax)(x), np.diag(s) - np.outer(s, s), atol=1e-6)
+    np.testing.assert_allclose(st.grad(nn.logsumexp)(x), s, rtol=1e-5)
+    np.testing.assert_allclose(st.hessian(nn.logsumexp)(x), np.diag(s) - np.outer(s, s), atol=1e-6)
+    assert nn.softmax(snp.ones(4096, snp.bfloat16))[0].item() == 2**-12
+
+
+def test_logsumexp_of_infinities():
+    low = snp.array([-np.inf, -np.inf])
+    for f in (nn.logsumexp, st.jit(nn.logsumexp)):
+        assert f(low).item() == -np.inf
+        assert f(snp.array([1.0, np.inf])).item() == np.inf
+        assert np.isnan(f(snp.array([1.0, np.nan])).item())
+    assert st.grad(nn.logsumexp)(low).tolist() == [0, 0]
+    assert nn.logsumexp(snp.zeros(0)).item() == -np.inf
+
+
+def test_logsumexp_with_factors():
+    a, b = np.array([1.0, 2.0, 500.0], np.float32), np.array([2.0, -1.0, 0.0], np.float32)
+    value, sign = nn.logsumexp(a, b=b, return_sign=True)
+    want, want_sign = special.logsumexp(a, b=b, return_sign=True)
+    assert value.item() == pytest.approx(want, rel=1e-6)
+    assert sign.item() == want_sign == -1
+    assert nn.logsumexp(a, b=snp.abs(b)).item() == pytest.approx(special.logsumexp(a, b=abs(b)))
+    assert nn.logsumexp(snp.array([1, 2])).dtype == snp.float32
+
+
+def test_standardize():
+    x = np.array([[1.0, 2.0, 4.0], [0.0, 5.0, -1.0]], np.float32)
+    want = (x - x.mean(-1, keepdims=True)) / np.sqrt(x.var(-1, keepdims=True) + 1e-5)
+    np.testing.assert_allclose(nn.standardize(snp.array(x)), want, rtol=1e-5)
+    np.testing.assert_allclose(
+        nn.standardize(snp.array(x), mean=0.0, variance=4.0), x / 2, rtol=1e-5
+    )
+    assert nn.standardize(snp.array(x), axis=(0, 1)).mean().item() == pytest.approx(0, abs=1e-6)
+
+
+def test_one_hot():
+    at = np.array([[0, 2], [1, 5]])
+    want = np.eye(6, 3)[at]
+    for f in (nn.one_hot, st.jit(nn.one_hot, static_argnums=1)):
+        np.testing.assert_array_equal(f(snp.array(at), 3), want)
+    np.testing.assert_array_equal(nn.one_hot(at, 3, axis=0), np.moveaxis(want, -1, 0))
+    np.testing.assert_array_equal(nn.one_hot(at, 3, axis=1), np.moveaxis(want, -1, 1))
+    assert nn.one_hot(1, 3, dtype=bool).tolist() == [False, True, False]
+    assert nn.one_hot(snp.array([-1]), 3).tolist() == [[0, 0, 0]]
+    np.testing.assert_array_equal(st.vmap(lambda i: nn.one_hot(i, 3))(snp.arange(3)), np.eye(3))

@@ -1,0 +1,152 @@
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import stretto as st
+import stretto.numpy as snp
+
+A = np.arange(6, dtype=np.float32).reshape(2, 3)
+B = A + 10
+V, W = np.array([1.0, 2.0, 3.0], np.float32), np.array([4.0, 5.0, 6.0], np.float32)
+
+
+def joined(name, arrays, **settings):
+    """Eager, jitted and NumPy's results, which are one."""
+    ours, theirs = getattr(snp, name), getattr(np, name)
+    want = theirs(arrays, **settings)
+    values = [snp.array(a) for a in arrays]
+    for got in (ours(values, **settings), st.jit(lambda *v: ours(v, **settings))(*values)):
+        np.testing.assert_array_equal(got, want)
+        assert got.dtype == np.float32
+
+
+@pytest.mark.parametrize("arrays", [(A, B), (V, W, V)])
+@pytest.mark.parametrize("name", ["concatenate", "stack", "vstack", "hstack", "dstack",
+                                  "column_stack"])  # fmt: skip
+def test_join(name, arrays):
+    joined(name, arrays)
+
+
+@pytest.mark.parametrize("axis", [0, 1, -1, None])
+def test_concatenate(axis):
+    joined("concatenate", (A, B, A), axis=axis)
+
+
+@pytest.mark.parametrize("axis", [0, 1, 2, -1])
+def test_stack(axis):
+    joined("stack", (A, B), axis=axis)
+
+
+def test_join_promotes():
+    got = snp.concatenate([snp.array([1, 2]), snp.array([1.5]), snp.array([True])])
+    assert got.tolist() == [1, 2, 1.5, 1]
+    assert got.dtype == snp.float32
+    assert snp.stack([1, 2.0]).tolist() == [1, 2]
+    assert snp.concatenate([snp.ones(1)], dtype=snp.bfloat16).dtype == snp.bfloat16
+    assert snp.concat([snp.ones(1)] * 2).shape == (2,)
+    assert snp.concatenate(snp.ones((2, 3))).shape == (6,)
+    assert snp.stack(snp.ones((2, 3)), axis=1).shape == (3, 2)
+
+
+def test_join_errors():
+    with pytest.raises(ValueError, match="at least one"):
+        snp.concatenate([])
+    with pytest.raises(ValueError, match="use stack"):
+        snp.concatenate([snp.array(1.0)])
+    with pytest.raises(ValueError, match=r"float32\[2,3\]"):
+        snp.stack([snp.array(A), snp.array(V)])
+    with pytest.raises((ValueError, TypeError), match="concatenate"):
+        snp.concatenate([snp.array(A), snp.array(V)])
+    with pytest.raises(TypeError, match="array"):
+        snp.concatenate([[1, 2], [3]])
+
+
+def test_append_block(agree):
+    agree("append", A, B, axis=0)
+    agree("append", A, 7)
+    got = snp.block([[snp.ones((2, 2)), snp.zeros((2, 1))], [snp.zeros((1, 2)), 5]])
+    np.testing.assert_array_equal(
+        got, np.block([[np.ones((2, 2)), np.zeros((2, 1))], [np.zeros((1, 2)), np.full((1, 1), 5)]])
+    )
+
+
+@pytest.mark.parametrize(
+    ("name", "at", "axis"),
+    [("split", 3, 1), ("split", [1, 2], 1), ("split", (1,), 0), ("array_split", 2, 1),
+     ("array_split", 5, 1), ("split", [2, 1, -1], 1)],
+)  # fmt: skip
+def test_split(agree, name, at, axis):
+    agree(name, A, at, axis)
+
+
+def test_split_by_name(agree):
+    agree("hsplit", A, 3)
+    agree("vsplit", A, 2)
+    agree("hsplit", V, 3)
+    agree("dsplit", A.reshape(1, 2, 3), 3)
+    assert [p.tolist() for p in snp.unstack(snp.array(A))] == A.tolist()
+    assert snp.unstack(snp.array(A), axis=-1)[1].tolist() == A[:, 1].tolist()
+    with pytest.raises(ValueError, match="equal parts"):
+        snp.split(snp.array(A), 2, axis=1)
+
+
+@pytest.mark.parametrize("reps", [2, (2,), (2, 1), (1, 2, 3), ()])
+def test_tile(agree, reps):
+    agree("tile", A, reps)
+    agree("tile", V, reps)
+
+
+@pytest.mark.parametrize("axis", [None, 0, 1])
+def test_repeat(agree, axis):
+    agree("repeat", A, 2, axis=axis)
+    agree("repeat", A, 0, axis=axis)
+
+
+def test_repeat_each_its_own(agree):
+    counts = np.array([2, 0, 1])
+    np.testing.assert_array_equal(snp.repeat(snp.array(A), counts, axis=1), np.repeat(A, counts, 1))
+    np.testing.assert_array_equal(snp.repeat(snp.array(V), snp.array(counts)), np.repeat(V, counts))
+    repeat = st.jit(lambda x, n: snp.repeat(x, n, total_repeat_length=5))
+    np.testing.assert_array_equal(repeat(V, counts), [1, 1, 3, 3, 3])
+    np.testing.assert_array_equal(repeat(V, np.array([1, 9, 9])), [1, 2, 2, 2, 2])
+    with pytest.raises(ValueError, match="2 repeats for 3 parts"):
+        snp.repeat(snp.array(V), np.array([1, 2]))
+
+
+def test_resize(agree):
+    agree("resize", A, (2, 2))
+    agree("resize", V, (3, 4))
+
+
+def test_take(agree):
+    at = np.array([[0, 2], [1, -1]], np.int32)
+    agree("take", V, at)
+    agree("take", A, at, axis=1)
+    agree("take", A, 1, axis=0)
+    agree("take", V, np.array([-4, 5, 3]), mode="wrap")
+    assert snp.take(snp.array(V), 10).item() == 3
+    assert np.isnan(snp.take(snp.array(V), 10, mode="fill").item())
+    assert snp.take(snp.array(V), 10, mode="fill", fill_value=-1).item() == -1
+    with pytest.raises(IndexError):
+        snp.take(snp.array(V), 10, mode="raise")
+
+
+def test_delete_insert(agree):
+    for at in (1, -1, [0, 2], slice(0, 2)):
+        agree("delete", A, at, axis=1)
+        agree("delete", V, at)
+    agree("insert", V, 1, 9)
+    agree("insert", V, [0, 2], 9)
+    agree("insert", A, 1, 5, axis=0)
+    agree("insert", A, 1, V, axis=0)
+
+
+def test_derivatives():
+    def f(x, y):
+        return (snp.concatenate([x, y]) * snp.arange(4.0)).sum()
+
+    gx, gy = st.grad(f, argnums=(0, 1))(snp.ones(2), snp.ones(2))
+    assert (gx.tolist(), gy.tolist()) == ([0, 1], [2, 3])
+    assert st.grad(lambda x: snp.tile(x, 3).sum())(snp.ones(2)).tolist() == [3, 3]
+    assert st.grad(lambda x: snp.repeat(x, np.array([2, 1])).sum())(snp.ones(2)).tolist() == [2, 1]

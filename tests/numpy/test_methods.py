@@ -1,0 +1,205 @@
+from __future__ import annotations
+
+import operator
+
+import numpy as np
+import pytest
+
+import stretto as st
+import stretto.numpy as snp
+
+A, B = (
+    np.array([[4.0, -3.0], [2.5, 7.0]], np.float32),
+    np.array([[2.0, 2.0], [-1.0, 3.0]], np.float32),
+)
+I, J = np.array([6, -5, 12], np.int32), np.array([3, 2, 5], np.int32)
+
+ARITHMETIC = [operator.add, operator.sub, operator.mul, operator.truediv, operator.floordiv,
+              operator.mod, operator.matmul]  # fmt: skip
+COMPARISON = [operator.eq, operator.ne, operator.lt, operator.le, operator.gt, operator.ge]
+BITS = [operator.and_, operator.or_, operator.xor, operator.lshift, operator.rshift]
+
+
+@pytest.mark.parametrize("op", [*ARITHMETIC, *COMPARISON])
+def test_operators_on_floats(op):
+    want = op(A, B)
+    for x, y in ((snp.array(A), snp.array(B)), (A, snp.array(B)), (snp.array(A), B)):
+        for got in (op(x, y), st.jit(op)(x, y)):
+            assert isinstance(got, st.Array)
+            np.testing.assert_allclose(got, want, rtol=1e-6)
+
+
+@pytest.mark.parametrize("op", [*ARITHMETIC[:-1], *COMPARISON])
+@pytest.mark.parametrize("number", [2, -1.5, np.float32(2.5), np.int32(3)])
+def test_operators_with_numbers(op, number):
+    for got in (op(snp.array(A), number), st.jit(lambda x: op(x, number))(A)):
+        np.testing.assert_allclose(got, op(A, number), rtol=1e-6)
+    for got in (op(number, snp.array(A)), st.jit(lambda x: op(number, x))(A)):
+        assert isinstance(got, st.Array)
+        np.testing.assert_allclose(got, op(number, A), rtol=1e-6)
+
+
+@pytest.mark.parametrize("op", BITS)
+def test_operators_on_integers(op):
+    for x, y in (
+        (snp.array(I), snp.array(J)),
+        (I, snp.array(J)),
+        (snp.array(I), 2),
+        (7, snp.array(J)),
+    ):
+        want = op(np.asarray(x), np.asarray(y))
+        np.testing.assert_array_equal(op(x, y), want)
+        np.testing.assert_array_equal(st.jit(op)(x, y), want)
+
+
+def test_power_and_divmod():
+    x = snp.array(A)
+    np.testing.assert_allclose(x**2, A**2)
+    np.testing.assert_allclose(2**x, 2**A)
+    for got, want in zip(divmod(x, 2), divmod(A, 2), strict=True):
+        np.testing.assert_array_equal(got, want)
+    for got, want in zip(divmod(7, x), divmod(np.float32(7), A), strict=True):
+        np.testing.assert_array_equal(got, want)
+
+
+def test_unary_operators():
+    x = snp.array(A)
+    for op in (operator.neg, operator.pos, operator.abs):
+        np.testing.assert_array_equal(op(x), op(A))
+        np.testing.assert_array_equal(st.jit(op)(x), op(A))
+    np.testing.assert_array_equal(~snp.array(I), ~I)
+    np.testing.assert_array_equal(~(x > 0), ~(A > 0))
+    np.testing.assert_array_equal(round(x, 1), A.round(1))
+
+
+class Other:
+    def __radd__(self, other):
+        return "radd"
+
+    def __rmatmul__(self, other):
+        return "rmatmul"
+
+    def __eq__(self, other):
+        return "eq"
+
+    __hash__ = None
+
+
+def test_other_classes_get_their_turn():
+    x = snp.ones(2)
+    assert x + Other() == "radd"
+    assert x @ Other() == "rmatmul"
+    assert (x == Other()) == "eq"
+    with pytest.raises(TypeError, match="unsupported operand"):
+        x + object()
+    with pytest.raises(TypeError, match="unsupported operand"):
+        x - None
+    with pytest.raises(TypeError, match="not supported between"):
+        x < "a"  # noqa: B015
+
+
+def test_lists_are_refused_in_words():
+    for op in (operator.add, operator.eq, operator.lt, operator.matmul):
+        for other in ([1, 2], (1, 2)):
+            with pytest.raises(TypeError, match="stretto.numpy.array"):
+                op(snp.ones(2), other)
+            with pytest.raises(TypeError, match="stretto.numpy.array"):
+                op(other, snp.ones(2))
+
+
+def test_in_place_operators_make_new_arrays():
+    x = y = snp.array([1.0, 2.0])
+    x += 1
+    assert (x.tolist(), y.tolist()) == ([2, 3], [1, 2])
+
+
+METHODS = [
+    ("all", ()), ("any", ()), ("argmax", ()), ("argmin", (0,)), ("argsort", ()), ("clip", (-1, 3)),
+    ("conj", ()), ("conjugate", ()), ("copy", ()), ("cumprod", (1,)), ("cumsum", ()),
+    ("diagonal", ()), ("dot", (B,)), ("flatten", ()), ("max", (1,)), ("mean", ()), ("min", ()),
+    ("prod", ()), ("ravel", ()), ("repeat", (2,)), ("reshape", (4,)), ("reshape", ((1, -1),)),
+    ("reshape", (4, 1)), ("round", (1,)), ("squeeze", ()), ("std", ()), ("sum", (0,)),
+    ("swapaxes", (0, 1)), ("take", (np.array([0, 1]),)), ("trace", ()), ("transpose", ()),
+    ("transpose", (1, 0)), ("transpose", ((1, 0),)), ("var", (1,)),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("name", "args"), METHODS)
+def test_methods(name, args):
+    want = getattr(A, name)(*args)
+    for got in (getattr(snp.array(A), name)(*args), st.jit(lambda x: getattr(x, name)(*args))(A)):
+        np.testing.assert_allclose(got, want, rtol=1e-6)
+
+
+def test_sort_is_a_copy():
+    x = snp.array([3, 1, 2])
+    assert x.sort().tolist() == [1, 2, 3]
+    assert x.tolist() == [3, 1, 2]
+
+
+def test_more_methods():
+    x = snp.array(A)
+    assert x.astype(int).dtype == snp.int32
+    assert [i.tolist() for i in x.nonzero()] == [[0, 0, 1, 1], [0, 1, 0, 1]]
+    assert snp.array([1, 3]).searchsorted(2).item() == 1
+    assert x.ptp().item() == 10
+
+
+def test_properties():
+    x = snp.array(A)
+    np.testing.assert_array_equal(x.T, A.T)
+    np.testing.assert_array_equal(snp.ones((2, 3, 4)).mT, np.ones((2, 4, 3)))
+    assert x.real is x
+    assert x.imag.tolist() == [[0, 0], [0, 0]]
+    assert (x.itemsize, x.nbytes) == (4, 16)
+    assert x.at[0, 0].set(9)[0, 0].item() == 9
+    assert x.__array_namespace__() is snp
+
+
+def test_length_and_iteration():
+    x = snp.array(A)
+    assert len(x) == 2
+    rows = list(x)
+    assert all(isinstance(r, st.Array) for r in rows)
+    assert [r.tolist() for r in rows] == A.tolist()
+    a, b = snp.array([1, 2])
+    assert (a.item(), b.item(), a.dtype, a.shape) == (1, 2, snp.int32, ())
+    for f in (len, iter, list):
+        with pytest.raises(TypeError, match="rank 0"):
+            f(snp.array(1.0))
+
+
+def test_traced_values_have_length_and_iterate():
+    def f(x):
+        first, second = x
+        return sum(row.sum() for row in x) + len(x) * first[0] - second[0]
+
+    want = A.sum() + 2 * 4 - 2.5
+    assert float(st.jit(f)(A)) == want
+    assert st.grad(f)(A).tolist() == [[3, 1], [0, 1]]
+    np.testing.assert_allclose(st.vmap(f)(snp.stack([A, A])), [want, want])
+    with pytest.raises(TypeError, match="rank 0"):
+        st.jit(list)(1.0)
+    with pytest.raises(TypeError, match="rank 0"):
+        st.jit(len)(1.0)
+
+
+def test_membership():
+    assert 2.5 in snp.array(A)
+    assert 3 not in snp.array(A)
+
+
+def test_items_cannot_be_set():
+    x = snp.array(A)
+    with pytest.raises(TypeError, match=r"\.at\[.*\]\.set"):
+        x[0] = 1
+    with pytest.raises(TypeError, match="immutable"):
+        st.jit(lambda x: x.__setitem__(0, 1))(A)
+
+
+def test_numpy_scalars_give_way():
+    got = np.float32(2) * snp.array(A)
+    assert isinstance(got, st.Array)
+    assert got.dtype == snp.float32
+    traced = st.jit(lambda x: np.float32(2) * x + np.ones(2, np.float32))(A)
+    np.testing.assert_array_equal(traced, 2 * A + 1)

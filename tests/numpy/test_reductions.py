@@ -1,0 +1,166 @@
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import stretto as st
+import stretto.numpy as snp
+
+F = np.array(
+    [[[1.5, -2.0, 0.5], [3.0, 0.0, -1.0]], [[2.0, 2.5, -0.5], [1.0, -3.0, 4.0]]], np.float32
+)
+INTS = np.array([[3, -1, 4], [1, 5, -9]], np.int32)
+BOOLS = np.array([[True, False, True], [True, True, True]])
+COMPLEX = np.array([[1 + 2j, -3j, 0.5], [1 - 2j, 1j, 2]], np.complex64)
+AXES = [None, 0, -1, (0, 2), (), [1]]
+
+
+@pytest.mark.parametrize("name", ["sum", "prod", "max", "min", "amax", "amin", "ptp", "all", "any"])
+@pytest.mark.parametrize("axis", AXES)
+@pytest.mark.parametrize("keepdims", [False, True])
+def test_over_axes(agree, name, axis, keepdims):
+    axis = tuple(axis) if isinstance(axis, list) else axis
+    agree(name, F, axis=axis, keepdims=keepdims, rtol=1e-5)
+
+
+@pytest.mark.parametrize("name", ["sum", "prod", "max", "min"])
+@pytest.mark.parametrize("axis", [None, 0, 1])
+def test_integers(agree, name, axis):
+    agree(name, INTS, axis=axis, dtype="int32")
+    agree(name, COMPLEX, axis=axis, dtype="complex64", rtol=1e-5)
+
+
+def test_small_integers_widen_in_sums(agree):
+    small = np.array([100, 100, 100], np.int8)
+    agree("sum", small, dtype="int32")
+    agree("sum", small.astype(np.uint8), dtype="uint32")
+    agree("prod", small, dtype="int32")
+    agree("sum", BOOLS, dtype="int32")
+    assert snp.sum(snp.array(small), dtype=snp.int8).dtype == snp.int8
+    assert snp.max(snp.array(small)).dtype == snp.int8
+    with st.enable_x64():
+        assert snp.sum(snp.array([1], snp.int32)).dtype == np.int64
+
+
+def test_low_precision_adds_up_in_float32():
+    ones = snp.ones(4096, snp.bfloat16)
+    for total in (snp.sum(ones), st.jit(snp.sum)(ones)):
+        assert (float(total), total.dtype) == (4096, snp.bfloat16)
+    assert float(snp.mean(snp.full(4096, 3.0, snp.float16))) == 3
+
+
+def test_sums_of_given_dtype(agree):
+    got = snp.sum(snp.array(INTS), dtype=float)
+    assert (got.dtype, float(got)) == (snp.float32, 3)
+    got = snp.sum(snp.array(F), dtype=int)
+    assert got.dtype == snp.int32
+
+
+def test_where_and_initial(agree):
+    mask = np.array([[True], [False]])
+    for name, initial in (("sum", 10), ("prod", 2), ("max", -7), ("min", 7)):
+        agree(name, INTS, where=mask, initial=initial, dtype="int32")
+        agree(name, INTS, axis=1, initial=initial, dtype="int32")
+    agree("all", BOOLS, axis=1, where=mask)
+    agree("any", BOOLS, axis=1, where=mask)
+    with pytest.raises(ValueError, match="initial"):
+        snp.max(snp.array(INTS), where=mask)
+
+
+def test_nan_is_the_extremum(agree):
+    x = np.array([[1.0, np.nan], [np.inf, -np.inf]], np.float32)
+    agree("max", x, axis=1)
+    agree("min", x, axis=0)
+    agree("argmax", x, axis=1)
+    agree("argmin", x, axis=1)
+
+
+def test_of_nothing():
+    empty = snp.zeros((0, 3))
+    assert snp.sum(empty, axis=0).tolist() == [0, 0, 0]
+    assert float(snp.prod(empty)) == 1
+    assert snp.max(empty, axis=1).shape == (0,)
+    assert bool(snp.all(empty))
+    assert not bool(snp.any(empty))
+    for f in (snp.max, snp.min, snp.argmax, snp.argmin):
+        with pytest.raises(ValueError, match="of no elements"):
+            f(empty, axis=0)
+    assert float(snp.max(empty, initial=3.0)) == 3
+
+
+@pytest.mark.parametrize("name", ["argmax", "argmin"])
+@pytest.mark.parametrize("axis", [None, 0, -1])
+def test_arg_extrema(agree, name, axis):
+    agree(name, F, axis=axis, dtype="int32")
+    agree(name, INTS, axis=axis, keepdims=True, dtype="int32")
+    agree(name, BOOLS, axis=axis, dtype="int32")
+
+
+@pytest.mark.parametrize("name", ["cumsum", "cumprod"])
+@pytest.mark.parametrize("axis", [None, 0, -1])
+def test_running(agree, name, axis):
+    agree(name, F, axis=axis, dtype="float32", rtol=1e-5)
+    agree(name, INTS, axis=axis, dtype="int32")
+    agree(name, BOOLS, axis=axis, dtype="int32")
+    assert getattr(snp, name)(snp.array([1, 2], snp.int8)).dtype == snp.int8
+
+
+def test_cumulative_sum_and_prod(agree):
+    for name in ("cumulative_sum", "cumulative_prod"):
+        agree(name, INTS, axis=1, include_initial=True, dtype="int32")
+        agree(name, INTS, axis=0, dtype="int32")
+        with pytest.raises(ValueError, match="axis must be given"):
+            getattr(snp, name)(snp.array(INTS))
+
+
+def test_count_nonzero(agree):
+    agree("count_nonzero", INTS, dtype="int32")
+    agree("count_nonzero", F, axis=(0, 1), keepdims=True, dtype="int32")
+
+
+def test_weak_types_end_in_reductions():
+    x = snp.asarray(1.5)
+    for f in (snp.sum, snp.max, snp.mean, snp.prod):
+        assert not f(x).weak_type
+        assert not st.jit(f)(x).weak_type
+
+
+def test_equality_of_arrays():
+    x, y = snp.array([1.0, np.nan]), snp.array([1.0, np.nan])
+    assert not bool(snp.array_equal(x, y))
+    assert bool(snp.array_equal(x, y, equal_nan=True))
+    assert not bool(snp.array_equal(x, snp.ones(3)))
+    assert bool(snp.array_equiv(snp.ones((2, 3)), snp.ones(3)))
+    assert not bool(snp.array_equiv(snp.ones(2), snp.ones(3)))
+    assert bool(snp.allclose(x, y, equal_nan=True))
+    assert not bool(snp.allclose(snp.ones(2), 1.1))
+
+
+def test_errors():
+    with pytest.raises(TypeError, match="array"):
+        snp.sum([1, 2, 3])
+    with pytest.raises(ValueError, match="axis 2 is out of bounds"):
+        snp.sum(snp.array(INTS), axis=2)
+    with pytest.raises(ValueError, match="twice"):
+        snp.sum(snp.array(INTS), axis=(0, -2))
+    with pytest.raises(NotImplementedError, match="out="):
+        snp.sum(snp.array(INTS), out=snp.zeros(()))
+
+
+def test_numpy_functions_call_the_methods():
+    assert isinstance(np.sum(snp.array(INTS)), st.Array)
+    assert isinstance(np.max(snp.array(INTS), axis=0), st.Array)
+
+
+@pytest.mark.parametrize("name", ["sum", "prod", "max", "min", "mean", "var", "std"])
+def test_derivatives_and_vmap(name):
+    f = getattr(snp, name)
+    x = snp.array(F[0])
+    slope = st.grad(lambda x: f(x, axis=1).sum())(x)
+    eps = 1e-2
+    for i in range(2):
+        for j in range(3):
+            step = snp.zeros((2, 3)).at[i, j].set(eps)
+            numeric = (f(x + step, axis=1).sum() - f(x - step, axis=1).sum()) / (2 * eps)
+            assert float(slope[i, j]) == pytest.approx(float(numeric), abs=5e-3)
+    np.testing.assert_allclose(st.vmap(f)(x), f(x, axis=1), rtol=1e-6)

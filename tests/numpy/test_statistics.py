@@ -1,0 +1,117 @@
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import stretto as st
+import stretto.numpy as snp
+
+F = np.array([[1.5, -2.0, 0.5, 7.0], [3.0, 0.0, -1.0, 2.0], [2.0, 2.5, -0.5, 1.0]], np.float32)
+INTS = np.array([[3, -1, 4, 1], [1, 5, -9, 2]], np.int32)
+HOLES = np.array([[1.0, np.nan, 3.0], [np.nan, np.nan, np.nan], [4.0, 5.0, 0.5]], np.float32)
+COMPLEX = np.array([1 + 2j, -3j, 0.5], np.complex64)
+
+
+@pytest.mark.parametrize("name", ["mean", "var", "std", "median"])
+@pytest.mark.parametrize("axis", [None, 0, -1, (0, 1)])
+@pytest.mark.parametrize("keepdims", [False, True])
+def test_moments(agree, name, axis, keepdims):
+    agree(name, F, axis=axis, keepdims=keepdims, dtype="float32", rtol=1e-5)
+    agree(name, INTS, axis=axis, keepdims=keepdims, dtype="float32", rtol=1e-5)
+
+
+def test_complex_moments(agree):
+    agree("mean", COMPLEX, dtype="complex64", rtol=1e-5)
+    agree("var", COMPLEX, dtype="float32", rtol=1e-5)
+
+
+def test_ddof(agree):
+    agree("var", F, axis=0, ddof=1, rtol=1e-5)
+    agree("std", F, ddof=2, rtol=1e-5)
+    assert float(snp.var(snp.array(F), correction=1)) == pytest.approx(F.var(ddof=1), rel=1e-5)
+    assert np.isnan(float(snp.var(snp.ones(1), ddof=1)))
+    with pytest.raises(ValueError, match="not both"):
+        snp.var(snp.ones(2), ddof=1, correction=1)
+
+
+def test_where(agree):
+    mask = F > 0
+    for name in ("mean", "var", "std"):
+        agree(name, F, where=mask, rtol=1e-5)
+        agree(name, F, axis=1, where=mask[:1], rtol=1e-5)
+    assert np.isnan(float(snp.mean(snp.ones(2), where=np.array([False, False]))))
+
+
+def test_low_precision_means_keep_their_dtype():
+    for dtype in (snp.float16, snp.bfloat16):
+        x = snp.array(F, dtype)
+        for f in (snp.mean, snp.var, snp.std, snp.median):
+            assert f(x).dtype == dtype
+            assert st.jit(f)(x).dtype == dtype
+    assert float(snp.var(snp.array([1000.0, 1002.0], snp.float16))) == 1
+
+
+def test_mean_of_given_dtype():
+    assert snp.mean(snp.array(INTS), dtype=snp.float16).dtype == snp.float16
+    assert np.isnan(float(snp.mean(snp.zeros(0))))
+
+
+def test_average(agree):
+    agree("average", F, rtol=1e-5)
+    agree("average", F, axis=0, rtol=1e-5)
+    weights = np.array([0.5, 1.0, 2.0], np.float32)
+    agree("average", F, axis=0, weights=weights, returned=True, rtol=1e-5)
+    agree("average", INTS, weights=np.abs(INTS), rtol=1e-5)
+    with pytest.raises(ValueError, match="weights must have the shape"):
+        snp.average(snp.array(F), weights=weights)
+
+
+@pytest.mark.parametrize("method", ["linear", "lower", "higher", "midpoint", "nearest"])
+@pytest.mark.parametrize("q", [0.0, 0.3, 0.5, 1.0])
+def test_quantile(agree, method, q):
+    agree("quantile", F, q, method=method, dtype="float32", rtol=1e-5)
+    agree("quantile", F, q, axis=1, method=method, keepdims=True, dtype="float32", rtol=1e-5)
+
+
+def test_quantiles(agree):
+    q = np.array([0.1, 0.9], np.float32)
+    agree("quantile", F, q, axis=0, rtol=1e-5)
+    agree("quantile", F, q, axis=(0, 1), keepdims=True, rtol=1e-5)
+    agree("percentile", F, 25, rtol=1e-5)
+    agree("percentile", INTS, q * 100, axis=1, rtol=1e-4)
+    agree("quantile", HOLES, 0.5, axis=1)
+    with pytest.raises(ValueError, match="method"):
+        snp.quantile(snp.array(F), 0.5, method="cubic")
+    with pytest.raises(ValueError, match="no elements"):
+        snp.median(snp.zeros(0))
+
+
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize("name", ["nansum", "nanprod", "nanmean", "nanvar", "nanstd", "nanmax", "nanmin",
+                                  "nanmedian"])  # fmt: skip
+@pytest.mark.parametrize("axis", [None, 0, 1])
+def test_without_nan(agree, name, axis):
+    agree(name, HOLES, axis=axis, dtype="float32", rtol=1e-5)
+    agree(name, INTS, axis=axis)
+
+
+@pytest.mark.filterwarnings("ignore")
+def test_nan_quantile_and_places(agree):
+    agree("nanquantile", HOLES, 0.25, axis=1, rtol=1e-5)
+    agree("nanargmax", HOLES[[0, 2]], axis=1, dtype="int32")
+    agree("nanargmin", HOLES[[0, 2]], axis=1, dtype="int32")
+    assert snp.nanargmax(snp.array(HOLES), axis=1).tolist() == [2, -1, 1]
+
+
+def test_derivatives_pass_over_nan():
+    slope = st.grad(lambda x: snp.nanmean(x))(snp.array([1.0, np.nan, 3.0]))
+    np.testing.assert_allclose(slope, [0.5, 0, 0.5])
+    slope = st.grad(lambda x: snp.nanvar(x))(snp.array([1.0, np.nan, 3.0]))
+    np.testing.assert_allclose(slope, [-1, 0, 1])
+    slope = st.grad(lambda x: snp.quantile(x, 0.25))(snp.array([1.0, 2.0, 4.0]))
+    np.testing.assert_allclose(slope, [0.5, 0.5, 0])
+
+
+def test_lists_are_refused():
+    with pytest.raises(TypeError, match="array"):
+        snp.mean([1, 2])
