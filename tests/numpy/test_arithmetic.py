@@ -13,8 +13,22 @@ INTS = np.array([[-7, -3, 0], [1, 5, 100]], np.int32)
 DIVISORS = np.array([[3, -2, 7], [-7, 2, 9]], np.int32)
 COMPLEX = np.array([1 + 2j, -3j, 0.5], np.complex64)
 
-BINARY = ["add", "subtract", "multiply", "true_divide", "divide", "floor_divide", "mod", "remainder",
-          "fmod", "maximum", "minimum", "fmax", "fmin", "hypot"]  # fmt: skip
+BINARY = [
+    "add",
+    "subtract",
+    "multiply",
+    "true_divide",
+    "divide",
+    "floor_divide",
+    "mod",
+    "remainder",
+    "fmod",
+    "maximum",
+    "minimum",
+    "fmax",
+    "fmin",
+    "hypot",
+]
 
 
 @pytest.mark.parametrize("name", BINARY)
@@ -25,8 +39,9 @@ def test_binary_floats(agree, name):
     agree(name, F[0], G[:, :1], dtype="float32")
 
 
-@pytest.mark.parametrize("name", ["add", "subtract", "multiply", "floor_divide", "mod", "fmod",
-                                  "maximum", "minimum"])  # fmt: skip
+@pytest.mark.parametrize(
+    "name", ["add", "subtract", "multiply", "floor_divide", "mod", "fmod", "maximum", "minimum"]
+)
 def test_binary_integers(agree, name):
     agree(name, INTS, DIVISORS, dtype="int32")
     agree(name, INTS, -4, dtype="int32")
@@ -88,8 +103,22 @@ def test_power_derivative_at_zero():
     assert float(st.grad(lambda x: x**2.0)(0.0)) == 0
 
 
-@pytest.mark.parametrize("name", ["negative", "positive", "absolute", "abs", "fabs", "sign",
-                                  "square", "real", "imag", "conj", "nan_to_num"])  # fmt: skip
+@pytest.mark.parametrize(
+    "name",
+    [
+        "negative",
+        "positive",
+        "absolute",
+        "abs",
+        "fabs",
+        "sign",
+        "square",
+        "real",
+        "imag",
+        "conj",
+        "nan_to_num",
+    ],
+)
 def test_unary(agree, name):
     agree(name, F)
     if name not in ("nan_to_num",):
@@ -97,8 +126,9 @@ def test_unary(agree, name):
     agree(name, INTS)
 
 
-@pytest.mark.parametrize("name", ["negative", "absolute", "square", "real", "imag", "conj", "angle",
-                                  "reciprocal"])  # fmt: skip
+@pytest.mark.parametrize(
+    "name", ["negative", "absolute", "square", "real", "imag", "conj", "angle", "reciprocal"]
+)
 def test_unary_complex(agree, name):
     agree(name, COMPLEX + 0.25)
 
@@ -172,7 +202,7 @@ def test_numbers_that_do_not_fit_are_refused():
         (snp.array([1.0]), True, "float32", False),
         (snp.float16(1), 1j, "complex64", False),
     ],
-)  # fmt: skip
+)
 def test_promotion_is_that_of_the_lattice(x, y, dtype, weak):
     for got in (snp.add(x, y), snp.add(y, x), st.jit(snp.add)(x, y)):
         assert (got.dtype.name, got.weak_type) == (dtype, weak)

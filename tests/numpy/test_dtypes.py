@@ -8,8 +8,23 @@ import pytest
 import stretto as st
 import stretto.numpy as snp
 
-NAMES = ["int4", "uint4", "int8", "int16", "int32", "uint8", "uint16", "uint32", "float16", "bfloat16",
-         "float32", "complex64", "float8_e4m3fn", "float8_e5m2", "bool_"]  # fmt: skip
+NAMES = [
+    "int4",
+    "uint4",
+    "int8",
+    "int16",
+    "int32",
+    "uint8",
+    "uint16",
+    "uint32",
+    "float16",
+    "bfloat16",
+    "float32",
+    "complex64",
+    "float8_e4m3fn",
+    "float8_e5m2",
+    "bool_",
+]
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -114,8 +129,20 @@ def test_limits():
 
 
 def test_every_name_is_exported():
-    for name in ("dtype", "number", "floating", "integer", "inexact", "complexfloating", "pi", "e",
-                 "inf", "nan", "newaxis", "ndarray"):  # fmt: skip
+    for name in (
+        "dtype",
+        "number",
+        "floating",
+        "integer",
+        "inexact",
+        "complexfloating",
+        "pi",
+        "e",
+        "inf",
+        "nan",
+        "newaxis",
+        "ndarray",
+    ):
         assert hasattr(snp, name)
     assert snp.newaxis is None
     assert isinstance(snp.ones(1), snp.ndarray)

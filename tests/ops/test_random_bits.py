@@ -4,8 +4,9 @@ import numpy as np
 import pytest
 
 from stretto.api.jit import jit
+from stretto.core.interpreter import as_value
 from stretto.laws import law
-from stretto.ops.random_bits import Threefry2x32, threefry2x32
+from stretto.ops.random_bits import RandomBits, Threefry2x32, threefry2x32
 
 WORDS = np.array([0, 1, 2**31, 2**32 - 1], np.uint32)
 
@@ -14,6 +15,25 @@ LAWS = [
     law(Threefry2x32, threefry2x32, *(np.uint32(n) for n in range(4))),
     law(Threefry2x32, threefry2x32, WORDS[0], WORDS[1], WORDS.reshape(2, 2), WORDS[:2]),
     law(Threefry2x32, threefry2x32, *(np.zeros((0, 2), np.uint32),) * 4),
+]
+
+
+def bits(width, shape, layout):
+    def draw(key):
+        return RandomBits(width, shape, layout)(key)
+
+    return draw
+
+
+LAWS += [
+    law(RandomBits, bits(width, shape, layout), WORDS[2:])
+    for layout, widths in {
+        "original": (8, 16, 32, 64),
+        "partitionable": (8, 32, 64),
+        "pairs": (32,),
+    }.items()
+    for width in widths
+    for shape in ((), (3,), (2, 5), (0, 2))
 ]
 
 
@@ -55,7 +75,18 @@ def test_blocks_make_no_difference():
     np.testing.assert_array_equal(rows[2], threefry2x32(count, k1, count, count)[0])
 
 
+def test_an_array_of_keys_is_each_key():
+    keys = WORDS.reshape(2, 1, 2)
+    for layout, width in (("original", 16), ("partitionable", 64), ("pairs", 32)):
+        op = RandomBits(width, (3, 5), layout)
+        got = np.asarray(op(as_value(keys)))
+        for i in range(2):
+            np.testing.assert_array_equal(got[i, 0], op(as_value(keys[i, 0])))
+
+
 def test_refuses():
+    with pytest.raises(TypeError, match=r"expected keys, uint32\[..., 2\], got uint32\[4\]"):
+        RandomBits(32, (), "original")(as_value(WORDS))
     with pytest.raises(TypeError, match=r"uint32 arrays of one shape, got uint32\[\], int"):
         threefry2x32(np.uint32(0), 1, 2, 3)
     with pytest.raises(ValueError, match="do not broadcast"):

@@ -165,7 +165,12 @@ def prefix_leaves(prefix: Any, tree: Any, who: str, argument: str) -> list[Any]:
         if isinstance(p, list) and isinstance(t, tuple):
             p = tuple(p)
         a, b = _children(p), _children(t)
-        if a is None or b is None or type(p) is not type(t) or len(a) != len(b):
+        if (
+            a is None
+            or b is None
+            or type(p) is not type(t)
+            or [entry for entry, _ in a] != [entry for entry, _ in b]
+        ):
             raise ValueError(
                 f"{who}: {argument} must be a prefix of the tree it describes; they part at "
                 f"{path}: {_describe(p)} in {argument}, {_describe(t)} in the tree"

@@ -325,22 +325,19 @@ def repeat(
         x, axis = ravel(x), 0
     place = canonical_axis(axis, x.ndim, "repeat")
     n = x.shape[place]
-    if isinstance(repeats, (tuple, list)):
-        repeats = np.array(repeats)
-    one = not isinstance(repeats, (np.ndarray, Value)) or repeats.size == 1
-    if one and total_repeat_length is None:
-        times = operator.index(repeats.reshape(()) if np.ndim(repeats) else repeats)
+    counts: Any = np.array(repeats) if isinstance(repeats, (tuple, list)) else repeats
+    if total_repeat_length is None and np.size(counts) == 1:
+        times = operator.index(counts.reshape(()) if np.ndim(counts) else counts)
         wide = (*x.shape[: place + 1], times, *x.shape[place + 1 :])
         dims = [d for d in range(x.ndim + 1) if d != place + 1]
         x = broadcast_in_dim(x, wide, dims)
         return reshape(x, (*wide[:place], n * times, *wide[place + 2 :]))
     if total_repeat_length is None:
-        counts = [operator.index(r) for r in repeats]
-        if len(counts) != n:
-            raise ValueError(f"repeat: {len(counts)} repeats for {n} parts along axis {axis}")
-        return take(x, np.repeat(np.arange(n, dtype=np.int32), counts), place)
-    counts = as_value(repeats, "repeat", "repeats")
-    ends = cumsum(broadcast_to(counts, (n,)))
+        each = [operator.index(r) for r in counts]
+        if len(each) != n:
+            raise ValueError(f"repeat: {len(each)} repeats for {n} parts along axis {axis}")
+        return take(x, np.repeat(np.arange(n, dtype=np.int32), each), place)
+    ends = cumsum(broadcast_to(as_value(counts, "repeat", "repeats"), (n,)))
     position = iota(ends.dtype, operator.index(total_repeat_length))
     # A part holds the positions below its end and not below the ends before.
     before = ge(expand_dims(position, 1), expand_dims(ends, 0))

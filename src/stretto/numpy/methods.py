@@ -110,7 +110,9 @@ def _takes(other: Any) -> bool:
 
 def _operator(name: str, function: Callable[[Any, Any], Any]) -> Callable[[Any, Any], Any]:
     def operator(self: Any, other: Any) -> Any:
-        return function(self, other) if _takes(other) else NotImplemented
+        if isinstance(other, Value) or _takes(other):
+            return function(self, other)
+        return NotImplemented
 
     operator.__name__ = operator.__qualname__ = f"__{name}__"
     return operator

@@ -14,7 +14,8 @@ import numpy as np
 
 from stretto.core.interpreter import Value, state
 from stretto.core.types import ArrayType, array_type
-from stretto.ops.elementwise import Elementwise
+from stretto.ops.broadcast import broadcast_to
+from stretto.ops.elementwise import Elementwise, broadcast_shapes
 from stretto.runtime.array import Array
 from stretto.runtime.eager import EAGER, quiet
 
@@ -73,15 +74,15 @@ def quick(
 
     It is taken for arguments of one dtype whose kind is among ``kinds`` (by default those that
     ``primitive`` accepts), and for one such argument with a Python number that takes its dtype. At
-    rest it is NumPy by ``reference``, the primitive's by default; while tracing the primitive, for
-    operands of one shape, unless ``reference`` is another function than the primitive's.
+    rest it is NumPy by ``reference``, the primitive's by default; while tracing, the primitive,
+    unless ``reference`` is another function than its own.
     """
     accepted = primitive.accepts if kinds is None else kinds
     host_function: Any = primitive.reference if reference is None else reference
     short_traced = reference is None
-    outs: dict[ArrayType, ArrayType | None] = {}
+    outs: dict[ArrayType, Any] = {}
 
-    def out_type(type: ArrayType) -> ArrayType | None:
+    def out_type(type: ArrayType) -> Any:
         if len(outs) > _CAPACITY:
             outs.clear()
         fits = type.kind in accepted
@@ -96,11 +97,15 @@ def quick(
             if out is None:
                 return general(x, y)
             if isinstance(y, Value):
-                if traced or not x.__class__ is y.__class__ is Array:
-                    short = y.type is type and short_traced
-                    return primitive(x, y) if short else general(x, y)
                 if y.type is not type and not same_dtype(type, y.type):
                     return general(x, y)
+                if traced or not x.__class__ is y.__class__ is Array:
+                    if not short_traced:
+                        return general(x, y)
+                    if y.type is type:
+                        return primitive(x, y)
+                    shape = broadcast_shapes(primitive.name, type.shape, y.type.shape)
+                    return primitive(broadcast_to(x, shape), broadcast_to(y, shape))
                 left, right = x.to_host(), y.to_host()
             else:
                 left, right = x, element_of(y, type)
@@ -112,7 +117,9 @@ def quick(
         elif isinstance(y, Value):
             type = y.type
             out = outs[type] if type in outs else out_type(type)
-            left = None if out is None else element_of(x, type)
+            if out is None:
+                return general(x, y)
+            left = element_of(x, type)
             if left is None:
                 return general(x, y)
             if traced or y.__class__ is not Array:

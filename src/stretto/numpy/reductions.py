@@ -57,6 +57,9 @@ __all__ = [
 ]
 
 _FLOAT32 = np.dtype(np.float32)
+_ADD_UP: Any = np.add.reduce
+_FIND_MAX: Any = np.maximum.reduce
+_FIND_MIN: Any = np.minimum.reduce
 
 
 def total_dtype(dtype: np.dtype) -> np.dtype:
@@ -122,7 +125,7 @@ def sum(
         x = masked("sum", x, where, 0)
     axes = canonical_axes(axis, x.type.ndim, "sum")
     if initial is None and _adds_up(x.type, wanted) and at_rest(x):
-        total = quiet.run(np.add.reduce, x.to_host(), axes, wanted, None, bool(keepdims))
+        total = quiet.run(_ADD_UP, x.to_host(), axes, wanted, None, bool(keepdims))
         return array_of(total, wanted)
     x = convert(x, wide_dtype(wanted))
     total = ReduceSum(axes if len(axes) < 2 else tuple(sorted(axes)))(x) if axes else x
@@ -179,8 +182,8 @@ def _extremum(
     if is_complex(x.dtype):
         found = _complex_extremum(x, axes, greatest)
     elif initial is None and x.dtype.kind in "fiu" and at_rest(x):
-        ufunc = np.maximum if greatest else np.minimum
-        return array_of(ufunc.reduce(x.to_host(), axes, None, None, bool(keepdims)), x.dtype)
+        find = _FIND_MAX if greatest else _FIND_MIN
+        return array_of(quiet.run(find, x.to_host(), axes, None, None, bool(keepdims)), x.dtype)
     else:
         found = (reduce.reduce_max if greatest else reduce.reduce_min)(x, axes)
     found = convert(found, x.type.dtype)

@@ -232,7 +232,7 @@ def _choose_quickly(condition: Any, x: Any, y: Any) -> Any:
         if c is None or (isinstance(c, Value) and not same_dtype(c.type, type)):
             return None
     if at_rest(condition, *(c for c in choices if isinstance(c, Value))):
-        hosts = [c.to_host() if c.__class__ is Array else c for c in choices]
+        hosts: list[Any] = [c.to_host() if c.__class__ is Array else c for c in choices]
         try:
             chosen = np.where(condition.to_host(), *hosts)
         except ValueError:  # the shapes do not fit: to be said in words
@@ -371,16 +371,15 @@ def unique(
     if size is not None:
         if axis is not None and x.ndim != 1:
             raise NotImplementedError("unique: with size= the array is flattened; leave axis= out")
-        found: tuple[Any, ...] = _unique_sized(x, operator.index(size), fill_value, equal_nan)
+        found: Any = _unique_sized(x, operator.index(size), fill_value, equal_nan)
     else:
         host = concrete(x, "unique")
         wide: Any = host.astype(np.float32) if host.dtype.kind == "V" else host
         outs: Any = np.unique(wide, True, True, True, axis, equal_nan=equal_nan)
         values, others = outs[0].astype(x.dtype), outs[1:]
-        first = Array(values, array_type(values.shape, x.dtype))
-        found = (first, *map(_index_array, others))
+        found = (array_of(values, x.dtype), *map(_index_array, others))
     out = tuple(value for value, wanted in zip(found, asked, strict=True) if wanted)
-    return out if len(out) > 1 else out[0]
+    return out[0] if len(out) == 1 else out
 
 
 def _unique_sized(x: Any, size: int, fill_value: Any, equal_nan: bool) -> tuple[Any, ...]:

@@ -41,6 +41,8 @@ class ConvertElementType(Primitive):
             x = np.real(x)
         if kind_of(x.dtype) == "float" and target in ("int", "uint"):
             return _saturate(x.astype(np.float64), self.dtype)
+        if not np.can_cast(x.dtype, self.dtype, "unsafe"):  # two of the narrowest types
+            x = x.astype(np.int32 if target in ("int", "uint") else np.float32)
         return x.astype(self.dtype)
 
     def lower(self, b: Any, x: Any) -> Any:

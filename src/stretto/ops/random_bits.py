@@ -58,8 +58,8 @@ class Threefry2x32(Primitive):
         self, k0: np.ndarray, k1: np.ndarray, c0: np.ndarray, c1: np.ndarray
     ) -> tuple[np.ndarray, np.ndarray]:
         """NumPy's integers, in blocks that stay in the cache; Python's for a few."""
-        keys = [_scalar_or_flat(x) for x in (k0, k1)]
-        out0, out1 = _encrypt(*keys, c0.reshape(-1), c1.reshape(-1))
+        k0, k1 = _scalar_or_flat(k0), _scalar_or_flat(k1)
+        out0, out1 = _encrypt(k0, k1, c0.reshape(-1), c1.reshape(-1))
         return out0.reshape(c0.shape), out1.reshape(c0.shape)
 
     def compiled(self, types: tuple[ArrayType, ...]) -> bool:
@@ -233,7 +233,7 @@ class RandomBits(Primitive):
 
     def _written_out(self, key: Any) -> Any:
         batch = key.shape[:-1]
-        words = [slice_in_dim(key, i, i + 1, axis=len(batch)) for i in (0, 1)]
+        k0, k1 = (slice_in_dim(key, i, i + 1, axis=len(batch)) for i in (0, 1))
         size = math.prod(self.shape)
         if self.layout == "original":
             half = -(-self.count // 2)
@@ -244,7 +244,7 @@ class RandomBits(Primitive):
                 second = SELECT(EQ(second, last), full((half,), 0, _UINT32), second)
         else:
             first, second = full((size,), 0, _UINT32), iota(_UINT32, size)
-        x0, x1 = threefry2x32(*words, first, second)
+        x0, x1 = threefry2x32(k0, k1, first, second)
         if self.layout == "pairs":
             columns = [reshape(x, (*batch, *self.shape, 1)) for x in (x0, x1)]
             return concatenate(columns, len(batch) + len(self.shape))

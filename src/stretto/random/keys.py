@@ -142,8 +142,8 @@ def fold_in(key: Any, data: Any) -> Any:
             raise TypeError(f"random.fold_in: data must be one integer, got {low.type}")
         low = convert(low, _UINT32)
     # The two words of the key that has `data` as its seed, as counters.
-    words = [reshape(slice_in_dim(key, i, i + 1), ()) for i in (0, 1)]
-    pair = threefry2x32(*words, zeros_like(low), low)
+    k0, k1 = (reshape(slice_in_dim(key, i, i + 1), ()) for i in (0, 1))
+    pair = threefry2x32(k0, k1, zeros_like(low), low)
     return concatenate([reshape(x, (1,)) for x in pair])
 
 

@@ -1,0 +1,364 @@
+"""Derivatives: known formulae, trees, every order of composition, conventions, refusals."""
+
+import itertools
+
+import numpy as np
+import pytest
+
+import stretto as st
+import stretto.numpy as snp
+from stretto.core.types import float0
+
+X = np.array([0.3, -0.7, 1.2], np.float32)
+
+
+def close(got, want, rtol=1e-5):
+    assert st.tree.structure(got) == st.tree.structure(want)
+    for a, b in zip(st.tree.leaves(got), st.tree.leaves(want), strict=True):
+        np.testing.assert_allclose(a, b, rtol=rtol, atol=1e-6)
+
+
+# Values
+
+
+def test_orders():
+    f = lambda x: 2 * x**3
+    assert [float(g(1.5)) for g in (f, st.grad(f), st.grad(st.grad(f)))] == [6.75, 13.5, 18.0]
+    third = st.grad(st.grad(st.grad(f)))
+    assert float(third(1.5)) == 12 and float(st.jit(third)(1.5)) == 12
+    assert float(st.grad(third)(1.5)) == 0
+    five = snp.sin
+    for _ in range(5):
+        five = st.grad(five)
+    np.testing.assert_allclose(five(0.4), np.cos(0.4), rtol=1e-6)
+
+
+def test_trees():
+    params = {"w": [snp.array(X), None], "b": (snp.float32(2.0),)}
+
+    def f(p, x, scale=1.0):
+        return (snp.sum(p["w"][0] * x) * p["b"][0] + p["b"][0] ** 2) * scale
+
+    x = 2 * X
+    close(st.grad(f)(params, x), {"w": [2.0 * x, None], "b": (np.sum(X * x) + 4.0,)})
+    value, slope = st.value_and_grad(f)(params, x, scale=3.0)
+    np.testing.assert_allclose(value, 3 * (2 * np.sum(X * x) + 4), rtol=1e-6)
+    close(slope, {"w": [6.0 * x, None], "b": (3 * np.sum(X * x) + 12.0,)})
+    out, move = st.linearize(lambda p: {"f": f(p, x), "again": p}, params)
+    zeros = {"w": [np.zeros(3, np.float32), None], "b": (snp.float32(1.0),)}
+    close(move(zeros), {"f": np.sum(X * x) + 4.0, "again": zeros})
+    out, pull = st.vjp(lambda p: [p["w"][0] * p["b"][0]], params)
+    close(pull([np.ones(3, np.float32)]), ({"w": [2 * np.ones(3), None], "b": (X.sum(),)},))
+    out, tangent = st.jvp(lambda p, q: (p["b"], q * 2), (params, 1.0), (zeros, 3.0))
+    close(tangent, ((1.0,), 6.0))
+
+
+@pytest.mark.parametrize(
+    "argnums, want",
+    [
+        (0, 6.0),
+        (1, 10.0),
+        (-1, 15.0),
+        ((0, 1), (6.0, 10.0)),
+        ([2, 0], (15.0, 6.0)),
+        ((-2,), (10.0,)),
+    ],
+)
+def test_argnums(argnums, want):
+    f = lambda x, y, z: x * y * z
+    close(st.grad(f, argnums)(5.0, 3.0, 2.0), want)
+    close(st.jacfwd(f, argnums)(5.0, 3.0, 2.0), want)
+    close(st.jit(st.jacrev(f, argnums))(5.0, 3.0, 2.0), want)
+
+
+def test_has_aux():
+    f = lambda x: (x**2, {"x": x, "twice": [x * 2], "note": "a word", "n": 3})
+    slope, aux = st.grad(f, has_aux=True)(3.0)
+    (value, aux2), slope2 = st.value_and_grad(f, has_aux=True)(3.0)
+    assert (float(slope), float(value), float(slope2)) == (6, 9, 6)
+    for a in (aux, aux2):
+        assert (float(a["x"]), float(a["twice"][0]), a["note"], a["n"]) == (3, 6, "a word", 3)
+    y, pull, aux = st.vjp(f, 3.0, has_aux=True)
+    assert (float(y), float(pull(1.0)[0]), aux["note"]) == (9, 6, "a word")
+    y, dy, aux = st.jvp(f, (3.0,), (2.0,), has_aux=True)
+    assert (float(dy), float(aux["twice"][0])) == (12, 6)
+    y, move, aux = st.linearize(f, 3.0, has_aux=True)
+    assert float(move(1.0)) == 6 and float(aux["x"]) == 3
+    for jac in (st.jacfwd, st.jacrev):
+        j, aux = jac(f, has_aux=True)(3.0)
+        assert float(j) == 6 and float(aux["x"]) == 3
+    h, aux = st.hessian(f, has_aux=True)(3.0)
+    assert float(h) == 2 and aux["note"] == "a word"
+    arrays = lambda x: (x**2, (x,))
+    close(st.jit(st.vmap(st.grad(arrays, has_aux=True)))(X), (2 * X, (X,)))
+    (value, aux), slope = st.jit(st.value_and_grad(arrays, has_aux=True))(3.0)
+    assert (float(value), float(aux[0]), float(slope)) == (9, 3, 6)
+    with pytest.raises(TypeError, match=r"has_aux=True the function must return a pair"):
+        st.grad(lambda x: x, has_aux=True)(1.0)
+
+
+def test_integers_have_float0_gradients():
+    f = lambda p: p["x"] * p["n"] + p["flag"]
+    args = {"x": 2.0, "n": np.arange(3)[1], "flag": True}
+    for g in (st.grad(f, allow_int=True), st.jit(st.grad(f, allow_int=True))):
+        slope = g(args)
+        assert float(slope["x"]) == 1
+        assert slope["n"].dtype == slope["flag"].dtype == float0 and slope["n"].shape == ()
+    mapped = st.vmap(st.grad(lambda x, n: (x * n).sum(), (0, 1), allow_int=True))
+    dx, dn = mapped(np.ones((2, 3), np.float32), np.arange(6).reshape(2, 3))
+    assert dx.dtype == np.float32 and (dn.shape, dn.dtype) == ((2, 3), float0)
+    y, pull = st.vjp(lambda x, n: (x * n, n + 1), 2.0, 3)
+    dx, dn = pull((1.0, np.zeros((), float0)))
+    assert float(dx) == 3 and dn.dtype == float0
+    y, dy = st.jvp(lambda x, n: (x * n, n), (2.0, 3), (1.0, np.zeros((), float0)))
+    assert float(dy[0]) == 3 and dy[1].dtype == float0
+    jac = st.jacrev(lambda p: p["x"] * p["n"], allow_int=True)({"x": snp.array(X), "n": 2})
+    np.testing.assert_array_equal(jac["x"], 2 * np.eye(3))
+    assert (jac["n"].shape, jac["n"].dtype) == ((3,), float0)
+
+
+# Jacobians
+
+
+def h(x):
+    return {"a": snp.stack([x[0] * x[1], snp.exp(x[2])]), "s": snp.sum(x**2)}
+
+
+JACOBIAN = {
+    "a": np.array([[X[1], X[0], 0], [0, 0, np.exp(X[2])]]),
+    "s": 2 * X,
+}
+
+
+@pytest.mark.parametrize("jac", [st.jacfwd, st.jacrev], ids=["jacfwd", "jacrev"])
+@pytest.mark.parametrize("jit", [lambda f: f, st.jit], ids=["eager", "jit"])
+def test_jacobians(jac, jit):
+    close(jit(jac(h))(X), JACOBIAN)
+    f = lambda p, y: p["w"] @ y
+    w = np.arange(6, dtype=np.float32).reshape(2, 3)
+    dw, dy = jit(jac(f, argnums=(0, 1)))({"w": w}, X)
+    np.testing.assert_allclose(dw["w"], np.einsum("ij,k->ijk", np.eye(2), X))
+    np.testing.assert_allclose(dy, w)
+    batch = np.stack([X, 2 * X])
+    close(jit(st.vmap(jac(h)))(batch)["s"], 2 * batch)
+    assert jit(jac(lambda x: snp.zeros(2)))(X).shape == (2, 3)  # no output depends on x
+    assert jit(jac(lambda x: x))(snp.zeros((0,))).shape == (0, 0)
+
+
+def test_hessian():
+    f = lambda x: snp.sum(x**3) + x[0] * x[1]
+    want = np.diag(6 * X) + np.array([[0, 1, 0], [1, 0, 0], [0, 0, 0]])
+    inner = [st.jacfwd, st.jacrev]
+    for g in (st.hessian(f), *(a(b(f)) for a, b in itertools.product(inner, inner))):
+        np.testing.assert_allclose(g(X), want, rtol=1e-5, atol=1e-6)
+    np.testing.assert_allclose(st.jit(st.vmap(st.hessian(f)))(np.stack([X, X])), [want, want], rtol=1e-5, atol=1e-6)
+    tree = st.hessian(lambda p: p["x"] ** 2 * p["y"])({"x": 2.0, "y": 3.0})
+    close(tree, {"x": {"x": 6.0, "y": 4.0}, "y": {"x": 4.0, "y": 0.0}})
+
+
+def test_modes_agree():
+    rng = np.random.default_rng(0)
+    w = rng.normal(size=(3, 3)).astype("f4")
+    f = lambda x: snp.tanh(w @ snp.sin(x)) * x
+    v, ct = rng.normal(size=(2, 3)).astype("f4")
+    y, dy = st.jvp(f, (X,), (v,))
+    y2, move = st.linearize(f, X)
+    y3, pull = st.vjp(f, X)
+    np.testing.assert_allclose(y, y2), np.testing.assert_allclose(y, y3)
+    np.testing.assert_allclose(move(v), dy, rtol=1e-5)
+    np.testing.assert_allclose(np.dot(ct, dy), np.dot(pull(ct)[0], v), rtol=1e-4)
+    j = st.jacfwd(f)(X)
+    np.testing.assert_allclose(j @ v, dy, rtol=1e-4)
+    np.testing.assert_allclose(ct @ j, pull(ct)[0], rtol=1e-4)
+    np.testing.assert_allclose(st.vmap(move)(np.eye(3, dtype="f4")).T, j, rtol=1e-5, atol=1e-6)
+    np.testing.assert_allclose(st.jit(st.vmap(lambda c: pull(c)[0]))(np.eye(3, dtype="f4")), j, rtol=1e-5, atol=1e-6)
+
+
+# Compositions
+
+
+def scalar(x, y):
+    return snp.sin(x * y) * x + st.lax.fori_loop(0, 3, lambda i, c: c * y + x, 1.0)
+
+
+def plain(x, y):
+    out = snp.sin(x * y) * x
+    c = 1.0
+    for _ in range(3):
+        c = c * y + x
+    return out + c
+
+
+WRAPS = {"jit": st.jit, "grad": st.grad, "vmap": lambda f: st.vmap(f, (0, None))}
+
+
+@pytest.mark.parametrize("order", list(itertools.permutations(WRAPS)), ids="∘".join)
+def test_every_order_is_the_loop(order):
+    """jit, grad and vmap in every order: grad outside vmap takes the sum over examples."""
+    f = scalar
+    for i, name in enumerate(reversed(order)):
+        if name == "grad" and "vmap" in list(reversed(order))[:i]:
+            mapped = f
+            f = lambda x, y, mapped=mapped: mapped(x, y).sum()
+        f = WRAPS[name](f)
+    want = [float(st.grad(plain)(x, 0.5)) for x in X]
+    np.testing.assert_allclose(f(X, 0.5), want, rtol=1e-5)
+
+
+def test_nested_derivatives_of_different_variables():
+    outer = st.grad(lambda y: st.grad(lambda x: snp.sin(x * y) * y)(1.5) * y)  # d/dy y³ cos(1.5 y)
+    want = 3 * X**2 * np.cos(1.5 * X) - 1.5 * X**3 * np.sin(1.5 * X)
+    np.testing.assert_allclose([outer(x) for x in X], want, rtol=1e-5)
+    np.testing.assert_allclose(st.vmap(outer)(X), want, rtol=1e-5)
+    again = st.grad(outer)
+    np.testing.assert_allclose(st.jit(st.vmap(again))(X), [again(x) for x in X], rtol=1e-5)
+
+
+def test_no_perturbation_confusion():
+    f = st.grad(lambda x: x * st.grad(lambda y: x + y)(1.0))
+    assert float(f(2.0)) == 1.0
+    g = lambda x: st.jvp(lambda y: x * y, (3.0,), (1.0,))[1]  # = x
+    assert float(st.grad(lambda x: x * g(x))(2.0)) == 4.0
+    assert float(st.jvp(lambda x: x * st.grad(lambda y: y * x)(1.0), (2.0,), (1.0,))[1]) == 4.0
+
+
+def test_eager_grad_of_jitted_function():
+    traces = []
+
+    @st.jit
+    def f(x):
+        traces.append(1)
+        return snp.sum(snp.tanh(x) ** 2)
+
+    slope = st.grad(f)
+    want = 2 * np.tanh(X) * (1 - np.tanh(X) ** 2)
+    for _ in range(3):
+        np.testing.assert_allclose(slope(snp.array(X)), want, rtol=1e-5)
+    assert len(traces) == 1
+
+
+def test_python_control_flow_on_concrete_values():
+    def f(x):
+        y = x
+        while y < 10:
+            y = y * x
+        return y if float(x) > 2.5 else -y
+
+    assert float(st.grad(f)(3.0)) == 27.0 and float(st.grad(f)(2.0)) == -32.0
+    assert float(st.grad(lambda x: x**2 if bool(x > 0) else x)(-3.0)) == 1.0
+    assert float(st.grad(st.grad(f))(3.0)) == 18.0
+    assert float(st.grad(lambda x: x * int(x))(2.5)) == 2.0
+    assert float(st.jvp(f, (3.0,), (2.0,))[1]) == 54.0
+    with pytest.raises(st.errors.TracedValueError, match="the argument x"):
+        st.jit(st.grad(f))(3.0)
+
+
+def test_unused_and_constant():
+    close(st.grad(lambda x, y: y * 2, argnums=(0, 1))(snp.array(X), 1.0), (np.zeros(3), 2.0))
+    assert float(st.grad(lambda x: snp.float32(3.0))(1.0)) == 0
+    y, pull = st.vjp(lambda x: 3.0, X)
+    np.testing.assert_array_equal(pull(1.0)[0], np.zeros(3))
+    assert float(st.jvp(lambda x: 3.0, (1.0,), (1.0,))[1]) == 0
+
+
+def test_types_of_gradients():
+    for dtype in (snp.float16, snp.bfloat16, snp.float32):
+        x = snp.ones(3, dtype)
+        for g in (st.grad(lambda x: (x * 2.5).sum()), st.jit(st.grad(lambda x: snp.sin(x).sum()))):
+            assert g(x).dtype == dtype
+    with st.enable_x64():
+        assert st.grad(lambda x: (x * np.float32(2)).sum())(snp.ones(2)).dtype == snp.float64
+    mixed = st.grad(lambda x, y: (x * y).sum(), (0, 1))(snp.ones(2, snp.bfloat16), snp.ones(2))
+    assert [g.dtype.name for g in mixed] == ["bfloat16", "float32"]
+
+
+def test_functions_keep_their_names():
+    def loss(x):
+        """The loss."""
+        return x
+
+    assert st.grad(loss).__name__ == "grad_loss" and st.grad(loss).__doc__ == "The loss."
+    assert st.jit(st.value_and_grad(loss)).trace(1.0).program.name == "value_and_grad_loss"
+
+
+# Complex numbers: vjp and jvp are those of the bilinear pairing Re(ct * v), as in JAX.
+
+
+def test_holomorphic():
+    z = 0.5 - 1.5j
+    for f, slope in ((lambda z: z**3, 3 * z**2), (snp.exp, np.exp(z)), (lambda z: 1 / z, -1 / z**2)):
+        for g in (st.grad(f, holomorphic=True), st.jacfwd(f, holomorphic=True), st.jacrev(f, holomorphic=True)):
+            np.testing.assert_allclose(g(z), slope, rtol=1e-5)
+        np.testing.assert_allclose(st.jit(st.grad(f, holomorphic=True))(z), slope, rtol=1e-5)
+    cube = st.hessian(lambda z: z**3, holomorphic=True)
+    np.testing.assert_allclose(cube(z), 6 * z, rtol=1e-6)
+
+
+def test_complex_inside_a_real_function():
+    f = lambda x: snp.abs((x + 2j) * (1 - 1j)) ** 2  # 2 (x² + 4)
+    np.testing.assert_allclose(st.grad(f)(3.0), 12.0, rtol=1e-6)
+    np.testing.assert_allclose(st.grad(lambda x: snp.real(snp.exp(1j * x)))(0.4), -np.sin(0.4), rtol=1e-6)
+    np.testing.assert_allclose(st.jacfwd(lambda x: snp.exp(1j * x))(0.4), 1j * np.exp(0.4j), rtol=1e-6)
+
+
+def test_complex_conventions():
+    """With f = u + iv of z = x + iy: jvp is the directional derivative; vjp(ct) pairs with it."""
+    z, v, ct = 0.3 - 0.8j, 0.7 + 0.2j, -0.4 + 1.1j
+    for f in (lambda z: z * snp.conj(z) * z, lambda z: snp.real(z) * z, snp.abs, lambda z: snp.sin(z) * snp.imag(z)):
+        y, dy = st.jvp(f, (z,), (v,))
+        with st.enable_x64():
+            step = 1e-6
+            limit = (np.asarray(f(z + step * v)) - np.asarray(f(z - step * v))) / (2 * step)
+        np.testing.assert_allclose(dy, limit, rtol=1e-4)
+        y, pull = st.vjp(f, z)
+        back = ct if np.iscomplexobj(y) else ct.real
+        np.testing.assert_allclose(np.real(back * np.asarray(dy)), np.real(np.asarray(pull(back)[0]) * v), rtol=1e-4)
+    np.testing.assert_allclose(st.vjp(snp.conj, z)[1](ct)[0], np.conj(ct), rtol=1e-6)
+    np.testing.assert_allclose(st.vjp(snp.abs, 3 + 4j)[1](1.0)[0], 0.6 - 0.8j, rtol=1e-6)
+
+
+# Refusals
+
+
+def two(x, params):
+    return x
+
+
+@pytest.mark.parametrize(
+    "call, error, message",
+    [
+        (lambda: st.grad(two)(1, 2.0), TypeError, r"grad: x must be of a floating dtype, got int32\[\].*allow_int"),
+        (lambda: st.grad(two, 1)(1.0, {"w": [2.0, 3]}), TypeError, r"params\['w'\]\[1\] must be of a floating"),
+        (lambda: st.grad(two)(1j, 2.0), TypeError, "grad: x is complex.*holomorphic=True"),
+        (lambda: st.grad(two, holomorphic=True)(1.0, 2.0), TypeError, "x must be complex"),
+        (lambda: st.grad(two)(snp.ones(2), 1.0), TypeError, r"two must return a real scalar, got float32\[2\]"),
+        (lambda: st.grad(lambda x: (x, x))(1.0), TypeError, r"scalar, got float32\[\], float32\[\]"),
+        (lambda: st.grad(lambda x: None)(1.0), TypeError, "scalar, got no array"),
+        (lambda: st.grad(lambda x: x > 0)(1.0), TypeError, r"scalar, got bool\[\]"),
+        (lambda: st.grad(lambda x: x * 1j)(1.0), TypeError, r"returned complex64\[\] with holomorphic=False"),
+        (lambda: st.grad(two, 2)(1.0, 2.0), TypeError, "argnums names argument 2.* 2 positional"),
+        (lambda: st.grad(two)("a", 2.0), TypeError, "grad: x must be an array or a number"),
+        (lambda: st.grad(lambda x: "a")(1.0), TypeError, "the result must be an array or a number"),
+        (lambda: st.jacrev(lambda x: x > 0)(1.0), TypeError, "jacrev: function must return real floating"),
+        (lambda: st.jacfwd(two)(1, 2.0), TypeError, "jacfwd: x must be of a floating dtype"),
+        (lambda: st.jvp(two, 1.0, 2.0), TypeError, "primals and tangents must be tuples"),
+        (lambda: st.jvp(two, (1.0, 2.0), (1.0,)), TypeError, "part at primals: a tuple of length 2"),
+        (lambda: st.jvp(two, (1.0, 2.0), (snp.ones(2), 1.0)), ValueError, r"float32\[2\], float32\[\]"),
+        (lambda: st.jvp(two, (1, 2.0), (1, 1.0)), TypeError, r"the primal int32\[\] has no derivative"),
+        (lambda: st.jvp(two, (1.0, 2.0), (snp.float16(1), 1.0)), TypeError, "primal's dtype"),
+        (lambda: st.vjp(two, 1.0, 2.0)[1]((1.0, 1.0)), TypeError, "structure of the output"),
+        (lambda: st.vjp(two, snp.ones(2), 2.0)[1](1.0), ValueError, r"float32\[\], float32\[2\]"),
+        (lambda: st.linearize(two, 1.0, 2.0)[1](1.0), TypeError, "linearize: tangents"),
+    ],
+)  # fmt: skip
+def test_mistakes_are_named(call, error, message):
+    with pytest.raises(error, match=message):
+        call()
+
+
+def test_escaped_tracers():
+    kept = []
+    st.grad(lambda x: (kept.append(x), x)[1])(1.0)
+    for use in (lambda v: v + 1, float, bool, lambda v: st.grad(lambda y: y * v)(1.0)):
+        with pytest.raises(st.errors.EscapedTracerError, match="outlived"):
+            use(kept[0])

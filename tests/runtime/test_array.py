@@ -1,0 +1,162 @@
+"""Arrays: immutable, copied in, read-only out, converted, kept."""
+
+import copy
+import pickle
+import weakref
+
+import ml_dtypes
+import numpy as np
+import pytest
+
+import stretto as st
+import stretto.numpy as snp
+
+DTYPES = ["bool", "int8", "uint8", "int16", "int32", "uint32", "float16", "bfloat16", "float32",
+          "complex64", "float8_e4m3fn", "int4", "uint4"]  # fmt: skip
+WIDE = ["int64", "uint64", "float64", "complex128"]
+
+
+def dtype_of(name):
+    return np.dtype(getattr(ml_dtypes, name, name))
+
+
+def test_memory_given_is_copied():
+    for given in (np.zeros(5, np.float32), np.zeros(5), np.zeros((4, 4), np.int32)[::2, 1:]):
+        for make in (snp.asarray, snp.array, lambda x: st.jit(lambda y: y)(x)):
+            given[...] = 0
+            x = make(given)
+            given[...] = 7
+            np.testing.assert_array_equal(x, np.zeros(given.shape))
+
+
+def test_views_handed_out_are_read_only():
+    for x in (snp.arange(4.0), st.jit(lambda x: x + 1)(snp.arange(4.0)), snp.ones((2, 3)).T, snp.ones(5)):
+        view = np.asarray(x)
+        assert not view.flags.writeable
+        with pytest.raises(ValueError):
+            view[0] = 1
+        own = np.array(x)
+        own[0] = 100
+        assert np.asarray(x).max() < 100
+
+
+def test_array_protocol():
+    x = snp.arange(3.0)
+    assert np.asarray(x).dtype == np.float32
+    assert np.asarray(x, np.float64).dtype == np.float64
+    assert np.array(x, copy=True).flags.writeable
+    assert np.asarray(x, copy=False) is not None
+    with pytest.raises(ValueError, match=r"float32\[3\] to .*float64.* needs a copy"):
+        np.asarray(x, np.float64, copy=False)
+    assert np.sin(x).shape == (3,)
+    for mixed in (np.ones(3, np.float32) + x, np.float32(1) + x, x * np.ones(3)):
+        assert isinstance(mixed, st.Array)
+
+
+def test_assignment_is_refused():
+    x = snp.arange(3)
+    with pytest.raises(TypeError, match=r"(?s)immutable.*x\.at\["):
+        x[0] = 1
+    with pytest.raises(AttributeError):
+        x.shape = (3, 1)
+    y = x
+    y += 1
+    np.testing.assert_array_equal(x, [0, 1, 2])
+
+
+@pytest.mark.parametrize("name", DTYPES + WIDE)
+def test_kept_and_brought_back(name):
+    with st.enable_x64(name in WIDE):
+        x = snp.asarray(np.array([[0, 1], [1, 3]]).astype(dtype_of(name)))
+        assert x.dtype == dtype_of(name)
+        on_device = st.jit(lambda x: x)(x)
+        for y in (pickle.loads(pickle.dumps(x)), copy.copy(x), copy.deepcopy(x), on_device,
+                  pickle.loads(pickle.dumps(on_device)), copy.deepcopy({"x": [x]})["x"][0]):  # fmt: skip
+            assert isinstance(y, st.Array) and y.type is x.type
+            np.testing.assert_array_equal(np.asarray(y), np.asarray(x))
+    weak = pickle.loads(pickle.dumps(snp.float32(1) * 0 + snp.asarray(2)))
+    assert float(weak) == 2
+
+
+def test_weakness_is_kept():
+    x = st.jit(lambda x: x)(2.0)
+    assert x.weak_type and pickle.loads(pickle.dumps(x)).weak_type
+
+
+@pytest.mark.parametrize("name", ["int8", "int32", "uint8", "float16", "float32", "complex64"])
+def test_dlpack(name):
+    x = snp.asarray(np.arange(6).reshape(2, 3).astype(name))
+    for y in (x, st.jit(lambda x: x)(x), x.T):
+        out = np.from_dlpack(y)
+        np.testing.assert_array_equal(out, np.asarray(y))
+        assert y.__dlpack_device__() == (1, 0)
+    back = snp.asarray(np.from_dlpack(x))
+    np.testing.assert_array_equal(back, x)
+
+
+def test_python_numbers():
+    assert (int(snp.array(3.7)), float(snp.array([[2]])), complex(snp.array(1j))) == (3, 2.0, 1j)
+    assert (bool(snp.array([0.0])), bool(snp.array(2))) == (False, True)
+    assert snp.array([1, 2, 3])[1].item() == 2 and snp.array([[1, 2]]).item(0, 1) == 2
+    assert snp.array([[1.5, 2]]).tolist() == [[1.5, 2.0]]
+    assert type(snp.ones((), snp.bfloat16).item()) is float
+    assert [10, 20, 30][snp.array(1)] == 20 and "ab" * snp.array(2) == "abab"
+    assert range(snp.array(3, snp.uint8)) == range(3)
+    assert [1, 2, 3][snp.asarray(np.array(1, ml_dtypes.int4))] == 2
+    assert (f"{snp.array(1.5):.3f}", f"{snp.arange(2)}", f"{snp.arange(2)!s:>7}") == ("1.500", "[0 1]", "  [0 1]")
+    assert len(snp.ones((4, 2))) == 4
+
+
+@pytest.mark.parametrize(
+    "use, error, message",
+    [
+        (lambda: bool(snp.ones(2)), ValueError, r"truth value of float32\[2\] is ambiguous.*\.any\(\)"),
+        (lambda: bool(snp.ones(0)), ValueError, "ambiguous"),
+        (lambda: float(snp.ones(2)), TypeError, r"float\(\) needs an array of one element; got float32\[2\]"),
+        (lambda: int(snp.ones(0)), TypeError, r"got float32\[0\]"),
+        (lambda: float(snp.array(1j)), TypeError, r"complex64\[\]: take .real"),
+        (lambda: int(snp.array(1j)), TypeError, "take .real"),
+        (lambda: [1, 2][snp.array(1.0)], TypeError, "only integer arrays of rank 0"),
+        (lambda: [1, 2][snp.array([1])], TypeError, "only integer arrays of rank 0"),
+        (lambda: [1, 2][snp.array(True)], TypeError, "only integer arrays of rank 0"),
+        (lambda: len(snp.array(1)), TypeError, "rank 0"),
+        (lambda: hash(snp.ones(2)), TypeError, "not hashable.*static"),
+        (lambda: {snp.ones(2): 1}, TypeError, "not hashable"),
+        (lambda: iter(snp.array(1.0)).__next__(), TypeError, "."),
+    ],
+)  # fmt: skip
+def test_misuse_is_refused(use, error, message):
+    with pytest.raises(error, match=message):
+        use()
+
+
+@pytest.mark.parametrize(
+    "make, text",
+    [
+        (lambda: snp.array([1.0, 2.5]), "Array([1. , 2.5], dtype=float32)"),
+        (lambda: snp.int32(3), "Array(3, dtype=int32)"),
+        (lambda: st.jit(lambda: 2.0)(), "Array(2., dtype=float32, weak_type=True)"),
+        (lambda: snp.ones((0, 3)), "Array([], shape=(0, 3), dtype=float32)"),
+        (lambda: snp.ones(0), "Array([], dtype=float32)"),
+        (lambda: snp.array([True]), "Array([ True], dtype=bool)"),
+        (lambda: snp.ones(1, snp.bfloat16) * 1.5, "Array([1.5], dtype=bfloat16)"),
+        (lambda: snp.array([[1, 2], [3, 4]]), "Array([[1, 2],\n       [3, 4]], dtype=int32)"),
+    ],
+)
+def test_repr(make, text):
+    assert repr(make()) == text
+    assert str(make()) in text or not make().size
+
+
+def test_shape_and_kin():
+    x = snp.ones((2, 3), snp.bfloat16)
+    assert (x.shape, x.ndim, x.size, x.dtype, x.weak_type) == ((2, 3), 2, 6, snp.bfloat16, False)
+    assert len({id(snp.ones((2, 3)).type), id(snp.zeros((2, 3)).type)}) == 1
+
+
+def test_arrays_can_be_weakly_referred_to():
+    x = snp.ones(2)
+    kept = weakref.ref(x)
+    assert kept() is x
+    del x
+    assert kept() is None

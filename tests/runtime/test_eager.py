@@ -1,0 +1,179 @@
+"""Eager evaluation: equal to the compiled program, operators equal to the general way."""
+
+import itertools
+import operator
+import threading
+import warnings
+
+import ml_dtypes
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as hs
+
+import stretto as st
+import stretto.numpy as snp
+from stretto.core.interpreter import Value, state
+from stretto.numpy import arithmetic, logic
+from stretto.ops.contract import matmul
+from stretto.runtime.eager import EAGER
+
+SHAPES = [(), (0,), (1,), (3,), (0, 3), (2, 0)]
+FUNCTIONS = {
+    "add": lambda x: x + x,
+    "scale": lambda x: 2 * x - 1,
+    "negative": lambda x: -x,
+    "sum": lambda x: x.sum(),
+    "sum of the last": lambda x: x.sum(-1) if x.ndim else x,
+    "max": lambda x: snp.max(x, initial=0),
+    "reshape": lambda x: x.reshape(-1),
+    "transpose": lambda x: x.T,
+    "compare": lambda x: (x > 0) & (x == x),
+    "where": lambda x: snp.where(x > 0, x, 0 * x),
+    "stack": lambda x: snp.stack([x, x]),
+    "product": lambda x: snp.dot(x.reshape(-1), x.reshape(-1)),
+    "sine": lambda x: snp.sin(x),
+    "convert": lambda x: x.astype(snp.int8),
+    "sort": lambda x: snp.sort(x.reshape(-1)),
+    "slice": lambda x: x.reshape(-1)[:1],
+}
+
+
+@pytest.mark.parametrize("name", FUNCTIONS)
+def test_equals_the_compiled_program(name):
+    f = FUNCTIONS[name]
+    cases = [np.ones(shape, dtype) * 2 for shape in SHAPES for dtype in ("f4",)]
+    cases += [np.arange(3).astype(t) for t in ("i4", "u1", ml_dtypes.bfloat16, "f2")]
+    whole = st.jit(lambda xs: [f(x) for x in xs])
+    for x, compiled in zip(cases, whole(cases), strict=True):
+        eager = f(snp.asarray(x))
+        assert eager.type is compiled.type, (x.shape, x.dtype)
+        assert np.asarray(eager).dtype == np.asarray(compiled).dtype
+        np.testing.assert_allclose(
+            np.asarray(eager, np.float64), np.asarray(compiled, np.float64), rtol=1e-6
+        )
+
+
+# Operators
+
+
+GENERAL = {
+    operator.add: arithmetic.add,
+    operator.sub: arithmetic.subtract,
+    operator.mul: arithmetic.multiply,
+    operator.truediv: arithmetic.true_divide,
+    operator.pow: arithmetic.power,
+    operator.lt: logic.less,
+    operator.le: logic.less_equal,
+    operator.gt: logic.greater,
+    operator.ge: logic.greater_equal,
+    operator.eq: logic.equal,
+    operator.ne: logic.not_equal,
+}
+DTYPES = [np.dtype(t) for t in (bool, "i1", "u1", "i4", "u4", "f2", "f4", "c8", ml_dtypes.bfloat16)]
+NUMBERS = [0, 1, -1, 3, 300, 2**40, True, 0.1, 2.5, -0.0, 1e300, float("nan"), float("inf"), 1.5j]
+
+
+def outcome(f):
+    """What a call gives, or the kind of error it raises."""
+    try:
+        y = f()
+    except Exception as error:
+        return type(error)
+    return (y.type, np.asarray(y).tobytes()) if isinstance(y, st.Array) else y
+
+
+@settings(max_examples=300, deadline=None)
+@given(
+    hs.sampled_from(sorted(GENERAL, key=str)),
+    hs.sampled_from(DTYPES),
+    hs.sampled_from([(), (3,), (0, 3)]),
+    hs.one_of(hs.sampled_from(NUMBERS), hs.sampled_from(DTYPES)),
+    hs.sampled_from([(), (3,)]),
+    hs.booleans(),
+)
+def test_operators_equal_the_traced_way(op, dtype, shape, other, other_shape, swapped):
+    """The short way of operators at rest, and the way through tracing and compiling, agree."""
+    x = snp.asarray(np.full(shape, 3, dtype))
+    y = snp.asarray(np.full(other_shape, 2, other)) if isinstance(other, np.dtype) else other
+    if op is operator.pow and not isinstance(other, np.dtype):
+        other = y = 2  # exponents that are Python numbers shape the program
+    apply = (lambda x, y: op(y, x)) if swapped else op
+    short = outcome(lambda: apply(x, y))
+    if isinstance(y, Value):
+        traced = outcome(lambda: st.eval_shape(apply, x, y))
+        vmapped = outcome(lambda: st.vmap(apply, (0, None))(x[None], y)[0])
+    else:
+        traced = outcome(lambda: st.eval_shape(lambda x: apply(x, y), x))
+        vmapped = outcome(lambda: st.vmap(lambda x: apply(x, y))(x[None])[0])
+    if isinstance(short, type) or isinstance(traced, type):
+        assert short == traced == vmapped
+    else:
+        assert (traced.shape, traced.dtype) == (short[0].shape, short[0].dtype)
+        assert short == vmapped
+
+
+def test_weak_types_go_on():
+    weak, x = st.jit(lambda: 2.0)(), snp.ones(2, snp.bfloat16)
+    assert (weak * 3).weak_type and (weak + weak).weak_type and not (weak * x).weak_type
+    assert (weak * x).dtype == snp.bfloat16
+    assert (st.jit(lambda: 2)() + weak).dtype == snp.float32
+    assert (snp.ones(2, snp.int8) * 2).dtype == snp.int8
+    assert (snp.ones(2, snp.int8) * 2.0).dtype == snp.float32
+
+
+def test_overflow_wraps_as_compiled():
+    for dtype, start in (("i1", 127), ("u1", 255), ("i4", 2**31 - 1)):
+        x = snp.asarray(np.array([start], dtype))
+        for f in (lambda x: x + 1, lambda x: x * 2, lambda x: x + x):
+            np.testing.assert_array_equal(f(x), st.jit(f)(x))
+    with pytest.raises(OverflowError, match="300 does not fit in int8"):
+        snp.ones(1, snp.int8) + 300
+
+
+def test_no_warnings_of_numpy():
+    x = snp.array([0.0, -1.0, 1e38])
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        for f in (lambda: x / 0, lambda: x * 1e38, lambda: snp.log(x), lambda: snp.sqrt(x), lambda: 1e300 + x,
+                  lambda: x.astype(snp.int8), lambda: snp.array([1]) // 0, lambda: x / x):  # fmt: skip
+            f()
+        thread = threading.Thread(target=lambda: x / 0)
+        thread.start()
+        thread.join()
+
+
+def test_large_products_are_compiled_and_agree():
+    rng = np.random.default_rng(0)
+    x = rng.normal(size=(300, 300)).astype(ml_dtypes.bfloat16)
+    eager = matmul(snp.asarray(x), snp.asarray(x))
+    assert eager.dtype == snp.bfloat16
+    want = x.astype(np.float32) @ x.astype(np.float32)
+    np.testing.assert_allclose(np.asarray(eager, np.float32), want, rtol=0.02, atol=0.1)
+
+
+def test_is_the_interpreter_at_rest():
+    assert state.interpreter is EAGER
+    seen = []
+    thread = threading.Thread(target=lambda: seen.append(state.interpreter))
+    thread.start()
+    thread.join()
+    assert seen == [EAGER]
+    with pytest.raises(ZeroDivisionError):
+        st.grad(lambda x: x * (1 // 0))(1.0)
+    assert state.interpreter is EAGER
+
+
+@pytest.mark.parametrize("order", list(itertools.permutations(["jit", "grad", "vmap"], 2)))
+def test_escaped_tracers_name_their_origin(order):
+    kept = []
+
+    def f(x):
+        kept.append(x * 2)
+        return x
+
+    for name in order:
+        f = getattr(st, name)(f)
+    f(snp.ones(2) if "vmap" in order else 1.0)
+    with pytest.raises(st.errors.EscapedTracerError, match="outlived"):
+        kept[0] + 1

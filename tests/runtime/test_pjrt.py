@@ -1,0 +1,109 @@
+"""The boundary to jaxlib: versions, buffers both ways, compiled text."""
+
+import subprocess
+import sys
+
+import ml_dtypes
+import numpy as np
+import pytest
+
+import stretto as st
+import stretto.numpy as snp
+from stretto.core.types import array_type
+from stretto.runtime import pjrt
+
+
+@pytest.mark.parametrize(
+    "version, numbers",
+    [
+        ("0.10.2", (0, 10, 2)),
+        ("0.11.0rc1", (0, 11, 0)),
+        ("0.11.3.dev20260101", (0, 11, 3)),
+        ("0.12", (0, 12)),
+        ("0.12.99", (0, 12, 99)),
+        ("0.10.2.post1+cuda", (0, 10, 2)),
+    ],
+)
+def test_versions_in_range(version, numbers):
+    assert pjrt.check_version(version) == numbers
+
+
+@pytest.mark.parametrize("version", ["0.10.1", "0.9.9", "0.13.0", "0.13", "1.0.0", "0.4.38", "unknown", ""])
+def test_versions_out_of_range(version):
+    with pytest.raises(ImportError) as caught:
+        pjrt.check_version(version)
+    message = str(caught.value)
+    assert "\n" not in message
+    for part in ("stretto needs jaxlib >= 0.10.2 and < 0.13", f"installed is jaxlib {version}", "pip install"):
+        assert part in message
+
+
+def layouts():
+    x = np.arange(24, dtype=np.float32).reshape(2, 3, 4)
+    yield from (x, x.T, x[:, ::2], x[..., 1], x[0, 0, 0:0], np.float32(3) + np.zeros(()), x[::-1])
+    yield np.broadcast_to(np.float32(2), (3, 4))
+    for dtype in (bool, "i1", "u2", "i8", "f8", "c16", "f2", ml_dtypes.bfloat16, ml_dtypes.float8_e5m2,
+                  ml_dtypes.int4):  # fmt: skip
+        yield np.ones((2, 3), dtype)
+
+
+@pytest.mark.parametrize("own", [False, True])
+def test_there_and_back(own):
+    for x in layouts():
+        type = array_type(x.shape, x.dtype)
+        back = pjrt.to_host(pjrt.to_device(x, type, own))
+        assert (back.shape, back.dtype) == (x.shape, x.dtype)
+        np.testing.assert_array_equal(back, x)
+        assert not back.flags.writeable
+
+
+def test_memory_that_is_not_ours_is_copied():
+    x = np.zeros(1 << 16, np.float32)
+    buffer = pjrt.to_device(x, array_type(x.shape, x.dtype), own=False)
+    x[:] = 1
+    np.testing.assert_array_equal(pjrt.to_host(buffer), 0)
+
+
+def test_compile_text():
+    type = array_type((2,), np.dtype(np.float32))
+    text = """
+    func.func public @main(%x: tensor<2xf32>) -> (tensor<2xf32>, tensor<2xf32>) {
+      %y = stablehlo.add %x, %x : tensor<2xf32>
+      return %y, %x : tensor<2xf32>, tensor<2xf32>
+    }"""
+    executable = pjrt.compile_text(text, [type, type])
+    x = pjrt.to_device(np.array([1, 2], np.float32), type, True)
+    y, same = executable([x])
+    pjrt.wait(y)
+    np.testing.assert_array_equal(pjrt.to_host(y), [2, 4])
+    np.testing.assert_array_equal(pjrt.to_host(same), [1, 2])
+    assert "add" in executable.as_text()
+    assert executable.cost_analysis()["flops"] == 2
+    assert executable.memory_analysis().argument_size_in_bytes == 8
+
+
+def test_text_that_is_wrong_is_refused():
+    with pytest.raises(Exception, match="stablehlo"):
+        pjrt.compile_text("func.func @main() { stablehlo.nonsense }", [])
+
+
+def test_errors_of_a_computation_reach_the_user():
+    big = st.jit(lambda n: snp.zeros((1 << 20, 1 << 20)) + n)
+    with pytest.raises(RuntimeError, match="(?i)memory|exhausted|alloc"):
+        st.block_until_ready(big(1.0))
+
+
+def run(code):
+    return subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout
+
+
+def test_jaxlib_is_loaded_when_first_needed():
+    code = """
+import sys, os
+import stretto as st, stretto.numpy as snp
+x = snp.ones(3) * 2 + snp.arange(3)
+print("jaxlib._jax" in sys.modules, "jax" in sys.modules)
+st.jit(lambda x: x + 1)(x)
+print("jaxlib._jax" in sys.modules, "jax" in sys.modules, os.environ.get("TF_CPP_MIN_LOG_LEVEL"))
+"""
+    assert run(code).split() == ["False", "False", "True", "False", "None"]
