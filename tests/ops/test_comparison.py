@@ -121,8 +121,7 @@ def test_where_keeps_nan_of_the_other_choice_out_of_derivatives():
 
 
 def test_select_scalar_condition_stays_scalar_under_vmap():
-    f = lambda c, x, y: ops.select(c, x, y)
-    mapped = vmap(f, in_axes=(None, 0, 0))
+    mapped = vmap(ops.select, in_axes=(None, 0, 0))
     x = np.ones((3, 2), np.float32)
     program = make_graph(mapped)(np.array(True), x, x)
     assert [e.primitive.name for e in program.equations] == ["select"]

@@ -145,7 +145,7 @@ def test_misuse_is_refused(use, error, message):
 )
 def test_repr(make, text):
     assert repr(make()) == text
-    assert str(make()) in text or not make().size
+    assert str(make()) == str(np.asarray(make()))
 
 
 def test_shape_and_kin():

@@ -88,11 +88,11 @@ from stretto.ops.exponential import (
     log,
     log1p,
     logistic,
+    reciprocal,
     rsqrt,
     sqrt,
 )
 from stretto.ops.exponential import power as pow  # noqa: A001
-from stretto.ops.exponential import reciprocal
 from stretto.ops.index import (
     GatherDimensionNumbers,
     ScatterDimensionNumbers,

@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 
 from stretto.core.interpreter import Value, state
+from stretto.core.program import repeated
 from stretto.core.types import ArrayType, array_type
 from stretto.ops.broadcast import broadcast_to
 from stretto.ops.elementwise import Elementwise, broadcast_shapes
@@ -51,7 +52,7 @@ def same_dtype(x: ArrayType, y: ArrayType) -> bool:
 def splat(element: Any, type: ArrayType) -> Array:
     """The array of this type, each element this NumPy scalar of its dtype; takes no memory."""
     one = np.asarray(element)
-    return Array(np.ndarray(type.shape, type.dtype, one, 0, (0,) * type.ndim), type)
+    return Array(repeated(one, type.shape), type)
 
 
 def element_of(x: Any, type: ArrayType) -> Any:
@@ -129,7 +130,8 @@ def quick(
             return general(x, y)
         try:
             made = quiet.run(host_function, left, right)
-        except ValueError:  # the shapes do not fit: to be said in words
+        except (ValueError, RuntimeError):
+            # The shapes do not fit, to be said in words; or a finalizer runs inside NumPy.
             return general(x, y)
         if made.__class__ is not np.ndarray:
             made = np.asarray(made)

@@ -13,6 +13,7 @@ import numpy as np
 
 from stretto.core.interpreter import Linear, as_value, constant, scalar_array
 from stretto.core.primitive import ZERO_DERIVATIVE, Primitive
+from stretto.core.program import repeated
 from stretto.core.types import ArrayType, array_type, kind_of
 from stretto.ops.broadcast import broadcast_to, reshape
 from stretto.ops.convert import convert
@@ -361,7 +362,8 @@ def population_count(x: Any) -> Any:
 
 def select(condition: Any, x: Any, y: Any) -> Any:
     """``x`` where ``condition``, else ``y``: of one type; the condition of theirs or a scalar."""
-    return SELECT(condition, x, y)
+    condition = as_value(condition, "select", "condition")
+    return SELECT(condition, as_value(x, "select"), as_value(y, "select", "y"))
 
 
 def where(condition: Any, x: Any, y: Any) -> Any:
@@ -384,7 +386,7 @@ def where(condition: Any, x: Any, y: Any) -> Any:
 
 def full(shape: tuple[int, ...], element: Any, dtype: np.dtype, weak_type: bool = False) -> Any:
     """An array of this shape and canonical dtype, each element the number ``element``."""
-    return constant(np.broadcast_to(scalar_array(element, dtype), shape), weak_type)
+    return constant(repeated(scalar_array(element, dtype), shape), weak_type)
 
 
 def full_like(x: Any, element: Any, dtype: np.dtype | None = None) -> Any:

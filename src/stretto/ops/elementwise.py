@@ -14,6 +14,7 @@ import numpy as np
 
 from stretto.core.interpreter import Value, as_value, constant, scalar_array
 from stretto.core.primitive import NOT_LINEAR, Primitive
+from stretto.core.program import repeated
 from stretto.core.types import (
     ArrayType,
     array_type,
@@ -163,7 +164,7 @@ def _scalar(x: Any, dtype: np.dtype, shape: tuple[int, ...], weak: bool, who: st
         bounds = ml_dtypes.iinfo(dtype)
         if not bounds.min <= x <= bounds.max:
             raise OverflowError(f"{who}: the Python integer {x} does not fit in {dtype.name}")
-    return constant(np.broadcast_to(scalar_array(x, dtype), shape), weak)
+    return constant(repeated(scalar_array(x, dtype), shape), weak)
 
 
 def promote_values(who: str, *args: Any, inexact: bool = False) -> list[Any]:

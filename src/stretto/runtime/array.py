@@ -6,7 +6,6 @@ asked. Operators and methods come with the wiring. Next, read ``eager``.
 
 from __future__ import annotations
 
-import operator
 from typing import Any
 
 import numpy as np
@@ -93,7 +92,7 @@ class Array(Value):
     def __index__(self) -> int:
         if self.type.ndim or self.type.kind not in ("int", "uint"):
             raise TypeError(f"only integer arrays of rank 0 are indices; got {self.type}")
-        return operator.index(self.to_host()[()])
+        return int(self.to_host()[()])
 
     def _scalar(self, what: str) -> Any:
         if self.type.size != 1:

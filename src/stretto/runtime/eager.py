@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import contextvars
 import threading
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -18,7 +18,7 @@ from stretto.core.types import ArrayType
 from stretto.runtime.array import Array
 from stretto.runtime.cache import run_primitive, run_program
 
-__all__ = ["EAGER", "Eager", "quiet"]
+__all__ = ["EAGER", "Eager", "nested", "quiet"]
 
 
 class Quiet(threading.local):
@@ -34,6 +34,12 @@ class Quiet(threading.local):
 
 
 quiet = Quiet()
+
+
+def nested(f: Callable[..., Any], *args: Any) -> Any:
+    """The same where this thread is inside such a call already, as in a finalizer run by NumPy."""
+    with np.errstate(all="ignore"):
+        return f(*args)
 
 
 class Eager(Interpreter):
@@ -61,7 +67,10 @@ class Eager(Interpreter):
         except AttributeError:
             self._refuse(args)
             raise
-        result = quiet.run(primitive.reference, *hosts)
+        try:
+            result = quiet.run(primitive.reference, *hosts)
+        except RuntimeError:
+            result = nested(primitive.reference, *hosts)
         if primitive.multiple:
             return tuple([_wrap(r, t) for r, t in zip(result, out_types, strict=True)])
         return _wrap(result, out_types[0])
@@ -85,8 +94,6 @@ class Eager(Interpreter):
 
 def _wrap(result: Any, type: ArrayType) -> Array:
     if result.__class__ is not np.ndarray:
-        if isinstance(result, Array):
-            return result
         result = np.asarray(result)
     if result.dtype != type.dtype:
         result = result.astype(type.dtype)
