@@ -6,17 +6,10 @@ through the code is told in ``docs/architecture.md``.
 
 from stretto import wiring  # noqa: F401, I001 (the base interpreter comes first)
 from stretto import ensemble, lax, nn, numpy, random, tree
-from stretto.api.derivatives import (
-    grad,
-    hessian,
-    jacfwd,
-    jacrev,
-    jvp,
-    linearize,
-    value_and_grad,
-    vjp,
-)
-from stretto.api.jit import ShapeDtypeStruct, clear_caches, eval_shape, jit, make_graph
+from stretto.api.derivatives import grad, jvp, linearize, value_and_grad, vjp
+from stretto.api.jacobians import hessian, jacfwd, jacrev
+from stretto.api.graph import ShapeDtypeStruct, eval_shape, make_graph
+from stretto.api.jit import clear_caches, jit
 from stretto.api.vectorise import vmap
 from stretto.api.waiting import block_until_ready
 from stretto.control.custom import custom_jvp

@@ -24,7 +24,8 @@ import ml_dtypes
 import numpy as np
 
 from stretto.api.derivatives import jvp, vjp
-from stretto.api.jit import eval_shape, jit, make_graph
+from stretto.api.graph import eval_shape, make_graph
+from stretto.api.jit import jit
 from stretto.api.vectorise import vmap
 from stretto.core import tree
 from stretto.core.config import enable_x64
@@ -434,12 +435,12 @@ def _alike(x: np.ndarray, y: np.ndarray) -> Any:
     if not is_inexact(x.dtype):
         return x == y
     tolerance = _tolerance(x.dtype)
-    flushed = 4 * float(ml_dtypes.finfo(x.real.dtype).tiny)
+    flushed = 4 * float(ml_dtypes.finfo(np.real(x).dtype).tiny)
     x, y = _wide(x), _wide(y)
     with np.errstate(all="ignore"):
         near = np.abs(x - y) <= tolerance * np.abs(y) + flushed
         if np.iscomplexobj(x):
-            return near | (_same(x.real, y.real) & _same(x.imag, y.imag))
+            return near | (_same(np.real(x), np.real(y)) & _same(np.imag(x), np.imag(y)))
         return _same(x, y) | (near & (np.signbit(x) == np.signbit(y)))
 
 

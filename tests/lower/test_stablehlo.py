@@ -119,9 +119,9 @@ def test_arrays_and_splats():
 def test_loops_in_branches_in_loops():
     @st.jit
     def called(x):
-        return snp.sin(x) + 1.0
+        return snp.sin(x) + x + 2.0  # more than x
 
-    def f(n, x):
+    def f(x):
         def body(c, i):
             c = st.lax.cond(i % 2 == 0, lambda: st.lax.while_loop(lambda c: c < 3, called, c), lambda: c - called(c))
             return c, st.lax.switch(i, [lambda: c, lambda: called(c), lambda: -c])
@@ -129,11 +129,11 @@ def test_loops_in_branches_in_loops():
         return st.lax.scan(body, x, snp.arange(4))
 
     with st.config(disable_jit=True):
-        want = f(3, 0.5)
-    got = st.jit(f)(3, 0.5)
+        want = f(0.5)
+    got = st.jit(f)(0.5)
     np.testing.assert_allclose(got[0], want[0], rtol=1e-5)
     np.testing.assert_allclose(got[1], want[1], rtol=1e-5)
-    assert st.jit(f).lower(3, 0.5).as_text().count("func.func private") == 1
+    assert st.jit(f).lower(0.5).as_text().count("func.func private") == 1
 
 
 def test_names_that_mlir_does_not_take():
@@ -157,7 +157,7 @@ def test_positions_in_files_of_any_name(file):
 
 
 def test_positions_reach_the_compiled_program():
-    text = st.jit(lambda x: snp.dot(x, x)).lower(snp.ones(3)).compile().as_text()
+    text = st.jit(lambda x: snp.sin(x)).lower(snp.ones(3)).compile().as_text()
     assert "test_stablehlo.py" in text
 
 

@@ -4,9 +4,8 @@ import ml_dtypes
 import numpy as np
 import pytest
 
+from stretto import grad, jit, vjp
 from stretto import numpy as snp
-from stretto.api.derivatives import grad, vjp
-from stretto.api.jit import jit
 from stretto.core.interpreter import as_value
 from stretto.laws import (
     b1,

@@ -7,8 +7,9 @@ import numpy as np
 import pytest
 from hypothesis import strategies as some
 
+from stretto import jit
 from stretto import numpy as snp
-from stretto.api.jit import jit, make_graph
+from stretto.api.graph import make_graph
 from stretto.core.interpreter import as_value
 from stretto.core.types import array_type
 from stretto.laws import b1, bf16, c64, f16, f32, f64, i8, i32, law, u32

@@ -4,9 +4,8 @@ import ml_dtypes
 import numpy as np
 import pytest
 
-from stretto.api.derivatives import grad
-from stretto.api.jit import jit, make_graph
-from stretto.api.vectorise import vmap
+from stretto import grad, jit, vmap
+from stretto.api.graph import make_graph
 from stretto.core.interpreter import as_value
 from stretto.core.types import array_type
 from stretto.laws import (

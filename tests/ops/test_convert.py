@@ -6,8 +6,7 @@ import ml_dtypes
 import numpy as np
 import pytest
 
-from stretto.api.derivatives import grad, vjp
-from stretto.api.jit import jit
+from stretto import grad, jit, vjp
 from stretto.core.interpreter import as_value
 from stretto.laws import (
     b1,

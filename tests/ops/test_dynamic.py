@@ -5,7 +5,8 @@ import itertools
 import numpy as np
 import pytest
 
-from stretto.api.jit import jit, make_graph
+from stretto.api.graph import make_graph
+from stretto.api.jit import jit
 from stretto.api.vectorise import vmap
 from stretto.laws import bf16, c64, f32, i32, law
 from stretto.ops.dynamic import (

@@ -7,8 +7,8 @@ import pytest
 from hypothesis import strategies as some
 
 from stretto import numpy as snp
-from stretto.api.jit import make_graph
-from stretto.api.vectorise import vmap
+from stretto import vmap
+from stretto.api.graph import make_graph
 from stretto.core.config import config
 from stretto.core.interpreter import as_value
 from stretto.core.primitive import PRIMITIVES

@@ -5,8 +5,8 @@ import numpy as np
 import pytest
 from scipy import special
 
-from stretto.api.derivatives import grad
-from stretto.api.jit import jit, make_graph
+from stretto import grad, jit
+from stretto.api.graph import make_graph
 from stretto.core.config import enable_x64
 from stretto.core.errors import MissingRuleError
 from stretto.laws import (

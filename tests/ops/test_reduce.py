@@ -4,7 +4,8 @@ import ml_dtypes
 import numpy as np
 import pytest
 
-from stretto.api.derivatives import grad, hessian
+from stretto.api.derivatives import grad
+from stretto.api.jacobians import hessian
 from stretto.api.jit import jit
 from stretto.laws import b1, bf16, c64, f32, f64, i8, i32, law, u32
 from stretto.ops.reduce import (

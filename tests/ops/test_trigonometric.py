@@ -4,8 +4,7 @@ import ml_dtypes
 import numpy as np
 import pytest
 
-from stretto.api.derivatives import grad
-from stretto.api.jit import jit
+from stretto import grad, jit
 from stretto.laws import bf16, c64, c128, check_special, f32, f64, law, special_values
 from stretto.ops import trigonometric as ops
 

@@ -1,4 +1,4 @@
-"""``jit``: trace once for each signature, compile, run; and looking at what was traced.
+"""``jit``: trace once for each signature, compile, run.
 
 Layer 7 (api). The way of a call: flatten the arguments, look up their signature, hand the buffers
 to the executable, wrap what comes back.
@@ -6,16 +6,12 @@ to the executable, wrap what comes back.
 
 from __future__ import annotations
 
-import dataclasses
 import functools
-import itertools
 import operator
 import threading
 import weakref
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable
 from typing import Any
-
-import numpy as np
 
 from stretto.api.arguments import (
     as_values,
@@ -25,98 +21,18 @@ from stretto.api.arguments import (
     values_of_tree,
     without_float0,
 )
+from stretto.api.graph import types_of
+from stretto.api.stages import Entry, Lowered, TracedCall, on_device
 from stretto.control.call import Call
 from stretto.core import tree
 from stretto.core.config import config, settings
-from stretto.core.interpreter import Tracer, as_value, state
-from stretto.core.program import Program
+from stretto.core.interpreter import Tracer, state
 from stretto.core.recorder import record
-from stretto.core.types import ArrayType, array_type, canonical_dtype
-from stretto.lower.stablehlo import lower as lower_program
-from stretto.runtime import cache, pjrt
+from stretto.runtime import cache
 from stretto.runtime.array import Array
 from stretto.runtime.eager import EAGER
-from stretto.transforms.simplify import drop_dead, used_inputs
 
-__all__ = [
-    "Compiled",
-    "Jitted",
-    "Lowered",
-    "ShapeDtypeStruct",
-    "TracedCall",
-    "clear_caches",
-    "eval_shape",
-    "jit",
-    "make_graph",
-]
-
-
-class _Entry:
-    """What one signature was traced to, and how to run it."""
-
-    __slots__ = (
-        "captured_buffers",
-        "captured",
-        "executable",
-        "has_tracers",
-        "kept",
-        "lock",
-        "out_structure",
-        "out_types",
-        "program",
-        "single",
-    )
-
-    def __init__(self, program: Program, out_structure: Any, captured: list[Any]) -> None:
-        self.program = program
-        self.captured = captured
-        self.out_structure = out_structure
-        self.out_types = program.out_types
-        self.single = out_structure == _LEAF
-        self.has_tracers = any(isinstance(c, Tracer) for c in captured)
-        self.executable: Any = None
-        self.lock = threading.Lock()
-
-    def prepare(self) -> None:
-        """Drop what is not used, and compile; once, whichever thread comes first."""
-        with self.lock:
-            if self.executable is None:
-                live = drop_dead(self.program)
-                used = used_inputs(live)
-                inputs = [v for v, u in zip(live.inputs, used, strict=True) if u]
-                slim = Program(inputs, live.equations, live.outputs, live.name)
-                own = len(live.inputs) - len(self.captured)
-                self.kept = None if all(used[:own]) else [i for i in range(own) if used[i]]
-                self.captured_buffers = [
-                    c.to_device() for c, u in zip(self.captured, used[own:], strict=True) if u
-                ]
-                self.executable = cache.executable(slim)
-
-    def run(self, arrays: Sequence[Array]) -> Any:
-        """Run on the arguments' arrays, and build the result."""
-        if self.executable is None:
-            self.prepare()
-        if self.kept is not None:
-            arrays = [arrays[i] for i in self.kept]
-        buffers = [a.to_device() for a in arrays]
-        if self.captured_buffers:
-            buffers += self.captured_buffers
-        outs = self.executable(buffers)
-        if self.single:
-            return Array(None, self.out_types[0], outs[0])
-        arrays = [Array(None, t, b) for t, b in zip(self.out_types, outs, strict=True)]
-        return tree.unflatten(self.out_structure, arrays)
-
-
-_LEAF = tree.structure(0)
-
-
-def _on_device(leaf: Any) -> Any:
-    """A NumPy array as an array on the device, in one copy; anything else as it is."""
-    if isinstance(leaf, np.ndarray) and leaf.size and leaf.dtype == canonical_dtype(leaf.dtype):
-        type = array_type(leaf.shape, leaf.dtype)
-        return Array(None, type, pjrt.to_device(leaf, type, own=False))
-    return leaf
+__all__ = ["Jitted", "clear_caches", "jit"]
 
 
 class Jitted:
@@ -135,12 +51,13 @@ class Jitted:
         self._name = name_of(fun)
         self._numbers, self._names = _static(fun, static_argnums, static_argnames)
         self._plain = not self._numbers and not self._names
-        self._entries: dict[Any, _Entry] = {}
+        self._entries: dict[Any, Entry] = {}
         self._quick: dict[Any, Any] = {}
         self._lock = threading.RLock()
         _ALL.add(self)
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        """The function's results, from the compiled form for these arguments."""
         # The short way, for arrays as positional arguments and one array as the result.
         if state.interpreter is EAGER and not kwargs:
             try:
@@ -167,7 +84,7 @@ class Jitted:
         for x in leaves:
             if x.__class__ is not Array:
                 leaves = as_values(
-                    [_on_device(x) for x in leaves],
+                    [on_device(x) for x in leaves],
                     self._name,
                     lambda: self._leaf_names(args, kwargs, static),
                 )
@@ -186,7 +103,7 @@ class Jitted:
             self._remember(types, entry)
         return result
 
-    def _remember(self, types: Any, entry: _Entry) -> None:
+    def _remember(self, types: Any, entry: Entry) -> None:
         """Let the next call with these types go the short way, where it can."""
         if entry.single and entry.kept is None and not entry.captured_buffers:
             executable = entry.executable
@@ -218,7 +135,7 @@ class Jitted:
 
     def _trace(
         self, key: Any, args: Any, kwargs: Any, structure: Any, types: Any, static: Any
-    ) -> _Entry:
+    ) -> Entry:
         """Trace this signature, once, whichever thread comes first."""
         with self._lock:
             entry = self._entries.get(key)
@@ -243,7 +160,7 @@ class Jitted:
                 return values_of_tree(without_float0(out), self._name, "the result")
 
             program, out_structure, captured = record(flat, types, names, self._name)
-            entry = _Entry(program, out_structure, captured)
+            entry = Entry(program, out_structure, captured)
             if not entry.has_tracers:
                 self._entries[key] = entry
             return entry
@@ -261,7 +178,7 @@ class Jitted:
         if self._plain and not kwargs:
             dynamic = args
         leaves, structure = tree.flatten(dynamic)
-        types = _types_of(leaves, self._name, lambda: self._leaf_names(args, kwargs, static))
+        types = types_of(leaves, self._name, lambda: self._leaf_names(args, kwargs, static))
         key = (structure, types, static, settings.key)
         entry = self._entries.get(key)
         if entry is None:
@@ -378,163 +295,3 @@ def clear_caches() -> None:
     for jitted in list(_ALL):
         jitted.clear_cache()
     cache.clear()
-
-
-class TracedCall:
-    """A function traced for one signature."""
-
-    def __init__(
-        self, entry: _Entry, structure: Any, types: Sequence[ArrayType], plain: bool
-    ) -> None:
-        self._entry = entry
-        self._structure = structure
-        self._types = types
-        self._plain = plain
-
-    @property
-    def program(self) -> Program:
-        """The typed program."""
-        return self._entry.program
-
-    def lower(self) -> Lowered:
-        """As StableHLO."""
-        return Lowered(self)
-
-    def __str__(self) -> str:
-        return str(self.program)
-
-
-class Lowered:
-    """A traced function as StableHLO text."""
-
-    def __init__(self, traced: TracedCall) -> None:
-        self._traced = traced
-        self._text = lower_program(drop_dead(traced.program))
-
-    def as_text(self) -> str:
-        """The StableHLO module."""
-        return self._text
-
-    def compile(self) -> Compiled:
-        """Compiled by XLA."""
-        return Compiled(self._traced)
-
-
-class Compiled:
-    """A function compiled for one signature; called with the arguments that are not static."""
-
-    def __init__(self, traced: TracedCall) -> None:
-        self._traced = traced
-        traced._entry.prepare()
-
-    def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        traced = self._traced
-        who = traced.program.name
-        leaves, structure = tree.flatten(args if traced._plain and not kwargs else (args, kwargs))
-        arrays = [as_value(_on_device(x), who, "an argument") for x in leaves]
-        types = [a.type for a in arrays]
-        if structure != traced._structure or [(t.shape, t.dtype) for t in types] != [
-            (t.shape, t.dtype) for t in traced._types
-        ]:
-            raise TypeError(
-                f"{who}: compiled for {list(traced._types)} in {traced._structure}, called with "
-                f"{types} in {structure}"
-            )
-        return traced._entry.run(arrays)
-
-    def as_text(self) -> str:
-        """The optimised HLO."""
-        return self._traced._entry.executable.as_text()
-
-    def cost_analysis(self) -> dict[str, float]:
-        """XLA's estimates: ``flops``, ``bytes accessed`` and more."""
-        return self._traced._entry.executable.cost_analysis()
-
-    def memory_analysis(self) -> Any:
-        """Sizes in bytes of arguments, outputs, temporaries and code."""
-        return self._traced._entry.executable.memory_analysis()
-
-
-@dataclasses.dataclass(frozen=True)
-class ShapeDtypeStruct:
-    """The shape and dtype of an array, without its elements."""
-
-    shape: tuple[int, ...]
-    dtype: Any
-
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "shape", tuple(self.shape))
-        object.__setattr__(self, "dtype", np.dtype(self.dtype))
-
-    def __repr__(self) -> str:
-        return f"ShapeDtypeStruct(shape={self.shape}, dtype={self.dtype.name})"
-
-    @property
-    def ndim(self) -> int:
-        """The number of axes."""
-        return len(self.shape)
-
-    @property
-    def size(self) -> int:
-        """The number of elements."""
-        return int(np.prod(self.shape))
-
-
-def _types_of(
-    leaves: Sequence[Any], who: str, names: Callable[[], Sequence[str]]
-) -> tuple[ArrayType, ...]:
-    """The types of arguments, given as arrays or by ``ShapeDtypeStruct``."""
-    given = [isinstance(x, ShapeDtypeStruct) for x in leaves]
-    arrays = [x for x, g in zip(leaves, given, strict=True) if not g]
-    values = iter(
-        as_values(arrays, who, lambda: list(itertools.compress(names(), map(operator.not_, given))))
-    )
-    return tuple(
-        array_type(x.shape, canonical_dtype(x.dtype)) if g else next(values).type
-        for x, g in zip(leaves, given, strict=True)
-    )
-
-
-def _record_call(fun: Callable[..., Any], args: Any, kwargs: Any) -> tuple[Program, Any, Any]:
-    leaves, structure = tree.flatten((args, kwargs))
-
-    def flat(*values: Any) -> Any:
-        positional, named = tree.unflatten(structure, values)
-        result = without_float0(fun(*positional, **named))
-        return values_of_tree(result, who, "the result")
-
-    who = name_of(fun)
-    names = leaf_names(fun, args, kwargs)
-    return record(flat, _types_of(leaves, who, lambda: names), names, who)
-
-
-def make_graph(fun: Callable[..., Any]) -> Callable[..., Program]:
-    """A function of the same arguments that gives the typed program ``fun`` is traced to.
-
-    >>> import stretto as st, stretto.numpy as snp
-    >>> print(st.make_graph(lambda x: snp.sin(x) * 2)(1.0))
-    { function(a:f32*[])
-      b:f32*[] = sin a
-      c:f32*[] = mul b 2.0
-      return c }
-    """
-
-    def graph(*args: Any, **kwargs: Any) -> Program:
-        return _record_call(fun, args, kwargs)[0]
-
-    return graph
-
-
-def eval_shape(fun: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
-    """The shapes and dtypes of the results, without computing them: a tree of ``ShapeDtypeStruct``.
-
-    Arguments may be arrays or ``ShapeDtypeStruct``.
-
-    >>> import stretto as st, stretto.numpy as snp
-    >>> st.eval_shape(lambda x: x @ x.T, snp.ones((2, 3)))
-    ShapeDtypeStruct(shape=(2, 2), dtype=float32)
-    """
-    program, structure, _ = _record_call(fun, args, kwargs)
-    return tree.unflatten(
-        structure, [ShapeDtypeStruct(t.shape, t.dtype) for t in program.out_types]
-    )

@@ -38,7 +38,7 @@ def vmap(
     goes in the results; ``None`` demands a result that is the same for all. Keyword arguments are
     mapped along axis 0. ``axis_size`` is needed only where nothing is mapped.
 
-    Raises ``ValueError`` where the mapped sizes differ, with an example of each, or where an axis is
+    Raises ``ValueError`` where the mapped sizes differ, with an example of each, or an axis is
     out of bounds.
 
     >>> import stretto as st, stretto.numpy as snp

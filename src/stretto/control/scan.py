@@ -127,8 +127,9 @@ class Scan(ControlFlow):
             program.name,
         )
 
-    def _settled(self, const_mask: Any, carry_mask: Any, xs_mask: Any, step: Any) -> Any:
-        """The carry's mask at which a step adds nothing, and the mask to force on the outputs."""
+    def _settled(self, masks: Sequence[Sequence[bool]], step: Any) -> Any:
+        """The carry's mask at which a step adds nothing."""
+        const_mask, carry_mask, xs_mask = masks
         rest = (False,) * (len(self.body.outputs) - self.carry)
         return settle_carry(
             tuple(carry_mask), lambda m: step((*const_mask, *m, *xs_mask), (*m, *rest))
@@ -139,7 +140,7 @@ class Scan(ControlFlow):
         consts, carry, xs = self._parts(primals)
         dconsts, dcarry, dxs = self._parts(tangents)
         masks = [[t is not None for t in part] for part in (dconsts, dcarry, dxs)]
-        mask = self._settled(*masks, lambda active, force: jvp_program(self.body, active, force)[1])
+        mask = self._settled(masks, lambda active, force: jvp_program(self.body, active, force)[1])
         active = (*masks[0], *mask, *masks[2])
         force = (*mask, *(False,) * (len(self.body.outputs) - self.carry))
         program, given = jvp_program(self.body, active, force)
@@ -179,7 +180,7 @@ class Scan(ControlFlow):
         dconsts, dcarry, dxs = self._parts(tangents)
         masks = [[t is not None for t in part] for part in (dconsts, dcarry, dxs)]
         mask = self._settled(
-            *masks, lambda active, force: linearize_program(self.body, active, force).active_out
+            masks, lambda active, force: linearize_program(self.body, active, force).active_out
         )
         active = (*masks[0], *mask, *masks[2])
         force = (*mask, *(False,) * (len(self.body.outputs) - self.carry))
@@ -275,7 +276,7 @@ class Scan(ControlFlow):
         const_axes, carry_axes, xs_axes = self._parts(axes)
         masks = [[a is not None for a in part] for part in (const_axes, carry_axes, xs_axes)]
         mask = self._settled(
-            *masks, lambda over, force: vmap_program(self.body, size, over, force)[1]
+            masks, lambda over, force: vmap_program(self.body, size, over, force)[1]
         )
         force = (*mask, *(False,) * (len(self.body.outputs) - self.carry))
         body, out_mask = vmap_program(self.body, size, (*masks[0], *mask, *masks[2]), force)

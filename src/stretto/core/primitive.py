@@ -9,7 +9,7 @@ from __future__ import annotations
 import dataclasses
 import functools
 import inspect
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any, ClassVar, dataclass_transform
 
 from stretto.core.errors import MissingRuleError
@@ -124,12 +124,12 @@ class Primitive(metaclass=_Interned):
     interned: ClassVar[bool] = True
     _parameters: ClassVar[tuple[str, ...]] = ()
 
-    infer: ClassVar[Callable[..., Any]]
-    reference: ClassVar[Callable[..., Any]]
-    lower: ClassVar[Callable[..., Any]]
-    jvp: ClassVar[Callable[..., Any]]
-    transpose: ClassVar[Callable[..., Any]]
-    vmap: ClassVar[Callable[..., Any]]
+    infer: ClassVar[Any]
+    reference: ClassVar[Any]
+    lower: ClassVar[Any]
+    jvp: ClassVar[Any]
+    transpose: ClassVar[Any]
+    vmap: ClassVar[Any]
 
     def __init_subclass__(cls, abstract: bool = False, **kwargs: Any) -> None:
         super().__init_subclass__(**kwargs)

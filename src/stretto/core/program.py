@@ -19,7 +19,17 @@ if TYPE_CHECKING:
     from stretto.core.position import Position
     from stretto.core.primitive import Primitive
 
-__all__ = ["Atom", "Equation", "Literal", "Program", "Var", "as_literal", "check", "literal", "repeated"]
+__all__ = [
+    "Atom",
+    "Equation",
+    "Literal",
+    "Program",
+    "Var",
+    "as_literal",
+    "check",
+    "literal",
+    "repeated",
+]
 
 
 class Var:

@@ -133,7 +133,7 @@ class Recorder(Interpreter):
 
 def _fold(primitive: Any, inputs: Sequence[Any], out: ArrayType) -> Literal | None:
     """The literal that an operation on literals alone gives."""
-    if not all([a.__class__ is Literal for a in inputs]):
+    if any(a.__class__ is not Literal for a in inputs):
         return None
     with np.errstate(all="ignore"):
         value = np.asarray(

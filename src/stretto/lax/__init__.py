@@ -6,9 +6,9 @@ Layer 7.
 from stretto.control.cond import cond, switch
 from stretto.control.custom import stop_gradient
 from stretto.control.scan import fori_loop, scan
-from stretto.control.scan import map_ as map  # noqa: A001
+from stretto.control.scan import map_ as map
 from stretto.control.while_loop import while_loop
-from stretto.ops.arithmetic import absolute as abs  # noqa: A001
+from stretto.ops.arithmetic import absolute as abs
 from stretto.ops.arithmetic import (
     add,
     ceil,
@@ -22,14 +22,14 @@ from stretto.ops.arithmetic import (
     sign,
     square,
 )
-from stretto.ops.arithmetic import complex_ as complex  # noqa: A001
+from stretto.ops.arithmetic import complex_ as complex
 from stretto.ops.arithmetic import divide as div
-from stretto.ops.arithmetic import maximum as max  # noqa: A001
-from stretto.ops.arithmetic import minimum as min  # noqa: A001
+from stretto.ops.arithmetic import maximum as max
+from stretto.ops.arithmetic import minimum as min
 from stretto.ops.arithmetic import multiply as mul
 from stretto.ops.arithmetic import negative as neg
 from stretto.ops.arithmetic import remainder as rem
-from stretto.ops.arithmetic import round_ as round  # noqa: A001
+from stretto.ops.arithmetic import round_ as round
 from stretto.ops.arithmetic import subtract as sub
 from stretto.ops.bitcast import bitcast_convert_type
 from stretto.ops.broadcast import (
@@ -92,7 +92,7 @@ from stretto.ops.exponential import (
     rsqrt,
     sqrt,
 )
-from stretto.ops.exponential import power as pow  # noqa: A001
+from stretto.ops.exponential import power as pow
 from stretto.ops.index import (
     GatherDimensionNumbers,
     ScatterDimensionNumbers,
@@ -115,7 +115,7 @@ from stretto.ops.reduce import (
     reduce_prod,
     reduce_xor,
 )
-from stretto.ops.shape import concatenate, pad, rev, slice, slice_in_dim, split  # noqa: A004
+from stretto.ops.shape import concatenate, pad, rev, slice, slice_in_dim, split
 from stretto.ops.sort import argsort, top_k
 from stretto.ops.sort import sort_operands as sort
 from stretto.ops.trigonometric import (

@@ -145,7 +145,7 @@ class Builder:
         return [Operand(f"{name}#{i}", t) for i, t in enumerate(outs)]
 
     def region(self, types: Sequence[ArrayType], body: Callable[..., Sequence[Operand]]) -> str:
-        """A region with block arguments of these types; ``body`` writes it and gives its results."""
+        """A region with block arguments of these types; ``body`` writes it, and gives results."""
         outer_lines, outer_constants = self._lines, self._constants
         outer_outs = self._outs
         self._lines, self._constants = [], {}
@@ -185,10 +185,16 @@ class Builder:
         type = array_type(values.shape, values.dtype)
 
         def nested(x: np.ndarray) -> str:
-            return f"[{', '.join([nested(row) for row in x])}]" if x.ndim else _element(x, values.dtype)
+            return (
+                f"[{', '.join([nested(row) for row in x])}]"
+                if x.ndim
+                else _element(x, values.dtype)
+            )
 
         name = f"%{self._count}"
-        self._lines.append(f"{name} = stablehlo.constant dense<{nested(values)}> : {tensor_type(type)}")
+        self._lines.append(
+            f"{name} = stablehlo.constant dense<{nested(values)}> : {tensor_type(type)}"
+        )
         return Operand(name, type)
 
     def ints(self, values: Sequence[int]) -> str:
@@ -352,11 +358,13 @@ class Builder:
 
 
 def _identifier(name: str) -> str:
-    return "".join(c if c.isascii() and (c.isalnum() or c == "_") else "_" for c in name) or "f"
+    plain = "".join(c if c.isascii() and (c.isalnum() or c == "_") else "_" for c in name)
+    return plain if plain and not plain[0].isdigit() else f"_{plain}"
 
 
 def _escape(text: str) -> str:
-    return text.replace("\\", "\\\\").replace('"', '\\"')
+    """The inside of an MLIR string: control characters, quotes and backslashes by their codes."""
+    return "".join(f"\\{ord(c):02X}" if c < " " or c in '"\\\x7f' else c for c in text)
 
 
 def lower(program: Program) -> str:

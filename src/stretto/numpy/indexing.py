@@ -74,7 +74,9 @@ def getitem(
     if 0 in shape:
         return full(shape, 0, x.dtype, x.type.weak_type)
     if mode == "fill" and (0 in parsed.shape or _integer_outside(parsed)):
-        return full(shape, fill_element(x.dtype, fill_bytes(x.dtype, fill_value)), x.dtype, x.type.weak_type)
+        return full(
+            shape, fill_element(x.dtype, fill_bytes(x.dtype, fill_value)), x.dtype, x.type.weak_type
+        )
     if 0 in parsed.shape:
         raise IndexError(
             f"x[{show(index)}] reads from {x.type}, which has no elements; mode='fill' gives the "

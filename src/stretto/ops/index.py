@@ -92,9 +92,7 @@ def gather(
     mode = _mode("gather", mode, "clip")
     fill = fill_bytes(operand.dtype, fill_value) if mode == "fill" else b""
     sizes = tuple(map(int, slice_sizes))
-    primitive = Gather(
-        dimension_numbers, sizes, mode, fill, indices_are_sorted, unique_indices
-    )
+    primitive = Gather(dimension_numbers, sizes, mode, fill, indices_are_sorted, unique_indices)
     return primitive(operand, start_indices)
 
 

@@ -28,14 +28,15 @@ def evaluate(program: Program, args: Sequence[Any]) -> list[Any]:
     return [known[a] for a in program.outputs]
 
 
-def _literals(program: Program) -> dict[Atom, Any]:
+def _literals(program: Program) -> Any:
     """The value of each literal in the program; made once, for loops that run it many times."""
     found = program.cache.get("literals")
     if found is None:
         atoms = [a for e in program.equations for a in e.inputs]
-        found = program.cache["literals"] = {
+        found = {
             a: constant(a.array(), a.type.weak_type)
             for a in (*atoms, *program.outputs)
             if type(a) is Literal
         }
+        program.cache["literals"] = found
     return found

@@ -1,0 +1,138 @@
+"""What derivatives share: a function of trees as one of values, and the tangents of values.
+
+Layer 7 (api). Next, read ``derivatives``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from stretto.api.arguments import argument_names, as_argnums, as_values, name_of, values_of_tree
+from stretto.core import tree
+from stretto.core.interpreter import Value
+from stretto.core.types import ArrayType, float0, is_complex, is_inexact
+from stretto.ops.comparison import full
+from stretto.transforms.linearize import LinearMap
+from stretto.transforms.transpose import backward
+
+__all__ = ["Chosen", "Flat", "chosen", "is_active", "pull_back", "zero_tangent"]
+
+
+class Flat:
+    """A function of trees as one of flat values; remembers the structure of its result.
+
+    What aux holds beside arrays is handed on as it is.
+    """
+
+    def __init__(
+        self,
+        fun: Callable[..., Any],
+        structure: Any,
+        has_aux: bool,
+        who: str,
+        name: str | None = None,
+    ) -> None:
+        self.fun, self.structure, self.has_aux, self.who = fun, structure, has_aux, who
+        self.name = name or name_of(fun)
+        self.out: Any = None
+        self.aux: Any = None
+        self.aux_leaves: list[Any] = []
+        self.count = 0
+
+    def __call__(self, *leaves: Any) -> list[Any]:
+        """The leaves of the output, then the arrays among those of aux."""
+        result = self.fun(*tree.unflatten(self.structure, leaves))
+        aux: Any = ()
+        if self.has_aux:
+            if not (isinstance(result, tuple) and len(result) == 2):
+                raise TypeError(
+                    f"{self.who}: with has_aux=True the function must return a pair (output, aux), "
+                    f"got {type(result).__name__}"
+                )
+            result, aux = result
+        outs, self.out = values_of_tree(result, self.name, "the result")
+        self.aux_leaves, self.aux = tree.flatten(aux)
+        self.count = len(outs)
+        return [*outs, *(x for x in self.aux_leaves if isinstance(x, Value))]
+
+    def rebuild(self, values: Sequence[Any]) -> tuple[Any, Any]:
+        """The output, and aux."""
+        arrays = iter(values[self.count :])
+        aux = [next(arrays) if isinstance(x, Value) else x for x in self.aux_leaves]
+        return tree.unflatten(self.out, values[: self.count]), tree.unflatten(self.aux, aux)
+
+
+def is_active(value: Any) -> bool:
+    """Whether derivatives can be taken by this value."""
+    return is_inexact(value.type.dtype)
+
+
+def zero_tangent(value: Any) -> Any:
+    """The zero of the tangent space: float0 for integers and booleans."""
+    if is_active(value):
+        return full(value.shape, 0, value.dtype, value.weak_type)
+    return np.zeros(value.shape, float0)
+
+
+def pull_back(linear: LinearMap, cts: Sequence[Any]) -> list[Any]:
+    """Cotangents of all inputs, ``None`` for zero, from those of all outputs."""
+    outs = [ct for ct, m in zip(cts, linear.active_out, strict=True) if m]
+    count = sum(linear.active_in)
+    mask = [i < count for i in range(len(linear.program.inputs))]
+    back = iter(backward(linear.program, mask, linear.residuals, outs))
+    return [next(back) if a else None for a in linear.active_in]
+
+
+class Chosen:
+    """A function of the arguments that derivatives are taken by; the others stay as they are."""
+
+    def __init__(
+        self, fun: Any, args: Sequence[Any], kwargs: Any, places: Sequence[int], who: str
+    ) -> None:
+        self.fun, self.args, self.kwargs, self.places, self.who = fun, args, kwargs, places, who
+        leaves, self.structure = tree.flatten(tuple(args[i] for i in places))
+        self.values = as_values(leaves, who, self.paths)
+
+    def paths(self) -> list[str]:
+        """The leaves of the chosen arguments, as Python would write them."""
+        names = argument_names(self.fun, len(self.args))
+        return [path for i in self.places for path in tree.paths(self.args[i], names[i])]
+
+    def __call__(self, *given: Any) -> Any:
+        """The function's result with these for the chosen arguments."""
+        args = list(self.args)
+        for i, x in zip(self.places, given, strict=True):
+            args[i] = x
+        return self.fun(*args, **self.kwargs)
+
+    def check(self, holomorphic: bool, allow_int: bool) -> None:
+        """Raise ``TypeError``, naming the leaf, for a type that has no such derivative."""
+        for k, value in enumerate(self.values):
+            problem = _problem(value.type, holomorphic, allow_int)
+            if problem:
+                raise TypeError(f"{self.who}: {self.paths()[k]} {problem}")
+
+
+def _problem(type: ArrayType, holomorphic: bool, allow_int: bool) -> str | None:
+    if holomorphic:
+        if not is_complex(type.dtype):
+            return f"must be complex with holomorphic=True, got {type}"
+    elif is_complex(type.dtype):
+        return (
+            f"is complex ({type}); pass holomorphic=True for a holomorphic function, or take "
+            f"derivatives of real and imaginary parts"
+        )
+    elif not is_inexact(type.dtype) and not allow_int:
+        return (
+            f"must be of a floating dtype, got {type}; convert it with .astype(float), or pass "
+            f"allow_int=True for float0 gradients"
+        )
+    return None
+
+
+def chosen(fun: Any, args: Any, kwargs: Any, argnums: int | Sequence[int], who: str) -> Chosen:
+    """The function of the arguments that ``argnums`` names."""
+    return Chosen(fun, args, kwargs, as_argnums(argnums, len(args), who), who)

@@ -1,0 +1,194 @@
+"""Jacobians and Hessians: a derivative along every direction, in one vectorised pass.
+
+Layer 7 (api).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from stretto.api.arguments import name_of, wraps
+from stretto.api.flat import Flat, chosen, is_active, pull_back
+from stretto.core import tree
+from stretto.core.interpreter import constant
+from stretto.core.types import array_type, float0, is_complex, is_inexact
+from stretto.ops.broadcast import move_axis, reshape
+from stretto.ops.comparison import full
+from stretto.transforms.evaluate import evaluate
+from stretto.transforms.linearize import LinearMap, linearize_flat
+from stretto.transforms.vmap import to_axis, vmap_flat
+
+__all__ = ["hessian", "jacfwd", "jacrev"]
+
+
+def _directions(size: int, shape: tuple[int, ...], dtype: np.dtype) -> Any:
+    """All unit tangents of one array, along axis 0."""
+    eye = np.eye(size, dtype=dtype).reshape(size, *shape)
+    return constant(eye, False)
+
+
+def _by_all_directions(
+    apply: Callable[..., Sequence[Any]], types: Sequence[Any]
+) -> list[list[Any]]:
+    """For each input, each output of a linear map at all the input's unit directions, on axis 0."""
+    table = []
+    for i, t in enumerate(types):
+
+        def one(direction: Any, i: int = i) -> Sequence[Any]:
+            return apply([
+                direction if k == i else full(other.shape, 0, other.dtype)
+                for k, other in enumerate(types)
+            ])  # fmt: skip
+
+        basis = _directions(t.size, t.shape, t.dtype)
+        outs, axes = vmap_flat(one, t.size, [basis], [0])
+        table.append([to_axis(o, t.size, a, 0) for o, a in zip(outs, axes, strict=True)])
+    return table
+
+
+def _jacobian(
+    fun: Callable[..., Any],
+    argnums: int | Sequence[int],
+    has_aux: bool,
+    holomorphic: bool,
+    allow_int: bool,
+    forward: bool,
+) -> Callable[..., Any]:
+    who = "jacfwd" if forward else "jacrev"
+
+    name = name_of(fun)
+
+    @wraps(fun, who)
+    def jacobian_fun(*args: Any, **kwargs: Any) -> Any:
+        of_chosen = chosen(fun, args, kwargs, argnums, who)
+        values, structure = of_chosen.values, of_chosen.structure
+        of_chosen.check(holomorphic, allow_int)
+        flat = Flat(of_chosen, structure, has_aux, who, name)
+        outs, linear = linearize_flat(flat, values, [is_active(v) for v in values])
+        out_values = outs[: flat.count]
+        if not forward:
+            _check_outputs(name, out_values, holomorphic)
+        rows = (_columns if forward else _rows)(linear, values, out_values, flat.count)
+        trees = [tree.unflatten(structure, row) for row in rows]
+        if isinstance(argnums, int):
+            trees = [t[0] for t in trees]
+        jacobian = tree.unflatten(flat.out, trees)
+        return (jacobian, flat.rebuild(outs)[1]) if has_aux else jacobian
+
+    return jacobian_fun
+
+
+def _check_outputs(name: str, outs: Sequence[Any], holomorphic: bool) -> None:
+    for out in outs:
+        if is_complex(out.dtype) != holomorphic or not is_inexact(out.dtype):
+            wanted = "complex" if holomorphic else "real"
+            raise TypeError(
+                f"jacrev: {name} must return {wanted} floating results with "
+                f"holomorphic={holomorphic}, got {out.type}; use vjp for other derivatives"
+            )
+
+
+def _columns(linear: LinearMap, values: Any, outs: Any, count: int) -> list[list[Any]]:
+    """Entries by output and input, found forwards: one direction an input element."""
+    types = [array_type(v.shape, v.dtype) for v in values if is_active(v)]
+    mask = linear.active_out
+
+    def apply(tangents: Sequence[Any]) -> list[Any]:
+        given = iter(evaluate(linear.program, [*tangents, *linear.residuals]))
+        full_outs = [next(given) if m else None for m in mask][:count]
+        return [
+            full(o.shape, 0, o.dtype) if d is None else d
+            for o, d in zip(outs, full_outs, strict=True)
+        ]
+
+    table = iter(_by_all_directions(apply, types))
+    columns = []
+    for v in values:
+        if not is_active(v):
+            columns.append([np.zeros((*o.shape, *v.shape), float0) for o in outs])
+            continue
+        columns.append([
+            reshape(move_axis(d, 0, d.ndim - 1), (*o.shape, *v.shape))
+            for o, d in zip(outs, next(table), strict=True)
+        ])  # fmt: skip
+    return [list(row) for row in zip(*columns, strict=True)]
+
+
+def _rows(linear: LinearMap, values: Any, outs: Any, count: int) -> list[list[Any]]:
+    """Entries by output and input, found backwards: one direction an output element."""
+    extra = len(linear.active_out) - count
+    active = [v for v in values if is_active(v)]
+
+    def apply(cts: Sequence[Any]) -> list[Any]:
+        back = pull_back(linear, [*cts, *[None] * extra])
+        kept = [g for g, a in zip(back, linear.active_in, strict=True) if a]
+        return [
+            full(v.shape, 0, v.dtype) if g is None else g for v, g in zip(active, kept, strict=True)
+        ]
+
+    rows = []
+    types = [array_type(o.shape, o.dtype) for o in outs]
+    for o, found in zip(outs, _by_all_directions(apply, types), strict=True):
+        given = iter(found)
+        rows.append([
+            reshape(next(given), (*o.shape, *v.shape))
+            if is_active(v)
+            else np.zeros((*o.shape, *v.shape), float0)
+            for v in values
+        ])  # fmt: skip
+    return rows
+
+
+def jacfwd(
+    fun: Callable[..., Any],
+    argnums: int | Sequence[int] = 0,
+    has_aux: bool = False,
+    holomorphic: bool = False,
+    allow_int: bool = False,
+) -> Callable[..., Any]:
+    """The Jacobian of ``fun``, one forward pass for all input elements at once.
+
+    The result has the output's structure; in the place of each output leaf a tree like the
+    argument, of arrays of shape output shape + input shape.
+
+    >>> import stretto as st, stretto.numpy as snp
+    >>> st.jacfwd(lambda x: x * x)(snp.array([1.0, 2.0]))
+    Array([[2., 0.],
+           [0., 4.]], dtype=float32)
+    """
+    return _jacobian(fun, argnums, has_aux, holomorphic, allow_int, forward=True)
+
+
+def jacrev(
+    fun: Callable[..., Any],
+    argnums: int | Sequence[int] = 0,
+    has_aux: bool = False,
+    holomorphic: bool = False,
+    allow_int: bool = False,
+) -> Callable[..., Any]:
+    """The Jacobian of ``fun``, one backward pass for all output elements at once; see ``jacfwd``.
+
+    >>> import stretto as st, stretto.numpy as snp
+    >>> st.jacrev(lambda x: x.sum())(snp.array([1.0, 2.0]))
+    Array([1., 1.], dtype=float32)
+    """
+    return _jacobian(fun, argnums, has_aux, holomorphic, allow_int, forward=False)
+
+
+def hessian(
+    fun: Callable[..., Any],
+    argnums: int | Sequence[int] = 0,
+    has_aux: bool = False,
+    holomorphic: bool = False,
+) -> Callable[..., Any]:
+    """The second derivatives of ``fun``: ``jacfwd`` of ``jacrev``.
+
+    >>> import stretto as st
+    >>> float(st.hessian(lambda x: x**3)(2.0))
+    12.0
+    """
+    inner = jacrev(fun, argnums, has_aux, holomorphic)
+    return jacfwd(inner, argnums, has_aux, holomorphic)

@@ -1,0 +1,145 @@
+"""Settings: everywhere, for a block, for a thread, from the environment."""
+
+import os
+import subprocess
+import sys
+import threading
+
+import pytest
+
+import stretto as st
+from stretto.core.config import config, enable_x64, settings
+from stretto.core.errors import ConfigError
+
+
+@pytest.fixture(autouse=True)
+def unchanged():
+    before = repr(config)
+    yield
+    assert repr(config) == before
+
+
+def test_attributes_set_the_value_everywhere():
+    seen = []
+    config.enable_x64 = True
+    try:
+        thread = threading.Thread(target=lambda: seen.append(config.enable_x64))
+        thread.start()
+        thread.join()
+    finally:
+        config.enable_x64 = False
+    assert seen == [True]
+
+
+def test_a_block_is_of_its_thread():
+    seen = {}
+
+    def other():
+        seen["before"] = config.enable_x64
+        with config(threefry_partitionable=True):
+            seen["inside"] = config.threefry_partitionable, config.enable_x64
+
+    with config(enable_x64=True):
+        thread = threading.Thread(target=other)
+        thread.start()
+        thread.join()
+        assert config.enable_x64
+        assert not config.threefry_partitionable
+    assert seen == {"before": False, "inside": (True, False)}
+
+
+def test_blocks_nest_and_can_be_entered_again():
+    block = enable_x64()
+    with block:
+        with config(enable_x64=False, numpy_dtype_promotion="strict"):
+            assert not config.enable_x64
+            with block:
+                assert config.enable_x64
+                assert config.numpy_dtype_promotion == "strict"
+            assert not config.enable_x64
+        assert config.enable_x64
+        assert config.numpy_dtype_promotion == "standard"
+    assert not config.enable_x64
+
+
+def test_a_block_ends_with_an_error_too():
+    with pytest.raises(ZeroDivisionError), enable_x64():
+        raise ZeroDivisionError
+    assert not config.enable_x64
+
+
+def test_enable_x64_takes_its_value():
+    with enable_x64(), st.enable_x64(False):
+        assert not config.enable_x64
+
+
+def test_the_key_stands_for_the_settings_in_force():
+    rest = settings.key
+    with enable_x64():
+        wide = settings.key
+        assert wide is not rest
+        with config(enable_x64=False):
+            assert settings.key is rest
+        assert settings.key is wide
+    assert settings.key is rest
+    with enable_x64():
+        assert settings.key is wide
+
+
+def test_the_key_follows_what_is_set_everywhere_inside_a_block():
+    with enable_x64():
+        wide = settings.key
+        config.threefry_partitionable = True
+        try:
+            assert settings.key is not wide
+            with config(threefry_partitionable=False):
+                assert settings.key is wide
+            assert settings.key is not wide
+        finally:
+            config.threefry_partitionable = False
+        assert settings.key is wide
+
+
+UNKNOWN = "config has no setting 'x64'; there are: enable_x64, threefry_partitionable, numpy_dtype_"
+
+
+@pytest.mark.parametrize(
+    "use", [lambda: config.x64, lambda: setattr(config, "x64", True), lambda: config(x64=True)]
+)
+def test_unknown_names_are_refused_listing_what_there_is(use):
+    with pytest.raises(ConfigError, match=UNKNOWN):
+        use()
+
+
+def test_unknown_attributes_are_absent_to_python():
+    assert not hasattr(config, "x64")
+    assert {"enable_x64", "numpy_dtype_promotion"} <= set(dir(config))
+
+
+@pytest.mark.parametrize("value", [1, 0, None, "True"])
+def test_bad_values_are_refused(value):
+    with pytest.raises(ConfigError, match=r"config.enable_x64 must be one of False, True; got "):
+        config.enable_x64 = value
+    with pytest.raises(ConfigError, match="must be one of 'standard', 'strict'; got 'loose'"):
+        config(numpy_dtype_promotion="loose")
+
+
+def in_environment(code, **variables):
+    # the interpreter's own way to this source, and nothing that would be started with it
+    environment = {**os.environ, **variables, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
+    command = [sys.executable, "-c", f"from stretto.core.config import config; {code}"]
+    return subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
+
+
+def test_from_the_environment():
+    done = in_environment(
+        "print(config)", STRETTO_ENABLE_X64="1", STRETTO_NUMPY_DTYPE_PROMOTION="strict"
+    )
+    assert "enable_x64=True" in done.stdout
+    assert "numpy_dtype_promotion='strict'" in done.stdout
+    assert "threefry_partitionable=False" in done.stdout
+
+
+def test_bad_values_in_the_environment():
+    done = in_environment("", STRETTO_ENABLE_X64="maybe")
+    assert "STRETTO_ENABLE_X64 must be one of False, True; got 'maybe'" in done.stderr

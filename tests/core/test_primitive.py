@@ -1,0 +1,113 @@
+"""Primitives: how classes are made and refused, interned, and printed."""
+
+import dataclasses
+
+import numpy as np
+import pytest
+
+from stretto.core.errors import MissingRuleError
+from stretto.core.interpreter import as_value
+from stretto.core.primitive import PRIMITIVES, RULES, ZERO_DERIVATIVE, Primitive, Refused
+from stretto.core.types import array_type
+from stretto.ops.arithmetic import FLOOR, Add
+from stretto.ops.broadcast import ReduceSum, Transpose
+from stretto.ops.convert import ConvertElementType
+from stretto.ops.exponential import IntegerPow
+
+
+@pytest.fixture(autouse=True)
+def registry():
+    """What a test defines is forgotten."""
+    known = list(PRIMITIVES)
+    yield
+    PRIMITIVES[:] = known
+
+
+def a_rule(*_):
+    return None
+
+
+@pytest.mark.parametrize("missing", RULES)
+def test_a_class_without_a_rule_cannot_be_made(missing):
+    body = {rule: a_rule for rule in RULES if rule != missing}
+    with pytest.raises(
+        TypeError, match=f"primitive made_up: no rule for {missing}; write the meth"
+    ):
+        type(Primitive)("MadeUp", (Primitive,), body)
+
+
+def test_all_missing_rules_are_named():
+    with pytest.raises(
+        TypeError, match="no rule for infer, reference, lower, jvp, transpose, vmap;"
+    ):
+        type(Primitive)("MadeUp", (Primitive,), {})
+
+
+def test_a_refused_rule_says_why():
+    class MadeUp(Primitive):
+        infer = reference = lower = jvp = vmap = a_rule
+        transpose = Refused("it cannot be turned round: use its mirror image")
+
+    assert MadeUp in PRIMITIVES
+    with pytest.raises(
+        MissingRuleError,
+        match="made_up has no transpose rule: it cannot be turned round: use its mirror image",
+    ):
+        MadeUp().transpose(None, None)
+    assert isinstance(MadeUp.transpose, Refused)
+
+
+def test_a_family_supplies_rules_and_is_no_primitive():
+    class Family(Primitive, abstract=True):
+        infer = reference = lower = jvp = transpose = vmap = a_rule
+
+    class Member(Family):
+        name = "another_name"
+
+    assert Family not in PRIMITIVES
+    assert PRIMITIVES[-1] is Member
+    assert Member().name == "another_name"
+
+
+def test_parameters_are_fields():
+    p = Transpose((1, 0))
+    assert p.parameters() == [("permutation", (1, 0))]
+    assert repr(p) == "transpose[permutation=(1, 0)]"
+    assert repr(Add()) == "add"
+    with pytest.raises(dataclasses.FrozenInstanceError):
+        p.permutation = (0, 1)
+
+
+def test_equal_primitives_are_one_object():
+    f32 = np.dtype(np.float32)
+    assert Transpose((1, 0)) is Transpose(permutation=(1, 0))
+    assert Transpose((1, 0)) is not Transpose((0, 1))
+    assert ConvertElementType(f32) is ConvertElementType(f32, False)
+    assert ConvertElementType(f32) is ConvertElementType(dtype=f32, weak=False)
+    assert Add() is Add()
+    assert ReduceSum((0,)) is not Transpose((0,))
+
+
+def test_many_primitives_still_equal_themselves():
+    made = [IntegerPow(n) for n in range(5000)]
+    assert made[-1] is IntegerPow(4999)
+    assert [p.exponent for p in made] == list(range(5000))
+
+
+def test_types_are_inferred_once():
+    f32 = array_type((2, 3), np.dtype(np.float32))
+    p = Transpose((1, 0))
+    assert p.out_types((f32,)) is p.out_types((f32,))
+    assert p.out_types((f32,)) == (f32.with_shape((3, 2)),)
+
+
+def test_zero_derivatives():
+    x = as_value(1.5)
+    out, tangent = FLOOR.jvp((x,), (x,))
+    assert (float(out), tangent) == (1.0, None)
+    assert type(FLOOR).jvp is ZERO_DERIVATIVE
+
+
+def test_by_default_a_reference_computes_a_splat_s_element():
+    assert Add().splat_reference(np.float32(1), np.float32(2)) == 3
+    assert not Add().compiled((array_type((), np.dtype(np.float32)),))

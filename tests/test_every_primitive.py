@@ -1,0 +1,51 @@
+"""Every primitive of the package has each rule, given or refused, and a law that checks it."""
+
+import importlib.util
+import sys
+from pathlib import Path
+
+import pytest
+
+import stretto  # noqa: F401 (defines the primitives)
+from stretto.core.primitive import PRIMITIVES, RULES, ZERO_DERIVATIVE, Refused
+from stretto.laws import Law
+
+HERE = Path(__file__).parent
+OURS = [p for p in PRIMITIVES if p.__module__.startswith("stretto.")]
+
+
+def laws_of(path: Path) -> list[Law]:
+    """The list ``LAWS`` of a test module, found as pytest has loaded it, else by its path."""
+    if "LAWS" not in path.read_text(encoding="utf-8"):
+        return []
+    for module in list(sys.modules.values()):
+        if getattr(module, "__file__", None) == str(path):
+            return getattr(module, "LAWS", [])
+    name = "_laws_" + "_".join(path.relative_to(HERE).with_suffix("").parts)
+    spec = importlib.util.spec_from_file_location(name, path)
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return getattr(module, "LAWS", [])
+
+
+def test_every_primitive_has_a_law():
+    named = {law.primitive for path in sorted(HERE.rglob("test_*.py")) for law in laws_of(path)}
+    missing = [f"  {p.__module__}.{p.__name__}" for p in OURS if p not in named]
+    assert not missing, (
+        "no law names these primitives; add law(Primitive, function, arguments...) to the list "
+        "LAWS of the test module that mirrors the source:\n" + "\n".join(missing)
+    )
+
+
+@pytest.mark.parametrize("primitive", OURS, ids=lambda p: p.name)
+def test_every_rule_is_given_or_refused(primitive):
+    for name in RULES:
+        rule = getattr(primitive, name)
+        assert rule is ZERO_DERIVATIVE or isinstance(rule, Refused) or callable(rule), name
+        if isinstance(rule, Refused):
+            assert rule.why, f"{primitive.name}: {name} is refused without a reason"
+
+
+def test_names_are_told_apart():
+    names = [p.name for p in OURS]
+    assert sorted(names) == sorted(set(names))

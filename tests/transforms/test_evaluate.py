@@ -1,0 +1,57 @@
+"""Evaluation: a program run operation by operation, under whatever interpreter is current."""
+
+import numpy as np
+import pytest
+
+from stretto import grad, jit, make_graph, vmap
+from stretto import numpy as snp
+from stretto.transforms.evaluate import evaluate
+
+
+def f(x, y):
+    return snp.sin(x) * y + 2.0, y, 3.0
+
+
+X, Y = snp.array([1.0, 2.0]), snp.array([3.0, 4.0])
+PROGRAM = make_graph(f)(X, Y)
+
+
+def test_on_arrays():
+    for got, want in zip(evaluate(PROGRAM, [X, Y]), f(X, Y), strict=True):
+        np.testing.assert_array_equal(got, want)
+
+
+def test_an_input_given_back_is_the_argument_itself():
+    assert evaluate(PROGRAM, [X, Y])[1] is Y
+
+
+def test_literals_keep_their_type():
+    three = evaluate(PROGRAM, [X, Y])[2]
+    assert three.type is PROGRAM.outputs[2].type
+    assert three.weak_type
+
+
+def test_recording_again_gives_the_same_program():
+    again = make_graph(lambda x, y: evaluate(PROGRAM, [x, y]))(X, Y)
+    assert str(again).splitlines()[1:] == str(PROGRAM).splitlines()[1:]
+
+
+def test_under_transformations():
+    first = lambda x, y: evaluate(PROGRAM, [x, y])[0]
+    np.testing.assert_allclose(jit(first)(X, Y), first(X, Y), rtol=1e-6)
+    total = lambda x: snp.sum(first(x, Y))
+    np.testing.assert_allclose(grad(total)(X), np.cos(X) * np.asarray(Y), rtol=1e-6)
+    many = snp.stack([X, X + 1])
+    np.testing.assert_allclose(
+        vmap(first, in_axes=(0, None))(many, Y), np.stack([first(x, Y) for x in many]), rtol=1e-6
+    )
+
+
+def test_operations_with_several_results():
+    program = make_graph(jit(lambda y: (snp.sin(y), snp.cos(y))))(1.5)
+    np.testing.assert_allclose(evaluate(program, [snp.array(1.5)]), [np.sin(1.5), np.cos(1.5)])
+
+
+def test_the_number_of_arguments_must_fit():
+    with pytest.raises(ValueError, match="zip"):
+        evaluate(PROGRAM, [X])

@@ -1,0 +1,137 @@
+"""Forward differentiation of flat functions and of programs."""
+
+import numpy as np
+import pytest
+
+from stretto import make_graph
+from stretto import numpy as snp
+from stretto.core.interpreter import Interpreter, as_value, state, using
+from stretto.core.program import check
+from stretto.transforms.evaluate import evaluate
+from stretto.transforms.jvp import Dual, instantiate, jvp_flat, jvp_program
+
+X = as_value(np.array([0.5, 1.5], np.float32))
+DX = as_value(np.array([1.0, -2.0], np.float32))
+
+
+class Spy(Interpreter):
+    """Hands on to the interpreter around it, and keeps the names of what it was given."""
+
+    def __init__(self):
+        self.names = []
+        self.outer = state.interpreter
+        self.ended = False
+
+    def process(self, primitive, args):
+        self.names.append(primitive.name)
+        with using(self.outer):
+            return primitive(*args)
+
+
+def test_values_and_tangents():
+    (y,), (dy,) = jvp_flat(lambda x: [snp.sin(x) * x], [X], [DX])
+    x, dx = np.asarray(X), np.asarray(DX)
+    np.testing.assert_allclose(y, np.sin(x) * x, rtol=1e-6)
+    np.testing.assert_allclose(dy, (np.cos(x) * x + np.sin(x)) * dx, rtol=1e-6)
+
+
+def test_a_zero_tangent_stays_symbolic():
+    outs, tangents = jvp_flat(
+        lambda x, y: [y, snp.floor(x), snp.sin(y), x > y, x], [X, X], [DX, None]
+    )
+    assert [t is None for t in tangents] == [True, True, True, True, False]
+    assert outs[0] is X
+    assert tangents[4] is DX
+
+
+def test_what_has_no_tangent_is_not_wrapped():
+    seen = []
+
+    def f(x, y):
+        seen.extend([x, y, snp.cos(y), snp.floor(x), x > 1])
+        return [x]
+
+    jvp_flat(f, [X, X], [DX, None])
+    assert [type(v) is Dual for v in seen] == [True, False, False, False, False]
+
+
+def test_work_apart_from_the_variables_is_done_once():
+    spy = Spy()
+    with using(spy):
+        jvp_flat(lambda x, y: [snp.exp(snp.cos(y)) * x], [X, X], [DX, None])
+    assert spy.names.count("cos") == spy.names.count("exp") == 1
+    assert spy.names.count("mul") == 2
+
+
+def test_integers_have_no_tangent():
+    n = as_value(3)
+    outs, tangents = jvp_flat(lambda n, x: [n * 2, x * n], [n, X], [DX, DX])
+    assert tangents[0] is None
+    np.testing.assert_allclose(tangents[1], np.asarray(DX) * 3)
+    assert int(outs[0]) == 6
+
+
+def test_perturbations_are_not_confused():
+    # d/dx (x d/dy (x + y)) = 1, and not 2
+    def outer(x):
+        _, (slope,) = jvp_flat(lambda y: [x + y], [as_value(2.0)], [as_value(1.0)])
+        return [x * slope]
+
+    _, (d,) = jvp_flat(outer, [as_value(3.0)], [as_value(1.0)])
+    assert float(d) == 1.0
+
+
+def test_second_order():
+    def first(x):
+        return jvp_flat(lambda y: [y * y * y], [x], [as_value(1.0)])[1]
+
+    _, (d,) = jvp_flat(first, [as_value(2.0)], [as_value(1.0)])
+    assert float(d) == 12.0
+
+
+PROGRAM = make_graph(lambda x, y: (snp.sin(x) * y, snp.cos(y), 2.0))(X, X)
+
+
+@pytest.mark.parametrize(
+    "active, given",
+    [
+        ((True, True), (True, True, False)),
+        ((True, False), (True, False, False)),
+        ((False, False), (False, False, False)),
+    ],
+)
+def test_programs(active, given):
+    made, mask = jvp_program(PROGRAM, active)
+    check(made)
+    assert mask == given
+    assert made.name == "jvp_f" or made.name.startswith("jvp_")
+    assert len(made.inputs) == 2 + sum(active)
+    assert len(made.outputs) == 3 + sum(given)
+    tangents = [DX] * sum(active)
+    got = evaluate(made, [X, X, *tangents])
+    outs, douts = jvp_flat(
+        lambda x, y: evaluate(PROGRAM, [x, y]), [X, X], [DX if a else None for a in active]
+    )
+    for g, w in zip(got, [*outs, *(d for d in douts if d is not None)], strict=True):
+        np.testing.assert_allclose(g, w, rtol=1e-6)
+
+
+def test_forced_tangents_are_zeros():
+    made, mask = jvp_program(PROGRAM, (True, False), (False, True, True))
+    check(made)
+    assert mask == (True, True, True)
+    *_, second, third = evaluate(made, [X, X, DX])
+    np.testing.assert_array_equal(second, [0, 0])
+    assert float(third) == 0
+
+
+def test_programs_are_made_once():
+    assert jvp_program(PROGRAM, (True, False))[0] is jvp_program(PROGRAM, (True, False))[0]
+    assert jvp_program(PROGRAM, (True, False))[0] is not jvp_program(PROGRAM, (True, True))[0]
+
+
+def test_instantiate():
+    zero, kept = instantiate([X, X], [None, DX], (True, True))
+    np.testing.assert_array_equal(zero, [0, 0])
+    assert zero.type is X.type and kept is DX
+    assert instantiate([X], [None], None) == [None]

@@ -1,0 +1,70 @@
+"""Dead code: what no output depends on goes."""
+
+import numpy as np
+
+from stretto import make_graph
+from stretto import numpy as snp
+from stretto.control.cond import cond
+from stretto.core.program import check
+from stretto.transforms.simplify import drop_dead, used_inputs
+
+
+def names(program):
+    return [e.primitive.name for e in program.equations]
+
+
+def test_unused_work_is_dropped():
+    def f(x, y):
+        z = snp.sin(x)
+        for _ in range(1000):
+            z = z * y
+        snp.exp(z)
+        return snp.cos(x)
+
+    program = make_graph(f)(1.5, 2.5)
+    assert len(program.equations) == 1003
+    live = drop_dead(program)
+    check(live)
+    assert names(live) == ["cos"]
+    assert live.inputs == program.inputs
+    assert live.outputs == program.outputs
+    assert live.name == program.name
+    assert used_inputs(live) == (True, False)
+
+
+def test_a_program_without_dead_work_is_itself():
+    program = make_graph(lambda x: snp.sin(snp.cos(x)))(1.5)
+    assert drop_dead(program) is program
+
+
+def test_the_order_is_kept():
+    def f(x):
+        y = snp.sin(x)
+        snp.exp(y)
+        z = snp.cos(y)
+        return z + y
+
+    assert names(drop_dead(make_graph(f)(1.5))) == ["sin", "cos", "add"]
+
+
+def test_an_operation_of_which_one_result_is_used_stays():
+    def f(p, x):
+        used, _ = cond(p, lambda v: (v, snp.sin(v)), lambda v: (snp.cos(v), v), x)
+        return used
+
+    assert len(drop_dead(make_graph(f)(True, 1.5)).equations) == len(
+        make_graph(f)(True, 1.5).equations
+    )
+
+
+def test_outputs_that_are_inputs_or_constants():
+    program = make_graph(lambda x, y: (y, 2.0, snp.sin(x))[:2])(np.ones(2), 1.0)
+    live = drop_dead(program)
+    assert live.equations == ()
+    assert used_inputs(live) == (False, True)
+
+
+def test_inputs_read_by_equations_are_used_though_their_results_are_not():
+    program = make_graph(lambda x, y: (snp.sin(y), x)[1])(1.0, 2.0)
+    assert used_inputs(program) == (True, True)
+    assert used_inputs(drop_dead(program)) == (True, False)

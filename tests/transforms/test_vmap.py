@@ -1,0 +1,131 @@
+"""Vectorisation of flat functions and of programs."""
+
+import numpy as np
+import pytest
+
+from stretto import make_graph
+from stretto import numpy as snp
+from stretto.core.interpreter import as_value
+from stretto.core.program import check
+from stretto.transforms.evaluate import evaluate
+from stretto.transforms.jvp import jvp_flat
+from stretto.transforms.vmap import Batched, to_axis, vmap_flat, vmap_program
+
+MANY = as_value(np.arange(12, dtype=np.float32).reshape(3, 4))
+ONE = as_value(np.array([1.0, 2.0, 3.0, 4.0], np.float32))
+
+
+def test_examples_lie_along_an_axis():
+    (out,), (axis,) = vmap_flat(lambda x: [snp.sum(x * 2.0)], 3, [MANY], [0])
+    assert axis == 0
+    np.testing.assert_allclose(out, np.sum(MANY, 1) * 2)
+    (out,), (axis,) = vmap_flat(lambda x: [snp.cumsum(x)], 4, [MANY], [1])
+    np.testing.assert_allclose(to_axis(out, 4, axis, 1), np.cumsum(MANY, 0))
+
+
+def test_inside_there_is_one_example():
+    seen = []
+    vmap_flat(lambda x, y: seen.extend([x, y, x + y]) or [x], 3, [MANY, ONE], [0, None])
+    assert [v.shape for v in seen] == [(4,), (4,), (4,)]
+    assert [type(v) is Batched for v in seen] == [True, False, True]
+
+
+def test_what_is_not_mapped_is_done_once_and_not_repeated():
+    program = make_graph(
+        lambda x, y: vmap_flat(lambda x, y: [snp.exp(y) + x, snp.cos(y)], 3, [x, y], [0, None])[0]
+    )(MANY, ONE)
+    shapes = {e.primitive.name: e.outputs[0].type.shape for e in program.equations}
+    assert shapes["exp"] == shapes["cos"] == (4,)
+
+
+def test_an_output_that_is_the_same_for_all():
+    outs, axes = vmap_flat(
+        lambda x, y: [y, snp.sin(y), as_value(2.0), x], 3, [MANY, ONE], [0, None]
+    )
+    assert axes == [None, None, None, 0]
+    assert outs[0] is ONE and outs[3] is MANY
+
+
+def test_vmaps_nest():
+    def inner(x):
+        (out,), (axis,) = vmap_flat(lambda y: [x + y], 4, [ONE], [0])
+        return [to_axis(out, 4, axis, 0)]
+
+    (out,), (axis,) = vmap_flat(inner, 4, [ONE], [0])
+    np.testing.assert_allclose(to_axis(out, 4, axis, 0), np.add.outer(ONE, ONE))
+
+
+def test_weak_types_stay_weak():
+    def f(x):
+        repeated = to_axis(x, 3, None, 0)
+        (out,), _ = vmap_flat(lambda v: [v * 2.0], 3, [repeated], [0])
+        return out
+
+    program = make_graph(f)(1.5)
+    assert program.in_types[0].weak_type and program.out_types[0].weak_type
+    assert program.out_types[0].shape == (3,)
+
+
+@pytest.mark.parametrize("axis", [None, 0, 1])
+@pytest.mark.parametrize("wanted", [0, 1, 2])
+def test_to_axis(axis, wanted):
+    x = np.arange(6, dtype=np.float32).reshape(2, 3)
+    whole = x if axis is None else np.stack([x] * 4, axis)
+    got = to_axis(as_value(whole), 4, axis, wanted)
+    np.testing.assert_array_equal(got, np.stack([x] * 4, wanted))
+    assert to_axis(as_value(x), 4, None, None).shape == (2, 3)
+
+
+PROGRAM = make_graph(lambda x, y: (x * y, snp.cos(y), 2.0))(ONE, ONE)
+
+
+@pytest.mark.parametrize(
+    "mapped, given",
+    [
+        ((True, False), (True, False, False)),
+        ((False, True), (True, True, False)),
+        ((True, True), (True, True, False)),
+        ((False, False), (False, False, False)),
+    ],
+)
+def test_programs(mapped, given):
+    made, mask = vmap_program(PROGRAM, 3, mapped)
+    check(made)
+    assert mask == given
+    args = [MANY if m else ONE for m in mapped]
+    assert made.in_types == tuple(a.type for a in args)
+    got = evaluate(made, args)
+    rows = [
+        [as_value(np.asarray(a)[i]) if m else a for a, m in zip(args, mapped, strict=True)]
+        for i in range(3)
+    ]
+    loop = [evaluate(PROGRAM, row) for row in rows]
+    for k, (g, m) in enumerate(zip(got, given, strict=True)):
+        want = np.stack([np.asarray(outs[k]) for outs in loop]) if m else loop[0][k]
+        np.testing.assert_allclose(g, want, rtol=1e-6)
+
+
+def test_forced_outputs_are_mapped():
+    made, mask = vmap_program(PROGRAM, 3, (True, False), (True, True, True))
+    check(made)
+    assert mask == (True, True, True)
+    assert [t.shape for t in made.out_types] == [(3, 4), (3, 4), (3,)]
+
+
+def test_programs_are_made_once_for_each_size():
+    assert vmap_program(PROGRAM, 3, (True, True))[0] is vmap_program(PROGRAM, 3, (True, True))[0]
+    assert (
+        vmap_program(PROGRAM, 3, (True, True))[0] is not vmap_program(PROGRAM, 5, (True, True))[0]
+    )
+
+
+def test_derivative_inside_and_outside():
+    def slope(x):
+        return jvp_flat(lambda v: [snp.sin(v)], [x], [as_value(np.float32(1))])[1]
+
+    (out,), _ = vmap_flat(slope, 4, [ONE], [0])
+    np.testing.assert_allclose(out, np.cos(ONE), rtol=1e-6)
+    _, (tangent,) = jvp_flat(
+        lambda v: vmap_flat(lambda x: [snp.sin(x)], 4, [v], [0])[0], [ONE], [ONE]
+    )
+    np.testing.assert_allclose(tangent, np.cos(ONE) * np.asarray(ONE), rtol=1e-6)
