@@ -50,6 +50,7 @@ __all__ = [
     "i8",
     "i32",
     "law",
+    "special_pairs",
     "special_values",
     "u32",
 ]
@@ -331,7 +332,7 @@ class Law:
         for number, mix in enumerate(mixes):
             stacked = self._stacks(values, size, rng)
             axes = [
-                None if not m else (number + i) % (v.ndim + 1)
+                None if not m else (number + i + 1) % (v.ndim + 1)  # not only axis 0
                 for i, (m, v) in enumerate(zip(mix, values, strict=True))
             ]
             args = [
@@ -408,6 +409,12 @@ def special_values(dtype: Any) -> np.ndarray:
     plain = [0, 1, 0.5, 2, 3, 1.5, 2.5, 10, 20, 88, 100, 1e-5, 0.1, 1e4, np.inf, *ends]
     with np.errstate(all="ignore"):
         return np.array([*plain, *(-x for x in plain), np.nan]).astype(dtype)
+
+
+def special_pairs(dtype: Any) -> tuple[np.ndarray, np.ndarray]:
+    """Each special value of a dtype with each."""
+    values = special_values(dtype)
+    return np.repeat(values, values.size), np.tile(values, values.size)
 
 
 def check_special(functions: Mapping[str, Callable[..., Any]], *args: np.ndarray) -> None:

@@ -6,13 +6,15 @@ weighted sums, norms.
 
 from __future__ import annotations
 
+import functools
+import operator
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any
 
 import numpy as np
 
 from stretto.core import tree as _tree
-from stretto.core.interpreter import Value, as_value
+from stretto.core.interpreter import Tracer, Value, as_value
 from stretto.core.tree import (
     flatten,
     flatten_with_path,
@@ -29,6 +31,7 @@ from stretto.ops.arithmetic import absolute, add, multiply
 from stretto.ops.broadcast import canonical_axis, expand_dims, reduce_sum, reshape
 from stretto.ops.contract import tensordot
 from stretto.ops.convert import convert
+from stretto.ops.dynamic import dynamic_index_in_dim
 from stretto.ops.exponential import sqrt
 from stretto.ops.shape import concatenate, slice_
 
@@ -65,11 +68,7 @@ def reduce(f: Callable[[Any, Any], Any], tree: Any, *initial: Any) -> Any:
     >>> reduce(lambda x, y: x + y, {"a": 1, "b": [2, 3]})
     6
     """
-    items = iter(leaves(tree))
-    total = initial[0] if initial else next(items)
-    for leaf in items:
-        total = f(total, leaf)
-    return total
+    return functools.reduce(f, leaves(tree), *initial)
 
 
 def all(tree: Any) -> bool:
@@ -192,19 +191,35 @@ def unstack(tree: Any, axis: int = 0) -> list[Any]:
     return [unflatten(spec, [_at(v, i, axis) for v in values]) for i in range(size)]
 
 
-def take(tree: Any, i: int, axis: int = 0) -> Any:
-    """Member ``i`` of a stacked tree; negative counts from the end.
+def take(tree: Any, i: Any, axis: int = 0) -> Any:
+    """Member ``i`` of a stacked tree; negative counts from the end. A traced ``i`` is clamped.
 
     Raises ``IndexError`` where there is no such member.
+
+    >>> import stretto.numpy as snp
+    >>> take({"w": snp.array([1.0, 2.0])}, -1)
+    {'w': Array(2., dtype=float32)}
     """
     values, spec, size = _size(tree, axis, "take")
-    if not -size <= i < size:
-        raise IndexError(f"take: member {i} of {size}")
-    return unflatten(spec, [_at(v, i % size, axis) for v in values])
+    if isinstance(i, Tracer) and i.concrete() is None:
+        return unflatten(
+            spec, [dynamic_index_in_dim(v, i, axis % v.ndim, keepdims=False) for v in values]
+        )
+    place = operator.index(i)
+    if not -size <= place < size:
+        raise IndexError(f"take: member {place} of {size}")
+    return unflatten(spec, [_at(v, place % size, axis) for v in values])
 
 
 def concat(trees: Iterable[Any], axis: int = 0) -> Any:
-    """One stacked tree from several: their members one after the other along ``axis``."""
+    """One stacked tree from several: their members one after the other along ``axis``.
+
+    Raises ``ValueError`` naming the tree and the path where structures or shapes differ.
+
+    >>> import stretto.numpy as snp
+    >>> concat([{"w": snp.array([1.0])}, {"w": snp.array([2.0, 3.0])}])
+    {'w': Array([1., 2., 3.], dtype=float32)}
+    """
     members = list(trees)
     if not members:
         raise ValueError("concat: expected at least one tree, got none")
@@ -215,8 +230,24 @@ def concat(trees: Iterable[Any], axis: int = 0) -> Any:
                 f"concat: tree {i} has another structure than tree 0; they part at "
                 f"{_tree.difference(members[0], member)}"
             )
-    columns = zip(*(leaves(m) for m in members), strict=True)
-    return unflatten(spec, [concatenate(list(column), axis) for column in columns])
+    rows = [[as_value(x, "concat", "a leaf") for x in leaves(m)] for m in members]
+    for k, (path, *column) in enumerate(zip(_tree.paths(members[0], "tree"), *rows, strict=True)):
+        kept = [_without(x.shape, axis) for x in column]
+        for i, shape in enumerate(kept):
+            if shape is None or shape != kept[0]:
+                raise ValueError(
+                    f"concat: tree {i} does not fit tree 0 along axis {axis} at {path}: "
+                    f"{rows[i][k].type} and {column[0].type}"
+                )
+    return unflatten(spec, [concatenate(list(c), axis) for c in zip(*rows, strict=True)])
+
+
+def _without(shape: tuple[int, ...], axis: int) -> tuple[int, ...] | None:
+    """The shape without an axis, where it has that."""
+    if not -len(shape) <= axis < len(shape):
+        return None
+    place = axis % len(shape)
+    return shape[:place] + shape[place + 1 :]
 
 
 # Arithmetic
@@ -272,30 +303,51 @@ def _is_stacked(trees: Any, count: int) -> bool:
     return len(trees) < count or shapes != shapes[:1] * len(trees)
 
 
-def _streamed_sum(trees: Iterator[Any], weights: Sequence[Any]) -> Any:
-    """Add up tree after tree, holding one and the sum."""
-    who = "weighted_sum"
+def _streamed_sum(
+    trees: Iterable[Any],
+    part: Callable[[Any, int], Any],
+    whole: Callable[[Any, int], Any],
+    who: str,
+) -> Any:
+    """Add up what ``part`` makes of each leaf of tree after tree, holding one and the sum.
+
+    ``whole`` makes of each sum, and the number of trees, what comes back.
+    """
     first_tree: Any = None
     first: list[Any] = []
     spec: Any = None
     totals: list[Any] = []
-    number = -1
+    count = 0
     for number, member in enumerate(trees):
-        if number >= len(weights):
-            raise ValueError(f"{who}: expected {len(weights)} trees, one a weight; got more")
         if not number:
             flat, spec = flatten(member)
-            first = [as_value(x, who, "a leaf") for x in flat]
-            first_tree, row = member, first
+            row = first = [as_value(x, who, "a leaf") for x in flat]
+            first_tree = member
         else:
             row = _row(first_tree, first, spec, member, number, who)
-        parts = [multiply(_wide(x), weights[number]) for x in row]
+        parts = [part(_wide(x), number) for x in row]
         totals = [add(t, p) for t, p in zip(totals, parts, strict=True)] if number else parts
-    if number + 1 != len(weights):
-        raise ValueError(f"{who}: expected {len(weights)} trees, one a weight; got {number + 1}")
-    if number < 0:
+        count += 1
+    if not count:
         raise ValueError(f"{who}: expected at least one tree, got none")
-    return unflatten(spec, [_finish(t, x) for t, x in zip(totals, first, strict=True)])
+    sums = [whole(t, count) for t in totals]
+    return unflatten(spec, [_finish(t, x) for t, x in zip(sums, first, strict=True)])
+
+
+def _sum_by_weights(trees: Iterable[Any], weights: Sequence[Any]) -> Any:
+    def weighed(x: Any, number: int) -> Any:
+        if number >= len(weights):
+            raise ValueError(f"weighted_sum: expected {len(weights)} trees, one a weight; got more")
+        return multiply(x, weights[number])
+
+    def counted(x: Any, count: int) -> Any:
+        if count != len(weights):
+            raise ValueError(
+                f"weighted_sum: expected {len(weights)} trees, one a weight; got {count}"
+            )
+        return x
+
+    return _streamed_sum(trees, weighed, counted, "weighted_sum")
 
 
 def weighted_sum(trees: Any, weights: Any, *, stacked: bool | None = None) -> Any:
@@ -316,7 +368,7 @@ def weighted_sum(trees: Any, weights: Any, *, stacked: bool | None = None) -> An
     """
     scalars = _weights(weights, "weighted_sum")
     if isinstance(trees, Iterator):
-        return _streamed_sum(trees, scalars)
+        return _sum_by_weights(trees, scalars)
     if not (_is_stacked(trees, len(scalars)) if stacked is None else stacked):
         members = list(trees)
         if len(members) != len(scalars):
@@ -324,7 +376,7 @@ def weighted_sum(trees: Any, weights: Any, *, stacked: bool | None = None) -> An
                 f"weighted_sum: expected one weight a tree; got {len(members)} trees and "
                 f"{len(scalars)} weights"
             )
-        return _streamed_sum(iter(members), scalars)
+        return _sum_by_weights(members, scalars)
     values, spec, size = _size(trees, 0, "weighted_sum")
     if size != len(scalars):
         raise ValueError(
@@ -338,8 +390,8 @@ def weighted_sum(trees: Any, weights: Any, *, stacked: bool | None = None) -> An
 def mean(trees: Any, *, stacked: bool | None = None) -> Any:
     """The mean of trees of one structure, leaf by leaf: the uniform soup of weights.
 
-    ``trees`` as for ``weighted_sum``: a list (the default for lists), a generator, or a stacked
-    tree. Source: Wortsman et al., "Model soups", 2022.
+    ``trees`` as for ``weighted_sum``: a list (the default for lists), a generator, of which one is
+    held at a time, or a stacked tree. Source: Wortsman et al., "Model soups", 2022.
 
     >>> import stretto.numpy as snp
     >>> mean([{"w": snp.zeros(2)}, {"w": snp.ones(2)}])
@@ -349,10 +401,8 @@ def mean(trees: Any, *, stacked: bool | None = None) -> Any:
     if stacked or (stacked is None and not is_list):
         size = _size(trees, 0, "mean")[2]
         return weighted_sum(trees, [1 / size] * size, stacked=True)
-    members = list(trees)
-    if not members:
-        raise ValueError("mean: expected at least one tree, got none")
-    return weighted_sum(members, [1 / len(members)] * len(members), stacked=False)
+    as_float = lambda x, _: convert(x, inexact_dtype(x.dtype), x.weak_type)
+    return _streamed_sum(trees, as_float, lambda x, count: multiply(x, 1 / count), "mean")
 
 
 def lerp(start: Any, end: Any, weight: Any) -> Any:

@@ -59,7 +59,9 @@ def test_leaf_names():
     assert leaf_names(named, args, {"key": (1, 2)}) == names
 
 
-@pytest.mark.parametrize("argnums, want", [(0, (0,)), (-1, (2,)), ((0, -2), (0, 1)), ([2], (2,)), ((), ())])
+@pytest.mark.parametrize(
+    "argnums, want", [(0, (0,)), (-1, (2,)), ((0, -2), (0, 1)), ([2], (2,)), ((), ())]
+)
 def test_as_argnums(argnums, want):
     assert as_argnums(argnums, 3, "grad") == want
 
@@ -73,7 +75,9 @@ def test_values_are_made_or_the_culprit_is_named():
     values, structure = values_of_tree({"a": 1, "b": (np.ones(2), None)}, "f", "tree")
     assert all(isinstance(v, st.Array) for v in values)
     assert st.tree.structure({"a": 1, "b": (2, None)}) == structure
-    with pytest.raises(TypeError, match=r"f: tree\['b'\]\[1\] must be an array or a number; got builtins.str"):
+    with pytest.raises(
+        TypeError, match=r"f: tree\['b'\]\[1\] must be an array or a number; got builtins.str"
+    ):
         values_of_tree({"a": 1, "b": (2, "x")}, "f", "tree")
     with pytest.raises(TypeError, match="g: second must be"):
         as_values([1, object()], "g", lambda: ["first", "second"])

@@ -151,7 +151,9 @@ def test_hessian():
     inner = [st.jacfwd, st.jacrev]
     for g in (st.hessian(f), *(a(b(f)) for a, b in itertools.product(inner, inner))):
         np.testing.assert_allclose(g(X), want, rtol=1e-5, atol=1e-6)
-    np.testing.assert_allclose(st.jit(st.vmap(st.hessian(f)))(np.stack([X, X])), [want, want], rtol=1e-5, atol=1e-6)
+    np.testing.assert_allclose(
+        st.jit(st.vmap(st.hessian(f)))(np.stack([X, X])), [want, want], rtol=1e-5, atol=1e-6
+    )
     tree = st.hessian(lambda p: p["x"] ** 2 * p["y"])({"x": 2.0, "y": 3.0})
     close(tree, {"x": {"x": 6.0, "y": 4.0}, "y": {"x": 4.0, "y": 0.0}})
 
@@ -171,7 +173,9 @@ def test_modes_agree():
     np.testing.assert_allclose(j @ v, dy, rtol=1e-4)
     np.testing.assert_allclose(ct @ j, pull(ct)[0], rtol=1e-4)
     np.testing.assert_allclose(st.vmap(move)(np.eye(3, dtype="f4")).T, j, rtol=1e-5, atol=1e-6)
-    np.testing.assert_allclose(st.jit(st.vmap(lambda c: pull(c)[0]))(np.eye(3, dtype="f4")), j, rtol=1e-5, atol=1e-6)
+    np.testing.assert_allclose(
+        st.jit(st.vmap(lambda c: pull(c)[0]))(np.eye(3, dtype="f4")), j, rtol=1e-5, atol=1e-6
+    )
 
 
 # Compositions
@@ -286,8 +290,16 @@ def test_functions_keep_their_names():
 
 def test_holomorphic():
     z = 0.5 - 1.5j
-    for f, slope in ((lambda z: z**3, 3 * z**2), (snp.exp, np.exp(z)), (lambda z: 1 / z, -1 / z**2)):
-        for g in (st.grad(f, holomorphic=True), st.jacfwd(f, holomorphic=True), st.jacrev(f, holomorphic=True)):
+    for f, slope in (
+        (lambda z: z**3, 3 * z**2),
+        (snp.exp, np.exp(z)),
+        (lambda z: 1 / z, -1 / z**2),
+    ):
+        for g in (
+            st.grad(f, holomorphic=True),
+            st.jacfwd(f, holomorphic=True),
+            st.jacrev(f, holomorphic=True),
+        ):
             np.testing.assert_allclose(g(z), slope, rtol=1e-5)
         np.testing.assert_allclose(st.jit(st.grad(f, holomorphic=True))(z), slope, rtol=1e-5)
     cube = st.hessian(lambda z: z**3, holomorphic=True)
@@ -297,14 +309,23 @@ def test_holomorphic():
 def test_complex_inside_a_real_function():
     f = lambda x: snp.abs((x + 2j) * (1 - 1j)) ** 2  # 2 (x² + 4)
     np.testing.assert_allclose(st.grad(f)(3.0), 12.0, rtol=1e-6)
-    np.testing.assert_allclose(st.grad(lambda x: snp.real(snp.exp(1j * x)))(0.4), -np.sin(0.4), rtol=1e-6)
-    np.testing.assert_allclose(st.jacfwd(lambda x: snp.exp(1j * x))(0.4), 1j * np.exp(0.4j), rtol=1e-6)
+    np.testing.assert_allclose(
+        st.grad(lambda x: snp.real(snp.exp(1j * x)))(0.4), -np.sin(0.4), rtol=1e-6
+    )
+    np.testing.assert_allclose(
+        st.jacfwd(lambda x: snp.exp(1j * x))(0.4), 1j * np.exp(0.4j), rtol=1e-6
+    )
 
 
 def test_complex_conventions():
     """With f = u + iv of z = x + iy: jvp is the directional derivative; vjp(ct) pairs with it."""
     z, v, ct = 0.3 - 0.8j, 0.7 + 0.2j, -0.4 + 1.1j
-    for f in (lambda z: z * snp.conj(z) * z, lambda z: snp.real(z) * z, snp.abs, lambda z: snp.sin(z) * snp.imag(z)):
+    for f in (
+        lambda z: z * snp.conj(z) * z,
+        lambda z: snp.real(z) * z,
+        snp.abs,
+        lambda z: snp.sin(z) * snp.imag(z),
+    ):
         y, dy = st.jvp(f, (z,), (v,))
         with st.enable_x64():
             step = 1e-6
@@ -312,7 +333,9 @@ def test_complex_conventions():
         np.testing.assert_allclose(dy, limit, rtol=1e-4)
         y, pull = st.vjp(f, z)
         back = ct if np.iscomplexobj(y) else ct.real
-        np.testing.assert_allclose(np.real(back * np.asarray(dy)), np.real(np.asarray(pull(back)[0]) * v), rtol=1e-4)
+        np.testing.assert_allclose(
+            np.real(back * np.asarray(dy)), np.real(np.asarray(pull(back)[0]) * v), rtol=1e-4
+        )
     np.testing.assert_allclose(st.vjp(snp.conj, z)[1](ct)[0], np.conj(ct), rtol=1e-6)
     np.testing.assert_allclose(st.vjp(snp.abs, 3 + 4j)[1](1.0)[0], 0.6 - 0.8j, rtol=1e-6)
 

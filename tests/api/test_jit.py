@@ -313,7 +313,10 @@ def test_clear_caches():
         (lambda x, n: np.asarray(x), "the argument x.*stretto.numpy"),
         (lambda x, n: np.sin(x), "the argument x.*stretto.numpy"),
         (lambda x, n: x.item(), "the argument x"),
-        (lambda x, n: (x + n).tolist(), r"computed by add at .*test_jit.py.*from the argument x, the argument n"),
+        (
+            lambda x, n: (x + n).tolist(),
+            r"computed by add at .*test_jit.py.*from the argument x, the argument n",
+        ),
         (lambda x, n: bool(snp.any(x * 2 > 1)), "computed by .* from the argument x"),
         (lambda x, n: snp.zeros((n, 2)), "the argument n.*static_argnums"),
     ],
@@ -329,7 +332,9 @@ def test_loop_condition_is_named():
             params["w"][0] += 1
         return params
 
-    with pytest.raises(st.errors.TracedValueError, match=r"from the argument params\['w'\]\[0\].*while_loop"):
+    with pytest.raises(
+        st.errors.TracedValueError, match=r"from the argument params\['w'\]\[0\].*while_loop"
+    ):
         st.jit(f)({"w": [1.0]})
 
 
@@ -337,8 +342,16 @@ def test_escaped_tracers():
     kept = []
     f = st.jit(lambda x: kept.append(x * 2) or x)
     f(1.0)
-    for use in (lambda v: v + 1, float, bool, lambda v: st.jit(lambda y: y + v)(1.0), st.jit(lambda y: y)):
-        with pytest.raises(st.errors.EscapedTracerError, match="outlived.*computed by mul.*the argument x"):
+    for use in (
+        lambda v: v + 1,
+        float,
+        bool,
+        lambda v: st.jit(lambda y: y + v)(1.0),
+        st.jit(lambda y: y),
+    ):
+        with pytest.raises(
+            st.errors.EscapedTracerError, match="outlived.*computed by mul.*the argument x"
+        ):
             use(kept[0])
 
 
@@ -346,7 +359,10 @@ def test_escaped_tracers():
     "args, message",
     [
         ((1.0, "text"), "f: y must be an array or a number; got builtins.str"),
-        ((1.0, {"a": [1, object()]}), r"f: y\['a'\]\[1\] must be an array or a number; got builtins.object"),
+        (
+            (1.0, {"a": [1, object()]}),
+            r"f: y\['a'\]\[1\] must be an array or a number; got builtins.object",
+        ),
         ((np.array(["a"]), 1.0), "dtype <U1"),
     ],
 )
@@ -399,7 +415,9 @@ def test_lower_and_compile():
     assert compiled.cost_analysis()["flops"] > 0
     memory = compiled.memory_analysis()
     assert memory.output_size_in_bytes >= 8 and memory.argument_size_in_bytes >= 56
-    with pytest.raises(TypeError, match=r"affine: compiled for .*float32\[4,2\].*called with .*float32\[3\]"):
+    with pytest.raises(
+        TypeError, match=r"affine: compiled for .*float32\[4,2\].*called with .*float32\[3\]"
+    ):
         compiled(args[0], args[1], snp.ones(3))
     with pytest.raises(TypeError, match="compiled for"):
         compiled(*args[:2])
@@ -414,8 +432,14 @@ def test_lower_with_static_and_keyword_arguments():
 
 def test_lower_for_shapes_alone():
     spec = st.ShapeDtypeStruct((2, 3), snp.float32)
-    assert (spec.ndim, spec.size, repr(spec)) == (2, 6, "ShapeDtypeStruct(shape=(2, 3), dtype=float32)")
-    compiled = st.jit(lambda t: t["x"].sum(0) + t["y"]).lower({"x": spec, "y": snp.ones(3)}).compile()
+    assert (spec.ndim, spec.size, repr(spec)) == (
+        2,
+        6,
+        "ShapeDtypeStruct(shape=(2, 3), dtype=float32)",
+    )
+    compiled = (
+        st.jit(lambda t: t["x"].sum(0) + t["y"]).lower({"x": spec, "y": snp.ones(3)}).compile()
+    )
     np.testing.assert_array_equal(compiled({"x": snp.ones((2, 3)), "y": snp.ones(3)}), [3, 3, 3])
 
 
@@ -432,7 +456,10 @@ def test_eval_shape():
     never = Counted(lambda w, x, scale=1.0: {"y": w @ x * scale, "n": [x.astype(snp.int8)]})
     spec = st.ShapeDtypeStruct((3, 1000000), snp.float32)
     out = st.eval_shape(never, spec, st.ShapeDtypeStruct((1000000,), snp.float32), scale=2.0)
-    assert out == {"y": st.ShapeDtypeStruct((3,), np.float32), "n": [st.ShapeDtypeStruct((1000000,), np.int8)]}
+    assert out == {
+        "y": st.ShapeDtypeStruct((3,), np.float32),
+        "n": [st.ShapeDtypeStruct((1000000,), np.int8)],
+    }
     with pytest.raises(TypeError, match="x must be an array"):
         st.eval_shape(lambda x: x, "a")
 

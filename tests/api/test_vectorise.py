@@ -50,9 +50,7 @@ def test_trees_of_axes():
     assert weight.shape == () and float(weight) == 3
     members = [tree, tree]
     stacked = st.stack(members)
-    np.testing.assert_array_equal(
-        st.vmap(lambda t: t["a"].sum())(stacked), [A.sum()] * 2
-    )
+    np.testing.assert_array_equal(st.vmap(lambda t: t["a"].sum())(stacked), [A.sum()] * 2)
 
 
 def test_keyword_arguments_are_mapped_along_axis_0():
@@ -74,7 +72,9 @@ def test_results_that_do_not_vary_are_repeated():
     assert [o.shape for o in out] == [(4,), (2, 4), (4,)]
     assert st.vmap(lambda x: None)(np.ones(4)) is None
     assert st.vmap(lambda x: x)(np.ones((0, 3))).shape == (0, 3)
-    with pytest.raises(ValueError, match=r"out_axes is None for a result that differs.*float32\[4\]"):
+    with pytest.raises(
+        ValueError, match=r"out_axes is None for a result that differs.*float32\[4\]"
+    ):
         st.vmap(lambda x: x, out_axes=None)(np.ones(4))
 
 
@@ -134,8 +134,14 @@ def test_sizes_that_differ_are_listed():
         st.vmap(predict, (0, None))([params, params, params], 1.0)
     lines = str(caught.value).splitlines()
     assert lines[0] == "vmap got inconsistent sizes for array axes to be mapped:"
-    assert "6 leaves have size 3, for example params[0][0][0], of type float32[3,2], along axis 0" in lines[1]
-    assert "6 leaves have size 4, for example params[0][1][0], of type float32[4,3], along axis 0" in lines[2]
+    assert (
+        "6 leaves have size 3, for example params[0][0][0], of type float32[3,2], along axis 0"
+        in lines[1]
+    )
+    assert (
+        "6 leaves have size 4, for example params[0][1][0], of type float32[4,3], along axis 0"
+        in lines[2]
+    )
     assert "The argument params is a list of 3 trees of one structure" in lines[3]
     assert "stretto.stack(params)" in lines[3] and len(lines) == 4
     with pytest.raises(ValueError, match=r"(?s)size 2, for example x.*\* axis_size is 3"):

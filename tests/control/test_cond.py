@@ -224,9 +224,18 @@ def test_index_is_clamped():
 @pytest.mark.parametrize(
     "branches, message",
     [
-        ((lambda x: (x, x), lambda x: x), r"one structure.*part at result: a leaf and a tuple of length 2"),
-        ((lambda x: {"a": x}, lambda x: {"b": x}), r"false_fun and true_fun part at result.*\['b'\].*\['a'\]"),
-        ((lambda x: {"a": [x, x]}, lambda x: {"a": [x, x[0]]}), r"result\['a'\]\[1\] is float32\[\] in false_fun, float32\[2\] in true"),
+        (
+            (lambda x: (x, x), lambda x: x),
+            r"one structure.*part at result: a leaf and a tuple of length 2",
+        ),
+        (
+            (lambda x: {"a": x}, lambda x: {"b": x}),
+            r"false_fun and true_fun part at result.*\['b'\].*\['a'\]",
+        ),
+        (
+            (lambda x: {"a": [x, x]}, lambda x: {"a": [x, x[0]]}),
+            r"result\['a'\]\[1\] is float32\[\] in false_fun, float32\[2\] in true",
+        ),
         ((lambda x: x, lambda x: x.astype(snp.bfloat16)), r"equal types; result is.*bfloat16\[2\]"),
         ((lambda x: x, lambda x: "a"), r"must be an array or a number"),
     ],

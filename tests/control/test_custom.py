@@ -72,7 +72,9 @@ ORDERS = {
     "jvp": lambda x: st.jvp(log1pexp, (x,), (snp.ones_like(x),))[1],
     "grad(scan)": st.grad(lambda x: st.lax.scan(lambda c, x: (c + log1pexp(x), None), 0.0, x)[0]),
     "vmap(grad(cond))": st.vmap(st.grad(lambda x: st.lax.cond(x >= 0, log1pexp, snp.log, x))),
-    "grad(while)": st.jacfwd(lambda x: st.lax.fori_loop(0, 3, lambda i, s: s + log1pexp(x[i]), 0.0)),
+    "grad(while)": st.jacfwd(
+        lambda x: st.lax.fori_loop(0, 3, lambda i, s: s + log1pexp(x[i]), 0.0)
+    ),
 }
 
 
@@ -83,7 +85,11 @@ def test_the_rule_is_used_in_every_order(order):
 
 def test_second_derivatives_differentiate_the_rule():
     want = np.exp(-0.5) / (1 + np.exp(-0.5)) ** 2
-    for f in (st.grad(st.grad(log1pexp)), st.jit(st.hessian(log1pexp)), st.jacfwd(st.grad(log1pexp))):
+    for f in (
+        st.grad(st.grad(log1pexp)),
+        st.jit(st.hessian(log1pexp)),
+        st.jacfwd(st.grad(log1pexp)),
+    ):
         np.testing.assert_allclose(f(0.5), want, rtol=1e-5)
 
 

@@ -213,7 +213,9 @@ def test_fori_loop():
     np.testing.assert_array_equal(st.vmap(f, (None, 0))(1, snp.array([0, 5, 1])), [1, 58, 2])
     assert int(fori_loop(3, 1, lambda i, x: x + 1, 7)) == 7
     assert int(fori_loop(-2, 2, lambda i, x: x + i, 0)) == -2
-    many = fori_loop(np.uint8(0), np.int32(300), lambda i, x: x + 1, 0)  # the counter holds the upper bound
+    many = fori_loop(
+        np.uint8(0), np.int32(300), lambda i, x: x + 1, 0
+    )  # the counter holds the upper bound
     assert int(many) == 300
     tree = fori_loop(0, 3, lambda i, s: {"a": s["a"] + s["b"], "b": s["b"] * 1.5}, {"a": 0, "b": 2})
     assert (float(tree["a"]), float(tree["b"])) == (9.5, 6.75)

@@ -19,13 +19,17 @@ def power(n, x):
 
 def until(x, y):
     """Doubling until it exceeds y: the number of steps depends on values that are differentiated."""
-    return while_loop(lambda s: snp.sum(s[0]) < snp.sum(y), lambda s: (s[0] * 2.0, s[1] + s[0] * y), (x, x))
+    return while_loop(
+        lambda s: snp.sum(s[0]) < snp.sum(y), lambda s: (s[0] * 2.0, s[1] + s[0] * y), (x, x)
+    )
 
 
 def swap(x, y):
     """A carry that gets a tangent only after some steps."""
     z = snp.zeros_like(x)
-    return while_loop(lambda s: s[0] < 3, lambda s: (s[0] + 1, s[2], s[3], snp.sin(s[3])), (0, z, y, x))[1:]
+    return while_loop(
+        lambda s: s[0] < 3, lambda s: (s[0] + 1, s[2], s[3], snp.sin(s[3])), (0, z, y, x)
+    )[1:]
 
 
 def mapped(n, x):
@@ -80,7 +84,9 @@ def test_nested_vmap():
     n, x = np.array([0, 3, 1]), np.array([1.0, 2.0], np.float32)
     want = [[f(i, v) for v in x] for i in n]
     np.testing.assert_allclose(st.vmap(st.vmap(f, (None, 0)), (0, None))(n, x), want)
-    np.testing.assert_allclose(np.transpose(st.jit(st.vmap(st.vmap(f, (0, None)), (None, 0)))(n, x)), want)
+    np.testing.assert_allclose(
+        np.transpose(st.jit(st.vmap(st.vmap(f, (0, None)), (None, 0)))(n, x)), want
+    )
 
 
 def test_condition_that_no_member_changes_stays_scalar():
@@ -126,7 +132,9 @@ def test_weak_types_settle():
     out = while_loop(lambda s: s[0] < 3, lambda s: (s[0] + snp.int32(1), s[1] + s[0] * 0.5), (0, 1))
     assert [(v.dtype.name, v.weak_type) for v in out] == [("int32", False), ("float32", True)]
     assert float(out[1]) == 2.5
-    chain = while_loop(lambda s: s[0] < 2, lambda s: (s[0] + 1, s[2], s[3], snp.float32(7)), (0, 1, 2, 3))
+    chain = while_loop(
+        lambda s: s[0] < 2, lambda s: (s[0] + 1, s[2], s[3], snp.float32(7)), (0, 1, 2, 3)
+    )
     assert [v.dtype.name for v in chain] == ["int32", "float32", "float32", "float32"]
     assert [float(v) for v in chain] == [2, 3, 7, 7]
 
@@ -134,8 +142,16 @@ def test_weak_types_settle():
 @pytest.mark.parametrize(
     "body, init, message",
     [
-        (lambda c: (c[0], snp.ones(2)), (1, 2.0), r"init_val\[1\] is float32\[\], and float32\[2\]"),
-        (lambda c: {"i": c["i"] + 0.5}, {"i": snp.int32(1)}, r"init_val\['i'\] is int32\[\].*astype"),
+        (
+            lambda c: (c[0], snp.ones(2)),
+            (1, 2.0),
+            r"init_val\[1\] is float32\[\], and float32\[2\]",
+        ),
+        (
+            lambda c: {"i": c["i"] + 0.5},
+            {"i": snp.int32(1)},
+            r"init_val\['i'\] is int32\[\].*astype",
+        ),
         (lambda c: c.astype(snp.int32), snp.float32(1), r"init_val is float32\[\], and int32\[\]"),
         (lambda c: c.astype(snp.bfloat16), snp.float32(1), r"and bfloat16\[\]"),
         (lambda c: (c[0],), (1, 2.0), "part at carry: a tuple of length 2 and a tuple of length 1"),

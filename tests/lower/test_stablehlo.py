@@ -71,7 +71,9 @@ def test_constants_are_exact(name):
         assert bits(got) == bits(want), (got, want)
 
 
-@pytest.mark.parametrize("name", ["float16", "float32", "float64", "bfloat16", "float8_e4m3fn", "complex64"])
+@pytest.mark.parametrize(
+    "name", ["float16", "float32", "float64", "bfloat16", "float8_e4m3fn", "complex64"]
+)
 def test_nan(name):
     (got,) = constants([np.asarray(np.nan).astype(dtype_of(name))[()]])
     assert np.isnan(got)
@@ -111,7 +113,12 @@ def test_arrays_and_splats():
     x = Var(array_type((3,), np.dtype(np.float32)))
     outs = [Var(x.type), Var(array_type((2, 2), np.dtype(np.int32)))]
     program = Program([x], [Equation(Table, [x], outs)], outs)
-    y, splat = map(to_host, compile_text(lower(program), program.out_types)([to_device(np.zeros(3, "f4"), x.type, True)]))
+    y, splat = map(
+        to_host,
+        compile_text(lower(program), program.out_types)(
+            [to_device(np.zeros(3, "f4"), x.type, True)]
+        ),
+    )
     np.testing.assert_array_equal(y, [1.5, -2.0, 0.25])
     np.testing.assert_array_equal(splat, np.full((2, 2), 7))
 
@@ -123,7 +130,11 @@ def test_loops_in_branches_in_loops():
 
     def f(x):
         def body(c, i):
-            c = st.lax.cond(i % 2 == 0, lambda: st.lax.while_loop(lambda c: c < 3, called, c), lambda: c - called(c))
+            c = st.lax.cond(
+                i % 2 == 0,
+                lambda: st.lax.while_loop(lambda c: c < 3, called, c),
+                lambda: c - called(c),
+            )
             return c, st.lax.switch(i, [lambda: c, lambda: called(c), lambda: -c])
 
         return st.lax.scan(body, x, snp.arange(4))
@@ -146,7 +157,9 @@ def test_names_that_mlir_does_not_take():
         assert float(st.jit(lambda x, g=st.jit(f): g(x))(1.0)) == 2
 
 
-@pytest.mark.parametrize("file", ["plain.py", 'quo"te.py', "back\\slash.py", "ünï.py", "new\nline.py", "<stdin>"])
+@pytest.mark.parametrize(
+    "file", ["plain.py", 'quo"te.py', "back\\slash.py", "ünï.py", "new\nline.py", "<stdin>"]
+)
 def test_positions_in_files_of_any_name(file):
     space = {"snp": snp}
     exec(compile("\n\ndef f(x):\n    return snp.sin(x) * 2\n", file, "exec"), space)

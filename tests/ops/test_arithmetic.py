@@ -19,6 +19,7 @@ from stretto.laws import (
     i8,
     i32,
     law,
+    special_pairs,
     special_values,
     u32,
 )
@@ -30,26 +31,25 @@ BINARY = {
     ops.Mul: (ops.multiply, (f32, f64, bf16, i32, i8, u32, b1, c64, c128)),
     ops.Max: (ops.maximum, (f32, f64, bf16, i32, u32, b1)),
     ops.Min: (ops.minimum, (f32, f64, bf16, i32, u32, b1)),
-    ops.Nextafter: (ops.nextafter, (f32, f64, bf16)),
-    ops.Complex: (ops.complex_, (f32, f64)),
 }
 UNARY = {
     ops.Neg: (ops.negative, (f32, f64, bf16, i32, u32, c64)),
     ops.Abs: (ops.absolute, (f32, f64, bf16, i32, c64, c128)),
     ops.Sign: (ops.sign, (f32, f64, bf16, i8, u32, c64, c128)),
     ops.Square: (ops.square, (f32, f64, bf16, i32, c64)),
-    ops.Floor: (ops.floor, (f32, f64, bf16)),
-    ops.Ceil: (ops.ceil, (f32, f64, bf16)),
-    ops.Round: (ops.round_, (f32, f64, bf16)),
-    ops.IsFinite: (ops.is_finite, (f32, f64, bf16)),
-    ops.Real: (ops.real, (c64, c128)),
-    ops.Imag: (ops.imag, (c64, c128)),
-    ops.Conj: (ops.conj, (c64, c128)),
 }
 
+# Difference quotients are taken in 64 bits anyway, and vmap treats all dtypes alike.
+LESS = {f64: {"derivative": False, "mapped": False}, bf16: {"mapped": False}}
 LAWS = [
-    *(law(p, f, t(2, 3), t(2, 3)) for p, (f, types) in BINARY.items() for t in types),
-    *(law(p, f, t(2, 3)) for p, (f, types) in UNARY.items() for t in types),
+    *(
+        law(p, f, t(2, 3), t(2, 3), **LESS.get(t, {}))
+        for p, (f, types) in BINARY.items()
+        for t in types
+    ),
+    *(law(p, f, t(2, 3), **LESS.get(t, {})) for p, (f, types) in UNARY.items() for t in types),
+    law(ops.Add, ops.add, f64(2, 3), f64(2, 3)),
+    law(ops.Mul, ops.multiply, f64(2, 3), bf16(2, 3)),
     *(
         law(ops.Div, ops.divide, t(2, 3), t(2, 3).within(1, 2))
         for t in (f32, f64, bf16, i32, u32, i8, c64, c128)
@@ -80,11 +80,6 @@ REAL = {
     "absolute": ops.absolute,
     "sign": ops.sign,
     "square": ops.square,
-    "floor": ops.floor,
-    "ceil": ops.ceil,
-    "round": ops.round_,
-    "truncated": ops.truncated,
-    "is_finite": ops.is_finite,
 }
 REAL_TWO = {
     "add": ops.add,
@@ -95,51 +90,38 @@ REAL_TWO = {
     "maximum": ops.maximum,
     "minimum": ops.minimum,
 }
-SMALL = ["float8_e4m3fn", "float8_e5m2", "bfloat16", "float16"]
+SMALL = ["float8_e4m3fn", "bfloat16", "float16"]
 INTEGERS = ["int4", "uint4", "int8", "uint8", "int32", "uint32", "int64", "uint64"]
-
-
-def pairs(dtype):
-    values = special_values(dtype)
-    x, y = np.meshgrid(values, values)
-    return x.ravel(), y.ravel()
-
-
-def dtype_of(name):
-    return np.dtype(getattr(ml_dtypes, name, name))
 
 
 @pytest.mark.parametrize("name", [*SMALL, "float32", "float64"])
 def test_special_floats(name):
-    dtype = dtype_of(name)
-    check_special(REAL, special_values(dtype))
-    two = REAL_TWO if dtype.itemsize == 1 else {**REAL_TWO, "nextafter": ops.nextafter}
-    if dtype.itemsize >= 4:
-        two = {**two, "complex": ops.complex_}
-    check_special(two, *pairs(dtype))
+    dtype = np.dtype(name)
+    check_special(REAL, special_values(name))
+    check_special(REAL_TWO, *special_pairs(name))
 
 
 @pytest.mark.parametrize("name", INTEGERS)
 def test_special_integers(name):
-    dtype = dtype_of(name)
+    dtype = np.dtype(name)
     check_special({k: REAL[k] for k in ("negative", "absolute", "sign", "square")},
-                  special_values(dtype))  # fmt: skip
-    check_special(REAL_TWO, *pairs(dtype))
+                  special_values(name))  # fmt: skip
+    check_special(REAL_TWO, *special_pairs(name))
 
 
 @pytest.mark.parametrize("name", ["complex64", "complex128"])
 def test_special_complex(name):
-    dtype = dtype_of(name)
+    dtype = np.dtype(name)
     names = ("negative", "absolute", "sign", "square", "is_finite")
     parts = {"real": ops.real, "imag": ops.imag, "conj": ops.conj}
-    check_special({**{k: REAL[k] for k in names}, **parts}, special_values(dtype))
+    check_special({**{k: REAL[k] for k in names}, **parts}, special_values(name))
     names = ("add", "subtract", "multiply", "divide")
-    check_special({k: REAL_TWO[k] for k in names}, *(x[::7] for x in pairs(dtype)))
+    check_special({k: REAL_TWO[k] for k in names}, *(x[::7] for x in special_pairs(name)))
 
 
 @pytest.mark.parametrize("name", ["float32", "bfloat16", "int32"])
 def test_clamp_special(name):
-    values = special_values(dtype_of(name))[:: 3 if name == "int32" else 4]
+    values = special_values(name)[:: 3 if name == "int32" else 4]
     grid = [x.ravel() for x in np.meshgrid(values, values, values)]
     check_special({"clamp": ops.clamp}, *grid)
 
@@ -168,32 +150,6 @@ def test_extrema_order_zeros_and_pass_on_nan():
     assert np.isnan(ops.maximum(np.float32(np.nan), 1.0))
 
 
-def test_round_halves_to_even():
-    np.testing.assert_array_equal(ops.round_(np.array([0.5, 1.5, 2.5, -0.5])), [0, 2, 2, -0.0])
-
-
-def test_whole_functions_leave_integers_and_bools_alone():
-    x = as_value(np.arange(3))
-    assert ops.floor(x) is x and ops.ceil(x) is x and ops.round_(x) is x and ops.truncated(x) is x
-    assert ops.conj(x) is x and ops.real(x) is x
-    b = as_value(np.array([True]))
-    assert ops.absolute(b) is b
-
-
-def test_is_finite_is_a_strong_bool_for_integers():
-    out = ops.is_finite(1)
-    assert bool(out) and out.dtype == bool and not out.weak_type
-
-
-def test_complex_parts_of_real_arrays():
-    x = np.array([1.0, 2.0], np.float32)
-    np.testing.assert_array_equal(ops.imag(x), [0, 0])
-    np.testing.assert_array_equal(ops.complex_(x, -x), x - 1j * x)
-    assert ops.complex_(x, x).dtype == np.complex64
-    with pytest.raises(TypeError, match="complex: expected float32 or float64 parts, got bfloat16"):
-        ops.complex_(snp.ones(2, "bfloat16"), snp.ones(2, "bfloat16"))
-
-
 def test_extrema_share_the_derivative_at_ties():
     assert float(grad(ops.maximum)(1.0, 1.0)) == 0.5
     assert float(grad(ops.maximum)(2.0, 1.0)) == 1.0
@@ -220,7 +176,6 @@ def test_absolute_is_flat_at_zero():
         (lambda: ops.add([1], 2), r"add: x must be an array or a number; got a list. Wrap it"),
         (lambda: ops.subtract(True, False), r"sub: expected an array of kind complex or float or"),
         (lambda: ops.remainder(1j, 2), r"rem: expected an array of kind float or int or uint, got"),
-        (lambda: ops.floor(1j), r"floor: expected an array of kind float, got complex64\[\]"),
         (lambda: ops.maximum("a", 1), r"max: x must be an array or a number; got builtins.str"),
     ],
 )

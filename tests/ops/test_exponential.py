@@ -19,6 +19,7 @@ from stretto.laws import (
     i8,
     i32,
     law,
+    special_pairs,
     special_values,
     u32,
 )
@@ -40,11 +41,12 @@ FLOAT = {
     ops.Erfc: (ops.erfc, -2, 2),
     ops.ErfInv: (ops.erf_inv, -0.9, 0.9),
 }
-# 64 bits: without vmap, which treats all dtypes alike.
+# Difference quotients are taken in 64 bits anyway, and vmap treats all dtypes alike.
+LESS = {f64: {"derivative": False, "mapped": False}, bf16: {"mapped": False}, c64: {"mapped": False}}
 LAWS = [
     *(
-        law(p, f, t(2, 3).within(low, high), mapped=t not in (f64, c128))
-        for table, types in ((INEXACT, (f32, f64, bf16, c64, c128)), (FLOAT, (f32, f64, bf16)))
+        law(p, f, t(2, 3).within(low, high), **LESS.get(t, {}))
+        for table, types in ((INEXACT, (f32, f64, bf16, c64)), (FLOAT, (f32, f64, bf16)))
         for p, (f, low, high) in table.items()
         for t in types
     ),
@@ -63,16 +65,14 @@ LAWS = [
     law(ops.Pow, ops.power, i32(), i32()),
     law(ops.Pow, ops.power, i32(2, 0), i32(2, 0)),
     law(ops.Exp, ops.exp, f32(2, 0)),
+    law(ops.Exp, ops.exp, f64(2, 3)),
+    law(ops.Log1p, ops.log1p, c128(2, 3).within(-0.4, 0.4)),
 ]
 
 
 @pytest.mark.parametrize("law", LAWS, ids=str)
 def test_laws(law):
     law.check()
-
-
-def dtype_of(name):
-    return np.dtype(getattr(ml_dtypes, name, name))
 
 
 def to_the(n):
@@ -86,25 +86,24 @@ INVERSES = {f"to_the_{n}": to_the(n) for n in (-1, -2, -3)}
 @pytest.mark.parametrize("name", ["float8_e4m3fn", "bfloat16", "float16", "float32", "float64"])
 def test_special_floats(name):
     functions = {f.__name__: f for table in (INEXACT, FLOAT) for f, *_ in table.values()}
-    values = special_values(dtype_of(name))
+    values = special_values(name)
     check_special({**functions, **POWERS, **INVERSES}, values)
-    x, y = np.meshgrid(values, values)
-    check_special({"power": ops.power}, x.ravel(), y.ravel())
+    check_special({"power": ops.power}, *special_pairs(name))
 
 
 @pytest.mark.parametrize("name", ["complex64", "complex128"])
 def test_special_complex(name):
     """Signs of zeros differ, and, where a part is infinite or NaN, what the other part is."""
     functions = {f.__name__: f for f, *_ in INEXACT.values()}
-    values = special_values(dtype_of(name))
+    values = special_values(name)
     check_special({**functions, **POWERS, **INVERSES}, values)
     x, y = np.meshgrid(values, values[::5])
     check_special({"power": ops.power}, x.ravel(), y.ravel())
 
 
-@pytest.mark.parametrize("name", ["int4", "int8", "uint8", "int32", "uint32", "int64", "uint64"])
+@pytest.mark.parametrize("name", ["int4", "uint8", "int32", "int64", "uint64"])
 def test_special_integers(name):
-    values = special_values(dtype_of(name))
+    values = special_values(name)
     x, y = np.meshgrid(values, values)
     check_special(POWERS, values)
     check_special({"power": ops.power}, x.ravel(), y.ravel())

@@ -30,7 +30,12 @@ def test_memory_given_is_copied():
 
 
 def test_views_handed_out_are_read_only():
-    for x in (snp.arange(4.0), st.jit(lambda x: x + 1)(snp.arange(4.0)), snp.ones((2, 3)).T, snp.ones(5)):
+    for x in (
+        snp.arange(4.0),
+        st.jit(lambda x: x + 1)(snp.arange(4.0)),
+        snp.ones((2, 3)).T,
+        snp.ones(5),
+    ):
         view = np.asarray(x)
         assert not view.flags.writeable
         with pytest.raises(ValueError):
@@ -103,7 +108,11 @@ def test_python_numbers():
     assert [10, 20, 30][snp.array(1)] == 20 and "ab" * snp.array(2) == "abab"
     assert range(snp.array(3, snp.uint8)) == range(3)
     assert [1, 2, 3][snp.asarray(np.array(1, ml_dtypes.int4))] == 2
-    assert (f"{snp.array(1.5):.3f}", f"{snp.arange(2)}", f"{snp.arange(2)!s:>7}") == ("1.500", "[0 1]", "  [0 1]")
+    assert (f"{snp.array(1.5):.3f}", f"{snp.arange(2)}", f"{snp.arange(2)!s:>7}") == (
+        "1.500",
+        "[0 1]",
+        "  [0 1]",
+    )
     assert len(snp.ones((4, 2))) == 4
 
 

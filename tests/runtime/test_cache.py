@@ -39,7 +39,9 @@ def test_a_program_is_compiled_once(compiles):
 def test_equal_programs_are_compiled_once(compiles):
     """A function made anew at each call is traced, and not compiled, again."""
     for n in range(3):
-        assert float(st.jit(lambda x: snp.sin(x) * 2)(float(n))) == pytest.approx(2 * np.sin(n), rel=1e-6)
+        assert float(st.jit(lambda x: snp.sin(x) * 2)(float(n))) == pytest.approx(
+            2 * np.sin(n), rel=1e-6
+        )
         last, _ = st.lax.scan(lambda c, _: (c + 1, None), n, None, length=9000)
         assert int(last) == n + 9000
     assert len(compiles) == 2

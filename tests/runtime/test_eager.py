@@ -134,7 +134,9 @@ def test_operators_equal_the_compiled_way():
     for a, b in zip(eager, compiled, strict=True):
         assert a.type is b.type
         np.testing.assert_allclose(
-            np.asarray(a).astype("c16"), np.asarray(b).astype("c16"), rtol=1e-2 if a.dtype.itemsize == 2 else 1e-6
+            np.asarray(a).astype("c16"),
+            np.asarray(b).astype("c16"),
+            rtol=1e-2 if a.dtype.itemsize == 2 else 1e-6,
         )
 
 

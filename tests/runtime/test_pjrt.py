@@ -28,13 +28,19 @@ def test_versions_in_range(version, numbers):
     assert pjrt.check_version(version) == numbers
 
 
-@pytest.mark.parametrize("version", ["0.10.1", "0.9.9", "0.13.0", "0.13", "1.0.0", "0.4.38", "unknown", ""])
+@pytest.mark.parametrize(
+    "version", ["0.10.1", "0.9.9", "0.13.0", "0.13", "1.0.0", "0.4.38", "unknown", ""]
+)
 def test_versions_out_of_range(version):
     with pytest.raises(ImportError) as caught:
         pjrt.check_version(version)
     message = str(caught.value)
     assert "\n" not in message
-    for part in ("stretto needs jaxlib >= 0.10.2 and < 0.13", f"installed is jaxlib {version}", "pip install"):
+    for part in (
+        "stretto needs jaxlib >= 0.10.2 and < 0.13",
+        f"installed is jaxlib {version}",
+        "pip install",
+    ):
         assert part in message
 
 
@@ -94,7 +100,9 @@ def test_errors_of_a_computation_reach_the_user():
 
 
 def run(code):
-    return subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout
+    return subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, check=True
+    ).stdout
 
 
 def test_jaxlib_is_loaded_when_first_needed():

@@ -39,6 +39,10 @@ class Entry:
         "single",
     )
 
+    executable: Any
+    kept: list[int] | None
+    captured_buffers: list[Any]
+
     def __init__(self, program: Program, out_structure: Any, captured: list[Any]) -> None:
         self.program = program
         self.captured = captured
@@ -46,10 +50,10 @@ class Entry:
         self.out_types = program.out_types
         self.single = out_structure == _LEAF
         self.has_tracers = any(isinstance(c, Tracer) for c in captured)
-        self.executable: Any = None
+        self.executable = None
         self.lock = threading.Lock()
 
-    def prepare(self) -> None:
+    def prepare(self) -> Any:
         """Drop what is not used, and compile; once, whichever thread comes first."""
         with self.lock:
             if self.executable is None:
@@ -63,17 +67,17 @@ class Entry:
                     c.to_device() for c, u in zip(self.captured, used[own:], strict=True) if u
                 ]
                 self.executable = cache.executable(slim)
+            return self.executable
 
     def run(self, arrays: Sequence[Array]) -> Any:
         """Run on the arguments' arrays, and build the result."""
-        if self.executable is None:
-            self.prepare()
+        run = self.executable or self.prepare()
         if self.kept is not None:
             arrays = [arrays[i] for i in self.kept]
         buffers = [a.to_device() for a in arrays]
         if self.captured_buffers:
             buffers += self.captured_buffers
-        outs = self.executable(buffers)
+        outs = run(buffers)
         if self.single:
             return Array(None, self.out_types[0], outs[0])
         arrays = [Array(None, t, b) for t, b in zip(self.out_types, outs, strict=True)]

@@ -171,22 +171,23 @@ class Cond(ControlFlow):
 
     def _vmap_again(self, size: int, index: Any, rest: list[Any], over: list[bool]) -> Any:
         """Two axes of examples become one."""
-        assert self.size is not None
+        inside = self.size
+        assert inside is not None
 
         def merge(x: Any, outer: bool, inner: bool) -> Any:
             shape = x.shape[outer + inner :]
-            x = reshape(x, (size if outer else 1, self.size if inner else 1, *shape))
-            both = broadcast_to(x, (size, self.size, *shape))
-            return reshape(both, (size * self.size, *shape))  # type: ignore[operator]
+            x = reshape(x, (size if outer else 1, inside if inner else 1, *shape))
+            both = broadcast_to(x, (size, inside, *shape))
+            return reshape(both, (size * inside, *shape))
 
         either = [o or m for o, m in zip(over[1:], self.mapped, strict=True)]
         merged = [
             merge(x, o, m) if e else x
             for x, o, m, e in zip(rest, over[1:], self.mapped, either, strict=True)
         ]
-        new = Cond(self.branches, size * self.size, tuple(either))
+        new = Cond(self.branches, size * inside, tuple(either))
         outs = new(merge(index, over[0], True), *merged)
-        return [reshape(o, (size, self.size, *o.shape[1:])) for o in outs], (0,) * len(outs)
+        return [reshape(o, (size, inside, *o.shape[1:])) for o in outs], (0,) * len(outs)
 
 
 def _with_others(

@@ -9,7 +9,7 @@ from __future__ import annotations
 import dataclasses
 import functools
 import inspect
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, ClassVar, dataclass_transform
 
 from stretto.core.errors import MissingRuleError
@@ -43,6 +43,10 @@ class Refused:
             raise MissingRuleError(f"{instance.name} has no {self._rule} rule: {self.why}")
 
         return refuse
+
+    def __call__(self, *_: Any) -> Any:
+        """Refuse, without the primitive's name."""
+        raise MissingRuleError(f"there is no {self._rule} rule: {self.why}")
 
 
 NOT_LINEAR: Any = Refused("it is not linear in any argument, so only its jvp is ever transposed")
@@ -124,12 +128,12 @@ class Primitive(metaclass=_Interned):
     interned: ClassVar[bool] = True
     _parameters: ClassVar[tuple[str, ...]] = ()
 
-    infer: ClassVar[Any]
-    reference: ClassVar[Any]
-    lower: ClassVar[Any]
-    jvp: ClassVar[Any]
-    transpose: ClassVar[Any]
-    vmap: ClassVar[Any]
+    infer: ClassVar[Callable[..., Any]]
+    reference: ClassVar[Callable[..., Any]]
+    lower: ClassVar[Callable[..., Any]]
+    jvp: ClassVar[Callable[..., Any]]
+    transpose: ClassVar[Callable[..., Any]]
+    vmap: ClassVar[Callable[..., Any]]
 
     def __init_subclass__(cls, abstract: bool = False, **kwargs: Any) -> None:
         super().__init_subclass__(**kwargs)

@@ -1,7 +1,7 @@
-"""Arithmetic, element by element: sums, products, quotients, powers, extrema, rounding, parts.
+"""Arithmetic, element by element: sums, products, quotients, signs, extrema.
 
 Layer 2 (ops). One class a primitive, one function in front of it. ``dx`` is a tangent, ``out`` the
-primitive's own output.
+primitive's own output. The functions of ``complex_parts`` and ``rounding`` are to be had here too.
 """
 
 from __future__ import annotations
@@ -12,21 +12,20 @@ from typing import Any
 import numpy as np
 
 from stretto.core.interpreter import Linear, as_value
-from stretto.core.primitive import ZERO_DERIVATIVE
-from stretto.core.types import ArrayType, array_type, is_complex, is_inexact, kind_of
-from stretto.ops.comparison import eq, full, full_like, gt, lt, select, zeros_like
+from stretto.core.types import is_complex, is_inexact, kind_of
+from stretto.ops.comparison import eq, full_like, gt, lt, select, zeros_like
+from stretto.ops.complex_parts import complex_, conj, imag, real, real_dtype
 from stretto.ops.convert import convert
 from stretto.ops.elementwise import (
     ALL,
     COMPARABLE,
-    COMPLEX,
-    FLOAT,
     NUMERIC,
     Elementwise,
     binary,
     promote_values,
     unary,
 )
+from stretto.ops.rounding import ceil, floor, is_finite, nextafter, round_, truncated
 
 __all__ = [
     "absolute",
@@ -45,11 +44,13 @@ __all__ = [
     "negative",
     "nextafter",
     "real",
+    "real_dtype",
     "remainder",
     "round_",
     "sign",
     "square",
     "subtract",
+    "truncated",
 ]
 
 
@@ -263,162 +264,6 @@ class Square(Elementwise):
         return b.emit("multiply", x, x)
 
 
-class Floor(Elementwise):
-    """The greatest whole number not above."""
-
-    accepts = FLOAT
-    op = "floor"
-    reference = staticmethod(np.floor)
-    jvp = ZERO_DERIVATIVE
-
-
-class Ceil(Elementwise):
-    """The least whole number not below."""
-
-    accepts = FLOAT
-    op = "ceil"
-    reference = staticmethod(np.ceil)
-    jvp = ZERO_DERIVATIVE
-
-
-class Round(Elementwise):
-    """The nearest whole number; halves to the even one."""
-
-    accepts = FLOAT
-    op = "round_nearest_even"
-    reference = staticmethod(np.rint)
-    jvp = ZERO_DERIVATIVE
-
-
-class IsFinite(Elementwise):
-    """Whether neither infinite nor NaN."""
-
-    accepts = FLOAT
-    op = "is_finite"
-    reference = staticmethod(np.isfinite)
-    jvp = ZERO_DERIVATIVE
-
-    def out_dtype(self, dtype: np.dtype) -> np.dtype:
-        """Boolean."""
-        return np.dtype(bool)
-
-    def infer(self, x: ArrayType) -> ArrayType:
-        """Boolean, never weak."""
-        return array_type(x.shape, super().infer(x).dtype)
-
-
-class Nextafter(Elementwise):
-    """The next number after ``x`` towards ``y``."""
-
-    accepts = FLOAT
-    op = "next_after"
-    partials = (lambda dx, out, x, y: dx, None)  # but for rounding it is x
-
-    def reference(self, x: np.ndarray, y: np.ndarray) -> np.ndarray:
-        """NumPy's; ``y`` where they are equal, also among zeros."""
-        return np.where(x == y, y, np.nextafter(x, y))
-
-    def lower(self, b: Any, x: Any, y: Any) -> Any:
-        """CHLO ``next_after``."""
-        return b.emit("next_after", x, y, dialect="chlo")
-
-
-# Parts of complex numbers
-
-
-def real_dtype(dtype: np.dtype) -> np.dtype:
-    """The dtype of the real part."""
-    return np.dtype(f"f{dtype.itemsize // 2}") if is_complex(dtype) else dtype
-
-
-class Real(Elementwise):
-    """The real part."""
-
-    accepts = COMPLEX
-    op = "real"
-    reference = staticmethod(np.real)
-    partials = (lambda dx, out, x: real(dx),)
-
-    def out_dtype(self, dtype: np.dtype) -> np.dtype:
-        """Half the width."""
-        return real_dtype(dtype)
-
-    def transpose(self, ct: Any, x: Linear) -> tuple[Any]:
-        """Re(ct Re v) = Re(ct v)."""
-        return (complex_(ct, zeros_like(ct)),)
-
-
-class Imag(Elementwise):
-    """The imaginary part."""
-
-    accepts = COMPLEX
-    op = "imag"
-    reference = staticmethod(np.imag)
-    partials = (lambda dx, out, x: imag(dx),)
-
-    def out_dtype(self, dtype: np.dtype) -> np.dtype:
-        """Half the width."""
-        return real_dtype(dtype)
-
-    def transpose(self, ct: Any, x: Linear) -> tuple[Any]:
-        """ct Im v = Re(-i ct v)."""
-        return (complex_(zeros_like(ct), -ct),)
-
-
-class Complex(Elementwise):
-    """The complex number of two parts."""
-
-    accepts = FLOAT
-    op = "complex"
-    partials = (
-        lambda dx, out, x, y: complex_(dx, zeros_like(dx)),
-        lambda dy, out, x, y: complex_(zeros_like(dy), dy),
-    )
-
-    def infer(self, *types: ArrayType) -> ArrayType:
-        """Complex of twice the width; float32 and float64 parts only."""
-        out = super().infer(*types)
-        if types[0].dtype.name not in ("float32", "float64"):
-            raise TypeError(f"complex: expected float32 or float64 parts, got {types[0]}")
-        return out
-
-    def out_dtype(self, dtype: np.dtype) -> np.dtype:
-        """Twice the width."""
-        return np.dtype(f"c{dtype.itemsize * 2}") if dtype.itemsize in (4, 8) else dtype
-
-    def reference(self, x: np.ndarray, y: np.ndarray) -> np.ndarray:
-        """Part by part, so that infinities and NaN stay where they are."""
-        out = np.empty(np.shape(x), self.out_dtype(x.dtype))
-        out.real, out.imag = x, y
-        return out
-
-    def transpose(self, ct: Any, x: Any, y: Any) -> tuple[Any, Any]:
-        """Re(ct (x + iy)) = Re(ct) x - Im(ct) y."""
-        return (
-            real(ct) if isinstance(x, Linear) else None,
-            -imag(ct) if isinstance(y, Linear) else None,
-        )
-
-
-class Conj(Elementwise):
-    """The complex conjugate."""
-
-    accepts = COMPLEX
-    op = "conj"
-    reference = staticmethod(np.conj)
-    partials = (lambda dx, out, x: conj(dx),)
-
-    def lower(self, b: Any, x: Any) -> Any:
-        """The parts, the second negated."""
-        part = array_type(x.type.shape, real_dtype(x.type.dtype))
-        re, im = b.emit("real", x, out=part), b.emit("imag", x, out=part)
-        return b.emit("complex", re, b.emit("negate", im, out=part))
-
-    def transpose(self, ct: Any, x: Linear) -> tuple[Any]:
-        """Re(ct conj(v)) = Re(conj(ct) v)."""
-        return (conj(ct),)
-
-
 class Clamp(Elementwise):
     """``x`` kept between two bounds of the same shape."""
 
@@ -437,12 +282,18 @@ class Clamp(Elementwise):
 
 NEG, ADD, SUB, MUL, DIV, REM = Neg(), Add(), Sub(), Mul(), Div(), Rem()
 ABS, SIGN, MAX, MIN, SQUARE = Abs(), Sign(), Max(), Min(), Square()
-FLOOR, CEIL, ROUND, IS_FINITE, NEXTAFTER = Floor(), Ceil(), Round(), IsFinite(), Nextafter()
-REAL, IMAG, COMPLEX_, CONJ, CLAMP = Real(), Imag(), Complex(), Conj(), Clamp()
+CLAMP = Clamp()
 
 
 def negative(x: Any) -> Any:
-    """The negative of each element."""
+    """The negative of each element.
+
+    Source: StableHLO, ``negate``.
+
+    >>> import stretto as st
+    >>> st.lax.neg(st.numpy.array([1.0, -2.0]))
+    Array([-1.,  2.], dtype=float32)
+    """
     return unary(NEG, x)
 
 
@@ -457,12 +308,26 @@ def add(x: Any, y: Any) -> Any:
 
 
 def subtract(x: Any, y: Any) -> Any:
-    """``x - y``, element by element, promoted and broadcast."""
+    """``x - y``, element by element, promoted and broadcast.
+
+    Source: StableHLO, ``subtract``.
+
+    >>> import stretto as st
+    >>> st.lax.sub(st.numpy.array([1.0, 2.0]), 1)
+    Array([0., 1.], dtype=float32)
+    """
     return binary(SUB, x, y)
 
 
 def multiply(x: Any, y: Any) -> Any:
-    """``x * y``, element by element, promoted and broadcast."""
+    """``x * y``, element by element, promoted and broadcast.
+
+    Source: StableHLO, ``multiply``.
+
+    >>> import stretto as st
+    >>> st.lax.mul(st.numpy.array([1.0, 2.0]), 3)
+    Array([3., 6.], dtype=float32)
+    """
     return binary(MUL, x, y)
 
 
@@ -470,105 +335,90 @@ def divide(x: Any, y: Any) -> Any:
     """``x / y`` in the operands' own dtype: of integers, truncated towards zero (StableHLO).
 
     ``snp.true_divide`` and the operator ``/`` give floats.
+
+    >>> import stretto as st
+    >>> st.lax.div(st.numpy.array([7, -7]), 2)
+    Array([ 3, -3], dtype=int32)
     """
     return binary(DIV, x, y)
 
 
 def remainder(x: Any, y: Any) -> Any:
-    """The remainder of ``x / y`` with the sign of ``x`` (StableHLO ``remainder``, C ``fmod``)."""
+    """The remainder of ``x / y`` with the sign of ``x`` (StableHLO ``remainder``, C ``fmod``).
+
+    >>> import stretto as st
+    >>> st.lax.rem(st.numpy.array([7, -7]), 4)
+    Array([ 3, -3], dtype=int32)
+    """
     return binary(REM, x, y)
 
 
 def square(x: Any) -> Any:
-    """``x * x``."""
+    """``x * x``.
+
+    >>> import stretto as st
+    >>> st.lax.square(st.numpy.array([1.0, -3.0]))
+    Array([1., 9.], dtype=float32)
+    """
     return unary(SQUARE, x)
 
 
 def absolute(x: Any) -> Any:
-    """The absolute value; of complex numbers, the modulus."""
+    """The absolute value; of complex numbers, the modulus.
+
+    Source: StableHLO, ``abs``.
+
+    >>> import stretto as st
+    >>> st.lax.abs(st.numpy.array([3 + 4j]))
+    Array([5.], dtype=float32)
+    """
     x = as_value(x, "abs")
     return x if kind_of(x.dtype) in ("bool", "uint") else ABS(x)
 
 
 def sign(x: Any) -> Any:
-    """-1, 0 or 1 by the sign; of complex numbers ``x / |x|``; NaN stays NaN."""
+    """-1, 0 or 1 by the sign; of complex numbers ``x / |x|``; NaN stays NaN.
+
+    Source: StableHLO, ``sign``.
+
+    >>> import stretto as st
+    >>> st.lax.sign(st.numpy.array([-3.0, 0.0, 2.0]))
+    Array([-1.,  0.,  1.], dtype=float32)
+    """
     return unary(SIGN, x)
 
 
 def maximum(x: Any, y: Any) -> Any:
-    """The greater of ``x`` and ``y``, element by element; NaN where either is."""
+    """The greater of ``x`` and ``y``, element by element; NaN where either is.
+
+    Source: StableHLO, ``maximum``.
+
+    >>> import stretto as st
+    >>> st.lax.max(st.numpy.array([1.0, 4.0]), 2.0)
+    Array([2., 4.], dtype=float32)
+    """
     return binary(MAX, x, y)
 
 
 def minimum(x: Any, y: Any) -> Any:
-    """The lesser of ``x`` and ``y``, element by element; NaN where either is."""
+    """The lesser of ``x`` and ``y``, element by element; NaN where either is.
+
+    Source: StableHLO, ``minimum``.
+
+    >>> import stretto as st
+    >>> st.lax.min(st.numpy.array([1.0, 4.0]), 2.0)
+    Array([1., 2.], dtype=float32)
+    """
     return binary(MIN, x, y)
 
 
-def _whole(primitive: Elementwise, x: Any) -> Any:
-    x = as_value(x, primitive.name)
-    return primitive(x) if is_inexact(x.dtype) else x
-
-
-def floor(x: Any) -> Any:
-    """The greatest whole number not above each element; integers as they are."""
-    return _whole(FLOOR, x)
-
-
-def ceil(x: Any) -> Any:
-    """The least whole number not below each element; integers as they are."""
-    return _whole(CEIL, x)
-
-
-def round_(x: Any) -> Any:
-    """The nearest whole number, halves to the even one; integers as they are."""
-    return _whole(ROUND, x)
-
-
-def truncated(x: Any) -> Any:
-    """Each element without its fraction."""
-    x = as_value(x, "trunc")
-    return select(lt(x, zeros_like(x)), ceil(x), floor(x)) if is_inexact(x.dtype) else x
-
-
-def is_finite(x: Any) -> Any:
-    """Whether each element is neither infinite nor NaN."""
-    x = as_value(x, "is_finite")
-    if is_complex(x.dtype):
-        return IS_FINITE(real(x)) & IS_FINITE(imag(x))
-    if not is_inexact(x.dtype):
-        return full(x.shape, True, np.dtype(bool))
-    return IS_FINITE(x)
-
-
-def nextafter(x: Any, y: Any) -> Any:
-    """The next number after ``x`` towards ``y``."""
-    return binary(NEXTAFTER, x, y)
-
-
-def real(x: Any) -> Any:
-    """The real part; real arrays as they are."""
-    x = as_value(x, "real")
-    return REAL(x) if is_complex(x.dtype) else x
-
-
-def imag(x: Any) -> Any:
-    """The imaginary part; zeros for real arrays."""
-    x = as_value(x, "imag")
-    return IMAG(x) if is_complex(x.dtype) else zeros_like(x)
-
-
-def complex_(x: Any, y: Any) -> Any:
-    """The complex array with real part ``x`` and imaginary part ``y``."""
-    return binary(COMPLEX_, x, y)
-
-
-def conj(x: Any) -> Any:
-    """The complex conjugate; real arrays as they are."""
-    x = as_value(x, "conj")
-    return CONJ(x) if is_complex(x.dtype) else x
-
-
 def clamp(low: Any, x: Any, high: Any) -> Any:
-    """``x`` kept between ``low`` and ``high``, all promoted and broadcast."""
+    """``x`` kept between ``low`` and ``high``, all promoted and broadcast.
+
+    Source: StableHLO, ``clamp``.
+
+    >>> import stretto as st
+    >>> st.lax.clamp(0.0, st.numpy.array([-1.0, 0.5, 2.0]), 1.0)
+    Array([0. , 0.5, 1. ], dtype=float32)
+    """
     return CLAMP(*promote_values("clamp", low, x, high))

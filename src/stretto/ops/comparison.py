@@ -291,77 +291,170 @@ POPULATION_COUNT, SELECT = PopulationCount(), Select()
 
 
 def eq(x: Any, y: Any) -> Any:
-    """Whether ``x == y``, element by element, promoted and broadcast."""
+    """Whether ``x == y``, element by element, promoted and broadcast.
+
+    >>> import stretto as st
+    >>> st.lax.eq(st.numpy.array([1, 2]), 2)
+    Array([False,  True], dtype=bool)
+    """
     return binary(EQ, x, y)
 
 
 def ne(x: Any, y: Any) -> Any:
-    """Whether ``x != y``, element by element, promoted and broadcast."""
+    """Whether ``x != y``, element by element, promoted and broadcast.
+
+    >>> import stretto as st
+    >>> st.lax.ne(st.numpy.array([1, 2]), 2)
+    Array([ True, False], dtype=bool)
+    """
     return binary(NE, x, y)
 
 
 def lt(x: Any, y: Any) -> Any:
-    """Whether ``x < y``, element by element, promoted and broadcast."""
+    """Whether ``x < y``, element by element, promoted and broadcast.
+
+    >>> import stretto as st
+    >>> st.lax.lt(st.numpy.array([1, 2]), 2)
+    Array([ True, False], dtype=bool)
+    """
     return binary(LT, x, y)
 
 
 def le(x: Any, y: Any) -> Any:
-    """Whether ``x <= y``, element by element, promoted and broadcast."""
+    """Whether ``x <= y``, element by element, promoted and broadcast.
+
+    >>> import stretto as st
+    >>> st.lax.le(st.numpy.array([1, 2]), 2)
+    Array([ True,  True], dtype=bool)
+    """
     return binary(LE, x, y)
 
 
 def gt(x: Any, y: Any) -> Any:
-    """Whether ``x > y``, element by element, promoted and broadcast."""
+    """Whether ``x > y``, element by element, promoted and broadcast.
+
+    >>> import stretto as st
+    >>> st.lax.gt(st.numpy.array([1, 2]), 1)
+    Array([False,  True], dtype=bool)
+    """
     return binary(GT, x, y)
 
 
 def ge(x: Any, y: Any) -> Any:
-    """Whether ``x >= y``, element by element, promoted and broadcast."""
+    """Whether ``x >= y``, element by element, promoted and broadcast.
+
+    >>> import stretto as st
+    >>> st.lax.ge(st.numpy.array([1, 2]), 2)
+    Array([False,  True], dtype=bool)
+    """
     return binary(GE, x, y)
 
 
 def bitwise_and(x: Any, y: Any) -> Any:
-    """``x & y``: bits of integers, truth of booleans; promoted and broadcast."""
+    """``x & y``: bits of integers, truth of booleans; promoted and broadcast.
+
+    Source: StableHLO, ``and``.
+
+    >>> import stretto as st
+    >>> st.lax.bitwise_and(st.numpy.array([6, 3]), 2)
+    Array([2, 2], dtype=int32)
+    """
     return binary(AND, x, y)
 
 
 def bitwise_or(x: Any, y: Any) -> Any:
-    """``x | y``: bits of integers, truth of booleans; promoted and broadcast."""
+    """``x | y``: bits of integers, truth of booleans; promoted and broadcast.
+
+    Source: StableHLO, ``or``.
+
+    >>> import stretto as st
+    >>> st.lax.bitwise_or(st.numpy.array([6, 3]), 1)
+    Array([7, 3], dtype=int32)
+    """
     return binary(OR, x, y)
 
 
 def bitwise_xor(x: Any, y: Any) -> Any:
-    """``x ^ y``: bits of integers, truth of booleans; promoted and broadcast."""
+    """``x ^ y``: bits of integers, truth of booleans; promoted and broadcast.
+
+    Source: StableHLO, ``xor``.
+
+    >>> import stretto as st
+    >>> st.lax.bitwise_xor(st.numpy.array([6, 3]), 2)
+    Array([4, 1], dtype=int32)
+    """
     return binary(XOR, x, y)
 
 
 def bitwise_not(x: Any) -> Any:
-    """``~x``: the other bits of integers, the other truth value of booleans."""
+    """``~x``: the other bits of integers, the other truth value of booleans.
+
+    Source: StableHLO, ``not``.
+
+    >>> import stretto as st
+    >>> st.lax.bitwise_not(st.numpy.array([0, -1]))
+    Array([-1,  0], dtype=int32)
+    """
     return NOT(as_value(x, "bitwise_not"))
 
 
 def shift_left(x: Any, y: Any) -> Any:
-    """``x`` moved ``y`` bits up, filled with zeros; 0 from the width on."""
+    """``x`` moved ``y`` bits up, filled with zeros; 0 from the width on.
+
+    Source: StableHLO, ``shift_left``.
+
+    >>> import stretto as st
+    >>> st.lax.shift_left(st.numpy.array([1, 3]), 2)
+    Array([ 4, 12], dtype=int32)
+    """
     return binary(SHIFT_LEFT, x, y)
 
 
 def shift_right_arithmetic(x: Any, y: Any) -> Any:
-    """``x`` moved ``y`` bits down, filled with the sign."""
+    """``x`` moved ``y`` bits down, filled with the sign.
+
+    Source: StableHLO, ``shift_right_arithmetic``.
+
+    >>> import stretto as st
+    >>> st.lax.shift_right_arithmetic(st.numpy.array([-8, 8]), 1)
+    Array([-4,  4], dtype=int32)
+    """
     return binary(SHIFT_RIGHT_ARITHMETIC, x, y)
 
 
 def shift_right_logical(x: Any, y: Any) -> Any:
-    """``x`` moved ``y`` bits down, filled with zeros."""
+    """``x`` moved ``y`` bits down, filled with zeros.
+
+    Source: StableHLO, ``shift_right_logical``.
+
+    >>> import stretto as st
+    >>> st.lax.shift_right_logical(st.numpy.array([-1, 8]), 1)
+    Array([2147483647,          4], dtype=int32)
+    """
     return binary(SHIFT_RIGHT_LOGICAL, x, y)
 
 
 def population_count(x: Any) -> Any:
-    """The number of bits set in each integer."""
+    """The number of bits set in each integer.
+
+    Source: StableHLO, ``popcnt``.
+
+    >>> import stretto as st
+    >>> st.lax.population_count(st.numpy.array([7, 8]))
+    Array([3, 1], dtype=int32)
+    """
     return unary(POPULATION_COUNT, x)
 
 
 def select(condition: Any, x: Any, y: Any) -> Any:
-    """``x`` where ``condition``, else ``y``: of one type; the condition of theirs or a scalar."""
+    """``x`` where ``condition``, else ``y``: of one type; the condition of theirs or a scalar.
+
+    Source: StableHLO, ``select``.
+
+    >>> import stretto as st
+    >>> st.lax.select(st.numpy.array([True, False]), st.numpy.array([1, 2]), st.numpy.array([3, 4]))
+    Array([1, 4], dtype=int32)
+    """
     condition = as_value(condition, "select", "condition")
     return SELECT(condition, as_value(x, "select"), as_value(y, "select", "y"))
 

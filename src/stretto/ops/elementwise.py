@@ -55,13 +55,15 @@ ALL = NUMERIC | {"bool"}
 class Elementwise(Primitive, abstract=True):
     """A primitive that treats each element alone: all operands have one shape and one dtype.
 
-    A subclass states the kinds of dtype it ``accepts``, its StableHLO operation ``op``, and its
-    ``partials``: for each argument a function of (tangent, output, *arguments) that gives that
-    argument's part of the output's tangent, or ``None`` where the partial derivative is zero.
+    A subclass states the kinds of dtype it ``accepts``, its StableHLO operation ``op`` (or one of
+    another ``dialect``), and its ``partials``: for each argument a function of (tangent, output,
+    *arguments) that gives that argument's part of the output's tangent, or ``None`` where the
+    partial derivative is zero.
     """
 
     accepts: ClassVar[frozenset[str]]
     op: ClassVar[str] = ""
+    dialect: ClassVar[str] = "stablehlo"
     partials: ClassVar[tuple[Callable[..., Any] | None, ...]]
     splat = True
     transpose = NOT_LINEAR
@@ -99,8 +101,8 @@ class Elementwise(Primitive, abstract=True):
         return array_type(first.shape, self.out_dtype(first.dtype), weak)
 
     def lower(self, b: Any, *operands: Any) -> Any:
-        """One StableHLO operation."""
-        return b.emit(self.op, *operands)
+        """One operation of StableHLO, or of another dialect."""
+        return b.emit(self.op, *operands, dialect=self.dialect)
 
     def jvp(self, primals: Sequence[Any], tangents: Sequence[Any]) -> tuple[Any, Any]:
         """The sum over arguments of each one's partial derivative times its tangent."""

@@ -22,8 +22,8 @@ from stretto.core.types import (
     kind_of,
     scalar_dtype,
 )
-from stretto.ops.arithmetic import real_dtype
 from stretto.ops.comparison import eq, full_like, select, zeros_like
+from stretto.ops.complex_parts import real_dtype
 from stretto.ops.convert import convert
 from stretto.ops.elementwise import FLOAT, INEXACT, NUMERIC, Elementwise, binary, unary
 from stretto.ops.erf_inv_reference import erf_inv_float32
@@ -133,20 +133,14 @@ class IntegerPow(Elementwise):
 
     def reference(self, x: np.ndarray) -> np.ndarray:
         """Repeated squaring."""
-        return _by_squaring(
-            x, self.exponent, np.multiply, lambda v: np.divide(np.ones_like(v), v), np.ones_like(x)
-        )
+        invert = lambda v: np.divide(np.ones_like(v), v)
+        return _by_squaring(x, self.exponent, np.multiply, invert, np.ones_like(x))
 
     def lower(self, b: Any, x: Any) -> Any:
         """Repeated squaring, written out."""
         one = b.splat(1, x.type)
-        return _by_squaring(
-            x,
-            self.exponent,
-            lambda u, v: b.emit("multiply", u, v),
-            lambda v: b.emit("divide", one, v),
-            one,
-        )
+        times = lambda u, v: b.emit("multiply", u, v)
+        return _by_squaring(x, self.exponent, times, lambda v: b.emit("divide", one, v), one)
 
     def jvp(self, primals: Sequence[Any], tangents: Sequence[Any]) -> tuple[Any, Any]:
         """``n x^(n-1) dx``."""
@@ -290,16 +284,13 @@ class Erf(Elementwise):
 
     accepts = FLOAT
     op = "erf"
+    dialect = "chlo"
     # 2/sqrt(pi) exp(-x^2)
     partials = (lambda dx, out, x: dx * (full_like(x, 2 / math.sqrt(math.pi)) * exp(-(x * x))),)
 
     def reference(self, x: np.ndarray) -> np.ndarray:
         """SciPy's."""
         return _wide(special.erf, x)
-
-    def lower(self, b: Any, x: Any) -> Any:
-        """CHLO ``erf``."""
-        return b.emit("erf", x, dialect="chlo")
 
 
 class Erfc(Elementwise):
@@ -326,6 +317,7 @@ class ErfInv(Elementwise):
 
     accepts = FLOAT
     op = "erf_inv"
+    dialect = "chlo"
     # sqrt(pi)/2 exp(out^2)
     partials = (lambda dx, out, x: dx * (full_like(x, math.sqrt(math.pi) / 2) * exp(out * out)),)
 
@@ -335,20 +327,9 @@ class ErfInv(Elementwise):
             return _wide(erf_inv_float32, x)
         return np.copysign(special.erfinv(x), x)  # SciPy loses the sign of zero
 
-    def lower(self, b: Any, x: Any) -> Any:
-        """CHLO ``erf_inv``."""
-        return b.emit("erf_inv", x, dialect="chlo")
 
-
-POW, EXP, EXP2, EXPM1, LOG, LOG1P, LOGISTIC = (
-    Pow(),
-    Exp(),
-    Exp2(),
-    Expm1(),
-    Log(),
-    Log1p(),
-    Logistic(),
-)
+POW, EXP, EXP2, EXPM1 = Pow(), Exp(), Exp2(), Expm1()
+LOG, LOG1P, LOGISTIC = Log(), Log1p(), Logistic()
 SQRT, RSQRT, CBRT, ERF, ERFC, ERF_INV = Sqrt(), Rsqrt(), Cbrt(), Erf(), Erfc(), ErfInv()
 
 
@@ -367,7 +348,12 @@ def power(x: Any, y: Any) -> Any:
 
 
 def integer_pow(x: Any, exponent: int) -> Any:
-    """``x`` to a static integer power, by squaring and multiplying."""
+    """``x`` to a static integer power, by squaring and multiplying.
+
+    >>> import stretto as st
+    >>> st.lax.integer_pow(st.numpy.array([2.0, 3.0]), -2)
+    Array([0.25      , 0.11111111], dtype=float32)
+    """
     x = as_value(x, "integer_pow")
     if x.type.kind == "bool":
         x = convert(x, scalar_dtype(int), True)
@@ -379,66 +365,133 @@ def integer_pow(x: Any, exponent: int) -> Any:
 
 
 def reciprocal(x: Any) -> Any:
-    """``1 / x``, of integers as floats."""
+    """``1 / x``, of integers as floats.
+
+    >>> import stretto as st
+    >>> st.lax.reciprocal(st.numpy.array([2, 4]))
+    Array([0.5 , 0.25], dtype=float32)
+    """
     x = as_value(x, "reciprocal")
     return IntegerPow(-1)(convert(x, inexact_dtype(x.dtype), x.weak_type))
 
 
 def exp(x: Any) -> Any:
-    """e to the power of each element."""
+    """e to the power of each element.
+
+    >>> import stretto as st
+    >>> st.lax.exp(st.numpy.array([0.0, -float("inf")]))
+    Array([1., 0.], dtype=float32)
+    """
     return unary(EXP, x)
 
 
 def exp2(x: Any) -> Any:
-    """2 to the power of each element."""
+    """2 to the power of each element.
+
+    >>> import stretto as st
+    >>> st.lax.exp2(st.numpy.array([3.0, -1.0]))
+    Array([8. , 0.5], dtype=float32)
+    """
     return unary(EXP2, x)
 
 
 def expm1(x: Any) -> Any:
-    """``exp(x) - 1``, exact near zero."""
+    """``exp(x) - 1``, exact near zero.
+
+    >>> import stretto as st
+    >>> st.lax.expm1(st.numpy.array([0.0, float("inf")]))
+    Array([ 0., inf], dtype=float32)
+    """
     return unary(EXPM1, x)
 
 
 def log(x: Any) -> Any:
-    """The natural logarithm of each element; NaN below zero, -inf at zero."""
+    """The natural logarithm of each element; NaN below zero, -inf at zero.
+
+    >>> import stretto as st
+    >>> st.lax.log(st.numpy.array([1.0, 0.0, -1.0]))
+    Array([  0., -inf,  nan], dtype=float32)
+    """
     return unary(LOG, x)
 
 
 def log1p(x: Any) -> Any:
-    """``log(1 + x)``, exact near zero."""
+    """``log(1 + x)``, exact near zero.
+
+    >>> import stretto as st
+    >>> st.lax.log1p(st.numpy.array([0.0, -1.0]))
+    Array([  0., -inf], dtype=float32)
+    """
     return unary(LOG1P, x)
 
 
 def logistic(x: Any) -> Any:
-    """``1 / (1 + exp(-x))``, the sigmoid."""
+    """``1 / (1 + exp(-x))``, the sigmoid.
+
+    >>> import stretto as st
+    >>> st.lax.logistic(st.numpy.array([0.0, 100.0]))
+    Array([0.5, 1. ], dtype=float32)
+    """
     return unary(LOGISTIC, x)
 
 
 def sqrt(x: Any) -> Any:
-    """The square root of each element; NaN below zero."""
+    """The square root of each element; NaN below zero.
+
+    >>> import stretto as st
+    >>> st.lax.sqrt(st.numpy.array([4.0, -1.0]))
+    Array([ 2., nan], dtype=float32)
+    """
     return unary(SQRT, x)
 
 
 def rsqrt(x: Any) -> Any:
-    """One over the square root of each element."""
+    """One over the square root of each element.
+
+    >>> import stretto as st
+    >>> st.lax.rsqrt(st.numpy.array([4.0, 0.25]))
+    Array([0.5, 2. ], dtype=float32)
+    """
     return unary(RSQRT, x)
 
 
 def cbrt(x: Any) -> Any:
-    """The real cube root of each element."""
+    """The real cube root of each element.
+
+    >>> import stretto as st
+    >>> st.lax.cbrt(st.numpy.array([8.0, -27.0]))
+    Array([ 2., -3.], dtype=float32)
+    """
     return unary(CBRT, x)
 
 
 def erf(x: Any) -> Any:
-    """The error function of each element (Abramowitz and Stegun 7.1.1)."""
+    """The error function of each element (Abramowitz and Stegun 7.1.1).
+
+    >>> import stretto as st
+    >>> st.lax.erf(st.numpy.array([0.0, 9.0]))
+    Array([0., 1.], dtype=float32)
+    """
     return unary(ERF, x)
 
 
 def erfc(x: Any) -> Any:
-    """``1 - erf(x)``, exact in the tail (Abramowitz and Stegun 7.1.2)."""
+    """``1 - erf(x)``, exact in the tail (Abramowitz and Stegun 7.1.2).
+
+    >>> import stretto as st
+    >>> st.lax.erfc(st.numpy.array([0.0, 99.0]))
+    Array([1., 0.], dtype=float32)
+    """
     return unary(ERFC, x)
 
 
 def erf_inv(x: Any) -> Any:
-    """The inverse of the error function; infinite at -1 and 1, NaN beyond."""
+    """The inverse of the error function; infinite at -1 and 1, NaN beyond.
+
+    Source: CHLO, ``erf_inv``.
+
+    >>> import stretto as st
+    >>> st.lax.erf_inv(st.numpy.array([0.0, 1.0, 2.0]))
+    Array([ 0., inf, nan], dtype=float32)
+    """
     return unary(ERF_INV, x)

@@ -10,8 +10,8 @@ from typing import Any
 import numpy as np
 
 from stretto.core.types import is_complex
-from stretto.ops.arithmetic import complex_, imag, real
 from stretto.ops.comparison import eq, full_like, select, zeros_like
+from stretto.ops.complex_parts import complex_, imag, real
 from stretto.ops.elementwise import FLOAT, INEXACT, Elementwise, binary, unary
 from stretto.ops.exponential import rsqrt
 
@@ -74,12 +74,9 @@ class Asin(Elementwise):
 
     accepts = INEXACT
     op = "asin"
+    dialect = "chlo"
     reference = staticmethod(np.arcsin)
     partials = (lambda dx, out, x: dx * rsqrt(full_like(x, 1) - x * x),)
-
-    def lower(self, b: Any, x: Any) -> Any:
-        """CHLO ``asin``."""
-        return b.emit(self.op, x, dialect="chlo")
 
 
 class Acos(Elementwise):
@@ -87,12 +84,9 @@ class Acos(Elementwise):
 
     accepts = INEXACT
     op = "acos"
+    dialect = "chlo"
     reference = staticmethod(np.arccos)
     partials = (lambda dx, out, x: -(dx * rsqrt(full_like(x, 1) - x * x)),)
-
-    def lower(self, b: Any, x: Any) -> Any:
-        """CHLO ``acos``."""
-        return b.emit(self.op, x, dialect="chlo")
 
 
 class Atan(Elementwise):
@@ -100,12 +94,9 @@ class Atan(Elementwise):
 
     accepts = INEXACT
     op = "atan"
+    dialect = "chlo"
     reference = staticmethod(np.arctan)
     partials = (lambda dx, out, x: dx / (full_like(x, 1) + x * x),)
-
-    def lower(self, b: Any, x: Any) -> Any:
-        """CHLO ``atan``."""
-        return b.emit(self.op, x, dialect="chlo")
 
 
 class Sinh(Elementwise):
@@ -134,12 +125,9 @@ class Cosh(Elementwise):
 
     accepts = INEXACT
     op = "cosh"
+    dialect = "chlo"
     reference = staticmethod(np.cosh)
     partials = (lambda dx, out, x: dx * sinh(x),)
-
-    def lower(self, b: Any, x: Any) -> Any:
-        """CHLO ``cosh``."""
-        return b.emit(self.op, x, dialect="chlo")
 
 
 class Tanh(Elementwise):
@@ -156,12 +144,9 @@ class Asinh(Elementwise):
 
     accepts = INEXACT
     op = "asinh"
+    dialect = "chlo"
     reference = staticmethod(np.arcsinh)
     partials = (lambda dx, out, x: dx * rsqrt(x * x + full_like(x, 1)),)
-
-    def lower(self, b: Any, x: Any) -> Any:
-        """CHLO ``asinh``."""
-        return b.emit(self.op, x, dialect="chlo")
 
 
 class Acosh(Elementwise):
@@ -169,12 +154,9 @@ class Acosh(Elementwise):
 
     accepts = INEXACT
     op = "acosh"
+    dialect = "chlo"
     reference = staticmethod(np.arccosh)
     partials = (lambda dx, out, x: dx * (rsqrt(x - full_like(x, 1)) * rsqrt(x + full_like(x, 1))),)
-
-    def lower(self, b: Any, x: Any) -> Any:
-        """CHLO ``acosh``."""
-        return b.emit(self.op, x, dialect="chlo")
 
 
 class Atanh(Elementwise):
@@ -182,12 +164,9 @@ class Atanh(Elementwise):
 
     accepts = INEXACT
     op = "atanh"
+    dialect = "chlo"
     reference = staticmethod(np.arctanh)
     partials = (lambda dx, out, x: dx / (full_like(x, 1) - x * x),)
-
-    def lower(self, b: Any, x: Any) -> Any:
-        """CHLO ``atanh``."""
-        return b.emit(self.op, x, dialect="chlo")
 
 
 class Atan2(Elementwise):
@@ -208,65 +187,156 @@ SINH, COSH, TANH, ASINH, ACOSH, ATANH = Sinh(), Cosh(), Tanh(), Asinh(), Acosh()
 
 
 def sin(x: Any) -> Any:
-    """The sine of each element, in radians."""
+    """The sine of each element, in radians.
+
+    Source: StableHLO, ``sine``.
+
+    >>> import stretto as st
+    >>> st.lax.sin(st.numpy.array([0.0, st.numpy.pi / 2]))
+    Array([0., 1.], dtype=float32)
+    """
     return unary(SIN, x)
 
 
 def cos(x: Any) -> Any:
-    """The cosine of each element, in radians."""
+    """The cosine of each element, in radians.
+
+    Source: StableHLO, ``cosine``.
+
+    >>> import stretto as st
+    >>> st.lax.cos(st.numpy.array([0.0, st.numpy.pi]))
+    Array([ 1., -1.], dtype=float32)
+    """
     return unary(COS, x)
 
 
 def tan(x: Any) -> Any:
-    """The tangent of each element, in radians."""
+    """The tangent of each element, in radians.
+
+    Source: StableHLO, ``tan``.
+
+    >>> import stretto as st
+    >>> st.lax.tan(st.numpy.array([0.0]))
+    Array([0.], dtype=float32)
+    """
     return unary(TAN, x)
 
 
 def asin(x: Any) -> Any:
-    """The inverse sine of each element, in radians."""
+    """The inverse sine of each element, in radians.
+
+    Source: CHLO, ``asin``.
+
+    >>> import stretto as st
+    >>> st.lax.asin(st.numpy.array([0.0, 1.0]))
+    Array([0.       , 1.5707964], dtype=float32)
+    """
     return unary(ASIN, x)
 
 
 def acos(x: Any) -> Any:
-    """The inverse cosine of each element, in radians."""
+    """The inverse cosine of each element, in radians.
+
+    Source: CHLO, ``acos``.
+
+    >>> import stretto as st
+    >>> st.lax.acos(st.numpy.array([0.0, 1.0]))
+    Array([1.5707964, 0.       ], dtype=float32)
+    """
     return unary(ACOS, x)
 
 
 def atan(x: Any) -> Any:
-    """The inverse tangent of each element, in radians."""
+    """The inverse tangent of each element, in radians.
+
+    Source: CHLO, ``atan``.
+
+    >>> import stretto as st
+    >>> st.lax.atan(st.numpy.array([0.0, float("inf")]))
+    Array([0.       , 1.5707964], dtype=float32)
+    """
     return unary(ATAN, x)
 
 
 def sinh(x: Any) -> Any:
-    """The hyperbolic sine of each element."""
+    """The hyperbolic sine of each element.
+
+    Source: CHLO, ``sinh``.
+
+    >>> import stretto as st
+    >>> st.lax.sinh(st.numpy.array([0.0, float("inf")]))
+    Array([ 0., inf], dtype=float32)
+    """
     return unary(SINH, x)
 
 
 def cosh(x: Any) -> Any:
-    """The hyperbolic cosine of each element."""
+    """The hyperbolic cosine of each element.
+
+    Source: CHLO, ``cosh``.
+
+    >>> import stretto as st
+    >>> st.lax.cosh(st.numpy.array([0.0, float("inf")]))
+    Array([ 1., inf], dtype=float32)
+    """
     return unary(COSH, x)
 
 
 def tanh(x: Any) -> Any:
-    """The hyperbolic tangent of each element."""
+    """The hyperbolic tangent of each element.
+
+    Source: StableHLO, ``tanh``.
+
+    >>> import stretto as st
+    >>> st.lax.tanh(st.numpy.array([0.0, float("inf")]))
+    Array([0., 1.], dtype=float32)
+    """
     return unary(TANH, x)
 
 
 def asinh(x: Any) -> Any:
-    """The inverse hyperbolic sine of each element."""
+    """The inverse hyperbolic sine of each element.
+
+    Source: CHLO, ``asinh``.
+
+    >>> import stretto as st
+    >>> st.lax.asinh(st.numpy.array([0.0, float("inf")]))
+    Array([ 0., inf], dtype=float32)
+    """
     return unary(ASINH, x)
 
 
 def acosh(x: Any) -> Any:
-    """The inverse hyperbolic cosine of each element."""
+    """The inverse hyperbolic cosine of each element.
+
+    Source: CHLO, ``acosh``.
+
+    >>> import stretto as st
+    >>> st.lax.acosh(st.numpy.array([1.0, float("inf")]))
+    Array([ 0., inf], dtype=float32)
+    """
     return unary(ACOSH, x)
 
 
 def atanh(x: Any) -> Any:
-    """The inverse hyperbolic tangent of each element."""
+    """The inverse hyperbolic tangent of each element.
+
+    Source: CHLO, ``atanh``.
+
+    >>> import stretto as st
+    >>> st.lax.atanh(st.numpy.array([0.0, 1.0]))
+    Array([ 0., inf], dtype=float32)
+    """
     return unary(ATANH, x)
 
 
 def atan2(x: Any, y: Any) -> Any:
-    """The angle in radians, from -pi to pi, whose sine is along ``x`` and cosine along ``y``."""
+    """The angle in radians, from -pi to pi, whose sine is along ``x`` and cosine along ``y``.
+
+    Source: StableHLO, ``atan2``.
+
+    >>> import stretto as st
+    >>> st.lax.atan2(st.numpy.array([1.0, -1.0]), st.numpy.array([0.0, -1.0]))
+    Array([ 1.5707964, -2.3561945], dtype=float32)
+    """
     return binary(ATAN2, x, y)
