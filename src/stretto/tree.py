@@ -447,8 +447,8 @@ def cast(tree: Any, dtype: Any) -> Any:
     """The floating leaves in another dtype; integers and booleans as they are.
 
     >>> import stretto.numpy as snp
-    >>> cast({"w": snp.ones(1), "n": snp.array(1)}, snp.bfloat16)
-    {'n': Array(1, dtype=int32), 'w': Array([1], dtype=bfloat16)}
+    >>> cast({"n": snp.array([1]), "w": snp.ones(1)}, snp.bfloat16)
+    {'n': Array([1], dtype=int32), 'w': Array([1], dtype=bfloat16)}
     """
     target = as_dtype(dtype)
 

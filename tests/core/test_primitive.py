@@ -9,10 +9,11 @@ from stretto.core.errors import MissingRuleError
 from stretto.core.interpreter import as_value
 from stretto.core.primitive import PRIMITIVES, RULES, ZERO_DERIVATIVE, Primitive, Refused
 from stretto.core.types import array_type
-from stretto.ops.arithmetic import FLOOR, Add
+from stretto.ops.arithmetic import Add
 from stretto.ops.broadcast import ReduceSum, Transpose
 from stretto.ops.convert import ConvertElementType
 from stretto.ops.exponential import IntegerPow
+from stretto.ops.rounding import FLOOR
 
 
 @pytest.fixture(autouse=True)

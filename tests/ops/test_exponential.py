@@ -1,6 +1,5 @@
 """Powers, exponentials, logarithms, roots, error functions: laws, special values, NumPy, SciPy."""
 
-import ml_dtypes
 import numpy as np
 import pytest
 from scipy import special
@@ -42,7 +41,11 @@ FLOAT = {
     ops.ErfInv: (ops.erf_inv, -0.9, 0.9),
 }
 # Difference quotients are taken in 64 bits anyway, and vmap treats all dtypes alike.
-LESS = {f64: {"derivative": False, "mapped": False}, bf16: {"mapped": False}, c64: {"mapped": False}}
+LESS = {
+    f64: {"derivative": False, "mapped": False},
+    bf16: {"mapped": False},
+    c64: {"mapped": False},
+}
 LAWS = [
     *(
         law(p, f, t(2, 3).within(low, high), **LESS.get(t, {}))

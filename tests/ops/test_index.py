@@ -100,7 +100,10 @@ def scatter_laws():
     yield law(primitives.ScatterMul, product, f32(4, 3), twice, factors)
 
 
-@pytest.mark.parametrize("case", [*gather_laws(), *scatter_laws()], ids=str)
+LAWS = [*gather_laws(), *scatter_laws()]
+
+
+@pytest.mark.parametrize("case", LAWS, ids=str)
 def test_laws(case):
     case.check()
 

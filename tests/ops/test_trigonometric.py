@@ -1,11 +1,20 @@
 """Trigonometric and hyperbolic functions: the laws, special values, NumPy."""
 
-import ml_dtypes
 import numpy as np
 import pytest
 
 from stretto import grad, jit
-from stretto.laws import bf16, c64, c128, check_special, f32, f64, law, special_pairs, special_values
+from stretto.laws import (
+    bf16,
+    c64,
+    c128,
+    check_special,
+    f32,
+    f64,
+    law,
+    special_pairs,
+    special_values,
+)
 from stretto.ops import trigonometric as ops
 
 FUNCTIONS = {
@@ -31,7 +40,11 @@ NUMPY = {
     "atanh": np.arctanh,
 }
 # Difference quotients are taken in 64 bits anyway, and vmap treats all dtypes alike.
-LESS = {f64: {"derivative": False, "mapped": False}, bf16: {"mapped": False}, c64: {"mapped": False}}
+LESS = {
+    f64: {"derivative": False, "mapped": False},
+    bf16: {"mapped": False},
+    c64: {"mapped": False},
+}
 LAWS = [
     *(
         law(p, f, t(2, 3).within(low, high), **LESS.get(t, {}))

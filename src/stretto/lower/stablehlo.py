@@ -193,7 +193,7 @@ class Builder:
 
         name = f"%{self._count}"
         self._lines.append(
-            f"{name} = stablehlo.constant dense<{nested(values)}> : {tensor_type(type)}"
+            f"{name} = stablehlo.constant dense<{nested(values) if values.size else ''}> : {tensor_type(type)}"
         )
         return Operand(name, type)
 
