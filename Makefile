@@ -47,6 +47,7 @@ lint: $(INSTALLED)
 	$(BIN)/lint-imports --no-logo
 
 bench: $(INSTALLED) $(BENCH_INSTALLED)
+	$(BIN)/python -m benchmarks.coexistence --peer-python $(BENCH_VENV)/bin/python
 	$(BIN)/python -m benchmarks --peer-python $(BENCH_VENV)/bin/python $(ARGS)
 
 clean:

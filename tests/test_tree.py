@@ -144,7 +144,7 @@ def test_under_transformations():
 
 
 def test_a_list_as_a_stacked_tree():
-    """A list of as many entries as weights is a list of trees; another one may be a stacked tree."""
+    """A list of as many entries as weights is a list of trees; others may be a stacked tree."""
     pair = [snp.ones((3, 2)), snp.arange(3.0)]  # one tree of two leaves, three members
     same(st.tree.weighted_sum(pair, [1.0, 2.0, 3.0]), [np.array([6.0, 6.0]), 8.0])
     two = [snp.ones((2, 2)), 2 * snp.ones((2, 2))]
@@ -156,8 +156,12 @@ def test_a_list_as_a_stacked_tree():
 def test_low_precision_is_summed_in_float32(name):
     dtype = np.dtype(getattr(ml_dtypes, name, name))
     trees = [{"w": np.full(3, 0.25, dtype)} for _ in range(256)]
-    for total in (st.tree.weighted_sum(trees, [1 / 64] * 256), st.tree.mean(trees), st.tree.mean(st.stack(trees)),
-                  st.tree.mean(t for t in trees)):  # fmt: skip
+    for total in (
+        st.tree.weighted_sum(trees, [1 / 64] * 256),
+        st.tree.mean(trees),
+        st.tree.mean(st.stack(trees)),
+        st.tree.mean(t for t in trees),
+    ):
         assert total["w"].dtype == dtype
     np.testing.assert_array_equal(
         np.asarray(st.tree.weighted_sum(trees, [1 / 64] * 256)["w"], "f4"), 1
@@ -260,39 +264,87 @@ ONES = {"a": [np.ones(2, np.float32)], "b": 1.0}
     "call, error, message",
     [
         (lambda: st.stack([]), ValueError, "stack: expected at least one tree, got none"),
-        (lambda: st.stack([ONES, ONES, {"a": [np.ones(3)], "b": 1.0}]), ValueError,
-         r"stack: member 2 differs from member 0 at member\['a'\]\[0\]: shape \(3,\), expected \(2,\)"),
-        (lambda: st.stack([ONES, {"a": [np.ones(2), 1], "b": 1.0}]), ValueError,
-         r"member 1 has another structure than member 0; they part at member\['a'\]"),
-        (lambda: st.stack([ONES, {"a": [np.ones(2)], "b": "x"}]), TypeError, "must be an array or a number"),
+        (
+            lambda: st.stack([ONES, ONES, {"a": [np.ones(3)], "b": 1.0}]),
+            ValueError,
+            r"stack: member 2 differs .* at member\['a'\]\[0\]: shape \(3,\), expected \(2,\)",
+        ),
+        (
+            lambda: st.stack([ONES, {"a": [np.ones(2), 1], "b": 1.0}]),
+            ValueError,
+            r"member 1 has another structure than member 0; they part at member\['a'\]",
+        ),
+        (
+            lambda: st.stack([ONES, {"a": [np.ones(2)], "b": "x"}]),
+            TypeError,
+            "must be an array or a number",
+        ),
         (lambda: st.stack([ONES], axis=2), ValueError, "stack"),
-        (lambda: st.unstack({"a": np.ones(2), "b": np.ones(3)}), ValueError,
-         r"unstack: leaves must share the size of axis 0; got tree\['a'\]: .*\[2\], tree\['b'\]: .*\[3\]"),
+        (
+            lambda: st.unstack({"a": np.ones(2), "b": np.ones(3)}),
+            ValueError,
+            r"share the size of axis 0; got tree\['a'\]: .*\[2\], tree\['b'\]: .*\[3\]",
+        ),
         (lambda: st.unstack({"a": 1.0}), ValueError, "share the size of axis 0"),
         (lambda: st.unstack(None), ValueError, "without leaves"),
         (lambda: st.take(st.stack([ONES, ONES]), 2), IndexError, "take: member 2 of 2"),
         (lambda: st.take(st.stack([ONES, ONES]), -3), IndexError, "take: member -3 of 2"),
         (lambda: st.take(st.stack([ONES, ONES]), 1.0), TypeError, "integer"),
         (lambda: st.concat([]), ValueError, "concat: expected at least one tree"),
-        (lambda: st.concat([{"a": np.ones(2)}, {"b": np.ones(2)}]), ValueError, "tree 1 has another structure"),
-        (lambda: st.concat([{"a": np.ones((2, 3))}, {"a": np.ones((2, 4))}]), ValueError,
-         r"tree 1 does not fit tree 0 along axis 0 at tree\['a'\]: float32\[2,4\] and float32\[2,3\]"),
-        (lambda: st.concat([{"a": 1.0}, {"a": 2.0}]), ValueError, r"tree 0 does not fit.*tree\['a'\]"),
+        (
+            lambda: st.concat([{"a": np.ones(2)}, {"b": np.ones(2)}]),
+            ValueError,
+            "tree 1 has another structure",
+        ),
+        (
+            lambda: st.concat([{"a": np.ones((2, 3))}, {"a": np.ones((2, 4))}]),
+            ValueError,
+            r"1 does not fit tree 0 along axis 0 at tree\['a'\]: .*\[2,4\] and float32\[2,3\]",
+        ),
+        (
+            lambda: st.concat([{"a": 1.0}, {"a": 2.0}]),
+            ValueError,
+            r"tree 0 does not fit.*tree\['a'\]",
+        ),
         (lambda: st.tree.weighted_sum([ONES, ONES], [1]), ValueError, "2 trees and 1 weights"),
-        (lambda: st.tree.weighted_sum(iter([ONES, ONES]), [1]), ValueError, "expected 1 trees, one a weight; got more"),
-        (lambda: st.tree.weighted_sum(iter([ONES]), [1, 2]), ValueError, "expected 2 trees, one a weight; got 1"),
-        (lambda: st.tree.weighted_sum({"a": np.ones(3)}, [1, 2]), ValueError, "has 3 members.* 2 weights"),
+        (
+            lambda: st.tree.weighted_sum(iter([ONES, ONES]), [1]),
+            ValueError,
+            "expected 1 trees, one a weight; got more",
+        ),
+        (
+            lambda: st.tree.weighted_sum(iter([ONES]), [1, 2]),
+            ValueError,
+            "expected 2 trees, one a weight; got 1",
+        ),
+        (
+            lambda: st.tree.weighted_sum({"a": np.ones(3)}, [1, 2]),
+            ValueError,
+            "has 3 members.* 2 weights",
+        ),
         (lambda: st.tree.weighted_sum([], []), ValueError, "at least one tree"),
-        (lambda: st.tree.weighted_sum([ONES, ONES], np.ones((2, 1))), ValueError, "weights must be a vector"),
-        (lambda: st.tree.weighted_sum([ONES, ONES], [np.ones(2), 1]), ValueError, "each weight must be a scalar"),
+        (
+            lambda: st.tree.weighted_sum([ONES, ONES], np.ones((2, 1))),
+            ValueError,
+            "weights must be a vector",
+        ),
+        (
+            lambda: st.tree.weighted_sum([ONES, ONES], [np.ones(2), 1]),
+            ValueError,
+            "each weight must be a scalar",
+        ),
         (lambda: st.tree.mean([]), ValueError, "mean: expected at least one tree"),
         (lambda: st.tree.mean(iter([])), ValueError, "mean: expected at least one tree"),
-        (lambda: st.tree.mean([ONES, {"a": [np.ones(3)], "b": 1.0}]), ValueError, "mean: member 1 differs"),
+        (
+            lambda: st.tree.mean([ONES, {"a": [np.ones(3)], "b": 1.0}]),
+            ValueError,
+            "mean: member 1 differs",
+        ),
         (lambda: st.tree.lerp(ONES, {"a": 1.0}, 0.5), ValueError, "part at"),
         (lambda: st.tree.norm({}), ValueError, "norm: expected a tree with arrays"),
         (lambda: st.tree.reduce(lambda x, y: x, {}), TypeError, "empty"),
     ],
-)  # fmt: skip
+)
 def test_mistakes_are_named(call, error, message):
     with pytest.raises(error, match=message):
         call()

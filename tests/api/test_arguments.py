@@ -67,7 +67,7 @@ def test_as_argnums(argnums, want):
 
 
 def test_argnums_out_of_range():
-    with pytest.raises(TypeError, match="jacfwd: argnums names argument -4, .* with 3 positional"):
+    with pytest.raises(TypeError, match=r"jacfwd: argnums names argument -4, .* with 3 positional"):
         as_argnums((0, -4), 3, "jacfwd")
 
 

@@ -46,7 +46,7 @@ def test_trees_of_axes():
         ({"a": 2, "b": (0, None)}, {"x": None}),
     ):
         np.testing.assert_array_equal(st.vmap(f, axes, (0, None))(tree, shared)[0], want)
-    total, weight = st.vmap(f, ({"a": 2, "b": (0, None)}, None), (0, None))(tree, shared)
+    _, weight = st.vmap(f, ({"a": 2, "b": (0, None)}, None), (0, None))(tree, shared)
     assert weight.shape == () and float(weight) == 3
     members = [tree, tree]
     stacked = st.stack(members)
@@ -98,7 +98,7 @@ def test_operations_run_once_for_all():
 @pytest.mark.parametrize(
     "wrap",
     [
-        lambda f: st.vmap(f),
+        st.vmap,
         lambda f: st.jit(st.vmap(f)),
         lambda f: st.vmap(st.jit(f)),
         lambda f: st.vmap(st.vmap(f)),
@@ -155,23 +155,70 @@ def one(x, y):
 @pytest.mark.parametrize(
     "call, error, message",
     [
-        (lambda: st.vmap(one)(1.0, np.ones(2)), ValueError, r"maps axis 0 of x, which has type float32\[\]: it has 0 axes"),
-        (lambda: st.vmap(one, (0, 2))(np.ones(2), np.ones((2, 2))), ValueError, "maps axis 2 of y.*2 axes"),
-        (lambda: st.vmap(one, (0, -3))(np.ones(2), np.ones((2, 2))), ValueError, "maps axis -3 of y"),
-        (lambda: st.vmap(one, (0,))(np.ones(2), np.ones(2)), ValueError, "in_axes has 1 entries, but one was called with 2"),
+        (
+            lambda: st.vmap(one)(1.0, np.ones(2)),
+            ValueError,
+            r"maps axis 0 of x, which has type float32\[\]: it has 0 axes",
+        ),
+        (
+            lambda: st.vmap(one, (0, 2))(np.ones(2), np.ones((2, 2))),
+            ValueError,
+            "maps axis 2 of y.*2 axes",
+        ),
+        (
+            lambda: st.vmap(one, (0, -3))(np.ones(2), np.ones((2, 2))),
+            ValueError,
+            "maps axis -3 of y",
+        ),
+        (
+            lambda: st.vmap(one, (0,))(np.ones(2), np.ones(2)),
+            ValueError,
+            "in_axes has 1 entries, but one was called with 2",
+        ),
         (lambda: st.vmap(one, "0"), TypeError, "in_axes must be an int, None, or a tuple.*str"),
-        (lambda: st.vmap(one, ("a", 0))(np.ones(2), np.ones(2)), TypeError, "entry of in_axes must be an int or None, got 'a' for x"),
-        (lambda: st.vmap(one, ({"b": 0}, 0))({"a": np.ones(2)}, np.ones(2)), ValueError, r"in_axes must be a prefix.*in_axes\[0\]"),
+        (
+            lambda: st.vmap(one, ("a", 0))(np.ones(2), np.ones(2)),
+            TypeError,
+            "entry of in_axes must be an int or None, got 'a' for x",
+        ),
+        (
+            lambda: st.vmap(one, ({"b": 0}, 0))({"a": np.ones(2)}, np.ones(2)),
+            ValueError,
+            r"in_axes must be a prefix.*in_axes\[0\]",
+        ),
         (lambda: st.vmap(one, None)(1.0, 2.0), ValueError, "nothing is mapped"),
-        (lambda: st.vmap(one, out_axes=2)(np.ones(2), np.ones(2)), ValueError, "axis 2 in a result of 1 axes"),
-        (lambda: st.vmap(one, out_axes="x")(np.ones(2), np.ones(2)), TypeError, "entry of out_axes"),
-        (lambda: st.vmap(one, out_axes=(0, 0))(np.ones(2), np.ones(2)), ValueError, "out_axes must be a prefix"),
-        (lambda: st.vmap(one)(np.ones(2), "a"), TypeError, "vmap of one: y must be an array or a number"),
-        (lambda: st.vmap(lambda x: "a")(np.ones(2)), TypeError, "the result must be an array or a number"),
-        (lambda: st.vmap(lambda x: x if x > 0 else -x)(np.ones(2)), st.errors.TracedValueError,
-         "one of 2 examples that vmap maps over.*cond"),
+        (
+            lambda: st.vmap(one, out_axes=2)(np.ones(2), np.ones(2)),
+            ValueError,
+            "axis 2 in a result of 1 axes",
+        ),
+        (
+            lambda: st.vmap(one, out_axes="x")(np.ones(2), np.ones(2)),
+            TypeError,
+            "entry of out_axes",
+        ),
+        (
+            lambda: st.vmap(one, out_axes=(0, 0))(np.ones(2), np.ones(2)),
+            ValueError,
+            "out_axes must be a prefix",
+        ),
+        (
+            lambda: st.vmap(one)(np.ones(2), "a"),
+            TypeError,
+            "vmap of one: y must be an array or a number",
+        ),
+        (
+            lambda: st.vmap(lambda x: "a")(np.ones(2)),
+            TypeError,
+            "the result must be an array or a number",
+        ),
+        (
+            lambda: st.vmap(lambda x: x if x > 0 else -x)(np.ones(2)),
+            st.errors.TracedValueError,
+            "one of 2 examples that vmap maps over.*cond",
+        ),
     ],
-)  # fmt: skip
+)
 def test_mistakes_are_named(call, error, message):
     with pytest.raises(error, match=f"(?s){message}"):
         call()

@@ -125,7 +125,7 @@ def test_shared_operand_gets_finite_gradient():
 
 
 def test_nested_vmap():
-    f = lambda i, x: switch(i, [lambda x: snp.log(x), lambda x: x, lambda x: 1 / x], x)
+    f = lambda i, x: switch(i, [snp.log, lambda x: x, lambda x: 1 / x], x)
     indices = np.array([0, 1, 2])
     x = np.array([[1.0, -2.0], [3.0, 0.0]], np.float32)
     for outer, inner in itertools.permutations(["i", "x"]):
@@ -206,8 +206,12 @@ def test_closures_over_tracers():
 
 
 def test_trees_and_weak_types():
-    out = cond(True, lambda t: {"a": t["a"], "b": 1}, lambda t: {"a": 0, "b": t["b"]}, {
-        "a": snp.arange(2.0).sum(), "b": 2.5})  # fmt: skip
+    out = cond(
+        True,
+        lambda t: {"a": t["a"], "b": 1},
+        lambda t: {"a": 0, "b": t["b"]},
+        {"a": snp.arange(2.0).sum(), "b": 2.5},
+    )
     assert (out["a"].dtype, out["b"].dtype) == (snp.float32, snp.float32)
     assert not out["a"].weak_type
     assert cond(True, lambda: None, lambda: None) is None

@@ -197,8 +197,11 @@ def test_closures_over_tracers():
         return c
 
     w, x = np.array([0.5, 2.0], np.float32), np.array([1.0, -3.0], np.float32)
-    for order in (lambda f: st.vmap(st.grad(f)), lambda f: st.jit(st.vmap(st.jit(st.grad(f)))),
-                  lambda f: st.grad(lambda w, x: st.vmap(f)(w, x).sum())):  # fmt: skip
+    for order in (
+        lambda f: st.vmap(st.grad(f)),
+        lambda f: st.jit(st.vmap(st.jit(st.grad(f)))),
+        lambda f: st.grad(lambda w, x: st.vmap(f)(w, x).sum()),
+    ):
         np.testing.assert_allclose(order(f)(w, x), order(loop)(w, x), rtol=1e-6)
     third = lambda f: st.grad(st.grad(st.grad(f)))
     cube = lambda x: scan(lambda c, _: (c * x, None), x, None, length=3)[0]
@@ -243,28 +246,63 @@ def test_weak_types_settle():
 @pytest.mark.parametrize(
     "call, error, message",
     [
-        (lambda: scan(lambda c, x: (c, x), 0, snp.float32(1)), ValueError, "leading axis; xs is float32"),
-        (lambda: scan(lambda c, x: (c, x), 0, {"a": snp.ones(2), "b": snp.ones(3)}), ValueError,
-         r"xs\['a'\] has 2, xs\['b'\] has 3"),
-        (lambda: scan(lambda c, x: (c, x), 0, snp.ones(2), length=3), ValueError, "xs has 2, length has 3"),
+        (
+            lambda: scan(lambda c, x: (c, x), 0, snp.float32(1)),
+            ValueError,
+            "leading axis; xs is float32",
+        ),
+        (
+            lambda: scan(lambda c, x: (c, x), 0, {"a": snp.ones(2), "b": snp.ones(3)}),
+            ValueError,
+            r"xs\['a'\] has 2, xs\['b'\] has 3",
+        ),
+        (
+            lambda: scan(lambda c, x: (c, x), 0, snp.ones(2), length=3),
+            ValueError,
+            "xs has 2, length has 3",
+        ),
         (lambda: scan(lambda c, x: (c, x), 0), ValueError, "give xs or length"),
         (lambda: scan(lambda c, x: (c, x), 0, length=-1), ValueError, "negative"),
         (lambda: scan(lambda c, x: (c, x), 0, length=2.5), TypeError, "integer"),
-        (lambda: scan(lambda c, x: c, 0, snp.ones(2)), TypeError, r"pair \(carry, y\), got Tracer|Traced"),
+        (
+            lambda: scan(lambda c, x: c, 0, snp.ones(2)),
+            TypeError,
+            r"pair \(carry, y\), got Tracer|Traced",
+        ),
         (lambda: scan(lambda c, x: ((c, c), x), 0, snp.ones(2)), TypeError, "part at carry"),
-        (lambda: scan(lambda c, x: ({"a": c["a"] + x}, x), {"a": 0.0}, snp.ones((2, 3))), TypeError,
-         r"init\['a'\] is float32\[\], and float32\[3\] is returned"),
-        (lambda: scan(lambda c, x: (c + 0.5, x), snp.int32(0), snp.ones(2)), TypeError, "init is int32"),
-        (lambda: fori_loop(0, 3, lambda i, s: {"w": s["w"].sum()}, {"w": snp.ones(2)}), TypeError,
-         r"fori_loop: the carry must keep its type; init_val\['w'\] is float32\[2\]"),
-        (lambda: st.jit(lambda n: fori_loop(0, n, lambda i, s: [s[0] > 1], [1.0]))(3), TypeError,
-         r"fori_loop: .*init_val\[0\]"),
+        (
+            lambda: scan(lambda c, x: ({"a": c["a"] + x}, x), {"a": 0.0}, snp.ones((2, 3))),
+            TypeError,
+            r"init\['a'\] is float32\[\], and float32\[3\] is returned",
+        ),
+        (
+            lambda: scan(lambda c, x: (c + 0.5, x), snp.int32(0), snp.ones(2)),
+            TypeError,
+            "init is int32",
+        ),
+        (
+            lambda: fori_loop(0, 3, lambda i, s: {"w": s["w"].sum()}, {"w": snp.ones(2)}),
+            TypeError,
+            r"fori_loop: the carry must keep its type; init_val\['w'\] is float32\[2\]",
+        ),
+        (
+            lambda: st.jit(lambda n: fori_loop(0, n, lambda i, s: [s[0] > 1], [1.0]))(3),
+            TypeError,
+            r"fori_loop: .*init_val\[0\]",
+        ),
         (lambda: fori_loop(0, 2.5, lambda i, x: x, 0), TypeError, "bounds must be integer scalars"),
-        (lambda: fori_loop(0, snp.arange(2), lambda i, x: x, 0), TypeError, "bounds must be integer"),
-        (lambda: st.jit(lambda n: scan(lambda c, x: (c, x), 0, length=n))(3), TypeError,
-         "the argument n.*static_argnums"),
+        (
+            lambda: fori_loop(0, snp.arange(2), lambda i, x: x, 0),
+            TypeError,
+            "bounds must be integer",
+        ),
+        (
+            lambda: st.jit(lambda n: scan(lambda c, x: (c, x), 0, length=n))(3),
+            TypeError,
+            "the argument n.*static_argnums",
+        ),
     ],
-)  # fmt: skip
+)
 def test_mistakes_are_named(call, error, message):
     with pytest.raises(error, match=message):
         call()

@@ -88,7 +88,6 @@ def test_paths_lead_to_their_leaves(t):
         ("text", ["text"]),
         ({1, 2}, [{1, 2}]),
     ],
-    ids=str,
 )
 def test_nodes_and_leaves(t, leaves):
     assert tree.leaves(t) == leaves

@@ -110,7 +110,6 @@ SOURCES = [
     "float8_e4m3fn",
     "float8_e8m0fnu",
     "bfloat16",
-    "float16",
     "float32",
     "float64",
     "complex64",

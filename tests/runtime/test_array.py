@@ -11,8 +11,21 @@ import pytest
 import stretto as st
 import stretto.numpy as snp
 
-DTYPES = ["bool", "int8", "uint8", "int16", "int32", "uint32", "float16", "bfloat16", "float32",
-          "complex64", "float8_e4m3fn", "int4", "uint4"]  # fmt: skip
+DTYPES = [
+    "bool",
+    "int8",
+    "uint8",
+    "int16",
+    "int32",
+    "uint32",
+    "float16",
+    "bfloat16",
+    "float32",
+    "complex64",
+    "float8_e4m3fn",
+    "int4",
+    "uint4",
+]
 WIDE = ["int64", "uint64", "float64", "complex128"]
 
 
@@ -22,7 +35,7 @@ def dtype_of(name):
 
 def test_memory_given_is_copied():
     for given in (np.zeros(5, np.float32), np.zeros(5), np.zeros((4, 4), np.int32)[::2, 1:]):
-        for make in (snp.asarray, snp.array, lambda x: st.jit(lambda y: y)(x)):
+        for make in (snp.asarray, snp.array, st.jit(lambda y: y)):
             given[...] = 0
             x = make(given)
             given[...] = 7
@@ -75,8 +88,14 @@ def test_kept_and_brought_back(name):
         x = snp.asarray(np.array([[0, 1], [1, 3]]).astype(dtype_of(name)))
         assert x.dtype == dtype_of(name)
         on_device = st.jit(lambda x: x)(x)
-        for y in (pickle.loads(pickle.dumps(x)), copy.copy(x), copy.deepcopy(x), on_device,
-                  pickle.loads(pickle.dumps(on_device)), copy.deepcopy({"x": [x]})["x"][0]):  # fmt: skip
+        for y in (
+            pickle.loads(pickle.dumps(x)),
+            copy.copy(x),
+            copy.deepcopy(x),
+            on_device,
+            pickle.loads(pickle.dumps(on_device)),
+            copy.deepcopy({"x": [x]})["x"][0],
+        ):
             assert isinstance(y, st.Array) and y.type is x.type
             np.testing.assert_array_equal(np.asarray(y), np.asarray(x))
     weak = pickle.loads(pickle.dumps(snp.float32(1) * 0 + snp.asarray(2)))
@@ -119,9 +138,17 @@ def test_python_numbers():
 @pytest.mark.parametrize(
     "use, error, message",
     [
-        (lambda: bool(snp.ones(2)), ValueError, r"truth value of float32\[2\] is ambiguous.*\.any\(\)"),
+        (
+            lambda: bool(snp.ones(2)),
+            ValueError,
+            r"truth value of float32\[2\] is ambiguous.*\.any\(\)",
+        ),
         (lambda: bool(snp.ones(0)), ValueError, "ambiguous"),
-        (lambda: float(snp.ones(2)), TypeError, r"float\(\) needs an array of one element; got float32\[2\]"),
+        (
+            lambda: float(snp.ones(2)),
+            TypeError,
+            r"float\(\) needs an array of one element; got float32\[2\]",
+        ),
         (lambda: int(snp.ones(0)), TypeError, r"got float32\[0\]"),
         (lambda: float(snp.array(1j)), TypeError, r"complex64\[\]: take .real"),
         (lambda: int(snp.array(1j)), TypeError, "take .real"),
@@ -133,7 +160,7 @@ def test_python_numbers():
         (lambda: {snp.ones(2): 1}, TypeError, "not hashable"),
         (lambda: iter(snp.array(1.0)).__next__(), TypeError, "."),
     ],
-)  # fmt: skip
+)
 def test_misuse_is_refused(use, error, message):
     with pytest.raises(error, match=message):
         use()
@@ -144,7 +171,7 @@ def test_misuse_is_refused(use, error, message):
     [
         (lambda: snp.array([1.0, 2.5]), "Array([1. , 2.5], dtype=float32)"),
         (lambda: snp.int32(3), "Array(3, dtype=int32)"),
-        (lambda: st.jit(lambda: 2.0)(), "Array(2., dtype=float32, weak_type=True)"),
+        (st.jit(lambda: 2.0), "Array(2., dtype=float32, weak_type=True)"),
         (lambda: snp.ones((0, 3)), "Array([], shape=(0, 3), dtype=float32)"),
         (lambda: snp.ones(0), "Array([], dtype=float32)"),
         (lambda: snp.array([True]), "Array([ True], dtype=bool)"),

@@ -48,8 +48,18 @@ def layouts():
     x = np.arange(24, dtype=np.float32).reshape(2, 3, 4)
     yield from (x, x.T, x[:, ::2], x[..., 1], x[0, 0, 0:0], np.float32(3) + np.zeros(()), x[::-1])
     yield np.broadcast_to(np.float32(2), (3, 4))
-    for dtype in (bool, "i1", "u2", "i8", "f8", "c16", "f2", ml_dtypes.bfloat16, ml_dtypes.float8_e5m2,
-                  ml_dtypes.int4):  # fmt: skip
+    for dtype in (
+        bool,
+        "i1",
+        "u2",
+        "i8",
+        "f8",
+        "c16",
+        "f2",
+        ml_dtypes.bfloat16,
+        ml_dtypes.float8_e5m2,
+        ml_dtypes.int4,
+    ):
         yield np.ones((2, 3), dtype)
 
 
@@ -95,7 +105,7 @@ def test_text_that_is_wrong_is_refused():
 
 def test_errors_of_a_computation_reach_the_user():
     big = st.jit(lambda n: snp.zeros((1 << 20, 1 << 20)) + n)
-    with pytest.raises(RuntimeError, match="(?i)memory|exhausted|alloc"):
+    with pytest.raises(RuntimeError, match=r"(?i)memory|exhausted|alloc"):
         st.block_until_ready(big(1.0))
 
 

@@ -191,10 +191,8 @@ class Builder:
                 else _element(x, values.dtype)
             )
 
-        name = f"%{self._count}"
-        self._lines.append(
-            f"{name} = stablehlo.constant dense<{nested(values) if values.size else ''}> : {tensor_type(type)}"
-        )
+        name, elements = f"%{self._count}", nested(values) if values.size else ""
+        self._lines.append(f"{name} = stablehlo.constant dense<{elements}> : {tensor_type(type)}")
         return Operand(name, type)
 
     def ints(self, values: Sequence[int]) -> str:
