@@ -163,3 +163,87 @@ def test_stop_gradient():
     held = stop_gradient(tree)
     assert st.tree.structure(held) == st.tree.structure(tree)
     np.testing.assert_array_equal(held["a"], X)
+
+
+# Rules that do more than arithmetic: they apply loops, branches and jitted functions to values and
+# tangents together, which a gradient has to take apart.
+
+
+def iterated(x):
+    c = x
+    for _ in range(3):
+        c = snp.sin(c) * x
+    return c
+
+
+def scanned(x):
+    return st.lax.scan(lambda c, _: (snp.sin(c) * x, c), x, None, length=3)[0]
+
+
+def both_carried(primals, tangents):
+    """One loop that carries value and tangent."""
+    (x,), (dx,) = primals, tangents
+
+    def step(carry, _):
+        (c,), (dc,) = carry
+        out = st.jvp(lambda c, x: snp.sin(c) * x, (c, x), (dc, dx))
+        return ((out[0],), (out[1],)), None
+
+    ((c,), (dc,)), _ = st.lax.scan(step, ((x,), (dx,)), None, length=3)
+    return c, dc
+
+
+RULES = {
+    "jitted": st.jit(lambda p, t: st.jvp(iterated, p, t)),
+    "jvp": lambda p, t: st.jvp(iterated, p, t),
+    "jvp of jit": lambda p, t: st.jvp(st.jit(iterated), p, t),
+    "jvp of scan": lambda p, t: st.jvp(scanned, p, t),
+    "jvp of jitted scan": lambda p, t: st.jvp(st.jit(scanned), p, t),
+    "jvp of cond": lambda p, t: st.jvp(
+        lambda x: st.lax.cond(x > 0, scanned, lambda x: snp.log(-x), x), p, t
+    ),
+    "jvp of mapped cond": lambda p, t: [
+        a[0]
+        for a in st.jvp(
+            st.vmap(lambda x: st.lax.cond(x > 0, scanned, snp.exp, x)),
+            (p[0][None],),
+            (t[0][None],),
+        )
+    ],
+    "jvp of another rule": lambda p, t: st.jvp(with_rule(lambda p, t: st.jvp(scanned, p, t)), p, t),
+    "scan": both_carried,
+}
+
+
+def with_rule(rule):
+    f = st.custom_jvp(scanned)
+    f.defjvp(rule)
+    return f
+
+
+@pytest.mark.parametrize("name", RULES)
+def test_rules_of_values_and_tangents_together(name):
+    f = with_rule(RULES[name])
+    y, slope, curve = iterated(0.7), st.grad(iterated)(0.7), st.grad(st.grad(iterated))(0.7)
+    np.testing.assert_allclose(st.jvp(f, (0.7,), (1.0,)), (y, slope), rtol=1e-5)
+    np.testing.assert_allclose(st.value_and_grad(f)(0.7), (y, slope), rtol=1e-5)
+    np.testing.assert_allclose(st.jit(st.value_and_grad(f))(0.7), (y, slope), rtol=1e-5)
+    np.testing.assert_allclose(st.vmap(st.grad(f))(snp.array([0.7, 0.7])), [slope] * 2, rtol=1e-5)
+    np.testing.assert_allclose(st.grad(st.grad(f))(0.7), curve, rtol=1e-5)
+
+
+def test_a_rule_that_loops_until_has_a_forward_derivative():
+    def rule(primals, tangents):
+        def step(carry):
+            n, c, dc = carry
+            return (n + 1, *st.jvp(snp.sin, (c,), (dc,)))
+
+        return st.lax.while_loop(lambda s: s[0] < 3, step, (0, primals[0], tangents[0]))[1:]
+
+    f = st.custom_jvp(lambda x: snp.sin(snp.sin(snp.sin(x))))
+    f.defjvp(rule)
+    y, move = st.linearize(f, 0.7)
+    want = st.jvp(f._fun, (0.7,), (1.0,))
+    np.testing.assert_allclose((y, move(1.0)), want, rtol=1e-6)
+    with pytest.raises(st.errors.MissingRuleError, match=r"while.*lax.scan"):
+        st.grad(f)(0.7)

@@ -11,7 +11,7 @@ from stretto.control.scan import Scan
 from stretto.core.program import check
 from stretto.laws import f32, f64, i32, law
 
-scan, fori_loop = st.lax.scan, st.lax.fori_loop
+scan = st.lax.scan
 
 
 def rnn(w, h, xs):
@@ -210,32 +210,6 @@ def test_closures_over_tracers():
     np.testing.assert_allclose(st.jit(third(cube))(2.0), 48.0)
 
 
-def test_fori_loop():
-    f = lambda x, n: fori_loop(0, n, lambda i, x: x * 2 + i, x)
-    assert int(f(1, 5)) == int(st.jit(f)(1, 5)) == int(st.jit(f, static_argnums=1)(1, 5)) == 58
-    np.testing.assert_array_equal(st.vmap(f, (None, 0))(1, snp.array([0, 5, 1])), [1, 58, 2])
-    assert int(fori_loop(3, 1, lambda i, x: x + 1, 7)) == 7
-    assert int(fori_loop(-2, 2, lambda i, x: x + i, 0)) == -2
-    many = fori_loop(
-        np.uint8(0), np.int32(300), lambda i, x: x + 1, 0
-    )  # the counter holds the upper bound
-    assert int(many) == 300
-    tree = fori_loop(0, 3, lambda i, s: {"a": s["a"] + s["b"], "b": s["b"] * 1.5}, {"a": 0, "b": 2})
-    assert (float(tree["a"]), float(tree["b"])) == (9.5, 6.75)
-    np.testing.assert_allclose(st.grad(lambda x: fori_loop(0, 3, lambda i, y: y * x, x))(2.0), 32)
-    with pytest.raises(st.errors.MissingRuleError, match="static bounds"):
-        st.jit(st.grad(lambda x, n: fori_loop(0, n, lambda i, y: y * x, x)))(2.0, 3)
-
-
-def test_map():
-    xs = {"a": snp.arange(3.0), "b": snp.arange(6).reshape(3, 2)}
-    out = st.lax.map(lambda x: (x["a"] * 2, x["b"].sum()), xs)
-    np.testing.assert_array_equal(out[0], [0, 2, 4])
-    np.testing.assert_array_equal(out[1], [1, 5, 9])
-    slope = st.grad(lambda a: st.lax.map(lambda x: x**3, a).sum())
-    np.testing.assert_allclose(slope(snp.arange(3.0)), [0, 3, 12])
-
-
 def test_weak_types_settle():
     last, _ = scan(lambda c, x: (c + x, None), 0, snp.arange(3.0))
     assert (last.dtype, last.weak_type, float(last)) == (snp.float32, False, 3.0)
@@ -281,20 +255,9 @@ def test_weak_types_settle():
             "init is int32",
         ),
         (
-            lambda: fori_loop(0, 3, lambda i, s: {"w": s["w"].sum()}, {"w": snp.ones(2)}),
-            TypeError,
-            r"fori_loop: the carry must keep its type; init_val\['w'\] is float32\[2\]",
-        ),
-        (
-            lambda: st.jit(lambda n: fori_loop(0, n, lambda i, s: [s[0] > 1], [1.0]))(3),
-            TypeError,
-            r"fori_loop: .*init_val\[0\]",
-        ),
-        (lambda: fori_loop(0, 2.5, lambda i, x: x, 0), TypeError, "bounds must be integer scalars"),
-        (
-            lambda: fori_loop(0, snp.arange(2), lambda i, x: x, 0),
-            TypeError,
-            "bounds must be integer",
+            lambda: scan(lambda c, x: (c, x), 0, snp.ones(2), unroll=-1),
+            ValueError,
+            "unroll must not",
         ),
         (
             lambda: st.jit(lambda n: scan(lambda c, x: (c, x), 0, length=n))(3),
@@ -306,3 +269,35 @@ def test_weak_types_settle():
 def test_mistakes_are_named(call, error, message):
     with pytest.raises(error, match=message):
         call()
+
+
+def test_unrolled_loops_are_written_out():
+    f = lambda by: lambda xs: scan(lambda c, x: (c * x, c), 1.0, xs, unroll=by)
+    text = lambda by, n: st.jit(f(by)).lower(snp.ones(n)).as_text()
+    assert [text(by, 6).count("stablehlo.multiply") for by in (1, 2, 3, 4, 6, 9, True)] == [
+        1,
+        2,
+        3,
+        6,
+        6,
+        6,
+        6,
+    ]
+    assert [text(by, 6).count("stablehlo.while") for by in (1, 2, 3, 4, 6, 9, True)] == [
+        1,
+        1,
+        1,
+        0,
+        0,
+        0,
+        0,
+    ]
+    assert "while" not in text(1, 1)
+    xs = np.arange(1.0, 8.0)
+    for by in (1, 2, 3, 7, 100, True):
+        last, ys = st.jit(f(by))(xs)
+        assert float(last) == 5040
+        np.testing.assert_array_equal(ys, [1, 1, 2, 6, 24, 120, 720])
+    for by in (2, True):
+        slope = st.jit(st.grad(lambda xs, by=by: f(by)(xs)[0]))
+        np.testing.assert_allclose(slope(xs), 5040 / xs, rtol=1e-6)

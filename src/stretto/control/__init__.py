@@ -1,4 +1,4 @@
 """Layer 4: operations that hold programs: calls, branches, loops, custom derivatives.
 
-Read ``family``, ``call``, ``cond``, ``while_loop``, ``scan``, ``custom``.
+Read ``family``, ``call``, ``cond``, ``while_loop``, ``scan``, ``loops``, ``custom``.
 """

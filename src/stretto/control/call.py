@@ -17,7 +17,7 @@ from stretto.core.types import ArrayType
 from stretto.ops.broadcast import move_to_front
 from stretto.transforms.evaluate import evaluate
 from stretto.transforms.jvp import jvp_program
-from stretto.transforms.linearize import linearize_program
+from stretto.transforms.linearize import apply_linear, linearize_program
 from stretto.transforms.transpose import transpose_program
 from stretto.transforms.vmap import vmap_program
 
@@ -69,7 +69,7 @@ class Call(ControlFlow):
         given = iter(())
         if any(split.active_out):
             moving = [t for t in tangents if t is not None]
-            given = iter(call(split.linear, [*moving, *outs[count:]]))
+            given = iter(apply_linear(Call(split.linear), *moving, *outs[count:]))
         return outs[:count], [next(given) if m else None for m in split.active_out]
 
     def transpose(self, cts: Any, *args: Any) -> Sequence[Any]:

@@ -25,7 +25,7 @@ from stretto.ops.comparison import eq, ne, select
 from stretto.ops.convert import convert
 from stretto.transforms.evaluate import evaluate
 from stretto.transforms.jvp import jvp_program
-from stretto.transforms.linearize import linearize_program
+from stretto.transforms.linearize import apply_linear, linearize_program
 from stretto.transforms.transpose import transpose_program
 from stretto.transforms.vmap import vmap_program
 
@@ -133,7 +133,8 @@ class Cond(ControlFlow):
         step = self._with(linear, (*moving, *((True,) * kept)))
         given = iter(())
         if any(force):
-            given = iter(step(index, *(t for t in tangents if t is not None), *outs[count:]))
+            moving = [t for t in tangents if t is not None]
+            given = iter(apply_linear(step, index, *moving, *outs[count:]))
         return outs[:count], [next(given) if f else None for f in force]
 
     def transpose(self, cts: Any, index: Any, *args: Any) -> Sequence[Any]:

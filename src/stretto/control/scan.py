@@ -1,8 +1,8 @@
-"""Loops with a known number of steps: ``scan``, ``fori_loop``, ``map``.
+"""Loops with a known number of steps: ``scan``.
 
 Layer 4 (control). One primitive steps a body over the leading axis of its inputs, carrying a
 state. It is differentiable both ways: the way back is the same kind of loop, run in reverse over
-the residuals that the way there kept.
+the residuals that the way there kept. Next, read ``loops``.
 """
 
 from __future__ import annotations
@@ -20,23 +20,22 @@ from stretto.control.family import (
     split,
     values_of,
 )
-from stretto.control.while_loop import loop_while, settle_carry, settle_types, with_out_types
+from stretto.control.while_loop import settle_carry, settle_types, with_out_types
 from stretto.core import tree
-from stretto.core.interpreter import Linear, Tracer, constant
+from stretto.core.interpreter import Linear, constant
 from stretto.core.program import Program
 from stretto.core.recorder import record
-from stretto.core.types import ArrayType, array_type, kind_of
+from stretto.core.types import ArrayType, array_type
 from stretto.ops.arithmetic import ADD
 from stretto.ops.broadcast import move_axis, move_to_front
 from stretto.ops.comparison import full, zeros_like
-from stretto.ops.elementwise import promote_values
 from stretto.transforms.evaluate import evaluate
 from stretto.transforms.jvp import jvp_program
-from stretto.transforms.linearize import linearize_program
+from stretto.transforms.linearize import apply_linear, linearize_program
 from stretto.transforms.transpose import backward
 from stretto.transforms.vmap import to_axis, vmap_program
 
-__all__ = ["Scan", "fori_loop", "map_", "scan"]
+__all__ = ["Scan", "loop_scan", "scan"]
 
 _COUNTER = np.dtype(np.int32)
 _INTERPRET_UP_TO = 4000
@@ -47,6 +46,7 @@ class Scan(ControlFlow):
 
     Operands: ``consts`` constants, ``carry`` carried values, then the stacked inputs; outputs: the
     last carry, then the stacked outputs. In ``reverse`` the steps go from the last to the first.
+    Compiled, ``unroll`` steps are written out for each turn of the loop.
     """
 
     body: Program
@@ -54,6 +54,7 @@ class Scan(ControlFlow):
     consts: int
     carry: int
     reverse: bool = False
+    unroll: int = 1
 
     def infer(self, *types: ArrayType) -> tuple[ArrayType, ...]:
         """The carry, and the body's other outputs with a leading axis."""
@@ -86,34 +87,46 @@ class Scan(ControlFlow):
         return self.length * len(self.body.equations) > _INTERPRET_UP_TO
 
     def lower(self, b: Any, *operands: Any) -> Any:
-        """StableHLO ``while`` with a counter, slices of the inputs and updates of the outputs."""
+        """StableHLO ``while`` with a counter, slices of the inputs and updates of the outputs.
+
+        Each turn takes ``unroll`` steps; what is left over, or a single turn, is written out.
+        """
         consts, carry, xs = self._parts(operands)
         out_types = self.body.out_types[self.carry :]
-        if not self.length:
-            return [*carry, *(b.splat(0, array_type((0, *t.shape), t.dtype)) for t in out_types)]
         stacks = [b.splat(0, array_type((self.length, *t.shape), t.dtype)) for t in out_types]
-        counter = b.scalar(0, _COUNTER)
-        state = [counter, *consts, *carry, *xs, *stacks]
+        if not self.length:
+            return [*carry, *stacks]
         sizes = (1, len(consts), len(carry), len(xs))
+        turns, rest = divmod(self.length, self.unroll)
 
         def cond(*state: Any) -> Any:
-            return [b.compare("LT", state[0], b.scalar(self.length, _COUNTER))]
+            return [b.compare("LT", state[0], b.scalar(turns * self.unroll, _COUNTER))]
 
-        def body(*state: Any) -> Any:
+        def steps(count: int, state: Sequence[Any]) -> Any:
             (i,), consts, carry, xs, stacks = split(state, *sizes)
-            at = i
-            if self.reverse:
-                last = b.scalar(self.length - 1, _COUNTER)
-                at = b.emit("subtract", last, i, out=i.type)
-            here = [b.slice_at(x, at) for x in xs]
-            results = b.program(self.body, [*consts, *carry, *here])
-            new, ys = results[: self.carry], results[self.carry :]
-            stacks = [b.update_at(s, y, at) for s, y in zip(stacks, ys, strict=True)]
-            following = b.emit("add", i, b.scalar(1, _COUNTER), out=i.type)
-            return [following, *consts, *new, *xs, *stacks]
+            for _ in range(count):
+                at = i
+                if self.reverse:
+                    last = b.scalar(self.length - 1, _COUNTER)
+                    at = b.emit("subtract", last, i, out=i.type)
+                here = [b.slice_at(x, at) for x in xs]
+                results = b.program(self.body, [*consts, *carry, *here])
+                carry, ys = results[: self.carry], results[self.carry :]
+                stacks = [b.update_at(s, y, at) for s, y in zip(stacks, ys, strict=True)]
+                i = b.emit("add", i, b.scalar(1, _COUNTER), out=i.type)
+            return [i, *consts, *carry, *xs, *stacks]
 
-        outs = split(b.while_loop(cond, body, state), *sizes)
+        state = [b.scalar(0, _COUNTER), *consts, *carry, *xs, *stacks]
+        if turns > 1:
+            state = b.while_loop(cond, lambda *state: steps(self.unroll, state), state)
+        elif turns:
+            state = steps(self.unroll, state)
+        outs = split(steps(rest, state), *sizes)
         return [*outs[2], *outs[4]]
+
+    def _with(self, body: Program, consts: int, carry: int, *, back: bool = False) -> Scan:
+        """The same loop, or that the other way, over another body."""
+        return Scan(body, self.length, consts, carry, self.reverse != back, self.unroll)
 
     def _reordered(
         self, program: Program, groups: Sequence[Sequence[int]], outputs: Sequence[int]
@@ -165,7 +178,7 @@ class Scan(ControlFlow):
             *(tangent_at[i] for i in stacked if i in tangent_at),
         ]
         body = self._reordered(program, [places[k] for k in (0, 3, 1, 4, 2, 5)], order)
-        new = Scan(body, self.length, n[0] + n[3], n[1] + n[4], self.reverse)
+        new = self._with(body, n[0] + n[3], n[1] + n[4])
         results = new(*consts, *moving[0], *carry, *starts, *xs, *moving[1])
         c, dc, y, dy = split(results, n[1], n[4], outs - self.carry)[:4]
         tangent = iter([*dc, *dy])
@@ -192,7 +205,7 @@ class Scan(ControlFlow):
         fixed = [fixed_at.get(atom) for atom in residuals]  # type: ignore[arg-type]
         kept = [outs + k for k, place in enumerate(fixed) if place is None]
         forward = self._reordered(primal, [range(len(primal.inputs))], [*range(outs), *kept])
-        results = Scan(forward, self.length, self.consts, self.carry, self.reverse)(*primals)
+        results = self._with(forward, self.consts, self.carry)(*primals)
         values, stacks = list(results[:outs]), results[outs:]
 
         starts = [
@@ -210,8 +223,8 @@ class Scan(ControlFlow):
         stacked = [r for r, place in zip(res, fixed, strict=True) if place is None]
         body = self._reordered(linear, [dc, still, dk, dx, stacked], range(len(linear.outputs)))
         held = [consts[place] for place in fixed if place is not None]
-        step = Scan(body, self.length, n[0] + len(held), n[1], self.reverse)
-        given = iter(step(*moving[0], *held, *starts, *moving[1], *stacks))
+        step = self._with(body, n[0] + len(held), n[1])
+        given = iter(apply_linear(step, *moving[0], *held, *starts, *moving[1], *stacks))
         return values, [next(given) if m else None for m in parts.active_out]
 
     def transpose(self, cts: Any, *args: Any) -> Sequence[Any]:
@@ -256,9 +269,7 @@ class Scan(ControlFlow):
             name=f"transpose_{self.body.name}",
         )[0]
         body = with_out_types(body, [*const_types, *carry_types], len(const_types) + self.carry)
-        new = Scan(
-            body, self.length, len(known_consts), len(const_types) + self.carry, not self.reverse
-        )
+        new = self._with(body, len(known_consts), len(const_types) + self.carry, back=True)
         starts = [_or_zeros(None, t) for t in const_types]
         starts += [_or_zeros(ct, t) for ct, t in zip(ct_carry, carry_types, strict=True)]
         outs = new(*known_consts, *starts, *(ct for ct in ct_ys if ct is not None), *known_xs)
@@ -288,7 +299,7 @@ class Scan(ControlFlow):
             for x, a, m in zip(carry, carry_axes, mask, strict=True)
         ]
         xs = [x if a is None else move_axis(x, a, 1) for x, a in zip(xs, xs_axes, strict=True)]
-        new = Scan(body, self.length, self.consts, self.carry, self.reverse)
+        new = self._with(body, self.consts, self.carry)
         outs = new(*consts, *carry, *xs)
         return outs, tuple(
             (0 if i < self.carry else 1) if m else None for i, m in enumerate(out_mask)
@@ -305,12 +316,14 @@ def scan(
     xs: Any = None,
     length: int | None = None,
     reverse: bool = False,
+    unroll: int | bool = 1,
 ) -> tuple[Any, Any]:
     """Step ``f`` over the leading axis of ``xs``, carrying a state.
 
     Parameters: ``f(carry, x)`` gives ``(carry, y)``; ``init`` the first carry, a tree; ``xs`` a
     tree of arrays that share their leading size, or ``None`` with a ``length``; ``reverse`` steps
-    from the last to the first. Returns the last carry and the tree of ``y`` stacked.
+    from the last to the first; ``unroll`` how many steps are written out for each turn of the
+    compiled loop (``True``: all). Returns the last carry and the tree of ``y`` stacked.
 
     Raises ``TypeError`` where the carry changes type, naming the leaf, and ``ValueError`` where
     leading sizes differ.
@@ -320,10 +333,10 @@ def scan(
     >>> running
     Array([1, 3, 6], dtype=int32)
     """
-    return _scan("scan", f, init, xs, length, reverse, tree.paths(init, "init"))
+    return loop_scan("scan", f, init, xs, length, reverse, tree.paths(init, "init"), unroll)
 
 
-def _scan(
+def loop_scan(
     who: str,
     f: Callable[[Any, Any], tuple[Any, Any]],
     init: Any,
@@ -331,6 +344,7 @@ def _scan(
     length: int | None,
     reverse: bool,
     names: Sequence[str],
+    unroll: int | bool = 1,
 ) -> tuple[Any, Any]:
     """``scan`` for the function ``who``, which knows the leaves of the carry by ``names``."""
     inputs = values_of(tree.leaves(xs), who)
@@ -374,61 +388,11 @@ def _scan(
     (body, out, consts), carry = settle_types(who, record_body, carry, names)
     count = len(carry)
     body = with_out_types(body, [c.type for c in carry], count)
-    loop = Scan(captured_first(body, count + len(here)), steps, len(consts), count, reverse)
+    turn = max(1, steps) if unroll is True else operator.index(unroll) or 1
+    if turn < 1:
+        raise ValueError(f"{who}: unroll must not be negative, got {unroll}")
+    body = captured_first(body, count + len(here))
+    loop = Scan(body, steps, len(consts), count, reverse, turn)
     outs = loop(*consts, *carry, *inputs)
     _, ys_structure = out.children()
     return tree.unflatten(structure, outs[:count]), tree.unflatten(ys_structure, outs[count:])
-
-
-def _static_int(x: Any) -> int | None:
-    """The Python integer, where it is known."""
-    if isinstance(x, Tracer):
-        x = x.concrete()
-    return None if x is None else int(x)
-
-
-def fori_loop(lower: Any, upper: Any, body_fun: Callable[[Any, Any], Any], init_val: Any) -> Any:
-    """``body_fun(i, carry)`` for ``i`` from ``lower`` to ``upper`` less one; the last carry.
-
-    With static bounds the body is traced once and the loop is differentiable in reverse; with
-    traced ones it is a ``while_loop``.
-
-    Raises ``TypeError`` where the carry changes type, naming the leaf, or a bound is no integer.
-
-    >>> import stretto as st
-    >>> st.lax.fori_loop(0, 10, lambda i, x: x + i, 0)
-    Array(45, dtype=int32, weak_type=True)
-    """
-    start, stop = promote_values("fori_loop", lower, upper)
-    if start.ndim or kind_of(start.dtype) not in ("int", "uint"):
-        raise TypeError(f"fori_loop: bounds must be integer scalars, got {start.type}")
-    names = tree.paths(init_val, "init_val")
-    low, high = _static_int(lower), _static_int(upper)
-    if low is not None and high is not None:
-
-        def body(state: Any, _: Any) -> Any:
-            i, x = state
-            return (i + 1, body_fun(i, x)), None
-
-        length = max(0, high - low)
-        return _scan("fori_loop", body, (start, init_val), None, length, False, ["i", *names])[0][1]
-
-    def step(state: Any) -> Any:
-        i, stop, x = state
-        return i + 1, stop, body_fun(i, x)
-
-    state = (start, stop, init_val)
-    names = ["i", "upper", *names]
-    return loop_while("fori_loop", lambda s: s[0] < s[1], step, state, names)[2]
-
-
-def map_(f: Callable[[Any], Any], xs: Any) -> Any:
-    """``f`` of each element along the leading axis of the tree ``xs``, one by one; stacked.
-
-    For all at once, use ``vmap``.
-
-    >>> import stretto as st, stretto.numpy as snp
-    >>> st.lax.map(lambda x: x * 2, snp.array([1, 2]))
-    Array([2, 4], dtype=int32)
-    """
-    return _scan("map", lambda _, x: ((), f(x)), (), xs, None, False, ())[1]

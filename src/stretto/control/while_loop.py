@@ -29,6 +29,7 @@ from stretto.ops.convert import convert
 from stretto.ops.reduce import reduce_or
 from stretto.transforms.evaluate import evaluate
 from stretto.transforms.jvp import jvp_program
+from stretto.transforms.linearize import apply_linear
 from stretto.transforms.vmap import to_axis, vmap_program
 
 __all__ = ["While", "loop_while", "settle_carry", "settle_types", "while_loop", "with_out_types"]
@@ -88,8 +89,13 @@ class While(ControlFlow):
 
         return b.while_loop(cond, body, operands)[fixed:]
 
-    def jvp(self, primals: Sequence[Any], tangents: Sequence[Any]) -> tuple[Any, Any]:
-        """The loop over carry and tangents; one that becomes non-zero is carried from the start."""
+    def _beside(
+        self, primals: Sequence[Any], tangents: Sequence[Any]
+    ) -> tuple[While, list[Any], tuple[bool, ...]]:
+        """The loop over carry and tangents, its operands, and which of the carry have a tangent.
+
+        A tangent that becomes non-zero is carried from the start.
+        """
         cond_consts, body_consts, carry = self._parts(primals)
         _, dconsts, dcarry = self._parts(tangents)
         const_mask = tuple(t is not None for t in dconsts)
@@ -119,16 +125,23 @@ class While(ControlFlow):
         )[0]
         cond_program = record(cond, [*(c.type for c in cond_consts), *state])[0]
         new = While(cond_program, body_program, self.cond_consts, n + m)
-        outs = new(*cond_consts, *body_consts, *moving, *carry, *starts)
-        given = iter(outs[count:])
-        return outs[:count], [next(given) if m else None for m in mask]
+        return new, [*cond_consts, *body_consts, *moving, *carry, *starts], mask
+
+    def jvp(self, primals: Sequence[Any], tangents: Sequence[Any]) -> tuple[Any, Any]:
+        """The loop over carry and tangents."""
+        loop, operands, mask = self._beside(primals, tangents)
+        outs = loop(*operands)
+        given = iter(outs[len(mask) :])
+        return outs[: len(mask)], [next(given) if m else None for m in mask]
 
     def linearize(self, primals: Sequence[Any], tangents: Sequence[Any]) -> tuple[Any, Any]:
         """The loop, and beside it the linear one over tangents, which repeats the values' steps.
 
         It has a forward derivative; a cotangent that comes back to it meets the refusal.
         """
-        return self(*primals), self.jvp(primals, tangents)[1]
+        loop, operands, mask = self._beside(primals, tangents)
+        given = iter(apply_linear(loop, *operands)[len(mask) :] if any(mask) else ())
+        return self(*primals), [next(given) if m else None for m in mask]
 
     def vmap(self, size: int, args: Sequence[Any], axes: Sequence[int | None]) -> Any:
         """Run until every example has stopped; a stopped example keeps its carry.

@@ -5,8 +5,9 @@ Layer 7.
 
 from stretto.control.cond import cond, switch
 from stretto.control.custom import stop_gradient
-from stretto.control.scan import fori_loop, scan
-from stretto.control.scan import map_ as map
+from stretto.control.loops import fori_loop
+from stretto.control.loops import map_ as map
+from stretto.control.scan import scan
 from stretto.control.while_loop import while_loop
 from stretto.ops.arithmetic import absolute as abs
 from stretto.ops.arithmetic import (

@@ -14,11 +14,12 @@ from stretto.core.interpreter import Value, state, using
 from stretto.core.program import Atom, Program, literal
 from stretto.core.recorder import Recorder, Traced
 from stretto.core.types import ArrayType
+from stretto.ops.comparison import full
 from stretto.transforms.closed import record_closed
 from stretto.transforms.evaluate import evaluate
 from stretto.transforms.jvp import Differentiator
 
-__all__ = ["LinearMap", "Linearized", "linearize_flat", "linearize_program"]
+__all__ = ["LinearMap", "Linearized", "apply_linear", "linearize_flat", "linearize_program"]
 
 
 class _LinearRecorder(Recorder):
@@ -38,8 +39,41 @@ class _LinearRecorder(Recorder):
         """Record if any argument is linear, else hand on."""
         for a in args:
             if type(a) is Traced and a.interpreter is self:
+                if primitive.holds_programs:
+                    return self._in_parts(primitive, args)
                 return super().process(primitive, args)
         return self.parent.process(primitive, args)
+
+    def record(self, primitive: Any, args: Sequence[Any]) -> Any:
+        """Record as it stands an operation that is linear as a whole."""
+        return super().process(primitive, args)
+
+    def _in_parts(self, primitive: Any, args: Sequence[Any]) -> tuple[Any, ...]:
+        """Outputs of an operation that a rule applied to values and tangents together.
+
+        f(x, t), linear in t: what does not depend on t is f(x, 0); the rest is the derivative of f
+        at (x, 0) along t.
+        """
+        is_linear = [type(a) is Traced and a.interpreter is self for a in args]
+        with using(self):
+            primals = [
+                full(a.type.shape, 0, a.type.dtype, a.type.weak_type) if m else a
+                for a, m in zip(args, is_linear, strict=True)
+            ]
+            tangents = [a if m else None for a, m in zip(args, is_linear, strict=True)]
+            outs, moving = primitive.linearize(primals, tangents)
+        return tuple([o if t is None else t for o, t in zip(outs, moving, strict=True)])
+
+
+def apply_linear(primitive: Any, *args: Any) -> Any:
+    """Apply a primitive that is linear as a whole in the tangents among its arguments.
+
+    For the ``linearize`` rules of operations that hold programs.
+    """
+    interpreter = state.interpreter
+    if type(interpreter) is _LinearRecorder:
+        return interpreter.record(primitive, args)
+    return primitive(*args)
 
 
 class LinearMap(NamedTuple):
