@@ -177,3 +177,8 @@ def test_a_traced_size_is_refused_with_the_way_out():
 def test_zero_in_a_trace_is_a_literal():
     graph = str(st.make_graph(lambda x: x + snp.ones((1000, 1000)))(snp.zeros((1000, 1000))))
     assert len(graph) < 1000
+
+
+def test_numbers_too_large_become_infinite_without_a_warning():
+    np.testing.assert_array_equal(snp.array([1e300, -1e300]), [np.inf, -np.inf])
+    np.testing.assert_array_equal(snp.full((2,), 1e300), [np.inf, np.inf])

@@ -169,8 +169,9 @@ def value_and_grad(
 
     Parameters: ``fun`` must return a real scalar (with ``has_aux`` a pair of that and anything).
     ``argnums`` an int gives one tree, several give a tuple; gradients have their argument's
-    structure, shapes and dtypes. ``holomorphic``: complex arguments and result. ``allow_int``:
-    integer leaves get float0 zeros.
+    structure, shapes and dtypes. ``holomorphic``: complex arguments and result; without it the
+    gradient of the real result u by a complex argument x + iy is du/dx - i du/dy, as in JAX.
+    ``allow_int``: integer leaves get float0 zeros.
 
     Raises ``TypeError`` for an argument or a result of the wrong kind, naming it.
 

@@ -111,16 +111,17 @@ class Chosen:
     def check(self, holomorphic: bool, allow_int: bool) -> None:
         """Raise ``TypeError``, naming the leaf, for a type that has no such derivative."""
         for k, value in enumerate(self.values):
-            problem = _problem(value.type, holomorphic, allow_int)
+            problem = _problem(value.type, holomorphic, allow_int, self.who)
             if problem:
                 raise TypeError(f"{self.who}: {self.paths()[k]} {problem}")
 
 
-def _problem(type: ArrayType, holomorphic: bool, allow_int: bool) -> str | None:
+def _problem(type: ArrayType, holomorphic: bool, allow_int: bool, who: str) -> str | None:
     if holomorphic:
         if not is_complex(type.dtype):
             return f"must be complex with holomorphic=True, got {type}"
-    elif is_complex(type.dtype):
+    elif is_complex(type.dtype) and who == "jacfwd":
+        # Backwards, a real result of complex arguments has one row; forwards, two directions each.
         return (
             f"is complex ({type}); pass holomorphic=True for a holomorphic function, or take "
             f"derivatives of real and imaginary parts"

@@ -129,7 +129,8 @@ def cast(x: Any, dtype: np.dtype, who: str) -> np.ndarray:
     try:
         if kind_of(dtype) in ("int", "uint") and dtype.kind not in "iu":  # int4 and int2
             return np.asarray(x, np.int64).astype(dtype)
-        return np.array(x, dtype)
+        with np.errstate(over="ignore", invalid="ignore"):
+            return np.array(x, dtype)
     except OverflowError as error:
         raise OverflowError(f"{who}: {error}") from None
     except TypeError:
