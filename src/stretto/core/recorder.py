@@ -49,7 +49,7 @@ class Traced(Tracer):
 class Recorder(Interpreter):
     """Records operations as equations."""
 
-    __slots__ = ("captured", "captured_vars", "ended", "equations", "inputs", "names", "_folded")
+    __slots__ = ("captured", "captured_vars", "ended", "equations", "inputs", "names")
 
     def __init__(self, types: Sequence[ArrayType], names: Sequence[str] = ()) -> None:
         self.inputs = [Var(t) for t in types]

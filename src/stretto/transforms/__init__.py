@@ -1,4 +1,4 @@
 """Layer 3: transformations of functions and programs.
 
-Read ``evaluate``, ``jvp``, ``linearize``, ``transpose``, ``vmap``, ``simplify``.
+Read ``evaluate``, ``closed``, ``jvp``, ``linearize``, ``transpose``, ``vmap``, ``simplify``.
 """

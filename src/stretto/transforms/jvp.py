@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
+from stretto.core.config import settings
 from stretto.core.interpreter import Interpreter, Tracer, Value, state, using
 from stretto.core.program import Program
 from stretto.core.types import is_inexact
@@ -118,7 +119,7 @@ def jvp_program(
     Its inputs are the program's, then the tangents of the ``active`` ones. ``force`` marks outputs
     whose tangent must be given even where it is zero. The second result says which are given.
     """
-    key = ("jvp", active, force)
+    key = ("jvp", active, force, settings.key)
     if key not in program.cache:
 
         def fun(*values: Any) -> Any:

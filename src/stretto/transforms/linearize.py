@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
+from stretto.core.config import settings
 from stretto.core.interpreter import Value, state, using
 from stretto.core.program import Atom, Program, literal
 from stretto.core.recorder import Recorder, Traced
@@ -139,7 +140,7 @@ def linearize_program(
 
     ``force`` marks outputs whose tangent must be given even where it is zero.
     """
-    key = ("linearize", active, force)
+    key = ("linearize", active, force, settings.key)
     if key not in program.cache:
 
         def fun(*primals: Any) -> Any:

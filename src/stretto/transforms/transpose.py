@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+from stretto.core.config import settings
 from stretto.core.interpreter import Linear, constant
 from stretto.core.program import Literal, Program, Var
 from stretto.ops.arithmetic import ADD
@@ -84,7 +85,7 @@ def transpose_program(
     ``active`` outputs; its outputs the cotangents of those linear inputs that get one or that
     ``force`` marks; the second result says which.
     """
-    key = ("transpose", linear, active, force)
+    key = ("transpose", linear, active, force, settings.key)
     if key not in program.cache:
         fixed = [t for t, is_linear in zip(program.in_types, linear, strict=True) if not is_linear]
         varying = [t for t, is_linear in zip(program.in_types, linear, strict=True) if is_linear]

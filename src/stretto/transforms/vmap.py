@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
+from stretto.core.config import settings
 from stretto.core.interpreter import Interpreter, Tracer, Value, state, using
 from stretto.core.program import Program
 from stretto.core.types import array_type
@@ -122,7 +123,7 @@ def vmap_program(
     ``force`` marks outputs that must be mapped, whether or not they vary. The second result says
     which are.
     """
-    key = ("vmap", size, mapped, force)
+    key = ("vmap", size, mapped, force, settings.key)
     if key not in program.cache:
 
         def fun(*args: Any) -> Any:
