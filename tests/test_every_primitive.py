@@ -8,6 +8,7 @@ import pytest
 
 import stretto  # noqa: F401 (defines the primitives)
 from stretto.core.primitive import PRIMITIVES, RULES, ZERO_DERIVATIVE, Refused
+from stretto.core.types import kind_of
 from stretto.laws import Law
 
 HERE = Path(__file__).parent
@@ -35,6 +36,20 @@ def test_every_primitive_has_a_law():
         "no law names these primitives; add law(Primitive, function, arguments...) to the list "
         "LAWS of the test module that mirrors the source:\n" + "\n".join(missing)
     )
+
+
+def test_every_kind_of_dtype_accepted_has_a_law():
+    checked: dict[type, set[str]] = {}
+    for path in sorted(HERE.rglob("test_*.py")):
+        for law in laws_of(path):
+            kinds = {kind_of(arg.dtype) for arg in law.args}
+            checked.setdefault(law.primitive, set()).update(kinds)
+    missing = [
+        f"  {p.__name__}: {', '.join(sorted(p.accepts - checked[p]))}"
+        for p in OURS
+        if getattr(p, "accepts", set()) - checked[p]
+    ]
+    assert not missing, "no law checks these kinds:\n" + "\n".join(missing)
 
 
 @pytest.mark.parametrize("primitive", OURS, ids=lambda p: p.name)

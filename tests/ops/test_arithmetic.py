@@ -50,6 +50,7 @@ LAWS = [
     ),
     *(law(p, f, t(2, 3), **LESS.get(t, {})) for p, (f, types) in UNARY.items() for t in types),
     law(ops.Add, ops.add, f64(2, 3), f64(2, 3)),
+    law(ops.Square, ops.square, u32(2, 3)),
     law(ops.Mul, ops.multiply, f64(2, 3), bf16(2, 3)),
     *(
         law(ops.Div, ops.divide, t(2, 3), t(2, 3).within(1, 2), **LESS.get(t, {}))

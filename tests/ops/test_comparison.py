@@ -41,7 +41,10 @@ ONCE = {t: {"mapped": False} for t in (bf16, f64, f16, u32, i8, b1, c64, c128)}
 LAWS = [
     *(
         law(p, f, t(5), t(5), **NO, **ONCE.get(t, {}))
-        for table, types in ((ORDER, (f32, bf16, i32, b1)), (EQUALITY, (f64, i32, b1, c64, c128)))
+        for table, types in (
+            (ORDER, (f32, bf16, i32, u32, b1)),
+            (EQUALITY, (f64, i32, u32, b1, c64, c128)),
+        )
         for p, f in table.items()
         for t in types
     ),

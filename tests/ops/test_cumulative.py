@@ -6,7 +6,7 @@ import pytest
 
 from stretto.api.derivatives import grad
 from stretto.api.jit import jit
-from stretto.laws import bf16, c64, f32, i8, i32, law
+from stretto.laws import b1, bf16, c64, f32, i8, i32, law, u32
 from stretto.ops.broadcast import reduce_sum
 from stretto.ops.cumulative import (
     Cumlogsumexp,
@@ -57,6 +57,9 @@ LAWS = [
         for case in (SPECIAL, FAR)
     ),
     *(law(primitive, along(f, 0), i8(5)) for primitive, f in list(RUNNING.items())[:4]),
+    *(law(primitive, along(f, 0), u32(5)) for primitive, f in list(RUNNING.items())[:4]),
+    law(Cummax, along(cummax, 0), b1(5)),
+    law(Cummin, along(cummin, 0), b1(5)),
     law(Cumsum, along(cumsum, 0), c64(5)),
     law(Cumprod, along(cumprod, 0), c64(5)),
     law(Cumprod, along(cumprod, 0), np.array([1, 2, 0, 3, 0, 4], np.float32)),

@@ -40,6 +40,7 @@ def over(reduce, *axes):
 
 
 LAWS = [
+    law(ReduceMin, over(reduce_min, 0), b1(2, 2)),
     *(
         law(primitive, over(reduce, *axes), case)
         for primitive, reduce in NUMBERS.items()
@@ -47,6 +48,7 @@ LAWS = [
             ((0, 2), f32(2, 3, 2)),
             ((1,), bf16(3, 2)),
             ((1,), i32(2, 2)),
+            ((1,), u32(2, 2)),
             ((0,), i8(0, 2)),
             ((0,), f32(7)),
             ((1,), f32(3, 0)),

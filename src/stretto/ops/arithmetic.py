@@ -162,7 +162,7 @@ class Rem(Elementwise):
 class Abs(Elementwise):
     """The absolute value; of complex numbers, the modulus."""
 
-    accepts = NUMERIC
+    accepts = NUMERIC - {"uint"}
     op = "abs"
     reference = staticmethod(np.abs)
 
