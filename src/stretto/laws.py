@@ -33,7 +33,7 @@ from stretto.core.interpreter import as_value
 from stretto.core.primitive import Primitive
 from stretto.core.program import Program
 from stretto.core.program import check as check_program
-from stretto.core.types import float0, is_complex, is_inexact, kind_of
+from stretto.core.types import float0, is_complex, is_inexact, kind_of, real_dtype
 
 __all__ = [
     "Law",
@@ -105,7 +105,7 @@ def _tolerance(dtype: np.dtype) -> float:
     """A few units in the last place: XLA and NumPy round transcendental functions differently."""
     if not is_inexact(dtype):
         return 0.0
-    part = np.dtype(f"f{dtype.itemsize // 2}") if is_complex(dtype) else dtype
+    part = real_dtype(dtype)
     return (64 if part.itemsize >= 4 else 4) * float(ml_dtypes.finfo(part).eps)
 
 

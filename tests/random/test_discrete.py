@@ -6,7 +6,6 @@ from scipy import stats
 
 from stretto import random as R
 from stretto.api.jit import jit
-from stretto.api.vectorise import vmap
 from stretto.core.config import config
 from stretto.core.errors import TracedValueError
 
@@ -18,24 +17,6 @@ def A(*shape):
 def I(*shape):  # noqa: E743
     return np.arange(np.prod(shape), dtype=np.int32).reshape(shape)
 
-
-def eagerly(draws):
-    key = R.PRNGKey(0x123456789)
-    return {name: np.asarray(draw(key)) for name, (draw, *_) in draws.items()}
-
-
-def jitted(draws):
-    all_at_once = jit(lambda key: {name: draw(key) for name, (draw, *_) in draws.items()})
-    return {name: np.asarray(x) for name, x in all_at_once(R.PRNGKey(0x123456789)).items()}
-
-
-def mapped(draws):
-    keys = np.stack([np.asarray(R.PRNGKey(seed)) for seed in (1, 0x123456789)])
-    return {name: np.asarray(vmap(draw)(keys))[1] for name, (draw, *_) in draws.items()}
-
-
-HOW = pytest.mark.parametrize("how", [eagerly, jitted, mapped])
-LAYOUTS = pytest.mark.parametrize("partitionable", [False, True], ids=["original", "partitionable"])
 
 # Each draw, and what JAX 0.10.2 gives for the same expression with R = jax.random,
 # k = PRNGKey(0x123456789), and jax_threefry_partitionable off, then on; in row-major order.
@@ -168,8 +149,6 @@ DRAWS = {
 }
 
 
-@LAYOUTS
-@HOW
 def test_draws_are_jaxs(how, partitionable):
     with config(threefry_partitionable=partitionable):
         drawn = how(DRAWS)

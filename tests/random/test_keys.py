@@ -7,28 +7,8 @@ import pytest
 
 from stretto import random as R
 from stretto.api.jit import jit
-from stretto.api.vectorise import vmap
 from stretto.core.config import config
 from stretto.core.errors import TracedValueError
-
-
-def eagerly(draws):
-    key = R.PRNGKey(0x123456789)
-    return {name: np.asarray(draw(key)) for name, (draw, *_) in draws.items()}
-
-
-def jitted(draws):
-    all_at_once = jit(lambda key: {name: draw(key) for name, (draw, *_) in draws.items()})
-    return {name: np.asarray(x) for name, x in all_at_once(R.PRNGKey(0x123456789)).items()}
-
-
-def mapped(draws):
-    keys = np.stack([np.asarray(R.PRNGKey(seed)) for seed in (1, 0x123456789)])
-    return {name: np.asarray(vmap(draw)(keys))[1] for name, (draw, *_) in draws.items()}
-
-
-HOW = pytest.mark.parametrize("how", [eagerly, jitted, mapped])
-LAYOUTS = pytest.mark.parametrize("partitionable", [False, True], ids=["original", "partitionable"])
 
 # Each draw, and what JAX 0.10.2 gives for the same expression with R = jax.random,
 # k = PRNGKey(0x123456789), and jax_threefry_partitionable off, then on; in row-major order.
@@ -150,8 +130,6 @@ LARGE = {
 }
 
 
-@LAYOUTS
-@HOW
 def test_draws_are_jaxs(how, partitionable):
     with config(threefry_partitionable=partitionable):
         drawn = how(DRAWS)
@@ -159,8 +137,6 @@ def test_draws_are_jaxs(how, partitionable):
         assert drawn[name].reshape(-1).tolist() == want[partitionable], name
 
 
-@LAYOUTS
-@HOW
 def test_wide_draws_are_jaxs(how, partitionable):
     with config(threefry_partitionable=partitionable, enable_x64=True):
         drawn = how(WIDE)
@@ -171,8 +147,6 @@ def test_wide_draws_are_jaxs(how, partitionable):
         np.testing.assert_allclose(got, want[partitionable], rtol=tolerance, err_msg=name)
 
 
-@LAYOUTS
-@HOW
 def test_large_draws_are_jaxs(how, partitionable):
     with config(threefry_partitionable=partitionable):
         drawn = how(LARGE)

@@ -29,7 +29,6 @@ __all__ = [
 ]
 
 NAMESPACE = "stretto"
-Structure = optree.PyTreeSpec
 C = TypeVar("C", bound=type)
 
 

@@ -30,6 +30,7 @@ __all__ = [
     "is_inexact",
     "kind_of",
     "promote",
+    "real_dtype",
     "scalar_dtype",
     "short_name",
 ]
@@ -83,6 +84,11 @@ def is_inexact(dtype: np.dtype) -> bool:
 def is_complex(dtype: np.dtype) -> bool:
     """Whether the dtype is complex."""
     return dtype.kind == "c"
+
+
+def real_dtype(dtype: np.dtype) -> np.dtype:
+    """The dtype of the real part: of half the width where the dtype is complex."""
+    return np.dtype(f"f{dtype.itemsize // 2}") if is_complex(dtype) else dtype
 
 
 @functools.cache

@@ -15,7 +15,7 @@ import numpy as np
 
 from stretto.core.program import Atom, Literal, Program, Var
 from stretto.core.recorder import record
-from stretto.core.types import ArrayType, array_type, kind_of
+from stretto.core.types import ArrayType, array_type, kind_of, real_dtype
 
 __all__ = ["Builder", "Operand", "element_type", "lower"]
 
@@ -72,7 +72,7 @@ def _element(value: Any, dtype: np.dtype) -> str:
     if kind in ("int", "uint"):
         return str(int(value))
     if kind == "complex":
-        part = np.dtype(f"f{dtype.itemsize // 2}")
+        part = real_dtype(dtype)
         return f"({_element(value.real, part)}, {_element(value.imag, part)})"
     x = np.asarray(value, dtype)
     number = float(x)

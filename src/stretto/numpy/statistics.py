@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from stretto.core.interpreter import as_value
-from stretto.core.types import inexact_dtype, is_complex, is_inexact
+from stretto.core.types import inexact_dtype, is_complex, is_inexact, real_dtype
 from stretto.numpy.arguments import refuse_out
 from stretto.numpy.arithmetic import multiply, subtract, true_divide
 from stretto.numpy.dtypes import as_dtype
@@ -129,8 +129,7 @@ def _variance(
 
 def real_result(a: Any) -> np.dtype:
     """The dtype of a variance: the real float of the argument."""
-    dtype = inexact_dtype(as_value(a).dtype)
-    return np.dtype(f"f{dtype.itemsize // 2}") if is_complex(dtype) else dtype
+    return real_dtype(inexact_dtype(as_value(a).dtype))
 
 
 def var(

@@ -12,9 +12,9 @@ from typing import Any
 import numpy as np
 
 from stretto.core.interpreter import Linear, as_value
-from stretto.core.types import is_complex, is_inexact, kind_of
+from stretto.core.types import is_complex, is_inexact, kind_of, real_dtype
 from stretto.ops.comparison import eq, full_like, gt, lt, select, zeros_like
-from stretto.ops.complex_parts import complex_, conj, imag, real, real_dtype
+from stretto.ops.complex_parts import complex_, conj, imag, real
 from stretto.ops.convert import convert
 from stretto.ops.elementwise import (
     ALL,
@@ -44,7 +44,6 @@ __all__ = [
     "negative",
     "nextafter",
     "real",
-    "real_dtype",
     "remainder",
     "round_",
     "sign",

@@ -10,16 +10,11 @@ from typing import Any
 import numpy as np
 
 from stretto.core.interpreter import Linear, as_value
-from stretto.core.types import ArrayType, array_type, is_complex
+from stretto.core.types import ArrayType, array_type, is_complex, real_dtype
 from stretto.ops.comparison import zeros_like
 from stretto.ops.elementwise import COMPLEX, FLOAT, Elementwise, binary
 
 __all__ = ["complex_", "conj", "imag", "real", "real_dtype"]
-
-
-def real_dtype(dtype: np.dtype) -> np.dtype:
-    """The dtype of the real part."""
-    return np.dtype(f"f{dtype.itemsize // 2}") if is_complex(dtype) else dtype
 
 
 class Real(Elementwise):

@@ -20,10 +20,10 @@ from stretto.core.types import (
     is_complex,
     is_inexact,
     kind_of,
+    real_dtype,
     scalar_dtype,
 )
 from stretto.ops.comparison import eq, full_like, select, zeros_like
-from stretto.ops.complex_parts import real_dtype
 from stretto.ops.convert import convert
 from stretto.ops.elementwise import FLOAT, INEXACT, NUMERIC, Elementwise, binary, unary
 from stretto.ops.erf_inv_reference import erf_inv_float32

@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from stretto.core.types import array_type, is_complex, kind_of
+from stretto.core.types import array_type, is_complex, kind_of, real_dtype
 
 __all__ = ["canonical_key", "lower_sort", "order_by_value"]
 
@@ -55,7 +55,7 @@ def _before(b: Any, num_keys: int, xs: Sequence[Any], ys: Sequence[Any]) -> Any:
     parts = []
     for x, y in zip(xs[:num_keys], ys[:num_keys], strict=True):
         if is_complex(x.type.dtype):
-            half = array_type((), np.dtype(f"f{x.type.dtype.itemsize // 2}"))
+            half = array_type((), real_dtype(x.type.dtype))
             parts += [[b.emit(part, v, out=half) for v in (x, y)] for part in ("real", "imag")]
         else:
             parts.append([x, y])

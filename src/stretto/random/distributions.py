@@ -13,7 +13,7 @@ import ml_dtypes
 import numpy as np
 
 from stretto.core.interpreter import as_value
-from stretto.core.types import as_dtype, is_complex, kind_of, scalar_dtype
+from stretto.core.types import as_dtype, is_complex, kind_of, real_dtype, scalar_dtype
 from stretto.ops.arithmetic import (
     absolute,
     add,
@@ -116,7 +116,7 @@ def normal(key: Any, shape: Any = (), dtype: Any = None) -> Any:
     target = scalar_dtype(float) if dtype is None else as_dtype(dtype)
     sizes = static_shape(shape, "normal")
     if is_complex(target):
-        part = np.dtype(f"f{target.itemsize // 2}")
+        part = real_dtype(target)
         re, im = (_normal(k, sizes, part) for k in _pair(key))
         root = full_like(re, math.sqrt(2))
         return complex_(divide(re, root), divide(im, root))
