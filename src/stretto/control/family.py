@@ -32,6 +32,17 @@ class ControlFlow(Primitive, abstract=True):
         """The outputs, by running the programs under the current interpreter."""
         raise NotImplementedError
 
+    @property
+    def effects(self) -> frozenset[Any]:
+        """Those of the programs."""
+        several = [
+            p.effects
+            for _, value in self.parameters()
+            for p in (value if isinstance(value, tuple) else (value,))
+            if isinstance(p, Program)
+        ]
+        return frozenset().union(*several)
+
     def out_types(self, types: tuple[ArrayType, ...]) -> tuple[ArrayType, ...]:
         """The output types; not remembered, which would keep the programs alive."""
         return tuple(self.infer(*types))

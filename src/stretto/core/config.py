@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 
 from stretto.core.errors import ConfigError
 
-__all__ = ["config", "enable_x64", "settings"]
+__all__ = ["config", "enable_x64", "mapped_axis", "settings"]
 
 
 class _Setting(NamedTuple):
@@ -85,19 +85,21 @@ class _Key:
 _KEYS: dict[tuple[Any, ...], _Key] = {}
 
 
-def _key_of(values: Mapping[str, Any]) -> _Key:
-    settings = tuple(values[name] for name in _SHAPING)
+def _key_of(values: Mapping[str, Any], axes: Mapping[Any, int] | None = None) -> _Key:
+    settings = (*(values[name] for name in _SHAPING), *(axes or {}).items())
     return _KEYS.setdefault(settings, _Key(settings))
 
 
 class _Thread(threading.local):
     """What ``with config(...)`` has set in this thread.
 
-    ``key`` stands for all settings that change what a trace yields: part of every cache key. Where
-    the thread has none of its own, the class attribute is the global one.
+    ``axes`` are the sizes of the named axes that are being mapped over. ``key`` stands for these
+    and all settings that change what a trace yields: part of every cache key. Where the thread has
+    none of its own, the class attribute is the global one.
     """
 
     values: Mapping[str, Any] = {}
+    axes: Mapping[Any, int] = {}
     key: _Key
 
 
@@ -161,10 +163,26 @@ class _Block:
 def _set_thread(values: Mapping[str, Any]) -> None:
     """Make these the values, and with the global ones the key, of this thread."""
     settings.values = values
-    if values:
-        settings.key = _key_of({name: getattr(config, name) for name in _SHAPING})
+    if values or settings.axes:
+        settings.key = _key_of({name: getattr(config, name) for name in _SHAPING}, settings.axes)
     else:
         settings.__dict__.pop("key", None)
+
+
+class mapped_axis:  # reads as a statement: `with mapped_axis(name, size):`
+    """A named axis in force for one ``with`` block of one thread."""
+
+    def __init__(self, name: Any, size: int) -> None:
+        self._axes = {**settings.axes, name: size}
+
+    def __enter__(self) -> None:
+        self._outer = settings.axes
+        settings.axes = self._axes
+        _set_thread(settings.values)
+
+    def __exit__(self, *error: object) -> None:
+        settings.axes = self._outer
+        _set_thread(settings.values)
 
 
 config = Config()

@@ -99,6 +99,9 @@ class _Interned(type):
         return found
 
 
+_NO_EFFECTS: frozenset[Any] = frozenset()
+
+
 @dataclass_transform(frozen_default=True, kw_only_default=False)
 @dataclasses.dataclass(frozen=True, eq=False, repr=False)
 class Primitive(metaclass=_Interned):
@@ -161,6 +164,11 @@ class Primitive(metaclass=_Interned):
     def linearize(self, primals: Sequence[Any], tangents: Sequence[Any]) -> tuple[Any, Any]:
         """See the class: by default the jvp rule, whose linear part the caller separates."""
         return self.jvp(primals, tangents)
+
+    @property
+    def effects(self) -> frozenset[Any]:
+        """What it does beside giving outputs; see ``core/effects``."""
+        return _NO_EFFECTS
 
     def compiled(self, types: tuple[ArrayType, ...]) -> bool:
         """Whether eager evaluation on the CPU should run a compiled program, not ``reference``."""

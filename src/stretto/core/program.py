@@ -122,6 +122,15 @@ class Program:
         """The types of the outputs."""
         return tuple(v.type for v in self.outputs)
 
+    @property
+    def effects(self) -> frozenset[Any]:
+        """The effects of all equations."""
+        found = self.cache.get("effects")
+        if found is None:
+            several = [e.primitive.effects for e in self.equations]
+            found = self.cache["effects"] = frozenset().union(*several)
+        return found
+
     def __str__(self) -> str:
         return "\n".join(_lines(self, ""))
 

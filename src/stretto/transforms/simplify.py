@@ -5,17 +5,18 @@ Layer 3 (transforms).
 
 from __future__ import annotations
 
+from stretto.core.effects import observable
 from stretto.core.program import Program, Var
 
 __all__ = ["drop_dead", "used_inputs"]
 
 
 def drop_dead(program: Program) -> Program:
-    """The program without equations that no output depends on."""
+    """The program without equations that no output depends on and nobody would miss."""
     needed: set[Var] = {a for a in program.outputs if isinstance(a, Var)}
     kept = []
     for equation in reversed(program.equations):
-        if any([v in needed for v in equation.outputs]):
+        if any([v in needed for v in equation.outputs]) or observable(equation.primitive.effects):
             kept.append(equation)
             needed.update([a for a in equation.inputs if type(a) is Var])
     if len(kept) == len(program.equations):

@@ -10,6 +10,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from stretto.core.config import settings
+from stretto.core.effects import names_axis
 from stretto.core.interpreter import Interpreter, Tracer, Value, state, using
 from stretto.core.program import Program
 from stretto.core.types import array_type
@@ -17,7 +18,22 @@ from stretto.ops.broadcast import broadcast_to, move_axis
 from stretto.transforms.closed import record_closed
 from stretto.transforms.evaluate import evaluate
 
-__all__ = ["Batched", "Vectorizer", "to_axis", "vmap_flat", "vmap_program"]
+__all__ = ["AxisSize", "Batched", "Vectorizer", "to_axis", "vmap_flat", "vmap_program"]
+
+
+class AxisSize(int):
+    """The number of examples, and the name under which collectives know their axis.
+
+    Rules hand it on to ``vmap_program``, so that what is inside programs knows the name too.
+    """
+
+    name: Any
+
+    def __new__(cls, size: int, name: Any) -> AxisSize:
+        """An integer that knows a name."""
+        made = super().__new__(cls, size)
+        made.name = name
+        return made
 
 
 class Batched(Tracer):
@@ -45,11 +61,12 @@ class Batched(Tracer):
 class Vectorizer(Interpreter):
     """Applies vmap rules."""
 
-    __slots__ = ("ended", "parent", "size")
+    __slots__ = ("ended", "name", "parent", "size")
 
     def __init__(self, size: int) -> None:
         self.parent = state.interpreter
         self.size = size
+        self.name = size.name if isinstance(size, AxisSize) else None
         self.ended = False
 
     def process(self, primitive: Any, args: Sequence[Any]) -> Any:
@@ -63,12 +80,14 @@ class Vectorizer(Interpreter):
             else:
                 values.append(a)
                 axes.append(None)
-        if not mapped:
+        named = self.name is not None and names_axis(primitive.effects, self.name)
+        if not (mapped or named):
             return self.parent.process(primitive, values)
         outer = state.interpreter
         state.interpreter = self.parent
         try:
-            out, axis = primitive.vmap(self.size, values, axes)
+            rule = primitive.collect if named and not primitive.holds_programs else primitive.vmap
+            out, axis = rule(self.size, values, axes)
         finally:
             state.interpreter = outer
         if primitive.multiple:
@@ -123,7 +142,7 @@ def vmap_program(
     ``force`` marks outputs that must be mapped, whether or not they vary. The second result says
     which are.
     """
-    key = ("vmap", size, mapped, force, settings.key)
+    key = ("vmap", size, getattr(size, "name", None), mapped, force, settings.key)
     if key not in program.cache:
 
         def fun(*args: Any) -> Any:

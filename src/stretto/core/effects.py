@@ -1,0 +1,46 @@
+"""Effects: what an operation does beside giving its outputs.
+
+Layer 1 (core). ``Primitive.effects`` and ``Program.effects`` are sets of these. What is observable
+is kept when nothing reads its outputs; a named axis is what a collective needs from a ``vmap``
+around it. Next, read ``primitive``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any, NamedTuple
+
+__all__ = ["CALLBACK", "ORDERED", "Effect", "NamedAxis", "names_axis", "observable"]
+
+
+class Effect:
+    """Something seen from outside: compared as an object."""
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+
+    def __repr__(self) -> str:
+        return self.name
+
+
+CALLBACK = Effect("callback")
+"""A Python function is called, as often as the program says, in any order."""
+
+ORDERED = Effect("ordered callback")
+"""A Python function is called, in the order of the program."""
+
+
+class NamedAxis(NamedTuple):
+    """The operation works across the examples of the ``vmap`` whose axis has this name."""
+
+    name: Any
+
+
+def observable(effects: Iterable[Any]) -> bool:
+    """Whether any of the effects would be missed if the operation were dropped."""
+    return any(type(e) is Effect for e in effects)
+
+
+def names_axis(effects: Iterable[Any], name: Any) -> bool:
+    """Whether any of the effects is across the axis of this name."""
+    return any(type(e) is NamedAxis and e.name == name for e in effects)
