@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 
 from stretto.control.family import ControlFlow, parting, record_tree, values_of
+from stretto.control.route import run_mapped
 from stretto.core import tree
 from stretto.core.interpreter import Linear, as_value
 from stretto.core.program import Atom, Program, Var, literal
@@ -21,7 +22,7 @@ from stretto.core.recorder import record
 from stretto.core.types import ArrayType, array_type, kind_of, promote
 from stretto.ops.arithmetic import clamp
 from stretto.ops.broadcast import broadcast_to, move_to_front, reduce_sum, reshape
-from stretto.ops.comparison import eq, ne, select
+from stretto.ops.comparison import ne
 from stretto.ops.convert import convert
 from stretto.transforms.evaluate import evaluate
 from stretto.transforms.jvp import jvp_program
@@ -53,35 +54,23 @@ class Cond(ControlFlow):
         return tuple(t.with_shape((self.size, *t.shape)) for t in outs)
 
     def interpret(self, index: Any, *args: Any) -> Sequence[Any]:
-        """Run the branch; for many examples, all branches, and choose."""
+        """Run the branch; for many examples, what ``route`` chooses."""
         if self.size is None:
             return evaluate(self.branches[int(index)], args)
-        return self._select(index, *args)
+        return self._run_mapped(index, *args)
 
-    def _select(self, index: Any, *args: Any) -> list[Any]:
+    def _run_mapped(self, index: Any, *args: Any) -> list[Any]:
         assert self.size is not None
-        outs: list[Any] = []
-        for i, branch in enumerate(self.branches):
-            force = (True,) * len(branch.outputs)
-            program, _ = vmap_program(branch, self.size, self.mapped, force)
-            results = evaluate(program, args)
-            if not i:
-                outs = results
-                continue
-            here = eq(index, i)
-            for k, (old, new) in enumerate(zip(outs, results, strict=True)):
-                wide = broadcast_to(reshape(here, (self.size,) + (1,) * (new.ndim - 1)), new.shape)
-                outs[k] = select(wide, new, old)
-        return outs
+        return run_mapped(self.branches, self.size, self.mapped, index, args)
 
     def compiled(self, types: tuple[ArrayType, ...]) -> bool:
         """Interpreted: one branch runs once."""
         return False
 
     def lower(self, b: Any, index: Any, *operands: Any) -> Any:
-        """StableHLO ``case``; for many examples, all branches and selections."""
+        """StableHLO ``case``; for many examples, what ``route`` chooses."""
         if self.size is not None:
-            return b.inline_many(self._select, index, *operands)
+            return b.inline_many(self._run_mapped, index, *operands)
         regions = [
             b.region((), lambda branch=branch: b.program(branch, operands))
             for branch in self.branches

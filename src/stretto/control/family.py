@@ -32,16 +32,23 @@ class ControlFlow(Primitive, abstract=True):
         """The outputs, by running the programs under the current interpreter."""
         raise NotImplementedError
 
-    @property
-    def effects(self) -> frozenset[Any]:
-        """Those of the programs."""
-        several = [
-            p.effects
+    def programs(self) -> list[Program]:
+        """The programs among its parameters."""
+        return [
+            p
             for _, value in self.parameters()
             for p in (value if isinstance(value, tuple) else (value,))
             if isinstance(p, Program)
         ]
-        return frozenset().union(*several)
+
+    @property
+    def effects(self) -> frozenset[Any]:
+        """Those of the programs."""
+        return frozenset().union(*[p.effects for p in self.programs()])
+
+    def work(self, types: Sequence[ArrayType], outs: Sequence[ArrayType]) -> float:
+        """That of all programs, once."""
+        return sum(p.work for p in self.programs())
 
     def out_types(self, types: tuple[ArrayType, ...]) -> tuple[ArrayType, ...]:
         """The output types; not remembered, which would keep the programs alive."""

@@ -20,6 +20,7 @@ from stretto.control.family import (
     split,
     values_of,
 )
+from stretto.control.hoist import hoisted, no_larger
 from stretto.control.while_loop import settle_carry, settle_types, with_out_types
 from stretto.core import tree
 from stretto.core.interpreter import Linear, constant
@@ -32,6 +33,7 @@ from stretto.ops.comparison import full, zeros_like
 from stretto.transforms.evaluate import evaluate
 from stretto.transforms.jvp import jvp_program
 from stretto.transforms.linearize import apply_linear, linearize_program
+from stretto.transforms.simplify import drop_dead
 from stretto.transforms.transpose import backward
 from stretto.transforms.vmap import to_axis, vmap_program
 
@@ -85,6 +87,10 @@ class Scan(ControlFlow):
     def compiled(self, types: tuple[ArrayType, ...]) -> bool:
         """Compiled where interpreting every operation of every step would cost more."""
         return self.length * len(self.body.equations) > _INTERPRET_UP_TO
+
+    def work(self, types: Sequence[ArrayType], outs: Sequence[ArrayType]) -> float:
+        """That of all steps."""
+        return self.length * self.body.work
 
     def lower(self, b: Any, *operands: Any) -> Any:
         """StableHLO ``while`` with a counter, slices of the inputs and updates of the outputs.
@@ -187,9 +193,10 @@ class Scan(ControlFlow):
     def linearize(self, primals: Sequence[Any], tangents: Sequence[Any]) -> tuple[Any, Any]:
         """A loop that keeps each step's residuals, and a linear loop over them.
 
-        Residuals that are constants of the loop are not stacked.
+        Residuals that are constants of the loop, or come from these alone, are not stacked; those
+        that are inputs or outputs of each step are stacked already.
         """
-        consts, carry, _ = self._parts(primals)
+        consts, carry, xs = self._parts(primals)
         dconsts, dcarry, dxs = self._parts(tangents)
         masks = [[t is not None for t in part] for part in (dconsts, dcarry, dxs)]
         mask = self._settled(
@@ -198,15 +205,21 @@ class Scan(ControlFlow):
         active = (*masks[0], *mask, *masks[2])
         force = (*mask, *(False,) * (len(self.body.outputs) - self.carry))
         parts = linearize_program(self.body, active, force)
-        primal, linear = parts.primal, parts.linear
+        linear = parts.linear
         outs = len(parts.active_out)
-        fixed_at = {v: i for i, v in enumerate(primal.inputs[: self.consts])}
+        first, primal = hoisted(parts.primal, self.consts, lambda _: True)
+        consts = [*consts, *evaluate(first, consts)]
         residuals = primal.outputs[outs:]
-        fixed = [fixed_at.get(atom) for atom in residuals]  # type: ignore[arg-type]
-        kept = [outs + k for k, place in enumerate(fixed) if place is None]
+        still_at: dict[Any, Any] = dict(zip(primal.inputs, consts, strict=False))
+        stack_at: dict[Any, Any] = dict(
+            zip(primal.inputs[len(consts) + self.carry :], xs, strict=True)
+        )
+        there = {*still_at, *stack_at, *primal.outputs[self.carry : outs]}
+        kept = [outs + k for k, atom in enumerate(residuals) if atom not in there]
         forward = self._reordered(primal, [range(len(primal.inputs))], [*range(outs), *kept])
-        results = self._with(forward, self.consts, self.carry)(*primals)
-        values, stacks = list(results[:outs]), results[outs:]
+        results = self._with(drop_dead(forward), len(consts), self.carry)(*consts, *carry, *xs)
+        values = list(results[:outs])
+        stack_at.update(zip(forward.outputs[self.carry :], results[self.carry :], strict=True))
 
         starts = [
             zeros_like(c) if t is None else t
@@ -219,10 +232,11 @@ class Scan(ControlFlow):
         # inputs: dconsts dcarry dxs residuals; the loop wants consts carry xs
         n = [len(moving[0]), len(starts), len(moving[1])]
         dc, dk, dx, res = split(range(len(linear.inputs)), *n)
-        still = [r for r, place in zip(res, fixed, strict=True) if place is not None]
-        stacked = [r for r, place in zip(res, fixed, strict=True) if place is None]
+        still = [r for r, atom in zip(res, residuals, strict=True) if atom in still_at]
+        stacked = [r for r, atom in zip(res, residuals, strict=True) if atom not in still_at]
         body = self._reordered(linear, [dc, still, dk, dx, stacked], range(len(linear.outputs)))
-        held = [consts[place] for place in fixed if place is not None]
+        held = [still_at[atom] for atom in residuals if atom in still_at]
+        stacks = [stack_at[atom] for atom in residuals if atom not in still_at]
         step = self._with(body, n[0] + len(held), n[1])
         given = iter(apply_linear(step, *moving[0], *held, *starts, *moving[1], *stacks))
         return values, [next(given) if m else None for m in parts.active_out]
@@ -392,6 +406,9 @@ def loop_scan(
     if turn < 1:
         raise ValueError(f"{who}: unroll must not be negative, got {unroll}")
     body = captured_first(body, count + len(here))
+    if steps:
+        first, body = hoisted(body, len(consts), no_larger)
+        consts = [*consts, *evaluate(first, consts)]
     loop = Scan(body, steps, len(consts), count, reverse, turn)
     outs = loop(*consts, *carry, *inputs)
     _, ys_structure = out.children()

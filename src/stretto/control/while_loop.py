@@ -35,6 +35,7 @@ from stretto.transforms.vmap import to_axis, vmap_program
 __all__ = ["While", "loop_while", "settle_carry", "settle_types", "while_loop", "with_out_types"]
 
 _INTERPRET_UP_TO = 1000  # equations
+_SUPPOSED_STEPS = 10
 _NO_REVERSE = (
     "the number of steps is unknown, so the way back cannot be laid out: use lax.scan, or "
     "lax.fori_loop with static bounds; forward derivatives (jvp, jacfwd) work"
@@ -75,6 +76,10 @@ class While(ControlFlow):
     def compiled(self, types: tuple[ArrayType, ...]) -> bool:
         """Interpreted, to begin with: most loops are short."""
         return False
+
+    def work(self, types: Sequence[ArrayType], outs: Sequence[ArrayType]) -> float:
+        """That of so many steps as a loop may be thought to take."""
+        return _SUPPOSED_STEPS * super().work(types, outs)
 
     def lower(self, b: Any, *operands: Any) -> Any:
         """StableHLO ``while`` over constants and carry."""

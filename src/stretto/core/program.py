@@ -131,6 +131,19 @@ class Program:
             found = self.cache["effects"] = frozenset().union(*several)
         return found
 
+    @property
+    def work(self) -> float:
+        """An estimate of the time that running it takes; see ``Primitive.work``."""
+        found = self.cache.get("work")
+        if found is None:
+            found = self.cache["work"] = float(
+                sum(
+                    e.primitive.work([a.type for a in e.inputs], [v.type for v in e.outputs])
+                    for e in self.equations
+                )
+            )
+        return found
+
     def __str__(self) -> str:
         return "\n".join(_lines(self, ""))
 

@@ -111,12 +111,16 @@ class DotGeneral(Bilinear):
         )
         return product.reshape((*batch, *rows, *columns)).astype(out, copy=False)
 
+    def work(self, types: Sequence[ArrayType], outs: Sequence[ArrayType]) -> float:
+        """The number of products."""
+        return outs[0].size * math.prod([types[0].shape[a] for a in self.summed[0]])
+
     def compiled(self, types: tuple[ArrayType, ...]) -> bool:
         """For large products of the types that NumPy has no fast product for."""
         x, y = types
         if x.size * y.size < 1 << 20 or (x.dtype.kind in "fc" and x.dtype.itemsize >= 4):
             return False
-        return _work(self, x, y) >= 1 << 20
+        return self.work(types, (self.infer(x, y),)) >= 1 << 20
 
     def lower(self, b: Any, x: Any, y: Any) -> Any:
         """StableHLO ``dot_general``."""
@@ -179,11 +183,6 @@ _MATMUL = {(n, m): DotGeneral(((n - 1,), (max(m - 2, 0),))) for n in (1, 2) for 
 
 
 @functools.lru_cache(8192)
-def _work(op: DotGeneral, x: ArrayType, y: ArrayType) -> int:
-    """The number of products."""
-    return op.infer(x, y).size * math.prod([x.shape[a] for a in op.summed[0]])
-
-
 def _step(axes: tuple[int, ...], mapped: int | None) -> tuple[int, ...]:
     """Axes of one example as axes of the mapped operand."""
     return axes if mapped is None else tuple([a + (a >= mapped) for a in axes])

@@ -92,6 +92,11 @@ class ConvGeneralDilated(Bilinear):
         spatial = math.prod(lhs.shape[a] for a in self.dims.lhs_spec[2:])
         return lhs.shape[self.dims.lhs_spec[0]] * spatial * rhs.size >= 1 << 20
 
+    def work(self, types: Sequence[ArrayType], outs: Sequence[ArrayType]) -> float:
+        """The number of products."""
+        rhs = types[1]
+        return outs[0].size * rhs.size / max(1, rhs.shape[self.dims.rhs_spec[0]])
+
     def lower(self, b: Any, lhs: Any, rhs: Any) -> Any:
         """StableHLO ``convolution``; zeros where there is nothing to sum."""
         (out,) = b.outs
