@@ -18,6 +18,7 @@ from stretto.core import tree
 from stretto.core.program import Program
 from stretto.core.recorder import record
 from stretto.core.types import ArrayType, array_type, canonical_dtype
+from stretto.transforms.simplify import drop_dead
 
 __all__ = ["ShapeDtypeStruct", "eval_shape", "make_graph", "types_of"]
 
@@ -78,6 +79,8 @@ def _record_call(fun: Callable[..., Any], args: Any, kwargs: Any) -> tuple[Progr
 def make_graph(fun: Callable[..., Any]) -> Callable[..., Program]:
     """A function of the same arguments that gives the typed program ``fun`` is traced to.
 
+    Work that no result needs is left out, as it is when the program is compiled.
+
     >>> import stretto as st, stretto.numpy as snp
     >>> print(st.make_graph(lambda x: snp.sin(x) * 2)(1.0))
     { function(a:f32*[])
@@ -87,7 +90,7 @@ def make_graph(fun: Callable[..., Any]) -> Callable[..., Program]:
     """
 
     def graph(*args: Any, **kwargs: Any) -> Program:
-        return _record_call(fun, args, kwargs)[0]
+        return drop_dead(_record_call(fun, args, kwargs)[0])
 
     return graph
 

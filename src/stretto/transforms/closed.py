@@ -15,6 +15,7 @@ from stretto.core.program import Equation, Program
 from stretto.core.recorder import record
 from stretto.core.types import ArrayType
 from stretto.ops.constant import Constant, Held
+from stretto.transforms.simplify import drop_dead
 
 __all__ = ["record_closed"]
 
@@ -22,13 +23,13 @@ __all__ = ["record_closed"]
 def record_closed(
     fun: Callable[..., Any], types: Sequence[ArrayType], name: str
 ) -> tuple[Program, Any]:
-    """Record, and write the arrays that were captured into the program as constants.
+    """Record what outputs need, with the arrays that were captured as constants of the program.
 
     Raises ``EscapedTracerError`` where a traced value was captured.
     """
     program, extra, captured = record(fun, types, name=name)
     if not captured:
-        return program, extra
+        return drop_dead(program), extra
     constants = []
     for v, value in zip(program.inputs[len(types) :], captured, strict=True):
         if isinstance(value, Tracer):
@@ -38,4 +39,5 @@ def record_closed(
             )
         constants.append(Equation(Constant(Held(value.to_host(), value.type)), (), (v,)))
     inputs = program.inputs[: len(types)]
-    return Program(inputs, [*constants, *program.equations], program.outputs, name), extra
+    whole = Program(inputs, [*constants, *program.equations], program.outputs, name)
+    return drop_dead(whole), extra
