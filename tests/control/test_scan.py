@@ -301,3 +301,16 @@ def test_unrolled_loops_are_written_out():
     for by in (2, True):
         slope = st.jit(st.grad(lambda xs, by=by: f(by)(xs)[0]))
         np.testing.assert_allclose(slope(xs), 5040 / xs, rtol=1e-6)
+
+
+def test_every_leaf_of_the_carry_that_changes_is_named():
+    def body(c, _):
+        return {"a": c["a"] * 1.5, "b": c["b"][None], "c": c["c"]}, None
+
+    init = {"a": snp.arange(2), "b": snp.ones(3), "c": 1.0}
+    words = (
+        r"scan: the carry must keep its type; init\['a'\] is int32\[2\], and float32\[2\] is "
+        r"returned for it; init\['b'\] is float32\[3\], and float32\[1,3\] is returned for it\."
+    )
+    with pytest.raises(TypeError, match=words):
+        scan(body, init, length=2)

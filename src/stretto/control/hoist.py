@@ -25,8 +25,8 @@ def hoisted(
 ) -> tuple[Program, Program]:
     """The body in two: a program of its first ``consts`` inputs, and the rest of it.
 
-    The rest takes the outputs of the first as further constants, after its own. What is hoisted
-    depends on constants alone, cannot be seen from outside, and is ``wanted``.
+    The rest takes the outputs of the first as its constants: those that it still reads, and what is
+    hoisted, which depends on constants alone, cannot be seen from outside, and is ``wanted``.
     """
     fixed: set[Any] = set(body.inputs[:consts])
     before, after = [], []
@@ -39,8 +39,8 @@ def hoisted(
             after.append(equation)
     read = {a for e in after for a in e.inputs if type(a) is Var}
     read.update([a for a in body.outputs if type(a) is Var])
-    handed_on = [v for e in before for v in e.outputs if v in read]
-    name = f"constants_of_{body.name}"
-    first = Program(body.inputs[:consts], before, handed_on, name)
-    inputs = [*body.inputs[:consts], *handed_on, *body.inputs[consts:]]
+    computed = [v for e in before for v in e.outputs]
+    handed_on = [v for v in (*body.inputs[:consts], *computed) if v in read]
+    first = Program(body.inputs[:consts], before, handed_on, f"constants_of_{body.name}")
+    inputs = [*handed_on, *body.inputs[consts:]]
     return first, Program(inputs, after, body.outputs, body.name)

@@ -208,7 +208,7 @@ class Scan(ControlFlow):
         linear = parts.linear
         outs = len(parts.active_out)
         first, primal = hoisted(parts.primal, self.consts, lambda _: True)
-        consts = [*consts, *evaluate(first, consts)]
+        consts = evaluate(first, consts)
         residuals = primal.outputs[outs:]
         still_at: dict[Any, Any] = dict(zip(primal.inputs, consts, strict=False))
         stack_at: dict[Any, Any] = dict(
@@ -408,7 +408,7 @@ def loop_scan(
     body = captured_first(body, count + len(here))
     if steps:
         first, body = hoisted(body, len(consts), no_larger)
-        consts = [*consts, *evaluate(first, consts)]
+        consts = evaluate(first, consts)
     loop = Scan(body, steps, len(consts), count, reverse, turn)
     outs = loop(*consts, *carry, *inputs)
     _, ys_structure = out.children()

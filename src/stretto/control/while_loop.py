@@ -192,7 +192,7 @@ class While(ControlFlow):
             new = evaluate(body, [*body_consts, *carry])
             outs = []
             for c, x in zip(carry, new, strict=True):
-                wide = reshape(running, (size,) + (1,) * (x.ndim - 1))
+                wide = reshape(running, (int(size),) + (1,) * (x.ndim - 1))
                 outs.append(select(broadcast_to(wide, x.shape), x, c))
             return outs, None
 
@@ -216,12 +216,12 @@ def settle_types(
 ) -> tuple[Any, list[Any]]:
     """Record the body, and convert weakly typed values of the carry to what it returns for them.
 
-    Raises ``TypeError`` naming the leaf where what is returned has another type all the same.
+    Raises ``TypeError`` naming each leaf for which another type is returned all the same.
     """
     values = list(carry)
     while True:  # each turn makes a type greater in the lattice of promotion, which is finite
         recorded = record_body([v.type for v in values])
-        settled = True
+        settled, wrong = True, []
         for i, out in enumerate(recorded[0].out_types[: len(values)]):
             v = values[i]
             dtype, weak = promote([(v.dtype, v.weak_type), (out.dtype, out.weak_type)], who)
@@ -230,10 +230,12 @@ def settle_types(
                 values[i] = convert(v, dtype, weak)
                 settled = False
             elif not fits or v.dtype != dtype or not (out.weak_type or out.dtype == dtype):
-                raise TypeError(
-                    f"{who}: the carry must keep its type; {names[i]} is {v.type}, and {out} is "
-                    f"returned for it; convert one, e.g. with .astype()"
-                )
+                wrong.append(f"{names[i]} is {v.type}, and {out} is returned for it")
+        if wrong:
+            raise TypeError(
+                f"{who}: the carry must keep its type; {'; '.join(wrong)}. Convert one, e.g. with "
+                f".astype(), or give it the other's shape"
+            )
         if settled:
             return recorded, values
 
