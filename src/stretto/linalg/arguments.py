@@ -1,0 +1,35 @@
+"""Arguments of linear algebra: arrays of floats, not weakly typed.
+
+Layer 7 (linalg). Next, read ``factorisations``.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from stretto.core.interpreter import as_value
+from stretto.core.types import inexact_dtype
+from stretto.ops.bilinear import promote_dtypes
+from stretto.ops.convert import convert
+from stretto.ops.linalg_family import check_matrix
+
+__all__ = ["floats", "matrices", "same_floats"]
+
+
+def floats(who: str, x: Any, argument: str = "a") -> Any:
+    """The value, with integers and booleans as the default float."""
+    x = as_value(x, who, argument)
+    return convert(x, inexact_dtype(x.dtype))
+
+
+def matrices(who: str, x: Any, argument: str = "a", square: bool = False) -> Any:
+    """The same for matrices, square if so asked; raises as ``check_matrix`` does."""
+    x = floats(who, x, argument)
+    check_matrix(who, x.type, square)
+    return x
+
+
+def same_floats(who: str, x: Any, y: Any) -> tuple[Any, Any]:
+    """Two values of one floating dtype, each of its own shape."""
+    x, y = promote_dtypes(who, x, y)
+    return floats(who, x), floats(who, y)

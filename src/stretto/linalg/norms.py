@@ -1,0 +1,174 @@
+"""Norms of vectors and matrices, condition numbers and ranks.
+
+Layer 7 (linalg). Next, read ``products``.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import ml_dtypes
+import numpy as np
+
+from stretto.core.interpreter import as_value
+from stretto.core.types import is_complex, real_dtype
+from stretto.linalg.arguments import floats, matrices
+from stretto.linalg.factorisations import eigvalsh, svdvals
+from stretto.linalg.systems import inv
+from stretto.numpy.manipulation import moveaxis
+from stretto.numpy.reductions import any as any_
+from stretto.numpy.reductions import max as max_
+from stretto.numpy.reductions import min as min_
+from stretto.numpy.reductions import sum as sum_
+from stretto.ops.arithmetic import absolute, square
+from stretto.ops.broadcast import canonical_axes, expand_dims, reshape
+from stretto.ops.comparison import ne
+from stretto.ops.complex_parts import imag, real
+from stretto.ops.convert import convert
+from stretto.ops.exponential import power, sqrt
+
+__all__ = ["cond", "matrix_norm", "matrix_rank", "norm", "vector_norm"]
+
+
+def _squares(x: Any) -> Any:
+    """|x|^2, with a derivative at 0."""
+    return square(real(x)) + square(imag(x)) if is_complex(x.dtype) else square(x)
+
+
+def _vector_norm(x: Any, axes: tuple[int, ...], ord: Any, keepdims: bool, who: str) -> Any:
+    if ord is None or ord == 2:
+        return sqrt(sum_(_squares(x), axes, keepdims=keepdims))
+    if isinstance(ord, str):
+        raise ValueError(f"{who}: ord={ord!r} is for matrices; for vectors give a number")
+    size = absolute(x)
+    if ord == np.inf:
+        return max_(size, axes, keepdims=keepdims, initial=0)
+    if ord == -np.inf:
+        return min_(size, axes, keepdims=keepdims)
+    if ord == 0:
+        return sum_(convert(ne(x, 0), size.dtype), axes, keepdims=keepdims)
+    if ord == 1:
+        return sum_(size, axes, keepdims=keepdims)
+    return power(sum_(power(size, ord), axes, keepdims=keepdims), 1 / ord)
+
+
+_SUMS = {1: (max_, -2), -1: (min_, -2), np.inf: (max_, -1), -np.inf: (min_, -1)}
+
+
+def _matrix_norm(x: Any, axes: tuple[int, int], ord: Any, keepdims: bool, who: str) -> Any:
+    if ord is None or ord == "fro":
+        return sqrt(sum_(_squares(x), axes, keepdims=keepdims))
+    x = moveaxis(x, axes, (-2, -1))
+    if ord in _SUMS:  # of columns, or of rows
+        choose, axis = _SUMS[ord]
+        out = choose(sum_(absolute(x), axis), -1)
+    elif ord == "nuc":
+        out = sum_(svdvals(x), -1)
+    elif ord in (2, -2):
+        out = (max_ if ord == 2 else min_)(svdvals(x), -1)
+    else:
+        raise ValueError(
+            f"{who}: ord must be 'fro', 'nuc', 1, -1, 2, -2, inf or -inf for matrices; got {ord!r}"
+        )
+    return expand_dims(out, axes) if keepdims else out
+
+
+def norm(x: Any, ord: Any = None, axis: Any = None, keepdims: bool = False) -> Any:
+    """The norm of vectors along one axis, or of matrices in two.
+
+    Without ``axis`` and ``ord`` the 2-norm of all elements; with ``ord`` alone, ``x`` must be a
+    vector or a matrix. ``ord`` is as in ``vector_norm`` and ``matrix_norm``. The derivative of the
+    2-norm at 0 is NaN. Source: NumPy, ``linalg.norm``.
+
+    >>> import stretto as st
+    >>> import stretto.numpy as snp
+    >>> st.linalg.norm(snp.array([3.0, 4.0]))
+    Array(5., dtype=float32)
+    """
+    x = floats("norm", x, "x")
+    if axis is None and ord is None:
+        return _vector_norm(x, tuple(range(x.ndim)), 2, keepdims, "norm")
+    axes = tuple(range(x.ndim)) if axis is None else canonical_axes(axis, x.ndim, "norm")
+    if len(axes) == 1:
+        return _vector_norm(x, axes, ord, keepdims, "norm")
+    if len(axes) == 2:
+        return _matrix_norm(x, (axes[0], axes[1]), ord, keepdims, "norm")
+    raise ValueError(
+        f"norm: expected one axis (vectors) or two (matrices), got axis={axis!r} for {x.type}; "
+        f"name the axes, or use vector_norm"
+    )
+
+
+def vector_norm(x: Any, /, *, axis: Any = None, keepdims: bool = False, ord: Any = 2) -> Any:
+    """The norm of vectors along ``axis``, one or several, all by default.
+
+    ``ord``: 2; 1; ``inf`` and ``-inf`` for the greatest and least magnitude; 0 for the number of
+    elements that are not zero; p for the p-th root of the sum of p-th powers of magnitudes. Source:
+    the array API standard.
+
+    >>> import stretto as st
+    >>> import stretto.numpy as snp
+    >>> st.linalg.vector_norm(snp.array([[3.0, 4.0], [0.0, 1.0]]), axis=1)
+    Array([5., 1.], dtype=float32)
+    """
+    x = floats("vector_norm", x, "x")
+    axes = tuple(range(x.ndim)) if axis is None else canonical_axes(axis, x.ndim, "vector_norm")
+    return _vector_norm(x, axes, ord, keepdims, "vector_norm")
+
+
+def matrix_norm(x: Any, /, *, keepdims: bool = False, ord: Any = "fro") -> Any:
+    """The norm of the matrices in the last two axes.
+
+    ``ord``: ``"fro"``, the root of the sum of squares; ``"nuc"``, the sum of singular values; 2 and
+    -2, the greatest and least of these; 1 and -1, the greatest and least sum of magnitudes of a
+    column; ``inf`` and ``-inf``, of a row. Source: the array API standard.
+
+    >>> import stretto as st
+    >>> import stretto.numpy as snp
+    >>> st.linalg.matrix_norm(snp.array([[1.0, 2.0], [3.0, 4.0]]), ord=1)
+    Array(6., dtype=float32)
+    """
+    x = floats("matrix_norm", x, "x")
+    if x.ndim < 2:
+        raise ValueError(f"matrix_norm: expected an array of rank 2 or more, got {x.type}")
+    return _matrix_norm(x, (x.ndim - 2, x.ndim - 1), ord, keepdims, "matrix_norm")
+
+
+def cond(x: Any, p: Any = None) -> Any:
+    """The condition numbers of matrices: the norm ``p`` of each times that of its inverse.
+
+    By default, and for 2 and -2, the ratio of the greatest and the least singular value, or its
+    inverse, for which the matrices need not be square.
+
+    >>> import stretto as st
+    >>> import stretto.numpy as snp
+    >>> st.linalg.cond(snp.array([[2.0, 0.0], [0.0, 4.0]]))
+    Array(2., dtype=float32)
+    """
+    x = matrices("cond", x, "x", square=p not in (None, 2, -2))
+    if p in (None, 2, -2):
+        s = svdvals(x)
+        return s[..., -1] / s[..., 0] if p == -2 else s[..., 0] / s[..., -1]
+    return matrix_norm(x, ord=p) * matrix_norm(inv(x), ord=p)
+
+
+def matrix_rank(M: Any, rtol: Any = None, *, hermitian: bool = False) -> Any:
+    """The number of singular values above ``rtol`` times the greatest, as int32.
+
+    ``rtol`` is a number, or one for each matrix, by default ``max(m, n) eps``. If ``hermitian``,
+    by eigenvalues, which is faster. Of an array of rank below 2: 1 where an element is not zero.
+
+    >>> import stretto as st
+    >>> import stretto.numpy as snp
+    >>> st.linalg.matrix_rank(snp.ones((3, 3)))
+    Array(1, dtype=int32)
+    """
+    x = floats("matrix_rank", M, "M")
+    if x.ndim < 2:
+        return convert(any_(ne(x, 0)), np.dtype(np.int32))
+    s = absolute(eigvalsh(x)) if hermitian else svdvals(x)
+    if rtol is None:
+        rtol = max(x.shape[-2:]) * float(ml_dtypes.finfo(real_dtype(x.dtype)).eps)
+    rtol = as_value(rtol, "matrix_rank", "rtol")
+    least = max_(s, -1, keepdims=True, initial=0) * reshape(rtol, (*rtol.shape, 1))
+    return sum_(convert(s > least, np.dtype(np.int32)), -1, dtype=np.int32)

@@ -1,0 +1,137 @@
+"""What the factorisations of matrices share: types, failure as NaN, and calls of LAPACK.
+
+Layer 2 (ops). Programs call the LAPACK that SciPy brings, as the reference rules do. Both give NaN,
+for the matrix concerned alone, where it reports failure. Next, read ``linalg_reference``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any, ClassVar
+
+import numpy as np
+
+from stretto.core.interpreter import as_value
+from stretto.core.primitive import NOT_LINEAR, Primitive
+from stretto.core.types import ArrayType, array_type
+from stretto.ops.broadcast import broadcast_in_dim, broadcast_to, move_to_front
+from stretto.ops.comparison import eq, full_like, select, zeros_like
+from stretto.ops.convert import convert
+from stretto.ops.elementwise import INEXACT
+
+__all__ = [
+    "MatrixOperation",
+    "as_matrices",
+    "check_matrix",
+    "info_type",
+    "lapack",
+    "nan_where",
+    "result_types",
+]
+
+_PREFIX = {"float32": "s", "float64": "d", "complex64": "c", "complex128": "z"}
+_INT32 = np.dtype(np.int32)
+
+
+def check_matrix(who: str, x: ArrayType, square: bool = False) -> tuple[int, ...]:
+    """The shape of an array of matrices that LAPACK takes.
+
+    Raises ``TypeError`` for a dtype other than float32, float64, complex64 and complex128,
+    ``ValueError`` for a rank below 2, or, if so asked, matrices that are not square.
+    """
+    if x.dtype.name not in _PREFIX:
+        raise TypeError(
+            f"{who}: expected float32, float64, complex64 or complex128, got {x}; convert it with "
+            f".astype(...)"
+        )
+    if x.ndim < 2:
+        raise ValueError(f"{who}: expected an array of rank 2 or more, got {x}")
+    if square and x.shape[-1] != x.shape[-2]:
+        raise ValueError(
+            f"{who}: expected square matrices in the last two axes, got {x.shape[-2]} rows and "
+            f"{x.shape[-1]} columns of {x}"
+        )
+    return x.shape
+
+
+def as_matrices(who: str, x: Any, square: bool = False) -> Any:
+    """The value for an array of matrices, of no weak type; raises as ``check_matrix`` does."""
+    x = as_value(x, who)
+    check_matrix(who, x.type, square)
+    return convert(x, x.dtype)
+
+
+def result_types(x: ArrayType, *parts: tuple[tuple[int, ...], np.dtype]) -> tuple[ArrayType, ...]:
+    """For each matrix of ``x`` results of these shapes and dtypes."""
+    return tuple([array_type((*x.shape[:-2], *shape), dtype) for shape, dtype in parts])
+
+
+class MatrixOperation(Primitive, abstract=True):
+    """An operation on each matrix of the last two axes: further axes stand in front."""
+
+    accepts: ClassVar[frozenset[str]] = INEXACT
+    transpose = NOT_LINEAR
+
+    def compiled(self, types: tuple[ArrayType, ...]) -> bool:
+        """For many matrices, over which a loop in Python costs more than starting a program."""
+        *_, m, n = (0, 1, *types[0].shape)
+        return types[0].size > 8 * m * n
+
+    def vmap(self, size: int, args: Sequence[Any], axes: Sequence[int | None]) -> Any:
+        """The mapped axis goes first, among those in front."""
+        values = [
+            broadcast_to(x, (size, *x.shape)) if a is None else move_to_front(x, a)
+            for x, a in zip(args, axes, strict=True)
+        ]
+        out = self(*values)
+        return (out, (0,) * len(out)) if self.multiple else (out, 0)
+
+
+# In StableHLO
+
+
+def lapack(
+    b: Any,
+    routine: str,
+    operands: Sequence[Any],
+    outs: Sequence[ArrayType],
+    config: Mapping[str, str] | None = None,
+    aliases: Mapping[int, int] | None = None,
+) -> list[Any]:
+    """A LAPACK routine on each matrix of the first operand; matrices lie column by column.
+
+    ``config`` has LAPACK's letters, as ``uplo="L"``; ``aliases`` are as in ``Builder.custom_call``.
+    """
+    first = operands[0].type
+    outer = first.ndim - 2
+
+    def layout(type: ArrayType) -> list[int]:
+        order = list(range(type.ndim))[::-1]
+        if type.ndim - outer == 2:
+            order[:2] = order[1], order[0]
+        return order
+
+    attributes = {name: f"{ord(letter)} : ui8" for name, letter in (config or {}).items()}
+    return b.custom_call(
+        f"lapack_{_PREFIX[first.dtype.name]}{routine}_ffi",
+        operands,
+        outs,
+        attributes,
+        ([layout(x.type) for x in operands], [layout(t) for t in outs]),
+        aliases or {},
+    )
+
+
+def info_type(x: ArrayType) -> ArrayType:
+    """The type of LAPACK's report for each matrix: 0 where all is well."""
+    return array_type(x.shape[:-2], _INT32)
+
+
+def nan_where(b: Any, info: Any, x: Any) -> Any:
+    """``x`` with NaN in all elements of those examples for which LAPACK reports failure."""
+
+    def poison(x: Any, info: Any) -> Any:
+        fine = broadcast_in_dim(eq(info, zeros_like(info)), x.shape, tuple(range(info.ndim)))
+        return select(fine, x, full_like(x, np.nan))
+
+    return b.inline(poison, x, info)

@@ -1,0 +1,179 @@
+"""The factorisations of NumPy arrays, matrix by matrix, by the LAPACK that SciPy brings.
+
+Layer 2 (ops). Compiled programs call the same functions, so that signs and phases, which are
+LAPACK's choice, are the same eagerly and compiled; NumPy's own would compute in 64 bits. NaN where
+LAPACK reports failure. Next, read ``linalg_triangular``.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from stretto.core.lazy import LazyModule
+from stretto.core.types import real_dtype
+
+__all__ = ["eig", "eigh", "geqrf", "getrf", "householder_product", "potrf", "svd", "trsm"]
+
+scipy_linalg = LazyModule("scipy.linalg")
+
+
+def _each(
+    function: Callable[..., tuple[Any, ...]],
+    arrays: Sequence[np.ndarray],
+    outs: Sequence[tuple[tuple[int, ...], Any]],
+) -> tuple[np.ndarray, ...]:
+    """For each matrix the function's results, of these shapes and dtypes; then LAPACK's report."""
+    batch = arrays[0].shape[:-2]
+    made = tuple([np.zeros((*batch, *shape), dtype) for shape, dtype in outs])
+    if arrays[0].size:
+        for place in np.ndindex(*batch):
+            *parts, info = function(*[x[place] for x in arrays])
+            for out, part in zip(made, parts, strict=True):
+                out[place] = part if info == 0 else np.nan
+    return made
+
+
+@functools.cache
+def _routine(name: str, dtype: np.dtype) -> Any:
+    """A routine of LAPACK or BLAS for a dtype."""
+    find = scipy_linalg.get_blas_funcs if name == "trsm" else scipy_linalg.get_lapack_funcs
+    return find((name,), dtype=dtype)[0]
+
+
+def _size(work: Any) -> int:
+    """The size of workspace that a query gave: a number that float32 may have rounded down."""
+    return int(np.nextafter(np.float32(np.real(work)), np.float32(np.inf)))
+
+
+def _identity(x: np.ndarray) -> np.ndarray:
+    return np.eye(*x.shape[-2:], dtype=x.dtype)
+
+
+def trsm(a: np.ndarray, b: np.ndarray, left: bool, lower: bool, form: str, unit: bool) -> Any:
+    """``op(a)^-1 b`` or ``b op(a)^-1`` for a triangle of ``a``."""
+    function = _routine("trsm", a.dtype)
+    number = "NTC".index(form)
+    return _each(
+        lambda x, y: (function(1, x, y, not left, lower, number, unit) if y.size else y, 0),
+        (a, b),
+        [(b.shape[-2:], b.dtype)],
+    )[0]
+
+
+def potrf(x: np.ndarray) -> np.ndarray:
+    """The Cholesky factor: of failed ones the lower triangle is NaN."""
+    function = _routine("potrf", x.dtype)
+    return np.tril(_each(lambda m: function(m, lower=1), (x,), [(x.shape[-2:], x.dtype)])[0])
+
+
+def getrf(x: np.ndarray) -> tuple[np.ndarray, ...]:
+    """Both triangles, and the row that each was exchanged with."""
+    function = _routine("getrf", x.dtype)
+    shape = x.shape[-2:]
+    outs = [(shape, x.dtype), ((min(shape),), np.int32)]
+    # A zero pivot, which getrf reports, is no failure.
+    return _each(lambda m: (*function(m)[:2], 0), (x,), outs)
+
+
+def geqrf(x: np.ndarray) -> tuple[np.ndarray, ...]:
+    """``r`` with reflections below it, and their factors."""
+    function, query = _routine("geqrf", x.dtype), _routine("geqrf_lwork", x.dtype)
+    m, n = shape = x.shape[-2:]
+    outs = [(shape, x.dtype), ((min(shape),), x.dtype)]
+    if not x.size:
+        return _each(function, (x,), outs)
+    work = _size(query(m, n)[0])
+
+    def factors(matrix: np.ndarray) -> tuple[Any, ...]:
+        both, taus, _, info = function(matrix, lwork=work)
+        return both, taus, info
+
+    return _each(factors, (x,), outs)
+
+
+def householder_product(x: np.ndarray, taus: np.ndarray) -> np.ndarray:
+    """The first columns of the product of reflections."""
+    name = "ungqr" if x.dtype.kind == "c" else "orgqr"
+    function = _routine(name, x.dtype)
+    work = 64 * max(1, x.shape[-1])
+    out = np.zeros_like(x)
+    if x.size:
+        for place in np.ndindex(*x.shape[:-2]):
+            out[place] = function(x[place], taus[place], lwork=work)[0]
+    return out
+
+
+def eigh(x: np.ndarray, vectors: bool) -> tuple[np.ndarray, ...]:
+    """Eigenvectors, if asked for, and values, from the lower triangle."""
+    name = "heevd" if x.dtype.kind == "c" else "syevd"
+    function, query = _routine(name, x.dtype), _routine(f"{name}_lwork", x.dtype)
+    n = x.shape[-1]
+    outs = [((n, n), x.dtype)] * vectors + [((n,), real_dtype(x.dtype))]
+    if not x.size:
+        return _each(function, (x,), outs)
+    *sizes, _ = query(n, compute_v=vectors, lower=1)
+    names = ("lwork", "liwork", "lrwork") if name == "heevd" else ("lwork", "liwork")
+    work = {key: _size(s) for key, s in zip(names, sizes, strict=True)}
+
+    def decompose(m: np.ndarray) -> tuple[Any, ...]:
+        w, v, info = function(m, compute_v=vectors, lower=1, **work)
+        return (v, w, info) if vectors else (w, info)
+
+    return _each(decompose, (x,), outs)
+
+
+def svd(x: np.ndarray, full: bool, vectors: bool) -> tuple[np.ndarray, ...]:
+    """``u``, values, ``v^H``; or the values."""
+    function, query = _routine("gesdd", x.dtype), _routine("gesdd_lwork", x.dtype)
+    m, n = x.shape[-2:]
+    k = min(m, n)
+    values = [((k,), real_dtype(x.dtype))]
+    sides = (m, n) if full else (k, k)
+    outs = [((m, sides[0]), x.dtype), *values, ((sides[1], n), x.dtype)] if vectors else values
+    if not x.size:
+        made = _each(function, (x,), outs)
+        return tuple(
+            [o + np.eye(*o.shape[-2:], dtype=o.dtype) if o.ndim == x.ndim else o for o in made]
+        )
+    options = {"compute_uv": int(vectors), "full_matrices": int(full)}
+    work = _size(query(m, n, **options)[0])
+
+    def decompose(matrix: np.ndarray) -> tuple[Any, ...]:
+        u, s, vh, info = function(matrix, lwork=work, **options)
+        return (u, s, vh, info) if vectors else (s, info)
+
+    return _each(decompose, (x,), outs)
+
+
+def eig(x: np.ndarray, left: bool, right: bool) -> tuple[np.ndarray, ...]:
+    """Values, and left and right vectors if asked for, all complex."""
+    function, query = _routine("geev", x.dtype), _routine("geev_lwork", x.dtype)
+    n, dtype = x.shape[-1], np.result_type(x.dtype, np.complex64)
+    outs = [((n,), dtype)] + [((n, n), dtype)] * (left + right)
+    if not x.size:
+        return _each(function, (x,), outs)
+    options = {"compute_vl": int(left), "compute_vr": int(right)}
+    work = _size(query(n, **options)[0])
+
+    def decompose(m: np.ndarray) -> tuple[Any, ...]:
+        if not np.isfinite(m).all():  # geev may not end
+            return (*[np.nan] * len(outs), 1)
+        *w, vl, vr, info = function(m, lwork=work, **options)
+        whole = w[0] if len(w) == 1 else w[0] + 1j * w[1]
+        vectors = [vl] * left + [vr] * right
+        return (whole, *[v if len(w) == 1 else _paired(v, w[1]) for v in vectors], info)
+
+    return _each(decompose, (x,), outs)
+
+
+def _paired(v: np.ndarray, turn: np.ndarray) -> np.ndarray:
+    """The vectors of a real matrix: LAPACK stores a conjugate pair as real and imaginary part."""
+    out = v.astype(np.result_type(v.dtype, np.complex64))
+    for j in np.flatnonzero(turn > 0):
+        out[:, j] = v[:, j] + 1j * v[:, j + 1]
+        out[:, j + 1] = out[:, j].conj()
+    return out

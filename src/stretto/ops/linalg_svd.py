@@ -1,0 +1,126 @@
+"""The singular value decomposition.
+
+Layer 2 (ops). Next, read ``linalg_eig``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from stretto.core.errors import MissingRuleError
+from stretto.core.types import ArrayType, is_complex, real_dtype
+from stretto.ops import linalg_reference
+from stretto.ops.broadcast import expand_dims
+from stretto.ops.comparison import eq, full_like, select, zeros_like
+from stretto.ops.complex_parts import complex_, imag, real
+from stretto.ops.contract import matmul
+from stretto.ops.linalg_eigh import inverse_differences
+from stretto.ops.linalg_family import (
+    MatrixOperation,
+    as_matrices,
+    check_matrix,
+    info_type,
+    lapack,
+    nan_where,
+    result_types,
+)
+from stretto.ops.matrix_parts import adjoint, diagonal_of, identity, keep_diagonal
+
+__all__ = ["Svd", "svd"]
+
+
+class Svd(MatrixOperation):
+    """``u s v^H = x``: singular values, falling; and ``u`` and ``v^H`` if ``vectors``.
+
+    Their sizes are those of ``x`` if ``full``, else the smaller of the two.
+    """
+
+    full: bool
+    vectors: bool
+    multiple = True
+
+    def infer(self, x: ArrayType) -> tuple[ArrayType, ...]:
+        """``u``, values, ``v^H``; or the values."""
+        *_, m, n = check_matrix("svd", x)
+        k = min(m, n)
+        values = ((k,), real_dtype(x.dtype))
+        if not self.vectors:
+            return result_types(x, values)
+        sizes = (m, n) if self.full else (k, k)
+        return result_types(x, ((m, sizes[0]), x.dtype), values, ((sizes[1], n), x.dtype))
+
+    def reference(self, x: np.ndarray) -> tuple[np.ndarray, ...]:
+        """LAPACK ``gesdd``."""
+        return linalg_reference.svd(x, self.full, self.vectors)
+
+    def lower(self, b: Any, x: Any) -> list[Any]:
+        """LAPACK ``gesdd``."""
+        outs = b.outs
+        if not x.type.size:
+            eye = lambda t: b.inline(lambda: identity(t.shape, t.dtype))
+            return [b.splat(0, t) if t.ndim < x.type.ndim else eye(t) for t in outs]
+        left, values, right = Svd(self.full, True).infer(x.type)
+        config = {"mode": ("A" if self.full else "S") if self.vectors else "N"}
+        types = (x.type, values, left, right, info_type(x.type))
+        _, s, u, vh, info = lapack(b, "gesdd", (x,), types, config, {0: 0})
+        return [nan_where(b, info, o) for o in ((u, s, vh) if self.vectors else (s,))]
+
+    def jvp(self, primals: Sequence[Any], tangents: Sequence[Any]) -> tuple[Any, Any]:
+        """Townsend, Differentiating the singular value decomposition (2016)."""
+        # p = u^H dx v = a s + ds - s c, with a = u^H du and c = v^H dv skew-Hermitian. So
+        # ds = Re diag p, a (s_j^2 - s_i^2) = p s + s p^H, and c (s_j^2 - s_i^2) = s p + p^H s.
+        # Of the diagonals only s (a - c) = i Im diag p is determined: c has none.
+        (x,), (dx,) = primals, tangents
+        *_, m, n = x.shape
+        if self.vectors and self.full and m != n:
+            raise MissingRuleError(
+                f"svd has no jvp rule for the full factors of {x.type}: the further vectors are "
+                f"not determined by it; use full_matrices=False"
+            )
+        u, s, vh = Svd(self.vectors and self.full, True)(x)
+        v = adjoint(vh)
+        moved = matmul(dx, v)
+        p = matmul(adjoint(u), moved)
+        ds = diagonal_of(p)
+        ds = real(ds) if is_complex(ds.dtype) else ds
+        if not self.vectors:
+            return (s,), (ds,)
+        f = inverse_differences(s * s)
+        row, column = expand_dims(s, s.ndim), expand_dims(s, s.ndim - 1)
+        ph = adjoint(p)
+        inverse = select(eq(s, zeros_like(s)), zeros_like(s), 1 / select(s > 0, s, full_like(s, 1)))
+        inverse = expand_dims(inverse, s.ndim - 1)
+        a = f * (p * column + row * ph)
+        if is_complex(x.dtype):
+            turn = imag(keep_diagonal(p)) * inverse
+            a = a + complex_(zeros_like(turn), turn)
+        du = matmul(u, a)
+        dv = matmul(v, f * (row * p + ph * column))
+        if m > n:
+            du = du + (moved - matmul(u, p)) * inverse
+        if n > m:
+            back = matmul(adjoint(dx), u)
+            dv = dv + (back - matmul(v, ph)) * inverse
+        return (u, s, vh), (du, ds, adjoint(dv))
+
+
+def svd(x: Any, *, full_matrices: bool = True, compute_uv: bool = True) -> Any:
+    """``(u, s, vh)`` with ``x = u s vh``; or the singular values ``s`` unless ``compute_uv``.
+
+    ``x`` is ``[..., m, n]``; ``s``, falling, ``[..., min(m, n)]``; ``u`` and ``vh`` are square if
+    ``full_matrices``, else of ``min(m, n)`` columns and rows. NaN for each matrix with which LAPACK
+    fails. Where singular values are equal the derivatives of the vectors, and second derivatives of
+    the values, are infinite or NaN; the full factors of matrices that are not square have no
+    derivative (``MissingRuleError``). Raises ``TypeError`` for dtypes other than float32, float64,
+    complex64 and complex128.
+
+    >>> import stretto as st
+    >>> import stretto.numpy as snp
+    >>> st.lax.linalg.svd(snp.array([[3.0, 0.0], [0.0, 4.0]]), compute_uv=False)
+    Array([4., 3.], dtype=float32)
+    """
+    outs = Svd(bool(full_matrices and compute_uv), bool(compute_uv))(as_matrices("svd", x))
+    return outs if compute_uv else outs[0]

@@ -1,0 +1,70 @@
+"""The singular value decomposition: the laws, NumPy, and what has no derivative."""
+
+import numpy as np
+import pytest
+
+import stretto as st
+import stretto.numpy as snp
+from stretto.core.errors import MissingRuleError
+from stretto.laws import c64, c128, f32, f64, law
+from stretto.lax.linalg import svd
+from stretto.ops.linalg_svd import Svd
+from stretto.ops.matrix_parts import adjoint
+
+
+def apart(x):
+    """With singular values far from each other."""
+    return x + snp.eye(*x.shape[-2:], dtype=x.dtype) * (4 * snp.arange(1, x.shape[-1] + 1)).astype(
+        x.dtype
+    )
+
+
+def reduced(x):
+    return svd(apart(x), full_matrices=False)
+
+
+def without_phases(x):
+    """Functions of the matrix: the vectors' phases are LAPACK's choice."""
+    u, s, vh = reduced(x)
+    some = snp.sin(s)[..., None, :]
+    return (u * some) @ vh, (u * some) @ adjoint(u), (adjoint(vh) * some) @ vh, s
+
+
+LAWS = [
+    *(law(Svd, reduced, kind(3, 3)) for kind in (f32, f64)),
+    *(law(Svd, without_phases, kind(3, 3)) for kind in (c64, c128)),
+    *(law(Svd, reduced, f32(*shape)) for shape in ((2, 4, 2), (2, 4))),
+    *(law(Svd, without_phases, c64(*shape)) for shape in ((4, 2), (2, 4))),
+    law(Svd, lambda x: svd(apart(x)), f32(2, 2)),
+    law(Svd, lambda x: svd(apart(x)), f32(4, 2), derivative=False),  # refused
+    *(law(Svd, lambda x: svd(apart(x), compute_uv=False), kind(4, 2)) for kind in (f32, c64)),
+]
+
+
+@pytest.mark.parametrize("case", LAWS, ids=lambda case: f"{LAWS.index(case)}-{case}")
+def test_laws(case):
+    case.check()
+
+
+@pytest.mark.parametrize("shape", [(4, 4), (5, 3), (3, 5), (2, 4, 3)], ids=str)
+@pytest.mark.parametrize("full", [True, False])
+def test_equals_numpy(shape, full):
+    x = np.random.default_rng(0).normal(size=shape).astype(np.float32)
+    k = min(shape[-2:])
+    want = np.linalg.svd(x, full)
+    for f in (svd, st.jit(svd, static_argnames=("full_matrices", "compute_uv"))):
+        u, s, vh = map(np.asarray, f(snp.array(x), full_matrices=full))
+        assert [u.shape, s.shape, vh.shape] == [w.shape for w in want]
+        np.testing.assert_allclose(s, want[1], rtol=1e-5)
+        np.testing.assert_allclose((u[..., :k] * s[..., None, :]) @ vh[..., :k, :], x, atol=1e-5)
+        np.testing.assert_allclose(f(snp.array(x), compute_uv=False), want[1], rtol=1e-5)
+
+
+def test_what_has_no_derivative():
+    with pytest.raises(MissingRuleError, match="use full_matrices=False"):
+        st.grad(lambda x: snp.sum(svd(x)[0]))(snp.ones((3, 2)))
+    # Of equal singular values the sum has a gradient, the vectors have none.
+    x = snp.eye(2)
+    g = st.grad(lambda x: snp.sum(svd(x, compute_uv=False)))(x)
+    np.testing.assert_allclose(g, np.eye(2), atol=1e-6)
+    assert np.isnan(np.asarray(st.grad(lambda x: snp.sum(svd(x)[0]))(x))).any()
