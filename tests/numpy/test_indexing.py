@@ -174,10 +174,14 @@ def test_derivatives_at_a_traced_index():
     for kind in ("set", "add", "min"):
         update = lambda x, i, v, kind=kind: getattr(x.at[i], kind)(v)
         laws.check(update, [(f32(4, 3), i, f32(4, 3))])
-    for kind in ("multiply", "divide", "power"):
-        update = lambda x, i, v, kind=kind: getattr(x.at[i], kind)(v, unique_indices=True)
-        positive = f32(4, 3).within(1, 2), i, f32(4, 3).within(1, 2)
-        laws.check(update, [positive])
+    met = np.array([2, 0, 2, 9], np.int32)
+    cases = [("multiply", i, True), ("divide", i, True), ("power", i, True), ("divide", met, False)]
+    for kind, places, unique in cases:
+        update = lambda x, i, v, kind=kind, unique=unique: getattr(x.at[i], kind)(
+            v, unique_indices=unique
+        )
+        laws.check(update, [(f32(4, 3).within(1, 2), places, f32(4, 3).within(1, 2))])
+    laws.check(lambda x, i: x.at[i].apply(snp.sin), [(f32(4, 3), met)])
 
 
 def test_where_two_updates_meet_the_last_has_the_derivative():

@@ -63,6 +63,7 @@ LAWS = [
     law(Cumsum, along(cumsum, 0), c64(5)),
     law(Cumprod, along(cumprod, 0), c64(5)),
     law(Cumprod, along(cumprod, 0), np.array([1, 2, 0, 3, 0, 4], np.float32)),
+    law(Cumprod, along(cumprod, 0, True), np.array([1, 2, 0, 3, 0, 4], np.float64)),
     law(Cumsum, along(cumsum, 1), i32(2, 40)),
 ]
 
@@ -101,6 +102,14 @@ def test_ties_share_the_derivative(f):
     x = np.array([2, 2, 2, 2], np.float32)
     shares = [1 / 1 + 1 / 2 + 1 / 3 + 1 / 4, 1 / 2 + 1 / 3 + 1 / 4, 1 / 3 + 1 / 4, 1 / 4]
     np.testing.assert_allclose(grad(lambda x: reduce_sum(f(x), (0,)))(x), shares, rtol=1e-6)
+
+
+@pytest.mark.parametrize("f", [cummax, cummin], ids=lambda f: f.__name__)
+def test_nan_has_the_derivative_of_what_follows_it(f):
+    x = np.array([2, np.nan, 5, np.nan, 1], np.float32)
+    for run in (lambda g: g, jit):
+        got = run(grad(lambda x: reduce_sum(f(x), (0,))))(x)
+        np.testing.assert_allclose(got, [1, 1 + 1 + 1 / 2 + 1 / 2, 0, 1 / 2 + 1 / 2, 0])
 
 
 def test_logsumexp_derivative_is_finite_far_out():

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from stretto.laws import b1, bf16, c64, f32, f64, i32, law, u32
-from stretto.ops import dynamic, index, index_primitives, reduce, shape
+from stretto.ops import dynamic, index, index_combine, index_primitives, reduce, shape
 from stretto.ops.broadcast import BroadcastInDim, Reshape, Transpose, broadcast_to, reshape
 from stretto.ops.broadcast import transpose as permute
 from stretto.ops.comparison import Select, select
@@ -35,9 +35,9 @@ UPDATES = {
     index_primitives.ScatterSet: (index.scatter, KINDS),
     index_primitives.ScatterAdd: (index.scatter_add, (*ORDERED, c64)),
     index_primitives.ScatterSub: (index.scatter_sub, (*ORDERED, c64)),
-    index_primitives.ScatterMul: (index.scatter_mul, (*ORDERED, c64)),
-    index_primitives.ScatterMin: (index.scatter_min, ORDERED),
-    index_primitives.ScatterMax: (index.scatter_max, ORDERED),
+    index_combine.ScatterMul: (index.scatter_mul, (*ORDERED, c64)),
+    index_combine.ScatterMin: (index.scatter_min, ORDERED),
+    index_combine.ScatterMax: (index.scatter_max, ORDERED),
 }
 LAWS = [
     *(law(p, f, t(3, 2)) for p, f in MOVES.items() for t in KINDS),

@@ -9,9 +9,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as some
 
 import stretto as st
-from stretto import laws
 from stretto.core.interpreter import as_value
 from stretto.laws import b1, bf16, c64, f16, f32, f64, i8, i32, law, u32
+from stretto.ops import index_combine as combine
 from stretto.ops import index_primitives as primitives
 from stretto.ops.convert import convert
 from stretto.ops.index import (
@@ -24,7 +24,6 @@ from stretto.ops.index import (
     scatter_min,
     scatter_mul,
     scatter_sub,
-    take_along_axis,
 )
 
 ROWS = GatherDimensionNumbers((1,), (0,), (0,))
@@ -73,8 +72,8 @@ def scatter_laws():
         (primitives.ScatterSet, scatter),
         (primitives.ScatterAdd, scatter_add),
         (primitives.ScatterSub, scatter_sub),
-        (primitives.ScatterMin, scatter_min),
-        (primitives.ScatterMax, scatter_max),
+        (combine.ScatterMin, scatter_min),
+        (combine.ScatterMax, scatter_max),
     )
     for primitive, fun in family:
         for mode in ("drop", "clip"):
@@ -92,12 +91,12 @@ def scatter_laws():
         yield law(None, writer(fun, SET_ROWS), b1(4, 3), AT, b1(4, 3))
     apart = writer(scatter_mul, SET_ROWS, unique_indices=True)
     for make in (f32, f64, c64, bf16, i32):
-        yield law(primitives.ScatterMul, apart, make(4, 3), APART, make(3, 3))
+        yield law(combine.ScatterMul, apart, make(4, 3), APART, make(3, 3))
     # With a factor met twice, only the operand has a derivative.
     factors = np.arange(1, 13, dtype=np.int32).reshape(4, 3)
     twice = np.array([[0], [3], [3], [9]], np.int32)
     product = lambda x, i, u: scatter_mul(x, i, convert(u, x.dtype), SET_ROWS)
-    yield law(primitives.ScatterMul, product, f32(4, 3), twice, factors)
+    yield law(combine.ScatterMul, product, f32(4, 3), twice, factors)
 
 
 LAWS = [*gather_laws(), *scatter_laws()]
@@ -304,30 +303,6 @@ def test_nan_wins_a_minimum():
         assert np.isnan(np.asarray(fun(x, np.array([[0], [1]], np.int32), u))).all()
 
 
-# Along an axis
-
-
-@pytest.mark.parametrize("axis", [0, 1, -1])
-def test_take_along_axis_is_numpys(axis):
-    rng = np.random.default_rng(0)
-    x = rng.normal(size=(3, 4, 2)).astype(np.float32)
-    at = rng.integers(-x.shape[axis], x.shape[axis], x.shape)
-    got = take_along_axis(x, at.astype(np.int32), axis)
-    np.testing.assert_array_equal(got, np.take_along_axis(x, at, axis))
-
-
-def test_take_along_axis_laws():
-    at = np.array([[0, 1, -1], [2, 2, 0]], np.int32)
-    laws.check(lambda x, i: take_along_axis(x, i, 1), [(f32(2, 3), at), (f32(1, 3), at)])
-    laws.check(lambda x, i: take_along_axis(x, i, 0), [(f32(2, 3), at[:1])])
-
-
-def test_take_along_axis_of_nothing():
-    assert take_along_axis(np.ones((0, 3), np.float32), np.zeros((0, 3), np.int32), 0).size == 0
-    with pytest.raises(ValueError, match="take_along_axis: x and indices must have one number of"):
-        take_along_axis(np.ones(3, np.float32), np.zeros((1, 1), np.int32), 0)
-
-
 # Messages
 
 
@@ -349,9 +324,3 @@ def test_errors_name_what_does_not_fit():
         scatter_sub(x > 0, AT, x > 0, SET_ROWS)
     with pytest.raises(TypeError, match=r"scatter_min: not defined for complex64"):
         scatter_min(x + 0j, AT, (x + 0j).astype(np.complex64), SET_ROWS)
-
-
-def test_a_product_met_twice_has_no_derivative_in_its_factors():
-    u = np.ones((4, 3), np.float32)
-    with pytest.raises(st.errors.MissingRuleError, match="pass unique_indices=True"):
-        st.grad(lambda u: scatter_mul(np.ones((4, 3), np.float32), AT, u, SET_ROWS).sum())(u)

@@ -4,7 +4,7 @@ import ml_dtypes
 import numpy as np
 import pytest
 
-from stretto.api.derivatives import grad
+from stretto.api.derivatives import grad, jvp
 from stretto.api.jacobians import hessian
 from stretto.api.jit import jit
 from stretto.laws import b1, bf16, c64, f32, f64, i8, i32, law, u32
@@ -62,6 +62,7 @@ LAWS = [
     ),
     law(ReduceProd, over(reduce_prod, 1), c64(2, 3)),
     law(ReduceProd, over(reduce_prod, 1), np.array([[1, 0, 3], [0, 2, 0]], np.float32)),
+    law(ReduceProd, over(reduce_prod, 0, 2), np.array([[[1.0, 0], [0, 2]], [[3, 4], [0, 5]]])),
     law(ReduceMax, over(reduce_max, 1), b1(2, 3)),
     law(ReduceMin, over(reduce_min, 1), f64(2, 3)),
     *(
@@ -97,6 +98,18 @@ def test_product_with_zeros(zeros):
     np.testing.assert_allclose(grad(reduce_prod)(x), others, rtol=1e-6)
     pairs = [[0 if i == j else np.prod(np.delete(x, (i, j))) for j in range(5)] for i in range(5)]
     np.testing.assert_allclose(hessian(reduce_prod)(x), pairs, rtol=1e-6)
+
+
+@pytest.mark.parametrize("run", [lambda f: f, jit], ids=["eager", "jit"])
+def test_nan_has_the_derivative(run):
+    """Forward and reverse alike: that of the mean of those that are NaN."""
+    x = np.array([[1, np.nan, np.nan], [1, 3, 3]], np.float32)
+    want = {reduce_max: [[0, 0.5, 0.5], [0, 0.5, 0.5]], reduce_min: [[0, 0.5, 0.5], [1, 0, 0]]}
+    for f, share in want.items():
+        of_rows = over(f, 1)
+        np.testing.assert_array_equal(run(grad(lambda x, g=of_rows: g(x).sum()))(x), share)
+        _, forward = run(lambda x, dx, g=of_rows: jvp(g, (x,), (dx,)))(x, np.ones_like(x))
+        np.testing.assert_array_equal(forward, [1, 1])
 
 
 @pytest.mark.parametrize("dtype", [np.int8, np.uint16, np.float32, np.bool_, ml_dtypes.bfloat16])

@@ -50,6 +50,7 @@ LAWS = [
     law(Sort, three(2), i8(30).within(0, 2), b1(30), f32(30)),
     law(Sort, three(1), f32(6), f32(6), i32(6)),
     law(Sort, three(3), c64(5), i32(5), f32(5)),
+    law(Sort, three(2), f64(5), f64(5), f64(5)),
     *(law(TopK, greatest, case) for case in (f32(2, 5), bf16(3, 4), f64(2, 4), f32(0, 3))),
     *(law(TopK, greatest, case) for case in (i8(4, 9).within(0, 2), u32(2, 3), b1(2, 5))),
     law(TopK, lambda x: top_k(x, 0), f32(2, 0)),
@@ -142,6 +143,21 @@ def test_top_k_of_many(run):
     want = 999 - np.argsort(x[:, ::-1], kind="stable")[:, ::-1][:, :30]
     np.testing.assert_array_equal(order, want)
     np.testing.assert_array_equal(values, np.take_along_axis(x, want, 1))
+
+
+@BOTH
+def test_the_derivative_at_ties_follows_the_order(run):
+    """As JAX 0.10.2 has it; and an index has none."""
+    x = np.array([2, 1, 2, 1], np.float32)
+    weights = np.array([1, 10, 100, 1000], np.float32)
+    total = lambda x: reduce_sum(sort(x) * weights, (0,))
+    assert run(grad(total))(x).tolist() == [100, 1, 1000, 10]
+    carried = lambda y: reduce_sum(sort_operands((x, y), num_keys=1)[1] * weights, (0,))
+    assert run(grad(carried))(x).tolist() == [100, 1, 1000, 10]
+    first = lambda x: reduce_sum(top_k(x, 2)[0] * weights[:2], (0,))
+    assert run(grad(first))(x).tolist() == [1, 0, 10, 0]
+    place = lambda x: reduce_sum(argsort(x) * x * 0 + argsort(x) * 1.0, (0,))
+    assert run(grad(place))(x).tolist() == [0, 0, 0, 0]
 
 
 def test_refuses():

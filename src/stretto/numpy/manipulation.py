@@ -15,13 +15,13 @@ from stretto.core.interpreter import Value, as_value
 from stretto.core.types import scalar_dtype
 from stretto.numpy.arithmetic import remainder
 from stretto.numpy.dtypes import as_dtype
-from stretto.numpy.matrices import diagonal_of
 from stretto.numpy.reductions import sum as sum_
 from stretto.ops import broadcast, elementwise
+from stretto.ops.along_axis import take_along_axis
 from stretto.ops.broadcast import canonical_axes, canonical_axis
 from stretto.ops.convert import convert
-from stretto.ops.index import take_along_axis
 from stretto.ops.iota import broadcasted_iota
+from stretto.ops.matrix_parts import diagonal_of
 from stretto.ops.shape import concatenate, rev, slice_in_dim
 
 __all__ = [

@@ -5,28 +5,17 @@ Layer 7 (numpy). Next, read ``arithmetic``.
 
 from __future__ import annotations
 
-import operator
 from typing import Any
-
-import numpy as np
 
 from stretto.core.interpreter import as_value
 from stretto.numpy.creation import shape_of, zeros
 from stretto.numpy.dtypes import as_dtype
-from stretto.ops.broadcast import broadcast_to, reshape
-from stretto.ops.comparison import eq, ge, select
-from stretto.ops.comparison import zeros_like as zeros_of
+from stretto.ops.broadcast import reshape
 from stretto.ops.convert import convert
-from stretto.ops.iota import broadcasted_iota
-from stretto.ops.shape import pad, slice_
+from stretto.ops.matrix_parts import below, diagonal_of, lower_part, on_diagonal, upper_part
+from stretto.ops.shape import pad
 
 __all__ = ["diag", "diagflat", "eye", "identity", "tri", "tril", "triu"]
-
-
-def _below(shape: tuple[int, ...], k: int) -> Any:
-    """Whether each element of a matrix lies on or below the diagonal ``k`` above the main one."""
-    row, column = (broadcasted_iota(np.dtype(np.int32), shape, i) for i in (0, 1))
-    return ge(row + operator.index(k), column)
 
 
 def tri(N: int, M: int | None = None, k: int = 0, dtype: Any = float) -> Any:
@@ -38,7 +27,7 @@ def tri(N: int, M: int | None = None, k: int = 0, dtype: Any = float) -> Any:
            [1., 1., 0.]], dtype=float32)
     """
     shape = shape_of((N, N if M is None else M), "tri")
-    return convert(_below(shape, k), as_dtype(float if dtype is None else dtype))
+    return convert(below(shape, k), as_dtype(float if dtype is None else dtype))
 
 
 def _matrices(m: Any, who: str) -> Any:
@@ -56,8 +45,7 @@ def tril(m: Any, k: int = 0) -> Any:
     Array([[1., 0.],
            [1., 1.]], dtype=float32)
     """
-    x = _matrices(m, "tril")
-    return select(broadcast_to(_below(x.shape[-2:], k), x.shape), x, zeros_of(x))
+    return lower_part(_matrices(m, "tril"), k)
 
 
 def triu(m: Any, k: int = 0) -> Any:
@@ -68,8 +56,7 @@ def triu(m: Any, k: int = 0) -> Any:
     Array([[1., 1.],
            [0., 1.]], dtype=float32)
     """
-    x = _matrices(m, "triu")
-    return select(broadcast_to(_below(x.shape[-2:], k - 1), x.shape), zeros_of(x), x)
+    return upper_part(_matrices(m, "triu"), k)
 
 
 def eye(N: int, M: int | None = None, k: int = 0, dtype: Any = float) -> Any:
@@ -81,8 +68,7 @@ def eye(N: int, M: int | None = None, k: int = 0, dtype: Any = float) -> Any:
            [0., 1.]], dtype=float32)
     """
     shape = shape_of((N, N if M is None else M), "eye")
-    row, column = (broadcasted_iota(np.dtype(np.int32), shape, i) for i in (0, 1))
-    return convert(eq(row + operator.index(k), column), as_dtype(float if dtype is None else dtype))
+    return convert(on_diagonal(shape, k), as_dtype(float if dtype is None else dtype))
 
 
 def identity(n: int, dtype: Any = float) -> Any:
@@ -116,17 +102,3 @@ def diag(v: Any, k: int = 0) -> Any:
 def diagflat(v: Any, k: int = 0) -> Any:
     """The matrix with the elements of ``v``, in row-major order, on its diagonal ``k``."""
     return diag(reshape(as_value(v, "diagflat", "v"), (-1,)), k)
-
-
-def diagonal_of(x: Any, k: int) -> Any:
-    """The diagonal ``k`` of the matrices in the last two axes, along a last axis."""
-    *outer, n, m = x.shape
-    size = max(0, min(n, m - k) if k >= 0 else min(n + k, m))
-    if size == 0 or x.size == 0:
-        return zeros((*outer, size), x.dtype)
-    # In row-major order the diagonal's elements are m + 1 apart.
-    first = k if k >= 0 else -k * m
-    flat = reshape(x, (*outer, n * m))
-    stop = first + (size - 1) * (m + 1) + 1
-    lead = (0,) * len(outer)
-    return slice_(flat, (*lead, first), (*outer, stop), (*(1 for _ in outer), m + 1))

@@ -22,7 +22,7 @@ from stretto.numpy.manipulation import ravel
 from stretto.numpy.quick import array_of, at_rest, element_of, same_dtype, splat
 from stretto.numpy.reductions import cumsum
 from stretto.numpy.reductions import sum as sum_
-from stretto.ops import index as index_ops
+from stretto.ops import along_axis
 from stretto.ops import sort as ops
 from stretto.ops.broadcast import broadcast_to, canonical_axis, reshape
 from stretto.ops.comparison import full, full_like, ge, lt, ne, select
@@ -158,7 +158,7 @@ def take_along_axis(arr: Any, indices: Any, axis: int | None = -1, mode: str | N
            [4, 5, 6]], dtype=int32)
     """
     x, axis = _one_axis(arr, axis, "take_along_axis")
-    return index_ops.take_along_axis(x, indices, axis, mode)
+    return along_axis.take_along_axis(x, indices, axis, mode)
 
 
 def searchsorted(a: Any, v: Any, side: str = "left", sorter: Any = None) -> Any:

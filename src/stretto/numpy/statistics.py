@@ -22,6 +22,7 @@ from stretto.numpy.reductions import argmax, argmin, keep, masked, prod, wide_dt
 from stretto.numpy.reductions import max as max_
 from stretto.numpy.reductions import min as min_
 from stretto.numpy.reductions import sum as sum_
+from stretto.ops.along_axis import take_along_axis
 from stretto.ops.arithmetic import ceil, conj, floor, real, round_
 from stretto.ops.broadcast import broadcast_to, canonical_axes, canonical_axis, reshape, transpose
 from stretto.ops.comparison import full_like, gt
@@ -29,7 +30,6 @@ from stretto.ops.comparison import where as choose
 from stretto.ops.convert import convert
 from stretto.ops.elementwise import promote_values
 from stretto.ops.exponential import sqrt
-from stretto.ops.index import take_along_axis
 from stretto.ops.reduce import greatest_below, least_above
 from stretto.ops.sort import sort
 

@@ -13,19 +13,18 @@ import numpy as np
 
 from stretto.core.interpreter import Linear, as_value
 from stretto.core.primitive import NOT_LINEAR, Primitive
-from stretto.core.types import ArrayType, array_type, kind_of
+from stretto.core.types import ArrayType, kind_of
 from stretto.ops.arithmetic import absolute
 from stretto.ops.broadcast import canonical_axis
-from stretto.ops.comparison import eq, full_like, select, zeros_like
+from stretto.ops.comparison import eq, full_like, ne, select, zeros_like
 from stretto.ops.convert import convert
 from stretto.ops.elementwise import COMPARABLE, FLOAT, NUMERIC
 from stretto.ops.exponential import exp, log
 from stretto.ops.recurrence import LinearRecurrence, shifted
 from stretto.ops.reduce import greatest_below, least_above, widened
+from stretto.ops.window_geometry import PLAIN, AxisWindow, reduce_windows
 
 __all__ = ["cumlogsumexp", "cummax", "cummin", "cumprod", "cumsum"]
-
-_FLOAT32 = np.dtype(np.float32)
 
 
 class Cumulative(Primitive, abstract=True):
@@ -70,24 +69,12 @@ class Cumulative(Primitive, abstract=True):
         """A window from the first element to each, which XLA makes a scan in blocks."""
         if not x.type.size:
             return x
-        type, axis = x.type, self.axis
-        narrow = kind_of(type.dtype) == "float" and type.dtype.itemsize < 4
-        wide = b.convert(x, _FLOAT32) if narrow else x
-        element = array_type((), wide.type.dtype)
-        ones = b.ints((1,) * type.ndim)
-        window = b.ints([n if d == axis else 1 for d, n in enumerate(type.shape)])
-        rows = [[0, 0] for _ in type.shape]
-        rows[axis][self.reverse] = type.shape[axis] - 1
-        region = b.region((element, element), lambda u, v: [b.emit(self.op, u, v, out=element)])
-        (out,) = b.emit_many(
-            "reduce_window",
-            (wide, b.scalar(self.identity(element.dtype), element.dtype)),
-            (array_type(type.shape, element.dtype),),
-            f"window_dimensions = {window}, window_strides = {ones}, base_dilations = {ones}, "
-            f"window_dilations = {ones}, padding = dense<{rows}> : tensor<{type.ndim}x2xi64>",
-            (region,),
+        n = x.type.shape[self.axis]
+        ends = {"high" if self.reverse else "low": n - 1}
+        windows = tuple(
+            AxisWindow(n, **ends) if d == self.axis else PLAIN for d in range(x.type.ndim)
         )
-        return b.convert(out, type.dtype)
+        return b.convert(reduce_windows(b, self.op, x, windows, self.identity), x.type.dtype)
 
     def vmap(self, size: int, args: Sequence[Any], axes: Sequence[int | None]) -> Any:
         """The mapped axis is stepped over."""
@@ -152,12 +139,13 @@ class RunningChooser(Cumulative, abstract=True):
     def jvp(self, primals: Sequence[Any], tangents: Sequence[Any]) -> tuple[Any, Any]:
         """The mean of the tangents of the elements so far that equal the extremum.
 
-        Their sum and their number start anew where the extremum changes.
+        Their sum and their number start anew where the extremum changes; NaN equals NaN.
         """
         (x,), (dx,) = primals, tangents
         out = self(x)
-        same = convert(eq(self.before(out, self.identity(x.dtype)), out), x.dtype)
-        here = eq(x, out)
+        before = self.before(out, self.identity(x.dtype))
+        same = convert(eq(before, out) | ne(before, before), x.dtype)
+        here = eq(x, out) | ne(x, x)
         total = self.recur(same, select(here, dx, zeros_like(dx)))
         return out, total / self.recur(same, convert(here, x.dtype))
 

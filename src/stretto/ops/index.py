@@ -9,23 +9,18 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-import numpy as np
-
 from stretto.core.interpreter import Value, as_value
-from stretto.core.types import kind_of
-from stretto.ops.arithmetic import add
-from stretto.ops.broadcast import broadcast_to, canonical_axis, reshape
-from stretto.ops.comparison import lt, where
 from stretto.ops.convert import convert
-from stretto.ops.elementwise import broadcast_shapes
-from stretto.ops.index_geometry import GatherDimensionNumbers, ScatterDimensionNumbers
+from stretto.ops.index_combine import ScatterMax, ScatterMin, ScatterMul
+from stretto.ops.index_geometry import (
+    GatherDimensionNumbers,
+    ScatterDimensionNumbers,
+    access_mode,
+)
 from stretto.ops.index_primitives import (
     Gather,
     ScatterAdd,
     ScatterFamily,
-    ScatterMax,
-    ScatterMin,
-    ScatterMul,
     ScatterSet,
     ScatterSub,
     fill_bytes,
@@ -41,25 +36,7 @@ __all__ = [
     "scatter_min",
     "scatter_mul",
     "scatter_sub",
-    "take_along_axis",
 ]
-
-
-def _mode(who: str, mode: str | None, default: str) -> str:
-    """The mode by its one name at this end: ``fill`` when reading and ``drop`` when writing."""
-    outside = "fill" if default == "clip" else "drop"
-    names = {
-        None: default,
-        "clip": "clip",
-        "fill": outside,
-        "drop": outside,
-        "promise_in_bounds": "promise_in_bounds",
-    }
-    if mode not in names:
-        raise ValueError(
-            f"{who}: mode must be 'clip', 'fill', 'drop' or 'promise_in_bounds'; got {mode!r}"
-        )
-    return names[mode]
 
 
 def gather(
@@ -89,7 +66,7 @@ def gather(
     """
     operand = as_value(operand, "gather", "operand")
     start_indices = as_value(start_indices, "gather", "start_indices")
-    mode = _mode("gather", mode, "clip")
+    mode = access_mode("gather", mode, "clip")
     fill = fill_bytes(operand.dtype, fill_value) if mode == "fill" else b""
     sizes = tuple(map(int, slice_sizes))
     primitive = Gather(dimension_numbers, sizes, mode, fill, indices_are_sorted, unique_indices)
@@ -111,7 +88,7 @@ def _scatter(
     updates = as_value(updates, who, "updates")
     if weak or updates.type.weak_type:
         updates = convert(updates, operand.dtype, operand.type.weak_type)
-    options["mode"] = _mode(who, options["mode"], "drop")
+    options["mode"] = access_mode(who, options["mode"], "drop")
     return family(numbers, **options)(operand, indices, updates)
 
 
@@ -297,37 +274,3 @@ def scatter_max(
         unique_indices=unique_indices,
         mode=mode,
     )
-
-
-def take_along_axis(x: Any, indices: Any, axis: int, mode: str | None = None) -> Any:
-    """The elements of ``x`` at ``indices`` along ``axis``, each line of both apart.
-
-    ``x`` and ``indices`` have one number of axes, and broadcast along the others. Negative indices
-    count from the end; ``mode`` is that of ``gather``.
-
-    >>> import stretto.numpy as snp
-    >>> x = snp.array([[3, 1, 2], [6, 5, 4]])
-    >>> snp.take_along_axis(x, snp.argsort(x, axis=1), axis=1)
-    Array([[1, 2, 3],
-           [4, 5, 6]], dtype=int32)
-    """
-    x, indices = as_value(x, "take_along_axis"), as_value(indices, "take_along_axis", "indices")
-    if x.ndim != indices.ndim:
-        raise ValueError(
-            f"take_along_axis: x and indices must have one number of axes, got {x.type} and "
-            f"{indices.type}"
-        )
-    axis = canonical_axis(axis, x.ndim, "take_along_axis")
-    n, m = x.shape[axis], indices.shape[axis]
-    shapes = [(*v.shape[:axis], 1, *v.shape[axis + 1 :]) for v in (x, indices)]
-    shape = broadcast_shapes("take_along_axis", *shapes)
-    x = broadcast_to(x, (*shape[:axis], n, *shape[axis + 1 :]))
-    indices = broadcast_to(indices, (*shape[:axis], m, *shape[axis + 1 :]))
-    if kind_of(indices.dtype) == "int" and mode != "promise_in_bounds":
-        if indices.dtype.itemsize < 4:  # so that the size fits
-            indices = convert(indices, np.dtype(np.int32))
-        indices = where(lt(indices, 0), add(indices, n), indices)
-    others = tuple(d for d in range(x.ndim) if d != axis)
-    numbers = GatherDimensionNumbers((), (axis,), (axis,), others, others)
-    sizes = tuple(1 if d == axis and indices.size else min(k, 1) for d, k in enumerate(x.shape))
-    return gather(x, reshape(indices, (*indices.shape, 1)), numbers, sizes, mode=mode)

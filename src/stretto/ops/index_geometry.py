@@ -79,6 +79,23 @@ class ScatterDimensionNumbers:
         return ScatterDimensionNumbers(*dataclasses.astuple(numbers))
 
 
+def access_mode(who: str, mode: str | None, default: str) -> str:
+    """The mode by its one name at this end: ``fill`` when reading and ``drop`` when writing."""
+    outside = "fill" if default == "clip" else "drop"
+    names = {
+        None: default,
+        "clip": "clip",
+        "fill": outside,
+        "drop": outside,
+        "promise_in_bounds": "promise_in_bounds",
+    }
+    if mode not in names:
+        raise ValueError(
+            f"{who}: mode must be 'clip', 'fill', 'drop' or 'promise_in_bounds'; got {mode!r}"
+        )
+    return names[mode]
+
+
 def window_sizes(
     operand: ArrayType, updates: ArrayType, numbers: GatherDimensionNumbers
 ) -> tuple[int, ...]:

@@ -1,6 +1,7 @@
 """The primitives of gather and scatter, each the other's transpose.
 
-Layer 2 (ops). Next, read ``index_reference``.
+Layer 2 (ops). Next, read ``index_combine`` for those that multiply or choose, and
+``index_reference``.
 """
 
 from __future__ import annotations
@@ -13,15 +14,13 @@ from typing import Any, ClassVar
 import ml_dtypes
 import numpy as np
 
-from stretto.core.errors import MissingRuleError
 from stretto.core.interpreter import Linear
 from stretto.core.primitive import Primitive
 from stretto.core.types import ArrayType, array_type, default_dtype, kind_of
 from stretto.ops import index_reference
-from stretto.ops.arithmetic import add, divide, maximum, multiply, negative, subtract
+from stretto.ops.arithmetic import add, maximum, negative, subtract
 from stretto.ops.broadcast import broadcast_to, move_to_front, reshape
-from stretto.ops.comparison import bitwise_or, eq, full, ne, where, zeros_like
-from stretto.ops.convert import convert
+from stretto.ops.comparison import eq, full, where, zeros_like
 from stretto.ops.index_geometry import (
     GatherDimensionNumbers,
     ScatterDimensionNumbers,
@@ -38,9 +37,6 @@ __all__ = [
     "Gather",
     "ScatterAdd",
     "ScatterFamily",
-    "ScatterMax",
-    "ScatterMin",
-    "ScatterMul",
     "ScatterSet",
     "ScatterSub",
 ]
@@ -294,7 +290,7 @@ class ScatterFamily(Primitive, abstract=True):
         return scatter_(x, indices, updates), 0
 
 
-def _or_zeros(tangent: Any, primal: Any) -> Any:
+def or_zeros(tangent: Any, primal: Any) -> Any:
     return zeros_like(primal) if tangent is None else tangent
 
 
@@ -325,7 +321,7 @@ class ScatterSet(ScatterFamily):
         if dx is None and du is None:
             return self(*primals), None
         if du is None or self.distinct(indices):
-            return self(*primals), self(_or_zeros(dx, x), indices, _or_zeros(du, updates))
+            return self(*primals), self(or_zeros(dx, x), indices, or_zeros(du, updates))
         winner, _ = self.winners(x, indices, updates)
         kept = eq(winner, 0)
         from_ = reshape(maximum(subtract(winner, 1), 0), (*winner.shape, 1))
@@ -335,7 +331,7 @@ class ScatterSet(ScatterFamily):
         def set_(old: Any, new: Any) -> Any:
             return where(kept, old, take(reshape(new, (new.size,)), from_))
 
-        return set_(x, updates), set_(_or_zeros(dx, x), du)
+        return set_(x, updates), set_(or_zeros(dx, x), du)
 
     def transpose(self, ct: Any, x: Any, indices: Any, updates: Any) -> tuple[Any, None, Any]:
         """What was overwritten had no effect; an update has that of the elements it set."""
@@ -361,7 +357,7 @@ class ScatterAdd(ScatterFamily):
         x, indices, _ = primals
         dx, _, du = tangents
         out = self(*primals)
-        return out, dx if du is None else self(_or_zeros(dx, x), indices, du)
+        return out, dx if du is None else self(or_zeros(dx, x), indices, du)
 
     def transpose(self, ct: Any, x: Any, indices: Any, updates: Any) -> tuple[Any, None, Any]:
         """The cotangent itself; for the updates, what is read of it where they went."""
@@ -379,75 +375,3 @@ class ScatterSub(ScatterAdd):
         """As for addition, with the sign of the updates turned."""
         ct_x, _, ct_updates = super().transpose(ct, x, indices, updates)
         return ct_x, None, None if ct_updates is None else negative(ct_updates)
-
-
-class ScatterMul(ScatterFamily):
-    """The element is multiplied by the update."""
-
-    update = "mul"
-    op = "multiply"
-
-    def jvp(self, primals: Sequence[Any], tangents: Sequence[Any]) -> tuple[Any, Any]:
-        """d(x u) = dx u + x du, where each element has one update at most."""
-        x, indices, updates = primals
-        dx, _, du = tangents
-        out = self(*primals)
-        total = None if dx is None else self(dx, indices, updates)
-        if du is not None:
-            if not self.distinct(indices):
-                raise MissingRuleError(
-                    "scatter_mul has no derivative in its updates where an element may be "
-                    "multiplied twice; pass unique_indices=True where the indices are distinct"
-                )
-            part = multiply(self.read(x, indices, updates), du)
-            total = self.other(ScatterAdd, _or_zeros(total, x), indices, part)
-        return out, total
-
-    def transpose(self, ct: Any, x: Any, indices: Any, updates: Any) -> tuple[Any, None, None]:
-        """Linear in the operand: the same factors."""
-        if isinstance(updates, Linear):
-            raise MissingRuleError(
-                "scatter_mul is not linear in its updates: elements without one stay as they are"
-            )
-        return self(ct, indices, updates), None, None
-
-
-class ScatterExtremum(ScatterFamily, abstract=True):
-    """The least or greatest of the element and its updates."""
-
-    def jvp(self, primals: Sequence[Any], tangents: Sequence[Any]) -> tuple[Any, Any]:
-        """The mean of the tangents of those that attain the extremum."""
-        x, indices, updates = primals
-        dx, _, du = tangents
-        out = self(*primals)
-
-        def attains(v: Any, extremum: Any) -> Any:
-            return bitwise_or(eq(v, extremum), ne(v, v))
-
-        kept = attains(x, out)
-        set_ = attains(updates, self.read(out, indices, updates))
-        count = self.other(
-            ScatterAdd, convert(kept, x.dtype), indices, convert(set_, updates.dtype)
-        )
-        total = _or_zeros(None if dx is None else where(kept, dx, 0), x)
-        if du is not None:
-            total = self.other(ScatterAdd, total, indices, where(set_, du, 0))
-        return out, divide(total, maximum(count, 1))
-
-    def transpose(self, ct: Any, *args: Any) -> Any:
-        """Refused: only its derivative is linear."""
-        raise MissingRuleError(f"{self.name} is not linear, so only its jvp is ever transposed")
-
-
-class ScatterMin(ScatterExtremum):
-    """The lesser of element and update."""
-
-    update = "min"
-    op = "minimum"
-
-
-class ScatterMax(ScatterExtremum):
-    """The greater of element and update."""
-
-    update = "max"
-    op = "maximum"

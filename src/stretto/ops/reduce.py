@@ -127,11 +127,11 @@ class Chooser(Reduction, abstract=True):
     accepts = COMPARABLE | {"bool"}
 
     def jvp(self, primals: Sequence[Any], tangents: Sequence[Any]) -> tuple[Any, Any]:
-        """The mean of the tangents of the elements that equal the one chosen."""
+        """The mean of the tangents of the elements that equal the one chosen, or are NaN as it."""
         (x,), (dx,) = primals, tangents
         out = self(x)
         kept = tuple(d for d in range(x.ndim) if d not in self.axes)
-        chosen = eq(x, broadcast_in_dim(out, x.shape, kept))
+        chosen = eq(x, broadcast_in_dim(out, x.shape, kept)) | ne(x, x)
         count = reduce_sum(convert(chosen, x.dtype), self.axes)
         return out, reduce_sum(select(chosen, dx, zeros_like(dx)), self.axes) / count
 
@@ -170,7 +170,7 @@ class ReduceProd(Reduction):
         d(u v) = du v + u dv
         """
         (x,), (dx,) = primals, tangents
-        u, du = _lines_first(x, self.axes), _lines_first(dx, self.axes)
+        u, du = lines_first(x, self.axes), lines_first(dx, self.axes)
         n = u.shape[0]
         while n > 1:
             half = (n + 1) // 2
@@ -185,7 +185,7 @@ class ReduceProd(Reduction):
         return out, reshape(du, out.shape) if n else zeros_like(out)
 
 
-def _lines_first(x: Any, axes: tuple[int, ...]) -> Any:
+def lines_first(x: Any, axes: tuple[int, ...]) -> Any:
     """The axes joined into the first one."""
     kept = tuple(d for d in range(x.ndim) if d not in axes)
     joined = 1

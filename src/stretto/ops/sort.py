@@ -16,10 +16,10 @@ import numpy as np
 from stretto.core.interpreter import as_value
 from stretto.core.primitive import NOT_LINEAR, Primitive
 from stretto.core.types import ArrayType, array_type, default_dtype, is_complex
+from stretto.ops.along_axis import take_along_axis
 from stretto.ops.broadcast import canonical_axis, check_axes, move_to_front
 from stretto.ops.convert import convert
 from stretto.ops.elementwise import align_mapped
-from stretto.ops.index import take_along_axis
 from stretto.ops.iota import broadcasted_iota
 from stretto.ops.reduce import widened
 from stretto.ops.shape import rev, slice_

@@ -1,0 +1,78 @@
+"""The optimisation barrier: asks the compiler to leave work on its two sides apart.
+
+Layer 2 (ops). XLA merges equal work and moves it; its passes do neither across a barrier. For CPUs
+it drops the barriers before its last passes, which merge and order work again: what must be kept
+apart for certain is a call of its own, as ``control/checkpoint`` has it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from stretto.core import tree
+from stretto.core.interpreter import as_value
+from stretto.core.primitive import Primitive
+from stretto.core.types import ArrayType
+
+__all__ = ["OptimizationBarrier", "optimization_barrier"]
+
+
+class OptimizationBarrier(Primitive):
+    """The operands, behind a barrier."""
+
+    multiple = True
+
+    def infer(self, *types: ArrayType) -> tuple[ArrayType, ...]:
+        """The operands' types."""
+        return types
+
+    def reference(self, *arrays: np.ndarray) -> tuple[np.ndarray, ...]:
+        """The operands: NumPy does one thing after another."""
+        return arrays
+
+    def lower(self, b: Any, *operands: Any) -> Any:
+        """StableHLO ``optimization_barrier``."""
+        return b.emit_many("optimization_barrier", operands, [x.type for x in operands])
+
+    def jvp(self, primals: Sequence[Any], tangents: Sequence[Any]) -> tuple[Any, Any]:
+        """One barrier for the values, one for the tangents, so that each can be run alone."""
+        moving = [t for t in tangents if t is not None]
+        behind = iter(self(*moving) if moving else ())
+        return self(*primals), [None if t is None else next(behind) for t in tangents]
+
+    def transpose(self, cts: Any, *args: Any) -> Sequence[Any]:
+        """A barrier for the cotangents."""
+        given = [ct for ct in cts if ct is not None]
+        behind = iter(self(*given))
+        return [None if ct is None else next(behind) for ct in cts]
+
+    def vmap(self, size: int, args: Sequence[Any], axes: Sequence[int | None]) -> Any:
+        """The same, wherever the axes are."""
+        return self(*args), axes
+
+
+OPTIMIZATION_BARRIER = OptimizationBarrier()
+
+
+def optimization_barrier(operand: Any) -> Any:
+    """The tree ``operand``, as a barrier that the compiler's passes do not move work across.
+
+    Values and derivatives are those of the identity. Source: ``optimization_barrier`` of the
+    StableHLO specification.
+
+    Raises ``TypeError`` for a leaf that is no array.
+
+    >>> import stretto as st, stretto.numpy as snp
+    >>> st.lax.optimization_barrier({"x": snp.ones(2)})
+    {'x': Array([1., 1.], dtype=float32)}
+    """
+    leaves, structure = tree.flatten(operand)
+    who = "optimization_barrier"
+    values = [
+        as_value(leaf, who, path)
+        for leaf, path in zip(leaves, tree.paths(operand, "operand"), strict=True)
+    ]
+    return tree.unflatten(structure, OPTIMIZATION_BARRIER(*values) if values else ())

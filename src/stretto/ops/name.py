@@ -1,0 +1,67 @@
+"""Names for values, by which a checkpoint's policy knows them.
+
+Layer 2 (ops). Next, read ``control/policies``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from stretto.core import tree
+from stretto.core.interpreter import as_value
+from stretto.core.primitive import Primitive
+from stretto.core.types import ArrayType
+
+__all__ = ["Name", "checkpoint_name"]
+
+
+class Name(Primitive):
+    """The operand, under a name."""
+
+    label: str
+
+    def infer(self, x: ArrayType) -> ArrayType:
+        """The operand's type."""
+        return x
+
+    def reference(self, x: np.ndarray) -> np.ndarray:
+        """The operand."""
+        return x
+
+    def lower(self, b: Any, x: Any) -> Any:
+        """Nothing."""
+        return x
+
+    def jvp(self, primals: Sequence[Any], tangents: Sequence[Any]) -> tuple[Any, Any]:
+        """The value has the name; its tangent has none."""
+        return self(*primals), tangents[0]
+
+    def transpose(self, ct: Any, x: Any) -> tuple[Any]:
+        """The cotangent."""
+        return (ct,)
+
+    def vmap(self, size: int, args: Sequence[Any], axes: Sequence[int | None]) -> Any:
+        """The same, wherever the axis is."""
+        return self(*args), axes[0]
+
+
+def checkpoint_name(x: Any, name: str) -> Any:
+    """The tree ``x``, whose leaves policies of ``checkpoint`` know by this name.
+
+    Outside a checkpoint it does nothing.
+
+    Raises ``TypeError`` for a name that is no string, or a leaf that is no array.
+
+    >>> import stretto as st, stretto.numpy as snp
+    >>> only = st.checkpoint_policies.save_only_these_names("wave")
+    >>> f = st.checkpoint(lambda x: snp.sin(st.checkpoint_name(snp.sin(x), "wave")), policy=only)
+    >>> float(st.grad(f)(0.0))
+    1.0
+    """
+    if not isinstance(name, str):
+        raise TypeError(f"checkpoint_name: name must be a string, got {type(name).__name__}")
+    primitive = Name(name)
+    return tree.map(lambda leaf: primitive(as_value(leaf, "checkpoint_name")), x)
