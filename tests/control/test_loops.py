@@ -87,12 +87,12 @@ def test_map_in_batches(size, batch):
         (
             lambda: st.lax.map(lambda x: x, {"a": snp.ones(2), "b": 1.0}, batch_size=2),
             ValueError,
-            r"map: xs must have a leading axis; xs\['b'\]",
+            r"map: in_axes maps axis 0 of xs\['b'\], which has type float32",
         ),
         (
             lambda: st.lax.map(lambda x: x, (snp.ones(2), snp.ones(3))),
             ValueError,
-            r"map: leading sizes must agree; xs\[0\] has 2, xs\[1\] has 3",
+            r"map: mapped sizes must agree; xs\[0\] has 2 along axis 0, xs\[1\] has 3 along",
         ),
     ],
 )

@@ -172,3 +172,24 @@ def test_bad_conditions_are_refused():
 def test_traced_carry_used_as_a_number_is_named():
     with pytest.raises(st.errors.TracedValueError, match=r"the argument init_val\['n'\]"):
         while_loop(lambda c: True, lambda c: {"n": int(c["n"])}, {"n": 1.0})
+
+
+def test_examples_with_effects_run_one_after_the_other():
+    seen = []
+
+    def body(c):
+        st.debug.callback(lambda c: seen.append(c.tolist()), c, ordered=True)
+        return c * 2
+
+    f = lambda limit, x: while_loop(lambda c: c.sum() < limit, body, x)
+    limits, x = snp.array([4.0, 8.0]), snp.ones(2)
+    want = [[1, 1], [1, 1], [2, 2]]
+    for run in (st.vmap(f, (0, None)), st.jit(st.vmap(f, (0, None)))):
+        np.testing.assert_array_equal(run(limits, x), [[2, 2], [4, 4]])
+        assert seen == want
+        seen.clear()
+    both = st.vmap(lambda limit, x: st.jvp(lambda x: f(limit, x), (x,), (x,)), (0, None))
+    for run in (both, st.jit(both)):
+        np.testing.assert_array_equal(run(limits, x), [[[2, 2], [4, 4]]] * 2)
+        assert seen == want
+        seen.clear()

@@ -8,7 +8,7 @@ import threading
 import pytest
 
 import stretto as st
-from stretto.core.config import config, enable_x64, settings
+from stretto.core.config import config, disable_jit, enable_x64, settings
 from stretto.core.errors import ConfigError
 
 
@@ -124,6 +124,35 @@ def test_bad_values_are_refused(value):
         config(numpy_dtype_promotion="loose")
 
 
+@pytest.mark.parametrize("value", [-1, 2.0, True, "8", None])
+def test_numbers(value):
+    assert config.recompilation_warning == 16
+    with config(recompilation_warning=0):
+        assert config.recompilation_warning == 0
+        with config(recompilation_warning=100):
+            assert config.recompilation_warning == 100
+    with pytest.raises(
+        ConfigError, match=r"config.recompilation_warning must be an int, 0 or more; got"
+    ):
+        config.recompilation_warning = value
+
+
+def test_settings_that_shape_no_program_leave_the_key():
+    rest = settings.key
+    with config(log_compiles=True, recompilation_warning=1, traceback_filtering="off"):
+        assert settings.key is rest
+        with pytest.raises(ConfigError, match="must be one of 'hide', 'off'; got 'on'"):
+            config.traceback_filtering = "on"
+
+
+def test_disable_jit_is_a_block():
+    with disable_jit():
+        assert config.disable_jit
+        with disable_jit(disable=False):
+            assert not config.disable_jit
+    assert not config.disable_jit and st.disable_jit is disable_jit
+
+
 def in_environment(code, **variables):
     # the interpreter's own way to this source, and nothing that would be started with it
     environment = {**os.environ, **variables, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
@@ -133,8 +162,14 @@ def in_environment(code, **variables):
 
 def test_from_the_environment():
     done = in_environment(
-        "print(config)", STRETTO_ENABLE_X64="1", STRETTO_NUMPY_DTYPE_PROMOTION="strict"
+        "print(config)",
+        STRETTO_ENABLE_X64="1",
+        STRETTO_NUMPY_DTYPE_PROMOTION="strict",
+        STRETTO_RECOMPILATION_WARNING="40",
+        STRETTO_TRACEBACK_FILTERING="off",
     )
+    assert "recompilation_warning=40" in done.stdout
+    assert "traceback_filtering='off'" in done.stdout
     assert "enable_x64=True" in done.stdout
     assert "numpy_dtype_promotion='strict'" in done.stdout
     assert "threefry_partitionable=False" in done.stdout
@@ -143,3 +178,7 @@ def test_from_the_environment():
 def test_bad_values_in_the_environment():
     done = in_environment("", STRETTO_ENABLE_X64="maybe")
     assert "STRETTO_ENABLE_X64 must be one of False, True; got 'maybe'" in done.stderr
+    for text in ("-1", "many", "1.5", ""):
+        done = in_environment("", STRETTO_RECOMPILATION_WARNING=text)
+        wanted = f"STRETTO_RECOMPILATION_WARNING must be an int, 0 or more; got {text!r}"
+        assert wanted in done.stderr

@@ -12,6 +12,8 @@ from stretto.core import errors
         (errors.TracedValueError, (TypeError,)),
         (errors.BooleanIndexError, (errors.TracedValueError, IndexError)),
         (errors.EscapedTracerError, ()),
+        (errors.DonatedArrayError, (RuntimeError,)),
+        (errors.UnboundAxisError, (NameError,)),
         (errors.MissingRuleError, (NotImplementedError,)),
         (errors.ProgramError, ()),
     ],
@@ -19,6 +21,11 @@ from stretto.core import errors
 def test_kin(error, kin):
     for base in (errors.StrettoError, *kin):
         assert issubclass(error, base)
+
+
+def test_a_warning_is_no_error():
+    assert issubclass(errors.RecompilationWarning, UserWarning)
+    assert not issubclass(errors.RecompilationWarning, errors.StrettoError)
 
 
 def test_all_are_exported():

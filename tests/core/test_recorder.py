@@ -131,7 +131,8 @@ def test_escaped_values_say_where_they_come_from():
 def check_escaped(value, origin):
     message = (
         r"a traced value of type float32\[\] outlived the transformation that made it "
-        rf"\({origin}\): a function being transformed stored it in an outer list, attribute or"
+        rf"\({origin}, while leak was transformed for .*test_recorder.py:\d+ .*\): a function "
+        r"being transformed stored it in an outer list, attribute or"
     )
     with pytest.raises(EscapedTracerError, match=message):
         value + 1

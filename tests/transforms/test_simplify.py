@@ -1,14 +1,16 @@
-"""Dead code: what no output depends on goes."""
+"""Dead code: what no output depends on goes; and what is only to be seen, where asked for."""
 
 import numpy as np
 
-from stretto import make_graph
+from stretto import debug, io_callback, jit, make_graph
 from stretto import numpy as snp
 from stretto.control.cond import cond
+from stretto.control.scan import scan
 from stretto.core.interpreter import as_value
 from stretto.core.program import check
 from stretto.core.recorder import record
-from stretto.transforms.simplify import drop_dead, used_inputs
+from stretto.transforms.evaluate import evaluate
+from stretto.transforms.simplify import drop_dead, silenced, used_inputs
 
 
 def names(program):
@@ -70,6 +72,30 @@ def test_an_operation_of_which_one_result_is_used_stays():
     assert len(drop_dead(recorded(f)(True, 1.5)).equations) == len(recorded(f)(True, 1.5).equations)
 
 
+def test_calls_and_loops_give_what_is_needed_of_them():
+    call = jit(lambda x: (snp.sin(x), snp.cos(x)))
+    step = lambda c, x: (c + x, (snp.sin(x), snp.cos(c)))
+
+    def f(x):
+        total, (_, cosines) = scan(step, 0.0, x)
+        return call(total)[1], cosines
+
+    x = np.ones(3)
+    program = recorded(f)(x)
+    live = drop_dead(program)
+    check(live)
+    assert [len(e.outputs) for e in live.equations] == [2, 1]
+    assert drop_dead(live) is live
+    loop, called = (e.primitive for e in live.equations)
+    assert [e.primitive.name for e in loop.body.equations] == ["add", "cos"]
+    assert [e.primitive.name for e in called.program.equations] == ["cos"]
+    again = drop_dead(recorded(lambda x: call(x)[1] + call(-x)[1])(1.0))
+    first, second = (e.primitive.program for e in again.equations if e.primitive.name == "call")
+    assert first is second
+    for got, want in zip(evaluate(live, [as_value(x)]), f(x), strict=True):
+        np.testing.assert_allclose(got, want, rtol=1e-6)
+
+
 def test_outputs_that_are_inputs_or_constants():
     program = recorded(lambda x, y: (y, 2.0, snp.sin(x))[:2])(np.ones(2), 1.0)
     live = drop_dead(program)
@@ -85,3 +111,23 @@ def test_inputs_read_by_equations_are_used_though_their_results_are_not():
 
 def test_make_graph_shows_what_is_needed():
     assert names(make_graph(lambda x: (snp.sin(x), snp.cos(x))[1])(1.0)) == ["cos"]
+
+
+def test_what_is_seen_is_kept_and_silenced_goes():
+    def f(x):
+        debug.callback(print, x)
+        jit(lambda x: debug.print("{}", x))(x)
+        y = io_callback(lambda x: x, as_value(1.0), x)
+        cond(True, lambda: debug.print("in a branch"), lambda: None)
+        return snp.sin(x), y
+
+    program = make_graph(f)(1.5)
+    live = drop_dead(program)
+    assert names(live) == ["debug_callback", "call", "io_callback", "cond", "sin"]
+    quiet = silenced(live)
+    check(quiet)
+    assert names(quiet) == ["call", "io_callback", "cond", "sin"]
+    assert names(quiet.equations[0].primitive.program) == []
+    assert [names(p) for p in quiet.equations[2].primitive.branches] == [[], []]
+    pure = make_graph(snp.sin)(1.5)
+    assert silenced(pure) is pure

@@ -5,11 +5,15 @@ import pytest
 
 from stretto import make_graph
 from stretto import numpy as snp
+from stretto.core.config import mapped_axis, settings
+from stretto.core.effects import names_axis
 from stretto.core.interpreter import as_value
+from stretto.core.primitive import Primitive, Refused
 from stretto.core.program import check
+from stretto.ops.collective_primitives import AxisIndex, PSum
 from stretto.transforms.evaluate import evaluate
 from stretto.transforms.jvp import jvp_flat
-from stretto.transforms.vmap import Batched, to_axis, vmap_flat, vmap_program
+from stretto.transforms.vmap import AxisSize, Batched, to_axis, vmap_flat, vmap_program
 
 MANY = as_value(np.arange(12, dtype=np.float32).reshape(3, 4))
 ONE = as_value(np.array([1.0, 2.0, 3.0, 4.0], np.float32))
@@ -129,3 +133,51 @@ def test_derivative_inside_and_outside():
         lambda v: vmap_flat(lambda x: [snp.sin(x)], 4, [v], [0])[0], [ONE], [ONE]
     )
     np.testing.assert_allclose(tangent, np.cos(ONE) * np.asarray(ONE), rtol=1e-6)
+
+
+def test_a_name_is_bound_while_the_function_runs():
+    def f(x):
+        assert dict(settings.axes) == {"i": 3} and type(settings.axes["i"]) is int
+        return [PSum("i", 3)(x), AxisIndex("i", 3)(), PSum("i", 3)(ONE)]
+
+    outs, axes = vmap_flat(f, AxisSize(3, "i"), [MANY], [0])
+    assert axes == [None, 0, None]
+    assert not settings.axes
+    np.testing.assert_allclose(outs[0], np.sum(MANY, 0))
+    np.testing.assert_array_equal(outs[1], [0, 1, 2])
+    np.testing.assert_allclose(outs[2], np.multiply(ONE, 3))
+
+
+def test_programs_know_the_name():
+    """A program that names the axis is mapped by name, even where none of its inputs is."""
+    with mapped_axis("i", 3):
+        program = make_graph(lambda x: (x + AxisIndex("i", 3)(), PSum("i", 3)(x)))(ONE)
+    made, mask = vmap_program(program, AxisSize(3, "i"), (False,))
+    check(made)
+    assert mask == (True, False)
+    assert names_axis(program.effects, "i") and not made.effects
+    other, mask = vmap_program(program, AxisSize(3, "j"), (True,))
+    assert mask == (True, True) and names_axis(other.effects, "i")
+    assert vmap_program(program, AxisSize(3, "i"), (False,))[0] is made
+    assert vmap_program(program, AxisSize(3, "j"), (True,))[0] is other
+
+
+def test_the_name_goes_to_programs_and_the_number_to_operations():
+    sizes = []
+
+    class Sized(Primitive):
+        reference = lower = jvp = transpose = Refused("it is never run")
+
+        def infer(self, x):
+            return x
+
+        def vmap(self, size, args, axes):
+            sizes.append(size)
+            return args[0], axes[0]
+
+    class Held(Sized):
+        holds_programs = True
+
+    vmap_flat(lambda x: [Sized()(x), Held()(x)], AxisSize(3, "i"), [MANY], [0])
+    assert [type(n) for n in sizes] == [int, AxisSize]
+    assert sizes[1].name == "i"

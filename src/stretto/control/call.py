@@ -12,12 +12,13 @@ from typing import Any
 from stretto.control.family import ControlFlow
 from stretto.core.config import config
 from stretto.core.interpreter import Linear
-from stretto.core.program import Program
+from stretto.core.program import Equation, Program
 from stretto.core.types import ArrayType
 from stretto.ops.broadcast import move_to_front
 from stretto.transforms.evaluate import evaluate
 from stretto.transforms.jvp import jvp_program
 from stretto.transforms.linearize import apply_linear, linearize_program
+from stretto.transforms.simplify import drop_dead
 from stretto.transforms.transpose import transpose_program
 from stretto.transforms.vmap import vmap_program
 
@@ -48,6 +49,20 @@ class Call(ControlFlow):
         """The program."""
         return self.program
 
+    def of(self, program: Program) -> Call:
+        """The same kind of call, of a program derived from this one."""
+        return Call(program)
+
+    def trimmed(self, equation: Equation, needed: Sequence[bool]) -> Equation:
+        """A call of the program without the other outputs."""
+        whole, key = self.program, ("trimmed", *needed)
+        if key not in whole.cache:
+            outputs = [a for a, n in zip(whole.outputs, needed, strict=True) if n]
+            part = Program(whole.inputs, whole.equations, outputs, whole.name)
+            whole.cache[key] = drop_dead(part)
+        outputs = [v for v, n in zip(equation.outputs, needed, strict=True) if n]
+        return Equation(self.of(whole.cache[key]), equation.inputs, outputs, equation.position)
+
     def lower(self, b: Any, *operands: Any) -> Any:
         """A call of a function of the module."""
         return b.call(self.program, operands)
@@ -56,7 +71,7 @@ class Call(ControlFlow):
         """A call of the program of values and tangents."""
         active = tuple(t is not None for t in tangents)
         program, mask = jvp_program(self.program, active)
-        outs = call(program, [*primals, *(t for t in tangents if t is not None)])
+        outs = self.of(program)(*primals, *(t for t in tangents if t is not None))
         given = iter(outs[len(mask) :])
         return outs[: len(mask)], [next(given) if m else None for m in mask]
 
@@ -78,7 +93,7 @@ class Call(ControlFlow):
         active = tuple(ct is not None for ct in cts)
         program, mask = transpose_program(self.program, linear, active)
         known = [a for a in args if not isinstance(a, Linear)]
-        outs = iter(call(program, [*known, *(ct for ct in cts if ct is not None)]))
+        outs = iter(self.of(program)(*known, *(ct for ct in cts if ct is not None)))
         back = iter([next(outs) if m else None for m in mask])
         return [next(back) if is_linear else None for is_linear in linear]
 
@@ -87,7 +102,7 @@ class Call(ControlFlow):
         mapped = tuple(a is not None for a in axes)
         program, mask = vmap_program(self.program, size, mapped)
         values = [x if a is None else move_to_front(x, a) for x, a in zip(args, axes, strict=True)]
-        return call(program, values), tuple(0 if m else None for m in mask)
+        return self.of(program)(*values), tuple(0 if m else None for m in mask)
 
 
 def call(program: Program, args: Sequence[Any]) -> tuple[Any, ...]:

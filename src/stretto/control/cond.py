@@ -14,8 +14,9 @@ from typing import Any
 import numpy as np
 
 from stretto.control.family import ControlFlow, parting, record_tree, values_of
-from stretto.control.route import run_mapped
+from stretto.control.route import run_mapped, selected
 from stretto.core import tree
+from stretto.core.effects import NamedAxis
 from stretto.core.interpreter import Linear, as_value
 from stretto.core.program import Atom, Program, Var, literal
 from stretto.core.recorder import record
@@ -71,11 +72,7 @@ class Cond(ControlFlow):
         """StableHLO ``case``; for many examples, what ``route`` chooses."""
         if self.size is not None:
             return b.inline_many(self._run_mapped, index, *operands)
-        regions = [
-            b.region((), lambda branch=branch: b.program(branch, operands))
-            for branch in self.branches
-        ]
-        return b.emit_many("case", (index,), self.branches[0].out_types, regions=regions)
+        return b.case(index, [lambda p=p: b.program(p, operands) for p in self.branches])
 
     def _with(self, branches: Sequence[Program], mapped: Sequence[bool]) -> Cond:
         return Cond(tuple(branches), self.size, tuple(mapped) if self.size is not None else ())
@@ -145,14 +142,21 @@ class Cond(ControlFlow):
         return out
 
     def vmap(self, size: int, args: Sequence[Any], axes: Sequence[int | None]) -> Any:
-        """An index that is not mapped keeps its branch; one that is makes it one per example."""
+        """An index that is not mapped keeps its branch; one that is makes it one per example.
+
+        A branch that works across examples needs all of them, whoever takes it: with a mapped index
+        all branches run for all, and the results are selected.
+        """
         args = [x if a is None else move_to_front(x, a) for x, a in zip(args, axes, strict=True)]
         index, *rest = args
         over = [a is not None for a in axes[1:]]
         if self.size is not None:
             return self._vmap_again(size, index, rest, [a is not None for a in axes])
         if axes[0] is not None:
-            outs = Cond(self.branches, size, tuple(over))(index, *rest)
+            if any(isinstance(effect, NamedAxis) for effect in self.effects):
+                outs: Any = selected(self.branches, size, tuple(over), index, rest)
+            else:
+                outs = Cond(self.branches, int(size), tuple(over))(index, *rest)
             return outs, (0,) * len(outs)
         masks = [vmap_program(branch, size, tuple(over))[1] for branch in self.branches]
         force = tuple(map(any, zip(*masks, strict=True)))

@@ -14,7 +14,7 @@ import numpy as np
 from stretto.core import tree
 from stretto.core.interpreter import as_value, constant
 from stretto.core.primitive import Primitive
-from stretto.core.program import Program
+from stretto.core.program import Equation, Program
 from stretto.core.recorder import record
 from stretto.core.types import ArrayType
 
@@ -57,6 +57,13 @@ class ControlFlow(Primitive, abstract=True):
     def reference(self, *arrays: np.ndarray) -> tuple[np.ndarray, ...]:
         """Interpreted, on arrays."""
         return tuple(v.to_host() for v in self.interpret(*map(constant, arrays)))
+
+    def trimmed(self, equation: Equation, needed: Sequence[bool]) -> Equation:
+        """The equation, which is of this operation, without outputs that are not ``needed``.
+
+        Those that it cannot do without it keeps: by default all.
+        """
+        return equation
 
     def called(self) -> Program | None:
         """The program that it does nothing but call, if so."""

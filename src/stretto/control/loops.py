@@ -5,19 +5,18 @@ Layer 4 (control).
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import Any
 
+from stretto.control.chunks import in_axis, map_chunks, out_axis, positive
 from stretto.control.family import values_of
 from stretto.control.scan import loop_scan
 from stretto.control.while_loop import loop_while
 from stretto.core import tree
 from stretto.core.interpreter import Tracer
 from stretto.core.types import kind_of
-from stretto.ops.broadcast import reshape
 from stretto.ops.elementwise import promote_values
-from stretto.ops.shape import concatenate, slice_in_dim
-from stretto.transforms.vmap import to_axis, vmap_flat
+from stretto.transforms.vmap import to_axis
 
 __all__ = ["fori_loop", "map_"]
 
@@ -73,48 +72,60 @@ def fori_loop(
     return loop_while("fori_loop", lambda s: s[0] < s[1], step, state, names)[2]
 
 
-def map_(f: Callable[[Any], Any], xs: Any, *, batch_size: int | None = None) -> Any:
-    """``f`` of each element along the leading axis of the tree ``xs``, one by one; stacked.
+def map_(
+    f: Callable[[Any], Any],
+    xs: Any,
+    *,
+    batch_size: int | None = None,
+    in_axes: Any = 0,
+    out_axes: Any = 0,
+) -> Any:
+    """``f`` of each element along an axis of the tree ``xs``, one by one; stacked.
 
-    With ``batch_size``, so many at a time; for all at once, use ``vmap``.
+    Parameters: ``in_axes`` says along which axis the elements lie, an int, None for what all of
+    them share, or a tree of these that is a prefix of ``xs``; ``out_axes`` likewise where the axis
+    goes in the results, None for one that is the same for all. With ``batch_size``, so many
+    elements at a time, with derivatives that keep the elements of a batch and compute the rest
+    again; for all at once, use ``vmap``.
 
-    Raises ``ValueError`` where leading sizes differ.
+    Raises ``ValueError`` where mapped sizes differ, an axis is out of bounds, or ``batch_size`` is
+    not positive.
 
     >>> import stretto as st, stretto.numpy as snp
     >>> st.lax.map(lambda x: x * 2, snp.array([1, 2]))
     Array([2, 4], dtype=int32)
     """
-    if batch_size is None:
-        return loop_scan("map", lambda _, x: ((), f(x)), (), xs, None, False, ())[1]
-    if batch_size < 1:
-        raise ValueError(f"map: batch_size must be positive, got {batch_size}")
+    if batch_size is not None:
+        batch_size = positive(batch_size, "map: batch_size")
     leaves, structure = tree.flatten(xs)
     values = values_of(leaves, "map")
-    sizes = {v.shape[0] if v.ndim else None for v in values}
-    if len(sizes) != 1 or None in sizes:
-        return map_(f, xs)  # which says what is wrong
-    size = values[0].shape[0]
-    out_structure: Any = None
-
-    def batch(count: int, parts: Sequence[Any]) -> list[Any]:
-        """``f`` of ``count`` elements at once."""
-
-        def one(*elements: Any) -> list[Any]:
-            nonlocal out_structure
-            outs, out_structure = tree.flatten(f(tree.unflatten(structure, elements)))
-            return values_of(outs, "map")
-
-        outs, axes = vmap_flat(one, count, parts, [0] * len(parts))
-        return [to_axis(o, count, a, 0) for o, a in zip(outs, axes, strict=True)]
-
-    turns, rest = divmod(size, batch_size)
-    many = [
-        reshape(slice_in_dim(v, 0, size - rest), (turns, batch_size, *v.shape[1:])) for v in values
+    names = tree.paths(xs, "xs")
+    axes = [
+        in_axis(a, v, "map", name)
+        for a, v, name in zip(
+            tree.prefix_leaves(in_axes, xs, "map", "in_axes"), values, names, strict=True
+        )
     ]
-    turn = lambda _, parts: ((), batch(batch_size, parts))
-    outs = loop_scan("map", turn, (), many, None, False, ())[1]
-    outs = [reshape(o, (turns * batch_size, *o.shape[2:])) for o in outs]
-    if rest:
-        last = batch(rest, [slice_in_dim(v, size - rest, size) for v in values])
-        outs = [concatenate([o, end], 0) for o, end in zip(outs, last, strict=True)]
-    return tree.unflatten(out_structure, outs)
+    sizes = {
+        v.shape[a]: f"{name} has {v.shape[a]} along axis {a}"
+        for v, a, name in zip(values, axes, names, strict=True)
+        if a is not None
+    }
+    if len(sizes) != 1:
+        found = ", ".join(sizes.values()) or "nothing is mapped"
+        raise ValueError(f"map: mapped sizes must agree; {found}")
+    result: Any = None
+
+    def flat(*elements: Any) -> list[Any]:
+        nonlocal result
+        result = f(tree.unflatten(structure, elements))
+        return values_of(tree.leaves(result), "map")
+
+    (size,) = sizes
+    outs, found = map_chunks(flat, size, batch_size, values, axes, names)
+    wanted = tree.prefix_leaves(out_axes, result, "map", "out_axes")
+    placed = [
+        to_axis(o, size, a, out_axis(w, o, a, "map"))
+        for o, a, w in zip(outs, found, wanted, strict=True)
+    ]
+    return tree.unflatten(tree.structure(result), placed)

@@ -25,7 +25,7 @@ from stretto.ops.sort import argsort
 from stretto.transforms.evaluate import evaluate
 from stretto.transforms.vmap import vmap_program
 
-__all__ = ["run_mapped", "worth_routing"]
+__all__ = ["run_mapped", "selected", "worth_routing"]
 
 _COUNT = np.dtype(np.int32)
 _PARTS = 8
@@ -39,7 +39,7 @@ def run_mapped(
 
     ``mapped`` says which of ``args`` have a leading axis of examples; all outputs have one.
     """
-    way = _routed if worth_routing(branches, size) else _selected
+    way = _routed if worth_routing(branches, size) else selected
     return way(branches, size, tuple(mapped), index, args)
 
 
@@ -55,10 +55,10 @@ def worth_routing(branches: Sequence[Program], size: int) -> bool:
     return size * (sum(work) - (1 + 1 / _PARTS) * mean) > _WORTH
 
 
-def _selected(
+def selected(
     branches: Sequence[Program], size: int, mapped: tuple[bool, ...], index: Any, args: Any
 ) -> list[Any]:
-    """All branches on all examples."""
+    """All branches on all examples; parameters and outputs are those of ``run_mapped``."""
     outs: list[Any] = []
     for i, branch in enumerate(branches):
         program, _ = vmap_program(branch, size, mapped, (True,) * len(branch.outputs))
@@ -68,8 +68,8 @@ def _selected(
             continue
         here = eq(index, i)
         for k, (old, new) in enumerate(zip(outs, results, strict=True)):
-            wide = broadcast_to(reshape(here, (size,) + (1,) * (new.ndim - 1)), new.shape)
-            outs[k] = select(wide, new, old)
+            lead = new.shape[:1] + (1,) * (new.ndim - 1)
+            outs[k] = select(broadcast_to(reshape(here, lead), new.shape), new, old)
     return outs
 
 

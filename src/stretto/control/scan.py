@@ -24,7 +24,7 @@ from stretto.control.hoist import hoisted, no_larger
 from stretto.control.while_loop import settle_carry, settle_types, with_out_types
 from stretto.core import tree
 from stretto.core.interpreter import Linear, constant
-from stretto.core.program import Program
+from stretto.core.program import Equation, Program
 from stretto.core.recorder import record
 from stretto.core.types import ArrayType, array_type
 from stretto.ops.arithmetic import ADD
@@ -91,6 +91,23 @@ class Scan(ControlFlow):
     def work(self, types: Sequence[ArrayType], outs: Sequence[ArrayType]) -> float:
         """That of all steps."""
         return self.length * self.body.work
+
+    def trimmed(self, equation: Equation, needed: Sequence[bool]) -> Equation:
+        """The loop without the other stacks; the carry it needs itself."""
+        kept = [i for i, n in enumerate(needed) if n or i < self.carry]
+        if len(kept) == len(needed):
+            return equation
+        body = drop_dead(
+            Program(
+                self.body.inputs,
+                self.body.equations,
+                [self.body.outputs[i] for i in kept],
+                self.body.name,
+            )
+        )
+        loop = self._with(body, self.consts, self.carry)
+        outputs = [equation.outputs[i] for i in kept]
+        return Equation(loop, equation.inputs, outputs, equation.position)
 
     def lower(self, b: Any, *operands: Any) -> Any:
         """StableHLO ``while`` with a counter, slices of the inputs and updates of the outputs.

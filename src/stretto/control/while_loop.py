@@ -8,6 +8,8 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
+import numpy as np
+
 from stretto.control.call import call
 from stretto.control.family import (
     ControlFlow,
@@ -19,17 +21,20 @@ from stretto.control.family import (
 )
 from stretto.core import tree
 from stretto.core.config import config
+from stretto.core.effects import observable
 from stretto.core.primitive import Refused
 from stretto.core.program import Program
 from stretto.core.recorder import record
 from stretto.core.types import ArrayType, kind_of, promote
 from stretto.ops.broadcast import broadcast_to, move_to_front, reshape
-from stretto.ops.comparison import select, zeros_like
+from stretto.ops.comparison import full, select, zeros_like
 from stretto.ops.convert import convert
+from stretto.ops.dynamic import dynamic_index_in_dim, dynamic_update_index_in_dim
 from stretto.ops.reduce import reduce_or
 from stretto.transforms.evaluate import evaluate
 from stretto.transforms.jvp import jvp_program
 from stretto.transforms.linearize import apply_linear
+from stretto.transforms.simplify import silenced
 from stretto.transforms.vmap import to_axis, vmap_program
 
 __all__ = ["While", "loop_while", "settle_carry", "settle_types", "while_loop", "with_out_types"]
@@ -145,13 +150,16 @@ class While(ControlFlow):
         It has a forward derivative; a cotangent that comes back to it meets the refusal.
         """
         loop, operands, mask = self._beside(primals, tangents)
-        given = iter(apply_linear(loop, *operands)[len(mask) :] if any(mask) else ())
+        again = While(silenced(loop.cond), silenced(loop.body), loop.cond_consts, loop.body_consts)
+        given = iter(apply_linear(again, *operands)[len(mask) :] if any(mask) else ())
         return self(*primals), [next(given) if m else None for m in mask]
 
     def vmap(self, size: int, args: Sequence[Any], axes: Sequence[int | None]) -> Any:
         """Run until every example has stopped; a stopped example keeps its carry.
 
-        Where no example can change the condition, the loop stays as it is, over larger arrays.
+        Where no example can change the condition, the loop stays as it is, over larger arrays. Else
+        what is seen from outside must not happen for examples that have stopped: then each example
+        has a loop of its own, one after the other.
         """
         values = [x if a is None else move_to_front(x, a) for x, a in zip(args, axes, strict=True)]
         over = [a is not None for a in axes]
@@ -161,6 +169,8 @@ class While(ControlFlow):
             lambda m: vmap_program(self.body, size, (*body_over, *m), m)[1],
         )
         many = vmap_program(self.cond, size, (*cond_over, *mask))[1][0]
+        if many and observable(self.effects):
+            return self._one_by_one(size, values, over), (0,) * len(mask)
         if many:
             mask = (True,) * len(mask)
         cond, _ = vmap_program(self.cond, size, (*cond_over, *mask))
@@ -177,6 +187,21 @@ class While(ControlFlow):
             *cond_consts, *body_consts, *carry
         )
         return outs, tuple(0 if m else None for m in mask)
+
+    def _one_by_one(self, size: int, values: Sequence[Any], over: Sequence[bool]) -> Sequence[Any]:
+        """The last carries of all examples, along a new leading axis."""
+
+        def step(state: Any) -> Any:
+            i, stacks = state
+            here = [dynamic_index_in_dim(x, i, 0, False) if o else x for x, o in zip(values, over)]
+            outs = self(*here)
+            new = [dynamic_update_index_in_dim(s, x, i, 0) for s, x in zip(stacks, outs)]
+            return i + 1, new
+
+        types = self.body.out_types
+        stacks = [full((int(size), *t.shape), 0, t.dtype, t.weak_type) for t in types]
+        first = full((), 0, np.dtype(np.int32))
+        return loop_while("while_loop", lambda s: s[0] < int(size), step, (first, stacks), ())[1]
 
     def _until_all_stop(self, cond: Program, body: Program, size: int) -> tuple[Program, Program]:
         """Loop while any example runs; step those that do."""

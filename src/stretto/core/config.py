@@ -7,17 +7,17 @@ from __future__ import annotations
 
 import os
 import threading
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
 
 from stretto.core.errors import ConfigError
 
-__all__ = ["config", "enable_x64", "mapped_axis", "settings"]
+__all__ = ["config", "disable_jit", "enable_x64", "mapped_axis", "settings", "shaping"]
 
 
 class _Setting(NamedTuple):
     default: Any
-    choices: tuple[Any, ...]
+    choices: tuple[Any, ...]  # none: any int from 0 on
     shapes_programs: bool
     meaning: str
 
@@ -34,6 +34,15 @@ _SETTINGS: dict[str, _Setting] = {
         "standard", ("standard", "strict"), True, "strict: operands of different types are refused"
     ),
     "disable_jit": _Setting(False, _BOOL, True, "jit runs its function as it stands"),
+    "log_compiles": _Setting(
+        False, _BOOL, False, "each compilation is logged, as a warning of the logger 'stretto'"
+    ),
+    "recompilation_warning": _Setting(
+        16, (), False, "how many signatures a function is compiled for without a remark; 0: any"
+    ),
+    "traceback_filtering": _Setting(
+        "hide", ("hide", "off"), False, "hide: the frames inside stretto are left out of tracebacks"
+    ),
 }
 _SHAPING = tuple(name for name, setting in _SETTINGS.items() if setting.shapes_programs)
 
@@ -46,12 +55,18 @@ def _check(name: str, value: Any) -> Any:
     setting = _SETTINGS.get(name)
     if setting is None:
         raise _unknown(name)
+    if not setting.choices and type(value) is int and value >= 0:
+        return value
     for choice in setting.choices:
         if value is choice or (type(value) is type(choice) and value == choice):
             return choice
-    raise ConfigError(
-        f"config.{name} must be one of {', '.join(map(repr, setting.choices))}; got {value!r}"
-    )
+    raise ConfigError(f"config.{name} must be {_expected(setting, repr)}; got {value!r}")
+
+
+def _expected(setting: _Setting, show: Callable[[Any], str]) -> str:
+    if not setting.choices:
+        return "an int, 0 or more"
+    return f"one of {', '.join(map(show, setting.choices))}"
 
 
 def _from_environment(name: str, setting: _Setting) -> Any:
@@ -64,10 +79,9 @@ def _from_environment(name: str, setting: _Setting) -> Any:
             return words[text.lower()]
     elif text in setting.choices:
         return text
-    raise ConfigError(
-        f"STRETTO_{name.upper()} must be one of {', '.join(map(str, setting.choices))}; "
-        f"got {text!r}"
-    )
+    elif not setting.choices and text.isdecimal():
+        return int(text)
+    raise ConfigError(f"STRETTO_{name.upper()} must be {_expected(setting, str)}; got {text!r}")
 
 
 class _Key:
@@ -188,6 +202,11 @@ class mapped_axis:  # reads as a statement: `with mapped_axis(name, size):`
 config = Config()
 
 
+def shaping() -> dict[str, Any]:
+    """The settings that shape programs, as they are here and now."""
+    return {name: getattr(config, name) for name in _SHAPING}
+
+
 def enable_x64(value: bool = True) -> _Block:
     """Allow 64-bit types, and make them the default, inside a ``with`` block.
 
@@ -196,3 +215,15 @@ def enable_x64(value: bool = True) -> _Block:
     True
     """
     return config(enable_x64=value)
+
+
+def disable_jit(disable: bool = True) -> _Block:
+    """Let jitted functions run as they stand, operation by operation, inside a ``with`` block.
+
+    Python's ``print``, ``if`` and debuggers then see values.
+
+    >>> with disable_jit():
+    ...     config.disable_jit
+    True
+    """
+    return config(disable_jit=disable)

@@ -5,11 +5,14 @@ from __future__ import annotations
 __all__ = [
     "BooleanIndexError",
     "ConfigError",
+    "DonatedArrayError",
     "EscapedTracerError",
     "MissingRuleError",
     "ProgramError",
+    "RecompilationWarning",
     "StrettoError",
     "TracedValueError",
+    "UnboundAxisError",
 ]
 
 
@@ -33,9 +36,21 @@ class EscapedTracerError(StrettoError):
     """A traced value outlived the call that traced it."""
 
 
+class DonatedArrayError(StrettoError, RuntimeError):
+    """An array was used after a jitted call had taken its memory for a result."""
+
+
+class UnboundAxisError(StrettoError, NameError):
+    """A collective names an axis that no ``vmap`` around it has."""
+
+
 class MissingRuleError(StrettoError, NotImplementedError):
     """A primitive refuses a transformation; the message says why, and what to use."""
 
 
 class ProgramError(StrettoError):
     """A program is not well formed: found by the checker, always a fault in a pass."""
+
+
+class RecompilationWarning(UserWarning):
+    """One jitted function was compiled again and again; the message says what differed."""

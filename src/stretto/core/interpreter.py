@@ -9,13 +9,13 @@ runs, and hands what it makes of each operation to the interpreter it was called
 from __future__ import annotations
 
 import threading
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, ClassVar, NoReturn
 
 import numpy as np
 
 from stretto.core.errors import EscapedTracerError, TracedValueError
-from stretto.core.position import Position
+from stretto.core.position import Position, user_position
 from stretto.core.types import ArrayType, array_type, canonical_dtype, kind_of, scalar_dtype
 
 if TYPE_CHECKING:
@@ -79,7 +79,20 @@ class Value:
 class Interpreter:
     """Gives an operation its meaning: evaluate it, record it, differentiate it, vectorise it."""
 
-    __slots__ = ()
+    __slots__ = ("_began",)
+
+    _began: tuple[str, Position | None]
+
+    def begin(self, fun: Any) -> None:
+        """Note that this function, or the one of this name, is transformed, and for which line."""
+        # The name alone: the function may hold what this interpreter makes.
+        name = fun if fun.__class__ is str else getattr(fun, "name", None)
+        self._began = name or getattr(fun, "__name__", "a function"), user_position()
+
+    def began(self) -> str:
+        """Which function is transformed, and where the user called for that, in words."""
+        name, position = getattr(self, "_began", ("", None))
+        return f", while {name} was transformed for {position}" if position else ""
 
     def process(self, primitive: Primitive, args: Sequence[Any]) -> Any:
         """Apply the primitive: a value, or a tuple of them where it has several outputs."""
@@ -91,6 +104,9 @@ class _State(threading.local):
 
     interpreter: Any = None
     eager: ClassVar[Any] = None
+    stand_ins: Mapping[int, Any] = {}
+    """Present values, by the id of a tracer whose trace has ended, while a user's rule runs that
+    captured the tracer; see ``control/user_rule``."""
 
 
 state = _State()
@@ -140,8 +156,8 @@ class Tracer(Value):
         """Raise: the transformation that made this tracer has ended."""
         raise EscapedTracerError(
             f"a traced value of type {self.type} outlived the transformation that made it "
-            f"({self.origin()}): a function being transformed stored it in an outer list, "
-            f"attribute or global; return it from the function instead"
+            f"({self.origin()}{self.interpreter.began()}): a function being transformed stored it "
+            f"in an outer list, attribute or global; return it from the function instead"
         )
 
     def _need_concrete(self, what: str, remedy: str) -> Any:

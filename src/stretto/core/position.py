@@ -1,7 +1,7 @@
 """Where in the user's own code an operation was called: found cheaply, resolved when asked.
 
-Layer 1 (core). A position is a code object and an instruction offset; finding the line is left
-until somebody reads it.
+Layer 1 (core). A position is a code object and an instruction offset, with the named scope around
+it; finding the line is left until somebody reads it.
 """
 
 from __future__ import annotations
@@ -11,18 +11,23 @@ import sys
 from types import CodeType, FrameType
 from typing import Any, NamedTuple
 
-__all__ = ["Position", "user_position", "user_stack_level"]
+from stretto.core.scope import scope
 
-_ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__))) + os.sep
+__all__ = ["PACKAGE", "Position", "user_position", "user_stack_level"]
+
+PACKAGE = os.path.dirname(os.path.dirname(os.path.abspath(__file__))) + os.sep
+"""Where this package's source files are."""
+
 # Whether a source file is this package's own, by its name: strings remember their hash.
 _OURS: dict[str, bool] = {}
 
 
 class Position(NamedTuple):
-    """A place in the user's source."""
+    """A place in the user's source, and the named scope that it was reached in."""
 
     code: CodeType
     offset: int
+    scope: str = ""
 
     @property
     def file(self) -> str:
@@ -48,7 +53,7 @@ def _is_ours(code: CodeType) -> bool:
     found = _OURS.get(name)
     if found is None:
         # Code made at run time (by dataclasses, for one) has a name such as <string>.
-        found = name.startswith((_ROOT, "<frozen", "<string>")) or name.endswith("functools.py")
+        found = name.startswith((PACKAGE, "<frozen", "<string>")) or name.endswith("functools.py")
         _OURS[name] = found
     return found
 
@@ -60,7 +65,7 @@ def user_position() -> Position | None:
     while frame is not None:
         ours = get(frame.f_code.co_filename)
         if not ours and (ours is False or not _is_ours(frame.f_code)):
-            return _POSITION(Position, (frame.f_code, frame.f_lasti))
+            return _POSITION(Position, (frame.f_code, frame.f_lasti, scope.path))
         frame = frame.f_back
     return None
 

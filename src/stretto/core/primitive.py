@@ -125,6 +125,8 @@ class Primitive(metaclass=_Interned):
     name: ClassVar[str]
     multiple: ClassVar[bool] = False
     holds_programs: ClassVar[bool] = False
+    calls_python: ClassVar[bool] = False
+    """Whether it calls a function of the user's; ``interpret`` is then what runs it eagerly."""
     splat: ClassVar[bool] = False
     """Whether it takes splats (all elements equal) to a splat, so that literals fold."""
 

@@ -188,7 +188,8 @@ def _lines(program: Program, indent: str) -> Iterator[str]:
         inputs = " ".join([equation.primitive.name, *map(use, equation.inputs)])
         settings = f" [{', '.join(plain)}]" if plain else ""
         outputs = ", ".join(declare(v) for v in equation.outputs)
-        yield f"{indent}  {outputs} = {inputs}{settings}"
+        bind = f"{outputs} = " if outputs else ""
+        yield f"{indent}  {bind}{inputs}{settings}"
         for key, value in nested:
             yield f"{indent}    {key}:"
             yield from _lines(value, indent + "      ")

@@ -12,9 +12,10 @@ from typing import Any
 
 import numpy as np
 
-from stretto.core.interpreter import Interpreter, Tracer, Value, using
+from stretto.core.interpreter import Interpreter, Tracer, Value, state, using
 from stretto.core.position import user_position
 from stretto.core.program import Atom, Equation, Literal, Program, Var, as_literal
+from stretto.core.scope import inside
 from stretto.core.types import ArrayType
 
 __all__ = ["Recorder", "Traced", "record"]
@@ -84,7 +85,7 @@ class Recorder(Interpreter):
         if found is not None:
             return found
         if isinstance(value, Tracer):
-            if value.interpreter.ended:
+            if value.interpreter.ended and id(value) not in state.stand_ins:
                 value.escaped()
             if type(value) is Traced and type(value.atom) is Literal:
                 return value.atom
@@ -154,11 +155,12 @@ def record(
     such as a tree structure, may be given with it: ``return outputs, extra``.
 
     Returns the program, that second result, and the captured values, which are the program's inputs
-    after its own.
+    after its own. Named scopes are counted from here: where a program is used says the rest.
     """
     recorder = Recorder(types, names)
+    recorder.begin(name)
     try:
-        with using(recorder):
+        with using(recorder), inside(""):
             outputs, extra = fun(*[Traced(recorder, v) for v in recorder.inputs])
             atoms = [
                 o.atom if type(o) is Traced and o.interpreter is recorder else recorder.lift(o)

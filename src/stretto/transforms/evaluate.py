@@ -11,16 +11,25 @@ from typing import Any
 
 from stretto.core.interpreter import constant
 from stretto.core.program import Atom, Literal, Program
+from stretto.core.scope import inside, joined, scope
 
 __all__ = ["evaluate"]
 
 
 def evaluate(program: Program, args: Sequence[Any]) -> list[Any]:
-    """The program's outputs for these arguments."""
-    known: dict[Atom, Any] = dict(_literals(program))
+    """The program's outputs for these arguments.
+
+    Operations are in the named scopes of their equations, inside that of the caller.
+    """
+    literals, has_scopes = _prepared(program)
+    known: dict[Atom, Any] = dict(literals)
     known.update(zip(program.inputs, args, strict=True))
     for equation in program.equations:
-        result = equation.primitive(*[known[a] for a in equation.inputs])
+        if has_scopes and equation.position is not None and equation.position.scope:
+            with inside(joined(scope.path, equation.position.scope)):
+                result = equation.primitive(*[known[a] for a in equation.inputs])
+        else:
+            result = equation.primitive(*[known[a] for a in equation.inputs])
         if equation.primitive.multiple:
             known.update(zip(equation.outputs, result, strict=True))
         else:
@@ -28,15 +37,19 @@ def evaluate(program: Program, args: Sequence[Any]) -> list[Any]:
     return [known[a] for a in program.outputs]
 
 
-def _literals(program: Program) -> Any:
-    """The value of each literal in the program; made once, for loops that run it many times."""
-    found = program.cache.get("literals")
+def _prepared(program: Program) -> tuple[dict[Atom, Any], bool]:
+    """The value of each literal in the program, and whether an equation is in a named scope.
+
+    Found once, for loops that run the program many times.
+    """
+    found = program.cache.get("prepared")
     if found is None:
         atoms = [a for e in program.equations for a in e.inputs]
-        found = {
+        literals: dict[Atom, Any] = {
             a: constant(a.array(), a.type.weak_type)
             for a in (*atoms, *program.outputs)
             if type(a) is Literal
         }
-        program.cache["literals"] = found
+        has_scopes = any([e.position is not None and e.position.scope for e in program.equations])
+        found = program.cache["prepared"] = literals, has_scopes
     return found

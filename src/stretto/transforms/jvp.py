@@ -102,6 +102,7 @@ def jvp_flat(
 ) -> tuple[list[Value], list[Any]]:
     """Outputs and their tangents (``None``: zero) of a function of values to values."""
     interpreter = Differentiator()
+    interpreter.begin(fun)
     try:
         with using(interpreter):
             duals = [interpreter.wrap(p, t) for p, t in zip(primals, tangents, strict=True)]

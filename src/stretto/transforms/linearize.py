@@ -12,8 +12,10 @@ from typing import Any, NamedTuple
 
 from stretto.core.config import settings
 from stretto.core.interpreter import Value, state, using
+from stretto.core.position import Position, user_position
 from stretto.core.program import Atom, Program, literal
 from stretto.core.recorder import Recorder, Traced
+from stretto.core.scope import scope
 from stretto.core.types import ArrayType
 from stretto.ops.comparison import full
 from stretto.transforms.closed import record_closed
@@ -33,8 +35,9 @@ class _LinearRecorder(Recorder):
         self.parent = state.interpreter
 
     @staticmethod
-    def locate() -> None:
-        """Nowhere: these equations are not lowered; running them backwards gives others."""
+    def locate() -> Position | None:
+        """Nowhere, but for a named scope: running these equations backwards gives those lowered."""
+        return user_position() if scope.path else None
 
     def process(self, primitive: Any, args: Sequence[Any]) -> Any:
         """Record if any argument is linear, else hand on."""
@@ -93,6 +96,7 @@ def linearize_flat(
     types = [p.type for p, a in zip(primals, active, strict=True) if a]
     recorder = _LinearRecorder(types)
     interpreter = Differentiator(recorder)
+    interpreter.begin(fun)
     try:
         tangents = iter(recorder.inputs)
         duals = [

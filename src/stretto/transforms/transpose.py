@@ -13,6 +13,7 @@ from typing import Any
 from stretto.core.config import settings
 from stretto.core.interpreter import Linear, constant
 from stretto.core.program import Literal, Program, Var
+from stretto.core.scope import inside, joined, scope
 from stretto.ops.arithmetic import ADD
 from stretto.ops.comparison import full
 from stretto.transforms.closed import record_closed
@@ -67,7 +68,12 @@ def backward(
             continue
         args = [Linear(a.type) if a in varying else read(a) for a in equation.inputs]
         primitive = equation.primitive
-        back = primitive.transpose(cts if primitive.multiple else cts[0], *args)
+        ct = cts if primitive.multiple else cts[0]
+        if equation.position is not None and equation.position.scope:
+            with inside(joined(scope.path, f"transpose({equation.position.scope})")):
+                back = primitive.transpose(ct, *args)
+        else:
+            back = primitive.transpose(ct, *args)
         for atom, ct in zip(equation.inputs, back, strict=True):
             accumulate(atom, ct)
     return [sums.get(v) for v, is_linear in zip(program.inputs, linear, strict=True) if is_linear]

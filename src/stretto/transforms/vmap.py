@@ -7,9 +7,10 @@ along. What is not mapped is not wrapped, so work that no example changes is don
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from contextlib import nullcontext
 from typing import Any
 
-from stretto.core.config import settings
+from stretto.core.config import mapped_axis, settings
 from stretto.core.effects import names_axis
 from stretto.core.interpreter import Interpreter, Tracer, Value, state, using
 from stretto.core.program import Program
@@ -24,7 +25,8 @@ __all__ = ["AxisSize", "Batched", "Vectorizer", "to_axis", "vmap_flat", "vmap_pr
 class AxisSize(int):
     """The number of examples, and the name under which collectives know their axis.
 
-    Rules hand it on to ``vmap_program``, so that what is inside programs knows the name too.
+    Rules of operations that hold programs hand it on to ``vmap_program``, so that what is inside
+    knows the name too; those of other operations get a plain ``int``.
     """
 
     name: Any
@@ -61,11 +63,12 @@ class Batched(Tracer):
 class Vectorizer(Interpreter):
     """Applies vmap rules."""
 
-    __slots__ = ("ended", "name", "parent", "size")
+    __slots__ = ("ended", "name", "named_size", "parent", "size")
 
     def __init__(self, size: int) -> None:
         self.parent = state.interpreter
-        self.size = size
+        self.named_size = size
+        self.size = int(size)
         self.name = size.name if isinstance(size, AxisSize) else None
         self.ended = False
 
@@ -86,8 +89,16 @@ class Vectorizer(Interpreter):
         outer = state.interpreter
         state.interpreter = self.parent
         try:
-            rule = primitive.collect if named and not primitive.holds_programs else primitive.vmap
-            out, axis = rule(self.size, values, axes)
+            if primitive.holds_programs:
+                out, axis = primitive.vmap(self.named_size, values, axes)
+            else:
+                rule = primitive.collect if named else primitive.vmap
+                out, axis = rule(self.size, values, axes)
+        except Exception:
+            problem = _problem_of_one(primitive, args)
+            if problem is not None:
+                raise problem from None
+            raise
         finally:
             state.interpreter = outer
         if primitive.multiple:
@@ -105,12 +116,21 @@ class Vectorizer(Interpreter):
         return value, None
 
 
+def _problem_of_one(primitive: Any, args: Sequence[Any]) -> Exception | None:
+    """What is wrong with the types of one example, which says it better than those of all."""
+    try:
+        primitive.out_types(tuple([a.type for a in args]))
+    except (TypeError, ValueError, IndexError) as problem:
+        return problem
+    return None
+
+
 def to_axis(value: Any, size: int, axis: int | None, wanted: int | None) -> Any:
     """The whole with its mapped axis where it is wanted, repeated there if it is not mapped."""
     if wanted is None:
         return value
     if axis is None:
-        return move_axis(broadcast_to(value, (size, *value.shape)), 0, wanted)
+        return move_axis(broadcast_to(value, (int(size), *value.shape)), 0, wanted)
     return move_axis(value, axis, wanted)
 
 
@@ -120,10 +140,15 @@ def vmap_flat(
     args: Sequence[Value],
     axes: Sequence[int | None],
 ) -> tuple[list[Value], list[int | None]]:
-    """Outputs for all examples, each with its mapped axis (``None``: the same for all)."""
+    """Outputs for all examples, each with its mapped axis (``None``: the same for all).
+
+    An ``AxisSize`` binds its name while the function runs.
+    """
     interpreter = Vectorizer(size)
+    interpreter.begin(fun)
+    named = mapped_axis(size.name, int(size)) if isinstance(size, AxisSize) else nullcontext()
     try:
-        with using(interpreter):
+        with named, using(interpreter):
             examples = [interpreter.wrap(x, a) for x, a in zip(args, axes, strict=True)]
             outs = [interpreter.unwrap(o) for o in fun(*examples)]
     finally:
@@ -158,7 +183,7 @@ def vmap_program(
             return placed, tuple(w is not None for w in wanted)
 
         types = [
-            t.with_shape((size, *t.shape)) if m else t
+            t.with_shape((int(size), *t.shape)) if m else t
             for t, m in zip(program.in_types, mapped, strict=True)
         ]
         made, mask = record_closed(fun, types, f"vmap_{program.name}")

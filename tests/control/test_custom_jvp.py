@@ -1,12 +1,13 @@
-"""Derivatives of the user's own, and none at all: the laws, every order, refusals."""
+"""Forward derivatives of the user's own: the laws, every order, what does not fit."""
 
 import numpy as np
 import pytest
 
 import stretto as st
 import stretto.numpy as snp
-from stretto.control.custom import CustomJvp, StopGradient, stop_gradient
-from stretto.laws import bf16, c64, f32, f64, i32, law
+from stretto.control.custom_jvp import CustomJvp
+from stretto.core.types import float0
+from stretto.laws import c64, f32, f64, law
 
 
 @st.custom_jvp
@@ -48,11 +49,6 @@ LAWS = [
     law(CustomJvp, product, f64(3), f64(3)),
     law(CustomJvp, product, c64(2), c64(2)),
     law(CustomJvp, st.vmap(product, (0, None)), f32(3), f32()),
-    law(StopGradient, stop_gradient, f32(2, 3), derivative=False),
-    law(StopGradient, stop_gradient, f64(2), derivative=False),
-    law(StopGradient, stop_gradient, i32(2)),
-    law(StopGradient, stop_gradient, c64(2), derivative=False),
-    law(StopGradient, stop_gradient, bf16(2), derivative=False),
 ]
 
 
@@ -101,7 +97,7 @@ def test_a_rule_need_not_be_the_derivative():
     assert (float(out["out"]), int(out["n"])) == (2.0, 2)
 
 
-def test_keywords_and_static_arguments():
+def test_static_arguments_come_first():
     def power(x, n=2):
         return x**n
 
@@ -109,25 +105,72 @@ def test_keywords_and_static_arguments():
     scaled.defjvp(lambda n, primals, tangents: (power(*primals, n), 10.0 * n * tangents[0]))
     assert float(scaled(3.0, n=3)) == 27
     assert float(st.grad(lambda x: scaled(x, n=3))(3.0)) == 30
-    assert float(st.grad(lambda x: scaled(x, 2))(3.0)) == 20
-    assert scaled.__name__ == "power"
-    by_name = st.custom_jvp(lambda x, *, n: x)
-    by_name.defjvp(lambda primals, tangents: (primals[0], tangents[0]))
-    with pytest.raises(TypeError, match="takes n by name only"):
-        by_name(1.0, n=2)
+    assert float(st.grad(scaled)(3.0)) == 20
+    assert scaled.__name__ == "power" and repr(scaled) == "<custom_jvp power>"
 
 
-def test_closures_under_jit_and_vmap():
-    def f(x, scale):
-        @st.custom_jvp
-        def g(x):
-            return x * scale
+def test_the_function_just_runs_at_rest():
+    f = with_rule(lambda p, t: (f(*p), t[0]), lambda x: x if x > 0 else -x)
+    assert [float(f(x)) for x in (3.0, -3.0)] == [3, 3]
+    with pytest.raises(st.errors.TracedValueError, match="the argument x"):
+        st.jit(f)(3.0)
 
-        g.defjvp(lambda primals, tangents: (g(*primals), tangents[0] * scale * 100.0))
-        return g(x)
 
-    np.testing.assert_allclose(st.vmap(st.grad(f))(X, 2 * X), 200 * X)
-    np.testing.assert_allclose(st.jit(st.vmap(st.grad(f), (0, None)))(X, 2.0), [200] * 3)
+def test_integers_have_float0_tangents():
+    seen = []
+
+    def rule(primals, tangents):
+        (x, n, _), (dx, dn, dflag) = primals, tangents
+        seen.append([(t.shape, t.dtype) for t in (dn, dflag)])
+        return (x * n, n + 1), (dx * n, dn)
+
+    f = with_rule(rule, lambda x, n, flag: (x * n, n + 1))
+    n, z = snp.arange(3), np.zeros(3, float0)
+    tangent = lambda x: st.jvp(lambda x: f(x, n, True), (x,), (x,))[1]
+    for wrap in (lambda g: g, st.jit):
+        dx, dn = wrap(tangent)(snp.ones(3))
+        np.testing.assert_array_equal(dx, [0, 1, 2])
+        assert (dn.shape, dn.dtype) == ((3,), float0)
+        assert seen.pop() == [((3,), float0), ((), float0)]
+    _, (dx, dn) = st.jvp(lambda x, n: f(x, n, True), (snp.ones(3), n), (snp.ones(3), z))
+    assert dn.dtype == float0
+    grads = st.grad(lambda *a: f(*a)[0].sum(), (0, 1, 2), allow_int=True)(snp.ones(3), n, True)
+    assert [g.dtype for g in grads] == [np.float32, float0, float0]
+    dx, dn = st.vmap(lambda x, n: st.jvp(lambda x: f(x, n, n > 0), (x,), (1.0,))[1])(X, n)
+    np.testing.assert_array_equal(dx, [0, 1, 2])
+    assert (dn.shape, dn.dtype) == ((3,), float0)
+
+
+def test_a_rule_for_each_argument():
+    f = st.custom_jvp(lambda x, y, n: {"xy": x * y["y"], "n": n})
+    f.defjvps(
+        lambda dx, out, x, y, n: {"xy": 10.0 * dx * y["y"], "n": np.zeros((), float0)},
+        lambda dy, out, x, y, n: {"xy": x * dy["y"], "n": np.zeros((), float0)},
+        None,
+    )
+    loss = lambda x, y, n: f(x, {"y": y}, n)["xy"]
+    for wrap in (lambda g: g, st.jit):
+        assert [float(g) for g in wrap(st.grad(loss, (0, 1)))(2.0, 3.0, 4)] == [30, 2]
+        assert float(wrap(st.grad(loss, 1))(2.0, 3.0, 4)) == 2
+        assert float(wrap(st.grad(lambda x: loss(2.0, 3.0, x) * x))(5.0)) == 6
+    np.testing.assert_array_equal(st.vmap(st.grad(loss), (0, 0, None))(X, X, 1), 10 * X)
+    _, tangent = st.jvp(f, (2.0, {"y": 3.0}, 4), (1.0, {"y": 1.0}, np.zeros((), float0)))
+    assert float(tangent["xy"]) == 32 and tangent["n"].dtype == float0
+    assert float(st.grad(st.grad(loss), 1)(2.0, 3.0, 4)) == 10
+    f.defjvps(None, None)
+    with pytest.raises(TypeError, match="has 3 arguments, and defjvps was given 2 rules"):
+        st.grad(loss)(2.0, 3.0, 4)
+    static = st.custom_jvp(lambda n, x: x, nondiff_argnums=(0,))
+    with pytest.raises(TypeError, match="cannot be used with nondiff_argnums; use defjvp"):
+        static.defjvps(None)
+
+
+def test_defjvps_computes_nothing_for_a_zero_tangent():
+    f = st.custom_jvp(lambda x, y: x * y)
+    f.defjvps(lambda dx, out, x, y: dx * y, lambda dy, out, x, y: 1 / 0)
+    assert float(st.grad(f)(2.0, 3.0)) == 3
+    with pytest.raises(ZeroDivisionError):
+        st.grad(f, 1)(2.0, 3.0)
 
 
 def test_without_a_rule():
@@ -136,33 +179,50 @@ def test_without_a_rule():
         f(1.0)
 
 
-@pytest.mark.parametrize(
-    "rule, message",
-    [
-        (lambda p, t: p[0], "must return a pair"),
-        (lambda p, t: ((p[0], p[0]), t[0]), "an output like.* part at output: a leaf and a tuple"),
-        (lambda p, t: (p[0], (t[0], t[0])), "a tangent like.*output: a leaf and a tuple"),
-        (lambda p, t: (p[0], t[0].sum()), r"a tangent of type float32\[2\], got float32\[\]"),
-        (lambda p, t: (p[0].astype(snp.int32), t[0]), r"output of type float32\[2\], got int32"),
-    ],
-)
-def test_rules_that_do_not_fit_are_refused(rule, message):
-    f = st.custom_jvp(lambda x: x * 2.0)
-    f.defjvp(rule)
-    with pytest.raises(TypeError, match=message):
-        st.jvp(f, (snp.ones(2),), (snp.ones(2),))
+MISTAKES = {
+    "no pair": (lambda p, t: p[0], "must return a pair"),
+    "another structure": (
+        lambda p, t: ((p[0], p[0]), t[0]),
+        "an output like.* part at output: a leaf and a tuple",
+    ),
+    "a tangent's structure": (
+        lambda p, t: (f_out(p), (t[0], t[0], t[0])),
+        "a tangent like.*output: a tuple of length 2 and a tuple of length 3",
+    ),
+    "a tangent's shape": (
+        lambda p, t: (f_out(p), (t[0].sum(), NONE)),
+        r"a tangent of type float32\[2\] at output\[0\], got float32\[\]",
+    ),
+    "a tangent's dtype": (
+        lambda p, t: (f_out(p), (t[0].astype(snp.float16), NONE)),
+        r"a tangent of type float32\[2\] at output\[0\], got float16\[2\]",
+    ),
+    "an output's dtype": (
+        lambda p, t: ((p[0].astype(snp.int32), p[1]), (t[0], NONE)),
+        r"output of type float32\[2\] at output\[0\], got int32",
+    ),
+    "an integer's tangent": (
+        lambda p, t: (f_out(p), (t[0], snp.array(0))),
+        r"dtype float0 and shape \(\) for int32\[\] at output\[1\], got int32\[\]",
+    ),
+}
+NONE = np.zeros((), float0)
 
 
-def test_stop_gradient():
-    f = lambda x: x * stop_gradient(x)
-    for g in (st.grad(f), st.jit(st.grad(f)), st.grad(st.jit(f)), st.jacfwd(f)):
-        assert float(g(3.0)) == 3.0
-    np.testing.assert_array_equal(st.vmap(st.grad(f))(X), X)
-    assert float(st.grad(st.grad(f))(3.0)) == 0.0
-    tree = {"a": X, "n": [1, None]}
-    held = stop_gradient(tree)
-    assert st.tree.structure(held) == st.tree.structure(tree)
-    np.testing.assert_array_equal(held["a"], X)
+def f_out(primals):
+    return primals[0] * 2.0, primals[1]
+
+
+@pytest.mark.parametrize("mistake", MISTAKES)
+def test_rules_that_do_not_fit_are_refused(mistake):
+    rule, message = MISTAKES[mistake]
+    if mistake == "another structure":
+        f = with_rule(rule, lambda x, n: x * 2.0)
+    else:
+        f = with_rule(rule, lambda x, n: (x * 2.0, n))
+    for wrap in (lambda g: g, st.jit):
+        with pytest.raises(TypeError, match=message):
+            wrap(lambda x: st.jvp(lambda x: f(x, 3), (x,), (x,)))(snp.ones(2))
 
 
 # Rules that do more than arithmetic: they apply loops, branches and jitted functions to values and
@@ -215,8 +275,8 @@ RULES = {
 }
 
 
-def with_rule(rule):
-    f = st.custom_jvp(scanned)
+def with_rule(rule, fun=scanned):
+    f = st.custom_jvp(fun)
     f.defjvp(rule)
     return f
 
@@ -243,7 +303,7 @@ def test_a_rule_that_loops_until_has_a_forward_derivative():
     f = st.custom_jvp(lambda x: snp.sin(snp.sin(snp.sin(x))))
     f.defjvp(rule)
     y, move = st.linearize(f, 0.7)
-    want = st.jvp(f._fun, (0.7,), (1.0,))
+    want = st.jvp(f.fun, (0.7,), (1.0,))
     np.testing.assert_allclose((y, move(1.0)), want, rtol=1e-6)
     with pytest.raises(st.errors.MissingRuleError, match=r"while.*lax.scan"):
         st.grad(f)(0.7)

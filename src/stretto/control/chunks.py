@@ -1,0 +1,190 @@
+"""Mapping a function over examples, so many at a time: what ``vmap`` and ``map`` bound memory by.
+
+Layer 4 (control). Each chunk is one step of a ``scan``, over a checkpoint of the function for so
+many examples: forwards and backwards, what the function makes on its way is there for one chunk
+only. Next, read ``loops``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from stretto.control.checkpoint import Checkpoint
+from stretto.control.family import captured_first, split
+from stretto.control.scan import Scan
+from stretto.core.effects import observable
+from stretto.core.interpreter import Value, constant, state, using
+from stretto.core.program import Literal, Program
+from stretto.core.recorder import Recorder, Traced, record
+from stretto.core.scope import inside
+from stretto.core.types import ArrayType
+from stretto.ops.broadcast import move_to_front, reshape
+from stretto.ops.comparison import full
+from stretto.ops.shape import concatenate, slice_in_dim
+from stretto.transforms.vmap import vmap_flat, vmap_program
+
+__all__ = ["in_axis", "map_chunks", "out_axis", "positive"]
+
+
+class _Examples(Recorder):
+    """Records what depends on an example; hands on the rest to the interpreter around it.
+
+    What a loop over single examples does for others to see is done for each of them.
+    """
+
+    __slots__ = ("one_by_one", "parent")
+
+    def __init__(self, types: Sequence[ArrayType], names: Sequence[str], one_by_one: bool) -> None:
+        super().__init__(types, names)
+        self.parent = state.interpreter
+        self.one_by_one = one_by_one
+
+    def process(self, primitive: Any, args: Sequence[Any]) -> Any:
+        """Record if an argument depends on an example, else hand on."""
+        if any([type(a) is Traced and a.interpreter is self for a in args]) or (
+            self.one_by_one and observable(primitive.effects)
+        ):
+            return super().process(primitive, args)
+        return self.parent.process(primitive, args)
+
+
+def map_chunks(
+    fun: Callable[..., Sequence[Value]],
+    size: int,
+    chunk: int | None,
+    args: Sequence[Value],
+    axes: Sequence[int | None],
+    names: Sequence[str],
+) -> tuple[list[Any], list[int | None]]:
+    """Outputs for ``size`` examples, each with its mapped axis (``None``: the same for all).
+
+    ``fun``, which is run once, takes flat values and gives such; ``args`` have their examples along
+    ``axes`` (``None``: the same for all), and go by ``names`` in messages. At most ``chunk``
+    examples are worked on at a time, with derivatives that keep the chunk's examples only; with
+    ``None`` one by one, as a loop that keeps what derivatives need. What depends on no example is
+    done once, before.
+    """
+    if chunk is not None and chunk >= size:
+        return vmap_flat(fun, size, args, axes)
+    over = [a is not None for a in axes]
+    xs = [move_to_front(x, a) for x, a in zip(args, axes, strict=True) if a is not None]
+    named = [name for name, m in zip(names, over, strict=True) if m]
+    recorder = _Examples([x.type.with_shape(x.shape[1:]) for x in xs], named, chunk is None)
+    recorder.begin(fun)
+    try:
+        with using(recorder), inside(""):
+            examples = iter([Traced(recorder, v) for v in recorder.inputs])
+            outs = [
+                _settled(o, recorder)
+                for o in fun(*[next(examples) if m else x for x, m in zip(args, over, strict=True)])
+            ]
+    finally:
+        recorder.ended = True
+    moving = [o.atom if type(o) is Traced and o.interpreter is recorder else None for o in outs]
+    program = Program(
+        [*recorder.inputs, *recorder.captured_vars.values()],
+        recorder.equations,
+        [atom for atom in moving if atom is not None],
+        "chunk" if chunk else "example",
+    )
+    held = list(recorder.captured.values())
+    if chunk is None:
+        loop = Scan(captured_first(program, len(xs)), size, len(held), 0)
+        results = iter([(o, 0) for o in loop(*held, *xs)])
+    else:
+        results = iter(_in_chunks(program, size, chunk, xs, held))
+    pairs = [(o, None) if atom is None else next(results) for o, atom in zip(outs, moving)]
+    return [o for o, _ in pairs], [a for _, a in pairs]
+
+
+def _settled(value: Any, recorder: _Examples) -> Any:
+    """The value; a constant that was traced, as the constant."""
+    if type(value) is Traced and value.interpreter is recorder and type(value.atom) is Literal:
+        return constant(value.atom.array(), value.type.weak_type)
+    return value
+
+
+def _in_chunks(
+    program: Program, size: int, chunk: int, xs: Sequence[Any], held: Sequence[Any]
+) -> list[tuple[Any, int | None]]:
+    """The program for examples along axis 0 of ``xs``: whole chunks in a loop, then the rest."""
+    mapped = (*[True] * len(xs), *[False] * len(held))
+    many, varies = vmap_program(program, chunk, mapped)
+    turns, rest = divmod(size, chunk)
+    still = [t for t, v in zip(many.out_types, varies, strict=True) if not v]
+
+    def step(*values: Any) -> Any:
+        """What no example changes is carried, and so not stacked."""
+        held, _, here = split(values, len(held_types), len(still))
+        outs = Checkpoint(many, prevent_cse=False)(*here, *held)
+        return [*_only(outs, varies, False), *_only(outs, varies, True)], None
+
+    held_types = [x.type for x in held]
+    own_types = many.in_types[: len(xs)]
+    body = record(step, [*held_types, *still, *own_types], name=program.name)[0]
+    starts = [full(t.shape, 0, t.dtype, t.weak_type) for t in still]
+    whole = [reshape(slice_in_dim(x, 0, turns * chunk), (turns, chunk, *x.shape[1:])) for x in xs]
+    outs = Scan(body, turns, len(held), len(still))(*held, *starts, *whole)
+    fixed = iter(outs[: len(still)])
+    parts = [[reshape(o, (turns * chunk, *o.shape[2:]))] for o in outs[len(still) :]]
+    if rest:
+        last = Checkpoint(vmap_program(program, rest, mapped, varies)[0])
+        ends = last(*[slice_in_dim(x, turns * chunk, size) for x in xs], *held)
+        for part, end in zip(parts, _only(ends, varies, True), strict=True):
+            part.append(end)
+    stacks = iter([concatenate(part, 0) if rest else part[0] for part in parts])
+    return [(next(stacks), 0) if v else (next(fixed), None) for v in varies]
+
+
+def _only(values: Sequence[Any], mask: Sequence[bool], wanted: bool) -> list[Any]:
+    return [x for x, m in zip(values, mask, strict=True) if m is wanted]
+
+
+def positive(size: Any, who: str) -> int:
+    """The number of examples to work on at a time; ``ValueError`` if it is no positive integer."""
+    if isinstance(size, bool) or not isinstance(size, (int, np.integer)) or size < 1:
+        raise ValueError(f"{who} must be a positive integer, got {size!r}")
+    return int(size)
+
+
+def in_axis(axis: Any, value: Any, who: str, path: str) -> int | None:
+    """An entry of ``in_axes``, counted from the front, for the value called ``path``.
+
+    Raises ``TypeError`` where it is neither an int nor None, ``ValueError`` where it is no axis.
+    """
+    if axis is None:
+        return None
+    if not isinstance(axis, int) or isinstance(axis, bool):
+        raise TypeError(
+            f"{who}: an entry of in_axes must be an int or None, got {axis!r} for {path}"
+        )
+    if not -value.ndim <= axis < value.ndim:
+        raise ValueError(
+            f"{who}: in_axes maps axis {axis} of {path}, which has type {value.type}: it has "
+            f"{value.ndim} axes"
+        )
+    return axis % value.ndim
+
+
+def out_axis(axis: Any, out: Any, mapped: int | None, who: str) -> int | None:
+    """An entry of ``out_axes``, counted from the front, for a result mapped along ``mapped``.
+
+    Raises ``TypeError`` where it is neither an int nor None, ``ValueError`` where it is no axis, or
+    None for a result that differs between examples.
+    """
+    if axis is None:
+        if mapped is not None:
+            raise ValueError(
+                f"{who}: out_axes is None for a result that differs between examples ({out.type} "
+                f"in all); give it an axis"
+            )
+        return None
+    if not isinstance(axis, int) or isinstance(axis, bool):
+        raise TypeError(f"{who}: an entry of out_axes must be an int or None, got {axis!r}")
+    ndim = out.ndim + (mapped is None)
+    if not -ndim <= axis < ndim:
+        raise ValueError(f"{who}: out_axes places axis {axis} in a result of {ndim} axes")
+    return axis % ndim

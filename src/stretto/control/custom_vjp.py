@@ -1,0 +1,204 @@
+"""``custom_vjp``: a function whose reverse derivative the user gives.
+
+Layer 4 (control). Differentiated, the function is replaced by ``fwd``, and what stands in the
+linear part of the derivative is one ``linear_call`` without a forward program: run backwards, it
+calls ``bwd``.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from stretto.control.custom_function import Arguments, CustomFunction, WithRule
+from stretto.control.family import split
+from stretto.control.linear_call import (
+    ONLY_BACKWARDS,
+    LinearCall,
+    batched_backward,
+    only_backwards,
+)
+from stretto.control.symbolic_zeros import CustomVJPPrimal, given_or_zero
+from stretto.control.user_rule import fitted, user_rule
+from stretto.core import tree
+from stretto.core.interpreter import Value
+from stretto.core.primitive import NOT_LINEAR, Primitive, Refused
+from stretto.core.program import Program
+from stretto.core.types import is_inexact
+from stretto.ops.broadcast import move_to_front
+from stretto.transforms.linearize import apply_linear
+from stretto.transforms.vmap import to_axis, vmap_flat, vmap_program
+
+__all__ = ["CustomVjp", "custom_vjp"]
+
+
+class _NoForwardRule(Refused):
+    """Refuses with the name of the user's function."""
+
+    def __get__(self, instance: Any, owner: type[Primitive]) -> Any:
+        if instance is None:
+            return self
+
+        def refuse(*_: Any) -> Any:
+            raise only_backwards(instance.program.name)
+
+        return refuse
+
+
+class CustomVjp(WithRule):
+    """A program; ``rule(primals, perturbed)`` gives outputs, residuals, and how to run backwards.
+
+    The third is a function from residuals and the outputs' cotangents (``None``: zero) to those of
+    all operands.
+    """
+
+    jvp = _NoForwardRule(f"its function has {ONLY_BACKWARDS}")
+    transpose = NOT_LINEAR
+
+    def linearize(self, primals: Sequence[Any], tangents: Sequence[Any]) -> tuple[Any, Any]:
+        """``fwd`` for the values and residuals, and one linear operation for the tangents."""
+        perturbed = [t is not None for t in tangents]
+        outs, residuals, back = self.rule(primals, perturbed)
+        floating = [is_inexact(o.dtype) for o in outs]
+        types = tuple(o.type for o, f in zip(outs, floating, strict=True) if f)
+        if not types:
+            return outs, [None] * len(outs)
+
+        def backward(residuals: Sequence[Any], cts: Sequence[Any]) -> list[Any]:
+            given = iter(cts)
+            found = back(residuals, [next(given) if f else None for f in floating])
+            return [ct for ct, p in zip(found, perturbed, strict=True) if p]
+
+        moving = [t for t in tangents if t is not None]
+        step = LinearCall(self.program.name, types, len(moving), backward, None)
+        douts = iter(apply_linear(step, *moving, *residuals))
+        return outs, [next(douts) if f else None for f in floating]
+
+    def vmap(self, size: int, args: Sequence[Any], axes: Sequence[int | None]) -> Any:
+        """The program, and the rule, for all examples."""
+        values = [x if a is None else move_to_front(x, a) for x, a in zip(args, axes, strict=True)]
+        over = tuple(a is not None for a in axes)
+        count = len(self.program.outputs)
+        program, _ = vmap_program(self.program, size, over, (True,) * count)
+        places = [0 if o else None for o in over]
+
+        def rule(primals: Sequence[Any], perturbed: Sequence[bool]) -> Any:
+            backs = []
+
+            def one(*xs: Any) -> Any:
+                outs, residuals, back = self.rule(xs, perturbed)
+                backs.append(back)
+                return [*outs, *residuals]
+
+            found, where = vmap_flat(one, size, primals, places)
+            outs = [to_axis(o, size, a, 0) for o, a in zip(found[:count], where, strict=False)]
+            (back,) = backs
+            return outs, found[count:], batched_backward(back, size, over, where[count:])
+
+        return CustomVjp(program, rule)(*values), (0,) * count
+
+
+class custom_vjp(CustomFunction):
+    """A function whose reverse derivative the user gives, by ``f.defvjp(fwd, bwd)``.
+
+    ``fwd`` takes the arguments of ``fun`` and returns its output and residuals, any tree; ``bwd``
+    takes the residuals and the output's cotangent, and returns a tuple with one tree an argument.
+    ``None`` in it stands for zeros; integers and booleans get ``None`` or zeros of dtype float0.
+    Arrays among the residuals are kept; whatever else is there is handed to ``bwd`` as it is. Where
+    no derivative is taken only ``fun`` runs.
+
+    Parameters: ``nondiff_argnums`` and ``nondiff_argnames`` are arguments that are not trees of
+    arrays, or have no derivative: ``fwd`` gets them in their places, ``bwd`` first of all, and they
+    have no place in what ``bwd`` returns. Arguments may be given by name: rules see all of them by
+    position, defaults too. At rest ``fun`` runs as it stands; transformed it is traced. What it
+    takes from outside may be traced, but not differentiated.
+
+    Raises ``AttributeError`` when called without rules; ``TypeError`` where their results do not
+    fit, naming the leaf, or where a derivative is taken by an argument of ``nondiff_argnums`` or a
+    value from outside; ``MissingRuleError`` for a forward derivative.
+
+    >>> import stretto as st, stretto.numpy as snp
+    >>> @st.custom_vjp
+    ... def clipped(x):
+    ...     return x
+    >>> clipped.defvjp(lambda x: (x, None), lambda _, ct: (snp.clip(ct, -1, 1),))
+    >>> float(st.grad(lambda x: 5.0 * clipped(x))(2.0))
+    1.0
+    """
+
+    kind = "custom_vjp"
+    _rules: tuple[Callable[..., Any], Callable[..., Any]] | None = None
+    _symbolic = False
+
+    def defvjp(
+        self,
+        fwd: Callable[..., Any],
+        bwd: Callable[..., Any],
+        symbolic_zeros: bool = False,
+        optimize_remat: bool = False,
+    ) -> None:
+        """Give the rules.
+
+        With ``symbolic_zeros`` each leaf that ``fwd`` gets is a ``CustomVJPPrimal``, with ``value``
+        and ``perturbed`` (whether a derivative is taken by it), and a cotangent that ``bwd`` gets
+        may be a ``SymbolicZero``; without, it is an array of zeros. ``optimize_remat`` is met
+        whether or not it is asked for: the way forward through a ``checkpoint`` runs ``fun``, and
+        ``fwd`` is run when the residuals are needed.
+        """
+        del optimize_remat
+        self._rules, self._symbolic = (fwd, bwd), symbolic_zeros
+
+    def check_rules(self) -> None:
+        """Raise ``AttributeError`` where there are no rules."""
+        if self._rules is None:
+            raise AttributeError(f"custom_vjp: {self.name} has no rules; give them by defvjp")
+
+    def operation(
+        self, arguments: Arguments, program: Program, structure: Any, captured: Sequence[Any]
+    ) -> CustomVjp:
+        """The program with the rules, on flat values."""
+        assert self._rules is not None
+        fwd, bwd = self._rules
+        symbolic, types = self._symbolic, program.out_types
+        count, own = arguments.count, len(arguments.types)
+        traced = [c is not None for c in captured]
+        outside = list(itertools.compress(captured, traced))
+
+        def rule(primals: Sequence[Any], perturbed: Sequence[bool]) -> Any:
+            arguments.check_perturbed(perturbed, captured)
+            leaves = primals[:count]
+            if symbolic:
+                leaves = [CustomVJPPrimal(x, p) for x, p in zip(leaves, perturbed, strict=False)]
+            who = f"custom_vjp: fwd of {self.name}"
+            with user_rule(who, captured, primals[own:]) as present:
+                result = fwd(*arguments.every(primals, leaves))
+                if not (isinstance(result, (tuple, list)) and len(result) == 2):
+                    raise TypeError(f"{who} must return a pair (output, residuals), got {result!r}")
+                outs = [present(o) for o in fitted(result[0], structure, types, who, "an output")]
+                kept, shape = tree.flatten(result[1])
+            is_array = [isinstance(x, Value) for x in kept]
+            arrays = [present(x) for x in itertools.compress(kept, is_array)]
+            rest = [None if a else x for x, a in zip(kept, is_array, strict=True)]
+            unmoved = [None] * (len(primals) - count)
+            # bwd may use these too, in another place than fwd.
+            held = [*primals[count:own], *itertools.compress(primals[own:], traced)]
+
+            def back(residuals: Sequence[Any], cts: Sequence[Any]) -> list[Any]:
+                own_residuals, static, now = split(residuals, sum(is_array), own - count)
+                given = iter(own_residuals)
+                parts = [next(given) if a else x for x, a in zip(rest, is_array, strict=True)]
+                cts = [given_or_zero(t, ct, symbolic) for t, ct in zip(types, cts, strict=True)]
+                who = f"custom_vjp: bwd of {self.name}"
+                with user_rule(who, outside, now) as present:
+                    result = bwd(
+                        *arguments.static(static),
+                        tree.unflatten(shape, parts),
+                        tree.unflatten(structure, cts),
+                    )
+                    found = [present(ct) for ct in arguments.cotangents(result, who)]
+                return [*found, *unmoved]
+
+            return outs, [*arrays, *held], back
+
+        return CustomVjp(program, rule)

@@ -1,0 +1,229 @@
+"""Policies: which values a checkpoint keeps for the way back; ``stretto.checkpoint_policies``.
+
+Layer 4 (control). A policy is a function ``policy(primitive, *types) -> bool``. ``checkpoint`` asks
+it about each operation that computes, from the function's arguments alone, what derivatives may
+need: ``primitive`` is the operation (a ``core.primitive.Primitive``, its static parameters among
+its attributes), ``types`` are those of its operands, and the answer says whether all its outputs
+may be kept. What is not kept is computed again. A nested ``jit`` is not an operation: what it calls
+is asked about one by one. A loop, a branch or a checkpoint inside is one operation. Operations
+without operands are not asked about, since what they give costs nothing. Next, read ``checkpoint``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, NoReturn, TypeAlias
+
+from stretto.core.primitive import Primitive
+from stretto.core.types import ArrayType
+from stretto.ops.contract import DotGeneral
+from stretto.ops.convolution import ConvGeneralDilated
+from stretto.ops.name import Name
+
+__all__ = [
+    "Policy",
+    "checkpoint_dots",
+    "checkpoint_dots_with_no_batch_dims",
+    "dots_saveable",
+    "dots_with_no_batch_dims_saveable",
+    "everything_saveable",
+    "nothing_saveable",
+    "offload_dot_with_no_batch_dims",
+    "save_and_offload_only_these_names",
+    "save_any_names_but_these",
+    "save_anything_except_these_names",
+    "save_from_both_policies",
+    "save_only_these_names",
+]
+
+Policy: TypeAlias = Callable[..., bool]
+
+
+def everything_saveable(primitive: Primitive, *types: ArrayType) -> bool:
+    """Keep whatever derivatives need, as if there were no checkpoint.
+
+    >>> import stretto as st, stretto.numpy as snp
+    >>> f = st.checkpoint(snp.sin, policy=st.checkpoint_policies.everything_saveable)
+    >>> float(st.grad(f)(0.0))
+    1.0
+    """
+    return True
+
+
+def nothing_saveable(primitive: Primitive, *types: ArrayType) -> bool:
+    """Keep the arguments only; what a checkpoint without a policy does.
+
+    >>> import stretto as st, stretto.numpy as snp
+    >>> f = st.checkpoint(snp.sin, policy=st.checkpoint_policies.nothing_saveable)
+    >>> float(st.grad(f)(0.0))
+    1.0
+    """
+    return False
+
+
+def dots_saveable(primitive: Primitive, *types: ArrayType) -> bool:
+    """Keep results of products that sum (``dot_general``) and of convolutions.
+
+    >>> import stretto as st, stretto.numpy as snp
+    >>> f = st.checkpoint(lambda w, x: snp.tanh(w @ x).sum(), policy=dots_saveable)
+    >>> st.grad(f)(snp.zeros((1, 2)), snp.ones(2))
+    Array([[1., 1.]], dtype=float32)
+    """
+    return isinstance(primitive, (DotGeneral, ConvGeneralDilated))
+
+
+def dots_with_no_batch_dims_saveable(primitive: Primitive, *types: ArrayType) -> bool:
+    """Keep results of products that sum, where no axis is shared by the operands.
+
+    Those of weights and activations are; those of activations with each other, as the scores of
+    attention, have examples or heads as a shared axis and are often large.
+
+    >>> import stretto as st, stretto.numpy as snp
+    >>> policy = st.checkpoint_policies.dots_with_no_batch_dims_saveable
+    >>> f = st.checkpoint(lambda w, x: snp.tanh(w @ x).sum(), policy=policy)
+    >>> st.grad(f)(snp.zeros((1, 2)), snp.ones(2))
+    Array([[1., 1.]], dtype=float32)
+    """
+    return isinstance(primitive, DotGeneral) and not any(primitive.shared)
+
+
+checkpoint_dots = dots_saveable
+checkpoint_dots_with_no_batch_dims = dots_with_no_batch_dims_saveable
+
+
+def save_anything_except_these_names(*names_not_to_save: str) -> Policy:
+    """Keep anything, but not under one of these names.
+
+    The name stands for the value that ``checkpoint_name`` returned. Where the one that it was given
+    is kept, that under the name costs nothing.
+
+    >>> import stretto as st, stretto.numpy as snp
+    >>> policy = st.checkpoint_policies.save_anything_except_these_names("wave")
+    >>> f = st.checkpoint(lambda x: st.checkpoint_name(snp.sin(x), "wave") ** 2, policy=policy)
+    >>> float(st.grad(f)(0.0))
+    0.0
+    """
+    _check_names("save_anything_except_these_names", names_not_to_save)
+
+    def policy(primitive: Primitive, *types: ArrayType) -> bool:
+        return not (isinstance(primitive, Name) and primitive.label in names_not_to_save)
+
+    return _called(policy, "save_anything_except_these_names", names_not_to_save)
+
+
+def save_any_names_but_these(*names_not_to_save: str) -> Policy:
+    """Keep values with a name, but not these names.
+
+    >>> import stretto as st, stretto.numpy as snp
+    >>> policy = st.checkpoint_policies.save_any_names_but_these("other")
+    >>> f = st.checkpoint(lambda x: st.checkpoint_name(snp.sin(x), "wave") ** 2, policy=policy)
+    >>> float(st.grad(f)(0.0))
+    0.0
+    """
+    _check_names("save_any_names_but_these", names_not_to_save)
+
+    def policy(primitive: Primitive, *types: ArrayType) -> bool:
+        return isinstance(primitive, Name) and primitive.label not in names_not_to_save
+
+    return _called(policy, "save_any_names_but_these", names_not_to_save)
+
+
+def save_only_these_names(*names_which_can_be_saved: str) -> Policy:
+    """Keep the values with these names only.
+
+    >>> import stretto as st, stretto.numpy as snp
+    >>> policy = st.checkpoint_policies.save_only_these_names("wave")
+    >>> f = st.checkpoint(lambda x: st.checkpoint_name(snp.sin(x), "wave") ** 2, policy=policy)
+    >>> float(st.grad(f)(0.0))
+    0.0
+    """
+    _check_names("save_only_these_names", names_which_can_be_saved)
+
+    def policy(primitive: Primitive, *types: ArrayType) -> bool:
+        return isinstance(primitive, Name) and primitive.label in names_which_can_be_saved
+
+    return _called(policy, "save_only_these_names", names_which_can_be_saved)
+
+
+def save_from_both_policies(policy_1: Policy, policy_2: Policy) -> Policy:
+    """Keep what either policy keeps.
+
+    >>> import stretto as st, stretto.numpy as snp
+    >>> named = st.checkpoint_policies.save_only_these_names("wave")
+    >>> policy = st.checkpoint_policies.save_from_both_policies(dots_saveable, named)
+    >>> f = st.checkpoint(lambda x: st.checkpoint_name(snp.sin(x), "wave") ** 2, policy=policy)
+    >>> float(st.grad(f)(0.0))
+    0.0
+    """
+
+    def policy(primitive: Primitive, *types: ArrayType) -> bool:
+        return bool(policy_1(primitive, *types) or policy_2(primitive, *types))
+
+    for i, given in enumerate((policy_1, policy_2), 1):
+        if not callable(given):
+            raise TypeError(
+                f"save_from_both_policies: policy_{i} must be a policy, a function "
+                f"policy(primitive, *types) that returns a bool; got {type(given).__name__}"
+            )
+    names = [getattr(p, "__name__", type(p).__name__) for p in (policy_1, policy_2)]
+    policy.__name__ = f"save_from_both_policies({', '.join(names)})"
+    return policy
+
+
+def offload_dot_with_no_batch_dims(offload_src: str, offload_dst: str) -> NoReturn:
+    """Refused: see ``save_and_offload_only_these_names``.
+
+    >>> import stretto as st
+    >>> st.checkpoint_policies.offload_dot_with_no_batch_dims("device", "pinned_host")
+    Traceback (most recent call last):
+    NotImplementedError: offload_dot_with_no_batch_dims: ...
+    """
+    raise NotImplementedError(
+        _NO_OFFLOADING.format("offload_dot_with_no_batch_dims", "dots_with_no_batch_dims_saveable")
+    )
+
+
+def save_and_offload_only_these_names(
+    *,
+    names_which_can_be_saved: Any,
+    names_which_can_be_offloaded: Any,
+    offload_src: str,
+    offload_dst: str,
+) -> NoReturn:
+    """Refused: an array lies in one memory here, so there is none to move values to.
+
+    To keep what was to be moved would take just the memory that was to be spared.
+
+    >>> import stretto as st
+    >>> st.checkpoint_policies.save_and_offload_only_these_names(
+    ...     names_which_can_be_saved=[],
+    ...     names_which_can_be_offloaded=["x"],
+    ...     offload_src="device",
+    ...     offload_dst="pinned_host",
+    ... )
+    Traceback (most recent call last):
+    NotImplementedError: save_and_offload_only_these_names: ...
+    """
+    raise NotImplementedError(
+        _NO_OFFLOADING.format("save_and_offload_only_these_names", "save_only_these_names")
+    )
+
+
+_NO_OFFLOADING = (
+    "{}: an array lies in one memory, and there is none to offload values to; use {} to keep them, "
+    "or leave them out to have them computed again"
+)
+
+
+def _check_names(who: str, names: tuple[Any, ...]) -> None:
+    for name in names:
+        if not isinstance(name, str):
+            raise TypeError(
+                f"{who}: names are strings, each an argument of its own; got {type(name).__name__}"
+            )
+
+
+def _called(policy: Policy, name: str, names: tuple[str, ...]) -> Policy:
+    """The policy, under the call that made it, for programs printed and messages."""
+    policy.__name__ = f"{name}({', '.join(map(repr, names))})"
+    return policy

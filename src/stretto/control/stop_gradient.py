@@ -1,0 +1,56 @@
+"""``stop_gradient``: a value whose derivative is none.
+
+Layer 4 (control).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from stretto.core import tree
+from stretto.core.interpreter import as_value
+from stretto.core.primitive import NOT_LINEAR, ZERO_DERIVATIVE, Primitive
+from stretto.core.types import ArrayType
+
+__all__ = ["StopGradient", "stop_gradient"]
+
+
+class StopGradient(Primitive):
+    """The operand, with a derivative of zero."""
+
+    jvp = ZERO_DERIVATIVE
+    transpose = NOT_LINEAR
+
+    def infer(self, x: ArrayType) -> ArrayType:
+        """The operand's type."""
+        return x
+
+    def reference(self, x: np.ndarray) -> np.ndarray:
+        """The operand."""
+        return x
+
+    def lower(self, b: Any, x: Any) -> Any:
+        """Nothing."""
+        return x
+
+    def vmap(self, size: int, args: Sequence[Any], axes: Sequence[int | None]) -> Any:
+        """The same, wherever the axis is."""
+        return self(*args), axes[0]
+
+
+STOP_GRADIENT = StopGradient()
+
+
+def stop_gradient(x: Any) -> Any:
+    """The tree ``x``, whose derivative is zero.
+
+    Raises ``TypeError`` for a leaf that is no array.
+
+    >>> import stretto as st
+    >>> float(st.grad(lambda x: x * st.lax.stop_gradient(x))(3.0))
+    3.0
+    """
+    return tree.map(lambda leaf: STOP_GRADIENT(as_value(leaf, "stop_gradient")), x)

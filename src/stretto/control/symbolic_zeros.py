@@ -1,0 +1,109 @@
+"""What a user's rule is told of derivatives: zeros that are known, and what is perturbed.
+
+Layer 4 (control). Next, read ``custom_function``.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+from typing import Any
+
+import numpy as np
+
+from stretto.core import tree
+from stretto.core.interpreter import as_value
+from stretto.core.types import float0, is_inexact
+from stretto.ops.comparison import full
+
+__all__ = [
+    "CustomVJPPrimal",
+    "SymbolicZero",
+    "custom_vjp_primal_tree_values",
+    "zero_from_primal",
+    "zero_tangent",
+]
+
+
+@dataclasses.dataclass(frozen=True)
+class SymbolicZero:
+    """A tangent or cotangent known to be zero, which nothing was computed for.
+
+    Rules given with ``symbolic_zeros=True`` get it as a leaf, and may return it. The dtype is
+    float0 where the value is an integer or a boolean.
+
+    >>> SymbolicZero((2,), np.dtype("float32"))
+    SymbolicZero(shape=(2,), dtype=float32)
+    """
+
+    shape: tuple[int, ...]
+    dtype: np.dtype
+
+    @property
+    def ndim(self) -> int:
+        """The number of axes."""
+        return len(self.shape)
+
+    @property
+    def size(self) -> int:
+        """The number of elements."""
+        return math.prod(self.shape)
+
+    def __repr__(self) -> str:
+        dtype = "float0" if self.dtype == float0 else self.dtype.name
+        return f"SymbolicZero(shape={self.shape}, dtype={dtype})"
+
+
+@dataclasses.dataclass(frozen=True)
+class CustomVJPPrimal:
+    """A leaf as ``fwd`` gets it with ``symbolic_zeros=True``: the value, and whether it moves."""
+
+    value: Any
+    perturbed: bool
+
+
+def custom_vjp_primal_tree_values(x: Any) -> Any:
+    """The tree with the value of each ``CustomVJPPrimal`` in its place.
+
+    >>> custom_vjp_primal_tree_values({"x": CustomVJPPrimal(1.0, True), "n": 2})
+    {'x': 1.0, 'n': 2}
+    """
+    return tree.map(lambda leaf: leaf.value if isinstance(leaf, CustomVJPPrimal) else leaf, x)
+
+
+def zero_tangent(value: Any) -> Any:
+    """The zero of the tangent space of a value: float0 for integers and booleans."""
+    if is_inexact(value.dtype):
+        return full(value.shape, 0, value.dtype, value.weak_type)
+    return np.zeros(value.shape, float0)
+
+
+def zero_from_primal(val: Any, symbolic_zeros: bool = False) -> Any:
+    """The zero tangent or cotangent for each leaf of a tree: an array, or a ``SymbolicZero``.
+
+    Raises ``TypeError`` for a leaf that is no array.
+
+    >>> import stretto.numpy as snp
+    >>> zero_from_primal(snp.ones(2))
+    Array([0., 0.], dtype=float32)
+    >>> zero_from_primal({"n": 1}, symbolic_zeros=True)
+    {'n': SymbolicZero(shape=(), dtype=float0)}
+    """
+
+    def zero(leaf: Any) -> Any:
+        value = as_value(leaf, "zero_from_primal", "a leaf")
+        return symbolic_zero(value) if symbolic_zeros else zero_tangent(value)
+
+    return tree.map(zero, val)
+
+
+def symbolic_zero(value: Any) -> SymbolicZero:
+    """The symbolic zero of the tangent space of a value or type."""
+    return SymbolicZero(value.shape, value.dtype if is_inexact(value.dtype) else float0)
+
+
+def given_or_zero(value: Any, tangent: Any, symbolic: bool) -> Any:
+    """The tangent as a rule gets it, where ``None`` is zero."""
+    if tangent is not None:
+        return tangent
+    return symbolic_zero(value) if symbolic else zero_tangent(value)

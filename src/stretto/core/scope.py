@@ -1,0 +1,96 @@
+"""Named scopes: what part of a model an operation belongs to, as ``layer1/attention``.
+
+Layer 1 (core). The names of the ``with`` blocks around it are kept with each equation, relative to
+the program that it is in, and appear in the lowered and the compiled text. Next, read ``position``.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import functools
+import threading
+from collections.abc import Callable
+from typing import Any
+
+__all__ = ["inside", "joined", "named_call", "named_scope", "scope"]
+
+
+class _Scope(threading.local):
+    """The path of the scopes that this thread is in; empty outside."""
+
+    path: str = ""
+
+
+scope = _Scope()
+
+
+def joined(outer: str, inner: str) -> str:
+    """The path of one scope inside another."""
+    return f"{outer}/{inner}" if outer and inner else outer or inner
+
+
+class inside:  # reads as a statement: `with inside(path):`
+    """A path in force for one ``with`` block of this thread, in place of the one around it."""
+
+    __slots__ = ("_outer", "_path")
+
+    def __init__(self, path: str) -> None:
+        self._path = path
+
+    def __enter__(self) -> None:
+        self._outer = scope.path
+        scope.path = self._path
+
+    def __exit__(self, *error: object) -> None:
+        scope.path = self._outer
+
+
+class named_scope(contextlib.ContextDecorator):
+    """Give the operations of a ``with`` block, or of a decorated function, a name; scopes nest.
+
+    The name shows where a compiled program's time goes: in the ``op_name`` of its instructions, and
+    in profiles. It changes nothing else.
+
+    Raises ``TypeError`` where ``name`` is no string.
+
+    >>> import stretto as st, stretto.numpy as snp
+    >>> @st.jit
+    ... def f(x):
+    ...     with st.named_scope("layer1"):
+    ...         return snp.sin(x)
+    >>> "layer1/sin" in f.lower(1.0).as_text()
+    True
+    """
+
+    def __init__(self, name: str) -> None:
+        if not isinstance(name, str):
+            raise TypeError(f"named_scope: name must be a string, got {type(name).__name__}")
+        self.name = name
+        self._outer: list[str] = []
+
+    def _recreate_cm(self) -> named_scope:
+        """One of its own for each call of a decorated function, which threads may share."""
+        return named_scope(self.name)
+
+    def __enter__(self) -> named_scope:
+        self._outer.append(scope.path)
+        scope.path = joined(scope.path, self.name)
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        scope.path = self._outer.pop()
+
+
+def named_call(fun: Callable[..., Any], *, name: str | None = None) -> Callable[..., Any]:
+    """The function, with its operations in a scope of its name, or of ``name``.
+
+    Raises ``TypeError`` where ``name`` is no string.
+
+    >>> import stretto as st, stretto.numpy as snp
+    >>> def layer(x):
+    ...     return snp.sin(x)
+    >>> "layer/sin" in st.jit(st.named_call(layer)).lower(1.0).as_text()
+    True
+    """
+    within = named_scope(getattr(fun, "__name__", "function") if name is None else name)
+    return functools.wraps(fun)(within(fun))
