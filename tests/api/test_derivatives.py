@@ -117,6 +117,36 @@ def test_integers_have_float0_gradients():
     assert (jac["n"].shape, jac["n"].dtype) == ((3,), float0)
 
 
+def test_float0_goes_through_every_transformation():
+    """Integers and booleans beside floats, in and out, mapped, in loops and branches."""
+
+    def f(x, n, flag):
+        out, last = st.lax.scan(lambda c, i: (c * x * i, i), x, n + 1)
+        return st.lax.cond(flag, lambda: out, lambda: x), (last, flag)
+
+    x, n = 2.0, snp.arange(2)
+    zeros = np.zeros(2, float0), np.zeros((), float0)
+    for wrap in (lambda g: g, st.jit):
+        dx, dn, dflag = wrap(
+            st.grad(lambda *a: f(*a)[0], (0, 1, 2), allow_int=True),
+        )(x, n, True)
+        assert float(dx) == 2 * 3 * x**2
+        assert (dn.shape, dn.dtype, dflag.shape, dflag.dtype) == ((2,), float0, (), float0)
+        (dy, (dlast, dflag)) = wrap(lambda x: st.jvp(f, (x, n, True), (1.0, *zeros))[1])(x)
+        assert float(dy) == 2 * 3 * x**2
+        assert (dlast.shape, dlast.dtype, dflag.dtype) == ((2,), float0, float0)
+        g = wrap(f)
+        dx, dn, dflag = wrap(lambda x, g=g: st.vjp(g, x, n, True)[1]((1.0, zeros)))(x)
+        assert float(dx) == 2 * 3 * x**2 and dn.dtype == dflag.dtype == float0
+        move = wrap(lambda x: st.linearize(f, x, n, True)[1](1.0, *zeros))
+        assert float(move(x)[0]) == 2 * 3 * x**2 and move(x)[1][1].dtype == float0
+    xs, flags = snp.array([1.0, 2.0]), snp.array([True, False])
+    mapped = st.vmap(st.grad(lambda *a: f(*a)[0], (0, 1, 2), allow_int=True), (0, None, 0))
+    dx, dn, dflag = mapped(xs, n, flags)
+    np.testing.assert_allclose(dx, [6, 1])
+    assert (dn.shape, dn.dtype, dflag.shape) == ((2, 2), float0, (2,))
+
+
 def test_modes_agree():
     rng = np.random.default_rng(0)
     w = rng.normal(size=(3, 3)).astype("f4")
@@ -372,6 +402,27 @@ def two(x, params):
             r"the primal int32\[\] has no derivative",
         ),
         (lambda: st.jvp(two, (1.0, 2.0), (snp.float16(1), 1.0)), TypeError, "primal's dtype"),
+        (lambda: st.jvp(two, (1.0, 2.0), (1j, 1.0)), TypeError, r"complex64\[\], float32\[\]"),
+        (
+            lambda: st.jvp(two, (1.0, 2), (np.zeros((), float0), np.zeros((), float0))),
+            TypeError,
+            r"jvp: float0 zeros of shape \(\) are no tangent of float32\[\]",
+        ),
+        (
+            lambda: st.vjp(lambda n: n, 2)[1](np.zeros(3, float0)),
+            TypeError,
+            r"vjp: float0 zeros of shape \(3,\) are no tangent of int32\[\]",
+        ),
+        (
+            lambda: st.grad(two, (0, -2))(1.0, 2.0),
+            ValueError,
+            r"argnums names an argument twice: \(0, -2\)",
+        ),
+        (
+            lambda: st.jacrev(two, "params")(1.0, 2.0),
+            TypeError,
+            "jacrev: argnums must be an int or a sequence of ints, got 'params'",
+        ),
         (lambda: st.vjp(two, 1.0, 2.0)[1]((1.0, 1.0)), TypeError, "structure of the output"),
         (lambda: st.vjp(two, snp.ones(2), 2.0)[1](1.0), ValueError, r"float32\[\], float32\[2\]"),
         (lambda: st.linearize(two, 1.0, 2.0)[1](1.0), TypeError, "linearize: tangents"),

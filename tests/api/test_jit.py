@@ -1,7 +1,8 @@
-"""jit: signatures, what is traced when, looking at programs, what cannot be traced."""
+"""jit: signatures, what is traced when, nested calls, what is logged and forgotten."""
 
+import dataclasses
 import functools
-import threading
+import re
 
 import numpy as np
 import pytest
@@ -151,6 +152,106 @@ def test_static_arguments_that_are_not_there(options, message):
         st.jit(f, **options)
 
 
+def test_every_kind_of_parameter():
+    def f(a, /, b, *rest, c=10.0, **named):
+        return a + 2 * b + sum(rest) + c + sum(named.values())
+
+    g = st.jit(f)
+    assert float(g(1.0, 2.0)) == f(1.0, 2.0) == 15
+    assert float(g(1.0, b=2.0)) == 15
+    assert float(g(1.0, 2.0, 3.0, 4.0, c=0.0, z=5.0, a=6.0)) == f(
+        1.0, 2.0, 3.0, 4.0, c=0.0, z=5.0, a=6.0
+    )
+    assert float(g(1.0, 2.0, self=3.0)) == 18  # a name that our own method has
+    with pytest.raises(TypeError, match="missing 1 required positional argument"):
+        g(b=1.0)
+    h = st.jit(lambda a, /, **named: named["a"] if a else -1, static_argnums=0)
+    assert float(h(True, a=2.0)) == 2  # the name of a positional-only argument is another's
+    last = st.jit(lambda *xs: xs[0] * xs[-1], static_argnums=-1)
+    assert (float(last(2.0, 3)), float(last(2.0, 4.0, 5))) == (6, 10)
+    first = st.jit(lambda n, *xs: [x * n for x in xs], static_argnums=0)
+    assert [float(x) for x in first(3, 1.0, 2.0)] == [3, 6]
+
+
+def test_methods():
+    @st.tree.register_dataclass
+    @dataclasses.dataclass
+    class Layer:
+        weight: st.Array
+        scale: float = dataclasses.field(default=1.0, metadata={"static": True})
+
+        @st.jit
+        def apply(self, x):
+            return x @ self.weight * self.scale
+
+        @st.jit
+        def __call__(self, x):
+            return self.apply(x)
+
+        @st.jit(static_argnames="times")
+        def repeated(self, x, times=2):
+            for _ in range(times):
+                x = self.apply(x)
+            return x
+
+        @classmethod
+        @functools.partial(st.jit, static_argnums=0)
+        def named(cls, x):
+            return {cls.__name__: x}
+
+        @staticmethod
+        @st.jit
+        def plain(x):
+            return x + 1
+
+    layer, x = Layer(2 * snp.eye(2), 3.0), snp.ones(2)
+    np.testing.assert_array_equal(layer.apply(x), 6)
+    np.testing.assert_array_equal(layer(x), 6)
+    np.testing.assert_array_equal(layer.repeated(x), 36)
+    np.testing.assert_array_equal(layer.repeated(x, times=1), 6)
+    np.testing.assert_array_equal(Layer.apply(layer, x), 6)
+    np.testing.assert_array_equal(Layer(snp.eye(2), 1.0).apply(x), 1)
+    assert list(Layer.named(x)) == ["Layer"] and float(layer.plain(1.0)) == 2
+    assert (layer.apply.__name__, layer.apply.__self__) == ("apply", layer)
+    assert "dot" in layer.apply.lower(layer, x).as_text()
+    grads = st.grad(lambda layer: layer(x).sum())(layer)
+    np.testing.assert_array_equal(grads.weight, 3)
+
+
+def test_partial_objects_decorators_and_closures():
+    def logged(times):
+        def decorate(fun):
+            @functools.wraps(fun)
+            def call(*args, **kwargs):
+                for _ in range(times):
+                    out = fun(*args, **kwargs)
+                return out
+
+            return call
+
+        return decorate
+
+    @st.jit
+    @logged(times=2)
+    def f(x, *, y=1.0):
+        return x + y
+
+    assert (float(f(1.0)), float(f(1.0, y=2.0)), f.__name__) == (2, 3, "f")
+
+    @logged(times=2)
+    @st.jit(static_argnames=("mode",))
+    def g(x, mode="same"):
+        return x * 2 if mode == "twice" else x
+
+    assert (float(g(1.0)), float(g(1.0, mode="twice"))) == (1, 2)
+    partial = functools.partial(lambda x, n, m=0: x * n + m, n=3)
+    assert float(st.jit(partial, static_argnames="m")(2.0, m=1)) == 7
+    assert float(st.jit(functools.partial(st.jit(lambda x, y: x - y), 3.0))(1.0)) == 2
+    bound = Counted(lambda x: x + 1).__call__
+    assert float(st.jit(bound)(1.0)) == 2
+    assert repr(st.jit(functools.partial(np.add, 1))) == "<jitted add>"
+
+
 def test_settings_that_shape_programs_retrace():
     counted = Counted(lambda x: x * snp.arange(2.0))
     f = st.jit(counted)
@@ -250,53 +351,68 @@ def test_nested():
     assert inner.calls == 1  # one trace serves the nested call and the direct one
 
 
-def test_disable_jit():
+def test_a_nested_call_is_written_once():
+    inner = st.jit(lambda x: snp.sin(x) * 2)
+    text = st.jit(lambda x: inner(inner(x)) + inner(x)).lower(snp.ones(3)).as_text()
+    assert text.count("func.func private") == 1 and text.count("func.call @function_0") == 3
+    assert text.count("stablehlo.sine") == 1
+    both = st.jit(lambda x: st.jit(st.grad(inner))(x) + st.grad(inner)(x) + inner(x))
+    assert float(both(0.0)) == 4
+
+
+def test_inline():
+    inner = Counted(lambda x, n: {"y": snp.sin(x) * n, "n": n})
+    f = st.jit(inner, inline=True, static_argnames="n")
+    table = snp.arange(3.0)
+    g = st.jit(lambda x: f(x, n=2)["y"] + f(x * 2, n=2)["y"] + captures(x))
+    captures = st.jit(lambda x: x + table, inline=True)
+    graph = str(st.make_graph(g._fun)(1.0))
+    assert "call" not in graph and graph.count("sin") == 2
+    text = g.lower(1.0).as_text()
+    assert "func.call" not in text and text.count("stablehlo.sine") == 2
+    np.testing.assert_allclose(
+        g(1.0), 2 * np.sin(1.0) + 2 * np.sin(2.0) + 1 + np.arange(3), rtol=1e-6
+    )
+    assert inner.calls == 1
+    np.testing.assert_allclose(st.vmap(lambda x: f(x, n=3)["y"])(table), 3 * np.sin(table))
+    assert float(st.grad(lambda x: f(x, n=3)["y"])(0.0)) == 3
+
+
+@pytest.mark.parametrize("disable", [lambda: st.config(disable_jit=True), st.disable_jit])
+def test_disable_jit(disable):
     counted = Counted(lambda x: x + 1 if x > 0 else x)
     f = st.jit(counted)
-    with st.config(disable_jit=True):
+    with disable():
         assert float(f(1.0)) == 2 and float(f(snp.float32(-1.0))) == -1
         f(1.0)
-    assert counted.calls == 3
+        with st.disable_jit(False), pytest.raises(st.errors.TracedValueError):
+            f(1.0)
+    assert counted.calls == 4
     with pytest.raises(st.errors.TracedValueError):
         f(1.0)
 
 
-def test_many_threads_trace_once():
-    started = threading.Barrier(8)
-
-    def fun(x):
-        for _ in range(200):
-            x = snp.sin(x) * 1.01
-        return x
-
-    counted = Counted(fun)
-    f, results = st.jit(counted), []
-
-    def work(n):
-        started.wait()
-        results.append((n, float(f(snp.float32(1.0)))))
-
-    threads = [threading.Thread(target=work, args=(n,)) for n in range(8)]
-    for t in threads:
-        t.start()
-    for t in threads:
-        t.join()
-    assert counted.calls == 1
-    assert len(results) == 8 and len({value for _, value in results}) == 1
-
-
-def test_threads_have_their_own_transformations():
-    def work(n, out):
-        out[n] = [float(st.jit(st.grad(lambda x: x**n))(1.5)) for _ in range(3)]
-
-    out = {}
-    threads = [threading.Thread(target=work, args=(n, out)) for n in range(1, 5)]
-    for t in threads:
-        t.start()
-    for t in threads:
-        t.join()
-    for n, values in out.items():
-        np.testing.assert_allclose(values, n * 1.5 ** (n - 1), rtol=1e-6)
+def test_compilations_are_logged(caplog):
+    f = st.jit(lambda x, n: x["a"] * n, static_argnums=1)
+    f({"a": 1.0}, 2)
+    assert not caplog.records
+    with st.config(log_compiles=True):
+        f({"a": 1.0}, 2)
+        assert not caplog.records
+        f({"a": snp.ones(3)}, 4)
+        st.lax.scan(lambda c, _: (c + 1, None), 0, None, length=9000)
+    first, second = caplog.records
+    assert (first.name, first.levelname) == ("stretto", "WARNING")
+    number = r"\d+\.\d ms"
+    assert re.fullmatch(
+        rf"compiled function for \(x\['a'\]: float32\[3\], 1=4\): trace {number}, "
+        rf"lower {number}, compile {number}",
+        first.getMessage(),
+    )
+    assert re.fullmatch(
+        rf"compiled scan for \(.*int32.*\): lower {number}, compile {number}",
+        second.getMessage(),
+    )
 
 
 def test_clear_caches():
@@ -306,103 +422,3 @@ def test_clear_caches():
     st.clear_caches()
     f(1.0)
     assert counted.calls == 2
-
-
-# What cannot be traced
-
-
-@pytest.mark.parametrize(
-    "f, message",
-    [
-        (lambda x, n: x if x > 0 else -x, r"bool\(\).*the argument x.*cond"),
-        (lambda x, n: [x for _ in range(n)], "the argument n.*static_argnums"),
-        (lambda x, n: [1, 2, 3][n], "index.*the argument n.*static_argnums"),
-        (lambda x, n: float(x), r"float\(\).*the argument x.*astype"),
-        (lambda x, n: int(n) + 1, r"int\(\).*the argument n"),
-        (lambda x, n: complex(x), r"complex\(\).*the argument x"),
-        (lambda x, n: np.asarray(x), "the argument x.*stretto.numpy"),
-        (lambda x, n: np.sin(x), "the argument x.*stretto.numpy"),
-        (lambda x, n: x.item(), "the argument x"),
-        (
-            lambda x, n: (x + n).tolist(),
-            r"computed by add at .*test_jit.py.*from the argument x, the argument n",
-        ),
-        (lambda x, n: bool(snp.any(x * 2 > 1)), "computed by .* from the argument x"),
-        (lambda x, n: snp.zeros((n, 2)), "the argument n.*static_argnums"),
-    ],
-)
-def test_a_traced_value_used_in_python_is_named(f, message):
-    with pytest.raises(st.errors.TracedValueError, match=f"(?s){message}"):
-        st.jit(f)(1.0, 2)
-
-
-def test_loop_condition_is_named():
-    def f(params):
-        while params["w"][0] < 3:
-            params["w"][0] += 1
-        return params
-
-    with pytest.raises(
-        st.errors.TracedValueError, match=r"from the argument params\['w'\]\[0\].*while_loop"
-    ):
-        st.jit(f)({"w": [1.0]})
-
-
-def test_escaped_tracers():
-    kept = []
-    f = st.jit(lambda x: kept.append(x * 2) or x)
-    f(1.0)
-    for use in (
-        lambda v: v + 1,
-        float,
-        bool,
-        lambda v: st.jit(lambda y: y + v)(1.0),
-        st.jit(lambda y: y),
-    ):
-        with pytest.raises(
-            st.errors.EscapedTracerError, match=r"outlived.*computed by mul.*the argument x"
-        ):
-            use(kept[0])
-
-
-@pytest.mark.parametrize(
-    "args, message",
-    [
-        ((1.0, "text"), "f: y must be an array or a number; got builtins.str"),
-        (
-            (1.0, {"a": [1, object()]}),
-            r"f: y\['a'\]\[1\] must be an array or a number; got builtins.object",
-        ),
-        ((np.array(["a"]), 1.0), "dtype <U1"),
-    ],
-)
-def test_arguments_that_are_no_arrays_are_named(args, message):
-    def f(x, y):
-        return x
-
-    with pytest.raises(TypeError, match=message):
-        st.jit(f)(*args)
-
-
-def test_results_that_are_no_arrays_are_named():
-    def f(x):
-        return {"x": x, "name": "text"}
-
-    with pytest.raises(TypeError, match=r"f: the result\['name'\] must be an array .*builtins.str"):
-        st.jit(f)(1.0)
-
-
-def test_errors_of_the_function_leave_no_trace():
-    fail = [True]
-
-    def f(x):
-        if fail[0]:
-            raise KeyError("later")
-        return x + 1
-
-    g = st.jit(f)
-    with pytest.raises(KeyError, match="later"):
-        g(1.0)
-    fail[0] = False
-    assert float(g(1.0)) == 2
-    assert float(snp.float32(1) + 1) == 2  # the interpreter at rest is in place again

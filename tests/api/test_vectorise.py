@@ -1,5 +1,7 @@
 """vmap: where axes lie and go, what stays unmapped, agreement with loops, refusals."""
 
+import inspect
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -7,6 +9,7 @@ from hypothesis import strategies as hs
 
 import stretto as st
 import stretto.numpy as snp
+from stretto.core.program import Program
 
 A = np.arange(24, dtype=np.float32).reshape(2, 3, 4)
 
@@ -87,6 +90,113 @@ def test_unmapped_work_stays_unmapped():
     by_name = {e.primitive.name: e.outputs[0].type.shape for e in program.equations}
     assert by_name["sin"] == (3, 3)
     assert len(program.equations) <= 5
+
+
+def equations(program, name):
+    """All equations of this name, also those in programs held by others."""
+    for e in program.equations:
+        if e.primitive.name == name:
+            yield e
+        for _, value in e.primitive.parameters():
+            for inner in value if isinstance(value, tuple) else (value,):
+                if isinstance(inner, Program):
+                    yield from equations(inner, name)
+
+
+def shapes(fun, in_axes, *args):
+    """Of each equation in the mapped function's program, by name: its first output's shape."""
+    program = st.make_graph(st.vmap(fun, in_axes))(*args)
+    return lambda name: [e.outputs[0].type.shape for e in equations(program, name)]
+
+
+V, M = np.ones(3, np.float32), np.ones((5, 3), np.float32)
+
+
+def test_unmapped_work_in_calls_stays_unmapped():
+    shared = st.jit(lambda w, x: (snp.sin(w), x))
+    of = shapes(lambda w, x: snp.exp(shared(w, x)[0]) + shared(w, x)[1], (None, 0), V, M)
+    assert of("sin") == [(3,)] and of("exp") == [(3,)] and of("add") == [(5, 3)]
+    slope = st.grad(lambda x, w: (snp.sin(w) * x).sum())
+    assert shapes(slope, (0, None), M, V)("sin") == [(3,)]
+
+
+@pytest.mark.parametrize("choose", ["cond", "switch"])
+def test_a_branch_that_all_take_stays_a_branch(choose):
+    def f(p, w, x):
+        branches = [lambda w, x: (snp.cos(w), x), lambda w, x: (snp.sin(w), x * 2)]
+        if choose == "cond":
+            return st.lax.cond(p > 0, *reversed(branches), w, x)
+        return st.lax.switch(p, branches, w, x)
+
+    one = st.vmap(f, (None, None, 0))
+    program = st.make_graph(one)(1, V, M)
+    (found,) = equations(program, "cond")
+    assert found.inputs[0].type.shape == () and not list(equations(program, "select"))
+    assert [v.type.shape for v in found.outputs] == [(3,), (5, 3)]
+    assert [e.outputs[0].type.shape for e in equations(program, "sin")] == [(3,)]
+    assert '"stablehlo.case"' in st.jit(one).lower(1, V, M).as_text()
+    for p in (0, 1):
+        for run in (one, st.jit(one)):
+            w, x = run(p, V, M)
+            np.testing.assert_allclose(w, [(np.cos, np.sin)[p](V)] * 5, rtol=1e-6)
+            np.testing.assert_array_equal(x, M * (p + 1))
+
+
+def test_a_scan_keeps_unmapped_what_no_example_changes():
+    step = lambda w, x: st.lax.scan(
+        lambda c, y: ((snp.sin(c[0]), c[1] + x * y), snp.cos(c[0])), (w, x), V
+    )
+    program = st.make_graph(st.vmap(step, (None, 0)))(V, M)
+    (loop,) = equations(program, "scan")
+    assert [v.type.shape for v in loop.outputs] == [(3,), (5, 3), (3, 3)]
+    (sine,), (cosine,) = equations(program, "sin"), equations(program, "cos")
+    assert sine.outputs[0].type.shape == cosine.outputs[0].type.shape == (3,)
+
+
+def test_a_while_loop_with_an_unmapped_condition_stays_one():
+    def f(n, w, x):
+        def body(state):
+            i, shared, own = state
+            return i + 1, snp.sin(shared), own * 2
+
+        return st.lax.while_loop(lambda s: s[0] < n, body, (0, w, x))
+
+    one = st.vmap(f, (None, None, 0), (None, 0, 0))
+    program = st.make_graph(one)(3, V, M)
+    (loop,) = equations(program, "while")
+    assert [v.type.shape for v in loop.outputs] == [(), (3,), (5, 3)]
+    assert loop.primitive.cond.out_types[0].shape == ()
+    assert not list(equations(program, "select"))
+    for run in (one, st.jit(one)):
+        i, w, x = run(3, V, M)
+        assert int(i) == 3
+        np.testing.assert_allclose(w, [np.sin(np.sin(np.sin(V)))] * 5, rtol=1e-6)
+        np.testing.assert_array_equal(x, 8 * M)
+
+
+def test_results_of_shared_work_are_shared():
+    """What is repeated at the end, for out_axes, is not repeated before."""
+    program = st.make_graph(st.vmap(lambda w, x: (snp.sin(w), x), (None, 0), (None, 0)))(V, M)
+    assert program.out_types[0].shape == (3,)
+    program = st.make_graph(st.vmap(lambda w, x: snp.sin(w), (None, 0)))(V, M)
+    assert [e.primitive.name for e in program.equations] == ["sin", "broadcast_in_dim"]
+
+
+def test_arguments_come_in_the_order_of_jax():
+    f = lambda x: st.lax.psum(x, "i")
+    np.testing.assert_array_equal(st.vmap(f, 0, None, "i")(np.ones(4)), 4)
+    np.testing.assert_array_equal(st.vmap(f, None, 0, "i", 3)(1.0), [3, 3, 3])
+    np.testing.assert_array_equal(st.vmap(f, 0, 0, "i", 2, "data")(np.ones(2)), [2, 2])
+    names = list(inspect.signature(st.vmap).parameters)
+    assert names[:6] == ["fun", "in_axes", "out_axes", "axis_name", "axis_size", "spmd_axis_name"]
+
+
+def test_spmd_axis_name_changes_nothing():
+    for name in (None, "data", ("data", "model"), 3):
+        run = st.vmap(lambda x: x * 2, spmd_axis_name=name)
+        np.testing.assert_array_equal(run(V), 2 * V)
+        with pytest.raises(NameError, match="unbound axis name 'data'"):
+            st.vmap(lambda x: st.lax.psum(x, "data"), spmd_axis_name=name)(V)
 
 
 def test_operations_run_once_for_all():
@@ -187,6 +297,27 @@ def one(x, y):
             r"in_axes must be a prefix.*in_axes\[0\]",
         ),
         (lambda: st.vmap(one, None)(1.0, 2.0), ValueError, "nothing is mapped"),
+        (
+            lambda: st.vmap(one, axis_name=[1]),
+            TypeError,
+            "axis_name must be hashable, such as a string; got list",
+        ),
+        (
+            lambda: st.vmap(one, spmd_axis_name={}),
+            TypeError,
+            "spmd_axis_name must be hashable.*got dict",
+        ),
+        (
+            lambda: st.vmap(one, None, axis_size="3"),
+            TypeError,
+            "axis_size must be an integer, got '3'",
+        ),
+        (lambda: st.vmap(one, None, axis_size=-1), ValueError, "must not be negative, got -1"),
+        (
+            lambda: st.vmap(one, axis_name="i", chunk_size=2),
+            ValueError,
+            "chunk_size keeps examples apart, and axis_name='i' is there for them to be combined",
+        ),
         (
             lambda: st.vmap(one, out_axes=2)(np.ones(2), np.ones(2)),
             ValueError,

@@ -9,6 +9,7 @@ import pytest
 import stretto as st
 import stretto.numpy as snp
 from stretto.core.types import array_type
+from stretto.lower.stablehlo import lower
 from stretto.ops.arithmetic import ADD
 from stretto.runtime import cache, pjrt
 
@@ -19,9 +20,9 @@ def compiles(monkeypatch):
     st.clear_caches()
     texts = []
 
-    def counted(text, out_types):
+    def counted(text, out_types, options):
         texts.append(text)
-        return pjrt.compile_text(text, out_types)
+        return pjrt.compile_text(text, out_types, options)
 
     monkeypatch.setattr(cache, "compile_text", counted)
     yield texts
@@ -52,6 +53,31 @@ def test_different_programs_are_not_confused(compiles):
     assert [float(g(5.0)) for g in f] == [6, 7, 10]
     assert [float(g(snp.float32(5))) for g in f] == [6, 7, 10]
     assert st.jit(lambda x: x + 1)(np.uint32(1)).dtype == snp.uint32
+
+
+def test_options_of_the_compiler_are_part_of_the_key(compiles):
+    text = lower(st.make_graph(lambda x: x + 1)(snp.ones(2)))
+    types = (array_type((2,), np.dtype(np.float32)),)
+    plain, low, high = (
+        cache.compiled(text, types, options)
+        for options in (
+            (),
+            (("xla_backend_optimization_level", 0),),
+            (("xla_backend_optimization_level", 1),),
+        )
+    )
+    assert len({id(plain), id(low), id(high)}) == len(compiles) == 3
+    assert cache.compiled(text, types) is plain
+    assert cache.compiled(text, types, (("xla_backend_optimization_level", 0),)) is low
+
+
+def test_what_is_compiled_is_logged(caplog):
+    program = st.make_graph(lambda x: x - 3)(snp.ones(2))
+    with st.config(log_compiles=True):
+        cache.executable(program)
+        cache.executable(program)
+    (record,) = caplog.records
+    assert record.getMessage().startswith("compiled function for (float32[2]): lower ")
 
 
 def test_clear_caches(compiles):

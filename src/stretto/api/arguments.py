@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 
+from stretto.api.boundary import bounded
 from stretto.core import tree
 from stretto.core.interpreter import as_value
 from stretto.core.types import float0
@@ -38,15 +39,18 @@ def name_of(fun: Callable[..., Any]) -> str:
 
 
 def wraps(fun: Callable[..., Any], verb: str) -> Callable[[Any], Any]:
-    """Give a transformed function the name and documentation of the one it was made from."""
+    """Give a transformed function the name and documentation of the one it was made from.
+
+    Errors that pass out of it show no frames of this package.
+    """
 
     def decorate(transformed: Any) -> Any:
-        transformed.__wrapped__ = fun
-        transformed.__name__ = f"{verb}_{name_of(fun)}"
-        transformed.__qualname__ = transformed.__name__
-        transformed.__doc__ = getattr(fun, "__doc__", None)
-        transformed.__module__ = getattr(fun, "__module__", None) or __name__
-        return transformed
+        call: Any = bounded(transformed)
+        call.__wrapped__ = fun
+        call.__name__ = call.__qualname__ = f"{verb}_{name_of(fun)}"
+        call.__doc__ = getattr(fun, "__doc__", None)
+        call.__module__ = getattr(fun, "__module__", None) or __name__
+        return call
 
     return decorate
 
@@ -88,25 +92,34 @@ def leaf_names(
 
 
 def as_argnums(argnums: int | Sequence[int], count: int, who: str) -> tuple[int, ...]:
-    """Positions of arguments, counted from the front; raises ``TypeError`` for one not there."""
-    several = (argnums,) if isinstance(argnums, int) else tuple(argnums)
+    """Positions of arguments, counted from the front.
+
+    Raises ``TypeError`` for what is no int, or one not there; ``ValueError`` for one named twice.
+    """
+    several: tuple[Any, ...] = tuple(argnums) if isinstance(argnums, (tuple, list)) else (argnums,)
     for i in several:
+        if not isinstance(i, int):
+            raise TypeError(f"{who}: argnums must be an int or a sequence of ints, got {argnums!r}")
         if not -count <= i < count:
             raise TypeError(
                 f"{who}: argnums names argument {i}, but the function was called with {count} "
                 f"positional arguments"
             )
-    return tuple(i % count for i in several)
+    places = tuple(i % count for i in several)
+    if len(set(places)) < len(places):
+        raise ValueError(f"{who}: argnums names an argument twice: {argnums!r}")
+    return places
 
 
 def as_values(leaves: Sequence[Any], who: str, names: Callable[[], Sequence[str]]) -> list[Any]:
     """The leaves as values; ``TypeError`` says which, by its name, is none."""
     try:
         return [as_value(leaf, who) for leaf in leaves]
-    except TypeError:
-        for leaf, name in zip(leaves, names(), strict=True):
-            as_value(leaf, who, name)
-        raise
+    except TypeError as error:
+        problem = error
+    for leaf, name in zip(leaves, names(), strict=True):
+        as_value(leaf, who, name)
+    raise problem
 
 
 class Nothing:

@@ -14,10 +14,12 @@ from stretto.api.arguments import (
     values_of_tree,
     wraps,
 )
+from stretto.api.boundary import boundary, bounded
 from stretto.api.flat import Flat, chosen, is_active, pull_back, zero_tangent
+from stretto.control.user_rule import fits, is_float0
 from stretto.core import tree
 from stretto.core.interpreter import as_value
-from stretto.core.types import float0, is_complex, is_inexact
+from stretto.core.types import is_complex, is_inexact
 from stretto.ops.comparison import full, zeros_like
 from stretto.ops.convert import convert
 from stretto.transforms.evaluate import evaluate
@@ -37,7 +39,12 @@ def _tangents(primals: Sequence[Any], given: Sequence[Any], who: str) -> list[An
     """Tangents fit for the primals; ``None`` for those of integers and booleans."""
     out: list[Any] = []
     for p, t in zip(primals, given, strict=True):
-        if getattr(t, "dtype", None) == float0:
+        if is_float0(t):
+            if is_active(p) or t.shape != p.shape:
+                raise TypeError(
+                    f"{who}: float0 zeros of shape {t.shape} are no tangent of {p.type}: they go "
+                    f"with integers and booleans, and have their shape"
+                )
             out.append(None)
             continue
         value = as_value(t, who, "a tangent")
@@ -50,7 +57,7 @@ def _tangents(primals: Sequence[Any], given: Sequence[Any], who: str) -> list[An
                 f"{who}: the primal {p.type} has no derivative; its tangent must be float0 zeros, "
                 f"or convert the primal to a float"
             )
-        if value.dtype != p.dtype and not value.weak_type:
+        if not fits(value, p.type):
             raise TypeError(
                 f"{who}: a tangent must have its primal's dtype: {value.type}, {p.type}"
             )
@@ -72,21 +79,22 @@ def jvp(
     >>> [float(x) for x in st.jvp(lambda x: x**2, (3.0,), (1.0,))]
     [9.0, 6.0]
     """
-    if not isinstance(primals, (tuple, list)) or not isinstance(tangents, (tuple, list)):
-        raise TypeError("jvp: primals and tangents must be tuples, one entry an argument")
-    values, structure = values_of_tree(tuple(primals), "jvp", "primals")
-    given, other = tree.flatten(tuple(tangents))
-    if other != structure:
-        raise TypeError(
-            f"jvp: tangents must have the structure of primals; they part at "
-            f"{tree.difference(tuple(primals), tuple(tangents), 'primals')}"
-        )
-    flat = Flat(fun, structure, has_aux, "jvp")
-    outs, douts = jvp_flat(flat, values, _tangents(values, given, "jvp"))
-    filled = [zero_tangent(o) if t is None else t for o, t in zip(outs, douts, strict=True)]
-    out, aux = flat.rebuild(outs)
-    dout = tree.unflatten(flat.out, filled[: flat.count])
-    return (out, dout, aux) if has_aux else (out, dout)
+    with boundary:
+        if not isinstance(primals, (tuple, list)) or not isinstance(tangents, (tuple, list)):
+            raise TypeError("jvp: primals and tangents must be tuples, one entry an argument")
+        values, structure = values_of_tree(tuple(primals), "jvp", "primals")
+        given, other = tree.flatten(tuple(tangents))
+        if other != structure:
+            raise TypeError(
+                f"jvp: tangents must have the structure of primals; they part at "
+                f"{tree.difference(tuple(primals), tuple(tangents), 'primals')}"
+            )
+        flat = Flat(fun, structure, has_aux, "jvp")
+        outs, douts = jvp_flat(flat, values, _tangents(values, given, "jvp"))
+        filled = [zero_tangent(o) if t is None else t for o, t in zip(outs, douts, strict=True)]
+        out, aux = flat.rebuild(outs)
+        dout = tree.unflatten(flat.out, filled[: flat.count])
+        return (out, dout, aux) if has_aux else (out, dout)
 
 
 def _linearized(
@@ -108,8 +116,11 @@ def linearize(fun: Callable[..., Any], *primals: Any, has_aux: bool = False) -> 
     >>> float(f_jvp(1.0))
     12.0
     """
-    flat, values, structure, outs, linear = _linearized(fun, primals, has_aux, "linearize")
+    with boundary:
+        flat, values, structure, outs, linear = _linearized(fun, primals, has_aux, "linearize")
+        out, aux = flat.rebuild(outs)
 
+    @bounded
     def apply(*tangents: Any) -> Any:
         given, other = tree.flatten(tuple(tangents))
         if other != structure:
@@ -125,7 +136,6 @@ def linearize(fun: Callable[..., Any], *primals: Any, has_aux: bool = False) -> 
         filled = [next(douts) if m else zero_tangent(o) for o, m in zip(outs, mask, strict=False)]
         return tree.unflatten(flat.out, filled)
 
-    out, aux = flat.rebuild(outs)
     return (out, apply, aux) if has_aux else (out, apply)
 
 
@@ -139,9 +149,12 @@ def vjp(fun: Callable[..., Any], *primals: Any, has_aux: bool = False) -> Any:
     >>> [float(g) for g in f_vjp(1.0)]
     [3.0, 2.0]
     """
-    flat, values, structure, outs, linear = _linearized(fun, primals, has_aux, "vjp")
+    with boundary:
+        flat, values, structure, outs, linear = _linearized(fun, primals, has_aux, "vjp")
+        out, aux = flat.rebuild(outs)
     head = outs[: flat.count]
 
+    @bounded
     def cotangents(ct: Any) -> tuple[Any, ...]:
         given, other = tree.flatten(ct)
         if other != flat.out:
@@ -154,7 +167,6 @@ def vjp(fun: Callable[..., Any], *primals: Any, has_aux: bool = False) -> Any:
         filled = [zero_tangent(v) if g is None else g for v, g in zip(values, back, strict=True)]
         return tree.unflatten(structure, filled)
 
-    out, aux = flat.rebuild(outs)
     return (out, cotangents, aux) if has_aux else (out, cotangents)
 
 

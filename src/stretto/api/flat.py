@@ -8,13 +8,11 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
-import numpy as np
-
 from stretto.api.arguments import argument_names, as_argnums, as_values, name_of, values_of_tree
+from stretto.control.symbolic_zeros import zero_tangent
 from stretto.core import tree
 from stretto.core.interpreter import Value
-from stretto.core.types import ArrayType, float0, is_complex, is_inexact
-from stretto.ops.comparison import full
+from stretto.core.types import ArrayType, is_complex, is_inexact
 from stretto.transforms.linearize import LinearMap
 from stretto.transforms.transpose import backward
 
@@ -68,13 +66,6 @@ class Flat:
 def is_active(value: Any) -> bool:
     """Whether derivatives can be taken by this value."""
     return is_inexact(value.type.dtype)
-
-
-def zero_tangent(value: Any) -> Any:
-    """The zero of the tangent space: float0 for integers and booleans."""
-    if is_active(value):
-        return full(value.shape, 0, value.dtype, value.weak_type)
-    return np.zeros(value.shape, float0)
 
 
 def pull_back(linear: LinearMap, cts: Sequence[Any]) -> list[Any]:

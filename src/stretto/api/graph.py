@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 
 from stretto.api.arguments import as_values, leaf_names, name_of, values_of_tree, without_float0
+from stretto.api.boundary import boundary, bounded
 from stretto.core import tree
 from stretto.core.program import Program
 from stretto.core.recorder import record
@@ -89,6 +90,7 @@ def make_graph(fun: Callable[..., Any]) -> Callable[..., Program]:
       return c }
     """
 
+    @bounded
     def graph(*args: Any, **kwargs: Any) -> Program:
         return drop_dead(_record_call(fun, args, kwargs)[0])
 
@@ -104,7 +106,8 @@ def eval_shape(fun: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
     >>> st.eval_shape(lambda x: x @ x.T, snp.ones((2, 3)))
     ShapeDtypeStruct(shape=(2, 2), dtype=float32)
     """
-    program, structure, _ = _record_call(fun, args, kwargs)
+    with boundary:
+        program, structure, _ = _record_call(fun, args, kwargs)
     return tree.unflatten(
         structure, [ShapeDtypeStruct(t.shape, t.dtype) for t in program.out_types]
     )

@@ -1,28 +1,34 @@
 """``jit``: trace once for each signature, compile, run.
 
 Layer 7 (api). The way of a call: flatten the arguments, look up their signature, hand the buffers
-to the executable, wrap what comes back.
+to the executable, wrap what comes back. What one signature keeps is in ``entry``.
 """
 
 from __future__ import annotations
 
 import functools
 import operator
-import threading
+import time
 import weakref
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
+from types import MethodType
 from typing import Any
 
+from stretto.api import recompilation
 from stretto.api.arguments import (
     as_values,
     leaf_names,
     name_of,
-    signature_of,
     values_of_tree,
     without_float0,
 )
+from stretto.api.boundary import boundary, hide_frames
+from stretto.api.entry import Entry
 from stretto.api.graph import types_of
-from stretto.api.stages import Entry, Lowered, TracedCall, on_device
+from stretto.api.once import Making, once
+from stretto.api.recompilation import Signature
+from stretto.api.stages import Lowered, TracedCall, as_options, on_device
+from stretto.api.static import Places, no_overlap, places_of
 from stretto.control.call import Call
 from stretto.core import tree
 from stretto.core.config import config, settings
@@ -31,6 +37,8 @@ from stretto.core.recorder import record
 from stretto.runtime import cache
 from stretto.runtime.array import Array
 from stretto.runtime.eager import EAGER
+from stretto.runtime.pjrt import Options
+from stretto.transforms.evaluate import evaluate
 
 __all__ = ["Jitted", "clear_caches", "jit"]
 
@@ -41,34 +49,42 @@ class Jitted:
     def __init__(
         self,
         fun: Callable[..., Any],
-        static_argnums: int | Iterable[int] | None,
-        static_argnames: str | Iterable[str] | None,
+        static: Places,
+        donated: Places,
+        keep_unused: bool,
+        inline: bool,
+        options: Options,
     ) -> None:
-        if not callable(fun):
-            raise TypeError(f"jit: expected a function, got {type(fun).__name__}")
         functools.update_wrapper(self, fun, updated=())
         self._fun = fun
         self._name = name_of(fun)
-        self._numbers, self._names = _static(fun, static_argnums, static_argnames)
-        self._plain = not self._numbers and not self._names
-        self._entries: dict[Any, Entry] = {}
+        self._static, self._donated = static, donated
+        self._keep_unused, self._inline, self._options = keep_unused, inline, options
+        self._plain = not static
+        self._entries: dict[Signature, Entry] = {}
         self._quick: dict[Any, Any] = {}
-        self._lock = threading.RLock()
+        self._tracing: dict[Any, Making] = {}
+        self._warned = False
         _ALL.add(self)
 
-    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+    def __call__(self, /, *args: Any, **kwargs: Any) -> Any:
         """The function's results, from the compiled form for these arguments."""
-        # The short way, for arrays as positional arguments and one array as the result.
-        if state.interpreter is EAGER and not kwargs:
-            try:
-                found = self._quick.get((settings.key, *[x.type for x in args]))
-                if found is not None:
-                    run, handlers, out_type = found
-                    buffers = [x.to_device() if x._buffer is None else x._buffer for x in args]
-                    return Array(None, out_type, run(buffers).consume_with_handlers(handlers)[0])
-            except (AttributeError, TypeError):
-                pass  # an argument that is no array: the general way takes it, or says what it is
-        return self._general(args, kwargs)
+        try:
+            # The short way, for arrays as positional arguments and one array as the result.
+            if state.interpreter is EAGER and not kwargs:
+                try:
+                    found = self._quick.get((settings.key, *[x.type for x in args]))
+                    if found is not None:
+                        run, handlers, out_type = found
+                        buffers = [x.to_device() if x._buffer is None else x._buffer for x in args]
+                        out = run(buffers).consume_with_handlers(handlers)[0]
+                        return Array(None, out_type, out)
+                except (AttributeError, TypeError):
+                    pass  # an argument is no array: the general way takes it, or says what it is
+            return self._general(args, kwargs)
+        except Exception as error:
+            hide_frames(error)
+            raise
 
     def _general(self, args: Any, kwargs: Any) -> Any:
         """Any arguments, under any interpreter."""
@@ -78,7 +94,7 @@ class Jitted:
         if self._plain:
             dynamic = (args, kwargs) if kwargs else args
         else:
-            static, dynamic = self._separate(args, kwargs)
+            static, dynamic = self._static.separate(args, kwargs, self._name)
         leaves, structure = tree.flatten(dynamic)
         traced = False
         for x in leaves:
@@ -91,21 +107,33 @@ class Jitted:
                 traced = any(isinstance(x, Tracer) for x in leaves)
                 break
         types = tuple([x.type for x in leaves])
-        key = (structure, types, static, settings.key)
+        key: Any = (structure, types, static, settings.key)  # equals the Signature of these
         entry = self._entries.get(key)
         if entry is None:
-            entry = self._trace(key, args, kwargs, structure, types, static)
+            entry = self._trace(Signature(*key), args, kwargs)
         if traced or entry.has_tracers or state.interpreter is not EAGER:
-            outs = Call(entry.program)(*leaves, *entry.captured)
-            return tree.unflatten(entry.out_structure, outs)
+            return self._within(entry, leaves)
+        if entry.executable is None:
+            self._compile(entry)
         result = entry.run(leaves)
         if self._plain and len(leaves) == len(args) and all(map(operator.is_, leaves, args)):
             self._remember(types, entry)
         return result
 
+    def _within(self, entry: Entry, leaves: Any) -> Any:
+        """The results inside another transformation, which compiles, if at all, the whole."""
+        if self._options:
+            raise ValueError(
+                f"{self._name} has compiler_options, and was called inside another transformation: "
+                f"options hold for a whole program, so give them to the outermost jit"
+            )
+        values = [*leaves, *entry.captured]
+        outs = evaluate(entry.program, values) if self._inline else Call(entry.program)(*values)
+        return tree.unflatten(entry.out_structure, outs)
+
     def _remember(self, types: Any, entry: Entry) -> None:
         """Let the next call with these types go the short way, where it can."""
-        if entry.single and entry.kept is None and not entry.captured_buffers:
+        if entry.single and entry.kept is None and not entry.constants and not entry.taken:
             executable = entry.executable
             self._quick[settings.key, *types] = (
                 executable.run,
@@ -114,56 +142,64 @@ class Jitted:
             )
 
     def __get__(self, instance: Any, owner: type | None = None) -> Any:
-        if instance is None:
-            return self
-        return functools.partial(self, instance)
+        return self if instance is None else MethodType(self, instance)
 
-    def _separate(self, args: Any, kwargs: Any) -> tuple[Any, Any]:
-        """Static values, hashable, by place; and the other arguments."""
-        static = []
-        for i in self._numbers:
-            place = i if i >= 0 else len(args) + i
-            if 0 <= place < len(args):
-                static.append((place, _Static(args[place], self._name, place)))
-        for name in self._names:
-            if name in kwargs:
-                static.append((name, _Static(kwargs[name], self._name, name)))
-        places = {place for place, _ in static}
-        positional = tuple(a for i, a in enumerate(args) if i not in places)
-        named = {k: v for k, v in kwargs.items() if k not in places}
-        return tuple(static), (positional, named)
+    def _trace(self, key: Signature, args: Any, kwargs: Any) -> Entry:
+        """Trace this signature: once, whichever thread comes first."""
+        return once(
+            self._entries,
+            self._tracing,
+            key,
+            lambda: self._traced(key, args, kwargs),
+            lambda entry: not entry.has_tracers,
+        )
 
-    def _trace(
-        self, key: Any, args: Any, kwargs: Any, structure: Any, types: Any, static: Any
-    ) -> Entry:
-        """Trace this signature, once, whichever thread comes first."""
-        with self._lock:
-            entry = self._entries.get(key)
-            if entry is not None:
-                return entry
-            fixed = dict(static)
-            positions = [i for i in range(len(args)) if i not in fixed]
-            names = self._leaf_names(args, kwargs, static)
+    def _traced(self, key: Signature, args: Any, kwargs: Any) -> Entry:
+        fixed = dict(key.static)
+        positions = [i for i in range(len(args)) if i not in fixed]
+        names = self._leaf_names(args, kwargs, key.static)
+        donated = self._donated.leaves(args, kwargs, fixed) if self._donated else ()
 
-            def flat(*leaves: Any) -> Any:
-                dynamic = tree.unflatten(structure, leaves)
-                if self._plain and not kwargs:
-                    out = self._fun(*dynamic)
-                else:
-                    positional, named = dynamic
-                    moving = dict(zip(positions, positional, strict=True))
-                    all_args = [
-                        fixed[i].value if i in fixed else moving[i] for i in range(len(args))
-                    ]
-                    more = {k: s.value for k, s in fixed.items() if isinstance(k, str)}
-                    out = self._fun(*all_args, **named, **more)
-                return values_of_tree(without_float0(out), self._name, "the result")
+        def flat(*leaves: Any) -> Any:
+            dynamic = tree.unflatten(key.structure, leaves)
+            if self._plain and not kwargs:
+                out = self._fun(*dynamic)
+            else:
+                positional, named = dynamic
+                moving = dict(zip(positions, positional, strict=True))
+                all_args = [fixed[i].value if i in fixed else moving[i] for i in range(len(args))]
+                more = {k: s.value for k, s in fixed.items() if isinstance(k, str)}
+                out = self._fun(*all_args, **named, **more)
+            return values_of_tree(without_float0(out), self._name, "the result")
 
-            program, out_structure, captured = record(flat, types, names, self._name)
-            entry = Entry(program, out_structure, captured)
-            if not entry.has_tracers:
-                self._entries[key] = entry
-            return entry
+        def signature() -> str:
+            several = [f"{n}: {t}" for n, t in zip(names, key.types, strict=True)]
+            several += [f"{place}={value}" for place, value in key.static]
+            return ", ".join(several)
+
+        start = time.perf_counter()
+        program, out_structure, captured = record(flat, key.types, names, self._name)
+        return Entry(
+            program,
+            out_structure,
+            captured,
+            names,
+            donated,
+            self._keep_unused,
+            self._options,
+            signature,
+            time.perf_counter() - start,
+        )
+
+    def _compile(self, entry: Entry) -> None:
+        """Compile; and remark on it where too many signatures have come before."""
+        entry.prepare()
+        limit = config.recompilation_warning
+        if limit and len(self._entries) > limit and not self._warned:
+            compiled = [(k, e) for k, e in list(self._entries.items()) if e.executable is not None]
+            if len(compiled) > limit:
+                self._warned = True
+                recompilation.warn(self._name, compiled)
 
     def _leaf_names(self, args: Any, kwargs: Any, static: Any) -> list[str]:
         fixed = dict(static)
@@ -172,27 +208,33 @@ class Jitted:
 
     # Ahead of time
 
-    def trace(self, *args: Any, **kwargs: Any) -> TracedCall:
+    def trace(self, /, *args: Any, **kwargs: Any) -> TracedCall:
         """The program for arguments of these types (arrays, or ``ShapeDtypeStruct``)."""
-        static, dynamic = self._separate(args, kwargs)
-        if self._plain and not kwargs:
-            dynamic = args
-        leaves, structure = tree.flatten(dynamic)
-        types = types_of(leaves, self._name, lambda: self._leaf_names(args, kwargs, static))
-        key = (structure, types, static, settings.key)
-        entry = self._entries.get(key)
-        if entry is None:
-            entry = self._trace(key, args, kwargs, structure, types, static)
-        return TracedCall(entry, structure, types, self._plain)
+        with boundary:
+            static, dynamic = self._static.separate(args, kwargs, self._name)
+            leaves, in_tree = tree.flatten(dynamic)
+            types = types_of(leaves, self._name, lambda: self._leaf_names(args, kwargs, static))
+            # A call without static and keyword arguments is kept by its positional ones alone.
+            structure = tree.structure(args) if self._plain and not kwargs else in_tree
+            key = Signature(structure, types, static, settings.key)
+            entry = self._entries.get(key) or self._trace(key, args, kwargs)
+            return TracedCall(entry, in_tree, types)
 
-    def lower(self, *args: Any, **kwargs: Any) -> Lowered:
+    def lower(self, /, *args: Any, **kwargs: Any) -> Lowered:
         """The StableHLO for arguments of these types."""
-        return self.trace(*args, **kwargs).lower()
+        with boundary:
+            return self.trace(*args, **kwargs).lower()
+
+    def eval_shape(self, /, *args: Any, **kwargs: Any) -> Any:
+        """The shapes and dtypes of the results: a tree of ``ShapeDtypeStruct``."""
+        with boundary:
+            return self.trace(*args, **kwargs).out_info
 
     def clear_cache(self) -> None:
         """Forget what was traced and compiled."""
-        self._entries.clear()
-        self._quick.clear()
+        self._entries = {}
+        self._quick = {}
+        self._warned = False
 
     def __repr__(self) -> str:
         return f"<jitted {self._name}>"
@@ -201,80 +243,34 @@ class Jitted:
 _ALL: weakref.WeakSet[Jitted] = weakref.WeakSet()
 
 
-class _Static:
-    """A static argument: compared by type and value, so that 1 and 1.0 and True differ."""
-
-    __slots__ = ("_hash", "value")
-
-    def __init__(self, value: Any, who: str, place: Any) -> None:
-        try:
-            self._hash = hash((type(value), value))
-        except TypeError:
-            raise ValueError(
-                f"{who}: the static argument {place!r} must be hashable, since compiled forms are "
-                f"kept by its value; got {type(value).__name__}"
-            ) from None
-        self.value = value
-
-    def __hash__(self) -> int:
-        return self._hash
-
-    def __eq__(self, other: object) -> bool:
-        return (
-            isinstance(other, _Static)
-            and type(self.value) is type(other.value)
-            and bool(self.value == other.value)
-        )
-
-
-def _static(
-    fun: Callable[..., Any],
-    numbers: int | Iterable[int] | None,
-    names: str | Iterable[str] | None,
-) -> tuple[tuple[int, ...], tuple[str, ...]]:
-    """Static arguments by position and by name; each found from the other by the signature."""
-    by_number = {numbers} if isinstance(numbers, int) else set(numbers or ())
-    by_name = {names} if isinstance(names, str) else set(names or ())
-    signature = signature_of(fun)
-    if signature is not None:
-        parameters = list(signature.parameters.values())
-        takes_any = any(p.kind is p.VAR_KEYWORD for p in parameters)
-        known = [p.name for p in parameters]
-        for name in sorted(by_name):
-            if name not in known and not takes_any:
-                raise ValueError(
-                    f"jit: static_argnames names {name!r}, but {name_of(fun)} takes "
-                    f"{', '.join(known) or 'nothing'}"
-                )
-        any_position = any(p.kind is p.VAR_POSITIONAL for p in parameters)
-        positional = [
-            p.name for p in parameters if p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD)
-        ]
-        for i in sorted(by_number):
-            if not -len(positional) <= i < len(positional) and not any_position:
-                raise ValueError(
-                    f"jit: static_argnums names argument {i}, but {name_of(fun)} takes "
-                    f"{len(positional)} positional arguments"
-                )
-        by_name |= {positional[i] for i in by_number if -len(positional) <= i < len(positional)}
-        by_number |= {i for i, name in enumerate(positional) if name in by_name}
-    return tuple(sorted(by_number)), tuple(sorted(by_name))
-
-
 def jit(
     fun: Callable[..., Any] | None = None,
     *,
     static_argnums: int | Iterable[int] | None = None,
     static_argnames: str | Iterable[str] | None = None,
+    donate_argnums: int | Iterable[int] | None = None,
+    donate_argnames: str | Iterable[str] | None = None,
+    keep_unused: bool = False,
+    inline: bool = False,
+    compiler_options: Mapping[str, Any] | None = None,
 ) -> Any:
     """Compile ``fun`` for each signature of its arguments.
 
     A signature is the tree structure, shapes, dtypes, weak types and static values. ``fun`` is run
     once for each, on traced values: what it prints or appends happens then, and arrays it captures
-    become constants of that trace. Static arguments are passed as they are and must be hashable.
+    become constants of that trace.
+
+    Parameters: static arguments are passed as they are and must be hashable. A result may take the
+    memory of a donated argument that has its type; the array that was passed cannot be used after
+    that, while views of it that NumPy has keep their elements. Inside another transformation
+    nothing is donated. ``keep_unused``: arguments that no result needs are passed all the same.
+    ``inline``: inside another traced function its operations are written there, and not called.
+    ``compiler_options``: flags of XLA by name, for a call outside other transformations.
 
     Raises ``TypeError`` where a traced value is used as a Python number, a shape or a condition,
-    naming the argument and the way out; ``ValueError`` for a static argument that is not hashable.
+    naming the argument and the way out; ``ValueError`` for a static argument that is not hashable;
+    ``DonatedArrayError`` for the use of an array that was donated. Warns of many signatures
+    (``RecompilationWarning``), and of donated arguments that no result can take.
 
     >>> import stretto as st, stretto.numpy as snp
     >>> @st.jit
@@ -285,9 +281,22 @@ def jit(
     """
     if fun is None:
         return functools.partial(
-            jit, static_argnums=static_argnums, static_argnames=static_argnames
+            jit,
+            static_argnums=static_argnums,
+            static_argnames=static_argnames,
+            donate_argnums=donate_argnums,
+            donate_argnames=donate_argnames,
+            keep_unused=keep_unused,
+            inline=inline,
+            compiler_options=compiler_options,
         )
-    return Jitted(fun, static_argnums, static_argnames)
+    if not callable(fun):
+        raise TypeError(f"jit: expected a function, got {type(fun).__name__}")
+    static = places_of(fun, static_argnums, static_argnames, "static")
+    donated = places_of(fun, donate_argnums, donate_argnames, "donate")
+    no_overlap(static, donated)
+    options = as_options(compiler_options, "jit")
+    return Jitted(fun, static, donated, keep_unused, inline, options)
 
 
 def clear_caches() -> None:

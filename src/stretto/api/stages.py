@@ -1,90 +1,29 @@
-"""The stages of a compiled function: traced, lowered, compiled; and what one signature keeps.
+"""The stages of a compiled function, one by one: traced, lowered, compiled.
 
-Layer 7 (api). Next, read ``jit``.
+Layer 7 (api). Each can be looked at, and the last be called. Next, read ``jit``.
 """
 
 from __future__ import annotations
 
-import threading
-from collections.abc import Sequence
+import dataclasses
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
 
+from stretto.api.boundary import boundary
+from stretto.api.entry import Entry
+from stretto.api.graph import ShapeDtypeStruct
+from stretto.control.family import parting
 from stretto.core import tree
 from stretto.core.interpreter import Tracer, as_value
 from stretto.core.program import Program
 from stretto.core.types import ArrayType, array_type, canonical_dtype
-from stretto.lower.stablehlo import lower as lower_program
-from stretto.runtime import cache, pjrt
+from stretto.runtime import pjrt
 from stretto.runtime.array import Array
-from stretto.transforms.simplify import drop_dead, used_inputs
+from stretto.runtime.pjrt import Executable, Options
 
-__all__ = ["Compiled", "Entry", "Lowered", "TracedCall", "on_device"]
-
-
-class Entry:
-    """What one signature was traced to, and how to run it."""
-
-    __slots__ = (
-        "captured_buffers",
-        "captured",
-        "executable",
-        "has_tracers",
-        "kept",
-        "lock",
-        "out_structure",
-        "out_types",
-        "program",
-        "single",
-    )
-
-    executable: Any
-    kept: list[int] | None
-    captured_buffers: list[Any]
-
-    def __init__(self, program: Program, out_structure: Any, captured: list[Any]) -> None:
-        self.program = program
-        self.captured = captured
-        self.out_structure = out_structure
-        self.out_types = program.out_types
-        self.single = out_structure == _LEAF
-        self.has_tracers = any(isinstance(c, Tracer) for c in captured)
-        self.executable = None
-        self.lock = threading.Lock()
-
-    def prepare(self) -> Any:
-        """Drop what is not used, and compile; once, whichever thread comes first."""
-        with self.lock:
-            if self.executable is None:
-                live = drop_dead(self.program)
-                used = used_inputs(live)
-                inputs = [v for v, u in zip(live.inputs, used, strict=True) if u]
-                slim = Program(inputs, live.equations, live.outputs, live.name)
-                own = len(live.inputs) - len(self.captured)
-                self.kept = None if all(used[:own]) else [i for i in range(own) if used[i]]
-                self.captured_buffers = [
-                    c.to_device() for c, u in zip(self.captured, used[own:], strict=True) if u
-                ]
-                self.executable = cache.executable(slim)
-            return self.executable
-
-    def run(self, arrays: Sequence[Array]) -> Any:
-        """Run on the arguments' arrays, and build the result."""
-        run = self.executable or self.prepare()
-        if self.kept is not None:
-            arrays = [arrays[i] for i in self.kept]
-        buffers = [a.to_device() for a in arrays]
-        if self.captured_buffers:
-            buffers += self.captured_buffers
-        outs = run(buffers)
-        if self.single:
-            return Array(None, self.out_types[0], outs[0])
-        arrays = [Array(None, t, b) for t, b in zip(self.out_types, outs, strict=True)]
-        return tree.unflatten(self.out_structure, arrays)
-
-
-_LEAF = tree.structure(0)
+__all__ = ["ArgInfo", "Compiled", "Lowered", "TracedCall", "as_options", "on_device"]
 
 
 def on_device(leaf: Any) -> Any:
@@ -95,16 +34,68 @@ def on_device(leaf: Any) -> Any:
     return leaf
 
 
-class TracedCall:
-    """A function traced for one signature."""
+def as_options(given: Mapping[str, Any] | None, who: str) -> Options:
+    """Options of the compiler, as they are kept; ``TypeError`` for what can be none."""
+    if given is None:
+        return ()
+    if not isinstance(given, Mapping):
+        raise TypeError(
+            f"{who}: compiler_options must be a dict of XLA's flags, got {type(given).__name__}"
+        )
+    for name, value in given.items():
+        if not isinstance(name, str) or not isinstance(value, (str, bool, int, float)):
+            raise TypeError(
+                f"{who}: compiler_options must have names and, for each, a str, bool, int or "
+                f"float; got {name!r}: {value!r}"
+            )
+    return tuple(sorted(given.items()))
 
-    def __init__(
-        self, entry: Entry, structure: Any, types: Sequence[ArrayType], plain: bool
-    ) -> None:
+
+@dataclasses.dataclass(frozen=True)
+class ArgInfo:
+    """What a stage knows of one argument: shape, dtype, and whether a call takes its memory."""
+
+    shape: tuple[int, ...]
+    dtype: Any
+    donated: bool = False
+
+
+class Stage:
+    """What all stages of one function can tell."""
+
+    def __init__(self, entry: Entry, structure: Any, types: Sequence[ArrayType]) -> None:
         self._entry = entry
-        self._structure = structure
         self._types = types
-        self._plain = plain
+        self.in_tree = structure
+        """The structure of (args, kwargs), without static arguments."""
+
+    @property
+    def fun_name(self) -> str:
+        """The name of the function."""
+        return self._entry.program.name
+
+    @property
+    def out_tree(self) -> Any:
+        """The structure of the result."""
+        return self._entry.out_structure
+
+    @property
+    def args_info(self) -> Any:
+        """(args, kwargs), without static arguments, as trees of ``ArgInfo``."""
+        donated = self._entry.donated or [False] * len(self._types)
+        infos = [ArgInfo(t.shape, t.dtype, d) for t, d in zip(self._types, donated, strict=True)]
+        return tree.unflatten(self.in_tree, infos)
+
+    @property
+    def out_info(self) -> Any:
+        """The shapes and dtypes of the result: a tree of ``ShapeDtypeStruct``."""
+        return tree.unflatten(
+            self.out_tree, [ShapeDtypeStruct(t.shape, t.dtype) for t in self._entry.out_types]
+        )
+
+
+class TracedCall(Stage):
+    """A function traced for one signature."""
 
     @property
     def program(self) -> Program:
@@ -113,59 +104,97 @@ class TracedCall:
 
     def lower(self) -> Lowered:
         """As StableHLO."""
-        return Lowered(self)
+        with boundary:
+            return Lowered(self._entry, self.in_tree, self._types)
 
     def __str__(self) -> str:
         return str(self.program)
 
 
-class Lowered:
+class Lowered(Stage):
     """A traced function as StableHLO text."""
 
-    def __init__(self, traced: TracedCall) -> None:
-        self._traced = traced
-        self._text = lower_program(drop_dead(traced.program))
+    def __init__(self, entry: Entry, structure: Any, types: Sequence[ArrayType]) -> None:
+        super().__init__(entry, structure, types)
+        self._text = entry.text()
 
     def as_text(self) -> str:
         """The StableHLO module."""
         return self._text
 
-    def compile(self) -> Compiled:
-        """Compiled by XLA."""
-        return Compiled(self._traced)
+    def cost_analysis(self) -> dict[str, float]:
+        """XLA's estimates before it optimises: ``flops``, ``bytes accessed`` and more."""
+        return pjrt.cost_of_text(self._text)
+
+    def compile(self, compiler_options: Mapping[str, Any] | None = None) -> Compiled:
+        """Compiled by XLA.
+
+        ``compiler_options``: flags of XLA by name, in addition to those that ``jit`` was given.
+        """
+        with boundary:
+            entry = self._entry
+            if compiler_options is None:
+                executable = entry.prepare()
+            else:
+                options = {**dict(entry.options), **dict(as_options(compiler_options, "compile"))}
+                executable = entry.compile(as_options(options, "compile"))
+            return Compiled(entry, self.in_tree, self._types, executable)
 
 
-class Compiled:
+class Compiled(Stage):
     """A function compiled for one signature; called with the arguments that are not static."""
 
-    def __init__(self, traced: TracedCall) -> None:
-        self._traced = traced
-        traced._entry.prepare()
+    def __init__(
+        self, entry: Entry, structure: Any, types: Sequence[ArrayType], executable: Executable
+    ) -> None:
+        super().__init__(entry, structure, types)
+        self._executable = executable
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        """The results for arguments of the types compiled for."""
-        traced = self._traced
-        who = traced.program.name
-        leaves, structure = tree.flatten(args if traced._plain and not kwargs else (args, kwargs))
-        arrays = [as_value(on_device(x), who, "an argument") for x in leaves]
-        types = [a.type for a in arrays]
-        if structure != traced._structure or [(t.shape, t.dtype) for t in types] != [
-            (t.shape, t.dtype) for t in traced._types
-        ]:
-            raise TypeError(
-                f"{who}: compiled for {list(traced._types)} in {traced._structure}, called with "
-                f"{types} in {structure}"
-            )
-        return traced._entry.run(arrays)
+        """The results for arguments of the types compiled for.
+
+        Raises ``TypeError`` for arguments of other types or another structure, naming them, and
+        for traced values.
+        """
+        with boundary:
+            leaves, structure = tree.flatten((args, kwargs))
+            if structure != self.in_tree:
+                raise TypeError(
+                    f"{self.fun_name} was compiled for arguments of another structure; compiled "
+                    f"and given part at {parting(self.in_tree, structure, '(args, kwargs)')}"
+                )
+            names = self._entry.names
+            arrays = [
+                as_value(on_device(x), self.fun_name, name)
+                for x, name in zip(leaves, names, strict=True)
+            ]
+            self._check(arrays)
+            return self._entry.run(arrays, self._executable)
+
+    def _check(self, arrays: Sequence[Any]) -> None:
+        wrong = []
+        for array, expected, name in zip(arrays, self._types, self._entry.names, strict=True):
+            if isinstance(array, Tracer):
+                raise TypeError(
+                    f"{self.fun_name}: a function compiled ahead of time takes arrays only, and "
+                    f"{name} is traced ({array.origin()}): a transformation needs the function "
+                    f"itself, or the jitted one"
+                )
+            got = array.type
+            if (got.shape, got.dtype) != (expected.shape, expected.dtype):
+                wrong.append(f"{name} as {expected}, called with {got}")
+        if wrong:
+            more = f", and {len(wrong) - 3} more that differ" if len(wrong) > 3 else ""
+            raise TypeError(f"{self.fun_name}: compiled for {'; for '.join(wrong[:3])}{more}")
 
     def as_text(self) -> str:
         """The optimised HLO."""
-        return self._traced._entry.executable.as_text()
+        return self._executable.as_text()
 
     def cost_analysis(self) -> dict[str, float]:
         """XLA's estimates: ``flops``, ``bytes accessed`` and more."""
-        return self._traced._entry.executable.cost_analysis()
+        return self._executable.cost_analysis()
 
     def memory_analysis(self) -> Any:
-        """Sizes in bytes of arguments, outputs, temporaries and code."""
-        return self._traced._entry.executable.memory_analysis()
+        """Sizes in bytes of arguments, outputs, temporaries and code, and of donated memory."""
+        return self._executable.memory_analysis()

@@ -5,6 +5,7 @@ Layer 7 (api).
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -17,8 +18,9 @@ from stretto.api.arguments import (
     without_float0,
     wraps,
 )
+from stretto.control.chunks import in_axis, map_chunks, out_axis, positive
 from stretto.core import tree
-from stretto.transforms.vmap import to_axis, vmap_flat
+from stretto.transforms.vmap import AxisSize, to_axis
 
 __all__ = ["vmap"]
 
@@ -27,8 +29,11 @@ def vmap(
     fun: Callable[..., Any],
     in_axes: Any = 0,
     out_axes: Any = 0,
-    *,
+    axis_name: Any = None,
     axis_size: int | None = None,
+    spmd_axis_name: Any = None,
+    *,
+    chunk_size: int | None = None,
 ) -> Callable[..., Any]:
     """Map ``fun`` over an axis of its arguments, all examples at once.
 
@@ -36,14 +41,23 @@ def vmap(
     end), ``None`` for what all examples share, or a tree of these that is a prefix of the tuple of
     positional arguments (a list will do for the tuple). ``out_axes`` likewise says where the axis
     goes in the results; ``None`` demands a result that is the same for all. Keyword arguments are
-    mapped along axis 0. ``axis_size`` is needed only where nothing is mapped.
+    mapped along axis 0. ``axis_name``, any hashable value, is the name under which collectives such
+    as ``lax.psum`` in ``fun`` know the axis; of two vmaps with one name the inner counts.
+    ``axis_size`` is needed only where nothing is mapped. ``spmd_axis_name``, a name or a tuple of
+    them, has no effect until arrays are spread over devices. ``chunk_size`` bounds
+    memory: so many examples at a time, one chunk after the other, with the same results;
+    derivatives keep the arguments and compute a chunk again when its turn comes.
 
-    Raises ``ValueError`` where the mapped sizes differ, with an example of each, or an axis is
-    out of bounds.
+    Raises ``ValueError`` where the mapped sizes differ, with an example of each, an axis is out of
+    bounds, or ``chunk_size`` is not positive or comes with an ``axis_name``; ``TypeError`` for axes
+    that are no integers and names that are not hashable.
 
     >>> import stretto as st, stretto.numpy as snp
     >>> st.vmap(snp.dot, in_axes=(0, None))(snp.ones((2, 3)), snp.arange(3.0))
     Array([3., 3.], dtype=float32)
+    >>> centred = lambda x: x - st.lax.pmean(x, "batch")
+    >>> st.vmap(centred, axis_name="batch")(snp.array([1.0, 2.0, 6.0]))
+    Array([-2., -1.,  3.], dtype=float32)
     """
     if isinstance(in_axes, list):
         in_axes = tuple(in_axes)
@@ -52,7 +66,17 @@ def vmap(
             f"vmap: in_axes must be an int, None, or a tuple with an entry for each positional "
             f"argument; got {type(in_axes).__name__}"
         )
-
+    if chunk_size is not None:
+        chunk_size = positive(chunk_size, "vmap: chunk_size")
+        if axis_name is not None:
+            raise ValueError(
+                f"vmap: chunk_size keeps examples apart, and axis_name={axis_name!r} is there for "
+                f"them to be combined; give one of the two"
+            )
+    _check_name(axis_name, "axis_name")
+    _check_name(spmd_axis_name, "spmd_axis_name")
+    if axis_size is not None:
+        axis_size = _natural(axis_size)
     name = name_of(fun)
 
     @wraps(fun, "vmap")
@@ -67,7 +91,7 @@ def vmap(
         axes = tree.prefix_leaves(in_axes, args, "vmap", "in_axes")
         axes += [0] * (len(values) - len(axes))
         paths = leaf_names(fun, args, kwargs)
-        axes = [_in_axis(a, v, p) for a, v, p in zip(axes, values, paths, strict=True)]
+        axes = [in_axis(a, v, "vmap", p) for a, v, p in zip(axes, values, paths, strict=True)]
         size = _common_size(values, axes, paths, axis_size)
         if size is None:
             raise ValueError(_different_sizes(values, axes, paths, axis_size, fun, args))
@@ -81,10 +105,12 @@ def vmap(
             outs, out_structure = values_of_tree(result, name, "the result")
             return outs
 
-        outs, found = vmap_flat(flat, size, values, axes)
+        flat.__name__ = name
+        named_size = size if axis_name is None else AxisSize(size, axis_name)
+        outs, found = map_chunks(flat, named_size, chunk_size or size, values, axes, paths)
         wanted = tree.prefix_leaves(out_axes, result, "vmap", "out_axes")
         placed = [
-            to_axis(o, size, a, _out_axis(w, o, a))
+            to_axis(o, size, a, out_axis(w, o, a, "vmap"))
             for o, a, w in zip(outs, found, wanted, strict=True)
         ]
         return tree.unflatten(out_structure, placed)
@@ -92,35 +118,23 @@ def vmap(
     return vmap_fun
 
 
-def _in_axis(axis: Any, value: Any, path: str) -> int | None:
-    if axis is None:
-        return None
-    if not isinstance(axis, int) or isinstance(axis, bool):
+def _check_name(name: Any, argument: str) -> None:
+    try:
+        hash(name)
+    except TypeError:
         raise TypeError(
-            f"vmap: an entry of in_axes must be an int or None, got {axis!r} for {path}"
-        )
-    if not -value.ndim <= axis < value.ndim:
-        raise ValueError(
-            f"vmap: in_axes maps axis {axis} of {path}, which has type {value.type}: it has "
-            f"{value.ndim} axes"
-        )
-    return axis % value.ndim
+            f"vmap: {argument} must be hashable, such as a string; got {type(name).__name__}"
+        ) from None
 
 
-def _out_axis(axis: Any, out: Any, mapped: int | None) -> int | None:
-    if axis is None:
-        if mapped is not None:
-            raise ValueError(
-                f"vmap: out_axes is None for a result that differs between examples ({out.type} in "
-                f"all); give it an axis"
-            )
-        return None
-    if not isinstance(axis, int) or isinstance(axis, bool):
-        raise TypeError(f"vmap: an entry of out_axes must be an int or None, got {axis!r}")
-    ndim = out.ndim + (mapped is None)
-    if not -ndim <= axis < ndim:
-        raise ValueError(f"vmap: out_axes places axis {axis} in a result of {ndim} axes")
-    return axis % ndim
+def _natural(size: Any) -> int:
+    try:
+        n = operator.index(size)
+    except TypeError:
+        raise TypeError(f"vmap: axis_size must be an integer, got {size!r}") from None
+    if n < 0:
+        raise ValueError(f"vmap: axis_size must not be negative, got {n}")
+    return n
 
 
 def _common_size(

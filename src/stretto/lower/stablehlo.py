@@ -7,93 +7,52 @@ through bindings, and jaxlib parses it in C++. Source: the StableHLO specificati
 
 from __future__ import annotations
 
-import functools
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from types import MappingProxyType
 from typing import Any
 
 import numpy as np
 
+from stretto.core.effects import ORDERED
+from stretto.core.position import Position
 from stretto.core.program import Atom, Literal, Program, Var
 from stretto.core.recorder import record
-from stretto.core.types import ArrayType, array_type, kind_of, real_dtype
+from stretto.core.scope import joined
+from stretto.core.types import ArrayType, array_type, kind_of
+from stretto.lower.text import (
+    TOKEN,
+    HostCall,
+    Operand,
+    Text,
+    element_text,
+    escaped,
+    function_type,
+    identifier,
+    tensor_type,
+)
 
-__all__ = ["Builder", "Operand", "element_type", "lower"]
-
-_ELEMENT = {
-    "bool": "i1",
-    "bfloat16": "bf16",
-    "float16": "f16",
-    "float32": "f32",
-    "float64": "f64",
-    "complex64": "complex<f32>",
-    "complex128": "complex<f64>",
-    **{f"int{n}": f"i{n}" for n in (2, 4, 8, 16, 32, 64)},
-    **{f"uint{n}": f"ui{n}" for n in (2, 4, 8, 16, 32, 64)},
-}
-_TENSORS: dict[ArrayType, str] = {}
-
-
-def element_type(dtype: np.dtype) -> str:
-    """The MLIR element type: ``f32``, ``i1``, ``f8E4M3FN``."""
-    name = dtype.name
-    return _ELEMENT.get(name) or "f8" + name.removeprefix("float8_").upper()
-
-
-def tensor_type(type: ArrayType) -> str:
-    """The MLIR tensor type: ``tensor<2x3xf32>``."""
-    found = _TENSORS.get(type)
-    if found is None:
-        found = "tensor<" + "".join(f"{n}x" for n in type.shape) + element_type(type.dtype) + ">"
-        _TENSORS[type] = found
-    return found
-
-
-@functools.lru_cache(4096)
-def _signature(types: tuple[ArrayType, ...], out: ArrayType) -> str:
-    """The function type of an operation with one result."""
-    return f"({', '.join(map(tensor_type, types))}) -> {tensor_type(out)}"
-
-
-class Operand:
-    """An SSA value in the text: its name and type."""
-
-    __slots__ = ("name", "type")
-
-    def __init__(self, name: str, type: ArrayType) -> None:
-        self.name = name
-        self.type = type
-
-
-def _element(value: Any, dtype: np.dtype) -> str:
-    """A constant's element, exactly."""
-    kind = kind_of(dtype)
-    if kind == "bool":
-        return "true" if value else "false"
-    if kind in ("int", "uint"):
-        return str(int(value))
-    if kind == "complex":
-        part = real_dtype(dtype)
-        return f"({_element(value.real, part)}, {_element(value.imag, part)})"
-    x = np.asarray(value, dtype)
-    number = float(x)
-    if number - number == 0:  # finite
-        text = repr(number)
-        return text if "." in text and "e" not in text else f"{number:.17e}"
-    bits = x.view(f"u{dtype.itemsize}")
-    return f"0x{int(bits):0{dtype.itemsize * 2}X}"
+__all__ = ["Builder", "lower"]
 
 
 class Builder:
-    """Writes StableHLO: one ``emit`` an operation, and helpers for the forms with regions."""
+    """Writes StableHLO: one ``emit`` an operation, and the forms with regions."""
 
     def __init__(self) -> None:
         self._lines: list[str] = []
         self._functions: dict[Program, str] = {}
         self._bodies: list[str] = []
         self._constants: dict[tuple[str, str], Operand] = {}
-        self._locations: dict[tuple[int, int], tuple[str, Any]] = {}
+        self._places: dict[tuple[int, int], tuple[str, Position]] = {}
+        self._names: dict[tuple[str, str], str] = {}
         self._count = 0
-        self._location = ""
+        # Of the equation being lowered: its line, the scopes around it, both as it is written.
+        self._place = self._scope = self._location = ""
+        # In a function that is called, operations have names, which the compiler puts behind that
+        # of the call; elsewhere only those in a named scope.
+        self._in_function = False
+        self._calls: list[HostCall] = []
+        # What the last ordered call gave and the next one takes; None where no call is ordered.
+        self._token: Operand | None = None
         self._outs: tuple[ArrayType, ...] = ()
 
     # What rules use
@@ -111,7 +70,7 @@ class Builder:
         self._count += 1
         name = f"%{self._count}"
         names = ", ".join([x.name for x in operands])
-        signature = _signature(tuple([x.type for x in operands]), type)
+        signature = function_type(tuple([x.type for x in operands]), type)
         attrs = f" {{{attributes}}}" if attributes else ""
         self._lines.append(
             f'{name} = "{dialect}.{op}"({names}){attrs} : {signature}{self._location}'
@@ -144,10 +103,46 @@ class Builder:
             return [Operand(f"{name}#0", outs[0])]
         return [Operand(f"{name}#{i}", t) for i, t in enumerate(outs)]
 
+    def custom_call(
+        self,
+        target: str,
+        operands: Sequence[Operand],
+        outs: Sequence[ArrayType],
+        config: Mapping[str, str],
+        layouts: Sequence[Sequence[Sequence[int]]],
+        aliases: Mapping[int, int] = MappingProxyType({}),
+        side_effect: bool = False,
+    ) -> list[Operand]:
+        """A call of a function that the runtime registers, by XLA's typed foreign interface.
+
+        ``config`` holds its attributes in MLIR syntax, ``layouts`` the axes of each operand and
+        result from the fastest varying one on, ``aliases`` the results that may lie in the place of
+        an operand: ``{result: operand}``. With a ``side_effect`` it is kept, whoever reads it.
+        """
+        orders = [
+            ", ".join(f"dense<{list(axes)}> : tensor<{len(axes)}xindex>" for axes in several)
+            for several in layouts
+        ]
+        shared = ", ".join(
+            f"#stablehlo.output_operand_alias<output_tuple_indices = {[i] if len(outs) > 1 else []}"
+            f", operand_index = {j}, operand_tuple_indices = []>"
+            for i, j in aliases.items()
+        )
+        settings = ", ".join(f"{name} = {value}" for name, value in config.items())
+        return self.emit_many(
+            "custom_call",
+            operands,
+            outs,
+            f'call_target_name = "{target}", api_version = 4 : i32, '
+            f"backend_config = {{{settings}}}, operand_layouts = [{orders[0]}], "
+            f"result_layouts = [{orders[1]}], output_operand_aliases = [{shared}]"
+            + (", has_side_effect = true" if side_effect else ""),
+        )
+
     def region(self, types: Sequence[ArrayType], body: Callable[..., Sequence[Operand]]) -> str:
         """A region with block arguments of these types; ``body`` writes it, and gives results."""
         outer_lines, outer_constants = self._lines, self._constants
-        outer_outs = self._outs
+        outer_outs, outer_token = self._outs, self._token
         self._lines, self._constants = [], {}
         arguments = []
         for t in types:
@@ -161,12 +156,12 @@ class Builder:
         end = f"stablehlo.return {names} : {kinds}" if results else "stablehlo.return"
         text = "{\n" + block + "\n".join([*self._lines, end]) + "\n}"
         self._lines, self._constants = outer_lines, outer_constants
-        self._outs = outer_outs
+        self._outs, self._token = outer_outs, outer_token
         return text
 
     def splat(self, element: Any, type: ArrayType) -> Operand:
         """A constant of this type, all of whose elements are one."""
-        key = (_element(element, type.dtype), tensor_type(type))
+        key = (element_text(element, type.dtype), tensor_type(type))
         found = self._constants.get(key)
         if found is None:
             self._count += 1
@@ -188,7 +183,7 @@ class Builder:
             return (
                 f"[{', '.join([nested(row) for row in x])}]"
                 if x.ndim
-                else _element(x, values.dtype)
+                else element_text(x, values.dtype)
             )
 
         name, elements = f"%{self._count}", nested(values) if values.size else ""
@@ -240,9 +235,65 @@ class Builder:
         operands: Sequence[Operand],
     ) -> list[Operand]:
         """StableHLO ``while``: ``cond`` and ``body`` write their regions from the state."""
-        types = [x.type for x in operands]
-        regions = (self.region(types, cond), self.region(types, body))
-        return self.emit_many("while", operands, types, regions=regions)
+
+        def begin(state: Sequence[Operand]) -> Sequence[Operand]:
+            if self._token is None:
+                return state
+            self._token = state[-1]
+            return state[:-1]
+
+        state = self._with_token(operands)
+        types = [x.type for x in state]
+        regions = (
+            self.region(types, lambda *state: cond(*begin(state))),
+            self.region(types, lambda *state: self._with_token(body(*begin(state)))),
+        )
+        return self._without_token(self.emit_many("while", state, types, regions=regions))
+
+    def case(
+        self, index: Operand, branches: Sequence[Callable[[], Sequence[Operand]]]
+    ) -> list[Operand]:
+        """StableHLO ``case``: each of the ``branches`` writes its region, from what is around."""
+        regions = [self.region((), lambda f=f: self._with_token(f())) for f in branches]
+        token = () if self._token is None else (TOKEN,)
+        outs = self.emit_many("case", (index,), (*self._outs, *token), regions=regions)
+        return self._without_token(outs)
+
+    def _with_token(self, operands: Sequence[Operand]) -> list[Operand]:
+        return [*operands] if self._token is None else [*operands, self._token]
+
+    def _without_token(self, results: Sequence[Operand]) -> list[Operand]:
+        if self._token is None:
+            return [*results]
+        self._token = results[-1]
+        return [*results[:-1]]
+
+    def host_call(
+        self,
+        function: Callable[[Sequence[Any]], Sequence[Any]],
+        operands: Sequence[Operand],
+        observable: bool,
+        ordered: bool,
+    ) -> list[Operand]:
+        """A call of a Python function, from values to values; its results.
+
+        It is dropped where nobody reads them, unless ``observable``; ``ordered`` ones are called in
+        the order in which they are written here.
+        """
+        call = HostCall(function, tuple([x.type for x in operands]), ordered)
+        self._calls.append(call)
+        token = (TOKEN,) if ordered else ()
+        outs = (*self._outs, *token)
+        inputs = self._with_token(operands) if ordered else operands
+        results = self.custom_call(
+            "xla_ffi_python_cpu_callback",
+            inputs,
+            outs,
+            {"index": f"{len(self._calls) - 1} : ui64"},
+            [_row_major([x.type for x in inputs]), _row_major(outs)],
+            side_effect=observable,
+        )
+        return self._without_token(results) if ordered else results
 
     def _starts(self, i: Operand, ndim: int) -> list[Operand]:
         return [i, *[self.scalar(0, i.type.dtype)] * (ndim - 1)]
@@ -275,10 +326,15 @@ class Builder:
         program, _, captured = record(lambda *xs: (fun(*xs), None), [x.type for x in operands])
         if captured:
             raise AssertionError(f"{fun} captured a value while being lowered")
-        return self.program(program, operands)
+        return self.program(program, operands, at_hand=True)
 
-    def program(self, program: Program, operands: Sequence[Operand]) -> list[Operand]:
-        """The equations of a program, written here; its outputs."""
+    def program(
+        self, program: Program, operands: Sequence[Operand], at_hand: bool = False
+    ) -> list[Operand]:
+        """The equations of a program, written here; its outputs.
+
+        ``at_hand``: they stand where the equation stands that is being lowered.
+        """
         known: dict[Var, Operand] = dict(zip(program.inputs, operands, strict=True))
 
         def read(atom: Atom) -> Operand:
@@ -286,17 +342,21 @@ class Builder:
                 return self.splat(atom.value, atom.type)
             return known[atom]
 
-        outer = self._outs, self._location
+        outer = self._outs, self._place, self._scope, self._location
         for equation in program.equations:
-            self._location = self._locate(equation.position)
+            primitive, position = equation.primitive, equation.position
+            if not at_hand:
+                self._place = self._placed(position)
+            self._scope = joined(outer[2], position.scope) if position else outer[2]
+            named = self._scope or self._in_function
+            self._location = self._located(joined(self._scope, primitive.name) if named else "")
             self._outs = tuple([v.type for v in equation.outputs])
-            primitive = equation.primitive
             result = primitive.lower(self, *[read(a) for a in equation.inputs])
             if primitive.multiple:
                 known.update(zip(equation.outputs, result, strict=True))
             else:
                 known[equation.outputs[0]] = result
-        self._outs, self._location = outer
+        self._outs, self._place, self._scope, self._location = outer
         return [read(a) for a in program.outputs]
 
     @property
@@ -304,67 +364,109 @@ class Builder:
         """The output types of the equation being lowered."""
         return self._outs
 
-    def call(self, program: Program, operands: Sequence[Operand]) -> list[Operand]:
-        """A call of the function that holds this program, written once however often called."""
+    def call(
+        self, program: Program, operands: Sequence[Operand], apart: bool = False
+    ) -> list[Operand]:
+        """A call of the function that holds this program, written once however often called.
+
+        ``apart``: the compiler must leave it one, which starts when all operands are there.
+        """
         name = self._functions.get(program)
         if name is None:
-            name = f"{_identifier(program.name)}_{len(self._functions)}"
+            name = f"{identifier(program.name)}_{len(self._functions)}"
             self._functions[program] = name
-            self._bodies.append(self._function(program, name, "private"))
+            self._bodies.append(self._function(program, name, "private", {}))
         self._count += 1
         result = f"%{self._count}"
-        names = ", ".join(x.name for x in operands)
-        kinds = ", ".join(tensor_type(x.type) for x in operands)
-        results = ", ".join(map(tensor_type, program.out_types))
-        bind = f"{result}:{len(program.outputs)} = " if program.outputs else ""
-        self._lines.append(f"{bind}func.call @{name}({names}) : ({kinds}) -> ({results})")
-        return [Operand(f"{result}#{i}", t) for i, t in enumerate(program.out_types)]
+        ordered = ORDERED in program.effects
+        inputs = self._with_token(operands) if ordered else operands
+        outs = [*program.out_types, TOKEN] if ordered else program.out_types
+        names = ", ".join(x.name for x in inputs)
+        kinds = ", ".join(tensor_type(x.type) for x in inputs)
+        bind = f"{result}:{len(outs)} = " if outs else ""
+        attrs = ' {mhlo.frontend_attributes = {inlineable = "false"}}' if apart else ""
+        self._lines.append(
+            f"{bind}func.call @{name}({names}){attrs} : ({kinds}) -> "
+            f"({', '.join(map(tensor_type, outs))})"
+            f"{self._located(joined(self._scope, program.name))}"
+        )
+        results = [Operand(f"{result}#{i}", t) for i, t in enumerate(outs)]
+        return self._without_token(results) if ordered else results
 
     # The frame
 
-    def _function(self, program: Program, name: str, visibility: str) -> str:
-        outer = self._lines, self._constants, self._location, self._outs
-        self._lines, self._constants = [], {}
+    def _function(
+        self, program: Program, name: str, visibility: str, aliases: Mapping[int, int]
+    ) -> str:
+        outer = self._lines, self._constants, self._outs, self._token
+        outer_location = self._place, self._scope, self._location, self._in_function
+        self._lines, self._constants, self._token = [], {}, None
+        self._place = self._scope = self._location = ""
+        self._in_function = visibility == "private"
         arguments = [Operand(f"%arg{i}", t) for i, t in enumerate(program.in_types)]
+        ordered = ORDERED in program.effects
+        if ordered and visibility == "private":
+            self._token = Operand("%token", TOKEN)
+        elif ordered:
+            self._token = self.splat(0, TOKEN)
+        given = arguments if visibility == "public" else self._with_token(arguments)
         results = self.program(program, arguments)
-        head = ", ".join(f"{a.name}: {tensor_type(a.type)}" for a in arguments)
-        kinds = ", ".join(map(tensor_type, program.out_types))
-        names = ", ".join(r.name for r in results)
+        if visibility == "private":
+            results = self._with_token(results)
+        notes = {i: f" {{tf.aliasing_output = {k} : i32}}" for i, k in aliases.items()}
+        head = ", ".join(
+            f"{a.name}: {tensor_type(a.type)}{notes.get(i, '')}" for i, a in enumerate(given)
+        )
+        kinds = ", ".join([tensor_type(r.type) for r in results])
+        names = ", ".join([r.name for r in results])
         end = f"return {names} : {kinds}" if results else "return"
         body = "\n".join([*self._lines, end])
-        self._lines, self._constants, self._location, self._outs = outer
+        self._lines, self._constants, self._outs, self._token = outer
+        self._place, self._scope, self._location, self._in_function = outer_location
         return f"func.func {visibility} @{name}({head}) -> ({kinds}) {{\n{body}\n}}"
 
-    def _locate(self, position: Any) -> str:
+    def _placed(self, position: Position | None) -> str:
+        """The alias for a line of the user's source; empty where there is none."""
         if position is None:
             return ""
         key = (id(position.code), position.offset)  # hashing a code object reads all of it
-        found = self._locations.get(key)
+        found = self._places.get(key)
         if found is None:
-            found = self._locations[key] = (f" loc(#u{len(self._locations)})", position)
+            found = self._places[key] = (f"#u{len(self._places)}", position)
         return found[0]
 
-    def module(self, program: Program) -> str:
+    def _located(self, name: str) -> str:
+        """The location that an operation of this name, if it has one, is written with here."""
+        if not name:
+            return f" loc({self._place})" if self._place else ""
+        key = (name, self._place)
+        found = self._names.setdefault(key, f"#n{len(self._names)}")
+        return f" loc({found})"
+
+    def module(self, program: Program, aliases: Mapping[int, int]) -> Text:
         """The whole module, ``main`` first."""
-        main = self._function(program, "main", "public")
-        aliases = [
-            f'#u{i} = loc("{_escape(position.file)}":{position.line}:0)'
-            for i, (_, position) in enumerate(self._locations.values())
+        main = self._function(program, "main", "public", aliases)
+        places = [
+            f'{alias} = loc("{escaped(position.file)}":{position.line}:0)'
+            for alias, position in self._places.values()
         ]
-        parts = [f"module @{_identifier(program.name)} {{", main, *self._bodies, "}", *aliases]
-        return "\n".join(parts) + "\n"
+        names = [
+            f'{alias} = loc("{escaped(name)}"{place and f"({place})"})'
+            for (name, place), alias in self._names.items()
+        ]
+        parts = [f"module @{identifier(program.name)} {{", main, *self._bodies, "}"]
+        text = Text("\n".join([*parts, *places, *names]) + "\n")
+        text.calls = tuple(self._calls)
+        return text
 
 
-def _identifier(name: str) -> str:
-    plain = "".join(c if c.isascii() and (c.isalnum() or c == "_") else "_" for c in name)
-    return plain if plain and not plain[0].isdigit() else f"_{plain}"
+def _row_major(types: Sequence[ArrayType]) -> list[Sequence[int]]:
+    return [range(t.ndim)[::-1] for t in types]
 
 
-def _escape(text: str) -> str:
-    """The inside of an MLIR string: control characters, quotes and backslashes by their codes."""
-    return "".join(f"\\{ord(c):02X}" if c < " " or c in '"\\\x7f' else c for c in text)
+def lower(program: Program, aliases: Mapping[int, int] = MappingProxyType({})) -> Text:
+    """The StableHLO text of a program.
 
-
-def lower(program: Program) -> str:
-    """The StableHLO text of a program."""
-    return Builder().module(program)
+    ``aliases``: inputs in whose memory an output may be put, ``{input: output}``, of one type.
+    """
+    return Builder().module(program, aliases)

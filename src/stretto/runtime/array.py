@@ -6,19 +6,45 @@ asked. Operators and methods come with the wiring. Next, read ``eager``.
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, NoReturn
 
 import numpy as np
 
+from stretto.core.errors import DonatedArrayError
 from stretto.core.interpreter import Value
+from stretto.core.position import Position
 from stretto.core.types import ArrayType, array_type
 from stretto.runtime import pjrt
 
-__all__ = ["Array"]
+__all__ = ["Array", "Donated"]
+
+
+class Donated:
+    """Stands where an array's buffer was, once a call has taken it: says so at each use."""
+
+    __slots__ = ("argument", "function", "position")
+
+    def __init__(self, function: str, argument: str, position: Position | None) -> None:
+        self.function = function
+        self.argument = argument
+        self.position = position
+
+    def refuse(self, type: ArrayType) -> NoReturn:
+        """Raise ``DonatedArrayError``, which names the call."""
+        where = f" at {self.position}" if self.position else ""
+        raise DonatedArrayError(
+            f"this {type} was donated to {self.function} as its argument {self.argument}{where}, "
+            f"and its memory holds a result of that call now: use the result; or donate a copy, "
+            f"{self.function}(snp.copy(...)); or leave {self.argument} out of donate_argnums and "
+            f"donate_argnames"
+        )
 
 
 class Array(Value):
     """An immutable array of numbers; make one with ``stretto.numpy.array``.
+
+    Raises ``DonatedArrayError`` where the elements are asked for after the array was donated to a
+    jitted call.
 
     >>> import stretto.numpy as snp
     >>> snp.array([[1, 2], [3, 4]]) @ snp.array([1, 1])
@@ -40,12 +66,17 @@ class Array(Value):
 
     def host(self) -> np.ndarray | None:
         """The NumPy face where it is at hand: not to be written, nor handed to users."""
-        return self._host
+        host = self._host
+        if host is None and self._buffer.__class__ is Donated:
+            self._buffer.refuse(self.type)
+        return host
 
     def to_host(self) -> np.ndarray:
         """The NumPy face, fetched if need be: not to be written, nor handed to users."""
         host = self._host
         if host is None:
+            if self._buffer.__class__ is Donated:
+                self._buffer.refuse(self.type)
             host = self._host = pjrt.to_host(self._buffer)
         return host
 
@@ -55,11 +86,38 @@ class Array(Value):
         if buffer is None:
             assert self._host is not None
             buffer = self._buffer = pjrt.to_device(self._host, self.type, own=True)
+        elif buffer.__class__ is Donated:
+            buffer.refuse(self.type)
         return buffer
+
+    def donate(self, to: Donated) -> Any:
+        """Hand over the buffer, of which this array then knows no more than who took it.
+
+        Memory that a NumPy face shares is not overwritten while that face, or a view of it, lives:
+        the runtime then copies.
+        """
+        buffer = self._buffer
+        if buffer is None:
+            assert self._host is not None
+            buffer = pjrt.to_device(self._host, self.type, own=False)
+        elif buffer.__class__ is Donated:
+            buffer.refuse(self.type)
+        self._buffer = to
+        self._host = None
+        return buffer
+
+    def take_back(self, buffer: Any) -> None:
+        """Undo ``donate``, where the call did not come to take the buffer."""
+        if not buffer.is_deleted():
+            self._buffer = buffer
+
+    def is_deleted(self) -> bool:
+        """Whether the array was donated to a call, and cannot be used any more."""
+        return self._buffer.__class__ is Donated
 
     def block_until_ready(self) -> Array:
         """Return, itself, when it is computed; errors of the computation are raised here."""
-        if self._host is None:
+        if self.host() is None:
             pjrt.wait(self._buffer)
         return self
 
@@ -133,10 +191,11 @@ class Array(Value):
         return _restore, (np.array(self.to_host()), self.type)
 
     def __copy__(self) -> Array:
-        return self
+        # Another array: it outlives the donation of this one, with which it shares memory.
+        return Array(self.to_host(), self.type)
 
     def __deepcopy__(self, memo: Any) -> Array:
-        return self
+        return self.__copy__()
 
     def __dlpack__(self, **kwargs: Any) -> Any:
         return np.array(self.to_host()).__dlpack__(**kwargs)

@@ -7,19 +7,25 @@ same text, and is not compiled again.
 from __future__ import annotations
 
 import functools
+import logging
 import threading
-from collections.abc import Sequence
+import time
+from collections.abc import Callable, Sequence
 from typing import Any
 
+from stretto.core.config import config
 from stretto.core.program import Equation, Program, Var
 from stretto.core.types import ArrayType
 from stretto.lower.stablehlo import lower
+from stretto.lower.text import Text
 from stretto.runtime.array import Array
-from stretto.runtime.pjrt import Executable, compile_text
+from stretto.runtime.callbacks import CallingExecutable
+from stretto.runtime.pjrt import Executable, Options, compile_text
 
-__all__ = ["clear", "executable", "run_primitive", "run_program"]
+__all__ = ["clear", "compiled", "executable", "log", "run_primitive", "run_program"]
 
 _CAPACITY = 1024
+_LOGGER = logging.getLogger("stretto")
 _lock = threading.Lock()
 _by_text: dict[str, Any] = {}
 """Executables, least lately used first; a lock where one is being compiled."""
@@ -29,23 +35,45 @@ def executable(program: Program) -> Executable:
     """The compiled form of a program, made once, whichever thread comes first."""
     found = program.cache.get("executable")
     if found is None:
-        found = program.cache["executable"] = _compiled(lower(program), program)
+        start = time.perf_counter()
+        text = lower(program)
+        lowered = time.perf_counter()
+        found = program.cache["executable"] = compiled(text, program.out_types)
+        log(
+            program.name,
+            lambda: ", ".join(map(repr, program.in_types)),
+            lower=lowered - start,
+            compile=time.perf_counter() - lowered,
+        )
     return found
 
 
-def _compiled(text: str, program: Program) -> Executable:
-    """The compiled form of this text. Threads wait for each other over the same text only."""
+def log(name: str, signature: Callable[[], str], **seconds: float) -> None:
+    """Log what a compilation took, where ``config.log_compiles`` asks for it."""
+    if config.log_compiles:
+        took = ", ".join(f"{what} {1000 * s:.1f} ms" for what, s in seconds.items())
+        _LOGGER.warning("compiled %s for (%s): %s", name, signature(), took)
+
+
+def compiled(text: Text, out_types: Sequence[ArrayType], options: Options = ()) -> Executable:
+    """The compiled form of this text. Threads wait for each other over the same text only.
+
+    One that calls Python functions is not kept here: equal texts call different ones.
+    """
+    if text.calls:
+        return CallingExecutable(text, out_types, options)
+    key = f"{text}{options}" if options else text
     with _lock:
-        found = _by_text.pop(text, None) or threading.Lock()
-        _by_text[text] = found
+        found = _by_text.pop(key, None) or threading.Lock()
+        _by_text[key] = found
         while len(_by_text) > _CAPACITY:
             del _by_text[next(iter(_by_text))]
     if isinstance(found, Executable):
         return found
     with found:
-        known = _by_text.get(text)
+        known = _by_text.get(key)
         if not isinstance(known, Executable):
-            known = _by_text[text] = compile_text(text, program.out_types)
+            known = _by_text[key] = compile_text(text, out_types, options)
         return known
 
 

@@ -58,7 +58,7 @@ class Eager(Interpreter):
         try:
             types = tuple([a.type for a in args])
             out_types = primitive.out_types(types)
-            if primitive.holds_programs:
+            if primitive.holds_programs or primitive.calls_python:
                 return self._control(primitive, types, out_types, args)
             if primitive.compiled(types):
                 outs = run_primitive(primitive, types, out_types, args)
@@ -76,7 +76,7 @@ class Eager(Interpreter):
         return _wrap(result, out_types[0])
 
     def _control(self, primitive: Any, types: Any, out_types: Any, args: Sequence[Any]) -> Any:
-        """An operation that holds programs: compiled, or interpreted step by step."""
+        """An operation that holds programs, or calls Python: compiled, or step by step."""
         if primitive.compiled(types):
             called = primitive.called()
             if called is not None:

@@ -12,14 +12,31 @@ import importlib
 import os
 import re
 import threading
-from collections.abc import Sequence
-from typing import Any
+from collections.abc import Callable, Collection, Sequence
+from typing import Any, TypeAlias
 
 import numpy as np
 
+from stretto.core.errors import ConfigError
 from stretto.core.types import ArrayType
 
-__all__ = ["Executable", "TESTED", "compile_text", "to_device", "to_host", "wait"]
+__all__ = [
+    "Executable",
+    "Options",
+    "TESTED",
+    "compile_text",
+    "cost_of_text",
+    "op_names",
+    "profiler",
+    "runtime_of_calls",
+    "start_profile",
+    "to_device",
+    "to_host",
+    "wait",
+]
+
+Options: TypeAlias = tuple[tuple[str, str | bool | int | float], ...]
+"""Options of the compiler by name, in the order of the names."""
 
 TESTED = ((0, 10, 2), (0, 13))
 """The first version of jaxlib that these calls were tested with, and the first that was not."""
@@ -57,12 +74,39 @@ class _Runtime:
         finally:
             if quiet is None:
                 del os.environ["TF_CPP_MIN_LOG_LEVEL"]
+        self._lapack = False
         self.device = self.client.local_devices()[0]
         self.devices = self.jax.DeviceList((self.device,))
         self.sharding = self._make_sharding()
         self.options = self.xla_client.CompileOptions()
         self.put = self.xla_client.batched_device_put
         self.copies = self.jax.HostBufferSemantics.IMMUTABLE_ONLY_DURING_CALL
+
+    def register_lapack(self) -> None:
+        """Let programs call LAPACK, as SciPy brings it, by the names that jaxlib gives it.
+
+        To register a function once more, as another user of jaxlib may have, changes nothing.
+        """
+        with _lock:
+            if self._lapack:
+                return
+            functions = importlib.import_module("jaxlib.cpu._lapack")
+            functions.initialize()
+            for name, function in functions.registrations().items():
+                if name.startswith("lapack_") and name.endswith("_ffi"):
+                    self.xla_client.register_custom_call_target(name, function, "cpu", 1)
+            self._lapack = True
+
+    def parse(self, text: str) -> Any:
+        """The module that StableHLO text says, which programs with callbacks are compiled from."""
+        ir = importlib.import_module("jaxlib.mlir.ir")
+        registry, context = ir.DialectRegistry(), ir.Context()
+        importlib.import_module("jaxlib.mlir._mlir_libs._jax_mlir_ext").register_dialects(registry)
+        for name in ("stablehlo", "chlo"):
+            importlib.import_module(f"jaxlib.mlir.dialects.{name}").register_dialect(context)
+        context.append_dialect_registry(registry)
+        context.load_all_available_dialects()
+        return ir.Module.parse(text, context)
 
     def _make_sharding(self) -> Any:
         replicated = self.xla_client.HloSharding.replicate()
@@ -85,13 +129,27 @@ _runtime: _Runtime | None = None
 
 
 def runtime() -> _Runtime:
-    """The one runtime of the process, made when first asked for."""
+    """The runtime of the process, made when first asked for."""
     global _runtime  # noqa: PLW0603
     if _runtime is None:
         with _lock:
             if _runtime is None:
                 _runtime = _Runtime()
     return _runtime
+
+
+_others: dict[int, _Runtime] = {}
+
+
+def runtime_of_calls(depth: int) -> _Runtime:
+    """The runtime, with threads of its own, of programs that call Python functions at this depth.
+
+    See ``callbacks``.
+    """
+    with _lock:
+        if depth not in _others:
+            _others[depth] = _Runtime()
+        return _others[depth]
 
 
 class _Aval:
@@ -109,18 +167,17 @@ def _aval(type: ArrayType) -> _Aval:
 
 
 @functools.lru_cache(4096)
-def _handler(type: ArrayType) -> Any:
-    at = runtime()
+def _handler(type: ArrayType, at: _Runtime) -> Any:
     return at.jax.array_result_handler(_aval(type), at.sharding, True, *at.skip_checks)
 
 
-def to_device(array: np.ndarray, type: ArrayType, own: bool) -> Any:
+def to_device(array: np.ndarray, type: ArrayType, own: bool, at: _Runtime | None = None) -> Any:
     """A device buffer with the contents of a NumPy array.
 
     ``own`` promises that nobody will write the array any more: then it is used where it lies, if it
     is aligned.
     """
-    at = _runtime or runtime()
+    at = at or _runtime or runtime()
     if not array.flags.c_contiguous:
         array, own = np.ascontiguousarray(array).reshape(array.shape), True
     if own:
@@ -151,11 +208,13 @@ class Executable:
 
     __slots__ = ("handlers", "loaded", "run", "text")
 
-    def __init__(self, loaded: Any, out_types: Sequence[ArrayType], text: str) -> None:
+    def __init__(
+        self, loaded: Any, out_types: Sequence[ArrayType], text: str, at: _Runtime | None = None
+    ) -> None:
         self.loaded = loaded
         self.text = text
         self.run = loaded.execute_sharded
-        self.handlers = [_handler(t) for t in out_types]
+        self.handlers = [_handler(t, at or runtime()) for t in out_types]
 
     def __call__(self, buffers: Sequence[Any]) -> list[Any]:
         """Run on these buffers; buffers for the outputs."""
@@ -174,8 +233,84 @@ class Executable:
         return self.loaded.get_compiled_memory_stats()
 
 
-def compile_text(text: str, out_types: Sequence[ArrayType]) -> Executable:
-    """Compile StableHLO text."""
+_PROBLEM = re.compile(r"No such compile option: '.*?'|While setting option .*? value")
+
+
+def compile_text(
+    text: str,
+    out_types: Sequence[ArrayType],
+    options: Options = (),
+    callbacks: Sequence[Callable[..., Any]] = (),
+    at: _Runtime | None = None,
+) -> Executable:
+    """Compile StableHLO text, which calls ``callbacks`` by number with NumPy arrays.
+
+    Raises ``ConfigError`` for an option that XLA does not have, or a value that it does not take.
+    """
+    at = at or runtime()
+    if '"lapack_' in text:
+        at.register_lapack()
+    chosen = at.options
+    if options:
+        chosen = at.xla_client.CompileOptions()
+        chosen.env_option_overrides = list(options)
+    try:
+        if callbacks:
+            module = at.parse(text)
+            loaded = at.client.compile_and_load(module, at.devices, chosen, callbacks)
+        else:
+            loaded = at.client.compile_and_load(text, at.devices, chosen)
+    except at.jax.JaxRuntimeError as error:
+        problem = _PROBLEM.search(str(error)) if options else None
+        if problem is None:
+            raise
+        raise ConfigError(
+            f"compiler_options: {problem[0]}; they are XLA's flags by name, such as "
+            f"{{'xla_cpu_enable_fast_math': True}}"
+        ) from None
+    return Executable(loaded, out_types, text, at)
+
+
+def cost_of_text(text: str) -> dict[str, float]:
+    """XLA's estimate of the cost of StableHLO text before it is optimised."""
     at = runtime()
-    loaded = at.client.compile_and_load(text, at.devices, at.options)
-    return Executable(loaded, out_types, text)
+    computation = at.jax.mlir.mlir_module_to_xla_computation(text, False, False)
+    return dict(at.jax.hlo_module_cost_analysis(at.client, computation.get_hlo_module()))
+
+
+def profiler() -> Any:
+    """jaxlib's profiler: a module."""
+    runtime()  # first, since what is loaded first decides how much is logged
+    return importlib.import_module("jaxlib._profiler")
+
+
+def start_profile(name: str) -> Any:
+    """Begin to note what runs.
+
+    ``stop_and_export(folder)`` of what this gives ends it, and writes to ``plugins/profile/name``.
+    """
+    options = profiler().ProfileOptions()
+    options.python_tracer_level = 0
+    options.session_id = name
+    return profiler().ProfilerSession(options)
+
+
+_OP_NAME = re.compile(r'^\s*(?:ROOT )?%?([\w.-]+) = .*op_name="([^"]*)"', re.MULTILINE)
+
+
+def op_names(modules: Collection[str]) -> dict[tuple[str, str], str]:
+    """The ``op_name`` of each instruction of compiled programs, by module and instruction.
+
+    What programs of one name do not agree on is left out.
+    """
+    found: dict[tuple[str, str], str] = {}
+    doubtful = set()
+    clients = [at.client for at in (runtime(), *_others.values())]
+    for loaded in [loaded for client in clients for loaded in client.live_executables()]:
+        for module in loaded.hlo_modules():
+            if module.name in modules:
+                for instruction, name in _OP_NAME.findall(module.to_string()):
+                    key = (module.name, instruction)
+                    if found.setdefault(key, name) != name:
+                        doubtful.add(key)
+    return {key: name for key, name in found.items() if key not in doubtful}

@@ -1,0 +1,90 @@
+"""``closure_convert``: what a function takes from outside becomes arguments.
+
+Layer 7 (api).
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable
+from typing import Any
+
+from stretto.api.arguments import leaf_names, name_of, values_of_tree, without_float0
+from stretto.api.boundary import boundary, bounded
+from stretto.api.graph import types_of
+from stretto.control.family import parting
+from stretto.control.user_rule import fits
+from stretto.core import tree
+from stretto.core.interpreter import Tracer
+from stretto.core.recorder import record
+from stretto.core.types import is_inexact
+from stretto.ops.convert import convert
+from stretto.transforms.evaluate import evaluate
+
+__all__ = ["closure_convert"]
+
+
+def closure_convert(
+    fun: Callable[..., Any], *example_args: Any
+) -> tuple[Callable[..., Any], list[Any]]:
+    """A function of more arguments that takes nothing differentiable from outside, and those.
+
+    For functions that are given to ones with rules of their own (``custom_vjp``), which can take
+    derivatives by arguments alone. ``converted(*args, *consts)`` is ``fun(*args)``; ``consts`` are
+    the traced floating values that ``fun`` took from outside. What it takes that is concrete, an
+    integer or a boolean stays inside.
+
+    Parameters: ``example_args``, arrays or ``ShapeDtypeStruct``, have the types of all arguments
+    that the converted function will be called with; ``fun`` is traced once, here.
+
+    Raises ``TypeError`` where the converted function is called with others.
+
+    >>> import stretto as st
+    >>> def integral(rate):
+    ...     converted, consts = st.closure_convert(lambda x: rate * x, 1.0)
+    ...     return converted(3.0, *consts), len(consts)
+    >>> value, count = st.grad(integral, has_aux=True)(2.0)
+    >>> float(value), count
+    (3.0, 1)
+    """
+    with boundary:
+        who = name_of(fun)
+        leaves, structure = tree.flatten(example_args)
+        names = leaf_names(fun, example_args)
+        types = types_of(leaves, f"closure_convert: {who}", lambda: names)
+
+        def flat(*values: Any) -> Any:
+            result = without_float0(fun(*tree.unflatten(structure, values)))
+            return values_of_tree(result, who, "the result")
+
+        program, out, captured = record(flat, types, names, who)
+        hoisted = [isinstance(c, Tracer) and is_inexact(c.dtype) for c in captured]
+        consts = list(itertools.compress(captured, hoisted))
+
+    @bounded
+    def converted(*args: Any) -> Any:
+        own, given = args[: len(args) - len(consts)], args[len(args) - len(consts) :]
+        if len(args) < len(consts) or tree.structure(own) != structure:
+            raise TypeError(
+                f"closure_convert: {who} was converted for {len(example_args)} arguments and "
+                f"{len(consts)} captured values; the arguments part from the examples at "
+                f"{parting(structure, tree.structure(own), 'args')}"
+            )
+        values, _ = values_of_tree(own, who, "args")
+        more, _ = values_of_tree(list(given), who, "consts")
+        expected = [*types, *(c.type for c in consts)]
+        paths = [*names, *(f"consts[{i}]" for i in range(len(consts)))]
+        for value, t, path in zip([*values, *more], expected, paths, strict=True):
+            if not fits(value, t):
+                raise TypeError(
+                    f"closure_convert: {who} was converted for {path} of type {t}, got {value.type}"
+                )
+        fitted = [
+            convert(value, t.dtype, t.weak_type)
+            for value, t in zip([*values, *more], expected, strict=True)
+        ]
+        hoisted_values = iter(fitted[len(values) :])
+        outside = [next(hoisted_values) if h else c for c, h in zip(captured, hoisted, strict=True)]
+        return tree.unflatten(out, evaluate(program, [*fitted[: len(values)], *outside]))
+
+    return converted, consts

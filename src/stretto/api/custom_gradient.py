@@ -1,0 +1,97 @@
+"""``custom_gradient``: a function that returns its value together with its derivative.
+
+Layer 7 (api). It is a ``custom_vjp`` whose residuals are what the derivative took from outside.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from stretto.api.arguments import name_of, values_of_tree, without_float0
+from stretto.control.custom_vjp import custom_vjp
+from stretto.core import tree
+from stretto.core.program import Program
+from stretto.core.recorder import record
+from stretto.core.types import float0, is_inexact
+from stretto.transforms.evaluate import evaluate
+
+__all__ = ["custom_gradient"]
+
+
+class _Backward:
+    """A recorded derivative; a leaf of the residuals, and no array."""
+
+    def __init__(self, program: Program, structure: Any, floating: Sequence[bool]) -> None:
+        self.program, self.structure, self.floating = program, structure, floating
+
+
+class _Residuals(NamedTuple):
+    backward: _Backward
+    captured: list[Any]
+
+
+def custom_gradient(fun: Callable[..., Any]) -> Callable[..., Any]:
+    """The function of ``fun``'s value, with the reverse derivative that ``fun`` returns beside it.
+
+    Parameters: ``fun`` returns a pair: the output, and a function from the output's cotangent to
+    the arguments', a tuple with one tree an argument; where there is one argument, its cotangent
+    will do. That function is traced, for derivatives of derivatives too, and may use anything that
+    ``fun`` computed; it need not be the derivative.
+
+    Raises ``TypeError`` where what is returned is no such pair, or does not fit the arguments;
+    ``MissingRuleError`` for a forward derivative.
+
+    >>> import stretto as st, stretto.numpy as snp
+    >>> @st.custom_gradient
+    ... def log1pexp(x):
+    ...     e = snp.exp(x)
+    ...     return snp.log(1 + e), lambda ct: ct * (1 - 1 / (1 + e))
+    >>> float(st.grad(log1pexp)(100.0))
+    1.0
+    """
+    who = f"custom_gradient: {name_of(fun)}"
+
+    def both(*args: Any) -> tuple[Any, Callable[..., Any]]:
+        result = fun(*args)
+        if not (isinstance(result, (tuple, list)) and len(result) == 2 and callable(result[1])):
+            raise TypeError(
+                f"{who} must return a pair (output, function from cotangents to cotangents), got "
+                f"{result!r}"
+            )
+        return result[0], result[1]
+
+    @functools.wraps(fun)
+    def value(*args: Any) -> Any:
+        return both(*args)[0]
+
+    def fwd(*args: Any) -> tuple[Any, _Residuals]:
+        out, back = both(*args)
+        outs, structure = values_of_tree(out, who, "the output")
+        floating = [is_inexact(o.dtype) for o in outs]
+
+        def flat(*cts: Any) -> Any:
+            given = iter(cts)
+            filled = [
+                next(given) if f else np.zeros(o.shape, float0)
+                for o, f in zip(outs, floating, strict=True)
+            ]
+            result = without_float0(back(tree.unflatten(structure, filled)))
+            return values_of_tree(result, who, "the cotangent")
+
+        types = [o.type for o, f in zip(outs, floating, strict=True) if f]
+        program, back_structure, captured = record(flat, types, name="backward")
+        return out, _Residuals(_Backward(program, back_structure, floating), captured)
+
+    def bwd(residuals: _Residuals, ct: Any) -> tuple[Any, ...]:
+        backward, captured = residuals
+        cts = [c for c, f in zip(tree.leaves(ct), backward.floating, strict=True) if f]
+        result = tree.unflatten(backward.structure, evaluate(backward.program, [*cts, *captured]))
+        return tuple(result) if isinstance(result, (tuple, list)) else (result,)
+
+    made = custom_vjp(value)
+    made.defvjp(fwd, bwd)
+    return made

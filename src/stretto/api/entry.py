@@ -1,0 +1,217 @@
+"""What one signature of a jitted function was traced to, and how that is run.
+
+Layer 7 (api). What no result needs is left out once, here, and text and executable are those of
+what is left. Donated arguments are matched to results of their type. Next, read ``stages``.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import threading
+import time
+import warnings
+from collections.abc import Callable, Sequence
+from dataclasses import field
+from typing import Any
+
+from stretto.core import tree
+from stretto.core.errors import TracedValueError
+from stretto.core.interpreter import Tracer
+from stretto.core.position import user_position, user_stack_level
+from stretto.core.program import Atom, Program
+from stretto.core.types import ArrayType
+from stretto.lower.stablehlo import lower
+from stretto.lower.text import Text
+from stretto.runtime import cache
+from stretto.runtime.array import Array, Donated
+from stretto.runtime.pjrt import Executable, Options
+from stretto.transforms.simplify import drop_dead, used_inputs
+
+__all__ = ["Entry"]
+
+_LEAF = tree.structure(0)
+
+
+@dataclasses.dataclass(eq=False, slots=True)
+class Entry:
+    """What one signature was traced to, and how to run it."""
+
+    program: Program
+    out_structure: Any
+    captured: list[Any]
+    """The values of the program's inputs after its own."""
+    names: Sequence[str]
+    """What the leaves of the arguments are called."""
+    donated: Sequence[bool]
+    """Which of them may be taken; empty: none."""
+    keep_unused: bool
+    options: Options
+    signature: Callable[[], str]
+    """The types of the arguments, in words."""
+    seconds: float
+    """What the trace took."""
+
+    out_types: tuple[ArrayType, ...] = field(init=False)
+    single: bool = field(init=False)
+    has_tracers: bool = field(init=False)
+    executable: Any = None
+
+    # Known once the text is written:
+    kept: list[int] | None = None
+    """The arguments that are passed; ``None``: all."""
+    constants: Sequence[Any] = ()
+    """The captured arrays that are passed after them."""
+    taken: frozenset[int] = frozenset()
+    """Those of the values passed whose memory a result gets."""
+
+    _text: Text | None = None
+    _lock: Any = field(default_factory=threading.RLock)
+
+    def __post_init__(self) -> None:
+        self.out_types = self.program.out_types
+        self.single = self.out_structure == _LEAF
+        self.has_tracers = any(isinstance(c, Tracer) for c in self.captured)
+
+    def text(self) -> Text:
+        """The StableHLO of what is used; written once."""
+        with self._lock:
+            if self._text is None:
+                self._text = self._lower()
+            return self._text
+
+    def _lower(self) -> Text:
+        live = drop_dead(self.program)
+        used = list(used_inputs(live))
+        own = len(live.inputs) - len(self.captured)
+        if self.keep_unused:
+            used[:own] = [True] * own
+        inputs = [v for v, u in zip(live.inputs, used, strict=True) if u]
+        slim = Program(inputs, live.equations, live.outputs, live.name)
+        places = [i for i in range(own) if used[i]]
+        self.kept = None if len(places) == own else places
+        self.constants = [c for c, u in zip(self.captured, used[own:], strict=True) if u]
+        asked = [k for k, i in enumerate(places) if self.donated and self.donated[i]]
+        aliases = _aliases(slim, asked)
+        self.taken = frozenset(aliases)
+        text = lower(slim, aliases)
+        idle = [k for k in asked if k not in aliases and inputs[k].type.size]
+        if idle:
+            what = ", ".join(f"{self.names[places[k]]} ({inputs[k].type})" for k in idle)
+            warnings.warn(
+                f"{self.program.name}: no result can have the memory of the donated {what}, so "
+                f"nothing was donated there; results have the types "
+                f"{', '.join(map(repr, self.out_types))}",
+                stacklevel=user_stack_level(),
+            )
+        return text
+
+    def compile(self, options: Options) -> Executable:
+        """The executable for these options of the compiler."""
+        for c in self.captured:
+            if isinstance(c, Tracer):
+                raise TracedValueError(
+                    f"{self.program.name} cannot be compiled by itself: it captures a traced value "
+                    f"({c.origin()}); pass that value as an argument"
+                )
+        start = time.perf_counter()
+        text = self.text()
+        lowered = time.perf_counter()
+        executable = cache.compiled(text, self.out_types, options)
+        cache.log(
+            self.program.name,
+            self.signature,
+            trace=self.seconds,
+            lower=lowered - start,
+            compile=time.perf_counter() - lowered,
+        )
+        return executable
+
+    def prepare(self) -> Executable:
+        """Compile, once, whichever thread comes first."""
+        with self._lock:
+            if self.executable is None:
+                self.executable = self.compile(self.options)
+            return self.executable
+
+    def run(self, arrays: Sequence[Array], executable: Executable | None = None) -> Any:
+        """Run on the arguments' arrays, and build the result."""
+        run = executable or self.executable or self.prepare()
+        if self.kept is not None:
+            arrays = [arrays[i] for i in self.kept]
+        if self.taken:
+            outs = self._run_taking(run, arrays)
+        else:
+            buffers = [a.to_device() for a in arrays]
+            if self.constants:
+                buffers += [c.to_device() for c in self.constants]
+            outs = run(buffers)
+        if self.single:
+            return Array(None, self.out_types[0], outs[0])
+        results = [Array(None, t, b) for t, b in zip(self.out_types, outs, strict=True)]
+        return tree.unflatten(self.out_structure, results)
+
+    def _run_taking(self, run: Executable, arrays: Sequence[Array]) -> list[Any]:
+        """Run, and let results have the memory of the arguments taken."""
+        everything = [*arrays, *self.constants]
+        self._refuse_shared(everything)
+        position = user_position()
+        given: list[tuple[Array, Any]] = []
+        buffers = []
+        try:
+            for k, array in enumerate(everything):
+                if k in self.taken:
+                    to = Donated(self.program.name, self._name(k), position)
+                    buffers.append(array.donate(to))
+                    given.append((array, buffers[-1]))
+                else:
+                    buffers.append(array.to_device())
+            return run(buffers)
+        except BaseException:
+            for array, buffer in given:
+                array.take_back(buffer)
+            raise
+
+    def _refuse_shared(self, arrays: Sequence[Array]) -> None:
+        """Raise ``ValueError`` where an array is donated and passed a second time."""
+        ids = [id(a) for a in arrays]
+        if len(set(ids)) == len(ids):
+            return
+        for k in self.taken:
+            if ids.count(ids[k]) > 1:
+                other = next(j for j, i in enumerate(ids) if i == ids[k] and j != k)
+                raise ValueError(
+                    f"{self.program.name}: one array was passed as {self._name(k)}, which is "
+                    f"donated, and as {self._name(other)}; its memory cannot be taken and read at "
+                    f"once: pass a copy, snp.copy(...), as one of them"
+                )
+
+    def _name(self, k: int) -> str:
+        """What the k-th of the values passed is called."""
+        own = len(self.names) if self.kept is None else len(self.kept)
+        if k >= own:
+            return "a captured array"
+        return self.names[k if self.kept is None else self.kept[k]]
+
+
+def _aliases(program: Program, donated: Sequence[int]) -> dict[int, int]:
+    """Which output may have the memory of which donated input: itself, else one of its type."""
+    free = dict(enumerate(program.outputs))
+    found: dict[int, int] = {}
+
+    def match(i: int, fits: Any) -> None:
+        k = next((k for k, atom in free.items() if fits(atom)), None)
+        if k is not None:
+            del free[k]
+            found[i] = k
+
+    for i in donated:
+        match(i, lambda atom, v=program.inputs[i]: atom is v)
+    for i in donated:
+        type = program.inputs[i].type
+        if i not in found and type.size:
+            match(i, lambda atom, type=type: _same(atom, type))
+    return dict(sorted(found.items()))
+
+
+def _same(atom: Atom, type: Any) -> bool:
+    return atom.type.shape == type.shape and atom.type.dtype == type.dtype

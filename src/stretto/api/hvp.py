@@ -1,0 +1,46 @@
+"""``hvp``: the product of a Hessian and a vector, without the Hessian.
+
+Layer 7 (api).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from stretto.api.arguments import name_of
+from stretto.api.derivatives import grad, jvp
+
+__all__ = ["hvp"]
+
+
+def hvp(
+    fun: Callable[..., Any], primals: Sequence[Any], tangents: Sequence[Any], has_aux: bool = False
+) -> Any:
+    """The second derivative of ``fun`` at ``primals`` along ``tangents``: Hessian times vector.
+
+    The gradient is differentiated forwards, H v = d/dt ∇f(x + t v): a few times the work of ``fun``
+    and the memory of its gradient, however many elements there are.
+
+    Parameters: ``primals`` and ``tangents`` are those of ``jvp``, tuples of trees of one structure,
+    shapes and dtypes; ``fun`` returns a real scalar (with ``has_aux`` a pair of that and aux, which
+    comes second). One primal gives a tree like it, several a tuple of trees.
+
+    Raises ``TypeError`` or ``ValueError`` where tangents do not fit, an argument is not floating,
+    or the result is no real scalar.
+
+    Source: Pearlmutter, "Fast exact multiplication by the Hessian", 1994.
+
+    >>> import stretto as st, stretto.numpy as snp
+    >>> x, v = snp.array([1.0, 2.0]), snp.array([1.0, 0.0])
+    >>> st.hvp(lambda x: (x**3).sum(), (x,), (v,))
+    Array([6., 0.], dtype=float32)
+    """
+    if not isinstance(primals, (tuple, list)):
+        raise TypeError(
+            f"hvp: primals of {name_of(fun)} must be a tuple, one entry an argument; got "
+            f"{type(primals).__name__}"
+        )
+    argnums = 0 if len(primals) == 1 else tuple(range(len(primals)))
+    out = jvp(grad(fun, argnums, has_aux), primals, tangents, has_aux)
+    return (out[1], out[2]) if has_aux else out[1]

@@ -1,0 +1,183 @@
+"""``linear_transpose``: a linear function run backwards, without a point to linearise at.
+
+Layer 7 (api).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any, NamedTuple
+
+from stretto.api.arguments import leaf_names, name_of, values_of_tree
+from stretto.api.boundary import boundary, bounded
+from stretto.api.graph import types_of
+from stretto.control.family import ControlFlow, parting
+from stretto.control.user_rule import fits
+from stretto.core import tree
+from stretto.core.errors import MissingRuleError
+from stretto.core.interpreter import Linear
+from stretto.core.program import Equation, Program
+from stretto.core.recorder import record
+from stretto.core.types import ArrayType, is_inexact
+from stretto.ops.comparison import full
+from stretto.ops.convert import convert
+from stretto.transforms.simplify import drop_dead
+from stretto.transforms.transpose import backward
+
+__all__ = ["linear_transpose"]
+
+
+def linear_transpose(fun: Callable[..., Any], *primals: Any) -> Callable[..., Any]:
+    """The transpose of a linear function: from cotangents of its result to those of its arguments.
+
+    For a function of matrix A, x ↦ A x, it is ct ↦ Aᵀ ct; of complex arrays, not conjugated. It
+    costs what ``fun`` costs, and unlike ``vjp`` needs no values. ``fun`` is taken at its word: a
+    constant that it adds is left out.
+
+    Parameters: ``primals``, arrays or ``ShapeDtypeStruct``, give the types of the arguments alone.
+    Arguments and results must all be floating or complex, or all be integers. The function returned
+    takes a tree like the result and returns a tuple with one tree an argument.
+
+    Raises ``TypeError`` for a function that is not linear, naming the operation, for types that are
+    mixed, or a cotangent that does not fit.
+
+    >>> import stretto as st, stretto.numpy as snp
+    >>> x = st.ShapeDtypeStruct((3,), snp.float32)
+    >>> st.linear_transpose(lambda x: 2.0 * x.sum(), x)(1.0)
+    (Array([2., 2., 2.], dtype=float32),)
+    """
+    with boundary:
+        who = name_of(fun)
+        leaves, structure = tree.flatten(primals)
+        names = leaf_names(fun, primals)
+        types = types_of(leaves, f"linear_transpose: {who}", lambda: names)
+
+        def flat(*values: Any) -> Any:
+            return values_of_tree(fun(*tree.unflatten(structure, values)), who, "the result")
+
+        program, out, captured = record(flat, types, names, who)
+        outs = program.out_types
+        if len({is_inexact(t.dtype) for t in (*types, *outs)}) > 1:
+            raise TypeError(
+                f"linear_transpose: arguments and results of {who} must all be floating or "
+                f"complex, or all be integers; got {_listed(types)} to {_listed(outs)}; capture "
+                f"what is not linear from outside"
+            )
+        program = drop_dead(program)
+        linear = [i < len(types) for i in range(len(program.inputs))]
+        if any(is_inexact(t.dtype) for t in types):
+            rounded = _rounded(program, linear)
+            if rounded is not None:
+                raise TypeError(_refusal(who, rounded))
+
+    @bounded
+    def transposed(ct: Any) -> tuple[Any, ...]:
+        given, other = values_of_tree(ct, "linear_transpose", "ct")
+        if other != out:
+            raise TypeError(
+                f"linear_transpose: the cotangent must have the structure of the result of {who}; "
+                f"they part at {parting(out, other, 'result')}"
+            )
+        cts = [_fit(value, t, who) for value, t in zip(given, outs, strict=True)]
+        try:
+            back = backward(program, linear, captured, cts)
+        except (AttributeError, MissingRuleError, TypeError, ValueError) as error:
+            culprit = _not_linear(program, linear)
+            if culprit is None:
+                raise
+            raise TypeError(_refusal(who, culprit)) from error
+        filled = [
+            full(t.shape, 0, t.dtype, t.weak_type) if g is None else g
+            for g, t in zip(back, types, strict=True)
+        ]
+        return tree.unflatten(structure, filled)
+
+    return transposed
+
+
+def _listed(types: Sequence[ArrayType]) -> str:
+    return ", ".join(map(repr, types)) or "nothing"
+
+
+def _fit(value: Any, type: ArrayType, who: str) -> Any:
+    if not fits(value, type):
+        raise TypeError(
+            f"linear_transpose: a cotangent of {who} must have its result's type, {type}; got "
+            f"{value.type}"
+        )
+    return convert(value, type.dtype, type.weak_type)
+
+
+class _Culprit(NamedTuple):
+    equation: Equation
+    why: str
+
+
+def _refusal(who: str, culprit: _Culprit) -> str:
+    name, position = culprit.equation.primitive.name, culprit.equation.position
+    return (
+        f"linear_transpose: {who} cannot be transposed: {name} at {position} is not linear in what "
+        f"depends on the arguments{culprit.why}; stretto.vjp gives the derivative at a point"
+    )
+
+
+def _dependent(program: Program, linear: Sequence[bool]) -> Iterator[tuple[Equation, set[Any]]]:
+    """The equations that depend on the linear inputs, each with all variables before it that do."""
+    varying: set[Any] = {v for v, m in zip(program.inputs, linear, strict=True) if m}
+    for equation in program.equations:
+        if any([a in varying for a in equation.inputs]):
+            yield equation, varying
+            varying.update(equation.outputs)
+
+
+def _called(equation: Equation) -> Program | None:
+    primitive = equation.primitive
+    return primitive.called() if isinstance(primitive, ControlFlow) else None
+
+
+def _rounded(program: Program, linear: Sequence[bool]) -> _Culprit | None:
+    """The first operation that makes integers or booleans of what depends on floating inputs."""
+    for equation, varying in _dependent(program, linear):
+        if not equation.primitive.holds_programs:
+            if not all(is_inexact(v.type.dtype) for v in equation.outputs):
+                return _Culprit(equation, "")
+            continue
+        called = _called(equation)
+        if called is not None:
+            found = _rounded(called, [a in varying for a in equation.inputs])
+            if found is not None:
+                return found
+    return None
+
+
+def _not_linear(program: Program, linear: Sequence[bool]) -> _Culprit | None:
+    """The first operation that cannot be transposed by what depends on the linear inputs."""
+    for equation, varying in _dependent(program, linear):
+        why = _trial(equation, varying)
+        if why is None:
+            continue
+        called = _called(equation)
+        inside = called and _not_linear(called, [a in varying for a in equation.inputs])
+        return inside or _Culprit(equation, why)
+    return None
+
+
+def _trial(equation: Equation, varying: set[Any]) -> str | None:
+    """Apply the transpose rule to stand-ins: None if it takes them, else why not."""
+    known = [a.type for a in equation.inputs if a not in varying]
+
+    def tried(*values: Any) -> Any:
+        given = iter(values)
+        args = [Linear(a.type) if a in varying else next(given) for a in equation.inputs]
+        cts = list(given)
+        primitive = equation.primitive
+        primitive.transpose(cts if primitive.multiple else cts[0], *args)
+        return [], None
+
+    try:
+        record(tried, [*known, *(v.type for v in equation.outputs)])
+    except MissingRuleError as error:
+        return f" ({error})"
+    except (AttributeError, TypeError, ValueError):
+        return ""
+    return None

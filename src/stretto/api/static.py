@@ -1,0 +1,167 @@
+"""Which arguments of a jitted function are static, and which donated: by position and by name.
+
+Layer 7 (api). Next, read ``entry``.
+"""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any, NamedTuple
+
+from stretto.api.arguments import name_of, signature_of
+from stretto.core import tree
+
+__all__ = ["NONE", "Places", "Static", "no_overlap", "places_of"]
+
+
+class Static:
+    """A static argument: compared by type and value, so that 1 and 1.0 and True differ."""
+
+    __slots__ = ("_hash", "value")
+
+    def __init__(self, value: Any, who: str, place: Any) -> None:
+        try:
+            self._hash = hash((type(value), value))
+        except TypeError:
+            raise ValueError(
+                f"{who}: the static argument {place!r} must be hashable, since compiled forms are "
+                f"kept by its value; got {type(value).__name__}"
+            ) from None
+        self.value = value
+
+    def __hash__(self) -> int:
+        return self._hash
+
+    def __eq__(self, other: object) -> bool:
+        return (
+            isinstance(other, Static)
+            and type(self.value) is type(other.value)
+            and bool(self.value == other.value)
+        )
+
+    def __repr__(self) -> str:
+        return repr(self.value)
+
+
+class Places(NamedTuple):
+    """Arguments by their positions and by their names."""
+
+    numbers: tuple[int, ...]
+    names: tuple[str, ...]
+
+    def __bool__(self) -> bool:
+        return bool(self.numbers or self.names)
+
+    def present(self, args: Sequence[Any], kwargs: dict[str, Any]) -> list[int | str]:
+        """Those of a call: positions from the front, and names."""
+        count = len(args)
+        found: list[int | str] = []
+        for i in self.numbers:
+            place = i if i >= 0 else count + i
+            if 0 <= place < count:
+                found.append(place)
+        for name in self.names:
+            if name in kwargs:
+                found.append(name)
+        return found
+
+    def separate(
+        self, args: tuple[Any, ...], kwargs: dict[str, Any], who: str
+    ) -> tuple[tuple[tuple[int | str, Static], ...], tuple[Any, Any]]:
+        """Static values, hashable, by place; and the other arguments."""
+        places = self.present(args, kwargs)
+        static = [(p, Static(args[p] if isinstance(p, int) else kwargs[p], who, p)) for p in places]
+        positional = tuple([a for i, a in enumerate(args) if i not in places])
+        named = {k: v for k, v in kwargs.items() if k not in places} if kwargs else kwargs
+        return tuple(static), (positional, named)
+
+    def leaves(
+        self, args: Sequence[Any], kwargs: dict[str, Any], left_out: Iterable[int | str]
+    ) -> tuple[bool, ...]:
+        """For each leaf of the arguments, but those left out, whether it is of one of these."""
+        ours = self.present(args, kwargs)
+        places = [*range(len(args)), *sorted(kwargs)]
+        return tuple(
+            p in ours
+            for p in places
+            if p not in left_out
+            for _ in tree.leaves(args[p] if isinstance(p, int) else kwargs[p])
+        )
+
+
+NONE = Places((), ())
+
+
+def places_of(
+    fun: Callable[..., Any],
+    numbers: int | Iterable[int] | None,
+    names: str | Iterable[str] | None,
+    option: str,
+) -> Places:
+    """The arguments that ``{option}_argnums`` and ``{option}_argnames`` name.
+
+    Each is found from the other by the signature. Raises ``ValueError`` for one that is not there.
+    """
+    by_number = _numbers(numbers, option)
+    by_name = _names(names, option)
+    signature = signature_of(fun)
+    if signature is not None:
+        parameters = list(signature.parameters.values())
+        takes_any = any(p.kind is p.VAR_KEYWORD for p in parameters)
+        known = [p.name for p in parameters]
+        for name in sorted(by_name):
+            if name not in known and not takes_any:
+                raise ValueError(
+                    f"jit: {option}_argnames names {name!r}, but {name_of(fun)} takes "
+                    f"{', '.join(known) or 'nothing'}"
+                )
+        any_position = any(p.kind is p.VAR_POSITIONAL for p in parameters)
+        positional = [
+            p for p in parameters if p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD)
+        ]
+        count = len(positional)
+        for i in sorted(by_number):
+            if not -count <= i < count and not any_position:
+                raise ValueError(
+                    f"jit: {option}_argnums names argument {i}, but {name_of(fun)} takes "
+                    f"{count} positional arguments"
+                )
+        if not any_position:  # with *args only the call says which the last ones are
+            by_number = {i % count for i in by_number}
+        by_name |= {
+            p.name
+            for i, p in enumerate(positional)
+            if i in by_number and p.kind is p.POSITIONAL_OR_KEYWORD
+        }
+        by_number |= {i for i, p in enumerate(positional) if p.name in by_name}
+    return Places(tuple(sorted(by_number)), tuple(sorted(by_name)))
+
+
+def _numbers(given: int | Iterable[int] | None, option: str) -> set[int]:
+    several: Any = () if given is None else (given,) if hasattr(given, "__index__") else given
+    try:
+        return {operator.index(i) for i in several}
+    except TypeError:
+        raise TypeError(
+            f"jit: {option}_argnums must be an int or a sequence of ints; got {given!r}"
+        ) from None
+
+
+def _names(given: str | Iterable[str] | None, option: str) -> set[str]:
+    several: Any = () if given is None else (given,) if isinstance(given, str) else given
+    if not isinstance(several, Iterable) or not all(isinstance(name, str) for name in several):
+        raise TypeError(
+            f"jit: {option}_argnames must be a name or a sequence of names; got {given!r}"
+        )
+    return set(several)
+
+
+def no_overlap(static: Places, donated: Places) -> None:
+    """Raise ``ValueError`` for an argument that is both."""
+    both = [*sorted({*static.names} & {*donated.names}), *({*static.numbers} & {*donated.numbers})]
+    if both:
+        raise ValueError(
+            f"jit: the argument {both[0]!r} is static and donated; a static one is no array, so "
+            f"there is nothing to donate: name it in one of the two"
+        )

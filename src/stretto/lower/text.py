@@ -1,0 +1,123 @@
+"""How StableHLO is spelt: types, constants, names; and the values that are written with them.
+
+Layer 5 (lower). Source: the StableHLO specification. Next, read ``stablehlo``.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from stretto.core.types import ArrayType, array_type, kind_of, real_dtype
+
+__all__ = [
+    "TOKEN",
+    "HostCall",
+    "Operand",
+    "Text",
+    "element_text",
+    "element_type",
+    "escaped",
+    "identifier",
+    "function_type",
+    "tensor_type",
+]
+
+_ELEMENT = {
+    "bool": "i1",
+    "bfloat16": "bf16",
+    "float16": "f16",
+    "float32": "f32",
+    "float64": "f64",
+    "complex64": "complex<f32>",
+    "complex128": "complex<f64>",
+    **{f"int{n}": f"i{n}" for n in (2, 4, 8, 16, 32, 64)},
+    **{f"uint{n}": f"ui{n}" for n in (2, 4, 8, 16, 32, 64)},
+}
+_TENSORS: dict[ArrayType, str] = {}
+
+
+def element_type(dtype: np.dtype) -> str:
+    """The MLIR element type: ``f32``, ``i1``, ``f8E4M3FN``."""
+    name = dtype.name
+    return _ELEMENT.get(name) or "f8" + name.removeprefix("float8_").upper()
+
+
+def tensor_type(type: ArrayType) -> str:
+    """The MLIR tensor type: ``tensor<2x3xf32>``."""
+    found = _TENSORS.get(type)
+    if found is None:
+        found = "tensor<" + "".join(f"{n}x" for n in type.shape) + element_type(type.dtype) + ">"
+        _TENSORS[type] = found
+    return found
+
+
+@functools.lru_cache(4096)
+def function_type(types: tuple[ArrayType, ...], out: ArrayType) -> str:
+    """The function type of an operation with one result."""
+    return f"({', '.join(map(tensor_type, types))}) -> {tensor_type(out)}"
+
+
+class Operand:
+    """An SSA value in the text: its name and type."""
+
+    __slots__ = ("name", "type")
+
+    def __init__(self, name: str, type: ArrayType) -> None:
+        self.name = name
+        self.type = type
+
+
+class HostCall(NamedTuple):
+    """A call of a Python function while a program runs."""
+
+    function: Callable[[Sequence[Any]], Sequence[Any]]
+    """From values, of these types, to values."""
+    types: tuple[ArrayType, ...]
+    ordered: bool
+    """Whether a token follows the operands, and one the results: an array of no meaning."""
+
+
+class Text(str):
+    """StableHLO, with what it calls by number."""
+
+    __slots__ = ("calls",)
+
+    calls: tuple[HostCall, ...]
+
+
+TOKEN = array_type((), np.dtype(np.int32))
+"""The type of what passes between ordered calls of Python functions; its value has no meaning."""
+
+
+def element_text(value: Any, dtype: np.dtype) -> str:
+    """A constant's element, exactly."""
+    kind = kind_of(dtype)
+    if kind == "bool":
+        return "true" if value else "false"
+    if kind in ("int", "uint"):
+        return str(int(value))
+    if kind == "complex":
+        part = real_dtype(dtype)
+        return f"({element_text(value.real, part)}, {element_text(value.imag, part)})"
+    x = np.asarray(value, dtype)
+    number = float(x)
+    if number - number == 0:  # finite
+        text = repr(number)
+        return text if "." in text and "e" not in text else f"{number:.17e}"
+    bits = x.view(f"u{dtype.itemsize}")
+    return f"0x{int(bits):0{dtype.itemsize * 2}X}"
+
+
+def identifier(name: str) -> str:
+    """A name that MLIR takes without quotes."""
+    plain = "".join(c if c.isascii() and (c.isalnum() or c == "_") else "_" for c in name)
+    return plain if plain and not plain[0].isdigit() else f"_{plain}"
+
+
+def escaped(text: str) -> str:
+    """The inside of an MLIR string: control characters, quotes and backslashes by their codes."""
+    return "".join(f"\\{ord(c):02X}" if c < " " or c in '"\\\x7f' else c for c in text)

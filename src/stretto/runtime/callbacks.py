@@ -1,0 +1,187 @@
+"""Compiled programs that call Python functions while they run.
+
+Layer 6 (runtime). Such a program runs in the thread of its caller, and is done when the call
+returns. It has a client of its own, with threads of its own: a function that it calls may run other
+programs, which would wait for ever for threads that all wait for functions. Programs that call
+nothing stay on the client of the process; what calls functions and is run by such a function goes
+one client further. Next, read ``control/callback``.
+"""
+
+from __future__ import annotations
+
+import itertools
+import re
+import threading
+import weakref
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from stretto.core.interpreter import constant
+from stretto.core.types import ArrayType, array_type
+from stretto.lower.text import TOKEN, HostCall, Text
+from stretto.runtime import pjrt
+from stretto.runtime.pjrt import Executable, Options
+
+__all__ = ["CallingExecutable", "effects_barrier"]
+
+
+class _Depth(threading.local):
+    """How many programs wait, one in the other, for the function that this thread runs."""
+
+    depth = 0
+
+
+_thread = _Depth()
+
+
+class _Running:
+    """How many such programs run now, in all threads."""
+
+    def __init__(self) -> None:
+        self._count = 0
+        self._changed = threading.Condition()
+
+    def __enter__(self) -> None:
+        with self._changed:
+            self._count += 1
+
+    def __exit__(self, *error: object) -> None:
+        with self._changed:
+            self._count -= 1
+            self._changed.notify_all()
+
+    def wait(self) -> None:
+        """Return when none runs."""
+        with self._changed:
+            self._changed.wait_for(lambda: not self._count)
+
+
+_running = _Running()
+
+
+def effects_barrier() -> None:
+    """Return when the callbacks of all calls made so far, in any thread, have returned.
+
+    A call returns when its own have, so this is for calls made by other threads. In a callback it
+    waits for nothing.
+
+    >>> import stretto as st
+    >>> st.effects_barrier()
+    """
+    if not _thread.depth:
+        _running.wait()
+
+
+_failures: dict[int, BaseException] = {}
+_numbers = itertools.count()
+_NUMBER = re.compile(r"a function that the program called failed, as number (\d+)")
+_KEPT = 256  # of several that fail at once the runtime reports one
+
+
+class _Failure(Exception):
+    """Tells the runtime that a function failed, and which failure it is."""
+
+
+def _noted(error: BaseException) -> _Failure:
+    number = next(_numbers)
+    while len(_failures) >= _KEPT:
+        _failures.pop(next(iter(_failures)), None)
+    _failures[number] = error
+    return _Failure(f"a function that the program called failed, as number {number}")
+
+
+def _original(error: BaseException) -> BaseException:
+    """What the function raised that made the runtime raise this."""
+    found = _NUMBER.search(str(error))
+    return _failures.pop(int(found[1]), error) if found else error
+
+
+class _Results:
+    """Buffers, as if the runtime gave them."""
+
+    __slots__ = ("_buffers",)
+
+    def __init__(self, buffers: list[Any]) -> None:
+        self._buffers = buffers
+
+    def consume_with_handlers(self, handlers: Sequence[Any]) -> list[Any]:
+        """The buffers, which are those of arrays already."""
+        return self._buffers
+
+
+class CallingExecutable(Executable):
+    """A compiled program that calls Python functions.
+
+    What they raise is raised by the call, as it is.
+    """
+
+    __slots__ = ("__weakref__", "_at", "_lock", "_options", "_out_types", "calls")
+
+    def __init__(self, text: Text, out_types: Sequence[ArrayType], options: Options) -> None:
+        self.calls = text.calls
+        self._out_types = tuple(out_types)
+        self._options = options
+        self._lock = threading.Lock()
+        self._at: dict[int, Executable] = {}
+        self.text = text
+        self.loaded = self._compiled(1).loaded
+        self.handlers = []
+        self.run = self._run
+
+    def _compiled(self, depth: int) -> Executable:
+        with self._lock:
+            found = self._at.get(depth)
+            if found is None:
+                # jaxlib keeps the callbacks, and Python cannot see what jaxlib keeps: a strong
+                # reference would make a cycle that nothing frees.
+                this = weakref.ref(self)
+                callbacks = [
+                    lambda *arrays, i=i: this()._called(i, arrays, depth)  # type: ignore[union-attr]
+                    for i in range(len(self.calls))
+                ]
+                at = pjrt.runtime_of_calls(depth)
+                found = pjrt.compile_text(self.text, self._out_types, self._options, callbacks, at)
+                self._at[depth] = found
+            return found
+
+    def _run(self, buffers: Sequence[Any]) -> _Results:
+        depth = _thread.depth + 1
+        compiled, at = self._compiled(depth), pjrt.runtime_of_calls(depth)
+        hosts = [pjrt.to_host(b) for b in buffers]
+        inputs = [pjrt.to_device(h, array_type(h.shape, h.dtype), True, at) for h in hosts]
+        try:
+            with _running:
+                outs = compiled(inputs)
+                for out in outs:
+                    pjrt.wait(out)
+        except RuntimeError as error:
+            failure = _original(error)
+        else:
+            hosts = [pjrt.to_host(out) for out in outs]
+            return _Results(
+                [pjrt.to_device(h, t, True) for h, t in zip(hosts, self._out_types, strict=True)]
+            )
+        raise failure  # outside the except clause, which would become part of its story
+
+    def _called(self, number: int, arrays: Sequence[np.ndarray], depth: int) -> tuple[Any, ...]:
+        """What the runtime calls, in whatever thread."""
+        outer = _thread.depth
+        _thread.depth = depth
+        try:
+            return _call(self.calls[number], arrays)
+        except BaseException as error:
+            failure = _noted(error)
+        finally:
+            _thread.depth = outer
+        raise failure
+
+
+def _call(call: HostCall, arrays: Sequence[np.ndarray]) -> tuple[np.ndarray, ...]:
+    given = zip(arrays[: len(call.types)], call.types, strict=True)
+    results = call.function([constant(x, t.weak_type) for x, t in given])
+    hosts = [np.ascontiguousarray(r.to_host()).reshape(r.shape) for r in results]
+    if call.ordered:
+        hosts.append(np.zeros(TOKEN.shape, TOKEN.dtype))
+    return tuple(hosts)
