@@ -16,7 +16,7 @@ PIP_FLAGS := --quiet --disable-pip-version-check
 MADE := $(VENV)/.made-with-$(notdir $(PYTHON))
 INSTALLED := $(VENV)/.installed
 BENCH_INSTALLED := $(BENCH_VENV)/.installed
-LINTED := $(wildcard src tests benchmarks)
+LINTED := $(wildcard src tests benchmarks examples docs)
 
 # $(call make_venv,python,directory): without ensurepip, which some systems package apart from pip.
 define make_venv
@@ -25,11 +25,12 @@ define make_venv
 endef
 
 .DELETE_ON_ERROR:
-.PHONY: help demo test lint bench clean
+.PHONY: help demo test sweep lint bench clean
 
 help:
 	@echo "make demo   train an ensemble of classifiers as one program, and measure it"
 	@echo "make test   unit tests, laws and doctests"
+	@echo "make sweep  random programs under random chains of transformations, for ten minutes"
 	@echo "make lint   ruff, pyright, import layers"
 	@echo "make bench  compare with JAX and PyTorch, in an environment of their own"
 	@echo "make clean  remove the environments and everything generated"
@@ -39,6 +40,9 @@ demo: $(INSTALLED)
 
 test: $(INSTALLED)
 	$(BIN)/python -m pytest --numprocesses=$(WORKERS) $(ARGS)
+
+sweep: $(INSTALLED)
+	$(BIN)/python -m tests.property.sweep $(ARGS)
 
 lint: $(INSTALLED)
 	$(BIN)/ruff check $(LINTED)

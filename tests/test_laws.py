@@ -12,6 +12,7 @@ from stretto.core.primitive import NOT_LINEAR, PRIMITIVES, Primitive
 from stretto.core.types import array_type
 from stretto.laws import bf16, c64, check, f32, f64, i32, law
 from stretto.ops.broadcast import broadcast_to
+from stretto.ops.collective_primitives import PSum
 from stretto.ops.convert import convert
 
 
@@ -245,6 +246,13 @@ def test_options_leave_laws_out():
     law(WrongMapped, WrongMapped(), narrow, mapped=False).check()
     law(SquareWithSlope, SquareWithSlope(), narrow, second=False).check()
     law(WrongMapped, WrongMapped(), narrow, factor=1e6, difference=False).check()
+
+
+def test_laws_along_an_axis():
+    """The function is of one example, and the primitive is looked for in its program."""
+    law(PSum, PSum("i", 4), f32(4, 2), along="i").check()
+    with pytest.raises(AssertionError, match="the function does not use it"):
+        law(PSum, lambda x: x * 2, f32(4, 2), along="i").check()
 
 
 def test_check_takes_many_cases():

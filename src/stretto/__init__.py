@@ -5,43 +5,90 @@ through the code is told in ``docs/architecture.md``.
 """
 
 from stretto import wiring  # noqa: F401, I001 (the base interpreter comes first)
-from stretto import ensemble, lax, nn, numpy, random, tree
+from stretto import (
+    custom_batching,
+    custom_derivatives,
+    debug,
+    ensemble,
+    lax,
+    linalg,
+    nn,
+    numpy,
+    profiler,
+    random,
+    tree,
+)
+from stretto.api.checkpoint import checkpoint
+from stretto.api.checkpoint import checkpoint as remat
+from stretto.api.closure_convert import closure_convert
+from stretto.api.custom_gradient import custom_gradient
 from stretto.api.derivatives import grad, jvp, linearize, value_and_grad, vjp
+from stretto.api.hvp import hvp
 from stretto.api.jacobians import hessian, jacfwd, jacrev
+from stretto.api.linear_transpose import linear_transpose
 from stretto.api.graph import ShapeDtypeStruct, eval_shape, make_graph
 from stretto.api.jit import clear_caches, jit
 from stretto.api.vectorise import vmap
 from stretto.api.waiting import block_until_ready
-from stretto.control.custom import custom_jvp
+from stretto.control import policies as checkpoint_policies
+from stretto.control.callback import io_callback, pure_callback
+from stretto.control.custom_jvp import custom_jvp
+from stretto.control.custom_vjp import custom_vjp
+from stretto.control.custom_vmap import custom_vmap, sequential_vmap
 from stretto.core import errors
-from stretto.core.config import config, enable_x64
+from stretto.core.config import config, disable_jit, enable_x64
+from stretto.core.scope import named_call, named_scope
+from stretto.ops.name import checkpoint_name
 from stretto.runtime.array import Array
+from stretto.runtime.callbacks import effects_barrier
 from stretto.tree import concat, stack, take, unstack
 
 __all__ = [
     "Array",
     "ShapeDtypeStruct",
     "block_until_ready",
+    "checkpoint",
+    "checkpoint_name",
+    "checkpoint_policies",
     "clear_caches",
+    "closure_convert",
     "concat",
     "config",
+    "custom_batching",
+    "custom_derivatives",
+    "custom_gradient",
     "custom_jvp",
+    "custom_vjp",
+    "custom_vmap",
+    "debug",
+    "disable_jit",
+    "effects_barrier",
     "enable_x64",
     "ensemble",
     "errors",
     "eval_shape",
     "grad",
     "hessian",
+    "hvp",
+    "io_callback",
     "jacfwd",
     "jacrev",
     "jit",
     "jvp",
     "lax",
+    "linalg",
+    "linear_transpose",
     "linearize",
     "make_graph",
+    "named_call",
+    "named_scope",
     "nn",
     "numpy",
+    "profiler",
+    "pure_callback",
     "random",
+    "remat",
+    "sequential_vmap",
     "stack",
     "take",
     "tree",

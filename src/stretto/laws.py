@@ -28,7 +28,7 @@ from stretto.api.graph import eval_shape, make_graph
 from stretto.api.jit import jit
 from stretto.api.vectorise import vmap
 from stretto.core import tree
-from stretto.core.config import enable_x64
+from stretto.core.config import enable_x64, mapped_axis
 from stretto.core.interpreter import as_value
 from stretto.core.primitive import Primitive
 from stretto.core.program import Program
@@ -175,7 +175,9 @@ class Law:
     ``reverse=False`` where only forward derivatives exist; ``second=False`` to leave out second
     derivatives; ``difference=False`` where values are too coarse for difference quotients, as those
     of a conversion to fewer bits; ``mapped=False`` to leave out vmap; ``factor`` to widen
-    tolerances, with its reason at the call; ``seed``.
+    tolerances, with its reason at the call; ``seed``; ``along="name"`` for a function of one
+    example that uses an axis of this name: arguments have their examples along axis 0, and what is
+    checked is its ``vmap``.
     """
 
     primitive: type[Primitive] | None
@@ -192,8 +194,10 @@ class Law:
         return f"{name}({', '.join(kinds)})"
 
     def call(self, *args: Any) -> Any:
-        """The function, given values whatever the arguments are."""
-        return self.fun(*[as_value(a) for a in args])
+        """The function, given values whatever the arguments are; mapped, if it is ``along``."""
+        along = self.options.get("along")
+        fun = self.fun if along is None else vmap(self.fun, axis_name=along)
+        return fun(*[as_value(a) for a in args])
 
     def check(self) -> None:
         """Check all laws; ``AssertionError`` names the one broken."""
@@ -225,6 +229,11 @@ class Law:
         program = make_graph(self.call)(*values)
         check_program(program)
         if self.primitive is not None:
+            along = self.options.get("along")
+            if along is not None:
+                with mapped_axis(along, len(values[0])):
+                    program = make_graph(self.fun)(*[v[0] for v in values])
+                check_program(program)
             assert self.primitive in _primitives(program), f"{self}: the function does not use it"
         return _Compiled(self.call, tuple(values), eager, f"{self}: compiled", self._factor)
 

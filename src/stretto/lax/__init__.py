@@ -3,12 +3,18 @@
 Layer 7.
 """
 
+from stretto.control.associative_scan import associative_scan
 from stretto.control.cond import cond, switch
-from stretto.control.custom import stop_gradient
+from stretto.control.linear_solve import custom_linear_solve
 from stretto.control.loops import fori_loop
 from stretto.control.loops import map_ as map
+from stretto.control.reduce import reduce
+from stretto.control.root import custom_root
 from stretto.control.scan import scan
+from stretto.control.stop_gradient import stop_gradient
 from stretto.control.while_loop import while_loop
+from stretto.control.window import reduce_window
+from stretto.lax import linalg
 from stretto.ops.arithmetic import absolute as abs
 from stretto.ops.arithmetic import (
     add,
@@ -32,6 +38,7 @@ from stretto.ops.arithmetic import negative as neg
 from stretto.ops.arithmetic import remainder as rem
 from stretto.ops.arithmetic import round_ as round
 from stretto.ops.arithmetic import subtract as sub
+from stretto.ops.barrier import optimization_barrier
 from stretto.ops.bitcast import bitcast_convert_type
 from stretto.ops.broadcast import (
     broadcast_in_dim,
@@ -40,6 +47,20 @@ from stretto.ops.broadcast import (
     reshape,
     squeeze,
     transpose,
+)
+from stretto.ops.collectives import (
+    all_gather,
+    all_to_all,
+    axis_index,
+    axis_size,
+    pmax,
+    pmean,
+    pmin,
+    ppermute,
+    pshuffle,
+    psum,
+    psum_scatter,
+    pswapaxes,
 )
 from stretto.ops.comparison import (
     bitwise_and,
@@ -143,14 +164,19 @@ __all__ = [
     "acos",
     "acosh",
     "add",
+    "all_gather",
+    "all_to_all",
     "argmax",
     "argmin",
     "argsort",
     "asin",
     "asinh",
+    "associative_scan",
     "atan",
     "atan2",
     "atanh",
+    "axis_index",
+    "axis_size",
     "bitcast_convert_type",
     "bitwise_and",
     "bitwise_not",
@@ -178,6 +204,8 @@ __all__ = [
     "cummin",
     "cumprod",
     "cumsum",
+    "custom_linear_solve",
+    "custom_root",
     "div",
     "dot",
     "dot_general",
@@ -205,6 +233,7 @@ __all__ = [
     "iota",
     "is_finite",
     "le",
+    "linalg",
     "log",
     "log1p",
     "logistic",
@@ -216,17 +245,28 @@ __all__ = [
     "ne",
     "neg",
     "nextafter",
+    "optimization_barrier",
     "pad",
+    "pmax",
+    "pmean",
+    "pmin",
     "population_count",
     "pow",
+    "ppermute",
+    "pshuffle",
+    "psum",
+    "psum_scatter",
+    "pswapaxes",
     "real",
     "reciprocal",
+    "reduce",
     "reduce_and",
     "reduce_max",
     "reduce_min",
     "reduce_or",
     "reduce_prod",
     "reduce_sum",
+    "reduce_window",
     "reduce_xor",
     "rem",
     "reshape",

@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from stretto.control.custom import StopGradient
+from stretto.control.stop_gradient import StopGradient
 from stretto.core.interpreter import as_value
 from stretto.core.types import inexact_dtype, is_complex, is_inexact
 from stretto.numpy.dtypes import as_dtype

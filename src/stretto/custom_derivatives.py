@@ -1,0 +1,29 @@
+"""Functions with derivatives of the user's own, and what their rules are told.
+
+Layer 7. The names of ``jax.custom_derivatives``. Next, read ``control/custom_jvp`` and
+``control/custom_vjp``.
+"""
+
+from stretto.api.closure_convert import closure_convert
+from stretto.api.custom_gradient import custom_gradient
+from stretto.control.custom_jvp import custom_jvp
+from stretto.control.custom_vjp import custom_vjp
+from stretto.control.linear_call import linear_call
+from stretto.control.symbolic_zeros import (
+    CustomVJPPrimal,
+    SymbolicZero,
+    custom_vjp_primal_tree_values,
+    zero_from_primal,
+)
+
+__all__ = [
+    "CustomVJPPrimal",
+    "SymbolicZero",
+    "closure_convert",
+    "custom_gradient",
+    "custom_jvp",
+    "custom_vjp",
+    "custom_vjp_primal_tree_values",
+    "linear_call",
+    "zero_from_primal",
+]

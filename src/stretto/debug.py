@@ -1,0 +1,154 @@
+"""Looking at values inside transformed functions: ``st.debug.print`` and ``st.debug.callback``.
+
+Layer 8. Both work eagerly, and inside every transformation, loop and branch; ``control/callback``
+has the operation.
+"""
+
+from __future__ import annotations
+
+import builtins
+import dataclasses
+import re
+import string
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from stretto.control.callback import debug_callback
+from stretto.core.interpreter import Value
+
+__all__ = ["callback", "print"]
+
+
+def callback(
+    callback: Callable[..., Any],
+    *args: Any,
+    ordered: bool = False,
+    partitioned: bool = False,
+    **kwargs: Any,
+) -> None:
+    """Call a Python function with values of a program, whenever they are computed.
+
+    Parameters: ``callback`` is called with ``args`` and ``kwargs``, in which arrays, numbers and
+    traced values are arrays, and what else there is (strings, objects) is as it was given; what it
+    returns is ignored. With ``ordered``, calls come in the order of the program. ``partitioned`` is
+    about arrays spread over devices, of which there is one, and changes nothing.
+
+    Derivatives see primals, once; ``vmap`` calls for each example if any argument is mapped, else
+    once; loops and branches as often as they get there. A compiled program whose results nobody
+    uses calls it all the same, and its call returns when all callbacks have.
+
+    Raises what ``callback`` raises; ``TypeError`` where it is no function.
+
+    >>> import stretto as st
+    >>> seen = []
+    >>> @st.jit
+    ... def f(x):
+    ...     st.debug.callback(lambda x, name: seen.append((name, float(x))), x, name="x")
+    ...     return x**2
+    >>> float(st.grad(f)(3.0)), seen
+    (6.0, [('x', 3.0)])
+    """
+    debug_callback("debug.callback", callback, args, kwargs, ordered)
+
+
+def print(fmt: str, *args: Any, ordered: bool = False, **kwargs: Any) -> None:
+    """Print values of a program to standard output, whenever they are computed.
+
+    Parameters: ``fmt`` as of ``str.format``, for the arguments that follow. Trees of arrays, and
+    what is no array, are formatted as Python does it. NumPy's print options hold as they are set
+    where this is called. Else all is as with ``debug.callback``.
+
+    Raises ``TypeError`` where ``fmt`` is no string, ``ValueError`` where it does not fit the
+    arguments: one is missing, or left over, or has a format that its type does not take.
+
+    >>> import stretto as st, stretto.numpy as snp
+    >>> @st.jit
+    ... def f(x):
+    ...     st.debug.print("x = {x}, at {:.1f}", x.sum(), x=x)
+    ...     return x + 1
+    >>> y = f(snp.array([1.0, 2.0]))
+    x = [1. 2.], at 3.0
+    """
+    if not isinstance(fmt, str):
+        raise TypeError(
+            f"debug.print: fmt must be a string to format, got {type(fmt).__name__}; print one "
+            f"value with debug.print('{{}}', x)"
+        )
+    _Check(fmt).vformat(fmt, args, kwargs)
+    options = {k: v for k, v in np.get_printoptions().items() if k != "override_repr"}
+    debug_callback("debug.print", _Printer(fmt, options), args, kwargs, ordered)
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class _Printer:
+    """Prints its arguments in a format, with NumPy's options."""
+
+    fmt: str
+    options: Mapping[str, Any]
+
+    def __call__(self, *args: Any, **kwargs: Any) -> None:
+        with np.printoptions(**self.options):
+            builtins.print(self.fmt.format(*args, **kwargs))
+
+    @property
+    def __name__(self) -> str:
+        return repr(self.fmt)
+
+
+class _Check(string.Formatter):
+    """Goes through a format as ``str.format`` does, without looking at values."""
+
+    def __init__(self, fmt: str) -> None:
+        self._fmt = fmt
+
+    def _refuse(self, problem: str) -> Any:
+        raise ValueError(f"debug.print: the format {self._fmt!r} {problem}")
+
+    def get_field(self, field_name: str, args: Any, kwargs: Any) -> tuple[Any, int | str]:
+        """What stands for the argument of this name or number, and which that is."""
+        first = re.split(r"[.\[]", field_name, maxsplit=1)[0]
+        key = int(first) if first.isdecimal() else first
+        if isinstance(key, int) and key >= len(args):
+            self._refuse(f"uses argument {key}, and {len(args)} were given by position")
+        if isinstance(key, str) and key not in kwargs:
+            given = ", ".join(kwargs) or "none"
+            self._refuse(f"uses {key!r}, which was not given; by name were given: {given}")
+        whole = args[key] if isinstance(key, int) else kwargs[key]
+        return (_Anything() if first != field_name else _stand_in(whole)), key
+
+    def convert_field(self, value: Any, conversion: Any) -> Any:
+        """With a conversion it is a string that is formatted."""
+        return value if conversion is None or isinstance(value, _Anything) else ""
+
+    def format_field(self, value: Any, format_spec: str) -> str:
+        """Nothing; it is known that it could be formatted."""
+        try:
+            format(value, format_spec)
+        except (TypeError, ValueError) as error:
+            self._refuse(f"has {format_spec!r} for an argument that does not take it: {error}")
+        return ""
+
+    def check_unused_args(
+        self, used_args: set[int | str], args: Sequence[Any], kwargs: Mapping[str, Any]
+    ) -> None:
+        """All arguments must be used."""
+        left = [str(i) for i in range(len(args)) if i not in used_args]
+        left += [name for name in kwargs if name not in used_args]
+        if left:
+            self._refuse(f"does not use the arguments {', '.join(left)}")
+
+
+class _Anything:
+    """Stands for a part of an argument: what that is, and takes, is not known."""
+
+    def __format__(self, spec: str) -> str:
+        return ""
+
+
+def _stand_in(argument: Any) -> Any:
+    """Something that takes the formats that the argument will take."""
+    if isinstance(argument, (Value, np.ndarray, np.generic)):
+        return np.zeros((), argument.dtype)[()] if not argument.shape else ""
+    return argument

@@ -1,0 +1,157 @@
+"""Profiles: what ran when, in every thread, as a file that Perfetto and TensorBoard open.
+
+Layer 8. The runtime takes the times; ``st.named_scope`` gives operations their names.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import functools
+import gzip
+import itertools
+import json
+import os
+import threading
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+from stretto.runtime import pjrt
+
+__all__ = ["TraceAnnotation", "annotate_function", "start_trace", "stop_trace", "trace"]
+
+
+class _Running:
+    """The profile being taken, of which a process has one at most."""
+
+    def __init__(self) -> None:
+        self.lock = threading.Lock()
+        self.numbers = itertools.count()
+        self.profile: Any = None
+        self.folder = Path()
+        self.name = ""
+        self.perfetto = True
+
+
+_running = _Running()
+
+
+def start_trace(log_dir: str | os.PathLike[str], create_perfetto_trace: bool = True) -> None:
+    """Begin a profile, which ``stop_trace`` writes below the folder ``log_dir``.
+
+    It holds each operation of compiled programs, with the time and the thread that it took, and
+    the ``TraceAnnotation`` blocks. Python's own functions are not in it.
+
+    Raises ``RuntimeError`` while another profile is being taken.
+    """
+    with _running.lock:
+        if _running.profile is not None:
+            raise RuntimeError(
+                f"start_trace: a profile is being taken, for {_running.folder}; end it with "
+                f"stop_trace()"
+            )
+        _running.folder = Path(log_dir)
+        _running.name = f"{time.strftime('%Y_%m_%d_%H_%M_%S')}_{next(_running.numbers)}"
+        _running.perfetto = create_perfetto_trace
+        _running.profile = pjrt.start_profile(_running.name)
+
+
+def stop_trace() -> None:
+    """End the profile, and write it to ``log_dir/plugins/profile/<time>``.
+
+    There, ``*.xplane.pb`` and ``*.trace.json.gz`` are for TensorBoard, and, where it was asked for,
+    ``perfetto_trace.json.gz`` for https://ui.perfetto.dev: events of the Chrome trace format, times
+    in microseconds. In the last, operations have the ``op_name`` that ``st.named_scope`` gave them.
+
+    Raises ``RuntimeError`` where no profile was begun.
+    """
+    with _running.lock:
+        profile, _running.profile = _running.profile, None
+        if profile is None:
+            raise RuntimeError("stop_trace: no profile was begun; begin one with start_trace(...)")
+        profile.stop_and_export(str(_running.folder))
+        if _running.perfetto:
+            _write_perfetto(_running.folder / "plugins" / "profile" / _running.name)
+
+
+def _write_perfetto(folder: Path) -> None:
+    """Write the events alone, which Perfetto reads, with the names of operations."""
+    (source,) = folder.glob("*.trace.json.gz")
+    with gzip.open(source, "rt", encoding="utf-8") as file:
+        events = [e for e in json.load(file)["traceEvents"] if e]
+    ran = [e["args"] for e in events if "hlo_op" in e.get("args", {})]
+    names = pjrt.op_names({args["hlo_module"] for args in ran})
+    for args in ran:
+        name = names.get((args["hlo_module"], args["hlo_op"]))
+        if name is not None:
+            args["op_name"] = name
+    with gzip.open(folder / "perfetto_trace.json.gz", "wt", encoding="utf-8") as file:
+        json.dump({"displayTimeUnit": "ns", "traceEvents": events}, file)
+
+
+@contextlib.contextmanager
+def trace(log_dir: str | os.PathLike[str], create_perfetto_trace: bool = True) -> Iterator[None]:
+    """Take a profile of a ``with`` block; see ``start_trace`` and ``stop_trace``.
+
+    Wait for results inside the block (``st.block_until_ready``), or they are not in it.
+
+    Raises ``RuntimeError`` while another profile is being taken.
+
+    >>> import pathlib, tempfile
+    >>> import stretto as st, stretto.numpy as snp
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     with st.profiler.trace(folder):
+    ...         y = st.block_until_ready(st.jit(snp.sin)(1.0))
+    ...     [p.name for p in pathlib.Path(folder).rglob("perfetto*")]
+    ['perfetto_trace.json.gz']
+    """
+    start_trace(log_dir, create_perfetto_trace)
+    try:
+        yield
+    finally:
+        stop_trace()
+
+
+class TraceAnnotation(contextlib.ContextDecorator):
+    """Name a ``with`` block, which then shows in profiles; keyword arguments show beside the name.
+
+    Costs next to nothing while no profile is taken.
+
+    >>> import stretto as st
+    >>> with st.profiler.TraceAnnotation("load", batch=3):
+    ...     pass
+    """
+
+    def __init__(self, name: str, **metadata: Any) -> None:
+        if not isinstance(name, str):
+            raise TypeError(f"TraceAnnotation: name must be a string, got {type(name).__name__}")
+        self._name, self._metadata = name, metadata
+
+    def _recreate_cm(self) -> TraceAnnotation:
+        """One of its own for each call of a decorated function, which threads may share."""
+        return TraceAnnotation(self._name, **self._metadata)
+
+    def __enter__(self) -> TraceAnnotation:
+        self._entry = pjrt.profiler().TraceMe(self._name, **self._metadata)
+        self._entry.__enter__()
+        return self
+
+    def __exit__(self, *error: Any) -> None:
+        self._entry.__exit__(*error)
+
+
+def annotate_function(
+    func: Callable[..., Any], name: str | None = None, **metadata: Any
+) -> Callable[..., Any]:
+    """The function, whose calls show in profiles under its name, or under ``name``.
+
+    >>> import stretto as st
+    >>> @st.profiler.annotate_function
+    ... def load(path):
+    ...     return path.upper()
+    >>> load("a")
+    'A'
+    """
+    label = name or getattr(func, "__qualname__", type(func).__name__)
+    return functools.wraps(func)(TraceAnnotation(label, **metadata)(func))

@@ -1,0 +1,215 @@
+"""Chains of transformations of a program, each link checked against the function before it.
+
+Next, read ``shrinking``, for what becomes of a failure.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import random
+from collections.abc import Iterator, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+
+import stretto as st
+from stretto.control import route, scan, while_loop
+from stretto.core.program import check as check_program
+from tests.property import (  # noqa: F401 (they fill the tables)
+    control,
+    customised,
+    derivatives,
+    elementwise,
+    linear,
+    structural,
+)
+from tests.property.oracles import Discard, Mismatch, NotFinite, arrays
+from tests.property.programs import PREAMBLE, Block, Var, namespace
+from tests.property.transformations import TRANSFORMATIONS, Function, Inapplicable
+
+__all__ = ["Failure", "Outcome", "Step", "draw_chain", "run_chain"]
+
+
+class Step(NamedTuple):
+    """One transformation of a chain, with the seed of its choices."""
+
+    name: str
+    seed: int
+
+
+def draw_chain(seed: int, way: str, most: int = 4) -> list[Step]:
+    """A random chain for programs differentiable in this way."""
+    rng = random.Random(f"chain {seed}")
+    able = [name for name, t in TRANSFORMATIONS.items() if way == "both" or set(t.takes) <= {way}]
+    weights = [TRANSFORMATIONS[name].weight for name in able]
+    chosen = rng.choices(able, weights, k=rng.randint(1, most))
+    return [Step(name, rng.randrange(10**6)) for name in chosen]
+
+
+class Knob(NamedTuple):
+    """A threshold of the package, which arrays as small as here would never reach."""
+
+    module: Any
+    name: str
+    value: float
+
+    def line(self) -> str:
+        return f"{self.module.__name__.replace('stretto', 'st', 1)}.{self.name} = {self.value}"
+
+
+ROUTED = (Knob(route, "_WORTH", -1.0),)
+"""Examples are sent to their branches, not each through all."""
+
+COMPILED = (Knob(scan, "_INTERPRET_UP_TO", -1), Knob(while_loop, "_INTERPRET_UP_TO", -1))
+"""Loops are compiled even where nothing else is."""
+
+
+def knobs_of(at: int) -> tuple[Knob, ...]:
+    """The thresholds that the chains of this number are run with."""
+    return (*(ROUTED if at % 3 == 0 else ()), *(COMPILED if at % 8 == 5 else ()))
+
+
+@contextlib.contextmanager
+def turned(knobs: Sequence[Knob]) -> Iterator[None]:
+    """With these thresholds."""
+    before = [getattr(knob.module, knob.name) for knob in knobs]
+    for knob in knobs:
+        setattr(knob.module, knob.name, knob.value)
+    try:
+        yield
+    finally:
+        for knob, value in zip(knobs, before, strict=True):
+            setattr(knob.module, knob.name, value)
+
+
+class Failure(Exception):
+    """A link that is wrong: the settings, the functions, the call, and what was found."""
+
+    def __init__(self, settings: str, source: str, call: str, error: Exception) -> None:
+        self.settings, self.source, self.call, self.error = settings, source, call, error
+        super().__init__(self.reproducer())
+
+    @property
+    def kind(self) -> str:
+        return type(self.error).__name__
+
+    def reproducer(self) -> str:
+        """A program that runs by itself, and as a comment what was found."""
+        found = f"{self.kind}: {self.error}".strip().replace("\n", "\n# ")
+        settings = f"st.config.enable_x64 = True\n{self.settings}"
+        parts = (PREAMBLE, settings, self.source, self.call)
+        return "\n\n".join(parts) + f"\n# {found}\n"
+
+
+class Outcome(NamedTuple):
+    """How many links were checked, and why the chain was left, if it was."""
+
+    links: int
+    discarded: str
+
+
+NARROW = "FLOAT, COMPLEX = np.float32, np.complex64\n"
+
+
+class _Chain:
+    """The functions so far, as source and as names."""
+
+    def __init__(self, at: int) -> None:
+        self.at = at
+        self.names = namespace("")
+        self.narrow = False
+        self.sources: list[str] = []
+        self.call = ""
+
+    def define(self, source: str) -> None:
+        self.sources.append(source)
+        exec(compile(source, f"<g{len(self.sources) - 1}>", "exec"), self.names)
+
+    def run(self, params: tuple[Var, ...], way: str) -> tuple[Function, list[np.ndarray]]:
+        """Call the last function; it, and its arguments."""
+        number = len(self.sources) - 1
+        drawn = [v.drawn(1000 * self.at + 20 * number + i) for i, v in enumerate(params)]
+        self.call = f"print(g{number}({', '.join(drawn)}))"
+        args = arrays(eval(text, self.names) for text in drawn)
+        raw = self.names[f"g{number}"]
+
+        def fun(*args: Any) -> Sequence[Any]:
+            return raw(*map(st.numpy.asarray, args))
+
+        return Function(number, params, fun, arrays(fun(*args)), way), args
+
+    def in_half_the_bits(self) -> None:
+        """From here on, all is defined for arguments of 32 bits."""
+        self.narrow = True
+        sources, self.sources = self.sources, []
+        exec(NARROW, self.names)
+        for source in sources:
+            self.define(source)
+
+    def failure(self, error: Exception) -> Failure:
+        lines = [knob.line() + "\n" for knob in knobs_of(self.at)]
+        settings = "".join([*lines, NARROW if self.narrow else ""])
+        return Failure(settings, "\n\n".join(self.sources), self.call, error)
+
+
+def run_chain(program: Block, way: str, steps: Sequence[Step], at: int = 0) -> Outcome:
+    """Check each link of a chain; ``Failure`` at the first that is wrong.
+
+    ``at`` numbers the arguments drawn, and decides on thresholds (``knobs_of``), and on whether the
+    last function is run with 32 bits as well. 64-bit types must be enabled.
+    """
+    chain = _Chain(at)
+    try:
+        with turned(knobs_of(at)):
+            return _run_chain(chain, program, way, steps)
+    except Exception as error:
+        raise chain.failure(error) from error
+
+
+def _run_chain(chain: _Chain, program: Block, way: str, steps: Sequence[Step]) -> Outcome:
+    chain.define(program.source())
+    function, args = chain.run(program.params, way)
+    if not all(np.all(np.isfinite(y)) for y in function.outs):
+        raise NotFinite("the program's own results are not finite")
+    for step in steps:
+        try:
+            link = TRANSFORMATIONS[step.name].make(random.Random(step.seed), function)
+        except Inapplicable:
+            continue
+        chain.define(link.source)
+        function, args = chain.run(link.params, way)
+        try:
+            link.check(args, function.outs, np.random.default_rng(step.seed))
+        except Discard as reason:
+            return Outcome(function.number - 1, str(reason))
+    _check_types(function, args)
+    if chain.at % 4 == 2:
+        chain.in_half_the_bits()
+        narrow, args = chain.run(function.params, way)
+        _check_types(narrow, args)
+        _check_narrow(narrow, args, function.outs)
+    return Outcome(function.number, "")
+
+
+def _check_types(function: Function, args: Sequence[np.ndarray]) -> None:
+    """The types inferred while tracing are the real ones, and the program is well formed."""
+    graph = st.make_graph(function.fun)(*args)
+    check_program(graph)
+    for y, t in zip(function.fun(*args), graph.out_types, strict=True):
+        if (np.asarray(y).shape, np.asarray(y).dtype) != (t.shape, t.dtype) or y.type != t:
+            raise Mismatch(f"inferred {t}, real {y.type}; weak types {t.weak_type, y.weak_type}")
+
+
+def _check_narrow(narrow: Function, args: Sequence[np.ndarray], wide: Sequence[np.ndarray]) -> None:
+    """With 32 bits: compiled as eagerly, and about what comes with 64 unless something jumps."""
+    jitted = arrays(st.jit(narrow.fun)(*args))
+    for i, (g, e, w) in enumerate(zip(jitted, narrow.outs, wide, strict=True)):
+        if (g.shape, g.dtype) != (e.shape, e.dtype) or (e.shape, e.dtype.kind) != (
+            w.shape,
+            w.dtype.kind,
+        ):
+            raise Mismatch(
+                f"result {i} in 32 bits: {e.dtype}{e.shape}, compiled {g.dtype}{g.shape}"
+            )
+        if e.dtype.kind in "fc" and not np.all(np.isfinite(e)):
+            raise Mismatch(f"result {i} in 32 bits is not finite\n{e}\nin 64 bits it is\n{w}")
