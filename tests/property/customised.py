@@ -44,6 +44,37 @@ if hasattr(st, "sequential_vmap"):
         apply_body(w, "st.sequential_vmap(BODY)", closed=True)
 
 
+if hasattr(st, "custom_vmap"):
+
+    @operation("custom_vmap", 0.3)
+    def _custom_vmap(w: Writer) -> None:
+        """A rule that does what vmap would, and says that all results are mapped."""
+        rule = (
+            "own_BODY.def_vmap(lambda n, mapped, *x: (lambda ys: (ys, (True,) * len(ys)))"
+            "(st.vmap(BODY, [0 if m else None for m in mapped], axis_size=n)(*x)))"
+        )
+        setup = ["own_BODY = st.custom_vmap(BODY)", rule]
+        apply_body(w, "own_BODY", closed=True, setup=setup)
+
+
+if hasattr(st, "pure_callback"):
+
+    @operation("pure_callback", 0.3)
+    def _pure_callback(w: Writer) -> None:
+        """NumPy's sine, with its derivative beside."""
+        v = w.float()
+        own = w.name("host")
+        method = w.rng.choice(["sequential", "expand_dims", "broadcast_all"])
+        sine = "lambda a: np.sin(np.asarray(a))"
+        setup = [
+            f"{own} = st.custom_jvp(lambda x: st.pure_callback("
+            f"{sine}, st.ShapeDtypeStruct(x.shape, x.dtype), x, vmap_method={method!r}))",
+            f"{own}.defjvp(lambda p, t: ({own}(*p), snp.cos(p[0]) * t[0]))",
+        ]
+        out = Var(w.name("v"), "float", v.shape)
+        w.statement(f"{own}({{0}})", [v], [out], setup=setup)
+
+
 if hasattr(st, "checkpoint"):
 
     @operation("checkpoint", 0.8)

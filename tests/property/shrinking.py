@@ -104,13 +104,15 @@ def shrink(
             steps = fewer
         else:
             i += 1
-    found = True
-    while found and clock() < end:
-        found = False
-        for less in (live(program), *smaller(program)):
-            if clock() > end:
-                break
-            if less != program and attempt(less, steps):
-                program, found = live(less), True
-                break
+    program = live(program)
+    place, tried = 0, 0
+    while clock() < end:
+        candidates = list(smaller(program))
+        if tried >= len(candidates):  # none of them fails
+            break
+        less = live(candidates[place % len(candidates)])
+        if less != program and attempt(less, steps):
+            program, tried = less, 0
+        else:
+            place, tried = place + 1, tried + 1
     return failure

@@ -294,11 +294,10 @@ class Scan(ControlFlow):
             return [*sums, *ct_in, *ct_x], None
 
         known_types = [c.type for c in known_consts]
-        body = record(
-            step,
-            [*known_types, *const_types, *carry_types, *ys_types, *still_types],
-            name=f"transpose_{self.body.name}",
-        )[0]
+        own = [*known_types, *const_types, *carry_types, *ys_types, *still_types]
+        body, _, captured = record(step, own, name=f"transpose_{self.body.name}")
+        body = captured_first(body, len(own))  # a rule of the user's may use arrays from outside
+        known_consts = [*captured, *known_consts]
         body = with_out_types(body, [*const_types, *carry_types], len(const_types) + self.carry)
         new = self._with(body, len(known_consts), len(const_types) + self.carry, back=True)
         starts = [_or_zeros(None, t) for t in const_types]
