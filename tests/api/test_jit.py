@@ -9,6 +9,7 @@ import pytest
 
 import stretto as st
 import stretto.numpy as snp
+from stretto.core.types import float0
 
 
 class Counted:
@@ -422,3 +423,20 @@ def test_clear_caches():
     st.clear_caches()
     f(1.0)
     assert counted.calls == 2
+
+
+def test_float0_zeros_go_in_and_out():
+    """Tangents of integers hold nothing, and are arguments like others."""
+    zeros = np.zeros((2,), float0)
+    f = st.jit(lambda x, t: (x + 1, t))
+    for _ in range(2):
+        out, t = f(1.0, zeros)
+        assert float(out) == 2
+        assert (t.dtype, t.shape) == (float0, (2,))
+    assert f.lower(1.0, zeros).compile() is not None
+
+    def g(x, n):
+        return x * n
+
+    pull = st.jit(lambda t: st.jvp(g, (2.0, np.int32(3)), t)[1])
+    assert float(pull((1.0, np.zeros((), float0)))) == 3

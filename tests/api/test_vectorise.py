@@ -10,6 +10,7 @@ from hypothesis import strategies as hs
 import stretto as st
 import stretto.numpy as snp
 from stretto.core.program import Program
+from stretto.core.types import float0
 
 A = np.arange(24, dtype=np.float32).reshape(2, 3, 4)
 
@@ -360,3 +361,18 @@ def test_escaped_tracer():
     st.vmap(lambda x: (kept.append(x), x)[1])(np.ones(2))
     with pytest.raises(st.errors.EscapedTracerError, match="one of 2 examples"):
         kept[0] + 1
+
+
+@pytest.mark.parametrize("in_axes", [0, (0, 0), (0, None), [0, 1]])
+def test_float0_zeros_are_mapped_along(in_axes):
+    shape = {None: (4,), 0: (3, 4), 1: (4, 3)}[in_axes if in_axes == 0 else in_axes[1]]
+    seen = []
+
+    def f(x, t):
+        seen.append((t.dtype, t.shape))
+        return x, t
+
+    out, t = st.vmap(f, in_axes)(snp.ones(3), np.zeros(shape, float0))
+    assert seen == [(float0, (4,))]
+    assert out.shape == (3,)
+    assert (t.dtype, t.shape) == (float0, (3, 4))

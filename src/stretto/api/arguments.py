@@ -15,12 +15,14 @@ import numpy as np
 from stretto.api.boundary import bounded
 from stretto.core import tree
 from stretto.core.interpreter import as_value
-from stretto.core.types import float0
+from stretto.core.types import float0, is_float0
 
 __all__ = [
+    "Nothing",
     "argument_names",
     "as_argnums",
     "as_values",
+    "holds_float0",
     "leaf_names",
     "name_of",
     "signature_of",
@@ -125,6 +127,8 @@ def as_values(leaves: Sequence[Any], who: str, names: Callable[[], Sequence[str]
 class Nothing:
     """A node without leaves for float0 zeros: no value, rebuilt as zeros of ``shape``."""
 
+    __slots__ = ("shape",)
+
     def __init__(self, shape: tuple[int, ...]) -> None:
         self.shape = shape
 
@@ -139,14 +143,14 @@ def without_float0(x: Any, lead: tuple[int, ...] = ()) -> Any:
 
     Gradients by integers are such zeros; they hold nothing that could be computed.
     """
-    if all(getattr(leaf, "dtype", None) != float0 for leaf in tree.leaves(x)):
+    if not holds_float0(tree.leaves(x)):
         return x
-    return tree.map(
-        lambda leaf: (
-            Nothing((*lead, *leaf.shape)) if getattr(leaf, "dtype", None) == float0 else leaf
-        ),
-        x,
-    )
+    return tree.map(lambda leaf: Nothing((*lead, *leaf.shape)) if is_float0(leaf) else leaf, x)
+
+
+def holds_float0(leaves: Sequence[Any]) -> bool:
+    """Whether any of them is."""
+    return any([is_float0(leaf) for leaf in leaves])
 
 
 def values_of_tree(x: Any, who: str, root: str) -> tuple[list[Any], Any]:

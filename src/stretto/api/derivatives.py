@@ -16,10 +16,10 @@ from stretto.api.arguments import (
 )
 from stretto.api.boundary import boundary, bounded
 from stretto.api.flat import Flat, chosen, is_active, pull_back, zero_tangent
-from stretto.control.user_rule import fits, is_float0
+from stretto.control.user_rule import fits
 from stretto.core import tree
 from stretto.core.interpreter import as_value
-from stretto.core.types import is_complex, is_inexact
+from stretto.core.types import is_complex, is_float0, is_inexact
 from stretto.ops.comparison import full, zeros_like
 from stretto.ops.convert import convert
 from stretto.transforms.evaluate import evaluate

@@ -17,6 +17,7 @@ from typing import Any
 from stretto.api import recompilation
 from stretto.api.arguments import (
     as_values,
+    holds_float0,
     leaf_names,
     name_of,
     values_of_tree,
@@ -99,6 +100,8 @@ class Jitted:
         traced = False
         for x in leaves:
             if x.__class__ is not Array:
+                if holds_float0(leaves):
+                    return self._general(*without_float0((args, kwargs)))
                 leaves = as_values(
                     [on_device(x) for x in leaves],
                     self._name,
@@ -211,6 +214,7 @@ class Jitted:
     def trace(self, /, *args: Any, **kwargs: Any) -> TracedCall:
         """The program for arguments of these types (arrays, or ``ShapeDtypeStruct``)."""
         with boundary:
+            args, kwargs = without_float0((args, kwargs))
             static, dynamic = self._static.separate(args, kwargs, self._name)
             leaves, in_tree = tree.flatten(dynamic)
             types = types_of(leaves, self._name, lambda: self._leaf_names(args, kwargs, static))

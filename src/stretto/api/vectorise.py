@@ -9,9 +9,13 @@ import operator
 from collections.abc import Callable, Sequence
 from typing import Any
 
+import numpy as np
+
 from stretto.api.arguments import (
+    Nothing,
     argument_names,
     as_values,
+    holds_float0,
     leaf_names,
     name_of,
     values_of_tree,
@@ -20,6 +24,7 @@ from stretto.api.arguments import (
 )
 from stretto.control.chunks import in_axis, map_chunks, out_axis, positive
 from stretto.core import tree
+from stretto.core.types import is_float0
 from stretto.transforms.vmap import AxisSize, to_axis
 
 __all__ = ["vmap"]
@@ -87,6 +92,9 @@ def vmap(
                 f"{len(args)} positional arguments"
             )
         leaves, structure = tree.flatten((args, kwargs))
+        if holds_float0(leaves):
+            args, kwargs = tree.unflatten(structure, _examples_of_float0(leaves, in_axes, args))
+            leaves, structure = tree.flatten((args, kwargs))
         values = as_values(leaves, f"vmap of {name}", lambda: leaf_names(fun, args, kwargs))
         axes = tree.prefix_leaves(in_axes, args, "vmap", "in_axes")
         axes += [0] * (len(values) - len(axes))
@@ -116,6 +124,16 @@ def vmap(
         return tree.unflatten(out_structure, placed)
 
     return vmap_fun
+
+
+def _examples_of_float0(leaves: Sequence[Any], in_axes: Any, args: Any) -> list[Any]:
+    """The leaves, with float0 zeros, which nothing maps, as those of one example."""
+    axes = tree.prefix_leaves(in_axes, args, "vmap", "in_axes")
+    axes += [0] * (len(leaves) - len(axes))
+    return [
+        Nothing(x.shape if a is None else tuple(np.delete(x.shape, a))) if is_float0(x) else x
+        for x, a in zip(leaves, axes, strict=True)
+    ]
 
 
 def _check_name(name: Any, argument: str) -> None:

@@ -12,10 +12,11 @@ from typing import Any
 
 from stretto.control.custom_function import Arguments, CustomFunction, WithRule
 from stretto.control.symbolic_zeros import SymbolicZero, given_or_zero
-from stretto.control.user_rule import fitted, is_float0, user_rule
+from stretto.control.user_rule import fitted, user_rule
 from stretto.core import tree
 from stretto.core.primitive import NOT_LINEAR
 from stretto.core.program import Program
+from stretto.core.types import is_float0
 from stretto.ops.broadcast import move_to_front
 from stretto.transforms.vmap import to_axis, vmap_flat, vmap_program
 

@@ -14,10 +14,10 @@ from stretto.control.symbolic_zeros import SymbolicZero
 from stretto.core import tree
 from stretto.core.errors import EscapedTracerError
 from stretto.core.interpreter import Interpreter, as_value, state, using
-from stretto.core.types import ArrayType, float0, is_inexact, kind_of
+from stretto.core.types import ArrayType, is_float0, is_inexact, kind_of
 from stretto.ops.convert import convert
 
-__all__ = ["described", "fit", "fits", "fitted", "is_float0", "user_rule"]
+__all__ = ["described", "fit", "fits", "fitted", "user_rule"]
 
 
 class _StandIns(Interpreter):
@@ -64,11 +64,6 @@ def user_rule(
         ) from error
     finally:
         state.stand_ins = outer
-
-
-def is_float0(x: Any) -> bool:
-    """Whether this is the tangent of an integer or a boolean."""
-    return getattr(x, "dtype", None) == float0
 
 
 def fitted(

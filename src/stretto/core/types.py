@@ -27,6 +27,7 @@ __all__ = [
     "float0",
     "inexact_dtype",
     "is_complex",
+    "is_float0",
     "is_inexact",
     "kind_of",
     "promote",
@@ -74,6 +75,11 @@ def kind_of(dtype: np.dtype) -> str:
             f"dtype {dtype} is not one of the numeric types of arrays: "
             f"{', '.join(sorted(d.name for d in _KINDS))}"
         ) from None
+
+
+def is_float0(x: Any) -> bool:
+    """Whether this is the tangent of an integer or a boolean."""
+    return getattr(x, "dtype", None) == float0
 
 
 def is_inexact(dtype: np.dtype) -> bool:
