@@ -12,8 +12,8 @@ from typing import Any
 
 import numpy as np
 
-from stretto.api.boundary import bounded
 from stretto.core import tree
+from stretto.core.boundary import bounded
 from stretto.core.interpreter import as_value
 from stretto.core.types import float0, is_float0
 

@@ -15,6 +15,7 @@ from stretto.api.arguments import as_values, leaf_names, name_of, values_of_tree
 from stretto.control.checkpoint import Checkpoint
 from stretto.control.policies import Policy
 from stretto.core import tree
+from stretto.core.boundary import boundary
 from stretto.core.recorder import record
 
 __all__ = ["checkpoint"]
@@ -82,24 +83,27 @@ def checkpoint(
 
     @functools.wraps(fun, updated=())
     def checkpointed(*args: Any, **kwargs: Any) -> Any:
-        fixed = _static(several, args, name)
-        places = [i for i in range(len(args)) if i not in fixed]
-        leaves, structure = tree.flatten(([args[i] for i in places], kwargs))
+        with boundary:
+            fixed = _static(several, args, name)
+            places = [i for i in range(len(args)) if i not in fixed]
+            leaves, structure = tree.flatten(([args[i] for i in places], kwargs))
 
-        def names() -> list[str]:
-            return leaf_names(fun, [() if i in fixed else a for i, a in enumerate(args)], kwargs)
+            def names() -> list[str]:
+                return leaf_names(
+                    fun, [() if i in fixed else a for i, a in enumerate(args)], kwargs
+                )
 
-        values = as_values(leaves, f"checkpoint of {name}", names)
+            values = as_values(leaves, f"checkpoint of {name}", names)
 
-        def flat(*given: Any) -> Any:
-            positional, named = tree.unflatten(structure, given)
-            everything = fixed | dict(zip(places, positional, strict=True))
-            result = fun(*[everything[i] for i in range(len(args))], **named)
-            return values_of_tree(without_float0(result), name, "the result")
+            def flat(*given: Any) -> Any:
+                positional, named = tree.unflatten(structure, given)
+                everything = fixed | dict(zip(places, positional, strict=True))
+                result = fun(*[everything[i] for i in range(len(args))], **named)
+                return values_of_tree(without_float0(result), name, "the result")
 
-        program, out, captured = record(flat, [v.type for v in values], names(), name)
-        outs = Checkpoint(program, policy, prevent_cse)(*values, *captured)
-        return tree.unflatten(out, outs)
+            program, out, captured = record(flat, [v.type for v in values], names(), name)
+            outs = Checkpoint(program, policy, prevent_cse)(*values, *captured)
+            return tree.unflatten(out, outs)
 
     return checkpointed
 

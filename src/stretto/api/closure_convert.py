@@ -10,11 +10,11 @@ from collections.abc import Callable
 from typing import Any
 
 from stretto.api.arguments import leaf_names, name_of, values_of_tree, without_float0
-from stretto.api.boundary import boundary, bounded
 from stretto.api.graph import types_of
 from stretto.control.family import parting
 from stretto.control.user_rule import fits
 from stretto.core import tree
+from stretto.core.boundary import boundary, bounded
 from stretto.core.interpreter import Tracer
 from stretto.core.recorder import record
 from stretto.core.types import is_inexact

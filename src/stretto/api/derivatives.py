@@ -14,10 +14,10 @@ from stretto.api.arguments import (
     values_of_tree,
     wraps,
 )
-from stretto.api.boundary import boundary, bounded
 from stretto.api.flat import Flat, chosen, is_active, pull_back, zero_tangent
 from stretto.control.user_rule import fits
 from stretto.core import tree
+from stretto.core.boundary import boundary, bounded
 from stretto.core.interpreter import as_value
 from stretto.core.types import is_complex, is_float0, is_inexact
 from stretto.ops.comparison import full, zeros_like

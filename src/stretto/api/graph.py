@@ -14,8 +14,8 @@ from typing import Any
 import numpy as np
 
 from stretto.api.arguments import as_values, leaf_names, name_of, values_of_tree, without_float0
-from stretto.api.boundary import boundary, bounded
 from stretto.core import tree
+from stretto.core.boundary import boundary, bounded
 from stretto.core.program import Program
 from stretto.core.recorder import record
 from stretto.core.types import ArrayType, array_type, canonical_dtype

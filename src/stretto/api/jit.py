@@ -23,7 +23,6 @@ from stretto.api.arguments import (
     values_of_tree,
     without_float0,
 )
-from stretto.api.boundary import boundary, hide_frames
 from stretto.api.entry import Entry
 from stretto.api.graph import types_of
 from stretto.api.once import Making, once
@@ -32,6 +31,7 @@ from stretto.api.stages import Lowered, TracedCall, as_options, on_device
 from stretto.api.static import Places, no_overlap, places_of
 from stretto.control.call import Call
 from stretto.core import tree
+from stretto.core.boundary import boundary, hide_frames
 from stretto.core.config import config, settings
 from stretto.core.interpreter import Tracer, state
 from stretto.core.recorder import record

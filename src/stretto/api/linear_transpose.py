@@ -9,11 +9,11 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import Any, NamedTuple
 
 from stretto.api.arguments import leaf_names, name_of, values_of_tree
-from stretto.api.boundary import boundary, bounded
 from stretto.api.graph import types_of
 from stretto.control.family import ControlFlow, parting
 from stretto.control.user_rule import fits
 from stretto.core import tree
+from stretto.core.boundary import boundary, bounded
 from stretto.core.errors import MissingRuleError
 from stretto.core.interpreter import Linear
 from stretto.core.program import Equation, Program

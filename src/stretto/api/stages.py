@@ -11,11 +11,11 @@ from typing import Any
 
 import numpy as np
 
-from stretto.api.boundary import boundary
 from stretto.api.entry import Entry
 from stretto.api.graph import ShapeDtypeStruct
 from stretto.control.family import parting
 from stretto.core import tree
+from stretto.core.boundary import boundary
 from stretto.core.interpreter import Tracer, as_value
 from stretto.core.program import Program
 from stretto.core.types import ArrayType, array_type, canonical_dtype

@@ -10,6 +10,7 @@ from typing import Any
 
 from stretto.control.family import parting, values_of
 from stretto.core import tree
+from stretto.core.boundary import boundary
 from stretto.ops.broadcast import canonical_axis, expand_dims, reshape
 from stretto.ops.convert import convert
 from stretto.ops.shape import concatenate, pad, rev, slice_in_dim
@@ -35,46 +36,47 @@ def associative_scan(
     >>> st.lax.associative_scan(st.lax.mul, st.numpy.array([1, 2, 3, 4]))
     Array([ 1,  2,  6, 24], dtype=int32)
     """
-    who = "associative_scan"
-    if not callable(fn):
-        raise TypeError(f"{who}: fn must be a function of two trees, got {type(fn).__name__}")
-    leaves, structure = tree.flatten(elems)
-    values = values_of(leaves, who)
-    if not values:
-        return elems
-    place = canonical_axis(axis, values[0].ndim, who)
-    paths = tree.paths(elems, "elems")
-    for x, path in zip(values, paths, strict=True):
-        if x.ndim <= place:
-            raise ValueError(f"{who}: {path} must have an axis {place}, got {x.type}")
-    sizes = {x.shape[place]: path for x, path in zip(values, paths, strict=True)}
-    if len(sizes) > 1:
-        each = ", ".join(f"{path} has {n}" for n, path in sizes.items())
-        raise ValueError(f"{who}: sizes along axis {place} must agree; {each}")
+    with boundary:
+        who = "associative_scan"
+        if not callable(fn):
+            raise TypeError(f"{who}: fn must be a function of two trees, got {type(fn).__name__}")
+        leaves, structure = tree.flatten(elems)
+        values = values_of(leaves, who)
+        if not values:
+            return elems
+        place = canonical_axis(axis, values[0].ndim, who)
+        paths = tree.paths(elems, "elems")
+        for x, path in zip(values, paths, strict=True):
+            if x.ndim <= place:
+                raise ValueError(f"{who}: {path} must have an axis {place}, got {x.type}")
+        sizes = {x.shape[place]: path for x, path in zip(values, paths, strict=True)}
+        if len(sizes) > 1:
+            each = ", ".join(f"{path} has {n}" for n, path in sizes.items())
+            raise ValueError(f"{who}: sizes along axis {place} must agree; {each}")
 
-    def combine(first: Sequence[Any], second: Sequence[Any]) -> list[Any]:
-        result = fn(tree.unflatten(structure, first), tree.unflatten(structure, second))
-        out, given = tree.flatten(result)
-        news = values_of(out, who)
-        if given != structure:
-            raise TypeError(
-                f"{who}: fn must return a tree like those it takes; they part at "
-                f"{parting(structure, given, 'elems')}"
-            )
-        for old, new, path in zip(first, news, paths, strict=True):
-            if new.shape != old.shape or (new.dtype != old.dtype and not new.weak_type):
+        def combine(first: Sequence[Any], second: Sequence[Any]) -> list[Any]:
+            result = fn(tree.unflatten(structure, first), tree.unflatten(structure, second))
+            out, given = tree.flatten(result)
+            news = values_of(out, who)
+            if given != structure:
                 raise TypeError(
-                    f"{who}: fn must return arrays like those it takes; {path} is {old.type}, got "
-                    f"{new.type}"
+                    f"{who}: fn must return a tree like those it takes; they part at "
+                    f"{parting(structure, given, 'elems')}"
                 )
-        return [convert(v, x.dtype, x.weak_type) for v, x in zip(news, values, strict=True)]
+            for old, new, path in zip(first, news, paths, strict=True):
+                if new.shape != old.shape or (new.dtype != old.dtype and not new.weak_type):
+                    raise TypeError(
+                        f"{who}: fn must return arrays like those it takes; {path} is "
+                        f"{old.type}, got {new.type}"
+                    )
+            return [convert(v, x.dtype, x.weak_type) for v, x in zip(news, values, strict=True)]
 
-    if reverse:
-        values = [rev(x, (place,)) for x in values]
-    outs = _running(combine, values, place)
-    if reverse:
-        outs = [rev(x, (place,)) for x in outs]
-    return tree.unflatten(structure, outs)
+        if reverse:
+            values = [rev(x, (place,)) for x in values]
+        outs = _running(combine, values, place)
+        if reverse:
+            outs = [rev(x, (place,)) for x in outs]
+        return tree.unflatten(structure, outs)
 
 
 def _running(combine: Callable[..., list[Any]], xs: Sequence[Any], axis: int) -> list[Any]:

@@ -16,6 +16,7 @@ import numpy as np
 from stretto.control.family import ControlFlow, parting, record_tree, values_of
 from stretto.control.route import run_mapped, selected
 from stretto.core import tree
+from stretto.core.boundary import boundary
 from stretto.core.effects import NamedAxis
 from stretto.core.interpreter import Linear, as_value
 from stretto.core.program import Atom, Program, Var, literal
@@ -263,15 +264,16 @@ def switch(index: Any, branches: Sequence[Callable[..., Any]], *operands: Any) -
     >>> st.lax.switch(1, [lambda x: x, lambda x: -x], 3.0)
     Array(-3., dtype=float32, weak_type=True)
     """
-    index = as_value(index, "switch", "index")
-    if index.ndim or kind_of(index.dtype) not in ("int", "uint", "bool"):
-        raise TypeError(f"switch: index must be an integer scalar, got {index.type}")
-    if not branches:
-        raise ValueError("switch: needs at least one branch")
-    named = {f"branch {i}": branch for i, branch in enumerate(branches)}
-    programs, structure, values = _branch_programs("switch", named, operands)
-    bounded = clamp(0, convert(index, _INDEX), len(branches) - 1)
-    return tree.unflatten(structure, Cond(tuple(programs))(bounded, *values))
+    with boundary:
+        index = as_value(index, "switch", "index")
+        if index.ndim or kind_of(index.dtype) not in ("int", "uint", "bool"):
+            raise TypeError(f"switch: index must be an integer scalar, got {index.type}")
+        if not branches:
+            raise ValueError("switch: needs at least one branch")
+        named = {f"branch {i}": branch for i, branch in enumerate(branches)}
+        programs, structure, values = _branch_programs("switch", named, operands)
+        bounded = clamp(0, convert(index, _INDEX), len(branches) - 1)
+        return tree.unflatten(structure, Cond(tuple(programs))(bounded, *values))
 
 
 def cond(
@@ -288,13 +290,14 @@ def cond(
     >>> st.lax.cond(True, lambda x: x + 1, lambda x: x - 1, 1.0)
     Array(2., dtype=float32, weak_type=True)
     """
-    pred = as_value(pred, "cond", "pred")
-    if pred.ndim:
-        raise TypeError(
-            f"cond: pred must be a scalar, got {pred.type}; use snp.where to choose by element, or "
-            f"vmap"
-        )
-    branches = {"false_fun": false_fun, "true_fun": true_fun}
-    programs, structure, values = _branch_programs("cond", branches, operands)
-    index = convert(pred if kind_of(pred.dtype) == "bool" else ne(pred, 0), _INDEX)
-    return tree.unflatten(structure, Cond(tuple(programs))(index, *values))
+    with boundary:
+        pred = as_value(pred, "cond", "pred")
+        if pred.ndim:
+            raise TypeError(
+                f"cond: pred must be a scalar, got {pred.type}; use snp.where to choose by "
+                f"element, or vmap"
+            )
+        branches = {"false_fun": false_fun, "true_fun": true_fun}
+        programs, structure, values = _branch_programs("cond", branches, operands)
+        index = convert(pred if kind_of(pred.dtype) == "bool" else ne(pred, 0), _INDEX)
+        return tree.unflatten(structure, Cond(tuple(programs))(index, *values))

@@ -15,6 +15,7 @@ from typing import Any, ClassVar
 from stretto.control.family import ControlFlow
 from stretto.control.user_rule import described, fit
 from stretto.core import tree
+from stretto.core.boundary import boundary
 from stretto.core.interpreter import Tracer, as_value, state
 from stretto.core.program import Program
 from stretto.core.recorder import record
@@ -103,21 +104,24 @@ class CustomFunction:
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         """The function's value."""
-        self.check_rules()
-        arguments, values = Arguments.of(self, self._by_position(args, kwargs))
-        if state.interpreter is state.eager:
-            out, structure = tree.flatten(self.fun(*arguments.every(values)))
-            return tree.unflatten(structure, self._outputs(out))
+        with boundary:
+            self.check_rules()
+            arguments, values = Arguments.of(self, self._by_position(args, kwargs))
+            if state.interpreter is state.eager:
+                out, structure = tree.flatten(self.fun(*arguments.every(values)))
+                return tree.unflatten(structure, self._outputs(out))
 
-        def flat(*values: Any) -> Any:
-            out, structure = tree.flatten(self.fun(*arguments.every(values)))
-            return self._outputs(out), structure
+            def flat(*values: Any) -> Any:
+                out, structure = tree.flatten(self.fun(*arguments.every(values)))
+                return self._outputs(out), structure
 
-        program, structure, captured = record(flat, arguments.types, arguments.paths(), self.name)
-        # Concrete values stay what they are, and need not be remembered.
-        traced = [c if isinstance(c, Tracer) else None for c in captured]
-        operation = self.operation(arguments, program, structure, traced)
-        return tree.unflatten(structure, operation(*values, *captured))
+            program, structure, captured = record(
+                flat, arguments.types, arguments.paths(), self.name
+            )
+            # Concrete values stay what they are, and need not be remembered.
+            traced = [c if isinstance(c, Tracer) else None for c in captured]
+            operation = self.operation(arguments, program, structure, traced)
+            return tree.unflatten(structure, operation(*values, *captured))
 
     def check_rules(self) -> None:
         """Raise ``AttributeError`` where the rules were not given."""

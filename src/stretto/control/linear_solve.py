@@ -12,6 +12,7 @@ from typing import Any
 from stretto.control.family import ControlFlow, split
 from stretto.control.implicit import like, record_like, unknowns
 from stretto.core import tree
+from stretto.core.boundary import boundary
 from stretto.core.errors import MissingRuleError
 from stretto.core.interpreter import Linear
 from stretto.core.program import Program
@@ -172,36 +173,37 @@ def custom_linear_solve(
     ... )
     Array([1. , 0.5], dtype=float32)
     """
-    who = "custom_linear_solve"
-    values, structure = unknowns(who, b, "b")
-    types = [v.type for v in values]
-    product, _, matrix = record_like(who, "matvec(x)", matvec, structure, types)
-    solver, aux, own = record_like(
-        who, "solve(matvec, b)", lambda b: solve(matvec, b), structure, types, has_aux=has_aux
-    )
-    vecmat = other_solver = None
-    other: list[Any] = []
-    if symmetric:
-        vecmat = product
-        other_solver, other = solver, own
-    if transpose_solve is not None:
-        transposed = vecmat = product if symmetric else _transposed(product)
-
-        def multiply(x: Any) -> Any:
-            """By the transposed matrix."""
-            leaves = like(who, "the argument of vecmat", x, structure, types)
-            return tree.unflatten(structure, evaluate(transposed, [*leaves, *matrix]))
-
-        other_solver, _, other = record_like(
-            who,
-            "transpose_solve(vecmat, b)",
-            lambda b: transpose_solve(multiply, b),
-            structure,
-            types,
-            has_aux=has_aux,
+    with boundary:
+        who = "custom_linear_solve"
+        values, structure = unknowns(who, b, "b")
+        types = [v.type for v in values]
+        product, _, matrix = record_like(who, "matvec(x)", matvec, structure, types)
+        solver, aux, own = record_like(
+            who, "solve(matvec, b)", lambda b: solve(matvec, b), structure, types, has_aux=has_aux
         )
-    consts = (len(matrix), len(own), len(other))
-    system = CustomLinearSolve(product, solver, vecmat, other_solver, consts)
-    outs = system(*matrix, *own, *other, *values)
-    x = tree.unflatten(structure, outs[: len(values)])
-    return (x, tree.unflatten(aux, outs[len(values) :])) if has_aux else x
+        vecmat = other_solver = None
+        other: list[Any] = []
+        if symmetric:
+            vecmat = product
+            other_solver, other = solver, own
+        if transpose_solve is not None:
+            transposed = vecmat = product if symmetric else _transposed(product)
+
+            def multiply(x: Any) -> Any:
+                """By the transposed matrix."""
+                leaves = like(who, "the argument of vecmat", x, structure, types)
+                return tree.unflatten(structure, evaluate(transposed, [*leaves, *matrix]))
+
+            other_solver, _, other = record_like(
+                who,
+                "transpose_solve(vecmat, b)",
+                lambda b: transpose_solve(multiply, b),
+                structure,
+                types,
+                has_aux=has_aux,
+            )
+        consts = (len(matrix), len(own), len(other))
+        system = CustomLinearSolve(product, solver, vecmat, other_solver, consts)
+        outs = system(*matrix, *own, *other, *values)
+        x = tree.unflatten(structure, outs[: len(values)])
+        return (x, tree.unflatten(aux, outs[len(values) :])) if has_aux else x

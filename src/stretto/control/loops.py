@@ -13,6 +13,7 @@ from stretto.control.family import values_of
 from stretto.control.scan import loop_scan
 from stretto.control.while_loop import loop_while
 from stretto.core import tree
+from stretto.core.boundary import boundary
 from stretto.core.interpreter import Tracer
 from stretto.core.types import kind_of
 from stretto.ops.elementwise import promote_values
@@ -47,29 +48,30 @@ def fori_loop(
     >>> st.lax.fori_loop(0, 10, lambda i, x: x + i, 0)
     Array(45, dtype=int32, weak_type=True)
     """
-    start, stop = promote_values("fori_loop", lower, upper)
-    if start.ndim or kind_of(start.dtype) not in ("int", "uint"):
-        raise TypeError(f"fori_loop: bounds must be integer scalars, got {start.type}")
-    names = tree.paths(init_val, "init_val")
-    low, high = _static_int(lower), _static_int(upper)
-    if low is not None and high is not None:
+    with boundary:
+        start, stop = promote_values("fori_loop", lower, upper)
+        if start.ndim or kind_of(start.dtype) not in ("int", "uint"):
+            raise TypeError(f"fori_loop: bounds must be integer scalars, got {start.type}")
+        names = tree.paths(init_val, "init_val")
+        low, high = _static_int(lower), _static_int(upper)
+        if low is not None and high is not None:
 
-        def body(state: Any, _: Any) -> Any:
-            i, x = state
-            return (i + 1, body_fun(i, x)), None
+            def body(state: Any, _: Any) -> Any:
+                i, x = state
+                return (i + 1, body_fun(i, x)), None
 
-        length = max(0, high - low)
-        names = ["i", *names]
-        state = (start, init_val)
-        return loop_scan("fori_loop", body, state, None, length, False, names, unroll)[0][1]
+            length = max(0, high - low)
+            names = ["i", *names]
+            state = (start, init_val)
+            return loop_scan("fori_loop", body, state, None, length, False, names, unroll)[0][1]
 
-    def step(state: Any) -> Any:
-        i, stop, x = state
-        return i + 1, stop, body_fun(i, x)
+        def step(state: Any) -> Any:
+            i, stop, x = state
+            return i + 1, stop, body_fun(i, x)
 
-    state = (start, stop, init_val)
-    names = ["i", "upper", *names]
-    return loop_while("fori_loop", lambda s: s[0] < s[1], step, state, names)[2]
+        state = (start, stop, init_val)
+        names = ["i", "upper", *names]
+        return loop_while("fori_loop", lambda s: s[0] < s[1], step, state, names)[2]
 
 
 def map_(
@@ -95,37 +97,38 @@ def map_(
     >>> st.lax.map(lambda x: x * 2, snp.array([1, 2]))
     Array([2, 4], dtype=int32)
     """
-    if batch_size is not None:
-        batch_size = positive(batch_size, "map: batch_size")
-    leaves, structure = tree.flatten(xs)
-    values = values_of(leaves, "map")
-    names = tree.paths(xs, "xs")
-    axes = [
-        in_axis(a, v, "map", name)
-        for a, v, name in zip(
-            tree.prefix_leaves(in_axes, xs, "map", "in_axes"), values, names, strict=True
-        )
-    ]
-    sizes = {
-        v.shape[a]: f"{name} has {v.shape[a]} along axis {a}"
-        for v, a, name in zip(values, axes, names, strict=True)
-        if a is not None
-    }
-    if len(sizes) != 1:
-        found = ", ".join(sizes.values()) or "nothing is mapped"
-        raise ValueError(f"map: mapped sizes must agree; {found}")
-    result: Any = None
+    with boundary:
+        if batch_size is not None:
+            batch_size = positive(batch_size, "map: batch_size")
+        leaves, structure = tree.flatten(xs)
+        values = values_of(leaves, "map")
+        names = tree.paths(xs, "xs")
+        axes = [
+            in_axis(a, v, "map", name)
+            for a, v, name in zip(
+                tree.prefix_leaves(in_axes, xs, "map", "in_axes"), values, names, strict=True
+            )
+        ]
+        sizes = {
+            v.shape[a]: f"{name} has {v.shape[a]} along axis {a}"
+            for v, a, name in zip(values, axes, names, strict=True)
+            if a is not None
+        }
+        if len(sizes) != 1:
+            found = ", ".join(sizes.values()) or "nothing is mapped"
+            raise ValueError(f"map: mapped sizes must agree; {found}")
+        result: Any = None
 
-    def flat(*elements: Any) -> list[Any]:
-        nonlocal result
-        result = f(tree.unflatten(structure, elements))
-        return values_of(tree.leaves(result), "map")
+        def flat(*elements: Any) -> list[Any]:
+            nonlocal result
+            result = f(tree.unflatten(structure, elements))
+            return values_of(tree.leaves(result), "map")
 
-    (size,) = sizes
-    outs, found = map_chunks(flat, size, batch_size, values, axes, names)
-    wanted = tree.prefix_leaves(out_axes, result, "map", "out_axes")
-    placed = [
-        to_axis(o, size, a, out_axis(w, o, a, "map"))
-        for o, a, w in zip(outs, found, wanted, strict=True)
-    ]
-    return tree.unflatten(tree.structure(result), placed)
+        (size,) = sizes
+        outs, found = map_chunks(flat, size, batch_size, values, axes, names)
+        wanted = tree.prefix_leaves(out_axes, result, "map", "out_axes")
+        placed = [
+            to_axis(o, size, a, out_axis(w, o, a, "map"))
+            for o, a, w in zip(outs, found, wanted, strict=True)
+        ]
+        return tree.unflatten(tree.structure(result), placed)

@@ -12,6 +12,7 @@ from typing import Any
 from stretto.control.family import ControlFlow, split
 from stretto.control.implicit import like, record_like, unknowns
 from stretto.core import tree
+from stretto.core.boundary import boundary
 from stretto.core.primitive import NOT_LINEAR
 from stretto.core.program import Program
 from stretto.core.types import ArrayType
@@ -127,33 +128,36 @@ def custom_root(
     >>> float(square_root(4.0)), float(st.grad(square_root)(4.0))
     (2.0, 0.25)
     """
-    who = "custom_root"
-    guess, structure = unknowns(who, initial_guess, "initial_guess")
-    types = [v.type for v in guess]
-    function, _, captured = record_like(who, "f(x)", f, structure, types)
-    search, aux, own = record_like(
-        who, "solve(f, initial_guess)", lambda x: solve(f, x), structure, types, has_aux=has_aux
-    )
+    with boundary:
+        who = "custom_root"
+        guess, structure = unknowns(who, initial_guess, "initial_guess")
+        types = [v.type for v in guess]
+        function, _, captured = record_like(who, "f(x)", f, structure, types)
+        search, aux, own = record_like(
+            who, "solve(f, initial_guess)", lambda x: solve(f, x), structure, types, has_aux=has_aux
+        )
 
-    def step(x: Any, y: Any) -> Any:
-        equation = lambda *xs: evaluate(function, [*xs, *captured])
-        leaves = tree.leaves(x)
-        _, linear = linearize_flat(equation, leaves, (True,) * len(leaves))
+        def step(x: Any, y: Any) -> Any:
+            equation = lambda *xs: evaluate(function, [*xs, *captured])
+            leaves = tree.leaves(x)
+            _, linear = linearize_flat(equation, leaves, (True,) * len(leaves))
 
-        def derivative(z: Any) -> Any:
-            """The derivative of ``f`` at the solution."""
-            dx = like(who, "the argument of the derivative", z, structure, types)
-            outs = iter(evaluate(linear.program, [*dx, *linear.residuals]))
-            given = zip(leaves, linear.active_out, strict=True)
-            return tree.unflatten(structure, [next(outs) if a else zeros_like(v) for v, a in given])
+            def derivative(z: Any) -> Any:
+                """The derivative of ``f`` at the solution."""
+                dx = like(who, "the argument of the derivative", z, structure, types)
+                outs = iter(evaluate(linear.program, [*dx, *linear.residuals]))
+                given = zip(leaves, linear.active_out, strict=True)
+                return tree.unflatten(
+                    structure, [next(outs) if a else zeros_like(v) for v, a in given]
+                )
 
-        return tangent_solve(derivative, y)
+            return tangent_solve(derivative, y)
 
-    tangent, _, by_tangent = record_like(
-        who, "tangent_solve(g, y)", step, structure, types, arguments=2
-    )
-    consts = (len(captured), len(own), len(by_tangent))
-    root = CustomRoot(function, search, tangent, consts)
-    outs = root(*captured, *own, *by_tangent, *guess)
-    x = tree.unflatten(structure, outs[: len(guess)])
-    return (x, tree.unflatten(aux, outs[len(guess) :])) if has_aux else x
+        tangent, _, by_tangent = record_like(
+            who, "tangent_solve(g, y)", step, structure, types, arguments=2
+        )
+        consts = (len(captured), len(own), len(by_tangent))
+        root = CustomRoot(function, search, tangent, consts)
+        outs = root(*captured, *own, *by_tangent, *guess)
+        x = tree.unflatten(structure, outs[: len(guess)])
+        return (x, tree.unflatten(aux, outs[len(guess) :])) if has_aux else x

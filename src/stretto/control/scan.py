@@ -23,6 +23,7 @@ from stretto.control.family import (
 from stretto.control.hoist import hoisted, no_larger
 from stretto.control.while_loop import settle_carry, settle_types, with_out_types
 from stretto.core import tree
+from stretto.core.boundary import boundary
 from stretto.core.interpreter import Linear, constant
 from stretto.core.program import Equation, Program
 from stretto.core.recorder import record
@@ -363,7 +364,8 @@ def scan(
     >>> running
     Array([1, 3, 6], dtype=int32)
     """
-    return loop_scan("scan", f, init, xs, length, reverse, tree.paths(init, "init"), unroll)
+    with boundary:
+        return loop_scan("scan", f, init, xs, length, reverse, tree.paths(init, "init"), unroll)
 
 
 def loop_scan(

@@ -20,6 +20,7 @@ from stretto.control.family import (
     values_of,
 )
 from stretto.core import tree
+from stretto.core.boundary import boundary
 from stretto.core.config import config
 from stretto.core.effects import observable
 from stretto.core.primitive import Refused
@@ -293,8 +294,9 @@ def while_loop(
     >>> st.lax.while_loop(lambda x: x < 100, lambda x: x * 2, 3)
     Array(192, dtype=int32, weak_type=True)
     """
-    names = tree.paths(init_val, "init_val")
-    return loop_while("while_loop", cond_fun, body_fun, init_val, names)
+    with boundary:
+        names = tree.paths(init_val, "init_val")
+        return loop_while("while_loop", cond_fun, body_fun, init_val, names)
 
 
 def loop_while(

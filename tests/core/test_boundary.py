@@ -10,7 +10,7 @@ import pytest
 
 import stretto as st
 import stretto.numpy as snp
-from stretto.api.boundary import boundary, bounded
+from stretto.core.boundary import boundary, bounded
 from stretto.core.position import PACKAGE
 
 
@@ -276,3 +276,33 @@ def test_values_that_escape_a_loop():
         r"\(test_values_that_escape_a_loop\)",
     ):
         kept[0] + 1
+
+
+LOOPS = {
+    "scan": lambda f: st.lax.scan(lambda c, _: (f(c), None), snp.ones(2), length=2),
+    "while_loop": lambda f: st.lax.while_loop(lambda c: c[0] < 3, f, snp.ones(2)),
+    "fori_loop": lambda f: st.lax.fori_loop(0, 3, lambda i, c: f(c), snp.ones(2)),
+    "cond": lambda f: st.lax.cond(True, f, f, snp.ones(2)),
+    "map": lambda f: st.lax.map(f, snp.ones((3, 2))),
+    "associative_scan": lambda f: st.lax.associative_scan(lambda x, y: f(x), snp.ones(4)),
+    "checkpoint": lambda f: st.checkpoint(f)(snp.ones(2)),
+    "custom_jvp": lambda f: with_rule(f)(snp.ones(2)),
+    "custom_root": lambda f: st.lax.custom_root(f, snp.ones(2), lambda f, x: f(x), None),
+}
+
+
+def with_rule(f):
+    function = st.custom_jvp(f)
+    function.defjvps(None)
+    return function
+
+
+@pytest.mark.parametrize("name", LOOPS)
+def test_at_rest_too(name):
+    def wrong(x):
+        return x @ snp.ones(7)
+
+    with pytest.raises((TypeError, ValueError)) as caught:
+        LOOPS[name](wrong)
+    files = [entry.filename for entry in traceback.extract_tb(caught.value.__traceback__)]
+    assert all(file == __file__ for file in files), files

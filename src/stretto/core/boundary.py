@@ -1,6 +1,6 @@
 """Tracebacks that show the user's code: the frames inside this package are left out.
 
-Layer 7 (api). A transformation runs the user's function somewhere deep inside; what passes out of
+Layer 1 (core). A transformation runs the user's function somewhere deep inside; what passes out of
 its call shows the user's frames alone, unless ``config.traceback_filtering`` is ``"off"``.
 """
 
