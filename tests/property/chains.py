@@ -108,7 +108,12 @@ class Outcome(NamedTuple):
     discarded: str
 
 
-NARROW = "FLOAT, COMPLEX = np.float32, np.complex64\n"
+NARROW = {
+    # whether 64-bit types are enabled all the same
+    True: "FLOAT, COMPLEX = np.float32, np.complex64\n",
+    False: "FLOAT, COMPLEX, INT = np.float32, np.complex64, np.int32\n"
+    "st.config.enable_x64 = False\n",
+}
 
 
 class _Chain:
@@ -118,6 +123,7 @@ class _Chain:
         self.at = at
         self.names = namespace("")
         self.narrow = False
+        self.wide = at % 8 == 2  # whether 64-bit types exist where 32 are used
         self.sources: list[str] = []
         self.call = ""
 
@@ -142,13 +148,14 @@ class _Chain:
         """From here on, all is defined for arguments of 32 bits."""
         self.narrow = True
         sources, self.sources = self.sources, []
-        exec(NARROW, self.names)
+        exec(NARROW[self.wide].splitlines()[0], self.names)
         for source in sources:
             self.define(source)
 
     def failure(self, error: Exception) -> Failure:
-        lines = [knob.line() + "\n" for knob in knobs_of(self.at)]
-        settings = "".join([*lines, NARROW if self.narrow else ""])
+        settings = "".join(knob.line() + "\n" for knob in knobs_of(self.at))
+        if self.narrow:
+            settings += NARROW[self.wide]
         return Failure(settings, "\n\n".join(self.sources), self.call, error)
 
 
@@ -185,9 +192,10 @@ def _run_chain(chain: _Chain, program: Block, way: str, steps: Sequence[Step]) -
     _check_types(function, args)
     if chain.at % 4 == 2:
         chain.in_half_the_bits()
-        narrow, args = chain.run(function.params, way)
-        _check_types(narrow, args)
-        _check_narrow(narrow, args, function.outs)
+        with st.enable_x64(chain.wide):
+            narrow, args = chain.run(function.params, way)
+            _check_types(narrow, args)
+            _check_narrow(narrow, args, function.outs)
     return Outcome(function.number, "")
 
 
@@ -204,10 +212,11 @@ def _check_narrow(narrow: Function, args: Sequence[np.ndarray], wide: Sequence[n
     """With 32 bits: compiled as eagerly, and about what comes with 64 unless something jumps."""
     jitted = arrays(st.jit(narrow.fun)(*args))
     for i, (g, e, w) in enumerate(zip(jitted, narrow.outs, wide, strict=True)):
-        if (g.shape, g.dtype) != (e.shape, e.dtype) or (e.shape, e.dtype.kind) != (
+        if (g.shape, g.dtype, e.shape) != (
+            e.shape,
+            e.dtype,
             w.shape,
-            w.dtype.kind,
-        ):
+        ) or e.dtype.kind != w.dtype.kind:
             raise Mismatch(
                 f"result {i} in 32 bits: {e.dtype}{e.shape}, compiled {g.dtype}{g.shape}"
             )

@@ -196,7 +196,7 @@ def _integers(w: Writer) -> None:
     symbol = w.rng.choice(["+", "*", "-", "&", "|", "^", "// 3 +", "<< 1 &", ">> 1 |", "% 5 *"])
     shape = w.small(broadcast(x.shape, y.shape))
     v = w.emit(f"{{0}} {symbol} {{1}}", [x, y], shape, -1e9, 1e9, "int")
-    w.emit("snp.bitwise_count({0}).astype(snp.int64) % 4", [v], shape, 0, 3, "int")
+    w.emit("snp.bitwise_count({0}).astype(INT) % 4", [v], shape, 0, 3, "int")
 
 
 @operation("to_float", 0.4)
@@ -209,7 +209,7 @@ def _to_float(w: Writer) -> None:
 @operation("to_integer", 0.3)
 def _to_integer(w: Writer) -> None:
     v = w.float(-1, 1)
-    text = "snp.floor(1.51 * {0} + 1.5137).astype(snp.int64)"
+    text = "snp.floor(1.51 * {0} + 1.5137).astype(INT)"
     w.emit(text, [v], v.shape, 0, 3, "int")
 
 

@@ -34,8 +34,8 @@ MATRICES: dict[str, tuple[str, Callable[[int], tuple[int, ...]], float]] = {
     "eigh": ("st.linalg.eigh(S)[1] ** 2 @ snp.diag(st.linalg.eigh(S)[0])", lambda n: (n, n), 60),
     "eig": ("snp.real(snp.sum(st.linalg.eigvals(M) ** 2))", lambda n: (), 60),
     "eigenvectors": (
-        "snp.sum(snp.abs(lax.linalg.eig(M, compute_left_eigenvectors=False, "
-        "enable_eigvec_derivs=True)[1]) ** 4)",
+        "(lambda v: snp.sum(snp.real(v * snp.conj(v)) ** 2))(lax.linalg.eig(M, "
+        "compute_left_eigenvectors=False, enable_eigvec_derivs=True)[1])",
         lambda n: (),
         9,
     ),

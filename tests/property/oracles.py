@@ -25,8 +25,8 @@ STEP = 1e-4
 TOLERANCE = 1e-9
 """Two ways of computing the same, in float64 and of moderate condition."""
 
-SLOPE_TOLERANCE = 2e-6
-"""Extrapolated differences: h⁴ f⁗′ and rounding ε f / h, with h = 1e-4."""
+SLOPE_TOLERANCE = 3e-8
+"""Extrapolated differences: h⁴ f⁗′ and rounding ε f / h, with h = 1e-4. Below that of float32."""
 
 
 class Mismatch(AssertionError):
@@ -81,7 +81,7 @@ def slope(
             raise Discard("not finite")
         wide, narrow = (a - b) / (2 * STEP), (c - d) / STEP
         scale = max(1.0, np.max(np.abs(narrow), initial=0), 1e-3 * np.max(np.abs(y), initial=0))
-        if np.any(np.abs(wide - narrow) > 1e-5 * scale):
+        if np.any(np.abs(wide - narrow) > 1e-6 * scale):
             raise Discard("two steps disagree")
         # a − 2y + b is h² f″ where f is smooth, a fourth of it for h/2; h times a jump at a kink.
         bend, half = np.abs(a - 2 * y + b), np.abs(c - 2 * y + d)

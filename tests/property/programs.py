@@ -20,7 +20,7 @@ import stretto.numpy as snp
 from stretto import lax
 
 
-FLOAT, COMPLEX = np.float64, np.complex128
+FLOAT, COMPLEX, INT = np.float64, np.complex128, np.int64
 
 
 def draw(seed, kind, shape, low=-1.0, high=1.0):
@@ -28,7 +28,7 @@ def draw(seed, kind, shape, low=-1.0, high=1.0):
     if kind == "bool":
         return snp.asarray(rng.random(shape) < 0.5)
     if kind == "int":
-        return snp.asarray(rng.integers(int(low), int(high) + 1, shape))
+        return snp.asarray(np.asarray(rng.integers(int(low), int(high) + 1, shape)).astype(INT))
     x = np.asarray(rng.uniform(low, high, shape))
     if kind == "complex":
         return snp.asarray((x + 1j * rng.uniform(low, high, shape)).astype(COMPLEX))

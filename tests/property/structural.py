@@ -404,7 +404,7 @@ def _top_k(w: Writer) -> None:
     place = Var(w.name("v"), "int", found.shape, 0, v.shape[-1] - 1)
     w.statement(f"lax.top_k({{0}}, {k})", [v], [found, place])
     w.scope.remove(place)  # it is of 32 bits
-    w.emit("{0}.astype(snp.int64)", [place], place.shape, place.low, place.high, "int")
+    w.emit("{0}.astype(INT)", [place], place.shape, place.low, place.high, "int")
 
 
 @operation("argmax", 0.3)

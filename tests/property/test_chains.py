@@ -15,7 +15,7 @@ from tests.property.transformations import TRANSFORMATIONS
 from tests.property.writer import draw_program
 
 
-@pytest.mark.parametrize("first", range(0, 40, 4))
+@pytest.mark.parametrize("first", range(0, 48, 4))
 def test_every_link_agrees_with_its_oracle(first):
     with st.enable_x64():
         for at in range(first, first + 4):

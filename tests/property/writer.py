@@ -191,7 +191,7 @@ class Writer:
                 return v
             return self.emit(f"{{0}} % {size}", [v], (), 0, size - 1, "int")
         v = self.scalar(-1, 1)
-        text = f"snp.floor((1.01 + {{0}}) * {size} / 2.03 + 0.0037).astype(snp.int64)"
+        text = f"snp.floor((1.01 + {{0}}) * {size} / 2.03 + 0.0037).astype(INT)"
         return self.emit(text, [v], (), 0, size - 1, "int")
 
     def odd(self) -> float:
