@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import stretto as st
-from stretto import lax
 from tests.property.control import DEEPEST, apply_body
 from tests.property.programs import Var
 from tests.property.writer import Skip, Writer, operation
@@ -19,142 +17,119 @@ def _custom_jvp(w: Writer) -> None:
     apply_body(w, "own_BODY", closed=True, setup=setup)
 
 
-if hasattr(st, "custom_vjp"):
-
-    @operation("custom_vjp", 3.0, way="reverse")
-    def _custom_vjp(w: Writer) -> None:
-        setup = [
-            "own_BODY = st.custom_vjp(BODY)",
-            "own_BODY.defvjp(lambda *x: (BODY(*x), x), lambda x, ct: st.vjp(BODY, *x)[1](ct))",
-        ]
-        apply_body(w, "own_BODY", closed=True, setup=setup)
+@operation("custom_vjp", 3.0, way="reverse")
+def _custom_vjp(w: Writer) -> None:
+    setup = [
+        "own_BODY = st.custom_vjp(BODY)",
+        "own_BODY.defvjp(lambda *x: (BODY(*x), x), lambda x, ct: st.vjp(BODY, *x)[1](ct))",
+    ]
+    apply_body(w, "own_BODY", closed=True, setup=setup)
 
 
-if hasattr(st, "custom_gradient"):
-
-    @operation("custom_gradient", 1.0, way="reverse")
-    def _custom_gradient(w: Writer) -> None:
-        apply_body(w, "st.custom_gradient(lambda *x: st.vjp(BODY, *x))", closed=True)
+@operation("custom_gradient", 1.0, way="reverse")
+def _custom_gradient(w: Writer) -> None:
+    apply_body(w, "st.custom_gradient(lambda *x: st.vjp(BODY, *x))", closed=True)
 
 
-if hasattr(st, "sequential_vmap"):
-
-    @operation("sequential_vmap", 0.3)
-    def _sequential_vmap(w: Writer) -> None:
-        apply_body(w, "st.sequential_vmap(BODY)", closed=True)
+@operation("sequential_vmap", 0.3)
+def _sequential_vmap(w: Writer) -> None:
+    apply_body(w, "st.sequential_vmap(BODY)", closed=True)
 
 
-if hasattr(st, "custom_vmap"):
-
-    @operation("custom_vmap", 0.3)
-    def _custom_vmap(w: Writer) -> None:
-        """A rule that does what vmap would, and says that all results are mapped."""
-        rule = (
-            "own_BODY.def_vmap(lambda n, mapped, *x: (lambda ys: (ys, (True,) * len(ys)))"
-            "(st.vmap(BODY, [0 if m else None for m in mapped], axis_size=n)(*x)))"
-        )
-        setup = ["own_BODY = st.custom_vmap(BODY)", rule]
-        apply_body(w, "own_BODY", closed=True, setup=setup)
+@operation("custom_vmap", 0.3)
+def _custom_vmap(w: Writer) -> None:
+    """A rule that does what vmap would, and says that all results are mapped."""
+    rule = (
+        "own_BODY.def_vmap(lambda n, mapped, *x: (lambda ys: (ys, (True,) * len(ys)))"
+        "(st.vmap(BODY, [0 if m else None for m in mapped], axis_size=n)(*x)))"
+    )
+    setup = ["own_BODY = st.custom_vmap(BODY)", rule]
+    apply_body(w, "own_BODY", closed=True, setup=setup)
 
 
-if hasattr(st, "pure_callback"):
-
-    @operation("pure_callback", 0.3)
-    def _pure_callback(w: Writer) -> None:
-        """NumPy's sine, with its derivative beside."""
-        v = w.float()
-        own = w.name("host")
-        method = w.rng.choice(["sequential", "expand_dims", "broadcast_all"])
-        sine = "lambda a: np.sin(np.asarray(a))"
-        setup = [
-            f"{own} = st.custom_jvp(lambda x: st.pure_callback("
-            f"{sine}, st.ShapeDtypeStruct(x.shape, x.dtype), x, vmap_method={method!r}))",
-            f"{own}.defjvp(lambda p, t: ({own}(*p), snp.cos(p[0]) * t[0]))",
-        ]
-        out = Var(w.name("v"), "float", v.shape)
-        w.statement(f"{own}({{0}})", [v], [out], setup=setup)
+@operation("pure_callback", 0.3)
+def _pure_callback(w: Writer) -> None:
+    """NumPy's sine, with its derivative beside."""
+    v = w.float()
+    own = w.name("host")
+    method = w.rng.choice(["sequential", "expand_dims", "broadcast_all"])
+    sine = "lambda a: np.sin(np.asarray(a))"
+    setup = [
+        f"{own} = st.custom_jvp(lambda x: st.pure_callback("
+        f"{sine}, st.ShapeDtypeStruct(x.shape, x.dtype), x, vmap_method={method!r}))",
+        f"{own}.defjvp(lambda p, t: ({own}(*p), snp.cos(p[0]) * t[0]))",
+    ]
+    out = Var(w.name("v"), "float", v.shape)
+    w.statement(f"{own}({{0}})", [v], [out], setup=setup)
 
 
-if hasattr(st, "checkpoint"):
-
-    @operation("checkpoint", 0.8)
-    def _checkpoint(w: Writer) -> None:
-        policy = w.rng.choice([
-            "None",
-            "st.checkpoint_policies.everything_saveable",
-            "st.checkpoint_policies.dots_saveable",
-            "st.checkpoint_policies.save_only_these_names('kept')",
-        ])  # fmt: skip
-        apply_body(w, f"st.checkpoint(BODY, policy={policy})")
-
-    @operation("checkpoint_name", 0.3)
-    def _checkpoint_name(w: Writer) -> None:
-        v = w.inexact()
-        text = "st.checkpoint_name({0}, 'kept')"
-        w.emit(text, [v], v.shape, v.low, v.high, v.kind)
+@operation("checkpoint", 0.8)
+def _checkpoint(w: Writer) -> None:
+    policy = w.rng.choice([
+        "None",
+        "st.checkpoint_policies.everything_saveable",
+        "st.checkpoint_policies.dots_saveable",
+        "st.checkpoint_policies.save_only_these_names('kept')",
+    ])  # fmt: skip
+    apply_body(w, f"st.checkpoint(BODY, policy={policy})")
 
 
-if hasattr(lax, "optimization_barrier"):
-
-    @operation("optimization_barrier", 0.2)
-    def _optimization_barrier(w: Writer) -> None:
-        v = w.inexact()
-        w.emit("lax.optimization_barrier({0})", [v], v.shape, v.low, v.high, v.kind)
-
-
-if hasattr(st, "custom_derivatives"):
-
-    @operation("linear_call", 0.3)
-    def _linear_call(w: Writer) -> None:
-        r, x = w.float(-2, 2), w.float(-4, 4)
-        if r.shape not in ((), x.shape):
-            raise Skip
-        text = (
-            "st.custom_derivatives.linear_call(lambda r, x: r * x, lambda r, ct: r * ct, {0}, {1})"
-        )
-        w.emit(text, [r, x], x.shape, -8, 8)
+@operation("checkpoint_name", 0.3)
+def _checkpoint_name(w: Writer) -> None:
+    v = w.inexact()
+    text = "st.checkpoint_name({0}, 'kept')"
+    w.emit(text, [v], v.shape, v.low, v.high, v.kind)
 
 
-if hasattr(lax, "associative_scan"):
-
-    @operation("associative_scan", 0.4)
-    def _associative_scan(w: Writer) -> None:
-        """The running composition of x ↦ a x + b."""
-        a = w.float(-1, 1, fits=lambda v: v.ndim > 0)
-        b = w.fit("float", a.shape, -1, 1)
-        combine = "lambda f, g: (g[0] * f[0], g[0] * f[1] + g[1])"
-        axis = w.axis(a)
-        options = f"axis={axis}, reverse={w.rng.random() < 0.4}"
-        outs = [w.fresh(a), Var(w.name("v"), "float", a.shape, -a.shape[axis], a.shape[axis])]
-        w.statement(f"lax.associative_scan({combine}, ({{0}}, {{1}}), {options})", [a, b], outs)
+@operation("optimization_barrier", 0.2)
+def _optimization_barrier(w: Writer) -> None:
+    v = w.inexact()
+    w.emit("lax.optimization_barrier({0})", [v], v.shape, v.low, v.high, v.kind)
 
 
-if hasattr(lax, "custom_root"):
-
-    @operation("custom_root", 0.4)
-    def _custom_root(w: Writer) -> None:
-        """The x for which x + 0.3 sin(x y) is v, element by element, by contraction."""
-        v, y = w.float(-2, 2), w.float(-1, 1, fits=lambda u: not u.ndim)
-        text = (
-            "lax.custom_root(lambda x: x + 0.3 * snp.sin(x * {1}) - {0}, snp.zeros_like({0}), "
-            "lambda f, x: lax.fori_loop(0, 40, lambda _, x: x - f(x), x), "
-            "lambda g, z: z / g(snp.ones_like(z)))"
-        )
-        w.emit(text, [v, y], v.shape, -2.3, 2.3)
+@operation("linear_call", 0.3)
+def _linear_call(w: Writer) -> None:
+    r, x = w.float(-2, 2), w.float(-4, 4)
+    if r.shape not in ((), x.shape):
+        raise Skip
+    text = "st.custom_derivatives.linear_call(lambda r, x: r * x, lambda r, ct: r * ct, {0}, {1})"
+    w.emit(text, [r, x], x.shape, -8, 8)
 
 
-if hasattr(lax, "custom_linear_solve"):
+@operation("associative_scan", 0.4)
+def _associative_scan(w: Writer) -> None:
+    """The running composition of x ↦ a x + b."""
+    a = w.float(-1, 1, fits=lambda v: v.ndim > 0)
+    b = w.fit("float", a.shape, -1, 1)
+    combine = "lambda f, g: (g[0] * f[0], g[0] * f[1] + g[1])"
+    axis = w.axis(a)
+    options = f"axis={axis}, reverse={w.rng.random() < 0.4}"
+    outs = [w.fresh(a), Var(w.name("v"), "float", a.shape, -a.shape[axis], a.shape[axis])]
+    w.statement(f"lax.associative_scan({combine}, ({{0}}, {{1}}), {options})", [a, b], outs)
 
-    @operation("custom_linear_solve", 0.4)
-    def _custom_linear_solve(w: Writer) -> None:
-        """The x for which 3 x + c · roll(x) is b, with |c| < 1, by Jacobi's iteration."""
-        b = w.float(-2, 2, fits=lambda u: u.ndim > 0)
-        c = w.float(-0.9, 0.9, fits=lambda u: u.shape in ((), b.shape))
-        axis = w.axis(b)
-        solve = "lambda mv, b: lax.fori_loop(0, 40, lambda _, x: x + (b - mv(x)) / 3, b)"
-        matvec = f"lambda x: 3 * x + {{1}} * snp.roll(x, 1, axis={axis})"
-        text = f"lax.custom_linear_solve({matvec}, {{0}}, {solve}, transpose_solve={solve})"
-        w.emit(text, [b, c], b.shape, -1, 1)
+
+@operation("custom_root", 0.4)
+def _custom_root(w: Writer) -> None:
+    """The x for which x + 0.3 sin(x y) is v, element by element, by contraction."""
+    v, y = w.float(-2, 2), w.float(-1, 1, fits=lambda u: not u.ndim)
+    text = (
+        "lax.custom_root(lambda x: x + 0.3 * snp.sin(x * {1}) - {0}, snp.zeros_like({0}), "
+        "lambda f, x: lax.fori_loop(0, 40, lambda _, x: x - f(x), x), "
+        "lambda g, z: z / g(snp.ones_like(z)))"
+    )
+    w.emit(text, [v, y], v.shape, -2.3, 2.3)
+
+
+@operation("custom_linear_solve", 0.4)
+def _custom_linear_solve(w: Writer) -> None:
+    """The x for which 3 x + c · roll(x) is b, with |c| < 1, by Jacobi's iteration."""
+    b = w.float(-2, 2, fits=lambda u: u.ndim > 0)
+    c = w.float(-0.9, 0.9, fits=lambda u: u.shape in ((), b.shape))
+    axis = w.axis(b)
+    solve = "lambda mv, b: lax.fori_loop(0, 40, lambda _, x: x + (b - mv(x)) / 3, b)"
+    matvec = f"lambda x: 3 * x + {{1}} * snp.roll(x, 1, axis={axis})"
+    text = f"lax.custom_linear_solve({matvec}, {{0}}, {solve}, transpose_solve={solve})"
+    w.emit(text, [b, c], b.shape, -1, 1)
 
 
 # Named axes: a vmap inside the program, whose body talks across its examples.
@@ -207,6 +182,5 @@ def _collective(kind: str) -> None:
     operation(kind, 0.12)(write)
 
 
-if hasattr(lax, "psum"):
-    for _kind in COLLECTIVES:
-        _collective(_kind)
+for _kind in COLLECTIVES:
+    _collective(_kind)

@@ -12,7 +12,6 @@ from typing import Any
 
 import numpy as np
 
-import stretto as st
 from tests.property.oracles import (
     Discard,
     Mismatch,
@@ -291,20 +290,18 @@ transformation("jacfwd", 0.4, "forward")(_jacobian("jacfwd"))
 transformation("jacrev", 0.4, "reverse")(_jacobian("jacrev"))
 
 
-if hasattr(st, "linear_transpose"):
+@transformation("linear_transpose", 0.4, "forward", "reverse")
+def _linear_transpose(rng: random.Random, before: Function) -> Link:
+    def last(moving: Any, cts: Any) -> list[str]:
+        inner = f"lambda {names(moving)}: inexact({before.call})"
+        return [
+            f"out, linear = st.linearize({inner}, {names(moving)})",
+            f"back = st.linear_transpose(linear, {names(moving)})",
+            f"return (*out, *back({tuple_of(cts)}))",
+        ]
 
-    @transformation("linear_transpose", 0.4, "forward", "reverse")
-    def _linear_transpose(rng: random.Random, before: Function) -> Link:
-        def last(moving: Any, cts: Any) -> list[str]:
-            inner = f"lambda {names(moving)}: inexact({before.call})"
-            return [
-                f"out, linear = st.linearize({inner}, {names(moving)})",
-                f"back = st.linear_transpose(linear, {names(moving)})",
-                f"return (*out, *back({tuple_of(cts)}))",
-            ]
-
-        value = lambda before, args, _: _inexact(arrays(before.fun(*args)))
-        return _reverse(rng, before, value, last)
+    value = lambda before, args, _: _inexact(arrays(before.fun(*args)))
+    return _reverse(rng, before, value, last)
 
 
 SECOND = {
@@ -314,7 +311,7 @@ SECOND = {
     "jvp of grad": "st.jvp(st.grad(loss), ({x},), ({t},))[1]",
     "grad of grad": "st.grad(lambda {x}: snp.sum({t} * st.grad(loss)({x})))({x})",
     "grad of jvp": "st.grad(lambda {x}: st.jvp(loss, ({x},), ({t},))[1])({x})",
-    **({"hvp": "st.hvp(loss, ({x},), ({t},))"} if hasattr(st, "hvp") else {}),
+    "hvp": "st.hvp(loss, ({x},), ({t},))",
 }
 
 

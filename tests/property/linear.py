@@ -9,8 +9,6 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-import stretto as st
-from stretto import lax
 from tests.property.writer import Writer, operation
 
 __all__ = ["MATRICES"]
@@ -60,9 +58,8 @@ def _matrix(name: str) -> None:
     operation(name, 0.15)(write)
 
 
-if hasattr(st, "linalg"):
-    for _name in MATRICES:
-        _matrix(_name)
+for _name in MATRICES:
+    _matrix(_name)
 
 
 WINDOWED: dict[str, tuple[str, float]] = {
@@ -101,10 +98,8 @@ def _windowed(kind: str) -> Any:
         text = f"lax.reduce_window({{0}}, {start_text}, {function}, {sizes}, {steps}, '{padding}')"
         w.emit(text, [v], shape, -30, 30)
 
-    if hasattr(lax, "reduce"):
-        operation(f"reduce_{kind}", 0.1)(reduce)
-    if hasattr(lax, "reduce_window"):
-        operation(f"reduce_window_{kind}", 0.12)(reduce_window)
+    operation(f"reduce_{kind}", 0.1)(reduce)
+    operation(f"reduce_window_{kind}", 0.12)(reduce_window)
 
 
 for _kind in WINDOWED:

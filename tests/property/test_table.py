@@ -91,7 +91,8 @@ def test_every_differentiable_primitive_is_drawn(monkeypatch):
     missing = sorted({p.__name__ for p in differentiable - found} - set(EXCLUDED))
     assert not missing, (
         "no random program uses these primitives; add an operation to the table (elementwise.py, "
-        f"structural.py, control.py, customised.py), or to EXCLUDED with the reason: {missing}"
+        "structural.py, linear.py, control.py, customised.py), or to EXCLUDED with the reason: "
+        f"{missing}"
     )
     drawn = {p.__name__ for p in found}
     assert not drawn & set(EXCLUDED), "excluded, and drawn all the same"

@@ -7,14 +7,12 @@ Next, read ``derivatives``, ``oracles`` for what the checks compare with, and ``
 from __future__ import annotations
 
 import dataclasses
-import inspect
 import random
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
 
-import stretto as st
 from tests.property.oracles import arrays, assert_same
 from tests.property.programs import Var
 
@@ -134,25 +132,21 @@ def _disable_jit(rng: random.Random, before: Function) -> Link:
     return Link(defined(before, before.params, *lines), before.params, _same(before))
 
 
-if hasattr(st, "checkpoint"):
-
-    @transformation("checkpoint", 0.7)
-    def _checkpoint(rng: random.Random, before: Function) -> Link:
-        source = f"g{before.number + 1} = st.checkpoint({before.name})\n"
-        return Link(source, before.params, _same(before))
+@transformation("checkpoint", 0.7)
+def _checkpoint(rng: random.Random, before: Function) -> Link:
+    source = f"g{before.number + 1} = st.checkpoint({before.name})\n"
+    return Link(source, before.params, _same(before))
 
 
-if hasattr(st, "closure_convert"):
-
-    @transformation("closure_convert", 0.2)
-    def _closure_convert(rng: random.Random, before: Function) -> Link:
-        inside = [v for v in before.params if rng.random() < 0.5]
-        example = f"lambda {names(inside)}: {before.call}" + "".join(f", {v.name}" for v in inside)
-        lines = (
-            f"converted, consts = st.closure_convert({example})",
-            f"return converted({''.join(v.name + ', ' for v in inside)}*consts)",
-        )
-        return Link(defined(before, before.params, *lines), before.params, _same(before))
+@transformation("closure_convert", 0.2)
+def _closure_convert(rng: random.Random, before: Function) -> Link:
+    inside = [v for v in before.params if rng.random() < 0.5]
+    example = f"lambda {names(inside)}: {before.call}" + "".join(f", {v.name}" for v in inside)
+    lines = (
+        f"converted, consts = st.closure_convert({example})",
+        f"return converted({''.join(v.name + ', ' for v in inside)}*consts)",
+    )
+    return Link(defined(before, before.params, *lines), before.params, _same(before))
 
 
 # Many examples.
@@ -199,7 +193,7 @@ def _vmap(rng: random.Random, before: Function) -> Link:
         written.append(axes[i] - params[i].ndim if back else axes.get(i))
     out_axes = [rng.randint(-y.ndim - 1, y.ndim) for y in before.outs]
     options = ""
-    if "chunk_size" in inspect.signature(st.vmap).parameters and rng.random() < 0.25:
+    if rng.random() < 0.25:
         options = f", chunk_size={rng.choice([1, 2])}"
     inside = names([before.params[i] for i in shown])
     one = f"lambda {inside}: {before.call}"
