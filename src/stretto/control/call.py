@@ -6,7 +6,7 @@ call of the transformed program.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from stretto.control.family import ControlFlow
@@ -22,7 +22,7 @@ from stretto.transforms.simplify import drop_dead
 from stretto.transforms.transpose import transpose_program
 from stretto.transforms.vmap import vmap_program
 
-__all__ = ["Call", "call"]
+__all__ = ["Call", "call", "linearized"]
 
 
 class Call(ControlFlow):
@@ -77,15 +77,7 @@ class Call(ControlFlow):
 
     def linearize(self, primals: Sequence[Any], tangents: Sequence[Any]) -> tuple[Any, Any]:
         """A call for the values and residuals, and a linear one for the tangents."""
-        active = tuple(t is not None for t in tangents)
-        split = linearize_program(self.program, active)
-        count = len(split.active_out)
-        outs = call(split.primal, primals)
-        given = iter(())
-        if any(split.active_out):
-            moving = [t for t in tangents if t is not None]
-            given = iter(apply_linear(Call(split.linear), *moving, *outs[count:]))
-        return outs[:count], [next(given) if m else None for m in split.active_out]
+        return linearized(self.program, call, primals, tangents)
 
     def transpose(self, cts: Any, *args: Any) -> Sequence[Any]:
         """A call of the transposed program."""
@@ -108,3 +100,20 @@ class Call(ControlFlow):
 def call(program: Program, args: Sequence[Any]) -> tuple[Any, ...]:
     """The program's outputs for these values."""
     return Call(program)(*args)
+
+
+def linearized(
+    program: Program,
+    run: Callable[[Program, Sequence[Any]], Sequence[Any]],
+    primals: Sequence[Any],
+    tangents: Sequence[Any],
+) -> tuple[Any, Any]:
+    """The program's values, its known part carried out by ``run``; a linear call for tangents."""
+    split = linearize_program(program, tuple(t is not None for t in tangents))
+    count = len(split.active_out)
+    outs = run(split.primal, primals)
+    given = iter(())
+    if any(split.active_out):
+        moving = [t for t in tangents if t is not None]
+        given = iter(apply_linear(Call(split.linear), *moving, *outs[count:]))
+    return outs[:count], [next(given) if m else None for m in split.active_out]

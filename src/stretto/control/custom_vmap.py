@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from stretto.control.call import Call
+from stretto.control.call import Call, linearized
 from stretto.control.custom_function import Arguments, CustomFunction, WithRule
 from stretto.control.family import parting
 from stretto.control.loops import map_
@@ -20,7 +20,6 @@ from stretto.core.program import Program
 from stretto.ops.broadcast import move_to_front
 from stretto.transforms.evaluate import evaluate
 from stretto.transforms.jvp import instantiate, jvp_flat, jvp_program
-from stretto.transforms.linearize import apply_linear, linearize_program
 from stretto.transforms.vmap import to_axis
 
 __all__ = ["CustomVmap", "custom_vmap", "sequential_vmap"]
@@ -46,14 +45,7 @@ class CustomVmap(WithRule):
 
     def linearize(self, primals: Sequence[Any], tangents: Sequence[Any]) -> tuple[Any, Any]:
         """That of the program: the rule gives no residuals, so from here on it is left out."""
-        split = linearize_program(self.program, tuple(t is not None for t in tangents))
-        count = len(split.active_out)
-        outs = evaluate(split.primal, primals)
-        given = iter(())
-        if any(split.active_out):
-            moving = [t for t in tangents if t is not None]
-            given = iter(apply_linear(Call(split.linear), *moving, *outs[count:]))
-        return outs[:count], [next(given) if m else None for m in split.active_out]
+        return linearized(self.program, evaluate, primals, tangents)
 
     def transpose(self, cts: Any, *args: Any) -> Sequence[Any]:
         """That of the program."""

@@ -17,8 +17,17 @@ from stretto.core.primitive import Primitive
 from stretto.core.program import Equation, Program
 from stretto.core.recorder import record
 from stretto.core.types import ArrayType
+from stretto.ops.comparison import full
 
-__all__ = ["ControlFlow", "captured_first", "parting", "record_tree", "split", "values_of"]
+__all__ = [
+    "ControlFlow",
+    "captured_first",
+    "or_zeros",
+    "parting",
+    "record_tree",
+    "split",
+    "values_of",
+]
 
 
 class ControlFlow(Primitive, abstract=True):
@@ -68,6 +77,11 @@ class ControlFlow(Primitive, abstract=True):
     def called(self) -> Program | None:
         """The program that it does nothing but call, if so."""
         return None
+
+
+def or_zeros(value: Any, type: ArrayType) -> Any:
+    """The value, or zeros of this type for ``None``."""
+    return full(type.shape, 0, type.dtype, type.weak_type) if value is None else value
 
 
 def split(values: Sequence[Any], *sizes: int) -> list[list[Any]]:

@@ -9,14 +9,13 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from stretto.control.family import ControlFlow, parting, record_tree, values_of
+from stretto.control.family import ControlFlow, or_zeros, parting, record_tree, values_of
 from stretto.core import tree
 from stretto.core.errors import MissingRuleError
 from stretto.core.interpreter import Linear
 from stretto.core.program import Program, Var
 from stretto.core.types import ArrayType, is_inexact
 from stretto.ops.broadcast import move_to_front, reduce_sum
-from stretto.ops.comparison import full
 from stretto.transforms.evaluate import evaluate
 from stretto.transforms.jvp import jvp_program
 from stretto.transforms.linearize import apply_linear
@@ -67,7 +66,7 @@ class LinearCall(ControlFlow):
         moving, by_residual = tangents[: self.linear], tangents[self.linear :]
         total: list[Any] = [None] * len(outs)
         if any(t is not None for t in moving):
-            filled = [_filled(t, p.type) for t, p in zip(moving, primals, strict=False)]
+            filled = [or_zeros(t, p.type) for t, p in zip(moving, primals, strict=False)]
             total = list(apply_linear(self, *filled, *residuals))
         if any(t is not None for t in by_residual):
             active = (*(False,) * self.linear, *(t is not None for t in by_residual))
@@ -116,10 +115,6 @@ ONLY_BACKWARDS = (
 def only_backwards(name: str) -> MissingRuleError:
     """The error for a forward derivative of a function that has a reverse one alone."""
     return MissingRuleError(f"{name} is a custom_vjp function, which has {ONLY_BACKWARDS}")
-
-
-def _filled(value: Any, type: ArrayType) -> Any:
-    return full(type.shape, 0, type.dtype, type.weak_type) if value is None else value
 
 
 def batched_backward(
@@ -216,7 +211,7 @@ def _both_ways(forward: Program, back: Program, linear: int) -> LinearCall:
     count = len(forward.outputs)
 
     def backward(residuals: Sequence[Any], cts: Sequence[Any]) -> Sequence[Any]:
-        filled = [_filled(ct, t) for ct, t in zip(cts, forward.out_types, strict=True)]
+        filled = [or_zeros(ct, t) for ct, t in zip(cts, forward.out_types, strict=True)]
         return _both_ways(back, forward, count)(*filled, *residuals)
 
     return LinearCall("linear_call", forward.out_types, linear, backward, forward)

@@ -16,6 +16,7 @@ import numpy as np
 from stretto.control.family import (
     ControlFlow,
     captured_first,
+    or_zeros,
     record_tree,
     split,
     values_of,
@@ -30,7 +31,7 @@ from stretto.core.recorder import record
 from stretto.core.types import ArrayType, array_type
 from stretto.ops.arithmetic import ADD
 from stretto.ops.broadcast import move_axis, move_to_front
-from stretto.ops.comparison import full, zeros_like
+from stretto.ops.comparison import zeros_like
 from stretto.transforms.evaluate import evaluate
 from stretto.transforms.jvp import jvp_program
 from stretto.transforms.linearize import apply_linear, linearize_program
@@ -290,8 +291,8 @@ class Scan(ControlFlow):
             back = backward(self.body, linear, [*known, *still], ct_out)
             ct_consts, ct_in, ct_x = split(back, len(const_types), self.carry)
             sums = [s if ct is None else ADD(s, ct) for s, ct in zip(sums, ct_consts, strict=True)]
-            ct_in = [_or_zeros(ct, t) for ct, t in zip(ct_in, carry_types, strict=True)]
-            ct_x = [_or_zeros(ct, t) for ct, t in zip(ct_x, moving_types, strict=True)]
+            ct_in = [or_zeros(ct, t) for ct, t in zip(ct_in, carry_types, strict=True)]
+            ct_x = [or_zeros(ct, t) for ct, t in zip(ct_x, moving_types, strict=True)]
             return [*sums, *ct_in, *ct_x], None
 
         known_types = [c.type for c in known_consts]
@@ -301,8 +302,8 @@ class Scan(ControlFlow):
         known_consts = [*captured, *known_consts]
         body = with_out_types(body, [*const_types, *carry_types], len(const_types) + self.carry)
         new = self._with(body, len(known_consts), len(const_types) + self.carry, back=True)
-        starts = [_or_zeros(None, t) for t in const_types]
-        starts += [_or_zeros(ct, t) for ct, t in zip(ct_carry, carry_types, strict=True)]
+        starts = [or_zeros(None, t) for t in const_types]
+        starts += [or_zeros(ct, t) for ct, t in zip(ct_carry, carry_types, strict=True)]
         outs = new(*known_consts, *starts, *(ct for ct in ct_ys if ct is not None), *known_xs)
         sums, ct_in, ct_x = split(outs, len(const_types), self.carry)
         of_consts, of_xs = iter(sums), iter(ct_x)
@@ -335,10 +336,6 @@ class Scan(ControlFlow):
         return outs, tuple(
             (0 if i < self.carry else 1) if m else None for i, m in enumerate(out_mask)
         )
-
-
-def _or_zeros(ct: Any, type: ArrayType) -> Any:
-    return full(type.shape, 0, type.dtype, type.weak_type) if ct is None else ct
 
 
 def scan(
