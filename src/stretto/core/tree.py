@@ -19,8 +19,10 @@ __all__ = [
     "flatten_with_path",
     "leaves",
     "map",
+    "names",
     "paths",
     "prefix_leaves",
+    "register_attributes",
     "register_dataclass",
     "register_pytree_node",
     "register_pytree_node_class",
@@ -107,6 +109,9 @@ def difference(one: Any, other: Any, path: str = "tree") -> str:
     for (entry, x), (_, y) in zip(a, b, strict=True):
         if structure(x) != structure(y):
             return difference(x, y, path + entry)
+    static, other_static = _static(one), _static(other)
+    if hasattr(static, "difference"):
+        return f"{path}: {static.difference(other_static)}"
     return f"{path}: {_describe(one)} and {_describe(other)}"
 
 
@@ -119,6 +124,11 @@ def _children(tree: Any) -> list[tuple[str, Any]] | None:
     return [
         (accessor.codify(""), child) for accessor, child in zip(accessors, children, strict=True)
     ]
+
+
+def _static(tree: Any) -> Any:
+    """The static data of a node."""
+    return optree.tree_flatten_one_level(tree, namespace=NAMESPACE)[1]
 
 
 def _describe(tree: Any) -> str:
@@ -137,6 +147,19 @@ def paths(tree: Any, root: str = "") -> list[str]:
     """
     spec = structure(tree)
     return [accessor.codify(root) for accessor in optree.treespec_accessors(spec)]
+
+
+def names(tree: Any) -> list[tuple[str, ...]]:
+    """The steps that lead to each leaf: keys, indices, names of fields and attributes.
+
+    >>> names({"layers": [{"w": 1}]})
+    [('layers', '0', 'w')]
+    """
+    spec = structure(tree)
+    return [
+        tuple([str(getattr(step, "field", step.entry)) for step in accessor])
+        for accessor in optree.treespec_accessors(spec)
+    ]
 
 
 def flatten_with_path(tree: Any) -> tuple[list[tuple[tuple[Any, ...], Any]], optree.PyTreeSpec]:
@@ -197,6 +220,29 @@ def register_pytree_node_class(cls: C) -> C:
     """Make a class with ``tree_flatten`` and ``tree_unflatten(static, children)`` a node."""
     register_pytree_node(cls, lambda x: x.tree_flatten(), cls.tree_unflatten)
     return cls
+
+
+class _Attribute(optree.GetAttrEntry):
+    """A child by its attribute's name, which need not be an identifier: ``layers.0``."""
+
+    def codify(self, node: str = "*") -> str:
+        """The attribute, after the text of the node."""
+        return f"{node}.{self.entry}"
+
+
+def register_attributes(
+    cls: type,
+    flatten_func: Callable[[Any], tuple[Any, Any, tuple[str, ...]]],
+    unflatten_func: Callable[[Any, Any], Any],
+) -> None:
+    """Make a class a node of attributes: (children, static data, names of the children).
+
+    Static data with a method ``difference(other)`` is asked for the words when two trees part
+    there.
+    """
+    optree.register_pytree_node(
+        cls, flatten_func, unflatten_func, path_entry_type=_Attribute, namespace=NAMESPACE
+    )
 
 
 def register_dataclass(

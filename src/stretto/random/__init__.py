@@ -1,7 +1,8 @@
 """Random numbers from explicit keys.
 
 Layer 7. Make a key with ``PRNGKey(seed)``, ``split`` it for every further use, and hand each part
-to one draw. Read ``keys``, ``distributions``, ``discrete``.
+to one draw. Read ``keys``, ``distributions``, ``discrete``, and ``streams`` for layers that are not
+handed a key.
 
 >>> from stretto import random
 >>> key, subkey = random.split(random.PRNGKey(0))
@@ -33,6 +34,7 @@ from stretto.random.distributions import (
     weibull_min,
 )
 from stretto.random.keys import PRNGKey, bits, fold_in, key, split
+from stretto.random.streams import keys, manual_seed, next_key
 
 __all__ = [
     "PRNGKey",
@@ -45,10 +47,13 @@ __all__ = [
     "fold_in",
     "gumbel",
     "key",
+    "keys",
     "laplace",
     "logistic",
     "lognormal",
+    "manual_seed",
     "maxwell",
+    "next_key",
     "normal",
     "pareto",
     "permutation",

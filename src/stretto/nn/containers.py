@@ -1,0 +1,230 @@
+"""Modules that hold modules, or parameters, in order or by name.
+
+Layer 7. ``Sequential`` runs what it holds; the others hold it, so that it is trained and named.
+"""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any
+
+from stretto.nn.module import Module, Parameter
+
+__all__ = ["ModuleDict", "ModuleList", "ParameterDict", "ParameterList", "Sequential"]
+
+
+class _Ordered(Module):
+    """What the numbered containers share: attributes ``0``, ``1``, ..."""
+
+    _holds = "parameter"
+
+    def _value(self, value: Any) -> Any:
+        return Parameter(value)
+
+    def __len__(self) -> int:
+        return sum(name.isdigit() for name in self._roles)
+
+    def __iter__(self) -> Iterator[Any]:
+        return (self.__dict__[str(i)] for i in range(len(self)))
+
+    def __getitem__(self, index: Any) -> Any:
+        if isinstance(index, slice):
+            return self._from(list(self)[index])
+        return self.__dict__[self._place(index)]
+
+    def __setitem__(self, index: int, value: Any) -> None:
+        setattr(self, self._place(index), self._value(value))
+
+    def __delitem__(self, index: Any) -> None:
+        kept = list(self)
+        del kept[index]
+        for i in range(len(self)):
+            delattr(self, str(i))
+        self.extend(kept)
+
+    def _place(self, index: Any) -> str:
+        i = operator.index(index)
+        n = len(self)
+        if not -n <= i < n:
+            raise IndexError(f"{type(self).__name__}: index {i}, but it has {n} elements")
+        return str(i % n)
+
+    def _from(self, values: Iterable[Any]) -> Any:
+        made = type(self).__new__(type(self))
+        Module.__init__(made)
+        made.training = self.training
+        return made.extend(values)
+
+    def append(self, value: Any) -> Any:
+        """Add one at the end; returns the container."""
+        setattr(self, str(len(self)), self._value(value))
+        return self
+
+    def extend(self, values: Iterable[Any]) -> Any:
+        """Add several at the end; returns the container."""
+        for value in values:
+            self.append(value)
+        return self
+
+    def insert(self, index: int, value: Any) -> None:
+        """Add one before this index."""
+        values = list(self)
+        values.insert(index, value)
+        self.append(values[-1])
+        for i, v in enumerate(values):
+            self[i] = v
+
+
+class ModuleList(_Ordered):
+    """A list of modules, held by another.
+
+    Raises ``TypeError`` for an element that is no module.
+
+    >>> from stretto import nn
+    >>> layers = nn.ModuleList([nn.Linear(2, 2), nn.Linear(2, 2)])
+    >>> len(layers), list(layers.state_dict())
+    (2, ['0.weight', '0.bias', '1.weight', '1.bias'])
+    """
+
+    _holds = "module"
+
+    def __init__(self, modules: Iterable[Module] = ()) -> None:
+        super().__init__()
+        self.extend(modules)
+
+    def _value(self, value: Any) -> Any:
+        if not isinstance(value, Module):
+            raise TypeError(f"{type(self).__name__}: expected modules, got {type(value).__name__}")
+        return value
+
+
+class Sequential(ModuleList):
+    """Modules run one after the other: each takes what the one before gives.
+
+    They are given one by one, or as one dictionary of names and modules.
+
+    >>> import stretto as st
+    >>> from stretto import nn
+    >>> model = nn.Sequential(nn.Linear(3, 4), nn.ReLU(), nn.Linear(4, 2))
+    >>> model(st.numpy.ones((5, 3))).shape
+    (5, 2)
+    """
+
+    def __init__(self, *modules: Any) -> None:
+        Module.__init__(self)
+        if len(modules) == 1 and isinstance(modules[0], Mapping):
+            for name, module in modules[0].items():
+                self.register_module(name, module)
+        else:
+            self.extend(modules)
+
+    def __len__(self) -> int:
+        return sum(role == "module" for role in self._roles.values())
+
+    def __iter__(self) -> Iterator[Any]:
+        return (self.__dict__[name] for name in self._names())
+
+    def _names(self) -> list[str]:
+        return [name for name, role in self._roles.items() if role == "module"]
+
+    def _place(self, index: Any) -> str:
+        return self._names()[int(super()._place(index))]
+
+    def forward(self, input: Any) -> Any:
+        """The last module's output."""
+        for module in self:
+            input = module(input)
+        return input
+
+
+class ModuleDict(Module):
+    """A dictionary of modules, held by another module.
+
+    >>> from stretto import nn
+    >>> heads = nn.ModuleDict({"left": nn.Linear(2, 1), "right": nn.Linear(2, 1)})
+    >>> sorted(heads)
+    ['left', 'right']
+    """
+
+    def __init__(self, modules: Any = ()) -> None:
+        super().__init__()
+        self.update(modules)
+
+    def _names(self) -> list[str]:
+        return [name for name, role in self._roles.items() if role == self._holds]
+
+    _holds = "module"
+
+    def _value(self, value: Any) -> Any:
+        if not isinstance(value, Module):
+            raise TypeError(f"ModuleDict: expected modules, got {type(value).__name__}")
+        return value
+
+    def __len__(self) -> int:
+        return len(self._names())
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._names())
+
+    def __contains__(self, name: str) -> bool:
+        return name in self._names()
+
+    def __getitem__(self, name: str) -> Any:
+        if name not in self._names():
+            raise KeyError(f"{name!r}; there is {self._names()}")
+        return self.__dict__[name]
+
+    def __setitem__(self, name: str, value: Any) -> None:
+        setattr(self, name, self._value(value))
+
+    def __delitem__(self, name: str) -> None:
+        self[name]
+        delattr(self, name)
+
+    def keys(self) -> list[str]:
+        """The names."""
+        return self._names()
+
+    def values(self) -> list[Any]:
+        """What they name."""
+        return [self.__dict__[name] for name in self._names()]
+
+    def items(self) -> list[tuple[str, Any]]:
+        """Both."""
+        return [(name, self.__dict__[name]) for name in self._names()]
+
+    def update(self, values: Any) -> None:
+        """Add what a dictionary, or (name, value) pairs, hold."""
+        for name, value in values.items() if isinstance(values, Mapping) else values:
+            self[name] = value
+
+
+class ParameterList(_Ordered):
+    """A list of parameters, held by a module.
+
+    >>> import stretto as st
+    >>> from stretto import nn
+    >>> scales = nn.ParameterList([st.numpy.ones(2), st.numpy.ones(3)])
+    >>> [p.shape for p in scales]
+    [(2,), (3,)]
+    """
+
+    def __init__(self, values: Iterable[Any] = ()) -> None:
+        super().__init__()
+        self.extend(values)
+
+
+class ParameterDict(ModuleDict):
+    """A dictionary of parameters, held by a module.
+
+    >>> import stretto as st
+    >>> from stretto import nn
+    >>> nn.ParameterDict({"scale": st.numpy.ones(2)})["scale"].shape
+    (2,)
+    """
+
+    _holds = "parameter"
+
+    def _value(self, value: Any) -> Any:
+        return Parameter(value)

@@ -1,0 +1,469 @@
+"""``Module``: a model as an object with PyTorch's habits, and a tree of arrays.
+
+Layer 7. Parameters and buffers are attributes that hold arrays; submodules are attributes that hold
+modules; every other attribute is static. As a tree its leaves are parameters and buffers, so a
+module passes through every transformation, and a list of modules can be stacked. Next, read
+``state`` (state dictionaries, updates of buffers) and ``containers``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import numpy as np
+
+from stretto.core import tree
+from stretto.core.interpreter import Tracer, Value, as_value
+from stretto.core.types import as_dtype, is_inexact
+from stretto.nn import updating
+from stretto.ops.convert import convert
+
+__all__ = ["Module", "Parameter"]
+
+
+class Parameter:
+    """Marks an array, assigned to an attribute of a module, as one that is trained.
+
+    The attribute holds the array itself. Raises ``TypeError`` for what is no array.
+
+    >>> import stretto as st
+    >>> from stretto import nn
+    >>> class Scale(nn.Module):
+    ...     def __init__(self):
+    ...         super().__init__()
+    ...         self.factor = nn.Parameter(st.numpy.ones(3))
+    ...
+    ...     def forward(self, x):
+    ...         return self.factor * x
+    >>> list(Scale().state_dict())
+    ['factor']
+    """
+
+    __slots__ = ("value",)
+
+    def __init__(self, value: Any) -> None:
+        self.value = value.value if isinstance(value, Parameter) else as_value(value, "Parameter")
+
+
+class _Layout:
+    """What of a module is not arrays: names and roles of attributes, and the static ones."""
+
+    __slots__ = ("_hash", "cls", "roles", "static", "unsaved")
+
+    def __init__(
+        self, cls: type, roles: tuple[Any, ...], static: tuple[Any, ...], unsaved: frozenset[str]
+    ) -> None:
+        self.cls, self.roles, self.static, self.unsaved = cls, roles, static, unsaved
+        self._hash: int | None = None
+
+    def _key(self) -> tuple[Any, ...]:
+        # 1, 1.0 and True are equal; as settings of a layer they are not.
+        return (self.roles, self.static, tuple(map(type, self.static)), self.unsaved)
+
+    def __eq__(self, other: object) -> bool:
+        if self is other:
+            return True
+        return isinstance(other, _Layout) and self.cls is other.cls and self._key() == other._key()
+
+    def __hash__(self) -> int:
+        if self._hash is None:
+            self._hash = hash((self.cls, self.roles, self.static))
+        return self._hash
+
+    def difference(self, other: _Layout) -> str:
+        """In which attribute two modules of a class differ, in words."""
+        name = self.cls.__name__
+        if [n for n, _ in self.roles] != [n for n, _ in other.roles]:
+            ours, theirs = ({n for n, _ in x.roles} for x in (self, other))
+            return f"a {name} with attributes {sorted(ours)} and one with {sorted(theirs)}"
+        names = [n for n, role in self.roles if role == "static"]
+        for n, a, b in zip(names, self.static, other.static, strict=False):
+            if a != b or type(a) is not type(b):
+                return f"a {name} with {n}={a!r} and one with {n}={b!r}"
+        return f"two {name} modules whose attributes have other roles"
+
+
+class Module:
+    """The base class of models and layers.
+
+    A subclass calls ``super().__init__()``, then assigns ``Parameter(array)``, modules, and static
+    settings (numbers, strings, functions, tuples: anything hashable) to attributes, and gives
+    ``forward``. Arrays that are not trained go in by ``register_buffer``. Arrays never change; an
+    attribute is assigned anew.
+
+    Raises ``TypeError`` for an attribute that is a bare array, or a list or dictionary (which
+    PyTorch would leave out of the parameters without a word).
+
+    >>> import stretto as st
+    >>> from stretto import nn
+    >>> class Model(nn.Module):
+    ...     def __init__(self, *, key=None):
+    ...         super().__init__()
+    ...         self.fc = nn.Linear(3, 2, key=key)
+    ...
+    ...     def forward(self, x):
+    ...         return nn.relu(self.fc(x))
+    >>> model = Model(key=st.random.PRNGKey(0))
+    >>> model(st.numpy.ones((4, 3))).shape
+    (4, 2)
+    >>> [name for name, _ in model.named_parameters()]
+    ['fc.weight', 'fc.bias']
+    """
+
+    training: bool
+
+    def __init_subclass__(cls, **kwargs: Any) -> None:
+        super().__init_subclass__(**kwargs)
+        tree.register_attributes(cls, _flatten, _unflatten)
+
+    def __init__(self) -> None:
+        self.__dict__["_roles"] = {}
+        self.__dict__["_unsaved"] = frozenset()
+        self.__dict__["_layout"] = None
+        self.training = True
+
+    def forward(self, *args: Any, **kwargs: Any) -> Any:
+        """What the module computes; each subclass gives its own."""
+        raise NotImplementedError(
+            f"{type(self).__name__} has no forward: define forward(self, x) in the class"
+        )
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        """``forward`` of these arguments."""
+        return self.forward(*args, **kwargs)
+
+    # Attributes
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        roles = self.__dict__.get("_roles")
+        if roles is None:
+            raise AttributeError(
+                f"{type(self).__name__}.{name} was assigned before super().__init__(): call that "
+                f"first in __init__"
+            )
+        role = roles.get(name)
+        if isinstance(value, Parameter):
+            self._assign(name, value.value, "parameter")
+        elif isinstance(value, Module):
+            self._assign(name, value, "module")
+        elif role == "buffer":
+            self.update_buffer(name, value)
+        elif isinstance(value, (Value, np.ndarray)):
+            if role != "parameter":
+                raise TypeError(
+                    f"{type(self).__name__}.{name}: a bare array says not whether it is trained. "
+                    f"Write self.{name} = nn.Parameter(array) if it is, "
+                    f'self.register_buffer("{name}", array) if it is not'
+                )
+            self.__dict__[name] = as_value(value, type(self).__name__, name)
+        elif value is None and role in ("parameter", "module"):
+            self.__dict__[name] = None
+        else:
+            self._check_static(name, value)
+            self._assign(name, value, "static")
+
+    def _assign(self, name: str, value: Any, role: str) -> None:
+        if self._roles.get(name) != role:
+            here = getattr(type(self), name, None)
+            if callable(here) or isinstance(here, property):
+                raise AttributeError(
+                    f"{type(self).__name__} has a method or property called {name}: give the "
+                    f"attribute another name"
+                )
+            self._roles[name] = role
+            self.__dict__["_layout"] = None
+        elif role == "static":
+            self.__dict__["_layout"] = None
+        self.__dict__[name] = value
+
+    def _check_static(self, name: str, value: Any) -> None:
+        where = f"{type(self).__name__}.{name}"
+        if isinstance(value, (list, tuple, dict, set)):
+            leaves = tree.leaves(value)
+            if any(isinstance(x, (Value, np.ndarray, Parameter)) for x in leaves) or any(
+                isinstance(x, Module) for x in _members(value)
+            ):
+                raise TypeError(
+                    f"{where}: a {type(value).__name__} of arrays or modules would not be trained; "
+                    f"use nn.ModuleList, nn.ModuleDict or nn.ParameterList"
+                )
+        try:
+            hash(value)
+        except TypeError:
+            way = "make it a tuple" if isinstance(value, list) else "make it hashable"
+            raise TypeError(
+                f"{where}: an attribute that is neither parameter, buffer nor module is static, "
+                f"and must be hashable, because compiled code depends on it; {way}, got {value!r}"
+            ) from None
+
+    def __delattr__(self, name: str) -> None:
+        if name not in self._roles:
+            raise AttributeError(f"{type(self).__name__} has no attribute {name!r}")
+        del self._roles[name], self.__dict__[name]
+        self.__dict__["_unsaved"] = self._unsaved - {name}
+        self.__dict__["_layout"] = None
+
+    def __getattr__(self, name: str) -> Any:
+        # Reached only for what is not there.
+        if name.startswith("__"):
+            raise AttributeError(name)
+        held = ", ".join(self.__dict__.get("_roles", ()))
+        raise AttributeError(f"{type(self).__name__} has no attribute {name!r}; it has: {held}")
+
+    def register_parameter(self, name: str, value: Any) -> None:
+        """Add a parameter, or ``None`` in its place."""
+        self._free(name)
+        self._assign(name, None if value is None else Parameter(value).value, "parameter")
+
+    def register_buffer(self, name: str, value: Any, persistent: bool = True) -> None:
+        """Add an array that is not trained, or ``None`` in its place.
+
+        It is part of ``state_dict`` if ``persistent``.
+        """
+        self._free(name)
+        value = None if value is None else as_value(value, type(self).__name__, name)
+        self._assign(name, value, "buffer")
+        if not persistent:
+            self.__dict__["_unsaved"] = self._unsaved | {name}
+
+    def register_module(self, name: str, module: Module | None) -> None:
+        """Add a submodule, or ``None`` in its place."""
+        self._free(name)
+        if not (module is None or isinstance(module, Module)):
+            raise TypeError(
+                f"{type(self).__name__}: {name} must be a module, got {type(module).__name__}"
+            )
+        self._assign(name, module, "module")
+
+    add_module = register_module
+
+    def _free(self, name: str) -> None:
+        if not isinstance(name, str) or not name or "." in name:
+            raise ValueError(f"a name must be a string without dots, and not empty; got {name!r}")
+        if name in self._roles:
+            raise KeyError(f"{type(self).__name__} has an attribute {name!r} already")
+
+    def update_buffer(self, name: str, value: Any) -> None:
+        """Give a buffer its next value, as batch normalisation does in train mode.
+
+        At rest it is assigned. Inside a transformation the assignment would be lost, and
+        ``RuntimeError`` is raised, unless the module is run by ``nn.stateful_call``.
+        """
+        if value is not None:
+            value = as_value(value, type(self).__name__, name)
+        if isinstance(value, Tracer) and not updating.allowed(self):
+            raise RuntimeError(
+                f"{type(self).__name__}: the buffer {name} would be updated inside a "
+                f"transformation, and the update lost. Call the model by "
+                f"`output, model = nn.stateful_call(model, ...)`, which returns it (func."
+                f"functional_call has return_buffers=True), or use model.eval()"
+            )
+        self.__dict__[name] = value
+
+    # Walking
+
+    def named_children(self) -> Iterator[tuple[str, Module]]:
+        """The modules among the attributes, by name."""
+        for name, role in self._roles.items():
+            if role == "module" and self.__dict__[name] is not None:
+                yield name, self.__dict__[name]
+
+    def children(self) -> Iterator[Module]:
+        """The modules among the attributes."""
+        return (module for _, module in self.named_children())
+
+    def named_modules(self, prefix: str = "") -> Iterator[tuple[str, Module]]:
+        """This module and all inside it, by dotted name; one that is there twice is given once."""
+        yield from self._walk(prefix, set())
+
+    def _walk(self, prefix: str, seen: set[int]) -> Iterator[tuple[str, Module]]:
+        if id(self) in seen:
+            return
+        seen.add(id(self))
+        yield prefix, self
+        for name, module in self.named_children():
+            yield from module._walk(f"{prefix}.{name}" if prefix else name, seen)
+
+    def modules(self) -> Iterator[Module]:
+        """This module and all inside it."""
+        return (module for _, module in self.named_modules())
+
+    def _named(self, role: str, prefix: str, recurse: bool) -> Iterator[tuple[str, Any]]:
+        seen: set[int] = set()
+        for path, module in self.named_modules(prefix) if recurse else [(prefix, self)]:
+            for name, r in module._roles.items():
+                value = module.__dict__[name]
+                if r == role and value is not None and id(value) not in seen:
+                    seen.add(id(value))
+                    yield f"{path}.{name}" if path else name, value
+
+    def named_parameters(self, prefix: str = "", recurse: bool = True) -> Iterator[Any]:
+        """(name, array) of each parameter; one that is there twice is given once."""
+        return self._named("parameter", prefix, recurse)
+
+    def parameters(self, recurse: bool = True) -> Iterator[Any]:
+        """The parameters."""
+        return (x for _, x in self.named_parameters(recurse=recurse))
+
+    def named_buffers(self, prefix: str = "", recurse: bool = True) -> Iterator[Any]:
+        """(name, array) of each buffer."""
+        return self._named("buffer", prefix, recurse)
+
+    def buffers(self, recurse: bool = True) -> Iterator[Any]:
+        """The buffers."""
+        return (x for _, x in self.named_buffers(recurse=recurse))
+
+    def get_submodule(self, target: str) -> Module:
+        """The module of this dotted name; itself for the empty name."""
+        module: Any = self
+        for name in target.split(".") if target else ():
+            if module._roles.get(name) != "module":
+                have = [n for n, _ in module.named_children()]
+                raise AttributeError(
+                    f"{target!r}: {type(module).__name__} has no module {name!r}; it has {have}"
+                )
+            module = module.__dict__[name]
+        return module
+
+    def apply(self, f: Callable[[Module], Any]) -> Any:
+        """Call ``f`` on every module inside, then on this one; returns this one."""
+        for child in self.children():
+            child.apply(f)
+        f(self)
+        return self
+
+    # Modes and types
+
+    def train(self, mode: bool = True) -> Any:
+        """Put this module, and all inside, in train mode or not; returns it."""
+        for module in self.modules():
+            module.training = bool(mode)
+        return self
+
+    def eval(self) -> Any:
+        """Put this module, and all inside, in evaluation mode; returns it."""
+        return self.train(False)
+
+    def to(self, dtype: Any) -> Any:
+        """Convert parameters and buffers of floating kind to this dtype; returns this module."""
+        dtype = as_dtype(dtype)
+        for module in self.modules():
+            for name, value in module._arrays():
+                if is_inexact(value.dtype):
+                    module.__dict__[name] = convert(value, dtype)
+        return self
+
+    def clone(self) -> Any:
+        """Another module of the same arrays; what is assigned to one is not seen by the other."""
+        return _clone(self, {})
+
+    # State
+
+    def _arrays(self) -> Iterator[tuple[str, Any]]:
+        """Its own parameters and buffers, those inside modules left out."""
+        for name, role in self._roles.items():
+            if role in ("parameter", "buffer") and self.__dict__[name] is not None:
+                yield name, self.__dict__[name]
+
+    def state_dict(self, prefix: str = "") -> dict[str, Any]:
+        """Parameters and persistent buffers by dotted name."""
+        out = {}
+        for path, module in _every(self, prefix):
+            for name, value in module._arrays():
+                if name not in module._unsaved:
+                    out[f"{path}.{name}" if path else name] = value
+        return out
+
+    def load_state_dict(self, state_dict: Any, strict: bool = True) -> Any:
+        """Assign arrays by name: ``(missing_keys, unexpected_keys)``.
+
+        Arrays may be NumPy's, or anything NumPy takes; they are converted to the dtypes that are
+        there. Raises ``ValueError`` listing names that are missing or unexpected (if ``strict``)
+        and shapes that differ; nothing is loaded then.
+
+        >>> from stretto import nn
+        >>> one, other = nn.Linear(2, 1), nn.Linear(2, 1)
+        >>> one.load_state_dict(other.state_dict())
+        LoadedKeys(missing_keys=[], unexpected_keys=[])
+        """
+        return updating.load(self, self.state_dict(), state_dict, strict)
+
+    # Words
+
+    def extra_repr(self) -> str:
+        """The settings, as they stand in the printed form."""
+        return ""
+
+    def __repr__(self) -> str:
+        lines = []
+        for name, module in self.named_children():
+            inner = repr(module).replace("\n", "\n  ")
+            lines.append(f"  ({name}): {inner}")
+        extra, name = self.extra_repr(), type(self).__name__
+        if not lines:
+            return f"{name}({extra})"
+        first = [f"  {extra}"] if extra else []
+        return "\n".join([f"{name}(", *first, *lines, ")"])
+
+    def __copy__(self) -> Any:
+        return _clone(self, {}, deep=False)
+
+    def __deepcopy__(self, memo: Any) -> Any:
+        return _clone(self, memo)
+
+
+def _members(value: Any) -> Any:
+    """The elements of a container, one level down."""
+    return value.values() if isinstance(value, dict) else value
+
+
+def _every(module: Module, prefix: str) -> Iterator[tuple[str, Module]]:
+    """Each place of each module by dotted name, also of those that are there twice."""
+    yield prefix, module
+    for name, child in module.named_children():
+        yield from _every(child, f"{prefix}.{name}" if prefix else name)
+
+
+def _clone(module: Module, memo: dict[int, Any], deep: bool = True) -> Any:
+    """New modules for this and, if ``deep``, all inside; what is shared stays shared."""
+    if id(module) in memo:
+        return memo[id(module)]
+    made = object.__new__(type(module))
+    memo[id(module)] = made
+    made.__dict__.update(module.__dict__)
+    made.__dict__["_roles"] = dict(module._roles)
+    if deep:
+        for name, child in module.named_children():
+            made.__dict__[name] = _clone(child, memo)
+    return made
+
+
+def _flatten(module: Module) -> tuple[list[Any], _Layout, tuple[str, ...]]:
+    held = module.__dict__
+    layout = held["_layout"]
+    if layout is None:
+        roles = module._roles
+        layout = held["_layout"] = _Layout(
+            type(module),
+            tuple(roles.items()),
+            tuple([held[n] for n, role in roles.items() if role == "static"]),
+            module._unsaved,
+        )
+    names = tuple([n for n, role in layout.roles if role != "static"])
+    return [held[n] for n in names], layout, names
+
+
+def _unflatten(layout: _Layout, children: Any) -> Module:
+    made = object.__new__(layout.cls)
+    held = made.__dict__
+    held["_roles"] = dict(layout.roles)
+    held["_unsaved"] = layout.unsaved
+    held["_layout"] = layout
+    static, given = iter(layout.static), iter(children)
+    for name, role in layout.roles:
+        held[name] = next(static if role == "static" else given)
+    return made
+
+
+tree.register_attributes(Module, _flatten, _unflatten)

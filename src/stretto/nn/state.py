@@ -1,0 +1,37 @@
+"""``stateful_call``: a module's output, and the module with the buffers that the call updated.
+
+Layer 7.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from stretto.nn.module import Module
+from stretto.nn.updating import updates_of
+
+__all__ = ["stateful_call"]
+
+
+def stateful_call(module: Module, /, *args: Any, **kwargs: Any) -> tuple[Any, Any]:
+    """The module's output for these arguments, and the module as the call leaves it.
+
+    What the call assigns to buffers (running statistics) is in the module returned; the one given
+    is as before. Nothing else changes, so this works inside every transformation.
+
+    Raises ``TypeError`` for what is no module.
+
+    >>> import stretto as st
+    >>> from stretto import nn
+    >>> norm = nn.BatchNorm1d(2)
+    >>> step = st.jit(lambda norm, x: nn.stateful_call(norm, x)[1])
+    >>> after = step(norm, st.numpy.array([[1.0, 0.0], [3.0, 0.0]]))
+    >>> norm.running_mean, after.running_mean
+    (Array([0., 0.], dtype=float32), Array([0.2, 0. ], dtype=float32))
+    """
+    if not isinstance(module, Module):
+        raise TypeError(f"stateful_call: expected a module, got {type(module).__name__}")
+    made = module.clone()
+    with updates_of(made.modules()):
+        out = made(*args, **kwargs)
+    return out, made

@@ -1,0 +1,170 @@
+"""Ambient randomness: streams of keys for layers that are not handed one.
+
+Layer 7. A layer without ``key=`` draws from the innermost stream in force: that of a ``with
+keys(key):`` block, else the default stream of the process, which ``manual_seed`` starts anew. The
+n-th draw of a stream is its key with n folded in. A stream is drawn from only where it was opened:
+inside a trace or a ``vmap`` that began later, the key would be a constant, or the same for all
+examples, and that is refused.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+from stretto.core.interpreter import Tracer, state
+from stretto.core.recorder import Recorder
+from stretto.random.keys import PRNGKey, checked, fold_in
+from stretto.transforms.vmap import Vectorizer
+
+__all__ = ["Refusal", "keys", "manual_seed", "next_key", "opened", "refusing"]
+
+
+class Refusal:
+    """In place of a stream: what to say to a draw."""
+
+    def __init__(self, why: str) -> None:
+        self.why = why
+
+    def draw(self, who: str) -> Any:
+        """Raise ``RuntimeError``."""
+        raise RuntimeError(f"{who} draws random numbers, but {self.why}")
+
+
+class _Stream:
+    """A key, how many were drawn from it, and the interpreter that it was opened under."""
+
+    def __init__(self, key: Any) -> None:
+        self._key, self._drawn = key, 0
+        self._interpreter = state.interpreter
+        self._lock = threading.Lock()
+
+    def draw(self, who: str) -> Any:
+        """The next key; ``RuntimeError`` where a trace or a vmap has begun since."""
+        problem = self._entered()
+        if problem:
+            raise RuntimeError(f"{who} draws random numbers, but {problem}")
+        with self._lock:
+            n = self._drawn
+            self._drawn += 1
+        return fold_in(self._key, n)
+
+    def _entered(self) -> str:
+        """The transformation entered since the stream was opened that a draw would escape."""
+        interpreter: Any = state.interpreter
+        while interpreter is not self._interpreter:
+            if isinstance(interpreter, Vectorizer):
+                return (
+                    "the ambient stream was opened outside this vmap, so that all examples would "
+                    "get the same numbers: pass key= with a key for each example, or use "
+                    "stretto.func.vmap(..., randomness='different' or 'same')"
+                )
+            if isinstance(interpreter, Recorder):
+                return (
+                    "the ambient stream was opened outside this trace (jit, or the body of a loop "
+                    "or branch), where the key would be a constant: the same numbers at every "
+                    "call. Pass key= as an argument of the traced function, or open a stream of "
+                    "such a key inside it: with nn.keys(key):"
+                )
+            interpreter = getattr(interpreter, "parent", None)
+            if interpreter is None:
+                break
+        return ""
+
+
+class _Ambient(threading.local):
+    """The streams of this thread, innermost last."""
+
+    def __init__(self) -> None:
+        self.streams: list[_Stream | Refusal] = []
+
+
+_ambient = _Ambient()
+
+
+class _Default:
+    """The stream of the process; made when first used, as ``manual_seed(0)`` would."""
+
+    stream: _Stream | None = None
+    lock = threading.Lock()
+
+
+def manual_seed(seed: Any) -> None:
+    """Start the default stream anew from this seed, for all threads.
+
+    A new process starts with seed 0. Raises ``RuntimeError`` while a function is traced.
+
+    >>> import stretto as st
+    >>> st.random.manual_seed(3)
+    >>> first = st.random.next_key("an example")
+    >>> st.random.manual_seed(3)
+    >>> bool((st.random.next_key("an example") == first).all())
+    True
+    """
+    if state.interpreter is not state.eager or isinstance(seed, Tracer):
+        raise RuntimeError(
+            "manual_seed: the default stream cannot be started inside a transformation; open a "
+            "stream of its own there: with nn.keys(key):"
+        )
+    with _Default.lock:
+        _Default.stream = _Stream(PRNGKey(seed))
+
+
+@contextmanager
+def keys(key: Any) -> Iterator[None]:
+    """Let layers inside the block draw from this key, where they are not handed one.
+
+    The same key gives the same numbers. Blocks nest, and the innermost counts; each thread has its
+    own. Raises ``TypeError`` for what is no key.
+
+    >>> import stretto as st
+    >>> drop = st.nn.Dropout(0.5)
+    >>> with st.nn.keys(st.random.PRNGKey(0)):
+    ...     drop(st.numpy.ones(4))
+    Array([2., 0., 2., 0.], dtype=float32)
+    """
+    with opened(_Stream(checked(key, "keys"))):
+        yield
+
+
+@contextmanager
+def refusing(why: str) -> Iterator[None]:
+    """Refuse draws inside the block, with this reason."""
+    with opened(Refusal(why)):
+        yield
+
+
+@contextmanager
+def opened(stream: _Stream | Refusal) -> Iterator[None]:
+    """Put a stream in force for the block."""
+    _ambient.streams.append(stream)
+    try:
+        yield
+    finally:
+        _ambient.streams.pop()
+
+
+def next_key(who: str = "this function") -> Any:
+    """The next key of the innermost stream, for a layer that was not handed one.
+
+    ``who`` is named in errors. Raises ``RuntimeError`` inside a trace or a ``vmap`` that began
+    after the stream was opened.
+
+    >>> import stretto as st
+    >>> with st.random.keys(st.random.PRNGKey(0)):
+    ...     st.random.next_key().shape
+    (2,)
+    """
+    if _ambient.streams:
+        return _ambient.streams[-1].draw(who)
+    if _Default.stream is None:
+        with _Default.lock:
+            if _Default.stream is None:
+                outer, state.interpreter = state.interpreter, state.eager
+                try:
+                    _Default.stream = _Stream(PRNGKey(0))
+                finally:
+                    state.interpreter = outer
+    return _Default.stream.draw(who)
