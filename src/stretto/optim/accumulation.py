@@ -1,0 +1,164 @@
+"""``MultiSteps``: one update of the parameters for the gradients of several batches.
+
+Layer 7 (optim). Next, read ``updating``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import numpy as np
+
+import stretto.numpy as snp
+from stretto.api.graph import eval_shape
+from stretto.control.cond import cond
+from stretto.core import tree
+from stretto.optim.base import (
+    GradientTransformation,
+    GradientTransformationExtraArgs,
+    with_extra_args_support,
+)
+from stretto.optim.leaves import (
+    all_finite,
+    check,
+    chosen,
+    filled,
+    first_count,
+    leafwise,
+    safe_increment,
+)
+
+__all__ = ["MultiSteps", "MultiStepsState", "skip_not_finite"]
+
+SkipRule = Callable[[Any, Any, Any], tuple[Any, Any]]
+"""From updates, number of updates of the parameters so far, and parameters, to (skip?, state)."""
+
+
+class MultiStepsState(NamedTuple):
+    """Where a ``MultiSteps`` is: counts (int32), the state within, and gradients so far.
+
+    ``skip_state`` is what the rule that skips batches had to say of the last one.
+    """
+
+    mini_step: Any
+    gradient_step: Any
+    inner_opt_state: Any
+    acc_grads: Any
+    skip_state: Any = ()
+
+
+def skip_not_finite(updates: Any, gradient_step: Any, params: Any) -> tuple[Any, Any]:
+    """A rule for ``MultiSteps``: leave out batches with gradients that are not finite.
+
+    >>> import stretto.numpy as snp
+    >>> skip_not_finite({"w": snp.array([snp.inf])}, 0, None)
+    (Array(True, dtype=bool), {'should_skip': Array(True, dtype=bool)})
+    """
+    skip = snp.logical_not(all_finite(updates))
+    return skip, {"should_skip": skip}
+
+
+def _never(updates: Any, gradient_step: Any, params: Any) -> tuple[Any, Any]:
+    return snp.array(False), ()
+
+
+class MultiSteps:
+    """Collect the gradients of k batches, then update as ``opt`` for their mean.
+
+    ``init`` and ``update`` are those of a transformation; between, updates are zero and the state
+    of ``opt`` stays. The update of ``opt`` runs every k batches only.
+
+    Args:
+        opt: the transformation.
+        every_k_schedule: k, or a function from the number of updates of the parameters so far to k.
+        use_grad_mean: False gives ``opt`` the sum.
+        should_skip_update_fn: a function of (updates, updates so far, params) that gives whether to
+            leave a batch out, a boolean array, and a tree for ``skip_state``; see
+            ``skip_not_finite``.
+        accumulator_dtype: the dtype in which gradients are collected.
+
+    Raises:
+        ValueError: k is less than 1.
+
+    >>> import stretto as st, stretto.numpy as snp
+    >>> tx = MultiSteps(st.optim.sgd(1.0), every_k_schedule=2)
+    >>> state = tx.init({"w": snp.zeros(1)})
+    >>> for g in (1.0, 3.0):
+    ...     updates, state = tx.update({"w": snp.array([g])}, state)
+    ...     print(updates, bool(tx.has_updated(state)))
+    {'w': Array([0.], dtype=float32)} False
+    {'w': Array([-2.], dtype=float32)} True
+    """
+
+    def __init__(
+        self,
+        opt: GradientTransformation,
+        every_k_schedule: int | Callable[[Any], Any],
+        use_grad_mean: bool = True,
+        should_skip_update_fn: SkipRule | None = None,
+        accumulator_dtype: Any = np.float32,
+    ) -> None:
+        check("MultiSteps", least=1, every_k_schedule=every_k_schedule)
+        self._inner = with_extra_args_support(opt)
+        self._every_k = every_k_schedule
+        self._mean = use_grad_mean
+        self._skips = _never if should_skip_update_fn is None else should_skip_update_fn
+        self._dtype = accumulator_dtype
+
+    @property
+    def inner_opt(self) -> GradientTransformationExtraArgs:
+        """The transformation that updates every k batches."""
+        return self._inner
+
+    def init(self, params: Any) -> MultiStepsState:
+        """The state before the first batch."""
+        zero = first_count()
+        _, skip_state = self._skips(filled(params), zero, params)
+        gathered = filled(params, dtype=self._dtype)
+        return MultiStepsState(zero, zero, self._inner.init(params), gathered, skip_state)
+
+    def update(
+        self, updates: Any, state: MultiStepsState, params: Any = None, **extra: Any
+    ) -> tuple[Any, MultiStepsState]:
+        """Take in the gradients of one batch: zeros, or every k batches the update."""
+        skip, skip_state = self._skips(updates, state.gradient_step, params)
+        k = self._every_k(state.gradient_step) if callable(self._every_k) else self._every_k
+        gathered = chosen(skip, state.acc_grads, self._gathered(updates, state))
+        now = snp.logical_and(state.mini_step >= k - 1, snp.logical_not(skip))
+
+        def step() -> tuple[Any, Any, Any]:
+            grads = tree.map(lambda g, like: g.astype(like.dtype), gathered, updates)
+            new, inner = self._inner.update(grads, state.inner_opt_state, params, **extra)
+            return new, inner, tree.map(snp.zeros_like, gathered)
+
+        def wait() -> tuple[Any, Any, Any]:
+            zeros = tree.map(lambda x: snp.zeros(x.shape, x.dtype), eval_shape(step)[0])
+            return zeros, state.inner_opt_state, gathered
+
+        new, inner, gathered = cond(now, step, wait)
+        in_cycle = state.mini_step + snp.logical_not(skip).astype(state.mini_step.dtype)
+        return new, MultiStepsState(
+            snp.where(now, 0, in_cycle),
+            snp.where(now, safe_increment(state.gradient_step), state.gradient_step),
+            inner,
+            gathered,
+            skip_state,
+        )
+
+    def _gathered(self, updates: Any, state: MultiStepsState) -> Any:
+        """The mean or sum of gradients with this batch."""
+        n = state.mini_step
+
+        def rule(g: Any, before: Any) -> tuple[Any, Any]:
+            return g, before + ((g - before) / (n + 1) if self._mean else g)
+
+        return leafwise("MultiSteps", rule, updates, {"acc_grads": state.acc_grads})[1]
+
+    def has_updated(self, state: MultiStepsState) -> Any:
+        """Whether the last batch brought an update: a boolean array."""
+        return snp.logical_and(state.mini_step == 0, state.gradient_step > 0)
+
+    def gradient_transformation(self) -> GradientTransformationExtraArgs:
+        """As a transformation, for ``chain`` and its like."""
+        return GradientTransformationExtraArgs(self.init, self.update)

@@ -1,0 +1,330 @@
+"""Optimisers of Adam's family.
+
+Layer 7 (optim). Each is a ``chain`` of transformations, the last of which is the learning rate.
+Next, read ``optimisers``.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from stretto.optim.base import GradientTransformationExtraArgs, Mask, ScalarOrSchedule
+from stretto.optim.combining import chain
+from stretto.optim.moments import (
+    scale_by_adam,
+    scale_by_adamax,
+    scale_by_amsgrad,
+    scale_by_belief,
+    scale_by_radam,
+    scale_by_yogi,
+)
+from stretto.optim.scaling import add_decayed_weights, scale_by_learning_rate
+
+__all__ = [
+    "adabelief",
+    "adam",
+    "adamax",
+    "adamaxw",
+    "adamw",
+    "amsgrad",
+    "nadam",
+    "nadamw",
+    "radam",
+    "yogi",
+]
+
+
+def adam(
+    learning_rate: ScalarOrSchedule,
+    b1: Any = 0.9,
+    b2: Any = 0.999,
+    eps: Any = 1e-8,
+    eps_root: Any = 0.0,
+    mu_dtype: Any = None,
+    *,
+    nesterov: bool = False,
+) -> GradientTransformationExtraArgs:
+    """Adam: −learning_rate · m̂ / (√(v̂ + eps_root) + eps).
+
+    m and v are running means of the gradients and of their squares, and m̂ and v̂ those over
+    1 − b1ᵗ and 1 − b2ᵗ. Source: Kingma and Ba, "Adam: a method for stochastic optimization", 2015,
+    algorithm 1; with ``nesterov``, Dozat, "Incorporating Nesterov momentum into Adam", 2016.
+
+    Args:
+        learning_rate: a number, an array of rank 0 or a schedule.
+        b1: the weight of the past in m.
+        b2: the weight of the past in v.
+        eps: added to the root.
+        eps_root: added within it, for derivatives through the update.
+        mu_dtype: the dtype of m; None is that of the parameters.
+        nesterov: take m̂ of the step to come, as ``nadam``.
+
+    Raises:
+        ValueError: a number is out of its range, or an array has axes (see ``per_member``).
+
+    >>> import stretto as st, stretto.numpy as snp
+    >>> params = {"w": snp.array([1.0, -2.0])}
+    >>> tx = adam(0.1)
+    >>> state = tx.init(params)
+    >>> grads = st.grad(lambda p: snp.sum(p["w"] ** 2))(params)
+    >>> updates, state = tx.update(grads, state, params)
+    >>> snp.round(st.optim.apply_updates(params, updates)["w"], 3)
+    Array([ 0.9, -1.9], dtype=float32)
+    """
+    return chain(
+        scale_by_adam(b1, b2, eps, eps_root, mu_dtype, nesterov=nesterov),
+        scale_by_learning_rate(learning_rate),
+    )
+
+
+def adamw(
+    learning_rate: ScalarOrSchedule,
+    b1: Any = 0.9,
+    b2: Any = 0.999,
+    eps: Any = 1e-8,
+    eps_root: Any = 0.0,
+    mu_dtype: Any = None,
+    weight_decay: ScalarOrSchedule = 1e-4,
+    mask: Mask | None = None,
+    *,
+    nesterov: bool = False,
+) -> GradientTransformationExtraArgs:
+    """Adam with decoupled weight decay: −learning_rate · (Adam's direction + weight_decay · p).
+
+    Source: Loshchilov and Hutter, "Decoupled weight decay regularization", 2019, algorithm 2.
+    ``update`` needs ``params``.
+
+    Args:
+        learning_rate: a number, an array of rank 0 or a schedule.
+        b1: see ``adam``, as for ``b2``, ``eps``, ``eps_root``, ``mu_dtype``.
+        b2: see ``adam``.
+        eps: see ``adam``.
+        eps_root: see ``adam``.
+        mu_dtype: see ``adam``.
+        weight_decay: a number, an array of rank 0 or a schedule. PyTorch's default is 0.01.
+        mask: which leaves decay; see ``masked``.
+        nesterov: see ``adam``.
+
+    Raises:
+        ValueError: as ``adam``; or ``update`` is called without parameters.
+
+    >>> import stretto.numpy as snp
+    >>> tx = adamw(0.1, weight_decay=0.5)
+    >>> params = {"w": snp.array([10.0])}
+    >>> updates, _ = tx.update({"w": snp.array([3.0])}, tx.init(params), params)
+    >>> snp.round(updates["w"], 3)
+    Array([-0.6], dtype=float32)
+    """
+    return chain(
+        scale_by_adam(b1, b2, eps, eps_root, mu_dtype, nesterov=nesterov),
+        add_decayed_weights(weight_decay, mask),
+        scale_by_learning_rate(learning_rate),
+    )
+
+
+def nadam(
+    learning_rate: ScalarOrSchedule,
+    b1: Any = 0.9,
+    b2: Any = 0.999,
+    eps: Any = 1e-8,
+    eps_root: Any = 0.0,
+    mu_dtype: Any = None,
+    *,
+    nesterov: bool = True,
+) -> GradientTransformationExtraArgs:
+    """``adam`` with Nesterov's look ahead.
+
+    Source: Dozat, "Incorporating Nesterov momentum into Adam", 2016, with b1 the same at all steps.
+
+    >>> import stretto.numpy as snp
+    >>> tx = nadam(0.1)
+    >>> updates, _ = tx.update({"w": snp.array([3.0])}, tx.init({"w": snp.zeros(1)}))
+    >>> snp.round(updates["w"], 3)
+    Array([-0.147], dtype=float32)
+    """
+    return adam(learning_rate, b1, b2, eps, eps_root, mu_dtype, nesterov=nesterov)
+
+
+def nadamw(
+    learning_rate: ScalarOrSchedule,
+    b1: Any = 0.9,
+    b2: Any = 0.999,
+    eps: Any = 1e-8,
+    eps_root: Any = 0.0,
+    mu_dtype: Any = None,
+    weight_decay: ScalarOrSchedule = 1e-4,
+    mask: Mask | None = None,
+    *,
+    nesterov: bool = True,
+) -> GradientTransformationExtraArgs:
+    """``adamw`` with Nesterov's look ahead.
+
+    >>> import stretto.numpy as snp
+    >>> tx = nadamw(0.1, weight_decay=0.0)
+    >>> updates, _ = tx.update({"w": snp.array([3.0])}, tx.init({"w": snp.zeros(1)}))
+    >>> snp.round(updates["w"], 3)
+    Array([-0.147], dtype=float32)
+    """
+    return adamw(
+        learning_rate, b1, b2, eps, eps_root, mu_dtype, weight_decay, mask, nesterov=nesterov
+    )
+
+
+def amsgrad(
+    learning_rate: ScalarOrSchedule,
+    b1: Any = 0.9,
+    b2: Any = 0.999,
+    eps: Any = 1e-8,
+    eps_root: Any = 0.0,
+    mu_dtype: Any = None,
+    bias_correction_mu: bool = True,
+    bias_correction_nu: bool = True,
+) -> GradientTransformationExtraArgs:
+    """Adam whose v̂ never falls.
+
+    Source: Reddi, Kale and Kumar, "On the convergence of Adam and beyond", 2018, algorithm 2, which
+    has no corrections: give False for both.
+
+    Args:
+        learning_rate: a number, an array of rank 0 or a schedule.
+        b1: see ``adam``, as for ``b2``, ``eps``, ``eps_root``, ``mu_dtype``.
+        b2: see ``adam``.
+        eps: see ``adam``.
+        eps_root: see ``adam``.
+        mu_dtype: see ``adam``.
+        bias_correction_mu: divide m by 1 − b1ᵗ.
+        bias_correction_nu: divide v by 1 − b2ᵗ before the largest is taken.
+
+    Raises:
+        ValueError: as ``adam``.
+
+    >>> import stretto.numpy as snp
+    >>> tx = amsgrad(0.1)
+    >>> updates, _ = tx.update({"w": snp.array([3.0])}, tx.init({"w": snp.zeros(1)}))
+    >>> snp.round(updates["w"], 3)
+    Array([-0.1], dtype=float32)
+    """
+    return chain(
+        scale_by_amsgrad(b1, b2, eps, eps_root, mu_dtype, bias_correction_mu, bias_correction_nu),
+        scale_by_learning_rate(learning_rate),
+    )
+
+
+def radam(
+    learning_rate: ScalarOrSchedule,
+    b1: Any = 0.9,
+    b2: Any = 0.999,
+    eps: Any = 1e-8,
+    eps_root: Any = 0.0,
+    threshold: Any = 5.0,
+    *,
+    nesterov: bool = False,
+) -> GradientTransformationExtraArgs:
+    """Rectified Adam, which scales by v̂ only where that is known well enough.
+
+    Source: Liu et al., "On the variance of the adaptive learning rate and beyond", 2020,
+    algorithm 2.
+
+    Args:
+        learning_rate: a number, an array of rank 0 or a schedule.
+        b1: see ``adam``, as for ``b2``, ``eps``, ``eps_root``, ``nesterov``.
+        b2: see ``adam``.
+        eps: see ``adam``.
+        eps_root: see ``adam``.
+        threshold: from which length ρ of the mean v̂ counts as known; at least 4.
+        nesterov: see ``adam``.
+
+    Raises:
+        ValueError: as ``adam``, or the threshold is below 4.
+
+    >>> import stretto.numpy as snp
+    >>> tx = radam(0.1)
+    >>> updates, _ = tx.update({"w": snp.array([3.0])}, tx.init({"w": snp.zeros(1)}))
+    >>> snp.round(updates["w"], 3)
+    Array([-0.3], dtype=float32)
+    """
+    return chain(
+        scale_by_radam(b1, b2, eps, eps_root, threshold, nesterov=nesterov),
+        scale_by_learning_rate(learning_rate),
+    )
+
+
+def adamax(
+    learning_rate: ScalarOrSchedule, b1: Any = 0.9, b2: Any = 0.999, eps: Any = 1e-8
+) -> GradientTransformationExtraArgs:
+    """Adam with the infinity norm of past gradients in place of the root of v̂.
+
+    Source: Kingma and Ba, "Adam: a method for stochastic optimization", 2015, algorithm 2.
+
+    >>> import stretto.numpy as snp
+    >>> tx = adamax(0.1)
+    >>> updates, _ = tx.update({"w": snp.array([3.0])}, tx.init({"w": snp.zeros(1)}))
+    >>> snp.round(updates["w"], 3)
+    Array([-0.1], dtype=float32)
+    """
+    return chain(scale_by_adamax(b1, b2, eps), scale_by_learning_rate(learning_rate))
+
+
+def adamaxw(
+    learning_rate: ScalarOrSchedule,
+    b1: Any = 0.9,
+    b2: Any = 0.999,
+    eps: Any = 1e-8,
+    weight_decay: ScalarOrSchedule = 1e-4,
+    mask: Mask | None = None,
+) -> GradientTransformationExtraArgs:
+    """``adamax`` with decoupled weight decay; ``update`` needs ``params``, as for ``adamw``.
+
+    >>> import stretto.numpy as snp
+    >>> tx = adamaxw(0.1, weight_decay=0.5)
+    >>> params = {"w": snp.array([10.0])}
+    >>> updates, _ = tx.update({"w": snp.array([3.0])}, tx.init(params), params)
+    >>> snp.round(updates["w"], 3)
+    Array([-0.6], dtype=float32)
+    """
+    return chain(
+        scale_by_adamax(b1, b2, eps),
+        add_decayed_weights(weight_decay, mask),
+        scale_by_learning_rate(learning_rate),
+    )
+
+
+def adabelief(
+    learning_rate: ScalarOrSchedule,
+    b1: Any = 0.9,
+    b2: Any = 0.999,
+    eps: Any = 1e-16,
+    eps_root: Any = 1e-16,
+    *,
+    nesterov: bool = False,
+) -> GradientTransformationExtraArgs:
+    """Adam with the running mean of (g − m)² in place of that of g².
+
+    Source: Zhuang et al., "AdaBelief optimizer", 2020, algorithm 2; ``eps_root`` is its epsilon.
+
+    >>> import stretto.numpy as snp
+    >>> tx = adabelief(0.1)
+    >>> updates, _ = tx.update({"w": snp.array([3.0])}, tx.init({"w": snp.zeros(1)}))
+    >>> snp.round(updates["w"], 3)
+    Array([-0.111], dtype=float32)
+    """
+    return chain(
+        scale_by_belief(b1, b2, eps, eps_root, nesterov=nesterov),
+        scale_by_learning_rate(learning_rate),
+    )
+
+
+def yogi(
+    learning_rate: ScalarOrSchedule, b1: Any = 0.9, b2: Any = 0.999, eps: Any = 1e-3
+) -> GradientTransformationExtraArgs:
+    """Adam whose v moves by a share of g² up or down, and so forgets large gradients slowly.
+
+    Source: Zaheer et al., "Adaptive methods for nonconvex optimization", 2018, algorithm 2.
+
+    >>> import stretto.numpy as snp
+    >>> tx = yogi(0.1)
+    >>> updates, _ = tx.update({"w": snp.array([3.0])}, tx.init({"w": snp.zeros(1)}))
+    >>> snp.round(updates["w"], 3)
+    Array([-0.1], dtype=float32)
+    """
+    return chain(scale_by_yogi(b1, b2, eps), scale_by_learning_rate(learning_rate))

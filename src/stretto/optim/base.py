@@ -1,0 +1,138 @@
+"""``GradientTransformation``: a pair of functions, and the simplest of them.
+
+Layer 7 (optim). A transformation takes gradients, called updates, to updates: ``init(params)``
+makes its state, ``update(updates, state, params, **extra)`` gives the new updates and the new
+state. States are trees of arrays, of one structure and one set of types at all steps, so they pass
+through ``jit``, ``vmap`` and ``scan``. Next, read ``leaves``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, NamedTuple, TypeAlias
+
+import stretto.numpy as snp
+from stretto.core import tree
+from stretto.core.types import is_float0
+
+__all__ = [
+    "EmptyState",
+    "GradientTransformation",
+    "GradientTransformationExtraArgs",
+    "Mask",
+    "ScalarOrSchedule",
+    "Schedule",
+    "identity",
+    "set_to_zero",
+    "stateless",
+    "with_extra_args_support",
+]
+
+Schedule: TypeAlias = Callable[[Any], Any]
+"""From the number of updates done so far, an integer array of rank 0, to a number."""
+ScalarOrSchedule: TypeAlias = Any
+"""A number, an array of rank 0, or a ``Schedule``."""
+Mask: TypeAlias = Any
+"""A tree of booleans, which may be a prefix of the parameters', or a function that makes it."""
+
+
+class GradientTransformation(NamedTuple):
+    """A transformation of gradients, in the form of optax.
+
+    ``init(params)`` gives the state, ``update(updates, state, params=None)`` the new updates and
+    the new state.
+
+    >>> import stretto as st, stretto.numpy as snp
+    >>> def init(params):
+    ...     return ()
+    >>> def update(updates, state, params=None):
+    ...     return st.tree.map(snp.sign, updates), state
+    >>> signs = GradientTransformation(init, update)
+    >>> signs.update({"w": snp.array([-3.0, 2.0])}, signs.init(None))
+    ({'w': Array([-1.,  1.], dtype=float32)}, ())
+    """
+
+    init: Callable[[Any], Any]
+    update: Callable[..., tuple[Any, Any]]
+
+
+class GradientTransformationExtraArgs(GradientTransformation):
+    """One whose ``update`` takes keyword arguments beside, and leaves those it does not know.
+
+    All transformations of this package are.
+    """
+
+
+class EmptyState(NamedTuple):
+    """The state of a transformation that keeps nothing."""
+
+
+def with_extra_args_support(tx: Any) -> GradientTransformationExtraArgs:
+    """The transformation, with an ``update`` that takes any keyword argument.
+
+    Raises ``TypeError`` for what is no transformation.
+
+    >>> tx = GradientTransformation(lambda params: (), lambda updates, state, params=None: (0, ()))
+    >>> with_extra_args_support(tx).update(1, (), value=3.0)
+    (0, ())
+    """
+    if isinstance(tx, GradientTransformationExtraArgs):
+        return tx
+    if not isinstance(tx, GradientTransformation):
+        way_out = ""
+        if hasattr(tx, "gradient_transformation"):
+            way_out = "; call its gradient_transformation()"
+        elif callable(tx):
+            way_out = f"; call it, as in {getattr(tx, '__name__', 'adam')}(...)"
+        raise TypeError(f"expected a GradientTransformation, got {_described(tx)}{way_out}")
+    plain = tx.update
+
+    def update(updates: Any, state: Any, params: Any = None, **extra: Any) -> tuple[Any, Any]:
+        return plain(updates, state, params)
+
+    return GradientTransformationExtraArgs(tx.init, update)
+
+
+def _described(tx: Any) -> str:
+    return tx.__name__ if callable(tx) and hasattr(tx, "__name__") else f"a {type(tx).__name__}"
+
+
+def stateless(f: Callable[[Any, Any], Any]) -> GradientTransformationExtraArgs:
+    """The transformation without a state that gives ``f(updates, params)``.
+
+    >>> import stretto as st
+    >>> halve = stateless(lambda updates, params: st.tree.map(lambda g: g / 2, updates))
+    >>> halve.update({"w": 3.0}, halve.init({"w": 1.0}))[0]
+    {'w': 1.5}
+    """
+
+    def init(params: Any) -> EmptyState:
+        return EmptyState()
+
+    def update(updates: Any, state: Any, params: Any = None, **extra: Any) -> tuple[Any, Any]:
+        return f(updates, params), state
+
+    return GradientTransformationExtraArgs(init, update)
+
+
+def identity() -> GradientTransformationExtraArgs:
+    """The updates as they are.
+
+    >>> identity().update({"w": 1.0}, identity().init(None))
+    ({'w': 1.0}, EmptyState())
+    """
+    return stateless(lambda updates, params: updates)
+
+
+def set_to_zero() -> GradientTransformationExtraArgs:
+    """Zeros in place of the updates: what they are for stays as it is.
+
+    >>> import stretto.numpy as snp
+    >>> set_to_zero().update({"w": snp.ones(2)}, set_to_zero().init(None))[0]
+    {'w': Array([0., 0.], dtype=float32)}
+    """
+    return stateless(
+        lambda updates, params: tree.map(
+            lambda g: g if is_float0(g) else snp.zeros_like(g), updates
+        )
+    )

@@ -1,0 +1,134 @@
+"""Updates kept within bounds: by value, by norm, by leaf, by unit.
+
+Layer 7 (optim). With an axis of members, ``per_member(clip_by_global_norm(1.0))`` gives each member
+the norm of its own updates; by value there is no difference. Next, read ``schedules``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import stretto.numpy as snp
+from stretto.core import tree
+from stretto.optim.base import GradientTransformationExtraArgs, stateless
+from stretto.optim.leaves import check, leafwise, need_params, squared
+from stretto.optim.norms import global_norm
+
+__all__ = ["adaptive_grad_clip", "clip", "clip_by_block_rms", "clip_by_global_norm"]
+
+
+def clip(max_delta: Any) -> GradientTransformationExtraArgs:
+    """Each element between −``max_delta`` and ``max_delta``.
+
+    Raises ``ValueError`` where ``max_delta`` is negative.
+
+    >>> import stretto.numpy as snp
+    >>> tx = clip(1.0)
+    >>> tx.update({"w": snp.array([-3.0, 0.5])}, tx.init(None))[0]
+    {'w': Array([-1. ,  0.5], dtype=float32)}
+    """
+    check("clip", least=0, max_delta=max_delta)
+    bounded = lambda g: snp.minimum(snp.maximum(g, -max_delta), max_delta)
+    return stateless(lambda updates, params: leafwise("clip", bounded, updates)[0])
+
+
+def clip_by_global_norm(max_norm: Any) -> GradientTransformationExtraArgs:
+    """All updates times one factor, such that their norm is at most ``max_norm``.
+
+    Source: Pascanu, Mikolov and Bengio, "On the difficulty of training recurrent neural networks",
+    2013, algorithm 1. Raises ``ValueError`` where ``max_norm`` is negative.
+
+    >>> import stretto.numpy as snp
+    >>> tx = clip_by_global_norm(1.0)
+    >>> tx.update({"a": snp.array([3.0]), "b": snp.array([4.0])}, tx.init(None))[0]
+    {'a': Array([0.6], dtype=float32), 'b': Array([0.8], dtype=float32)}
+    """
+    who = "clip_by_global_norm"
+    check(who, least=0, max_norm=max_norm)
+
+    def f(updates: Any, params: Any) -> Any:
+        norm = global_norm(updates)
+        within = norm <= max_norm
+        factor = snp.where(within, 1, max_norm / snp.where(within, 1, norm))
+        return leafwise(who, lambda g: g * factor, updates)[0]
+
+    return stateless(f)
+
+
+def clip_by_block_rms(threshold: Any) -> GradientTransformationExtraArgs:
+    """Each leaf over max(1, its root mean square / ``threshold``).
+
+    Source: Shazeer and Stern, "Adafactor", 2018, section 6. Raises ``ValueError`` where
+    ``threshold`` is not positive.
+
+    >>> import stretto.numpy as snp
+    >>> tx = clip_by_block_rms(1.0)
+    >>> tx.update({"w": snp.array([2.0, -2.0])}, tx.init(None))[0]
+    {'w': Array([ 1., -1.], dtype=float32)}
+    """
+    check("clip_by_block_rms", above=0, threshold=threshold)
+
+    def rule(g: Any) -> Any:
+        rms = snp.sqrt(snp.mean(squared(g)))
+        return g / snp.maximum(1, rms / threshold)
+
+    return stateless(lambda updates, params: leafwise("clip_by_block_rms", rule, updates)[0])
+
+
+def adaptive_grad_clip(
+    clipping: Any, eps: Any = 1e-3, axis: int | Sequence[int] | None = None
+) -> GradientTransformationExtraArgs:
+    """Each unit's updates such that their norm is at most ``clipping`` times its parameters'.
+
+    A unit is a whole vector; what lies along the first axis of an array with two or three, such as
+    a matrix (inputs, outputs); what lies along all axes but the last of one with four or five, such
+    as a kernel (height, width, inputs, outputs).
+
+    Source: Brock et al., "High-performance large-scale image recognition without normalization",
+    2021, equation 3.
+
+    Args:
+        clipping: the largest ratio of norms.
+        eps: norms of parameters below it count as it.
+        axis: the axes within a unit; None as described. PyTorch's layers have outputs first: for
+            them give the axes after the first.
+
+    Raises:
+        ValueError: ``update`` is called without parameters, a number is negative, or ``axis`` is
+            None and a leaf has more than five axes.
+
+    >>> import stretto.numpy as snp
+    >>> tx = adaptive_grad_clip(0.1)
+    >>> params = {"w": snp.array([[3.0, 3.0], [4.0, 4.0]])}  # two columns of norm 5
+    >>> updates, _ = tx.update({"w": snp.array([[1.0, 0.25], [0.0, 0.0]])}, (), params)
+    >>> updates["w"][0]
+    Array([0.5 , 0.25], dtype=float32)
+    """
+    who = "adaptive_grad_clip"
+    check(who, least=0, clipping=clipping, eps=eps)
+
+    def rule(g: Any, p: Any) -> Any:
+        within = _axes_within(p.shape) if axis is None else axis
+        of_g, of_p = (snp.sqrt(snp.sum(squared(x), axis=within, keepdims=True)) for x in (g, p))
+        largest = clipping * snp.maximum(of_p, eps)
+        factor = largest / snp.maximum(of_g, 1e-6)
+        return g * snp.where(of_g < largest, 1, factor)
+
+    def f(updates: Any, params: Any) -> Any:
+        need_params(params, who)
+        for path, x in zip(tree.paths(params, "params"), tree.leaves(params), strict=True):
+            if axis is None and snp.ndim(x) > 5:
+                raise ValueError(
+                    f"{who}: {path} has shape {snp.shape(x)}; give axis for more than 5 axes"
+                )
+        return leafwise(who, rule, updates, params=params)[0]
+
+    return stateless(f)
+
+
+def _axes_within(shape: tuple[int, ...]) -> tuple[int, ...]:
+    """The axes that are summed for the norm of a unit."""
+    if len([n for n in shape if n != 1]) <= 1:
+        return tuple(range(len(shape)))
+    return (0,) if len(shape) <= 3 else tuple(range(len(shape) - 1))

@@ -1,0 +1,146 @@
+"""Transformations in a row, and for groups of parameters.
+
+Layer 7 (optim). Next, read ``hyperparameters``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Mapping
+from typing import Any, NamedTuple
+
+from stretto.core import tree
+from stretto.optim.base import (
+    GradientTransformation,
+    GradientTransformationExtraArgs,
+    with_extra_args_support,
+)
+from stretto.optim.masking import masked
+
+__all__ = ["PartitionState", "chain", "multi_transform", "named_chain"]
+
+
+class PartitionState(NamedTuple):
+    """The state of each group's transformation, by its label."""
+
+    inner_states: dict[Hashable, Any]
+
+
+def chain(*args: GradientTransformation) -> GradientTransformationExtraArgs:
+    """Apply transformations one after the other; the state is the tuple of theirs.
+
+    Raises ``TypeError`` for what is no transformation, ``ValueError`` for a state with another
+    number of parts.
+
+    >>> import stretto as st, stretto.numpy as snp
+    >>> tx = chain(st.optim.clip(1.0), st.optim.scale(-0.1))
+    >>> tx.update({"w": snp.array([5.0])}, tx.init({"w": snp.zeros(1)}))[0]
+    {'w': Array([-0.1], dtype=float32)}
+    """
+    parts = [with_extra_args_support(tx) for tx in args]
+
+    def init(params: Any) -> tuple[Any, ...]:
+        return tuple([tx.init(params) for tx in parts])
+
+    def update(
+        updates: Any, state: Any, params: Any = None, **extra: Any
+    ) -> tuple[Any, tuple[Any, ...]]:
+        if len(state) != len(parts):
+            raise ValueError(
+                f"chain: the state has {len(state)} parts, but there are {len(parts)} "
+                f"transformations; give the state that this chain's init made"
+            )
+        after = []
+        for tx, own in zip(parts, state, strict=True):
+            updates, own = tx.update(updates, own, params, **extra)
+            after.append(own)
+        return updates, tuple(after)
+
+    return GradientTransformationExtraArgs(init, update)
+
+
+def named_chain(
+    *args: tuple[str, GradientTransformation],
+) -> GradientTransformationExtraArgs:
+    """``chain`` of (name, transformation); the state is a dictionary of theirs, by name.
+
+    Raises ``ValueError`` where a name comes twice.
+
+    >>> import stretto as st, stretto.numpy as snp
+    >>> tx = named_chain(("momentum", st.optim.trace(0.9)), ("rate", st.optim.scale(-0.1)))
+    >>> tx.init({"w": snp.zeros(1)})["momentum"]
+    TraceState(trace={'w': Array([0.], dtype=float32)})
+    """
+    names = [name for name, _ in args]
+    if len(set(names)) < len(names):
+        raise ValueError(f"named_chain: names must differ, got {names}")
+    whole = chain(*[tx for _, tx in args])
+
+    def init(params: Any) -> dict[str, Any]:
+        return dict(zip(names, whole.init(params), strict=True))
+
+    def update(
+        updates: Any, state: Any, params: Any = None, **extra: Any
+    ) -> tuple[Any, dict[str, Any]]:
+        updates, after = whole.update(updates, [state[n] for n in names], params, **extra)
+        return updates, dict(zip(names, after, strict=True))
+
+    return GradientTransformationExtraArgs(init, update)
+
+
+def multi_transform(
+    transforms: Mapping[Any, GradientTransformation], param_labels: Any
+) -> GradientTransformationExtraArgs:
+    """Transform each leaf by the transformation that its label names.
+
+    Args:
+        transforms: from label to transformation.
+        param_labels: a tree of labels of the structure of the parameters or of a prefix of it, or
+            a function that makes such a tree of the parameters.
+
+    Raises:
+        ValueError: a leaf has a label without a transformation, or the labels are no prefix of the
+            parameters.
+
+    >>> import stretto as st, stretto.numpy as snp
+    >>> tx = multi_transform(
+    ...     {"train": st.optim.sgd(0.1), "freeze": st.optim.set_to_zero()},
+    ...     {"body": "freeze", "head": "train"},
+    ... )
+    >>> params = {"body": {"w": snp.ones(1)}, "head": {"w": snp.ones(1)}}
+    >>> tx.update(params, tx.init(params), params)[0]
+    {'body': {'w': Array([0.], dtype=float32)}, 'head': {'w': Array([-0.1], dtype=float32)}}
+    """
+
+    def labels_of(params: Any) -> list[Any]:
+        labels = param_labels(params) if callable(param_labels) else param_labels
+        flat = tree.prefix_leaves(labels, params, "multi_transform", "param_labels")
+        for path, label in zip(tree.paths(params, "param_labels"), flat, strict=True):
+            if label not in transforms:
+                raise ValueError(
+                    f"multi_transform: {path} is {label!r}, but there are transformations for "
+                    f"{sorted(map(repr, transforms))} only"
+                )
+        return flat
+
+    def group(label: Any, tx: GradientTransformation) -> GradientTransformationExtraArgs:
+        def mask(params: Any) -> Any:
+            chosen = [own == label for own in labels_of(params)]
+            return tree.unflatten(tree.structure(params), chosen)
+
+        return masked(tx, mask)
+
+    groups = {label: group(label, tx) for label, tx in transforms.items()}
+
+    def init(params: Any) -> PartitionState:
+        labels_of(params)
+        return PartitionState({label: tx.init(params) for label, tx in groups.items()})
+
+    def update(
+        updates: Any, state: PartitionState, params: Any = None, **extra: Any
+    ) -> tuple[Any, PartitionState]:
+        after = {}
+        for label, tx in groups.items():
+            updates, after[label] = tx.update(updates, state.inner_states[label], params, **extra)
+        return updates, PartitionState(after)
+
+    return GradientTransformationExtraArgs(init, update)

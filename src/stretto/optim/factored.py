@@ -1,0 +1,158 @@
+"""The memory of Adafactor: mean squares of a matrix by its rows and columns.
+
+Layer 7 (optim). Next, read ``norms``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import numpy as np
+
+import stretto.numpy as snp
+from stretto.api.arguments import values_of_tree
+from stretto.core import tree
+from stretto.core.interpreter import as_value
+from stretto.core.types import real_dtype
+from stretto.ops.convert import convert
+from stretto.ops.exponential import rsqrt
+from stretto.optim.base import GradientTransformationExtraArgs
+from stretto.optim.leaves import (
+    check,
+    columns,
+    first_count,
+    need_params,
+    safe_increment,
+    squared,
+    wide,
+)
+
+__all__ = ["FactoredState", "scale_by_factored_rms"]
+
+
+class FactoredState(NamedTuple):
+    """How many updates were done, int32, and mean squares; of unused ones one zero.
+
+    ``v_row`` and ``v_col`` lack the largest and the second largest axis of a factored parameter,
+    ``v`` is for those that are not factored.
+    """
+
+    count: Any
+    v_row: Any
+    v_col: Any
+    v: Any
+
+
+def scale_by_factored_rms(
+    factored: bool = True,
+    decay_rate: Any = 0.8,
+    step_offset: Any = 0,
+    min_dim_size_to_factor: int = 128,
+    epsilon: Any = 1e-30,
+    decay_rate_fn: Callable[[Any, Any], Any] | None = None,
+) -> GradientTransformationExtraArgs:
+    """g / √v, with v of a matrix the product of mean squares of its rows and columns.
+
+    Over the two largest axes of a parameter, v = r cᵀ / mean(r), with running means r and c of
+    g² + epsilon along each. At update t from 0, the past weighs 1 − (t + 1) to the power
+    −decay_rate. A parameter with an axis of members more must be transformed by ``per_member``,
+    lest the members be taken for rows.
+
+    Source: Shazeer and Stern, "Adafactor", 2018, algorithm 4.
+
+    Args:
+        factored: False keeps v itself for all parameters.
+        decay_rate: how fast the weight of the past grows to 1.
+        step_offset: how many updates are taken for not done, where a trained model is tuned.
+        min_dim_size_to_factor: both axes must be at least so large.
+        epsilon: added to the squares.
+        decay_rate_fn: from the number of updates done and ``decay_rate`` to the weight of the past.
+
+    Raises:
+        ValueError: ``update`` is called without parameters, or a number is out of its range.
+
+    >>> import stretto.numpy as snp
+    >>> tx = scale_by_factored_rms(min_dim_size_to_factor=2)
+    >>> params = {"w": snp.ones((3, 2))}
+    >>> state = tx.init(params)
+    >>> state.v_row["w"].shape, state.v_col["w"].shape
+    ((2,), (3,))
+    >>> tx.update({"w": snp.full((3, 2), 4.0)}, state, params)[0]["w"][0]
+    Array([1., 1.], dtype=float32)
+    """
+    who = "scale_by_factored_rms"
+    check(who, least=0, decay_rate=decay_rate, epsilon=epsilon)
+    weight_of_past = _power_decay if decay_rate_fn is None else decay_rate_fn
+
+    def axes_of(shape: tuple[int, ...]) -> tuple[int, int] | None:
+        if not factored or len(shape) < 2:
+            return None
+        *_, second, largest = np.argsort(shape, kind="stable")
+        return None if shape[second] < min_dim_size_to_factor else (int(second), int(largest))
+
+    def init(params: Any) -> FactoredState:
+        leaves, spec = values_of_tree(params, who, "params")
+        return _state(first_count(), spec, [_nothing_yet(x, axes_of(x.shape)) for x in leaves])
+
+    def update(
+        updates: Any, state: FactoredState, params: Any = None, **extra: Any
+    ) -> tuple[Any, FactoredState]:
+        need_params(params, who)
+        columns(who, {"updates": updates, "params": params})
+        trees = {f"state.{name}": getattr(state, name) for name in ("v_row", "v_col", "v")}
+        (leaves, *before), spec = columns(who, {"updates": updates} | trees, shapes=False)
+        past = weight_of_past(state.count - step_offset, decay_rate)
+        news, squares = [], []
+        for path, g, *old in zip(tree.paths(updates), leaves, *before, strict=True):
+            g = as_value(g, who, f"updates{path}")
+            axes = axes_of(g.shape)
+            for x, y, name in zip(old, _nothing_yet(g, axes), trees, strict=True):
+                if x.shape != y.shape:
+                    raise ValueError(
+                        f"{who}: {name}{path} has shape {x.shape}, but for updates{path} of shape "
+                        f"{g.shape} it must have {y.shape}"
+                    )
+            new, *after = _scaled(wide(g), [wide(x) for x in old], axes, past, epsilon)
+            news.append(convert(new, g.dtype))
+            squares.append([convert(x, y.dtype) for x, y in zip(after, old, strict=True)])
+        return tree.unflatten(spec, news), _state(safe_increment(state.count), spec, squares)
+
+    return GradientTransformationExtraArgs(init, update)
+
+
+def _power_decay(count: Any, decay_rate: Any) -> Any:
+    """1 − (t + 1) to the power −decay_rate (Adafactor, section 7.2)."""
+    return 1 - (count + 1.0) ** -decay_rate
+
+
+def _nothing_yet(x: Any, axes: tuple[int, int] | None) -> list[Any]:
+    """Mean squares before the first update: by rows, by columns, whole."""
+    dtype, unused = real_dtype(x.dtype), (1,)
+    if axes is None:
+        return [snp.zeros(shape, dtype) for shape in (unused, unused, x.shape)]
+    without = [tuple(n for d, n in enumerate(x.shape) if d != axis) for axis in reversed(axes)]
+    return [snp.zeros(shape, dtype) for shape in (*without, unused)]
+
+
+def _scaled(
+    g: Any, before: list[Any], axes: tuple[int, int] | None, past: Any, epsilon: Any
+) -> list[Any]:
+    """The new update, and the new mean squares."""
+    square = squared(g) + epsilon
+    row, column, whole = before
+    if axes is None:
+        whole = past * whole + (1 - past) * square
+        return [g * rsqrt(whole), row, column, whole]
+    second, largest = axes
+    row = past * row + (1 - past) * snp.mean(square, axis=largest)
+    column = past * column + (1 - past) * snp.mean(square, axis=second)
+    # v = r cᵀ / mean(r): the scale is 1/√(r / mean(r)) · 1/√c
+    of_mean = snp.mean(row, axis=second - (second > largest), keepdims=True)
+    by_row = snp.expand_dims(rsqrt(row / of_mean), largest)
+    return [g * by_row * snp.expand_dims(rsqrt(column), second), row, column, whole]
+
+
+def _state(count: Any, spec: Any, squares: list[list[Any]]) -> FactoredState:
+    rows, columns_, wholes = zip(*squares, strict=True) if squares else ((), (), ())
+    return FactoredState(count, *[tree.unflatten(spec, x) for x in (rows, columns_, wholes)])

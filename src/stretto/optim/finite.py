@@ -1,0 +1,72 @@
+"""``apply_if_finite``: steps left out where gradients are infinite or not numbers.
+
+Layer 7 (optim). Next, read ``accumulation``.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import stretto.numpy as snp
+from stretto.core import tree
+from stretto.optim.base import (
+    GradientTransformation,
+    GradientTransformationExtraArgs,
+    with_extra_args_support,
+)
+from stretto.optim.leaves import all_finite, check, chosen, first_count, safe_increment
+
+__all__ = ["ApplyIfFiniteState", "apply_if_finite"]
+
+
+class ApplyIfFiniteState(NamedTuple):
+    """How many of the last updates in a row, and of all, were not finite (int32).
+
+    ``last_finite`` is whether the last one was.
+    """
+
+    notfinite_count: Any
+    last_finite: Any
+    total_notfinite: Any
+    inner_state: Any
+
+
+def apply_if_finite(
+    inner: GradientTransformation, max_consecutive_errors: int
+) -> GradientTransformationExtraArgs:
+    """Update as ``inner`` where all updates are finite; else give zeros, and keep its state.
+
+    After ``max_consecutive_errors`` in a row that were not finite, they pass, so that a training
+    which cannot recover shows it. ``per_member(apply_if_finite(...))`` stops the member alone.
+
+    Raises ``ValueError`` where ``max_consecutive_errors`` is negative.
+
+    >>> import stretto as st, stretto.numpy as snp
+    >>> tx = apply_if_finite(st.optim.sgd(0.5), 3)
+    >>> updates, state = tx.update({"w": snp.array([snp.nan])}, tx.init({"w": snp.zeros(1)}))
+    >>> updates, state.notfinite_count
+    ({'w': Array([0.], dtype=float32)}, Array(1, dtype=int32))
+    """
+    check("apply_if_finite", least=0, max_consecutive_errors=max_consecutive_errors)
+    within = with_extra_args_support(inner)
+
+    def init(params: Any) -> ApplyIfFiniteState:
+        zero = first_count()
+        return ApplyIfFiniteState(zero, snp.array(True), zero, within.init(params))
+
+    def update(
+        updates: Any, state: ApplyIfFiniteState, params: Any = None, **extra: Any
+    ) -> tuple[Any, ApplyIfFiniteState]:
+        finite = all_finite(updates)
+        in_a_row = snp.where(finite, 0, safe_increment(state.notfinite_count))
+        total = snp.where(finite, state.total_notfinite, safe_increment(state.total_notfinite))
+        taken = snp.logical_or(finite, in_a_row > max_consecutive_errors)
+        # A step not taken is computed from zeros, so that no derivative meets its NaN.
+        safe = tree.map(lambda g: snp.where(taken, g, 0), updates)
+        new, after = within.update(safe, state.inner_state, params, **extra)
+        return (
+            tree.map(lambda u: snp.where(taken, u, 0), new),
+            ApplyIfFiniteState(in_a_row, finite, total, chosen(taken, after, state.inner_state)),
+        )
+
+    return GradientTransformationExtraArgs(init, update)

@@ -1,0 +1,169 @@
+"""``inject_hyperparams``: the numbers of a transformation become arrays in its state.
+
+Layer 7 (optim). Next, read ``members``, where each member of an ensemble has its own.
+"""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Iterable
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from stretto.api.arguments import name_of
+from stretto.core.interpreter import Value, as_value
+from stretto.core.types import default_dtype, is_inexact
+from stretto.ops.convert import convert
+from stretto.optim.base import (
+    GradientTransformation,
+    GradientTransformationExtraArgs,
+    Schedule,
+    with_extra_args_support,
+)
+from stretto.optim.leaves import first_count, safe_increment
+
+__all__ = ["InjectStatefulHyperparamsState", "ScheduleState", "inject_hyperparams"]
+
+
+class ScheduleState(NamedTuple):
+    """How often a schedule was asked: int32."""
+
+    count: Any
+
+
+class InjectStatefulHyperparamsState(NamedTuple):
+    """The hyperparameters beside the state of the transformation that they are for.
+
+    ``hyperparams`` is a dictionary by name: those of the last update, where a schedule gives them,
+    else those of the next. ``hyperparams_states`` holds the counts of schedules.
+    """
+
+    count: Any
+    hyperparams: dict[str, Any]
+    hyperparams_states: dict[str, ScheduleState]
+    inner_state: Any
+
+
+def inject_hyperparams(
+    inner_factory: Callable[..., GradientTransformation],
+    static_args: str | Iterable[str] = (),
+    hyperparam_dtype: Any = None,
+) -> Callable[..., GradientTransformationExtraArgs]:
+    """Make an optimiser whose hyperparameters are arrays of its state, to read, change and vmap.
+
+    Numbers and arrays among the arguments of ``inner_factory``, defaults too, become arrays of rank
+    0; schedules are asked at each update. Static, as they are, stay booleans, types, ``None``,
+    strings, trees, integers where the default is one, masks (arguments whose names end in
+    ``mask``), and what ``static_args`` names.
+
+    Args:
+        inner_factory: a function that makes a transformation, such as ``adamw``.
+        static_args: names of arguments that stay as they are.
+        hyperparam_dtype: the dtype of those given as Python numbers; None is the default float.
+            An array of a dtype of its own keeps it.
+
+    Returns:
+        A function with the arguments of ``inner_factory``, whose transformation has the state
+        ``InjectStatefulHyperparamsState``.
+
+    Raises:
+        ValueError: ``static_args`` names no argument.
+        TypeError: what was taken for a schedule does not give one number.
+
+    >>> import stretto as st, stretto.numpy as snp
+    >>> tx = inject_hyperparams(st.optim.sgd)(learning_rate=0.5)
+    >>> state = tx.init({"w": snp.zeros(1)})
+    >>> state.hyperparams
+    {'learning_rate': Array(0.5, dtype=float32)}
+    >>> state.hyperparams["learning_rate"] = snp.float32(0.1)
+    >>> tx.update({"w": snp.ones(1)}, state)[0]
+    {'w': Array([-0.1], dtype=float32)}
+    """
+    names = {static_args} if isinstance(static_args, str) else set(static_args)
+    signature = inspect.signature(inner_factory)
+    who = f"inject_hyperparams({name_of(inner_factory)})"
+    if names - set(signature.parameters):
+        raise ValueError(
+            f"{who}: static_args names {sorted(names - set(signature.parameters))}; there are "
+            f"{list(signature.parameters)}"
+        )
+
+    def is_static(name: str, x: Any) -> bool:
+        parameter = signature.parameters.get(name)
+        default = None if parameter is None else parameter.default
+        counts = type(default) is int and type(x) is int
+        if name in names or name.endswith("mask") or counts or isinstance(x, (bool, type)):
+            return True
+        return not (callable(x) or isinstance(x, (int, float, np.number, np.ndarray, Value)))
+
+    def make(*args: Any, **kwargs: Any) -> GradientTransformationExtraArgs:
+        bound = signature.bind(*args, **kwargs)
+        bound.apply_defaults()
+        given: dict[str, Any] = {}
+        for name, x in bound.arguments.items():
+            kind = signature.parameters[name].kind
+            given |= x if kind is inspect.Parameter.VAR_KEYWORD else {name: x}
+        static = {name: x for name, x in given.items() if is_static(name, x)}
+        schedules = {n: x for n, x in given.items() if n not in static and callable(x)}
+        numbers = {n: x for n, x in given.items() if n not in static and n not in schedules}
+        inner_factory(**given)  # refuses at once what can be refused
+
+        def asked(states: dict[str, ScheduleState]) -> dict[str, Any]:
+            return {
+                name: _scalar(f(states[name].count), who, name, hyperparam_dtype, f)
+                for name, f in schedules.items()
+            }
+
+        def inner(hyperparams: dict[str, Any]) -> GradientTransformationExtraArgs:
+            return with_extra_args_support(inner_factory(**static, **hyperparams))
+
+        def init(params: Any) -> InjectStatefulHyperparamsState:
+            states = {name: ScheduleState(first_count()) for name in schedules}
+            own = {n: _scalar(x, who, n, hyperparam_dtype) for n, x in numbers.items()}
+            hyperparams = own | asked(states)
+            inner_state = inner(hyperparams).init(params)
+            return InjectStatefulHyperparamsState(first_count(), hyperparams, states, inner_state)
+
+        def update(
+            updates: Any,
+            state: InjectStatefulHyperparamsState,
+            params: Any = None,
+            **extra: Any,
+        ) -> tuple[Any, InjectStatefulHyperparamsState]:
+            own = {n: _scalar(state.hyperparams[n], who, n, hyperparam_dtype) for n in numbers}
+            hyperparams = own | asked(state.hyperparams_states)
+            updates, inner_state = inner(hyperparams).update(
+                updates, state.inner_state, params, **extra
+            )
+            return updates, InjectStatefulHyperparamsState(
+                safe_increment(state.count),
+                hyperparams,
+                {
+                    n: ScheduleState(safe_increment(s.count))
+                    for n, s in state.hyperparams_states.items()
+                },
+                inner_state,
+            )
+
+        return GradientTransformationExtraArgs(init, update)
+
+    return make
+
+
+def _scalar(x: Any, who: str, name: str, dtype: Any, schedule: Schedule | None = None) -> Any:
+    """A hyperparameter as an array that is not weak: Python numbers in ``dtype``."""
+    try:
+        value = as_value(x, who, name)
+    except TypeError:
+        value = None
+    if value is None or (schedule is not None and value.ndim):
+        raise TypeError(
+            f"{who}: {name} was taken for a schedule, but {name}(count) gave "
+            f"{x if value is None else value.type}, and not one number; if it is no schedule, name "
+            f"it in static_args"
+        )
+    if not value.weak_type and not isinstance(x, (int, float)):
+        return value
+    wanted = default_dtype("float") if dtype is None else np.dtype(dtype)
+    return convert(value, wanted if is_inexact(wanted) else value.dtype)

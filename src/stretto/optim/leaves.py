@@ -1,0 +1,250 @@
+"""What transformations share: rules applied leaf by leaf, fresh states, checks of arguments.
+
+Layer 7 (optim). A rule is a function of one leaf of the updates and what belongs to it. It computes
+in at least float32; here its results get the dtypes that they must have, so that a state has the
+same types at all steps. Next, read ``scaling``.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import numpy as np
+
+import stretto.numpy as snp
+from stretto.api.arguments import as_values
+from stretto.core import tree
+from stretto.core.interpreter import Value, as_value
+from stretto.core.types import canonical_dtype, is_float0, is_inexact, kind_of, promote, real_dtype
+from stretto.ops.convert import convert
+
+__all__ = [
+    "all_finite",
+    "check",
+    "chosen",
+    "columns",
+    "filled",
+    "first_count",
+    "leafwise",
+    "log_decay",
+    "need_params",
+    "safe_increment",
+    "squared",
+    "unbias",
+    "wide",
+]
+
+
+def columns(
+    who: str, trees: Mapping[str, Any], *, shapes: bool = True
+) -> tuple[list[list[Any]], Any]:
+    """The leaves of each tree, which must be alike in structure and shapes, and that structure.
+
+    ``shapes=False`` leaves shapes out. Raises ``ValueError`` naming the path where they part.
+    """
+    (name, first), *others = trees.items()
+    leaves, spec = tree.flatten(first)
+    found = [leaves]
+    for other_name, other in others:
+        more, other_spec = tree.flatten(other)
+        if other_spec != spec:
+            raise ValueError(
+                f"{who}: {name} and {other_name} differ in structure; they part at "
+                f"{tree.difference(first, other, name)}"
+            )
+        if shapes and [np.shape(x) for x in leaves] != [np.shape(x) for x in more]:
+            path, a, b = next(
+                (path, x, y)
+                for path, x, y in zip(tree.paths(first), leaves, more, strict=True)
+                if np.shape(x) != np.shape(y)
+            )
+            raise ValueError(
+                f"{who}: {name}{path} has shape {np.shape(a)}, but {other_name}{path} has shape "
+                f"{np.shape(b)}"
+            )
+        found.append(more)
+    return found, spec
+
+
+def leafwise(
+    who: str,
+    rule: Callable[..., Any],
+    updates: Any,
+    moments: Mapping[str, Any] | None = None,
+    params: Any = None,
+) -> list[Any]:
+    """Apply ``rule`` to each leaf of the updates with those of the moments, and of ``params``.
+
+    The rule gives the new update, or a tuple of it and the new moments. Moments come back in the
+    dtypes that they had, updates in the common dtype of updates and moments.
+
+    Raises ``ValueError`` where the trees part, ``TypeError`` for updates that are not floating.
+    """
+    moments = moments or {}
+    trees = {"updates": updates} | {f"state.{name}": m for name, m in moments.items()}
+    if params is not None:
+        trees["params"] = params
+    found, spec = columns(who, trees)
+    _refuse_integers(who, updates, found[0])
+    named = [
+        as_values(column, who, lambda root=root, x=x: tree.paths(x, root))
+        for column, (root, x) in zip(found, trees.items(), strict=True)
+    ]
+    results: list[list[Any]] = [[] for _ in range(1 + len(moments))]
+    for group in zip(*named, strict=True):
+        news = rule(*[wide(x) for x in group])
+        before = group[: 1 + len(moments)]
+        dtypes = [_common(before), *[x.dtype for x in before[1:]]]
+        for result, new, dtype in zip(results, news if moments else (news,), dtypes, strict=True):
+            result.append(convert(as_value(new, who), dtype))
+    return [tree.unflatten(spec, result) for result in results]
+
+
+def _refuse_integers(who: str, updates: Any, leaves: list[Any]) -> None:
+    for path, x in zip(tree.paths(updates, "updates"), leaves, strict=True):
+        whole = isinstance(x, (bool, int)) or not is_inexact(getattr(x, "dtype", np.dtype(float)))
+        if whole:
+            dtype = getattr(x, "dtype", type(x).__name__)
+            name = "float0, the gradient of an integer" if is_float0(x) else f"{dtype}"
+            raise TypeError(
+                f"{who}: updates must be floating, but {path} is {name}; keep such leaves out of "
+                f"the parameters, or leave them out here with masked(..., mask)"
+            )
+
+
+def _common(values: tuple[Any, ...]) -> np.dtype:
+    return promote([(x.dtype, False) for x in values])[0]
+
+
+def wide(x: Any) -> Any:
+    """The value in at least float32, and not weak."""
+    narrow = kind_of(x.dtype) == "float" and x.dtype.itemsize < 4
+    return convert(x, np.dtype(np.float32) if narrow else x.dtype)
+
+
+def squared(x: Any) -> Any:
+    """|x|², which is real."""
+    if kind_of(x.dtype) == "complex":
+        return snp.real(x) * snp.real(x) + snp.imag(x) * snp.imag(x)
+    return x * x
+
+
+def all_finite(x: Any) -> Any:
+    """Whether all elements of all leaves are finite: one boolean array."""
+    finite = snp.array(True)
+    for leaf in tree.leaves(x):
+        finite = snp.logical_and(finite, snp.all(snp.isfinite(leaf)))
+    return finite
+
+
+def chosen(condition: Any, one: Any, other: Any) -> Any:
+    """One tree or the other, of equal structure."""
+    return tree.map(lambda x, y: snp.where(condition, x, y), one, other)
+
+
+# Fresh states
+
+
+def filled(params: Any, value: Any = 0.0, dtype: Any = None, *, real_only: bool = False) -> Any:
+    """A tree like ``params``, each element ``value``: a state before the first update.
+
+    ``dtype`` is for real floating leaves; ``real_only`` gives complex ones the dtype of their
+    parts.
+    """
+
+    def one(x: Any) -> Any:
+        own = canonical_dtype(np.dtype(x.dtype)) if hasattr(x, "dtype") else as_value(x).dtype
+        if real_only:
+            own = real_dtype(own)
+        chosen = own if dtype is None or kind_of(own) != "float" else dtype
+        return snp.full(np.shape(x), value, chosen)
+
+    return tree.map(one, params)
+
+
+def first_count() -> Any:
+    """Zero updates so far."""
+    return snp.zeros((), snp.int32)
+
+
+def safe_increment(count: Any) -> Any:
+    """``count + 1``, and the largest value of its dtype for that one itself.
+
+    >>> import stretto.numpy as snp
+    >>> safe_increment(snp.array(2)), safe_increment(snp.array(127, snp.int8))
+    (Array(3, dtype=int32), Array(127, dtype=int8))
+    """
+    value = as_value(count, "safe_increment", "count")
+    whole = kind_of(value.dtype) in ("int", "uint")
+    largest = (np.iinfo if whole else np.finfo)(value.dtype).max
+    largest = snp.full((), largest, value.dtype)
+    return snp.where(value < largest, value + snp.full((), 1, value.dtype), largest)
+
+
+def log_decay(decay: Any) -> Any:
+    """The logarithm, of a number in double precision: decayᵗ is the exponential of t times it."""
+    if isinstance(decay, Value):
+        return snp.log(decay)
+    return math.log(decay) if decay > 0 else -math.inf
+
+
+def unbias(decay: Any, count: Any) -> Any:
+    """1 / (1 − decayᵗ): what a mean that began at zero is to be multiplied by.
+
+    Source: Kingma and Ba, "Adam", 2015, section 3. The difference, of numbers that are almost equal
+    at first, is had without loss as −expm1(t log decay).
+    """
+    return -1 / snp.expm1(count * log_decay(decay))
+
+
+# Arguments
+
+
+def need_params(params: Any, who: str) -> None:
+    """Raise ``ValueError`` where ``update`` was called without parameters."""
+    if params is None:
+        raise ValueError(
+            f"{who}: its update needs the parameters; call update(updates, state, params)"
+        )
+
+
+def check(
+    who: str,
+    *,
+    least: float | None = None,
+    below: float | None = None,
+    above: float | None = None,
+    **arguments: Any,
+) -> None:
+    """Refuse numbers that cannot be meant; arrays of rank 0 and schedules pass, as does None.
+
+    Raises ``ValueError`` for such numbers and for arrays with axes, ``TypeError`` for what is none.
+    """
+    bounds = [
+        f"{sign} {bound:g}"
+        for sign, bound in (("at least", least), ("above", above), ("below", below))
+        if bound is not None
+    ]
+    for name, x in arguments.items():
+        if isinstance(x, (Value, np.ndarray)):
+            if x.ndim:
+                raise ValueError(
+                    f"{who}: {name} must be one number, got an array of shape {x.shape}; for one a "
+                    f"member of a stacked ensemble: per_member(adam, {name}=...), with the "
+                    f"optimiser that you want in place of adam"
+                )
+            continue
+        if x is None or callable(x):
+            continue
+        if isinstance(x, bool) or not isinstance(x, (int, float, np.number)):
+            raise TypeError(f"{who}: {name} must be a number or an array, got {x!r}")
+        inside = (
+            not math.isnan(x)
+            and (least is None or x >= least)
+            and (below is None or x < below)
+            and (above is None or x > above)
+        )
+        if not inside:
+            raise ValueError(f"{who}: {name} must be {' and '.join(bounds)}, got {x!r}")

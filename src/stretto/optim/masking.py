@@ -1,0 +1,93 @@
+"""``masked``: a transformation for some leaves only.
+
+Layer 7 (optim). The leaves that are left out are replaced by ``MaskedNode()``, a node without
+leaves, so that the transformation and its state know nothing of them. Next, read ``combining``.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from stretto.core import tree
+from stretto.optim.base import (
+    GradientTransformation,
+    GradientTransformationExtraArgs,
+    Mask,
+    with_extra_args_support,
+)
+
+__all__ = ["MaskedNode", "MaskedState", "masked"]
+
+
+class MaskedNode(NamedTuple):
+    """Stands for a leaf that is left out; has no leaves itself."""
+
+
+class MaskedState(NamedTuple):
+    """The state of the transformation within, for the leaves that the mask lets through."""
+
+    inner_state: Any
+
+
+def masked(inner: GradientTransformation, mask: Mask) -> GradientTransformationExtraArgs:
+    """Transform the leaves where the mask is true; let the others pass as they are.
+
+    Args:
+        inner: the transformation.
+        mask: a tree of booleans of the structure of the parameters or of a prefix of it (one
+            boolean for all is one), or a function that makes such a tree of the parameters.
+
+    Raises:
+        ValueError: the mask is no prefix of the parameters; the message says where they part.
+        TypeError: a leaf of the mask is no boolean.
+
+    >>> import stretto as st, stretto.numpy as snp
+    >>> matrices = lambda params: st.tree.map(lambda x: x.ndim > 1, params)
+    >>> tx = masked(st.optim.add_decayed_weights(0.1), matrices)
+    >>> params = {"bias": snp.ones(1), "weight": snp.ones((1, 1))}
+    >>> tx.update(st.tree.map(snp.zeros_like, params), tx.init(params), params)[0]
+    {'bias': Array([0.], dtype=float32), 'weight': Array([[0.1]], dtype=float32)}
+    """
+    within = with_extra_args_support(inner)
+
+    def init(params: Any) -> MaskedState:
+        return MaskedState(within.init(_kept(params, _choices(mask, params))))
+
+    def update(
+        updates: Any, state: MaskedState, params: Any = None, **extra: Any
+    ) -> tuple[Any, MaskedState]:
+        choices = _choices(mask, updates)
+        kept_params = None if params is None else _kept(params, choices)
+        new, inner_state = within.update(
+            _kept(updates, choices), state.inner_state, kept_params, **extra
+        )
+        changed = iter(tree.leaves(new))
+        leaves, spec = tree.flatten(updates)
+        merged = [next(changed) if chosen else x for x, chosen in zip(leaves, choices, strict=True)]
+        return tree.unflatten(spec, merged), MaskedState(inner_state)
+
+    return GradientTransformationExtraArgs(init, update)
+
+
+def _choices(mask: Mask, params: Any) -> list[bool]:
+    """Whether each leaf is let through."""
+    booleans = mask(params) if callable(mask) else mask
+    choices = tree.prefix_leaves(booleans, params, "masked", "mask")
+    for path, chosen in zip(tree.paths(params, "mask"), choices, strict=True):
+        if not isinstance(chosen, (bool, np.bool_)):
+            raise TypeError(f"masked: {path} must be True or False, got {chosen!r}")
+    return choices
+
+
+def _kept(x: Any, choices: list[bool]) -> Any:
+    leaves, spec = tree.flatten(x)
+    if len(leaves) != len(choices):
+        raise ValueError(
+            f"masked: updates have {len(choices)} leaves, but params {len(leaves)}; give those "
+            f"that the updates are for"
+        )
+    return tree.unflatten(
+        spec, [x if chosen else MaskedNode() for x, chosen in zip(leaves, choices, strict=True)]
+    )

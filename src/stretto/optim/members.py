@@ -1,0 +1,147 @@
+"""``per_member``: each member of a stacked ensemble transformed as if it were alone.
+
+Layer 7 (optim). Next, read ``finite``.
+"""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import numpy as np
+
+from stretto.api.arguments import name_of
+from stretto.api.vectorise import vmap
+from stretto.core import tree
+from stretto.core.interpreter import Value, as_value
+from stretto.optim.base import (
+    GradientTransformation,
+    GradientTransformationExtraArgs,
+    with_extra_args_support,
+)
+from stretto.optim.hyperparameters import inject_hyperparams
+
+__all__ = ["per_member"]
+
+
+def per_member(
+    inner: GradientTransformation | Callable[..., GradientTransformation], **hyperparams: Any
+) -> GradientTransformationExtraArgs:
+    """Transform each member of a stacked ensemble alone: its norms, ratios, counts, numbers.
+
+    All leaves of parameters, updates and state have an axis of members first, as ``stretto.stack``
+    makes. What looks at more than one element, such as ``clip_by_global_norm``, ``lamb`` or
+    ``adafactor``, looks at one member; so do masks and labels that are functions of parameters.
+    What goes element by element is the same operation as before on larger arrays.
+
+    Args:
+        inner: a transformation; or, with ``hyperparams``, a function that makes one, such as
+            ``adamw``.
+        hyperparams: the arguments of that function. An array, or a list or tuple of numbers, has
+            one entry a member along its first axis, and becomes an array of the state, as by
+            ``inject_hyperparams``: ``state.hyperparams["learning_rate"]`` has shape (members,).
+            Anything else is for all.
+
+    Keyword arguments of ``update`` have one entry a member, too.
+
+    Raises:
+        ValueError: leaves, or hyperparameters, differ in the number of members; the message names
+            them.
+        TypeError: ``inner`` is no transformation, nor with ``hyperparams`` a function.
+
+    >>> import stretto as st, stretto.numpy as snp
+    >>> params = {"w": snp.zeros((2, 1))}  # two members
+    >>> grads = {"w": snp.array([[3.0], [0.5]])}
+    >>> tx = per_member(st.optim.clip_by_global_norm(1.0))
+    >>> tx.update(grads, tx.init(params), params)[0]
+    {'w': Array([[1. ],
+           [0.5]], dtype=float32)}
+    >>> tx = per_member(st.optim.sgd, learning_rate=[0.1, 1.0])
+    >>> state = tx.init(params)
+    >>> state.hyperparams
+    {'learning_rate': Array([0.1, 1. ], dtype=float32)}
+    >>> tx.update(grads, state, params)[0]
+    {'w': Array([[-0.3],
+           [-0.5]], dtype=float32)}
+    """
+    if not isinstance(inner, GradientTransformation) and callable(inner):
+        return _made_per_member(inner, hyperparams)
+    if hyperparams:
+        raise TypeError(
+            f"per_member: hyperparameters ({', '.join(hyperparams)}) go with a function that makes "
+            f"a transformation, as in per_member(adam, learning_rate=...); got one that is made"
+        )
+    within = with_extra_args_support(inner)
+
+    def init(params: Any) -> Any:
+        _members({"params": params})
+        return vmap(within.init)(params)
+
+    return GradientTransformationExtraArgs(init, _update_of(within))
+
+
+def _update_of(within: GradientTransformationExtraArgs) -> Callable[..., tuple[Any, Any]]:
+    """The update of all members."""
+
+    def update(updates: Any, state: Any, params: Any = None, **extra: Any) -> tuple[Any, Any]:
+        trees = {"updates": updates, "state": state, "params": params} | extra
+        size = _members(trees)
+
+        def of_one(updates: Any, state: Any, params: Any, extra: Any) -> tuple[Any, Any]:
+            return within.update(updates, state, params, **extra)
+
+        return vmap(of_one, axis_size=size)(updates, state, params, extra)
+
+    return update
+
+
+def _made_per_member(
+    factory: Callable[..., GradientTransformation], hyperparams: Mapping[str, Any]
+) -> GradientTransformationExtraArgs:
+    """As ``per_member``, with hyperparameters in the state."""
+    who = f"per_member({name_of(factory)})"
+    own: dict[str, Any] = {}
+    for name, x in hyperparams.items():
+        if isinstance(x, (list, tuple)) and all(isinstance(n, (int, float)) for n in x):
+            own[name] = as_value(np.asarray(x, np.float64), who, name)
+        elif isinstance(x, (Value, np.ndarray)) and x.ndim:
+            own[name] = as_value(x, who, name)
+    shared = {name: x for name, x in hyperparams.items() if name not in own}
+    names = set(inspect.signature(factory).parameters)
+    make = inject_hyperparams(factory, static_args=names - set(own))
+
+    def init(params: Any) -> Any:
+        _members({"params": params} | own)
+        return vmap(lambda params, own: make(**shared, **own).init(params))(params, own)
+
+    # An update takes the values from the state: here those of member 0 only say what is one.
+    stand_ins = {name: x[0] for name, x in own.items()}
+    of_one = make(**shared, **stand_ins)
+    for name, x in hyperparams.items():
+        if name in own and not isinstance(x, Value) and own[name].ndim == 1:
+            for number in np.asarray(x).tolist():  # to be refused at once, where it is out of range
+                factory(**shared, **stand_ins | {name: number})
+    return GradientTransformationExtraArgs(init, _update_of(of_one))
+
+
+def _members(trees: Mapping[str, Any]) -> int:
+    """How many members all leaves have along axis 0; ``ValueError`` where they do not agree."""
+    sizes: dict[int, str] = {}
+    for root, x in trees.items():
+        for path, leaf in zip(tree.paths(x, root), tree.leaves(x), strict=True):
+            shape = np.shape(leaf)
+            if not shape:
+                raise ValueError(
+                    f"per_member: every leaf must have an axis of members first, but {path} is one "
+                    f"number; stack the members with stretto.stack, and make the state of the "
+                    f"stacked parameters"
+                )
+            sizes.setdefault(shape[0], f"{path} of shape {shape}")
+    if len(sizes) > 1:
+        found = ", ".join(f"{size} in {example}" for size, example in sizes.items())
+        raise ValueError(f"per_member: leaves differ in their number of members: {found}")
+    if not sizes:
+        raise ValueError("per_member: expected parameters with leaves, got none")
+    (size,) = sizes
+    return size

@@ -1,0 +1,321 @@
+"""Updates scaled by running means of gradients and of their squares: Adam and its kin.
+
+Layer 7 (optim). With b1 and b2 the weights of the past, all keep m ← b1 · m + (1 − b1) · g, and
+most v ← b2 · v + (1 − b2) · g²; m̂ and v̂ are these over 1 − b1ᵗ and 1 − b2ᵗ, which undoes that they
+began at zero (Kingma and Ba, 2015, section 3). Next, read ``rms``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import stretto.numpy as snp
+from stretto.optim.base import GradientTransformationExtraArgs
+from stretto.optim.leaves import (
+    check,
+    filled,
+    first_count,
+    leafwise,
+    log_decay,
+    safe_increment,
+    squared,
+    unbias,
+)
+
+__all__ = [
+    "ScaleByAdamState",
+    "ScaleByAmsgradState",
+    "ScaleByBeliefState",
+    "scale_by_adam",
+    "scale_by_adamax",
+    "scale_by_amsgrad",
+    "scale_by_belief",
+    "scale_by_radam",
+    "scale_by_yogi",
+]
+
+
+class ScaleByAdamState(NamedTuple):
+    """How many updates were done, int32, and the running means of gradients and squares."""
+
+    count: Any
+    mu: Any
+    nu: Any
+
+
+class ScaleByAmsgradState(NamedTuple):
+    """Adam's state, and the largest mean of squares so far."""
+
+    count: Any
+    mu: Any
+    nu: Any
+    nu_max: Any
+
+
+class ScaleByBeliefState(NamedTuple):
+    """How many updates were done, int32, and the means of gradients and squared surprises."""
+
+    count: Any
+    mu: Any
+    nu: Any
+
+
+def _two_moments(
+    who: str,
+    rule_at: Callable[[Any], Callable[..., Any]],
+    *,
+    state_class: type = ScaleByAdamState,
+    start: Any = (0.0, 0.0),
+    mu_dtype: Any = None,
+) -> GradientTransformationExtraArgs:
+    """A transformation with a count and two moments; ``rule_at(t)`` is the rule of update t ≥ 1."""
+
+    def init(params: Any) -> Any:
+        mu = filled(params, start[0], mu_dtype)
+        return state_class(first_count(), mu, filled(params, start[1], real_only=True))
+
+    def update(updates: Any, state: Any, params: Any = None, **extra: Any) -> tuple[Any, Any]:
+        count = safe_increment(state.count)
+        moments = {"mu": state.mu, "nu": state.nu}
+        new, mu, nu = leafwise(who, rule_at(count), updates, moments)
+        return new, state_class(count, mu, nu)
+
+    return GradientTransformationExtraArgs(init, update)
+
+
+def _first_moment(b1: Any, count: Any, nesterov: bool) -> Callable[[Any, Any], tuple[Any, Any]]:
+    """From g and m to the new m and m̂; with Nesterov's look ahead, m̂ is that of the next step."""
+    now = unbias(b1, count)
+    if not nesterov:
+
+        def plain(g: Any, m: Any) -> tuple[Any, Any]:
+            m = b1 * m + (1 - b1) * g
+            return m, m * now
+
+        return plain
+    ahead = unbias(b1, safe_increment(count))
+
+    def looking_ahead(g: Any, m: Any) -> tuple[Any, Any]:
+        m = b1 * m + (1 - b1) * g
+        return m, (b1 * ahead) * m + ((1 - b1) * now) * g
+
+    return looking_ahead
+
+
+def scale_by_adam(
+    b1: Any = 0.9,
+    b2: Any = 0.999,
+    eps: Any = 1e-8,
+    eps_root: Any = 0.0,
+    mu_dtype: Any = None,
+    *,
+    nesterov: bool = False,
+) -> GradientTransformationExtraArgs:
+    """m̂ / (√(v̂ + eps_root) + eps): Adam without its learning rate; see ``adam``.
+
+    >>> import stretto.numpy as snp
+    >>> tx = scale_by_adam()
+    >>> updates, state = tx.update({"w": snp.array([5.0])}, tx.init({"w": snp.zeros(1)}))
+    >>> snp.round(updates["w"], 3), state.count
+    (Array([1.], dtype=float32), Array(1, dtype=int32))
+    """
+    who = "scale_by_adam"
+    check(who, least=0, below=1, b1=b1, b2=b2)
+    check(who, least=0, eps=eps, eps_root=eps_root)
+
+    def rule_at(count: Any) -> Callable[..., Any]:
+        first, v_scale = _first_moment(b1, count, nesterov), unbias(b2, count)
+
+        def rule(g: Any, m: Any, v: Any) -> tuple[Any, Any, Any]:
+            m, m_hat = first(g, m)
+            v = b2 * v + (1 - b2) * squared(g)
+            return m_hat / (snp.sqrt(v * v_scale + eps_root) + eps), m, v
+
+        return rule
+
+    return _two_moments(who, rule_at, mu_dtype=mu_dtype)
+
+
+def scale_by_amsgrad(
+    b1: Any = 0.9,
+    b2: Any = 0.999,
+    eps: Any = 1e-8,
+    eps_root: Any = 0.0,
+    mu_dtype: Any = None,
+    bias_correction_mu: bool = True,
+    bias_correction_nu: bool = True,
+) -> GradientTransformationExtraArgs:
+    """Adam with the largest v̂ so far in place of v̂; see ``amsgrad``.
+
+    >>> import stretto.numpy as snp
+    >>> tx = scale_by_amsgrad()
+    >>> updates, _ = tx.update({"w": snp.array([5.0])}, tx.init({"w": snp.zeros(1)}))
+    >>> snp.round(updates["w"], 3)
+    Array([1.], dtype=float32)
+    """
+    who = "scale_by_amsgrad"
+    check(who, least=0, below=1, b1=b1, b2=b2)
+    check(who, least=0, eps=eps, eps_root=eps_root)
+
+    def init(params: Any) -> ScaleByAmsgradState:
+        mu, nu = filled(params, dtype=mu_dtype), filled(params, real_only=True)
+        return ScaleByAmsgradState(first_count(), mu, nu, filled(params, real_only=True))
+
+    def update(
+        updates: Any, state: ScaleByAmsgradState, params: Any = None, **extra: Any
+    ) -> tuple[Any, ScaleByAmsgradState]:
+        count = safe_increment(state.count)
+        m_scale = unbias(b1, count) if bias_correction_mu else 1
+        v_scale = unbias(b2, count) if bias_correction_nu else 1
+
+        def rule(g: Any, m: Any, v: Any, largest: Any) -> tuple[Any, Any, Any, Any]:
+            m = b1 * m + (1 - b1) * g
+            v = b2 * v + (1 - b2) * squared(g)
+            largest = snp.maximum(largest, v * v_scale)
+            return m * m_scale / (snp.sqrt(largest + eps_root) + eps), m, v, largest
+
+        moments = {"mu": state.mu, "nu": state.nu, "nu_max": state.nu_max}
+        new, *rest = leafwise(who, rule, updates, moments)
+        return new, ScaleByAmsgradState(count, *rest)
+
+    return GradientTransformationExtraArgs(init, update)
+
+
+def scale_by_adamax(
+    b1: Any = 0.9, b2: Any = 0.999, eps: Any = 1e-8
+) -> GradientTransformationExtraArgs:
+    """m̂ / u with u ← max(b2 · u, |g| + eps), the infinity norm of the past; see ``adamax``.
+
+    >>> import stretto.numpy as snp
+    >>> tx = scale_by_adamax()
+    >>> updates, _ = tx.update({"w": snp.array([5.0])}, tx.init({"w": snp.zeros(1)}))
+    >>> snp.round(updates["w"], 3)
+    Array([1.], dtype=float32)
+    """
+    check("scale_by_adamax", least=0, below=1, b1=b1, b2=b2)
+    check("scale_by_adamax", least=0, eps=eps)
+
+    def rule_at(count: Any) -> Callable[..., Any]:
+        first = _first_moment(b1, count, nesterov=False)
+
+        def rule(g: Any, m: Any, u: Any) -> tuple[Any, Any, Any]:
+            m, m_hat = first(g, m)
+            u = snp.maximum(snp.absolute(g) + eps, b2 * u)
+            return m_hat / u, m, u
+
+        return rule
+
+    return _two_moments("scale_by_adamax", rule_at)
+
+
+def scale_by_radam(
+    b1: Any = 0.9,
+    b2: Any = 0.999,
+    eps: Any = 1e-8,
+    eps_root: Any = 0.0,
+    threshold: Any = 5.0,
+    *,
+    nesterov: bool = False,
+) -> GradientTransformationExtraArgs:
+    """Adam times r, or m̂ alone in the first steps; see ``radam``.
+
+    With ρ∞ = 2 / (1 − b2) − 1 and ρ = ρ∞ − 2t · b2ᵗ / (1 − b2ᵗ), where ρ reaches the threshold
+    r² = (ρ − 4)(ρ − 2) ρ∞ / ((ρ∞ − 4)(ρ∞ − 2) ρ), and the update is m̂ before.
+
+    >>> import stretto.numpy as snp
+    >>> tx = scale_by_radam()
+    >>> tx.update({"w": snp.array([5.0])}, tx.init({"w": snp.zeros(1)}))[0]
+    {'w': Array([5.], dtype=float32)}
+    """
+    who = "scale_by_radam"
+    check(who, least=0, below=1, b1=b1, b2=b2)
+    check(who, least=0, eps=eps, eps_root=eps_root)
+    check(who, least=4, threshold=threshold)  # below 4, r is no real number
+    limit = 2 / (1 - b2) - 1
+
+    def rule_at(count: Any) -> Callable[..., Any]:
+        first, v_scale = _first_moment(b1, count, nesterov), unbias(b2, count)
+        rho = limit - 2 * count / snp.expm1(-count * log_decay(b2))
+        certain = rho >= threshold
+        safe = snp.where(
+            certain, rho, threshold
+        )  # no root of a negative number where it is not used
+        r = snp.sqrt((safe - 4) * (safe - 2) * limit / ((limit - 4) * (limit - 2) * safe))
+
+        def rule(g: Any, m: Any, v: Any) -> tuple[Any, Any, Any]:
+            m, m_hat = first(g, m)
+            v = b2 * v + (1 - b2) * squared(g)
+            adapted = r * m_hat / (snp.sqrt(v * v_scale + eps_root) + eps)
+            return snp.where(certain, adapted, m_hat), m, v
+
+        return rule
+
+    return _two_moments(who, rule_at)
+
+
+def scale_by_belief(
+    b1: Any = 0.9,
+    b2: Any = 0.999,
+    eps: Any = 1e-16,
+    eps_root: Any = 1e-16,
+    *,
+    nesterov: bool = False,
+) -> GradientTransformationExtraArgs:
+    """Adam with the mean of (g − m)², the surprise, in place of that of g²; see ``adabelief``.
+
+    >>> import stretto.numpy as snp
+    >>> tx = scale_by_belief()
+    >>> updates, _ = tx.update({"w": snp.array([5.0])}, tx.init({"w": snp.zeros(1)}))
+    >>> snp.round(updates["w"], 3)
+    Array([1.111], dtype=float32)
+    """
+    who = "scale_by_belief"
+    check(who, least=0, below=1, b1=b1, b2=b2)
+    check(who, least=0, eps=eps, eps_root=eps_root)
+
+    def rule_at(count: Any) -> Callable[..., Any]:
+        first, v_scale = _first_moment(b1, count, nesterov), unbias(b2, count)
+
+        def rule(g: Any, m: Any, v: Any) -> tuple[Any, Any, Any]:
+            m, m_hat = first(g, m)
+            v = b2 * v + (1 - b2) * squared(g - m) + eps_root
+            return m_hat / (snp.sqrt(v * v_scale) + eps), m, v
+
+        return rule
+
+    return _two_moments(who, rule_at, state_class=ScaleByBeliefState)
+
+
+def scale_by_yogi(
+    b1: Any = 0.9,
+    b2: Any = 0.999,
+    eps: Any = 1e-3,
+    eps_root: Any = 0.0,
+    initial_accumulator_value: Any = 1e-6,
+) -> GradientTransformationExtraArgs:
+    """Adam with v ← v − (1 − b2) · sign(v − g²) · g², which grows and shrinks alike; see ``yogi``.
+
+    >>> import stretto.numpy as snp
+    >>> tx = scale_by_yogi()
+    >>> updates, _ = tx.update({"w": snp.array([5.0])}, tx.init({"w": snp.zeros(1)}))
+    >>> snp.round(updates["w"], 3)
+    Array([1.], dtype=float32)
+    """
+    who = "scale_by_yogi"
+    check(who, least=0, below=1, b1=b1, b2=b2)
+    start = initial_accumulator_value
+    check(who, least=0, eps=eps, eps_root=eps_root, initial_accumulator_value=start)
+
+    def rule_at(count: Any) -> Callable[..., Any]:
+        first, v_scale = _first_moment(b1, count, nesterov=False), unbias(b2, count)
+
+        def rule(g: Any, m: Any, v: Any) -> tuple[Any, Any, Any]:
+            m, m_hat = first(g, m)
+            square = squared(g)
+            v = v - (1 - b2) * snp.sign(v - square) * square
+            return m_hat / (snp.sqrt(v * v_scale + eps_root) + eps), m, v
+
+        return rule
+
+    return _two_moments(who, rule_at, start=(start, start))

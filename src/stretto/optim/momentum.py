@@ -1,0 +1,186 @@
+"""Running sums and means of updates: momentum, exponential means, Lion.
+
+Layer 7 (optim). Next, read ``moments``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, Literal, NamedTuple
+
+import stretto.numpy as snp
+from stretto.optim.base import GradientTransformationExtraArgs
+from stretto.optim.leaves import check, filled, first_count, leafwise, safe_increment, unbias
+
+__all__ = ["EmaState", "ScaleByLionState", "TraceState", "ema", "scale_by_lion", "trace"]
+
+
+class TraceState(NamedTuple):
+    """The decayed sum of the updates."""
+
+    trace: Any
+
+
+class EmaState(NamedTuple):
+    """How many updates were done, int32, and their exponential mean, before correction."""
+
+    count: Any
+    ema: Any
+
+
+class ScaleByLionState(NamedTuple):
+    """How many updates were done, int32, and the momentum."""
+
+    count: Any
+    mu: Any
+
+
+def trace(
+    decay: Any, nesterov: bool = False, accumulator_dtype: Any = None
+) -> GradientTransformationExtraArgs:
+    """The decayed sum of updates: mₜ = gₜ + decay · mₜ₋₁.
+
+    Source: Polyak, "Some methods of speeding up the convergence of iteration methods", 1964;
+    Sutskever et al., "On the importance of initialization and momentum", 2013.
+
+    Args:
+        decay: the share of the sum that stays at each step.
+        nesterov: give gₜ + decay · mₜ in place of mₜ.
+        accumulator_dtype: the dtype of the sum; None is that of the parameters.
+
+    Raises:
+        ValueError: ``decay`` is negative.
+
+    >>> import stretto.numpy as snp
+    >>> tx = trace(0.5)
+    >>> state = tx.init({"w": snp.zeros(1)})
+    >>> for _ in range(2):
+    ...     updates, state = tx.update({"w": snp.ones(1)}, state)
+    >>> updates
+    {'w': Array([1.5], dtype=float32)}
+    """
+    check("trace", least=0, decay=decay)
+
+    def init(params: Any) -> TraceState:
+        return TraceState(filled(params, dtype=accumulator_dtype))
+
+    def update(
+        updates: Any, state: TraceState, params: Any = None, **extra: Any
+    ) -> tuple[Any, TraceState]:
+        def rule(g: Any, m: Any) -> tuple[Any, Any]:
+            new = g + decay * m
+            return (g + decay * new if nesterov else new), new
+
+        new_updates, m = leafwise("trace", rule, updates, {"trace": state.trace})
+        return new_updates, TraceState(m)
+
+    return GradientTransformationExtraArgs(init, update)
+
+
+def ema(
+    decay: Any, debias: bool = True, accumulator_dtype: Any = None
+) -> GradientTransformationExtraArgs:
+    """The exponential mean of the updates: mₜ = decay · mₜ₋₁ + (1 − decay) · gₜ.
+
+    Given parameters in place of updates, it keeps their exponential mean (second example).
+
+    Args:
+        decay: the weight of the past, at least 0 and below 1.
+        debias: divide by 1 − decayᵗ, so that the mean does not begin near zero (Kingma and Ba,
+            "Adam", 2015, section 3).
+        accumulator_dtype: the dtype of the mean; None is that of the parameters.
+
+    Raises:
+        ValueError: ``decay`` is out of its range.
+
+    >>> import stretto.numpy as snp
+    >>> tx = ema(0.5)
+    >>> updates, state = tx.update({"w": snp.ones(1)}, tx.init({"w": snp.zeros(1)}))
+    >>> updates, state.ema
+    ({'w': Array([1.], dtype=float32)}, {'w': Array([0.5], dtype=float32)})
+
+    >>> mean_of_params = ema(0.9)
+    >>> params = {"w": snp.array([1.0])}
+    >>> state = mean_of_params.init(params)
+    >>> for _ in range(3):  # of a training loop
+    ...     params = {"w": params["w"] + 1}
+    ...     mean, state = mean_of_params.update(params, state)
+    >>> snp.round(mean["w"], 3)
+    Array([3.07], dtype=float32)
+    """
+    check("ema", least=0, below=1, decay=decay)
+
+    def init(params: Any) -> EmaState:
+        return EmaState(first_count(), filled(params, dtype=accumulator_dtype))
+
+    def update(
+        updates: Any, state: EmaState, params: Any = None, **extra: Any
+    ) -> tuple[Any, EmaState]:
+        count = safe_increment(state.count)
+        correction = unbias(decay, count) if debias else 1
+
+        def rule(g: Any, m: Any) -> tuple[Any, Any]:
+            mean = decay * m + (1 - decay) * g
+            return mean * correction, mean
+
+        new, mean = leafwise("ema", rule, updates, {"ema": state.ema})
+        return new, EmaState(count, mean)
+
+    return GradientTransformationExtraArgs(init, update)
+
+
+_SIGNS: dict[str, Callable[[Any, Any], Any]] = {
+    "hard": lambda x, beta: snp.sign(x),
+    "smooth": lambda x, beta: snp.tanh(beta * x),
+    "refined": lambda x, beta: snp.minimum(snp.maximum(x, -1), 1),
+}
+
+
+def scale_by_lion(
+    b1: Any = 0.9,
+    b2: Any = 0.99,
+    mu_dtype: Any = None,
+    *,
+    mode: Literal["hard", "smooth", "refined"] = "hard",
+    smooth_beta: Any = 1.0,
+) -> GradientTransformationExtraArgs:
+    """The sign of the momentum before this step, mixed with the gradient.
+
+    sign(b1 · m + (1 − b1) · g), and then m ← b2 · m + (1 − b2) · g. Source: Chen et al., "Symbolic
+    discovery of optimization algorithms", 2023, algorithm 2.
+
+    Args:
+        b1: the weight of the momentum in the update.
+        b2: the weight of the past in the momentum.
+        mu_dtype: the dtype of the momentum; None is that of the parameters.
+        mode: ``"hard"`` is the sign; ``"smooth"`` the hyperbolic tangent of ``smooth_beta`` times
+            the mixture; ``"refined"`` the mixture itself, kept between −1 and 1.
+        smooth_beta: how steep the tangent is.
+
+    Raises:
+        ValueError: ``b1`` or ``b2`` is not in [0, 1), or another mode.
+
+    >>> import stretto.numpy as snp
+    >>> tx = scale_by_lion()
+    >>> tx.update({"w": snp.array([-3.0, 0.2])}, tx.init({"w": snp.zeros(2)}))[0]
+    {'w': Array([-1.,  1.], dtype=float32)}
+    """
+    check("scale_by_lion", least=0, below=1, b1=b1, b2=b2)
+    check("scale_by_lion", above=0, smooth_beta=smooth_beta)
+    if mode not in _SIGNS:
+        raise ValueError(f"scale_by_lion: mode must be one of {list(_SIGNS)}, got {mode!r}")
+    sign = _SIGNS[mode]
+
+    def init(params: Any) -> ScaleByLionState:
+        return ScaleByLionState(first_count(), filled(params, dtype=mu_dtype))
+
+    def update(
+        updates: Any, state: ScaleByLionState, params: Any = None, **extra: Any
+    ) -> tuple[Any, ScaleByLionState]:
+        def rule(g: Any, m: Any) -> tuple[Any, Any]:
+            return sign(b1 * m + (1 - b1) * g, smooth_beta), b2 * m + (1 - b2) * g
+
+        new, mu = leafwise("scale_by_lion", rule, updates, {"mu": state.mu})
+        return new, ScaleByLionState(safe_increment(state.count), mu)
+
+    return GradientTransformationExtraArgs(init, update)

@@ -1,0 +1,96 @@
+"""Updates scaled by norms: of their parameters, and of themselves.
+
+Layer 7 (optim). A norm is of one leaf; with an axis of members, use ``per_member``, so that each
+member has its own. Next, read ``clipping``.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import stretto.numpy as snp
+from stretto.api.arguments import values_of_tree
+from stretto.optim.base import GradientTransformationExtraArgs, stateless
+from stretto.optim.leaves import check, leafwise, need_params, squared, wide
+
+__all__ = ["global_norm", "scale_by_param_block_rms", "scale_by_trust_ratio"]
+
+
+def global_norm(updates: Any) -> Any:
+    """The Euclidean norm of all elements of all leaves, of at least float32.
+
+    0 without leaves; and at 0 its derivative is 0, other than that of ``stretto.tree.norm``.
+
+    >>> import stretto.numpy as snp
+    >>> global_norm({"a": snp.array([3.0]), "b": snp.array([4.0])})
+    Array(5., dtype=float32)
+    """
+    leaves = values_of_tree(updates, "global_norm", "updates")[0]
+    return _root_of(sum([snp.sum(squared(wide(x))) for x in leaves], snp.zeros(())))
+
+
+def _root_of(total: Any) -> Any:
+    """√total, with the derivative 0 at 0."""
+    zero = total == 0
+    return snp.where(zero, 0, snp.sqrt(snp.where(zero, 1, total)))
+
+
+def scale_by_trust_ratio(
+    min_norm: Any = 0.0, trust_coefficient: Any = 1.0, eps: Any = 0.0
+) -> GradientTransformationExtraArgs:
+    """Each leaf times ``trust_coefficient`` · ‖p‖ / (‖g‖ + eps), or as it is where a norm is 0.
+
+    Source: You, Gitman and Ginsburg, "Large batch training of convolutional networks" (LARS), 2017;
+    You et al., "Large batch optimization for deep learning" (LAMB), 2020.
+
+    Args:
+        min_norm: norms below it count as it.
+        trust_coefficient: a factor of the ratio.
+        eps: added to the norm of the update.
+
+    Raises:
+        ValueError: ``update`` is called without parameters, or a number is negative.
+
+    >>> import stretto.numpy as snp
+    >>> tx = scale_by_trust_ratio()
+    >>> params = {"w": snp.array([3.0, 4.0])}
+    >>> tx.update({"w": snp.array([0.0, 0.5])}, tx.init(params), params)[0]
+    {'w': Array([0., 5.], dtype=float32)}
+    """
+    who = "scale_by_trust_ratio"
+    check(who, least=0, min_norm=min_norm, trust_coefficient=trust_coefficient, eps=eps)
+
+    def rule(g: Any, p: Any) -> Any:
+        of_p, of_g = (snp.maximum(_root_of(snp.sum(squared(x))), min_norm) for x in (p, g))
+        zero = (of_p == 0) | (of_g == 0)
+        ratio = trust_coefficient * of_p / snp.where(zero, 1, of_g + eps)
+        return g * snp.where(zero, 1, ratio)
+
+    def f(updates: Any, params: Any) -> Any:
+        need_params(params, who)
+        return leafwise(who, rule, updates, params=params)[0]
+
+    return stateless(f)
+
+
+def scale_by_param_block_rms(min_scale: Any = 1e-3) -> GradientTransformationExtraArgs:
+    """Each leaf times the root mean square of its parameter, which is at least ``min_scale``.
+
+    Source: Shazeer and Stern, "Adafactor", 2018, section 8. Raises ``ValueError`` where ``update``
+    is called without parameters, or ``min_scale`` is negative.
+
+    >>> import stretto.numpy as snp
+    >>> tx = scale_by_param_block_rms()
+    >>> params = {"w": snp.array([2.0, 2.0])}
+    >>> tx.update({"w": snp.ones(2)}, tx.init(params), params)[0]
+    {'w': Array([2., 2.], dtype=float32)}
+    """
+    who = "scale_by_param_block_rms"
+    check(who, least=0, min_scale=min_scale)
+
+    def f(updates: Any, params: Any) -> Any:
+        need_params(params, who)
+        scaled = lambda g, p: g * snp.maximum(_root_of(snp.mean(squared(p))), min_scale)
+        return leafwise(who, scaled, updates, params=params)[0]
+
+    return stateless(f)

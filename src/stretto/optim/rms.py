@@ -1,0 +1,228 @@
+"""Updates over the root of sums or means of their squares, element by element: RMSProp and kin.
+
+Layer 7 (optim). Next, read ``factored``.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import stretto.numpy as snp
+from stretto.ops.exponential import rsqrt
+from stretto.optim.base import GradientTransformationExtraArgs
+from stretto.optim.leaves import (
+    check,
+    filled,
+    first_count,
+    leafwise,
+    safe_increment,
+    squared,
+    unbias,
+)
+
+__all__ = [
+    "ScaleByAdaDeltaState",
+    "ScaleByRStdDevState",
+    "ScaleByRStdDevWithCountState",
+    "ScaleByRmsState",
+    "ScaleByRmsWithCountState",
+    "ScaleByRssState",
+    "scale_by_adadelta",
+    "scale_by_rms",
+    "scale_by_rss",
+    "scale_by_stddev",
+]
+
+
+class ScaleByRmsState(NamedTuple):
+    """The mean of squares."""
+
+    nu: Any
+
+
+class ScaleByRmsWithCountState(NamedTuple):
+    """How many updates were done, int32, and the mean of squares."""
+
+    count: Any
+    nu: Any
+
+
+class ScaleByRStdDevState(NamedTuple):
+    """The mean, and the mean of squares."""
+
+    mu: Any
+    nu: Any
+
+
+class ScaleByRStdDevWithCountState(NamedTuple):
+    """How many updates were done, int32, the mean, and the mean of squares."""
+
+    count: Any
+    mu: Any
+    nu: Any
+
+
+class ScaleByRssState(NamedTuple):
+    """The sum of squares."""
+
+    sum_of_squares: Any
+
+
+class ScaleByAdaDeltaState(NamedTuple):
+    """The mean of squared gradients, and of squared updates."""
+
+    e_g: Any
+    e_x: Any
+
+
+def _inverse_root(v: Any, eps: Any, eps_in_sqrt: bool) -> Any:
+    return rsqrt(v + eps) if eps_in_sqrt else 1 / (snp.sqrt(v) + eps)
+
+
+def scale_by_rms(
+    decay: Any = 0.9,
+    eps: Any = 1e-8,
+    initial_scale: Any = 0.0,
+    eps_in_sqrt: bool = True,
+    bias_correction: bool = False,
+) -> GradientTransformationExtraArgs:
+    """g / √(v + eps) with v ← decay · v + (1 − decay) · g²; see ``rmsprop``.
+
+    >>> import stretto.numpy as snp
+    >>> tx = scale_by_rms(decay=0.75)
+    >>> updates, _ = tx.update({"w": snp.array([5.0])}, tx.init({"w": snp.zeros(1)}))
+    >>> snp.round(updates["w"], 3)
+    Array([2.], dtype=float32)
+    """
+    check("scale_by_rms", least=0, below=1, decay=decay)
+    check("scale_by_rms", least=0, eps=eps, initial_scale=initial_scale)
+
+    def init(params: Any) -> Any:
+        nu = filled(params, initial_scale, real_only=True)
+        return (
+            ScaleByRmsWithCountState(first_count(), nu)
+            if bias_correction
+            else (ScaleByRmsState(nu))
+        )
+
+    def update(updates: Any, state: Any, params: Any = None, **extra: Any) -> tuple[Any, Any]:
+        count = safe_increment(state.count) if bias_correction else None
+        correction = unbias(decay, count) if bias_correction else 1
+
+        def rule(g: Any, v: Any) -> tuple[Any, Any]:
+            v = decay * v + (1 - decay) * squared(g)
+            return g * _inverse_root(v * correction, eps, eps_in_sqrt), v
+
+        new, nu = leafwise("scale_by_rms", rule, updates, {"nu": state.nu})
+        after = ScaleByRmsWithCountState(count, nu) if bias_correction else ScaleByRmsState(nu)
+        return new, after
+
+    return GradientTransformationExtraArgs(init, update)
+
+
+def scale_by_stddev(
+    decay: Any = 0.9,
+    eps: Any = 1e-8,
+    initial_scale: Any = 0.0,
+    eps_in_sqrt: bool = True,
+    bias_correction: bool = False,
+) -> GradientTransformationExtraArgs:
+    """g / √(v − m² + eps), with running means m of g and v of g²: ``rmsprop`` with ``centered``.
+
+    >>> import stretto.numpy as snp
+    >>> tx = scale_by_stddev(decay=0.5)
+    >>> updates, _ = tx.update({"w": snp.array([5.0])}, tx.init({"w": snp.zeros(1)}))
+    >>> snp.round(updates["w"], 3)
+    Array([2.], dtype=float32)
+    """
+    check("scale_by_stddev", least=0, below=1, decay=decay)
+    check("scale_by_stddev", least=0, eps=eps, initial_scale=initial_scale)
+
+    def init(params: Any) -> Any:
+        mu, nu = filled(params), filled(params, initial_scale, real_only=True)
+        if bias_correction:
+            return ScaleByRStdDevWithCountState(first_count(), mu, nu)
+        return ScaleByRStdDevState(mu, nu)
+
+    def update(updates: Any, state: Any, params: Any = None, **extra: Any) -> tuple[Any, Any]:
+        count = safe_increment(state.count) if bias_correction else None
+        correction = unbias(decay, count) if bias_correction else 1
+
+        def rule(g: Any, m: Any, v: Any) -> tuple[Any, Any, Any]:
+            m = decay * m + (1 - decay) * g
+            v = decay * v + (1 - decay) * squared(g)
+            # Not negative but by rounding (Jensen).
+            variance = snp.maximum(v * correction - squared(m * correction), 0)
+            return g * _inverse_root(variance, eps, eps_in_sqrt), m, v
+
+        moments = {"mu": state.mu, "nu": state.nu}
+        new, mu, nu = leafwise("scale_by_stddev", rule, updates, moments)
+        if bias_correction:
+            return new, ScaleByRStdDevWithCountState(count, mu, nu)
+        return new, ScaleByRStdDevState(mu, nu)
+
+    return GradientTransformationExtraArgs(init, update)
+
+
+def scale_by_rss(
+    initial_accumulator_value: Any = 0.1, eps: Any = 1e-7
+) -> GradientTransformationExtraArgs:
+    """g / √(s + eps) with s the sum of squares so far, 0 where that is 0; see ``adagrad``.
+
+    >>> import stretto.numpy as snp
+    >>> tx = scale_by_rss(initial_accumulator_value=0.0)
+    >>> updates, _ = tx.update({"w": snp.array([5.0, 0.0])}, tx.init({"w": snp.zeros(2)}))
+    >>> snp.round(updates["w"], 3)
+    Array([1., 0.], dtype=float32)
+    """
+    start = initial_accumulator_value
+    check("scale_by_rss", least=0, initial_accumulator_value=start, eps=eps)
+
+    def init(params: Any) -> ScaleByRssState:
+        return ScaleByRssState(filled(params, start, real_only=True))
+
+    def update(
+        updates: Any, state: ScaleByRssState, params: Any = None, **extra: Any
+    ) -> tuple[Any, ScaleByRssState]:
+        def rule(g: Any, s: Any) -> tuple[Any, Any]:
+            s = s + squared(g)
+            some = s > 0
+            return snp.where(some, g * rsqrt(snp.where(some, s, 1) + eps), 0), s
+
+        sums = {"sum_of_squares": state.sum_of_squares}
+        new, s = leafwise("scale_by_rss", rule, updates, sums)
+        return new, ScaleByRssState(s)
+
+    return GradientTransformationExtraArgs(init, update)
+
+
+def scale_by_adadelta(rho: Any = 0.9, eps: Any = 1e-6) -> GradientTransformationExtraArgs:
+    """g · √(x + eps) / √(v + eps), with running means v of g² and x of squared updates.
+
+    See ``adadelta``.
+
+    >>> import stretto.numpy as snp
+    >>> tx = scale_by_adadelta()
+    >>> updates, _ = tx.update({"w": snp.array([5.0])}, tx.init({"w": snp.zeros(1)}))
+    >>> snp.round(updates["w"], 5)
+    Array([0.00316], dtype=float32)
+    """
+    check("scale_by_adadelta", least=0, below=1, rho=rho)
+    check("scale_by_adadelta", least=0, eps=eps)
+
+    def init(params: Any) -> ScaleByAdaDeltaState:
+        return ScaleByAdaDeltaState(filled(params, real_only=True), filled(params, real_only=True))
+
+    def update(
+        updates: Any, state: ScaleByAdaDeltaState, params: Any = None, **extra: Any
+    ) -> tuple[Any, ScaleByAdaDeltaState]:
+        def rule(g: Any, v: Any, x: Any) -> tuple[Any, Any, Any]:
+            v = rho * v + (1 - rho) * squared(g)
+            new = g * (snp.sqrt(x + eps) / snp.sqrt(v + eps))
+            return new, v, rho * x + (1 - rho) * squared(new)
+
+        moments = {"e_g": state.e_g, "e_x": state.e_x}
+        new, e_g, e_x = leafwise("scale_by_adadelta", rule, updates, moments)
+        return new, ScaleByAdaDeltaState(e_g, e_x)
+
+    return GradientTransformationExtraArgs(init, update)

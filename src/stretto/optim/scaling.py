@@ -1,0 +1,214 @@
+"""Updates times a number, plus decayed weights, plus noise.
+
+Layer 7 (optim). Next, read ``momentum``.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+from stretto.core import tree
+from stretto.core.interpreter import Value
+from stretto.optim.base import (
+    EmptyState,
+    GradientTransformationExtraArgs,
+    Mask,
+    ScalarOrSchedule,
+    Schedule,
+    identity,
+    stateless,
+)
+from stretto.optim.leaves import (
+    check,
+    first_count,
+    leafwise,
+    need_params,
+    safe_increment,
+)
+from stretto.optim.masking import masked
+from stretto.random import streams
+from stretto.random.distributions import normal
+from stretto.random.keys import PRNGKey, split
+
+__all__ = [
+    "AddNoiseState",
+    "ScaleByScheduleState",
+    "WeightDecaySchedule",
+    "add_decayed_weights",
+    "add_noise",
+    "scale",
+    "scale_by_learning_rate",
+    "scale_by_schedule",
+]
+
+
+class ScaleByScheduleState(NamedTuple):
+    """How many updates were done: int32."""
+
+    count: Any
+
+
+class WeightDecaySchedule(NamedTuple):
+    """How many updates were done: int32."""
+
+    count: Any
+
+
+class AddNoiseState(NamedTuple):
+    """How many updates were done, int32, and the key of the next noise, uint32[2]."""
+
+    count: Any
+    rng_key: Any
+
+
+def scale(step_size: Any) -> GradientTransformationExtraArgs:
+    """The updates times ``step_size``, a number or an array of rank 0.
+
+    >>> import stretto.numpy as snp
+    >>> scale(-0.5).update({"w": snp.ones(2)}, scale(-0.5).init(None))[0]
+    {'w': Array([-0.5, -0.5], dtype=float32)}
+    """
+    check("scale", step_size=step_size)
+    return stateless(lambda updates, params: _times("scale", updates, step_size))
+
+
+def _times(who: str, updates: Any, factor: Any) -> Any:
+    return leafwise(who, lambda g: g * factor, updates)[0]
+
+
+def scale_by_schedule(step_size_fn: Schedule) -> GradientTransformationExtraArgs:
+    """The updates times ``step_size_fn(count)``, with the number of updates done before.
+
+    >>> import stretto.numpy as snp
+    >>> tx = scale_by_schedule(lambda count: 1 / (count + 1))
+    >>> state = tx.init(None)
+    >>> for _ in range(2):
+    ...     updates, state = tx.update({"w": snp.ones(1)}, state)
+    >>> updates, state
+    ({'w': Array([0.5], dtype=float32)}, ScaleByScheduleState(count=Array(2, dtype=int32)))
+    """
+    return _scheduled("scale_by_schedule", step_size_fn)
+
+
+def _scheduled(who: str, schedule: Schedule, sign: int = 1) -> GradientTransformationExtraArgs:
+    def init(params: Any) -> ScaleByScheduleState:
+        return ScaleByScheduleState(first_count())
+
+    def update(
+        updates: Any, state: ScaleByScheduleState, params: Any = None, **extra: Any
+    ) -> tuple[Any, ScaleByScheduleState]:
+        new = _times(who, updates, sign * schedule(state.count))
+        return new, ScaleByScheduleState(safe_increment(state.count))
+
+    return GradientTransformationExtraArgs(init, update)
+
+
+def scale_by_learning_rate(
+    learning_rate: ScalarOrSchedule, *, flip_sign: bool = True
+) -> GradientTransformationExtraArgs:
+    """The updates times minus the learning rate, so that adding them descends.
+
+    Args:
+        learning_rate: a number, an array of rank 0 or a schedule.
+        flip_sign: False leaves the minus out.
+
+    Raises:
+        ValueError: the learning rate is negative; or an array with axes, see ``per_member``.
+
+    >>> import stretto.numpy as snp
+    >>> tx = scale_by_learning_rate(0.5)
+    >>> tx.update({"w": snp.ones(2)}, tx.init(None))[0]
+    {'w': Array([-0.5, -0.5], dtype=float32)}
+    """
+    who = "scale_by_learning_rate"
+    if learning_rate is None:
+        raise TypeError(f"{who}: learning_rate must be a number, an array or a schedule, got None")
+    check(who, least=0, learning_rate=learning_rate)
+    sign = -1 if flip_sign else 1
+    if callable(learning_rate):
+        return _scheduled(who, learning_rate, sign)
+    return stateless(lambda updates, params: _times(who, updates, sign * learning_rate))
+
+
+def add_decayed_weights(
+    weight_decay: ScalarOrSchedule = 0.0, mask: Mask | None = None
+) -> GradientTransformationExtraArgs:
+    """The updates plus ``weight_decay`` times the parameters.
+
+    Source: Loshchilov and Hutter, "Decoupled weight decay regularization", 2019, where it comes
+    after the adaptive scaling. ``update`` needs ``params``, unless the decay is the number 0.
+
+    Args:
+        weight_decay: a number, an array of rank 0 or a schedule.
+        mask: which leaves decay; see ``masked``.
+
+    Raises:
+        ValueError: the decay is negative; ``update`` is called without parameters.
+
+    >>> import stretto.numpy as snp
+    >>> tx = add_decayed_weights(0.1)
+    >>> params = {"w": snp.array([10.0])}
+    >>> tx.update({"w": snp.ones(1)}, tx.init(params), params)[0]
+    {'w': Array([2.], dtype=float32)}
+    """
+    who = "add_decayed_weights"
+    check(who, least=0, weight_decay=weight_decay)
+    if not callable(weight_decay) and not isinstance(weight_decay, Value) and weight_decay == 0:
+        return identity()
+
+    def init(params: Any) -> Any:
+        return WeightDecaySchedule(first_count()) if callable(weight_decay) else EmptyState()
+
+    def update(updates: Any, state: Any, params: Any = None, **extra: Any) -> tuple[Any, Any]:
+        need_params(params, who)
+        decay = weight_decay
+        if callable(weight_decay):
+            decay = weight_decay(state.count)
+            state = WeightDecaySchedule(safe_increment(state.count))
+        return leafwise(who, lambda g, p: g + decay * p, updates, params=params)[0], state
+
+    tx = GradientTransformationExtraArgs(init, update)
+    return tx if mask is None else masked(tx, mask)
+
+
+def add_noise(eta: Any, gamma: Any, key: Any = None) -> GradientTransformationExtraArgs:
+    """The updates plus normal noise of variance ``eta / tᵞ`` at update t = 1, 2, ….
+
+    Source: Neelakantan et al., "Adding gradient noise improves learning for very deep networks",
+    2015, equation 1 with t from 1.
+
+    Args:
+        eta: the variance at the first update.
+        gamma: how fast it falls.
+        key: a PRNG key or a seed; None draws one from the ambient stream when the state is made.
+
+    Raises:
+        ValueError: ``eta`` or ``gamma`` is negative.
+
+    >>> import stretto as st, stretto.numpy as snp
+    >>> tx = add_noise(0.01, 0.55, st.random.PRNGKey(0))
+    >>> updates, state = tx.update({"w": snp.zeros(2)}, tx.init(None))
+    >>> bool(snp.all(updates["w"] != 0)), state.count
+    (True, Array(1, dtype=int32))
+    """
+    check("add_noise", least=0, eta=eta, gamma=gamma)
+
+    def init(params: Any) -> AddNoiseState:
+        chosen = streams.next_key("add_noise") if key is None else key
+        return AddNoiseState(first_count(), PRNGKey(chosen) if isinstance(chosen, int) else chosen)
+
+    def update(
+        updates: Any, state: AddNoiseState, params: Any = None, **extra: Any
+    ) -> tuple[Any, AddNoiseState]:
+        count = safe_increment(state.count)
+        deviation = (eta / count**gamma) ** 0.5
+        next_key, own = split(state.rng_key)
+        leaves = tree.leaves(updates)
+        keys = iter(split(own, len(leaves)) if leaves else ())
+
+        def rule(g: Any) -> Any:
+            return g + deviation * normal(next(keys), g.shape, g.dtype)
+
+        return leafwise("add_noise", rule, updates)[0], AddNoiseState(count, next_key)
+
+    return GradientTransformationExtraArgs(init, update)

@@ -1,0 +1,271 @@
+"""Schedules: numbers that change with the count of updates.
+
+Layer 7 (optim). A schedule is a function of the number of updates done so far, an integer or an
+array of rank 0, to a number. It stands wherever a transformation takes a ``ScalarOrSchedule``, and
+for any number through ``inject_hyperparams``. Next, read ``cycles``.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+import stretto.numpy as snp
+from stretto.core.interpreter import Value
+from stretto.optim.base import Schedule
+from stretto.optim.leaves import check
+
+__all__ = [
+    "constant_schedule",
+    "cosine_decay_schedule",
+    "exponential_decay",
+    "join_schedules",
+    "linear_schedule",
+    "piecewise_constant_schedule",
+    "polynomial_schedule",
+    "warmup_constant_schedule",
+    "warmup_cosine_decay_schedule",
+    "warmup_exponential_decay_schedule",
+]
+
+
+def constant_schedule(value: Any) -> Schedule:
+    """``value`` at all times.
+
+    >>> constant_schedule(0.1)(7)
+    0.1
+    """
+    return lambda count: value
+
+
+def polynomial_schedule(
+    init_value: Any, end_value: Any, power: Any, transition_steps: int, transition_begin: int = 0
+) -> Schedule:
+    """From ``init_value`` to ``end_value``, by a power of the share of steps that is left.
+
+    (init_value − end_value) · (1 − t / transition_steps)^power + end_value, with t the count less
+    ``transition_begin``, kept between 0 and ``transition_steps``. With no steps it stays at
+    ``init_value``. Raises ``ValueError`` where the steps or the begin are negative.
+
+    >>> schedule = polynomial_schedule(1.0, 0.0, 2, 10)
+    >>> [float(schedule(t)) for t in (0, 5, 10, 20)]
+    [1.0, 0.25, 0.0, 0.0]
+    """
+    who = "polynomial_schedule"
+    check(who, least=0, transition_steps=transition_steps, transition_begin=transition_begin)
+    if transition_steps == 0:
+        return constant_schedule(init_value)
+
+    def schedule(count: Any) -> Any:
+        t = snp.clip(count - transition_begin, 0, transition_steps)
+        return (init_value - end_value) * (1 - t / transition_steps) ** power + end_value
+
+    return schedule
+
+
+def linear_schedule(
+    init_value: Any, end_value: Any, transition_steps: int, transition_begin: int = 0
+) -> Schedule:
+    """From ``init_value`` to ``end_value`` along a line, in ``transition_steps`` updates.
+
+    Raises ``ValueError`` where the steps or the begin are negative.
+
+    >>> schedule = linear_schedule(0.0, 1.0, 4)
+    >>> [float(schedule(t)) for t in (0, 1, 4, 9)]
+    [0.0, 0.25, 1.0, 1.0]
+    """
+    return polynomial_schedule(init_value, end_value, 1, transition_steps, transition_begin)
+
+
+def exponential_decay(
+    init_value: Any,
+    transition_steps: int,
+    decay_rate: Any,
+    transition_begin: int = 0,
+    staircase: bool = False,
+    end_value: Any = None,
+) -> Schedule:
+    """``init_value`` · decay_rate^(t / transition_steps): one factor every so many updates.
+
+    t is the count less ``transition_begin``, and at least 0.
+
+    Args:
+        init_value: the value until ``transition_begin``.
+        transition_steps: how many updates bring one factor ``decay_rate``.
+        decay_rate: below 1 the value falls, above it rises.
+        transition_begin: when it begins.
+        staircase: round the exponent down, so that the value moves in steps.
+        end_value: the value goes no further than this.
+
+    Raises:
+        ValueError: ``transition_steps`` or ``decay_rate`` is not positive, or the begin is
+            negative.
+
+    >>> schedule = exponential_decay(1.0, transition_steps=2, decay_rate=0.25)
+    >>> [float(schedule(t)) for t in (0, 1, 2)]
+    [1.0, 0.5, 0.25]
+    """
+    who = "exponential_decay"
+    check(who, above=0, transition_steps=transition_steps, decay_rate=decay_rate)
+    check(who, least=0, transition_begin=transition_begin)
+
+    def schedule(count: Any) -> Any:
+        exponent = snp.maximum(count - transition_begin, 0) / transition_steps
+        if staircase:
+            exponent = snp.floor(exponent)
+        value = init_value * snp.power(decay_rate, exponent)
+        if end_value is None:
+            return value
+        falling = snp.maximum(value, end_value)
+        return snp.where(decay_rate < 1, falling, snp.minimum(value, end_value))
+
+    return schedule
+
+
+def cosine_decay_schedule(
+    init_value: Any, decay_steps: int, alpha: Any = 0.0, exponent: Any = 1.0
+) -> Schedule:
+    """Half a cosine from ``init_value`` down to ``alpha`` · init_value, in ``decay_steps`` updates.
+
+    init_value · ((1 − alpha) · (½ + ½ cos(π t / decay_steps))^exponent + alpha). Source: Loshchilov
+    and Hutter, "SGDR", 2017, equation 5. Raises ``ValueError`` where there are no steps.
+
+    >>> schedule = cosine_decay_schedule(1.0, 10)
+    >>> [round(float(schedule(t)), 6) for t in (0, 5, 10, 20)]
+    [1.0, 0.5, 0.0, 0.0]
+    """
+    check("cosine_decay_schedule", above=0, decay_steps=decay_steps)
+
+    def schedule(count: Any) -> Any:
+        part = snp.minimum(count, decay_steps) / decay_steps
+        falling = (0.5 * (1 + snp.cos(np.pi * part))) ** exponent
+        return init_value * ((1 - alpha) * falling + alpha)
+
+    return schedule
+
+
+def piecewise_constant_schedule(
+    init_value: Any, boundaries_and_scales: Mapping[int, Any] | None = None
+) -> Schedule:
+    """``init_value`` times the scale of each boundary that the count has reached.
+
+    Raises ``ValueError`` where a scale is negative.
+
+    >>> schedule = piecewise_constant_schedule(1.0, {3: 0.5, 5: 0.5})
+    >>> [float(schedule(t)) for t in (2, 3, 5)]
+    [1.0, 0.5, 0.25]
+    """
+    for boundary, scale in (boundaries_and_scales or {}).items():
+        check("piecewise_constant_schedule", least=0, **{f"the scale at {boundary}": scale})
+
+    def schedule(count: Any) -> Any:
+        value = snp.asarray(init_value)
+        for boundary, scale in sorted((boundaries_and_scales or {}).items()):
+            value = snp.where(count < boundary, value, value * scale)
+        return value
+
+    return schedule
+
+
+def join_schedules(schedules: Sequence[Schedule], boundaries: Sequence[int]) -> Schedule:
+    """One schedule after the other: each takes over at its boundary, and counts from there.
+
+    Raises ``ValueError`` where there is not one boundary less than schedules, or they do not grow.
+
+    >>> schedule = join_schedules([linear_schedule(0.0, 1.0, 4), constant_schedule(0.5)], [4])
+    >>> [float(schedule(t)) for t in (2, 4, 5)]
+    [0.5, 0.5, 0.5]
+    """
+    parts, ends = list(schedules), list(boundaries)
+    if len(ends) != len(parts) - 1:
+        raise ValueError(
+            f"join_schedules: expected one boundary less than schedules, got {len(ends)} "
+            f"boundaries for {len(parts)} schedules"
+        )
+    if any(b < a for a, b in itertools.pairwise(ends)):
+        raise ValueError(f"join_schedules: boundaries must not fall, got {ends}")
+
+    def schedule(count: Any) -> Any:
+        value = snp.asarray(parts[0](count))
+        for end, part in zip(ends, parts[1:], strict=True):
+            value = snp.where(count < end, value, part(count - end))
+        return value
+
+    return schedule
+
+
+def warmup_constant_schedule(init_value: Any, peak_value: Any, warmup_steps: int) -> Schedule:
+    """A line from ``init_value`` to ``peak_value`` in ``warmup_steps`` updates, and then level.
+
+    >>> schedule = warmup_constant_schedule(0.0, 1.0, 4)
+    >>> [float(schedule(t)) for t in (0, 2, 4, 9)]
+    [0.0, 0.5, 1.0, 1.0]
+    """
+    warm = linear_schedule(init_value, peak_value, warmup_steps)
+    return join_schedules([warm, constant_schedule(peak_value)], [warmup_steps])
+
+
+def warmup_cosine_decay_schedule(
+    init_value: Any,
+    peak_value: Any,
+    warmup_steps: int,
+    decay_steps: int,
+    end_value: Any = 0.0,
+    exponent: Any = 1.0,
+) -> Schedule:
+    """A line up to ``peak_value``, then half a cosine down to ``end_value``.
+
+    Args:
+        init_value: the value at first.
+        peak_value: the value after ``warmup_steps`` updates.
+        warmup_steps: how many updates the line takes.
+        decay_steps: how many updates all takes, those of the line among them.
+        end_value: the value from then on.
+        exponent: see ``cosine_decay_schedule``.
+
+    Raises:
+        ValueError: ``decay_steps`` is not more than ``warmup_steps``.
+
+    >>> schedule = warmup_cosine_decay_schedule(0.0, 1.0, warmup_steps=2, decay_steps=6)
+    >>> [round(float(schedule(t)), 6) for t in (0, 1, 2, 4, 6)]
+    [0.0, 0.5, 1.0, 0.5, 0.0]
+    """
+    if not decay_steps > warmup_steps:
+        raise ValueError(
+            f"warmup_cosine_decay_schedule: decay_steps counts those of the warmup, and must be "
+            f"more; got {decay_steps} and warmup_steps={warmup_steps}"
+        )
+    if isinstance(peak_value, Value):
+        some = peak_value != 0
+        alpha = snp.where(some, end_value / snp.where(some, peak_value, 1), 0)
+    else:
+        alpha = end_value / peak_value if peak_value else 0.0
+    warm = linear_schedule(init_value, peak_value, warmup_steps)
+    falling = cosine_decay_schedule(peak_value, decay_steps - warmup_steps, alpha, exponent)
+    return join_schedules([warm, falling], [warmup_steps])
+
+
+def warmup_exponential_decay_schedule(
+    init_value: Any,
+    peak_value: Any,
+    warmup_steps: int,
+    transition_steps: int,
+    decay_rate: Any,
+    transition_begin: int = 0,
+    staircase: bool = False,
+    end_value: Any = None,
+) -> Schedule:
+    """A line up to ``peak_value`` in ``warmup_steps`` updates, then ``exponential_decay`` from it.
+
+    >>> schedule = warmup_exponential_decay_schedule(0.0, 1.0, 2, 1, 0.5)
+    >>> [float(schedule(t)) for t in (0, 1, 2, 3, 4)]
+    [0.0, 0.5, 1.0, 0.5, 0.25]
+    """
+    warm = linear_schedule(init_value, peak_value, warmup_steps)
+    falling = exponential_decay(
+        peak_value, transition_steps, decay_rate, transition_begin, staircase, end_value
+    )
+    return join_schedules([warm, falling], [warmup_steps])

@@ -1,0 +1,76 @@
+"""Parameters changed: by updates, towards others, now and then.
+
+Layer 7 (optim). Next, read ``optimisers``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import stretto.numpy as snp
+from stretto.core import tree
+from stretto.core.interpreter import as_value
+from stretto.core.types import is_float0
+from stretto.ops.convert import convert
+from stretto.optim.leaves import columns, wide
+
+__all__ = ["apply_updates", "incremental_update", "periodic_update"]
+
+
+def _in_place_of(
+    who: str, names: tuple[str, str], kept: Any, other: Any, f: Callable[[Any, Any], Any]
+) -> Any:
+    """``f`` of each leaf of ``kept`` and ``other``, with the types of ``kept``."""
+    (leaves, others), spec = columns(who, dict(zip(names, (kept, other), strict=True)))
+    news = []
+    for x, y in zip(leaves, others, strict=True):
+        if is_float0(y):  # the gradient of an integer
+            news.append(x)
+            continue
+        value = as_value(x, who, "a leaf")
+        news.append(convert(f(value, as_value(y, who, "a leaf")), value.dtype, value.weak_type))
+    return tree.unflatten(spec, news)
+
+
+def apply_updates(params: Any, updates: Any) -> Any:
+    """The parameters plus the updates, leaf by leaf, in the dtypes of the parameters.
+
+    Sums are computed in at least float32. A leaf whose update is float0, as the gradient of an
+    integer is, stays. Raises ``ValueError`` naming the path where the trees or shapes differ.
+
+    >>> import stretto.numpy as snp
+    >>> apply_updates({"w": snp.ones(2)}, {"w": snp.array([0.5, -0.5])})
+    {'w': Array([1.5, 0.5], dtype=float32)}
+    """
+    added = lambda p, u: wide(p) + wide(u)
+    return _in_place_of("apply_updates", ("params", "updates"), params, updates, added)
+
+
+def incremental_update(new_tensors: Any, old_tensors: Any, step_size: Any) -> Any:
+    """``step_size · new + (1 − step_size) · old``, in the dtypes of the old: a moving mean.
+
+    Raises ``ValueError`` naming the path where the trees or shapes differ.
+
+    >>> import stretto.numpy as snp
+    >>> incremental_update({"w": snp.ones(1)}, {"w": snp.zeros(1)}, 0.25)
+    {'w': Array([0.25], dtype=float32)}
+    """
+    mixed = lambda old, new: step_size * wide(new) + (1 - step_size) * wide(old)
+    names = ("old_tensors", "new_tensors")
+    return _in_place_of("incremental_update", names, old_tensors, new_tensors, mixed)
+
+
+def periodic_update(new_tensors: Any, old_tensors: Any, steps: Any, update_period: Any) -> Any:
+    """The new where ``steps`` is a multiple of ``update_period``, else the old, in its dtypes.
+
+    Raises ``ValueError`` naming the path where the trees or shapes differ.
+
+    >>> import stretto.numpy as snp
+    >>> [float(periodic_update(snp.ones(()), snp.zeros(()), t, 2)) for t in (1, 2)]
+    [0.0, 1.0]
+    """
+    now = snp.mod(steps, update_period) == 0
+    chosen = lambda old, new: snp.where(now, convert(new, old.dtype, old.weak_type), old)
+    names = ("old_tensors", "new_tensors")
+    return _in_place_of("periodic_update", names, old_tensors, new_tensors, chosen)

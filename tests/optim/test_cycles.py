@@ -1,0 +1,36 @@
+"""Schedules of several pieces; their values are in ``test_schedules``."""
+
+import numpy as np
+import pytest
+
+from stretto import optim
+
+
+def test_one_cycle_goes_up_and_down():
+    for make in (optim.linear_onecycle_schedule, optim.cosine_onecycle_schedule):
+        values = [float(make(100, 2.0)(t)) for t in range(101)]
+        peak = int(np.argmax(values))
+        assert peak == 30 and values[peak] == 2
+        assert np.all(np.diff(values[: peak + 1]) > 0) and np.all(np.diff(values[peak:]) < 0)
+
+
+def test_restarts():
+    one = {"init_value": 0.0, "peak_value": 1.0, "warmup_steps": 2, "decay_steps": 4}
+    schedule = optim.sgdr_schedule([one, one, one])
+    values = [float(schedule(t)) for t in range(12)]
+    np.testing.assert_allclose(values, values[:4] * 3, atol=1e-6)
+
+
+@pytest.mark.parametrize(
+    ("make", "message"),
+    [
+        (lambda: optim.piecewise_interpolate_schedule("cubic", 1.0), "'linear' or 'cosine', got"),
+        (lambda: optim.piecewise_interpolate_schedule("linear", 1.0, {2: -1}), "scale at 2 must"),
+        (lambda: optim.linear_onecycle_schedule(0, 1.0), "transition_steps must be above 0"),
+        (lambda: optim.cosine_onecycle_schedule(-1, 1.0), "transition_steps must be above 0"),
+        (lambda: optim.sgdr_schedule([]), "at least one cosine, got none"),
+    ],
+)
+def test_what_is_refused(make, message):
+    with pytest.raises(ValueError, match=message):
+        make()
