@@ -1,0 +1,11 @@
+"""Trees of arrays in files: ``save``, ``load``, and ``load_header``.
+
+Layer 7. A file is in the safetensors format, data only: loading one runs no code. ``names``: what
+the arrays are called, and how the tree is described · ``elements``: leaves as arrays that the
+format has · ``writing`` · ``reading``.
+"""
+
+from stretto.files.reading import Header, load, load_header
+from stretto.files.writing import save
+
+__all__ = ["Header", "load", "load_header", "save"]

@@ -1,0 +1,204 @@
+"""Leaves of trees as arrays that the format has, and back.
+
+Layer 7 (files). A Python number is an array of rank 0 and 64 bits; a dtype that the format lacks is
+stored as the bytes, or the parts, of its elements. What an array does not say by itself is a word
+in the description: its *kind* (``int``, ``numpy``, …), and its true dtype. Next, read ``writing``.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import ml_dtypes
+import numpy as np
+
+from stretto.core.errors import TracedValueError
+from stretto.core.interpreter import Tracer, Value, as_value, constant
+from stretto.core.types import canonical_dtype, kind_of
+from stretto.files.names import Damaged
+
+__all__ = [
+    "Stored",
+    "Type",
+    "fits_number",
+    "is_number",
+    "kind_of_leaf",
+    "restored",
+    "stored",
+    "true_type",
+]
+
+_NUMBERS = {"bool": bool, "int": int, "float": float, "complex": complex}
+_WIDE = {"int": "int64", "uint": "uint64", "float": "float64", "complex": "complex128"}
+
+_CODES = {
+    **{"BOOL": "bool", "BF16": "bfloat16", "C64": "complex64"},
+    **{f"I{n}": f"int{n}" for n in (8, 16, 32, 64)},
+    **{f"U{n}": f"uint{n}" for n in (8, 16, 32, 64)},
+    **{f"F{n}": f"float{n}" for n in (16, 32, 64)},
+    **{"F8_E4M3": "float8_e4m3fn", "F8_E5M2": "float8_e5m2", "F8_E8M0": "float8_e8m0fnu"},
+    **{"F8_E4M3FNUZ": "float8_e4m3fnuz", "F8_E5M2FNUZ": "float8_e5m2fnuz"},
+}
+
+# Dtypes that the format has not, and what their elements are stored as.
+_PARTS = {
+    **dict.fromkeys(("int2", "int4"), "int8"),
+    **dict.fromkeys(("uint2", "uint4"), "uint8"),
+    **dict.fromkeys(("float8_e3m4", "float8_e4m3", "float8_e4m3b11fnuz"), "uint8"),
+    "complex128": "float64",
+}
+
+
+def _dtype(name: str) -> np.dtype:
+    return np.dtype(getattr(ml_dtypes, name, name))
+
+
+class Type(NamedTuple):
+    """Shape and dtype of an array in a file."""
+
+    shape: tuple[int, ...]
+    dtype: np.dtype
+
+    def __str__(self) -> str:
+        return f"{self.dtype.name}[{','.join(map(str, self.shape))}]"
+
+
+class Stored(NamedTuple):
+    """A leaf on its way to a file: the array, and its words in the description, or ``None``."""
+
+    array: np.ndarray
+    kind: str | None
+    dtype: str | None
+
+
+# To the file
+
+
+def stored(leaf: Any, path: str, who: str) -> Stored:
+    """The leaf as an array of the format.
+
+    Raises ``TracedValueError`` for a traced value, ``TypeError`` for what is no array nor number,
+    ``OverflowError`` for an integer of more than 64 bits.
+    """
+    if isinstance(leaf, Tracer):
+        raise TracedValueError(
+            f"{who}: {path} is traced ({leaf.type}, {leaf.origin()}), and has no elements yet: "
+            f"return it from the function, and save it outside"
+        )
+    try:
+        kind = kind_of_leaf(leaf)
+    except TypeError as error:
+        raise TypeError(
+            f"{who}: {path} must be an array or a number, and is {error}; text and settings go "
+            f"into metadata=, or stay static in the tree"
+        ) from None
+    if kind in _NUMBERS:
+        array = _of_number(_NUMBERS[kind](leaf), kind, path, who)
+    elif kind == "numpy":
+        array = np.asarray(leaf)
+    else:
+        array = np.asarray(as_value(leaf, who, path).to_host())
+    name = array.dtype.name
+    array = np.require(array, requirements="C")
+    if name not in _PARTS:
+        return Stored(array, kind, None)
+    parts = array.reshape((*array.shape, 1)).view(_PARTS[name])
+    return Stored(parts if name == "complex128" else parts.reshape(array.shape), kind, name)
+
+
+def kind_of_leaf(leaf: Any) -> str | None:
+    """What the leaf is beside an array: a Python number, NumPy's, weak.
+
+    Raises ``TypeError``, saying what it is, where it is neither an array nor a number.
+    """
+    if isinstance(leaf, Value):
+        return "weak" if leaf.weak_type else None
+    if isinstance(leaf, (np.ndarray, np.generic)):
+        try:
+            kind_of(leaf.dtype)
+        except TypeError:
+            raise TypeError(f"an array of dtype {leaf.dtype}") from None
+        return "numpy"
+    for kind, cls in _NUMBERS.items():
+        if isinstance(leaf, cls):
+            return kind
+    if hasattr(leaf, "__array__") or hasattr(leaf, "__stretto_array__"):
+        return None
+    raise TypeError(f"a {type(leaf).__name__}")
+
+
+def _of_number(x: Any, kind: str, path: str, who: str) -> np.ndarray:
+    if kind == "bool":
+        return np.array(x)
+    if kind == "int" and x >= 1 << 63:
+        kind = "uint"
+    try:
+        return np.array(x, _WIDE[kind])
+    except OverflowError:
+        raise OverflowError(f"{who}: {path} is an integer of more than 64 bits, {x}") from None
+
+
+# From the file
+
+
+def true_type(name: str, code: str, shape: tuple[int, ...], word: str | None) -> Type:
+    """The type of what was stored, given the format's code and the description's word.
+
+    Raises ``Damaged`` where they do not go together, or the code is of a dtype unknown here.
+    """
+    if code not in _CODES:
+        raise Damaged(f"{name} is of type {code}, which Stretto has no dtype for")
+    parts = _CODES[code]
+    if word is None:
+        return Type(shape, _dtype(parts))
+    if _PARTS.get(word) != parts or (word == "complex128" and shape[-1:] != (2,)):
+        raise Damaged(f"its description says that {name} is {word}, and it is {code}")
+    return Type(shape[:-1] if word == "complex128" else shape, _dtype(word))
+
+
+def restored(raw: np.ndarray, type: Type, kind: str | None, name: str, lost: list[str]) -> Any:
+    """The leaf of this kind with these bytes, which nobody else writes.
+
+    Where 64-bit types are off, an array of them is narrowed; the names of those that lose digits go
+    into ``lost``. Raises ``Damaged`` where the bytes are no such leaf, ``OverflowError`` for
+    integers that do not fit.
+    """
+    if type.dtype == bool and raw.size and raw.max() > 1:
+        raise Damaged(f"{name} is of booleans, and has bytes that are neither 0 nor 1")
+    array = raw.view(type.dtype).reshape(type.shape)
+    if kind == "numpy":
+        return array if type.shape else array[()]
+    if kind in _NUMBERS:
+        if not fits_number(type, kind):
+            raise Damaged(f"its description says that {name} is one {kind}, and it is {type}")
+        return _NUMBERS[kind](array.item())
+    if kind not in (None, "weak"):
+        raise Damaged(f"its description says that {name} is {kind!r}, which is unknown")
+    dtype = canonical_dtype(type.dtype)
+    if dtype != type.dtype:
+        array = _narrowed(array, dtype, name, lost)
+    return constant(array, kind == "weak")
+
+
+def is_number(kind: str | None) -> bool:
+    """Whether leaves of this kind are Python numbers."""
+    return kind in _NUMBERS
+
+
+def fits_number(type: Type, kind: str | None) -> bool:
+    """Whether a Python number of this kind can have been stored so."""
+    given = kind_of(type.dtype)
+    return not type.shape and (given == kind or (given, kind) == ("uint", "int"))
+
+
+def _narrowed(array: np.ndarray, dtype: np.dtype, name: str, lost: list[str]) -> np.ndarray:
+    with np.errstate(over="ignore"):
+        made = array.astype(dtype)
+    if not np.array_equal(made, array, equal_nan=dtype.kind in "fc"):
+        if dtype.kind in "iu":
+            raise OverflowError(
+                f"{name} is {array.dtype} in the file, and has numbers that do not fit in "
+                f"{dtype}: 64-bit types are off; set stretto.config.enable_x64 = True"
+            )
+        lost.append(name)
+    return made

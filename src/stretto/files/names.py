@@ -1,0 +1,137 @@
+"""What the arrays of a tree are called in a file, and a description that rebuilds the tree.
+
+Layer 7 (files). The description is JSON among the file's metadata. It knows dictionaries, lists,
+tuples and ``None``; of other nodes it lists the names beneath. Next, read ``elements``.
+"""
+
+from __future__ import annotations
+
+import json
+from collections import OrderedDict
+from collections.abc import Mapping
+from typing import Any
+
+from stretto.core import tree
+
+__all__ = ["DESCRIPTION", "Damaged", "describe", "leaf_names", "parse", "rebuild"]
+
+DESCRIPTION = "stretto"
+"""The entry of the metadata that holds the description."""
+
+_RESERVED = "__metadata__"
+_ROOT = "value"  # what the only leaf of a tree that is a leaf is called
+_VERSION = 1
+_DICTS = {"dict": dict, "ordered": OrderedDict}
+_LISTS = {"list": list, "tuple": tuple}
+
+
+class Damaged(ValueError):
+    """The file, or its description of the tree, is not as the format says."""
+
+
+def leaf_names(root: Any, who: str) -> list[str]:
+    """The name of each leaf: the keys, indices and fields that lead to it, joined by dots.
+
+    Raises ``ValueError`` where two leaves have one name, or one that the format reserves.
+
+    >>> leaf_names({"layers": [{"w": 1}, {"w": 2}]}, "save")
+    ['layers.0.w', 'layers.1.w']
+    """
+    names = [".".join(steps) if steps else _ROOT for steps in tree.names(root)]
+    if len(set(names)) < len(names) or _RESERVED in names:
+        first: dict[str, int] = {}
+        for i, name in enumerate(names):
+            if name in first or name == _RESERVED:
+                paths = tree.paths(root, "tree")
+                reason = (
+                    f"the format keeps this name for itself ({paths[i]})"
+                    if name == _RESERVED
+                    else f"{paths[first[name]]} and {paths[i]} would both be called so"
+                )
+                raise ValueError(f"{who}: {name!r} cannot be the name of an array: {reason}")
+            first[name] = i
+    return names
+
+
+# The description
+
+
+def describe(root: Any, kinds: Mapping[str, str], dtypes: Mapping[str, str]) -> str:
+    """The structure, and by name what a leaf was and its dtype where the array does not say it."""
+    said = {"version": _VERSION, "tree": _node(root), "kinds": kinds, "dtypes": dtypes}
+    return json.dumps(said, separators=(",", ":"))
+
+
+def _node(node: Any) -> Any:
+    if node is None:
+        return None
+    for word, cls in _DICTS.items():
+        if type(node) is cls and {type(key) for key in node} <= {str, int}:
+            return {word: [[key, _node(child)] for key, child in node.items()]}
+    for word, cls in _LISTS.items():
+        if type(node) is cls:
+            return {word: [_node(child) for child in node]}
+    flat = tree.leaves(node)
+    if len(flat) == 1 and flat[0] is node:
+        return "leaf"
+    return {"names": [".".join(steps) for steps in tree.names(node)]}
+
+
+def parse(text: str) -> tuple[Any, dict[str, str], dict[str, str]]:
+    """The node, kinds and dtypes of a description. Raises ``Damaged``."""
+    try:
+        said = json.loads(text)
+        version = said["version"]
+        if version != _VERSION:
+            raise Damaged(
+                f"its description of the tree is of version {version!r}, and this Stretto knows "
+                f"{_VERSION}"
+            )
+        node, kinds, dtypes = said["tree"], said["kinds"], said["dtypes"]
+        if not (_is_words(kinds) and _is_words(dtypes)):
+            raise TypeError("kinds and dtypes must be words by name")
+    except (KeyError, TypeError, json.JSONDecodeError, RecursionError) as error:
+        raise _damaged(error) from None
+    return node, kinds, dtypes
+
+
+def _is_words(x: Any) -> bool:
+    return isinstance(x, dict) and all(isinstance(v, str) for v in x.values())
+
+
+def _damaged(error: object) -> Damaged:
+    return Damaged(f"its description of the tree is damaged: {error}")
+
+
+def rebuild(node: Any, found: Mapping[str, Any]) -> Any:
+    """The tree that a description's node says, of the leaves ``found`` by name.
+
+    A node that was an object of a class is a dictionary by names. Raises ``Damaged`` where the
+    description is no such thing, or names other leaves than those found.
+    """
+    left = dict(found)
+    try:
+        made = _made(node, (), left)
+    except (TypeError, ValueError, RecursionError) as error:
+        raise _damaged(error) from None
+    except KeyError as error:
+        raise _damaged(f"it names an array {error} that is not in the file") from None
+    if left:
+        raise _damaged(f"it does not name the arrays {', '.join(left)}")
+    return made
+
+
+def _made(node: Any, steps: tuple[str, ...], left: dict[str, Any]) -> Any:
+    if node is None:
+        return None
+    if node == "leaf":
+        return left.pop(".".join(steps) if steps else _ROOT)
+    ((word, inside),) = node.items() if isinstance(node, dict) else (("", None),)
+    if word in _DICTS and isinstance(inside, list):
+        return _DICTS[word]((key, _made(child, (*steps, str(key)), left)) for key, child in inside)
+    if word in _LISTS and isinstance(inside, list):
+        children = enumerate(inside)
+        return _LISTS[word](_made(child, (*steps, str(i)), left) for i, child in children)
+    if word == "names" and isinstance(inside, list):
+        return {name: left.pop(".".join((*steps, name))) for name in inside}
+    raise TypeError(f"no node is written {node!r}"[:200])

@@ -1,0 +1,306 @@
+"""``load`` and ``load_header``: trees of arrays from safetensors files, and what is in a file.
+
+Layer 7 (files). The safetensors library checks the header, and arrays are read into memory of their
+own, aligned as compiled programs want it (docs/decisions/0019-safetensors.md).
+"""
+
+from __future__ import annotations
+
+import io
+import math
+import os
+import warnings
+from typing import Any, NamedTuple
+
+import numpy as np
+import safetensors
+
+from stretto.api.graph import ShapeDtypeStruct
+from stretto.core import tree
+from stretto.core.interpreter import Value, as_value
+from stretto.core.position import user_stack_level
+from stretto.core.types import canonical_dtype, kind_of
+from stretto.files.elements import (
+    Type,
+    fits_number,
+    is_number,
+    kind_of_leaf,
+    restored,
+    true_type,
+)
+from stretto.files.names import DESCRIPTION, Damaged, leaf_names, parse, rebuild
+
+__all__ = ["Header", "load", "load_header"]
+
+_ALIGNMENT = 64  # bytes; compiled programs use such memory where it lies
+_ZIP = b"PK\x03\x04"
+
+
+class Header(NamedTuple):
+    """What a file holds, without the elements."""
+
+    arrays: dict[str, ShapeDtypeStruct]
+    """Shape and dtype of each array, by name."""
+    metadata: dict[str, str]
+    """The text that ``save`` was given, by name."""
+
+
+class _Entry(NamedTuple):
+    """An array in the file."""
+
+    type: Type
+    kind: str | None
+    offset: int
+    """Of its first byte, from the beginning of the file."""
+    size: int
+    """In bytes."""
+
+
+class _Contents(NamedTuple):
+    """All that a file's header says."""
+
+    entries: dict[str, _Entry]
+    node: Any
+    metadata: dict[str, str]
+
+    @property
+    def described(self) -> bool:
+        return self.node is not _NO_NODE
+
+
+_NO_NODE = object()
+
+
+def load(path: str | os.PathLike[str], like: Any = None) -> Any:
+    """The tree that ``save`` wrote to a file; or the arrays by name, from a file by others.
+
+    Without ``like``, dictionaries, lists, tuples and ``None`` come back as they were; a named
+    tuple, a dataclass, a module or another object as a dictionary of what is in it by dotted name.
+    With ``like``, a tree of any kind, its structure comes back; its arrays (or
+    ``ShapeDtypeStruct``) say which shapes and dtypes are expected, and their values are not used.
+    A leaf comes back as what it was, or is in ``like``: an ``Array``, NumPy's, a Python number.
+
+    Arrays of 64 bits become those of 32 while ``enable_x64`` is off, with a warning where floats
+    lose digits, and ``OverflowError`` where integers do not fit.
+
+    Raises ``ValueError`` naming the path and what is wrong where the file is damaged or no
+    safetensors file, or does not fit ``like``: then all names that are missing or unexpected, and
+    all types that differ, are listed. ``FileNotFoundError`` where there is none. Loading runs no
+    code from the file.
+
+    >>> import os, tempfile, stretto as st, stretto.numpy as snp
+    >>> path = os.path.join(tempfile.mkdtemp(), "model.safetensors")
+    >>> st.save(path, {"w": snp.ones(2), "b": snp.float32(0.5)})
+    >>> st.load(path, like={"w": snp.zeros(2), "b": snp.zeros(())})
+    {'w': Array([1., 1.], dtype=float32), 'b': Array(0.5, dtype=float32)}
+    """
+    who = f"load: {os.fspath(path)}"
+    lost: list[str] = []
+    try:
+        with _opened(path) as file:
+            contents = _contents(file)
+            if like is None:
+                made = _as_described(file, contents, lost)
+            else:
+                made = _as_like(file, contents, like, who, lost)
+    except Damaged as error:
+        raise ValueError(f"{who}: {error}") from None
+    except OverflowError as error:
+        raise OverflowError(f"{who}: {error}") from None
+    if lost:
+        warnings.warn(
+            f"{who}: loses digits of {', '.join(lost)}, of 64 bits in the file: 64-bit types are "
+            f"off; set stretto.config.enable_x64 = True, or use `with stretto.enable_x64():`",
+            stacklevel=user_stack_level(),
+        )
+    return made
+
+
+def load_header(path: str | os.PathLike[str]) -> Header:
+    """The names, shapes and dtypes of the arrays in a safetensors file, and its metadata.
+
+    The elements are not read. Raises ``ValueError`` naming the path and what is wrong where the
+    file is damaged or no safetensors file, ``FileNotFoundError`` where there is none.
+
+    >>> import os, tempfile, stretto as st, stretto.numpy as snp
+    >>> path = os.path.join(tempfile.mkdtemp(), "model.safetensors")
+    >>> st.save(path, {"w": snp.ones((3, 2))}, {"epoch": "7"})
+    >>> header = st.load_header(path)
+    >>> header.arrays, header.metadata["epoch"]
+    ({'w': ShapeDtypeStruct(shape=(3, 2), dtype=float32)}, '7')
+    """
+    try:
+        with _opened(path) as file:
+            contents = _contents(file)
+    except Damaged as error:
+        raise ValueError(f"load_header: {os.fspath(path)}: {error}") from None
+    entries = sorted(contents.entries.items())
+    arrays = {name: ShapeDtypeStruct(*entry.type) for name, entry in entries}
+    return Header(arrays, contents.metadata)
+
+
+# The header
+
+
+class _File:
+    """An open file with what its header says, as the safetensors library read and checked it."""
+
+    def __init__(self, path: str) -> None:
+        self.raw = open(path, "rb", buffering=0)  # noqa: SIM115 (closed by __exit__)
+        try:
+            self._check(path)
+        except BaseException:
+            self.raw.close()
+            raise
+
+    def _check(self, path: str) -> None:
+        try:
+            with safetensors.safe_open(path, "np") as opened:
+                names = opened.offset_keys()
+                slices = [opened.get_slice(name) for name in names]
+                self.metadata: dict[str, str] = dict(opened.metadata() or {})
+        except safetensors.SafetensorError as error:
+            raise Damaged(_what_is_wrong(self.raw, error)) from None
+        stated = [(s.get_dtype(), tuple(s.get_shape())) for s in slices]
+        self.stated = dict(zip(names, stated, strict=True))
+        # The path may lead to another file by now; the library opened it between these two.
+        self.is_current = os.path.samestat(os.stat(path), os.fstat(self.raw.fileno()))
+
+    def __enter__(self) -> _File:
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self.raw.close()
+
+    def bytes_at(self, offset: int, size: int) -> np.ndarray:
+        """These bytes of the file, in aligned memory of their own."""
+        return _bytes_at(self.raw, offset, size)
+
+
+def _opened(path: str | os.PathLike[str]) -> _File:
+    """The file that is there, also while others replace it."""
+    while True:
+        file = _File(os.fspath(path))
+        if file.is_current:
+            return file
+        file.raw.close()
+
+
+def _contents(file: _File) -> _Contents:
+    """The arrays with their places in the file, and the description."""
+    metadata = dict(file.metadata)
+    kinds: dict[str, str] = {}
+    dtypes: dict[str, str] = {}
+    node = _NO_NODE
+    if DESCRIPTION in metadata:
+        node, kinds, dtypes = parse(metadata.pop(DESCRIPTION))
+    entries = {}
+    # The format leaves no holes: each array begins where the one before it ends.
+    offset = 8 + int.from_bytes(file.bytes_at(0, 8), "little")
+    for name, (code, shape) in file.stated.items():
+        type = true_type(name, code, shape, dtypes.get(name))
+        size = type.dtype.itemsize * math.prod(type.shape)
+        entries[name] = _Entry(type, kinds.get(name), offset, size)
+        offset += size
+    return _Contents(entries, node, metadata)
+
+
+def _what_is_wrong(file: io.FileIO, error: object) -> str:
+    size = os.fstat(file.fileno()).st_size
+    begins = _bytes_at(file, 0, min(size, 8)).tobytes()
+    if begins[:4] == _ZIP:
+        return "it is a zip archive (as PyTorch's .pt and NumPy's .npz are), not a safetensors file"
+    if size < 8:
+        return f"it has {size} bytes, and a safetensors file has 8 before its header"
+    length = int.from_bytes(begins, "little")
+    if length > size - 8:
+        return (
+            f"it is truncated, or not a safetensors file: it has {size} bytes, and its first 8 "
+            f"say that its header takes {length}"
+        )
+    return f"it is damaged, or not a safetensors file: {error} (it has {size} bytes)"
+
+
+def _bytes_at(file: io.FileIO, offset: int, size: int) -> np.ndarray:
+    room = np.empty(size + _ALIGNMENT, np.uint8)
+    start = -room.ctypes.data % _ALIGNMENT
+    raw = room[start : start + size]
+    view = raw.data
+    file.seek(offset)
+    done = 0
+    while done < size:
+        count = file.readinto(view[done:])
+        if not count:
+            raise Damaged(f"it ended while it was read, at byte {offset + done}")
+        done += count
+    return raw
+
+
+# The leaves
+
+
+def _read(file: _File, name: str, entry: _Entry, kind: str | None, lost: list[str]) -> Any:
+    return restored(file.bytes_at(entry.offset, entry.size), entry.type, kind, name, lost)
+
+
+def _as_described(file: _File, contents: _Contents, lost: list[str]) -> Any:
+    found = {n: _read(file, n, e, e.kind, lost) for n, e in contents.entries.items()}
+    if contents.described:
+        return rebuild(contents.node, found)
+    return {name: found[name] for name in sorted(found)}
+
+
+def _as_like(file: _File, contents: _Contents, like: Any, who: str, lost: list[str]) -> Any:
+    flat, structure = tree.flatten(like)
+    names, entries = leaf_names(like, who), contents.entries
+    wanted = {name: _wanted(leaf, name, who) for name, leaf in zip(names, flat, strict=True)}
+    missing = [name for name in names if name not in entries]
+    unexpected = sorted(name for name in entries if name not in wanted)
+    problems = [f"missing: {', '.join(missing)}"] if missing else []
+    if unexpected:
+        problems.append(f"unexpected: {', '.join(unexpected)}")
+    for name, (kind, type) in wanted.items():
+        if name in entries and (expected := _misfit(kind, type, entries[name])):
+            problems.append(f"{name}: expected {expected}, got {entries[name].type}")
+    if problems:
+        raise ValueError("\n  ".join([f"{who} does not fit like:", *problems]))
+    found = {}
+    for name, entry in entries.items():  # in the file's order
+        found[name] = _leaf(file, name, entry, *wanted[name], lost)
+    return tree.unflatten(structure, [found[name] for name in names])
+
+
+def _wanted(leaf: Any, name: str, who: str) -> tuple[str | None, Type]:
+    """The kind and type of a leaf of ``like``."""
+    if isinstance(leaf, ShapeDtypeStruct):
+        return None, Type(leaf.shape, leaf.dtype)
+    try:
+        kind = kind_of_leaf(leaf)
+    except TypeError as error:
+        raise TypeError(f"{who}: like has at {name} {error}; no file has that") from None
+    if not isinstance(leaf, (Value, np.ndarray, np.generic)):
+        leaf = as_value(leaf, who, name)
+    return kind, Type(leaf.shape, leaf.dtype)
+
+
+def _misfit(kind: str | None, type: Type, entry: _Entry) -> str:
+    """What was expected, in words, if it was something else; else nothing."""
+    if is_number(kind):
+        return "" if fits_number(entry.type, kind) else f"a Python {kind}"
+    if is_number(entry.kind) and fits_number(entry.type, kind_of(type.dtype)):
+        return "" if not type.shape else str(type)
+    same = np.dtype if kind == "numpy" else canonical_dtype
+    fits = entry.type.shape == type.shape and same(entry.type.dtype) == same(type.dtype)
+    return "" if fits else str(type)
+
+
+def _leaf(
+    file: _File, name: str, entry: _Entry, kind: str | None, type: Type, lost: list[str]
+) -> Any:
+    """The array of this name as a leaf of the kind and type that ``like`` has there."""
+    if not is_number(kind):
+        if is_number(entry.kind):
+            return _read(file, name, entry, kind, lost).astype(type.dtype)
+        if kind != "numpy":
+            kind = "weak" if entry.kind == "weak" else None
+    return _read(file, name, entry, kind, lost)

@@ -1,0 +1,50 @@
+"""``stretto.tree``: trees of arrays, and arithmetic on them.
+
+Layer 7. The structure functions come from ``core.tree``; here is what computes. ``reducing`` leaves
+to one value · ``members``: a list of trees, and one stacked tree · ``sums`` with weights, in one
+pass · ``arithmetic``: trees as vectors.
+"""
+
+from stretto.core.tree import (
+    flatten,
+    flatten_with_path,
+    leaves,
+    map,
+    register_dataclass,
+    register_pytree_node,
+    register_pytree_node_class,
+    structure,
+    unflatten,
+)
+from stretto.tree.arithmetic import cast, dot, norm, slerp
+from stretto.tree.members import concat, stack, take, unstack
+from stretto.tree.reducing import all, map_with_path, reduce, transpose
+from stretto.tree.sums import axpy, lerp, mean, weighted_sum
+
+__all__ = [
+    "all",
+    "axpy",
+    "cast",
+    "concat",
+    "dot",
+    "flatten",
+    "flatten_with_path",
+    "leaves",
+    "lerp",
+    "map",
+    "map_with_path",
+    "mean",
+    "norm",
+    "reduce",
+    "register_dataclass",
+    "register_pytree_node",
+    "register_pytree_node_class",
+    "slerp",
+    "stack",
+    "structure",
+    "take",
+    "transpose",
+    "unflatten",
+    "unstack",
+    "weighted_sum",
+]

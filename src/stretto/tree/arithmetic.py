@@ -1,0 +1,161 @@
+"""Trees as vectors: product, norm, and the arc between two; and other dtypes for their leaves.
+
+Layer 7 (tree).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from stretto.core.interpreter import as_value, constant, state
+from stretto.core.tree import leaves, map, unflatten
+from stretto.core.types import as_dtype, inexact_dtype, is_complex, is_inexact
+from stretto.ops.arithmetic import absolute, add, divide, multiply, subtract
+from stretto.ops.broadcast import reduce_sum
+from stretto.ops.comparison import gt, where
+from stretto.ops.complex_parts import conj, real
+from stretto.ops.convert import convert
+from stretto.ops.exponential import sqrt
+from stretto.ops.trigonometric import acos, sin
+from stretto.runtime.array import Array
+from stretto.tree.members import Alike
+from stretto.tree.sums import of_column, widened
+
+__all__ = ["cast", "dot", "norm", "slerp"]
+
+_ROW = 1 << 12  # elements: few enough to be added up in 32 bits
+_BLOCK = _ROW << 7  # elements: of low precision, widened at a time
+
+
+def _product(x: Any, y: Any) -> Any:
+    """The sum of the products of the elements of two leaves, the first conjugated."""
+    if (
+        state.interpreter is state.eager
+        and isinstance(x, Array)
+        and isinstance(y, Array)
+        and x.type.kind == "float"
+        and x.dtype == y.dtype
+        and not (x.weak_type or y.weak_type)
+    ):
+        one, other = x.to_host().reshape(-1), y.to_host().reshape(-1)
+        wide = widened(constant(np.zeros((), x.dtype))).dtype
+        total = 0.0
+        with np.errstate(all="ignore"):
+            for i in range(0, one.size, _BLOCK):
+                a, b = (part[i : i + _BLOCK].astype(wide, copy=False) for part in (one, other))
+                rows = a.size // _ROW * _ROW
+                within = np.vecdot(a[:rows].reshape(-1, _ROW), b[:rows].reshape(-1, _ROW))
+                total += float(within.sum(dtype=np.float64) + np.vecdot(a[rows:], b[rows:]))
+            return constant(np.asarray(total, wide))
+    x, y = (widened(convert(z, inexact_dtype(z.dtype))) for z in (x, y))
+    return reduce_sum(multiply(conj(x) if is_complex(x.dtype) else x, y), tuple(range(x.ndim)))
+
+
+def _total(parts: Sequence[Any], who: str) -> Any:
+    if not parts:
+        raise ValueError(f"{who}: expected a tree with arrays, got one without leaves")
+    total = parts[0]
+    for part in parts[1:]:
+        total = add(total, part)
+    return total
+
+
+def dot(x: Any, y: Any) -> Any:
+    """The sum of ``x * y`` over all elements of all leaves, as one scalar of at least float32.
+
+    Complex leaves of ``x`` are conjugated. Raises ``ValueError`` naming the path where structures
+    or shapes differ.
+
+    >>> import stretto.numpy as snp
+    >>> dot({"a": snp.array([1.0, 2.0]), "b": 3.0}, {"a": snp.array([4.0, 5.0]), "b": 6.0})
+    Array(32., dtype=float32)
+    """
+    alike = Alike("dot")
+    ours, theirs = alike.row(x, 0), alike.row(y, 1)
+    return _total([_product(a, b) for a, b in zip(ours, theirs, strict=True)], "dot")
+
+
+def norm(tree: Any) -> Any:
+    """The Euclidean norm of all elements of all leaves, as one scalar of at least float32.
+
+    >>> import stretto.numpy as snp
+    >>> norm({"a": snp.array([3.0]), "b": snp.array([4.0])})
+    Array(5., dtype=float32)
+    """
+    return sqrt(_total([_square(as_value(x, "norm", "a leaf")) for x in leaves(tree)], "norm"))
+
+
+def _square(x: Any) -> Any:
+    """The sum of the squared magnitudes of the elements."""
+    x = absolute(x) if is_complex(x.dtype) else x
+    return _product(x, x)
+
+
+def slerp(start: Any, end: Any, weight: Any, *, by_leaf: bool = False) -> Any:
+    """The point at ``weight`` of the arc between two trees: spherical linear interpolation.
+
+    ``(sin((1 - t) θ) start + sin(t θ) end) / sin θ``, with θ the angle between the two trees as
+    vectors of all their elements, or, if ``by_leaf``, between the two leaves. Trees of one norm
+    stay on its sphere. Where there is no arc, because directions agree, or are opposite, to the
+    accuracy of float32, or a norm is zero, it is ``lerp``. Leaves of low precision are computed in
+    float32. Source: Shoemake, "Animating rotation with quaternion curves", 1985.
+
+    Raises ``ValueError`` naming the path where structures or shapes differ.
+
+    >>> import stretto.numpy as snp
+    >>> slerp({"w": snp.array([1.0, 0.0])}, {"w": snp.array([0.0, 1.0])}, 0.5)
+    {'w': Array([0.70710677, 0.70710677], dtype=float32)}
+    """
+    alike = Alike("slerp")
+    ours, theirs = alike.row(start, 0), alike.row(end, 1)
+    t = as_value(weight, "slerp", "weight")
+    if t.ndim:
+        raise ValueError(f"slerp: weight must be a scalar; got {t.type}")
+    parts = [
+        (_square(a), _square(b), _real(_product(a, b))) for a, b in zip(ours, theirs, strict=True)
+    ]
+    if by_leaf or not parts:
+        weights = [_arc_weights(*p, t) for p in parts]
+    else:
+        aa, bb, ab = (_total(column, "slerp") for column in zip(*parts, strict=True))
+        weights = [_arc_weights(aa, bb, ab, t)] * len(parts)
+    pairs = zip(ours, theirs, weights, strict=True)
+    return unflatten(alike.structure, [of_column([a, b], w) for a, b, w in pairs])
+
+
+def _real(x: Any) -> Any:
+    return real(x) if is_complex(x.dtype) else x
+
+
+_STRAIGHT = 1 - 1e-6  # |cos θ| beyond which the arc is a line: its weights differ by θ² / 6
+
+
+def _arc_weights(aa: Any, bb: Any, ab: Any, t: Any) -> list[Any]:
+    """The weights of the two ends, from their squared norms and product."""
+    has_angle = gt(aa, 0) & gt(bb, 0)
+    norms = multiply(*[sqrt(where(has_angle, square, 1.0)) for square in (aa, bb)])
+    cosine = divide(ab, norms)
+    is_arc = has_angle & gt(_STRAIGHT, absolute(cosine))
+    angle = acos(where(is_arc, cosine, 0.0))
+    rest = subtract(1.0, t)
+    # sin((1 - t) θ) / sin θ and sin(t θ) / sin θ, or 1 - t and t
+    return [where(is_arc, divide(sin(multiply(w, angle)), sin(angle)), w) for w in (rest, t)]
+
+
+def cast(tree: Any, dtype: Any) -> Any:
+    """The floating leaves in another dtype; integers and booleans as they are.
+
+    >>> import stretto.numpy as snp
+    >>> cast({"n": snp.array([1]), "w": snp.ones(1)}, snp.bfloat16)
+    {'n': Array([1], dtype=int32), 'w': Array([1], dtype=bfloat16)}
+    """
+    target = as_dtype(dtype)
+
+    def one(leaf: Any) -> Any:
+        x = as_value(leaf, "cast", "a leaf")
+        return convert(x, target) if is_inexact(x.dtype) else x
+
+    return map(one, tree)

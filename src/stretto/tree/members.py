@@ -1,0 +1,175 @@
+"""Members: a list of trees, and one tree of stacked arrays.
+
+Layer 7 (tree). Next, read ``sums``.
+"""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Callable, Iterable
+from typing import Any
+
+from stretto.core import tree as _tree
+from stretto.core.interpreter import Tracer, as_value
+from stretto.core.tree import flatten, leaves, structure, unflatten
+from stretto.core.types import ArrayType
+from stretto.ops.broadcast import canonical_axis, expand_dims, reshape
+from stretto.ops.dynamic import dynamic_index_in_dim
+from stretto.ops.shape import concatenate, slice_
+
+__all__ = ["Alike", "concat", "member_at", "size_of", "stack", "take", "unstack"]
+
+
+class Alike:
+    """Gives the leaves of tree after tree, which must have the structure and shapes of the first.
+
+    Holds none of them. ``value(leaf, who, argument)`` makes a value of a leaf.
+    """
+
+    def __init__(self, who: str, value: Callable[[Any, str, str], Any] = as_value) -> None:
+        self.who, self.value = who, value
+        self.structure: Any = None
+        self.types: list[ArrayType] = []
+
+    def row(self, member: Any, number: int) -> list[Any]:
+        """The leaves of this member. Raises ``ValueError`` naming it, and the path."""
+        flat, structure = flatten(member)
+        if self.structure is None:
+            self.structure = structure
+        elif structure != self.structure:
+            raise ValueError(
+                f"{self.who}: member {number} has another structure than member 0; they part at "
+                f"{_tree.difference(self._sketch(), member, 'member')}"
+            )
+        row = [self.value(x, self.who, "a leaf") for x in flat]
+        if not self.types:
+            self.types = [x.type for x in row]
+        for k, (type, x) in enumerate(zip(self.types, row, strict=True)):
+            if type.shape != x.shape:
+                path = _tree.paths(self._sketch(), "member")[k]
+                raise ValueError(
+                    f"{self.who}: member {number} differs from member 0 at {path}: shape "
+                    f"{x.shape}, expected {type.shape}"
+                )
+        return row
+
+    def _sketch(self) -> Any:
+        """The first tree, with types for leaves."""
+        return unflatten(self.structure, self.types)
+
+
+def stack(trees: Iterable[Any], axis: int = 0) -> Any:
+    """One tree of arrays from trees of one structure: each leaf with a new axis of members.
+
+    Raises ``ValueError`` naming the member and the path where structures or shapes differ.
+
+    >>> import stretto.numpy as snp
+    >>> stack([{"w": snp.ones(2)}, {"w": snp.zeros(2)}])
+    {'w': Array([[1., 1.],
+           [0., 0.]], dtype=float32)}
+    """
+    alike = Alike("stack")
+    rows = [alike.row(member, i) for i, member in enumerate(trees)]
+    if not rows:
+        raise ValueError("stack: expected at least one tree, got none")
+    columns = []
+    for column in zip(*rows, strict=True):
+        place = canonical_axis(axis, column[0].ndim + 1, "stack")
+        columns.append(concatenate([expand_dims(x, place) for x in column], place))
+    return unflatten(alike.structure, columns)
+
+
+def size_of(tree: Any, axis: int, who: str) -> tuple[list[Any], Any, int]:
+    """The leaves of a stacked tree, its structure, and how many members it has."""
+    flat, spec = flatten(tree)
+    values = [as_value(x, who, "a leaf") for x in flat]
+    if not values:
+        raise ValueError(f"{who}: expected a tree with arrays, got one without leaves")
+    sizes = {v.shape[axis] if -v.ndim <= axis < v.ndim else None for v in values}
+    if len(sizes) != 1 or None in sizes:
+        described = ", ".join(
+            f"{p}: {v.type}" for p, v in zip(_tree.paths(tree, "tree"), values, strict=True)
+        )
+        raise ValueError(f"{who}: leaves must share the size of axis {axis}; got {described}")
+    (size,) = sizes
+    assert size is not None
+    return values, spec, size
+
+
+def member_at(x: Any, i: int, axis: int) -> Any:
+    """The part of a stacked array that is member ``i``."""
+    axis %= x.ndim
+    starts = [i if d == axis else 0 for d in range(x.ndim)]
+    limits = [i + 1 if d == axis else n for d, n in enumerate(x.shape)]
+    shape = tuple(n for d, n in enumerate(x.shape) if d != axis)
+    return reshape(slice_(x, starts, limits), shape)
+
+
+def unstack(tree: Any, axis: int = 0) -> list[Any]:
+    """The members of a stacked tree, as a list of trees: undoes ``stack``.
+
+    >>> import stretto.numpy as snp
+    >>> unstack({"w": snp.array([1.0, 2.0])})
+    [{'w': Array(1., dtype=float32)}, {'w': Array(2., dtype=float32)}]
+    """
+    values, spec, size = size_of(tree, axis, "unstack")
+    return [unflatten(spec, [member_at(v, i, axis) for v in values]) for i in range(size)]
+
+
+def take(tree: Any, i: Any, axis: int = 0) -> Any:
+    """Member ``i`` of a stacked tree; negative counts from the end. A traced ``i`` is clamped.
+
+    Raises ``IndexError`` where there is no such member.
+
+    >>> import stretto.numpy as snp
+    >>> take({"w": snp.array([1.0, 2.0])}, -1)
+    {'w': Array(2., dtype=float32)}
+    """
+    values, spec, size = size_of(tree, axis, "take")
+    if isinstance(i, Tracer) and i.concrete() is None:
+        return unflatten(
+            spec, [dynamic_index_in_dim(v, i, axis % v.ndim, keepdims=False) for v in values]
+        )
+    place = operator.index(i)
+    if not -size <= place < size:
+        raise IndexError(f"take: member {place} of {size}")
+    return unflatten(spec, [member_at(v, place % size, axis) for v in values])
+
+
+def concat(trees: Iterable[Any], axis: int = 0) -> Any:
+    """One stacked tree from several: their members one after the other along ``axis``.
+
+    Raises ``ValueError`` naming the tree and the path where structures or shapes differ.
+
+    >>> import stretto.numpy as snp
+    >>> concat([{"w": snp.array([1.0])}, {"w": snp.array([2.0, 3.0])}])
+    {'w': Array([1., 2., 3.], dtype=float32)}
+    """
+    members = list(trees)
+    if not members:
+        raise ValueError("concat: expected at least one tree, got none")
+    spec = structure(members[0])
+    for i, member in enumerate(members[1:], 1):
+        if structure(member) != spec:
+            raise ValueError(
+                f"concat: tree {i} has another structure than tree 0; they part at "
+                f"{_tree.difference(members[0], member)}"
+            )
+    rows = [[as_value(x, "concat", "a leaf") for x in leaves(m)] for m in members]
+    for k, (path, *column) in enumerate(zip(_tree.paths(members[0], "tree"), *rows, strict=True)):
+        kept = [_without(x.shape, axis) for x in column]
+        for i, shape in enumerate(kept):
+            if shape is None or shape != kept[0]:
+                raise ValueError(
+                    f"concat: tree {i} does not fit tree 0 along axis {axis} at {path}: "
+                    f"{rows[i][k].type} and {column[0].type}"
+                )
+    return unflatten(spec, [concatenate(list(c), axis) for c in zip(*rows, strict=True)])
+
+
+def _without(shape: tuple[int, ...], axis: int) -> tuple[int, ...] | None:
+    """The shape without an axis, where it has that."""
+    if not -len(shape) <= axis < len(shape):
+        return None
+    place = axis % len(shape)
+    return shape[:place] + shape[place + 1 :]
