@@ -1,4 +1,4 @@
-"""Wiring: the eager interpreter becomes the one at rest, operators are attached to values.
+"""Wiring: the eager interpreter becomes the one at rest, values get operators, the planner a clock.
 
 Layer 8. The one place where the layers meet; nothing else may reach up.
 """
@@ -7,7 +7,10 @@ from __future__ import annotations
 
 from stretto.core.interpreter import Value, install_eager
 from stretto.numpy import methods
+from stretto.plan import measured
 from stretto.runtime.eager import EAGER
+from stretto.runtime.timing import seconds_of
 
 install_eager(EAGER)
 methods.attach(Value)
+measured.timer[:] = [seconds_of]

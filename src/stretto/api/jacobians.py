@@ -12,6 +12,7 @@ import numpy as np
 
 from stretto.api.arguments import name_of, wraps
 from stretto.api.flat import Flat, chosen, is_active, pull_back
+from stretto.control.chunks import map_chunks, positive
 from stretto.core import tree
 from stretto.core.interpreter import constant
 from stretto.core.types import array_type, float0, is_complex, is_inexact
@@ -19,7 +20,7 @@ from stretto.ops.broadcast import move_axis, reshape
 from stretto.ops.comparison import full
 from stretto.transforms.evaluate import evaluate
 from stretto.transforms.linearize import LinearMap, linearize_flat
-from stretto.transforms.vmap import to_axis, vmap_flat
+from stretto.transforms.vmap import to_axis
 
 __all__ = ["hessian", "jacfwd", "jacrev"]
 
@@ -31,9 +32,12 @@ def _directions(size: int, shape: tuple[int, ...], dtype: np.dtype) -> Any:
 
 
 def _by_all_directions(
-    apply: Callable[..., Sequence[Any]], types: Sequence[Any]
+    apply: Callable[..., Sequence[Any]], types: Sequence[Any], chunk_size: int | None
 ) -> list[list[Any]]:
-    """For each input, each output of a linear map at all the input's unit directions, on axis 0."""
+    """For each input, each output of a linear map at all the input's unit directions, on axis 0.
+
+    With a ``chunk_size`` so many directions at a time.
+    """
     table = []
     for i, t in enumerate(types):
 
@@ -44,7 +48,7 @@ def _by_all_directions(
             ])  # fmt: skip
 
         basis = _directions(t.size, t.shape, t.dtype)
-        outs, axes = vmap_flat(one, t.size, [basis], [0])
+        outs, axes = map_chunks(one, t.size, chunk_size or t.size, [basis], [0], ["direction"])
         table.append([to_axis(o, t.size, a, 0) for o, a in zip(outs, axes, strict=True)])
     return table
 
@@ -55,10 +59,12 @@ def _jacobian(
     has_aux: bool,
     holomorphic: bool,
     allow_int: bool,
+    chunk_size: int | None,
     forward: bool,
 ) -> Callable[..., Any]:
     who = "jacfwd" if forward else "jacrev"
-
+    if chunk_size is not None:
+        chunk_size = positive(chunk_size, f"{who}: chunk_size")
     name = name_of(fun)
 
     @wraps(fun, who)
@@ -71,7 +77,7 @@ def _jacobian(
         out_values = outs[: flat.count]
         if not forward:
             _check_outputs(name, out_values, holomorphic)
-        rows = (_columns if forward else _rows)(linear, values, out_values, flat.count)
+        rows = (_columns if forward else _rows)(linear, values, out_values, flat.count, chunk_size)
         trees = [tree.unflatten(structure, row) for row in rows]
         if isinstance(argnums, int):
             trees = [t[0] for t in trees]
@@ -91,7 +97,9 @@ def _check_outputs(name: str, outs: Sequence[Any], holomorphic: bool) -> None:
             )
 
 
-def _columns(linear: LinearMap, values: Any, outs: Any, count: int) -> list[list[Any]]:
+def _columns(
+    linear: LinearMap, values: Any, outs: Any, count: int, chunk_size: int | None
+) -> list[list[Any]]:
     """Entries by output and input, found forwards: one direction an input element."""
     types = [array_type(v.shape, v.dtype) for v in values if is_active(v)]
     mask = linear.active_out
@@ -104,7 +112,7 @@ def _columns(linear: LinearMap, values: Any, outs: Any, count: int) -> list[list
             for o, d in zip(outs, full_outs, strict=True)
         ]
 
-    table = iter(_by_all_directions(apply, types))
+    table = iter(_by_all_directions(apply, types, chunk_size))
     columns = []
     for v in values:
         if not is_active(v):
@@ -117,7 +125,9 @@ def _columns(linear: LinearMap, values: Any, outs: Any, count: int) -> list[list
     return [list(row) for row in zip(*columns, strict=True)]
 
 
-def _rows(linear: LinearMap, values: Any, outs: Any, count: int) -> list[list[Any]]:
+def _rows(
+    linear: LinearMap, values: Any, outs: Any, count: int, chunk_size: int | None
+) -> list[list[Any]]:
     """Entries by output and input, found backwards: one direction an output element."""
     extra = len(linear.active_out) - count
     active = [v for v in values if is_active(v)]
@@ -131,7 +141,7 @@ def _rows(linear: LinearMap, values: Any, outs: Any, count: int) -> list[list[An
 
     rows = []
     types = [array_type(o.shape, o.dtype) for o in outs]
-    for o, found in zip(outs, _by_all_directions(apply, types), strict=True):
+    for o, found in zip(outs, _by_all_directions(apply, types, chunk_size), strict=True):
         given = iter(found)
         rows.append([
             reshape(next(given), (*o.shape, *v.shape))
@@ -148,18 +158,21 @@ def jacfwd(
     has_aux: bool = False,
     holomorphic: bool = False,
     allow_int: bool = False,
+    *,
+    chunk_size: int | None = None,
 ) -> Callable[..., Any]:
     """The Jacobian of ``fun``, one forward pass for all input elements at once.
 
     The result has the output's structure; in the place of each output leaf a tree like the
-    argument, of arrays of shape output shape + input shape.
+    argument, of arrays of shape output shape + input shape. With a ``chunk_size`` so many elements
+    at a time, in less memory.
 
     >>> import stretto as st, stretto.numpy as snp
     >>> st.jacfwd(lambda x: x * x)(snp.array([1.0, 2.0]))
     Array([[2., 0.],
            [0., 4.]], dtype=float32)
     """
-    return _jacobian(fun, argnums, has_aux, holomorphic, allow_int, forward=True)
+    return _jacobian(fun, argnums, has_aux, holomorphic, allow_int, chunk_size, forward=True)
 
 
 def jacrev(
@@ -168,6 +181,8 @@ def jacrev(
     has_aux: bool = False,
     holomorphic: bool = False,
     allow_int: bool = False,
+    *,
+    chunk_size: int | None = None,
 ) -> Callable[..., Any]:
     """The Jacobian of ``fun``, one backward pass for all output elements at once; see ``jacfwd``.
 
@@ -175,7 +190,7 @@ def jacrev(
     >>> st.jacrev(lambda x: x.sum())(snp.array([1.0, 2.0]))
     Array([1., 1.], dtype=float32)
     """
-    return _jacobian(fun, argnums, has_aux, holomorphic, allow_int, forward=False)
+    return _jacobian(fun, argnums, has_aux, holomorphic, allow_int, chunk_size, forward=False)
 
 
 def hessian(

@@ -22,9 +22,10 @@ from stretto.api.arguments import (
     without_float0,
     wraps,
 )
-from stretto.control.chunks import in_axis, map_chunks, out_axis, positive
+from stretto.control.chunks import in_axis, out_axis, positive
 from stretto.core import tree
 from stretto.core.types import is_float0
+from stretto.plan.mapped import map_members
 from stretto.transforms.vmap import AxisSize, to_axis
 
 __all__ = ["vmap"]
@@ -38,7 +39,7 @@ def vmap(
     axis_size: int | None = None,
     spmd_axis_name: Any = None,
     *,
-    chunk_size: int | None = None,
+    chunk_size: int | str | None = None,
 ) -> Callable[..., Any]:
     """Map ``fun`` over an axis of its arguments, all examples at once.
 
@@ -51,7 +52,10 @@ def vmap(
     ``axis_size`` is needed only where nothing is mapped. ``spmd_axis_name``, a name or a tuple of
     them, has no effect until arrays are spread over devices. ``chunk_size`` bounds
     memory: so many examples at a time, one chunk after the other, with the same results;
-    derivatives keep the arguments and compute a chunk again when its turn comes.
+    derivatives keep the arguments and compute a chunk again when its turn comes. ``"auto"`` takes
+    as many as fit in ``config.memory_budget``, by an estimate from the program of one example.
+
+    Inside ``jit`` the formulation of products and convolutions is planned (``config.plan``).
 
     Raises ``ValueError`` where the mapped sizes differ, with an example of each, an axis is out of
     bounds, or ``chunk_size`` is not positive or comes with an ``axis_name``; ``TypeError`` for axes
@@ -72,7 +76,9 @@ def vmap(
             f"argument; got {type(in_axes).__name__}"
         )
     if chunk_size is not None:
-        chunk_size = positive(chunk_size, "vmap: chunk_size")
+        chunk_size = (
+            chunk_size if chunk_size == "auto" else positive(chunk_size, "vmap: chunk_size")
+        )
         if axis_name is not None:
             raise ValueError(
                 f"vmap: chunk_size keeps examples apart, and axis_name={axis_name!r} is there for "
@@ -115,7 +121,7 @@ def vmap(
 
         flat.__name__ = name
         named_size = size if axis_name is None else AxisSize(size, axis_name)
-        outs, found = map_chunks(flat, named_size, chunk_size or size, values, axes, paths)
+        outs, found = map_members(flat, named_size, chunk_size or size, values, axes, paths)
         wanted = tree.prefix_leaves(out_axes, result, "vmap", "out_axes")
         placed = [
             to_axis(o, size, a, out_axis(w, o, a, "vmap"))

@@ -49,6 +49,10 @@ class Call(ControlFlow):
         """The program."""
         return self.program
 
+    def inlined(self) -> Program | None:
+        """The program."""
+        return self.program
+
     def of(self, program: Program) -> Call:
         """The same kind of call, of a program derived from this one."""
         return Call(program)

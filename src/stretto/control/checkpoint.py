@@ -45,6 +45,10 @@ class Checkpoint(Call):
         """A checkpoint of another program."""
         return Checkpoint(program, self.policy, self.prevent_cse, self.again)
 
+    def inlined(self) -> Program | None:
+        """The program, but for one that begins by computing again, which stays apart."""
+        return None if self.again else self.program
+
     def parameters(self) -> list[tuple[str, Any]]:
         """The policy goes by its name."""
         named = dict(super().parameters())

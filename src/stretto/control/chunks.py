@@ -7,8 +7,8 @@ only. Next, read ``loops``.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from typing import Any
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -26,10 +26,18 @@ from stretto.ops.comparison import full
 from stretto.ops.shape import concatenate, slice_in_dim
 from stretto.transforms.vmap import vmap_flat, vmap_program
 
-__all__ = ["in_axis", "map_chunks", "out_axis", "positive"]
+__all__ = [
+    "Example",
+    "Examples",
+    "in_axis",
+    "map_chunks",
+    "out_axis",
+    "positive",
+    "record_example",
+]
 
 
-class _Examples(Recorder):
+class Examples(Recorder):
     """Records what depends on an example; hands on the rest to the interpreter around it.
 
     What a loop over single examples does for others to see is done for each of them.
@@ -69,10 +77,48 @@ def map_chunks(
     """
     if chunk is not None and chunk >= size:
         return vmap_flat(fun, size, args, axes)
+    example = record_example(fun, args, axes, names, chunk is None)
+    program, xs, held = example.program, example.xs, example.held
+    if chunk is None:
+        loop = Scan(captured_first(program, len(xs)), size, len(held), 0)
+        return example.results([(o, 0) for o in loop(*held, *xs)])
+    return example.results(_in_chunks(program, size, chunk, xs, held))
+
+
+class Example(NamedTuple):
+    """The program of one example, the arrays of all, and what does not depend on the example."""
+
+    program: Program
+    """Of what depends on an example: on ``xs``, then ``held``."""
+    xs: list[Any]
+    """All examples, along axis 0."""
+    held: list[Any]
+    """What the program needs that is the same for all."""
+    fixed: list[Any]
+    """The function's outputs that no example changes; ``None`` for those of the program."""
+
+    def results(self, pairs: Iterable[tuple[Any, int | None]]) -> Any:
+        """All outputs and their mapped axes, from those of the program."""
+        given = iter(pairs)
+        merged = [next(given) if o is None else (o, None) for o in self.fixed]
+        return [o for o, _ in merged], [a for _, a in merged]
+
+
+def record_example(
+    fun: Callable[..., Sequence[Value]],
+    args: Sequence[Value],
+    axes: Sequence[int | None],
+    names: Sequence[str],
+    one_by_one: bool = False,
+) -> Example:
+    """Run ``fun`` once on an example of ``args``, and record what depends on it.
+
+    ``one_by_one``: what others can see is recorded as well, to be done for each example.
+    """
     over = [a is not None for a in axes]
     xs = [move_to_front(x, a) for x, a in zip(args, axes, strict=True) if a is not None]
     named = [name for name, m in zip(names, over, strict=True) if m]
-    recorder = _Examples([x.type.with_shape(x.shape[1:]) for x in xs], named, chunk is None)
+    recorder = Examples([x.type.with_shape(x.shape[1:]) for x in xs], named, one_by_one)
     recorder.begin(fun)
     try:
         with using(recorder), inside(""):
@@ -88,19 +134,14 @@ def map_chunks(
         [*recorder.inputs, *recorder.captured_vars.values()],
         recorder.equations,
         [atom for atom in moving if atom is not None],
-        "chunk" if chunk else "example",
+        getattr(fun, "__name__", "example"),
     )
     held = list(recorder.captured.values())
-    if chunk is None:
-        loop = Scan(captured_first(program, len(xs)), size, len(held), 0)
-        results = iter([(o, 0) for o in loop(*held, *xs)])
-    else:
-        results = iter(_in_chunks(program, size, chunk, xs, held))
-    pairs = [(o, None) if atom is None else next(results) for o, atom in zip(outs, moving)]
-    return [o for o, _ in pairs], [a for _, a in pairs]
+    fixed = [o if atom is None else None for o, atom in zip(outs, moving, strict=True)]
+    return Example(program, xs, held, fixed)
 
 
-def _settled(value: Any, recorder: _Examples) -> Any:
+def _settled(value: Any, recorder: Examples) -> Any:
     """The value; a constant that was traced, as the constant."""
     if type(value) is Traced and value.interpreter is recorder and type(value.atom) is Literal:
         return constant(value.atom.array(), value.type.weak_type)

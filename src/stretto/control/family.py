@@ -78,6 +78,10 @@ class ControlFlow(Primitive, abstract=True):
         """The program that it does nothing but call, if so."""
         return None
 
+    def inlined(self) -> Program | None:
+        """The program that may as well stand in its place, if there is one."""
+        return None
+
 
 def or_zeros(value: Any, type: ArrayType) -> Any:
     """The value, or zeros of this type for ``None``."""

@@ -33,6 +33,16 @@ _SETTINGS: dict[str, _Setting] = {
     "numpy_dtype_promotion": _Setting(
         "standard", ("standard", "strict"), True, "strict: operands of different types are refused"
     ),
+    "plan": _Setting(
+        "auto",
+        ("auto", "measure", "batched", "wide", "written out", "in turn"),
+        True,
+        "the formulation of what vmap maps inside jit: auto, the fastest by estimate for each "
+        "operation; measure, the fastest of the others as measured when it is first needed",
+    ),
+    "memory_budget": _Setting(
+        0, (), True, "the bytes that chunk_size='auto' keeps to; 0: half of what is free"
+    ),
     "disable_jit": _Setting(False, _BOOL, True, "jit runs its function as it stands"),
     "log_compiles": _Setting(
         False, _BOOL, False, "each compilation is logged, as a warning of the logger 'stretto'"

@@ -148,8 +148,9 @@ def record(
     types: Sequence[ArrayType],
     names: Sequence[str] = (),
     name: str = "main",
+    by: type[Recorder] = Recorder,
 ) -> tuple[Program, Any, list[Value]]:
-    """Trace ``fun`` on values of these types.
+    """Trace ``fun`` on values of these types, with a recorder of the class ``by``.
 
     ``fun`` takes one value for each type and returns a flat sequence of values; a second result,
     such as a tree structure, may be given with it: ``return outputs, extra``.
@@ -157,7 +158,7 @@ def record(
     Returns the program, that second result, and the captured values, which are the program's inputs
     after its own. Named scopes are counted from here: where a program is used says the rest.
     """
-    recorder = Recorder(types, names)
+    recorder = by(types, names)
     recorder.begin(name)
     try:
         with using(recorder), inside(""):

@@ -104,14 +104,14 @@ def difference(one: Any, other: Any, path: str = "tree") -> str:
     a, b = _children(one), _children(other)
     if a is None or (b is not None and type(one) is not type(other)) or b is None:
         return f"{path}: {_describe(one)} and {_describe(other)}"
+    static, other_static = _static(one), _static(other)
+    if hasattr(static, "difference") and static != other_static:
+        return f"{path}: {static.difference(other_static)}"
     if [entry for entry, _ in a] != [entry for entry, _ in b]:
         return f"{path}: {_describe(one)} and {_describe(other)}"
     for (entry, x), (_, y) in zip(a, b, strict=True):
         if structure(x) != structure(y):
             return difference(x, y, path + entry)
-    static, other_static = _static(one), _static(other)
-    if hasattr(static, "difference"):
-        return f"{path}: {static.difference(other_static)}"
     return f"{path}: {_describe(one)} and {_describe(other)}"
 
 

@@ -29,9 +29,10 @@ from stretto.ops.bilinear import (
     promote_dtypes,
     promote_dtypes_of,
 )
-from stretto.ops.broadcast import move_axis, reshape, transpose
+from stretto.ops.broadcast import move_axis, transpose
 from stretto.ops.comparison import full
 from stretto.ops.convert import convert
+from stretto.ops.convolution_axes import merge, merge_inside, split_axis
 from stretto.ops.convolution_geometry import (
     ConvDimensionNumbers,
     Pairs,
@@ -42,7 +43,7 @@ from stretto.ops.convolution_geometry import (
     transposed_pad,
 )
 from stretto.ops.convolution_reference import convolve
-from stretto.ops.shape import rev
+from stretto.ops.shape import concatenate, rev, slice_in_dim
 
 __all__ = [
     "ConvDimensionNumbers",
@@ -98,10 +99,17 @@ class ConvGeneralDilated(Bilinear):
         return outs[0].size * rhs.size / max(1, rhs.shape[self.dims.rhs_spec[0]])
 
     def lower(self, b: Any, lhs: Any, rhs: Any) -> Any:
-        """StableHLO ``convolution``; zeros where there is nothing to sum."""
+        """StableHLO ``convolution``; zeros where there is nothing to sum.
+
+        Groups of several features are written out: XLA's CPU backend computes a convolution
+        without groups by matrix products, and one with groups element by element.
+        """
         (out,) = b.outs
         if not (lhs.type.size and rhs.type.size and out.size):
             return b.splat(0, out)
+        groups, inner = max(self.feature_groups, self.batch_groups), self.dims.rhs_spec[1]
+        if 1 < groups <= _MOST_GROUPS and rhs.type.shape[inner] > 1:
+            return b.inline(lambda lhs, rhs: _by_group(self, lhs, rhs), lhs, rhs)
         pads = str([list(pair) for pair in self.padding]) if self.padding else ""
         dims = self.dims
         return b.emit(
@@ -148,20 +156,38 @@ class ConvGeneralDilated(Bilinear):
                 batch_groups=self.batch_groups * (size if self.batch_groups > 1 else 1),
             )
             into = features if self.batch_groups == 1 else batch
-            out = grown(_merge(lhs, axis_l, into), _merge(rhs, axis_r, out_features))
-            return _split(out, out_place, size), out_place
+            out = grown(merge(lhs, axis_l, into), merge(rhs, axis_r, out_features))
+            return split_axis(out, out_place, size), out_place
         if axis_l is not None:
             # Batch (group, member, example): the groups stay outermost.
-            lhs = _merge_inside(lhs, axis_l, batch, self.batch_groups)
-            return _split(self(lhs, rhs), out_batch, size), out_batch
+            lhs = merge_inside(lhs, axis_l, batch, self.batch_groups)
+            return split_axis(self(lhs, rhs), out_batch, size), out_batch
         assert axis_r is not None
         # Output features (group, member, feature).
-        out = self(lhs, _merge_inside(rhs, axis_r, out_features, groups))
+        out = self(lhs, merge_inside(rhs, axis_r, out_features, groups))
         if groups == 1:
-            return _split(out, out_place, size), out_place
-        out = _split(_split(out, out_place, groups), out_place + 1, size)
+            return split_axis(out, out_place, size), out_place
+        out = split_axis(split_axis(out, out_place, groups), out_place + 1, size)
         out = move_axis(out, out_place + 1, out_place)  # member, group, feature
-        return _merge(out, out_place + 1, out_place + 1), out_place
+        return merge(out, out_place + 1, out_place + 1), out_place
+
+
+_MOST_GROUPS = 64
+"""How many groups are written out at most: the compiler takes its time over each."""
+
+
+def _by_group(op: ConvGeneralDilated, lhs: Any, rhs: Any) -> Any:
+    """A convolution without groups for each group, one after the other along the features."""
+    groups = max(op.feature_groups, op.batch_groups)
+    one = dataclasses.replace(op, feature_groups=1, batch_groups=1)
+    axis = op.dims.lhs_spec[1 if op.batch_groups == 1 else 0]
+
+    def part(x: Any, axis: int, g: int) -> Any:
+        n = x.shape[axis] // groups
+        return slice_in_dim(x, g * n, (g + 1) * n, axis=axis)
+
+    outs = [one(part(lhs, axis, g), part(rhs, op.dims.rhs_spec[0], g)) for g in range(groups)]
+    return concatenate(outs, op.dims.out_spec[1])
 
 
 def _transpose_lhs(op: ConvGeneralDilated, ct: Any, rhs: Any, lhs: ArrayType) -> Any:
@@ -176,8 +202,8 @@ def _transpose_lhs(op: ConvGeneralDilated, ct: Any, rhs: Any, lhs: ArrayType) ->
     groups = max(op.feature_groups, op.batch_groups)
     kernel = rev(rhs, spatial_r)
     if groups > 1:
-        kernel = _split(kernel, o, groups)
-        kernel = _merge(kernel, o, i)
+        kernel = split_axis(kernel, o, groups)
+        kernel = merge(kernel, o, i)
     padding = []
     for n, k, m, s, (low, _), ld, rd in _along(op, lhs, rhs.type, ct.type):
         before = dilated(k, rd) - 1 - low
@@ -194,7 +220,7 @@ def _transpose_lhs(op: ConvGeneralDilated, ct: Any, rhs: Any, lhs: ArrayType) ->
     )
     out = back(ct, kernel)
     if op.batch_groups > 1:
-        out = _merge(_split(out, features, groups), features, batch)
+        out = merge(split_axis(out, features, groups), features, batch)
     return out
 
 
@@ -304,30 +330,6 @@ def _check(op: ConvGeneralDilated, lhs: ArrayType, rhs: ArrayType) -> None:
             f"{who}: {g * b} groups do not divide the {out_features} output features of rhs: {rhs} "
             f"or the batch of lhs: {lhs}"
         )
-
-
-# Axes folded into others
-
-
-def _split(x: Any, axis: int, outer: int) -> Any:
-    """The axis as two, of sizes ``outer`` and the rest."""
-    n = x.shape[axis]
-    return reshape(x, (*x.shape[:axis], outer, n // outer, *x.shape[axis + 1 :]))
-
-
-def _merge(x: Any, source: int, target: int) -> Any:
-    """The axis ``source`` joined, as the outer one, to what is axis ``target`` without it."""
-    x = move_axis(x, source, target)
-    shape = x.shape
-    return reshape(x, (*shape[:target], shape[target] * shape[target + 1], *shape[target + 2 :]))
-
-
-def _merge_inside(x: Any, source: int, target: int, groups: int) -> Any:
-    """As ``_merge``, but within each of the ``groups`` that the target axis is made of."""
-    if groups == 1:
-        return _merge(x, source, target)
-    x = _split(move_axis(x, source, 0), target + 1, groups)
-    return _merge(_merge(x, 0, target + 1), target, target)
 
 
 # Functions

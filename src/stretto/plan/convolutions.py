@@ -1,0 +1,152 @@
+"""Formulations of a convolution that is mapped over members, and what each would cost.
+
+Layer 5 (plan). XLA's CPU backend computes a convolution without groups by matrix products of its
+own, and one with groups, which mapping makes of it, element by element. So members are written out,
+or taken in turn; and where they share the image, its windows are laid out once, and each member is
+one matrix product.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Any
+
+from stretto.control.loops import map_
+from stretto.ops.broadcast import reshape, transpose
+from stretto.ops.contract import DotGeneral
+from stretto.ops.convolution import ConvGeneralDilated
+from stretto.ops.convolution_geometry import dilated
+from stretto.ops.shape import concatenate, pad, slice_
+from stretto.plan.cost import Machine
+from stretto.plan.products import Choice
+from stretto.plan.values import Parts, Shared, Whole
+
+__all__ = ["MOST_WRITTEN", "of_convolution"]
+
+MOST_WRITTEN = 64
+"""How many members are written out at most: the compiler takes its time over each."""
+
+_MOST_WINDOW = 64
+"""The largest number of kernel elements for which windows are laid out."""
+
+
+def of_convolution(
+    op: ConvGeneralDilated, lhs: Any, rhs: Any, size: int, machine: Machine
+) -> list[Choice]:
+    """The formulations of ``op`` for these operands, at least one of which is mapped."""
+    types = lhs.type, rhs.type
+    out = op.infer(*types)
+    work = size * op.work(types, (out,))
+    time = machine.product(work, _fraction(op, rhs.type))
+    cutting = machine.copying(lhs.to_cut + rhs.to_cut)
+    stacking = machine.copying(lhs.to_stack + rhs.to_stack)
+
+    def mapped() -> Any:
+        pairs = [_whole(lhs), _whole(rhs)]
+        result, axis = op.vmap(size, [v for v, _ in pairs], [a for _, a in pairs])
+        return Whole(result, axis)
+
+    def written() -> Any:
+        return Parts([op(lhs.member(i), rhs.member(i)) for i in range(size)])
+
+    def in_turn() -> Any:
+        moving = [x.front() for x in (lhs, rhs) if not isinstance(x, Shared)]
+
+        def one(values: Any) -> Any:
+            given = iter(values)
+            return op(*[x.value if isinstance(x, Shared) else next(given) for x in (lhs, rhs)])
+
+        return Whole(map_(one, tuple(moving)), 0)
+
+    if isinstance(rhs, Shared):  # one kernel: the members are more images
+        return [Choice("one wide convolution", time + stacking, mapped)]
+    both = not isinstance(lhs, Shared)
+    found = [
+        Choice("members in turn", 1.2 * time + stacking + cutting + size * machine.turn, in_turn),
+        # With both mapped it has groups, some 15 times as slow.
+        Choice(
+            "one convolution with groups" if both else "one wide convolution",
+            (15 if both else 1.2) * time + stacking,
+            mapped,
+        ),
+    ]
+    if size <= MOST_WRITTEN:
+        each = time + cutting + 4 * size * machine.kernel
+        found.append(Choice("members written out", each, written))
+    window = math.prod(rhs.type.shape[a] for a in op.dims.rhs_spec[2:])
+    if not both and window <= _MOST_WINDOW and op.feature_groups == op.batch_groups == 1:
+        rows = out.size // out.shape[op.dims.out_spec[1]]
+        laid_out = rows * window * rhs.type.shape[op.dims.rhs_spec[1]] * out.dtype.itemsize
+
+        def products() -> Any:
+            return _products(op, lhs.value, rhs, size)
+
+        found.append(
+            Choice(
+                "matrix products of windows laid out once",
+                machine.product(work, machine.wide) + machine.copying(laid_out) + cutting,
+                products,
+            )
+        )
+    return found
+
+
+def _fraction(op: ConvGeneralDilated, kernel: Any) -> float:
+    """What part of the best rate a convolution reaches: little with few input features."""
+    return min(0.45, 0.03 * max(1, kernel.shape[op.dims.rhs_spec[1]]))
+
+
+def _whole(x: Any) -> tuple[Any, int | None]:
+    return (x.value, None) if isinstance(x, Shared) else (x.front(), 0)
+
+
+def _products(op: ConvGeneralDilated, lhs: Any, rhs: Any, size: int) -> Any:
+    """Each member's kernel times the windows of the shared image."""
+    dims = op.dims
+    spatial = [rhs.type.shape[a] for a in dims.rhs_spec[2:]]
+    windows = _windows(op, lhs, spatial)  # batch, output positions..., kernel positions x features
+    rows, depth = windows.shape[:-1], windows.shape[-1]
+    flat = reshape(windows, (math.prod(rows), depth))
+    product = DotGeneral(((1,), (0,)), ((), ()), op.precision, op.preferred)
+    order = (*dims.rhs_spec[2:], dims.rhs_spec[1], dims.rhs_spec[0])
+    # From batch, output positions, features to the layout of the output.
+    places = (dims.out_spec[0], *dims.out_spec[2:], dims.out_spec[1])
+    back = tuple(sorted(range(len(places)), key=places.__getitem__))
+
+    def one(kernel: Any) -> Any:
+        columns = reshape(transpose(kernel, order), (depth, kernel.shape[dims.rhs_spec[0]]))
+        result = product(flat, columns)
+        return transpose(reshape(result, (*rows, result.shape[1])), back)
+
+    if size <= MOST_WRITTEN:
+        return Parts([one(rhs.member(i)) for i in range(size)])
+    return Whole(map_(one, rhs.front()), 0)
+
+
+def _windows(op: ConvGeneralDilated, lhs: Any, spatial: Sequence[int]) -> Any:
+    """What each output element sees: (batch, output positions..., kernel positions x features)."""
+    dims = op.dims
+    image = transpose(lhs, (dims.lhs_spec[0], *dims.lhs_spec[2:], dims.lhs_spec[1]))
+    edges = [(low, high, d - 1) for (low, high), d in zip(op.padding, op.lhs_dilation, strict=True)]
+    image = pad(image, 0, [(0, 0, 0), *edges, (0, 0, 0)])
+    counts = [
+        (n - dilated(k, d)) // s + 1
+        for n, k, d, s in zip(image.shape[1:-1], spatial, op.rhs_dilation, op.strides, strict=True)
+    ]
+    parts = []
+    for index in range(math.prod(spatial)):
+        starts, rest = [], index
+        for k, d in zip(reversed(spatial), reversed(op.rhs_dilation), strict=True):
+            starts.insert(0, rest % k * d)
+            rest //= k
+        limits = [a + (c - 1) * s + 1 for a, c, s in zip(starts, counts, op.strides, strict=True)]
+        parts.append(
+            slice_(
+                image,
+                (0, *starts, 0),
+                (image.shape[0], *limits, image.shape[-1]),
+                (1, *op.strides, 1),
+            )
+        )
+    return concatenate(parts, image.ndim - 1)

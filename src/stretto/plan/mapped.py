@@ -1,0 +1,181 @@
+"""``Mapped``: a call of the program of one member for all members, whose form is not yet chosen.
+
+Layer 5 (plan). A ``vmap`` in a trace leaves it where the program has products or convolutions worth
+a choice. Every transformation takes it for a call of the program that ``vmap`` rules make; only its
+lowering plans. Next, read ``members``.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from stretto.control.call import Call
+from stretto.control.chunks import map_chunks, record_example
+from stretto.control.family import ControlFlow
+from stretto.core.config import config, settings
+from stretto.core.interpreter import Value, state
+from stretto.core.program import Equation, Program
+from stretto.core.recorder import Recorder
+from stretto.core.types import ArrayType
+from stretto.ops.contract import DotGeneral
+from stretto.ops.convolution import ConvGeneralDilated
+from stretto.plan.measured import fastest, fingerprint
+from stretto.plan.members import Decision, planned
+from stretto.plan.memory import chunk_within
+from stretto.transforms.evaluate import evaluate
+from stretto.transforms.simplify import drop_dead
+from stretto.transforms.vmap import AxisSize, vmap_flat, vmap_program
+
+__all__ = ["Mapped", "map_members"]
+
+_WORTH = 1 << 14
+"""The number of products, of all members, from which on a choice is worth a second trace."""
+
+
+_MOST_TRIED = 2_000
+"""The number of equations up to which members are written out to be measured."""
+
+
+class Mapped(ControlFlow):
+    """Apply the program of one member to all, along axis 0 of the inputs that are ``over`` them."""
+
+    member: Program
+    size: int
+    over: tuple[bool, ...]
+    form: str
+    """What ``config.plan`` was where it was traced."""
+
+    def whole(self) -> Program:
+        """The program for all members that the rules of ``vmap`` make."""
+        every = (True,) * len(self.member.outputs)
+        return vmap_program(self.member, self.size, self.over, every)[0]
+
+    def plan(self) -> tuple[Program, list[Decision]]:
+        """The program for all members in the form chosen, and the choices."""
+        key = ("planned", self.size, self.over, self.form, settings.key)
+        if key not in self.member.cache:
+            name = self._measured() if self.form == "measure" else self.form
+            self.member.cache[key] = planned(self.member, self.size, self.over, name)
+        return self.member.cache[key]
+
+    def _measured(self) -> str:
+        """The plan that takes the least time, tried out unless that was done before."""
+        names = ["auto", "batched", "in turn"]
+        if self.size * len(self.member.equations) <= _MOST_TRIED:
+            names.append("written out")
+        candidates = {
+            name: lambda name=name: planned(self.member, self.size, self.over, name)[0]
+            for name in names
+        }
+        return fastest(fingerprint(self.member, f"{self.size} {self.over}"), candidates)
+
+    def infer(self, *types: ArrayType) -> tuple[ArrayType, ...]:
+        """The member's output types, with the axis of the members in front."""
+        for i, (got, want, m) in enumerate(
+            zip(types, self.member.in_types, self.over, strict=True)
+        ):
+            shape = (self.size, *want.shape) if m else want.shape
+            if got.shape != shape or got.dtype != want.dtype:
+                raise TypeError(
+                    f"{self.member.name}: input {i} is {got}, expected {want.with_shape(shape)}"
+                )
+        return tuple([t.with_shape((self.size, *t.shape)) for t in self.member.out_types])
+
+    def interpret(self, *args: Any) -> Sequence[Any]:
+        """Run the program for all members here."""
+        return evaluate(self.whole(), args)
+
+    def compiled(self, types: tuple[ArrayType, ...]) -> bool:
+        """Compiled, as products are that are worth a choice."""
+        return not config.disable_jit
+
+    def inlined(self) -> Program | None:
+        """The program for all members."""
+        return self.whole()
+
+    def work(self, types: Sequence[ArrayType], outs: Sequence[ArrayType]) -> float:
+        """That of all members."""
+        return self.size * self.member.work
+
+    def trimmed(self, equation: Equation, needed: Sequence[bool]) -> Equation:
+        """The same of the program without the other outputs."""
+        key = ("trimmed", *needed)
+        cache = self.member.cache
+        if key not in cache:
+            outputs = [a for a, n in zip(self.member.outputs, needed, strict=True) if n]
+            cache[key] = drop_dead(
+                Program(self.member.inputs, self.member.equations, outputs, self.member.name)
+            )
+        outputs = [v for v, n in zip(equation.outputs, needed, strict=True) if n]
+        operation = dataclasses.replace(self, member=cache[key])
+        return Equation(operation, equation.inputs, outputs, equation.position)
+
+    def lower(self, b: Any, *operands: Any) -> Any:
+        """The operations of the plan, written here."""
+        return b.program(self.plan()[0], operands)
+
+    def jvp(self, primals: Sequence[Any], tangents: Sequence[Any]) -> tuple[Any, Any]:
+        """That of a call of the program for all members."""
+        return Call(self.whole()).jvp(primals, tangents)
+
+    def linearize(self, primals: Sequence[Any], tangents: Sequence[Any]) -> tuple[Any, Any]:
+        """That of a call of the program for all members."""
+        return Call(self.whole()).linearize(primals, tangents)
+
+    def transpose(self, cts: Any, *args: Any) -> Sequence[Any]:
+        """That of a call of the program for all members."""
+        return Call(self.whole()).transpose(cts, *args)
+
+    def vmap(self, size: int, args: Sequence[Any], axes: Sequence[int | None]) -> Any:
+        """That of a call of the program for all members."""
+        return Call(self.whole()).vmap(size, args, axes)
+
+
+def map_members(
+    fun: Callable[..., Sequence[Value]],
+    size: int,
+    chunk: int | str,
+    args: Sequence[Value],
+    axes: Sequence[int | None],
+    names: Sequence[str],
+) -> tuple[list[Any], list[int | None]]:
+    """As ``map_chunks``, but leaves what is worth a choice to the planner, where it is traced.
+
+    A chunk that is ``"auto"`` holds as many members as the budget of memory.
+    """
+    if chunk == "auto":
+        example = record_example(fun, args, axes, names)
+        chunk = chunk_within(example.program, len(example.xs), size)
+    assert isinstance(chunk, int)
+    kept = (
+        type(state.interpreter) is Recorder and chunk >= size > 1 and not isinstance(size, AxisSize)
+    )
+    if not kept:
+        return map_chunks(fun, size, chunk, args, axes, names)
+    example = record_example(fun, args, axes, names)
+    program = drop_dead(example.program)
+    mapped = (*[True] * len(example.xs), *[False] * len(example.held))
+    values = [*example.xs, *example.held]
+    asked = config.plan != "auto" or size * _choices(program) >= _WORTH
+    if asked and program.outputs and not program.effects:
+        outs = Mapped(program, int(size), mapped, config.plan)(*values)
+        return example.results([(o, 0) for o in outs])
+    places = [0 if m else None for m in mapped]
+    outs, found = vmap_flat(lambda *xs: evaluate(program, xs), size, values, places)
+    return example.results(zip(outs, found, strict=True))
+
+
+def _choices(program: Program) -> float:
+    """The products of one member in operations that there is a choice for."""
+    found = 0.0
+    for equation in program.equations:
+        primitive: Any = equation.primitive
+        if isinstance(primitive, (DotGeneral, ConvGeneralDilated)):
+            types = [a.type for a in equation.inputs]
+            found += primitive.work(types, [v.type for v in equation.outputs])
+        elif primitive.holds_programs:
+            inner = primitive.inlined()
+            found += 0 if inner is None else _choices(inner)
+    return found

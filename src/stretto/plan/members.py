@@ -1,0 +1,231 @@
+"""The walk over the program of one member: each operation in the form that suits it best.
+
+Layer 5 (plan). Products and convolutions choose among their formulations; what follows them keeps
+the form that they left its operands in, whole or in parts, so that members which are written out
+stay apart from one convolution to the next.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Sequence
+from typing import Any
+
+from stretto.control.scan import Scan
+from stretto.core.interpreter import constant, state
+from stretto.core.program import Atom, Equation, Literal, Program
+from stretto.core.recorder import Recorder
+from stretto.core.scope import inside, joined, scope
+from stretto.core.types import ArrayType
+from stretto.ops.broadcast import Transpose, broadcast_to
+from stretto.ops.contract import DotGeneral
+from stretto.ops.convolution import ConvGeneralDilated
+from stretto.plan.convolutions import MOST_WRITTEN, of_convolution
+from stretto.plan.cost import CPU, Machine
+from stretto.plan.products import Choice, of_product
+from stretto.plan.values import Parts, Shared, Whole
+from stretto.transforms.closed import record_closed
+from stretto.transforms.simplify import drop_dead
+
+__all__ = ["Decision", "planned"]
+
+_MOST_EQUATIONS = 20_000
+"""How many equations written-out members may come to."""
+
+_SMALL_PART = 1 << 14
+"""Parts of fewer bytes are stacked before anything else is done with them."""
+
+
+@dataclasses.dataclass(frozen=True)
+class Decision:
+    """What was chosen for one operation, and what else there was: (name, time by estimate)."""
+
+    operation: str
+    position: str
+    chosen: str
+    choices: tuple[tuple[str, float], ...]
+
+
+class _Planning(Recorder):
+    """Records with the positions of the equations being planned."""
+
+    __slots__ = ("here",)
+
+    def locate(self) -> Any:  # type: ignore[override]
+        """The position of the equation that the walk is at."""
+        return getattr(self, "here", None)
+
+
+class _Walk:
+    """One walk: the number of members, the form asked for, and the decisions made."""
+
+    def __init__(self, size: int, plan: str, machine: Machine) -> None:
+        self.size, self.plan, self.machine = size, plan, machine
+        self.decisions: list[Decision] = []
+        self.written = 0
+
+    def run(self, program: Program, args: Sequence[Any]) -> list[Any]:
+        """The outputs of a program for values in any form."""
+        known: dict[Atom, Any] = dict(zip(program.inputs, args, strict=True))
+        program = _without_transposes(program)
+
+        def read(atom: Atom) -> Any:
+            if isinstance(atom, Literal):
+                return Shared(constant(atom.array(), atom.type.weak_type))
+            return known[atom]
+
+        for equation in program.equations:
+            state.interpreter.here = equation.position
+            where = equation.position.scope if equation.position else ""
+            with inside(joined(scope.path, where)):
+                outs = self.apply(equation, [read(a) for a in equation.inputs])
+            known.update(zip(equation.outputs, outs, strict=True))
+        return [read(a) for a in program.outputs]
+
+    def apply(self, equation: Equation, values: list[Any]) -> list[Any]:
+        """The outputs of one equation."""
+        primitive: Any = equation.primitive
+        if all(isinstance(v, Shared) for v in values):
+            outs = primitive(*[v.value for v in values])
+            return [Shared(o) for o in (outs if primitive.multiple else (outs,))]
+        if primitive.holds_programs and primitive.inlined() is not None:
+            return self.run(primitive.inlined(), values)
+        if isinstance(primitive, DotGeneral):
+            x, y = values
+            return [self.choose(equation, of_product(primitive, x, y, self.size, self.machine))]
+        if isinstance(primitive, ConvGeneralDilated):
+            x, y = values
+            return [self.choose(equation, of_convolution(primitive, x, y, self.size, self.machine))]
+        if self.in_parts(primitive, values, equation):
+            rows = [primitive(*[v.member(i) for v in values]) for i in range(self.size)]
+            self.written += self.size
+            if primitive.multiple:
+                return [Parts(column) for column in zip(*rows, strict=True)]
+            return [Parts(rows)]
+        axes = [None if isinstance(v, Shared) else v.axis for v in values]
+        out, axis = primitive.vmap(self.size, [v.value for v in values], axes)
+        pairs = zip(out, axis, strict=True) if primitive.multiple else [(out, axis)]
+        return [Shared(o) if a is None else Whole(o, a) for o, a in pairs]
+
+    def in_parts(self, primitive: Any, values: Sequence[Any], equation: Equation) -> bool:
+        """Whether an operation that has no formulations is done member by member."""
+        if primitive.holds_programs or primitive.effects:
+            return False
+        if self.plan == "written out":
+            return True
+        if not any(isinstance(v, Parts) for v in values) or self.written > _MOST_EQUATIONS:
+            return False
+        sizes = [v.type.size * v.type.dtype.itemsize for v in values if isinstance(v, Parts)]
+        sizes += [v.type.size * v.type.dtype.itemsize for v in equation.outputs]
+        return max(sizes) >= _SMALL_PART
+
+    def choose(self, equation: Equation, choices: list[Choice]) -> Any:
+        """Carry out the formulation asked for, or that of the least time."""
+        best = min(choices, key=lambda c: c.microseconds)
+        if self.plan != "auto":
+            best = next((c for c in choices if _is(c.name, self.plan)), best)
+        self.decisions.append(
+            Decision(
+                f"{equation.primitive.name} {' '.join(a.type.short() for a in equation.inputs)}",
+                str(equation.position or ""),
+                best.name,
+                tuple(sorted(((c.name, c.microseconds) for c in choices), key=lambda c: c[1])),
+            )
+        )
+        return best.run()
+
+
+def _without_transposes(program: Program) -> Program:
+    """The program with products of transposed matrices as products of the matrices themselves.
+
+    So it shows which axes lie together.
+    """
+    if "untransposed" not in program.cache:
+        turned: dict[Atom, tuple[Atom, tuple[int, ...]]] = {}
+        equations = []
+        for equation in program.equations:
+            primitive: Any = equation.primitive
+            if isinstance(primitive, Transpose):
+                turned[equation.outputs[0]] = equation.inputs[0], primitive.permutation
+            elif isinstance(primitive, DotGeneral):
+                for side in (0, 1):
+                    equation = _seen_through(equation, side, turned)
+            equations.append(equation)
+        program.cache["untransposed"] = drop_dead(
+            Program(program.inputs, equations, program.outputs, program.name)
+        )
+    return program.cache["untransposed"]
+
+
+def _seen_through(
+    equation: Equation, side: int, turned: dict[Atom, tuple[Atom, tuple[int, ...]]]
+) -> Equation:
+    """The product with what the operand on this side is the transpose of."""
+    found = turned.get(equation.inputs[side])
+    if found is None:
+        return equation
+    op: Any = equation.primitive
+    source, permutation = found
+    summed, shared = list(op.summed), list(op.shared)
+    free = [permutation[a] for a in range(len(permutation)) if a not in summed[side] + shared[side]]
+    if free != sorted(free):
+        return equation  # the output's axes would be in another order
+    summed[side] = tuple(permutation[a] for a in summed[side])
+    shared[side] = tuple(permutation[a] for a in shared[side])
+    inputs = list(equation.inputs)
+    inputs[side] = source
+    operation = dataclasses.replace(op, summed=tuple(summed), shared=tuple(shared))
+    return Equation(operation, inputs, equation.outputs, equation.position)
+
+
+def _is(name: str, plan: str) -> bool:
+    """Whether a formulation is of the kind that a plan names."""
+    kinds = {
+        "batched": ("one batched product", "one convolution with groups", "one wide convolution"),
+        "wide": ("one wide product", "one wide convolution"),
+        "written out": ("members written out",),
+    }
+    return name in kinds[plan]
+
+
+def planned(
+    program: Program, size: int, over: Sequence[bool], plan: str, machine: Machine = CPU
+) -> tuple[Program, list[Decision]]:
+    """The program for all members, mapped inputs and all outputs along axis 0; the decisions."""
+    if plan == "written out" and size > MOST_WRITTEN:
+        plan = "auto"
+    types = [
+        t.with_shape((size, *t.shape)) if m else t
+        for t, m in zip(program.in_types, over, strict=True)
+    ]
+    if plan == "in turn":
+        return _in_turn(program, size, over, types), []
+    walk = _Walk(size, plan, machine)
+
+    def all_members(*xs: Any) -> Any:
+        given = [Whole(x, 0) if m else Shared(x) for x, m in zip(xs, over, strict=True)]
+        outs = walk.run(program, given)
+        placed = [
+            broadcast_to(o.value, (size, *o.value.shape)) if isinstance(o, Shared) else o.front()
+            for o in outs
+        ]
+        return placed, None
+
+    made, _ = record_closed(all_members, types, f"vmap_{program.name}", _Planning)
+    return made, walk.decisions
+
+
+def _in_turn(
+    program: Program, size: int, over: Sequence[bool], types: Sequence[ArrayType]
+) -> Program:
+    """A loop over the members, which does for each what the program says."""
+    moving = [v for v, m in zip(program.inputs, over, strict=True) if m]
+    still = [v for v, m in zip(program.inputs, over, strict=True) if not m]
+    body = Program([*still, *moving], program.equations, program.outputs, program.name)
+    loop = Scan(body, size, len(still), 0)
+
+    def run(*xs: Any) -> Any:
+        held = [x for x, m in zip(xs, over, strict=True) if not m]
+        return loop(*held, *[x for x, m in zip(xs, over, strict=True) if m]), None
+
+    return record_closed(run, types, f"vmap_{program.name}")[0]

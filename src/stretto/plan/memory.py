@@ -1,0 +1,75 @@
+"""What memory a program takes, by estimate, and how many members fit in a budget at a time.
+
+Layer 5 (plan). The estimate is the greatest sum of the sizes of values that are alive at once, as
+if nothing were fused: an upper bound of what the compiled program takes.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from stretto.core.config import config
+from stretto.core.program import Program, Var
+from stretto.core.types import ArrayType
+
+__all__ = ["budget", "chunk_within", "peak_bytes"]
+
+
+def peak_bytes(program: Program) -> int:
+    """The most bytes of values that are alive at once, the inputs not counted."""
+    last: dict[Var, int] = {}
+    for i, equation in enumerate(program.equations):
+        for atom in equation.inputs:
+            if isinstance(atom, Var):
+                last[atom] = i
+    for atom in program.outputs:
+        if isinstance(atom, Var):
+            last[atom] = len(program.equations)
+    own = set(program.inputs)
+    dying: dict[int, list[Var]] = {}
+    for v, i in last.items():
+        if v not in own:
+            dying.setdefault(i, []).append(v)
+    alive = most = 0
+    for i, equation in enumerate(program.equations):
+        alive += sum(_bytes(v.type) for v in equation.outputs)
+        inner = 0
+        primitive: Any = equation.primitive
+        if primitive.holds_programs:
+            inner = max((peak_bytes(p) for p in primitive.programs()), default=0)
+        most = max(most, alive + inner)
+        alive -= sum(_bytes(v.type) for v in dying.get(i, ()))
+        alive -= sum(_bytes(v.type) for v in equation.outputs if v not in last)
+    return most
+
+
+def chunk_within(program: Program, moving: int, size: int) -> int:
+    """How many of ``size`` members of this program fit in the budget at a time: at least one.
+
+    The first ``moving`` inputs are a member's own. A divisor of the size is preferred, which needs
+    no second program for the members left over.
+    """
+    each = peak_bytes(program) + sum(_bytes(t) for t in program.in_types[:moving])
+    most = max(1, min(size, budget() // max(each, 1)))
+    even = max(d for d in range(1, most + 1) if size % d == 0)
+    return even if 2 * even > most else most
+
+
+def budget() -> int:
+    """The bytes that a ``chunk_size="auto"`` keeps to: the setting, or half of what is free."""
+    return config.memory_budget or _free() // 2
+
+
+def _free() -> int:
+    try:
+        with open("/proc/meminfo") as lines:
+            for line in lines:
+                if line.startswith("MemAvailable:"):
+                    return int(line.split()[1]) << 10
+    except OSError:
+        pass
+    return 4 << 30
+
+
+def _bytes(type: ArrayType) -> int:
+    return type.size * type.dtype.itemsize

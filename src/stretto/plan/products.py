@@ -1,0 +1,167 @@
+"""Formulations of a contraction that is mapped over members, and what each would cost.
+
+Layer 5 (plan). With both operands mapped it is one batched product. With one mapped it may be
+
+- a *wide* product: the members join the free axes of the mapped operand, which must then lie so
+  that they do, or be copied;
+- a *batched* product of the shared operand, repeated for each member;
+- the same in *chunks* of members, so that what is repeated stays in the cache.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+from stretto.control.loops import map_
+from stretto.ops.broadcast import broadcast_to, reshape, transpose
+from stretto.ops.contract import DotGeneral
+from stretto.plan.cost import Machine
+from stretto.plan.values import Parts, Shared, Whole
+
+__all__ = ["Choice", "of_product"]
+
+_CHUNK_BYTES = 1 << 21
+
+
+class Choice(NamedTuple):
+    """A formulation: its name, its time by estimate, and what carries it out."""
+
+    name: str
+    microseconds: float
+    run: Callable[[], Any]
+
+
+def of_product(op: DotGeneral, x: Any, y: Any, size: int, machine: Machine) -> list[Choice]:
+    """The formulations of ``op`` for these operands, at least one of which is mapped."""
+    if isinstance(x, Shared) or isinstance(y, Shared):
+        return _one_mapped(op, x, y, size, machine)
+
+    def batched() -> Any:
+        out, axis = op.vmap(size, (x.front(), y.front()), (0, 0))
+        return Whole(out, axis)
+
+    def written() -> Any:
+        return Parts([op(x.member(i), y.member(i)) for i in range(size)])
+
+    types = x.type, y.type
+    work = size * op.work(types, (op.infer(*types),))
+    time = machine.product(work, _fraction(work / size, machine)) + size * machine.item
+    stacking, cutting = x.to_stack + y.to_stack, x.to_cut + y.to_cut
+    return [
+        Choice("one batched product", time + machine.copying(stacking), batched),
+        Choice(
+            "members written out",
+            time + machine.copying(cutting) + size * machine.kernel,
+            written,
+        ),
+    ]
+
+
+def _one_mapped(op: DotGeneral, x: Any, y: Any, size: int, machine: Machine) -> list[Choice]:
+    first = isinstance(y, Shared)
+    mapped, other = (x, y.value) if first else (y, x.value)
+    member = mapped.type
+    types = (member, other.type) if first else (other.type, member)
+    out = op.infer(*types)
+    work = size * op.work(types, (out,))
+    item = out.dtype.itemsize
+    bytes_mapped, bytes_other = member.size * size * item, other.size * size * item
+    bytes_out = out.size * size * item
+    batched_time = machine.product(work, _fraction(work / size, machine)) + size * machine.item
+    stacking = machine.copying(mapped.to_stack)
+
+    def wide() -> Any:
+        values = (mapped.value, other) if first else (other, mapped.value)
+        result, axis = op.vmap(size, values, (mapped.axis, None) if first else (None, mapped.axis))
+        return Whole(result, axis)
+
+    def members_first() -> Any:
+        swapped = DotGeneral(
+            (tuple(a + 1 for a in op.summed[not first]), op.summed[first]),
+            ((), ()),
+            op.precision,
+            op.preferred,
+        )
+        result = swapped(mapped.front(), other)  # member, free of mapped, free of other
+        if not first:
+            n = 1 + member.ndim - len(op.summed[1])
+            axes = (0, *range(n, result.ndim), *range(1, n))
+            result = transpose(result, axes)
+        return Whole(result, 0)
+
+    def repeated(count: int, value: Any) -> Any:
+        many = broadcast_to(other, (count, *other.shape))
+        values = (value, many) if first else (many, value)
+        return op.vmap(count, values, (0, 0))[0]
+
+    def batched() -> Any:
+        return Whole(repeated(size, mapped.front()), 0)
+
+    chunk = _chunk(size, other.size * item)
+
+    def chunks() -> Any:
+        front = mapped.front()
+        turns = size // chunk
+        cut = reshape(front, (turns, chunk, *front.shape[1:]))
+        result = map_(lambda value: repeated(chunk, value), cut)
+        return Whole(reshape(result, (size, *result.shape[2:])), 0)
+
+    def written() -> Any:
+        values = [mapped.member(i) for i in range(size)]
+        return Parts([op(v, other) if first else op(other, v) for v in values])
+
+    wide_time = machine.product(work, machine.wide) + stacking
+    trailing = op.summed[not first] == tuple(
+        range(member.ndim - len(op.summed[not first]), member.ndim)
+    )
+    found = []
+    free_first = first and not op.shared[0]
+    turned = 0.0 if free_first and mapped.axis == 0 else machine.copying(bytes_out)
+    lies = trailing and not op.shared[0] and mapped.axis == 0
+    if lies:
+        time = wide_time + (0.0 if first else machine.copying(bytes_out) / 2)
+        found.append(Choice("one wide product, members first", time, members_first))
+    found.append(
+        Choice(
+            "one wide product",
+            wide_time + turned + (0.0 if lies else machine.copying(bytes_mapped)),
+            wide,
+        )
+    )
+    found.append(
+        Choice(
+            "one batched product",
+            batched_time + stacking + machine.copying(bytes_other) / 2,
+            batched,
+        )
+    )
+    if 1 < chunk < size:
+        found.append(
+            Choice(
+                "chunks of members",
+                batched_time
+                + stacking
+                + bytes_other / machine.near
+                + bytes_mapped / machine.near
+                + size // chunk * machine.turn,
+                chunks,
+            )
+        )
+    cutting = machine.copying(mapped.to_cut)
+    found.append(
+        Choice("members written out", batched_time + cutting + size * machine.kernel, written)
+    )
+    return found
+
+
+def _fraction(products: float, machine: Machine) -> float:
+    """Larger products of a batch come near the rate of wide ones."""
+    return machine.batched if products < 8e6 else (machine.batched + machine.wide) / 2
+
+
+def _chunk(size: int, item_bytes: int) -> int:
+    """The largest divisor of the number of members that keeps a chunk in the cache."""
+    most = max(1, _CHUNK_BYTES // max(1, item_bytes))
+    return max(d for d in range(1, math.isqrt(size) * 2 + 2) if size % d == 0 and d <= max(most, 1))

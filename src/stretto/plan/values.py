@@ -1,0 +1,122 @@
+"""A value of all members, in one of three forms, and the ways between them.
+
+Layer 5 (plan).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from stretto.core.types import ArrayType
+from stretto.ops.broadcast import expand_dims, move_axis, move_to_front, reshape
+from stretto.ops.shape import concatenate, slice_in_dim
+
+__all__ = ["Parts", "Shared", "Whole"]
+
+
+class Shared:
+    """One value for all members."""
+
+    __slots__ = ("value",)
+
+    def __init__(self, value: Any) -> None:
+        self.value = value
+
+    @property
+    def type(self) -> ArrayType:
+        """The type of one member's."""
+        return self.value.type
+
+    def member(self, i: int) -> Any:
+        """The value that member ``i`` sees."""
+        return self.value
+
+    to_cut = to_stack = 0
+
+
+class Whole:
+    """The values of all members in one array, along an axis."""
+
+    __slots__ = ("_parts", "axis", "value")
+
+    def __init__(self, value: Any, axis: int) -> None:
+        self.value, self.axis = value, axis
+        self._parts: list[Any] | None = None
+
+    @property
+    def type(self) -> ArrayType:
+        """The type of one member's."""
+        whole = self.value.type
+        return whole.with_shape(whole.shape[: self.axis] + whole.shape[self.axis + 1 :])
+
+    @property
+    def to_cut(self) -> int:
+        """The bytes that cutting it into parts would copy."""
+        return 0 if self._parts is not None else self.value.size * self.value.dtype.itemsize
+
+    to_stack = 0
+
+    def front(self) -> Any:
+        """The array with the members along axis 0."""
+        if self.axis:
+            self.value, self.axis = move_to_front(self.value, self.axis), 0
+        return self.value
+
+    def at(self, axis: int) -> Any:
+        """The array with the members along this axis."""
+        return move_axis(self.value, self.axis, axis)
+
+    def member(self, i: int) -> Any:
+        """The value of member ``i``."""
+        if self._parts is None:
+            size = self.value.shape[self.axis]
+            shape = self.value.shape[: self.axis] + self.value.shape[self.axis + 1 :]
+            self._parts = [
+                reshape(slice_in_dim(self.value, k, k + 1, axis=self.axis), shape)
+                for k in range(size)
+            ]
+        return self._parts[i]
+
+
+class Parts:
+    """The value of each member by itself."""
+
+    __slots__ = ("_whole", "values")
+
+    def __init__(self, values: Sequence[Any]) -> None:
+        self.values = values
+        self._whole: Any = None
+
+    axis = to_cut = 0
+
+    @property
+    def type(self) -> ArrayType:
+        """The type of one member's."""
+        return self.values[0].type
+
+    @property
+    def to_stack(self) -> int:
+        """The bytes that stacking them would copy."""
+        if self._whole is not None:
+            return 0
+        return len(self.values) * self.type.size * self.type.dtype.itemsize
+
+    @property
+    def value(self) -> Any:
+        """All in one array, along axis 0."""
+        return self.front()
+
+    def front(self) -> Any:
+        """All in one array, along axis 0."""
+        if self._whole is None:
+            self._whole = concatenate([expand_dims(x, 0) for x in self.values], 0)
+        return self._whole
+
+    def at(self, axis: int) -> Any:
+        """All in one array, along this axis."""
+        return move_axis(self.front(), 0, axis)
+
+    def member(self, i: int) -> Any:
+        """The value of member ``i``."""
+        return self.values[i]

@@ -1,0 +1,87 @@
+"""Formulations chosen by measuring, and remembered."""
+
+import json
+
+import numpy as np
+import pytest
+
+import stretto as st
+import stretto.numpy as snp
+from stretto.plan import measured
+
+
+@pytest.fixture
+def folder(tmp_path, monkeypatch):
+    monkeypatch.setenv("STRETTO_CACHE_DIR", str(tmp_path))
+    monkeypatch.setattr(measured, "_known", {})
+    return tmp_path / "plans"
+
+
+@pytest.fixture
+def clock(monkeypatch):
+    """A clock that finds loops fastest, and counts what it measures."""
+    seen = []
+
+    def seconds(program):
+        seen.append(program)
+        loops = any(e.primitive.name == "scan" for e in program.equations)
+        return 1.0 if loops else 2.0
+
+    monkeypatch.setattr(measured, "timer", [seconds])
+    return seen
+
+
+def run():
+    w, x = snp.ones((4, 32, 16)), snp.ones((8, 32))
+    with st.config(plan="measure"):
+        jitted = st.jit(st.vmap(lambda w: x @ w))
+        np.testing.assert_allclose(jitted(w), np.full((4, 8, 16), 32.0))
+        return jitted.lower(w).as_text()
+
+
+def test_the_fastest_is_taken_and_remembered(folder, clock):
+    assert "stablehlo.while" in run()
+    tried = len(clock)
+    assert tried == 4
+    (file,) = folder.iterdir()
+    said = json.loads(file.read_text())
+    assert said["plan"] == "in turn" and set(said["seconds"]) == {
+        "auto",
+        "batched",
+        "in turn",
+        "written out",
+    }
+    run()
+    assert len(clock) == tried  # in memory
+    measured._known.clear()
+    assert "stablehlo.while" in run()
+    assert len(clock) == tried  # on disk
+
+
+@pytest.mark.parametrize("text", ["", "{", "[]", '{"plan": 3}', '{"plan": "rm -rf"}'])
+def test_a_damaged_note_is_measured_anew(folder, clock, text):
+    run()
+    (file,) = folder.iterdir()
+    file.write_text(text)
+    measured._known.clear()
+    before = len(clock)
+    assert "stablehlo.while" in run()
+    assert len(clock) > before
+    assert json.loads(file.read_text())["plan"] == "in turn"
+
+
+def test_without_a_folder_it_is_remembered_in_memory(tmp_path, monkeypatch, clock):
+    blocked = tmp_path / "file"
+    blocked.write_text("")
+    monkeypatch.setenv("STRETTO_CACHE_DIR", str(blocked))
+    monkeypatch.setattr(measured, "_known", {})
+    run()
+    tried = len(clock)
+    run()
+    assert len(clock) == tried
+
+
+def test_the_real_clock_measures(folder):
+    run()
+    (file,) = folder.iterdir()
+    assert all(s > 0 for s in json.loads(file.read_text())["seconds"].values())

@@ -1,0 +1,114 @@
+"""What the planner chooses, by its estimates."""
+
+import numpy as np
+import pytest
+
+import stretto as st
+import stretto.numpy as snp
+from stretto import lax
+from stretto.plan.mapped import Mapped
+
+
+def decisions(f, axes, *args):
+    program = st.make_graph(st.vmap(f, axes))(*args)
+    (call,) = [e.primitive for e in program.equations if isinstance(e.primitive, Mapped)]
+    return call.plan()[1]
+
+
+def chosen(f, axes, *args):
+    return [d.chosen for d in decisions(f, axes, *args)]
+
+
+def product(w, x):
+    return x @ w
+
+
+def torch_product(w, x):
+    return x @ w.T
+
+
+def convolution(w, x):
+    return lax.conv_general_dilated(
+        x, w, (1, 1), "SAME", dimension_numbers=("NHWC", "HWIO", "NHWC")
+    )
+
+
+@pytest.mark.parametrize(
+    ("f", "shapes", "expected"),
+    [
+        # The copy that joining members to the free axes needs costs more than repeating one row.
+        (product, ((10, 784, 128), (1, 784)), "one batched product"),
+        # PyTorch's layout needs no copy.
+        (torch_product, ((10, 128, 784), (64, 784)), "one wide product, members first"),
+        (torch_product, ((100, 128, 784), (64, 784)), "one wide product, members first"),
+        # What is repeated does not stay in the cache.
+        (product, ((100, 784, 128), (64, 784)), "chunks of members"),
+    ],
+    ids=["one row", "torch", "torch, many", "many"],
+)
+def test_products_of_a_shared_operand(f, shapes, expected):
+    w, x = map(snp.ones, shapes)
+    assert chosen(f, (0, None), w, x) == [expected]
+
+
+def test_convolutions():
+    w, x = snp.ones((8, 3, 3, 16, 32)), snp.ones((8, 16, 16, 16, 16))
+    assert chosen(convolution, (0, 0), w, x) == ["members written out"]
+    assert chosen(convolution, (0, None), w, x[0]) == ["matrix products of windows laid out once"]
+    assert chosen(convolution, (None, 0), w[0], x) == ["one wide convolution"]
+    many = snp.ones((100, 3, 3, 4, 4)), snp.ones((100, 2, 8, 8, 4))
+    assert chosen(convolution, (0, 0), *many) == ["members in turn"]
+
+
+def test_what_follows_a_written_out_convolution_stays_in_parts():
+    w, x = snp.ones((8, 3, 3, 16, 16)), snp.ones((8, 16, 16, 16, 16))
+
+    def twice(w, x):
+        return convolution(w, snp.maximum(convolution(w, x), 0))
+
+    (call,) = [
+        e.primitive
+        for e in st.make_graph(st.vmap(twice))(w, x).equations
+        if isinstance(e.primitive, Mapped)
+    ]
+    names = [e.primitive.name for e in call.plan()[0].equations]
+    assert names.count("max") == 8 and names.count("concatenate") == 1
+
+
+def test_choices_are_listed_from_the_cheapest():
+    w, x = snp.ones((10, 784, 128)), snp.ones((64, 784))
+    (decision,) = decisions(product, (0, None), w, x)
+    times = [t for _, t in decision.choices]
+    assert times == sorted(times) and decision.choices[0][0] == decision.chosen
+    assert "f32[64,784]" in decision.operation
+
+
+@pytest.mark.parametrize("plan", ["written out", "in turn", "batched", "wide"])
+def test_a_plan_can_be_forced(plan):
+    w, x = snp.ones((4, 32, 16)), snp.ones((8, 32))
+    with st.config(plan=plan):
+        text = st.jit(st.vmap(product, (0, None))).lower(w, x).as_text()
+    products = text.count("stablehlo.dot_general")
+    assert products == (4 if plan == "written out" else 1)
+    assert ("stablehlo.while" in text) == (plan == "in turn")
+    assert ("lhs_batching_dimensions = [0]" in text) == (plan == "batched")
+
+
+def test_an_unknown_plan_is_refused():
+    with pytest.raises(ValueError, match=r"config.plan must be one of 'auto', 'measure'"):
+        st.config.plan = "fast"
+
+
+def test_groups_of_a_convolution_are_written_out():
+    x, w = snp.ones((2, 8, 8, 8)), snp.ones((3, 3, 4, 6))
+
+    def grouped(x, w):
+        return lax.conv_general_dilated(
+            x, w, (1, 1), "SAME", dimension_numbers=("NHWC", "HWIO", "NHWC"), feature_group_count=2
+        )
+
+    text = st.jit(grouped).lower(x, w).as_text()
+    assert text.count("stablehlo.convolution") == 2
+    np.testing.assert_allclose(
+        st.jit(grouped)(x, w)[..., :3], convolution(w[..., :3], x[..., :4]), rtol=1e-6
+    )
