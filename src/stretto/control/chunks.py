@@ -17,7 +17,7 @@ from stretto.control.family import captured_first, split
 from stretto.control.scan import Scan
 from stretto.core.effects import observable
 from stretto.core.interpreter import Value, constant, state, using
-from stretto.core.program import Literal, Program
+from stretto.core.program import Atom, Literal, Program
 from stretto.core.recorder import Recorder, Traced, record
 from stretto.core.scope import inside
 from stretto.core.types import ArrayType
@@ -43,12 +43,19 @@ class Examples(Recorder):
     What a loop over single examples does for others to see is done for each of them.
     """
 
-    __slots__ = ("one_by_one", "parent")
+    __slots__ = ("one_by_one", "parent", "size")
 
-    def __init__(self, types: Sequence[ArrayType], names: Sequence[str], one_by_one: bool) -> None:
+    def __init__(
+        self, types: Sequence[ArrayType], names: Sequence[str], size: int, one_by_one: bool
+    ) -> None:
         super().__init__(types, names)
         self.parent = state.interpreter
+        self.size = size
         self.one_by_one = one_by_one
+
+    def origin(self, atom: Atom) -> str:
+        """That it is mapped over, and what it is for one example."""
+        return f"one of {self.size} examples that are mapped over, {super().origin(atom)}"
 
     def process(self, primitive: Any, args: Sequence[Any]) -> Any:
         """Record if an argument depends on an example, else hand on."""
@@ -118,7 +125,9 @@ def record_example(
     over = [a is not None for a in axes]
     xs = [move_to_front(x, a) for x, a in zip(args, axes, strict=True) if a is not None]
     named = [name for name, m in zip(names, over, strict=True) if m]
-    recorder = Examples([x.type.with_shape(x.shape[1:]) for x in xs], named, one_by_one)
+    size = next(x.shape[0] for x in xs) if xs else 1
+    types = [x.type.with_shape(x.shape[1:]) for x in xs]
+    recorder = Examples(types, named, size, one_by_one)
     recorder.begin(fun)
     try:
         with using(recorder), inside(""):

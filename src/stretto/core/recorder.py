@@ -50,7 +50,7 @@ class Traced(Tracer):
 class Recorder(Interpreter):
     """Records operations as equations."""
 
-    __slots__ = ("captured", "captured_vars", "ended", "equations", "inputs", "names")
+    __slots__ = ("captured", "captured_vars", "ended", "equations", "inputs", "locate", "names")
 
     def __init__(self, types: Sequence[ArrayType], names: Sequence[str] = ()) -> None:
         self.inputs = [Var(t) for t in types]
@@ -59,8 +59,8 @@ class Recorder(Interpreter):
         self.captured: dict[int, Any] = {}
         self.captured_vars: dict[int, Var] = {}
         self.ended = False
-
-    locate = staticmethod(user_position)
+        self.locate: Callable[[], Any] = user_position
+        """What gives the position of the next equation."""
 
     def process(self, primitive: Any, args: Sequence[Any]) -> Any:
         """Record the equation, and give traced values for its outputs."""
@@ -148,9 +148,8 @@ def record(
     types: Sequence[ArrayType],
     names: Sequence[str] = (),
     name: str = "main",
-    by: type[Recorder] = Recorder,
 ) -> tuple[Program, Any, list[Value]]:
-    """Trace ``fun`` on values of these types, with a recorder of the class ``by``.
+    """Trace ``fun`` on values of these types.
 
     ``fun`` takes one value for each type and returns a flat sequence of values; a second result,
     such as a tree structure, may be given with it: ``return outputs, extra``.
@@ -158,7 +157,7 @@ def record(
     Returns the program, that second result, and the captured values, which are the program's inputs
     after its own. Named scopes are counted from here: where a program is used says the rest.
     """
-    recorder = by(types, names)
+    recorder = Recorder(types, names)
     recorder.begin(name)
     try:
         with using(recorder), inside(""):

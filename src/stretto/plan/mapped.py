@@ -24,7 +24,7 @@ from stretto.ops.convolution import ConvGeneralDilated
 from stretto.plan.measured import fastest, fingerprint
 from stretto.plan.members import Decision, planned
 from stretto.plan.memory import chunk_within
-from stretto.transforms.evaluate import evaluate
+from stretto.transforms.evaluate import evaluate, replay
 from stretto.transforms.simplify import drop_dead
 from stretto.transforms.vmap import AxisSize, vmap_flat, vmap_program
 
@@ -163,7 +163,8 @@ def map_members(
         outs = Mapped(program, int(size), mapped, config.plan)(*values)
         return example.results([(o, 0) for o in outs])
     places = [0 if m else None for m in mapped]
-    outs, found = vmap_flat(lambda *xs: evaluate(program, xs), size, values, places)
+    recorder = state.interpreter
+    outs, found = vmap_flat(lambda *xs: replay(program, xs, recorder), size, values, places)
     return example.results(zip(outs, found, strict=True))
 
 

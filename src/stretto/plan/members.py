@@ -14,8 +14,6 @@ from typing import Any
 from stretto.control.scan import Scan
 from stretto.core.interpreter import constant, state
 from stretto.core.program import Atom, Equation, Literal, Program
-from stretto.core.recorder import Recorder
-from stretto.core.scope import inside, joined, scope
 from stretto.core.types import ArrayType
 from stretto.ops.broadcast import Transpose, broadcast_to
 from stretto.ops.contract import DotGeneral
@@ -25,6 +23,7 @@ from stretto.plan.cost import CPU, Machine
 from stretto.plan.products import Choice, of_product
 from stretto.plan.values import Parts, Shared, Whole
 from stretto.transforms.closed import record_closed
+from stretto.transforms.evaluate import standing_at
 from stretto.transforms.simplify import drop_dead
 
 __all__ = ["Decision", "planned"]
@@ -46,16 +45,6 @@ class Decision:
     choices: tuple[tuple[str, float], ...]
 
 
-class _Planning(Recorder):
-    """Records with the positions of the equations being planned."""
-
-    __slots__ = ("here",)
-
-    def locate(self) -> Any:  # type: ignore[override]
-        """The position of the equation that the walk is at."""
-        return getattr(self, "here", None)
-
-
 class _Walk:
     """One walk: the number of members, the form asked for, and the decisions made."""
 
@@ -75,9 +64,7 @@ class _Walk:
             return known[atom]
 
         for equation in program.equations:
-            state.interpreter.here = equation.position
-            where = equation.position.scope if equation.position else ""
-            with inside(joined(scope.path, where)):
+            with standing_at(state.interpreter, equation):
                 outs = self.apply(equation, [read(a) for a in equation.inputs])
             known.update(zip(equation.outputs, outs, strict=True))
         return [read(a) for a in program.outputs]
@@ -211,7 +198,7 @@ def planned(
         ]
         return placed, None
 
-    made, _ = record_closed(all_members, types, f"vmap_{program.name}", _Planning)
+    made, _ = record_closed(all_members, types, f"vmap_{program.name}")
     return made, walk.decisions
 
 

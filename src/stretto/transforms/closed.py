@@ -12,7 +12,7 @@ from typing import Any
 from stretto.core.errors import EscapedTracerError
 from stretto.core.interpreter import Tracer
 from stretto.core.program import Equation, Program
-from stretto.core.recorder import Recorder, record
+from stretto.core.recorder import record
 from stretto.core.types import ArrayType
 from stretto.ops.constant import Constant, Held
 from stretto.transforms.simplify import drop_dead
@@ -21,13 +21,13 @@ __all__ = ["record_closed"]
 
 
 def record_closed(
-    fun: Callable[..., Any], types: Sequence[ArrayType], name: str, by: type[Recorder] = Recorder
+    fun: Callable[..., Any], types: Sequence[ArrayType], name: str
 ) -> tuple[Program, Any]:
     """Record what outputs need, with the arrays that were captured as constants of the program.
 
-    ``by`` is the class of the recorder. Raises ``EscapedTracerError`` where a traced value was captured.
+    Raises ``EscapedTracerError`` where a traced value was captured.
     """
-    program, extra, captured = record(fun, types, name=name, by=by)
+    program, extra, captured = record(fun, types, name=name)
     if not captured:
         return drop_dead(program), extra
     constants = []

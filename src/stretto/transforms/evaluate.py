@@ -6,14 +6,40 @@ decides what each operation means.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from typing import Any
 
 from stretto.core.interpreter import constant
-from stretto.core.program import Atom, Literal, Program
+from stretto.core.program import Atom, Equation, Literal, Program
+from stretto.core.recorder import Recorder
 from stretto.core.scope import inside, joined, scope
 
-__all__ = ["evaluate"]
+__all__ = ["evaluate", "replay", "standing_at"]
+
+
+@contextmanager
+def standing_at(recorder: Recorder, equation: Equation) -> Iterator[None]:
+    """Let what is recorded inside have the position of this equation, and its scope."""
+    outer, position = recorder.locate, equation.position
+    with inside(joined(scope.path, position.scope if position else "")):
+        recorder.locate = lambda: position and position._replace(scope=scope.path)
+        try:
+            yield
+        finally:
+            recorder.locate = outer
+
+
+def replay(program: Program, args: Sequence[Any], recorder: Recorder) -> list[Any]:
+    """As ``evaluate``; what ``recorder`` records of it has the positions of the equations."""
+    literals, _ = _prepared(program)
+    known: dict[Atom, Any] = {**literals, **dict(zip(program.inputs, args, strict=True))}
+    for equation in program.equations:
+        with standing_at(recorder, equation):
+            result = equation.primitive(*[known[a] for a in equation.inputs])
+        outs = result if equation.primitive.multiple else (result,)
+        known.update(zip(equation.outputs, outs, strict=True))
+    return [known[a] for a in program.outputs]
 
 
 def evaluate(program: Program, args: Sequence[Any]) -> list[Any]:

@@ -25,6 +25,11 @@ from stretto.transforms.jvp import Differentiator
 __all__ = ["LinearMap", "Linearized", "apply_linear", "linearize_flat", "linearize_program"]
 
 
+def _scope_alone() -> Position | None:
+    """Nowhere, but for a named scope: running these equations backwards gives those lowered."""
+    return user_position() if scope.path else None
+
+
 class _LinearRecorder(Recorder):
     """Records what involves tangents; hands on the rest to the interpreter around it."""
 
@@ -33,11 +38,7 @@ class _LinearRecorder(Recorder):
     def __init__(self, types: Sequence[ArrayType]) -> None:
         super().__init__(types)
         self.parent = state.interpreter
-
-    @staticmethod
-    def locate() -> Position | None:
-        """Nowhere, but for a named scope: running these equations backwards gives those lowered."""
-        return user_position() if scope.path else None
+        self.locate = _scope_alone
 
     def process(self, primitive: Any, args: Sequence[Any]) -> Any:
         """Record if any argument is linear, else hand on."""
