@@ -33,6 +33,7 @@ from stretto.ops.broadcast import move_axis, transpose
 from stretto.ops.comparison import full
 from stretto.ops.convert import convert
 from stretto.ops.convolution_axes import merge, merge_inside, split_axis
+from stretto.ops.convolution_forms import MOST_GROUPS, by_group, features_last, turned
 from stretto.ops.convolution_geometry import (
     ConvDimensionNumbers,
     Pairs,
@@ -43,7 +44,7 @@ from stretto.ops.convolution_geometry import (
     transposed_pad,
 )
 from stretto.ops.convolution_reference import convolve
-from stretto.ops.shape import concatenate, rev, slice_in_dim
+from stretto.ops.shape import rev
 
 __all__ = [
     "ConvDimensionNumbers",
@@ -101,15 +102,18 @@ class ConvGeneralDilated(Bilinear):
     def lower(self, b: Any, lhs: Any, rhs: Any) -> Any:
         """StableHLO ``convolution``; zeros where there is nothing to sum.
 
-        Groups of several features are written out: XLA's CPU backend computes a convolution
-        without groups by matrix products, and one with groups element by element.
+        Groups of several features are written out, and axes put in one order, features last: XLA's
+        CPU backend computes a convolution without groups by matrix products, and one with groups
+        element by element; so too one in another order of axes, if it is inside a loop.
         """
         (out,) = b.outs
         if not (lhs.type.size and rhs.type.size and out.size):
             return b.splat(0, out)
         groups, inner = max(self.feature_groups, self.batch_groups), self.dims.rhs_spec[1]
-        if 1 < groups <= _MOST_GROUPS and rhs.type.shape[inner] > 1:
-            return b.inline(lambda lhs, rhs: _by_group(self, lhs, rhs), lhs, rhs)
+        if 1 < groups <= MOST_GROUPS and rhs.type.shape[inner] > 1:
+            return b.inline(lambda lhs, rhs: by_group(self, lhs, rhs), lhs, rhs)
+        if self.dims != features_last(lhs.type.ndim):
+            return b.inline(lambda lhs, rhs: turned(self, lhs, rhs), lhs, rhs)
         pads = str([list(pair) for pair in self.padding]) if self.padding else ""
         dims = self.dims
         return b.emit(
@@ -170,24 +174,6 @@ class ConvGeneralDilated(Bilinear):
         out = split_axis(split_axis(out, out_place, groups), out_place + 1, size)
         out = move_axis(out, out_place + 1, out_place)  # member, group, feature
         return merge(out, out_place + 1, out_place + 1), out_place
-
-
-_MOST_GROUPS = 64
-"""How many groups are written out at most: the compiler takes its time over each."""
-
-
-def _by_group(op: ConvGeneralDilated, lhs: Any, rhs: Any) -> Any:
-    """A convolution without groups for each group, one after the other along the features."""
-    groups = max(op.feature_groups, op.batch_groups)
-    one = dataclasses.replace(op, feature_groups=1, batch_groups=1)
-    axis = op.dims.lhs_spec[1 if op.batch_groups == 1 else 0]
-
-    def part(x: Any, axis: int, g: int) -> Any:
-        n = x.shape[axis] // groups
-        return slice_in_dim(x, g * n, (g + 1) * n, axis=axis)
-
-    outs = [one(part(lhs, axis, g), part(rhs, op.dims.rhs_spec[0], g)) for g in range(groups)]
-    return concatenate(outs, op.dims.out_spec[1])
 
 
 def _transpose_lhs(op: ConvGeneralDilated, ct: Any, rhs: Any, lhs: ArrayType) -> Any:

@@ -63,7 +63,7 @@ def of_convolution(
         return [Choice("one wide convolution", time + stacking, mapped)]
     both = not isinstance(lhs, Shared)
     found = [
-        Choice("members in turn", 1.2 * time + stacking + cutting + size * machine.turn, in_turn),
+        Choice("members in turn", 1.1 * time + stacking + cutting + size * machine.turn, in_turn),
         # With both mapped it has groups, some 15 times as slow.
         Choice(
             "one convolution with groups" if both else "one wide convolution",
