@@ -225,3 +225,48 @@ def test_a_wrong_operand_is_named():
 def test_an_error_in_a_member_shows_the_types_of_one():
     with pytest.raises(ValueError, match=r"float64\[3,4\].*float64\[5\]"):
         st.jit(st.vmap(lambda w, x: w @ x))(snp.ones((2, 3, 4)), snp.ones((2, 5)))
+
+
+def names(program):
+    return [e.primitive.name for e in program.equations]
+
+
+def test_derivatives_by_what_is_each_members_own_stay_mapped():
+    w, x = snp.ones((4, 32, 32)), snp.ones((32, 32))
+
+    def total(w):
+        return snp.sin(st.vmap(lambda w, x: snp.tanh(x @ w), (0, None))(w, x)).sum()
+
+    backward = st.make_graph(st.grad(total))(w)
+    assert names(backward).count("mapped") == 2
+    assert "dot_general" not in names(backward)
+    (_, transposed) = [e.primitive for e in backward.equations if e.primitive.name == "mapped"]
+    # The shared x, a residual, is not repeated for each member.
+    assert (32, 32) in [t.shape for t in transposed.member.in_types]
+    assert transposed.over.count(False) == 1
+
+
+def test_derivatives_by_what_all_share_sum_inside_the_product():
+    w, x = snp.ones((4, 32, 32)), snp.ones((32, 32))
+
+    def total(x):
+        return st.vmap(lambda w, x: x @ w, (0, None))(w, x).sum()
+
+    text = st.jit(st.grad(total)).lower(x).as_text()
+    assert text.count("stablehlo.dot_general") == 1
+    assert "tensor<4x32x32xf64>) -> tensor<32x32xf64>" in text
+
+
+def test_a_residual_that_no_member_changes_is_computed_once():
+    w, x = random(0, 4, 32, 32), random(1, 32, 32)
+
+    def total(w):
+        def member(w):
+            scale = st.custom_jvp(lambda w: w)
+            scale.defjvp(lambda p, t: (p[0], t[0] * snp.cos(x)))
+            return (x @ scale(w)).sum()
+
+        return st.vmap(member)(w).sum()
+
+    expected = np.broadcast_to(np.cos(x) * np.asarray(x).sum(0)[:, None], (4, 32, 32))
+    np.testing.assert_allclose(st.jit(st.grad(total))(w), expected, rtol=1e-9)

@@ -1,21 +1,21 @@
 """``Mapped``: a call of the program of one member for all members, whose form is not yet chosen.
 
 Layer 5 (plan). A ``vmap`` in a trace leaves it where the program has products or convolutions worth
-a choice. Every transformation takes it for a call of the program that ``vmap`` rules make; only its
-lowering plans. Next, read ``members``.
+a choice. Derivatives with respect to what is each member's own are mapped calls again; else it is
+taken for a call of the program that ``vmap`` rules make. Only its lowering plans. Next, read
+``members``.
 """
 
 from __future__ import annotations
 
-import dataclasses
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 from stretto.control.call import Call
 from stretto.control.chunks import map_chunks, record_example
 from stretto.control.family import ControlFlow
 from stretto.core.config import config, settings
-from stretto.core.interpreter import Value, state
+from stretto.core.interpreter import Linear, Value, state
 from stretto.core.program import Equation, Program
 from stretto.core.recorder import Recorder
 from stretto.core.types import ArrayType
@@ -25,7 +25,10 @@ from stretto.plan.measured import fastest, fingerprint
 from stretto.plan.members import Decision, planned
 from stretto.plan.memory import chunk_within
 from stretto.transforms.evaluate import evaluate, replay
+from stretto.transforms.jvp import Differentiator, jvp_program
+from stretto.transforms.linearize import apply_linear, linearize_program
 from stretto.transforms.simplify import drop_dead
+from stretto.transforms.transpose import transpose_program
 from stretto.transforms.vmap import AxisSize, vmap_flat, vmap_program
 
 __all__ = ["Mapped", "map_members"]
@@ -101,15 +104,8 @@ class Mapped(ControlFlow):
 
     def trimmed(self, equation: Equation, needed: Sequence[bool]) -> Equation:
         """The same of the program without the other outputs."""
-        key = ("trimmed", *needed)
-        cache = self.member.cache
-        if key not in cache:
-            outputs = [a for a, n in zip(self.member.outputs, needed, strict=True) if n]
-            cache[key] = drop_dead(
-                Program(self.member.inputs, self.member.equations, outputs, self.member.name)
-            )
         outputs = [v for v, n in zip(equation.outputs, needed, strict=True) if n]
-        operation = dataclasses.replace(self, member=cache[key])
+        operation = self._of(_part(self.member, needed), self.over)
         return Equation(operation, equation.inputs, outputs, equation.position)
 
     def lower(self, b: Any, *operands: Any) -> Any:
@@ -117,20 +113,81 @@ class Mapped(ControlFlow):
         return b.program(self.plan()[0], operands)
 
     def jvp(self, primals: Sequence[Any], tangents: Sequence[Any]) -> tuple[Any, Any]:
-        """That of a call of the program for all members."""
-        return Call(self.whole()).jvp(primals, tangents)
+        """The same of the program of values and tangents."""
+        if self._shares(t is not None for t in tangents):
+            return Call(self.whole()).jvp(primals, tangents)
+        program, mask = jvp_program(self.member, tuple(t is not None for t in tangents))
+        moving = [t for t in tangents if t is not None]
+        outs = self._of(program, (*self.over, *[True] * len(moving)))(*primals, *moving)
+        given = iter(outs[len(mask) :])
+        return outs[: len(mask)], [next(given) if m else None for m in mask]
 
     def linearize(self, primals: Sequence[Any], tangents: Sequence[Any]) -> tuple[Any, Any]:
-        """That of a call of the program for all members."""
-        return Call(self.whole()).linearize(primals, tangents)
+        """The same of the values and residuals; a linear one for the tangents."""
+        if self._shares(t is not None for t in tangents):
+            return Call(self.whole()).linearize(primals, tangents)
+        split = linearize_program(self.member, tuple(t is not None for t in tangents))
+        count = len(split.active_out)
+        primal = split.primal
+        varying = _varying(primal, self.over)
+        own = [i < count or v for i, v in enumerate(varying)]
+        outs = iter(self._of(_part(primal, own), self.over)(*primals))
+        once = iter(evaluate(_part(primal, [not o for o in own]), primals))
+        results = [next(outs) if o else next(once) for o in own]
+        given = iter(())
+        if any(split.active_out):
+            moving = [t for t in tangents if t is not None]
+            linear = self._of(split.linear, (*[True] * len(moving), *own[count:]))
+            given = iter(apply_linear(linear, *moving, *results[count:]))
+        return results[:count], [next(given) if m else None for m in split.active_out]
 
     def transpose(self, cts: Any, *args: Any) -> Sequence[Any]:
-        """That of a call of the program for all members."""
-        return Call(self.whole()).transpose(cts, *args)
+        """The same of the transposed program."""
+        linear = tuple(isinstance(a, Linear) for a in args)
+        if self._shares(linear):
+            return Call(self.whole()).transpose(cts, *args)
+        active = tuple(ct is not None for ct in cts)
+        program, mask = transpose_program(self.member, linear, active)
+        known = [(a, m) for a, m, lin in zip(args, self.over, linear, strict=True) if not lin]
+        given = [ct for ct in cts if ct is not None]
+        over = (*[m for _, m in known], *[True] * len(given))
+        outs = iter(self._of(program, over)(*[a for a, _ in known], *given))
+        back = iter([next(outs) if m else None for m in mask])
+        return [next(back) if is_linear else None for is_linear in linear]
+
+    def _of(self, program: Program, over: Sequence[bool]) -> Mapped:
+        return Mapped(program, self.size, tuple(over), self.form)
+
+    def _shares(self, active: Iterable[bool]) -> bool:
+        """Whether one of the inputs marked is the same for all members.
+
+        Its tangent's cotangent is a sum over them, best taken inside the products.
+        """
+        return any(a and not m for a, m in zip(active, self.over, strict=True))
 
     def vmap(self, size: int, args: Sequence[Any], axes: Sequence[int | None]) -> Any:
         """That of a call of the program for all members."""
         return Call(self.whole()).vmap(size, args, axes)
+
+
+def _varying(program: Program, over: Sequence[bool]) -> list[bool]:
+    """Which outputs depend on the inputs that are marked."""
+    moving: set[Any] = {v for v, m in zip(program.inputs, over, strict=True) if m}
+    for equation in program.equations:
+        if any([a in moving for a in equation.inputs]):
+            moving.update(equation.outputs)
+    return [a in moving for a in program.outputs]
+
+
+def _part(program: Program, wanted: Sequence[bool]) -> Program:
+    """The program with the outputs marked, and no others."""
+    key = ("part", *wanted)
+    if key not in program.cache:
+        outputs = [a for a, w in zip(program.outputs, wanted, strict=True) if w]
+        program.cache[key] = drop_dead(
+            Program(program.inputs, program.equations, outputs, program.name)
+        )
+    return program.cache[key]
 
 
 def map_members(
@@ -149,10 +206,8 @@ def map_members(
         example = record_example(fun, args, axes, names)
         chunk = chunk_within(example.program, len(example.xs), size)
     assert isinstance(chunk, int)
-    kept = (
-        type(state.interpreter) is Recorder and chunk >= size > 1 and not isinstance(size, AxisSize)
-    )
-    if not kept:
+    recorder = _recorder()
+    if recorder is None or not chunk >= size > 1 or isinstance(size, AxisSize):
         return map_chunks(fun, size, chunk, args, axes, names)
     example = record_example(fun, args, axes, names)
     program = drop_dead(example.program)
@@ -163,9 +218,16 @@ def map_members(
         outs = Mapped(program, int(size), mapped, config.plan)(*values)
         return example.results([(o, 0) for o in outs])
     places = [0 if m else None for m in mapped]
-    recorder = state.interpreter
     outs, found = vmap_flat(lambda *xs: replay(program, xs, recorder), size, values, places)
     return example.results(zip(outs, found, strict=True))
+
+
+def _recorder() -> Recorder | None:
+    """The recorder that operations go to from here, at once or through derivatives."""
+    interpreter = state.interpreter
+    while isinstance(interpreter, Differentiator):
+        interpreter = interpreter.parent
+    return interpreter if type(interpreter) is Recorder else None
 
 
 def _choices(program: Program) -> float:
