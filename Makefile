@@ -25,7 +25,7 @@ define make_venv
 endef
 
 .DELETE_ON_ERROR:
-.PHONY: help demo test sweep lint bench clean
+.PHONY: help demo test sweep lint bench bench-growth clean
 
 help:
 	@echo "make demo   train an ensemble of classifiers as one program, and measure it"
@@ -33,6 +33,7 @@ help:
 	@echo "make sweep  random programs under random chains of transformations, for ten minutes"
 	@echo "make lint   ruff, pyright, import layers"
 	@echo "make bench  compare with JAX and PyTorch, in an environment of their own"
+	@echo "make bench-growth  time and memory from 1 member to 1,000, as a picture"
 	@echo "make clean  remove the environments and everything generated"
 
 demo: $(INSTALLED)
@@ -53,6 +54,9 @@ lint: $(INSTALLED)
 bench: $(INSTALLED) $(BENCH_INSTALLED)
 	$(BIN)/python -m benchmarks.coexistence --peer-python $(BENCH_VENV)/bin/python
 	$(BIN)/python -m benchmarks --peer-python $(BENCH_VENV)/bin/python $(ARGS)
+
+bench-growth: $(INSTALLED) $(BENCH_INSTALLED)
+	$(BIN)/python -m benchmarks.growth --peer-python $(BENCH_VENV)/bin/python $(ARGS)
 
 clean:
 	rm -rf $(VENV) $(BENCH_VENV) build dist

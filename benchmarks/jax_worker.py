@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from functools import partial
-from operator import itemgetter
 from typing import Any, TypeAlias
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 
-from benchmarks import workloads
+from benchmarks import ensembles_jax, workloads
 from benchmarks.worker import Case, Registry, serve
 
 Function: TypeAlias = Callable[..., Any]
@@ -81,92 +79,7 @@ def product() -> Case:
     return Case(lambda: matmul(x, y).block_until_ready())
 
 
-def apply(params: Any, x: Any) -> Any:
-    """One network, one batch."""
-    for weights, bias in params[:-1]:
-        x = jax.nn.relu(x @ weights + bias)
-    weights, bias = params[-1]
-    return x @ weights + bias
-
-
-def loss(params: Any, data: tuple[Any, Any]) -> Any:
-    """Mean squared error of one network on one batch."""
-    x, target = data
-    return jnp.mean((apply(params, x) - target) ** 2)
-
-
-def vectorised(member: Function, params: Any, data: Any, batch: workloads.Batch) -> Function:
-    """`vmap` over the members, compiled."""
-    run = jax.jit(jax.vmap(member, in_axes=(0, 0 if batch == "own" else None)))
-    return lambda: jax.block_until_ready(run(params, data))
-
-
-def mapped(member: Function, params: Any, data: Any, batch: workloads.Batch) -> Function:
-    """One member at a time, inside one compiled program."""
-    if batch == "own":
-        run = jax.jit(lambda params, data: jax.lax.map(lambda both: member(*both), (params, data)))
-    else:
-        run = jax.jit(lambda params, data: jax.lax.map(lambda one: member(one, data), params))
-    return lambda: jax.block_until_ready(run(params, data))
-
-
-def unrolled(member: Function, params: Any, data: Any, batch: workloads.Batch) -> Function:
-    """The members written out one after the other, inside one compiled program."""
-    members = unstack(params)
-    if batch == "own":
-        own = unstack(data)
-        run = jax.jit(lambda members, own: list(map(member, members, own)))
-        return lambda: jax.block_until_ready(run(members, own))
-    run = jax.jit(lambda members, data: [member(one, data) for one in members])
-    return lambda: jax.block_until_ready(run(members, data))
-
-
-def looped(member: Function, params: Any, data: Any, batch: workloads.Batch) -> Function:
-    """One compiled program, called for each member."""
-    members, run = unstack(params), jax.jit(member)
-    own = unstack(data) if batch == "own" else [data] * len(members)
-    return lambda: jax.block_until_ready(list(map(run, members, own)))
-
-
-def unstack(tree: Any) -> list[Any]:
-    """The members' own trees."""
-    return [jax.tree.map(itemgetter(i), tree) for i in range(workloads.MEMBERS)]
-
-
-def flat(result: Any) -> list[Any]:
-    """The leaves of a stacked result."""
-    return jax.tree.leaves(result)
-
-
-def flat_of_list(result: list[Any]) -> list[Any]:
-    """The leaves of a result given member by member, stacked."""
-    return [np.stack(leaves) for leaves in zip(*map(jax.tree.leaves, result), strict=True)]
-
-
-def ensemble_forward(formulate: Function, arrays: Function, batch: workloads.Batch) -> Case:
-    """The outputs of all members."""
-    params, x, _ = jax.tree.map(jnp.asarray, workloads.ensemble_inputs(batch))
-    return Case(formulate(apply, params, x, batch), arrays)
-
-
-def ensemble_gradient(formulate: Function, arrays: Function, batch: workloads.Batch) -> Case:
-    """The gradients of all members' losses with respect to their parameters."""
-    params, x, target = jax.tree.map(jnp.asarray, workloads.ensemble_inputs(batch))
-    return Case(formulate(jax.grad(loss), params, (x, target), batch), arrays)
-
-
-FORMULATIONS = {
-    "": (vectorised, flat),
-    "lax.map": (mapped, flat),
-    "unroll": (unrolled, flat_of_list),
-    "loop": (looped, flat_of_list),
-}
-
-for _batch in workloads.BATCHES:
-    for _name, (_formulate, _arrays) in FORMULATIONS.items():
-        for _kind, _make in (("forward", ensemble_forward), ("gradient", ensemble_gradient)):
-            _case = partial(_make, _formulate, _arrays, _batch)
-            cases.add(f"ensemble-{_kind}-{_batch}", _name)(_case)
+ensembles_jax.register(cases)
 
 
 if __name__ == "__main__":

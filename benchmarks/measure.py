@@ -41,6 +41,10 @@ class Contestant(Protocol):
         """Seconds that the workload takes, in one round."""
         ...
 
+    def weigh(self) -> None:
+        """Add the memory that the workload takes to `details`, where that is of interest."""
+        ...
+
     def release(self) -> None:
         """Let go of what `prepare` made."""
         ...
@@ -63,14 +67,16 @@ class Row:
     rounds: dict[str, list[float]] = field(default_factory=dict)
     details: dict[str, dict[str, Any]] = field(default_factory=dict)
     failures: list[Failure] = field(default_factory=list)
+    seconds: float = 0.0
+    """That measuring it took, all in all."""
 
     def median(self, contestant: str) -> float | None:
         """The contestant's median in seconds; None if it was not measured."""
         return median(self.rounds[contestant]) if contestant in self.rounds else None
 
     def peers(self) -> list[str]:
-        """The contestants that are not ours, the fastest first."""
-        names = [name for name in self.rounds if name != OURS]
+        """The formulations of other frameworks, the fastest first; NumPy has no transformations."""
+        names = [name for name in self.rounds if name != OURS and name.split()[0] != "numpy"]
         return sorted(names, key=lambda name: median(self.rounds[name]))
 
     def ratios(self, peer: str) -> list[float]:
@@ -97,7 +103,8 @@ def measure(
 ) -> Row:
     """Check and time the contestants, in turns: A B C A B C … for `rounds` after one to warm up.
 
-    A contestant that fails is out, and named in the row's failures; the others go on.
+    A contestant that fails is out, and named in the row's failures; the others go on. Memory is
+    weighed when all times are taken.
     """
     row = Row(workload)
     running: list[Contestant] = list(contestants)
@@ -133,8 +140,10 @@ def measure(
             time = attempt(contestant, contestant.time)
             if time is not None and turn > 0:
                 times[contestant.name].append(time)
-    for contestant in running:
+    for contestant in list(running):
         row.rounds[contestant.name] = times[contestant.name]
+        progress(f"weigh {contestant.name}")
+        attempt(contestant, contestant.weigh)
         row.details[contestant.name] = contestant.details
     for contestant in contestants:
         try:

@@ -4,11 +4,8 @@ from __future__ import annotations
 
 import operator
 from functools import partial
-from typing import Any
 
-import numpy as np
-
-from benchmarks import workloads
+from benchmarks import ensembles_numpy, workloads
 from benchmarks.worker import Case, Registry, serve
 
 cases = Registry()
@@ -26,22 +23,7 @@ def product() -> Case:
     return Case(partial(operator.matmul, *workloads.product_inputs()))
 
 
-def ensemble_forward(batch: workloads.Batch) -> Case:
-    """All members by broadcasting, as one writes it without `vmap`."""
-    params, x, _ = workloads.ensemble_inputs(batch)
-
-    def forward() -> Any:
-        hidden = x
-        for weights, bias in params[:-1]:
-            hidden = np.maximum(hidden @ weights + bias[:, None], 0)
-        weights, bias = params[-1]
-        return hidden @ weights + bias[:, None]
-
-    return Case(forward)
-
-
-for _batch in workloads.BATCHES:
-    cases.add(f"ensemble-forward-{_batch}")(partial(ensemble_forward, _batch))
+ensembles_numpy.register(cases)
 
 
 if __name__ == "__main__":

@@ -9,8 +9,9 @@ import subprocess
 import tempfile
 import threading
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 from numpy.typing import NDArray
@@ -39,11 +40,21 @@ class WorkerError(Exception):
 class Worker:
     """One framework's process, started at once and again whenever it is needed after a death."""
 
-    def __init__(self, framework: str, python: str, patience: float = PATIENCE) -> None:
-        """Start `benchmarks.<framework>_worker` in the interpreter `python`."""
+    def __init__(
+        self,
+        framework: str,
+        python: str,
+        patience: float = PATIENCE,
+        variables: Mapping[str, str] = MappingProxyType({}),
+    ) -> None:
+        """Start `benchmarks.<framework>_worker` in the interpreter `python`.
+
+        `variables` are set in its environment besides those of all workers.
+        """
         self.framework = framework
         self.python = python
         self._patience = patience
+        self._variables = variables
         self._log = tempfile.TemporaryFile()  # noqa: SIM115 (lives as long as the worker)
         self._process: subprocess.Popen[str] | None = None
         self.about: dict[str, Any] = {}
@@ -90,7 +101,7 @@ class Worker:
             self._process = subprocess.Popen(
                 [self.python, "-m", f"benchmarks.{self.framework}_worker"],
                 cwd=ROOT,
-                env=environment(),
+                env={**environment(), **self._variables},
                 stdin=subprocess.PIPE,
                 stdout=subprocess.PIPE,
                 stderr=self._log,
@@ -154,11 +165,14 @@ class Worker:
 class WorkerContestant:
     """One case of one worker; see `measure.Contestant`."""
 
-    def __init__(self, worker: Worker, workload: str, formulation: str) -> None:
-        """The case that `worker` calls `(workload, formulation)`."""
+    def __init__(
+        self, worker: Worker, workload: str, formulation: str, weigher: Worker | None = None
+    ) -> None:
+        """The case that `worker` calls `(workload, formulation)`; `weigher` tells its memory."""
         self.framework = worker.framework
         self.name = f"{worker.framework} {formulation}".strip()
         self._worker = worker
+        self._weigher = weigher
         self._case = {"workload": workload, "formulation": formulation}
         self.details: dict[str, Any] = {}
 
@@ -173,7 +187,13 @@ class WorkerContestant:
     def time(self) -> float:
         """Seconds for one iteration, the mean over a batch."""
         time.sleep(SETTLE)
-        return self._worker.ask("time", **self._case, **self.details)["seconds"]
+        iterations = self.details["iterations"]
+        return self._worker.ask("time", iterations=iterations, **self._case)["seconds"]
+
+    def weigh(self) -> None:
+        """Find the memory that a call takes, in a process for that."""
+        if self._weigher is not None:
+            self.details |= self._weigher.ask("weigh", **self._case)
 
     def release(self) -> None:
         """Let go of what the worker holds."""

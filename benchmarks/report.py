@@ -13,7 +13,7 @@ from rich.text import Text
 from benchmarks.measure import OURS, Row
 from benchmarks.workloads import Goal
 
-__all__ = ["as_json", "as_table"]
+__all__ = ["as_json", "as_table", "fraction_of_peak", "peak_flops", "time_of", "verdicts"]
 
 _SCALE = {"us": (1e6, "µs"), "ms": (1e3, "ms")}
 
@@ -28,12 +28,14 @@ def as_json(rows: Sequence[Row]) -> list[dict[str, Any]]:
             "unit": "s",
             "tolerance": {"rtol": row.workload.rtol, "atol": row.workload.atol},
             "flops": row.workload.flops,
+            "measured_within": row.seconds,
+            "left_out": row.workload.left_out,
             "contestants": {
                 name: {
                     **row.details[name],
                     "rounds": seconds,
                     "median": row.median(name),
-                    "fraction_of_peak": _fraction(row, name, peak),
+                    "fraction_of_peak": fraction_of_peak(row, name, peak),
                 }
                 for name, seconds in row.rounds.items()
             },
@@ -81,11 +83,11 @@ def as_table(rows: Sequence[Row], frameworks: Sequence[str]) -> Table:
         cells += [_cell(row, framework) for framework in frameworks]
         fastest = next(iter(row.peers()), None)
         named = fastest is not None and fastest not in frameworks
-        cells.append(f"{fastest}\n{_time(row, fastest)}" if fastest and named else "")
+        cells.append(f"{fastest}\n{time_of(row, fastest)}" if fastest and named else "")
         if peak and OURS in frameworks:
-            fraction = _fraction(row, OURS, peak)
+            fraction = fraction_of_peak(row, OURS, peak)
             cells.append(f"{fraction:.0%}" if fraction else "")
-        cells.append(_verdicts(row))
+        cells.append(verdicts(row))
         table.add_row(*cells, end_section=True)
     return table
 
@@ -98,12 +100,14 @@ def peak_flops(rows: Sequence[Row]) -> float | None:
     return None
 
 
-def _fraction(row: Row, contestant: str, peak: float | None) -> float | None:
+def fraction_of_peak(row: Row, contestant: str, peak: float | None) -> float | None:
+    """The flops of the contestant's median against the peak; None where either is unknown."""
     seconds = row.median(contestant)
     return row.workload.flops / seconds / peak if seconds and peak and row.workload.flops else None
 
 
-def _time(row: Row, contestant: str) -> str:
+def time_of(row: Row, contestant: str) -> str:
+    """The contestant's median in the row's unit; nothing if it was not measured."""
     seconds = row.median(contestant)
     if seconds is None:
         return ""
@@ -116,7 +120,7 @@ def _time(row: Row, contestant: str) -> str:
 def _cell(row: Row, framework: str) -> str | Text:
     if any(failure.contestant == framework for failure in row.failures):
         return Text("failed", style="bold red")
-    return _time(row, framework)
+    return time_of(row, framework)
 
 
 def _met(row: Row, goal: Goal) -> bool | None:
@@ -124,7 +128,7 @@ def _met(row: Row, goal: Goal) -> bool | None:
     return None if ratio is None else ratio <= goal.at_most
 
 
-def _verdicts(row: Row) -> Text:
+def verdicts(row: Row) -> Text:
     """A line for each peer, such as "0.21 (0.20 to 0.23) of jax: ≤ 0.25 met, ≤ 0.15 missed".
 
     In brackets are the quartiles. Goals that are not due yet, and missed, are yellow.

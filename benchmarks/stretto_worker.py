@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from functools import partial
 from typing import Any, TypeAlias
 
 import numpy as np
 
 import stretto as st
 import stretto.numpy as snp
-from benchmarks import workloads
+from benchmarks import ensembles_stretto, workloads
 from benchmarks.worker import Case, Registry, serve
 
 Function: TypeAlias = Callable[..., Any]
@@ -86,49 +85,7 @@ def product() -> Case:
     return Case(lambda: matmul(x, y).block_until_ready())
 
 
-def apply(params: Any, x: Any) -> Any:
-    """One network, one batch."""
-    for weights, bias in params[:-1]:
-        x = snp.maximum(x @ weights + bias, 0)
-    weights, bias = params[-1]
-    return x @ weights + bias
-
-
-def loss(params: Any, data: tuple[Any, Any]) -> Any:
-    """Mean squared error of one network on one batch."""
-    x, target = data
-    return snp.mean((apply(params, x) - target) ** 2)
-
-
-def on_device(batch: workloads.Batch) -> tuple[Any, Any, Any]:
-    """The ensemble's parameters, inputs and targets as Stretto's arrays."""
-    params, x, target = workloads.ensemble_inputs(batch)
-    layers = [(snp.asarray(weights), snp.asarray(bias)) for weights, bias in params]
-    return layers, snp.asarray(x), snp.asarray(target)
-
-
-def vectorised(member: Function, params: Any, data: Any, batch: workloads.Batch) -> Function:
-    """`vmap` over the members, compiled: all that a user writes."""
-    run = st.jit(st.vmap(member, in_axes=(0, 0 if batch == "own" else None)))
-    return lambda: st.block_until_ready(run(params, data))
-
-
-def ensemble_forward(batch: workloads.Batch) -> Case:
-    """The outputs of all members."""
-    params, x, _ = on_device(batch)
-    return Case(vectorised(apply, params, x, batch))
-
-
-def ensemble_gradient(batch: workloads.Batch) -> Case:
-    """The gradients of all members' losses with respect to their parameters."""
-    params, x, target = on_device(batch)
-    run = vectorised(st.grad(loss), params, (x, target), batch)
-    return Case(run, arrays=lambda layers: [np.asarray(leaf) for layer in layers for leaf in layer])
-
-
-for _batch in workloads.BATCHES:
-    cases.add(f"ensemble-forward-{_batch}")(partial(ensemble_forward, _batch))
-    cases.add(f"ensemble-gradient-{_batch}")(partial(ensemble_gradient, _batch))
+ensembles_stretto.register(cases)
 
 
 if __name__ == "__main__":

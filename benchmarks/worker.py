@@ -23,11 +23,12 @@ from typing import Any, TextIO, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from benchmarks import wire
+from benchmarks import memory, wire
 
-__all__ = ["Case", "Registry", "serve"]
+__all__ = ["Case", "Registry", "Training", "serve"]
 
 CALIBRATION_BATCHES = 3
+WEIGHINGS = 3
 
 
 @dataclass(frozen=True)
@@ -42,6 +43,21 @@ class Case:
     call: Callable[..., Any]
     arrays: Callable[[Any], Sequence[NDArray[Any]]] = lambda result: [np.asarray(result)]
     fresh: Callable[[], Any] | None = None
+
+
+class Training:
+    """Steps of training: each call starts from the state that the call before returned."""
+
+    def __init__(self, step: Callable[[Any], tuple[Any, Any]], state: Any) -> None:
+        """`step(state)` returns the next state and the losses, complete."""
+        self._step = step
+        self._state = state
+
+    def __call__(self) -> tuple[Any, Any]:
+        """Make one step; return what it returned."""
+        result = self._step(self._state)
+        self._state = result[0]
+        return result
 
 
 Name: TypeAlias = tuple[str, str]
@@ -82,12 +98,13 @@ def run_once(case: Case) -> Any:
 
 
 def time_batch(case: Case, iterations: int) -> float:
-    """Seconds for each of `iterations` calls, after one that is not counted.
+    """Seconds for each of `iterations` calls, after one that is not counted, unless a call is long.
 
     The collector stays on: what a framework's garbage costs, its users pay. What is left from
     before is swept out first.
     """
-    run_once(case)
+    if iterations > 1:
+        run_once(case)
     call, clock = case.call, time.perf_counter
     if case.fresh is None:
         gc.collect()
@@ -108,11 +125,20 @@ def calibrate(case: Case, seconds: float) -> int:
     iterations, fastest = 1, math.inf
     for batch in itertools.count(1):
         fastest = min(fastest, time_batch(case, iterations))
-        # The first batches may have been cold, or disturbed.
-        if batch >= CALIBRATION_BATCHES and fastest * iterations >= seconds / 2:
+        # The first batches may have been cold, or disturbed, which matters less if calls are long.
+        enough = batch >= CALIBRATION_BATCHES or fastest > seconds
+        if enough and fastest * iterations >= seconds / 2:
             break
         iterations = max(1, min(10 * iterations, int(seconds / fastest)))
     return max(1, round(seconds / fastest))
+
+
+def peak_bytes(case: Case) -> int | None:
+    """The memory that a call takes, the median of some calls; None where that is not known."""
+    run_once(case)
+    found = [memory.peak_growth(lambda: run_once(case)) for _ in range(WEIGHINGS)]
+    known = [one for one in found if one is not None]
+    return sorted(known)[len(known) // 2] if known else None
 
 
 def serve(
@@ -158,8 +184,12 @@ def _obey(
             return {"iterations": calibrate(prepared[name], command["seconds"])}
         case "time":
             return {"seconds": time_batch(prepared[name], command["iterations"])}
+        case "weigh":
+            return {"peak_bytes": peak_bytes(registry.make(*name))}
         case unknown:
-            raise ValueError(f"expected prepare, calibrate, time or release, got {unknown!r}")
+            raise ValueError(
+                f"expected prepare, calibrate, time, weigh or release, got {unknown!r}"
+            )
 
 
 def _claim_stdout() -> TextIO:

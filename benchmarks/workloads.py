@@ -1,46 +1,32 @@
-"""The rows of the table: what each workload is, its inputs, its tolerance, and what it must reach.
+"""What a row is, and the rows about overheads: inputs, tolerances, and what must be reached.
 
-Every worker takes its inputs from here, so all frameworks compute on the same numbers.
+Every worker takes its inputs from here, so all frameworks compute on the same numbers. The
+ensembles are in `workloads_ensembles`; `catalogue` puts all rows together.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from itertools import pairwise
+from dataclasses import dataclass, field
 from typing import Literal, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
 __all__ = [
-    "BATCHES",
     "CHAIN_LENGTH",
-    "MEMBERS",
-    "WORKLOADS",
-    "Batch",
+    "OVERHEAD_ROWS",
     "Goal",
     "Workload",
     "affine_inputs",
     "chain_input",
     "eager_add_inputs",
-    "ensemble_inputs",
     "product_inputs",
 ]
 
 Floats: TypeAlias = NDArray[np.float32]
-Batch: TypeAlias = Literal["same", "own"]
-"""Whether all members of an ensemble see the same batch, or each its own."""
 
-BATCHES: tuple[Batch, ...] = ("same", "own")
 CHAIN_LENGTH = 1_000
-MEMBERS = 10
-BATCH_SIZE = 64
-LAYER_SIZES = (784, 128, 128, 10)
 PRODUCT_SIZE = 1_024
-
-# With this seed no activation of the ensemble lies within 1e-5 of ReLU's kink, so that rounding
-# cannot switch a unit on in one framework and off in another (tests/benchmarks checks it).
-ENSEMBLE_SEED = 9
 
 
 @dataclass(frozen=True)
@@ -62,6 +48,8 @@ class Workload:
 
     `unit` is what the table shows; every time is kept in seconds. `flops` counts the
     floating-point operations of the matrix products, 0 where they are not the point.
+    `left_out` maps contestants that do not take part to the reason. `shows_memory`: the row
+    belongs to the table that has every formulation in a column, with the memory it takes.
     """
 
     name: str
@@ -72,6 +60,8 @@ class Workload:
     atol: float = 0.0
     flops: int = 0
     timed_by: Literal["worker", "import"] = "worker"
+    left_out: dict[str, str] = field(default_factory=dict)
+    shows_memory: bool = False
 
 
 def eager_add_inputs() -> tuple[Floats, Floats]:
@@ -94,26 +84,6 @@ def product_inputs() -> tuple[Floats, Floats]:
     return _normal(0, PRODUCT_SIZE, PRODUCT_SIZE), _normal(1, PRODUCT_SIZE, PRODUCT_SIZE)
 
 
-def ensemble_inputs(batch: Batch) -> tuple[list[tuple[Floats, Floats]], Floats, Floats]:
-    """Parameters of the ten networks, stacked on axis 0, their inputs, and their targets.
-
-    The parameters are one `(W[member, in, out], b[member, out])` for each layer. Inputs and
-    targets have the member axis only where `batch` is "own".
-    """
-    random = np.random.default_rng(ENSEMBLE_SEED)
-
-    def normal(*shape: int, scale: float = 1.0) -> Floats:
-        return (scale * random.standard_normal(shape)).astype(np.float32)
-
-    params = [
-        (normal(MEMBERS, i, o, scale=(2 / i) ** 0.5), normal(MEMBERS, o, scale=0.1))
-        for i, o in pairwise(LAYER_SIZES)
-    ]
-    x = normal(MEMBERS, BATCH_SIZE, LAYER_SIZES[0])
-    target = normal(MEMBERS, BATCH_SIZE, LAYER_SIZES[-1])
-    return (params, x, target) if batch == "own" else (params, x[0], target[0])
-
-
 def _normal(seed: int, *shape: int) -> Floats:
     return np.random.default_rng(seed).standard_normal(shape).astype(np.float32)
 
@@ -122,35 +92,10 @@ def _of_jax(first: float, final: float) -> tuple[Goal, Goal]:
     return Goal("jax", first, "first"), Goal("jax", final, "final")
 
 
-def _ensemble_rows() -> list[Workload]:
-    """Forward pass and gradient of the mean squared error, same batch and own batches."""
-    weights = [i * o for i, o in pairwise(LAYER_SIZES)]
-    forward = 2 * MEMBERS * BATCH_SIZE * sum(weights)
-    # Backward: once more for the weights, and once for the activations of all but the first layer.
-    gradient = 2 * MEMBERS * BATCH_SIZE * (3 * sum(weights) - weights[0])
-    goals = (Goal("jax", 1.1, "first"), Goal("fastest", 1.05, "final"))
-    phrase = {"same": "same batch", "own": "own batches"}
-    # float32 sums of 784 products of order 1 differ by some 1e-6 between orders of summation,
-    # which the two layers behind it amplify a few times.
-    return [
-        Workload(
-            f"ensemble-{kind}-{batch}",
-            f"{MEMBERS} MLPs: {kind}, {phrase[batch]}",
-            "us",
-            goals,
-            rtol=1e-4,
-            atol=atol,
-            flops=flops,
-        )
-        for kind, flops, atol in (("forward", forward, 2e-5), ("gradient", gradient, 1e-6))
-        for batch in BATCHES
-    ]
-
-
 # A chain of 1,000 multiplications rounds 1,000 times, by half of 2**-23 each, on either side.
 _CHAIN_RTOL = 2 * CHAIN_LENGTH * 2.0**-24
 
-_ROWS: list[Workload] = [
+OVERHEAD_ROWS: list[Workload] = [
     Workload(
         "eager-add",
         "eager add, 4 floats",
@@ -165,7 +110,4 @@ _ROWS: list[Workload] = [
     # The best of all columns here is the peak that the table's fractions refer to. Errors of
     # float32 sums of 1,024 products of order 1: some 2e-4.
     Workload("product", "1,024³ product", "ms", rtol=1e-4, atol=1e-3, flops=2 * PRODUCT_SIZE**3),
-    *_ensemble_rows(),
 ]
-
-WORKLOADS: dict[str, Workload] = {row.name: row for row in _ROWS}

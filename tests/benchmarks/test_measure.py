@@ -38,6 +38,11 @@ class Fake:
         self._log.append(self.name)
         return self._times[(self._log.count(self.name) - 1) % len(self._times)]
 
+    def weigh(self):
+        if self._dies_at == "weigh":
+            raise WorkerError("killed")
+        self.details["peak_bytes"] = self._log.count(self.name)
+
     def release(self):
         self.released = True
 
@@ -51,7 +56,8 @@ def test_rounds_alternate_and_the_first_is_dropped():
     assert row.rounds == {"stretto": [1.0, 2.0, 3.0], "jax": [4.0, 4.0, 4.0]}
     assert row.ratios("jax") == [0.25, 0.5, 0.75]
     assert row.outcome(Goal("jax", 1.0, "first")) == 0.5
-    assert row.details["jax"] == {"seconds": 0.5}
+    # Weighed when the four rounds are over.
+    assert row.details["jax"] == {"seconds": 0.5, "peak_bytes": 4}
     assert ours.released
     assert theirs.released
 
@@ -74,6 +80,13 @@ def test_one_that_dies_is_named_and_the_others_go_on(moment):
     )
     assert [one.contestant for one in row.failures] == ["jax"]
     assert row.rounds == {"stretto": [1.0, 1.0]}
+
+
+def test_one_that_cannot_be_weighed_keeps_its_times():
+    row = measure(WORKLOAD, [Fake("jax", [], dies_at="weigh")], rounds=2, seconds=0.5)
+    assert [one.message for one in row.failures] == ["killed"]
+    assert row.rounds == {"jax": [1.0, 1.0]}
+    assert row.details == {"jax": {"seconds": 0.5}}
 
 
 def test_fastest_peer_is_the_best_formulation_of_all():

@@ -6,13 +6,14 @@ import itertools
 import os
 import signal
 import sys
+import time
 
 import numpy as np
 import pytest
 
 from benchmarks import wire, workloads
 from benchmarks.process import Worker, WorkerContestant, WorkerError
-from benchmarks.worker import Case, calibrate, time_batch
+from benchmarks.worker import Case, Training, calibrate, time_batch
 
 
 @pytest.mark.parametrize("array", [np.float32([[1, np.nan]]), np.int8(3), np.zeros((0, 2), bool)])
@@ -32,6 +33,23 @@ def test_each_call_gets_a_fresh_item_and_the_first_is_not_counted():
 def test_calibration_fills_the_time_asked_for():
     iterations = calibrate(Case(lambda: sum(range(1000))), seconds=0.02)
     assert iterations > 10
+
+
+def test_a_long_call_is_not_repeated_for_nothing():
+    calls: list[None] = []
+
+    def call():
+        time.sleep(0.002)
+        calls.append(None)
+
+    assert calibrate(Case(call), seconds=0.001) == 1
+    assert time_batch(Case(call), 1) > 0.001
+    assert len(calls) == 2
+
+
+def test_a_step_starts_from_where_the_step_before_ended():
+    training = Training(lambda state: (state + 1, 10 * state), 5)
+    assert [training(), training()] == [(6, 50), (7, 60)]
 
 
 @pytest.fixture

@@ -6,32 +6,26 @@ import numpy as np
 import pytest
 
 from benchmarks import workloads
-from benchmarks.__main__ import FRAMEWORKS
+from benchmarks.catalogue import WORKLOADS, matching
+from benchmarks.run import FRAMEWORKS
 
 
 def test_goals_are_about_columns_of_the_table():
-    peers = {goal.peer for row in workloads.WORKLOADS.values() for goal in row.goals}
+    peers = {goal.peer for row in WORKLOADS.values() for goal in row.goals}
     assert peers <= {*FRAMEWORKS, "fastest"}
 
 
-@pytest.mark.parametrize("batch", workloads.BATCHES)
-def test_no_activation_of_the_ensemble_is_at_the_kink(batch):
-    """Else rounding decides whether a unit is on, and the gradients may rightly differ."""
-    params, x, target = workloads.ensemble_inputs(batch)
-    hidden = x.astype(np.float64)
-    for weights, bias in params[:-1]:
-        before = hidden @ weights + bias[:, None]
-        assert np.abs(before).min() > 1e-5
-        hidden = np.maximum(before, 0)
-    assert target.shape == (*x.shape[:-1], 10)
-    assert x.shape == ((10, 64, 784) if batch == "own" else (64, 784))
+def test_rows_are_chosen_by_name_and_by_pattern_in_the_order_of_the_table():
+    known = ["import", "cnn-a", "mlp-a", "mlp-b"]
+    assert matching(["mlp-*", "import"], known) == ["import", "mlp-a", "mlp-b"]
+    assert matching(["*-a", "mlp-a"], known) == ["cnn-a", "mlp-a"]
+    assert matching(["*"], known) == known
 
 
-def test_both_batches_come_with_the_same_parameters():
-    same, own = (workloads.ensemble_inputs(batch)[0] for batch in workloads.BATCHES)
-    for (a, b), (c, d) in zip(same, own, strict=True):
-        np.testing.assert_array_equal(a, c)
-        np.testing.assert_array_equal(b, d)
+@pytest.mark.parametrize("patterns", [["mlp-*", "rnn-*"], []])
+def test_a_pattern_that_matches_nothing_is_an_error(patterns):
+    with pytest.raises(ValueError, match=r"got (rnn|none)"):
+        matching(patterns, ["mlp-a"])
 
 
 def test_the_chain_stays_within_ordinary_numbers():

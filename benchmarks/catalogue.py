@@ -1,0 +1,26 @@
+"""All rows of the table, in its order, and the choice among them by name."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from fnmatch import fnmatchcase
+
+from benchmarks.workloads import OVERHEAD_ROWS, Workload
+from benchmarks.workloads_ensembles import ENSEMBLE_ROWS
+
+__all__ = ["WORKLOADS", "matching"]
+
+WORKLOADS: dict[str, Workload] = {row.name: row for row in [*OVERHEAD_ROWS, *ENSEMBLE_ROWS]}
+
+
+def matching(patterns: Iterable[str], known: Iterable[str]) -> list[str]:
+    """The names in `known` that match any of the shell patterns, in the order of `known`.
+
+    Raises `ValueError` naming the patterns that match nothing.
+    """
+    patterns, known = list(patterns), list(known)
+    idle = [one for one in patterns if not any(fnmatchcase(name, one) for name in known)]
+    if idle or not patterns:
+        got = ", ".join(idle) or "none"
+        raise ValueError(f"expected some of {', '.join(known)}, or patterns of them; got {got}")
+    return [name for name in known if any(fnmatchcase(name, one) for one in patterns)]
