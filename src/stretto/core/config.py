@@ -35,7 +35,7 @@ _SETTINGS: dict[str, _Setting] = {
     ),
     "plan": _Setting(
         "auto",
-        ("auto", "measure", "batched", "wide", "written out", "in turn"),
+        ("auto", "measure", "at once", "batched", "wide", "written out", "in turn"),
         True,
         "the formulation of what vmap maps inside jit: auto, the fastest by estimate for each "
         "operation; measure, the fastest of the others as measured when it is first needed",

@@ -22,11 +22,14 @@ class _Ordered(Module):
     def _value(self, value: Any) -> Any:
         return Parameter(value)
 
+    def _names(self) -> list[str]:
+        return [name for name in self._roles if name.isdigit()]
+
     def __len__(self) -> int:
-        return sum(name.isdigit() for name in self._roles)
+        return len(self._names())
 
     def __iter__(self) -> Iterator[Any]:
-        return (self.__dict__[str(i)] for i in range(len(self)))
+        return (self.__dict__[name] for name in self._names())
 
     def __getitem__(self, index: Any) -> Any:
         if isinstance(index, slice):
@@ -39,16 +42,20 @@ class _Ordered(Module):
     def __delitem__(self, index: Any) -> None:
         kept = list(self)
         del kept[index]
-        for i in range(len(self)):
-            delattr(self, str(i))
-        self.extend(kept)
+        self._replace(kept)
+
+    def _replace(self, values: Iterable[Any]) -> None:
+        """Hold these, numbered anew."""
+        for name in self._names():
+            delattr(self, name)
+        self.extend(values)
 
     def _place(self, index: Any) -> str:
         i = operator.index(index)
         n = len(self)
         if not -n <= i < n:
             raise IndexError(f"{type(self).__name__}: index {i}, but it has {n} elements")
-        return str(i % n)
+        return self._names()[i % n]
 
     def _from(self, values: Iterable[Any]) -> Any:
         made = type(self).__new__(type(self))
@@ -58,7 +65,9 @@ class _Ordered(Module):
 
     def append(self, value: Any) -> Any:
         """Add one at the end; returns the container."""
-        setattr(self, str(len(self)), self._value(value))
+        name = str(len(self))
+        self._free(name)
+        setattr(self, name, self._value(value))
         return self
 
     def extend(self, values: Iterable[Any]) -> Any:
@@ -69,11 +78,16 @@ class _Ordered(Module):
 
     def insert(self, index: int, value: Any) -> None:
         """Add one before this index."""
+        self._value(value)
         values = list(self)
         values.insert(index, value)
-        self.append(values[-1])
-        for i, v in enumerate(values):
-            self[i] = v
+        self._replace(values)
+
+    def pop(self, index: int = -1) -> Any:
+        """Take one out; returns it."""
+        value = self[index]
+        del self[index]
+        return value
 
 
 class ModuleList(_Ordered):
@@ -119,17 +133,8 @@ class Sequential(ModuleList):
         else:
             self.extend(modules)
 
-    def __len__(self) -> int:
-        return sum(role == "module" for role in self._roles.values())
-
-    def __iter__(self) -> Iterator[Any]:
-        return (self.__dict__[name] for name in self._names())
-
     def _names(self) -> list[str]:
         return [name for name, role in self._roles.items() if role == "module"]
-
-    def _place(self, index: Any) -> str:
-        return self._names()[int(super()._place(index))]
 
     def forward(self, input: Any) -> Any:
         """The last module's output."""
@@ -158,7 +163,7 @@ class ModuleDict(Module):
 
     def _value(self, value: Any) -> Any:
         if not isinstance(value, Module):
-            raise TypeError(f"ModuleDict: expected modules, got {type(value).__name__}")
+            raise TypeError(f"{type(self).__name__}: expected modules, got {type(value).__name__}")
         return value
 
     def __len__(self) -> int:
@@ -172,15 +177,22 @@ class ModuleDict(Module):
 
     def __getitem__(self, name: str) -> Any:
         if name not in self._names():
-            raise KeyError(f"{name!r}; there is {self._names()}")
+            raise KeyError(f"{type(self).__name__} has no {name!r}; it has {self._names()}")
         return self.__dict__[name]
 
     def __setitem__(self, name: str, value: Any) -> None:
+        if name not in self._names():
+            self._free(name)
         setattr(self, name, self._value(value))
 
     def __delitem__(self, name: str) -> None:
-        self[name]
+        self.pop(name)
+
+    def pop(self, name: str) -> Any:
+        """Take one out by name; returns it."""
+        value = self[name]
         delattr(self, name)
+        return value
 
     def keys(self) -> list[str]:
         """The names."""
@@ -196,7 +208,7 @@ class ModuleDict(Module):
 
     def update(self, values: Any) -> None:
         """Add what a dictionary, or (name, value) pairs, hold."""
-        for name, value in values.items() if isinstance(values, Mapping) else values:
+        for name, value in values.items() if hasattr(values, "items") else values:
             self[name] = value
 
 

@@ -8,6 +8,7 @@ module passes through every transformation, and a list of modules can be stacked
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -15,8 +16,9 @@ import numpy as np
 
 from stretto.core import tree
 from stretto.core.interpreter import Tracer, Value, as_value
-from stretto.core.types import as_dtype, is_inexact
+from stretto.core.types import as_dtype, is_inexact, kind_of
 from stretto.nn import updating
+from stretto.nn.layout import Layout
 from stretto.ops.convert import convert
 
 __all__ = ["Module", "Parameter"]
@@ -25,7 +27,8 @@ __all__ = ["Module", "Parameter"]
 class Parameter:
     """Marks an array, assigned to an attribute of a module, as one that is trained.
 
-    The attribute holds the array itself. Raises ``TypeError`` for what is no array.
+    The attribute holds the array itself. Raises ``TypeError`` for what is no array, and for
+    integers and booleans, which have no gradient.
 
     >>> import stretto as st
     >>> from stretto import nn
@@ -43,45 +46,18 @@ class Parameter:
     __slots__ = ("value",)
 
     def __init__(self, value: Any) -> None:
-        self.value = value.value if isinstance(value, Parameter) else as_value(value, "Parameter")
+        self.value = value.value if isinstance(value, Parameter) else _array(value, "Parameter")
+        if not is_inexact(self.value.dtype):
+            raise TypeError(
+                f"Parameter: {self.value.type} has no gradient; convert it to a float, or hold it "
+                f"by register_buffer"
+            )
 
 
-class _Layout:
-    """What of a module is not arrays: names and roles of attributes, and the static ones."""
-
-    __slots__ = ("_hash", "cls", "roles", "static", "unsaved")
-
-    def __init__(
-        self, cls: type, roles: tuple[Any, ...], static: tuple[Any, ...], unsaved: frozenset[str]
-    ) -> None:
-        self.cls, self.roles, self.static, self.unsaved = cls, roles, static, unsaved
-        self._hash: int | None = None
-
-    def _key(self) -> tuple[Any, ...]:
-        # 1, 1.0 and True are equal; as settings of a layer they are not.
-        return (self.roles, self.static, tuple(map(type, self.static)), self.unsaved)
-
-    def __eq__(self, other: object) -> bool:
-        if self is other:
-            return True
-        return isinstance(other, _Layout) and self.cls is other.cls and self._key() == other._key()
-
-    def __hash__(self) -> int:
-        if self._hash is None:
-            self._hash = hash((self.cls, self.roles, self.static))
-        return self._hash
-
-    def difference(self, other: _Layout) -> str:
-        """In which attribute two modules of a class differ, in words."""
-        name = self.cls.__name__
-        if [n for n, _ in self.roles] != [n for n, _ in other.roles]:
-            ours, theirs = ({n for n, _ in x.roles} for x in (self, other))
-            return f"a {name} with attributes {sorted(ours)} and one with {sorted(theirs)}"
-        names = [n for n, role in self.roles if role == "static"]
-        for n, a, b in zip(names, self.static, other.static, strict=False):
-            if a != b or type(a) is not type(b):
-                return f"a {name} with {n}={a!r} and one with {n}={b!r}"
-        return f"two {name} modules whose attributes have other roles"
+def _array(value: Any, who: str, name: str = "value") -> Any:
+    """The array, of a dtype that does not give way, whatever number it came from."""
+    value = as_value(value, who, name)
+    return convert(value, value.dtype)
 
 
 class Module:
@@ -91,6 +67,10 @@ class Module:
     settings (numbers, strings, functions, tuples: anything hashable) to attributes, and gives
     ``forward``. Arrays that are not trained go in by ``register_buffer``. Arrays never change; an
     attribute is assigned anew.
+
+    What a module holds at two places (a module, or an array: tied weights) is one for names,
+    copies, ``to`` and ``func.functional_call``. A tree has no such thing: a module that went
+    through a transformation, or ``tree.map``, holds two.
 
     Raises ``TypeError`` for an attribute that is a bare array, or a list or dictionary (which
     PyTorch would leave out of the parameters without a word).
@@ -138,10 +118,7 @@ class Module:
     def __setattr__(self, name: str, value: Any) -> None:
         roles = self.__dict__.get("_roles")
         if roles is None:
-            raise AttributeError(
-                f"{type(self).__name__}.{name} was assigned before super().__init__(): call that "
-                f"first in __init__"
-            )
+            raise self._too_early(name)
         role = roles.get(name)
         if isinstance(value, Parameter):
             self._assign(name, value.value, "parameter")
@@ -156,8 +133,13 @@ class Module:
                     f"Write self.{name} = nn.Parameter(array) if it is, "
                     f'self.register_buffer("{name}", array) if it is not'
                 )
-            self.__dict__[name] = as_value(value, type(self).__name__, name)
-        elif value is None and role in ("parameter", "module"):
+            self.__dict__[name] = _array(value, type(self).__name__, name)
+        elif role in ("parameter", "module"):
+            if value is not None:
+                raise TypeError(
+                    f"{type(self).__name__}.{name} is a {role}: expected one, or None; got "
+                    f"{type(value).__name__}. To make it something else, delete it first"
+                )
             self.__dict__[name] = None
         else:
             self._check_static(name, value)
@@ -166,9 +148,9 @@ class Module:
     def _assign(self, name: str, value: Any, role: str) -> None:
         if self._roles.get(name) != role:
             here = getattr(type(self), name, None)
-            if callable(here) or isinstance(here, property):
+            if name in _OWN or callable(here) or isinstance(here, property):
                 raise AttributeError(
-                    f"{type(self).__name__} has a method or property called {name}: give the "
+                    f"{type(self).__name__} has a method or property called {name}; give the "
                     f"attribute another name"
                 )
             self._roles[name] = role
@@ -208,8 +190,22 @@ class Module:
         # Reached only for what is not there.
         if name.startswith("__"):
             raise AttributeError(name)
-        held = ", ".join(self.__dict__.get("_roles", ()))
-        raise AttributeError(f"{type(self).__name__} has no attribute {name!r}; it has: {held}")
+        roles = self.__dict__.get("_roles")
+        if roles is None:
+            raise self._too_early(name)
+        raise AttributeError(
+            f"{type(self).__name__} has no attribute {name!r}; it has: {', '.join(roles)}"
+        )
+
+    def _too_early(self, name: str) -> AttributeError:
+        name = type(self).__name__ if name in _OWN else f"{type(self).__name__}.{name}"
+        return AttributeError(
+            f"{name} was used before super().__init__(): call that first in __init__"
+        )
+
+    def __getstate__(self) -> dict[str, Any]:
+        # The layout keeps a hash, and hashes differ between processes.
+        return {**self.__dict__, "_layout": None}
 
     def register_parameter(self, name: str, value: Any) -> None:
         """Add a parameter, or ``None`` in its place."""
@@ -222,7 +218,7 @@ class Module:
         It is part of ``state_dict`` if ``persistent``.
         """
         self._free(name)
-        value = None if value is None else as_value(value, type(self).__name__, name)
+        value = None if value is None else _array(value, type(self).__name__, name)
         self._assign(name, value, "buffer")
         if not persistent:
             self.__dict__["_unsaved"] = self._unsaved | {name}
@@ -248,17 +244,13 @@ class Module:
         """Give a buffer its next value, as batch normalisation does in train mode.
 
         At rest it is assigned. Inside a transformation the assignment would be lost, and
-        ``RuntimeError`` is raised, unless the module is run by ``nn.stateful_call``.
+        ``RuntimeError`` is raised, unless the module is run by ``nn.stateful_call``. Raises
+        ``KeyError`` for a name that is no buffer's.
         """
-        if value is not None:
-            value = as_value(value, type(self).__name__, name)
-        if isinstance(value, Tracer) and not updating.allowed(self):
-            raise RuntimeError(
-                f"{type(self).__name__}: the buffer {name} would be updated inside a "
-                f"transformation, and the update lost. Call the model by "
-                f"`output, model = nn.stateful_call(model, ...)`, which returns it (func."
-                f"functional_call has return_buffers=True), or use model.eval()"
-            )
+        if self._roles.get(name) != "buffer":
+            raise KeyError(f"{type(self).__name__} has no buffer {name!r}")
+        value = None if value is None else _array(value, type(self).__name__, name)
+        updating.check(self, name)
         self.__dict__[name] = value
 
     # Walking
@@ -318,7 +310,7 @@ class Module:
         """The module of this dotted name; itself for the empty name."""
         module: Any = self
         for name in target.split(".") if target else ():
-            if module._roles.get(name) != "module":
+            if module._roles.get(name) != "module" or module.__dict__[name] is None:
                 have = [n for n, _ in module.named_children()]
                 raise AttributeError(
                     f"{target!r}: {type(module).__name__} has no module {name!r}; it has {have}"
@@ -346,16 +338,24 @@ class Module:
         return self.train(False)
 
     def to(self, dtype: Any) -> Any:
-        """Convert parameters and buffers of floating kind to this dtype; returns this module."""
+        """Convert parameters and buffers of floating dtypes to this one; returns this module.
+
+        Complex numbers stay as they are. Raises ``TypeError`` for a dtype that is not floating.
+        """
         dtype = as_dtype(dtype)
+        if kind_of(dtype) != "float":
+            raise TypeError(f"{type(self).__name__}.to: expected a floating dtype, got {dtype}")
+        found: dict[int, Any] = {}  # what is at two places stays one array
         for module in self.modules():
             for name, value in module._arrays():
-                if is_inexact(value.dtype):
-                    module.__dict__[name] = convert(value, dtype)
+                if kind_of(value.dtype) == "float":
+                    if id(value) not in found:
+                        found[id(value)] = value, convert(value, dtype)
+                    module.__dict__[name] = found[id(value)][1]
         return self
 
     def clone(self) -> Any:
-        """Another module of the same arrays; what is assigned to one is not seen by the other."""
+        """A deep copy: what is assigned to one is not seen by the other."""
         return _clone(self, {})
 
     # State
@@ -368,12 +368,11 @@ class Module:
 
     def state_dict(self, prefix: str = "") -> dict[str, Any]:
         """Parameters and persistent buffers by dotted name."""
-        out = {}
-        for path, module in _every(self, prefix):
-            for name, value in module._arrays():
-                if name not in module._unsaved:
-                    out[f"{path}.{name}" if path else name] = value
-        return out
+        return {
+            name: value
+            for name, (module, attribute, value) in updating.places(self, prefix).items()
+            if attribute not in module._unsaved
+        }
 
     def load_state_dict(self, state_dict: Any, strict: bool = True) -> Any:
         """Assign arrays by name: ``(missing_keys, unexpected_keys)``.
@@ -387,7 +386,7 @@ class Module:
         >>> one.load_state_dict(other.state_dict())
         LoadedKeys(missing_keys=[], unexpected_keys=[])
         """
-        return updating.load(self, self.state_dict(), state_dict, strict)
+        return updating.load(self, state_dict, strict)
 
     # Words
 
@@ -413,20 +412,19 @@ class Module:
         return _clone(self, memo)
 
 
+_OWN = ("_roles", "_unsaved", "_layout")
+
+
 def _members(value: Any) -> Any:
     """The elements of a container, one level down."""
     return value.values() if isinstance(value, dict) else value
 
 
-def _every(module: Module, prefix: str) -> Iterator[tuple[str, Module]]:
-    """Each place of each module by dotted name, also of those that are there twice."""
-    yield prefix, module
-    for name, child in module.named_children():
-        yield from _every(child, f"{prefix}.{name}" if prefix else name)
-
-
 def _clone(module: Module, memo: dict[int, Any], deep: bool = True) -> Any:
-    """New modules for this and, if ``deep``, all inside; what is shared stays shared."""
+    """New modules for this and, if ``deep``, all inside; what is shared stays shared.
+
+    Deep copies get arrays of their own, so that a copy beside the original is not tied to it.
+    """
     if id(module) in memo:
         return memo[id(module)]
     made = object.__new__(type(module))
@@ -436,25 +434,27 @@ def _clone(module: Module, memo: dict[int, Any], deep: bool = True) -> Any:
     if deep:
         for name, child in module.named_children():
             made.__dict__[name] = _clone(child, memo)
+        for name, value in module._arrays():
+            if not isinstance(value, Tracer):
+                made.__dict__[name] = memo.setdefault(id(value), copy.copy(value))
     return made
 
 
-def _flatten(module: Module) -> tuple[list[Any], _Layout, tuple[str, ...]]:
+def _flatten(module: Module) -> tuple[list[Any], Layout, tuple[str, ...]]:
     held = module.__dict__
     layout = held["_layout"]
     if layout is None:
         roles = module._roles
-        layout = held["_layout"] = _Layout(
+        layout = held["_layout"] = Layout(
             type(module),
             tuple(roles.items()),
             tuple([held[n] for n, role in roles.items() if role == "static"]),
             module._unsaved,
         )
-    names = tuple([n for n, role in layout.roles if role != "static"])
-    return [held[n] for n in names], layout, names
+    return [held[n] for n in layout.held], layout, layout.held
 
 
-def _unflatten(layout: _Layout, children: Any) -> Module:
+def _unflatten(layout: Layout, children: Any) -> Module:
     made = object.__new__(layout.cls)
     held = made.__dict__
     held["_roles"] = dict(layout.roles)

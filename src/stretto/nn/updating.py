@@ -12,36 +12,73 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from stretto.core.interpreter import as_value
+from stretto.core.interpreter import Tracer, Value, as_value, state
 from stretto.ops.convert import convert
 
-__all__ = ["LoadedKeys", "allowed", "load", "updates_of"]
+__all__ = ["LoadedKeys", "check", "load", "places", "updates_of"]
 
 
 class _Open(threading.local):
-    """The modules, by identity, whose buffers may be assigned traced values."""
+    """Modules, by identity, that are run by a call which keeps their buffers, or drops them."""
 
     def __init__(self) -> None:
-        self.modules: frozenset[int] = frozenset()
+        self.kept: frozenset[int] = frozenset()
+        self.dropped: frozenset[int] = frozenset()
+        self.interpreter: Any = None
 
 
 _open = _Open()
 
 
-def allowed(module: Any) -> bool:
-    """Whether the module is run by a call that returns its buffers."""
-    return id(module) in _open.modules
+def check(module: Any, name: str) -> None:
+    """Raise ``RuntimeError`` where the buffer's new value would be lost."""
+    who = f"{type(module).__name__}: the buffer {name} would be updated"
+    if id(module) in _open.dropped:
+        raise RuntimeError(
+            f"{who}, and functional_call loses the update. Pass return_buffers=True, which gives "
+            f"(output, buffers), or put the module in evaluation mode by .eval()"
+        )
+    if state.interpreter is state.eager:
+        return
+    if id(module) not in _open.kept:
+        raise RuntimeError(
+            f"{who} inside a transformation, and the update lost. Call the model by "
+            f"`output, model = nn.stateful_call(model, ...)`, which returns it "
+            f"(func.functional_call has return_buffers=True, and an Ensemble a stateful_call of "
+            f"its own), or use model.eval()"
+        )
+    if state.interpreter is not _open.interpreter:
+        raise RuntimeError(
+            f"{who} inside a transformation that began within the call which keeps buffers (a jit, "
+            f"vmap, checkpoint, loop or branch), and the update lost. Call the part that is "
+            f"transformed by nn.stateful_call, inside that transformation, and return its result"
+        )
 
 
 @contextmanager
-def updates_of(modules: Iterable[Any]) -> Iterator[None]:
-    """Let these modules, and no others, take new buffers inside the block."""
-    outer = _open.modules
-    _open.modules = frozenset(map(id, modules))
+def updates_of(modules: Iterable[Any], kept: bool = True) -> Iterator[None]:
+    """Let these modules, and no others, take new buffers inside the block; or refuse just these."""
+    outer = _open.kept, _open.dropped, _open.interpreter
+    those = frozenset(map(id, modules))
+    _open.kept = those if kept else frozenset()
+    _open.dropped = frozenset() if kept else those
+    _open.interpreter = state.interpreter
     try:
         yield
     finally:
-        _open.modules = outer
+        _open.kept, _open.dropped, _open.interpreter = outer
+
+
+def places(module: Any, prefix: str = "") -> dict[str, tuple[Any, str, Any]]:
+    """(module, attribute, array) of each parameter and buffer, by dotted name.
+
+    What is at two places has both names.
+    """
+    lead = f"{prefix}." if prefix else ""
+    out = {f"{lead}{name}": (module, name, value) for name, value in module._arrays()}
+    for name, child in module.named_children():
+        out |= places(child, f"{lead}{name}")
+    return out
 
 
 class LoadedKeys(NamedTuple):
@@ -51,13 +88,17 @@ class LoadedKeys(NamedTuple):
     unexpected_keys: list[str]
 
 
-def load(module: Any, here: Mapping[str, Any], given: Any, strict: bool) -> LoadedKeys:
-    """Assign what is given to the places named in ``here``; all or nothing."""
+def load(module: Any, given: Any, strict: bool) -> LoadedKeys:
+    """Assign what is given to the places that are saved; all or nothing.
+
+    An array that is at two places, and is given the same values for both, stays one array.
+    """
     who = f"{type(module).__name__}.load_state_dict"
     if not isinstance(given, Mapping):
         raise TypeError(
             f"{who}: expected a dictionary of names and arrays, got {type(given).__name__}"
         )
+    here = {name: at for name, at in places(module).items() if at[1] not in at[0]._unsaved}
     missing = [n for n in here if n not in given]
     unexpected = [n for n in given if n not in here]
     problems = []
@@ -65,21 +106,26 @@ def load(module: Any, here: Mapping[str, Any], given: Any, strict: bool) -> Load
         problems.append(f"missing: {', '.join(missing)}")
     if strict and unexpected:
         problems.append(f"unexpected: {', '.join(map(str, unexpected))}")
+    way = "; strict=False loads the names in common" if problems else ""
     found = {}
-    for name in here:
+    for name, (_, _, old) in here.items():
         if name in given:
             array = given[name]
-            value = as_value(array if hasattr(array, "type") else np.asarray(array), who, name)
-            if value.shape != here[name].shape:
+            value = as_value(array if isinstance(array, Value) else np.asarray(array), who, name)
+            if value.shape != old.shape:
+                way = ""
                 problems.append(
-                    f"{name}: expected shape {here[name].shape}, got {value.shape} of {value.type}"
+                    f"{name}: expected shape {old.shape}, got {value.shape} of {value.type}"
                 )
             else:
-                found[name] = convert(value, here[name].dtype)
+                found[name] = convert(value, old.dtype)
     if problems:
-        way = "; strict=False loads the names in common" if strict and not found else ""
         raise ValueError(f"{who}: nothing was loaded. " + "; ".join(problems) + way)
+    loaded: dict[int, Any] = {}
     for name, value in found.items():
-        path, _, attribute = name.rpartition(".")
-        module.get_submodule(path).__dict__[attribute] = value
+        owner, attribute, old = here[name]
+        first = loaded.setdefault(id(old), value)
+        if not isinstance(value, Tracer) and np.array_equal(first, value):
+            value = first
+        owner.__dict__[attribute] = value
     return LoadedKeys(missing, unexpected)

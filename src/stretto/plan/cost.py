@@ -38,10 +38,15 @@ class Machine:
     near_bytes: int
     shared_bytes: int
 
+    def rate(self, size: float) -> float:
+        """The bytes moved in a microsecond, of an array of this size."""
+        if size <= self.near_bytes:
+            return self.near
+        return self.shared if size <= self.shared_bytes else self.far
+
     def copying(self, size: float) -> float:
         """The time to read and write so many bytes once."""
-        rate = self.near if size <= self.near_bytes else self.shared
-        return 2 * size / (rate if size <= self.shared_bytes else self.far)
+        return 2 * size / self.rate(size)
 
     def product(self, products: float, fraction: float) -> float:
         """The time of so many products with additions at a fraction of the best rate."""

@@ -15,12 +15,13 @@ from stretto.control.scan import Scan
 from stretto.core.interpreter import constant, state
 from stretto.core.program import Atom, Equation, Literal, Program
 from stretto.core.types import ArrayType
-from stretto.ops.broadcast import Transpose, broadcast_to
+from stretto.ops.broadcast import Transpose, broadcast_to, reshape
 from stretto.ops.contract import DotGeneral
 from stretto.ops.convolution import ConvGeneralDilated
 from stretto.plan.convolutions import MOST_WRITTEN, of_convolution
 from stretto.plan.cost import CPU, Machine
 from stretto.plan.products import Choice, of_product
+from stretto.plan.turns import best_turn, work_of
 from stretto.plan.values import Parts, Shared, Whole
 from stretto.transforms.closed import record_closed
 from stretto.transforms.evaluate import standing_at
@@ -109,7 +110,7 @@ class _Walk:
     def choose(self, equation: Equation, choices: list[Choice]) -> Any:
         """Carry out the formulation asked for, or that of the least time."""
         best = min(choices, key=lambda c: c.microseconds)
-        if self.plan != "auto":
+        if self.plan not in ("auto", "at once"):
             best = next((c for c in choices if _is(c.name, self.plan)), best)
         self.decisions.append(
             Decision(
@@ -186,7 +187,18 @@ def planned(
         for t, m in zip(program.in_types, over, strict=True)
     ]
     if plan == "in turn":
-        return _in_turn(program, size, over, types), []
+        return _in_turns(program, size, 1, over, types), []
+    if plan == "auto":
+        work = work_of(program, over, machine)
+        count, times = best_turn(work, size, machine)
+        if count < size:
+            body, decisions = program, []
+            if count > 1:
+                body, decisions = planned(program, count, over, "at once", machine)
+            return _in_turns(body, size, count, over, types), [
+                _of_turns(program, size, count, times),
+                *decisions,
+            ]
     walk = _Walk(size, plan, machine)
 
     def all_members(*xs: Any) -> Any:
@@ -202,17 +214,31 @@ def planned(
     return made, walk.decisions
 
 
-def _in_turn(
-    program: Program, size: int, over: Sequence[bool], types: Sequence[ArrayType]
+def _in_turns(
+    program: Program, size: int, count: int, over: Sequence[bool], types: Sequence[ArrayType]
 ) -> Program:
-    """A loop over the members, which does for each what the program says."""
+    """A loop that does for ``count`` members a turn what the program says, for one if that is 1."""
     moving = [v for v, m in zip(program.inputs, over, strict=True) if m]
     still = [v for v, m in zip(program.inputs, over, strict=True) if not m]
     body = Program([*still, *moving], program.equations, program.outputs, program.name)
-    loop = Scan(body, size, len(still), 0)
+    loop = Scan(body, size // count, len(still), 0)
 
     def run(*xs: Any) -> Any:
         held = [x for x, m in zip(xs, over, strict=True) if not m]
-        return loop(*held, *[x for x, m in zip(xs, over, strict=True) if m]), None
+        own = [x for x, m in zip(xs, over, strict=True) if m]
+        if count > 1:
+            own = [reshape(x, (size // count, count, *x.shape[1:])) for x in own]
+        outs = loop(*held, *own)
+        if count > 1:
+            outs = [reshape(o, (size, *o.shape[2:])) for o in outs]
+        return outs, None
 
     return record_closed(run, types, f"vmap_{program.name}")[0]
+
+
+def _of_turns(program: Program, size: int, count: int, times: dict[int, float]) -> Decision:
+    def name(n: int) -> str:
+        return "all members at once" if n == size else f"{n} of {size} members a turn"
+
+    listed = sorted(((name(n), t) for n, t in times.items()), key=lambda c: c[1])
+    return Decision(f"the whole of {program.name}", "", name(count), tuple(listed))

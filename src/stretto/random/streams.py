@@ -14,48 +14,43 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
-from stretto.core.interpreter import Tracer, state
+from stretto.control.chunks import Examples
+from stretto.core.interpreter import Tracer, state, using
 from stretto.core.recorder import Recorder
 from stretto.random.keys import PRNGKey, checked, fold_in
 from stretto.transforms.vmap import Vectorizer
 
-__all__ = ["Refusal", "keys", "manual_seed", "next_key", "opened", "refusing"]
-
-
-class Refusal:
-    """In place of a stream: what to say to a draw."""
-
-    def __init__(self, why: str) -> None:
-        self.why = why
-
-    def draw(self, who: str) -> Any:
-        """Raise ``RuntimeError``."""
-        raise RuntimeError(f"{who} draws random numbers, but {self.why}")
+__all__ = ["keys", "manual_seed", "next_key", "refusal", "refusing"]
 
 
 class _Stream:
-    """A key, how many were drawn from it, and the interpreter that it was opened under."""
+    """A key, how many were drawn from it, and the interpreter that it was opened under.
 
-    def __init__(self, key: Any) -> None:
-        self._key, self._drawn = key, 0
+    In place of a key there may be a reason why nothing is drawn.
+    """
+
+    def __init__(self, key: Any, why: str = "") -> None:
+        self._key, self._why, self._drawn = key, why, 0
         self._interpreter = state.interpreter
         self._lock = threading.Lock()
 
     def draw(self, who: str) -> Any:
-        """The next key; ``RuntimeError`` where a trace or a vmap has begun since."""
-        problem = self._entered()
-        if problem:
-            raise RuntimeError(f"{who} draws random numbers, but {problem}")
+        """The next key; ``RuntimeError`` where it is refused."""
+        why = self.refusal()
+        if why:
+            raise RuntimeError(f"{who} draws random numbers, but {why}")
         with self._lock:
             n = self._drawn
             self._drawn += 1
         return fold_in(self._key, n)
 
-    def _entered(self) -> str:
-        """The transformation entered since the stream was opened that a draw would escape."""
+    def refusal(self) -> str:
+        """Why a draw is refused: a trace or a vmap has begun since; empty where it is not."""
+        if self._why:
+            return self._why
         interpreter: Any = state.interpreter
         while interpreter is not self._interpreter:
-            if isinstance(interpreter, Vectorizer):
+            if isinstance(interpreter, (Vectorizer, Examples)):
                 return (
                     "the ambient stream was opened outside this vmap, so that all examples would "
                     "get the same numbers: pass key= with a key for each example, or use "
@@ -78,7 +73,7 @@ class _Ambient(threading.local):
     """The streams of this thread, innermost last."""
 
     def __init__(self) -> None:
-        self.streams: list[_Stream | Refusal] = []
+        self.streams: list[_Stream] = []
 
 
 _ambient = _Ambient()
@@ -123,21 +118,21 @@ def keys(key: Any) -> Iterator[None]:
     >>> drop = st.nn.Dropout(0.5)
     >>> with st.nn.keys(st.random.PRNGKey(0)):
     ...     drop(st.numpy.ones(4))
-    Array([2., 0., 2., 0.], dtype=float32)
+    Array([2., 2., 2., 0.], dtype=float32)
     """
-    with opened(_Stream(checked(key, "keys"))):
+    with _opened(_Stream(checked(key, "keys"))):
         yield
 
 
 @contextmanager
 def refusing(why: str) -> Iterator[None]:
     """Refuse draws inside the block, with this reason."""
-    with opened(Refusal(why)):
+    with _opened(_Stream(None, why)):
         yield
 
 
 @contextmanager
-def opened(stream: _Stream | Refusal) -> Iterator[None]:
+def _opened(stream: _Stream) -> Iterator[None]:
     """Put a stream in force for the block."""
     _ambient.streams.append(stream)
     try:
@@ -157,14 +152,21 @@ def next_key(who: str = "this function") -> Any:
     ...     st.random.next_key().shape
     (2,)
     """
+    return _in_force().draw(who)
+
+
+def refusal() -> str:
+    """Why a draw is refused here, to follow "draws random numbers, but"; empty where it is not."""
+    return _in_force().refusal()
+
+
+def _in_force() -> _Stream:
+    """The innermost stream."""
     if _ambient.streams:
-        return _ambient.streams[-1].draw(who)
+        return _ambient.streams[-1]
     if _Default.stream is None:
         with _Default.lock:
             if _Default.stream is None:
-                outer, state.interpreter = state.interpreter, state.eager
-                try:
+                with using(state.eager):
                     _Default.stream = _Stream(PRNGKey(0))
-                finally:
-                    state.interpreter = outer
-    return _Default.stream.draw(who)
+    return _Default.stream

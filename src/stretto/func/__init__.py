@@ -1,0 +1,11 @@
+"""``stretto.func``: modules as functions of their arrays, in torch.func's vocabulary.
+
+Layer 7. ``calls`` makes functions of modules, ``vectorise`` has ``vmap`` with its randomness,
+``derivatives`` the rest.
+"""
+
+# ruff: noqa: F403 (each file's __all__ says what it gives)
+
+from stretto.func.calls import *
+from stretto.func.derivatives import *
+from stretto.func.vectorise import *

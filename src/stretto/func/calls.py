@@ -1,0 +1,158 @@
+"""``functional_call`` and ``stack_module_state``: a module as a function of its arrays, by name.
+
+Layer 7 (func). Next, read ``vectorise``, which maps such a function over many modules' arrays.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from stretto.core.interpreter import as_value
+from stretto.nn.module import Module
+from stretto.nn.updating import places, updates_of
+from stretto.tree import stack
+
+__all__ = ["functional_call", "stack_module_state"]
+
+
+def functional_call(
+    module: Any,
+    parameter_and_buffer_dicts: Any,
+    args: Any = None,
+    kwargs: dict[str, Any] | None = None,
+    *,
+    tie_weights: bool = True,
+    strict: bool = False,
+    return_buffers: bool = False,
+) -> Any:
+    """What the module gives with these arrays in the place of its own; it stays as it is.
+
+    Parameters: ``parameter_and_buffer_dicts`` a dictionary of arrays by dotted name, or several
+    that share no name; what they do not name is the module's own. Shapes are the module's, dtypes
+    may differ. ``args`` a tuple of arguments, or the only one. ``tie_weights``: an array that the
+    module holds at two places follows at both when one of them is named. ``strict``: every name
+    must be given. ``return_buffers``: the result is a pair of the output and the buffers, by name,
+    as the call leaves them; without it a module that would update a buffer is refused.
+
+    Raises ``ValueError`` for unknown names and other shapes, ``RuntimeError`` for updates that
+    would be lost. Source: ``torch.func.functional_call``, which ignores unknown names.
+
+    >>> import stretto as st
+    >>> from stretto import nn
+    >>> from stretto.func import functional_call
+    >>> layer = nn.Linear(2, 1)
+    >>> arrays = {"weight": st.numpy.array([[1.0, 2.0]]), "bias": st.numpy.zeros(1)}
+    >>> functional_call(layer, arrays, st.numpy.array([3.0, 4.0]))
+    Array([11.], dtype=float32)
+    """
+    if not isinstance(module, Module):
+        raise TypeError(f"functional_call: expected a module, got {type(module).__name__}")
+    given = _merged(parameter_and_buffer_dicts)
+    made = module.clone()
+    here = places(made)
+    _check_names(type(module).__name__, here, given)
+    shared: dict[Any, list[str]] = {}
+    for name, (owner, attribute, array) in here.items():
+        key = id(array) if tie_weights else (id(owner), attribute)
+        shared.setdefault(key, []).append(name)
+    missing = [
+        names[0] for names in shared.values() if strict and not any(n in given for n in names)
+    ]
+    if missing:
+        raise ValueError(
+            f"functional_call: strict=True, and these names of {type(module).__name__} are not "
+            f"given: {', '.join(missing)}"
+        )
+    for names in shared.values():
+        named = [n for n in names if n in given]
+        if any(given[n] is not given[named[0]] for n in named):
+            raise ValueError(
+                f"functional_call: {' and '.join(named)} are one array of the module, but were "
+                f"given two; give one of them"
+                + (", or pass tie_weights=False" if tie_weights else "")
+            )
+        for n in names if named else ():
+            owner, attribute, old = here[n]
+            owner.__dict__[attribute] = _fitting(given[named[0]], old, named[0])
+    positional = () if args is None else args if isinstance(args, tuple) else (args,)
+    with updates_of(made.modules(), kept=return_buffers):
+        out = made(*positional, **(kwargs or {}))
+    if not return_buffers:
+        return out
+    buffers = [here[name][:2] + (name,) for name, _ in module.named_buffers()]
+    return out, {name: owner.__dict__[attribute] for owner, attribute, name in buffers}
+
+
+def _merged(given: Any) -> dict[str, Any]:
+    """One dictionary from one or several."""
+    several = (given,) if isinstance(given, Mapping) else given
+    if not isinstance(several, (tuple, list)) or not all(isinstance(x, Mapping) for x in several):
+        raise TypeError(
+            f"functional_call: expected a dictionary of arrays by name, or a tuple of such; got "
+            f"{type(given).__name__}"
+        )
+    merged: dict[str, Any] = {}
+    for one in several:
+        twice = [name for name in one if name in merged]
+        if twice:
+            raise ValueError(
+                f"functional_call: {', '.join(twice)} is in two dictionaries; give it in one"
+            )
+        merged.update(one)
+    return merged
+
+
+def _check_names(kind: str, here: Iterable[str], given: Iterable[str]) -> None:
+    unknown = [str(name) for name in given if name not in here]
+    if unknown:
+        raise ValueError(
+            f"functional_call: {kind} has no parameter or buffer {', '.join(unknown)}; it has "
+            f"{', '.join(here) or 'none'}"
+        )
+
+
+def _fitting(array: Any, old: Any, name: str) -> Any:
+    """The array, checked to have the shape of the module's own."""
+    value = as_value(array, "functional_call", name)
+    if value.shape != old.shape:
+        stacked = value.shape[1:] == old.shape
+        raise ValueError(
+            f"functional_call: {name} must have shape {old.shape}, got {value.type}"
+            + ("; to run many modules at once, map this call by func.vmap" if stacked else "")
+        )
+    return value
+
+
+def stack_module_state(models: Any) -> tuple[dict[str, Any], dict[str, Any]]:
+    """The parameters, and the buffers, of modules of one kind: by dotted name, stacked on axis 0.
+
+    An array that a module holds at two places is given once, by its first name.
+
+    Raises ``ValueError`` naming the member that differs from the first in class, mode, settings,
+    names or shapes. Source: ``torch.func.stack_module_state``.
+
+    >>> from stretto import nn
+    >>> from stretto.func import stack_module_state
+    >>> params, buffers = stack_module_state([nn.Linear(3, 2) for _ in range(5)])
+    >>> params["weight"].shape, buffers
+    ((5, 2, 3), {})
+    """
+    members = list(models)
+    if not members:
+        raise ValueError("stack_module_state: expected at least one module, got none")
+    for i, member in enumerate(members):
+        if not isinstance(member, Module):
+            raise TypeError(
+                f"stack_module_state: expected modules, got {type(member).__name__} for member {i}"
+            )
+    stacked = places(stack(members))
+    names = [[n for n, _ in m.named_parameters()] for m in members]
+    buffers = [[n for n, _ in m.named_buffers()] for m in members]
+    for i in range(1, len(members)):
+        if names[i] != names[0] or buffers[i] != buffers[0]:
+            raise ValueError(
+                f"stack_module_state: member {i} holds one array at two places where member 0 has "
+                f"two, or the other way round"
+            )
+    return {n: stacked[n][2] for n in names[0]}, {n: stacked[n][2] for n in buffers[0]}

@@ -1,0 +1,224 @@
+"""Derivatives with torch.func's arguments and results.
+
+Layer 7 (func). They are those of ``api/derivatives`` and ``api/jacobians``, but for the order of
+results, and for complex numbers: a gradient here is the conjugate of JAX's, as in PyTorch.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from stretto.api import derivatives as api
+from stretto.api import jacobians
+from stretto.api.arguments import as_argnums, wraps
+from stretto.api.derivatives import linearize
+from stretto.api.flat import Flat, is_active
+from stretto.core import tree
+from stretto.core.interpreter import as_value
+from stretto.core.types import is_complex, is_float0
+from stretto.ops.complex_parts import conj
+from stretto.random.streams import refusing
+from stretto.transforms.linearize import linearize_flat
+
+__all__ = [
+    "grad",
+    "grad_and_value",
+    "hessian",
+    "jacfwd",
+    "jacrev",
+    "jvp",
+    "linearize",
+    "vjp",
+]
+
+
+def _conjugate(x: Any) -> Any:
+    """The tree with its complex leaves conjugated."""
+
+    def one(leaf: Any) -> Any:
+        return leaf if is_float0(leaf) or not _is_complex(leaf) else conj(leaf)
+
+    return tree.map(one, x)
+
+
+def _is_complex(leaf: Any) -> bool:
+    return is_complex(as_value(leaf).dtype)
+
+
+def grad_and_value(
+    func: Callable[..., Any], argnums: int | Sequence[int] = 0, has_aux: bool = False
+) -> Callable[..., Any]:
+    """A function that gives (gradient, value) of ``func`` by the arguments ``argnums``.
+
+    ``func`` must return a real scalar, or with ``has_aux`` a pair of that and anything; the result
+    is then (gradient, (value, aux)). The gradient by a complex argument x + iy is du/dx + i du/dy,
+    along which the value grows. Errors are those of ``st.grad``. Source:
+    ``torch.func.grad_and_value``.
+
+    >>> import stretto as st
+    >>> slope, value = st.func.grad_and_value(lambda x: x**2)(3.0)
+    >>> float(slope), float(value)
+    (6.0, 9.0)
+    """
+    both = api.value_and_grad(func, argnums, has_aux)
+
+    @wraps(func, "grad_and_value")
+    def grad_and_value_func(*args: Any, **kwargs: Any) -> Any:
+        value, gradient = both(*args, **kwargs)
+        return _conjugate(gradient), value
+
+    return grad_and_value_func
+
+
+def grad(
+    func: Callable[..., Any], argnums: int | Sequence[int] = 0, has_aux: bool = False
+) -> Callable[..., Any]:
+    """A function that gives the gradient of ``func``; with ``has_aux`` (gradient, aux).
+
+    See ``grad_and_value``. Source: ``torch.func.grad``.
+
+    >>> import stretto as st
+    >>> float(st.func.grad(lambda x: x**2)(3.0))
+    6.0
+    """
+    both = grad_and_value(func, argnums, has_aux)
+
+    @wraps(func, "grad")
+    def grad_func(*args: Any, **kwargs: Any) -> Any:
+        gradient, value = both(*args, **kwargs)
+        return (gradient, value[1]) if has_aux else gradient
+
+    return grad_func
+
+
+def vjp(func: Callable[..., Any], *primals: Any, has_aux: bool = False) -> Any:
+    """(output, function from its cotangents to a tuple of those of ``primals``), and aux if asked.
+
+    For complex numbers the cotangent is multiplied by the conjugate of the derivative, as in
+    PyTorch. Source: ``torch.func.vjp``.
+
+    >>> import stretto as st
+    >>> out, vjp_fn = st.func.vjp(lambda x, y: x * y, 2.0, 3.0)
+    >>> [float(g) for g in vjp_fn(1.0)]
+    [3.0, 2.0]
+    """
+    out, pull, *aux = api.vjp(func, *primals, has_aux=has_aux)
+
+    def vjp_fn(cotangents: Any) -> tuple[Any, ...]:
+        return _conjugate(pull(_conjugate(cotangents)))
+
+    return (out, vjp_fn, *aux)
+
+
+def jvp(
+    func: Callable[..., Any],
+    primals: Any,
+    tangents: Any,
+    *,
+    strict: bool = False,
+    has_aux: bool = False,
+) -> Any:
+    """(output, its derivative along ``tangents``), and aux if ``has_aux``.
+
+    ``strict`` refuses an output that does not depend on the primals, with ``ValueError``; else its
+    derivative is zero. Source: ``torch.func.jvp``.
+
+    >>> import stretto as st
+    >>> [float(x) for x in st.func.jvp(lambda x: x**2, (3.0,), (1.0,))]
+    [9.0, 6.0]
+    """
+    if strict:
+        values, structure = tree.flatten(tuple(primals))
+        values = [as_value(x, "func.jvp", "a primal") for x in values]
+        flat = Flat(func, structure, has_aux, "func.jvp")
+        linear = linearize_flat(flat, values, [is_active(v) for v in values])[1]
+        if not all(linear.active_out[: flat.count]):
+            raise ValueError(
+                f"func.jvp: strict=True, and an output of {flat.name} does not depend on the "
+                f"primals"
+            )
+    return api.jvp(func, primals, tangents, has_aux)
+
+
+def jacrev(
+    func: Callable[..., Any],
+    argnums: int | Sequence[int] = 0,
+    *,
+    has_aux: bool = False,
+    chunk_size: int | None = None,
+) -> Callable[..., Any]:
+    """The Jacobian of ``func``, backwards; with ``has_aux`` (Jacobian, aux).
+
+    ``chunk_size`` rows at a time, in less memory. Arguments and results must be real. Source:
+    ``torch.func.jacrev``.
+
+    >>> import stretto as st, stretto.numpy as snp
+    >>> st.func.jacrev(lambda x: x * x, chunk_size=1)(snp.array([1.0, 2.0]))
+    Array([[2., 0.],
+           [0., 4.]], dtype=float32)
+    """
+    return _real(
+        func, argnums, "jacrev", jacobians.jacrev(func, argnums, has_aux, chunk_size=chunk_size)
+    )
+
+
+def jacfwd(
+    func: Callable[..., Any],
+    argnums: int | Sequence[int] = 0,
+    has_aux: bool = False,
+    *,
+    randomness: str = "error",
+) -> Callable[..., Any]:
+    """The Jacobian of ``func``, forwards; with ``has_aux`` (Jacobian, aux).
+
+    ``func`` is run once for all directions: ``randomness="same"`` lets it draw from the ambient
+    stream, ``"error"`` refuses that. Arguments and results must be real. Raises ``ValueError`` for
+    another ``randomness``. Source: ``torch.func.jacfwd``.
+
+    >>> import stretto as st, stretto.numpy as snp
+    >>> st.func.jacfwd(lambda x: x * x)(snp.array([1.0, 2.0]))
+    Array([[2., 0.],
+           [0., 4.]], dtype=float32)
+    """
+    if randomness not in ("error", "same"):
+        raise ValueError(
+            f"func.jacfwd: randomness must be 'error' or 'same', got {randomness!r}: all columns "
+            f"are derivatives of one function, with one set of draws"
+        )
+
+    @wraps(func, "fixed")
+    def fixed(*args: Any, **kwargs: Any) -> Any:
+        with refusing("func.jacfwd was not told to let it: pass randomness='same'"):
+            return func(*args, **kwargs)
+
+    of = fixed if randomness == "error" else func
+    return _real(func, argnums, "jacfwd", jacobians.jacfwd(of, argnums, has_aux))
+
+
+def _real(
+    func: Callable[..., Any], argnums: Any, who: str, jacobian: Callable[..., Any]
+) -> Callable[..., Any]:
+    """The same, for real arguments alone."""
+
+    @wraps(func, who)
+    def jacobian_func(*args: Any, **kwargs: Any) -> Any:
+        for i in as_argnums(argnums, len(args), who):
+            if any(map(_is_complex, tree.leaves(args[i]))):
+                raise TypeError(
+                    f"func.{who}: argument {i} is complex; take derivatives by its real and "
+                    f"imaginary parts, or use st.{who} with holomorphic=True"
+                )
+        return jacobian(*args, **kwargs)
+
+    return jacobian_func
+
+
+def hessian(func: Callable[..., Any], argnums: int | Sequence[int] = 0) -> Callable[..., Any]:
+    """The second derivatives of ``func``: ``jacfwd`` of ``jacrev``. Source: ``torch.func.hessian``.
+
+    >>> import stretto as st
+    >>> float(st.func.hessian(lambda x: x**3)(2.0))
+    12.0
+    """
+    return jacfwd(jacrev(func, argnums), argnums)

@@ -1,0 +1,177 @@
+"""``func.vmap``: ``vmap`` with torch.func's arguments, and a choice for random draws inside it.
+
+Layer 7 (func). The mapping itself is ``api/vectorise``; here a stream of keys is opened for each
+example (``random/streams``).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager
+from typing import Any
+
+import numpy as np
+
+from stretto.api import vectorise
+from stretto.api.arguments import leaf_names, name_of, wraps
+from stretto.control.chunks import positive
+from stretto.core import tree
+from stretto.core.interpreter import Tracer, as_value, state
+from stretto.ops.iota import iota
+from stretto.random import streams
+from stretto.random.keys import fold_in
+
+__all__ = ["vmap"]
+
+_CHOICES = ("error", "different", "same")
+_CHOOSE = (
+    "func.vmap was not told whether examples share them: pass randomness='different' (numbers of "
+    "its own for each example) or randomness='same' (the same for all)"
+)
+
+
+class _Shared:
+    """A node without leaves: what is handed to every example as it is."""
+
+    __slots__ = ("value",)
+
+    def __init__(self, value: Any) -> None:
+        self.value = value
+
+
+tree.register_pytree_node(_Shared, lambda x: ((), x.value), lambda value, _: value)
+
+
+def vmap(
+    func: Callable[..., Any],
+    in_dims: Any = 0,
+    out_dims: Any = 0,
+    randomness: str = "error",
+    *,
+    chunk_size: int | str | None = None,
+) -> Callable[..., Any]:
+    """Map ``func`` over an axis of its positional arguments, all examples at once.
+
+    Parameters: ``in_dims`` an axis for all arguments, or a tuple with an entry for each: an axis
+    (negative counts from the end), ``None`` for what is handed to all examples as it is, whatever
+    it is, or a tree of these. ``out_dims`` likewise for the results. Keyword arguments are handed
+    on as they are. ``randomness`` says what draws from the ambient stream do inside: ``"error"``
+    refuses them; with ``"different"`` and ``"same"`` one key is drawn from the stream in force at
+    the call, and each example has a stream of its own from it, or all have the same. Draws from
+    keys that ``func`` is handed are not concerned. ``chunk_size`` bounds memory: so many examples
+    at a time, with the same results, or ``"auto"``, as for ``st.vmap``.
+
+    Raises ``ValueError`` for sizes that differ and axes that are not there, ``TypeError`` for what
+    is no axis, ``RuntimeError`` for draws under ``"error"``. Source: ``torch.func.vmap``.
+
+    >>> import stretto as st, stretto.numpy as snp
+    >>> from stretto import nn
+    >>> drop = nn.Dropout(0.5)
+    >>> st.random.manual_seed(0)
+    >>> same = st.func.vmap(drop, randomness="same")(snp.ones((2, 5)))
+    >>> bool((same[0] == same[1]).all())
+    True
+    """
+    if isinstance(in_dims, bool) or not isinstance(in_dims, (int, tuple)):
+        raise TypeError(
+            f"func.vmap: in_dims must be an int, or a tuple with an entry for each positional "
+            f"argument; got {in_dims!r}"
+        )
+    if randomness not in _CHOICES:
+        raise ValueError(f"func.vmap: randomness must be one of {_CHOICES}, got {randomness!r}")
+    if chunk_size not in (None, "auto"):
+        chunk_size = positive(chunk_size, "func.vmap: chunk_size")
+    one_out = isinstance(out_dims, tuple) and len(out_dims) == 1
+
+    @wraps(func, "vmap")
+    def vmap_func(*args: Any, **kwargs: Any) -> Any:
+        dims = in_dims if isinstance(in_dims, tuple) else (in_dims,) * len(args)
+        if len(dims) != len(args):
+            raise ValueError(
+                f"func.vmap: in_dims has {len(dims)} entries, but {name_of(func)} was called with "
+                f"{len(args)} positional arguments"
+            )
+        examples, sizes = _examples(func, dims, args)
+        why = streams.refusal() if randomness != "error" else _CHOOSE
+        key = None if why else streams.next_key("func.vmap")
+        # Where sizes differ, `vmap` says so of the user's own arguments.
+        apart = randomness == "different" and len(sizes) == 1
+        index = iota(np.uint32, sizes.pop()) if apart else None
+        alone = False
+
+        def one(*given: Any) -> Any:
+            nonlocal alone
+            with _stream(key, given[-1], why):
+                out = func(*given[:-1], **kwargs)
+            alone = one_out and not isinstance(out, (tuple, list))
+            out = (out,) if alone else out
+            _check_out_dims(out_dims, out)
+            return out
+
+        one.__name__ = name_of(func)
+        one.__wrapped__ = func  # type: ignore[attr-defined]
+        mapped = vectorise.vmap(one, (*dims, 0), out_dims, chunk_size=chunk_size)
+        out = mapped(*examples, index)
+        return out[0] if alone else out
+
+    return vmap_func
+
+
+def _stream(key: Any, index: Any, why: str) -> AbstractContextManager[None]:
+    """The stream that an example draws from."""
+    if why:
+        return streams.refusing(why)
+    return streams.keys(key if index is None else fold_in(key, index))
+
+
+def _examples(func: Any, dims: Any, args: Sequence[Any]) -> tuple[Any, set[int]]:
+    """The arguments, with what is not mapped set apart; and the sizes of mapped axes."""
+    leaves, structure = tree.flatten(tuple(args))
+    axes = tree.prefix_leaves(dims, tuple(args), "func.vmap", "in_dims")
+    out: list[Any] = []
+    sizes: set[int] = set()
+    for i, (x, axis) in enumerate(zip(leaves, axes, strict=True)):
+        if axis is None:
+            out.append(_Shared(as_value(x) if isinstance(x, np.ndarray) else x))
+            continue
+        path = leaf_names(func, args)[i] if _suspect(x, axis) else ""
+        if isinstance(axis, bool) or not isinstance(axis, int):
+            raise TypeError(
+                f"func.vmap: an entry of in_dims must be an int or None, got {axis!r} for {path}"
+            )
+        value = as_value(x, "func.vmap", path)
+        if not -value.ndim <= axis < value.ndim:
+            raise ValueError(
+                f"func.vmap: in_dims maps axis {axis} of {path}, which has type {value.type}; for "
+                f"what all examples share the entry is None"
+            )
+        out.append(value)
+        sizes.add(value.shape[axis])
+    if not sizes:
+        raise ValueError("func.vmap: nothing is mapped: in_dims gives no array an axis")
+    return tree.unflatten(structure, out), sizes
+
+
+def _suspect(x: Any, axis: Any) -> bool:
+    """Whether there may be something to say about this leaf, so that its name is needed."""
+    return type(axis) is not int or not -getattr(x, "ndim", 0) <= axis < getattr(x, "ndim", 0)
+
+
+def _check_out_dims(out_dims: Any, out: Any) -> None:
+    """Raise for what is no axis of a result, seen as one example."""
+    dims = tree.prefix_leaves(out_dims, out, "func.vmap", "out_dims")
+    for x, axis in zip(tree.leaves(out), dims, strict=True):
+        x = as_value(x, "func.vmap", "the result")
+        if axis is None:
+            mine = isinstance(x, Tracer) and x.interpreter is state.interpreter
+            if mine and x.concrete() is None:
+                raise ValueError(
+                    f"func.vmap: out_dims is None for a result that differs between examples (one "
+                    f"is {x.type}); give it an axis"
+                )
+        elif isinstance(axis, bool) or not isinstance(axis, int):
+            raise TypeError(f"func.vmap: an entry of out_dims must be an int or None, got {axis!r}")
+        elif not -x.ndim - 1 <= axis <= x.ndim:
+            raise ValueError(
+                f"func.vmap: out_dims places axis {axis} in a result of {x.ndim + 1} axes"
+            )

@@ -1,0 +1,314 @@
+"""Layers that convolve: ``Conv1d``, ``Conv2d``, ``Conv3d`` and their transposes.
+
+Layer 7 (nn). Arguments, attributes, shapes and initial distributions are PyTorch's.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from typing import Any, ClassVar
+
+from stretto.core.interpreter import Value
+from stretto.nn import init
+from stretto.nn.functional import convolution as functions
+from stretto.nn.functional.arguments import per_axis
+from stretto.nn.functional.padding import pad
+from stretto.nn.inputs import check_signal, positive, two_keys
+from stretto.nn.module import Module, Parameter
+
+__all__ = [
+    "Conv1d",
+    "Conv2d",
+    "Conv3d",
+    "ConvTranspose1d",
+    "ConvTranspose2d",
+    "ConvTranspose3d",
+]
+
+_PAD_MODES = ("reflect", "replicate", "circular")
+
+
+class _Kernel(Module):
+    """What convolutions and their transposes share: settings, weight and bias."""
+
+    _axes: ClassVar[int]
+    _function: ClassVar[Callable[..., Any]]
+
+    weight: Any
+    bias: Any
+
+    def _set_up(
+        self,
+        in_channels: int,
+        out_channels: int,
+        kernel_size: Any,
+        stride: Any,
+        padding: Any,
+        dilation: Any,
+        groups: int,
+        padding_mode: str,
+    ) -> None:
+        super().__init__()
+        who, n = type(self).__name__, self._axes
+        positive(who, in_channels=in_channels, out_channels=out_channels, groups=groups)
+        if in_channels % groups or out_channels % groups:
+            raise ValueError(
+                f"{who}: groups must divide in_channels and out_channels, got groups={groups}, "
+                f"in_channels={in_channels}, out_channels={out_channels}"
+            )
+        self.in_channels = in_channels
+        self.out_channels = out_channels
+        self.kernel_size = per_axis(kernel_size, n, who, "kernel_size")
+        self.stride = per_axis(stride, n, who, "stride")
+        self.padding: Any = padding
+        self.dilation = per_axis(dilation, n, who, "dilation")
+        self.groups = groups
+        self.padding_mode = padding_mode
+
+    def _draw(self, shape: tuple[int, ...], bias: bool, key: Any, dtype: Any) -> None:
+        """Weight and bias, uniform within ±1/√n, n the weights of one entry of the first axis."""
+        weight_key, bias_key = two_keys(key, type(self).__name__)
+        bound = 1 / math.sqrt(math.prod(shape[1:]))
+        self.weight = Parameter(init.uniform(weight_key, shape, -bound, bound, dtype))
+        outputs = (self.out_channels,)
+        drawn = init.uniform(bias_key, outputs, -bound, bound, dtype) if bias else None
+        self.register_parameter("bias", drawn)
+
+    def extra_repr(self) -> str:
+        """The settings that are not PyTorch's defaults."""
+        n = self._axes
+        usual = {
+            "padding": (0,) * n,
+            "dilation": (1,) * n,
+            "output_padding": (0,) * n,
+            "groups": 1,
+            "padding_mode": "zeros",
+        }
+        parts = [f"{self.in_channels}, {self.out_channels}, kernel_size={self.kernel_size}"]
+        parts.append(f"stride={self.stride}")
+        for name, value in usual.items():
+            if name in self._roles and getattr(self, name) != value:
+                parts.append(f"{name}={getattr(self, name)!r}")
+        if self.bias is None:
+            parts.append("bias=False")
+        return ", ".join(parts)
+
+
+class _Convolution(_Kernel):
+    def __init__(
+        self,
+        in_channels: int,
+        out_channels: int,
+        kernel_size: Any,
+        stride: Any = 1,
+        padding: Any = 0,
+        dilation: Any = 1,
+        groups: int = 1,
+        bias: bool = True,
+        padding_mode: str = "zeros",
+        *,
+        key: Any = None,
+        dtype: Any = None,
+    ) -> None:
+        who = type(self).__name__
+        if not isinstance(padding, str):
+            padding = per_axis(padding, self._axes, who, "padding", 0)
+        self._set_up(
+            in_channels,
+            out_channels,
+            kernel_size,
+            stride,
+            padding,
+            dilation,
+            groups,
+            padding_mode,
+        )
+        if padding_mode != "zeros" and padding_mode not in _PAD_MODES:
+            raise ValueError(
+                f"{who}: padding_mode must be 'zeros', 'reflect', 'replicate' or 'circular', got "
+                f"{padding_mode!r}"
+            )
+        if isinstance(padding, str):
+            if padding not in ("same", "valid"):
+                raise ValueError(f"{who}: padding must be 'same', 'valid' or numbers, {padding!r}")
+            if padding == "same" and any(s != 1 for s in self.stride):
+                raise ValueError(f"{who}: padding='same' needs a stride of 1, got {self.stride}")
+        shape = (out_channels, in_channels // groups, *self.kernel_size)
+        self._draw(shape, bias, key, dtype)
+
+    def forward(self, input: Any) -> Value:
+        """The input convolved."""
+        x = check_signal(self, input, self._axes, self.in_channels)
+        padding = self.padding
+        if self.padding_mode != "zeros":
+            x = pad(x, self._ends(), self.padding_mode)
+            padding = 0
+        return type(self)._function(
+            x, self.weight, self.bias, self.stride, padding, self.dilation, self.groups
+        )
+
+    def _ends(self) -> tuple[int, ...]:
+        """The padding as ``pad`` has it: the last axis first."""
+        if self.padding == "valid":
+            return ()
+        if self.padding == "same":
+            totals = [d * (k - 1) for k, d in zip(self.kernel_size, self.dilation, strict=True)]
+            pairs = [(total // 2, total - total // 2) for total in totals]
+        else:
+            pairs = [(p, p) for p in self.padding]
+        return tuple(p for pair in reversed(pairs) for p in pair)
+
+
+class Conv1d(_Convolution):
+    """A convolution of signals (batch, in_channels, length), or of one without the batch.
+
+    ``weight`` is (out_channels, in_channels / groups, size), ``bias`` (out_channels,) or None; both
+    begin uniform within ±1/√(in_channels / groups × size), drawn from ``key`` or the ambient
+    stream. ``padding`` may be ``"same"`` or ``"valid"``, ``padding_mode`` ``"reflect"``,
+    ``"replicate"`` or ``"circular"``. Raises ``ValueError`` for an input that does not fit.
+
+    >>> import stretto as st
+    >>> layer = st.nn.Conv1d(3, 8, 5, padding=2, key=st.random.PRNGKey(0))
+    >>> layer(st.numpy.ones((4, 3, 20))).shape
+    (4, 8, 20)
+    """
+
+    _axes = 1
+    _function = functions.conv1d
+
+
+class Conv2d(_Convolution):
+    """A convolution of images (batch, in_channels, height, width); settings as in ``Conv1d``.
+
+    >>> import stretto as st
+    >>> layer = st.nn.Conv2d(3, 16, 3, stride=2, padding=1, key=st.random.PRNGKey(0))
+    >>> layer(st.numpy.ones((4, 3, 8, 8))).shape
+    (4, 16, 4, 4)
+    """
+
+    _axes = 2
+    _function = functions.conv2d
+
+
+class Conv3d(_Convolution):
+    """A convolution of volumes (batch, in_channels, depth, height, width); see ``Conv1d``.
+
+    >>> import stretto as st
+    >>> layer = st.nn.Conv3d(2, 4, 3, key=st.random.PRNGKey(0))
+    >>> layer(st.numpy.ones((1, 2, 5, 5, 5))).shape
+    (1, 4, 3, 3, 3)
+    """
+
+    _axes = 3
+    _function = functions.conv3d
+
+
+class _Transposed(_Kernel):
+    def __init__(
+        self,
+        in_channels: int,
+        out_channels: int,
+        kernel_size: Any,
+        stride: Any = 1,
+        padding: Any = 0,
+        output_padding: Any = 0,
+        groups: int = 1,
+        bias: bool = True,
+        dilation: Any = 1,
+        padding_mode: str = "zeros",
+        *,
+        key: Any = None,
+        dtype: Any = None,
+    ) -> None:
+        who = type(self).__name__
+        if padding_mode != "zeros":
+            raise ValueError(f"{who}: padding_mode must be 'zeros', got {padding_mode!r}")
+        self._set_up(
+            in_channels,
+            out_channels,
+            kernel_size,
+            stride,
+            per_axis(padding, self._axes, who, "padding", 0),
+            dilation,
+            groups,
+            padding_mode,
+        )
+        self.output_padding = per_axis(output_padding, self._axes, who, "output_padding", 0)
+        shape = (in_channels, out_channels // groups, *self.kernel_size)
+        self._draw(shape, bias, key, dtype)
+
+    def forward(self, input: Any, output_size: Sequence[int] | None = None) -> Value:
+        """The transpose of a convolution; ``output_size``, the spatial one, may settle its size."""
+        x = check_signal(self, input, self._axes, self.in_channels)
+        extra = self.output_padding if output_size is None else self._extra(x, output_size)
+        return type(self)._function(
+            x,
+            self.weight,
+            self.bias,
+            self.stride,
+            self.padding,
+            extra,
+            self.groups,
+            self.dilation,
+        )
+
+    def _extra(self, x: Value, output_size: Sequence[int]) -> tuple[int, ...]:
+        """The output padding that gives this size."""
+        n = self._axes
+        wanted = tuple(output_size)[-n:]
+        sizes = zip(x.shape[-n:], self.kernel_size, self.stride, self.padding, self.dilation)
+        least = [(m - 1) * s - 2 * p + d * (k - 1) + 1 for m, k, s, p, d in sizes]
+        most = [size + s - 1 for size, s in zip(least, self.stride, strict=True)]
+        if len(wanted) != n or any(
+            not low <= size <= high for low, size, high in zip(least, wanted, most, strict=False)
+        ):
+            raise ValueError(
+                f"{type(self).__name__}: output_size must be from {tuple(least)} to {tuple(most)} "
+                f"for input {x.type}, got {tuple(output_size)}"
+            )
+        return tuple(size - low for low, size in zip(least, wanted, strict=True))
+
+
+class ConvTranspose1d(_Transposed):
+    """The transpose of a convolution of signals: from (batch, in_channels, length).
+
+    ``weight`` is (in_channels, out_channels / groups, size), ``bias`` (out_channels,) or None; both
+    begin uniform within ±1/√(out_channels / groups × size), as in PyTorch, drawn from ``key`` or
+    the ambient stream. The output is (length - 1) stride - 2 padding + dilation (size - 1) +
+    output_padding + 1 long. Raises ``ValueError`` for an input that does not fit.
+
+    >>> import stretto as st
+    >>> layer = st.nn.ConvTranspose1d(3, 2, 4, stride=2, padding=1, key=st.random.PRNGKey(0))
+    >>> layer(st.numpy.ones((4, 3, 10))).shape
+    (4, 2, 20)
+    """
+
+    _axes = 1
+    _function = functions.conv_transpose1d
+
+
+class ConvTranspose2d(_Transposed):
+    """The transpose of a convolution of images; see ``ConvTranspose1d``.
+
+    >>> import stretto as st
+    >>> layer = st.nn.ConvTranspose2d(3, 2, 3, stride=2, padding=1, key=st.random.PRNGKey(0))
+    >>> layer(st.numpy.ones((4, 3, 5, 5)), output_size=(10, 10)).shape
+    (4, 2, 10, 10)
+    """
+
+    _axes = 2
+    _function = functions.conv_transpose2d
+
+
+class ConvTranspose3d(_Transposed):
+    """The transpose of a convolution of volumes; see ``ConvTranspose1d``.
+
+    >>> import stretto as st
+    >>> layer = st.nn.ConvTranspose3d(3, 2, 2, stride=2, key=st.random.PRNGKey(0))
+    >>> layer(st.numpy.ones((4, 3, 5, 5, 5))).shape
+    (4, 2, 10, 10, 10)
+    """
+
+    _axes = 3
+    _function = functions.conv_transpose3d

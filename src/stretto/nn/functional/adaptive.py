@@ -1,0 +1,169 @@
+"""Pools to a given size: each output has the window that its share of the input spans.
+
+Layer 7 (nn). Names and meanings are those of ``torch.nn.functional``. Output o of m, over n
+elements, has the window from floor(o n / m) to ceil((o + 1) n / m). Where m divides n these tile
+the axis, and the pool is that of ``pooling``.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from stretto.core.interpreter import as_value
+from stretto.nn.functional.arguments import as_float, batched, unbatched
+from stretto.nn.functional.windows import Table, greatest_and_places
+from stretto.numpy.joining import take
+from stretto.ops.broadcast import reduce_sum, reshape
+from stretto.ops.comparison import where, zeros_like
+from stretto.ops.convert import convert
+from stretto.ops.reduce import widened
+from stretto.ops.window import ReduceWindowMax
+from stretto.ops.window_geometry import PLAIN, AxisWindow
+
+__all__ = [
+    "adaptive_avg_pool1d",
+    "adaptive_avg_pool2d",
+    "adaptive_avg_pool3d",
+    "adaptive_max_pool1d",
+    "adaptive_max_pool2d",
+    "adaptive_max_pool3d",
+]
+
+
+def _sizes(who: str, x: Any, output_size: Any) -> tuple[int, ...]:
+    """The output's spatial sizes; None keeps the input's."""
+    spatial = x.shape[2:]
+    n = len(spatial)
+    given = output_size if isinstance(output_size, (tuple, list)) else (output_size,) * n
+    ok = all(size is None or (isinstance(size, (int, np.integer)) and size > 0) for size in given)
+    if len(given) != n or not ok:
+        raise ValueError(
+            f"{who}: output_size must be a positive integer, or {n} of them or None; got "
+            f"{output_size!r}"
+        )
+    if not all(spatial):
+        raise ValueError(f"{who}: input {x.type} has an empty spatial axis")
+    return tuple(s if size is None else int(size) for s, size in zip(spatial, given, strict=True))
+
+
+def _table(n: int, m: int) -> Table:
+    o = np.arange(m)
+    starts, ends = o * n // m, -(-(o + 1) * n // m)
+    index = starts[:, None] + np.arange((ends - starts).max())
+    inside = index < ends[:, None]
+    return np.minimum(index, ends[:, None] - 1).astype(np.int32), inside
+
+
+def _adaptive_avg_pool(n: int, input: Any, output_size: Any) -> Any:
+    who = f"adaptive_avg_pool{n}d"
+    x, single = batched(input, n, who)
+    x = as_float(x, who)
+    sizes = _sizes(who, x, output_size)
+    out = convert(x, widened(x.dtype))
+    # The mean over a product of windows is that of means, axis by axis.
+    for axis, m in enumerate(sizes, 2):
+        if x.shape[axis] % m:
+            out = _mean_along(out, axis, m)
+    tiles = [(m, n // m) if n % m == 0 else (m, 1) for n, m in zip(x.shape[2:], sizes)]
+    out = reshape(out, (*x.shape[:2], *[size for tile in tiles for size in tile]))
+    count = int(np.prod([k for _, k in tiles]))
+    out = reduce_sum(out, tuple(range(3, out.ndim, 2))) / count
+    return unbatched(convert(out, x.dtype), single)
+
+
+def _mean_along(x: Any, axis: int, m: int) -> Any:
+    """The means of ``m`` windows that do not tile the axis."""
+    index, inside = _table(x.shape[axis], m)
+    lines = take(x, index, axis, mode="clip")
+    after = (1,) * (x.ndim - axis - 1)
+    counted = as_value(inside.reshape(*inside.shape, *after))
+    total = reduce_sum(where(counted, lines, zeros_like(lines)), (axis + 1,))
+    return total / as_value(inside.sum(1).astype(np.float32).reshape(m, *after))
+
+
+def _adaptive_max_pool(n: int, input: Any, output_size: Any, return_indices: bool) -> Any:
+    who = f"adaptive_max_pool{n}d"
+    x, single = batched(input, n, who)
+    sizes = _sizes(who, x, output_size)
+    pairs = [*zip(x.shape[2:], sizes, strict=True)]
+    if not return_indices and all(n % m == 0 for n, m in pairs):
+        windows = [AxisWindow(n // m, n // m) for n, m in pairs]
+        return unbatched(ReduceWindowMax((PLAIN, PLAIN, *windows))(x), single)
+    values, places = greatest_and_places(x, [_table(n, m) for n, m in pairs])
+    if not return_indices:
+        return unbatched(values, single)
+    return unbatched(values, single), unbatched(places, single)
+
+
+def adaptive_avg_pool1d(input: Any, output_size: Any) -> Any:
+    """The means of ``output_size`` windows of signals (batch, channels, length), or of one.
+
+    Raises ``ValueError`` for a size that is not positive.
+
+    >>> import stretto.numpy as snp
+    >>> from stretto.nn import functional as F
+    >>> F.adaptive_avg_pool1d(snp.array([[1.0, 2.0, 3.0]]), 2)
+    Array([[1.5, 2.5]], dtype=float32)
+    """
+    return _adaptive_avg_pool(1, input, output_size)
+
+
+def adaptive_avg_pool2d(input: Any, output_size: Any) -> Any:
+    """The means of windows of images (batch, channels, height, width), or of one.
+
+    ``output_size`` is a number, or (height, width), of which None keeps the input's.
+
+    >>> import stretto.numpy as snp
+    >>> from stretto.nn import functional as F
+    >>> F.adaptive_avg_pool2d(snp.ones((2, 16, 7, 5)), (1, None)).shape
+    (2, 16, 1, 5)
+    """
+    return _adaptive_avg_pool(2, input, output_size)
+
+
+def adaptive_avg_pool3d(input: Any, output_size: Any) -> Any:
+    """The means of windows of volumes; see ``adaptive_avg_pool2d``.
+
+    >>> import stretto.numpy as snp
+    >>> from stretto.nn import functional as F
+    >>> F.adaptive_avg_pool3d(snp.ones((2, 16, 4, 7, 5)), 2).shape
+    (2, 16, 2, 2, 2)
+    """
+    return _adaptive_avg_pool(3, input, output_size)
+
+
+def adaptive_max_pool1d(input: Any, output_size: Any, return_indices: bool = False) -> Any:
+    """The greatest elements of ``output_size`` windows of signals, or of one.
+
+    With ``return_indices`` also the index of each, int32, of equals the first.
+
+    >>> import stretto.numpy as snp
+    >>> from stretto.nn import functional as F
+    >>> F.adaptive_max_pool1d(snp.array([[1.0, 2.0, 3.0]]), 2)
+    Array([[2., 3.]], dtype=float32)
+    """
+    return _adaptive_max_pool(1, input, output_size, return_indices)
+
+
+def adaptive_max_pool2d(input: Any, output_size: Any, return_indices: bool = False) -> Any:
+    """The greatest elements of windows of images; sizes as in ``adaptive_avg_pool2d``.
+
+    >>> import stretto.numpy as snp
+    >>> from stretto.nn import functional as F
+    >>> F.adaptive_max_pool2d(snp.ones((2, 16, 7, 5)), (3, None)).shape
+    (2, 16, 3, 5)
+    """
+    return _adaptive_max_pool(2, input, output_size, return_indices)
+
+
+def adaptive_max_pool3d(input: Any, output_size: Any, return_indices: bool = False) -> Any:
+    """The greatest elements of windows of volumes; sizes as in ``adaptive_avg_pool2d``.
+
+    >>> import stretto.numpy as snp
+    >>> from stretto.nn import functional as F
+    >>> F.adaptive_max_pool3d(snp.ones((2, 16, 4, 7, 5)), 2).shape
+    (2, 16, 2, 2, 2)
+    """
+    return _adaptive_max_pool(3, input, output_size, return_indices)

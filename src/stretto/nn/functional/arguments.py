@@ -1,0 +1,64 @@
+"""What functions of images and signals share: one number an axis, and inputs without a batch.
+
+Layer 7 (nn). Read ``convolution`` and ``pooling`` next.
+"""
+
+from __future__ import annotations
+
+import operator
+from typing import Any
+
+from stretto.core.interpreter import Value, as_value
+from stretto.core.types import inexact_dtype, is_inexact
+from stretto.ops.broadcast import reshape
+from stretto.ops.convert import convert
+
+__all__ = ["as_float", "batched", "numbers", "per_axis", "unbatched"]
+
+
+def numbers(given: Any) -> tuple[int, ...]:
+    """One integer or a sequence of them, as a tuple."""
+    several = given if isinstance(given, (tuple, list)) else (given,)
+    return tuple([operator.index(n) for n in several])
+
+
+def per_axis(given: Any, n: int, who: str, name: str, least: int = 1) -> tuple[int, ...]:
+    """``n`` integers, of one that stands for all or of one for each; none below ``least``."""
+    try:
+        values = numbers(given)
+    except TypeError:
+        values = ()
+    if len(values) == 1:
+        values *= n
+    if len(values) != n or min(values, default=least) < least:
+        raise ValueError(
+            f"{who}: {name} must be an integer of at least {least}, or {n} of them; got {given!r}"
+        )
+    return values
+
+
+def batched(x: Any, n: int, who: str) -> tuple[Any, bool]:
+    """``x`` as (batch, channels, and ``n`` spatial axes), and whether it had no batch.
+
+    Raises ``ValueError`` for another rank.
+    """
+    x = as_value(x, who, "input")
+    if x.ndim == n + 2:
+        return x, False
+    if x.ndim == n + 1:
+        return reshape(x, (1, *x.shape)), True
+    raise ValueError(
+        f"{who}: input must have {n + 2} axes (batch, channels, {n} spatial) or {n + 1} (without "
+        f"the batch), got {x.type}"
+    )
+
+
+def unbatched(x: Any, single: bool) -> Any:
+    """``x`` without the batch axis that ``batched`` added."""
+    return reshape(x, x.shape[1:]) if single else x
+
+
+def as_float(x: Any, who: str, name: str = "input") -> Value:
+    """The value, with integers as the default float."""
+    x = as_value(x, who, name)
+    return x if is_inexact(x.dtype) else convert(x, inexact_dtype(x.dtype), x.weak_type)

@@ -1,0 +1,172 @@
+"""Attention: weighted means of values, by how well their keys fit the queries.
+
+Layer 7 (nn). Names, arguments and defaults are those of PyTorch's ``torch.nn.functional``; as
+``key`` is taken here, the key of dropout is ``dropout_key``. Attention is two batched products with
+one softmax between them, whose division is left until after the second, where there is less to
+divide. Next, read ``multi_head``.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import stretto.numpy as snp
+from stretto.control.stop_gradient import stop_gradient
+from stretto.core.interpreter import as_value
+from stretto.core.types import ArrayType, is_complex, is_inexact
+from stretto.nn.functional.arguments import as_float
+from stretto.nn.functional.checks import key_or_next, probability
+from stretto.nn.functional.dropouts import dropout
+from stretto.ops.broadcast import reshape
+from stretto.ops.contract import matmul
+from stretto.ops.convert import convert
+from stretto.ops.elementwise import broadcast_shapes
+from stretto.ops.iota import broadcasted_iota
+
+__all__ = ["scaled_dot_product_attention"]
+
+
+def causal(queries: int, keys: int) -> Any:
+    """Truth values (queries, keys): which keys do not come after the query, both counted from 0."""
+    shape = (queries, keys)
+    row, column = (broadcasted_iota(snp.int32, shape, d) for d in (0, 1))
+    return snp.greater_equal(row, column)
+
+
+def _exponentials(scores: Any, mask: Any) -> tuple[Any, Any]:
+    """Weights of keys, unnormalised, and their sums over the last axis, kept; 1 for a sum of 0."""
+    if mask is not None:
+        boolean = mask.dtype == snp.bool_
+        scores = snp.where(mask, scores, -math.inf) if boolean else scores + mask
+    lowest = None if scores.shape[-1] else -math.inf
+    top = stop_gradient(snp.max(scores, -1, keepdims=True, initial=lowest))
+    weights = snp.exp(scores - snp.where(snp.isneginf(top), 0.0, top))
+    total = snp.sum(weights, -1, keepdims=True)
+    return weights, snp.where(snp.equal(total, 0), 1.0, total)
+
+
+def attend(
+    who: str, q: Any, k: Any, v: Any, mask: Any, p: float, key: Any, *, shared: bool = False
+) -> tuple[Any, Any, Any]:
+    """The weighted means, (..., L, V), the weights, (..., L, S), and by what to divide these.
+
+    The queries are scaled already. The mask is True for keys to attend to, or is added; a query
+    that may attend to nothing has weights and derivatives of 0. With ``shared`` axis -3 is heads,
+    and each of ``k`` and ``v`` serves several of ``q``.
+    """
+    dtype = snp.result_type(q, k, v)
+    wide = snp.promote_types(dtype, snp.float32)
+    queries, keys = q.shape[-2], k.shape[-2]
+    heads = q.shape[-3] if shared else 0
+    if shared:
+        # (..., heads, L, E) to (..., groups, heads / groups * L, E): no key is repeated.
+        groups = k.shape[-3]
+        q = reshape(q, (*q.shape[:-3], groups, heads // groups * queries, q.shape[-1]))
+    scores = matmul(q, snp.swapaxes(k, -1, -2), preferred_element_type=wide)
+    grouped = scores.shape
+    if shared:
+        scores = reshape(scores, (*grouped[:-3], heads, queries, keys))
+    weights, total = _exponentials(scores, mask)
+    if p:
+        weights = dropout(weights, p, key=key_or_next(key, who))
+    narrow = convert(weights, dtype)
+    if shared:
+        narrow = reshape(narrow, (*weights.shape[:-3], *grouped[-3:]))
+    out = matmul(narrow, convert(v, dtype), preferred_element_type=wide)
+    if shared:
+        out = reshape(out, (*out.shape[:-3], heads, queries, v.shape[-1]))
+    return convert(out / total, dtype), weights, total
+
+
+def _check(who: str, q: ArrayType, k: ArrayType, v: ArrayType, gqa: bool) -> None:
+    shapes = f"query {q}, key {k}, value {v}"
+    if min(q.ndim, k.ndim, v.ndim) < 2:
+        raise ValueError(f"{who}: expected query, key and value of rank 2 or more, got {shapes}")
+    if q.shape[-1] != k.shape[-1]:
+        raise ValueError(
+            f"{who}: query and key must have one size of features (the last axis), got {shapes}"
+        )
+    if k.shape[-2] != v.shape[-2]:
+        raise ValueError(
+            f"{who}: there must be a value for each key (the axis before the last), got {shapes}"
+        )
+    if not gqa:
+        broadcast_shapes(who, q.shape[:-2], k.shape[:-2], v.shape[:-2])
+    elif (
+        min(q.ndim, k.ndim, v.ndim) < 3
+        or k.shape[-3] != v.shape[-3]
+        or (not k.shape[-3] or q.shape[-3] % k.shape[-3])
+    ):
+        raise ValueError(
+            f"{who}: with enable_gqa the heads of query (the third axis from the end) must be a "
+            f"multiple of those of key and value, got {shapes}"
+        )
+
+
+def _mask(who: str, attn_mask: Any, is_causal: bool, queries: int, keys: int) -> Any:
+    """The mask as a value, or None."""
+    if is_causal:
+        if attn_mask is not None:
+            raise ValueError(
+                f"{who}: give attn_mask or is_causal, not both; a causal attn_mask is "
+                f"snp.tril(snp.ones(({queries}, {keys}), bool))"
+            )
+        return causal(queries, keys)
+    if attn_mask is None:
+        return None
+    mask = as_value(attn_mask, who, "attn_mask")
+    if mask.dtype != snp.bool_ and (not is_inexact(mask.dtype) or is_complex(mask.dtype)):
+        raise TypeError(
+            f"{who}: attn_mask must be boolean (True for keys to attend to) or floating (added to "
+            f"the scores), got {mask.type}"
+        )
+    return mask
+
+
+def scaled_dot_product_attention(
+    query: Any,
+    key: Any,
+    value: Any,
+    attn_mask: Any = None,
+    dropout_p: float = 0.0,
+    is_causal: bool = False,
+    scale: float | None = None,
+    enable_gqa: bool = False,
+    *,
+    dropout_key: Any = None,
+) -> Any:
+    """``softmax(query @ key.T * scale + mask) @ value``.
+
+    ``query`` is (..., L, E), ``key`` (..., S, E), ``value`` (..., S, V), and the result (..., L,
+    V); other axes broadcast. ``attn_mask`` broadcasts to (..., L, S): True for keys to attend to,
+    or floats that are added. ``is_causal`` hides keys that come after the query. ``scale`` is by
+    default ``1 / sqrt(E)``. With ``enable_gqa`` axis -3 is heads, and several heads of ``query``
+    share one of ``key`` and ``value``. A query that may attend to nothing gives 0. Scores and sums
+    are at least float32.
+
+    ``dropout_p`` is always applied (pass 0 when not training), and draws from ``dropout_key``, or
+    the ambient stream.
+
+    Raises ``ValueError`` where shapes do not fit or both masks are given, ``TypeError`` for another
+    kind of mask, ``RuntimeError`` where there is no key. Source: Vaswani et al., Attention Is All
+    You Need, 2017; Ainslie et al., GQA, 2023.
+
+    >>> import stretto as st, stretto.numpy as snp
+    >>> q, k, v = snp.zeros((1, 2)), snp.ones((3, 2)), snp.array([[0.0], [3.0], [6.0]])
+    >>> st.nn.functional.scaled_dot_product_attention(q, k, v)
+    Array([[3.]], dtype=float32)
+    >>> st.nn.functional.scaled_dot_product_attention(q, k, v, snp.array([True, True, False]))
+    Array([[1.5]], dtype=float32)
+    """
+    who = "scaled_dot_product_attention"
+    q, k, v = (
+        as_float(query, who, "query"),
+        as_float(key, who, "key"),
+        as_float(value, who, "value"),
+    )
+    p = probability(dropout_p, who, "dropout_p")
+    _check(who, q.type, k.type, v.type, enable_gqa)
+    mask = _mask(who, attn_mask, is_causal, q.shape[-2], k.shape[-2])
+    q = q * (1 / math.sqrt(q.shape[-1]) if scale is None else scale)
+    return attend(who, q, k, v, mask, p, dropout_key, shared=enable_gqa)[0]

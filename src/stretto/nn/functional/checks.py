@@ -1,0 +1,99 @@
+"""What dropout and losses share: checks of arguments, keys, reductions.
+
+Layer 7 (nn). Next, read ``activations``.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import stretto.numpy as snp
+from stretto.core.interpreter import as_value
+from stretto.core.types import is_complex, kind_of
+from stretto.nn.functional.arguments import as_float
+from stretto.random.streams import next_key
+from stretto.runtime.array import Array
+
+__all__ = [
+    "check_known",
+    "classes_of",
+    "key_or_next",
+    "pair",
+    "positive_part",
+    "probability",
+    "reduced",
+    "same_shape",
+]
+
+
+def same_shape(who: str, **arguments: Any) -> None:
+    """Raise ``ValueError`` unless all arguments have one shape."""
+    if len({x.shape for x in arguments.values()}) > 1:
+        got = ", ".join(f"{name} {x.type}" for name, x in arguments.items())
+        raise ValueError(
+            f"{who}: expected {' and '.join(arguments)} of one shape, got {got}; broadcast one "
+            f"first if that is meant"
+        )
+
+
+def pair(who: str, input: Any, target: Any) -> tuple[Any, Any]:
+    """Both as floating values of one shape."""
+    x, y = as_float(input, who), as_float(target, who, "target")
+    same_shape(who, input=x, target=y)
+    return x, y
+
+
+def classes_of(who: str, x: Any, target: Any, axis: int) -> Any:
+    """The target as classes, which have the shape of ``x`` without its class axis."""
+    t = as_value(target, who, "target")
+    expected = (*x.shape[:axis], *x.shape[axis + 1 :])
+    if kind_of(t.dtype) not in ("int", "uint") or t.shape != expected:
+        raise ValueError(
+            f"{who}: expected target as integer classes of shape {expected} for input {x.type} "
+            f"with its classes along axis {axis}, got {t.type}"
+        )
+    return t
+
+
+def check_known(condition: Any, message: str) -> None:
+    """Raise ``ValueError`` where a condition on elements is known not to hold everywhere.
+
+    Nothing is known of traced elements.
+    """
+    if isinstance(condition, Array) and not condition.to_host().all():
+        raise ValueError(message)
+
+
+def probability(p: Any, who: str, name: str = "p") -> float:
+    """The number from 0 to 1; raises ``ValueError`` for others, ``TypeError`` for no number."""
+    if isinstance(p, bool) or not isinstance(p, (int, float)):
+        raise TypeError(f"{who}: {name} must be a Python number from 0 to 1, got {p!r}")
+    if not 0 <= p <= 1:
+        raise ValueError(f"{who}: {name} must be from 0 to 1, got {p!r}")
+    return float(p)
+
+
+def key_or_next(key: Any, who: str) -> Any:
+    """The key, or the next one of the ambient stream."""
+    return next_key(who) if key is None else key
+
+
+def reduced(loss: Any, reduction: str, who: str) -> Any:
+    """The losses themselves (``"none"``), their ``"mean"`` or their ``"sum"``.
+
+    Raises ``ValueError`` for another word, ``TypeError`` for complex losses.
+    """
+    if is_complex(loss.dtype):
+        raise TypeError(f"{who}: a loss is real, got {loss.type}")
+    if reduction == "none":
+        return loss
+    if reduction == "mean":
+        return snp.mean(loss)
+    if reduction == "sum":
+        return snp.sum(loss)
+    raise ValueError(f"{who}: reduction must be 'none', 'mean' or 'sum', got {reduction!r}")
+
+
+def positive_part(x: Any) -> Any:
+    """``max(x, 0)`` with a derivative of 1 at 0, as PyTorch's ``clamp_min`` has it."""
+    return snp.where(snp.greater_equal(x, 0), x, 0.0)

@@ -1,0 +1,286 @@
+"""Convolutions and their transposes, along one, two or three axes.
+
+Layer 7 (nn). Names, meanings and defaults are those of ``torch.nn.functional``: channels before
+spatial axes, and a kernel that is not reversed. Each is one operation of ``ops.convolution``.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from stretto.core.interpreter import as_value
+from stretto.nn.functional.arguments import batched, per_axis, unbatched
+from stretto.ops.broadcast import reshape, transpose
+from stretto.ops.convolution import conv_general_dilated
+from stretto.ops.shape import rev
+
+__all__ = [
+    "conv1d",
+    "conv2d",
+    "conv3d",
+    "conv_transpose1d",
+    "conv_transpose2d",
+    "conv_transpose3d",
+]
+
+
+def _kernel(who: str, weight: Any, n: int, axes: str) -> Any:
+    weight = as_value(weight, who, "weight")
+    if weight.ndim != n + 2:
+        raise ValueError(
+            f"{who}: weight must have {n + 2} axes ({axes}, {n} spatial), got {weight.type}"
+        )
+    return weight
+
+
+def _groups(who: str, groups: Any) -> int:
+    return per_axis(groups, 1, who, "groups")[0]
+
+
+def _plus_bias(who: str, out: Any, bias: Any, channels: int) -> Any:
+    if bias is None:
+        return out
+    bias = as_value(bias, who, "bias")
+    if bias.shape != (channels,):
+        raise ValueError(f"{who}: bias must have {channels} elements, got {bias.type}")
+    return out + reshape(bias, (channels, *(1,) * (out.ndim - 2)))
+
+
+def _convolve(
+    n: int,
+    input: Any,
+    weight: Any,
+    bias: Any,
+    stride: Any,
+    padding: Any,
+    dilation: Any,
+    groups: int,
+) -> Any:
+    who = f"conv{n}d"
+    x, single = batched(input, n, who)
+    weight = _kernel(who, weight, n, "output channels, input channels of a group")
+    groups = _groups(who, groups)
+    strides = per_axis(stride, n, who, "stride")
+    dilations = per_axis(dilation, n, who, "dilation")
+    channels, (outputs, inputs) = x.shape[1], weight.shape[:2]
+    if channels != inputs * groups:
+        raise ValueError(
+            f"{who}: input {x.type} has {channels} channels (axis 1), but weight {weight.type} "
+            f"takes {inputs} in each of {groups} groups, {inputs * groups} together"
+        )
+    if outputs % groups:
+        raise ValueError(
+            f"{who}: {groups} groups do not divide the {outputs} output channels of weight "
+            f"{weight.type}"
+        )
+    pairs = _padding(who, padding, weight.shape[2:], strides, dilations)
+    for size, k, d, (low, high) in zip(x.shape[2:], weight.shape[2:], dilations, pairs):
+        if size + low + high < d * (k - 1) + 1:
+            raise ValueError(
+                f"{who}: a kernel that reaches over {d * (k - 1) + 1} does not fit an axis of "
+                f"{size} with padding {(low, high)}: input {x.type}, weight {weight.type}"
+            )
+    out = conv_general_dilated(
+        x, weight, strides, pairs, None, dilations, feature_group_count=groups
+    )
+    return unbatched(_plus_bias(who, out, bias, outputs), single)
+
+
+def _padding(
+    who: str,
+    padding: Any,
+    kernel: tuple[int, ...],
+    strides: tuple[int, ...],
+    dilations: tuple[int, ...],
+) -> list[tuple[int, int]]:
+    if not isinstance(padding, str):
+        return [(p, p) for p in per_axis(padding, len(kernel), who, "padding", 0)]
+    if padding == "valid":
+        return [(0, 0)] * len(kernel)
+    if padding != "same":
+        raise ValueError(f"{who}: padding must be 'same', 'valid' or numbers, got {padding!r}")
+    if any(s != 1 for s in strides):
+        raise ValueError(f"{who}: padding='same' needs a stride of 1, got {strides}; give numbers")
+    totals = [d * (k - 1) for k, d in zip(kernel, dilations, strict=True)]
+    return [(total // 2, total - total // 2) for total in totals]
+
+
+def conv1d(
+    input: Any,
+    weight: Any,
+    bias: Any = None,
+    stride: Any = 1,
+    padding: Any = 0,
+    dilation: Any = 1,
+    groups: int = 1,
+) -> Any:
+    """Convolve signals (batch, channels, length), or one without the batch, with a kernel.
+
+    ``weight`` is (outputs, channels / groups, size), ``bias`` (outputs,). ``padding`` is a number,
+    ``"valid"`` (none) or ``"same"`` (as many outputs as inputs; ``stride`` must be 1). Raises
+    ``ValueError`` where channels, groups and sizes do not fit.
+
+    >>> import stretto.numpy as snp
+    >>> from stretto.nn import functional as F
+    >>> F.conv1d(snp.array([[1.0, 2.0, 4.0]]), snp.array([[[1.0, -1.0]]]))
+    Array([[-1., -2.]], dtype=float32)
+    """
+    return _convolve(1, input, weight, bias, stride, padding, dilation, groups)
+
+
+def conv2d(
+    input: Any,
+    weight: Any,
+    bias: Any = None,
+    stride: Any = 1,
+    padding: Any = 0,
+    dilation: Any = 1,
+    groups: int = 1,
+) -> Any:
+    """Convolve images (batch, channels, height, width), or one without the batch, with a kernel.
+
+    ``weight`` is (outputs, channels / groups, height, width), ``bias`` (outputs,). Each setting is
+    a number, or one an axis; ``padding`` may be ``"same"`` or ``"valid"``, as in ``conv1d``.
+
+    >>> import stretto.numpy as snp
+    >>> from stretto.nn import functional as F
+    >>> images, kernel = snp.ones((2, 3, 8, 8)), snp.ones((16, 3, 3, 3))
+    >>> F.conv2d(images, kernel, stride=2, padding=1).shape
+    (2, 16, 4, 4)
+    """
+    return _convolve(2, input, weight, bias, stride, padding, dilation, groups)
+
+
+def conv3d(
+    input: Any,
+    weight: Any,
+    bias: Any = None,
+    stride: Any = 1,
+    padding: Any = 0,
+    dilation: Any = 1,
+    groups: int = 1,
+) -> Any:
+    """Convolve volumes (batch, channels, depth, height, width); otherwise as ``conv2d``.
+
+    >>> import stretto.numpy as snp
+    >>> from stretto.nn import functional as F
+    >>> F.conv3d(snp.ones((1, 2, 4, 4, 4)), snp.ones((5, 2, 3, 3, 3)), padding="same").shape
+    (1, 5, 4, 4, 4)
+    """
+    return _convolve(3, input, weight, bias, stride, padding, dilation, groups)
+
+
+def _transposed(
+    n: int,
+    input: Any,
+    weight: Any,
+    bias: Any,
+    stride: Any,
+    padding: Any,
+    output_padding: Any,
+    groups: int,
+    dilation: Any,
+) -> Any:
+    who = f"conv_transpose{n}d"
+    x, single = batched(input, n, who)
+    weight = _kernel(who, weight, n, "input channels, output channels of a group")
+    groups = _groups(who, groups)
+    strides = per_axis(stride, n, who, "stride")
+    dilations = per_axis(dilation, n, who, "dilation")
+    paddings = per_axis(padding, n, who, "padding", 0)
+    extra = per_axis(output_padding, n, who, "output_padding", 0)
+    channels, (inputs, outputs), spatial = x.shape[1], weight.shape[:2], weight.shape[2:]
+    if channels != inputs or inputs % groups:
+        raise ValueError(
+            f"{who}: input {x.type} has {channels} channels (axis 1), but weight {weight.type} "
+            f"takes {inputs}, in {groups} groups"
+        )
+    for e, s, d in zip(extra, strides, dilations, strict=True):
+        if e >= max(s, d):
+            raise ValueError(
+                f"{who}: output_padding must be less than stride or dilation, got output_padding "
+                f"{extra}, stride {strides}, dilation {dilations}"
+            )
+    # out[o] = sum x[i] w[j] over i s + j d = o + p: with j' = k-1-j that is a convolution of x,
+    # spread out by s, with the reversed kernel, over d (k-1) - p before it.
+    kernel = rev(weight, tuple(range(2, n + 2)))
+    kernel = reshape(kernel, (groups, inputs // groups, outputs, *spatial))
+    kernel = transpose(kernel, (0, 2, 1, *range(3, n + 3)))
+    kernel = reshape(kernel, (groups * outputs, inputs // groups, *spatial))
+    columns = zip(spatial, dilations, paddings, extra, strict=True)
+    pairs = [(d * (k - 1) - p, d * (k - 1) - p + e) for k, d, p, e in columns]
+    for size, s, k, d, pair in zip(x.shape[2:], strides, spatial, dilations, pairs):
+        if size and (size - 1) * s + 1 + sum(pair) < d * (k - 1):
+            raise ValueError(
+                f"{who}: padding {paddings} takes away more than the output has: input {x.type} "
+                f"and weight {weight.type}"
+            )
+    out = conv_general_dilated(
+        x, kernel, (1,) * n, pairs, strides, dilations, feature_group_count=groups
+    )
+    return unbatched(_plus_bias(who, out, bias, groups * outputs), single)
+
+
+def conv_transpose1d(
+    input: Any,
+    weight: Any,
+    bias: Any = None,
+    stride: Any = 1,
+    padding: Any = 0,
+    output_padding: Any = 0,
+    groups: int = 1,
+    dilation: Any = 1,
+) -> Any:
+    """The transpose of ``conv1d`` in its input: each input adds the kernel to the output.
+
+    ``input`` is (batch, channels, length), ``weight`` (channels, outputs / groups, size), ``bias``
+    (outputs,). ``padding`` takes elements away from both ends of the output, ``output_padding``
+    adds some to its end. Raises ``ValueError`` where channels, groups and sizes do not fit.
+
+    >>> import stretto.numpy as snp
+    >>> from stretto.nn import functional as F
+    >>> F.conv_transpose1d(snp.array([[1.0, 2.0]]), snp.array([[[1.0, 10.0]]]), stride=2)
+    Array([[ 1., 10.,  2., 20.]], dtype=float32)
+    """
+    return _transposed(1, input, weight, bias, stride, padding, output_padding, groups, dilation)
+
+
+def conv_transpose2d(
+    input: Any,
+    weight: Any,
+    bias: Any = None,
+    stride: Any = 1,
+    padding: Any = 0,
+    output_padding: Any = 0,
+    groups: int = 1,
+    dilation: Any = 1,
+) -> Any:
+    """The transpose of ``conv2d`` in its input; see ``conv_transpose1d``.
+
+    >>> import stretto.numpy as snp
+    >>> from stretto.nn import functional as F
+    >>> images, kernel = snp.ones((2, 16, 4, 4)), snp.ones((16, 3, 3, 3))
+    >>> F.conv_transpose2d(images, kernel, stride=2, padding=1, output_padding=1).shape
+    (2, 3, 8, 8)
+    """
+    return _transposed(2, input, weight, bias, stride, padding, output_padding, groups, dilation)
+
+
+def conv_transpose3d(
+    input: Any,
+    weight: Any,
+    bias: Any = None,
+    stride: Any = 1,
+    padding: Any = 0,
+    output_padding: Any = 0,
+    groups: int = 1,
+    dilation: Any = 1,
+) -> Any:
+    """The transpose of ``conv3d`` in its input; see ``conv_transpose1d``.
+
+    >>> import stretto.numpy as snp
+    >>> from stretto.nn import functional as F
+    >>> F.conv_transpose3d(snp.ones((1, 2, 2, 2, 2)), snp.ones((2, 1, 2, 2, 2)), stride=2).shape
+    (1, 1, 4, 4, 4)
+    """
+    return _transposed(3, input, weight, bias, stride, padding, output_padding, groups, dilation)

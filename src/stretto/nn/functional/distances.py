@@ -1,0 +1,146 @@
+"""Distances and similarities of vectors, and losses of them.
+
+Layer 7 (nn). Names, arguments and defaults are those of PyTorch's ``torch.nn.functional``, without
+its outdated ``size_average`` and ``reduce``. A norm's derivative at 0 is 0. Next, read ``ctc``.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import stretto.numpy as snp
+from stretto.nn.functional.arguments import as_float
+from stretto.nn.functional.checks import positive_part, reduced
+from stretto.ops.broadcast import canonical_axis
+from stretto.ops.elementwise import broadcast_shapes
+
+__all__ = [
+    "cosine_embedding_loss",
+    "cosine_similarity",
+    "pairwise_distance",
+    "triplet_margin_loss",
+]
+
+
+def _norm(x: Any, p: float, axis: int, keepdims: bool = False) -> Any:
+    """The p-norm along an axis, with a derivative of 0 at 0."""
+    size = snp.abs(x)
+    if p == math.inf:
+        return snp.max(size, axis, keepdims=keepdims)
+    if p == 1:
+        return snp.sum(size, axis, keepdims=keepdims)
+    if p == 0:
+        return snp.sum(snp.not_equal(x, 0), axis, keepdims=keepdims).astype(x.dtype)
+    if p != 2:
+        at_zero = snp.equal(size, 0)
+        powers = snp.where(at_zero, 0.0, snp.power(snp.where(at_zero, 1.0, size), p))
+    else:
+        powers = snp.square(x)
+    total = snp.sum(powers, axis, keepdims=keepdims)
+    none = snp.equal(total, 0)
+    safe = snp.where(none, 1.0, total)
+    root = snp.sqrt(safe) if p == 2 else snp.power(safe, 1 / p)
+    return snp.where(none, 0.0, root)
+
+
+def pairwise_distance(
+    x1: Any, x2: Any, p: float = 2.0, eps: float = 1e-6, keepdim: bool = False
+) -> Any:
+    """The p-norm of ``x1 - x2 + eps`` along the last axis; the others broadcast.
+
+    Raises ``ValueError`` for a negative ``p``, and where shapes do not broadcast.
+
+    >>> import stretto as st, stretto.numpy as snp
+    >>> x, y = snp.array([[3.0, 4.0]]), snp.zeros((1, 2))
+    >>> st.nn.functional.pairwise_distance(x, y).round(3)
+    Array([5.], dtype=float32)
+    """
+    who = "pairwise_distance"
+    if p < 0:
+        raise ValueError(f"{who}: p must not be negative, got {p!r}")
+    x, y = as_float(x1, who, "x1"), as_float(x2, who, "x2")
+    difference = x - y + eps
+    if not difference.ndim:
+        raise ValueError(f"{who}: expected vectors along the last axis, got {x.type} and {y.type}")
+    return _norm(difference, p, -1, keepdim)
+
+
+def cosine_similarity(x1: Any, x2: Any, dim: int = 1, eps: float = 1e-8) -> Any:
+    """The product of ``x1`` and ``x2`` along ``dim``, by both norms, each at least ``eps``.
+
+    ``dim`` is an axis of the shape to which the two broadcast. Raises ``ValueError`` where they do
+    not.
+
+    >>> import stretto as st, stretto.numpy as snp
+    >>> x, y = snp.array([[3.0, 4.0]]), snp.array([[1.0, 0.0]])
+    >>> st.nn.functional.cosine_similarity(x, y).round(3)
+    Array([0.6], dtype=float32)
+    """
+    who = "cosine_similarity"
+    x, y = as_float(x1, who, "x1"), as_float(x2, who, "x2")
+    shape = broadcast_shapes(who, x.shape, y.shape)
+    axis = canonical_axis(dim, len(shape), who)
+    x, y = snp.broadcast_to(x, shape), snp.broadcast_to(y, shape)
+    x = x / snp.maximum(_norm(x, 2, axis, True), eps)
+    y = y / snp.maximum(_norm(y, 2, axis, True), eps)
+    return snp.sum(x * y, axis)
+
+
+_SMALLEST_SQUARE = 1e-12
+
+
+def cosine_embedding_loss(
+    input1: Any, input2: Any, target: Any, margin: float = 0.0, *, reduction: str = "mean"
+) -> Any:
+    """``1 - cos`` of two vectors whose target is 1, ``max(0, cos - margin)`` where it is -1.
+
+    Inputs are (N, D) or (D,), targets (N,) or (). Raises ``ValueError`` for others.
+
+    >>> import stretto as st, stretto.numpy as snp
+    >>> x, y = snp.array([[3.0, 4.0]]), snp.array([[1.0, 0.0]])
+    >>> st.nn.functional.cosine_embedding_loss(x, y, snp.array([1])).round(3)
+    Array(0.4, dtype=float32)
+    """
+    who = "cosine_embedding_loss"
+    x, y = as_float(input1, who, "input1"), as_float(input2, who, "input2")
+    t = as_float(target, who, "target")
+    if x.shape != y.shape or x.ndim not in (1, 2) or t.shape != x.shape[:-1]:
+        raise ValueError(
+            f"{who}: expected two inputs (N, D) with a target (N,), or (D,) with a target (); got "
+            f"{x.type} and {y.type} with {t.type}"
+        )
+    squares = [snp.sum(snp.square(v), -1) + _SMALLEST_SQUARE for v in (x, y)]
+    cos = snp.sum(x * y, -1) / snp.sqrt(squares[0] * squares[1])
+    together = snp.where(snp.equal(t, 1), 1 - cos, 0.0)
+    apart = snp.where(snp.equal(t, -1), positive_part(cos - margin), 0.0)
+    return reduced(together + apart, reduction, who)
+
+
+def triplet_margin_loss(
+    anchor: Any,
+    positive: Any,
+    negative: Any,
+    margin: float = 1.0,
+    p: float = 2.0,
+    eps: float = 1e-6,
+    swap: bool = False,
+    *,
+    reduction: str = "mean",
+) -> Any:
+    """``max(0, d(anchor, positive) - d(anchor, negative) + margin)`` of distances by the p-norm.
+
+    With ``swap`` the negative's distance is the smaller of those from anchor and positive. Raises
+    ``ValueError`` where shapes do not broadcast. Source: Balntas et al., Learning Shallow
+    Convolutional Feature Descriptors with Triplet Losses, 2016.
+
+    >>> import stretto as st, stretto.numpy as snp
+    >>> a, p, n = snp.zeros((1, 2)), snp.array([[3.0, 4.0]]), snp.array([[0.0, 2.0]])
+    >>> st.nn.functional.triplet_margin_loss(a, p, n).round(3)
+    Array(4., dtype=float32)
+    """
+    near = pairwise_distance(anchor, positive, p, eps)
+    far = pairwise_distance(anchor, negative, p, eps)
+    if swap:
+        far = snp.minimum(far, pairwise_distance(positive, negative, p, eps))
+    return reduced(positive_part(near - far + margin), reduction, "triplet_margin_loss")

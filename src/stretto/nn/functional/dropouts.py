@@ -1,0 +1,164 @@
+"""Dropout: elements, or whole channels, that are set to 0 at random.
+
+Layer 7 (nn). Names and arguments are those of PyTorch's ``torch.nn.functional``, with ``key``: each
+function draws from it, or else from the ambient stream. Next, read ``attention``.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+
+from stretto import random
+from stretto.nn.functional.arguments import as_float
+from stretto.nn.functional.checks import key_or_next, probability
+from stretto.ops.broadcast import broadcast_in_dim
+from stretto.ops.comparison import full_like, ge, select, zeros_like
+
+__all__ = [
+    "alpha_dropout",
+    "dropout",
+    "dropout1d",
+    "dropout2d",
+    "dropout3d",
+    "feature_alpha_dropout",
+]
+
+# The limit of selu for large negative arguments.
+_SELU_FLOOR = -1.0507009873554804934193349852946 * 1.6732632423543772848170429916717
+
+
+def _kept(key: Any, p: float, shape: tuple[int, ...]) -> Any:
+    """Truth values that are False with probability ``p``, to 2**-32."""
+    bits = random.bits(key, shape, np.uint32)
+    return ge(bits, full_like(bits, min(round(p * 2**32), 2**32 - 1)))
+
+
+def _apply(x: Any, p: float, keep: Any) -> Any:
+    # E[out] = (1 - p) x / (1 - p) = x
+    return select(keep, x * (1 / (1 - p)), zeros_like(x))
+
+
+def _channels(x: Any, axes: int, who: str) -> tuple[int, ...]:
+    """How many axes of ``x`` come before those of space: (N, C) or (C,) of them."""
+    if x.ndim not in (axes + 1, axes + 2):
+        names = ", ".join("DHW"[3 - axes :]) if axes > 1 else "L"
+        raise ValueError(
+            f"{who}: expected an input (N, C, {names}) or (C, {names}), of rank {axes + 2} or "
+            f"{axes + 1}; got {x.type}"
+        )
+    return x.shape[: x.ndim - axes]
+
+
+def _dropout(
+    who: str, input: Any, p: Any, training: bool, key: Any, axes: int | None = None
+) -> Any:
+    """Dropout of elements, or of channels with so many ``axes`` of space."""
+    x, p = as_float(input, who), probability(p, who)
+    shape = x.shape if axes is None else _channels(x, axes, who)
+    if not training or p == 0:
+        return x
+    if p == 1:
+        return zeros_like(x)
+    keep = _kept(key_or_next(key, who), p, shape)
+    return _apply(x, p, broadcast_in_dim(keep, x.shape, tuple(range(len(shape)))))
+
+
+def dropout(
+    input: Any, p: float = 0.5, training: bool = True, inplace: bool = False, key: Any = None
+) -> Any:
+    """Each element 0 with probability ``p``, else divided by ``1 - p``; as it is if not training.
+
+    ``key`` is the key to draw from, by default the ambient stream's next. Raises ``ValueError`` for
+    a ``p`` that is no probability, ``RuntimeError`` where there is no key. Source: Srivastava et
+    al., Dropout: A Simple Way to Prevent Neural Networks from Overfitting, 2014.
+
+    >>> import stretto as st
+    >>> st.nn.functional.dropout(st.numpy.ones(4), key=st.random.PRNGKey(1))
+    Array([2., 0., 2., 0.], dtype=float32)
+    """
+    return _dropout("dropout", input, p, training, key)
+
+
+def dropout1d(
+    input: Any, p: float = 0.5, training: bool = True, inplace: bool = False, key: Any = None
+) -> Any:
+    """``dropout`` of whole channels of an input (N, C, L) or (C, L).
+
+    Raises ``ValueError`` for another rank. Source: Tompson et al., Efficient Object Localization
+    Using Convolutional Networks, 2015.
+
+    >>> import stretto as st
+    >>> st.nn.functional.dropout1d(st.numpy.ones((4, 2)), key=st.random.PRNGKey(1))
+    Array([[2., 2.],
+           [0., 0.],
+           [2., 2.],
+           [0., 0.]], dtype=float32)
+    """
+    return _dropout("dropout1d", input, p, training, key, 1)
+
+
+def dropout2d(
+    input: Any, p: float = 0.5, training: bool = True, inplace: bool = False, key: Any = None
+) -> Any:
+    """``dropout`` of whole channels of an input (N, C, H, W) or (C, H, W).
+
+    Raises ``ValueError`` for another rank.
+    """
+    return _dropout("dropout2d", input, p, training, key, 2)
+
+
+def dropout3d(
+    input: Any, p: float = 0.5, training: bool = True, inplace: bool = False, key: Any = None
+) -> Any:
+    """``dropout`` of whole channels of an input (N, C, D, H, W) or (C, D, H, W).
+
+    Raises ``ValueError`` for another rank.
+    """
+    return _dropout("dropout3d", input, p, training, key, 3)
+
+
+def _alpha(who: str, input: Any, p: Any, training: bool, key: Any, channels: bool) -> Any:
+    x, p = as_float(input, who), probability(p, who)
+    if channels and x.ndim < 2:
+        raise ValueError(f"{who}: expected an input (N, C, ...), of rank 2 or more; got {x.type}")
+    if not training or p == 0:
+        return x
+    if p == 1:
+        return zeros_like(x)
+    shape = x.shape[:2] if channels else x.shape
+    keep = broadcast_in_dim(
+        _kept(key_or_next(key, who), p, shape), x.shape, tuple(range(len(shape)))
+    )
+    # Of mean 0 and variance 1 again: a (x or floor) + b, a² (1 - p) (1 + p floor²) = 1.
+    a = 1 / math.sqrt((1 - p) * (1 + p * _SELU_FLOOR**2))
+    return select(keep, x, full_like(x, _SELU_FLOOR)) * a + (-a * p * _SELU_FLOOR)
+
+
+def alpha_dropout(
+    input: Any, p: float = 0.5, training: bool = False, inplace: bool = False, key: Any = None
+) -> Any:
+    """Each element at ``selu``'s lower limit with probability ``p``, then mean and variance kept.
+
+    Raises as ``dropout``. Source: Klambauer et al., Self-Normalizing Neural Networks, 2017.
+
+    >>> import stretto as st
+    >>> key, x_key = st.random.split(st.random.PRNGKey(0))
+    >>> x = st.random.normal(x_key, (100_000,))
+    >>> out = st.nn.functional.alpha_dropout(x, 0.3, training=True, key=key)
+    >>> abs(float(out.mean())) < 0.02, abs(float(out.std()) - 1) < 0.02
+    (True, True)
+    """
+    return _alpha("alpha_dropout", input, p, training, key, False)
+
+
+def feature_alpha_dropout(
+    input: Any, p: float = 0.5, training: bool = False, inplace: bool = False, key: Any = None
+) -> Any:
+    """``alpha_dropout`` of whole channels of an input (N, C, ...).
+
+    Raises ``ValueError`` for a rank below 2.
+    """
+    return _alpha("feature_alpha_dropout", input, p, training, key, True)

@@ -1,0 +1,113 @@
+"""Rows of a table by number: embeddings, and bags of them.
+
+Layer 7 (nn). Names, meanings and defaults are those of ``torch.nn.functional``, without the options
+that change the table in place (``max_norm``) or its gradient's form (``sparse``).
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+from stretto.control.stop_gradient import stop_gradient
+from stretto.core.interpreter import as_value
+from stretto.core.types import ArrayType, kind_of
+from stretto.numpy.joining import take
+from stretto.numpy.reductions import max as max_
+from stretto.numpy.reductions import sum as sum_
+from stretto.ops.arithmetic import maximum
+from stretto.ops.broadcast import expand_dims
+from stretto.ops.comparison import full_like, ne, where, zeros_like
+from stretto.ops.convert import convert
+
+__all__ = ["embedding", "embedding_bag"]
+
+
+def _table(who: str, input: Any, weight: Any) -> tuple[Any, Any]:
+    ids, weight = as_value(input, who, "input"), as_value(weight, who, "weight")
+    if kind_of(ids.dtype) not in ("int", "uint"):
+        raise TypeError(f"{who}: input must be integers, the numbers of rows; got {ids.type}")
+    if weight.ndim != 2:
+        raise ValueError(f"{who}: weight must be (rows, features), got {weight.type}")
+    return ids, weight
+
+
+def _padding(who: str, padding_idx: int, weight: ArrayType) -> int:
+    rows = weight.shape[0]
+    if not -rows <= padding_idx < rows:
+        raise ValueError(f"{who}: padding_idx must be within {rows} rows, got {padding_idx}")
+    return padding_idx % rows
+
+
+def embedding(input: Any, weight: Any, padding_idx: int | None = None) -> Any:
+    """The rows of ``weight`` (rows, features) at ``input``: the shape of ``input``, and features.
+
+    The row ``padding_idx`` gets no gradient. Numbers beyond the rows give NaN; negative ones count
+    from the end. Raises ``TypeError`` where ``input`` is not of integers.
+
+    >>> import stretto.numpy as snp
+    >>> from stretto.nn import functional as F
+    >>> F.embedding(snp.array([1, 0, 1]), snp.array([[1.0, 2.0], [3.0, 4.0]]))
+    Array([[3., 4.],
+           [1., 2.],
+           [3., 4.]], dtype=float32)
+    """
+    ids, weight = _table("embedding", input, weight)
+    out = take(weight, ids, 0, mode="fill")
+    if padding_idx is None:
+        return out
+    trained = expand_dims(ne(ids, _padding("embedding", padding_idx, weight.type)), (ids.ndim,))
+    return where(trained, out, stop_gradient(out))
+
+
+def embedding_bag(
+    input: Any,
+    weight: Any,
+    *,
+    mode: str = "mean",
+    per_sample_weights: Any = None,
+    padding_idx: int | None = None,
+) -> Any:
+    """The mean, sum or greatest of the rows at each line of ``input``: (bags, features).
+
+    ``input`` is (bags, length) of integers. ``per_sample_weights``, of the same shape, multiply the
+    rows where ``mode`` is ``"sum"``. Entries equal to ``padding_idx`` are left out, and a bag of
+    none is zeros. (PyTorch's ``offsets``, for bags of differing lengths, are not taken: their
+    shapes would depend on values; fill up with ``padding_idx``.)
+
+    >>> import stretto.numpy as snp
+    >>> from stretto.nn import functional as F
+    >>> F.embedding_bag(snp.array([[0, 1], [1, 1]]), snp.array([[1.0, 2.0], [3.0, 4.0]]))
+    Array([[2., 3.],
+           [3., 4.]], dtype=float32)
+    """
+    who = "embedding_bag"
+    ids, weight = _table(who, input, weight)
+    if mode not in ("mean", "sum", "max"):
+        raise ValueError(f"{who}: mode must be 'mean', 'sum' or 'max', got {mode!r}")
+    if ids.ndim != 2:
+        raise ValueError(f"{who}: input must be (bags, length), got {ids.type}")
+    if per_sample_weights is not None and mode != "sum":
+        raise ValueError(f"{who}: per_sample_weights are for mode 'sum', got mode {mode!r}")
+    rows = take(weight, ids, 0, mode="fill")
+    if per_sample_weights is not None:
+        factors = as_value(per_sample_weights, who, "per_sample_weights")
+        if factors.shape != ids.shape:
+            raise ValueError(
+                f"{who}: per_sample_weights must have the shape of input {ids.type}, got "
+                f"{factors.type}"
+            )
+        rows = rows * expand_dims(factors, (2,))
+    counted, length = None, ids.shape[1]
+    if padding_idx is not None:
+        counted = expand_dims(ne(ids, _padding(who, padding_idx, weight.type)), (2,))
+    if mode == "max":
+        if counted is None:
+            return max_(rows, 1) if length else sum_(rows, 1)
+        out = max_(where(counted, rows, full_like(rows, -math.inf)), 1)
+        return where(sum_(counted, 1) > 0, out, zeros_like(out))
+    if counted is None:
+        return sum_(rows, 1) / max(length, 1) if mode == "mean" else sum_(rows, 1)
+    out = sum_(where(counted, rows, zeros_like(rows)), 1)
+    count = convert(sum_(counted, 1), out.dtype)
+    return out / maximum(count, full_like(count, 1)) if mode == "mean" else out

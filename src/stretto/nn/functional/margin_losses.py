@@ -1,0 +1,178 @@
+"""Losses that ask for a margin: of classes, and of labels that are 1 or -1.
+
+Layer 7 (nn). Names, arguments and defaults are those of PyTorch's ``torch.nn.functional``, without
+its outdated ``size_average`` and ``reduce``. Next, read ``distances``.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import stretto.numpy as snp
+from stretto.core.interpreter import as_value
+from stretto.core.types import kind_of
+from stretto.nn import functions
+from stretto.nn.functional.arguments import as_float
+from stretto.nn.functional.checks import classes_of, pair, positive_part, reduced
+from stretto.ops.broadcast import expand_dims
+from stretto.ops.iota import broadcasted_iota
+
+__all__ = [
+    "hinge_embedding_loss",
+    "margin_ranking_loss",
+    "multi_margin_loss",
+    "multilabel_margin_loss",
+    "multilabel_soft_margin_loss",
+    "soft_margin_loss",
+]
+
+
+def hinge_embedding_loss(
+    input: Any, target: Any, margin: float = 1.0, *, reduction: str = "mean"
+) -> Any:
+    """``x`` where the target is 1, and ``max(0, margin - x)`` where it is -1.
+
+    Raises ``ValueError`` where shapes differ.
+
+    >>> import stretto as st, stretto.numpy as snp
+    >>> x, t = snp.array([0.25, 0.25]), snp.array([1, -1])
+    >>> st.nn.functional.hinge_embedding_loss(x, t, reduction="none")
+    Array([0.25, 0.75], dtype=float32)
+    """
+    x, t = pair("hinge_embedding_loss", input, target)
+    apart = snp.where(snp.not_equal(t, 1), positive_part(margin - x), 0.0)
+    together = snp.where(snp.not_equal(t, -1), x, 0.0)
+    return reduced(apart + together, reduction, "hinge_embedding_loss")
+
+
+def margin_ranking_loss(
+    input1: Any, input2: Any, target: Any, margin: float = 0.0, *, reduction: str = "mean"
+) -> Any:
+    """``max(0, margin - target * (input1 - input2))``: which of two is to be the greater.
+
+    Raises ``ValueError`` where shapes do not broadcast.
+
+    >>> import stretto as st, stretto.numpy as snp
+    >>> one, other = snp.array([1.0, 1.0]), snp.array([3.0, 3.0])
+    >>> st.nn.functional.margin_ranking_loss(one, other, snp.array([1, -1]), reduction="none")
+    Array([2., 0.], dtype=float32)
+    """
+    who = "margin_ranking_loss"
+    x, y = as_float(input1, who, "input1"), as_float(input2, who, "input2")
+    t = as_float(target, who, "target")
+    return reduced(positive_part(margin - t * (x - y)), reduction, who)
+
+
+def soft_margin_loss(input: Any, target: Any, *, reduction: str = "mean") -> Any:
+    """``log(1 + exp(-target * input))`` for targets 1 and -1, without overflow.
+
+    Raises ``ValueError`` where shapes differ.
+
+    >>> import stretto as st, stretto.numpy as snp
+    >>> x, t = snp.array([0.0, 100.0]), snp.array([1, -1])
+    >>> st.nn.functional.soft_margin_loss(x, t, reduction="none").round(3)
+    Array([  0.693, 100.   ], dtype=float32)
+    """
+    x, t = pair("soft_margin_loss", input, target)
+    return reduced(functions.softplus(-t * x), reduction, "soft_margin_loss")
+
+
+def _rows(who: str, input: Any) -> Any:
+    """The input as a value, (N, C) or (C,)."""
+    x = as_float(input, who)
+    if x.ndim not in (1, 2):
+        raise ValueError(f"{who}: expected an input (N, C) or (C,), got {x.type}")
+    return x
+
+
+def multi_margin_loss(
+    input: Any,
+    target: Any,
+    p: int = 1,
+    margin: float = 1.0,
+    weight: Any = None,
+    *,
+    reduction: str = "mean",
+) -> Any:
+    """``weight[t]`` times the sum of ``max(0, margin - x[t] + x[i])**p`` over classes ``i``, by C.
+
+    ``input`` is (N, C) or (C,), ``target`` the classes, ``p`` 1 or 2. Raises ``ValueError`` for
+    another ``p``, and where shapes do not fit. Source: Crammer and Singer, On the Algorithmic
+    Implementation of Multiclass Kernel-based Vector Machines, 2001.
+
+    >>> import stretto as st, stretto.numpy as snp
+    >>> x = snp.array([0.0, 0.5, 2.0])
+    >>> st.nn.functional.multi_margin_loss(x, snp.array(1))
+    Array(1., dtype=float32)
+    """
+    who = "multi_margin_loss"
+    if p not in (1, 2):
+        raise ValueError(f"{who}: p must be 1 or 2, got {p!r}")
+    x = _rows(who, input)
+    axis = x.ndim - 1
+    t = expand_dims(classes_of(who, x, target, axis), axis)
+    here = snp.equal(t, broadcasted_iota(t.dtype, x.shape, axis))
+    own = snp.sum(snp.where(here, x, 0.0), axis, keepdims=True)
+    over = snp.where(here, 0.0, functions.relu(margin - own + x))
+    if p == 2:
+        over = snp.square(over)
+    loss = snp.mean(over, axis)
+    if weight is not None:
+        weight = as_float(weight, who, "weight")
+        if weight.shape != x.shape[axis:]:
+            raise ValueError(
+                f"{who}: expected weight to have one element for each of {x.shape[axis]} classes, "
+                f"got {weight.type}"
+            )
+        loss = loss * snp.sum(snp.where(here, weight, 0.0), axis)
+    return reduced(loss, reduction, who)
+
+
+def multilabel_margin_loss(input: Any, target: Any, *, reduction: str = "mean") -> Any:
+    """The sum of ``max(0, 1 - x[t] + x[i])`` over targets ``t`` and other classes ``i``, by C.
+
+    ``target`` has the shape of ``input``, (N, C) or (C,): the classes of each row, then -1. Raises
+    ``ValueError`` where shapes differ, or the target is not integer.
+
+    >>> import stretto as st, stretto.numpy as snp
+    >>> x, t = snp.array([0.1, 0.2, 0.4, 0.8]), snp.array([3, 0, -1, 1])
+    >>> st.nn.functional.multilabel_margin_loss(x, t).round(3)
+    Array(0.85, dtype=float32)
+    """
+    who = "multilabel_margin_loss"
+    x, t = _rows(who, input), as_value(target, who, "target")
+    if t.shape != x.shape or kind_of(t.dtype) not in ("int", "uint"):
+        raise ValueError(
+            f"{who}: expected target as integer classes in the shape of input {x.type}, got "
+            f"{t.type}"
+        )
+    count = x.shape[-1]
+    listed = snp.cumsum(snp.less(t, 0), -1) == 0  # before the first -1
+    classes = broadcasted_iota(t.dtype, (*t.shape, count), t.ndim)
+    named = snp.logical_and(snp.expand_dims(listed, -1), snp.expand_dims(t, -1) == classes)
+    own = snp.sum(snp.where(named, snp.expand_dims(x, -2), 0.0), -1, keepdims=True)
+    over = functions.relu(1 - own + snp.expand_dims(x, -2))
+    others = snp.logical_not(snp.any(named, -2, keepdims=True))
+    counted = snp.logical_and(snp.expand_dims(listed, -1), others)
+    return reduced(snp.sum(snp.where(counted, over, 0.0), (-2, -1)) / count, reduction, who)
+
+
+def multilabel_soft_margin_loss(
+    input: Any, target: Any, weight: Any = None, *, reduction: str = "mean"
+) -> Any:
+    """The mean over classes of the binary cross-entropy of logits, each class times its weight.
+
+    ``input`` and ``target``, of 0 and 1, are (N, C) or (C,), ``weight`` (C,). Raises ``ValueError``
+    where shapes differ.
+
+    >>> import stretto as st, stretto.numpy as snp
+    >>> x, t = snp.zeros((1, 2)), snp.array([[1.0, 0.0]])
+    >>> st.nn.functional.multilabel_soft_margin_loss(x, t).round(3)
+    Array(0.693, dtype=float32)
+    """
+    who = "multilabel_soft_margin_loss"
+    x, t = pair(who, input, target)
+    loss = t * functions.softplus(-x) + (1 - t) * functions.softplus(x)
+    if weight is not None:
+        loss = loss * as_float(weight, who, "weight")
+    return reduced(snp.mean(loss, -1), reduction, who)

@@ -1,0 +1,219 @@
+"""Multi-head attention: projections, attention of each head, a projection of what they found.
+
+Layer 7 (nn). Arguments are those of PyTorch's function of this name; as ``key`` is taken here, the
+key of dropout is ``dropout_key``. Next, read ``recurrence``.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import stretto.numpy as snp
+from stretto.core.interpreter import as_value
+from stretto.core.types import is_complex, is_inexact
+from stretto.nn.functional.affine import linear
+from stretto.nn.functional.arguments import as_float
+from stretto.nn.functional.attention import attend, causal
+from stretto.nn.functional.checks import probability
+from stretto.ops.broadcast import reshape, transpose
+from stretto.ops.comparison import zeros_like
+from stretto.ops.shape import concatenate, pad, slice_in_dim
+
+__all__ = ["multi_head_attention_forward"]
+
+_WHO = "MultiheadAttention"
+
+
+def _slices(x: Any, sizes: tuple[int, ...], axis: int) -> list[Any]:
+    ends = [sum(sizes[: i + 1]) for i in range(len(sizes))]
+    return [slice_in_dim(x, end - n, end, axis=axis) for end, n in zip(ends, sizes, strict=True)]
+
+
+def _projected(
+    query: Any, key: Any, value: Any, weight: Any, bias: Any, same: tuple[bool, bool]
+) -> list[Any]:
+    """Queries, keys and values by one weight (3 E, E): one product where inputs are the same."""
+    e = weight.shape[0] // 3
+    if all(same):
+        return _slices(linear(query, weight, bias), (e, e, e), query.ndim - 1)
+    of_keys_and_values = same[1]
+    sizes = (e, 2 * e) if of_keys_and_values else (e, e, e)
+    weights = _slices(weight, sizes, 0)
+    biases = [None] * 3 if bias is None else _slices(bias, sizes, 0)
+    inputs = (query, key) if of_keys_and_values else (query, key, value)
+    out = [linear(x, w, b) for x, w, b in zip(inputs, weights, biases, strict=False)]
+    return [out[0], *_slices(out[1], (e, e), key.ndim - 1)] if of_keys_and_values else out
+
+
+def _mask(name: str, mask: Any, shapes: tuple[tuple[int, ...], ...]) -> Any:
+    mask = as_value(mask, _WHO, name)
+    if mask.dtype != snp.bool_ and (not is_inexact(mask.dtype) or is_complex(mask.dtype)):
+        raise TypeError(
+            f"{_WHO}: {name} must be boolean (True for keys to leave out) or floating (added to "
+            f"the scores), got {mask.type}"
+        )
+    if mask.shape not in shapes:
+        expected = " or ".join(map(str, shapes))
+        raise ValueError(f"{_WHO}: expected {name} of shape {expected}, got {mask.type}")
+    return mask
+
+
+def _combined(masks: list[Any], extra: int) -> Any:
+    """One mask, True for keys to attend to, or to be added; ``extra`` keys more are attended to."""
+    if not masks:
+        return None
+    if all(m.dtype == snp.bool_ for m in masks):
+        out = snp.logical_not(masks[0])
+        for m in masks[1:]:
+            out = snp.logical_and(out, snp.logical_not(m))
+    else:
+        added = [snp.where(m, -math.inf, 0.0) if m.dtype == snp.bool_ else m for m in masks]
+        out = added[0] if len(added) == 1 else added[0] + added[1]
+    if not extra:
+        return out
+    allowed = True if out.dtype == snp.bool_ else 0.0
+    return pad(out, allowed, [(0, 0, 0)] * (out.ndim - 1) + [(0, extra, 0)])
+
+
+def _heads(x: Any, heads: int, batch_first: bool) -> Any:
+    """(N, L, E) or (L, N, E) to (N, heads, L, E / heads)."""
+    x = reshape(x, (*x.shape[:2], heads, x.shape[2] // heads))
+    return transpose(x, (0, 2, 1, 3) if batch_first else (1, 2, 0, 3))
+
+
+def _check(query: Any, key: Any, value: Any, features: tuple[int, int, int], axis: int) -> None:
+    got = f"query {query.type}, key {key.type}, value {value.type}"
+    if query.ndim not in (2, 3) or key.ndim != query.ndim or value.ndim != query.ndim:
+        raise ValueError(f"{_WHO}: expected query, key and value all of rank 3 or 2, got {got}")
+    if (query.shape[-1], key.shape[-1], value.shape[-1]) != features:
+        raise ValueError(
+            f"{_WHO}: expected sizes of the last axes embed_dim={features[0]}, kdim={features[1]}, "
+            f"vdim={features[2]}, got {got}"
+        )
+    batch = 1 - axis
+    if key.shape[:-1] != value.shape[:-1] or (
+        query.ndim == 3 and query.shape[batch] != key.shape[batch]
+    ):
+        order = "(batch, length, features)" if axis else "(length, batch, features)"
+        raise ValueError(
+            f"{_WHO}: expected key and value of one length, and one batch size, as {order}; got "
+            f"{got}"
+        )
+
+
+def multi_head_attention_forward(
+    query: Any,
+    key: Any,
+    value: Any,
+    embed_dim_to_check: int,
+    num_heads: int,
+    in_proj_weight: Any,
+    in_proj_bias: Any,
+    bias_k: Any,
+    bias_v: Any,
+    add_zero_attn: bool,
+    dropout_p: float,
+    out_proj_weight: Any,
+    out_proj_bias: Any,
+    training: bool = True,
+    key_padding_mask: Any = None,
+    need_weights: bool = True,
+    attn_mask: Any = None,
+    use_separate_proj_weight: bool = False,
+    q_proj_weight: Any = None,
+    k_proj_weight: Any = None,
+    v_proj_weight: Any = None,
+    *,
+    average_attn_weights: bool = True,
+    is_causal: bool = False,
+    batch_first: bool = False,
+    dropout_key: Any = None,
+) -> tuple[Any, Any]:
+    """What each of ``num_heads`` heads finds, projected; and the weights (N, L, S), or None.
+
+    ``query`` is (L, N, E), ``key`` (S, N, kdim), ``value`` (S, N, vdim), with N first if
+    ``batch_first``, or all without N; the first result has the shape of ``query``.
+    ``in_proj_weight`` is (3 E, E), or, with ``use_separate_proj_weight``, three weights (E, E), (E,
+    kdim), (E, vdim) stand in its place; ``in_proj_bias`` (3 E,), ``out_proj_weight`` (E, E).
+    ``bias_k`` and ``bias_v`` (1, 1, E) are one key and value more, ``add_zero_attn`` one of zeros.
+
+    ``attn_mask`` is (L, S) or (N num_heads, L, S), ``key_padding_mask`` (N, S): True for keys to
+    leave out, or floats that are added. ``is_causal`` leaves out keys after the query; beside an
+    ``attn_mask`` it only says that this does so. While ``training``, weights are dropped with
+    probability ``dropout_p``, by ``dropout_key`` or the ambient stream; those returned as well.
+    Without ``average_attn_weights`` they are (N, num_heads, L, S).
+
+    Raises ``ValueError`` where shapes do not fit, ``TypeError`` for another kind of mask,
+    ``RuntimeError`` where there is no key. Source: Vaswani et al., Attention Is All You Need, 2017.
+
+    >>> import stretto as st, stretto.numpy as snp
+    >>> x, eye = snp.ones((3, 2)), snp.eye(2)
+    >>> weight = snp.concatenate([eye, eye, 2 * eye])
+    >>> out, weights = st.nn.functional.multi_head_attention_forward(
+    ...     x, x, x, 2, 1, weight, None, None, None, False, 0.0, eye, None
+    ... )
+    >>> out
+    Array([[2., 2.],
+           [2., 2.],
+           [2., 2.]], dtype=float32)
+    >>> weights.shape
+    (3, 3)
+    """
+    same = (query is key, key is value)
+    query, key, value = (
+        as_float(x, _WHO, name) for x, name in ((query, "query"), (key, "key"), (value, "value"))
+    )
+    p = probability(dropout_p, _WHO, "dropout") if training else 0.0
+    e, heads = embed_dim_to_check, num_heads
+    if heads < 1 or e % heads:
+        raise ValueError(f"{_WHO}: embed_dim {e} is not a multiple of num_heads {heads}")
+    separate = (q_proj_weight, k_proj_weight, v_proj_weight)
+    features = tuple(w.shape[-1] for w in separate) if use_separate_proj_weight else (e, e, e)
+    batched, axis = query.ndim == 3, 1 if batch_first and query.ndim == 3 else 0
+    _check(query, key, value, features, axis)
+    if use_separate_proj_weight:
+        biases = [None] * 3 if in_proj_bias is None else _slices(in_proj_bias, (e, e, e), 0)
+        q, k, v = map(linear, (query, key, value), separate, biases)
+    else:
+        q, k, v = _projected(query, key, value, in_proj_weight, in_proj_bias, same)
+    if not batched:
+        axis, batch_first = 1, True
+        q, k, v = (reshape(x, (1, *x.shape)) for x in (q, k, v))
+    batch, queries, keys = q.shape[1 - axis], q.shape[axis], k.shape[axis]
+
+    masks = []
+    if attn_mask is not None:
+        shapes = ((queries, keys), (batch * heads, queries, keys))
+        mask = _mask("attn_mask", attn_mask, shapes)
+        full = (batch, heads, queries, keys)
+        masks.append(reshape(mask, full) if mask.ndim == 3 else mask)
+    elif is_causal:
+        masks.append(snp.logical_not(causal(queries, keys)))
+    if key_padding_mask is not None:
+        shape = (batch, keys) if batched else (keys,)
+        mask = _mask("key_padding_mask", key_padding_mask, (shape,))
+        masks.append(reshape(mask, (batch, 1, 1, keys)))
+
+    if bias_k is not None:
+        one = (batch, 1, e) if batch_first else (1, batch, e)
+        k = concatenate([k, snp.broadcast_to(bias_k, one)], axis)
+        v = concatenate([v, snp.broadcast_to(bias_v, one)], axis)
+    if add_zero_attn:
+        zeros = zeros_like(slice_in_dim(k, 0, 1, axis=axis))
+        k, v = concatenate([k, zeros], axis), concatenate([v, zeros], axis)
+    q, k, v = (_heads(x, heads, batch_first) for x in (q * math.sqrt(heads / e), k, v))
+    out, weights, total = attend(
+        _WHO, q, k, v, _combined(masks, k.shape[-2] - keys), p, dropout_key
+    )
+    # (N, heads, L, E / heads) back to the order of the query
+    out = transpose(out, (0, 2, 1, 3) if batch_first else (2, 0, 1, 3))
+    out = linear(reshape(out, (*out.shape[:2], e)), out_proj_weight, out_proj_bias)
+    if not batched:
+        out = reshape(out, out.shape[1:])
+    if not need_weights:
+        return out, None
+    weights = weights / total
+    if average_attn_weights:
+        weights = snp.mean(weights, 1)
+    return out, (weights if batched else weights[0])

@@ -1,0 +1,347 @@
+"""Normalisation: over batches, layers, groups, instances, channels and vectors.
+
+Layer 7 (nn). Names, meanings and defaults are those of ``torch.nn.functional``. Statistics of
+narrow floats are taken in float32. Arrays never change, so running statistics are not updated here:
+``batch_statistics`` gives what they are made of, and the modules keep them.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Any
+
+from ml_dtypes import finfo
+
+from stretto.core.interpreter import Value, as_value
+from stretto.linalg.norms import vector_norm
+from stretto.nn.functional.arguments import as_float, numbers, per_axis
+from stretto.ops.arithmetic import maximum
+from stretto.ops.broadcast import broadcast_in_dim, canonical_axis, reduce_sum, reshape
+from stretto.ops.comparison import full_like, gt, select
+from stretto.ops.convert import convert
+from stretto.ops.exponential import power, rsqrt
+from stretto.ops.reduce import widened
+from stretto.ops.window import ReduceWindowSum
+from stretto.ops.window_geometry import PLAIN, AxisWindow
+
+__all__ = [
+    "batch_norm",
+    "batch_statistics",
+    "group_norm",
+    "instance_norm",
+    "layer_norm",
+    "local_response_norm",
+    "normalize",
+    "rms_norm",
+]
+
+
+def _mean(x: Any, axes: tuple[int, ...]) -> Any:
+    """The mean over the axes, kept."""
+    kept = tuple(1 if d in axes else n for d, n in enumerate(x.shape))
+    return reshape(reduce_sum(x, axes), kept) / math.prod(x.shape[d] for d in axes)
+
+
+def _moments(x: Any, axes: tuple[int, ...]) -> tuple[Any, Any]:
+    """Differences from the mean, and the variance, over the axes, kept."""
+    centred = x - _mean(x, axes)
+    return centred, _mean(centred * centred, axes)
+
+
+def _placed(who: str, name: str, given: Any, shape: tuple[int, ...], x: Value, axis: int) -> Any:
+    """The argument, of ``shape``, along the axes of ``x`` from ``axis`` on; None stays None."""
+    if given is None:
+        return None
+    value = as_value(given, who, name)
+    if value.shape != shape:
+        raise ValueError(
+            f"{who}: {name} must have shape {shape} for input {x.type}, got {value.type}"
+        )
+    after = (1,) * (x.ndim - axis - len(shape))
+    return reshape(value, (*shape, *after))
+
+
+def _scaled(x: Any, factor: Any, bias: Any, dtype: Any) -> Any:
+    """``x * factor + bias``, in the dtype of the input."""
+    x = x if factor is None else x * factor
+    return convert(x if bias is None else x + bias, dtype)
+
+
+# Over batches and instances
+
+
+def _channelled(who: str, input: Any) -> Value:
+    x = as_float(input, who)
+    if x.ndim < 2:
+        raise ValueError(f"{who}: input must be (batch, channels, ...), got {x.type}")
+    return x
+
+
+def _counted(who: str, x: Value, axes: tuple[int, ...]) -> None:
+    if math.prod(x.shape[d] for d in axes) == 1:
+        raise ValueError(
+            f"{who}: expected more than 1 value for each channel when training, got input {x.type}"
+        )
+
+
+def batch_statistics(input: Any) -> tuple[Any, Any]:
+    """The mean and the (biased) variance of each channel of (batch, channels, ...).
+
+    Two arrays (channels,), float32 for narrower floats. Running statistics, as PyTorch keeps them,
+    are weighted means of these, the variance times n / (n - 1) for n values a channel.
+
+    >>> import stretto.numpy as snp
+    >>> from stretto.nn import functional as F
+    >>> F.batch_statistics(snp.array([[1.0, 5.0], [3.0, 5.0]]))
+    (Array([2., 5.], dtype=float32), Array([1., 0.], dtype=float32))
+    """
+    x = _channelled("batch_statistics", input)
+    axes = (0, *range(2, x.ndim))
+    wide = convert(x, widened(x.dtype))
+    mean = _mean(wide, axes)
+    centred = wide - mean
+    return reshape(mean, (x.shape[1],)), reshape(_mean(centred * centred, axes), (x.shape[1],))
+
+
+def batch_norm(
+    input: Any,
+    running_mean: Any,
+    running_var: Any,
+    weight: Any = None,
+    bias: Any = None,
+    training: bool = False,
+    *,
+    eps: float = 1e-5,
+) -> Any:
+    """``(input - mean) / sqrt(variance + eps) * weight + bias``, each of these (channels,).
+
+    ``input`` is (batch, channels, ...). Mean and variance are ``running_mean`` and ``running_var``
+    or, if ``training``, those of the input, whose gradient then counts; the running ones are
+    unused, may be None, and never change (see ``batch_statistics``). Raises ``ValueError`` for
+    shapes that do not fit, and in training for a single value a channel. Source: Ioffe and Szegedy,
+    Batch Normalization, 2015.
+
+    >>> import stretto.numpy as snp
+    >>> from stretto.nn import functional as F
+    >>> x = snp.array([[1.0, 5.0], [3.0, 5.0]])
+    >>> F.batch_norm(x, None, None, training=True).round(3)
+    Array([[-1.,  0.],
+           [ 1.,  0.]], dtype=float32)
+    >>> F.batch_norm(x, snp.array([1.0, 0.0]), snp.array([4.0, 1.0])).round(2)
+    Array([[0., 5.],
+           [1., 5.]], dtype=float32)
+    """
+    who = "batch_norm"
+    x = _channelled(who, input)
+    shape = (x.shape[1],)
+    factor, shift = (
+        _placed(who, name, given, shape, x, 1)
+        for name, given in (("weight", weight), ("bias", bias))
+    )
+    wide = convert(x, widened(x.dtype))
+    if training:
+        axes = (0, *range(2, x.ndim))
+        _counted(who, x, axes)
+        centred, variance = _moments(wide, axes)
+    else:
+        if running_mean is None or running_var is None:
+            raise ValueError(f"{who}: give running_mean and running_var, or training=True")
+        centred = wide - _placed(who, "running_mean", running_mean, shape, x, 1)
+        variance = _placed(who, "running_var", running_var, shape, x, 1)
+    root = rsqrt(variance + eps)
+    return _scaled(centred * (root if factor is None else root * factor), None, shift, x.dtype)
+
+
+def instance_norm(
+    input: Any,
+    running_mean: Any = None,
+    running_var: Any = None,
+    weight: Any = None,
+    bias: Any = None,
+    use_input_stats: bool = True,
+    *,
+    eps: float = 1e-5,
+) -> Any:
+    """Each channel of each example normalised by itself, times ``weight``, plus ``bias``.
+
+    ``input`` is (batch, channels, ...); the others are (channels,). Without ``use_input_stats``,
+    ``running_mean`` and ``running_var`` are used instead, as in ``batch_norm``; they never change.
+    Raises ``ValueError`` for shapes that do not fit, and for a single value a channel. Source:
+    Ulyanov et al., Instance Normalization, 2016.
+
+    >>> import stretto.numpy as snp
+    >>> from stretto.nn import functional as F
+    >>> F.instance_norm(snp.array([[[1.0, 3.0]], [[10.0, 30.0]]])).round(3)
+    Array([[[-1.,  1.]],
+    <BLANKLINE>
+           [[-1.,  1.]]], dtype=float32)
+    """
+    who = "instance_norm"
+    x = _channelled(who, input)
+    if not use_input_stats:
+        return batch_norm(x, running_mean, running_var, weight, bias, eps=eps)
+    axes = tuple(range(2, x.ndim))
+    _counted(who, x, axes)
+    factor, shift = (
+        _placed(who, name, given, (x.shape[1],), x, 1)
+        for name, given in (("weight", weight), ("bias", bias))
+    )
+    centred, variance = _moments(convert(x, widened(x.dtype)), axes)
+    return _scaled(centred * rsqrt(variance + eps), factor, shift, x.dtype)
+
+
+# Over the features of each example
+
+
+def _last_axes(who: str, x: Value, normalized_shape: Any) -> tuple[tuple[int, ...], Any]:
+    shape = numbers(normalized_shape)
+    start = x.ndim - len(shape)
+    if not shape or start < 0 or x.shape[start:] != shape:
+        raise ValueError(
+            f"{who}: the last axes of input must be normalized_shape {shape}, got {x.type}"
+        )
+    return shape, tuple(range(start, x.ndim))
+
+
+def layer_norm(
+    input: Any,
+    normalized_shape: int | Sequence[int],
+    weight: Any = None,
+    bias: Any = None,
+    eps: float = 1e-5,
+) -> Any:
+    """``input`` with mean 0 and variance 1 over its last axes, times ``weight``, plus ``bias``.
+
+    ``normalized_shape`` is the shape of those axes, of ``weight`` and of ``bias``. Raises
+    ``ValueError`` where they differ. Source: Ba et al., Layer Normalization, 2016.
+
+    >>> import stretto.numpy as snp
+    >>> from stretto.nn import functional as F
+    >>> F.layer_norm(snp.array([[1.0, 3.0], [0.0, 8.0]]), 2).round(3)
+    Array([[-1.,  1.],
+           [-1.,  1.]], dtype=float32)
+    """
+    who = "layer_norm"
+    x = as_float(input, who)
+    shape, axes = _last_axes(who, x, normalized_shape)
+    factor, shift = (
+        _placed(who, name, given, shape, x, axes[0])
+        for name, given in (("weight", weight), ("bias", bias))
+    )
+    centred, variance = _moments(convert(x, widened(x.dtype)), axes)
+    return _scaled(centred * rsqrt(variance + eps), factor, shift, x.dtype)
+
+
+def rms_norm(
+    input: Any,
+    normalized_shape: int | Sequence[int],
+    weight: Any = None,
+    eps: float | None = None,
+) -> Any:
+    """``input / sqrt(mean(input²) + eps) * weight``, the mean over its last axes.
+
+    ``normalized_shape`` is the shape of those axes and of ``weight``; ``eps`` is by default the
+    precision of the dtype that the mean is taken in. Raises ``ValueError`` where shapes differ.
+    Source: Zhang and Sennrich, Root Mean Square Layer Normalization, 2019.
+
+    >>> import stretto.numpy as snp
+    >>> from stretto.nn import functional as F
+    >>> F.rms_norm(snp.array([[3.0, 4.0]]), 2).round(3)
+    Array([[0.849, 1.131]], dtype=float32)
+    """
+    who = "rms_norm"
+    x = as_float(input, who)
+    shape, axes = _last_axes(who, x, normalized_shape)
+    factor = _placed(who, "weight", weight, shape, x, axes[0])
+    wide = convert(x, widened(x.dtype))
+    if eps is None:
+        eps = float(finfo(wide.dtype).eps)
+    return _scaled(wide * rsqrt(_mean(wide * wide, axes) + eps), factor, None, x.dtype)
+
+
+def group_norm(
+    input: Any, num_groups: int, weight: Any = None, bias: Any = None, eps: float = 1e-5
+) -> Any:
+    """Each example's channels normalised in ``num_groups`` groups, times ``weight``, plus ``bias``.
+
+    ``input`` is (batch, channels, ...); ``weight`` and ``bias`` are (channels,). Raises
+    ``ValueError`` where the groups do not divide the channels. Source: Wu and He, Group
+    Normalization, 2018.
+
+    >>> import stretto.numpy as snp
+    >>> from stretto.nn import functional as F
+    >>> F.group_norm(snp.array([[1.0, 3.0, 10.0, 30.0]]), 2).round(3)
+    Array([[-1.,  1., -1.,  1.]], dtype=float32)
+    """
+    who = "group_norm"
+    x = _channelled(who, input)
+    (groups,) = per_axis(num_groups, 1, who, "num_groups")
+    batch, channels, *spatial = x.shape
+    if channels % groups:
+        raise ValueError(
+            f"{who}: num_groups {groups} does not divide the {channels} channels of input {x.type}"
+        )
+    factor, shift = (
+        _placed(who, name, given, (channels,), x, 1)
+        for name, given in (("weight", weight), ("bias", bias))
+    )
+    grouped = reshape(convert(x, widened(x.dtype)), (batch, groups, channels // groups, *spatial))
+    centred, variance = _moments(grouped, tuple(range(2, grouped.ndim)))
+    out = reshape(centred * rsqrt(variance + eps), x.shape)
+    return _scaled(out, factor, shift, x.dtype)
+
+
+# Over neighbouring channels, and of vectors
+
+
+def local_response_norm(
+    input: Any, size: int, alpha: float = 1e-4, beta: float = 0.75, k: float = 1.0
+) -> Any:
+    """``input / (k + alpha * mean)^beta``, the mean of squares over ``size`` channels around each.
+
+    ``input`` is (batch, channels, length, ...), channels beyond the ends count as zeros. Source:
+    Krizhevsky et al., ImageNet Classification with Deep Convolutional Neural Networks, 2012.
+
+    >>> import stretto.numpy as snp
+    >>> from stretto.nn import functional as F
+    >>> F.local_response_norm(snp.ones((1, 3, 1)), 3, alpha=3.0, beta=1.0).round(3).ravel()
+    Array([0.333, 0.25 , 0.333], dtype=float32)
+    """
+    who = "local_response_norm"
+    x = as_float(input, who)
+    (size,) = per_axis(size, 1, who, "size")
+    if x.ndim < 3:
+        raise ValueError(f"{who}: input must be (batch, channels, length, ...), got {x.type}")
+    wide = convert(x, widened(x.dtype))
+    window = AxisWindow(size, 1, size // 2, (size - 1) // 2)
+    around = tuple(window if d == 1 else PLAIN for d in range(x.ndim))
+    mean = ReduceWindowSum(around)(wide * wide) / size
+    return convert(wide * power(mean * alpha + k, -beta), x.dtype)
+
+
+def normalize(input: Any, p: float = 2.0, dim: int = 1, eps: float = 1e-12) -> Any:
+    """``input / max(norm, eps)``, the ``p``-norm along ``dim``.
+
+    Its derivative at 0 is that of ``input / eps``.
+
+    >>> import stretto.numpy as snp
+    >>> from stretto.nn import functional as F
+    >>> F.normalize(snp.array([[3.0, 4.0], [0.0, 0.0]]))
+    Array([[0.6, 0.8],
+           [0. , 0. ]], dtype=float32)
+    """
+    x = as_float(input, "normalize")
+    axis = canonical_axis(dim, x.ndim, "normalize")
+    wide = convert(x, widened(x.dtype))
+    if p == 2:
+        # max(|x|, eps) = sqrt(max(x², eps²)), which has a derivative at 0.
+        squares = _mean(wide * wide, (axis,)) * x.shape[axis]
+        return convert(wide * rsqrt(maximum(squares, eps * eps)), x.dtype)
+    # A line of zeros is replaced by ones where the root is taken: its derivative is infinite at 0.
+    size = vector_norm(wide, axis=axis, keepdims=True, ord=math.inf)
+    some = gt(size, full_like(size, 0))
+    shown = broadcast_in_dim(some, x.shape, tuple(range(x.ndim)))
+    norm = vector_norm(select(shown, wide, full_like(wide, 1)), axis=axis, keepdims=True, ord=p)
+    norm = select(some, norm, full_like(norm, 0))
+    return convert(wide / maximum(norm, eps), x.dtype)

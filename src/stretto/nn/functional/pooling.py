@@ -1,0 +1,331 @@
+"""Pools over windows of one size: the greatest, the mean, and power means.
+
+Layer 7 (nn). Names, meanings and defaults are those of ``torch.nn.functional``. The greatest and
+the mean are each one window reduction of ``ops.window``. Next, read ``adaptive``.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+
+from stretto.core.interpreter import Value, as_value
+from stretto.nn.functional.arguments import as_float, batched, per_axis, unbatched
+from stretto.nn.functional.windows import greatest_and_places, table_of, window_of
+from stretto.ops.convert import convert
+from stretto.ops.exponential import power
+from stretto.ops.reduce import widened
+from stretto.ops.window import ReduceWindowMax, ReduceWindowSum
+from stretto.ops.window_geometry import PLAIN, AxisWindow
+
+__all__ = [
+    "avg_pool1d",
+    "avg_pool2d",
+    "avg_pool3d",
+    "lp_pool1d",
+    "lp_pool2d",
+    "lp_pool3d",
+    "max_pool1d",
+    "max_pool2d",
+    "max_pool3d",
+]
+
+
+def _windows(
+    who: str,
+    x: Value,
+    kernel_size: Any,
+    stride: Any,
+    padding: Any,
+    dilation: Any,
+    ceil_mode: bool,
+) -> list[AxisWindow]:
+    n = x.ndim - 2
+    sizes = per_axis(kernel_size, n, who, "kernel_size")
+    strides = sizes if stride is None else per_axis(stride, n, who, "stride")
+    paddings = per_axis(padding, n, who, "padding", 0)
+    dilations = per_axis(dilation, n, who, "dilation")
+    windows = []
+    for size, k, s, p, d in zip(x.shape[2:], sizes, strides, paddings, dilations, strict=True):
+        if 2 * p > d * (k - 1) + 1:
+            raise ValueError(
+                f"{who}: padding must be at most half of what a window reaches over, got padding "
+                f"{paddings}, kernel_size {sizes}, dilation {dilations}"
+            )
+        window = window_of(size, k, s, p, d, ceil_mode)
+        if window.count(size) < 1:
+            raise ValueError(
+                f"{who}: a window that reaches over {window.extent} does not fit an axis of {size} "
+                f"with padding {p}: input {x.type}"
+            )
+        windows.append(window)
+    return windows
+
+
+# The greatest
+
+
+def _max_pool(
+    n: int,
+    input: Any,
+    kernel_size: Any,
+    stride: Any,
+    padding: Any,
+    dilation: Any,
+    ceil_mode: bool,
+    return_indices: bool,
+) -> Any:
+    who = f"max_pool{n}d"
+    x, single = batched(input, n, who)
+    windows = _windows(who, x, kernel_size, stride, padding, dilation, ceil_mode)
+    if not return_indices:
+        return unbatched(ReduceWindowMax((PLAIN, PLAIN, *windows))(x), single)
+    tables = [table_of(size, w) for size, w in zip(x.shape[2:], windows, strict=True)]
+    values, places = greatest_and_places(x, tables)
+    return unbatched(values, single), unbatched(places, single)
+
+
+def max_pool1d(
+    input: Any,
+    kernel_size: Any,
+    stride: Any = None,
+    padding: Any = 0,
+    dilation: Any = 1,
+    ceil_mode: bool = False,
+    return_indices: bool = False,
+) -> Any:
+    """The greatest element of each window of signals (batch, channels, length), or of one.
+
+    ``stride`` is the kernel's size by default. Padding never wins. With ``ceil_mode`` a last window
+    may reach beyond the end. With ``return_indices`` also the index of each, int32, of equals the
+    first. The derivative goes to the first of equals. Raises ``ValueError`` where no window fits.
+
+    >>> import stretto.numpy as snp
+    >>> from stretto.nn import functional as F
+    >>> F.max_pool1d(snp.array([[1.0, 3.0, 2.0, 5.0, 4.0]]), 2)
+    Array([[3., 5.]], dtype=float32)
+    """
+    return _max_pool(1, input, kernel_size, stride, padding, dilation, ceil_mode, return_indices)
+
+
+def max_pool2d(
+    input: Any,
+    kernel_size: Any,
+    stride: Any = None,
+    padding: Any = 0,
+    dilation: Any = 1,
+    ceil_mode: bool = False,
+    return_indices: bool = False,
+) -> Any:
+    """The greatest element of each window of images (batch, channels, height, width), or of one.
+
+    Each setting is a number or one an axis; see ``max_pool1d``. The indices count through a
+    channel's elements row by row.
+
+    >>> import stretto.numpy as snp
+    >>> from stretto.nn import functional as F
+    >>> F.max_pool2d(snp.arange(16.0).reshape(1, 4, 4), 2)
+    Array([[[ 5.,  7.],
+            [13., 15.]]], dtype=float32)
+    """
+    return _max_pool(2, input, kernel_size, stride, padding, dilation, ceil_mode, return_indices)
+
+
+def max_pool3d(
+    input: Any,
+    kernel_size: Any,
+    stride: Any = None,
+    padding: Any = 0,
+    dilation: Any = 1,
+    ceil_mode: bool = False,
+    return_indices: bool = False,
+) -> Any:
+    """The greatest element of each window of volumes; see ``max_pool2d``.
+
+    >>> import stretto.numpy as snp
+    >>> from stretto.nn import functional as F
+    >>> F.max_pool3d(snp.ones((1, 2, 4, 4, 4)), 2).shape
+    (1, 2, 2, 2, 2)
+    """
+    return _max_pool(3, input, kernel_size, stride, padding, dilation, ceil_mode, return_indices)
+
+
+# The mean
+
+
+def _divisor(windows: list[AxisWindow], sizes: tuple[int, ...], count_padding: bool) -> Any:
+    """How many elements each window counts: a number where all count as many."""
+    counts = []
+    for w, n in zip(windows, sizes, strict=True):
+        starts = np.arange(w.count(n)) * w.stride - w.low
+        ends = np.minimum(starts + w.size, n + w.low)  # beyond the padding nothing counts
+        if not count_padding:
+            starts, ends = np.maximum(starts, 0), np.minimum(ends, n)
+        counts.append(ends - starts)
+    if all((c == c[0]).all() for c in counts):
+        return math.prod(int(c[0]) for c in counts)
+    out = np.ones(())
+    for c in counts:
+        out = np.multiply.outer(out, c)
+    return as_value(out.astype(np.float32))
+
+
+def _avg_pool(
+    n: int,
+    input: Any,
+    kernel_size: Any,
+    stride: Any,
+    padding: Any,
+    ceil_mode: bool,
+    count_include_pad: bool,
+    divisor_override: Any,
+) -> Any:
+    who = f"avg_pool{n}d"
+    x, single = batched(input, n, who)
+    x = as_float(x, who)
+    windows = _windows(who, x, kernel_size, stride, padding, 1, ceil_mode)
+    if divisor_override == 0:
+        raise ValueError(f"{who}: divisor_override must not be 0")
+    divisor = divisor_override
+    if divisor is None:
+        divisor = _divisor(windows, x.shape[2:], count_include_pad)
+    total = ReduceWindowSum((PLAIN, PLAIN, *windows))(convert(x, widened(x.dtype)))
+    return unbatched(convert(total / divisor, x.dtype), single)
+
+
+def avg_pool1d(
+    input: Any,
+    kernel_size: Any,
+    stride: Any = None,
+    padding: Any = 0,
+    ceil_mode: bool = False,
+    count_include_pad: bool = True,
+) -> Any:
+    """The mean of each window of signals (batch, channels, length), or of one.
+
+    ``stride`` is the kernel's size by default. The zeros of the padding count, unless
+    ``count_include_pad`` is false. With ``ceil_mode`` a last window may reach beyond the end, where
+    nothing counts. Raises ``ValueError`` where no window fits.
+
+    >>> import stretto.numpy as snp
+    >>> from stretto.nn import functional as F
+    >>> F.avg_pool1d(snp.array([[1.0, 3.0, 2.0, 6.0]]), 2)
+    Array([[2., 4.]], dtype=float32)
+    """
+    return _avg_pool(1, input, kernel_size, stride, padding, ceil_mode, count_include_pad, None)
+
+
+def avg_pool2d(
+    input: Any,
+    kernel_size: Any,
+    stride: Any = None,
+    padding: Any = 0,
+    ceil_mode: bool = False,
+    count_include_pad: bool = True,
+    divisor_override: int | None = None,
+) -> Any:
+    """The mean of each window of images (batch, channels, height, width), or of one.
+
+    Each setting is a number or one an axis; see ``avg_pool1d``. ``divisor_override`` divides the
+    sums in place of the number of elements.
+
+    >>> import stretto.numpy as snp
+    >>> from stretto.nn import functional as F
+    >>> F.avg_pool2d(snp.arange(16.0).reshape(1, 4, 4), 2)
+    Array([[[ 2.5,  4.5],
+            [10.5, 12.5]]], dtype=float32)
+    """
+    return _avg_pool(
+        2, input, kernel_size, stride, padding, ceil_mode, count_include_pad, divisor_override
+    )
+
+
+def avg_pool3d(
+    input: Any,
+    kernel_size: Any,
+    stride: Any = None,
+    padding: Any = 0,
+    ceil_mode: bool = False,
+    count_include_pad: bool = True,
+    divisor_override: int | None = None,
+) -> Any:
+    """The mean of each window of volumes; see ``avg_pool2d``.
+
+    >>> import stretto.numpy as snp
+    >>> from stretto.nn import functional as F
+    >>> F.avg_pool3d(snp.ones((1, 2, 4, 4, 4)), 2).shape
+    (1, 2, 2, 2, 2)
+    """
+    return _avg_pool(
+        3, input, kernel_size, stride, padding, ceil_mode, count_include_pad, divisor_override
+    )
+
+
+# Power means, not divided
+
+
+def _lp_pool(
+    n: int, input: Any, norm_type: float, kernel_size: Any, stride: Any, ceil_mode: bool
+) -> Any:
+    who = f"lp_pool{n}d"
+    powers = power(as_float(input, who), norm_type)
+    mean = _avg_pool(n, powers, kernel_size, stride, 0, ceil_mode, True, None)
+    size = math.prod(per_axis(kernel_size, n, who, "kernel_size"))
+    return power(mean * size, 1 / norm_type)
+
+
+def lp_pool1d(
+    input: Any,
+    norm_type: float,
+    kernel_size: Any,
+    stride: Any = None,
+    ceil_mode: bool = False,
+) -> Any:
+    """The ``norm_type``-th root of the sum of ``norm_type``-th powers in each window of signals.
+
+    A window that reaches beyond the end, with ``ceil_mode``, counts as if it were full of elements
+    like those inside. As in PyTorch the powers are of the elements, not of their magnitudes.
+
+    >>> import stretto.numpy as snp
+    >>> from stretto.nn import functional as F
+    >>> F.lp_pool1d(snp.array([[3.0, 4.0]]), 2.0, 2)
+    Array([[5.]], dtype=float32)
+    """
+    return _lp_pool(1, input, norm_type, kernel_size, stride, ceil_mode)
+
+
+def lp_pool2d(
+    input: Any,
+    norm_type: float,
+    kernel_size: Any,
+    stride: Any = None,
+    ceil_mode: bool = False,
+) -> Any:
+    """The root of the sum of powers in each window of images; see ``lp_pool1d``.
+
+    >>> import stretto.numpy as snp
+    >>> from stretto.nn import functional as F
+    >>> F.lp_pool2d(snp.ones((1, 4, 4)), 2.0, 2)
+    Array([[[2., 2.],
+            [2., 2.]]], dtype=float32)
+    """
+    return _lp_pool(2, input, norm_type, kernel_size, stride, ceil_mode)
+
+
+def lp_pool3d(
+    input: Any,
+    norm_type: float,
+    kernel_size: Any,
+    stride: Any = None,
+    ceil_mode: bool = False,
+) -> Any:
+    """The root of the sum of powers in each window of volumes; see ``lp_pool1d``.
+
+    >>> import stretto.numpy as snp
+    >>> from stretto.nn import functional as F
+    >>> F.lp_pool3d(snp.ones((1, 2, 2, 2)), 3.0, 2)
+    Array([[[[2.]]]], dtype=float32)
+    """
+    return _lp_pool(3, input, norm_type, kernel_size, stride, ceil_mode)

@@ -1,0 +1,452 @@
+"""Recurrent networks: Elman's, LSTM and GRU, over a whole sequence or one step.
+
+Layer 7 (nn). Names, arguments, the order of gates and the shapes of weights are those of PyTorch's
+functions ``torch.lstm``, ``torch.lstm_cell`` and so on. The products of inputs and weights of all
+steps are one, in front of a scan which has only the product of the state. Next, read ``ctc``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple
+
+import stretto.numpy as snp
+from stretto.control.scan import scan
+from stretto.core.interpreter import as_value
+from stretto.nn import functions
+from stretto.nn.functional.affine import linear
+from stretto.nn.functional.arguments import as_float
+from stretto.nn.functional.checks import key_or_next, probability
+from stretto.nn.functional.dropouts import dropout
+from stretto.ops.comparison import full
+from stretto.ops.contract import matmul
+from stretto.ops.convert import convert
+from stretto.ops.shape import concatenate, slice_in_dim
+from stretto.random.keys import split
+
+__all__ = [
+    "gru",
+    "gru_cell",
+    "lstm",
+    "lstm_cell",
+    "rnn_relu",
+    "rnn_relu_cell",
+    "rnn_tanh",
+    "rnn_tanh_cell",
+]
+
+
+class _Weights(NamedTuple):
+    """Those of one layer in one direction."""
+
+    of_input: Any
+    of_state: Any
+    input_bias: Any = None
+    state_bias: Any = None
+    projection: Any = None
+
+
+class _Kind(NamedTuple):
+    """A kind of recurrent network: its name, how many gates, and one step.
+
+    ``step(x, state, weight, bias)`` takes the input's product, the state (a tuple, its first part
+    the output), the state's weight, transposed, and what is to be added to its product.
+    """
+
+    name: str
+    gates: int
+    step: Callable[[Any, tuple[Any, ...], Any, Any, Any], tuple[Any, ...]]
+    states: int = 1
+
+
+def _parts(x: Any, count: int) -> list[Any]:
+    n = x.shape[-1] // count
+    return [slice_in_dim(x, i * n, (i + 1) * n, axis=-1) for i in range(count)]
+
+
+def _elman(function: Callable[[Any], Any]) -> Callable[..., tuple[Any, ...]]:
+    def step(x: Any, state: tuple[Any, ...], weight: Any, bias: Any, projection: Any) -> Any:
+        # h' = f(W x + b + U h + c)
+        return (function(x + matmul(state[0], weight)),)
+
+    return step
+
+
+def _lstm_step(x: Any, state: tuple[Any, ...], weight: Any, bias: Any, projection: Any) -> Any:
+    # i, f, g, o of W x + b + U h + c;  c' = σ(f) c + σ(i) tanh(g);  h' = P σ(o) tanh(c')
+    h, c = state
+    i, f, g, o = _parts(x + matmul(h, weight), 4)
+    c = functions.sigmoid(f) * c + functions.sigmoid(i) * functions.tanh(g)
+    h = functions.sigmoid(o) * functions.tanh(c)
+    return (h if projection is None else matmul(h, projection)), c
+
+
+def _gru_step(x: Any, state: tuple[Any, ...], weight: Any, bias: Any, projection: Any) -> Any:
+    # r, z, n of W x + b and U h + c;  n = tanh(n + σ(r) n');  h' = (1 - σ(z)) n + σ(z) h
+    (h,) = state
+    product = matmul(h, weight)
+    xr, xz, xn = _parts(x, 3)
+    hr, hz, hn = _parts(product if bias is None else product + bias, 3)
+    z = functions.sigmoid(xz + hz)
+    n = functions.tanh(xn + functions.sigmoid(xr + hr) * hn)
+    return (n + z * (h - n),)
+
+
+_TANH = _Kind("rnn_tanh", 1, _elman(functions.tanh))
+_RELU = _Kind("rnn_relu", 1, _elman(functions.relu))
+_LSTM = _Kind("lstm", 4, _lstm_step, 2)
+_GRU = _Kind("gru", 3, _gru_step)
+
+
+def _prepared(kind: _Kind, x: Any, weights: _Weights) -> tuple[Any, Any]:
+    """The input's product with all that can be added before the loop, and what is added in it."""
+    bias, late = weights.input_bias, weights.state_bias
+    if late is not None and kind is not _GRU:
+        bias, late = bias + late, None
+    return linear(x, weights.of_input, bias), late
+
+
+def _run(
+    kind: _Kind, x: Any, state: tuple[Any, ...], weights: _Weights, reverse: bool
+) -> tuple[Any, tuple[Any, ...]]:
+    """The outputs of all steps of (L, N, features), and the last state."""
+    products, bias = _prepared(kind, x, weights)
+    weight = snp.swapaxes(weights.of_state, 0, 1)
+    projection = None
+    if weights.projection is not None:
+        projection = snp.swapaxes(weights.projection, 0, 1)
+
+    def step(state: tuple[Any, ...], x: Any) -> Any:
+        state = kind.step(x, state, weight, bias, projection)
+        return state, state[0]
+
+    last, outputs = scan(step, state, products, reverse=reverse)
+    return outputs, last
+
+
+def _check_weights(who: str, gates: int, x: Any, hidden: int, out: int, weights: _Weights) -> None:
+    expected = {
+        "weight_ih": (weights.of_input, (gates * hidden, x.shape[-1])),
+        "weight_hh": (weights.of_state, (gates * hidden, out)),
+        "bias_ih": (weights.input_bias, (gates * hidden,)),
+        "bias_hh": (weights.state_bias, (gates * hidden,)),
+        "weight_hr": (weights.projection, (out, hidden)),
+    }
+    for name, (value, shape) in expected.items():
+        if value is not None and value.shape != shape:
+            raise ValueError(
+                f"{who}: expected {name} of shape {shape} for input {x.type} and hidden size "
+                f"{hidden}, got {value.type}"
+            )
+
+
+def _grouped(
+    who: str, params: Sequence[Any], has_biases: bool, runs: int, projects: bool
+) -> list[_Weights]:
+    """The flat list of weights by layers and directions."""
+    size = 2 + 2 * has_biases
+    if projects and len(params) == runs * (size + 1):
+        size += 1
+    elif len(params) != runs * size:
+        raise ValueError(
+            f"{who}: expected {size} weights for each of {runs} layers and directions, got "
+            f"{len(params)} in all"
+        )
+    values = [as_float(w, who, f"params[{i}]") for i, w in enumerate(params)]
+    out = []
+    for i in range(0, len(values), size):
+        first, rest = values[i : i + 2], values[i + 2 : i + size]
+        biases = rest[:2] if has_biases else [None, None]
+        projection = rest[2 * has_biases :]
+        out.append(_Weights(*first, *biases, *projection))
+    return out
+
+
+def _states(
+    who: str, hx: Any, lead: tuple[int, ...], sizes: tuple[int, ...], dtype: Any
+) -> list[Any]:
+    """The first states, of shapes ``(*lead, size)``; zeros for None."""
+    if hx is None:
+        return [full((*lead, n), 0, dtype) for n in sizes]
+    given = tuple(hx) if isinstance(hx, (tuple, list)) else (hx,)
+    if len(given) != len(sizes):
+        expected = "a pair (h, c)" if len(sizes) == 2 else "one array"
+        raise ValueError(f"{who}: expected hx to be {expected}, got {len(given)} arrays")
+    out = []
+    for name, h, n in zip("hc", given, sizes, strict=False):
+        value = as_value(h, who, name)
+        if value.shape != (*lead, n):
+            raise ValueError(f"{who}: expected {name} of shape {(*lead, n)}, got {value.type}")
+        out.append(convert(value, dtype))
+    return out
+
+
+def _network(
+    kind: _Kind,
+    input: Any,
+    hx: Any,
+    params: Sequence[Any],
+    has_biases: bool,
+    num_layers: int,
+    p: float,
+    train: bool,
+    bidirectional: bool,
+    batch_first: bool,
+    key: Any,
+) -> tuple[Any, list[Any]]:
+    """The outputs of the last layer, and the last states of all layers and directions."""
+    who, directions = kind.name, 1 + bidirectional
+    x = as_float(input, who)
+    if x.ndim not in (2, 3):
+        order = "(batch, length, features)" if batch_first else "(length, batch, features)"
+        raise ValueError(f"{who}: expected input {order} or (length, features), got {x.type}")
+    p = probability(p, who, "dropout") if train and num_layers > 1 else 0.0
+    layers = _grouped(who, params, has_biases, num_layers * directions, kind is _LSTM)
+    batch_first = batch_first and x.ndim == 3
+    if batch_first:
+        x = snp.swapaxes(x, 0, 1)
+    hidden = layers[0].of_state.shape[0] // kind.gates
+    projects = layers[0].projection is not None
+    out = layers[0].projection.shape[0] if projects else hidden
+    dtype = snp.result_type(x, layers[0].of_state)
+    lead, sizes = (len(layers), *x.shape[1:-1]), (out, hidden)[: kind.states]
+    first = _states(who, hx, lead, sizes, dtype)
+    keys = split(key_or_next(key, who), num_layers - 1) if p else None
+    last: list[tuple[Any, ...]] = []
+    for i in range(num_layers):
+        outputs = []
+        for d in range(directions):
+            run = i * directions + d
+            _check_weights(who, kind.gates, x, hidden, out, layers[run])
+            state = tuple([h[run] for h in first])
+            y, state = _run(kind, x, state, layers[run], bool(d))
+            outputs.append(y)
+            last.append(state)
+        x = outputs[0] if directions == 1 else concatenate(outputs, -1)
+        if keys is not None and i < num_layers - 1:
+            x = dropout(x, p, key=keys[i])
+    states = [snp.stack([state[k] for state in last]) for k in range(kind.states)]
+    return (snp.swapaxes(x, 0, 1) if batch_first else x), states
+
+
+def _cell(
+    kind: _Kind, input: Any, hx: Any, w_ih: Any, w_hh: Any, b_ih: Any, b_hh: Any
+) -> tuple[Any, ...]:
+    """The states after one step."""
+    who = f"{kind.name}_cell"
+    x = as_float(input, who)
+    if x.ndim not in (1, 2):
+        raise ValueError(f"{who}: expected input (batch, features) or (features,), got {x.type}")
+    has_biases = b_ih is not None
+    params = [w_ih, w_hh, b_ih, b_hh] if has_biases else [w_ih, w_hh]
+    (weights,) = _grouped(who, params, has_biases, 1, False)
+    hidden = weights.of_state.shape[0] // kind.gates
+    _check_weights(who, kind.gates, x, hidden, hidden, weights)
+    dtype = snp.result_type(x, weights.of_state)
+    state = tuple(_states(who, hx, x.shape[:-1], (hidden,) * kind.states, dtype))
+    products, bias = _prepared(kind, x, weights)
+    return kind.step(products, state, snp.swapaxes(weights.of_state, 0, 1), bias, None)
+
+
+def rnn_tanh(
+    input: Any,
+    hx: Any,
+    params: Sequence[Any],
+    has_biases: bool = True,
+    num_layers: int = 1,
+    dropout: float = 0.0,
+    train: bool = False,
+    bidirectional: bool = False,
+    batch_first: bool = False,
+    *,
+    key: Any = None,
+) -> tuple[Any, Any]:
+    """Elman's network, ``h' = tanh(W x + b + U h + c)``: the outputs, and the last states.
+
+    ``input`` is (L, N, features), (N, L, features) if ``batch_first``, or (L, features); ``hx`` the
+    first states, (layers and directions, N, hidden), zeros for None. ``params`` has for each layer,
+    and in it for each direction, ``W`` (hidden, features), ``U`` (hidden, hidden), and if
+    ``has_biases`` ``b`` and ``c`` (hidden,). Further layers take the outputs of the one before,
+    those of both directions side by side, with ``dropout`` while ``train``, by ``key`` or the
+    ambient stream.
+
+    Raises ``ValueError`` where shapes or the number of weights do not fit, ``RuntimeError`` where
+    there is no key. Source: Elman, Finding Structure in Time, 1990.
+
+    >>> import stretto as st, stretto.numpy as snp
+    >>> x, w, u = snp.ones((2, 1)), snp.ones((1, 1)), snp.zeros((1, 1))
+    >>> outputs, last = st.nn.functional.rnn_tanh(x, None, [w, u], has_biases=False)
+    >>> outputs.round(3).tolist(), last.shape
+    ([[0.7620000243186951], [0.7620000243186951]], (1, 1))
+    """
+    out, (h,) = _network(
+        _TANH,
+        input,
+        hx,
+        params,
+        has_biases,
+        num_layers,
+        dropout,
+        train,
+        bidirectional,
+        batch_first,
+        key,
+    )
+    return out, h
+
+
+def rnn_relu(
+    input: Any,
+    hx: Any,
+    params: Sequence[Any],
+    has_biases: bool = True,
+    num_layers: int = 1,
+    dropout: float = 0.0,
+    train: bool = False,
+    bidirectional: bool = False,
+    batch_first: bool = False,
+    *,
+    key: Any = None,
+) -> tuple[Any, Any]:
+    """``rnn_tanh`` with ``relu`` in place of ``tanh``.
+
+    >>> import stretto as st, stretto.numpy as snp
+    >>> x, one = snp.ones((3, 1)), snp.ones((1, 1))
+    >>> outputs, last = st.nn.functional.rnn_relu(x, None, [one, one], has_biases=False)
+    >>> outputs.tolist()
+    [[1.0], [2.0], [3.0]]
+    """
+    out, (h,) = _network(
+        _RELU,
+        input,
+        hx,
+        params,
+        has_biases,
+        num_layers,
+        dropout,
+        train,
+        bidirectional,
+        batch_first,
+        key,
+    )
+    return out, h
+
+
+def lstm(
+    input: Any,
+    hx: Any,
+    params: Sequence[Any],
+    has_biases: bool = True,
+    num_layers: int = 1,
+    dropout: float = 0.0,
+    train: bool = False,
+    bidirectional: bool = False,
+    batch_first: bool = False,
+    *,
+    key: Any = None,
+) -> tuple[Any, Any, Any]:
+    """Long short-term memory: the outputs, the last states ``h``, and the last cells ``c``.
+
+    As ``rnn_tanh``, but ``hx`` is a pair of first states and cells, and weights have the rows of
+    four gates, input, forget, cell, output. A further weight (out, hidden) after each layer's
+    others projects its outputs, which are its states.
+
+    Raises as ``rnn_tanh``. Source: Hochreiter and Schmidhuber, Long Short-Term Memory, 1997; Sak et
+    al., Long Short-Term Memory Recurrent Neural Network Architectures, 2014, for projections.
+
+    >>> import stretto as st, stretto.numpy as snp
+    >>> x, w, u = snp.ones((5, 3, 2)), snp.ones((16, 2)), snp.ones((16, 4))
+    >>> outputs, h, c = st.nn.functional.lstm(x, None, [w, u], has_biases=False)
+    >>> outputs.shape, h.shape, c.shape
+    ((5, 3, 4), (1, 3, 4), (1, 3, 4))
+    """
+    out, (h, c) = _network(
+        _LSTM,
+        input,
+        hx,
+        params,
+        has_biases,
+        num_layers,
+        dropout,
+        train,
+        bidirectional,
+        batch_first,
+        key,
+    )
+    return out, h, c
+
+
+def gru(
+    input: Any,
+    hx: Any,
+    params: Sequence[Any],
+    has_biases: bool = True,
+    num_layers: int = 1,
+    dropout: float = 0.0,
+    train: bool = False,
+    bidirectional: bool = False,
+    batch_first: bool = False,
+    *,
+    key: Any = None,
+) -> tuple[Any, Any]:
+    """The gated recurrent unit: the outputs, and the last states.
+
+    As ``rnn_tanh``, but weights have the rows of three gates: reset, update, new. Raises as that.
+    Source: Cho et al., Learning Phrase Representations using RNN Encoder-Decoder, 2014; the reset
+    gate multiplies after the product, as in PyTorch.
+
+    >>> import stretto as st, stretto.numpy as snp
+    >>> x, w, u = snp.ones((5, 3, 2)), snp.ones((12, 2)), snp.ones((12, 4))
+    >>> outputs, h = st.nn.functional.gru(x, None, [w, u], has_biases=False)
+    >>> outputs.shape, h.shape
+    ((5, 3, 4), (1, 3, 4))
+    """
+    out, (h,) = _network(
+        _GRU,
+        input,
+        hx,
+        params,
+        has_biases,
+        num_layers,
+        dropout,
+        train,
+        bidirectional,
+        batch_first,
+        key,
+    )
+    return out, h
+
+
+def rnn_tanh_cell(
+    input: Any, hx: Any, w_ih: Any, w_hh: Any, b_ih: Any = None, b_hh: Any = None
+) -> Any:
+    """One step of ``rnn_tanh``: the next state of an input (N, features) or (features,).
+
+    Raises ``ValueError`` where shapes do not fit.
+
+    >>> import stretto as st, stretto.numpy as snp
+    >>> one = snp.ones((1, 1))
+    >>> st.nn.functional.rnn_tanh_cell(one, None, one, one).round(3)
+    Array([[0.762]], dtype=float32)
+    """
+    return _cell(_TANH, input, hx, w_ih, w_hh, b_ih, b_hh)[0]
+
+
+def rnn_relu_cell(
+    input: Any, hx: Any, w_ih: Any, w_hh: Any, b_ih: Any = None, b_hh: Any = None
+) -> Any:
+    """One step of ``rnn_relu``; as ``rnn_tanh_cell``."""
+    return _cell(_RELU, input, hx, w_ih, w_hh, b_ih, b_hh)[0]
+
+
+def lstm_cell(
+    input: Any, hx: Any, w_ih: Any, w_hh: Any, b_ih: Any = None, b_hh: Any = None
+) -> tuple[Any, Any]:
+    """One step of ``lstm``: the next state and cell, for such a pair ``hx``, zeros for None."""
+    h, c = _cell(_LSTM, input, hx, w_ih, w_hh, b_ih, b_hh)
+    return h, c
+
+
+def gru_cell(input: Any, hx: Any, w_ih: Any, w_hh: Any, b_ih: Any = None, b_hh: Any = None) -> Any:
+    """One step of ``gru``; as ``rnn_tanh_cell``."""
+    return _cell(_GRU, input, hx, w_ih, w_hh, b_ih, b_hh)[0]

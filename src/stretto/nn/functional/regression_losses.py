@@ -1,0 +1,191 @@
+"""Losses of numbers against numbers: squares, absolute values, likelihoods.
+
+Layer 7 (nn). Names, arguments and defaults are those of PyTorch's ``torch.nn.functional``, without
+its outdated ``size_average`` and ``reduce``. ``input`` and ``target`` have one shape: another is
+refused, and not broadcast. Each returns the losses themselves, their mean or their sum, by
+``reduction``. Next, read ``classification_losses``.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import stretto.numpy as snp
+from stretto.control.custom_jvp import custom_jvp
+from stretto.nn.functional.arguments import as_float
+from stretto.nn.functional.checks import check_known, pair, reduced, same_shape
+from stretto.ops.broadcast import expand_dims
+from stretto.ops.comparison import full_like
+
+__all__ = [
+    "gaussian_nll_loss",
+    "huber_loss",
+    "l1_loss",
+    "mse_loss",
+    "poisson_nll_loss",
+    "smooth_l1_loss",
+]
+
+
+def _weighted(loss: Any, weight: Any, reduction: str, who: str) -> Any:
+    """The reduction of weighted losses; their mean is over the sum of the weights."""
+    if weight is None:
+        return reduced(loss, reduction, who)
+    weight = as_float(weight, who, "weight")
+    same_shape(who, input=loss, weight=weight)
+    if reduction == "mean":
+        return snp.sum(loss * weight) / snp.sum(weight)
+    return reduced(loss * weight, reduction, who)
+
+
+def mse_loss(input: Any, target: Any, *, reduction: str = "mean", weight: Any = None) -> Any:
+    """``(input - target)**2``; of a weighted mean, the sum is divided by that of the weights.
+
+    Raises ``ValueError`` where shapes differ.
+
+    >>> import stretto as st, stretto.numpy as snp
+    >>> st.nn.functional.mse_loss(snp.array([1.0, 3.0]), snp.array([0.0, 0.0]))
+    Array(5., dtype=float32)
+    """
+    x, y = pair("mse_loss", input, target)
+    return _weighted(snp.square(x - y), weight, reduction, "mse_loss")
+
+
+def l1_loss(input: Any, target: Any, *, reduction: str = "mean", weight: Any = None) -> Any:
+    """``|input - target|``, whose derivative at 0 is 0; weights as in ``mse_loss``.
+
+    Raises ``ValueError`` where shapes differ.
+
+    >>> import stretto as st, stretto.numpy as snp
+    >>> st.nn.functional.l1_loss(snp.array([1.0, 3.0]), snp.array([0.0, 0.0]), reduction="none")
+    Array([1., 3.], dtype=float32)
+    """
+    x, y = pair("l1_loss", input, target)
+    return _weighted(snp.abs(x - y), weight, reduction, "l1_loss")
+
+
+def smooth_l1_loss(input: Any, target: Any, *, reduction: str = "mean", beta: float = 1.0) -> Any:
+    """``d**2 / (2 beta)`` for differences ``d`` below ``beta``, else ``|d| - beta / 2``.
+
+    Raises ``ValueError`` where shapes differ or ``beta`` is negative. Source: Girshick, Fast R-CNN,
+    2015.
+
+    >>> import stretto as st, stretto.numpy as snp
+    >>> x = snp.array([0.5, 3.0])
+    >>> st.nn.functional.smooth_l1_loss(x, snp.zeros(2), reduction="none")
+    Array([0.125, 2.5  ], dtype=float32)
+    """
+    who = "smooth_l1_loss"
+    if beta < 0:
+        raise ValueError(f"{who}: beta must not be negative, got {beta!r}")
+    x, y = pair(who, input, target)
+    d = snp.abs(x - y)
+    if beta:
+        d = snp.where(snp.less(d, beta), snp.square(x - y) * (0.5 / beta), d - 0.5 * beta)
+    return reduced(d, reduction, who)
+
+
+def huber_loss(
+    input: Any, target: Any, *, reduction: str = "mean", delta: float = 1.0, weight: Any = None
+) -> Any:
+    """``d**2 / 2`` for differences ``d`` up to ``delta``, else ``delta (|d| - delta / 2)``.
+
+    ``weight`` multiplies each. Raises ``ValueError`` where shapes differ or ``delta`` is not
+    positive. Source: Huber, Robust Estimation of a Location Parameter, 1964.
+
+    >>> import stretto as st, stretto.numpy as snp
+    >>> x = snp.array([1.0, 3.0])
+    >>> st.nn.functional.huber_loss(x, snp.zeros(2), reduction="none", delta=2.0)
+    Array([0.5, 4. ], dtype=float32)
+    """
+    if delta <= 0:
+        raise ValueError(f"huber_loss: delta must be positive, got {delta!r}")
+    x, y = pair("huber_loss", input, target)
+    d = snp.abs(x - y)
+    loss = snp.where(snp.less_equal(d, delta), 0.5 * snp.square(x - y), delta * (d - 0.5 * delta))
+    if weight is not None:
+        weight = as_float(weight, "huber_loss", "weight")
+        same_shape("huber_loss", input=x, weight=weight)
+        loss = loss * weight
+    return reduced(loss, reduction, "huber_loss")
+
+
+@custom_jvp
+def _at_least(x: Any, least: Any) -> Any:
+    """``max(x, least)`` with the derivative of ``x``."""
+    return snp.maximum(x, least)
+
+
+_at_least.defjvps(lambda dx, out, x, least: dx, None)
+
+
+def gaussian_nll_loss(
+    input: Any,
+    target: Any,
+    var: Any,
+    full: bool = False,
+    eps: float = 1e-6,
+    reduction: str = "mean",
+) -> Any:
+    """``(log v + (input - target)**2 / v) / 2``: what a normal density's negative logarithm varies.
+
+    ``v`` is ``var``, at least ``eps``; the derivative does not see that limit. ``full`` adds
+    ``log(2 pi) / 2``. ``var`` has the shape of ``input``, or that without the last axis, or with
+    size 1 there, or is a number.
+
+    Raises ``ValueError`` where shapes do not fit, or ``var`` is known to be negative. Source: Nix
+    and Weigend, Estimating the Mean and Variance of the Target Probability Distribution, 1994.
+
+    >>> import stretto as st, stretto.numpy as snp
+    >>> st.nn.functional.gaussian_nll_loss(snp.array([3.0]), snp.array([1.0]), snp.array([1.0]))
+    Array(2., dtype=float32)
+    """
+    who = "gaussian_nll_loss"
+    x, y = pair(who, input, target)
+    v = as_float(var, who, "var")
+    if v.shape not in (x.shape, ()):
+        if v.shape == x.shape[:-1]:
+            v = expand_dims(v, v.ndim)
+        elif v.shape != (*x.shape[:-1], 1):
+            raise ValueError(
+                f"{who}: var must have the shape of input {x.type}, without its last axis or with "
+                f"size 1 there, or be a number; got {v.type}"
+            )
+    check_known(snp.greater_equal(v, 0), f"{who}: var must not be negative; use softplus or exp")
+    v = _at_least(v, full_like(v, eps))
+    loss = 0.5 * (snp.log(v) + snp.square(x - y) / v)
+    if full:
+        loss = loss + 0.5 * math.log(2 * math.pi)
+    return reduced(loss, reduction, who)
+
+
+def poisson_nll_loss(
+    input: Any,
+    target: Any,
+    log_input: bool = True,
+    full: bool = False,
+    *,
+    eps: float = 1e-8,
+    reduction: str = "mean",
+) -> Any:
+    """``exp(input) - target * input``: the negative logarithm of Poisson probabilities.
+
+    Without ``log_input`` the rate itself is given: ``input - target * log(input + eps)``. ``full``
+    adds Stirling's ``t log t - t + log(2 pi t) / 2`` for targets above 1.
+
+    Raises ``ValueError`` where shapes differ.
+
+    >>> import stretto as st, stretto.numpy as snp
+    >>> st.nn.functional.poisson_nll_loss(snp.array([0.0]), snp.array([2.0]))
+    Array(1., dtype=float32)
+    """
+    who = "poisson_nll_loss"
+    x, t = pair(who, input, target)
+    loss = snp.exp(x) - t * x if log_input else x - t * snp.log(x + eps)
+    if full:
+        large = snp.greater(t, 1)
+        safe = snp.where(large, t, 1.0)
+        stirling = safe * snp.log(safe) - safe + 0.5 * snp.log(2 * math.pi * safe)
+        loss = loss + snp.where(large, stirling, 0.0)
+    return reduced(loss, reduction, who)

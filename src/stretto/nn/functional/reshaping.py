@@ -1,0 +1,231 @@
+"""Axes joined and split, channels exchanged with space, windows laid out and added back.
+
+Layer 7 (nn). Names, meanings and defaults are those of ``torch`` and ``torch.nn.functional``.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Any
+
+from stretto.api.graph import ShapeDtypeStruct
+from stretto.api.linear_transpose import linear_transpose
+from stretto.core.interpreter import as_value
+from stretto.nn.functional.arguments import batched, per_axis, unbatched
+from stretto.ops.broadcast import canonical_axis, expand_dims, reshape, transpose
+from stretto.ops.shape import concatenate, pad, slice_in_dim
+
+__all__ = [
+    "channel_shuffle",
+    "flatten",
+    "fold",
+    "pixel_shuffle",
+    "pixel_unshuffle",
+    "unflatten",
+    "unfold",
+]
+
+
+def flatten(input: Any, start_dim: int = 0, end_dim: int = -1) -> Any:
+    """The axes from ``start_dim`` to ``end_dim``, inclusive, as one.
+
+    Raises ``ValueError`` where the first lies behind the last.
+
+    >>> import stretto.numpy as snp
+    >>> from stretto.nn import functional as F
+    >>> F.flatten(snp.ones((2, 3, 4)), 1).shape
+    (2, 12)
+    """
+    x = as_value(input, "flatten", "input")
+    if not x.ndim:
+        return reshape(x, (1,))
+    first, last = (canonical_axis(d, x.ndim, "flatten") for d in (start_dim, end_dim))
+    if first > last:
+        raise ValueError(
+            f"flatten: start_dim {start_dim} lies behind end_dim {end_dim} in {x.type}"
+        )
+    joined = math.prod(x.shape[first : last + 1])
+    return reshape(x, (*x.shape[:first], joined, *x.shape[last + 1 :]))
+
+
+def unflatten(input: Any, dim: int, sizes: Sequence[int]) -> Any:
+    """The axis ``dim`` as several of these sizes, of which one may be -1: the rest.
+
+    Raises ``ValueError`` where they do not multiply to the axis.
+
+    >>> import stretto.numpy as snp
+    >>> from stretto.nn import functional as F
+    >>> F.unflatten(snp.ones((2, 12)), 1, (3, -1)).shape
+    (2, 3, 4)
+    """
+    x = as_value(input, "unflatten", "input")
+    d = canonical_axis(dim, x.ndim, "unflatten")
+    given, n = tuple(sizes), x.shape[d]
+    known = math.prod(s for s in given if s != -1)
+    rest = n // known if known else 0
+    parts = tuple(rest if s == -1 else s for s in given)
+    if given.count(-1) > 1 or min(given, default=0) < -1 or math.prod(parts) != n or not given:
+        raise ValueError(f"unflatten: sizes {given} do not make up axis {dim} of {x.type}")
+    return reshape(x, (*x.shape[:d], *parts, *x.shape[d + 1 :]))
+
+
+def _images(who: str, input: Any) -> Any:
+    x = as_value(input, who, "input")
+    if x.ndim < 3:
+        raise ValueError(f"{who}: input must be (..., channels, height, width), got {x.type}")
+    return x
+
+
+def pixel_shuffle(input: Any, upscale_factor: int) -> Any:
+    """From (..., c r², h, w) to (..., c, h r, w r): channels become squares of r × r pixels.
+
+    Raises ``ValueError`` where r² does not divide the channels. Source: Shi et al., Real-Time
+    Single Image and Video Super-Resolution, 2016.
+
+    >>> import stretto.numpy as snp
+    >>> from stretto.nn import functional as F
+    >>> F.pixel_shuffle(snp.arange(4.0).reshape(4, 1, 1), 2)
+    Array([[[0., 1.],
+            [2., 3.]]], dtype=float32)
+    """
+    x = _images("pixel_shuffle", input)
+    (r,) = per_axis(upscale_factor, 1, "pixel_shuffle", "upscale_factor")
+    *outer, c, h, w = x.shape
+    if c % (r * r):
+        raise ValueError(f"pixel_shuffle: {r}² does not divide the {c} channels of {x.type}")
+    x = reshape(x, (math.prod(outer), c // (r * r), r, r, h, w))
+    return reshape(transpose(x, (0, 1, 4, 2, 5, 3)), (*outer, c // (r * r), h * r, w * r))
+
+
+def pixel_unshuffle(input: Any, downscale_factor: int) -> Any:
+    """From (..., c, h r, w r) to (..., c r², h, w): the inverse of ``pixel_shuffle``.
+
+    Raises ``ValueError`` where r does not divide height and width.
+
+    >>> import stretto.numpy as snp
+    >>> from stretto.nn import functional as F
+    >>> F.pixel_unshuffle(snp.ones((2, 3, 8, 8)), 2).shape
+    (2, 12, 4, 4)
+    """
+    x = _images("pixel_unshuffle", input)
+    (r,) = per_axis(downscale_factor, 1, "pixel_unshuffle", "downscale_factor")
+    *outer, c, h, w = x.shape
+    if h % r or w % r:
+        raise ValueError(f"pixel_unshuffle: {r} does not divide height and width of {x.type}")
+    x = reshape(x, (math.prod(outer), c, h // r, r, w // r, r))
+    return reshape(transpose(x, (0, 1, 3, 5, 2, 4)), (*outer, c * r * r, h // r, w // r))
+
+
+def channel_shuffle(input: Any, groups: int) -> Any:
+    """The channels (axis 1) dealt out anew: one of each group, then the next of each.
+
+    Raises ``ValueError`` where the groups do not divide the channels. Source: Zhang et al.,
+    ShuffleNet, 2017.
+
+    >>> import stretto.numpy as snp
+    >>> from stretto.nn import functional as F
+    >>> F.channel_shuffle(snp.arange(4.0).reshape(1, 4, 1), 2).ravel()
+    Array([0., 2., 1., 3.], dtype=float32)
+    """
+    who = "channel_shuffle"
+    x = as_value(input, who, "input")
+    (groups,) = per_axis(groups, 1, who, "groups")
+    if x.ndim < 3 or x.shape[1] % groups:
+        raise ValueError(
+            f"{who}: input must be (batch, channels, ...), with channels that {groups} groups "
+            f"divide; got {x.type}"
+        )
+    b, c, *spatial = x.shape
+    x = reshape(x, (b, groups, c // groups, *spatial))
+    return reshape(transpose(x, (0, 2, 1, *range(3, x.ndim))), (b, c, *spatial))
+
+
+# Windows
+
+
+def _settings(
+    who: str, space: tuple[int, ...], kernel_size: Any, dilation: Any, padding: Any, stride: Any
+) -> tuple[tuple[int, ...], ...]:
+    """Kernel sizes, dilations, paddings, strides, and numbers of windows, along both axes."""
+    sizes = per_axis(kernel_size, 2, who, "kernel_size")
+    dilations = per_axis(dilation, 2, who, "dilation")
+    paddings = per_axis(padding, 2, who, "padding", 0)
+    strides = per_axis(stride, 2, who, "stride")
+    columns = zip(space, sizes, dilations, paddings, strides, strict=True)
+    counts = tuple((n + 2 * p - d * (k - 1) - 1) // s + 1 for n, k, d, p, s in columns)
+    if min(counts) < 1:
+        raise ValueError(
+            f"{who}: windows of {sizes} with dilation {dilations} do not fit {space} with padding "
+            f"{paddings}"
+        )
+    return sizes, dilations, paddings, strides, counts
+
+
+def unfold(
+    input: Any, kernel_size: Any, dilation: Any = 1, padding: Any = 0, stride: Any = 1
+) -> Any:
+    """The windows of images (batch, channels, height, width) as columns, or of one image.
+
+    The result is (batch, channels × kernel elements, windows). Raises ``ValueError`` where no
+    window fits.
+
+    >>> import stretto.numpy as snp
+    >>> from stretto.nn import functional as F
+    >>> F.unfold(snp.arange(9.0).reshape(1, 3, 3), 2)
+    Array([[0., 1., 3., 4.],
+           [1., 2., 4., 5.],
+           [3., 4., 6., 7.],
+           [4., 5., 7., 8.]], dtype=float32)
+    """
+    x, single = batched(input, 2, "unfold")
+    settings = _settings("unfold", x.shape[2:], kernel_size, dilation, padding, stride)
+    sizes, dilations, paddings, strides, counts = settings
+    x = pad(x, 0, [(0, 0, 0), (0, 0, 0), *[(p, p, 0) for p in paddings]])
+    batch, channels, *_ = x.shape
+    # Axis by axis, the first elements of all windows, their second ones, and so on.
+    for axis, (k, s, d, count) in enumerate(zip(sizes, strides, dilations, counts, strict=True)):
+        reach = (count - 1) * s + 1
+        parts = [slice_in_dim(x, i * d, i * d + reach, s, 2 + 2 * axis) for i in range(k)]
+        x = concatenate([expand_dims(part, (2 + axis,)) for part in parts], 2 + axis)
+    out = reshape(x, (batch, channels * math.prod(sizes), math.prod(counts)))
+    return unbatched(out, single)
+
+
+def fold(
+    input: Any,
+    output_size: Any,
+    kernel_size: Any,
+    dilation: Any = 1,
+    padding: Any = 0,
+    stride: Any = 1,
+) -> Any:
+    """Columns added up where their windows lie in images of ``output_size``.
+
+    ``input`` is (batch, channels × kernel elements, windows), or without the batch: what ``unfold``
+    makes of images (batch, channels, *output_size), of which this is the transpose. Raises
+    ``ValueError`` where the number of elements or of windows does not fit.
+
+    >>> import stretto.numpy as snp
+    >>> from stretto.nn import functional as F
+    >>> F.fold(snp.ones((1, 4, 4)), 3, 2)
+    Array([[[[1., 2., 1.],
+             [2., 4., 2.],
+             [1., 2., 1.]]]], dtype=float32)
+    """
+    who = "fold"
+    x, single = batched(input, 1, who)
+    space = per_axis(output_size, 2, who, "output_size")
+    sizes, *_, counts = _settings(who, space, kernel_size, dilation, padding, stride)
+    elements, windows = math.prod(sizes), math.prod(counts)
+    if x.shape[1] % elements or x.shape[2] != windows:
+        raise ValueError(
+            f"{who}: expected (batch, channels × {elements} kernel elements, {windows} windows), "
+            f"got {x.type}"
+        )
+    images = ShapeDtypeStruct((x.shape[0], x.shape[1] // elements, *space), x.dtype)
+    back = linear_transpose(
+        lambda images: unfold(images, kernel_size, dilation, padding, stride), images
+    )
+    (out,) = back(x)
+    return unbatched(out, single)

@@ -1,0 +1,193 @@
+"""Images made larger or smaller: nearest elements, or means of neighbours.
+
+Layer 7 (nn). Names, meanings and defaults are those of ``torch.nn.functional``. Every mode works
+axis by axis. Means are products with a matrix (outputs, inputs) of weights, a few in each row.
+"""
+
+from __future__ import annotations
+
+import math
+import operator
+from typing import Any
+
+import numpy as np
+
+from stretto.core.interpreter import Value, as_value
+from stretto.nn.functional.adaptive import (
+    adaptive_avg_pool1d,
+    adaptive_avg_pool2d,
+    adaptive_avg_pool3d,
+)
+from stretto.nn.functional.arguments import as_float
+from stretto.numpy.joining import take
+from stretto.ops.broadcast import broadcast_to, expand_dims, move_axis, reshape
+from stretto.ops.contract import dot_general
+from stretto.ops.convert import convert
+from stretto.ops.reduce import widened
+
+__all__ = ["interpolate", "upsample"]
+
+_RANKS = {
+    "nearest": (3, 4, 5),
+    "nearest-exact": (3, 4, 5),
+    "linear": (3,),
+    "bilinear": (4,),
+    "trilinear": (5,),
+    "bicubic": (4,),
+    "area": (3, 4, 5),
+}
+_MEANS = {3: adaptive_avg_pool1d, 4: adaptive_avg_pool2d, 5: adaptive_avg_pool3d}
+
+
+def interpolate(
+    input: Any,
+    size: Any = None,
+    scale_factor: Any = None,
+    mode: str = "nearest",
+    align_corners: bool | None = None,
+    recompute_scale_factor: bool | None = None,
+) -> Any:
+    """``input`` (batch, channels, spatial ...) made as big as ``size``, or by ``scale_factor``.
+
+    One of the two is given: a number, or one for each spatial axis. ``mode``: ``nearest``,
+    ``nearest-exact``; ``linear`` (signals), ``bilinear``, ``bicubic`` (images), ``trilinear``
+    (volumes); ``area`` (``adaptive_avg_pool``). With ``align_corners``, in the linear and cubic
+    modes, the corner elements keep their places; else elements are little squares, aligned at their
+    edges. ``recompute_scale_factor`` takes the scale from the rounded sizes.
+
+    In the linear and cubic modes an infinity or NaN spreads along its line. Raises ``ValueError``
+    for a mode that does not fit the rank, and where both or none of the sizes are given.
+
+    >>> import stretto.numpy as snp
+    >>> from stretto.nn import functional as F
+    >>> x = snp.array([[[1.0, 3.0]]])
+    >>> F.interpolate(x, scale_factor=2)
+    Array([[[1., 1., 3., 3.]]], dtype=float32)
+    >>> F.interpolate(x, size=4, mode="linear")
+    Array([[[1. , 1.5, 2.5, 3. ]]], dtype=float32)
+    """
+    who = "interpolate"
+    x = as_value(input, who, "input")
+    if mode not in _RANKS or x.ndim not in _RANKS[mode]:
+        fits = [name for name, ranks in _RANKS.items() if x.ndim in ranks]
+        raise ValueError(
+            f"{who}: mode {mode!r} does not fit input {x.type}; expected (batch, channels, and 1 "
+            f"to 3 spatial axes), for which there are {fits}"
+        )
+    weighing = mode in ("linear", "bilinear", "trilinear", "bicubic")
+    if align_corners is not None and not weighing:
+        raise ValueError(f"{who}: align_corners is for the linear and cubic modes, got {mode!r}")
+    sizes, scales = _sizes(who, x, size, scale_factor)
+    if recompute_scale_factor:
+        scales = [None] * len(sizes)
+    if mode == "area":
+        return _MEANS[x.ndim](x, sizes)
+    if not weighing:
+        for axis, (m, scale) in enumerate(zip(sizes, scales, strict=True), 2):
+            x = _nearest(x, axis, m, scale, mode == "nearest-exact")
+        return x
+    x = as_float(x, who)
+    out = convert(x, widened(x.dtype))
+    weights = _cubic if mode == "bicubic" else _linear
+    for axis, (m, scale) in enumerate(zip(sizes, scales, strict=True), 2):
+        n = x.shape[axis]
+        # Where sizes are equal the linear modes copy, as PyTorch does, whatever the scale.
+        if n != m or (mode == "bicubic" and scale is not None):
+            matrix = weights(n, _places(n, m, scale, bool(align_corners)), bool(align_corners))
+            out = _product(out, axis, matrix)
+    return convert(out, x.dtype)
+
+
+def upsample(
+    input: Any,
+    size: Any = None,
+    scale_factor: Any = None,
+    mode: str = "nearest",
+    align_corners: bool | None = None,
+) -> Any:
+    """The same as ``interpolate``.
+
+    >>> import stretto.numpy as snp
+    >>> from stretto.nn import functional as F
+    >>> F.upsample(snp.ones((1, 2, 4, 4)), scale_factor=2).shape
+    (1, 2, 8, 8)
+    """
+    return interpolate(input, size, scale_factor, mode, align_corners)
+
+
+def _sizes(who: str, x: Value, size: Any, factor: Any) -> tuple[list[int], list[float | None]]:
+    """The sizes of the spatial axes, and their scales where these were given."""
+    n = x.ndim - 2
+    if (size is None) == (factor is None):
+        raise ValueError(f"{who}: give size or scale_factor, one of them; got {size}, {factor}")
+    given = factor if size is None else size
+    several = tuple(given) if isinstance(given, (tuple, list)) else (given,) * n
+    if len(several) != n or not all(v > 0 for v in several):
+        name = "scale_factor" if size is None else "size"
+        raise ValueError(f"{who}: {name} must be a positive number, or {n}; got {given!r}")
+    if size is not None:
+        return [operator.index(m) for m in several], [None] * n
+    scales = [float(s) for s in several]
+    sizes = [math.floor(m * s) for m, s in zip(x.shape[2:], scales, strict=True)]
+    if not all(sizes):
+        raise ValueError(f"{who}: scale_factor {factor} leaves nothing of input {x.type}")
+    return sizes, list(scales)
+
+
+def _nearest(x: Any, axis: int, m: int, scale: float | None, exact: bool) -> Any:
+    n = x.shape[axis]
+    # To the same size or twice that PyTorch repeats whatever the scale, unless it is "exact".
+    if m % n == 0 and (scale in (None, m / n) or (m <= 2 * n and not exact)):
+        if m == n:
+            return x
+        shape = (*x.shape[: axis + 1], m // n, *x.shape[axis + 1 :])
+        wide = broadcast_to(expand_dims(x, (axis + 1,)), shape)
+        return reshape(wide, (*x.shape[:axis], m, *x.shape[axis + 1 :]))
+    # In float32, as PyTorch computes it: the rounding decides which element is nearest.
+    ratio = np.float32(n / m if scale is None else 1 / scale)
+    places = (np.arange(m, dtype=np.float32) + np.float32(0.5 if exact else 0)) * ratio
+    index = np.minimum(np.floor(places).astype(np.int32), n - 1)
+    return take(x, index, axis, mode="clip")
+
+
+def _places(n: int, m: int, scale: float | None, align_corners: bool) -> np.ndarray:
+    """Where among the ``n`` inputs each of the ``m`` outputs lies."""
+    o = np.arange(m, dtype=np.float64)
+    if align_corners:
+        return o * ((n - 1) / (m - 1)) if m > 1 else o * 0
+    return (o + 0.5) * (n / m if scale is None else 1 / scale) - 0.5
+
+
+def _matrix(n: int, taps: list[tuple[np.ndarray, np.ndarray]]) -> np.ndarray:
+    """Rows that weigh inputs: of each tap an index, kept within bounds, and a weight."""
+    out = np.zeros((len(taps[0][0]), n))
+    for index, weight in taps:
+        np.add.at(out, (np.arange(len(index)), np.clip(index, 0, n - 1)), weight)
+    return out
+
+
+def _linear(n: int, places: np.ndarray, align_corners: bool) -> np.ndarray:
+    places = np.maximum(places, 0)
+    low = np.floor(places).astype(np.int64)
+    t = places - low
+    return _matrix(n, [(low, 1 - t), (low + 1, t)])
+
+
+def _cubic(n: int, places: np.ndarray, align_corners: bool) -> np.ndarray:
+    # Keys, Cubic Convolution Interpolation, 1981, with a = -3/4.
+    a = -0.75
+    low = np.floor(places).astype(np.int64)
+    taps = []
+    for k in range(-1, 3):
+        d = np.abs(places - (low + k))
+        near = ((a + 2) * d - (a + 3)) * d * d + 1
+        far = ((a * d - 5 * a) * d + 8 * a) * d - 4 * a
+        taps.append((low + k, np.where(d <= 1, near, far)))
+    return _matrix(n, taps)
+
+
+def _product(x: Any, axis: int, matrix: np.ndarray) -> Any:
+    weights = as_value(matrix.astype(x.dtype))
+    # The highest precision: these are coordinates, and few products.
+    out = dot_general(x, weights, (((axis,), (1,)), ((), ())), "highest")
+    return move_axis(out, out.ndim - 1, axis)

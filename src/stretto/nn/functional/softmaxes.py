@@ -1,0 +1,80 @@
+"""Softmax and its relatives.
+
+Layer 7 (nn). Names and arguments are those of PyTorch's ``torch.nn.functional``; ``dim`` has to be
+given. Next, read ``classification_losses``.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import stretto.numpy as snp
+from stretto import random
+from stretto.control.stop_gradient import stop_gradient
+from stretto.core.interpreter import as_value
+from stretto.nn import functions
+from stretto.nn.functional.arguments import as_float
+from stretto.nn.functional.checks import key_or_next
+from stretto.numpy.dtypes import as_dtype
+from stretto.ops.convert import convert
+
+__all__ = ["gumbel_softmax", "log_softmax", "softmax", "softmin"]
+
+
+def _as(x: Any, dtype: Any, who: str) -> Any:
+    x = as_value(x, who, "input")
+    return x if dtype is None else convert(x, as_dtype(dtype))
+
+
+def softmax(input: Any, dim: int, dtype: Any = None) -> Any:
+    """``exp(x) / sum(exp(x))`` along ``dim``, of ``x`` converted to ``dtype`` if that is given.
+
+    >>> import stretto as st
+    >>> st.nn.functional.softmax(st.numpy.array([0.0, 1000.0]), dim=0)
+    Array([0., 1.], dtype=float32)
+    """
+    return functions.softmax(_as(input, dtype, "softmax"), dim)
+
+
+def softmin(input: Any, dim: int, dtype: Any = None) -> Any:
+    """``softmax(-x)`` along ``dim``.
+
+    >>> import stretto as st
+    >>> st.nn.functional.softmin(st.numpy.array([0.0, 1000.0]), dim=0)
+    Array([1., 0.], dtype=float32)
+    """
+    return functions.softmax(-_as(input, dtype, "softmin"), dim)
+
+
+def log_softmax(input: Any, dim: int, dtype: Any = None) -> Any:
+    """``x - log(sum(exp(x)))`` along ``dim``, of ``x`` converted to ``dtype`` if that is given.
+
+    >>> import stretto as st
+    >>> st.nn.functional.log_softmax(st.numpy.array([0.0, 0.0]), dim=0).round(3)
+    Array([-0.693, -0.693], dtype=float32)
+    """
+    return functions.log_softmax(_as(input, dtype, "log_softmax"), dim)
+
+
+def gumbel_softmax(
+    logits: Any, tau: Any = 1.0, hard: bool = False, dim: int = -1, key: Any = None
+) -> Any:
+    """A draw near to a one-hot vector along ``dim``, differentiable by the logits.
+
+    The smaller ``tau``, the nearer. A ``hard`` draw is one-hot; its derivative is that of the soft
+    one. The noise is drawn from ``key``, or the ambient stream. Source: Jang et al., Categorical
+    Reparameterization with Gumbel-Softmax, 2017.
+
+    >>> import stretto as st
+    >>> key = st.random.PRNGKey(0)
+    >>> st.nn.functional.gumbel_softmax(st.numpy.array([0.0, 100.0]), hard=True, key=key)
+    Array([0., 1.], dtype=float32)
+    """
+    x = as_float(logits, "gumbel_softmax", "logits")
+    noise = random.gumbel(key_or_next(key, "gumbel_softmax"), x.shape, x.dtype)
+    soft = functions.softmax((x + noise) / tau, dim)
+    if not hard:
+        return soft
+    best = snp.argmax(soft, dim)
+    one_hot = functions.one_hot(best, x.shape[dim], dtype=x.dtype, axis=dim)
+    return one_hot + (soft - stop_gradient(soft))

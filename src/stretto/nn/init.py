@@ -1,0 +1,347 @@
+"""``stretto.nn.init``: how parameters begin.
+
+Layer 7 (nn). Names, meanings and defaults are those of ``torch.nn.init`` without the underscore:
+arrays never change, so each takes a shape and returns an array. Those that draw take a key first;
+None draws from the ambient stream (``random.streams``). ``dtype`` is by default float32.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from stretto.core.interpreter import as_value
+from stretto.core.types import scalar_dtype
+from stretto.linalg.factorisations import qr
+from stretto.numpy.dtypes import as_dtype
+from stretto.ops.broadcast import reshape, transpose
+from stretto.ops.comparison import full, lt, where
+from stretto.ops.convert import convert
+from stretto.ops.matrix_parts import diagonal_of
+from stretto.ops.reduce import widened
+from stretto.ops.sort import argsort
+from stretto.random import distributions
+from stretto.random.keys import split
+from stretto.random.streams import next_key
+
+__all__ = [
+    "calculate_gain",
+    "constant",
+    "dirac",
+    "eye",
+    "kaiming_normal",
+    "kaiming_uniform",
+    "normal",
+    "ones",
+    "orthogonal",
+    "sparse",
+    "trunc_normal",
+    "uniform",
+    "xavier_normal",
+    "xavier_uniform",
+    "zeros",
+]
+
+_GAINS = {
+    "linear": 1.0,
+    "conv1d": 1.0,
+    "conv2d": 1.0,
+    "conv3d": 1.0,
+    "conv_transpose1d": 1.0,
+    "conv_transpose2d": 1.0,
+    "conv_transpose3d": 1.0,
+    "sigmoid": 1.0,
+    "tanh": 5 / 3,
+    "relu": math.sqrt(2),
+    "selu": 3 / 4,
+}
+
+
+def calculate_gain(nonlinearity: str, param: float | None = None) -> float:
+    """The factor that keeps the variance of what goes through a nonlinearity.
+
+    ``param`` is the negative slope of ``leaky_relu``, 0.01 by default. Raises ``ValueError`` for a
+    name that is not known.
+
+    >>> from stretto import nn
+    >>> round(nn.init.calculate_gain("relu"), 4)
+    1.4142
+    """
+    if nonlinearity == "leaky_relu":
+        slope = 0.01 if param is None else float(param)
+        return math.sqrt(2 / (1 + slope * slope))
+    if nonlinearity not in _GAINS:
+        raise ValueError(
+            f"calculate_gain: nonlinearity must be one of {', '.join(_GAINS)}, leaky_relu; got "
+            f"{nonlinearity!r}"
+        )
+    return _GAINS[nonlinearity]
+
+
+def _fans(shape: Sequence[int], who: str) -> tuple[int, int]:
+    """How many inputs an output has and how many outputs an input, for a weight of this shape."""
+    if len(shape) < 2:
+        raise ValueError(
+            f"{who}: shape must be (outputs, inputs, ...), two axes at least, got {tuple(shape)}"
+        )
+    receptive = math.prod(shape[2:])
+    return shape[1] * receptive, shape[0] * receptive
+
+
+def _key(key: Any, who: str) -> Any:
+    return next_key(f"init.{who}") if key is None else key
+
+
+def _fan(shape: Sequence[int], mode: str, who: str) -> int:
+    fan_in, fan_out = _fans(shape, who)
+    if mode not in ("fan_in", "fan_out"):
+        raise ValueError(f"{who}: mode must be 'fan_in' or 'fan_out', got {mode!r}")
+    return fan_in if mode == "fan_in" else fan_out
+
+
+# Distributions
+
+
+def uniform(
+    key: Any, shape: Sequence[int], a: float = 0.0, b: float = 1.0, dtype: Any = None
+) -> Any:
+    """Numbers equally likely in [a, b).
+
+    >>> import stretto as st
+    >>> st.nn.init.uniform(st.random.PRNGKey(0), (2, 3)).shape
+    (2, 3)
+    """
+    return distributions.uniform(_key(key, "uniform"), shape, dtype, a, b)
+
+
+def normal(
+    key: Any, shape: Sequence[int], mean: float = 0.0, std: float = 1.0, dtype: Any = None
+) -> Any:
+    """Numbers of the normal distribution.
+
+    >>> import stretto as st
+    >>> st.nn.init.normal(st.random.PRNGKey(0), (2, 3), std=0.02).shape
+    (2, 3)
+    """
+    draw = distributions.normal(_key(key, "normal"), shape, dtype)
+    return draw * std + mean
+
+
+def trunc_normal(
+    key: Any,
+    shape: Sequence[int],
+    mean: float = 0.0,
+    std: float = 1.0,
+    a: float = -2.0,
+    b: float = 2.0,
+    dtype: Any = None,
+) -> Any:
+    """Numbers of the normal distribution, given that they lie in [a, b].
+
+    >>> import stretto as st
+    >>> x = st.nn.init.trunc_normal(st.random.PRNGKey(0), (100,), std=5.0)
+    >>> bool((abs(x) <= 2).all())
+    True
+    """
+    low, high = (a - mean) / std, (b - mean) / std
+    draw = distributions.truncated_normal(_key(key, "trunc_normal"), low, high, shape, dtype)
+    return draw * std + mean
+
+
+def kaiming_uniform(
+    key: Any,
+    shape: Sequence[int],
+    a: float = 0,
+    mode: str = "fan_in",
+    nonlinearity: str = "leaky_relu",
+    dtype: Any = None,
+) -> Any:
+    """Uniform numbers of variance gain² / fan: within ±gain √(3 / fan).
+
+    ``a`` is the negative slope after the layer, ``mode`` says whether ``fan`` is the inputs of an
+    output or the outputs of an input. Source: He et al., Delving Deep into Rectifiers, 2015.
+
+    >>> import stretto as st
+    >>> x = st.nn.init.kaiming_uniform(st.random.PRNGKey(0), (4, 6))
+    >>> bool((abs(x) <= 1).all())
+    True
+    """
+    who = "kaiming_uniform"
+    bound = calculate_gain(nonlinearity, a) * math.sqrt(3 / max(_fan(shape, mode, who), 1))
+    return uniform(_key(key, who), shape, -bound, bound, dtype)
+
+
+def kaiming_normal(
+    key: Any,
+    shape: Sequence[int],
+    a: float = 0,
+    mode: str = "fan_in",
+    nonlinearity: str = "leaky_relu",
+    dtype: Any = None,
+) -> Any:
+    """Normal numbers of variance gain² / fan; arguments as in ``kaiming_uniform``.
+
+    >>> import stretto as st
+    >>> st.nn.init.kaiming_normal(st.random.PRNGKey(0), (4, 6)).shape
+    (4, 6)
+    """
+    who = "kaiming_normal"
+    std = calculate_gain(nonlinearity, a) / math.sqrt(max(_fan(shape, mode, who), 1))
+    return normal(_key(key, who), shape, 0.0, std, dtype)
+
+
+def xavier_uniform(key: Any, shape: Sequence[int], gain: float = 1.0, dtype: Any = None) -> Any:
+    """Uniform numbers of variance 2 gain² / (inputs + outputs).
+
+    Source: Glorot and Bengio, Understanding the Difficulty of Training Deep Feedforward Neural
+    Networks, 2010.
+
+    >>> import stretto as st
+    >>> x = st.nn.init.xavier_uniform(st.random.PRNGKey(0), (2, 4))
+    >>> bool((abs(x) <= 1).all())
+    True
+    """
+    bound = gain * math.sqrt(6 / max(sum(_fans(shape, "xavier_uniform")), 1))
+    return uniform(_key(key, "xavier_uniform"), shape, -bound, bound, dtype)
+
+
+def xavier_normal(key: Any, shape: Sequence[int], gain: float = 1.0, dtype: Any = None) -> Any:
+    """Normal numbers of variance 2 gain² / (inputs + outputs); see ``xavier_uniform``.
+
+    >>> import stretto as st
+    >>> st.nn.init.xavier_normal(st.random.PRNGKey(0), (2, 4)).shape
+    (2, 4)
+    """
+    std = gain * math.sqrt(2 / max(sum(_fans(shape, "xavier_normal")), 1))
+    return normal(_key(key, "xavier_normal"), shape, 0.0, std, dtype)
+
+
+def orthogonal(key: Any, shape: Sequence[int], gain: float = 1.0, dtype: Any = None) -> Any:
+    """A matrix with orthonormal rows or columns, whichever are fewer, times ``gain``.
+
+    It is uniform among these. Axes after the first count as one. Source: Saxe et al., Exact
+    Solutions to the Nonlinear Dynamics of Learning in Deep Linear Neural Networks, 2013.
+
+    >>> import stretto as st
+    >>> q = st.nn.init.orthogonal(st.random.PRNGKey(0), (2, 3))
+    >>> abs((q @ q.T).round(5))
+    Array([[1., 0.],
+           [0., 1.]], dtype=float32)
+    """
+    _fans(shape, "orthogonal")
+    rows, columns = shape[0], math.prod(shape[1:])
+    tall = (max(rows, columns), min(rows, columns))
+    target = _dtype(dtype)
+    draw = distributions.normal(_key(key, "orthogonal"), tall, widened(target))
+    q, r = qr(draw)
+    # Signs such that r has a positive diagonal: else q would not be uniform.
+    q = q * where(lt(diagonal_of(r), 0), -1.0, 1.0)
+    q = transpose(q, (1, 0)) if rows < columns else q
+    return convert(reshape(q * gain, tuple(shape)), target)
+
+
+def sparse(
+    key: Any, shape: Sequence[int], sparsity: float, std: float = 0.01, dtype: Any = None
+) -> Any:
+    """A matrix of normal numbers, of which a fraction in each column is zero.
+
+    Source: Martens, Deep Learning via Hessian-Free Optimization, 2010.
+
+    >>> import stretto as st
+    >>> x = st.nn.init.sparse(st.random.PRNGKey(0), (10, 3), sparsity=0.25)
+    >>> (x == 0).sum(0)
+    Array([3, 3, 3], dtype=int32)
+    """
+    _matrix("sparse", shape)
+    places, values = split(_key(key, "sparse"))
+    zeros = math.ceil(sparsity * shape[0])
+    order = argsort(distributions.uniform(places, shape), 0)
+    draw = normal(values, shape, 0.0, std, dtype)
+    return where(lt(argsort(order, 0), zeros), full((), 0, draw.dtype), draw)
+
+
+# Without chance
+
+
+def _dtype(dtype: Any) -> np.dtype:
+    return scalar_dtype(float) if dtype is None else as_dtype(dtype)
+
+
+def _matrix(who: str, shape: Sequence[int]) -> None:
+    if len(shape) != 2:
+        raise ValueError(f"{who}: shape must be (outputs, inputs), got {tuple(shape)}")
+
+
+def constant(shape: Sequence[int], val: float, dtype: Any = None) -> Any:
+    """The same number everywhere.
+
+    >>> from stretto import nn
+    >>> nn.init.constant((2,), 0.5)
+    Array([0.5, 0.5], dtype=float32)
+    """
+    return full(tuple(shape), val, _dtype(dtype))
+
+
+def zeros(shape: Sequence[int], dtype: Any = None) -> Any:
+    """Zeros.
+
+    >>> from stretto import nn
+    >>> nn.init.zeros((2,))
+    Array([0., 0.], dtype=float32)
+    """
+    return constant(shape, 0, dtype)
+
+
+def ones(shape: Sequence[int], dtype: Any = None) -> Any:
+    """Ones.
+
+    >>> from stretto import nn
+    >>> nn.init.ones((2,))
+    Array([1., 1.], dtype=float32)
+    """
+    return constant(shape, 1, dtype)
+
+
+def eye(shape: Sequence[int], dtype: Any = None) -> Any:
+    """A matrix of ones on the diagonal, which keeps as many inputs as it can.
+
+    >>> from stretto import nn
+    >>> nn.init.eye((2, 3))
+    Array([[1., 0., 0.],
+           [0., 1., 0.]], dtype=float32)
+    """
+    _matrix("eye", shape)
+    rows, columns = shape
+    return as_value(np.eye(rows, columns).astype(_dtype(dtype)))
+
+
+def dirac(shape: Sequence[int], groups: int = 1, dtype: Any = None) -> Any:
+    """A convolution's kernel that hands on as many input channels as it can, in each group.
+
+    ``shape`` is (outputs, inputs, and one to three spatial axes). Raises ``ValueError`` for another
+    rank, and where the groups do not divide the outputs.
+
+    >>> from stretto import nn
+    >>> nn.init.dirac((2, 2, 3))
+    Array([[[0., 1., 0.],
+            [0., 0., 0.]],
+    <BLANKLINE>
+           [[0., 0., 0.],
+            [0., 1., 0.]]], dtype=float32)
+    """
+    if len(shape) not in (3, 4, 5) or shape[0] % groups:
+        raise ValueError(
+            f"dirac: shape must be (outputs, inputs, and 1 to 3 spatial axes), with outputs that "
+            f"{groups} groups divide; got {tuple(shape)}"
+        )
+    out = np.zeros(tuple(shape))
+    outputs, inputs, *spatial = shape
+    middle = tuple(n // 2 for n in spatial)
+    each = outputs // groups
+    for g in range(groups):
+        for i in range(min(each, inputs)):
+            out[(g * each + i, i, *middle)] = 1
+    return as_value(out.astype(_dtype(dtype)))

@@ -1,0 +1,69 @@
+"""What the constructors and calls of layers share: sizes, keys, and checks that name the layer.
+
+Layer 7 (nn). ``linear``, ``convolution``, ``pooling`` and the other files of layers use it.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from stretto.core.interpreter import Value, as_value
+from stretto.random.keys import checked, split
+from stretto.random.streams import next_key
+
+if TYPE_CHECKING:
+    from stretto.nn.module import Module
+
+__all__ = ["check_features", "check_signal", "hashable", "positive", "refuse", "two_keys"]
+
+_SPATIAL = {1: "length", 2: "height, width", 3: "depth, height, width"}
+
+
+def two_keys(key: Any, who: str) -> tuple[Any, Any]:
+    """Keys for a layer's weight and bias; without one to split, the ambient stream's next."""
+    keys = split(next_key(who) if key is None else checked(key, who))
+    return keys[0], keys[1]
+
+
+def positive(who: str, **sizes: Any) -> None:
+    """Raise ``ValueError`` for a size of a layer that is no positive integer."""
+    for name, size in sizes.items():
+        if isinstance(size, bool) or not isinstance(size, int) or size < 1:
+            raise ValueError(f"{who}: {name} must be a positive integer, got {size!r}")
+
+
+def hashable(setting: Any) -> Any:
+    """A list as the tuple that a module can keep."""
+    return tuple(setting) if isinstance(setting, list) else setting
+
+
+def refuse(layer: Module, expected: str, x: Value) -> None:
+    """Raise ``ValueError`` for an input that does not fit a layer."""
+    raise ValueError(
+        f"{type(layer).__name__}({layer.extra_repr()}): expected input {expected}, got {x.type}"
+    )
+
+
+def check_signal(
+    layer: Module, input: Any, n: int, channels: int | None = None, batch: bool = False
+) -> Value:
+    """The input as a value: (batch, channels, and ``n`` spatial axes), or without the batch.
+
+    Raises ``ValueError`` that names the layer for another rank or number of channels; with
+    ``batch`` also where there is no batch.
+    """
+    x = as_value(input, type(layer).__name__, "input")
+    fits = x.ndim == n + 2 or (x.ndim == n + 1 and not batch)
+    if not fits or channels not in (None, x.shape[x.ndim - n - 1]):
+        counted = "channels" if channels is None else f"{channels} channels"
+        without = "" if batch else " or the same without the batch"
+        refuse(layer, f"(batch, {counted}, {_SPATIAL[n]}){without}", x)
+    return x
+
+
+def check_features(layer: Module, input: Any, features: int, name: str = "input") -> Value:
+    """The input as a value (..., features); raises ``ValueError`` that names the layer."""
+    x = as_value(input, type(layer).__name__, name)
+    if not x.ndim or x.shape[-1] != features:
+        refuse(layer, f"(..., {features} features)", x)
+    return x

@@ -1,0 +1,133 @@
+"""Layers without space: ``Linear``, ``Bilinear``, ``Identity``.
+
+Layer 7 (nn). Arguments, attributes, shapes and initial distributions are PyTorch's.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+from stretto.core.interpreter import Value
+from stretto.nn import init
+from stretto.nn.functional.affine import bilinear, linear
+from stretto.nn.inputs import check_features, positive, two_keys
+from stretto.nn.module import Module, Parameter
+
+__all__ = ["Bilinear", "Identity", "Linear"]
+
+
+class Linear(Module):
+    """``input @ weight.T + bias``, from (..., in_features) to (..., out_features).
+
+    ``weight`` is (out_features, in_features), ``bias`` (out_features,) or None; both begin uniform
+    within ±1/√in_features. Drawn from ``key``, or the ambient stream. Raises ``ValueError`` for an
+    input with another last axis.
+
+    >>> import stretto as st
+    >>> layer = st.nn.Linear(3, 2, key=st.random.PRNGKey(0))
+    >>> layer(st.numpy.ones((5, 3))).shape
+    (5, 2)
+    """
+
+    weight: Any
+    bias: Any
+
+    def __init__(
+        self,
+        in_features: int,
+        out_features: int,
+        bias: bool = True,
+        *,
+        key: Any = None,
+        dtype: Any = None,
+    ) -> None:
+        super().__init__()
+        positive("Linear", in_features=in_features, out_features=out_features)
+        self.in_features = in_features
+        self.out_features = out_features
+        weight_key, bias_key = two_keys(key, "Linear")
+        bound = 1 / math.sqrt(in_features)
+        shape = (out_features, in_features)
+        self.weight = Parameter(init.uniform(weight_key, shape, -bound, bound, dtype))
+        drawn = init.uniform(bias_key, (out_features,), -bound, bound, dtype) if bias else None
+        self.register_parameter("bias", drawn)
+
+    def forward(self, input: Any) -> Value:
+        """The features mapped."""
+        return linear(check_features(self, input, self.in_features), self.weight, self.bias)
+
+    def extra_repr(self) -> str:
+        """The sizes."""
+        return (
+            f"in_features={self.in_features}, out_features={self.out_features}, "
+            f"bias={self.bias is not None}"
+        )
+
+
+class Bilinear(Module):
+    """The sums ``input1[i] * weight[k, i, j] * input2[j]`` for each output k, plus ``bias``.
+
+    ``weight`` is (out_features, in1_features, in2_features), ``bias`` (out_features,) or None; both
+    begin uniform within ±1/√in1_features. Drawn from ``key``, or the ambient stream.
+
+    >>> import stretto as st
+    >>> layer = st.nn.Bilinear(3, 4, 2, key=st.random.PRNGKey(0))
+    >>> layer(st.numpy.ones((5, 3)), st.numpy.ones((5, 4))).shape
+    (5, 2)
+    """
+
+    weight: Any
+    bias: Any
+
+    def __init__(
+        self,
+        in1_features: int,
+        in2_features: int,
+        out_features: int,
+        bias: bool = True,
+        *,
+        key: Any = None,
+        dtype: Any = None,
+    ) -> None:
+        super().__init__()
+        sizes = {"in1_features": in1_features, "in2_features": in2_features}
+        positive("Bilinear", **sizes, out_features=out_features)
+        self.in1_features = in1_features
+        self.in2_features = in2_features
+        self.out_features = out_features
+        weight_key, bias_key = two_keys(key, "Bilinear")
+        bound = 1 / math.sqrt(in1_features)
+        shape = (out_features, in1_features, in2_features)
+        self.weight = Parameter(init.uniform(weight_key, shape, -bound, bound, dtype))
+        drawn = init.uniform(bias_key, (out_features,), -bound, bound, dtype) if bias else None
+        self.register_parameter("bias", drawn)
+
+    def forward(self, input1: Any, input2: Any) -> Value:
+        """Both inputs mapped together."""
+        x = check_features(self, input1, self.in1_features, "input1")
+        y = check_features(self, input2, self.in2_features, "input2")
+        return bilinear(x, y, self.weight, self.bias)
+
+    def extra_repr(self) -> str:
+        """The sizes."""
+        return (
+            f"in1_features={self.in1_features}, in2_features={self.in2_features}, "
+            f"out_features={self.out_features}, bias={self.bias is not None}"
+        )
+
+
+class Identity(Module):
+    """The input itself, whatever arguments the layer was made with.
+
+    >>> import stretto as st
+    >>> st.nn.Identity(54, unused=True)(st.numpy.ones(2))
+    Array([1., 1.], dtype=float32)
+    """
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__()
+
+    def forward(self, input: Any) -> Any:
+        """The input."""
+        return input

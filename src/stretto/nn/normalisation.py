@@ -1,0 +1,438 @@
+"""Layers that normalise: over batches, instances, layers, groups, root mean squares, neighbours.
+
+Layer 7 (nn). Arguments, attributes, buffers and defaults are PyTorch's. In train mode layers with
+running statistics update their buffers: at rest on the module itself, inside a transformation
+through ``nn.stateful_call``.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Any, ClassVar
+
+import numpy as np
+
+from stretto.control.stop_gradient import stop_gradient
+from stretto.core.interpreter import Value, as_value
+from stretto.nn import init
+from stretto.nn.functional import normalisation as functions
+from stretto.nn.functional.arguments import as_float, numbers
+from stretto.nn.inputs import check_signal, positive, refuse
+from stretto.nn.module import Module
+from stretto.ops.broadcast import reduce_sum, reshape
+from stretto.ops.comparison import full
+from stretto.ops.convert import convert
+
+__all__ = [
+    "BatchNorm1d",
+    "BatchNorm2d",
+    "BatchNorm3d",
+    "GroupNorm",
+    "InstanceNorm1d",
+    "InstanceNorm2d",
+    "InstanceNorm3d",
+    "LayerNorm",
+    "LocalResponseNorm",
+    "RMSNorm",
+]
+
+
+class _Tracking(Module):
+    """What layers with running statistics share."""
+
+    _axes: ClassVar[int]
+
+    weight: Any
+    bias: Any
+    running_mean: Any
+    running_var: Any
+    num_batches_tracked: Any
+
+    def __init__(
+        self,
+        num_features: int,
+        eps: float,
+        momentum: float | None,
+        affine: bool,
+        track_running_stats: bool,
+        dtype: Any,
+    ) -> None:
+        super().__init__()
+        positive(type(self).__name__, num_features=num_features)
+        self.num_features = num_features
+        self.eps = eps
+        self.momentum = momentum
+        self.affine = affine
+        self.track_running_stats = track_running_stats
+        shape = (num_features,)
+        self.register_parameter("weight", init.ones(shape, dtype) if affine else None)
+        self.register_parameter("bias", init.zeros(shape, dtype) if affine else None)
+        tracked = track_running_stats
+        count = full((), 0, np.dtype(np.int32)) if tracked else None
+        self.register_buffer("running_mean", init.zeros(shape, dtype) if tracked else None)
+        self.register_buffer("running_var", init.ones(shape, dtype) if tracked else None)
+        self.register_buffer("num_batches_tracked", count)
+
+    def _track(self, mean: Any, variance: Any, share: Any) -> None:
+        """Move the running statistics this share of the way to those of a batch."""
+        for name, new in (("running_mean", mean), ("running_var", variance)):
+            old = getattr(self, name)
+            new = convert(stop_gradient(new), old.dtype)
+            self.update_buffer(name, convert(old + (new - old) * share, old.dtype))
+
+    def extra_repr(self) -> str:
+        """The settings."""
+        names = ("eps", "momentum", "affine", "track_running_stats")
+        settings = ", ".join(f"{name}={getattr(self, name)}" for name in names)
+        return f"{self.num_features}, {settings}"
+
+
+def _unbiased(variance: Any, count: int) -> Any:
+    return variance * (count / (count - 1))
+
+
+class _BatchNorm(_Tracking):
+    def __init__(
+        self,
+        num_features: int,
+        eps: float = 1e-5,
+        momentum: float | None = 0.1,
+        affine: bool = True,
+        track_running_stats: bool = True,
+        *,
+        dtype: Any = None,
+    ) -> None:
+        super().__init__(num_features, eps, momentum, affine, track_running_stats, dtype)
+
+    def forward(self, input: Any) -> Value:
+        """The input normalised, by its own statistics in train mode, by the running ones else."""
+        x = self._checked(input)
+        mean, variance = self.running_mean, self.running_var
+        if self.training or mean is None:
+            mean, variance = self._statistics(x)
+        return functions.batch_norm(x, mean, variance, self.weight, self.bias, eps=self.eps)
+
+    def _checked(self, input: Any) -> Value:
+        return check_signal(self, input, self._axes, self.num_features, batch=True)
+
+    def _statistics(self, x: Value) -> tuple[Any, Any]:
+        """Mean and variance of the batch, which in train mode move the running ones."""
+        mean, variance = functions.batch_statistics(x)
+        count = x.size // self.num_features
+        if self.training:
+            if count == 1:
+                refuse(self, "of more than 1 value a channel in train mode", x)
+            if self.running_mean is not None:
+                seen = self.num_batches_tracked + 1
+                share = 1 / seen if self.momentum is None else self.momentum
+                self.update_buffer("num_batches_tracked", seen)
+                self._track(mean, _unbiased(variance, count), share)
+        return mean, variance
+
+
+class BatchNorm1d(_BatchNorm):
+    """Normalisation of each channel over the batch: (batch, channels) or (batch, channels, length).
+
+    In train mode by the batch's mean and (biased) variance, with which ``running_mean`` and
+    ``running_var`` (unbiased) move by ``momentum``; None makes them plain means over all batches.
+    In evaluation mode by the running ones. ``weight`` (ones) and ``bias`` (zeros) are there if
+    ``affine``, the buffers if ``track_running_stats``; without them the batch's are always used.
+    Raises ``ValueError`` for an input that does not fit, or of one value a channel in train mode,
+    ``RuntimeError`` where an update would be lost (see ``nn.stateful_call``). Source: Ioffe and
+    Szegedy, Batch Normalization, 2015.
+
+    >>> import stretto as st
+    >>> layer = st.nn.BatchNorm1d(2)
+    >>> layer(st.numpy.array([[1.0, 5.0], [3.0, 5.0]])).round(3)
+    Array([[-1.,  0.],
+           [ 1.,  0.]], dtype=float32)
+    >>> layer.running_mean, layer.num_batches_tracked
+    (Array([0.2, 0.5], dtype=float32), Array(1, dtype=int32))
+    """
+
+    _axes = 1
+
+    def _checked(self, input: Any) -> Value:
+        x = as_value(input, "BatchNorm1d", "input")
+        if x.ndim not in (2, 3) or x.shape[1] != self.num_features:
+            channels = f"{self.num_features} channels"
+            refuse(self, f"(batch, {channels}) or (batch, {channels}, length)", x)
+        return x
+
+
+class BatchNorm2d(_BatchNorm):
+    """Normalisation of each channel of (batch, channels, height, width); see ``BatchNorm1d``.
+
+    >>> import stretto as st
+    >>> st.nn.BatchNorm2d(3)(st.numpy.ones((4, 3, 8, 8))).shape
+    (4, 3, 8, 8)
+    """
+
+    _axes = 2
+
+
+class BatchNorm3d(_BatchNorm):
+    """Normalisation of each channel of (batch, channels, depth, height, width).
+
+    See ``BatchNorm1d``.
+
+    >>> import stretto as st
+    >>> st.nn.BatchNorm3d(3)(st.numpy.ones((4, 3, 2, 8, 8))).shape
+    (4, 3, 2, 8, 8)
+    """
+
+    _axes = 3
+
+
+class _InstanceNorm(_Tracking):
+    def __init__(
+        self,
+        num_features: int,
+        eps: float = 1e-5,
+        momentum: float | None = 0.1,
+        affine: bool = False,
+        track_running_stats: bool = False,
+        *,
+        dtype: Any = None,
+    ) -> None:
+        super().__init__(num_features, eps, momentum, affine, track_running_stats, dtype)
+
+    def forward(self, input: Any) -> Value:
+        """The input normalised: by itself, or in evaluation mode by running statistics if kept."""
+        x = check_signal(self, input, self._axes, self.num_features)
+        single = x.ndim == self._axes + 1
+        batch = reshape(x, (1, *x.shape)) if single else x
+        own = self.training or self.running_mean is None
+        if own and batch.size == batch.shape[0] * self.num_features:
+            refuse(self, "of more than 1 value a channel", x)
+        if self.training and self.running_mean is not None:
+            self._observe(batch)
+        out = functions.instance_norm(
+            batch, self.running_mean, self.running_var, self.weight, self.bias, own, eps=self.eps
+        )
+        return reshape(out, x.shape)
+
+    def _observe(self, x: Value) -> None:
+        """Move the running statistics towards the means of those of all examples."""
+        examples, channels, *spatial = x.shape
+        together = reshape(x, (1, examples * channels, *spatial))
+        mean, variance = functions.batch_statistics(together)
+        mean, variance = (
+            reduce_sum(reshape(v, (examples, channels)), (0,)) / examples
+            for v in (mean, _unbiased(variance, math.prod(spatial)))
+        )
+        self._track(mean, variance, 0.0 if self.momentum is None else self.momentum)
+
+
+class InstanceNorm1d(_InstanceNorm):
+    """Normalisation of each channel of each example of (batch, channels, length), or of one.
+
+    By default without weight, bias and running statistics, for which there are ``affine`` and
+    ``track_running_stats``; see ``BatchNorm1d``. Source: Ulyanov et al., Instance Normalization,
+    2016.
+
+    >>> import stretto as st
+    >>> st.nn.InstanceNorm1d(1)(st.numpy.array([[1.0, 3.0]])).round(3)
+    Array([[-1.,  1.]], dtype=float32)
+    """
+
+    _axes = 1
+
+
+class InstanceNorm2d(_InstanceNorm):
+    """Normalisation of each channel of each image; see ``InstanceNorm1d``.
+
+    >>> import stretto as st
+    >>> st.nn.InstanceNorm2d(3)(st.numpy.ones((4, 3, 8, 8))).shape
+    (4, 3, 8, 8)
+    """
+
+    _axes = 2
+
+
+class InstanceNorm3d(_InstanceNorm):
+    """Normalisation of each channel of each volume; see ``InstanceNorm1d``.
+
+    >>> import stretto as st
+    >>> st.nn.InstanceNorm3d(3)(st.numpy.ones((4, 3, 2, 8, 8))).shape
+    (4, 3, 2, 8, 8)
+    """
+
+    _axes = 3
+
+
+# Without state
+
+
+class LayerNorm(Module):
+    """Mean 0 and variance 1 over the last axes, times ``weight`` (ones), plus ``bias`` (zeros).
+
+    ``normalized_shape`` is the shape of those axes, and of both parameters, which are there if
+    ``elementwise_affine`` (``bias`` if also ``bias``). Raises ``ValueError`` for an input with
+    other last axes. Source: Ba et al., Layer Normalization, 2016.
+
+    >>> import stretto as st
+    >>> st.nn.LayerNorm(2)(st.numpy.array([[1.0, 3.0], [0.0, 8.0]])).round(3)
+    Array([[-1.,  1.],
+           [-1.,  1.]], dtype=float32)
+    """
+
+    weight: Any
+    bias: Any
+
+    def __init__(
+        self,
+        normalized_shape: int | Sequence[int],
+        eps: float = 1e-5,
+        elementwise_affine: bool = True,
+        bias: bool = True,
+        *,
+        dtype: Any = None,
+    ) -> None:
+        super().__init__()
+        self.normalized_shape = numbers(normalized_shape)
+        self.eps = eps
+        self.elementwise_affine = elementwise_affine
+        shape = self.normalized_shape
+        self.register_parameter("weight", init.ones(shape, dtype) if elementwise_affine else None)
+        biased = elementwise_affine and bias
+        self.register_parameter("bias", init.zeros(shape, dtype) if biased else None)
+
+    def forward(self, input: Any) -> Value:
+        """The input normalised."""
+        x = _with_last_axes(self, input, self.normalized_shape)
+        return functions.layer_norm(x, self.normalized_shape, self.weight, self.bias, self.eps)
+
+    def extra_repr(self) -> str:
+        """The settings."""
+        return (
+            f"{self.normalized_shape}, eps={self.eps}, "
+            f"elementwise_affine={self.elementwise_affine}, bias={self.bias is not None}"
+        )
+
+
+class RMSNorm(Module):
+    """The input over the root of its mean square over the last axes, times ``weight`` (ones).
+
+    ``eps`` is by default the precision of the dtype. Raises ``ValueError`` for an input with other
+    last axes. Source: Zhang and Sennrich, Root Mean Square Layer Normalization, 2019.
+
+    >>> import stretto as st
+    >>> st.nn.RMSNorm(2)(st.numpy.array([[3.0, 4.0]])).round(3)
+    Array([[0.849, 1.131]], dtype=float32)
+    """
+
+    weight: Any
+
+    def __init__(
+        self,
+        normalized_shape: int | Sequence[int],
+        eps: float | None = None,
+        elementwise_affine: bool = True,
+        *,
+        dtype: Any = None,
+    ) -> None:
+        super().__init__()
+        self.normalized_shape = numbers(normalized_shape)
+        self.eps = eps
+        self.elementwise_affine = elementwise_affine
+        ones = init.ones(self.normalized_shape, dtype) if elementwise_affine else None
+        self.register_parameter("weight", ones)
+
+    def forward(self, input: Any) -> Value:
+        """The input normalised."""
+        x = _with_last_axes(self, input, self.normalized_shape)
+        return functions.rms_norm(x, self.normalized_shape, self.weight, self.eps)
+
+    def extra_repr(self) -> str:
+        """The settings."""
+        return (
+            f"{self.normalized_shape}, eps={self.eps}, elementwise_affine={self.elementwise_affine}"
+        )
+
+
+def _with_last_axes(layer: Module, input: Any, shape: tuple[int, ...]) -> Value:
+    x = as_float(input, type(layer).__name__)
+    if x.shape[max(x.ndim - len(shape), 0) :] != shape:
+        refuse(layer, f"(..., {', '.join(map(str, shape))})", x)
+    return x
+
+
+class GroupNorm(Module):
+    """Each example's channels normalised in groups, times ``weight`` (ones), plus ``bias`` (zeros).
+
+    The input is (batch, num_channels, ...); the parameters are there if ``affine``. Raises
+    ``ValueError`` where the groups do not divide the channels, and for an input that does not fit.
+    Source: Wu and He, Group Normalization, 2018.
+
+    >>> import stretto as st
+    >>> st.nn.GroupNorm(2, 4)(st.numpy.array([[1.0, 3.0, 10.0, 30.0]])).round(3)
+    Array([[-1.,  1., -1.,  1.]], dtype=float32)
+    """
+
+    weight: Any
+    bias: Any
+
+    def __init__(
+        self,
+        num_groups: int,
+        num_channels: int,
+        eps: float = 1e-5,
+        affine: bool = True,
+        *,
+        dtype: Any = None,
+    ) -> None:
+        super().__init__()
+        positive("GroupNorm", num_groups=num_groups, num_channels=num_channels)
+        if num_channels % num_groups:
+            raise ValueError(
+                f"GroupNorm: num_groups must divide num_channels, got {num_groups} and "
+                f"{num_channels}"
+            )
+        self.num_groups = num_groups
+        self.num_channels = num_channels
+        self.eps = eps
+        self.affine = affine
+        shape = (num_channels,)
+        self.register_parameter("weight", init.ones(shape, dtype) if affine else None)
+        self.register_parameter("bias", init.zeros(shape, dtype) if affine else None)
+
+    def forward(self, input: Any) -> Value:
+        """The input normalised."""
+        x = as_value(input, "GroupNorm", "input")
+        if x.ndim < 2 or x.shape[1] != self.num_channels:
+            refuse(self, f"(batch, {self.num_channels} channels, ...)", x)
+        return functions.group_norm(x, self.num_groups, self.weight, self.bias, self.eps)
+
+    def extra_repr(self) -> str:
+        """The settings."""
+        return f"{self.num_groups}, {self.num_channels}, eps={self.eps}, affine={self.affine}"
+
+
+class LocalResponseNorm(Module):
+    """The input over a power of the mean square of neighbouring channels.
+
+    See ``functional.local_response_norm``.
+
+    >>> import stretto as st
+    >>> layer = st.nn.LocalResponseNorm(3, alpha=3.0, beta=1.0)
+    >>> layer(st.numpy.ones((1, 3, 1))).round(3).ravel()
+    Array([0.333, 0.25 , 0.333], dtype=float32)
+    """
+
+    def __init__(self, size: int, alpha: float = 1e-4, beta: float = 0.75, k: float = 1.0) -> None:
+        super().__init__()
+        positive("LocalResponseNorm", size=size)
+        self.size = size
+        self.alpha = alpha
+        self.beta = beta
+        self.k = k
+
+    def forward(self, input: Any) -> Value:
+        """The input normalised."""
+        return functions.local_response_norm(input, self.size, self.alpha, self.beta, self.k)
+
+    def extra_repr(self) -> str:
+        """The settings."""
+        return f"{self.size}, alpha={self.alpha}, beta={self.beta}, k={self.k}"

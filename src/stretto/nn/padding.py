@@ -1,0 +1,247 @@
+"""Layers that pad: with zeros or a constant, reflected, replicated, circular.
+
+Layer 7 (nn). Arguments and attributes are PyTorch's; the function is ``functional.pad``.
+"""
+
+from __future__ import annotations
+
+from typing import Any, ClassVar
+
+from stretto.core.interpreter import Value
+from stretto.nn.functional.arguments import numbers
+from stretto.nn.functional.padding import pad
+from stretto.nn.inputs import check_signal
+from stretto.nn.module import Module
+
+__all__ = [
+    "CircularPad1d",
+    "CircularPad2d",
+    "CircularPad3d",
+    "ConstantPad1d",
+    "ConstantPad2d",
+    "ConstantPad3d",
+    "ReflectionPad1d",
+    "ReflectionPad2d",
+    "ReflectionPad3d",
+    "ReplicationPad1d",
+    "ReplicationPad2d",
+    "ReplicationPad3d",
+    "ZeroPad1d",
+    "ZeroPad2d",
+    "ZeroPad3d",
+]
+
+
+class _Pad(Module):
+    """``padding`` is a number for all ends, or (before, after) for each axis, the last first."""
+
+    _axes: ClassVar[int]
+    _mode: ClassVar[str] = "constant"
+
+    def __init__(self, padding: Any) -> None:
+        super().__init__()
+        n, ends = self._axes, numbers(padding)
+        self.padding = ends * (2 * n) if len(ends) == 1 else ends
+        if len(self.padding) != 2 * n:
+            raise ValueError(
+                f"{type(self).__name__}: padding must be a number or {2 * n}, (before, after) of "
+                f"each axis, the last first; got {padding!r}"
+            )
+
+    def forward(self, input: Any) -> Value:
+        """The input padded."""
+        x = check_signal(self, input, self._axes)
+        return pad(x, self.padding, self._mode)
+
+    def extra_repr(self) -> str:
+        """The padding."""
+        return str(self.padding)
+
+
+class _ConstantPad(_Pad):
+    def __init__(self, padding: Any, value: float) -> None:
+        super().__init__(padding)
+        self.value = value
+
+    def forward(self, input: Any) -> Value:
+        """The input padded."""
+        x = check_signal(self, input, self._axes)
+        return pad(x, self.padding, value=self.value)
+
+    def extra_repr(self) -> str:
+        """The padding and the value."""
+        return f"padding={self.padding}, value={self.value}"
+
+
+class ConstantPad1d(_ConstantPad):
+    """A constant around signals (batch, channels, length), or around one.
+
+    >>> import stretto as st
+    >>> st.nn.ConstantPad1d(1, 2.0)(st.numpy.array([[1.0, 3.0]]))
+    Array([[2., 1., 3., 2.]], dtype=float32)
+    """
+
+    _axes = 1
+
+
+class ConstantPad2d(_ConstantPad):
+    """A constant around images (batch, channels, height, width), or around one.
+
+    >>> import stretto as st
+    >>> st.nn.ConstantPad2d(1, 2.0)(st.numpy.ones((1, 4, 5))).shape
+    (1, 6, 7)
+    """
+
+    _axes = 2
+
+
+class ConstantPad3d(_ConstantPad):
+    """A constant around volumes (batch, channels, depth, height, width), or around one.
+
+    >>> import stretto as st
+    >>> st.nn.ConstantPad3d(1, 2.0)(st.numpy.ones((1, 4, 5, 6))).shape
+    (1, 6, 7, 8)
+    """
+
+    _axes = 3
+
+
+class ZeroPad1d(_Pad):
+    """Zeros around signals (batch, channels, length), or around one.
+
+    >>> import stretto as st
+    >>> st.nn.ZeroPad1d(1)(st.numpy.array([[1.0, 3.0]]))
+    Array([[0., 1., 3., 0.]], dtype=float32)
+    """
+
+    _axes = 1
+
+
+class ZeroPad2d(_Pad):
+    """Zeros around images (batch, channels, height, width), or around one.
+
+    >>> import stretto as st
+    >>> st.nn.ZeroPad2d(1)(st.numpy.ones((1, 4, 5))).shape
+    (1, 6, 7)
+    """
+
+    _axes = 2
+
+
+class ZeroPad3d(_Pad):
+    """Zeros around volumes (batch, channels, depth, height, width), or around one.
+
+    >>> import stretto as st
+    >>> st.nn.ZeroPad3d(1)(st.numpy.ones((1, 4, 5, 6))).shape
+    (1, 6, 7, 8)
+    """
+
+    _axes = 3
+
+
+class ReflectionPad1d(_Pad):
+    """Signals (batch, channels, length) reflected at their ends, without the end element.
+
+    >>> import stretto as st
+    >>> st.nn.ReflectionPad1d(1)(st.numpy.array([[1.0, 3.0]]))
+    Array([[3., 1., 3., 1.]], dtype=float32)
+    """
+
+    _axes = 1
+    _mode = "reflect"
+
+
+class ReflectionPad2d(_Pad):
+    """Images (batch, channels, height, width) reflected at their ends, without the end element.
+
+    >>> import stretto as st
+    >>> st.nn.ReflectionPad2d(1)(st.numpy.ones((1, 4, 5))).shape
+    (1, 6, 7)
+    """
+
+    _axes = 2
+    _mode = "reflect"
+
+
+class ReflectionPad3d(_Pad):
+    """Volumes (batch, channels, depth, height, width) reflected, without the end element.
+
+    >>> import stretto as st
+    >>> st.nn.ReflectionPad3d(1)(st.numpy.ones((1, 4, 5, 6))).shape
+    (1, 6, 7, 8)
+    """
+
+    _axes = 3
+    _mode = "reflect"
+
+
+class ReplicationPad1d(_Pad):
+    """Signals (batch, channels, length) with their end elements replicated.
+
+    >>> import stretto as st
+    >>> st.nn.ReplicationPad1d(1)(st.numpy.array([[1.0, 3.0]]))
+    Array([[1., 1., 3., 3.]], dtype=float32)
+    """
+
+    _axes = 1
+    _mode = "replicate"
+
+
+class ReplicationPad2d(_Pad):
+    """Images (batch, channels, height, width) with their end elements replicated.
+
+    >>> import stretto as st
+    >>> st.nn.ReplicationPad2d(1)(st.numpy.ones((1, 4, 5))).shape
+    (1, 6, 7)
+    """
+
+    _axes = 2
+    _mode = "replicate"
+
+
+class ReplicationPad3d(_Pad):
+    """Volumes (batch, channels, depth, height, width) with their end elements replicated.
+
+    >>> import stretto as st
+    >>> st.nn.ReplicationPad3d(1)(st.numpy.ones((1, 4, 5, 6))).shape
+    (1, 6, 7, 8)
+    """
+
+    _axes = 3
+    _mode = "replicate"
+
+
+class CircularPad1d(_Pad):
+    """Signals (batch, channels, length) continued from their other end.
+
+    >>> import stretto as st
+    >>> st.nn.CircularPad1d(1)(st.numpy.array([[1.0, 3.0]]))
+    Array([[3., 1., 3., 1.]], dtype=float32)
+    """
+
+    _axes = 1
+    _mode = "circular"
+
+
+class CircularPad2d(_Pad):
+    """Images (batch, channels, height, width) continued from their other end.
+
+    >>> import stretto as st
+    >>> st.nn.CircularPad2d(1)(st.numpy.ones((1, 4, 5))).shape
+    (1, 6, 7)
+    """
+
+    _axes = 2
+    _mode = "circular"
+
+
+class CircularPad3d(_Pad):
+    """Volumes (batch, channels, depth, height, width) continued from their other end.
+
+    >>> import stretto as st
+    >>> st.nn.CircularPad3d(1)(st.numpy.ones((1, 4, 5, 6))).shape
+    (1, 6, 7, 8)
+    """
+
+    _axes = 3
+    _mode = "circular"

@@ -1,0 +1,316 @@
+"""Layers that pool: the greatest, the mean and power means of windows, of given or adapted size.
+
+Layer 7 (nn). Arguments and attributes are PyTorch's; the functions are in ``functional.pooling``
+and ``functional.adaptive``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, ClassVar
+
+from stretto.nn.functional import adaptive, pooling
+from stretto.nn.inputs import check_signal, hashable
+from stretto.nn.module import Module
+
+__all__ = [
+    "AdaptiveAvgPool1d",
+    "AdaptiveAvgPool2d",
+    "AdaptiveAvgPool3d",
+    "AdaptiveMaxPool1d",
+    "AdaptiveMaxPool2d",
+    "AdaptiveMaxPool3d",
+    "AvgPool1d",
+    "AvgPool2d",
+    "AvgPool3d",
+    "LPPool1d",
+    "LPPool2d",
+    "LPPool3d",
+    "MaxPool1d",
+    "MaxPool2d",
+    "MaxPool3d",
+]
+
+
+class _Pool(Module):
+    """A function of the input, with settings that it takes by name."""
+
+    _axes: ClassVar[int]
+    _function: ClassVar[Callable[..., Any]]
+
+    def __init__(self, **settings: Any) -> None:
+        super().__init__()
+        for name, value in settings.items():
+            setattr(self, name, hashable(value))
+        self._names = tuple(settings)
+
+    def forward(self, input: Any) -> Any:
+        """The input pooled."""
+        x = check_signal(self, input, self._axes)
+        settings = {name: getattr(self, name) for name in self._names}
+        return type(self)._function(x, **settings)
+
+    def extra_repr(self) -> str:
+        """The settings."""
+        return ", ".join(f"{name}={getattr(self, name)!r}" for name in self._names)
+
+
+class _MaxPool(_Pool):
+    def __init__(
+        self,
+        kernel_size: Any,
+        stride: Any = None,
+        padding: Any = 0,
+        dilation: Any = 1,
+        return_indices: bool = False,
+        ceil_mode: bool = False,
+    ) -> None:
+        super().__init__(
+            kernel_size=kernel_size,
+            stride=kernel_size if stride is None else stride,
+            padding=padding,
+            dilation=dilation,
+            return_indices=return_indices,
+            ceil_mode=ceil_mode,
+        )
+
+
+class MaxPool1d(_MaxPool):
+    """The greatest element of each window of signals; see ``functional.max_pool1d``.
+
+    The input is (batch, channels, length), or without the batch; ``stride`` is the window's size by
+    default. With ``return_indices`` also the indices.
+
+    >>> import stretto as st
+    >>> st.nn.MaxPool1d(2)(st.numpy.array([[1.0, 3.0, 2.0, 5.0]]))
+    Array([[3., 5.]], dtype=float32)
+    """
+
+    _axes = 1
+    _function = pooling.max_pool1d
+
+
+class MaxPool2d(_MaxPool):
+    """The greatest element of each window of images; see ``functional.max_pool2d``.
+
+    >>> import stretto as st
+    >>> st.nn.MaxPool2d(3, stride=2, padding=1)(st.numpy.ones((4, 16, 8, 8))).shape
+    (4, 16, 4, 4)
+    """
+
+    _axes = 2
+    _function = pooling.max_pool2d
+
+
+class MaxPool3d(_MaxPool):
+    """The greatest element of each window of volumes; see ``functional.max_pool3d``.
+
+    >>> import stretto as st
+    >>> st.nn.MaxPool3d(2)(st.numpy.ones((4, 2, 6, 6, 6))).shape
+    (4, 2, 3, 3, 3)
+    """
+
+    _axes = 3
+    _function = pooling.max_pool3d
+
+
+class AvgPool1d(_Pool):
+    """The mean of each window of signals; see ``functional.avg_pool1d``.
+
+    >>> import stretto as st
+    >>> st.nn.AvgPool1d(2)(st.numpy.array([[1.0, 3.0, 2.0, 6.0]]))
+    Array([[2., 4.]], dtype=float32)
+    """
+
+    _axes = 1
+    _function = pooling.avg_pool1d
+
+    def __init__(
+        self,
+        kernel_size: Any,
+        stride: Any = None,
+        padding: Any = 0,
+        ceil_mode: bool = False,
+        count_include_pad: bool = True,
+    ) -> None:
+        super().__init__(
+            kernel_size=kernel_size,
+            stride=kernel_size if stride is None else stride,
+            padding=padding,
+            ceil_mode=ceil_mode,
+            count_include_pad=count_include_pad,
+        )
+
+
+class _AvgPool(_Pool):
+    def __init__(
+        self,
+        kernel_size: Any,
+        stride: Any = None,
+        padding: Any = 0,
+        ceil_mode: bool = False,
+        count_include_pad: bool = True,
+        divisor_override: int | None = None,
+    ) -> None:
+        super().__init__(
+            kernel_size=kernel_size,
+            stride=kernel_size if stride is None else stride,
+            padding=padding,
+            ceil_mode=ceil_mode,
+            count_include_pad=count_include_pad,
+            divisor_override=divisor_override,
+        )
+
+
+class AvgPool2d(_AvgPool):
+    """The mean of each window of images; see ``functional.avg_pool2d``.
+
+    >>> import stretto as st
+    >>> st.nn.AvgPool2d(2)(st.numpy.ones((4, 16, 8, 8))).shape
+    (4, 16, 4, 4)
+    """
+
+    _axes = 2
+    _function = pooling.avg_pool2d
+
+
+class AvgPool3d(_AvgPool):
+    """The mean of each window of volumes; see ``functional.avg_pool3d``.
+
+    >>> import stretto as st
+    >>> st.nn.AvgPool3d(2)(st.numpy.ones((4, 2, 6, 6, 6))).shape
+    (4, 2, 3, 3, 3)
+    """
+
+    _axes = 3
+    _function = pooling.avg_pool3d
+
+
+class _LPPool(_Pool):
+    def __init__(
+        self, norm_type: float, kernel_size: Any, stride: Any = None, ceil_mode: bool = False
+    ) -> None:
+        super().__init__(
+            norm_type=norm_type, kernel_size=kernel_size, stride=stride, ceil_mode=ceil_mode
+        )
+
+
+class LPPool1d(_LPPool):
+    """The root of the sum of powers in each window of signals; see ``functional.lp_pool1d``.
+
+    >>> import stretto as st
+    >>> st.nn.LPPool1d(2, 2)(st.numpy.array([[3.0, 4.0]]))
+    Array([[5.]], dtype=float32)
+    """
+
+    _axes = 1
+    _function = pooling.lp_pool1d
+
+
+class LPPool2d(_LPPool):
+    """The root of the sum of powers in each window of images; see ``functional.lp_pool2d``.
+
+    >>> import stretto as st
+    >>> st.nn.LPPool2d(2, 2)(st.numpy.ones((4, 16, 8, 8))).shape
+    (4, 16, 4, 4)
+    """
+
+    _axes = 2
+    _function = pooling.lp_pool2d
+
+
+class LPPool3d(_LPPool):
+    """The root of the sum of powers in each window of volumes; see ``functional.lp_pool3d``.
+
+    >>> import stretto as st
+    >>> st.nn.LPPool3d(2, 2)(st.numpy.ones((4, 2, 6, 6, 6))).shape
+    (4, 2, 3, 3, 3)
+    """
+
+    _axes = 3
+    _function = pooling.lp_pool3d
+
+
+# Of adapted size
+
+
+class _AdaptiveAvgPool(_Pool):
+    def __init__(self, output_size: Any) -> None:
+        super().__init__(output_size=output_size)
+
+
+class AdaptiveAvgPool1d(_AdaptiveAvgPool):
+    """The means of ``output_size`` windows of signals; see ``functional.adaptive_avg_pool1d``.
+
+    >>> import stretto as st
+    >>> st.nn.AdaptiveAvgPool1d(2)(st.numpy.array([[1.0, 2.0, 3.0]]))
+    Array([[1.5, 2.5]], dtype=float32)
+    """
+
+    _axes = 1
+    _function = adaptive.adaptive_avg_pool1d
+
+
+class AdaptiveAvgPool2d(_AdaptiveAvgPool):
+    """The means of windows of images, to any size; see ``functional.adaptive_avg_pool2d``.
+
+    >>> import stretto as st
+    >>> st.nn.AdaptiveAvgPool2d((1, None))(st.numpy.ones((4, 16, 7, 5))).shape
+    (4, 16, 1, 5)
+    """
+
+    _axes = 2
+    _function = adaptive.adaptive_avg_pool2d
+
+
+class AdaptiveAvgPool3d(_AdaptiveAvgPool):
+    """The means of windows of volumes; see ``functional.adaptive_avg_pool3d``.
+
+    >>> import stretto as st
+    >>> st.nn.AdaptiveAvgPool3d(2)(st.numpy.ones((4, 2, 5, 6, 7))).shape
+    (4, 2, 2, 2, 2)
+    """
+
+    _axes = 3
+    _function = adaptive.adaptive_avg_pool3d
+
+
+class _AdaptiveMaxPool(_Pool):
+    def __init__(self, output_size: Any, return_indices: bool = False) -> None:
+        super().__init__(output_size=output_size, return_indices=return_indices)
+
+
+class AdaptiveMaxPool1d(_AdaptiveMaxPool):
+    """The greatest of ``output_size`` windows of signals; see ``functional.adaptive_max_pool1d``.
+
+    >>> import stretto as st
+    >>> st.nn.AdaptiveMaxPool1d(2)(st.numpy.array([[1.0, 2.0, 3.0]]))
+    Array([[2., 3.]], dtype=float32)
+    """
+
+    _axes = 1
+    _function = adaptive.adaptive_max_pool1d
+
+
+class AdaptiveMaxPool2d(_AdaptiveMaxPool):
+    """The greatest of windows of images, to any size; see ``functional.adaptive_max_pool2d``.
+
+    >>> import stretto as st
+    >>> st.nn.AdaptiveMaxPool2d((3, None))(st.numpy.ones((4, 16, 7, 5))).shape
+    (4, 16, 3, 5)
+    """
+
+    _axes = 2
+    _function = adaptive.adaptive_max_pool2d
+
+
+class AdaptiveMaxPool3d(_AdaptiveMaxPool):
+    """The greatest of windows of volumes; see ``functional.adaptive_max_pool3d``.
+
+    >>> import stretto as st
+    >>> st.nn.AdaptiveMaxPool3d(2)(st.numpy.ones((4, 2, 5, 6, 7))).shape
+    (4, 2, 2, 2, 2)
+    """
+
+    _axes = 3
+    _function = adaptive.adaptive_max_pool3d

@@ -1,0 +1,374 @@
+"""Recurrent layers and cells: ``RNN``, ``LSTM``, ``GRU``, ``RNNCell``, ``LSTMCell``, ``GRUCell``.
+
+Layer 7 (nn). Arguments, parameters, shapes and initial distributions are PyTorch's. A packed
+sequence there is, here, a padded one.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+from stretto.nn import functional as F
+from stretto.nn import init
+from stretto.nn.functional.checks import key_or_next, probability
+from stretto.nn.inputs import check_features, positive, refuse
+from stretto.nn.module import Module
+from stretto.random.keys import split
+
+__all__ = ["GRU", "GRUCell", "LSTM", "LSTMCell", "RNN", "RNNCell"]
+
+
+def _register(
+    layer: Module, shapes: dict[str, tuple[int, ...]], hidden_size: int, key: Any, dtype: Any
+) -> None:
+    """Parameters of these names and shapes, uniform within ±1/√hidden_size."""
+    bound = 1 / math.sqrt(hidden_size)
+    keys = split(key_or_next(key, type(layer).__name__), len(shapes))
+    for (name, shape), k in zip(shapes.items(), keys, strict=True):
+        layer.register_parameter(name, init.uniform(k, shape, -bound, bound, dtype))
+
+
+def _check_nonlinearity(who: str, nonlinearity: str) -> None:
+    if nonlinearity not in ("tanh", "relu"):
+        raise ValueError(f"{who}: nonlinearity must be 'tanh' or 'relu', got {nonlinearity!r}")
+
+
+class _Recurrent(Module):
+    """What layers over whole sequences share: sizes, parameters, and the call."""
+
+    def __init__(
+        self,
+        gates: int,
+        input_size: int,
+        hidden_size: int,
+        num_layers: int,
+        bias: bool,
+        batch_first: bool,
+        dropout: float,
+        bidirectional: bool,
+        proj_size: int,
+        key: Any,
+        dtype: Any,
+    ) -> None:
+        super().__init__()
+        who = type(self).__name__
+        positive(who, input_size=input_size, hidden_size=hidden_size, num_layers=num_layers)
+        if not 0 <= proj_size < hidden_size:
+            raise ValueError(
+                f"{who}: proj_size must be from 0 to hidden_size {hidden_size}, got {proj_size}"
+            )
+        self.input_size = input_size
+        self.hidden_size = hidden_size
+        self.num_layers = num_layers
+        self.bias = bias
+        self.batch_first = batch_first
+        self.dropout = probability(dropout, who, "dropout")
+        self.bidirectional = bidirectional
+        self.proj_size = proj_size
+        out, rows = proj_size or hidden_size, gates * hidden_size
+        shapes: dict[str, tuple[int, ...]] = {}
+        for i in range(num_layers):
+            features = out * (1 + bidirectional) if i else input_size
+            for end in self._ends(i):
+                shapes[f"weight_ih{end}"] = (rows, features)
+                shapes[f"weight_hh{end}"] = (rows, out)
+                if bias:
+                    shapes[f"bias_ih{end}"] = shapes[f"bias_hh{end}"] = (rows,)
+                if proj_size:
+                    shapes[f"weight_hr{end}"] = (proj_size, hidden_size)
+        _register(self, shapes, hidden_size, key, dtype)
+
+    def _ends(self, layer: int) -> list[str]:
+        """How the names of a layer's parameters end, one a direction."""
+        return [f"_l{layer}", f"_l{layer}_reverse"][: 1 + self.bidirectional]
+
+    def _weights(self) -> list[Any]:
+        """The parameters in the order that the functions take."""
+        names = ["weight_ih", "weight_hh", *(["bias_ih", "bias_hh"] if self.bias else [])]
+        names += ["weight_hr"] if self.proj_size else []
+        ends = [end for i in range(self.num_layers) for end in self._ends(i)]
+        return [getattr(self, f"{name}{end}") for end in ends for name in names]
+
+    def _run(self, function: Any, input: Any, hx: Any, key: Any) -> Any:
+        x = check_features(self, input, self.input_size)
+        if x.ndim not in (2, 3):
+            order = "batch, length" if self.batch_first else "length, batch"
+            refuse(self, f"({order}, {self.input_size} features), or without the batch", x)
+        if self.training and self.num_layers > 1 and 0 < self.dropout < 1:
+            key = key_or_next(key, type(self).__name__)
+        return function(
+            x,
+            hx,
+            self._weights(),
+            self.bias,
+            self.num_layers,
+            self.dropout,
+            self.training,
+            self.bidirectional,
+            self.batch_first,
+            key=key,
+        )
+
+    def extra_repr(self) -> str:
+        """The sizes, and settings that are not the default."""
+        out = f"{self.input_size}, {self.hidden_size}"
+        for name, default in (
+            ("proj_size", 0),
+            ("num_layers", 1),
+            ("bias", True),
+            ("batch_first", False),
+            ("dropout", 0.0),
+            ("bidirectional", False),
+        ):
+            value = getattr(self, name)
+            out += f", {name}={value}" if value != default else ""
+        return out
+
+
+class RNN(_Recurrent):
+    """Elman's network: ``h' = tanh(W x + b + U h + c)``, or ``relu`` by ``nonlinearity``.
+
+    A call takes (length, batch, input_size), with ``batch_first`` (batch, length, input_size), or
+    (length, input_size), and the first states (layers and directions, batch, hidden_size), by
+    default zeros; it gives the outputs of the last layer, those of both directions side by side,
+    and the last states. In train mode ``dropout`` is between layers, by ``key=`` of the call or the
+    ambient stream. Parameters are ``weight_ih_l0``, ``weight_hh_l0``, ``bias_ih_l0``,
+    ``bias_hh_l0``, then those with ``_reverse``, and so on for each layer; all begin uniform within
+    ±1/√hidden_size.
+
+    Raises ``ValueError`` for sizes that do not fit. Source: Elman, Finding Structure in Time, 1990.
+
+    >>> import stretto as st
+    >>> layer = st.nn.RNN(3, 4, key=st.random.PRNGKey(0))
+    >>> outputs, last = layer(st.numpy.ones((5, 2, 3)))
+    >>> outputs.shape, last.shape
+    ((5, 2, 4), (1, 2, 4))
+    """
+
+    def __init__(
+        self,
+        input_size: int,
+        hidden_size: int,
+        num_layers: int = 1,
+        nonlinearity: str = "tanh",
+        bias: bool = True,
+        batch_first: bool = False,
+        dropout: float = 0.0,
+        bidirectional: bool = False,
+        *,
+        key: Any = None,
+        dtype: Any = None,
+    ) -> None:
+        _check_nonlinearity("RNN", nonlinearity)
+        sizes = (1, input_size, hidden_size, num_layers)
+        super().__init__(*sizes, bias, batch_first, dropout, bidirectional, 0, key, dtype)
+        self.nonlinearity = nonlinearity
+
+    def forward(self, input: Any, hx: Any = None, *, key: Any = None) -> tuple[Any, Any]:
+        """The outputs, and the last states."""
+        return self._run(F.rnn_tanh if self.nonlinearity == "tanh" else F.rnn_relu, input, hx, key)
+
+
+class LSTM(_Recurrent):
+    """Long short-term memory.
+
+    As ``RNN``, but states are pairs ``(h, c)``, and weights have the rows of four gates: input,
+    forget, cell, output. With ``proj_size`` the outputs, and so ``h``, are projected to that size
+    by ``weight_hr_l0`` and so on.
+
+    Raises ``ValueError`` for sizes that do not fit. Source: Hochreiter and Schmidhuber, Long
+    Short-Term Memory, 1997.
+
+    >>> import stretto as st
+    >>> layer = st.nn.LSTM(3, 4, bidirectional=True, key=st.random.PRNGKey(0))
+    >>> outputs, (h, c) = layer(st.numpy.ones((5, 2, 3)))
+    >>> outputs.shape, h.shape, c.shape
+    ((5, 2, 8), (2, 2, 4), (2, 2, 4))
+    """
+
+    def __init__(
+        self,
+        input_size: int,
+        hidden_size: int,
+        num_layers: int = 1,
+        bias: bool = True,
+        batch_first: bool = False,
+        dropout: float = 0.0,
+        bidirectional: bool = False,
+        proj_size: int = 0,
+        *,
+        key: Any = None,
+        dtype: Any = None,
+    ) -> None:
+        sizes = (4, input_size, hidden_size, num_layers)
+        super().__init__(*sizes, bias, batch_first, dropout, bidirectional, proj_size, key, dtype)
+
+    def forward(
+        self, input: Any, hx: Any = None, *, key: Any = None
+    ) -> tuple[Any, tuple[Any, Any]]:
+        """The outputs, and the last states and cells."""
+        out, h, c = self._run(F.lstm, input, hx, key)
+        return out, (h, c)
+
+
+class GRU(_Recurrent):
+    """The gated recurrent unit.
+
+    As ``RNN``, but weights have the rows of three gates: reset, update, new. Raises ``ValueError``
+    for sizes that do not fit. Source: Cho et al., Learning Phrase Representations using RNN
+    Encoder-Decoder, 2014.
+
+    >>> import stretto as st
+    >>> layer = st.nn.GRU(3, 4, batch_first=True, key=st.random.PRNGKey(0))
+    >>> outputs, last = layer(st.numpy.ones((2, 5, 3)))
+    >>> outputs.shape, last.shape
+    ((2, 5, 4), (1, 2, 4))
+    """
+
+    def __init__(
+        self,
+        input_size: int,
+        hidden_size: int,
+        num_layers: int = 1,
+        bias: bool = True,
+        batch_first: bool = False,
+        dropout: float = 0.0,
+        bidirectional: bool = False,
+        *,
+        key: Any = None,
+        dtype: Any = None,
+    ) -> None:
+        sizes = (3, input_size, hidden_size, num_layers)
+        super().__init__(*sizes, bias, batch_first, dropout, bidirectional, 0, key, dtype)
+
+    def forward(self, input: Any, hx: Any = None, *, key: Any = None) -> tuple[Any, Any]:
+        """The outputs, and the last states."""
+        return self._run(F.gru, input, hx, key)
+
+
+class _Cell(Module):
+    """What cells share: sizes and parameters."""
+
+    weight_ih: Any
+    weight_hh: Any
+    bias_ih: Any
+    bias_hh: Any
+
+    def __init__(
+        self, gates: int, input_size: int, hidden_size: int, bias: bool, key: Any, dtype: Any
+    ) -> None:
+        super().__init__()
+        positive(type(self).__name__, input_size=input_size, hidden_size=hidden_size)
+        self.input_size = input_size
+        self.hidden_size = hidden_size
+        self.bias = bias
+        rows = gates * hidden_size
+        shapes: dict[str, tuple[int, ...]] = {
+            "weight_ih": (rows, input_size),
+            "weight_hh": (rows, hidden_size),
+        }
+        biases = ("bias_ih", "bias_hh")
+        if bias:
+            shapes |= dict.fromkeys(biases, (rows,))
+        _register(self, shapes, hidden_size, key, dtype)
+        if not bias:
+            for name in biases:
+                self.register_parameter(name, None)
+
+    def _step(self, function: Any, input: Any, hx: Any) -> Any:
+        x = check_features(self, input, self.input_size)
+        if x.ndim > 2:
+            refuse(self, f"(batch, {self.input_size} features), or without the batch", x)
+        return function(x, hx, self.weight_ih, self.weight_hh, self.bias_ih, self.bias_hh)
+
+    def extra_repr(self) -> str:
+        """The sizes."""
+        return f"{self.input_size}, {self.hidden_size}" + ("" if self.bias else ", bias=False")
+
+
+class RNNCell(_Cell):
+    """One step of ``RNN``: the next state of an input (batch, input_size) or (input_size,).
+
+    Parameters are ``weight_ih``, ``weight_hh``, ``bias_ih``, ``bias_hh``, which begin uniform
+    within ±1/√hidden_size. Raises ``ValueError`` for sizes that do not fit.
+
+    >>> import stretto as st
+    >>> cell = st.nn.RNNCell(3, 4, key=st.random.PRNGKey(0))
+    >>> cell(st.numpy.ones((2, 3))).shape
+    (2, 4)
+    """
+
+    def __init__(
+        self,
+        input_size: int,
+        hidden_size: int,
+        bias: bool = True,
+        nonlinearity: str = "tanh",
+        *,
+        key: Any = None,
+        dtype: Any = None,
+    ) -> None:
+        _check_nonlinearity("RNNCell", nonlinearity)
+        super().__init__(1, input_size, hidden_size, bias, key, dtype)
+        self.nonlinearity = nonlinearity
+
+    def forward(self, input: Any, hx: Any = None) -> Any:
+        """The next state, from ``hx`` or zeros."""
+        tanh = self.nonlinearity == "tanh"
+        return self._step(F.rnn_tanh_cell if tanh else F.rnn_relu_cell, input, hx)
+
+
+class LSTMCell(_Cell):
+    """One step of ``LSTM``: the next state and cell, for such a pair ``hx`` or zeros.
+
+    Parameters as in ``RNNCell``, with the rows of four gates.
+
+    >>> import stretto as st
+    >>> cell = st.nn.LSTMCell(3, 4, key=st.random.PRNGKey(0))
+    >>> h, c = cell(st.numpy.ones((2, 3)))
+    >>> h.shape, c.shape
+    ((2, 4), (2, 4))
+    """
+
+    def __init__(
+        self,
+        input_size: int,
+        hidden_size: int,
+        bias: bool = True,
+        *,
+        key: Any = None,
+        dtype: Any = None,
+    ) -> None:
+        super().__init__(4, input_size, hidden_size, bias, key, dtype)
+
+    def forward(self, input: Any, hx: Any = None) -> tuple[Any, Any]:
+        """The next state and cell."""
+        return self._step(F.lstm_cell, input, hx)
+
+
+class GRUCell(_Cell):
+    """One step of ``GRU``: the next state, from ``hx`` or zeros.
+
+    Parameters as in ``RNNCell``, with the rows of three gates.
+
+    >>> import stretto as st
+    >>> cell = st.nn.GRUCell(3, 4, key=st.random.PRNGKey(0))
+    >>> cell(st.numpy.ones(3)).shape
+    (4,)
+    """
+
+    def __init__(
+        self,
+        input_size: int,
+        hidden_size: int,
+        bias: bool = True,
+        *,
+        key: Any = None,
+        dtype: Any = None,
+    ) -> None:
+        super().__init__(3, input_size, hidden_size, bias, key, dtype)
+
+    def forward(self, input: Any, hx: Any = None) -> Any:
+        """The next state."""
+        return self._step(F.gru_cell, input, hx)

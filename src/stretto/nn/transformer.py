@@ -1,0 +1,461 @@
+"""Transformers: encoder and decoder layers, stacks of them, and ``Transformer``.
+
+Layer 7 (nn). Arguments, parameters, shapes and initial distributions are PyTorch's, but for its
+switches of implementation (``enable_nested_tensor``, ``mask_check``). Next, read ``recurrent``.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import stretto.numpy as snp
+from stretto.core import tree
+from stretto.nn import functional as F
+from stretto.nn import init
+from stretto.nn.attention import MultiheadAttention
+from stretto.nn.containers import ModuleList
+from stretto.nn.dropout import Dropout
+from stretto.nn.functional.checks import key_or_next
+from stretto.nn.inputs import positive
+from stretto.nn.linear import Linear
+from stretto.nn.module import Module, Parameter
+from stretto.nn.normalisation import LayerNorm
+from stretto.random.keys import split
+
+__all__ = [
+    "Transformer",
+    "TransformerDecoder",
+    "TransformerDecoderLayer",
+    "TransformerEncoder",
+    "TransformerEncoderLayer",
+]
+
+_ACTIVATIONS: dict[str, Callable[[Any], Any]] = {"relu": F.relu, "gelu": F.gelu}
+
+
+def _activation(who: str, given: Any) -> Callable[[Any], Any]:
+    if isinstance(given, str):
+        if given not in _ACTIVATIONS:
+            raise ValueError(
+                f"{who}: activation must be 'relu', 'gelu' or a function, got {given!r}"
+            )
+        return _ACTIVATIONS[given]
+    if not callable(given):
+        raise TypeError(f"{who}: activation must be 'relu', 'gelu' or a function, got {given!r}")
+    return given
+
+
+def _parts(key: Any, count: int) -> Sequence[Any]:
+    """Keys for the parts of a call; without one each part draws from the ambient stream."""
+    return (None,) * count if key is None else split(key, count)
+
+
+def _copies(layer: Module, count: int) -> ModuleList:
+    """The layer so many times, each with arrays of its own, as one that is there twice is tied."""
+    return ModuleList([tree.map(snp.copy, layer) for _ in range(count)])
+
+
+class TransformerEncoderLayer(Module):
+    """Attention of a sequence to itself, then a network of two layers for each of its elements.
+
+    Each of the two is added to its input, and ``LayerNorm`` is after the sum, or with
+    ``norm_first`` in front. Inputs are (length, batch, d_model), with ``batch_first`` (batch,
+    length, d_model), or without the batch. ``activation`` is ``"relu"``, ``"gelu"``, a function or
+    a module. Parameters, named as in PyTorch, are drawn from ``key`` or the ambient stream.
+
+    Raises ``ValueError`` for sizes that do not fit. Source: Vaswani et al., Attention Is All You
+    Need, 2017; Xiong et al., On Layer Normalization in the Transformer Architecture, 2020.
+
+    >>> import stretto as st
+    >>> layer = st.nn.TransformerEncoderLayer(8, 2, 16, key=st.random.PRNGKey(0))
+    >>> layer(st.numpy.ones((5, 4, 8)), key=st.random.PRNGKey(1)).shape
+    (5, 4, 8)
+    """
+
+    self_attn: MultiheadAttention
+    linear1: Linear
+    linear2: Linear
+    norm1: LayerNorm
+    norm2: LayerNorm
+
+    def __init__(
+        self,
+        d_model: int,
+        nhead: int,
+        dim_feedforward: int = 2048,
+        dropout: float = 0.1,
+        activation: str | Callable[[Any], Any] = F.relu,
+        layer_norm_eps: float = 1e-5,
+        batch_first: bool = False,
+        norm_first: bool = False,
+        bias: bool = True,
+        *,
+        key: Any = None,
+        dtype: Any = None,
+    ) -> None:
+        super().__init__()
+        who = type(self).__name__
+        keys = split(key_or_next(key, who), 3)
+        self.self_attn = MultiheadAttention(
+            d_model, nhead, dropout, bias, batch_first=batch_first, key=keys[0], dtype=dtype
+        )
+        self.linear1 = Linear(d_model, dim_feedforward, bias, key=keys[1], dtype=dtype)
+        self.dropout = Dropout(dropout)
+        self.linear2 = Linear(dim_feedforward, d_model, bias, key=keys[2], dtype=dtype)
+        self.norm_first = norm_first
+        self.norm1 = LayerNorm(d_model, layer_norm_eps, bias=bias, dtype=dtype)
+        self.norm2 = LayerNorm(d_model, layer_norm_eps, bias=bias, dtype=dtype)
+        self.dropout1 = Dropout(dropout)
+        self.dropout2 = Dropout(dropout)
+        self.activation = _activation(who, activation)
+
+    def forward(
+        self,
+        src: Any,
+        src_mask: Any = None,
+        src_key_padding_mask: Any = None,
+        is_causal: bool = False,
+        *,
+        key: Any = None,
+    ) -> Any:
+        """The sequence transformed; masks as in ``MultiheadAttention``."""
+        keys = _parts(key, 4)
+
+        def attention(x: Any) -> Any:
+            found, _ = self.self_attn(
+                x, x, x, src_key_padding_mask, False, src_mask, True, is_causal, dropout_key=keys[0]
+            )
+            return self.dropout1(found, key=keys[1])
+
+        def feed(x: Any) -> Any:
+            inner = self.dropout(self.activation(self.linear1(x)), key=keys[2])
+            return self.dropout2(self.linear2(inner), key=keys[3])
+
+        if self.norm_first:
+            x = src + attention(self.norm1(src))
+            return x + feed(self.norm2(x))
+        x = self.norm1(src + attention(src))
+        return self.norm2(x + feed(x))
+
+
+class TransformerDecoderLayer(Module):
+    """Attention of a sequence to itself, then to another, then a network of two layers.
+
+    As ``TransformerEncoderLayer``, with ``multihead_attn`` and ``norm2`` for the attention to
+    ``memory``, the output of an encoder.
+
+    >>> import stretto as st
+    >>> layer = st.nn.TransformerDecoderLayer(8, 2, 16, key=st.random.PRNGKey(0)).eval()
+    >>> layer(st.numpy.ones((5, 4, 8)), st.numpy.ones((6, 4, 8))).shape
+    (5, 4, 8)
+    """
+
+    self_attn: MultiheadAttention
+    multihead_attn: MultiheadAttention
+    linear1: Linear
+    linear2: Linear
+    norm1: LayerNorm
+    norm2: LayerNorm
+    norm3: LayerNorm
+
+    def __init__(
+        self,
+        d_model: int,
+        nhead: int,
+        dim_feedforward: int = 2048,
+        dropout: float = 0.1,
+        activation: str | Callable[[Any], Any] = F.relu,
+        layer_norm_eps: float = 1e-5,
+        batch_first: bool = False,
+        norm_first: bool = False,
+        bias: bool = True,
+        *,
+        key: Any = None,
+        dtype: Any = None,
+    ) -> None:
+        super().__init__()
+        who = type(self).__name__
+        keys = split(key_or_next(key, who), 4)
+        self.self_attn = MultiheadAttention(
+            d_model, nhead, dropout, bias, batch_first=batch_first, key=keys[0], dtype=dtype
+        )
+        self.multihead_attn = MultiheadAttention(
+            d_model, nhead, dropout, bias, batch_first=batch_first, key=keys[1], dtype=dtype
+        )
+        self.linear1 = Linear(d_model, dim_feedforward, bias, key=keys[2], dtype=dtype)
+        self.dropout = Dropout(dropout)
+        self.linear2 = Linear(dim_feedforward, d_model, bias, key=keys[3], dtype=dtype)
+        self.norm_first = norm_first
+        self.norm1 = LayerNorm(d_model, layer_norm_eps, bias=bias, dtype=dtype)
+        self.norm2 = LayerNorm(d_model, layer_norm_eps, bias=bias, dtype=dtype)
+        self.norm3 = LayerNorm(d_model, layer_norm_eps, bias=bias, dtype=dtype)
+        self.dropout1 = Dropout(dropout)
+        self.dropout2 = Dropout(dropout)
+        self.dropout3 = Dropout(dropout)
+        self.activation = _activation(who, activation)
+
+    def forward(
+        self,
+        tgt: Any,
+        memory: Any,
+        tgt_mask: Any = None,
+        memory_mask: Any = None,
+        tgt_key_padding_mask: Any = None,
+        memory_key_padding_mask: Any = None,
+        tgt_is_causal: bool = False,
+        memory_is_causal: bool = False,
+        *,
+        key: Any = None,
+    ) -> Any:
+        """The sequence transformed; masks as in ``MultiheadAttention``."""
+        keys = _parts(key, 6)
+
+        def own(x: Any) -> Any:
+            found, _ = self.self_attn(
+                x,
+                x,
+                x,
+                tgt_key_padding_mask,
+                False,
+                tgt_mask,
+                is_causal=tgt_is_causal,
+                dropout_key=keys[0],
+            )
+            return self.dropout1(found, key=keys[1])
+
+        def other(x: Any) -> Any:
+            found, _ = self.multihead_attn(
+                x,
+                memory,
+                memory,
+                memory_key_padding_mask,
+                False,
+                memory_mask,
+                is_causal=memory_is_causal,
+                dropout_key=keys[2],
+            )
+            return self.dropout2(found, key=keys[3])
+
+        def feed(x: Any) -> Any:
+            inner = self.dropout(self.activation(self.linear1(x)), key=keys[4])
+            return self.dropout3(self.linear2(inner), key=keys[5])
+
+        if self.norm_first:
+            x = tgt + own(self.norm1(tgt))
+            x = x + other(self.norm2(x))
+            return x + feed(self.norm3(x))
+        x = self.norm1(tgt + own(tgt))
+        x = self.norm2(x + other(x))
+        return self.norm3(x + feed(x))
+
+
+class TransformerEncoder(Module):
+    """``num_layers`` copies of a layer, one after another, then ``norm`` if there is one.
+
+    As in PyTorch the copies begin with the same parameters: draw new ones where that matters, or
+    make the layers one by one in a ``ModuleList``.
+
+    >>> import stretto as st
+    >>> layer = st.nn.TransformerEncoderLayer(8, 2, 16, key=st.random.PRNGKey(0))
+    >>> encoder = st.nn.TransformerEncoder(layer, 2).eval()
+    >>> encoder(st.numpy.ones((5, 4, 8)), is_causal=True).shape
+    (5, 4, 8)
+    """
+
+    layers: Any
+    norm: Any
+
+    def __init__(
+        self, encoder_layer: TransformerEncoderLayer, num_layers: int, norm: Module | None = None
+    ) -> None:
+        super().__init__()
+        positive("TransformerEncoder", num_layers=num_layers)
+        self.layers = _copies(encoder_layer, num_layers)
+        self.num_layers = num_layers
+        self.norm = norm
+
+    def forward(
+        self,
+        src: Any,
+        mask: Any = None,
+        src_key_padding_mask: Any = None,
+        is_causal: bool = False,
+        *,
+        key: Any = None,
+    ) -> Any:
+        """The sequence transformed by each layer; masks as in ``MultiheadAttention``."""
+        x = src
+        for layer, k in zip(self.layers, _parts(key, self.num_layers), strict=True):
+            x = layer(x, mask, src_key_padding_mask, is_causal, key=k)
+        return x if self.norm is None else self.norm(x)
+
+
+class TransformerDecoder(Module):
+    """``num_layers`` copies of a decoder's layer, one after another, then ``norm`` if there is one.
+
+    The copies begin with the same parameters, as those of ``TransformerEncoder``.
+
+    >>> import stretto as st
+    >>> layer = st.nn.TransformerDecoderLayer(8, 2, 16, key=st.random.PRNGKey(0))
+    >>> decoder = st.nn.TransformerDecoder(layer, 2).eval()
+    >>> decoder(st.numpy.ones((5, 4, 8)), st.numpy.ones((6, 4, 8))).shape
+    (5, 4, 8)
+    """
+
+    layers: Any
+    norm: Any
+
+    def __init__(
+        self, decoder_layer: TransformerDecoderLayer, num_layers: int, norm: Module | None = None
+    ) -> None:
+        super().__init__()
+        positive("TransformerDecoder", num_layers=num_layers)
+        self.layers = _copies(decoder_layer, num_layers)
+        self.num_layers = num_layers
+        self.norm = norm
+
+    def forward(
+        self,
+        tgt: Any,
+        memory: Any,
+        tgt_mask: Any = None,
+        memory_mask: Any = None,
+        tgt_key_padding_mask: Any = None,
+        memory_key_padding_mask: Any = None,
+        tgt_is_causal: bool = False,
+        memory_is_causal: bool = False,
+        *,
+        key: Any = None,
+    ) -> Any:
+        """The sequence transformed by each layer; masks as in ``MultiheadAttention``."""
+        x = tgt
+        for layer, k in zip(self.layers, _parts(key, self.num_layers), strict=True):
+            x = layer(
+                x,
+                memory,
+                tgt_mask,
+                memory_mask,
+                tgt_key_padding_mask,
+                memory_key_padding_mask,
+                tgt_is_causal,
+                memory_is_causal,
+                key=k,
+            )
+        return x if self.norm is None else self.norm(x)
+
+
+class Transformer(Module):
+    """An encoder of one sequence, and a decoder that makes another of it.
+
+    Arguments are those of the layers, and how many of each; ``custom_encoder`` and
+    ``custom_decoder`` are modules in place of them. Weights begin by ``xavier_uniform``, each layer
+    with its own.
+
+    Raises ``ValueError`` for sizes that do not fit. Source: Vaswani et al., Attention Is All You
+    Need, 2017.
+
+    >>> import stretto as st
+    >>> model = st.nn.Transformer(8, 2, 1, 1, 16, key=st.random.PRNGKey(0)).eval()
+    >>> model(st.numpy.ones((6, 4, 8)), st.numpy.ones((5, 4, 8))).shape
+    (5, 4, 8)
+    """
+
+    encoder: Any
+    decoder: Any
+
+    def __init__(
+        self,
+        d_model: int = 512,
+        nhead: int = 8,
+        num_encoder_layers: int = 6,
+        num_decoder_layers: int = 6,
+        dim_feedforward: int = 2048,
+        dropout: float = 0.1,
+        activation: str | Callable[[Any], Any] = F.relu,
+        custom_encoder: Module | None = None,
+        custom_decoder: Module | None = None,
+        layer_norm_eps: float = 1e-5,
+        batch_first: bool = False,
+        norm_first: bool = False,
+        bias: bool = True,
+        *,
+        key: Any = None,
+        dtype: Any = None,
+    ) -> None:
+        super().__init__()
+        keys = split(key_or_next(key, "Transformer"), 3)
+        common = (d_model, nhead, dim_feedforward, dropout, activation, layer_norm_eps)
+        flags = (batch_first, norm_first, bias)
+
+        def norm() -> LayerNorm:
+            return LayerNorm(d_model, layer_norm_eps, bias=bias, dtype=dtype)
+
+        if custom_encoder is None:
+            layer = TransformerEncoderLayer(*common, *flags, key=keys[0], dtype=dtype)
+            custom_encoder = TransformerEncoder(layer, num_encoder_layers, norm())
+        if custom_decoder is None:
+            other = TransformerDecoderLayer(*common, *flags, key=keys[1], dtype=dtype)
+            custom_decoder = TransformerDecoder(other, num_decoder_layers, norm())
+        self.encoder = custom_encoder
+        self.decoder = custom_decoder
+        self.d_model = d_model
+        self.nhead = nhead
+        self.batch_first = batch_first
+        self._draw_weights(keys[2])
+
+    def _draw_weights(self, key: Any) -> None:
+        """Give each weight of two axes or more its own numbers."""
+        places = [
+            (module, name, value)
+            for module in self.modules()
+            for name, value in module.named_parameters(recurse=False)
+            if value.ndim > 1
+        ]
+        keys = split(key, len(places)) if places else ()
+        for (module, name, value), k in zip(places, keys, strict=True):
+            drawn = init.xavier_uniform(k, value.shape, dtype=value.dtype)
+            setattr(module, name, Parameter(drawn))
+
+    def forward(
+        self,
+        src: Any,
+        tgt: Any,
+        src_mask: Any = None,
+        tgt_mask: Any = None,
+        memory_mask: Any = None,
+        src_key_padding_mask: Any = None,
+        tgt_key_padding_mask: Any = None,
+        memory_key_padding_mask: Any = None,
+        src_is_causal: bool = False,
+        tgt_is_causal: bool = False,
+        memory_is_causal: bool = False,
+        *,
+        key: Any = None,
+    ) -> Any:
+        """The second sequence transformed, given the first."""
+        keys = _parts(key, 2)
+        memory = self.encoder(src, src_mask, src_key_padding_mask, src_is_causal, key=keys[0])
+        return self.decoder(
+            tgt,
+            memory,
+            tgt_mask,
+            memory_mask,
+            tgt_key_padding_mask,
+            memory_key_padding_mask,
+            tgt_is_causal,
+            memory_is_causal,
+            key=keys[1],
+        )
+
+    @staticmethod
+    def generate_square_subsequent_mask(sz: int, dtype: Any = None) -> Any:
+        """The mask (sz, sz) that is -inf for what comes after, and else 0.
+
+        >>> import stretto as st
+        >>> st.nn.Transformer.generate_square_subsequent_mask(2)
+        Array([[  0., -inf],
+               [  0.,   0.]], dtype=float32)
+        """
+        return snp.triu(snp.full((sz, sz), -math.inf, dtype or float), 1)

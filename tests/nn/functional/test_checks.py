@@ -1,0 +1,53 @@
+"""What dropout and losses share: reductions, probabilities, keys, what is known of elements."""
+
+import numpy as np
+import pytest
+
+import stretto as st
+import stretto.numpy as snp
+from stretto.nn.functional import checks
+
+
+def test_reductions():
+    loss = snp.array([1.0, 3.0])
+    assert checks.reduced(loss, "none", "f") is loss
+    assert checks.reduced(loss, "mean", "f") == 2 and checks.reduced(loss, "sum", "f") == 4
+    with pytest.raises(ValueError, match="f: reduction must be 'none', 'mean' or 'sum', got None"):
+        checks.reduced(loss, None, "f")
+
+
+def test_probability():
+    assert [checks.probability(p, "f") for p in (0, 0.5, 1)] == [0.0, 0.5, 1.0]
+    with pytest.raises(ValueError, match=r"f: rate must be from 0 to 1, got -0\.1"):
+        checks.probability(-0.1, "f", "rate")
+    with pytest.raises(ValueError, match="from 0 to 1, got nan"):
+        checks.probability(np.nan, "f")
+    for other in (True, "0.5", snp.array(0.5)):
+        with pytest.raises(TypeError, match="f: p must be a Python number"):
+            checks.probability(other, "f")
+
+
+def test_known_elements():
+    checks.check_known(snp.array([True, True]), "wrong")
+    with pytest.raises(ValueError, match="wrong"):
+        checks.check_known(snp.array([True, False]), "wrong")
+
+    def traced(x):
+        checks.check_known(x > 0, "wrong")
+        return x
+
+    assert st.jit(traced)(snp.array(-1.0)) == -1
+
+
+def test_keys():
+    key = st.random.PRNGKey(1)
+    assert checks.key_or_next(key, "f") is key
+    with st.random.keys(key):
+        first = checks.key_or_next(None, "f")
+    with st.random.keys(key):
+        np.testing.assert_array_equal(st.random.next_key(), first)
+
+
+def test_positive_part_has_slope_one_at_zero():
+    slopes = st.vmap(st.grad(checks.positive_part))(snp.array([-1.0, 0.0, 1.0]))
+    assert slopes.tolist() == [0, 1, 1]

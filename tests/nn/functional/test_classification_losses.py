@@ -1,0 +1,275 @@
+"""Losses of classes: PyTorch's figures, definitions, targets out of range, extremes, messages."""
+
+import numpy as np
+import pytest
+from scipy import special
+
+import stretto as st
+import stretto.numpy as snp
+from stretto.nn import functional as F
+from tests.nn.figures import digests, names, same
+
+# Arrays, settings, and PyTorch's shape and digests: see ``tests.nn.figures``.
+CASES = [
+    (
+        "cross_entropy",
+        {"input": (3, 4), "target": [0, 3, 1]},
+        {"reduction": "none"},
+        [(3,), 1.53383, -1.08249],
+    ),
+    (
+        "cross_entropy",
+        {"input": (3, 4), "target": [0, -100, 1]},
+        {"reduction": "mean"},
+        [(), 2.07522, -0.11078],
+    ),
+    ("cross_entropy", {"input": (4,), "target": 2}, {"reduction": "sum"}, [(), 1.24204, 0.62684]),
+    (
+        "cross_entropy",
+        {"input": (2, 3, 2, 2), "target": [[[0, 2], [1, 1]], [[2, 2], [0, 1]]]},
+        {"reduction": "mean", "ignore_index": 2},
+        [(), 1.03286, -0.76525],
+    ),
+    (
+        "cross_entropy",
+        {"input": (2, 3, 2), "target": [[0, 2], [1, 1]]},
+        {"reduction": "mean", "label_smoothing": 0.3},
+        [(), 1.62222, 0.14819],
+    ),
+    (
+        "cross_entropy",
+        {"input": (2, 3, 2), "target": [[0, 2], [1, 1]]},
+        {"reduction": "none", "ignore_index": 1, "label_smoothing": 0.3},
+        [(2, 2), 1.85242, -0.62338],
+    ),
+    (
+        "cross_entropy",
+        {"input": (3, 4), "target": [0, 3, 1], "weight": [0.5, 2.0, 1.0, 0.1]},
+        {"reduction": "none", "label_smoothing": 0.0},
+        [(3,), -1.03561, -0.87287],
+    ),
+    (
+        "cross_entropy",
+        {"input": (3, 4), "target": [0, 3, 1], "weight": [0.5, 2.0, 1.0, 0.1]},
+        {"reduction": "mean", "label_smoothing": 0.2},
+        [(), 2.10456, 0.26796],
+    ),
+    (
+        "cross_entropy",
+        {"input": (3, 4), "target": [0, 3, 1], "weight": [0.5, 2.0, 1.0, 0.1]},
+        {"reduction": "sum", "label_smoothing": 0.0},
+        [(), 5.80746, 0.73029],
+    ),
+    (
+        "cross_entropy",
+        {"input": (2, 3), "target": [[0.2, 0.3, 0.5], [1.0, 0.0, 0.0]]},
+        {"reduction": "none", "label_smoothing": 0.0},
+        [(2,), 1.90674, 0.60128],
+    ),
+    (
+        "cross_entropy",
+        {"input": (2, 3), "target": [[0.2, 0.3, 0.5], [1.0, 0.0, 0.0]]},
+        {"reduction": "mean", "label_smoothing": 0.2},
+        [(), 1.26985, 0.40809],
+    ),
+    (
+        "cross_entropy",
+        {"input": (2, 3), "target": [[0.2, 0.3, 0.5], [1.0, 0.0, 0.0]], "weight": [0.5, 2.0, 1.0]},
+        {},
+        [(), 0.94618, 0.286],
+    ),
+    (
+        "nll_loss",
+        {"input": (3, 4), "target": [0, 3, 1], "weight": [0.5, 2.0, 1.0, 0.1]},
+        {},
+        [(), 0.57387, 0.47957],
+    ),
+    (
+        "nll_loss",
+        {"input": (2, 3, 2), "target": [[0, 2], [1, 1]]},
+        {"reduction": "none", "ignore_index": 1},
+        [(2, 2), -0.11623, -1.15326],
+    ),
+    (
+        "binary_cross_entropy_with_logits",
+        {"input": (2, 3), "target": [[0.0, 1.0, 0.5], [1.0, 0.0, 1.0]]},
+        {},
+        [(), 0.62912, 0.10655],
+    ),
+    (
+        "binary_cross_entropy_with_logits",
+        {
+            "input": (2, 3),
+            "target": [[0.0, 1.0, 0.5], [1.0, 0.0, 1.0]],
+            "weight": [1.0, 2.0, 0.5],
+            "pos_weight": [3.0, 1.0, 0.2],
+        },
+        {"reduction": "sum"},
+        [(), 5.64504, 1.72565],
+    ),
+    (
+        "kl_div",
+        {"input": (2, 3), "target": [[0.0, 0.5, 0.5], [0.2, 0.7, 0.1]]},
+        {"reduction": "none"},
+        [(2, 3), -0.32603, -0.73569],
+    ),
+    (
+        "kl_div",
+        {"input": (2, 3), "target": [[0.0, 0.5, 0.5], [0.2, 0.7, 0.1]]},
+        {"reduction": "mean"},
+        [(), -0.25001, 0.09418],
+    ),
+    (
+        "kl_div",
+        {"input": (2, 3), "target": [[0.0, 0.5, 0.5], [0.2, 0.7, 0.1]]},
+        {"reduction": "batchmean"},
+        [(), -0.75002, 0.28255],
+    ),
+    (
+        "kl_div",
+        {"input": (2, 3), "target": (2, 3)},
+        {"log_target": True, "reduction": "sum"},
+        [(), 3.35044, -2.9439, 5.05559],
+    ),
+]
+
+
+@pytest.mark.parametrize("case", CASES, ids=names(CASES))
+def test_equals_pytorch(case):
+    name, arrays, settings, want = case
+    for run in (lambda f: f, st.jit):
+        same(digests(getattr(F, name), arrays, settings, run), want)
+
+
+LOGITS = np.array([[1e4, -1e4, 0.0], [-1e4, 1e4, 1e4]], np.float32)
+
+
+@pytest.mark.parametrize("wrap", [lambda f: f, st.jit], ids=["eager", "jit"])
+def test_cross_entropy_by_its_definition(wrap):
+    rng = np.random.default_rng(0)
+    for x in (rng.normal(size=(2, 3)).astype("f"), LOGITS):
+        t = np.array([1, 2])
+        want = -special.log_softmax(x.astype(float), 1)[[0, 1], t]
+        loss, slope = wrap(st.value_and_grad(lambda x, t: F.cross_entropy(x, t, reduction="sum")))(
+            snp.array(x), snp.array(t)
+        )
+        np.testing.assert_allclose(loss, want.sum(), rtol=1e-6)
+        np.testing.assert_allclose(slope, special.softmax(x, 1) - np.eye(3)[t], atol=1e-6)
+
+
+def test_a_class_that_cannot_be_costs_nothing_elsewhere():
+    x = snp.array([[1.0, -np.inf, 0.0]])
+    loss, slope = st.value_and_grad(F.cross_entropy)(x, snp.array([0]))
+    np.testing.assert_allclose(loss, np.log1p(np.exp(-1)), rtol=1e-6)
+    assert np.isfinite(slope).all() and slope[0, 1] == 0
+    assert F.cross_entropy(x, snp.array([1])) == np.inf
+
+
+def test_all_ignored_is_not_a_number():
+    x, t = snp.ones((2, 3)), snp.full((2,), -100)
+    assert np.isnan(F.cross_entropy(x, t).item())
+    assert F.cross_entropy(x, t, reduction="sum") == 0
+    assert st.grad(lambda x: F.cross_entropy(x, t, reduction="sum"))(x).tolist() == [[0] * 3] * 2
+
+
+def test_class_out_of_range():
+    x, t = snp.zeros((2, 3)), snp.array([0, 3])
+    with pytest.raises(
+        IndexError, match=r"cross_entropy: target has class 3 at \[1\], but the inp"
+    ):
+        F.cross_entropy(x, t)
+    with pytest.raises(IndexError, match=r"nll_loss: target has class -1 at \[0\]"):
+        F.nll_loss(x, snp.array([-1, 0]))
+    loss = st.jit(lambda x, t: F.cross_entropy(x, t, reduction="none"))(x, t)
+    assert np.isfinite(loss[0]) and np.isnan(loss[1])
+
+
+def test_classes_are_not_gathered():
+    text = st.jit(st.grad(F.cross_entropy)).lower(snp.ones((4, 5)), snp.zeros(4, int)).as_text()
+    assert "gather" not in text and "scatter" not in text
+
+
+def test_each_member_its_loss():
+    x, t = snp.sin(snp.arange(24.0)).reshape(3, 2, 4), snp.array([1, 3])
+    got = st.jit(st.vmap(st.grad(F.cross_entropy), in_axes=(0, None)))(x, t)
+    for i in range(3):
+        np.testing.assert_allclose(got[i], st.grad(F.cross_entropy)(x[i], t), atol=1e-7)
+
+
+def test_second_derivative():
+    x, t = snp.array([[0.3, -0.4, 0.1]]), snp.array([2])
+    p = special.softmax(np.asarray(x, np.float64))[0]
+    hessian = st.hessian(F.cross_entropy)(x, t)[0, :, 0]
+    np.testing.assert_allclose(hessian, np.diag(p) - np.outer(p, p), atol=1e-6)
+
+
+def test_probabilities_at_both_ends():
+    # From PyTorch 2.13.0: the loss is at most 100 and the slope finite.
+    x, t = snp.array([0.0, 0.0, 1.0, 1.0]), snp.array([0.0, 1.0, 0.0, 1.0])
+    for wrap in (lambda f: f, st.jit):
+        loss = wrap(lambda x: F.binary_cross_entropy(x, t, reduction="none"))(x)
+        assert loss.tolist() == [0, 100, 100, 0]
+        slope = wrap(st.grad(lambda x: F.binary_cross_entropy(x, t, reduction="sum")))(x)
+        np.testing.assert_allclose(slope, [0, -1e12, 1e12, 0], rtol=1e-6)
+    x = np.array([0.1, 0.5, 0.9, 0.3])
+    want = -special.xlogy(t, x) - special.xlog1py(1 - np.asarray(t), -x)
+    got = F.binary_cross_entropy(snp.array(x), t, snp.array(2.0), reduction="none")
+    np.testing.assert_allclose(got, 2 * want, rtol=1e-5)
+    by_target = st.grad(lambda t: F.binary_cross_entropy(snp.array([0.25]), t))(snp.array([0.5]))
+    np.testing.assert_allclose(by_target, np.log(0.75 / 0.25), rtol=1e-5)
+    with pytest.raises(ValueError, match="input must be probabilities from 0 to 1; for logits use"):
+        F.binary_cross_entropy(snp.array(x + 1), t)
+    outside = st.jit(lambda x: F.binary_cross_entropy(x, t[:1]))(snp.array([1.5]))
+    assert np.isnan(outside.item())
+
+
+def test_logits_far_out():
+    x = snp.array([-1e4, -100.0, 0.0, 100.0, 1e4])
+    for t, want in ((0.0, [0, 0, np.log(2), 100, 1e4]), (1.0, [1e4, 100, np.log(2), 0, 0])):
+        target = snp.full((5,), t)
+        f = lambda x, t=target: F.binary_cross_entropy_with_logits(x, t, reduction="none")
+        np.testing.assert_allclose(f(x), want, rtol=1e-6, atol=1e-30)
+        slope = st.vjp(f, x)[1](snp.ones(5))[0]
+        np.testing.assert_allclose(slope, special.expit(np.asarray(x)) - t, atol=1e-6)
+
+
+def test_divergence():
+    p, q = np.array([[0.2, 0.8], [0.0, 1.0]], "f"), np.array([[0.5, 0.5], [0.3, 0.7]], "f")
+    got = F.kl_div(snp.log(snp.array(q)), snp.array(p), reduction="batchmean")
+    np.testing.assert_allclose(got, special.rel_entr(p, q).sum() / 2, rtol=1e-5)
+    assert np.isfinite(st.grad(lambda t: F.kl_div(snp.log(snp.array(q)), t))(snp.array(p))).all()
+
+
+def test_narrow_types():
+    x, t = snp.ones((512, 4), snp.bfloat16), snp.zeros(512, int)
+    loss = F.cross_entropy(x, t)
+    assert loss.dtype == snp.bfloat16
+    np.testing.assert_allclose(float(loss), np.log(4), rtol=1e-2)
+
+
+def test_messages():
+    x, t = snp.ones((2, 3)), snp.zeros(2, int)
+    with pytest.raises(
+        ValueError, match=r"cross_entropy: expected target as integer classes of sh"
+    ):
+        F.cross_entropy(x, snp.zeros(3, int))
+    with pytest.raises(
+        ValueError, match=r"integer classes of shape \(2,\) for input float32\[2,3\]"
+    ):
+        F.cross_entropy(x, snp.zeros(2))
+    with pytest.raises(ValueError, match=r"integer classes .* got int32\[2,3\]"):
+        F.cross_entropy(x, snp.zeros((2, 3), int))
+    with pytest.raises(ValueError, match="label_smoothing must be from 0 to 1, got 2"):
+        F.cross_entropy(x, t, label_smoothing=2)
+    with pytest.raises(ValueError, match="weight to have one element for each of 3 classes, got"):
+        F.cross_entropy(x, t, weight=snp.ones(2))
+    with pytest.raises(ValueError, match="ignore_index is for targets that are classes"):
+        F.cross_entropy(x, x / 3, ignore_index=0)
+    with pytest.raises(ValueError, match="input must have an axis of classes"):
+        F.nll_loss(snp.array(1.0), snp.array(0))
+    with pytest.raises(ValueError, match="kl_div: reduction must be"):
+        F.kl_div(x, x, reduction="median")
+    with pytest.raises(ValueError, match="'batchmean' needs a batch axis"):
+        F.kl_div(snp.array(1.0), snp.array(1.0), reduction="batchmean")
+    with pytest.raises(ValueError, match="logits: expected input and target of one shape"):
+        F.binary_cross_entropy_with_logits(x, t)

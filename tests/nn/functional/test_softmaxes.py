@@ -1,0 +1,56 @@
+"""Softmax and its relatives: the definition, extremes, draws near to one-hot."""
+
+import numpy as np
+import pytest
+from scipy import special
+
+import stretto as st
+import stretto.numpy as snp
+from stretto.nn import functional as F
+
+X = np.array([[1.0, -2.0, 0.5], [1000.0, 999.0, -1000.0]], np.float32)
+
+
+@pytest.mark.parametrize("dim", [0, 1, -1])
+@pytest.mark.parametrize("wrap", [lambda f: f, st.jit], ids=["eager", "jit"])
+def test_definition(dim, wrap):
+    for f, want in (
+        (F.softmax, special.softmax(X, dim)),
+        (F.softmin, special.softmax(-X, dim)),
+        (F.log_softmax, special.log_softmax(X, dim)),
+    ):
+        np.testing.assert_allclose(wrap(lambda x, f=f: f(x, dim))(X), want, rtol=1e-5)
+        slopes = st.grad(lambda x, f=f: f(x, dim)[0].sum())(snp.array(X))
+        assert np.isfinite(slopes).all()
+
+
+def test_dtype():
+    x = snp.ones(3, snp.bfloat16)
+    for f in (F.softmax, F.softmin, F.log_softmax):
+        assert f(x, 0).dtype == snp.bfloat16
+        assert f(x, 0, dtype=snp.float32).dtype == snp.float32
+
+
+def test_gumbel_softmax():
+    logits, keys = snp.log(snp.array([0.2, 0.5, 0.3])), st.random.split(st.random.PRNGKey(0), 4000)
+    hard = st.vmap(lambda k: F.gumbel_softmax(logits, hard=True, key=k))(keys)
+    np.testing.assert_allclose(hard.sum(1), 1, atol=1e-6)
+    np.testing.assert_allclose(np.asarray(hard).max(1), 1, atol=1e-6)
+    # Four standard deviations of a share of 4000 draws.
+    np.testing.assert_allclose(hard.mean(0), [0.2, 0.5, 0.3], atol=0.032)
+
+    def part(logits, hard):
+        return F.gumbel_softmax(logits, 0.5, hard, key=keys[0])[0]
+
+    soft, also = (st.grad(part)(logits, hard) for hard in (False, True))
+    np.testing.assert_allclose(soft, also, rtol=1e-6)
+    assert abs(float(soft[0])) > 0
+    sharp = F.gumbel_softmax(logits, 1e-4, key=keys[1])
+    assert float(sharp.max()) > 0.99
+    by_column = F.gumbel_softmax(snp.zeros((3, 2)), dim=0, hard=True, key=keys[0])
+    assert by_column.sum(0).tolist() == [1, 1]
+
+
+def test_axis_has_to_be_given():
+    with pytest.raises(TypeError, match="dim"):
+        F.softmax(snp.ones(3))

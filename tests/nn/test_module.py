@@ -1,0 +1,478 @@
+"""Modules: attributes and their roles, walking, copies, and as trees through transformations."""
+
+import copy
+import pickle
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+
+import stretto as st
+import stretto.numpy as snp
+from stretto import nn
+
+
+class Affine(nn.Module):
+    """A layer with a parameter, an optional one, a buffer, an unsaved buffer, and settings."""
+
+    def __init__(self, n_in=3, n_out=2, bias=True, scale=1.0, *, key=None):
+        super().__init__()
+        key = st.random.PRNGKey(0) if key is None else key
+        self.weight = nn.Parameter(st.random.normal(key, (n_out, n_in)))
+        self.bias = nn.Parameter(snp.ones(n_out)) if bias else None
+        self.register_buffer("count", snp.zeros((), int))
+        self.register_buffer("cache", snp.zeros(2), persistent=False)
+        self.scale = scale
+
+    def forward(self, x):
+        out = x @ self.weight.T * self.scale
+        if self.training:
+            self.update_buffer("count", self.count + 1)
+        return out if self.bias is None else out + self.bias
+
+
+class Pair(nn.Module):
+    def __init__(self, *, key=None):
+        super().__init__()
+        one, two = st.random.split(st.random.PRNGKey(1) if key is None else key)
+        self.one = Affine(3, 4, key=one)
+        self.two = Affine(4, 2, bias=False, key=two)
+
+    def forward(self, x):
+        return self.two(snp.tanh(self.one(x)))
+
+
+class Tied(nn.Module):
+    """One module at two places, and one array at two places."""
+
+    def __init__(self):
+        super().__init__()
+        self.a = Affine(3, 3)
+        self.b = self.a
+        self.c = Affine(3, 3)
+        self.c.weight = self.a.weight
+
+
+X = snp.arange(6.0).reshape(2, 3) / 10
+
+
+def same(a, b):
+    assert st.tree.structure(a) == st.tree.structure(b)
+    for x, y in zip(st.tree.leaves(a), st.tree.leaves(b), strict=True):
+        np.testing.assert_allclose(x, y, rtol=1e-5, atol=1e-6)
+
+
+# Attributes
+
+
+def test_a_parameter_is_the_array_itself():
+    array = snp.ones(3)
+    layer = nn.Module()
+    layer.w = nn.Parameter(array)
+    assert layer.w is array
+    layer.w = nn.Parameter(nn.Parameter(array))
+    assert layer.w is array
+    layer.w = np.zeros(3, np.float32)  # assigned anew, it stays a parameter
+    assert [n for n, _ in layer.named_parameters()] == ["w"]
+    layer.v = nn.Parameter(0.5)
+    assert layer.v.dtype == np.float32 and not layer.v.weak_type
+    layer.w = None
+    assert [n for n, _ in layer.named_parameters()] == ["v"]
+
+
+@pytest.mark.parametrize(
+    ("value", "error", "words"),
+    [
+        ([1.0], TypeError, r"Parameter: value must be an array or a number; got a list"),
+        (np.arange(3), TypeError, r"Parameter: int32\[3\] has no gradient.*register_buffer"),
+        (np.array([True]), TypeError, r"Parameter: bool\[1\] has no gradient"),
+        ("w", TypeError, "must be an array or a number"),
+    ],
+    ids=["list", "int", "bool", "str"],
+)
+def test_parameters_refused(value, error, words):
+    with pytest.raises(error, match=words):
+        nn.Parameter(value)
+
+
+def test_an_attribute_before_init():
+    class Early(nn.Module):
+        def __init__(self):
+            self.n = 3
+
+    class EarlyBuffer(nn.Module):
+        def __init__(self):
+            self.register_buffer("x", snp.ones(2))
+
+    class EarlyRead(nn.Module):
+        def __init__(self):
+            print(self.x)
+
+    with pytest.raises(AttributeError, match=r"Early\.n was used before super\(\).__init__\(\)"):
+        Early()
+    with pytest.raises(AttributeError, match=r"^EarlyBuffer was used before super\(\).__init__\("):
+        EarlyBuffer()
+    with pytest.raises(AttributeError, match=r"EarlyRead\.x was used before super\(\)"):
+        EarlyRead()
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "error", "words"),
+    [
+        ("x", snp.ones(3), TypeError, r"Affine\.x: a bare array .*Parameter\(array\).*register_bu"),
+        ("x", np.ones(3), TypeError, "a bare array"),
+        ("one", snp.ones(3), TypeError, "a bare array"),
+        (
+            "x",
+            [snp.ones(3)],
+            TypeError,
+            r"a list of arrays or modules would not be trained.*Module",
+        ),
+        ("x", {"a": snp.ones(3)}, TypeError, r"a dict of arrays or modules.*nn\.ModuleDict"),
+        ("x", (nn.Module(),), TypeError, "a tuple of arrays or modules"),
+        ("x", {"a": nn.Module()}, TypeError, "a dict of arrays or modules"),
+        ("x", [nn.Parameter(1.0)], TypeError, "a list of arrays or modules"),
+        ("x", [1, 2], TypeError, r"must be hashable.*make it a tuple, got \[1, 2\]"),
+        ("x", {"a": 1}, TypeError, r"must be hashable.*make it hashable"),
+        (
+            "weight",
+            3.0,
+            TypeError,
+            r"Affine\.weight is a parameter: expected one, or None; got flo",
+        ),
+        ("one", abs, TypeError, r"Affine\.one is a module: expected one, or None; got builtin"),
+        ("count", "x", TypeError, "count must be an array or a number"),
+        ("forward", 3, AttributeError, "has a method or property called forward; give the attri"),
+        ("_layout", 3, AttributeError, "called _layout"),
+    ],
+)
+def test_attributes_refused(name, value, error, words):
+    layer = Affine()
+    layer.one = nn.Module()
+    before = layer.state_dict()
+    with pytest.raises(error, match=words):
+        setattr(layer, name, value)
+    same(layer.state_dict(), before)
+
+
+def test_settings_are_static():
+    layer = Affine(scale=2.0)
+    layer.act = snp.tanh
+    layer.sizes = (1, 2)
+    layer.scale = 3.0
+    assert len(st.tree.leaves(layer)) == 4  # weight, bias, count, cache
+    structure = st.tree.structure(layer)
+    layer.scale = 4.0
+    assert st.tree.structure(layer) != structure
+    layer.scale = 3
+    assert st.tree.structure(layer) != structure  # 3 is not 3.0
+    layer.scale = 3.0
+    assert st.tree.structure(layer) == structure
+    assert hash(st.tree.structure(layer)) == hash(structure)
+
+
+def test_deleting_and_missing_attributes():
+    layer = Affine()
+    del layer.bias, layer.cache
+    assert list(layer.state_dict()) == ["weight", "count"]
+    layer.register_buffer("cache", snp.ones(1))
+    assert list(layer.state_dict()) == ["weight", "count", "cache"]
+    with pytest.raises(AttributeError, match="Affine has no attribute 'bias'"):
+        del layer.bias
+    with pytest.raises(
+        AttributeError, match="no attribute 'bias'; it has: training, weight, count"
+    ):
+        _ = layer.bias
+    assert not hasattr(layer, "bias") and not hasattr(layer, "__array__")
+
+
+def test_registering():
+    layer = nn.Module()
+    layer.register_parameter("w", snp.ones(2))
+    layer.register_parameter("none", None)
+    layer.register_buffer("b", 0.0)
+    layer.register_buffer("no", None)
+    layer.register_module("m", nn.Module())
+    layer.add_module("nom", None)
+    assert [n for n, _ in layer.named_parameters()] == ["w"]
+    assert [n for n, _ in layer.named_buffers()] == ["b"] and not layer.b.weak_type
+    assert [n for n, _ in layer.named_children()] == ["m"]
+    layer.none = snp.ones(1)  # its role is known
+    layer.no = snp.ones(1)
+    assert list(layer.state_dict()) == ["w", "none", "b", "no"]
+    with pytest.raises(KeyError, match="has an attribute 'w' already"):
+        layer.register_buffer("w", snp.ones(1))
+    for name in ("", "a.b", 3):
+        with pytest.raises(ValueError, match="a name must be a string without dots"):
+            layer.register_parameter(name, snp.ones(1))
+    with pytest.raises(TypeError, match="x must be a module, got int"):
+        layer.register_module("x", 3)
+    with pytest.raises(TypeError, match="must be an array"):
+        layer.register_buffer("x", "words")
+    with pytest.raises(AttributeError, match="method or property called train"):
+        layer.register_buffer("train", snp.ones(1))
+
+
+def test_a_module_without_forward():
+    with pytest.raises(NotImplementedError, match=r"Module has no forward: define forward\(self"):
+        nn.Module()(1)
+
+
+# Buffers in time
+
+
+def test_buffers_change_at_rest_and_not_in_transformations():
+    layer = Affine()
+    layer(X)
+    layer(X)
+    assert int(layer.count) == 2
+    layer.count = 5
+    assert int(layer.count) == 5 and not layer.count.weak_type
+    for transformed in (st.jit(layer), st.vmap(st.jit(layer))):
+        with pytest.raises(RuntimeError, match=r"Affine: the buffer count .*stateful_call"):
+            transformed(X)
+    assert int(layer.count) == 5
+    st.jit(layer.eval())(X)
+    with pytest.raises(KeyError, match="Affine has no buffer 'weight'"):
+        layer.update_buffer("weight", snp.ones(1))
+
+
+# Walking
+
+
+def test_names_and_order():
+    model = Pair()
+    assert [n for n, _ in model.named_modules()] == ["", "one", "two"]
+    assert [n for n, _ in model.named_modules("m")] == ["m", "m.one", "m.two"]
+    assert list(model.modules()) == [model, model.one, model.two]
+    assert list(model.children()) == [model.one, model.two]
+    names = ["one.weight", "one.bias", "two.weight"]
+    assert [n for n, _ in model.named_parameters()] == names
+    assert [n for n, _ in model.named_parameters("p")] == [f"p.{n}" for n in names]
+    assert list(model.named_parameters(recurse=False)) == []
+    assert [x.shape for x in model.parameters()] == [(4, 3), (4,), (2, 4)]
+    assert [n for n, _ in model.named_buffers()] == [
+        "one.count",
+        "one.cache",
+        "two.count",
+        "two.cache",
+    ]
+    assert len(list(model.buffers())) == 4
+    assert model.get_submodule("") is model and model.get_submodule("two") is model.two
+    seen = []
+    assert model.apply(lambda m: seen.append(type(m).__name__)) is model
+    assert seen == ["Affine", "Affine", "Pair"]
+
+
+@pytest.mark.parametrize("target", ["three", "one.weight", "gone"])
+def test_no_such_module(target):
+    model = Pair()
+    model.gone = nn.Module()
+    model.gone = None
+    with pytest.raises(AttributeError, match=f"'{target}': .*has no module"):
+        model.get_submodule(target)
+
+
+def test_what_is_shared_is_given_once():
+    model = Tied()
+    assert [n for n, _ in model.named_modules()] == ["", "a", "c"]
+    assert [n for n, _ in model.named_parameters()] == ["a.weight", "a.bias", "c.bias"]
+    assert "b.weight" in model.state_dict() and "c.weight" in model.state_dict()
+    again = copy.deepcopy(model)
+    assert again.a is again.b and again.a is not model.a and again.c is not model.c
+    assert again.c.weight is again.a.weight
+    model.to(snp.bfloat16)
+    assert model.c.weight is model.a.weight and model.a.weight.dtype == snp.bfloat16
+
+
+# Modes and types
+
+
+def test_modes():
+    model = Pair()
+    assert model.training and model.two.training
+    assert model.eval() is model
+    assert not model.training and not model.two.training
+    model.one.train()
+    assert model.one.training and not model.two.training
+    assert model.train(False) is model and not model.one.training
+
+
+def test_to_dtype():
+    model = Pair()
+    model.register_buffer("z", snp.ones(2, complex))
+    assert model.to(snp.bfloat16) is model
+    assert model.one.weight.dtype == model.one.cache.dtype == snp.bfloat16
+    assert model.one.count.dtype == np.int32 and model.z.dtype == np.complex64
+    with pytest.raises(TypeError, match=r"Pair\.to: expected a floating dtype, got int32"):
+        model.to(int)
+
+
+# Copies
+
+
+def test_copies_do_not_see_each_other():
+    model = Pair()
+    for made in (copy.deepcopy(model), model.clone(), pickle.loads(pickle.dumps(model))):
+        same(made, model)
+        assert made.one is not model.one
+        made.one.scale = 5.0
+        made.one.weight = snp.zeros((4, 3))
+        made.extra = 1
+    assert model.one.scale == 1.0 and model.one.weight.any() and not hasattr(model, "extra")
+    shallow = copy.copy(model)
+    assert shallow.one is model.one
+    shallow.extra = 1
+    assert not hasattr(model, "extra")
+    both = copy.deepcopy([model, model])
+    assert both[0] is both[1] is not model
+
+
+def test_pickled_in_another_process():
+    # Hashes of strings differ there; the structure must be equal nevertheless.
+    code = (
+        "import pickle, sys, stretto as st; from stretto import nn;"
+        "m = nn.Sequential(nn.Module(), nn.ModuleList([nn.ParameterList([1.0])]));"
+        "hash(st.tree.structure(m)); sys.stdout.buffer.write(pickle.dumps(m))"
+    )
+    out = subprocess.run([sys.executable, "-c", code], capture_output=True, check=True).stdout
+    here = nn.Sequential(nn.Module(), nn.ModuleList([nn.ParameterList([1.0])]))
+    there = pickle.loads(out)
+    assert st.tree.structure(there) == st.tree.structure(here)
+    assert hash(st.tree.structure(there)) == hash(st.tree.structure(here))
+
+
+def test_printed():
+    class Named(Affine):
+        def extra_repr(self):
+            return "3, 2"
+
+    model = Pair()
+    model.two = Named()
+    model.three = nn.Sequential(Named())
+    assert repr(model) == (
+        "Pair(\n  (one): Affine()\n  (two): Named(3, 2)\n  (three): Sequential(\n"
+        "    (0): Named(3, 2)\n  )\n)"
+    )
+
+
+# As a tree
+
+
+def test_flatten_and_back():
+    model = Pair()
+    leaves, structure = st.tree.flatten(model)
+    assert len(leaves) == 7
+    back = st.tree.unflatten(structure, leaves)
+    same(back, model)
+    assert back is not model and back.one.weight is model.one.weight
+    np.testing.assert_array_equal(back.eval()(X), model.eval()(X))
+    paths = [p for p, _ in st.tree.flatten_with_path(model)[0]]
+    assert paths[0] == ("one", "weight")
+    doubled = st.tree.map(lambda x: 2 * x, model)
+    np.testing.assert_allclose(doubled.one.weight, 2 * model.one.weight)
+
+
+def test_through_transformations():
+    model = Pair().eval()
+    expected = model(X)
+    np.testing.assert_allclose(st.jit(lambda m, x: m(x))(model, X), expected, rtol=1e-5)
+    np.testing.assert_allclose(st.vmap(model)(X), expected, rtol=1e-5)
+
+    def loss(weights, m, x):
+        m = m.clone()
+        m.one.weight = weights
+        return (m(x) ** 2).sum()
+
+    by_array = st.grad(loss)(model.one.weight, model, X)
+    by_module = st.grad(lambda m, x: (m(x) ** 2).sum(), allow_int=True)(model, X)
+    assert isinstance(by_module, Pair) and not by_module.training
+    np.testing.assert_allclose(by_module.one.weight, by_array, rtol=1e-5)
+    jitted = st.jit(st.grad(lambda m, x: (m(x) ** 2).sum(), allow_int=True))(model, X)
+    np.testing.assert_allclose(jitted.one.weight, by_array, rtol=1e-5)
+
+    def step(m, _):
+        return st.tree.map(lambda p: p + 1, m), m.one.bias.sum()
+
+    last, sums = st.lax.scan(step, model, None, length=3)
+    assert isinstance(last, Pair)
+    np.testing.assert_allclose(sums, [4, 8, 12])
+    np.testing.assert_allclose(last.one.weight, model.one.weight + 3, rtol=1e-5)
+    chosen = st.lax.cond(True, lambda m: m, lambda m: st.tree.map(lambda x: -x, m), model)
+    same(chosen, model)
+
+
+def test_mode_is_part_of_the_signature():
+    traces = []
+
+    @st.jit
+    def f(m, x):
+        traces.append(m.training)
+        return m.one.weight.sum() * x
+
+    model = Pair()
+    f(model, 1.0)
+    f(model.eval(), 1.0)
+    f(model.train(), 1.0)
+    f(Pair(key=st.random.PRNGKey(5)), 1.0)
+    assert traces == [True, False]
+
+
+def test_stack_call_and_unstack():
+    keys = st.random.split(st.random.PRNGKey(3), 4)
+    members = [Pair(key=k).eval() for k in keys]
+    stacked = st.stack(members)
+    assert isinstance(stacked, Pair) and stacked.one.weight.shape == (4, 4, 3)
+    expected = np.stack([m(X) for m in members])
+    each = st.vmap(lambda m: m(X))
+    np.testing.assert_allclose(each(stacked), expected, rtol=1e-5)
+    np.testing.assert_allclose(st.jit(each)(stacked), expected, rtol=1e-5)
+    for m, back in zip(members, st.unstack(stacked), strict=True):
+        same(back, m)
+    same(st.take(stacked, -1), members[-1])
+    gradient = st.jit(
+        st.vmap(st.grad(lambda m: (m(X) ** 2).sum(), allow_int=True))
+    )(stacked)  # fmt: skip
+    one = st.grad(lambda m: (m(X) ** 2).sum(), allow_int=True)(members[2])
+    np.testing.assert_allclose(gradient.one.weight[2], one.one.weight, rtol=1e-4)
+    mean = st.tree.mean([m.one for m in members])
+    np.testing.assert_allclose(mean.weight, np.mean([m.one.weight for m in members], 0), rtol=1e-5)
+
+
+def test_construction_inside_vmap_and_jit():
+    keys = st.random.split(st.random.PRNGKey(3), 4)
+    expected = st.stack([Pair(key=k) for k in keys])
+    same(st.vmap(lambda k: Pair(key=k))(keys), expected)
+    same(st.jit(st.vmap(lambda k: Pair(key=k)))(keys), expected)
+    same(st.vmap(lambda k: Pair(key=k), chunk_size=3)(keys), expected)
+
+
+@pytest.mark.parametrize(
+    ("other", "words"),
+    [
+        (
+            Affine(scale=2.0),
+            r"member 1 .*part at member: a Affine with scale=1.0 and one with scal",
+        ),
+        (Affine().eval(), r"a Affine with training=True and one with training=False"),
+        (
+            Affine(bias=False),
+            r"a Affine in which bias is a parameter, and one in which it is a sta",
+        ),
+        (Affine(4), r"member 1 differs from member 0 at member\.weight: shape \(2, 4\), expected"),
+        (Pair(), "a Affine and a Pair"),
+    ],
+    ids=["setting", "mode", "attribute", "shape", "class"],
+)
+def test_members_that_differ(other, words):
+    with pytest.raises(ValueError, match=words):
+        st.stack([Affine(), other])
+
+
+def test_deep_copies_beside_the_original_are_not_tied_to_it():
+    layer = nn.Linear(2, 3)
+    several = nn.ModuleList([layer, copy.deepcopy(layer), layer.clone()])
+    assert len(list(several.named_parameters())) == 6
+    tied = nn.ModuleList([layer, layer])
+    assert len(list(copy.deepcopy(tied).named_parameters())) == 2
