@@ -112,3 +112,21 @@ def test_groups_of_a_convolution_are_written_out():
     np.testing.assert_allclose(
         st.jit(grouped)(x, w)[..., :3], convolution(w[..., :3], x[..., :4]), rtol=1e-6
     )
+
+
+def test_gradients_that_make_much_on_their_way_take_members_in_turns():
+    sizes = (256, 256)
+    params = [snp.ones((32, *sizes)), snp.ones((32, *sizes))]
+    x = snp.ones((32, 512, 256))
+
+    def loss(params, x):
+        for w in params:
+            x = snp.tanh(x @ w)
+        return snp.mean(x**2)
+
+    whole, *inside = decisions(st.grad(loss), (0, 0), params, x)
+    assert whole.chosen.endswith("of 32 members a turn")
+    assert dict(whole.choices)["all members at once"] > dict(whole.choices)[whole.chosen]
+    assert len(inside) == 5
+    few = [w[:2] for w in params]
+    assert "a turn" not in decisions(st.grad(loss), (0, 0), few, x[:2])[0].chosen

@@ -22,7 +22,7 @@ from stretto.plan.cost import Machine
 from stretto.plan.products import Choice
 from stretto.plan.values import Parts, Shared, Whole
 
-__all__ = ["MOST_WRITTEN", "of_convolution"]
+__all__ = ["MOST_WRITTEN", "convolution_fraction", "of_convolution"]
 
 MOST_WRITTEN = 64
 """How many members are written out at most: the compiler takes its time over each."""
@@ -38,7 +38,7 @@ def of_convolution(
     types = lhs.type, rhs.type
     out = op.infer(*types)
     work = size * op.work(types, (out,))
-    time = machine.product(work, _fraction(op, rhs.type))
+    time = machine.product(work, convolution_fraction(op, rhs.type))
     cutting = machine.copying(lhs.to_cut + rhs.to_cut)
     stacking = machine.copying(lhs.to_stack + rhs.to_stack)
 
@@ -72,7 +72,7 @@ def of_convolution(
         ),
     ]
     if size <= MOST_WRITTEN:
-        each = time + cutting + 4 * size * machine.kernel
+        each = time + cutting + 16 * size * machine.kernel
         found.append(Choice("members written out", each, written))
     window = math.prod(rhs.type.shape[a] for a in op.dims.rhs_spec[2:])
     if not both and window <= _MOST_WINDOW and op.feature_groups == op.batch_groups == 1:
@@ -92,7 +92,7 @@ def of_convolution(
     return found
 
 
-def _fraction(op: ConvGeneralDilated, kernel: Any) -> float:
+def convolution_fraction(op: ConvGeneralDilated, kernel: Any) -> float:
     """What part of the best rate a convolution reaches: little with few input features."""
     return min(0.45, 0.03 * max(1, kernel.shape[op.dims.rhs_spec[1]]))
 

@@ -30,27 +30,46 @@ class Machine:
     kernel: float
     """The time to begin an operation of its own."""
     near: float
-    """Bytes moved in a microsecond while all fits in the cache of a core."""
+    """Bytes copied in a microsecond while all fits in the cache of a core."""
     shared: float
     """While it fits in the last cache."""
     far: float
     """When it does not."""
+    passing_shared: float
+    """Bytes written or read in a microsecond of what is made on the way, as ``shared``."""
+    passing_far: float
+    """As ``far``."""
+    fresh: float
+    """The time a byte takes that the system hands out anew: it is cleared, page by page."""
+    fresh_bytes: int
+    """From how much memory on the system hands it out at each call, and takes it back."""
     near_bytes: int
     shared_bytes: int
 
-    def rate(self, size: float) -> float:
-        """The bytes moved in a microsecond, of an array of this size."""
-        if size <= self.near_bytes:
-            return self.near
-        return self.shared if size <= self.shared_bytes else self.far
-
     def copying(self, size: float) -> float:
         """The time to read and write so many bytes once."""
-        return 2 * size / self.rate(size)
+        return 2 * size / self._rate(size, self.shared, self.far)
+
+    def passing(self, size: float) -> float:
+        """The time to read or write an array of this size that is made on the way."""
+        return size / self._rate(size, self.passing_shared, self.passing_far)
+
+    def fresh_memory(self, size: float) -> float:
+        """The time to get so much memory for what is made on the way."""
+        return size * self.fresh if size > self.fresh_bytes else 0.0
 
     def product(self, products: float, fraction: float) -> float:
         """The time of so many products with additions at a fraction of the best rate."""
         return products / (self.products * fraction)
+
+    def fraction(self, products: float) -> float:
+        """The fraction that a matrix product of this size reaches, alone or in a batch."""
+        return self.batched if products < 8e6 else (self.batched + self.wide) / 2
+
+    def _rate(self, size: float, shared: float, far: float) -> float:
+        if size <= self.near_bytes:
+            return self.near
+        return shared if size <= self.shared_bytes else far
 
 
 def _cores() -> int:
@@ -64,11 +83,15 @@ CPU = Machine(
     wide=0.75,
     batched=0.55,
     item=0.4,
-    turn=5.0,
-    kernel=2.0,
+    turn=1.5,
+    kernel=0.5,
     near=30e3,
     shared=16e3,
     far=6e3,
-    near_bytes=1 << 20,
+    passing_shared=25e3,
+    passing_far=15e3,
+    fresh=4e-4,
+    fresh_bytes=28_000_000,  # the C library's limit is 32 MiB, and the estimate is rough
+    near_bytes=1 << 19,
     shared_bytes=16 << 20,
 )

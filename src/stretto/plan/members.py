@@ -189,7 +189,7 @@ def planned(
     if plan == "in turn":
         return _in_turns(program, size, 1, over, types), []
     if plan == "auto":
-        work = work_of(program, over, machine)
+        work = work_of(_without_transposes(program), over, machine)
         count, times = best_turn(work, size, machine)
         if count < size:
             body, decisions = program, []

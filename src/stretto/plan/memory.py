@@ -1,7 +1,7 @@
 """What memory a program takes, by estimate, and how many members fit in a budget at a time.
 
-Layer 5 (plan). The estimate is the greatest sum of the sizes of values that are alive at once, as
-if nothing were fused: an upper bound of what the compiled program takes.
+Layer 5 (plan). The estimate is the greatest sum of the sizes of values that are alive at once, with
+element-wise operations in the place of an operand, else as if nothing were fused.
 """
 
 from __future__ import annotations
@@ -11,6 +11,7 @@ from typing import Any
 from stretto.core.config import config
 from stretto.core.program import Program, Var
 from stretto.core.types import ArrayType
+from stretto.ops.elementwise import Elementwise
 
 __all__ = ["budget", "chunk_within", "peak_bytes"]
 
@@ -32,13 +33,17 @@ def peak_bytes(program: Program) -> int:
             dying.setdefault(i, []).append(v)
     alive = most = 0
     for i, equation in enumerate(program.equations):
-        alive += sum(_bytes(v.type) for v in equation.outputs)
+        ends = sum(_bytes(v.type) for v in dying.get(i, ()))
+        begins = sum(_bytes(v.type) for v in equation.outputs)
+        if isinstance(equation.primitive, Elementwise):  # it writes where an operand was
+            begins, ends = max(0, begins - ends), max(0, ends - begins)
+        alive += begins
         inner = 0
         primitive: Any = equation.primitive
         if primitive.holds_programs:
             inner = max((peak_bytes(p) for p in primitive.programs()), default=0)
         most = max(most, alive + inner)
-        alive -= sum(_bytes(v.type) for v in dying.get(i, ()))
+        alive -= ends
         alive -= sum(_bytes(v.type) for v in equation.outputs if v not in last)
     return most
 

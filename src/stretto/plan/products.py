@@ -47,13 +47,13 @@ def of_product(op: DotGeneral, x: Any, y: Any, size: int, machine: Machine) -> l
 
     types = x.type, y.type
     work = size * op.work(types, (op.infer(*types),))
-    time = machine.product(work, _fraction(work / size, machine)) + size * machine.item
+    time = machine.product(work, machine.fraction(work / size)) + size * machine.item
     stacking, cutting = x.to_stack + y.to_stack, x.to_cut + y.to_cut
     return [
         Choice("one batched product", time + machine.copying(stacking), batched),
         Choice(
             "members written out",
-            time + machine.copying(cutting) + size * machine.kernel,
+            time + machine.copying(cutting) + 4 * size * machine.kernel,
             written,
         ),
     ]
@@ -69,7 +69,7 @@ def _one_mapped(op: DotGeneral, x: Any, y: Any, size: int, machine: Machine) -> 
     item = out.dtype.itemsize
     bytes_mapped, bytes_other = member.size * size * item, other.size * size * item
     bytes_out = out.size * size * item
-    batched_time = machine.product(work, _fraction(work / size, machine)) + size * machine.item
+    batched_time = machine.product(work, machine.fraction(work / size)) + size * machine.item
     stacking = machine.copying(mapped.to_stack)
 
     def wide() -> Any:
@@ -145,20 +145,15 @@ def _one_mapped(op: DotGeneral, x: Any, y: Any, size: int, machine: Machine) -> 
                 + stacking
                 + bytes_other / machine.near
                 + bytes_mapped / machine.near
-                + size // chunk * machine.turn,
+                + size // chunk * 4 * machine.turn,
                 chunks,
             )
         )
     cutting = machine.copying(mapped.to_cut)
     found.append(
-        Choice("members written out", batched_time + cutting + size * machine.kernel, written)
+        Choice("members written out", batched_time + cutting + 4 * size * machine.kernel, written)
     )
     return found
-
-
-def _fraction(products: float, machine: Machine) -> float:
-    """Larger products of a batch come near the rate of wide ones."""
-    return machine.batched if products < 8e6 else (machine.batched + machine.wide) / 2
 
 
 def _chunk(size: int, item_bytes: int) -> int:

@@ -1,8 +1,9 @@
 """How many members to work on at a time: all at once, or some in each turn of a loop.
 
-Layer 5 (plan). All at once begins few operations, but what the members make on their way passes
-through memory; a few at a time it stays in the cache. The estimate counts, for each operation of
-the member's program, the bytes of its operands and results.
+Layer 5 (plan). All at once begins few operations; a few at a time, what the members make on their
+way stays in the cache, and is so little that the system need not hand out memory at each call,
+which for some 30 MB takes longer than to compute with them. The estimate counts, for each operation
+of the member's program, the bytes of its operands and results.
 """
 
 from __future__ import annotations
@@ -14,15 +15,18 @@ from stretto.core.program import Program, Var
 from stretto.core.types import ArrayType
 from stretto.ops.contract import DotGeneral
 from stretto.ops.convolution import ConvGeneralDilated
+from stretto.plan.convolutions import convolution_fraction
 from stretto.plan.cost import Machine
+from stretto.plan.memory import peak_bytes
 
 __all__ = ["Work", "best_turn", "time_at_once", "work_of"]
 
+_WRITTEN = 0.6
 _FUSED = 0.4
 """What part of the operands and results of element-wise operations passes through memory."""
 
 
-_WORTH = 0.85
+_WORTH = 0.92
 """Turns must be estimated to take so much less, since the estimate of them is a rough one."""
 
 
@@ -37,33 +41,40 @@ class Work(NamedTuple):
     """The bytes of a member's own inputs, and of its outputs."""
     kernels: int
     """How many operations begin."""
+    made: float
+    """The most bytes alive at once of what it makes on its way."""
 
 
 def work_of(program: Program, over: Sequence[bool], machine: Machine) -> Work:
     """The work of one member."""
-    own = {v for v, m in zip(program.inputs, over, strict=True) if m}
-    still = {v for v, m in zip(program.inputs, over, strict=True) if not m}
-    moved = sum(map(_bytes, [v.type for v in own])) + sum(map(_bytes, program.out_types))
-    touched, products, kernels = [], [], 0.0
+    given = set(program.inputs)
+    own = [v.type for v, m in zip(program.inputs, over, strict=True) if m]
+    moved = sum(map(_bytes, [*own, *program.out_types]))
+    touched, products, kernels, convolutions = [], [], 0.0, False
     for primitive, inputs, outputs in _operations(program):
-        arrays = [v.type for v in (*inputs, *outputs) if isinstance(v, Var) and v not in still]
+        arrays = [v.type for v in (*inputs, *outputs) if isinstance(v, Var) and v not in given]
         choice = isinstance(primitive, (DotGeneral, ConvGeneralDilated))
         touched += [(1.0 if choice else _FUSED, _bytes(t)) for t in arrays]
         kernels += 1 if choice else _FUSED
         if choice:
             types = [v.type for v in inputs]
             work = primitive.work(types, [v.type for v in outputs])
-            products.append((work, _fraction(primitive, types, machine)))
-    return Work(touched, products, moved, round(kernels))
+            if isinstance(primitive, DotGeneral):
+                products.append((work, machine.fraction(work)))
+            else:
+                products.append((work, convolution_fraction(primitive, types[1])))
+                convolutions = True
+    # Members written out come and go one after the other: less of them is alive at once.
+    made = peak_bytes(program) * (_WRITTEN if convolutions else 1.0)
+    return Work(touched, products, moved, round(kernels), made)
 
 
 def time_at_once(work: Work, count: int, machine: Machine) -> float:
     """The time of so many members as one, in microseconds."""
-    time = work.kernels * machine.kernel
-    time += sum(w * count * b / machine.rate(count * b) for w, b in work.touched)
+    time = work.kernels * machine.kernel + machine.fresh_memory(count * work.made)
+    time += sum(w * machine.passing(count * b) for w, b in work.touched)
     for products, fraction in work.products:
-        rate = fraction if count == 1 else min(fraction, _batched(products, machine))
-        time += machine.product(count * products, rate) + count * machine.item
+        time += machine.product(count * products, fraction) + count * machine.item
     return time
 
 
@@ -74,9 +85,11 @@ def best_turn(work: Work, size: int, machine: Machine) -> tuple[int, dict[int, f
         if size % count == 0:
             turns = size // count
             inside = turns * (time_at_once(work, count, machine) + machine.turn)
-            times[count] = inside + machine.copying(size * work.moved)
-    best = min(times, key=times.__getitem__)
-    return (best if times[best] < _WORTH * times[size] else size), times
+            times[count] = inside + size * work.moved / machine.shared
+    least = min(times.values())
+    if least >= _WORTH * times[size]:
+        return size, times
+    return max(n for n, t in times.items() if t <= 1.02 * least), times
 
 
 def _operations(program: Program) -> Iterator[tuple[Any, Sequence[Any], Sequence[Any]]]:
@@ -88,18 +101,6 @@ def _operations(program: Program) -> Iterator[tuple[Any, Sequence[Any], Sequence
             yield primitive, equation.inputs, equation.outputs
         else:
             yield from _operations(inner)
-
-
-def _fraction(primitive: Any, types: Sequence[ArrayType], machine: Machine) -> float:
-    """The rate of one member's product or convolution by itself."""
-    if isinstance(primitive, DotGeneral):
-        return machine.wide
-    features = types[1].shape[primitive.dims.rhs_spec[1]]
-    return min(0.45, 0.03 * max(1, features))
-
-
-def _batched(products: float, machine: Machine) -> float:
-    return machine.batched if products < 8e6 else (machine.batched + machine.wide) / 2
 
 
 def _bytes(type: ArrayType) -> int:
