@@ -10,10 +10,12 @@ from stretto import (
     custom_derivatives,
     debug,
     ensemble,
+    func,
     lax,
     linalg,
     nn,
     numpy,
+    optim,
     profiler,
     random,
     tree,
@@ -38,6 +40,8 @@ from stretto.control.custom_vmap import custom_vmap, sequential_vmap
 from stretto.core import errors
 from stretto.core.config import config, disable_jit, enable_x64
 from stretto.core.scope import named_call, named_scope
+from stretto.ensemble.ensemble import Ensemble
+from stretto.files import load, load_header, save
 from stretto.ops.name import checkpoint_name
 from stretto.runtime.array import Array
 from stretto.runtime.callbacks import effects_barrier
@@ -45,6 +49,7 @@ from stretto.tree import concat, stack, take, unstack
 
 __all__ = [
     "Array",
+    "Ensemble",
     "ShapeDtypeStruct",
     "block_until_ready",
     "checkpoint",
@@ -67,6 +72,7 @@ __all__ = [
     "ensemble",
     "errors",
     "eval_shape",
+    "func",
     "grad",
     "hessian",
     "hvp",
@@ -79,15 +85,19 @@ __all__ = [
     "linalg",
     "linear_transpose",
     "linearize",
+    "load",
+    "load_header",
     "make_graph",
     "named_call",
     "named_scope",
     "nn",
     "numpy",
+    "optim",
     "profiler",
     "pure_callback",
     "random",
     "remat",
+    "save",
     "sequential_vmap",
     "stack",
     "take",

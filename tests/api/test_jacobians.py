@@ -42,6 +42,14 @@ def test_jacobians(jac, jit):
     assert jit(jac(lambda x: x))(snp.zeros((0,))).shape == (0, 0)
 
 
+@pytest.mark.parametrize("jac", [st.jacfwd, st.jacrev], ids=["jacfwd", "jacrev"])
+@pytest.mark.parametrize("jit", [lambda f: f, st.jit], ids=["eager", "jit"])
+@pytest.mark.parametrize("chunk_size", [1, 2, 9])
+def test_in_chunks(jac, jit, chunk_size):
+    close(jit(jac(h, chunk_size=chunk_size))(X), JACOBIAN)
+    assert jit(jac(lambda x: x, chunk_size=chunk_size))(snp.zeros((0,))).shape == (0, 0)
+
+
 def test_hessian():
     f = lambda x: snp.sum(x**3) + x[0] * x[1]
     want = np.diag(6 * X) + np.array([[0, 1, 0], [1, 0, 0], [0, 0, 0]])

@@ -1,25 +1,27 @@
-"""Scores against their definitions written out in NumPy, in float64."""
+"""Scores against their definitions written out in NumPy, in float64, and scikit-learn's."""
 
 import numpy as np
 import pytest
+from scipy import special
+from sklearn import metrics
 
 import stretto as st
 import stretto.numpy as snp
-from stretto.ensemble import scores
+from stretto.ensemble import combination, scores
 
 MEMBERS, EXAMPLES, CLASSES = 3, 200, 5
-
-
-@pytest.fixture(scope="module")
-def predictions():
-    rng = np.random.default_rng(0)
-    z = np.exp(2 * rng.normal(size=(MEMBERS, EXAMPLES, CLASSES)))
-    probs = (z / z.sum(-1, keepdims=True)).astype(np.float32)
-    return probs, rng.integers(0, CLASSES, EXAMPLES).astype(np.int32)
+RNG = np.random.default_rng(0)
+LOGITS = (2 * RNG.normal(size=(MEMBERS, EXAMPLES, CLASSES))).astype(np.float32)
+PROBS = special.softmax(LOGITS, axis=-1)
+LABELS = RNG.integers(0, CLASSES, EXAMPLES).astype(np.int32)
 
 
 def plain_accuracy(p, y):
     return np.mean([row.argmax() == label for row, label in zip(p, y)])
+
+
+def plain_top_2(p, y):
+    return metrics.top_k_accuracy_score(y, p, k=2, labels=range(CLASSES))
 
 
 def plain_nll(p, y):
@@ -30,47 +32,47 @@ def plain_brier(p, y):
     return np.mean([((row - np.eye(CLASSES)[label]) ** 2).sum() for row, label in zip(p, y)])
 
 
-def plain_ece(p, y, bins=15):
-    confidence, right = p.max(-1), p.argmax(-1) == y
-    total = 0.0
-    for m in range(bins):
-        inside = (confidence > m / bins) & (confidence <= (m + 1) / bins)
-        if inside.any():
-            total += inside.mean() * abs(right[inside].mean() - confidence[inside].mean())
-    return total
+PAIRS = {
+    "accuracy": (scores.accuracy, plain_accuracy),
+    "top_2": (lambda p, y: scores.top_k_accuracy(p, y, k=2), plain_top_2),
+    "nll": (scores.nll, plain_nll),
+    "nll_from_logits": (lambda p, y: scores.nll_from_logits(snp.log(p) + 5, y), plain_nll),
+    "brier": (scores.brier, plain_brier),
+}
 
 
-PAIRS = [
-    (scores.accuracy, plain_accuracy),
-    (scores.nll, plain_nll),
-    (scores.brier, plain_brier),
-    (scores.ece, plain_ece),
-    (lambda p, y: scores.ece(p, y, bins=4), lambda p, y: plain_ece(p, y, bins=4)),
-]
+@pytest.mark.parametrize("name", PAIRS)
+def test_each_member_is_scored_alone(name):
+    score, plain = PAIRS[name]
+    expected = [plain(p.astype(np.float64), LABELS) for p in PROBS]
+    np.testing.assert_allclose(score(PROBS, LABELS), expected, rtol=1e-5)
+    np.testing.assert_allclose(score(PROBS[0], LABELS), expected[0], rtol=1e-5)
 
 
-@pytest.mark.parametrize(("score", "plain"), PAIRS)
-def test_each_member_is_scored_alone(predictions, score, plain):
-    probs, labels = predictions
-    expected = [plain(p.astype(np.float64), labels) for p in probs]
-    np.testing.assert_allclose(score(probs, labels), expected, rtol=1e-5)
-    np.testing.assert_allclose(score(probs[0], labels), expected[0], rtol=1e-5)
+@pytest.mark.parametrize("name", PAIRS)
+def test_labels_of_each_member(name):
+    score, plain = PAIRS[name]
+    own = np.stack([np.roll(LABELS, i) for i in range(MEMBERS)])
+    expected = [plain(p.astype(np.float64), y) for p, y in zip(PROBS, own)]
+    np.testing.assert_allclose(score(PROBS, own), expected, rtol=1e-5)
 
 
-@pytest.mark.parametrize(("score", "plain"), PAIRS)
-def test_labels_of_each_member(predictions, score, plain):
-    probs, labels = predictions
-    own = np.stack([np.roll(labels, i) for i in range(MEMBERS)])
-    expected = [plain(p.astype(np.float64), y) for p, y in zip(probs, own)]
-    np.testing.assert_allclose(score(probs, own), expected, rtol=1e-5)
+@pytest.mark.parametrize("name", PAIRS)
+def test_jitted_and_vmapped(name):
+    score, _ = PAIRS[name]
+    expected = np.asarray(score(PROBS, LABELS))
+    np.testing.assert_allclose(st.jit(score)(PROBS, LABELS), expected, rtol=1e-5)
+    np.testing.assert_allclose(st.vmap(score, (0, None))(PROBS, LABELS), expected, rtol=1e-5)
 
 
-@pytest.mark.parametrize("score", [pair[0] for pair in PAIRS])
-def test_jitted_and_vmapped(predictions, score):
-    probs, labels = map(snp.asarray, predictions)
-    expected = np.asarray(score(probs, labels))
-    np.testing.assert_allclose(st.jit(score)(probs, labels), expected, rtol=1e-5)
-    np.testing.assert_allclose(st.vmap(score, (0, None))(probs, labels), expected, rtol=1e-5)
+def test_scikit_learn_s():
+    p = PROBS[0]
+    np.testing.assert_allclose(
+        scores.nll(p, LABELS), metrics.log_loss(LABELS, p, labels=range(CLASSES)), rtol=1e-5
+    )
+    two = p[:, :2] / p[:, :2].sum(-1, keepdims=True)
+    expected = 2 * metrics.brier_score_loss(LABELS % 2, two[:, 1])  # theirs is of one class
+    np.testing.assert_allclose(scores.brier(two, LABELS % 2), expected, rtol=1e-5)
 
 
 def test_perfect_and_opposite_predictions():
@@ -79,28 +81,62 @@ def test_perfect_and_opposite_predictions():
         (scores.accuracy, 1, 0),
         (scores.nll, 0, -np.log(np.finfo(np.float32).tiny)),
         (scores.brier, 0, 2),
-        (scores.ece, 0, 1),
     ]:
         np.testing.assert_allclose(score(probs, labels), right, atol=1e-7)
         np.testing.assert_allclose(score(probs, (labels + 1) % 3), wrong, rtol=1e-6)
 
 
-def test_a_confidence_on_an_edge_is_in_the_lower_bin():
-    probs = np.float32([[0.5, 0.5], [0.75, 0.25]])
-    share = scores.reliability(probs, np.array([0, 0]), bins=2).share
-    np.testing.assert_array_equal(share, [0.5, 0.5])
+def test_the_likelihood_from_logits_does_not_underflow():
+    logits = np.float32([[0, -300], [0, -np.inf]])
+    np.testing.assert_allclose(scores.nll_from_logits(logits, np.array([1, 0])), 150)
+    assert scores.nll_from_logits(logits, np.array([1, 1])) == np.inf
+    slope = st.grad(scores.nll_from_logits)(snp.asarray(logits), snp.array([1, 0]))
+    np.testing.assert_allclose(slope, [[0.5, -0.5], [0, 0]], atol=1e-7)
 
 
-def test_reliability_sums_to_the_whole(predictions):
-    probs, labels = predictions
-    in_bins = scores.reliability(probs, labels, bins=10)
-    assert in_bins.share.shape == (MEMBERS, 10)
-    share, confidence, accuracy = map(np.asarray, in_bins)
-    np.testing.assert_allclose(share.sum(-1), 1, rtol=1e-6)
-    np.testing.assert_allclose((share * confidence).sum(-1), probs.max(-1).mean(-1), rtol=1e-5)
-    np.testing.assert_allclose(
-        (share * accuracy).sum(-1), scores.accuracy(probs, labels), rtol=1e-5
-    )
+def test_the_likelihood_of_an_ensemble_from_its_logits():
+    found = st.jit(lambda z: scores.nll_from_logits(combination.log_mean(z), LABELS))(LOGITS)
+    np.testing.assert_allclose(found, plain_nll(PROBS.mean(0).astype(np.float64), LABELS), 1e-5)
+
+
+def test_derivatives():
+    z = snp.asarray(LOGITS[0])
+    one_hot = np.eye(CLASSES)[LABELS]
+    slope = st.jit(st.grad(scores.nll_from_logits))(z, LABELS)
+    np.testing.assert_allclose(slope, (PROBS[0] - one_hot) / EXAMPLES, atol=1e-8)
+    slope = st.jit(st.grad(scores.brier))(snp.asarray(PROBS[0]), LABELS)
+    np.testing.assert_allclose(slope, 2 * (PROBS[0] - one_hot) / EXAMPLES, atol=1e-8)
+    slope = st.jit(st.grad(scores.nll))(snp.asarray(PROBS[0]), LABELS)
+    np.testing.assert_allclose(slope, -one_hot / PROBS[0] / EXAMPLES, rtol=1e-5, atol=1e-8)
+
+
+def test_the_second_derivative_of_the_likelihood():
+    z, y = snp.asarray(LOGITS[0, 0]), LABELS[:1]
+    f = lambda z: scores.nll_from_logits(z[None], y)
+    p = special.softmax(LOGITS[0, 0].astype(np.float64))
+    expected = np.diag(p) - np.outer(p, p)
+    np.testing.assert_allclose(st.jit(st.hessian(f))(z), expected, atol=1e-6)
+
+
+def test_ties_of_top_k():
+    equal = np.full((3, 3), 1 / 3, np.float32)
+    found = [float(scores.top_k_accuracy(equal, np.arange(3), k=k)) for k in (1, 2, 3)]
+    np.testing.assert_allclose(found, [1 / 3, 2 / 3, 1], rtol=1e-6)
+
+
+def test_nan_stays_nan():
+    probs = PROBS.copy()
+    probs[1, 7, 2] = np.nan
+    for name, (score, _) in PAIRS.items():
+        missing = np.isnan(np.asarray(score(probs, LABELS)))
+        np.testing.assert_array_equal(missing, [False, True, False], err_msg=name)
+
+
+def test_one_example():
+    for name, (score, plain) in PAIRS.items():
+        p, y = PROBS[0, :1], LABELS[:1]
+        if name != "top_2":  # scikit-learn wants more
+            np.testing.assert_allclose(score(p, y), plain(p, y), rtol=1e-5, err_msg=name)
 
 
 def test_low_precision_is_raised():
@@ -108,46 +144,21 @@ def test_low_precision_is_raised():
     assert scores.nll(probs, np.array([0, 1])).dtype == np.float32
 
 
-def test_entropies(predictions):
-    probs, _ = predictions
-    p = probs.astype(np.float64)
-
-    def entropy(p):
-        return -(p * np.log(p)).sum(-1)
-
-    total, inherent = entropy(p.mean(0)), entropy(p).mean(0)
-    np.testing.assert_allclose(scores.predictive_entropy(probs), total, rtol=1e-5)
-    # A difference of numbers of order 1 in float32.
-    np.testing.assert_allclose(scores.mutual_information(probs), total - inherent, atol=1e-5)
+def test_a_traced_label_out_of_range_has_no_probability():
+    probs = np.float32([[0.5, 0.5]])
+    score = lambda score: float(st.jit(score)(probs, snp.array([2])))
+    assert score(scores.accuracy) == 0
+    assert score(scores.nll) == pytest.approx(-np.log(np.finfo(np.float32).tiny))
+    assert score(scores.nll_from_logits) == np.inf
 
 
-def test_entropies_of_certainty_have_finite_derivatives():
-    probs = snp.asarray(np.eye(2, dtype=np.float32)[:, None])  # two sure members that disagree
-    np.testing.assert_allclose(scores.mutual_information(probs), [np.log(2)], rtol=1e-6)
-    slope = st.grad(lambda p: scores.mutual_information(p).sum())(probs)
-    assert np.isfinite(np.asarray(slope)).all()
+def test_no_examples_have_no_score():
+    for name, (score, _) in PAIRS.items():
+        assert np.isnan(np.asarray(score(PROBS[:, :0], LABELS[:0]))).all(), name
 
 
-def test_equal_members_do_not_disagree(predictions):
-    probs = np.repeat(predictions[0][:1], 4, axis=0)
-    information = np.asarray(scores.mutual_information(probs))
-    assert (information >= 0).all()
-    np.testing.assert_allclose(information, 0, atol=1e-6)
-
-
-@pytest.mark.parametrize("score", [scores.accuracy, scores.nll, scores.brier, scores.ece])
-def test_shapes_and_types_that_do_not_fit(score):
-    probs = np.full((4, 2), 0.5, np.float32)
-    with pytest.raises(ValueError, match=r"labels of shape \(examples,\), got \(4, 2\) and \(3,\)"):
-        score(probs, np.zeros(3, np.int32))
-    with pytest.raises(ValueError, match="expected probs of shape"):
-        score(probs[0], np.int32(0))
-    with pytest.raises(TypeError, match="integer dtype, got float32"):
-        score(probs, np.zeros(4, np.float32))
-
-
-def test_other_misuse():
-    with pytest.raises(ValueError, match="at least 1 bin, got 0"):
-        scores.ece(np.full((4, 2), 0.5, np.float32), np.zeros(4, np.int32), bins=0)
-    with pytest.raises(ValueError, match="mutual_information: expected probs of shape"):
-        scores.mutual_information(np.ones(3, np.float32))
+def test_misuse_of_k():
+    with pytest.raises(ValueError, match="expected at least 1 as k, got 0"):
+        scores.top_k_accuracy(PROBS, LABELS, k=0)
+    with pytest.raises(ValueError, match="k is 6, but there are 5 classes"):
+        scores.top_k_accuracy(PROBS, LABELS, k=6)

@@ -13,7 +13,8 @@ from stretto.demo.data import Dataset
 from stretto.demo.errors import DemoError
 from stretto.demo.extras import require
 from stretto.demo.scoring import Comparison
-from stretto.ensemble.scores import mutual_information, reliability
+from stretto.ensemble.calibration_error import reliability
+from stretto.ensemble.uncertainty import mutual_information
 
 __all__ = ["check_picture", "draw"]
 

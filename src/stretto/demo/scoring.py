@@ -13,7 +13,8 @@ from stretto.core.interpreter import Value
 from stretto.demo.classifier import Member, Params, probabilities
 from stretto.demo.data import Dataset, Labelled
 from stretto.demo.training import predict
-from stretto.ensemble.scores import accuracy, ece, nll
+from stretto.ensemble.calibration_error import ece
+from stretto.ensemble.scores import accuracy, nll
 
 __all__ = ["Comparison", "Scores", "compare", "score", "score_table", "score_notes", "soup"]
 

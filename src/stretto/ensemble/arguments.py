@@ -1,0 +1,106 @@
+"""Arguments of scores: as arrays whose shapes fit, or an error that says what was expected.
+
+Layer 7 (ensemble). Values are checked where they are known; a tracer's are not. Read
+``probabilities`` next.
+"""
+
+from __future__ import annotations
+
+from typing import Any, TypeAlias
+
+import numpy as np
+
+from stretto.core.interpreter import Tracer, Value, as_value
+
+__all__ = [
+    "ArrayLike",
+    "at_least",
+    "at_least_float32",
+    "check_binning",
+    "concrete",
+    "labelled",
+    "of_members",
+    "with_targets",
+]
+
+ArrayLike: TypeAlias = Value | np.ndarray
+
+
+def at_least_float32(x: Any, who: str, argument: str) -> Value:
+    """As an array of float32 or float64: bfloat16 cannot tell a confidence of 0.999 from 1."""
+    values = as_value(x, who, argument)
+    return values if values.dtype == np.float64 else values.astype(np.float32)
+
+
+def concrete(x: Value) -> np.ndarray | None:
+    """The values, or ``None`` while they are traced."""
+    return None if isinstance(x, Tracer) else np.asarray(x)
+
+
+def at_least(least: int, value: int, who: str, what: str) -> None:
+    """Raise ``ValueError`` where a count, such as of bins, is less than it must be."""
+    if value < least:
+        raise ValueError(f"{who}: expected at least {least} {what}, got {value}")
+
+
+def check_binning(who: str, bins: int, binning: str) -> None:
+    """Raise ``ValueError`` where there are no bins, or for an unknown kind of them."""
+    at_least(1, bins, who, "bin")
+    if binning not in ("width", "mass"):
+        raise ValueError(f"{who}: binning must be 'width' or 'mass', got {binning!r}")
+
+
+def of_members(who: str, x: Any, argument: str = "probs", axes: str = "..., classes") -> Value:
+    """An array with an axis of members, of at least one, in front of the named others."""
+    values = at_least_float32(x, who, argument)
+    named = [a for a in axes.split(", ") if a and a != "..."]
+    if values.ndim < 1 + len(named) or not values.shape[0]:
+        shape = f"(members, {axes})" if axes else "(members,)"
+        raise ValueError(
+            f"{who}: expected {argument} of shape {shape} with at least one member, "
+            f"got {values.shape}"
+        )
+    return values
+
+
+def labelled(
+    who: str, probs: Any, labels: Any, argument: str = "probs", axes: str = "examples, classes"
+) -> tuple[Value, Value]:
+    """Predictions of shape (..., examples, classes), and labels of their classes.
+
+    With ``axes="examples"`` predictions are of shape (..., examples), and labels are 0 or 1.
+    """
+    p, y = at_least_float32(probs, who, argument), as_value(labels, who, "labels")
+    of_classes = axes == "examples, classes"
+    shape = p.shape[:-1] if of_classes else p.shape
+    if not shape or y.ndim < 1 or shape[-y.ndim :] != y.shape:
+        raise ValueError(
+            f"{who}: expected {argument} of shape (..., {axes}) and labels of shape "
+            f"(examples,), got {p.shape} and {y.shape}"
+        )
+    if not np.issubdtype(y.dtype, np.integer):
+        raise TypeError(f"{who}: expected labels of an integer dtype, got {y.dtype}")
+    values, classes = concrete(y), p.shape[-1] if of_classes else 2
+    if values is not None:
+        wrong = (values < 0) | (values >= classes)
+        if wrong.any():
+            place = tuple(int(i[0]) for i in np.nonzero(wrong))
+            raise ValueError(
+                f"{who}: expected labels from 0 to {classes - 1}, as {argument} of shape "
+                f"{p.shape} have it; got {values[place]} at {place if y.ndim > 1 else place[0]}"
+            )
+    return p, y
+
+
+def with_targets(
+    who: str, predictions: Any, targets: Any, argument: str = "predictions"
+) -> tuple[Value, Value, tuple[int, ...]]:
+    """Predictions of shape (..., *targets), real targets, and the axes that those are of."""
+    p = at_least_float32(predictions, who, argument)
+    t = at_least_float32(targets, who, "targets")
+    if t.ndim < 1 or p.shape[-t.ndim :] != t.shape:
+        raise ValueError(
+            f"{who}: expected targets of shape (examples, ...) and {argument} of that shape after "
+            f"any leading axes, got {t.shape} and {p.shape}"
+        )
+    return p, t, tuple(range(-t.ndim, 0))

@@ -1,0 +1,139 @@
+"""``update_batch_norm``: running statistics computed anew, for weights that no step has seen.
+
+Layer 7 (ensemble).
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Iterable
+from typing import Any
+
+import stretto.numpy as snp
+from stretto import tree
+from stretto.api.jit import jit
+from stretto.api.vectorise import vmap
+from stretto.ensemble.ensemble import Ensemble
+from stretto.nn.module import Module
+from stretto.nn.normalisation import BatchNorm1d, BatchNorm2d, BatchNorm3d
+from stretto.nn.state import stateful_call
+from stretto.random.keys import fold_in, split
+from stretto.random.streams import keys, refusing
+
+__all__ = ["update_batch_norm"]
+
+_LAYERS = (BatchNorm1d, BatchNorm2d, BatchNorm3d)
+_BUFFERS = ("running_mean", "running_var", "num_batches_tracked")
+_NO_KEY = "update_batch_norm was called without a key, and runs the model in train mode: pass key="
+
+
+def update_batch_norm(model: Any, data: Iterable[Any], *, key: Any = None) -> Any:
+    """The model with the running statistics of its batch normalisation computed anew over ``data``.
+
+    They are the plain means over the batches, whatever ``momentum`` is, with the model in train
+    mode, as PyTorch's ``torch.optim.swa_utils.update_bn`` has them. An average of weights, or a
+    sample of them, needs this before it is used: the running statistics of its members are those of
+    other activations. The model given stays as it is.
+
+    Args:
+        model: a module, or an ``Ensemble`` of modules, all of whose members are run at once.
+        data: batches; of a batch that is a tuple or list, the first part is the model's input.
+        key: for layers that draw random numbers in train mode, such as dropout.
+
+    Raises:
+        TypeError: the model is no module.
+        ValueError: ``data`` has no batch.
+
+    >>> import stretto as st, stretto.numpy as snp
+    >>> model = st.nn.Sequential(st.nn.BatchNorm1d(1))
+    >>> batches = [snp.array([[0.0], [2.0]]), snp.array([[4.0], [6.0]])]
+    >>> st.ensemble.update_batch_norm(model, batches)[0].running_mean
+    Array([3.], dtype=float32)
+    """
+    if isinstance(model, Ensemble):
+        return _of_ensemble(model, data, key)
+    if not isinstance(model, Module):
+        raise TypeError(
+            f"update_batch_norm: expected a module or an Ensemble of modules, got a "
+            f"{type(model).__name__}; a function keeps its statistics itself"
+        )
+    (made,) = _computed([model], [None], data, key)
+    return made
+
+
+def _of_ensemble(ensemble: Ensemble, data: Iterable[Any], key: Any) -> Ensemble:
+    groups = [list(group) for group in ensemble.groups]
+    for members in groups:
+        if not isinstance(members[0], Module):
+            raise TypeError("update_batch_norm: expected an Ensemble of modules")
+    stacked = [tree.stack(members) for members in groups]
+    made = _computed(stacked, [len(members) for members in groups], data, key)
+    return ensemble.replace([_statistics(module) for module in made])
+
+
+def _statistics(module: Module) -> dict[str, Any]:
+    """The buffers that were computed, by dotted name."""
+    return {
+        f"{path}.{name}" if path else name: getattr(layer, name)
+        for path, layer in module.named_modules()
+        if _is_tracking(layer)
+        for name in _BUFFERS
+    }
+
+
+def _is_tracking(layer: Any) -> bool:
+    return isinstance(layer, _LAYERS) and layer.running_mean is not None
+
+
+def _computed(
+    modules: list[Module], sizes: list[int | None], data: Iterable[Any], key: Any
+) -> list[Module]:
+    """The modules, of which one with a size is a stack of that many, with new statistics."""
+    running = [_begun(module) for module in modules]
+    if not any(_is_tracking(layer) for module in modules for layer in module.modules()):
+        return modules
+    count = 0
+    for batch in data:
+        x = batch[0] if isinstance(batch, (tuple, list)) else batch
+        drawn = None if key is None else fold_in(key, count)
+        running = [_after(m, x, drawn, n) for m, n in zip(running, sizes, strict=True)]
+        count += 1
+    if not count:
+        raise ValueError("update_batch_norm: expected at least one batch of data, got none")
+    return [_with_statistics(a, b) for a, b in zip(modules, running, strict=True)]
+
+
+def _begun(module: Module) -> Module:
+    """A copy in train mode with no statistics yet, and plain means for running ones."""
+    made = module.clone().train()
+    for layer in made.modules():
+        if _is_tracking(layer):
+            layer.momentum = None
+            for name in _BUFFERS:
+                make = snp.ones_like if name == "running_var" else snp.zeros_like
+                layer.update_buffer(name, make(getattr(layer, name)))
+    return made
+
+
+@functools.partial(jit, static_argnums=3)
+def _after(module: Module, x: Any, key: Any, size: int | None) -> Module:
+    """The module, or a stack of ``size`` of them, after one more batch."""
+
+    def one(module: Module, key: Any) -> Module:
+        with refusing(_NO_KEY) if key is None else keys(key):
+            return stateful_call(module, x)[1]
+
+    if size is None:
+        return one(module, key)
+    axis = None if key is None else 0
+    return vmap(one, (0, axis))(module, None if key is None else split(key, size))
+
+
+def _with_statistics(module: Module, computed: Module) -> Module:
+    """A copy of the module with what was computed; modes and momenta are as before."""
+    made = module.clone()
+    for layer, other in zip(made.modules(), computed.modules(), strict=True):
+        if _is_tracking(layer):
+            for name in _BUFFERS:
+                layer.update_buffer(name, getattr(other, name))
+    return made

@@ -1,0 +1,344 @@
+"""Combination: from the predictions of all members to one.
+
+Layer 7 (ensemble). Axis 0 of every argument is that of members; all others remain. What takes
+``predictions`` works alike for probabilities, logits and numbers; what takes ``probs`` or
+``logits`` means just these, over the last axis. Results are float32, or float64 where the
+predictions are, and are differentiable unless they are votes. Read ``selection`` for weights that
+are fitted, ``uncertainty`` for what a combination hides.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TypeAlias
+
+import numpy as np
+
+import stretto.numpy as snp
+from stretto import lax
+from stretto.core.interpreter import Value
+from stretto.ensemble.arguments import ArrayLike, at_least_float32, concrete, of_members
+from stretto.ensemble.probabilities import clamped, to_sum_one
+from stretto.nn.functions import log_softmax, one_hot, softmax
+
+__all__ = [
+    "geometric_mean",
+    "log_mean",
+    "logit_mean",
+    "majority_vote",
+    "maximum",
+    "mean",
+    "median",
+    "product_of_experts",
+    "trimmed_mean",
+    "vote_shares",
+    "weighted_mean",
+]
+
+Weights: TypeAlias = ArrayLike | Sequence[float]
+
+_LARGE = 80.0  # whose exponential float32 holds
+
+
+def mean(predictions: ArrayLike) -> Value:
+    """The mean over the members: of probabilities, the linear opinion pool (Stone, 1961).
+
+    Args:
+        predictions: (members, ...).
+
+    Returns:
+        (...).
+
+    Raises:
+        ValueError: no axis of members, or none of them.
+
+    >>> mean(snp.array([[0.75, 0.25], [0.25, 0.75]])).tolist()
+    [0.5, 0.5]
+    """
+    return snp.mean(of_members("mean", predictions, "predictions", "..."), axis=0)
+
+
+def weighted_mean(predictions: ArrayLike, weights: Weights, *, normalise: bool = False) -> Value:
+    """The mean over the members by their weights, which are divided by their sum.
+
+    Args:
+        predictions: (members, ...).
+        weights: (members,); or (members, outputs), each output's own, where outputs are the last
+            axis, or the last axes, of the predictions. Probabilities combined so need not add up
+            to 1.
+        normalise: divide the result by its sum over the last axis.
+
+    Returns:
+        (...).
+
+    Raises:
+        ValueError: another number of weights than of members or outputs; a weight that is negative,
+            infinite or NaN; weights that add up to 0. While weights are traced, their values are
+            not looked at. For a combination with negative weights use ``snp.tensordot(weights,
+            predictions, 1)``.
+
+    >>> predictions = snp.array([[1.0, 0.0], [0.0, 1.0]])
+    >>> weighted_mean(predictions, [3, 1]).tolist()
+    [0.75, 0.25]
+    >>> weighted_mean(predictions, snp.array([[3.0, 0.0], [1.0, 1.0]])).tolist()
+    [0.75, 1.0]
+    """
+    p = of_members("weighted_mean", predictions, "predictions", "...")
+    combined = snp.sum(p * _shares("weighted_mean", weights, p), axis=0)
+    return to_sum_one(combined) if normalise else combined
+
+
+def median(predictions: ArrayLike, *, normalise: bool = False) -> Value:
+    """The median over the members, output by output: of an even number, the mean of the middle two.
+
+    Robust: fewer than half of the members cannot move it arbitrarily. Medians of probabilities need
+    not add up to 1 (Kittler et al., 1998, median rule).
+
+    Args:
+        predictions: (members, ...).
+        normalise: divide the result by its sum over the last axis; all zeros become equal.
+
+    Returns:
+        (...), NaN where a member's is.
+
+    Raises:
+        ValueError: no axis of members, or none of them.
+
+    >>> float(median(snp.array([1.0, 2.0, 9.0])))
+    2.0
+    """
+    p = of_members("median", predictions, "predictions", "...")
+    combined = snp.median(p, axis=0)
+    return to_sum_one(combined) if normalise else combined
+
+
+def trimmed_mean(predictions: ArrayLike, cut: float = 0.1, *, normalise: bool = False) -> Value:
+    """The mean over the members without the least and the greatest of each output.
+
+    Args:
+        predictions: (members, ...).
+        cut: the share of members to leave out at each end, rounded down to whole members, as in
+            ``scipy.stats.trim_mean``.
+        normalise: divide the result by its sum over the last axis; all zeros become equal.
+
+    Returns:
+        (...).
+
+    Raises:
+        ValueError: ``cut`` is not in [0, 0.5); no axis of members, or none of them.
+
+    >>> float(trimmed_mean(snp.array([1.0, 2.0, 3.0, 90.0]), 0.25))
+    2.5
+    """
+    if not 0 <= cut < 0.5:
+        raise ValueError(f"trimmed_mean: cut must be in [0, 0.5), a share at each end; got {cut}")
+    p = of_members("trimmed_mean", predictions, "predictions", "...")
+    members = p.shape[0]
+    left_out = int(cut * members)
+    kept = snp.sort(p, axis=0)[left_out : members - left_out]
+    missing = snp.any(snp.isnan(p), axis=0)  # sorted last, it would be left out in silence
+    combined = snp.where(missing, np.nan, snp.mean(kept, axis=0))
+    return to_sum_one(combined) if normalise else combined
+
+
+def maximum(predictions: ArrayLike, *, normalise: bool = False) -> Value:
+    """The greatest over the members, output by output (Kittler et al., 1998, max rule).
+
+    Args:
+        predictions: (members, ...).
+        normalise: divide the result by its sum over the last axis, as probabilities need it.
+
+    Returns:
+        (...).
+
+    Raises:
+        ValueError: no axis of members, or none of them.
+
+    >>> maximum(snp.array([[0.75, 0.25], [0.25, 0.75]]), normalise=True).tolist()
+    [0.5, 0.5]
+    """
+    p = of_members("maximum", predictions, "predictions", "...")
+    combined = snp.max(p, axis=0)
+    return to_sum_one(combined) if normalise else combined
+
+
+def vote_shares(predictions: ArrayLike, weights: Weights | None = None) -> Value:
+    """Each class's share of the members' votes; a member votes for its greatest output.
+
+    A member's tie goes to the first class. A member with a NaN does not vote.
+
+    Args:
+        predictions: (members, ..., classes), probabilities or logits.
+        weights: (members,), or ``None`` for equal ones.
+
+    Returns:
+        (..., classes), adding up to 1; zeros where nobody votes.
+
+    Raises:
+        ValueError: as ``weighted_mean`` for the weights; no axis of members or classes.
+
+    >>> vote_shares(snp.array([[0.9, 0.1], [0.4, 0.6], [0.2, 0.8], [0.3, 0.7]])).tolist()
+    [0.25, 0.75]
+    """
+    return _votes("vote_shares", predictions, weights)
+
+
+def majority_vote(predictions: ArrayLike, weights: Weights | None = None) -> Value:
+    """The class with most of the members' votes; a tie goes to the first of the classes in it.
+
+    A member votes for its greatest output, likewise the first of equals. The rule for ties is that
+    of scikit-learn's ``VotingClassifier``.
+
+    Args:
+        predictions: (members, ..., classes), probabilities or logits.
+        weights: (members,), or ``None`` for equal ones.
+
+    Returns:
+        (...), int32.
+
+    Raises:
+        ValueError: as ``weighted_mean`` for the weights; no axis of members or classes.
+
+    >>> members = snp.array([[0.9, 0.1], [0.4, 0.6], [0.4, 0.6]])
+    >>> int(majority_vote(members)), int(majority_vote(members, [3, 1, 1]))
+    (1, 0)
+    """
+    return snp.argmax(_votes("majority_vote", predictions, weights), axis=-1)
+
+
+def geometric_mean(probs: ArrayLike, weights: Weights | None = None) -> Value:
+    """The normalised geometric mean of probabilities: the logarithmic opinion pool.
+
+    p_c ∝ Π over members of p_mc^w_m with Σ w = 1 (Genest and Zidek, 1986): the mean of log
+    probabilities. A probability that underflowed to zero counts as the least normal number.
+
+    Args:
+        probs: (members, ..., classes).
+        weights: (members,), divided by their sum; or ``None`` for equal ones.
+
+    Returns:
+        (..., classes), adding up to 1.
+
+    Raises:
+        ValueError: as ``weighted_mean`` for the weights; no axis of members or classes.
+
+    >>> geometric_mean(snp.array([[0.9, 0.1], [0.5, 0.5]])).tolist()
+    [0.75, 0.25]
+    """
+    p = of_members("geometric_mean", probs)
+    shares = _shares("geometric_mean", _or_equal(weights, p), p)
+    return softmax(snp.sum(snp.log(clamped(p)) * shares, axis=0), axis=-1)
+
+
+def product_of_experts(probs: ArrayLike) -> Value:
+    """The normalised product of the members' probabilities (Hinton, 2002).
+
+    Sharper than ``geometric_mean``, which takes the members' root of the product: right where
+    members have seen independent evidence. A zero counts as the least normal number.
+
+    Args:
+        probs: (members, ..., classes).
+
+    Returns:
+        (..., classes), adding up to 1.
+
+    Raises:
+        ValueError: no axis of members or classes, or no member.
+
+    >>> product_of_experts(snp.array([[0.75, 0.25], [0.5, 0.5]])).tolist()
+    [0.75, 0.25]
+    """
+    p = of_members("product_of_experts", probs)
+    return softmax(snp.sum(snp.log(clamped(p)), axis=0), axis=-1)
+
+
+def logit_mean(logits: ArrayLike, weights: Weights | None = None) -> Value:
+    """The probabilities of the mean logits: ``geometric_mean`` without ever leaving logarithms.
+
+    softmax(Σ over members of w_m z_m), with Σ w = 1.
+
+    Args:
+        logits: (members, ..., classes).
+        weights: (members,), divided by their sum; or ``None`` for equal ones.
+
+    Returns:
+        (..., classes), adding up to 1.
+
+    Raises:
+        ValueError: as ``weighted_mean`` for the weights; no axis of members or classes.
+
+    >>> logit_mean(snp.log(snp.array([[0.9, 0.1], [0.5, 0.5]]))).round(3).tolist()
+    [0.75, 0.25]
+    """
+    z = of_members("logit_mean", logits, "logits")
+    return softmax(snp.sum(z * _shares("logit_mean", _or_equal(weights, z), z), axis=0), axis=-1)
+
+
+def log_mean(logits: ArrayLike, weights: Weights | None = None) -> Value:
+    """The logarithm of the members' mean probability, from their logits, without underflow.
+
+    log Σ over members of w_m softmax(z_m), with Σ w = 1. The result is log probabilities, which are
+    logits too: of the ensemble, for ``nll_from_logits`` and ``fit_temperature``.
+
+    Args:
+        logits: (members, ..., classes).
+        weights: (members,), divided by their sum; or ``None`` for equal ones.
+
+    Returns:
+        (..., classes), at most 0.
+
+    Raises:
+        ValueError: as ``weighted_mean`` for the weights; no axis of members or classes.
+
+    >>> logits = snp.array([[0.0, -200.0], [0.0, -300.0]])  # exp(-200) is 0 in float32
+    >>> log_mean(logits).round(2)  # -200 - log 2
+    Array([   0.  , -200.69], dtype=float32)
+    """
+    z = of_members("log_mean", logits, "logits")
+    shares = _shares("log_mean", _or_equal(weights, z), z)
+    logs = log_softmax(z, axis=-1)
+    top = lax.stop_gradient(snp.max(snp.where(shares > 0, logs, -np.inf), axis=0))
+    top = snp.where(snp.isneginf(top), 0, top)
+    # Members without weight may lie far above: they must not overflow, and keep a derivative.
+    total = snp.sum(shares * snp.exp(snp.minimum(logs - top, _LARGE)), axis=0)
+    none = snp.equal(total, 0)
+    return snp.where(none, -np.inf, snp.log(snp.where(none, 1, total)) + top)
+
+
+def _votes(who: str, predictions: ArrayLike, weights: Weights | None) -> Value:
+    p = of_members(who, predictions, "predictions")
+    shares = _shares(who, _or_equal(weights, p), p[..., 0])
+    shares = snp.where(snp.any(snp.isnan(p), axis=-1), 0, shares)[..., None]
+    votes = snp.sum(one_hot(snp.argmax(p, axis=-1), p.shape[-1], dtype=p.dtype) * shares, axis=0)
+    total = snp.sum(votes, axis=-1, keepdims=True)
+    return votes / snp.where(total > 0, total, 1)
+
+
+def _or_equal(weights: Weights | None, predictions: Value) -> Weights:
+    return snp.ones(predictions.shape[0], predictions.dtype) if weights is None else weights
+
+
+def _shares(who: str, weights: Weights, predictions: Value) -> Value:
+    """The weights divided by their sum, of a shape to multiply the predictions with."""
+    w = at_least_float32(snp.asarray(weights), who, "weights")
+    members, *outputs = predictions.shape
+    own = w.shape[1:]  # each output's own
+    if w.ndim < 1 or w.shape[0] != members or tuple(outputs[len(outputs) - len(own) :]) != own:
+        raise ValueError(
+            f"{who}: expected {members} weights, one a member, or weights of shape (members, "
+            f"outputs), each output's own; got shape {w.shape} for predictions of shape "
+            f"{predictions.shape}"
+        )
+    values = concrete(w)
+    if values is not None:
+        wrong = ~((values >= 0) & (values < np.inf))
+        if wrong.any():
+            place = tuple(int(i[0]) for i in np.nonzero(wrong))
+            raise ValueError(
+                f"{who}: weights must be finite and not negative; got {values[place]} for "
+                f"member {place[0]}"
+            )
+        if not values.sum(axis=0).all():
+            raise ValueError(f"{who}: the weights add up to 0, so there is no mean by them")
+    shares = (w / snp.sum(w, axis=0)).astype(predictions.dtype)
+    return shares.reshape(members, *[1] * (len(outputs) - len(own)), *own)

@@ -1,0 +1,229 @@
+"""Detection: how well a score, such as an uncertainty, tells two kinds of examples apart.
+
+Layer 7 (ensemble). A greater score says "positive": out of distribution, or predicted wrongly. All
+are computed from ranks, and tied scores count as one threshold, in any order. They work under
+``jit`` and ``vmap``; they are constant but for jumps, so that derivatives are zero. A NaN score, or
+one kind without examples, makes the result NaN.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+import stretto.numpy as snp
+from stretto import lax
+from stretto.core.interpreter import Value, as_value
+from stretto.ensemble.arguments import ArrayLike, at_least_float32
+
+__all__ = ["aupr", "auroc", "fpr_at_tpr", "ood_aupr", "ood_auroc", "ood_fpr"]
+
+
+def auroc(scores: ArrayLike, positive: ArrayLike) -> Value:
+    """The area under the receiver operating characteristic.
+
+    The probability that a positive example has the greater score than a negative one, ties counting
+    half (Hanley and McNeil, 1982).
+
+    Args:
+        scores: (..., examples).
+        positive: (examples,), or with the leading axes too: booleans, or integers 0 and 1.
+
+    Returns:
+        (...), from 0 to 1; 0.5 for a score that says nothing.
+
+    Raises:
+        ValueError: shapes do not fit.
+        TypeError: ``positive`` is not of a boolean or integer dtype.
+
+    >>> float(auroc(snp.array([0.1, 0.4, 0.35, 0.8]), snp.array([0, 0, 1, 1])))
+    0.75
+    """
+    return _auroc(*_of_labels("auroc", scores, positive))
+
+
+def aupr(scores: ArrayLike, positive: ArrayLike) -> Value:
+    """The area under the curve of precision over recall, as the average precision.
+
+    Σ over thresholds of (gain in recall) × precision, without interpolation (Davis and Goadrich,
+    2006, show what that would do).
+
+    Args:
+        scores: (..., examples).
+        positive: (examples,), or with the leading axes too: booleans, or integers 0 and 1.
+
+    Returns:
+        (...), from 0 to 1; the share of positives for a score that says nothing.
+
+    Raises:
+        ValueError: shapes do not fit.
+        TypeError: ``positive`` is not of a boolean or integer dtype.
+
+    >>> round(float(aupr(snp.array([0.1, 0.4, 0.35, 0.8]), snp.array([0, 0, 1, 1]))), 4)
+    0.8333
+    """
+    return _aupr(*_of_labels("aupr", scores, positive))
+
+
+def fpr_at_tpr(scores: ArrayLike, positive: ArrayLike, tpr: float = 0.95) -> Value:
+    """The share of negatives above the highest threshold that finds the share ``tpr`` of positives.
+
+    Args:
+        scores: (..., examples).
+        positive: (examples,), or with the leading axes too: booleans, or integers 0 and 1.
+        tpr: the true positive rate to reach, in (0, 1].
+
+    Returns:
+        (...), from 0 to 1, lower is better.
+
+    Raises:
+        ValueError: shapes do not fit, or ``tpr`` is out of range.
+        TypeError: ``positive`` is not of a boolean or integer dtype.
+
+    >>> float(fpr_at_tpr(snp.array([0.1, 0.4, 0.35, 0.8]), snp.array([0, 0, 1, 1])))
+    0.5
+    """
+    return _fpr(*_of_labels("fpr_at_tpr", scores, positive), tpr, "fpr_at_tpr")
+
+
+def ood_auroc(scores_in: ArrayLike, scores_out: ArrayLike) -> Value:
+    """``auroc`` of telling inputs out of the distribution, the positives, from those in it.
+
+    Args:
+        scores_in: (..., examples in), an uncertainty: greater where more unlike the data learnt.
+        scores_out: (..., examples out).
+
+    Returns:
+        (...), from 0 to 1.
+
+    Raises:
+        ValueError: shapes do not fit.
+
+    >>> float(ood_auroc(snp.array([0.1, 0.4]), snp.array([0.35, 0.8, 0.4])))
+    0.75
+    """
+    return _auroc(*_of_two("ood_auroc", scores_in, scores_out))
+
+
+def ood_aupr(scores_in: ArrayLike, scores_out: ArrayLike) -> Value:
+    """``aupr`` of telling inputs out of the distribution, the positives, from those in it.
+
+    With those in it as the positives: ``ood_aupr(-scores_out, -scores_in)``.
+
+    Args:
+        scores_in: (..., examples in), an uncertainty: greater where more unlike the data learnt.
+        scores_out: (..., examples out).
+
+    Returns:
+        (...), from 0 to 1.
+
+    Raises:
+        ValueError: shapes do not fit.
+
+    >>> round(float(ood_aupr(snp.array([0.1, 0.4]), snp.array([0.35, 0.8]))), 4)
+    0.8333
+    """
+    return _aupr(*_of_two("ood_aupr", scores_in, scores_out))
+
+
+def ood_fpr(scores_in: ArrayLike, scores_out: ArrayLike, tpr: float = 0.95) -> Value:
+    """``fpr_at_tpr``, by default FPR95: alarms on known inputs if 95 % of unknown ones are found.
+
+    With those in the distribution as the positives, as some report it: ``ood_fpr(-scores_out,
+    -scores_in)``.
+
+    Args:
+        scores_in: (..., examples in), an uncertainty: greater where more unlike the data learnt.
+        scores_out: (..., examples out).
+        tpr: the share of ``scores_out`` to find, in (0, 1].
+
+    Returns:
+        (...), from 0 to 1, lower is better.
+
+    Raises:
+        ValueError: shapes do not fit, or ``tpr`` is out of range.
+
+    >>> float(ood_fpr(snp.array([0.1, 0.4]), snp.array([0.35, 0.8])))
+    0.5
+    """
+    return _fpr(*_of_two("ood_fpr", scores_in, scores_out), tpr, "ood_fpr")
+
+
+def _of_labels(who: str, scores: ArrayLike, positive: ArrayLike) -> tuple[Value, Value]:
+    s, flag = at_least_float32(scores, who, "scores"), as_value(positive, who, "positive")
+    if s.ndim < 1 or flag.ndim < 1 or s.shape[-flag.ndim :] != flag.shape:
+        raise ValueError(
+            f"{who}: expected scores of shape (..., examples) and positive of shape (examples,), "
+            f"got {s.shape} and {flag.shape}"
+        )
+    if flag.dtype != np.bool_ and not np.issubdtype(flag.dtype, np.integer):
+        raise TypeError(f"{who}: expected positive of a boolean or integer dtype, got {flag.dtype}")
+    return s, snp.broadcast_to(snp.not_equal(flag, 0).astype(np.int32), s.shape)
+
+
+def _of_two(who: str, scores_in: ArrayLike, scores_out: ArrayLike) -> tuple[Value, Value]:
+    inside = at_least_float32(scores_in, who, "scores_in")
+    outside = at_least_float32(scores_out, who, "scores_out")
+    if inside.ndim < 1 or inside.shape[:-1] != outside.shape[:-1] or outside.ndim < 1:
+        raise ValueError(
+            f"{who}: expected scores_in and scores_out of shape (..., examples), alike but for "
+            f"the number of examples; got {inside.shape} and {outside.shape}"
+        )
+    s = snp.concatenate([inside, outside], axis=-1)
+    flag = np.repeat(np.array([0, 1], np.int32), [inside.shape[-1], outside.shape[-1]])
+    return s, snp.broadcast_to(flag, s.shape)
+
+
+def _found(scores: Value, positive: Value) -> tuple[Value, Value]:
+    """Positives and negatives with a score at or above each, in falling order: int32."""
+    key, flag = lax.sort((-scores, positive), dimension=-1, num_keys=1)
+    n = key.shape[-1]
+    # Counts at the last of equal scores hold for all of them.
+    differs = snp.not_equal(key[..., 1:], key[..., :-1])
+    last = snp.pad(differs, [(0, 0)] * (key.ndim - 1) + [(0, 1)], constant_values=True)
+    place = lax.cummin(snp.where(last, snp.arange(n), n - 1), axis=key.ndim - 1, reverse=True)
+    counts = (snp.cumsum(flag, axis=-1), snp.cumsum(1 - flag, axis=-1))
+    true, false = (snp.take_along_axis(c, place, axis=-1) for c in counts)
+    return true, false
+
+
+def _step(counts: Value) -> Value:
+    """The gain from one threshold to the next, from zero on: of counts, since these are exact."""
+    padded = snp.pad(counts, [(0, 0)] * (counts.ndim - 1) + [(1, 0)])
+    return padded[..., 1:] - padded[..., :-1]
+
+
+def _defined(result: Value, scores: Value, positive: Value) -> Value:
+    """NaN where a score is, or one kind has no examples."""
+    total, n = snp.sum(positive, axis=-1), positive.shape[-1]
+    undefined = snp.any(snp.isnan(scores), axis=-1) | (total == 0) | (total == n)
+    return snp.where(undefined, np.nan, result)
+
+
+def _auroc(scores: Value, positive: Value) -> Value:
+    true, false = _found(scores, positive)
+    # Trapezia: over a group of ties the curve is straight.
+    middle = (2 * true - _step(true)).astype(scores.dtype) / (2 * _total(true, scores))
+    area = snp.sum(_step(false).astype(scores.dtype) * middle, axis=-1)
+    return _defined(area / _total(false, scores)[..., 0], scores, positive)
+
+
+def _aupr(scores: Value, positive: Value) -> Value:
+    true, false = _found(scores, positive)
+    precision = true.astype(scores.dtype) / (true + false).astype(scores.dtype)
+    area = snp.sum(_step(true).astype(scores.dtype) * precision, axis=-1)
+    return _defined(area / _total(true, scores)[..., 0], scores, positive)
+
+
+def _fpr(scores: Value, positive: Value, tpr: float, who: str) -> Value:
+    if not 0 < tpr <= 1:
+        raise ValueError(f"{who}: tpr must be in (0, 1], got {tpr}")
+    true, false = _found(scores, positive)
+    # The least count k with k / total ≥ tpr; rounding of tpr × total must not ask for one more.
+    enough = true >= snp.ceil(_total(true, scores) * tpr * (1 - 1e-6))
+    rate = snp.where(enough, false.astype(scores.dtype) / _total(false, scores), 1)
+    return _defined(snp.min(rate, axis=-1), scores, positive)
+
+
+def _total(counts: Value, scores: Value) -> Value:
+    """The last count, which is the greatest, as a divisor: 1 where there are none."""
+    return snp.maximum(counts[..., -1:], 1).astype(scores.dtype)

@@ -1,0 +1,101 @@
+"""``explain``: which formulation an ensemble's operations have, and what they cost.
+
+Layer 7. What the planner chose is in the program; time and memory are those of the compiled form.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import statistics
+import time
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any
+
+from stretto.api.waiting import block_until_ready
+from stretto.core.config import config
+from stretto.core.program import Program
+from stretto.plan.mapped import Mapped
+from stretto.plan.members import Decision
+from stretto.plan.memory import peak_bytes
+
+__all__ = ["Explanation", "explained"]
+
+_ROUNDS = 5
+
+
+@dataclasses.dataclass(frozen=True)
+class Explanation:
+    """The choices for each product and convolution, and the cost of the whole.
+
+    Printed, it is a table.
+    """
+
+    decisions: tuple[Decision, ...]
+    predicted_microseconds: float
+    """The sum of the estimates of what was chosen; element-wise work is not in it."""
+    measured_microseconds: float
+    """The median of a few calls."""
+    temporary_bytes: int
+    """What the compiled program needs beside arguments and results."""
+    predicted_bytes: int
+    """The estimate, as if nothing were fused, that ``chunk_size="auto"`` goes by."""
+    chunk_size: Any
+    plan: str
+
+    def __str__(self) -> str:
+        lines = [
+            f"plan {self.plan!r}, chunk_size {self.chunk_size}: "
+            f"{self.measured_microseconds:,.0f} us measured, "
+            f"{self.predicted_microseconds:,.0f} us predicted for products and convolutions; "
+            f"{self.temporary_bytes / 1e6:,.1f} MB of temporaries, "
+            f"{self.predicted_bytes / 1e6:,.1f} MB predicted"
+        ]
+        for d in self.decisions:
+            lines.append(f"{d.operation}  at {d.position}")
+            for name, microseconds in d.choices:
+                mark = "->" if name == d.chosen else "  "
+                lines.append(f"  {mark} {microseconds:12,.0f} us  {name}")
+        return "\n".join(lines)
+
+
+def explained(jitted: Any, args: Sequence[Any], chunk_size: Any) -> Explanation:
+    """What a jitted function does with these arguments."""
+    traced = jitted.trace(*args)
+    compiled = traced.lower().compile()
+    decisions, predicted, plan = [], 0, config.plan
+    for mapped in _mapped(traced.program):
+        program, made = mapped.plan()
+        decisions += made
+        plan = mapped.form
+        predicted = max(predicted, peak_bytes(program))
+    chosen = [dict(d.choices)[d.chosen] for d in decisions]
+    return Explanation(
+        tuple(decisions),
+        sum(chosen),
+        1e6 * _seconds(lambda: block_until_ready(compiled(*args))),
+        int(compiled.memory_analysis().temp_size_in_bytes),
+        predicted or peak_bytes(traced.program),
+        chunk_size,
+        plan,
+    )
+
+
+def _mapped(program: Program) -> Iterator[Mapped]:
+    """Every mapped call in a program, and in those inside it."""
+    for equation in program.equations:
+        primitive: Any = equation.primitive
+        if isinstance(primitive, Mapped):
+            yield primitive
+        elif primitive.holds_programs:
+            for inner in primitive.programs():
+                yield from _mapped(inner)
+
+
+def _seconds(run: Callable[[], Any]) -> float:
+    run()
+    times = []
+    for _ in range(_ROUNDS):
+        start = time.perf_counter()
+        run()
+        times.append(time.perf_counter() - start)
+    return statistics.median(times)

@@ -1,0 +1,108 @@
+"""An ensemble in one safetensors file: its arrays by name, and where its members stand.
+
+Layer 7 (ensemble). ``stretto.files`` writes the file whole or not at all, and refuses one that is
+damaged or does not fit. Read ``layout`` before.
+"""
+
+from __future__ import annotations
+
+import importlib.metadata
+import json
+import os
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from stretto.api.graph import ShapeDtypeStruct
+from stretto.ensemble.groups import Group, changed
+from stretto.ensemble.layout import Layout
+from stretto.files.reading import load, load_header
+from stretto.files.writing import save
+
+__all__ = ["read", "write"]
+
+_ENTRY = "stretto.ensemble"
+_VERSION = 1
+
+
+def write(
+    path: str | os.PathLike[str],
+    layout: Layout,
+    arrays: Sequence[Sequence[Any]],
+    metadata: Mapping[str, str] | None,
+) -> None:
+    """Save the arrays by name, and the places and shared parts of each group among the metadata."""
+    if metadata and _ENTRY in metadata:
+        raise ValueError(f"Ensemble.save: metadata[{_ENTRY!r}] is where the members are described")
+    said = {
+        "version": _VERSION,
+        "stretto": importlib.metadata.version("stretto"),
+        "members": sum(g.size for g in layout.groups),
+        "groups": [
+            {
+                "places": g.places,
+                "shared": [n for n, s in zip(g.names, g.shared, strict=True) if s],
+                "ties": g.ties,
+            }
+            for g in layout.groups
+        ],
+    }
+    flat = [x for column in arrays for x in column]
+    found = dict(zip(layout.names, flat, strict=True))
+    save(path, found, {**(metadata or {}), _ENTRY: json.dumps(said, separators=(",", ":"))})
+
+
+def read(
+    path: str | os.PathLike[str], like: Layout, arrays: Sequence[Sequence[Any]]
+) -> tuple[Layout, list[list[Any]]]:
+    """The layout and arrays of a file, of members as those that are here."""
+    groups = _groups(path, like.groups)
+    layout = like.of(groups)
+    wanted: list[ShapeDtypeStruct] = []
+    for group, old, column in zip(groups, like.groups, arrays, strict=True):
+        for shared, was, x in zip(group.shared, old.shared, column, strict=True):
+            shape = x.shape if was else x.shape[1:]
+            wanted.append(ShapeDtypeStruct(shape if shared else (group.size, *shape), x.dtype))
+    found = load(path, dict(zip(layout.names, wanted, strict=True)))
+    return layout, layout.split([found[n] for n in layout.names])
+
+
+def _groups(path: str | os.PathLike[str], like: Sequence[Group]) -> list[Group]:
+    """The groups that a file describes, of the architectures that are here."""
+    who = f"Ensemble.load: {os.fspath(path)}"
+    text = load_header(path).metadata.get(_ENTRY)
+    if text is None:
+        raise ValueError(f"{who}: it is no file of an ensemble; load its arrays by stretto.load")
+    try:
+        said = json.loads(text)
+        version = said["version"]
+        if version != _VERSION:
+            raise ValueError(f"it is of version {version!r}, and this Stretto knows {_VERSION}")
+        kept = [
+            (tuple(map(int, g["places"])), set(g["shared"]), tuple(map(tuple, g["ties"])))
+            for g in said["groups"]
+        ]
+        places = [p for several, _, _ in kept for p in several]
+        ordered = all(list(p) == sorted(p) and p for p, _, _ in kept)
+        if sorted(places) != list(range(said["members"])) or not (places and ordered):
+            raise ValueError(f"{said['members']} members stand at {places}")
+    except (KeyError, TypeError, ValueError, RecursionError) as error:
+        raise ValueError(f"{who}: its description of the ensemble is damaged: {error}") from None
+    if len(kept) != len(like):
+        raise ValueError(
+            f"{who} does not fit like: it has members of {len(kept)} architectures, and like of "
+            f"{len(like)}"
+        )
+    made = []
+    for group, (where, shared, ties) in zip(like, kept, strict=True):
+        if ties != group.ties:
+            raise ValueError(
+                f"{who} does not fit like: its members tie {_described(ties)}, and those of like "
+                f"{_described(group.ties)}"
+            )
+        once = tuple(n in shared for n in group.names)
+        made.append(changed(group, places=where, shared=once))
+    return made
+
+
+def _described(ties: Any) -> str:
+    return ", ".join(f"{place} to {first}" for place, first in ties) or "nothing"

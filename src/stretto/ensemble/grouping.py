@@ -1,0 +1,333 @@
+"""Members sorted into groups of one architecture, each stacked; and groups joined.
+
+Layer 7 (ensemble). Every mistake in what an ensemble is made from is named here. Before this, read
+``groups``; next, ``running``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from fnmatch import fnmatchcase
+from typing import Any
+
+import numpy as np
+
+from stretto import tree as trees
+from stretto.core import tree
+from stretto.core.interpreter import Tracer, as_value
+from stretto.core.types import is_inexact
+from stretto.ensemble.groups import Group, call_module, changed, moved
+from stretto.ensemble.ties import Ties, ties_of, untied
+from stretto.files.names import leaf_names
+from stretto.nn.module import Module
+from stretto.numpy.joining import take
+from stretto.ops.convert import convert
+from stretto.ops.shape import concatenate
+
+__all__ = ["groups_of", "joined", "merged", "refuse_others_than_modules"]
+
+
+def groups_of(
+    first: Any, members: Any, shared: Any, frozen: Any, stacked: bool | None
+) -> tuple[list[Group], list[list[Any]]]:
+    """The groups of what an ensemble is made from, and the arrays of each."""
+    function, members = _function_and_members(first, members)
+    one_each = isinstance(function, (list, tuple))
+    if stacked is None:
+        stacked = not isinstance(members, (list, tuple, Iterator))
+    if stacked:
+        if one_each:
+            raise TypeError(
+                "Ensemble: a function for each member goes with a list of members, got one tree"
+            )
+        groups, arrays = _of_stacked(function, members, shared, frozen)
+    else:
+        listed = list(members)
+        if not listed:
+            raise ValueError("Ensemble: expected at least one member, got none")
+        functions = list(function) if one_each else [function] * len(listed)
+        if len(functions) != len(listed):
+            raise ValueError(
+                f"Ensemble: expected a function for each of {len(listed)} members, got "
+                f"{len(functions)}"
+            )
+        if function is call_module:
+            refuse_others_than_modules(listed)
+        groups, arrays = _grouped(functions, listed, shared, frozen)
+    _refuse_idle_patterns(groups, shared, "shared")
+    _refuse_idle_patterns(groups, frozen, "frozen")
+    return groups, arrays
+
+
+def _function_and_members(first: Any, members: Any) -> tuple[Any, Any]:
+    """What was given: the function of parameters, or a list with one for each; and the members."""
+    if members is not None:
+        several = first if isinstance(first, (list, tuple)) else [first]
+        if not all(callable(f) for f in several):
+            raise TypeError(
+                f"Ensemble: expected a function and its members, or a list of functions and as "
+                f"many members; got {type(first).__name__} first. Ensemble(models) takes modules, "
+                f"Ensemble(apply, members) trees of parameters"
+            )
+        return first, members
+    if callable(first) and not isinstance(first, Module):
+        raise TypeError(
+            "Ensemble: got a function without members: Ensemble(apply, members), with a tree of "
+            "parameters for each member"
+        )
+    return call_module, first
+
+
+def _group(
+    function: Callable[..., Any],
+    member: Any,
+    leaves: Sequence[Any],
+    shared: Any,
+    frozen: Any,
+    places: Iterable[int],
+    ties: Ties,
+) -> Group:
+    """The group of members like this one, which is without the second places."""
+    spec = tree.structure(member)
+    names = tuple(leaf_names(member, "Ensemble"))
+    blank = (False,) * len(names)
+    group = Group(function, spec, names, blank, blank, tuple(places), ties)
+    once, fixed = _selected(shared, group), _selected(frozen, group)
+    buffers = _buffers(tree.unflatten(spec, range(len(names))))
+    trained = tuple(
+        is_inexact(x.dtype) and not f and i not in buffers
+        for i, (x, f) in enumerate(zip(leaves, fixed, strict=True))
+    )
+    return changed(group, shared=once, trained=trained)
+
+
+def _buffers(numbered: Any) -> set[int]:
+    """Which leaves of a member are buffers."""
+    found: set[int] = set()
+    for node in tree.leaves(numbered, lambda x: isinstance(x, Module)):
+        if isinstance(node, Module):
+            for module in node.modules():
+                for name, role in module._roles.items():
+                    if role == "buffer":
+                        found.update(tree.leaves(module.__dict__[name]))
+    return found
+
+
+def _names(group: Group) -> list[list[str]]:
+    """All names of each leaf: more than one where a member holds it at several places."""
+    whole = group.whole()
+    found: list[list[str]] = [[] for _ in group.names]
+    for name, i in zip(leaf_names(whole, "Ensemble"), tree.leaves(whole), strict=True):
+        found[i].append(name)
+    return found
+
+
+def _selected(chosen: Any, group: Group) -> tuple[bool, ...]:
+    """Which leaves a choice covers: patterns as of a shell (``"fc1.*"``), or a function of a name.
+
+    A pattern that covers a prefix up to a dot covers what is below it.
+    """
+    if chosen is None:
+        return (False,) * len(group.names)
+    covers = chosen if callable(chosen) else lambda n: any(_covers(p, n) for p in _listed(chosen))
+    return tuple(any(covers(n) for n in several) for several in _names(group))
+
+
+def _listed(patterns: Any) -> list[str]:
+    return [patterns] if isinstance(patterns, str) else list(patterns)
+
+
+def _covers(pattern: str, name: str) -> bool:
+    return fnmatchcase(name, pattern) or fnmatchcase(name, f"{pattern}.*")
+
+
+def _refuse_idle_patterns(groups: Sequence[Group], chosen: Any, argument: str) -> None:
+    """Raise ``ValueError`` for a pattern that covers no part of any member."""
+    if chosen is None or callable(chosen):
+        return
+    names = list(dict.fromkeys(n for g in groups for several in _names(g) for n in several))
+    for p in _listed(chosen):
+        if not any(_covers(p, n) for n in names):
+            raise ValueError(
+                f"Ensemble: {argument}: the pattern {p!r} covers no part of a member; the parts "
+                f"are {', '.join(names)}"
+            )
+
+
+def _grouped(
+    functions: Sequence[Callable[..., Any]], members: Sequence[Any], shared: Any, frozen: Any
+) -> tuple[list[Group], list[list[Any]]]:
+    """The members by function and structure, as they first appear; and each group's arrays."""
+    alike: dict[Any, list[int]] = {}
+    for i, (function, member) in enumerate(zip(functions, members, strict=True)):
+        alike.setdefault((function, tree.structure(member)), []).append(i)
+    groups, arrays = [], []
+    for (function, spec), places in alike.items():
+        if spec.num_leaves == 0:
+            raise ValueError(
+                f"Ensemble: member {places[0]} is {members[places[0]]!r}, which holds no arrays; "
+                f"expected a module, or a tree of parameters"
+            )
+        ties = ties_of(members[places[0]])
+        for i in places[1:]:
+            _refuse_other_ties(ties, ties_of(members[i]), places[0], i)
+        given = [untied(members[i], ties) for i in places]
+        rows = [_leaves(m, f"Ensemble: member {i}") for m, i in zip(given, places, strict=True)]
+        group = _group(function, given[0], rows[0], shared, frozen, places, ties)
+        for i, row in zip(places, rows, strict=True):
+            _refuse_other_shapes(group.names, rows[0], row, places[0], i)
+        columns = []
+        for name, once, column in zip(
+            group.names, group.shared, zip(*rows, strict=True), strict=True
+        ):
+            if once:
+                _refuse_unequal(name, column, places)
+            columns.append(column[0] if once else trees.stack(column))
+        groups.append(group)
+        arrays.append(columns)
+    return groups, arrays
+
+
+def _of_stacked(
+    function: Callable[..., Any], stacked: Any, shared: Any, frozen: Any
+) -> tuple[list[Group], list[list[Any]]]:
+    """One group from a stacked tree."""
+    ties = ties_of(stacked)
+    member = untied(stacked, ties)
+    leaves = _leaves(member, "Ensemble")
+    group = _group(function, member, leaves, shared, frozen, (), ties)
+    own = [(n, x) for n, x, s in zip(group.names, leaves, group.shared, strict=True) if not s]
+    sizes = {(x.shape[0] if x.ndim else None) for _, x in own}
+    if len(sizes) != 1 or None in sizes:
+        described = ", ".join(f"{n}: {x.type}" for n, x in own)
+        raise ValueError(
+            f"Ensemble: the leaves of a stacked tree must agree in axis 0, the members; got "
+            f"{described or 'no leaves'}. A list of members is stacked for you; what all share is "
+            f"named in shared="
+        )
+    (size,) = sizes
+    if not size:
+        raise ValueError("Ensemble: expected at least one member, got none")
+    return [moved(group, range(size))], [leaves]
+
+
+def _leaves(member: Any, who: str) -> list[Any]:
+    """The arrays of a member, of dtypes that do not give way, whatever numbers they came from."""
+    names = leaf_names(member, "Ensemble")
+    values = [as_value(x, who, n) for x, n in zip(tree.leaves(member), names, strict=True)]
+    return [convert(x, x.dtype) for x in values]
+
+
+def _refuse_other_ties(ties: Ties, others: Ties, one: int, other: int) -> None:
+    """Raise ``ValueError`` where members of one structure hold different things at two places."""
+    for have, lack, i, j in ((ties, others, one, other), (others, ties, other, one)):
+        apart = [f"{place} to {first}" for place, first in have if (place, first) not in lack]
+        if apart:
+            raise ValueError(
+                f"Ensemble: member {i} ties {', '.join(apart)} (one array or module at both "
+                f"places), and member {j} does not; members of one structure must tie alike"
+            )
+
+
+def _refuse_other_shapes(
+    names: Sequence[str], first: Sequence[Any], row: Sequence[Any], one: int, other: int
+) -> None:
+    """Raise ``ValueError`` where members of one structure differ in shape or dtype."""
+    for name, x, y in zip(names, first, row, strict=True):
+        if x.shape != y.shape or x.dtype != y.dtype:
+            raise ValueError(
+                f"Ensemble: member {other} differs from member {one} at {name}: expected "
+                f"{x.type}, got {y.type}. Members of one structure must agree; several "
+                f"architectures are told apart by their structure: use modules, whose sizes are "
+                f"part of it, or give each architecture keys of its own"
+            )
+
+
+def _refuse_unequal(name: str, column: Sequence[Any], places: Sequence[int]) -> None:
+    """Raise ``ValueError`` where a part that is to be shared differs between members."""
+    for i, x in zip(places, column, strict=True):
+        if x is column[0]:
+            continue
+        if isinstance(x, Tracer) or isinstance(column[0], Tracer):
+            raise ValueError(
+                f"Ensemble: shared part {name} of member {i} is a traced value of its own; hand "
+                f"the same value to all members"
+            )
+        if not bool((x == column[0]).all()):
+            raise ValueError(
+                f"Ensemble: {name} is to be shared, but member {i} has other values than member "
+                f"{places[0]}; copy one into the other first, or leave it out of shared="
+            )
+
+
+def refuse_others_than_modules(members: Sequence[Any]) -> None:
+    """Raise ``TypeError`` for a member that is no module."""
+    for i, member in enumerate(members):
+        if not isinstance(member, Module):
+            raise TypeError(
+                f"Ensemble: member {i} is a {type(member).__name__}, expected a module; for trees "
+                f"of parameters give the function that takes them: Ensemble(apply, members)"
+            )
+
+
+def joined(
+    groups: Sequence[Group],
+    arrays: Sequence[Sequence[Any]],
+    others: Sequence[Group],
+    their_arrays: Sequence[Sequence[Any]],
+) -> tuple[list[Group], list[list[Any]]]:
+    """The groups of two ensembles, the second's members after the first's; what agrees is one."""
+    start = sum(g.size for g in groups)
+    behind = [moved(g, [start + p for p in g.places]) for g in others]
+    return merged([*groups, *behind], [*arrays, *their_arrays])
+
+
+def merged(
+    groups: Sequence[Group], arrays: Sequence[Sequence[Any]]
+) -> tuple[list[Group], list[list[Any]]]:
+    """The groups, those of one function and structure made one, with the rows in order."""
+    made: dict[Any, Group] = {}
+    columns: dict[Any, list[Any]] = {}
+    for group, given in zip(groups, arrays, strict=True):
+        kind = group.function, tree.structure(group.whole())
+        first = made.get(kind)
+        if first is None:
+            made[kind], columns[kind] = group, list(given)
+            continue
+        _refuse_other_ties(first.ties, group.ties, first.places[0], group.places[0])
+        places = (*first.places, *group.places)
+        rows = np.argsort(places).astype(np.int32)
+        columns[kind] = [
+            _one_column(name, once, x, alone, y, group.size, rows)
+            for name, once, x, alone, y in zip(
+                first.names, first.shared, columns[kind], group.shared, given, strict=True
+            )
+        ]
+        made[kind] = moved(first, sorted(places))
+    return list(made.values()), list(columns.values())
+
+
+def _one_column(
+    name: str, once: bool, x: Any, alone: bool, y: Any, size: int, rows: np.ndarray
+) -> Any:
+    """An array of members with those of others behind it, in this order of rows.
+
+    ``once``: the first share one; ``alone``: the others do.
+    """
+    if once:
+        given = y if alone else y[0]
+        rest = given if alone else y
+        if given.shape != x.shape or not bool((rest == x).all()):
+            raise ValueError(
+                f"Ensemble: {name} is shared by the members that are there, and the new ones have "
+                f"other values"
+            )
+        return x
+    more = trees.stack([y] * size) if alone else y
+    if more.shape[1:] != x.shape[1:] or more.dtype != x.dtype:
+        raise ValueError(
+            f"Ensemble: new members differ at {name}: expected {x.shape[1:]} {x.dtype}, got "
+            f"{more.shape[1:]} {more.dtype}"
+        )
+    both = concatenate([x, more], 0)
+    return both if (rows[1:] > rows[:-1]).all() else take(both, rows, 0)

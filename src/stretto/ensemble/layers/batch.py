@@ -1,0 +1,181 @@
+"""BatchEnsemble: one weight for all members, and two vectors of each member's own.
+
+Layer 7 (ensemble). Member i has the weight W ∘ sᵢ rᵢᵀ, of rank-1 difference, and a product with it
+is (x ∘ rᵢ) Wᵀ ∘ sᵢ: one product for all members. Source: Wen, Tran and Ba, "BatchEnsemble: an
+alternative approach to efficient ensemble and lifelong learning", 2020.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any, ClassVar
+
+from stretto.core.interpreter import Value
+from stretto.ensemble.layers.members import by_member, merged, split_members, spread
+from stretto.nn import init
+from stretto.nn.convolution import Conv2d
+from stretto.nn.inputs import positive, refuse
+from stretto.nn.linear import Linear
+from stretto.nn.module import Module, Parameter
+from stretto.random.discrete import rademacher
+from stretto.random.keys import checked, split
+from stretto.random.streams import next_key
+
+__all__ = ["BatchEnsembleConv2d", "BatchEnsembleLinear"]
+
+
+class BatchEnsemble(Module):
+    """A shared layer without bias, and of each member ``r``, ``s`` and ``bias``."""
+
+    _tiled: ClassVar[int]  # axes of a tiled input
+    _channels: ClassVar[int]  # where they lie in a split one
+
+    shared: Any
+    r: Any
+    s: Any
+    bias: Any
+
+    def _begin(self, num_estimators: int, key: Any) -> Any:
+        super().__init__()
+        who = type(self).__name__
+        positive(who, num_estimators=num_estimators)
+        self.num_estimators = num_estimators
+        return split(next_key(who) if key is None else checked(key, who), 4)
+
+    def _set_up(self, shared: Any, bias: bool, factors: str, keys: Any, dtype: Any) -> None:
+        """Vectors and biases for the shared layer."""
+        self.shared = shared
+        n = self.num_estimators
+        outputs, inputs = shared.weight.shape[0], shared.weight.shape[1]
+        inputs *= getattr(shared, "groups", 1)
+        dtype = shared.weight.dtype if dtype is None else dtype
+        self.r = Parameter(_factors(type(self).__name__, factors, keys[1], (n, inputs), dtype))
+        self.s = Parameter(_factors(type(self).__name__, factors, keys[2], (n, outputs), dtype))
+        bound = 1 / math.sqrt(math.prod(shared.weight.shape[1:]))
+        drawn = init.uniform(keys[3], (n, outputs), -bound, bound, dtype) if bias else None
+        self.register_parameter("bias", drawn)
+
+    def forward(self, input: Any) -> Value:
+        """Each member's output, laid out as the input is: tiled or split."""
+        x, tiled = by_member(self, input, self.num_estimators, self._tiled)
+        if x.shape[self._channels] != self.r.shape[1]:
+            refuse(self, f"with {self.r.shape[1]} features or channels", x)
+        product = self.shared(merged(x * spread(self.r, x.ndim, self._channels)))
+        out = split_members(product, self.num_estimators)
+        out = out * spread(self.s, x.ndim, self._channels)
+        if self.bias is not None:
+            out = out + spread(self.bias, x.ndim, self._channels)
+        return merged(out) if tiled else out
+
+    def extra_repr(self) -> str:
+        """The number of members."""
+        return f"num_estimators={self.num_estimators}, bias={self.bias is not None}"
+
+
+def _factors(who: str, factors: str, key: Any, shape: tuple[int, ...], dtype: Any) -> Any:
+    if factors == "signs":
+        return rademacher(key, shape, dtype)
+    if factors == "normal":
+        return init.normal(key, shape, 1.0, 0.5, dtype)
+    raise ValueError(f"{who}: factors must be 'signs' or 'normal', got {factors!r}")
+
+
+class BatchEnsembleLinear(BatchEnsemble):
+    """``Linear`` layers of many members, whose weights differ by a product of two vectors.
+
+    Parameters: ``shared.weight`` (out_features, in_features), begun as ``Linear``'s; for each
+    member ``r`` (num_estimators, in_features), ``s`` and ``bias`` (num_estimators, out_features).
+    ``factors`` says how ``r`` and ``s`` begin: ``"signs"``, ±1 at random, or ``"normal"``, with
+    mean 1 and standard deviation 0.5, as in the paper.
+
+    The input is tiled, (num_estimators × batch, in_features), or split, (num_estimators, batch,
+    ..., in_features), and so is the output. Raises ``ValueError`` for an input that does not fit.
+
+    >>> import stretto as st
+    >>> from stretto.ensemble.layers import BatchEnsembleLinear
+    >>> layer = BatchEnsembleLinear(3, 2, num_estimators=4, key=st.random.PRNGKey(0))
+    >>> layer(st.numpy.ones((4, 5, 3))).shape, layer(st.numpy.ones((20, 3))).shape
+    ((4, 5, 2), (20, 2))
+    """
+
+    _tiled = 2
+    _channels = -1
+
+    def __init__(
+        self,
+        in_features: int,
+        out_features: int,
+        num_estimators: int,
+        bias: bool = True,
+        *,
+        factors: str = "signs",
+        key: Any = None,
+        dtype: Any = None,
+    ) -> None:
+        keys = self._begin(num_estimators, key)
+        shared = Linear(in_features, out_features, False, key=keys[0], dtype=dtype)
+        self._set_up(shared, bias, factors, keys, dtype)
+
+
+class BatchEnsembleConv2d(BatchEnsemble):
+    """``Conv2d`` layers of many members, whose weights differ by a product of two vectors.
+
+    Parameters: as for ``BatchEnsembleLinear``, with channels for features, and ``Conv2d``'s other
+    settings. The input is tiled, (num_estimators × batch, in_channels, height, width), or split,
+    (num_estimators, batch, in_channels, height, width), and so is the output.
+
+    >>> import stretto as st
+    >>> from stretto.ensemble.layers import BatchEnsembleConv2d
+    >>> layer = BatchEnsembleConv2d(3, 8, 3, num_estimators=4, key=st.random.PRNGKey(0))
+    >>> layer(st.numpy.ones((4, 2, 3, 6, 6))).shape
+    (4, 2, 8, 4, 4)
+    """
+
+    _tiled = 4
+    _channels = 2
+
+    def __init__(
+        self,
+        in_channels: int,
+        out_channels: int,
+        kernel_size: Any,
+        num_estimators: int,
+        stride: Any = 1,
+        padding: Any = 0,
+        dilation: Any = 1,
+        groups: int = 1,
+        bias: bool = True,
+        padding_mode: str = "zeros",
+        *,
+        factors: str = "signs",
+        key: Any = None,
+        dtype: Any = None,
+    ) -> None:
+        keys = self._begin(num_estimators, key)
+        shared = Conv2d(
+            in_channels,
+            out_channels,
+            kernel_size,
+            stride,
+            padding,
+            dilation,
+            groups,
+            False,
+            padding_mode,
+            key=keys[0],
+            dtype=dtype,
+        )
+        self._set_up(shared, bias, factors, keys, dtype)
+
+
+def around(layer: Any, num_estimators: int, factors: str, key: Any) -> BatchEnsemble:
+    """A BatchEnsemble of a ``Linear`` or ``Conv2d`` that is there: its weight, and its bias."""
+    kind = BatchEnsembleLinear if isinstance(layer, Linear) else BatchEnsembleConv2d
+    made = object.__new__(kind)
+    keys = made._begin(num_estimators, key)
+    shared = layer.clone()
+    shared.bias = None
+    made._set_up(shared, False, factors, keys, None)
+    if layer.bias is not None:
+        made.bias = Parameter(init.zeros((num_estimators, 1), dtype=layer.bias.dtype) + layer.bias)
+    return made.train(layer.training)

@@ -1,0 +1,83 @@
+"""``mc_dropout``: one model as an ensemble, by dropping out when it predicts.
+
+Layer 7 (ensemble). Source: Gal and Ghahramani, "Dropout as a Bayesian approximation: representing
+model uncertainty in deep learning", 2016.
+"""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import Any
+
+from stretto.api.jit import jit
+from stretto.api.vectorise import vmap
+from stretto.control.chunks import positive as positive_chunk
+from stretto.nn.dropout import (
+    AlphaDropout,
+    Dropout,
+    Dropout1d,
+    Dropout2d,
+    Dropout3d,
+    FeatureAlphaDropout,
+)
+from stretto.nn.inputs import positive
+from stretto.nn.module import Module
+from stretto.random.keys import checked, split
+from stretto.random.streams import keys as stream
+
+__all__ = ["mc_dropout"]
+
+_DROPPING = (AlphaDropout, Dropout, Dropout1d, Dropout2d, Dropout3d, FeatureAlphaDropout)
+
+
+def mc_dropout(
+    model: Module, args: Any, key: Any, samples: int, *, chunk_size: int | str | None = None
+) -> Any:
+    """The outputs of ``samples`` runs that differ in what dropout leaves out, along axis 0.
+
+    Dropout is in train mode, and all else in evaluation mode: the layers of ``nn`` that are dropout
+    or have a ``dropout`` setting (``MultiheadAttention`` and the like). The model stays as it is.
+    ``args`` is the only argument, or a tuple of them. The runs are one compiled program;
+    ``chunk_size`` of them at a time, as for ``st.vmap``, to save memory.
+
+    Raises ``TypeError`` for what is no module or no key, ``ValueError`` for a model without
+    dropout.
+
+    >>> import stretto as st
+    >>> from stretto import nn
+    >>> from stretto.ensemble.layers import mc_dropout
+    >>> model = nn.Sequential(nn.Linear(8, 32), nn.ReLU(), nn.Dropout(0.5), nn.Linear(32, 3))
+    >>> outputs = mc_dropout(model, st.numpy.ones((4, 8)), st.random.PRNGKey(0), samples=10)
+    >>> outputs.shape, bool((outputs.std(0) > 0).all())
+    ((10, 4, 3), True)
+    """
+    if not isinstance(model, Module):
+        raise TypeError(f"mc_dropout: expected a module, got {type(model).__name__}")
+    positive("mc_dropout", samples=samples)
+    if chunk_size not in (None, "auto"):
+        chunk_size = positive_chunk(chunk_size, "mc_dropout: chunk_size")
+    made = model.clone().eval()
+    dropping = [module for module in made.modules() if _probability(module) > 0]
+    if not dropping:
+        raise ValueError(
+            f"mc_dropout: {type(model).__name__} has no dropout, so that all runs would be alike"
+        )
+    for module in dropping:
+        module.training = True
+    arguments = args if isinstance(args, tuple) else (args,)
+    return _runs(chunk_size, made, arguments, split(checked(key, "mc_dropout"), samples))
+
+
+def _probability(module: Module) -> float:
+    """The probability with which a layer drops out."""
+    p = getattr(module, "p" if isinstance(module, _DROPPING) else "dropout", 0)
+    return p if isinstance(p, (int, float)) else 0
+
+
+@partial(jit, static_argnums=0)
+def _runs(chunk_size: int | str | None, model: Any, args: Any, keys: Any) -> Any:
+    def run(key: Any) -> Any:
+        with stream(key):
+            return model(*args)
+
+    return vmap(run, chunk_size=chunk_size)(keys)

@@ -1,0 +1,140 @@
+"""Masksembles: each member sees its own part of the features, drawn once.
+
+Layer 7 (ensemble). Fewer shared features make members more independent, as in a deep ensemble, and
+more make them alike, as with one network; masks do not change after they are drawn. Source:
+Durasov, Bagautdinov, Baque and Fua, "Masksembles for uncertainty estimation", 2021.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any, ClassVar
+
+import numpy as np
+
+from stretto.core.errors import TracedValueError
+from stretto.core.interpreter import Tracer, Value, constant
+from stretto.ensemble.layers.members import by_member, merged, spread
+from stretto.nn.inputs import positive, refuse
+from stretto.nn.module import Module
+from stretto.numpy.dtypes import as_dtype
+from stretto.ops.convert import convert
+from stretto.random.keys import checked
+from stretto.random.streams import next_key
+
+__all__ = ["Masksembles1d", "Masksembles2d", "masksembles_masks"]
+
+_TRIES = 10_000
+
+
+def masksembles_masks(
+    channels: int, num_estimators: int, scale: float, *, key: Any = None
+) -> Value:
+    """Masks of 0 and 1, float32[num_estimators, channels], in which each channel is used.
+
+    All have the same number of ones. ``scale`` says how little they overlap: with 1 they are all
+    ones, with more they share less (the expected share of a mask in another is 1 / scale). As in
+    the paper, ones are put at random among more places than there are channels, and places that no
+    mask uses are left out; that is done until just ``channels`` are left.
+
+    Raises ``ValueError`` where no such masks are found, ``TracedValueError`` for a traced key.
+    Source: Durasov et al., 2021, section 3.
+
+    >>> import stretto as st
+    >>> masks = st.ensemble.layers.masksembles_masks(8, 4, 2.0, key=st.random.PRNGKey(0))
+    >>> masks.shape, bool((masks.sum(0) > 0).all())
+    ((4, 8), True)
+    """
+    who = "masksembles_masks"
+    positive(who, channels=channels, num_estimators=num_estimators)
+    if not 1 <= scale <= 100:
+        raise ValueError(f"{who}: scale must be between 1 and 100, got {scale!r}")
+    key = next_key(who) if key is None else checked(key, who)
+    if isinstance(key, Tracer):
+        raise TracedValueError(
+            f"{who}: masks are drawn once, outside transformations; the key is traced: "
+            f"{key.origin()}. Draw the masks, or make the layer, before"
+        )
+    # Of m·s places, a mask uses m, and the masks together m·s (1 − (1 − 1/s)ⁿ).
+    used = scale * (1 - (1 - 1 / scale) ** num_estimators)
+    ones = min(channels, math.ceil(round(channels / used, 6)))
+    places = max(channels, round(ones * scale))
+    random = np.random.default_rng(np.asarray(key))
+    for _ in range(_TRIES):
+        order = random.random((num_estimators, places)).argsort(axis=1)
+        masks = order < ones
+        alive = masks.any(axis=0)
+        if alive.sum() == channels:
+            return constant(masks[:, alive].astype(np.float32))
+    raise ValueError(
+        f"{who}: found no {num_estimators} masks of {ones} ones that use just {channels} channels; "
+        f"take another scale than {scale}, or more channels"
+    )
+
+
+class _Masksembles(Module):
+    _tiled: ClassVar[int]
+    _channels: ClassVar[int]
+
+    masks: Any
+
+    def __init__(
+        self,
+        channels: int,
+        num_estimators: int,
+        scale: float,
+        *,
+        key: Any = None,
+        dtype: Any = None,
+    ) -> None:
+        super().__init__()
+        self.num_estimators = num_estimators
+        self.scale = scale
+        masks = masksembles_masks(channels, num_estimators, scale, key=key)
+        self.register_buffer("masks", masks if dtype is None else convert(masks, as_dtype(dtype)))
+
+    def forward(self, input: Any) -> Value:
+        """Each member's input, with what its mask leaves out set to 0; laid out as it came."""
+        x, tiled = by_member(self, input, self.num_estimators, self._tiled)
+        if x.shape[self._channels] != self.masks.shape[1]:
+            refuse(self, f"with {self.masks.shape[1]} channels", x)
+        out = x * spread(self.masks, x.ndim, self._channels)
+        return merged(out) if tiled else out
+
+    def extra_repr(self) -> str:
+        """The settings."""
+        return f"num_estimators={self.num_estimators}, scale={self.scale}"
+
+
+class Masksembles1d(_Masksembles):
+    """Features masked for each member: a layer to put where dropout would be.
+
+    ``masks`` is a buffer, see ``masksembles_masks``. The input is tiled, (num_estimators × batch,
+    channels), or split, (num_estimators, batch, ..., channels), and so is the output. Raises
+    ``ValueError`` for an input that does not fit.
+
+    >>> import stretto as st
+    >>> from stretto.ensemble.layers import Masksembles1d
+    >>> layer = Masksembles1d(16, num_estimators=4, scale=2.0, key=st.random.PRNGKey(0))
+    >>> layer(st.numpy.ones((20, 16))).shape
+    (20, 16)
+    """
+
+    _tiled = 2
+    _channels = -1
+
+
+class Masksembles2d(_Masksembles):
+    """Channels of images masked for each member; see ``Masksembles1d``.
+
+    The input is tiled, (num_estimators × batch, channels, height, width), or split.
+
+    >>> import stretto as st
+    >>> from stretto.ensemble.layers import Masksembles2d
+    >>> layer = Masksembles2d(16, num_estimators=4, scale=2.0, key=st.random.PRNGKey(0))
+    >>> layer(st.numpy.ones((4, 5, 16, 3, 3))).shape
+    (4, 5, 16, 3, 3)
+    """
+
+    _tiled = 4
+    _channels = 2

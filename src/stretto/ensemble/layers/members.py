@@ -1,0 +1,82 @@
+"""How the members' inputs lie in one array: one member's batch after the other, or along an axis.
+
+Layer 7 (ensemble). Tiled, an input is (members × batch, ...), and ordinary layers in between, such
+as batch normalisation and pooling, take it as one batch; split, it is (members, batch, ...).
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from stretto.core.interpreter import Value, as_value
+from stretto.nn.inputs import positive, refuse
+from stretto.nn.module import Module
+from stretto.ops.broadcast import broadcast_to, reshape
+
+__all__ = ["repeat_members", "split_members"]
+
+
+def repeat_members(x: Any, num_estimators: int) -> Value:
+    """The same batch for each member, tiled: (batch, ...) to (num_estimators × batch, ...).
+
+    >>> import stretto.numpy as snp
+    >>> from stretto.ensemble.layers import repeat_members
+    >>> repeat_members(snp.array([[1.0], [2.0]]), 2)[:, 0]
+    Array([1., 2., 1., 2.], dtype=float32)
+    """
+    positive("repeat_members", num_estimators=num_estimators)
+    x = as_value(x, "repeat_members")
+    if not x.ndim:
+        raise ValueError(f"repeat_members: x must have a batch axis, got {x.type}")
+    return merged(broadcast_to(x, (num_estimators, *x.shape)))
+
+
+def split_members(x: Any, num_estimators: int) -> Value:
+    """The members along an axis of their own: (num_estimators × batch, ...) to (…, batch, ...).
+
+    Raises ``ValueError`` where they are not as many.
+
+    >>> import stretto.numpy as snp
+    >>> from stretto.ensemble.layers import split_members
+    >>> split_members(snp.arange(6.0), 2)
+    Array([[0., 1., 2.],
+           [3., 4., 5.]], dtype=float32)
+    """
+    positive("split_members", num_estimators=num_estimators)
+    x = as_value(x, "split_members")
+    if not x.ndim or x.shape[0] % num_estimators:
+        raise ValueError(
+            f"split_members: axis 0 must hold a batch for each of {num_estimators} members, got "
+            f"{x.type}"
+        )
+    return reshape(x, (num_estimators, x.shape[0] // num_estimators, *x.shape[1:]))
+
+
+def merged(x: Value) -> Value:
+    """Split to tiled."""
+    return reshape(x, (x.shape[0] * x.shape[1], *x.shape[2:]))
+
+
+def by_member(layer: Module, x: Any, num_estimators: int, tiled: int) -> tuple[Value, bool]:
+    """The input split, and whether it came tiled, which is to have ``tiled`` axes.
+
+    Raises ``ValueError`` that names the layer.
+    """
+    x = as_value(x, type(layer).__name__, "input")
+    if x.ndim == tiled and x.shape[0] % num_estimators == 0:
+        return split_members(x, num_estimators), True
+    if x.ndim <= tiled or x.shape[0] != num_estimators:
+        refuse(
+            layer,
+            f"({num_estimators} members × batch, ...) of {tiled} axes, or ({num_estimators} "
+            f"members, batch, ...) of more (repeat_members gives each member the same batch)",
+            x,
+        )
+    return x, False
+
+
+def spread(values: Value, ndim: int, place: int) -> Value:
+    """(members, channels) as an array of ``ndim`` axes, channels along ``place``."""
+    shape = [values.shape[0], *[1] * (ndim - 1)]
+    shape[place] = values.shape[1]
+    return reshape(values, tuple(shape))

@@ -1,0 +1,80 @@
+"""``Layout``: what of an ensemble is not arrays.
+
+Layer 7 (ensemble). Layouts that come of one another, by ``eval`` and ``train`` or by taking
+members, keep what was compiled for each in common. Read ``groups`` before, ``ensemble`` next.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+from stretto.ensemble.groups import Group
+from stretto.ensemble.running import Runner
+
+__all__ = ["Layout"]
+
+
+class Layout:
+    """The groups of an ensemble, and how they are run; compared by value."""
+
+    __slots__ = ("_hash", "_runners", "chunk_size", "groups", "names", "options", "runner")
+
+    def __init__(
+        self,
+        groups: Iterable[Group],
+        chunk_size: Any = None,
+        options: tuple[tuple[str, Any], ...] = (),
+        runners: dict[Any, Runner] | None = None,
+    ) -> None:
+        self.groups, self.chunk_size, self.options = tuple(groups), chunk_size, options
+        several = len(self.groups) > 1
+        self.names = tuple(
+            f"group{g}.{name}" if several else name
+            for g, group in enumerate(self.groups)
+            for name in group.names
+        )
+        """Of all arrays, one group after the other."""
+        self._hash = hash((self.groups, chunk_size, options))
+        self._runners = {} if runners is None else runners
+        made = Runner(self.groups, chunk_size, dict(options))
+        self.runner = self._runners.setdefault(self.groups, made)
+
+    def of(self, groups: Iterable[Group]) -> Layout:
+        """Other groups, run in the same way."""
+        return Layout(groups, self.chunk_size, self.options, self._runners)
+
+    def split(self, arrays: Iterable[Any]) -> list[list[Any]]:
+        """The arrays of each group, from those of all."""
+        given = iter(arrays)
+        return [[next(given) for _ in group.names] for group in self.groups]
+
+    def difference(self, other: Layout) -> str:
+        """In what two ensembles differ, in words."""
+        ours, theirs = ([(g.size, g.names) for g in x.groups] for x in (self, other))
+        if ours != theirs:
+            return f"{_described(self.groups)}, and {_described(other.groups)}"
+        return "ensembles of other functions, modes, settings, or shared, tied and frozen parts"
+
+    def __eq__(self, other: object) -> bool:
+        return self is other or (
+            isinstance(other, Layout)
+            and self._hash == other._hash
+            and self.groups == other.groups
+            and self.chunk_size == other.chunk_size
+            and self.options == other.options
+        )
+
+    def __hash__(self) -> int:
+        return self._hash
+
+    def __deepcopy__(self, memo: Any) -> Layout:
+        return self  # nothing in it changes
+
+    def __reduce__(self) -> Any:
+        return Layout, (self.groups, self.chunk_size, self.options)
+
+
+def _described(groups: Sequence[Group]) -> str:
+    parts = [f"{g.size} members with {', '.join(g.names)}" for g in groups]
+    return f"an Ensemble of {'; '.join(parts)}"

@@ -1,0 +1,38 @@
+"""What combinations, scores and calibrators all do with probabilities.
+
+Layer 7 (ensemble). Arguments are arrays already, checked by ``arguments``. Read ``combination`` or
+``scores`` next.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+import stretto.numpy as snp
+from stretto.core.interpreter import Value
+from stretto.nn.functions import one_hot
+
+__all__ = ["clamped", "correct", "one_hot_like", "to_sum_one"]
+
+
+def clamped(probs: Value) -> Value:
+    """At least the least normal number, which a probability that underflowed to 0 counts as."""
+    return snp.maximum(probs, float(np.finfo(probs.dtype).tiny))
+
+
+def correct(probs: Value, labels: Value) -> Value:
+    """(..., examples): 1 where the most probable class is the label; NaN where a probability is."""
+    right = (snp.argmax(probs, axis=-1) == labels).astype(probs.dtype)
+    return snp.where(snp.any(snp.isnan(probs), axis=-1), np.nan, right)
+
+
+def one_hot_like(probs: Value, labels: Value) -> Value:
+    """(..., examples, classes) of ``probs``'s dtype: 1 at the label."""
+    return one_hot(labels, probs.shape[-1], dtype=probs.dtype)
+
+
+def to_sum_one(values: Value) -> Value:
+    """Divided by their sum over the last axis; all zeros become equal."""
+    total = snp.sum(values, axis=-1, keepdims=True)
+    some = snp.not_equal(total, 0)
+    return snp.where(some, values / snp.where(some, total, 1), 1 / values.shape[-1])

@@ -1,0 +1,254 @@
+"""How an ensemble runs a function on all its members: one compiled program, a ``vmap`` a group.
+
+Layer 7 (ensemble). A call at rest of arrays alone finds its compiled function by their number, and
+hands all arrays over one by one: jit's short way. Next, read ``layout``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from stretto.api.jit import jit
+from stretto.api.stages import on_device
+from stretto.api.vectorise import vmap
+from stretto.core import tree
+from stretto.core.config import config
+from stretto.core.interpreter import Value, as_value
+from stretto.ensemble.groups import Group
+from stretto.nn.state import stateful_call
+from stretto.numpy.joining import take
+from stretto.ops.shape import concatenate
+from stretto.random.keys import checked, split
+from stretto.random.streams import keys, refusing
+
+__all__ = ["Runner", "over_members", "together"]
+
+_NO_KEY = (
+    "the ensemble was called without a key: pass key= to the call, from which each member gets its "
+    "own, or put the ensemble in evaluation mode with .eval()"
+)
+_ARRAYS = (Value, np.ndarray)
+_TRACED = (Value, np.ndarray, np.generic, int, float, complex)
+
+
+def _is_traced(x: Any) -> bool:
+    """Whether an argument is an array or a number; all else is static."""
+    return isinstance(x, _TRACED) and x.__class__ is not bool
+
+
+def over_members(
+    groups: Sequence[Group],
+    f: Callable[..., Any],
+    arrays: Sequence[Sequence[Any]],
+    args: Sequence[Any],
+    axes: Sequence[Any],
+    key: Any,
+    chunk_size: int | str | None,
+    out_axes: Any = 0,
+) -> list[Any]:
+    """``f(group, member, *args)`` for each member; results stacked, one tree a group.
+
+    Arguments are mapped along the given axes over the members of the whole ensemble; what is no
+    array nor number is the same for all.
+    """
+    total = sum(g.size for g in groups)
+    given = None if key is None else split(key, total)
+    leaves, spec = tree.flatten(tuple(args))
+    along = [
+        axis
+        for a, axis in zip(args, axes, strict=True)
+        for _ in range(tree.structure(a).num_leaves)
+    ]
+    moving = [i for i, x in enumerate(leaves) if _is_traced(x)]
+    outs = []
+    for group, column in zip(groups, arrays, strict=True):
+        _refuse_other_rows(group, column)
+        own = None if given is None else _of(given, group, total)
+        parts = [leaves[i] if along[i] is None else _of(leaves[i], group, total) for i in moving]
+
+        def one(member: Any, key: Any, *parts: Any, group: Group = group) -> Any:
+            merged = list(leaves)
+            for i, part in zip(moving, parts, strict=True):
+                merged[i] = part
+            with refusing(_NO_KEY) if key is None else keys(key):
+                return f(group, group.of(member), *tree.unflatten(spec, merged))
+
+        in_axes = (group.axes, None if own is None else 0, *[along[i] for i in moving])
+        run = vmap(
+            one,
+            in_axes,
+            out_axes(group) if callable(out_axes) else out_axes,
+            axis_size=group.size,
+            chunk_size=chunk_size,
+        )
+        outs.append(run(list(column), own, *parts))
+    return outs
+
+
+def _refuse_other_rows(group: Group, column: Sequence[Any]) -> None:
+    """Raise ``ValueError`` where a tree function or a vmap took the rows of members apart."""
+    for name, shared, x in zip(group.names, group.shared, column, strict=True):
+        shape = np.shape(x)
+        if not shared and shape[:1] != (group.size,):
+            raise ValueError(
+                f"Ensemble: {name} has shape {shape}, expected {group.size} along axis 0, the "
+                f"members. A vmap, or a function of trees, that takes an ensemble apart goes by "
+                f"its arrays: ensemble.vmap(f) runs f on each member, ensemble[places] takes some"
+            )
+
+
+def _of(x: Any, group: Group, total: int) -> Any:
+    """The rows of the members of a group."""
+    x = as_value(x, "Ensemble", "an argument")
+    if not x.ndim or x.shape[0] != total:
+        raise ValueError(
+            f"Ensemble: an argument with an entry for each member must have {total} along axis 0, "
+            f"got {x.type}"
+        )
+    return x if group.size == total else take(x, np.asarray(group.places, np.int32), 0)
+
+
+def together(groups: Sequence[Group], outs: Sequence[Any]) -> Any:
+    """One tree from that of each group, its rows in the order of the members."""
+    if len(outs) == 1:
+        return outs[0]
+    flat, first = tree.flatten(outs[0])
+    rows = [flat]
+    for group, out in zip(groups[1:], outs[1:], strict=True):
+        flat, spec = tree.flatten(out)
+        if spec != first:
+            raise ValueError(
+                f"Ensemble: members give results of different structure: member "
+                f"{groups[0].places[0]} gives {first}, member {group.places[0]} gives {spec}"
+            )
+        rows.append(flat)
+    order = np.argsort(np.concatenate([g.places for g in groups])).astype(np.int32)
+    joined = []
+    for column in zip(*rows, strict=True):
+        for group, x in zip(groups, column, strict=True):
+            if x.shape[1:] != column[0].shape[1:]:
+                raise ValueError(
+                    f"Ensemble: members give results of different shapes: member "
+                    f"{groups[0].places[0]} gives {column[0].shape[1:]}, member "
+                    f"{group.places[0]} gives {x.shape[1:]}; the results of an ensemble are stacked"
+                )
+        joined.append(take(concatenate(list(column), 0), order, 0))
+    return tree.unflatten(first, joined)
+
+
+class Runner:
+    """The compiled calls of an ensemble's groups.
+
+    A call is told by its axis: 0 where each member has its own arguments, ``None`` where all have
+    the same; and by whether it keeps the buffers that the members update.
+    """
+
+    def __init__(
+        self, groups: Sequence[Group], chunk_size: int | str | None, options: Mapping[str, Any]
+    ) -> None:
+        self._groups, self._chunk_size, self._options = groups, chunk_size, options
+        self._compiled: dict[Any, Any] = {}
+        self._quick: dict[Any, Any] = {}
+
+    def __call__(
+        self, arrays: Any, args: Any, kwargs: Any, key: Any, axis: int | None, stateful: bool
+    ) -> Any:
+        """The result of a call; with ``stateful`` also all arrays as the call leaves them."""
+        run, given = self.compiled(arrays, args, kwargs, key, axis, stateful)
+        if not self._options:
+            return run(*given)
+        with config(**self._options):
+            return run(*given)
+
+    def compiled(
+        self, arrays: Any, args: Any, kwargs: Any, key: Any, axis: int | None, stateful: bool
+    ) -> tuple[Any, list[Any]]:
+        """The jitted function of a call, and the arrays and numbers to call it with, in a row.
+
+        What of the arguments is no array nor number is static, and must be hashable.
+        """
+        given = [x for column in arrays for x in column]
+        way = (key is None, axis, stateful)
+        plain = not kwargs and all([isinstance(x, _ARRAYS) for x in args])
+        found = self._quick.get((len(args), *way)) if plain else None
+        if found is not None:
+            given += [on_device(x) for x in args]
+        else:
+            leaves, spec = tree.flatten((args, kwargs))
+            moving = tuple([_is_traced(x) for x in leaves])
+            static = tuple([x for x, m in zip(leaves, moving, strict=True) if not m])
+            # 1, 1.0 and True are equal; as settings of a call they are not.
+            name = (spec, moving, static, tuple(map(type, static)), *way)
+            try:
+                found = self._compiled.get(name)
+            except TypeError:
+                raise TypeError(
+                    f"Ensemble: arguments that are neither arrays nor numbers are static, and must "
+                    f"be hashable; got {', '.join(map(repr, static))}"
+                ) from None
+            if found is None:
+                found = self._compiled[name] = jit(self._flat(spec, moving, static, *way))
+            if plain:
+                self._quick[len(args), *way] = found
+            given += [x for x, m in zip(leaves, moving, strict=True) if m]
+        if key is not None:
+            given.append(checked(key, "Ensemble"))
+        return found, given
+
+    def _flat(
+        self,
+        spec: Any,
+        moving: Sequence[bool],
+        static: Sequence[Any],
+        keyless: bool,
+        axis: int | None,
+        stateful: bool,
+    ) -> Callable[..., Any]:
+        """A call as a function of all arrays and numbers, one by one."""
+
+        def ensemble(*given: Any) -> Any:
+            values, settings = iter(given), iter(static)
+            arrays = [[next(values) for _ in group.names] for group in self._groups]
+            merged = [next(values) if m else next(settings) for m in moving]
+            args, kwargs = tree.unflatten(spec, merged)
+            key = None if keyless else next(values)
+            call = self._stateful if stateful else self._call
+            return call(arrays, args, kwargs, key, axis)
+
+        return ensemble
+
+    def _call(self, arrays: Any, args: Any, kwargs: Any, key: Any, axis: int | None) -> Any:
+        def one(group: Group, member: Any, *args: Any) -> Any:
+            return member(*args, **kwargs)
+
+        axes = (axis,) * len(args)
+        outs = over_members(self._groups, one, arrays, args, axes, key, self._chunk_size)
+        return together(self._groups, outs)
+
+    def _stateful(self, arrays: Any, args: Any, kwargs: Any, key: Any, axis: int | None) -> Any:
+        def one(group: Group, member: Any, *args: Any) -> Any:
+            out, after = stateful_call(member, *args, **kwargs)
+            before, leaves = group.leaves_of(member), group.leaves_of(after)
+            for name, shared, x, y in zip(group.names, group.shared, before, leaves, strict=True):
+                if shared and x is not y:
+                    raise ValueError(
+                        f"Ensemble.stateful_call: the call updates {name}, which the members "
+                        f"share, in each its own way; leave it out of shared="
+                    )
+            return out, leaves
+
+        axes = (axis,) * len(args)
+        outs = over_members(
+            self._groups,
+            one,
+            arrays,
+            args,
+            axes,
+            key,
+            self._chunk_size,
+            lambda group: (0, group.axes),
+        )
+        return together(self._groups, [out for out, _ in outs]), [after for _, after in outs]

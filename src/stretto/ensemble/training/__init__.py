@@ -1,0 +1,19 @@
+"""Training of ensembles: ``Ensemble.fit``, and its parts for loops of one's own.
+
+Layer 7 (ensemble). ``order``: which examples, when · ``state``: all that training has reached ·
+``losses step trainer``: one compiled step · ``evaluation stopping divergence history`` ·
+``checkpoints`` · ``progress`` · ``examples loop fit``.
+"""
+
+from stretto.ensemble.training.checkpoints import Checkpoints as Checkpoints
+from stretto.ensemble.training.divergence import Divergence as Divergence
+from stretto.ensemble.training.divergence import DivergenceError as DivergenceError
+from stretto.ensemble.training.divergence import DivergenceWarning as DivergenceWarning
+from stretto.ensemble.training.divergence import divergences as divergences
+from stretto.ensemble.training.evaluation import Evaluator as Evaluator
+from stretto.ensemble.training.fit import Fitted as Fitted
+from stretto.ensemble.training.fit import fit as fit
+from stretto.ensemble.training.order import DataOrder as DataOrder
+from stretto.ensemble.training.state import TrainState as TrainState
+from stretto.ensemble.training.stopping import EarlyStopping as EarlyStopping
+from stretto.ensemble.training.trainer import Trainer as Trainer

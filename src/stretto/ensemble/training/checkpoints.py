@@ -1,0 +1,200 @@
+"""``Checkpoints``: the whole state in a file now and then, and exact resumption from the last.
+
+Layer 7 (ensemble). A file is complete or not there: it is written beside and renamed. Next, read
+``progress``.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import os
+import re
+import shutil
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+import stretto.numpy as snp
+from stretto.api.graph import ShapeDtypeStruct
+from stretto.ensemble.training.state import TrainState, divided
+from stretto.files.reading import load, load_header
+from stretto.files.writing import save
+
+__all__ = ["Checkpoints"]
+
+_NAME = re.compile(r"step-(\d{12})\.safetensors")
+_ENTRY = "stretto.fit"
+_VERSION = 1
+_BESIDE = ".stretto-"  # how ``save`` calls what it has not finished
+
+
+@dataclasses.dataclass(frozen=True)
+class Checkpoints:
+    """Where and how often a training saves its state: ``step-000000001200.safetensors``.
+
+    Every ``every_steps`` steps, ``every_epochs`` epochs and ``every_seconds`` seconds, whichever of
+    them are given; by default after every epoch; and at the end. The last ``keep`` files stay.
+
+    >>> Checkpoints("runs/first", every_steps=500).keep
+    3
+    """
+
+    directory: str | os.PathLike[str]
+    every_steps: int | None = None
+    every_epochs: int | None = None
+    every_seconds: float | None = None
+    keep: int = 3
+
+    def __post_init__(self) -> None:
+        for name in ("every_steps", "every_epochs", "every_seconds", "keep"):
+            value = getattr(self, name)
+            if value is not None and value <= 0:
+                raise ValueError(f"Checkpoints: {name} must be positive, got {value}")
+
+    def due(self, state: TrainState, epoch_ended: bool, seconds: float) -> bool:
+        """Whether to save after this step, ``seconds`` after the last time."""
+        if self.every_steps is None and self.every_epochs is None and self.every_seconds is None:
+            return epoch_ended
+        return (
+            bool(self.every_steps and state.step % self.every_steps == 0)
+            or bool(self.every_epochs and epoch_ended and state.epoch % self.every_epochs == 0)
+            or bool(self.every_seconds and seconds >= self.every_seconds)
+        )
+
+    def steps(self) -> list[int]:
+        """The steps of the files that are there, the first first."""
+        if not os.path.isdir(self.directory):
+            return []
+        found = [_NAME.fullmatch(name) for name in os.listdir(self.directory)]
+        return sorted(int(m[1]) for m in found if m)
+
+    def path(self, step: int) -> Path:
+        """The file of this step."""
+        return Path(self.directory) / f"step-{step:012}.safetensors"
+
+    # Writing
+
+    def save(self, state: TrainState, configuration: Mapping[str, str]) -> None:
+        """Write the state, and remove files older than the last ``keep``."""
+        os.makedirs(self.directory, exist_ok=True)
+        words = {
+            "version": _VERSION,
+            "configuration": dict(configuration),
+            "running": [p.group.places for p in state.packs],
+            "finished": [[p.group.places for p in f] for f in state.finished],
+        }
+        save(self.path(state.step), _contents(state), {_ENTRY: json.dumps(words)})
+        for step in self.steps()[: -self.keep]:
+            self.path(step).unlink(missing_ok=True)
+
+    # Reading
+
+    def resume(
+        self, fresh: TrainState, configuration: Mapping[str, str], resume: bool | str
+    ) -> TrainState:
+        """The state of the last file, or the fresh one where there is none to go on from.
+
+        ``fresh`` is the state before the first step, with the ``sums`` that a step has. Raises
+        ``ValueError`` for a file of another configuration, saying in what, or damaged; and for
+        files that are there though ``resume`` is false. Raises ``FileNotFoundError`` where
+        ``resume`` is true and there is none.
+        """
+        if resume not in (True, False, "auto"):
+            raise ValueError(f"fit: resume must be True, False or 'auto', got {resume!r}")
+        self._remove_unfinished()
+        steps = self.steps()
+        if not steps:
+            if resume is True:
+                raise FileNotFoundError(f"fit: there is no checkpoint in {self.directory}")
+            return fresh
+        path = self.path(steps[-1])
+        if resume is False:
+            raise ValueError(
+                f"fit: resume=False, but {path} is there; give another directory, or remove it, or "
+                f"go on from it with resume='auto'"
+            )
+        return _restored(path, fresh, configuration)
+
+    def _remove_unfinished(self) -> None:
+        """Remove what a process that was killed had not finished writing."""
+        if os.path.isdir(self.directory):
+            for name in os.listdir(self.directory):
+                if name.startswith(_BESIDE):
+                    shutil.rmtree(Path(self.directory) / name, ignore_errors=True)
+
+
+def _contents(state: TrainState) -> dict[str, Any]:
+    return {
+        "packs": list(state.packs),
+        "finished": [list(f) for f in state.finished],
+        "sums": list(state.sums),
+        "key": state.key,
+        "counts": {
+            "step": state.step,
+            "epoch": state.epoch,
+            "first": state.first,
+            "going": state.going,
+        },
+        "history": state.history,
+    }
+
+
+def _restored(path: Path, fresh: TrainState, configuration: Mapping[str, str]) -> TrainState:
+    header = load_header(path)
+    try:
+        words = json.loads(header.metadata[_ENTRY])
+    except (KeyError, json.JSONDecodeError):
+        raise ValueError(f"fit: {path} is no checkpoint of a training") from None
+    if words["version"] != _VERSION:
+        raise ValueError(
+            f"fit: {path} is of version {words['version']}; this Stretto knows {_VERSION}"
+        )
+    _refuse_other(path, words["configuration"], configuration)
+    fresh = _divided_as(fresh, words["finished"])
+    history = {
+        name.removeprefix("history."): ShapeDtypeStruct(x.shape, x.dtype)
+        for name, x in header.arrays.items()
+        if name.startswith("history.")
+    }
+    like = {**_contents(fresh), "history": history}
+    found = load(path, like)
+    return fresh.replace(
+        packs=tuple(found["packs"]),
+        finished=tuple(tuple(f) for f in found["finished"]),
+        sums=tuple(found["sums"]),
+        key=found["key"],
+        history={n: np.asarray(x) for n, x in found["history"].items()},
+        **found["counts"],
+    )
+
+
+def _divided_as(state: TrainState, finished: list[list[list[int]]]) -> TrainState:
+    """The state with its packs divided as these places of finished members say."""
+    packs, others, sums = [], [], []
+    for pack, several, own_sums in zip(state.packs, finished, state.sums, strict=True):
+        mine = []
+        for places in several:
+            pack, gone = divided(pack, [p not in places for p in pack.group.places])
+            mine.append(gone)
+        packs.append(pack)
+        others.append(tuple(mine))
+        size = pack.group.size
+        sums.append({n: snp.zeros(size, x.dtype) for n, x in own_sums.items()})
+    return state.replace(packs=tuple(packs), finished=tuple(others), sums=tuple(sums))
+
+
+def _refuse_other(path: Path, theirs: Mapping[str, str], ours: Mapping[str, str]) -> None:
+    """Raise ``ValueError`` listing in what a checkpoint is of another configuration."""
+    names = [n for n in {**theirs, **ours} if theirs.get(n) != ours.get(n)]
+    if names:
+        said = "\n  ".join(
+            f"{n}: {theirs.get(n, 'absent')} in the checkpoint, {ours.get(n, 'absent')} here"
+            for n in names
+        )
+        raise ValueError(
+            f"fit: {path} is of another configuration, and going on from it would not be the same "
+            f"training; give another directory, or these settings again:\n  {said}"
+        )

@@ -1,0 +1,93 @@
+"""Members that went wrong, by name: member, step, path of the parameter.
+
+Layer 7 (ensemble). Next, read ``checkpoints``.
+"""
+
+from __future__ import annotations
+
+import warnings
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from stretto.core.errors import StrettoError
+from stretto.core.position import user_stack_level
+from stretto.ensemble.training.state import TrainState
+
+__all__ = ["Divergence", "DivergenceError", "DivergenceWarning", "divergences", "remark"]
+
+
+class DivergenceError(StrettoError, FloatingPointError):
+    """A member's loss, gradients or parameters became infinite or NaN.
+
+    ``divergences`` has them by member, ``state`` all that training had reached; the members named
+    are there as they were before that step.
+    """
+
+    divergences: dict[int, Divergence]
+    state: TrainState
+
+
+class DivergenceWarning(UserWarning):
+    """A member's loss, gradients or parameters became infinite or NaN, and it trains no more."""
+
+
+class Divergence(NamedTuple):
+    """When a member went wrong, and where."""
+
+    step: int
+    """The number of steps it had done."""
+    path: str
+    """The first parameter whose gradient or next value was not finite; or ``loss``."""
+
+
+def divergences(state: TrainState) -> dict[int, Divergence]:
+    """The members that went wrong, each with the step and the path.
+
+    >>> import stretto as st, stretto.numpy as snp
+    >>> ensemble = st.Ensemble(lambda p, x: p["w"] * x, [{"w": 1.0}, {"w": 0.0}])
+    >>> trainer = st.ensemble.Trainer(lambda m, x: snp.log(m(x)).mean(), st.optim.sgd(0.1))
+    >>> state = trainer.start(ensemble, st.random.PRNGKey(0))
+    >>> state, _ = trainer.step(state, snp.ones(3))
+    >>> divergences(state)
+    {1: Divergence(step=0, path='w')}
+    """
+    found = {}
+    for pack in state.all_packs():
+        failed = np.asarray(pack.rows.failed)
+        if (failed < 0).all():
+            continue
+        names = [*pack.trained, "loss"]
+        faults = np.asarray(pack.rows.fault)
+        for row in np.flatnonzero(failed >= 0):
+            found[pack.group.places[row]] = Divergence(int(failed[row]), names[int(faults[row])])
+    return dict(sorted(found.items()))
+
+
+def remark(state: TrainState, known: dict[int, Divergence], reaction: str) -> dict[int, Divergence]:
+    """All that went wrong so far; raises or warns where some were not known."""
+    found = divergences(state)
+    new = {m: d for m, d in found.items() if m not in known}
+    if not new:
+        return found
+    words = "; ".join(
+        f"member {m} diverged at step {d.step}: "
+        + ("the loss" if d.path == "loss" else f"the gradient or the next value of {d.path}")
+        + " is not finite"
+        for m, d in new.items()
+    )
+    if reaction == "raise":
+        raise _error(words, found, state)
+    done = {"freeze": "it keeps its last finite parameters", "drop": "it is dropped"}[reaction]
+    warnings.warn(f"fit: {words}; {done}", DivergenceWarning, stacklevel=user_stack_level())
+    return found
+
+
+def _error(words: str, found: dict[int, Any], state: TrainState) -> DivergenceError:
+    error = DivergenceError(
+        f"fit: {words}. The ensemble has what it had before that step; a lower learning rate, "
+        f"clipping (optim.clip_by_global_norm), or on_divergence='freeze' or 'drop' let the others "
+        f"go on"
+    )
+    error.divergences, error.state = found, state
+    return error

@@ -1,0 +1,95 @@
+"""Measuring all members on held-out data: the loss and metrics in evaluation mode.
+
+Layer 7 (ensemble). Next, read ``stopping``.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import numpy as np
+
+from stretto.api.arguments import name_of
+from stretto.api.jit import jit
+from stretto.api.vectorise import vmap
+from stretto.core import tree
+from stretto.core.config import config
+from stretto.ensemble.training.losses import arguments_of, in_mode, loss_of, scalar
+from stretto.ensemble.training.state import Pack, TrainState
+from stretto.ops.dynamic import dynamic_slice_in_dim
+from stretto.random.keys import fold_in
+
+__all__ = ["Evaluator"]
+
+_STREAM = 4  # beside those of DataOrder and of the steps
+
+
+class Evaluator:
+    """The loss, and further metrics, of every member on the same data, by compiled programs.
+
+    Each metric is a function ``f(member, *batch)`` that gives a scalar: a mean over the batch. All
+    are averaged over batches by their numbers of examples. Members are in evaluation mode.
+
+    >>> import stretto as st, stretto.numpy as snp
+    >>> ensemble = st.Ensemble(lambda p, x: p["w"] * x, [{"w": 1.0}, {"w": 4.0}])
+    >>> loss = lambda member, x, y: ((member(x) - y) ** 2).mean()
+    >>> state = st.ensemble.Trainer(loss, st.optim.sgd(0.1)).start(ensemble)
+    >>> evaluate = st.ensemble.Evaluator(loss)
+    >>> evaluate(state, (snp.ones(5), snp.ones(5)), batch_size=2)
+    {'loss': array([0., 9.], dtype=float32)}
+    """
+
+    def __init__(
+        self, loss: Callable[..., Any], metrics: Mapping[str, Callable[..., Any]] | None = None
+    ) -> None:
+        self._loss, self._metrics = loss, dict(metrics or {})
+        for name, f in self._metrics.items():
+            if not callable(f) or name == "loss":
+                raise TypeError(
+                    f"fit: metrics must be functions of a member and a batch, by names other than "
+                    f"'loss'; got {name!r}: {type(f).__name__}"
+                )
+        self._part = jit(self._on_part, static_argnums=(4,))
+
+    def __call__(self, state: TrainState, data: Any, batch_size: int) -> dict[str, np.ndarray]:
+        """By name, the means for all members in their order; NaN for those not trained any more."""
+        total = tree.leaves(data)[0].shape[0]
+        found: dict[str, np.ndarray] = {}
+        for pack in state.packs:
+            active = np.asarray(pack.rows.active)
+            if not active.any():
+                continue
+            sums: Any = None
+            for start in range(0, total, batch_size):
+                size = min(batch_size, total - start)
+                with config(recompilation_warning=0, **dict(state.layout.options)):
+                    part = self._part(pack, data, np.int32(start), state.key, size)
+                more = {n: np.asarray(x, np.float64) * size for n, x in part.items()}
+                sums = more if sums is None else {n: sums[n] + more[n] for n in sums}
+            for name, x in (sums or {}).items():
+                here = found.setdefault(name, np.full(state.size, np.nan, np.float32))
+                here[list(pack.group.places)] = np.where(active, x / total, np.nan)
+        return found
+
+    def _on_part(self, pack: Pack, data: Any, start: Any, key: Any, size: int) -> dict[str, Any]:
+        batch = tree.map(lambda x: dynamic_slice_in_dim(x, start, size), data)
+        group = dataclasses.replace(pack.group, structure=in_mode(pack.group, False))
+        key = fold_in(fold_in(key, _STREAM), start)
+
+        def of_one(own: Any, number: Any, extra: Any) -> dict[str, Any]:
+            by_name = {**own, **pack.shared, **pack.fixed}
+            noise = fold_in(key, number)
+            value, beside, _ = loss_of(self._loss, group, by_name, batch, extra, noise)
+            found = {"loss": value, **beside}
+            member = group.of([by_name[n] for n in group.names])
+            for name, f in self._metrics.items():
+                who = f"fit: metrics[{name!r}] ({name_of(f)})"
+                found[name] = scalar(f(member, *arguments_of(batch)), who, "gives")
+            return found
+
+        rows = pack.rows
+        return vmap(of_one, axis_size=pack.group.size)(
+            {**rows.own, **rows.kept}, rows.number, rows.extra
+        )

@@ -1,0 +1,71 @@
+"""The user's data: examples that are kept, from which batches are drawn, or batches as they come.
+
+Layer 7 (ensemble). Next, read ``loop``.
+"""
+
+from __future__ import annotations
+
+import zlib
+from collections.abc import Iterable, Iterator
+from typing import Any
+
+import numpy as np
+
+from stretto.core import tree
+from stretto.core.interpreter import Value, as_value
+
+__all__ = ["batches_of", "checksum", "examples_of", "is_examples"]
+
+
+def is_examples(data: Any) -> bool:
+    """Whether the data are a tree of arrays: an array, a tuple or a dictionary."""
+    return isinstance(data, (Value, np.ndarray, tuple, dict))
+
+
+def examples_of(data: Any, argument: str) -> tuple[Any, int]:
+    """The arrays as values, and the number of examples, which all must have along axis 0."""
+    if not is_examples(data):
+        raise TypeError(
+            f"fit: {argument} must be an array, or a tuple or dictionary of arrays with the "
+            f"examples along axis 0; got {type(data).__name__}"
+        )
+    paths = tree.paths(data, argument)
+    values = [as_value(x, "fit", p) for x, p in zip(tree.leaves(data), paths, strict=True)]
+    if not values:
+        raise ValueError(f"fit: {argument} has no arrays")
+    sizes = {x.shape[0] if x.ndim else None for x in values}
+    if len(sizes) > 1 or None in sizes:
+        found = ", ".join(f"{p}: {x.type}" for p, x in zip(paths, values, strict=True))
+        raise ValueError(
+            f"fit: the arrays of {argument} must have the same number of examples along axis 0; "
+            f"got {found}"
+        )
+    (size,) = sizes
+    if not size:
+        raise ValueError(f"fit: {argument} has no examples")
+    return tree.unflatten(tree.structure(data), values), size
+
+
+def batches_of(data: Iterable[Any], skip: int) -> Iterator[tuple[Any, bool]]:
+    """The batches of one epoch from number ``skip``, each with whether it is the last.
+
+    Those before are drawn and left.
+    """
+    batches = iter(data)
+    last: Any = None
+    number = 0
+    for batch in batches:
+        if number > skip:
+            yield last, False
+        last = tree.map(lambda x: as_value(x, "fit", "a batch"), batch)
+        number += 1
+    if number > skip:
+        yield last, True
+
+
+def checksum(data: Any) -> int:
+    """A number that tells data apart: CRC-32 of all bytes."""
+    total = 0
+    for x in tree.leaves(data):
+        total = zlib.crc32(np.ascontiguousarray(np.asarray(x)).view(np.uint8).data, total)
+    return total

@@ -1,0 +1,338 @@
+"""``fit``: training an ensemble, as its users call it.
+
+Layer 7 (ensemble). It checks what was asked for, and hands it to ``loop``.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import dataclasses
+import itertools
+import os
+import re
+import zlib
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any
+
+import numpy as np
+
+from stretto.api.graph import ShapeDtypeStruct
+from stretto.api.jit import jit
+from stretto.core import tree
+from stretto.core.config import config
+from stretto.core.errors import DonatedArrayError
+from stretto.ensemble.training.checkpoints import Checkpoints
+from stretto.ensemble.training.divergence import Divergence, divergences
+from stretto.ensemble.training.evaluation import Evaluator
+from stretto.ensemble.training.examples import batches_of, checksum, examples_of, is_examples
+from stretto.ensemble.training.loop import Loop
+from stretto.ensemble.training.order import ORDERS, DataOrder
+from stretto.ensemble.training.progress import Reporter
+from stretto.ensemble.training.state import TrainState
+from stretto.ensemble.training.stopping import EarlyStopping
+from stretto.ensemble.training.trainer import Trainer
+
+__all__ = ["Fitted", "fit"]
+
+_USUAL_BATCH = 32
+_USUAL_PART = 256
+
+
+@dataclasses.dataclass(frozen=True)
+class Fitted:
+    """What a training gave."""
+
+    ensemble: Any
+    """The ensemble that was trained."""
+    history: dict[str, np.ndarray]
+    """``step`` and ``epoch`` of each entry; ``loss``, metrics, ``validation_loss``, … of shape
+    (entries, members). Losses of training are means since the entry before; NaN for members that
+    trained no more."""
+    stopped: dict[int, int]
+    """The step at which members were stopped early, by member."""
+    diverged: dict[int, Divergence]
+    """Members that diverged: step, and path of the parameter."""
+    state: TrainState
+    """All that was reached, to go on from."""
+
+
+def fit(
+    ensemble: Any,
+    loss: Callable[..., Any],
+    data: Any,
+    optimiser: Any,
+    *,
+    epochs: int | None = None,
+    steps: int | None = None,
+    batch_size: int | None = None,
+    order: str | None = None,
+    fraction: float = 1.0,
+    drop_last: bool = True,
+    key: Any = None,
+    hyperparams: Mapping[str, Any] | None = None,
+    per_member: Mapping[str, Any] | None = None,
+    shared_optimiser: Any = None,
+    validation: Any = None,
+    metrics: Mapping[str, Callable[..., Any]] | None = None,
+    evaluate_every: int | None = None,
+    validation_batch_size: int | None = None,
+    early_stopping: EarlyStopping | int | None = None,
+    on_divergence: str = "raise",
+    checkpoint: Checkpoints | str | os.PathLike[str] | None = None,
+    resume: bool | str = "auto",
+    progress: bool | None = None,
+) -> Fitted:
+    """Train all members, each with its own shuffle, optimiser state and random numbers.
+
+    One compiled program is a step of all members of an architecture; it picks each member's batch
+    from data that lie on the device. Members that have stopped are computed beside the others and
+    left as they are, until at most half of an architecture's train on: these are then put together,
+    and compiled anew. The ensemble is changed, also where training ends by an error: it has what
+    was reached.
+
+    Args:
+        ensemble: the ensemble.
+        loss: ``loss(member, *batch)``, a scalar, or a scalar and a dictionary of scalar metrics.
+            The member is a module, or can be called with what the ensemble's function takes after
+            the parameters.
+        data: an array, or a tuple or dictionary of arrays, with examples along axis 0 (a dictionary
+            is one argument of the loss); or any other iterable, which gives the batches of an
+            epoch each time it is gone through: for data larger than the device.
+        optimiser: a transformation such as ``optim.adamw(1e-3)``, applied to each member alone;
+            with ``hyperparams``, the function that makes one: ``optim.adamw``.
+        epochs: how often to go through the data, or
+        steps: how many steps to do; the sooner of the two, if both are given.
+        batch_size: examples of a member in a step; by default 32, or all if there are fewer.
+        order: as for ``DataOrder``: ``"own"`` (the default), ``"same"``, ``"bootstrap"`` or
+            ``"given"``. For an iterable of batches: ``"same"`` (the default), all members get the
+            batch, or ``"own"``, its arrays have the members along axis 0.
+        fraction: the size of a bootstrap sample, relative to the data.
+        drop_last: leave out examples that fill no whole batch at an epoch's end. Else there is a
+            smaller batch, and a second program.
+        key: where order and random numbers come from; ``None`` draws from the ambient stream.
+        hyperparams: arguments of ``optimiser``; arrays and lists have an entry for each member.
+        per_member: arrays with an entry for each member, which the loss gets by name.
+        shared_optimiser: for parts that members share; by default ``optimiser``. They get the
+            mean of the gradients of the members that train on.
+        validation: data as ``data``, to measure the loss and ``metrics`` on, in evaluation mode.
+        metrics: by name, functions ``f(member, *batch)`` that give a scalar, a mean over the batch.
+        evaluate_every: so many steps between entries of the history; by default an epoch.
+        validation_batch_size: examples at a time; by default 256.
+        early_stopping: an ``EarlyStopping``, or its patience.
+        on_divergence: a member whose loss, gradients or next parameters are not finite stays as it
+            was before that step; then ``"raise"`` a ``DivergenceError``, or warn and ``"freeze"``
+            it, or ``"drop"`` it from the ensemble in the end. ``"ignore"``: nobody looks.
+        checkpoint: ``Checkpoints``, or a directory for one after every epoch.
+        resume: go on from the last checkpoint of the directory: ``"auto"`` if there is one,
+            ``True``: there must be, ``False``: there must be none. The result has the same bits as
+            that of a run that was never interrupted. An iterable of batches is gone through anew up
+            to the place.
+        progress: a bar, and, where there is no terminal, a line for each entry; ``None``: the bar
+            only; ``False``: nothing.
+
+    Raises:
+        ValueError: data that do not fit together, a batch larger than the data, a loss that is no
+            scalar, a checkpoint of another configuration.
+        TypeError: an optimiser that is none.
+        DivergenceError: see ``on_divergence``.
+
+    >>> import stretto as st, stretto.numpy as snp
+    >>> ensemble = st.Ensemble(lambda p, x: p["w"] * x, [{"w": 0.0}, {"w": 4.0}])
+    >>> x = snp.linspace(-1, 1, 64)
+    >>> loss = lambda member, x, y: ((member(x) - y) ** 2).mean()
+    >>> fitted = ensemble.fit(loss, (x, 2 * x), st.optim.sgd(0.5), epochs=20, batch_size=8)
+    >>> fitted.history["loss"].shape
+    (20, 2)
+    >>> ensemble(1.0).round(3)
+    Array([2., 2.], dtype=float32)
+    """
+    if epochs is None and steps is None:
+        raise ValueError("fit: give epochs= or steps=, how long to train")
+    if isinstance(early_stopping, int):
+        early_stopping = EarlyStopping(early_stopping)
+    if early_stopping is not None and validation is None:
+        raise ValueError("fit: early_stopping watches validation data; give validation=(x, y)")
+    if metrics and validation is None:
+        raise ValueError("fit: metrics are measured on validation data; give validation=(x, y)")
+    if checkpoint is not None and not isinstance(checkpoint, Checkpoints):
+        checkpoint = Checkpoints(checkpoint)
+    trainer = Trainer(
+        loss,
+        optimiser,
+        hyperparams=hyperparams,
+        per_member=per_member,
+        shared_optimiser=shared_optimiser,
+        on_divergence=on_divergence,
+        early_stopping=early_stopping is not None,
+    )
+    members = len(ensemble)
+    plan: DataOrder | None = None
+    if is_examples(data):
+        data, count = examples_of(data, "data")
+        plan = _order(count, batch_size, order or "own", members, fraction, drop_last)
+        each, size = plan.each, plan.batch_size
+        first = tree.map(lambda x: ShapeDtypeStruct((size, *x.shape[1:]), x.dtype), data)
+    else:
+        each = order == "own"
+        first, data = _first(_iterable(data, order, batch_size))
+        if each:
+            _refuse_others_than_members(first, members)
+            first = tree.map(lambda x: x[0], first)
+    part = validation_batch_size or _USUAL_PART
+    if validation is not None:
+        validation, _ = examples_of(validation, "validation")
+    state = trainer.start(ensemble, key)
+    examples = [_types(first, p.group.size if each else None) for p in state.packs]
+    sums = [trainer.no_sums(p, x, each) for p, x in zip(state.packs, examples, strict=True)]
+    state = state.replace(sums=tuple(sums))
+    configuration: dict[str, str] = {}
+    if checkpoint is not None:
+        configuration = _configuration(
+            trainer,
+            state,
+            examples,
+            each,
+            data if plan else None,
+            validation,
+            order=plan or f"batches, {order or 'same'}",
+            evaluate_every=evaluate_every,
+            validation_batch_size=part,
+            early_stopping=early_stopping,
+            metrics=sorted(metrics or {}),
+        )
+        state = checkpoint.resume(state, configuration, resume)
+    total = steps
+    if plan is not None and epochs is not None:
+        total = min(epochs * plan.steps, steps or epochs * plan.steps)
+    with Reporter(progress, total) as reporter:
+        loop = Loop(
+            trainer,
+            data,
+            plan,
+            each=each,
+            epochs=epochs,
+            steps=steps,
+            evaluator=Evaluator(loss, metrics) if validation is not None else None,
+            validation=validation,
+            evaluate_every=evaluate_every,
+            validation_batch_size=part,
+            early_stopping=early_stopping,
+            checkpoints=checkpoint,
+            configuration=configuration,
+            reporter=reporter,
+        )
+        try:
+            state = loop.run(state)
+        except BaseException:
+            # An interruption can fall where a step has taken the arrays and not yet given others.
+            with contextlib.suppress(DonatedArrayError):
+                ensemble._arrays = _copied(loop.state.ensemble._arrays)
+            raise
+    return _finished(ensemble, state, early_stopping, on_divergence)
+
+
+def _finished(
+    ensemble: Any, state: TrainState, early_stopping: EarlyStopping | None, on_divergence: str
+) -> Fitted:
+    """Give the ensemble what was reached, and say what happened."""
+    best = early_stopping is not None and early_stopping.restore_best
+    made = state.best if best else state.ensemble
+    diverged = divergences(state)
+    stopped = {m: int(s) for m, s in enumerate(state.each("stopped")) if s >= 0}
+    ensemble._arrays = _copied(made._arrays)
+    if on_divergence == "drop" and diverged:
+        ensemble.drop(sorted(diverged))
+    return Fitted(ensemble, dict(state.history), stopped, diverged, state)
+
+
+def _order(
+    count: int, batch_size: int | None, order: str, members: int, fraction: float, drop_last: bool
+) -> DataOrder:
+    try:
+        plan = DataOrder(count, 1, order, members, fraction, drop_last)
+        size = min(_USUAL_BATCH, plan.size) if batch_size is None else batch_size
+        return dataclasses.replace(plan, batch_size=size)
+    except ValueError as error:
+        raise ValueError(str(error).replace("DataOrder", "fit", 1)) from None
+
+
+def _iterable(data: Any, order: str | None, batch_size: int | None) -> Iterable[Any]:
+    if not isinstance(data, Iterable):
+        raise TypeError(
+            f"fit: data must be an array, a tuple or dictionary of arrays, or an iterable of "
+            f"batches; got {type(data).__name__}"
+        )
+    if order not in (None, "same", "own"):
+        raise ValueError(
+            f"fit: an iterable of batches has its own order: order must be 'same' or 'own', got "
+            f"{order!r} (of {ORDERS})"
+        )
+    if batch_size is not None:
+        raise ValueError("fit: an iterable of batches has its own sizes; leave out batch_size")
+    return data
+
+
+def _first(data: Any) -> tuple[Any, Any]:
+    """The first batch, and the data with that still in it."""
+    batches = iter(data)
+    for batch, _ in batches_of(itertools.islice(batches, 1), 0):
+        return batch, itertools.chain([batch], batches) if batches is data else data
+    raise ValueError("fit: data has no batches")
+
+
+def _types(batch: Any, each: int | None) -> Any:
+    """The types of a batch; with ``each``, where the members are to be put along axis 0."""
+    front = () if each is None else (each,)
+    return tree.map(lambda x: ShapeDtypeStruct((*front, *x.shape), x.dtype), batch)
+
+
+def _refuse_others_than_members(batch: Any, members: int) -> None:
+    for path, x in zip(tree.paths(batch, "batch"), tree.leaves(batch), strict=True):
+        if not x.ndim or x.shape[0] != members:
+            raise ValueError(
+                f"fit: with order='own' the arrays of a batch have the {members} members along "
+                f"axis 0; got {path}: {x.type}"
+            )
+
+
+def _configuration(
+    trainer: Trainer,
+    state: TrainState,
+    examples: list[Any],
+    each: bool,
+    data: Any,
+    validation: Any,
+    **settings: Any,
+) -> dict[str, str]:
+    """What must be equal for a training to be gone on with, in words.
+
+    The program of a step stands for the loss, the optimiser and the members.
+    """
+    found = {n: str(x) for n, x in settings.items()}
+    found["key"] = str(np.asarray(state.key).tolist())
+    found["on_divergence"] = trainer.on_divergence
+    found["enable_x64"] = str(config.enable_x64)
+    found["threefry_partitionable"] = str(config.threefry_partitionable)
+    for name, x in (("data", data), ("validation", validation)):
+        if x is not None:
+            found[name] = f"{', '.join(str(v.type) for v in tree.leaves(x))}, CRC {checksum(x):08x}"
+    for g, (pack, sums, example) in enumerate(zip(state.packs, state.sums, examples, strict=True)):
+        found[f"architecture {g}"] = f"{pack.group.size} members at {list(pack.group.places)}"
+        for name, x in zip(pack.group.names, pack.arrays(), strict=True):
+            found[f"architecture {g}, {name}"] = str(x.type)
+        text = trainer.program(pack, sums, example, each)
+        digest = zlib.crc32(_ADDRESS.sub("", text).encode())
+        found[f"architecture {g}, program of a step (loss, optimiser, model)"] = f"{digest:08x}"
+        own = (pack.rows.extra, getattr(pack.rows.optimiser, "hyperparams", None))
+        found[f"architecture {g}, hyperparameters"] = f"CRC {checksum(own):08x}"
+    return found
+
+
+_ADDRESS = re.compile("0x[0-9a-f]+")
+_COPY = jit(lambda arrays: arrays)
+
+
+def _copied(arrays: Any) -> Any:
+    """The same values in arrays of their own, since the state's may be donated later."""
+    with config(recompilation_warning=0):  # one program for each ensemble is meant
+        return _COPY(arrays)

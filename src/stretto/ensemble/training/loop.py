@@ -1,0 +1,208 @@
+"""The loop of ``Ensemble.fit``: steps, evaluations, checkpoints, in an order that can be resumed.
+
+Layer 7 (ensemble). What happens when depends on the number of steps and on arrays of the state, and
+on no clock, so that a run that was killed and resumed is the same, bit for bit.
+"""
+
+from __future__ import annotations
+
+import functools
+import time
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+
+import stretto.numpy as snp
+from stretto.core import tree
+from stretto.ensemble.training.checkpoints import Checkpoints
+from stretto.ensemble.training.divergence import Divergence, remark
+from stretto.ensemble.training.evaluation import Evaluator
+from stretto.ensemble.training.examples import batches_of
+from stretto.ensemble.training.history import with_entry
+from stretto.ensemble.training.order import DataOrder
+from stretto.ensemble.training.progress import Reporter, means
+from stretto.ensemble.training.state import Pack, TrainState, divided
+from stretto.ensemble.training.stopping import EarlyStopping
+from stretto.ensemble.training.trainer import Trainer
+
+__all__ = ["Loop"]
+
+_SECONDS = 0.5  # between looks for members that diverged
+
+
+class Loop:
+    """What ``fit`` was asked for, beside the state that it is at."""
+
+    def __init__(
+        self,
+        trainer: Trainer,
+        data: Any,
+        order: DataOrder | None,
+        *,
+        each: bool,
+        epochs: int | None,
+        steps: int | None,
+        evaluator: Evaluator | None,
+        validation: Any,
+        evaluate_every: int | None,
+        validation_batch_size: int,
+        early_stopping: EarlyStopping | None,
+        checkpoints: Checkpoints | None,
+        configuration: dict[str, str],
+        reporter: Reporter,
+    ) -> None:
+        self._trainer, self._data, self._order, self._each = trainer, data, order, each
+        self._epochs, self._steps = epochs, steps
+        self._evaluator, self._validation = evaluator, validation
+        self._every, self._part = evaluate_every, validation_batch_size
+        self._stopping = early_stopping
+        self._checkpoints, self._configuration = checkpoints, configuration
+        self._reporter = reporter
+        self._known: dict[int, Divergence] = {}
+        self._looked = self._saved = time.monotonic()
+        self._saved_step = -1
+        self.state: TrainState
+
+    def run(self, state: TrainState) -> TrainState:
+        """From a state to the last. ``self.state`` is the one reached, whatever happens."""
+        self.state = state
+        self._saved_step = state.step if state.step else -1
+        while not self._done():
+            begun = self.state.step
+            for _ in self._epoch():
+                if self._done():
+                    break
+            if self.state.step == begun:
+                raise ValueError(
+                    f"fit: data has no batch left for epoch {self.state.epoch}; an iterator can be "
+                    f"gone through once only: give a list, or an object whose __iter__ begins anew"
+                )
+        state = self.state
+        if state.step and (not len(state.history) or state.history["step"][-1] != state.step):
+            self._entry()
+        self._look()
+        if self._checkpoints and self._saved_step != self.state.step:
+            self._save()
+        return self.state
+
+    def _done(self) -> bool:
+        state = self.state
+        return (
+            (self._epochs is not None and state.epoch >= self._epochs)
+            or (self._steps is not None and state.step >= self._steps)
+            or not any(state.going)
+        )
+
+    # One epoch
+
+    def _epoch(self) -> Iterator[None]:
+        """Go on with the epoch that the state is in, a step at a time."""
+        number = self.state.step - self.state.first
+        if self._order is None:
+            for batch, last in batches_of(self._data, number):
+                self._step(functools.partial(self._on_batch, batch), last)
+                yield
+            return
+        orders: dict[Any, Any] = {}
+        first = np.int32(self.state.first)
+        for i in range(number, self._order.steps):
+            sizes = (self._order.batch_size, self._order.batch_size_of(i))
+            self._step(
+                functools.partial(self._in_order, orders, first, sizes),
+                i == self._order.steps - 1,
+            )
+            yield
+
+    def _in_order(
+        self, orders: dict[Any, Any], first: Any, sizes: tuple[int, int], pack: Pack, sums: Any
+    ) -> Any:
+        assert self._order is not None
+        # Of all members, whoever still runs, so that one program serves all epochs.
+        places = pack.group.places
+        if not orders:
+            orders["all"] = self._order.epoch(self.state.key, self.state.epoch), snp.asarray(first)
+        if places not in orders:
+            order, begun = orders["all"]
+            if self._order.each and len(places) < self.state.size:
+                order = snp.take(order, np.asarray(places, np.int32), 0)
+            orders[places] = order, begun
+        order, begun = orders[places]
+        return self._trainer.in_order(pack, sums, self._data, order, begun, self.state.key, sizes)
+
+    def _on_batch(self, batch: Any, pack: Pack, sums: Any) -> Any:
+        if self._each and pack.group.size != self.state.size:
+            places = np.asarray(pack.group.places, np.int32)
+            batch = tree.map(lambda x: snp.take(x, places, 0), batch)
+        return self._trainer.on_batch(pack, sums, batch, self._each, self.state.key)
+
+    # One step, and what comes after it
+
+    def _step(self, run: Any, last: bool) -> None:
+        state = self.state
+        packs, sums = list(state.packs), list(state.sums)
+        for g, going in enumerate(state.going):
+            if going:
+                packs[g], sums[g] = run(packs[g], sums[g])
+        self.state = state = state.replace(
+            packs=tuple(packs), sums=tuple(sums), step=state.step + 1
+        )
+        if last:
+            self.state = state = state.replace(epoch=state.epoch + 1, first=state.step)
+        self._reporter.step(state)
+        if last if self._every is None else state.step % self._every == 0:
+            self._entry()
+        elif time.monotonic() - self._looked > _SECONDS:
+            self._look()
+        if self._checkpoints:
+            seconds = time.monotonic() - self._saved
+            if self._checkpoints.due(self.state, last, seconds):
+                self._save()
+
+    def _entry(self) -> None:
+        """Measure, stop members, and set those aside that are not run any more."""
+        state = self.state
+        found = means(state)
+        if self._evaluator is not None:
+            measured = self._evaluator(state, self._validation, self._part)
+            found |= {f"validation_{n}": x for n, x in measured.items()}
+            if self._stopping is not None and measured:
+                state = self._stopping.observe(state, self._stopping.score(measured))
+        history = with_entry(state.history, state.step, state.epoch, found, state.size)
+        self.state = settled(state.replace(history=history))
+        self._reporter.entry(self.state)
+        self._look()
+
+    def _look(self) -> None:
+        """Say which members have diverged since the last look."""
+        if self._trainer.on_divergence != "ignore":
+            self._known = remark(self.state, self._known, self._trainer.on_divergence)
+        self._looked = time.monotonic()
+
+    def _save(self) -> None:
+        assert self._checkpoints is not None
+        self._checkpoints.save(self.state, self._configuration)
+        self._saved, self._saved_step = time.monotonic(), self.state.step
+
+
+def settled(state: TrainState) -> TrainState:
+    """The state with new sums, and with packs divided where at most half of the members run on.
+
+    So a pack of n is compiled anew at most log₂ n times. Where members train shared parts, one that
+    has stopped leaves at once: what it does must not reach the others.
+    """
+    packs, finished, sums, going = [], [], [], []
+    for pack, others, own_sums in zip(state.packs, state.finished, state.sums, strict=True):
+        active = np.asarray(pack.rows.active)
+        count = int(active.sum())
+        if 0 < count < len(active) and (2 * count <= len(active) or pack.shared):
+            pack, gone = divided(pack, active.tolist())
+            others = (*others, gone)
+        packs.append(pack)
+        finished.append(others)
+        going.append(count > 0)
+        size = pack.group.size
+        sums.append({n: snp.zeros(size, x.dtype) for n, x in own_sums.items()})
+    return state.replace(
+        packs=tuple(packs), finished=tuple(finished), sums=tuple(sums), going=tuple(going)
+    )

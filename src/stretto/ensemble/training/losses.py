@@ -1,0 +1,100 @@
+"""The user's loss of one member: its value, what it says beside, and the buffers it leaves.
+
+Layer 7 (ensemble). Next, read ``step``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from stretto.api.arguments import name_of
+from stretto.core import tree
+from stretto.core.interpreter import as_value
+from stretto.core.types import kind_of
+from stretto.ensemble.groups import Group, call_module
+from stretto.nn.module import Module
+from stretto.nn.updating import updates_of
+from stretto.random.streams import keys
+
+__all__ = ["arguments_of", "in_mode", "loss_of", "modes_of", "scalar"]
+
+
+def arguments_of(batch: Any) -> tuple[Any, ...]:
+    """What a batch gives to the loss: the parts of a tuple or list one by one, else itself."""
+    return tuple(batch) if isinstance(batch, (tuple, list)) else (batch,)
+
+
+def loss_of(
+    loss: Callable[..., Any],
+    group: Group,
+    by_name: Mapping[str, Any],
+    batch: Any,
+    extra: Mapping[str, Any],
+    key: Any,
+) -> tuple[Any, dict[str, Any], dict[str, Any]]:
+    """The loss of one member, the metrics beside it, and all its arrays after the call, by name.
+
+    Layers draw from ``key``, and buffers may be updated. Raises ``ValueError`` where the loss is no
+    scalar, or a buffer that members share would be updated.
+    """
+    given = [by_name[n] for n in group.names]
+    member = group.of(given)
+    with (
+        keys(key),
+        updates_of(_modules(member if group.function is call_module else member.params)),
+    ):
+        out = loss(member, *arguments_of(batch), **extra)
+    value, metrics = out, {}
+    if isinstance(out, tuple) and len(out) == 2 and isinstance(out[1], dict):
+        value, metrics = out
+    who = f"fit: {name_of(loss)}"
+    value = scalar(value, who, "gives", real=True)
+    if "loss" in metrics:
+        raise ValueError(f"{who} gives a metric called 'loss', which is the name of its value")
+    metrics = {n: scalar(x, who, f"gives the metric {n!r} as") for n, x in metrics.items()}
+    after = dict(zip(group.names, group.leaves_of(member), strict=True))
+    for name, shared, before in zip(group.names, group.shared, given, strict=True):
+        if shared and after[name] is not before:
+            raise ValueError(
+                f"{who} updates {name}, which the members share, each in its own way; leave it out "
+                f"of shared=, or put that layer in evaluation mode"
+            )
+    return value, metrics, after
+
+
+def scalar(x: Any, who: str, gives: str, real: bool = False) -> Any:
+    """The value, which must be one number for a member."""
+    if isinstance(x, (tuple, list, dict)) or x is None:
+        raise ValueError(
+            f"{who} {gives} a {type(x).__name__}; expected a scalar for each member, or a pair of "
+            f"a scalar and a dictionary of metrics"
+        )
+    value = as_value(x, who, "the result")
+    if value.ndim:
+        raise ValueError(
+            f"{who} {gives} {value.type} for each member, expected a scalar: take the mean over "
+            f"the batch"
+        )
+    if real and kind_of(value.dtype) != "float":
+        raise ValueError(f"{who} {gives} {value.type}, expected a float, which has a gradient")
+    return value
+
+
+def _modules(member: Any) -> list[Module]:
+    """All modules in a member."""
+    nodes = tree.leaves(member, lambda x: isinstance(x, Module))
+    return [m for node in nodes if isinstance(node, Module) for m in node.modules()]
+
+
+def in_mode(group: Group, training: bool) -> Any:
+    """The structure of a member with all its modules in train mode, or in evaluation mode."""
+    member = tree.unflatten(group.structure, range(group.structure.num_leaves))
+    for module in _modules(member):
+        module.training = training
+    return tree.structure(member)
+
+
+def modes_of(group: Group) -> list[bool]:
+    """Whether each module of a member is in train mode."""
+    return [m.training for m in _modules(tree.unflatten(group.structure, group.names))]

@@ -1,0 +1,136 @@
+"""``DataOrder``: which examples each member sees at which step.
+
+Layer 7 (ensemble). The order is a function of a key, the epoch and the member, and of nothing else,
+so that training can begin anywhere in it. Next, read ``state``.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+import stretto.numpy as snp
+from stretto.api.jit import jit
+from stretto.api.vectorise import vmap
+from stretto.core.config import config
+from stretto.core.interpreter import as_value
+from stretto.random.discrete import permutation, randint
+from stretto.random.keys import fold_in
+
+__all__ = ["ORDERS", "DataOrder"]
+
+ORDERS = ("own", "same", "bootstrap", "given")
+_INT32 = np.dtype(np.int32)
+
+
+@dataclasses.dataclass(frozen=True)
+class DataOrder:
+    """Which examples each member of an ensemble sees, batch after batch.
+
+    ``order`` is one of: ``"own"``, each member a shuffle of its own, new at every epoch;
+    ``"same"``, one shuffle for all members; ``"bootstrap"``, each member shuffles of a sample of
+    its own, drawn once with replacement, of ``fraction`` times as many as there are examples
+    (Efron, 1979; Breiman, "Bagging predictors", 1996); ``"given"``, the examples as they lie.
+
+    With ``drop_last`` an epoch leaves out what fills no whole batch (others each time, where it is
+    shuffled); without, it ends with a smaller batch.
+
+    Raises ``ValueError`` where a batch would be larger than an epoch, or an argument is none of
+    those named.
+
+    >>> import stretto as st
+    >>> order = DataOrder(examples=5, batch_size=2, members=3)
+    >>> order.steps, order.indices(st.random.PRNGKey(0), epoch=0).shape
+    (2, (2, 3, 2))
+    """
+
+    examples: int
+    batch_size: int
+    order: str = "own"
+    members: int = 1
+    fraction: float = 1.0
+    drop_last: bool = True
+
+    def __post_init__(self) -> None:
+        if self.order not in ORDERS:
+            raise ValueError(f"DataOrder: order must be one of {ORDERS}, got {self.order!r}")
+        if self.fraction != 1 and self.order != "bootstrap":
+            raise ValueError(
+                f"DataOrder: fraction={self.fraction} is for order='bootstrap', not {self.order!r}"
+            )
+        if self.batch_size < 1 or self.examples < 1 or self.members < 1:
+            raise ValueError(
+                f"DataOrder: examples, batch_size and members must be at least 1, got "
+                f"{self.examples}, {self.batch_size} and {self.members}"
+            )
+        if self.batch_size > self.size:
+            raise ValueError(
+                f"DataOrder: batch_size={self.batch_size} is larger than an epoch of {self.size} "
+                f"examples; give a batch_size of at most {self.size}"
+            )
+
+    @property
+    def size(self) -> int:
+        """How many examples a member sees in an epoch, if none is dropped."""
+        if self.order == "bootstrap":
+            return max(1, round(self.fraction * self.examples))
+        return self.examples
+
+    @property
+    def steps(self) -> int:
+        """How many batches an epoch has."""
+        whole, rest = divmod(self.size, self.batch_size)
+        return whole + (bool(rest) and not self.drop_last)
+
+    @property
+    def each(self) -> bool:
+        """Whether each member has an order of its own."""
+        return self.order in ("own", "bootstrap")
+
+    def batch_size_of(self, step: int) -> int:
+        """How many examples the batch at this step of an epoch has."""
+        return min(self.batch_size, self.size - step * self.batch_size)
+
+    def epoch(self, key: Any, epoch: Any, members: Sequence[int] | None = None) -> Any:
+        """The examples of an epoch, in order: int32 of shape (members, size), or (size,).
+
+        The second where all members see the same. ``members`` are those asked for; by default all.
+        """
+        numbers = np.arange(self.members) if members is None else np.asarray(members)
+        with config(recompilation_warning=0):  # one program for each order is meant
+            return _EPOCH(self, key, np.int32(epoch), numbers.astype(np.int32))
+
+    def indices(self, key: Any, epoch: Any, members: Sequence[int] | None = None) -> Any:
+        """The whole batches of an epoch: int32 of shape (steps, members, batch_size).
+
+        Without the axis of members where all see the same.
+        """
+        order = self.epoch(key, epoch, members)
+        steps = self.size // self.batch_size
+        whole = order[..., : steps * self.batch_size]
+        batches = whole.reshape(*order.shape[:-1], steps, self.batch_size)
+        return snp.moveaxis(batches, -2, 0)
+
+
+def _epoch(order: DataOrder, key: Any, epoch: Any, members: Any) -> Any:
+    places = snp.arange(order.size, dtype=_INT32)
+    if order.order == "given":
+        return places
+    if order.order == "same":
+        return permutation(fold_in(fold_in(key, 0), epoch), places)
+
+    def of_member(member: Any) -> Any:
+        # One stream for the sample, which stays, and one for the shuffles of the epochs.
+        shuffle = permutation(fold_in(fold_in(fold_in(key, 1), member), epoch), places)
+        if order.order == "own":
+            return shuffle
+        sample = randint(fold_in(fold_in(key, 2), member), (order.size,), 0, order.examples, _INT32)
+        return snp.take(sample, shuffle, 0)
+
+    return vmap(of_member)(as_value(members, "DataOrder", "members"))
+
+
+_EPOCH = jit(_epoch, static_argnums=0)

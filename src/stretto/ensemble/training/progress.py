@@ -1,0 +1,129 @@
+"""A bar that shows how far training is, and the loss of each member.
+
+Layer 7 (ensemble). On a terminal a bar, elsewhere a line for each entry of the history.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping
+from contextlib import AbstractContextManager
+from typing import Any
+
+import numpy as np
+from rich.console import Console
+from rich.progress import (
+    BarColumn,
+    MofNCompleteColumn,
+    Progress,
+    TextColumn,
+    TimeElapsedColumn,
+    TimeRemainingColumn,
+)
+
+from stretto.ensemble.training.state import TrainState
+
+__all__ = ["Reporter", "described"]
+
+_SECONDS = 0.25  # between looks at the device, which make the computation wait
+_FEW = 6
+
+
+class Reporter(AbstractContextManager["Reporter"]):
+    """What ``fit`` tells its user while it runs.
+
+    ``show`` is whether it does; ``None``: on a terminal only.
+    """
+
+    def __init__(
+        self, show: bool | None, total: int | None, console: Console | None = None
+    ) -> None:
+        self._console = console or Console(stderr=True, highlight=False)
+        on_terminal = self._console.is_terminal
+        self._lines = bool(show) and not on_terminal
+        self._bar: Progress | None = None
+        if on_terminal and show is not False:
+            self._bar = Progress(
+                TextColumn("{task.description}"),
+                BarColumn(bar_width=20),
+                MofNCompleteColumn(),
+                TimeElapsedColumn(),
+                TimeRemainingColumn(),
+                TextColumn("{task.fields[losses]}"),
+                console=self._console,
+            )
+            self._task = self._bar.add_task("training", total=total, losses="")
+        self._shown = time.monotonic()
+
+    def __enter__(self) -> Reporter:
+        if self._bar is not None:
+            self._bar.start()
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        if self._bar is not None:
+            self._bar.stop()
+
+    def step(self, state: TrainState) -> None:
+        """A step was done."""
+        now = time.monotonic()
+        if self._bar is None or now - self._shown < _SECONDS:
+            return
+        self._shown = now
+        losses = means(state).get("loss", np.empty(0))
+        self._bar.update(self._task, completed=state.step, losses=described(losses))
+
+    def entry(self, state: TrainState) -> None:
+        """An entry of the history was made."""
+        last = {n: x[-1] for n, x in state.history.items()}
+        if self._bar is not None:
+            self._bar.update(
+                self._task,
+                completed=state.step,
+                description=f"epoch {int(last['epoch'])}",
+                losses=described(last["loss"]),
+            )
+        elif self._lines:
+            self._console.print(entry_text(last), soft_wrap=True)
+
+
+def entry_text(last: Mapping[str, Any]) -> str:
+    """One entry of the history as a line."""
+    parts = [f"step {int(last['step'])}, epoch {int(last['epoch'])}"]
+    parts += [f"{n} {described(x)}" for n, x in last.items() if n not in ("step", "epoch")]
+    return " · ".join(parts)
+
+
+def described(values: np.ndarray) -> str:
+    """The numbers of a few members, or of many their range; of those that are not NaN.
+
+    >>> described(np.array([0.5, np.nan, 0.25]))
+    '0.5 – 0.25'
+    >>> described(np.arange(9.0))
+    '0 … 4 … 8 (9 members)'
+    """
+    if len(values) <= _FEW:
+        return " ".join("–" if np.isnan(x) else f"{x:.4g}" for x in values)
+    known = values[~np.isnan(values)]
+    if not len(known):
+        return "–"
+    low, middle, high = np.min(known), np.median(known), np.max(known)
+    return f"{low:.4g} … {middle:.4g} … {high:.4g} ({len(known)} members)"
+
+
+def means(state: TrainState) -> dict[str, np.ndarray]:
+    """By name the means, since the last entry of the history, of what steps gave for each member.
+
+    NaN for a member that did none.
+    """
+    found: dict[str, np.ndarray] = {}
+    for pack, sums in zip(state.packs, state.sums, strict=True):
+        if not sums:
+            continue
+        count = np.asarray(sums["count"])
+        for name, x in sums.items():
+            if name != "count":
+                here = found.setdefault(name, np.full(state.size, np.nan, np.float32))
+                mean = np.asarray(x) / np.maximum(count, 1)
+                here[list(pack.group.places)] = np.where(count > 0, mean, np.nan)
+    return found

@@ -1,0 +1,206 @@
+"""``TrainState``: all that training has reached, as one tree of arrays.
+
+Layer 7 (ensemble). The members of an architecture that are trained together are a *pack*. Members
+that have stopped leave it for another, which is not run. Next, read ``losses``.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+import stretto.numpy as snp
+from stretto.core import tree
+from stretto.ensemble.groups import Group
+
+__all__ = ["Best", "Pack", "Rows", "TrainState", "divided", "united"]
+
+_STATIC = {"static": True}
+
+
+@tree.register_dataclass
+@dataclasses.dataclass(frozen=True)
+class Best:
+    """What early stopping knows of each member."""
+
+    score: Any
+    """The best so far; infinite before the first."""
+    waited: Any
+    """How many evaluations ago that was: int32."""
+    own: dict[str, Any]
+    """The arrays of that time, by name: what was trained, and buffers."""
+
+
+@tree.register_dataclass
+@dataclasses.dataclass(frozen=True)
+class Rows:
+    """What each member of a pack has of its own: all arrays have the members along axis 0."""
+
+    number: Any
+    """Its place in the ensemble: int32."""
+    own: dict[str, Any]
+    """The arrays that are trained, by dotted name."""
+    kept: dict[str, Any]
+    """Those that are not: buffers, and what is frozen."""
+    optimiser: Any
+    """The state of its optimiser, which means nothing once it has stopped; ``None`` where it trains
+    nothing of its own."""
+    extra: dict[str, Any]
+    """What the loss is given of its own."""
+    active: Any
+    """Whether it trains on: bool."""
+    failed: Any
+    """The number of steps it had done when it diverged, or -1: int32."""
+    fault: Any
+    """Which part did: a place among those trained, or their number for the loss: int32."""
+    stopped: Any
+    """The number of steps after which it was stopped, or -1: int32."""
+    best: Best | None
+    """``None`` without early stopping."""
+
+
+@tree.register_dataclass
+@dataclasses.dataclass(frozen=True)
+class Pack:
+    """Members of one architecture that are trained together."""
+
+    group: Group = dataclasses.field(metadata=_STATIC)
+    """The architecture; its places are those of the members of this pack."""
+    rows: Rows
+    shared: dict[str, Any]
+    """The arrays that all share and that are trained, by name."""
+    fixed: dict[str, Any]
+    """Those that all share and that stay as they are."""
+    shared_optimiser: Any
+    step: Any
+    """The number of steps done: int32."""
+
+    @property
+    def trained(self) -> list[str]:
+        """The names of what is trained, in the order of the architecture."""
+        return [n for n, t in zip(self.group.names, self.group.trained, strict=True) if t]
+
+    def arrays(self, own: Mapping[str, Any] | None = None) -> list[Any]:
+        """All arrays in the order of the architecture; others of ``own`` in place of the last."""
+        found = {**self.rows.own, **self.rows.kept, **self.shared, **self.fixed, **(own or {})}
+        return [found[n] for n in self.group.names]
+
+    def replace(self, **fields: Any) -> Pack:
+        """A pack with other fields; those of ``rows`` by their own names."""
+        inside = {n: x for n, x in fields.items() if n in _ROW_FIELDS}
+        outside = {n: x for n, x in fields.items() if n not in _ROW_FIELDS}
+        rows = dataclasses.replace(outside.pop("rows", self.rows), **inside)
+        return dataclasses.replace(self, rows=rows, **outside)
+
+
+_ROW_FIELDS = {f.name for f in dataclasses.fields(Rows)}
+
+
+@tree.register_dataclass
+@dataclasses.dataclass(frozen=True)
+class TrainState:
+    """All that training has reached: a tree, which can be saved, and gone on from.
+
+    ``state.ensemble`` is the ensemble as it stands, ``state.best`` that of each member's best
+    evaluation.
+    """
+
+    packs: tuple[Pack, ...]
+    """One for each architecture: the members that are run."""
+    finished: tuple[tuple[Pack, ...], ...]
+    """For each architecture those that are not any more, without what all share."""
+    key: Any
+    step: int = 0
+    """The number of steps done."""
+    epoch: int = 0
+    """The number of epochs done."""
+    first: int = 0
+    """The number of steps that were done when this epoch began."""
+    sums: tuple[Any, ...] = ()
+    """For each architecture the sums of its losses since the last entry of the history."""
+    going: tuple[bool, ...] = ()
+    """For each architecture whether a member trained on at the last entry of the history."""
+    history: dict[str, Any] = dataclasses.field(default_factory=dict)
+    """``step`` and ``epoch`` (entries), and all else by name: (entries, members)."""
+    ensemble_class: Any = dataclasses.field(default=None, metadata=_STATIC)
+    layout: Any = dataclasses.field(default=None, metadata=_STATIC)
+    """What of the ensemble is not arrays."""
+
+    def replace(self, **fields: Any) -> TrainState:
+        """A state with other fields."""
+        return dataclasses.replace(self, **fields)
+
+    @property
+    def size(self) -> int:
+        """The number of members."""
+        return sum(p.group.size for p in self.all_packs())
+
+    @property
+    def ensemble(self) -> Any:
+        """The ensemble as it stands."""
+        return self._made([w.arrays() for w in self._whole()])
+
+    @property
+    def best(self) -> Any:
+        """The ensemble with each member as it was at its best evaluation.
+
+        As it stands, without early stopping.
+        """
+        return self._made([w.arrays(w.rows.best and w.rows.best.own) for w in self._whole()])
+
+    def _made(self, arrays: list[Any]) -> Any:
+        return self.ensemble_class._of(self.layout, arrays)
+
+    def _whole(self) -> list[Pack]:
+        """For each architecture, one pack of all its members in their order."""
+        return [united((p, *f)) for p, f in zip(self.packs, self.finished, strict=True)]
+
+    def all_packs(self) -> Iterable[Pack]:
+        """Those that run, and those that do not."""
+        yield from self.packs
+        for several in self.finished:
+            yield from several
+
+    def each(self, name: str) -> np.ndarray:
+        """A field of ``Rows``, such as ``"active"``, for all members in their order."""
+        found: Any = None
+        for pack in self.all_packs():
+            values = np.asarray(getattr(pack.rows, name))
+            if found is None:
+                found = np.zeros(self.size, values.dtype)
+            found[list(pack.group.places)] = values
+        return found
+
+
+def _with_places(group: Group, places: Iterable[int]) -> Group:
+    """The architecture, of members at other places."""
+    return dataclasses.replace(group, places=tuple(places))
+
+
+def divided(pack: Pack, running: Sequence[bool]) -> tuple[Pack, Pack]:
+    """The members of a pack that run on, and the others without what the pack has once."""
+    parts = []
+    for wanted in (True, False):
+        rows = np.flatnonzero(np.asarray(running) == wanted).astype(np.int32)
+        group = _with_places(pack.group, [pack.group.places[r] for r in rows])
+        taken = tree.map(lambda x, rows=rows: snp.take(x, rows, 0), pack.rows)
+        parts.append(dataclasses.replace(pack, group=group, rows=taken))
+    on, off = parts
+    return on, off.replace(shared={}, fixed={}, shared_optimiser=None, step=None)
+
+
+def united(packs: Sequence[Pack]) -> Pack:
+    """All members of packs of one architecture in their order; what they share is the first's."""
+    first = packs[0]
+    if len(packs) == 1:
+        return first
+    places = np.concatenate([p.group.places for p in packs])
+    order = np.argsort(places)
+    rows = tree.map(
+        lambda *xs: snp.take(snp.concatenate(xs, 0), order.astype(np.int32), 0),
+        *[p.rows for p in packs],
+    )
+    return first.replace(group=_with_places(first.group, places[order].tolist()), rows=rows)

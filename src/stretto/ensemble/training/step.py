@@ -1,0 +1,199 @@
+"""One step of training for all members of a pack: gradients, optimiser, and who takes it.
+
+Layer 7 (ensemble). These functions are traced by ``trainer``, which is next to read. A member that
+has stopped, or whose loss, gradients or next parameters are not finite, keeps what it has, bit for
+bit.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import functools
+import math
+from collections.abc import Callable, Mapping
+from contextlib import AbstractContextManager, nullcontext
+from typing import Any
+
+import numpy as np
+
+import stretto.numpy as snp
+from stretto.api.derivatives import value_and_grad
+from stretto.api.vectorise import vmap
+from stretto.core import tree
+from stretto.core.config import config
+from stretto.ensemble.training.losses import loss_of
+from stretto.ensemble.training.state import Pack
+from stretto.ops.dynamic import dynamic_slice_in_dim
+from stretto.optim.updating import apply_updates
+from stretto.random.keys import fold_in
+
+__all__ = ["Rules", "advanced", "batch_at", "noise_key", "settings_of"]
+
+_NOISE = 3  # the streams 0 to 2 of a key are those of DataOrder
+_INT32 = np.dtype(np.int32)
+
+
+@dataclasses.dataclass(frozen=True)
+class Rules:
+    """What a step needs beside arrays."""
+
+    loss: Callable[..., Any]
+    own: Any
+    """The transformation of gradients of all members of a pack; ``None`` if they have none."""
+    shared: Any
+    """That of what they share."""
+    chunk_size: int | str | None
+    check: bool
+    """Whether members are looked at for values that are not finite."""
+
+
+def settings_of(options: Mapping[str, Any]) -> AbstractContextManager[Any]:
+    """The settings that an ensemble is run under."""
+    return config(**options) if options else nullcontext()
+
+
+def noise_key(key: Any, step: Any, member: Any) -> Any:
+    """The key that layers of this member draw from at this step, counted from 0."""
+    return fold_in(fold_in(fold_in(key, _NOISE), step), member)
+
+
+def batch_at(data: Any, order: Any, start: Any, size: int) -> Any:
+    """The ``size`` examples from place ``start`` of an order, for each member that has its own."""
+    picked = dynamic_slice_in_dim(order, start, size, order.ndim - 1)
+    flat = picked.reshape(-1)  # twice as fast on the CPU as rows and columns
+
+    def rows(x: Any) -> Any:
+        return x.at[flat].get(mode="promise_in_bounds").reshape(*picked.shape, *x.shape[1:])
+
+    return tree.map(rows, data)
+
+
+def advanced(
+    rules: Rules, pack: Pack, batch: Any, each: bool, key: Any
+) -> tuple[Pack, dict[str, Any], Any]:
+    """The pack after a step, the loss and metrics of each member, and which of them took it.
+
+    With ``each`` the arrays of the batch have the members along axis 0.
+    """
+    rows = pack.rows
+    losses, metrics, after, grads, shared_grads = _gradients(rules, pack, batch, each, key)
+    own, optimiser = rows.own, rows.optimiser
+    if rows.own:
+        updates, optimiser = rules.own.update(grads, optimiser, own, value=losses)
+        own = apply_updates(own, updates)
+    shared, shared_optimiser = pack.shared, pack.shared_optimiser
+    if pack.shared:
+        count = snp.maximum(rows.active.sum(), 1)
+        mean = tree.map(lambda g: g / count, shared_grads)
+        value = snp.where(rows.active, losses, 0).sum() / count
+        updates, shared_optimiser = rules.shared.update(mean, shared_optimiser, shared, value=value)
+        shared = apply_updates(shared, updates)
+    taken, failed, fault = rows.active, rows.failed, rows.fault
+    if rules.check:
+        finite, first = _finite(pack, losses, (grads, own), (shared_grads, shared))
+        taken = snp.logical_and(rows.active, finite)
+        fell = snp.logical_and(rows.active, snp.logical_not(finite))
+        failed = snp.where(fell, pack.step, failed)
+        fault = snp.where(fell, first, fault)
+    if pack.shared:
+        intact = taken.any()
+        if rules.check:
+            intact = snp.logical_and(intact, _all_finite((shared_grads, shared)))
+        shared, shared_optimiser = tree.map(
+            lambda new, old: snp.where(intact, new, old),
+            (shared, shared_optimiser),
+            (pack.shared, pack.shared_optimiser),
+        )
+    own, kept = _chosen(taken, (own, after), (rows.own, rows.kept))
+    moved = pack.replace(
+        own=own,
+        kept=kept,
+        optimiser=optimiser,
+        active=taken,
+        failed=failed,
+        fault=fault,
+        shared=shared,
+        shared_optimiser=shared_optimiser,
+        step=pack.step + 1,
+    )
+    return moved, {"loss": losses, **metrics}, taken
+
+
+def _gradients(rules: Rules, pack: Pack, batch: Any, each: bool, key: Any) -> tuple[Any, ...]:
+    """Losses, metrics, buffers, and the gradients of own and of shared parts."""
+    rows = pack.rows
+
+    def of_one(own: Any, shared: Any, kept: Any, number: Any, extra: Any, batch: Any) -> Any:
+        by_name = {**own, **shared, **kept, **pack.fixed}
+        value, metrics, after = loss_of(
+            rules.loss, pack.group, by_name, batch, extra, noise_key(key, pack.step, number)
+        )
+        return value, (metrics, {n: after[n] for n in kept})
+
+    axes = (0, None, 0, 0, 0, 0 if each else None)
+    given = (rows.kept, rows.number, rows.extra, batch)
+    many = {"axis_size": pack.group.size, "chunk_size": rules.chunk_size}
+    if not pack.shared:
+        both = value_and_grad(of_one, has_aux=True)
+        (losses, (metrics, after)), grads = vmap(both, axes, **many)(rows.own, {}, *given)
+        return losses, metrics, after, grads, {}
+
+    # The sum over members, so that what they share is gone through once on the way back, too.
+    def total(own: Any, shared: Any) -> Any:
+        losses, rest = vmap(of_one, axes, **many)(own, shared, *given)
+        return snp.where(rows.active, losses, 0).sum(), (losses, rest)
+
+    both = value_and_grad(total, argnums=(0, 1), has_aux=True)
+    (_, (losses, (metrics, after))), (grads, shared_grads) = both(rows.own, pack.shared)
+    return losses, metrics, after, grads, shared_grads
+
+
+def _finite(pack: Pack, losses: Any, own: Any, shared: Any) -> tuple[Any, Any]:
+    """Which members are finite, and the first part that is not, as a place among those trained.
+
+    Where what they share is not, though no member's own part is to blame, all are.
+    """
+    names = pack.trained
+    flags = [snp.isfinite(losses)]
+    places = [len(names)]
+    for place, name in enumerate(names):
+        if name in pack.rows.own:
+            flags.append(_finite_rows(*[x[name] for x in own]))
+            places.append(place)
+    finite = snp.stack(flags)
+    # Of the flags that are down the one of the first part; the loss comes last.
+    at = np.asarray(places, np.int32)[:, None]
+    first = snp.where(finite, np.int32(len(names)), at).min(axis=0)
+    good = finite.all(axis=0)
+    if pack.shared:
+        which = [i for i, n in enumerate(names) if n in pack.shared]
+        whole = snp.stack([_all_finite([x[names[i]] for x in shared]) for i in which])
+        blameless = snp.logical_or(good, snp.logical_not(pack.rows.active)).all()
+        nobody = snp.logical_and(blameless, snp.logical_not(whole.all()))
+        part = snp.where(whole, np.int32(len(names)), np.asarray(which, np.int32)).min()
+        good = snp.logical_and(good, snp.logical_not(nobody))
+        first = snp.where(nobody, part, first)
+    return good, first.astype(_INT32)
+
+
+def _finite_rows(*arrays: Any) -> Any:
+    """Whether all elements of each member's part of one array, or the sums of two, are finite."""
+    # So is their sum, scaled such that it cannot overflow; it costs less than testing each element,
+    # and one pass over two arrays less than two.
+    total = functools.reduce(lambda x, y: x + y, arrays)
+    count = max(1, math.prod(total.shape[1:]))
+    scaled = total * 2.0 ** -math.ceil(math.log2(count))
+    return snp.isfinite(scaled.sum(axis=tuple(range(1, total.ndim))))
+
+
+def _all_finite(arrays: Any) -> Any:
+    return snp.stack([snp.isfinite(x).all() for x in tree.leaves(arrays)]).all()
+
+
+def _chosen(taken: Any, new: Any, old: Any) -> Any:
+    """The new rows of the members that took the step, the old ones of the others."""
+
+    def one(x: Any, y: Any) -> Any:
+        return snp.where(taken.reshape(-1, *[1] * (x.ndim - 1)), x, y)
+
+    return tree.map(one, new, old)

@@ -1,0 +1,93 @@
+"""``EarlyStopping``: each member stops when its own evaluations get no better.
+
+Layer 7 (ensemble). Next, read ``divergence``.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from typing import Any
+
+import numpy as np
+
+import stretto.numpy as snp
+from stretto.api.jit import jit
+from stretto.core import tree
+from stretto.core.config import config
+from stretto.ensemble.training.state import Best, Pack, TrainState
+
+__all__ = ["EarlyStopping"]
+
+
+@dataclasses.dataclass(frozen=True)
+class EarlyStopping:
+    """Stop a member after ``patience`` evaluations in a row without a better score.
+
+    The score is ``monitor``: the validation loss, or the name of a metric; the larger the better
+    with ``mode="max"``. Better means by more than ``min_delta``; NaN is never better. A member that
+    has stopped is left as it is, and in the end each member is as at its best evaluation, also
+    those that never stopped, unless ``restore_best=False``.
+
+    Source: Prechelt, "Early stopping, but when?", 1998.
+
+    >>> EarlyStopping(patience=3).monitor
+    'loss'
+    """
+
+    patience: int
+    min_delta: float = 0.0
+    monitor: str = "loss"
+    mode: str = "min"
+    restore_best: bool = True
+
+    def __post_init__(self) -> None:
+        if self.patience < 1 or self.min_delta < 0:
+            raise ValueError(
+                f"EarlyStopping: patience must be at least 1 and min_delta at least 0, got "
+                f"{self.patience} and {self.min_delta}"
+            )
+        if self.mode not in ("min", "max"):
+            raise ValueError(f"EarlyStopping: mode must be 'min' or 'max', got {self.mode!r}")
+
+    def score(self, found: dict[str, np.ndarray]) -> np.ndarray:
+        """What is watched, of an evaluation's results; the smaller the better."""
+        if self.monitor not in found:
+            raise ValueError(
+                f"EarlyStopping: monitor={self.monitor!r} is not among what is evaluated: "
+                f"{', '.join(found)}"
+            )
+        return found[self.monitor] if self.mode == "min" else -found[self.monitor]
+
+    def observe(self, state: TrainState, score: Any) -> TrainState:
+        """The state after an evaluation with these scores of all members, the smaller the better.
+
+        Its packs must have been begun with ``early_stopping=True``.
+        """
+        score = np.asarray(score, np.float32)
+        with config(recompilation_warning=0):  # one program for each pack is meant
+            packs = [
+                _OBSERVED(p, score[list(p.group.places)], self.patience, self.min_delta)
+                for p in state.packs
+            ]
+        return state.replace(packs=tuple(packs))
+
+
+def _observed(pack: Pack, score: Any, patience: int, min_delta: float) -> Pack:
+    rows, best = pack.rows, pack.rows.best
+    assert best is not None
+    better = snp.logical_and(rows.active, score < best.score - min_delta)
+    waited = snp.where(better, 0, best.waited + rows.active)
+    stops = snp.logical_and(rows.active, waited >= patience)
+
+    def one(now: Any, before: Any) -> Any:
+        return snp.where(better.reshape(-1, *[1] * (now.ndim - 1)), now, before)
+
+    own = tree.map(one, {**rows.own, **rows.kept}, best.own)
+    return pack.replace(
+        best=Best(snp.where(better, score, best.score), waited, own),
+        active=snp.logical_and(rows.active, snp.logical_not(stops)),
+        stopped=snp.where(stops, pack.step, rows.stopped),
+    )
+
+
+_OBSERVED = jit(_observed, static_argnums=(2, 3), donate_argnums=0)

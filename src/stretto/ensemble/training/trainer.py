@@ -1,0 +1,344 @@
+"""``Trainer``: the compiled step of training, and the state that it begins with.
+
+Layer 7 (ensemble). For loops of one's own; ``loop`` is that of ``Ensemble.fit``.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import functools
+from collections.abc import Callable, Mapping
+from typing import Any, NamedTuple
+
+import numpy as np
+
+import stretto.numpy as snp
+from stretto.api.graph import eval_shape
+from stretto.api.jit import jit
+from stretto.core import tree
+from stretto.core.interpreter import Value, as_value
+from stretto.ensemble.groups import Group
+from stretto.ensemble.training.losses import modes_of
+from stretto.ensemble.training.state import Best, Pack, Rows, TrainState
+from stretto.ensemble.training.step import Rules, advanced, batch_at, settings_of
+from stretto.ops.convert import convert
+from stretto.optim.base import GradientTransformation, with_extra_args_support
+from stretto.optim.members import per_member as of_members
+from stretto.random.keys import checked
+from stretto.random.streams import next_key
+
+__all__ = ["REACTIONS", "Trainer"]
+
+REACTIONS = ("raise", "freeze", "drop", "ignore")
+
+
+class _Steps(NamedTuple):
+    """The jitted functions of one architecture."""
+
+    batch: Any
+    """A step on a batch."""
+    batch_sums: Any
+    """The same, with sums of what steps gave."""
+    order_sums: Any
+    """The same, on the next examples of an order."""
+
+
+class Trainer:
+    """The step of training for all members of an ensemble: compiled once for an architecture.
+
+    ``loss(member, *batch)`` gives a scalar, or a scalar and a dictionary of scalar metrics.
+    ``optimiser`` transforms the gradients of one member: norms, counts and schedules are each
+    member's own. With ``hyperparams`` it is the function that makes one, such as ``optim.adamw``,
+    and arrays among them have an entry for each member; ``per_member`` are arrays with an entry
+    for each, which the loss gets by name. What members share gets the mean of the gradients of
+    those that train on, by ``shared_optimiser`` (by default ``optimiser``).
+
+    A member whose loss, gradients or next parameters are not finite takes no step from there on
+    (``on_divergence`` says what ``fit`` does about it); with ``"ignore"`` nobody looks.
+
+    Raises ``TypeError`` for an optimiser that is none, ``ValueError`` where ``hyperparams`` or
+    ``per_member`` have not one entry for each member.
+
+    >>> import stretto as st, stretto.numpy as snp
+    >>> ensemble = st.Ensemble(lambda p, x: p["w"] * x, [{"w": 0.0}, {"w": 4.0}])
+    >>> loss = lambda member, x, y: ((member(x) - y) ** 2).mean()
+    >>> trainer = st.ensemble.Trainer(loss, st.optim.sgd(0.5))
+    >>> state = trainer.start(ensemble, st.random.PRNGKey(0))
+    >>> state, metrics = trainer.step(state, (snp.ones(3), snp.ones(3)))
+    >>> metrics["loss"], state.ensemble(1.0)
+    (Array([1., 9.], dtype=float32), Array([1., 1.], dtype=float32))
+    """
+
+    def __init__(
+        self,
+        loss: Callable[..., Any],
+        optimiser: Any,
+        *,
+        hyperparams: Mapping[str, Any] | None = None,
+        per_member: Mapping[str, Any] | None = None,
+        shared_optimiser: Any = None,
+        on_divergence: str = "raise",
+        early_stopping: bool = False,
+    ) -> None:
+        if not callable(loss):
+            raise TypeError(
+                f"fit: loss must be a function of a member and a batch, got {type(loss).__name__}"
+            )
+        if on_divergence not in REACTIONS:
+            raise ValueError(
+                f"fit: on_divergence must be one of {REACTIONS}, got {on_divergence!r}"
+            )
+        self.loss, self.optimiser = loss, optimiser
+        self.hyperparams, self.per_member = dict(hyperparams or {}), dict(per_member or {})
+        self.on_divergence, self._early_stopping = on_divergence, early_stopping
+        if self.hyperparams:
+            if isinstance(optimiser, GradientTransformation) or not callable(optimiser):
+                raise TypeError(
+                    "fit: hyperparams go with a function that makes an optimiser, as in "
+                    "fit(..., optimiser=optim.adam, hyperparams={'learning_rate': rates}); got "
+                    f"{type(optimiser).__name__}"
+                )
+        else:
+            _checked(optimiser, "optimiser")
+        self._shared_optimiser = shared_optimiser
+        self._chunk_size: int | str | None = None
+        self._options: dict[str, Any] = {}
+        self._compiled: dict[Group, _Steps] = {}
+
+    def _steps(self, pack: Pack) -> _Steps:
+        """The jitted functions of an architecture; compiled for each size of its packs."""
+        architecture = dataclasses.replace(pack.group, places=())
+        if architecture not in self._compiled:
+            self._compiled[architecture] = _Steps(
+                jit(self._batch_step, static_argnums=(2,), donate_argnums=0),
+                jit(self._sums, static_argnums=(3,), donate_argnums=(0, 1)),
+                jit(self._next_in_order, static_argnums=(6, 7), donate_argnums=(0, 1)),
+            )
+        return self._compiled[architecture]
+
+    # Beginning
+
+    def start(self, ensemble: Any, key: Any = None) -> TrainState:
+        """The state before the first step. The ensemble's arrays are copied, and stay.
+
+        ``key`` is what the layers' random numbers come from; ``None`` draws one from the ambient
+        stream. Raises ``ValueError`` where nothing can be trained, or all modules are in
+        evaluation mode.
+        """
+        key = checked(next_key("fit") if key is None else key, "fit")
+        layout = ensemble._layout
+        size = len(ensemble)
+        self._chunk_size, self._options = layout.chunk_size, dict(layout.options)
+        hyperparams = _of_members(self.hyperparams, size, "hyperparams")
+        extra = _of_members(self.per_member, size, "per_member", every=True)
+        packs = []
+        for group, arrays in zip(layout.groups, ensemble._arrays, strict=True):
+            self._refuse(group)
+            begin = jit(functools.partial(self._begin, group))
+            mine = lambda given, group=group: {
+                n: snp.take(x, np.asarray(group.places, np.int32), 0) for n, x in given.items()
+            }
+            packs.append(begin(list(arrays), mine(hyperparams), mine(extra)))
+        return TrainState(
+            tuple(packs),
+            tuple(() for _ in packs),
+            key,
+            sums=tuple({} for _ in packs),
+            going=tuple(True for _ in packs),
+            ensemble_class=type(ensemble),
+            layout=layout,
+        )
+
+    def _refuse(self, group: Group) -> None:
+        if not any(group.trained):
+            raise ValueError(
+                f"fit: member {group.places[0]} has nothing to train: all of "
+                f"{', '.join(group.names)} are frozen, buffers, or of no inexact dtype"
+            )
+        modes = modes_of(group)
+        if modes and not any(modes):
+            raise ValueError(
+                f"fit: member {group.places[0]} is in evaluation mode; call ensemble.train() before"
+            )
+
+    def _begin(self, group: Group, arrays: Any, hyperparams: Any, extra: Any) -> Pack:
+        parts: dict[tuple[bool, bool], dict[str, Any]] = {
+            (s, t): {} for s in (True, False) for t in (True, False)
+        }
+        for n, x, s, t in zip(group.names, arrays, group.shared, group.trained, strict=True):
+            parts[s, t][n] = convert(x, x.dtype)  # of a dtype that does not give way
+        own, kept, shared = parts[False, True], parts[False, False], parts[True, True]
+        if shared and self._early_stopping:
+            raise ValueError(
+                f"fit: early stopping of members that train {', '.join(shared)} together: these "
+                f"would go on changing under a member that has stopped. Freeze them, or stop all "
+                f"by epochs"
+            )
+        size = group.size
+        rows = Rows(
+            number=snp.asarray(np.asarray(group.places, np.int32)),
+            own=own,
+            kept=kept,
+            optimiser=self._own(hyperparams).init(own) if own else None,
+            extra=extra,
+            active=snp.ones(size, bool),
+            failed=snp.full(size, -1, np.int32),
+            fault=snp.zeros(size, np.int32),
+            stopped=snp.full(size, -1, np.int32),
+            best=Best(
+                snp.full(size, np.inf, np.float32), snp.zeros(size, np.int32), {**own, **kept}
+            )
+            if self._early_stopping
+            else None,
+        )
+        together = self._together().init(shared) if shared else None
+        return Pack(group, rows, shared, parts[True, False], together, snp.zeros((), np.int32))
+
+    def _own(self, rows: Mapping[str, Any]) -> Any:
+        """The transformation of all members of a pack, with their rows of hyperparameters."""
+        if not self.hyperparams:
+            return of_members(self.optimiser)
+        return of_members(self.optimiser, **{**self.hyperparams, **rows})
+
+    def _together(self) -> Any:
+        """The transformation of what members share."""
+        if self._shared_optimiser is None and self.hyperparams:
+            raise TypeError(
+                "fit: members share parts that are trained, and hyperparams may differ between "
+                "members; give shared_optimiser=, which is for the shared parts"
+            )
+        chosen = self.optimiser if self._shared_optimiser is None else self._shared_optimiser
+        return _checked(chosen, "shared_optimiser")
+
+    # Steps
+
+    def step(self, state: TrainState, batch: Any, *, each: bool = False) -> tuple[TrainState, Any]:
+        """The state after a step, and for each member the loss before it and the metrics.
+
+        ``batch`` is a tree of arrays: the same for all, or, with ``each``, with the members along
+        axis 0. The arrays of the state that is given are donated: it cannot be used again.
+        Members that are not run any more have NaN.
+        """
+        size = state.size
+        batch = tree.map(lambda x: as_value(x, "Trainer.step", "the batch"), batch)
+        packs, found = [], []
+        for pack in state.packs:
+            mine = batch
+            if each and pack.group.size != size:
+                places = np.asarray(pack.group.places, np.int32)
+                mine = tree.map(lambda x, places=places: snp.take(x, places, 0), batch)
+            with settings_of(self._options):
+                pack, metrics, _ = self._steps(pack).batch(pack, mine, each, state.key)
+            packs.append(pack)
+            found.append(metrics)
+        state = state.replace(packs=tuple(packs), step=state.step + 1)
+        return state, in_places(state.packs, found, size)
+
+    def _rules(self, pack: Pack) -> Rules:
+        rows = {}
+        for n in self.hyperparams:
+            if _is_row(self.hyperparams[n]):
+                rows[n] = snp.zeros(pack.group.size)  # the values are in the state
+        return Rules(
+            self.loss,
+            self._own(rows) if pack.rows.own else None,
+            self._together() if pack.shared else None,
+            self._chunk_size,
+            self.on_divergence != "ignore",
+        )
+
+    def _batch_step(self, pack: Pack, batch: Any, each: bool, key: Any) -> Any:
+        return advanced(self._rules(pack), pack, batch, each, key)
+
+    # The steps of ``loop``, which keeps sums on the device
+
+    def no_sums(self, pack: Pack, batch: Any, each: bool) -> dict[str, Any]:
+        """Zeros for what a step on such a batch gives for each member, and the count of steps."""
+        key = snp.zeros(2, np.uint32)
+        shapes = eval_shape(lambda p, b: self._batch_step(p, b, each, key)[1], pack, batch)
+        zeros = {n: snp.zeros(x.shape, np.float32) for n, x in shapes.items()}
+        return {**zeros, "count": snp.zeros(pack.group.size, np.int32)}
+
+    def program(self, pack: Pack, sums: Any, batch: Any, each: bool) -> str:
+        """The typed program of a step on such a batch, as text."""
+        key = snp.zeros(2, np.uint32)
+        with settings_of(self._options):
+            return str(self._steps(pack).batch_sums.trace(pack, sums, batch, each, key))
+
+    def on_batch(self, pack: Pack, sums: Any, batch: Any, each: bool, key: Any) -> Any:
+        """The pack after a step on a batch, and the sums with what it gave."""
+        with settings_of(self._options):
+            return self._steps(pack).batch_sums(pack, sums, batch, each, key)
+
+    def in_order(
+        self, pack: Pack, sums: Any, data: Any, order: Any, first: Any, key: Any, sizes: Any
+    ) -> Any:
+        """As ``on_batch``, with the next examples of an epoch's order.
+
+        ``first`` is the step that the epoch began with; ``sizes`` the usual size of a batch, and
+        that of this one.
+        """
+        with settings_of(self._options):
+            return self._steps(pack).order_sums(pack, sums, data, order, first, key, *sizes)
+
+    def _sums(self, pack: Pack, sums: Any, batch: Any, each: bool, key: Any) -> Any:
+        pack, metrics, taken = advanced(self._rules(pack), pack, batch, each, key)
+        more = {n: sums[n] + snp.where(taken, x, 0) for n, x in metrics.items()}
+        return pack, {**more, "count": sums["count"] + taken}
+
+    def _next_in_order(
+        self,
+        pack: Pack,
+        sums: Any,
+        data: Any,
+        order: Any,
+        first: Any,
+        key: Any,
+        usual: int,
+        size: int,
+    ) -> Any:
+        batch = batch_at(data, order, (pack.step - first) * usual, size)
+        return self._sums(pack, sums, batch, order.ndim == 2, key)
+
+
+def _checked(optimiser: Any, argument: str) -> Any:
+    try:
+        return with_extra_args_support(optimiser)
+    except TypeError as error:
+        raise TypeError(f"fit: {argument}: {error}") from None
+
+
+def _is_row(x: Any) -> bool:
+    """Whether a hyperparameter has an entry for each member."""
+    return isinstance(x, (list, tuple)) or (isinstance(x, (Value, np.ndarray)) and bool(x.ndim))
+
+
+def _of_members(
+    given: Mapping[str, Any], size: int, argument: str, every: bool = False
+) -> dict[str, Any]:
+    """Those of the arguments that have an entry for each member, as arrays."""
+    found = {}
+    for name, x in given.items():
+        if not (every or _is_row(x)):
+            continue
+        value = as_value(np.asarray(x) if isinstance(x, (list, tuple)) else x, "fit", name)
+        if not value.ndim or value.shape[0] != size:
+            raise ValueError(
+                f"fit: {argument}[{name!r}] must have an entry for each of {size} members along "
+                f"axis 0, got {value.type}"
+            )
+        found[name] = value
+    return found
+
+
+def in_places(packs: Any, found: Any, size: int) -> dict[str, Any]:
+    """What each pack gives for its members, as one array by name in the order of all members."""
+    if len(packs) == 1 and packs[0].group.size == size:
+        return dict(found[0])
+    out: dict[str, Any] = {}
+    for pack, values in zip(packs, found, strict=True):
+        for name, x in values.items():
+            here = out.get(name, np.full(size, np.nan, np.float32))
+            here[list(pack.group.places)] = np.asarray(x)
+            out[name] = here
+    return {name: snp.asarray(x) for name, x in out.items()}

@@ -1,0 +1,349 @@
+"""Uncertainty: how unsure an ensemble is, example by example, and how far its members disagree.
+
+Layer 7 (ensemble). ``probs`` of shape (members, ..., classes) are probabilities over the last axis;
+``logits`` are not. Entropies are in nats. Results are float32, or float64 where the argument is.
+All but votes are differentiable. Read ``detection`` for how well such a score tells unknown inputs
+from known ones, ``diversity`` for disagreement over a whole data set.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import stretto.numpy as snp
+from stretto import lax
+from stretto.core.interpreter import Value
+from stretto.ensemble.arguments import ArrayLike, at_least_float32, concrete, of_members
+from stretto.ensemble.combination import vote_shares
+from stretto.ensemble.probabilities import clamped
+from stretto.nn.functions import logsumexp
+
+__all__ = [
+    "TotalVariance",
+    "confidence",
+    "disagreement",
+    "energy_score",
+    "expected_entropy",
+    "margin",
+    "mutual_information",
+    "pairwise_js",
+    "pairwise_kl",
+    "predictive_entropy",
+    "total_variance",
+    "variance",
+    "variation_ratio",
+]
+
+
+def predictive_entropy(probs: ArrayLike) -> Value:
+    """The entropy of the ensemble's mean prediction, in nats: all its uncertainty.
+
+    H[mean over members of p], with H[p] = −Σ_c p_c log p_c and 0 log 0 = 0 (Shannon, 1948).
+
+    Args:
+        probs: (members, ..., classes).
+
+    Returns:
+        (...), from 0 to log(classes).
+
+    Raises:
+        ValueError: probs has no axis of members.
+
+    >>> probs = snp.array([[[1.0, 0.0], [0.5, 0.5]], [[0.0, 1.0], [0.5, 0.5]]])
+    >>> [round(x, 4) for x in predictive_entropy(probs).tolist()]  # log 2, whatever the reason
+    [0.6931, 0.6931]
+    """
+    return _entropy(snp.mean(of_members("predictive_entropy", probs), axis=0))
+
+
+def expected_entropy(probs: ArrayLike) -> Value:
+    """The mean of the members' entropies, in nats: the uncertainty that each of them has alone.
+
+    The aleatoric part of ``predictive_entropy`` (Depeweg et al., 2018); the rest of it is
+    ``mutual_information``.
+
+    Args:
+        probs: (members, ..., classes).
+
+    Returns:
+        (...), from 0 to log(classes).
+
+    Raises:
+        ValueError: probs has no axis of members.
+
+    >>> probs = snp.array([[[1.0, 0.0], [0.5, 0.5]], [[0.0, 1.0], [0.5, 0.5]]])
+    >>> [round(x, 4) for x in expected_entropy(probs).tolist()]
+    [0.0, 0.6931]
+    """
+    return snp.mean(_entropy(of_members("expected_entropy", probs)), axis=0)
+
+
+def mutual_information(probs: ArrayLike) -> Value:
+    """How much the members disagree, in nats: what knowing the right member would tell.
+
+    H[mean over members of p] − mean over members of H[p]: the mutual information between the
+    prediction and the member (BALD; Houlsby et al., 2011, equation 2), which is the members'
+    Jensen-Shannon divergence. Zero where all members agree, however unsure each is.
+
+    Args:
+        probs: (members, ..., classes).
+
+    Returns:
+        (...), from 0 to log(members).
+
+    Raises:
+        ValueError: probs has no axis of members.
+
+    >>> probs = snp.array([[[1.0, 0.0], [0.5, 0.5]], [[0.0, 1.0], [0.5, 0.5]]])
+    >>> [round(x, 4) for x in mutual_information(probs).tolist()]  # they disagree; all are unsure
+    [0.6931, 0.0]
+    """
+    p = of_members("mutual_information", probs)
+    information = _entropy(snp.mean(p, axis=0)) - snp.mean(_entropy(p), axis=0)
+    return snp.maximum(information, 0)  # below zero by rounding only (Jensen)
+
+
+def confidence(probs: ArrayLike) -> Value:
+    """The largest of the ensemble's mean probabilities (Hendrycks and Gimpel, 2017).
+
+    Args:
+        probs: (members, ..., classes).
+
+    Returns:
+        (...), from 1 / classes to 1; low where the ensemble is unsure.
+
+    Raises:
+        ValueError: probs has no axis of members.
+
+    >>> float(confidence(snp.array([[1.0, 0.0], [0.5, 0.5]])))
+    0.75
+    """
+    return snp.max(snp.mean(of_members("confidence", probs), axis=0), axis=-1)
+
+
+def margin(probs: ArrayLike) -> Value:
+    """The largest less the second largest of the ensemble's mean probabilities.
+
+    Source: Scheffer et al., Active Hidden Markov Models for Information Extraction, 2001.
+
+    Args:
+        probs: (members, ..., classes), of at least 2 classes.
+
+    Returns:
+        (...), from 0 to 1; low where the ensemble is unsure.
+
+    Raises:
+        ValueError: probs has no axis of members, or fewer than 2 classes.
+
+    >>> float(margin(snp.array([[1.0, 0.0], [0.5, 0.5]])))
+    0.5
+    """
+    p = of_members("margin", probs)
+    if p.shape[-1] < 2:
+        raise ValueError(f"margin: expected at least 2 classes on the last axis, got {p.shape}")
+    first, second = snp.moveaxis(lax.top_k(snp.mean(p, axis=0), 2)[0], -1, 0)
+    return first - second
+
+
+def variation_ratio(predictions: ArrayLike) -> Value:
+    """The share of members that do not vote for the class most of them vote for.
+
+    1 − (votes of the modal class) / members (Freeman, 1965).
+
+    Args:
+        predictions: (members, ..., classes), probabilities or logits.
+
+    Returns:
+        (...), from 0 to 1 − 1 / classes.
+
+    Raises:
+        ValueError: no axis of members or classes.
+
+    >>> float(variation_ratio(snp.array([[0.9, 0.1], [0.4, 0.6], [0.3, 0.7], [0.2, 0.8]])))
+    0.25
+    """
+    p = of_members("variation_ratio", predictions, "predictions")
+    return 1 - snp.max(vote_shares(p), axis=-1)
+
+
+def disagreement(predictions: ArrayLike) -> Value:
+    """The share of pairs of members that vote for different classes.
+
+    M / (M − 1) × (1 − Σ_c share_c²) for M members; 0 for one member. ``diversity`` has the same
+    over a data set, pair by pair.
+
+    Args:
+        predictions: (members, ..., classes), probabilities or logits.
+
+    Returns:
+        (...), from 0 to 1.
+
+    Raises:
+        ValueError: no axis of members or classes.
+
+    >>> round(float(disagreement(snp.array([[0.9, 0.1], [0.6, 0.4], [0.2, 0.8]]))), 4)
+    0.6667
+    """
+    p = of_members("disagreement", predictions, "predictions")
+    members, shares = p.shape[0], vote_shares(p)
+    return (1 - snp.sum(shares * shares, axis=-1)) * (members / max(members - 1, 1))
+
+
+def variance(predictions: ArrayLike) -> Value:
+    """The variance over the members, output by output (of the population: divided by members).
+
+    Args:
+        predictions: (members, ...), of any meaning.
+
+    Returns:
+        (...), at least 0; 0 for one member.
+
+    Raises:
+        ValueError: no axis of members, or none of them.
+
+    >>> float(variance(snp.array([1.0, 3.0])))
+    1.0
+    """
+    return snp.var(of_members("variance", predictions, "predictions", "..."), axis=0)
+
+
+class TotalVariance(NamedTuple):
+    """The moments of a mixture of members that each predict a Gaussian."""
+
+    mean: Value
+    """(...): the mean of the members' means."""
+    aleatoric: Value
+    """(...): the mean of their variances: noise, as the members see it."""
+    epistemic: Value
+    """(...): the variance of their means: how far they disagree."""
+
+    @property
+    def total(self) -> Value:
+        """(...): the variance of the mixture, the sum of the two."""
+        return self.aleatoric + self.epistemic
+
+
+def total_variance(means: ArrayLike, variances: ArrayLike) -> TotalVariance:
+    """Mean and variance of an equal mixture of Gaussians, by the law of total variance.
+
+    Var y = E[Var(y | member)] + Var(E[y | member]); as an ensemble's predictive distribution in
+    Lakshminarayanan et al. (2017), section 2.4; the parts are those of Kendall and Gal (2017).
+
+    Args:
+        means: (members, ...).
+        variances: (members, ...), of the same shape, not negative (looked at unless traced).
+
+    Returns:
+        ``TotalVariance`` of mean, aleatoric and epistemic variance, each (...).
+
+    Raises:
+        ValueError: shapes differ, or a variance is negative.
+
+    >>> parts = total_variance(snp.array([0.0, 2.0]), snp.array([0.25, 0.75]))
+    >>> float(parts.mean), float(parts.aleatoric), float(parts.epistemic), float(parts.total)
+    (1.0, 0.5, 1.0, 1.5)
+    """
+    m = of_members("total_variance", means, "means", "...")
+    v = of_members("total_variance", variances, "variances", "...")
+    if m.shape != v.shape:
+        raise ValueError(
+            f"total_variance: expected variances of the shape of means, {m.shape}; got {v.shape}"
+        )
+    values = concrete(v)
+    if values is not None and (values < 0).any():
+        raise ValueError(
+            f"total_variance: variances must not be negative, got {values.min()}; if a head "
+            f"predicts log variances, pass their exponentials"
+        )
+    return TotalVariance(snp.mean(m, axis=0), snp.mean(v, axis=0), snp.var(m, axis=0))
+
+
+def pairwise_kl(probs: ArrayLike) -> Value:
+    """The Kullback-Leibler divergence of each member's prediction from each other's, in nats.
+
+    KL(p_i ‖ p_j) = Σ_c p_ic log(p_ic / p_jc) (Kullback and Leibler, 1951). A probability that
+    underflowed to zero counts as the least normal number in the logarithm, so that results are
+    finite.
+
+    Args:
+        probs: (members, ..., classes).
+
+    Returns:
+        (members, members, ...), at least 0; i first, then j; 0 on the diagonal.
+
+    Raises:
+        ValueError: probs has no axis of members.
+
+    >>> pairwise_kl(snp.array([[0.5, 0.5], [0.25, 0.75]])).round(4)
+    Array([[0.    , 0.1438],
+           [0.1308, 0.    ]], dtype=float32)
+    """
+    p = of_members("pairwise_kl", probs)
+    logs = snp.log(clamped(p))
+    own = snp.sum(p * logs, axis=-1)
+    # Σ_c p_ic log p_jc of each example: one product of (members, classes) matrices.
+    across = snp.moveaxis(p, 0, -2) @ snp.swapaxes(snp.moveaxis(logs, 0, -2), -1, -2)
+    across = snp.moveaxis(across, (-2, -1), (0, 1))
+    members = snp.eye(p.shape[0], dtype=bool).reshape(*[p.shape[0]] * 2, *[1] * (p.ndim - 2))
+    # Below zero by rounding only (Gibbs).
+    return snp.where(members, 0, snp.maximum(own[:, None] - across, 0))
+
+
+def pairwise_js(probs: ArrayLike) -> Value:
+    """The Jensen-Shannon divergence of each two members' predictions, in nats.
+
+    JS(p_i, p_j) = H[(p_i + p_j) / 2] − (H[p_i] + H[p_j]) / 2 (Lin, 1991). One member is held
+    against all the others at a time, which bounds the memory.
+
+    Args:
+        probs: (members, ..., classes).
+
+    Returns:
+        (members, members, ...), from 0 to log 2, symmetric.
+
+    Raises:
+        ValueError: probs has no axis of members.
+
+    >>> pairwise_js(snp.array([[1.0, 0.0], [0.0, 1.0]])).round(4)
+    Array([[0.    , 0.6931],
+           [0.6931, 0.    ]], dtype=float32)
+    """
+    p = of_members("pairwise_js", probs)
+    entropies = _entropy(p)
+
+    def against_all(one: tuple[Value, Value]) -> Value:
+        q, entropy = one
+        return snp.maximum(_entropy((q + p) / 2) - (entropy + entropies) / 2, 0)
+
+    return lax.map(against_all, (p, entropies))
+
+
+def energy_score(logits: ArrayLike, temperature: float = 1.0) -> Value:
+    """The free energy of logits, high for inputs unlike those learnt (Liu et al., 2020, eq. 4).
+
+    −T logsumexp(z / T) over classes. Not the proper scoring rule of that name, whose form for
+    numbers is ``crps_ensemble``.
+
+    Args:
+        logits: (..., classes); of an ensemble, for example the mean over its members.
+        temperature: T, positive.
+
+    Returns:
+        (...).
+
+    Raises:
+        ValueError: logits is a single number.
+
+    >>> round(float(energy_score(snp.array([0.0, 0.0]))), 4)  # -log 2
+    -0.6931
+    """
+    z = at_least_float32(logits, "energy_score", "logits")
+    if z.ndim < 1:
+        raise ValueError(f"energy_score: expected logits of shape (..., classes), got {z.shape}")
+    return -temperature * logsumexp(z / temperature, axis=-1)
+
+
+def _entropy(probs: Value) -> Value:
+    """−Σ p log p over the last axis; the inner ``where`` keeps its derivative finite at 0."""
+    zero = snp.equal(probs, 0)
+    return -snp.sum(snp.where(zero, 0, probs * snp.log(snp.where(zero, 1, probs))), axis=-1)

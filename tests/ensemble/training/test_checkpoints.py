@@ -1,0 +1,187 @@
+"""Checkpoints: exact resumption, what is kept, and what is refused in words."""
+
+import os
+
+import numpy as np
+import pytest
+
+import stretto as st
+from stretto import nn, optim
+from stretto.ensemble import Checkpoints, EarlyStopping
+
+KEY = st.random.PRNGKey(0)
+X = np.random.default_rng(0).normal(size=(24, 2)).astype(np.float32)
+Y = X.sum(1)
+
+
+class Net(nn.Module):
+    def __init__(self, key):
+        super().__init__()
+        self.fc = nn.Linear(2, 2, key=key)
+        self.norm = nn.BatchNorm1d(2)
+
+    def forward(self, x):
+        return self.norm(self.fc(x)).sum(-1)
+
+
+def squares(member, x, y):
+    return ((member(x) - y) ** 2).mean()
+
+
+def ensemble(count=3):
+    return st.Ensemble([Net(k) for k in st.random.split(KEY, count)])
+
+
+def fit(directory, e=None, **options):
+    defaults = {
+        "epochs": 2, "batch_size": 8, "key": KEY, "validation": (X, Y),
+        "hyperparams": {"learning_rate": [0.1, 0.01, 0.05]},
+    }  # fmt: skip
+    options = {**defaults, **options}
+    loss, optimiser = options.pop("loss", squares), options.pop("optimiser", optim.adam)
+    data = options.pop("data", (X, Y))
+    e = e or ensemble()
+    return e.fit(loss, data, optimiser, checkpoint=directory, **options)
+
+
+def same_bits(one, other):
+    for x, y in zip(
+        st.tree.leaves((one.ensemble, one.state.packs, one.state.finished)),
+        st.tree.leaves((other.ensemble, other.state.packs, other.state.finished)),
+        strict=True,
+    ):
+        np.testing.assert_array_equal(x, y)
+    assert set(one.history) == set(other.history)
+    for name, x in one.history.items():
+        np.testing.assert_array_equal(x, other.history[name], err_msg=name)
+
+
+class Interrupted(Exception):
+    pass
+
+
+def interrupted(monkeypatch, directory, after, **options):
+    """Train until so many files were written."""
+    written = []
+    save = Checkpoints.save
+
+    def counted(self, *args):
+        save(self, *args)
+        written.append(args)
+        if len(written) == after:
+            raise Interrupted
+
+    with monkeypatch.context() as patch:
+        patch.setattr(Checkpoints, "save", counted)
+        with pytest.raises(Interrupted):
+            fit(directory, **options)
+
+
+@pytest.mark.parametrize("after", [1, 2, 5])
+def test_the_same_bits_as_without_a_break(tmp_path, monkeypatch, after):
+    often = lambda name: Checkpoints(tmp_path / name, every_steps=1)
+    whole = fit(often("whole"))
+    interrupted(monkeypatch, often("broken"), after)
+    same_bits(fit(often("broken"), resume=True), whole)
+    # A run that has ended is not gone on with, and gives the same again.
+    same_bits(fit(often("broken")), whole)
+
+
+def test_how_often_files_are_written_changes_no_bit(tmp_path, monkeypatch):
+    whole = fit(None)
+    interrupted(monkeypatch, Checkpoints(tmp_path, every_steps=2), 2)
+    same_bits(fit(Checkpoints(tmp_path, every_seconds=100)), whole)
+
+
+def test_more_epochs_go_on_from_the_end(tmp_path):
+    fit(tmp_path, epochs=1)
+    same_bits(fit(tmp_path, epochs=2), fit(None, epochs=2))
+
+
+def test_stopped_members_stay_stopped(tmp_path, monkeypatch):
+    options = {
+        "optimiser": lambda learning_rate: optim.scale(-learning_rate),
+        "hyperparams": {"learning_rate": [0.1, -0.1, -0.1]},
+        "early_stopping": EarlyStopping(1),
+        "epochs": 5,
+    }
+    whole = fit(None, **options)
+    assert whole.stopped and whole.state.finished[0]
+    interrupted(monkeypatch, tmp_path, 3, **options)
+    same_bits(fit(tmp_path, **options), whole)
+
+
+def test_batches_that_come_are_gone_through_up_to_the_place(tmp_path, monkeypatch):
+    batches = [(X[i : i + 6], Y[i : i + 6]) for i in range(0, 24, 6)]
+    options = {"data": batches, "batch_size": None}
+    whole = fit(None, **options)
+    assert whole.state.step == 8
+    interrupted(monkeypatch, Checkpoints(tmp_path, every_steps=1), 6, **options)
+    same_bits(fit(tmp_path, **options), whole)
+
+
+def test_the_last_files_are_kept(tmp_path):
+    fit(Checkpoints(tmp_path, every_steps=1, keep=2))
+    assert sorted(os.listdir(tmp_path)) == [
+        "step-000000000005.safetensors",
+        "step-000000000006.safetensors",
+    ]
+    assert Checkpoints(tmp_path).steps() == [5, 6]
+
+
+def test_what_was_not_finished_is_removed(tmp_path):
+    (tmp_path / ".stretto-abc").mkdir()
+    (tmp_path / ".stretto-abc" / "new").write_bytes(b"half")
+    fit(tmp_path, epochs=1)
+    assert os.listdir(tmp_path) == ["step-000000000003.safetensors"]
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        ({"batch_size": 4}, r"order: .*batch_size=8.* in the checkpoint, .*batch_size=4.* here"),
+        ({"order": "same"}, "order='own'.* in the checkpoint, .*order='same'"),
+        ({"data": (X + 1, Y)}, "data: .*CRC .* in the checkpoint"),
+        ({"key": st.random.PRNGKey(9)}, r"key: \[0, 0\] in the checkpoint, \[0, 9\] here"),
+        ({"optimiser": optim.adamax}, r"program of a step \(loss, optimiser, model\)"),
+        ({"loss": lambda m, x, y: squares(m, x, 2 * y)}, "program of a step"),
+        ({"hyperparams": {"learning_rate": [0.1, 0.01, 0.06]}}, "hyperparameters: CRC"),
+        ({"e": ensemble(2), "hyperparams": None, "optimiser": optim.adam(0.1)}, "at .0, 1, 2. in"),
+        ({"early_stopping": 3}, "early_stopping: None in the checkpoint, EarlyStopping.patience=3"),
+        ({"on_divergence": "freeze"}, "on_divergence: raise in the checkpoint, freeze here"),
+        ({"resume": False}, "resume=False, but .*step-000000000003.safetensors is there"),
+        ({"resume": "yes"}, "resume must be True, False or 'auto', got 'yes'"),
+    ],
+    ids=["batch", "order", "data", "key", "optimiser", "loss", "rates", "members", "stopping",
+         "reaction", "no resume", "resume"],
+)  # fmt: skip
+def test_another_configuration_is_refused(tmp_path_factory, options, words):
+    directory = tmp_path_factory.getbasetemp() / "configuration"
+    if not directory.exists():
+        fit(directory, epochs=1)
+    with pytest.raises(ValueError, match=words):
+        fit(directory, **{"epochs": 1, **options})
+
+
+def test_files_that_are_no_checkpoints_are_refused(tmp_path):
+    with pytest.raises(FileNotFoundError, match="there is no checkpoint in"):
+        fit(tmp_path, resume=True)
+    path = Checkpoints(tmp_path).path(3)
+    st.save(path, {"w": X})
+    with pytest.raises(ValueError, match="is no checkpoint of a training"):
+        fit(tmp_path)
+    path.write_bytes(path.read_bytes()[:50])
+    with pytest.raises(ValueError, match="truncated"):
+        fit(tmp_path)
+
+
+def test_when():
+    state = fit(None, epochs=1).state.replace(step=6, epoch=2)
+    assert Checkpoints("x").due(state, True, 0) and not Checkpoints("x").due(state, False, 1e9)
+    assert Checkpoints("x", every_steps=3).due(state, False, 0)
+    assert not Checkpoints("x", every_steps=4).due(state, True, 0)
+    assert Checkpoints("x", every_epochs=2).due(state, True, 0)
+    assert not Checkpoints("x", every_epochs=2).due(state, False, 0)
+    assert Checkpoints("x", every_seconds=1.5).due(state, False, 2)
+    with pytest.raises(ValueError, match="Checkpoints: keep must be positive, got 0"):
+        Checkpoints("x", keep=0)
