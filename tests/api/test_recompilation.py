@@ -147,3 +147,15 @@ def test_long_values_are_cut():
     f = st.jit(scale, static_argnames="mode")
     message = remark(f, [lambda f, m=m: f(1.0, mode=m * 500) for m in "abcdef"])
     assert len(message) < 1000
+
+
+def test_functions_of_the_package_itself_are_not_remarked_on():
+    def anything(x):
+        return x
+
+    anything.__module__ = "stretto.ensemble.training.order"
+    inner = st.jit(anything)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        for n in range(1, 40):
+            inner(snp.ones(n))

@@ -105,7 +105,6 @@ def test_numbers_become_arrays_that_do_not_give_way():
             r"tree\['a'\]\['b'\] and tree\['a.b'\] would both be called so",
         ),
     ],
-    ids=str,
 )
 def test_mistakes(args, options, error, words):
     with pytest.raises(error, match=words):

@@ -1,6 +1,7 @@
 """Layouts: equal for modules of one make, and what differs in words."""
 
 import gc
+import pickle
 import threading
 
 import pytest
@@ -80,3 +81,11 @@ def test_threads_get_one_layout():
     [t.start() for t in threads]
     [t.join() for t in threads]
     assert len(found) == 8 and all(s == found[0] for s in found)
+
+
+def test_a_structure_is_pickled_with_its_layouts():
+    spec = tree.structure(nn.Sequential(nn.Linear(2, 2), nn.Dropout(0.5)))
+    assert pickle.loads(pickle.dumps(spec)) == spec
+    model = nn.Linear(2, 2)
+    tree.leaves(model)
+    assert pickle.loads(pickle.dumps(model._layout)) is model._layout

@@ -65,6 +65,8 @@ class Jitted:
         self._entries: dict[Signature, Entry] = {}
         self._quick: dict[Any, Any] = {}
         self._tracing: dict[Any, Making] = {}
+        # The package's own functions see every ensemble and order there is: nothing to remark on.
+        self._ours = str(getattr(fun, "__module__", "")).startswith("stretto.")
         self._warned = False
         _ALL.add(self)
 
@@ -198,7 +200,7 @@ class Jitted:
         """Compile; and remark on it where too many signatures have come before."""
         entry.prepare()
         limit = config.recompilation_warning
-        if limit and len(self._entries) > limit and not self._warned:
+        if limit and len(self._entries) > limit and not (self._warned or self._ours):
             compiled = [(k, e) for k, e in list(self._entries.items()) if e.executable is not None]
             if len(compiled) > limit:
                 self._warned = True
@@ -238,6 +240,8 @@ class Jitted:
         """Forget what was traced and compiled."""
         self._entries = {}
         self._quick = {}
+        # The package's own functions see every ensemble and order there is: nothing to remark on.
+        self._ours = str(getattr(fun, "__module__", "")).startswith("stretto.")
         self._warned = False
 
     def __repr__(self) -> str:

@@ -181,8 +181,9 @@ def _avg_pool(
     ceil_mode: bool,
     count_include_pad: bool,
     divisor_override: Any,
+    kind: str = "avg",
 ) -> Any:
-    who = f"avg_pool{n}d"
+    who = f"{kind}_pool{n}d"
     x, single = batched(input, n, who)
     x = as_float(x, who)
     windows = _windows(who, x, kernel_size, stride, padding, 1, ceil_mode)
@@ -271,7 +272,7 @@ def _lp_pool(
 ) -> Any:
     who = f"lp_pool{n}d"
     powers = power(as_float(input, who), norm_type)
-    mean = _avg_pool(n, powers, kernel_size, stride, 0, ceil_mode, True, None)
+    mean = _avg_pool(n, powers, kernel_size, stride, 0, ceil_mode, True, None, "lp")
     size = math.prod(per_axis(kernel_size, n, who, "kernel_size"))
     return power(mean * size, 1 / norm_type)
 
