@@ -240,8 +240,6 @@ class Jitted:
         """Forget what was traced and compiled."""
         self._entries = {}
         self._quick = {}
-        # The package's own functions see every ensemble and order there is: nothing to remark on.
-        self._ours = str(getattr(fun, "__module__", "")).startswith("stretto.")
         self._warned = False
 
     def __repr__(self) -> str:
