@@ -270,3 +270,23 @@ def test_a_residual_that_no_member_changes_is_computed_once():
 
     expected = np.broadcast_to(np.cos(x) * np.asarray(x).sum(0)[:, None], (4, 32, 32))
     np.testing.assert_allclose(st.jit(st.grad(total))(w), expected, rtol=1e-9)
+
+
+@pytest.mark.parametrize("size", [2, 3], ids=["whole", "rest"])
+def test_chunks_are_planned_too(size):
+    f, w, x = CASES["convolution"]
+    w, x = (in_float64(v) for v in (snp.concatenate([w, w], 0)[:5], snp.concatenate([x, x], 0)[:5]))
+
+    def loss(w, x):
+        return (f(w, x) ** 2).sum()
+
+    with st.config(plan="written out"):
+        chunked = st.jit(st.vmap(f, chunk_size=size))
+        assert "feature_group_count = 2" not in chunked.lower(w, x).as_text()
+        close(chunked(w, x), loop(f, w, x, True))
+        close(
+            st.jit(st.vmap(st.grad(loss), chunk_size=size))(w, x), loop(st.grad(loss), w, x, True)
+        )
+        total = st.grad(lambda w: st.vmap(loss, chunk_size=size)(w, x).sum())
+        close(st.jit(total)(w), loop(st.grad(loss), w, x, True))
+        close(total(w), loop(st.grad(loss), w, x, True))

@@ -73,6 +73,7 @@ def map_chunks(
     args: Sequence[Value],
     axes: Sequence[int | None],
     names: Sequence[str],
+    many: Callable[..., tuple[Program, tuple[bool, ...]]] = vmap_program,
 ) -> tuple[list[Any], list[int | None]]:
     """Outputs for ``size`` examples, each with its mapped axis (``None``: the same for all).
 
@@ -80,7 +81,7 @@ def map_chunks(
     ``axes`` (``None``: the same for all), and go by ``names`` in messages. At most ``chunk``
     examples are worked on at a time, with derivatives that keep the chunk's examples only; with
     ``None`` one by one, as a loop that keeps what derivatives need. What depends on no example is
-    done once, before.
+    done once, before. ``many`` makes the program of a chunk, as ``vmap_program`` does.
     """
     if chunk is not None and chunk >= size:
         return vmap_flat(fun, size, args, axes)
@@ -89,7 +90,7 @@ def map_chunks(
     if chunk is None:
         loop = Scan(captured_first(program, len(xs)), size, len(held), 0)
         return example.results([(o, 0) for o in loop(*held, *xs)])
-    return example.results(_in_chunks(program, size, chunk, xs, held))
+    return example.results(_in_chunks(program, size, chunk, xs, held, many))
 
 
 class Example(NamedTuple):
@@ -158,11 +159,16 @@ def _settled(value: Any, recorder: Examples) -> Any:
 
 
 def _in_chunks(
-    program: Program, size: int, chunk: int, xs: Sequence[Any], held: Sequence[Any]
+    program: Program,
+    size: int,
+    chunk: int,
+    xs: Sequence[Any],
+    held: Sequence[Any],
+    of: Callable[..., tuple[Program, tuple[bool, ...]]],
 ) -> list[tuple[Any, int | None]]:
     """The program for examples along axis 0 of ``xs``: whole chunks in a loop, then the rest."""
     mapped = (*[True] * len(xs), *[False] * len(held))
-    many, varies = vmap_program(program, chunk, mapped)
+    many, varies = of(program, chunk, mapped)
     turns, rest = divmod(size, chunk)
     still = [t for t, v in zip(many.out_types, varies, strict=True) if not v]
 
@@ -181,7 +187,7 @@ def _in_chunks(
     fixed = iter(outs[: len(still)])
     parts = [[reshape(o, (turns * chunk, *o.shape[2:]))] for o in outs[len(still) :]]
     if rest:
-        last = Checkpoint(vmap_program(program, rest, mapped, varies)[0])
+        last = Checkpoint(of(program, rest, mapped, varies)[0])
         ends = last(*[slice_in_dim(x, turns * chunk, size) for x in xs], *held)
         for part, end in zip(parts, _only(ends, varies, True), strict=True):
             part.append(end)

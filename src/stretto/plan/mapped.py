@@ -16,7 +16,7 @@ from stretto.control.chunks import map_chunks, record_example
 from stretto.control.family import ControlFlow
 from stretto.core.config import config, settings
 from stretto.core.interpreter import Linear, Value, state
-from stretto.core.program import Equation, Program
+from stretto.core.program import Equation, Program, Var
 from stretto.core.recorder import Recorder
 from stretto.core.types import ArrayType
 from stretto.ops.contract import DotGeneral
@@ -208,18 +208,40 @@ def map_members(
     assert isinstance(chunk, int)
     recorder = _recorder()
     if recorder is None or not chunk >= size > 1 or isinstance(size, AxisSize):
-        return map_chunks(fun, size, chunk, args, axes, names)
+        return map_chunks(fun, size, chunk, args, axes, names, _chunk)
     example = record_example(fun, args, axes, names)
     program = drop_dead(example.program)
     mapped = (*[True] * len(example.xs), *[False] * len(example.held))
     values = [*example.xs, *example.held]
-    asked = config.plan != "auto" or size * _choices(program) >= _WORTH
-    if asked and program.outputs and not program.effects:
+    if _worth(program, size):
         outs = Mapped(program, int(size), mapped, config.plan)(*values)
         return example.results([(o, 0) for o in outs])
     places = [0 if m else None for m in mapped]
     outs, found = vmap_flat(lambda *xs: replay(program, xs, recorder), size, values, places)
     return example.results(zip(outs, found, strict=True))
+
+
+def _chunk(
+    program: Program, size: int, mapped: tuple[bool, ...], force: tuple[bool, ...] | None = None
+) -> tuple[Program, tuple[bool, ...]]:
+    """As ``vmap_program``, with a mapped call in the program where that is worth it."""
+    if not _worth(program, size):
+        return vmap_program(program, size, mapped, force)
+    operation = Mapped(program, size, mapped, config.plan)
+    types = [
+        t.with_shape((size, *t.shape)) if m else t
+        for t, m in zip(program.in_types, mapped, strict=True)
+    ]
+    inputs = [Var(t) for t in types]
+    outputs = [Var(t) for t in operation.infer(*types)]
+    equation = Equation(operation, inputs, outputs)
+    return Program(inputs, [equation], outputs, program.name), (True,) * len(outputs)
+
+
+def _worth(program: Program, size: int) -> bool:
+    """Whether there is a choice for this program of a member, and enough to gain by it."""
+    asked = config.plan != "auto" or size * _choices(program) >= _WORTH
+    return asked and size > 1 and bool(program.outputs) and not program.effects
 
 
 def _recorder() -> Recorder | None:
