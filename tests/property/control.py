@@ -241,6 +241,17 @@ def _map(w: Writer) -> None:
 
 @operation("vmap", 0.6)
 def _vmap(w: Writer) -> None:
+    _mapped(w, "st.vmap(BODY, ")
+
+
+@operation("planned vmap", 0.4)
+def _planned_vmap(w: Writer) -> None:
+    """A vmap whose formulation is chosen when it is lowered."""
+    plan = w.rng.choice(["at once", "batched", "wide", "written out", "in turn"])
+    _mapped(w, f"planned({plan!r}, BODY, ")
+
+
+def _mapped(w: Writer, call: str) -> None:
     if w.depth >= DEEPEST:
         raise Skip
     x = w.inexact(fits=lambda v: v.ndim > 0)
@@ -253,7 +264,7 @@ def _vmap(w: Writer) -> None:
     body = inside.block("body", [param], [result], returns="{0}")
     out = w.rng.randint(0, result.ndim)
     shape = (*result.shape[:out], x.shape[axis], *result.shape[out:])
-    text = f"st.vmap({body.name}, in_axes={axis}, out_axes={out})({{0}})"
+    text = f"{call.replace('BODY', body.name)}in_axes={axis}, out_axes={out})({{0}})"
     w.statement(text, [x], [w.fresh(result, shape)], [body])
 
 

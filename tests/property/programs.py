@@ -37,6 +37,14 @@ def draw(seed, kind, shape, low=-1.0, high=1.0):
 
 def inexact(xs):
     return tuple(x for x in xs if x.dtype.kind in "fc")
+
+
+def planned(plan, f, **options):
+    def run(*xs):
+        with st.config(plan=plan):
+            return st.vmap(f, **options)(*xs)
+
+    return run
 """
 """What the source of every program and chain begins with. It runs with 64-bit types enabled."""
 
