@@ -25,19 +25,24 @@ define make_venv
 endef
 
 .DELETE_ON_ERROR:
-.PHONY: help demo test sweep lint bench bench-growth clean
+.PHONY: help demo example-fashion test sweep lint bench bench-growth parity clean
 
 help:
 	@echo "make demo   train an ensemble of classifiers as one program, and measure it"
+	@echo "make example-fashion  thirty CNNs on Fashion-MNIST, from first weights to one file"
 	@echo "make test   unit tests, laws and doctests"
 	@echo "make sweep  random programs under random chains of transformations, for ten minutes"
 	@echo "make lint   ruff, pyright, import layers"
 	@echo "make bench  compare with JAX and PyTorch, in an environment of their own"
 	@echo "make bench-growth  time and memory from 1 member to 1,000, as a picture"
+	@echo "make parity compare every layer and function of nn with PyTorch's, numbers and gradients"
 	@echo "make clean  remove the environments and everything generated"
 
 demo: $(INSTALLED)
 	@$(BIN)/stretto demo $(ARGS)
+
+example-fashion: $(INSTALLED)
+	@$(BIN)/python -m examples.fashion $(ARGS)
 
 test: $(INSTALLED)
 	$(BIN)/python -m pytest --numprocesses=$(WORKERS) $(ARGS)
@@ -57,6 +62,9 @@ bench: $(INSTALLED) $(BENCH_INSTALLED)
 
 bench-growth: $(INSTALLED) $(BENCH_INSTALLED)
 	$(BIN)/python -m benchmarks.growth --peer-python $(BENCH_VENV)/bin/python $(ARGS)
+
+parity: $(INSTALLED) $(BENCH_INSTALLED)
+	$(BIN)/python -m benchmarks.parity --peer-python $(BENCH_VENV)/bin/python $(ARGS)
 
 clean:
 	rm -rf $(VENV) $(BENCH_VENV) build dist

@@ -25,7 +25,7 @@ from numpy.typing import NDArray
 
 from benchmarks import memory, wire
 
-__all__ = ["Case", "Registry", "Training", "serve"]
+__all__ = ["Case", "Registry", "Training", "converse", "serve"]
 
 CALIBRATION_BATCHES = 3
 WEIGHINGS = 3
@@ -144,21 +144,24 @@ def peak_bytes(case: Case) -> int | None:
 def serve(
     framework: str, packages: Sequence[str], import_statement: str, registry: Registry
 ) -> None:
-    """Answer commands until standard input ends; the first answer says who this is."""
-    answers = _claim_stdout()
-    _answer(
-        answers,
+    """Answer commands about the registry's cases; the first answer says who this is."""
+    prepared: dict[Name, Case] = {}
+    converse(
+        lambda command: _obey(command, registry, prepared),
         framework=framework,
-        pid=os.getpid(),
         versions={package: metadata.version(package) for package in packages},
-        python=platform.python_version(),
         import_statement=import_statement,
         cases=registry.names(),
     )
-    prepared: dict[Name, Case] = {}
+
+
+def converse(obey: Callable[[dict[str, Any]], dict[str, Any]], **about: Any) -> None:
+    """Answer commands by `obey` until standard input ends; `about` is in the first answer."""
+    answers = _claim_stdout()
+    _answer(answers, pid=os.getpid(), python=platform.python_version(), **about)
     for line in sys.stdin:
         try:
-            _answer(answers, **_obey(json.loads(line), registry, prepared))
+            _answer(answers, **obey(json.loads(line)))
         except Exception as error:
             traceback.print_exc()
             _answer(answers, error=f"{type(error).__name__}: {error}")
