@@ -92,6 +92,11 @@ def test_after_a_soup():
     ("call", "error", "message"),
     [
         (lambda: update_batch_norm(model(), []), ValueError, "at least one batch of data"),
+        (
+            lambda: update_batch_norm(model(), [snp.ones((0, 3))]),
+            ValueError,
+            r"batch 0 has no examples, of shape \(0, 3\)",
+        ),
         (lambda: update_batch_norm({"w": 1.0}, DATA), TypeError, "a module or an Ensemble"),
         (
             lambda: update_batch_norm(st.Ensemble(lambda p, x: p * x, [1.0, 2.0]), DATA),
@@ -99,7 +104,7 @@ def test_after_a_soup():
             "expected an Ensemble of modules",
         ),
     ],
-    ids=["data", "tree", "functions"],
+    ids=["data", "empty batch", "tree", "functions"],
 )
 def test_mistakes_are_named(call, error, message):
     with pytest.raises(error, match=message):

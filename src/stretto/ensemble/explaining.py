@@ -32,7 +32,7 @@ class Explanation:
 
     decisions: tuple[Decision, ...]
     predicted_microseconds: float
-    """The sum of the estimates of what was chosen; element-wise work is not in it."""
+    """The estimates of what was chosen, together; element-wise work is in it for turns only."""
     measured_microseconds: float
     """The median of a few calls."""
     temporary_bytes: int
@@ -51,7 +51,7 @@ class Explanation:
             f"{self.predicted_bytes / 1e6:,.1f} MB predicted"
         ]
         for d in self.decisions:
-            lines.append(f"{d.operation}  at {d.position}")
+            lines.append(f"{d.operation}  at {d.position}" if d.position else d.operation)
             for name, microseconds in d.choices:
                 mark = "->" if name == d.chosen else "  "
                 lines.append(f"  {mark} {microseconds:12,.0f} us  {name}")
@@ -62,16 +62,17 @@ def explained(jitted: Any, args: Sequence[Any], chunk_size: Any) -> Explanation:
     """What a jitted function does with these arguments."""
     traced = jitted.trace(*args)
     compiled = traced.lower().compile()
-    decisions, predicted, plan = [], 0, config.plan
+    decisions, predicted, microseconds, plan = [], 0, 0.0, config.plan
     for mapped in _mapped(traced.program):
         program, made = mapped.plan()
         decisions += made
+        whole = [d for d in made if d.all_in_all] or made
+        microseconds += sum(dict(d.choices)[d.chosen] for d in whole)
         plan = mapped.form
         predicted = max(predicted, peak_bytes(program))
-    chosen = [dict(d.choices)[d.chosen] for d in decisions]
     return Explanation(
         tuple(decisions),
-        sum(chosen),
+        microseconds,
         1e6 * _seconds(lambda: block_until_ready(compiled(*args))),
         int(compiled.memory_analysis().temp_size_in_bytes),
         predicted or peak_bytes(traced.program),

@@ -44,6 +44,8 @@ class Decision:
     position: str
     chosen: str
     choices: tuple[tuple[str, float], ...]
+    all_in_all: bool = False
+    """Whether the time is that of everything, what is chosen inside with it."""
 
 
 class _Walk:
@@ -241,4 +243,4 @@ def _of_turns(program: Program, size: int, count: int, times: dict[int, float]) 
         return "all members at once" if n == size else f"{n} of {size} members a turn"
 
     listed = sorted(((name(n), t) for n, t in times.items()), key=lambda c: c[1])
-    return Decision(f"the whole of {program.name}", "", name(count), tuple(listed))
+    return Decision(f"the whole of {program.name}", "", name(count), tuple(listed), True)
