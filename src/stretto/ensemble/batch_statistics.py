@@ -96,7 +96,9 @@ def _computed(
     for batch in data:
         x = batch[0] if isinstance(batch, (tuple, list)) else batch
         if snp.shape(x)[:1] == (0,):
-            raise ValueError(f"update_batch_norm: batch {count} has no examples, of shape {x.shape}")
+            raise ValueError(
+                f"update_batch_norm: batch {count} has no examples, of shape {x.shape}"
+            )
         drawn = None if key is None else fold_in(key, count)
         running = [_after(m, x, drawn, n) for m, n in zip(running, sizes, strict=True)]
         count += 1
