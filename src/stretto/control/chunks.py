@@ -85,7 +85,8 @@ def map_chunks(
     """
     if chunk is not None and chunk >= size:
         return vmap_flat(fun, size, args, axes)
-    example = record_example(fun, args, axes, names, chunk is None)
+    name = "example" if chunk is None else "chunk"
+    example = record_example(fun, args, axes, names, name, chunk is None)
     program, xs, held = example.program, example.xs, example.held
     if chunk is None:
         loop = Scan(captured_first(program, len(xs)), size, len(held), 0)
@@ -117,9 +118,10 @@ def record_example(
     args: Sequence[Value],
     axes: Sequence[int | None],
     names: Sequence[str],
+    name: str,
     one_by_one: bool = False,
 ) -> Example:
-    """Run ``fun`` once on an example of ``args``, and record what depends on it.
+    """Run ``fun`` once on an example of ``args``, and record what depends on it as ``name``.
 
     ``one_by_one``: what others can see is recorded as well, to be done for each example.
     """
@@ -144,7 +146,7 @@ def record_example(
         [*recorder.inputs, *recorder.captured_vars.values()],
         recorder.equations,
         [atom for atom in moving if atom is not None],
-        getattr(fun, "__name__", "example"),
+        name,
     )
     held = list(recorder.captured.values())
     fixed = [o if atom is None else None for o, atom in zip(outs, moving, strict=True)]

@@ -203,13 +203,13 @@ def map_members(
     A chunk that is ``"auto"`` holds as many members as the budget of memory.
     """
     if chunk == "auto":
-        example = record_example(fun, args, axes, names)
+        example = record_example(fun, args, axes, names, fun.__name__)
         chunk = chunk_within(example.program, len(example.xs), size)
     assert isinstance(chunk, int)
     recorder = _recorder()
     if recorder is None or not chunk >= size > 1 or isinstance(size, AxisSize):
         return map_chunks(fun, size, chunk, args, axes, names, _chunk)
-    example = record_example(fun, args, axes, names)
+    example = record_example(fun, args, axes, names, fun.__name__)
     program = drop_dead(example.program)
     mapped = (*[True] * len(example.xs), *[False] * len(example.held))
     values = [*example.xs, *example.held]

@@ -39,7 +39,7 @@ def test_conversion():
     assert isinstance(made, Model) and not made.training and not made.conv.shared.training
     assert type(made.conv) is BatchEnsembleConv2d and type(made.head[0]) is BatchEnsembleLinear
     assert made.mix is made.again and made.mix.bias is None
-    assert made.conv.shared.weight is model.conv.weight and made.conv.shared.bias is None
+    assert (made.conv.shared.weight == model.conv.weight).all() and made.conv.shared.bias is None
     np.testing.assert_array_equal(made.conv.bias, np.stack([model.conv.bias] * 3))
     for k, v in model.state_dict().items():
         np.testing.assert_array_equal(v, before[k])
