@@ -19,11 +19,10 @@ from stretto.core.interpreter import Linear, Value, state
 from stretto.core.program import Equation, Program, Var
 from stretto.core.recorder import Recorder
 from stretto.core.types import ArrayType
-from stretto.ops.contract import DotGeneral
-from stretto.ops.convolution import ConvGeneralDilated
 from stretto.plan.measured import fastest, fingerprint
 from stretto.plan.members import Decision, planned
 from stretto.plan.memory import chunk_within
+from stretto.plan.turns import CHOICES, operations
 from stretto.transforms.evaluate import evaluate, replay
 from stretto.transforms.jvp import Differentiator, jvp_program
 from stretto.transforms.linearize import apply_linear, linearize_program
@@ -254,13 +253,8 @@ def _recorder() -> Recorder | None:
 
 def _choices(program: Program) -> float:
     """The products of one member in operations that there is a choice for."""
-    found = 0.0
-    for equation in program.equations:
-        primitive: Any = equation.primitive
-        if isinstance(primitive, (DotGeneral, ConvGeneralDilated)):
-            types = [a.type for a in equation.inputs]
-            found += primitive.work(types, [v.type for v in equation.outputs])
-        elif primitive.holds_programs:
-            inner = primitive.inlined()
-            found += 0 if inner is None else _choices(inner)
-    return found
+    return sum(
+        primitive.work([a.type for a in inputs], [v.type for v in outputs])
+        for primitive, inputs, outputs in operations(program)
+        if isinstance(primitive, CHOICES)
+    )

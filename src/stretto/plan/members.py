@@ -20,6 +20,7 @@ from stretto.ops.contract import DotGeneral
 from stretto.ops.convolution import ConvGeneralDilated
 from stretto.plan.convolutions import MOST_WRITTEN, of_convolution
 from stretto.plan.cost import CPU, Machine
+from stretto.plan.memory import bytes_of
 from stretto.plan.products import Choice, of_product
 from stretto.plan.turns import best_turn, work_of
 from stretto.plan.values import Parts, Shared, Whole
@@ -105,9 +106,8 @@ class _Walk:
             return True
         if not any(isinstance(v, Parts) for v in values) or self.written > _MOST_EQUATIONS:
             return False
-        sizes = [v.type.size * v.type.dtype.itemsize for v in values if isinstance(v, Parts)]
-        sizes += [v.type.size * v.type.dtype.itemsize for v in equation.outputs]
-        return max(sizes) >= _SMALL_PART
+        handled = [*[v for v in values if isinstance(v, Parts)], *equation.outputs]
+        return max(bytes_of(v.type) for v in handled) >= _SMALL_PART
 
     def choose(self, equation: Equation, choices: list[Choice]) -> Any:
         """Carry out the formulation asked for, or that of the least time."""

@@ -13,7 +13,7 @@ from stretto.core.program import Program, Var
 from stretto.core.types import ArrayType
 from stretto.ops.elementwise import Elementwise
 
-__all__ = ["budget", "chunk_within", "peak_bytes"]
+__all__ = ["budget", "bytes_of", "chunk_within", "peak_bytes"]
 
 
 def peak_bytes(program: Program) -> int:
@@ -33,8 +33,8 @@ def peak_bytes(program: Program) -> int:
             dying.setdefault(i, []).append(v)
     alive = most = 0
     for i, equation in enumerate(program.equations):
-        ends = sum(_bytes(v.type) for v in dying.get(i, ()))
-        begins = sum(_bytes(v.type) for v in equation.outputs)
+        ends = sum(bytes_of(v.type) for v in dying.get(i, ()))
+        begins = sum(bytes_of(v.type) for v in equation.outputs)
         if isinstance(equation.primitive, Elementwise):  # it writes where an operand was
             begins, ends = max(0, begins - ends), max(0, ends - begins)
         alive += begins
@@ -44,7 +44,7 @@ def peak_bytes(program: Program) -> int:
             inner = max((peak_bytes(p) for p in primitive.programs()), default=0)
         most = max(most, alive + inner)
         alive -= ends
-        alive -= sum(_bytes(v.type) for v in equation.outputs if v not in last)
+        alive -= sum(bytes_of(v.type) for v in equation.outputs if v not in last)
     return most
 
 
@@ -54,7 +54,7 @@ def chunk_within(program: Program, moving: int, size: int) -> int:
     The first ``moving`` inputs are a member's own. A divisor of the size is preferred, which needs
     no second program for the members left over.
     """
-    each = peak_bytes(program) + sum(_bytes(t) for t in program.in_types[:moving])
+    each = peak_bytes(program) + sum(bytes_of(t) for t in program.in_types[:moving])
     most = max(1, min(size, budget() // max(each, 1)))
     even = max(d for d in range(1, most + 1) if size % d == 0)
     return even if 2 * even > most else most
@@ -76,5 +76,6 @@ def _free() -> int:
     return 4 << 30
 
 
-def _bytes(type: ArrayType) -> int:
+def bytes_of(type: ArrayType) -> int:
+    """What an array of this type takes."""
     return type.size * type.dtype.itemsize

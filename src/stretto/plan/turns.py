@@ -12,19 +12,23 @@ from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple
 
 from stretto.core.program import Program, Var
-from stretto.core.types import ArrayType
 from stretto.ops.contract import DotGeneral
 from stretto.ops.convolution import ConvGeneralDilated
 from stretto.plan.convolutions import convolution_fraction
 from stretto.plan.cost import Machine
-from stretto.plan.memory import peak_bytes
+from stretto.plan.memory import bytes_of, peak_bytes
 
-__all__ = ["Work", "best_turn", "time_at_once", "work_of"]
+__all__ = ["CHOICES", "Work", "best_turn", "operations", "time_at_once", "work_of"]
+
+CHOICES = (DotGeneral, ConvGeneralDilated)
+"""The operations that have formulations to choose among."""
+
 
 _WRITTEN = 0.6
+"""What part of the memory by estimate is alive at once where members are written out."""
+
 _FUSED = 0.4
 """What part of the operands and results of element-wise operations passes through memory."""
-
 
 _WORTH = 0.92
 """Turns must be estimated to take so much less, since the estimate of them is a rough one."""
@@ -49,12 +53,12 @@ def work_of(program: Program, over: Sequence[bool], machine: Machine) -> Work:
     """The work of one member."""
     given = set(program.inputs)
     own = [v.type for v, m in zip(program.inputs, over, strict=True) if m]
-    moved = sum(map(_bytes, [*own, *program.out_types]))
+    moved = sum(map(bytes_of, [*own, *program.out_types]))
     touched, products, kernels, convolutions = [], [], 0.0, False
-    for primitive, inputs, outputs in _operations(program):
+    for primitive, inputs, outputs in operations(program):
         arrays = [v.type for v in (*inputs, *outputs) if isinstance(v, Var) and v not in given]
-        choice = isinstance(primitive, (DotGeneral, ConvGeneralDilated))
-        touched += [(1.0 if choice else _FUSED, _bytes(t)) for t in arrays]
+        choice = isinstance(primitive, CHOICES)
+        touched += [(1.0 if choice else _FUSED, bytes_of(t)) for t in arrays]
         kernels += 1 if choice else _FUSED
         if choice:
             types = [v.type for v in inputs]
@@ -92,7 +96,7 @@ def best_turn(work: Work, size: int, machine: Machine) -> tuple[int, dict[int, f
     return max(n for n, t in times.items() if t <= 1.02 * least), times
 
 
-def _operations(program: Program) -> Iterator[tuple[Any, Sequence[Any], Sequence[Any]]]:
+def operations(program: Program) -> Iterator[tuple[Any, Sequence[Any], Sequence[Any]]]:
     """Every operation, those of programs that stand in a call's place as well."""
     for equation in program.equations:
         primitive: Any = equation.primitive
@@ -100,8 +104,4 @@ def _operations(program: Program) -> Iterator[tuple[Any, Sequence[Any], Sequence
         if inner is None:
             yield primitive, equation.inputs, equation.outputs
         else:
-            yield from _operations(inner)
-
-
-def _bytes(type: ArrayType) -> int:
-    return type.size * type.dtype.itemsize
+            yield from operations(inner)

@@ -11,6 +11,7 @@ from typing import Any
 from stretto.core.types import ArrayType
 from stretto.ops.broadcast import expand_dims, move_axis, move_to_front, reshape
 from stretto.ops.shape import concatenate, slice_in_dim
+from stretto.plan.memory import bytes_of
 
 __all__ = ["Parts", "Shared", "Whole"]
 
@@ -53,7 +54,7 @@ class Whole:
     @property
     def to_cut(self) -> int:
         """The bytes that cutting it into parts would copy."""
-        return 0 if self._parts is not None else self.value.size * self.value.dtype.itemsize
+        return 0 if self._parts is not None else bytes_of(self.value.type)
 
     to_stack = 0
 
@@ -100,7 +101,7 @@ class Parts:
         """The bytes that stacking them would copy."""
         if self._whole is not None:
             return 0
-        return len(self.values) * self.type.size * self.type.dtype.itemsize
+        return len(self.values) * bytes_of(self.type)
 
     @property
     def value(self) -> Any:
