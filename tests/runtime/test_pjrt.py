@@ -12,6 +12,8 @@ import stretto.numpy as snp
 from stretto.core.types import array_type
 from stretto.runtime import pjrt
 
+LIBRARY, REDUCE = "xla_cpu_experimental_ynn_fusion_type", "LIBRARY_FUSION_TYPE_REDUCE"
+
 
 @pytest.mark.parametrize(
     "version, numbers",
@@ -125,3 +127,25 @@ st.jit(lambda x: x + 1)(x)
 print("jaxlib._jax" in sys.modules, "jax" in sys.modules, os.environ.get("TF_CPP_MIN_LOG_LEVEL"))
 """
     assert run(code).split() == ["False", "False", "True", "False", "None"]
+
+
+@pytest.mark.parametrize(
+    ("line", "value"),
+    [
+        ('%1 = "stablehlo.maximum"(%a0, %a1) : (tensor<2x3xf32>, tensor<2x3xf32>)', ""),
+        ('%1 = "stablehlo.clamp"(%a0, %a1, %a2) : (tensor<bf16>, tensor<bf16>)', ""),
+        ('%1 = "stablehlo.minimum"(%a0, %a1) : (tensor<2xi32>, tensor<2xi32>)', REDUCE),
+        ('%1 = "stablehlo.add"(%a0, %a1) : (tensor<2xf32>, tensor<2xf32>)', REDUCE),
+    ],
+)
+def test_sums_go_to_the_library_where_no_extrema_do(line, value, monkeypatch):
+    monkeypatch.delenv("XLA_FLAGS", raising=False)
+    chosen = dict(pjrt.runtime().compile_options(line, ()).env_option_overrides)
+    assert chosen == {LIBRARY: value}
+
+
+def test_flags_of_the_user_come_first(monkeypatch):
+    given = ((LIBRARY, "LIBRARY_FUSION_TYPE_DOT"), ("xla_cpu_enable_fast_math", True))
+    assert dict(pjrt.runtime().compile_options("", given).env_option_overrides) == dict(given)
+    monkeypatch.setenv("XLA_FLAGS", f"--{LIBRARY}=LIBRARY_FUSION_TYPE_DOT")
+    assert not pjrt.runtime().compile_options("", ()).env_option_overrides

@@ -43,6 +43,10 @@ class WithRule(ControlFlow, abstract=True):
         """The program, in place."""
         return b.program(self.program, operands)
 
+    def inlined(self) -> Program | None:
+        """The program: whoever asks takes no derivative of it any more."""
+        return self.program
+
     def parameters(self) -> list[tuple[str, Any]]:
         """The program: a Python function says nothing in print."""
         return [("program", self.program)]

@@ -28,6 +28,10 @@ __all__ = ["CustomVmap", "custom_vmap", "sequential_vmap"]
 class CustomVmap(WithRule):
     """A program; ``rule(size, mapped, args)`` gives outputs, and which are mapped, along axis 0."""
 
+    def inlined(self) -> None:
+        """None: under ``vmap`` the rule stands in its place, not the program."""
+        return
+
     def vmap(self, size: int, args: Sequence[Any], axes: Sequence[int | None]) -> Any:
         """The user's rule."""
         values = [x if a is None else move_to_front(x, a) for x, a in zip(args, axes, strict=True)]

@@ -33,6 +33,9 @@ from stretto.lower.text import (
 
 __all__ = ["Builder", "lower"]
 
+_EXTREMA = {"maximum": "GT", "minimum": "LT"}
+"""By which comparison the first of two is the one to take."""
+
 
 class Builder:
     """Writes StableHLO: one ``emit`` an operation, and the forms with regions."""
@@ -211,13 +214,23 @@ class Builder:
         return self.emit("convert", x, out=array_type(x.type.shape, dtype))
 
     def reduce(self, op: str, x: Operand, axes: Sequence[int], start: Any) -> Operand:
-        """A reduction by one operation; narrow floats accumulate in float32."""
+        """A reduction by one operation; narrow floats accumulate in float32; NaN stays."""
         narrow = kind_of(x.type.dtype) == "float" and x.type.dtype.itemsize < 4
         wide = self.convert(x, np.dtype(np.float32)) if narrow and op in ("add", "multiply") else x
         dtype = wide.type.dtype
         element = array_type((), dtype)
         init = self.scalar(start, dtype)
-        region = self.region((element, element), lambda u, v: [self.emit(op, u, v, out=element)])
+        direction = _EXTREMA.get(op) if kind_of(dtype) == "float" else None
+
+        def combine(u: Operand, v: Operand) -> list[Operand]:
+            if direction is None:
+                return [self.emit(op, u, v, out=element)]
+            # By comparison, since XLA's own extrema of several numbers lose NaN on the CPU.
+            taken = self.compare(direction, u, v)
+            taken = self.emit("or", taken, self.compare("NE", u, u), out=taken.type)
+            return [self.emit("select", taken, u, v, out=element)]
+
+        region = self.region((element, element), combine)
         shape = tuple(n for d, n in enumerate(x.type.shape) if d not in axes)
         (out,) = self.emit_many(
             "reduce",

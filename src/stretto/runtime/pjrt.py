@@ -57,6 +57,16 @@ def check_version(version: str) -> tuple[int, ...]:
     return parts
 
 
+_LIBRARY = "xla_cpu_experimental_ynn_fusion_type"
+"""XLA's option for the work that goes to YNNPACK; by default products and convolutions too.
+
+For these Eigen takes down to half the time; `benchmarks/README.md` has the figures.
+"""
+
+_EXTREMA = re.compile(r'"stablehlo\.(?:maximum|minimum|clamp)"\([^)]*\) : \(tensor<(?:\d+x)*b?f')
+"""Extrema of floats, which YNNPACK takes into the sums that follow them, and there loses NaN."""
+
+
 class _Runtime:
     """The client, its first device, and what buffers are made with."""
 
@@ -78,9 +88,17 @@ class _Runtime:
         self.device = self.client.local_devices()[0]
         self.devices = self.jax.DeviceList((self.device,))
         self.sharding = self._make_sharding()
-        self.options = self.xla_client.CompileOptions()
         self.put = self.xla_client.batched_device_put
         self.copies = self.jax.HostBufferSemantics.IMMUTABLE_ONLY_DURING_CALL
+
+    def compile_options(self, text: str, options: Options) -> Any:
+        """XLA's options for this text: ours, where ``XLA_FLAGS`` does not say, and these."""
+        ours = {}
+        if _LIBRARY not in os.environ.get("XLA_FLAGS", ""):
+            ours[_LIBRARY] = "" if _EXTREMA.search(text) else "LIBRARY_FUSION_TYPE_REDUCE"
+        chosen = self.xla_client.CompileOptions()
+        chosen.env_option_overrides = list({**ours, **dict(options)}.items())
+        return chosen
 
     def register_lapack(self) -> None:
         """Let programs call LAPACK, as SciPy brings it, by the names that jaxlib gives it.
@@ -257,10 +275,7 @@ def compile_text(
     at = at or runtime()
     if '"lapack_' in text:
         at.register_lapack()
-    chosen = at.options
-    if options:
-        chosen = at.xla_client.CompileOptions()
-        chosen.env_option_overrides = list(options)
+    chosen = at.compile_options(text, options)
     try:
         if callbacks:
             module = at.parse(text)
