@@ -41,10 +41,12 @@ def convolution(w, x):
         # PyTorch's layout needs no copy.
         (torch_product, ((10, 128, 784), (64, 784)), "one wide product, members first"),
         (torch_product, ((100, 128, 784), (64, 784)), "one wide product, members first"),
-        # What is repeated does not stay in the cache.
-        (product, ((100, 784, 128), (64, 784)), "chunks of members"),
+        (product, ((100, 784, 128), (64, 784)), "one batched product"),
+        # What would be repeated is much, and does not stay in the cache.
+        (product, ((100, 100, 100), (1000, 100)), "chunks of members"),
+        (product, ((100, 784, 16), (1024, 784)), "one wide product"),
     ],
-    ids=["one row", "torch", "torch, many", "many"],
+    ids=["one row", "torch", "torch, many", "many", "many rows", "narrow"],
 )
 def test_products_of_a_shared_operand(f, shapes, expected):
     w, x = map(snp.ones, shapes)

@@ -48,7 +48,11 @@ class Machine:
 
     def copying(self, size: float) -> float:
         """The time to read and write so many bytes once."""
-        return 2 * size / self._rate(size, self.shared, self.far)
+        return 2 * size / self._rate(size, self.shared, self.far) + self.fresh_memory(size)
+
+    def moving(self, size: float) -> float:
+        """The time to bring so many bytes into a loop, or out of it, piece by piece."""
+        return size / (self.shared if size <= self.shared_bytes else self.far)
 
     def passing(self, size: float) -> float:
         """The time to read or write an array of this size that is made on the way."""

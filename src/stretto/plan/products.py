@@ -18,6 +18,7 @@ from stretto.control.loops import map_
 from stretto.ops.broadcast import broadcast_to, reshape, transpose
 from stretto.ops.contract import DotGeneral
 from stretto.plan.cost import Machine
+from stretto.plan.memory import bytes_of
 from stretto.plan.values import Parts, Shared, Whole
 
 __all__ = ["Choice", "of_product"]
@@ -49,11 +50,12 @@ def of_product(op: DotGeneral, x: Any, y: Any, size: int, machine: Machine) -> l
     work = size * op.work(types, (op.infer(*types),))
     time = machine.product(work, machine.fraction(work / size)) + size * machine.item
     stacking, cutting = x.to_stack + y.to_stack, x.to_cut + y.to_cut
+    together = machine.copying(size * bytes_of(op.infer(*types)))  # which the parts are in the end
     return [
         Choice("one batched product", time + machine.copying(stacking), batched),
         Choice(
             "members written out",
-            time + machine.copying(cutting) + 4 * size * machine.kernel,
+            time + machine.copying(cutting) + together + 4 * size * machine.kernel,
             written,
         ),
     ]
@@ -144,14 +146,14 @@ def _one_mapped(op: DotGeneral, x: Any, y: Any, size: int, machine: Machine) -> 
                 batched_time
                 + stacking
                 + bytes_other / machine.near
-                + bytes_mapped / machine.near
+                + machine.moving(bytes_mapped + bytes_out)
                 + size // chunk * 4 * machine.turn,
                 chunks,
             )
         )
-    cutting = machine.copying(mapped.to_cut)
+    copied = machine.copying(mapped.to_cut) + machine.copying(bytes_out)
     found.append(
-        Choice("members written out", batched_time + cutting + 4 * size * machine.kernel, written)
+        Choice("members written out", batched_time + copied + 4 * size * machine.kernel, written)
     )
     return found
 

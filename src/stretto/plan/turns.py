@@ -43,17 +43,20 @@ class Work(NamedTuple):
     """(products with additions, fraction of the best rate) of each product and convolution."""
     moved: float
     """The bytes of a member's own inputs, and of its outputs."""
+    given: float
+    """The bytes of its outputs."""
     kernels: int
     """How many operations begin."""
     made: float
-    """The most bytes alive at once of what it makes on its way."""
+    """The most bytes alive at once of what it makes, its outputs among them."""
 
 
 def work_of(program: Program, over: Sequence[bool], machine: Machine) -> Work:
     """The work of one member."""
     given = set(program.inputs)
     own = [v.type for v, m in zip(program.inputs, over, strict=True) if m]
-    moved = sum(map(bytes_of, [*own, *program.out_types]))
+    outs = sum(map(bytes_of, program.out_types))
+    moved = sum(map(bytes_of, own)) + outs
     touched, products, kernels, convolutions = [], [], 0.0, False
     for primitive, inputs, outputs in operations(program):
         arrays = [v.type for v in (*inputs, *outputs) if isinstance(v, Var) and v not in given]
@@ -70,7 +73,7 @@ def work_of(program: Program, over: Sequence[bool], machine: Machine) -> Work:
                 convolutions = True
     # Members written out come and go one after the other: less of them is alive at once.
     made = peak_bytes(program) * (_WRITTEN if convolutions else 1.0)
-    return Work(touched, products, moved, round(kernels), made)
+    return Work(touched, products, moved, outs, round(kernels), made)
 
 
 def time_at_once(work: Work, count: int, machine: Machine) -> float:
@@ -89,11 +92,12 @@ def best_turn(work: Work, size: int, machine: Machine) -> tuple[int, dict[int, f
         if size % count == 0:
             turns = size // count
             inside = turns * (time_at_once(work, count, machine) + machine.turn)
-            times[count] = inside + size * work.moved / machine.shared
+            outside = machine.moving(size * work.moved) + machine.fresh_memory(size * work.given)
+            times[count] = inside + outside
     least = min(times.values())
     if least >= _WORTH * times[size]:
         return size, times
-    return max(n for n, t in times.items() if t <= 1.02 * least), times
+    return min(n for n, t in times.items() if t <= 1.01 * least), times
 
 
 def operations(program: Program) -> Iterator[tuple[Any, Sequence[Any], Sequence[Any]]]:
