@@ -13,32 +13,35 @@ from benchmarks import workloads_ensembles as ensembles
 from benchmarks.models import stretto_models as models
 from benchmarks.worker import Case, Registry, Training
 
-__all__ = ["register"]
+__all__ = ["ensemble", "register"]
 
 
-def ensemble(task: ensembles.Task) -> Case:
+def ensemble(task: ensembles.Task, compiler_options: dict[str, Any] | None = None) -> Case:
     """One row."""
     axes = (0, 0 if task.batch == "own" else None)
     apply = models.APPLY[task.ensemble.model]
     params, x, target = st.tree.map(snp.asarray, ensembles.inputs(task.ensemble, task.batch))
     if task.kind == "step":
-        return training(partial(models.train_step, apply), params, x, target)
+        step = partial(models.train_step, apply)
+        return training(step, params, x, target, compiler_options)
     if task.kind == "gradient":
         member, data = st.grad(partial(models.loss, apply)), (x, target)
     else:
         member, data = apply, x
-    run = st.jit(st.vmap(member, in_axes=axes))
+    run = st.jit(st.vmap(member, in_axes=axes), compiler_options=compiler_options)
     return Case(lambda: st.block_until_ready(run(params, data)), flat)
 
 
-def training(step: Any, params: Any, x: Any, target: Any) -> Case:
+def training(
+    step: Any, params: Any, x: Any, target: Any, compiler_options: dict[str, Any] | None
+) -> Case:
     """Steps of all members, each from the state that the step before returned."""
     first, second = st.tree.map(snp.asarray, ensembles.optimiser_state(params))
     count = snp.full(x.shape[0], ensembles.AdamW().count, snp.int32)
     adam, *others = models.optimiser().init(params)
     memory = adam._replace(count=count, mu=first, nu=second), *others
     data = x, snp.argmax(target, axis=-1)
-    run = st.jit(st.vmap(step), donate_argnums=0)
+    run = st.jit(st.vmap(step), donate_argnums=0, compiler_options=compiler_options)
     one = Training(lambda state: st.block_until_ready(run(state, data)), (params, memory))
 
     def results(result: tuple[Any, Any]) -> list[Any]:

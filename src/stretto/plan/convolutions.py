@@ -2,17 +2,17 @@
 
 Layer 5 (plan). XLA's CPU backend computes a convolution without groups by matrix products of its
 own, and one with groups, which mapping makes of it, element by element. So members are written out,
-or taken in turn; and where they share the image, its windows are laid out once, and each member is
-one matrix product.
+or taken in turn; where they share the image, or it has few features, its windows are laid out, and
+each member is one matrix product.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
 from typing import Any
 
 from stretto.control.loops import map_
+from stretto.core.types import ArrayType
 from stretto.ops.broadcast import reshape, transpose
 from stretto.ops.contract import DotGeneral
 from stretto.ops.convolution import ConvGeneralDilated
@@ -75,20 +75,28 @@ def of_convolution(
         each = time + cutting + 16 * size * machine.kernel
         found.append(Choice("members written out", each, written))
     window = math.prod(rhs.type.shape[a] for a in op.dims.rhs_spec[2:])
-    if not both and window <= _MOST_WINDOW and op.feature_groups == op.batch_groups == 1:
+    if window <= _MOST_WINDOW and op.feature_groups == op.batch_groups == 1:
         rows = out.size // out.shape[op.dims.out_spec[1]]
         laid_out = rows * window * rhs.type.shape[op.dims.rhs_spec[1]] * out.dtype.itemsize
+        if not both:
+            once = machine.product(work, machine.wide) + machine.copying(laid_out) + cutting
 
-        def products() -> Any:
-            return _products(op, lhs.value, rhs, size)
+            def products() -> Any:
+                return _products(op, _windows(op, lhs.value, rhs.type), rhs, size)
 
-        found.append(
-            Choice(
-                "matrix products of windows laid out once",
-                machine.product(work, machine.wide) + machine.copying(laid_out) + cutting,
-                products,
-            )
-        )
+            found.append(Choice("matrix products of windows laid out once", once, products))
+        elif size <= MOST_WRITTEN:
+            fraction = machine.fraction(work / size)
+            each = machine.product(work, fraction) + size * machine.copying(laid_out) + cutting
+
+            def own() -> Any:
+                rows = [
+                    _product(op, _windows(op, lhs.member(i), rhs.type), rhs.member(i))
+                    for i in range(size)
+                ]
+                return Parts(rows)
+
+            found.append(Choice("matrix products of windows", each, own))
     return found
 
 
@@ -101,32 +109,31 @@ def _whole(x: Any) -> tuple[Any, int | None]:
     return (x.value, None) if isinstance(x, Shared) else (x.front(), 0)
 
 
-def _products(op: ConvGeneralDilated, lhs: Any, rhs: Any, size: int) -> Any:
+def _products(op: ConvGeneralDilated, windows: Any, rhs: Any, size: int) -> Any:
     """Each member's kernel times the windows of the shared image."""
+    if size <= MOST_WRITTEN:
+        return Parts([_product(op, windows, rhs.member(i)) for i in range(size)])
+    return Whole(map_(lambda kernel: _product(op, windows, kernel), rhs.front()), 0)
+
+
+def _product(op: ConvGeneralDilated, windows: Any, kernel: Any) -> Any:
+    """The convolution with a kernel, as one matrix product."""
     dims = op.dims
-    spatial = [rhs.type.shape[a] for a in dims.rhs_spec[2:]]
-    windows = _windows(op, lhs, spatial)  # batch, output positions..., kernel positions x features
     rows, depth = windows.shape[:-1], windows.shape[-1]
     flat = reshape(windows, (math.prod(rows), depth))
-    product = DotGeneral(((1,), (0,)), ((), ()), op.precision, op.preferred)
     order = (*dims.rhs_spec[2:], dims.rhs_spec[1], dims.rhs_spec[0])
+    columns = reshape(transpose(kernel, order), (depth, kernel.shape[dims.rhs_spec[0]]))
+    result = DotGeneral(((1,), (0,)), ((), ()), op.precision, op.preferred)(flat, columns)
     # From batch, output positions, features to the layout of the output.
     places = (dims.out_spec[0], *dims.out_spec[2:], dims.out_spec[1])
     back = tuple(sorted(range(len(places)), key=places.__getitem__))
-
-    def one(kernel: Any) -> Any:
-        columns = reshape(transpose(kernel, order), (depth, kernel.shape[dims.rhs_spec[0]]))
-        result = product(flat, columns)
-        return transpose(reshape(result, (*rows, result.shape[1])), back)
-
-    if size <= MOST_WRITTEN:
-        return Parts([one(rhs.member(i)) for i in range(size)])
-    return Whole(map_(one, rhs.front()), 0)
+    return transpose(reshape(result, (*rows, result.shape[1])), back)
 
 
-def _windows(op: ConvGeneralDilated, lhs: Any, spatial: Sequence[int]) -> Any:
+def _windows(op: ConvGeneralDilated, lhs: Any, kernel: ArrayType) -> Any:
     """What each output element sees: (batch, output positions..., kernel positions x features)."""
     dims = op.dims
+    spatial = [kernel.shape[a] for a in dims.rhs_spec[2:]]
     image = transpose(lhs, (dims.lhs_spec[0], *dims.lhs_spec[2:], dims.lhs_spec[1]))
     edges = [(low, high, d - 1) for (low, high), d in zip(op.padding, op.lhs_dilation, strict=True)]
     image = pad(image, 0, [(0, 0, 0), *edges, (0, 0, 0)])

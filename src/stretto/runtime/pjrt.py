@@ -60,7 +60,7 @@ def check_version(version: str) -> tuple[int, ...]:
 _LIBRARY = "xla_cpu_experimental_ynn_fusion_type"
 """XLA's option for the work that goes to YNNPACK; by default products and convolutions too.
 
-For these Eigen takes down to half the time; `benchmarks/README.md` has the figures.
+For these Eigen takes down to half the time (docs/decisions/0022-sums-alone-go-to-ynnpack.md).
 """
 
 _EXTREMA = re.compile(r'"stablehlo\.(?:maximum|minimum|clamp)"\([^)]*\) : \(tensor<(?:\d+x)*b?f')
