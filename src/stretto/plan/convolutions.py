@@ -90,11 +90,8 @@ def of_convolution(
             each = machine.product(work, fraction) + size * machine.copying(laid_out) + cutting
 
             def own() -> Any:
-                rows = [
-                    _product(op, _windows(op, lhs.member(i), rhs.type), rhs.member(i))
-                    for i in range(size)
-                ]
-                return Parts(rows)
+                windows = [_windows(op, lhs.member(i), rhs.type) for i in range(size)]
+                return Parts([_product(op, x, rhs.member(i)) for i, x in enumerate(windows)])
 
             found.append(Choice("matrix products of windows", each, own))
     return found
