@@ -64,11 +64,28 @@ def test_convolutions():
     assert chosen(convolution, (0, 0), *many) == ["members in turn"]
 
 
-def test_what_follows_a_written_out_convolution_stays_in_parts():
+def with_rule_jvp(x):
+    function = st.custom_jvp(lambda x: snp.maximum(x, 0))
+    function.defjvps(lambda t, out, x: t * (x > 0))
+    return function(x)
+
+
+def with_rule_vjp(x):
+    function = st.custom_vjp(lambda x: snp.maximum(x, 0))
+    function.defvjp(lambda x: (snp.maximum(x, 0), x), lambda x, ct: (ct * (x > 0),))
+    return function(x)
+
+
+@pytest.mark.parametrize(
+    "between",
+    [lambda x: snp.maximum(x, 0), with_rule_jvp, with_rule_vjp],
+    ids=["plain", "custom_jvp", "custom_vjp"],
+)
+def test_what_follows_a_written_out_convolution_stays_in_parts(between):
     w, x = snp.ones((8, 3, 3, 16, 16)), snp.ones((8, 16, 16, 16, 16))
 
     def twice(w, x):
-        return convolution(w, snp.maximum(convolution(w, x), 0))
+        return convolution(w, between(convolution(w, x)))
 
     (call,) = [
         e.primitive
@@ -77,6 +94,22 @@ def test_what_follows_a_written_out_convolution_stays_in_parts():
     ]
     names = [e.primitive.name for e in call.plan()[0].equations]
     assert names.count("max") == 8 and names.count("concatenate") == 1
+
+
+def test_a_rule_for_vmap_is_what_runs():
+    @st.custom_batching.custom_vmap
+    def function(x):
+        return snp.maximum(x, 0)
+
+    @function.def_vmap
+    def rule(axis_size, in_batched, x):
+        return snp.full_like(x, 7), True
+
+    w, x = snp.ones((8, 3, 3, 4, 4)), snp.ones((8, 2, 8, 8, 4))
+    for plan in ("auto", "written out"):
+        with st.config(plan=plan):
+            out = st.jit(st.vmap(lambda w, x: function(convolution(w, x))))(w, x)
+        np.testing.assert_array_equal(out, np.full(out.shape, 7))
 
 
 def test_choices_are_listed_from_the_cheapest():
