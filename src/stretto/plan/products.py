@@ -47,10 +47,11 @@ def of_product(op: DotGeneral, x: Any, y: Any, size: int, machine: Machine) -> l
         return Parts([op(x.member(i), y.member(i)) for i in range(size)])
 
     types = x.type, y.type
-    work = size * op.work(types, (op.infer(*types),))
+    out = op.infer(*types)
+    work = size * op.work(types, (out,))
     time = machine.product(work, machine.fraction(work / size)) + size * machine.item
     stacking, cutting = x.to_stack + y.to_stack, x.to_cut + y.to_cut
-    together = machine.copying(size * bytes_of(op.infer(*types)))  # which the parts are in the end
+    together = machine.copying(size * bytes_of(out))  # which the parts are in the end
     return [
         Choice("one batched product", time + machine.copying(stacking), batched),
         Choice(
