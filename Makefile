@@ -25,7 +25,7 @@ define make_venv
 endef
 
 .DELETE_ON_ERROR:
-.PHONY: help demo example-fashion test sweep lint bench bench-growth coverage-names parity accuracy clean
+.PHONY: help demo example-fashion test sweep lint bench bench-quick bench-growth counts coverage-names parity accuracy clean
 
 help:
 	@echo "make demo   train an ensemble of classifiers as one program, and measure it"
@@ -34,6 +34,8 @@ help:
 	@echo "make sweep  random programs under random chains of transformations, for ten minutes"
 	@echo "make lint   ruff, pyright, import layers"
 	@echo "make bench  compare with JAX and PyTorch, in an environment of their own"
+	@echo "make bench-quick  some of it, in two minutes, beside the last time"
+	@echo "make counts  instructions and allocations of the hot paths, beside those kept"
 	@echo "make bench-growth  time and memory from 1 member to 1,000, as a picture"
 	@echo "make coverage-names  how many of the JAX names that libraries use exist here"
 	@echo "make parity compare every layer and function of nn with PyTorch's, numbers and gradients"
@@ -62,6 +64,12 @@ bench: $(INSTALLED) $(BENCH_INSTALLED)
 	$(BIN)/python -m benchmarks.coexistence --peer-python $(BENCH_VENV)/bin/python
 	$(BIN)/python -m benchmarks --peer-python $(BENCH_VENV)/bin/python $(ARGS)
 
+bench-quick: $(INSTALLED) $(BENCH_INSTALLED)
+	$(BIN)/python -m benchmarks --quick --peer-python $(BENCH_VENV)/bin/python $(ARGS)
+
+counts: $(INSTALLED)
+	$(BIN)/python -m benchmarks.counts $(ARGS)
+
 bench-growth: $(INSTALLED) $(BENCH_INSTALLED)
 	$(BIN)/python -m benchmarks.growth --peer-python $(BENCH_VENV)/bin/python $(ARGS)
 
@@ -75,7 +83,7 @@ accuracy: $(INSTALLED)
 	$(BIN)/python -m benchmarks.accuracy $(ARGS)
 
 clean:
-	rm -rf $(VENV) $(BENCH_VENV) build dist
+	rm -rf $(VENV) $(BENCH_VENV) build dist src/stretto.egg-info src/stretto/*.so
 	rm -rf .hypothesis .import_linter_cache .pytest_cache .ruff_cache
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
 
@@ -83,7 +91,7 @@ $(MADE):
 	$(call make_venv,$(PYTHON),$(VENV))
 	@touch $@
 
-$(INSTALLED): pyproject.toml $(MADE)
+$(INSTALLED): pyproject.toml setup.py src/stretto/_native.c $(MADE)
 	$(BIN)/python -m pip install $(PIP_FLAGS) --editable '.[demo,dev]'
 	@touch $@
 

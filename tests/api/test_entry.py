@@ -55,14 +55,14 @@ def test_all_used_is_the_plain_case():
     np.testing.assert_array_equal(jitted(snp.ones(3), snp.ones(3)), 2)
     entry = entry_of(jitted)
     assert (entry.kept, list(entry.constants), entry.single) == (None, [], True)
-    assert len(jitted._quick) == 1
+    assert entry.records == 1
 
 
 def test_donating_calls_do_not_go_the_short_way():
     jitted = st.jit(lambda a: a + 1, donate_argnums=0)
     jitted(snp.ones(3))
-    assert not jitted._quick and entry_of(jitted).taken == {0}
+    assert not entry_of(jitted).records and entry_of(jitted).taken == {0}
     idle = st.jit(lambda a: a.sum(), donate_argnums=0)
     with pytest.warns(UserWarning, match="no result can have the memory"):
         idle(snp.ones(3))
-    assert len(idle._quick) == 1  # nothing is taken
+    assert entry_of(idle).records == 1  # nothing is taken

@@ -39,6 +39,7 @@ def in_threads(*works):
 @pytest.fixture
 def compiled(monkeypatch):
     """The texts that are compiled."""
+    monkeypatch.setattr(st.config, "disk_cache", False)
     texts = []
 
     def compile_text(text, *rest):

@@ -15,6 +15,7 @@ from dataclasses import field
 from typing import Any
 
 from stretto.core import tree
+from stretto.core.config import config
 from stretto.core.errors import TracedValueError
 from stretto.core.interpreter import Tracer
 from stretto.core.position import user_position, user_stack_level
@@ -22,10 +23,13 @@ from stretto.core.program import Atom, Program
 from stretto.core.types import ArrayType
 from stretto.lower.stablehlo import lower
 from stretto.lower.text import Text
+from stretto.plan.interpreting import interpretable
+from stretto.plan.prepare import prepare
 from stretto.runtime import cache
 from stretto.runtime.array import Array, Donated
+from stretto.runtime.interpreted import Interpreted
 from stretto.runtime.pjrt import Executable, Options
-from stretto.transforms.simplify import drop_dead, used_inputs
+from stretto.transforms.simplify import used_inputs
 
 __all__ = ["Entry"]
 
@@ -54,9 +58,16 @@ class Entry:
     out_types: tuple[ArrayType, ...] = field(init=False)
     single: bool = field(init=False)
     has_tracers: bool = field(init=False)
+    settled: bool = False
+    """Whether it is known how calls are run."""
     executable: Any = None
+    small: Interpreted | None = None
+    """What runs it in the place of an executable, where it is small."""
 
-    # Known once the text is written:
+    records: int = 0
+    """How many fingerprints of calls lead here; see ``dispatch``."""
+
+    # Known once unused work is left out:
     kept: list[int] | None = None
     """The arguments that are passed; ``None``: all."""
     constants: Sequence[Any] = ()
@@ -64,6 +75,7 @@ class Entry:
     taken: frozenset[int] = frozenset()
     """Those of the values passed whose memory a result gets."""
 
+    _slim: Program | None = None
     _text: Text | None = None
     _lock: Any = field(default_factory=threading.RLock)
 
@@ -79,17 +91,40 @@ class Entry:
                 self._text = self._lower()
             return self._text
 
-    def _lower(self) -> Text:
-        live = drop_dead(self.program)
+    def settle(self) -> None:
+        """Decide, once, how calls are run: interpreted where the program is small, or compiled."""
+        with self._lock:
+            if not self.settled:
+                if config.interpret_small and not self.options and not any(self.donated):
+                    slim = self.slim()
+                    self.small = Interpreted(slim) if interpretable(slim) else None
+                if self.small is None:
+                    self.prepare()
+                self.settled = True
+
+    def slim(self) -> Program:
+        """The program without what no result needs, its unused inputs among it."""
+        with self._lock:
+            if self._slim is None:
+                self._slim = self._slimmed()
+            return self._slim
+
+    def _slimmed(self) -> Program:
+        live = prepare(self.program)
         used = list(used_inputs(live))
         own = len(live.inputs) - len(self.captured)
         if self.keep_unused:
             used[:own] = [True] * own
         inputs = [v for v, u in zip(live.inputs, used, strict=True) if u]
-        slim = Program(inputs, live.equations, live.outputs, live.name)
         places = [i for i in range(own) if used[i]]
         self.kept = None if len(places) == own else places
         self.constants = [c for c, u in zip(self.captured, used[own:], strict=True) if u]
+        return Program(inputs, live.equations, live.outputs, live.name)
+
+    def _lower(self) -> Text:
+        slim = self.slim()
+        inputs = slim.inputs
+        places = range(len(self.names)) if self.kept is None else self.kept
         asked = [k for k, i in enumerate(places) if self.donated and self.donated[i]]
         aliases = _aliases(slim, asked)
         self.taken = frozenset(aliases)
@@ -120,6 +155,7 @@ class Entry:
         cache.log(
             self.program.name,
             self.signature,
+            executable,
             trace=self.seconds,
             lower=lowered - start,
             compile=time.perf_counter() - lowered,
@@ -135,20 +171,18 @@ class Entry:
 
     def run(self, arrays: Sequence[Array], executable: Executable | None = None) -> Any:
         """Run on the arguments' arrays, and build the result."""
-        run = executable or self.executable or self.prepare()
         if self.kept is not None:
             arrays = [arrays[i] for i in self.kept]
-        if self.taken:
-            outs = self._run_taking(run, arrays)
+        if self.small is not None and executable is None:
+            results = self.small([*arrays, *self.constants])
         else:
-            buffers = [a.to_buffer() for a in arrays]
-            if self.constants:
-                buffers += [c.to_buffer() for c in self.constants]
-            outs = run(buffers)
-        if self.single:
-            return Array(None, self.out_types[0], outs[0])
-        results = [Array(None, t, b) for t, b in zip(self.out_types, outs, strict=True)]
-        return tree.unflatten(self.out_structure, results)
+            run = executable or self.executable or self.prepare()
+            if self.taken:
+                outs = self._run_taking(run, arrays)
+            else:
+                outs = run([a.to_buffer() for a in (*arrays, *self.constants)])
+            results = [Array(None, t, b) for t, b in zip(self.out_types, outs, strict=True)]
+        return results[0] if self.single else tree.unflatten(self.out_structure, results)
 
     def _run_taking(self, run: Executable, arrays: Sequence[Array]) -> list[Any]:
         """Run, and let results have the memory of the arguments taken."""

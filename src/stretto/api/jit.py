@@ -7,7 +7,6 @@ to the executable, wrap what comes back. What one signature keeps is in ``entry`
 from __future__ import annotations
 
 import functools
-import operator
 import time
 import weakref
 from collections.abc import Callable, Iterable, Mapping
@@ -23,6 +22,7 @@ from stretto.api.arguments import (
     values_of_tree,
     without_float0,
 )
+from stretto.api.dispatch import Dispatcher, record_of
 from stretto.api.entry import Entry
 from stretto.api.graph import types_of
 from stretto.api.once import Making, once
@@ -36,15 +36,18 @@ from stretto.core.config import config, settings
 from stretto.core.interpreter import Tracer, state
 from stretto.core.recorder import record
 from stretto.runtime import cache
-from stretto.runtime.array import Array
+from stretto.runtime.array import Array, Donated
 from stretto.runtime.eager import EAGER
 from stretto.runtime.pjrt import Options
 from stretto.transforms.evaluate import evaluate
 
 __all__ = ["Jitted", "clear_caches", "jit"]
 
+_RECORDS = 8
+"""How many ways to say one signature go the short way: dictionaries have an order, too."""
 
-class Jitted:
+
+class Jitted(Dispatcher):
     """A compiled function: made by ``jit``, called like the function it was made from."""
 
     def __init__(
@@ -63,33 +66,22 @@ class Jitted:
         self._keep_unused, self._inline, self._options = keep_unused, inline, options
         self._plain = not static
         self._entries: dict[Signature, Entry] = {}
-        self._quick: dict[Any, Any] = {}
+        self._attach(Array, state, EAGER, settings, Donated)
         self._tracing: dict[Any, Making] = {}
         # The package's own functions see every ensemble and order there is: nothing to remark on.
         self._ours = str(getattr(fun, "__module__", "")).startswith("stretto.")
         self._warned = False
         _ALL.add(self)
 
-    def __call__(self, /, *args: Any, **kwargs: Any) -> Any:
-        """The function's results, from the compiled form for these arguments."""
+    def _general(self, args: Any, kwargs: Any) -> Any:
+        """The general way of a call: for what the short one does not know."""
         try:
-            # The short way, for arrays as positional arguments and one array as the result.
-            if state.interpreter is EAGER and not kwargs:
-                try:
-                    found = self._quick.get((settings.key, *[x.type for x in args]))
-                    if found is not None:
-                        run, handlers, out_type = found
-                        buffers = [x.to_buffer() if x._buffer is None else x._buffer for x in args]
-                        out = run(buffers).consume_with_handlers(handlers)[0]
-                        return Array(None, out_type, out)
-                except (AttributeError, TypeError):
-                    pass  # an argument is no array: the general way takes it, or says what it is
-            return self._general(args, kwargs)
+            return self._called(args, kwargs)
         except Exception as error:
             hide_frames(error)
             raise
 
-    def _general(self, args: Any, kwargs: Any) -> Any:
+    def _called(self, args: Any, kwargs: Any) -> Any:
         """Any arguments, under any interpreter."""
         if config.disable_jit:
             return self._fun(*args, **kwargs)
@@ -103,7 +95,7 @@ class Jitted:
         for x in leaves:
             if x.__class__ is not Array:
                 if holds_float0(leaves):
-                    return self._general(*without_float0((args, kwargs)))
+                    return self._called(*without_float0((args, kwargs)))
                 leaves = as_values(
                     [on_device(x) for x in leaves],
                     self._name,
@@ -118,12 +110,11 @@ class Jitted:
             entry = self._trace(Signature(*key), args, kwargs)
         if traced or entry.has_tracers or state.interpreter is not EAGER:
             return self._within(entry, leaves)
-        if entry.executable is None:
-            self._compile(entry)
-        result = entry.run(leaves)
-        if self._plain and len(leaves) == len(args) and all(map(operator.is_, leaves, args)):
-            self._remember(types, entry)
-        return result
+        if not entry.settled:
+            self._settle(entry)
+        if self._plain and entry.records < _RECORDS:
+            self._remember_call(entry, args, kwargs)
+        return entry.run(leaves)
 
     def _within(self, entry: Entry, leaves: Any) -> Any:
         """The results inside another transformation, which compiles, if at all, the whole."""
@@ -136,15 +127,13 @@ class Jitted:
         outs = evaluate(entry.program, values) if self._inline else Call(entry.program)(*values)
         return tree.unflatten(entry.out_structure, outs)
 
-    def _remember(self, types: Any, entry: Entry) -> None:
-        """Let the next call with these types go the short way, where it can."""
-        if entry.single and entry.kept is None and not entry.constants and not entry.taken:
-            executable = entry.executable
-            self._quick[settings.key, *types] = (
-                executable.run,
-                executable.handlers,
-                entry.out_types[0],
-            )
+    def _remember_call(self, entry: Entry, args: Any, kwargs: Any) -> None:
+        """Let the next call like this one go the short way, where it can."""
+        fingerprint = self._fingerprint(args, kwargs)
+        record = None if fingerprint is None else record_of(entry, args, kwargs)
+        if record is not None:
+            entry.records += 1
+            self._remember(fingerprint, record)
 
     def __get__(self, instance: Any, owner: type | None = None) -> Any:
         return self if instance is None else MethodType(self, instance)
@@ -196,11 +185,16 @@ class Jitted:
             time.perf_counter() - start,
         )
 
-    def _compile(self, entry: Entry) -> None:
-        """Compile; and remark on it where too many signatures have come before."""
-        entry.prepare()
+    def _settle(self, entry: Entry) -> None:
+        """Compile, but what is small; and remark on it where many signatures were before."""
+        entry.settle()
         limit = config.recompilation_warning
-        if limit and len(self._entries) > limit and not (self._warned or self._ours):
+        if (
+            limit
+            and not entry.small
+            and len(self._entries) > limit
+            and not (self._warned or self._ours)
+        ):
             compiled = [(k, e) for k, e in list(self._entries.items()) if e.executable is not None]
             if len(compiled) > limit:
                 self._warned = True
@@ -239,7 +233,7 @@ class Jitted:
     def clear_cache(self) -> None:
         """Forget what was traced and compiled."""
         self._entries = {}
-        self._quick = {}
+        self._forget()
         self._warned = False
 
     def __repr__(self) -> str:
@@ -306,7 +300,7 @@ def jit(
 
 
 def clear_caches() -> None:
-    """Forget everything traced and compiled."""
+    """Forget everything traced and compiled; ``stretto cache clear`` removes what is on disk."""
     for jitted in list(_ALL):
         jitted.clear_cache()
     cache.clear()

@@ -49,6 +49,24 @@ _SETTINGS: dict[str, _Setting] = {
     "memory_budget": _Setting(
         0, (), True, "the bytes that chunk_size='auto' keeps to; 0: half of what is free"
     ),
+    "simplify": _Setting(
+        True, _BOOL, True, "equal work, and work on constants, is done once before compiling"
+    ),
+    "roll_loops": _Setting(
+        True, _BOOL, True, "repeated operations of a compiled program are handed over as one loop"
+    ),
+    "interpret_small": _Setting(
+        True, _BOOL, True, "jitted programs of a few small operations run in NumPy, not compiled"
+    ),
+    "eager_compiled": _Setting(
+        True, _BOOL, False, "outside jit, large operations that XLA does faster are compiled"
+    ),
+    "disk_cache": _Setting(
+        True, _BOOL, False, "compiled programs are kept on disk, for other processes"
+    ),
+    "disk_cache_size": _Setting(
+        1 << 30, (), False, "the bytes that the compiled programs on disk may take together"
+    ),
     "disable_jit": _Setting(False, _BOOL, True, "jit runs its function as it stands"),
     "log_compiles": _Setting(
         False, _BOOL, False, "each compilation is logged, as a warning of the logger 'stretto'"

@@ -7,8 +7,8 @@ words (``Refused``); a class that leaves one out cannot be made. Next, read ``in
 from __future__ import annotations
 
 import dataclasses
-import functools
 import inspect
+import threading
 from collections.abc import Callable, Sequence
 from typing import Any, ClassVar, dataclass_transform
 
@@ -77,17 +77,23 @@ class _Interned(type):
 
     Where a class has more than some thousand sets of parameters it starts anew; then equal ones
     may be two objects, which costs a cache miss. Those that hold programs or arrays are left
-    alone, so that nothing here keeps them alive.
+    alone, so that nothing here keeps them alive. A class is made a dataclass when first called:
+    that is costly, and a program needs few of them.
     """
 
     _instances: dict[tuple[Any, ...], Any]
+    _unfinished: bool
     interned: bool
 
     def __call__(cls, *args: Any, **kwargs: Any) -> Any:
         if not cls.interned:
+            if cls._unfinished:
+                _finish(cls)
             return super().__call__(*args, **kwargs)
         found = None if kwargs else cls._instances.get(args)
         if found is None:
+            if cls._unfinished:
+                _finish(cls)
             made = super().__call__(*args, **kwargs)
             if len(cls._instances) >= _CAPACITY:
                 cls._instances.clear()
@@ -97,6 +103,25 @@ class _Interned(type):
             if not kwargs:
                 cls._instances[args] = found
         return found
+
+
+_finishing = threading.Lock()
+
+
+def _finish(cls: Any) -> None:
+    """Make the class, and those that it derives from, the dataclasses that they say they are."""
+    with _finishing:
+        for one in reversed(cls.__mro__):
+            if one.__dict__.get("_unfinished"):
+                if _has_parameters(one):
+                    dataclasses.dataclass(frozen=True, eq=False, repr=False)(one)
+                    one._parameters = tuple([field.name for field in dataclasses.fields(one)])
+                one._unfinished = False
+
+
+def _has_parameters(cls: type) -> bool:
+    """Whether it has parameters besides those of the classes that it derives from."""
+    return any(["ClassVar" not in str(t) for t in inspect.get_annotations(cls).values()])
 
 
 _NO_EFFECTS: frozenset[Any] = frozenset()
@@ -127,11 +152,27 @@ class Primitive(metaclass=_Interned):
     holds_programs: ClassVar[bool] = False
     calls_python: ClassVar[bool] = False
     """Whether it calls a function of the user's; ``interpret`` is then what runs it eagerly."""
+    light: ClassVar[bool] = False
+    """Whether ``reference`` takes some microseconds at most on small arrays, as NumPy's functions
+    do, so that a program of a few such operations need not be compiled."""
+    widens: ClassVar[bool] = False
+    """Whether ``reference`` gives for bfloat16 what it gives, far faster, for float32, rounded."""
     splat: ClassVar[bool] = False
     """Whether it takes splats (all elements equal) to a splat, so that literals fold."""
+    mergeable: ClassVar[bool] = True
+    """Whether one application may serve for two of the same operands."""
+    commutative: ClassVar[bool] = False
+    """Whether its two operands may change places, and the bits stay (but of complex numbers)."""
+    simpler: ClassVar[Callable[..., Any] | None] = None
+    """Of one operand and the equation that made it (or ``None``): the operation and operands, or
+    the variable, that give the same bits with less ado; ``None`` where there is no such thing."""
 
     interned: ClassVar[bool] = True
+    _unfinished: ClassVar[bool] = False
     _parameters: ClassVar[tuple[str, ...]] = ()
+
+    inferred: ClassVar[dict[tuple[ArrayType, ...], tuple[ArrayType, ...]]]
+    """Of each primitive: the output types for the input types that were asked about."""
 
     infer: ClassVar[Callable[..., Any]]
     reference: ClassVar[Callable[..., Any]]
@@ -142,10 +183,9 @@ class Primitive(metaclass=_Interned):
 
     def __init_subclass__(cls, abstract: bool = False, **kwargs: Any) -> None:
         super().__init_subclass__(**kwargs)
-        # Only a class with parameters of its own needs a new __init__, which is costly to make.
-        if any("ClassVar" not in str(t) for t in inspect.get_annotations(cls).values()):
-            dataclasses.dataclass(frozen=True, eq=False, repr=False)(cls)
-            cls._parameters = tuple(field.name for field in dataclasses.fields(cls))
+        # Only a class with parameters, of its own or inherited and not yet looked at, needs more.
+        inherited = any([getattr(base, "_unfinished", False) for base in cls.__bases__])
+        cls._unfinished = inherited or _has_parameters(cls)
         cls._instances = {}
         if abstract:
             return
@@ -158,6 +198,12 @@ class Primitive(metaclass=_Interned):
                 f"it from a family's base class, or refuse it with Refused('why, and what to use')"
             )
         PRIMITIVES.append(cls)
+
+    def __new__(cls, *_: Any, **__: Any) -> Primitive:
+        """One that has inferred nothing yet."""
+        made = object.__new__(cls)
+        made.__dict__["inferred"] = {}
+        return made
 
     def __call__(self, *args: Any) -> Any:
         """Apply to values, under the current interpreter."""
@@ -176,8 +222,16 @@ class Primitive(metaclass=_Interned):
         """What it does beside giving outputs; see ``core/effects``."""
         return _NO_EFFECTS
 
+    @property
+    def only_compiled(self) -> bool:
+        """Whether ``reference`` serves tests alone, and does not give quite the same."""
+        return False
+
     def compiled(self, types: tuple[ArrayType, ...]) -> bool:
-        """Whether eager evaluation on the CPU should run a compiled program, not ``reference``."""
+        """Whether eager evaluation on the CPU should run a compiled program, not ``reference``.
+
+        It follows from types alone, by what ``ops/thresholds`` says.
+        """
         return False
 
     def work(self, types: Sequence[ArrayType], outs: Sequence[ArrayType]) -> float:
@@ -198,17 +252,17 @@ class Primitive(metaclass=_Interned):
 
     def out_types(self, types: tuple[ArrayType, ...]) -> tuple[ArrayType, ...]:
         """The output types for these input types; remembered."""
-        return _out_types(self, types)
+        found = self.inferred.get(types)
+        if found is None:
+            out = self.infer(*types)
+            if len(self.inferred) >= _CAPACITY:
+                self.inferred.clear()
+            found = self.inferred[types] = tuple(out) if self.multiple else (out,)
+        return found
 
     def __repr__(self) -> str:
         plain = ", ".join(f"{key}={value!r}" for key, value in self.parameters())
         return f"{self.name}[{plain}]" if plain else self.name
-
-
-@functools.lru_cache(16384)
-def _out_types(primitive: Primitive, types: tuple[ArrayType, ...]) -> tuple[ArrayType, ...]:
-    out = primitive.infer(*types)
-    return tuple(out) if primitive.multiple else (out,)
 
 
 def _snake_case(name: str) -> str:

@@ -17,7 +17,7 @@ from stretto.numpy.dtypes import finfo
 from stretto.numpy.logic import copysign
 from stretto.numpy.quick import quick
 from stretto.ops import arithmetic as ops
-from stretto.ops import exponential
+from stretto.ops import division, exponential
 from stretto.ops.comparison import eq, full_like, gt, lt, ne, select, where, zeros_like
 from stretto.ops.convert import convert
 from stretto.ops.elementwise import INEXACT, INTEGRAL, promote_values
@@ -62,9 +62,9 @@ __all__ = [
     "true_divide",
 ]
 
-_add = quick(ops.ADD, ops.add)
-_subtract = quick(ops.SUB, ops.subtract)
-_multiply = quick(ops.MUL, ops.multiply)
+_add = quick(ops.ADD, ops.add, operator="add")
+_subtract = quick(ops.SUB, ops.subtract, operator="sub")
+_multiply = quick(ops.MUL, ops.multiply, operator="mul")
 _maximum = quick(ops.MAX, ops.maximum)
 _minimum = quick(ops.MIN, ops.minimum)
 
@@ -73,7 +73,7 @@ def _divide_floats(x: Any, y: Any) -> Any:
     return ops.DIV(*promote_values("divide", x, y, inexact=True))
 
 
-_divide = quick(ops.DIV, _divide_floats, INEXACT)
+_divide = quick(ops.DIV, _divide_floats, INEXACT, operator="truediv")
 
 
 def add(x: Any, y: Any, /) -> Any:
@@ -149,10 +149,7 @@ def _trace_remainder(x: Any, y: Any) -> Any:
 
 
 def _host_remainder(x: np.ndarray, y: np.ndarray) -> np.ndarray:
-    if is_inexact(x.dtype):
-        return np.remainder(x, y)
-    rest = ops.REM.reference(x, y)
-    return np.where((rest != 0) & ((rest < 0) != (y < 0)), rest + y, rest)
+    return np.remainder(x, y) if is_inexact(x.dtype) else division.modulo(x, y)
 
 
 def _trace_floor_divide(x: Any, y: Any) -> Any:
@@ -171,15 +168,12 @@ def _trace_floor_divide(x: Any, y: Any) -> Any:
 
 
 def _host_floor_divide(x: np.ndarray, y: np.ndarray) -> np.ndarray:
-    if is_inexact(x.dtype):
-        return np.floor_divide(x, y)
-    rest, whole = ops.REM.reference(x, y), ops.DIV.reference(x, y)
-    return np.where((rest != 0) & ((rest < 0) != (y < 0)), whole - rest.dtype.type(1), whole)
+    return np.floor_divide(x, y) if is_inexact(x.dtype) else division.floored(x, y)
 
 
 _SIGNED = frozenset(("int", "float"))
-_remainder = quick(ops.REM, _trace_remainder, _SIGNED, _host_remainder)
-_floor_divide = quick(ops.REM, _trace_floor_divide, _SIGNED, _host_floor_divide)
+_remainder = quick(ops.REM, _trace_remainder, _SIGNED, _host_remainder, operator="mod")
+_floor_divide = quick(ops.REM, _trace_floor_divide, _SIGNED, _host_floor_divide, operator="floordiv")
 
 
 def floor_divide(x: Any, y: Any, /) -> Any:

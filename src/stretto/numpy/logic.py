@@ -71,12 +71,12 @@ def _ordered(primitive: Any) -> Callable[[Any, Any], Any]:
     return compare
 
 
-_equal = quick(ops.EQ, ops.eq)
-_not_equal = quick(ops.NE, ops.ne)
-_less = quick(ops.LT, _ordered(ops.LT))
-_less_equal = quick(ops.LE, _ordered(ops.LE))
-_greater = quick(ops.GT, _ordered(ops.GT))
-_greater_equal = quick(ops.GE, _ordered(ops.GE))
+_equal = quick(ops.EQ, ops.eq, operator="eq")
+_not_equal = quick(ops.NE, ops.ne, operator="ne")
+_less = quick(ops.LT, _ordered(ops.LT), operator="lt")
+_less_equal = quick(ops.LE, _ordered(ops.LE), operator="le")
+_greater = quick(ops.GT, _ordered(ops.GT), operator="gt")
+_greater_equal = quick(ops.GE, _ordered(ops.GE), operator="ge")
 
 
 def equal(x: Any, y: Any, /) -> Any:
@@ -160,9 +160,9 @@ def logical_not(x: Any, /) -> Any:
 # Bits
 
 
-_and = quick(ops.AND, ops.bitwise_and)
-_or = quick(ops.OR, ops.bitwise_or)
-_xor = quick(ops.XOR, ops.bitwise_xor)
+_and = quick(ops.AND, ops.bitwise_and, operator="and")
+_or = quick(ops.OR, ops.bitwise_or, operator="or")
+_xor = quick(ops.XOR, ops.bitwise_xor, operator="xor")
 
 
 def bitwise_and(x: Any, y: Any, /) -> Any:

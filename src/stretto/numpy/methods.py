@@ -11,7 +11,8 @@ from typing import Any
 
 import numpy as np
 
-from stretto.core.interpreter import Value
+from stretto.core.interpreter import Value, state
+from stretto.core.native import native
 from stretto.core.types import array_type
 from stretto.numpy import (
     arithmetic,
@@ -29,9 +30,11 @@ from stretto.numpy import (
 from stretto.numpy.creation import copy
 from stretto.numpy.indexing import At, getitem, setitem
 from stretto.numpy.inspection import VERSIONS
+from stretto.numpy.quick import SHORT, product
 from stretto.ops.contract import dot, matmul
 from stretto.runtime.array import Array
 from stretto.runtime.device import CPU, as_device
+from stretto.runtime.eager import EAGER, quiet
 
 __all__ = ["attach"]
 
@@ -47,7 +50,7 @@ _BINARY: dict[str, Callable[[Any, Any], Any]] = {
     "mod": arithmetic.remainder,
     "divmod": arithmetic.divmod,
     "pow": arithmetic.power,
-    "matmul": matmul,
+    "matmul": product(matmul),
     "and": logic.bitwise_and,
     "or": logic.bitwise_or,
     "xor": logic.bitwise_xor,
@@ -143,6 +146,28 @@ def _reflected(name: str, function: Callable[[Any, Any], Any]) -> Callable[[Any,
         return function(other, self) if _takes(other) else NotImplemented
 
     operator.__name__ = operator.__qualname__ = f"__r{name}__"
+    return operator
+
+
+def _shortened(name: str, general: Callable[..., Any], reflected: bool) -> Callable[..., Any]:
+    """An operator of concrete arrays, in C where the extension was built: see ``quick``."""
+    short = SHORT.get(name)
+    if native is None or short is None:
+        return general
+    table = short.reflected if reflected else short.rows
+    operator: Any = native.Operator(
+        array=Array,
+        state=state,
+        eager=EAGER,
+        quiet=quiet,
+        ndarray=np.ndarray,
+        asarray=np.asarray,
+        function=short.function,
+        table=table,
+        general=general,
+        name=general.__name__,
+        reflected=reflected,
+    )
     return operator
 
 
@@ -292,6 +317,10 @@ def attach(cls: type) -> None:
         give(f"__r{name}__", _reflected(name, function))
     for name, function in _COMPARISONS.items():
         give(f"__{name}__", _operator(name, function))
+    for name in SHORT:
+        setattr(Array, f"__{name}__", _shortened(name, getattr(cls, f"__{name}__"), False))
+        if name in _BINARY:
+            setattr(Array, f"__r{name}__", _shortened(name, getattr(cls, f"__r{name}__"), True))
     for name, one in _UNARY.items():
         give(f"__{name}__", one)
     for method in _METHODS:

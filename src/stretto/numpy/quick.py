@@ -2,7 +2,8 @@
 
 Layer 7 (numpy). Promotion and broadcasting cost more than a small array's arithmetic. Operands of
 one dtype, or one with a Python number that takes its dtype, need no promotion, and at rest NumPy
-broadcasts. Next, read ``methods``.
+broadcasts. What types an operator met is kept, for the operators in C (``core/native``), which go
+from there to NumPy at once. Next, read ``methods``.
 """
 
 from __future__ import annotations
@@ -20,7 +21,17 @@ from stretto.ops.elementwise import Elementwise, broadcast_shapes
 from stretto.runtime.array import Array
 from stretto.runtime.eager import EAGER, quiet
 
-__all__ = ["array_of", "at_rest", "element_of", "quick", "same_dtype", "splat"]
+__all__ = [
+    "SHORT",
+    "Short",
+    "array_of",
+    "at_rest",
+    "element_of",
+    "product",
+    "quick",
+    "same_dtype",
+    "splat",
+]
 
 _TAKES = {
     "bool": (),
@@ -31,6 +42,47 @@ _TAKES = {
     "float0": (),
 }
 _CAPACITY = 4096
+_LARGE = 1 << 14
+"""From so many elements on, the way to NumPy does not count."""
+
+
+class Short:
+    """The types that an operator met at rest, and the NumPy function that gave the result.
+
+    ``rows`` has, by the type of the left operand and by that of the right one (a Python number's is
+    its class), the type of the result; ``reflected`` the same with right and left exchanged.
+    """
+
+    def __init__(self, function: Callable[..., Any]) -> None:
+        self.function = function
+        self.rows: dict[ArrayType, dict[Any, ArrayType]] = {}
+        self.reflected: dict[ArrayType, dict[Any, ArrayType]] = {}
+
+    def takes_numbers(self, type: ArrayType, out: ArrayType) -> bool:
+        """Whether NumPy's own rules for Python numbers, with this type, are those of here.
+
+        They are for the dtypes of NumPy itself, but that it compares integers of any size.
+        """
+        builtin = isinstance(self.function, np.ufunc) and type.dtype.isbuiltin == 1
+        return builtin and (type.kind == "float" or out.dtype is type.dtype)
+
+    def keep(self, x: Any, y: Any, out: ArrayType) -> None:
+        """Note that these operands gave this type."""
+        if x.__class__ is not Array:
+            rows, type, other = self.reflected, y.type, x.__class__
+        else:
+            rows, type = self.rows, x.type
+            other = y.type if y.__class__ is Array else y.__class__
+        if len(rows) > _CAPACITY:
+            rows.clear()
+        row = rows.setdefault(type, {})
+        if len(row) > _CAPACITY:
+            row.clear()
+        row[other] = out
+
+
+SHORT: dict[str, Short] = {}
+"""By the name of the operator, ``add`` for ``__add__``."""
 
 
 def at_rest(*values: Any) -> bool:
@@ -70,28 +122,34 @@ def quick(
     general: Callable[[Any, Any], Any],
     kinds: frozenset[str] | None = None,
     reference: Callable[[Any, Any], Any] | None = None,
+    operator: str = "",
 ) -> Callable[[Any, Any], Any]:
     """``general``, a function of two arguments, with a short way.
 
     It is taken for arguments of one dtype whose kind is among ``kinds`` (by default those that
     ``primitive`` accepts), and for one such argument with a Python number that takes its dtype. At
     rest it is NumPy by ``reference``, the primitive's by default; while tracing, the primitive,
-    unless ``reference`` is another function than its own.
+    unless ``reference`` is another function than its own. ``operator``: the name of the operator
+    that this is.
     """
     accepted = primitive.accepts if kinds is None else kinds
     host_function: Any = primitive.reference if reference is None else reference
     short_traced = reference is None
     outs: dict[ArrayType, Any] = {}
+    short = Short(host_function)
+    if operator:
+        SHORT[operator] = short
 
     def out_type(type: ArrayType) -> Any:
         if len(outs) > _CAPACITY:
             outs.clear()
-        fits = type.kind in accepted
+        fits = type.kind in accepted and not primitive.compiled((type, type))
         outs[type] = primitive.out_types((type, type))[0] if fits else None
         return outs[type]
 
     def apply(x: Any, y: Any) -> Any:  # noqa: PLR0912 (each further call costs)
-        traced = state.interpreter is not EAGER
+        interpreter = state.interpreter
+        traced = interpreter is not EAGER
         if isinstance(x, Value):
             type = x.type
             out = outs[type] if type in outs else out_type(type)
@@ -104,7 +162,7 @@ def quick(
                     if not short_traced:
                         return general(x, y)
                     if y.type is type:
-                        return primitive(x, y)
+                        return interpreter.process(primitive, (x, y))
                     shape = broadcast_shapes(primitive.name, type.shape, y.type.shape)
                     return primitive(broadcast_to(x, shape), broadcast_to(y, shape))
                 left, right = x.to_host(), y.to_host()
@@ -137,6 +195,23 @@ def quick(
             made = np.asarray(made)
         if made.shape != out.shape:
             out = array_type(made.shape, out.dtype, out.weak_type)
+        if made.size < _LARGE and (x.__class__ is y.__class__ or short.takes_numbers(type, out)):
+            short.keep(x, y, out)
         return Array(made, out)
+
+    return apply
+
+
+def product(general: Callable[..., Any]) -> Callable[[Any, Any], Any]:
+    """``general``, the matrix product, as an operator: what needs no more than NumPy's is kept."""
+    short = SHORT["matmul"] = Short(np.dot)
+
+    def apply(x: Any, y: Any) -> Any:
+        out = general(x, y)
+        if at_rest(x, y) and same_dtype(x.type, y.type) and x.dtype.itemsize >= 4:
+            small = x.type.size < _LARGE and y.type.size < _LARGE
+            if small and out.type.dtype is x.type.dtype and 0 < x.ndim <= 2 and 0 < y.ndim <= 2:
+                short.keep(x, y, out.type)
+        return out
 
     return apply

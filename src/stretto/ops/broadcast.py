@@ -14,6 +14,7 @@ import numpy as np
 
 from stretto.core.interpreter import Linear, as_value
 from stretto.core.primitive import Primitive
+from stretto.core.program import Atom, Equation
 from stretto.core.types import ArrayType, kind_of
 from stretto.ops.sharding import refuse_sharding
 
@@ -35,6 +36,7 @@ __all__ = [
 class BroadcastInDim(Primitive):
     """Put each axis of the operand at a place of a larger shape, and repeat along the others."""
 
+    light = True
     shape: tuple[int, ...]
     dims: tuple[int, ...]
     splat = True
@@ -74,6 +76,24 @@ class BroadcastInDim(Primitive):
             "broadcast_in_dim", x, attributes=f"broadcast_dimensions = {b.ints(self.dims)}"
         )
 
+    def simpler(self, x: Atom, maker: Equation | None) -> Any:
+        """A broadcast of a broadcast, or of new axes of size 1, is one."""
+        if self.shape == x.type.shape:
+            return x
+        if maker is None:
+            return None
+        before: Any = maker.primitive
+        (source,) = maker.inputs
+        if isinstance(before, BroadcastInDim):
+            dims = before.dims
+        elif isinstance(before, Reshape):
+            dims = tuple([d for d, n in enumerate(before.shape) if n != 1])
+            if tuple([before.shape[d] for d in dims]) != source.type.shape:
+                return None
+        else:
+            return None
+        return BroadcastInDim(self.shape, tuple([self.dims[d] for d in dims])), (source,)
+
     def jvp(self, primals: Sequence[Any], tangents: Sequence[Any]) -> tuple[Any, Any]:
         """Linear."""
         return self(*primals), self(*tangents)
@@ -94,6 +114,7 @@ class BroadcastInDim(Primitive):
 class ReduceSum(Primitive):
     """The sum over some axes."""
 
+    light = True
     axes: tuple[int, ...]
 
     def infer(self, x: ArrayType) -> ArrayType:
@@ -134,6 +155,7 @@ class ReduceSum(Primitive):
 class Reshape(Primitive):
     """The same elements in row-major order, in another shape."""
 
+    light = True
     shape: tuple[int, ...]
     splat = True
 
@@ -157,6 +179,12 @@ class Reshape(Primitive):
         """StableHLO ``reshape``."""
         return b.emit("reshape", x)
 
+    def simpler(self, x: Atom, maker: Equation | None) -> Any:
+        """Only the last of several reshapes counts."""
+        if self.shape == x.type.shape:
+            return x
+        return (self, maker.inputs) if maker and isinstance(maker.primitive, Reshape) else None
+
     def jvp(self, primals: Sequence[Any], tangents: Sequence[Any]) -> tuple[Any, Any]:
         """Linear."""
         return self(*primals), self(*tangents)
@@ -173,6 +201,7 @@ class Reshape(Primitive):
 class Transpose(Primitive):
     """The axes in another order."""
 
+    light = True
     permutation: tuple[int, ...]
     splat = True
 
@@ -195,6 +224,15 @@ class Transpose(Primitive):
     def lower(self, b: Any, x: Any) -> Any:
         """StableHLO ``transpose``."""
         return b.emit("transpose", x, attributes=f"permutation = {b.ints(self.permutation)}")
+
+    def simpler(self, x: Atom, maker: Equation | None) -> Any:
+        """Several permutations are one, and that of no axis none."""
+        if self.permutation == tuple(range(x.type.ndim)):
+            return x
+        if maker is None or not isinstance(maker.primitive, Transpose):
+            return None
+        first = maker.primitive.permutation
+        return Transpose(tuple([first[d] for d in self.permutation])), maker.inputs
 
     def jvp(self, primals: Sequence[Any], tangents: Sequence[Any]) -> tuple[Any, Any]:
         """Linear."""

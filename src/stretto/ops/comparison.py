@@ -159,6 +159,8 @@ def _bits(x: np.ndarray) -> np.ndarray:
 def _shifted(f: Any, x: np.ndarray, y: np.ndarray) -> np.ndarray:
     """NumPy's shift of the bits, zero from the width on; counts are unsigned."""
     bits, count, width = _bits(x), _bits(y), _width(x.dtype)
+    if width == 8 * x.dtype.itemsize:
+        return f(bits, count).view(x.dtype)
     moved = f(bits, np.minimum(count, width - 1)) & (2**width - 1)
     return np.where(count < width, moved, 0).astype(bits.dtype).view(x.dtype)
 
@@ -180,6 +182,8 @@ class ShiftRightArithmetic(Shift):
 
     def reference(self, x: np.ndarray, y: np.ndarray) -> np.ndarray:
         """NumPy's on signed integers, the sign beyond the width; counts are unsigned."""
+        if x.dtype.kind == "i":
+            return np.right_shift(x, y)
         bits, width = _bits(x), _width(x.dtype)
         # With the sign in the highest bit of the byte, a shift of signed integers repeats it.
         above = 8 * x.dtype.itemsize - width
@@ -222,6 +226,7 @@ class PopulationCount(Bitwise):
 class Select(Primitive):
     """``x`` where the condition holds, else ``y``; the condition is a scalar or of their shape."""
 
+    light = True
     splat = True
 
     def infer(self, condition: ArrayType, x: ArrayType, y: ArrayType) -> ArrayType:

@@ -53,6 +53,7 @@ class DotGeneral(Bilinear):
     The axes of the output are the shared pairs, then the rest of ``x``, then the rest of ``y``.
     """
 
+    light = True
     summed: AxisPairs
     shared: AxisPairs = _NONE
     precision: str | tuple[str, str] | None = None

@@ -21,6 +21,7 @@ __all__ = ["convert", "convert_element_type"]
 class ConvertElementType(Primitive):
     """Each element in another dtype; floats to integers truncate and saturate, as in XLA."""
 
+    light = True
     dtype: np.dtype
     weak: bool = False
     splat = True
@@ -40,7 +41,7 @@ class ConvertElementType(Primitive):
         if is_complex(x.dtype) and target != "complex":
             x = np.real(x)
         if kind_of(x.dtype) == "float" and target in ("int", "uint"):
-            return _saturate(x.astype(np.float64), self.dtype)
+            return _whole(x if x.dtype.itemsize >= 4 else x.astype(np.float32), self.dtype)
         if not np.can_cast(x.dtype, self.dtype, "unsafe"):  # two of the narrowest types
             x = x.astype(np.int32 if target in ("int", "uint") else np.float32)
         return x.astype(self.dtype)
@@ -66,6 +67,27 @@ class ConvertElementType(Primitive):
     def vmap(self, size: int, args: Sequence[Any], axes: Sequence[int | None]) -> Any:
         """The same, wherever the axis is."""
         return self(*args), axes[0]
+
+
+def _whole(x: np.ndarray, dtype: np.dtype) -> np.ndarray:
+    """Truncated towards zero, and kept in the dtype's range.
+
+    The processor notes where a conversion to 32 or 64 signed bits meets a number beyond these, or
+    NaN: then they are looked for.
+    """
+    info = ml_dtypes.iinfo(dtype)
+    signed = np.dtype(np.int32 if info.max < 1 << 31 else np.int64)
+    if info.max < 1 << 63:
+        try:
+            with np.errstate(invalid="raise"):
+                whole = x.astype(signed)
+        except FloatingPointError:
+            pass
+        else:
+            if dtype != signed:
+                np.clip(whole, int(info.min), int(info.max), out=whole)
+            return whole.astype(dtype, copy=False)
+    return _saturate(x.astype(np.float64), dtype)
 
 
 def _saturate(x: np.ndarray, dtype: np.dtype) -> np.ndarray:

@@ -6,7 +6,7 @@ front of the primitives convert and broadcast to that. Next, read ``arithmetic``
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, ClassVar
 
 import ml_dtypes
@@ -27,6 +27,7 @@ from stretto.core.types import (
 )
 from stretto.ops.broadcast import broadcast_in_dim, broadcast_to, move_axis
 from stretto.ops.convert import convert
+from stretto.ops.thresholds import ELEMENTWISE, NARROW
 
 __all__ = [
     "ALL",
@@ -61,10 +62,14 @@ class Elementwise(Primitive, abstract=True):
     partial derivative is zero.
     """
 
+    light = True
     accepts: ClassVar[frozenset[str]]
     op: ClassVar[str] = ""
     dialect: ClassVar[str] = "stablehlo"
     partials: ClassVar[tuple[Callable[..., Any] | None, ...]]
+    compiled_from: ClassVar[Mapping[str, int]] = {}
+    """By dtype the size from which on to compile, where that is ever faster; see ``thresholds``."""
+
     splat = True
     transpose = NOT_LINEAR
 
@@ -77,6 +82,11 @@ class Elementwise(Primitive, abstract=True):
                 f"partials (or jvp)"
             )
         super().__init_subclass__(abstract=abstract, **kwargs)
+        if not abstract:
+            cls.compiled_from = ELEMENTWISE.get(cls.name, {})
+            # By ufuncs of float32, in which ml_dtypes computes as well, one element after another.
+            plain = isinstance(cls.__dict__.get("reference"), staticmethod)
+            cls.widens = cls.__dict__.get("widens", plain)
 
     def out_dtype(self, dtype: np.dtype) -> np.dtype:
         """The dtype of the output for operands of this one."""
@@ -102,7 +112,12 @@ class Elementwise(Primitive, abstract=True):
 
     def lower(self, b: Any, *operands: Any) -> Any:
         """One operation of StableHLO, or of another dialect."""
-        return b.emit(self.op, *operands, dialect=self.dialect)
+        return b.operation(f"{self.dialect}.{self.op}", operands)
+
+    def compiled(self, types: tuple[ArrayType, ...]) -> bool:
+        """For large arrays of the dtypes for which XLA's function was measured to be faster."""
+        size = types[0].size
+        return size >= NARROW and size >= self.compiled_from.get(types[0].dtype.name, size + 1)
 
     def work(self, types: Sequence[ArrayType], outs: Sequence[ArrayType]) -> float:
         """Ten times as long where integers are not accepted: such functions are polynomials."""

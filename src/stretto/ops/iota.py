@@ -22,6 +22,7 @@ __all__ = ["broadcasted_iota", "iota"]
 class Iota(Primitive):
     """Each element's index along one axis."""
 
+    light = True
     dtype: np.dtype
     shape: tuple[int, ...]
     dimension: int

@@ -21,6 +21,7 @@ __all__ = ["Name", "checkpoint_name"]
 class Name(Primitive):
     """The operand, under a name."""
 
+    light = True
     label: str
 
     def infer(self, x: ArrayType) -> ArrayType:

@@ -84,6 +84,7 @@ class Reduction(Primitive, abstract=True):
     the NumPy function ``ufunc`` that combine two elements, and the ``identity`` for a dtype.
     """
 
+    light = True
     axes: tuple[int, ...]
     accepts: ClassVar[frozenset[str]]
     op: ClassVar[str]

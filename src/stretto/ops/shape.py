@@ -41,6 +41,7 @@ __all__ = [
 class Concatenate(Primitive):
     """The operands one after another along an axis."""
 
+    light = True
     axis: int
 
     def infer(self, *types: ArrayType) -> ArrayType:
@@ -196,6 +197,7 @@ class Pad(Primitive):
 class Slice(Primitive):
     """Every ``strides``-th element from ``starts`` up to, not including, ``limits``."""
 
+    light = True
     starts: tuple[int, ...]
     limits: tuple[int, ...]
     strides: tuple[int, ...]
@@ -253,6 +255,7 @@ class Slice(Primitive):
 class Rev(Primitive):
     """The order of the elements reversed along some axes."""
 
+    light = True
     axes: tuple[int, ...]
 
     def infer(self, x: ArrayType) -> ArrayType:

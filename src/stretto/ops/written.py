@@ -304,6 +304,7 @@ class Written(Elementwise, abstract=True):
     Eagerly it is ``exact``, of arrays in 64 bits: SciPy's function, or else the formula.
     """
 
+    light = False
     accepts = FLOAT
     formula: ClassVar[Callable[..., Number]]
 

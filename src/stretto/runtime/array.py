@@ -15,6 +15,7 @@ from stretto.core.interpreter import Value
 from stretto.core.position import Position
 from stretto.core.types import ArrayType, array_type
 from stretto.runtime import dlpack, pjrt
+from stretto.runtime.holder import Holder
 
 __all__ = ["Array", "Donated", "text_of"]
 
@@ -49,7 +50,7 @@ class Donated:
         )
 
 
-class Array(Value):
+class Array(Holder, Value):
     """An immutable array of numbers; make one with ``stretto.numpy.array``.
 
     Raises ``DonatedArrayError`` where the elements are asked for after the array was donated to a
@@ -60,18 +61,9 @@ class Array(Value):
     Array([3, 7], dtype=int32)
     """
 
-    __slots__ = ("__weakref__", "_buffer", "_host", "type")
-
-    _host: np.ndarray | None
-    _buffer: Any
-    type: ArrayType
+    __slots__ = ("__weakref__",)
 
     __array_priority__ = 1000
-
-    def __init__(self, host: np.ndarray | None, type: ArrayType, buffer: Any = None) -> None:
-        self._host = host
-        self._buffer = buffer
-        self.type = type
 
     def host(self) -> np.ndarray | None:
         """The NumPy face where it is at hand: not to be written, nor handed to users."""
@@ -147,7 +139,7 @@ class Array(Value):
 
     def block_until_ready(self) -> Array:
         """Return, itself, when it is computed; errors of the computation are raised here."""
-        if self.host() is None:
+        if self._host is None and self.host() is None:
             pjrt.wait(self._buffer)
         return self
 

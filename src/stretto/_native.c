@@ -1,0 +1,801 @@
+/* The hot paths of small calls, in C: what an array holds, operators at rest, the jitted call.
+
+   Each type here has a twin in Python that passes the same tests: `runtime/holder.py`,
+   `numpy/methods.py` and `api/dispatch.py`. `core/native.py` says which are used. Nothing here
+   decides anything: whatever is not the common case goes to the general way, in Python. */
+
+#define PY_SSIZE_T_CLEAN
+#include <Python.h>
+#include <structmember.h>
+#include <string.h>
+
+#define REVISION 1 /* of what Python calls here: `core/native.py` takes no other */
+
+static PyObject *str_interpreter, *str_key, *str_run, *str_to_host, *str_to_buffer, *str_general,
+    *str_consume;
+
+/* Holder: a NumPy face, a device face, a type. ------------------------------------------------ */
+
+typedef struct {
+    PyObject_HEAD
+    PyObject *host;   /* a NumPy array, or None */
+    PyObject *buffer; /* a device buffer, what stands in its place, or None */
+    PyObject *type;
+} Holder;
+
+static PyTypeObject HolderType;
+
+static PyObject *
+holder_make(PyTypeObject *cls, PyObject *host, PyObject *type, PyObject *buffer)
+{
+    Holder *self = (Holder *)cls->tp_alloc(cls, 0);
+    if (self != NULL) {
+        self->host = Py_NewRef(host);
+        self->buffer = Py_NewRef(buffer);
+        self->type = Py_NewRef(type);
+    }
+    return (PyObject *)self;
+}
+
+static PyObject *
+holder_new(PyTypeObject *cls, PyObject *args, PyObject *kwargs)
+{
+    static char *names[] = {"host", "type", "buffer", NULL};
+    PyObject *host, *type, *buffer = Py_None;
+    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "OO|O", names, &host, &type, &buffer)) {
+        return NULL;
+    }
+    return holder_make(cls, host, type, buffer);
+}
+
+static int
+holder_init(PyObject *self, PyObject *args, PyObject *kwargs)
+{
+    return 0; /* all is done by holder_new */
+}
+
+static int
+holder_traverse(Holder *self, visitproc visit, void *arg)
+{
+    Py_VISIT(self->host);
+    Py_VISIT(self->buffer);
+    return 0;
+}
+
+static int
+holder_clear(Holder *self)
+{
+    Py_CLEAR(self->host);
+    Py_CLEAR(self->buffer);
+    return 0;
+}
+
+static void
+holder_dealloc(Holder *self)
+{
+    PyObject_GC_UnTrack(self);
+    holder_clear(self);
+    Py_CLEAR(self->type);
+    Py_TYPE(self)->tp_free(self);
+}
+
+static PyMemberDef holder_members[] = {
+    {"_host", T_OBJECT, offsetof(Holder, host), 0, "The NumPy face, or None."},
+    {"_buffer", T_OBJECT, offsetof(Holder, buffer), 0, "The device face, or None."},
+    {"type", T_OBJECT_EX, offsetof(Holder, type), 0, "Shape, dtype and weakness."},
+    {NULL},
+};
+
+static PyTypeObject HolderType = {
+    PyVarObject_HEAD_INIT(NULL, 0)
+    .tp_name = "stretto._native.Holder",
+    .tp_doc = "What an array holds: a NumPy face, a device face, or both, and a type.",
+    .tp_basicsize = sizeof(Holder),
+    .tp_flags = Py_TPFLAGS_DEFAULT | Py_TPFLAGS_BASETYPE | Py_TPFLAGS_HAVE_GC,
+    .tp_new = holder_new,
+    .tp_init = holder_init,
+    .tp_dealloc = (destructor)holder_dealloc,
+    .tp_traverse = (traverseproc)holder_traverse,
+    .tp_clear = (inquiry)holder_clear,
+    .tp_members = holder_members,
+};
+
+/* Whether this thread traces nothing: 1, 0, or -1 with an error. */
+static int
+at_rest(PyObject *state, PyObject *eager)
+{
+    PyObject *interpreter = PyObject_GetAttr(state, str_interpreter);
+    if (interpreter == NULL) {
+        return -1;
+    }
+    Py_DECREF(interpreter);
+    return interpreter == eager;
+}
+
+/* A face of the array, made by a method where it is not there; a new reference. */
+static PyObject *
+face(Holder *array, PyObject *there, PyObject *method)
+{
+    if (there != NULL && there != Py_None) {
+        return Py_NewRef(there);
+    }
+    return PyObject_CallMethodNoArgs((PyObject *)array, method);
+}
+
+/* Operator: a binary operator at rest, where the table has the types; else `general`. ----------- */
+
+typedef struct {
+    PyObject_HEAD
+    vectorcallfunc vectorcall;
+    PyObject *array;    /* the class of concrete arrays */
+    PyObject *state;    /* its `interpreter` is the current one of the thread */
+    PyObject *eager;    /* the interpreter at rest */
+    PyObject *quiet;    /* its `run` calls a function without NumPy's warnings */
+    PyObject *ndarray;  /* the class of NumPy arrays */
+    PyObject *asarray;  /* makes a NumPy array of a NumPy scalar */
+    PyObject *function; /* of two NumPy arrays, or one and a Python number */
+    PyObject *table;    /* by the type of self, by that of the other (a number's: its class), that
+                           of the result */
+    PyObject *general;  /* takes any operands */
+    PyObject *name;
+    int reflected; /* whether self is the right operand */
+} Operator;
+
+/* The type of the result; borrowed, NULL (without an error) for the general way. */
+static PyObject *
+operator_out(Operator *self, Holder *x, PyObject *y)
+{
+    PyObject *row = x->type == NULL ? NULL : PyDict_GetItem(self->table, x->type);
+    if (row == NULL || !PyDict_CheckExact(row)) {
+        return NULL;
+    }
+    if ((PyObject *)Py_TYPE(y) == self->array) {
+        PyObject *type = ((Holder *)y)->type;
+        return type == NULL ? NULL : PyDict_GetItem(row, type);
+    }
+    if (PyFloat_CheckExact(y) || PyLong_CheckExact(y)) {
+        return PyDict_GetItem(row, (PyObject *)Py_TYPE(y));
+    }
+    return NULL;
+}
+
+static PyObject *
+operator_short(Operator *self, Holder *x, PyObject *y, PyObject *out)
+{
+    PyObject *one = face(x, x->host, str_to_host), *other = NULL, *run = NULL, *made = NULL;
+    if (one != NULL) {
+        other = (PyObject *)Py_TYPE(y) == self->array
+                    ? face((Holder *)y, ((Holder *)y)->host, str_to_host)
+                    : Py_NewRef(y);
+    }
+    if (other != NULL) {
+        run = PyObject_GetAttr(self->quiet, str_run);
+    }
+    if (run != NULL) {
+        PyObject *args[4] = {NULL, self->function, self->reflected ? other : one,
+                             self->reflected ? one : other};
+        made = PyObject_Vectorcall(run, args + 1, 3 | PY_VECTORCALL_ARGUMENTS_OFFSET, NULL);
+    }
+    Py_XDECREF(one);
+    Py_XDECREF(other);
+    Py_XDECREF(run);
+    if (made != NULL && (PyObject *)Py_TYPE(made) != self->ndarray) {
+        Py_SETREF(made, PyObject_CallOneArg(self->asarray, made));
+    }
+    if (made == NULL) {
+        return NULL;
+    }
+    PyObject *result = holder_make((PyTypeObject *)self->array, made, out, Py_None);
+    Py_DECREF(made);
+    return result;
+}
+
+static PyObject *
+operator_call(Operator *self, PyObject *const *args, size_t nargsf, PyObject *kwnames)
+{
+    if (PyVectorcall_NARGS(nargsf) == 2 && kwnames == NULL
+        && (PyObject *)Py_TYPE(args[0]) == self->array) {
+        PyObject *out = operator_out(self, (Holder *)args[0], args[1]);
+        if (out != NULL && at_rest(self->state, self->eager) == 1) {
+            Py_INCREF(out); /* the table may be cleared meanwhile */
+            PyObject *result = operator_short(self, (Holder *)args[0], args[1], out);
+            Py_DECREF(out);
+            if (result != NULL) {
+                return result;
+            }
+        }
+        /* An operand that was donated, a number that does not fit, a finalizer that runs inside of
+           NumPy: the general way can, or says why it cannot. */
+        PyErr_Clear();
+    }
+    return PyObject_Vectorcall(self->general, args, nargsf, kwnames);
+}
+
+static PyObject *
+operator_new(PyTypeObject *cls, PyObject *args, PyObject *kwargs)
+{
+    static char *names[] = {"array", "state", "eager", "quiet", "ndarray", "asarray", "function",
+                            "table", "general", "name", "reflected", NULL};
+    PyObject *array, *state, *eager, *quiet, *ndarray, *asarray, *function, *table, *general, *name;
+    int reflected;
+    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "OOOOOOOO!OOp", names, &array, &state, &eager,
+                                     &quiet, &ndarray, &asarray, &function, &PyDict_Type, &table,
+                                     &general, &name, &reflected)) {
+        return NULL;
+    }
+    if (!PyType_Check(array) || !PyType_IsSubtype((PyTypeObject *)array, &HolderType)) {
+        PyErr_SetString(PyExc_TypeError, "Operator: array must be a subclass of Holder");
+        return NULL;
+    }
+    Operator *self = (Operator *)cls->tp_alloc(cls, 0);
+    if (self == NULL) {
+        return NULL;
+    }
+    self->vectorcall = (vectorcallfunc)operator_call;
+    self->array = Py_NewRef(array);
+    self->state = Py_NewRef(state);
+    self->eager = Py_NewRef(eager);
+    self->quiet = Py_NewRef(quiet);
+    self->ndarray = Py_NewRef(ndarray);
+    self->asarray = Py_NewRef(asarray);
+    self->function = Py_NewRef(function);
+    self->table = Py_NewRef(table);
+    self->reflected = reflected;
+    self->general = Py_NewRef(general);
+    self->name = Py_NewRef(name);
+    return (PyObject *)self;
+}
+
+static void
+operator_dealloc(Operator *self)
+{
+    Py_XDECREF(self->array);
+    Py_XDECREF(self->state);
+    Py_XDECREF(self->eager);
+    Py_XDECREF(self->quiet);
+    Py_XDECREF(self->ndarray);
+    Py_XDECREF(self->asarray);
+    Py_XDECREF(self->function);
+    Py_XDECREF(self->table);
+    Py_XDECREF(self->general);
+    Py_XDECREF(self->name);
+    Py_TYPE(self)->tp_free(self);
+}
+
+static PyObject *
+operator_get(PyObject *self, PyObject *instance, PyObject *owner)
+{
+    return instance == NULL || instance == Py_None ? Py_NewRef(self) : PyMethod_New(self, instance);
+}
+
+static PyMemberDef operator_members[] = {
+    {"__name__", T_OBJECT, offsetof(Operator, name), READONLY, NULL},
+    {"__qualname__", T_OBJECT, offsetof(Operator, name), READONLY, NULL},
+    {"__wrapped__", T_OBJECT, offsetof(Operator, general), READONLY, NULL},
+    {NULL},
+};
+
+static PyTypeObject OperatorType = {
+    PyVarObject_HEAD_INIT(NULL, 0)
+    .tp_name = "stretto._native.Operator",
+    .tp_doc = "A binary operator: at rest, of types in its table, by NumPy; else in general.",
+    .tp_basicsize = sizeof(Operator),
+    .tp_flags = Py_TPFLAGS_DEFAULT | Py_TPFLAGS_HAVE_VECTORCALL | Py_TPFLAGS_METHOD_DESCRIPTOR,
+    .tp_vectorcall_offset = offsetof(Operator, vectorcall),
+    .tp_call = PyVectorcall_Call,
+    .tp_new = operator_new,
+    .tp_dealloc = (destructor)operator_dealloc,
+    .tp_descr_get = operator_get,
+    .tp_members = operator_members,
+};
+
+/* Dispatcher: a call looked up by its arguments' fingerprint. ----------------------------------
+
+   The fingerprint of a call: the addresses of all that its signature is made of (the key of the
+   settings, the types of arrays, the classes and lengths of containers, the names in dictionaries,
+   interned), in the order in which a walk through the arguments meets them. All of them live for
+   ever or are kept by the record, so equal fingerprints are equal signatures. */
+
+typedef struct {
+    PyObject_HEAD
+    PyObject *array;    /* the class of concrete arrays */
+    PyObject *state;
+    PyObject *eager;
+    PyObject *settings; /* its `key` stands for the settings of the thread */
+    PyObject *donated;  /* the class of what stands where a buffer was */
+    PyObject *table;    /* records, by fingerprint */
+    PyObject *last;     /* the fingerprint found last, and its record */
+    PyObject *record;
+    PyObject *dict;
+    PyObject *weak;
+} Dispatcher;
+
+#define HERE 256 /* words or leaves that need no memory from the heap */
+#define DEEPEST 64
+
+typedef struct {
+    const void **words;
+    PyObject **leaves; /* borrowed: the arguments hold them */
+    Py_ssize_t nwords, nleaves, wordroom, leafroom;
+    const void *words_here[HERE];
+    PyObject *leaves_here[HERE];
+} Walk;
+
+static void
+walk_begin(Walk *w)
+{
+    w->words = w->words_here;
+    w->leaves = w->leaves_here;
+    w->nwords = w->nleaves = 0;
+    w->wordroom = w->leafroom = HERE;
+}
+
+static void
+walk_end(Walk *w)
+{
+    if (w->words != w->words_here) {
+        PyMem_Free(w->words);
+    }
+    if (w->leaves != w->leaves_here) {
+        PyMem_Free(w->leaves);
+    }
+}
+
+static int
+enlarge(void **array, Py_ssize_t *room, void *here)
+{
+    size_t bytes = (size_t)*room * sizeof(void *);
+    void *larger = PyMem_Realloc(*array == here ? NULL : *array, 2 * bytes);
+    if (larger == NULL) {
+        return -1;
+    }
+    if (*array == here) {
+        memcpy(larger, here, bytes);
+    }
+    *array = larger;
+    *room *= 2;
+    return 0;
+}
+
+static int
+walk_word(Walk *w, const void *word)
+{
+    if (w->nwords == w->wordroom
+        && enlarge((void **)&w->words, &w->wordroom, w->words_here) < 0) {
+        return -1;
+    }
+    w->words[w->nwords++] = word;
+    return 0;
+}
+
+static int
+walk_leaf(Walk *w, Holder *leaf)
+{
+    if (w->nleaves == w->leafroom
+        && enlarge((void **)&w->leaves, &w->leafroom, w->leaves_here) < 0) {
+        return -1;
+    }
+    w->leaves[w->nleaves++] = (PyObject *)leaf;
+    return walk_word(w, leaf->type);
+}
+
+static int
+walk_name(Walk *w, PyObject *name)
+{
+    if (!PyUnicode_CheckExact(name)) {
+        return -1;
+    }
+    if (!PyUnicode_CHECK_INTERNED(name)) {
+        Py_INCREF(name);
+        PyUnicode_InternInPlace(&name);
+        Py_DECREF(name); /* where a record has this name, it keeps the interned one alive */
+    }
+    return walk_word(w, name);
+}
+
+/* 0, or -1 where this is no tree of arrays in plain containers; an error is never set. */
+static int
+walk(Walk *w, PyObject *tree, PyObject *array, int depth)
+{
+    PyTypeObject *cls = Py_TYPE(tree);
+    if ((PyObject *)cls == array) {
+        return walk_leaf(w, (Holder *)tree);
+    }
+    if (depth > DEEPEST) {
+        return -1;
+    }
+    if (cls == &PyDict_Type) {
+        Py_ssize_t place = 0;
+        PyObject *key, *child;
+        if (walk_word(w, cls) < 0 || walk_word(w, (void *)PyDict_GET_SIZE(tree)) < 0) {
+            return -1;
+        }
+        while (PyDict_Next(tree, &place, &key, &child)) {
+            if (walk_name(w, key) < 0 || walk(w, child, array, depth + 1) < 0) {
+                return -1;
+            }
+        }
+        return 0;
+    }
+    if (cls == &PyTuple_Type || cls == &PyList_Type) {
+        Py_ssize_t n = PySequence_Fast_GET_SIZE(tree);
+        PyObject **items = PySequence_Fast_ITEMS(tree);
+        if (walk_word(w, cls) < 0 || walk_word(w, (void *)n) < 0) {
+            return -1;
+        }
+        for (Py_ssize_t i = 0; i < n; i++) {
+            if (walk(w, items[i], array, depth + 1) < 0) {
+                return -1;
+            }
+        }
+        return 0;
+    }
+    return tree == Py_None ? walk_word(w, tree) : -1;
+}
+
+static int
+walk_call(Dispatcher *self, Walk *w, PyObject *args, PyObject *kwargs)
+{
+    PyObject *key = PyObject_GetAttr(self->settings, str_key);
+    if (key == NULL) {
+        PyErr_Clear();
+        return -1;
+    }
+    Py_DECREF(key); /* kept for ever, where it was registered */
+    if (walk_word(w, key) < 0 || walk(w, args, self->array, 0) < 0) {
+        return -1;
+    }
+    if (kwargs != NULL && PyDict_GET_SIZE(kwargs) > 0) {
+        return walk(w, kwargs, self->array, 0);
+    }
+    return 0;
+}
+
+static PyObject *
+fingerprint_of(Walk *w)
+{
+    return PyBytes_FromStringAndSize((const char *)w->words, w->nwords * sizeof(void *));
+}
+
+/* The record for a walk; borrowed, NULL (without an error) where there is none. */
+static PyObject *
+look_up(Dispatcher *self, Walk *w)
+{
+    if (self->last != NULL && PyBytes_GET_SIZE(self->last) == w->nwords * (Py_ssize_t)sizeof(void *)
+        && memcmp(PyBytes_AS_STRING(self->last), w->words, PyBytes_GET_SIZE(self->last)) == 0) {
+        return self->record;
+    }
+    if (PyDict_GET_SIZE(self->table) == 0) {
+        return NULL;
+    }
+    PyObject *fingerprint = fingerprint_of(w);
+    if (fingerprint == NULL) {
+        PyErr_Clear();
+        return NULL;
+    }
+    PyObject *record = PyDict_GetItem(self->table, fingerprint);
+    if (record != NULL) {
+        Py_XSETREF(self->last, Py_NewRef(fingerprint));
+        Py_XSETREF(self->record, Py_NewRef(record));
+    }
+    Py_DECREF(fingerprint);
+    return record;
+}
+
+/* A record: (interpret, run, handlers, places, constants, out_types, unflatten).
+   `interpret` takes the list of arrays and gives those of the results; where it is None,
+   `run(buffers).consume_with_handlers(handlers)` gives their buffers. `places`: which of the leaves
+   are passed, in which order (bytes of Py_ssize_t). `constants`: the arrays that are passed after
+   them.
+   `unflatten` is None for one result that is no container. */
+enum { INTERPRET, RUN, HANDLERS, PLACES, CONSTANTS, OUT_TYPES, UNFLATTEN, FIELDS };
+
+/* What is passed: arrays, or their buffers. NULL, perhaps with an error, for the general way. */
+static PyObject *
+passed(Dispatcher *self, Walk *w, PyObject *record, int buffers)
+{
+    PyObject *places = PyTuple_GET_ITEM(record, PLACES);
+    PyObject *constants = PyTuple_GET_ITEM(record, CONSTANTS);
+    Py_ssize_t n = PyBytes_GET_SIZE(places) / sizeof(Py_ssize_t);
+    Py_ssize_t more = PyTuple_GET_SIZE(constants);
+    const char *at = PyBytes_AS_STRING(places);
+    PyObject *list = PyList_New(n + more);
+    for (Py_ssize_t i = 0; list != NULL && i < n + more; i++) {
+        Holder *array;
+        PyObject *item;
+        if (i < n) {
+            Py_ssize_t place;
+            memcpy(&place, at + i * sizeof(Py_ssize_t), sizeof(Py_ssize_t));
+            array = (Holder *)w->leaves[place];
+        }
+        else {
+            array = (Holder *)PyTuple_GET_ITEM(constants, i - n);
+        }
+        if (buffers) {
+            item = face(array, array->buffer, str_to_buffer);
+            if (item != NULL && (PyObject *)Py_TYPE(item) == self->donated) {
+                Py_CLEAR(item);
+            }
+        }
+        else {
+            item = Py_NewRef((PyObject *)array);
+        }
+        if (item == NULL) {
+            Py_CLEAR(list);
+        }
+        else {
+            PyList_SET_ITEM(list, i, item);
+        }
+    }
+    return list;
+}
+
+/* Buffers to arrays, in place. */
+static int
+wrap(Dispatcher *self, PyObject *outs, PyObject *out_types)
+{
+    Py_ssize_t n = PyTuple_GET_SIZE(out_types);
+    if (!PyList_CheckExact(outs) || PyList_GET_SIZE(outs) != n || n == 0) {
+        PyErr_SetString(PyExc_RuntimeError, "an executable gave another number of results");
+        return -1;
+    }
+    for (Py_ssize_t i = 0; i < n; i++) {
+        PyObject *made = holder_make((PyTypeObject *)self->array, Py_None,
+                                     PyTuple_GET_ITEM(out_types, i), PyList_GET_ITEM(outs, i));
+        if (made == NULL) {
+            return -1;
+        }
+        PyList_SetItem(outs, i, made);
+    }
+    return 0;
+}
+
+/* The results as a list of arrays. NULL with an error, or, for the general way, without one. */
+static PyObject *
+results_of(Dispatcher *self, Walk *w, PyObject *record)
+{
+    PyObject *interpret = PyTuple_GET_ITEM(record, INTERPRET);
+    PyObject *list = passed(self, w, record, interpret == Py_None);
+    if (list == NULL) {
+        PyErr_Clear(); /* an array has no buffer to give: the general way says why */
+        return NULL;
+    }
+    PyObject *outs = NULL;
+    if (interpret != Py_None) {
+        outs = PyObject_CallOneArg(interpret, list);
+        if (outs != NULL && (!PyList_CheckExact(outs) || PyList_GET_SIZE(outs) == 0)) {
+            Py_CLEAR(outs); /* no list of results: the general way knows better */
+        }
+    }
+    else {
+        PyObject *ran = PyObject_CallOneArg(PyTuple_GET_ITEM(record, RUN), list);
+        if (ran != NULL) {
+            outs = PyObject_CallMethodOneArg(ran, str_consume, PyTuple_GET_ITEM(record, HANDLERS));
+            Py_DECREF(ran);
+        }
+        if (outs != NULL && wrap(self, outs, PyTuple_GET_ITEM(record, OUT_TYPES)) < 0) {
+            Py_CLEAR(outs);
+        }
+    }
+    Py_DECREF(list);
+    return outs;
+}
+
+static PyObject *
+dispatch(Dispatcher *self, PyObject *args, PyObject *kwargs)
+{
+    Walk w;
+    PyObject *outs = NULL, *record = NULL;
+    walk_begin(&w);
+    int rest = self->state == NULL ? 0 : at_rest(self->state, self->eager);
+    if (rest == 1 && walk_call(self, &w, args, kwargs) == 0) {
+        record = look_up(self, &w);
+        if (record != NULL) {
+            Py_INCREF(record); /* a call within the call may replace it */
+            outs = results_of(self, &w, record);
+        }
+    }
+    walk_end(&w);
+    PyObject *result = NULL;
+    if (outs != NULL) {
+        PyObject *unflatten = PyTuple_GET_ITEM(record, UNFLATTEN);
+        result = unflatten == Py_None ? Py_NewRef(PyList_GET_ITEM(outs, 0))
+                                      : PyObject_CallOneArg(unflatten, outs);
+        Py_DECREF(outs);
+    }
+    else if (rest >= 0 && !PyErr_Occurred()) {
+        PyObject *empty = kwargs == NULL ? PyDict_New() : Py_NewRef(kwargs);
+        if (empty != NULL) {
+            result = PyObject_CallMethodObjArgs((PyObject *)self, str_general, args, empty, NULL);
+            Py_DECREF(empty);
+        }
+    }
+    Py_XDECREF(record);
+    return result;
+}
+
+static PyObject *
+dispatcher_fingerprint(Dispatcher *self, PyObject *given)
+{
+    PyObject *args, *kwargs, *result = NULL;
+    if (!PyArg_ParseTuple(given, "O!O!", &PyTuple_Type, &args, &PyDict_Type, &kwargs)) {
+        return NULL;
+    }
+    Walk w;
+    walk_begin(&w);
+    if (self->settings != NULL && walk_call(self, &w, args, kwargs) == 0) {
+        result = fingerprint_of(&w);
+    }
+    else {
+        result = Py_NewRef(Py_None);
+    }
+    walk_end(&w);
+    return result;
+}
+
+static PyObject *
+dispatcher_remember(Dispatcher *self, PyObject *given)
+{
+    PyObject *fingerprint, *record;
+    if (!PyArg_ParseTuple(given, "SO!", &fingerprint, &PyTuple_Type, &record)) {
+        return NULL;
+    }
+    if (PyTuple_GET_SIZE(record) < FIELDS || !PyBytes_Check(PyTuple_GET_ITEM(record, PLACES))
+        || !PyTuple_Check(PyTuple_GET_ITEM(record, CONSTANTS))
+        || !PyTuple_Check(PyTuple_GET_ITEM(record, OUT_TYPES))) {
+        PyErr_SetString(PyExc_TypeError, "remember: expected a record");
+        return NULL;
+    }
+    if (PyDict_SetItem(self->table, fingerprint, record) < 0) {
+        return NULL;
+    }
+    Py_RETURN_NONE;
+}
+
+static PyObject *
+dispatcher_forget(Dispatcher *self, PyObject *unused)
+{
+    PyDict_Clear(self->table);
+    Py_CLEAR(self->last);
+    Py_CLEAR(self->record);
+    Py_RETURN_NONE;
+}
+
+static PyObject *
+dispatcher_new(PyTypeObject *cls, PyObject *args, PyObject *kwargs)
+{
+    Dispatcher *self = (Dispatcher *)cls->tp_alloc(cls, 0);
+    if (self == NULL) {
+        return NULL;
+    }
+    self->table = PyDict_New();
+    if (self->table == NULL) {
+        Py_DECREF(self);
+        return NULL;
+    }
+    return (PyObject *)self;
+}
+
+static PyObject *
+dispatcher_attach(Dispatcher *self, PyObject *given)
+{
+    PyObject *array, *state, *eager, *settings, *donated;
+    if (!PyArg_ParseTuple(given, "O!OOOO", &PyType_Type, &array, &state, &eager, &settings,
+                          &donated)) {
+        return NULL;
+    }
+    if (!PyType_IsSubtype((PyTypeObject *)array, &HolderType)) {
+        PyErr_SetString(PyExc_TypeError, "Dispatcher: array must be a subclass of Holder");
+        return NULL;
+    }
+    Py_XSETREF(self->array, Py_NewRef(array));
+    Py_XSETREF(self->state, Py_NewRef(state));
+    Py_XSETREF(self->eager, Py_NewRef(eager));
+    Py_XSETREF(self->settings, Py_NewRef(settings));
+    Py_XSETREF(self->donated, Py_NewRef(donated));
+    Py_RETURN_NONE;
+}
+
+static int
+dispatcher_traverse(Dispatcher *self, visitproc visit, void *arg)
+{
+    Py_VISIT(self->array);
+    Py_VISIT(self->table);
+    Py_VISIT(self->record);
+    Py_VISIT(self->dict);
+    return 0;
+}
+
+static int
+dispatcher_clear(Dispatcher *self)
+{
+    Py_CLEAR(self->array);
+    Py_CLEAR(self->state);
+    Py_CLEAR(self->eager);
+    Py_CLEAR(self->settings);
+    Py_CLEAR(self->donated);
+    Py_CLEAR(self->table);
+    Py_CLEAR(self->last);
+    Py_CLEAR(self->record);
+    Py_CLEAR(self->dict);
+    return 0;
+}
+
+static void
+dispatcher_dealloc(Dispatcher *self)
+{
+    PyObject_GC_UnTrack(self);
+    if (self->weak != NULL) {
+        PyObject_ClearWeakRefs((PyObject *)self);
+    }
+    dispatcher_clear(self);
+    Py_TYPE(self)->tp_free(self);
+}
+
+static PyMethodDef dispatcher_methods[] = {
+    {"_attach", (PyCFunction)dispatcher_attach, METH_VARARGS,
+     "Say what the class of arrays, the state, the interpreter at rest and the settings are."},
+    {"_fingerprint", (PyCFunction)dispatcher_fingerprint, METH_VARARGS,
+     "What a call with these positional and keyword arguments is looked up by, or None."},
+    {"_remember", (PyCFunction)dispatcher_remember, METH_VARARGS,
+     "Let calls with this fingerprint go the short way, by this record."},
+    {"_forget", (PyCFunction)dispatcher_forget, METH_NOARGS, "Forget all records."},
+    {NULL},
+};
+
+static PyTypeObject DispatcherType = {
+    PyVarObject_HEAD_INIT(NULL, 0)
+    .tp_name = "stretto._native.Dispatcher",
+    .tp_doc = "Calls what was compiled for its arguments, or its method _general.",
+    .tp_basicsize = sizeof(Dispatcher),
+    .tp_flags = Py_TPFLAGS_DEFAULT | Py_TPFLAGS_BASETYPE | Py_TPFLAGS_HAVE_GC,
+    .tp_new = dispatcher_new,
+    .tp_call = (ternaryfunc)dispatch,
+    .tp_dealloc = (destructor)dispatcher_dealloc,
+    .tp_traverse = (traverseproc)dispatcher_traverse,
+    .tp_clear = (inquiry)dispatcher_clear,
+    .tp_methods = dispatcher_methods,
+    .tp_dictoffset = offsetof(Dispatcher, dict),
+    .tp_weaklistoffset = offsetof(Dispatcher, weak),
+};
+
+/* The module. ----------------------------------------------------------------------------------- */
+
+static PyModuleDef module = {
+    PyModuleDef_HEAD_INIT,
+    .m_name = "stretto._native",
+    .m_doc = "The hot paths of small calls, in C.",
+    .m_size = -1,
+};
+
+PyMODINIT_FUNC
+PyInit__native(void)
+{
+    struct {
+        PyObject **place;
+        const char *text;
+    } strings[] = {
+        {&str_interpreter, "interpreter"},
+        {&str_key, "key"},
+        {&str_run, "run"},
+        {&str_to_host, "to_host"},
+        {&str_to_buffer, "to_buffer"},
+        {&str_general, "_general"},
+        {&str_consume, "consume_with_handlers"},
+    };
+    for (size_t i = 0; i < sizeof(strings) / sizeof(strings[0]); i++) {
+        *strings[i].place = PyUnicode_InternFromString(strings[i].text);
+        if (*strings[i].place == NULL) {
+            return NULL;
+        }
+    }
+    PyObject *made = PyModule_Create(&module);
+    if (made == NULL || PyModule_AddType(made, &HolderType) < 0
+        || PyModule_AddType(made, &OperatorType) < 0
+        || PyModule_AddType(made, &DispatcherType) < 0
+        || PyModule_AddIntConstant(made, "REVISION", REVISION) < 0) {
+        Py_XDECREF(made);
+        return NULL;
+    }
+    return made;
+}

@@ -1,0 +1,118 @@
+"""The jitted call's short way: from the arguments' fingerprint to what was compiled for them.
+
+Layer 7 (api). A fingerprint says all that a signature is made of. In C, where the extension was
+built, it is taken of trees of arrays in plain containers; the twin in Python takes that of arrays
+as positional arguments. Whatever has no record goes the general way. Next, read ``jit``.
+"""
+
+from __future__ import annotations
+
+import itertools
+import struct
+import sys
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from stretto.api.entry import Entry
+from stretto.core import tree
+from stretto.core.config import settings
+from stretto.core.interpreter import state
+from stretto.core.native import native
+from stretto.runtime.array import Array, Donated
+from stretto.runtime.eager import EAGER
+
+__all__ = ["Dispatcher", "record_of"]
+
+Record = tuple[Any, ...]
+"""What a call needs.
+
+``(interpret, run, handlers, places, constants, out_types, unflatten, kept alive)``: ``interpret``
+takes the list of arrays and gives the list of results; where it is None,
+``run(buffers).consume_with_handlers(handlers)`` gives their buffers. ``places`` are those of the
+arrays passed, among all in the order of the walk, as machine integers; ``constants`` the arrays
+passed after them; ``unflatten`` is None for one result that is no container.
+"""
+
+
+class _Dispatcher:
+    """Calls what was compiled for its arguments, or its method ``_general``."""
+
+    _table: dict[Any, Record]
+    _general: Callable[[Any, Any], Any]
+
+    def __call__(self, /, *args: Any, **kwargs: Any) -> Any:
+        """The function's results, from the compiled form for these arguments."""
+        if state.interpreter is EAGER and not kwargs:
+            try:
+                record = self._table.get((settings.key, *[x.type for x in args]))
+                if record is not None:
+                    interpret, run, handlers, places, constants, out_types, unflatten, _ = record
+                    arrays = args if places is None else [args[i] for i in places]
+                    if constants:
+                        arrays = [*arrays, *constants]
+                    if interpret is not None:
+                        outs = interpret(arrays)
+                    else:
+                        buffers = [
+                            x.to_buffer()
+                            if x._buffer is None or x._buffer.__class__ is Donated
+                            else x._buffer
+                            for x in arrays
+                        ]
+                        ran = run(buffers).consume_with_handlers(handlers)
+                        outs = [Array(None, t, b) for t, b in zip(out_types, ran, strict=True)]
+                    return outs[0] if unflatten is None else unflatten(outs)
+            except (AttributeError, TypeError):
+                pass  # an argument is no array: the general way takes it, or says what it is
+        return self._general(args, kwargs)
+
+    def _attach(self, *about: Any) -> None:
+        self._table = {}
+
+    def _fingerprint(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        if kwargs or not all([x.__class__ is Array for x in args]):
+            return None
+        return (settings.key, *[x.type for x in args])
+
+    def _remember(self, fingerprint: Any, record: Record) -> None:
+        places = struct.unpack(f"{len(record[3]) // struct.calcsize('n')}n", record[3])
+        in_order = places == tuple(range(len(fingerprint) - 1))
+        self._table[fingerprint] = (*record[:3], None if in_order else places, *record[4:])
+
+    def _forget(self) -> None:
+        self._table.clear()
+
+
+Dispatcher: Any = _Dispatcher if native is None else native.Dispatcher
+
+
+def record_of(entry: Entry, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Record | None:
+    """The record for calls like this one; None where the general way has more to do."""
+    if entry.taken or entry.has_tracers or not entry.out_types:
+        return None
+    names: list[str] = []
+    numbered = _numbered((args, kwargs) if kwargs else args, itertools.count(), names)
+    order, _ = tree.flatten(numbered)
+    kept = order if entry.kept is None else [order[i] for i in entry.kept]
+    executable = entry.executable
+    return (
+        entry.small,
+        None if entry.small else executable.run,
+        None if entry.small else executable.handlers,
+        struct.pack(f"{len(kept)}n", *kept),
+        tuple(entry.constants),
+        entry.out_types,
+        None if entry.single else entry.out_structure.unflatten,
+        tuple(names),
+    )
+
+
+def _numbered(node: Any, numbers: Any, names: list[str]) -> Any:
+    """The same containers, with the leaves' numbers in the order in which the walk meets them."""
+    if isinstance(node, dict):
+        names += [sys.intern(name) for name in node]
+        return {key: _numbered(child, numbers, names) for key, child in node.items()}
+    if isinstance(node, (tuple, list)):
+        children: Sequence[Any] = [_numbered(child, numbers, names) for child in node]
+        return tuple(children) if isinstance(node, tuple) else children
+    return None if node is None else next(numbers)

@@ -1,0 +1,45 @@
+"""Which programs run in NumPy, operation by operation, and are not compiled.
+
+Layer 5 (plan). To compile takes at least some ten milliseconds, and to start what was compiled some
+five microseconds, in which NumPy does a few small operations. Next, read ``runtime/interpreted``.
+"""
+
+from __future__ import annotations
+
+from stretto.core.program import Program
+
+__all__ = ["MOST_ELEMENTS", "MOST_EQUATIONS", "MOST_WORK", "interpretable"]
+
+MOST_EQUATIONS = 8
+"""Each takes NumPy 0.3 to 2 µs, and this step by step evaluation 0.2."""
+
+MOST_ELEMENTS = 1024
+"""Of any array: one of 1,024 takes NumPy 0.1 µs more in an addition than one of 4."""
+
+MOST_WORK = 200_000.0
+"""Of all operations, by ``Primitive.work``: some 10 µs."""
+
+
+def interpretable(program: Program) -> bool:
+    """Whether the program is so small that it is not worth to be compiled.
+
+    At most 8 operations, each ``light`` (NumPy's own kind of function: arithmetic, comparisons,
+    sums, products, shapes), on arrays of at most 1,024 elements. It depends on the program alone,
+    so that equal calls give equal bits whether they are the first or the last.
+    """
+    equations = program.equations
+    if len(equations) > MOST_EQUATIONS:
+        return False
+    if any([v.type.size > MOST_ELEMENTS for v in program.inputs]):
+        return False
+    work = 0.0
+    for e in equations:
+        primitive = e.primitive
+        types = tuple([a.type for a in e.inputs])
+        if not primitive.light or primitive.multiple or primitive.compiled(types):
+            return False
+        outs = [v.type for v in e.outputs]
+        if any([t.size > MOST_ELEMENTS for t in outs]):
+            return False
+        work += primitive.work(types, outs)
+    return work <= MOST_WORK

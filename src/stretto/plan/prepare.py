@@ -1,0 +1,22 @@
+"""What is done to a program before it is lowered: work that need not be done is left out.
+
+Layer 5 (plan). Each step can be switched off by a setting, and none changes a result. Next, read
+``lower/stablehlo``.
+"""
+
+from __future__ import annotations
+
+from stretto.core.config import config
+from stretto.core.program import Program
+from stretto.transforms.common import simplified
+from stretto.transforms.simplify import drop_dead
+
+__all__ = ["prepare"]
+
+
+def prepare(program: Program) -> Program:
+    """The program as it is to be lowered: the same inputs and outputs, no more equations."""
+    program = drop_dead(program)
+    if config.simplify:
+        program = simplified(program)
+    return program

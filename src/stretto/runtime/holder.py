@@ -1,0 +1,39 @@
+"""What an array holds: a NumPy face, a device face, or both, and a type.
+
+Layer 6 (runtime). In C where the extension was built, since every result is one. Next, read
+``array``.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from stretto.core.native import native
+
+if TYPE_CHECKING:
+    import numpy as np
+
+    from stretto.core.types import ArrayType
+
+__all__ = ["Holder"]
+
+
+class _Holder:
+    """The three, as slots."""
+
+    __slots__ = ("_buffer", "_host", "type")
+
+    _host: np.ndarray | None
+    _buffer: Any
+    type: ArrayType
+
+    def __init__(self, host: np.ndarray | None, type: ArrayType, buffer: Any = None) -> None:
+        self._host = host
+        self._buffer = buffer
+        self.type = type
+
+
+if TYPE_CHECKING:
+    Holder = _Holder
+else:
+    Holder = _Holder if native is None else native.Holder

@@ -1,0 +1,72 @@
+"""A program run in NumPy, operation by operation, by the reference rules.
+
+Layer 6 (runtime). What small programs have in the place of an executable; see
+``plan/interpreting``. Next, read ``eager``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from operator import itemgetter
+from typing import Any
+
+import numpy as np
+
+from stretto.core.program import Atom, Literal, Program
+from stretto.runtime.array import Array
+from stretto.runtime.eager import nested, quiet
+
+__all__ = ["Interpreted"]
+
+
+class Interpreted:
+    """A program of operations with one result each, resolved to calls of NumPy and places.
+
+    Called with arrays, it gives the arrays of the program's outputs.
+    """
+
+    __slots__ = ("_literals", "_outputs", "_steps")
+
+    def __init__(self, program: Program) -> None:
+        places: dict[Atom, int] = {}
+        for v in program.inputs:
+            places[v] = len(places)
+        atoms = [a for e in program.equations for a in e.inputs] + list(program.outputs)
+        literals = {a: None for a in atoms if isinstance(a, Literal)}
+        for a in literals:
+            places[a] = len(places)
+        self._literals = [a.array() for a in literals]
+        self._steps: list[tuple[Callable[..., Any], Callable[[Any], Any], np.dtype]] = []
+        for e in program.equations:
+            (out,) = e.outputs
+            inputs = _several([places[a] for a in e.inputs])
+            places[out] = len(places)
+            self._steps.append((e.primitive.reference, inputs, out.type.dtype))
+        self._outputs = [(places[a], a.type) for a in program.outputs]
+
+    def __call__(self, arrays: Sequence[Array]) -> list[Array]:
+        """The arrays of the outputs for those of the inputs."""
+        values: list[Any] = [x.to_host() for x in arrays]
+        values += self._literals
+        try:
+            quiet.run(self._evaluate, values)
+        except RuntimeError:  # a finalizer, inside of NumPy
+            del values[len(arrays) + len(self._literals) :]
+            nested(self._evaluate, values)
+        return [Array(values[place], type) for place, type in self._outputs]
+
+    def _evaluate(self, values: list[Any]) -> None:
+        for function, inputs, dtype in self._steps:
+            made = function(*inputs(values))
+            if made.__class__ is not np.ndarray:
+                made = np.asarray(made)
+            if made.dtype is not dtype and made.dtype != dtype:
+                made = made.astype(dtype)
+            values.append(made)
+
+
+def _several(places: Sequence[int]) -> Callable[[Any], Any]:
+    """What takes the values at these places, as a sequence."""
+    if len(places) > 1:
+        return itemgetter(*places)
+    return itemgetter(slice(places[0], places[0] + 1)) if places else lambda values: ()

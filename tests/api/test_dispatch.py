@@ -1,0 +1,248 @@
+"""The jitted call's short way: the same results as the general way, whatever comes next.
+
+Run with the extension in C and, by ``test_native``, without.
+"""
+
+import gc
+import weakref
+
+import numpy as np
+import pytest
+
+import stretto as st
+import stretto.numpy as snp
+from stretto.core.native import native
+from tests.api.test_entry import entry_of
+
+needs_native = pytest.mark.skipif(native is None, reason="the extension was not built")
+
+
+def arrays(n, start=0.0):
+    return [snp.arange(start + i, start + i + 3) for i in range(n)]
+
+
+def total(tree):
+    return sum((i + 1) * float(x.sum()) for i, x in enumerate(st.tree.leaves(tree)))
+
+
+TREES = {
+    "two": lambda a: (a[0], a[1]),
+    "dict": lambda a: ({"b": a[0], "a": a[1]},),
+    "dict the other way": lambda a: ({"a": a[1], "b": a[0]},),
+    "nested": lambda a: ([{"w": (a[0], None)}, a[1]], {"z": a[2], "y": [a[3]]}),
+    "empty": lambda a: ([], {}, a[0], ()),
+    "none": lambda a: (None, a[0]),
+    "deep": lambda a: ([[[[{"x": [[a[0]]]}]]]], a[1]),
+    "wide": lambda a: ({f"k{i}": x for i, x in enumerate(arrays(300))}, a[0]),
+}
+
+
+@pytest.mark.parametrize("name", TREES)
+def test_trees_of_arguments(name):
+    traces = []
+
+    def f(*args):
+        traces.append(1)
+        leaves = st.tree.leaves(args)
+        return sum((i + 1) * x.sum() for i, x in enumerate(leaves))
+
+    jitted = st.jit(f)
+    for start in (0.0, 10.0, 20.0):
+        args = TREES[name](arrays(4, start))
+        np.testing.assert_allclose(jitted(*args), total(args), rtol=1e-6)
+    assert len(traces) == 1
+    assert entry_of(jitted).records == (1 if native or name == "two" else 0)
+
+
+@needs_native
+def test_the_order_of_a_dictionary_does_not_matter():
+    f = st.jit(lambda tree: {"p": tree["a"] - tree["b"], "q": tree["b"]})
+    one, two = snp.arange(3.0), snp.ones(3)
+    for _ in range(3):
+        for tree in ({"a": one, "b": two}, {"b": two, "a": one}):
+            out = f(tree)
+            np.testing.assert_array_equal(out["p"], [-1, 0, 1])
+            np.testing.assert_array_equal(out["q"], 1)
+    assert entry_of(f).records == 2
+
+
+@needs_native
+def test_names_made_anew_each_time_are_known():
+    f = st.jit(lambda tree: tree["weight_0"] + tree["weight_1"])
+    for k in range(20):
+        names = ["".join(["weight_", str(i)]) for i in range(2)]
+        assert float(f({n: snp.asarray(float(k + i)) for i, n in enumerate(names)})) == 2 * k + 1
+    assert entry_of(f).records == 1
+
+
+@needs_native
+def test_keyword_arguments():
+    f = st.jit(lambda x, *, scale, shift: x * scale + shift)
+    for k in range(3):
+        x, a, b = snp.ones(2), snp.asarray(2.0), snp.asarray(float(k))
+        np.testing.assert_array_equal(f(x, scale=a, shift=b), 2 + k)
+        np.testing.assert_array_equal(f(x, shift=b, scale=a), 2 + k)
+    assert entry_of(f).records == 2
+
+
+def test_unused_arguments_and_captured_arrays():
+    table = snp.arange(3.0)
+    f = st.jit(lambda a, b, c: (c * table, a))
+    for k in range(3):
+        a, b, c = arrays(3, float(k))
+        out = f(a, b, c)
+        np.testing.assert_array_equal(out[0], np.asarray(c) * [0, 1, 2])
+        np.testing.assert_array_equal(out[1], a)
+    assert entry_of(f).records == 1
+    table.delete()
+    with pytest.raises(st.errors.DonatedArrayError, match="deleted"):
+        f(*arrays(3))
+
+
+def test_what_is_no_array_goes_the_general_way():
+    f = st.jit(lambda x, y: x + y)
+    x = snp.ones(2)
+    for y in (1, 2.0, np.float32(3), np.ones(2, np.float32), snp.ones(2), True):
+        for _ in range(2):
+            np.testing.assert_array_equal(f(x, y), 1 + np.asarray(y))
+    with pytest.raises(TypeError, match=r"y must be an array or a number; got builtins\.str"):
+        f(x, "one")
+    np.testing.assert_array_equal(f(x, x), 2)
+
+
+def test_types_shapes_and_settings_are_told_apart():
+    f = st.jit(lambda x: x * 2)
+    for _ in range(2):
+        for x in (snp.ones(2), snp.ones(3), snp.ones(2, int), snp.asarray(1.0), snp.asarray(1)):
+            out = f(x)
+            assert out.shape == x.shape and out.dtype == x.dtype
+        with st.enable_x64():
+            assert f(snp.ones(2, snp.float64)).dtype == np.float64
+        with st.config(disable_jit=True):
+            np.testing.assert_array_equal(f(snp.ones(2)), 2)
+
+
+def test_lists_and_tuples_are_told_apart():
+    f = st.jit(lambda tree: tree)
+    x = snp.ones(2)
+    for _ in range(2):
+        for tree in ([x, x], (x, x), [[x], x], [x, [x]], {"a": x}, {"b": x}, [x], [], None, [None]):
+            out = f(tree)
+            assert type(out) is type(tree) and st.tree.structure(out) == st.tree.structure(tree)
+
+
+def test_inside_transformations_the_short_way_is_not_taken():
+    f = st.jit(lambda tree: tree["x"] ** 2)
+    x = snp.asarray(3.0)
+    for _ in range(2):
+        assert float(f({"x": x})) == 9
+        assert float(st.grad(lambda x: f({"x": x}))(x)) == 6
+        # A concrete argument, while something is traced: it is part of what is recorded.
+        program = st.make_graph(lambda y: y + f({"x": x}))(x)
+        assert "call" in str(program)
+
+
+def test_donated_arguments():
+    f = st.jit(lambda tree: {"x": tree["x"] + 1}, donate_argnums=0)
+    tree = {"x": snp.ones(100) + 1}
+    old = f(tree)["x"]
+    assert tree["x"].is_deleted()
+    with pytest.raises(st.errors.DonatedArrayError):
+        f(tree)
+    g = st.jit(lambda tree: tree["x"] * 2)
+    g({"x": old}), g({"x": old})
+    old.delete()
+    with pytest.raises(st.errors.DonatedArrayError):
+        g({"x": old})
+
+
+def test_static_arguments():
+    f = st.jit(lambda x, n: x * n, static_argnums=1)
+    for _ in range(2):
+        for n in (2, 3):
+            np.testing.assert_array_equal(f(snp.ones(2), n), n)
+    g = st.jit(lambda x, flag: x if flag is None else -x, static_argnums=1)
+    for _ in range(2):
+        assert float(g(snp.asarray(1.0), None)) == 1 and float(g(snp.asarray(1.0), ())) == -1
+
+
+def test_clear_cache_and_many_signatures():
+    f = st.jit(lambda x: x + 1)
+    with st.config(recompilation_warning=0):
+        for n in range(1, 8):
+            np.testing.assert_array_equal(f(snp.ones(n)), 2)
+            np.testing.assert_array_equal(f(snp.ones(n)), 2)
+    f.clear_cache()
+    assert not f._entries
+    np.testing.assert_array_equal(f(snp.ones(1)), 2)
+
+
+def test_errors_of_the_function_are_the_users():
+    f = st.jit(lambda x, y: x + y)
+    x = snp.ones(2)
+    f(x, x), f(x, x)
+    with pytest.raises(TypeError):
+        f(x)
+    with pytest.raises(ValueError, match="broadcast"):
+        f(x, snp.ones(3))
+
+
+def test_methods_and_attributes():
+    class Scale:
+        factor = 2.0
+
+        @st.jit
+        def times(self, x):
+            """Times."""
+            return x * self
+
+    assert Scale.times.__doc__ == "Times." and Scale.times.__name__ == "times"
+    one = snp.asarray(2.0)
+    assert float(Scale.times(one, snp.asarray(3.0))) == 6
+
+    @st.jit
+    def plain(x):
+        return x
+
+    plain.note = "kept"
+    assert plain.note == "kept" and repr(plain) == "<jitted plain>" and callable(plain)
+
+
+def test_nothing_is_kept_alive():
+    x = snp.arange(5.0)
+    f = st.jit(lambda tree: tree[0] + 1)
+    f([x]), f([x])
+    gone, function = weakref.ref(x), weakref.ref(f)
+    del x
+    gc.collect()
+    assert gone() is None
+    del f
+    gc.collect()
+    assert function() is None
+
+
+@needs_native
+def test_a_dispatcher_that_is_not_attached_is_general():
+    class Echo(native.Dispatcher):
+        def _general(self, args, kwargs):
+            return args, kwargs
+
+    assert Echo()(1, a=2) == ((1,), {"a": 2})
+    assert Echo()._fingerprint((), {}) is None
+    with pytest.raises(TypeError, match="record"):
+        Echo()._remember(b"", (1, 2))
+    with pytest.raises(TypeError, match="subclass"):
+        Echo()._attach(int, 1, 2, 3, 4)
+
+
+@needs_native
+def test_trees_beyond_the_walk():
+    deep = snp.ones(2)
+    for _ in range(100):
+        deep = [deep]
+    f = st.jit(lambda tree: st.tree.leaves(tree)[0] + 1)
+    for _ in range(2):
+        np.testing.assert_array_equal(f(deep), 2)
+    assert f._fingerprint((deep,), {}) is None
+    assert f._fingerprint(({1: snp.ones(2)},), {}) is None
+    assert f._fingerprint((object(),), {}) is None
