@@ -246,3 +246,13 @@ def test_trees_beyond_the_walk():
     assert f._fingerprint((deep,), {}) is None
     assert f._fingerprint(({1: snp.ones(2)},), {}) is None
     assert f._fingerprint((object(),), {}) is None
+
+
+def test_no_more_signatures_are_kept_than_it_says(monkeypatch):
+    monkeypatch.setattr("stretto.api.jit._SIGNATURES", 8)
+    f = st.jit(lambda x: x + 1)
+    with st.config(recompilation_warning=0, interpret_small=True):
+        for n in [*range(1, 30), *range(1, 30)]:
+            for _ in range(2):
+                np.testing.assert_array_equal(f(snp.ones(n)), 2)
+            assert len(f._entries) <= 8

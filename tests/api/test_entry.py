@@ -52,7 +52,8 @@ def test_what_is_not_used_is_not_passed():
 
 def test_all_used_is_the_plain_case():
     jitted = st.jit(lambda a, b: a + b)
-    np.testing.assert_array_equal(jitted(snp.ones(3), snp.ones(3)), 2)
+    for _ in range(2):  # the second call is remembered
+        np.testing.assert_array_equal(jitted(snp.ones(3), snp.ones(3)), 2)
     entry = entry_of(jitted)
     assert (entry.kept, list(entry.constants), entry.single) == (None, [], True)
     assert entry.records == 1
@@ -65,4 +66,5 @@ def test_donating_calls_do_not_go_the_short_way():
     idle = st.jit(lambda a: a.sum(), donate_argnums=0)
     with pytest.warns(UserWarning, match="no result can have the memory"):
         idle(snp.ones(3))
+    idle(snp.ones(3))
     assert entry_of(idle).records == 1  # nothing is taken

@@ -14,10 +14,11 @@ import numpy as np
 
 from stretto.core import tree
 from stretto.core.boundary import bounded
-from stretto.core.interpreter import as_value
+from stretto.core.interpreter import Value, as_value
 from stretto.core.types import float0, is_float0
 
 __all__ = [
+    "LeafNames",
     "Nothing",
     "argument_names",
     "as_argnums",
@@ -93,11 +94,30 @@ def leaf_names(
     return names
 
 
+class LeafNames(Sequence[str]):
+    """What ``leaf_names`` gives, found when it is first read: it costs more than most calls."""
+
+    def __init__(self, *of: Any) -> None:
+        self._of = of
+
+    @functools.cached_property
+    def _names(self) -> list[str]:
+        return leaf_names(*self._of)
+
+    def __len__(self) -> int:
+        return len(self._names)
+
+    def __getitem__(self, i: Any) -> Any:
+        return self._names[i]
+
+
 def as_argnums(argnums: int | Sequence[int], count: int, who: str) -> tuple[int, ...]:
     """Positions of arguments, counted from the front.
 
     Raises ``TypeError`` for what is no int, or one not there; ``ValueError`` for one named twice.
     """
+    if isinstance(argnums, int) and 0 <= argnums < count:
+        return (argnums,)
     several: tuple[Any, ...] = tuple(argnums) if isinstance(argnums, (tuple, list)) else (argnums,)
     for i in several:
         if not isinstance(i, int):
@@ -116,7 +136,7 @@ def as_argnums(argnums: int | Sequence[int], count: int, who: str) -> tuple[int,
 def as_values(leaves: Sequence[Any], who: str, names: Callable[[], Sequence[str]]) -> list[Any]:
     """The leaves as values; ``TypeError`` says which, by its name, is none."""
     try:
-        return [as_value(leaf, who) for leaf in leaves]
+        return [leaf if isinstance(leaf, Value) else as_value(leaf, who) for leaf in leaves]
     except TypeError as error:
         problem = error
     for leaf, name in zip(leaves, names(), strict=True):
@@ -150,7 +170,7 @@ def without_float0(x: Any, lead: tuple[int, ...] = ()) -> Any:
 
 def holds_float0(leaves: Sequence[Any]) -> bool:
     """Whether any of them is."""
-    return any([is_float0(leaf) for leaf in leaves])
+    return any([not isinstance(leaf, Value) and is_float0(leaf) for leaf in leaves])
 
 
 def values_of_tree(x: Any, who: str, root: str) -> tuple[list[Any], Any]:

@@ -15,6 +15,7 @@ from typing import Any
 
 from stretto.api import recompilation
 from stretto.api.arguments import (
+    LeafNames,
     as_values,
     holds_float0,
     leaf_names,
@@ -42,6 +43,9 @@ from stretto.runtime.pjrt import Options
 from stretto.transforms.evaluate import evaluate
 
 __all__ = ["Jitted", "clear_caches", "jit"]
+
+_SIGNATURES = 4096
+"""How many one function keeps at most."""
 
 _RECORDS = 8
 """How many ways to say one signature go the short way: dictionaries have an order, too."""
@@ -107,12 +111,16 @@ class Jitted(Dispatcher):
         key: Any = (structure, types, static, settings.key)  # equals the Signature of these
         entry = self._entries.get(key)
         if entry is None:
+            if len(self._entries) >= _SIGNATURES:
+                self._forget_half()
             entry = self._trace(Signature(*key), args, kwargs)
         if traced or entry.has_tracers or state.interpreter is not EAGER:
             return self._within(entry, leaves)
-        if not entry.settled:
+        known = entry.settled
+        if not known:
             self._settle(entry)
-        if self._plain and entry.records < _RECORDS:
+        # The second call says that there may be a third one.
+        if known and self._plain and entry.records < _RECORDS:
             self._remember_call(entry, args, kwargs)
         return entry.run(leaves)
 
@@ -126,6 +134,12 @@ class Jitted(Dispatcher):
         values = [*leaves, *entry.captured]
         outs = evaluate(entry.program, values) if self._inline else Call(entry.program)(*values)
         return tree.unflatten(entry.out_structure, outs)
+
+    def _forget_half(self) -> None:
+        """Let go of the signatures that were met first."""
+        for key in list(self._entries)[: _SIGNATURES // 2]:
+            self._entries.pop(key, None)
+        self._forget()
 
     def _remember_call(self, entry: Entry, args: Any, kwargs: Any) -> None:
         """Let the next call like this one go the short way, where it can."""
@@ -151,7 +165,7 @@ class Jitted(Dispatcher):
     def _traced(self, key: Signature, args: Any, kwargs: Any) -> Entry:
         fixed = dict(key.static)
         positions = [i for i in range(len(args)) if i not in fixed]
-        names = self._leaf_names(args, kwargs, key.static)
+        names = self._names_later(key, len(args), bool(kwargs))
         donated = self._donated.leaves(args, kwargs, fixed) if self._donated else ()
 
         def flat(*leaves: Any) -> Any:
@@ -199,6 +213,15 @@ class Jitted(Dispatcher):
             if len(compiled) > limit:
                 self._warned = True
                 recompilation.warn(self._name, compiled)
+
+    def _names_later(self, key: Signature, count: int, named: bool) -> LeafNames:
+        """What the leaves of such arguments are called; no argument is kept for it."""
+        numbers = tree.unflatten(key.structure, range(len(key.types)))
+        if self._plain and not named:
+            return LeafNames(self._fun, numbers)
+        fixed, positional = dict(key.static), iter(numbers[0])
+        moving = [() if i in fixed else next(positional) for i in range(count)]
+        return LeafNames(self._fun, moving, numbers[1])
 
     def _leaf_names(self, args: Any, kwargs: Any, static: Any) -> list[str]:
         fixed = dict(static)
