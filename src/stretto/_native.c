@@ -9,10 +9,10 @@
 #include <structmember.h>
 #include <string.h>
 
-#define REVISION 1 /* of what Python calls here: `core/native.py` takes no other */
+#define REVISION 2 /* of what Python calls here: `core/native.py` takes no other */
 
 static PyObject *str_interpreter, *str_key, *str_run, *str_to_host, *str_to_buffer, *str_general,
-    *str_consume;
+    *str_consume, *str_dtype, *str_astype;
 
 /* Holder: a NumPy face, a device face, a type. ------------------------------------------------ */
 
@@ -287,6 +287,155 @@ static PyTypeObject OperatorType = {
     .tp_dealloc = (destructor)operator_dealloc,
     .tp_descr_get = operator_get,
     .tp_members = operator_members,
+};
+
+/* Process: the eager interpreter's `process(primitive, args)`, where the table has the types. ---- */
+
+typedef struct {
+    PyObject_HEAD
+    vectorcallfunc vectorcall;
+    PyObject *array;   /* the class of concrete arrays */
+    PyObject *quiet;   /* as in Operator */
+    PyObject *ndarray;
+    PyObject *asarray;
+    PyObject *table;   /* by primitive, by the type of the first argument, by that of the second …:
+                          (reference rule, type of the result, its dtype) */
+    PyObject *general; /* of (interpreter, primitive, args) */
+} Process;
+
+#define MOST_OPERANDS 8
+
+/* The record for these arguments; borrowed, NULL (without an error) for the general way. */
+static PyObject *
+process_record(Process *self, PyObject *primitive, PyObject *args)
+{
+    PyObject *row = PyDict_GetItem(self->table, primitive);
+    for (Py_ssize_t i = 0; row != NULL && i < PyTuple_GET_SIZE(args); i++) {
+        PyObject *x = PyTuple_GET_ITEM(args, i);
+        if ((PyObject *)Py_TYPE(x) != self->array || ((Holder *)x)->type == NULL
+            || !PyDict_CheckExact(row)) {
+            return NULL;
+        }
+        row = PyDict_GetItem(row, ((Holder *)x)->type);
+    }
+    return row != NULL && PyTuple_CheckExact(row) && PyTuple_GET_SIZE(row) == 3 ? row : NULL;
+}
+
+static PyObject *
+process_short(Process *self, PyObject *record, PyObject *args)
+{
+    Py_ssize_t n = PyTuple_GET_SIZE(args), have = 0;
+    PyObject *stack[MOST_OPERANDS + 2] = {NULL, PyTuple_GET_ITEM(record, 0)}, *made = NULL;
+    while (have < n) {
+        Holder *x = (Holder *)PyTuple_GET_ITEM(args, have);
+        PyObject *host = face(x, x->host, str_to_host);
+        if (host == NULL) {
+            break;
+        }
+        stack[2 + have++] = host;
+    }
+    PyObject *run = have == n ? PyObject_GetAttr(self->quiet, str_run) : NULL;
+    if (run != NULL) {
+        made = PyObject_Vectorcall(run, stack + 1, (n + 1) | PY_VECTORCALL_ARGUMENTS_OFFSET, NULL);
+        Py_DECREF(run);
+    }
+    while (have > 0) {
+        Py_DECREF(stack[2 + --have]);
+    }
+    if (made != NULL && (PyObject *)Py_TYPE(made) != self->ndarray) {
+        Py_SETREF(made, PyObject_CallOneArg(self->asarray, made));
+    }
+    PyObject *dtype = made == NULL ? NULL : PyObject_GetAttr(made, str_dtype);
+    if (dtype != NULL && dtype != PyTuple_GET_ITEM(record, 2)) {
+        Py_SETREF(made, PyObject_CallMethodOneArg(made, str_astype, PyTuple_GET_ITEM(record, 2)));
+    }
+    if (dtype == NULL || made == NULL) {
+        Py_XDECREF(dtype);
+        Py_XDECREF(made);
+        return NULL;
+    }
+    Py_DECREF(dtype);
+    PyObject *result = holder_make((PyTypeObject *)self->array, made, PyTuple_GET_ITEM(record, 1),
+                                   Py_None);
+    Py_DECREF(made);
+    return result;
+}
+
+static PyObject *
+process_call(Process *self, PyObject *const *args, size_t nargsf, PyObject *kwnames)
+{
+    if (PyVectorcall_NARGS(nargsf) == 3 && kwnames == NULL && PyTuple_CheckExact(args[2])
+        && PyTuple_GET_SIZE(args[2]) <= MOST_OPERANDS) {
+        PyObject *record = process_record(self, args[1], args[2]);
+        if (record != NULL) {
+            Py_INCREF(record); /* the table may be cleared meanwhile */
+            PyObject *result = process_short(self, record, args[2]);
+            Py_DECREF(record);
+            if (result != NULL) {
+                return result;
+            }
+        }
+        PyErr_Clear(); /* as in Operator */
+    }
+    return PyObject_Vectorcall(self->general, args, nargsf, kwnames);
+}
+
+static PyObject *
+process_new(PyTypeObject *cls, PyObject *args, PyObject *kwargs)
+{
+    static char *names[] = {"array", "quiet", "ndarray", "asarray", "table", "general", NULL};
+    PyObject *array, *quiet, *ndarray, *asarray, *table, *general;
+    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "OOOOO!O", names, &array, &quiet, &ndarray,
+                                     &asarray, &PyDict_Type, &table, &general)) {
+        return NULL;
+    }
+    if (!PyType_Check(array) || !PyType_IsSubtype((PyTypeObject *)array, &HolderType)) {
+        PyErr_SetString(PyExc_TypeError, "Process: array must be a subclass of Holder");
+        return NULL;
+    }
+    Process *self = (Process *)cls->tp_alloc(cls, 0);
+    if (self == NULL) {
+        return NULL;
+    }
+    self->vectorcall = (vectorcallfunc)process_call;
+    self->array = Py_NewRef(array);
+    self->quiet = Py_NewRef(quiet);
+    self->ndarray = Py_NewRef(ndarray);
+    self->asarray = Py_NewRef(asarray);
+    self->table = Py_NewRef(table);
+    self->general = Py_NewRef(general);
+    return (PyObject *)self;
+}
+
+static void
+process_dealloc(Process *self)
+{
+    Py_XDECREF(self->array);
+    Py_XDECREF(self->quiet);
+    Py_XDECREF(self->ndarray);
+    Py_XDECREF(self->asarray);
+    Py_XDECREF(self->table);
+    Py_XDECREF(self->general);
+    Py_TYPE(self)->tp_free(self);
+}
+
+static PyMemberDef process_members[] = {
+    {"__wrapped__", T_OBJECT, offsetof(Process, general), READONLY, NULL},
+    {NULL},
+};
+
+static PyTypeObject ProcessType = {
+    PyVarObject_HEAD_INIT(NULL, 0)
+    .tp_name = "stretto._native.Process",
+    .tp_doc = "Evaluates an operation on arrays: of types in its table by NumPy, else in general.",
+    .tp_basicsize = sizeof(Process),
+    .tp_flags = Py_TPFLAGS_DEFAULT | Py_TPFLAGS_HAVE_VECTORCALL | Py_TPFLAGS_METHOD_DESCRIPTOR,
+    .tp_vectorcall_offset = offsetof(Process, vectorcall),
+    .tp_call = PyVectorcall_Call,
+    .tp_new = process_new,
+    .tp_dealloc = (destructor)process_dealloc,
+    .tp_descr_get = operator_get,
+    .tp_members = process_members,
 };
 
 /* Dispatcher: a call looked up by its arguments' fingerprint. ----------------------------------
@@ -782,6 +931,8 @@ PyInit__native(void)
         {&str_to_buffer, "to_buffer"},
         {&str_general, "_general"},
         {&str_consume, "consume_with_handlers"},
+        {&str_dtype, "dtype"},
+        {&str_astype, "astype"},
     };
     for (size_t i = 0; i < sizeof(strings) / sizeof(strings[0]); i++) {
         *strings[i].place = PyUnicode_InternFromString(strings[i].text);
@@ -792,6 +943,7 @@ PyInit__native(void)
     PyObject *made = PyModule_Create(&module);
     if (made == NULL || PyModule_AddType(made, &HolderType) < 0
         || PyModule_AddType(made, &OperatorType) < 0
+        || PyModule_AddType(made, &ProcessType) < 0
         || PyModule_AddType(made, &DispatcherType) < 0
         || PyModule_AddIntConstant(made, "REVISION", REVISION) < 0) {
         Py_XDECREF(made);

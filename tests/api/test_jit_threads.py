@@ -39,14 +39,13 @@ def in_threads(*works):
 @pytest.fixture
 def compiled(monkeypatch):
     """The texts that are compiled."""
-    monkeypatch.setattr(st.config, "disk_cache", False)
     texts = []
 
     def compile_text(text, *rest):
         texts.append(text)
         return pjrt.compile_text(text, *rest)
 
-    monkeypatch.setattr(cache, "compile_text", compile_text)
+    monkeypatch.setattr(cache, "_made", compile_text)
     return texts
 
 

@@ -214,3 +214,28 @@ def test_escaped_tracers_name_their_origin(order):
     f(1.0)
     with pytest.raises(st.errors.EscapedTracerError, match="outlived"):
         kept[0] + 1
+
+
+def test_operations_of_any_number_of_operands():
+    one, two = snp.arange(2.0), snp.arange(2.0) + 5
+    for _ in range(3):
+        for several in ([one], [one, two], [two, one, one], [one, two]):
+            joined = st.lax.concatenate(several, 0)
+            np.testing.assert_array_equal(joined, np.concatenate([np.asarray(x) for x in several]))
+
+
+def test_the_short_way_refuses_what_was_donated():
+    x = snp.arange(3.0)
+    for _ in range(2):
+        np.testing.assert_allclose(snp.sin(x), np.sin(np.arange(3.0)), rtol=1e-6)
+    x.delete()
+    with pytest.raises(st.errors.DonatedArrayError, match="deleted"):
+        snp.sin(x)
+
+
+def test_results_have_the_dtype_that_was_inferred():
+    for _ in range(3):
+        assert snp.sum(snp.ones(3, snp.int8), dtype=snp.int8).dtype == np.int8
+        assert snp.sqrt(snp.ones(3, snp.float16)).dtype == np.float16
+        assert snp.exp(snp.asarray(1.0)).shape == ()
+        assert isinstance(snp.exp(snp.asarray(1.0)).to_host(), np.ndarray)

@@ -14,7 +14,7 @@ from typing import Any
 __all__ = ["native"]
 
 
-_REVISION = 1
+_REVISION = 2
 """Of the extension that this package calls; one built from another source is not used."""
 
 
