@@ -25,13 +25,14 @@ define make_venv
 endef
 
 .DELETE_ON_ERROR:
-.PHONY: help demo example-fashion test sweep lint bench bench-quick bench-growth counts coverage-names parity accuracy clean
+.PHONY: help demo example-fashion test sweep cache-storm lint bench bench-quick bench-growth counts coverage-names parity accuracy clean
 
 help:
 	@echo "make demo   train an ensemble of classifiers as one program, and measure it"
 	@echo "make example-fashion  thirty CNNs on Fashion-MNIST, from first weights to one file"
 	@echo "make test   unit tests, laws and doctests"
 	@echo "make sweep  random programs under random chains of transformations, for ten minutes"
+	@echo "make cache-storm  fifty processes at once on an empty disk cache"
 	@echo "make lint   ruff, pyright, import layers"
 	@echo "make bench  compare with JAX and PyTorch, in an environment of their own"
 	@echo "make bench-quick  some of it, in two minutes, beside the last time"
@@ -53,6 +54,9 @@ test: $(INSTALLED)
 
 sweep: $(INSTALLED)
 	$(BIN)/python -m tests.property.sweep $(ARGS)
+
+cache-storm: $(INSTALLED)
+	$(BIN)/python -m tests.runtime.storm $(ARGS)
 
 lint: $(INSTALLED)
 	$(BIN)/ruff check $(LINTED)

@@ -1,4 +1,4 @@
-"""The command: measure the rows, print the tables, write the JSON file."""
+"""The command: measure the rows, print the tables, write the JSON file and the picture."""
 
 from __future__ import annotations
 
@@ -7,10 +7,12 @@ import sys
 
 from rich.console import Console
 
-from benchmarks.catalogue import WORKLOADS
+from benchmarks import picture
+from benchmarks.catalogue import QUICK, WORKLOADS
+from benchmarks.outcomes import outcomes
 from benchmarks.report import as_table
 from benchmarks.report_ensembles import as_ensemble_table
-from benchmarks.run import RESULTS, add_options, check_options, end, run
+from benchmarks.run import add_options, check_options, end, run
 
 NOTE = (
     "A ratio is Stretto's time divided by the peer's, round by round, and then the median "
@@ -22,9 +24,9 @@ NOTE = (
 def main(arguments: list[str] | None = None) -> int:
     """Run the command; 0 if all went well, 1 if a check failed or a worker died."""
     parser = argparse.ArgumentParser(prog="python -m benchmarks", description=__doc__)
-    add_options(parser, list(WORKLOADS), RESULTS / "latest.json")
+    add_options(parser, list(WORKLOADS), QUICK)
     options = parser.parse_args(arguments)
-    check_options(parser, options)
+    check_options(parser, options, "latest")
     # Redirected output has no width of its own; give the tables what they need.
     console = Console(width=None if sys.stdout.isatty() else 180)
     done = run([WORKLOADS[name] for name in options.only], options, console)
@@ -35,7 +37,10 @@ def main(arguments: list[str] | None = None) -> int:
     if ensembles:
         console.print(as_ensemble_table(ensembles, done.rows))
     console.print(NOTE, highlight=False, soft_wrap=True)
-    return end(done, options.json, console)
+    if options.mode != "check":
+        picture.write(outcomes([done.report()]), options.picture)
+        console.print(f"Drawn to {options.picture}", highlight=False, soft_wrap=True)
+    return end(done, options, console)
 
 
 if __name__ == "__main__":

@@ -8,9 +8,13 @@ from fnmatch import fnmatchcase
 from benchmarks.workloads import OVERHEAD_ROWS, Workload
 from benchmarks.workloads_ensembles import ENSEMBLE_ROWS
 
-__all__ = ["WORKLOADS", "matching"]
+__all__ = ["QUICK", "WORKLOADS", "matching"]
 
 WORKLOADS: dict[str, Workload] = {row.name: row for row in [*OVERHEAD_ROWS, *ENSEMBLE_ROWS]}
+
+
+QUICK: list[str] = [row.name for row in WORKLOADS.values() if row.quick_rounds]
+"""The rows of the quick run."""
 
 
 def matching(patterns: Iterable[str], known: Iterable[str]) -> list[str]:

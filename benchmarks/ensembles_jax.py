@@ -15,7 +15,7 @@ from benchmarks import workloads_ensembles as ensembles
 from benchmarks.models import jax_models as models
 from benchmarks.worker import Case, Registry, Training
 
-__all__ = ["register"]
+__all__ = ["flat", "register"]
 
 Function: TypeAlias = Callable[..., Any]
 

@@ -13,7 +13,7 @@ from benchmarks import workloads_ensembles as ensembles
 from benchmarks.models import stretto_models as models
 from benchmarks.worker import Case, Registry, Training
 
-__all__ = ["ensemble", "register"]
+__all__ = ["ensemble", "flat", "register"]
 
 
 def ensemble(task: ensembles.Task, compiler_options: dict[str, Any] | None = None) -> Case:

@@ -13,7 +13,7 @@ from benchmarks import workloads_ensembles as ensembles
 from benchmarks.models import torch_models as models
 from benchmarks.worker import Case, Registry
 
-__all__ = ["register"]
+__all__ = ["flat", "register", "tape_gradient", "tree_map"]
 
 Function: TypeAlias = Callable[..., Any]
 

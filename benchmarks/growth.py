@@ -10,7 +10,6 @@ from __future__ import annotations
 import argparse
 import sys
 from collections.abc import Sequence
-from pathlib import Path
 from typing import Any
 
 from matplotlib.axes import Axes
@@ -19,7 +18,7 @@ from rich.console import Console
 
 from benchmarks.memory import RESOLUTION
 from benchmarks.report_ensembles import as_ensemble_table
-from benchmarks.run import RESULTS, add_options, check_options, end, run
+from benchmarks.run import add_options, check_options, end, run
 from benchmarks.workloads_ensembles import GROWTH, GROWTH_ROWS, Task
 
 __all__ = ["draw", "main"]
@@ -32,20 +31,16 @@ def main(arguments: list[str] | None = None) -> int:
     """Run the command; 0 if all went well, 1 if a check failed or a worker died."""
     rows = {row.name: row for row in GROWTH_ROWS}
     parser = argparse.ArgumentParser(prog="python -m benchmarks.growth", description=__doc__)
-    add_options(parser, list(rows), RESULTS / "growth.json")
-    parser.add_argument(
-        "--picture", type=Path, help="where to draw the figures (beside the JSON file, as .png)"
-    )
+    add_options(parser, list(rows))
     options = parser.parse_args(arguments)
-    check_options(parser, options)
+    check_options(parser, options, "growth")
     console = Console(width=None if sys.stdout.isatty() else 180)
     done = run([rows[name] for name in options.only], options, console)
     console.print(as_ensemble_table(done.rows, done.rows))
-    picture = options.picture or options.json.with_suffix(".png")
-    picture.parent.mkdir(parents=True, exist_ok=True)
-    draw(done.report()["benchmarks"]).savefig(picture, dpi=150)
-    console.print(f"Drawn to {picture}", highlight=False, soft_wrap=True)
-    return end(done, options.json, console)
+    options.picture.parent.mkdir(parents=True, exist_ok=True)
+    draw(done.report()["benchmarks"]).savefig(options.picture, dpi=150)
+    console.print(f"Drawn to {options.picture}", highlight=False, soft_wrap=True)
+    return end(done, options, console)
 
 
 def draw(benchmarks: Sequence[dict[str, Any]]) -> Figure:

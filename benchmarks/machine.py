@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import os
 import platform
+import subprocess
 from pathlib import Path
 from typing import Any
 
-__all__ = ["describe"]
+__all__ = ["describe", "revision"]
 
 
 def describe() -> dict[str, Any]:
@@ -20,6 +21,23 @@ def describe() -> dict[str, Any]:
         "system": platform.platform(),
         "load_average": list(os.getloadavg()) if hasattr(os, "getloadavg") else None,
     }
+
+
+def revision(root: Path) -> str | None:
+    """The commit of the working tree, with a "+" if files differ from it; None without git."""
+    try:
+        commit = _git(root, "rev-parse", "--short", "HEAD")
+        changed = _git(root, "status", "--porcelain", "--untracked-files=no")
+    except (OSError, subprocess.SubprocessError):
+        return None
+    return f"{commit}+" if changed else commit
+
+
+def _git(root: Path, *arguments: str) -> str:
+    done = subprocess.run(
+        ["git", *arguments], check=True, cwd=root, capture_output=True, text=True, timeout=30
+    )
+    return done.stdout.strip()
 
 
 def _processor() -> str:

@@ -101,7 +101,7 @@ def measure(
     seconds: float,
     progress: Callable[[str], None] = lambda _: None,
 ) -> Row:
-    """Check and time the contestants, in turns: A B C A B C … for `rounds` after one to warm up.
+    """Check and time the contestants, in turns: A B C A B C … for `rounds`, most after a warm-up.
 
     A contestant that fails is out, and named in the row's failures; the others go on. Memory is
     weighed when all times are taken.
@@ -134,7 +134,7 @@ def measure(
         progress(f"warm up {contestant.name}")
         attempt(contestant, lambda contestant=contestant: contestant.warm_up(seconds))
     times: dict[str, list[float]] = {contestant.name: [] for contestant in running}
-    for turn in range(rounds + 1):
+    for turn in range(0 if workload.warm_up else 1, rounds + 1):
         for contestant in list(running):
             progress(f"round {turn} of {rounds}" if turn else "warm-up round")
             time = attempt(contestant, contestant.time)

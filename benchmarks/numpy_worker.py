@@ -17,6 +17,20 @@ def eager_add() -> Case:
     return Case(partial(operator.add, *workloads.eager_add_inputs()))
 
 
+@cases.add("eager-product")
+def eager_product() -> Case:
+    """`x @ x` on 4 integers."""
+    x = workloads.eager_product_inputs()
+    return Case(partial(operator.matmul, x, x))
+
+
+@cases.add("eager-affine")
+def eager_affine() -> Case:
+    """`x @ W + b`."""
+    x, weights, bias = workloads.affine_inputs()
+    return Case(lambda: x @ weights + bias)
+
+
 @cases.add("product")
 def product() -> Case:
     """`x @ y` on square matrices."""

@@ -202,6 +202,15 @@ class WorkerContestant:
 
 
 def environment() -> dict[str, str]:
-    """The environment for all measured processes: CPU only, and compiled modules kept on disk."""
-    kept = {name: value for name, value in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"}
-    return {**kept, "JAX_PLATFORMS": "cpu", "CUDA_VISIBLE_DEVICES": ""}
+    """The environment for all measured processes.
+
+    CPU only; modules compiled to bytecode are kept on disk, compiled programs are not.
+    """
+    unwanted = ("PYTHONDONTWRITEBYTECODE", "JAX_COMPILATION_CACHE_DIR", "STRETTO_CACHE_DIR")
+    kept = {name: value for name, value in os.environ.items() if name not in unwanted}
+    return {
+        **kept,
+        "JAX_PLATFORMS": "cpu",
+        "CUDA_VISIBLE_DEVICES": "",
+        "STRETTO_DISK_CACHE": "0",
+    }

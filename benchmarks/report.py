@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from statistics import median
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 from rich.table import Table
@@ -13,7 +13,16 @@ from rich.text import Text
 from benchmarks.measure import OURS, Row
 from benchmarks.workloads import Goal
 
-__all__ = ["as_json", "as_table", "fraction_of_peak", "peak_flops", "time_of", "verdicts"]
+__all__ = [
+    "as_json",
+    "as_ratio",
+    "as_table",
+    "as_time",
+    "fraction_of_peak",
+    "peak_flops",
+    "time_of",
+    "verdicts",
+]
 
 _SCALE = {"us": (1e6, "µs"), "ms": (1e3, "ms")}
 
@@ -49,7 +58,6 @@ def as_json(rows: Sequence[Row]) -> list[dict[str, Any]]:
                 {
                     "peer": goal.peer,
                     "at_most": goal.at_most,
-                    "stage": goal.stage,
                     "ratio": row.outcome(goal),
                     "met": _met(row, goal),
                 }
@@ -109,12 +117,20 @@ def fraction_of_peak(row: Row, contestant: str, peak: float | None) -> float | N
 def time_of(row: Row, contestant: str) -> str:
     """The contestant's median in the row's unit; nothing if it was not measured."""
     seconds = row.median(contestant)
-    if seconds is None:
-        return ""
-    scale, unit = _SCALE[row.workload.unit]
+    return "" if seconds is None else as_time(seconds, row.workload.unit)
+
+
+def as_ratio(ratio: float) -> str:
+    """A ratio, small ones with two digits."""
+    return f"{ratio:.2f}" if ratio >= 0.095 else f"{ratio:.2g}"
+
+
+def as_time(seconds: float, unit: Literal["us", "ms"]) -> str:
+    """A time with three digits or so, such as "5.16 µs"."""
+    scale, symbol = _SCALE[unit]
     figure = seconds * scale
     decimals = 2 if figure < 10 else 1 if figure < 100 else 0
-    return f"{figure:,.{decimals}f} {unit}"
+    return f"{figure:,.{decimals}f} {symbol}"
 
 
 def _cell(row: Row, framework: str) -> str | Text:
@@ -129,16 +145,16 @@ def _met(row: Row, goal: Goal) -> bool | None:
 
 
 def verdicts(row: Row) -> Text:
-    """A line for each peer, such as "0.21 (0.20 to 0.23) of jax: ≤ 0.25 met, ≤ 0.15 missed".
+    """A line for each peer, such as "0.21 (0.20 to 0.23) of jax: ≤ 0.15 missed".
 
-    In brackets are the quartiles. Goals that are not due yet, and missed, are yellow.
+    In brackets are the quartiles.
     """
     lines: list[Text] = []
     for peer in dict.fromkeys(goal.peer for goal in row.workload.goals):
         ratios = row.ratios(peer)
         if ratios:
-            low, middle, high = np.quantile(ratios, [0.25, 0.5, 0.75])
-            line = Text(f"{middle:.2f} ({low:.2f} to {high:.2f}) of {peer}: ")
+            low, middle, high = map(as_ratio, np.quantile(ratios, [0.25, 0.5, 0.75]))
+            line = Text(f"{middle} ({low} to {high}) of {peer}: ")
         else:
             line = Text(f"of {peer}: ")
         goals = [goal for goal in row.workload.goals if goal.peer == peer]
@@ -149,5 +165,5 @@ def verdicts(row: Row) -> Text:
 def _aim(goal: Goal, met: bool | None) -> Text:
     if met is None:
         return Text(f"≤ {goal.at_most:g}", style="dim")
-    style = "green" if met else "red" if goal.stage == "first" else "yellow"
-    return Text(f"≤ {goal.at_most:g} {'met' if met else 'missed'}", style=style)
+    verdict, style = ("met", "green") if met else ("missed", "red")
+    return Text(f"≤ {goal.at_most:g} {verdict}", style=style)

@@ -11,7 +11,7 @@ from benchmarks.measure import OURS, Row
 from benchmarks.memory import RESOLUTION
 from benchmarks.report import fraction_of_peak, peak_flops, time_of, verdicts
 
-__all__ = ["as_ensemble_table", "memory_of"]
+__all__ = ["as_ensemble_table", "as_memory", "memory_of"]
 
 
 def as_ensemble_table(rows: Sequence[Row], run: Sequence[Row]) -> Table:
@@ -43,8 +43,11 @@ def as_ensemble_table(rows: Sequence[Row], run: Sequence[Row]) -> Table:
 def memory_of(row: Row, contestant: str) -> str:
     """The memory that a call takes, in MB of 2**20 bytes; nothing where it is not known."""
     peak = row.details.get(contestant, {}).get("peak_bytes")
-    if peak is None:
-        return ""
+    return "" if peak is None else as_memory(peak)
+
+
+def as_memory(peak: float) -> str:
+    """Bytes as MB of 2**20, as far as they can be told."""
     if peak < RESOLUTION:
         return f"< {RESOLUTION / 2**20:.1f} MB"
     return f"{peak / 2**20:,.1f} MB"

@@ -9,20 +9,21 @@ import sys
 import time
 from collections.abc import Callable, Sequence
 from contextlib import ExitStack
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
 from rich.console import Console
 
-from benchmarks import machine, memory
+from benchmarks import history, machine, memory
 from benchmarks.catalogue import matching
 from benchmarks.imports import ImportContestant
 from benchmarks.measure import OURS, Contestant, Failure, Row, measure
 from benchmarks.process import ROOT, Worker, WorkerContestant, WorkerError
 from benchmarks.report import as_json
-from benchmarks.workloads import Workload
+from benchmarks.starts import STARTERS, StartContestant
+from benchmarks.workloads import QUICK_ROUNDS, Workload
 
 __all__ = ["FRAMEWORKS", "RESULTS", "Run", "add_options", "check_options", "end", "run"]
 
@@ -31,6 +32,15 @@ PEERS = ("jax", "torch")
 """The frameworks that live in the peers' environment."""
 
 RESULTS = ROOT / "benchmarks" / "results"
+
+ROUNDS: dict[str, int | None] = {"full": 7, "quick": None, "check": 2}
+"""Without ``--rounds``; None: each row has its own."""
+
+SLOW = {"torch compile": "it compiles for longer than a quick run may take"}
+"""Contestants that the quick run leaves out, with the reason."""
+
+SECONDS = {"full": 0.1, "quick": 0.04, "check": 0.02}
+"""That a round takes, if a call takes less."""
 
 
 @dataclass
@@ -49,16 +59,19 @@ class Run:
 
 def run(workloads: Sequence[Workload], options: argparse.Namespace, console: Console) -> Run:
     """Measure the workloads, in turns between the frameworks."""
-    seconds = 0.02 if options.quick else 0.1
+    seconds = SECONDS[options.mode]
     done = Run(
         {
             "measured_at": datetime.now(UTC).isoformat(timespec="seconds"),
+            "revision": machine.revision(ROOT),
+            "mode": options.mode,
             "rounds": options.rounds,
             "seconds_per_round": seconds,
-            "quick": options.quick,
             "machine": machine.describe(),  # before the load is ours
         }
     )
+    if options.mode == "quick":
+        workloads = [replace(one, left_out={**SLOW, **one.left_out}) for one in workloads]
     with ExitStack() as stack:
 
         def start(**settings: Any) -> dict[str, Worker]:
@@ -75,10 +88,10 @@ def run(workloads: Sequence[Workload], options: argparse.Namespace, console: Con
 
         workers = start()
         weighers: dict[str, Worker] = {}
-        if any(workload.shows_memory for workload in workloads):
+        if options.mode != "quick" and any(one.shows_memory for one in workloads):
             weighers = start(variables=memory.ALLOCATOR)
         done.about["frameworks"] = {
-            name: {key: worker.about[key] for key in ("versions", "python")}
+            name: {key: worker.about[key] for key in ("versions", "python", "settings")}
             for name, worker in workers.items()
         }
         with console.status("", refresh_per_second=1) as status:
@@ -87,7 +100,7 @@ def run(workloads: Sequence[Workload], options: argparse.Namespace, console: Con
                 row = measure(
                     workload,
                     _contestants(workload, workers, weighers),
-                    options.rounds,
+                    _rounds(workload, options),
                     seconds,
                     progress=_progress(workload.name, status),
                 )
@@ -96,6 +109,11 @@ def run(workloads: Sequence[Workload], options: argparse.Namespace, console: Con
                 done.rows.append(row)
                 done.failures += row.failures
     return done
+
+
+def _rounds(workload: Workload, options: argparse.Namespace) -> int:
+    """Those asked for; without, the quick run's depend on the row."""
+    return options.rounds or workload.quick_rounds or QUICK_ROUNDS
 
 
 def _progress(name: str, status: Any) -> Callable[[str], None]:
@@ -111,6 +129,13 @@ def _contestants(
             ImportContestant(framework, worker.python, worker.about["import_statement"])
             for framework, worker in workers.items()
         ]
+    if workload.timed_by in ("first start", "second start"):
+        again = workload.timed_by == "second start"
+        return [
+            StartContestant(framework, workers[framework].python, again)
+            for framework in STARTERS
+            if framework in workers
+        ]
     return [
         WorkerContestant(
             worker,
@@ -120,15 +145,26 @@ def _contestants(
         )
         for framework, worker in workers.items()
         for name, formulation in worker.cases
-        if name == workload.name
+        if name == workload.name and f"{framework} {formulation}" not in workload.left_out
     ]
 
 
-def end(done: Run, file: Path, console: Console) -> int:
-    """Print the circumstances and the failures, write the file, and return the exit status."""
+def end(done: Run, options: argparse.Namespace, console: Console) -> int:
+    """Print the circumstances, what moved and what failed, write, and return the exit status.
+
+    Runs that only check are neither kept nor compared.
+    """
     _print_circumstances(done, console)
+    report, file = done.report(), options.json
     file.parent.mkdir(parents=True, exist_ok=True)
-    file.write_text(json.dumps(done.report(), indent=1) + "\n", encoding="utf-8")
+    if options.mode != "check":
+        changes = history.compare(report, history.earlier_runs(file))
+        for line in history.as_lines(changes):
+            style = {"slower": "red", "faster": "green"}.get(line.partition(":")[0], "dim")
+            console.print(line, style=style, markup=False, highlight=False, soft_wrap=True)
+        report["comparison"] = history.as_json(changes)
+        history.keep(report, file)
+    file.write_text(json.dumps(report, indent=1) + "\n", encoding="utf-8")
     console.print(f"Written to {file}", highlight=False, soft_wrap=True)
     for failure in done.failures:
         message = f"{failure.workload}: {failure.contestant}: {failure.message}"
@@ -151,44 +187,69 @@ def _print_circumstances(done: Run, console: Console) -> None:
     if load and load[0] > about["cores"] / 2:
         busy = f"The machine was busy when this began (load {load[0]:.1f}): mind the spread."
         console.print(busy, style="yellow", soft_wrap=True)
-    if rounds < 5:
-        console.print(
-            "Fewer than 5 rounds: a smoke test, no measurement.", style="yellow", soft_wrap=True
-        )
+    if rounds is not None and rounds < 5:
+        console.print("Fewer than 5 rounds: no measurement.", style="yellow", soft_wrap=True)
 
 
-def add_options(parser: argparse.ArgumentParser, known: Sequence[str], file: Path) -> None:
-    """The options of every command that measures; `known` are the names of its rows."""
+def add_options(
+    parser: argparse.ArgumentParser, known: Sequence[str], quick: Sequence[str] = ()
+) -> None:
+    """The options of every command that measures.
+
+    `known` are the names of its rows, `quick` those of its quick run, if it has one.
+    """
+    parser.set_defaults(mode="full", quick_rows=list(quick), known=list(known))
     parser.add_argument(
         "--peer-python", default=".venv-bench/bin/python", help="interpreter that has jax and torch"
     )
-    parser.add_argument(
-        "--rounds", type=int, help="rounds to measure, after a warm-up (7; with --quick 2)"
-    )
+    parser.add_argument("--rounds", type=int, help="rounds to measure, after a warm-up (7)")
     parser.add_argument(
         "--only",
         type=_names_of(known),
-        default=list(known),
         metavar="NAME,…",
         help="rows to measure, by name or by pattern, such as 'cnn-*,*-step-*'",
     )
     parser.add_argument(
         "--frameworks", type=_names_of(FRAMEWORKS), default=list(FRAMEWORKS), metavar="NAME,…"
     )
+    parser.add_argument("--json", type=Path, help="where to write the figures (in results/)")
     parser.add_argument(
-        "--json", type=Path, default=file, help="where to write the figures (%(default)s)"
+        "--picture", type=Path, help="where to draw them (beside the JSON file, as .png)"
     )
-    parser.add_argument(
-        "--quick", action="store_true", help="short batches: does everything run and agree?"
+    modes = parser.add_mutually_exclusive_group()
+    modes.add_argument(
+        "--check",
+        action="store_const",
+        const="check",
+        dest="mode",
+        help="two short rounds of everything: does it run and agree? no measurement",
     )
+    if quick:
+        modes.add_argument(
+            "--quick",
+            action="store_const",
+            const="quick",
+            dest="mode",
+            help="few rounds of some rows, without memory, in two minutes",
+        )
 
 
-def check_options(parser: argparse.ArgumentParser, options: argparse.Namespace) -> None:
-    """Fill in what depends on other options, and refuse what makes no sense."""
+def check_options(parser: argparse.ArgumentParser, options: argparse.Namespace, name: str) -> None:
+    """Fill in what depends on other options, and refuse what makes no sense.
+
+    `name` is that of the file for the figures, unless the mode has one of its own.
+    """
     if options.rounds is None:
-        options.rounds = 2 if options.quick else 7
-    if options.rounds < 1:
+        options.rounds = ROUNDS[options.mode]
+    elif options.rounds < 1:
         parser.error(f"argument --rounds: expected at least 1, got {options.rounds}")
+    options.only = options.only or (
+        options.quick_rows if options.mode == "quick" else options.known
+    )
+    options.json = (
+        options.json or RESULTS / f"{name if options.mode == 'full' else options.mode}.json"
+    )
+    options.picture = options.picture or options.json.with_suffix(".png")
     # A worker starts in the repository, wherever this command was given. Links stay as they are:
     # the interpreter of a virtual environment is one.
     options.peer_python = os.path.abspath(options.peer_python)

@@ -1,4 +1,4 @@
-"""Arrays as text, so that a line of JSON can carry them between processes."""
+"""Arrays as text, so that a line can carry them between processes."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["decode", "encode"]
+__all__ = ["decode", "encode", "tell"]
 
 
 def encode(array: NDArray[Any]) -> str:
@@ -22,3 +22,9 @@ def encode(array: NDArray[Any]) -> str:
 def decode(text: str) -> NDArray[Any]:
     """The array that `encode` wrote; it never unpickles."""
     return np.load(io.BytesIO(base64.b64decode(text)), allow_pickle=False)
+
+
+def tell(array: NDArray[Any]) -> None:
+    """Say on standard output that the result is there, and then what it is."""
+    print("complete", flush=True)
+    print(encode(array), flush=True)

@@ -16,6 +16,7 @@ import sys
 import time
 import traceback
 from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from importlib import metadata
 from typing import Any, TextIO, TypeAlias
@@ -36,13 +37,15 @@ class Case:
     """One workload, ready to be timed.
 
     `call` does the work once and returns when its result is complete. Where each call needs
-    something of its own, `fresh` makes that before the clock starts. `arrays` turns what `call`
-    returned into NumPy arrays, for the comparison with the other frameworks.
+    something of its own, `fresh` makes that, before each call, while the clock stands still.
+    `arrays` turns what `call` returned into NumPy arrays, for the comparison with the other
+    frameworks. `within` gives a context that holds while `call` runs, such as a setting.
     """
 
     call: Callable[..., Any]
     arrays: Callable[[Any], Sequence[NDArray[Any]]] = lambda result: [np.asarray(result)]
     fresh: Callable[[], Any] | None = None
+    within: Callable[[], AbstractContextManager[Any]] = nullcontext
 
 
 class Training:
@@ -94,7 +97,8 @@ class Registry:
 
 def run_once(case: Case) -> Any:
     """What one call returns."""
-    return case.call() if case.fresh is None else case.call(case.fresh())
+    with case.within():
+        return case.call() if case.fresh is None else case.call(case.fresh())
 
 
 def time_batch(case: Case, iterations: int) -> float:
@@ -105,19 +109,21 @@ def time_batch(case: Case, iterations: int) -> float:
     """
     if iterations > 1:
         run_once(case)
-    call, clock = case.call, time.perf_counter
-    if case.fresh is None:
+    call, fresh, clock = case.call, case.fresh, time.perf_counter
+    with case.within():
         gc.collect()
-        start = clock()
+        if fresh is None:
+            start = clock()
+            for _ in itertools.repeat(None, iterations):
+                call()
+            return (clock() - start) / iterations
+        seconds = 0.0
         for _ in itertools.repeat(None, iterations):
-            call()
-        return (clock() - start) / iterations
-    items = [case.fresh() for _ in range(iterations)]
-    gc.collect()
-    start = clock()
-    for item in items:
-        call(item)
-    return (clock() - start) / iterations
+            item = fresh()
+            start = clock()
+            call(item)
+            seconds += clock() - start
+        return seconds / iterations
 
 
 def calibrate(case: Case, seconds: float) -> int:
@@ -142,15 +148,23 @@ def peak_bytes(case: Case) -> int | None:
 
 
 def serve(
-    framework: str, packages: Sequence[str], import_statement: str, registry: Registry
+    framework: str,
+    packages: Sequence[str],
+    import_statement: str,
+    registry: Registry,
+    **settings: Any,
 ) -> None:
-    """Answer commands about the registry's cases; the first answer says who this is."""
+    """Answer commands about the registry's cases; the first answer says who this is.
+
+    `settings` are those of the framework that one may want to know later.
+    """
     prepared: dict[Name, Case] = {}
     converse(
         lambda command: _obey(command, registry, prepared),
         framework=framework,
         versions={package: metadata.version(package) for package in packages},
         import_statement=import_statement,
+        settings=settings,
         cases=registry.names(),
     )
 

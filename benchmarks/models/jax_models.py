@@ -10,7 +10,7 @@ import jax.numpy as jnp
 
 from benchmarks.workloads_ensembles import HEADS, AdamW
 
-__all__ = ["APPLY", "loss", "train_step"]
+__all__ = ["APPLY", "loss", "mlp", "train_step"]
 
 
 def mlp(params: Any, x: Any) -> Any:

@@ -10,7 +10,7 @@ import stretto.numpy as snp
 from benchmarks.workloads_ensembles import HEADS, AdamW
 from stretto import optim
 
-__all__ = ["APPLY", "loss", "optimiser", "train_step"]
+__all__ = ["APPLY", "loss", "mlp", "optimiser", "train_step"]
 
 
 def mlp(params: Any, x: Any) -> Any:

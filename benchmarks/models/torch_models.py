@@ -9,7 +9,7 @@ from torch.nn import functional
 
 from benchmarks.workloads_ensembles import HEADS
 
-__all__ = ["APPLY", "cross_entropy", "loss"]
+__all__ = ["APPLY", "cross_entropy", "loss", "mlp"]
 
 
 def mlp(params: Any, x: Any) -> Any:

@@ -18,6 +18,12 @@ from stretto.demo.errors import DemoError
 
 __all__ = ["main"]
 
+_CACHE = """
+Shows where compiled programs are kept on disk, for other processes, and how much that is.
+STRETTO_CACHE_DIR names another place, STRETTO_DISK_CACHE_SIZE the most bytes that they may take,
+and STRETTO_DISK_CACHE=0 switches all of it off.
+"""
+
 
 class _Parser(argparse.ArgumentParser):
     """An argument parser whose errors are one line, without the usage."""
@@ -66,6 +72,14 @@ def _parser() -> argparse.ArgumentParser:
     )
     demo_options.add_arguments(demo)
     demo.set_defaults(module="stretto.demo.run")
+    cache = commands.add_parser(
+        "cache",
+        help="show what is kept on disk of compiled programs, or clear it",
+        description=_CACHE,
+        allow_abbrev=False,
+    )
+    cache.add_argument("action", nargs="?", choices=["clear"], help="clear: remove all of them")
+    cache.set_defaults(module="stretto.cache_command")
     return parser
 
 

@@ -34,7 +34,7 @@ def test_a_curve_for_each_contestant_that_has_figures():
 def test_the_command_draws_and_writes(tmp_path, capsys):
     file = tmp_path / "growth.json"
     only = "growth-small-n1-forward-own,growth-small-n3-forward-own"
-    options = ["--quick", "--frameworks", "numpy", "--only", only, "--json", str(file)]
+    options = ["--check", "--frameworks", "numpy", "--only", only, "--json", str(file)]
     assert main(options) == 0
     assert (tmp_path / "growth.png").read_bytes().startswith(b"\x89PNG")
     assert len(json.loads(file.read_text())["benchmarks"]) == 2

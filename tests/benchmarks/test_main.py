@@ -16,33 +16,44 @@ from benchmarks.workloads_ensembles import BATCHES
 KINDS = ("forward", "gradient")
 
 
-def test_a_run_ends_with_a_table_and_a_file(tmp_path, capsys):
+def options(file, *more):
+    """Options of a run with NumPy alone."""
+    return ["--frameworks", "numpy", "--json", str(file), *more]
+
+
+def test_a_run_ends_with_a_table_a_file_and_a_picture(tmp_path, capsys):
     file = tmp_path / "new" / "figures.json"
-    options = [
-        "--quick",
-        "--frameworks",
-        "numpy",
-        "--only",
-        "eager-add,import",
-        "--json",
-        str(file),
-    ]
-    assert main(options) == 0
-    assert "eager add" in capsys.readouterr().out
+    assert main(options(file, "--quick", "--rounds", "1", "--only", "eager-add,import")) == 0
+    printed = capsys.readouterr().out
+    assert "eager add" in printed
+    assert "not compared: 2 rows: no earlier run has the row" in printed
     report = json.loads(file.read_text())
-    assert report["quick"]
+    assert report["mode"] == "quick"
     assert report["machine"]["cores"] >= 1
     eager, imports = report["benchmarks"]
-    assert len(eager["contestants"]["numpy"]["rounds"]) == report["rounds"] == 2
-    assert len(imports["contestants"]["numpy"]["empty_process"]) == 3
-    assert [goal["met"] for goal in eager["goals"]] == [None] * 3
+    assert len(eager["contestants"]["numpy"]["rounds"]) == 1
+    assert len(imports["contestants"]["numpy"]["empty_process"]) == 1
+    assert [goal["met"] for goal in eager["goals"]] == [None] * 2
     assert eager["measured_within"] > 0
+    assert file.with_suffix(".png").read_bytes().startswith(b"\x89PNG")
+    assert [copy.name[:8] for copy in (tmp_path / "new" / "history").iterdir()] == ["figures-"]
+
+
+def test_a_check_is_not_kept(tmp_path):
+    assert main(options(tmp_path / "check.json", "--check", "--only", "eager-add")) == 0
+    assert [file.name for file in tmp_path.iterdir()] == ["check.json"]
+
+
+def test_rows_have_rounds_of_their_own_in_the_quick_run(tmp_path):
+    file = tmp_path / "figures.json"
+    assert main(options(file, "--quick", "--only", "import")) == 0
+    (row,) = json.loads(file.read_text())["benchmarks"]
+    assert len(row["contestants"]["numpy"]["rounds"]) == WORKLOADS["import"].quick_rounds == 3
 
 
 def test_ensembles_have_a_table_of_their_own_with_memory(tmp_path, capsys):
     file = tmp_path / "figures.json"
-    options = ["--quick", "--frameworks", "numpy", "--only", "mlp-n10-b1-*", "--json", str(file)]
-    assert main(options) == 0
+    assert main(options(file, "--check", "--only", "mlp-n10-b1-*")) == 0
     printed = capsys.readouterr().out
     assert "mlp-n10-b1-forward-same: " in printed
     assert "the memory of a call" in printed
@@ -53,9 +64,8 @@ def test_ensembles_have_a_table_of_their_own_with_memory(tmp_path, capsys):
 
 
 def test_a_worker_that_does_not_start_is_named(tmp_path, capsys):
-    options = ["--quick", "--frameworks", "numpy,torch", "--only", "eager-add"]
-    options += ["--peer-python", "/no/such/python", "--json", str(tmp_path / "figures.json")]
-    assert main(options) == 1
+    more = ["--check", "--only", "eager-add", "--peer-python", "/no/such/python"]
+    assert main(options(tmp_path / "figures.json", *more, "--frameworks", "numpy,torch")) == 1
     assert "start: torch: cannot start /no/such/python" in capsys.readouterr().err
 
 
@@ -73,13 +83,15 @@ def test_memory_is_told_as_far_as_it_is_known(peak, text):
         ["--only", ","],
         ["--rounds", "0"],
         ["--frameworks", "mlx"],
+        ["--quick", "--check"],
     ],
+    ids=" ".join,
 )
 def test_unusable_options_end_with_2(options, capsys):
     with pytest.raises(SystemExit) as ending:
         main(options)
     assert ending.value.code == 2
-    assert "expected" in capsys.readouterr().err
+    assert "error: argument" in capsys.readouterr().err
 
 
 def test_goals_and_fractions_of_the_peak():

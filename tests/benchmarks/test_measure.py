@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -55,11 +56,18 @@ def test_rounds_alternate_and_the_first_is_dropped():
     assert log == ["stretto", "jax"] * 4
     assert row.rounds == {"stretto": [1.0, 2.0, 3.0], "jax": [4.0, 4.0, 4.0]}
     assert row.ratios("jax") == [0.25, 0.5, 0.75]
-    assert row.outcome(Goal("jax", 1.0, "first")) == 0.5
+    assert row.outcome(Goal("jax", 1.0)) == 0.5
     # Weighed when the four rounds are over.
     assert row.details["jax"] == {"seconds": 0.5, "peak_bytes": 4}
     assert ours.released
     assert theirs.released
+
+
+def test_where_each_time_is_like_the_first_no_round_is_dropped():
+    log: list[str] = []
+    cold = replace(WORKLOAD, warm_up=False)
+    row = measure(cold, [Fake("jax", log, times=[3.0, 4.0])], rounds=2, seconds=0.5)
+    assert row.rounds == {"jax": [3.0, 4.0]}
 
 
 def test_one_that_computes_something_else_is_named_and_not_timed():
@@ -69,7 +77,7 @@ def test_one_that_computes_something_else_is_named_and_not_timed():
     assert [(one.workload, one.contestant) for one in row.failures] == [("doubling", "stretto")]
     assert "differs from jax" in row.failures[0].message
     assert list(row.rounds) == ["jax"]
-    assert row.outcome(Goal("jax", 1.0, "first")) is None
+    assert row.outcome(Goal("jax", 1.0)) is None
 
 
 @pytest.mark.parametrize("moment", ["prepare", "time"])
@@ -92,7 +100,7 @@ def test_one_that_cannot_be_weighed_keeps_its_times():
 def test_fastest_peer_is_the_best_formulation_of_all():
     row = Row(WORKLOAD, {"stretto": [2.0], "jax": [4.0], "jax unroll": [1.0], "torch": [3.0]})
     assert row.peers() == ["jax unroll", "torch", "jax"]
-    assert row.outcome(Goal("fastest", 1.05, "final")) == 2.0
+    assert row.outcome(Goal("fastest", 1.05)) == 2.0
     assert row.median("numpy") is None
     assert row.ratios("numpy") == []
 

@@ -7,6 +7,7 @@ import os
 import signal
 import sys
 import time
+from contextlib import contextmanager
 
 import numpy as np
 import pytest
@@ -28,6 +29,35 @@ def test_each_call_gets_a_fresh_item_and_the_first_is_not_counted():
     used: list[int] = []
     assert time_batch(Case(used.append, fresh=lambda: next(numbers)), 3) >= 0
     assert used == [0, 1, 2, 3]
+
+
+def test_each_item_is_made_when_the_call_before_is_over():
+    """So that it may clear what that call left in a cache; and not on the clock."""
+    log: list[str] = []
+
+    def fresh():
+        log.append("made")
+        time.sleep(0.005)
+
+    case = Case(lambda _: log.append("used"), fresh=fresh)
+    assert time_batch(case, 2) < 0.004
+    assert log == ["made", "used"] * 3
+
+
+def test_a_context_holds_while_the_case_runs():
+    inside: list[bool] = []
+
+    @contextmanager
+    def context():
+        inside.append(True)
+        yield
+        inside.pop()
+
+    results: list[list[bool]] = []
+    case = Case(lambda: results.append(list(inside)), within=context)
+    time_batch(case, 2)
+    assert results == [[True]] * 3
+    assert inside == []
 
 
 def test_calibration_fills_the_time_asked_for():

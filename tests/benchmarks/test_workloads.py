@@ -6,8 +6,44 @@ import numpy as np
 import pytest
 
 from benchmarks import workloads
-from benchmarks.catalogue import WORKLOADS, matching
+from benchmarks.catalogue import QUICK, WORKLOADS, matching
 from benchmarks.run import FRAMEWORKS
+from benchmarks.workloads_ensembles import KINK
+
+OVERHEADS = {
+    # What is asked of each: (peer, at most).
+    "eager-add": {"jax": 0.15, "numpy": 3.0},
+    "eager-product": {"jax": 0.3},
+    "eager-affine": {"jax": 0.2},
+    "jitted-affine": {"jax": 1.0},
+    "trace-chain": {"jax": 0.15},
+    "lower-chain": {"jax": 0.25},
+    "compile-chain": {"jax": 0.25},
+    "dead-chain": {"jax": 0.3},
+    "eager-gradient": {"jax": 0.2},
+    "import": {"jax": 0.4},
+    "start-second": {"jax": 0.5},
+    "lengths": {"jax": 0.02},
+}
+"""The overheads that are part of the task."""
+
+
+def test_every_overhead_has_its_row_and_its_goals():
+    for name, goals in OVERHEADS.items():
+        assert {goal.peer: goal.at_most for goal in WORKLOADS[name].goals} == goals
+
+
+def test_every_ensemble_is_held_to_the_fastest_column():
+    for name, row in WORKLOADS.items():
+        if row.shows_memory:
+            assert [(goal.peer, goal.at_most) for goal in row.goals] == [("fastest", 1.05)], name
+
+
+def test_the_quick_run_has_the_overheads_and_some_ensembles():
+    rows = [WORKLOADS[name] for name in QUICK]
+    left_out = {row.name for row in WORKLOADS.values() if not row.shows_memory} - set(QUICK)
+    assert left_out == {"start-first"}
+    assert 3 <= sum(row.shows_memory for row in rows) <= 8
 
 
 def test_goals_are_about_columns_of_the_table():
@@ -32,3 +68,20 @@ def test_the_chain_stays_within_ordinary_numbers():
     power = workloads.chain_input().astype(np.float64) ** (workloads.CHAIN_LENGTH + 1)
     assert power.min() > 1e-3
     assert power.max() < 1e3
+
+
+def test_no_unit_of_the_gradient_s_mlp_is_at_the_kink():
+    """Else rounding decides whether a unit is on, and the gradients may rightly differ."""
+    layers, x, _ = workloads.mlp_inputs()
+    hidden = x.astype(np.float64)
+    for weights, bias in layers[:-1]:
+        before = hidden @ weights.astype(np.float64) + bias
+        assert np.abs(before).min() > KINK
+        hidden = np.maximum(before, 0)
+
+
+def test_lengths_are_many_and_within_bounds():
+    lengths = [len(x) for x in workloads.lengths_inputs()]
+    assert len(lengths) == 1000
+    assert 1 <= min(lengths) < max(lengths) <= 1000
+    assert len(set(lengths)) > 500

@@ -1,6 +1,9 @@
 """Primitives: how classes are made and refused, interned, and printed."""
 
+import concurrent.futures
 import dataclasses
+import threading
+from typing import ClassVar
 
 import numpy as np
 import pytest
@@ -77,6 +80,44 @@ def test_parameters_are_fields():
     assert repr(Add()) == "add"
     with pytest.raises(dataclasses.FrozenInstanceError):
         p.permutation = (0, 1)
+
+
+def test_a_class_is_made_a_dataclass_when_first_called():
+    class Family(Primitive, abstract=True):
+        infer = reference = lower = jvp = transpose = vmap = a_rule
+        size: int
+        power: int = 2
+        sign: ClassVar[int] = 1
+
+    class Member(Family):
+        unit: str = "m"
+
+    class Heir(Member):
+        pass
+
+    assert "__init__" not in vars(Family) and "__init__" not in vars(Member)
+    made = Heir(3, unit="s")
+    assert made.parameters() == [("size", 3), ("power", 2), ("unit", "s")]
+    assert [f.name for f in dataclasses.fields(Member)] == ["size", "power", "unit"]
+    assert dataclasses.replace(made, power=5).power == 5
+    assert "__init__" in vars(Family) and "__init__" in vars(Member)
+    with pytest.raises(TypeError, match="missing 1 required positional argument: 'size'"):
+        Family()
+
+
+def test_a_class_is_first_called_by_several_threads_at_once():
+    class MadeUp(Primitive):
+        infer = reference = lower = jvp = transpose = vmap = a_rule
+        size: int
+
+    begin = threading.Barrier(4)
+
+    def make(size):
+        begin.wait()
+        return MadeUp(size).size
+
+    with concurrent.futures.ThreadPoolExecutor(4) as pool:
+        assert list(pool.map(make, range(4))) == [0, 1, 2, 3]
 
 
 def test_equal_primitives_are_one_object():

@@ -1,15 +1,19 @@
 """Programs as StableHLO text: names, functions, regions, positions, calls of Python."""
 
+import time
+
 import numpy as np
 import pytest
 
 import stretto as st
 import stretto.numpy as snp
-from stretto.core.program import Equation, Program, Var
+from stretto.core.canonical import form
+from stretto.core.program import Equation, Program, Var, check
 from stretto.core.recorder import record
 from stretto.core.types import array_type
 from stretto.lower.stablehlo import Builder, lower
 from stretto.ops.arithmetic import ADD
+from stretto.ops.constant import Constant, Held
 from stretto.runtime.pjrt import compile_text, to_device, to_host
 
 X = snp.array(1.5)
@@ -193,3 +197,124 @@ def test_named_operations_stand_in_their_lines():
     text = st.jit(f).lower(X).as_text()
     assert '"stablehlo.sine"(%arg0) : (tensor<f32>) -> tensor<f32> loc(#n0)' in text
     assert '#n0 = loc("here/sin"(#u0))' in text
+
+
+def constant(array):
+    """An array held by the program, as a derivative rule may bring one."""
+    return Constant(Held(array, array_type(array.shape, array.dtype)))()
+
+
+LARGE = np.arange(1_000_000, dtype=np.float32)
+
+
+def everywhere(x):
+    """A large constant in main, in regions, in functions, and in regions of functions."""
+    inner = st.jit(lambda x: st.lax.cond(x > 0, lambda: x + constant(LARGE)[7], lambda: x))
+    looped = st.lax.while_loop(lambda c: c < constant(LARGE)[100], lambda c: inner(c) * 2, x)
+    summed = st.lax.scan(lambda c, _: (c + constant(LARGE)[2], c), x, None, length=3)
+    return constant(LARGE)[5] * inner(x), looped, summed, constant(LARGE[:5])
+
+
+def test_large_constants_are_passed_and_not_written():
+    start = time.process_time()
+    text = st.jit(everywhere).lower(1.5).as_text()
+    assert time.process_time() - start < 1
+    assert len(text) < 10_000 and text.arrays == (LARGE,)
+    assert "dense<[0.0, 1.0, 2.0, 3.0, 4.0]>" in text
+    got, want = st.jit(everywhere)(1.5), everywhere(snp.float32(1.5))
+    for g, w in zip(st.tree.leaves(got), st.tree.leaves(want), strict=True):
+        np.testing.assert_array_equal(g, w)
+
+
+def test_programs_that_differ_in_large_constants_alone():
+    def fun(array):
+        return st.jit(lambda x: x * constant(array)[-1])
+
+    first, second = LARGE[:1000], LARGE[1000:2000]
+    assert fun(first).lower(2.0).as_text() == fun(second).lower(2.0).as_text()
+    assert [float(fun(a)(2.0)) for a in (first, second, first)] == [1998.0, 3998.0, 1998.0]
+
+
+def test_a_large_constant_beside_donated_arguments_and_callbacks():
+    seen = []
+
+    def f(x):
+        st.debug.callback(seen.append, x[0])
+        return x + constant(LARGE)[: x.size]
+
+    def g(x):
+        return x + constant(LARGE)[: x.size]
+
+    np.testing.assert_array_equal(st.jit(f)(np.ones(3, "f4")), [1, 2, 3])
+    st.effects_barrier()
+    assert len(seen) == 1
+    donated = st.jit(g, donate_argnums=0)
+    for _ in range(2):
+        np.testing.assert_array_equal(donated(snp.ones(2000)), LARGE[:2000] + 1)
+
+
+def test_a_large_array_of_a_rule_is_passed():
+    table = snp.array(LARGE)
+
+    @st.custom_jvp
+    def fun(x):
+        return x
+
+    fun.defjvp(lambda p, t: (p[0], t[0] * table[: p[0].size]))
+    loss = lambda x: st.lax.scan(lambda c, _: (fun(c), None), x, None, length=2)[0].sum()
+    traced = st.jit(st.grad(loss)).trace(np.ones(3, "f4"))
+    assert len(traced.lower().as_text()) < 10_000
+    np.testing.assert_array_equal(st.jit(st.grad(loss))(np.ones(3, "f4")), LARGE[:3] ** 2)
+
+
+def test_equal_functions_are_written_once():
+    def f(x):
+        for k in (2.0, 3.0, 2.0, 3.0, 2.0):
+            x = st.jit(lambda x, k=k: snp.sin(x) * k)(x)
+        return x
+
+    text = st.jit(f).lower(X).as_text()
+    assert text.count("func.func private") == 2 and text.count("func.call") == 5
+    expected = f(X)
+    np.testing.assert_allclose(st.jit(f)(X), expected, rtol=1e-6)
+
+
+def test_functions_of_other_names_keep_their_own():
+    def one(x):
+        return snp.sin(x) * 2
+
+    def other(x):
+        return snp.sin(x) * 2
+
+    text = st.jit(lambda x: st.jit(one)(x) + st.jit(other)(-x)).lower(X).as_text()
+    assert "@one_0" in text and "@other_1" in text
+
+
+@pytest.mark.parametrize(
+    "walk, nested",
+    [(lower, False), (lower, True), (str, False), (str, True), (check, True), (form, False)],
+)
+def test_time_is_in_proportion(walk, nested):
+    """Per equation as long for eight times as many; the factor is for a busy machine."""
+
+    def each(count):
+        def steps(x):
+            for _ in range(count // 2):
+                x = snp.sin(x) * 1.5
+            return x
+
+        def loops(x):
+            once = lambda c, _: (steps(c), None)
+            twice = lambda c, _: (st.lax.scan(once, c, None, length=2)[0], None)
+            return st.lax.cond(x > 0, lambda: st.lax.scan(twice, x, None, length=2)[0], lambda: x)
+
+        program = st.make_graph(loops if nested else steps)(1.5)
+        times = []
+        for _ in range(4):
+            again = Program(program.inputs, program.equations, program.outputs)
+            start = time.process_time()
+            walk(again)
+            times.append(time.process_time() - start)
+        return min(times) / count
+
+    assert each(4000) < 2.5 * each(500)

@@ -9,23 +9,6 @@ import stretto.numpy as snp
 V = np.linspace(-2, 2, 5).astype(np.float32)
 
 
-def test_pieces_as_numpy():
-    x = snp.array(V)
-
-    def pieces(namespace, v):
-        return namespace.piecewise(v, [v < 0, v > 0], [-1, lambda t, by: t * by, 9], 3)
-
-    np.testing.assert_array_equal(pieces(snp, x), pieces(np, V))
-    np.testing.assert_array_equal(st.jit(lambda x: pieces(snp, x))(x), pieces(np, V))
-    np.testing.assert_array_equal(snp.piecewise(x, x > 0, [1]), np.piecewise(V, V > 0, [1]))
-    assert float(snp.piecewise(3.0, [True], [4])) == 4
-
-
-def test_the_derivative_knows_the_piece_that_was_taken():
-    slope = st.grad(lambda x: snp.piecewise(x, [x <= 0, x > 0], [0, snp.log]).sum())
-    np.testing.assert_array_equal(slope(snp.array([0.0, 2.0])), [0, 0.5])
-
-
 def test_numbers_must_be_in_bounds():
     assert int(snp.choose(snp.array(True), snp.array([1, 2]))) == 2
     with pytest.raises(ValueError, match="not from 0 to 1"):
@@ -52,11 +35,6 @@ def test_zeros_are_trimmed_along_axes():
     np.testing.assert_array_equal(snp.trim_zeros(snp.array(x), "b", axis=1), x[:, :2])
 
 
-def test_the_function_over_axes_must_keep_the_rank():
-    with pytest.raises(ValueError, match="keep the axis or take it away"):
-        snp.apply_over_axes(lambda x, axis: x.sum(), snp.ones((2, 3, 4)), 0)
-
-
 @pytest.mark.parametrize(
     ("call", "error", "words"),
     [
@@ -65,12 +43,11 @@ def test_the_function_over_axes_must_keep_the_rank():
         (lambda: snp.choose(0, [1], mode="no"), ValueError, "mode must be"),
         (lambda: snp.select([snp.ones(2)], [1.0]), TypeError, "must be boolean"),
         (lambda: snp.select([], []), ValueError, "one at least"),
-        (lambda: snp.piecewise(V, [V < 0], [1, 2, 3]), ValueError, "1 or 2 functions"),
         (lambda: snp.compress(snp.ones((2, 2)), V), ValueError, "rank 1"),
         (lambda: snp.trim_zeros(V, "x"), ValueError, "trim must be"),
         (lambda: st.jit(snp.trim_zeros)(V), TypeError, "Trim outside"),
     ],
-    ids=range(9),
+    ids=range(8),
 )
 def test_refusals(call, error, words):
     with pytest.raises(error, match=words):

@@ -146,14 +146,27 @@ def test_narrow_floats_add_up_in_float32():
         assert matmul(x, x.T).item() == 4096
 
 
-def test_large_integer_products_are_compiled():
-    small, large = np.ones((8, 8), np.int32), np.ones((128, 128), np.int32)
-    op = DotGeneral(((1,), (0,)))
-    types = lambda x: (make_graph(lambda v: v)(x).in_types[0],) * 2
-    assert not op.compiled(types(small))
-    assert op.compiled(types(large))
-    assert not op.compiled(types(large.astype(np.float32)))
-    np.testing.assert_array_equal(matmul(large, large), large @ large)
+@pytest.mark.parametrize("dtype", ["int8", "int32", "uint32"])
+@pytest.mark.parametrize("shapes", [((40, 50), (50, 60)), ((6, 40, 30), (6, 30, 20))], ids=str)
+def test_large_integer_products_are_exact(dtype, shapes):
+    """Modulo the width, whether or not float64 holds the sums."""
+    bounds = np.iinfo(dtype)
+    random = np.random.default_rng(0)
+    for low, high in ((0, 100), (bounds.min, bounds.max)):
+        x, y = (random.integers(low, high, s, dtype, endpoint=True) for s in shapes)
+        np.testing.assert_array_equal(matmul(x, y), x @ y)
+    most = np.full(shapes[0], bounds.max, dtype)
+    np.testing.assert_array_equal(matmul(most, most.mT), most @ most.mT)
+
+
+def test_products_of_wide_integers_are_compiled_where_large():
+    op, wide, narrow = DotGeneral(((1,), (0,))), np.dtype(np.int64), np.dtype(np.int32)
+    of = lambda dtype, *shapes: tuple(array_type(shape, dtype) for shape in shapes)
+    assert op.compiled(of(wide, (400, 400), (400, 400)))
+    assert not op.compiled(of(wide, (100, 100), (100, 100)))
+    assert not op.compiled(of(narrow, (400, 400), (400, 400)))
+    assert not op.compiled(of(np.dtype(np.float32), (4000, 4000), (4000, 4000)))
+    assert op.compiled(of(narrow, (4000, 4000), (4000,)))
 
 
 def test_gradients_keep_the_operands_dtype():

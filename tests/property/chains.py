@@ -6,8 +6,10 @@ Next, read ``shrinking``, for what becomes of a failure.
 from __future__ import annotations
 
 import contextlib
+import functools
+import importlib
 import random
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -15,16 +17,19 @@ import numpy as np
 import stretto as st
 from stretto.control import route, scan, while_loop
 from stretto.core.program import check as check_program
+from stretto.plan import interpreting, rolling
 from tests.property import (  # noqa: F401 (they fill the tables)
     control,
     customised,
     derivatives,
     elementwise,
     linear,
+    repeated,
     structural,
 )
 from tests.property.oracles import Discard, Mismatch, NotFinite, arrays
 from tests.property.programs import PREAMBLE, Block, Var, namespace
+from tests.property.settings import ALL_ON, lines_of
 from tests.property.transformations import TRANSFORMATIONS, Function, Inapplicable
 
 __all__ = ["Failure", "Outcome", "Step", "draw_chain", "run_chain"]
@@ -37,13 +42,17 @@ class Step(NamedTuple):
     seed: int
 
 
+COMPILED_WHOLE = Step("jit", 1)
+"""The function as it is, in ``jit``."""
+
+
 def draw_chain(seed: int, way: str, most: int = 4) -> list[Step]:
-    """A random chain for programs differentiable in this way."""
+    """A random chain for programs differentiable in this way; what comes of it is compiled."""
     rng = random.Random(f"chain {seed}")
     able = [name for name, t in TRANSFORMATIONS.items() if way == "both" or set(t.takes) <= {way}]
     weights = [TRANSFORMATIONS[name].weight for name in able]
     chosen = rng.choices(able, weights, k=rng.randint(1, most))
-    return [Step(name, rng.randrange(10**6)) for name in chosen]
+    return [*(Step(name, rng.randrange(10**6)) for name in chosen), COMPILED_WHOLE]
 
 
 class Knob(NamedTuple):
@@ -51,10 +60,13 @@ class Knob(NamedTuple):
 
     module: Any
     name: str
-    value: float
+    value: Any
+    said: str = ""
+    """The value as it is written, where that is not how it prints."""
 
     def line(self) -> str:
-        return f"{self.module.__name__.replace('stretto', 'st', 1)}.{self.name} = {self.value}"
+        module = self.module.__name__.replace("stretto", "st", 1)
+        return f"{module}.{self.name} = {self.said or self.value}"
 
 
 ROUTED = (Knob(route, "_WORTH", -1.0),)
@@ -64,9 +76,28 @@ COMPILED = (Knob(scan, "_INTERPRET_UP_TO", -1), Knob(while_loop, "_INTERPRET_UP_
 """Loops are compiled even where nothing else is."""
 
 
+ROLLED = (
+    Knob(
+        importlib.import_module("stretto.plan.prepare"),
+        "roll",
+        functools.partial(rolling.roll, always=True),
+        "lambda program: st.plan.rolling.roll(program, always=True)",
+    ),
+)
+"""Whatever repeats is handed over as a loop, whether it pays or not."""
+
+INTERPRETED = (Knob(interpreting, "MOST_EQUATIONS", 60),)
+"""Larger programs are run in NumPy, too."""
+
+
 def knobs_of(at: int) -> tuple[Knob, ...]:
     """The thresholds that the chains of this number are run with."""
-    return (*(ROUTED if at % 3 == 0 else ()), *(COMPILED if at % 8 == 5 else ()))
+    return (
+        *(ROUTED if at % 3 == 0 else ()),
+        *(COMPILED if at % 8 == 5 else ()),
+        *(ROLLED if at % 5 in (0, 2) else ()),
+        *(INTERPRETED if at % 7 == 3 else ()),
+    )
 
 
 @contextlib.contextmanager
@@ -119,8 +150,9 @@ NARROW = {
 class _Chain:
     """The functions so far, as source and as names."""
 
-    def __init__(self, at: int) -> None:
+    def __init__(self, at: int, settings: Mapping[str, Any]) -> None:
         self.at = at
+        self.settings = settings
         self.names = namespace("")
         self.narrow = False
         self.wide = at % 8 == 2  # whether 64-bit types exist where 32 are used
@@ -153,21 +185,28 @@ class _Chain:
             self.define(source)
 
     def failure(self, error: Exception) -> Failure:
-        settings = "".join(knob.line() + "\n" for knob in knobs_of(self.at))
+        settings = lines_of(self.settings)
+        settings += "".join(knob.line() + "\n" for knob in knobs_of(self.at))
         if self.narrow:
             settings += NARROW[self.wide]
         return Failure(settings, "\n\n".join(self.sources), self.call, error)
 
 
-def run_chain(program: Block, way: str, steps: Sequence[Step], at: int = 0) -> Outcome:
-    """Check each link of a chain; ``Failure`` at the first that is wrong.
+def run_chain(
+    program: Block,
+    way: str,
+    steps: Sequence[Step],
+    at: int = 0,
+    settings: Mapping[str, Any] = ALL_ON,
+) -> Outcome:
+    """Check each link of a chain, with these settings; ``Failure`` at the first that is wrong.
 
     ``at`` numbers the arguments drawn, and decides on thresholds (``knobs_of``), and on whether the
-    last function is run with 32 bits as well. 64-bit types must be enabled.
+    last function is run with fewer bits as well. 64-bit types must be enabled.
     """
-    chain = _Chain(at)
+    chain = _Chain(at, settings)
     try:
-        with turned(knobs_of(at)):
+        with turned(knobs_of(at)), st.config(**settings):
             return _run_chain(chain, program, way, steps)
     except Exception as error:
         raise chain.failure(error) from error

@@ -39,6 +39,18 @@ def inexact(xs):
     return tuple(x for x in xs if x.dtype.kind in "fc")
 
 
+def repeat(turns, x, weights, kept):
+    seen = []
+    for i, weight in enumerate(weights):
+        x, y = turns[i % len(turns)](x, weight)
+        seen.append(y)
+    return x, kept(seen)
+
+
+def mean_of(ys):
+    return sum(ys) / len(ys)
+
+
 def planned(plan, f, **options):
     def run(*xs):
         with st.config(plan=plan):

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import dataclasses
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any
 
 from tests.property.chains import Failure, Step, run_chain
 from tests.property.programs import Block, Statement, Var, free, live, renamed
+from tests.property.settings import ALL_ON
 
 __all__ = ["shrink", "smaller"]
 
@@ -63,16 +65,8 @@ def _literal(out: Var) -> Statement:
     return Statement("literal", (out,), text, ())
 
 
-def _fails(program: Block, way: str, steps: Sequence[Step], at: int) -> Failure | None:
-    try:
-        run_chain(program, way, steps, at)
-    except Failure as failure:
-        return failure
-    return None
-
-
-def _alike(one: Failure, other: Failure | None) -> bool:
-    if other is None or one.kind != other.kind:
+def _alike(one: Failure, other: Failure) -> bool:
+    if one.kind != other.kind:
         return False
     return one.kind == "Mismatch" or str(one.error)[:30] == str(other.error)[:30]
 
@@ -83,6 +77,7 @@ def shrink(
     way: str,
     steps: Sequence[Step],
     at: int,
+    settings: Mapping[str, Any] = ALL_ON,
     seconds: float = 60.0,
     clock: Callable[[], float] = time.monotonic,
 ) -> Failure:
@@ -91,11 +86,13 @@ def shrink(
 
     def attempt(program: Block, steps: Sequence[Step]) -> bool:
         nonlocal failure
-        found = _fails(program, way, steps, at)
-        if found is None or not _alike(failure, found):
-            return False
-        failure = found
-        return True
+        try:
+            run_chain(program, way, steps, at, settings)
+        except Failure as found:
+            if _alike(failure, found):
+                failure = found
+                return True
+        return False
 
     i = 0
     while i < len(steps) and clock() < end:

@@ -1,12 +1,15 @@
 """A long run over random programs and chains: ``make sweep ARGS="--minutes 10 --seed 0"``.
 
-Prints what it covers, and each failure as a program that runs by itself. Exit status 1 after any.
+Each chain runs with settings of its own, drawn like the rest (see ``settings``), or with those that
+``--settings`` names. Prints what it covers, and each failure as a program that runs by itself. Exit
+status 1 after any.
 """
 
 from __future__ import annotations
 
 import argparse
 import collections
+import random
 import sys
 import time
 import warnings
@@ -14,6 +17,7 @@ from collections.abc import Sequence
 
 import stretto as st
 from tests.property.chains import Failure, draw_chain, run_chain
+from tests.property.settings import SETTINGS, draw_settings
 from tests.property.shrinking import shrink
 from tests.property.writer import draw_program
 
@@ -21,8 +25,13 @@ __all__ = ["main", "sweep"]
 
 MOST_SHRUNK = 20
 
+ABOUT = {"": 8, "long loops": 2, "large arrays": 1}
+"""What programs are about, and how often."""
 
-def sweep(seed: int, minutes: float, programs: int | None, size: int, chains: int) -> int:
+
+def sweep(
+    seed: int, minutes: float, programs: int | None, size: int, chains: int, settings: str = ""
+) -> int:
     """Run; print a summary; the number of failures."""
     counts: collections.Counter[str] = collections.Counter()
     discards: collections.Counter[str] = collections.Counter()
@@ -39,16 +48,18 @@ def sweep(seed: int, minutes: float, programs: int | None, size: int, chains: in
     while time.monotonic() - start < 60 * minutes and counts["programs"] != programs:
         at = seed + counts["programs"]
         counts["programs"] += 1
-        program, way = draw_program(at, size)
+        about = random.Random(f"about {at}").choices([*ABOUT], [*ABOUT.values()])[0]
+        program, way = draw_program(at, size, about)
         for k in range(chains):
-            steps = draw_chain(chains * at + k, way)
+            steps = draw_chain(chains * at + k, way, 2 if about else 4)
+            chosen = SETTINGS[settings] if settings else draw_settings(chains * at + k)
             counts["chains"] += 1
             try:
-                outcome = run_chain(program, way, steps, at)
+                outcome = run_chain(program, way, steps, at, chosen)
             except Failure as failure:
                 counts["failures"] += 1
                 if counts["failures"] <= MOST_SHRUNK:
-                    failure = shrink(failure, program, way, steps, at)
+                    failure = shrink(failure, program, way, steps, at, chosen)
                 print(
                     f"program {at}, chain {[s.name for s in steps]}\n{failure.reproducer()}",
                     flush=True,
@@ -75,10 +86,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--programs", type=int, help="stop after so many")
     parser.add_argument("--size", type=int, default=8, help="most operations of a program")
     parser.add_argument("--chains", type=int, default=2, help="chains for each program")
+    parser.add_argument("--settings", choices=SETTINGS, help="of all chains; else at random")
     args = parser.parse_args(arguments)
     warnings.simplefilter("error")
     with st.enable_x64():
-        return min(sweep(args.seed, args.minutes, args.programs, args.size, args.chains), 1)
+        return min(sweep(**vars(args)), 1)
 
 
 if __name__ == "__main__":

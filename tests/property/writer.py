@@ -14,7 +14,17 @@ from typing import Any, NamedTuple
 
 from tests.property.programs import Block, Statement, Var
 
-__all__ = ["LIMIT", "Operation", "Skip", "TABLE", "Writer", "draw_program", "operation"]
+__all__ = [
+    "ABOUT",
+    "FEW",
+    "LIMIT",
+    "Operation",
+    "Skip",
+    "TABLE",
+    "Writer",
+    "draw_program",
+    "operation",
+]
 
 LIMIT = 60.0
 """No bound exceeds this; operations whose result might take smaller operands."""
@@ -103,10 +113,10 @@ class Writer:
         self.statements.append(made)
         self.scope.extend(outs)
 
-    def grow(self, count: int) -> None:
-        """Add about so many operations."""
-        able = [o for o in TABLE.values() if o.way in self.ways]
-        weights = [o.weight for o in able]
+    def grow(self, count: int, among: Sequence[str] = ()) -> None:
+        """Add about so many operations; of these names only, if there are any."""
+        able = [o for o in TABLE.values() if o.way in self.ways and o.name in (among or TABLE)]
+        weights = [1.0 if among else o.weight for o in able]
         for _ in range(count):
             for _ in range(30):
                 chosen = self.rng.choices(able, weights)[0]
@@ -280,9 +290,23 @@ class Writer:
         return tuple(shape)
 
 
-def draw_program(seed: int, size: int = 8) -> tuple[Block, str]:
-    """The random program ``g0`` of this seed, and the way in which it can be differentiated."""
-    rng = random.Random(f"program {seed}")
+FEW = (
+    *("literal", "number", "square", "clip", "relu", "sign", "add", "subtract", "multiply"),
+    *("maximum", "where", "sum", "mean", "reshape", "transpose", "slice", "concatenate", "dot"),
+)
+"""Operations that NumPy has: programs of a few of them need not be compiled."""
+
+ABOUT = {"few operations": FEW, "long loops": ("repeated often",), "large arrays": ("large",)}
+"""What a program can be about, and the operations that it has then."""
+
+
+def draw_program(seed: int, size: int = 8, about: str = "") -> tuple[Block, str]:
+    """The random program ``g0`` of this seed, and the way in which it can be differentiated.
+
+    ``about`` is in ``ABOUT``; else it may be about few operations, or about nothing.
+    """
+    rng = random.Random(f"program {seed}{about}")
+    about = about or rng.choices(["", "few operations"], [7, 1])[0]
     way = rng.choices(["both", "forward", "reverse"], [8, 1, 1])[0]
     sizes = rng.choices([1, 2, 3], [1, 4, 4], k=2)
     kinds = ["float"] * rng.choice([1, 2, 2, 3])
@@ -295,7 +319,14 @@ def draw_program(seed: int, size: int = 8) -> tuple[Block, str]:
         else:
             params.append(Var(f"x{i}", kind, shape))
     writer = Writer(rng, params, ("both",) if way == "both" else ("both", way))
-    writer.grow(rng.randint(2, size))
+    if about == "few operations":
+        writer.grow(rng.randint(1, 5), FEW)
+    elif about:
+        writer.grow(1)
+        writer.grow(1, ABOUT[about])
+        writer.grow(rng.randint(0, 2))
+    else:
+        writer.grow(rng.randint(2, size))
     made = [v for s in writer.statements for v in s.outs]
     read = set[str]().union(*(s.reads() for s in writer.statements))
     ends = [v for v in made if v.name not in read]

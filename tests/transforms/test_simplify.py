@@ -1,13 +1,16 @@
 """Dead code: what no output depends on goes; and what is only to be seen, where asked for."""
 
+import time
+
 import numpy as np
 
-from stretto import debug, io_callback, jit, make_graph
+from stretto import checkpoint, custom_jvp, debug, io_callback, jit, make_graph, tree, vmap
 from stretto import numpy as snp
 from stretto.control.cond import cond
 from stretto.control.scan import scan
+from stretto.control.while_loop import while_loop
 from stretto.core.interpreter import as_value
-from stretto.core.program import check
+from stretto.core.program import Program, check
 from stretto.core.recorder import record
 from stretto.transforms.evaluate import evaluate
 from stretto.transforms.simplify import drop_dead, silenced, used_inputs
@@ -131,3 +134,165 @@ def test_what_is_seen_is_kept_and_silenced_goes():
     assert [names(p) for p in quiet.equations[2].primitive.branches] == [[], []]
     pure = make_graph(snp.sin)(1.5)
     assert silenced(pure) is pure
+
+
+def same_after(fun, *args):
+    """What is left of the program of a function's first output; it gives the same."""
+    program = recorded(fun)(*args)
+    first = Program(program.inputs, program.equations, program.outputs[:1], program.name)
+    left = drop_dead(first)
+    check(left)
+    assert drop_dead(left) is left
+    values = [as_value(a) for a in args]
+    for got, want in zip(evaluate(left, values), evaluate(first, values), strict=True):
+        assert np.asarray(got).tobytes() == np.asarray(want).tobytes()
+    return left
+
+
+X = np.arange(1.0, 4.0, dtype=np.float32)
+
+
+def test_branches_give_what_is_needed_and_take_what_they_read():
+    def f(x, y, z):
+        both = lambda a, b, c: (snp.sin(a), snp.cos(b))
+        return cond(x[0] > 0, both, lambda a, b, c: (a, snp.exp(b)), x, snp.tanh(y), snp.log(z))
+
+    left = same_after(f, X, X, X)
+    assert "tanh" not in names(left) and "log" not in names(left)
+    (branching,) = (e for e in left.equations if e.primitive.name == "cond")
+    assert (len(branching.inputs), len(branching.outputs)) == (2, 1)
+    assert sorted([names(b) for b in branching.primitive.branches]) == [[], ["sin"]]
+
+
+def test_branches_of_many_examples():
+    def f(x, y):
+        choose = lambda p, a, b: cond(p, lambda a, b: (a, b), lambda a, b: (snp.sin(a), a), a, b)
+        return vmap(choose, (0, 0, None))(x > 1.5, x, snp.tanh(y))
+
+    left = same_after(f, X, 2.0)
+    (branching,) = (e for e in left.equations if e.primitive.name == "cond")
+    assert branching.primitive.mapped == (True,) and "tanh" not in names(left)
+
+
+def test_a_loop_does_not_carry_what_nobody_reads():
+    def f(x, y, z):
+        def step(carry, row):
+            total, count, chain, unused = carry
+            return (total + row, count + 1, chain * total, snp.sin(unused)), snp.cos(chain)
+
+        return scan(step, (0.0, 0, y, z), x)[0]
+
+    left = same_after(f, X, 1.0, 2.0)
+    (loop,) = left.equations
+    assert (loop.primitive.carry, loop.primitive.consts) == (1, 0)
+    assert names(loop.primitive.body) == ["add"]
+    assert used_inputs(left) == (True, False, False)
+
+
+def test_a_loop_carries_what_the_rest_reads_in_later_steps():
+    def f(x, y):
+        def step(carry, row):
+            a, b, c, d = carry
+            return (b, c, a + row, d * y), None
+
+        return scan(step, (0.0, 1.0, 2.0, 3.0), x)[0]
+
+    left = same_after(f, X, 5.0)
+    (loop,) = left.equations
+    assert loop.primitive.carry == 3 and used_inputs(left) == (True, False)
+
+
+def test_stacks_alone_need_no_carry():
+    left = same_after(lambda x: scan(lambda c, row: (c + row, row * 2), 0.0, x)[1], X)
+    (loop,) = left.equations
+    assert loop.primitive.carry == 0 and names(loop.primitive.body) == ["mul"]
+
+
+def test_a_while_loop_carries_what_it_ends_by():
+    def f(x, y, z):
+        def step(carry):
+            value, count, other = carry
+            return value * y, count + 1, other + snp.sin(z)
+
+        return while_loop(lambda c: c[1] < 3, step, (x, 0, z))
+
+    left = same_after(f, 1.0, 2.0, 3.0)
+    (loop,) = (e for e in left.equations if e.primitive.name == "while")
+    assert len(loop.outputs) == 2 and used_inputs(left) == (True, True, False)
+
+
+def test_work_for_operands_that_nothing_reads_is_dropped():
+    inner = jit(lambda x, y: (snp.sin(x), snp.cos(y)))
+    left = same_after(lambda x, y: inner(x, snp.exp(y)), X, X)
+    assert names(left) == ["call"] and used_inputs(left) == (True, False)
+
+
+def test_dead_work_inside_is_dropped():
+    def body(x):
+        snp.exp(x)
+        return snp.sin(x)
+
+    def f(x):
+        looped = scan(lambda c, row: (body(c), body(row)), x[0], x)
+        chosen = cond(x[0] > 0, body, lambda x: x, x)
+        until = while_loop(lambda c: c > 0.5, body, x[0])
+        own = custom_jvp(body)
+        own.defjvp(lambda p, t: (body(p[0]), t[0]))
+        return jit(body)(x), looped, chosen, until, own(x), checkpoint(body)(x)
+
+    program = recorded(lambda x: tuple(tree.leaves(f(x))))(X)
+    assert str(program).count("exp") > 5
+    left = drop_dead(program)
+    assert "exp" not in str(left)
+    assert drop_dead(left) is left
+
+
+def test_what_is_seen_inside_keeps_what_it_reads():
+    def f(x, y):
+        def step(carry, row):
+            total, shown = carry
+            debug.print("{}", shown)
+            return (total + row, shown * 2), None
+
+        return scan(step, (0.0, y), x)[0]
+
+    program = recorded(f)(X, 1.0)
+    left = drop_dead(Program(program.inputs, program.equations, program.outputs[:1]))
+    (loop,) = left.equations
+    assert loop.primitive.carry == 2 and used_inputs(left) == (True, True)
+
+
+def test_members_are_trimmed_too():
+    weights = np.ones((4, 64, 64), np.float32)
+    member = lambda w, x, y: (snp.tanh(x @ w), w[0] * y)
+    program = make_graph(vmap(member, (0, None, None)))(weights, weights[0], weights[0, 0])
+    assert names(program) == ["mapped"]
+    for outputs, used in ((slice(1), (True, True, False)), (slice(1, 2), (True, False, True))):
+        left = drop_dead(Program(program.inputs, program.equations, program.outputs[outputs]))
+        check(left)
+        assert names(left) == ["mapped"] and used_inputs(left) == used
+
+
+def test_dropping_takes_time_in_proportion():
+    """Per equation as long for eight times as many, dead or alive; twice is for a busy machine."""
+
+    def program(count):
+        def f(x):
+            y = x
+            for _ in range(count):
+                snp.sin(y)
+                y = y * 1.5
+            return y
+
+        return recorded(f)(X)
+
+    def each(count):
+        program_ = program(count)
+        times = []
+        for _ in range(5):
+            start = time.process_time()
+            drop_dead(program_)
+            times.append(time.process_time() - start)
+        return min(times) / count
+
+    assert each(4000) < 2.5 * each(500)

@@ -12,20 +12,20 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from stretto.api.arguments import as_values, leaf_names, name_of, values_of_tree, without_float0
+from stretto.control import policies as checkpoint_policies
 from stretto.control.checkpoint import Checkpoint
-from stretto.control.policies import Policy
 from stretto.core import tree
 from stretto.core.boundary import boundary
 from stretto.core.recorder import record
 
-__all__ = ["checkpoint"]
+__all__ = ["checkpoint", "checkpoint_policies", "remat"]
 
 
 def checkpoint(
     fun: Callable[..., Any],
     *,
     prevent_cse: bool = True,
-    policy: Policy | None = None,
+    policy: checkpoint_policies.Policy | None = None,
     static_argnums: int | Sequence[int] = (),
 ) -> Callable[..., Any]:
     """The function ``fun``, whose derivatives keep its arguments and compute the rest again.
@@ -106,6 +106,9 @@ def checkpoint(
             return tree.unflatten(out, outs)
 
     return checkpointed
+
+
+remat = checkpoint
 
 
 def _hashable(value: Any) -> bool:

@@ -170,32 +170,17 @@ def vjp(fun: Callable[..., Any], *primals: Any, has_aux: bool = False) -> Any:
     return (out, cotangents, aux) if has_aux else (out, cotangents)
 
 
-def value_and_grad(
+def _both(
     fun: Callable[..., Any],
-    argnums: int | Sequence[int] = 0,
-    has_aux: bool = False,
-    holomorphic: bool = False,
-    allow_int: bool = False,
+    argnums: int | Sequence[int],
+    has_aux: bool,
+    holomorphic: bool,
+    allow_int: bool,
 ) -> Callable[..., Any]:
-    """A function that gives the value of ``fun`` and its gradient by the arguments ``argnums``.
-
-    Parameters: ``fun`` must return a real scalar (with ``has_aux`` a pair of that and anything).
-    ``argnums`` an int gives one tree, several give a tuple; gradients have their argument's
-    structure, shapes and dtypes. ``holomorphic``: complex arguments and result; without it the
-    gradient of the real result u by a complex argument x + iy is du/dx - i du/dy, as in JAX.
-    ``allow_int``: integer leaves get float0 zeros.
-
-    Raises ``TypeError`` for an argument or a result of the wrong kind, naming it.
-
-    >>> import stretto as st
-    >>> value, slope = st.value_and_grad(lambda x: 2 * x)(5.0)
-    >>> float(value), float(slope)
-    (10.0, 2.0)
-    """
+    """What ``value_and_grad`` gives, but for its name, and its tracebacks."""
     name = name_of(fun)
 
-    @wraps(fun, "value_and_grad")
-    def value_and_grad_fun(*args: Any, **kwargs: Any) -> Any:
+    def both(*args: Any, **kwargs: Any) -> Any:
         of_chosen = chosen(fun, args, kwargs, argnums, "grad")
         values, structure = of_chosen.values, of_chosen.structure
         of_chosen.check(holomorphic, allow_int)
@@ -221,7 +206,32 @@ def value_and_grad(
         gradient = grads[0] if isinstance(argnums, int) else grads
         return ((value, aux) if has_aux else value), gradient
 
-    return value_and_grad_fun
+    return both
+
+
+def value_and_grad(
+    fun: Callable[..., Any],
+    argnums: int | Sequence[int] = 0,
+    has_aux: bool = False,
+    holomorphic: bool = False,
+    allow_int: bool = False,
+) -> Callable[..., Any]:
+    """A function that gives the value of ``fun`` and its gradient by the arguments ``argnums``.
+
+    Parameters: ``fun`` must return a real scalar (with ``has_aux`` a pair of that and anything).
+    ``argnums`` an int gives one tree, several give a tuple; gradients have their argument's
+    structure, shapes and dtypes. ``holomorphic``: complex arguments and result; without it the
+    gradient of the real result u by a complex argument x + iy is du/dx - i du/dy, as in JAX.
+    ``allow_int``: integer leaves get float0 zeros.
+
+    Raises ``TypeError`` for an argument or a result of the wrong kind, naming it.
+
+    >>> import stretto as st
+    >>> value, slope = st.value_and_grad(lambda x: 2 * x)(5.0)
+    >>> float(value), float(slope)
+    (10.0, 2.0)
+    """
+    return wraps(fun, "value_and_grad")(_both(fun, argnums, has_aux, holomorphic, allow_int))
 
 
 def grad(
@@ -240,7 +250,7 @@ def grad(
     >>> float(st.grad(st.grad(lambda x: 2 * x**3))(1.0))
     12.0
     """
-    both = value_and_grad(fun, argnums, has_aux, holomorphic, allow_int)
+    both = _both(fun, argnums, has_aux, holomorphic, allow_int)
 
     @wraps(fun, "grad")
     def grad_fun(*args: Any, **kwargs: Any) -> Any:

@@ -43,29 +43,34 @@ class Flat:
     def __call__(self, *leaves: Any) -> list[Any]:
         """The leaves of the output, then the arrays among those of aux."""
         result = self.fun(*tree.unflatten(self.structure, leaves))
-        aux: Any = ()
-        if self.has_aux:
-            if not (isinstance(result, tuple) and len(result) == 2):
-                raise TypeError(
-                    f"{self.who}: with has_aux=True the function must return a pair (output, aux), "
-                    f"got {type(result).__name__}"
-                )
-            result, aux = result
+        if not self.has_aux:
+            outs, self.out = values_of_tree(result, self.name, "the result")
+            self.count = len(outs)
+            return outs
+        if not (isinstance(result, tuple) and len(result) == 2):
+            raise TypeError(
+                f"{self.who}: with has_aux=True the function must return a pair (output, aux), "
+                f"got {type(result).__name__}"
+            )
+        result, aux = result
         outs, self.out = values_of_tree(result, self.name, "the result")
         self.aux_leaves, self.aux = tree.flatten(aux)
         self.count = len(outs)
         return [*outs, *(x for x in self.aux_leaves if isinstance(x, Value))]
 
     def rebuild(self, values: Sequence[Any]) -> tuple[Any, Any]:
-        """The output, and aux."""
+        """The output, and aux, which is None where there is none."""
+        out = tree.unflatten(self.out, values[: self.count])
+        if not self.has_aux:
+            return out, None
         arrays = iter(values[self.count :])
         aux = [next(arrays) if isinstance(x, Value) else x for x in self.aux_leaves]
-        return tree.unflatten(self.out, values[: self.count]), tree.unflatten(self.aux, aux)
+        return out, tree.unflatten(self.aux, aux)
 
 
 def is_active(value: Any) -> bool:
     """Whether derivatives can be taken by this value."""
-    return is_inexact(value.type.dtype)
+    return value.type.kind in ("float", "complex")
 
 
 def pull_back(linear: LinearMap, cts: Sequence[Any]) -> list[Any]:
@@ -84,7 +89,7 @@ class Chosen:
         self, fun: Any, args: Sequence[Any], kwargs: Any, places: Sequence[int], who: str
     ) -> None:
         self.fun, self.args, self.kwargs, self.places, self.who = fun, args, kwargs, places, who
-        leaves, self.structure = tree.flatten(tuple(args[i] for i in places))
+        leaves, self.structure = tree.flatten(tuple([args[i] for i in places]))
         self.values = as_values(leaves, who, self.paths)
 
     def paths(self) -> list[str]:
@@ -102,6 +107,8 @@ class Chosen:
     def check(self, holomorphic: bool, allow_int: bool) -> None:
         """Raise ``TypeError``, naming the leaf, for a type that has no such derivative."""
         for k, value in enumerate(self.values):
+            if value.type.kind == "float" and not holomorphic:
+                continue
             problem = _problem(value.type, holomorphic, allow_int, self.who)
             if problem:
                 raise TypeError(f"{self.who}: {self.paths()[k]} {problem}")

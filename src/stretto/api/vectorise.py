@@ -12,13 +12,12 @@ from typing import Any
 import numpy as np
 
 from stretto.api.arguments import (
+    LeafNames,
     Nothing,
     argument_names,
     as_values,
     holds_float0,
-    leaf_names,
     name_of,
-    values_of_tree,
     without_float0,
     wraps,
 )
@@ -101,16 +100,18 @@ def vmap(
         if holds_float0(leaves):
             args, kwargs = tree.unflatten(structure, _examples_of_float0(leaves, in_axes, args))
             leaves, structure = tree.flatten((args, kwargs))
-        values = as_values(leaves, f"vmap of {name}", lambda: leaf_names(fun, args, kwargs))
+        paths = LeafNames(fun, args, kwargs)
+        values = as_values(leaves, f"vmap of {name}", lambda: paths)
         axes = tree.prefix_leaves(in_axes, args, "vmap", "in_axes")
         axes += [0] * (len(values) - len(axes))
-        paths = leaf_names(fun, args, kwargs)
         inner = inner_axes(structure, values)
         axes = [
-            in_axis(a, v, "vmap", p, n)
-            for a, v, p, n in zip(axes, values, paths, inner, strict=True)
+            a
+            if a is None or (a.__class__ is int and 0 <= a < v.type.ndim - n)
+            else in_axis(a, v, "vmap", paths[i], n)
+            for i, (a, v, n) in enumerate(zip(axes, values, inner, strict=True))
         ]
-        size = _common_size(values, axes, paths, axis_size)
+        size = _common_size(values, axes, axis_size)
         if size is None:
             raise ValueError(_different_sizes(values, axes, paths, axis_size, fun, args))
         result: Any = None
@@ -119,9 +120,12 @@ def vmap(
         def flat(*examples: Any) -> list[Any]:
             nonlocal result, out_structure
             positional, named = tree.unflatten(structure, examples)
-            result = without_float0(fun(*positional, **named), (size,))
-            outs, out_structure = values_of_tree(result, name, "the result")
-            return outs
+            result = fun(*positional, **named)
+            outs, out_structure = tree.flatten(result)
+            if holds_float0(outs):
+                result = without_float0(result, (size,))
+                outs, out_structure = tree.flatten(result)
+            return as_values(outs, name, lambda: tree.paths(result, "the result"))
 
         flat.__name__ = name
         named_size = size if axis_name is None else AxisSize(size, axis_name)
@@ -166,10 +170,10 @@ def _natural(size: Any) -> int:
 
 
 def _common_size(
-    values: Sequence[Any], axes: Sequence[int | None], paths: Sequence[str], given: int | None
+    values: Sequence[Any], axes: Sequence[int | None], given: int | None
 ) -> int | None:
     """The one size of all mapped axes; ``None`` where they differ."""
-    sizes = {v.shape[a] for v, a in zip(values, axes, strict=True) if a is not None}
+    sizes = {v.type.shape[a] for v, a in zip(values, axes, strict=True) if a is not None}
     if given is not None:
         sizes.add(given)
     if not sizes:

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from stretto.control.family import ControlFlow
+from stretto.control.family import ControlFlow, cut
 from stretto.core.config import config
 from stretto.core.interpreter import Linear
 from stretto.core.program import Equation, Program
@@ -18,7 +18,7 @@ from stretto.ops.broadcast import move_to_front
 from stretto.transforms.evaluate import evaluate
 from stretto.transforms.jvp import jvp_program
 from stretto.transforms.linearize import apply_linear, linearize_program
-from stretto.transforms.simplify import drop_dead
+from stretto.transforms.simplify import restricted, used_inputs, with_inputs
 from stretto.transforms.transpose import transpose_program
 from stretto.transforms.vmap import vmap_program
 
@@ -58,14 +58,12 @@ class Call(ControlFlow):
         return Call(program)
 
     def trimmed(self, equation: Equation, needed: Sequence[bool]) -> Equation:
-        """A call of the program without the other outputs."""
-        whole, key = self.program, ("trimmed", *needed)
-        if key not in whole.cache:
-            outputs = [a for a, n in zip(whole.outputs, needed, strict=True) if n]
-            part = Program(whole.inputs, whole.equations, outputs, whole.name)
-            whole.cache[key] = drop_dead(part)
-        outputs = [v for v, n in zip(equation.outputs, needed, strict=True) if n]
-        return Equation(self.of(whole.cache[key]), equation.inputs, outputs, equation.position)
+        """A call of the program of these outputs, with the operands that this reads."""
+        program = restricted(self.program, needed)
+        used = used_inputs(program)
+        if program is self.program and all(used):
+            return equation
+        return cut(equation, self.of(with_inputs(program, used)), used, needed)
 
     def lower(self, b: Any, *operands: Any) -> Any:
         """A call of a function of the module."""

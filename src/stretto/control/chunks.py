@@ -214,7 +214,7 @@ def inner_axes(structure: Any, values: Sequence[Any]) -> list[int]:
 
     Those of the words of typed keys (``KeyArray.inner_axes``); of others none.
     """
-    if all(getattr(v, "dtype", None) != _UINT32 for v in values):
+    if not any([v.type.kind == "uint" for v in values]):
         return [0] * len(values)
     out: list[int] = []
 
@@ -228,9 +228,6 @@ def inner_axes(structure: Any, values: Sequence[Any]) -> list[int]:
 
     walk(structure)
     return out
-
-
-_UINT32 = np.dtype(np.uint32)
 
 
 def in_axis(axis: Any, value: Any, who: str, path: str, inner: int = 0) -> int | None:

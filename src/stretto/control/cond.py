@@ -13,13 +13,13 @@ from typing import Any
 
 import numpy as np
 
-from stretto.control.family import ControlFlow, parting, record_tree, values_of
+from stretto.control.family import ControlFlow, cut, parting, record_tree, values_of
 from stretto.control.route import run_mapped, selected
 from stretto.core import tree
 from stretto.core.boundary import boundary
 from stretto.core.effects import NamedAxis
 from stretto.core.interpreter import Linear, as_value
-from stretto.core.program import Atom, Program, Var, literal
+from stretto.core.program import Atom, Equation, Program, Var, literal
 from stretto.core.recorder import record
 from stretto.core.types import ArrayType, array_type, kind_of, promote
 from stretto.ops.arithmetic import clamp
@@ -29,6 +29,7 @@ from stretto.ops.convert import convert
 from stretto.transforms.evaluate import evaluate
 from stretto.transforms.jvp import jvp_program
 from stretto.transforms.linearize import apply_linear, linearize_program
+from stretto.transforms.simplify import restricted, used_inputs, with_inputs
 from stretto.transforms.transpose import transpose_program
 from stretto.transforms.vmap import vmap_program
 
@@ -68,6 +69,16 @@ class Cond(ControlFlow):
     def compiled(self, types: tuple[ArrayType, ...]) -> bool:
         """Interpreted: one branch runs once."""
         return False
+
+    def trimmed(self, equation: Equation, needed: Sequence[bool]) -> Equation:
+        """The branches of these outputs, with the operands that any of them reads."""
+        branches = [restricted(branch, needed) for branch in self.branches]
+        used = [any(several) for several in zip(*map(used_inputs, branches), strict=True)]
+        if all(used) and all([new is b for new, b in zip(branches, self.branches, strict=True)]):
+            return equation
+        mapped = [m for m, u in zip(self._mapped(len(used)), used, strict=True) if u]
+        branches = [with_inputs(branch, used) for branch in branches]
+        return cut(equation, self._with(branches, mapped), [True, *used], needed)
 
     def lower(self, b: Any, index: Any, *operands: Any) -> Any:
         """StableHLO ``case``; for many examples, what ``route`` chooses."""

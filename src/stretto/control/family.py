@@ -18,10 +18,12 @@ from stretto.core.program import Equation, Program
 from stretto.core.recorder import record
 from stretto.core.types import ArrayType
 from stretto.ops.comparison import full
+from stretto.transforms.simplify import live
 
 __all__ = [
     "ControlFlow",
     "captured_first",
+    "cut",
     "or_zeros",
     "parting",
     "record_tree",
@@ -67,12 +69,29 @@ class ControlFlow(Primitive, abstract=True):
         """Interpreted, on arrays."""
         return tuple(v.to_host() for v in self.interpret(*map(constant, arrays)))
 
-    def trimmed(self, equation: Equation, needed: Sequence[bool]) -> Equation:
-        """The equation, which is of this operation, without outputs that are not ``needed``.
+    def with_programs(self, change: Callable[[Program], Program]) -> ControlFlow:
+        """The same operation with each program changed; itself where none is."""
 
-        Those that it cannot do without it keeps: by default all.
+        def changed(value: Any) -> Any:
+            if isinstance(value, tuple):
+                return tuple([changed(v) for v in value])
+            return change(value) if isinstance(value, Program) else value
+
+        old = {name: getattr(self, name) for name in self._parameters}
+        new = {name: changed(value) for name, value in old.items()}
+        return self if new == old else type(self)(**new)
+
+    def trimmed(self, equation: Equation, needed: Sequence[bool]) -> Equation:
+        """The equation, which is of this operation, with nothing in it that is not needed.
+
+        It is without outputs that are not ``needed``, without operands that nothing in it reads,
+        and without dead work. What it cannot do without it keeps: by default all outputs and
+        operands.
         """
-        return equation
+        changed = self.with_programs(live)
+        if changed is self:
+            return equation
+        return Equation(changed, equation.inputs, equation.outputs, equation.place)
 
     def called(self) -> Program | None:
         """The program that it does nothing but call, if so."""
@@ -81,6 +100,18 @@ class ControlFlow(Primitive, abstract=True):
     def inlined(self) -> Program | None:
         """The program that may as well stand in its place, if there is one."""
         return None
+
+
+def cut(
+    equation: Equation, primitive: Primitive, inputs: Sequence[bool], outputs: Sequence[bool]
+) -> Equation:
+    """The equation with this operation, and of its inputs and outputs those marked."""
+    return Equation(
+        primitive,
+        [a for a, kept in zip(equation.inputs, inputs, strict=True) if kept],
+        [v for v, kept in zip(equation.outputs, outputs, strict=True) if kept],
+        equation.place,
+    )
 
 
 def or_zeros(value: Any, type: ArrayType) -> Any:

@@ -16,6 +16,7 @@ import numpy as np
 from stretto.control.family import (
     ControlFlow,
     captured_first,
+    cut,
     or_zeros,
     record_tree,
     split,
@@ -35,7 +36,7 @@ from stretto.ops.comparison import zeros_like
 from stretto.transforms.evaluate import evaluate
 from stretto.transforms.jvp import jvp_program
 from stretto.transforms.linearize import apply_linear, linearize_program
-from stretto.transforms.simplify import drop_dead
+from stretto.transforms.simplify import drop_dead, restricted, used_inputs, with_inputs
 from stretto.transforms.transpose import backward
 from stretto.transforms.vmap import to_axis, vmap_program
 
@@ -95,21 +96,20 @@ class Scan(ControlFlow):
         return self.length * self.body.work
 
     def trimmed(self, equation: Equation, needed: Sequence[bool]) -> Equation:
-        """The loop without the other stacks; the carry it needs itself."""
-        kept = [i for i, n in enumerate(needed) if n or i < self.carry]
-        if len(kept) == len(needed):
+        """The loop without the other stacks, and without carries that no output needs at last."""
+        stacks = tuple(needed[self.carry :])
+
+        def read(carry: tuple[bool, ...]) -> Sequence[bool]:
+            return used_inputs(restricted(self.body, (*carry, *stacks)))[self.consts :]
+
+        carry = settle_carry(tuple(needed[: self.carry]), read)
+        body = restricted(self.body, (*carry, *stacks))
+        consts, _, xs = split(used_inputs(body), self.consts, self.carry)
+        kept = [*consts, *carry, *xs]
+        if body is self.body and all(kept):
             return equation
-        body = drop_dead(
-            Program(
-                self.body.inputs,
-                self.body.equations,
-                [self.body.outputs[i] for i in kept],
-                self.body.name,
-            )
-        )
-        loop = self._with(body, self.consts, self.carry)
-        outputs = [equation.outputs[i] for i in kept]
-        return Equation(loop, equation.inputs, outputs, equation.position)
+        loop = self._with(with_inputs(body, kept), sum(consts), sum(carry))
+        return cut(equation, loop, kept, (*carry, *stacks))
 
     def lower(self, b: Any, *operands: Any) -> Any:
         """StableHLO ``while`` with a counter, slices of the inputs and updates of the outputs.

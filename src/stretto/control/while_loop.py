@@ -14,6 +14,7 @@ from stretto.control.call import call
 from stretto.control.family import (
     ControlFlow,
     captured_first,
+    cut,
     parting,
     record_tree,
     split,
@@ -24,7 +25,7 @@ from stretto.core.boundary import boundary
 from stretto.core.config import config
 from stretto.core.effects import observable
 from stretto.core.primitive import Refused
-from stretto.core.program import Program
+from stretto.core.program import Equation, Program
 from stretto.core.recorder import record
 from stretto.core.types import ArrayType, kind_of, promote
 from stretto.ops.broadcast import broadcast_to, move_to_front, reshape
@@ -35,7 +36,7 @@ from stretto.ops.reduce import reduce_or
 from stretto.transforms.evaluate import evaluate
 from stretto.transforms.jvp import jvp_program
 from stretto.transforms.linearize import apply_linear
-from stretto.transforms.simplify import silenced
+from stretto.transforms.simplify import live, restricted, silenced, used_inputs, with_inputs
 from stretto.transforms.vmap import to_axis, vmap_program
 
 __all__ = ["While", "loop_while", "settle_carry", "settle_types", "while_loop", "with_out_types"]
@@ -86,6 +87,29 @@ class While(ControlFlow):
     def work(self, types: Sequence[ArrayType], outs: Sequence[ArrayType]) -> float:
         """That of so many steps as a loop may be thought to take."""
         return _SUPPOSED_STEPS * super().work(types, outs)
+
+    def trimmed(self, equation: Equation, needed: Sequence[bool]) -> Equation:
+        """The loop without carries that neither an output nor the condition needs at last."""
+        cond = live(self.cond)
+        asked = used_inputs(cond)
+
+        def read(carry: tuple[bool, ...]) -> Sequence[bool]:
+            return used_inputs(restricted(self.body, carry))[self.body_consts :]
+
+        wanted = [n or a for n, a in zip(needed, asked[self.cond_consts :], strict=True)]
+        carry = settle_carry(tuple(wanted), read)
+        body = restricted(self.body, carry)
+        cond_consts, body_consts = asked[: self.cond_consts], used_inputs(body)[: self.body_consts]
+        kept = [*cond_consts, *body_consts, *carry]
+        if cond is self.cond and body is self.body and all(kept):
+            return equation
+        loop = While(
+            with_inputs(cond, [*cond_consts, *carry]),
+            with_inputs(body, [*body_consts, *carry]),
+            sum(cond_consts),
+            sum(body_consts),
+        )
+        return cut(equation, loop, kept, carry)
 
     def lower(self, b: Any, *operands: Any) -> Any:
         """StableHLO ``while`` over constants and carry."""

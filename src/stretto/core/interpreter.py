@@ -8,6 +8,7 @@ runs, and hands what it makes of each operation to the interpreter it was called
 
 from __future__ import annotations
 
+import functools
 import threading
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, ClassVar, NoReturn
@@ -15,13 +16,24 @@ from typing import TYPE_CHECKING, Any, ClassVar, NoReturn
 import numpy as np
 
 from stretto.core.errors import EscapedTracerError, TracedValueError
-from stretto.core.position import Position, user_position
+from stretto.core.position import Place, Position, place
+from stretto.core.program import repeated
 from stretto.core.types import ArrayType, array_type, canonical_dtype, kind_of, scalar_dtype
 
 if TYPE_CHECKING:
     from stretto.core.primitive import Primitive
 
-__all__ = ["Interpreter", "Linear", "Tracer", "Value", "as_value", "scalar_array", "state", "using"]
+__all__ = [
+    "Interpreter",
+    "Linear",
+    "Tracer",
+    "Value",
+    "as_value",
+    "scalar_array",
+    "splat",
+    "state",
+    "using",
+]
 
 
 class Value:
@@ -85,18 +97,21 @@ class Interpreter:
 
     __slots__ = ("_began",)
 
-    _began: tuple[str, Position | None]
+    recorder: Any = None
+    """The recorder that operations come to from here, by way of their rules; ``None``: none."""
+
+    _began: tuple[str, Place | None]
 
     def begin(self, fun: Any) -> None:
         """Note that this function, or the one of this name, is transformed, and for which line."""
         # The name alone: the function may hold what this interpreter makes.
         name = fun if fun.__class__ is str else getattr(fun, "name", None)
-        self._began = name or getattr(fun, "__name__", "a function"), user_position()
+        self._began = name or getattr(fun, "__name__", "a function"), place()
 
     def began(self) -> str:
         """Which function is transformed, and where the user called for that, in words."""
-        name, position = getattr(self, "_began", ("", None))
-        return f", while {name} was transformed for {position}" if position else ""
+        name, at = getattr(self, "_began", ("", None))
+        return f", while {name} was transformed for {Position(*at)}" if at else ""
 
     def process(self, primitive: Primitive, args: Sequence[Any]) -> Any:
         """Apply the primitive: a value, or a tuple of them where it has several outputs."""
@@ -320,3 +335,16 @@ def _check_fits(x: Any, dtype: np.dtype, who: str) -> None:
 def constant(array: np.ndarray, weak_type: bool = False) -> Any:
     """The value that holds this NumPy array, which nobody else may write."""
     return _State.eager.constant(array, array_type(array.shape, array.dtype, weak_type))
+
+
+def splat(element: Any, type: ArrayType) -> Any:
+    """The value of this type, each of whose elements is this number."""
+    if element.__class__ is int and type.size > 1:
+        return _State.eager.constant(_repeated(element, type), type)
+    return _State.eager.constant(repeated(scalar_array(element, type.dtype), type.shape), type)
+
+
+@functools.lru_cache(4096)
+def _repeated(element: int, type: ArrayType) -> np.ndarray:
+    """For arrays to share: no device takes memory in which several elements are one."""
+    return repeated(scalar_array(element, type.dtype), type.shape)

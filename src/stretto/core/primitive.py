@@ -202,7 +202,7 @@ class Primitive(metaclass=_Interned):
     def __new__(cls, *_: Any, **__: Any) -> Primitive:
         """One that has inferred nothing yet."""
         made = object.__new__(cls)
-        made.__dict__["inferred"] = {}
+        vars(made)["inferred"] = {}
         return made
 
     def __call__(self, *args: Any) -> Any:

@@ -13,10 +13,10 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 import numpy as np
 
 from stretto.core.errors import ProgramError
+from stretto.core.position import Place, Position
 from stretto.core.types import ArrayType
 
 if TYPE_CHECKING:
-    from stretto.core.position import Position
     from stretto.core.primitive import Primitive
 
 __all__ = [
@@ -78,19 +78,24 @@ def as_literal(value: np.ndarray, type: ArrayType) -> Literal | None:
 class Equation:
     """One application of a primitive: ``outputs = primitive(inputs)``."""
 
-    __slots__ = ("inputs", "outputs", "position", "primitive")
+    __slots__ = ("inputs", "outputs", "place", "primitive")
 
     def __init__(
         self,
         primitive: Primitive,
         inputs: Sequence[Atom],
         outputs: Sequence[Var],
-        position: Position | None = None,
+        place: Place | None = None,
     ) -> None:
         self.primitive = primitive
         self.inputs = inputs
         self.outputs = outputs
-        self.position = position
+        self.place = place
+
+    @property
+    def position(self) -> Position | None:
+        """Where it was called, with names."""
+        return None if self.place is None else Position(*self.place)
 
 
 class Program:
@@ -127,7 +132,7 @@ class Program:
         """The effects of all equations."""
         found = self.cache.get("effects")
         if found is None:
-            several = [e.primitive.effects for e in self.equations]
+            several = [p.effects for p in {e.primitive for e in self.equations}]
             found = self.cache["effects"] = frozenset().union(*several)
         return found
 

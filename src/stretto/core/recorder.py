@@ -13,12 +13,12 @@ from typing import Any
 import numpy as np
 
 from stretto.core.interpreter import Interpreter, Tracer, Value, state, using
-from stretto.core.position import user_position
+from stretto.core.position import Place, place
 from stretto.core.program import Atom, Equation, Literal, Program, Var, as_literal
-from stretto.core.scope import inside
+from stretto.core.scope import inside, scope, used
 from stretto.core.types import ArrayType
 
-__all__ = ["Recorder", "Traced", "record"]
+__all__ = ["Recorder", "Traced", "record", "standing"]
 
 
 class Traced(Tracer):
@@ -59,25 +59,45 @@ class Recorder(Interpreter):
         self.captured: dict[int, Any] = {}
         self.captured_vars: dict[int, Var] = {}
         self.ended = False
-        self.locate: Callable[[], Any] = user_position
-        """What gives the position of the next equation."""
+        self.locate: Callable[[], Place | None] = place
+        """What gives the place of the next equation."""
+
+    @property
+    def recorder(self) -> Any:  # type: ignore[override]
+        """Itself."""
+        return self
 
     def process(self, primitive: Any, args: Sequence[Any]) -> Any:
         """Record the equation, and give traced values for its outputs."""
-        inputs = [
-            a.atom if a.__class__ is Traced and a.interpreter is self else self.lift(a)
-            for a in args
-        ]
-        types = primitive.out_types(tuple([a.type for a in inputs]))
+        # Nearly all have one argument or two, for which a loop would cost as much as the rest.
+        inputs: Sequence[Atom]
+        if len(args) == 2:
+            x, y = args
+            x = x.atom if x.__class__ is Traced and x.interpreter is self else self.lift(x)
+            y = y.atom if y.__class__ is Traced and y.interpreter is self else self.lift(y)
+            inputs, types = (x, y), (x.type, y.type)
+        elif len(args) == 1:
+            (x,) = args
+            x = x.atom if x.__class__ is Traced and x.interpreter is self else self.lift(x)
+            inputs, types = (x,), (x.type,)
+        else:
+            inputs = [
+                a.atom if a.__class__ is Traced and a.interpreter is self else self.lift(a)
+                for a in args
+            ]
+            types = tuple([a.type for a in inputs])
+        out_types = primitive.inferred.get(types) or primitive.out_types(types)
         if primitive.splat and inputs[0].__class__ is Literal:
-            folded = _fold(primitive, inputs, types[0])
+            folded = _fold(primitive, inputs, out_types[0])
             if folded is not None:
                 return Traced(self, folded)
-        outputs = [Var(t) for t in types]
-        self.equations.append(Equation(primitive, inputs, outputs, self.locate()))
         if primitive.multiple:
+            outputs = [Var(t) for t in out_types]
+            self.equations.append(Equation(primitive, inputs, outputs, self.locate()))
             return tuple([Traced(self, v) for v in outputs])
-        return Traced(self, outputs[0])
+        out = Var(out_types[0])
+        self.equations.append(Equation(primitive, inputs, (out,), self.locate()))
+        return Traced(self, out)
 
     def lift(self, value: Value) -> Atom:
         """The atom for a value from outside: a literal, or an input for the captured value."""
@@ -130,6 +150,38 @@ class Recorder(Interpreter):
     def _input_name(self, atom: Atom) -> str:
         place = next(i for i, v in enumerate(self.inputs) if v is atom)
         return f"the argument {self.names[place]}" if place < len(self.names) else f"input {place}"
+
+
+_UNKNOWN: Any = object()
+
+
+class standing:  # reads as a statement: `with standing(recorder, at):`
+    """Let what is recorded in a ``with`` block have one place: ``at``, or that of the first.
+
+    For rules, which call none of the user's functions: to look for the place again, from deep down
+    among their frames, would cost as much as what they do.
+    """
+
+    __slots__ = ("_at", "_outer", "_recorder")
+
+    def __init__(self, recorder: Recorder, at: Place | None = _UNKNOWN) -> None:
+        self._recorder = recorder
+        self._at = at
+
+    def __enter__(self) -> None:
+        self._outer = outer = self._recorder.locate
+        if self._at is not _UNKNOWN or outer.__class__ is not standing:
+            self._recorder.locate = self
+
+    def __exit__(self, *error: object) -> None:
+        self._recorder.locate = self._outer
+
+    def __call__(self) -> Place | None:
+        """The place, in the scope that is in force."""
+        at = self._at
+        if at is _UNKNOWN:
+            at = self._at = self._outer()
+        return None if at is None else (at[0], at[1], scope.path if used else "")
 
 
 def _fold(primitive: Any, inputs: Sequence[Any], out: ArrayType) -> Literal | None:

@@ -12,7 +12,7 @@ import threading
 from collections.abc import Callable
 from typing import Any
 
-__all__ = ["inside", "joined", "named_call", "named_scope", "scope"]
+__all__ = ["inside", "joined", "named_call", "named_scope", "scope", "used"]
 
 
 class _Scope(threading.local):
@@ -22,6 +22,9 @@ class _Scope(threading.local):
 
 
 scope = _Scope()
+
+used: list[bool] = []
+"""Not empty once a named scope was entered, in any thread: until then no path needs to be read."""
 
 
 def joined(outer: str, inner: str) -> str:
@@ -73,6 +76,8 @@ class named_scope(contextlib.ContextDecorator):
         return named_scope(self.name)
 
     def __enter__(self) -> named_scope:
+        if not used:
+            used.append(True)
         self._outer.append(scope.path)
         scope.path = joined(scope.path, self.name)
         return self

@@ -57,7 +57,7 @@ def unflatten(treedef: optree.PyTreeSpec, leaves: Sequence[Any]) -> Any:
     >>> unflatten(structure([0, {"a": 0}]), [1, 2])
     [1, {'a': 2}]
     """
-    return optree.tree_unflatten(treedef, leaves)
+    return treedef.unflatten(leaves)
 
 
 def leaves(tree: Any, is_leaf: Callable[[Any], bool] | None = None) -> list[Any]:
@@ -234,6 +234,10 @@ def prefix_leaves(prefix: Any, tree: Any, who: str, argument: str) -> list[Any]:
             return
         if isinstance(p, list) and isinstance(t, tuple):
             p = tuple(p)
+        if p.__class__ is tuple is t.__class__ and len(p) == len(t):  # what most prefixes are
+            for i, (x, y) in enumerate(zip(p, t, strict=True)):
+                walk(x, y, f"{path}[{i}]")
+            return
         a, b = _children(p), _children(t)
         if (
             a is None

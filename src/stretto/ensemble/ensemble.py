@@ -10,7 +10,7 @@ from __future__ import annotations
 import operator
 import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -21,17 +21,22 @@ from stretto.control.chunks import positive
 from stretto.core import tree
 from stretto.core.config import config
 from stretto.core.interpreter import Value
-from stretto.ensemble.explaining import explained
-from stretto.ensemble.files import read, write
+from stretto.core.lazy import LazyMethod, LazyModule
 from stretto.ensemble.grouping import groups_of, joined, merged, refuse_others_than_modules
 from stretto.ensemble.groups import Member, call_module, changed, moved
 from stretto.ensemble.layout import Layout
 from stretto.ensemble.running import over_members, together
-from stretto.ensemble.ties import Ties, retied, ties_of, untied
-from stretto.ensemble.training.fit import fit
+from stretto.ensemble.tied import Ties, retied, ties_of, untied
 from stretto.nn.module import Module
 from stretto.numpy.joining import take
 from stretto.random.keys import split
+
+if TYPE_CHECKING:  # loaded when an ensemble is first explained, saved, loaded or trained
+    from stretto.ensemble import explaining, files
+    from stretto.ensemble.training.fit import fit
+else:
+    explaining = LazyModule("stretto.ensemble.explaining")
+    files = LazyModule("stretto.ensemble.files")
 
 __all__ = ["Ensemble"]
 
@@ -296,7 +301,7 @@ class Ensemble:
             self._arrays, args, kwargs, key, 0 if each else None, False
         )
         with config(**dict(layout.options)):
-            return explained(run, given, layout.chunk_size)
+            return explaining.explained(run, given, layout.chunk_size)
 
     def vmap(self, f: Callable[..., Any], in_axes: Any = None) -> Callable[..., Any]:
         """A function that runs ``f(member, *args)`` for every member, and stacks the results.
@@ -358,7 +363,7 @@ class Ensemble:
 
     # Training
 
-    fit = fit
+    fit = fit if TYPE_CHECKING else LazyMethod("stretto.ensemble.training.fit", "fit")
 
     # Modes
 
@@ -439,7 +444,7 @@ class Ensemble:
         architectures; the metadata has the places of the members, what they share and what they
         tie. Functions, modes and settings are not saved. Raises what ``stretto.save`` raises.
         """
-        write(path, self._layout, self._arrays, metadata)
+        files.write(path, self._layout, self._arrays, metadata)
 
     @classmethod
     def load(cls, path: str | os.PathLike[str], like: Ensemble) -> Ensemble:
@@ -462,7 +467,7 @@ class Ensemble:
                 f"Ensemble.load: like must be an Ensemble, with one member of each architecture or "
                 f"more; got {type(like).__name__}"
             )
-        return cls._of(*read(path, like._layout, like._arrays))
+        return cls._of(*files.read(path, like._layout, like._arrays))
 
     def __repr__(self) -> str:
         lines = [f"Ensemble of {len(self)} members"]

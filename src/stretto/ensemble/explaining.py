@@ -6,10 +6,11 @@ Layer 7. What the planner chose is in the program; time and memory are those of 
 from __future__ import annotations
 
 import dataclasses
-import statistics
 import time
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
+
+import numpy as np
 
 from stretto.api.waiting import block_until_ready
 from stretto.core.config import config
@@ -99,4 +100,4 @@ def _seconds(run: Callable[[], Any]) -> float:
         start = time.perf_counter()
         run()
         times.append(time.perf_counter() - start)
-    return statistics.median(times)
+    return float(np.median(times))

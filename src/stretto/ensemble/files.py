@@ -6,13 +6,13 @@ damaged or does not fit. Read ``layout`` before.
 
 from __future__ import annotations
 
-import importlib.metadata
 import json
 import os
 from collections.abc import Mapping, Sequence
 from typing import Any
 
 from stretto.api.graph import ShapeDtypeStruct
+from stretto.core.version import VERSION
 from stretto.ensemble.groups import Group, changed
 from stretto.ensemble.layout import Layout
 from stretto.files.reading import load, load_header
@@ -35,7 +35,7 @@ def write(
         raise ValueError(f"Ensemble.save: metadata[{_ENTRY!r}] is where the members are described")
     said = {
         "version": _VERSION,
-        "stretto": importlib.metadata.version("stretto"),
+        "stretto": VERSION,
         "members": sum(g.size for g in layout.groups),
         "groups": [
             {

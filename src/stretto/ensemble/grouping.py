@@ -17,7 +17,7 @@ from stretto.core import tree
 from stretto.core.interpreter import Tracer, as_value
 from stretto.core.types import is_inexact
 from stretto.ensemble.groups import Group, call_module, changed, moved
-from stretto.ensemble.ties import Ties, ties_of, untied
+from stretto.ensemble.tied import Ties, ties_of, untied
 from stretto.files.names import leaf_names
 from stretto.nn.module import Module
 from stretto.numpy.joining import take

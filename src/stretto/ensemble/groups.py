@@ -2,7 +2,7 @@
 
 Layer 7 (ensemble). A group has a function, the structure of one member, and the names of its
 arrays. These are stacked, with the members along axis 0, or, where members share them, there once.
-Before this, read ``ties``; next, ``grouping``.
+Before this, read ``tied``; next, ``grouping``.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 from stretto.core import tree
-from stretto.ensemble.ties import Ties, retied, untied
+from stretto.ensemble.tied import Ties, retied, untied
 
 __all__ = ["Group", "Member", "call_module", "changed", "moved"]
 

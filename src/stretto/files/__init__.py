@@ -5,7 +5,20 @@ the arrays are called, and how the tree is described · ``elements``: leaves as 
 format has · ``writing`` · ``reading``.
 """
 
-from stretto.files.reading import Header, load, load_header
-from stretto.files.writing import save
+from typing import TYPE_CHECKING
+
+from stretto.core.lazy import names_on_demand
+
+if TYPE_CHECKING:
+    from stretto.files.reading import Header, load, load_header
+    from stretto.files.writing import save
+else:
+    __getattr__, __dir__ = names_on_demand(
+        __name__,
+        {
+            "stretto.files.reading": "Header load load_header",
+            "stretto.files.writing": "save",
+        },
+    )
 
 __all__ = ["Header", "load", "load_header", "save"]

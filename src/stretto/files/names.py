@@ -6,12 +6,17 @@ tuples and ``None``; of other nodes it lists the names beneath. Next, read ``ele
 
 from __future__ import annotations
 
-import json
 from collections import OrderedDict
 from collections.abc import Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from stretto.core import tree
+from stretto.core.lazy import LazyModule
+
+if TYPE_CHECKING:  # loaded with the first file
+    import json
+else:
+    json = LazyModule("json")
 
 __all__ = ["DESCRIPTION", "Damaged", "describe", "leaf_names", "parse", "rebuild"]
 

@@ -1,4 +1,4 @@
-"""Programs to StableHLO text: the builder that primitives' ``lower`` rules write with.
+"""Programs to StableHLO text: the builder that primitives' ``lower`` rules are given.
 
 Layer 5 (lower). Text is the fast way in: emitting it costs less than building an operation tree
 through bindings, and jaxlib parses it in C++. Source: the StableHLO specification. Next, read
@@ -8,327 +8,47 @@ through bindings, and jaxlib parses it in C++. Source: the StableHLO specificati
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from types import MappingProxyType
+from types import CodeType, MappingProxyType
 from typing import Any
 
-import numpy as np
-
+from stretto.core.canonical import form
 from stretto.core.effects import ORDERED
-from stretto.core.position import Position
-from stretto.core.program import Atom, Literal, Program, Var
+from stretto.core.position import Place, line_at, lines_of
+from stretto.core.program import Program
 from stretto.core.recorder import record
 from stretto.core.scope import joined
-from stretto.core.types import ArrayType, array_type, kind_of
-from stretto.lower.text import (
-    TOKEN,
-    HostCall,
-    Operand,
-    Text,
-    element_text,
-    escaped,
-    function_type,
-    identifier,
-    tensor_type,
-)
+from stretto.lower.text import TOKEN, Operand, Text, escaped, identifier, tensor_type
+from stretto.lower.writer import Writer
 
 __all__ = ["Builder", "lower"]
 
-_EXTREMA = {"maximum": "GT", "minimum": "LT"}
-"""By which comparison the first of two is the one to take."""
+
+class _Operands(dict[Any, Operand]):
+    """What is known in a program, by variable; literals are made when they are first read."""
+
+    __slots__ = ("literal",)
+
+    def __init__(self, literal: Callable[[Any], Operand]) -> None:
+        self.literal = literal
+
+    def __missing__(self, atom: Any) -> Operand:
+        return self.literal(atom)
 
 
-class Builder:
-    """Writes StableHLO: one ``emit`` an operation, and the forms with regions."""
+class Builder(Writer):
+    """Writes programs, and the functions that they call."""
 
     def __init__(self) -> None:
-        self._lines: list[str] = []
-        self._functions: dict[Program, str] = {}
+        super().__init__()
+        self._functions: dict[Any, tuple[str, Sequence[int]]] = {}
         self._bodies: list[str] = []
-        self._constants: dict[tuple[str, str], Operand] = {}
-        self._places: dict[tuple[int, int], tuple[str, Position]] = {}
+        self._places: dict[tuple[int, int], tuple[str, CodeType]] = {}
         self._names: dict[tuple[str, str], str] = {}
-        self._count = 0
-        # Of the equation being lowered: its line, the scopes around it, both as it is written.
-        self._place = self._scope = self._location = ""
+        # Of the equation being lowered, as they are written: its line, and the scopes around it.
+        self._place = self._scope = ""
         # In a function that is called, operations have names, which the compiler puts behind that
         # of the call; elsewhere only those in a named scope.
         self._in_function = False
-        self._calls: list[HostCall] = []
-        # What the last ordered call gave and the next one takes; None where no call is ordered.
-        self._token: Operand | None = None
-        self._outs: tuple[ArrayType, ...] = ()
-
-    # What rules use
-
-    def emit(
-        self,
-        op: str,
-        *operands: Operand,
-        attributes: str = "",
-        out: ArrayType | None = None,
-        dialect: str = "stablehlo",
-    ) -> Operand:
-        """One operation with one result, by default of the type that the equation was inferred."""
-        type = self._outs[0] if out is None else out
-        self._count += 1
-        name = f"%{self._count}"
-        names = ", ".join([x.name for x in operands])
-        signature = function_type(tuple([x.type for x in operands]), type)
-        attrs = f" {{{attributes}}}" if attributes else ""
-        self._lines.append(
-            f'{name} = "{dialect}.{op}"({names}){attrs} : {signature}{self._location}'
-        )
-        return Operand(name, type)
-
-    def emit_many(
-        self,
-        op: str,
-        operands: Sequence[Operand],
-        outs: Sequence[ArrayType],
-        attributes: str = "",
-        regions: Sequence[str] = (),
-        dialect: str = "stablehlo",
-    ) -> list[Operand]:
-        """One operation with several results and regions, in generic form."""
-        self._count += 1
-        name = f"%{self._count}"
-        names = ", ".join(x.name for x in operands)
-        kinds = ", ".join(tensor_type(x.type) for x in operands)
-        results = ", ".join(map(tensor_type, outs))
-        attrs = f" {{{attributes}}}" if attributes else ""
-        inner = f" ({', '.join(regions)})" if regions else ""
-        bind = f"{name}:{len(outs)} = " if outs else ""
-        self._lines.append(
-            f'{bind}"{dialect}.{op}"({names}){inner}{attrs} : ({kinds}) -> ({results})'
-            f"{self._location}"
-        )
-        if len(outs) == 1:
-            return [Operand(f"{name}#0", outs[0])]
-        return [Operand(f"{name}#{i}", t) for i, t in enumerate(outs)]
-
-    def custom_call(
-        self,
-        target: str,
-        operands: Sequence[Operand],
-        outs: Sequence[ArrayType],
-        config: Mapping[str, str],
-        layouts: Sequence[Sequence[Sequence[int]]],
-        aliases: Mapping[int, int] = MappingProxyType({}),
-        side_effect: bool = False,
-    ) -> list[Operand]:
-        """A call of a function that the runtime registers, by XLA's typed foreign interface.
-
-        ``config`` holds its attributes in MLIR syntax, ``layouts`` the axes of each operand and
-        result from the fastest varying one on, ``aliases`` the results that may lie in the place of
-        an operand: ``{result: operand}``. With a ``side_effect`` it is kept, whoever reads it.
-        """
-        orders = [
-            ", ".join(f"dense<{list(axes)}> : tensor<{len(axes)}xindex>" for axes in several)
-            for several in layouts
-        ]
-        shared = ", ".join(
-            f"#stablehlo.output_operand_alias<output_tuple_indices = {[i] if len(outs) > 1 else []}"
-            f", operand_index = {j}, operand_tuple_indices = []>"
-            for i, j in aliases.items()
-        )
-        settings = ", ".join(f"{name} = {value}" for name, value in config.items())
-        return self.emit_many(
-            "custom_call",
-            operands,
-            outs,
-            f'call_target_name = "{target}", api_version = 4 : i32, '
-            f"backend_config = {{{settings}}}, operand_layouts = [{orders[0]}], "
-            f"result_layouts = [{orders[1]}], output_operand_aliases = [{shared}]"
-            + (", has_side_effect = true" if side_effect else ""),
-        )
-
-    def region(self, types: Sequence[ArrayType], body: Callable[..., Sequence[Operand]]) -> str:
-        """A region with block arguments of these types; ``body`` writes it, and gives results."""
-        outer_lines, outer_constants = self._lines, self._constants
-        outer_outs, outer_token = self._outs, self._token
-        self._lines, self._constants = [], {}
-        arguments = []
-        for t in types:
-            self._count += 1
-            arguments.append(Operand(f"%a{self._count}", t))
-        results = body(*arguments)
-        head = ", ".join(f"{a.name}: {tensor_type(a.type)}" for a in arguments)
-        names = ", ".join(r.name for r in results)
-        kinds = ", ".join(tensor_type(r.type) for r in results)
-        block = f"^bb0({head}):\n" if types else ""
-        end = f"stablehlo.return {names} : {kinds}" if results else "stablehlo.return"
-        text = "{\n" + block + "\n".join([*self._lines, end]) + "\n}"
-        self._lines, self._constants = outer_lines, outer_constants
-        self._outs, self._token = outer_outs, outer_token
-        return text
-
-    def splat(self, element: Any, type: ArrayType) -> Operand:
-        """A constant of this type, all of whose elements are one."""
-        key = (element_text(element, type.dtype), tensor_type(type))
-        found = self._constants.get(key)
-        if found is None:
-            self._count += 1
-            name = f"%{self._count}"
-            self._lines.append(f"{name} = stablehlo.constant dense<{key[0]}> : {key[1]}")
-            found = self._constants[key] = Operand(name, type)
-        return Operand(found.name, type)
-
-    def scalar(self, element: Any, dtype: np.dtype) -> Operand:
-        """A constant of rank 0."""
-        return self.splat(element, array_type((), dtype))
-
-    def array(self, values: np.ndarray) -> Operand:
-        """A constant, element by element."""
-        self._count += 1
-        type = array_type(values.shape, values.dtype)
-
-        def nested(x: np.ndarray) -> str:
-            return (
-                f"[{', '.join([nested(row) for row in x])}]"
-                if x.ndim
-                else element_text(x, values.dtype)
-            )
-
-        name, elements = f"%{self._count}", nested(values) if values.size else ""
-        self._lines.append(f"{name} = stablehlo.constant dense<{elements}> : {tensor_type(type)}")
-        return Operand(name, type)
-
-    def ints(self, values: Sequence[int]) -> str:
-        """An attribute: an array of 64-bit integers."""
-        return f"array<i64: {', '.join(map(str, values))}>" if values else "array<i64>"
-
-    def compare(self, direction: str, x: Operand, y: Operand) -> Operand:
-        """An element-wise comparison: ``EQ NE LT LE GT GE``."""
-        return self.emit(
-            "compare",
-            x,
-            y,
-            attributes=f"comparison_direction = #stablehlo<comparison_direction {direction}>",
-            out=array_type(x.type.shape, np.dtype(bool)),
-        )
-
-    def convert(self, x: Operand, dtype: np.dtype) -> Operand:
-        """Another element type."""
-        if x.type.dtype == dtype:
-            return x
-        return self.emit("convert", x, out=array_type(x.type.shape, dtype))
-
-    def reduce(self, op: str, x: Operand, axes: Sequence[int], start: Any) -> Operand:
-        """A reduction by one operation; narrow floats accumulate in float32; NaN stays."""
-        narrow = kind_of(x.type.dtype) == "float" and x.type.dtype.itemsize < 4
-        wide = self.convert(x, np.dtype(np.float32)) if narrow and op in ("add", "multiply") else x
-        dtype = wide.type.dtype
-        element = array_type((), dtype)
-        init = self.scalar(start, dtype)
-        direction = _EXTREMA.get(op) if kind_of(dtype) == "float" else None
-
-        def combine(u: Operand, v: Operand) -> list[Operand]:
-            if direction is None:
-                return [self.emit(op, u, v, out=element)]
-            # By comparison, since XLA's own extrema of several numbers lose NaN on the CPU.
-            taken = self.compare(direction, u, v)
-            taken = self.emit("or", taken, self.compare("NE", u, u), out=taken.type)
-            return [self.emit("select", taken, u, v, out=element)]
-
-        region = self.region((element, element), combine)
-        shape = tuple(n for d, n in enumerate(x.type.shape) if d not in axes)
-        (out,) = self.emit_many(
-            "reduce",
-            (wide, init),
-            (array_type(shape, dtype),),
-            f"dimensions = {self.ints(axes)}",
-            (region,),
-        )
-        return self.convert(out, x.type.dtype)
-
-    def while_loop(
-        self,
-        cond: Callable[..., Sequence[Operand]],
-        body: Callable[..., Sequence[Operand]],
-        operands: Sequence[Operand],
-    ) -> list[Operand]:
-        """StableHLO ``while``: ``cond`` and ``body`` write their regions from the state."""
-
-        def begin(state: Sequence[Operand]) -> Sequence[Operand]:
-            if self._token is None:
-                return state
-            self._token = state[-1]
-            return state[:-1]
-
-        state = self._with_token(operands)
-        types = [x.type for x in state]
-        regions = (
-            self.region(types, lambda *state: cond(*begin(state))),
-            self.region(types, lambda *state: self._with_token(body(*begin(state)))),
-        )
-        return self._without_token(self.emit_many("while", state, types, regions=regions))
-
-    def case(
-        self, index: Operand, branches: Sequence[Callable[[], Sequence[Operand]]]
-    ) -> list[Operand]:
-        """StableHLO ``case``: each of the ``branches`` writes its region, from what is around."""
-        regions = [self.region((), lambda f=f: self._with_token(f())) for f in branches]
-        token = () if self._token is None else (TOKEN,)
-        outs = self.emit_many("case", (index,), (*self._outs, *token), regions=regions)
-        return self._without_token(outs)
-
-    def _with_token(self, operands: Sequence[Operand]) -> list[Operand]:
-        return [*operands] if self._token is None else [*operands, self._token]
-
-    def _without_token(self, results: Sequence[Operand]) -> list[Operand]:
-        if self._token is None:
-            return [*results]
-        self._token = results[-1]
-        return [*results[:-1]]
-
-    def host_call(
-        self,
-        function: Callable[[Sequence[Any]], Sequence[Any]],
-        operands: Sequence[Operand],
-        observable: bool,
-        ordered: bool,
-    ) -> list[Operand]:
-        """A call of a Python function, from values to values; its results.
-
-        It is dropped where nobody reads them, unless ``observable``; ``ordered`` ones are called in
-        the order in which they are written here.
-        """
-        call = HostCall(function, tuple([x.type for x in operands]), ordered)
-        self._calls.append(call)
-        token = (TOKEN,) if ordered else ()
-        outs = (*self._outs, *token)
-        inputs = self._with_token(operands) if ordered else operands
-        results = self.custom_call(
-            "xla_ffi_python_cpu_callback",
-            inputs,
-            outs,
-            {"index": f"{len(self._calls) - 1} : ui64"},
-            [_row_major([x.type for x in inputs]), _row_major(outs)],
-            side_effect=observable,
-        )
-        return self._without_token(results) if ordered else results
-
-    def _starts(self, i: Operand, ndim: int) -> list[Operand]:
-        return [i, *[self.scalar(0, i.type.dtype)] * (ndim - 1)]
-
-    def slice_at(self, x: Operand, i: Operand) -> Operand:
-        """``x[i]`` for a scalar ``i`` in range."""
-        shape = x.type.shape
-        sizes = (1, *shape[1:])
-        part = self.emit(
-            "dynamic_slice",
-            x,
-            *self._starts(i, len(shape)),
-            attributes=f"slice_sizes = {self.ints(sizes)}",
-            out=array_type(sizes, x.type.dtype),
-        )
-        return self.emit("reshape", part, out=array_type(shape[1:], x.type.dtype))
-
-    def update_at(self, x: Operand, y: Operand, i: Operand) -> Operand:
-        """``x`` with ``y`` at ``x[i]``, for a scalar ``i`` in range."""
-        part = self.emit("reshape", y, out=array_type((1, *y.type.shape), y.type.dtype))
-        starts = self._starts(i, x.type.ndim)
-        return self.emit("dynamic_update_slice", x, part, *starts, out=x.type)
 
     def inline(self, fun: Callable[..., Any], *operands: Operand) -> Operand:
         """What a function of values, written with other operations, does to these operands."""
@@ -348,51 +68,58 @@ class Builder:
 
         ``at_hand``: they stand where the equation stands that is being lowered.
         """
-        known: dict[Var, Operand] = dict(zip(program.inputs, operands, strict=True))
-
-        def read(atom: Atom) -> Operand:
-            if isinstance(atom, Literal):
-                return self.splat(atom.value, atom.type)
-            return known[atom]
-
-        outer = self._outs, self._place, self._scope, self._location
+        known = _Operands(self._literal)
+        known.update(zip(program.inputs, operands, strict=True))
+        read = known.__getitem__
+        outer = self._outputs, self._place, self._scope, self._location
+        before: Any = ()  # the place of the equation before
         for equation in program.equations:
-            primitive, position = equation.primitive, equation.position
-            if not at_hand:
-                self._place = self._placed(position)
-            self._scope = joined(outer[2], position.scope) if position else outer[2]
-            named = self._scope or self._in_function
-            self._location = self._located(joined(self._scope, primitive.name) if named else "")
-            self._outs = tuple([v.type for v in equation.outputs])
-            result = primitive.lower(self, *[read(a) for a in equation.inputs])
+            primitive, place, outputs = equation.primitive, equation.place, equation.outputs
+            if place != before or self._scope or self._in_function:
+                if not at_hand:
+                    self._place = self._placed(place)
+                self._scope = joined(outer[2], place[2]) if place else outer[2]
+                named = self._scope or self._in_function
+                self._location = self._located(joined(self._scope, primitive.name) if named else "")
+                before = place
+            self._outputs = outputs
+            result = primitive.lower(self, *map(read, equation.inputs))
             if primitive.multiple:
-                known.update(zip(equation.outputs, result, strict=True))
+                known.update(zip(outputs, result, strict=True))
             else:
-                known[equation.outputs[0]] = result
-        self._outs, self._place, self._scope, self._location = outer
-        return [read(a) for a in program.outputs]
+                known[outputs[0]] = result
+        self._outputs, self._place, self._scope, self._location = outer
+        return [*map(read, program.outputs)]
 
-    @property
-    def outs(self) -> tuple[ArrayType, ...]:
-        """The output types of the equation being lowered."""
-        return self._outs
+    def _literal(self, atom: Any) -> Operand:
+        """The constant for a literal."""
+        key = atom.value.tobytes(), atom.type
+        found = self._constants.get(key)
+        if found is None:
+            found = self._constants[key] = self.splat(atom.value, atom.type)
+        return found
 
     def call(
         self, program: Program, operands: Sequence[Operand], apart: bool = False
     ) -> list[Operand]:
         """A call of the function that holds this program, written once however often called.
 
+        Programs of one name that do the same have one function, at the first one's lines.
         ``apart``: the compiler must leave it one, which starts when all operands are there.
         """
-        name = self._functions.get(program)
-        if name is None:
+        key = program.name, form(program)
+        if key not in self._functions:
             name = f"{identifier(program.name)}_{len(self._functions)}"
-            self._functions[program] = name
+            self._functions[key] = name, ()
+            outer, self._passed = self._passed, {}
             self._bodies.append(self._function(program, name, "private", {}))
+            self._functions[key] = name, tuple(self._passed)
+            self._passed = outer
+        name, passed = self._functions[key]
         self._count += 1
         result = f"%{self._count}"
         ordered = ORDERED in program.effects
-        inputs = self._with_token(operands) if ordered else operands
+        inputs = [*(self._with_token(operands) if ordered else operands), *map(self._pass, passed)]
         outs = [*program.out_types, TOKEN] if ordered else program.out_types
         names = ", ".join(x.name for x in inputs)
         kinds = ", ".join(tensor_type(x.type) for x in inputs)
@@ -411,7 +138,7 @@ class Builder:
     def _function(
         self, program: Program, name: str, visibility: str, aliases: Mapping[int, int]
     ) -> str:
-        outer = self._lines, self._constants, self._outs, self._token
+        outer = self._lines, self._constants, self._outputs, self._token
         outer_location = self._place, self._scope, self._location, self._in_function
         self._lines, self._constants, self._token = [], {}, None
         self._place = self._scope = self._location = ""
@@ -428,24 +155,26 @@ class Builder:
             results = self._with_token(results)
         notes = {i: f" {{tf.aliasing_output = {k} : i32}}" for i, k in aliases.items()}
         head = ", ".join(
-            f"{a.name}: {tensor_type(a.type)}{notes.get(i, '')}" for i, a in enumerate(given)
+            f"{a.name}: {tensor_type(a.type)}{notes.get(i, '')}"
+            for i, a in enumerate([*given, *self._passed.values()])
         )
         kinds = ", ".join([tensor_type(r.type) for r in results])
         names = ", ".join([r.name for r in results])
         end = f"return {names} : {kinds}" if results else "return"
         body = "\n".join([*self._lines, end])
-        self._lines, self._constants, self._outs, self._token = outer
+        self._lines, self._constants, self._outputs, self._token = outer
         self._place, self._scope, self._location, self._in_function = outer_location
         return f"func.func {visibility} @{name}({head}) -> ({kinds}) {{\n{body}\n}}"
 
-    def _placed(self, position: Position | None) -> str:
+    def _placed(self, place: Place | None) -> str:
         """The alias for a line of the user's source; empty where there is none."""
-        if position is None:
+        if place is None:
             return ""
-        key = (id(position.code), position.offset)  # hashing a code object reads all of it
+        code, offset, _ = place
+        key = (id(code), offset)  # hashing a code object reads all of it
         found = self._places.get(key)
         if found is None:
-            found = self._places[key] = (f"#u{len(self._places)}", position)
+            found = self._places[key] = (f"#u{len(self._places)}", code)
         return found[0]
 
     def _located(self, name: str) -> str:
@@ -459,10 +188,13 @@ class Builder:
     def module(self, program: Program, aliases: Mapping[int, int]) -> Text:
         """The whole module, ``main`` first."""
         main = self._function(program, "main", "public", aliases)
-        places = [
-            f'{alias} = loc("{escaped(position.file)}":{position.line}:0)'
-            for alias, position in self._places.values()
-        ]
+        places = []
+        lines: dict[int, list[int]] = {}  # of each code object: asked once, it goes through all
+        for (of_code, offset), (alias, code) in self._places.items():
+            if of_code not in lines:
+                lines[of_code] = lines_of(code)
+            line = line_at(lines[of_code], offset)
+            places.append(f'{alias} = loc("{escaped(code.co_filename)}":{line}:0)')
         names = [
             f'{alias} = loc("{escaped(name)}"{place and f"({place})"})'
             for (name, place), alias in self._names.items()
@@ -470,11 +202,8 @@ class Builder:
         parts = [f"module @{identifier(program.name)} {{", main, *self._bodies, "}"]
         text = Text("\n".join([*parts, *places, *names]) + "\n")
         text.calls = tuple(self._calls)
+        text.arrays = tuple([self._arrays[number] for number in self._passed])
         return text
-
-
-def _row_major(types: Sequence[ArrayType]) -> list[Sequence[int]]:
-    return [range(t.ndim)[::-1] for t in types]
 
 
 def lower(program: Program, aliases: Mapping[int, int] = MappingProxyType({})) -> Text:

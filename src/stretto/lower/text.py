@@ -83,11 +83,12 @@ class HostCall(NamedTuple):
 
 
 class Text(str):
-    """StableHLO, with what it calls by number."""
+    """StableHLO, with what it calls by number, and arrays that are passed after the arguments."""
 
-    __slots__ = ("calls",)
+    __slots__ = ("arrays", "calls")
 
     calls: tuple[HostCall, ...]
+    arrays: tuple[np.ndarray, ...]
 
 
 TOKEN = array_type((), np.dtype(np.int32))

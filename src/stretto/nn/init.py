@@ -9,14 +9,14 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from stretto.core.interpreter import as_value
+from stretto.core.lazy import LazyModule
 from stretto.core.types import scalar_dtype
 from stretto.numpy.dtypes import as_dtype
-from stretto.numpy.linalg.factorisations import qr
 from stretto.ops.broadcast import reshape, transpose
 from stretto.ops.comparison import full, lt, where
 from stretto.ops.convert import convert
@@ -26,6 +26,11 @@ from stretto.ops.sort import argsort
 from stretto.random import distributions
 from stretto.random.keys import split
 from stretto.random.streams import next_key
+
+if TYPE_CHECKING:  # loaded when an orthogonal matrix is first drawn
+    from stretto.numpy import linalg
+else:
+    linalg = LazyModule("stretto.numpy.linalg")
 
 __all__ = [
     "calculate_gain",
@@ -236,7 +241,7 @@ def orthogonal(key: Any, shape: Sequence[int], gain: float = 1.0, dtype: Any = N
     tall = (max(rows, columns), min(rows, columns))
     target = _dtype(dtype)
     draw = distributions.normal(_key(key, "orthogonal"), tall, widened(target))
-    q, r = qr(draw)
+    q, r = linalg.qr(draw)
     # Signs such that r has a positive diagonal: else q would not be uniform.
     q = q * where(lt(diagonal_of(r), 0), -1.0, 1.0)
     q = transpose(q, (1, 0)) if rows < columns else q

@@ -1,6 +1,7 @@
 """``stretto.numpy``: NumPy's functions for arrays that are compiled, differentiated, vectorised.
 
-Layer 7. One file a family: read ``dtypes``, ``creation``, ``arithmetic``, and so on.
+Layer 7. One file a family: read ``dtypes``, ``creation``, ``arithmetic``, and so on. Families that
+most programs need are loaded at once, the others when one of their functions is first asked for.
 
 >>> import stretto.numpy as snp
 >>> snp.sum(snp.array([1.0, 2.0]) ** 2)
@@ -9,50 +10,97 @@ Array(5., dtype=float32)
 
 # ruff: noqa: F401, F403 (each file's __all__ says what it gives)
 
+from typing import TYPE_CHECKING
+
+from stretto.core.lazy import names_on_demand
 from stretto.numpy import dtypes as _dtypes
-from stretto.numpy import fft, linalg
 from stretto.numpy.arithmetic import *
 from stretto.numpy.choosing import *
 from stretto.numpy.constants import *
-from stretto.numpy.convolutions import *
-from stretto.numpy.covariance import *
 from stretto.numpy.creation import *
-from stretto.numpy.differences import *
 from stretto.numpy.dtypes import *
-from stretto.numpy.einsums import *
 from stretto.numpy.elementary import *
-from stretto.numpy.files import *
-from stretto.numpy.floats import *
-from stretto.numpy.grids import *
-from stretto.numpy.histograms import *
 from stretto.numpy.inspection import __array_api_version__, __array_namespace_info__
-from stretto.numpy.interchange import *
-from stretto.numpy.interpolation import *
 from stretto.numpy.joining import *
 from stretto.numpy.logic import *
 from stretto.numpy.manipulation import *
-from stretto.numpy.matrices import *
-from stretto.numpy.padding import *
 from stretto.numpy.partitioning import *
-from stretto.numpy.places import *
-from stretto.numpy.polynomials import *
-from stretto.numpy.printing import *
-from stretto.numpy.products import *
-from stretto.numpy.putting import *
-from stretto.numpy.quantiles import *
 from stretto.numpy.ranges import *
 from stretto.numpy.reductions import *
 from stretto.numpy.rounding import *
 from stretto.numpy.searching import *
-from stretto.numpy.sets import *
 from stretto.numpy.statistics import *
 from stretto.numpy.ufunc import *
 from stretto.numpy.ufuncs import *
 from stretto.numpy.unique import *
-from stretto.numpy.vectorizing import *
-from stretto.numpy.windows import *
-from stretto.numpy.without_nan import *
-from stretto.runtime.array import Array
+from stretto.runtime.array import Array as Array
 
 bool = _dtypes.bool_
 ndarray = Array
+
+if TYPE_CHECKING:
+    from stretto.numpy import fft as fft
+    from stretto.numpy import linalg as linalg
+    from stretto.numpy.applying import *
+    from stretto.numpy.convolutions import *
+    from stretto.numpy.covariance import *
+    from stretto.numpy.differences import *
+    from stretto.numpy.einsums import *
+    from stretto.numpy.files import *
+    from stretto.numpy.floats import *
+    from stretto.numpy.grids import *
+    from stretto.numpy.histograms import *
+    from stretto.numpy.interchange import *
+    from stretto.numpy.interpolation import *
+    from stretto.numpy.matrices import *
+    from stretto.numpy.padding import *
+    from stretto.numpy.places import *
+    from stretto.numpy.polynomials import *
+    from stretto.numpy.printing import *
+    from stretto.numpy.products import *
+    from stretto.numpy.putting import *
+    from stretto.numpy.quantiles import *
+    from stretto.numpy.sets import *
+    from stretto.numpy.vectorizing import *
+    from stretto.numpy.windows import *
+    from stretto.numpy.without_nan import *
+else:
+    __getattr__, __dir__ = names_on_demand(
+        __name__,
+        {
+            "stretto.numpy": "fft linalg",
+            "stretto.numpy.applying": "apply_along_axis apply_over_axes piecewise",
+            "stretto.numpy.convolutions": "convolve correlate",
+            "stretto.numpy.covariance": "corrcoef cov",
+            "stretto.numpy.differences": "diff ediff1d gradient trapezoid unwrap",
+            "stretto.numpy.einsums": "einsum einsum_path",
+            "stretto.numpy.files": "ArrayFile frombuffer fromfile fromiter fromstring load save "
+            "savez savez_compressed",
+            "stretto.numpy.floats": "frexp ldexp modf nextafter packbits spacing unpackbits",
+            "stretto.numpy.grids": "c_ fromfunction index_exp mgrid ogrid r_ s_",
+            "stretto.numpy.histograms": "bincount digitize histogram histogram2d "
+            "histogram_bin_edges histogramdd",
+            "stretto.numpy.interchange": "from_dlpack",
+            "stretto.numpy.interpolation": "interp",
+            "stretto.numpy.matrices": "diag diagflat eye identity tri tril triu",
+            "stretto.numpy.padding": "pad",
+            "stretto.numpy.places": "diag_indices diag_indices_from ix_ mask_indices "
+            "ravel_multi_index tril_indices tril_indices_from triu_indices triu_indices_from "
+            "unravel_index",
+            "stretto.numpy.polynomials": "poly polyadd polyder polydiv polyfit polyint polymul "
+            "polysub polyval roots vander",
+            "stretto.numpy.printing": "array_repr array_str get_printoptions printoptions "
+            "set_printoptions",
+            "stretto.numpy.products": "cross dot inner kron matmul matvec outer tensordot vdot "
+            "vecdot vecmat",
+            "stretto.numpy.putting": "fill_diagonal place put put_along_axis putmask",
+            "stretto.numpy.quantiles": "median nanmedian nanpercentile nanquantile percentile "
+            "quantile",
+            "stretto.numpy.sets": "intersect1d isin setdiff1d setxor1d union1d",
+            "stretto.numpy.vectorizing": "frompyfunc vectorize",
+            "stretto.numpy.windows": "bartlett blackman hamming hanning i0 kaiser",
+            "stretto.numpy.without_nan": "nanargmax nanargmin nancumprod nancumsum nanmax nanmean "
+            "nanmin nanprod nanstd nansum nanvar",
+        },
+    )
+    __all__ = [name for name in __dir__() if not name.startswith("_")]

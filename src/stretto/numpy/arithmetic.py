@@ -13,15 +13,18 @@ import numpy as np
 
 from stretto.core.interpreter import as_value
 from stretto.core.types import inexact_dtype, is_complex, is_inexact, kind_of, scalar_dtype
+from stretto.numpy.directly import FLOAT, INTEGER, REAL, directly, host_of
 from stretto.numpy.dtypes import finfo
 from stretto.numpy.logic import copysign
-from stretto.numpy.quick import quick
+from stretto.numpy.quick import element_of, quick
 from stretto.ops import arithmetic as ops
 from stretto.ops import division, exponential
 from stretto.ops.comparison import eq, full_like, gt, lt, ne, select, where, zeros_like
 from stretto.ops.convert import convert
 from stretto.ops.elementwise import INEXACT, INTEGRAL, promote_values
 from stretto.ops.trigonometric import atan2
+from stretto.runtime.array import Array
+from stretto.runtime.eager import quiet
 
 __all__ = [
     "abs",
@@ -173,7 +176,9 @@ def _host_floor_divide(x: np.ndarray, y: np.ndarray) -> np.ndarray:
 
 _SIGNED = frozenset(("int", "float"))
 _remainder = quick(ops.REM, _trace_remainder, _SIGNED, _host_remainder, operator="mod")
-_floor_divide = quick(ops.REM, _trace_floor_divide, _SIGNED, _host_floor_divide, operator="floordiv")
+_floor_divide = quick(
+    ops.REM, _trace_floor_divide, _SIGNED, _host_floor_divide, operator="floordiv"
+)
 
 
 def floor_divide(x: Any, y: Any, /) -> Any:
@@ -321,12 +326,18 @@ def minimum(x: Any, y: Any, /) -> Any:
 
 def fmax(x1: Any, x2: Any) -> Any:
     """The greater of ``x1`` and ``x2``, element by element; the other one where one is NaN."""
+    found = directly(np.fmax, REAL, x1, x2)
+    if found is not None:
+        return found
     x, y = promote_values("fmax", x1, x2)
     return where(gt(x, y) | ne(y, y), x, y)
 
 
 def fmin(x1: Any, x2: Any) -> Any:
     """The lesser of ``x1`` and ``x2``, element by element; the other one where one is NaN."""
+    found = directly(np.fmin, REAL, x1, x2)
+    if found is not None:
+        return found
     x, y = promote_values("fmin", x1, x2)
     return where(lt(x, y) | ne(y, y), x, y)
 
@@ -347,9 +358,28 @@ def clip(
     low, high = (a_min if min is None else min), (a_max if max is None else max)
     if is_complex(x.dtype):
         raise ValueError(f"clip: complex numbers have no order; got {x.type}")
+    found = _clip_directly(x, low, high)
+    if found is not None:
+        return found
     if low is not None:
         x = _maximum(x, low)
     return x if high is None else _minimum(x, high)
+
+
+def _clip_directly(x: Any, low: Any, high: Any) -> Any:
+    """By NumPy where the bounds are numbers; of zeros it takes either, whatever its sign."""
+    host = host_of(x, REAL)
+    if host is None:
+        return None
+    bounds = [element_of(b, x.type) for b in (low, high)]
+    if bounds[0] is None or bounds[1] is None:
+        return None
+    out = quiet.run(np.clip, host, *bounds)
+    if kind_of(x.dtype) == "float" and 0 in bounds:
+        if bounds[1] == 0 or np.signbit(bounds[0]):
+            return None
+        out = np.add(out, 0, out=np.asarray(out))  # -0 is less than the bound
+    return Array(np.asarray(out), x.type)
 
 
 def square(x: Any, /) -> Any:
@@ -382,6 +412,9 @@ def hypot(x: Any, y: Any, /) -> Any:
     >>> snp.hypot(snp.array([3e30]), 4e30)
     Array([5.e+30], dtype=float32)
     """
+    found = directly(np.hypot, FLOAT, x, y)
+    if found is not None:
+        return found
     x, y = promote_values("hypot", x, y, inexact=True)
     x, y = ops.absolute(x), ops.absolute(y)
     long, short = ops.maximum(x, y), ops.minimum(x, y)
@@ -408,6 +441,10 @@ def nan_to_num(
         return ops.complex_(*parts)
     if not is_inexact(x.dtype):
         return x
+    if all(v is None or v.__class__ in (int, float) for v in (nan, posinf, neginf)):
+        found = directly(np.nan_to_num, FLOAT, x, nan=nan, posinf=posinf, neginf=neginf)
+        if found is not None:
+            return found
     limits = finfo(x.dtype)
     high = limits.max if posinf is None else posinf
     low = limits.min if neginf is None else neginf
@@ -423,6 +460,9 @@ def gcd(x1: Any, x2: Any) -> Any:
     >>> snp.gcd(snp.array([12, 18]), 8)
     Array([4, 2], dtype=int32)
     """
+    found = directly(np.gcd, INTEGER, x1, x2)
+    if found is not None:
+        return found
     x, y = promote_values("gcd", x1, x2)
     if kind_of(x.dtype) not in INTEGRAL:
         raise TypeError(f"gcd: expected integers, got {x.type}")
@@ -431,7 +471,7 @@ def gcd(x1: Any, x2: Any) -> Any:
     for _ in range(math.ceil(1.4405 * 8 * x.dtype.itemsize)):
         done = eq(y, zeros_like(y))
         x, y = select(done, x, y), select(done, y, ops.REM(x, select(done, full_like(y, 1), y)))
-    return x
+    return ops.absolute(x)
 
 
 def lcm(x1: Any, x2: Any) -> Any:
@@ -441,6 +481,9 @@ def lcm(x1: Any, x2: Any) -> Any:
     >>> snp.lcm(snp.array([4, 6]), 10)
     Array([20, 30], dtype=int32)
     """
+    found = directly(np.lcm, INTEGER, x1, x2)
+    if found is not None:
+        return found
     x, y = promote_values("lcm", x1, x2)
     divisor = gcd(x, y)
     safe = select(eq(divisor, zeros_like(divisor)), full_like(divisor, 1), divisor)

@@ -9,8 +9,11 @@ from __future__ import annotations
 import math
 from typing import Any
 
+import numpy as np
+
 from stretto.core.interpreter import as_value
 from stretto.core.types import inexact_dtype
+from stretto.numpy.directly import FLOAT, directly
 from stretto.ops import exponential, trigonometric
 from stretto.ops.arithmetic import absolute, maximum
 from stretto.ops.comparison import eq, full_like, ne, select, zeros_like
@@ -109,12 +112,18 @@ def log2(x: Any, /) -> Any:
     >>> snp.log2(snp.array([1.0, 8.0]))
     Array([0., 3.], dtype=float32)
     """
+    found = directly(np.log2, FLOAT, x)
+    if found is not None:
+        return found
     y = exponential.log(_float(x, "log2"))
     return y / full_like(y, math.log(2))
 
 
 def log10(x: Any, /) -> Any:
     """The logarithm of each element to base 10."""
+    found = directly(np.log10, FLOAT, x)
+    if found is not None:
+        return found
     y = exponential.log(_float(x, "log10"))
     return y / full_like(y, math.log(10))
 
@@ -274,6 +283,9 @@ def sinc(x: Any, /) -> Any:
     >>> snp.sinc(snp.array([0.0, 0.5])).round(4)
     Array([1.    , 0.6366], dtype=float32)
     """
+    found = directly(np.sinc, FLOAT, x)
+    if found is not None:
+        return found
     x = _float(x, "sinc")
     angle = x * full_like(x, math.pi)
     at_zero = eq(angle, zeros_like(angle))

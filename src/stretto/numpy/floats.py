@@ -13,7 +13,9 @@ from stretto.core.interpreter import as_value
 from stretto.core.types import inexact_dtype, is_complex
 from stretto.numpy.arguments import refuse_out
 from stretto.numpy.arithmetic import clip
+from stretto.numpy.directly import BOOL, FLOAT, INTEGER, directly, host_of
 from stretto.numpy.logic import copysign, isfinite, isinf, truth
+from stretto.numpy.quick import array_of
 from stretto.numpy.reductions import sum as sum_
 from stretto.ops import arithmetic as ops
 from stretto.ops.bitcast import bitcast_convert_type
@@ -31,10 +33,11 @@ from stretto.ops.comparison import (
 from stretto.ops.convert import convert
 from stretto.ops.elementwise import broadcast_shapes, promote_values
 from stretto.ops.shape import pad, slice_in_dim
+from stretto.runtime.eager import quiet
 
 __all__ = ["frexp", "ldexp", "modf", "nextafter", "packbits", "spacing", "unpackbits"]
 
-_UINT8 = np.dtype(np.uint8)
+_INT32, _UINT8 = np.dtype(np.int32), np.dtype(np.uint8)
 
 
 def _floats(who: str, x: Any) -> Any:
@@ -70,6 +73,9 @@ def frexp(x: Any, /) -> tuple[Any, Any]:
     (Array([ 0.75, -0.5 ], dtype=float32), Array([ 3, -1], dtype=int32))
     """
     x = _floats("frexp", x)
+    found = directly(np.frexp, FLOAT, x, out=(None, _INT32))
+    if found is not None:
+        return found
     wide = _wide(x)
     integers, fraction, bias = _layout(wide.dtype)
     bits = bitcast_convert_type(ops.absolute(wide), integers)
@@ -86,7 +92,7 @@ def frexp(x: Any, /) -> tuple[Any, Any]:
     whole = select(tiny & plain, copysign(many, wide), wide)
     shift = select(tiny & plain, exponent + down, exponent)
     mantissa = convert(_scaled(whole, -shift), x.dtype, x.weak_type)
-    return mantissa, convert(exponent, np.dtype(np.int32))
+    return mantissa, convert(exponent, _INT32)
 
 
 def ldexp(x1: Any, x2: Any, /) -> Any:
@@ -103,6 +109,9 @@ def ldexp(x1: Any, x2: Any, /) -> Any:
     x, n = _floats("ldexp", x1), as_value(x2, "ldexp", "x2")
     if n.type.kind not in ("int", "uint", "bool"):
         raise TypeError(f"ldexp: x2 must hold integers, got {n.type}")
+    hosts = host_of(x, FLOAT), host_of(n, INTEGER)
+    if hosts[0] is not None and hosts[1] is not None and n.dtype.itemsize < 8:
+        return array_of(quiet.run(np.ldexp, *hosts), x.dtype)
     shape = broadcast_shapes("ldexp", x.shape, n.shape)
     x, n = broadcast_to(x, shape), broadcast_to(n, shape)
     return convert(_scaled(_wide(x), n), x.dtype, x.weak_type)
@@ -134,6 +143,9 @@ def modf(x: Any, /, out: None = None) -> tuple[Any, Any]:
     """
     refuse_out("modf", out)
     x = _floats("modf", x)
+    found = directly(np.modf, FLOAT, x, out=(None, None))
+    if found is not None:
+        return found
     whole = ops.truncated(x)
     infinite = isinf(x)
     # inf - inf is NaN, which would also spoil the derivative
@@ -159,6 +171,9 @@ def spacing(x: Any, /) -> Any:
     Array([ 1.1920929e-07, -1.2207031e-04], dtype=float32)
     """
     x = _floats("spacing", x)
+    found = directly(np.spacing, FLOAT, x)
+    if found is not None:
+        return found
     # inf - inf is NaN, as it should be
     outwards = select(lt(x, zeros_like(x)), full_like(x, -np.inf), full_like(x, np.inf))
     return ops.nextafter(x, outwards) - x
@@ -186,6 +201,10 @@ def packbits(a: Any, axis: int | None = None, bitorder: str = "big") -> Any:
     x = as_value(a, "packbits", "a")
     if x.type.kind not in ("bool", "int", "uint"):
         raise TypeError(f"packbits: expected booleans or integers, got {x.type}")
+    options = {"axis": axis, "bitorder": bitorder}
+    found = directly(np.packbits, BOOL + INTEGER, x, out=_UINT8, **options)
+    if found is not None:
+        return found
     x, axis = (reshape(x, (x.size,)), 0) if axis is None else (x, axis)
     along = canonical_axis(axis, x.ndim, "packbits")
     n = -(-x.shape[along] // 8)
@@ -217,6 +236,10 @@ def unpackbits(
     x = as_value(a, "unpackbits", "a")
     if x.dtype != _UINT8:
         raise TypeError(f"unpackbits: expected uint8, got {x.type}")
+    options = {"axis": axis, "count": count, "bitorder": bitorder}
+    found = directly(np.unpackbits, INTEGER, x, **options)
+    if found is not None:
+        return found
     x, axis = (reshape(x, (x.size,)), 0) if axis is None else (x, axis)
     along = canonical_axis(axis, x.ndim, "unpackbits")
     found = expand_dims(x, along + 1) & _weights(bitorder, x.ndim + 1, along + 1)

@@ -13,6 +13,7 @@ import numpy as np
 from stretto.core.interpreter import as_value
 from stretto.core.types import is_complex, is_inexact, kind_of, scalar_dtype
 from stretto.numpy.arguments import refuse_out
+from stretto.numpy.directly import FLOAT, INTEGER, directly
 from stretto.numpy.quick import quick
 from stretto.ops import comparison as ops
 from stretto.ops.arithmetic import absolute, imag, is_finite, real
@@ -222,6 +223,9 @@ def bitwise_count(x: Any, /) -> Any:
     >>> snp.bitwise_count(snp.array([7, -1]))
     Array([3, 1], dtype=uint8)
     """
+    found = directly(np.bitwise_count, INTEGER, x, out=np.dtype(np.uint8))
+    if found is not None:
+        return found
     x = as_value(x, "bitwise_count")
     if kind_of(x.dtype) not in INTEGRAL:
         raise TypeError(f"bitwise_count: expected integers, got {x.type}")
@@ -238,6 +242,9 @@ def isnan(x: Any, /) -> Any:
     >>> snp.isnan(snp.array([snp.nan, 1.0]))
     Array([ True, False], dtype=bool)
     """
+    found = directly(np.isnan, FLOAT, x, out=_BOOL)
+    if found is not None:
+        return found
     x = as_value(x, "isnan")
     return ops.NE(x, x) if is_inexact(x.dtype) else full_like_bool(x, False)
 
@@ -260,6 +267,9 @@ def isinf(x: Any, /) -> Any:
     >>> snp.isinf(snp.array([-snp.inf, 1.0]))
     Array([ True, False], dtype=bool)
     """
+    found = directly(np.isinf, FLOAT, x, out=_BOOL)
+    if found is not None:
+        return found
     x = as_value(x, "isinf")
     if is_complex(x.dtype):
         return isinf(real(x)) | isinf(imag(x))
@@ -282,12 +292,14 @@ def isneginf(x: Any, /, out: None = None) -> Any:
 
 def isreal(x: Any) -> Any:
     """Whether the imaginary part of each element is zero."""
-    return _equal(imag(x), 0)
+    x = as_value(x, "isreal")
+    return _equal(imag(x), 0) if is_complex(x.dtype) else full_like_bool(x, True)
 
 
 def iscomplex(x: Any) -> Any:
     """Whether the imaginary part of each element is not zero."""
-    return _not_equal(imag(x), 0)
+    x = as_value(x, "iscomplex")
+    return _not_equal(imag(x), 0) if is_complex(x.dtype) else full_like_bool(x, False)
 
 
 def signbit(x: Any, /) -> Any:
@@ -297,6 +309,9 @@ def signbit(x: Any, /) -> Any:
     >>> snp.signbit(snp.array([-1.0, -0.0, 0.0]))
     Array([ True,  True, False], dtype=bool)
     """
+    found = directly(np.signbit, FLOAT, x, out=_BOOL)
+    if found is not None:
+        return found
     x = as_value(x, "signbit")
     if is_complex(x.dtype):
         raise TypeError(f"signbit: expected real numbers, got {x.type}")
@@ -312,6 +327,9 @@ def copysign(x: Any, y: Any, /) -> Any:
     >>> snp.copysign(snp.array([1.0, 2.0]), -0.0)
     Array([-1., -2.], dtype=float32)
     """
+    found = directly(np.copysign, FLOAT, x, y)
+    if found is not None:
+        return found
     x, y = promote_values("copysign", x, y, inexact=True)
     size = absolute(x)
     return select(signbit(y), -size, size)

@@ -5,16 +5,22 @@ Layer 7 (numpy). Next, read ``arithmetic``.
 
 from __future__ import annotations
 
+import operator
 from typing import Any
 
-from stretto.core.interpreter import as_value
+import numpy as np
+
+from stretto.core.interpreter import as_value, state
 from stretto.numpy.arguments import refuse_device
 from stretto.numpy.creation import shape_of, zeros
+from stretto.numpy.directly import BOOL, NUMERIC, directly
 from stretto.numpy.dtypes import as_dtype
+from stretto.numpy.quick import array_of
 from stretto.ops.broadcast import reshape
 from stretto.ops.convert import convert
 from stretto.ops.matrix_parts import below, diagonal_of, lower_part, on_diagonal, upper_part
 from stretto.ops.shape import pad
+from stretto.runtime.eager import EAGER
 
 __all__ = ["diag", "diagflat", "eye", "identity", "tri", "tril", "triu"]
 
@@ -46,7 +52,9 @@ def tril(m: Any, k: int = 0) -> Any:
     Array([[1., 0.],
            [1., 1.]], dtype=float32)
     """
-    return lower_part(_matrices(m, "tril"), k)
+    x = _matrices(m, "tril")
+    found = directly(np.tril, BOOL + NUMERIC, x, k=k)
+    return lower_part(x, k) if found is None else found
 
 
 def triu(m: Any, k: int = 0) -> Any:
@@ -57,7 +65,9 @@ def triu(m: Any, k: int = 0) -> Any:
     Array([[1., 1.],
            [0., 1.]], dtype=float32)
     """
-    return upper_part(_matrices(m, "triu"), k)
+    x = _matrices(m, "triu")
+    found = directly(np.triu, BOOL + NUMERIC, x, k=k)
+    return upper_part(x, k) if found is None else found
 
 
 def eye(N: int, M: int | None = None, k: int = 0, dtype: Any = float, *, device: Any = None) -> Any:
@@ -70,7 +80,10 @@ def eye(N: int, M: int | None = None, k: int = 0, dtype: Any = float, *, device:
     """
     refuse_device("eye", device)
     shape = shape_of((N, N if M is None else M), "eye")
-    return convert(on_diagonal(shape, k), as_dtype(float if dtype is None else dtype))
+    wanted = as_dtype(float if dtype is None else dtype)
+    if state.interpreter is EAGER:
+        return array_of(np.eye(*shape, operator.index(k), wanted), wanted)
+    return convert(on_diagonal(shape, k), wanted)
 
 
 def identity(n: int, dtype: Any = float) -> Any:
@@ -87,6 +100,9 @@ def diag(v: Any, k: int = 0) -> Any:
            [0, 2]], dtype=int32)
     """
     x = as_value(v, "diag", "v")
+    found = directly(np.diag, BOOL + NUMERIC, x, k=k)
+    if found is not None:
+        return found
     if x.ndim == 2:
         return diagonal_of(x, k)
     if x.ndim != 1:

@@ -312,11 +312,12 @@ def attach(cls: type) -> None:
     def give(name: str, member: Any) -> None:
         setattr(cls, name, member)
 
-    for name, function in _BINARY.items():
-        give(f"__{name}__", _operator(name, function))
-        give(f"__r{name}__", _reflected(name, function))
-    for name, function in _COMPARISONS.items():
-        give(f"__{name}__", _operator(name, function))
+    for name, function in (_BINARY | _COMPARISONS).items():
+        # Past the function of that name, which only calls what is below it.
+        below = SHORT[name].apply if name in SHORT else function
+        give(f"__{name}__", _operator(name, below))
+        if name in _BINARY:
+            give(f"__r{name}__", _reflected(name, below))
     for name in SHORT:
         setattr(Array, f"__{name}__", _shortened(name, getattr(cls, f"__{name}__"), False))
         if name in _BINARY:

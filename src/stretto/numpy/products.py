@@ -8,8 +8,11 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
+
 from stretto.core.interpreter import as_value
 from stretto.numpy.arguments import refuse_out
+from stretto.numpy.directly import NUMERIC, directly
 from stretto.numpy.manipulation import moveaxis
 from stretto.ops import contract
 from stretto.ops.arithmetic import conj, multiply
@@ -128,6 +131,9 @@ def outer(a: Any, b: Any, out: None = None) -> Any:
            [6, 8]], dtype=int32)
     """
     refuse_out("outer", out)
+    found = directly(np.outer, NUMERIC, a, b)
+    if found is not None:
+        return found
     return contract.outer(a, b)
 
 
@@ -243,6 +249,11 @@ def cross(
     if axis is not None:
         axisa = axisb = axisc = axis
     x, y = as_value(a, "cross", "a"), as_value(b, "cross", "b")
+    if x.shape[axisa : axisa + 1 or None] == y.shape[axisb : axisb + 1 or None] == (3,):
+        axes = {"axisa": axisa, "axisb": axisb, "axisc": axisc}
+        found = directly(np.cross, NUMERIC, x, y, **axes)
+        if found is not None:
+            return found
     x, y = moveaxis(x, axisa, -1), moveaxis(y, axisb, -1)
     if x.shape[-1] not in (2, 3) or y.shape[-1] not in (2, 3):
         raise ValueError(

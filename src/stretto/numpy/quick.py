@@ -53,10 +53,14 @@ class Short:
     its class), the type of the result; ``reflected`` the same with right and left exchanged.
     """
 
-    def __init__(self, function: Callable[..., Any]) -> None:
+    def __init__(self, function: Callable[..., Any], operator: str = "") -> None:
         self.function = function
+        self.apply: Any = None
+        """The way to it and past it: what the function of that name calls."""
         self.rows: dict[ArrayType, dict[Any, ArrayType]] = {}
         self.reflected: dict[ArrayType, dict[Any, ArrayType]] = {}
+        if operator:
+            SHORT[operator] = self
 
     def takes_numbers(self, type: ArrayType, out: ArrayType) -> bool:
         """Whether NumPy's own rules for Python numbers, with this type, are those of here.
@@ -117,6 +121,30 @@ def element_of(x: Any, type: ArrayType) -> Any:
     return None
 
 
+_numbers: dict[Any, Array] = {}
+
+
+def number_of(x: Any, type: ArrayType) -> Array | None:
+    """The Python number as an array of this type; None where promotion or a refusal is due.
+
+    Kept, since programs use few numbers, and use them often.
+    """
+    kind = x.__class__
+    if kind not in _TAKES[type.kind]:
+        return None
+    # Zeros of both signs are equal, and are not the same.
+    key = type, kind, x if kind is int or (kind is float and x) else repr(x)
+    found = _numbers.get(key)
+    if found is None:
+        element = element_of(x, type)
+        if element is None:
+            return None
+        if len(_numbers) >= _CAPACITY:
+            _numbers.clear()
+        found = _numbers[key] = splat(element, type)
+    return found
+
+
 def quick(
     primitive: Elementwise,
     general: Callable[[Any, Any], Any],
@@ -136,9 +164,7 @@ def quick(
     host_function: Any = primitive.reference if reference is None else reference
     short_traced = reference is None
     outs: dict[ArrayType, Any] = {}
-    short = Short(host_function)
-    if operator:
-        SHORT[operator] = short
+    short = Short(host_function, operator)
 
     def out_type(type: ArrayType) -> Any:
         if len(outs) > _CAPACITY:
@@ -164,26 +190,29 @@ def quick(
                     if y.type is type:
                         return interpreter.process(primitive, (x, y))
                     shape = broadcast_shapes(primitive.name, type.shape, y.type.shape)
-                    return primitive(broadcast_to(x, shape), broadcast_to(y, shape))
+                    return primitive(
+                        x if type.shape == shape else broadcast_to(x, shape),
+                        y if y.type.shape == shape else broadcast_to(y, shape),
+                    )
                 left, right = x.to_host(), y.to_host()
+            elif traced or x.__class__ is not Array:
+                number = number_of(y, type) if short_traced else None
+                return general(x, y) if number is None else primitive(x, number)
             else:
-                left, right = x, element_of(y, type)
+                left, right = x.to_host(), element_of(y, type)
                 if right is None:
                     return general(x, y)
-                if traced or x.__class__ is not Array:
-                    return primitive(x, splat(right, type)) if short_traced else general(x, y)
-                left = x.to_host()
         elif isinstance(y, Value):
             type = y.type
             out = outs[type] if type in outs else out_type(type)
             if out is None:
                 return general(x, y)
-            left = element_of(x, type)
+            if traced or y.__class__ is not Array:
+                number = number_of(x, type) if short_traced else None
+                return general(x, y) if number is None else primitive(number, y)
+            left, right = element_of(x, type), y.to_host()
             if left is None:
                 return general(x, y)
-            if traced or y.__class__ is not Array:
-                return primitive(splat(left, type), y) if short_traced else general(x, y)
-            right = y.to_host()
         else:
             return general(x, y)
         try:
@@ -195,16 +224,18 @@ def quick(
             made = np.asarray(made)
         if made.shape != out.shape:
             out = array_type(made.shape, out.dtype, out.weak_type)
-        if made.size < _LARGE and (x.__class__ is y.__class__ or short.takes_numbers(type, out)):
+        small = made.size < (_LARGE if type.dtype.isbuiltin == 1 else 1 << 10)
+        if small and (x.__class__ is y.__class__ or short.takes_numbers(type, out)):
             short.keep(x, y, out)
         return Array(made, out)
 
+    short.apply = apply
     return apply
 
 
 def product(general: Callable[..., Any]) -> Callable[[Any, Any], Any]:
     """``general``, the matrix product, as an operator: what needs no more than NumPy's is kept."""
-    short = SHORT["matmul"] = Short(np.dot)
+    short = Short(np.dot, "matmul")
 
     def apply(x: Any, y: Any) -> Any:
         out = general(x, y)
@@ -214,4 +245,5 @@ def product(general: Callable[..., Any]) -> Callable[[Any, Any], Any]:
                 short.keep(x, y, out.type)
         return out
 
+    short.apply = apply
     return apply

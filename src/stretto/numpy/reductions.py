@@ -13,6 +13,7 @@ import numpy as np
 from stretto.core.interpreter import Value, as_value
 from stretto.core.types import ArrayType, default_dtype, is_complex, kind_of
 from stretto.numpy.arguments import refuse_out
+from stretto.numpy.directly import BOOL, NUMERIC, REAL, directly
 from stretto.numpy.dtypes import as_dtype
 from stretto.numpy.logic import equal, isclose, isnan, truth
 from stretto.numpy.quick import array_of, at_rest
@@ -56,7 +57,7 @@ __all__ = [
     "sum",
 ]
 
-_FLOAT32 = np.dtype(np.float32)
+_BOOL, _FLOAT32 = np.dtype(bool), np.dtype(np.float32)
 _ADD_UP: Any = np.add.reduce
 _FIND_MAX: Any = np.maximum.reduce
 _FIND_MIN: Any = np.minimum.reduce
@@ -276,6 +277,10 @@ def all(
     Array([False,  True], dtype=bool)
     """
     refuse_out("all", out)
+    if where is None:
+        found = directly(np.all, BOOL + NUMERIC, a, out=_BOOL, axis=axis, keepdims=bool(keepdims))
+        if found is not None:
+            return found
     x = truth(a, "all", "a")
     if where is not None:
         x = masked("all", x, where, True)
@@ -293,6 +298,10 @@ def any(
     Array([ True, False], dtype=bool)
     """
     refuse_out("any", out)
+    if where is None:
+        found = directly(np.any, BOOL + NUMERIC, a, out=_BOOL, axis=axis, keepdims=bool(keepdims))
+        if found is not None:
+            return found
     x = truth(a, "any", "a")
     if where is not None:
         x = masked("any", x, where, False)
@@ -307,12 +316,21 @@ def count_nonzero(a: Any, axis: Any = None, keepdims: bool = False) -> Any:
     >>> snp.count_nonzero(snp.array([0, 3, 4]))
     Array(2, dtype=int32)
     """
+    options = {"axis": axis, "keepdims": bool(keepdims)}
+    found = directly(np.count_nonzero, BOOL + NUMERIC, a, out=default_dtype("int"), **options)
+    if found is not None:
+        return found
     return sum(truth(a, "count_nonzero", "a"), axis, keepdims=keepdims)
 
 
 def _arg_extremum(who: str, a: Any, axis: Any, out: Any, keepdims: Any) -> Any:
     x = as_value(a, who, "a")
     refuse_out(who, out)
+    search, integer = np.argmax if who == "argmax" else np.argmin, default_dtype("int")
+    options = {"axis": axis, "keepdims": bool(keepdims)}
+    found = directly(search, BOOL + REAL, x, out=integer, **options)
+    if found is not None:
+        return found
     shape, axes = x.shape, canonical_axes(axis, x.ndim, who)
     if axis is None:
         x, place = reshape(x, (-1,) if x.size else (0,)), 0
@@ -321,7 +339,7 @@ def _arg_extremum(who: str, a: Any, axis: Any, out: Any, keepdims: Any) -> Any:
     if not x.shape[place]:
         raise ValueError(f"{who}: there is no {who} of no elements, {x.type} over axis {axis}")
     find = reduce.argmax if who == "argmax" else reduce.argmin
-    return keep(find(x, place, default_dtype("int")), shape, axes, bool(keepdims))
+    return keep(find(x, place, integer), shape, axes, bool(keepdims))
 
 
 def argmax(a: Any, axis: int | None = None, out: None = None, keepdims: bool | None = None) -> Any:
@@ -438,6 +456,9 @@ def array_equal(a1: Any, a2: Any, equal_nan: bool = False) -> Any:
     >>> bool(snp.array_equal(snp.array([1, 2]), snp.array([1, 3])))
     False
     """
+    found = directly(np.array_equal, NUMERIC, a1, a2, out=_BOOL, equal_nan=bool(equal_nan))
+    if found is not None:
+        return found
     x, y = as_value(a1, "array_equal", "a1"), as_value(a2, "array_equal", "a2")
     if x.shape != y.shape:
         return full((), False, np.dtype(bool))

@@ -13,6 +13,7 @@ from stretto.core.interpreter import as_value
 from stretto.core.types import inexact_dtype, is_complex, is_inexact
 from stretto.numpy.arguments import refuse_out
 from stretto.numpy.arithmetic import true_divide
+from stretto.numpy.directly import FLOAT, directly
 from stretto.ops import arithmetic as ops
 from stretto.ops.comparison import full_like
 from stretto.ops.convert import convert
@@ -47,7 +48,8 @@ def trunc(x: Any) -> Any:
     >>> snp.trunc(snp.array([1.7, -1.7]))
     Array([ 1., -1.], dtype=float32)
     """
-    return ops.truncated(x)
+    found = directly(np.trunc, FLOAT, x)
+    return ops.truncated(x) if found is None else found
 
 
 fix = trunc

@@ -14,8 +14,10 @@ from stretto.core.interpreter import as_value
 from stretto.core.types import inexact_dtype, is_complex, real_dtype
 from stretto.numpy.arguments import refuse_out
 from stretto.numpy.arithmetic import multiply, subtract, true_divide
+from stretto.numpy.directly import FLOAT, host_of
 from stretto.numpy.dtypes import as_dtype
 from stretto.numpy.logic import truth
+from stretto.numpy.quick import array_of
 from stretto.numpy.reductions import keep, wide_dtype
 from stretto.numpy.reductions import sum as sum_
 from stretto.ops.arithmetic import conj, real
@@ -25,6 +27,7 @@ from stretto.ops.comparison import where as choose
 from stretto.ops.convert import convert
 from stretto.ops.elementwise import promote_values
 from stretto.ops.exponential import sqrt
+from stretto.runtime.eager import quiet
 
 __all__ = [
     "average",
@@ -102,8 +105,7 @@ def _variance(
         centre = keep(_mean(x, axes, where, who), x.shape, axes, True)
     else:
         centre = convert(as_value(mean, who, "mean"), x.dtype)
-    away = subtract(x, centre)
-    squares = real(away * conj(away)) if is_complex(x.dtype) else multiply(away, away)
+    squares = _squares(x, centre)
     count = _count(x, axes, where, who)
     total = sum_(squares, axes, where=where)
     if isinstance(count, int):
@@ -115,6 +117,17 @@ def _variance(
     if dtype is not None:
         return spread, as_dtype(dtype), x.shape, axes
     return spread, real_result(a), x.shape, axes
+
+
+def _squares(x: Any, centre: Any) -> Any:
+    """The squared distance of each element from the centre; at rest in one piece of memory."""
+    hosts = host_of(x, FLOAT), host_of(centre, FLOAT)
+    if hosts[0] is not None and hosts[1] is not None:
+        away = np.asarray(quiet.run(np.subtract, *hosts))
+        quiet.run(np.square, away, away)
+        return array_of(away, x.dtype)
+    away = subtract(x, centre)
+    return real(away * conj(away)) if is_complex(x.dtype) else multiply(away, away)
 
 
 def real_result(a: Any) -> np.dtype:

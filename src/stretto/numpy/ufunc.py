@@ -10,13 +10,12 @@ from __future__ import annotations
 import functools
 import operator
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from stretto.control.loops import fori_loop
-from stretto.control.scan import scan
 from stretto.core.interpreter import as_value
+from stretto.core.lazy import LazyModule
 from stretto.core.types import default_dtype
 from stretto.numpy.arguments import refuse_inplace, refuse_out
 from stretto.numpy.dtypes import as_dtype
@@ -26,7 +25,6 @@ from stretto.numpy.joining import take
 from stretto.numpy.logic import truth
 from stretto.numpy.manipulation import moveaxis
 from stretto.numpy.reductions import keep, masked
-from stretto.numpy.vectorizing import vectorize
 from stretto.ops.broadcast import broadcast_to, canonical_axes, canonical_axis, reshape, transpose
 from stretto.ops.comparison import full, lt
 from stretto.ops.comparison import where as choose
@@ -34,7 +32,12 @@ from stretto.ops.convert import convert
 from stretto.ops.iota import iota
 from stretto.ops.shape import concatenate, slice_in_dim
 
-__all__ = ["frompyfunc", "ufunc"]
+if TYPE_CHECKING:  # loaded when a method first needs a loop
+    from stretto.control import loops, scan
+else:
+    loops, scan = map(LazyModule, ("stretto.control.loops", "stretto.control.scan"))
+
+__all__ = ["ufunc"]
 
 METHODS = ("at", "reduce", "accumulate", "outer", "reduceat")
 
@@ -174,7 +177,7 @@ class ufunc(metaclass=_Universal):  # NumPy's name
             new = convert(self.function(carry, element), carry.dtype, carry.weak_type)
             return (new if holds is None else choose(holds, new, carry)), None
 
-        return scan(step, first, (line, mask), line.shape[0])[0]
+        return scan.scan(step, first, (line, mask), line.shape[0])[0]
 
     def _settled(self, first: Any) -> Any:
         """The first elements in the dtype that combining them gives."""
@@ -208,7 +211,7 @@ class ufunc(metaclass=_Universal):  # NumPy's name
                 new = convert(self.function(carry, element), carry.dtype, carry.weak_type)
                 return new, new
 
-            _, others = scan(step, first, slice_in_dim(lines, 1, None))
+            _, others = scan.scan(step, first, slice_in_dim(lines, 1, None))
             totals = moveaxis(concatenate([reshape(first, (1, *first.shape)), others], 0), 0, place)
         return totals if dtype is None else convert(totals, as_dtype(dtype))
 
@@ -260,7 +263,7 @@ class ufunc(metaclass=_Universal):  # NumPy's name
             new = self.function(old) if other is None else self.function(old, other)
             return At(carry)[place].set(convert(new, carry.dtype)), None
 
-        return reshape(scan(step, flat, (places, others))[0], x.shape)
+        return reshape(scan.scan(step, flat, (places, others))[0], x.shape)
 
     def reduceat(
         self, a: Any, indices: Any, axis: int = 0, dtype: Any = None, out: None = None
@@ -297,7 +300,7 @@ class ufunc(metaclass=_Universal):  # NumPy's name
             return choose(inside, new, held)
 
         first = self._settled(take(lines, starts, 0, mode="clip"))
-        found = moveaxis(fori_loop(1, max(steps, 1), step, first), 0, place)
+        found = moveaxis(loops.fori_loop(1, max(steps, 1), step, first), 0, place)
         return found if dtype is None else convert(found, as_dtype(dtype))
 
 
@@ -307,22 +310,3 @@ def _product(shape: Sequence[int], axes: Sequence[int]) -> int:
 
 def _longest(starts: np.ndarray, n: int) -> int:
     return int(np.max(np.append(starts[1:], n) - starts, initial=1)) if starts.size else 1
-
-
-def frompyfunc(func: Callable[..., Any], /, nin: int, nout: int, *, identity: Any = None) -> ufunc:
-    """The ``ufunc`` of a function of ``nin`` scalars that gives ``nout`` of them.
-
-    Raises ``TypeError`` for what cannot be called, ``ValueError`` for numbers below 0.
-
-    >>> import stretto.numpy as snp
-    >>> longest = snp.frompyfunc(lambda x, y: (x * x + y * y) ** 0.5, 2, 1, identity=0)
-    >>> longest(snp.array([3.0, 0.0]), 4), longest.reduce(snp.array([3.0, 4.0, 12.0]))
-    (Array([5., 4.], dtype=float32), Array(13., dtype=float32))
-    """
-    if not callable(func):
-        raise TypeError(f"frompyfunc: expected a function, got {type(func).__name__}")
-    nin, nout = operator.index(nin), operator.index(nout)
-    if nin < 0 or nout < 0:
-        raise ValueError(f"frompyfunc: nin and nout must not be negative, got {nin} and {nout}")
-    name = getattr(func, "__name__", type(func).__name__)
-    return ufunc(vectorize(func), nin, nout, name=name, identity=identity)

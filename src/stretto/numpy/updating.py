@@ -7,14 +7,14 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import ml_dtypes
 import numpy as np
 
-from stretto.control.while_loop import while_loop
 from stretto.core.errors import BooleanIndexError
 from stretto.core.interpreter import Value, as_value, state
+from stretto.core.lazy import LazyModule
 from stretto.core.types import inexact_dtype, is_complex, kind_of
 from stretto.numpy.indices import (
     Index,
@@ -39,6 +39,11 @@ from stretto.ops.reduce import reduce_or
 from stretto.ops.shape import rev
 from stretto.runtime.array import Array
 from stretto.runtime.eager import EAGER, quiet
+
+if TYPE_CHECKING:  # loaded when an index first names an element more than once
+    from stretto.control import while_loop
+else:
+    while_loop = LazyModule("stretto.control.while_loop")
 
 __all__ = ["apply_again", "apply_to_mask", "mask_of", "names_once", "update"]
 
@@ -233,7 +238,9 @@ def apply_again(func: Callable[[Any], Any], x: Any, once: Any, times: Any) -> An
         return done + 1, choose(gt(times, done), _cast("x.at[...].apply", func(y), x), y)
 
     first = _cast("x.at[...].apply", once, x)
-    return while_loop(lambda state: reduce_or(gt(times, state[0])), step, (as_value(1), first))[1]
+    return while_loop.while_loop(
+        lambda state: reduce_or(gt(times, state[0])), step, (as_value(1), first)
+    )[1]
 
 
 def names_once(x: Any, index: Any) -> bool:

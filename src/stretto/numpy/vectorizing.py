@@ -1,11 +1,12 @@
-"""``vectorize``: a function of small arrays becomes one of larger arrays that broadcast.
+"""``vectorize`` and ``frompyfunc``: functions of small arrays become ones of larger arrays.
 
 Layer 7 (numpy). One ``vmap`` for each axis of the shape that the arguments broadcast to, over the
-arguments that have this axis: none is repeated. Next, read ``ufunc``.
+arguments that have this axis: none is repeated.
 """
 
 from __future__ import annotations
 
+import operator
 import re
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any, TypeAlias
@@ -13,10 +14,11 @@ from typing import Any, TypeAlias
 from stretto.api.arguments import wraps
 from stretto.api.vectorise import vmap
 from stretto.core.interpreter import as_value
+from stretto.numpy.ufunc import ufunc
 from stretto.ops.broadcast import squeeze
 from stretto.ops.elementwise import broadcast_shapes
 
-__all__ = ["vectorize"]
+__all__ = ["frompyfunc", "vectorize"]
 
 _Core: TypeAlias = tuple[str, ...]
 """The names, or numbers, of the axes that the function itself sees."""
@@ -183,3 +185,22 @@ def _check_sizes(core: _Core, shape: Sequence[int], sizes: dict[str, int], what:
                 f"vectorize: the axis {name} of the signature has size {have}, and size {n} in "
                 f"{what}"
             )
+
+
+def frompyfunc(func: Callable[..., Any], /, nin: int, nout: int, *, identity: Any = None) -> ufunc:
+    """The ``ufunc`` of a function of ``nin`` scalars that gives ``nout`` of them.
+
+    Raises ``TypeError`` for what cannot be called, ``ValueError`` for numbers below 0.
+
+    >>> import stretto.numpy as snp
+    >>> longest = snp.frompyfunc(lambda x, y: (x * x + y * y) ** 0.5, 2, 1, identity=0)
+    >>> longest(snp.array([3.0, 0.0]), 4), longest.reduce(snp.array([3.0, 4.0, 12.0]))
+    (Array([5., 4.], dtype=float32), Array(13., dtype=float32))
+    """
+    if not callable(func):
+        raise TypeError(f"frompyfunc: expected a function, got {type(func).__name__}")
+    nin, nout = operator.index(nin), operator.index(nout)
+    if nin < 0 or nout < 0:
+        raise ValueError(f"frompyfunc: nin and nout must not be negative, got {nin} and {nout}")
+    name = getattr(func, "__name__", type(func).__name__)
+    return ufunc(vectorize(func), nin, nout, name=name, identity=identity)

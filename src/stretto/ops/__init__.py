@@ -5,6 +5,15 @@ Read ``elementwise`` for the pattern, then ``broadcast``, where an operation mee
 ``stretto.ops`` gives users the functions of ``segments``, as ``jax.ops`` does.
 """
 
-from stretto.ops.segments import segment_max, segment_min, segment_prod, segment_sum
+from typing import TYPE_CHECKING
+
+from stretto.core.lazy import names_on_demand
+
+if TYPE_CHECKING:
+    from stretto.ops.segments import segment_max, segment_min, segment_prod, segment_sum
+else:
+    __getattr__, __dir__ = names_on_demand(
+        __name__, {"stretto.ops.segments": "segment_max segment_min segment_prod segment_sum"}
+    )
 
 __all__ = ["segment_max", "segment_min", "segment_prod", "segment_sum"]

@@ -13,6 +13,7 @@ import numpy as np
 
 from stretto.core.interpreter import Linear, as_value
 from stretto.core.types import is_complex, is_inexact, kind_of, real_dtype
+from stretto.ops import division
 from stretto.ops.comparison import eq, full_like, gt, lt, select, zeros_like
 from stretto.ops.complex_edges import is_infinite
 from stretto.ops.complex_parts import complex_, conj, imag, real
@@ -71,13 +72,14 @@ class Add(Elementwise):
     """The sum; of booleans, or."""
 
     accepts = ALL
+    commutative = True
     op = "add"
     reference = staticmethod(np.add)
     partials = (lambda dx, out, x, y: dx, lambda dy, out, x, y: dy)
 
     def transpose(self, ct: Any, x: Any, y: Any) -> tuple[Any, Any]:
         """``ct`` to each linear argument."""
-        return tuple(ct if isinstance(a, Linear) else None for a in (x, y))  # type: ignore[return-value]
+        return ct if x.__class__ is Linear else None, ct if y.__class__ is Linear else None
 
 
 class Sub(Elementwise):
@@ -100,6 +102,7 @@ class Mul(Elementwise):
     """The product; of booleans, and."""
 
     accepts = ALL
+    commutative = True
     op = "multiply"
     reference = staticmethod(np.multiply)
     partials = (lambda dx, out, x, y: dx * y, lambda dy, out, x, y: x * dy)
@@ -115,23 +118,14 @@ class Div(Elementwise):
     """The quotient; of integers, truncated towards zero, with -1 for division by zero."""
 
     accepts = NUMERIC
+    widens = True
     op = "divide"
     # d(x/y) = dx/y - (x/y) dy/y
     partials = (lambda dx, out, x, y: dx / y, lambda dy, out, x, y: -(out / y) * dy)
 
     def reference(self, x: np.ndarray, y: np.ndarray) -> np.ndarray:
         """NumPy's for floats; XLA's conventions for integers."""
-        if is_inexact(x.dtype):
-            return np.divide(x, y)
-        safe = np.where(y == 0, 1, y).astype(y.dtype)
-        if kind_of(x.dtype) == "uint":
-            return np.where(y == 0, ~np.zeros_like(x), x // safe)
-        # The least integer over -1 overflows to itself; -1 is negation, which wraps.
-        safe = np.where(y == -1, 1, safe).astype(y.dtype)
-        quotient = x // safe
-        exact = quotient * safe == x
-        towards_zero = quotient + (~exact & ((x < 0) != (safe < 0)))
-        return np.where(y == 0, -1, np.where(y == -1, -x, towards_zero)).astype(x.dtype)
+        return np.divide(x, y) if is_inexact(x.dtype) else division.quotient(x, y)
 
     def transpose(self, ct: Any, x: Any, y: Any) -> tuple[Any, Any]:
         """``ct / y``; linear in ``x`` alone."""
@@ -142,6 +136,7 @@ class Rem(Elementwise):
     """The remainder with the sign of the dividend; of integers by zero, the dividend."""
 
     accepts = COMPARABLE
+    widens = True
     op = "remainder"
     # x - trunc(x/y) y
     partials = (
@@ -151,12 +146,7 @@ class Rem(Elementwise):
 
     def reference(self, x: np.ndarray, y: np.ndarray) -> np.ndarray:
         """C's ``fmod``."""
-        if is_inexact(x.dtype):
-            return np.fmod(x, y)
-        # By 1 and -1 alike nothing remains; -1 overflows at the least integer.
-        unsafe = (y == 0) if kind_of(x.dtype) == "uint" else (y == 0) | (y == -1)
-        safe = np.where(unsafe, 1, y).astype(y.dtype)
-        return np.where(y == 0, x, np.fmod(x, safe)).astype(x.dtype)
+        return np.fmod(x, y) if is_inexact(x.dtype) else division.rest(x, y)
 
 
 class Abs(Elementwise):
@@ -192,15 +182,17 @@ class Sign(Elementwise):
     """-1, 0 or 1; of complex numbers ``x / |x|``."""
 
     accepts = NUMERIC
+    widens = True
     op = "sign"
 
     def reference(self, x: np.ndarray) -> np.ndarray:
         """NumPy's; zeros and NaN keep their kind, as in XLA; complex NaN is so in both parts."""
+        out = np.sign(x)
         if kind_of(x.dtype) == "float":
-            return np.where((x == 0) | np.isnan(x), x, np.copysign(np.ones_like(x), x))
-        if is_complex(x.dtype):
-            return np.where(np.isnan(x), x.dtype.type(complex(np.nan, np.nan)), np.sign(x))
-        return np.sign(x)
+            return np.copysign(out, x) if _has_negative_zero(x) else out
+        if is_complex(x.dtype) and (undefined := np.isnan(x)).any():
+            return np.where(undefined, x.dtype.type(complex(np.nan, np.nan)), out)
+        return out
 
     def lower(self, b: Any, x: Any) -> Any:
         """StableHLO ``sign``, which takes no unsigned integers."""
@@ -223,6 +215,7 @@ class Max(Elementwise):
     """The greater; NaN where either is."""
 
     accepts = COMPARABLE | {"bool"}
+    widens = True
     op = "maximum"
     # at ties each argument gets half
     partials = (
@@ -232,13 +225,17 @@ class Max(Elementwise):
 
     def reference(self, x: np.ndarray, y: np.ndarray) -> np.ndarray:
         """NumPy's, with -0 less than 0."""
-        return _of_zeros(np.maximum(x, y), x, y, np.add)
+        out = np.maximum(x, y)
+        if not _may_be_zeros(x, y) or not _has_negative_zero(out):
+            return out
+        return np.where((x == 0) & (y == 0), x + y, out)
 
 
 class Min(Elementwise):
     """The lesser; NaN where either is."""
 
     accepts = COMPARABLE | {"bool"}
+    widens = True
     op = "minimum"
     partials = (
         lambda dx, out, x, y: dx * _share(lt(x, y), x, y),
@@ -247,14 +244,29 @@ class Min(Elementwise):
 
     def reference(self, x: np.ndarray, y: np.ndarray) -> np.ndarray:
         """NumPy's, with -0 less than 0."""
-        return _of_zeros(np.minimum(x, y), x, y, lambda x, y: -(-x - y))
+        out = np.minimum(x, y)
+        if not _may_be_zeros(x, y) or not (_has_negative_zero(x) or _has_negative_zero(y)):
+            return out
+        return np.where((x == 0) & (y == 0), -(-x - y), out)
 
 
-def _of_zeros(out: Any, x: np.ndarray, y: np.ndarray, of_zeros: Any) -> Any:
-    """``out``, but for what two zeros give: NumPy's extrema take either, whatever its sign."""
-    if kind_of(x.dtype) != "float" or np.all(out):
-        return out
-    return np.where((x == 0) & (y == 0), of_zeros(x, y), out)
+# NumPy's extrema take either of two zeros, whatever its sign; to look for -0 is one pass.
+
+
+def _may_be_zeros(x: np.ndarray, y: np.ndarray) -> bool:
+    """Whether both may hold zeros of either sign: one that repeats one element is looked at."""
+    if kind_of(x.dtype) != "float" or not x.size or not y.size:
+        return False
+    return not any(v[(0,) * v.ndim] != 0 for v in (x, y) if not any(v.strides))
+
+
+def _has_negative_zero(x: Any) -> bool:
+    """Whether an element is -0, of which the bits are those of the least integer."""
+    x = np.asarray(x)
+    if not x.size or x.dtype.itemsize == 1:  # whose dtypes have other bits
+        return x.size > 0
+    bits = x.view(f"i{x.dtype.itemsize}")
+    return np.minimum.reduce(bits, axis=None) == np.iinfo(bits.dtype).min
 
 
 def _share(wins: Any, x: Any, y: Any) -> Any:
@@ -280,6 +292,7 @@ class Clamp(Elementwise):
     """``x`` kept between two bounds of the same shape."""
 
     accepts = COMPARABLE
+    widens = True
     op = "clamp"
     partials = (
         lambda dl, out, low, x, high: select(gt(low, x), dl, zeros_like(dl)),

@@ -24,6 +24,7 @@ class OptimizationBarrier(Primitive):
     """The operands, behind a barrier."""
 
     multiple = True
+    mergeable = False
 
     def infer(self, *types: ArrayType) -> tuple[ArrayType, ...]:
         """The operands' types."""

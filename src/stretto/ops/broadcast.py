@@ -102,7 +102,8 @@ class BroadcastInDim(Primitive):
         """Sum over the axes that were repeated."""
         added = [d for d in range(len(self.shape)) if d not in self.dims]
         stretched = [d for d, n in zip(self.dims, x.shape, strict=True) if n != self.shape[d]]
-        return (reshape(reduce_sum(ct, (*added, *stretched)), x.shape),)
+        summed = ReduceSum(tuple(sorted((*added, *stretched))))(ct) if added or stretched else ct
+        return (reshape(summed, x.type.shape) if stretched else summed,)
 
     def vmap(self, size: int, args: Sequence[Any], axes: Sequence[int | None]) -> Any:
         """The mapped axis goes first, to the first place."""
@@ -144,8 +145,9 @@ class ReduceSum(Primitive):
 
     def transpose(self, ct: Any, x: Linear) -> tuple[Any]:
         """Repeat over the axes that were summed."""
-        kept = tuple(d for d in range(x.ndim) if d not in self.axes)
-        return (broadcast_in_dim(ct, x.shape, kept),)
+        shape = x.type.shape
+        kept = tuple([d for d in range(len(shape)) if d not in self.axes])
+        return (BroadcastInDim(shape, kept)(ct) if self.axes else ct,)
 
     def vmap(self, size: int, args: Sequence[Any], axes: Sequence[int | None]) -> Any:
         """The mapped axis is stepped over."""
@@ -330,11 +332,12 @@ def broadcast_to(x: Any, shape: Sequence[int]) -> Any:
            [1, 2]], dtype=int32)
     """
     x = as_value(x, "broadcast_to")
-    shape = tuple(operator.index(n) for n in shape) if not isinstance(shape, int) else (shape,)
-    offset = len(shape) - x.ndim
-    if offset < 0 or any(n not in (1, m) for n, m in zip(x.shape, shape[offset:], strict=True)):
+    shape = tuple([operator.index(n) for n in shape]) if not isinstance(shape, int) else (shape,)
+    own = x.type.shape
+    offset = len(shape) - len(own)
+    if offset < 0 or any([n not in (1, m) for n, m in zip(own, shape[offset:], strict=True)]):
         raise ValueError(f"broadcast_to: {x.type} does not broadcast to shape {shape}")
-    return broadcast_in_dim(x, shape, range(offset, len(shape)))
+    return x if own == shape else BroadcastInDim(shape, tuple(range(offset, len(shape))))(x)
 
 
 def reduce_sum(operand: Any, axes: Sequence[int], *, out_sharding: None = None) -> Any:

@@ -11,9 +11,8 @@ from typing import Any
 import ml_dtypes
 import numpy as np
 
-from stretto.core.interpreter import Linear, as_value, constant, scalar_array
+from stretto.core.interpreter import Linear, as_value, splat
 from stretto.core.primitive import ZERO_DERIVATIVE, Primitive
-from stretto.core.program import repeated
 from stretto.core.types import ArrayType, array_type, kind_of
 from stretto.ops.broadcast import broadcast_to, reshape
 from stretto.ops.convert import convert
@@ -488,16 +487,16 @@ def where(condition: Any, x: Any, y: Any) -> Any:
 
 def full(shape: tuple[int, ...], element: Any, dtype: np.dtype, weak_type: bool = False) -> Any:
     """An array of this shape and canonical dtype, each element the number ``element``."""
-    return constant(repeated(scalar_array(element, dtype), shape), weak_type)
+    return splat(element, array_type(tuple(shape), dtype, weak_type))
 
 
 def full_like(x: Any, element: Any, dtype: np.dtype | None = None) -> Any:
     """An array of the shape of ``x``, and its dtype and weakness unless a dtype is given."""
     if dtype is not None:
         return full(x.type.shape, element, dtype)
-    return full(x.type.shape, element, x.type.dtype, x.type.weak_type)
+    return splat(element, x.type)
 
 
 def zeros_like(x: Any) -> Any:
     """Zeros of the type of ``x``."""
-    return full_like(x, 0)
+    return splat(0, x.type)

@@ -33,6 +33,7 @@ class Held:
 class Constant(Primitive):
     """An array."""
 
+    light = True
     held: Held
     interned = False
     jvp = ZERO_DERIVATIVE

@@ -31,6 +31,7 @@ from stretto.ops.convert import convert
 from stretto.ops.elementwise import broadcast_shapes
 from stretto.ops.precision import ALGORITHMS, algorithm_name
 from stretto.ops.sharding import refuse_sharding
+from stretto.ops.thresholds import INTEGER_PRODUCTS, NARROW
 
 __all__ = [
     "dot",
@@ -67,10 +68,14 @@ class DotGeneral(Bilinear):
 
     def free(self, x: Any, y: Any) -> AxisPairs:
         """The axes of each operand that are neither summed nor shared, in order."""
+        return self.free_of(x.ndim, y.ndim)
+
+    def free_of(self, ndim_x: int, ndim_y: int) -> AxisPairs:
+        """The same for operands of these ranks."""
         used_x, used_y = (*self.summed[0], *self.shared[0]), (*self.summed[1], *self.shared[1])
         return (
-            tuple([a for a in range(x.ndim) if a not in used_x]),
-            tuple([a for a in range(y.ndim) if a not in used_y]),
+            tuple([a for a in range(ndim_x) if a not in used_x]),
+            tuple([a for a in range(ndim_y) if a not in used_y]),
         )
 
     def infer(self, x: ArrayType, y: ArrayType) -> ArrayType:
@@ -94,13 +99,17 @@ class DotGeneral(Bilinear):
         return array_type(shape, self.preferred or x.dtype, weak)
 
     def reference(self, x: np.ndarray, y: np.ndarray) -> np.ndarray:
-        """NumPy's products; narrow floats add up in float32."""
+        """NumPy's products; narrow floats add up in float32, integers in float64 where exact."""
         out = self.preferred or x.dtype
         wide = accumulator(out)
         if x.dtype is not wide and x.dtype != wide:
             x, y = x.astype(wide), y.astype(wide)
+        multiply = _exact if x.dtype.kind in "iu" else None
         if x.ndim == self.plain and y.ndim <= 2:
-            return np.dot(x, y)
+            return (multiply or np.dot)(x, y)
+        if x.ndim == y.ndim == 2 and len(self.summed[0]) == 1 and not self.shared[0]:
+            left, right = x if self.summed[0][0] else x.T, y.T if self.summed[1][0] else y
+            return (multiply or np.dot)(left, right)
         free_x, free_y = self.free(x, y)
         batch = [x.shape[a] for a in self.shared[0]]
         rows, columns = [x.shape[a] for a in free_x], [y.shape[a] for a in free_y]
@@ -108,7 +117,7 @@ class DotGeneral(Bilinear):
         # Stacks of matrices: [shared..., rows, depth] and [shared..., depth, columns]
         left = x.transpose((*self.shared[0], *free_x, *self.summed[0]))
         right = y.transpose((*self.shared[1], *self.summed[1], *free_y))
-        product = np.matmul(
+        product = (multiply or np.matmul)(
             left.reshape((*batch, math.prod(rows), depth)),
             right.reshape((*batch, depth, math.prod(columns))),
         )
@@ -119,11 +128,13 @@ class DotGeneral(Bilinear):
         return outs[0].size * math.prod([types[0].shape[a] for a in self.summed[0]])
 
     def compiled(self, types: tuple[ArrayType, ...]) -> bool:
-        """For large products of the types that NumPy has no fast product for."""
+        """For large products of integers that are not multiplied as floats."""
         x, y = types
-        if x.size * y.size < 1 << 20 or (x.dtype.kind in "fc" and x.dtype.itemsize >= 4):
+        if x.size < NARROW or x.dtype.kind not in "iu":
             return False
-        return self.work(types, (self.infer(x, y),)) >= 1 << 20
+        work = self.work(types, self.out_types(types))
+        as_floats = x.dtype.itemsize <= 4 and _much(work, x, y)
+        return work >= INTEGER_PRODUCTS and not as_floats
 
     def lower(self, b: Any, x: Any, y: Any) -> Any:
         """StableHLO ``dot_general``."""
@@ -145,25 +156,17 @@ class DotGeneral(Bilinear):
         """Contract ``ct`` with the known operand over the axes that this one added."""
         # z[s,f,g] = sum_k x[s,f,k] y[s,k,g], so x'[s,f,k] = sum_g z'[s,f,g] y[s,k,g]
         #                                     and y'[s,k,g] = sum_f x[s,f,k] z'[s,f,g].
-        linear, known = (x, y) if isinstance(x, Linear) else (y, x)
-        free_x, free_y = self.free(x, y)
-        n, f = len(self.shared[0]), len(free_x)
-        ct_shared = tuple(range(n))
-        ct_x, ct_y = tuple(range(n, n + f)), tuple(range(n + f, ct.ndim))
-        ct = convert(ct, promote_dtypes_of(ct, known))
-        known = convert(known, ct.dtype)
-        # `places`: the axis of the linear operand that each axis of the result is.
-        if isinstance(x, Linear):
-            out = DotGeneral((ct_y, free_y), (ct_shared, self.shared[1]), self.precision)(ct, known)
-            order = sorted(range(len(self.summed[1])), key=self.summed[1].__getitem__)
-            places = (*self.shared[0], *free_x, *[self.summed[0][i] for i in order])
-        else:
-            out = DotGeneral((free_x, ct_x), (self.shared[0], ct_shared), self.precision)(known, ct)
-            order = sorted(range(len(self.summed[0])), key=self.summed[0].__getitem__)
-            places = (*self.shared[1], *[self.summed[1][i] for i in order], *free_y)
-        out = transpose(out, tuple(sorted(range(len(places)), key=places.__getitem__)))
-        out = convert(out, linear.dtype, linear.type.weak_type)
-        return (out, None) if isinstance(x, Linear) else (None, out)
+        by_x = x.__class__ is Linear
+        linear, known = (x, y) if by_x else (y, x)
+        product, order = _transposed(self, x.type.ndim, y.type.ndim, by_x)
+        if ct.type.dtype is not known.type.dtype:
+            ct = convert(ct, promote_dtypes_of(ct, known))
+            known = convert(known, ct.dtype)
+        out = product(ct, known) if by_x else product(known, ct)
+        if order is not None:
+            out = transpose(out, order)
+        out = convert(out, linear.type.dtype, linear.type.weak_type)
+        return (out, None) if by_x else (None, out)
 
     def vmap(self, size: int, args: Sequence[Any], axes: Sequence[int | None]) -> Any:
         """Both mapped: one more shared pair. One: one more free axis, reported where it falls."""
@@ -180,6 +183,58 @@ class DotGeneral(Bilinear):
         if axis_x is not None:
             return out, len(shared[0]) + free_x.index(axis_x)
         return out, len(shared[0]) + len(free_x) + free_y.index(axis_y)
+
+
+@functools.lru_cache(8192)
+def _transposed(
+    product: DotGeneral, ndim_x: int, ndim_y: int, by_x: bool
+) -> tuple[DotGeneral, tuple[int, ...] | None]:
+    """The product that a cotangent and an operand have, and the order of its axes if they move.
+
+    ``by_x``: it gives the cotangent of the first operand.
+    """
+    free_x, free_y = product.free_of(ndim_x, ndim_y)
+    summed, shared, precision = product.summed, product.shared, product.precision
+    n, f = len(shared[0]), len(free_x)
+    ct_shared = tuple(range(n))
+    ct_x, ct_y = tuple(range(n, n + f)), tuple(range(n + f, n + f + len(free_y)))
+    # `places`: the axis of the linear operand that each axis of the result is.
+    if by_x:
+        made = DotGeneral((ct_y, free_y), (ct_shared, shared[1]), precision)
+        order = sorted(range(len(summed[1])), key=summed[1].__getitem__)
+        places = (*shared[0], *free_x, *[summed[0][i] for i in order])
+    else:
+        made = DotGeneral((free_x, ct_x), (shared[0], ct_shared), precision)
+        order = sorted(range(len(summed[0])), key=summed[0].__getitem__)
+        places = (*shared[1], *[summed[1][i] for i in order], *free_y)
+    axes = tuple(sorted(range(len(places)), key=places.__getitem__))
+    return made, None if axes == tuple(range(len(axes))) else axes
+
+
+def _much(work: float, x: Any, y: Any) -> bool:
+    """Whether so many products are worth converting both operands."""
+    return work >= max(1 << 15, 4 * (x.size + y.size))
+
+
+def _exact(x: np.ndarray, y: np.ndarray) -> np.ndarray:
+    """The product of matrices of integers: as floats, which NumPy multiplies ten times as fast.
+
+    Sums of less than 2^53 are exact. Integers of 32 bits that might exceed that are multiplied in
+    halves, x = 2^16 x' + x'': modulo 2^32, x y = x'' y'' + 2^16 (x' y'' + x'' y').
+    """
+    depth, columns = x.shape[-1], y.shape[-1] if y.ndim > 1 else 1
+    if x.dtype.itemsize > 4 or depth >= 1 << 20 or not _much(x.size * columns, x, y):
+        return np.matmul(x, y)
+    most = [max(int(v.max()), -int(v.min())) for v in (x, y)]
+    if most[0] * most[1] * depth < 1 << 53:
+        return np.matmul(x.astype(float), y.astype(float)).astype(np.int64).astype(x.dtype)
+    high, above = ((v >> 16).astype(float) for v in (x, y))
+    low, below = ((v & 0xFFFF).astype(float) for v in (x, y))
+    out = np.matmul(high, below).astype(np.int64)
+    out += np.matmul(low, above).astype(np.int64)
+    out <<= 16
+    out += np.matmul(low, below).astype(np.int64)
+    return out.astype(x.dtype)
 
 
 _MATMUL = {(n, m): DotGeneral(((n - 1,), (max(m - 2, 0),))) for n in (1, 2) for m in (1, 2)}

@@ -45,6 +45,11 @@ from stretto.ops.convolution_geometry import (
 from stretto.ops.convolution_reference import convolve
 from stretto.ops.shape import rev
 from stretto.ops.sharding import refuse_sharding
+from stretto.ops.thresholds import (
+    CONVOLUTION_FEATURES,
+    CONVOLUTION_PATCHES,
+    CONVOLUTION_PRODUCTS,
+)
 
 __all__ = [
     "ConvDimensionNumbers",
@@ -87,10 +92,15 @@ class ConvGeneralDilated(Bilinear):
         return convolve(self, lhs, rhs, self.preferred or lhs.dtype)
 
     def compiled(self, types: tuple[ArrayType, ...]) -> bool:
-        """For all but small arrays: laying out windows takes time and memory."""
-        lhs, rhs = types
-        spatial = math.prod(lhs.shape[a] for a in self.dims.lhs_spec[2:])
-        return lhs.shape[self.dims.lhs_spec[0]] * spatial * rhs.size >= 1 << 20
+        """For many features, and where laying out windows would take too much memory."""
+        (out,), rhs = self.out_types(types), types[1]
+        outputs, inputs, *window = [rhs.shape[a] for a in self.dims.rhs_spec]
+        groups = self.feature_groups * self.batch_groups
+        patches = out.size // max(1, outputs) * groups * inputs * math.prod(window)
+        if patches >= CONVOLUTION_PATCHES:
+            return True
+        wide = types[0].dtype.itemsize > 4 or min(inputs, outputs) < CONVOLUTION_FEATURES
+        return not wide and self.work(types, (out,)) >= CONVOLUTION_PRODUCTS
 
     def work(self, types: Sequence[ArrayType], outs: Sequence[ArrayType]) -> float:
         """The number of products."""

@@ -6,6 +6,7 @@ front of the primitives convert and broadcast to that. Next, read ``arithmetic``
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, ClassVar
 
@@ -145,6 +146,9 @@ def align_mapped(
     size: int, args: Sequence[Any], axes: Sequence[int | None]
 ) -> tuple[list[Any], int]:
     """Values that all have the mapped axis, at one place, and that place."""
+    axis = axes[0]
+    if axis is not None and axes.count(axis) == len(axes):
+        return [*args], axis
     axis = next(a for a in axes if a is not None)
     values = []
     for x, a in zip(args, axes, strict=True):
@@ -160,6 +164,7 @@ def align_mapped(
 # The functions in front of the primitives
 
 
+@functools.lru_cache(4096)
 def broadcast_shapes(who: str, *shapes: tuple[int, ...]) -> tuple[int, ...]:
     """The common shape by NumPy's rule: axes align from the last, and size 1 stretches.
 
@@ -227,7 +232,7 @@ def unary(primitive: Elementwise, x: Any) -> Any:
     """Apply to one argument, converted to a float where the primitive takes no integers."""
     if not isinstance(x, Value):
         x = as_value(x, primitive.name)
-    kind = kind_of(x.type.dtype)
+    kind = x.type.kind
     if kind not in primitive.accepts and not is_inexact(x.type.dtype):
         if "float" in primitive.accepts and not primitive.accepts & INTEGRAL:
             x = convert(x, scalar_dtype(float), x.type.weak_type)

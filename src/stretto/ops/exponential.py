@@ -18,7 +18,6 @@ from stretto.core.types import (
     inexact_dtype,
     is_complex,
     is_inexact,
-    kind_of,
     real_dtype,
     scalar_dtype,
 )
@@ -59,10 +58,11 @@ class Pow(Elementwise):
     def reference(self, x: np.ndarray, y: np.ndarray) -> np.ndarray:
         """NumPy's; integers to a negative power are 0 but for 1 and -1."""
         if is_inexact(x.dtype):
+            halves = not any(y.strides) and y.size and y[(0,) * y.ndim] == 0.5
+            return np.sqrt(x) if halves and np.all(x > 0) else np.power(x, y)
+        if not (y < 0).any():
             return np.power(x, y)
         whole = np.power(x, np.maximum(y, 0))
-        if kind_of(x.dtype) == "uint":
-            return whole
         below = np.where(x == 1, 1, np.where(x == -1, np.where(y % 2 != 0, -1, 1), 0))
         return np.where(y < 0, below, whole).astype(x.dtype)
 
@@ -130,14 +130,18 @@ class IntegerPow(Elementwise):
 
     def reference(self, x: np.ndarray) -> np.ndarray:
         """Repeated squaring."""
-        invert = lambda v: np.divide(np.ones_like(v), v)
-        return _by_squaring(x, self.exponent, np.multiply, invert, np.ones_like(x))
+        if not self.exponent:
+            return np.ones_like(x)
+        invert = lambda v: np.divide(v.dtype.type(1), v)
+        return _by_squaring(x, self.exponent, np.multiply, invert)
 
     def lower(self, b: Any, x: Any) -> Any:
         """Repeated squaring, written out."""
         one = b.splat(1, x.type)
+        if not self.exponent:
+            return one
         times = lambda u, v: b.emit("multiply", u, v)
-        return _by_squaring(x, self.exponent, times, lambda v: b.emit("divide", one, v), one)
+        return _by_squaring(x, self.exponent, times, lambda v: b.emit("divide", one, v))
 
     def jvp(self, primals: Sequence[Any], tangents: Sequence[Any]) -> tuple[Any, Any]:
         """``n x^(n-1) dx``."""
@@ -148,8 +152,8 @@ class IntegerPow(Elementwise):
         return self(x), dx * (full_like(x, n) * integer_pow(x, n - 1))
 
 
-def _by_squaring(x: Any, n: int, multiply: Any, invert: Any, one: Any) -> Any:
-    """``x`` to the power ``n`` by squaring and multiplying."""
+def _by_squaring(x: Any, n: int, multiply: Any, invert: Any) -> Any:
+    """``x`` to the power ``n``, not 0, by squaring and multiplying."""
     result, square, left = None, x, abs(n)
     while left:
         if left & 1:
@@ -157,7 +161,6 @@ def _by_squaring(x: Any, n: int, multiply: Any, invert: Any, one: Any) -> Any:
         left >>= 1
         if left:
             square = multiply(square, square)
-    result = one if result is None else result
     return invert(result) if n < 0 else result
 
 
@@ -242,7 +245,15 @@ class Logistic(Elementwise):
             left = np.real(x) < 0
             e = np.exp(np.where(left, x, -x))
             return np.where(left, e, 1) / (1 + e)
-        return in_float32(lambda v: 1 / (1 + np.exp(-v)), x)
+        return in_float32(_logistic, x)
+
+
+def _logistic(x: np.ndarray) -> np.ndarray:
+    """1 / (1 + exp(-x)), in one piece of memory."""
+    out = np.negative(x, out=np.empty_like(x))
+    np.exp(out, out=out)
+    out += 1
+    return np.reciprocal(out, out=out)
 
 
 class Sqrt(complex_edges.Edged):

@@ -20,6 +20,12 @@ __all__ = ["digamma", "gamma", "lgamma"]
 special = LazyModule("scipy.special")
 
 
+def _put(out: np.ndarray, x: np.ndarray, there: np.ndarray, function: Any) -> None:
+    """Put the function of some elements, if there are any, into their places."""
+    if there.any():
+        out[there] = function(x[there])
+
+
 class Lgamma(Written):
     """The logarithm of the absolute value of the gamma function."""
 
@@ -28,9 +34,10 @@ class Lgamma(Written):
 
     def exact(self, x: np.ndarray) -> np.ndarray:
         """SciPy's; the formula at its zeros 1 and 2; infinite at minus infinity, as in C."""
-        near = (x > 0.5) & (x < 2.5)
-        out = np.where(x == -np.inf, np.inf, special.gammaln(x))
-        return np.where(near, log_gamma_formula(x), out) if np.any(near) else out
+        out = np.asarray(special.gammaln(x))
+        _put(out, x, (x > 0.5) & (x < 2.5), log_gamma_formula)
+        _put(out, x, x == -np.inf, np.abs)
+        return out
 
 
 class Digamma(Written):
@@ -41,8 +48,9 @@ class Digamma(Written):
 
     def exact(self, x: np.ndarray) -> np.ndarray:
         """SciPy's; below zero, near the poles, the formula."""
-        out = special.digamma(x)
-        return np.where(x < 0, digamma_formula(x), out) if np.any(x < 0) else out
+        out = np.asarray(special.digamma(np.where(x < 0, 1.0, x)))  # which is slow below zero
+        _put(out, x, x < 0, digamma_formula)
+        return out
 
 
 class Gamma(Written):

@@ -42,7 +42,15 @@ def _parity_reference(pivots: np.ndarray, dtype: np.dtype) -> Any:
     return (1 - 2 * (np.count_nonzero(moved, axis=-1) & 1)).astype(dtype)
 
 
-class Determinant(MatrixOperation):
+class Factored(MatrixOperation, abstract=True):
+    """What follows from the diagonal of the factors."""
+
+    def compiled(self, types: tuple[ArrayType, ...]) -> bool:
+        """Not: NumPy takes all matrices at once."""
+        return False
+
+
+class Determinant(Factored):
     """The determinant, from the factors and pivots, which count as constant."""
 
     def infer(self, x: ArrayType, both: ArrayType, pivots: ArrayType) -> ArrayType:
@@ -68,7 +76,7 @@ class Determinant(MatrixOperation):
         return self(*primals), _pair(_adjugate(primals[0]), tangents[0])
 
 
-class LogDeterminant(MatrixOperation):
+class LogDeterminant(Factored):
     """Sign and logarithm of the magnitude of the determinant, from factors and pivots."""
 
     multiple = True

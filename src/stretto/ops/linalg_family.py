@@ -19,6 +19,7 @@ from stretto.ops.broadcast import broadcast_in_dim, broadcast_to, move_to_front
 from stretto.ops.comparison import eq, full_like, select, zeros_like
 from stretto.ops.convert import convert
 from stretto.ops.elementwise import INEXACT
+from stretto.ops.thresholds import MATRICES, MATRICES_OF
 
 __all__ = [
     "MatrixOperation",
@@ -86,9 +87,9 @@ class MatrixOperation(Primitive, abstract=True):
     transpose = NOT_LINEAR
 
     def compiled(self, types: tuple[ArrayType, ...]) -> bool:
-        """For many matrices, over which a loop in Python costs more than starting a program."""
-        *_, m, n = (0, 1, *types[0].shape)
-        return types[0].size > 8 * m * n
+        """For very many small matrices, over which a loop in Python takes longer than the work."""
+        *_, m, n = (1, 1, *types[0].shape)
+        return 0 < m * n <= MATRICES_OF and types[0].size >= MATRICES * m * n
 
     def vmap(self, size: int, args: Sequence[Any], axes: Sequence[int | None]) -> Any:
         """The mapped axis goes first, among those in front."""

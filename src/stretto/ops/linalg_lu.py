@@ -5,6 +5,7 @@ Layer 2 (ops). Next, read ``linalg_determinant``.
 
 from __future__ import annotations
 
+import math
 import operator
 from collections.abc import Sequence
 from typing import Any
@@ -54,6 +55,8 @@ __all__ = [
 ]
 
 _INT32 = np.dtype(np.int32)
+_MANY = 40
+"""A step over so many matrices costs less than one for each."""
 
 
 class Lu(MatrixOperation):
@@ -128,18 +131,26 @@ class PivotsToPermutation(MatrixOperation):
         return array_type((*pivots.shape[:-1], self.size), _INT32)
 
     def compiled(self, types: tuple[ArrayType, ...]) -> bool:
-        """For many permutations."""
-        return types[0].size > 8 * types[0].shape[-1]
+        """Not: NumPy takes all matrices at once."""
+        return False
 
     def reference(self, pivots: np.ndarray) -> np.ndarray:
-        """The exchanges."""
-        out = np.empty((*pivots.shape[:-1], self.size), np.int32)
-        for place in np.ndindex(*pivots.shape[:-1]):
-            order = list(range(self.size))
-            for i, j in enumerate(pivots[place].tolist()):
-                order[i], order[j] = order[j], order[i]
-            out[place] = order
-        return out
+        """The exchanges, one by one; each of all matrices at once where there are many."""
+        *batch, count = pivots.shape
+        order = np.broadcast_to(np.arange(self.size, dtype=np.int32), (*batch, self.size)).copy()
+        lines = order.reshape(math.prod(batch), self.size)
+        others = pivots.reshape(len(lines), count)
+        if len(lines) > _MANY:
+            places = np.arange(len(lines))
+            for i, j in enumerate(others.T):
+                lines[:, i], lines[places, j] = lines[places, j], lines[:, i].copy()
+            return order
+        for line, exchanges in zip(lines, others.tolist(), strict=True):
+            moved = list(range(self.size))
+            for i, j in enumerate(exchanges):
+                moved[i], moved[j] = moved[j], moved[i]
+            line[:] = moved
+        return order
 
     def lower(self, b: Any, pivots: Any) -> Any:
         """The exchanges in a loop."""

@@ -81,6 +81,11 @@ def trsm(a: np.ndarray, b: np.ndarray, left: bool, lower: bool, form: str, unit:
 
 def potrf(x: np.ndarray) -> np.ndarray:
     """The Cholesky factor: of failed ones the lower triangle is NaN."""
+    if x.ndim > 2:
+        try:  # at once, in 64 bits
+            return np.linalg.cholesky(x).astype(x.dtype, copy=False)
+        except np.linalg.LinAlgError:
+            pass
     function = _routine("potrf", x.dtype)
     return np.tril(_each(lambda m: function(m, lower=1), (x,), [(x.shape[-2:], x.dtype)])[0])
 

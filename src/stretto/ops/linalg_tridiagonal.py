@@ -29,6 +29,7 @@ from stretto.ops.linalg_family import (
     result_types,
 )
 from stretto.ops.shape import concatenate, slice_in_dim
+from stretto.ops.thresholds import MATRICES
 
 __all__ = ["TridiagonalReduction", "TridiagonalSolve", "tridiagonal", "tridiagonal_solve"]
 
@@ -54,9 +55,14 @@ class TridiagonalSolve(MatrixOperation):
             )
         return array_type(b.shape, b.dtype)
 
+    @property
+    def only_compiled(self) -> bool:
+        """The perturbed ones, so that pivots are moved the same way."""
+        return self.perturb
+
     def compiled(self, types: tuple[ArrayType, ...]) -> bool:
-        """For many systems; and the perturbed ones, so that pivots are moved the same way."""
-        return self.perturb or types[0].size > 8 * types[0].shape[-1]
+        """For many systems, and the perturbed ones."""
+        return self.perturb or types[0].size >= MATRICES * max(1, types[0].shape[-1])
 
     def reference(self, dl: np.ndarray, d: np.ndarray, du: np.ndarray, b: np.ndarray) -> np.ndarray:
         """LAPACK ``gtsv``."""

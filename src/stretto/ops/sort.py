@@ -24,8 +24,9 @@ from stretto.ops.iota import broadcasted_iota
 from stretto.ops.reduce import widened
 from stretto.ops.shape import rev, slice_
 from stretto.ops.sort_lowering import canonical_key, lower_sort, order_by_value
+from stretto.ops.thresholds import TOP_K
 
-__all__ = ["argsort", "sort", "sort_operands", "top_k"]
+__all__ = ["argsort", "sort", "sort_operands", "stable_order", "top_k"]
 
 _INT32 = np.dtype(np.int32)
 
@@ -67,7 +68,7 @@ class Sort(Primitive):
         x, axis = arrays[0], self.dimension
         if len(arrays) == 1 and not is_complex(x.dtype):
             return (_sorted(x, axis),)
-        order = _order(arrays[: self.num_keys], axis)
+        order = stable_order(arrays[: self.num_keys], axis)
         return tuple(np.take_along_axis(v, order, axis) for v in arrays)
 
     def lower(self, b: Any, *operands: Any) -> list[Any]:
@@ -102,10 +103,14 @@ def _rising(x: np.ndarray) -> np.ndarray:
 
     Of two negative floats the greater has the smaller magnitude bits, so those are flipped.
     """
-    signed = np.dtype(f"i{x.dtype.itemsize}").type
+    bits = np.dtype(f"i{x.dtype.itemsize}")
     if x.dtype.kind == "f":
-        x = np.where(np.isnan(x), x.dtype.type(np.nan), x).view(signed)
-    return x ^ ((x < 0) * signed(np.iinfo(signed).max))
+        if (missing := np.isnan(x)).any():
+            x = np.where(missing, x.dtype.type(np.nan), x)
+        x = x.view(bits)
+    flipped = np.right_shift(x, 8 * bits.itemsize - 1)  # all bits of the negative ones
+    flipped &= np.iinfo(bits).max
+    return np.bitwise_xor(flipped, x, out=flipped)
 
 
 def _sorted(x: np.ndarray, axis: int) -> np.ndarray:
@@ -116,7 +121,7 @@ def _sorted(x: np.ndarray, axis: int) -> np.ndarray:
     return _rising(np.sort(_rising(wide), axis)).view(wide.dtype).astype(x.dtype, copy=False)
 
 
-def _order(keys: Sequence[np.ndarray], axis: int) -> np.ndarray:
+def stable_order(keys: Sequence[np.ndarray], axis: int) -> np.ndarray:
     """The stable permutation along the axis that sorts by the keys, the first foremost."""
     parts: list[np.ndarray] = []
     for key in keys:
@@ -127,17 +132,20 @@ def _order(keys: Sequence[np.ndarray], axis: int) -> np.ndarray:
     (key, *more), n = parts, keys[0].shape[axis]
     if more:
         return np.lexsort(parts[::-1], axis)
-    if key.dtype.itemsize > 4 or n < _MANY:
+    if key.dtype.itemsize > 4 or key.size < _MANY:
         return np.argsort(key, axis, kind="stable")
     # With the index in the lower half all are different, and NumPy sorts integers faster by value.
     if key.dtype.kind == "f":
         key = _rising(key + np.float32(0))  # the zeros become one
-    index = np.arange(n).reshape([n if d == axis else 1 for d in range(key.ndim)])
-    packed = np.sort((key.astype(np.int64) << 31) | index, axis)
-    return packed & 0x7FFFFFFF
+    packed = key.astype(np.int64, order="C")
+    packed <<= 31
+    packed |= np.arange(n).reshape([n if d == axis else 1 for d in range(key.ndim)])
+    packed.sort(axis)
+    packed &= 0x7FFFFFFF
+    return packed
 
 
-_MANY = 1 << 10
+_MANY = 1 << 9
 
 
 class TopK(Primitive):
@@ -167,7 +175,7 @@ class TopK(Primitive):
 
     def compiled(self, types: tuple[ArrayType, ...]) -> bool:
         """XLA selects; NumPy sorts everything."""
-        return types[0].size >= 1 << 15
+        return types[0].size >= TOP_K
 
     def lower(self, b: Any, x: Any) -> list[Any]:
         """CHLO ``top_k`` of keys in which bits compare as numbers do."""

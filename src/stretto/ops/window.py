@@ -48,7 +48,18 @@ __all__ = [
     "WindowReduction",
 ]
 
-_COMPILED = 1 << 14
+_FEW = 32
+"""Up to so many elements of a window are combined in a loop, one call each."""
+
+
+def _combined(ufunc: np.ufunc, lines: np.ndarray) -> np.ndarray:
+    """The lines of the first axis combined; strided ones ``reduce`` takes element by element."""
+    if not 1 < len(lines) <= _FEW:
+        return np.asarray(ufunc.reduce(lines, axis=0, dtype=lines.dtype))
+    out = np.asarray(ufunc(lines[0], lines[1]))
+    for line in lines[2:]:
+        ufunc(out, line, out=out)
+    return out
 
 
 class WindowReduction(Primitive, abstract=True):
@@ -92,18 +103,13 @@ class WindowReduction(Primitive, abstract=True):
         """One operation for each element of each window."""
         return outs[0].size * math.prod(w.size for w in self.windows)
 
-    def compiled(self, types: tuple[ArrayType, ...]) -> bool:
-        """XLA takes all axes at once; NumPy one after another."""
-        return types[0].size >= _COMPILED
-
     def reference(self, x: np.ndarray) -> np.ndarray:
-        """The ufunc's ``reduce``, axis by axis; narrow dtypes in wider ones, as in XLA."""
+        """The ufunc, axis by axis; narrow dtypes in wider ones, as in XLA."""
         wide = x.astype(widened(x.dtype), copy=False)
         start = np.asarray(self.identity(x.dtype)).astype(wide.dtype)[()]
         for axis, window in enumerate(self.windows):
             if window != PLAIN:
-                lines = patches_reference(wide, axis, window, start)
-                wide = np.asarray(self.ufunc.reduce(lines, axis=0, dtype=wide.dtype))
+                wide = _combined(self.ufunc, patches_reference(wide, axis, window, start))
         return wide.astype(x.dtype, copy=False)
 
     def lower(self, b: Any, x: Any) -> Any:

@@ -26,6 +26,7 @@ from stretto.ops.index_geometry import GatherDimensionNumbers
 from stretto.ops.iota import broadcasted_iota
 from stretto.ops.reduce import greatest_below, least_above, widened
 from stretto.ops.shape import pad, slice_in_dim
+from stretto.ops.thresholds import WINDOW_PLACES
 from stretto.ops.window_geometry import (
     PLAIN,
     AxisWindow,
@@ -38,7 +39,6 @@ __all__ = ["SelectAndGatherAdd", "SelectAndScatterAdd", "WindowPlace"]
 
 _INDEX = np.dtype(np.int32)
 _SHORT = 32
-_COMPILED = 1 << 12
 
 
 def _along(x: Any, axis: int, value: Any, others: Any) -> tuple[Any, ...]:
@@ -59,8 +59,8 @@ class AxisSelection(Primitive, abstract=True):
         return window_shape(self.name, x, _along(x, self.axis, self.window, PLAIN))
 
     def compiled(self, types: tuple[ArrayType, ...]) -> bool:
-        """XLA runs through the operands once."""
-        return types[0].size >= _COMPILED
+        """For large arrays: XLA runs through the operands once."""
+        return self.work(types, self.out_types(types)) >= WINDOW_PLACES
 
     def work(self, types: Sequence[ArrayType], outs: Sequence[ArrayType]) -> float:
         """One operation for each element of each window."""

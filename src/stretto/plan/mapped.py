@@ -13,7 +13,7 @@ from typing import Any
 
 from stretto.control.call import Call
 from stretto.control.chunks import map_chunks, record_example
-from stretto.control.family import ControlFlow
+from stretto.control.family import ControlFlow, cut
 from stretto.core.config import config, settings
 from stretto.core.interpreter import Linear, Value, state
 from stretto.core.program import Equation, Program, Var
@@ -26,7 +26,7 @@ from stretto.plan.turns import CHOICES, operations
 from stretto.transforms.evaluate import evaluate, replay
 from stretto.transforms.jvp import Differentiator, jvp_program
 from stretto.transforms.linearize import apply_linear, linearize_program
-from stretto.transforms.simplify import drop_dead
+from stretto.transforms.simplify import drop_dead, restricted, used_inputs, with_inputs
 from stretto.transforms.transpose import transpose_program
 from stretto.transforms.vmap import AxisSize, vmap_flat, vmap_program
 
@@ -102,10 +102,15 @@ class Mapped(ControlFlow):
         return self.size * self.member.work
 
     def trimmed(self, equation: Equation, needed: Sequence[bool]) -> Equation:
-        """The same of the program without the other outputs."""
-        outputs = [v for v, n in zip(equation.outputs, needed, strict=True) if n]
-        operation = self._of(_part(self.member, needed), self.over)
-        return Equation(operation, equation.inputs, outputs, equation.position)
+        """The same of the program of these outputs, with the operands that this reads."""
+        member = restricted(self.member, needed)
+        used = used_inputs(member)
+        if not any([u and m for u, m in zip(used, self.over, strict=True)]):
+            used = (True,) * len(used)  # one at least must have an axis of members
+        if member is self.member and all(used):
+            return equation
+        over = [m for m, u in zip(self.over, used, strict=True) if u]
+        return cut(equation, self._of(with_inputs(member, used), over), used, needed)
 
     def lower(self, b: Any, *operands: Any) -> Any:
         """The operations of the plan, written here."""
@@ -130,8 +135,8 @@ class Mapped(ControlFlow):
         primal = split.primal
         varying = _varying(primal, self.over)
         own = [i < count or v for i, v in enumerate(varying)]
-        outs = iter(self._of(_part(primal, own), self.over)(*primals))
-        once = iter(evaluate(_part(primal, [not o for o in own]), primals))
+        outs = iter(self._of(restricted(primal, own), self.over)(*primals))
+        once = iter(evaluate(restricted(primal, [not o for o in own]), primals))
         results = [next(outs) if o else next(once) for o in own]
         given = iter(())
         if any(split.active_out):
@@ -176,17 +181,6 @@ def _varying(program: Program, over: Sequence[bool]) -> list[bool]:
         if any([a in moving for a in equation.inputs]):
             moving.update(equation.outputs)
     return [a in moving for a in program.outputs]
-
-
-def _part(program: Program, wanted: Sequence[bool]) -> Program:
-    """The program with the outputs marked, and no others."""
-    key = ("part", *wanted)
-    if key not in program.cache:
-        outputs = [a for a, w in zip(program.outputs, wanted, strict=True) if w]
-        program.cache[key] = drop_dead(
-            Program(program.inputs, program.equations, outputs, program.name)
-        )
-    return program.cache[key]
 
 
 def map_members(

@@ -2,21 +2,27 @@
 
 Layer 5 (plan). Used with ``config.plan = "measure"``. What compiles and runs a program is a layer
 above: ``wiring`` puts it in ``timer``. On disk each measurement is one small JSON file, in
-``plans`` of the user's cache directory (``STRETTO_CACHE_DIR``, else the system's habit), written
-beside and renamed; one that is damaged, or says what nobody could have written, is measured anew.
+``plans`` of the user's cache directory (``core/machine``), written beside and renamed; one that is
+damaged, or says what nobody could have written, is measured anew.
 """
 
 from __future__ import annotations
 
-import hashlib
-import json
 import os
-import platform
-import tempfile
 from collections.abc import Callable, Mapping
-from pathlib import Path
+from typing import TYPE_CHECKING
 
+from stretto.core.lazy import LazyModule
+from stretto.core.machine import cache_directory, processor
 from stretto.core.program import Program
+
+if TYPE_CHECKING:  # few programs measure anything
+    import hashlib
+    import json
+    import pathlib
+    import tempfile
+else:
+    hashlib, json, pathlib, tempfile = map(LazyModule, ("hashlib", "json", "pathlib", "tempfile"))
 
 __all__ = ["Timer", "directory", "fastest", "fingerprint", "timer"]
 
@@ -27,18 +33,15 @@ timer: Timer = []
 _known: dict[str, str] = {}
 
 
-def directory() -> Path:
-    """Where measurements are kept."""
-    given = os.environ.get("STRETTO_CACHE_DIR")
-    if given:
-        return Path(given) / "plans"
-    base = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
-    return Path(base) / "stretto" / "plans"
+def directory() -> pathlib.Path | None:
+    """Where measurements are kept; ``None``: nowhere."""
+    base = cache_directory()
+    return pathlib.Path(base) / "plans" if base else None
 
 
 def fingerprint(program: Program, detail: str) -> str:
     """A name for a program on a machine, equal where measurements carry over."""
-    about = "\n".join([str(program), detail, platform.machine(), _processor(), str(os.cpu_count())])
+    about = "\n".join([str(program), detail, processor(), str(os.cpu_count())])
     return hashlib.sha256(about.encode()).hexdigest()
 
 
@@ -57,7 +60,10 @@ def fastest(key: str, candidates: Mapping[str, Callable[[], Program]]) -> str:
 
 def _read(key: str) -> str | None:
     try:
-        with open(directory() / f"{key}.json", encoding="utf-8") as file:
+        folder = directory()
+        if folder is None:
+            return None
+        with open(folder / f"{key}.json", encoding="utf-8") as file:
             said = json.load(file)
         return said["plan"] if isinstance(said["plan"], str) else None
     except (OSError, ValueError, KeyError, TypeError):
@@ -68,6 +74,8 @@ def _write(key: str, plan: str, times: Mapping[str, float]) -> None:
     """Keep it on disk; where that cannot be written, in memory only."""
     try:
         folder = directory()
+        if folder is None:
+            return
         folder.mkdir(parents=True, exist_ok=True)
         handle, beside = tempfile.mkstemp(dir=folder, suffix=".tmp")
         try:
@@ -79,12 +87,3 @@ def _write(key: str, plan: str, times: Mapping[str, float]) -> None:
             raise
     except OSError:
         pass
-
-
-def _processor() -> str:
-    """The processor's model; empty where the system does not say."""
-    try:
-        with open("/proc/cpuinfo", encoding="utf-8") as lines:
-            return next((x.split(":", 1)[1].strip() for x in lines if "model name" in x), "")
-    except OSError:
-        return platform.processor()

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from stretto.core.config import config
 from stretto.core.program import Program
+from stretto.plan.rolling import roll
 from stretto.transforms.common import simplified
 from stretto.transforms.simplify import drop_dead
 
@@ -19,4 +20,6 @@ def prepare(program: Program) -> Program:
     program = drop_dead(program)
     if config.simplify:
         program = simplified(program)
+    if config.roll_loops:
+        program = roll(program)
     return program

@@ -11,37 +11,9 @@ are not handed a key.
 (2, 3)
 """
 
-from stretto.random.counts import binomial, geometric, multinomial, poisson
-from stretto.random.discrete import (
-    bernoulli,
-    categorical,
-    choice,
-    permutation,
-    rademacher,
-    randint,
-)
-from stretto.random.distributions import (
-    cauchy,
-    exponential,
-    gumbel,
-    laplace,
-    logistic,
-    maxwell,
-    normal,
-    truncated_normal,
-    uniform,
-)
-from stretto.random.gammas import (
-    ball,
-    beta,
-    chisquare,
-    dirichlet,
-    f,
-    gamma,
-    generalized_normal,
-    loggamma,
-    t,
-)
+from typing import TYPE_CHECKING
+
+from stretto.core.lazy import names_on_demand
 from stretto.random.key_arrays import KeyArray as PRNGKeyArray
 from stretto.random.keys import (
     PRNGKey,
@@ -55,17 +27,66 @@ from stretto.random.keys import (
     split,
     wrap_key_data,
 )
-from stretto.random.matrices import multivariate_normal, orthogonal
-from stretto.random.parametric import (
-    double_sided_maxwell,
-    lognormal,
-    pareto,
-    rayleigh,
-    triangular,
-    wald,
-    weibull_min,
-)
 from stretto.random.streams import keys, manual_seed, next_key
+
+if TYPE_CHECKING:
+    from stretto.random.counts import binomial, geometric, multinomial, poisson
+    from stretto.random.discrete import (
+        bernoulli,
+        categorical,
+        choice,
+        permutation,
+        rademacher,
+        randint,
+    )
+    from stretto.random.distributions import (
+        cauchy,
+        exponential,
+        gumbel,
+        laplace,
+        logistic,
+        maxwell,
+        normal,
+        truncated_normal,
+        uniform,
+    )
+    from stretto.random.gammas import (
+        ball,
+        beta,
+        chisquare,
+        dirichlet,
+        f,
+        gamma,
+        generalized_normal,
+        loggamma,
+        t,
+    )
+    from stretto.random.matrices import multivariate_normal, orthogonal
+    from stretto.random.parametric import (
+        double_sided_maxwell,
+        lognormal,
+        pareto,
+        rayleigh,
+        triangular,
+        wald,
+        weibull_min,
+    )
+else:
+    __getattr__, __dir__ = names_on_demand(
+        __name__,
+        {
+            "stretto.random.counts": "binomial geometric multinomial poisson",
+            "stretto.random.discrete": "bernoulli categorical choice permutation rademacher "
+            "randint",
+            "stretto.random.distributions": "cauchy exponential gumbel laplace logistic maxwell "
+            "normal truncated_normal uniform",
+            "stretto.random.gammas": "ball beta chisquare dirichlet f gamma generalized_normal "
+            "loggamma t",
+            "stretto.random.matrices": "multivariate_normal orthogonal",
+            "stretto.random.parametric": "double_sided_maxwell lognormal pareto rayleigh "
+            "triangular wald weibull_min",
+        },
+    )
 
 __all__ = [
     "PRNGKey",

@@ -139,7 +139,9 @@ class Array(Holder, Value):
 
     def block_until_ready(self) -> Array:
         """Return, itself, when it is computed; errors of the computation are raised here."""
-        if self._host is None and self.host() is None:
+        if self._host is None:
+            if self._buffer.__class__ is Donated:
+                self._buffer.refuse(self.type)
             pjrt.wait(self._buffer)
         return self
 

@@ -7,25 +7,33 @@ same text, and is not compiled again.
 from __future__ import annotations
 
 import functools
-import logging
 import threading
 import time
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
 
 from stretto.core.config import config
+from stretto.core.lazy import LazyModule
 from stretto.core.program import Equation, Program, Var
-from stretto.core.types import ArrayType
+from stretto.core.types import ArrayType, array_type
 from stretto.lower.stablehlo import lower
 from stretto.lower.text import Text
+from stretto.plan.prepare import prepare
 from stretto.runtime.array import Array
 from stretto.runtime.callbacks import CallingExecutable
 from stretto.runtime.pjrt import Executable, Options, compile_text
 
+if TYPE_CHECKING:  # loaded when the first program is compiled
+    from stretto.runtime import disk
+else:
+    disk = LazyModule("stretto.runtime.disk")
+
 __all__ = ["clear", "compiled", "executable", "log", "run_primitive", "run_program"]
 
 _CAPACITY = 1024
-_LOGGER = logging.getLogger("stretto")
+_logging = LazyModule("logging")
 _lock = threading.Lock()
 _by_text: dict[str, Any] = {}
 """Executables, least lately used first; a lock where one is being compiled."""
@@ -36,23 +44,28 @@ def executable(program: Program) -> Executable:
     found = program.cache.get("executable")
     if found is None:
         start = time.perf_counter()
-        text = lower(program)
+        text = lower(prepare(program))
         lowered = time.perf_counter()
         found = program.cache["executable"] = compiled(text, program.out_types)
         log(
             program.name,
             lambda: ", ".join(map(repr, program.in_types)),
+            found,
             lower=lowered - start,
             compile=time.perf_counter() - lowered,
         )
     return found
 
 
-def log(name: str, signature: Callable[[], str], **seconds: float) -> None:
+def log(name: str, signature: Callable[[], str], executable: Executable, **seconds: float) -> None:
     """Log what a compilation took, where ``config.log_compiles`` asks for it."""
     if config.log_compiles:
+        done = "compiled"
+        if executable.from_disk:
+            done, seconds["load"] = "loaded from disk", seconds.pop("compile")
         took = ", ".join(f"{what} {1000 * s:.1f} ms" for what, s in seconds.items())
-        _LOGGER.warning("compiled %s for (%s): %s", name, signature(), took)
+        logger = _logging.getLogger("stretto")
+        logger.warning("%s %s for (%s): %s", done, name, signature(), took)
 
 
 def compiled(text: Text, out_types: Sequence[ArrayType], options: Options = ()) -> Executable:
@@ -60,6 +73,29 @@ def compiled(text: Text, out_types: Sequence[ArrayType], options: Options = ()) 
 
     One that calls Python functions is not kept here: equal texts call different ones.
     """
+    if text.arrays:
+        return _Supplied(_compiled(text, out_types, options), text.arrays)
+    return _compiled(text, out_types, options)
+
+
+class _Supplied(Executable):
+    """A compiled program that is passed arrays of its own after its arguments."""
+
+    __slots__ = ("_compiled",)
+
+    def __init__(self, compiled: Executable, arrays: Sequence[np.ndarray]) -> None:
+        values = [Array(a, array_type(a.shape, a.dtype)) for a in arrays]
+        run, self.loaded, self.text = compiled.run, compiled.loaded, compiled.text
+        self.handlers = compiled.handlers
+        self.run = lambda buffers: run([*buffers, *[v.to_buffer() for v in values]])
+        self._compiled, self.from_disk = compiled, compiled.from_disk
+
+    def as_text(self) -> str:
+        """The optimised HLO."""
+        return self._compiled.as_text()
+
+
+def _compiled(text: Text, out_types: Sequence[ArrayType], options: Options) -> Executable:
     if text.calls:
         return CallingExecutable(text, out_types, options)
     key = f"{text}{options}" if options else text
@@ -73,8 +109,19 @@ def compiled(text: Text, out_types: Sequence[ArrayType], options: Options = ()) 
     with found:
         known = _by_text.get(key)
         if not isinstance(known, Executable):
-            known = _by_text[key] = compile_text(text, out_types, options)
+            known = _by_text[key] = _made(text, out_types, options)
         return known
+
+
+def _made(text: Text, out_types: Sequence[ArrayType], options: Options) -> Executable:
+    """The executable from disk, else compiled and kept there."""
+    place = disk.place_of(text, options)
+    found = place and place.load(out_types)
+    if not found:
+        found = compile_text(text, out_types, options)
+        if place:
+            place.keep(found)
+    return found
 
 
 def run_program(program: Program, args: Sequence[Array]) -> list[Array]:
@@ -110,6 +157,6 @@ def run_primitive(
 
 
 def clear() -> None:
-    """Forget what was compiled."""
+    """Forget what was compiled; on disk it stays."""
     _kept_operation.cache_clear()
     _by_text.clear()

@@ -126,6 +126,7 @@ class CallingExecutable(Executable):
         self._lock = threading.Lock()
         self._at: dict[int, Executable] = {}
         self.text = text
+        self.from_disk = False
         self.loaded = self._compiled(1).loaded
         self.handlers = []
         self.run = self._run

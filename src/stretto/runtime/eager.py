@@ -11,14 +11,26 @@ import threading
 from collections.abc import Callable, Sequence
 from typing import Any
 
+import ml_dtypes
 import numpy as np
 
+from stretto.core.config import config
 from stretto.core.interpreter import Interpreter, Tracer, using
+from stretto.core.native import native
 from stretto.core.types import ArrayType
 from stretto.runtime.array import Array
 from stretto.runtime.cache import run_primitive, run_program
 
-__all__ = ["EAGER", "Eager", "nested", "quiet"]
+__all__ = ["EAGER", "Eager", "nested", "quiet", "wide"]
+
+_BFLOAT16 = np.dtype(ml_dtypes.bfloat16)
+_MANY = 1 << 10
+"""So many elements take longer than converting them, by a call each."""
+
+
+def wide(type: ArrayType) -> bool:
+    """Whether elements are many, and of a dtype in which NumPy is slower than in float32."""
+    return type.dtype is _BFLOAT16 and type.size >= _MANY
 
 
 class Quiet(threading.local):
@@ -60,10 +72,12 @@ class Eager(Interpreter):
             out_types = primitive.out_types(types)
             if primitive.holds_programs or primitive.calls_python:
                 return self._control(primitive, types, out_types, args)
-            if primitive.compiled(types):
+            if primitive.compiled(types) and (config.eager_compiled or primitive.only_compiled):
                 outs = run_primitive(primitive, types, out_types, args)
                 return tuple(outs) if primitive.multiple else outs[0]
             hosts = [a.to_host() for a in args]
+            if primitive.widens and wide(types[0]):
+                hosts = [host.astype(np.float32) for host in hosts]
         except AttributeError:
             self._refuse(args)
             raise
@@ -73,6 +87,8 @@ class Eager(Interpreter):
             result = nested(primitive.reference, *hosts)
         if primitive.multiple:
             return tuple([_wrap(r, t) for r, t in zip(result, out_types, strict=True)])
+        if native is not None and not primitive.compiled(types):
+            _keep(primitive, types, out_types[0])
         return _wrap(result, out_types[0])
 
     def _control(self, primitive: Any, types: Any, out_types: Any, args: Sequence[Any]) -> Any:
@@ -99,5 +115,44 @@ def _wrap(result: Any, type: ArrayType) -> Array:
         result = result.astype(type.dtype)
     return Array(result, type)
 
+
+_table: dict[Any, Any] = {}
+"""What small operations with one result were met: by primitive, then by the type of each argument,
+the reference rule, and the type and dtype of the result. For ``process`` in C."""
+
+_CAPACITY = 4096
+_SMALL = 1 << 10
+"""The elements up to which the way to NumPy counts."""
+
+
+def _keep(primitive: Any, types: tuple[ArrayType, ...], out: ArrayType) -> None:
+    """Let operations with these types go the short way from now on, where they are small."""
+    if not primitive.interned or any([t.size >= _SMALL for t in (*types, out)]):
+        return
+    if len(_table) >= _CAPACITY:
+        _table.clear()
+    record = (primitive.reference, out, out.dtype)
+    if not types:
+        _table[primitive] = record
+        return
+    row = _table.setdefault(primitive, {})
+    for type in types[:-1]:
+        row = row.setdefault(type, {})
+        if row.__class__ is not dict:
+            return  # known with fewer operands: one number of them goes the short way
+    if len(row) >= _CAPACITY:
+        row.clear()
+    row.setdefault(types[-1], record)
+
+
+if native is not None:
+    Eager.process = native.Process(  # type: ignore[method-assign]
+        array=Array,
+        quiet=quiet,
+        ndarray=np.ndarray,
+        asarray=np.asarray,
+        table=_table,
+        general=Eager.process,
+    )
 
 EAGER = Eager()

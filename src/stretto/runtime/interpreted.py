@@ -46,7 +46,7 @@ class Interpreted:
 
     def __call__(self, arrays: Sequence[Array]) -> list[Array]:
         """The arrays of the outputs for those of the inputs."""
-        values: list[Any] = [x.to_host() for x in arrays]
+        values: list[Any] = [x.to_host() if x._host is None else x._host for x in arrays]
         values += self._literals
         try:
             quiet.run(self._evaluate, values)

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import functools
 import importlib
+import operator
 import os
 import re
 import threading
@@ -25,12 +26,15 @@ __all__ = [
     "Options",
     "TESTED",
     "compile_text",
+    "conditions",
     "cost_of_text",
+    "deserialised",
     "from_dlpack",
     "op_names",
     "profiler",
     "ready",
     "runtime_of_calls",
+    "serialised",
     "start_profile",
     "to_device",
     "to_dlpack",
@@ -66,8 +70,27 @@ _LIBRARY = "xla_cpu_experimental_ynn_fusion_type"
 For these Eigen takes down to half the time (docs/decisions/0022-sums-alone-go-to-ynnpack.md).
 """
 
+_DUMPS = (
+    "xla_dump_to",
+    "xla_dump_hlo_as_dot",
+    "xla_dump_hlo_as_html",
+    "xla_dump_hlo_as_proto",
+    "xla_dump_hlo_as_text",
+    "xla_dump_hlo_as_url",
+    "xla_dump_hlo_module_re",
+    "xla_dump_hlo_pass_re",
+    "xla_dump_hlo_snapshots",
+)
+"""XLA's options that make it write files, or print, when it compiles."""
+
 _EXTREMA = re.compile(r'"stablehlo\.(?:maximum|minimum|clamp)"\([^)]*\) : \(tensor<(?:\d+x)*b?f')
 """Extrema of floats, which YNNPACK takes into the sums that follow them, and there loses NaN."""
+
+
+def _processors() -> int:
+    """How many processors this process may run on."""
+    affinity = getattr(os, "sched_getaffinity", None)  # not on every system
+    return len(affinity(0)) if affinity else os.cpu_count() or 1
 
 
 class _Runtime:
@@ -88,6 +111,9 @@ class _Runtime:
             if quiet is None:
                 del os.environ["TF_CPP_MIN_LOG_LEVEL"]
         self._lapack = False
+        # As the client saw them: the number of its threads is compiled into programs.
+        self.threads = [*map(os.environ.get, ("NPROC", "PJRT_NPROC")), _processors()]
+        self.version = version
         self.device = self.client.local_devices()[0]
         self.devices = self.jax.DeviceList((self.device,))
         self.sharding = self._make_sharding()
@@ -103,11 +129,19 @@ class _Runtime:
         chosen.env_option_overrides = list({**ours, **dict(options)}.items())
         return chosen
 
-    def register_lapack(self) -> None:
-        """Let programs call LAPACK, as SciPy brings it, by the names that jaxlib gives it.
+    @functools.cached_property
+    def build(self) -> list[int]:
+        """The sizes of jaxlib's files, by which builds of one version differ."""
+        with os.scandir(os.path.dirname(self.jax.__file__ or "")) as files:
+            return sorted(file.stat().st_size for file in files if file.is_file())
+
+    def provide(self, text: str) -> None:
+        """Let programs call what this text calls: LAPACK, as SciPy brings it, by jaxlib's names.
 
         To register a function once more, as another user of jaxlib may have, changes nothing.
         """
+        if '"lapack_' not in text and '"tridiagonal_' not in text:
+            return
         with _lock:
             if self._lapack:
                 return
@@ -237,9 +271,8 @@ def from_dlpack(capsule: Any) -> np.ndarray:
     return to_host(at.jax.dlpack_managed_tensor_to_buffer(capsule, at.device, None))
 
 
-def wait(buffer: Any) -> None:
-    """Return when the buffer is computed; errors of the computation are raised here."""
-    buffer.block_until_ready()
+wait: Callable[[Any], None] = operator.methodcaller("block_until_ready")
+"""Return when the buffer is computed; errors of the computation are raised here."""
 
 
 def ready(buffer: Any) -> bool:
@@ -250,13 +283,14 @@ def ready(buffer: Any) -> bool:
 class Executable:
     """A compiled program: ``run(buffers).consume_with_handlers(handlers)`` is the call."""
 
-    __slots__ = ("handlers", "loaded", "run", "text")
+    __slots__ = ("from_disk", "handlers", "loaded", "run", "text")
 
     def __init__(
         self, loaded: Any, out_types: Sequence[ArrayType], text: str, at: _Runtime | None = None
     ) -> None:
         self.loaded = loaded
         self.text = text
+        self.from_disk = False
         self.run = loaded.execute_sharded
         self.handlers = [_handler(t, at or runtime()) for t in out_types]
 
@@ -292,8 +326,7 @@ def compile_text(
     Raises ``ConfigError`` for an option that XLA does not have, or a value that it does not take.
     """
     at = at or runtime()
-    if '"lapack_' in text or '"tridiagonal_' in text:
-        at.register_lapack()
+    at.provide(text)
     chosen = at.compile_options(text, options)
     try:
         if callbacks:
@@ -310,6 +343,43 @@ def compile_text(
             f"{{'xla_cpu_enable_fast_math': True}}"
         ) from None
     return Executable(loaded, out_types, text, at)
+
+
+def conditions(text: str, options: Options) -> bytes | None:
+    """All that decides, beside text and processor, what the text is compiled to.
+
+    The options as XLA has them, with what it took from ``XLA_FLAGS``; the runtime, by version and
+    build; and its number of threads. ``None`` where XLA is to write down what it compiles, so that
+    it must.
+    """
+    at = runtime()
+    chosen = at.compile_options(text, options)
+    flags = chosen.executable_build_options.debug_options
+    if any(getattr(flags, name, None) for name in _DUMPS) or any("dump" in n for n, _ in options):
+        return None
+    return f"{at.version} {at.build} {at.threads}\n".encode() + chosen.SerializeAsString()
+
+
+def serialised(executable: Executable) -> bytes | None:
+    """A compiled program as bytes; ``None`` where the runtime has no bytes for it."""
+    try:
+        return executable.loaded.serialize()
+    except runtime().jax.JaxRuntimeError:
+        return None
+
+
+def deserialised(content: bytes, text: str, options: Options) -> Any | None:
+    """What the runtime makes of ``serialised`` bytes; ``None`` where it refuses them.
+
+    They are native code, which will be run: nobody else may have been able to write them.
+    """
+    at = runtime()
+    at.provide(text)
+    chosen = at.compile_options(text, options)
+    try:
+        return at.client.deserialize_executable(content, at.devices, chosen)
+    except at.jax.JaxRuntimeError:
+        return None
 
 
 def cost_of_text(text: str) -> dict[str, float]:

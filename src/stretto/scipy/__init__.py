@@ -7,11 +7,9 @@ Layer 7. Each module is imported when it is first used.
 Array([4., 0.], dtype=float32)
 """
 
-from __future__ import annotations
-
-import importlib
-from types import ModuleType
 from typing import TYPE_CHECKING
+
+from stretto.core.lazy import names_on_demand
 
 if TYPE_CHECKING:
     from stretto.scipy import (
@@ -26,6 +24,15 @@ if TYPE_CHECKING:
         sparse,
         spatial,
         special,
+        stats,
+    )
+else:
+    __getattr__, __dir__ = names_on_demand(
+        __name__,
+        {
+            "stretto.scipy": "cluster fft integrate interpolate linalg ndimage optimize signal "
+            "sparse spatial special stats"
+        },
     )
 
 __all__ = [
@@ -42,13 +49,3 @@ __all__ = [
     "special",
     "stats",
 ]
-
-
-def __getattr__(name: str) -> ModuleType:
-    if name in __all__:
-        return importlib.import_module(f"stretto.scipy.{name}")
-    raise AttributeError(f"module 'stretto.scipy' has no attribute {name!r}")
-
-
-def __dir__() -> list[str]:
-    return [*globals(), *__all__]

@@ -12,7 +12,7 @@ from typing import Any
 
 from stretto.core.interpreter import constant
 from stretto.core.program import Atom, Equation, Literal, Program
-from stretto.core.recorder import Recorder
+from stretto.core.recorder import Recorder, standing
 from stretto.core.scope import inside, joined, scope
 
 __all__ = ["evaluate", "replay", "standing_at"]
@@ -21,13 +21,9 @@ __all__ = ["evaluate", "replay", "standing_at"]
 @contextmanager
 def standing_at(recorder: Recorder, equation: Equation) -> Iterator[None]:
     """Let what is recorded inside have the position of this equation, and its scope."""
-    outer, position = recorder.locate, equation.position
-    with inside(joined(scope.path, position.scope if position else "")):
-        recorder.locate = lambda: position and position._replace(scope=scope.path)
-        try:
-            yield
-        finally:
-            recorder.locate = outer
+    place = equation.place
+    with inside(joined(scope.path, place[2] if place else "")), standing(recorder, place):
+        yield
 
 
 def replay(program: Program, args: Sequence[Any], recorder: Recorder) -> list[Any]:
@@ -35,8 +31,13 @@ def replay(program: Program, args: Sequence[Any], recorder: Recorder) -> list[An
     literals, _ = _prepared(program)
     known: dict[Atom, Any] = {**literals, **dict(zip(program.inputs, args, strict=True))}
     for equation in program.equations:
-        with standing_at(recorder, equation):
-            result = equation.primitive(*[known[a] for a in equation.inputs])
+        values = [known[a] for a in equation.inputs]
+        if equation.place is not None and equation.place[2]:
+            with standing_at(recorder, equation):
+                result = equation.primitive(*values)
+        else:
+            with standing(recorder, equation.place):
+                result = equation.primitive(*values)
         outs = result if equation.primitive.multiple else (result,)
         known.update(zip(equation.outputs, outs, strict=True))
     return [known[a] for a in program.outputs]
@@ -51,12 +52,13 @@ def evaluate(program: Program, args: Sequence[Any]) -> list[Any]:
     known: dict[Atom, Any] = dict(literals)
     known.update(zip(program.inputs, args, strict=True))
     for equation in program.equations:
-        if has_scopes and equation.position is not None and equation.position.scope:
-            with inside(joined(scope.path, equation.position.scope)):
-                result = equation.primitive(*[known[a] for a in equation.inputs])
+        primitive, place = equation.primitive, equation.place
+        if has_scopes and place is not None and place[2]:
+            with inside(joined(scope.path, place[2])):
+                result = primitive(*[known[a] for a in equation.inputs])
         else:
-            result = equation.primitive(*[known[a] for a in equation.inputs])
-        if equation.primitive.multiple:
+            result = primitive(*[known[a] for a in equation.inputs])
+        if primitive.multiple:
             known.update(zip(equation.outputs, result, strict=True))
         else:
             known[equation.outputs[0]] = result
@@ -76,6 +78,6 @@ def _prepared(program: Program) -> tuple[dict[Atom, Any], bool]:
             for a in (*atoms, *program.outputs)
             if type(a) is Literal
         }
-        has_scopes = any([e.position is not None and e.position.scope for e in program.equations])
+        has_scopes = any([e.place is not None and e.place[2] for e in program.equations])
         found = program.cache["prepared"] = literals, has_scopes
     return found

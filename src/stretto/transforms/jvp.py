@@ -13,7 +13,7 @@ from typing import Any
 from stretto.core.config import settings
 from stretto.core.interpreter import Interpreter, Tracer, Value, state, using
 from stretto.core.program import Program
-from stretto.core.types import is_inexact
+from stretto.core.recorder import standing
 from stretto.ops.comparison import zeros_like
 from stretto.transforms.closed import record_closed
 from stretto.transforms.evaluate import evaluate
@@ -52,11 +52,12 @@ class Differentiator(Interpreter):
     one that hands on what depends on primals alone, and records what depends on tangents.
     """
 
-    __slots__ = ("ended", "linear", "parent", "rules")
+    __slots__ = ("ended", "linear", "parent", "recorder", "rules")
 
     def __init__(self, rules: Interpreter | None = None) -> None:
         self.parent = state.interpreter
         self.rules = self.parent if rules is None else rules
+        self.recorder = self.parent.recorder
         self.linear = rules is not None
         self.ended = False
 
@@ -64,7 +65,7 @@ class Differentiator(Interpreter):
         """Apply the rule to the duals; hand on what has none."""
         primals, tangents, active = [], [], False
         for a in args:
-            if type(a) is Dual and a.interpreter is self:
+            if a.__class__ is Dual and a.interpreter is self:
                 active = True
                 primals.append(a.primal)
                 tangents.append(a.tangent)
@@ -72,12 +73,20 @@ class Differentiator(Interpreter):
                 primals.append(a)
                 tangents.append(None)
         if not active:
-            return self.parent.process(primitive, primals)
+            return self.parent.process(primitive, args)
         outer = state.interpreter
         state.interpreter = self.rules
         try:
-            rule = primitive.linearize if self.linear else primitive.jvp
-            out, tangent = rule(primals, tangents)
+            # Only operations that hold programs have a rule for linearization of their own, and
+            # may call the user's functions.
+            if primitive.holds_programs:
+                rule = primitive.linearize if self.linear else primitive.jvp
+                out, tangent = rule(primals, tangents)
+            elif self.recorder is None:
+                out, tangent = primitive.jvp(primals, tangents)
+            else:
+                with standing(self.recorder):
+                    out, tangent = primitive.jvp(primals, tangents)
         finally:
             state.interpreter = outer
         if primitive.multiple:
@@ -86,7 +95,7 @@ class Differentiator(Interpreter):
 
     def wrap(self, primal: Any, tangent: Any) -> Any:
         """A dual; the value alone where the tangent is zero."""
-        if tangent is None or not is_inexact(primal.type.dtype):
+        if tangent is None or primal.type.kind not in ("float", "complex"):
             return primal
         return Dual(self, primal, tangent)
 

@@ -12,10 +12,10 @@ from typing import Any, NamedTuple
 
 from stretto.core.config import settings
 from stretto.core.interpreter import Value, state, using
-from stretto.core.position import Position, user_position
+from stretto.core.position import Place, place
 from stretto.core.program import Atom, Program, literal
 from stretto.core.recorder import Recorder, Traced
-from stretto.core.scope import scope
+from stretto.core.scope import scope, used
 from stretto.core.types import ArrayType
 from stretto.ops.comparison import full
 from stretto.transforms.closed import record_closed
@@ -25,9 +25,9 @@ from stretto.transforms.jvp import Differentiator
 __all__ = ["LinearMap", "Linearized", "apply_linear", "linearize_flat", "linearize_program"]
 
 
-def _scope_alone() -> Position | None:
+def _scope_alone() -> Place | None:
     """Nowhere, but for a named scope: running these equations backwards gives those lowered."""
-    return user_position() if scope.path else None
+    return place() if used and scope.path else None
 
 
 class _LinearRecorder(Recorder):
@@ -40,18 +40,22 @@ class _LinearRecorder(Recorder):
         self.parent = state.interpreter
         self.locate = _scope_alone
 
+    @property
+    def recorder(self) -> Any:
+        """That of what it hands on."""
+        return self.parent.recorder
+
     def process(self, primitive: Any, args: Sequence[Any]) -> Any:
         """Record if any argument is linear, else hand on."""
         for a in args:
-            if type(a) is Traced and a.interpreter is self:
+            if a.__class__ is Traced and a.interpreter is self:
                 if primitive.holds_programs:
                     return self._in_parts(primitive, args)
-                return super().process(primitive, args)
+                return self.record(primitive, args)
         return self.parent.process(primitive, args)
 
-    def record(self, primitive: Any, args: Sequence[Any]) -> Any:
-        """Record as it stands an operation that is linear as a whole."""
-        return super().process(primitive, args)
+    record = Recorder.process
+    """Record as it stands an operation that is linear as a whole."""
 
     def _in_parts(self, primitive: Any, args: Sequence[Any]) -> tuple[Any, ...]:
         """Outputs of an operation that a rule applied to values and tangents together.
@@ -104,12 +108,14 @@ def linearize_flat(
             interpreter.wrap(p, Traced(recorder, next(tangents))) if a else p
             for p, a in zip(primals, active, strict=True)
         ]
+        outs, atoms = [], []
         with using(interpreter):
-            outs = [interpreter.unwrap(o) for o in fun(*duals)]
-        # Only what was recorded is linear in the tangents; a constant tangent is a known zero.
-        atoms = [
-            t.atom if type(t) is Traced and t.interpreter is recorder else None for _, t in outs
-        ]
+            for o in fun(*duals):
+                primal, tangent = interpreter.unwrap(o)
+                outs.append(primal)
+                # Only what was recorded is linear in the tangents; a constant is a known zero.
+                recorded = tangent.__class__ is Traced and tangent.interpreter is recorder
+                atoms.append(tangent.atom if recorded else None)
     finally:
         interpreter.ended = recorder.ended = True
     program = Program(
@@ -118,9 +124,9 @@ def linearize_flat(
         [a for a in atoms if a is not None],
         "linear",
     )
-    mask = tuple(a is not None for a in atoms)
+    mask = tuple([a is not None for a in atoms])
     residuals = list(recorder.captured.values())
-    return [o for o, _ in outs], LinearMap(program, residuals, tuple(active), mask)
+    return outs, LinearMap(program, residuals, tuple(active), mask)
 
 
 class Linearized(NamedTuple):

@@ -1,45 +1,103 @@
-"""Simplification: drop the equations whose results nobody uses, or that are only to be seen.
+"""Dead work: drop the equations whose results nobody uses, or that are only to be seen.
 
-Layer 3 (transforms).
+Layer 3 (transforms). Next, read ``common``.
 """
 
 from __future__ import annotations
 
-import dataclasses
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from stretto.core.effects import observable
-from stretto.core.program import Equation, Program, Var
+from stretto.core.program import Equation, Program
 
-__all__ = ["drop_dead", "silenced", "used_inputs"]
+__all__ = [
+    "drop_dead",
+    "live",
+    "remembered",
+    "restricted",
+    "silenced",
+    "used_inputs",
+    "with_inputs",
+]
 
 
 def drop_dead(program: Program) -> Program:
     """The program without equations that no output depends on and nobody would miss.
 
-    Operations that hold programs are asked to give no more than what is needed of them.
+    Operations that hold programs are asked to give no more than what is needed of them, and to take
+    no more than they need for it. Nothing is left to drop then.
     """
-    needed: set[Var] = {a for a in program.outputs if isinstance(a, Var)}
+    needed: set[Any] = set(program.outputs)
     kept = []
     for equation in reversed(program.equations):
-        mask = [v in needed for v in equation.outputs]
         primitive: Any = equation.primitive
-        if any(mask) or observable(primitive.effects):
-            if primitive.holds_programs and not all(mask):
-                equation = primitive.trimmed(equation, mask)
-            kept.append(equation)
-            needed.update([a for a in equation.inputs if type(a) is Var])
+        outputs = equation.outputs
+        if primitive.holds_programs:
+            mask = [v in needed for v in outputs]
+            if not any(mask) and not observable(primitive.effects):
+                continue
+            equation = primitive.trimmed(equation, mask)
+        elif len(outputs) == 1:
+            if outputs[0] not in needed and not observable(primitive.effects):
+                continue
+        elif needed.isdisjoint(outputs) and not observable(primitive.effects):
+            continue
+        kept.append(equation)
+        needed.update(equation.inputs)
     kept.reverse()
     if kept == list(program.equations):
         return program
     return Program(program.inputs, kept, program.outputs, program.name)
 
 
+def remembered(program: Program, key: Any, derive: Callable[[Program], Program]) -> Program:
+    """``derive(program)``, found once, and kept with the program."""
+    if key not in program.cache:
+        made = derive(program)
+        # A program that its own cache held would not be freed at once.
+        program.cache[key] = None if made is program else made
+    found = program.cache[key]
+    return program if found is None else found
+
+
+def live(program: Program) -> Program:
+    """The program without dead work, found once."""
+    return remembered(program, "live", drop_dead)
+
+
+def restricted(program: Program, wanted: Sequence[bool]) -> Program:
+    """The program with these outputs alone, and what they need; the same inputs."""
+    if all(wanted):
+        return live(program)
+
+    def without_others(program: Program) -> Program:
+        outputs = [a for a, w in zip(program.outputs, wanted, strict=True) if w]
+        return drop_dead(Program(program.inputs, program.equations, outputs, program.name))
+
+    return remembered(program, ("part", *wanted), without_others)
+
+
+def with_inputs(program: Program, kept: Sequence[bool]) -> Program:
+    """The program without the other inputs, which it does not read."""
+    if all(kept):
+        return program
+
+    def without_others(program: Program) -> Program:
+        inputs = [v for v, k in zip(program.inputs, kept, strict=True) if k]
+        return Program(inputs, program.equations, program.outputs, program.name)
+
+    return remembered(program, ("inputs", *kept), without_others)
+
+
 def used_inputs(program: Program) -> tuple[bool, ...]:
     """Which inputs an equation or an output reads."""
-    needed = {a for e in program.equations for a in e.inputs}
-    needed.update(program.outputs)
-    return tuple(v in needed for v in program.inputs)
+    found = program.cache.get("used")
+    if found is None:
+        needed = {a for e in program.equations for a in e.inputs}
+        needed.update(program.outputs)
+        found = program.cache["used"] = tuple([v in needed for v in program.inputs])
+    return found
 
 
 def silenced(program: Program) -> Program:
@@ -49,19 +107,11 @@ def silenced(program: Program) -> Program:
     """
     if not observable(program.effects):
         return program
-
-    def quiet(value: Any) -> Any:
-        if isinstance(value, tuple):
-            return tuple([quiet(v) for v in value])
-        return silenced(value) if isinstance(value, Program) else value
-
     kept = []
     for e in program.equations:
-        primitive = e.primitive
+        primitive: Any = e.primitive
         if primitive.holds_programs:
-            names = [field.name for field in dataclasses.fields(primitive)]
-            fields = {name: quiet(getattr(primitive, name)) for name in names}
-            primitive = dataclasses.replace(primitive, **fields)
+            primitive = primitive.with_programs(silenced)
         if primitive.holds_programs or e.outputs or not observable(primitive.effects):
-            kept.append(Equation(primitive, e.inputs, e.outputs, e.position))
+            kept.append(Equation(primitive, e.inputs, e.outputs, e.place))
     return Program(program.inputs, kept, program.outputs, program.name)

@@ -12,7 +12,7 @@ from typing import Any
 
 from stretto.core.config import settings
 from stretto.core.interpreter import Linear, constant
-from stretto.core.program import Literal, Program, Var
+from stretto.core.program import Literal, Program
 from stretto.core.scope import inside, joined, scope
 from stretto.ops.arithmetic import ADD
 from stretto.ops.comparison import full
@@ -29,7 +29,7 @@ def backward(
     ``known`` holds the values of the other inputs, in order; ``cotangents`` one for each output,
     ``None`` for zero.
     """
-    values: dict[Var, Any] = {}
+    values: dict[Any, Any] = {}
     given = iter(known)
     varying: set[Any] = set()
     for v, is_linear in zip(program.inputs, linear, strict=True):
@@ -39,19 +39,19 @@ def backward(
             values[v] = next(given)
 
     def read(atom: Any) -> Any:
-        if type(atom) is Literal:
-            return constant(atom.array(), atom.type.weak_type)
+        if atom.__class__ is Literal and atom not in values:
+            values[atom] = constant(atom.array(), atom.type.weak_type)
         return values[atom]
 
     pending = []
     for equation in program.equations:
-        if any([a in varying for a in equation.inputs]):
-            varying.update(equation.outputs)
-            pending.append(equation)
-        else:
+        if varying.isdisjoint(equation.inputs):
             result = equation.primitive(*[read(a) for a in equation.inputs])
             outs = result if equation.primitive.multiple else (result,)
             values.update(zip(equation.outputs, outs, strict=True))
+        else:
+            varying.update(equation.outputs)
+            pending.append(equation)
 
     sums: dict[Any, Any] = {}
 
@@ -63,19 +63,24 @@ def backward(
     for atom, ct in zip(program.outputs, cotangents, strict=True):
         accumulate(atom, ct)
     for equation in reversed(pending):
-        cts = [sums.pop(v, None) for v in equation.outputs]
-        if all([ct is None for ct in cts]):
-            continue
+        primitive, place = equation.primitive, equation.place
+        if primitive.multiple:
+            ct = [sums.pop(v, None) for v in equation.outputs]
+            if all([part is None for part in ct]):
+                continue
+        else:
+            ct = sums.pop(equation.outputs[0], None)
+            if ct is None:
+                continue
         args = [Linear(a.type) if a in varying else read(a) for a in equation.inputs]
-        primitive = equation.primitive
-        ct = cts if primitive.multiple else cts[0]
-        if equation.position is not None and equation.position.scope:
-            with inside(joined(scope.path, f"transpose({equation.position.scope})")):
+        if place is not None and place[2]:
+            with inside(joined(scope.path, f"transpose({place[2]})")):
                 back = primitive.transpose(ct, *args)
         else:
             back = primitive.transpose(ct, *args)
-        for atom, ct in zip(equation.inputs, back, strict=True):
-            accumulate(atom, ct)
+        for atom, part in zip(equation.inputs, back, strict=True):
+            if part is not None:
+                accumulate(atom, part)
     return [sums.get(v) for v, is_linear in zip(program.inputs, linear, strict=True) if is_linear]
 
 

@@ -7,14 +7,14 @@ along. What is not mapped is not wrapped, so work that no example changes is don
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from contextlib import nullcontext
 from typing import Any
 
 from stretto.core.config import mapped_axis, settings
 from stretto.core.effects import names_axis
 from stretto.core.interpreter import Interpreter, Tracer, Value, state, using
 from stretto.core.program import Program
-from stretto.core.types import array_type
+from stretto.core.recorder import standing
+from stretto.core.types import ArrayType
 from stretto.ops.broadcast import broadcast_to, move_axis
 from stretto.transforms.closed import record_closed
 from stretto.transforms.evaluate import evaluate
@@ -38,6 +38,15 @@ class AxisSize(int):
         return made
 
 
+# The type of one example, by that of all and the axis along which they lie. Types are never freed.
+_OF_ONE: dict[tuple[ArrayType, int], ArrayType] = {}
+
+
+def _type_of_one(whole: ArrayType, axis: int) -> ArrayType:
+    one = whole.with_shape(whole.shape[:axis] + whole.shape[axis + 1 :])
+    return _OF_ONE.setdefault((whole, axis), one)
+
+
 class Batched(Tracer):
     """One example of many: the whole, and the axis along which the examples lie."""
 
@@ -47,10 +56,8 @@ class Batched(Tracer):
         self.interpreter = interpreter
         self.value = value
         self.axis = axis
-        whole = value.type
-        self.type = array_type(
-            whole.shape[:axis] + whole.shape[axis + 1 :], whole.dtype, whole.weak_type
-        )
+        key = value.type, axis
+        self.type = _OF_ONE.get(key) or _type_of_one(*key)
 
     position = None  # type: ignore[assignment]
 
@@ -63,10 +70,11 @@ class Batched(Tracer):
 class Vectorizer(Interpreter):
     """Applies vmap rules."""
 
-    __slots__ = ("ended", "name", "named_size", "parent", "size")
+    __slots__ = ("ended", "name", "named_size", "parent", "recorder", "size")
 
     def __init__(self, size: int) -> None:
         self.parent = state.interpreter
+        self.recorder = self.parent.recorder
         self.named_size = size
         self.size = int(size)
         self.name = size.name if isinstance(size, AxisSize) else None
@@ -76,7 +84,7 @@ class Vectorizer(Interpreter):
         """Apply the rule to what is mapped; hand on what is not."""
         values, axes, mapped = [], [], False
         for a in args:
-            if type(a) is Batched and a.interpreter is self:
+            if a.__class__ is Batched and a.interpreter is self:
                 mapped = True
                 values.append(a.value)
                 axes.append(a.axis)
@@ -89,11 +97,16 @@ class Vectorizer(Interpreter):
         outer = state.interpreter
         state.interpreter = self.parent
         try:
+            rule = primitive.vmap
             if primitive.holds_programs:
-                out, axis = primitive.vmap(self.named_size, values, axes)
-            else:
-                rule = primitive.collect if named else primitive.vmap
+                out, axis = rule(self.named_size, values, axes)
+            elif named:
+                out, axis = primitive.collect(self.size, values, axes)
+            elif self.recorder is None:
                 out, axis = rule(self.size, values, axes)
+            else:
+                with standing(self.recorder):
+                    out, axis = rule(self.size, values, axes)
         except Exception:
             problem = _problem_of_one(primitive, args)
             if problem is not None:
@@ -146,14 +159,22 @@ def vmap_flat(
     """
     interpreter = Vectorizer(size)
     interpreter.begin(fun)
-    named = mapped_axis(size.name, int(size)) if isinstance(size, AxisSize) else nullcontext()
+    examples = [interpreter.wrap(x, a) for x, a in zip(args, axes, strict=True)]
+    values, places = [], []
     try:
-        with named, using(interpreter):
-            examples = [interpreter.wrap(x, a) for x, a in zip(args, axes, strict=True)]
-            outs = [interpreter.unwrap(o) for o in fun(*examples)]
+        with using(interpreter):
+            if isinstance(size, AxisSize):
+                with mapped_axis(size.name, int(size)):
+                    outs = fun(*examples)
+            else:
+                outs = fun(*examples)
+            for o in outs:
+                value, axis = interpreter.unwrap(o)
+                values.append(value)
+                places.append(axis)
     finally:
         interpreter.ended = True
-    return [o for o, _ in outs], [a for _, a in outs]
+    return values, places
 
 
 def vmap_program(

@@ -1,0 +1,76 @@
+"""What one run, or several, say about the goals: figures for the picture and for publication.
+
+Runs are reports as in the JSON files. Goals are today's: an old file is held to them too.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from statistics import median
+from typing import Any, TypeAlias
+
+import numpy as np
+
+from benchmarks.catalogue import WORKLOADS
+from benchmarks.measure import OURS, Row
+from benchmarks.workloads import Goal, Workload
+
+__all__ = ["Outcome", "Report", "outcomes", "rows_of"]
+
+Report: TypeAlias = Mapping[str, Any]
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """A goal, and the ratio that was found.
+
+    Of one run these are the median of its rounds and the quartiles; of several, the median of the
+    runs' medians, and the least and the greatest of them.
+    """
+
+    workload: Workload
+    goal: Goal
+    low: float
+    ratio: float
+    high: float
+
+    @property
+    def met(self) -> bool:
+        """Whether the goal is reached."""
+        return self.ratio <= self.goal.at_most
+
+
+def outcomes(runs: Sequence[Report]) -> list[Outcome]:
+    """An outcome for each goal of each row that was measured, in the order of the table."""
+    tables = [rows_of(run) for run in runs]
+    found = []
+    for workload in WORKLOADS.values():
+        for goal in workload.goals:
+            rounds = [
+                table[workload.name].ratios(goal.peer) for table in tables if workload.name in table
+            ]
+            known = [ratios for ratios in rounds if ratios]
+            if len(known) == 1:
+                low, ratio, high = np.quantile(known[0], [0.25, 0.5, 0.75]).tolist()
+            elif known:
+                medians = [median(ratios) for ratios in known]
+                low, ratio, high = min(medians), median(medians), max(medians)
+            else:
+                continue
+            found.append(Outcome(workload, goal, low, ratio, high))
+    return found
+
+
+def rows_of(run: Report) -> dict[str, Row]:
+    """The measured rows of a report, by name; rows that are no more are left out."""
+    rows = {}
+    for entry in run["benchmarks"]:
+        contestants = entry["contestants"]
+        if entry["name"] in WORKLOADS and OURS in contestants:
+            rows[entry["name"]] = Row(
+                WORKLOADS[entry["name"]],
+                {name: one["rounds"] for name, one in contestants.items()},
+                contestants,
+            )
+    return rows

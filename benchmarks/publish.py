@@ -1,0 +1,221 @@
+"""The tables and the picture of ``docs/performance.md``, from the files of some full runs.
+
+    python -m benchmarks.publish FIRST.json SECOND.json THIRD.json
+
+A figure is the median over the runs, each run's being the median of its rounds. The counts come
+from the file that `make counts` keeps.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import re
+import sys
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from statistics import median
+from typing import Any
+
+from benchmarks import counts, picture
+from benchmarks.catalogue import WORKLOADS
+from benchmarks.measure import OURS, Row
+from benchmarks.outcomes import Outcome, Report, outcomes, rows_of
+from benchmarks.process import ROOT
+from benchmarks.report import as_ratio, as_time, peak_flops
+from benchmarks.report_ensembles import as_memory
+from benchmarks.workloads import Workload
+
+__all__ = ["filled", "main", "sections"]
+
+PAGE = ROOT / "docs" / "performance.md"
+PICTURE = ROOT / "docs" / "images" / "performance.png"
+RUNS, ROUNDS = 3, 5
+"""Fewer make no figures to rely on, which the page then says."""
+
+OVERHEADS = {"stretto": "Stretto", "jax": "JAX", "torch": "PyTorch", "numpy": "NumPy"}
+ENSEMBLES = {
+    "stretto": "Stretto",
+    "jax": "JAX vmap",
+    "jax lax.map": "JAX lax.map",
+    "jax unroll": "JAX unroll",
+    "jax loop": "JAX loop",
+    "torch": "torch vmap",
+    "torch compile": "torch compile",
+    "torch loop": "torch loop",
+}
+
+
+def main(arguments: list[str] | None = None) -> int:
+    """Run the command."""
+    parser = argparse.ArgumentParser(prog="python -m benchmarks.publish", description=__doc__)
+    parser.add_argument("runs", nargs="+", type=Path, help="JSON files of `make bench`")
+    parser.add_argument("--counts", type=Path, default=counts.FILE, help="(%(default)s)")
+    parser.add_argument("--page", type=Path, default=PAGE, help="(%(default)s)")
+    parser.add_argument("--picture", type=Path, default=PICTURE, help="(%(default)s)")
+    options = parser.parse_args(arguments)
+    runs = [json.loads(file.read_text(encoding="utf-8")) for file in options.runs]
+    kept = (
+        json.loads(options.counts.read_text(encoding="utf-8")) if options.counts.exists() else None
+    )
+    page = options.page.read_text(encoding="utf-8")
+    try:
+        page = filled(page, sections(runs, kept))
+    except ValueError as error:
+        parser.error(f"{options.page}: {error}")
+    options.page.write_text(page, encoding="utf-8")
+    picture.write(outcomes(runs), options.picture)
+    print(f"Written to {options.page} and {options.picture}")
+    return 0
+
+
+def filled(page: str, texts: Mapping[str, str]) -> str:
+    """The page with each text between its markers, ``<!-- name -->`` and ``<!-- /name -->``.
+
+    Raises `ValueError` naming the markers that are missing.
+    """
+    for name, text in texts.items():
+        pattern = re.compile(rf"(<!-- {name} -->\n).*?(<!-- /{name} -->)", re.DOTALL)
+        if pattern.search(page) is None:
+            raise ValueError(f"expected <!-- {name} --> and <!-- /{name} -->, found no such pair")
+        page = pattern.sub(lambda found, text=text: f"{found[1]}{text}\n{found[2]}", page, count=1)
+    return page
+
+
+def sections(runs: Sequence[Report], kept: Mapping[str, Any] | None) -> dict[str, str]:
+    """What goes between the markers, by name."""
+    texts = {
+        "runs": _about(runs),
+        "overheads": _overheads(runs),
+        "ensembles": _ensembles(runs),
+    }
+    return texts if kept is None else {**texts, "counts": _counts(kept)}
+
+
+def _about(runs: Sequence[Report]) -> str:
+    """When, on what and how; and, where that is so, that it is not enough."""
+    machines = {f"{run['machine']['cpu']}, {run['machine']['cores']} cores" for run in runs}
+    versions = {
+        ", ".join(f"{name} {one['versions'][name]}" for name, one in run["frameworks"].items())
+        + f", Python {run['frameworks'][OURS]['python']}"
+        for run in runs
+    }
+    lines = [
+        f"- Runs: {', '.join(_run(run) for run in runs)}.",
+        f"- Machine: {'; '.join(sorted(machines))}.",
+        f"- Versions: {'; '.join(sorted(versions))}.",
+    ]
+    flaws = _flaws(runs, machines | versions if len(machines) + len(versions) > 2 else set())
+    if flaws:
+        lines = [f"**Not final: {', '.join(flaws)}.**", "", *lines]
+    return "\n".join(lines)
+
+
+def _run(run: Report) -> str:
+    revision = run.get("revision")
+    return run["measured_at"][:16].replace("T", " ") + (f" ({revision})" if revision else "")
+
+
+def _flaws(runs: Sequence[Report], mixed: set[str]) -> list[str]:
+    """Why the figures are nothing to rely on; nothing if they are."""
+    flaws = []
+    if len(runs) < RUNS:
+        flaws.append(f"fewer than {RUNS} runs")
+    if any((run["rounds"] or 0) < ROUNDS for run in runs):
+        flaws.append(f"fewer than {ROUNDS} rounds")
+    names = [{entry["name"] for entry in run["benchmarks"]} for run in runs]
+    if any(set(WORKLOADS) - one for one in names):
+        flaws.append("not every row in every run")
+    if mixed:
+        flaws.append("runs on different machines or versions")
+    return flaws
+
+
+def _overheads(runs: Sequence[Report]) -> str:
+    """A line for each row, and one more for each goal after the first."""
+    return _table(runs, OVERHEADS, shows_memory=False)
+
+
+def _ensembles(runs: Sequence[Report]) -> str:
+    return _table(runs, ENSEMBLES, shows_memory=True)
+
+
+def _table(runs: Sequence[Report], columns: Mapping[str, str], shows_memory: bool) -> str:
+    tables = [rows_of(run) for run in runs]
+    peaks = [peak_flops(list(table.values())) for table in tables]
+    found = outcomes(runs)
+    known = [
+        workload
+        for workload in WORKLOADS.values()
+        if workload.shows_memory == shows_memory and any(workload.name in one for one in tables)
+    ]
+    extra = ["of peak", "memory", "JAX vmap's"] if shows_memory else []
+    headings = ["", *columns.values(), "ratio", "goal", *extra]
+    lines = [headings, ["---"] * len(headings)]
+    for workload in known:
+        rows = [table.get(workload.name) for table in tables]
+        times = {name: _median_time(rows, name) for name in columns}
+        peers = {name: time for name, time in times.items() if time is not None and name != OURS}
+        fastest = min(peers, key=lambda name: peers[name]) if shows_memory and peers else None
+        cells = [workload.title]
+        for name in columns:
+            time = times[name]
+            text = "" if time is None else as_time(time, workload.unit)
+            cells.append(f"**{text}**" if name == fastest else text)
+        goals = [one for one in found if one.workload.name == workload.name]
+        cells += [" / ".join(map(_ratio, goals)), " / ".join(map(_goal, goals))]
+        if shows_memory:
+            cells += [_of_peak(workload, rows, peaks), _memory(rows, OURS), _memory(rows, "jax")]
+        lines.append(cells)
+    group = [one for one in found if one.workload.shows_memory == shows_memory]
+    met = sum(one.met for one in group)
+    summary = f"{met} of {len(group)} goals are met."
+    return "\n".join([summary, "", *(f"| {' | '.join(cells)} |" for cells in lines)])
+
+
+def _median_time(rows: Sequence[Row | None], name: str) -> float | None:
+    known = [time for row in rows if row and (time := row.median(name)) is not None]
+    return median(known) if known else None
+
+
+def _ratio(one: Outcome) -> str:
+    return f"{as_ratio(one.ratio)} ({as_ratio(one.low)} to {as_ratio(one.high)})"
+
+
+def _goal(one: Outcome) -> str:
+    return f"≤ {one.goal.at_most:g} of {one.goal.peer}: {'met' if one.met else '**missed**'}"
+
+
+def _of_peak(workload: Workload, rows: Sequence[Row | None], peaks: Sequence[float | None]) -> str:
+    fractions = [
+        workload.flops / time / peak
+        for row, peak in zip(rows, peaks, strict=True)
+        if row and peak and (time := row.median(OURS))
+    ]
+    return f"{median(fractions):.0%}" if fractions else ""
+
+
+def _memory(rows: Sequence[Row | None], name: str) -> str:
+    found = [row.details.get(name, {}).get("peak_bytes") for row in rows if row]
+    known = [one for one in found if one is not None]
+    return as_memory(median(known)) if known else ""
+
+
+def _counts(kept: Mapping[str, Any]) -> str:
+    made_with = ", ".join(f"{name} {version}" for name, version in kept["made_with"].items())
+    lines = [
+        f"Made with {made_with}, at {kept['revision']}.",
+        "",
+        "| one time along | instructions | blocks held | garbage | bytes at most |",
+        "| --- | --- | --- | --- | --- |",
+    ]
+    for name, found in kept["counts"].items():
+        figures = (found.get(kind) for kind in ("held", "garbage", "peak"))
+        cells = ["" if figure is None else f"{figure:,.10g}" for figure in figures]
+        title, instructions = kept["titles"][name], f"{found['instructions']:,.0f}"
+        lines.append(f"| {' | '.join([title, instructions, *cells])} |")
+    return "\n".join(lines)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,354 @@
+"""What ``lower`` rules write with: operations, constants, loops, branches, calls of Python.
+
+Layer 5 (lower). Source: the StableHLO specification. Next, read ``stablehlo``, which writes whole
+programs.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from types import MappingProxyType
+from typing import Any
+
+import numpy as np
+
+from stretto.core.program import Var
+from stretto.core.types import ArrayType, array_type, kind_of
+from stretto.lower.text import (
+    TOKEN,
+    HostCall,
+    Operand,
+    element_text,
+    function_type,
+    tensor_type,
+)
+
+__all__ = ["Writer"]
+
+_MOST_WRITTEN = 256
+"""The elements of a constant array that is written into the text."""
+
+_EXTREMA = {"maximum": "GT", "minimum": "LT"}
+"""By which comparison the first of two is the one to take."""
+
+
+class Writer:
+    """Writes StableHLO: one ``emit`` an operation, and the forms with regions."""
+
+    def __init__(self) -> None:
+        self._lines: list[str] = []
+        # Of this block: by element and type, as they are written, or as a literal has them.
+        self._constants: dict[tuple[Any, Any], Operand] = {}
+        self._count = 0
+        self._calls: list[HostCall] = []
+        self._arrays: dict[int, np.ndarray] = {}  # those passed, by identity
+        self._passed: dict[int, Operand] = {}  # of them, what this function is passed
+        # What the last ordered call gave and the next one takes; None where no call is ordered.
+        self._token: Operand | None = None
+        # Of the equation being lowered:
+        self._outputs: Sequence[Var] = ()
+        self._location = ""
+
+    @property
+    def outs(self) -> tuple[ArrayType, ...]:
+        """The output types of the equation being lowered."""
+        return tuple([v.type for v in self._outputs])
+
+    def emit(
+        self,
+        op: str,
+        *operands: Operand,
+        attributes: str = "",
+        out: ArrayType | None = None,
+        dialect: str = "stablehlo",
+    ) -> Operand:
+        """One operation with one result, by default of the type that the equation was inferred."""
+        return self.operation(f"{dialect}.{op}", operands, attributes, out)
+
+    def operation(
+        self,
+        op: str,
+        operands: Sequence[Operand],
+        attributes: str = "",
+        out: ArrayType | None = None,
+    ) -> Operand:
+        """The same, named with its dialect."""
+        type = self._outputs[0].type if out is None else out
+        self._count += 1
+        name = f"%{self._count}"
+        names, types = [], []
+        for x in operands:
+            names.append(x.name)
+            types.append(x.type)
+        attrs = f" {{{attributes}}}" if attributes else ""
+        signature = function_type(tuple(types), type)
+        self._lines.append(
+            f'{name} = "{op}"({", ".join(names)}){attrs} : {signature}{self._location}'
+        )
+        return Operand(name, type)
+
+    def emit_many(
+        self,
+        op: str,
+        operands: Sequence[Operand],
+        outs: Sequence[ArrayType],
+        attributes: str = "",
+        regions: Sequence[str] = (),
+        dialect: str = "stablehlo",
+    ) -> list[Operand]:
+        """One operation with several results and regions, in generic form."""
+        self._count += 1
+        name = f"%{self._count}"
+        names = ", ".join(x.name for x in operands)
+        kinds = ", ".join(tensor_type(x.type) for x in operands)
+        results = ", ".join(map(tensor_type, outs))
+        attrs = f" {{{attributes}}}" if attributes else ""
+        inner = f" ({', '.join(regions)})" if regions else ""
+        bind = f"{name}:{len(outs)} = " if outs else ""
+        self._lines.append(
+            f'{bind}"{dialect}.{op}"({names}){inner}{attrs} : ({kinds}) -> ({results})'
+            f"{self._location}"
+        )
+        if len(outs) == 1:
+            return [Operand(f"{name}#0", outs[0])]
+        return [Operand(f"{name}#{i}", t) for i, t in enumerate(outs)]
+
+    def custom_call(
+        self,
+        target: str,
+        operands: Sequence[Operand],
+        outs: Sequence[ArrayType],
+        config: Mapping[str, str],
+        layouts: Sequence[Sequence[Sequence[int]]],
+        aliases: Mapping[int, int] = MappingProxyType({}),
+        side_effect: bool = False,
+    ) -> list[Operand]:
+        """A call of a function that the runtime registers, by XLA's typed foreign interface.
+
+        ``config`` holds its attributes in MLIR syntax, ``layouts`` the axes of each operand and
+        result from the fastest varying one on, ``aliases`` the results that may lie in the place of
+        an operand: ``{result: operand}``. With a ``side_effect`` it is kept, whoever reads it.
+        """
+        orders = [
+            ", ".join(f"dense<{list(axes)}> : tensor<{len(axes)}xindex>" for axes in several)
+            for several in layouts
+        ]
+        shared = ", ".join(
+            f"#stablehlo.output_operand_alias<output_tuple_indices = {[i] if len(outs) > 1 else []}"
+            f", operand_index = {j}, operand_tuple_indices = []>"
+            for i, j in aliases.items()
+        )
+        settings = ", ".join(f"{name} = {value}" for name, value in config.items())
+        return self.emit_many(
+            "custom_call",
+            operands,
+            outs,
+            f'call_target_name = "{target}", api_version = 4 : i32, '
+            f"backend_config = {{{settings}}}, operand_layouts = [{orders[0]}], "
+            f"result_layouts = [{orders[1]}], output_operand_aliases = [{shared}]"
+            + (", has_side_effect = true" if side_effect else ""),
+        )
+
+    def region(self, types: Sequence[ArrayType], body: Callable[..., Sequence[Operand]]) -> str:
+        """A region with block arguments of these types; ``body`` writes it, and gives results."""
+        outer_lines, outer_constants = self._lines, self._constants
+        outer_outputs, outer_token = self._outputs, self._token
+        self._lines, self._constants = [], {}
+        arguments = []
+        for t in types:
+            self._count += 1
+            arguments.append(Operand(f"%a{self._count}", t))
+        results = body(*arguments)
+        head = ", ".join(f"{a.name}: {tensor_type(a.type)}" for a in arguments)
+        names = ", ".join(r.name for r in results)
+        kinds = ", ".join(tensor_type(r.type) for r in results)
+        block = f"^bb0({head}):\n" if types else ""
+        end = f"stablehlo.return {names} : {kinds}" if results else "stablehlo.return"
+        text = "{\n" + block + "\n".join([*self._lines, end]) + "\n}"
+        self._lines, self._constants = outer_lines, outer_constants
+        self._outputs, self._token = outer_outputs, outer_token
+        return text
+
+    def splat(self, element: Any, type: ArrayType) -> Operand:
+        """A constant of this type, all of whose elements are one."""
+        key = (element_text(element, type.dtype), tensor_type(type))
+        found = self._constants.get(key)
+        if found is None:
+            self._count += 1
+            name = f"%{self._count}"
+            self._lines.append(f"{name} = stablehlo.constant dense<{key[0]}> : {key[1]}")
+            found = self._constants[key] = Operand(name, type)
+        return Operand(found.name, type)
+
+    def scalar(self, element: Any, dtype: np.dtype) -> Operand:
+        """A constant of rank 0."""
+        return self.splat(element, array_type((), dtype))
+
+    def array(self, values: np.ndarray) -> Operand:
+        """A constant, element by element; a large one is passed, by whoever runs the program."""
+        if values.size > _MOST_WRITTEN:
+            self._arrays[id(values)] = values
+            return self._pass(id(values))
+        self._count += 1
+        type = array_type(values.shape, values.dtype)
+
+        def nested(x: np.ndarray) -> str:
+            return (
+                f"[{', '.join([nested(row) for row in x])}]"
+                if x.ndim
+                else element_text(x, values.dtype)
+            )
+
+        name, elements = f"%{self._count}", nested(values) if values.size else ""
+        self._lines.append(f"{name} = stablehlo.constant dense<{elements}> : {tensor_type(type)}")
+        return Operand(name, type)
+
+    def _pass(self, number: int) -> Operand:
+        """The constant as an argument of this function, after its own."""
+        found = self._passed.get(number)
+        if found is None:
+            values = self._arrays[number]
+            type = array_type(values.shape, values.dtype)
+            found = self._passed[number] = Operand(f"%c{len(self._passed)}", type)
+        return found
+
+    def ints(self, values: Sequence[int]) -> str:
+        """An attribute: an array of 64-bit integers."""
+        return f"array<i64: {', '.join(map(str, values))}>" if values else "array<i64>"
+
+    def compare(self, direction: str, x: Operand, y: Operand) -> Operand:
+        """An element-wise comparison: ``EQ NE LT LE GT GE``."""
+        return self.emit(
+            "compare",
+            x,
+            y,
+            attributes=f"comparison_direction = #stablehlo<comparison_direction {direction}>",
+            out=array_type(x.type.shape, np.dtype(bool)),
+        )
+
+    def convert(self, x: Operand, dtype: np.dtype) -> Operand:
+        """Another element type."""
+        if x.type.dtype == dtype:
+            return x
+        return self.emit("convert", x, out=array_type(x.type.shape, dtype))
+
+    def reduce(self, op: str, x: Operand, axes: Sequence[int], start: Any) -> Operand:
+        """A reduction by one operation; narrow floats accumulate in float32; NaN stays."""
+        narrow = kind_of(x.type.dtype) == "float" and x.type.dtype.itemsize < 4
+        wide = self.convert(x, np.dtype(np.float32)) if narrow and op in ("add", "multiply") else x
+        dtype = wide.type.dtype
+        element = array_type((), dtype)
+        init = self.scalar(start, dtype)
+        direction = _EXTREMA.get(op) if kind_of(dtype) == "float" else None
+
+        def combine(u: Operand, v: Operand) -> list[Operand]:
+            if direction is None:
+                return [self.emit(op, u, v, out=element)]
+            # By comparison, since XLA's own extrema of several numbers lose NaN on the CPU.
+            taken = self.compare(direction, u, v)
+            taken = self.emit("or", taken, self.compare("NE", u, u), out=taken.type)
+            return [self.emit("select", taken, u, v, out=element)]
+
+        region = self.region((element, element), combine)
+        shape = tuple(n for d, n in enumerate(x.type.shape) if d not in axes)
+        (out,) = self.emit_many(
+            "reduce",
+            (wide, init),
+            (array_type(shape, dtype),),
+            f"dimensions = {self.ints(axes)}",
+            (region,),
+        )
+        return self.convert(out, x.type.dtype)
+
+    def while_loop(
+        self,
+        cond: Callable[..., Sequence[Operand]],
+        body: Callable[..., Sequence[Operand]],
+        operands: Sequence[Operand],
+    ) -> list[Operand]:
+        """StableHLO ``while``: ``cond`` and ``body`` write their regions from the state."""
+
+        def begin(state: Sequence[Operand]) -> Sequence[Operand]:
+            if self._token is None:
+                return state
+            self._token = state[-1]
+            return state[:-1]
+
+        state = self._with_token(operands)
+        types = [x.type for x in state]
+        regions = (
+            self.region(types, lambda *state: cond(*begin(state))),
+            self.region(types, lambda *state: self._with_token(body(*begin(state)))),
+        )
+        return self._without_token(self.emit_many("while", state, types, regions=regions))
+
+    def case(
+        self, index: Operand, branches: Sequence[Callable[[], Sequence[Operand]]]
+    ) -> list[Operand]:
+        """StableHLO ``case``: each of the ``branches`` writes its region, from what is around."""
+        regions = [self.region((), lambda f=f: self._with_token(f())) for f in branches]
+        token = () if self._token is None else (TOKEN,)
+        outs = self.emit_many("case", (index,), (*self.outs, *token), regions=regions)
+        return self._without_token(outs)
+
+    def _with_token(self, operands: Sequence[Operand]) -> list[Operand]:
+        return [*operands] if self._token is None else [*operands, self._token]
+
+    def _without_token(self, results: Sequence[Operand]) -> list[Operand]:
+        if self._token is None:
+            return [*results]
+        self._token = results[-1]
+        return [*results[:-1]]
+
+    def host_call(
+        self,
+        function: Callable[[Sequence[Any]], Sequence[Any]],
+        operands: Sequence[Operand],
+        observable: bool,
+        ordered: bool,
+    ) -> list[Operand]:
+        """A call of a Python function, from values to values; its results.
+
+        It is dropped where nobody reads them, unless ``observable``; ``ordered`` ones are called in
+        the order in which they are written here.
+        """
+        call = HostCall(function, tuple([x.type for x in operands]), ordered)
+        self._calls.append(call)
+        token = (TOKEN,) if ordered else ()
+        outs = (*self.outs, *token)
+        inputs = self._with_token(operands) if ordered else operands
+        results = self.custom_call(
+            "xla_ffi_python_cpu_callback",
+            inputs,
+            outs,
+            {"index": f"{len(self._calls) - 1} : ui64"},
+            [_row_major([x.type for x in inputs]), _row_major(outs)],
+            side_effect=observable,
+        )
+        return self._without_token(results) if ordered else results
+
+    def _starts(self, i: Operand, ndim: int) -> list[Operand]:
+        return [i, *[self.scalar(0, i.type.dtype)] * (ndim - 1)]
+
+    def slice_at(self, x: Operand, i: Operand) -> Operand:
+        """``x[i]`` for a scalar ``i`` in range."""
+        shape = x.type.shape
+        sizes = (1, *shape[1:])
+        part = self.emit(
+            "dynamic_slice",
+            x,
+            *self._starts(i, len(shape)),
+            attributes=f"slice_sizes = {self.ints(sizes)}",
+            out=array_type(sizes, x.type.dtype),
+        )
+        return self.emit("reshape", part, out=array_type(shape[1:], x.type.dtype))
+
+    def update_at(self, x: Operand, y: Operand, i: Operand) -> Operand:
+        """``x`` with ``y`` at ``x[i]``, for a scalar ``i`` in range."""
+        part = self.emit("reshape", y, out=array_type((1, *y.type.shape), y.type.dtype))
+        starts = self._starts(i, x.type.ndim)
+        return self.emit("dynamic_update_slice", x, part, *starts, out=x.type)
+
+
+def _row_major(types: Sequence[ArrayType]) -> list[Sequence[int]]:
+    return [range(t.ndim)[::-1] for t in types]

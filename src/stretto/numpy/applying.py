@@ -1,0 +1,114 @@
+"""Functions applied along axes, and by pieces.
+
+Layer 7 (numpy). Next, read ``floats``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any
+
+import numpy as np
+
+from stretto.api.vectorise import vmap
+from stretto.control.cond import switch
+from stretto.core.interpreter import as_value
+from stretto.numpy.logic import truth
+from stretto.numpy.manipulation import ravel
+from stretto.ops.broadcast import broadcast_to, canonical_axis, expand_dims, reshape
+from stretto.ops.comparison import full, full_like
+from stretto.ops.comparison import where as choose_by
+from stretto.ops.convert import convert
+
+__all__ = ["apply_along_axis", "apply_over_axes", "piecewise"]
+
+_INT32 = np.dtype(np.int32)
+
+
+def apply_along_axis(
+    func1d: Callable[..., Any], axis: int, arr: Any, *args: Any, **kwargs: Any
+) -> Any:
+    """The function of every vector along ``axis``, as under ``vmap``.
+
+    Where it gives an array, its axes take the place of ``axis``. ``args`` and ``kwargs`` are passed
+    on.
+
+    >>> import stretto.numpy as snp
+    >>> snp.apply_along_axis(lambda v: v[::-1], 1, snp.array([[1, 2], [3, 4]]))
+    Array([[2, 1],
+           [4, 3]], dtype=int32)
+    """
+    x = as_value(arr, "apply_along_axis", "arr")
+    along = canonical_axis(axis, x.ndim, "apply_along_axis")
+
+    def fun(v: Any) -> Any:
+        return func1d(v, *args, **kwargs)
+
+    for _ in range(along, x.ndim - 1):  # the axes behind it
+        fun = vmap(fun, -1, -1)
+    for _ in range(along):
+        fun = vmap(fun)
+    return fun(x)
+
+
+def apply_over_axes(func: Callable[[Any, int], Any], a: Any, axes: int | Iterable[int]) -> Any:
+    """``func(x, axis)`` for one axis after the other; a result without the axis gets it back.
+
+    >>> import stretto.numpy as snp
+    >>> snp.apply_over_axes(snp.sum, snp.ones((2, 3, 4)), (0, 2)).shape
+    (1, 3, 1)
+    """
+    x = as_value(a, "apply_over_axes", "a")
+    for axis in (axes,) if isinstance(axes, int) else axes:
+        along = canonical_axis(axis, x.ndim, "apply_over_axes")
+        made = as_value(func(x, along), "apply_over_axes", "the function's result")
+        if made.ndim == x.ndim - 1:
+            made = expand_dims(made, along)
+        if made.ndim != x.ndim:
+            raise ValueError(
+                f"apply_over_axes: the function must keep the axis or take it away, of {x.type} it "
+                f"made {made.type}"
+            )
+        x = made
+    return x
+
+
+def piecewise(x: Any, condlist: Any, funclist: Sequence[Any], *args: Any, **kw: Any) -> Any:
+    """For each element the function, or number, of the last condition that holds there.
+
+    ``funclist`` has one for each condition, and may have one more for where none holds, which is 0
+    otherwise. A function gets one element at a time, as under ``vmap``, and ``args`` and ``kw``; a
+    derivative knows only the function that was taken. The result has the dtype of ``x``.
+
+    >>> import stretto.numpy as snp
+    >>> x = snp.array([-4.0, 4.0])
+    >>> snp.piecewise(x, [x < 0, x >= 0], [-1, snp.sqrt])
+    Array([-1.,  2.], dtype=float32)
+    """
+    v = as_value(x, "piecewise")
+    if not isinstance(condlist, (list, tuple)) and np.ndim(condlist) == v.ndim:
+        condlist = [condlist]
+    conditions = [truth(c, "piecewise", f"condlist[{i}]") for i, c in enumerate(condlist)]
+    functions = list(funclist)
+    if len(functions) == len(conditions):
+        functions.append(0)
+    if len(functions) != len(conditions) + 1:
+        raise ValueError(
+            f"piecewise: with {len(conditions)} conditions, {len(conditions)} or "
+            f"{len(conditions) + 1} functions are expected; got {len(funclist)}"
+        )
+
+    def branch(function: Any) -> Callable[[Any], Any]:
+        def apply(element: Any) -> Any:
+            out = function(element, *args, **kw) if callable(function) else function
+            return convert(as_value(out, "piecewise", "a function's result"), v.dtype)
+
+        return apply
+
+    number = full(v.shape, len(conditions), _INT32)
+    for i, condition in enumerate(conditions):
+        number = choose_by(broadcast_to(condition, v.shape), full_like(number, i), number)
+    branches = [branch(f) for f in functions]
+    one = vmap(lambda i, element: switch(i, branches, element))
+    return reshape(one(ravel(number), ravel(v)), v.shape) if v.ndim else one(
+        reshape(number, (1,)), reshape(v, (1,)))[0]  # fmt: skip

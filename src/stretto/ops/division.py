@@ -1,0 +1,96 @@
+"""Quotients and remainders of integers, in NumPy.
+
+Layer 2 (ops). XLA's conventions: by zero the quotient is -1, the greatest of an unsigned dtype, and
+the remainder the dividend; the least integer over -1 is itself. What is rounded down follows from
+what is truncated. Next, read ``arithmetic``.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from stretto.core.types import kind_of
+
+__all__ = ["floored", "modulo", "quotient", "rest"]
+
+# Of integers of up to 32 bits, float64 division is several times as fast as NumPy's of integers,
+# and exact when truncated or rounded down: x / y is at least 1/|y| away from any other whole
+# number, relative to it 1/|x|, which is more than rounding moves it by. A quotient that is not
+# finite, or does not fit, makes the processor note an invalid conversion.
+
+
+def _whole(x: np.ndarray, y: np.ndarray, down: bool) -> np.ndarray | None:
+    """``x / y`` truncated, or rounded down; None where a quotient is undefined or does not fit."""
+    if x.dtype.itemsize > 4 or x.dtype.kind not in "iu":
+        return None
+    if down and _one(y) not in (None, 0, -1):
+        return np.asarray(np.floor_divide(x, y))  # which multiplies by an inverse
+    out = np.asarray(np.true_divide(x, y))
+    if down:
+        np.floor(out, out=out)
+    try:
+        with np.errstate(invalid="raise"):
+            whole = out.astype(np.int32 if x.dtype.kind == "i" else np.int64)
+    except FloatingPointError:
+        return None
+    return whole.astype(x.dtype, copy=False)
+
+
+def _one(y: np.ndarray) -> int | None:
+    """The one element that ``y`` repeats; None where there may be several."""
+    return int(y[(0,) * y.ndim]) if y.size and not any(y.strides) else None
+
+
+def _less(x: np.ndarray, y: np.ndarray, whole: np.ndarray) -> np.ndarray:
+    """``x - y whole``, in the memory of ``whole``."""
+    np.multiply(whole, y, out=whole)
+    return np.subtract(x, whole, out=whole)
+
+
+def _opposed(left: np.ndarray, y: np.ndarray) -> np.ndarray:
+    """Where what is left has another sign than the divisor: the quotient was rounded up."""
+    return (left != 0) & ((left < 0) != (y < 0))
+
+
+def quotient(x: np.ndarray, y: np.ndarray) -> np.ndarray:
+    """``x / y`` truncated towards zero."""
+    found = _whole(x, y, down=False)
+    if found is not None:
+        return found
+    safe = np.where(y == 0, 1, y).astype(y.dtype)
+    if kind_of(x.dtype) == "uint":
+        return np.where(y == 0, ~np.zeros_like(x), x // safe)
+    # The least integer over -1 overflows to itself; -1 is negation, which wraps.
+    safe = np.where(y == -1, 1, safe).astype(y.dtype)
+    whole = x // safe
+    towards_zero = whole + ((whole * safe != x) & ((x < 0) != (safe < 0)))
+    return np.where(y == 0, -1, np.where(y == -1, -x, towards_zero)).astype(x.dtype)
+
+
+def rest(x: np.ndarray, y: np.ndarray) -> np.ndarray:
+    """What the quotient leaves: of the sign of ``x``."""
+    found = _whole(x, y, down=False)
+    if found is not None:
+        return _less(x, y, found)
+    # By 1 and -1 alike nothing remains; -1 overflows at the least integer.
+    unsafe = (y == 0) if kind_of(x.dtype) == "uint" else (y == 0) | (y == -1)
+    safe = np.where(unsafe, 1, y).astype(y.dtype)
+    return np.where(y == 0, x, np.fmod(x, safe)).astype(x.dtype)
+
+
+def floored(x: np.ndarray, y: np.ndarray) -> np.ndarray:
+    """``x / y`` rounded down; by zero -2 for negative ``x``."""
+    found = _whole(x, y, down=True)
+    if found is not None:
+        return found
+    whole = quotient(x, y)
+    return np.where(_opposed(rest(x, y), y), whole - x.dtype.type(1), whole)
+
+
+def modulo(x: np.ndarray, y: np.ndarray) -> np.ndarray:
+    """What the quotient rounded down leaves: of the sign of ``y``."""
+    found = _whole(x, y, down=True)
+    if found is not None:
+        return _less(x, y, found)
+    left = rest(x, y)
+    return np.where(_opposed(left, y), left + y, left)

@@ -1,0 +1,216 @@
+"""From which size on an eager operation is compiled: the one rule, and what was measured for it.
+
+Layer 2 (ops). A compiled operation must be ``LEAD`` times as fast as its rule in NumPy, both by the
+clock and by the time of all cores together, with its operands copied in; and its compilation must
+be repaid by ``CALLS`` calls. Decisions follow from types alone, so that a call always gives the
+same bits. ``python -m benchmarks.eager --primitives`` measures anew; decision 32 has the reasons.
+Next, read ``elementwise``.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from typing import NamedTuple
+
+__all__ = [
+    "CALLS",
+    "CONVOLUTION_FEATURES",
+    "CONVOLUTION_PATCHES",
+    "CONVOLUTION_PRODUCTS",
+    "ELEMENTWISE",
+    "FFT_LONG",
+    "FFT_LONG_FROM",
+    "FFT_REAL_FROM",
+    "FFT_SHORT",
+    "FFT_SHORT_FROM",
+    "INTEGER_PRODUCTS",
+    "LEAD",
+    "MATRICES",
+    "MATRICES_OF",
+    "NARROW",
+    "TOP_K",
+    "WINDOW_PLACES",
+    "Cost",
+    "from_size",
+]
+
+LEAD = 1.3
+"""How many times as fast a compiled operation must be; a busy machine hides less than that."""
+
+CALLS = 16
+"""How many calls repay a compilation, which is paid once for each shape, or read from disk."""
+
+NARROW = 1 << 15
+"""Below this size nothing is compiled, whatever an element costs."""
+
+
+class Cost(NamedTuple):
+    """Nanoseconds an element takes on one core in NumPy and compiled; milliseconds to compile."""
+
+    numpy: float
+    compiled: float
+    compiling: float = 40.0
+
+
+def from_size(cost: Cost, least: int = NARROW) -> int:
+    """The number of elements, but at least ``least``, from which on compiling is repaid.
+
+    >>> from_size(Cost(numpy=15.0, compiled=2.5, compiling=40.0))
+    200000
+    """
+    repaid = 1e6 * cost.compiling / (CALLS * (cost.numpy - cost.compiled))
+    return max(math.ceil(repaid), least)
+
+
+# Measured with 200,000 elements on two cores of an AMD EPYC (AVX-512), NumPy 2.4, SciPy 1.17,
+# jaxlib 0.10.2. What is not here NumPy does as fast or faster: there most functions of float32 and
+# float64 take 0.1 to 3 ns.
+
+_BESSEL = Cost(37.0, 9.0, 60.0)
+_HALF = Cost(5.5, 1.4)
+_HALF_ROUNDED = Cost(8.3, 1.3)
+_COMPLEX = Cost(75.0, 14.0, 60.0)
+_COMPLEX_ARC = Cost(130.0, 36.0, 300.0)
+_WIDE_COMPLEX = Cost(42.0, 26.0, 60.0)
+_WIDE_COMPLEX_ARC = Cost(75.0, 45.0, 300.0)
+_DENSITY = Cost(200.0, 85.0, 400.0)
+_SLOPE_GAMMA = Cost(2200.0, 1550.0, 1500.0)
+_SLOPE_BETA = Cost(4200.0, 2600.0, 1800.0)
+
+_COSTS: dict[str, dict[str, Cost]] = {
+    "float32": {
+        "erf": Cost(15.0, 0.7),
+        "erfc": Cost(16.4, 1.3),
+        "erf_inv": Cost(17.0, 2.3),
+        "bessel_i0e": _BESSEL,
+        "bessel_i1e": _BESSEL,
+        "bessel_i0": Cost(45.0, 11.5, 60.0),
+        "bessel_i1": Cost(45.0, 11.5, 60.0),
+        "nextafter": Cost(8.6, 1.2),
+        "gamma_density": _DENSITY,
+        "igamma_grad_a": _SLOPE_GAMMA,
+        "random_gamma_grad": _SLOPE_GAMMA,
+        "betainc_grad_a": _SLOPE_BETA,
+    },
+    "float64": {
+        "erfc": Cost(15.2, 5.2),
+        "erf_inv": Cost(21.0, 13.9, 50.0),
+        "bessel_i0e": _BESSEL,
+        "bessel_i1e": _BESSEL,
+        "bessel_i0": Cost(45.0, 11.5, 60.0),
+        "bessel_i1": Cost(45.0, 11.5, 60.0),
+        "nextafter": Cost(10.1, 2.3),
+        "gamma_density": _DENSITY,
+        "igamma_grad_a": _SLOPE_GAMMA,
+        "random_gamma_grad": _SLOPE_GAMMA,
+        "betainc_grad_a": _SLOPE_BETA,
+    },
+    "bfloat16": {
+        "erf": Cost(15.5, 1.2),
+        "erfc": Cost(16.5, 2.1),
+        "erf_inv": Cost(16.0, 3.5),
+        "bessel_i0e": Cost(43.0, 10.7, 60.0),
+        "bessel_i1e": Cost(43.0, 10.7, 60.0),
+        "bessel_i0": Cost(55.0, 15.1, 60.0),
+        "bessel_i1": Cost(55.0, 15.1, 60.0),
+    },
+    "float16": {
+        "add": _HALF,
+        "sub": _HALF,
+        "mul": _HALF,
+        "div": _HALF,
+        "sqrt": Cost(4.9, 1.8),
+        "floor": _HALF_ROUNDED,
+        "ceil": _HALF_ROUNDED,
+        "round": _HALF_ROUNDED,
+        "max": Cost(10.7, 2.1),
+        "min": Cost(10.7, 2.1),
+        "erf": Cost(19.2, 1.6),
+        "erfc": Cost(20.2, 2.5),
+        "erf_inv": Cost(19.9, 4.2),
+        "bessel_i0e": Cost(45.0, 18.7, 60.0),
+        "bessel_i1e": Cost(45.0, 18.7, 60.0),
+        "bessel_i0": Cost(56.0, 23.0, 60.0),
+        "bessel_i1": Cost(56.0, 23.0, 60.0),
+    },
+    "complex64": {
+        "exp": Cost(42.0, 11.6),
+        "exp2": Cost(45.0, 9.0),
+        "log": Cost(77.0, 29.0, 60.0),
+        "logistic": Cost(56.0, 11.7),
+        "sqrt": Cost(39.0, 5.0, 150.0),
+        "pow": Cost(131.0, 41.0, 60.0),
+        "sin": _COMPLEX,
+        "cos": _COMPLEX,
+        "tan": _COMPLEX,
+        "sinh": _COMPLEX,
+        "cosh": _COMPLEX,
+        "tanh": _COMPLEX,
+        "atan": Cost(88.0, 31.4, 100.0),
+        "atanh": Cost(82.0, 27.0, 100.0),
+        "asin": _COMPLEX_ARC,
+        "acos": _COMPLEX_ARC,
+        "asinh": _COMPLEX_ARC,
+        "acosh": _COMPLEX_ARC,
+    },
+    "complex128": {
+        "log": Cost(84.0, 40.0, 60.0),
+        "sqrt": Cost(25.4, 13.0, 150.0),
+        "pow": Cost(116.0, 60.0, 60.0),
+        "sin": _WIDE_COMPLEX,
+        "cos": _WIDE_COMPLEX,
+        "tan": _WIDE_COMPLEX,
+        "sinh": _WIDE_COMPLEX,
+        "cosh": _WIDE_COMPLEX,
+        "tanh": _WIDE_COMPLEX,
+        "atan": Cost(73.5, 31.0, 100.0),
+        "atanh": Cost(75.0, 28.0, 100.0),
+        "asin": _WIDE_COMPLEX_ARC,
+        "acos": _WIDE_COMPLEX_ARC,
+        "asinh": _WIDE_COMPLEX_ARC,
+        "acosh": _WIDE_COMPLEX_ARC,
+    },
+}
+
+ELEMENTWISE: Mapping[str, Mapping[str, int]] = {
+    name: {dtype: from_size(costs[name]) for dtype, costs in _COSTS.items() if name in costs}
+    for name in sorted({name for costs in _COSTS.values() for name in costs})
+}
+"""For element-wise primitives, by name, and dtypes, by name: the size from which on to compile."""
+
+TOP_K = from_size(Cost(80.0, 8.0, 50.0))
+"""Elements of which the greatest are chosen; NumPy sorts them, 50 ns each of 1,000 in a row, 120 of
+a million."""
+
+WINDOW_PLACES = from_size(Cost(7.0, 2.0, 60.0))
+"""Elements of all windows whose places are found, read or written: 3 to 11 ns against 1 to 3.
+
+Sums and extrema of windows are not compiled: one call of NumPy for each element of a window takes a
+fourth of the time."""
+
+FFT_SHORT, FFT_SHORT_FROM = 64, from_size(Cost(9.0, 5.7, 12.0))
+FFT_LONG, FFT_LONG_FROM = 1 << 14, from_size(Cost(31.0, 15.0, 12.0))
+"""Complex transforms in single precision of so many points, and how many elements in all.
+
+Shorter ones NumPy does as fast, and those in double precision."""
+
+FFT_REAL_FROM = 1 << 20
+"""Elements of real transforms, of at least ``FFT_SHORT`` points: 2.5 ns each against 1.5. The
+inverse NumPy does in two thirds of the time."""
+
+CONVOLUTION_PRODUCTS, CONVOLUTION_FEATURES = 1 << 26, 16
+"""Products in single precision, over so many features: 0.10 ns each in NumPy, where windows are
+laid out and multiplied as matrices, 0.06 compiled; 100 ms to compile. With fewer features NumPy
+takes half the time."""
+
+CONVOLUTION_PATCHES = 1 << 24
+"""Elements of windows laid out, beyond which the memory would be too much."""
+
+MATRICES, MATRICES_OF = from_size(Cost(3000.0, 700.0, 60.0), least=1), 32 * 32
+"""Matrices that LAPACK factorises one by one, of up to so many elements: the loop in Python takes 2
+to 5 microseconds a matrix, a compiled one 0.4 to 2. Of larger ones the work is LAPACK's."""
+
+INTEGER_PRODUCTS = from_size(Cost(0.6, 0.27, 30.0))
+"""Products of integers: those of 64 bits, and of matrices with vectors. Others NumPy multiplies as
+floats, and floats it multiplies as fast."""

@@ -1,0 +1,91 @@
+"""Which of the stretches that repeat become loops.
+
+Layer 5 (plan). The longest first; each must be one loop by its wiring, and pay beside the others.
+What does not is left, and what repeats inside it is looked at instead. Next, read ``exchange``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+import numpy as np
+
+from stretto.core.program import Atom, Equation, Program
+from stretto.plan.exchange import exchange
+from stretto.plan.paying import pays
+from stretto.plan.repeats import LEAST_COPIES, Stretch
+from stretto.plan.turning import written
+from stretto.plan.wiring import Loop, loop_in, wired
+
+__all__ = ["with_loops"]
+
+_MOST_TRIED = 4
+"""How many periods are tried where the first is none of the loop."""
+
+
+def with_loops(
+    program: Program,
+    found: Sequence[Stretch],
+    tokens: np.ndarray,
+    always: bool,
+    inner: Callable[[Program, bool], Program],
+) -> Program:
+    """The program with the loops among these stretches; ``inner`` treats their bodies."""
+    equations = program.equations
+    makers: dict[Atom, Equation] = {v: e for e in equations for v in e.outputs}
+    refused: set[tuple[int, int]] = set()
+    read: dict[tuple[int, int, int], list[Loop]] = {}
+    while True:
+        loops: list[Loop] = []
+        free = [True] * len(equations)
+        for stretch in found:
+            low, high = _clipped(stretch, free)
+            if not all(free[low:high]):
+                continue
+            key = (low, high, stretch.period)
+            if key not in read:
+                read[key] = _loops(equations, *key, makers, tokens)
+            for loop in read[key]:
+                if (loop.start, loop.period) not in refused:
+                    loops.append(loop)
+                    free[loop.start : loop.end] = [False] * (loop.end - loop.start)
+        if not loops:
+            return program
+        loops.sort(key=lambda loop: loop.start)
+        given = exchange(program, loops, makers)
+        worse = [loop for loop in loops if not (always or pays(loop, given.uses[id(loop)]))]
+        if not worse:
+            return written(program, loops, given, lambda body: inner(body, always))
+        refused.update([(loop.start, loop.period) for loop in worse])
+
+
+def _loops(
+    equations: Sequence[Equation],
+    low: int,
+    high: int,
+    period: int,
+    makers: dict[Atom, Equation],
+    tokens: np.ndarray,
+) -> list[Loop]:
+    """The loops there, if need be with the period of what is read from where."""
+    if high - low < LEAST_COPIES * period:
+        return []
+    loop = loop_in(equations, low, high, period, makers)
+    if loop is None:
+        for start, other, length in wired(equations, low, high, tokens)[:_MOST_TRIED]:
+            loop = loop or loop_in(equations, start, start + length, other, makers)
+    if loop is None:
+        return []
+    before = _loops(equations, low, loop.start, period, makers, tokens)
+    after = _loops(equations, loop.end, high, period, makers, tokens)
+    return [*before, loop, *after]
+
+
+def _clipped(stretch: Stretch, free: Sequence[bool]) -> tuple[int, int]:
+    """The ends of a stretch without what is taken there."""
+    low, high = stretch.start, stretch.start + stretch.length
+    while low < high and not free[low]:
+        low += 1
+    while low < high and not free[high - 1]:
+        high -= 1
+    return low, high

@@ -1,0 +1,80 @@
+"""What a copy of an operation costs XLA's compiler.
+
+Layer 5 (plan). Times are in milliseconds, by measurement on the CPU, and rough. Most operations are
+cheap again and again: equal kernels are compiled once. What has a place of its own, as a slice at
+another index in each copy, makes a kernel of its own, and so do sums, into which what goes before
+is fused anew. Next, read ``paying``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from stretto.core.program import Equation, Program
+from stretto.ops.broadcast import ReduceSum
+from stretto.ops.reduce import Reduction
+from stretto.ops.shape import Pad, Slice
+
+__all__ = ["LOOP", "OPERATION", "compiling", "count", "may_pay", "placed"]
+
+LOOP = 50.0
+"""A loop, beside its body; a quarter more than it takes, so that it must gain clearly."""
+
+OPERATION = 0.2
+_TRANSCENDENTAL = 1.0
+_PLACED = 10.0
+_REDUCED = 15.0
+_WRITTEN = 5.0
+"""What is not done by a kernel or two, but by a library, or by many operations."""
+
+# fmt: off
+_DEAR = frozenset((
+    "acos", "acosh", "asin", "asinh", "atan", "atan2", "atanh", "cbrt", "cosh", "erf", "erf_inv",
+    "erfc", "expm1", "log", "log1p", "logistic", "pow", "rem", "sinh", "tan", "tanh",
+))
+_ONCE = frozenset((
+    "bitcast_convert_type", "conv_general_dilated", "cumlogsumexp", "cummax", "cummin", "cumprod",
+    "cumsum", "dynamic_slice", "dynamic_update_slice", "gather", "optimization_barrier", "pad",
+))
+# fmt: on
+"""Operations that are not light, but whose kernels are compiled once."""
+
+
+def placed(primitive: Any) -> bool:
+    """Whether the operation is at a place that may be another in each copy."""
+    return isinstance(primitive, Slice | Pad)
+
+
+def compiling(primitive: Any, moving: bool) -> float:
+    """The time for one copy; ``moving``: its place is another in each."""
+    if primitive.holds_programs:
+        return 2 * OPERATION * sum(map(count, primitive.programs()))
+    if moving:
+        return _PLACED
+    if isinstance(primitive, ReduceSum | Reduction):
+        return _REDUCED
+    if primitive.name in _DEAR:
+        return _TRANSCENDENTAL
+    if primitive.light or primitive.name in _ONCE:
+        return OPERATION
+    return _WRITTEN
+
+
+def may_pay(equations: Sequence[Equation], copies: int) -> bool:
+    """Whether so many copies of these equations may take longer to compile than a loop."""
+    each = sum([compiling(e.primitive, placed(e.primitive)) for e in equations])
+    return (copies - 1) * each > LOOP
+
+
+def count(program: Program) -> int:
+    """The number of equations, those of the programs that they hold with them."""
+    found = program.cache.get("count")
+    if found is None:
+        found = len(program.equations)
+        for equation in program.equations:
+            primitive: Any = equation.primitive
+            if primitive.holds_programs:
+                found += sum(map(count, primitive.programs()))
+        program.cache["count"] = found
+    return found

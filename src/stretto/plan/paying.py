@@ -1,0 +1,122 @@
+"""Whether a loop is worth it: what it saves the compiler, and what it costs when it runs.
+
+Layer 5 (plan). A loop must take clearly less time to compile than its copies, and may take no
+longer to run, by estimate: the copies of what it carries, stacks and takes apart are held against
+the work, and work that could be done side by side must not be put in a row. Next, read ``turning``.
+"""
+
+from __future__ import annotations
+
+from stretto.ops.elementwise import Elementwise
+from stretto.plan.compiling import LOOP, OPERATION, compiling, placed
+from stretto.plan.cost import CPU
+from stretto.plan.exchange import Use, sources_of
+from stretto.plan.memory import bytes_of
+from stretto.plan.wiring import Carried, Counted, Given, Loop, Made, Step
+
+__all__ = ["pays", "turn_of"]
+
+_FUSED = 8
+"""How many element-wise operations a turn should have, where it has nothing else."""
+
+# What running takes.
+_NOISE = 1.0
+"""Microseconds that a call may take more in any case."""
+_MORE = 0.03
+"""The part of its time that it may take more."""
+_APART = 4e5
+"""The work from which on an operation is worth a thread of its own; see ``Primitive.work``."""
+_SMALL = 1 << 16
+"""Bytes that a loop may hold more in any case."""
+
+
+def turn_of(loop: Loop) -> int:
+    """How many copies a turn of the loop has.
+
+    Element-wise operations are done in one go, so that what is carried passes through memory once a
+    turn. Some eight of them in a turn take little time for arrays of every size: less than hundreds
+    in one go, which the registers do not suffice for.
+    """
+    operations = loop.steps[loop.views :]
+    if not all([isinstance(s.primitive, Elementwise) for s in operations]):
+        return 1
+    least = min(-(-_FUSED // len(operations)), max(1, loop.copies // 4))
+    even = [n for n in range(least, 2 * least) if loop.copies % n == 0]
+    return even[0] if even else least
+
+
+def pays(loop: Loop, use: Use) -> bool:
+    """Whether the loop compiles faster than its copies, and by estimate runs as fast."""
+    if not use.live:
+        return True  # nothing of it is left
+    return _compiles_faster(loop, use) and _keeps_apart(loop) and _runs_as_fast(loop, use)
+
+
+def _compiles_faster(loop: Loop, use: Use) -> bool:
+    each = sum(map(_compiling, loop.steps))
+    written = turn_of(loop) + loop.copies % turn_of(loop)
+    stacked = [g for g in _given(loop) if g not in use.links]
+    arrays = len(stacked) * loop.copies + sum(map(len, use.outs.values()))
+    return (loop.copies - written) * each > LOOP + OPERATION * arrays
+
+
+def _compiling(step: Step) -> float:
+    moving = any([isinstance(s, Counted) for s in step.sources])
+    return compiling(step.primitive, moving and placed(step.equation.primitive))
+
+
+def _given(loop: Loop) -> set[Given]:
+    return {s for s in sources_of(loop) if isinstance(s, Given)}
+
+
+def _keeps_apart(loop: Loop) -> bool:
+    """Whether long operations form one chain through the copies, and so run one after another.
+
+    In straight-line code XLA runs independent ones at the same time; in a short body it does not.
+    """
+    works = [_work(step) for step in loop.steps]
+    long = [w if w >= _APART else 0.0 for w in works]
+    if not any(long):
+        return True
+    before: list[float | None] = []
+    for step, work in zip(loop.steps, long, strict=True):
+        reached = [
+            0.0 if isinstance(s, Carried) else before[s.step]
+            for s in step.sources
+            if isinstance(s, Carried | Made)
+        ]
+        most = max([r for r in reached if r is not None], default=None)
+        before.append(None if most is None else most + work)
+    carried = {s.step for s in sources_of(loop) if isinstance(s, Carried)}
+    chain = max([before[j] or 0.0 for j in carried], default=0.0)
+    return chain >= (1 - _MORE) * sum(long)
+
+
+def _work(step: Step) -> float:
+    e = step.equation
+    return e.primitive.work([a.type for a in e.inputs], [v.type for v in e.outputs])
+
+
+def _runs_as_fast(loop: Loop, use: Use) -> bool:
+    """Whether what the loop copies takes no time beside its work, and little memory."""
+    carried = {(s.step, s.output, s.first) for s in sources_of(loop) if isinstance(s, Carried)}
+    state = sum(bytes_of(a.type) for *_, first in carried for a in first)
+    stacked = loop.copies * sum(bytes_of(g.atoms[0].type) for g in _given(loop) - use.links.keys())
+    parted = kept = 0.0
+    for (step, output), copies in use.outs.items():
+        size = bytes_of(loop.steps[step].equation.outputs[output].type)
+        if copies != [loop.copies - 1]:
+            parted += size * len(copies)
+            if not any([key[:2] == (step, output) for key in use.asked]):
+                kept += size * (loop.copies - len(copies))
+    moved = CPU.copying(state) + CPU.copying(stacked) + CPU.copying(parted)
+    time = loop.copies * sum(map(_running, loop.steps[loop.views :]))
+    fast = moved <= max(_NOISE, _MORE * time)
+    return fast and stacked + kept <= max(_SMALL, state)
+
+
+def _running(step: Step) -> float:
+    """The time of an operation at the least, in microseconds."""
+    if isinstance(step.primitive, Elementwise):
+        return step.equation.outputs[0].type.size / 2e4
+    return CPU.kernel / 2 + CPU.product(_work(step), CPU.batched)

@@ -1,0 +1,122 @@
+"""Where the operations of a program repeat: stretches of equations with a period.
+
+Layer 5 (plan). Each equation is a token: the operation, and the type of its output. Within a
+stretch of period p every group of tokens was last seen p places before; so stretches are runs of
+one distance, found for groups of 1, 2, 4, … tokens by sorting, in n log n. What the operations are
+applied to is looked at later, in the few stretches there are. Next, read ``wiring``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from stretto.core.canonical import operation_key
+from stretto.core.program import Equation
+from stretto.plan.compiling import placed
+
+__all__ = ["LEAST_COPIES", "Stretch", "stretches", "tokens_of"]
+
+LEAST_COPIES = 4
+"""From how many copies on a stretch is looked at."""
+
+_LEAST_REPEATED = 24
+"""The number of equations that repeat earlier ones from which on a program is looked at."""
+
+_MOST_STRETCHES = 64
+
+_APART = frozenset({"constant", "mapped"})
+"""Operations that stay where they are: the second kind the planner lays out."""
+
+_BASE = np.uint64(0x9E3779B97F4A7C15)
+
+
+class Stretch(NamedTuple):
+    """Equations from ``start`` on, each of the kind of that ``period`` places before it."""
+
+    start: int
+    period: int
+    length: int
+
+
+class _Kinds(dict[Any, Any]):
+    """What tokens say of an operation: itself, or less where copies may differ."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.alone: set[Any] = set()
+        """Those that must not be repeated."""
+        self.programs = False
+
+    def __missing__(self, primitive: Any) -> Any:
+        kind = primitive
+        if primitive.effects or primitive.name in _APART:
+            self.alone.add(primitive)
+        elif primitive.holds_programs:
+            self.programs = True
+            kind = operation_key(primitive)
+        elif placed(primitive):
+            kind = type(primitive)
+        self[primitive] = kind
+        return kind
+
+
+def tokens_of(equations: Sequence[Equation], always: bool = False) -> np.ndarray | None:
+    """The token of each equation; ``None`` where so few are seen twice that nothing is to gain."""
+    kinds = _Kinds()
+    tokens = [
+        hash((kinds[e.primitive], e.outputs[0].type if e.outputs else None)) for e in equations
+    ]
+    least = LEAST_COPIES - 1 if always or kinds.programs else _LEAST_REPEATED
+    if len(tokens) - len(set(tokens)) < least:
+        return None
+    if kinds.alone:
+        alone = kinds.alone
+        tokens = [
+            hash((i, t)) if e.primitive in alone else t
+            for i, (e, t) in enumerate(zip(equations, tokens, strict=True))
+        ]
+    return np.array(tokens, np.int64).view(np.uint64)
+
+
+def stretches(tokens: np.ndarray) -> list[Stretch]:
+    """The stretches of at least ``LEAST_COPIES`` periods, what repeats most first."""
+    found: set[tuple[int, int, int]] = set()
+    group, width, factor = tokens, 1, _BASE
+    with np.errstate(over="ignore"):
+        while len(group) > 1:
+            distance = _distances(group)
+            if distance is None:
+                break
+            edges = np.flatnonzero(np.diff(distance)) + 1
+            starts = np.concatenate(([0], edges))
+            lengths = np.diff(np.concatenate((starts, [len(distance)])))
+            periods = distance[starts]
+            wholes = lengths + periods + (width - 1)
+            fits = (periods > 0) & (wholes >= LEAST_COPIES * periods)
+            found.update(
+                zip(
+                    (starts - periods)[fits].tolist(),
+                    periods[fits].tolist(),
+                    wholes[fits].tolist(),
+                    strict=True,
+                )
+            )
+            group = group[:-width] * factor + group[width:]
+            width, factor = 2 * width, factor * factor
+    ordered = sorted(found, key=lambda f: (f[1] - f[2], f))
+    return [Stretch(*f) for f in ordered[:_MOST_STRETCHES]]
+
+
+def _distances(group: np.ndarray) -> np.ndarray | None:
+    """How far back each value came last, 0 where it did not; ``None`` where none came twice."""
+    order = np.argsort(group, kind="stable")
+    ordered = group[order]
+    again = ordered[1:] == ordered[:-1]
+    if not again.any():
+        return None
+    distance = np.zeros(len(group), np.int64)
+    distance[order[1:]] = np.where(again, order[1:] - order[:-1], 0)
+    return distance

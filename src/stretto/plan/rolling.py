@@ -1,0 +1,84 @@
+"""Loops found in straight-line code: many copies of the same equations become one ``Scan``.
+
+Layer 5 (plan). A Python loop in a traced function leaves as many copies of its body as it has
+turns, and XLA takes its time for each. Where the copies are the turns of one loop, which compiles
+faster and runs no slower by estimate (``paying``), they are handed over as that; the text of the
+lowered function, ``jit(f).lower(x).as_text()``, then has a ``stablehlo.while``. The operations done
+are the same, in the same order. Next, read ``repeats``, ``wiring``, ``choosing``.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from stretto.core.lazy import LazyModule
+from stretto.core.program import Equation, Program
+from stretto.plan.compiling import may_pay
+from stretto.plan.repeats import stretches, tokens_of
+from stretto.transforms.simplify import remembered
+
+__all__ = ["roll"]
+
+_CHOOSING: Any = LazyModule("stretto.plan.choosing")
+
+
+def roll(program: Program, always: bool = False) -> Program:
+    """The program with loops for what repeats in it; the same inputs and outputs.
+
+    The programs that it calls, or holds otherwise, are treated likewise, but for those of members
+    that the planner lays out. ``always``: also where it does not pay.
+
+    >>> from stretto.api.graph import make_graph
+    >>> import stretto.numpy as snp
+    >>> def power(x):
+    ...     y = x
+    ...     for _ in range(1000):
+    ...         y = y * x
+    ...     return y
+    >>> print(roll(make_graph(power)(snp.ones(4))))
+    { power(a:f32[4])
+      b:f32[4] = scan a a [length=1000, consts=1, carry=1, reverse=False, unroll=8]
+        body:
+          { power(a:f32[4], b:f32[4])
+            c:f32[4] = mul b a
+            return c }
+      return b }
+    """
+
+    def derive(program: Program) -> Program:
+        return _rolled(_rolled_inside(program, always), always)
+
+    return remembered(program, ("rolled", always), derive)
+
+
+def _rolled_inside(program: Program, always: bool) -> Program:
+    """The program with loops in the programs that its operations hold."""
+    if not any([e.primitive.holds_programs for e in program.equations]):
+        return program
+    equations = []
+    for e in program.equations:
+        primitive: Any = e.primitive
+        if primitive.holds_programs and primitive.name != "mapped":
+            inner = primitive.with_programs(lambda p: roll(p, always))
+            if inner is not primitive:
+                e = Equation(inner, e.inputs, e.outputs, e.place)
+        equations.append(e)
+    if equations == list(program.equations):
+        return program
+    return Program(program.inputs, equations, program.outputs, program.name)
+
+
+def _rolled(program: Program, always: bool) -> Program:
+    """The program with loops in place of its own equations."""
+    equations = program.equations
+    tokens = tokens_of(equations, always)
+    if tokens is None:
+        return program
+    found = [
+        s
+        for s in stretches(tokens)
+        if always or may_pay(equations[s.start : s.start + s.period], s.length // s.period)
+    ]
+    if not found:
+        return program
+    return _CHOOSING.with_loops(program, found, tokens, always, roll)

@@ -1,0 +1,124 @@
+"""Equal work done once, detours left out, and work on small constants done beforehand.
+
+Layer 3 (transforms). One walk over a program, in its order. Where the primitive of an equation
+knows something simpler that gives the same bits, that is taken; where the same was computed before,
+the earlier result is. Programs that operations hold are walked by themselves: nothing moves into
+them, or out. Next, read ``folding``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from stretto.core.canonical import literal_key, operation_key
+from stretto.core.effects import observable
+from stretto.core.program import Atom, Equation, Literal, Program, Var
+from stretto.transforms.folding import Constants, folded
+from stretto.transforms.simplify import drop_dead, remembered
+
+__all__ = ["simplified"]
+
+
+def simplified(program: Program) -> Program:
+    """The program without work that is not needed; itself where nothing changes.
+
+    Inputs and outputs are the same, bit by bit. What is seen from outside stays, and so does what
+    is there to keep work apart: barriers, and what a checkpoint computes again, which is in a
+    program of its own.
+    """
+    return remembered(program, "simplified", _simplified)
+
+
+class _Literals(dict[Atom, Atom]):
+    """The first of equal literals, for each."""
+
+    def __init__(self) -> None:
+        self._first: dict[Any, Atom] = {}
+
+    def __missing__(self, atom: Any) -> Atom:
+        found = self[atom] = self._first.setdefault(literal_key(atom), atom)
+        return found
+
+
+def _simplified(program: Program) -> Program:
+    literals, constants = _Literals(), Constants()
+    seen: dict[Any, Equation] = {}
+    makers: dict[Atom, Equation] = {}
+    renamed: dict[Atom, Atom] = {}
+    equations: list[Equation] = []
+    for equation in program.equations:
+        if renamed and not renamed.keys().isdisjoint(equation.inputs):
+            inputs = [renamed.get(a, a) for a in equation.inputs]
+            equation = _with(equation, equation.primitive, inputs)
+        primitive: Any = equation.primitive
+        if (
+            constants
+            or primitive.simpler is not None
+            or primitive.holds_programs
+            or not equation.inputs
+        ):
+            found = _reduced(equation, makers, constants)
+            if isinstance(found, (Var, Literal)):
+                renamed[equation.outputs[0]] = found
+                continue
+            equation, primitive = found, found.primitive
+        atoms = [a if a.__class__ is Var else literals[a] for a in equation.inputs]
+        if primitive.commutative and id(atoms[0]) > id(atoms[1]) and _either_way(atoms):
+            atoms.reverse()
+        # Programs are compared only where the rest is equal.
+        which = type(primitive) if primitive.holds_programs else primitive
+        first = seen.setdefault((which, *atoms), equation)
+        if first is not equation:
+            first = _first_equal(first, equation, atoms, seen)
+        if first is not equation:
+            renamed.update(zip(equation.outputs, first.outputs, strict=True))
+        else:
+            equations.append(equation)
+    if not renamed and equations == list(program.equations):
+        return program
+    outputs = [renamed.get(a, a) for a in program.outputs]
+    return drop_dead(Program(program.inputs, equations, outputs, program.name))
+
+
+def _with(equation: Equation, primitive: Any, inputs: Sequence[Atom]) -> Equation:
+    """The equation with another operation and other operands."""
+    return Equation(primitive, inputs, equation.outputs, equation.place)
+
+
+def _reduced(
+    equation: Equation, makers: dict[Atom, Equation], constants: Constants
+) -> Equation | Atom:
+    """The simplest that primitives know to give the output, or a value that it is."""
+    primitive: Any = equation.primitive
+    if primitive.holds_programs:
+        changed = primitive.with_programs(simplified)
+        return equation if changed is primitive else _with(equation, changed, equation.inputs)
+    while equation.primitive.simpler is not None:
+        (x,) = equation.inputs
+        found = equation.primitive.simpler(x, makers.get(x))
+        if found is None:
+            makers[equation.outputs[0]] = equation
+            break
+        if not isinstance(found, tuple):
+            return found
+        equation = _with(equation, *found)
+    return folded(equation, constants)
+
+
+def _either_way(atoms: Sequence[Atom]) -> bool:
+    """Whether the bits are the same in either order: parts of complex numbers may be fused."""
+    return atoms[0].type.kind != "complex"
+
+
+def _first_equal(
+    first: Equation, equation: Equation, atoms: Sequence[Atom], seen: dict[Any, Equation]
+) -> Equation:
+    """The first equation that does the same, where ``first`` has the same class and operands."""
+    primitive: Any = equation.primitive
+    if not primitive.mergeable or observable(primitive.effects):
+        return equation
+    if not primitive.holds_programs:
+        return first
+    seen.setdefault((operation_key(first.primitive), *atoms), first)
+    return seen.setdefault((operation_key(primitive), *atoms), equation)

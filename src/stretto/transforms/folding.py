@@ -1,0 +1,74 @@
+"""Work on small constants, done before anything is compiled.
+
+Layer 3 (transforms). Literals fold while a program is recorded; here the same is done for counts
+(``iota``) and small arrays. Results are the compiler's, bit by bit: functions of floats, which it
+may round otherwise, are left to it. Next, read ``core/recorder``, which folds literals.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from stretto.core.program import Atom, Equation, Literal, as_literal
+from stretto.core.types import ArrayType
+from stretto.ops.constant import Constant, Held
+from stretto.ops.elementwise import Elementwise
+
+__all__ = ["Constants", "folded"]
+
+_MOST_ELEMENTS = 256
+"""Of a result: as text, a kilobyte or two."""
+
+_INEXACT = ("float", "complex")
+
+
+class Constants(dict[Atom, np.ndarray]):
+    """The arrays that variables stand for, where known; ``atoms`` has the first for each array."""
+
+    def __init__(self) -> None:
+        self.atoms: dict[Any, Atom] = {}
+
+
+def folded(equation: Equation, known: Constants) -> Equation | Atom:
+    """An equation that holds the result, or what is equal to it, where all operands are known.
+
+    Else the equation itself.
+    """
+    if any([a not in known and type(a) is not Literal for a in equation.inputs]):
+        return equation
+    if len(equation.outputs) != 1:
+        return equation
+    (out,) = equation.outputs
+    if not _folds(equation, out.type):
+        return equation
+    arrays = [a.array() if isinstance(a, Literal) else known[a] for a in equation.inputs]
+    with np.errstate(all="ignore"):
+        made = np.asarray(equation.primitive.reference(*arrays))
+    value = np.ascontiguousarray(made.astype(out.type.dtype, copy=False))
+    bits = value.tobytes()
+    if bits == bits[: value.itemsize] * value.size:
+        literal = as_literal(value.reshape(-1)[:1], out.type)
+        assert literal is not None
+        return literal
+    same = known.atoms.setdefault((out.type, bits), out)
+    if same is not out:
+        return same
+    known[out] = value
+    if not equation.inputs:
+        return equation
+    return Equation(Constant(Held(value, out.type)), (), equation.outputs, equation.place)
+
+
+def _folds(equation: Equation, out: ArrayType) -> bool:
+    """Whether the operation is exact, and its result small."""
+    primitive: Any = equation.primitive
+    if out.size > _MOST_ELEMENTS:
+        return False
+    if not equation.inputs:
+        return not (primitive.calls_python or primitive.holds_programs or primitive.effects)
+    if not primitive.splat:
+        return False
+    inexact = any([t.kind in _INEXACT for t in (out, *[a.type for a in equation.inputs])])
+    return not (inexact and isinstance(primitive, Elementwise))

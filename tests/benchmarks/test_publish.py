@@ -1,0 +1,149 @@
+"""The tables and the picture for the page, from several runs."""
+
+from __future__ import annotations
+
+import json
+import shutil
+
+import pytest
+
+from benchmarks import picture, publish
+from benchmarks.catalogue import WORKLOADS
+from benchmarks.outcomes import outcomes
+from benchmarks.publish import PAGE, filled, main, sections
+
+KEPT = {
+    "made_with": {"python": "3.11", "valgrind": "3.19"},
+    "revision": "abc",
+    "titles": {"import": "import of the package", "eager-add": "eager add"},
+    "counts": {
+        "import": {"instructions": 480148493.0, "held": 95558.0},
+        "eager-add": {"instructions": 6386.0, "held": 2.0, "garbage": 0.0, "peak": 256.0},
+    },
+}
+
+
+def run(scale=1.0, rounds=5, **rows):
+    """A report with so many seconds for each contestant of each row."""
+    names = ("stretto", "jax", "torch", "numpy")
+    return {
+        "measured_at": "2026-01-02T03:04:05+00:00",
+        "revision": "abc+",
+        "rounds": rounds,
+        "machine": {"cpu": "EPYC", "cores": 2},
+        "frameworks": {name: {"versions": {name: "1.0"}, "python": "3.11.9"} for name in names},
+        "benchmarks": [
+            {
+                "name": name,
+                "contestants": {
+                    who: {
+                        "rounds": [seconds * (scale if who == "stretto" else 1.0)] * rounds,
+                        "peak_bytes": 2**20,
+                    }
+                    for who, seconds in contestants.items()
+                },
+            }
+            for name, contestants in rows.items()
+        ],
+    }
+
+
+ROWS = {
+    "eager-add": {"stretto": 1e-6, "jax": 1e-5, "numpy": 2.5e-7},
+    "product": {"stretto": 2e-2, "jax": 1e-2},
+    "mlp-n10-b1-forward-same": {"stretto": 2e-3, "jax": 1e-3, "jax lax.map": 5e-3, "torch": 4e-3},
+    "a-row-of-old": {"stretto": 1.0, "jax": 1.0},
+}
+
+
+def test_of_one_run_the_spread_is_of_its_rounds_of_several_it_is_theirs():
+    one = run(**{"jitted-affine": {"stretto": 1.0, "jax": 1.0}})
+    one["benchmarks"][0]["contestants"]["stretto"]["rounds"] = [1.0, 2.0, 3.0, 4.0, 5.0]
+    (found,) = outcomes([one])
+    assert (found.low, found.ratio, found.high, found.met) == (2.0, 3.0, 4.0, False)
+    runs = [run(scale, **{"jitted-affine": {"stretto": 0.1, "jax": 1.0}}) for scale in (2, 9, 4)]
+    (found,) = outcomes(runs)
+    assert (found.low, found.ratio, found.high) == pytest.approx((0.2, 0.4, 0.9))
+    assert found.met
+
+
+def test_tables():
+    texts = sections([run(scale, **ROWS) for scale in (1.0, 1.1, 1.4)], KEPT)
+    assert "Not final: not every row in every run" in texts["runs"]
+    assert "2026-01-02 03:04 (abc+)" in texts["runs"]
+    assert texts["overheads"].splitlines()[0] == "1 of 2 goals are met."
+    assert (
+        "| eager add, 4 floats | 1.10 µs | 10.0 µs |  | 0.25 µs "
+        "| 0.11 (0.10 to 0.14) / 4.40 (4.00 to 5.60) "
+        "| ≤ 0.15 of jax: met / ≤ 3 of numpy: **missed** |"
+    ) in texts["overheads"]
+    (line,) = [line for line in texts["ensembles"].splitlines() if line.startswith("| MLP")]
+    title = WORKLOADS["mlp-n10-b1-forward-same"].title
+    cells = [title, "2,200 µs", "**1,000 µs**", "5,000 µs", "", "", "4,000 µs", "", ""]
+    assert [cell.strip() for cell in line.split("|")[1:10]] == cells
+    assert "| ≤ 1.05 of fastest: **missed** |" in line
+    assert line.endswith("| 1.0 MB | 1.0 MB |")
+    assert "| eager add | 6,386 | 2 | 0 | 256 |" in texts["counts"]
+    assert "| import of the package | 480,148,493 | 95,558 |  |  |" in texts["counts"]
+
+
+def test_what_is_not_final_says_so():
+    whole = {name: {"stretto": 1.0, "jax": 1.0} for name in WORKLOADS}
+    assert "Not final" not in sections([run(**whole)] * 3, None)["runs"]
+    few = sections([run(rounds=3, **whole)] * 2, None)["runs"]
+    assert few.startswith("**Not final: fewer than 3 runs, fewer than 5 rounds.**")
+    other = run(**whole)
+    other["machine"] = {"cpu": "Xeon", "cores": 8}
+    mixed = sections([run(**whole), run(**whole), other], None)["runs"]
+    assert "Not final: runs on different machines or versions" in mixed
+
+
+def test_text_goes_between_its_markers_and_nowhere_else():
+    page = "a\n<!-- runs -->\nold\n<!-- /runs -->\nb\n"
+    assert filled(page, {"runs": r"new \1"}) == "a\n<!-- runs -->\nnew \\1\n<!-- /runs -->\nb\n"
+    with pytest.raises(ValueError, match="expected <!-- counts -->"):
+        filled(page, {"counts": "new"})
+
+
+def test_the_command_fills_the_page_and_draws(tmp_path, capsys):
+    """The page in docs has all the markers."""
+    page, file, kept = (tmp_path / name for name in ("page.md", "run.json", "counts.json"))
+    shutil.copy(PAGE, page)
+    file.write_text(json.dumps(run(**ROWS)))
+    kept.write_text(json.dumps(KEPT))
+    options = [str(file), "--page", str(page), "--counts", str(kept)]
+    assert main([*options, "--picture", str(tmp_path / "new" / "picture.png")]) == 0
+    assert "| eager add, 4 floats | 1.00 µs |" in page.read_text()
+    assert (tmp_path / "new" / "picture.png").read_bytes().startswith(b"\x89PNG")
+    assert "Written to" in capsys.readouterr().out
+
+
+def test_a_page_without_markers_is_refused(tmp_path, capsys):
+    page, file = tmp_path / "page.md", tmp_path / "run.json"
+    page.write_text("nothing\n")
+    file.write_text(json.dumps(run(**ROWS)))
+    with pytest.raises(SystemExit):
+        publish.main([str(file), "--page", str(page), "--picture", str(tmp_path / "p.png")])
+    assert "expected <!-- runs -->" in capsys.readouterr().err
+
+
+def test_the_picture_tells_met_from_missed_by_shape_as_well():
+    figure = picture.draw(outcomes([run(**ROWS)]))
+    overheads, ensembles = figure.axes
+    assert overheads.get_title() == "Overheads: 1 of 2 goals met"
+    assert ensembles.get_title() == "Ensembles: 0 of 1 goals met"
+    labels = [label.get_text() for label in overheads.get_yticklabels()]
+    assert labels == ["eager add, 4 floats ÷ jax", "eager add, 4 floats ÷ numpy"]
+    met, missed, goal = (
+        next(line for line in overheads.get_lines() if line.get_marker() == marker)
+        for marker in ("o", "D", "|")
+    )
+    assert list(met.get_xdata()) == pytest.approx([0.1])
+    assert list(missed.get_xdata()) == pytest.approx([4.0])
+    assert list(goal.get_xdata()) == [0.15, 3.0]
+    (legend,) = figure.legends
+    assert {text.get_text() for text in legend.get_texts()} == {"goal met", "goal missed", "goal"}
+
+
+def test_a_picture_of_nothing_is_empty():
+    assert picture.draw([]).axes == []
