@@ -31,7 +31,7 @@ from benchmarks.process import ROOT, environment
 from benchmarks.run import RESULTS
 from stretto.core.native import native
 
-__all__ = ["FILE", "Counts", "compare", "instructions_of", "main", "total_of"]
+__all__ = ["FILE", "Counts", "compare", "functions_of", "instructions_of", "main", "total_of"]
 
 FILE = RESULTS / "counts.json"
 
@@ -55,6 +55,13 @@ def main(arguments: list[str] | None = None) -> int:
     """Run the command; 0 if nothing got worse, 1 if something did, 2 if nothing can be counted."""
     parser = argparse.ArgumentParser(prog="python -m benchmarks.counts", description=__doc__)
     parser.add_argument("--only", default="*", help="names of paths, or patterns, with commas")
+    parser.add_argument(
+        "--functions",
+        type=int,
+        default=0,
+        metavar="N",
+        help="for each path, also the N functions that spend the most",
+    )
     parser.add_argument("--file", type=Path, default=FILE, help="the file kept (%(default)s)")
     parser.add_argument("--write", action="store_true", help="write what was counted to that file")
     options = parser.parse_args(arguments)
@@ -64,13 +71,15 @@ def main(arguments: list[str] | None = None) -> int:
     if not paths:
         parser.error(f"argument --only: no path is called {options.only}")
     try:
-        counts = count([path.name for path in paths])
+        counts, spenders = count([path.name for path in paths], options.functions)
     except CountingError as error:
         print(f"counts: {error}", file=sys.stderr)
         return 2
     kept = json.loads(options.file.read_text(encoding="utf-8")) if options.file.exists() else {}
     titles = {IMPORT: "import of the package", **{path.name: path.title for path in paths}}
     console.print(as_table(counts, kept.get("counts", {}), titles))
+    for name, functions in spenders.items():
+        console.print(f"{name}:", *functions, sep="\n  ", highlight=False, soft_wrap=True)
     about = describe()
     if kept and kept["made_with"] != about["made_with"]:
         made_with = ", ".join(f"{name} {version}" for name, version in kept["made_with"].items())
@@ -90,18 +99,22 @@ def main(arguments: list[str] | None = None) -> int:
     return 1 if worse and not options.write else 0
 
 
-def count(names: Sequence[str]) -> Counts:
-    """The figures of these paths, and of the import; raises `CountingError`."""
+def count(names: Sequence[str], functions: int = 0) -> tuple[Counts, dict[str, list[str]]]:
+    """The figures of these paths and of the import, and each path's most costly functions.
+
+    Raises `CountingError` where it cannot be done.
+    """
     if shutil.which("valgrind") is None:
         raise CountingError(
             "instructions are counted by Callgrind; install valgrind (apt install valgrind)"
         )
     # In this order: the first import of changed files writes their bytecode.
     allocations = json.loads(_worker([sys.executable], "allocations", names))
-    counts: Counts = {name: {"instructions": n} for name, n in _instructions(names).items()}
+    instructions, spenders = _instructions(names, functions)
+    counts: Counts = {name: {"instructions": n} for name, n in instructions.items()}
     for name, found in allocations.items():
         counts[name] |= {kind: abs(round(figure, 1)) for kind, figure in found.items()}
-    return counts
+    return counts, spenders
 
 
 def compare(counts: Counts, kept: Counts) -> list[str]:
@@ -112,7 +125,7 @@ def compare(counts: Counts, kept: Counts) -> list[str]:
             before = kept.get(name, {}).get(kind)
             if before is not None and now > WORSE * before and now > before + NOISE[kind]:
                 factor = f", {now / before - 1:.0%} more" if before else ""
-                lines.append(f"worse: {name}: {kind}: {before:,g} → {now:,g}{factor}")
+                lines.append(f"worse: {name}: {kind}: {before:,.10g} → {now:,.10g}{factor}")
     return lines
 
 
@@ -147,8 +160,10 @@ def describe() -> dict[str, Any]:
     }
 
 
-def _instructions(names: Sequence[str]) -> dict[str, float]:
-    """Of the import, and of one time along each path."""
+def _instructions(
+    names: Sequence[str], functions: int
+) -> tuple[dict[str, float], dict[str, list[str]]]:
+    """Of the import, and of one time along each path; and the functions that spend them."""
     with tempfile.TemporaryDirectory(prefix="counts-") as folder:
         command = [
             "valgrind",
@@ -158,8 +173,14 @@ def _instructions(names: Sequence[str]) -> dict[str, float]:
             sys.executable,
         ]
         _worker(command, "instructions", names)
-        totals = [total_of(file) for file in sorted(Path(folder).glob("out.*"), key=_number)]
-    return instructions_of(totals, names)
+        files = sorted(Path(folder).glob("out.*"), key=lambda file: int(file.suffix[1:]))
+        found = instructions_of([total_of(file) for file in files], names)
+        spenders = {}
+        for place, path in enumerate(chosen(names) if functions else ()):
+            spent = functions_of(files[3 + 3 * place].read_text(errors="replace"))
+            most = sorted(spent, key=lambda name: -spent[name])[:functions]
+            spenders[path.name] = [f"{spent[name] / path.times:9,.0f}  {name}" for name in most]
+    return found, spenders
 
 
 def instructions_of(totals: Sequence[int], names: Sequence[str]) -> dict[str, float]:
@@ -185,8 +206,27 @@ def total_of(file: Path) -> int:
     return int(found[1])
 
 
-def _number(file: Path) -> int:
-    return int(file.suffix[1:])
+def functions_of(text: str) -> dict[str, int]:
+    """The instructions that each function spends itself, from the text of Callgrind's file.
+
+    A name is given once, as "fn=(number) name" or "cfn=(number) name", and then by its number. A
+    line after "calls=" is what the function called spends.
+    """
+    names: dict[str, str] = {}
+    spent: dict[str, int] = {}
+    function, of_called = "", False
+    for line in text.splitlines():
+        if found := re.match(r"(c?)fn=(\(\d+\))(?: (.*))?$", line):
+            called, number, name = found.groups()
+            names.setdefault(number, name)
+            function = function if called else names[number]
+        elif line.startswith("calls="):
+            of_called = True
+        elif found := re.match(r"[+*\d-]\S* (\d+)$", line):
+            if not of_called:
+                spent[function] = spent.get(function, 0) + int(found[1])
+            of_called = False
+    return spent
 
 
 def _worker(command: Sequence[str], kind: str, names: Sequence[str]) -> str:

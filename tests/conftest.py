@@ -1,10 +1,30 @@
 """Settings of the whole test run, made before the package is imported.
 
-Layer none: read by pytest. Next, read ``CONTRIBUTING.md``, "Tests".
+Next, read ``CONTRIBUTING.md``, "Tests".
 """
 
 import os
+from importlib import metadata
+
+# What is in the environment stays as it is: `XLA_FLAGS= make test` compiles all as users do.
 
 # "Compiled", in a test, means by XLA: the tests of interpretation, and the property tests, switch
-# it on. A value from outside stays.
+# it on.
 os.environ.setdefault("STRETTO_INTERPRET_SMALL", "0")
+
+# To compile takes most of the time of the tests, and of that to make good machine code five sixths.
+# The programs are the same, and so are the passes of XLA that change them. For each flag: its value
+# here, and for users.
+FLAGS = {
+    "xla_backend_optimization_level": (0, 3),
+    "xla_cpu_parallel_codegen_split_count": (1, 32),
+}
+if metadata.version("jaxlib").startswith("0.10."):  # XLA ends the process at a flag unknown to it
+    FLAGS["xla_cpu_use_fusion_emitters"] = (False, True)
+QUICKLY = " ".join(f"--{name}={str(here).lower()}" for name, (here, _) in FLAGS.items())
+
+if os.environ.setdefault("XLA_FLAGS", QUICKLY) == QUICKLY:
+    from stretto import laws
+
+    # Laws, and tests whose numbers depend on it, compile as users do.
+    laws.FULLY.update({name: users for name, (_, users) in FLAGS.items()})

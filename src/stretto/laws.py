@@ -9,6 +9,9 @@ Layer 9, above all others: for tests. For a function and the types (or values) o
 5. ``vmap`` is the loop, for each mix of mapped arguments and axes, eagerly and compiled;
 6. ``vmap`` of the derivative is the loop of derivatives; derivatives of derivatives exist.
 
+Where a test run compiles quickly, ``FULLY`` has what undoes that: the function's own program, in
+each dtype, and all programs of float32 are compiled as users' are.
+
 ``check_special`` checks the second of these where it is most often broken: at zeros, infinities,
 NaN and the ends of the range.
 """
@@ -28,7 +31,7 @@ from stretto.api.graph import eval_shape, make_graph
 from stretto.api.jit import jit
 from stretto.api.vectorise import vmap
 from stretto.core import tree
-from stretto.core.config import enable_x64, mapped_axis
+from stretto.core.config import config, enable_x64, mapped_axis
 from stretto.core.interpreter import as_value
 from stretto.core.primitive import Primitive
 from stretto.core.program import Program
@@ -36,6 +39,7 @@ from stretto.core.program import check as check_program
 from stretto.core.types import float0, is_complex, is_inexact, kind_of, real_dtype
 
 __all__ = [
+    "FULLY",
     "Law",
     "TypeOf",
     "b1",
@@ -54,6 +58,9 @@ __all__ = [
     "special_values",
     "u32",
 ]
+
+FULLY: dict[str, Any] = {}
+"""The compiler's options for code as users get it; none where all is compiled so."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -135,10 +142,17 @@ class _Compiled(NamedTuple):
     factor: float
 
 
-def _check_compiled(parts: Sequence[_Compiled]) -> None:
+def _check_compiled(parts: Sequence[_Compiled], options: Mapping[str, Any] | None = None) -> None:
     """Check them, compiled as one program: the compiler is what takes the time."""
-    together = jit(lambda args: [part.fun(*a) for part, a in zip(parts, args, strict=True)])
-    for part, got in zip(parts, together([part.args for part in parts]), strict=True):
+    if not parts:
+        return
+    together = jit(
+        lambda args: [part.fun(*a) for part, a in zip(parts, args, strict=True)],
+        compiler_options=options,
+    )
+    with config(interpret_small=False):
+        results = together([part.args for part in parts])
+    for part, got in zip(parts, results, strict=True):
         _close(got, part.want, part.what, part.factor)
 
 
@@ -206,14 +220,18 @@ class Law:
         with enable_x64(wide):
             rng = np.random.default_rng(self.options.get("seed", 0))
             values = [a.draw(rng) if isinstance(a, TypeOf) else np.asarray(a) for a in self.args]
-            compiled = [self._types(values)]
+            own, derived = self._types(values), []
             active = [i for i, v in enumerate(values) if is_inexact(v.dtype)]
             differentiable = self.options.get("derivative", True) and active
             if differentiable:
-                compiled += self._adjoint(values, active, rng)
+                derived += self._adjoint(values, active, rng)
             if self.options.get("mapped", True):
-                compiled += self._mapped(values, active if differentiable else [], rng)
-            _check_compiled(compiled)
+                derived += self._mapped(values, active if differentiable else [], rng)
+            if FULLY and {values[i].dtype for i in active} != {np.dtype(np.float32)}:
+                _check_compiled([own], FULLY)
+                _check_compiled(derived)
+            else:
+                _check_compiled([own, *derived], FULLY)
         if differentiable and self.options.get("difference", True):
             self._difference(values, active, rng)
 
@@ -435,7 +453,9 @@ def check_special(functions: Mapping[str, Callable[..., Any]], *args: np.ndarray
     wide = any(x.dtype.itemsize >= 8 and x.dtype != np.complex64 for x in args)
     with enable_x64(wide):
         values = [as_value(x) for x in args]
-        together = jit(lambda *xs: {name: f(*xs) for name, f in functions.items()})(*values)
+        each = lambda *xs: {name: f(*xs) for name, f in functions.items()}
+        with config(interpret_small=False):
+            together = jit(each, compiler_options=FULLY)(*values)
         broken = []
         for name, got in together.items():
             compiled, eager = np.asarray(got), np.asarray(functions[name](*values))

@@ -8,7 +8,7 @@ import sys
 
 import pytest
 
-from benchmarks import counts
+from benchmarks import counts, counts_worker
 from benchmarks.counts_paths import PATHS
 from benchmarks.counts_worker import chosen
 from benchmarks.process import ROOT, environment
@@ -40,6 +40,14 @@ def test_a_path_is_gone_as_often_as_asked(path):
         assert len(held) == 3
 
 
+def test_sections_are_as_many_as_are_expected(monkeypatch):
+    marks: list[None] = []
+    monkeypatch.setattr(counts_worker, "mark", lambda: marks.append(None))
+    counts_worker.main(["instructions", "eager-a*"])
+    found = counts.instructions_of([0] * len(marks), ["eager-add", "eager-affine"])
+    assert set(found) == {"import", "eager-add", "eager-affine"}
+
+
 def test_instructions_are_the_difference_of_two_lengths():
     add, affine = chosen(["eager-a*"])
     totals = [7, 500, 9, 40 + 3 * add.times, 40 + 6 * add.times, 9, 0, 5 * affine.times]
@@ -56,6 +64,28 @@ def test_totals_are_read_from_the_file(tmp_path):
     file.write_text("version: 1\n")
     with pytest.raises(counts.CountingError, match=r"no line of totals in out\.3"):
         counts.total_of(file)
+
+
+def test_functions_are_charged_for_what_they_spend_themselves():
+    text = """
+positions: line
+fl=(1) a.c
+fn=(1) main
+16 400
+cfn=(2) work
+calls=5 20
+16 9000
++3 50
+* 1
+
+fn=(2)
+20 9000
+
+fn=(1)
+-4 7
+totals: 9458
+"""
+    assert counts.functions_of(text) == {"main": 458, "work": 9000}
 
 
 @pytest.mark.parametrize(
@@ -99,7 +129,8 @@ def counted(monkeypatch):
     """The command, with figures in the place of counting."""
     figures = {"import": {"instructions": 9.0}, "eager-add": {"instructions": 100.0}}
     about = {"made_with": {"python": "3"}, "revision": "abc", "machine": "EPYC"}
-    monkeypatch.setattr(counts, "count", lambda _: figures)
+    spenders = {"eager-add": ["   100  add"]}
+    monkeypatch.setattr(counts, "count", lambda _, n: (figures, spenders if n else {}))
     monkeypatch.setattr(counts, "describe", lambda: about)
     return figures, about
 
@@ -108,7 +139,8 @@ def test_the_command_writes_compares_and_fails_if_something_is_worse(tmp_path, c
     figures, about = counted
     file = tmp_path / "new" / "counts.json"
     options = ["--only", "eager-add", "--file", str(file)]
-    assert counts.main([*options, "--write"]) == 0
+    assert counts.main([*options, "--write", "--functions", "1"]) == 0
+    assert "eager-add:\n     100  add\n" in capsys.readouterr().out
     assert json.loads(file.read_text())["counts"] == figures
     assert counts.main(options) == 0
     figures["eager-add"]["instructions"] = 110.0

@@ -140,6 +140,8 @@ def test_delete_insert(agree):
     agree("insert", V, [0, 2], 9)
     agree("insert", A, 1, 5, axis=0)
     agree("insert", A, 1, V, axis=0)
+    agree("insert", V, [2, 0], V[:2])
+    agree("insert", V, [-1, 0], V[:2])
 
 
 def test_derivatives():

@@ -17,6 +17,7 @@ import numpy as np
 import stretto as st
 from stretto.control import route, scan, while_loop
 from stretto.core.program import check as check_program
+from stretto.core.types import is_inexact, kind_of
 from stretto.plan import interpreting, rolling
 from tests.property import (  # noqa: F401 (they fill the tables)
     control,
@@ -139,12 +140,18 @@ class Outcome(NamedTuple):
     discarded: str
 
 
+HALF = "FLOAT, COMPLEX = np.float32, np.complex64\n"
+ALONE = "FLOAT, COMPLEX, INT = {}, np.complex64, np.int32\nst.config.enable_x64 = False\n"
 NARROW = {
-    # whether 64-bit types are enabled all the same
-    True: "FLOAT, COMPLEX = np.float32, np.complex64\n",
-    False: "FLOAT, COMPLEX, INT = np.float32, np.complex64, np.int32\n"
-    "st.config.enable_x64 = False\n",
+    # 32 bits, where 64 exist all the same
+    2: HALF,
+    10: HALF,
+    6: ALONE.format("np.float32"),
+    14: ALONE.format("np.float32"),
+    4: ALONE.format("snp.bfloat16"),
+    12: ALONE.format("np.float16"),
 }
+"""Types of fewer bits, by the remainder mod 16 of the numbers of the chains that end with them."""
 
 
 class _Chain:
@@ -154,8 +161,7 @@ class _Chain:
         self.at = at
         self.settings = settings
         self.names = namespace("")
-        self.narrow = False
-        self.wide = at % 8 == 2  # whether 64-bit types exist where 32 are used
+        self.narrow = ""
         self.sources: list[str] = []
         self.call = ""
 
@@ -176,19 +182,18 @@ class _Chain:
 
         return Function(number, params, fun, arrays(fun(*args)), way), args
 
-    def in_half_the_bits(self) -> None:
-        """From here on, all is defined for arguments of 32 bits."""
-        self.narrow = True
+    def with_types(self, narrow: str) -> None:
+        """From here on, all is defined for arguments of these types."""
+        self.narrow = narrow
         sources, self.sources = self.sources, []
-        exec(NARROW[self.wide].splitlines()[0], self.names)
+        exec(narrow.splitlines()[0], self.names)
         for source in sources:
             self.define(source)
 
     def failure(self, error: Exception) -> Failure:
         settings = lines_of(self.settings)
         settings += "".join(knob.line() + "\n" for knob in knobs_of(self.at))
-        if self.narrow:
-            settings += NARROW[self.wide]
+        settings += self.narrow
         return Failure(settings, "\n\n".join(self.sources), self.call, error)
 
 
@@ -229,12 +234,23 @@ def _run_chain(chain: _Chain, program: Block, way: str, steps: Sequence[Step]) -
         except Discard as reason:
             return Outcome(function.number - 1, str(reason))
     _check_types(function, args)
-    if chain.at % 4 == 2:
-        chain.in_half_the_bits()
-        with st.enable_x64(chain.wide):
-            narrow, args = chain.run(function.params, way)
-            _check_types(narrow, args)
-            _check_narrow(narrow, args, function.outs)
+    if chain.at % 16 in NARROW:
+        chain.with_types(NARROW[chain.at % 16])
+        with st.enable_x64("enable_x64" not in chain.narrow):
+            return _run_narrow(chain, function, way)
+    return Outcome(function.number, "")
+
+
+def _run_narrow(chain: _Chain, function: Function, way: str) -> Outcome:
+    """The last function with types of fewer bits: types as inferred, compiled as eagerly."""
+    try:
+        narrow, args = chain.run(function.params, way)
+    except TypeError:
+        if "float16" not in chain.narrow:
+            raise
+        return Outcome(function.number, "refuses 16 bits")  # linear algebra, and complex numbers
+    _check_types(narrow, args)
+    _check_narrow(narrow, args, function.outs, "float16" in chain.narrow)
     return Outcome(function.number, "")
 
 
@@ -247,17 +263,15 @@ def _check_types(function: Function, args: Sequence[np.ndarray]) -> None:
             raise Mismatch(f"inferred {t}, real {y.type}; weak types {t.weak_type, y.weak_type}")
 
 
-def _check_narrow(narrow: Function, args: Sequence[np.ndarray], wide: Sequence[np.ndarray]) -> None:
-    """With 32 bits: compiled as eagerly, and about what comes with 64 unless something jumps."""
+def _check_narrow(
+    narrow: Function, args: Sequence[np.ndarray], wide: Sequence[np.ndarray], quarter: bool
+) -> None:
+    """Compiled as eagerly, and finite as with 64 bits; in a quarter of these, numbers overflow."""
     jitted = arrays(st.jit(narrow.fun)(*args))
     for i, (g, e, w) in enumerate(zip(jitted, narrow.outs, wide, strict=True)):
-        if (g.shape, g.dtype, e.shape) != (
-            e.shape,
-            e.dtype,
-            w.shape,
-        ) or e.dtype.kind != w.dtype.kind:
-            raise Mismatch(
-                f"result {i} in 32 bits: {e.dtype}{e.shape}, compiled {g.dtype}{g.shape}"
-            )
-        if e.dtype.kind in "fc" and not np.all(np.isfinite(e)):
-            raise Mismatch(f"result {i} in 32 bits is not finite\n{e}\nin 64 bits it is\n{w}")
+        if (g.shape, g.dtype, e.shape) != (e.shape, e.dtype, w.shape):
+            raise Mismatch(f"result {i}: {e.dtype}{e.shape}, compiled {g.dtype}{g.shape}")
+        if kind_of(e.dtype) != kind_of(w.dtype):
+            raise Mismatch(f"result {i}: {e.dtype}, with 64 bits {w.dtype}")
+        if is_inexact(e.dtype) and not quarter and not np.all(np.isfinite(e)):
+            raise Mismatch(f"result {i} is not finite\n{e}\nin 64 bits it is\n{w}")

@@ -267,7 +267,7 @@ def _jacobian(name: str) -> Callable[[random.Random, Function], Link]:
         real = [y for y in before.outs if y.dtype.kind == "f"]
         if not real or v.size * sum(y.size for y in real) > MOST_ELEMENTS or v.size > 9:
             raise Inapplicable
-        inner = f"lambda {v.name}: tuple(y for y in {before.call} if y.dtype.kind == 'f')"
+        inner = f"lambda {v.name}: tuple(y for y in {before.call} if real(y))"
         line = f"return tuple(st.{name}({inner})({v.name}))"
 
         def check(args: Any, outs: Any, numbers: Any) -> None:

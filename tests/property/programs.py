@@ -35,8 +35,16 @@ def draw(seed, kind, shape, low=-1.0, high=1.0):
     return snp.asarray(x.astype(FLOAT))
 
 
+def moves(x):
+    return x.dtype.kind in "fc" or x.dtype == snp.bfloat16
+
+
+def real(x):
+    return moves(x) and x.dtype.kind != "c"
+
+
 def inexact(xs):
-    return tuple(x for x in xs if x.dtype.kind in "fc")
+    return tuple(x for x in xs if moves(x))
 
 
 def repeat(turns, x, weights, kept):

@@ -191,12 +191,17 @@ def _vmap(rng: random.Random, before: Function) -> Link:
     for i in shown:
         back = i in axes and rng.random() < 0.3
         written.append(axes[i] - params[i].ndim if back else axes.get(i))
-    out_axes = [rng.randint(-y.ndim - 1, y.ndim) for y in before.outs]
+    out_axes: list[int | None] = [rng.randint(-y.ndim - 1, y.ndim) for y in before.outs]
     options = ""
     if rng.random() < 0.25:
         options = f", chunk_size={rng.choice([1, 2])}"
     inside = names([before.params[i] for i in shown])
     one = f"lambda {inside}: {before.call}"
+    same = [v for i, v in enumerate(params) if i not in axes and v.kind == "float"]
+    also = same[0] if same and rng.random() < 0.4 else None
+    if also is not None:  # a result that is one for all examples
+        one += f" + (snp.sin({also.name}),)"
+        out_axes.append(None)
     if rng.random() < 0.8:
         how = f"in_axes={tuple(written)}, out_axes={tuple(out_axes)}{options}"
         line = f"return st.vmap({one}, {how})({inside})"
@@ -209,8 +214,10 @@ def _vmap(rng: random.Random, before: Function) -> Link:
 
     def check(args: Any, outs: Any, _: Any) -> None:
         rows = _examples(before, args, axes, size)
-        stacked = [np.stack(y, axis) for y, axis in zip(zip(*rows), out_axes, strict=True)]
-        assert_same(outs, stacked, "vmap against the loop")
+        want = [np.stack(y, axis) for y, axis in zip(zip(*rows), out_axes)]
+        if also is not None:
+            want.append(np.sin(args[before.params.index(also)]))
+        assert_same(outs, want, "vmap against the loop")
 
     return Link(defined(before, params, line), params, check)
 
@@ -287,7 +294,7 @@ def _cond(rng: random.Random, before: Function) -> Link:
     lines = (
         f"def other({names(before.params)}):",
         f"    ys = {before.name}({other})",
-        "    return tuple(0.5 * y if y.dtype.kind in 'fc' else y for y in ys)",
+        "    return tuple(0.5 * y if moves(y) else y for y in ys)",
         f"return lax.switch({chooser.name}, [{before.name}, other], {names(before.params)})",
     )
 

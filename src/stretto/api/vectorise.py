@@ -102,7 +102,7 @@ def vmap(
             leaves, structure = tree.flatten((args, kwargs))
         paths = LeafNames(fun, args, kwargs)
         values = as_values(leaves, f"vmap of {name}", lambda: paths)
-        axes = tree.prefix_leaves(in_axes, args, "vmap", "in_axes")
+        axes = _for_leaves(in_axes, args, "in_axes", None if kwargs else len(values))
         axes += [0] * (len(values) - len(axes))
         inner = inner_axes(structure, values)
         axes = [
@@ -130,7 +130,7 @@ def vmap(
         flat.__name__ = name
         named_size = size if axis_name is None else AxisSize(size, axis_name)
         outs, found = map_members(flat, named_size, chunk_size or size, values, axes, paths)
-        wanted = tree.prefix_leaves(out_axes, result, "vmap", "out_axes")
+        wanted = _for_leaves(out_axes, result, "out_axes", len(outs))
         placed = [
             to_axis(o, size, a, out_axis(w, o, a, "vmap", n))
             for o, a, w, n in zip(outs, found, wanted, inner_axes(out_structure, outs), strict=True)
@@ -138,6 +138,13 @@ def vmap(
         return tree.unflatten(out_structure, placed)
 
     return vmap_fun
+
+
+def _for_leaves(axes: Any, of: Any, argument: str, count: int | None) -> list[Any]:
+    """The entry of in_axes or out_axes for each leaf; ``count``: of how many, where known."""
+    if count is not None and isinstance(axes, int):
+        return [axes] * count
+    return tree.prefix_leaves(axes, of, "vmap", argument)
 
 
 def _examples_of_float0(leaves: Sequence[Any], in_axes: Any, args: Any) -> list[Any]:

@@ -27,10 +27,11 @@ class _StandIns(Interpreter):
     means the operand that came of it since.
     """
 
-    __slots__ = ("parent", "values")
+    __slots__ = ("parent", "recorder", "values")
 
     def __init__(self, values: Mapping[int, Any]) -> None:
         self.parent = state.interpreter
+        self.recorder = self.parent.recorder
         self.values = values
 
     def process(self, primitive: Any, args: Sequence[Any]) -> Any:

@@ -33,8 +33,12 @@ def form(program: Program) -> Form:
 
 
 def literal_key(literal: Literal) -> tuple[Any, ...]:
-    """What equal literals have in common: by the element's bits, since -0.0 is not 0.0."""
-    return literal.type, literal.value.tobytes()
+    """What equal literals have in common: the type, and an element of the same bits."""
+    type, value = literal.type, literal.value
+    # Where equal numbers may differ in bits (zeros), or the same ones are unequal (NaN).
+    if not value or value != value or type.kind == "complex":  # noqa: PLR0124
+        value = value.tobytes()  # some ten times as long
+    return type, value
 
 
 def operation_key(primitive: Any) -> Any:

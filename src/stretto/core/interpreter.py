@@ -315,11 +315,14 @@ def as_value(x: Any, who: str = "this function", argument: str = "x") -> Any:
 
 
 _LARGE = 3.4e38  # within the range of float32
+_EXACT = 1 << 53  # up to here, a float of 64 bits holds each integer
 
 
 def scalar_array(x: Any, dtype: np.dtype) -> np.ndarray:
     """A Python number as an array of rank 0: what is too large becomes infinite, without remark."""
     if dtype.itemsize >= 4 and type(x) is not complex and -_LARGE < x < _LARGE:
+        if dtype.kind == "f" and -_EXACT < x < _EXACT:  # so that it is rounded once
+            return np.array(x, dtype)
         return np.asarray(x).astype(dtype)
     with np.errstate(over="ignore", invalid="ignore"):
         return np.asarray(x).astype(dtype)
@@ -341,7 +344,8 @@ def splat(element: Any, type: ArrayType) -> Any:
     """The value of this type, each of whose elements is this number."""
     if element.__class__ is int and type.size > 1:
         return _State.eager.constant(_repeated(element, type), type)
-    return _State.eager.constant(repeated(scalar_array(element, type.dtype), type.shape), type)
+    one = scalar_array(element, type.dtype)
+    return _State.eager.constant(repeated(one, type.shape) if type.shape else one, type)
 
 
 @functools.lru_cache(4096)

@@ -10,11 +10,14 @@ import dataclasses
 import inspect
 import threading
 from collections.abc import Callable, Sequence
-from typing import Any, ClassVar, dataclass_transform
+from typing import TYPE_CHECKING, Any, ClassVar, dataclass_transform
 
 from stretto.core.errors import MissingRuleError
 from stretto.core.interpreter import state
 from stretto.core.types import ArrayType
+
+if TYPE_CHECKING:
+    from stretto.core.program import Atom, Equation
 
 __all__ = ["NOT_LINEAR", "PRIMITIVES", "RULES", "ZERO_DERIVATIVE", "Primitive", "Refused"]
 
@@ -163,9 +166,8 @@ class Primitive(metaclass=_Interned):
     """Whether one application may serve for two of the same operands."""
     commutative: ClassVar[bool] = False
     """Whether its two operands may change places, and the bits stay (but of complex numbers)."""
-    simpler: ClassVar[Callable[..., Any] | None] = None
-    """Of one operand and the equation that made it (or ``None``): the operation and operands, or
-    the variable, that give the same bits with less ado; ``None`` where there is no such thing."""
+    reducible: ClassVar[bool] = False
+    """Whether ``simpler`` may find anything: only operations of one operand are asked."""
 
     interned: ClassVar[bool] = True
     _unfinished: ClassVar[bool] = False
@@ -216,6 +218,13 @@ class Primitive(metaclass=_Interned):
     def linearize(self, primals: Sequence[Any], tangents: Sequence[Any]) -> tuple[Any, Any]:
         """See the class: by default the jvp rule, whose linear part the caller separates."""
         return self.jvp(primals, tangents)
+
+    def simpler(self, x: Atom, maker: Equation | None) -> Any:
+        """What gives the same bits with less ado: an operation and its operands, or an atom.
+
+        ``x`` is the operand, ``maker`` the equation that made it. ``None``: nothing is known.
+        """
+        return None
 
     @property
     def effects(self) -> frozenset[Any]:

@@ -7,7 +7,8 @@ program, after the function's own, so that programs are always closed.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
@@ -168,10 +169,11 @@ class standing:  # reads as a statement: `with standing(recorder, at):`
         self._recorder = recorder
         self._at = at
 
-    def __enter__(self) -> None:
+    def __enter__(self) -> standing:
         self._outer = outer = self._recorder.locate
         if self._at is not _UNKNOWN or outer.__class__ is not standing:
             self._recorder.locate = self
+        return self
 
     def __exit__(self, *error: object) -> None:
         self._recorder.locate = self._outer
@@ -182,6 +184,17 @@ class standing:  # reads as a statement: `with standing(recorder, at):`
         if at is _UNKNOWN:
             at = self._at = self._outer()
         return None if at is None else (at[0], at[1], scope.path if used else "")
+
+    @contextmanager
+    def apart(self) -> Iterator[None]:
+        """Let what is recorded in a block inside have places of its own: it may be the user's."""
+        recorder = self._recorder
+        here = recorder.locate
+        recorder.locate = self._outer
+        try:
+            yield
+        finally:
+            recorder.locate = here
 
 
 def _fold(primitive: Any, inputs: Sequence[Any], out: ArrayType) -> Literal | None:

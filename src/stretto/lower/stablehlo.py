@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping, Sequence
 from types import CodeType, MappingProxyType
 from typing import Any
 
-from stretto.core.canonical import form
+from stretto.core.canonical import form, literal_key
 from stretto.core.effects import ORDERED
 from stretto.core.position import Place, line_at, lines_of
 from stretto.core.program import Program
@@ -93,7 +93,7 @@ class Builder(Writer):
 
     def _literal(self, atom: Any) -> Operand:
         """The constant for a literal."""
-        key = atom.value.tobytes(), atom.type
+        key = literal_key(atom)
         found = self._constants.get(key)
         if found is None:
             found = self._constants[key] = self.splat(atom.value, atom.type)

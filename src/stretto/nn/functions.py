@@ -13,6 +13,7 @@ import numpy as np
 
 from stretto.core.interpreter import as_value
 from stretto.core.types import inexact_dtype, is_inexact
+from stretto.numpy.directly import FLOAT, directly
 from stretto.numpy.dtypes import as_dtype
 from stretto.numpy.elementary import tanh
 from stretto.numpy.logic import greater, greater_equal, less, less_equal
@@ -86,8 +87,17 @@ def relu(x: Any) -> Any:
     >>> st.nn.relu(st.numpy.array([-1.0, 2.0]))
     Array([0., 2.], dtype=float32)
     """
+    found = directly(_rectified, FLOAT, x)
+    if found is not None:
+        return found
     x = as_value(x, "relu")
     return where(less_equal(x, 0), 0, x)  # NaN is not less: it stays
+
+
+def _rectified(x: np.ndarray) -> np.ndarray:
+    """The same in NumPy, whose ``maximum`` may leave -0."""
+    out = np.asarray(np.maximum(x, 0))
+    return np.add(out, 0, out=out)
 
 
 def relu6(x: Any) -> Any:

@@ -15,6 +15,7 @@ from stretto.core.interpreter import Value, as_value
 from stretto.core.types import promote
 from stretto.numpy.arguments import refuse_out
 from stretto.numpy.arithmetic import clip, remainder
+from stretto.numpy.directly import BOOL, NUMERIC, directly
 from stretto.numpy.indices import concrete_of
 from stretto.numpy.joining import take
 from stretto.numpy.logic import truth
@@ -144,6 +145,10 @@ def compress(
     known = concrete_of(mask)
     if mask.size > n and known is not None and known[n:].any():
         raise IndexError(f"compress: the condition holds beyond the {n} parts of {x.type}")
+    if size is None:
+        found = directly(lambda v: np.compress(known, v, along), BOOL + NUMERIC, x)
+        if found is not None:
+            return found
     mask = ops.slice_in_dim(mask, 0, min(mask.size, n))
     at = flatnonzero(mask, size=size, fill_value=n)
     found = take(x, at, along, mode="clip")

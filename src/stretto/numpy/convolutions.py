@@ -7,8 +7,11 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
+
 from stretto.core.interpreter import as_value
 from stretto.numpy.convolving import checked_mode, part_of_convolution
+from stretto.numpy.directly import NUMERIC, directly
 from stretto.ops.bilinear import promote_dtypes
 from stretto.ops.complex_parts import conj
 from stretto.ops.shape import rev
@@ -55,6 +58,10 @@ def convolve(
     """
     mode = checked_mode("convolve", mode)
     x, y = _sequences("convolve", a, v)
+    if precision is preferred_element_type is None:
+        found = directly(np.convolve, NUMERIC, x, y, mode=mode)
+        if found is not None:
+            return found
     least = min(x.shape[0], y.shape[0])
     return _part(x, y, mode, (least - 1) // 2, precision, preferred_element_type)
 
@@ -77,6 +84,10 @@ def correlate(
     """
     mode = checked_mode("correlate", mode)
     x, y = _sequences("correlate", a, v)
+    if precision is preferred_element_type is None:
+        found = directly(np.correlate, NUMERIC, x, y, mode=mode)
+        if found is not None:
+            return found
     n, m = x.shape[0], y.shape[0]
     middle = (m - 1) // 2 if n >= m else n // 2
     return _part(x, rev(conj(y), (0,)), mode, middle, precision, preferred_element_type)

@@ -10,10 +10,13 @@ import operator
 from collections.abc import Sequence
 from typing import Any
 
+import numpy as np
+
 from stretto.core.interpreter import as_value
 from stretto.core.types import is_inexact, kind_of
 from stretto.numpy.arguments import inexact_values
 from stretto.numpy.arithmetic import absolute, remainder
+from stretto.numpy.directly import BOOL, FLOAT, NUMERIC, directly, host_of
 from stretto.numpy.joining import concatenate
 from stretto.numpy.logic import not_equal
 from stretto.numpy.manipulation import ravel
@@ -52,6 +55,10 @@ def diff(a: Any, n: int = 1, axis: int = -1, prepend: Any = None, append: Any = 
     if not n:
         return x
     axis = canonical_axis(axis, x.ndim, "diff")
+    if prepend is append is None:
+        found = directly(np.diff, BOOL + NUMERIC, x, n=n, axis=axis)
+        if found is not None:
+            return found
     parts = [x]
     for end, name in ((prepend, "prepend"), (append, "append")):
         if end is not None:
@@ -74,6 +81,10 @@ def ediff1d(ary: Any, to_end: Any = None, to_begin: Any = None) -> Any:
     >>> snp.ediff1d(snp.array([1, 2, 4]), to_begin=0)
     Array([0, 1, 2], dtype=int32)
     """
+    if to_end is to_begin is None:
+        found = directly(np.ediff1d, NUMERIC, ary)
+        if found is not None:
+            return found
     x = ravel(as_value(ary, "ediff1d", "ary"))
     parts = [_part(x, 1, None, 0) - _part(x, 0, -1, 0)]
     if to_begin is not None:
@@ -132,6 +143,9 @@ def gradient(
                 f"gradient: expected at least {edge_order + 1} samples along axis {d} for "
                 f"edge_order={edge_order}; got {x.type}"
             )
+    if not varargs and host_of(x, FLOAT) is not None:
+        found = [directly(np.gradient, FLOAT, x, axis=d, edge_order=edge_order) for d in axes]
+        return found[0] if len(found) == 1 else found
     spacings = _spacings(varargs, axes, x.shape)
     out = [_slope(x, h, d, edge_order) for d, h in zip(axes, spacings, strict=True)]
     return out[0] if len(out) == 1 else out

@@ -18,10 +18,12 @@ from stretto.core.types import default_dtype, inexact_dtype, is_complex, kind_of
 from stretto.numpy.arguments import inexact_values
 from stretto.numpy.arithmetic import maximum
 from stretto.numpy.differences import diff
+from stretto.numpy.directly import FLOAT, INTEGER, directly, host_of
 from stretto.numpy.indexing import At
 from stretto.numpy.indices import concrete_of
 from stretto.numpy.joining import stack
 from stretto.numpy.manipulation import ravel
+from stretto.numpy.quick import array_of
 from stretto.numpy.ranges import linspace
 from stretto.numpy.reductions import max as max_
 from stretto.numpy.reductions import min as min_
@@ -33,6 +35,7 @@ from stretto.ops.comparison import where as choose
 from stretto.ops.contract import promote_dtypes
 from stretto.ops.convert import convert
 from stretto.ops.shape import rev, slice_in_dim
+from stretto.runtime.eager import quiet
 
 __all__ = [
     "bincount",
@@ -58,6 +61,10 @@ def bincount(x: Any, weights: Any = None, minlength: int = 0, *, length: int | N
     x = as_value(x, "bincount", "x")
     if kind_of(x.dtype) not in ("bool", "int", "uint") or x.ndim != 1:
         raise TypeError(f"bincount: expected integers, of rank 1, in x; got {x.type}")
+    if length is None and x.type.kind != "bool":
+        found = _bincount_directly(x, weights, minlength)
+        if found is not None:
+            return found
     at = maximum(convert(x, default_dtype("int")) if kind_of(x.dtype) == "bool" else x, 0)
     if length is None:
         host = concrete(at, "bincount")
@@ -68,6 +75,21 @@ def bincount(x: Any, weights: Any = None, minlength: int = 0, *, length: int | N
     if w.shape != x.shape:
         raise ValueError(f"bincount: weights and x must have one shape; got {w.type} and {x.type}")
     return _add_up((operator.index(length),), at, w)
+
+
+def _bincount_directly(x: Any, weights: Any, minlength: Any) -> Any:
+    """By NumPy, which adds up in float64; None where it refuses, or integers are to be added up."""
+    options, counted = {"minlength": minlength}, host_of(x, INTEGER)
+    if weights is None:
+        return directly(np.bincount, INTEGER, x, out=default_dtype("int"), **options)
+    weighed = host_of(weights, FLOAT)
+    if counted is None or weighed is None or counted.dtype.itemsize > 4:
+        return None
+    try:
+        sums = np.bincount(counted, weighed, **options)
+        return array_of(sums.astype(weighed.dtype), weighed.dtype)
+    except (ValueError, TypeError):
+        return None
 
 
 def _add_up(shape: tuple[int, ...], at: Any, weights: Any) -> Any:
@@ -160,6 +182,63 @@ def _bin_of(x: Any, edges: Any) -> Any:
     return choose(eq(x, slice_in_dim(edges, n, n + 1)), n - 1, place)
 
 
+_BLOCK = 1 << 16
+
+
+def _places_among(x: np.ndarray, edges: np.ndarray) -> np.ndarray | None:
+    """The bin of each number, counted from 1, by the bins' width; None if they do not have one.
+
+    0 stands for none. Rounding is set right, and memory used again, block by block.
+    """
+    n = len(edges) - 1
+    first, last = float(edges[0]), float(edges[-1])
+    if not 1 <= n < 1 << 16 or not np.isfinite([first, last]).all() or not first < last:
+        return None
+    even = np.linspace(first, last, n + 1)
+    if np.abs(edges - even).max() > 0.25 * (last - first) / n:
+        return None
+    out, scale = np.empty(len(x), np.int32), x.dtype.type(n / (last - first))
+    for start in range(0, len(x), _BLOCK):
+        part, at = x[start : start + _BLOCK], out[start : start + _BLOCK]
+        within = (part >= edges[0]) & (part <= edges[-1])  # not NaN
+        place = np.where(within, (part - edges[0]) * scale, 0)
+        np.minimum(place, n - 1, out=at, casting="unsafe")
+        at += 1
+        at -= part < edges[at - 1]
+        at += (part >= edges[at]) & (at < n)
+        at *= within
+    return out
+
+
+def _count_directly(
+    xs: Sequence[Any], edges: Sequence[Any], shape: tuple[int, ...], weights: Any
+) -> Any:
+    """The counts by NumPy, in bins of one width; None where that is not for it."""
+    flat: Any = None
+    if math.prod(shape) >= 1 << 31:
+        return None
+    for x, edge, n in zip(xs, edges, shape, strict=True):
+        points, ends = host_of(x, FLOAT), host_of(edge, FLOAT)
+        if points is None or ends is None or points.dtype != ends.dtype:
+            return None
+        place = quiet.run(_places_among, points, ends)
+        if place is None:
+            return None
+        if flat is None:
+            flat = place
+        else:
+            flat = ((flat - 1) * n + place) * ((flat > 0) & (place > 0))
+    size = math.prod(shape)
+    if weights is None:
+        sums = np.bincount(flat, minlength=size + 1)
+        wanted = default_dtype("int")
+    elif (weighed := host_of(weights, FLOAT)) is not None:
+        sums, wanted = np.bincount(flat, weighed, size + 1), weighed.dtype
+    else:
+        return None
+    return array_of(sums[1:].astype(wanted).reshape(shape), wanted)
+
+
 def histogram_bin_edges(
     a: Any, bins: Any = 10, range: Sequence[Any] | None = None, weights: Any = None
 ) -> Any:
@@ -208,13 +287,15 @@ def histogram(
 def _count(xs: list[Any], edges: list[Any], weights: Any, density: bool) -> tuple[Any, list[Any]]:
     """The counts in the bins between the edges of each dimension."""
     shape = tuple(e.shape[0] - 1 for e in edges)
-    flat: Any = 0
-    inside: Any = True
-    for x, edge, n in zip(xs, edges, shape, strict=True):
-        place = _bin_of(x, edge)
-        inside = inside & ge(place, 0) & lt(place, n)
-        flat = flat * n + place
-    counts = _add_up(shape, choose(inside, flat, math.prod(shape)), weights)
+    counts = _count_directly(xs, edges, shape, weights)
+    if counts is None:
+        flat: Any = 0
+        inside: Any = True
+        for x, edge, n in zip(xs, edges, shape, strict=True):
+            place = _bin_of(x, edge)
+            inside = inside & ge(place, 0) & lt(place, n)
+            flat = flat * n + place
+        counts = _add_up(shape, choose(inside, flat, math.prod(shape)), weights)
     if density:
         total = sum_(counts)
         (counts,) = inexact_values("histogram", counts=counts)

@@ -7,9 +7,12 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
+
 from stretto.core.types import is_complex, real_dtype
 from stretto.numpy.arguments import inexact_values
 from stretto.numpy.arithmetic import absolute, remainder
+from stretto.numpy.directly import FLOAT, directly
 from stretto.numpy.joining import concatenate, take
 from stretto.numpy.searching import searchsorted
 from stretto.ops.comparison import eq, full_like, gt, lt
@@ -49,6 +52,11 @@ def interp(
         x, xp, fp = _repeated(x, xp, fp, period)
         left = right = None
     _, fp = inexact_values("interp", x=x, fp=fp)
+    ends = {"left": left, "right": right}
+    if not any(isinstance(end, str) or np.ndim(end) for end in ends.values()):
+        found = directly(np.interp, FLOAT, x, xp, fp, **ends)
+        if found is not None:
+            return found
     real = real_dtype(fp.dtype)
     n = xp.shape[0]
     first, last = (take(fp, i) for i in (0, n - 1))

@@ -5,6 +5,7 @@ Layer 7 (numpy). Next, read ``padding``.
 
 from __future__ import annotations
 
+import contextlib
 import itertools
 import math
 import operator
@@ -16,6 +17,7 @@ from stretto.core.interpreter import Value, as_value
 from stretto.core.types import promote
 from stretto.numpy.arguments import refuse_out
 from stretto.numpy.arithmetic import maximum, remainder
+from stretto.numpy.directly import BOOL, INTEGER, NUMERIC, host_of
 from stretto.numpy.dtypes import as_dtype
 from stretto.numpy.indexing import At, getitem
 from stretto.numpy.manipulation import atleast_1d, atleast_2d, atleast_3d, ravel
@@ -160,7 +162,7 @@ def vstack(tup: Any, dtype: Any = None) -> Any:
     Array([[1, 2],
            [3, 4]], dtype=int32)
     """
-    return ops.concatenate([atleast_2d(v) for v in _several(tup, "vstack", dtype)], 0)
+    return _join([atleast_2d(v) for v in _several(tup, "vstack", dtype)], 0)
 
 
 row_stack = vstack
@@ -174,12 +176,12 @@ def hstack(tup: Any, dtype: Any = None) -> Any:
     Array([1, 2, 3, 4], dtype=int32)
     """
     values = [atleast_1d(v) for v in _several(tup, "hstack", dtype)]
-    return ops.concatenate(values, min(values[0].ndim - 1, 1))
+    return _join(values, min(values[0].ndim - 1, 1))
 
 
 def dstack(tup: Any, dtype: Any = None) -> Any:
     """The arrays, with at least three axes, one after another along the third."""
-    return ops.concatenate([atleast_3d(v) for v in _several(tup, "dstack", dtype)], 2)
+    return _join([atleast_3d(v) for v in _several(tup, "dstack", dtype)], 2)
 
 
 def column_stack(tup: Any) -> Any:
@@ -192,7 +194,7 @@ def column_stack(tup: Any) -> Any:
     """
     values = _several(tup, "column_stack")
     columns = [v if v.ndim > 1 else reshape(v, (v.size, 1)) for v in values]
-    return ops.concatenate(columns, 1)
+    return _join(columns, 1)
 
 
 def append(arr: Any, values: Any, axis: int | None = None) -> Any:
@@ -271,6 +273,10 @@ def _split(who: str, ary: Any, at: Any, axis: int) -> list[Any]:
         size, more = divmod(n, parts)
         bounds = [i * size + min(i, more) for i in range(parts + 1)]
     pairs = itertools.pairwise(bounds)
+    if at_rest(x):
+        host, before = x.to_host(), (slice(None),) * place
+        parts = [host[(*before, slice(a, max(a, b)))] for a, b in pairs]
+        return [array_of(part, x.dtype, x.weak_type) for part in parts]
     return [ops.slice_in_dim(x, a, max(a, b), 1, place) for a, b in pairs]
 
 
@@ -305,6 +311,8 @@ def tile(A: Any, reps: Any) -> Any:
     rank = max(len(counts), x.ndim)
     counts = (1,) * (rank - len(counts)) + counts
     sizes = (1,) * (rank - x.ndim) + x.shape
+    if at_rest(x) and min(counts, default=0) >= 0:
+        return array_of(np.tile(x.to_host(), counts), x.dtype, x.weak_type)
     wide = tuple(n for pair in zip(counts, sizes, strict=True) for n in pair)
     x = broadcast_in_dim(reshape(x, sizes), wide, range(1, 2 * rank, 2))
     return reshape(x, tuple(c * n for c, n in zip(counts, sizes, strict=True)))
@@ -336,6 +344,8 @@ def repeat(
     counts: Any = np.array(repeats) if isinstance(repeats, (tuple, list)) else repeats
     if total_repeat_length is None and np.size(counts) == 1:
         times = operator.index(counts.reshape(()) if np.ndim(counts) else counts)
+        if at_rest(x) and times >= 0:
+            return array_of(np.repeat(x.to_host(), times, place), x.dtype, x.weak_type)
         wide = (*x.shape[: place + 1], times, *x.shape[place + 1 :])
         dims = [d for d in range(x.ndim + 1) if d != place + 1]
         x = broadcast_in_dim(x, wide, dims)
@@ -362,6 +372,8 @@ def resize(a: Any, new_shape: Any) -> Any:
     """
     x = ravel(as_value(a, "resize", "a"))
     shape = tuple(new_shape) if isinstance(new_shape, (tuple, list)) else (new_shape,)
+    if at_rest(x):
+        return array_of(np.resize(x.to_host(), shape), x.dtype, x.weak_type)
     size = math.prod(shape)
     times = -(-size // x.size) if x.size else 1
     return reshape(ops.slice_in_dim(tile(x, times), 0, size), shape)
@@ -396,6 +408,11 @@ def take(
     if axis is None:
         x, axis = ravel(x), 0
     place = canonical_axis(axis, x.ndim, "take")
+    if mode is None:
+        hosts = host_of(x, BOOL + NUMERIC), host_of(indices, INTEGER)
+        if hosts[0] is not None and hosts[1] is not None:
+            with contextlib.suppress(IndexError, TypeError):  # out of bounds; or uint64
+                return array_of(np.take(*hosts, place), x.dtype)
     if mode == "wrap":
         indices, mode = remainder(indices, x.shape[place]), "promise_in_bounds"
     elif mode == "clip" and indices.type.kind == "int":
@@ -433,6 +450,8 @@ def delete(
         return take(x, stays, place)
     if not isinstance(obj, slice):
         obj = np.asarray(obj) if isinstance(obj, (list, tuple, np.ndarray)) else _static(obj)
+    if at_rest(x):
+        return array_of(np.delete(x.to_host(), obj, place), x.dtype, x.weak_type)
     left = np.delete(np.arange(n, dtype=np.int32), obj)
     return take(x, left, place)
 
@@ -460,12 +479,16 @@ def insert(arr: Any, obj: Any, values: Any, axis: int | None = None) -> Any:
             new = expand_dims(new, place) if new.ndim == x.ndim - 1 else new
         if new.ndim == x.ndim == 1:
             count = new.size
-        slots = np.insert(np.zeros(n, np.int32), np.full(count, at), 1)
+        at = np.full(count, at) if count != 1 else at
     else:
         count = len(at)
-        slots = np.insert(np.zeros(n, np.int32), at, 1)
     new = broadcast_to(new, tuple(count if d == place else m for d, m in enumerate(x.shape)))
     new = convert(new, x.dtype, x.weak_type)
+    if at_rest(x, new):
+        return array_of(np.insert(x.to_host(), at, new.to_host(), place), x.dtype, x.weak_type)
+    slots = np.insert(np.zeros(n, np.int32), at, 1)
+    if np.ndim(at):  # each in the place of its index
+        new = take(new, np.argsort(np.where(at < 0, at + n, at), kind="stable"), place)
     both = ops.concatenate([x, new], place)
     # Each place of the result takes the next part of the one kind or the other.
     order = np.where(slots == 1, n + np.cumsum(slots) - 1, np.cumsum(1 - slots) - 1)

@@ -15,6 +15,7 @@ from stretto.core.interpreter import Value, as_value
 from stretto.core.types import scalar_dtype
 from stretto.numpy.arguments import refuse_device
 from stretto.numpy.arithmetic import remainder
+from stretto.numpy.directly import BOOL, COMPLEX, FLOAT, NUMERIC, directly
 from stretto.numpy.dtypes import as_dtype
 from stretto.numpy.reductions import sum as sum_
 from stretto.ops import broadcast, elementwise
@@ -399,6 +400,10 @@ def roll(a: Any, shift: Any, axis: Any = None) -> Any:
     Array([3, 0, 1, 2], dtype=int32)
     """
     x = as_value(a, "roll", "a")
+    if not isinstance(shift, Value):
+        found = directly(lambda v: np.roll(v, shift, axis), BOOL + NUMERIC, x)
+        if found is not None:
+            return found
     if axis is None:
         return broadcast.reshape(roll(ravel(x), shift, 0), x.shape)
     axes = [canonical_axis(d, x.ndim, "roll") for d in
@@ -456,4 +461,9 @@ def trace(
     >>> snp.trace(snp.array([[1, 2], [3, 4]]))
     Array(5, dtype=int32)
     """
+    if dtype is out is None:
+        places = {"offset": offset, "axis1": axis1, "axis2": axis2}
+        found = directly(np.trace, FLOAT + COMPLEX, a, **places)
+        if found is not None:
+            return found
     return sum_(diagonal(a, offset, axis1, axis2), -1, dtype, out)

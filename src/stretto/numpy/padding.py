@@ -17,6 +17,7 @@ from stretto.core.types import is_inexact
 from stretto.numpy.joining import concatenate, take
 from stretto.numpy.manipulation import flip, moveaxis
 from stretto.numpy.quantiles import median
+from stretto.numpy.quick import array_of, at_rest
 from stretto.numpy.ranges import linspace
 from stretto.numpy.reductions import max as max_
 from stretto.numpy.reductions import min as min_
@@ -76,6 +77,8 @@ def pad(array: Any, pad_width: Any, mode: Any = "constant", **kwargs: Any) -> An
     lengths = kwargs.get("stat_length")
     counts = [(None, None)] * x.ndim if lengths is None else _pairs(lengths, x.ndim, "stat_length")
     odd = kwargs.get("reflect_type") == "odd"
+    if mode in _BY_PLACE and not odd and at_rest(x) and x.size:
+        return array_of(np.pad(x.to_host(), widths, mode), x.dtype, x.weak_type)
     for axis, pair in enumerate(widths):
         if pair == (0, 0):
             continue
@@ -133,6 +136,8 @@ def _pad_constant(x: Any, widths: list[tuple[int, int]], value: Any) -> Any:
                 config = [(*width, 0) if axis == d else (0, 0, 0) for axis in range(x.ndim)]
                 x = ops.pad(x, convert(as_value(element), x.dtype), config)
         return x
+    if at_rest(x) and value.__class__ in (int, float):
+        return array_of(np.pad(x.to_host(), widths, constant_values=value), x.dtype, x.weak_type)
     value = convert(as_value(value, "pad", "constant_values"), x.dtype, x.weak_type)
     return ops.pad(x, value, [(*pair, 0) for pair in widths])
 

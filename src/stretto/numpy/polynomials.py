@@ -16,6 +16,7 @@ from stretto.core.errors import TracedValueError
 from stretto.core.interpreter import as_value
 from stretto.core.types import inexact_dtype, is_complex, kind_of, promote, scalar_dtype
 from stretto.numpy.creation import zeros
+from stretto.numpy.directly import NUMERIC, directly
 from stretto.numpy.dtypes import finfo
 from stretto.numpy.indices import concrete_of
 from stretto.numpy.linalg.factorisations import eigvals
@@ -91,6 +92,10 @@ def polyval(p: Any, x: Any, *, unroll: int = 16) -> Any:
     p, x = promote_dtypes("polyval", p, x)
     if not p.ndim:
         raise ValueError(f"polyval: p must be of rank 1 or more, got {p.type}")
+    if p.ndim == 1:
+        found = directly(np.polyval, NUMERIC, p, x)
+        if found is not None:
+            return found
     shape = np.broadcast_shapes(p.shape[1:], x.shape)
     start = broadcast_to(full_like(x, 0), shape)
 

@@ -16,9 +16,11 @@ from stretto.core.interpreter import Tracer, Value, as_value
 from stretto.core.types import inexact_dtype, is_complex, kind_of
 from stretto.numpy.arguments import refuse_out
 from stretto.numpy.arithmetic import maximum, minimum, remainder
+from stretto.numpy.directly import FLOAT, host_of
 from stretto.numpy.indices import concrete_of
 from stretto.numpy.joining import take
 from stretto.numpy.logic import isnan
+from stretto.numpy.quick import array_of
 from stretto.numpy.reductions import any as any_
 from stretto.numpy.reductions import cumsum, wide_dtype
 from stretto.numpy.reductions import sum as sum_
@@ -31,6 +33,7 @@ from stretto.ops.comparison import where as choose
 from stretto.ops.convert import convert
 from stretto.ops.shape import slice_in_dim
 from stretto.ops.sort import argsort, sort
+from stretto.runtime.eager import quiet
 
 __all__ = [
     "median",
@@ -178,6 +181,9 @@ def _quantile(
 
 def _of_lines(lines: Any, q: Any, method: str, skip: bool) -> Any:
     """The quantiles of each line, along the last axis."""
+    host = host_of(lines, FLOAT)
+    if host is not None and not isinstance(q, Value) and (not skip or host.size == lines.shape[-1]):
+        return array_of(_of_host(host, q, method, skip), lines.dtype)
     missing = isnan(lines)
     lines = sort(lines, -1)  # NaN goes last
     n: Any = lines.shape[-1]
@@ -200,6 +206,25 @@ def _of_lines(lines: Any, q: Any, method: str, skip: bool) -> Any:
         first, second = (take(lines, at, -1, mode="clip") for at in (low, high))
     out = choose(still, first, first * (1 - part) + second * part)
     return out if skip else choose(any_(missing, -1, keepdims=True), math.nan, out)
+
+
+def _of_host(lines: np.ndarray, q: np.ndarray, method: str, skip: bool) -> Any:
+    """The same of NumPy's arrays, in which only the elements asked for come to their places."""
+    missing = np.isnan(lines).any(-1, keepdims=True)
+    if skip and missing.any():  # there is one line
+        shape, numbers = (*lines.shape[:-1], -1), lines[~np.isnan(lines)]
+        if not numbers.size:
+            return np.full((*lines.shape[:-1], q.size), np.nan, lines.dtype)
+        lines, missing = numbers.reshape(shape), np.zeros((), bool)
+    n = lines.shape[-1]
+    low, high, part = _places(np, n, q, method)
+    low, high = (_within(at, n).astype(np.int64) for at in (low, high))
+    lines = np.partition(lines, np.unique([low, high]), -1)
+    first, second = lines[..., low], lines[..., high]
+    part = part.astype(lines.dtype)
+    between = quiet.run(lambda: first * (1 - part) + second * part)
+    out = np.where((part == 0) | (low == high), first, between)
+    return np.where(missing, np.nan, out)
 
 
 def _within(at: Any, n: Any) -> Any:

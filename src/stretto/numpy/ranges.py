@@ -69,10 +69,21 @@ def arange(
     whole = all(isinstance(n, int) for n in (first, last, by))
     if state.interpreter is not EAGER and whole and first == 0 and by == 1:
         return broadcasted_iota(wanted, (max(last, 0),), 0)
+    if whole and wanted in _COUNTED and _all_fit(first, last - by, wanted):
+        host = np.arange(first, last, by, wanted)
+        return Array(host, array_type(host.shape, wanted))
     host = np.arange(first, last, by)
     if kind_of(wanted) in ("int", "uint") and wanted.kind in "iu" and host.size:
         cast([int(host[0]), int(host[-1])], wanted, "arange")
     return Array(host.astype(wanted), array_type(host.shape, wanted))
+
+
+_COUNTED = (np.dtype(np.int32), np.dtype(np.int64))
+
+
+def _all_fit(first: int, last: int, dtype: np.dtype) -> bool:
+    bounds = np.iinfo(dtype)
+    return bounds.min <= min(first, last) and max(first, last) <= bounds.max
 
 
 def _type_of(x: Any) -> tuple[np.dtype, bool]:

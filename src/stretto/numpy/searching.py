@@ -6,6 +6,7 @@ Layer 7 (numpy). The length of ``nonzero``'s result depends on values: while tra
 
 from __future__ import annotations
 
+import contextlib
 import math
 import operator
 from typing import Any
@@ -15,6 +16,7 @@ import numpy as np
 from stretto.core.errors import TracedValueError
 from stretto.core.interpreter import Tracer, Value, as_value
 from stretto.core.types import array_type, default_dtype, is_inexact
+from stretto.numpy.directly import BOOL, INTEGER, NUMERIC, REAL, host_of
 from stretto.numpy.dtypes import as_dtype
 from stretto.numpy.indexing import At
 from stretto.numpy.joining import take
@@ -120,8 +122,22 @@ def argsort(
     """
     refuse_order("argsort", order)
     x, axis = one_axis(a, axis, "argsort")
+    host = host_of(x, REAL)
+    if host is not None:
+        return _order(host, axis, bool(descending), dtype)
     found = ops.argsort(x, axis, descending=descending, stable=bool(stable))
     return found if dtype is None else convert(found, as_dtype(dtype))
+
+
+def _order(host: np.ndarray, axis: int, descending: bool, dtype: Any) -> Array:
+    """The indices that sort; falling, those of the reversed order, reversed."""
+    if not descending:
+        order = ops.stable_order([host], axis)
+    else:
+        order = np.flip(ops.stable_order([np.flip(host, axis)], axis), axis)
+        order = host.shape[axis] - 1 - order
+    wanted = default_dtype("int") if dtype is None else as_dtype(dtype)
+    return array_of(order.astype(wanted), wanted)
 
 
 def refuse_order(who: str, order: Any) -> None:
@@ -170,6 +186,10 @@ def take_along_axis(
     """
     x, axis = one_axis(arr, axis, "take_along_axis")
     wrap = wrap_negative_indices is not False
+    hosts = host_of(x, BOOL + NUMERIC), host_of(indices, INTEGER)
+    if hosts[0] is not None and hosts[1] is not None and mode is None and wrap:
+        with contextlib.suppress(IndexError, ValueError):  # the general way tells, or clamps
+            return array_of(np.take_along_axis(*hosts, axis), x.dtype)
     return along_axis.take_along_axis(x, indices, axis, mode, fill_value, wrap)
 
 
@@ -338,6 +358,9 @@ def extract(condition: Any, arr: Any, *, size: int | None = None, fill_value: An
     Array([1, 3], dtype=int32)
     """
     x, mask = ravel(as_value(arr, "extract", "arr")), truth(condition, "extract", "condition")
+    hosts = host_of(x, BOOL + NUMERIC), host_of(mask, BOOL)
+    if size is None and hosts[0] is not None and hosts[1] is not None and mask.size == x.size:
+        return array_of(np.extract(hosts[1], hosts[0]), x.dtype)
     at = flatnonzero(mask, size=size, fill_value=x.size)
     found = take(x, at, mode="clip")
     return found if size is None else choose(lt(at, x.size), found, fill_value)

@@ -12,6 +12,7 @@ import numpy as np
 
 from stretto.core.interpreter import as_value
 from stretto.core.types import is_inexact
+from stretto.numpy.directly import INTEGER, REAL, directly
 from stretto.numpy.joining import concatenate, take
 from stretto.numpy.logic import equal, isnan
 from stretto.numpy.manipulation import ravel
@@ -73,7 +74,11 @@ def union1d(ar1: Any, ar2: Any, *, size: int | None = None, fill_value: Any = No
     >>> snp.union1d(snp.array([3, 1]), snp.array([1, 2]))
     Array([1, 2, 3], dtype=int32)
     """
-    both = concatenate(_lines("union1d", ar1, ar2))
+    x, y = _lines("union1d", ar1, ar2)
+    found = None if size is not None else directly(np.union1d, REAL, x, y)
+    if found is not None:
+        return found
+    both = concatenate([x, y])
     return unique(both, size=size, fill_value=fill_value)
 
 
@@ -96,6 +101,11 @@ def intersect1d(
     >>> snp.intersect1d(snp.array([3, 1, 2]), snp.array([1, 3, 9]), return_indices=True)
     (Array([1, 3], dtype=int32), Array([1, 0], dtype=int32), Array([0, 1], dtype=int32))
     """
+    if size is None and not return_indices:
+        x, y = _lines("intersect1d", ar1, ar2)
+        found = directly(np.intersect1d, INTEGER, x, y)
+        if found is not None:
+            return found
     line, order, n = _ranked("intersect1d", ar1, ar2)
     begins = starts_of_runs(line, False)
     # Among equal elements the first of the second array follows the last of the first array.
@@ -133,6 +143,11 @@ def setdiff1d(
     >>> snp.setdiff1d(snp.array([3, 1, 3, 2]), snp.array([1, 9]))
     Array([2, 3], dtype=int32)
     """
+    x, y = _lines("setdiff1d", ar1, ar2)
+    alone = {"assume_unique": bool(assume_unique)}
+    found = None if size is not None else directly(np.setdiff1d, INTEGER, x, y, **alone)
+    if found is not None:
+        return found
     line = ravel(as_value(ar1, "setdiff1d", "ar1"))
     keep = full(line.shape, True, _BOOL)
     if not assume_unique:
@@ -193,6 +208,9 @@ def isin(
     """
     if method not in _METHODS:
         raise ValueError(f"isin: method must be one of {', '.join(_METHODS)}; got {method!r}")
+    found = directly(np.isin, REAL, element, test_elements, out=_BOOL, invert=bool(invert))
+    if found is not None:
+        return found
     x, tests = promote_dtypes(
         "isin",
         as_value(element, "isin", "element"),

@@ -95,8 +95,13 @@ def unique(
     else:
         host = concrete(x, "unique")
         wide: Any = host.astype(np.float32) if host.dtype.kind == "V" else host
-        outs: Any = np.unique(wide, True, True, True, axis, equal_nan=equal_nan)
-        found = (_values(x, axis, outs), *map(index_array, outs[1:]))
+        wanted = (return_index or not isinstance(x, Array), *asked[2:])
+        outs: Any = np.unique(wide, *map(bool, wanted), axis, equal_nan=equal_nan)
+        if not any(wanted):
+            return array_of(outs.astype(x.dtype, copy=False), x.dtype)
+        others = iter(outs[1:])
+        places = [index_array(next(others)) if w else None for w in wanted]
+        found = (_values(x, axis, (outs[0], places[0])), *places)
     out = tuple(value for value, wanted in zip(found, asked, strict=True) if wanted)
     return out[0] if len(out) == 1 else out
 
@@ -105,7 +110,7 @@ def _values(x: Any, axis: int | None, outs: Any) -> Any:
     """The different elements; under a derivative taken from where they first occur."""
     if isinstance(x, Array):
         return array_of(outs[0].astype(x.dtype), x.dtype)
-    first = index_array(outs[1])
+    first = outs[1]
     return take(x, first) if axis is None else take(x, first, axis)
 
 

@@ -80,6 +80,8 @@ def update(
     """A copy of ``x`` whose elements at ``index`` are combined with values by the operation."""
     if mode is None and x.__class__ is Array and state.interpreter is EAGER:
         done = _write_view(kind, x, index, values)
+        if done is None:
+            done = _write_places(kind, x, index, values)
         if done is not None:
             return done
     who = f"x.at[...].{kind}"
@@ -272,19 +274,45 @@ def _each_once(parsed: Index) -> bool:
 def _write_view(kind: str, x: Array, index: Any, values: Any) -> Array | None:
     """The update by NumPy at integers and slices in bounds; ``None`` where more is to be done."""
     parts = for_numpy(index, False)
-    dtype = x.type.dtype
-    if parts is None or (kind != "set" and kind not in _HOST):
+    if parts is None or (kind != "set" and kind not in _HOST) or not _takes(x, values):
         return None
-    if values.__class__ is Array and values.type.dtype is dtype:
-        values = values.to_host()
-    elif (values.__class__, dtype.kind) not in ((int, "i"), (int, "f"), (float, "f")):
-        return None
+    values = values.to_host() if values.__class__ is Array else values
     out = x.to_host().copy()
     try:
         part = out[parts]
-        new = quiet.run(np.asarray, values, dtype)
+        new = quiet.run(np.asarray, values, out.dtype)
         part[...] = new if kind == "set" else quiet.run(_HOST[kind], part, new)
     except (IndexError, TypeError, ValueError, OverflowError):
+        return None  # out of bounds, or an error to be told in full
+    return Array(out, x.type)
+
+
+def _takes(x: Array, values: Any) -> bool:
+    """Whether the values are of the array's dtype, or a number that takes it."""
+    if values.__class__ is Array:
+        return values.type.dtype is x.type.dtype
+    return (values.__class__, x.type.dtype.kind) in ((int, "i"), (int, "f"), (float, "f"))
+
+
+def _write_places(kind: str, x: Array, index: Any, values: Any) -> Array | None:
+    """The update by NumPy at one line of places in bounds; ``None`` where more is to be done."""
+    at: Any = index.to_host() if index.__class__ is Array else index
+    if at.__class__ is not np.ndarray or at.ndim != 1 or at.dtype.kind not in "iu":
+        return None
+    if at.dtype == np.uint64 or not x.type.ndim or not _takes(x, values):
+        return None
+    narrow = x.type.dtype.kind not in "iuf" or (x.type.kind == "float" and x.dtype.itemsize < 4)
+    if kind != "set" and (x.type.ndim > 1 or kind not in _HOST or narrow):
+        return None
+    out = np.array(x.to_host(), order="C")
+    try:
+        new = values.to_host() if values.__class__ is Array else np.asarray(values, out.dtype)
+        at = at.astype(np.intp, copy=False)
+        if kind == "set":
+            out[at] = new
+        else:
+            quiet.run(_HOST[kind].at, out, at, new)
+    except (IndexError, ValueError, TypeError, OverflowError):
         return None  # out of bounds, or an error to be told in full
     return Array(out, x.type)
 

@@ -245,7 +245,9 @@ class Min(Elementwise):
     def reference(self, x: np.ndarray, y: np.ndarray) -> np.ndarray:
         """NumPy's, with -0 less than 0."""
         out = np.minimum(x, y)
-        if not _may_be_zeros(x, y) or not (_has_negative_zero(x) or _has_negative_zero(y)):
+        if not _may_be_zeros(x, y) or not _has_zero(out):
+            return out
+        if not (_has_negative_zero(x) or _has_negative_zero(y)):
             return out
         return np.where((x == 0) & (y == 0), -(-x - y), out)
 
@@ -262,11 +264,20 @@ def _may_be_zeros(x: np.ndarray, y: np.ndarray) -> bool:
 
 def _has_negative_zero(x: Any) -> bool:
     """Whether an element is -0, of which the bits are those of the least integer."""
+    return _least_bits(x, "i") in (None, -1 << 8 * x.dtype.itemsize - 1)
+
+
+def _has_zero(x: Any) -> bool:
+    """Whether an element is +0, of which all bits are 0."""
+    return _least_bits(x, "u") in (None, 0)
+
+
+def _least_bits(x: Any, kind: str) -> int | None:
+    """The least element's bits as an integer; None for the dtypes that have others for zero."""
     x = np.asarray(x)
-    if not x.size or x.dtype.itemsize == 1:  # whose dtypes have other bits
-        return x.size > 0
-    bits = x.view(f"i{x.dtype.itemsize}")
-    return np.minimum.reduce(bits, axis=None) == np.iinfo(bits.dtype).min
+    if not x.size or x.dtype.itemsize == 1:
+        return None if x.size else 1
+    return int(np.minimum.reduce(x.view(f"{kind}{x.dtype.itemsize}"), axis=None))
 
 
 def _share(wins: Any, x: Any, y: Any) -> Any:

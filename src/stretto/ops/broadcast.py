@@ -14,7 +14,7 @@ import numpy as np
 
 from stretto.core.interpreter import Linear, as_value
 from stretto.core.primitive import Primitive
-from stretto.core.program import Atom, Equation
+from stretto.core.program import Atom, Equation, repeated
 from stretto.core.types import ArrayType, kind_of
 from stretto.ops.sharding import refuse_sharding
 
@@ -37,6 +37,7 @@ class BroadcastInDim(Primitive):
     """Put each axis of the operand at a place of a larger shape, and repeat along the others."""
 
     light = True
+    reducible = True
     shape: tuple[int, ...]
     dims: tuple[int, ...]
     splat = True
@@ -56,6 +57,8 @@ class BroadcastInDim(Primitive):
 
     def reference(self, x: np.ndarray) -> np.ndarray:
         """A view that repeats."""
+        if not x.ndim:
+            return repeated(x, self.shape)
         if x.size and x.flags.c_contiguous:  # the same view, at a fifth of the cost
             strides = [0] * len(self.shape)
             for d, n, stride in zip(self.dims, x.shape, x.strides, strict=True):
@@ -158,6 +161,7 @@ class Reshape(Primitive):
     """The same elements in row-major order, in another shape."""
 
     light = True
+    reducible = True
     shape: tuple[int, ...]
     splat = True
 
@@ -204,6 +208,7 @@ class Transpose(Primitive):
     """The axes in another order."""
 
     light = True
+    reducible = True
     permutation: tuple[int, ...]
     splat = True
 

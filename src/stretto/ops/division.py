@@ -25,6 +25,8 @@ def _whole(x: np.ndarray, y: np.ndarray, down: bool) -> np.ndarray | None:
         return None
     if down and _one(y) not in (None, 0, -1):
         return np.asarray(np.floor_divide(x, y))  # which multiplies by an inverse
+    if x.size > _BLOCK and x.shape == y.shape and x.flags.c_contiguous and y.flags.c_contiguous:
+        return _in_blocks(x, y, down)
     out = np.asarray(np.true_divide(x, y))
     if down:
         np.floor(out, out=out)
@@ -34,6 +36,22 @@ def _whole(x: np.ndarray, y: np.ndarray, down: bool) -> np.ndarray | None:
     except FloatingPointError:
         return None
     return whole.astype(x.dtype, copy=False)
+
+
+_BLOCK = 1 << 15
+
+
+def _in_blocks(x: np.ndarray, y: np.ndarray, down: bool) -> np.ndarray | None:
+    """The same, block by block: floats of 64 bits then take little memory, and that at hand."""
+    out = np.empty(x.shape, x.dtype)
+    lines = [v.reshape(-1) for v in (out, x, y)]
+    for start in range(0, x.size, _BLOCK):
+        target, dividend, divisor = (v[start : start + _BLOCK] for v in lines)
+        whole = _whole(dividend, divisor, down)
+        if whole is None:
+            return None
+        target[:] = whole
+    return out
 
 
 def _one(y: np.ndarray) -> int | None:
@@ -69,6 +87,8 @@ def quotient(x: np.ndarray, y: np.ndarray) -> np.ndarray:
 
 def rest(x: np.ndarray, y: np.ndarray) -> np.ndarray:
     """What the quotient leaves: of the sign of ``x``."""
+    if x.size > _BLOCK and x.dtype.kind in "iu" and y.size and y.min() > 0:
+        return np.fmod(x, y)
     found = _whole(x, y, down=False)
     if found is not None:
         return _less(x, y, found)

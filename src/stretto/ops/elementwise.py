@@ -13,7 +13,7 @@ from typing import Any, ClassVar
 import ml_dtypes
 import numpy as np
 
-from stretto.core.interpreter import Value, as_value, constant, scalar_array
+from stretto.core.interpreter import Tracer, Value, as_value, constant, scalar_array, state
 from stretto.core.primitive import NOT_LINEAR, Primitive
 from stretto.core.program import repeated
 from stretto.core.types import (
@@ -68,7 +68,7 @@ class Elementwise(Primitive, abstract=True):
     op: ClassVar[str] = ""
     dialect: ClassVar[str] = "stablehlo"
     partials: ClassVar[tuple[Callable[..., Any] | None, ...]]
-    compiled_from: ClassVar[Mapping[str, int]] = {}
+    compiled_from: ClassVar[Mapping[np.dtype, int]] = {}
     """By dtype the size from which on to compile, where that is ever faster; see ``thresholds``."""
 
     splat = True
@@ -117,8 +117,8 @@ class Elementwise(Primitive, abstract=True):
 
     def compiled(self, types: tuple[ArrayType, ...]) -> bool:
         """For large arrays of the dtypes for which XLA's function was measured to be faster."""
-        size = types[0].size
-        return size >= NARROW and size >= self.compiled_from.get(types[0].dtype.name, size + 1)
+        type, sizes = types[0], self.compiled_from
+        return type.size >= NARROW and type.dtype in sizes and type.size >= sizes[type.dtype]
 
     def work(self, types: Sequence[ArrayType], outs: Sequence[ArrayType]) -> float:
         """Ten times as long where integers are not accepted: such functions are polynomials."""
@@ -153,12 +153,21 @@ def align_mapped(
     values = []
     for x, a in zip(args, axes, strict=True):
         if a is None:
-            shape = (*x.shape[:axis], size, *x.shape[axis:])
-            dims = tuple(d for d in range(len(shape)) if d != axis)
-            values.append(broadcast_in_dim(x, shape, dims))
+            own = x.type.shape
+            values.append(_spread(x, (*own[:axis], size, *own[axis:]), axis))
         else:
             values.append(x if a == axis else move_axis(x, a, axis))
     return values, axis
+
+
+def _spread(x: Any, shape: tuple[int, ...], axis: int) -> Any:
+    """The value repeated along a new axis; at once where it shows one element everywhere."""
+    host = None if isinstance(x, Tracer) else x.host()
+    if host is not None and host.size and (host.size == 1 or not any(host.strides)):
+        element = host if host.size == 1 else np.asarray(host[(0,) * host.ndim])
+        return state.eager.constant(repeated(element, shape), x.type.with_shape(shape))
+    dims = tuple([d for d in range(len(shape)) if d != axis])
+    return broadcast_in_dim(x, shape, dims)
 
 
 # The functions in front of the primitives

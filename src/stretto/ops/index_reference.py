@@ -51,6 +51,10 @@ def starts_of(
         indices = np.minimum(indices, np.uint64(np.iinfo(np.int64).max))
     indices = indices.astype(np.int64)
     last = np.asarray([shape[d] - sizes[d] for d in numbers.start_index_map], np.int64)
+    if indices.size and indices.min() >= 0:
+        ends = indices.reshape(-1, len(last)).max(0) if len(last) > 1 else indices.max()
+        if np.all(ends <= last):
+            return indices, None
     if clip:
         return np.minimum(np.maximum(indices, 0), last), None
     inside = np.asarray(((indices >= 0) & (indices <= last)).all(axis=-1))
@@ -182,6 +186,21 @@ def _write_one(ufunc: np.ufunc | None, view: np.ndarray, updates: np.ndarray) ->
     view[...] = updates if ufunc is None else ufunc(view, updates)
 
 
+def _positions(
+    target: np.ndarray, updates: np.ndarray, where: Located, at: Sequence[np.ndarray]
+) -> np.ndarray:
+    """The place of each update in the target's row-major order."""
+    stride = [math.prod(target.shape[d + 1 :]) for d in range(target.ndim)]
+    flat: Any = np.zeros(updates.shape, np.int64)
+    head = flat.ndim - len(where.full)
+    for d, a in zip(where.indexed, at, strict=True):
+        flat += (a * stride[d]).reshape(a.shape + (1,) * len(where.full))
+    for i, d in enumerate(where.full):
+        steps = np.arange(target.shape[d]) * stride[d]
+        flat += steps.reshape([-1 if j == head + i else 1 for j in range(flat.ndim)])
+    return flat
+
+
 def _write(
     ufunc: np.ufunc | None,
     target: np.ndarray,
@@ -204,14 +223,7 @@ def _write(
         target.transpose(axes)[tuple(a.reshape(-1) for a in at)] = rows
         return
     # Positions in row-major order: ufunc.at is fast on arrays of one axis.
-    stride = [math.prod(target.shape[d + 1 :]) for d in range(target.ndim)]
-    flat: Any = np.zeros(updates.shape, np.int64)
-    head = flat.ndim - len(where.full)
-    for d, a in zip(where.indexed, at, strict=True):
-        flat += (a * stride[d]).reshape(a.shape + (1,) * len(where.full))
-    for i, d in enumerate(where.full):
-        steps = np.arange(target.shape[d]) * stride[d]
-        flat += steps.reshape([-1 if j == head + i else 1 for j in range(flat.ndim)])
+    flat = at[0] if target.ndim == len(at) == 1 else _positions(target, updates, where, at)
     line = target.reshape(-1)
     if ufunc is None:
         line[flat.reshape(-1)] = updates.reshape(-1)

@@ -13,6 +13,9 @@ import math
 from collections.abc import Mapping
 from typing import NamedTuple
 
+import ml_dtypes
+import numpy as np
+
 __all__ = [
     "CALLS",
     "CONVOLUTION_FEATURES",
@@ -173,11 +176,15 @@ _COSTS: dict[str, dict[str, Cost]] = {
     },
 }
 
-ELEMENTWISE: Mapping[str, Mapping[str, int]] = {
-    name: {dtype: from_size(costs[name]) for dtype, costs in _COSTS.items() if name in costs}
+ELEMENTWISE: Mapping[str, Mapping[np.dtype, int]] = {
+    name: {
+        np.dtype(getattr(ml_dtypes, dtype, dtype)): from_size(costs[name])
+        for dtype, costs in _COSTS.items()
+        if name in costs
+    }
     for name in sorted({name for costs in _COSTS.values() for name in costs})
 }
-"""For element-wise primitives, by name, and dtypes, by name: the size from which on to compile."""
+"""For element-wise primitives, by name, and dtypes: the size from which on to compile."""
 
 TOP_K = from_size(Cost(80.0, 8.0, 50.0))
 """Elements of which the greatest are chosen; NumPy sorts them, 50 ns each of 1,000 in a row, 120 of

@@ -6,13 +6,13 @@ What does not is left, and what repeats inside it is looked at instead. Next, re
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 import numpy as np
 
 from stretto.core.program import Atom, Equation, Program
-from stretto.plan.exchange import exchange
-from stretto.plan.paying import pays
+from stretto.plan.exchange import Exchange, exchange
+from stretto.plan.paying import gain, runs_as_fast
 from stretto.plan.repeats import LEAST_COPIES, Stretch
 from stretto.plan.turning import written
 from stretto.plan.wiring import Loop, loop_in, wired
@@ -53,10 +53,33 @@ def with_loops(
             return program
         loops.sort(key=lambda loop: loop.start)
         given = exchange(program, loops, makers)
-        worse = [loop for loop in loops if not (always or pays(loop, given.uses[id(loop)]))]
+        worse = [] if always else _worse(loops, given, makers)
         if not worse:
             return written(program, loops, given, lambda body: inner(body, always))
         refused.update([(loop.start, loop.period) for loop in worse])
+
+
+def _worse(loops: Sequence[Loop], given: Exchange, makers: Mapping[Atom, Equation]) -> list[Loop]:
+    """The loops that are not worth it.
+
+    Those that are linked gain together: each would else have to take its stacks apart.
+    """
+    group = {id(loop): id(loop) for loop in loops}
+
+    def root(loop: Loop) -> int:
+        at = id(loop)
+        while group[at] != at:
+            at = group[at]
+        return at
+
+    for loop in loops:
+        for link in given.uses[id(loop)].links.values():
+            group[root(loop)] = root(link.loop)
+    gains: dict[int, float] = {}
+    for loop in loops:
+        gains[root(loop)] = gains.get(root(loop), 0.0) + gain(loop, given.uses[id(loop)])
+    slow = [loop for loop in loops if not runs_as_fast(loop, given.uses[id(loop)], makers)]
+    return slow or [loop for loop in loops if gains[root(loop)] < 0]
 
 
 def _loops(

@@ -14,9 +14,9 @@ from typing import Any
 from stretto.core.program import Equation, Program
 from stretto.ops.broadcast import ReduceSum
 from stretto.ops.reduce import Reduction
-from stretto.ops.shape import Pad, Slice
+from stretto.plan.repeats import Stretch, placed
 
-__all__ = ["LOOP", "OPERATION", "compiling", "count", "may_pay", "placed"]
+__all__ = ["LOOP", "OPERATION", "compiling", "count", "may_pay"]
 
 LOOP = 50.0
 """A loop, beside its body; a quarter more than it takes, so that it must gain clearly."""
@@ -41,11 +41,6 @@ _ONCE = frozenset((
 """Operations that are not light, but whose kernels are compiled once."""
 
 
-def placed(primitive: Any) -> bool:
-    """Whether the operation is at a place that may be another in each copy."""
-    return isinstance(primitive, Slice | Pad)
-
-
 def compiling(primitive: Any, moving: bool) -> float:
     """The time for one copy; ``moving``: its place is another in each."""
     if primitive.holds_programs:
@@ -61,10 +56,12 @@ def compiling(primitive: Any, moving: bool) -> float:
     return _WRITTEN
 
 
-def may_pay(equations: Sequence[Equation], copies: int) -> bool:
-    """Whether so many copies of these equations may take longer to compile than a loop."""
-    each = sum([compiling(e.primitive, placed(e.primitive)) for e in equations])
-    return (copies - 1) * each > LOOP
+def may_pay(equations: Sequence[Equation], stretch: Stretch) -> bool:
+    """Whether the equations that repeat may take longer to compile than a loop."""
+    start, period, length = stretch
+    copy = equations[start : start + period]
+    each = sum([compiling(e.primitive, placed(e.primitive)) for e in copy])
+    return (length // period - 1) * each > LOOP
 
 
 def count(program: Program) -> int:

@@ -7,14 +7,18 @@ the work, and work that could be done side by side must not be put in a row. Nex
 
 from __future__ import annotations
 
+from collections.abc import Container
+
+from stretto.core.program import Atom
 from stretto.ops.elementwise import Elementwise
-from stretto.plan.compiling import LOOP, OPERATION, compiling, placed
+from stretto.plan.compiling import LOOP, OPERATION, compiling
 from stretto.plan.cost import CPU
 from stretto.plan.exchange import Use, sources_of
 from stretto.plan.memory import bytes_of
+from stretto.plan.repeats import placed
 from stretto.plan.wiring import Carried, Counted, Given, Loop, Made, Step
 
-__all__ = ["pays", "turn_of"]
+__all__ = ["gain", "runs_as_fast", "turn_of"]
 
 _FUSED = 8
 """How many element-wise operations a turn should have, where it has nothing else."""
@@ -45,19 +49,23 @@ def turn_of(loop: Loop) -> int:
     return even[0] if even else least
 
 
-def pays(loop: Loop, use: Use) -> bool:
-    """Whether the loop compiles faster than its copies, and by estimate runs as fast."""
+def gain(loop: Loop, use: Use) -> float:
+    """The milliseconds that the compiler needs less for the loop than for its copies."""
     if not use.live:
-        return True  # nothing of it is left
-    return _compiles_faster(loop, use) and _keeps_apart(loop) and _runs_as_fast(loop, use)
-
-
-def _compiles_faster(loop: Loop, use: Use) -> bool:
+        return 0.0  # nothing of it is left
     each = sum(map(_compiling, loop.steps))
     written = turn_of(loop) + loop.copies % turn_of(loop)
     stacked = [g for g in _given(loop) if g not in use.links]
     arrays = len(stacked) * loop.copies + sum(map(len, use.outs.values()))
-    return (loop.copies - written) * each > LOOP + OPERATION * arrays
+    return (loop.copies - written) * each - LOOP - OPERATION * arrays
+
+
+def runs_as_fast(loop: Loop, use: Use, made: Container[Atom]) -> bool:
+    """Whether the loop takes no longer than its copies, by estimate, and no more memory.
+
+    ``made`` has what equations of the program make, which a loop may carry on where it lies.
+    """
+    return not use.live or (_in_a_row(loop) and _copies_little(loop, use, made))
 
 
 def _compiling(step: Step) -> float:
@@ -69,7 +77,7 @@ def _given(loop: Loop) -> set[Given]:
     return {s for s in sources_of(loop) if isinstance(s, Given)}
 
 
-def _keeps_apart(loop: Loop) -> bool:
+def _in_a_row(loop: Loop) -> bool:
     """Whether long operations form one chain through the copies, and so run one after another.
 
     In straight-line code XLA runs independent ones at the same time; in a short body it does not.
@@ -94,22 +102,30 @@ def _keeps_apart(loop: Loop) -> bool:
 
 def _work(step: Step) -> float:
     e = step.equation
+    if placed(e.primitive):  # of a large array it touches a part
+        return 4 * min(e.inputs[0].type.size, e.outputs[0].type.size)
     return e.primitive.work([a.type for a in e.inputs], [v.type for v in e.outputs])
 
 
-def _runs_as_fast(loop: Loop, use: Use) -> bool:
+def _copies_little(loop: Loop, use: Use, made: Container[Atom]) -> bool:
     """Whether what the loop copies takes no time beside its work, and little memory."""
     carried = {(s.step, s.output, s.first) for s in sources_of(loop) if isinstance(s, Carried)}
-    state = sum(bytes_of(a.type) for *_, first in carried for a in first)
-    stacked = loop.copies * sum(bytes_of(g.atoms[0].type) for g in _given(loop) - use.links.keys())
+    begin = [a for *_, first in carried for a in first]
+    state = sum(bytes_of(a.type) for a in begin)
+    copied = sum(bytes_of(a.type) for a in begin if a not in made)
+    given = _given(loop) - use.links.keys()
+    stacked = loop.copies * sum(bytes_of(g.atoms[0].type) for g in given)
+    arrays = loop.copies * len(given)
     parted = kept = 0.0
     for (step, output), copies in use.outs.items():
         size = bytes_of(loop.steps[step].equation.outputs[output].type)
-        if copies != [loop.copies - 1]:
-            parted += size * len(copies)
-            if not any([key[:2] == (step, output) for key in use.asked]):
-                kept += size * (loop.copies - len(copies))
-    moved = CPU.copying(state) + CPU.copying(stacked) + CPU.copying(parted)
+        if copies == [loop.copies - 1]:
+            continue
+        parted += size * len(copies)
+        if not any([key[:2] == (step, output) for key in use.asked]):
+            kept += size * (loop.copies - len(copies))
+            arrays += len(copies)
+    moved = sum(map(CPU.copying, (copied, stacked, parted))) + arrays * CPU.kernel
     time = loop.copies * sum(map(_running, loop.steps[loop.views :]))
     fast = moved <= max(_NOISE, _MORE * time)
     return fast and stacked + kept <= max(_SMALL, state)

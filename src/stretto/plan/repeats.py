@@ -15,9 +15,9 @@ import numpy as np
 
 from stretto.core.canonical import operation_key
 from stretto.core.program import Equation
-from stretto.plan.compiling import placed
+from stretto.ops.shape import Pad, Slice
 
-__all__ = ["LEAST_COPIES", "Stretch", "stretches", "tokens_of"]
+__all__ = ["LEAST_COPIES", "Stretch", "placed", "stretches", "tokens_of"]
 
 LEAST_COPIES = 4
 """From how many copies on a stretch is looked at."""
@@ -39,6 +39,11 @@ class Stretch(NamedTuple):
     start: int
     period: int
     length: int
+
+
+def placed(primitive: Any) -> bool:
+    """Whether the operation is at a place that may be another in each copy."""
+    return isinstance(primitive, Slice | Pad)
 
 
 class _Kinds(dict[Any, Any]):

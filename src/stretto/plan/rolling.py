@@ -74,11 +74,7 @@ def _rolled(program: Program, always: bool) -> Program:
     tokens = tokens_of(equations, always)
     if tokens is None:
         return program
-    found = [
-        s
-        for s in stretches(tokens)
-        if always or may_pay(equations[s.start : s.start + s.period], s.length // s.period)
-    ]
-    if not found:
+    found = stretches(tokens)
+    if not (always and found) and not any([may_pay(equations, s) for s in found]):
         return program
     return _CHOOSING.with_loops(program, found, tokens, always, roll)

@@ -52,12 +52,7 @@ def _simplified(program: Program) -> Program:
             inputs = [renamed.get(a, a) for a in equation.inputs]
             equation = _with(equation, equation.primitive, inputs)
         primitive: Any = equation.primitive
-        if (
-            constants
-            or primitive.simpler is not None
-            or primitive.holds_programs
-            or not equation.inputs
-        ):
+        if constants or primitive.reducible or primitive.holds_programs or not equation.inputs:
             found = _reduced(equation, makers, constants)
             if isinstance(found, (Var, Literal)):
                 renamed[equation.outputs[0]] = found
@@ -94,7 +89,7 @@ def _reduced(
     if primitive.holds_programs:
         changed = primitive.with_programs(simplified)
         return equation if changed is primitive else _with(equation, changed, equation.inputs)
-    while equation.primitive.simpler is not None:
+    while equation.primitive.reducible:
         (x,) = equation.inputs
         found = equation.primitive.simpler(x, makers.get(x))
         if found is None:

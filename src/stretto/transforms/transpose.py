@@ -11,8 +11,9 @@ from collections.abc import Sequence
 from typing import Any
 
 from stretto.core.config import settings
-from stretto.core.interpreter import Linear, constant
-from stretto.core.program import Literal, Program
+from stretto.core.interpreter import Linear, constant, state
+from stretto.core.program import Equation, Program
+from stretto.core.recorder import standing
 from stretto.core.scope import inside, joined, scope
 from stretto.ops.arithmetic import ADD
 from stretto.ops.comparison import full
@@ -29,30 +30,21 @@ def backward(
     ``known`` holds the values of the other inputs, in order; ``cotangents`` one for each output,
     ``None`` for zero.
     """
-    values: dict[Any, Any] = {}
-    given = iter(known)
-    varying: set[Any] = set()
-    for v, is_linear in zip(program.inputs, linear, strict=True):
-        if is_linear:
-            varying.add(v)
-        else:
-            values[v] = next(given)
+    recorder = state.interpreter.recorder
+    if recorder is None:
+        return _backward(program, linear, known, cotangents, None)
+    with standing(recorder) as here:
+        return _backward(program, linear, known, cotangents, here)
 
-    def read(atom: Any) -> Any:
-        if atom.__class__ is Literal and atom not in values:
-            values[atom] = constant(atom.array(), atom.type.weak_type)
-        return values[atom]
 
-    pending = []
-    for equation in program.equations:
-        if varying.isdisjoint(equation.inputs):
-            result = equation.primitive(*[read(a) for a in equation.inputs])
-            outs = result if equation.primitive.multiple else (result,)
-            values.update(zip(equation.outputs, outs, strict=True))
-        else:
-            varying.update(equation.outputs)
-            pending.append(equation)
-
+def _backward(
+    program: Program,
+    linear: Sequence[bool],
+    known: Sequence[Any],
+    cotangents: Sequence[Any],
+    here: standing | None,
+) -> list[Any]:
+    values, varying, pending = _known(program, linear, known, here)
     sums: dict[Any, Any] = {}
 
     def accumulate(atom: Any, ct: Any) -> None:
@@ -66,22 +58,63 @@ def backward(
         primitive, place = equation.primitive, equation.place
         if primitive.multiple:
             ct = [sums.pop(v, None) for v in equation.outputs]
-            if all([part is None for part in ct]):
-                continue
+            none = all([part is None for part in ct])
         else:
             ct = sums.pop(equation.outputs[0], None)
-            if ct is None:
-                continue
-        args = [Linear(a.type) if a in varying else read(a) for a in equation.inputs]
+            none = ct is None
+        if none:
+            continue
+        args = [Linear(a.type) if a in varying else _read(values, a) for a in equation.inputs]
         if place is not None and place[2]:
             with inside(joined(scope.path, f"transpose({place[2]})")):
-                back = primitive.transpose(ct, *args)
+                back = _run(primitive, primitive.transpose, [ct, *args], here)
         else:
-            back = primitive.transpose(ct, *args)
+            back = _run(primitive, primitive.transpose, [ct, *args], here)
         for atom, part in zip(equation.inputs, back, strict=True):
-            if part is not None:
-                accumulate(atom, part)
+            accumulate(atom, part)
     return [sums.get(v) for v, is_linear in zip(program.inputs, linear, strict=True) if is_linear]
+
+
+def _known(
+    program: Program, linear: Sequence[bool], known: Sequence[Any], here: standing | None
+) -> tuple[dict[Any, Any], set[Any], list[Equation]]:
+    """The values that depend on no linear input, the variables that do, and their equations."""
+    values: dict[Any, Any] = {}
+    varying: set[Any] = set()
+    given = iter(known)
+    for v, is_linear in zip(program.inputs, linear, strict=True):
+        if is_linear:
+            varying.add(v)
+        else:
+            values[v] = next(given)
+    pending = []
+    for equation in program.equations:
+        if varying.isdisjoint(equation.inputs):
+            primitive = equation.primitive
+            args = [_read(values, a) for a in equation.inputs]
+            result = _run(primitive, primitive, args, here)
+            outs = result if primitive.multiple else (result,)
+            values.update(zip(equation.outputs, outs, strict=True))
+        else:
+            varying.update(equation.outputs)
+            pending.append(equation)
+    return values, varying, pending
+
+
+def _read(values: dict[Any, Any], atom: Any) -> Any:
+    """The value of an atom; that of a literal is made when it is first read."""
+    found = values.get(atom)
+    if found is None:
+        found = values[atom] = constant(atom.array(), atom.type.weak_type)
+    return found
+
+
+def _run(primitive: Any, rule: Any, args: Sequence[Any], here: standing | None) -> Any:
+    """What a rule of the primitive gives; one that may be the user's own has places of its own."""
+    if here is None or not primitive.holds_programs:
+        return rule(*args)
+    with here.apart():
+        return rule(*args)
 
 
 def transpose_program(

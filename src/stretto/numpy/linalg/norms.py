@@ -12,11 +12,13 @@ import numpy as np
 
 from stretto.core.interpreter import as_value
 from stretto.core.types import default_dtype, is_complex, real_dtype
+from stretto.numpy.directly import FLOAT
 from stretto.numpy.linalg.arguments import floats, matrices
 from stretto.numpy.linalg.factorisations import eigvalsh, svdvals
 from stretto.numpy.linalg.systems import inv
 from stretto.numpy.logic import isnan
 from stretto.numpy.manipulation import moveaxis
+from stretto.numpy.quick import array_of, at_rest
 from stretto.numpy.reductions import any as any_
 from stretto.numpy.reductions import max as max_
 from stretto.numpy.reductions import min as min_
@@ -38,6 +40,9 @@ def _squares(x: Any) -> Any:
 
 def _vector_norm(x: Any, axes: tuple[int, ...], ord: Any, keepdims: bool, who: str) -> Any:
     if ord is None or ord == 2:
+        if len(axes) == x.ndim and not keepdims and at_rest(x) and x.dtype.char in FLOAT:
+            line = np.ravel(x.to_host())
+            return array_of(np.sqrt(np.dot(line, line)), x.dtype)
         return sqrt(sum_(_squares(x), axes, keepdims=keepdims))
     if isinstance(ord, str):
         raise ValueError(f"{who}: ord={ord!r} is for matrices; for vectors give a number")
@@ -57,6 +62,8 @@ _SUMS = {1: (max_, -2), -1: (min_, -2), np.inf: (max_, -1), -np.inf: (min_, -1)}
 
 
 def _matrix_norm(x: Any, axes: tuple[int, int], ord: Any, keepdims: bool, who: str) -> Any:
+    if (ord is None or ord == "fro") and x.ndim == 2:
+        return _vector_norm(x, axes, 2, keepdims, who)
     if ord is None or ord == "fro":
         return sqrt(sum_(_squares(x), axes, keepdims=keepdims))
     x = moveaxis(x, axes, (-2, -1))

@@ -13,6 +13,7 @@ import numpy as np
 
 from stretto.core.interpreter import as_value
 from stretto.core.types import real_dtype
+from stretto.numpy.directly import COMPLEX, FLOAT, directly
 from stretto.numpy.linalg.arguments import matrices, same_floats, systems
 from stretto.numpy.manipulation import moveaxis
 from stretto.numpy.reductions import max as max_
@@ -60,7 +61,9 @@ def solve(a: Any, b: Any) -> Any:
     Array([0.5 , 0.25], dtype=float32)
     """
     a, b, vector = systems("solve", a, b)
-    x = solve_matrices(a, b)
+    x = directly(np.linalg.solve, FLOAT + COMPLEX, a, b) if a.ndim > 2 else None
+    if x is None:
+        x = solve_matrices(a, b)
     return squeeze(x, -1) if vector else x
 
 
@@ -73,7 +76,9 @@ def inv(a: Any) -> Any:
     Array([[0.5 , 0.  ],
            [0.  , 0.25]], dtype=float32)
     """
-    return linalg_determinant.inv(matrices("inv", a, square=True))
+    x = matrices("inv", a, square=True)
+    found = directly(np.linalg.inv, FLOAT + COMPLEX, x) if x.ndim > 2 else None
+    return linalg_determinant.inv(x) if found is None else found
 
 
 def det(a: Any) -> Any:
@@ -87,7 +92,9 @@ def det(a: Any) -> Any:
     >>> st.linalg.det(snp.array([[1.0, 2.0], [3.0, 4.0]]))
     Array(-2., dtype=float32)
     """
-    return linalg_determinant.det(matrices("det", a, square=True))
+    x = matrices("det", a, square=True)
+    found = directly(np.linalg.det, FLOAT + COMPLEX, x) if x.ndim > 2 else None
+    return linalg_determinant.det(x) if found is None else found
 
 
 def slogdet(a: Any, *, method: str | None = None) -> SlogdetResult:
@@ -103,7 +110,12 @@ def slogdet(a: Any, *, method: str | None = None) -> SlogdetResult:
     """
     if method not in (None, "lu", "qr"):
         raise ValueError(f"slogdet: method must be None, 'lu' or 'qr'; got {method!r}")
-    return SlogdetResult(*linalg_determinant.slogdet(matrices("slogdet", a, square=True)))
+    x = matrices("slogdet", a, square=True)
+    found = None
+    if x.ndim > 2:
+        parts = (None, real_dtype(x.dtype))
+        found = directly(np.linalg.slogdet, FLOAT + COMPLEX, x, out=parts)
+    return SlogdetResult(*(linalg_determinant.slogdet(x) if found is None else found))
 
 
 def pinv(a: Any, rtol: Any = None, hermitian: bool = False, *, rcond: Any = None) -> Any:
