@@ -1,15 +1,23 @@
 """Functions are as exact as `benchmarks/accuracy.py` states, in the tables that need no minute."""
 
+import functools
 from pathlib import Path
 
 import numpy as np
 import pytest
 
+import stretto as st
 from benchmarks import accuracy
+from stretto.laws import FULLY
 
 QUICK = ("erf", "erfc", "digamma", "gamma", "gammaln", "zeta")
 TITLE = lambda table: f"{table.function}-{table.data}"
 ROOT = Path(__file__).parent.parent.parent
+
+
+@pytest.fixture(autouse=True)
+def as_users_compile(monkeypatch):
+    monkeypatch.setattr(st, "jit", functools.partial(st.jit, compiler_options=FULLY))
 
 
 @pytest.mark.parametrize("dtype", accuracy.DTYPES)

@@ -10,7 +10,16 @@ import stretto as st
 from stretto import numpy as snp
 from stretto.core.config import enable_x64
 from stretto.core.errors import EscapedTracerError, TracedValueError
-from stretto.core.interpreter import Interpreter, Linear, Tracer, as_value, state, using
+from stretto.core.interpreter import (
+    Interpreter,
+    Linear,
+    Tracer,
+    as_value,
+    scalar_array,
+    splat,
+    state,
+    using,
+)
 from stretto.core.types import array_type
 
 
@@ -202,3 +211,32 @@ def test_a_tracer_without_a_position():
     made = Made()
     made.position = None
     assert (made.origin(), made.concrete()) == ("traced", None)
+
+
+@pytest.mark.parametrize("dtype", ["float32", "int8", "bool", "complex64", "bfloat16"])
+@pytest.mark.parametrize("shape", [(), (1,), (2, 3), (0, 2)])
+def test_splats(dtype, shape):
+    x = splat(1, array_type(shape, np.dtype(dtype), True))
+    np.testing.assert_array_equal(x, np.ones(shape, dtype))
+    assert (x.dtype, x.weak_type) == (np.dtype(dtype), True)
+
+
+def test_splats_keep_the_signs_of_zeros():
+    t = array_type((2,), np.dtype(np.float32))
+    for element in (0.0, -0.0, 0, -0.0):
+        signs = np.signbit(np.asarray(splat(element, t)))
+        np.testing.assert_array_equal(signs, np.signbit(np.float32(element)))
+
+
+def test_splats_share_memory_that_nobody_can_take():
+    t = array_type((3,), np.dtype(np.float32))
+    take = st.jit(lambda x: x + 1, donate_argnums=0)
+    for _ in range(2):
+        np.testing.assert_array_equal(take(splat(2, t)), np.full(3, 3))
+        np.testing.assert_array_equal(splat(2, t), np.full(3, 2))
+
+
+def test_integers_are_rounded_once_on_their_way_to_a_float():
+    n = (1 << 54) + (1 << 30) + 1  # the nearest of 64 bits lies half-way between two of 32
+    assert scalar_array(n, np.dtype(np.float32)) == np.int64(n).astype(np.float32)
+    assert scalar_array(n, np.dtype(np.float32)) != np.float32(float(n))

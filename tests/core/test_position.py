@@ -9,7 +9,14 @@ import numpy as np
 from stretto import numpy as snp
 from stretto import vmap
 from stretto.api.graph import make_graph
-from stretto.core.position import Position, user_position, user_stack_level
+from stretto.core.position import (
+    Position,
+    line_at,
+    lines_of,
+    place,
+    user_position,
+    user_stack_level,
+)
 
 
 def line():
@@ -80,3 +87,28 @@ def test_warnings_point_at_the_user():
         snp.ones(2, dtype="float64")
     assert [(w.filename, w.lineno) for w in given] == [(__file__, here)]
     assert user_stack_level() == 1
+
+
+def test_the_lines_of_a_function_and_the_last_for_what_lies_beyond():
+    def f(x):
+        y = x + 1
+        return y * 2
+
+    start = f.__code__.co_firstlineno
+    lines = lines_of(f.__code__)
+    assert {start + 1, start + 2} <= set(lines) <= {start, start + 1, start + 2}
+    assert line_at(lines, 10**6) == lines[-1] == start
+    assert line_at(lines, 0) == lines[0]
+
+
+def test_a_place_is_a_position_without_names():
+    def ours():
+        return place()
+
+    def asked():
+        return ours()
+
+    here = line() + 1
+    code, offset, scope = asked()
+    assert Position(code, offset, scope).line == here
+    assert scope == ""

@@ -2,12 +2,17 @@
 
 import concurrent.futures
 import dataclasses
+import gc
 import threading
+import weakref
 from typing import ClassVar
 
 import numpy as np
 import pytest
 
+from stretto import make_graph
+from stretto.control.call import Call
+from stretto.core import primitive
 from stretto.core.errors import MissingRuleError
 from stretto.core.interpreter import as_value
 from stretto.core.primitive import PRIMITIVES, RULES, ZERO_DERIVATIVE, Primitive, Refused
@@ -153,3 +158,40 @@ def test_zero_derivatives():
 def test_by_default_a_reference_computes_a_splat_s_element():
     assert Add().splat_reference(np.float32(1), np.float32(2)) == 3
     assert not Add().compiled((array_type((), np.dtype(np.float32)),))
+
+
+def test_types_are_inferred_once_for_each_primitive():
+    asked = []
+
+    class Doubled(Add):
+        name = "doubled"
+
+        def infer(self, *types):
+            asked.append(types)
+            return super().infer(*types)
+
+    doubled, t = Doubled(), array_type((2,), np.dtype(np.float32))
+    assert doubled.out_types((t, t)) == (t,)
+    assert doubled.out_types((t, t)) == (t,)
+    assert asked == [(t, t)]
+    with pytest.raises(TypeError, match="doubled: operands must have one shape"):
+        doubled.out_types((t, array_type((), np.dtype(np.float32))))
+    assert list(doubled.inferred) == [(t, t)]
+
+
+def test_what_was_inferred_goes_with_a_primitive_that_holds_programs():
+    call = Call(make_graph(lambda x: x + 1)(1.0))
+    call.out_types(call.program.in_types)
+    gone = weakref.ref(call)
+    del call
+    gc.collect()
+    assert gone() is None
+
+
+def test_so_many_types_and_no_more(monkeypatch):
+    monkeypatch.setattr(primitive, "_CAPACITY", 3)
+    transpose = Transpose((1, 0))
+    transpose.inferred.clear()
+    for n in range(1, 9):
+        transpose.out_types((array_type((n, 2), np.dtype(np.float32)),))
+    assert len(transpose.inferred) <= 3

@@ -156,3 +156,12 @@ def test_weakness_is_part_of_the_type():
 
 def test_a_literal_is_of_its_type():
     assert Literal(np.float32(1), F32).array().shape == (2,)
+
+
+def test_an_equation_has_a_position_where_it_has_a_place():
+    a, b = Var(F32), Var(F32)
+    code = test_an_equation_has_a_position_where_it_has_a_place.__code__
+    assert Equation(SIN, [a], [b]).position is None
+    found = Equation(SIN, [a], [b], (code, 0, "layer")).position
+    assert (found.file, found.line, found.scope) == (__file__, code.co_firstlineno, "layer")
+    assert Equation(SIN, [a], [b], found).position == found

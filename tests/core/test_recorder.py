@@ -1,5 +1,8 @@
 """Recording: captures, literals, folding, and the words for where a value comes from."""
 
+import inspect
+import sys
+
 import numpy as np
 import pytest
 
@@ -9,8 +12,10 @@ from stretto.api.graph import make_graph
 from stretto.core.errors import EscapedTracerError, TracedValueError
 from stretto.core.interpreter import as_value, state
 from stretto.core.program import Literal, check
-from stretto.core.recorder import record
+from stretto.core.recorder import record, standing
 from stretto.core.types import array_type
+from stretto.lower.stablehlo import lower
+from stretto.transforms.evaluate import evaluate
 
 F32 = array_type((2,), np.dtype(np.float32))
 SCALAR = array_type((), np.dtype(np.float32))
@@ -184,3 +189,141 @@ def test_a_value_made_of_nothing_but_constants():
         return [y]
 
     recorded(f, SCALAR)
+
+
+@pytest.mark.parametrize("count", [1, 2, 3])
+def test_operations_of_any_number_of_arguments(count):
+    f = (snp.sin, snp.hypot, lambda x, y, z: snp.where(x > 0, y, z))[count - 1]
+    program, captured = recorded(lambda *xs: [f(*xs)], *[F32] * count)
+    assert program.equations[-1].outputs == program.outputs
+    assert captured == []
+    got = evaluate(program, [as_value(np.array([0.5, -1.5], np.float32))] * count)
+    want = f(*[snp.array([0.5, -1.5])] * count)
+    np.testing.assert_array_equal(got[0], want)
+
+
+def here():
+    return inspect.currentframe().f_back.f_lineno
+
+
+def test_a_rule_stands_where_its_operation_does():
+    def f(x):
+        y = snp.sin(x) * x
+        lines.append(here() - 1)
+        return snp.sum(snp.cos(y))
+
+    lines = []
+    gradient = make_graph(st.grad(f))(np.ones(3, np.float32))
+    lines.append(here() - 1)
+    found = [(e.primitive.name, e.position.line - lines[0]) for e in gradient.equations]
+    forward = [line for name, line in found if name in ("sin", "cos")]
+    assert set(forward) == {0, 2}
+    # What runs backwards stands where grad was called.
+    assert found[-1][1] == lines[1] - lines[0]
+    assert {line for _, line in found} == {0, 2, lines[1] - lines[0]}
+
+
+def test_a_rule_of_the_users_stands_where_it_is_written():
+    @st.custom_vjp
+    def f(x):
+        return snp.sin(x)
+
+    def backwards(x, ct):
+        lines.append(here() + 1)
+        return (ct * snp.cos(x) * 3.0,)
+
+    lines = []
+    f.defvjp(lambda x: (f(x), x), backwards)
+    gradient = make_graph(st.grad(lambda x: snp.sum(f(x) * 2.0)))(np.ones(3, "f4"))
+    places = {e.primitive.name: e.position.line for e in gradient.equations}
+    assert places["cos"] == lines[0]
+    assert [e.position.line for e in gradient.equations].count(lines[0]) == 3
+
+
+def test_standing_is_over_when_the_block_is():
+    def f(x):
+        recorder = state.interpreter
+        with standing(recorder) as one:
+            a, b = snp.sin(x), snp.cos(x)
+            with standing(recorder, None):
+                c = snp.exp(x)
+            with one.apart():
+                d = snp.tanh(x)
+        return [a, b, c, d, snp.log(x)]
+
+    program, _ = recorded(f, F32)
+    sin, cos, exp, tanh, log = [e.position for e in program.equations]
+    assert sin == cos
+    assert exp is None
+    assert tanh.line == sin.line + 4
+    assert log.line == sin.line + 5
+
+
+def test_standing_keeps_to_scopes():
+    def f(x):
+        with standing(state.interpreter):
+            with st.named_scope("one"):
+                y = snp.sin(x)
+            return [snp.cos(y)]
+
+    program, _ = recorded(f, F32)
+    assert [e.position.scope for e in program.equations] == ["one", ""]
+
+
+def calls(f):
+    """How many functions it calls, in Python and in C."""
+    count = 0
+
+    def note(frame, event, argument):
+        nonlocal count
+        count += event in ("call", "c_call")
+
+    sys.setprofile(note)
+    try:
+        f()
+    finally:
+        sys.setprofile(None)
+    return count
+
+
+def chain(n):
+    def f(x):
+        y = x
+        for _ in range(n):
+            y = y * x
+        return snp.sum(y)
+
+    return f
+
+
+def lowered(n):
+    program = make_graph(chain(n))(x3)
+    return lambda: lower(program)
+
+
+x3 = np.ones(3, np.float32)
+GROWING = {
+    "trace": lambda n: lambda: make_graph(chain(n))(x3),
+    "grad": lambda n: lambda: st.grad(chain(n))(x3),
+    "trace grad": lambda n: lambda: make_graph(st.grad(chain(n)))(x3),
+    "vmap": lambda n: lambda: st.vmap(chain(n))(np.ones((2, 3), np.float32)),
+    "lower": lowered,
+}
+
+
+@pytest.mark.parametrize("what", GROWING)
+def test_the_cost_of_an_operation_does_not_grow_with_their_number(what):
+    GROWING[what](10)()
+    few, many = calls(GROWING[what](200)), calls(GROWING[what](400))
+    assert many < 2.1 * few
+
+
+def test_tracing_and_lowering_call_little():
+    """What they cost, in calls for each operation; more is a step back (decision 11)."""
+    per = {}
+    for what in ("trace", "lower", "trace grad"):
+        GROWING[what](10)()
+        per[what] = (calls(GROWING[what](400)) - calls(GROWING[what](200))) / 200
+    assert per["trace"] <= 18
+    assert per["lower"] <= 10
+    assert per["trace grad"] <= 180

@@ -18,10 +18,6 @@ from stretto.core.interpreter import Value
 from stretto.core.types import is_inexact, kind_of
 from tests.functions.table import DTYPES, WIDE, Call, Draw, Entry
 
-QUICKLY = {"xla_backend_optimization_level": 0}
-"""How programs are compiled here: it is lowering that is checked, and LLVM takes half the time.
-Laws, and all other tests, compile as users do."""
-
 RELATIVE = {2: 4e-3, 4: 2e-5, 8: 1e-11}
 """Tolerances by item size: some tens of units in the last place, relative to the largest element
 too."""
@@ -195,7 +191,7 @@ def check_compiled(entry: Entry) -> None:
             def program(given, several=several):
                 return [leaves(ours(*a)) for (_, _, ours, *_), a in zip(several, given)]
 
-            compiled = st.jit(program, compiler_options=QUICKLY)(given)
+            compiled = st.jit(program)(given)
         for (dtype, each, *_), got, wanted in zip(several, compiled, eager):
             where = f"compiled {words(entry, each, dtype)}"
             assert [_type(a) for a in got] == [_type(a) for a in wanted], where

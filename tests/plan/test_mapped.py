@@ -158,10 +158,8 @@ def looped(name, own):
 def test_every_plan_gives_what_the_loop_over_members_gives(plan, name, own):
     f, w, x = CASES[name]
     axes = (0, 0 if own else None)
-    # LLVM at full strength would take half of the time, and changes no plan
-    quickly = {"xla_backend_optimization_level": 0}
     with st.config(plan=plan):
-        both = st.jit(st.vmap(with_gradients(f), axes), compiler_options=quickly)
+        both = st.jit(st.vmap(with_gradients(f), axes))
         close(both(in_float64(w), in_float64(x if own else x[0])), looped(name, own))
 
 

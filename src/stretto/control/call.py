@@ -41,6 +41,8 @@ class Call(ControlFlow):
         """Run the program here."""
         return evaluate(self.program, args)
 
+    only_compiled = True
+
     def compiled(self, types: tuple[ArrayType, ...]) -> bool:
         """Compiled as a whole, that being what was asked for."""
         return not config.disable_jit

@@ -342,13 +342,14 @@ def constant(array: np.ndarray, weak_type: bool = False) -> Any:
 
 def splat(element: Any, type: ArrayType) -> Any:
     """The value of this type, each of whose elements is this number."""
-    if element.__class__ is int and type.size > 1:
+    # Zeros of both signs are equal, and are not the same.
+    if type.size > 1 and (element.__class__ is int or (element.__class__ is float and element)):
         return _State.eager.constant(_repeated(element, type), type)
     one = scalar_array(element, type.dtype)
     return _State.eager.constant(repeated(one, type.shape) if type.shape else one, type)
 
 
 @functools.lru_cache(4096)
-def _repeated(element: int, type: ArrayType) -> np.ndarray:
+def _repeated(element: float, type: ArrayType) -> np.ndarray:
     """For arrays to share: no device takes memory in which several elements are one."""
     return repeated(scalar_array(element, type.dtype), type.shape)

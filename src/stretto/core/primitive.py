@@ -233,7 +233,7 @@ class Primitive(metaclass=_Interned):
 
     @property
     def only_compiled(self) -> bool:
-        """Whether ``reference`` serves tests alone, and does not give quite the same."""
+        """Whether it is compiled where ``compiled`` says so, whatever ``config.eager_compiled``."""
         return False
 
     def compiled(self, types: tuple[ArrayType, ...]) -> bool:

@@ -19,7 +19,7 @@ from stretto.core.types import ArrayType, array_type
 from stretto.ops.broadcast import broadcast_to
 from stretto.ops.elementwise import Elementwise, broadcast_shapes
 from stretto.runtime.array import Array
-from stretto.runtime.eager import EAGER, quiet
+from stretto.runtime.eager import EAGER, quiet, wide
 
 __all__ = [
     "SHORT",
@@ -145,6 +145,11 @@ def number_of(x: Any, type: ArrayType) -> Array | None:
     return found
 
 
+def _apart(primitive: Elementwise, type: ArrayType) -> bool:
+    """Whether operands of this type are so many that NumPy's own loop is not what is run."""
+    return primitive.compiled((type, type)) or (primitive.widens and wide(type))
+
+
 def quick(
     primitive: Elementwise,
     general: Callable[[Any, Any], Any],
@@ -169,7 +174,7 @@ def quick(
     def out_type(type: ArrayType) -> Any:
         if len(outs) > _CAPACITY:
             outs.clear()
-        fits = type.kind in accepted and not primitive.compiled((type, type))
+        fits = type.kind in accepted and not _apart(primitive, type)
         outs[type] = primitive.out_types((type, type))[0] if fits else None
         return outs[type]
 

@@ -14,7 +14,8 @@ from stretto.core.interpreter import Tracer, as_value
 from stretto.core.types import array_type, default_dtype
 from stretto.numpy.arguments import inexact_values
 from stretto.numpy.arithmetic import absolute
-from stretto.ops.bessel import bessel_i0, bessel_i0e
+from stretto.numpy.directly import FLOAT, directly
+from stretto.ops.bessel import I0, bessel_i0, bessel_i0e
 from stretto.ops.convert import convert
 from stretto.ops.exponential import exp
 from stretto.runtime.array import Array
@@ -93,4 +94,8 @@ def i0(x: Any) -> Any:
     >>> snp.i0(0.0)
     Array(1., dtype=float32, weak_type=True)
     """
+    if x.__class__ is Array and not I0.compiled((x.type,)):
+        found = directly(lambda v: np.i0(v.astype(np.float64)), FLOAT, x)
+        if found is not None:
+            return found
     return bessel_i0(x)

@@ -14,7 +14,7 @@ import numpy as np
 from stretto.core.interpreter import Linear, as_value
 from stretto.core.types import is_complex, is_inexact, kind_of, real_dtype
 from stretto.ops import division
-from stretto.ops.comparison import eq, full_like, gt, lt, select, zeros_like
+from stretto.ops.comparison import EQ, GT, LT, SELECT, full_like, gt, lt, select, zeros_like
 from stretto.ops.complex_edges import is_infinite
 from stretto.ops.complex_parts import complex_, conj, imag, real
 from stretto.ops.convert import convert
@@ -219,8 +219,8 @@ class Max(Elementwise):
     op = "maximum"
     # at ties each argument gets half
     partials = (
-        lambda dx, out, x, y: dx * _share(gt(x, y), x, y),
-        lambda dy, out, x, y: dy * _share(gt(y, x), x, y),
+        lambda dx, out, x, y: dx * _share(GT(x, y), x, y),
+        lambda dy, out, x, y: dy * _share(GT(y, x), x, y),
     )
 
     def reference(self, x: np.ndarray, y: np.ndarray) -> np.ndarray:
@@ -238,8 +238,8 @@ class Min(Elementwise):
     widens = True
     op = "minimum"
     partials = (
-        lambda dx, out, x, y: dx * _share(lt(x, y), x, y),
-        lambda dy, out, x, y: dy * _share(lt(y, x), x, y),
+        lambda dx, out, x, y: dx * _share(LT(x, y), x, y),
+        lambda dy, out, x, y: dy * _share(LT(y, x), x, y),
     )
 
     def reference(self, x: np.ndarray, y: np.ndarray) -> np.ndarray:
@@ -282,8 +282,8 @@ def _least_bits(x: Any, kind: str) -> int | None:
 
 def _share(wins: Any, x: Any, y: Any) -> Any:
     """1 where the argument wins, 0 where it loses, one half at ties."""
-    tie = select(eq(x, y), full_like(x, 0.5), zeros_like(x))
-    return select(wins, full_like(x, 1), tie)
+    tie = SELECT(EQ(x, y), full_like(x, 0.5), zeros_like(x))
+    return SELECT(wins, full_like(x, 1), tie)
 
 
 class Square(Elementwise):

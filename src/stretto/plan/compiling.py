@@ -16,7 +16,7 @@ from stretto.ops.broadcast import ReduceSum
 from stretto.ops.reduce import Reduction
 from stretto.plan.repeats import Stretch, placed
 
-__all__ = ["LOOP", "OPERATION", "compiling", "count", "may_pay"]
+__all__ = ["LOOP", "OPERATION", "compiling", "count", "may_pay", "transcendental"]
 
 LOOP = 50.0
 """A loop, beside its body; a quarter more than it takes, so that it must gain clearly."""
@@ -49,11 +49,16 @@ def compiling(primitive: Any, moving: bool) -> float:
         return _PLACED
     if isinstance(primitive, ReduceSum | Reduction):
         return _REDUCED
-    if primitive.name in _DEAR:
+    if transcendental(primitive):
         return _TRANSCENDENTAL
     if primitive.light or primitive.name in _ONCE:
         return OPERATION
     return _WRITTEN
+
+
+def transcendental(primitive: Any) -> bool:
+    """Whether an element takes tens of instructions."""
+    return primitive.name in _DEAR
 
 
 def may_pay(equations: Sequence[Equation], stretch: Stretch) -> bool:

@@ -89,6 +89,8 @@ class Mapped(ControlFlow):
         """Run the program for all members here."""
         return evaluate(self.whole(), args)
 
+    only_compiled = True
+
     def compiled(self, types: tuple[ArrayType, ...]) -> bool:
         """Compiled, as products are that are worth a choice."""
         return not config.disable_jit

@@ -11,7 +11,7 @@ from collections.abc import Container
 
 from stretto.core.program import Atom
 from stretto.ops.elementwise import Elementwise
-from stretto.plan.compiling import LOOP, OPERATION, compiling
+from stretto.plan.compiling import LOOP, OPERATION, compiling, transcendental
 from stretto.plan.cost import CPU
 from stretto.plan.exchange import Use, sources_of
 from stretto.plan.memory import bytes_of
@@ -134,5 +134,6 @@ def _copies_little(loop: Loop, use: Use, made: Container[Atom]) -> bool:
 def _running(step: Step) -> float:
     """The time of an operation at the least, in microseconds."""
     if isinstance(step.primitive, Elementwise):
-        return step.equation.outputs[0].type.size / 2e4
+        size = step.equation.outputs[0].type.size
+        return size / (2e3 if transcendental(step.primitive) else 2e4)
     return CPU.kernel / 2 + CPU.product(_work(step), CPU.batched)

@@ -11,13 +11,13 @@ from __future__ import annotations
 
 import functools
 import hashlib
-import logging
 import os
 import re
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 from stretto.core.config import config
+from stretto.core.lazy import LazyModule
 from stretto.core.machine import cache_directory, processor
 from stretto.core.types import ArrayType
 from stretto.core.version import VERSION
@@ -33,6 +33,7 @@ _DIGEST = hashlib.sha256().digest_size
 _said: set[bool] = set()
 """Whether it was said that files are unsafe, and that they cannot be written."""
 _processor = functools.cache(processor)
+_logging = LazyModule("logging")
 
 
 class FromDisk(Executable):
@@ -128,4 +129,4 @@ def _remark(folder: str, error: OSError) -> None:
     else:
         said = f"compiled programs cannot be kept in {folder}: {error.strerror}"
         way = "set STRETTO_CACHE_DIR to a folder that you can write, or STRETTO_DISK_CACHE to 0"
-    logging.getLogger("stretto").warning("%s; %s", said, way)
+    _logging.getLogger("stretto").warning("%s; %s", said, way)

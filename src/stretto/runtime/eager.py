@@ -93,7 +93,7 @@ class Eager(Interpreter):
 
     def _control(self, primitive: Any, types: Any, out_types: Any, args: Sequence[Any]) -> Any:
         """An operation that holds programs, or calls Python: compiled, or step by step."""
-        if primitive.compiled(types):
+        if primitive.compiled(types) and (config.eager_compiled or primitive.only_compiled):
             called = primitive.called()
             if called is not None:
                 return tuple(run_program(called, args))
