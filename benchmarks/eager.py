@@ -21,16 +21,19 @@ import sys
 import time
 import warnings
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
 from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-import stretto as st
-import stretto.numpy as snp
 from numpy.typing import NDArray
 from rich.console import Console
 from rich.table import Table
+
+import stretto as st
+import stretto.numpy as snp
+from benchmarks.eager_rows import DTYPES, ROWS, Row
 from stretto.core.config import config
 from stretto.core.primitive import PRIMITIVES
 from stretto.core.types import array_type, kind_of
@@ -39,8 +42,6 @@ from stretto.ops.elementwise import Elementwise
 from stretto.runtime.array import Array
 from stretto.runtime.cache import run_primitive
 from stretto.runtime.eager import quiet
-
-from benchmarks.eager_rows import DTYPES, ROWS, Row
 
 __all__ = ["main", "measured"]
 
@@ -76,6 +77,31 @@ def main(arguments: Sequence[str] | None = None) -> int:
     return 1 if failed else 0
 
 
+@dataclass(frozen=True)
+class Way:
+    """A function, what makes its arguments, and the settings that it runs under."""
+
+    function: Callable[..., Any]
+    arguments: Callable[[], Sequence[Any]]
+    settings: dict[str, Any] = field(default_factory=dict)
+
+    def __call__(self) -> None:
+        """Run once."""
+        with config(**self.settings):
+            self.function(*self.arguments())
+
+    def timed(self, count: int) -> Times:
+        """Seconds of a call, of so many, whose arguments are made beforehand."""
+        given, function = [self.arguments() for _ in range(count)], self.function
+        with config(**self.settings):
+            cores, start = time.process_time(), time.perf_counter()
+            for arguments in given:
+                function(*arguments)
+            wall = time.perf_counter() - start
+            cores = time.process_time() - cores
+        return wall / count, cores / count
+
+
 # Functions
 
 
@@ -88,8 +114,8 @@ def functions(options: argparse.Namespace) -> list[dict[str, Any]]:
         for dtype in [d for d in row.dtypes if d in dtypes]:
             for size in [n for n in options.sizes if n <= row.most]:
                 found.append(_entry(row, dtype, size, options))
-                sys.stderr.write(f"\r{row.name} {dtype} {size}".ljust(60))
-    sys.stderr.write("\n")
+                if sys.stderr.isatty():
+                    sys.stderr.write(f"\r{row.name} {dtype} {size}".ljust(60))
     done = [entry for entry in found if "error" not in entry]
     table = Table("row", "dtype", "size", "NumPy (us)", *[f"{way} / NumPy" for way in WAYS[1:]])
     for e in sorted(done, key=lambda e: -e["ratios"]["ours"])[: options.worst]:
@@ -119,26 +145,18 @@ def measured(row: Row, dtype: str, size: int, rounds: int, limit: float) -> dict
     random = np.random.default_rng(0)
     hosts = [maker(random, size, DTYPES[dtype]) for maker in row.makers]
     program = st.jit(lambda *xs: row.function(snp, *xs))
-
-    def plain() -> Any:
-        return row.function(np, *hosts)
-
-    def eager() -> Any:
-        return _complete(row.function(snp, *_fresh(hosts)))
-
-    def reference() -> Any:
-        with config(eager_compiled=False):
-            return eager()
-
-    def compiled() -> Any:
-        with config(interpret_small=False):
-            return _complete(program(*_fresh(hosts)))
-
-    ways = dict(zip(WAYS, (plain, reference, compiled, eager), strict=True))
+    fresh = lambda: _fresh(hosts)
+    eager = lambda *xs: _complete(row.function(snp, *xs))
+    ways = {
+        "numpy": Way(lambda *xs: row.function(np, *xs), lambda: hosts),
+        "reference": Way(eager, fresh, {"eager_compiled": False}),
+        "compiled": Way(lambda *xs: _complete(program(*xs)), fresh, {"interpret_small": False}),
+        "ours": Way(eager, fresh),
+    }
     try:
-        compiled()
+        ways["compiled"]()
     except (TypeError, ValueError):  # the shape of the result depends on values
-        ways["compiled"] = eager
+        ways["compiled"] = ways["ours"]
     return _least(ways, rounds, limit)
 
 
@@ -156,7 +174,14 @@ def _complete(result: Any) -> Any:
     return result
 
 
-def _least(ways: dict[str, Callable[[], Any]], rounds: int, limit: float) -> dict[str, Times]:
+def _order(names: list[str], turn: int) -> list[str]:
+    """Another one at each turn: what ran before leaves caches and memory in its state."""
+    at = turn // 2 % len(names)
+    names = names[at:] + names[:at]
+    return names[::-1] if turn % 2 else names
+
+
+def _least(ways: dict[str, Way], rounds: int, limit: float) -> dict[str, Times]:
     """The least times of calls that take turns; short calls are timed some at once."""
     counts = {}
     for name, way in ways.items():
@@ -169,14 +194,9 @@ def _least(ways: dict[str, Callable[[], Any]], rounds: int, limit: float) -> dic
     try:
         end, done = time.perf_counter() + limit, 0
         while done < 3 or (done < rounds and time.perf_counter() < end):
-            for name, way in ways.items():
-                count = counts[name]
-                cores, start = time.process_time(), time.perf_counter()
-                for _ in range(count):
-                    way()
-                wall = (time.perf_counter() - start) / count
-                spent = (time.process_time() - cores) / count
-                least[name] = min(least[name][0], wall), min(least[name][1], spent)
+            for name in _order(list(ways), done):
+                wall, cores = ways[name].timed(counts[name])
+                least[name] = min(least[name][0], wall), min(least[name][1], cores)
             done += 1
     finally:
         gc.enable()
@@ -223,12 +243,14 @@ def _cost(
     ]
     types = tuple(array_type(host.shape, host.dtype) for host in hosts)
     outs = primitive.out_types(types)
-    run: Callable[[], Any] = lambda: _complete(run_primitive(primitive, types, outs, _fresh(hosts)))
+    run = Way(
+        lambda *xs: _complete(run_primitive(primitive, types, outs, xs)), lambda: _fresh(hosts)
+    )
     start = time.perf_counter()
     run()
     first = time.perf_counter() - start
-    ways = {"numpy": lambda: quiet.run(primitive.reference, *hosts), "compiled": run}
-    times = _least(ways, options.rounds, options.seconds)
+    plain = Way(lambda *xs: quiet.run(primitive.reference, *xs), lambda: hosts)
+    times = _least({"numpy": plain, "compiled": run}, options.rounds, options.seconds)
     numpy, compiled = (1e9 * max(times[way]) / size for way in ("numpy", "compiled"))
     return numpy, compiled, 1e3 * (first - max(times["compiled"]))
 

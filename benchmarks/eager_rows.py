@@ -91,6 +91,12 @@ def stack(random: np.random.Generator, n: int, dtype: np.dtype[Any]) -> NDArray[
     return line(random, count * 64, dtype).reshape(count, 8, 8) + 8 * np.eye(8, dtype=dtype)
 
 
+def definite(random: np.random.Generator, n: int, dtype: np.dtype[Any]) -> NDArray[Any]:
+    """Matrices of 8 by 8 that are symmetric and positive definite."""
+    matrices = stack(random, n, dtype)
+    return matrices @ matrices.swapaxes(1, 2)
+
+
 def mask(random: np.random.Generator, n: int, dtype: np.dtype[Any]) -> NDArray[Any]:
     """Truth values."""
     return random.random(n) < 0.5
@@ -210,13 +216,8 @@ ROWS: list[Row] = [
     Row("einsum", lambda module, x, y: module.einsum("bij,bj->bi", x, y[:, 0]), (stack, stack)),
     *_rows("outer", lambda random, n, dtype: line(random, max(1, math.isqrt(n)), dtype), short),
     *_rows("linalg.norm", line),
-    *_rows("linalg.inv linalg.det linalg.cholesky", lambda *given: _definite(*given)),
+    *_rows("linalg.inv linalg.det linalg.cholesky", definite),
     *_rows("linalg.eigh linalg.svd", stack, most=10**5),
     *_rows("fft.fft fft.rfft", line),
     *_rows("fft.fft2", square, dtypes=("complex64",)),
 ]
-
-
-def _definite(random: np.random.Generator, n: int, dtype: np.dtype[Any]) -> NDArray[Any]:
-    matrices = stack(random, n, dtype)
-    return matrices @ matrices.swapaxes(1, 2)

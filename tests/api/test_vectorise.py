@@ -376,3 +376,25 @@ def test_float0_zeros_are_mapped_along(in_axes):
     assert seen == [(float0, (4,))]
     assert out.shape == (3,)
     assert (t.dtype, t.shape) == (float0, (3, 4))
+
+
+def test_the_names_of_arguments_are_found_when_they_are_needed(monkeypatch):
+    asked = []
+    signature = inspect.Signature.from_callable
+    monkeypatch.setattr(inspect, "signature", lambda f: asked.append(f) or signature(f))
+    f = lambda x, y: x + y
+    for axes in (0, (0, 0), (0, None), [0, 0]):
+        st.vmap(f, in_axes=axes)(A, A)
+    assert asked == []
+    with pytest.raises(ValueError, match="1 leaf has size 3, for example y, of type"):
+        st.vmap(f)(A, A[0])
+    assert asked
+
+
+@pytest.mark.parametrize("unmapped", [2.5, np.float32(-0.0), np.full(3, 2.5, np.float32)])
+def test_what_shows_one_element_everywhere_is_repeated_at_once(unmapped):
+    one = lambda x: x * snp.asarray(unmapped)
+    got = np.asarray(st.vmap(one, in_axes=1, out_axes=1)(A[0, :, :3]))
+    want = A[0, :, :3] * (unmapped if np.ndim(unmapped) == 0 else unmapped[:, None])
+    np.testing.assert_array_equal(got, want)
+    np.testing.assert_array_equal(np.signbit(got), np.signbit(want))

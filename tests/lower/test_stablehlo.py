@@ -8,9 +8,11 @@ import pytest
 import stretto as st
 import stretto.numpy as snp
 from stretto.core.canonical import form
+from stretto.core.position import lines_of
 from stretto.core.program import Equation, Program, Var, check
 from stretto.core.recorder import record
 from stretto.core.types import array_type
+from stretto.lower import stablehlo
 from stretto.lower.stablehlo import Builder, lower
 from stretto.ops.arithmetic import ADD
 from stretto.ops.constant import Constant, Held
@@ -318,3 +320,24 @@ def test_time_is_in_proportion(walk, nested):
         return min(times) / count
 
     assert each(4000) < 3 * each(500)
+
+
+def test_zeros_of_both_signs_are_two_constants():
+    zero, minus = np.zeros(2, np.float32), -np.zeros(2, np.float32)
+    text = st.jit(lambda x: (snp.maximum(x, 0.0), x + -0.0, x * 0.0)).lower(zero).as_text()
+    assert text.count("dense<0.0>") == text.count("dense<-0.0>") == 1
+    out = st.jit(lambda x: x + -0.0)(minus)
+    np.testing.assert_array_equal(np.signbit(out), [True, True])
+
+
+def test_the_lines_of_a_function_are_found_once(monkeypatch):
+    source = "def f(x):\n" + " x = x * x\n" * 300 + " return x\n"
+    scope = {}
+    exec(compile(source, "straight.py", "exec"), scope)
+    asked = []
+    monkeypatch.setattr(stablehlo, "lines_of", lambda code: asked.append(code) or lines_of(code))
+    text = lower(record(lambda x: ([scope["f"](x)], None), [X.type])[0])
+    assert asked == [scope["f"].__code__]
+    for line in (2, 150, 301):
+        assert f'loc("straight.py":{line}:0)' in text
+    assert text.count('loc("straight.py"') == 300

@@ -11,6 +11,7 @@ import pytest
 
 import stretto as st
 import stretto.numpy as snp
+from stretto.numpy.quick import number_of
 
 OPERATORS = ["add", "sub", "mul", "truediv", "floordiv", "mod", "lt", "ge", "eq", "ne"]
 DTYPES = ["float32", "int32", "uint8", "bool", "float16", "bfloat16", "complex64", "int8"]
@@ -131,3 +132,46 @@ def test_settings_do_not_change_what_is_known():
         assert (x * 2.0).dtype == np.float32
         with pytest.raises(st.errors.TypePromotionError):
             x + snp.ones(2, int)
+
+
+def test_numbers_are_kept_apart_that_are_equal_and_not_the_same():
+    numbers = [0.0, -0.0, 0, 1, 1.0, 2.5]
+    for x in [*numbers, *numbers]:
+        made = np.asarray(number_of(x, snp.ones(2, "float32").type))
+        want = np.full(2, x, np.float32)
+        np.testing.assert_array_equal(made, want)
+        np.testing.assert_array_equal(np.signbit(made), np.signbit(want))
+    for z in [complex(1, 0.0), complex(1, -0.0), complex(-0.0, 1), complex(0.0, 1)] * 2:
+        made = np.asarray(number_of(z, snp.ones(2, "complex64").type)).copy().view("f4")
+        want = np.full(2, z, np.complex64).view("f4")
+        np.testing.assert_array_equal(made, want)
+        np.testing.assert_array_equal(np.signbit(made), np.signbit(want))
+
+
+@pytest.mark.parametrize(
+    "x, dtype",
+    [(1.5, "int32"), (True, "float32"), ([1], "float32"), (300, "int8"), (1j, "float32")],
+)
+def test_what_needs_promotion_is_no_number(x, dtype):
+    assert number_of(x, snp.ones(2, dtype).type) is None
+
+
+@pytest.mark.parametrize("number", [0.0, -0.0, 2.5, 3])
+def test_numbers_in_programs(number):
+    x = np.array([-0.0, 2.0], np.float32)
+    for f in (lambda x: x * number, lambda x: number - x):
+        for _ in range(2):
+            got = np.asarray(st.jit(f)(x))
+            want = f(x).astype(np.float32)
+            np.testing.assert_array_equal(got, want)
+            np.testing.assert_array_equal(np.signbit(got), np.signbit(want))
+
+
+@pytest.mark.parametrize("shapes", [((2, 3), (3,)), ((3,), (2, 3)), ((2, 1), (1, 3)), ((2, 3), ())])
+def test_traced_operands_of_several_shapes(shapes):
+    x, y = (np.arange(np.prod(s), dtype=np.float32).reshape(s) + 1 for s in shapes)
+    graph = st.make_graph(lambda x, y: x - y)(x, y)
+    out_shape = np.broadcast_shapes(*shapes)
+    wide = [s for s in shapes if s != out_shape]
+    assert [e.primitive.name for e in graph.equations] == ["broadcast_in_dim"] * len(wide) + ["sub"]
+    np.testing.assert_array_equal(st.jit(lambda x, y: x - y)(x, y), x - y)

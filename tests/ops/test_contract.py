@@ -226,3 +226,16 @@ def test_refuses():
         matmul(x, x.T, precision="fast")
     with pytest.raises(TypeError, match=r"stretto\.numpy\.array"):
         matmul([[1.0]], x)
+
+
+@pytest.mark.parametrize("summed", [((0,), (0,)), ((1,), (1,)), ((0,), (1,)), ((1,), (0,))])
+@pytest.mark.parametrize("shared", [False, True])
+def test_products_of_matrices_by_every_axis(summed, shared):
+    x = np.arange(9, dtype=np.float32).reshape(3, 3)
+    y = x[::-1] + 1
+    (a,), (b,) = summed
+    both = ((1 - a,), (1 - b,)) if shared else ((), ())
+    left, right = (x if a else x.T), (y if b else y.T)  # [free, summed]
+    want = (left * right).sum(1) if shared else left @ right.T
+    for f in (dot_general, jit(dot_general, static_argnums=2)):
+        np.testing.assert_allclose(f(x, y, (summed, both)), want, rtol=1e-6)

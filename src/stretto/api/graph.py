@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from stretto.api.arguments import as_values, leaf_names, name_of, values_of_tree, without_float0
+from stretto.api.arguments import LeafNames, as_values, name_of, values_of_tree, without_float0
 from stretto.core import tree
 from stretto.core.boundary import boundary, bounded
 from stretto.core.program import Program
@@ -73,7 +73,7 @@ def _record_call(fun: Callable[..., Any], args: Any, kwargs: Any) -> tuple[Progr
         return values_of_tree(result, who, "the result")
 
     who = name_of(fun)
-    names = leaf_names(fun, args, kwargs)
+    names = LeafNames(fun, args, kwargs)
     return record(flat, types_of(leaves, who, lambda: names), names, who)
 
 
