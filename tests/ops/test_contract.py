@@ -9,6 +9,7 @@ from stretto.api.graph import make_graph
 from stretto.api.jit import jit
 from stretto.api.vectorise import vmap
 from stretto.core.config import enable_x64
+from stretto.core.types import array_type
 from stretto.laws import b1, bf16, c64, f16, f32, f64, i8, i32, law, u32
 from stretto.ops.contract import (
     DotGeneral,

@@ -193,3 +193,21 @@ def test_every_pair_has_the_type_inferred():
             continue
         out = convert(as_value(np.zeros(2, DTYPES[a])), DTYPES[b])
         assert out.dtype == out.to_host().dtype == DTYPES[b]
+
+
+@pytest.mark.parametrize("name", ["int8", "uint8", "int16", "uint16", "int32", "uint32", "int64"])
+@pytest.mark.parametrize("source", ["float16", "bfloat16", "float32", "float64"])
+def test_floats_to_integers_with_and_without_numbers_out_of_range(source, name):
+    """Where the processor notes none that does not fit in 32 bits, others are still cut off."""
+    bounds = np.iinfo(name)
+    fitting = np.array([0.0, -0.0, 1.5, 2.75, 100.0, 0.99], DTYPES[source])
+    beyond = np.array([-3.5, 200.0, -200.0, 60000.0, 3e4, -3e4], DTYPES[source])
+    outside = np.array([np.nan, np.inf, -np.inf, 1e4], DTYPES[source])
+    for x in (fitting, beyond, outside, np.concatenate([fitting, beyond, outside])):
+        want = [
+            0 if np.isnan(v) else max(bounds.min, min(bounds.max, v if np.isinf(v) else int(v)))
+            for v in x.astype(np.float64)
+        ]
+        got = ConvertElementType(DTYPES[name]).reference(x)
+        assert got.dtype == name
+        np.testing.assert_array_equal(got, np.array(want, dtype=name))

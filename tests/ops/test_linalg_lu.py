@@ -81,3 +81,16 @@ def test_a_singular_matrix_has_factors_and_no_solution():
         both, _, _ = f(lu)(x)
         assert float(both[1, 1]) == 0
         assert not np.isfinite(np.asarray(f(solve)(x, snp.ones((2, 1))))).all()
+
+
+@pytest.mark.parametrize("batch", [(), (3,), (5, 10), (0,)], ids=str)
+def test_permutations_of_few_and_of_many(batch):
+    random = np.random.default_rng(0)
+    pivots = np.stack([random.integers(i, 6, batch) for i in range(4)], -1).astype(np.int32)
+    got = PivotsToPermutation(6).reference(pivots)
+    assert got.shape == (*batch, 6)
+    for place in np.ndindex(*batch):
+        order = list(range(6))
+        for i, j in enumerate(pivots[place]):
+            order[i], order[j] = order[j], order[i]
+        assert got[place].tolist() == order

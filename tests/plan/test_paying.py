@@ -1,16 +1,12 @@
-"""Which loops are worth it, by the rule; and that by measure they compile faster."""
+"""Which loops are worth it, by the rule, and what the compiler makes of them."""
 
-import time
-
-import numpy as np
 import pytest
 
 import stretto as st
 import stretto.numpy as snp
 from stretto.plan.compiling import compiling, may_pay
-from stretto.plan.repeats import Stretch
 from stretto.plan.prepare import prepare
-from stretto.runtime.pjrt import compile_text
+from stretto.plan.repeats import Stretch
 from tests.plan.test_rolling import array, gradient, layers, lengths, power, straight
 
 
@@ -43,7 +39,9 @@ def test_a_turn_has_several_element_wise_operations():
 
     assert turn(lambda x: power(x, 1000), array(4)) == 8
     assert turn(lambda x: power(x, 990), array(4)) == 9  # so that no copies are left over
-    assert turn(lambda *args: recurrent(*args), *recurrence(4, 2, 20)) == 1
+    scaled = lambda x, rows: [x := snp.sin(x) * row + 1 for row in rows][-1]
+    assert turn(scaled, array(4), array(240)) == 3
+    assert turn(recurrent, *recurrence(4, 2, 20)) == 1
 
 
 def test_small_recurrences_pay_and_so_do_their_derivatives():
@@ -121,15 +119,12 @@ def test_what_compiling_takes():
 
 
 @pytest.mark.parametrize("f", [recurrent, gradient(recurrent, 0, 1)], ids=["there", "back"])
-def test_a_loop_compiles_in_less_time_and_takes_less_memory(f):
-    times, memory = [], []
+def test_a_loop_has_fewer_kernels_and_takes_no_more_memory(f):
+    kernels, memory = [], []
     for on in (False, True):
         with st.config(roll_loops=on):
-            lowered = st.jit(lambda *args: f(*args)).lower(*recurrence(16, 8, 20))
-        start = time.process_time()
-        types = lowered.out_types if hasattr(lowered, "out_types") else []
-        compiled = compile_text(lowered.as_text(), types)
-        times.append(time.process_time() - start)
+            compiled = st.jit(f).lower(*recurrence(16, 8, 20)).compile()
+        kernels.append(compiled.as_text().count(" fusion("))
         memory.append(compiled.memory_analysis().temp_size_in_bytes)
-    assert times[1] < 0.7 * times[0]
-    assert memory[1] <= 1.1 * memory[0] + np.float32().nbytes
+    assert kernels[1] < 0.5 * kernels[0]
+    assert memory[1] <= memory[0]

@@ -10,6 +10,7 @@ from hypothesis import strategies as draw
 import stretto as st
 import stretto.numpy as snp
 from stretto.core.program import Program, check
+from stretto.lower.stablehlo import lower
 from stretto.plan.prepare import prepare
 from stretto.plan.rolling import roll
 from stretto.transforms.evaluate import evaluate
@@ -253,7 +254,6 @@ def test_layers_of_recurrences():
     args = array(4, 4), array(4, 4, seed=1), array(6, 4)
     after = rolled(f, *args)
     assert lengths(after) == [6, 5]  # both begin with zeros @ w, which is done once
-    assert "concatenate" not in {e.primitive.name for e in after.equations}
     rolled(gradient(f, 0, 1, 2), *args)
 
 
@@ -354,9 +354,11 @@ def test_mapped_and_second_derivatives():
 def test_what_is_planned_stays_with_the_planner():
     weights, x = array(10, 64, 64), array(8, 64)
 
+    layer = st.vmap(lambda w, x: snp.tanh(x @ w), in_axes=(0, None))
+
     def f(weights, x):
         for _ in range(6):
-            x = st.vmap(lambda w: snp.tanh(x @ w))(weights).mean(0)
+            x = layer(weights, x).mean(0)
         return x
 
     with st.config(plan="batched"):
@@ -435,10 +437,8 @@ def test_donated_arguments():
 
 def test_the_text_is_the_same_each_time():
     f = gradient(lambda *args: recurrent(*args)[0], 0, 1, 2, 3)
-    with st.config(roll_loops=True):
-        first, second = [st.jit(lambda *args: f(*args)).lower(*RECURRENT).as_text() for _ in "ab"]
-    strip = lambda text: text.split("#u0")[0]
-    assert strip(first) == strip(second)
+    first, second = [lower(roll(straight(f, *RECURRENT), always=True)) for _ in range(2)]
+    assert first == second
 
 
 # Compiled
@@ -456,12 +456,20 @@ def test_compiled_loops_give_what_copies_give():
 # Random loops
 
 
+# fmt: off
+KINDS = (
+    "mul", "add", "sub", "sin", "tanh", "row", "column", "number", "parity", "dot", "still",
+    "given", "put", "before",
+)
+# fmt: on
+
+
 def random_loop(seed):
     """A function with Python loops of a random body, and arguments."""
     rng = random.Random(seed)
     turns, state, size = rng.randint(4, 8), rng.randint(1, 3), 3
-    kinds = "mul add sub sin tanh row column number parity dot still given put before".split()
-    body = [(rng.choice(kinds), rng.randint(0, 9), rng.randint(0, 9)) for _ in range(rng.randint(1, 6))]  # fmt: skip
+    count = rng.randint(1, 6)
+    body = [(rng.choice(KINDS), rng.randint(0, 9), rng.randint(0, 9)) for _ in range(count)]
     read = rng.choice(["last", "all", "some", "stack", "backwards"])
     order = range(turns) if rng.random() < 0.7 else range(turns)[::-1]
     odd = rng.choice([None, None, None, 0, turns - 1, turns // 2])
@@ -517,14 +525,14 @@ def random_loop(seed):
 
 
 @given(draw.integers(0, 1 << 30))
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=100, deadline=None)
 def test_random_loops(seed):
     f, args = random_loop(seed)
     rolled(f, *args)
 
 
 @given(draw.integers(0, 1 << 30))
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=50, deadline=None)
 def test_gradients_of_random_loops(seed):
     f, args = random_loop(seed)
     rolled(gradient(f, *range(5)), *args)

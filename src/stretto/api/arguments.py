@@ -18,6 +18,7 @@ from stretto.core.interpreter import Value, as_value
 from stretto.core.types import float0, is_float0
 
 __all__ = [
+    "LEAF",
     "LeafNames",
     "Nothing",
     "argument_names",
@@ -144,6 +145,10 @@ def as_values(leaves: Sequence[Any], who: str, names: Callable[[], Sequence[str]
     raise problem
 
 
+LEAF = tree.structure(0)
+"""The structure of one leaf alone."""
+
+
 class Nothing:
     """A node without leaves for float0 zeros: no value, rebuilt as zeros of ``shape``."""
 
@@ -175,5 +180,7 @@ def holds_float0(leaves: Sequence[Any]) -> bool:
 
 def values_of_tree(x: Any, who: str, root: str) -> tuple[list[Any], Any]:
     """The leaves of a tree, called ``root``, as values; and its structure."""
+    if isinstance(x, Value):  # as most results are
+        return [x], LEAF
     leaves, structure = tree.flatten(x)
     return as_values(leaves, who, lambda: tree.paths(x, root)), structure

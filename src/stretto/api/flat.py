@@ -8,7 +8,14 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from stretto.api.arguments import argument_names, as_argnums, as_values, name_of, values_of_tree
+from stretto.api.arguments import (
+    LEAF,
+    argument_names,
+    as_argnums,
+    as_values,
+    name_of,
+    values_of_tree,
+)
 from stretto.control.symbolic_zeros import zero_tangent
 from stretto.core import tree
 from stretto.core.interpreter import Value
@@ -60,7 +67,7 @@ class Flat:
 
     def rebuild(self, values: Sequence[Any]) -> tuple[Any, Any]:
         """The output, and aux, which is None where there is none."""
-        out = tree.unflatten(self.out, values[: self.count])
+        out = values[0] if self.out is LEAF else tree.unflatten(self.out, values[: self.count])
         if not self.has_aux:
             return out, None
         arrays = iter(values[self.count :])
@@ -76,9 +83,12 @@ def is_active(value: Any) -> bool:
 def pull_back(linear: LinearMap, cts: Sequence[Any]) -> list[Any]:
     """Cotangents of all inputs, ``None`` for zero, from those of all outputs."""
     outs = [ct for ct, m in zip(cts, linear.active_out, strict=True) if m]
-    count = sum(linear.active_in)
-    mask = [i < count for i in range(len(linear.program.inputs))]
-    back = iter(backward(linear.program, mask, linear.residuals, outs))
+    residuals = linear.residuals
+    mask = [True] * (len(linear.program.inputs) - len(residuals)) + [False] * len(residuals)
+    given = backward(linear.program, mask, residuals, outs)
+    if len(given) == len(linear.active_in):
+        return given
+    back = iter(given)
     return [next(back) if a else None for a in linear.active_in]
 
 

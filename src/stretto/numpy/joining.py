@@ -479,7 +479,7 @@ def insert(arr: Any, obj: Any, values: Any, axis: int | None = None) -> Any:
             new = expand_dims(new, place) if new.ndim == x.ndim - 1 else new
         if new.ndim == x.ndim == 1:
             count = new.size
-        at = np.full(count, at) if count != 1 else at
+        at = np.full(count, at)
     else:
         count = len(at)
     new = broadcast_to(new, tuple(count if d == place else m for d, m in enumerate(x.shape)))
@@ -487,8 +487,8 @@ def insert(arr: Any, obj: Any, values: Any, axis: int | None = None) -> Any:
     if at_rest(x, new):
         return array_of(np.insert(x.to_host(), at, new.to_host(), place), x.dtype, x.weak_type)
     slots = np.insert(np.zeros(n, np.int32), at, 1)
-    if np.ndim(at):  # each in the place of its index
-        new = take(new, np.argsort(np.where(at < 0, at + n, at), kind="stable"), place)
+    # Each in the place of its index.
+    new = take(new, np.argsort(np.where(at < 0, at + n, at), kind="stable"), place)
     both = ops.concatenate([x, new], place)
     # Each place of the result takes the next part of the one kind or the other.
     order = np.where(slots == 1, n + np.cumsum(slots) - 1, np.cumsum(1 - slots) - 1)

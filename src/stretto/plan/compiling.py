@@ -12,16 +12,21 @@ from collections.abc import Sequence
 from typing import Any
 
 from stretto.core.program import Equation, Program
-from stretto.ops.broadcast import ReduceSum
+from stretto.ops.broadcast import BroadcastInDim, ReduceSum, Reshape
 from stretto.ops.reduce import Reduction
+from stretto.ops.shape import Slice
 from stretto.plan.repeats import Stretch, placed
 
-__all__ = ["LOOP", "OPERATION", "compiling", "count", "may_pay", "transcendental"]
+__all__ = ["LOOP", "OPERATION", "PLACE", "compiling", "count", "may_pay", "transcendental"]
 
 LOOP = 50.0
 """A loop, beside its body; a quarter more than it takes, so that it must gain clearly."""
 
+PLACE = 4.0
+"""A slice in a loop, at a place that its turn decides."""
+
 OPERATION = 0.2
+_VIEW = 0.1
 _TRANSCENDENTAL = 1.0
 _PLACED = 10.0
 _REDUCED = 15.0
@@ -49,6 +54,8 @@ def compiling(primitive: Any, moving: bool) -> float:
         return _PLACED
     if isinstance(primitive, ReduceSum | Reduction):
         return _REDUCED
+    if isinstance(primitive, Reshape | BroadcastInDim | Slice):
+        return _VIEW
     if transcendental(primitive):
         return _TRANSCENDENTAL
     if primitive.light or primitive.name in _ONCE:

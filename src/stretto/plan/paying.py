@@ -10,8 +10,10 @@ from __future__ import annotations
 from collections.abc import Container
 
 from stretto.core.program import Atom
+from stretto.ops.broadcast import BroadcastInDim, Reshape
+from stretto.ops.convert import ConvertElementType
 from stretto.ops.elementwise import Elementwise
-from stretto.plan.compiling import LOOP, OPERATION, compiling, transcendental
+from stretto.plan.compiling import LOOP, OPERATION, PLACE, compiling, transcendental
 from stretto.plan.cost import CPU
 from stretto.plan.exchange import Use, sources_of
 from stretto.plan.memory import bytes_of
@@ -41,23 +43,44 @@ def turn_of(loop: Loop) -> int:
     turn. Some eight of them in a turn take little time for arrays of every size: less than hundreds
     in one go, which the registers do not suffice for.
     """
-    operations = loop.steps[loop.views :]
-    if not all([isinstance(s.primitive, Elementwise) for s in operations]):
+    if not _fused(loop):
         return 1
-    least = min(-(-_FUSED // len(operations)), max(1, loop.copies // 4))
+    operations = sum(isinstance(s.primitive, Elementwise) for s in loop.steps)
+    least = min(-(-_FUSED // operations), max(1, loop.copies // 4))
     even = [n for n in range(least, 2 * least) if loop.copies % n == 0]
     return even[0] if even else least
+
+
+def _fused(loop: Loop) -> bool:
+    """Whether there is nothing but element-wise operations, which all are done in one go."""
+    elementwise = [isinstance(s.primitive, Elementwise) for s in loop.steps]
+    steps = zip(loop.steps, elementwise, strict=True)
+    return any(elementwise) and all([e or _seen_through(s) for s, e in steps])
+
+
+def _seen_through(step: Step) -> bool:
+    """Whether element-wise operations read what the step gives without its being made."""
+    if isinstance(step.primitive, BroadcastInDim | Reshape | ConvertElementType):
+        return True
+    still = not any([isinstance(s, Made | Carried) for s in step.sources])
+    return placed(step.equation.primitive) and still
 
 
 def gain(loop: Loop, use: Use) -> float:
     """The milliseconds that the compiler needs less for the loop than for its copies."""
     if not use.live:
         return 0.0  # nothing of it is left
-    each = sum(map(_compiling, loop.steps))
+    moving = [
+        placed(s.equation.primitive) and any([isinstance(o, Counted) for o in s.sources])
+        for s in loop.steps
+    ]
+    apart = not _fused(loop)  # else no copy has a kernel of its own
+    each = sum(compiling(s.primitive, m and apart) for s, m in zip(loop.steps, moving, strict=True))
     written = turn_of(loop) + loop.copies % turn_of(loop)
     stacked = [g for g in _given(loop) if g not in use.links]
     arrays = len(stacked) * loop.copies + sum(map(len, use.outs.values()))
-    return (loop.copies - written) * each - LOOP - OPERATION * arrays
+    placing = PLACE * written * (sum(moving) + len(use.links))
+    return (loop.copies - written) * each - LOOP - placing - OPERATION * arrays
 
 
 def runs_as_fast(loop: Loop, use: Use, made: Container[Atom]) -> bool:
@@ -66,11 +89,6 @@ def runs_as_fast(loop: Loop, use: Use, made: Container[Atom]) -> bool:
     ``made`` has what equations of the program make, which a loop may carry on where it lies.
     """
     return not use.live or (_in_a_row(loop) and _copies_little(loop, use, made))
-
-
-def _compiling(step: Step) -> float:
-    moving = any([isinstance(s, Counted) for s in step.sources])
-    return compiling(step.primitive, moving and placed(step.equation.primitive))
 
 
 def _given(loop: Loop) -> set[Given]:

@@ -11,7 +11,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from stretto.core.config import settings
-from stretto.core.interpreter import Interpreter, Tracer, Value, state, using
+from stretto.core.interpreter import Interpreter, Tracer, Value, state
 from stretto.core.program import Program
 from stretto.core.recorder import standing
 from stretto.ops.comparison import zeros_like
@@ -112,13 +112,18 @@ def jvp_flat(
     """Outputs and their tangents (``None``: zero) of a function of values to values."""
     interpreter = Differentiator()
     interpreter.begin(fun)
+    duals = [interpreter.wrap(p, t) for p, t in zip(primals, tangents, strict=True)]
+    outs, douts = [], []
+    outer, state.interpreter = state.interpreter, interpreter
     try:
-        with using(interpreter):
-            duals = [interpreter.wrap(p, t) for p, t in zip(primals, tangents, strict=True)]
-            outs = [interpreter.unwrap(o) for o in fun(*duals)]
+        for o in fun(*duals):
+            primal, tangent = interpreter.unwrap(o)
+            outs.append(primal)
+            douts.append(tangent)
     finally:
+        state.interpreter = outer
         interpreter.ended = True
-    return [o for o, _ in outs], [t for _, t in outs]
+    return outs, douts
 
 
 def jvp_program(

@@ -102,21 +102,22 @@ def linearize_flat(
     recorder = _LinearRecorder(types)
     interpreter = Differentiator(recorder)
     interpreter.begin(fun)
+    tangents = iter(recorder.inputs)
+    duals = [
+        interpreter.wrap(p, Traced(recorder, next(tangents))) if a else p
+        for p, a in zip(primals, active, strict=True)
+    ]
+    outs, atoms = [], []
+    outer, state.interpreter = state.interpreter, interpreter
     try:
-        tangents = iter(recorder.inputs)
-        duals = [
-            interpreter.wrap(p, Traced(recorder, next(tangents))) if a else p
-            for p, a in zip(primals, active, strict=True)
-        ]
-        outs, atoms = [], []
-        with using(interpreter):
-            for o in fun(*duals):
-                primal, tangent = interpreter.unwrap(o)
-                outs.append(primal)
-                # Only what was recorded is linear in the tangents; a constant is a known zero.
-                recorded = tangent.__class__ is Traced and tangent.interpreter is recorder
-                atoms.append(tangent.atom if recorded else None)
+        for o in fun(*duals):
+            primal, tangent = interpreter.unwrap(o)
+            outs.append(primal)
+            # Only what was recorded is linear in the tangents; a constant is a known zero.
+            recorded = tangent.__class__ is Traced and tangent.interpreter is recorder
+            atoms.append(tangent.atom if recorded else None)
     finally:
+        state.interpreter = outer
         interpreter.ended = recorder.ended = True
     program = Program(
         [*recorder.inputs, *recorder.captured_vars.values()],

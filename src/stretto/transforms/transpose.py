@@ -46,14 +46,8 @@ def _backward(
 ) -> list[Any]:
     values, varying, pending = _known(program, linear, known, here)
     sums: dict[Any, Any] = {}
-
-    def accumulate(atom: Any, ct: Any) -> None:
-        if ct is not None and atom in varying:
-            sofar = sums.get(atom)
-            sums[atom] = ct if sofar is None else ADD(sofar, ct)
-
     for atom, ct in zip(program.outputs, cotangents, strict=True):
-        accumulate(atom, ct)
+        _accumulate(sums, varying, (atom,), (ct,))
     for equation in reversed(pending):
         primitive, place = equation.primitive, equation.place
         if primitive.multiple:
@@ -64,15 +58,26 @@ def _backward(
             none = ct is None
         if none:
             continue
-        args = [Linear(a.type) if a in varying else _read(values, a) for a in equation.inputs]
+        args = [ct]
+        for a in equation.inputs:
+            args.append(Linear(a.type) if a in varying else _read(values, a))
         if place is not None and place[2]:
             with inside(joined(scope.path, f"transpose({place[2]})")):
-                back = _run(primitive, primitive.transpose, [ct, *args], here)
+                back = _run(primitive, primitive.transpose, args, here)
         else:
-            back = _run(primitive, primitive.transpose, [ct, *args], here)
-        for atom, part in zip(equation.inputs, back, strict=True):
-            accumulate(atom, part)
+            back = _run(primitive, primitive.transpose, args, here)
+        _accumulate(sums, varying, equation.inputs, back)
     return [sums.get(v) for v, is_linear in zip(program.inputs, linear, strict=True) if is_linear]
+
+
+def _accumulate(
+    sums: dict[Any, Any], varying: set[Any], atoms: Sequence[Any], cts: Sequence[Any]
+) -> None:
+    """Add to the cotangents of those atoms that are linear."""
+    for atom, ct in zip(atoms, cts, strict=True):
+        if ct is not None and atom in varying:
+            sofar = sums.get(atom)
+            sums[atom] = ct if sofar is None else ADD(sofar, ct)
 
 
 def _known(

@@ -11,7 +11,7 @@ from typing import Any
 
 from stretto.core.config import mapped_axis, settings
 from stretto.core.effects import names_axis
-from stretto.core.interpreter import Interpreter, Tracer, Value, state, using
+from stretto.core.interpreter import Interpreter, Tracer, Value, state
 from stretto.core.program import Program
 from stretto.core.recorder import standing
 from stretto.core.types import ArrayType
@@ -161,18 +161,19 @@ def vmap_flat(
     interpreter.begin(fun)
     examples = [interpreter.wrap(x, a) for x, a in zip(args, axes, strict=True)]
     values, places = [], []
+    outer, state.interpreter = state.interpreter, interpreter
     try:
-        with using(interpreter):
-            if isinstance(size, AxisSize):
-                with mapped_axis(size.name, int(size)):
-                    outs = fun(*examples)
-            else:
+        if isinstance(size, AxisSize):
+            with mapped_axis(size.name, int(size)):
                 outs = fun(*examples)
-            for o in outs:
-                value, axis = interpreter.unwrap(o)
-                values.append(value)
-                places.append(axis)
+        else:
+            outs = fun(*examples)
+        for o in outs:
+            value, axis = interpreter.unwrap(o)
+            values.append(value)
+            places.append(axis)
     finally:
+        state.interpreter = outer
         interpreter.ended = True
     return values, places
 

@@ -1,0 +1,215 @@
+"""NumPy's own function where nothing is traced: when it is taken, and that it changes nothing."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import stretto as st
+import stretto.numpy as snp
+from stretto.core.config import enable_x64
+from stretto.numpy.directly import FLOAT, INTEGER, REAL, directly, host_of
+
+X = np.array([0.0, -0.0, 1.5, -2.5, np.inf, -np.inf, np.nan, 3e-3, 7.0, -7.0], np.float32)
+Y = np.array([-0.0, 0.0, np.nan, 2.5, 1.0, -np.inf, -np.nan, -3e-3, 2.0, -2.0], np.float32)
+K = np.array([0, 1, -1, 7, -7, 12, 2**31 - 1, -(2**31) + 1, 6, 4], np.int32)
+J = np.array([3, 0, 4, -7, 5, 18, 2, 3, -4, 10], np.int32)
+M = np.arange(12, dtype=np.float32).reshape(3, 4) - 5
+
+
+# When it is taken
+
+
+def test_plain_arrays_at_rest():
+    x = snp.asarray(X)
+    out = directly(np.trunc, FLOAT, x)
+    assert out.type is x.type
+    np.testing.assert_array_equal(np.asarray(out), np.trunc(X))
+    assert directly(np.trunc, INTEGER, x) is None
+    assert host_of(x, FLOAT) is not None
+    assert host_of(x, INTEGER) is None
+
+
+def test_dtypes_of_the_results():
+    x = snp.asarray(X[:4])
+    whole, exponent = directly(np.frexp, FLOAT, x, out=(None, np.dtype(np.int32)))
+    assert (whole.dtype, exponent.dtype) == (np.float32, np.int32)
+    assert directly(np.argmax, FLOAT, x, out=np.dtype(np.int32)).dtype == np.int32
+
+
+def test_numbers_take_the_dtype_of_the_array():
+    x = snp.asarray(X[:4])
+    assert directly(np.fmax, REAL, x, 1).dtype == np.float32
+    assert directly(np.fmax, REAL, 1.0, x).dtype == np.float32
+    assert directly(np.fmax, REAL, snp.asarray(K), 1.5) is None
+    assert directly(np.fmax, REAL, 1.0, 2.0) is None
+
+
+@pytest.mark.parametrize(
+    "given",
+    [X, snp.asarray(1.0) * 2, 2.0, snp.asarray(X).astype(snp.float16), snp.asarray(K > 0)],
+    ids=["NumPy's", "weak", "number", "narrow", "bool"],
+)
+def test_others_go_the_general_way(given):
+    assert directly(np.square, FLOAT, given) is None
+    assert directly(np.add, FLOAT, given, snp.asarray(K)) is None
+
+
+def test_traced_values_go_the_general_way():
+    def seen(x):
+        assert directly(np.square, FLOAT, x) is None
+        assert host_of(x, FLOAT) is None
+        return snp.trunc(x)
+
+    x = snp.asarray(X)
+    st.jit(seen)(x)
+    st.vmap(seen)(x)
+    st.jvp(seen, (x,), (x,))
+
+
+def test_what_numpy_refuses_goes_the_general_way():
+    x, y = snp.asarray(X), snp.asarray(X[:3])
+    assert directly(np.add, FLOAT, x, y) is None
+    with pytest.raises(ValueError, match="hypot: shapes"):
+        snp.hypot(x, y)
+
+
+# That it changes nothing
+
+SPECIAL = {
+    "trunc": (X,),
+    "modf": (X,),
+    "frexp": (X,),
+    "spacing": (X[2:],),
+    "log2": (X,),
+    "log10": (X,),
+    "sinc": (X[:4],),
+    "isnan": (X,),
+    "isinf": (X,),
+    "isreal": (X,),
+    "iscomplex": (X,),
+    "signbit": (X,),
+    "nan_to_num": (X,),
+    "bitwise_count": (K,),
+    "fmax": (X, Y),
+    "fmin": (X, Y),
+    "copysign": (X, Y),
+    "hypot": (X, Y),
+    "gcd": (K, J),
+    "lcm": (K, J),
+    "ldexp": (X, J),
+    "count_nonzero": (X,),
+    "any": (X,),
+    "all": (X,),
+    "argmax": (X,),
+    "argmin": (X[:5],),
+    "array_equal": (X, X),
+    "nanmax": (X,),
+    "nanmin": (X,),
+    "nansum": (X[:5],),
+    "nanmean": (M,),
+    "median": (X,),
+    "nanmedian": (X,),
+    "argsort": (X,),
+    "unique_values": (X[:6],),
+    "diff": (X,),
+    "gradient": (X[:5],),
+    "ediff1d": (X,),
+    "tril": (M,),
+    "diag": (M,),
+    "trace": (M,),
+    "cross": (M[:, :3], M[:, 1:]),
+    "outer": (X, Y),
+    "convolve": (M[0], M[1]),
+    "correlate": (M[0], M[1]),
+    "polyval": (M[0], X),
+    "take": (X, J),
+    "vstack": ((X, Y),),
+    "column_stack": ((X, Y),),
+}
+SIZED = {"unique_values"}
+
+
+def _alike(got, want):
+    for g, w in zip(st.tree.leaves(got), st.tree.leaves(want), strict=True):
+        assert g.dtype == w.dtype
+        assert g.shape == w.shape
+        np.testing.assert_allclose(np.asarray(g), np.asarray(w), rtol=1e-6, atol=1e-6)
+
+
+@pytest.mark.parametrize("name", SPECIAL)
+def test_the_same_as_compiled(name):
+    args = st.tree.map(snp.asarray, SPECIAL[name])
+    settings = {"size": 5} if name in SIZED else {}
+    function = lambda *xs: getattr(snp, name)(*xs, **settings)
+    _alike(getattr(snp, name)(*args), st.jit(function)(*args))
+
+
+@pytest.mark.parametrize("bounds", [(-1, 2), (0, 2.5), (-2, 0), (0.0, 0.0), (-0.0, 5)], ids=str)
+def test_clip_between_numbers(bounds):
+    for x in (X, K):
+        if x is K and not all(isinstance(b, int) for b in bounds):
+            continue
+        eager = np.asarray(snp.clip(snp.asarray(x), *bounds))
+        jitted = np.asarray(st.jit(lambda v: snp.clip(v, *bounds))(snp.asarray(x)))
+        np.testing.assert_array_equal(eager, jitted)
+        np.testing.assert_array_equal(np.signbit(eager), np.signbit(jitted))
+
+
+@pytest.mark.parametrize("mode", ["edge", "wrap", "reflect", "symmetric", "constant"])
+def test_padding(mode):
+    widths = ((1, 2), (3, 0))
+    eager = snp.pad(snp.asarray(M), widths, mode)
+    _alike(eager, st.jit(lambda v: snp.pad(v, widths, mode))(snp.asarray(M)))
+    np.testing.assert_array_equal(np.asarray(eager), np.pad(M, widths, mode))
+
+
+@pytest.mark.parametrize("bits", [32, 64])
+def test_bins_of_one_width_count_what_a_search_counts(bits):
+    dtype, random = np.dtype(f"f{bits // 8}"), np.random.default_rng(0)
+    edges = np.linspace(-1.1, 2.3, 38).astype(dtype)
+    beside = [np.nextafter(edges, dtype.type(s * np.inf)) for s in (1, -1)]
+    strange = [np.array([np.nan, np.inf, -np.inf], dtype)]
+    x = np.concatenate([random.uniform(-2, 3, 100_000).astype(dtype), edges, *beside, *strange])
+    place = np.searchsorted(edges, x, "right") - 1
+    place[x == edges[-1]] = 36
+    want = np.bincount(place[(place >= 0) & (place < 37)], minlength=37)
+    with enable_x64(bits == 64):
+        counts = snp.histogram(snp.asarray(x), snp.asarray(edges))[0]
+        weighed = snp.histogram(snp.asarray(x), snp.asarray(edges), weights=snp.ones(x.size, dtype))
+    np.testing.assert_array_equal(np.asarray(counts), want)
+    np.testing.assert_array_equal(np.asarray(weighed[0]), want)
+
+
+def test_uneven_bins_are_searched():
+    x, edges = snp.asarray(M.ravel()), snp.asarray(np.array([-4, 0, 0.5, 6], np.float32))
+    np.testing.assert_array_equal(
+        np.asarray(snp.histogram(x, edges)[0]), np.histogram(M, np.asarray(edges))[0]
+    )
+
+
+@pytest.mark.parametrize("kind", ["set", "add", "multiply", "min", "max", "subtract"])
+@pytest.mark.parametrize("at", [[1, 1, -1], [0, 99, 2], [3]], ids=str)
+def test_updates_at_places(kind, at):
+    x, index = snp.asarray(np.arange(5, dtype=np.float32)), snp.asarray(np.array(at, np.int32))
+    values = snp.asarray(np.arange(2, 2 + len(at), dtype=np.float32))
+    for given in (values, 3.0):
+        update = lambda x, i, given=given: getattr(x.at[i], kind)(given)
+        _alike(update(x, index), st.jit(update)(x, index))
+
+
+def test_rows_are_set_at_places():
+    at = snp.asarray(np.array([2, 0, 2], np.int32))
+    update = lambda x, i: x.at[i].set(x[::-1] + 10)
+    x = snp.asarray(M)
+    _alike(update(x, at), st.jit(update)(x, at))
+
+
+def test_stacks_of_singular_matrices():
+    """NumPy raises where this gives infinities."""
+    x = np.stack([np.eye(2), np.zeros((2, 2))]).astype(np.float32)
+    assert not np.isfinite(np.asarray(snp.linalg.inv(snp.asarray(x)))[1]).any()
+    assert np.asarray(snp.linalg.det(snp.asarray(x))).tolist() == [1, 0]
+    lower = np.asarray(snp.linalg.cholesky(snp.asarray(x - 0.5 * x[0])))
+    assert np.isnan(lower[1]).any()
+    np.testing.assert_allclose(lower[0], np.sqrt(0.5) * np.eye(2), rtol=1e-6)
