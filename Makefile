@@ -49,8 +49,10 @@ demo: $(INSTALLED)
 example-fashion: $(INSTALLED)
 	@$(BIN)/python -m examples.fashion $(ARGS)
 
+# With bytecode kept, whatever the environment says: else each worker, and each process that a test
+# starts, compiles all sources anew.
 test: $(INSTALLED)
-	$(BIN)/python -m pytest --numprocesses=$(WORKERS) $(ARGS)
+	PYTHONDONTWRITEBYTECODE= $(BIN)/python -m pytest --numprocesses=$(WORKERS) $(ARGS)
 
 sweep: $(INSTALLED)
 	$(BIN)/python -m tests.property.sweep $(ARGS)

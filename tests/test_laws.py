@@ -1,16 +1,20 @@
 """That each law can fail: primitives broken on purpose, one for each law, are found out."""
 
+import os
+import subprocess
+import sys
 from typing import ClassVar
 
 import numpy as np
 import pytest
 
+import stretto as st
 import stretto.numpy as snp
 from stretto.core.errors import ProgramError
 from stretto.core.interpreter import Linear
 from stretto.core.primitive import NOT_LINEAR, PRIMITIVES, Primitive
 from stretto.core.types import array_type
-from stretto.laws import bf16, c64, check, f32, f64, i32, law
+from stretto.laws import FULLY, bf16, c64, check, f32, f64, i32, law
 from stretto.ops.broadcast import broadcast_to
 from stretto.ops.collective_primitives import PSum
 from stretto.ops.convert import convert
@@ -222,6 +226,16 @@ def test_each_law_can_fail(primitive, message):
         law(primitive, primitive(), f32(2, 3).within(0.5, 2)).check()
 
 
+COMPILED = [row for row in BROKEN if "compiled" in row[1]]
+
+
+@pytest.mark.parametrize("primitive, message", COMPILED, ids=lambda x: getattr(x, "__name__", ""))
+def test_wrong_code_is_found_in_other_types_too(primitive, message):
+    """There, the function's own program and those derived from it are compiled apart."""
+    with pytest.raises(AssertionError, match=f"(?sm){message}"):
+        law(primitive, primitive(), f64(2, 3).within(0.5, 2)).check()
+
+
 @pytest.mark.parametrize("primitive, count", [(Doubled, 1), (Cubed, 1), (Product, 2)])
 @pytest.mark.parametrize("kind", [f32, f64, bf16, c64, i32])
 def test_right_primitives_pass(primitive, count, kind):
@@ -273,3 +287,23 @@ def test_draws_are_within_and_repeat():
     np.testing.assert_array_equal(one, two)
     assert one.min() >= 0.25 and one.max() <= 0.5
     assert Cubed in PRIMITIVES
+
+
+ROUNDED = """
+import numpy as np, stretto as st
+x = np.linspace(-3, 3, 3000, dtype=np.float32).reshape(3, 1000)
+f = lambda x: st.numpy.tanh(x * x[0] + x[1]) / (1 + st.numpy.exp(-x)).sum(0)
+"""
+
+
+def test_fully_compiled_code_is_what_users_get():
+    program = f"{ROUNDED}print(np.asarray(st.jit(f)(x)).tobytes().hex())"
+    env = {name: value for name, value in os.environ.items() if name != "XLA_FLAGS"}
+    got = subprocess.run([sys.executable, "-c", program], env=env, capture_output=True, check=True)
+    names: dict = {}
+    exec(ROUNDED, names)
+    f, x = names["f"], names["x"]
+    fully = np.asarray(st.jit(f, compiler_options=FULLY)(x)).tobytes()
+    assert fully.hex() == got.stdout.decode().strip()
+    if FULLY:
+        assert np.asarray(st.jit(f)(x)).tobytes() != fully

@@ -439,3 +439,49 @@ def test_traced_slices_name_the_way_out():
 def test_unknown_mode():
     with pytest.raises(ValueError, match="mode must be one of 'clip', 'fill'"):
         snp.zeros(3).at[0].get(mode="wrap")
+
+
+ALIKE = [
+    1,
+    True,
+    (1,),
+    slice(1),
+    slice(1, None),
+    (slice(1),),
+    (1, 1),
+    (1, True),
+    None,
+    (None,),
+    ...,
+]
+ALIKE += [
+    (..., 1),
+    slice(None, None, -1),
+    (None, 1),
+    slice(0, 2, 1),
+    (0, 2, 1),
+    (True,),
+    np.int32(1),
+]
+
+
+@pytest.mark.parametrize("shape", [(2, 3, 2), (3, 3, 2)])
+def test_static_indices_that_look_alike(shape):
+    """What is kept of an index, by shape, is that of no other one."""
+    x = np.arange(np.prod(shape), dtype=np.float32).reshape(shape)
+    for _ in range(2):
+        for index in ALIKE:
+            got = st.vmap(lambda x, i=index: x[i])(x[None])[0]
+            np.testing.assert_array_equal(got, x[index])
+
+
+CLAMPED = [(5, 1), (-7, 0), ((0, 9), (0, 2)), (slice(1, 9), slice(1, 2))]
+
+
+@pytest.mark.parametrize("index, clamped", CLAMPED)
+def test_static_indices_out_of_bounds_are_clamped_each_time(index, clamped):
+    x = np.arange(6.0, dtype=np.float32).reshape(2, 3)
+    for _ in range(2):
+        np.testing.assert_array_equal(st.vmap(lambda x: x[index])(x[None])[0], x[clamped])
+    fill = st.vmap(lambda x: x.at[index].get(mode="fill", fill_value=-1.0))(x[None])[0]
+    np.testing.assert_array_equal(fill, x[clamped] if isinstance(index, slice) else -1)

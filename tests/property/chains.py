@@ -33,7 +33,16 @@ from tests.property.programs import PREAMBLE, Block, Var, namespace
 from tests.property.settings import ALL_ON, lines_of
 from tests.property.transformations import TRANSFORMATIONS, Function, Inapplicable
 
-__all__ = ["Failure", "Outcome", "Step", "draw_chain", "run_chain"]
+__all__ = [
+    "COMPILED_WHOLE",
+    "Failure",
+    "Outcome",
+    "ROLLED",
+    "Step",
+    "draw_chain",
+    "run_chain",
+    "turned",
+]
 
 
 class Step(NamedTuple):

@@ -176,7 +176,7 @@ LARGE = (
     "snp.mean(snp.exp(-snp.square({0} + np.linspace(-1, 1, 200_000).astype(FLOAT))))",
     "snp.mean(snp.tanh(snp.broadcast_to({0}, (400, 500)) * np.linspace(-1, 1, 500).astype(FLOAT)))",
     "snp.mean(snp.log1p(snp.abs(snp.sin({0} * np.arange(100_000.0).astype(FLOAT) / 9))))",
-    "snp.mean(snp.cumsum(snp.full(100_000, 1e-5, FLOAT) * {0}))",
+    "snp.mean(snp.cumsum(snp.full(10_000, 1e-4, FLOAT) * {0}))",
     "snp.sort(snp.sin(np.arange(50_000.0).astype(FLOAT)) * {0})[::-5000].sum() * 0.1",
 )
 

@@ -241,7 +241,8 @@ def test_the_barrier_waits_for_other_threads():
 
 def test_programs_that_call_nothing_have_the_client_of_the_process():
     executable = st.jit(lambda x: x + 1).lower(X).compile()._executable
-    assert type(executable) is pjrt.Executable
+    assert isinstance(executable, pjrt.Executable)
+    assert not isinstance(executable, callbacks.CallingExecutable)
 
 
 def test_memory_given_to_a_call_is_not_written():

@@ -41,7 +41,10 @@ class Call(ControlFlow):
         """Run the program here."""
         return evaluate(self.program, args)
 
-    only_compiled = True
+    @property
+    def only_compiled(self) -> bool:
+        """It is: a call says that it is to be compiled."""
+        return True
 
     def compiled(self, types: tuple[ArrayType, ...]) -> bool:
         """Compiled as a whole, that being what was asked for."""

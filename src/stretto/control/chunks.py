@@ -209,13 +209,14 @@ def positive(size: Any, who: str) -> int:
     return int(size)
 
 
-def inner_axes(structure: Any, values: Sequence[Any]) -> list[int]:
+def inner_axes(structure: Any, leaves: Sequence[Any]) -> list[int]:
     """How many of each leaf's last axes are inside an element of the node around it.
 
     Those of the words of typed keys (``KeyArray.inner_axes``); of others none.
     """
-    if not any([v.type.kind == "uint" for v in values]):
-        return [0] * len(values)
+    # Words are unsigned; what is no value yet has no type to tell by.
+    if not any([not isinstance(x, Value) or x.type.kind == "uint" for x in leaves]):
+        return [0] * len(leaves)
     out: list[int] = []
 
     def walk(spec: Any) -> None:

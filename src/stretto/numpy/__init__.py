@@ -45,6 +45,7 @@ if TYPE_CHECKING:
     from stretto.numpy.convolutions import *
     from stretto.numpy.covariance import *
     from stretto.numpy.differences import *
+    from stretto.numpy.divisors import *
     from stretto.numpy.einsums import *
     from stretto.numpy.files import *
     from stretto.numpy.floats import *
@@ -73,6 +74,7 @@ else:
             "stretto.numpy.convolutions": "convolve correlate",
             "stretto.numpy.covariance": "corrcoef cov",
             "stretto.numpy.differences": "diff ediff1d gradient trapezoid unwrap",
+            "stretto.numpy.divisors": "gcd lcm",
             "stretto.numpy.einsums": "einsum einsum_path",
             "stretto.numpy.files": "ArrayFile frombuffer fromfile fromiter fromstring load save "
             "savez savez_compressed",

@@ -13,7 +13,7 @@ import numpy as np
 
 from stretto.core.interpreter import as_value
 from stretto.core.types import inexact_dtype, is_complex, is_inexact, kind_of, scalar_dtype
-from stretto.numpy.directly import FLOAT, INTEGER, REAL, directly, host_of
+from stretto.numpy.directly import FLOAT, REAL, directly, host_of
 from stretto.numpy.dtypes import finfo
 from stretto.numpy.logic import copysign
 from stretto.numpy.quick import element_of, quick
@@ -21,7 +21,7 @@ from stretto.ops import arithmetic as ops
 from stretto.ops import division, exponential
 from stretto.ops.comparison import eq, full_like, gt, lt, ne, select, where, zeros_like
 from stretto.ops.convert import convert
-from stretto.ops.elementwise import INEXACT, INTEGRAL, promote_values
+from stretto.ops.elementwise import INEXACT, promote_values
 from stretto.ops.trigonometric import atan2
 from stretto.runtime.array import Array
 from stretto.runtime.eager import quiet
@@ -42,11 +42,9 @@ __all__ = [
     "fmax",
     "fmin",
     "fmod",
-    "gcd",
     "heaviside",
     "hypot",
     "imag",
-    "lcm",
     "maximum",
     "minimum",
     "mod",
@@ -451,43 +449,6 @@ def nan_to_num(
     x = where(ne(x, x), convert(as_value(nan), x.dtype), x)
     x = where(eq(x, full_like(x, np.inf)), convert(as_value(high), x.dtype), x)
     return where(eq(x, full_like(x, -np.inf)), convert(as_value(low), x.dtype), x)
-
-
-def gcd(x1: Any, x2: Any) -> Any:
-    """The greatest common divisor of integers, element by element, by Euclid's algorithm.
-
-    >>> import stretto.numpy as snp
-    >>> snp.gcd(snp.array([12, 18]), 8)
-    Array([4, 2], dtype=int32)
-    """
-    found = directly(np.gcd, INTEGER, x1, x2)
-    if found is not None:
-        return found
-    x, y = promote_values("gcd", x1, x2)
-    if kind_of(x.dtype) not in INTEGRAL:
-        raise TypeError(f"gcd: expected integers, got {x.type}")
-    x, y = ops.absolute(x), ops.absolute(y)
-    # Euclid's algorithm needs most steps for neighbouring Fibonacci numbers: 1.44 a bit.
-    for _ in range(math.ceil(1.4405 * 8 * x.dtype.itemsize)):
-        done = eq(y, zeros_like(y))
-        x, y = select(done, x, y), select(done, y, ops.REM(x, select(done, full_like(y, 1), y)))
-    return ops.absolute(x)
-
-
-def lcm(x1: Any, x2: Any) -> Any:
-    """The least common multiple of integers, element by element; 0 where either is 0.
-
-    >>> import stretto.numpy as snp
-    >>> snp.lcm(snp.array([4, 6]), 10)
-    Array([20, 30], dtype=int32)
-    """
-    found = directly(np.lcm, INTEGER, x1, x2)
-    if found is not None:
-        return found
-    x, y = promote_values("lcm", x1, x2)
-    divisor = gcd(x, y)
-    safe = select(eq(divisor, zeros_like(divisor)), full_like(divisor, 1), divisor)
-    return ops.absolute(x) * ops.DIV(ops.absolute(y), safe)
 
 
 # Parts of complex numbers

@@ -33,7 +33,7 @@ _REFUSALS = (ValueError, TypeError, LookupError, ArithmeticError, RuntimeError)
 """What NumPy raises; its ``LinAlgError`` is a ``ValueError``."""
 
 
-def host_of(x: Any, kinds: str) -> np.ndarray | None:
+def host_of(x: Any, kinds: str) -> Any:
     """The NumPy array of a concrete one of these kinds, at rest; else None."""
     if x.__class__ is not Array or state.interpreter is not EAGER:
         return None

@@ -7,12 +7,13 @@ scatter. On concrete arrays at rest NumPy does the work.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
 
 from stretto.core.interpreter import as_value, state
+from stretto.core.primitive import Primitive
 from stretto.core.types import array_type
 from stretto.numpy.indices import (
     Index,
@@ -27,10 +28,10 @@ from stretto.numpy.indices import (
 )
 from stretto.numpy.updating import apply_again, apply_to_mask, mask_of, names_once, update
 from stretto.ops import index as ops
-from stretto.ops.broadcast import reshape
+from stretto.ops.broadcast import Reshape, reshape
 from stretto.ops.comparison import full
 from stretto.ops.index_primitives import fill_bytes, fill_element
-from stretto.ops.shape import rev, slice_
+from stretto.ops.shape import Rev, Slice
 from stretto.runtime.array import Array
 from stretto.runtime.eager import EAGER
 
@@ -65,6 +66,10 @@ def getitem(
         if view is not None:
             return _wrap(view, x)
     x = as_value(x, "indexing")
+    key = None if at_rest or mode is not None else (x.type.shape, _static(index))
+    steps = _known_steps.get(key)
+    if steps is not None:
+        return _apply(steps, x)
     mode = canonical_mode(mode, "clip")
     parsed = parse(index, x.type)
     if mode == "raise":
@@ -85,6 +90,10 @@ def getitem(
     parsed, mode = settle(parsed, mode)
     if at_rest and mode == "promise_in_bounds" and parsed.concrete:
         return _wrap(x.to_host().reshape(parsed.shape)[parsed.host()], x)
+    if not parsed.arrays and key is not None and key[1] is not None:
+        if len(_known_steps) >= _CAPACITY:
+            _known_steps.clear()
+        _known_steps[key] = _steps(parsed)
     options = {
         "mode": mode,
         "fill_value": fill_value,
@@ -113,14 +122,46 @@ def _integer_outside(parsed: Index) -> bool:
     )
 
 
-def _read(x: Any, parsed: Index, options: dict[str, Any]) -> Any:
-    """A slice for what is static, then a gather for what is not."""
-    x = reshape(x, parsed.shape)
-    bounds = [(0, n, 1) for n in x.shape]
+_known_steps: dict[Any, tuple[Primitive, ...]] = {}
+"""By the shape of an array and a static index what there is to do: to parse it costs far more."""
+
+_CAPACITY = 4096
+_BOUNDS = (int, type(None))
+
+
+def _static(index: Any) -> Any:
+    """A key for an index of Python integers, slices, new axes and an ellipsis; None for others."""
+    kind = index.__class__
+    if kind is int or index is Ellipsis:
+        return index
+    if index is None:
+        return "None"
+    if kind is slice:
+        bounds = index.start, index.stop, index.step
+        return ("slice", *bounds) if all([b.__class__ in _BOUNDS for b in bounds]) else None
+    if kind is tuple:
+        parts = tuple([_static(part) for part in index])
+        return None if None in parts or tuple in map(type, index) else parts
+    return None
+
+
+def _apply(steps: Sequence[Primitive], x: Any) -> Any:
+    for step in steps:
+        x = step(x)
+    return x
+
+
+def _steps(parsed: Index) -> tuple[Primitive, ...]:
+    """How to read what is static: a slice, with axes reversed, in the shape of what is read.
+
+    Where there are arrays of integers, in the shape of what they index.
+    """
+    shape = parsed.shape
+    bounds = [(0, n, 1) for n in shape]
     flipped, single = [], []
     for e in parsed.entries:
         if isinstance(e, Integer):
-            at = min(max(e.at, 0), x.shape[e.axis] - 1)  # beside traced places
+            at = min(max(e.at, 0), shape[e.axis] - 1)  # beside traced places
             bounds[e.axis] = (at, at + 1, 1)
             single.append(e.axis)
         elif isinstance(e, Span):
@@ -128,12 +169,29 @@ def _read(x: Any, parsed: Index, options: dict[str, Any]) -> Any:
             bounds[e.axis] = (min(e.start, last), max(e.start, last) + 1, abs(e.step))
             if e.step < 0:
                 flipped.append(e.axis)
-    x = rev(slice_(x, *zip(*bounds, strict=True)), flipped) if bounds else x
+    steps: list[Primitive] = []
+    if bounds != [(0, n, 1) for n in shape]:
+        steps.append(Slice(*zip(*bounds, strict=True)))
+    if flipped:
+        steps.append(Rev(tuple(sorted(flipped))))
+    taken = tuple([-((start - stop) // step) for start, stop, step in bounds])
+    if parsed.arrays:
+        wanted = tuple([n for d, n in enumerate(taken) if d not in single])
+    else:
+        wanted = parsed.result_shape()
+    if wanted != taken:
+        steps.append(Reshape(wanted))
+    return tuple(steps)
+
+
+def _read(x: Any, parsed: Index, options: dict[str, Any]) -> Any:
+    """A slice for what is static, then a gather for what is not."""
+    x = _apply(_steps(parsed), reshape(x, parsed.shape))
     arrays = parsed.arrays
     if not arrays:
-        return reshape(x, parsed.result_shape())
-    kept = [d for d in range(x.ndim) if d not in single]
-    x = reshape(x, tuple(x.shape[d] for d in kept))
+        return x
+    single = [e.axis for e in parsed.entries if isinstance(e, Integer)]
+    kept = [d for d in range(len(parsed.shape)) if d not in single]
     axes = tuple(kept.index(e.axis) for e in arrays)
     layout = [axis for axis in parsed.layout() if isinstance(axis, (Span, int))]
     numbers = ops.GatherDimensionNumbers(

@@ -82,7 +82,8 @@ def eye(N: int, M: int | None = None, k: int = 0, dtype: Any = float, *, device:
     shape = shape_of((N, N if M is None else M), "eye")
     wanted = as_dtype(float if dtype is None else dtype)
     if state.interpreter is EAGER:
-        return array_of(np.eye(*shape, operator.index(k), wanted), wanted)
+        rows, columns = shape
+        return array_of(np.eye(rows, columns, operator.index(k), wanted), wanted)
     return convert(on_diagonal(shape, k), wanted)
 
 

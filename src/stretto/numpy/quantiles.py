@@ -16,7 +16,7 @@ from stretto.core.interpreter import Tracer, Value, as_value
 from stretto.core.types import inexact_dtype, is_complex, kind_of
 from stretto.numpy.arguments import refuse_out
 from stretto.numpy.arithmetic import maximum, minimum, remainder
-from stretto.numpy.directly import FLOAT, host_of
+from stretto.numpy.directly import INTEGER, REAL, host_of
 from stretto.numpy.indices import concrete_of
 from stretto.numpy.joining import take
 from stretto.numpy.logic import isnan
@@ -155,7 +155,9 @@ def _quantile(
         raise TypeError(f"{who}: complex numbers have no order, {x.type}; take a real part")
     q = _fractions(who, q, per)
     wanted, axes = inexact_dtype(x.dtype), canonical_axes(axis, x.ndim, who)
-    lines = _lines(convert(x, wide_dtype(wanted)), axes)
+    wide = wide_dtype(wanted)
+    known = weights is None and not isinstance(q, Value) and host_of(x, INTEGER) is not None
+    lines = _lines(x if known else convert(x, wide), axes)
     if not lines.shape[-1]:
         raise ValueError(f"{who}: there is no quantile of no elements, {x.type} over axis {axis}")
     if isinstance(q, Value):
@@ -163,7 +165,7 @@ def _quantile(
     flat = q.reshape(-1)
     skip = who.startswith("nan")
     if weights is None:
-        found = _of_lines(lines, flat, method, skip)
+        found = _of_lines(lines, flat, method, skip, wide)
     else:
         if method != "inverted_cdf":
             raise ValueError(f"{who}: weights need method='inverted_cdf', got method={method!r}")
@@ -179,11 +181,13 @@ def _quantile(
     return reshape(found, (*q.shape, *rest))
 
 
-def _of_lines(lines: Any, q: Any, method: str, skip: bool) -> Any:
-    """The quantiles of each line, along the last axis."""
-    host = host_of(lines, FLOAT)
-    if host is not None and not isinstance(q, Value) and (not skip or host.size == lines.shape[-1]):
-        return array_of(_of_host(host, q, method, skip), lines.dtype)
+def _of_lines(lines: Any, q: Any, method: str, skip: bool, wide: np.dtype) -> Any:
+    """The quantiles of each line, along the last axis, in a wide dtype."""
+    host = host_of(lines, REAL)
+    if host is not None and not isinstance(q, Value):
+        skip = skip and host.dtype.kind == "f"
+        if not skip or host.size == lines.shape[-1]:
+            return array_of(_of_host(host, q, method, skip, wide), wide)
     missing = isnan(lines)
     lines = sort(lines, -1)  # NaN goes last
     n: Any = lines.shape[-1]
@@ -208,9 +212,12 @@ def _of_lines(lines: Any, q: Any, method: str, skip: bool) -> Any:
     return out if skip else choose(any_(missing, -1, keepdims=True), math.nan, out)
 
 
-def _of_host(lines: np.ndarray, q: np.ndarray, method: str, skip: bool) -> Any:
+def _of_host(
+    lines: np.ndarray, q: np.ndarray, method: str, skip: bool, wide: np.dtype
+) -> np.ndarray:
     """The same of NumPy's arrays, in which only the elements asked for come to their places."""
-    missing = np.isnan(lines).any(-1, keepdims=True)
+    floats = lines.dtype.kind == "f"
+    missing = np.isnan(lines).any(-1, keepdims=True) if floats else np.zeros((), bool)
     if skip and missing.any():  # there is one line
         shape, numbers = (*lines.shape[:-1], -1), lines[~np.isnan(lines)]
         if not numbers.size:
@@ -220,8 +227,8 @@ def _of_host(lines: np.ndarray, q: np.ndarray, method: str, skip: bool) -> Any:
     low, high, part = _places(np, n, q, method)
     low, high = (_within(at, n).astype(np.int64) for at in (low, high))
     lines = np.partition(lines, np.unique([low, high]), -1)
-    first, second = lines[..., low], lines[..., high]
-    part = part.astype(lines.dtype)
+    first, second = (lines[..., at].astype(wide, copy=False) for at in (low, high))
+    part = part.astype(wide)
     between = quiet.run(lambda: first * (1 - part) + second * part)
     out = np.where((part == 0) | (low == high), first, between)
     return np.where(missing, np.nan, out)

@@ -70,7 +70,7 @@ def arange(
     if state.interpreter is not EAGER and whole and first == 0 and by == 1:
         return broadcasted_iota(wanted, (max(last, 0),), 0)
     if whole and wanted in _COUNTED and _all_fit(first, last - by, wanted):
-        host = np.arange(first, last, by, wanted)
+        host: Any = np.arange(first, last, by, dtype=wanted)
         return Array(host, array_type(host.shape, wanted))
     host = np.arange(first, last, by)
     if kind_of(wanted) in ("int", "uint") and wanted.kind in "iu" and host.size:

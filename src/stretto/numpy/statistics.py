@@ -121,9 +121,9 @@ def _variance(
 
 def _squares(x: Any, centre: Any) -> Any:
     """The squared distance of each element from the centre; at rest in one piece of memory."""
-    hosts = host_of(x, FLOAT), host_of(centre, FLOAT)
-    if hosts[0] is not None and hosts[1] is not None:
-        away = np.asarray(quiet.run(np.subtract, *hosts))
+    host, middle = host_of(x, FLOAT), host_of(centre, FLOAT)
+    if host is not None and middle is not None:
+        away = np.asarray(quiet.run(np.subtract, host, middle))
         quiet.run(np.square, away, away)
         return array_of(away, x.dtype)
     away = subtract(x, centre)

@@ -96,7 +96,8 @@ def unique(
         host = concrete(x, "unique")
         wide: Any = host.astype(np.float32) if host.dtype.kind == "V" else host
         wanted = (return_index or not isinstance(x, Array), *asked[2:])
-        outs: Any = np.unique(wide, *map(bool, wanted), axis, equal_nan=equal_nan)
+        unique: Any = np.unique
+        outs = unique(wide, *map(bool, wanted), axis, equal_nan=equal_nan)
         if not any(wanted):
             return array_of(outs.astype(x.dtype, copy=False), x.dtype)
         others = iter(outs[1:])

@@ -89,7 +89,10 @@ class Mapped(ControlFlow):
         """Run the program for all members here."""
         return evaluate(self.whole(), args)
 
-    only_compiled = True
+    @property
+    def only_compiled(self) -> bool:
+        """It is: what it is for is the choice of how."""
+        return True
 
     def compiled(self, types: tuple[ArrayType, ...]) -> bool:
         """Compiled, as products are that are worth a choice."""
