@@ -156,15 +156,6 @@ def test_heaviside_hypot_nan_to_num(agree):
     agree("nan_to_num", WILD, nan=1.0, posinf=2.0, neginf=3.0, dtype="float32")
 
 
-def test_gcd_lcm(agree):
-    x = np.array([[12, -18, 0], [7, 100, 46368]], np.int32)
-    y = np.array([[8, 27, 0], [0, -75, 28657]], np.int32)
-    agree("gcd", x, y, dtype="int32")
-    agree("lcm", x, y, dtype="int32")
-    with pytest.raises(TypeError, match="gcd: expected integers"):
-        snp.gcd(1.5, 2)
-
-
 @pytest.mark.parametrize("f", [snp.add, snp.true_divide, snp.mod, snp.power, snp.exp, snp.clip])
 def test_lists_are_refused(f):
     with pytest.raises(TypeError, match="array"):

@@ -15,6 +15,7 @@ from typing import Any
 
 from stretto.api.entry import Entry
 from stretto.core import tree
+from stretto.core.boundary import hide_frames
 from stretto.core.config import settings
 from stretto.core.interpreter import state
 from stretto.core.native import native
@@ -64,7 +65,11 @@ class _Dispatcher:
                     return outs[0] if unflatten is None else unflatten(outs)
             except (AttributeError, TypeError):
                 pass  # an argument is no array: the general way takes it, or says what it is
-        return self._general(args, kwargs)
+        try:
+            return self._general(args, kwargs)
+        except Exception as error:
+            hide_frames(error)  # this one's own
+            raise
 
     def _attach(self, *about: Any) -> None:
         self._table = {}

@@ -145,8 +145,9 @@ def compress(
     known = concrete_of(mask)
     if mask.size > n and known is not None and known[n:].any():
         raise IndexError(f"compress: the condition holds beyond the {n} parts of {x.type}")
-    if size is None:
-        found = directly(lambda v: np.compress(known, v, along), BOOL + NUMERIC, x)
+    if size is None and known is not None:
+        chosen: Any = known
+        found = directly(lambda v: np.compress(chosen, v, along), BOOL + NUMERIC, x)
         if found is not None:
             return found
     mask = ops.slice_in_dim(mask, 0, min(mask.size, n))

@@ -286,12 +286,8 @@ class Select(Primitive):
 
 EQ, NE, LT, LE, GT, GE = Eq(), Ne(), Lt(), Le(), Gt(), Ge()
 AND, OR, XOR, NOT = And(), Or(), Xor(), Not()
-SHIFT_LEFT, SHIFT_RIGHT_ARITHMETIC, SHIFT_RIGHT_LOGICAL = (
-    ShiftLeft(),
-    ShiftRightArithmetic(),
-    ShiftRightLogical(),
-)
-POPULATION_COUNT, SELECT = PopulationCount(), Select()
+SHIFT_LEFT, SHIFT_RIGHT_ARITHMETIC = ShiftLeft(), ShiftRightArithmetic()
+SHIFT_RIGHT_LOGICAL, POPULATION_COUNT, SELECT = ShiftRightLogical(), PopulationCount(), Select()
 
 
 def eq(x: Any, y: Any) -> Any:
