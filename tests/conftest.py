@@ -4,8 +4,6 @@ Next, read ``CONTRIBUTING.md``, "Tests".
 """
 
 import os
-import shutil
-import tempfile
 from importlib import metadata
 
 # What is in the environment stays as it is: `XLA_FLAGS= make test` compiles all as users do.
@@ -13,11 +11,6 @@ from importlib import metadata
 # "Compiled", in a test, means by XLA: the tests of interpretation, and the property tests, switch
 # it on.
 os.environ.setdefault("STRETTO_INTERPRET_SMALL", "0")
-
-# Compiled programs are kept on disk for this run, and its processes, alone.
-_OWN = None if "STRETTO_CACHE_DIR" in os.environ else tempfile.mkdtemp(prefix="stretto-tests-")
-if _OWN:
-    os.environ["STRETTO_CACHE_DIR"] = _OWN
 
 # To compile takes most of the time of the tests, and of that to make good machine code five sixths.
 # The programs are the same, and so are the passes of XLA that change them. For each flag: its value
@@ -35,9 +28,3 @@ if os.environ.setdefault("XLA_FLAGS", QUICKLY) == QUICKLY:
 
     # Laws, and tests whose numbers depend on it, compile as users do.
     laws.FULLY.update({name: users for name, (_, users) in FLAGS.items()})
-
-
-def pytest_unconfigure():
-    """The directory goes with the process that made it."""
-    if _OWN:
-        shutil.rmtree(_OWN, ignore_errors=True)

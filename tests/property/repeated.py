@@ -23,7 +23,7 @@ def _weights(w: Writer, like: Var, turns: int) -> tuple[str, list[Var]]:
     """An expression for the weights of the turns, which lie within the bounds of ``like``."""
     same = f"[{{1}}] * {turns}"
     kind = w.rng.choice(["shared", "scaled", "rows", "rows", "literals", "constants"])
-    if kind == "shared":
+    if kind == "shared" or like.low > 0 or like.high < 0:  # smaller ones are out of bounds
         return same, [like]
     if kind == "scaled":  # each computed by itself, before the loop
         return f"[{{1}} * (0.5 + 0.01 * i) for i in range({turns})]", [like]
