@@ -14,6 +14,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import field
 from typing import Any
 
+from stretto.api.beforehand import beforehand
 from stretto.core import tree
 from stretto.core.config import config
 from stretto.core.errors import TracedValueError
@@ -29,7 +30,7 @@ from stretto.runtime import cache
 from stretto.runtime.array import Array, Donated
 from stretto.runtime.interpreted import Interpreted
 from stretto.runtime.pjrt import Executable, Options
-from stretto.transforms.simplify import used_inputs
+from stretto.transforms.simplify import live, used_inputs
 
 __all__ = ["Entry"]
 
@@ -71,7 +72,7 @@ class Entry:
     kept: list[int] | None = None
     """The arguments that are passed; ``None``: all."""
     constants: Sequence[Any] = ()
-    """The captured arrays that are passed after them."""
+    """The arrays that are passed after them: captured, or made of such (``beforehand``)."""
     taken: frozenset[int] = frozenset()
     """Those of the values passed whose memory a result gets."""
 
@@ -110,16 +111,19 @@ class Entry:
             return self._slim
 
     def _slimmed(self) -> Program:
-        live = prepare(self.program)
-        used = list(used_inputs(live))
-        own = len(live.inputs) - len(self.captured)
+        program, constants = self.program, self.captured
+        if config.simplify and not self.has_tracers:
+            program, constants = beforehand(live(program), constants)
+        prepared = prepare(program)
+        used = list(used_inputs(prepared))
+        own = len(used) - len(constants)
         if self.keep_unused:
             used[:own] = [True] * own
-        inputs = [v for v, u in zip(live.inputs, used, strict=True) if u]
+        inputs = [v for v, u in zip(prepared.inputs, used, strict=True) if u]
         places = [i for i in range(own) if used[i]]
         self.kept = None if len(places) == own else places
-        self.constants = [c for c, u in zip(self.captured, used[own:], strict=True) if u]
-        return Program(inputs, live.equations, live.outputs, live.name)
+        self.constants = [c for c, u in zip(constants, used[own:], strict=True) if u]
+        return Program(inputs, prepared.equations, prepared.outputs, prepared.name)
 
     def _lower(self) -> Text:
         slim = self.slim()

@@ -6,16 +6,16 @@ What does not is left, and what repeats inside it is looked at instead. Next, re
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 
 import numpy as np
 
-from stretto.core.program import Atom, Equation, Program
+from stretto.core.program import Equation, Program
 from stretto.plan.exchange import Exchange, exchange
 from stretto.plan.paying import gain, runs_as_fast
 from stretto.plan.repeats import LEAST_COPIES, Stretch
 from stretto.plan.turning import written
-from stretto.plan.wiring import Loop, loop_in, wired
+from stretto.plan.wiring import Homes, Loop, loop_in, wired
 
 __all__ = ["with_loops"]
 
@@ -32,7 +32,7 @@ def with_loops(
 ) -> Program:
     """The program with the loops among these stretches; ``inner`` treats their bodies."""
     equations = program.equations
-    makers: dict[Atom, Equation] = {v: e for e in equations for v in e.outputs}
+    homes = {v: (i, o) for i, e in enumerate(equations) for o, v in enumerate(e.outputs)}
     refused: set[tuple[int, int]] = set()
     read: dict[tuple[int, int, int], list[Loop]] = {}
     while True:
@@ -44,7 +44,7 @@ def with_loops(
                 continue
             key = (low, high, stretch.period)
             if key not in read:
-                read[key] = _loops(equations, *key, makers, tokens)
+                read[key] = _loops(equations, *key, homes, tokens)
             for loop in read[key]:
                 if (loop.start, loop.period) not in refused:
                     loops.append(loop)
@@ -52,14 +52,14 @@ def with_loops(
         if not loops:
             return program
         loops.sort(key=lambda loop: loop.start)
-        given = exchange(program, loops, makers)
-        worse = [] if always else _worse(loops, given, makers)
+        given = exchange(program, loops, homes)
+        worse = [] if always else _worse(loops, given, homes)
         if not worse:
             return written(program, loops, given, lambda body: inner(body, always))
         refused.update([(loop.start, loop.period) for loop in worse])
 
 
-def _worse(loops: Sequence[Loop], given: Exchange, makers: Mapping[Atom, Equation]) -> list[Loop]:
+def _worse(loops: Sequence[Loop], given: Exchange, homes: Homes) -> list[Loop]:
     """The loops that are not worth it.
 
     Those that are linked gain together: each would else have to take its stacks apart.
@@ -78,7 +78,7 @@ def _worse(loops: Sequence[Loop], given: Exchange, makers: Mapping[Atom, Equatio
     gains: dict[int, float] = {}
     for loop in loops:
         gains[root(loop)] = gains.get(root(loop), 0.0) + gain(loop, given.uses[id(loop)])
-    slow = [loop for loop in loops if not runs_as_fast(loop, given.uses[id(loop)], makers)]
+    slow = [loop for loop in loops if not runs_as_fast(loop, given.uses[id(loop)], homes)]
     return slow or [loop for loop in loops if gains[root(loop)] < 0]
 
 
@@ -87,20 +87,20 @@ def _loops(
     low: int,
     high: int,
     period: int,
-    makers: dict[Atom, Equation],
+    homes: Homes,
     tokens: np.ndarray,
 ) -> list[Loop]:
     """The loops there, if need be with the period of what is read from where."""
     if high - low < LEAST_COPIES * period:
         return []
-    loop = loop_in(equations, low, high, period, makers)
+    loop = loop_in(equations, low, high, period, homes)
     if loop is None:
-        for start, other, length in wired(equations, low, high, tokens)[:_MOST_TRIED]:
-            loop = loop or loop_in(equations, start, start + length, other, makers)
+        for start, other, length in wired(equations, low, high, tokens, homes)[:_MOST_TRIED]:
+            loop = loop or loop_in(equations, start, start + length, other, homes)
     if loop is None:
         return []
-    before = _loops(equations, low, loop.start, period, makers, tokens)
-    after = _loops(equations, loop.end, high, period, makers, tokens)
+    before = _loops(equations, low, loop.start, period, homes, tokens)
+    after = _loops(equations, loop.end, high, period, homes, tokens)
     return [*before, loop, *after]
 
 

@@ -8,7 +8,7 @@ stack that the loop makes of it. Next, read ``paying``.
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any, NamedTuple, TypeAlias
 
 from stretto.core.effects import observable
@@ -16,7 +16,7 @@ from stretto.core.program import Atom, Equation, Program
 from stretto.ops.broadcast import Reshape
 from stretto.ops.shape import Concatenate
 from stretto.plan.repeats import LEAST_COPIES
-from stretto.plan.wiring import Carried, Given, Loop, Source, Still
+from stretto.plan.wiring import Carried, Given, Homes, Loop, Source, Still
 
 __all__ = ["Exchange", "Gathered", "Kept", "Link", "Use", "exchange", "sources_of"]
 
@@ -66,15 +66,22 @@ class Exchange(NamedTuple):
     """By the ``id`` of the equation."""
 
 
-_Homes: TypeAlias = dict[Atom, tuple[Loop, int, int, int]]
+class _Place(NamedTuple):
+    """Where a variable is made: by which copy of a loop, and which output of which step it is."""
+
+    loop: Loop
+    copy: int
+    step: int
+    output: int
+
+    def like(self, other: _Place) -> bool:
+        """Whether it differs by the copy alone."""
+        return self.loop is other.loop and self[2:] == other[2:]
 
 
-def exchange(program: Program, loops: Sequence[Loop], makers: Mapping[Atom, Equation]) -> Exchange:
-    """What these loops give, where they all stand in the program.
-
-    ``makers`` has the equation that makes each variable of it.
-    """
-    reader = _Reader(program, loops, makers)
+def exchange(program: Program, loops: Sequence[Loop], homes: Homes) -> Exchange:
+    """What these loops give, where they all stand in the program."""
+    reader = _Reader(program, loops, homes)
     ends = {loop.end: loop for loop in loops}
     i = len(program.equations)
     while i:
@@ -91,50 +98,61 @@ def exchange(program: Program, loops: Sequence[Loop], makers: Mapping[Atom, Equa
 class _Reader:
     """Goes through a program from its end, and notes what is needed."""
 
-    def __init__(
-        self, program: Program, loops: Sequence[Loop], makers: Mapping[Atom, Equation]
-    ) -> None:
-        self.equations, self.makers = program.equations, makers
-        self.needed: set[Any] = set(program.outputs)
-        self.found = Exchange({id(loop): Use({}, {}, {}) for loop in loops}, {})
-        self.homes: _Homes = {}
+    def __init__(self, program: Program, loops: Sequence[Loop], homes: Homes) -> None:
+        self.equations, self.homes = program.equations, homes
+        self.owners: list[Loop | None] = [None] * len(program.equations)
         for loop in loops:
-            for i in range(loop.start, loop.end):
-                copy, j = divmod(i - loop.start, loop.period)
-                for o, v in enumerate(self.equations[i].outputs):
-                    self.homes[v] = (loop, copy, loop.views + j, o)
+            self.owners[loop.start : loop.end] = [loop] * (loop.end - loop.start)
+        self.found = Exchange({id(loop): Use({}, {}, {}) for loop in loops}, {})
+        self.needed: set[Atom] = set()
+        self.need(program.outputs)
+
+    def place(self, atom: Atom) -> _Place | None:
+        """Where a loop makes it; ``None`` for what no loop makes."""
+        home = self.homes.get(atom)
+        loop = None if home is None else self.owners[home[0]]
+        if home is None or loop is None:
+            return None
+        copy, j = divmod(home[0] - loop.start, loop.period)
+        return _Place(loop, copy, loop.views + j, home[1])
+
+    def need(self, atoms: Iterable[Atom]) -> None:
+        """Note that these are read outside of loops, or where a loop begins."""
+        for atom in atoms:
+            if atom not in self.needed:
+                self.needed.add(atom)
+                made = self.place(atom)
+                if made is not None:
+                    outs = self.found.uses[id(made.loop)].outs
+                    outs.setdefault((made.step, made.output), []).append(made.copy)
 
     def equation(self, e: Equation) -> None:
         """One outside of loops."""
         if self.needed.isdisjoint(e.outputs) and not observable(e.primitive.effects):
             return
-        parts = _parts(e, self.homes, self.makers)
+        parts = self.parts(e)
         for part in parts:
             if isinstance(part, Gathered):
                 self.ask(part.link)
                 self.found.gathered[id(e)] = parts
             else:
-                self.needed.add(part)
+                self.need([part])
 
     def loop(self, loop: Loop) -> None:
         """One, after all that follows it."""
         use = self.found.uses[id(loop)]
-        for i in range(loop.start, loop.end):
-            for v in self.equations[i].outputs:
-                if v in self.needed:
-                    _, copy, step, o = self.homes[v]
-                    use.outs.setdefault((step, o), []).append(copy)
+        use.outs = {key: sorted(copies) for key, copies in sorted(use.outs.items())}
         if not use.live:
             return
         for source in sources_of(loop):
             if isinstance(source, Still):
-                self.needed.add(source.atom)
+                self.need([source.atom])
             elif isinstance(source, Carried):
-                self.needed.update(source.first)
+                self.need(source.first)
             elif isinstance(source, Given):
-                link = _link(source, self.homes)
+                link = self.link(source)
                 if link is None:
-                    self.needed.update(source.atoms)
+                    self.need(source.atoms)
                 else:
                     use.links[source] = link
                     self.ask(link)
@@ -143,73 +161,69 @@ class _Reader:
         """Note that many copies of an output are read."""
         self.found.uses[id(link.loop)].asked[link.kept] = None
 
+    def link(self, given: Given) -> Link | None:
+        """The loop that all arrays are from, if it is one.
+
+        It may be that one array is what the loop begins with, and the others what it carries on.
+        """
+        found = [self.place(v) for v in given.atoms]
+        inside = [home for home in found if home is not None]
+        if len(inside) < len(found) - 1 or not inside:
+            return None
+        loop, _, step, output = inside[0]
+        if any([not home.like(inside[0]) for home in inside]):
+            return None
+        if len(inside) == len(found):
+            return Link(loop, (step, output, ()), tuple([home.copy for home in inside]))
+        begin = given.atoms[found.index(None)]
+        if Carried(step, output, (begin,)) not in sources_of(loop):
+            return None
+        copies = [0 if home is None else home.copy + 1 for home in found]
+        if max(copies) == loop.copies:
+            return None
+        return Link(loop, (step, output, (begin,)), tuple(copies))
+
+    def parts(self, equation: Equation) -> list[Atom | Gathered]:
+        """The operands; in a concatenation those of consecutive copies of a loop in one."""
+        if not isinstance(equation.primitive, Concatenate) or len(equation.inputs) < LEAST_COPIES:
+            return list(equation.inputs)
+        parts: list[Any] = []
+        run: list[tuple[Atom, _Place]] = []
+
+        def end() -> None:
+            if len(run) < LEAST_COPIES:
+                parts.extend([atom for atom, _ in run])
+            else:
+                atom, (loop, _, step, output) = run[0]
+                copies = tuple([home.copy for _, home in run])
+                parts.append(Gathered(Link(loop, (step, output, ()), copies), atom.type.shape))
+            run.clear()
+
+        for atom in equation.inputs:
+            at = self.homes.get(atom)
+            maker = None if at is None else self.equations[at[0]]
+            reshaped = maker is not None and isinstance(maker.primitive, Reshape)
+            home = self.place(maker.inputs[0] if maker is not None and reshaped else atom)
+            if not _follows(run, atom, home):
+                end()
+            if home is None:
+                parts.append(atom)
+            else:
+                run.append((atom, home))
+        end()
+        return parts
+
 
 def sources_of(loop: Loop) -> Iterable[Source]:
     """The sources of all operands."""
     return (source for step in loop.steps for source in step.sources)
 
 
-def _link(given: Given, homes: _Homes) -> Link | None:
-    """The loop that all arrays are from, if it is one.
-
-    It may be that one array is what the loop begins with, and the others what it carries on.
-    """
-    found = [homes.get(v) for v in given.atoms]
-    inside = [home for home in found if home is not None]
-    if len(inside) < len(found) - 1 or not inside:
-        return None
-    loop, _, step, output = inside[0]
-    if any([home[0] is not loop or home[2:] != (step, output) for home in inside]):
-        return None
-    if len(inside) == len(found):
-        return Link(loop, (step, output, ()), tuple([home[1] for home in inside]))
-    begin = given.atoms[found.index(None)]
-    if Carried(step, output, (begin,)) not in sources_of(loop):
-        return None
-    copies = [0 if home is None else home[1] + 1 for home in found]
-    if max(copies) == loop.copies:
-        return None
-    return Link(loop, (step, output, (begin,)), tuple(copies))
-
-
-def _parts(
-    equation: Equation, homes: _Homes, makers: Mapping[Atom, Equation]
-) -> list[Atom | Gathered]:
-    """The operands; in a concatenation those of consecutive copies of a loop in one."""
-    if not isinstance(equation.primitive, Concatenate) or len(equation.inputs) < LEAST_COPIES:
-        return list(equation.inputs)
-    parts: list[Any] = []
-    run: list[tuple[Atom, Any]] = []
-
-    def end() -> None:
-        if len(run) < LEAST_COPIES:
-            parts.extend([atom for atom, _ in run])
-        else:
-            atom, (loop, _, step, output) = run[0]
-            copies = tuple([home[1] for _, home in run])
-            parts.append(Gathered(Link(loop, (step, output, ()), copies), atom.type.shape))
-        run.clear()
-
-    for atom in equation.inputs:
-        maker = makers.get(atom)
-        reshaped = maker is not None and isinstance(maker.primitive, Reshape)
-        home = homes.get(maker.inputs[0] if maker is not None and reshaped else atom)
-        if not _follows(run, atom, home):
-            end()
-        if home is None:
-            parts.append(atom)
-        else:
-            run.append((atom, home))
-    end()
-    return parts
-
-
-def _follows(run: Sequence[tuple[Atom, Any]], atom: Atom, home: Any) -> bool:
+def _follows(run: Sequence[tuple[Atom, _Place]], atom: Atom, home: _Place | None) -> bool:
     """Whether this comes from the next copy, or from the one before, as the others do."""
     if not run or home is None:
         return False
-    last, (loop, copy, *place) = run[-1]
-    step = home[1] - copy
-    steady = len(run) < 2 or step == copy - run[-2][1][1]
-    same = home[0] is loop and [*home[2:]] == place and atom.type is last.type
-    return same and steady and abs(step) == 1
+    last, place = run[-1]
+    step = home.copy - place.copy
+    steady = len(run) < 2 or step == place.copy - run[-2][1].copy
+    return home.like(place) and atom.type is last.type and steady and abs(step) == 1

@@ -10,14 +10,14 @@ from stretto.core.config import config
 from stretto.core.program import Program
 from stretto.plan.rolling import roll
 from stretto.transforms.common import simplified
-from stretto.transforms.simplify import drop_dead
+from stretto.transforms.simplify import live
 
 __all__ = ["prepare"]
 
 
 def prepare(program: Program) -> Program:
     """The program as it is to be lowered: the same inputs and outputs, no more equations."""
-    program = drop_dead(program)
+    program = live(program)
     if config.simplify:
         program = simplified(program)
     if config.roll_loops:

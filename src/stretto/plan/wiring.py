@@ -29,6 +29,7 @@ __all__ = [
     "Carried",
     "Counted",
     "Given",
+    "Homes",
     "Loop",
     "Made",
     "Source",
@@ -91,6 +92,9 @@ class Given:
 
 Source: TypeAlias = Still | Made | Carried | Counted | Given
 
+Homes: TypeAlias = Mapping[Atom, tuple[int, int]]
+"""Of each variable that a program makes: the number of the equation, and that of its output."""
+
 
 @dataclasses.dataclass(slots=True)
 class Step:
@@ -138,12 +142,9 @@ def loop_in(
     low: int,
     high: int,
     period: int,
-    makers: Mapping[Atom, Equation],
+    homes: Homes,
 ) -> Loop | None:
-    """The loop that most of the equations from ``low`` up to ``high`` are, if they are one.
-
-    ``makers`` has the equation that makes each variable of the program.
-    """
+    """The loop that most of the equations from ``low`` up to ``high`` are, if they are one."""
     if high - low < LEAST_COPIES * period:
         return None
     if all([isinstance(e.primitive, _VIEWS) for e in equations[low : low + period]]):
@@ -155,7 +156,7 @@ def loop_in(
             if copies < LEAST_COPIES:
                 break
             try:
-                return _Reader(equations, start, period, copies, makers).loop()
+                return _Reader(equations, start, period, copies, homes).loop()
             except _Later as later:
                 start += later.copy * period
                 copies -= later.copy
@@ -167,14 +168,16 @@ def loop_in(
     return None
 
 
-def wired(equations: Sequence[Equation], low: int, high: int, tokens: np.ndarray) -> list[Stretch]:
+def wired(
+    equations: Sequence[Equation], low: int, high: int, tokens: np.ndarray, homes: Homes
+) -> list[Stretch]:
     """The stretches from ``low`` up to ``high`` where also distances to what is read repeat."""
-    homes = {v: i for i in range(low, high) for v in equations[i].outputs}
     far = (high - low) // LEAST_COPIES
+    elsewhere = (-1, 0)
 
     def distance(i: int, atom: Any) -> int:
-        back = i - homes.get(atom, i)
-        return back if back <= far else 0
+        home = homes.get(atom, elsewhere)[0]
+        return i - home if home >= max(low, i - far) else 0
 
     words = [
         hash((int(tokens[i]), *[distance(i, a) for a in equations[i].inputs]))
@@ -221,23 +224,19 @@ class _Reader:
         start: int,
         period: int,
         copies: int,
-        makers: Mapping[Atom, Equation],
+        homes: Homes,
     ) -> None:
         self.equations = equations
         self.start, self.period, self.copies = start, period, copies
-        self.makers = makers
+        self.stop = start + period * copies
+        self.homes = homes
         self.views: list[Step] = []
         self.viewed: dict[tuple[Atom, ...], Made] = {}
-        span = range(start, start + period * copies)
-        self.homes: dict[Atom, tuple[int, int]] = {
-            v: (i, o) for i in span for o, v in enumerate(equations[i].outputs)
-        }
 
     def loop(self) -> Loop:
         """The loop; ``_Later`` where the first copies are not of it."""
-        stop = self.start + self.period * self.copies
         steps = [
-            self.step([self.equations[i] for i in range(self.start + j, stop, self.period)])
+            self.step(self.equations[self.start + j : self.stop : self.period])
             for j in range(self.period)
         ]
         body, shift = [*self.views, *steps], len(self.views)
@@ -263,19 +262,23 @@ class _Reader:
         columns = zip(*inputs, strict=True)
         return Step(primitive, [self.source(column) for column in columns], first)
 
+    def home(self, atom: Atom) -> tuple[int, int] | None:
+        """Where a copy makes it; ``None`` for what is from elsewhere."""
+        found = self.homes.get(atom)
+        return found if found is not None and self.start <= found[0] < self.stop else None
+
     def source(self, column: tuple[Atom, ...]) -> Source:
         """Where an operand comes from, given what it is in each copy."""
         last = column[-1]
+        home = self.home(last)
         if column.count(last) == len(column):
-            home = self.homes.get(last)
             if home is not None:
                 raise _Later((home[0] - self.start) // self.period + 1)
             return Still(last)
-        home = self.homes.get(last)
         if home is not None:
             return self.carried(column, *home)
         for k in range(len(column) - 2, -1, -1):
-            if column[k] in self.homes or column[k].type is not last.type:
+            if column[k].type is not last.type or self.home(column[k]) is not None:
                 raise _Later(k + 1)
         if isinstance(last, Literal):
             return self.counted(column)
@@ -303,7 +306,7 @@ class _Reader:
         first = []
         for k in range(delay):
             atom = column[k]
-            if atom in self.homes:
+            if self.home(atom) is not None:
                 raise _Later(k + 1)
             if atom.type is not type:
                 same = atom.type.shape == type.shape and atom.type.dtype == type.dtype
@@ -329,10 +332,11 @@ class _Reader:
         known = self.viewed.get(column)
         if known is not None:
             return known
-        found = [self.makers.get(v) for v in column]
-        if not all([e is not None and isinstance(e.primitive, _VIEWS) for e in found]):
+        if not all([v in self.homes for v in column]):
             return None
-        makers: Any = found
+        makers = [self.equations[self.homes[v][0]] for v in column]
+        if not all([isinstance(e.primitive, _VIEWS) for e in makers]):
+            return None
         forms = [_form(e) for e in makers]
         if not all([_alike(f[0], forms[-1][0]) for f in forms]):
             return None

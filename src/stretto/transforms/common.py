@@ -58,9 +58,13 @@ def _simplified(program: Program) -> Program:
                 renamed[equation.outputs[0]] = found
                 continue
             equation, primitive = found, found.primitive
-        atoms = [a if a.__class__ is Var else literals[a] for a in equation.inputs]
+        atoms = equation.inputs
+        for a in atoms:
+            if a.__class__ is Literal:
+                atoms = [a if a.__class__ is Var else literals[a] for a in atoms]
+                break
         if primitive.commutative and id(atoms[0]) > id(atoms[1]) and _either_way(atoms):
-            atoms.reverse()
+            atoms = atoms[::-1]
         # Programs are compared only where the rest is equal.
         which = type(primitive) if primitive.holds_programs else primitive
         first = seen.setdefault((which, *atoms), equation)

@@ -63,7 +63,9 @@ def remembered(program: Program, key: Any, derive: Callable[[Program], Program])
 
 def live(program: Program) -> Program:
     """The program without dead work, found once."""
-    return remembered(program, "live", drop_dead)
+    found = remembered(program, "live", drop_dead)
+    found.cache["live"] = None  # nothing is left to drop
+    return found
 
 
 def restricted(program: Program, wanted: Sequence[bool]) -> Program:

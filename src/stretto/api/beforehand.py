@@ -1,0 +1,112 @@
+"""Work on captured arrays alone, done once: when a signature is first run, not at each call.
+
+Layer 7 (api). A jitted function may compute with arrays of its surroundings, or with counts, before
+it meets an argument: a filter's transform, a factor of a matrix, a table of positions. What comes
+of it is passed to the program in the place of what it was made of. Next, read ``entry``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+from stretto.core.interpreter import using
+from stretto.core.program import Atom, Equation, Program, Var
+from stretto.ops.broadcast import BroadcastInDim, Reshape, Transpose
+from stretto.ops.constant import Constant
+from stretto.ops.elementwise import INTEGRAL, Elementwise
+from stretto.ops.shape import Slice
+from stretto.plan.memory import bytes_of
+from stretto.runtime.eager import EAGER
+from stretto.transforms.evaluate import evaluate
+from stretto.transforms.simplify import used_inputs, with_inputs
+
+__all__ = ["beforehand"]
+
+_MOST_BYTES = 1 << 22
+"""Of a result that is larger than what it is made of."""
+
+_MOST_KEPT = 1 << 26
+"""Bytes of all results, which live as long as the signature."""
+
+_VIEWS = (BroadcastInDim, Reshape, Slice, Transpose)
+"""Operations that XLA does while it reads."""
+
+
+def beforehand(program: Program, captured: Sequence[Any]) -> tuple[Program, Sequence[Any]]:
+    """The program without work that no argument enters, and the values of its last inputs.
+
+    ``captured`` has those of the given one. The first inputs, the arguments, stay as they are.
+    """
+    if not captured and all([e.inputs for e in program.equations]):
+        return program, captured
+    steps = _worthwhile(_constant(program, len(captured)))
+    if not steps:
+        return program, captured
+    done = set(steps)
+    rest = [e for e in program.equations if e not in done]
+    read = {a for e in rest for a in e.inputs}.union(program.outputs)
+    results = [v for e in steps for v in e.outputs if v in read]
+    if sum([bytes_of(v.type) for v in results]) > _MOST_KEPT:
+        return program, captured
+    own = len(program.inputs) - len(captured)
+    outside = program.inputs[own:]
+    with using(EAGER):
+        values = evaluate(Program(outside, steps, results, program.name), captured)
+    left = Program([*program.inputs, *results], rest, program.outputs, program.name)
+    used = [*([True] * own), *used_inputs(left)[own:]]
+    everything = [*captured, *values]
+    kept = [x for x, u in zip(everything, used[own:], strict=True) if u]
+    return with_inputs(left, used), kept
+
+
+def _constant(program: Program, captured: int) -> list[Equation]:
+    """The equations that no argument enters, and that may be done now."""
+    known: set[Atom] = set(program.inputs[len(program.inputs) - captured :])
+    found = []
+    for e in program.equations:
+        if any([a not in known and type(a) is Var for a in e.inputs]):
+            continue
+        primitive: Any = e.primitive
+        if primitive.effects or primitive.calls_python or primitive.holds_programs:
+            continue
+        if _size(e.outputs) <= max(_MOST_BYTES, _size(e.inputs)):
+            known.update(e.outputs)
+            found.append(e)
+    return found
+
+
+def _worthwhile(steps: Sequence[Equation]) -> list[Equation]:
+    """Those without the last ones that take no longer than to read what they give."""
+    costs: dict[Atom, int] = {}  # bytes read to have the value, where it is made on the way
+    for e in steps:
+        for v in e.outputs:
+            fused = _fused(e) and not isinstance(e.primitive, Constant)
+            inputs = [costs.get(a, bytes_of(a.type)) for a in set(e.inputs) if type(a) is Var]
+            costs[v] = sum(inputs) if fused else bytes_of(v.type)
+    read: set[Atom] = set()
+    kept = []
+    for e in reversed(steps):
+        if read.isdisjoint(e.outputs) and _fused(e):
+            (out,) = e.outputs
+            if isinstance(e.primitive, (Constant, *_VIEWS)) or bytes_of(out.type) > costs[out]:
+                continue
+        read.update(e.inputs)
+        kept.append(e)
+    return kept[::-1]
+
+
+def _fused(equation: Equation) -> bool:
+    """Whether XLA does it on the way, with what reads the result."""
+    primitive: Any = equation.primitive
+    if not primitive.light or len(equation.outputs) != 1:
+        return False
+    if isinstance(primitive, Elementwise):
+        return bool(primitive.accepts & INTEGRAL)
+    types = [a.type for a in equation.inputs]
+    outs = [v.type for v in equation.outputs]
+    return primitive.work(types, outs) <= 4 * max([t.size for t in (*types, *outs)])
+
+
+def _size(atoms: Iterable[Atom]) -> int:
+    return sum([bytes_of(a.type) for a in atoms if type(a) is Var])
