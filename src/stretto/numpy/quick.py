@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 
 from stretto.core.interpreter import Value, state
+from stretto.core.native import native
 from stretto.core.program import repeated
 from stretto.core.types import ArrayType, array_type
 from stretto.ops.broadcast import broadcast_to
@@ -43,7 +44,7 @@ _TAKES = {
 }
 _CAPACITY = 4096
 _LARGE = 1 << 14
-"""From so many elements on, the way to NumPy does not count."""
+"""From so many elements on, NumPy's product of integers takes longer than that of their floats."""
 
 
 class Short:
@@ -227,11 +228,13 @@ def quick(
             return general(x, y)
         if made.__class__ is not np.ndarray:
             made = np.asarray(made)
+        apart = False
         if made.shape != out.shape:
             out = array_type(made.shape, out.dtype, out.weak_type)
-        small = made.size < (_LARGE if type.dtype.isbuiltin == 1 else 1 << 10)
-        if small and (x.__class__ is y.__class__ or short.takes_numbers(type, out)):
-            short.keep(x, y, out)
+            apart = _apart(primitive, type.with_shape(made.shape))
+        if native is not None and not apart:
+            if x.__class__ is y.__class__ or short.takes_numbers(type, out):
+                short.keep(x, y, out)
         return Array(made, out)
 
     short.apply = apply
@@ -246,7 +249,8 @@ def product(general: Callable[..., Any]) -> Callable[[Any, Any], Any]:
         out = general(x, y)
         if at_rest(x, y) and same_dtype(x.type, y.type) and x.dtype.itemsize >= 4:
             small = x.type.size < _LARGE and y.type.size < _LARGE
-            if small and out.type.dtype is x.type.dtype and 0 < x.ndim <= 2 and 0 < y.ndim <= 2:
+            fast = small or x.type.kind in ("float", "complex")
+            if fast and out.type.dtype is x.type.dtype and 0 < x.ndim <= 2 and 0 < y.ndim <= 2:
                 short.keep(x, y, out.type)
         return out
 

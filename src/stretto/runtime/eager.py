@@ -117,17 +117,15 @@ def _wrap(result: Any, type: ArrayType) -> Array:
 
 
 _table: dict[Any, Any] = {}
-"""What small operations with one result were met: by primitive, then by the type of each argument,
-the reference rule, and the type and dtype of the result. For ``process`` in C."""
+"""What operations with one result were met: by primitive, then by the type of each argument, the
+reference rule, and the type and dtype of the result. For ``process`` in C."""
 
 _CAPACITY = 4096
-_SMALL = 1 << 10
-"""The elements up to which the way to NumPy counts."""
 
 
 def _keep(primitive: Any, types: tuple[ArrayType, ...], out: ArrayType) -> None:
-    """Let operations with these types go the short way from now on, where they are small."""
-    if not primitive.interned or any([t.size >= _SMALL for t in (*types, out)]):
+    """Let operations with these types go the short way from now on."""
+    if not primitive.interned or (primitive.widens and wide(types[0])):
         return
     if len(_table) >= _CAPACITY:
         _table.clear()
