@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import Any
 
 from stretto.core import tree
-from stretto.runtime.array import Array
+from stretto.runtime.array import wait_for_all
 
 __all__ = ["block_until_ready"]
 
@@ -20,7 +20,5 @@ def block_until_ready(x: Any) -> Any:
     >>> st.block_until_ready({"x": snp.ones(2)})
     {'x': Array([1., 1.], dtype=float32)}
     """
-    for leaf in tree.leaves(x):
-        if isinstance(leaf, Array):
-            leaf.block_until_ready()
+    wait_for_all(tree.leaves(x))
     return x

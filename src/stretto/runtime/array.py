@@ -6,6 +6,7 @@ asked. Operators and methods come with the wiring. Next, read ``eager``.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Any, NoReturn
 
 import numpy as np
@@ -17,7 +18,7 @@ from stretto.core.types import ArrayType, array_type
 from stretto.runtime import dlpack, pjrt
 from stretto.runtime.holder import Holder
 
-__all__ = ["Array", "Donated", "text_of"]
+__all__ = ["Array", "Donated", "text_of", "wait_for_all"]
 
 
 class Donated:
@@ -252,3 +253,15 @@ def text_of(
 
 def _restore(host: np.ndarray, type: ArrayType) -> Array:
     return Array(host, array_type(type.shape, host.dtype, type.weak_type))
+
+
+def wait_for_all(values: Iterable[Any]) -> None:
+    """Return when those that are arrays are computed; errors of computations are raised here."""
+    buffers = []
+    for x in values:
+        if isinstance(x, Array) and x._host is None:
+            if x._buffer.__class__ is Donated:
+                x._buffer.refuse(x.type)
+            buffers.append(x._buffer)
+    if buffers:
+        pjrt.wait_for_all(buffers)

@@ -155,8 +155,7 @@ class CallingExecutable(Executable):
         try:
             with _running:
                 outs = compiled(inputs)
-                for out in outs:
-                    pjrt.wait(out)
+                pjrt.wait_for_all(outs)
         except RuntimeError as error:
             failure = _original(error)
         else:

@@ -40,6 +40,7 @@ __all__ = [
     "to_dlpack",
     "to_host",
     "wait",
+    "wait_for_all",
 ]
 
 Options: TypeAlias = tuple[tuple[str, str | bool | int | float], ...]
@@ -273,6 +274,11 @@ def from_dlpack(capsule: Any) -> np.ndarray:
 
 wait: Callable[[Any], None] = operator.methodcaller("block_until_ready")
 """Return when the buffer is computed; errors of the computation are raised here."""
+
+
+def wait_for_all(buffers: Sequence[Any]) -> None:
+    """The same for several; the first error is raised."""
+    runtime().jax.batched_block_until_ready([*buffers])
 
 
 def ready(buffer: Any) -> bool:
