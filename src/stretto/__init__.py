@@ -5,16 +5,24 @@ through the code is told in ``docs/architecture.md``. Names under ``TYPE_CHECKIN
 first used, as ``docs/decisions/0029-loaded-when-first-used.md`` tells.
 """
 
-from typing import TYPE_CHECKING  # noqa: I001 (the base interpreter comes before the rest)
+import gc
+from typing import TYPE_CHECKING
 
-from stretto import wiring  # noqa: F401
-from stretto import numpy
-from stretto.core import errors
-from stretto.core.config import config, disable_jit, enable_x64
-from stretto.core.lazy import names_on_demand
-from stretto.core.scope import named_call, named_scope
-from stretto.core.version import VERSION as __version__  # noqa: F401
-from stretto.runtime.array import Array
+_collects = gc.isenabled()
+gc.disable()  # nothing of what is loaded is garbage, and to look for it takes a tenth of the time
+try:
+    from stretto import wiring  # noqa: F401, I001 (the base interpreter comes before the rest)
+    from stretto import numpy
+    from stretto.core import errors
+    from stretto.core.config import config, disable_jit, enable_x64
+    from stretto.core.lazy import names_on_demand
+    from stretto.core.scope import named_call, named_scope
+    from stretto.core.version import VERSION as __version__  # noqa: F401
+    from stretto.runtime.array import Array
+finally:
+    if _collects:
+        gc.enable()
+del gc
 
 if TYPE_CHECKING:
     from stretto import (

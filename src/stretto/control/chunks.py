@@ -8,15 +8,14 @@ only. Next, read ``loops``.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from stretto.control.checkpoint import Checkpoint
 from stretto.control.family import captured_first, split
-from stretto.control.scan import Scan
 from stretto.core.effects import observable
 from stretto.core.interpreter import Value, constant, state, using
+from stretto.core.lazy import LazyModule
 from stretto.core.program import Atom, Literal, Program
 from stretto.core.recorder import Recorder, Traced, record
 from stretto.core.scope import inside
@@ -25,6 +24,12 @@ from stretto.ops.broadcast import move_to_front, reshape
 from stretto.ops.comparison import full
 from stretto.ops.shape import concatenate, slice_in_dim
 from stretto.transforms.vmap import vmap_flat, vmap_program
+
+if TYPE_CHECKING:  # loaded when examples are first taken in chunks
+    from stretto.control import checkpoint, scan
+else:
+    checkpoint = LazyModule("stretto.control.checkpoint")
+    scan = LazyModule("stretto.control.scan")
 
 __all__ = [
     "Example",
@@ -90,7 +95,7 @@ def map_chunks(
     example = record_example(fun, args, axes, names, name, chunk is None)
     program, xs, held = example.program, example.xs, example.held
     if chunk is None:
-        loop = Scan(captured_first(program, len(xs)), size, len(held), 0)
+        loop = scan.Scan(captured_first(program, len(xs)), size, len(held), 0)
         return example.results([(o, 0) for o in loop(*held, *xs)])
     return example.results(_in_chunks(program, size, chunk, xs, held, many))
 
@@ -178,7 +183,7 @@ def _in_chunks(
     def step(*values: Any) -> Any:
         """What no example changes is carried, and so not stacked."""
         held, _, here = split(values, len(held_types), len(still))
-        outs = Checkpoint(many, prevent_cse=False)(*here, *held)
+        outs = checkpoint.Checkpoint(many, prevent_cse=False)(*here, *held)
         return [*_only(outs, varies, False), *_only(outs, varies, True)], None
 
     held_types = [x.type for x in held]
@@ -186,11 +191,11 @@ def _in_chunks(
     body = record(step, [*held_types, *still, *own_types], name=program.name)[0]
     starts = [full(t.shape, 0, t.dtype, t.weak_type) for t in still]
     whole = [reshape(slice_in_dim(x, 0, turns * chunk), (turns, chunk, *x.shape[1:])) for x in xs]
-    outs = Scan(body, turns, len(held), len(still))(*held, *starts, *whole)
+    outs = scan.Scan(body, turns, len(held), len(still))(*held, *starts, *whole)
     fixed = iter(outs[: len(still)])
     parts = [[reshape(o, (turns * chunk, *o.shape[2:]))] for o in outs[len(still) :]]
     if rest:
-        last = Checkpoint(of(program, rest, mapped, varies)[0])
+        last = checkpoint.Checkpoint(of(program, rest, mapped, varies)[0])
         ends = last(*[slice_in_dim(x, turns * chunk, size) for x in xs], *held)
         for part, end in zip(parts, _only(ends, varies, True), strict=True):
             part.append(end)

@@ -71,6 +71,11 @@ class Short:
         builtin = isinstance(self.function, np.ufunc) and type.dtype.isbuiltin == 1
         return builtin and (type.kind == "float" or out.dtype is type.dtype)
 
+    def met(self, x: Any, y: Any, type: ArrayType, out: ArrayType) -> None:
+        """Keep it, unless a Python number met an array of this type that is not NumPy's own."""
+        if x.__class__ is y.__class__ or self.takes_numbers(type, out):
+            self.keep(x, y, out)
+
     def keep(self, x: Any, y: Any, out: ArrayType) -> None:
         """Note that these operands gave this type."""
         if x.__class__ is not Array:
@@ -228,13 +233,11 @@ def quick(
             return general(x, y)
         if made.__class__ is not np.ndarray:
             made = np.asarray(made)
-        apart = False
         if made.shape != out.shape:
             out = array_type(made.shape, out.dtype, out.weak_type)
-            apart = _apart(primitive, type.with_shape(made.shape))
-        if native is not None and not apart:
-            if x.__class__ is y.__class__ or short.takes_numbers(type, out):
-                short.keep(x, y, out)
+        met = type if made.shape == type.shape else type.with_shape(made.shape)
+        if native is not None and (met is type or not _apart(primitive, met)):
+            short.met(x, y, type, out)
         return Array(made, out)
 
     short.apply = apply

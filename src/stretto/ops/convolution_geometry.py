@@ -5,10 +5,9 @@ Layer 2 (ops).
 
 from __future__ import annotations
 
-import dataclasses
 import operator
 from collections.abc import Sequence
-from typing import Any, TypeAlias
+from typing import Any, NamedTuple, TypeAlias
 
 __all__ = [
     "ConvDimensionNumbers",
@@ -23,8 +22,7 @@ __all__ = [
 Pairs: TypeAlias = tuple[tuple[int, int], ...]
 
 
-@dataclasses.dataclass(frozen=True)
-class ConvDimensionNumbers:
+class ConvDimensionNumbers(NamedTuple):
     """Which axis of each array is which.
 
     ``lhs_spec`` and ``out_spec`` give the axes of batch, features and the spatial ones;

@@ -5,9 +5,8 @@ Layer 2 (ops). Next, read ``window``.
 
 from __future__ import annotations
 
-import dataclasses
 from collections.abc import Callable
-from typing import Any, TypeAlias
+from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 
@@ -31,8 +30,7 @@ __all__ = [
 ]
 
 
-@dataclasses.dataclass(frozen=True)
-class AxisWindow:
+class AxisWindow(NamedTuple):
     """Windows of ``size`` elements along one axis, their starts ``stride`` apart.
 
     The operand first gets ``low`` and ``high`` elements of padding at its ends (taken away where
@@ -77,8 +75,9 @@ class AxisWindow:
         return AxisWindow(self.size, self.base_dilation, low, high, self.stride, self.dilation)
 
     def __repr__(self) -> str:
-        fields = [(f.name, getattr(self, f.name), f.default) for f in dataclasses.fields(self)]
-        return f"({', '.join(f'{name}={v}' for name, v, default in fields if v != default)})"
+        plain = self._field_defaults
+        changed = [f"{name}={v}" for name, v in self._asdict().items() if v != plain[name]]
+        return f"({', '.join(changed)})"
 
 
 PLAIN = AxisWindow()

@@ -32,7 +32,7 @@ def with_loops(
 ) -> Program:
     """The program with the loops among these stretches; ``inner`` treats their bodies."""
     equations = program.equations
-    homes = {v: (i, o) for i, e in enumerate(equations) for o, v in enumerate(e.outputs)}
+    homes: Homes = {v: (i, o) for i, e in enumerate(equations) for o, v in enumerate(e.outputs)}
     refused: set[tuple[int, int]] = set()
     read: dict[tuple[int, int, int], list[Loop]] = {}
     while True:

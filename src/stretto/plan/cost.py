@@ -7,14 +7,13 @@ formulations depend on their proportions, which differ less between machines tha
 
 from __future__ import annotations
 
-import dataclasses
 import os
+from typing import NamedTuple
 
 __all__ = ["CPU", "Machine"]
 
 
-@dataclasses.dataclass(frozen=True)
-class Machine:
+class Machine(NamedTuple):
     """How fast the parts of the work go."""
 
     products: float

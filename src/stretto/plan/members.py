@@ -9,10 +9,10 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
-from stretto.control.scan import Scan
 from stretto.core.interpreter import constant, state
+from stretto.core.lazy import LazyModule
 from stretto.core.program import Atom, Equation, Literal, Program
 from stretto.core.types import ArrayType
 from stretto.ops.broadcast import Transpose, broadcast_to, reshape
@@ -28,6 +28,11 @@ from stretto.transforms.closed import record_closed
 from stretto.transforms.evaluate import standing_at
 from stretto.transforms.simplify import drop_dead
 
+if TYPE_CHECKING:  # loaded when members first take turns
+    from stretto.control import scan
+else:
+    scan = LazyModule("stretto.control.scan")
+
 __all__ = ["Decision", "planned"]
 
 _MOST_EQUATIONS = 20_000
@@ -37,8 +42,7 @@ _SMALL_PART = 1 << 14
 """Parts of fewer bytes are stacked before anything else is done with them."""
 
 
-@dataclasses.dataclass(frozen=True)
-class Decision:
+class Decision(NamedTuple):
     """What was chosen for one operation, and what else there was: (name, time by estimate)."""
 
     operation: str
@@ -223,7 +227,7 @@ def _in_turns(
     moving = [v for v, m in zip(program.inputs, over, strict=True) if m]
     still = [v for v, m in zip(program.inputs, over, strict=True) if not m]
     body = Program([*still, *moving], program.equations, program.outputs, program.name)
-    loop = Scan(body, size // count, len(still), 0)
+    loop = scan.Scan(body, size // count, len(still), 0)
 
     def run(*xs: Any) -> Any:
         held = [x for x, m in zip(xs, over, strict=True) if not m]
