@@ -157,3 +157,26 @@ def test_values_captured_anew_are_not_taken_for_those_before():
         outs.append(st.jit(lambda x, w=None, k=k: x + snp.exp(snp.asarray(X + k)))(w))
     for k, out in enumerate(outs):
         np.testing.assert_allclose(out, X + k + np.exp(X + k), rtol=1e-6)
+
+
+def test_equal_captured_arrays_are_one():
+    table = np.random.default_rng(2).normal(size=(6, 6)).astype(np.float32) / 4
+    zeros, minus = np.zeros(6, np.float32), -np.zeros(6, np.float32)
+
+    def f(x):
+        for _ in range(100):
+            x = snp.tanh(x @ table)
+        return x + zeros, x * 0 + minus
+
+    x = snp.asarray(X)
+    lowered = st.jit(f).lower(x)
+    text = lowered.as_text()
+    assert text.count("stablehlo.tanh") < 10, "the steps are one loop"
+    arguments = text[: text.index("{", text.index("func.func"))].count("tensor<6")
+    with st.config(simplify=False):
+        unmerged = st.jit(f).lower(x).as_text()
+    assert unmerged[: unmerged.index("{", unmerged.index("func.func"))].count("tensor<6") > 100
+    assert arguments == 4 + 2  # x, the table, zeros of both signs; results
+    for out, like in zip(lowered.compile()(x), f(x), strict=True):
+        np.testing.assert_allclose(out, like, rtol=1e-5, atol=1e-6)
+        np.testing.assert_array_equal(np.signbit(out), np.signbit(like))

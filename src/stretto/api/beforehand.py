@@ -1,12 +1,14 @@
-"""Work on captured arrays alone, done once: when a signature is first run, not at each call.
+"""What is captured: equal arrays are one, and work on them alone is done once.
 
 Layer 7 (api). A jitted function may compute with arrays of its surroundings, or with counts, before
-it meets an argument: a filter's transform, a factor of a matrix, a table of positions. What comes
-of it is passed to the program in the place of what it was made of. Next, read ``entry``.
+it meets an argument: a filter's transform, a factor of a matrix, a table of positions. That is done
+when a signature is first run, and what comes of it is passed to the program in the place of what it
+was made of. A NumPy array that is used twice is captured twice. Next, read ``entry``.
 """
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Sequence
 from typing import Any
 
@@ -21,7 +23,10 @@ from stretto.runtime.eager import EAGER
 from stretto.transforms.evaluate import evaluate
 from stretto.transforms.simplify import used_inputs, with_inputs
 
-__all__ = ["beforehand"]
+__all__ = ["beforehand", "with_equal_ones_merged"]
+
+_MOST_COMPARED = 1 << 20
+"""Bytes of an array that is held against others."""
 
 _MOST_BYTES = 1 << 22
 """Of a result that is larger than what it is made of."""
@@ -58,6 +63,29 @@ def beforehand(program: Program, captured: Sequence[Any]) -> tuple[Program, Sequ
     everything = [*captured, *values]
     kept = [x for x, u in zip(everything, used[own:], strict=True) if u]
     return with_inputs(left, used), kept
+
+
+def with_equal_ones_merged(program: Program, captured: Sequence[Any]) -> Program:
+    """The program that reads the first of equal captured arrays for all; the same inputs."""
+    outside = program.inputs[len(program.inputs) - len(captured) :]
+    first: dict[Any, Var] = {}
+    renamed: dict[Atom, Atom] = {}
+    alike = Counter([v.type for v in outside])
+    for v, value in zip(outside, captured, strict=True):
+        if alike[v.type] > 1 and bytes_of(v.type) <= _MOST_COMPARED:
+            same = first.setdefault((v.type, value.to_host().tobytes()), v)
+            if same is not v:
+                renamed[v] = same
+    if not renamed:
+        return program
+    equations = [
+        e
+        if renamed.keys().isdisjoint(e.inputs)
+        else Equation(e.primitive, [renamed.get(a, a) for a in e.inputs], e.outputs, e.place)
+        for e in program.equations
+    ]
+    outputs = [renamed.get(a, a) for a in program.outputs]
+    return Program(program.inputs, equations, outputs, program.name)
 
 
 def _constant(program: Program, captured: int) -> list[Equation]:

@@ -14,7 +14,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import field
 from typing import Any
 
-from stretto.api.beforehand import beforehand
+from stretto.api.beforehand import beforehand, with_equal_ones_merged
 from stretto.core import tree
 from stretto.core.config import config
 from stretto.core.errors import TracedValueError
@@ -113,7 +113,8 @@ class Entry:
     def _slimmed(self) -> Program:
         program, constants = self.program, self.captured
         if config.simplify and not self.has_tracers:
-            program, constants = beforehand(live(program), constants)
+            program = with_equal_ones_merged(live(program), constants)
+            program, constants = beforehand(program, constants)
         prepared = prepare(program)
         used = list(used_inputs(prepared))
         own = len(used) - len(constants)
