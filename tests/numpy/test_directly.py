@@ -114,11 +114,15 @@ SPECIAL = {
     "unique_values": (X[:6],),
     "diff": (X,),
     "gradient": (X[:5],),
+    "trapezoid": (X[:4],),
+    "round": (X,),
     "ediff1d": (X,),
     "tril": (M,),
     "diag": (M,),
     "trace": (M,),
     "cross": (M[:, :3], M[:, 1:]),
+    "matmul": (np.stack([M, M + 1]), M.T),
+    "dot": (X, Y),
     "outer": (X, Y),
     "convolve": (M[0], M[1]),
     "correlate": (M[0], M[1]),
@@ -145,6 +149,41 @@ def test_the_same_as_compiled(name):
     _alike(getattr(snp, name)(*args), st.jit(function)(*args))
 
 
+@pytest.mark.parametrize("decimals", [-40, -2, 0, 2, 40])
+def test_rounded_to_decimals(decimals):
+    x = np.concatenate([X, np.float32([1e38, -3e38, 1e-45, 0.125, 0.375, 250, 350, -0.005])])
+    eager = np.asarray(snp.round(snp.asarray(x), decimals))
+    jitted = np.asarray(st.jit(lambda v: snp.round(v, decimals))(snp.asarray(x)))
+    normal = (np.abs(x) > 1e-37) | (x == 0) | np.isnan(x)  # less is zero when compiled
+    np.testing.assert_array_equal(eager[normal], jitted[normal])
+    np.testing.assert_array_equal(
+        np.signbit(eager[normal & (x == x)]), np.signbit(jitted[normal & (x == x)])
+    )
+
+
+@pytest.mark.parametrize("given", ["x", "dx", "array", "integers"])
+def test_trapezoids(given):
+    places = snp.asarray(np.array([0, 1, 3, 7], np.float32))
+    options = {"x": {"x": places}, "dx": {"dx": 2}, "array": {"dx": places[1:]}, "integers": {}}
+    y = snp.asarray(M.astype(np.int32) if given == "integers" else M)
+    function = lambda y: snp.trapezoid(y, axis=1, **options[given])
+    _alike(function(y), st.jit(function)(y))
+
+
+@pytest.mark.parametrize("mask", ["some", "none", "all", "strided"])
+@pytest.mark.parametrize("shape", [(), (5,), (3, 4), (0, 2), (2, 3, 2)], ids=str)
+def test_elements_where_a_mask_of_their_shape_holds(mask, shape):
+    random = np.random.default_rng(0)
+    x = random.standard_normal((*shape, 2)).astype(np.float32)[..., 0]  # strided
+    holds = {"none": np.zeros(shape, bool), "all": np.ones(shape, bool)}.get(
+        mask, random.random((2, *shape)).T[..., 0].T < 0.5
+    )
+    for given in (holds, snp.asarray(holds)):
+        got = snp.asarray(x)[given]
+        assert got.dtype == np.float32
+        np.testing.assert_array_equal(np.asarray(got), x[holds])
+
+
 @pytest.mark.parametrize("bounds", [(-1, 2), (0, 2.5), (-2, 0), (0.0, 0.0), (-0.0, 5)], ids=str)
 def test_clip_between_numbers(bounds):
     for x in (X, K):
@@ -162,6 +201,18 @@ def test_padding(mode):
     eager = snp.pad(snp.asarray(M), widths, mode)
     _alike(eager, st.jit(lambda v: snp.pad(v, widths, mode))(snp.asarray(M)))
     np.testing.assert_array_equal(np.asarray(eager), np.pad(M, widths, mode))
+
+
+@pytest.mark.parametrize("widths", [0, 2, (1, 0), ((0, 3), (2, 0))], ids=str)
+@pytest.mark.parametrize("value", [0, -3, 1.5])
+def test_padding_by_a_number(widths, value):
+    for x in (M, M.astype(np.int32), M[:0]):
+        if isinstance(value, float) and x.dtype == np.int32:
+            continue
+        eager = snp.pad(snp.asarray(x), widths, constant_values=value)
+        assert eager.dtype == x.dtype
+        np.testing.assert_array_equal(np.asarray(eager), np.pad(x, widths, constant_values=value))
+    assert snp.pad(snp.asarray(X[0]), 3).shape == ()
 
 
 @pytest.mark.parametrize("bits", [32, 64])

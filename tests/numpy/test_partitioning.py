@@ -19,6 +19,25 @@ def test_the_order_is_that_of_jax():
     assert snp.array(X).argpartition(0)[0] == 4
 
 
+@pytest.mark.parametrize("kth", [0, 1234, -1, (7, 4000)], ids=str)
+@pytest.mark.parametrize("dtype", [np.float32, np.int32, np.float16])
+def test_many_elements_are_parted(kth, dtype):
+    x = np.random.default_rng(0).integers(-50, 50, (2, 5000)).astype(dtype)
+    if dtype is not np.int32:
+        x[0, :3], x[1, 4] = np.nan, -0.0
+    both = lambda v: (snp.partition(v, kth), snp.argpartition(v, kth))
+    for values, places in (both(snp.array(x)), st.jit(both)(snp.array(x))):
+        assert (values.dtype, places.dtype) == (dtype, np.int32)
+        assert np.sort(places).tolist() == [list(range(5000))] * 2
+        for parted in (np.asarray(values), np.take_along_axis(x, np.asarray(places), 1)):
+            ordered = np.sort(x)
+            np.testing.assert_array_equal(np.sort(parted), ordered)
+            for k in [kth] if isinstance(kth, int) else kth:
+                np.testing.assert_array_equal(parted[:, k], ordered[:, k])
+                k %= 5000
+                np.testing.assert_array_equal(np.sort(parted[:, :k]), ordered[:, :k])
+
+
 def test_messages():
     with pytest.raises(ValueError, match="partition: kth 10 is out of bounds for an axis of 10"):
         snp.partition(snp.array(X), 10)

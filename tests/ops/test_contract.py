@@ -240,3 +240,17 @@ def test_products_of_matrices_by_every_axis(summed, shared):
     want = (left * right).sum(1) if shared else left @ right.T
     for f in (dot_general, jit(dot_general, static_argnums=2)):
         np.testing.assert_allclose(f(x, y, (summed, both)), want, rtol=1e-6)
+
+
+@pytest.mark.parametrize("most", [1 << 10, 1 << 12, 1 << 20, 1 << 31])
+@pytest.mark.parametrize("shape", [(300, 8, 8), (200, 200), (8, 40, 40)], ids=str)
+def test_products_of_integers_are_exact(shape, most):
+    """In float32, in float64, in halves, and as they are."""
+    random = np.random.default_rng(0)
+    x, y = random.integers(-most, most, (2, *shape)).astype(np.int32)
+    x[..., 0, :] = y[..., :, 0] = most - 1
+    want = np.matmul(x, y)
+    np.testing.assert_array_equal(np.asarray(matmul(x, y)), want)
+    np.testing.assert_array_equal(np.asarray(jit(matmul)(x, y)), want)
+    small, other = x.astype(np.uint8), y.astype(np.uint8)
+    np.testing.assert_array_equal(np.asarray(matmul(small, other)), np.matmul(small, other))

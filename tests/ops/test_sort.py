@@ -13,7 +13,7 @@ from stretto.core.config import enable_x64
 from stretto.laws import b1, bf16, c64, f32, f64, i8, i32, law, u32
 from stretto.ops.broadcast import reduce_sum
 from stretto.ops.shape import slice_in_dim
-from stretto.ops.sort import Sort, TopK, argsort, sort, sort_operands, top_k
+from stretto.ops.sort import Sort, TopK, argsort, sort, sort_operands, stable_order, top_k
 
 BOTH = pytest.mark.parametrize("run", [lambda f: f, jit], ids=["eager", "jit"])
 FLOATS = (np.float32, np.float16, ml_dtypes.bfloat16, ml_dtypes.float8_e4m3fn)
@@ -158,6 +158,38 @@ def test_the_derivative_at_ties_follows_the_order(run):
     assert run(grad(first))(x).tolist() == [1, 0, 10, 0]
     place = lambda x: reduce_sum(argsort(x) * x * 0 + argsort(x) * 1.0, (0,))
     assert run(grad(place))(x).tolist() == [0, 0, 0, 0]
+
+
+@pytest.mark.parametrize(
+    ("dtype", "low", "high"),
+    [
+        ("int8", -128, 128), ("uint8", 0, 256), ("int16", -(2**15), 2**15), ("int32", -5, 5),
+        ("int32", -(2**31), -(2**31) + 65536), ("int32", 2**31 - 65538, 2**31 - 1),
+        ("uint32", 2**32 - 300, 2**32), ("int64", -(2**63), 2**63 - 1), ("int64", 0, 1 << 16),
+    ],
+)  # fmt: skip
+def test_integers_near_each_other_keep_their_order(dtype, low, high):
+    key = np.random.default_rng(0).integers(low, high, 2400, dtype=dtype)
+    for shape, axis in (((2400,), 0), ((4, 600), 1), ((600, 4), 0)):
+        x = key.reshape(shape)
+        np.testing.assert_array_equal(stable_order([x], axis), np.argsort(x, axis, kind="stable"))
+
+
+def test_permutations_are_inverted():
+    key = np.random.default_rng(0).permutation(1 << 17).astype(np.int32) - 1000
+    twice = np.where(key == 5, 6, key)
+    for x in (key, twice, key.reshape(-1, 1)):
+        np.testing.assert_array_equal(stable_order([x], 0), np.argsort(x, 0, kind="stable"))
+
+
+@pytest.mark.parametrize("dtype", FLOATS)
+def test_negative_zeros_come_first(dtype):
+    for values in ([0, 1, -1, 0], [0.0, -0.0, 1, -0.0, 0, -1], [-0.0], []):
+        x = np.array(values, dtype)
+        want = sorted(values, key=lambda v: (v, np.copysign(1, v)))
+        got = np.asarray(sort(x)).astype(float)
+        assert got.tolist() == want
+        assert np.signbit(got).tolist() == np.signbit(np.array(want, float)).tolist()
 
 
 def test_refuses():

@@ -207,6 +207,9 @@ _DEFAULTS = {
 }
 
 
+_PYTHON_TYPES = {"bool": bool, "int": int, "uint": int, "float": float, "complex": complex}
+
+
 def scalar_dtype(python_type: type) -> np.dtype:
     """The dtype of a Python ``bool``, ``int``, ``float`` or ``complex``."""
     return _DEFAULTS[python_type][config.enable_x64]
@@ -214,8 +217,7 @@ def scalar_dtype(python_type: type) -> np.dtype:
 
 def default_dtype(kind: str) -> np.dtype:
     """The default dtype of a kind: ``int32`` and ``float32``, or 64 bits with ``enable_x64``."""
-    python_type = {"bool": bool, "int": int, "uint": int, "float": float, "complex": complex}[kind]
-    return scalar_dtype(python_type)
+    return _DEFAULTS[_PYTHON_TYPES[kind]][config.enable_x64]
 
 
 def inexact_dtype(dtype: np.dtype) -> np.dtype:

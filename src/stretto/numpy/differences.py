@@ -226,6 +226,13 @@ def trapezoid(y: Any, x: Any = None, dx: Any = 1.0, axis: int = -1) -> Any:
     >>> snp.trapezoid(snp.array([1.0, 2.0, 4.0]), snp.array([0.0, 1.0, 3.0]))
     Array(7.5, dtype=float32)
     """
+    if x is not None:
+        found = directly(np.trapezoid, FLOAT, y, x, axis=axis)
+    else:
+        known = dx.__class__ in (int, float)
+        found = directly(np.trapezoid, FLOAT, y, dx=dx, axis=axis) if known else None
+    if found is not None:
+        return found
     y = as_value(y, "trapezoid", "y")
     axis = canonical_axis(axis, y.ndim, "trapezoid")
     if x is None:

@@ -52,13 +52,18 @@ def directly(
     """
     if state.interpreter is not EAGER:
         return None
-    first = next((x.type for x in arrays if x.__class__ is Array), None)
+    first = None
+    for x in arrays:
+        if x.__class__ is Array:
+            first = x.type
+            break
     if first is None or first.dtype.char not in kinds:
         return None
     dtype, hosts = first.dtype, []
     for x in arrays:
         if x.__class__ is Array:
-            if x.type.dtype is not dtype or x.type.weak_type:
+            type = x.type
+            if (type is not first and type.dtype is not dtype) or type.weak_type:
                 return None
             hosts.append(x.to_host())
         elif (element := element_of(x, first)) is not None:

@@ -185,10 +185,11 @@ def _bin_of(x: Any, edges: Any) -> Any:
 _BLOCK = 1 << 16
 
 
-def _places_among(x: np.ndarray, edges: np.ndarray) -> np.ndarray | None:
+def _places_among(x: np.ndarray, edges: np.ndarray, counted: bool) -> np.ndarray | None:
     """The bin of each number, counted from 1, by the bins' width; None if they do not have one.
 
-    0 stands for none. Rounding is set right, and memory used again, block by block.
+    0 stands for none. If ``counted``, how many are in each instead. Rounding is set right, and
+    memory used again, block by block.
     """
     n = len(edges) - 1
     first, last = float(edges[0]), float(edges[-1])
@@ -197,17 +198,31 @@ def _places_among(x: np.ndarray, edges: np.ndarray) -> np.ndarray | None:
     even = np.linspace(first, last, n + 1)
     if np.abs(edges - even).max() > 0.25 * (last - first) / n:
         return None
-    out, scale = np.empty(len(x), np.int32), x.dtype.type(n / (last - first))
+    size = min(len(x), _BLOCK)
+    counts, places = np.zeros(n + 1, np.intp), np.empty(size if counted else len(x), np.intp)
+    scale = x.dtype.type(n / (last - first))
+    lower, upper = edges[:-1], np.append(edges[1:-1], edges.dtype.type(np.inf))
+    ends = np.empty(size, x.dtype)
     for start in range(0, len(x), _BLOCK):
-        part, at = x[start : start + _BLOCK], out[start : start + _BLOCK]
-        within = (part >= edges[0]) & (part <= edges[-1])  # not NaN
-        place = np.where(within, (part - edges[0]) * scale, 0)
-        np.minimum(place, n - 1, out=at, casting="unsafe")
+        part = x[start : start + _BLOCK]
+        end, at = ends[: len(part)], places[0 if counted else start :][: len(part)]
+        np.subtract(part, edges[0], out=end)
+        end *= scale
+        within: Any = None
+        if not (part.min() >= edges[0] and part.max() <= edges[-1]):  # nor where one is NaN
+            within = (part >= edges[0]) & (part <= edges[-1])
+            end[~within] = 0
+        np.copyto(at, np.minimum(end, n - 1, out=end), casting="unsafe")
+        if (below := part < lower.take(at, out=end, mode="clip")).any():
+            at -= below
+        if (above := part >= upper.take(at, out=end, mode="clip")).any():
+            at += above
         at += 1
-        at -= part < edges[at - 1]
-        at += (part >= edges[at]) & (at < n)
-        at *= within
-    return out
+        if within is not None:
+            at *= within
+        if counted:
+            counts += np.bincount(at, minlength=n + 1)
+    return counts if counted else places
 
 
 def _count_directly(
@@ -221,9 +236,13 @@ def _count_directly(
         points, ends = host_of(x, FLOAT), host_of(edge, FLOAT)
         if points is None or ends is None or points.dtype != ends.dtype:
             return None
-        place = quiet.run(_places_among, points, ends)
+        counted = len(xs) == 1 and weights is None
+        place = quiet.run(_places_among, points, ends, counted)
         if place is None:
             return None
+        if counted:
+            wanted = default_dtype("int")
+            return array_of(place[1:].astype(wanted), wanted)
         if flat is None:
             flat = place
         else:

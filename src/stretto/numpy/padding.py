@@ -109,6 +109,8 @@ def _check_mode(mode: Any, options: dict[str, Any]) -> None:
 
 def _pairs(given: Any, rank: int, what: str) -> list[tuple[int, int]]:
     """(before, after) for each axis, as integers."""
+    if given.__class__ is int:
+        return [(given, given)] * rank
     return [(operator.index(a), operator.index(b)) for a, b in _values(given, rank, what)]
 
 
@@ -137,9 +139,23 @@ def _pad_constant(x: Any, widths: list[tuple[int, int]], value: Any) -> Any:
                 x = ops.pad(x, convert(as_value(element), x.dtype), config)
         return x
     if at_rest(x) and value.__class__ in (int, float):
-        return array_of(np.pad(x.to_host(), widths, constant_values=value), x.dtype, x.weak_type)
+        return array_of(_surrounded(x.to_host(), widths, value), x.dtype, x.weak_type)
     value = convert(as_value(value, "pad", "constant_values"), x.dtype, x.weak_type)
     return ops.pad(x, value, [(*pair, 0) for pair in widths])
+
+
+def _surrounded(host: np.ndarray, widths: list[tuple[int, int]], value: float) -> np.ndarray:
+    """NumPy's ``pad`` by a constant, of which little is Python's."""
+    sizes = host.shape
+    out = np.empty([n + a + b for n, (a, b) in zip(sizes, widths, strict=True)], host.dtype)
+    out[tuple([slice(a, a + n) for n, (a, _) in zip(sizes, widths, strict=True)])] = host
+    for axis, (n, (before, after)) in enumerate(zip(sizes, widths, strict=True)):
+        front = (slice(None),) * axis
+        if before:
+            out[(*front, slice(0, before))] = value
+        if after:
+            out[(*front, slice(before + n, None))] = value
+    return out
 
 
 def _joined(parts: list[Any], axis: int) -> Any:

@@ -11,13 +11,17 @@ from typing import Any
 import numpy as np
 
 from stretto.core.interpreter import as_value
-from stretto.core.types import inexact_dtype, is_complex
+from stretto.core.types import default_dtype, inexact_dtype, is_complex
+from stretto.numpy.directly import REAL, directly
 from stretto.numpy.searching import one_axis, refuse_order
 from stretto.ops import sort as ops
 from stretto.ops.convert import convert
 from stretto.ops.shape import concatenate, rev, split
 
 __all__ = ["argpartition", "partition", "sort_complex"]
+
+_MANY = 1 << 12
+"""Elements from which on NumPy's partition at rest takes a fifth of the time of sorting them."""
 
 
 def _places(kth: Any, n: int, who: str) -> list[int]:
@@ -38,7 +42,9 @@ def partition(
     """The elements along ``axis``, the one that belongs at ``kth`` there, and less ones before it.
 
     Those before it are in rising order, those after it in falling order; of several ``kth``, all
-    are in rising order. NaN comes last. Raises ``ValueError`` for a ``kth`` out of bounds.
+    are in rising order; of 4096 elements or more outside of ``jit``, the parts are in an order of
+    NumPy's, which does not sort them. NaN comes last. Raises ``ValueError`` for a ``kth`` out of
+    bounds.
 
     >>> import stretto.numpy as snp
     >>> snp.partition(snp.array([6, 2, 5, 1, 4]), 1)
@@ -47,6 +53,10 @@ def partition(
     refuse_order("partition", order)
     x, axis = one_axis(a, axis, "partition")
     places = _places(kth, x.shape[axis], "partition")
+    if x.size >= _MANY:
+        found = directly(np.partition, REAL, x, kth=places, axis=axis)
+        if found is not None:
+            return found
     line = ops.sort(x, axis)
     if len(places) != 1:
         return line
@@ -59,7 +69,8 @@ def argpartition(
 ) -> Any:
     """The indices of a partition of the elements along ``axis`` about the one at ``kth``.
 
-    Those of elements before it are in the elements' order, those after it in their own.
+    Those of elements before it are in the elements' order, those after it in their own; of many
+    elements they are in NumPy's order, as for ``partition``.
 
     >>> import stretto.numpy as snp
     >>> snp.argpartition(snp.array([6, 2, 5, 1, 4]), 1)
@@ -68,6 +79,11 @@ def argpartition(
     refuse_order("argpartition", order)
     x, axis = one_axis(a, axis, "argpartition")
     places = _places(kth, x.shape[axis], "argpartition")
+    if x.size >= _MANY:
+        integer = default_dtype("int")
+        found = directly(np.argpartition, REAL, x, out=integer, kth=places, axis=axis)
+        if found is not None:
+            return found
     index = ops.argsort(x, axis)
     if len(places) != 1:
         return index

@@ -12,7 +12,7 @@ import numpy as np
 
 from stretto.core.interpreter import as_value
 from stretto.numpy.arguments import refuse_out
-from stretto.numpy.directly import NUMERIC, directly
+from stretto.numpy.directly import COMPLEX, FLOAT, NUMERIC, directly
 from stretto.numpy.manipulation import moveaxis
 from stretto.ops import contract
 from stretto.ops.arithmetic import conj, multiply
@@ -21,6 +21,7 @@ from stretto.ops.broadcast import canonical_axis, expand_dims, move_axis, reshap
 from stretto.ops.elementwise import promote_values
 from stretto.ops.shape import concatenate, pad, slice_in_dim
 from stretto.ops.sharding import refuse_sharding
+from stretto.runtime.array import Array
 
 __all__ = [
     "cross",
@@ -74,7 +75,16 @@ def matmul(
     Array([3, 7], dtype=int32)
     """
     refuse_sharding("matmul", out_sharding=out_sharding)
+    if precision is None and preferred_element_type is None and _any_stack(a, b):
+        found = directly(np.matmul, FLOAT + COMPLEX, a, b)
+        if found is not None:
+            return found
     return contract.matmul(a, b, precision, preferred_element_type)
+
+
+def _any_stack(a: Any, b: Any) -> bool:
+    """Whether these are two arrays, and one of more than two axes."""
+    return a.__class__ is b.__class__ is Array and (a.type.ndim > 2 or b.type.ndim > 2)
 
 
 def tensordot(

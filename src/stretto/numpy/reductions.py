@@ -61,6 +61,8 @@ _BOOL, _FLOAT32 = np.dtype(bool), np.dtype(np.float32)
 _ADD_UP: Any = np.add.reduce
 _FIND_MAX: Any = np.maximum.reduce
 _FIND_MIN: Any = np.minimum.reduce
+_FIND_TRUE: Any = np.logical_or.reduce
+_FIND_FALSE: Any = np.logical_and.reduce
 
 
 def total_dtype(dtype: np.dtype) -> np.dtype:
@@ -278,7 +280,8 @@ def all(
     """
     refuse_out("all", out)
     if where is None:
-        found = directly(np.all, BOOL + NUMERIC, a, out=_BOOL, axis=axis, keepdims=bool(keepdims))
+        options = {"axis": axis, "keepdims": bool(keepdims)}
+        found = directly(_FIND_FALSE, BOOL + NUMERIC, a, out=_BOOL, **options)
         if found is not None:
             return found
     x = truth(a, "all", "a")
@@ -299,7 +302,8 @@ def any(
     """
     refuse_out("any", out)
     if where is None:
-        found = directly(np.any, BOOL + NUMERIC, a, out=_BOOL, axis=axis, keepdims=bool(keepdims))
+        options = {"axis": axis, "keepdims": bool(keepdims)}
+        found = directly(_FIND_TRUE, BOOL + NUMERIC, a, out=_BOOL, **options)
         if found is not None:
             return found
     x = truth(a, "any", "a")
@@ -324,13 +328,14 @@ def count_nonzero(a: Any, axis: Any = None, keepdims: bool = False) -> Any:
 
 
 def _arg_extremum(who: str, a: Any, axis: Any, out: Any, keepdims: Any) -> Any:
-    x = as_value(a, who, "a")
     refuse_out(who, out)
-    search, integer = np.argmax if who == "argmax" else np.argmin, default_dtype("int")
+    search: Any = np.ndarray.argmax if who == "argmax" else np.ndarray.argmin
+    integer = default_dtype("int")
     options = {"axis": axis, "keepdims": bool(keepdims)}
-    found = directly(search, BOOL + REAL, x, out=integer, **options)
+    found = directly(search, BOOL + REAL, a, out=integer, **options)
     if found is not None:
         return found
+    x = as_value(a, who, "a")
     shape, axes = x.shape, canonical_axes(axis, x.ndim, who)
     if axis is None:
         x, place = reshape(x, (-1,) if x.size else (0,)), 0

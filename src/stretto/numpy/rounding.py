@@ -76,6 +76,10 @@ def round(a: Any, decimals: int = 0, out: None = None) -> Any:
     Array([1.3, 2.5], dtype=float32)
     """
     refuse_out("round", out)
+    if decimals.__class__ is int:
+        found = directly(np.round, FLOAT, a, decimals=decimals)
+        if found is not None:
+            return found
     x = as_value(a, "round", "a")
     if not is_inexact(x.dtype):
         if decimals >= 0:

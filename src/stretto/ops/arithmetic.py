@@ -28,6 +28,7 @@ from stretto.ops.elementwise import (
     unary,
 )
 from stretto.ops.rounding import ceil, floor, is_finite, nextafter, round_, truncated
+from stretto.ops.sign_bits import has_negative_zero, has_zero, signs, upper_halves
 
 __all__ = [
     "absolute",
@@ -55,6 +56,11 @@ __all__ = [
 ]
 
 
+_HIGHEST = np.uint16(1 << 15)
+_MANY = 1 << 12
+"""From so many elements on, signs are found from bits sooner than by comparing."""
+
+
 class Neg(Elementwise):
     """The negative."""
 
@@ -62,6 +68,10 @@ class Neg(Elementwise):
     op = "negate"
     reference = staticmethod(np.negative)
     partials = (lambda dx, out, x: -dx,)
+
+    def widely(self, x: np.ndarray) -> np.ndarray:
+        """The other sign bit."""
+        return (x.view(np.uint16) ^ _HIGHEST).view(x.dtype)
 
     def transpose(self, ct: Any, x: Linear) -> tuple[Any]:
         """``-ct``."""
@@ -156,6 +166,10 @@ class Abs(Elementwise):
     op = "abs"
     reference = staticmethod(np.abs)
 
+    def widely(self, x: np.ndarray) -> np.ndarray:
+        """All but the sign bit."""
+        return (x.view(np.uint16) & ~_HIGHEST).view(x.dtype)
+
     def lower(self, b: Any, x: Any) -> Any:
         """StableHLO ``abs``; infinite where one part of a complex number is, as XLA forgets."""
         out = b.emit(self.op, x)
@@ -187,12 +201,18 @@ class Sign(Elementwise):
 
     def reference(self, x: np.ndarray) -> np.ndarray:
         """NumPy's; zeros and NaN keep their kind, as in XLA; complex NaN is so in both parts."""
+        if x.dtype.char == "e" and x.size >= _MANY:
+            return signs(x)
         out = np.sign(x)
         if kind_of(x.dtype) == "float":
-            return np.copysign(out, x) if _has_negative_zero(x) else out
+            return np.copysign(out, x) if has_negative_zero(x) else out
         if is_complex(x.dtype) and (undefined := np.isnan(x)).any():
             return np.where(undefined, x.dtype.type(complex(np.nan, np.nan)), out)
         return out
+
+    def widely(self, x: np.ndarray) -> np.ndarray:
+        """By the bits."""
+        return signs(x)
 
     def lower(self, b: Any, x: Any) -> Any:
         """StableHLO ``sign``, which takes no unsigned integers."""
@@ -226,9 +246,13 @@ class Max(Elementwise):
     def reference(self, x: np.ndarray, y: np.ndarray) -> np.ndarray:
         """NumPy's, with -0 less than 0."""
         out = np.maximum(x, y)
-        if not _may_be_zeros(x, y) or not _has_negative_zero(out):
+        if not _may_be_zeros(x, y) or not has_negative_zero(out):
             return out
         return np.where((x == 0) & (y == 0), x + y, out)
+
+    def widely(self, x: np.ndarray, y: np.ndarray) -> np.ndarray:
+        """In float32; no bit of that is lost."""
+        return upper_halves(super().widely(x, y), x.dtype)
 
 
 class Min(Elementwise):
@@ -245,11 +269,15 @@ class Min(Elementwise):
     def reference(self, x: np.ndarray, y: np.ndarray) -> np.ndarray:
         """NumPy's, with -0 less than 0."""
         out = np.minimum(x, y)
-        if not _may_be_zeros(x, y) or not _has_zero(out):
+        if not _may_be_zeros(x, y) or not has_zero(out):
             return out
-        if not (_has_negative_zero(x) or _has_negative_zero(y)):
+        if not (has_negative_zero(x) or has_negative_zero(y)):
             return out
         return np.where((x == 0) & (y == 0), -(-x - y), out)
+
+    def widely(self, x: np.ndarray, y: np.ndarray) -> np.ndarray:
+        """In float32; no bit of that is lost."""
+        return upper_halves(super().widely(x, y), x.dtype)
 
 
 # NumPy's extrema take either of two zeros, whatever its sign; to look for -0 is one pass.
@@ -260,24 +288,6 @@ def _may_be_zeros(x: np.ndarray, y: np.ndarray) -> bool:
     if kind_of(x.dtype) != "float" or not x.size or not y.size:
         return False
     return not any(v[(0,) * v.ndim] != 0 for v in (x, y) if not any(v.strides))
-
-
-def _has_negative_zero(x: Any) -> bool:
-    """Whether an element is -0, of which the bits are those of the least integer."""
-    return _least_bits(x, "i") in (None, -1 << 8 * x.dtype.itemsize - 1)
-
-
-def _has_zero(x: Any) -> bool:
-    """Whether an element is +0, of which all bits are 0."""
-    return _least_bits(x, "u") in (None, 0)
-
-
-def _least_bits(x: Any, kind: str) -> int | None:
-    """The least element's bits as an integer; None for the dtypes that have others for zero."""
-    x = np.asarray(x)
-    if not x.size or x.dtype.itemsize == 1:
-        return None if x.size else 1
-    return int(np.minimum.reduce(x.view(f"{kind}{x.dtype.itemsize}"), axis=None))
 
 
 def _share(wins: Any, x: Any, y: Any) -> Any:
@@ -314,6 +324,10 @@ class Clamp(Elementwise):
     def reference(self, low: np.ndarray, x: np.ndarray, high: np.ndarray) -> np.ndarray:
         """The greater of ``low`` and ``x``, then the lesser of that and ``high``."""
         return MIN.reference(MAX.reference(low, x), high)
+
+    def widely(self, low: np.ndarray, x: np.ndarray, high: np.ndarray) -> np.ndarray:
+        """In float32; no bit of that is lost."""
+        return upper_halves(super().widely(low, x, high), x.dtype)
 
 
 NEG, ADD, SUB, MUL, DIV, REM = Neg(), Add(), Sub(), Mul(), Div(), Rem()

@@ -158,7 +158,7 @@ def _bits(x: np.ndarray) -> np.ndarray:
 def _shifted(f: Any, x: np.ndarray, y: np.ndarray) -> np.ndarray:
     """NumPy's shift of the bits, zero from the width on; counts are unsigned."""
     bits, count, width = _bits(x), _bits(y), _width(x.dtype)
-    if width == 8 * x.dtype.itemsize:
+    if x.dtype.kind in "iu":
         return f(bits, count).view(x.dtype)
     moved = f(bits, np.minimum(count, width - 1)) & (2**width - 1)
     return np.where(count < width, moved, 0).astype(bits.dtype).view(x.dtype)
@@ -170,8 +170,8 @@ class ShiftLeft(Shift):
     op = "shift_left"
 
     def reference(self, x: np.ndarray, y: np.ndarray) -> np.ndarray:
-        """NumPy's, zero beyond the width."""
-        return _shifted(np.left_shift, x, y)
+        """NumPy's, zero beyond the width, where it takes counts below 0 to be as well."""
+        return np.left_shift(x, y) if x.dtype.kind in "iu" else _shifted(np.left_shift, x, y)
 
 
 class ShiftRightArithmetic(Shift):

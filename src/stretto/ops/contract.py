@@ -219,15 +219,19 @@ def _much(work: float, x: Any, y: Any) -> bool:
 def _exact(x: np.ndarray, y: np.ndarray) -> np.ndarray:
     """The product of matrices of integers: as floats, which NumPy multiplies ten times as fast.
 
-    Sums of less than 2^53 are exact. Integers of 32 bits that might exceed that are multiplied in
-    halves, x = 2^16 x' + x'': modulo 2^32, x y = x'' y'' + 2^16 (x' y'' + x'' y').
+    Sums of less than 2^24 are exact in float32, those of less than 2^53 in float64. Beyond that
+    halves are multiplied, x = 2^16 x' + x'': modulo 2^32, x y = x'' y'' + 2^16 (x' y'' + x'' y').
     """
     depth, columns = x.shape[-1], y.shape[-1] if y.ndim > 1 else 1
     if x.dtype.itemsize > 4 or depth >= 1 << 20 or not _much(x.size * columns, x, y):
         return np.matmul(x, y)
     most = [max(int(v.max()), -int(v.min())) for v in (x, y)]
-    if most[0] * most[1] * depth < 1 << 53:
-        return np.matmul(x.astype(float), y.astype(float)).astype(np.int64).astype(x.dtype)
+    greatest = most[0] * most[1] * depth
+    if greatest >= 1 << 24 and x.ndim > 2 and x.shape[-2] * depth * columns <= 1 << 10:
+        return np.matmul(x, y)  # small matrices, which float64 does not make faster
+    if greatest < 1 << 53:
+        wide = np.float32 if greatest < 1 << 24 else np.float64
+        return np.matmul(x.astype(wide), y.astype(wide)).astype(np.int64).astype(x.dtype)
     high, above = ((v >> 16).astype(float) for v in (x, y))
     low, below = ((v & 0xFFFF).astype(float) for v in (x, y))
     out = np.matmul(high, below).astype(np.int64)
@@ -424,6 +428,9 @@ def dot(x: Any, y: Any, precision: Any = None, preferred_element_type: Any = Non
             f"dot: contracted sizes differ, {x.shape[-1]} (axis {x.ndim - 1} of x: {x.type}) and "
             f"{y.shape[place]} (axis {place} of y: {y.type})"
         )
+    plain = _MATMUL.get((x.ndim, y.ndim))
+    if plain is not None and precision is None and preferred_element_type is None:
+        return plain(x, y)
     numbers = (((x.ndim - 1,), (place,)), _NONE)
     return dot_general(x, y, numbers, precision, preferred_element_type)
 

@@ -5,6 +5,9 @@ Layer 2 (ops).
 
 from __future__ import annotations
 
+import contextvars
+import functools
+import threading
 from collections.abc import Sequence
 from typing import Any
 
@@ -69,23 +72,40 @@ class ConvertElementType(Primitive):
         return self(*args), axes[0]
 
 
+@functools.lru_cache(64)
+def _bounds(dtype: np.dtype) -> tuple[int, int, np.dtype]:
+    """The least and the greatest number of an integer dtype, and a signed dtype that NumPy has."""
+    info = ml_dtypes.iinfo(dtype)
+    return int(info.min), int(info.max), np.dtype(np.int32 if info.max < 1 << 31 else np.int64)
+
+
+class _Strict(threading.local):
+    """For each thread a context in which NumPy raises an error for invalid conversions."""
+
+    def __init__(self) -> None:
+        context = contextvars.Context()
+        context.run(np.seterr, over="ignore", under="ignore", invalid="raise")
+        self.run = context.run
+
+
+_strict = _Strict()
+
+
 def _whole(x: np.ndarray, dtype: np.dtype) -> np.ndarray:
     """Truncated towards zero, and kept in the dtype's range.
 
     The processor notes where a conversion to 32 or 64 signed bits meets a number beyond these, or
     NaN: then they are looked for.
     """
-    info = ml_dtypes.iinfo(dtype)
-    signed = np.dtype(np.int32 if info.max < 1 << 31 else np.int64)
-    if info.max < 1 << 63:
+    least, greatest, signed = _bounds(dtype)
+    if greatest < 1 << 63:
         try:
-            with np.errstate(invalid="raise"):
-                whole = x.astype(signed)
-        except FloatingPointError:
+            whole = _strict.run(x.astype, signed)
+        except (FloatingPointError, RuntimeError):  # the latter in a finalizer run by NumPy
             pass
         else:
             if dtype != signed:
-                np.clip(whole, int(info.min), int(info.max), out=whole)
+                np.clip(whole, least, greatest, out=whole)
             return whole.astype(dtype, copy=False)
     return _saturate(x.astype(np.float64), dtype)
 

@@ -43,6 +43,7 @@ __all__ = [
     "broadcast_shapes",
     "promote_values",
     "unary",
+    "widened_to_float32",
 ]
 
 FLOAT = frozenset({"float"})
@@ -115,6 +116,13 @@ class Elementwise(Primitive, abstract=True):
         """One operation of StableHLO, or of another dialect."""
         return b.operation(f"{self.dialect}.{self.op}", operands)
 
+    def widely(self, *operands: np.ndarray) -> np.ndarray:
+        """The rule for many numbers that NumPy itself does not know: in float32, unless replaced.
+
+        The result is of the operands' dtype or of float32.
+        """
+        return self.reference(*[widened_to_float32(x) for x in operands])
+
     def compiled(self, types: tuple[ArrayType, ...]) -> bool:
         """For large arrays of the dtypes for which XLA's function was measured to be faster."""
         type, sizes = types[0], self.compiled_from
@@ -140,6 +148,13 @@ class Elementwise(Primitive, abstract=True):
         """Bring the mapped axes to one place, broadcast what is not mapped, and apply."""
         values, axis = align_mapped(size, args, axes)
         return self(*values), axis
+
+
+def widened_to_float32(x: np.ndarray) -> np.ndarray:
+    """The numbers in float32; an array that shows one everywhere is of no more memory there."""
+    if x.size and not any(x.strides):
+        return repeated(np.asarray(x[(0,) * x.ndim]).astype(np.float32), x.shape)
+    return x.astype(np.float32)
 
 
 def align_mapped(

@@ -59,7 +59,7 @@ class Pow(Elementwise):
         """NumPy's; integers to a negative power are 0 but for 1 and -1."""
         if is_inexact(x.dtype):
             halves = not any(y.strides) and y.size and y[(0,) * y.ndim] == 0.5
-            return np.sqrt(x) if halves and np.all(x > 0) else np.power(x, y)
+            return np.sqrt(x) if halves and np.min(x) > 0 else np.power(x, y)
         if not (y < 0).any():
             return np.power(x, y)
         whole = np.power(x, np.maximum(y, 0))

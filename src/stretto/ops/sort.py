@@ -23,6 +23,7 @@ from stretto.ops.elementwise import align_mapped
 from stretto.ops.iota import broadcasted_iota
 from stretto.ops.reduce import widened
 from stretto.ops.shape import rev, slice_
+from stretto.ops.sign_bits import has_negative_zero
 from stretto.ops.sort_lowering import canonical_key, lower_sort, order_by_value
 from stretto.ops.thresholds import TOP_K
 
@@ -116,7 +117,7 @@ def _rising(x: np.ndarray) -> np.ndarray:
 def _sorted(x: np.ndarray, axis: int) -> np.ndarray:
     """NumPy's sort, with negative zeros first among zeros."""
     wide = x.astype(widened(x.dtype), copy=False)
-    if wide.dtype.kind != "f" or not np.any((wide == 0) & np.signbit(wide)):
+    if wide.dtype.kind != "f" or not has_negative_zero(wide):
         return np.sort(wide, axis).astype(x.dtype, copy=False)
     return _rising(np.sort(_rising(wide), axis)).view(wide.dtype).astype(x.dtype, copy=False)
 
@@ -132,6 +133,10 @@ def stable_order(keys: Sequence[np.ndarray], axis: int) -> np.ndarray:
     (key, *more), n = parts, keys[0].shape[axis]
     if more:
         return np.lexsort(parts[::-1], axis)
+    if key.size >= _MANY and key.dtype.kind in "iu":
+        order = _counted(key, axis)
+        if order is not None:
+            return order
     if key.dtype.itemsize > 4 or key.size < _MANY:
         return np.argsort(key, axis, kind="stable")
     # With the index in the lower half all are different, and NumPy sorts integers faster by value.
@@ -143,6 +148,21 @@ def stable_order(keys: Sequence[np.ndarray], axis: int) -> np.ndarray:
     packed.sort(axis)
     packed &= 0x7FFFFFFF
     return packed
+
+
+def _counted(key: np.ndarray, axis: int) -> np.ndarray | None:
+    """The stable permutation of integers near each other, or all different; None for others."""
+    least = key.min()
+    width, n = int(key.max()) - int(least) + 1, key.shape[axis]
+    if width <= 1 << 16:  # of so few bits NumPy counts the digits
+        short = np.uint8 if width <= 1 << 8 else np.uint16
+        line = np.subtract(key, least, dtype=short, casting="unsafe")
+        return np.argsort(line, axis, kind="stable")
+    if width == n == key.size:  # may be a permutation, whose inverse it is then
+        order = np.full(n, -1, np.intp)
+        order[key.reshape(-1) - least] = np.arange(n)
+        return order.reshape(key.shape) if order.min() >= 0 else None
+    return None
 
 
 _MANY = 1 << 9

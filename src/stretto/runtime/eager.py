@@ -76,15 +76,15 @@ class Eager(Interpreter):
                 outs = run_primitive(primitive, types, out_types, args)
                 return tuple(outs) if primitive.multiple else outs[0]
             hosts = [a.to_host() for a in args]
-            if primitive.widens and wide(types[0]):
-                hosts = [host.astype(np.float32) for host in hosts]
+            many = primitive.widens and wide(types[0])
+            rule = primitive.widely if many else primitive.reference
         except AttributeError:
             self._refuse(args)
             raise
         try:
-            result = quiet.run(primitive.reference, *hosts)
+            result = quiet.run(rule, *hosts)
         except RuntimeError:
-            result = nested(primitive.reference, *hosts)
+            result = nested(rule, *hosts)
         if primitive.multiple:
             return tuple([_wrap(r, t) for r, t in zip(result, out_types, strict=True)])
         if native is not None and not primitive.compiled(types):
