@@ -31,7 +31,16 @@ from benchmarks.process import ROOT, environment
 from benchmarks.run import RESULTS
 from stretto.core.native import native
 
-__all__ = ["FILE", "Counts", "compare", "functions_of", "instructions_of", "main", "total_of"]
+__all__ = [
+    "FILE",
+    "Counts",
+    "compare",
+    "functions_of",
+    "instructions_of",
+    "libraries_of",
+    "main",
+    "total_of",
+]
 
 FILE = RESULTS / "counts.json"
 
@@ -60,7 +69,7 @@ def main(arguments: list[str] | None = None) -> int:
         type=int,
         default=0,
         metavar="N",
-        help="for each path, also the N functions that spend the most",
+        help="for each path, also what each library spends, and the N functions that spend most",
     )
     parser.add_argument("--file", type=Path, default=FILE, help="the file kept (%(default)s)")
     parser.add_argument("--write", action="store_true", help="write what was counted to that file")
@@ -177,9 +186,12 @@ def _instructions(
         found = instructions_of([total_of(file) for file in files], names)
         spenders = {}
         for place, path in enumerate(chosen(names) if functions else ()):
-            spent = functions_of(files[3 + 3 * place].read_text(errors="replace"))
-            most = sorted(spent, key=lambda name: -spent[name])[:functions]
-            spenders[path.name] = [f"{spent[name] / path.times:9,.0f}  {name}" for name in most]
+            text = files[3 + 3 * place].read_text(errors="replace")
+            spenders[path.name] = []
+            for spent, many in ((libraries_of(text), 6), (functions_of(text), functions)):
+                most = sorted(spent, key=lambda name: -spent[name])[:many]
+                lines = [f"{spent[name] / path.times:9,.0f}  {name}" for name in most]
+                spenders[path.name] += [*lines, ""]
     return found, spenders
 
 
@@ -207,7 +219,21 @@ def total_of(file: Path) -> int:
 
 
 def functions_of(text: str) -> dict[str, int]:
-    """The instructions that each function spends itself, from the text of Callgrind's file.
+    """The instructions that each function spends itself, from the text of Callgrind's file."""
+    return _spent(text, "fn")
+
+
+def libraries_of(text: str) -> dict[str, int]:
+    """The same for each library, or program, by the name of its file."""
+    found: dict[str, int] = {}
+    for file, spent in _spent(text, "ob").items():
+        name = Path(file).name
+        found[name] = found.get(name, 0) + spent
+    return found
+
+
+def _spent(text: str, kind: str) -> dict[str, int]:
+    """By what lines of this kind name: "fn" for functions, "ob" for the files that hold them.
 
     A name is given once, as "fn=(number) name" or "cfn=(number) name", and then by its number. A
     line after "calls=" is what the function called spends.
@@ -216,7 +242,7 @@ def functions_of(text: str) -> dict[str, int]:
     spent: dict[str, int] = {}
     function, of_called = "", False
     for line in text.splitlines():
-        if found := re.match(r"(c?)fn=(\(\d+\))(?: (.*))?$", line):
+        if found := re.match(rf"(c?){kind}=(\(\d+\))(?: (.*))?$", line):
             called, number, name = found.groups()
             names.setdefault(number, name)
             function = function if called else names[number]

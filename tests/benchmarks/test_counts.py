@@ -69,22 +69,27 @@ def test_totals_are_read_from_the_file(tmp_path):
 def test_functions_are_charged_for_what_they_spend_themselves():
     text = """
 positions: line
+ob=(1) /usr/bin/program
 fl=(1) a.c
 fn=(1) main
 16 400
+cob=(2) /usr/lib/library.so
 cfn=(2) work
 calls=5 20
 16 9000
 +3 50
 * 1
 
+ob=(2)
 fn=(2)
 20 9000
 
+ob=(1)
 fn=(1)
 -4 7
 totals: 9458
 """
+    assert counts.libraries_of(text) == {"program": 458, "library.so": 9000}
     assert counts.functions_of(text) == {"main": 458, "work": 9000}
 
 
