@@ -9,7 +9,7 @@
 #include <structmember.h>
 #include <string.h>
 
-#define REVISION 2 /* of what Python calls here: `core/native.py` takes no other */
+#define REVISION 3 /* of what Python calls here: `core/native.py` takes no other */
 
 static PyObject *str_interpreter, *str_key, *str_run, *str_to_host, *str_to_buffer, *str_general,
     *str_consume, *str_dtype, *str_astype;
@@ -631,13 +631,16 @@ look_up(Dispatcher *self, Walk *w)
     return record;
 }
 
-/* A record: (interpret, run, handlers, places, constants, out_types, unflatten).
+/* A record: (interpret, run, handlers, places, constants, out_types, unflatten, tidy).
    `interpret` takes the list of arrays and gives those of the results; where it is None,
    `run(buffers).consume_with_handlers(handlers)` gives their buffers. `places`: which of the leaves
    are passed, in which order (bytes of Py_ssize_t). `constants`: the arrays that are passed after
    them.
-   `unflatten` is None for one result that is no container. */
-enum { INTERPRET, RUN, HANDLERS, PLACES, CONSTANTS, OUT_TYPES, UNFLATTEN, FIELDS };
+   `unflatten` is None for one result that is no container. `tidy()` lets go of what the runtime
+   keeps of past calls; it is called now and then. */
+enum { INTERPRET, RUN, HANDLERS, PLACES, CONSTANTS, OUT_TYPES, UNFLATTEN, TIDY, FIELDS };
+
+#define UNTIDY 64 /* so many runs are kept at most */
 
 /* What is passed: arrays, or their buffers. NULL, perhaps with an error, for the general way. */
 static PyObject *
@@ -717,6 +720,16 @@ results_of(Dispatcher *self, Walk *w, PyObject *record)
         }
     }
     else {
+        static int runs = 0;
+        if (++runs >= UNTIDY) {
+            runs = 0;
+            PyObject *none = PyObject_CallNoArgs(PyTuple_GET_ITEM(record, TIDY));
+            if (none == NULL) {
+                Py_DECREF(list);
+                return NULL;
+            }
+            Py_DECREF(none);
+        }
         PyObject *ran = PyObject_CallOneArg(PyTuple_GET_ITEM(record, RUN), list);
         if (ran != NULL) {
             outs = PyObject_CallMethodOneArg(ran, str_consume, PyTuple_GET_ITEM(record, HANDLERS));

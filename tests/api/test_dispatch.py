@@ -4,6 +4,7 @@ Run with the extension in C and, by ``test_native``, without.
 """
 
 import gc
+import sys
 import weakref
 
 import numpy as np
@@ -256,3 +257,38 @@ def test_no_more_signatures_are_kept_than_it_says(monkeypatch):
             for _ in range(2):
                 np.testing.assert_array_equal(f(snp.ones(n)), 2)
             assert len(f._entries) <= 8
+
+
+@pytest.mark.parametrize("kind", ["array", "tree", "static", "donated", "waited"])
+def test_calls_keep_nothing(kind):
+    """Where each call was made, the runtime notes, and keeps until it is told not to."""
+    x = snp.ones(4)
+    plain = st.jit(lambda x: x + 1)
+    tree = st.jit(lambda tree: {"b": tree["a"] + 1})
+    static = st.jit(lambda x, n: x + n, static_argnums=1)
+    donated = st.jit(lambda x: x + 1, donate_argnums=0)
+    result = plain(x)
+
+    def call():
+        if kind == "array":
+            plain(x)
+        elif kind == "tree":
+            st.block_until_ready(tree({"a": x}))
+        elif kind == "static":
+            static(x, 2).block_until_ready()
+        elif kind == "donated":
+            donated(snp.copy(x)).block_until_ready()
+        else:
+            result.block_until_ready()
+
+    for _ in range(200):
+        call()
+    plain(x)
+    gc.collect()
+    before = sys.getallocatedblocks()
+    for _ in range(2000):
+        call()
+    for _ in range(100):
+        plain(x)
+    gc.collect()
+    assert sys.getallocatedblocks() - before < 500

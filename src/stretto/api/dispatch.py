@@ -19,6 +19,7 @@ from stretto.core.boundary import hide_frames
 from stretto.core.config import settings
 from stretto.core.interpreter import state
 from stretto.core.native import native
+from stretto.runtime import pjrt
 from stretto.runtime.array import Array, Donated
 from stretto.runtime.eager import EAGER
 
@@ -27,11 +28,12 @@ __all__ = ["Dispatcher", "record_of"]
 Record = tuple[Any, ...]
 """What a call needs.
 
-``(interpret, run, handlers, places, constants, out_types, unflatten, kept alive)``: ``interpret``
-takes the list of arrays and gives the list of results; where it is None,
+``(interpret, run, handlers, places, constants, out_types, unflatten, tidy, kept alive)``:
+``interpret`` takes the list of arrays and gives the list of results; where it is None,
 ``run(buffers).consume_with_handlers(handlers)`` gives their buffers. ``places`` are those of the
 arrays passed, among all in the order of the walk, as machine integers; ``constants`` the arrays
-passed after them; ``unflatten`` is None for one result that is no container.
+passed after them; ``unflatten`` is None for one result that is no container; ``tidy`` is what the
+runtime is to be asked for now and then.
 """
 
 
@@ -47,7 +49,7 @@ class _Dispatcher:
             try:
                 record = self._table.get((settings.key, *[x.type for x in args]))
                 if record is not None:
-                    interpret, run, handlers, places, constants, out_types, unflatten, _ = record
+                    interpret, run, handlers, places, constants, out_types, unflatten, *_ = record
                     arrays = args if places is None else [args[i] for i in places]
                     if constants:
                         arrays = [*arrays, *constants]
@@ -60,6 +62,7 @@ class _Dispatcher:
                             else x._buffer
                             for x in arrays
                         ]
+                        pjrt.tidy()
                         ran = run(buffers).consume_with_handlers(handlers)
                         outs = [Array(None, t, b) for t, b in zip(out_types, ran, strict=True)]
                     return outs[0] if unflatten is None else unflatten(outs)
@@ -108,6 +111,7 @@ def record_of(entry: Entry, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Re
         tuple(entry.constants),
         entry.out_types,
         None if entry.single else entry.out_structure.unflatten,
+        pjrt.tidy,
         tuple(names),
     )
 

@@ -14,7 +14,7 @@ from typing import Any
 __all__ = ["native"]
 
 
-_REVISION = 2
+_REVISION = 3
 """Of the extension that this package calls; one built from another source is not used."""
 
 
