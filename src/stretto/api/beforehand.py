@@ -93,6 +93,8 @@ def _constant(program: Program, captured: int) -> list[Equation]:
     known: set[Atom] = set(program.inputs[len(program.inputs) - captured :])
     found = []
     for e in program.equations:
+        if e.inputs and known.isdisjoint(e.inputs):
+            continue
         if any([a not in known and type(a) is Var for a in e.inputs]):
             continue
         primitive: Any = e.primitive
