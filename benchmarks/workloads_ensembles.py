@@ -58,8 +58,6 @@ SEQUENCE, HEADS, FEED_FORWARD = 32, 4, 128
 
 QUICK_TASKS = (
     "mlp-n10-b64-gradient-own",
-    "mlp-n10-b1-forward-own",
-    "small-n1000-b64-forward-own",
     "cnn-n8-b16-forward-own",
 )
 """The rows that the quick run has."""
