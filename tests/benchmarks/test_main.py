@@ -48,7 +48,7 @@ def test_rows_have_rounds_of_their_own_in_the_quick_run(tmp_path):
     file = tmp_path / "figures.json"
     assert main(options(file, "--quick", "--only", "import")) == 0
     (row,) = json.loads(file.read_text())["benchmarks"]
-    assert len(row["contestants"]["numpy"]["rounds"]) == WORKLOADS["import"].quick_rounds == 3
+    assert len(row["contestants"]["numpy"]["rounds"]) == WORKLOADS["import"].quick_rounds == 2
 
 
 def test_ensembles_have_a_table_of_their_own_with_memory(tmp_path, capsys):
