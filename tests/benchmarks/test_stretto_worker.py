@@ -10,21 +10,14 @@ from benchmarks.stretto_worker import cases
 from benchmarks.worker import run_once, time_batch
 from benchmarks.workloads import OVERHEAD_ROWS
 from stretto.runtime import cache
+from tests.compilations import texts_compiled
 
 
 @pytest.fixture
 def compiled(monkeypatch):
     """The texts compiled, with nothing on disk."""
-    texts: list[str] = []
-    true_compile = cache.compile_text
-
-    def compile_text(text, *more):
-        texts.append(text)
-        return true_compile(text, *more)
-
-    monkeypatch.setattr(cache, "compile_text", compile_text)
     with st.config(disk_cache=False):
-        yield texts
+        yield texts_compiled(monkeypatch, cache)
 
 
 def test_every_overhead_that_a_worker_times_has_a_case():

@@ -15,6 +15,7 @@ from stretto.plan.prepare import prepare
 from stretto.runtime import cache
 from stretto.transforms.evaluate import evaluate
 from stretto.transforms.simplify import drop_dead
+from tests.compilations import texts_compiled
 
 SHAPING = ("simplify", "roll_loops", "interpret_small")
 OTHERS = ("eager_compiled", "disk_cache")
@@ -43,16 +44,8 @@ def words(f, *args):
 @pytest.fixture
 def compiled(monkeypatch):
     """The texts that are compiled."""
-    texts = []
-    real = cache.compile_text
-
-    def noted(text, *rest):
-        texts.append(text)
-        return real(text, *rest)
-
-    monkeypatch.setattr(cache, "compile_text", noted)
     with st.config(disk_cache=False):
-        yield texts
+        yield texts_compiled(monkeypatch, cache)
 
 
 @pytest.mark.parametrize("name", SHAPING)

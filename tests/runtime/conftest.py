@@ -4,6 +4,7 @@ import pytest
 
 import stretto as st
 from stretto.runtime import cache, disk, pjrt
+from tests.compilations import texts_compiled
 
 
 @pytest.fixture
@@ -19,16 +20,7 @@ def kept_in(tmp_path, monkeypatch):
 @pytest.fixture
 def compiled_anew(monkeypatch):
     """The texts that are compiled."""
-    texts = []
-    real = pjrt.compile_text
-
-    def counted(text, *rest):
-        texts.append(text)
-        return real(text, *rest)
-
-    monkeypatch.setattr(cache, "compile_text", counted)
-    monkeypatch.setattr(pjrt, "compile_text", counted)
-    return texts
+    return texts_compiled(monkeypatch, cache, pjrt)
 
 
 @pytest.fixture

@@ -14,6 +14,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import field
 from typing import Any
 
+from stretto.api.arguments import LEAF
 from stretto.api.beforehand import beforehand, with_equal_ones_merged
 from stretto.core import tree
 from stretto.core.config import config
@@ -33,8 +34,6 @@ from stretto.runtime.pjrt import Executable, Options
 from stretto.transforms.simplify import live, used_inputs
 
 __all__ = ["Entry"]
-
-_LEAF = tree.structure(0)
 
 
 @dataclasses.dataclass(eq=False, slots=True)
@@ -82,7 +81,7 @@ class Entry:
 
     def __post_init__(self) -> None:
         self.out_types = self.program.out_types
-        self.single = self.out_structure == _LEAF
+        self.single = self.out_structure == LEAF
         self.has_tracers = any(isinstance(c, Tracer) for c in self.captured)
 
     def text(self) -> Text:

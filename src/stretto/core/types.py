@@ -217,7 +217,7 @@ def scalar_dtype(python_type: type) -> np.dtype:
 
 def default_dtype(kind: str) -> np.dtype:
     """The default dtype of a kind: ``int32`` and ``float32``, or 64 bits with ``enable_x64``."""
-    return _DEFAULTS[_PYTHON_TYPES[kind]][config.enable_x64]
+    return scalar_dtype(_PYTHON_TYPES[kind])
 
 
 def inexact_dtype(dtype: np.dtype) -> np.dtype:

@@ -231,7 +231,15 @@ class Sign(Elementwise):
         return out, (dx - out * complex_(along, zeros_like(along))) / convert(absolute(x), x.dtype)
 
 
-class Max(Elementwise):
+class Choice(Elementwise, abstract=True):
+    """An operation that gives one of its operands."""
+
+    def widely(self, *operands: np.ndarray) -> np.ndarray:
+        """In float32; no bit of that is lost."""
+        return upper_halves(super().widely(*operands), operands[0].dtype)
+
+
+class Max(Choice):
     """The greater; NaN where either is."""
 
     accepts = COMPARABLE | {"bool"}
@@ -250,12 +258,8 @@ class Max(Elementwise):
             return out
         return np.where((x == 0) & (y == 0), x + y, out)
 
-    def widely(self, x: np.ndarray, y: np.ndarray) -> np.ndarray:
-        """In float32; no bit of that is lost."""
-        return upper_halves(super().widely(x, y), x.dtype)
 
-
-class Min(Elementwise):
+class Min(Choice):
     """The lesser; NaN where either is."""
 
     accepts = COMPARABLE | {"bool"}
@@ -274,10 +278,6 @@ class Min(Elementwise):
         if not (has_negative_zero(x) or has_negative_zero(y)):
             return out
         return np.where((x == 0) & (y == 0), -(-x - y), out)
-
-    def widely(self, x: np.ndarray, y: np.ndarray) -> np.ndarray:
-        """In float32; no bit of that is lost."""
-        return upper_halves(super().widely(x, y), x.dtype)
 
 
 # NumPy's extrema take either of two zeros, whatever its sign; to look for -0 is one pass.
@@ -309,7 +309,7 @@ class Square(Elementwise):
         return b.emit("multiply", x, x)
 
 
-class Clamp(Elementwise):
+class Clamp(Choice):
     """``x`` kept between two bounds of the same shape."""
 
     accepts = COMPARABLE
@@ -324,10 +324,6 @@ class Clamp(Elementwise):
     def reference(self, low: np.ndarray, x: np.ndarray, high: np.ndarray) -> np.ndarray:
         """The greater of ``low`` and ``x``, then the lesser of that and ``high``."""
         return MIN.reference(MAX.reference(low, x), high)
-
-    def widely(self, low: np.ndarray, x: np.ndarray, high: np.ndarray) -> np.ndarray:
-        """In float32; no bit of that is lost."""
-        return upper_halves(super().widely(low, x, high), x.dtype)
 
 
 NEG, ADD, SUB, MUL, DIV, REM = Neg(), Add(), Sub(), Mul(), Div(), Rem()
