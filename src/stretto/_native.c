@@ -2,14 +2,19 @@
 
    Each type here has a twin in Python that passes the same tests: `runtime/holder.py`,
    `numpy/methods.py` and `api/dispatch.py`. `core/native.py` says which are used. Nothing here
-   decides anything: whatever is not the common case goes to the general way, in Python. */
+   decides anything: whatever is not the common case goes to the general way, in Python.
+
+   Two rules hold throughout. Whatever is used after a call that can run Python code (a method, an
+   allocation that starts a collection, the release of a last reference) is held by a reference of
+   its own until then. And no exception is cleared: what sends a call the general way is asked
+   beforehand, so an error that comes out of the short way, an interrupt above all, is the call's. */
 
 #define PY_SSIZE_T_CLEAN
 #include <Python.h>
 #include <structmember.h>
 #include <string.h>
 
-#define REVISION 3 /* of what Python calls here: `core/native.py` takes no other */
+#define REVISION 4 /* of what Python calls here: `core/native.py` takes no other */
 
 static PyObject *str_interpreter, *str_key, *str_run, *str_to_host, *str_to_buffer, *str_general,
     *str_consume, *str_dtype, *str_astype;
@@ -28,7 +33,7 @@ static PyTypeObject HolderType;
 static PyObject *
 holder_make(PyTypeObject *cls, PyObject *host, PyObject *type, PyObject *buffer)
 {
-    Holder *self = (Holder *)cls->tp_alloc(cls, 0);
+    Holder *self = (Holder *)cls->tp_alloc(cls, 0); /* the caller holds the three */
     if (self != NULL) {
         self->host = Py_NewRef(host);
         self->buffer = Py_NewRef(buffer);
@@ -122,6 +127,85 @@ face(Holder *array, PyObject *there, PyObject *method)
     return PyObject_CallMethodNoArgs((PyObject *)array, method);
 }
 
+/* An item of a dictionary: 1 with a new reference, 0 where there is none, -1 with an error. */
+static int
+item_of(PyObject *dict, PyObject *key, PyObject **item)
+{
+    *item = Py_XNewRef(PyDict_GetItemWithError(dict, key));
+    return *item != NULL ? 1 : PyErr_Occurred() ? -1 : 0;
+}
+
+/* Quiet: calls a function in a context where NumPy gives no warnings. ---------------------------- */
+
+typedef struct {
+    PyObject_HEAD
+    vectorcallfunc vectorcall;
+    PyObject *context; /* one of contextvars, of one thread */
+    PyObject *nested;  /* takes the call while the thread is in that context already */
+    int busy;
+} Quiet;
+
+static PyObject *
+quiet_call(Quiet *self, PyObject *const *args, size_t nargsf, PyObject *kwnames)
+{
+    Py_ssize_t n = PyVectorcall_NARGS(nargsf);
+    if (n == 0) {
+        PyErr_SetString(PyExc_TypeError, "Quiet: expected a function");
+        return NULL;
+    }
+    if (self->busy) {
+        return PyObject_Vectorcall(self->nested, args, n, kwnames);
+    }
+    if (PyContext_Enter(self->context) < 0) {
+        return NULL;
+    }
+    self->busy = 1;
+    PyObject *result = PyObject_Vectorcall(args[0], args + 1, n - 1, kwnames);
+    self->busy = 0;
+    if (PyContext_Exit(self->context) < 0) {
+        Py_CLEAR(result);
+    }
+    return result;
+}
+
+static PyObject *
+quiet_new(PyTypeObject *cls, PyObject *args, PyObject *kwargs)
+{
+    static char *names[] = {"context", "nested", NULL};
+    PyObject *context, *nested;
+    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "O!O", names, &PyContext_Type, &context,
+                                     &nested)) {
+        return NULL;
+    }
+    Quiet *self = (Quiet *)cls->tp_alloc(cls, 0);
+    if (self != NULL) {
+        self->vectorcall = (vectorcallfunc)quiet_call;
+        self->context = Py_NewRef(context);
+        self->nested = Py_NewRef(nested);
+    }
+    return (PyObject *)self;
+}
+
+static void
+quiet_dealloc(Quiet *self)
+{
+    Py_XDECREF(self->context);
+    Py_XDECREF(self->nested);
+    Py_TYPE(self)->tp_free(self);
+}
+
+static PyTypeObject QuietType = {
+    PyVarObject_HEAD_INIT(NULL, 0)
+    .tp_name = "stretto._native.Quiet",
+    .tp_doc = "Calls a function, with its arguments, in a context.",
+    .tp_basicsize = sizeof(Quiet),
+    .tp_flags = Py_TPFLAGS_DEFAULT | Py_TPFLAGS_HAVE_VECTORCALL,
+    .tp_vectorcall_offset = offsetof(Quiet, vectorcall),
+    .tp_call = PyVectorcall_Call,
+    .tp_new = quiet_new,
+    .tp_dealloc = (destructor)quiet_dealloc,
+};
+
 /* Operator: a binary operator at rest, where the table has the types; else `general`. ----------- */
 
 typedef struct {
@@ -135,28 +219,63 @@ typedef struct {
     PyObject *asarray;  /* makes a NumPy array of a NumPy scalar */
     PyObject *function; /* of two NumPy arrays, or one and a Python number */
     PyObject *table;    /* by the type of self, by that of the other (a number's: its class), that
-                           of the result */
+                           of the result; by `int`, also between which numbers it holds */
     PyObject *general;  /* takes any operands */
     PyObject *name;
     int reflected; /* whether self is the right operand */
 } Operator;
 
-/* The type of the result; borrowed, NULL (without an error) for the general way. */
-static PyObject *
-operator_out(Operator *self, Holder *x, PyObject *y)
+/* The type of the result of `x op y` for a Python integer, whose record is (least, most, type):
+   where it lies between the two, NumPy takes it as an element of x. */
+static int
+operator_integer(PyObject *record, PyObject *y, PyObject **out)
 {
-    PyObject *row = x->type == NULL ? NULL : PyDict_GetItem(self->table, x->type);
-    if (row == NULL || !PyDict_CheckExact(row)) {
-        return NULL;
+    int far;
+    long long value = PyLong_AsLongLongAndOverflow(y, &far);
+    if (far || !PyTuple_CheckExact(record) || PyTuple_GET_SIZE(record) != 3) {
+        return 0;
     }
-    if ((PyObject *)Py_TYPE(y) == self->array) {
-        PyObject *type = ((Holder *)y)->type;
-        return type == NULL ? NULL : PyDict_GetItem(row, type);
+    long long least = PyLong_AsLongLong(PyTuple_GET_ITEM(record, 0));
+    long long most = PyLong_AsLongLong(PyTuple_GET_ITEM(record, 1));
+    if ((least == -1 || most == -1) && PyErr_Occurred()) {
+        return -1;
     }
-    if (PyFloat_CheckExact(y) || PyLong_CheckExact(y)) {
-        return PyDict_GetItem(row, (PyObject *)Py_TYPE(y));
+    if (value < least || value > most) {
+        return 0;
     }
-    return NULL;
+    *out = Py_NewRef(PyTuple_GET_ITEM(record, 2));
+    return 1;
+}
+
+/* The type of the result: 1 with a new reference, 0 for the general way, -1 with an error. */
+static int
+operator_out(Operator *self, Holder *x, PyObject *y, PyObject **out)
+{
+    int array = (PyObject *)Py_TYPE(y) == self->array, integer = PyLong_CheckExact(y);
+    PyObject *type = x->type, *row, *record;
+    PyObject *other = array ? ((Holder *)y)->type : (PyObject *)Py_TYPE(y);
+    if (type == NULL || other == NULL || !(array || integer || PyFloat_CheckExact(y))) {
+        return 0;
+    }
+    Py_INCREF(type);
+    Py_INCREF(other);
+    int found = item_of(self->table, type, &row);
+    Py_DECREF(type);
+    if (found == 1) {
+        found = PyDict_CheckExact(row) ? item_of(row, other, &record) : 0;
+        Py_DECREF(row);
+        if (found == 1) {
+            if (integer) {
+                found = operator_integer(record, y, out);
+                Py_DECREF(record);
+            }
+            else {
+                *out = record;
+            }
+        }
+    }
+    Py_DECREF(other);
+    return found;
 }
 
 static PyObject *
@@ -195,18 +314,17 @@ operator_call(Operator *self, PyObject *const *args, size_t nargsf, PyObject *kw
 {
     if (PyVectorcall_NARGS(nargsf) == 2 && kwnames == NULL
         && (PyObject *)Py_TYPE(args[0]) == self->array) {
-        PyObject *out = operator_out(self, (Holder *)args[0], args[1]);
-        if (out != NULL && at_rest(self->state, self->eager) == 1) {
-            Py_INCREF(out); /* the table may be cleared meanwhile */
+        int rest = at_rest(self->state, self->eager);
+        PyObject *out = NULL;
+        int found = rest == 1 ? operator_out(self, (Holder *)args[0], args[1], &out) : rest;
+        if (found < 0) {
+            return NULL;
+        }
+        if (found == 1) {
             PyObject *result = operator_short(self, (Holder *)args[0], args[1], out);
             Py_DECREF(out);
-            if (result != NULL) {
-                return result;
-            }
+            return result;
         }
-        /* An operand that was donated, a number that does not fit, a finalizer that runs inside of
-           NumPy: the general way can, or says why it cannot. */
-        PyErr_Clear();
     }
     return PyObject_Vectorcall(self->general, args, nargsf, kwnames);
 }
@@ -305,20 +423,33 @@ typedef struct {
 
 #define MOST_OPERANDS 8
 
-/* The record for these arguments; borrowed, NULL (without an error) for the general way. */
-static PyObject *
-process_record(Process *self, PyObject *primitive, PyObject *args)
+/* The record for these arguments: 1 with a new reference, 0 for the general way, -1 with an error. */
+static int
+process_record(Process *self, PyObject *primitive, PyObject *args, PyObject **record)
 {
-    PyObject *row = PyDict_GetItem(self->table, primitive);
-    for (Py_ssize_t i = 0; row != NULL && i < PyTuple_GET_SIZE(args); i++) {
-        PyObject *x = PyTuple_GET_ITEM(args, i);
+    PyObject *row;
+    int found = item_of(self->table, primitive, &row);
+    for (Py_ssize_t i = 0; found == 1 && i < PyTuple_GET_SIZE(args); i++) {
+        PyObject *x = PyTuple_GET_ITEM(args, i), *next;
         if ((PyObject *)Py_TYPE(x) != self->array || ((Holder *)x)->type == NULL
             || !PyDict_CheckExact(row)) {
-            return NULL;
+            Py_DECREF(row);
+            return 0;
         }
-        row = PyDict_GetItem(row, ((Holder *)x)->type);
+        PyObject *type = Py_NewRef(((Holder *)x)->type);
+        found = item_of(row, type, &next);
+        Py_DECREF(type);
+        Py_SETREF(row, next);
     }
-    return row != NULL && PyTuple_CheckExact(row) && PyTuple_GET_SIZE(row) == 3 ? row : NULL;
+    if (found != 1) {
+        return found;
+    }
+    if (!PyTuple_CheckExact(row) || PyTuple_GET_SIZE(row) != 3) {
+        Py_DECREF(row);
+        return 0;
+    }
+    *record = row;
+    return 1;
 }
 
 static PyObject *
@@ -366,16 +497,16 @@ process_call(Process *self, PyObject *const *args, size_t nargsf, PyObject *kwna
 {
     if (PyVectorcall_NARGS(nargsf) == 3 && kwnames == NULL && PyTuple_CheckExact(args[2])
         && PyTuple_GET_SIZE(args[2]) <= MOST_OPERANDS) {
-        PyObject *record = process_record(self, args[1], args[2]);
-        if (record != NULL) {
-            Py_INCREF(record); /* the table may be cleared meanwhile */
+        PyObject *record;
+        int found = process_record(self, args[1], args[2], &record);
+        if (found < 0) {
+            return NULL;
+        }
+        if (found == 1) {
             PyObject *result = process_short(self, record, args[2]);
             Py_DECREF(record);
-            if (result != NULL) {
-                return result;
-            }
+            return result;
         }
-        PyErr_Clear(); /* as in Operator */
     }
     return PyObject_Vectorcall(self->general, args, nargsf, kwnames);
 }
@@ -464,7 +595,7 @@ typedef struct {
 
 typedef struct {
     const void **words;
-    PyObject **leaves; /* borrowed: the arguments hold them */
+    PyObject **leaves; /* held: the arguments may let go of them while Python code runs */
     Py_ssize_t nwords, nleaves, wordroom, leafroom;
     const void *words_here[HERE];
     PyObject *leaves_here[HERE];
@@ -484,6 +615,9 @@ walk_end(Walk *w)
 {
     if (w->words != w->words_here) {
         PyMem_Free(w->words);
+    }
+    while (w->nleaves > 0) {
+        Py_DECREF(w->leaves[--w->nleaves]);
     }
     if (w->leaves != w->leaves_here) {
         PyMem_Free(w->leaves);
@@ -524,7 +658,7 @@ walk_leaf(Walk *w, Holder *leaf)
         && enlarge((void **)&w->leaves, &w->leafroom, w->leaves_here) < 0) {
         return -1;
     }
-    w->leaves[w->nleaves++] = (PyObject *)leaf;
+    w->leaves[w->nleaves++] = Py_NewRef((PyObject *)leaf);
     return walk_word(w, leaf->type);
 }
 
@@ -537,12 +671,15 @@ walk_name(Walk *w, PyObject *name)
     if (!PyUnicode_CHECK_INTERNED(name)) {
         Py_INCREF(name);
         PyUnicode_InternInPlace(&name);
+        int put = walk_word(w, name);
         Py_DECREF(name); /* where a record has this name, it keeps the interned one alive */
+        return put;
     }
     return walk_word(w, name);
 }
 
-/* 0, or -1 where this is no tree of arrays in plain containers; an error is never set. */
+/* 0, or -1 where this is no tree of arrays in plain containers; an error is never set. Nothing in
+   here runs Python code, so that what the containers hold stays as it is meanwhile. */
 static int
 walk(Walk *w, PyObject *tree, PyObject *array, int depth)
 {
@@ -582,22 +719,22 @@ walk(Walk *w, PyObject *tree, PyObject *array, int depth)
     return tree == Py_None ? walk_word(w, tree) : -1;
 }
 
+/* 1, 0 where the call has no fingerprint, -1 with an error. */
 static int
 walk_call(Dispatcher *self, Walk *w, PyObject *args, PyObject *kwargs)
 {
     PyObject *key = PyObject_GetAttr(self->settings, str_key);
     if (key == NULL) {
-        PyErr_Clear();
         return -1;
     }
     Py_DECREF(key); /* kept for ever, where it was registered */
     if (walk_word(w, key) < 0 || walk(w, args, self->array, 0) < 0) {
-        return -1;
+        return 0;
     }
     if (kwargs != NULL && PyDict_GET_SIZE(kwargs) > 0) {
-        return walk(w, kwargs, self->array, 0);
+        return walk(w, kwargs, self->array, 0) == 0;
     }
-    return 0;
+    return 1;
 }
 
 static PyObject *
@@ -606,29 +743,32 @@ fingerprint_of(Walk *w)
     return PyBytes_FromStringAndSize((const char *)w->words, w->nwords * sizeof(void *));
 }
 
-/* The record for a walk; borrowed, NULL (without an error) where there is none. */
-static PyObject *
-look_up(Dispatcher *self, Walk *w)
+/* The record for a walk: 1 with a new reference, 0 where there is none, -1 with an error. */
+static int
+look_up(Dispatcher *self, Walk *w, PyObject **record)
 {
     if (self->last != NULL && PyBytes_GET_SIZE(self->last) == w->nwords * (Py_ssize_t)sizeof(void *)
         && memcmp(PyBytes_AS_STRING(self->last), w->words, PyBytes_GET_SIZE(self->last)) == 0) {
-        return self->record;
+        *record = Py_NewRef(self->record);
+        return 1;
     }
     if (PyDict_GET_SIZE(self->table) == 0) {
-        return NULL;
+        return 0;
     }
     PyObject *fingerprint = fingerprint_of(w);
     if (fingerprint == NULL) {
-        PyErr_Clear();
-        return NULL;
+        return -1;
     }
-    PyObject *record = PyDict_GetItem(self->table, fingerprint);
-    if (record != NULL) {
-        Py_XSETREF(self->last, Py_NewRef(fingerprint));
-        Py_XSETREF(self->record, Py_NewRef(record));
+    int found = item_of(self->table, fingerprint, record);
+    if (found == 1) {
+        PyObject *last = self->last, *before = self->record;
+        self->last = Py_NewRef(fingerprint);
+        self->record = Py_NewRef(*record);
+        Py_XDECREF(last);
+        Py_XDECREF(before);
     }
     Py_DECREF(fingerprint);
-    return record;
+    return found;
 }
 
 /* A record: (interpret, run, handlers, places, constants, out_types, unflatten, tidy).
@@ -642,44 +782,54 @@ enum { INTERPRET, RUN, HANDLERS, PLACES, CONSTANTS, OUT_TYPES, UNFLATTEN, TIDY, 
 
 #define UNTIDY 64 /* so many runs are kept at most */
 
-/* What is passed: arrays, or their buffers. NULL, perhaps with an error, for the general way. */
-static PyObject *
-passed(Dispatcher *self, Walk *w, PyObject *record, int buffers)
+/* Array `i` of those that are passed; held by the walk or by the record. */
+static Holder *
+array_at(Walk *w, PyObject *record, Py_ssize_t i)
 {
     PyObject *places = PyTuple_GET_ITEM(record, PLACES);
-    PyObject *constants = PyTuple_GET_ITEM(record, CONSTANTS);
-    Py_ssize_t n = PyBytes_GET_SIZE(places) / sizeof(Py_ssize_t);
-    Py_ssize_t more = PyTuple_GET_SIZE(constants);
-    const char *at = PyBytes_AS_STRING(places);
-    PyObject *list = PyList_New(n + more);
-    for (Py_ssize_t i = 0; list != NULL && i < n + more; i++) {
-        Holder *array;
-        PyObject *item;
-        if (i < n) {
-            Py_ssize_t place;
-            memcpy(&place, at + i * sizeof(Py_ssize_t), sizeof(Py_ssize_t));
-            array = (Holder *)w->leaves[place];
+    Py_ssize_t n = PyBytes_GET_SIZE(places) / sizeof(Py_ssize_t), place;
+    if (i >= n) {
+        return (Holder *)PyTuple_GET_ITEM(PyTuple_GET_ITEM(record, CONSTANTS), i - n);
+    }
+    memcpy(&place, PyBytes_AS_STRING(places) + i * sizeof(Py_ssize_t), sizeof(Py_ssize_t));
+    return place < 0 || place >= w->nleaves ? NULL : (Holder *)w->leaves[place];
+}
+
+/* What is passed, arrays or their buffers, as a list: 1, 0 for the general way, -1 with an error.
+   No Python code runs while the list is not whole, so that nobody sees it so. */
+static int
+passed(Dispatcher *self, Walk *w, PyObject *record, int buffers, PyObject **list)
+{
+    Py_ssize_t n = PyBytes_GET_SIZE(PyTuple_GET_ITEM(record, PLACES)) / sizeof(Py_ssize_t)
+                   + PyTuple_GET_SIZE(PyTuple_GET_ITEM(record, CONSTANTS));
+    for (Py_ssize_t i = 0; i < n; i++) {
+        Holder *array = array_at(w, record, i);
+        if (array == NULL) {
+            PyErr_SetString(PyExc_RuntimeError, "a record has a place that the call has not");
+            return -1;
         }
-        else {
-            array = (Holder *)PyTuple_GET_ITEM(constants, i - n);
-        }
-        if (buffers) {
-            item = face(array, array->buffer, str_to_buffer);
-            if (item != NULL && (PyObject *)Py_TYPE(item) == self->donated) {
-                Py_CLEAR(item);
+        if (buffers && (array->buffer == NULL || array->buffer == Py_None)) {
+            PyObject *made = PyObject_CallMethodNoArgs((PyObject *)array, str_to_buffer);
+            if (made == NULL) {
+                return -1;
             }
-        }
-        else {
-            item = Py_NewRef((PyObject *)array);
-        }
-        if (item == NULL) {
-            Py_CLEAR(list);
-        }
-        else {
-            PyList_SET_ITEM(list, i, item);
+            Py_DECREF(made); /* kept by the array */
         }
     }
-    return list;
+    *list = PyList_New(n);
+    if (*list == NULL) {
+        return -1;
+    }
+    for (Py_ssize_t i = 0; i < n; i++) {
+        Holder *array = array_at(w, record, i);
+        PyObject *item = buffers ? array->buffer : (PyObject *)array;
+        if (item == NULL || item == Py_None || (PyObject *)Py_TYPE(item) == self->donated) {
+            Py_CLEAR(*list); /* the general way says to whom it was donated */
+            return 0;
+        }
+        PyList_SET_ITEM(*list, i, Py_NewRef(item));
+    }
+    return 1;
 }
 
 /* Buffers to arrays, in place. */
@@ -692,84 +842,99 @@ wrap(Dispatcher *self, PyObject *outs, PyObject *out_types)
         return -1;
     }
     for (Py_ssize_t i = 0; i < n; i++) {
-        PyObject *made = holder_make((PyTypeObject *)self->array, Py_None,
-                                     PyTuple_GET_ITEM(out_types, i), PyList_GET_ITEM(outs, i));
-        if (made == NULL) {
+        PyObject *buffer = Py_XNewRef(PyList_GetItem(outs, i));
+        PyObject *made = buffer == NULL ? NULL
+                                        : holder_make((PyTypeObject *)self->array, Py_None,
+                                                      PyTuple_GET_ITEM(out_types, i), buffer);
+        Py_XDECREF(buffer);
+        if (made == NULL || PyList_SetItem(outs, i, made) < 0) {
             return -1;
         }
-        PyList_SetItem(outs, i, made);
     }
     return 0;
 }
 
-/* The results as a list of arrays. NULL with an error, or, for the general way, without one. */
-static PyObject *
-results_of(Dispatcher *self, Walk *w, PyObject *record)
+/* Let go of what the runtime keeps of past calls, every so many of them. */
+static int
+tidy(PyObject *record)
 {
-    PyObject *interpret = PyTuple_GET_ITEM(record, INTERPRET);
-    PyObject *list = passed(self, w, record, interpret == Py_None);
-    if (list == NULL) {
-        PyErr_Clear(); /* an array has no buffer to give: the general way says why */
-        return NULL;
+    static int runs = 0;
+    if (++runs < UNTIDY) {
+        return 0;
     }
-    PyObject *outs = NULL;
+    runs = 0;
+    PyObject *none = PyObject_CallNoArgs(PyTuple_GET_ITEM(record, TIDY));
+    Py_XDECREF(none);
+    return none == NULL ? -1 : 0;
+}
+
+/* The results as a list of arrays: 1, 0 for the general way, -1 with an error. */
+static int
+results_of(Dispatcher *self, Walk *w, PyObject *record, PyObject **outs)
+{
+    PyObject *interpret = PyTuple_GET_ITEM(record, INTERPRET), *list;
+    int whole = passed(self, w, record, interpret == Py_None, &list);
+    if (whole != 1) {
+        return whole;
+    }
+    *outs = NULL;
     if (interpret != Py_None) {
-        outs = PyObject_CallOneArg(interpret, list);
-        if (outs != NULL && (!PyList_CheckExact(outs) || PyList_GET_SIZE(outs) == 0)) {
-            Py_CLEAR(outs); /* no list of results: the general way knows better */
-        }
+        *outs = PyObject_CallOneArg(interpret, list);
     }
-    else {
-        static int runs = 0;
-        if (++runs >= UNTIDY) {
-            runs = 0;
-            PyObject *none = PyObject_CallNoArgs(PyTuple_GET_ITEM(record, TIDY));
-            if (none == NULL) {
-                Py_DECREF(list);
-                return NULL;
-            }
-            Py_DECREF(none);
-        }
+    else if (tidy(record) == 0) {
         PyObject *ran = PyObject_CallOneArg(PyTuple_GET_ITEM(record, RUN), list);
         if (ran != NULL) {
-            outs = PyObject_CallMethodOneArg(ran, str_consume, PyTuple_GET_ITEM(record, HANDLERS));
+            *outs = PyObject_CallMethodOneArg(ran, str_consume, PyTuple_GET_ITEM(record, HANDLERS));
             Py_DECREF(ran);
         }
-        if (outs != NULL && wrap(self, outs, PyTuple_GET_ITEM(record, OUT_TYPES)) < 0) {
-            Py_CLEAR(outs);
+        if (*outs != NULL && wrap(self, *outs, PyTuple_GET_ITEM(record, OUT_TYPES)) < 0) {
+            Py_CLEAR(*outs);
         }
     }
     Py_DECREF(list);
-    return outs;
+    if (*outs != NULL && !PyList_CheckExact(*outs)) {
+        Py_CLEAR(*outs); /* no list of results: the general way knows better */
+        return 0;
+    }
+    return *outs == NULL ? -1 : 1;
+}
+
+/* What the function gives, of the list of its results. */
+static PyObject *
+unflattened(PyObject *record, PyObject *outs)
+{
+    PyObject *unflatten = PyTuple_GET_ITEM(record, UNFLATTEN);
+    return unflatten == Py_None ? Py_XNewRef(PyList_GetItem(outs, 0))
+                                : PyObject_CallOneArg(unflatten, outs);
 }
 
 static PyObject *
 dispatch(Dispatcher *self, PyObject *args, PyObject *kwargs)
 {
     Walk w;
-    PyObject *outs = NULL, *record = NULL;
+    PyObject *record = NULL, *outs = NULL;
     walk_begin(&w);
-    int rest = self->state == NULL ? 0 : at_rest(self->state, self->eager);
-    if (rest == 1 && walk_call(self, &w, args, kwargs) == 0) {
-        record = look_up(self, &w);
-        if (record != NULL) {
-            Py_INCREF(record); /* a call within the call may replace it */
-            outs = results_of(self, &w, record);
-        }
+    int found = self->state == NULL ? 0 : at_rest(self->state, self->eager);
+    if (found == 1) {
+        found = walk_call(self, &w, args, kwargs);
+    }
+    if (found == 1) {
+        found = look_up(self, &w, &record);
+    }
+    if (found == 1) {
+        found = results_of(self, &w, record, &outs);
     }
     walk_end(&w);
     PyObject *result = NULL;
-    if (outs != NULL) {
-        PyObject *unflatten = PyTuple_GET_ITEM(record, UNFLATTEN);
-        result = unflatten == Py_None ? Py_NewRef(PyList_GET_ITEM(outs, 0))
-                                      : PyObject_CallOneArg(unflatten, outs);
+    if (found == 1) {
+        result = unflattened(record, outs);
         Py_DECREF(outs);
     }
-    else if (rest >= 0 && !PyErr_Occurred()) {
-        PyObject *empty = kwargs == NULL ? PyDict_New() : Py_NewRef(kwargs);
-        if (empty != NULL) {
-            result = PyObject_CallMethodObjArgs((PyObject *)self, str_general, args, empty, NULL);
-            Py_DECREF(empty);
+    else if (found == 0) {
+        PyObject *named = kwargs == NULL ? PyDict_New() : Py_NewRef(kwargs);
+        if (named != NULL) {
+            result = PyObject_CallMethodObjArgs((PyObject *)self, str_general, args, named, NULL);
+            Py_DECREF(named);
         }
     }
     Py_XDECREF(record);
@@ -785,14 +950,30 @@ dispatcher_fingerprint(Dispatcher *self, PyObject *given)
     }
     Walk w;
     walk_begin(&w);
-    if (self->settings != NULL && walk_call(self, &w, args, kwargs) == 0) {
-        result = fingerprint_of(&w);
-    }
-    else {
-        result = Py_NewRef(Py_None);
+    int found = self->settings == NULL ? 0 : walk_call(self, &w, args, kwargs);
+    if (found >= 0) {
+        result = found == 1 ? fingerprint_of(&w) : Py_NewRef(Py_None);
     }
     walk_end(&w);
     return result;
+}
+
+/* Whether all is of the kind that the fields of a record are. */
+static int
+is_record(PyObject *record)
+{
+    if (PyTuple_GET_SIZE(record) < FIELDS || !PyBytes_CheckExact(PyTuple_GET_ITEM(record, PLACES))
+        || !PyTuple_CheckExact(PyTuple_GET_ITEM(record, CONSTANTS))
+        || !PyTuple_CheckExact(PyTuple_GET_ITEM(record, OUT_TYPES))) {
+        return 0;
+    }
+    PyObject *constants = PyTuple_GET_ITEM(record, CONSTANTS);
+    for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(constants); i++) {
+        if (!PyObject_TypeCheck(PyTuple_GET_ITEM(constants, i), &HolderType)) {
+            return 0;
+        }
+    }
+    return 1;
 }
 
 static PyObject *
@@ -802,9 +983,7 @@ dispatcher_remember(Dispatcher *self, PyObject *given)
     if (!PyArg_ParseTuple(given, "SO!", &fingerprint, &PyTuple_Type, &record)) {
         return NULL;
     }
-    if (PyTuple_GET_SIZE(record) < FIELDS || !PyBytes_Check(PyTuple_GET_ITEM(record, PLACES))
-        || !PyTuple_Check(PyTuple_GET_ITEM(record, CONSTANTS))
-        || !PyTuple_Check(PyTuple_GET_ITEM(record, OUT_TYPES))) {
+    if (self->table == NULL || !is_record(record)) {
         PyErr_SetString(PyExc_TypeError, "remember: expected a record");
         return NULL;
     }
@@ -817,9 +996,13 @@ dispatcher_remember(Dispatcher *self, PyObject *given)
 static PyObject *
 dispatcher_forget(Dispatcher *self, PyObject *unused)
 {
-    PyDict_Clear(self->table);
-    Py_CLEAR(self->last);
-    Py_CLEAR(self->record);
+    PyObject *last = self->last, *record = self->record;
+    self->last = self->record = NULL; /* both at once: Python code may run when either goes */
+    Py_XDECREF(last);
+    Py_XDECREF(record);
+    if (self->table != NULL) {
+        PyDict_Clear(self->table);
+    }
     Py_RETURN_NONE;
 }
 
@@ -850,11 +1033,15 @@ dispatcher_attach(Dispatcher *self, PyObject *given)
         PyErr_SetString(PyExc_TypeError, "Dispatcher: array must be a subclass of Holder");
         return NULL;
     }
-    Py_XSETREF(self->array, Py_NewRef(array));
-    Py_XSETREF(self->state, Py_NewRef(state));
-    Py_XSETREF(self->eager, Py_NewRef(eager));
-    Py_XSETREF(self->settings, Py_NewRef(settings));
-    Py_XSETREF(self->donated, Py_NewRef(donated));
+    if (self->array != NULL) {
+        PyErr_SetString(PyExc_RuntimeError, "Dispatcher: attached already");
+        return NULL;
+    }
+    self->array = Py_NewRef(array);
+    self->state = Py_NewRef(state);
+    self->eager = Py_NewRef(eager);
+    self->settings = Py_NewRef(settings);
+    self->donated = Py_NewRef(donated);
     Py_RETURN_NONE;
 }
 
@@ -862,7 +1049,12 @@ static int
 dispatcher_traverse(Dispatcher *self, visitproc visit, void *arg)
 {
     Py_VISIT(self->array);
+    Py_VISIT(self->state);
+    Py_VISIT(self->eager);
+    Py_VISIT(self->settings);
+    Py_VISIT(self->donated);
     Py_VISIT(self->table);
+    Py_VISIT(self->last);
     Py_VISIT(self->record);
     Py_VISIT(self->dict);
     return 0;
@@ -955,6 +1147,7 @@ PyInit__native(void)
     }
     PyObject *made = PyModule_Create(&module);
     if (made == NULL || PyModule_AddType(made, &HolderType) < 0
+        || PyModule_AddType(made, &QuietType) < 0
         || PyModule_AddType(made, &OperatorType) < 0
         || PyModule_AddType(made, &ProcessType) < 0
         || PyModule_AddType(made, &DispatcherType) < 0

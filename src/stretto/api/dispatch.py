@@ -45,29 +45,27 @@ class _Dispatcher:
 
     def __call__(self, /, *args: Any, **kwargs: Any) -> Any:
         """The function's results, from the compiled form for these arguments."""
-        if state.interpreter is EAGER and not kwargs:
-            try:
-                record = self._table.get((settings.key, *[x.type for x in args]))
-                if record is not None:
-                    interpret, run, handlers, places, constants, out_types, unflatten, *_ = record
-                    arrays = args if places is None else [args[i] for i in places]
-                    if constants:
-                        arrays = [*arrays, *constants]
-                    if interpret is not None:
-                        outs = interpret(arrays)
-                    else:
-                        buffers = [
-                            x.to_buffer()
-                            if x._buffer is None or x._buffer.__class__ is Donated
-                            else x._buffer
-                            for x in arrays
-                        ]
-                        pjrt.tidy()
-                        ran = run(buffers).consume_with_handlers(handlers)
-                        outs = [Array(None, t, b) for t, b in zip(out_types, ran, strict=True)]
-                    return outs[0] if unflatten is None else unflatten(outs)
-            except (AttributeError, TypeError):
-                pass  # an argument is no array: the general way takes it, or says what it is
+        if state.interpreter is EAGER:
+            fingerprint = self._fingerprint(args, kwargs)
+            record = None if fingerprint is None else self._table.get(fingerprint)
+            if record is not None:
+                interpret, run, handlers, places, constants, out_types, unflatten, *_ = record
+                arrays = args if places is None else [args[i] for i in places]
+                if constants:
+                    arrays = [*arrays, *constants]
+                if interpret is not None:
+                    outs = interpret(arrays)
+                else:
+                    buffers = [
+                        x.to_buffer()
+                        if x._buffer is None or x._buffer.__class__ is Donated
+                        else x._buffer
+                        for x in arrays
+                    ]
+                    pjrt.tidy()
+                    ran = run(buffers).consume_with_handlers(handlers)
+                    outs = [Array(None, t, b) for t, b in zip(out_types, ran, strict=True)]
+                return outs[0] if unflatten is None else unflatten(outs)
         try:
             return self._general(args, kwargs)
         except Exception as error:

@@ -121,7 +121,7 @@ class Jitted(Dispatcher):
             self._settle(entry)
         # The second call says that there may be a third one.
         if known and self._plain and entry.records < _RECORDS:
-            self._remember_call(entry, args, kwargs)
+            self._remember_call(entry, tree.unflatten(structure, leaves), bool(kwargs), key[3])
         return entry.run(leaves)
 
     def _within(self, entry: Entry, leaves: Any) -> Any:
@@ -141,11 +141,16 @@ class Jitted(Dispatcher):
             self._entries.pop(key, None)
         self._forget()
 
-    def _remember_call(self, entry: Entry, args: Any, kwargs: Any) -> None:
-        """Let the next call like this one go the short way, where it can."""
-        fingerprint = self._fingerprint(args, kwargs)
-        record = None if fingerprint is None else record_of(entry, args, kwargs)
-        if record is not None:
+    def _remember_call(self, entry: Entry, dynamic: Any, named: bool, settings_key: Any) -> None:
+        """Let the next call like this one go the short way, where it can.
+
+        ``dynamic``: the arguments as they were when the entry was looked up, under the settings of
+        that key; other threads may have changed the user's own containers, and settings, since.
+        """
+        args, kwargs = dynamic if named else (dynamic, {})
+        record = record_of(entry, args, kwargs)  # first: it keeps the names that the other is of
+        fingerprint = None if record is None else self._fingerprint(args, kwargs)
+        if fingerprint is not None and settings.key == settings_key:
             entry.records += 1
             self._remember(fingerprint, record)
 

@@ -7,19 +7,37 @@ its call shows the user's frames alone, unless ``config.traceback_filtering`` is
 from __future__ import annotations
 
 import functools
+import os
 from collections.abc import Callable, Iterator
 from types import TracebackType
 from typing import Any
 
+import numpy as np
+
 from stretto.core.config import config
 from stretto.core.position import PACKAGE
 
-__all__ = ["boundary", "bounded", "hide_frames"]
+__all__ = ["boundary", "bounded", "hide_frames", "reraise_foreign"]
 
 _NOTE = (
     "(The frames inside stretto are left out of this traceback; "
     "stretto.config.traceback_filtering = 'off' shows them.)"
 )
+_NUMPY = os.path.dirname(os.path.abspath(np.__file__)) + os.sep
+
+
+def reraise_foreign(error: BaseException) -> None:
+    """Raise the error again, unless this package or NumPy raised it.
+
+    For an ``except`` clause that takes another way after an error that it expects of NumPy: a
+    signal handler, which may run at any line, raises errors of the same classes.
+    """
+    entry = error.__traceback__
+    assert entry is not None
+    while entry.tb_next is not None:
+        entry = entry.tb_next
+    if not entry.tb_frame.f_code.co_filename.startswith((PACKAGE, _NUMPY)):
+        raise error
 
 
 def hide_frames(error: BaseException) -> None:

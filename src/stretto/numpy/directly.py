@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy as np
 
+from stretto.core.boundary import reraise_foreign
 from stretto.core.interpreter import state
 from stretto.core.types import array_type
 from stretto.numpy.quick import element_of
@@ -72,7 +73,8 @@ def directly(
             return None
     try:
         made = quiet.run(function, *hosts, **options)
-    except _REFUSALS:
+    except _REFUSALS as error:
+        reraise_foreign(error)
         return None
     if out.__class__ is tuple:
         return tuple([_array(m, d or dtype) for m, d in zip(made, out, strict=True)])

@@ -8,11 +8,13 @@ from there to NumPy at once. Next, read ``methods``.
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 
+from stretto.core.boundary import reraise_foreign
 from stretto.core.interpreter import Value, state
 from stretto.core.native import native
 from stretto.core.program import repeated
@@ -43,6 +45,7 @@ _TAKES = {
     "float0": (),
 }
 _CAPACITY = 4096
+_FAR = 1 << 63
 _LARGE = 1 << 14
 """From so many elements on, NumPy's product of integers takes longer than that of their floats."""
 
@@ -51,15 +54,16 @@ class Short:
     """The types that an operator met at rest, and the NumPy function that gave the result.
 
     ``rows`` has, by the type of the left operand and by that of the right one (a Python number's is
-    its class), the type of the result; ``reflected`` the same with right and left exchanged.
+    its class), the type of the result; ``reflected`` the same with right and left exchanged. Beside
+    the type for Python integers stand the least and the greatest that NumPy takes there.
     """
 
     def __init__(self, function: Callable[..., Any], operator: str = "") -> None:
         self.function = function
         self.apply: Any = None
         """The way to it and past it: what the function of that name calls."""
-        self.rows: dict[ArrayType, dict[Any, ArrayType]] = {}
-        self.reflected: dict[ArrayType, dict[Any, ArrayType]] = {}
+        self.rows: dict[ArrayType, dict[Any, Any]] = {}
+        self.reflected: dict[ArrayType, dict[Any, Any]] = {}
         if operator:
             SHORT[operator] = self
 
@@ -88,7 +92,7 @@ class Short:
         row = rows.setdefault(type, {})
         if len(row) > _CAPACITY:
             row.clear()
-        row[other] = out
+        row[other] = (*_integers(type.dtype), out) if other is int else out
 
 
 SHORT: dict[str, Short] = {}
@@ -122,8 +126,8 @@ def element_of(x: Any, type: ArrayType) -> Any:
     if x.__class__ in _TAKES[type.kind]:
         try:
             return quiet.run(type.dtype.type, x)
-        except (OverflowError, ValueError):
-            pass
+        except (OverflowError, ValueError) as error:
+            reraise_foreign(error)
     return None
 
 
@@ -149,6 +153,15 @@ def number_of(x: Any, type: ArrayType) -> Array | None:
             _numbers.clear()
         found = _numbers[key] = splat(element, type)
     return found
+
+
+@functools.cache
+def _integers(dtype: np.dtype) -> tuple[int, int]:
+    """The least and the greatest Python integer, of 64 bits, that NumPy takes as this dtype."""
+    if dtype.kind not in "iu":
+        return -_FAR, _FAR - 1
+    info = np.iinfo(dtype)
+    return int(info.min), min(int(info.max), _FAR - 1)
 
 
 def _apart(primitive: Elementwise, type: ArrayType) -> bool:
@@ -228,11 +241,10 @@ def quick(
             return general(x, y)
         try:
             made = quiet.run(host_function, left, right)
-        except (ValueError, RuntimeError):
-            # The shapes do not fit, to be said in words; or a finalizer runs inside NumPy.
+        except ValueError as error:  # the shapes do not fit, to be said in words
+            reraise_foreign(error)
             return general(x, y)
-        if made.__class__ is not np.ndarray:
-            made = np.asarray(made)
+        made = made if made.__class__ is np.ndarray else np.asarray(made)
         if made.shape != out.shape:
             out = array_type(made.shape, out.dtype, out.weak_type)
         met = type if made.shape == type.shape else type.with_shape(made.shape)

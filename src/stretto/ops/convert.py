@@ -5,15 +5,15 @@ Layer 2 (ops).
 
 from __future__ import annotations
 
-import contextvars
 import functools
-import threading
 from collections.abc import Sequence
 from typing import Any
 
 import ml_dtypes
 import numpy as np
 
+from stretto.core.boundary import reraise_foreign
+from stretto.core.error_state import ErrorState
 from stretto.core.interpreter import Linear, as_value
 from stretto.core.primitive import Primitive
 from stretto.core.types import ArrayType, array_type, as_dtype, is_complex, is_inexact, kind_of
@@ -79,16 +79,7 @@ def _bounds(dtype: np.dtype) -> tuple[int, int, np.dtype]:
     return int(info.min), int(info.max), np.dtype(np.int32 if info.max < 1 << 31 else np.int64)
 
 
-class _Strict(threading.local):
-    """For each thread a context in which NumPy raises an error for invalid conversions."""
-
-    def __init__(self) -> None:
-        context = contextvars.Context()
-        context.run(np.seterr, over="ignore", under="ignore", invalid="raise")
-        self.run = context.run
-
-
-_strict = _Strict()
+_strict = ErrorState(over="ignore", under="ignore", invalid="raise")
 
 
 def _whole(x: np.ndarray, dtype: np.dtype) -> np.ndarray:
@@ -101,8 +92,8 @@ def _whole(x: np.ndarray, dtype: np.dtype) -> np.ndarray:
     if greatest < 1 << 63:
         try:
             whole = _strict.run(x.astype, signed)
-        except (FloatingPointError, RuntimeError):  # the latter in a finalizer run by NumPy
-            pass
+        except FloatingPointError as error:
+            reraise_foreign(error)
         else:
             if dtype != signed:
                 np.clip(whole, least, greatest, out=whole)

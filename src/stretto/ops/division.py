@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from stretto.core.boundary import reraise_foreign
 from stretto.core.types import kind_of
 
 __all__ = ["floored", "modulo", "quotient", "rest"]
@@ -33,7 +34,8 @@ def _whole(x: np.ndarray, y: np.ndarray, down: bool) -> np.ndarray | None:
     try:
         with np.errstate(invalid="raise"):
             whole = out.astype(np.int32 if x.dtype.kind == "i" else np.int64)
-    except FloatingPointError:
+    except FloatingPointError as error:
+        reraise_foreign(error)
         return None
     return whole.astype(x.dtype, copy=False)
 

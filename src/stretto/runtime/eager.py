@@ -6,22 +6,21 @@ program of that one operation where the primitive says that XLA is clearly faste
 
 from __future__ import annotations
 
-import contextvars
-import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import ml_dtypes
 import numpy as np
 
 from stretto.core.config import config
+from stretto.core.error_state import ErrorState
 from stretto.core.interpreter import Interpreter, Tracer, using
 from stretto.core.native import native
 from stretto.core.types import ArrayType
 from stretto.runtime.array import Array
 from stretto.runtime.cache import run_primitive, run_program
 
-__all__ = ["EAGER", "Eager", "nested", "quiet", "wide"]
+__all__ = ["EAGER", "Eager", "quiet", "wide"]
 
 _BFLOAT16 = np.dtype(ml_dtypes.bfloat16)
 _MANY = 1 << 10
@@ -33,25 +32,8 @@ def wide(type: ArrayType) -> bool:
     return type.dtype is _BFLOAT16 and type.size >= _MANY
 
 
-class Quiet(threading.local):
-    """A context for each thread in which NumPy's floating-point warnings are off.
-
-    Arrays hold infinities and NaN without remark. ``run`` calls a function in it.
-    """
-
-    def __init__(self) -> None:
-        context = contextvars.Context()
-        context.run(np.seterr, all="ignore")
-        self.run = context.run
-
-
-quiet = Quiet()
-
-
-def nested(f: Callable[..., Any], *args: Any) -> Any:
-    """The same where this thread is inside such a call already, as in a finalizer run by NumPy."""
-    with np.errstate(all="ignore"):
-        return f(*args)
+quiet = ErrorState(all="ignore")
+"""Arrays hold infinities and NaN without NumPy's warnings."""
 
 
 class Eager(Interpreter):
@@ -81,10 +63,7 @@ class Eager(Interpreter):
         except AttributeError:
             self._refuse(args)
             raise
-        try:
-            result = quiet.run(rule, *hosts)
-        except RuntimeError:
-            result = nested(rule, *hosts)
+        result = quiet.run(rule, *hosts)
         if primitive.multiple:
             return tuple([_wrap(r, t) for r, t in zip(result, out_types, strict=True)])
         if native is not None and not primitive.compiled(types):

@@ -14,7 +14,7 @@ import numpy as np
 
 from stretto.core.program import Atom, Literal, Program
 from stretto.runtime.array import Array
-from stretto.runtime.eager import nested, quiet
+from stretto.runtime.eager import quiet
 
 __all__ = ["Interpreted"]
 
@@ -48,11 +48,7 @@ class Interpreted:
         """The arrays of the outputs for those of the inputs."""
         values: list[Any] = [x.to_host() if x._host is None else x._host for x in arrays]
         values += self._literals
-        try:
-            quiet.run(self._evaluate, values)
-        except RuntimeError:  # a finalizer, inside of NumPy
-            del values[len(arrays) + len(self._literals) :]
-            nested(self._evaluate, values)
+        quiet.run(self._evaluate, values)
         return [Array(values[place], type) for place, type in self._outputs]
 
     def _evaluate(self, values: list[Any]) -> None:
