@@ -25,7 +25,7 @@ define make_venv
 endef
 
 .DELETE_ON_ERROR:
-.PHONY: help demo example-fashion test sweep cache-storm lint bench bench-quick bench-growth counts coverage-names parity accuracy clean
+.PHONY: help demo example-fashion test sweep cache-storm sanitize lint bench bench-quick bench-growth counts coverage-names parity accuracy clean
 
 help:
 	@echo "make demo   train an ensemble of classifiers as one program, and measure it"
@@ -33,6 +33,7 @@ help:
 	@echo "make test   unit tests, laws and doctests"
 	@echo "make sweep  random programs under random chains of transformations, for ten minutes"
 	@echo "make cache-storm  fifty processes at once on an empty disk cache"
+	@echo "make sanitize  the extension in C under sanitizers, a fuzzer, and a search for leaks"
 	@echo "make lint   ruff, pyright, import layers"
 	@echo "make bench  compare with JAX and PyTorch, in an environment of their own"
 	@echo "make bench-quick  some of it, in two minutes, beside the last time"
@@ -59,6 +60,10 @@ sweep: $(INSTALLED)
 
 cache-storm: $(INSTALLED)
 	$(BIN)/python -m tests.runtime.storm $(ARGS)
+
+sanitize: $(INSTALLED)
+	$(BIN)/python -m tests.native.sanitize $(ARGS)
+	$(BIN)/python -m tests.native.growth
 
 lint: $(INSTALLED)
 	$(BIN)/ruff check $(LINTED)

@@ -26,7 +26,7 @@ class _Running:
     """The profile being taken, of which a process has one at most."""
 
     def __init__(self) -> None:
-        self.lock = threading.Lock()
+        self.lock = threading.RLock()
         self.numbers = itertools.count()
         self.profile: Any = None
         self.folder = Path()

@@ -7,7 +7,6 @@ what is left. Donated arguments are matched to results of their type. Next, read
 from __future__ import annotations
 
 import dataclasses
-import threading
 import time
 import warnings
 from collections.abc import Callable, Sequence
@@ -20,6 +19,7 @@ from stretto.core import tree
 from stretto.core.config import config
 from stretto.core.errors import TracedValueError
 from stretto.core.interpreter import Tracer
+from stretto.core.once import Turn, in_turn
 from stretto.core.position import user_position, user_stack_level
 from stretto.core.program import Atom, Program
 from stretto.core.types import ArrayType
@@ -77,7 +77,7 @@ class Entry:
 
     _slim: Program | None = None
     _text: Text | None = None
-    _lock: Any = field(default_factory=threading.RLock)
+    _turn: Turn = field(default_factory=Turn)
 
     def __post_init__(self) -> None:
         self.out_types = self.program.out_types
@@ -86,28 +86,35 @@ class Entry:
 
     def text(self) -> Text:
         """The StableHLO of what is used; written once."""
-        with self._lock:
-            if self._text is None:
-                self._text = self._lower()
-            return self._text
+        return self._text or in_turn(self._turn, self._written)
+
+    def _written(self) -> Text:
+        if self._text is None:
+            self._text = self._lower()
+        return self._text
 
     def settle(self) -> None:
         """Decide, once, how calls are run: interpreted where the program is small, or compiled."""
-        with self._lock:
-            if not self.settled:
-                if config.interpret_small and not self.options and not any(self.donated):
-                    slim = self.slim()
-                    self.small = Interpreted(slim) if interpretable(slim) else None
-                if self.small is None:
-                    self.prepare()
-                self.settled = True
+        if not self.settled:
+            in_turn(self._turn, self._settle)
+
+    def _settle(self) -> None:
+        if not self.settled:
+            if config.interpret_small and not self.options and not any(self.donated):
+                slim = self.slim()
+                self.small = Interpreted(slim) if interpretable(slim) else None
+            if self.small is None:
+                self.prepare()
+            self.settled = True
 
     def slim(self) -> Program:
         """The program without what no result needs, its unused inputs among it."""
-        with self._lock:
-            if self._slim is None:
-                self._slim = self._slimmed()
-            return self._slim
+        return self._slim or in_turn(self._turn, self._slimmed_once)
+
+    def _slimmed_once(self) -> Program:
+        if self._slim is None:
+            self._slim = self._slimmed()
+        return self._slim
 
     def _slimmed(self) -> Program:
         program, constants = self.program, self.captured
@@ -168,10 +175,12 @@ class Entry:
 
     def prepare(self) -> Executable:
         """Compile, once, whichever thread comes first."""
-        with self._lock:
-            if self.executable is None:
-                self.executable = self.compile(self.options)
-            return self.executable
+        return self.executable or in_turn(self._turn, self._compiled)
+
+    def _compiled(self) -> Executable:
+        if self.executable is None:
+            self.executable = self.compile(self.options)
+        return self.executable
 
     def run(self, arrays: Sequence[Array], executable: Executable | None = None) -> Any:
         """Run on the arguments' arrays, and build the result."""
@@ -199,14 +208,14 @@ class Entry:
             for k, array in enumerate(everything):
                 if k in self.taken:
                     to = Donated(self.program.name, self._name(k), position)
+                    given.append((array, array.kept()))
                     buffers.append(array.donate(to))
-                    given.append((array, buffers[-1]))
                 else:
                     buffers.append(array.to_buffer())
             return run(buffers)
         except BaseException:
-            for array, buffer in given:
-                array.take_back(buffer)
+            for array, kept in given:
+                array.take_back(kept)
             raise
 
     def _refuse_shared(self, arrays: Sequence[Array]) -> None:

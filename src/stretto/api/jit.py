@@ -26,7 +26,6 @@ from stretto.api.arguments import (
 from stretto.api.dispatch import Dispatcher, record_of
 from stretto.api.entry import Entry
 from stretto.api.graph import types_of
-from stretto.api.once import Making, once
 from stretto.api.recompilation import Signature
 from stretto.api.stages import Lowered, TracedCall, as_options, on_device
 from stretto.api.static import Places, no_overlap, places_of
@@ -35,6 +34,7 @@ from stretto.core import tree
 from stretto.core.boundary import boundary, hide_frames
 from stretto.core.config import config, settings
 from stretto.core.interpreter import Tracer, state
+from stretto.core.once import Turn, once
 from stretto.core.recorder import record
 from stretto.runtime import cache
 from stretto.runtime.array import Array, Donated
@@ -71,7 +71,7 @@ class Jitted(Dispatcher):
         self._plain = not static
         self._entries: dict[Signature, Entry] = {}
         self._attach(Array, state, EAGER, settings, Donated)
-        self._tracing: dict[Any, Making] = {}
+        self._tracing: dict[Any, Turn] = {}
         # The package's own functions see every ensemble and order there is: nothing to remark on.
         self._ours = str(getattr(fun, "__module__", "")).startswith("stretto.")
         self._warned = False

@@ -108,7 +108,7 @@ class _Interned(type):
         return found
 
 
-_finishing = threading.Lock()
+_finishing = threading.RLock()
 
 
 def _finish(cls: Any) -> None:

@@ -21,7 +21,7 @@ class Layout:
     __slots__ = ("__weakref__", "cls", "held", "roles", "static", "unsaved")
 
     _all: ClassVar[weakref.WeakValueDictionary[Any, Layout]] = weakref.WeakValueDictionary()
-    _lock = threading.Lock()
+    _lock = threading.RLock()  # a finalizer may need one in the midst of this
 
     cls: type
     roles: tuple[tuple[str, str], ...]

@@ -9,6 +9,7 @@ examples, and that is refused.
 
 from __future__ import annotations
 
+import itertools
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -24,25 +25,21 @@ __all__ = ["keys", "manual_seed", "next_key", "refusal", "refusing"]
 
 
 class _Stream:
-    """A key, how many were drawn from it, and the interpreter that it was opened under.
+    """A key, the numbers of those drawn from it, and the interpreter that it was opened under.
 
     In place of a key there may be a reason why nothing is drawn.
     """
 
     def __init__(self, key: Any, why: str = "") -> None:
-        self._key, self._why, self._drawn = key, why, 0
+        self._key, self._why, self._numbers = key, why, itertools.count()
         self._interpreter = state.interpreter
-        self._lock = threading.Lock()
 
     def draw(self, who: str) -> Any:
         """The next key; ``RuntimeError`` where it is refused."""
         why = self.refusal()
         if why:
             raise RuntimeError(f"{who} draws random numbers, but {why}")
-        with self._lock:
-            n = self._drawn
-            self._drawn += 1
-        return fold_in(self._key, n)
+        return fold_in(self._key, next(self._numbers))
 
     def refusal(self) -> str:
         """Why a draw is refused: a trace or a vmap has begun since; empty where it is not."""
@@ -83,7 +80,7 @@ class _Default:
     """The stream of the process; made when first used, as ``manual_seed(0)`` would."""
 
     stream: _Stream | None = None
-    lock = threading.Lock()
+    lock = threading.RLock()
 
 
 def manual_seed(seed: Any) -> None:

@@ -108,10 +108,19 @@ class Array(Holder, Value):
         self._host = None
         return buffer
 
-    def take_back(self, buffer: Any) -> None:
+    def kept(self) -> Any:
+        """What to keep of the array while it is donated, for ``take_back``: one face.
+
+        The device face where there is one, since the NumPy face would keep its memory from use.
+        """
+        return self._host if self._buffer is None else self._buffer
+
+    def take_back(self, kept: Any) -> None:
         """Undo ``donate``, where the call did not come to take the buffer."""
-        if not buffer.is_deleted():
-            self._buffer = buffer
+        if isinstance(kept, np.ndarray):
+            self._host, self._buffer = kept, None
+        elif kept.__class__ is not Donated and not kept.is_deleted():
+            self._buffer = kept
 
     def delete(self) -> None:
         """Let go of the elements, which cannot be used any more; views and copies of them can.

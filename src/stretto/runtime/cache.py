@@ -6,8 +6,9 @@ same text, and is not compiled again.
 
 from __future__ import annotations
 
+import collections
+import contextlib
 import functools
-import threading
 import time
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
@@ -16,6 +17,7 @@ import numpy as np
 
 from stretto.core.config import config
 from stretto.core.lazy import LazyModule
+from stretto.core.once import Turn, once
 from stretto.core.program import Equation, Program, Var
 from stretto.core.types import ArrayType, array_type
 from stretto.lower.stablehlo import lower
@@ -34,9 +36,10 @@ __all__ = ["clear", "compiled", "executable", "log", "run_primitive", "run_progr
 
 _CAPACITY = 1024
 _logging = LazyModule("logging")
-_lock = threading.Lock()
-_by_text: dict[str, Any] = {}
-"""Executables, least lately used first; a lock where one is being compiled."""
+_by_text: collections.OrderedDict[str, Executable] = collections.OrderedDict()
+"""Least lately used first."""
+
+_compiling: dict[Any, Turn] = {}
 
 
 def executable(program: Program) -> Executable:
@@ -99,18 +102,12 @@ def _compiled(text: Text, out_types: Sequence[ArrayType], options: Options) -> E
     if text.calls:
         return CallingExecutable(text, out_types, options)
     key = f"{text}{options}" if options else text
-    with _lock:
-        found = _by_text.pop(key, None) or threading.Lock()
-        _by_text[key] = found
-        while len(_by_text) > _CAPACITY:
-            del _by_text[next(iter(_by_text))]
-    if isinstance(found, Executable):
-        return found
-    with found:
-        known = _by_text.get(key)
-        if not isinstance(known, Executable):
-            known = _by_text[key] = _made(text, out_types, options)
-        return known
+    found = once(_by_text, _compiling, key, lambda: _made(text, out_types, options))
+    with contextlib.suppress(KeyError):  # another thread has just pushed it out
+        _by_text.move_to_end(key)
+    while len(_by_text) > _CAPACITY:
+        _by_text.popitem(last=False)
+    return found
 
 
 def _made(text: Text, out_types: Sequence[ArrayType], options: Options) -> Executable:

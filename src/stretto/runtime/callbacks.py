@@ -19,6 +19,7 @@ from typing import Any
 import numpy as np
 
 from stretto.core.interpreter import constant
+from stretto.core.once import Turn, once
 from stretto.core.types import ArrayType, array_type
 from stretto.lower.text import TOKEN, HostCall, Text
 from stretto.runtime import pjrt
@@ -36,29 +37,8 @@ class _Depth(threading.local):
 _thread = _Depth()
 
 
-class _Running:
-    """How many such programs run now, in all threads."""
-
-    def __init__(self) -> None:
-        self._count = 0
-        self._changed = threading.Condition()
-
-    def __enter__(self) -> None:
-        with self._changed:
-            self._count += 1
-
-    def __exit__(self, *error: object) -> None:
-        with self._changed:
-            self._count -= 1
-            self._changed.notify_all()
-
-    def wait(self) -> None:
-        """Return when none runs."""
-        with self._changed:
-            self._changed.wait_for(lambda: not self._count)
-
-
-_running = _Running()
+_running: set[Any] = set()
+"""A lock for each such program that runs now, in all threads, held until it has run."""
 
 
 def effects_barrier() -> None:
@@ -71,7 +51,9 @@ def effects_barrier() -> None:
     >>> st.effects_barrier()
     """
     if not _thread.depth:
-        _running.wait()
+        for running in list(_running):
+            with running:
+                _running.discard(running)
 
 
 _failures: dict[int, BaseException] = {}
@@ -117,14 +99,14 @@ class CallingExecutable(Executable):
     What they raise is raised by the call, as it is.
     """
 
-    __slots__ = ("__weakref__", "_at", "_lock", "_options", "_out_types", "calls")
+    __slots__ = ("__weakref__", "_at", "_compiling", "_options", "_out_types", "calls")
 
     def __init__(self, text: Text, out_types: Sequence[ArrayType], options: Options) -> None:
         self.calls = text.calls
         self._out_types = tuple(out_types)
         self._options = options
-        self._lock = threading.Lock()
         self._at: dict[int, Executable] = {}
+        self._compiling: dict[Any, Turn] = {}
         self.text = text
         self.from_disk = False
         self.loaded = self._compiled(1).loaded
@@ -132,28 +114,28 @@ class CallingExecutable(Executable):
         self.run = self._run
 
     def _compiled(self, depth: int) -> Executable:
-        with self._lock:
-            found = self._at.get(depth)
-            if found is None:
-                # jaxlib keeps the callbacks, and Python cannot see what jaxlib keeps: a strong
-                # reference would make a cycle that nothing frees.
-                this = weakref.ref(self)
-                callbacks = [
-                    lambda *arrays, i=i: this()._called(i, arrays, depth)  # type: ignore[union-attr]
-                    for i in range(len(self.calls))
-                ]
-                at = pjrt.runtime_of_calls(depth)
-                found = pjrt.compile_text(self.text, self._out_types, self._options, callbacks, at)
-                self._at[depth] = found
-            return found
+        return once(self._at, self._compiling, depth, lambda: self._made(depth))
+
+    def _made(self, depth: int) -> Executable:
+        # jaxlib keeps the callbacks, and Python cannot see what jaxlib keeps: a strong reference
+        # would make a cycle that nothing frees.
+        this = weakref.ref(self)
+        callbacks = [
+            lambda *arrays, i=i: this()._called(i, arrays, depth)  # type: ignore[union-attr]
+            for i in range(len(self.calls))
+        ]
+        at = pjrt.runtime_of_calls(depth)
+        return pjrt.compile_text(self.text, self._out_types, self._options, callbacks, at)
 
     def _run(self, buffers: Sequence[Any]) -> _Results:
         depth = _thread.depth + 1
         compiled, at = self._compiled(depth), pjrt.runtime_of_calls(depth)
         hosts = [pjrt.to_host(b) for b in buffers]
         inputs = [pjrt.to_device(h, array_type(h.shape, h.dtype), True, at) for h in hosts]
+        running = threading.Lock()
+        _running.add(running)  # which an interrupt may leave there, but not locked
         try:
-            with _running:
+            with running:
                 outs = compiled(inputs)
                 pjrt.wait_for_all(outs)
         except RuntimeError as error:
@@ -163,6 +145,8 @@ class CallingExecutable(Executable):
             return _Results(
                 [pjrt.to_device(h, t, True) for h, t in zip(hosts, self._out_types, strict=True)]
             )
+        finally:
+            _running.discard(running)
         raise failure  # outside the except clause, which would become part of its story
 
     def _called(self, number: int, arrays: Sequence[np.ndarray], depth: int) -> tuple[Any, ...]:

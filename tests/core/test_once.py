@@ -5,7 +5,7 @@ import time
 
 import pytest
 
-from stretto.api.once import _waits, once
+from stretto.core.once import _waits, once
 
 PATIENCE = 30
 

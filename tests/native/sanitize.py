@@ -1,0 +1,99 @@
+"""The extension under GCC's address and undefined-behaviour sanitizers.
+
+    python -m tests.native.sanitize [--seconds 60] [pytest arguments]
+
+Builds ``_native.c`` with the checks into a copy of the package under ``build/sanitize``, and runs
+there the tests of what calls it, then the fuzzer. Python's own allocator is left out, so that each
+object is memory of its own, of which the sanitizer knows when it was freed.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import shutil
+import subprocess
+import sys
+import sysconfig
+from pathlib import Path
+
+ROOT = Path(__file__).parents[2]
+COPY = ROOT / "build" / "sanitize"
+FLAGS = ("-fsanitize=address,undefined", "-fno-sanitize-recover=all", "-fno-omit-frame-pointer")
+TESTS = (
+    "tests/native/test_faults.py",
+    "tests/api/test_dispatch.py",
+    "tests/api/test_donation.py",
+    "tests/api/test_interpreted.py",
+    "tests/api/test_jit.py",
+    "tests/api/test_jit_threads.py",
+    "tests/numpy/test_quick.py",
+    "tests/runtime/test_array.py",
+    "tests/runtime/test_eager.py",
+)
+
+
+def build() -> None:
+    """Copy the package, and compile its extension with the checks."""
+    shutil.rmtree(COPY, ignore_errors=True)
+    shutil.copytree(
+        ROOT / "src", COPY, ignore=shutil.ignore_patterns("__pycache__", "*.so", "*.egg-info")
+    )
+    suffix = sysconfig.get_config_var("EXT_SUFFIX")
+    include = sysconfig.get_path("include")
+    package = COPY / "stretto"
+    subprocess.run(
+        ["gcc", "-shared", "-fPIC", "-g", "-O1", "-Wall", "-Wextra", "-Wno-unused-parameter",
+         "-Wno-missing-field-initializers", "-Wno-cast-function-type", *FLAGS, f"-I{include}",
+         str(package / "_native.c"), "-o", str(package / f"_native{suffix}")],
+        check=True,
+    )  # fmt: skip
+
+
+def library(name: str) -> str:
+    """The path of one of GCC's libraries."""
+    found = subprocess.run(
+        ["gcc", f"-print-file-name={name}"], check=True, capture_output=True, text=True
+    )
+    return found.stdout.strip()
+
+
+def environment() -> dict[str, str]:
+    """What a process needs to run with the checked extension."""
+    return {
+        **os.environ,
+        "PYTHONPATH": str(COPY),
+        "PYTHONMALLOC": "malloc",
+        "LD_PRELOAD": f"{library('libasan.so')} {library('libubsan.so')}",
+        # Python and jaxlib keep much until the process ends; growth is looked for by `growth`.
+        "ASAN_OPTIONS": "detect_leaks=0:abort_on_error=1:allocator_may_return_null=1",
+        "UBSAN_OPTIONS": "print_stacktrace=1:halt_on_error=1",
+        "STRETTO_CACHE_DIR": str(COPY / "cache"),
+    }
+
+
+def main() -> int:
+    """Build, test, fuzz: 0 where nothing was found."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--seconds", type=float, default=60.0, help="how long to fuzz")
+    options, more = parser.parse_known_args()
+    build()
+    where = "import stretto.core.native as n; print(n.native.__file__)"
+    checked = subprocess.run(
+        [sys.executable, "-c", where], env=environment(), check=True, capture_output=True, text=True
+    )
+    if str(COPY) not in checked.stdout:
+        print(f"sanitize: the extension that is used is {checked.stdout.strip()}", file=sys.stderr)
+        return 1
+    for command in (
+        ["-m", "pytest", "-q", "-p", "no:cacheprovider", *TESTS, *more],
+        ["-m", "tests.native.fuzz", "--seconds", str(options.seconds)],
+    ):
+        done = subprocess.run([sys.executable, *command], env=environment(), cwd=ROOT, check=False)
+        if done.returncode:
+            return done.returncode
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
