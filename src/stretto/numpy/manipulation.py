@@ -13,7 +13,7 @@ import numpy as np
 
 from stretto.core.interpreter import Value, as_value
 from stretto.core.types import scalar_dtype
-from stretto.numpy.arguments import refuse_device
+from stretto.numpy.arguments import integer, refuse_device
 from stretto.numpy.arithmetic import remainder
 from stretto.numpy.directly import BOOL, COMPLEX, FLOAT, NUMERIC, directly
 from stretto.numpy.dtypes import as_dtype
@@ -23,7 +23,7 @@ from stretto.ops.along_axis import take_along_axis
 from stretto.ops.broadcast import canonical_axes, canonical_axis
 from stretto.ops.convert import convert
 from stretto.ops.iota import broadcasted_iota
-from stretto.ops.matrix_parts import diagonal_of
+from stretto.ops.matrix_parts import diagonal_of, on_diagonal
 from stretto.ops.shape import concatenate, rev, slice_in_dim
 from stretto.ops.sharding import refuse_sharding
 
@@ -453,17 +453,24 @@ def diagonal(a: Any, offset: int = 0, axis1: int = 0, axis2: int = 1) -> Any:
 
 
 def trace(
-    a: Any, offset: int = 0, axis1: int = 0, axis2: int = 1, dtype: Any = None, out: None = None
+    a: Any, offset: Any = 0, axis1: int = 0, axis2: int = 1, dtype: Any = None, out: None = None
 ) -> Any:
-    """The sum of the diagonal.
+    """The sum of the diagonal ``offset`` above the main one, which may be traced.
 
     >>> import stretto.numpy as snp
     >>> snp.trace(snp.array([[1, 2], [3, 4]]))
     Array(5, dtype=int32)
     """
+    offset = integer("trace", "offset", offset)
     if dtype is out is None:
         places = {"offset": offset, "axis1": axis1, "axis2": axis2}
         found = directly(np.trace, FLOAT + COMPLEX, a, **places)
         if found is not None:
             return found
-    return sum_(diagonal(a, offset, axis1, axis2), -1, dtype, out)
+    if not isinstance(offset, Value):
+        return sum_(diagonal(a, offset, axis1, axis2), -1, dtype, out)
+    x = as_value(a, "trace", "a")
+    if x.ndim < 2:
+        raise ValueError(f"trace: expected an array of rank 2 or more, got {x.type}")
+    x = moveaxis(x, (axis1, axis2), (-2, -1))
+    return sum_(x, (-2, -1), dtype, out, where=on_diagonal(x.shape[-2:], offset))

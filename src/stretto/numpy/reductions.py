@@ -6,6 +6,7 @@ Layer 7 (numpy). Numbers narrower than float32 are summed in float32. Next, read
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -122,7 +123,8 @@ def sum(
     """The sum over ``axis``, one or several, all by default; of those elements ``where`` holds.
 
     Small integers and booleans are summed in the default integer, unless ``dtype`` is given;
-    integers in their own dtype where ``promote_integers`` is false. ``initial`` is added to it.
+    integers in their own dtype where ``promote_integers`` is false. ``initial`` is added to it. In
+    ``bool`` a sum says whether any element is true, as in NumPy.
 
     >>> import stretto.numpy as snp
     >>> snp.sum(snp.array([[1.0, 2.0], [3.0, 4.0]]), axis=0)
@@ -138,7 +140,10 @@ def sum(
         total = quiet.run(_ADD_UP, x.to_host(), axes, wanted, None, bool(keepdims))
         return array_of(total, wanted)
     x = convert(x, wide_dtype(wanted))
-    total = ReduceSum(axes if len(axes) < 2 else tuple(sorted(axes)))(x) if axes else x
+    if wanted is _BOOL:
+        total = reduce.reduce_or(x, axes)
+    else:
+        total = ReduceSum(axes if len(axes) < 2 else tuple(sorted(axes)))(x) if axes else x
     total = convert(total, wanted)
     if initial is not None:
         total = total + convert(as_value(initial, "sum", "initial"), wanted)
@@ -157,6 +162,8 @@ def prod(
 ) -> Any:
     """The product over ``axis``, one or several, all by default; arguments as for ``sum``.
 
+    In ``bool`` a product says whether all elements are true.
+
     >>> import stretto.numpy as snp
     >>> snp.prod(snp.array([1, 2, 3]))
     Array(6, dtype=int32)
@@ -168,7 +175,8 @@ def prod(
         x = masked("prod", x, where, 1)
     axes = canonical_axes(axis, x.ndim, "prod")
     x = convert(x, wide_dtype(wanted))
-    total = convert(reduce.reduce_prod(x, axes), wanted)
+    reduced = reduce.reduce_and if wanted is _BOOL else reduce.reduce_prod
+    total = convert(reduced(x, axes), wanted)
     if initial is not None:
         total = total * convert(as_value(initial, "prod", "initial"), wanted)
     return keep(total, x.shape, axes, keepdims)
@@ -384,8 +392,17 @@ def _running(who: str, a: Any, axis: Any, dtype: Any, out: Any) -> Any:
         wanted = default_dtype("int") if kind_of(x.dtype) == "bool" else x.dtype
     if axis is None:
         x, axis = reshape(x, (x.size,)), 0
-    operation = cumulative.cumsum if who == "cumsum" else cumulative.cumprod
+    operation = _RUNNING[who, wanted is _BOOL]
     return convert(operation(convert(x, wide_dtype(wanted)), axis), wanted)
+
+
+# Of booleans, a sum is true from the first true one on, and a product until the first false one.
+_RUNNING: dict[tuple[str, bool], Callable[..., Any]] = {
+    ("cumsum", False): cumulative.cumsum,
+    ("cumsum", True): cumulative.cummax,
+    ("cumprod", False): cumulative.cumprod,
+    ("cumprod", True): cumulative.cummin,
+}
 
 
 def cumsum(a: Any, axis: int | None = None, dtype: Any = None, out: None = None) -> Any:
