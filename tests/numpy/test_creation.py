@@ -192,3 +192,16 @@ def test_arrays_are_contiguous_and_lie_whole():
             made(2, out_sharding="x")
     with pytest.raises(TypeError):
         snp.array([1], None, False)
+
+
+@pytest.mark.parametrize("name", ["zeros_like", "ones_like", "empty_like", "full_like"])
+def test_like_a_type_alone(name):
+    like = st.ShapeDtypeStruct((2, 3), snp.bfloat16)
+    more = (7,) if name == "full_like" else ()
+    out = getattr(snp, name)(like, *more)
+    assert (out.shape, out.dtype) == ((2, 3), snp.bfloat16)
+    assert set(np.asarray(out, float).flat) == {7.0 if more else float(name == "ones_like")}
+    other = getattr(snp, name)(like, *more, dtype=int, shape=(4,))
+    assert (other.shape, other.dtype) == ((4,), snp.int32)
+    tree = {"w": like, "b": st.ShapeDtypeStruct((), np.int32)}
+    assert st.tree.map(lambda x: getattr(snp, name)(x, *more), tree)["b"].shape == ()

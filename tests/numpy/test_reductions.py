@@ -217,3 +217,11 @@ def test_sums_and_products_of_no_truth():
     assert snp.sum(x, 0, bool).tolist() == [False, False]
     assert snp.prod(x, 0, bool).tolist() == [True, True]
     assert snp.cumsum(x, 0, bool).shape == (0, 2)
+
+
+def test_equality_takes_lists():
+    assert bool(snp.array_equal([1, 2], snp.array([1, 2])))
+    assert not bool(snp.array_equal(snp.array([1, 2]), [1, 2, 3]))
+    assert bool(snp.array_equiv([1, 2], [[1, 2], [1, 2]]))
+    with pytest.raises(ValueError, match="array_equal: the sequences differ in length"):
+        snp.array_equal([[1], [2, 3]], [1])

@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from stretto.core.interpreter import Tracer, Value, as_value, state
+from stretto.core.interpreter import Tracer, Value, as_value, state, type_of
 from stretto.core.types import array_type, kind_of, promote, scalar_dtype
 from stretto.numpy.arguments import refuse_device
 from stretto.numpy.dtypes import as_dtype
@@ -154,6 +154,13 @@ def _make(x: Any, dtype: Any, who: str) -> Any:
             return Array(host, array_type(host.shape, wanted))
         return _converted(Array(host, array_type(host.shape, host.dtype)), wanted)
     return _converted(as_value(x, who, "object"), wanted)
+
+
+def listed(x: Any, who: str, argument: str) -> Any:
+    """As ``as_value``, for functions that take nested lists too, as NumPy's and JAX's do."""
+    if isinstance(x, (list, tuple)):
+        return _from_sequence(x, None, who)
+    return as_value(x, who, argument)
 
 
 def _shared(x: Any) -> Any:
@@ -328,10 +335,10 @@ def full(
 
 
 def _like(a: Any, element: Any, dtype: Any, shape: Any, who: str, argument: str = "a") -> Any:
-    x = as_value(a, who, argument)
-    weak = dtype is None and x.weak_type
-    wanted = x.dtype if dtype is None else as_dtype(dtype)
-    sizes = x.shape if shape is None else shape_of(shape, who)
+    type = type_of(a, who, argument)
+    weak = dtype is None and type.weak_type
+    wanted = type.dtype if dtype is None else as_dtype(dtype)
+    sizes = type.shape if shape is None else shape_of(shape, who)
     return _filled(sizes, element, wanted, weak)
 
 
@@ -344,6 +351,8 @@ def zeros_like(
     out_sharding: None = None,
 ) -> Any:
     """Zeros of the shape and dtype of ``a``, unless others are given.
+
+    Of ``a`` only these matter, here and in the functions like it: it may be a ``ShapeDtypeStruct``.
 
     >>> import stretto.numpy as snp
     >>> snp.zeros_like(snp.array([1.0, 2.0]))
@@ -388,11 +397,12 @@ def full_like(
     Array([7, 7], dtype=int32)
     """
     refuse_device("full_like", device, out_sharding)
-    x = as_value(a, "full_like", "a")
-    wanted = x.dtype if dtype is None else as_dtype(dtype)
-    sizes = x.shape if shape is None else shape_of(shape, "full_like")
+    like = type_of(a, "full_like", "a")
+    weak = dtype is None and like.weak_type
+    wanted = like.dtype if dtype is None else as_dtype(dtype)
+    sizes = like.shape if shape is None else shape_of(shape, "full_like")
     if type(fill_value) in PYTHON:
         element = cast(fill_value, wanted, "full_like")[()]
-        return _filled(sizes, element, wanted, dtype is None and x.weak_type)
+        return _filled(sizes, element, wanted, weak)
     value = as_value(fill_value, "full_like", "fill_value")
-    return broadcast_to(convert(value, wanted, dtype is None and x.weak_type), sizes)
+    return broadcast_to(convert(value, wanted, weak), sizes)

@@ -57,8 +57,8 @@ def getitem(
     ``mode="fill"`` reads ``fill_value`` there instead: by default NaN, the least signed or greatest
     unsigned integer, or True; ``"raise"`` raises ``IndexError``, for an index that is not traced.
     Without ``wrap_negative_indices`` negative integers do not count from the end, but are out of
-    bounds; the bounds of slices keep Python's meaning. Raises ``IndexError`` for an index that does not fit the array, and ``BooleanIndexError`` for a
-    traced boolean mask.
+    bounds; the bounds of slices keep Python's meaning. Raises ``IndexError`` for an index that does
+    not fit the array, and ``BooleanIndexError`` for a traced boolean mask.
 
     >>> import stretto.numpy as snp
     >>> snp.array([0, 2, 4, 6])[10000]

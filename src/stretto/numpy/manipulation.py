@@ -5,16 +5,18 @@ Layer 7 (numpy). Next, read ``joining``.
 
 from __future__ import annotations
 
+import math
 import operator
 from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
-from stretto.core.interpreter import Value, as_value
-from stretto.core.types import scalar_dtype
+from stretto.core.interpreter import Value, as_value, type_of
+from stretto.core.types import ArrayType, scalar_dtype
 from stretto.numpy.arguments import integer, refuse_device
 from stretto.numpy.arithmetic import remainder
+from stretto.numpy.creation import listed
 from stretto.numpy.directly import BOOL, COMPLEX, FLOAT, NUMERIC, directly
 from stretto.numpy.dtypes import as_dtype
 from stretto.numpy.reductions import sum as sum_
@@ -65,30 +67,34 @@ __all__ = [
 # What it is
 
 
+def _type_of(x: Any, who: str, argument: str) -> ArrayType:
+    return type_of(listed(x, who, argument) if isinstance(x, (list, tuple)) else x, who, argument)
+
+
 def shape(a: Any) -> tuple[int, ...]:
-    """The sizes of the axes.
+    """The sizes of the axes of an array, a ``ShapeDtypeStruct``, or nested lists of numbers.
 
     >>> import stretto.numpy as snp
     >>> snp.shape(snp.ones((2, 3)))
     (2, 3)
     """
-    return as_value(a, "shape", "a").shape
+    return _type_of(a, "shape", "a").shape
 
 
 def ndim(a: Any) -> int:
-    """The number of axes."""
-    return as_value(a, "ndim", "a").ndim
+    """The number of axes; arguments as for ``shape``."""
+    return _type_of(a, "ndim", "a").ndim
 
 
-def size(a: Any, axis: int | None = None) -> int:
-    """The number of elements, or those along ``axis``.
+def size(a: Any, axis: int | Sequence[int] | None = None) -> int:
+    """The number of elements, or those along ``axis``, one or several; arguments as for ``shape``.
 
     >>> import stretto.numpy as snp
     >>> snp.size(snp.ones((2, 3))), snp.size(snp.ones((2, 3)), 1)
     (6, 3)
     """
-    x = as_value(a, "size", "a")
-    return x.size if axis is None else x.shape[canonical_axis(axis, x.ndim, "size")]
+    shape = _type_of(a, "size", "a").shape
+    return math.prod([shape[d] for d in canonical_axes(axis, len(shape), "size")])
 
 
 def isscalar(element: Any) -> bool:
@@ -119,7 +125,7 @@ def iterable(y: Any) -> bool:
 
 def iscomplexobj(x: Any) -> bool:
     """Whether the dtype is complex."""
-    return as_value(x, "iscomplexobj").type.kind == "complex"
+    return _type_of(x, "iscomplexobj", "x").kind == "complex"
 
 
 def isrealobj(x: Any) -> bool:

@@ -6,7 +6,6 @@ Layer 7 (numpy). Numbers narrower than float32 are summed in float32. Next, read
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -14,6 +13,7 @@ import numpy as np
 from stretto.core.interpreter import Value, as_value
 from stretto.core.types import ArrayType, default_dtype, is_complex, kind_of
 from stretto.numpy.arguments import refuse_out
+from stretto.numpy.creation import listed
 from stretto.numpy.directly import BOOL, NUMERIC, REAL, directly
 from stretto.numpy.dtypes import as_dtype
 from stretto.numpy.logic import equal, isclose, isnan, truth
@@ -392,17 +392,11 @@ def _running(who: str, a: Any, axis: Any, dtype: Any, out: Any) -> Any:
         wanted = default_dtype("int") if kind_of(x.dtype) == "bool" else x.dtype
     if axis is None:
         x, axis = reshape(x, (x.size,)), 0
-    operation = _RUNNING[who, wanted is _BOOL]
+    if wanted is _BOOL:  # true from the first true one on, or until the first false one
+        operation = cumulative.cummax if who == "cumsum" else cumulative.cummin
+    else:
+        operation = cumulative.cumsum if who == "cumsum" else cumulative.cumprod
     return convert(operation(convert(x, wide_dtype(wanted)), axis), wanted)
-
-
-# Of booleans, a sum is true from the first true one on, and a product until the first false one.
-_RUNNING: dict[tuple[str, bool], Callable[..., Any]] = {
-    ("cumsum", False): cumulative.cumsum,
-    ("cumsum", True): cumulative.cummax,
-    ("cumprod", False): cumulative.cumprod,
-    ("cumprod", True): cumulative.cummin,
-}
 
 
 def cumsum(a: Any, axis: int | None = None, dtype: Any = None, out: None = None) -> Any:
@@ -474,6 +468,8 @@ def allclose(a: Any, b: Any, rtol: Any = 1e-05, atol: Any = 1e-08, equal_nan: bo
 def array_equal(a1: Any, a2: Any, equal_nan: bool = False) -> Any:
     """Whether both have one shape and equal elements; NaN equals NaN only if ``equal_nan``.
 
+    Takes lists too, as NumPy's does.
+
     >>> import stretto.numpy as snp
     >>> bool(snp.array_equal(snp.array([1, 2]), snp.array([1, 3])))
     False
@@ -481,7 +477,7 @@ def array_equal(a1: Any, a2: Any, equal_nan: bool = False) -> Any:
     found = directly(np.array_equal, NUMERIC, a1, a2, out=_BOOL, equal_nan=bool(equal_nan))
     if found is not None:
         return found
-    x, y = as_value(a1, "array_equal", "a1"), as_value(a2, "array_equal", "a2")
+    x, y = listed(a1, "array_equal", "a1"), listed(a2, "array_equal", "a2")
     if x.shape != y.shape:
         return full((), False, np.dtype(bool))
     same = equal(x, y)
@@ -489,8 +485,8 @@ def array_equal(a1: Any, a2: Any, equal_nan: bool = False) -> Any:
 
 
 def array_equiv(a1: Any, a2: Any) -> Any:
-    """Whether both broadcast to one shape, with equal elements there."""
-    x, y = as_value(a1, "array_equiv", "a1"), as_value(a2, "array_equiv", "a2")
+    """Whether both broadcast to one shape, with equal elements there; takes lists too."""
+    x, y = listed(a1, "array_equiv", "a1"), listed(a2, "array_equiv", "a2")
     try:
         broadcast_shapes("array_equiv", x.shape, y.shape)
     except ValueError:
