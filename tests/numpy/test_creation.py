@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+from collections import deque
+
 import numpy as np
 import pytest
 
@@ -205,3 +207,31 @@ def test_like_a_type_alone(name):
     assert (other.shape, other.dtype) == ((4,), snp.int32)
     tree = {"w": like, "b": st.ShapeDtypeStruct((), np.int32)}
     assert st.tree.map(lambda x: getattr(snp, name)(x, *more), tree)["b"].shape == ()
+
+
+class Pair:
+    """A sequence by its methods alone."""
+
+    def __len__(self):
+        return 2
+
+    def __getitem__(self, i):
+        if i > 1:
+            raise IndexError
+        return i
+
+
+@pytest.mark.parametrize(
+    "given", [range(3), deque([1.5, 2]), Pair(), [range(2), (4, 5)], [Pair(), [2, 3]]], ids=repr
+)
+def test_any_sequence_is_an_array(given):
+    for f in (snp.array, snp.asarray):
+        np.testing.assert_array_equal(f(given), np.array(given))
+    traced = st.jit(lambda x: snp.array([range(2), deque([x, 7])]))(5)
+    assert traced.tolist() == [[0, 1], [5, 7]]
+
+
+def test_what_is_no_sequence_of_numbers_is_no_array():
+    for given in ({1: 2}, {1, 2}, "12", ["12"], [{1: 2}], iter([1])):
+        with pytest.raises(TypeError, match="must be an array or a number; got"):
+            snp.array(given)

@@ -53,3 +53,28 @@ def test_a_negative_integer_that_does_not_wrap_may_raise():
         x.at[0].set(1, out_sharding="split")
     with pytest.raises(NotImplementedError, match="out_sharding must be None"):
         x.at[0].get(out_sharding="split")
+
+
+def test_lists_stand_for_arrays_in_a_tuple():
+    x = np.arange(24, dtype=np.float32).reshape(2, 3, 4)
+    indices = [
+        (slice(None), [0, 2]),
+        ((0, 1), (0, 1)),
+        (slice(None), []),
+        (..., [True, False, True, True]),
+        (0, [[0], [1]], range(2)),
+    ]
+    for index in indices:
+        want = x[index]
+        updated = x.copy()
+        updated[index] += 1
+        for got in (snp.array(x)[index], st.jit(lambda x, index=index: x[index])(x)):
+            np.testing.assert_array_equal(got, want)
+        np.testing.assert_array_equal(snp.array(x).at[index].add(1), updated)
+    traced = st.jit(lambda x, i: x[:, [i, 2]])(x, 0)
+    np.testing.assert_array_equal(traced, x[:, [0, 2]])
+
+
+def test_an_empty_mask_fits_as_it_does_in_numpy():
+    x, mask = np.ones((2, 3), np.float32), np.zeros(0, bool)
+    assert snp.array(x)[mask].shape == st.jit(lambda x: x[mask])(x).shape == x[mask].shape

@@ -8,9 +8,8 @@ from __future__ import annotations
 import operator
 from typing import Any
 
-from stretto.core.interpreter import Value, as_value
+from stretto.core.interpreter import Tracer, Value, as_value
 from stretto.core.types import inexact_dtype, promote
-from stretto.numpy.indices import concrete_of
 from stretto.ops.convert import convert
 from stretto.ops.sharding import refuse_sharding
 from stretto.runtime.device import as_device
@@ -20,8 +19,10 @@ __all__ = ["inexact_values", "integer", "refuse_device", "refuse_inplace", "refu
 
 def integer(who: str, argument: str, x: Any) -> Any:
     """An integer of Python where it is known, else the traced one; others raise ``TypeError``."""
-    known = concrete_of(x) if isinstance(x, Value) else x
-    if known is None:
+    known: Any = x
+    while isinstance(known, Tracer):
+        known = known.concrete()
+    if known is None and x is not None:
         if x.ndim or x.type.kind not in ("int", "uint"):
             raise TypeError(f"{who}: {argument} must be an integer, got {x.type}")
         return x

@@ -6,7 +6,7 @@ Layer 7 (numpy). Next, read ``ranges``.
 from __future__ import annotations
 
 import operator
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -89,7 +89,8 @@ def asarray(
 ) -> Any:
     """As ``array``, but an array that already is as asked is given back itself.
 
-    Takes whatever has ``__array__``, ``__dlpack__`` or Python's buffer protocol too.
+    Takes whatever has ``__array__``, ``__dlpack__`` or Python's buffer protocol too, and, as
+    ``array`` does, ranges and other sequences.
 
     A NumPy array's memory is copied, since others can write it. Raises ``ValueError`` where
     ``copy=False`` and a copy is needed.
@@ -143,6 +144,8 @@ def _make(x: Any, dtype: Any, who: str) -> Any:
         return _from_sequence(x, wanted, who)
     if type(x) not in PYTHON and not isinstance(x, (np.ndarray, np.generic)):
         x = _shared(x)
+        if _is_sequence(type(x)):
+            return _from_sequence(_lists(x), wanted, who)
     if wanted is None:
         return as_value(x, who, "object")
     if type(x) in PYTHON:
@@ -206,6 +209,8 @@ def _from_sequence(x: Sequence[Any], wanted: np.dtype | None, who: str) -> Any:
     classes = set(map(type, leaves))
     if classes.issubset(PYTHON):
         return _from_numbers(x, classes, wanted, who)
+    if any(map(_is_sequence, classes)):
+        return _from_sequence(_lists(x), wanted, who)
     values = [_leaf(leaf, who) for leaf in leaves]
     if wanted is None:
         wanted = promote([(v.type.dtype, v.type.weak_type) for v in values], who)[0]
@@ -218,6 +223,23 @@ def _from_sequence(x: Sequence[Any], wanted: np.dtype | None, who: str) -> Any:
         return Array(host, array_type(host.shape, wanted))
     pending = iter([convert(v, wanted) for v in values])
     return stacked(_rebuilt(x, pending), who)
+
+
+def _is_sequence(cls: type) -> bool:
+    """Whether its instances are sequences, such as ranges, that NumPy reads as it reads lists."""
+    if issubclass(cls, (Value, np.ndarray, np.generic, str, bytes, Mapping)):
+        return False
+    own = ("__array__", "__stretto_array__", "__dlpack__")
+    return all(hasattr(cls, name) for name in ("__len__", "__getitem__")) and not any(
+        hasattr(cls, name) for name in own
+    )
+
+
+def _lists(x: Any) -> Any:
+    """Nested sequences of any classes as lists."""
+    if isinstance(x, (list, tuple)) or _is_sequence(type(x)):
+        return [_lists(element) for element in x]
+    return x
 
 
 def _leaf(x: Any, who: str) -> Any:

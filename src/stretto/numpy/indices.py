@@ -16,6 +16,7 @@ import numpy as np
 from stretto.core.errors import BooleanIndexError, TracedValueError
 from stretto.core.interpreter import Tracer, Value
 from stretto.core.types import ArrayType, kind_of
+from stretto.numpy.creation import listed
 from stretto.ops.arithmetic import add, minimum
 from stretto.ops.broadcast import broadcast_to, reshape
 from stretto.ops.comparison import lt, where
@@ -219,9 +220,14 @@ def parse(index: Any, type: ArrayType, wrap: bool = True) -> Index:
     """The entries that ``index`` comes to for an array of this type.
 
     Negative integers count from the end where they ``wrap``, and are out of bounds otherwise.
-    Raises ``IndexError`` for an index that does not fit, ``TypeError`` for a list, and
-    ``BooleanIndexError`` for a boolean mask that is traced.
+    Lists may stand for arrays in a tuple. Raises ``IndexError`` for an index that does not fit,
+    ``TypeError`` for a list by itself, and ``BooleanIndexError`` for a boolean mask that is traced.
     """
+    if isinstance(index, (list, range)):
+        raise TypeError(
+            f"an index cannot be a {index.__class__.__name__}, which some read as an array and "
+            f"others as a tuple: wrap it as snp.array({show(index)})"
+        )
     tokens = [_token(part) for part in (index if isinstance(index, tuple) else (index,))]
     used = sum(_axes_of(token) for token in tokens)
     if used > type.ndim:
@@ -280,11 +286,10 @@ def _token(part: Any) -> Any:
         return np.asarray(part)
     if isinstance(part, (int, np.integer)):
         return int(part)
-    if isinstance(part, (list, tuple)):
-        raise TypeError(
-            f"an index cannot be, or hold, a {part.__class__.__name__}: wrap it as "
-            f"snp.array({show(part)})"
-        )
+    if isinstance(part, (list, tuple, range)):
+        part = listed(list(part), "an index", "a part")
+        if not part.size:  # no numbers are of any kind
+            part = np.zeros(part.shape, np.intp)
     if isinstance(part, (Value, np.ndarray)):
         return _array_token(part)
     if hasattr(part, "__index__"):
@@ -295,7 +300,7 @@ def _token(part: Any) -> Any:
 
 
 def _array_token(part: Any) -> Any:
-    kind = kind_of(part.dtype)
+    kind = "other" if part.dtype.kind in "OSUMm" else kind_of(part.dtype)
     if kind not in ("int", "uint", "bool"):
         _refuse(f"an array of {part.dtype}")
     known = concrete_of(part)
@@ -343,6 +348,8 @@ def _axes_of(token: Any) -> int:
 
 
 def _check_mask(mask: np.ndarray, sizes: Sequence[int], axis: int, type: ArrayType) -> None:
+    if not mask.size:  # NumPy takes these of any shape
+        return
     for i, (have, want) in enumerate(zip(mask.shape, sizes, strict=False)):
         if have != want:
             raise IndexError(
@@ -418,7 +425,8 @@ def stack(places: Sequence[tuple[Any, int]], shape: tuple[int, ...]) -> Any:
 def show(index: Any) -> str:
     """An index as it was written, with types in the place of arrays."""
     if isinstance(index, tuple):
-        return ", ".join(map(show, index))
+        parts = [f"({show(part)})" if isinstance(part, tuple) else show(part) for part in index]
+        return ", ".join(parts)
     if index is Ellipsis:
         return "..."
     if isinstance(index, slice):

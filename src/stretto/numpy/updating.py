@@ -164,9 +164,7 @@ def mask_of(x: Any, index: Any) -> Mask | None:
     """The mask that the index is, beside slices of whole axes, if it is one."""
     parts = index if isinstance(index, tuple) else (index,)
     masks = [
-        part
-        for part in parts
-        if isinstance(part, (Value, np.ndarray)) and kind_of(part.dtype) == "bool"
+        part for part in parts if isinstance(part, (Value, np.ndarray)) and part.dtype.kind == "b"
     ]
     if len(masks) != 1 or not masks[0].ndim:
         return None
