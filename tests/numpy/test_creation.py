@@ -222,7 +222,9 @@ class Pair:
 
 
 @pytest.mark.parametrize(
-    "given", [range(3), deque([1.5, 2]), Pair(), [range(2), (4, 5)], [Pair(), [2, 3]]], ids=repr
+    "given",
+    [range(3), deque([1.5, 2]), Pair(), [range(2), (4, 5)], [Pair(), [2, 3]]],
+    ids=["range", "deque", "own", "ranges", "mixed"],
 )
 def test_any_sequence_is_an_array(given):
     for f in (snp.array, snp.asarray):

@@ -62,6 +62,12 @@ def test_join_errors():
         snp.concatenate([[1, 2], [3]])
 
 
+def test_blocks_of_different_depths():
+    for bad, words in (([1, [2]], "some 0 deep, some 1"), ([[1], []], "got an empty list")):
+        with pytest.raises(ValueError, match=f"block: all blocks .*{words}"):
+            snp.block(bad)
+
+
 def test_append_block(agree):
     agree("append", A, B, axis=0)
     agree("append", A, 7)

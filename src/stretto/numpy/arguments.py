@@ -22,14 +22,14 @@ def integer(who: str, argument: str, x: Any) -> Any:
     known: Any = x
     while isinstance(known, Tracer):
         known = known.concrete()
-    if known is None and x is not None:
+    if isinstance(x, Tracer) and known is None:
         if x.ndim or x.type.kind not in ("int", "uint"):
             raise TypeError(f"{who}: {argument} must be an integer, got {x.type}")
         return x
+    got = x.type if isinstance(x, Value) else repr(x)
     try:
         return operator.index(known)
     except TypeError:
-        got = x.type if isinstance(x, Value) else repr(x)
         raise TypeError(f"{who}: {argument} must be an integer, got {got}") from None
 
 

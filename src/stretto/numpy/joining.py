@@ -207,13 +207,21 @@ def append(arr: Any, values: Any, axis: int | None = None) -> Any:
 def block(arrays: Any) -> Any:
     """An array from nested lists of blocks: the innermost lists join along the last axis.
 
+    Raises ``ValueError`` for an empty list, and where blocks are in lists of different depths.
+
     >>> import stretto.numpy as snp
     >>> snp.block([[snp.ones((1, 1)), snp.zeros((1, 2))]])
     Array([[1., 0., 0.]], dtype=float32)
     """
 
     def depth(x: Any) -> int:
-        return 1 + max(map(depth, x)) if isinstance(x, list) and x else 0
+        if not isinstance(x, list):
+            return 0
+        depths = sorted({depth(part) for part in x})
+        if len(depths) != 1:
+            found = f"some {depths[0]} deep, some {depths[-1]}" if depths else "an empty list"
+            raise ValueError(f"block: all blocks must be in lists of one depth; got {found}")
+        return 1 + depths[0]
 
     def joined(x: Any, level: int) -> Any:
         if not isinstance(x, list):
