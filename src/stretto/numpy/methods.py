@@ -198,7 +198,8 @@ def _astype(self: Any, dtype: Any, copy: bool = False, device: Any = None) -> An
     >>> snp.array([1.7, -1.7]).astype(dtype=int)
     Array([ 1, -1], dtype=int32)
     """
-    return manipulation.astype(self, dtype, copy=copy, device=device)
+    del copy  # arrays are immutable
+    return manipulation.astype(self, dtype, device=device)
 
 
 def _dot(self: Any, b: Any, *, precision: Any = None, preferred_element_type: Any = None) -> Any:
