@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 
+import stretto as st
 import stretto.numpy as snp
 from stretto.lax import arrays as lax
 
@@ -60,3 +61,10 @@ def test_indices_count_modulo_the_size():
 def test_refusals(make, error, words):
     with pytest.raises(error, match=words):
         make()
+
+
+def test_of_a_type_alone():
+    like = st.ShapeDtypeStruct((2,), np.int8)
+    assert lax.dtype(like) == np.int8
+    assert lax.full_like(like, 3).tolist() == [3, 3]
+    assert lax.full_like(like, 3).dtype == np.int8

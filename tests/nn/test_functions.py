@@ -215,3 +215,8 @@ def test_sparse_functions_and_logarithms_of_sums():
     part = st.nn.logmeanexp(x.reshape(1, 7), axis=1, keepdims=True, where=x > 0)
     assert part.shape == (1, 1) and float(part[0, 0]) == pytest.approx(1.3657566)
     assert bool(snp.isnan(st.nn.logmeanexp(snp.zeros(0))))
+
+
+def test_one_hot_takes_lists():
+    assert nn.one_hot([[0], [2]], 3).tolist() == [[[1, 0, 0]], [[0, 0, 1]]]
+    assert nn.one_hot([], 3).shape == (0, 3)

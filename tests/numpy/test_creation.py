@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+from collections import deque
+
 import numpy as np
 import pytest
 
@@ -192,3 +194,46 @@ def test_arrays_are_contiguous_and_lie_whole():
             made(2, out_sharding="x")
     with pytest.raises(TypeError):
         snp.array([1], None, False)
+
+
+@pytest.mark.parametrize("name", ["zeros_like", "ones_like", "empty_like", "full_like"])
+def test_like_a_type_alone(name):
+    like = st.ShapeDtypeStruct((2, 3), snp.bfloat16)
+    more = (7,) if name == "full_like" else ()
+    out = getattr(snp, name)(like, *more)
+    assert (out.shape, out.dtype) == ((2, 3), snp.bfloat16)
+    assert set(np.asarray(out, float).flat) == {7.0 if more else float(name == "ones_like")}
+    other = getattr(snp, name)(like, *more, dtype=int, shape=(4,))
+    assert (other.shape, other.dtype) == ((4,), snp.int32)
+    tree = {"w": like, "b": st.ShapeDtypeStruct((), np.int32)}
+    assert st.tree.map(lambda x: getattr(snp, name)(x, *more), tree)["b"].shape == ()
+
+
+class Pair:
+    """A sequence by its methods alone."""
+
+    def __len__(self):
+        return 2
+
+    def __getitem__(self, i):
+        if i > 1:
+            raise IndexError
+        return i
+
+
+@pytest.mark.parametrize(
+    "given",
+    [range(3), deque([1.5, 2]), Pair(), [range(2), (4, 5)], [Pair(), [2, 3]]],
+    ids=["range", "deque", "own", "ranges", "mixed"],
+)
+def test_any_sequence_is_an_array(given):
+    for f in (snp.array, snp.asarray):
+        np.testing.assert_array_equal(f(given), np.array(given))
+    traced = st.jit(lambda x: snp.array([range(2), deque([x, 7])]))(5)
+    assert traced.tolist() == [[0, 1], [5, 7]]
+
+
+def test_what_is_no_sequence_of_numbers_is_no_array():
+    for given in ({1: 2}, {1, 2}, "12", ["12"], [{1: 2}], iter([1])):
+        with pytest.raises(TypeError, match="must be an array or a number; got"):
+            snp.array(given)

@@ -7,6 +7,7 @@ import pytest
 
 import stretto as st
 import stretto.numpy as snp
+from stretto import nn
 
 NAMES = [
     "int4",
@@ -182,3 +183,24 @@ def test_casting(casting, narrow, kind, wide):
     assert snp.can_cast("int8", "int8", casting)
     with pytest.raises(ValueError, match="casting must be"):
         snp.can_cast("int8", "int8", "maybe")
+
+
+def test_no_dtype_is_the_default():
+    """None, given by name, is what is left out."""
+    assert snp.indices((2,), dtype=None).dtype == snp.int32
+    assert nn.one_hot(snp.array(1), 2, dtype=None).dtype == snp.float32
+    assert snp.fromfunction(lambda i: i, (2,), dtype=None).dtype == snp.float32
+    assert snp.eye(2, dtype=None).dtype == snp.identity(2, dtype=None).dtype == snp.float32
+    assert snp.gradient(snp.arange(4.0), edge_order=None).tolist() == [1, 1, 1, 1]
+    with st.enable_x64():
+        assert snp.fromfunction(lambda i: i, (2,), dtype=None).dtype == snp.float64
+    assert snp.iinfo(int_type="int8").bits == 8
+
+
+def test_arguments_for_several_devices_take_none():
+    x = snp.arange(3)
+    assert snp.bincount(x, out_sharding=None).tolist() == [1, 1, 1]
+    assert float(snp.percentile(x, 50, out_sharding=None)) == 1
+    for f in (snp.bincount, lambda x, **split: snp.percentile(x, 50, **split)):
+        with pytest.raises(NotImplementedError, match="out_sharding must be None"):
+            f(x, out_sharding="split")

@@ -19,7 +19,7 @@ SIZES = some.integers(1, 4)
 
 @some.composite
 def _slices(draw, n):
-    bound = some.none() | some.integers(-n - 2, n + 2)
+    bound = some.none() | some.integers(-n - 2, n + 2) | some.integers(-n, n).map(np.int8)
     step = draw(some.sampled_from([None, 1, -1, 2, -2, 3]))
     return slice(draw(bound), draw(bound), step)
 
@@ -39,22 +39,27 @@ def indexed(draw):
             used += draw(some.integers(0, len(shape) - used))
             parts.append(Ellipsis)
         elif kind == "bool" and not batch:
-            parts.append(draw(some.booleans()))
+            parts.append(draw(some.sampled_from([bool, np.bool_, np.array]))(draw(some.booleans())))
         elif used < len(shape) and kind in ("int", "slice", "mask", "array"):
             n = shape[used]
             if kind == "int":
-                parts.append(draw(some.integers(-n, n - 1)))
+                whole = draw(some.sampled_from([int, np.int8, np.int64, np.array, np.uint8]))
+                parts.append(whole(draw(some.integers(-n * (whole is not np.uint8), n - 1))))
             elif kind == "slice":
                 parts.append(draw(_slices(n)))
             elif kind == "mask":
                 wanted = batch[-1] if batch else 1
                 chosen = draw(some.permutations(range(n)))[:wanted]
-                parts.append(np.isin(np.arange(n), chosen))
+                mask = np.isin(np.arange(n), chosen)
+                parts.append(mask.tolist() if draw(some.booleans()) else mask)
             else:
                 places = tuple(draw(some.sampled_from([1, m])) for m in batch)
                 size = int(np.prod(places))
-                flat = draw(some.lists(some.integers(-n, n - 1), min_size=size, max_size=size))
-                parts.append(np.array(flat, np.int32).reshape(places))
+                dtype = draw(some.sampled_from(["int32", "int64", "int8", "uint8", "uint64"]))
+                least = 0 if dtype[0] == "u" else -n
+                flat = draw(some.lists(some.integers(least, n - 1), min_size=size, max_size=size))
+                at = np.array(flat, dtype).reshape(places)
+                parts.append(at.tolist() if draw(some.booleans()) and at.ndim else at)
             used += 1
     if ellipsis:
         parts.extend([slice(None)] * (len(shape) - used))
@@ -407,6 +412,12 @@ def test_one_array_is_one_gather():
         ((0, 1, 2), IndexError, r"too many indices for float32\[2,3\]: x\[0, 1, 2\] names 3 axes"),
         ((..., ...), IndexError, "one ellipsis"),
         ([0, 1], TypeError, r"wrap it as snp\.array\(\[0, 1\]\)"),
+        (range(2), TypeError, r"wrap it as snp\.array\(range\(0, 2\)\)"),
+        ((0, [1.5]), IndexError, "got an array of float32"),
+        ((0, [[1], [1, 2]]), ValueError, "an index: the sequences differ in length"),
+        ((0, ["a"]), TypeError, "an index: an element must be an array or a number"),
+        (np.array(["a"]), IndexError, "got an array of <U1"),
+        ((0, (1, 2, 0), (0, 1)), IndexError, r"x\[0, \(1, 2, 0\), \(0, 1\)\], x of type|too many"),
         (1.5, IndexError, "got float"),
         (np.array([1.5]), IndexError, "got an array of float64"),
         (np.array([True]), IndexError, "axis 0 has size 2, the mask 1"),

@@ -62,6 +62,12 @@ def test_join_errors():
         snp.concatenate([[1, 2], [3]])
 
 
+def test_blocks_of_different_depths():
+    for bad, words in (([1, [2]], "some 0 deep, some 1"), ([[1], []], "got an empty list")):
+        with pytest.raises(ValueError, match=f"block: all blocks .*{words}"):
+            snp.block(bad)
+
+
 def test_append_block(agree):
     agree("append", A, B, axis=0)
     agree("append", A, 7)
@@ -132,18 +138,6 @@ def test_take(agree):
         snp.take(snp.array(V), 10, mode="raise")
 
 
-def test_delete_insert(agree):
-    for at in (1, -1, [0, 2], slice(0, 2)):
-        agree("delete", A, at, axis=1)
-        agree("delete", V, at)
-    agree("insert", V, 1, 9)
-    agree("insert", V, [0, 2], 9)
-    agree("insert", A, 1, 5, axis=0)
-    agree("insert", A, 1, V, axis=0)
-    agree("insert", V, [2, 0], V[:2])
-    agree("insert", V, [-1, 0], V[:2])
-
-
 def test_derivatives():
     def f(x, y):
         return (snp.concatenate([x, y]) * snp.arange(4.0)).sum()
@@ -162,13 +156,3 @@ def test_modes_of_take():
     np.testing.assert_array_equal(snp.take(x, at, mode="fill", fill_value=9), [9, 2, 9])
     with pytest.raises(IndexError, match="out of bounds"):
         snp.take(x, at, mode="raise")
-
-
-def test_parts_at_traced_places_are_left_out():
-    def f(at):
-        return snp.delete(snp.arange(10).reshape(2, 5), at, 1, assume_unique_indices=True)
-
-    at = snp.array([1, -1])
-    want = np.delete(np.arange(10).reshape(2, 5), np.array([1, -1]), 1)
-    np.testing.assert_array_equal(st.jit(f)(at), want)
-    np.testing.assert_array_equal(f(at), want)

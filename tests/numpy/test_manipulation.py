@@ -141,3 +141,37 @@ def test_what_can_be_iterated_over():
     assert snp.iterable(snp.zeros(0))
     assert not snp.iterable(snp.ones(()))
     assert not snp.iterable(1)
+
+
+def test_trace_at_a_traced_diagonal():
+    x = np.arange(24, dtype=np.float32).reshape(2, 3, 4)
+    trace = st.jit(snp.trace, static_argnums=(2, 3))
+    for k in (-3, -1, 0, 2, 7):
+        np.testing.assert_array_equal(trace(x, k, 1, 2), np.trace(x, k, 1, 2))
+        np.testing.assert_array_equal(trace(x, k, 2, 0), np.trace(x, k, 2, 0))
+    assert trace(np.ones((2, 2), np.int8), 0).dtype == snp.int32
+    with pytest.raises(TypeError, match="trace: offset must be an integer"):
+        snp.trace(x, 1.5)
+    with pytest.raises(ValueError, match="rank 2 or more"):
+        trace(x[0, 0], 1)
+
+
+def test_what_shape_says_of_lists_and_stand_ins():
+    x, stand_in = np.ones((2, 3, 4)), st.ShapeDtypeStruct((2, 3, 4), np.complex64)
+    for like in (x, snp.array(x), stand_in, x.tolist()):
+        assert snp.shape(like) == (2, 3, 4)
+        assert snp.ndim(like) == 3
+        assert snp.size(like) == 24
+        assert snp.size(like, (0, -1)) == 8
+        assert snp.size(like, 1) == 3
+        assert snp.size(like, ()) == 1
+    assert snp.ndim(3) == snp.ndim([]) - 1 == 0
+    assert snp.iscomplexobj([1j])
+    assert snp.iscomplexobj(stand_in)
+    assert snp.isrealobj([[1.0]])
+    with pytest.raises(ValueError, match="size: the sequences differ in length"):
+        snp.size([[1], [2, 3]])
+    with pytest.raises(ValueError, match="names an axis twice"):
+        snp.size(x, (0, 0))
+    with pytest.raises(TypeError, match="ndim: a must be an array or a number"):
+        snp.ndim("text")

@@ -5,6 +5,7 @@ import pytest
 
 import stretto as st
 import stretto.numpy as snp
+from stretto.core.errors import TracedValueError
 
 X = np.arange(1, 25, dtype=np.float32).reshape(2, 3, 4)
 
@@ -41,3 +42,31 @@ def test_errors():
         snp.tril(snp.ones(3))
     with pytest.raises(ValueError, match="rank 1 or 2"):
         snp.diag(snp.array(X))
+    for bad in (1.5, snp.array(1.0), [1]):
+        with pytest.raises(TypeError, match="tril: k must be an integer, got"):
+            snp.tril(snp.ones((2, 2)), bad)
+    with pytest.raises(TypeError, match=r"eye: k must be an integer, got float32\[\]"):
+        st.jit(lambda k: snp.eye(2, k=k))(1.0)
+    with pytest.raises(TracedValueError, match="the argument k"):
+        st.jit(snp.diag)(snp.ones(2), 1)
+
+
+@pytest.mark.parametrize("dtype", ["int8", "uint8", "int32", "uint32"])
+def test_traced_diagonals(dtype):
+    """Also where the diagonal, or one beside it, is past the dtype's range."""
+    x = X[0]
+    jitted = st.jit(lambda k: (snp.eye(3, 4, k), snp.tri(3, 4, k), snp.tril(x, k), snp.triu(x, k)))
+    bounds = np.iinfo(dtype)
+    for k in (bounds.min, -4, -1, 0, 2, 3, bounds.max):
+        if k < bounds.min:
+            continue
+        want = np.eye(3, 4, k), np.tri(3, 4, k), np.tril(x, k), np.triu(x, k)
+        for got, expected in zip(jitted(np.array(k, dtype)), want, strict=True):
+            np.testing.assert_array_equal(got, expected)
+
+
+def test_diagonals_by_the_example():
+    rows = st.vmap(lambda k: snp.eye(2, 3, k))(snp.arange(-1, 2))
+    np.testing.assert_array_equal(rows, [np.eye(2, 3, k) for k in (-1, 0, 1)])
+    g = st.grad(lambda x, k: (snp.tril(x, k) * 3).sum())(snp.ones((2, 2)), 0)
+    assert g.tolist() == [[3, 0], [3, 3]]

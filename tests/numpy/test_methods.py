@@ -209,15 +209,6 @@ def test_numpy_scalars_give_way():
     np.testing.assert_array_equal(traced, 2 * A + 1)
 
 
-def test_what_would_change_the_array_is_refused():
-    x = snp.arange(3)
-    for name in ("fill", "partition", "put", "resize", "setfield", "setflags"):
-        with pytest.raises(TypeError, match=rf"immutable: instead of x\.{name}\(\.\.\.\) use "):
-            getattr(x, name)(1)
-        with pytest.raises(TypeError, match="immutable"):
-            st.jit(lambda x, name=name: getattr(x, name)(1))(x)
-
-
 def test_choosing_and_devices():
     x = snp.array([3, 1, 2])
     assert x.choose([snp.array(5), 6, 7, 8]).tolist() == [8, 6, 7]
@@ -225,3 +216,29 @@ def test_choosing_and_devices():
     assert st.jit(lambda x: x.compress(x > 1, size=3))(x).tolist() == [3, 2, 0]
     assert x.devices() == {x.device}
     x.copy_to_host_async()
+
+
+def test_keywords_of_numpys_and_jaxs_methods():
+    x = snp.array([1.5, 2.5])
+    assert x.astype(dtype="int8", copy=True).dtype == snp.int8
+    assert x.dot(b=x) == 8.5
+    assert x.dot(x, preferred_element_type=snp.float32) == 8.5
+    assert x.flatten(out_sharding=None).shape == x.reshape(2, out_sharding=None).shape == (2,)
+    for f in (x.flatten, x.reshape):
+        with pytest.raises(NotImplementedError, match="out_sharding must be None"):
+            f(*[2] * (f == x.reshape), out_sharding=1)
+    assert x.view("int32", type=None).dtype == snp.int32
+    with pytest.raises(NotImplementedError, match=r"use numpy\.asarray"):
+        x.view(type=np.ndarray)
+    with pytest.raises(TypeError, match="unexpected keyword"):
+        x.compress(x > 2, places=1)
+
+
+def test_the_one_device_has_all():
+    x = snp.ones(2)
+    assert x.addressable_data(0) is x
+    assert x.is_fully_addressable
+    assert x.is_fully_replicated
+    assert not x.committed
+    with pytest.raises(IndexError, match="addressable_data: the array lies on one device"):
+        x.addressable_data(1)

@@ -179,3 +179,49 @@ def test_small_integers_need_not_widen():
     assert int(snp.sum(x, promote_integers=False)) == 300 - 256
     assert snp.prod(x, promote_integers=False).dtype == snp.int8
     assert snp.sum(snp.ones(3, bool), promote_integers=False).dtype == snp.int32
+
+
+TRUTHS = [np.array([[0.5, 0, np.nan], [0, 0, 0]], np.float32), np.array([[256, 0], [1, -1]])]
+
+
+@pytest.mark.parametrize("x", [*TRUTHS, TRUTHS[1].astype(bool)], ids=lambda x: x.dtype.name)
+def test_sums_and_products_of_truth(x):
+    """In bool NumPy's sum is any and its product all, also the running ones."""
+    mask = np.array([[True], [False]])
+    calls = [
+        *[(name, settings) for name in ("sum", "prod", "nansum", "nanprod")
+          for settings in ({}, {"axis": 0}, {"axis": (0, -1), "keepdims": True},
+                           {"axis": 1, "initial": True}, {"axis": 1, "where": mask})],
+        *[(name, {"axis": axis}) for name in ("cumsum", "cumprod", "nancumsum", "nancumprod")
+          for axis in (None, 0, 1)],
+        *[(name, {"axis": 1, "include_initial": begin}) for begin in (False, True)
+          for name in ("cumulative_sum", "cumulative_prod")],
+        ("trace", {}), ("mean", {"axis": 1}),
+    ]  # fmt: skip
+
+    def all_of(x):
+        return [getattr(snp, name)(x, dtype=bool, **settings) for name, settings in calls]
+
+    for of in (all_of, st.jit(all_of)):
+        for got, (name, settings) in zip(of(snp.array(x)), calls, strict=True):
+            if hasattr(np, name):  # some are newer than the oldest NumPy
+                want = getattr(np, name)(x, dtype=bool, **settings)
+                np.testing.assert_array_equal(got, want, err_msg=name)
+            assert got.dtype == bool
+    got = snp.cumulative_prod(snp.array(TRUTHS[1]), axis=1, dtype=bool, include_initial=True)
+    assert got.tolist() == [[True, True, False], [True, True, True]]
+
+
+def test_sums_and_products_of_no_truth():
+    x = snp.zeros((0, 2))
+    assert snp.sum(x, 0, bool).tolist() == [False, False]
+    assert snp.prod(x, 0, bool).tolist() == [True, True]
+    assert snp.cumsum(x, 0, bool).shape == (0, 2)
+
+
+def test_equality_takes_lists():
+    assert bool(snp.array_equal([1, 2], snp.array([1, 2])))
+    assert not bool(snp.array_equal(snp.array([1, 2]), [1, 2, 3]))
+    assert bool(snp.array_equiv([1, 2], [[1, 2], [1, 2]]))
+    with pytest.raises(ValueError, match="array_equal: the sequences differ in length"):
+        snp.array_equal([[1], [2, 3]], [1])

@@ -56,6 +56,34 @@ def test_mean_of_given_dtype():
     assert np.isnan(float(snp.mean(snp.zeros(0))))
 
 
+def test_mean_in_integers_converts_before_it_adds():
+    x = np.array([[2.5, 2.5], [1.5, 257.0]], np.float32)
+    with np.errstate(invalid="ignore"):
+        for f in (snp.mean, st.jit(snp.mean, static_argnames=("axis", "dtype"))):
+            for dtype in ("int8", "uint8", "int32", "bool"):
+                got = f(x.astype(np.int32), axis=1, dtype=dtype)
+                np.testing.assert_array_equal(got, np.mean(x.astype(np.int32), 1, dtype))
+    assert snp.mean(snp.array(x[0]), dtype=int).tolist() == 2
+
+
+@pytest.mark.parametrize("f", [snp.var, snp.std, snp.nanvar, snp.nanstd], ids=lambda f: f.__name__)
+def test_spread_has_no_integer_dtype(f):
+    with pytest.raises(TypeError, match="dtype must be a float or complex dtype, got int8; leave"):
+        f(snp.ones(3), dtype=snp.int8)
+
+
+def test_traced_ddof():
+    x = np.array([1.0, 2.0, 4.0], np.float32)
+    for name in ("var", "std", "nanvar"):
+        f = st.jit(lambda x, ddof, name=name: getattr(snp, name)(x, ddof=ddof))
+        for ddof in (0, 1, 1.5):
+            want = getattr(np, name)(x, ddof=ddof)
+            np.testing.assert_allclose(f(x, ddof), want, rtol=1e-6)
+        assert np.isnan(f(x, 3))
+    with pytest.raises(ValueError, match="not both"):
+        st.jit(lambda k: snp.var(snp.ones(2), ddof=k, correction=1))(1)
+
+
 def test_average(agree):
     agree("average", F, rtol=1e-5)
     agree("average", F, axis=0, rtol=1e-5)

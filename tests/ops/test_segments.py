@@ -41,12 +41,54 @@ def test_derivatives(name):
     laws.check(fun, [(f32(5, 2).within(0.5, 2), np.array([0, 2, 0, 5, 1], np.int32))])
 
 
+BUCKETS = [
+    ("segment_sum", [1, 11, 2], np.float32),
+    ("segment_prod", [0, 30, 2], np.float16),
+    ("segment_max", [1, 6, 2], np.int8),
+    ("segment_min", [0, 5, 2], np.int32),
+]
+
+
+@pytest.mark.parametrize(("name", "want", "dtype"), BUCKETS)
+def test_buckets_change_nothing_but_the_rounding(name, want, dtype):
+    x = np.arange(7).astype(dtype)
+    of = st.jit(getattr(st.ops, name), static_argnames=("num_segments", "bucket_size"))
+    for ids in (np.array([0, 0, 2, -1, 7, 1, 1]), np.array([0, 0, 2, 255, 7, 1, 1], np.uint8)):
+        for size in (1, 2, 3, 100):
+            got = of(x, ids, num_segments=3, bucket_size=size)
+            assert got.tolist() == want
+            assert got.dtype == dtype
+    far = np.array([0, 0, 2, 2**32 - 1, 7, 1, 1], np.uint32)
+    clipped = st.ops.segment_max(snp.arange(7), far, 3, bucket_size=2, mode="clip")
+    assert clipped.tolist() == [1, 6, 4]
+
+
+def test_buckets_of_parts_with_axes():
+    x, ids = snp.arange(12.0).reshape(2, 3, 2), snp.array([[0, 1, 1], [1, 0, 1]])
+    want = st.ops.segment_sum(x, ids)
+    assert st.ops.segment_sum(x, ids, bucket_size=2).tolist() == want.tolist()
+    assert st.ops.segment_max(x > 3, ids, bucket_size=4).tolist() == [[True] * 2] * 2
+
+
+def test_buckets_lose_fewer_digits():
+    x = snp.full(30_000, 0.1)
+    ids = snp.zeros(30_000, int)
+    plain, apart = (float(st.ops.segment_sum(x, ids, 1, bucket_size=b)[0]) for b in (None, 200))
+    assert abs(apart - 3000) < 0.01 < abs(plain - 3000)
+
+
 def test_messages():
     x, ids = snp.array(X), snp.array(IDS)
     cases = [
         (lambda: st.ops.segment_sum(x, x), TypeError, "segment_ids must be integers"),
         (lambda: st.ops.segment_sum(x, ids[:2]), ValueError, "a segment for each part of data"),
         (lambda: st.ops.segment_sum(x, ids, -1), ValueError, "num_segments must not be negative"),
+        (
+            lambda: st.ops.segment_sum(x, ids, 3, bucket_size=0),
+            ValueError,
+            "must be positive, got 0",
+        ),
+        (lambda: st.ops.segment_min(x, ids, out_sharding=3), NotImplementedError, "out_sharding"),
         (lambda: st.ops.segment_sum(x > 1, ids), TypeError, "booleans have no sum"),
         (
             lambda: st.jit(st.ops.segment_sum)(x, ids),

@@ -32,6 +32,7 @@ __all__ = [
     "scalar_array",
     "splat",
     "state",
+    "type_of",
     "using",
 ]
 
@@ -312,6 +313,17 @@ def as_value(x: Any, who: str = "this function", argument: str = "x") -> Any:
         f"{who}: {argument} must be an array or a number; got {python_type.__module__}."
         f"{python_type.__qualname__}"
     )
+
+
+def type_of(x: Any, who: str = "this function", argument: str = "x") -> ArrayType:
+    """The type of what ``as_value`` takes, or of what only says its shape and dtype."""
+    if isinstance(x, Value):
+        return x.type
+    shape, dtype = getattr(x, "shape", None), getattr(x, "dtype", None)
+    if isinstance(shape, tuple) and isinstance(dtype, np.dtype):
+        kind_of(dtype)  # refuses strings, objects, dates
+        return array_type(shape, canonical_dtype(dtype), bool(getattr(x, "weak_type", False)))
+    return as_value(x, who, argument).type
 
 
 _LARGE = 3.4e38  # within the range of float32

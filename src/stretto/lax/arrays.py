@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from stretto.core.interpreter import as_value
+from stretto.core.interpreter import as_value, type_of
 from stretto.core.types import as_dtype, is_inexact, kind_of
 from stretto.ops import elementwise
 from stretto.ops.broadcast import (
@@ -71,7 +71,7 @@ def dtype(x: Any) -> np.dtype:
     """
     if isinstance(x, (str, type, np.dtype)):
         return as_dtype(x)
-    return as_value(x, "dtype").dtype
+    return type_of(x, "dtype").dtype
 
 
 def full(
@@ -107,9 +107,9 @@ def full_like(
     >>> st.lax.full_like(st.numpy.ones(2), 7)
     Array([7., 7.], dtype=float32)
     """
-    like = x if hasattr(x, "shape") and hasattr(x, "dtype") else as_value(x, "full_like")
+    like = type_of(x, "full_like")
     wanted = like.dtype if dtype is None else dtype
-    sizes = tuple(like.shape) if shape is None else shape
+    sizes = like.shape if shape is None else shape
     return full(sizes, fill_value, wanted, sharding=sharding)
 
 

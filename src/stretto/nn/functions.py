@@ -13,6 +13,7 @@ import numpy as np
 
 from stretto.core.interpreter import as_value
 from stretto.core.types import inexact_dtype, is_inexact
+from stretto.numpy.creation import listed
 from stretto.numpy.directly import FLOAT, directly
 from stretto.numpy.dtypes import as_dtype
 from stretto.numpy.elementary import tanh
@@ -392,14 +393,14 @@ def standardize(
 def one_hot(x: Any, num_classes: int, *, dtype: Any = float, axis: int = -1) -> Any:
     """For each index in ``x`` a vector along a new ``axis``: 1 at the index, else 0.
 
-    An index out of bounds gives zeros.
+    An index out of bounds gives zeros. Takes lists of indices too, as JAX's does.
 
     >>> import stretto as st
     >>> st.nn.one_hot(st.numpy.array([0, 2]), 3)
     Array([[1., 0., 0.],
            [0., 0., 1.]], dtype=float32)
     """
-    x = as_value(x, "one_hot")
+    x = listed(x, "one_hot", "x")
     d = canonical_axis(axis, x.ndim + 1, "one_hot")
     sizes = tuple(num_classes if i == d else 1 for i in range(x.ndim + 1))
     classes = broadcasted_iota(np.dtype(np.int32), sizes, d)

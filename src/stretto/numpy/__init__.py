@@ -51,6 +51,7 @@ if TYPE_CHECKING:
     from stretto.numpy.floats import *
     from stretto.numpy.grids import *
     from stretto.numpy.histograms import *
+    from stretto.numpy.inserting import *
     from stretto.numpy.interchange import *
     from stretto.numpy.interpolation import *
     from stretto.numpy.matrices import *
@@ -82,6 +83,7 @@ else:
             "stretto.numpy.grids": "c_ fromfunction index_exp mgrid ogrid r_ s_",
             "stretto.numpy.histograms": "bincount digitize histogram histogram2d "
             "histogram_bin_edges histogramdd",
+            "stretto.numpy.inserting": "delete insert",
             "stretto.numpy.interchange": "from_dlpack",
             "stretto.numpy.interpolation": "interp",
             "stretto.numpy.matrices": "diag diagflat eye identity tri tril triu",

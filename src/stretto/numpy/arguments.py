@@ -5,15 +5,32 @@ Layer 7 (numpy).
 
 from __future__ import annotations
 
+import operator
 from typing import Any
 
-from stretto.core.interpreter import as_value
+from stretto.core.interpreter import Tracer, Value, as_value
 from stretto.core.types import inexact_dtype, promote
 from stretto.ops.convert import convert
 from stretto.ops.sharding import refuse_sharding
 from stretto.runtime.device import as_device
 
-__all__ = ["inexact_values", "refuse_device", "refuse_inplace", "refuse_out"]
+__all__ = ["inexact_values", "integer", "refuse_device", "refuse_inplace", "refuse_out"]
+
+
+def integer(who: str, argument: str, x: Any) -> Any:
+    """An integer of Python where it is known, else the traced one; others raise ``TypeError``."""
+    known: Any = x
+    while isinstance(known, Tracer):
+        known = known.concrete()
+    if isinstance(x, Tracer) and known is None:
+        if x.ndim or x.type.kind not in ("int", "uint"):
+            raise TypeError(f"{who}: {argument} must be an integer, got {x.type}")
+        return x
+    got = x.type if isinstance(x, Value) else repr(x)
+    try:
+        return operator.index(known)
+    except TypeError:
+        raise TypeError(f"{who}: {argument} must be an integer, got {got}") from None
 
 
 def refuse_device(who: str, device: Any, out_sharding: Any = None) -> None:

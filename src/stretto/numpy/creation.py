@@ -6,12 +6,12 @@ Layer 7 (numpy). Next, read ``ranges``.
 from __future__ import annotations
 
 import operator
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
 
-from stretto.core.interpreter import Tracer, Value, as_value, state
+from stretto.core.interpreter import Tracer, Value, as_value, state, type_of
 from stretto.core.types import array_type, kind_of, promote, scalar_dtype
 from stretto.numpy.arguments import refuse_device
 from stretto.numpy.dtypes import as_dtype
@@ -89,7 +89,8 @@ def asarray(
 ) -> Any:
     """As ``array``, but an array that already is as asked is given back itself.
 
-    Takes whatever has ``__array__``, ``__dlpack__`` or Python's buffer protocol too.
+    Takes whatever has ``__array__``, ``__dlpack__`` or Python's buffer protocol too, and, as
+    ``array`` does, ranges and other sequences.
 
     A NumPy array's memory is copied, since others can write it. Raises ``ValueError`` where
     ``copy=False`` and a copy is needed.
@@ -143,6 +144,8 @@ def _make(x: Any, dtype: Any, who: str) -> Any:
         return _from_sequence(x, wanted, who)
     if type(x) not in PYTHON and not isinstance(x, (np.ndarray, np.generic)):
         x = _shared(x)
+        if _is_sequence(type(x)):
+            return _from_sequence(_lists(x), wanted, who)
     if wanted is None:
         return as_value(x, who, "object")
     if type(x) in PYTHON:
@@ -154,6 +157,13 @@ def _make(x: Any, dtype: Any, who: str) -> Any:
             return Array(host, array_type(host.shape, wanted))
         return _converted(Array(host, array_type(host.shape, host.dtype)), wanted)
     return _converted(as_value(x, who, "object"), wanted)
+
+
+def listed(x: Any, who: str, argument: str) -> Any:
+    """As ``as_value``, for functions that take nested lists too, as NumPy's and JAX's do."""
+    if isinstance(x, (list, tuple)):
+        return _from_sequence(x, None, who)
+    return as_value(x, who, argument)
 
 
 def _shared(x: Any) -> Any:
@@ -199,6 +209,8 @@ def _from_sequence(x: Sequence[Any], wanted: np.dtype | None, who: str) -> Any:
     classes = set(map(type, leaves))
     if classes.issubset(PYTHON):
         return _from_numbers(x, classes, wanted, who)
+    if any(map(_is_sequence, classes)):
+        return _from_sequence(_lists(x), wanted, who)
     values = [_leaf(leaf, who) for leaf in leaves]
     if wanted is None:
         wanted = promote([(v.type.dtype, v.type.weak_type) for v in values], who)[0]
@@ -211,6 +223,23 @@ def _from_sequence(x: Sequence[Any], wanted: np.dtype | None, who: str) -> Any:
         return Array(host, array_type(host.shape, wanted))
     pending = iter([convert(v, wanted) for v in values])
     return stacked(_rebuilt(x, pending), who)
+
+
+def _is_sequence(cls: type) -> bool:
+    """Whether its instances are sequences, such as ranges, that NumPy reads as it reads lists."""
+    if issubclass(cls, (Value, np.ndarray, np.generic, str, bytes, Mapping)):
+        return False
+    own = ("__array__", "__stretto_array__", "__dlpack__")
+    return all(hasattr(cls, name) for name in ("__len__", "__getitem__")) and not any(
+        hasattr(cls, name) for name in own
+    )
+
+
+def _lists(x: Any) -> Any:
+    """Nested sequences of any classes as lists."""
+    if isinstance(x, (list, tuple)) or _is_sequence(type(x)):
+        return [_lists(element) for element in x]
+    return x
 
 
 def _leaf(x: Any, who: str) -> Any:
@@ -328,10 +357,10 @@ def full(
 
 
 def _like(a: Any, element: Any, dtype: Any, shape: Any, who: str, argument: str = "a") -> Any:
-    x = as_value(a, who, argument)
-    weak = dtype is None and x.weak_type
-    wanted = x.dtype if dtype is None else as_dtype(dtype)
-    sizes = x.shape if shape is None else shape_of(shape, who)
+    type = type_of(a, who, argument)
+    weak = dtype is None and type.weak_type
+    wanted = type.dtype if dtype is None else as_dtype(dtype)
+    sizes = type.shape if shape is None else shape_of(shape, who)
     return _filled(sizes, element, wanted, weak)
 
 
@@ -344,6 +373,8 @@ def zeros_like(
     out_sharding: None = None,
 ) -> Any:
     """Zeros of the shape and dtype of ``a``, unless others are given.
+
+    Of ``a`` only these matter, here and in the functions like it: it may be a ``ShapeDtypeStruct``.
 
     >>> import stretto.numpy as snp
     >>> snp.zeros_like(snp.array([1.0, 2.0]))
@@ -388,11 +419,12 @@ def full_like(
     Array([7, 7], dtype=int32)
     """
     refuse_device("full_like", device, out_sharding)
-    x = as_value(a, "full_like", "a")
-    wanted = x.dtype if dtype is None else as_dtype(dtype)
-    sizes = x.shape if shape is None else shape_of(shape, "full_like")
+    like = type_of(a, "full_like", "a")
+    weak = dtype is None and like.weak_type
+    wanted = like.dtype if dtype is None else as_dtype(dtype)
+    sizes = like.shape if shape is None else shape_of(shape, "full_like")
     if type(fill_value) in PYTHON:
         element = cast(fill_value, wanted, "full_like")[()]
-        return _filled(sizes, element, wanted, dtype is None and x.weak_type)
+        return _filled(sizes, element, wanted, weak)
     value = as_value(fill_value, "full_like", "fill_value")
-    return broadcast_to(convert(value, wanted, dtype is None and x.weak_type), sizes)
+    return broadcast_to(convert(value, wanted, weak), sizes)

@@ -121,13 +121,13 @@ def _spacings(varargs: Sequence[Any], axes: Sequence[int], shape: tuple[int, ...
 
 
 def gradient(
-    f: Any, *varargs: Any, axis: int | Sequence[int] | None = None, edge_order: int = 1
+    f: Any, *varargs: Any, axis: int | Sequence[int] | None = None, edge_order: int | None = None
 ) -> Any:
     """The slope along each axis by second-order central differences: an array, or a list of them.
 
     ``varargs`` are the distances between samples, or the samples' coordinates: one for all axes, or
-    one for each. At the edges the differences are one-sided, of order ``edge_order``, 1 or 2.
-    Raises ``ValueError`` for an axis of fewer than ``edge_order + 1`` samples.
+    one for each. At the edges the differences are one-sided, of order ``edge_order``, 1 (the
+    default) or 2. Raises ``ValueError`` for an axis of fewer than ``edge_order + 1`` samples.
 
     >>> import stretto.numpy as snp
     >>> snp.gradient(snp.array([1.0, 2.0, 4.0, 7.0]))
@@ -135,6 +135,7 @@ def gradient(
     """
     (x,) = inexact_values("gradient", f=f)
     axes = canonical_axes(axis, x.ndim, "gradient")
+    edge_order = 1 if edge_order is None else edge_order
     if edge_order not in (1, 2):
         raise ValueError(f"gradient: edge_order must be 1 or 2, got {edge_order!r}")
     for d in axes:

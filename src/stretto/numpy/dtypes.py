@@ -97,10 +97,12 @@ _PYTHON = (bool, int, float, complex)
 def as_dtype(dtype: Any) -> np.dtype:
     """The canonical dtype that a user asked for, by type, name, scalar class or dtype.
 
-    64 bits become 32, with a warning, unless ``enable_x64`` is set.
+    64 bits become 32, with a warning, unless ``enable_x64`` is set. ``None`` is the default float.
     """
     if dtype.__class__ is ScalarType:
         dtype = dtype.dtype
+    elif dtype is None:
+        dtype = float
     if dtype.__class__ is type and dtype in _PYTHON:
         return scalar_dtype(dtype)
     asked = np.dtype(dtype)
@@ -378,14 +380,14 @@ def finfo(dtype: Any) -> Any:
     return FloatLimits(_of(dtype))
 
 
-def iinfo(dtype: Any) -> Any:
+def iinfo(int_type: Any) -> Any:
     """The limits of an integer dtype: ``min``, ``max``, ``bits``.
 
     >>> import stretto.numpy as snp
     >>> snp.iinfo(snp.int8).max
     127
     """
-    return ml_dtypes.iinfo(_of(dtype))
+    return ml_dtypes.iinfo(_of(int_type))
 
 
 def _of(x: Any) -> np.dtype:

@@ -35,6 +35,7 @@ from stretto.ops.comparison import where as choose
 from stretto.ops.contract import promote_dtypes
 from stretto.ops.convert import convert
 from stretto.ops.shape import rev, slice_in_dim
+from stretto.ops.sharding import refuse_sharding
 from stretto.runtime.eager import quiet
 
 __all__ = [
@@ -47,7 +48,14 @@ __all__ = [
 ]
 
 
-def bincount(x: Any, weights: Any = None, minlength: int = 0, *, length: int | None = None) -> Any:
+def bincount(
+    x: Any,
+    weights: Any = None,
+    minlength: int = 0,
+    *,
+    length: int | None = None,
+    out_sharding: None = None,
+) -> Any:
     """How often each of 0, 1, 2, … is in ``x``; with ``weights``, their sum at each.
 
     There are ``length`` counts, and what is greater is not counted; by default as many as the
@@ -58,6 +66,7 @@ def bincount(x: Any, weights: Any = None, minlength: int = 0, *, length: int | N
     >>> snp.bincount(snp.array([0, 3, 3]))
     Array([1, 0, 0, 2], dtype=int32)
     """
+    refuse_sharding("bincount", out_sharding=out_sharding)
     x = as_value(x, "bincount", "x")
     if kind_of(x.dtype) not in ("bool", "int", "uint") or x.ndim != 1:
         raise TypeError(f"bincount: expected integers, of rank 1, in x; got {x.type}")

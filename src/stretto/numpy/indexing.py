@@ -32,6 +32,7 @@ from stretto.ops.broadcast import Reshape, reshape
 from stretto.ops.comparison import full
 from stretto.ops.index_primitives import fill_bytes, fill_element
 from stretto.ops.shape import Rev, Slice
+from stretto.ops.sharding import refuse_sharding
 from stretto.runtime.array import Array
 from stretto.runtime.eager import EAGER
 
@@ -48,30 +49,36 @@ def getitem(
     *,
     indices_are_sorted: bool = False,
     unique_indices: bool = False,
+    wrap_negative_indices: bool = True,
+    out_sharding: None = None,
 ) -> Any:
     """``x[index]`` by NumPy's rules, with places out of bounds clamped.
 
     ``mode="fill"`` reads ``fill_value`` there instead: by default NaN, the least signed or greatest
     unsigned integer, or True; ``"raise"`` raises ``IndexError``, for an index that is not traced.
-    Raises ``IndexError`` for an index that does not fit the array, and ``BooleanIndexError`` for a
-    traced boolean mask.
+    Without ``wrap_negative_indices`` negative integers do not count from the end, but are out of
+    bounds; the bounds of slices keep Python's meaning. Raises ``IndexError`` for an index that does
+    not fit the array, and ``BooleanIndexError`` for a traced boolean mask.
 
     >>> import stretto.numpy as snp
     >>> snp.array([0, 2, 4, 6])[10000]
     Array(6, dtype=int32)
     """
+    if out_sharding is not None:
+        refuse_sharding("indexing", out_sharding=out_sharding)
     at_rest = x.__class__ is Array and state.interpreter is EAGER
-    if at_rest and mode is None:
+    if at_rest and mode is None and wrap_negative_indices:
         view = _view(x.to_host(), index)
         if view is not None:
             return _wrap(view, x)
     x = as_value(x, "indexing")
-    key = None if at_rest or mode is not None else (x.type.shape, _static(index))
+    general = at_rest or mode is not None or not wrap_negative_indices
+    key = None if general else (x.type.shape, _static(index))
     steps = _known_steps.get(key)
     if steps is not None:
         return _apply(steps, x)
     mode = canonical_mode(mode, "clip")
-    parsed = parse(index, x.type)
+    parsed = parse(index, x.type, wrap_negative_indices)
     if mode == "raise":
         parsed.check(x.type)
         mode = "promise_in_bounds"
@@ -255,7 +262,9 @@ class IndexUpdate:
     Values take the dtype of ``x``. Where an index names an element more than once, each update
     counts (``set``: the last one). Keywords of every method: ``mode``, ``"drop"`` (the default;
     ``"fill"`` says the same), ``"clip"``, ``"promise_in_bounds"`` or ``"raise"``, for places out of
-    bounds; ``indices_are_sorted`` and ``unique_indices``, promises that may save work.
+    bounds; ``indices_are_sorted`` and ``unique_indices``, promises that may save work;
+    ``wrap_negative_indices=False``, so that negative integers are out of bounds; ``out_sharding``,
+    which must be None.
     """
 
     __slots__ = ("_index", "_x")
@@ -274,6 +283,8 @@ class IndexUpdate:
         fill_value: Any = None,
         indices_are_sorted: bool = False,
         unique_indices: bool = False,
+        wrap_negative_indices: bool = True,
+        out_sharding: None = None,
     ) -> Any:
         """``x[index]``, with ``mode`` for places out of bounds; as ``getitem``.
 
@@ -288,6 +299,8 @@ class IndexUpdate:
             fill_value,
             indices_are_sorted=indices_are_sorted,
             unique_indices=unique_indices,
+            wrap_negative_indices=wrap_negative_indices,
+            out_sharding=out_sharding,
         )
 
     def set(self, values: Any, **options: Any) -> Any:
@@ -345,9 +358,10 @@ class IndexUpdate:
         mask = mask_of(x, index)
         if mask is not None:
             return apply_to_mask(func, x, mask)
-        new = func(getitem(x, index))
-        if not options.get("unique_indices", False) and not names_once(x, index):
+        wrap = {"wrap_negative_indices": options.get("wrap_negative_indices", True)}
+        new = func(getitem(x, index, **wrap))
+        if not options.get("unique_indices", False) and not names_once(x, index, **wrap):
             counts = full(x.shape, 0, np.dtype(np.int32))
-            times = getitem(update("add", counts, index, 1, **options), index)
+            times = getitem(update("add", counts, index, 1, **options), index, **wrap)
             new = apply_again(func, x, new, times)
         return update("set", x, index, new, **options)

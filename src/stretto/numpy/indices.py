@@ -16,6 +16,7 @@ import numpy as np
 from stretto.core.errors import BooleanIndexError, TracedValueError
 from stretto.core.interpreter import Tracer, Value
 from stretto.core.types import ArrayType, kind_of
+from stretto.numpy.creation import listed
 from stretto.ops.arithmetic import add, minimum
 from stretto.ops.broadcast import broadcast_to, reshape
 from stretto.ops.comparison import lt, where
@@ -72,7 +73,7 @@ class Index(NamedTuple):
     ``shape`` is that of the array indexed, with an axis of size 1 for each boolean scalar;
     ``batch`` the shape that the arrays of integers broadcast to; ``front`` says that its axes lead
     the result; ``distinct`` that no place can come twice; ``hollow`` is where an ellipsis stood for
-    no axes.
+    no axes; ``wrapped`` says that negative integers were counted from the end.
     """
 
     entries: tuple[Entry, ...]
@@ -81,6 +82,7 @@ class Index(NamedTuple):
     front: bool
     distinct: bool
     hollow: int | None
+    wrapped: bool
 
     @property
     def arrays(self) -> list[Integers]:
@@ -134,9 +136,10 @@ class Index(NamedTuple):
             bad = at[_outside(at, n)]
             if bad.size:
                 first = int(bad.flat[0])
+                if self.wrapped and first < 0:
+                    first -= n
                 raise IndexError(
-                    f"index {first if first >= 0 else first - n} is out of bounds for axis "
-                    f"{e.axis} with size {n} of {type}"
+                    f"index {first} is out of bounds for axis {e.axis} with size {n} of {type}"
                 )
 
     def _known(self) -> list[Any]:
@@ -213,12 +216,18 @@ def for_numpy(index: Any, arrays: bool) -> tuple[Any, ...] | None:
     return tuple(out) if any(part is Ellipsis for part in out) else (*out, ...)
 
 
-def parse(index: Any, type: ArrayType) -> Index:
+def parse(index: Any, type: ArrayType, wrap: bool = True) -> Index:
     """The entries that ``index`` comes to for an array of this type.
 
-    Raises ``IndexError`` for an index that does not fit, ``TypeError`` for a list, and
-    ``BooleanIndexError`` for a boolean mask that is traced.
+    Negative integers count from the end where they ``wrap``, and are out of bounds otherwise.
+    Lists may stand for arrays in a tuple. Raises ``IndexError`` for an index that does not fit,
+    ``TypeError`` for a list by itself, and ``BooleanIndexError`` for a boolean mask that is traced.
     """
+    if isinstance(index, (list, range)):
+        raise TypeError(
+            f"an index cannot be a {index.__class__.__name__}, which some read as an array and "
+            f"others as a tuple: wrap it as snp.array({show(index)})"
+        )
     tokens = [_token(part) for part in (index if isinstance(index, tuple) else (index,))]
     used = sum(_axes_of(token) for token in tokens)
     if used > type.ndim:
@@ -257,14 +266,14 @@ def parse(index: Any, type: ArrayType) -> Index:
                 runs.append(True)
         else:
             shape.append(next(sizes))
-            entries.append(_entry(token, len(shape) - 1, shape[-1]))
+            entries.append(_entry(token, len(shape) - 1, shape[-1], wrap))
             runs.append(not isinstance(token, slice))
     arrays = [e for e in entries if isinstance(e, Integers)]
     batch = _batch_shape(arrays, index, type)
     places = [i for i, advanced in enumerate(runs) if advanced]
     front = bool(arrays) and places[-1] - places[0] >= len(places)
     distinct = not arrays or (masks == 1 and _all_of_one_mask(tokens))
-    return Index(tuple(entries), tuple(shape), batch, front, distinct, hollow)
+    return Index(tuple(entries), tuple(shape), batch, front, distinct, hollow, wrap)
 
 
 def _token(part: Any) -> Any:
@@ -277,11 +286,10 @@ def _token(part: Any) -> Any:
         return np.asarray(part)
     if isinstance(part, (int, np.integer)):
         return int(part)
-    if isinstance(part, (list, tuple)):
-        raise TypeError(
-            f"an index cannot be, or hold, a {part.__class__.__name__}: wrap it as "
-            f"snp.array({show(part)})"
-        )
+    if isinstance(part, (list, tuple, range)):
+        part = listed(list(part), "an index", "a part")
+        if not part.size:  # no numbers are of any kind
+            part = np.zeros(part.shape, np.intp)
     if isinstance(part, (Value, np.ndarray)):
         return _array_token(part)
     if hasattr(part, "__index__"):
@@ -292,7 +300,7 @@ def _token(part: Any) -> Any:
 
 
 def _array_token(part: Any) -> Any:
-    kind = kind_of(part.dtype)
+    kind = "other" if part.dtype.kind in "OSUMm" else kind_of(part.dtype)
     if kind not in ("int", "uint", "bool"):
         _refuse(f"an array of {part.dtype}")
     known = concrete_of(part)
@@ -340,6 +348,8 @@ def _axes_of(token: Any) -> int:
 
 
 def _check_mask(mask: np.ndarray, sizes: Sequence[int], axis: int, type: ArrayType) -> None:
+    if not mask.size:  # NumPy takes these of any shape
+        return
     for i, (have, want) in enumerate(zip(mask.shape, sizes, strict=False)):
         if have != want:
             raise IndexError(
@@ -348,23 +358,23 @@ def _check_mask(mask: np.ndarray, sizes: Sequence[int], axis: int, type: ArrayTy
             )
 
 
-def _entry(token: Any, axis: int, n: int) -> Entry:
+def _entry(token: Any, axis: int, n: int, wrap: bool) -> Entry:
     if isinstance(token, slice):
         if token.step == 0:
             raise ValueError("the step of a slice cannot be zero")
         start, stop, step = token.indices(n)
         return Span(axis, start, len(range(start, stop, step)), step)
     if isinstance(token, int):
-        return Integer(axis, token + n if token < 0 else token)
+        return Integer(axis, token + n if wrap and token < 0 else token)
     if isinstance(token, np.ndarray):
         if token.dtype == np.uint64:
             token = np.minimum(token, np.uint64(n))
         at = token.astype(np.int64)
-        return Integers(axis, np.where(at < 0, at + n, at))
-    return Integers(axis, _wrapped(token, n))
+        return Integers(axis, np.where(at < 0, at + n, at) if wrap else at)
+    return Integers(axis, _from_front(token, n, wrap))
 
 
-def _wrapped(at: Any, n: int) -> Any:
+def _from_front(at: Any, n: int, wrap: bool) -> Any:
     """Traced places counted from the front, in a signed type that holds the size."""
     if kind_of(at.dtype) == "uint":
         if at.dtype.itemsize >= 4:
@@ -372,7 +382,7 @@ def _wrapped(at: Any, n: int) -> Any:
         return convert(at, np.dtype(np.int32))
     if at.dtype.itemsize < 4:
         at = convert(at, np.dtype(np.int32))
-    return where(lt(at, 0), add(at, n), at)
+    return where(lt(at, 0), add(at, n), at) if wrap else at
 
 
 def _all_of_one_mask(tokens: Sequence[Any]) -> bool:
@@ -415,7 +425,8 @@ def stack(places: Sequence[tuple[Any, int]], shape: tuple[int, ...]) -> Any:
 def show(index: Any) -> str:
     """An index as it was written, with types in the place of arrays."""
     if isinstance(index, tuple):
-        return ", ".join(map(show, index))
+        parts = [f"({show(part)})" if isinstance(part, tuple) else show(part) for part in index]
+        return ", ".join(parts)
     if index is Ellipsis:
         return "..."
     if isinstance(index, slice):

@@ -19,7 +19,7 @@ from stretto.numpy.arguments import refuse_out
 from stretto.numpy.arithmetic import maximum, remainder
 from stretto.numpy.directly import BOOL, INTEGER, NUMERIC, host_of
 from stretto.numpy.dtypes import as_dtype
-from stretto.numpy.indexing import At, getitem
+from stretto.numpy.indexing import getitem
 from stretto.numpy.manipulation import atleast_1d, atleast_2d, atleast_3d, ravel
 from stretto.numpy.quick import array_of, at_rest
 from stretto.numpy.reductions import cumsum
@@ -33,11 +33,10 @@ from stretto.ops.broadcast import (
     expand_dims,
     reshape,
 )
-from stretto.ops.comparison import full, full_like, ge
+from stretto.ops.comparison import full_like, ge
 from stretto.ops.convert import convert
 from stretto.ops.iota import iota
 from stretto.ops.sharding import refuse_sharding
-from stretto.ops.sort import argsort
 
 __all__ = [
     "append",
@@ -46,12 +45,10 @@ __all__ = [
     "column_stack",
     "concat",
     "concatenate",
-    "delete",
     "dsplit",
     "dstack",
     "hsplit",
     "hstack",
-    "insert",
     "repeat",
     "resize",
     "row_stack",
@@ -210,13 +207,21 @@ def append(arr: Any, values: Any, axis: int | None = None) -> Any:
 def block(arrays: Any) -> Any:
     """An array from nested lists of blocks: the innermost lists join along the last axis.
 
+    Raises ``ValueError`` for an empty list, and where blocks are in lists of different depths.
+
     >>> import stretto.numpy as snp
     >>> snp.block([[snp.ones((1, 1)), snp.zeros((1, 2))]])
     Array([[1., 0., 0.]], dtype=float32)
     """
 
     def depth(x: Any) -> int:
-        return 1 + max(map(depth, x)) if isinstance(x, list) and x else 0
+        if not isinstance(x, list):
+            return 0
+        depths = sorted({depth(part) for part in x})
+        if len(depths) != 1:
+            found = f"some {depths[0]} deep, some {depths[-1]}" if depths else "an empty list"
+            raise ValueError(f"block: all blocks must be in lists of one depth; got {found}")
+        return 1 + depths[0]
 
     def joined(x: Any, level: int) -> Any:
         if not isinstance(x, list):
@@ -425,71 +430,3 @@ def take(
         indices_are_sorted=indices_are_sorted,
         unique_indices=unique_indices,
     )
-
-
-def delete(
-    arr: Any, obj: Any, axis: int | None = None, *, assume_unique_indices: bool = False
-) -> Any:
-    """The array without the parts at ``obj``, an index, slice or indices known while tracing.
-
-    With ``assume_unique_indices`` indices may be traced: no two of them may name one part.
-
-    >>> import stretto.numpy as snp
-    >>> snp.delete(snp.array([1, 2, 3]), 1)
-    Array([1, 3], dtype=int32)
-    """
-    x = as_value(arr, "delete", "arr")
-    if axis is None:
-        x, axis = ravel(x), 0
-    place = canonical_axis(axis, x.ndim, "delete")
-    n = x.shape[place]
-    if assume_unique_indices and isinstance(obj, Value) and obj.type.kind in ("int", "uint"):
-        # A stable sort brings what stays to the front, in order.
-        leaves = At(full((n,), False, np.dtype(bool)))[reshape(obj, (-1,))].set(True)
-        stays = ops.slice_in_dim(argsort(leaves, 0), 0, max(n - obj.size, 0))
-        return take(x, stays, place)
-    if not isinstance(obj, slice):
-        obj = np.asarray(obj) if isinstance(obj, (list, tuple, np.ndarray)) else _static(obj)
-    if at_rest(x):
-        return array_of(np.delete(x.to_host(), obj, place), x.dtype, x.weak_type)
-    left = np.delete(np.arange(n, dtype=np.int32), obj)
-    return take(x, left, place)
-
-
-def _static(x: Any) -> Any:
-    return np.array(x.tolist()) if np.ndim(x) else operator.index(x)
-
-
-def insert(arr: Any, obj: Any, values: Any, axis: int | None = None) -> Any:
-    """``values`` before the parts at ``obj``, indices known while tracing.
-
-    >>> import stretto.numpy as snp
-    >>> snp.insert(snp.array([1, 2, 3]), 1, 9)
-    Array([1, 9, 2, 3], dtype=int32)
-    """
-    x, new = as_value(arr, "insert", "arr"), as_value(values, "insert", "values")
-    if axis is None:
-        x, axis = ravel(x), 0
-    place = canonical_axis(axis, x.ndim, "insert")
-    n = x.shape[place]
-    at = np.asarray(obj) if isinstance(obj, (list, tuple, np.ndarray)) else _static(obj)
-    if np.ndim(at) == 0:
-        count = new.shape[place] if new.ndim == x.ndim else 1
-        if new.ndim and new.ndim < x.ndim:
-            new = expand_dims(new, place) if new.ndim == x.ndim - 1 else new
-        if new.ndim == x.ndim == 1:
-            count = new.size
-        at = np.full(count, at)
-    else:
-        count = len(at)
-    new = broadcast_to(new, tuple(count if d == place else m for d, m in enumerate(x.shape)))
-    new = convert(new, x.dtype, x.weak_type)
-    if at_rest(x, new):
-        return array_of(np.insert(x.to_host(), at, new.to_host(), place), x.dtype, x.weak_type)
-    slots = np.insert(np.zeros(n, np.int32), at, 1)
-    # Each in the place of its index.
-    new = take(new, np.argsort(np.where(at < 0, at + n, at), kind="stable"), place)
-    both = ops.concatenate([x, new], place)
-    # Each place of the result takes the next part of the one kind or the other.
-    order = np.where(slots == 1, n + np.cumsum(slots) - 1, np.cumsum(1 - slots) - 1)
-    return take(both, order.astype(np.int32), place)

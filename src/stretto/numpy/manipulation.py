@@ -5,16 +5,18 @@ Layer 7 (numpy). Next, read ``joining``.
 
 from __future__ import annotations
 
+import math
 import operator
 from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
-from stretto.core.interpreter import Value, as_value
-from stretto.core.types import scalar_dtype
-from stretto.numpy.arguments import refuse_device
+from stretto.core.interpreter import Value, as_value, type_of
+from stretto.core.types import ArrayType, scalar_dtype
+from stretto.numpy.arguments import integer, refuse_device
 from stretto.numpy.arithmetic import remainder
+from stretto.numpy.creation import listed
 from stretto.numpy.directly import BOOL, COMPLEX, FLOAT, NUMERIC, directly
 from stretto.numpy.dtypes import as_dtype
 from stretto.numpy.reductions import sum as sum_
@@ -23,7 +25,7 @@ from stretto.ops.along_axis import take_along_axis
 from stretto.ops.broadcast import canonical_axes, canonical_axis
 from stretto.ops.convert import convert
 from stretto.ops.iota import broadcasted_iota
-from stretto.ops.matrix_parts import diagonal_of
+from stretto.ops.matrix_parts import diagonal_of, on_diagonal
 from stretto.ops.shape import concatenate, rev, slice_in_dim
 from stretto.ops.sharding import refuse_sharding
 
@@ -65,30 +67,34 @@ __all__ = [
 # What it is
 
 
+def _type_of(x: Any, who: str, argument: str) -> ArrayType:
+    return type_of(listed(x, who, argument) if isinstance(x, (list, tuple)) else x, who, argument)
+
+
 def shape(a: Any) -> tuple[int, ...]:
-    """The sizes of the axes.
+    """The sizes of the axes of an array, a ``ShapeDtypeStruct``, or nested lists of numbers.
 
     >>> import stretto.numpy as snp
     >>> snp.shape(snp.ones((2, 3)))
     (2, 3)
     """
-    return as_value(a, "shape", "a").shape
+    return _type_of(a, "shape", "a").shape
 
 
 def ndim(a: Any) -> int:
-    """The number of axes."""
-    return as_value(a, "ndim", "a").ndim
+    """The number of axes; arguments as for ``shape``."""
+    return _type_of(a, "ndim", "a").ndim
 
 
-def size(a: Any, axis: int | None = None) -> int:
-    """The number of elements, or those along ``axis``.
+def size(a: Any, axis: int | Sequence[int] | None = None) -> int:
+    """The number of elements, or those along ``axis``, one or several; arguments as for ``shape``.
 
     >>> import stretto.numpy as snp
     >>> snp.size(snp.ones((2, 3))), snp.size(snp.ones((2, 3)), 1)
     (6, 3)
     """
-    x = as_value(a, "size", "a")
-    return x.size if axis is None else x.shape[canonical_axis(axis, x.ndim, "size")]
+    shape = _type_of(a, "size", "a").shape
+    return math.prod([shape[d] for d in canonical_axes(axis, len(shape), "size")])
 
 
 def isscalar(element: Any) -> bool:
@@ -119,7 +125,7 @@ def iterable(y: Any) -> bool:
 
 def iscomplexobj(x: Any) -> bool:
     """Whether the dtype is complex."""
-    return as_value(x, "iscomplexobj").type.kind == "complex"
+    return _type_of(x, "iscomplexobj", "x").kind == "complex"
 
 
 def isrealobj(x: Any) -> bool:
@@ -453,17 +459,24 @@ def diagonal(a: Any, offset: int = 0, axis1: int = 0, axis2: int = 1) -> Any:
 
 
 def trace(
-    a: Any, offset: int = 0, axis1: int = 0, axis2: int = 1, dtype: Any = None, out: None = None
+    a: Any, offset: Any = 0, axis1: int = 0, axis2: int = 1, dtype: Any = None, out: None = None
 ) -> Any:
-    """The sum of the diagonal.
+    """The sum of the diagonal ``offset`` above the main one, which may be traced.
 
     >>> import stretto.numpy as snp
     >>> snp.trace(snp.array([[1, 2], [3, 4]]))
     Array(5, dtype=int32)
     """
+    offset = integer("trace", "offset", offset)
     if dtype is out is None:
         places = {"offset": offset, "axis1": axis1, "axis2": axis2}
         found = directly(np.trace, FLOAT + COMPLEX, a, **places)
         if found is not None:
             return found
-    return sum_(diagonal(a, offset, axis1, axis2), -1, dtype, out)
+    if not isinstance(offset, Value):
+        return sum_(diagonal(a, offset, axis1, axis2), -1, dtype, out)
+    x = as_value(a, "trace", "a")
+    if x.ndim < 2:
+        raise ValueError(f"trace: expected an array of rank 2 or more, got {x.type}")
+    x = moveaxis(x, (axis1, axis2), (-2, -1))
+    return sum_(x, (-2, -1), dtype, out, where=on_diagonal(x.shape[-2:], offset))

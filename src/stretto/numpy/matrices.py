@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from stretto.core.interpreter import as_value, state
-from stretto.numpy.arguments import refuse_device
+from stretto.numpy.arguments import integer, refuse_device
 from stretto.numpy.creation import shape_of, zeros
 from stretto.numpy.directly import BOOL, NUMERIC, directly
 from stretto.numpy.dtypes import as_dtype
@@ -25,8 +25,10 @@ from stretto.runtime.eager import EAGER
 __all__ = ["diag", "diagflat", "eye", "identity", "tri", "tril", "triu"]
 
 
-def tri(N: int, M: int | None = None, k: int = 0, dtype: Any = float) -> Any:
+def tri(N: int, M: int | None = None, k: Any = 0, dtype: Any = float) -> Any:
     """Ones on and below the diagonal ``k`` above the main one, zeros elsewhere.
+
+    ``k`` may be traced, here and in ``eye``, ``tril`` and ``triu``.
 
     >>> import stretto.numpy as snp
     >>> snp.tri(2, 3)
@@ -34,6 +36,7 @@ def tri(N: int, M: int | None = None, k: int = 0, dtype: Any = float) -> Any:
            [1., 1., 0.]], dtype=float32)
     """
     shape = shape_of((N, N if M is None else M), "tri")
+    k = integer("tri", "k", k)
     return convert(below(shape, k), as_dtype(float if dtype is None else dtype))
 
 
@@ -44,7 +47,7 @@ def _matrices(m: Any, who: str) -> Any:
     return x
 
 
-def tril(m: Any, k: int = 0) -> Any:
+def tril(m: Any, k: Any = 0) -> Any:
     """The matrices ``m`` with zeros above the diagonal ``k``.
 
     >>> import stretto.numpy as snp
@@ -52,12 +55,12 @@ def tril(m: Any, k: int = 0) -> Any:
     Array([[1., 0.],
            [1., 1.]], dtype=float32)
     """
-    x = _matrices(m, "tril")
+    x, k = _matrices(m, "tril"), integer("tril", "k", k)
     found = directly(np.tril, BOOL + NUMERIC, x, k=k)
     return lower_part(x, k) if found is None else found
 
 
-def triu(m: Any, k: int = 0) -> Any:
+def triu(m: Any, k: Any = 0) -> Any:
     """The matrices ``m`` with zeros below the diagonal ``k``.
 
     >>> import stretto.numpy as snp
@@ -65,12 +68,12 @@ def triu(m: Any, k: int = 0) -> Any:
     Array([[1., 1.],
            [0., 1.]], dtype=float32)
     """
-    x = _matrices(m, "triu")
+    x, k = _matrices(m, "triu"), integer("triu", "k", k)
     found = directly(np.triu, BOOL + NUMERIC, x, k=k)
     return upper_part(x, k) if found is None else found
 
 
-def eye(N: int, M: int | None = None, k: int = 0, dtype: Any = float, *, device: Any = None) -> Any:
+def eye(N: int, M: int | None = None, k: Any = 0, dtype: Any = float, *, device: Any = None) -> Any:
     """Ones on the diagonal ``k`` above the main one, zeros elsewhere.
 
     >>> import stretto.numpy as snp
@@ -81,9 +84,10 @@ def eye(N: int, M: int | None = None, k: int = 0, dtype: Any = float, *, device:
     refuse_device("eye", device)
     shape = shape_of((N, N if M is None else M), "eye")
     wanted = as_dtype(float if dtype is None else dtype)
+    k = integer("eye", "k", k)
     if state.interpreter is EAGER:
         rows, columns = shape
-        return array_of(np.eye(rows, columns, operator.index(k), wanted), wanted)
+        return array_of(np.eye(rows, columns, k, wanted), wanted)
     return convert(on_diagonal(shape, k), wanted)
 
 
@@ -100,7 +104,7 @@ def diag(v: Any, k: int = 0) -> Any:
     Array([[1, 0],
            [0, 2]], dtype=int32)
     """
-    x = as_value(v, "diag", "v")
+    x, k = as_value(v, "diag", "v"), operator.index(k)  # the shape depends on it
     found = directly(np.diag, BOOL + NUMERIC, x, k=k)
     if found is not None:
         return found

@@ -6,6 +6,7 @@ Layer 7 (numpy). Each is the function of the same name, with the array first.
 from __future__ import annotations
 
 import importlib
+import operator
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -28,6 +29,7 @@ from stretto.numpy import (
     views,
 )
 from stretto.numpy.creation import copy
+from stretto.numpy.immutable import refuse_changes
 from stretto.numpy.indexing import At, getitem, setitem
 from stretto.numpy.inspection import VERSIONS
 from stretto.numpy.quick import SHORT, product
@@ -78,7 +80,6 @@ _METHODS: tuple[Callable[..., Any], ...] = (
     reductions.argmin,
     partitioning.argpartition,
     searching.argsort,
-    manipulation.astype,
     views.byteswap,
     choosing.choose,
     arithmetic.clip,
@@ -87,7 +88,6 @@ _METHODS: tuple[Callable[..., Any], ...] = (
     reductions.cumprod,
     reductions.cumsum,
     manipulation.diagonal,
-    dot,
     reductions.max,
     statistics.mean,
     reductions.min,
@@ -110,15 +110,6 @@ _METHODS: tuple[Callable[..., Any], ...] = (
     statistics.var,
     views.view,
 )
-# What would change the array, and what gives a changed one.
-_IN_PLACE = {
-    "fill": "snp.full_like(x, value)",
-    "partition": "snp.partition(x, kth)",
-    "put": "x.ravel().at[indices].set(values).reshape(x.shape)",
-    "resize": "snp.resize(x, shape)",
-    "setfield": "x.at[index].set(value)",
-    "setflags": "a NumPy copy, numpy.array(x), to write to",
-}
 
 
 def _takes(other: Any) -> bool:
@@ -132,21 +123,21 @@ def _takes(other: Any) -> bool:
 
 
 def _operator(name: str, function: Callable[[Any, Any], Any]) -> Callable[[Any, Any], Any]:
-    def operator(self: Any, other: Any) -> Any:
+    def apply(self: Any, other: Any) -> Any:
         if isinstance(other, Value) or _takes(other):
             return function(self, other)
         return NotImplemented
 
-    operator.__name__ = operator.__qualname__ = f"__{name}__"
-    return operator
+    apply.__name__ = apply.__qualname__ = f"__{name}__"
+    return apply
 
 
 def _reflected(name: str, function: Callable[[Any, Any], Any]) -> Callable[[Any, Any], Any]:
-    def operator(self: Any, other: Any) -> Any:
+    def apply(self: Any, other: Any) -> Any:
         return function(other, self) if _takes(other) else NotImplemented
 
-    operator.__name__ = operator.__qualname__ = f"__r{name}__"
-    return operator
+    apply.__name__ = apply.__qualname__ = f"__r{name}__"
+    return apply
 
 
 def _shortened(name: str, general: Callable[..., Any], reflected: bool) -> Callable[..., Any]:
@@ -155,7 +146,7 @@ def _shortened(name: str, general: Callable[..., Any], reflected: bool) -> Calla
     if native is None or short is None:
         return general
     table = short.reflected if reflected else short.rows
-    operator: Any = native.Operator(
+    made: Any = native.Operator(
         array=Array,
         state=state,
         eager=EAGER,
@@ -168,7 +159,7 @@ def _shortened(name: str, general: Callable[..., Any], reflected: bool) -> Calla
         name=general.__name__,
         reflected=reflected,
     )
-    return operator
+    return made
 
 
 def _round(self: Any, ndigits: int | None = None) -> Any:
@@ -200,7 +191,34 @@ def _several(shape: tuple[Any, ...]) -> Any:
     return shape[0] if len(shape) == 1 and shape[0].__class__ is not int else shape
 
 
-def _reshape(self: Any, *shape: Any, order: str = "C", copy: bool | None = None) -> Any:
+def _astype(self: Any, dtype: Any, copy: bool = False, device: Any = None) -> Any:
+    """The elements in another dtype; floats to integers lose their fraction.
+
+    >>> import stretto.numpy as snp
+    >>> snp.array([1.7, -1.7]).astype(dtype=int)
+    Array([ 1, -1], dtype=int32)
+    """
+    del copy  # arrays are immutable
+    return manipulation.astype(self, dtype, device=device)
+
+
+def _dot(self: Any, b: Any, *, precision: Any = None, preferred_element_type: Any = None) -> Any:
+    """The last axis with the last but one of ``b``; see ``stretto.numpy.dot``.
+
+    >>> import stretto.numpy as snp
+    >>> snp.array([1.0, 2.0]).dot(snp.array([3.0, 4.0]))
+    Array(11., dtype=float32)
+    """
+    return dot(self, b, precision, preferred_element_type)
+
+
+def _reshape(
+    self: Any,
+    *shape: Any,
+    order: str = "C",
+    copy: bool | None = None,
+    out_sharding: None = None,
+) -> Any:
     """The elements in another shape; one size may be -1.
 
     >>> import stretto.numpy as snp
@@ -208,7 +226,7 @@ def _reshape(self: Any, *shape: Any, order: str = "C", copy: bool | None = None)
     Array([[0, 1],
            [2, 3]], dtype=int32)
     """
-    return manipulation.reshape(self, _several(shape), order)
+    return manipulation.reshape(self, _several(shape), order, out_sharding=out_sharding)
 
 
 def _transpose(self: Any, *axes: Any) -> Any:
@@ -221,19 +239,27 @@ def _transpose(self: Any, *axes: Any) -> Any:
     return manipulation.transpose(self, _several(axes) if axes else None)
 
 
-def _flatten(self: Any, order: str = "C") -> Any:
+def _flatten(self: Any, order: str = "C", *, out_sharding: None = None) -> Any:
     """All elements along one axis."""
-    return manipulation.ravel(self, order)
+    return manipulation.ravel(self, order, out_sharding=out_sharding)
 
 
-def _compress(self: Any, condition: Any, axis: int | None = None, **options: Any) -> Any:
+def _compress(
+    self: Any,
+    condition: Any,
+    axis: int | None = None,
+    out: None = None,
+    *,
+    size: int | None = None,
+    fill_value: Any = 0,
+) -> Any:
     """The parts along ``axis`` for which ``condition`` holds; see ``stretto.numpy.compress``.
 
     >>> import stretto.numpy as snp
     >>> snp.array([1, 2, 3]).compress(snp.array([True, False, True]))
     Array([1, 3], dtype=int32)
     """
-    return choosing.compress(condition, self, axis, **options)
+    return choosing.compress(condition, self, axis, out, size=size, fill_value=fill_value)
 
 
 def _devices(self: Any) -> set[Any]:
@@ -246,21 +272,26 @@ def _devices(self: Any) -> set[Any]:
     return {CPU}
 
 
+def _addressable_data(self: Any, index: int = 0) -> Any:
+    """The part of the array on the device ``index`` of those it lies on: there is one, with all.
+
+    Raises ``IndexError`` for another.
+
+    >>> import stretto.numpy as snp
+    >>> snp.ones(2).addressable_data(0)
+    Array([1., 1.], dtype=float32)
+    """
+    if operator.index(index) not in (0, -1):
+        raise IndexError(f"addressable_data: the array lies on one device, 0; got {index}")
+    return self
+
+
 def _copy_to_host_async(self: Any) -> None:
     """Nothing to do: the elements are in the host's memory.
 
     >>> import stretto.numpy as snp
     >>> snp.ones(2).copy_to_host_async()
     """
-
-
-def _refused(name: str, instead: str) -> Callable[..., Any]:
-    def method(self: Any, *args: Any, **kwargs: Any) -> Any:
-        raise TypeError(f"arrays are immutable: instead of x.{name}(...) use {instead}")
-
-    method.__name__ = method.__qualname__ = name
-    method.__doc__ = f"Raise ``TypeError``: arrays are immutable; use ``{instead}``."
-    return method
 
 
 def _namespace(self: Any, /, *, api_version: str | None = None) -> Any:
@@ -296,6 +327,9 @@ _PROPERTIES: dict[str, tuple[Callable[[Any], Any], str]] = {
     "imag": (arithmetic.imag, "The imaginary part of each element."),
     "device": (lambda self: CPU, "The device that the array lies on."),
     "flat": (manipulation.ravel, "All elements along one axis, to iterate over or index."),
+    "is_fully_addressable": (lambda self: True, "True: no part is with another process."),
+    "is_fully_replicated": (lambda self: True, "True: each device, the one, has all elements."),
+    "committed": (lambda self: False, "False: no call is bound to a device by its arrays."),
     "sharding": (lambda self: None, "None: arrays are not split over devices."),
     "at": (At, "``x.at[index].set(y)`` and its like: a copy changed at an index."),
     "itemsize": (lambda self: self.type.dtype.itemsize, "The bytes of one element."),
@@ -328,9 +362,11 @@ def attach(cls: type) -> None:
         give(method.__name__, method)
     for name, (getter, doc) in _PROPERTIES.items():
         give(name, property(getter, doc=doc))
-    for name, instead in _IN_PLACE.items():
-        give(name, _refused(name, instead))
+    refuse_changes(cls)
+    give("addressable_data", _addressable_data)
+    give("astype", _astype)
     give("compress", _compress)
+    give("dot", _dot)
     give("conjugate", arithmetic.conj)
     give("copy_to_host_async", _copy_to_host_async)
     give("devices", _devices)

@@ -32,6 +32,7 @@ from stretto.ops.comparison import gt
 from stretto.ops.comparison import where as choose
 from stretto.ops.convert import convert
 from stretto.ops.shape import slice_in_dim
+from stretto.ops.sharding import refuse_sharding
 from stretto.ops.sort import argsort, sort
 from stretto.runtime.eager import quiet
 
@@ -296,6 +297,7 @@ def percentile(
     keepdims: bool = False,
     *,
     weights: Any = None,
+    out_sharding: None = None,
 ) -> Any:
     """``quantile`` with ``q`` in percent.
 
@@ -304,6 +306,7 @@ def percentile(
     Array(2., dtype=float32)
     """
     del overwrite_input  # arrays are immutable
+    refuse_sharding("percentile", out_sharding=out_sharding)
     return _quantile("percentile", a, q, axis, out, method, keepdims, weights, 100)
 
 

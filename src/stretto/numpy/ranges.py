@@ -180,15 +180,17 @@ def geomspace(
     return convert(out, low.dtype if dtype is None else as_dtype(dtype))
 
 
-def indices(dimensions: Sequence[int], dtype: Any = int, sparse: bool = False) -> Any:
+def indices(dimensions: Sequence[int], dtype: Any = None, sparse: bool = False) -> Any:
     """For each axis of a grid, the index along it, stacked; in open form a tuple if ``sparse``.
+
+    ``dtype`` is the default integer's by default.
 
     >>> import stretto.numpy as snp
     >>> snp.indices((2, 2))[0]
     Array([[0, 0],
            [1, 1]], dtype=int32)
     """
-    shape, wanted = shape_of(dimensions, "indices"), as_dtype(dtype)
+    shape, wanted = shape_of(dimensions, "indices"), as_dtype(int if dtype is None else dtype)
     if sparse:
         places = [tuple(n if d == i else 1 for d, n in enumerate(shape)) for i in range(len(shape))]
         return tuple(broadcasted_iota(wanted, place, i) for i, place in enumerate(places))

@@ -13,6 +13,7 @@ import numpy as np
 from stretto.core.interpreter import Value, as_value
 from stretto.core.types import ArrayType, default_dtype, is_complex, kind_of
 from stretto.numpy.arguments import refuse_out
+from stretto.numpy.creation import listed
 from stretto.numpy.directly import BOOL, NUMERIC, REAL, directly
 from stretto.numpy.dtypes import as_dtype
 from stretto.numpy.logic import equal, isclose, isnan, truth
@@ -122,7 +123,8 @@ def sum(
     """The sum over ``axis``, one or several, all by default; of those elements ``where`` holds.
 
     Small integers and booleans are summed in the default integer, unless ``dtype`` is given;
-    integers in their own dtype where ``promote_integers`` is false. ``initial`` is added to it.
+    integers in their own dtype where ``promote_integers`` is false. ``initial`` is added to it. In
+    ``bool`` a sum says whether any element is true, as in NumPy.
 
     >>> import stretto.numpy as snp
     >>> snp.sum(snp.array([[1.0, 2.0], [3.0, 4.0]]), axis=0)
@@ -138,7 +140,10 @@ def sum(
         total = quiet.run(_ADD_UP, x.to_host(), axes, wanted, None, bool(keepdims))
         return array_of(total, wanted)
     x = convert(x, wide_dtype(wanted))
-    total = ReduceSum(axes if len(axes) < 2 else tuple(sorted(axes)))(x) if axes else x
+    if wanted is _BOOL:
+        total = reduce.reduce_or(x, axes)
+    else:
+        total = ReduceSum(axes if len(axes) < 2 else tuple(sorted(axes)))(x) if axes else x
     total = convert(total, wanted)
     if initial is not None:
         total = total + convert(as_value(initial, "sum", "initial"), wanted)
@@ -157,6 +162,8 @@ def prod(
 ) -> Any:
     """The product over ``axis``, one or several, all by default; arguments as for ``sum``.
 
+    In ``bool`` a product says whether all elements are true.
+
     >>> import stretto.numpy as snp
     >>> snp.prod(snp.array([1, 2, 3]))
     Array(6, dtype=int32)
@@ -168,7 +175,8 @@ def prod(
         x = masked("prod", x, where, 1)
     axes = canonical_axes(axis, x.ndim, "prod")
     x = convert(x, wide_dtype(wanted))
-    total = convert(reduce.reduce_prod(x, axes), wanted)
+    reduced = reduce.reduce_and if wanted is _BOOL else reduce.reduce_prod
+    total = convert(reduced(x, axes), wanted)
     if initial is not None:
         total = total * convert(as_value(initial, "prod", "initial"), wanted)
     return keep(total, x.shape, axes, keepdims)
@@ -384,7 +392,10 @@ def _running(who: str, a: Any, axis: Any, dtype: Any, out: Any) -> Any:
         wanted = default_dtype("int") if kind_of(x.dtype) == "bool" else x.dtype
     if axis is None:
         x, axis = reshape(x, (x.size,)), 0
-    operation = cumulative.cumsum if who == "cumsum" else cumulative.cumprod
+    if wanted is _BOOL:  # true from the first true one on, or until the first false one
+        operation = cumulative.cummax if who == "cumsum" else cumulative.cummin
+    else:
+        operation = cumulative.cumsum if who == "cumsum" else cumulative.cumprod
     return convert(operation(convert(x, wide_dtype(wanted)), axis), wanted)
 
 
@@ -457,6 +468,8 @@ def allclose(a: Any, b: Any, rtol: Any = 1e-05, atol: Any = 1e-08, equal_nan: bo
 def array_equal(a1: Any, a2: Any, equal_nan: bool = False) -> Any:
     """Whether both have one shape and equal elements; NaN equals NaN only if ``equal_nan``.
 
+    Takes lists too, as NumPy's does.
+
     >>> import stretto.numpy as snp
     >>> bool(snp.array_equal(snp.array([1, 2]), snp.array([1, 3])))
     False
@@ -464,7 +477,7 @@ def array_equal(a1: Any, a2: Any, equal_nan: bool = False) -> Any:
     found = directly(np.array_equal, NUMERIC, a1, a2, out=_BOOL, equal_nan=bool(equal_nan))
     if found is not None:
         return found
-    x, y = as_value(a1, "array_equal", "a1"), as_value(a2, "array_equal", "a2")
+    x, y = listed(a1, "array_equal", "a1"), listed(a2, "array_equal", "a2")
     if x.shape != y.shape:
         return full((), False, np.dtype(bool))
     same = equal(x, y)
@@ -472,8 +485,8 @@ def array_equal(a1: Any, a2: Any, equal_nan: bool = False) -> Any:
 
 
 def array_equiv(a1: Any, a2: Any) -> Any:
-    """Whether both broadcast to one shape, with equal elements there."""
-    x, y = as_value(a1, "array_equiv", "a1"), as_value(a2, "array_equiv", "a2")
+    """Whether both broadcast to one shape, with equal elements there; takes lists too."""
+    x, y = listed(a1, "array_equiv", "a1"), listed(a2, "array_equiv", "a2")
     try:
         broadcast_shapes("array_equiv", x.shape, y.shape)
     except ValueError:

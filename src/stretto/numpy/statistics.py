@@ -10,8 +10,8 @@ from typing import Any
 
 import numpy as np
 
-from stretto.core.interpreter import as_value
-from stretto.core.types import inexact_dtype, is_complex, real_dtype
+from stretto.core.interpreter import Tracer, Value, as_value
+from stretto.core.types import inexact_dtype, is_complex, is_inexact, real_dtype
 from stretto.numpy.arguments import refuse_out
 from stretto.numpy.arithmetic import multiply, subtract, true_divide
 from stretto.numpy.directly import FLOAT, host_of
@@ -67,7 +67,8 @@ def mean(
 ) -> Any:
     """The mean over ``axis``, one or several, all by default; of those elements ``where`` holds.
 
-    Integers give the default float; types below float32 are added up in float32; NaN of none.
+    Integers give the default float; types below float32 are added up in float32; NaN of none. In a
+    ``dtype`` of integers or booleans, what is added up is converted first, and the mean last.
 
     >>> import stretto.numpy as snp
     >>> snp.mean(snp.array([[1, 2], [3, 4]]), axis=0)
@@ -77,8 +78,13 @@ def mean(
     refuse_out("mean", out)
     wanted = inexact_dtype(x.dtype) if dtype is None else as_dtype(dtype)
     axes = canonical_axes(axis, x.ndim, "mean")
-    x = convert(x, wide_dtype(inexact_dtype(wanted)))
-    return keep(convert(_mean(x, axes, where, "mean"), wanted), x.shape, axes, keepdims)
+    inexact = inexact_dtype(wanted)
+    if inexact is wanted:
+        found = _mean(convert(x, wide_dtype(wanted)), axes, where, "mean")
+    else:
+        total = convert(sum_(x, axes, wanted, where=where), inexact)
+        found = _over(total, _count(x, axes, where, "mean"))
+    return keep(convert(found, wanted), x.shape, axes, keepdims)
 
 
 def _variance(
@@ -95,8 +101,14 @@ def _variance(
     """The variance in a wide dtype, the dtype wanted, the shape and the axes."""
     x = as_value(a, who, "a")
     refuse_out(who, out)
+    wanted = real_result(x) if dtype is None else as_dtype(dtype)
+    if not is_inexact(wanted):
+        raise TypeError(
+            f"{who}: dtype must be a float or complex dtype, got {wanted.name}; leave it out, and "
+            f"convert the result with .astype({wanted.name!r})"
+        )
     if correction is not None:
-        if ddof:
+        if isinstance(ddof, Value) or ddof:
             raise ValueError(f"{who}: give ddof= or correction=, which mean the same, not both")
         ddof = correction
     axes = canonical_axes(axis, x.ndim, who)
@@ -108,15 +120,13 @@ def _variance(
     squares = _squares(x, centre)
     count = _count(x, axes, where, who)
     total = sum_(squares, axes, where=where)
-    if isinstance(count, int):
+    if isinstance(count, int) and not isinstance(ddof, Tracer):
         spread = _over(total, count - ddof) if count > ddof else full_like(total, math.nan)
     else:
         enough = gt(count, ddof)
         freedom = choose(enough, count - ddof, 1)
         spread = choose(enough, _over(total, freedom), math.nan)
-    if dtype is not None:
-        return spread, as_dtype(dtype), x.shape, axes
-    return spread, real_result(a), x.shape, axes
+    return spread, wanted, x.shape, axes
 
 
 def _squares(x: Any, centre: Any) -> Any:
@@ -149,8 +159,9 @@ def var(
 ) -> Any:
     """The mean squared distance from the mean over ``axis``; of n elements, over ``n - ddof``.
 
-    NaN where ``n <= ddof``. ``mean`` is the mean, with the axes kept, where it is known already.
-    ``correction`` is the array API's name for ``ddof``.
+    NaN where ``n <= ddof``, which may be traced. ``mean`` is the mean, with the axes kept, where it
+    is known already. ``correction`` is the array API's name for ``ddof``. Raises ``TypeError`` for
+    a ``dtype`` that is no float or complex one.
 
     >>> import stretto.numpy as snp
     >>> snp.var(snp.array([1.0, 2.0, 3.0]), ddof=1)

@@ -37,6 +37,7 @@ from stretto.ops.convert import convert
 from stretto.ops.exponential import power
 from stretto.ops.reduce import reduce_or
 from stretto.ops.shape import rev
+from stretto.ops.sharding import refuse_sharding
 from stretto.runtime.array import Array
 from stretto.runtime.eager import EAGER, quiet
 
@@ -76,9 +77,14 @@ def update(
     mode: str | None = None,
     indices_are_sorted: bool = False,
     unique_indices: bool = False,
+    wrap_negative_indices: bool = True,
+    out_sharding: None = None,
 ) -> Any:
     """A copy of ``x`` whose elements at ``index`` are combined with values by the operation."""
-    if mode is None and x.__class__ is Array and state.interpreter is EAGER:
+    if out_sharding is not None:
+        refuse_sharding(f"x.at[...].{kind}", out_sharding=out_sharding)
+    wrap = wrap_negative_indices
+    if mode is None and wrap and x.__class__ is Array and state.interpreter is EAGER:
         done = _write_view(kind, x, index, values)
         if done is None:
             done = _write_places(kind, x, index, values)
@@ -94,7 +100,7 @@ def update(
         chosen = _update_mask(kind, x, mask, values)
         if chosen is not None:
             return chosen
-    parsed = parse(index, x.type)
+    parsed = parse(index, x.type, wrap)
     if mode == "raise":
         parsed.check(x.type)
         mode = "promise_in_bounds"
@@ -158,9 +164,7 @@ def mask_of(x: Any, index: Any) -> Mask | None:
     """The mask that the index is, beside slices of whole axes, if it is one."""
     parts = index if isinstance(index, tuple) else (index,)
     masks = [
-        part
-        for part in parts
-        if isinstance(part, (Value, np.ndarray)) and kind_of(part.dtype) == "bool"
+        part for part in parts if isinstance(part, (Value, np.ndarray)) and part.dtype.kind == "b"
     ]
     if len(masks) != 1 or not masks[0].ndim:
         return None
@@ -245,9 +249,9 @@ def apply_again(func: Callable[[Any], Any], x: Any, once: Any, times: Any) -> An
     )[1]
 
 
-def names_once(x: Any, index: Any) -> bool:
+def names_once(x: Any, index: Any, *, wrap_negative_indices: bool = True) -> bool:
     """Whether the index is seen to name no element more than once."""
-    parsed = parse(index, x.type)
+    parsed = parse(index, x.type, wrap_negative_indices)
     return parsed.distinct or math.prod(parsed.batch) <= 1 or _each_once(parsed)
 
 

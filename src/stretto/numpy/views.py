@@ -27,15 +27,18 @@ _BYTE = np.dtype(np.uint8)
 _BOOL = np.dtype(bool)
 
 
-def view(self: Any, dtype: Any = None) -> Any:
+def view(self: Any, dtype: Any = None, type: None = None) -> Any:
     """The bytes of the elements as elements of ``dtype``, which change the last axis's size.
 
-    Raises ``ValueError`` where the last axis has no whole number of them.
+    Raises ``ValueError`` where the last axis has no whole number of them, and
+    ``NotImplementedError`` for another ``type`` of array than None.
 
     >>> import stretto.numpy as snp
     >>> snp.array([1.0, 2.0]).view(snp.uint16)
     Array([    0, 16256,     0, 16384], dtype=uint16)
     """
+    if type is not None:
+        raise NotImplementedError(f"view: type must be None, got {type}; use numpy.asarray(x)")
     if dtype is None:
         return self
     x, target = self, as_dtype(dtype)

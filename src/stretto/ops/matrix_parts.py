@@ -10,9 +10,11 @@ from typing import Any
 
 import numpy as np
 
+from stretto.core.interpreter import Value
 from stretto.core.types import is_complex
+from stretto.ops.arithmetic import maximum, minimum
 from stretto.ops.broadcast import broadcast_in_dim, broadcast_to, reshape, transpose
-from stretto.ops.comparison import eq, full, ge, select, zeros_like
+from stretto.ops.comparison import eq, full, full_like, ge, gt, select, zeros_like
 from stretto.ops.complex_parts import conj
 from stretto.ops.convert import convert
 from stretto.ops.iota import broadcasted_iota
@@ -31,30 +33,46 @@ __all__ = [
     "upper_part",
 ]
 
-
-def _places(shape: tuple[int, ...], k: int) -> tuple[Any, Any]:
-    row, column = (broadcasted_iota(np.dtype(np.int32), shape, i) for i in (0, 1))
-    return row + operator.index(k), column
+_INT32 = np.dtype(np.int32)
 
 
-def below(shape: tuple[int, ...], k: int) -> Any:
+def _places(shape: tuple[int, ...], k: Any) -> tuple[Any, Any]:
+    """For each element the column where its row meets the diagonal ``k``, and its own."""
+    row, column = (broadcasted_iota(_INT32, shape, i) for i in (0, 1))
+    return row + _near(k, shape), column
+
+
+def _near(k: Any, shape: tuple[int, ...]) -> Any:
+    """A diagonal's number, perhaps traced, in 32 bits; of those past a corner, the first."""
+    rows, columns = shape
+    if not isinstance(k, Value):
+        return min(max(operator.index(k), -rows), columns)
+    if k.type.dtype.itemsize < 4:
+        k = convert(k, _INT32)
+    if k.type.kind == "int":
+        k = maximum(k, full_like(k, -rows))
+    return convert(minimum(k, full_like(k, columns)), _INT32)
+
+
+def below(shape: tuple[int, ...], k: Any) -> Any:
     """Whether each element of a matrix lies on or below the diagonal ``k`` above the main one."""
     return ge(*_places(shape, k))
 
 
-def on_diagonal(shape: tuple[int, ...], k: int = 0) -> Any:
+def on_diagonal(shape: tuple[int, ...], k: Any = 0) -> Any:
     """Whether each element of a matrix lies on the diagonal ``k`` above the main one."""
     return eq(*_places(shape, k))
 
 
-def lower_part(x: Any, k: int = 0) -> Any:
+def lower_part(x: Any, k: Any = 0) -> Any:
     """The matrices with zeros above the diagonal ``k``."""
     return select(broadcast_to(below(x.shape[-2:], k), x.shape), x, zeros_like(x))
 
 
-def upper_part(x: Any, k: int = 0) -> Any:
+def upper_part(x: Any, k: Any = 0) -> Any:
     """The matrices with zeros below the diagonal ``k``."""
-    return select(broadcast_to(below(x.shape[-2:], k - 1), x.shape), zeros_like(x), x)
+    under = gt(*_places(x.shape[-2:], k))
+    return select(broadcast_to(under, x.shape), zeros_like(x), x)
 
 
 def keep_diagonal(x: Any) -> Any:

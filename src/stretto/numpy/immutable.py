@@ -1,0 +1,88 @@
+"""What NumPy's arrays have and these do not, because these never change and show no memory.
+
+Layer 7 (numpy). Each says what to use in its place. Next, read ``methods``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, NoReturn
+
+from stretto.numpy.indices import show
+
+__all__ = ["refuse_changes"]
+
+# By the method that would change the array, what gives a changed one.
+_METHODS = {
+    "fill": "snp.full_like(x, value)",
+    "itemset": "x.at[index].set(value)",
+    "partition": "snp.partition(x, kth)",
+    "put": "x.ravel().at[indices].set(values).reshape(x.shape)",
+    "resize": "snp.resize(x, shape)",
+    "setfield": "x.at[index].set(value)",
+    "setflags": "a NumPy copy, numpy.array(x), to write to",
+}
+# By the attribute that NumPy lets one set, the same.
+_SETTABLE = {
+    "shape": "x.reshape(shape)",
+    "dtype": "x.view(dtype), or x.astype(dtype) to convert",
+    "real": "snp.asarray(value) + 1j * x.imag",
+    "imag": "x.real + 1j * snp.asarray(value)",
+    "flat": "snp.reshape(value, x.shape)",
+}
+# By the name of what shows or writes an array's memory, what has it.
+_MEMORY = {
+    "base": "numpy.asarray(x).base",
+    "ctypes": "numpy.asarray(x).ctypes",
+    "data": "memoryview(numpy.asarray(x))",
+    "dump": "pickle.dump(x, file)",
+    "dumps": "pickle.dumps(x)",
+    "flags": "numpy.asarray(x).flags",
+    "getfield": "x.view(dtype)",
+    "strides": "numpy.asarray(x).strides",
+}
+
+
+def _method(name: str, instead: str) -> Callable[..., NoReturn]:
+    def method(self: Any, *args: Any, **kwargs: Any) -> NoReturn:
+        raise TypeError(f"arrays are immutable: instead of x.{name}(...) use {instead}")
+
+    method.__name__ = method.__qualname__ = name
+    method.__doc__ = f"Raise ``TypeError``: arrays are immutable; use ``{instead}``."
+    return method
+
+
+def _setter(name: str, instead: str) -> Callable[[Any, Any], NoReturn]:
+    def set_(self: Any, value: Any) -> NoReturn:
+        raise AttributeError(
+            f"arrays are immutable: instead of x.{name} = ... use {instead}", name=name, obj=self
+        )
+
+    return set_
+
+
+def _absent(name: str, instead: str) -> property:
+    def get(self: Any) -> NoReturn:
+        raise AttributeError(
+            f"{self.__class__.__name__!r} has no attribute {name!r}: use {instead}",
+            name=name,
+            obj=self,
+        )
+
+    return property(get, doc=f"Raise ``AttributeError``: use ``{instead}``.")
+
+
+def _delete_item(self: Any, index: Any) -> NoReturn:
+    at = show(index)
+    raise TypeError(f"arrays are immutable: instead of del x[{at}] write x = snp.delete(x, {at})")
+
+
+def refuse_changes(cls: type) -> None:
+    """Give a class of values what says that it cannot be changed, once it has its properties."""
+    for name, instead in _METHODS.items():
+        setattr(cls, name, _method(name, instead))
+    for name, instead in _SETTABLE.items():
+        setattr(cls, name, getattr(cls, name).setter(_setter(name, instead)))
+    for name, instead in _MEMORY.items():
+        setattr(cls, name, _absent(name, instead))
+    cls.__delitem__ = _delete_item  # type: ignore[attr-defined]

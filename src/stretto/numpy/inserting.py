@@ -1,0 +1,144 @@
+"""Arrays with parts put in or left out.
+
+Layer 7 (numpy). Indices known while tracing may be anything that NumPy takes; traced ones, whose
+number is known, decide by sorting and counting what each part of the result is.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from stretto.core.errors import TracedValueError
+from stretto.core.interpreter import Value, as_value
+from stretto.numpy.indexing import At
+from stretto.numpy.indices import concrete_of
+from stretto.numpy.joining import take
+from stretto.numpy.manipulation import moveaxis, ravel
+from stretto.numpy.quick import array_of, at_rest
+from stretto.numpy.reductions import sum as sum_
+from stretto.ops.arithmetic import maximum, minimum
+from stretto.ops.broadcast import broadcast_to, canonical_axis, expand_dims, reshape
+from stretto.ops.comparison import eq, full, full_like, lt, where
+from stretto.ops.convert import convert
+from stretto.ops.iota import iota
+from stretto.ops.reduce import reduce_or
+from stretto.ops.shape import concatenate, slice_in_dim
+from stretto.ops.sort import argsort, sort
+
+__all__ = ["delete", "insert"]
+
+
+def delete(
+    arr: Any, obj: Any, axis: int | None = None, *, assume_unique_indices: bool = False
+) -> Any:
+    """The array without the parts at ``obj``: an index, a slice, indices or a mask.
+
+    A single index may be traced, and with ``assume_unique_indices`` several: no two of them may
+    name one part. Raises ``TracedValueError`` for others that are traced.
+
+    >>> import stretto.numpy as snp
+    >>> snp.delete(snp.array([1, 2, 3]), 1)
+    Array([1, 3], dtype=int32)
+    """
+    x = as_value(arr, "delete", "arr")
+    if axis is None:
+        x, axis = ravel(x), 0
+    place = canonical_axis(axis, x.ndim, "delete")
+    n = x.shape[place]
+    known = _places("delete", obj, n)
+    if isinstance(known, Value):
+        if known.ndim and not assume_unique_indices:
+            raise TracedValueError(
+                f"delete: how many parts are left depends on obj, a traced {known.type}: promise "
+                f"assume_unique_indices=True where no two indices name one part, or name the "
+                f"argument in static_argnums"
+            )
+        # A stable sort brings what stays to the front, in order.
+        leaves = At(full((n,), False, np.dtype(bool)))[known].set(True)
+        stays = slice_in_dim(argsort(leaves, 0), 0, max(n - known.size, 0))
+        return take(x, stays, place)
+    if at_rest(x):
+        return array_of(np.delete(x.to_host(), known, place), x.dtype, x.weak_type)
+    return take(x, np.delete(np.arange(n, dtype=np.int32), known), place)
+
+
+def insert(arr: Any, obj: Any, values: Any, axis: int | None = None) -> Any:
+    """``values`` before the parts at ``obj``: an index, a slice, indices or a mask.
+
+    Values for one index go there all, one after another; for several, one to each of them. Indices
+    may be traced, and then are clamped to the array; a mask may not.
+
+    >>> import stretto.numpy as snp
+    >>> snp.insert(snp.array([1, 2, 3]), 1, 9)
+    Array([1, 9, 2, 3], dtype=int32)
+    >>> snp.insert(snp.array([1, 2, 3]), slice(0, 2), snp.array([8, 9]))
+    Array([8, 1, 9, 2, 3], dtype=int32)
+    """
+    x, new = as_value(arr, "insert", "arr"), as_value(values, "insert", "values")
+    if axis is None:
+        x, axis = ravel(x), 0
+    place = canonical_axis(axis, x.ndim, "insert")
+    n = x.shape[place]
+    at = _places("insert", obj, n)
+    if new.ndim < x.ndim:
+        new = reshape(new, (1,) * (x.ndim - new.ndim) + new.shape)
+    if at.ndim == 0:
+        new = moveaxis(new, 0, place)
+    count = new.shape[place] if at.size == 1 else at.size
+    new = broadcast_to(new, tuple(count if d == place else m for d, m in enumerate(x.shape)))
+    new = convert(new, x.dtype, x.weak_type)
+    known = not isinstance(at, Value)
+    if known and at_rest(x, new):
+        made = np.insert(x.to_host(), at.reshape(-1), new.to_host(), place)
+        return array_of(made, x.dtype, x.weak_type)
+    both = concatenate([x, new], place)
+    if known:
+        order = np.insert(np.arange(n), at.reshape(-1), np.arange(n, n + count)).astype(np.int32)
+    else:
+        order = _order(at, n, count)
+    return take(both, order, place)
+
+
+def _places(who: str, obj: Any, n: int) -> Any:
+    """The indices that ``obj`` means, in NumPy where they are known; else the traced integers."""
+    if isinstance(obj, slice):
+        return np.arange(n)[obj]
+    at: Any = concrete_of(obj) if isinstance(obj, Value) else obj
+    if at is None:
+        if obj.type.kind == "bool":
+            raise TracedValueError(
+                f"{who}: the shape of the result depends on obj, a traced mask, {obj.type}: "
+                f"{obj.origin()}. Name the argument in static_argnums, or give indices"
+            )
+        at = obj
+    elif isinstance(at, (list, tuple)):
+        at = np.asarray(at, None if len(at) else np.intp)
+    elif not isinstance(at, np.ndarray):
+        at = np.asarray(at)
+    if at.dtype.kind == "b" and at.ndim == 1 and (at.size == n or who == "insert"):
+        return np.flatnonzero(at)
+    if at.dtype.kind not in "iu" or (at.ndim > 1 and who == "insert"):
+        got = at.type if isinstance(at, Value) else f"{at.dtype.name}{list(at.shape)}"
+        raise IndexError(
+            f"{who}: obj must be an integer, a slice, integers, or a mask of the axis's size, {n}; "
+            f"got {got}"
+        )
+    return at if isinstance(at, Value) else at.astype(np.intp)
+
+
+def _order(at: Any, n: int, count: int) -> Any:
+    """Which part of the old ones, then the new ones, comes where, if new ones go before ``at``."""
+    index = np.dtype(np.int32)
+    at = convert(at, index)
+    at = where(lt(at, 0), at + n, at)
+    at = broadcast_to(minimum(maximum(at, full_like(at, 0)), full_like(at, n)), (count,))
+    # The i-th new part in the order of the places comes at its place, after i new parts.
+    first = sort(at, 0) + iota(index, count)
+    position = iota(index, n + count)
+    table = expand_dims(position, (1,)), expand_dims(first, (0,))
+    before = sum_(lt(table[1], table[0]), 1, index)
+    fresh = reduce_or(eq(table[1], table[0]), (1,))
+    sorted_ = take(argsort(at, 0), before, mode="clip")
+    return where(fresh, convert(sorted_, index) + n, position - before)
