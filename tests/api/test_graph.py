@@ -30,6 +30,65 @@ def test_make_graph():
         st.make_graph(lambda x, y: x)(1.0, "a")
 
 
+def test_the_program_is_shown_as_it_was_recorded():
+    def f(x):
+        for _ in range(1000):
+            x * 3.0
+        return snp.sin(x)
+
+    plain, left = st.make_graph(f)(1.0), st.make_graph(f, simplified=True)(1.0)
+    assert len(plain.equations) == 1001 and str(plain).count("mul a 3.0") == 1000
+    assert [e.primitive.name for e in left.equations] == ["sin"]
+    assert st.jit(f).lower(1.0).as_text().count("stablehlo.") == 1
+
+
+def test_simplified_does_equal_work_once():
+    graph = st.make_graph(lambda x: snp.sin(x) + snp.sin(x), simplified=True)(1.0)
+    assert [e.primitive.name for e in graph.equations] == ["sin", "add"]
+    assert len(st.make_graph(lambda x: snp.sin(x) + snp.sin(x))(1.0).equations) == 3
+
+
+def test_make_jaxpr_is_another_name():
+    assert st.make_jaxpr is st.make_graph
+
+
+def test_make_graph_with_static_arguments():
+    def f(x, n, *, scale):
+        return x**n * scale
+
+    graph = st.make_graph(f, static_argnums=1)
+    assert [t.dtype.name for t in graph(1.5, 3, scale=2.0).in_types] == ["float32"] * 2
+    assert len(st.make_graph(f, static_argnums=(-1, 0))(1.5, 3, scale=2.0).inputs) == 1
+    with pytest.raises(ValueError, match="make_graph: static_argnums names argument 4"):
+        st.make_graph(f, static_argnums=4)
+    with pytest.raises(ValueError, match="the static argument 1 must be hashable"):
+        graph(1.5, [3], scale=2.0)
+    with pytest.raises(TypeError, match="make_graph: expected a function, got int"):
+        st.make_graph(3)
+
+
+def test_make_graph_with_shapes():
+    graph, shapes = st.make_graph(lambda x: {"y": x.sum(), "z": (x,)}, return_shape=True)(
+        st.ShapeDtypeStruct((2, 3), "int8")
+    )
+    check(graph)
+    assert shapes == {
+        "y": st.ShapeDtypeStruct((), "int32"),
+        "z": (st.ShapeDtypeStruct((2, 3), "int8"),),
+    }
+
+
+def test_make_graph_with_named_axes():
+    def f(x):
+        return st.lax.psum(x, "i") + st.lax.axis_size("j")
+
+    graph = st.make_graph(f, axis_env=[("i", 3), ("j", 4)])(1.0)
+    assert [e.primitive.name for e in graph.equations] == ["psum", "add"]
+    assert "size=3" in str(graph) and "4.0" in str(graph)
+    with pytest.raises(NameError):
+        st.make_graph(f, axis_env=[("i", 3)])(1.0)
+
+
 def test_shape_dtype_struct():
     spec = st.ShapeDtypeStruct([2, 3], "bfloat16")
     assert (spec.shape, spec.ndim, spec.size, spec.dtype) == ((2, 3), 2, 6, snp.bfloat16)

@@ -8,20 +8,31 @@ from __future__ import annotations
 import dataclasses
 import itertools
 import operator
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
+from contextlib import ExitStack
 from typing import Any
 
 import numpy as np
 
-from stretto.api.arguments import LeafNames, as_values, name_of, values_of_tree, without_float0
+from stretto.api.arguments import (
+    LeafNames,
+    as_values,
+    name_of,
+    values_of_tree,
+    without_float0,
+    wraps,
+)
+from stretto.api.static import NONE, Places, places_of, rejoined
 from stretto.core import tree
-from stretto.core.boundary import boundary, bounded
+from stretto.core.boundary import boundary
+from stretto.core.config import mapped_axis
 from stretto.core.program import Program
 from stretto.core.recorder import record
 from stretto.core.types import ArrayType, array_type, canonical_dtype
-from stretto.transforms.simplify import drop_dead
+from stretto.transforms.common import simplified as _simplified
+from stretto.transforms.simplify import live
 
-__all__ = ["ShapeDtypeStruct", "eval_shape", "make_graph", "types_of"]
+__all__ = ["ShapeDtypeStruct", "eval_shape", "make_graph", "make_jaxpr", "types_of"]
 
 
 @dataclasses.dataclass(frozen=True)
@@ -64,37 +75,90 @@ def types_of(
     )
 
 
-def _record_call(fun: Callable[..., Any], args: Any, kwargs: Any) -> tuple[Program, Any, Any]:
-    leaves, structure = tree.flatten((args, kwargs))
+def _record_call(
+    fun: Callable[..., Any], args: Any, kwargs: Any, places: Places = NONE
+) -> tuple[Program, Any, Any]:
+    who = name_of(fun)
+    static, (positional, named) = places.separate(args, kwargs, who)
+    leaves, structure = tree.flatten((positional, named))
+    fixed = dict(static)
+    held = [() if i in fixed else x for i, x in enumerate(args)]
+    names = LeafNames(fun, held, named)
 
     def flat(*values: Any) -> Any:
-        positional, named = tree.unflatten(structure, values)
-        result = without_float0(fun(*positional, **named))
+        all_args, all_named = rejoined(fixed, *tree.unflatten(structure, values))
+        result = without_float0(fun(*all_args, **all_named))
         return values_of_tree(result, who, "the result")
 
-    who = name_of(fun)
-    names = LeafNames(fun, args, kwargs)
     return record(flat, types_of(leaves, who, lambda: names), names, who)
 
 
-def make_graph(fun: Callable[..., Any]) -> Callable[..., Program]:
+def make_graph(
+    fun: Callable[..., Any],
+    static_argnums: int | Iterable[int] = (),
+    axis_env: Sequence[tuple[Any, int]] | None = None,
+    return_shape: bool = False,
+    *,
+    simplified: bool = False,
+) -> Callable[..., Any]:
     """A function of the same arguments that gives the typed program ``fun`` is traced to.
 
-    Work that no result needs is left out, as it is when the program is compiled.
+    It is shown as it was recorded, with work that no result needs; ``simplified=True`` shows what
+    is left of it when dead work is dropped, and equal work and work on constants is done once, as
+    before it is compiled. Also called ``make_jaxpr``.
+
+    Parameters: arguments of the function that is returned may be arrays or ``ShapeDtypeStruct``;
+    those at ``static_argnums`` are passed as they are, and must be hashable. ``axis_env`` has the
+    names and sizes of axes that collectives in ``fun`` may use, as if it were mapped over them.
+    With ``return_shape`` the result is a pair of the program and the tree of ``ShapeDtypeStruct``
+    that ``eval_shape`` gives.
+
+    Raises ``TypeError`` where ``fun`` is no function; ``ValueError`` for a static argument that is
+    not there or not hashable.
 
     >>> import stretto as st, stretto.numpy as snp
-    >>> print(st.make_graph(lambda x: snp.sin(x) * 2)(1.0))
-    { function(a:f32*[])
+    >>> def f(x):
+    ...     unused = snp.exp(x)
+    ...     return snp.sin(x) * 2
+    >>> print(st.make_graph(f)(1.0))
+    { f(a:f32*[])
+      b:f32*[] = exp a
+      c:f32*[] = sin a
+      d:f32*[] = mul c 2.0
+      return d }
+    >>> print(st.make_graph(f, simplified=True)(1.0))
+    { f(a:f32*[])
       b:f32*[] = sin a
       c:f32*[] = mul b 2.0
       return c }
     """
+    who = "make_graph"
+    if not callable(fun):
+        raise TypeError(f"{who}: expected a function, got {type(fun).__name__}")
+    places = places_of(fun, static_argnums, None, "static", who)
+    axes = [(name, operator.index(size)) for name, size in axis_env or ()]
 
-    @bounded
-    def graph(*args: Any, **kwargs: Any) -> Program:
-        return drop_dead(_record_call(fun, args, kwargs)[0])
+    @wraps(fun, who)
+    def graph(*args: Any, **kwargs: Any) -> Any:
+        with ExitStack() as stack:
+            for name, size in axes:
+                stack.enter_context(mapped_axis(name, size))
+            program, structure, _ = _record_call(fun, args, kwargs, places)
+        if simplified:
+            program = _simplified(live(program))
+        return (program, _shapes(program, structure)) if return_shape else program
 
     return graph
+
+
+make_jaxpr = make_graph
+
+
+def _shapes(program: Program, structure: Any) -> Any:
+    """The types of the results, as a tree."""
+    return tree.unflatten(
+        structure, [ShapeDtypeStruct(t.shape, t.dtype) for t in program.out_types]
+    )
 
 
 def eval_shape(fun: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
@@ -108,6 +172,4 @@ def eval_shape(fun: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
     """
     with boundary:
         program, structure, _ = _record_call(fun, args, kwargs)
-    return tree.unflatten(
-        structure, [ShapeDtypeStruct(t.shape, t.dtype) for t in program.out_types]
-    )
+    return _shapes(program, structure)

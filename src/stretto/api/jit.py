@@ -29,7 +29,7 @@ from stretto.api.graph import types_of
 from stretto.api.once import Making, once
 from stretto.api.recompilation import Signature
 from stretto.api.stages import Lowered, TracedCall, as_options, on_device
-from stretto.api.static import Places, no_overlap, places_of
+from stretto.api.static import Places, no_overlap, places_of, rejoined
 from stretto.control.call import Call
 from stretto.core import tree
 from stretto.core.boundary import boundary, hide_frames
@@ -164,7 +164,6 @@ class Jitted(Dispatcher):
 
     def _traced(self, key: Signature, args: Any, kwargs: Any) -> Entry:
         fixed = dict(key.static)
-        positions = [i for i in range(len(args)) if i not in fixed]
         names = self._names_later(key, len(args), bool(kwargs))
         donated = self._donated.leaves(args, kwargs, fixed) if self._donated else ()
 
@@ -173,11 +172,8 @@ class Jitted(Dispatcher):
             if self._plain and not kwargs:
                 out = self._fun(*dynamic)
             else:
-                positional, named = dynamic
-                moving = dict(zip(positions, positional, strict=True))
-                all_args = [fixed[i].value if i in fixed else moving[i] for i in range(len(args))]
-                more = {k: s.value for k, s in fixed.items() if isinstance(k, str)}
-                out = self._fun(*all_args, **named, **more)
+                all_args, named = rejoined(fixed, *dynamic)
+                out = self._fun(*all_args, **named)
             return values_of_tree(without_float0(out), self._name, "the result")
 
         def signature() -> str:

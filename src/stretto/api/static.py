@@ -6,13 +6,13 @@ Layer 7 (api). Next, read ``entry``.
 from __future__ import annotations
 
 import operator
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from stretto.api.arguments import name_of, signature_of
 from stretto.core import tree
 
-__all__ = ["NONE", "Places", "Static", "no_overlap", "places_of"]
+__all__ = ["NONE", "Places", "Static", "no_overlap", "places_of", "rejoined"]
 
 
 class Static:
@@ -90,6 +90,17 @@ class Places(NamedTuple):
         )
 
 
+def rejoined(
+    static: Mapping[int | str, Static], positional: Sequence[Any], named: Mapping[str, Any]
+) -> tuple[list[Any], dict[str, Any]]:
+    """What was separated, as one call's arguments again."""
+    by_number = {i: s.value for i, s in static.items() if isinstance(i, int)}
+    moving = iter(positional)
+    count = len(by_number) + len(positional)
+    args = [by_number[i] if i in by_number else next(moving) for i in range(count)]
+    return args, {**named, **{k: s.value for k, s in static.items() if isinstance(k, str)}}
+
+
 NONE = Places((), ())
 
 
@@ -98,11 +109,13 @@ def places_of(
     numbers: int | Iterable[int] | None,
     names: str | Iterable[str] | None,
     option: str,
+    who: str = "jit",
 ) -> Places:
     """The arguments that ``{option}_argnums`` and ``{option}_argnames`` name.
 
     Each is found from the other by the signature. Raises ``ValueError`` for one that is not there.
     """
+    option = f"{who}: {option}"
     by_number = _numbers(numbers, option)
     by_name = _names(names, option)
     signature = signature_of(fun)
@@ -113,7 +126,7 @@ def places_of(
         for name in sorted(by_name):
             if name not in known and not takes_any:
                 raise ValueError(
-                    f"jit: {option}_argnames names {name!r}, but {name_of(fun)} takes "
+                    f"{option}_argnames names {name!r}, but {name_of(fun)} takes "
                     f"{', '.join(known) or 'nothing'}"
                 )
         any_position = any(p.kind is p.VAR_POSITIONAL for p in parameters)
@@ -124,7 +137,7 @@ def places_of(
         for i in sorted(by_number):
             if not -count <= i < count and not any_position:
                 raise ValueError(
-                    f"jit: {option}_argnums names argument {i}, but {name_of(fun)} takes "
+                    f"{option}_argnums names argument {i}, but {name_of(fun)} takes "
                     f"{count} positional arguments"
                 )
         if not any_position:  # with *args only the call says which the last ones are
@@ -144,16 +157,14 @@ def _numbers(given: int | Iterable[int] | None, option: str) -> set[int]:
         return {operator.index(i) for i in several}
     except TypeError:
         raise TypeError(
-            f"jit: {option}_argnums must be an int or a sequence of ints; got {given!r}"
+            f"{option}_argnums must be an int or a sequence of ints; got {given!r}"
         ) from None
 
 
 def _names(given: str | Iterable[str] | None, option: str) -> set[str]:
     several: Any = () if given is None else (given,) if isinstance(given, str) else given
     if not isinstance(several, Iterable) or not all(isinstance(name, str) for name in several):
-        raise TypeError(
-            f"jit: {option}_argnames must be a name or a sequence of names; got {given!r}"
-        )
+        raise TypeError(f"{option}_argnames must be a name or a sequence of names; got {given!r}")
     return set(several)
 
 
