@@ -13,7 +13,6 @@ gc.disable()  # nothing of what is loaded is garbage, and to look for it takes a
 try:
     from stretto import wiring  # noqa: F401, I001 (the base interpreter comes before the rest)
     from stretto import numpy
-    from stretto.core import errors
     from stretto.core.config import (
         config,
         default_matmul_precision,
@@ -26,6 +25,7 @@ try:
     )
     from stretto.core.lazy import names_on_demand
     from stretto.core.scope import named_call, named_scope
+    from stretto.core.types import float0
     from stretto.core.version import VERSION as __version__  # noqa: F401
     from stretto.runtime.array import Array
 finally:
@@ -35,11 +35,13 @@ del gc
 
 if TYPE_CHECKING:
     from stretto import (
+        ad_checkpoint,
         custom_batching,
         custom_derivatives,
         debug,
         dtypes,
         ensemble,
+        errors,
         fft,
         files,
         flatten_util,
@@ -54,6 +56,7 @@ if TYPE_CHECKING:
         random,
         scipy,
         special,
+        stages,
         tree,
         tree_util,
         typing,
@@ -63,9 +66,10 @@ if TYPE_CHECKING:
     from stretto.api.compile_time import ensure_compile_time_eval
     from stretto.api.custom_gradient import custom_gradient
     from stretto.api.derivatives import grad, jvp, linearize, value_and_grad, vjp
-    from stretto.api.graph import ShapeDtypeStruct, eval_shape, make_graph, make_jaxpr
+    from stretto.api.forward_backward import fwd_and_bwd
+    from stretto.api.graph import ShapeDtypeStruct, eval_shape, make_graph, make_jaxpr, typeof
     from stretto.api.hvp import hvp
-    from stretto.api.jacobians import hessian, jacfwd, jacrev
+    from stretto.api.jacobians import hessian, jacfwd, jacobian, jacrev
     from stretto.api.jit import clear_caches, jit
     from stretto.api.linear_transpose import linear_transpose
     from stretto.api.placement import copy_to_host_async, device_get, device_put, live_arrays
@@ -95,17 +99,18 @@ else:
     __getattr__, __dir__ = names_on_demand(
         __name__,
         {
-            "stretto": "custom_batching custom_derivatives debug dtypes ensemble fft files "
-            "flatten_util func image lax linalg nn ops optim profiler random scipy special "
-            "tree tree_util typing",
+            "stretto": "ad_checkpoint custom_batching custom_derivatives debug dtypes ensemble "
+            "errors fft files flatten_util func image lax linalg nn ops optim profiler random "
+            "scipy special stages tree tree_util typing",
             "stretto.api.checkpoint": "checkpoint checkpoint_policies remat",
             "stretto.api.closure_convert": "closure_convert",
             "stretto.api.compile_time": "ensure_compile_time_eval",
             "stretto.api.custom_gradient": "custom_gradient",
             "stretto.api.derivatives": "grad jvp linearize value_and_grad vjp",
-            "stretto.api.graph": "ShapeDtypeStruct eval_shape make_graph make_jaxpr",
+            "stretto.api.forward_backward": "fwd_and_bwd",
+            "stretto.api.graph": "ShapeDtypeStruct eval_shape make_graph make_jaxpr typeof",
             "stretto.api.hvp": "hvp",
-            "stretto.api.jacobians": "hessian jacfwd jacrev",
+            "stretto.api.jacobians": "hessian jacfwd jacobian jacrev",
             "stretto.api.jit": "clear_caches jit",
             "stretto.api.linear_transpose": "linear_transpose",
             "stretto.api.placement": "copy_to_host_async device_get device_put live_arrays",
@@ -123,6 +128,10 @@ else:
             "local_device_count local_devices process_count process_index process_indices",
             "stretto.tree": "concat stack take unstack",
         },
+        absent={
+            "Ref empty_ref freeze new_ref": "there are no mutable references, and arrays do not "
+            "change: return the new value, or carry it through lax.scan or lax.while_loop",
+        },
     )
 
 __all__ = [
@@ -130,6 +139,7 @@ __all__ = [
     "Device",
     "Ensemble",
     "ShapeDtypeStruct",
+    "ad_checkpoint",
     "block_until_ready",
     "checkpoint",
     "checkpoint_name",
@@ -164,13 +174,16 @@ __all__ = [
     "fft",
     "files",
     "flatten_util",
+    "float0",
     "func",
+    "fwd_and_bwd",
     "grad",
     "hessian",
     "hvp",
     "image",
     "io_callback",
     "jacfwd",
+    "jacobian",
     "jacrev",
     "jit",
     "jvp",
@@ -205,10 +218,12 @@ __all__ = [
     "sequential_vmap",
     "special",
     "stack",
+    "stages",
     "take",
     "threefry_partitionable",
     "tree",
     "tree_util",
+    "typeof",
     "typing",
     "unstack",
     "value_and_grad",

@@ -1,5 +1,7 @@
 """Looking at what a function does: its program, and the shapes of its results."""
 
+import functools
+
 import numpy as np
 import pytest
 
@@ -94,3 +96,62 @@ def test_shape_dtype_struct():
     assert (spec.shape, spec.ndim, spec.size, spec.dtype) == ((2, 3), 2, 6, snp.bfloat16)
     assert spec == st.ShapeDtypeStruct((2, 3), snp.bfloat16) != st.ShapeDtypeStruct((2,), "f4")
     assert len({spec, st.ShapeDtypeStruct((2, 3), snp.bfloat16)}) == 1
+
+
+def test_shape_dtype_struct_says_what_an_array_would():
+    spec = st.ShapeDtypeStruct((2, 3), "float32")
+    assert len(spec) == 2 and spec.update(shape=(4,)) == st.ShapeDtypeStruct((4,), "float32")
+    weak = spec.update(shape=(), weak_type=True)
+    assert weak.weak_type and weak != spec.update(shape=())
+    assert repr(weak) == "ShapeDtypeStruct(shape=(), dtype=float32, weak_type=True)"
+    with pytest.raises(TypeError, match="rank 0"):
+        len(weak)
+    with pytest.raises(ValueError, match="ShapeDtypeStruct: dtype must be given"):
+        st.ShapeDtypeStruct((2,), None)
+    with pytest.raises(TypeError):
+        st.ShapeDtypeStruct(2, "float32")
+
+
+def test_weak_types_stay_weak():
+    out = st.eval_shape(lambda x, y: (x * 2, y * 2), 1.0, snp.ones(2))
+    assert [s.weak_type for s in out] == [True, False]
+    again = st.eval_shape(lambda x: x + snp.ones((), "float16"), out[0])
+    assert again.dtype == np.float16
+    assert st.jit(lambda x: x + 1).eval_shape(1.0).weak_type
+    assert st.jit(lambda x: x + 1).lower(1.0).out_info.weak_type
+
+
+def test_anything_with_a_shape_and_a_dtype_describes_an_argument():
+    class Spec:
+        shape, dtype = [2, 3], "float32"
+
+    assert st.eval_shape(lambda x: x.T, Spec()) == st.ShapeDtypeStruct((3, 2), "float32")
+    assert st.jit(lambda x: x.T).lower(Spec()).compile()(snp.ones((2, 3))).shape == (3, 2)
+    assert st.linear_transpose(lambda x: 2 * x.sum(), Spec())(1.0)[0].shape == (2, 3)
+
+
+def test_functions_of_every_kind_are_evaluated_in_shape():
+    class Model:
+        scale = 2.0
+
+        def __call__(self, x):
+            return {"y": x * self.scale}
+
+        def method(self, x):
+            return (x,)
+
+    model, x = Model(), snp.ones(3)
+    spec = st.ShapeDtypeStruct((3,), "float32")
+    assert st.eval_shape(model, x) == {"y": spec}
+    assert st.eval_shape(model.method, x) == (spec,)
+    assert st.eval_shape(functools.partial(lambda x, y: x + y, y=x), x) == spec
+    assert st.eval_shape(abs, x) == st.eval_shape(st.jit(abs), x) == spec
+
+
+def test_typeof():
+    x = snp.ones((2, 3))
+    assert st.typeof(x) is x.type and str(st.typeof(x)) == "float32[2,3]"
+    assert st.typeof(1.0).weak_type and st.typeof(np.int8(3)).dtype == np.int8
+    assert st.jit(lambda x: st.typeof(x).ndim)(x) == 2
+    with pytest.raises(TypeError, match="typeof: x must be an array or a number"):
+        st.typeof("a")

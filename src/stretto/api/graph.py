@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import dataclasses
 import itertools
+import math
 import operator
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import ExitStack
@@ -26,28 +27,60 @@ from stretto.api.static import NONE, Places, places_of, rejoined
 from stretto.core import tree
 from stretto.core.boundary import boundary
 from stretto.core.config import mapped_axis
+from stretto.core.interpreter import Value, as_value
 from stretto.core.program import Program
 from stretto.core.recorder import record
 from stretto.core.types import ArrayType, array_type, canonical_dtype
 from stretto.transforms.common import simplified as _simplified
 from stretto.transforms.simplify import live
 
-__all__ = ["ShapeDtypeStruct", "eval_shape", "make_graph", "make_jaxpr", "types_of"]
+__all__ = [
+    "ShapeDtypeStruct",
+    "eval_shape",
+    "make_graph",
+    "make_jaxpr",
+    "struct_of",
+    "typeof",
+    "types_of",
+]
 
 
 @dataclasses.dataclass(frozen=True)
 class ShapeDtypeStruct:
-    """The shape and dtype of an array, without its elements."""
+    """The shape and dtype of an array, without its elements.
+
+    ``weak_type``: whether the dtype is that of a Python number, and gives way in promotion.
+
+    >>> ShapeDtypeStruct((2, 3), "float32")
+    ShapeDtypeStruct(shape=(2, 3), dtype=float32)
+    """
 
     shape: tuple[int, ...]
     dtype: Any
+    weak_type: bool = dataclasses.field(default=False, kw_only=True)
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "shape", tuple(self.shape))
+        if self.dtype is None:
+            raise ValueError("ShapeDtypeStruct: dtype must be given, got None")
+        object.__setattr__(self, "shape", tuple(map(operator.index, self.shape)))
         object.__setattr__(self, "dtype", np.dtype(self.dtype))
 
     def __repr__(self) -> str:
-        return f"ShapeDtypeStruct(shape={self.shape}, dtype={self.dtype.name})"
+        weak = ", weak_type=True" if self.weak_type else ""
+        return f"ShapeDtypeStruct(shape={self.shape}, dtype={self.dtype.name}{weak})"
+
+    def __len__(self) -> int:
+        if not self.shape:
+            raise TypeError("len() of a ShapeDtypeStruct of rank 0")
+        return self.shape[0]
+
+    def update(self, **changes: Any) -> ShapeDtypeStruct:
+        """The same but for these: ``shape``, ``dtype``, ``weak_type``.
+
+        >>> ShapeDtypeStruct((2, 3), "float32").update(shape=(4,))
+        ShapeDtypeStruct(shape=(4,), dtype=float32)
+        """
+        return dataclasses.replace(self, **changes)
 
     @property
     def ndim(self) -> int:
@@ -57,20 +90,37 @@ class ShapeDtypeStruct:
     @property
     def size(self) -> int:
         """The number of elements."""
-        return int(np.prod(self.shape))
+        return math.prod(self.shape)
+
+
+def _only_described(x: Any) -> bool:
+    """Whether it has the shape and dtype of an array, and no elements."""
+    if isinstance(x, (Value, np.ndarray, np.generic)) or x.__class__ in (bool, int, float, complex):
+        return False
+    described = hasattr(x, "shape") and hasattr(x, "dtype")
+    return described and not (hasattr(x, "__array__") or hasattr(x, "__stretto_array__"))
+
+
+def struct_of(type: ArrayType) -> ShapeDtypeStruct:
+    """The shape and dtype of a type."""
+    return ShapeDtypeStruct(type.shape, type.dtype, weak_type=type.weak_type)
 
 
 def types_of(
     leaves: Sequence[Any], who: str, names: Callable[[], Sequence[str]]
 ) -> tuple[ArrayType, ...]:
-    """The types of arguments, given as arrays or by ``ShapeDtypeStruct``."""
-    given = [isinstance(x, ShapeDtypeStruct) for x in leaves]
+    """The types of arguments, given as arrays or by a ``ShapeDtypeStruct``, or what is like it."""
+    given = [_only_described(x) for x in leaves]
     arrays = [x for x, g in zip(leaves, given, strict=True) if not g]
     values = iter(
         as_values(arrays, who, lambda: list(itertools.compress(names(), map(operator.not_, given))))
     )
     return tuple(
-        array_type(x.shape, canonical_dtype(x.dtype)) if g else next(values).type
+        array_type(
+            tuple(x.shape), canonical_dtype(np.dtype(x.dtype)), bool(getattr(x, "weak_type", False))
+        )
+        if g
+        else next(values).type
         for x, g in zip(leaves, given, strict=True)
     )
 
@@ -156,15 +206,13 @@ make_jaxpr = make_graph
 
 def _shapes(program: Program, structure: Any) -> Any:
     """The types of the results, as a tree."""
-    return tree.unflatten(
-        structure, [ShapeDtypeStruct(t.shape, t.dtype) for t in program.out_types]
-    )
+    return tree.unflatten(structure, [struct_of(t) for t in program.out_types])
 
 
 def eval_shape(fun: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
     """The shapes and dtypes of the results, without computing them: a tree of ``ShapeDtypeStruct``.
 
-    Arguments may be arrays or ``ShapeDtypeStruct``.
+    Arguments may be arrays, or have a shape and a dtype alone, as ``ShapeDtypeStruct`` has.
 
     >>> import stretto as st, stretto.numpy as snp
     >>> st.eval_shape(lambda x: x @ x.T, snp.ones((2, 3)))
@@ -173,3 +221,15 @@ def eval_shape(fun: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
     with boundary:
         program, structure, _ = _record_call(fun, args, kwargs)
     return _shapes(program, structure)
+
+
+def typeof(x: Any) -> ArrayType:
+    """The type of an array or a number: its shape and dtype, and whether the dtype is weak.
+
+    Equal types are one object. Raises ``TypeError`` for what is no array.
+
+    >>> import stretto as st, stretto.numpy as snp
+    >>> st.typeof(snp.ones((2, 3)))
+    float32[2,3]
+    """
+    return as_value(x, "typeof").type

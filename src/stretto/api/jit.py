@@ -7,10 +7,11 @@ to the executable, wrap what comes back. What one signature keeps is in ``entry`
 from __future__ import annotations
 
 import functools
+import sys
 import time
 import weakref
 from collections.abc import Callable, Iterable, Mapping
-from types import MethodType
+from types import FunctionType, MethodType
 from typing import Any
 
 from stretto.api import recompilation
@@ -63,6 +64,10 @@ class Jitted(Dispatcher):
         inline: bool,
         options: Options,
     ) -> None:
+        if fun.__class__ is FunctionType:
+            for name, noted in vars(fun).items():  # by the user, or another decorator
+                if not hasattr(Jitted, name):
+                    setattr(self, name, noted)
         functools.update_wrapper(self, fun, updated=())
         self._fun = fun
         self._name = name_of(fun)
@@ -254,6 +259,23 @@ class Jitted(Dispatcher):
         self._entries = {}
         self._forget()
         self._warned = False
+
+    def __reduce__(self) -> str | tuple[Any, ...]:
+        """By its name, as functions are, where that is this one; else by what it was made from."""
+        place: Any = sys.modules.get(self.__module__)
+        name = getattr(self, "__qualname__", "")
+        for part in name.split("."):
+            place = getattr(place, part, None)
+        if place is self:
+            return name
+        given = (self._static, self._donated, self._keep_unused, self._inline, self._options)
+        return Jitted, (self._fun, *given)
+
+    def __copy__(self) -> Jitted:
+        return self
+
+    def __deepcopy__(self, memo: Any) -> Jitted:
+        return self
 
     def __repr__(self) -> str:
         return f"<jitted {self._name}>"
