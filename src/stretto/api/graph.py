@@ -131,7 +131,7 @@ def _record_call(
     who = name_of(fun)
     static, (positional, named) = places.separate(args, kwargs, who)
     leaves, structure = tree.flatten((positional, named))
-    fixed = dict(static)
+    fixed = {place: s.value for place, s in static}
     held = [() if i in fixed else x for i, x in enumerate(args)]
     names = LeafNames(fun, held, named)
 

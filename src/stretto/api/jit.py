@@ -172,12 +172,14 @@ class Jitted(Dispatcher):
         names = self._names_later(key, len(args), bool(kwargs))
         donated = self._donated.leaves(args, kwargs, fixed) if self._donated else ()
 
+        values = {place: static.value for place, static in key.static}
+
         def flat(*leaves: Any) -> Any:
             dynamic = tree.unflatten(key.structure, leaves)
             if self._plain and not kwargs:
                 out = self._fun(*dynamic)
             else:
-                all_args, named = rejoined(fixed, *dynamic)
+                all_args, named = rejoined(values, *dynamic)
                 out = self._fun(*all_args, **named)
             return values_of_tree(without_float0(out), self._name, "the result")
 

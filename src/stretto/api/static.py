@@ -6,13 +6,13 @@ Layer 7 (api). Next, read ``entry``.
 from __future__ import annotations
 
 import operator
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from stretto.api.arguments import name_of, signature_of
 from stretto.core import tree
 
-__all__ = ["NONE", "Places", "Static", "no_overlap", "places_of", "rejoined"]
+__all__ = ["NONE", "Places", "Static", "no_overlap", "others", "places_of", "rejoined"]
 
 
 class Static:
@@ -72,9 +72,7 @@ class Places(NamedTuple):
         """Static values, hashable, by place; and the other arguments."""
         places = self.present(args, kwargs)
         static = [(p, Static(args[p] if isinstance(p, int) else kwargs[p], who, p)) for p in places]
-        positional = tuple([a for i, a in enumerate(args) if i not in places])
-        named = {k: v for k, v in kwargs.items() if k not in places} if kwargs else kwargs
-        return tuple(static), (positional, named)
+        return tuple(static), others(places, args, kwargs)
 
     def leaves(
         self, args: Sequence[Any], kwargs: dict[str, Any], left_out: Iterable[int | str]
@@ -90,15 +88,24 @@ class Places(NamedTuple):
         )
 
 
+def others(
+    places: Collection[int | str], args: Sequence[Any], kwargs: dict[str, Any]
+) -> tuple[tuple[Any, ...], dict[str, Any]]:
+    """The arguments that are not at these places."""
+    positional = tuple([a for i, a in enumerate(args) if i not in places])
+    named = {k: v for k, v in kwargs.items() if k not in places} if kwargs else kwargs
+    return positional, named
+
+
 def rejoined(
-    static: Mapping[int | str, Static], positional: Sequence[Any], named: Mapping[str, Any]
+    fixed: Mapping[int | str, Any], positional: Sequence[Any], named: Mapping[str, Any]
 ) -> tuple[list[Any], dict[str, Any]]:
-    """What was separated, as one call's arguments again."""
-    by_number = {i: s.value for i, s in static.items() if isinstance(i, int)}
+    """Static values by place, and the other arguments, as one call's arguments again."""
     moving = iter(positional)
-    count = len(by_number) + len(positional)
-    args = [by_number[i] if i in by_number else next(moving) for i in range(count)]
-    return args, {**named, **{k: s.value for k, s in static.items() if isinstance(k, str)}}
+    by_name = {name: value for name, value in fixed.items() if isinstance(name, str)}
+    count = len(fixed) - len(by_name) + len(positional)
+    args = [fixed[i] if i in fixed else next(moving) for i in range(count)]
+    return args, {**named, **by_name}
 
 
 NONE = Places((), ())
