@@ -13,10 +13,19 @@ gc.disable()  # nothing of what is loaded is garbage, and to look for it takes a
 try:
     from stretto import wiring  # noqa: F401, I001 (the base interpreter comes before the rest)
     from stretto import numpy
-    from stretto.core import errors
-    from stretto.core.config import config, disable_jit, enable_x64
+    from stretto.core.config import (
+        config,
+        default_matmul_precision,
+        default_prng_impl,
+        disable_jit,
+        enable_x64,
+        log_compiles,
+        numpy_dtype_promotion,
+        threefry_partitionable,
+    )
     from stretto.core.lazy import names_on_demand
     from stretto.core.scope import named_call, named_scope
+    from stretto.core.types import float0
     from stretto.core.version import VERSION as __version__  # noqa: F401
     from stretto.runtime.array import Array
 finally:
@@ -26,11 +35,13 @@ del gc
 
 if TYPE_CHECKING:
     from stretto import (
+        ad_checkpoint,
         custom_batching,
         custom_derivatives,
         debug,
         dtypes,
         ensemble,
+        errors,
         fft,
         files,
         flatten_util,
@@ -45,19 +56,23 @@ if TYPE_CHECKING:
         random,
         scipy,
         special,
+        stages,
         tree,
         tree_util,
         typing,
     )
     from stretto.api.checkpoint import checkpoint, checkpoint_policies, remat
     from stretto.api.closure_convert import closure_convert
+    from stretto.api.compile_time import ensure_compile_time_eval
     from stretto.api.custom_gradient import custom_gradient
     from stretto.api.derivatives import grad, jvp, linearize, value_and_grad, vjp
-    from stretto.api.graph import ShapeDtypeStruct, eval_shape, make_graph
+    from stretto.api.forward_backward import fwd_and_bwd
+    from stretto.api.graph import ShapeDtypeStruct, eval_shape, make_graph, make_jaxpr, typeof
     from stretto.api.hvp import hvp
-    from stretto.api.jacobians import hessian, jacfwd, jacrev
+    from stretto.api.jacobians import hessian, jacfwd, jacobian, jacrev
     from stretto.api.jit import clear_caches, jit
     from stretto.api.linear_transpose import linear_transpose
+    from stretto.api.placement import copy_to_host_async, device_get, device_put, live_arrays
     from stretto.api.vectorise import vmap
     from stretto.api.waiting import block_until_ready
     from stretto.control.callback import io_callback, pure_callback
@@ -68,23 +83,37 @@ if TYPE_CHECKING:
     from stretto.files import load, load_header, save
     from stretto.ops.name import checkpoint_name
     from stretto.runtime.callbacks import effects_barrier
+    from stretto.runtime.device import (
+        Device,
+        default_backend,
+        device_count,
+        devices,
+        local_device_count,
+        local_devices,
+        process_count,
+        process_index,
+        process_indices,
+    )
     from stretto.tree import concat, stack, take, unstack
 else:
     __getattr__, __dir__ = names_on_demand(
         __name__,
         {
-            "stretto": "custom_batching custom_derivatives debug dtypes ensemble fft files "
-            "flatten_util func image lax linalg nn ops optim profiler random scipy special "
-            "tree tree_util typing",
+            "stretto": "ad_checkpoint custom_batching custom_derivatives debug dtypes ensemble "
+            "errors fft files flatten_util func image lax linalg nn ops optim profiler random "
+            "scipy special stages tree tree_util typing",
             "stretto.api.checkpoint": "checkpoint checkpoint_policies remat",
             "stretto.api.closure_convert": "closure_convert",
+            "stretto.api.compile_time": "ensure_compile_time_eval",
             "stretto.api.custom_gradient": "custom_gradient",
             "stretto.api.derivatives": "grad jvp linearize value_and_grad vjp",
-            "stretto.api.graph": "ShapeDtypeStruct eval_shape make_graph",
+            "stretto.api.forward_backward": "fwd_and_bwd",
+            "stretto.api.graph": "ShapeDtypeStruct eval_shape make_graph make_jaxpr typeof",
             "stretto.api.hvp": "hvp",
-            "stretto.api.jacobians": "hessian jacfwd jacrev",
+            "stretto.api.jacobians": "hessian jacfwd jacobian jacrev",
             "stretto.api.jit": "clear_caches jit",
             "stretto.api.linear_transpose": "linear_transpose",
+            "stretto.api.placement": "copy_to_host_async device_get device_put live_arrays",
             "stretto.api.vectorise": "vmap",
             "stretto.api.waiting": "block_until_ready",
             "stretto.control.callback": "io_callback pure_callback",
@@ -95,14 +124,22 @@ else:
             "stretto.files": "load load_header save",
             "stretto.ops.name": "checkpoint_name",
             "stretto.runtime.callbacks": "effects_barrier",
+            "stretto.runtime.device": "Device default_backend device_count devices "
+            "local_device_count local_devices process_count process_index process_indices",
             "stretto.tree": "concat stack take unstack",
+        },
+        absent={
+            "Ref empty_ref freeze new_ref": "there are no mutable references, and arrays do not "
+            "change: return the new value, or carry it through lax.scan or lax.while_loop",
         },
     )
 
 __all__ = [
     "Array",
+    "Device",
     "Ensemble",
     "ShapeDtypeStruct",
+    "ad_checkpoint",
     "block_until_ready",
     "checkpoint",
     "checkpoint_name",
@@ -111,6 +148,7 @@ __all__ = [
     "closure_convert",
     "concat",
     "config",
+    "copy_to_host_async",
     "custom_batching",
     "custom_derivatives",
     "custom_gradient",
@@ -118,23 +156,34 @@ __all__ = [
     "custom_vjp",
     "custom_vmap",
     "debug",
+    "default_backend",
+    "default_matmul_precision",
+    "default_prng_impl",
+    "device_count",
+    "device_get",
+    "device_put",
+    "devices",
     "disable_jit",
     "dtypes",
     "effects_barrier",
     "enable_x64",
     "ensemble",
+    "ensure_compile_time_eval",
     "errors",
     "eval_shape",
     "fft",
     "files",
     "flatten_util",
+    "float0",
     "func",
+    "fwd_and_bwd",
     "grad",
     "hessian",
     "hvp",
     "image",
     "io_callback",
     "jacfwd",
+    "jacobian",
     "jacrev",
     "jit",
     "jvp",
@@ -142,15 +191,24 @@ __all__ = [
     "linalg",
     "linear_transpose",
     "linearize",
+    "live_arrays",
     "load",
     "load_header",
+    "local_device_count",
+    "local_devices",
+    "log_compiles",
     "make_graph",
+    "make_jaxpr",
     "named_call",
     "named_scope",
     "nn",
     "numpy",
+    "numpy_dtype_promotion",
     "ops",
     "optim",
+    "process_count",
+    "process_index",
+    "process_indices",
     "profiler",
     "pure_callback",
     "random",
@@ -160,9 +218,12 @@ __all__ = [
     "sequential_vmap",
     "special",
     "stack",
+    "stages",
     "take",
+    "threefry_partitionable",
     "tree",
     "tree_util",
+    "typeof",
     "typing",
     "unstack",
     "value_and_grad",

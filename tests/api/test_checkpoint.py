@@ -118,12 +118,12 @@ def test_a_result_without_arrays():
         (
             lambda: st.checkpoint(snp.sin, static_argnums="x"),
             TypeError,
-            "checkpoint: static_argnums must be an int or a sequence of ints, got 'x'",
+            "checkpoint: static_argnums must be an int or a sequence of ints; got 'x'",
         ),
         (
             lambda: st.checkpoint(lambda x, n: x, static_argnums=2)(1.0, 2),
             ValueError,
-            "static_argnums names argument 2, but function was called with 2 positional arguments",
+            "static_argnums names argument 2, but function takes 2 positional arguments",
         ),
         (
             lambda: st.checkpoint(lambda x, n: x, static_argnums=1)(1.0, [2]),
@@ -157,3 +157,21 @@ class _Unhashable:
 
     def __call__(self, primitive, *types):
         return True
+
+
+def test_static_arguments_by_name():
+    def f(x, n=2, *, kind):
+        return snp.sin(x) ** n if kind == "power" else x * n
+
+    for given in (
+        {"static_argnames": ("n", "kind")},
+        {"static_argnums": 1, "static_argnames": "kind"},
+    ):
+        g = st.checkpoint(f, **given)
+        assert g(3.0, kind="times") == g(3.0, n=2, kind="times") == g(3.0, 2, kind="times") == 6.0
+        slope = st.jit(st.grad(lambda x, g=g: g(x, n=3, kind="power")))(1.0)
+        np.testing.assert_allclose(slope, 3 * np.sin(1.0) ** 2 * np.cos(1.0), rtol=1e-6)
+    with pytest.raises(ValueError, match="checkpoint: static_argnames names 'z', but f takes x, n"):
+        st.checkpoint(f, static_argnames="z")
+    with pytest.raises(ValueError, match="static argument 'kind' of f must be hashable, got list"):
+        st.checkpoint(f, static_argnames="kind")(1.0, kind=[])

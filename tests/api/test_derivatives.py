@@ -439,3 +439,76 @@ def test_escaped_tracers():
     for use in (lambda v: v + 1, float, bool, lambda v: st.grad(lambda y: y * v)(1.0)):
         with pytest.raises(st.errors.EscapedTracerError, match="outlived"):
             use(kept[0])
+
+
+def test_what_vjp_gives_passes_through_jit():
+    def f(x, n, p):
+        return {"y": snp.sin(x) * p["w"] * n, "n": n + 1}
+
+    calls = (2.0, 3, {"w": snp.ones(2)})
+    plain, compiled = st.vjp(f, *calls), st.jit(lambda *a: st.vjp(f, *a))(*calls)
+    zero = np.zeros((), float0)
+    ct = {"y": snp.array([1.0, 2.0]), "n": zero}
+    for back in (plain[1], compiled[1], st.jit(lambda b: b)(plain[1])):
+        dx, dn, dp = back(ct)
+        np.testing.assert_allclose(dx, 9 * np.cos(2.0), rtol=1e-6)
+        np.testing.assert_allclose(dp["w"], np.sin(2.0) * 3 * np.array([1.0, 2.0]), rtol=1e-6)
+        assert dn.dtype == float0
+    assert repr(plain[1]).startswith("<Pullback of ")
+    grads = st.jit(lambda back, ct: back(ct))(compiled[1], ct)
+    np.testing.assert_allclose(grads[0], 9 * np.cos(2.0), rtol=1e-6)
+
+
+def test_a_jitted_vjp_is_traced_once_for_the_way_back():
+    traces = []
+    forward = st.jit(lambda x: st.vjp(snp.sin, x))
+    backward = st.jit(lambda back: traces.append(1) or back(1.0))
+    for x in (1.0, 2.0, 3.0):
+        np.testing.assert_allclose(backward(forward(x)[1])[0], np.cos(x), rtol=1e-6)
+    assert traces == [1]
+
+
+def test_what_linearize_gives_passes_through_jit_and_scan():
+    y, along = st.jit(lambda x: st.linearize(lambda x: x**3, x))(2.0)
+    assert (float(y), float(along(1.0))) == (8.0, 12.0)
+    assert st.tree.leaves(st.tree.map(lambda x: x, along)) == st.tree.leaves(along)
+    y, along, aux = st.linearize(lambda x: [x * x, {"x": x}], 3.0, has_aux=True)
+    assert (float(y), float(along(1.0)), float(aux["x"])) == (9.0, 6.0, 3.0)
+
+
+def test_cotangents_of_integers_may_be_integers():
+    _, back = st.vjp(lambda x: (x * 2, 3), 1.0)
+    assert back((1.0, 0))[0] == 2.0
+    _, back = st.vjp(lambda x: (x * 2, x > 0), 1.0)
+    assert back((1.0, False))[0] == 2.0
+    with pytest.raises(TypeError, match=r"vjp: the primal bool\[\] has no derivative"):
+        back((1.0, 0.5))
+
+
+def test_a_loss_is_one_array_and_no_tree():
+    for result, got in (((1.0,), r"float32\[\] in a tree"), ([], "no array")):
+        with pytest.raises(TypeError, match=f"must return a real scalar, got {got}"):
+            st.grad(lambda x, r=result: st.tree.map(lambda v: v * x, r))(1.0)
+    with pytest.raises(TypeError, match=r"got float32\[\] in a tree"):
+        st.value_and_grad(lambda p: p)({"w": 1.0})
+
+
+def test_has_aux_takes_a_list_of_two():
+    assert [float(v) for v in st.grad(lambda x: [x * x, x], has_aux=True)(3.0)] == [6.0, 3.0]
+    for result in ((1.0,), (1.0, 2.0, 3.0), {"a": 1.0, "b": 2.0}, 1.0):
+        with pytest.raises(TypeError, match="must return a pair"):
+            st.grad(lambda x, r=result: r, has_aux=True)(1.0)
+
+
+@pytest.mark.parametrize("transform", [st.grad, st.value_and_grad, st.jacfwd, st.jacrev, st.vmap])
+def test_only_functions_are_transformed(transform):
+    with pytest.raises(TypeError, match=f"{transform.__name__}: expected a function, got int"):
+        transform(3)
+
+
+@pytest.mark.parametrize("transform", [st.grad, st.jacfwd, st.jacrev])
+def test_argnums_may_be_an_integer_of_numpys(transform):
+    assert transform(lambda x, y: x * y, argnums=np.int64(1))(2.0, 3.0) == 2.0
+    assert len(transform(lambda x, y: x * y, argnums=[np.int32(0), 1])(2.0, 3.0)) == 2
+    with pytest.raises(TypeError, match=r"argnums must be an int or a sequence of ints, got 1\.0"):
+        transform(lambda x, y: x * y, argnums=1.0)(2.0, 3.0)

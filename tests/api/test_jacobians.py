@@ -61,3 +61,15 @@ def test_hessian():
     )
     tree = st.hessian(lambda p: p["x"] ** 2 * p["y"])({"x": 2.0, "y": 3.0})
     close(tree, {"x": {"x": 6.0, "y": 4.0}, "y": {"x": 4.0, "y": 0.0}})
+
+
+def test_jacobians_of_numbers_are_weak():
+    found = [st.jacfwd(lambda x: x * x)(2.0), st.jacrev(lambda x: x * x)(2.0)]
+    found.append(st.hessian(lambda x: x**3)(2.0))
+    assert all(x.weak_type for x in found)
+    assert not st.jacfwd(lambda x: x * snp.ones(2))(2.0).weak_type
+    assert not st.jacrev(lambda x: x * x)(snp.float32(2)).weak_type
+
+
+def test_jacobian_is_jacrev():
+    assert st.jacobian is st.jacrev

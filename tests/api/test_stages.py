@@ -222,3 +222,28 @@ def test_the_trace_can_be_read():
 def test_programs_name_the_users_line():
     text = st.jit(lambda x: snp.sin(x) + 1).lower(1.0).as_text()
     assert "test_stages.py" in text
+
+
+def test_what_stages_tell_under_jaxs_names():
+    traced = st.jit(lambda x, y: {"z": x + y}, donate_argnums=1).trace(1.0, y=snp.ones(2))
+    lowered = traced.lower()
+    compiled = lowered.compile()
+    assert traced.jaxpr is traced.program
+    assert traced.out_avals["z"] is snp.ones(2).type
+    for stage in (traced, lowered, compiled):
+        assert stage.in_avals == ((st.typeof(1.0),), {"y": snp.ones(2).type})
+        assert stage.donate_argnums == (1,)
+    assert compiled.call(1.0, y=snp.ones(2))["z"].tolist() == [2.0, 2.0]
+    assert lowered.as_text("stablehlo") == lowered.as_text(dialect=None)
+    with pytest.raises(ValueError, match="dialect must be None or 'stablehlo', got 'hlo'"):
+        lowered.as_text("hlo")
+
+
+def test_classes_of_the_stages():
+    jitted = st.jit(lambda x: x + 1)
+    lowered = jitted.lower(1.0)
+    assert isinstance(jitted, st.stages.Wrapped)
+    assert isinstance(jitted.trace(1.0), st.stages.Traced)
+    assert isinstance(lowered, st.stages.Lowered)
+    assert isinstance(lowered.compile(), st.stages.Compiled)
+    assert isinstance(lowered.args_info[0][0], st.stages.ArgInfo)

@@ -193,3 +193,10 @@ def test_examples_with_effects_run_one_after_the_other():
         np.testing.assert_array_equal(run(limits, x), [[[2, 2], [4, 4]]] * 2)
         assert seen == want
         seen.clear()
+
+
+def test_the_condition_is_no_tree():
+    with pytest.raises(TypeError, match="cond_fun must return a boolean scalar, got a tree of"):
+        st.lax.while_loop(lambda c: (c < 3,), lambda c: c + 1, 0)
+    with pytest.raises(TypeError, match="cond_fun must return a boolean scalar, got"):
+        st.lax.while_loop(lambda c: None, lambda c: c + 1, 0)

@@ -1,5 +1,8 @@
 """Settings: everywhere, for a block, for a thread, from the environment."""
 
+import functools
+import inspect
+import logging
 import os
 import subprocess
 import sys
@@ -66,6 +69,157 @@ def test_a_block_ends_with_an_error_too():
     with pytest.raises(ZeroDivisionError), enable_x64():
         raise ZeroDivisionError
     assert not config.enable_x64
+
+
+def test_a_block_is_a_decorator():
+    @config(enable_x64=True, numpy_dtype_promotion="strict")
+    def f(a, *, b=2):
+        """Both settings."""
+        return a, b, config.enable_x64, config.numpy_dtype_promotion
+
+    for _ in range(2):
+        assert f(1, b=3) == (1, 3, True, "strict")
+        assert not config.enable_x64
+    assert (f.__name__, f.__doc__, str(inspect.signature(f))) == (
+        "f",
+        "Both settings.",
+        "(a, *, b=2)",
+    )
+
+    @st.enable_x64()
+    def number():
+        return st.numpy.array(1.5).dtype.itemsize
+
+    assert number() == 8 and st.numpy.array(1.5).dtype.itemsize == 4
+
+
+def test_a_decorated_function_calls_itself_and_fails_and_is_a_method():
+    @st.enable_x64()
+    def down(n):
+        with enable_x64(False):
+            assert not config.enable_x64
+            if n:
+                down(n - 1)
+            assert not config.enable_x64
+        assert config.enable_x64
+        if not n:
+            raise ZeroDivisionError
+
+    with pytest.raises(ZeroDivisionError):
+        down(3)
+    assert not config.enable_x64
+
+    class Model:
+        @config(enable_x64=True)
+        def wide(self):
+            return self, config.enable_x64
+
+        @staticmethod
+        @config(enable_x64=True)
+        def static():
+            return config.enable_x64
+
+    model = Model()
+    assert model.wide() == (model, True) and Model.static()
+    assert config(enable_x64=True)(functools.partial(getattr, config))("enable_x64")
+
+
+def test_one_block_decorates_several_functions_and_transformations_see_it():
+    wide = enable_x64()
+    half, double = wide(lambda x: x / 2), wide(lambda x: x * 2)
+    assert half(1.0) == 0.5 and double(1.0) == 2.0
+    jitted = st.jit(wide(lambda x: x + st.numpy.array(1.5, "float64")))
+    assert jitted(1.0).dtype == "float64"
+    assert wide(st.jit(lambda x: x))(1.5).dtype == "float64"
+
+
+def test_one_block_serves_threads_at_once():
+    block = enable_x64()
+    entered, may_leave = threading.Event(), threading.Event()
+    seen = []
+
+    @block
+    def other():
+        entered.set()
+        may_leave.wait(10)
+        seen.append(config.enable_x64)
+
+    thread = threading.Thread(target=lambda: (other(), seen.append(config.enable_x64)))
+    thread.start()
+    assert entered.wait(10)
+    with config(numpy_dtype_promotion="strict"), block:
+        may_leave.set()
+        thread.join()
+        assert config.enable_x64 and config.numpy_dtype_promotion == "strict"
+    assert seen == [True, False]
+    assert config.numpy_dtype_promotion == "standard"
+
+
+def test_what_runs_after_its_call_is_no_function_to_decorate():
+    def generator():
+        yield config.enable_x64
+
+    async def coroutine():
+        return config.enable_x64
+
+    async def both():
+        yield config.enable_x64
+
+    for fun in (generator, coroutine, both):
+        for made in (fun, functools.partial(fun)):
+            with pytest.raises(TypeError, match=r"config\(enable_x64=True\) cannot decorate .*"):
+                enable_x64()(made)
+    with pytest.raises(TypeError, match="decorates functions; got the class Thing"):
+
+        @enable_x64()
+        class Thing:
+            pass
+
+    with pytest.raises(TypeError, match="decorates functions; got 3"):
+        enable_x64()(3)
+
+
+def test_short_forms_of_settings():
+    forms = {
+        st.default_matmul_precision("high"): ("default_matmul_precision", "high"),
+        st.default_prng_impl("rbg"): ("default_prng_impl", "rbg"),
+        st.log_compiles(): ("log_compiles", True),
+        st.numpy_dtype_promotion("strict"): ("numpy_dtype_promotion", "strict"),
+        st.threefry_partitionable(): ("threefry_partitionable", True),
+    }
+    for block, (name, value) in forms.items():
+        before = getattr(config, name)
+        with block:
+            assert getattr(config, name) == value != before
+        assert getattr(config, name) == before
+
+
+def test_log_compiles_is_a_block(caplog):
+    with st.log_compiles(), config(interpret_small=False), caplog.at_level(logging.WARNING):
+        st.jit(lambda x: x * 7)(1.0)
+    assert caplog.records and caplog.records[0].name == "stretto"
+
+
+def test_update_sets_everywhere():
+    config.update("recompilation_warning", 3)
+    assert config.recompilation_warning == 3
+    config.update("recompilation_warning", 16)
+    with pytest.raises(ConfigError, match="no setting 'jax_enable_x64'; there are: enable_x64"):
+        config.update("jax_enable_x64", True)
+
+
+def test_the_precision_of_products_is_a_setting():
+    rest = settings.key
+    for value in ("default", "high", "highest", "bfloat16", "tensorfloat32", "float32"):
+        with st.default_matmul_precision(value):
+            assert config.default_matmul_precision == value
+            assert settings.key is not rest
+            with st.default_matmul_precision(None):
+                assert settings.key is rest
+    with pytest.raises(
+        ConfigError, match="default_matmul_precision must be one of None, 'default', 'high'"
+    ):
+        st.default_matmul_precision("exact")
 
 
 def test_enable_x64_takes_its_value():

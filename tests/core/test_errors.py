@@ -11,7 +11,7 @@ from stretto.core import errors
         (errors.ConfigError, (ValueError, AttributeError)),
         (errors.TracedValueError, (TypeError,)),
         (errors.BooleanIndexError, (errors.TracedValueError, IndexError)),
-        (errors.EscapedTracerError, ()),
+        (errors.EscapedTracerError, (TypeError,)),
         (errors.DonatedArrayError, (RuntimeError,)),
         (errors.UnboundAxisError, (NameError,)),
         (errors.MissingRuleError, (NotImplementedError,)),

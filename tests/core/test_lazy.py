@@ -77,3 +77,15 @@ def test_a_method_becomes_the_function(package):
     drawing = Drawing()
     assert drawing.circle() == ("circle", drawing)
     assert Drawing.ring is Drawing.circle is vars(Drawing)["circle"] is package.circle
+
+
+def test_names_that_are_not_there_say_why(package):
+    get, names = names_on_demand("shapes", {"shapes": "squares"}, {"cube sphere": "it is flat"})
+    assert get("squares").side == 2 and "cube" not in names()
+    for name in ("cube", "sphere"):
+        with pytest.raises(
+            AttributeError, match=f"module 'shapes' has no attribute '{name}': it is flat"
+        ):
+            get(name)
+    with pytest.raises(AttributeError, match=r"no attribute 'cone'$"):
+        get("cone")

@@ -72,6 +72,14 @@ def test_unary_operators():
     np.testing.assert_array_equal(round(x, 1), A.round(1))
 
 
+def test_round_without_digits_gives_integers_as_in_python():
+    halves = snp.array([0.5, 1.5, -2.6])
+    for f in (round, st.jit(round)):
+        assert f(halves).tolist() == [0, 2, -3] and f(halves).dtype == np.int32
+        assert f(snp.float16(1.6)).dtype == np.int32 and f(snp.arange(2)).tolist() == [0, 1]
+    assert round(halves, 0).dtype == round(halves, -1).dtype == np.float32
+
+
 class Other:
     def __radd__(self, other):
         return "radd"

@@ -4,7 +4,12 @@ import ml_dtypes
 import numpy as np
 import pytest
 
+import stretto.numpy as snp
+from stretto.api.derivatives import grad
+from stretto.api.graph import make_graph
 from stretto.api.jit import jit
+from stretto.api.vectorise import vmap
+from stretto.core.config import config
 from stretto.ops.bilinear import precision_name
 from stretto.ops.contract import dot_general, matmul
 from stretto.ops.convolution import conv_general_dilated
@@ -31,6 +36,80 @@ def test_precisions_have_names():
     assert precision_name((Precision.HIGH, "high"), "dot") == "HIGH"
     with pytest.raises(ValueError, match="dot: precision must be None, a Precision"):
         precision_name("best", "dot")
+
+
+def precisions(fun, *args):
+    return [e.primitive.precision for e in make_graph(fun, simplified=True)(*args).equations]
+
+
+PRODUCTS = {
+    "@": lambda x, y: x @ y,
+    "dot": snp.dot,
+    "dot_general": lambda x, y: dot_general(x, y, PLAIN),
+    "tensordot": lambda x, y: snp.tensordot(x, y, 1),
+    "einsum": lambda x, y: snp.einsum("ij,jk->ik", x, y),
+    "einsum of three": lambda x, y: snp.einsum("ij,jk,kl->il", x, y, y.T),
+}
+
+
+@pytest.mark.parametrize("name", PRODUCTS)
+def test_the_default_precision_is_that_of_products_without_one(name):
+    product = PRODUCTS[name]
+    count = 2 if "three" in name else 1
+    plain = [e for e in make_graph(product)(X, Y).equations if e.primitive.name == "dot_general"]
+    assert [e.primitive.precision for e in plain] == [None] * count
+    for setting, wanted in (("highest", "HIGHEST"), ("bfloat16", "DEFAULT"), ("high", "HIGH")):
+        with config(default_matmul_precision=setting):
+            graph = make_graph(product)(X, Y)
+        found = [e.primitive for e in graph.equations if e.primitive.name == "dot_general"]
+        assert [p.precision for p in found] == [wanted] * count
+
+
+def test_a_precision_that_is_given_counts():
+    with config(default_matmul_precision="highest"):
+        assert precisions(lambda x, y: matmul(x, y, "default"), X, Y) == ["DEFAULT"]
+        assert precisions(lambda x, y: matmul(x, y, (None, "high")), X, Y) == [("DEFAULT", "HIGH")]
+        assert precisions(lambda x, y: dot_general(x, y, PLAIN, "F32_F32_F32"), X, Y) == [
+            "F32_F32_F32"
+        ]
+
+
+def test_the_default_precision_is_that_of_convolutions_derivatives_and_stacks():
+    image, kernel = np.ones((1, 1, 5, 5), np.float32), np.ones((1, 1, 2, 2), np.float32)
+    convolve = lambda x, k: conv_general_dilated(x, k, (1, 1), "SAME")
+    loss = lambda x, y: snp.sum(x @ y)
+    with config(default_matmul_precision="high"):
+        assert precisions(convolve, image, kernel) == ["HIGH"]
+        graph = make_graph(grad(lambda x, k: snp.sum(convolve(x, k))))(image, kernel)
+        assert {e.primitive.precision for e in graph.equations if "conv" in e.primitive.name} == {
+            "HIGH"
+        }
+        assert precisions(grad(loss), X, Y) == ["HIGH"]
+        graph = make_graph(vmap(lambda x: x @ Y))(np.stack([X, X]))
+        assert "precision=HIGH" in str(graph)
+
+
+def test_the_default_precision_is_part_of_what_is_traced_for():
+    traces = []
+
+    @jit
+    def f(x, y):
+        traces.append(config.default_matmul_precision)
+        return x @ y
+
+    rest = f(X, Y)
+    with config(default_matmul_precision="float32"):
+        assert "precision HIGHEST" in f.lower(X, Y).as_text()
+        np.testing.assert_allclose(f(X, Y), rest, rtol=1e-6)
+    f(X, Y)
+    assert traces == [None, "float32"]
+
+    @jit
+    def inside(x, y):
+        with config(default_matmul_precision="float32"):
+            return x @ y
+
+    assert "precision HIGHEST" in inside.lower(X, Y).as_text()
 
 
 def test_both_precisions_are_lowered():

@@ -21,7 +21,7 @@ def names(program):
 
 
 def recorded(fun):
-    """All that a function does, for these arguments; ``make_graph`` leaves out the dead."""
+    """All that a function does, for these arguments."""
 
     def program(*args):
         def flat(*xs):
@@ -110,10 +110,6 @@ def test_inputs_read_by_equations_are_used_though_their_results_are_not():
     program = recorded(lambda x, y: (snp.sin(y), x)[1])(1.0, 2.0)
     assert used_inputs(program) == (True, True)
     assert used_inputs(drop_dead(program)) == (True, False)
-
-
-def test_make_graph_shows_what_is_needed():
-    assert names(make_graph(lambda x: (snp.sin(x), snp.cos(x))[1])(1.0)) == ["cos"]
 
 
 def test_what_is_seen_is_kept_and_silenced_goes():

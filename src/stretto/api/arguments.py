@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import functools
 import inspect
+import operator
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -45,8 +46,11 @@ def name_of(fun: Callable[..., Any]) -> str:
 def wraps(fun: Callable[..., Any], verb: str) -> Callable[[Any], Any]:
     """Give a transformed function the name and documentation of the one it was made from.
 
-    Errors that pass out of it show no frames of this package.
+    Errors that pass out of it show no frames of this package. Raises ``TypeError`` where there is
+    no function.
     """
+    if not callable(fun):
+        raise TypeError(f"{verb}: expected a function, got {type(fun).__name__}")
 
     def decorate(transformed: Any) -> Any:
         call: Any = bounded(transformed)
@@ -119,10 +123,14 @@ def as_argnums(argnums: int | Sequence[int], count: int, who: str) -> tuple[int,
     """
     if isinstance(argnums, int) and 0 <= argnums < count:
         return (argnums,)
-    several: tuple[Any, ...] = tuple(argnums) if isinstance(argnums, (tuple, list)) else (argnums,)
+    given: tuple[Any, ...] = tuple(argnums) if isinstance(argnums, (tuple, list)) else (argnums,)
+    try:
+        several = tuple([operator.index(i) for i in given])
+    except TypeError:
+        raise TypeError(
+            f"{who}: argnums must be an int or a sequence of ints, got {argnums!r}"
+        ) from None
     for i in several:
-        if not isinstance(i, int):
-            raise TypeError(f"{who}: argnums must be an int or a sequence of ints, got {argnums!r}")
         if not -count <= i < count:
             raise TypeError(
                 f"{who}: argnums names argument {i}, but the function was called with {count} "

@@ -7,11 +7,11 @@ Layer 7 (api). What may be kept is told in ``control/policies``, how it is done 
 from __future__ import annotations
 
 import functools
-import operator
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 from stretto.api.arguments import as_values, leaf_names, name_of, values_of_tree, without_float0
+from stretto.api.static import Places, others, places_of, rejoined
 from stretto.control import policies as checkpoint_policies
 from stretto.control.checkpoint import Checkpoint
 from stretto.core import tree
@@ -26,7 +26,8 @@ def checkpoint(
     *,
     prevent_cse: bool = True,
     policy: checkpoint_policies.Policy | None = None,
-    static_argnums: int | Sequence[int] = (),
+    static_argnums: int | Iterable[int] = (),
+    static_argnames: str | Iterable[str] = (),
 ) -> Callable[..., Any]:
     """The function ``fun``, whose derivatives keep its arguments and compute the rest again.
 
@@ -38,8 +39,9 @@ def checkpoint(
     of these types may be kept all the same: one of ``stretto.checkpoint_policies``, whose page says
     what it is asked, or None, to keep nothing. ``prevent_cse`` keeps the compiler from finding that
     the values were there already; around the body of a ``scan``, where it cannot find that, False
-    is a little faster. ``static_argnums`` are positions of arguments that ``fun`` is given as they
-    are, and that must be hashable. Arrays that ``fun`` takes from outside are kept, like arguments.
+    is a little faster. ``static_argnums`` and ``static_argnames`` are positions and names of
+    arguments that ``fun`` is given as they are, and that must be hashable. Arrays that ``fun``
+    takes from outside are kept, like arguments.
 
     Raises ``TypeError`` for a ``fun`` or a ``policy`` that cannot be called, a ``prevent_cse`` that
     is no bool, or an argument that is no array; ``ValueError`` for a position that is not there, or
@@ -79,26 +81,24 @@ def checkpoint(
         raise TypeError(f"checkpoint: policy must be hashable, got {type(policy).__name__}")
     if not isinstance(prevent_cse, bool):
         raise TypeError(f"checkpoint: prevent_cse must be a bool, got {type(prevent_cse).__name__}")
-    name, several = name_of(fun), _positions(static_argnums)
+    name = name_of(fun)
+    static = places_of(fun, static_argnums, static_argnames, "static", "checkpoint")
 
     @functools.wraps(fun, updated=())
     def checkpointed(*args: Any, **kwargs: Any) -> Any:
         with boundary:
-            fixed = _static(several, args, name)
-            places = [i for i in range(len(args)) if i not in fixed]
-            leaves, structure = tree.flatten(([args[i] for i in places], kwargs))
+            fixed = _fixed(static, args, kwargs, name)
+            positional, named = others(fixed, args, kwargs)
+            leaves, structure = tree.flatten((positional, named))
 
             def names() -> list[str]:
-                return leaf_names(
-                    fun, [() if i in fixed else a for i, a in enumerate(args)], kwargs
-                )
+                return leaf_names(fun, [() if i in fixed else a for i, a in enumerate(args)], named)
 
             values = as_values(leaves, f"checkpoint of {name}", names)
 
             def flat(*given: Any) -> Any:
-                positional, named = tree.unflatten(structure, given)
-                everything = fixed | dict(zip(places, positional, strict=True))
-                result = fun(*[everything[i] for i in range(len(args))], **named)
+                all_args, all_named = rejoined(fixed, *tree.unflatten(structure, given))
+                result = fun(*all_args, **all_named)
                 return values_of_tree(without_float0(result), name, "the result")
 
             program, out, captured = record(flat, [v.type for v in values], names(), name)
@@ -119,31 +119,14 @@ def _hashable(value: Any) -> bool:
     return True
 
 
-def _positions(static_argnums: Any) -> tuple[int, ...]:
-    several = (static_argnums,) if hasattr(static_argnums, "__index__") else static_argnums
-    try:
-        return tuple([operator.index(i) for i in several])
-    except TypeError:
-        raise TypeError(
-            f"checkpoint: static_argnums must be an int or a sequence of ints, got "
-            f"{static_argnums!r}"
-        ) from None
-
-
-def _static(places: Sequence[int], args: Sequence[Any], name: str) -> dict[int, Any]:
-    """The static arguments, by position from the front."""
-    fixed = {}
-    for i in places:
-        if not -len(args) <= i < len(args):
-            raise ValueError(
-                f"checkpoint: static_argnums names argument {i}, but {name} was called with "
-                f"{len(args)} positional arguments"
-            )
-        value = args[i % len(args)]
+def _fixed(static: Places, args: Sequence[Any], kwargs: Any, name: str) -> dict[Any, Any]:
+    """The static arguments, by place."""
+    fixed = {p: args[p] if isinstance(p, int) else kwargs[p] for p in static.present(args, kwargs)}
+    for place, value in fixed.items():
         if not _hashable(value):
             raise ValueError(
-                f"checkpoint: static argument {i} of {name} must be hashable, got "
-                f"{type(value).__name__}; leave it out of static_argnums if it holds arrays"
+                f"checkpoint: static argument {place!r} of {name} must be hashable, got "
+                f"{type(value).__name__}; leave it out of static_argnums and static_argnames if it "
+                f"holds arrays"
             )
-        fixed[i % len(args)] = value
     return fixed

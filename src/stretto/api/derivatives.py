@@ -10,6 +10,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from stretto.api.arguments import (
+    LEAF,
     name_of,
     values_of_tree,
     wraps,
@@ -17,16 +18,18 @@ from stretto.api.arguments import (
 from stretto.api.flat import Flat, chosen, is_active, pull_back, zero_tangent
 from stretto.control.user_rule import fits
 from stretto.core import tree
-from stretto.core.boundary import boundary, bounded
+from stretto.core.boundary import boundary
 from stretto.core.interpreter import as_value
-from stretto.core.types import is_complex, is_float0, is_inexact
-from stretto.ops.comparison import full, zeros_like
+from stretto.core.types import ArrayType, is_complex, is_float0, is_inexact
+from stretto.ops.comparison import full
 from stretto.ops.convert import convert
 from stretto.transforms.evaluate import evaluate
 from stretto.transforms.jvp import jvp_flat
 from stretto.transforms.linearize import LinearMap, linearize_flat
 
 __all__ = [
+    "Pullback",
+    "Pushforward",
     "grad",
     "jvp",
     "linearize",
@@ -35,32 +38,31 @@ __all__ = [
 ]
 
 
-def _tangents(primals: Sequence[Any], given: Sequence[Any], who: str) -> list[Any]:
-    """Tangents fit for the primals; ``None`` for those of integers and booleans."""
+def _tangents(types: Sequence[ArrayType], given: Sequence[Any], who: str) -> list[Any]:
+    """Tangents fit for primals of these types; ``None`` for those of integers and booleans."""
     out: list[Any] = []
-    for p, t in zip(primals, given, strict=True):
+    for p, t in zip(types, given, strict=True):
         if is_float0(t):
-            if is_active(p) or t.shape != p.shape:
+            if is_inexact(p.dtype) or t.shape != p.shape:
                 raise TypeError(
-                    f"{who}: float0 zeros of shape {t.shape} are no tangent of {p.type}: they go "
+                    f"{who}: float0 zeros of shape {t.shape} are no tangent of {p}: they go "
                     f"with integers and booleans, and have their shape"
                 )
             out.append(None)
             continue
         value = as_value(t, who, "a tangent")
         if value.shape != p.shape:
-            raise ValueError(
-                f"{who}: a tangent must have its primal's shape: {value.type}, {p.type}"
-            )
-        if not is_active(p):
+            raise ValueError(f"{who}: a tangent must have its primal's shape: {value.type}, {p}")
+        if not is_inexact(p.dtype):
+            if who == "vjp" and value.dtype == p.dtype:  # such as zeros like the output
+                out.append(None)
+                continue
             raise TypeError(
-                f"{who}: the primal {p.type} has no derivative; its tangent must be float0 zeros, "
+                f"{who}: the primal {p} has no derivative; its tangent must be float0 zeros, "
                 f"or convert the primal to a float"
             )
-        if not fits(value, p.type):
-            raise TypeError(
-                f"{who}: a tangent must have its primal's dtype: {value.type}, {p.type}"
-            )
+        if not fits(value, p):
+            raise TypeError(f"{who}: a tangent must have its primal's dtype: {value.type}, {p}")
         out.append(convert(value, p.dtype, p.weak_type))
     return out
 
@@ -90,26 +92,129 @@ def jvp(
                 f"{tree.difference(tuple(primals), tuple(tangents), 'primals')}"
             )
         flat = Flat(fun, structure, has_aux, "jvp")
-        outs, douts = jvp_flat(flat, values, _tangents(values, given, "jvp"))
+        outs, douts = jvp_flat(flat, values, _tangents([v.type for v in values], given, "jvp"))
         filled = [zero_tangent(o) if t is None else t for o, t in zip(outs, douts, strict=True)]
         out, aux = flat.rebuild(outs)
         dout = tree.unflatten(flat.out, filled[: flat.count])
         return (out, dout, aux) if has_aux else (out, dout)
 
 
+class _About:
+    """What a derivative at a point is, but for the residuals; compared as an object."""
+
+    __slots__ = ("in_types", "linear", "out", "out_types", "structure")
+
+    def __init__(
+        self, linear: LinearMap, flat: Flat, values: Sequence[Any], structure: Any, outs: Any
+    ) -> None:
+        self.linear = linear._replace(residuals=[])
+        self.structure, self.in_types = structure, [v.type for v in values]
+        self.out, self.out_types = flat.out, [o.type for o in outs[: flat.count]]
+
+    def __repr__(self) -> str:
+        return self.linear.program.name
+
+
+class _Derivative:
+    """A derivative at a point, called like a function: a tree, whose leaves are its residuals.
+
+    So it passes through ``jit`` and other transformations, as an argument and as a result.
+    """
+
+    __slots__ = ("_about", "_residuals")
+
+    def __init__(self, about: _About, residuals: Sequence[Any]) -> None:
+        self._about = about
+        self._residuals = residuals
+
+    def _map(self) -> LinearMap:
+        return self._about.linear._replace(residuals=[*self._residuals])
+
+    def __repr__(self) -> str:
+        return f"<{type(self).__name__} of {self._about}>"
+
+
+class Pushforward(_Derivative):
+    """What ``linearize`` gives: the derivative at a point, of tangents."""
+
+    __slots__ = ()
+
+    def __call__(self, /, *tangents: Any) -> Any:
+        """The output's tangent, from one of each argument."""
+        about, linear = self._about, self._map()
+        with boundary:
+            given, other = tree.flatten(tuple(tangents))
+            if other != about.structure:
+                raise TypeError(
+                    f"linearize: tangents have structure {other}, expected {about.structure}"
+                )
+            fitted = _tangents(about.in_types, given, "linearize")
+            moving = [
+                zero_tangent(p) if t is None else t
+                for p, t, a in zip(about.in_types, fitted, linear.active_in, strict=True)
+                if a
+            ]
+            douts = iter(evaluate(linear.program, [*moving, *linear.residuals]))
+            filled = [
+                next(douts) if m else zero_tangent(o)
+                for o, m in zip(about.out_types, linear.active_out, strict=False)
+            ]
+            return tree.unflatten(about.out, filled)
+
+
+class Pullback(_Derivative):
+    """What ``vjp`` gives: the derivative at a point, run backwards, of cotangents."""
+
+    __slots__ = ()
+
+    def __call__(self, ct: Any, /) -> tuple[Any, ...]:
+        """The cotangent of each argument, from one of the output."""
+        about, linear = self._about, self._map()
+        with boundary:
+            given, other = tree.flatten(ct)
+            if other != about.out:
+                raise TypeError(
+                    f"vjp: the cotangent must have the structure of the output, {about.out}; got "
+                    f"{other}"
+                )
+            fitted = _tangents(about.out_types, given, "vjp")
+            cts = [*fitted, *[None] * (len(linear.active_out) - len(fitted))]
+            back = pull_back(linear, cts)
+            filled = [
+                zero_tangent(p) if g is None else g
+                for p, g in zip(about.in_types, back, strict=True)
+            ]
+            return tree.unflatten(about.structure, filled)
+
+
+for _kind in (Pushforward, Pullback):
+    tree.register_pytree_node(
+        _kind,
+        lambda x: (tuple(x._residuals), x._about),
+        lambda about, residuals, kind=_kind: kind(about, residuals),
+    )
+
+
 def _linearized(
-    fun: Callable[..., Any], primals: Sequence[Any], has_aux: bool, who: str
-) -> tuple[Flat, list[Any], Any, list[Any], LinearMap]:
+    kind: type[_Derivative], fun: Callable[..., Any], primals: Sequence[Any], has_aux: bool
+) -> tuple[Any, ...]:
+    """The value, the derivative as an object of this kind, and aux if there is one."""
+    who = "vjp" if kind is Pullback else "linearize"
     values, structure = values_of_tree(tuple(primals), who, "primals")
     flat = Flat(fun, structure, has_aux, who)
     outs, linear = linearize_flat(flat, values, [is_active(v) for v in values])
-    return flat, values, structure, outs, linear
+    out, aux = flat.rebuild(outs)
+    about = _About(linear, flat, values, structure, outs)
+    derivative = kind(about, linear.residuals)
+    return (out, derivative, aux) if has_aux else (out, derivative)
 
 
 def linearize(fun: Callable[..., Any], *primals: Any, has_aux: bool = False) -> Any:
     """The value of ``fun`` at ``primals``, and its derivative there: a linear function of tangents.
 
-    The work that depends on the primals alone is done once.
+    The work that depends on the primals alone is done once. The function is a tree of what it
+    keeps of that, so that it may be a result of ``jit``, or an argument. With ``has_aux`` the
+    function returns (output, aux), and aux comes third.
 
     >>> import stretto as st
     >>> y, f_jvp = st.linearize(lambda x: x**3, 2.0)
@@ -117,32 +222,15 @@ def linearize(fun: Callable[..., Any], *primals: Any, has_aux: bool = False) -> 
     12.0
     """
     with boundary:
-        flat, values, structure, outs, linear = _linearized(fun, primals, has_aux, "linearize")
-        out, aux = flat.rebuild(outs)
-
-    @bounded
-    def apply(*tangents: Any) -> Any:
-        given, other = tree.flatten(tuple(tangents))
-        if other != structure:
-            raise TypeError(f"linearize: tangents have structure {other}, expected {structure}")
-        fitted = _tangents(values, given, "linearize")
-        moving = [
-            zeros_like(v) if t is None else t
-            for v, t, a in zip(values, fitted, linear.active_in, strict=True)
-            if a
-        ]
-        douts = iter(evaluate(linear.program, [*moving, *linear.residuals]))
-        mask = linear.active_out[: flat.count]
-        filled = [next(douts) if m else zero_tangent(o) for o, m in zip(outs, mask, strict=False)]
-        return tree.unflatten(flat.out, filled)
-
-    return (out, apply, aux) if has_aux else (out, apply)
+        return _linearized(Pushforward, fun, primals, has_aux)
 
 
 def vjp(fun: Callable[..., Any], *primals: Any, has_aux: bool = False) -> Any:
     """The value of ``fun`` at ``primals``, and the function from its cotangents to theirs.
 
-    The second returns a tuple with one tree an argument.
+    The second returns a tuple with one tree an argument. It is a tree of what it keeps, so that it
+    may be a result of ``jit``, or an argument. With ``has_aux`` the function returns (output, aux),
+    and aux comes third.
 
     >>> import stretto as st
     >>> y, f_vjp = st.vjp(lambda x, y: x * y, 2.0, 3.0)
@@ -150,24 +238,7 @@ def vjp(fun: Callable[..., Any], *primals: Any, has_aux: bool = False) -> Any:
     [3.0, 2.0]
     """
     with boundary:
-        flat, values, structure, outs, linear = _linearized(fun, primals, has_aux, "vjp")
-        out, aux = flat.rebuild(outs)
-    head = outs[: flat.count]
-
-    @bounded
-    def cotangents(ct: Any) -> tuple[Any, ...]:
-        given, other = tree.flatten(ct)
-        if other != flat.out:
-            raise TypeError(
-                f"vjp: the cotangent must have the structure of the output, {flat.out}; got {other}"
-            )
-        fitted = _tangents(head, given, "vjp")
-        cts = [*fitted, *[None] * (len(outs) - flat.count)]
-        back = pull_back(linear, cts)
-        filled = [zero_tangent(v) if g is None else g for v, g in zip(values, back, strict=True)]
-        return tree.unflatten(structure, filled)
-
-    return (out, cotangents, aux) if has_aux else (out, cotangents)
+        return _linearized(Pullback, fun, primals, has_aux)
 
 
 def _both(
@@ -186,8 +257,9 @@ def _both(
         of_chosen.check(holomorphic, allow_int)
         flat = Flat(of_chosen, structure, has_aux, "grad", name)
         outs, linear = linearize_flat(flat, values, [is_active(v) for v in values])
-        if flat.count != 1 or outs[0].shape or not is_inexact(outs[0].dtype):
+        if flat.out != LEAF or outs[0].shape or not is_inexact(outs[0].dtype):
             got = ", ".join(map(repr, [o.type for o in outs[: flat.count]])) or "no array"
+            got += " in a tree" if flat.count == 1 and flat.out != LEAF else ""
             raise TypeError(
                 f"grad: {name} must return a real scalar, got {got}; sum or average the result, or "
                 f"use jacrev"
@@ -203,7 +275,7 @@ def _both(
         filled = [zero_tangent(v) if g is None else g for v, g in zip(values, back, strict=True)]
         grads = tree.unflatten(structure, filled)
         value, aux = flat.rebuild(outs)
-        gradient = grads[0] if isinstance(argnums, int) else grads
+        gradient = grads if isinstance(argnums, (tuple, list)) else grads[0]
         return ((value, aux) if has_aux else value), gradient
 
     return both

@@ -54,7 +54,7 @@ class Flat:
             outs, self.out = values_of_tree(result, self.name, "the result")
             self.count = len(outs)
             return outs
-        if not (isinstance(result, tuple) and len(result) == 2):
+        if not (isinstance(result, (tuple, list)) and len(result) == 2):
             raise TypeError(
                 f"{self.who}: with has_aux=True the function must return a pair (output, aux), "
                 f"got {type(result).__name__}"

@@ -7,36 +7,80 @@ from __future__ import annotations
 
 import dataclasses
 import itertools
+import math
 import operator
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
+from contextlib import ExitStack
 from typing import Any
 
 import numpy as np
 
-from stretto.api.arguments import LeafNames, as_values, name_of, values_of_tree, without_float0
+from stretto.api.arguments import (
+    LeafNames,
+    as_values,
+    name_of,
+    values_of_tree,
+    without_float0,
+    wraps,
+)
+from stretto.api.static import NONE, Places, places_of, rejoined
 from stretto.core import tree
-from stretto.core.boundary import boundary, bounded
+from stretto.core.boundary import boundary
+from stretto.core.config import mapped_axis
+from stretto.core.interpreter import Value, as_value
 from stretto.core.program import Program
 from stretto.core.recorder import record
 from stretto.core.types import ArrayType, array_type, canonical_dtype
-from stretto.transforms.simplify import drop_dead
+from stretto.transforms.common import simplified as _simplified
+from stretto.transforms.simplify import live
 
-__all__ = ["ShapeDtypeStruct", "eval_shape", "make_graph", "types_of"]
+__all__ = [
+    "ShapeDtypeStruct",
+    "eval_shape",
+    "make_graph",
+    "make_jaxpr",
+    "struct_of",
+    "typeof",
+    "types_of",
+]
 
 
 @dataclasses.dataclass(frozen=True)
 class ShapeDtypeStruct:
-    """The shape and dtype of an array, without its elements."""
+    """The shape and dtype of an array, without its elements.
+
+    ``weak_type``: whether the dtype is that of a Python number, and gives way in promotion.
+
+    >>> ShapeDtypeStruct((2, 3), "float32")
+    ShapeDtypeStruct(shape=(2, 3), dtype=float32)
+    """
 
     shape: tuple[int, ...]
     dtype: Any
+    weak_type: bool = dataclasses.field(default=False, kw_only=True)
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "shape", tuple(self.shape))
+        if self.dtype is None:
+            raise ValueError("ShapeDtypeStruct: dtype must be given, got None")
+        object.__setattr__(self, "shape", tuple(map(operator.index, self.shape)))
         object.__setattr__(self, "dtype", np.dtype(self.dtype))
 
     def __repr__(self) -> str:
-        return f"ShapeDtypeStruct(shape={self.shape}, dtype={self.dtype.name})"
+        weak = ", weak_type=True" if self.weak_type else ""
+        return f"ShapeDtypeStruct(shape={self.shape}, dtype={self.dtype.name}{weak})"
+
+    def __len__(self) -> int:
+        if not self.shape:
+            raise TypeError("len() of a ShapeDtypeStruct of rank 0")
+        return self.shape[0]
+
+    def update(self, **changes: Any) -> ShapeDtypeStruct:
+        """The same but for these: ``shape``, ``dtype``, ``weak_type``.
+
+        >>> ShapeDtypeStruct((2, 3), "float32").update(shape=(4,))
+        ShapeDtypeStruct(shape=(4,), dtype=float32)
+        """
+        return dataclasses.replace(self, **changes)
 
     @property
     def ndim(self) -> int:
@@ -46,61 +90,129 @@ class ShapeDtypeStruct:
     @property
     def size(self) -> int:
         """The number of elements."""
-        return int(np.prod(self.shape))
+        return math.prod(self.shape)
+
+
+def _only_described(x: Any) -> bool:
+    """Whether it has the shape and dtype of an array, and no elements."""
+    if isinstance(x, (Value, np.ndarray, np.generic)) or x.__class__ in (bool, int, float, complex):
+        return False
+    described = hasattr(x, "shape") and hasattr(x, "dtype")
+    return described and not (hasattr(x, "__array__") or hasattr(x, "__stretto_array__"))
+
+
+def struct_of(type: ArrayType) -> ShapeDtypeStruct:
+    """The shape and dtype of a type."""
+    return ShapeDtypeStruct(type.shape, type.dtype, weak_type=type.weak_type)
 
 
 def types_of(
     leaves: Sequence[Any], who: str, names: Callable[[], Sequence[str]]
 ) -> tuple[ArrayType, ...]:
-    """The types of arguments, given as arrays or by ``ShapeDtypeStruct``."""
-    given = [isinstance(x, ShapeDtypeStruct) for x in leaves]
+    """The types of arguments, given as arrays or by a ``ShapeDtypeStruct``, or what is like it."""
+    given = [_only_described(x) for x in leaves]
     arrays = [x for x, g in zip(leaves, given, strict=True) if not g]
     values = iter(
         as_values(arrays, who, lambda: list(itertools.compress(names(), map(operator.not_, given))))
     )
     return tuple(
-        array_type(x.shape, canonical_dtype(x.dtype)) if g else next(values).type
+        array_type(
+            tuple(x.shape), canonical_dtype(np.dtype(x.dtype)), bool(getattr(x, "weak_type", False))
+        )
+        if g
+        else next(values).type
         for x, g in zip(leaves, given, strict=True)
     )
 
 
-def _record_call(fun: Callable[..., Any], args: Any, kwargs: Any) -> tuple[Program, Any, Any]:
-    leaves, structure = tree.flatten((args, kwargs))
+def _record_call(
+    fun: Callable[..., Any], args: Any, kwargs: Any, places: Places = NONE
+) -> tuple[Program, Any, Any]:
+    who = name_of(fun)
+    static, (positional, named) = places.separate(args, kwargs, who)
+    leaves, structure = tree.flatten((positional, named))
+    fixed = {place: s.value for place, s in static}
+    held = [() if i in fixed else x for i, x in enumerate(args)]
+    names = LeafNames(fun, held, named)
 
     def flat(*values: Any) -> Any:
-        positional, named = tree.unflatten(structure, values)
-        result = without_float0(fun(*positional, **named))
+        all_args, all_named = rejoined(fixed, *tree.unflatten(structure, values))
+        result = without_float0(fun(*all_args, **all_named))
         return values_of_tree(result, who, "the result")
 
-    who = name_of(fun)
-    names = LeafNames(fun, args, kwargs)
     return record(flat, types_of(leaves, who, lambda: names), names, who)
 
 
-def make_graph(fun: Callable[..., Any]) -> Callable[..., Program]:
+def make_graph(
+    fun: Callable[..., Any],
+    static_argnums: int | Iterable[int] = (),
+    axis_env: Sequence[tuple[Any, int]] | None = None,
+    return_shape: bool = False,
+    *,
+    simplified: bool = False,
+) -> Callable[..., Any]:
     """A function of the same arguments that gives the typed program ``fun`` is traced to.
 
-    Work that no result needs is left out, as it is when the program is compiled.
+    It is shown as it was recorded, with work that no result needs; ``simplified=True`` shows what
+    is left of it when dead work is dropped, and equal work and work on constants is done once, as
+    before it is compiled. Also called ``make_jaxpr``.
+
+    Parameters: arguments of the function that is returned may be arrays or ``ShapeDtypeStruct``;
+    those at ``static_argnums`` are passed as they are, and must be hashable. ``axis_env`` has the
+    names and sizes of axes that collectives in ``fun`` may use, as if it were mapped over them.
+    With ``return_shape`` the result is a pair of the program and the tree of ``ShapeDtypeStruct``
+    that ``eval_shape`` gives.
+
+    Raises ``TypeError`` where ``fun`` is no function; ``ValueError`` for a static argument that is
+    not there or not hashable.
 
     >>> import stretto as st, stretto.numpy as snp
-    >>> print(st.make_graph(lambda x: snp.sin(x) * 2)(1.0))
-    { function(a:f32*[])
+    >>> def f(x):
+    ...     unused = snp.exp(x)
+    ...     return snp.sin(x) * 2
+    >>> print(st.make_graph(f)(1.0))
+    { f(a:f32*[])
+      b:f32*[] = exp a
+      c:f32*[] = sin a
+      d:f32*[] = mul c 2.0
+      return d }
+    >>> print(st.make_graph(f, simplified=True)(1.0))
+    { f(a:f32*[])
       b:f32*[] = sin a
       c:f32*[] = mul b 2.0
       return c }
     """
+    who = "make_graph"
+    if not callable(fun):
+        raise TypeError(f"{who}: expected a function, got {type(fun).__name__}")
+    places = places_of(fun, static_argnums, None, "static", who)
+    axes = [(name, operator.index(size)) for name, size in axis_env or ()]
 
-    @bounded
-    def graph(*args: Any, **kwargs: Any) -> Program:
-        return drop_dead(_record_call(fun, args, kwargs)[0])
+    @wraps(fun, who)
+    def graph(*args: Any, **kwargs: Any) -> Any:
+        with ExitStack() as stack:
+            for name, size in axes:
+                stack.enter_context(mapped_axis(name, size))
+            program, structure, _ = _record_call(fun, args, kwargs, places)
+        if simplified:
+            program = _simplified(live(program))
+        return (program, _shapes(program, structure)) if return_shape else program
 
     return graph
+
+
+make_jaxpr = make_graph
+
+
+def _shapes(program: Program, structure: Any) -> Any:
+    """The types of the results, as a tree."""
+    return tree.unflatten(structure, [struct_of(t) for t in program.out_types])
 
 
 def eval_shape(fun: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
     """The shapes and dtypes of the results, without computing them: a tree of ``ShapeDtypeStruct``.
 
-    Arguments may be arrays or ``ShapeDtypeStruct``.
+    Arguments may be arrays, or have a shape and a dtype alone, as ``ShapeDtypeStruct`` has.
 
     >>> import stretto as st, stretto.numpy as snp
     >>> st.eval_shape(lambda x: x @ x.T, snp.ones((2, 3)))
@@ -108,6 +220,16 @@ def eval_shape(fun: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
     """
     with boundary:
         program, structure, _ = _record_call(fun, args, kwargs)
-    return tree.unflatten(
-        structure, [ShapeDtypeStruct(t.shape, t.dtype) for t in program.out_types]
-    )
+    return _shapes(program, structure)
+
+
+def typeof(x: Any) -> ArrayType:
+    """The type of an array or a number: its shape and dtype, and whether the dtype is weak.
+
+    Equal types are one object. Raises ``TypeError`` for what is no array.
+
+    >>> import stretto as st, stretto.numpy as snp
+    >>> st.typeof(snp.ones((2, 3)))
+    float32[2,3]
+    """
+    return as_value(x, "typeof").type

@@ -11,24 +11,23 @@ from typing import Any
 import numpy as np
 
 from stretto.api.arguments import name_of, wraps
-from stretto.api.flat import Flat, chosen, is_active, pull_back
+from stretto.api.flat import Flat, chosen, is_active, pull_back, zero_tangent
 from stretto.control.chunks import map_chunks, positive
 from stretto.core import tree
 from stretto.core.interpreter import constant
-from stretto.core.types import array_type, float0, is_complex, is_inexact
+from stretto.core.types import ArrayType, float0, is_complex, is_inexact
 from stretto.ops.broadcast import move_axis, reshape
-from stretto.ops.comparison import full
 from stretto.transforms.evaluate import evaluate
 from stretto.transforms.linearize import LinearMap, linearize_flat
 from stretto.transforms.vmap import to_axis
 
-__all__ = ["hessian", "jacfwd", "jacrev"]
+__all__ = ["hessian", "jacfwd", "jacobian", "jacrev"]
 
 
-def _directions(size: int, shape: tuple[int, ...], dtype: np.dtype) -> Any:
+def _directions(type: ArrayType) -> Any:
     """All unit tangents of one array, along axis 0."""
-    eye = np.eye(size, dtype=dtype).reshape(size, *shape)
-    return constant(eye, False)
+    eye = np.eye(type.size, dtype=type.dtype).reshape(type.size, *type.shape)
+    return constant(eye, type.weak_type)
 
 
 def _by_all_directions(
@@ -43,11 +42,11 @@ def _by_all_directions(
 
         def one(direction: Any, i: int = i) -> Sequence[Any]:
             return apply([
-                direction if k == i else full(other.shape, 0, other.dtype)
+                direction if k == i else zero_tangent(other)
                 for k, other in enumerate(types)
             ])  # fmt: skip
 
-        basis = _directions(t.size, t.shape, t.dtype)
+        basis = _directions(t)
         outs, axes = map_chunks(one, t.size, chunk_size or t.size, [basis], [0], ["direction"])
         table.append([to_axis(o, t.size, a, 0) for o, a in zip(outs, axes, strict=True)])
     return table
@@ -79,7 +78,7 @@ def _jacobian(
             _check_outputs(name, out_values, holomorphic)
         rows = (_columns if forward else _rows)(linear, values, out_values, flat.count, chunk_size)
         trees = [tree.unflatten(structure, row) for row in rows]
-        if isinstance(argnums, int):
+        if not isinstance(argnums, (tuple, list)):
             trees = [t[0] for t in trees]
         jacobian = tree.unflatten(flat.out, trees)
         return (jacobian, flat.rebuild(outs)[1]) if has_aux else jacobian
@@ -101,16 +100,13 @@ def _columns(
     linear: LinearMap, values: Any, outs: Any, count: int, chunk_size: int | None
 ) -> list[list[Any]]:
     """Entries by output and input, found forwards: one direction an input element."""
-    types = [array_type(v.shape, v.dtype) for v in values if is_active(v)]
+    types = [v.type for v in values if is_active(v)]
     mask = linear.active_out
 
     def apply(tangents: Sequence[Any]) -> list[Any]:
         given = iter(evaluate(linear.program, [*tangents, *linear.residuals]))
         full_outs = [next(given) if m else None for m in mask][:count]
-        return [
-            full(o.shape, 0, o.dtype) if d is None else d
-            for o, d in zip(outs, full_outs, strict=True)
-        ]
+        return [zero_tangent(o) if d is None else d for o, d in zip(outs, full_outs, strict=True)]
 
     table = iter(_by_all_directions(apply, types, chunk_size))
     columns = []
@@ -135,12 +131,10 @@ def _rows(
     def apply(cts: Sequence[Any]) -> list[Any]:
         back = pull_back(linear, [*cts, *[None] * extra])
         kept = [g for g, a in zip(back, linear.active_in, strict=True) if a]
-        return [
-            full(v.shape, 0, v.dtype) if g is None else g for v, g in zip(active, kept, strict=True)
-        ]
+        return [zero_tangent(v) if g is None else g for v, g in zip(active, kept, strict=True)]
 
     rows = []
-    types = [array_type(o.shape, o.dtype) for o in outs]
+    types = [o.type for o in outs]
     for o, found in zip(outs, _by_all_directions(apply, types, chunk_size), strict=True):
         given = iter(found)
         rows.append([
@@ -186,11 +180,16 @@ def jacrev(
 ) -> Callable[..., Any]:
     """The Jacobian of ``fun``, one backward pass for all output elements at once; see ``jacfwd``.
 
+    Also called ``jacobian``.
+
     >>> import stretto as st, stretto.numpy as snp
     >>> st.jacrev(lambda x: x.sum())(snp.array([1.0, 2.0]))
     Array([1., 1.], dtype=float32)
     """
     return _jacobian(fun, argnums, has_aux, holomorphic, allow_int, chunk_size, forward=False)
+
+
+jacobian = jacrev
 
 
 def hessian(

@@ -7,10 +7,11 @@ to the executable, wrap what comes back. What one signature keeps is in ``entry`
 from __future__ import annotations
 
 import functools
+import sys
 import time
 import weakref
 from collections.abc import Callable, Iterable, Mapping
-from types import MethodType
+from types import FunctionType, MethodType
 from typing import Any
 
 from stretto.api import recompilation
@@ -28,7 +29,7 @@ from stretto.api.entry import Entry
 from stretto.api.graph import types_of
 from stretto.api.recompilation import Signature
 from stretto.api.stages import Lowered, TracedCall, as_options, on_device
-from stretto.api.static import Places, no_overlap, places_of
+from stretto.api.static import Places, no_overlap, places_of, rejoined
 from stretto.control.call import Call
 from stretto.core import tree
 from stretto.core.boundary import boundary, hide_frames
@@ -63,6 +64,10 @@ class Jitted(Dispatcher):
         inline: bool,
         options: Options,
     ) -> None:
+        if fun.__class__ is FunctionType:
+            for name, noted in vars(fun).items():  # by the user, or another decorator
+                if not hasattr(Jitted, name):
+                    setattr(self, name, noted)
         functools.update_wrapper(self, fun, updated=())
         self._fun = fun
         self._name = name_of(fun)
@@ -169,20 +174,18 @@ class Jitted(Dispatcher):
 
     def _traced(self, key: Signature, args: Any, kwargs: Any) -> Entry:
         fixed = dict(key.static)
-        positions = [i for i in range(len(args)) if i not in fixed]
         names = self._names_later(key, len(args), bool(kwargs))
         donated = self._donated.leaves(args, kwargs, fixed) if self._donated else ()
+
+        values = {place: static.value for place, static in key.static}
 
         def flat(*leaves: Any) -> Any:
             dynamic = tree.unflatten(key.structure, leaves)
             if self._plain and not kwargs:
                 out = self._fun(*dynamic)
             else:
-                positional, named = dynamic
-                moving = dict(zip(positions, positional, strict=True))
-                all_args = [fixed[i].value if i in fixed else moving[i] for i in range(len(args))]
-                more = {k: s.value for k, s in fixed.items() if isinstance(k, str)}
-                out = self._fun(*all_args, **named, **more)
+                all_args, named = rejoined(values, *dynamic)
+                out = self._fun(*all_args, **named)
             return values_of_tree(without_float0(out), self._name, "the result")
 
         def signature() -> str:
@@ -263,6 +266,23 @@ class Jitted(Dispatcher):
         self._entries = {}
         self._forget()
         self._warned = False
+
+    def __reduce__(self) -> str | tuple[Any, ...]:
+        """By its name, as functions are, where that is this one; else by what it was made from."""
+        place: Any = sys.modules.get(self.__module__)
+        name = getattr(self, "__qualname__", "")
+        for part in name.split("."):
+            place = getattr(place, part, None)
+        if place is self:
+            return name
+        given = (self._static, self._donated, self._keep_unused, self._inline, self._options)
+        return Jitted, (self._fun, *given)
+
+    def __copy__(self) -> Jitted:
+        return self
+
+    def __deepcopy__(self, memo: Any) -> Jitted:
+        return self
 
     def __repr__(self) -> str:
         return f"<jitted {self._name}>"

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from stretto.api.entry import Entry
-from stretto.api.graph import ShapeDtypeStruct
+from stretto.api.graph import struct_of
 from stretto.control.family import parting
 from stretto.core import tree
 from stretto.core.boundary import boundary
@@ -80,6 +80,16 @@ class Stage:
         return self._entry.out_structure
 
     @property
+    def in_avals(self) -> Any:
+        """(args, kwargs), without static arguments, as trees of types."""
+        return tree.unflatten(self.in_tree, self._types)
+
+    @property
+    def donate_argnums(self) -> tuple[int, ...]:
+        """Which leaves of the arguments are donated."""
+        return tuple([i for i, donated in enumerate(self._entry.donated) if donated])
+
+    @property
     def args_info(self) -> Any:
         """(args, kwargs), without static arguments, as trees of ``ArgInfo``."""
         donated = self._entry.donated or [False] * len(self._types)
@@ -89,9 +99,7 @@ class Stage:
     @property
     def out_info(self) -> Any:
         """The shapes and dtypes of the result: a tree of ``ShapeDtypeStruct``."""
-        return tree.unflatten(
-            self.out_tree, [ShapeDtypeStruct(t.shape, t.dtype) for t in self._entry.out_types]
-        )
+        return tree.unflatten(self.out_tree, [struct_of(t) for t in self._entry.out_types])
 
 
 class TracedCall(Stage):
@@ -101,6 +109,13 @@ class TracedCall(Stage):
     def program(self) -> Program:
         """The typed program."""
         return self._entry.program
+
+    jaxpr = program
+
+    @property
+    def out_avals(self) -> Any:
+        """The types of the result, as a tree."""
+        return tree.unflatten(self.out_tree, self._entry.out_types)
 
     def lower(self) -> Lowered:
         """As StableHLO."""
@@ -118,8 +133,16 @@ class Lowered(Stage):
         super().__init__(entry, structure, types)
         self._text = entry.text()
 
-    def as_text(self) -> str:
-        """The StableHLO module."""
+    def as_text(self, dialect: str | None = None) -> str:
+        """The StableHLO module.
+
+        Raises ``ValueError`` for another dialect: ``compile().as_text()`` gives XLA's HLO.
+        """
+        if dialect not in (None, "stablehlo"):
+            raise ValueError(
+                f"as_text: dialect must be None or 'stablehlo', got {dialect!r}; "
+                f"compile().as_text() gives optimised HLO"
+            )
         return self._text
 
     def cost_analysis(self) -> dict[str, float]:
@@ -170,6 +193,8 @@ class Compiled(Stage):
             ]
             self._check(arrays)
             return self._entry.run(arrays, self._executable)
+
+    call = __call__
 
     def _check(self, arrays: Sequence[Any]) -> None:
         wrong = []

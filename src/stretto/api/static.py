@@ -6,13 +6,13 @@ Layer 7 (api). Next, read ``entry``.
 from __future__ import annotations
 
 import operator
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from stretto.api.arguments import name_of, signature_of
 from stretto.core import tree
 
-__all__ = ["NONE", "Places", "Static", "no_overlap", "places_of"]
+__all__ = ["NONE", "Places", "Static", "no_overlap", "others", "places_of", "rejoined"]
 
 
 class Static:
@@ -72,9 +72,7 @@ class Places(NamedTuple):
         """Static values, hashable, by place; and the other arguments."""
         places = self.present(args, kwargs)
         static = [(p, Static(args[p] if isinstance(p, int) else kwargs[p], who, p)) for p in places]
-        positional = tuple([a for i, a in enumerate(args) if i not in places])
-        named = {k: v for k, v in kwargs.items() if k not in places} if kwargs else kwargs
-        return tuple(static), (positional, named)
+        return tuple(static), others(places, args, kwargs)
 
     def leaves(
         self, args: Sequence[Any], kwargs: dict[str, Any], left_out: Iterable[int | str]
@@ -90,6 +88,26 @@ class Places(NamedTuple):
         )
 
 
+def others(
+    places: Collection[int | str], args: Sequence[Any], kwargs: dict[str, Any]
+) -> tuple[tuple[Any, ...], dict[str, Any]]:
+    """The arguments that are not at these places."""
+    positional = tuple([a for i, a in enumerate(args) if i not in places])
+    named = {k: v for k, v in kwargs.items() if k not in places} if kwargs else kwargs
+    return positional, named
+
+
+def rejoined(
+    fixed: Mapping[int | str, Any], positional: Sequence[Any], named: Mapping[str, Any]
+) -> tuple[list[Any], dict[str, Any]]:
+    """Static values by place, and the other arguments, as one call's arguments again."""
+    moving = iter(positional)
+    by_name = {name: value for name, value in fixed.items() if isinstance(name, str)}
+    count = len(fixed) - len(by_name) + len(positional)
+    args = [fixed[i] if i in fixed else next(moving) for i in range(count)]
+    return args, {**named, **by_name}
+
+
 NONE = Places((), ())
 
 
@@ -98,11 +116,13 @@ def places_of(
     numbers: int | Iterable[int] | None,
     names: str | Iterable[str] | None,
     option: str,
+    who: str = "jit",
 ) -> Places:
     """The arguments that ``{option}_argnums`` and ``{option}_argnames`` name.
 
     Each is found from the other by the signature. Raises ``ValueError`` for one that is not there.
     """
+    option = f"{who}: {option}"
     by_number = _numbers(numbers, option)
     by_name = _names(names, option)
     signature = signature_of(fun)
@@ -113,7 +133,7 @@ def places_of(
         for name in sorted(by_name):
             if name not in known and not takes_any:
                 raise ValueError(
-                    f"jit: {option}_argnames names {name!r}, but {name_of(fun)} takes "
+                    f"{option}_argnames names {name!r}, but {name_of(fun)} takes "
                     f"{', '.join(known) or 'nothing'}"
                 )
         any_position = any(p.kind is p.VAR_POSITIONAL for p in parameters)
@@ -124,7 +144,7 @@ def places_of(
         for i in sorted(by_number):
             if not -count <= i < count and not any_position:
                 raise ValueError(
-                    f"jit: {option}_argnums names argument {i}, but {name_of(fun)} takes "
+                    f"{option}_argnums names argument {i}, but {name_of(fun)} takes "
                     f"{count} positional arguments"
                 )
         if not any_position:  # with *args only the call says which the last ones are
@@ -144,16 +164,14 @@ def _numbers(given: int | Iterable[int] | None, option: str) -> set[int]:
         return {operator.index(i) for i in several}
     except TypeError:
         raise TypeError(
-            f"jit: {option}_argnums must be an int or a sequence of ints; got {given!r}"
+            f"{option}_argnums must be an int or a sequence of ints; got {given!r}"
         ) from None
 
 
 def _names(given: str | Iterable[str] | None, option: str) -> set[str]:
     several: Any = () if given is None else (given,) if isinstance(given, str) else given
     if not isinstance(several, Iterable) or not all(isinstance(name, str) for name in several):
-        raise TypeError(
-            f"jit: {option}_argnames must be a name or a sequence of names; got {given!r}"
-        )
+        raise TypeError(f"{option}_argnames must be a name or a sequence of names; got {given!r}")
     return set(several)
 
 

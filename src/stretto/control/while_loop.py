@@ -347,10 +347,12 @@ def loop_while(
     types = [v.type for v in init]
     count = len(types)
     body = with_out_types(body, types, count)
-    cond, _, cond_consts = record_tree(cond_fun, argument, types, who, names)
+    cond, given, cond_consts = record_tree(cond_fun, argument, types, who, names)
     out = cond.out_types
-    if len(out) != 1 or out[0].shape or kind_of(out[0].dtype) != "bool":
-        raise TypeError(f"{who}: cond_fun must return a boolean scalar, got {list(out)}")
+    alone = given == tree.structure(0)
+    if not alone or out[0].shape or kind_of(out[0].dtype) != "bool":
+        got = list(out) if alone else f"a tree of {list(out)}"
+        raise TypeError(f"{who}: cond_fun must return a boolean scalar, got {got}")
     loop = While(
         captured_first(cond, count),
         captured_first(body, count),

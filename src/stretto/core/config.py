@@ -1,10 +1,13 @@
 """Settings: global by attribute, per thread by ``with config(name=value)``, from ``STRETTO_NAME``.
 
-Layer 1 (core). Every setting is declared once, in ``_SETTINGS``.
+Layer 1 (core). Every setting is declared once, in ``_SETTINGS``. A block, ``config(name=value)``,
+is also a decorator: the function then runs inside it.
 """
 
 from __future__ import annotations
 
+import functools
+import inspect
 import os
 import threading
 from collections.abc import Callable, Mapping
@@ -12,7 +15,19 @@ from typing import Any, NamedTuple
 
 from stretto.core.errors import ConfigError
 
-__all__ = ["config", "disable_jit", "enable_x64", "mapped_axis", "settings", "shaping"]
+__all__ = [
+    "config",
+    "default_matmul_precision",
+    "default_prng_impl",
+    "disable_jit",
+    "enable_x64",
+    "log_compiles",
+    "mapped_axis",
+    "numpy_dtype_promotion",
+    "settings",
+    "shaping",
+    "threefry_partitionable",
+]
 
 
 class _Setting(NamedTuple):
@@ -32,6 +47,12 @@ _SETTINGS: dict[str, _Setting] = {
     ),
     "numpy_dtype_promotion": _Setting(
         "standard", ("standard", "strict"), True, "strict: operands of different types are refused"
+    ),
+    "default_matmul_precision": _Setting(
+        None,
+        (None, "default", "high", "highest", "bfloat16", "tensorfloat32", "float32"),
+        True,
+        "the precision of products and convolutions that are given none; None: the compiler's",
     ),
     "default_prng_impl": _Setting(
         "threefry2x32",
@@ -79,6 +100,7 @@ _SETTINGS: dict[str, _Setting] = {
     ),
 }
 _SHAPING = tuple(name for name, setting in _SETTINGS.items() if setting.shapes_programs)
+_PRECISION = _SHAPING.index("default_matmul_precision")
 
 
 def _unknown(name: str) -> ConfigError:
@@ -121,10 +143,11 @@ def _from_environment(name: str, setting: _Setting) -> Any:
 class _Key:
     """Stands for one combination of the settings that shape programs; compared as an object."""
 
-    __slots__ = ("settings",)
+    __slots__ = ("precision", "settings")
 
     def __init__(self, settings: tuple[Any, ...]) -> None:
         self.settings = settings
+        self.precision: str | None = settings[_PRECISION]
 
     def __repr__(self) -> str:
         return f"<settings {self.settings}>"
@@ -143,12 +166,16 @@ class _Thread(threading.local):
 
     ``axes`` are the sizes of the named axes that are being mapped over. ``key`` stands for these
     and all settings that change what a trace yields: part of every cache key. Where the thread has
-    none of its own, the class attribute is the global one.
+    none of its own, the class attribute is the global one. ``outer`` are the values around each
+    block that this thread is in.
     """
 
     values: Mapping[str, Any] = {}
     axes: Mapping[Any, int] = {}
     key: _Key
+
+    def __init__(self) -> None:
+        self.outer: list[Mapping[str, Any]] = []
 
 
 settings = _Thread()
@@ -157,13 +184,23 @@ settings = _Thread()
 class Config:
     """The settings; read and set as attributes, or call for a ``with`` block in this thread.
 
-    Raises ``ConfigError`` for an unknown name or a value that the setting does not take.
+    Such a block is a decorator as well, of a function that runs inside it whenever it is called.
+    ``update(name, value)`` sets an attribute by its name.
+
+    Raises ``ConfigError`` for an unknown name or a value that the setting does not take;
+    ``TypeError`` where what is decorated is a class, or a generator or coroutine function, whose
+    body runs when its call, and with it the block, is over.
 
     >>> with config(enable_x64=True):
     ...     config.enable_x64
     True
     >>> config.enable_x64
     False
+    >>> @config(enable_x64=True)
+    ... def wide():
+    ...     return config.enable_x64
+    >>> wide(), config.enable_x64
+    (True, False)
     """
 
     def __init__(self) -> None:
@@ -185,6 +222,10 @@ class Config:
     def __call__(self, **values: Any) -> _Block:
         return _Block({name: _check(name, value) for name, value in values.items()})
 
+    def update(self, name: str, value: Any) -> None:
+        """Set one everywhere, as its attribute does; for names that a program computes."""
+        setattr(self, name, value)
+
     def __dir__(self) -> list[str]:
         return [*super().__dir__(), *_SETTINGS]
 
@@ -194,18 +235,55 @@ class Config:
 
 
 class _Block:
-    """Settings in force for one ``with`` block of one thread; re-enterable, nestable."""
+    """Settings in force for a ``with`` block of one thread, or for each call of a function.
+
+    Re-enterable and nestable, in several threads at once.
+    """
+
+    __slots__ = ("_values",)
 
     def __init__(self, values: dict[str, Any]) -> None:
         self._values = values
-        self._outer: list[Mapping[str, Any]] = []
 
     def __enter__(self) -> None:
-        self._outer.append(settings.values)
+        settings.outer.append(settings.values)
         _set_thread({**settings.values, **self._values})
 
     def __exit__(self, *error: object) -> None:
-        _set_thread(self._outer.pop())
+        _set_thread(settings.outer.pop())
+
+    def __call__(self, fun: Callable[..., Any]) -> Callable[..., Any]:
+        """The function, run inside the block."""
+        if isinstance(fun, type) or not callable(fun):
+            got = f"the class {fun.__name__}" if isinstance(fun, type) else repr(fun)
+            raise TypeError(f"{self!r} decorates functions; got {got}")
+        body = inspect.unwrap(fun)
+        if any(
+            [
+                suspends(body)
+                for suspends in (
+                    inspect.isgeneratorfunction,
+                    inspect.iscoroutinefunction,
+                    inspect.isasyncgenfunction,
+                )
+            ]
+        ):
+            raise TypeError(
+                f"{self!r} cannot decorate {getattr(body, '__qualname__', body)}, a generator or "
+                f"coroutine function: its body runs when its call has returned, with the settings "
+                f"of whoever resumes it; put `with {self!r}:` around what needs them, without a "
+                f"yield or an await inside"
+            )
+
+        @functools.wraps(fun, updated=())
+        def inside(*args: Any, **kwargs: Any) -> Any:
+            with self:
+                return fun(*args, **kwargs)
+
+        return inside
+
+    def __repr__(self) -> str:
+        return f"config({', '.join(f'{k}={v!r}' for k, v in self._values.items())})"
 
 
 def _set_thread(values: Mapping[str, Any]) -> None:
@@ -242,7 +320,7 @@ def shaping() -> dict[str, Any]:
 
 
 def enable_x64(value: bool = True) -> _Block:
-    """Allow 64-bit types, and make them the default, inside a ``with`` block.
+    """Allow 64-bit types, and make them the default, inside a ``with`` block or a function.
 
     >>> with enable_x64():
     ...     config.enable_x64
@@ -261,3 +339,58 @@ def disable_jit(disable: bool = True) -> _Block:
     True
     """
     return config(disable_jit=disable)
+
+
+def default_matmul_precision(precision: str | None) -> _Block:
+    """Give products and convolutions this precision where they have none, in a ``with`` block.
+
+    ``precision``: ``"default"``, ``"high"``, ``"highest"``, or their other names ``"bfloat16"``,
+    ``"tensorfloat32"`` and ``"float32"``; None leaves it to the compiler. Programs record it; a
+    CPU computes every precision as the highest. A ``lax.DotAlgorithmPreset`` is for one product.
+
+    >>> import stretto.numpy as snp
+    >>> with default_matmul_precision("highest"):
+    ...     snp.ones(2) @ snp.ones(2)
+    Array(2., dtype=float32)
+    """
+    return config(default_matmul_precision=precision)
+
+
+def default_prng_impl(implementation: str) -> _Block:
+    """Make new keys of this implementation, and take raw keys to be of it, in a ``with`` block.
+
+    >>> with default_prng_impl("rbg"):
+    ...     config.default_prng_impl
+    'rbg'
+    """
+    return config(default_prng_impl=implementation)
+
+
+def log_compiles(log: bool = True) -> _Block:
+    """Log each compilation as a warning of the logger ``"stretto"``, inside a ``with`` block.
+
+    >>> with log_compiles():
+    ...     config.log_compiles
+    True
+    """
+    return config(log_compiles=log)
+
+
+def numpy_dtype_promotion(promotion: str) -> _Block:
+    """Promote types in the ``"standard"`` way, or, ``"strict"``, refuse to, in a ``with`` block.
+
+    >>> with numpy_dtype_promotion("strict"):
+    ...     config.numpy_dtype_promotion
+    'strict'
+    """
+    return config(numpy_dtype_promotion=promotion)
+
+
+def threefry_partitionable(partitionable: bool = True) -> _Block:
+    """Draw random bits in the layout that can be split over devices, inside a ``with`` block.
+
+    >>> with threefry_partitionable():
+    ...     config.threefry_partitionable
+    True
+    """
+    return config(threefry_partitionable=partitionable)

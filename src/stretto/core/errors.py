@@ -37,7 +37,7 @@ class BooleanIndexError(TracedValueError, IndexError):
     """A traced boolean mask was used as an index: the shape of the result would depend on it."""
 
 
-class EscapedTracerError(StrettoError):
+class EscapedTracerError(StrettoError, TypeError):
     """A traced value outlived the call that traced it."""
 
 

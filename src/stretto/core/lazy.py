@@ -56,7 +56,7 @@ _MACHINERY = {"TYPE_CHECKING", "names_on_demand", "__getattr__", "__dir__"}
 
 
 def names_on_demand(
-    package: str, table: Mapping[str, str]
+    package: str, table: Mapping[str, str], absent: Mapping[str, str] | None = None
 ) -> tuple[Callable[[str], Any], Callable[[], list[str]]]:
     """``__getattr__`` and ``__dir__`` of a package, for names that are loaded when first used.
 
@@ -66,10 +66,13 @@ def names_on_demand(
     ``if TYPE_CHECKING``. ``dir`` gives these names and those that are loaded already, without the
     modules that they come from.
 
+    ``absent`` has names that users of other packages may look for, and what to say of them.
+
     >>> import stretto
     >>> "nn" in dir(stretto), stretto.nn.__name__
     (True, 'stretto.nn')
     """
+    reasons = {name: why for names, why in (absent or {}).items() for name in names.split()}
     homes = {name: home for home, names in table.items() for name in names.split()}
     module = sys.modules[package]
     namespace = module.__dict__
@@ -78,6 +81,8 @@ def names_on_demand(
         home = homes.get(name)
         if home is None:
             problem = f"module {package!r} has no attribute {name!r}"
+            if name in reasons:
+                problem += f": {reasons[name]}"
             raise AttributeError(problem, name=name, obj=module)
         if home == package:
             return importlib.import_module(f"{package}.{name}")

@@ -180,7 +180,7 @@ def _outside(at: Any, n: int) -> Any:
 
 def concrete_of(value: Any) -> np.ndarray | None:
     """The NumPy array of a value that Python may look at; ``None`` for one that is traced."""
-    if isinstance(value, Array):
+    if value.__class__ is Array:
         return value.to_host()
     if isinstance(value, Tracer):
         found = value.concrete()

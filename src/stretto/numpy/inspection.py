@@ -11,7 +11,7 @@ import numpy as np
 
 from stretto.core.types import canonical_dtype, default_dtype
 from stretto.numpy.dtypes import isdtype
-from stretto.runtime.device import CPU, Device, as_device
+from stretto.runtime.device import CPU, Device, as_device, devices
 
 __all__ = ["VERSIONS", "NamespaceInfo", "__array_api_version__", "__array_namespace_info__"]
 
@@ -46,7 +46,7 @@ class NamespaceInfo:
 
     def devices(self) -> list[Device]:
         """All devices."""
-        return [CPU]
+        return devices()
 
     def default_dtypes(self, *, device: Any = None) -> dict[str, np.dtype]:
         """The dtypes of Python numbers and of indices: 64 bits if ``enable_x64`` is set, else 32.

@@ -163,6 +163,9 @@ def _shortened(name: str, general: Callable[..., Any], reflected: bool) -> Calla
 
 
 def _round(self: Any, ndigits: int | None = None) -> Any:
+    """Integers where no digits are asked for, as of Python's numbers."""
+    if ndigits is None and self.type.kind == "float":
+        return manipulation.astype(rounding.round(self), int)
     return rounding.round(self, 0 if ndigits is None else ndigits)
 
 

@@ -95,7 +95,7 @@ def unique(
     else:
         host = concrete(x, "unique")
         wide: Any = host.astype(np.float32) if host.dtype.kind == "V" else host
-        wanted = (return_index or not isinstance(x, Array), *asked[2:])
+        wanted = (return_index or x.__class__ is not Array, *asked[2:])
         unique: Any = np.unique
         outs = unique(wide, *map(bool, wanted), axis, equal_nan=equal_nan)
         if not any(wanted):
@@ -109,7 +109,7 @@ def unique(
 
 def _values(x: Any, axis: int | None, outs: Any) -> Any:
     """The different elements; under a derivative taken from where they first occur."""
-    if isinstance(x, Array):
+    if x.__class__ is Array:
         return array_of(outs[0].astype(x.dtype), x.dtype)
     first = outs[1]
     return take(x, first) if axis is None else take(x, first, axis)

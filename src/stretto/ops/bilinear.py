@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 
+from stretto.core.config import settings
 from stretto.core.interpreter import as_value
 from stretto.core.primitive import Primitive
 from stretto.core.types import as_dtype, is_inexact, kind_of, promote, short_name
@@ -57,12 +58,17 @@ def accumulator(dtype: np.dtype) -> np.dtype:
 def precision_name(precision: Any, who: str) -> str | tuple[str, str] | None:
     """``DEFAULT``, ``HIGH``, ``HIGHEST``, or one for each operand; None leaves it to the compiler.
 
-    Raises ``ValueError`` for anything that ``Precision`` is not made from.
+    Where none is given it is ``config.default_matmul_precision``. Raises ``ValueError`` for
+    anything that ``Precision`` is not made from.
     """
     if precision is None:
-        return None
+        precision = settings.key.precision
+        if precision is None:
+            return None
     if isinstance(precision, (tuple, list)) and len(precision) == 2:
-        first, second = (precision_name(one, who) or "DEFAULT" for one in precision)
+        first, second = (
+            "DEFAULT" if one is None else precision_name(one, who) for one in precision
+        )
         return first if first == second else (str(first), str(second))
     try:
         # An enumeration of the same names, JAX's among them, is as good.

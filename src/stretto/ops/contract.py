@@ -14,6 +14,7 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
+from stretto.core.config import settings
 from stretto.core.interpreter import Linear, as_value
 from stretto.core.types import ArrayType, array_type, as_dtype
 from stretto.ops.arithmetic import conj, multiply
@@ -286,7 +287,8 @@ def dot_general(
     operands', or ``preferred_element_type``, in which the products are added up where it is wider.
     Floats narrower than 32 bits are added up in float32. ``precision`` is a ``Precision`` or its
     name, a pair of these, or a ``DotAlgorithm`` or its preset; it makes no difference on a CPU, but
-    for an algorithm with factors narrower than the operands.
+    for an algorithm with factors narrower than the operands. None is what
+    ``config.default_matmul_precision`` says.
 
     Source: StableHLO, ``dot_general``. Raises ``ValueError`` where paired sizes differ, and for an
     algorithm that CPUs do not have.
@@ -317,7 +319,7 @@ def dot_general(
         preferred = None if total == factor else total
         product = DotGeneral(summed, shared, algorithm, preferred)
         return convert(product(convert(lhs, factor), convert(rhs, factor)), out_dtype)
-    name = None if precision is None else precision_name(precision, who)
+    name = precision_name(precision, who)
     return accumulated(
         who,
         lhs,
@@ -339,7 +341,7 @@ def matmul(x: Any, y: Any, precision: Any = None, preferred_element_type: Any = 
     x, y = promote_dtypes("matmul", x, y)
     tx, ty = x.type, y.type
     plain = _MATMUL.get((tx.ndim, ty.ndim))
-    if plain is not None and precision is None and preferred_element_type is None:
+    if plain is not None and precision is preferred_element_type is settings.key.precision is None:
         if tx.shape[-1] != ty.shape[0]:
             _refuse_matmul(tx, ty)
         return plain(x, y)
@@ -429,7 +431,7 @@ def dot(x: Any, y: Any, precision: Any = None, preferred_element_type: Any = Non
             f"{y.shape[place]} (axis {place} of y: {y.type})"
         )
     plain = _MATMUL.get((x.ndim, y.ndim))
-    if plain is not None and precision is None and preferred_element_type is None:
+    if plain is not None and precision is preferred_element_type is settings.key.precision is None:
         return plain(x, y)
     numbers = (((x.ndim - 1,), (place,)), _NONE)
     return dot_general(x, y, numbers, precision, preferred_element_type)

@@ -51,8 +51,18 @@ class Donated:
         )
 
 
-class Array(Holder, Value):
+class _StoodFor(type):
+    """Of a class whose instances tracers stand for: they are instances to whoever asks."""
+
+    def __instancecheck__(cls, x: object) -> bool:
+        return isinstance(x, Value)
+
+
+class Array(Holder, Value, metaclass=_StoodFor):
     """An immutable array of numbers; make one with ``stretto.numpy.array``.
+
+    ``isinstance(x, Array)`` holds for traced values as well, so that functions that ask do the same
+    while they are transformed; ``x.__class__ is Array`` holds for concrete ones alone.
 
     Raises ``DonatedArrayError`` where the elements are asked for after the array was donated to a
     jitted call, or deleted.
@@ -268,7 +278,7 @@ def wait_for_all(values: Iterable[Any]) -> None:
     """Return when those that are arrays are computed; errors of computations are raised here."""
     buffers = []
     for x in values:
-        if isinstance(x, Array) and x._host is None:
+        if x.__class__ is Array and x._host is None:
             if x._buffer.__class__ is Donated:
                 x._buffer.refuse(x.type)
             buffers.append(x._buffer)

@@ -1,13 +1,25 @@
-"""The device that arrays lie on. There is one.
+"""The devices that arrays lie on, and the processes that have them. There is one of each.
 
-Layer 6 (runtime). Next, read ``dlpack``.
+Layer 6 (runtime). Whoever asks which devices there are asks here. Next, read ``dlpack``.
 """
 
 from __future__ import annotations
 
 from typing import Any
 
-__all__ = ["CPU", "Device", "as_device"]
+__all__ = [
+    "CPU",
+    "Device",
+    "as_device",
+    "default_backend",
+    "device_count",
+    "devices",
+    "local_device_count",
+    "local_devices",
+    "process_count",
+    "process_index",
+    "process_indices",
+]
 
 
 class Device:
@@ -25,6 +37,16 @@ class Device:
     def __init__(self, platform: str, id: int) -> None:
         self.platform = platform
         self.id = id
+
+    @property
+    def device_kind(self) -> str:
+        """Which model of its platform it is; that of a CPU is ``"cpu"``."""
+        return self.platform
+
+    @property
+    def process_index(self) -> int:
+        """The process that it belongs to."""
+        return 0
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, Device) and str(self) == str(other)
@@ -45,7 +67,7 @@ class Device:
 CPU = Device("cpu", 0)
 
 
-def as_device(device: Any, who: str) -> Device:
+def as_device(device: Any, who: str, argument: str = "device") -> Device:
     """The device asked for: ``None``, a ``Device``, or its name.
 
     Raises ``ValueError`` where there is no such device.
@@ -53,6 +75,105 @@ def as_device(device: Any, who: str) -> Device:
     if device is None or device == CPU or device in ("cpu", "cpu:0"):
         return CPU
     raise ValueError(
-        f"{who}: device must be None or {CPU!r} (also 'cpu'), the one device there is; got "
+        f"{who}: {argument} must be None or {CPU!r} (also 'cpu'), the one device there is; got "
         f"{device!r}"
     )
+
+
+_DEVICES = (CPU,)
+
+
+def devices(backend: str | None = None) -> list[Device]:
+    """All devices of a platform, by default of the one that there is, in the order of their ids.
+
+    Raises ``RuntimeError`` for a platform that is not there.
+
+    >>> import stretto as st
+    >>> st.devices()
+    [CpuDevice(id=0)]
+    """
+    if backend is None:
+        return list(_DEVICES)
+    found = [device for device in _DEVICES if device.platform == backend]
+    if not found:
+        there = ", ".join(sorted({repr(device.platform) for device in _DEVICES}))
+        raise RuntimeError(f"there is no backend {backend!r}; there is {there}")
+    return found
+
+
+def local_devices(process_index: int | None = None, backend: str | None = None) -> list[Device]:
+    """The devices of one process, by default of this one.
+
+    Raises ``ValueError`` for a process that is not there, ``RuntimeError`` for a platform.
+
+    >>> import stretto as st
+    >>> st.local_devices()
+    [CpuDevice(id=0)]
+    """
+    if process_index is not None and process_index not in process_indices(backend):
+        raise ValueError(
+            f"local_devices: process_index must be one of {process_indices(backend)}; got "
+            f"{process_index!r}"
+        )
+    return devices(backend)
+
+
+def device_count(backend: str | None = None) -> int:
+    """How many devices there are, of all processes.
+
+    >>> import stretto as st
+    >>> st.device_count()
+    1
+    """
+    return len(devices(backend))
+
+
+def local_device_count(backend: str | None = None) -> int:
+    """How many devices this process has.
+
+    >>> import stretto as st
+    >>> st.local_device_count()
+    1
+    """
+    return len(local_devices(backend=backend))
+
+
+def default_backend() -> str:
+    """The platform that programs run on.
+
+    >>> import stretto as st
+    >>> st.default_backend()
+    'cpu'
+    """
+    return _DEVICES[0].platform
+
+
+def process_index(backend: str | None = None) -> int:
+    """Which of the processes that share a computation this one is.
+
+    >>> import stretto as st
+    >>> st.process_index()
+    0
+    """
+    devices(backend)
+    return 0
+
+
+def process_count(backend: str | None = None) -> int:
+    """How many processes share a computation.
+
+    >>> import stretto as st
+    >>> st.process_count()
+    1
+    """
+    return len(process_indices(backend))
+
+
+def process_indices(backend: str | None = None) -> list[int]:
+    """The processes that have devices.
+
+    >>> import stretto as st
+    >>> st.process_indices()
+    [0]
+    """
+    return sorted({device.process_index for device in devices(backend)})

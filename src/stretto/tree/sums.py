@@ -103,7 +103,7 @@ def _in_place(x: Any, w: Any) -> bool:
 
     Only then are products added to memory of our own.
     """
-    if not (isinstance(x, Array) and isinstance(w, Array)) or state.interpreter is not state.eager:
+    if not (x.__class__ is Array and w.__class__ is Array) or state.interpreter is not state.eager:
         return False
     wide = _accumulator(x.dtype)
     types = [(wide, False), (w.dtype, w.weak_type)]

@@ -34,7 +34,7 @@ __all__ = [
 
 
 def _check_range(who: str, target: Any, count: int, ignore_index: int) -> None:
-    if isinstance(target, Array):
+    if target.__class__ is Array:
         host = target.to_host()
         wrong = (host != ignore_index) & ((host < 0) | (host >= count))
         if wrong.any():

@@ -1,0 +1,16 @@
+"""``stretto.ad_checkpoint``: what derivatives keep, under the names of ``jax.ad_checkpoint``.
+
+Layer 7. Next, read ``api/checkpoint`` and ``control/policies``.
+"""
+
+from stretto.api.checkpoint import checkpoint, checkpoint_policies, remat
+from stretto.api.residuals import print_saved_residuals
+from stretto.ops.name import checkpoint_name
+
+__all__ = [
+    "checkpoint",
+    "checkpoint_name",
+    "checkpoint_policies",
+    "print_saved_residuals",
+    "remat",
+]

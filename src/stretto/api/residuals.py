@@ -1,0 +1,49 @@
+"""What a reverse derivative keeps on the way there: ``print_saved_residuals``.
+
+Layer 7 (api).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from stretto.api.arguments import LeafNames, as_values, name_of
+from stretto.api.flat import Flat, is_active
+from stretto.core import tree
+from stretto.core.boundary import boundary
+from stretto.core.interpreter import Tracer
+from stretto.core.recorder import record
+from stretto.transforms.linearize import linearize_flat
+
+__all__ = ["print_saved_residuals"]
+
+
+def print_saved_residuals(fun: Callable[..., Any], *args: Any, **kwargs: Any) -> None:
+    """Print the type of each value that ``vjp`` of ``fun`` keeps, and what it was computed by.
+
+    >>> import stretto as st, stretto.numpy as snp
+    >>> def loss(x, w):
+    ...     return snp.dot(snp.sin(x), w)
+    >>> st.ad_checkpoint.print_saved_residuals(loss, snp.ones(3), snp.ones(3))
+    float32[3] computed by cos at ... (loss) from the argument x
+    float32[3] the argument w
+    float32[3] computed by sin at ... (loss) from the argument x
+    """
+    lines: list[str] = []
+    who = name_of(fun)
+
+    def flat(*values: Any) -> Any:
+        function = Flat(lambda a, k: fun(*a, **k), structure, False, who)
+        outs, linear = linearize_flat(function, values, [is_active(v) for v in values])
+        for kept in linear.residuals:
+            origin = kept.origin() if isinstance(kept, Tracer) else "a captured array"
+            lines.append(f"{kept.type} {origin}")
+        return outs, None
+
+    with boundary:
+        leaves, structure = tree.flatten((args, kwargs))
+        names = LeafNames(fun, args, kwargs)
+        values = as_values(leaves, who, lambda: names)
+        record(flat, [v.type for v in values], names, who)
+    print(*lines, sep="\n")

@@ -1,0 +1,53 @@
+"""``stretto.errors``: what can go wrong, each kind by name; also under the names of ``jax.errors``.
+
+Layer 7. Several of JAX's names stand for one kind here, where the way out is the same. Next, read
+``core/errors``.
+
+>>> import stretto as st
+>>> try:
+...     st.jit(lambda x: x if x > 0 else -x)(1.0)
+... except st.errors.TracerBoolConversionError as error:
+...     print(type(error).__name__)
+TracedValueError
+"""
+
+from stretto.core.errors import (
+    BooleanIndexError,
+    ConfigError,
+    DonatedArrayError,
+    EscapedTracerError,
+    MissingRuleError,
+    ProgramError,
+    RecompilationWarning,
+    StrettoError,
+    TracedValueError,
+    TypePromotionError,
+    UnboundAxisError,
+)
+
+__all__ = [
+    "BooleanIndexError",
+    "ConcretizationTypeError",
+    "ConfigError",
+    "DonatedArrayError",
+    "EscapedTracerError",
+    "MissingRuleError",
+    "NonConcreteBooleanIndexError",
+    "ProgramError",
+    "RecompilationWarning",
+    "StrettoError",
+    "TracedValueError",
+    "TracerArrayConversionError",
+    "TracerBoolConversionError",
+    "TracerIntegerConversionError",
+    "TypePromotionError",
+    "UnboundAxisError",
+    "UnexpectedTracerError",
+]
+
+ConcretizationTypeError = TracedValueError
+TracerArrayConversionError = TracedValueError
+TracerBoolConversionError = TracedValueError
+TracerIntegerConversionError = TracedValueError
+NonConcreteBooleanIndexError = BooleanIndexError
+UnexpectedTracerError = EscapedTracerError

@@ -1,0 +1,48 @@
+"""The devices there are, and the processes that have them."""
+
+import copy
+import pickle
+
+import pytest
+
+import stretto as st
+import stretto.numpy as snp
+
+
+def test_there_is_one_device_in_one_process():
+    assert st.devices() == st.devices("cpu") == st.local_devices() == st.local_devices(0, "cpu")
+    (device,) = st.devices()
+    assert isinstance(device, st.Device) and device == snp.ones(2).device
+    assert (device.platform, device.id, device.device_kind, device.process_index) == (
+        "cpu", 0, "cpu", 0,
+    )  # fmt: skip
+    assert st.device_count() == st.local_device_count() == st.process_count() == 1
+    assert (st.default_backend(), st.process_index(), st.process_indices()) == ("cpu", 0, [0])
+    assert copy.deepcopy(device) == pickle.loads(pickle.dumps(device)) == device
+
+
+def test_the_list_of_devices_is_the_callers():
+    st.devices().clear()
+    assert st.device_count() == 1
+
+
+@pytest.mark.parametrize(
+    "ask",
+    [
+        st.devices,
+        st.device_count,
+        st.local_device_count,
+        st.process_index,
+        st.process_count,
+        st.process_indices,
+        lambda backend: st.local_devices(backend=backend),
+    ],
+)
+def test_other_backends_are_refused(ask):
+    with pytest.raises(RuntimeError, match="there is no backend 'tpu'; there is 'cpu'"):
+        ask("tpu")
+
+
+def test_other_processes_are_refused():
+    with pytest.raises(ValueError, match=r"process_index must be one of \[0\]; got 1"):
+        st.local_devices(1)
