@@ -243,6 +243,19 @@ class Tracer(Value):
     def __dlpack_device__(self) -> Any:
         return self.__dlpack__()
 
+    def __copy__(self) -> Tracer:
+        return self  # it stands for a value that never changes
+
+    def __deepcopy__(self, memo: Any) -> Tracer:
+        return self
+
+    def __reduce_ex__(self, protocol: Any) -> NoReturn:
+        raise TracedValueError(
+            f"a traced value of type {self.type} cannot be pickled ({self.origin()}): it stands "
+            f"for an array only while a function is transformed; return it from that function, and "
+            f"pickle the array that the call gives"
+        )
+
     def __repr__(self) -> str:
         return f"<traced {self.type}>"
 
