@@ -24,7 +24,7 @@ from stretto.ops.convert import convert
 from stretto.ops.elementwise import INEXACT, promote_values
 from stretto.ops.trigonometric import atan2
 from stretto.runtime.array import Array
-from stretto.runtime.eager import quiet
+from stretto.runtime.eager import quietly
 
 __all__ = [
     "abs",
@@ -372,7 +372,7 @@ def _clip_directly(x: Any, low: Any, high: Any) -> Any:
     bounds = [element_of(b, x.type) for b in (low, high)]
     if bounds[0] is None or bounds[1] is None:
         return None
-    out = quiet.run(np.clip, host, *bounds)
+    out = quietly(np.clip, host, *bounds)
     if kind_of(x.dtype) == "float" and 0 in bounds:
         if bounds[1] == 0 or np.signbit(bounds[0]):
             return None

@@ -17,7 +17,7 @@ from stretto.core.interpreter import state
 from stretto.core.types import array_type
 from stretto.numpy.quick import element_of
 from stretto.runtime.array import Array
-from stretto.runtime.eager import EAGER, quiet
+from stretto.runtime.eager import EAGER, quietly
 
 __all__ = ["BOOL", "COMPLEX", "FLOAT", "INT", "INTEGER", "NUMERIC", "REAL", "directly", "host_of"]
 
@@ -71,7 +71,7 @@ def directly(
         else:
             return None
     try:
-        made = quiet.run(function, *hosts, **options)
+        made = quietly(function, *hosts, **options)
     except _REFUSALS:
         return None
     if out.__class__ is tuple:

@@ -33,7 +33,7 @@ from stretto.ops.comparison import (
 from stretto.ops.convert import convert
 from stretto.ops.elementwise import broadcast_shapes, promote_values
 from stretto.ops.shape import pad, slice_in_dim
-from stretto.runtime.eager import quiet
+from stretto.runtime.eager import quietly
 
 __all__ = ["frexp", "ldexp", "modf", "nextafter", "packbits", "spacing", "unpackbits"]
 
@@ -111,7 +111,7 @@ def ldexp(x1: Any, x2: Any, /) -> Any:
         raise TypeError(f"ldexp: x2 must hold integers, got {n.type}")
     hosts = host_of(x, FLOAT), host_of(n, INTEGER)
     if hosts[0] is not None and hosts[1] is not None and n.dtype.itemsize < 8:
-        return array_of(quiet.run(np.ldexp, *hosts), x.dtype)
+        return array_of(quietly(np.ldexp, *hosts), x.dtype)
     shape = broadcast_shapes("ldexp", x.shape, n.shape)
     x, n = broadcast_to(x, shape), broadcast_to(n, shape)
     return convert(_scaled(_wide(x), n), x.dtype, x.weak_type)

@@ -35,7 +35,7 @@ from stretto.ops.comparison import where as choose
 from stretto.ops.contract import promote_dtypes
 from stretto.ops.convert import convert
 from stretto.ops.shape import rev, slice_in_dim
-from stretto.runtime.eager import quiet
+from stretto.runtime.eager import quietly
 
 __all__ = [
     "bincount",
@@ -237,7 +237,7 @@ def _count_directly(
         if points is None or ends is None or points.dtype != ends.dtype:
             return None
         counted = len(xs) == 1 and weights is None
-        place = quiet.run(_places_among, points, ends, counted)
+        place = quietly(_places_among, points, ends, counted)
         if place is None:
             return None
         if counted:

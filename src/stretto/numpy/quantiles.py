@@ -33,7 +33,7 @@ from stretto.ops.comparison import where as choose
 from stretto.ops.convert import convert
 from stretto.ops.shape import slice_in_dim
 from stretto.ops.sort import argsort, sort
-from stretto.runtime.eager import quiet
+from stretto.runtime.eager import quietly
 
 __all__ = [
     "median",
@@ -229,7 +229,7 @@ def _of_host(
     lines = np.partition(lines, np.unique([low, high]), -1)
     first, second = (lines[..., at].astype(wide, copy=False) for at in (low, high))
     part = part.astype(wide)
-    between = quiet.run(lambda: first * (1 - part) + second * part)
+    between = quietly(lambda: first * (1 - part) + second * part)
     out = np.where((part == 0) | (low == high), first, between)
     return np.where(missing, np.nan, out)
 

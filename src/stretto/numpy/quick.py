@@ -20,7 +20,7 @@ from stretto.core.types import ArrayType, array_type
 from stretto.ops.broadcast import broadcast_to
 from stretto.ops.elementwise import Elementwise, broadcast_shapes
 from stretto.runtime.array import Array
-from stretto.runtime.eager import EAGER, quiet, wide
+from stretto.runtime.eager import EAGER, quiet, quietly, wide
 
 __all__ = [
     "SHORT",
@@ -121,7 +121,7 @@ def element_of(x: Any, type: ArrayType) -> Any:
     """The Python number in the dtype of this type; None where promotion or a refusal is due."""
     if x.__class__ in _TAKES[type.kind]:
         try:
-            return quiet.run(type.dtype.type, x)
+            return quietly(type.dtype.type, x)
         except (OverflowError, ValueError):
             pass
     return None

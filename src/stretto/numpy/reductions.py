@@ -33,7 +33,7 @@ from stretto.ops.comparison import where as choose
 from stretto.ops.convert import convert
 from stretto.ops.elementwise import broadcast_shapes
 from stretto.ops.shape import pad
-from stretto.runtime.eager import quiet
+from stretto.runtime.eager import quietly
 
 __all__ = [
     "all",
@@ -135,7 +135,7 @@ def sum(
         x = masked("sum", x, where, 0)
     axes = canonical_axes(axis, x.type.ndim, "sum")
     if initial is None and _adds_up(x.type, wanted) and at_rest(x):
-        total = quiet.run(_ADD_UP, x.to_host(), axes, wanted, None, bool(keepdims))
+        total = quietly(_ADD_UP, x.to_host(), axes, wanted, None, bool(keepdims))
         return array_of(total, wanted)
     x = convert(x, wide_dtype(wanted))
     total = ReduceSum(axes if len(axes) < 2 else tuple(sorted(axes)))(x) if axes else x
@@ -194,7 +194,7 @@ def _extremum(
         found = _complex_extremum(x, axes, greatest)
     elif initial is None and x.dtype.kind in "fiu" and at_rest(x):
         find = _FIND_MAX if greatest else _FIND_MIN
-        return array_of(quiet.run(find, x.to_host(), axes, None, None, bool(keepdims)), x.dtype)
+        return array_of(quietly(find, x.to_host(), axes, None, None, bool(keepdims)), x.dtype)
     else:
         found = (reduce.reduce_max if greatest else reduce.reduce_min)(x, axes)
     found = convert(found, x.type.dtype)

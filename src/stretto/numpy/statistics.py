@@ -27,7 +27,7 @@ from stretto.ops.comparison import where as choose
 from stretto.ops.convert import convert
 from stretto.ops.elementwise import promote_values
 from stretto.ops.exponential import sqrt
-from stretto.runtime.eager import quiet
+from stretto.runtime.eager import quietly
 
 __all__ = [
     "average",
@@ -123,8 +123,8 @@ def _squares(x: Any, centre: Any) -> Any:
     """The squared distance of each element from the centre; at rest in one piece of memory."""
     host, middle = host_of(x, FLOAT), host_of(centre, FLOAT)
     if host is not None and middle is not None:
-        away = np.asarray(quiet.run(np.subtract, host, middle))
-        quiet.run(np.square, away, away)
+        away = np.asarray(quietly(np.subtract, host, middle))
+        quietly(np.square, away, away)
         return array_of(away, x.dtype)
     away = subtract(x, centre)
     return real(away * conj(away)) if is_complex(x.dtype) else multiply(away, away)

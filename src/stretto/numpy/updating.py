@@ -38,7 +38,7 @@ from stretto.ops.exponential import power
 from stretto.ops.reduce import reduce_or
 from stretto.ops.shape import rev
 from stretto.runtime.array import Array
-from stretto.runtime.eager import EAGER, quiet
+from stretto.runtime.eager import EAGER, quietly
 
 if TYPE_CHECKING:  # loaded when an index first names an element more than once
     from stretto.control import while_loop
@@ -280,8 +280,8 @@ def _write_view(kind: str, x: Array, index: Any, values: Any) -> Array | None:
     out = x.to_host().copy()
     try:
         part = out[parts]
-        new = quiet.run(np.asarray, values, out.dtype)
-        part[...] = new if kind == "set" else quiet.run(_HOST[kind], part, new)
+        new = quietly(np.asarray, values, out.dtype)
+        part[...] = new if kind == "set" else quietly(_HOST[kind], part, new)
     except (IndexError, TypeError, ValueError, OverflowError):
         return None  # out of bounds, or an error to be told in full
     return Array(out, x.type)
@@ -311,7 +311,7 @@ def _write_places(kind: str, x: Array, index: Any, values: Any) -> Array | None:
         if kind == "set":
             out[at] = new
         else:
-            quiet.run(_HOST[kind].at, out, at, new)
+            quietly(_HOST[kind].at, out, at, new)
     except (IndexError, ValueError, TypeError, OverflowError):
         return None  # out of bounds, or an error to be told in full
     return Array(out, x.type)
@@ -327,7 +327,7 @@ def _write_host(kind: str, x: Array, parsed: Index, values: Array, mode: str) ->
     place = parsed.host()
     part = out.reshape(parsed.shape)  # a view: the copy is contiguous
     old, new = part[place], values.to_host()
-    part[place] = new if kind == "set" else quiet.run(_HOST[kind], old, new)
+    part[place] = new if kind == "set" else quietly(_HOST[kind], old, new)
     return Array(out, x.type)
 
 

@@ -26,7 +26,7 @@ from stretto.ops.broadcast import canonical_axes
 from stretto.ops.comparison import full_like
 from stretto.ops.comparison import where as choose
 from stretto.ops.reduce import greatest_below, least_above
-from stretto.runtime.eager import quiet
+from stretto.runtime.eager import quietly
 
 __all__ = [
     "nanargmax",
@@ -157,7 +157,7 @@ def _nan_extremum(
         # NumPy's fmax and fmin take the other one where one is NaN
         find: Any = np.fmax if who == "nanmax" else np.fmin
         axes = canonical_axes(axis, host.ndim, who)
-        return array_of(quiet.run(find.reduce, host, axes, None, None, bool(keepdims)), host.dtype)
+        return array_of(quietly(find.reduce, host, axes, None, None, bool(keepdims)), host.dtype)
     x, numbers = _numbers(a, who)
     if numbers is None:
         return extremum(x, axis, out, keepdims, initial, where)

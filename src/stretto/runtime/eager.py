@@ -21,7 +21,7 @@ from stretto.core.types import ArrayType
 from stretto.runtime.array import Array
 from stretto.runtime.cache import run_primitive, run_program
 
-__all__ = ["EAGER", "Eager", "nested", "quiet", "wide"]
+__all__ = ["EAGER", "Eager", "nested", "quiet", "quietly", "wide"]
 
 _BFLOAT16 = np.dtype(ml_dtypes.bfloat16)
 _MANY = 1 << 10
@@ -36,7 +36,10 @@ def wide(type: ArrayType) -> bool:
 class Quiet(threading.local):
     """A context for each thread in which NumPy's floating-point warnings are off.
 
-    Arrays hold infinities and NaN without remark. ``run`` calls a function in it.
+    Arrays hold infinities and NaN without remark. ``run`` calls a function in it, and raises
+    ``RuntimeError`` where the thread is in it already: in a finalizer, a signal handler or a
+    callback that runs inside such a call. Use ``quietly``, which takes that too; ``run`` is for
+    short ways that have a general one to fall back on.
     """
 
     def __init__(self) -> None:
@@ -48,10 +51,21 @@ class Quiet(threading.local):
 quiet = Quiet()
 
 
-def nested(f: Callable[..., Any], *args: Any) -> Any:
-    """The same where this thread is inside such a call already, as in a finalizer run by NumPy."""
+def quietly(f: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
+    """What ``f`` gives, without NumPy's floating-point warnings, wherever it is called.
+
+    ``f`` may be called twice, the second time where the first raised ``RuntimeError``.
+    """
+    try:
+        return quiet.run(f, *args, **kwargs)
+    except RuntimeError:
+        return nested(f, *args, **kwargs)
+
+
+def nested(f: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
+    """The same where this thread is inside such a call already."""
     with np.errstate(all="ignore"):
-        return f(*args)
+        return f(*args, **kwargs)
 
 
 class Eager(Interpreter):
@@ -81,10 +95,7 @@ class Eager(Interpreter):
         except AttributeError:
             self._refuse(args)
             raise
-        try:
-            result = quiet.run(rule, *hosts)
-        except RuntimeError:
-            result = nested(rule, *hosts)
+        result = quietly(rule, *hosts)
         if primitive.multiple:
             return tuple([_wrap(r, t) for r, t in zip(result, out_types, strict=True)])
         if native is not None and not primitive.compiled(types):
