@@ -6,6 +6,7 @@ asked. Operators and methods come with the wiring. Next, read ``eager``.
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Iterable
 from typing import Any, NoReturn
 
@@ -154,9 +155,7 @@ class Array(Holder, Value):
             return host.astype(dtype)
         if copy:
             return host.copy()
-        view = host.view()
-        view.flags.writeable = False
-        return view
+        return dlpack.read_only(host)
 
     def __bool__(self) -> bool:
         if self.type.size != 1:
@@ -225,12 +224,14 @@ class Array(Holder, Value):
     def __dlpack__(
         self,
         *,
-        stream: Any = None,
+        stream: Any = dlpack.UNSAID,
         max_version: tuple[int, int] | None = None,
-        dl_device: tuple[int, int] | None = None,
-        copy: bool | None = None,
+        dl_device: tuple[int, int] | None = dlpack.UNSAID,
+        copy: bool | None = dlpack.UNSAID,
     ) -> Any:
-        return dlpack.export(self.to_host(), self.type, stream, max_version, dl_device, copy)
+        caller = sys._getframe(1).f_code
+        host = self.to_host()
+        return dlpack.export(host, self.type, stream, max_version, dl_device, copy, caller)
 
     def __dlpack_device__(self) -> tuple[int, int]:
         return dlpack.CPU_PAIR
@@ -252,6 +253,8 @@ def text_of(
 
 
 def _restore(host: np.ndarray, type: ArrayType) -> Array:
+    if not host.flags.owndata:  # a buffer beside the pickle, which others may write
+        host = np.array(host)
     return Array(host, array_type(type.shape, host.dtype, type.weak_type))
 
 
