@@ -5,7 +5,9 @@ import time
 
 import pytest
 
+from stretto.api import once as once_module
 from stretto.api.once import _waits, once
+from tests.interrupts import interrupted, sites
 
 PATIENCE = 30
 
@@ -164,3 +166,73 @@ def test_waiting_for_one_who_has_just_finished_is_no_ring():
 
         assert in_threads(first, second) == ["b", "b"]
         assert table.count == 2
+
+
+@pytest.fixture
+def impatient(monkeypatch):
+    """Look after the maker often, and expect waits that an interrupt left noted."""
+    monkeypatch.setattr(once_module, "_PATIENCE", 0.001)
+    yield
+    _waits.clear()
+
+
+ONCE = ("api/once.py",)
+
+
+@pytest.mark.parametrize("event", ["opcode", "line", "signal"])
+def test_an_interrupt_of_the_maker_anywhere(event, impatient):
+    """Those who wait, those who come later and the same thread get the thing."""
+    at = sites(lambda: Table().get("a", lambda: 1), ONCE, event)
+    assert len(at) > {"opcode": 100, "line": 25, "signal": 12}[event]
+    for site in at:
+        table = Table()
+        waiter = threading.Thread(target=lambda table=table: table.get("a", lambda: 2), daemon=True)
+
+        def make(waiter=waiter):
+            waiter.start()
+            while not _waits:
+                time.sleep(0)
+            return 1
+
+        assert interrupted(lambda t=table, make=make: t.get("a", make), site, ONCE, event)
+        mine = table.get("a", lambda: 3)
+        (theirs,) = in_threads(lambda t=table: t.get("a", lambda: 4))
+        assert mine == theirs == table.made["a"]
+        assert not waiter.ident or (waiter.join(PATIENCE), waiter.is_alive())[1] is False
+        table.get("b", lambda: 5)
+
+
+@pytest.mark.parametrize("event", ["opcode", "line", "signal"])
+def test_an_interrupt_of_one_who_waits_anywhere(event, impatient):
+    def new():
+        table, inside = Table(), threading.Event()
+
+        def make():
+            inside.set()
+            time.sleep(0.003)
+            return 1
+
+        maker = threading.Thread(target=lambda: table.get("a", make), daemon=True)
+
+        def work():
+            maker.start()
+            inside.wait(PATIENCE)
+            return table.get("a", lambda: 2)
+
+        return table, maker, work
+
+    at = sites(new()[2], ONCE, event)
+    for site in at:
+        table, maker, work = new()
+        interrupted(work, site, ONCE, event)
+        maker.join(PATIENCE)
+        assert not maker.is_alive()
+        results = [table.get("a", lambda: 3), *in_threads(lambda t=table: t.get("a", lambda: 4))]
+        assert set(results) == {table.made["a"]}
+
+
+def test_an_error_that_ends_iterations():
+    table = Table()
+    with pytest.raises(StopIteration):
+        table.get("a", lambda: next(iter(())))
+    assert table.get("a", lambda: 1) == 1 and not table.making

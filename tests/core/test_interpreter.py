@@ -12,6 +12,7 @@ import stretto as st
 from stretto import numpy as snp
 from stretto.core.config import enable_x64
 from stretto.core.errors import EscapedTracerError, TracedValueError
+from stretto.core.holding import holding
 from stretto.core.interpreter import (
     Interpreter,
     Linear,
@@ -20,7 +21,6 @@ from stretto.core.interpreter import (
     scalar_array,
     splat,
     state,
-    using,
 )
 from stretto.core.types import array_type
 
@@ -182,13 +182,16 @@ def test_interpreters_are_of_their_thread():
     inner = Interpreter()
     at_rest = state.interpreter
     seen = []
-    with using(inner):
+
+    def work():
         thread = threading.Thread(target=lambda: seen.append(state.interpreter))
         thread.start()
         thread.join()
         assert state.interpreter is inner
         with pytest.raises(NotImplementedError):
             inner.process(None, ())
+
+    holding(state, "interpreter", inner, work)
     assert seen == [at_rest]
     assert state.interpreter is at_rest
 

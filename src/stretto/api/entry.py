@@ -7,7 +7,6 @@ what is left. Donated arguments are matched to results of their type. Next, read
 from __future__ import annotations
 
 import dataclasses
-import threading
 import time
 import warnings
 from collections.abc import Callable, Sequence
@@ -19,6 +18,7 @@ from stretto.api.beforehand import beforehand, with_equal_ones_merged
 from stretto.core import tree
 from stretto.core.config import config
 from stretto.core.errors import TracedValueError
+from stretto.core.forks import lock
 from stretto.core.interpreter import Tracer
 from stretto.core.position import user_position, user_stack_level
 from stretto.core.program import Atom, Program
@@ -77,7 +77,7 @@ class Entry:
 
     _slim: Program | None = None
     _text: Text | None = None
-    _lock: Any = field(default_factory=threading.RLock)
+    _lock: Any = field(default_factory=lock)
 
     def __post_init__(self) -> None:
         self.out_types = self.program.out_types
@@ -198,9 +198,9 @@ class Entry:
         try:
             for k, array in enumerate(everything):
                 if k in self.taken:
-                    to = Donated(self.program.name, self._name(k), position)
-                    buffers.append(array.donate(to))
-                    given.append((array, buffers[-1]))
+                    buffers.append(array.to_give())
+                    given.append((array, buffers[-1]))  # before it counts as donated
+                    array.donate(Donated(self.program.name, self._name(k), position))
                 else:
                     buffers.append(array.to_buffer())
             return run(buffers)

@@ -32,7 +32,6 @@ __all__ = [
     "scalar_array",
     "splat",
     "state",
-    "using",
 ]
 
 
@@ -135,22 +134,6 @@ def install_eager(interpreter: Interpreter) -> None:
     """Make this the interpreter at rest, in every thread. Called once, when wiring."""
     _State.interpreter = interpreter
     _State.eager = interpreter
-
-
-class using:  # reads as a statement: `with using(interpreter):`
-    """Put an interpreter in place for a ``with`` block of this thread."""
-
-    __slots__ = ("_interpreter", "_outer")
-
-    def __init__(self, interpreter: Interpreter) -> None:
-        self._interpreter = interpreter
-
-    def __enter__(self) -> None:
-        self._outer = state.interpreter
-        state.interpreter = self._interpreter
-
-    def __exit__(self, *error: object) -> None:
-        state.interpreter = self._outer
 
 
 class Tracer(Value):

@@ -15,7 +15,9 @@ from contextlib import contextmanager
 from typing import Any
 
 from stretto.control.chunks import Examples
-from stretto.core.interpreter import Tracer, state, using
+from stretto.core.forks import lock
+from stretto.core.holding import holding
+from stretto.core.interpreter import Tracer, state
 from stretto.core.recorder import Recorder
 from stretto.random.keys import PRNGKey, checked, fold_in
 from stretto.transforms.vmap import Vectorizer
@@ -32,7 +34,7 @@ class _Stream:
     def __init__(self, key: Any, why: str = "") -> None:
         self._key, self._why, self._drawn = key, why, 0
         self._interpreter = state.interpreter
-        self._lock = threading.Lock()
+        self._lock = lock()
 
     def draw(self, who: str) -> Any:
         """The next key; ``RuntimeError`` where it is refused."""
@@ -72,8 +74,7 @@ class _Stream:
 class _Ambient(threading.local):
     """The streams of this thread, innermost last."""
 
-    def __init__(self) -> None:
-        self.streams: list[_Stream] = []
+    streams: tuple[_Stream, ...] = ()
 
 
 _ambient = _Ambient()
@@ -83,7 +84,7 @@ class _Default:
     """The stream of the process; made when first used, as ``manual_seed(0)`` would."""
 
     stream: _Stream | None = None
-    lock = threading.Lock()
+    lock = lock()
 
 
 def manual_seed(seed: Any) -> None:
@@ -134,11 +135,12 @@ def refusing(why: str) -> Iterator[None]:
 @contextmanager
 def _opened(stream: _Stream) -> Iterator[None]:
     """Put a stream in force for the block."""
-    _ambient.streams.append(stream)
+    outer = _ambient.streams
     try:
+        _ambient.streams = (*outer, stream)
         yield
     finally:
-        _ambient.streams.pop()
+        _ambient.streams = outer
 
 
 def next_key(who: str = "this function") -> Any:
@@ -160,13 +162,18 @@ def refusal() -> str:
     return _in_force().refusal()
 
 
+def _first() -> _Stream:
+    return _Stream(PRNGKey(0))
+
+
 def _in_force() -> _Stream:
     """The innermost stream."""
     if _ambient.streams:
         return _ambient.streams[-1]
-    if _Default.stream is None:
+    stream = _Default.stream
+    if stream is None:
         with _Default.lock:
-            if _Default.stream is None:
-                with using(state.eager):
-                    _Default.stream = _Stream(PRNGKey(0))
-    return _Default.stream
+            stream = _Default.stream
+            if stream is None:
+                stream = _Default.stream = holding(state, "interpreter", state.eager, _first)
+    return stream

@@ -93,8 +93,8 @@ class Array(Holder, Value):
             buffer.refuse(self.type)
         return buffer
 
-    def donate(self, to: Donated) -> Any:
-        """Hand over the buffer, of which this array then knows no more than who took it.
+    def to_give(self) -> Any:
+        """The buffer, to be handed over; see ``donate``.
 
         Memory that a NumPy face shares is not overwritten while that face, or a view of it, lives:
         the runtime then copies.
@@ -105,9 +105,11 @@ class Array(Holder, Value):
             buffer = pjrt.to_device(self._host, self.type, own=False)
         elif buffer.__class__ is Donated:
             buffer.refuse(self.type)
-        self._buffer = to
-        self._host = None
         return buffer
+
+    def donate(self, to: Donated) -> None:
+        """Know no more of the buffer than who took it."""
+        self._buffer, self._host = to, None
 
     def take_back(self, buffer: Any) -> None:
         """Undo ``donate``, where the call did not come to take the buffer."""

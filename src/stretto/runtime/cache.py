@@ -7,7 +7,6 @@ same text, and is not compiled again.
 from __future__ import annotations
 
 import functools
-import threading
 import time
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
@@ -15,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from stretto.core.config import config
+from stretto.core.forks import lock
 from stretto.core.lazy import LazyModule
 from stretto.core.program import Equation, Program, Var
 from stretto.core.types import ArrayType, array_type
@@ -34,7 +34,7 @@ __all__ = ["clear", "compiled", "executable", "log", "run_primitive", "run_progr
 
 _CAPACITY = 1024
 _logging = LazyModule("logging")
-_lock = threading.Lock()
+_lock = lock()
 _by_text: dict[str, Any] = {}
 """Executables, least lately used first; a lock where one is being compiled."""
 
@@ -100,7 +100,7 @@ def _compiled(text: Text, out_types: Sequence[ArrayType], options: Options) -> E
         return CallingExecutable(text, out_types, options)
     key = f"{text}{options}" if options else text
     with _lock:
-        found = _by_text.pop(key, None) or threading.Lock()
+        found = _by_text.pop(key, None) or lock()
         _by_text[key] = found
         while len(_by_text) > _CAPACITY:
             del _by_text[next(iter(_by_text))]

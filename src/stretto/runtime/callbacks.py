@@ -18,6 +18,8 @@ from typing import Any
 
 import numpy as np
 
+from stretto.core.forks import lock
+from stretto.core.holding import holding
 from stretto.core.interpreter import constant
 from stretto.core.types import ArrayType, array_type
 from stretto.lower.text import TOKEN, HostCall, Text
@@ -36,29 +38,8 @@ class _Depth(threading.local):
 _thread = _Depth()
 
 
-class _Running:
-    """How many such programs run now, in all threads."""
-
-    def __init__(self) -> None:
-        self._count = 0
-        self._changed = threading.Condition()
-
-    def __enter__(self) -> None:
-        with self._changed:
-            self._count += 1
-
-    def __exit__(self, *error: object) -> None:
-        with self._changed:
-            self._count -= 1
-            self._changed.notify_all()
-
-    def wait(self) -> None:
-        """Return when none runs."""
-        with self._changed:
-            self._changed.wait_for(lambda: not self._count)
-
-
-_running = _Running()
+_running: weakref.WeakSet[Any] = weakref.WeakSet()
+"""A lock for each such program that runs now, in any thread, held by its call."""
 
 
 def effects_barrier() -> None:
@@ -71,7 +52,9 @@ def effects_barrier() -> None:
     >>> st.effects_barrier()
     """
     if not _thread.depth:
-        _running.wait()
+        for call in list(_running):
+            with call:
+                pass
 
 
 _failures: dict[int, BaseException] = {}
@@ -123,7 +106,7 @@ class CallingExecutable(Executable):
         self.calls = text.calls
         self._out_types = tuple(out_types)
         self._options = options
-        self._lock = threading.Lock()
+        self._lock = lock()
         self._at: dict[int, Executable] = {}
         self.text = text
         self.from_disk = False
@@ -152,8 +135,10 @@ class CallingExecutable(Executable):
         compiled, at = self._compiled(depth), pjrt.runtime_of_calls(depth)
         hosts = [pjrt.to_host(b) for b in buffers]
         inputs = [pjrt.to_device(h, array_type(h.shape, h.dtype), True, at) for h in hosts]
+        running = lock()
+        _running.add(running)
         try:
-            with _running:
+            with running:
                 outs = compiled(inputs)
                 pjrt.wait_for_all(outs)
         except RuntimeError as error:
@@ -167,14 +152,10 @@ class CallingExecutable(Executable):
 
     def _called(self, number: int, arrays: Sequence[np.ndarray], depth: int) -> tuple[Any, ...]:
         """What the runtime calls, in whatever thread."""
-        outer = _thread.depth
-        _thread.depth = depth
         try:
-            return _call(self.calls[number], arrays)
+            return holding(_thread, "depth", depth, _call, self.calls[number], arrays)
         except BaseException as error:
             failure = _noted(error)
-        finally:
-            _thread.depth = outer
         raise failure
 
 

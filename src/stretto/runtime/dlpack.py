@@ -43,7 +43,9 @@ def export(
     stream, ``BufferError`` for another device, and where ``copy=False`` and a copy is needed.
     """
     by_numpy = _is_numpy(stream, dl_device, copy, caller)
-    stream, dl_device, copy = [None if x is UNSAID else x for x in (stream, dl_device, copy)]
+    stream = None if stream is UNSAID else stream
+    dl_device = None if dl_device is UNSAID else dl_device
+    copy = None if copy is UNSAID else copy
     if stream is not None:
         raise ValueError(f"__dlpack__: stream must be None on the CPU; got {stream!r}")
     if dl_device is not None and tuple(map(int, dl_device)) != CPU_PAIR:
