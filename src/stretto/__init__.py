@@ -9,8 +9,8 @@ import gc
 from typing import TYPE_CHECKING
 
 _collects = gc.isenabled()
-gc.disable()  # nothing of what is loaded is garbage, and to look for it takes a tenth of the time
 try:
+    gc.disable()  # nothing of what is loaded is garbage, and to look for it takes long
     from stretto import wiring  # noqa: F401, I001 (the base interpreter comes before the rest)
     from stretto import numpy
     from stretto.core.config import (

@@ -14,7 +14,7 @@
 #include <structmember.h>
 #include <string.h>
 
-#define REVISION 4 /* of what Python calls here: `core/native.py` takes no other */
+#define REVISION 5 /* of what Python calls here: `core/native.py` takes no other */
 
 static PyObject *str_interpreter, *str_key, *str_run, *str_to_host, *str_to_buffer, *str_general,
     *str_consume, *str_dtype, *str_astype;
@@ -1113,6 +1113,90 @@ static PyTypeObject DispatcherType = {
     .tp_weaklistoffset = offsetof(Dispatcher, weak),
 };
 
+/* Guard: calls a function, and keeps what it raises, but the expected. ---------------------------- */
+
+typedef struct {
+    PyObject_HEAD
+    vectorcallfunc vectorcall;
+    PyObject *function;
+    PyObject *expected; /* a class of exceptions that are not kept */
+    PyObject *kept;     /* a list */
+} Guard;
+
+/* Put the exception that is set into a list, and leave it set. */
+static void
+keep_error(PyObject *list)
+{
+#if PY_VERSION_HEX >= 0x030c0000
+    PyObject *error = PyErr_GetRaisedException();
+    if (PyList_Append(list, error) < 0) {
+        PyErr_Clear(); /* of the memory that keeping it would have taken: it is raised all the same */
+    }
+    PyErr_SetRaisedException(error);
+#else
+    PyObject *cls, *error, *traceback;
+    PyErr_Fetch(&cls, &error, &traceback);
+    PyErr_NormalizeException(&cls, &error, &traceback);
+    if (traceback != NULL) {
+        PyException_SetTraceback(error, traceback);
+    }
+    if (PyList_Append(list, error) < 0) {
+        PyErr_Clear(); /* as above */
+    }
+    PyErr_Restore(cls, error, traceback);
+#endif
+}
+
+static PyObject *
+guard_call(Guard *self, PyObject *const *args, size_t nargsf, PyObject *kwnames)
+{
+    PyObject *result = PyObject_Vectorcall(self->function, args, nargsf, kwnames);
+    if (result == NULL && !PyErr_ExceptionMatches(self->expected)) {
+        keep_error(self->kept);
+    }
+    return result;
+}
+
+static PyObject *
+guard_new(PyTypeObject *cls, PyObject *args, PyObject *kwargs)
+{
+    static char *names[] = {"function", "expected", "kept", NULL};
+    PyObject *function, *expected, *kept;
+    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "OOO!", names, &function, &expected,
+                                     &PyList_Type, &kept)) {
+        return NULL;
+    }
+    Guard *self = (Guard *)cls->tp_alloc(cls, 0);
+    if (self != NULL) {
+        self->vectorcall = (vectorcallfunc)guard_call;
+        self->function = Py_NewRef(function);
+        self->expected = Py_NewRef(expected);
+        self->kept = Py_NewRef(kept);
+    }
+    return (PyObject *)self;
+}
+
+static void
+guard_dealloc(Guard *self)
+{
+    Py_XDECREF(self->function);
+    Py_XDECREF(self->expected);
+    Py_XDECREF(self->kept);
+    Py_TYPE(self)->tp_free(self);
+}
+
+static PyTypeObject GuardType = {
+    PyVarObject_HEAD_INIT(NULL, 0)
+    .tp_name = "stretto._native.Guard",
+    .tp_doc = "Calls a function, and puts what it raises, but the expected, into a list.",
+    .tp_basicsize = sizeof(Guard),
+    .tp_flags = Py_TPFLAGS_DEFAULT | Py_TPFLAGS_HAVE_VECTORCALL,
+    .tp_vectorcall_offset = offsetof(Guard, vectorcall),
+    .tp_call = PyVectorcall_Call,
+    .tp_new = guard_new,
+    .tp_dealloc = (destructor)guard_dealloc,
+};
+
 /* The module. ----------------------------------------------------------------------------------- */
 
 static PyModuleDef module = {
@@ -1147,6 +1231,7 @@ PyInit__native(void)
     }
     PyObject *made = PyModule_Create(&module);
     if (made == NULL || PyModule_AddType(made, &HolderType) < 0
+        || PyModule_AddType(made, &GuardType) < 0
         || PyModule_AddType(made, &QuietType) < 0
         || PyModule_AddType(made, &OperatorType) < 0
         || PyModule_AddType(made, &ProcessType) < 0

@@ -31,7 +31,7 @@ from stretto.api.graph import eval_shape, make_graph
 from stretto.api.jit import jit
 from stretto.api.vectorise import vmap
 from stretto.core import tree
-from stretto.core.config import config, enable_x64, mapped_axis
+from stretto.core.config import config, enable_x64, over_axis
 from stretto.core.interpreter import as_value
 from stretto.core.primitive import Primitive
 from stretto.core.program import Program
@@ -249,8 +249,8 @@ class Law:
         if self.primitive is not None:
             along = self.options.get("along")
             if along is not None:
-                with mapped_axis(along, len(values[0])):
-                    program = make_graph(self.fun)(*[v[0] for v in values])
+                one = make_graph(self.fun)
+                program = over_axis(along, len(values[0]), one, *[v[0] for v in values])
                 check_program(program)
             assert self.primitive in _primitives(program), f"{self}: the function does not use it"
         return _Compiled(self.call, tuple(values), eager, f"{self}: compiled", self._factor)

@@ -11,12 +11,12 @@ import gzip
 import itertools
 import json
 import os
-import threading
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
+from stretto.core.forks import lock
 from stretto.runtime import pjrt
 
 __all__ = ["TraceAnnotation", "annotate_function", "start_trace", "stop_trace", "trace"]
@@ -26,7 +26,7 @@ class _Running:
     """The profile being taken, of which a process has one at most."""
 
     def __init__(self) -> None:
-        self.lock = threading.RLock()
+        self.lock = lock()
         self.numbers = itertools.count()
         self.profile: Any = None
         self.folder = Path()

@@ -48,10 +48,9 @@ CHOICES = {
     "is `float16`.",
     "floor_divide": "`x // y` is what fits `x % y`, as in Python: `1.0 // -inf` is `-1.0`, and "
     "`inf // 1.0` is NaN.",
-    "from_dlpack": "`from_dlpack` copies memory that others can write, unless `copy=False`, a "
-    "promise that nobody will. Memory handed out is marked read-only, for consumers of DLPack 1.0; "
-    "PyTorch takes it and heeds no mark, so that writing there changes an array that programs "
-    "hold. Consumers of older versions get a copy.",
+    "from_dlpack": "`from_dlpack` copies memory that others can write, unless `copy=False`: later "
+    "writes are seen then. Memory is lent, marked read-only, to NumPy, which heeds the mark, and "
+    "to who asks with `copy=False`; others, such as PyTorch, which writes it, get a copy.",
     "asarray": "`asarray` copies memory that others can write; with `copy=False` it raises "
     "`ValueError`.",
     "subnormal": "Compiled programs take subnormal numbers for zero, and give zero for them, as "

@@ -1,5 +1,8 @@
 """Memory shared with NumPy by DLPack, in both directions, and PyTorch where it is installed."""
 
+import ctypes
+import pickle
+
 import numpy as np
 import pytest
 
@@ -51,6 +54,28 @@ def test_read_only_memory_is_shared():
     assert address(snp.from_dlpack(y, copy=True)) != address(y)
 
 
+def test_a_read_only_view_of_memory_that_its_owner_can_write_is_copied():
+    owner = np.arange(4, dtype=np.float32)
+    view = owner[:]
+    view.flags.writeable = False
+    x = snp.from_dlpack(view)
+    owner[0] = 9
+    assert x.tolist() == [0, 1, 2, 3]
+    raw = bytearray(owner.tobytes())
+    x = snp.from_dlpack(np.frombuffer(memoryview(raw).toreadonly(), np.float32))
+    raw[:] = bytes(16)
+    assert x.tolist() == [9, 1, 2, 3]
+    held = np.frombuffer(owner.tobytes(), np.float32)
+    assert address(snp.from_dlpack(held)) == address(held)
+
+
+def test_later_writes_are_seen_on_request_alone():
+    y = np.arange(4, dtype=np.float32)
+    shared, copied = snp.from_dlpack(y, copy=False), snp.from_dlpack(y)
+    y[0] = 9
+    assert (shared[0], copied[0]) == (9, 0)
+
+
 def test_memory_is_shared_on_request():
     y = np.arange(4, dtype=np.float32)
     x = snp.from_dlpack(y, copy=False)
@@ -84,6 +109,7 @@ def test_arguments_of_the_protocol():
     assert x.__dlpack_device__() == (1, 0)
     x.__dlpack__(max_version=(1, 0), dl_device=(1, 0), copy=False)
     x.__dlpack__(max_version=(1, 1), copy=True)
+    x.__dlpack__(stream=None, dl_device=None, copy=None)
     with pytest.raises(ValueError, match="stream"):
         x.__dlpack__(stream=1)
     with pytest.raises(BufferError, match="CPU"):
@@ -162,8 +188,151 @@ def test_pytorch_in_both_directions():
         assert back.tolist() == x.tolist()
     there = torch.ones(3)
     assert address(snp.from_dlpack(there, copy=False)) == there.data_ptr()
+    for dtype in ("float32", "bfloat16"):
+        x = snp.ones(3, dtype=dtype)
+        for take in (torch.from_dlpack, torch.utils.dlpack.from_dlpack, torch.asarray):
+            take(x).add_(1)  # PyTorch heeds no mark: it gets memory of its own
+            assert x.tolist() == [1, 1, 1]
+        torch.from_dlpack(x, device="cpu").add_(1)
+        torch.from_dlpack(x, copy=True).add_(1)
+        assert x.tolist() == [1, 1, 1]
     x = snp.ones(3)
-    assert torch.from_dlpack(x).data_ptr() == address(x)
-    x = snp.ones(3, dtype="bfloat16")
-    torch.from_dlpack(x)[0] = 5  # memory of its own
-    assert x.tolist() == [1, 1, 1]
+    assert torch.from_dlpack(x, copy=False).data_ptr() == address(x)
+
+
+class _Tensor(ctypes.Structure):
+    """The protocol's DLTensor."""
+
+    _fields_ = (
+        ("data", ctypes.c_void_p),
+        ("device", ctypes.c_int32 * 2),
+        ("ndim", ctypes.c_int32),
+        ("dtype", ctypes.c_uint8 * 4),
+        ("shape", ctypes.POINTER(ctypes.c_int64)),
+        ("strides", ctypes.POINTER(ctypes.c_int64)),
+        ("byte_offset", ctypes.c_uint64),
+    )
+
+
+class _Versioned(ctypes.Structure):
+    """The protocol's DLManagedTensorVersioned."""
+
+    _fields_ = (
+        ("version", ctypes.c_uint32 * 2),
+        ("manager", ctypes.c_void_p),
+        ("deleter", ctypes.c_void_p),
+        ("flags", ctypes.c_uint64),
+        ("tensor", _Tensor),
+    )
+
+
+class _Managed(ctypes.Structure):
+    """The protocol's DLManagedTensor, before version 1.0."""
+
+    _fields_ = (("tensor", _Tensor), ("manager", ctypes.c_void_p), ("deleter", ctypes.c_void_p))
+
+
+_READ_ONLY, _IS_COPIED = 1, 2
+
+
+def lent(capsule):
+    """The address and the flags of the memory in a capsule."""
+    get = ctypes.pythonapi.PyCapsule_GetPointer
+    get.restype, get.argtypes = ctypes.c_void_p, [ctypes.py_object, ctypes.c_char_p]
+    if "versioned" in repr(capsule):
+        held = _Versioned.from_address(get(capsule, b"dltensor_versioned"))
+        return held.tensor.data + held.tensor.byte_offset, held.flags
+    held = _Managed.from_address(get(capsule, b"dltensor"))
+    return held.tensor.data + held.tensor.byte_offset, None
+
+
+@pytest.mark.parametrize("dtype", ["float32", "bfloat16", "int8"])
+@pytest.mark.parametrize(
+    "options",
+    [
+        {},
+        {"stream": None},
+        {"max_version": (1, 0)},
+        {"max_version": (1, 1), "dl_device": (1, 0)},
+        {"max_version": (1, 0), "dl_device": (1, 0), "copy": None},
+        {"max_version": (1, 0), "dl_device": None, "copy": None},
+        {"max_version": (1, 0), "copy": True},
+        {"copy": True},
+    ],
+)
+def test_a_consumer_that_writes_what_it_is_lent(dtype, options):
+    """It heeds no mark; the array stays, and what is lent to it is said to be a copy."""
+    for x in (snp.ones(4, dtype=dtype) + 1, st.jit(snp.sort)(snp.full(2000, 2, dtype=dtype))):
+        capsule = x.__dlpack__(**options)
+        at, flags = lent(capsule)
+        ctypes.memset(at, 0x55, x.size * x.dtype.itemsize)
+        assert x.tolist() == [2] * x.size
+        assert flags in (None, _IS_COPIED)
+        del capsule
+
+
+def test_what_is_lent_on_request_is_marked():
+    x = snp.ones(4)
+    at, flags = lent(x.__dlpack__(max_version=(1, 0), copy=False))
+    assert (at, flags) == (address(x), _READ_ONLY)
+
+
+ARRAYS = {
+    "result": lambda: snp.arange(6.0) + 1,
+    "view": lambda: (snp.arange(6.0) + 1).reshape(2, 3).T,
+    "slice": lambda: (snp.arange(6.0) + 1)[1:4],
+    "splat": lambda: snp.ones(3),
+    "number": lambda: snp.array(3.0),
+    "bfloat16": lambda: snp.ones(3, dtype="bfloat16") * 2,
+    "compiled": lambda: st.jit(lambda x: snp.sort(snp.sin(x)))(snp.arange(2000.0)),
+    "compiled bfloat16": lambda: st.jit(snp.sort)(snp.ones(2000, dtype="bfloat16")),
+    "unpickled": lambda: pickle.loads(pickle.dumps(snp.arange(3.0))),
+    "of NumPy": lambda: snp.asarray(np.arange(3.0)),
+    "of DLPack": lambda: snp.from_dlpack(np.arange(3, dtype=np.int32), copy=False),
+}
+
+
+@pytest.mark.parametrize("name", ARRAYS)
+@pytest.mark.parametrize("door", [np.asarray, np.from_dlpack, lambda x: x.__array__(copy=False)])
+def test_no_view_can_be_made_writable(name, door):
+    x = ARRAYS[name]()
+    if door is np.from_dlpack and x.dtype == snp.bfloat16:
+        door = np.asarray  # the protocol has no code for it that NumPy knows
+    view = door(x)
+    for part in (view, view[...], view.T, view.view(), view[None]):
+        with pytest.raises(ValueError, match="WRITEABLE"):
+            part.flags.writeable = True
+        with pytest.raises(ValueError, match="WRITEABLE"):
+            part.setflags(write=True)
+        base = part
+        while isinstance(base, np.ndarray):
+            assert not base.flags.writeable
+            base = base.base
+    with pytest.raises((ValueError, TypeError)):
+        np.copyto(view, 0)
+    if view.dtype.isbuiltin == 1:
+        assert memoryview(view).readonly
+    assert view.__array_interface__["data"][1]
+
+
+def test_the_buffer_beside_a_pickle_is_copied():
+    buffers = []
+    data = pickle.dumps(snp.arange(3.0), protocol=5, buffer_callback=buffers.append)
+    raw = [bytearray(b) for b in buffers]
+    x = pickle.loads(data, buffers=raw)
+    for b in raw:
+        b[:] = bytes(len(b))
+    assert raw
+    assert x.tolist() == [0, 1, 2]
+
+
+@pytest.mark.parametrize("name", ["result", "compiled"])
+def test_a_donation_leaves_what_was_lent(name):
+    x = ARRAYS[name]()
+    lent_to_numpy = [np.asarray(x), np.from_dlpack(x), np.asarray(x)[::2]]
+    before = [v.copy() for v in lent_to_numpy]
+    y = st.jit(lambda v: snp.sort(v) * 2 + 1, donate_argnums=0)(x).block_until_ready()
+    assert x.is_deleted()
+    assert y.size == before[0].size
+    for v, b in zip(lent_to_numpy, before, strict=True):
+        np.testing.assert_array_equal(v, b)

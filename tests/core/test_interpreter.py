@@ -1,6 +1,8 @@
 """Values and tracers: what becomes a value, and what a traced value refuses, in which words."""
 
+import copy
 import enum
+import pickle
 import threading
 
 import numpy as np
@@ -10,6 +12,7 @@ import stretto as st
 from stretto import numpy as snp
 from stretto.core.config import enable_x64
 from stretto.core.errors import EscapedTracerError, TracedValueError
+from stretto.core.holding import holding
 from stretto.core.interpreter import (
     Interpreter,
     Linear,
@@ -18,7 +21,6 @@ from stretto.core.interpreter import (
     scalar_array,
     splat,
     state,
-    using,
 )
 from stretto.core.types import array_type
 
@@ -180,13 +182,16 @@ def test_interpreters_are_of_their_thread():
     inner = Interpreter()
     at_rest = state.interpreter
     seen = []
-    with using(inner):
+
+    def work():
         thread = threading.Thread(target=lambda: seen.append(state.interpreter))
         thread.start()
         thread.join()
         assert state.interpreter is inner
         with pytest.raises(NotImplementedError):
             inner.process(None, ())
+
+    holding(state, "interpreter", inner, work)
     assert seen == [at_rest]
     assert state.interpreter is at_rest
 
@@ -240,3 +245,47 @@ def test_integers_are_rounded_once_on_their_way_to_a_float():
     n = (1 << 54) + (1 << 30) + 1  # the nearest of 64 bits lies half-way between two of 32
     assert scalar_array(n, np.dtype(np.float32)) == np.int64(n).astype(np.float32)
     assert scalar_array(n, np.dtype(np.float32)) != np.float32(float(n))
+
+
+def _tracers():
+    """A traced value of each kind, handed to a function, and what it gives for one half."""
+    return {
+        "jit": lambda f: st.jit(f)(0.5),
+        "grad": lambda f: st.value_and_grad(f)(0.5)[0],
+        "jvp": lambda f: st.jvp(f, (0.5,), (1.0,))[0],
+        "linearize": lambda f: st.linearize(f, 0.5)[0],
+        "vmap": lambda f: st.vmap(f)(snp.full(1, 0.5))[0],
+    }
+
+
+@pytest.mark.parametrize("kind", _tracers())
+def test_a_copy_of_a_tracer_is_the_tracer(kind):
+    def f(x):
+        assert copy.copy(x) is x and copy.deepcopy(x) is x
+        tree = {"a": [x, x], "b": (x, 1.0)}
+        copied = copy.deepcopy(tree)
+        assert copied["a"] is not tree["a"] and copied["a"][1] is copied["b"][0] is x
+        return copied["a"][0] * copied["b"][1]
+
+    assert float(_tracers()[kind](f)) == 0.5
+
+
+def test_copies_of_what_holds_tracers():
+    layer = st.nn.Linear(3, 2)
+    x = snp.ones((1, 3))
+    out = st.jit(lambda layer, x: copy.deepcopy(layer)(x))(layer, x)
+    np.testing.assert_allclose(out, layer(x), rtol=1e-6)
+    key = st.random.key(0)
+    bits = st.jit(lambda key: st.random.bits(copy.deepcopy(key)))(key)
+    assert int(bits) == int(st.random.bits(key))
+
+
+@pytest.mark.parametrize("protocol", range(pickle.HIGHEST_PROTOCOL + 1))
+@pytest.mark.parametrize("kind", _tracers())
+def test_tracers_are_not_pickled(kind, protocol):
+    def f(x):
+        with pytest.raises(TracedValueError, match=r"float32\[\].* cannot be pickled .*return it"):
+            pickle.dumps({"a": x}, protocol)
+        return x
+
+    assert float(_tracers()[kind](f)) == 0.5

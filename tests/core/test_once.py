@@ -6,6 +6,7 @@ import time
 import pytest
 
 from stretto.core.once import _waits, once
+from tests.interrupts import interrupted, sites
 
 PATIENCE = 30
 
@@ -164,3 +165,73 @@ def test_waiting_for_one_who_has_just_finished_is_no_ring():
 
         assert in_threads(first, second) == ["b", "b"]
         assert table.count == 2
+
+
+@pytest.fixture
+def left_waits():
+    """What an interrupt may leave noted, and does no harm."""
+    yield
+    _waits.clear()
+
+
+ONCE = ("core/once.py",)
+
+
+# Not at each opcode: Python looks for signals at none of those between a block and its lock's exit.
+@pytest.mark.parametrize("event", ["line", "signal"])
+def test_an_interrupt_of_the_maker_anywhere(event, left_waits):
+    """Those who wait, those who come later and the same thread get the thing."""
+    at = sites(lambda: Table().get("a", lambda: 1), ONCE, event)
+    assert len(at) > {"line": 25, "signal": 12}[event]
+    for site in at:
+        table = Table()
+        waiter = threading.Thread(target=lambda table=table: table.get("a", lambda: 2), daemon=True)
+
+        def make(waiter=waiter):
+            waiter.start()
+            while not _waits:
+                time.sleep(0)
+            return 1
+
+        assert interrupted(lambda t=table, make=make: t.get("a", make), site, ONCE, event)
+        mine = table.get("a", lambda: 3)
+        (theirs,) = in_threads(lambda t=table: t.get("a", lambda: 4))
+        assert mine == theirs == table.made["a"]
+        assert not waiter.ident or (waiter.join(PATIENCE), waiter.is_alive())[1] is False
+        table.get("b", lambda: 5)
+
+
+@pytest.mark.parametrize("event", ["opcode", "line", "signal"])
+def test_an_interrupt_of_one_who_waits_anywhere(event, left_waits):
+    def new():
+        table, inside = Table(), threading.Event()
+
+        def make():
+            inside.set()
+            time.sleep(0.003)
+            return 1
+
+        maker = threading.Thread(target=lambda: table.get("a", make), daemon=True)
+
+        def work():
+            maker.start()
+            inside.wait(PATIENCE)
+            return table.get("a", lambda: 2)
+
+        return table, maker, work
+
+    at = sites(new()[2], ONCE, event)
+    for site in at:
+        table, maker, work = new()
+        interrupted(work, site, ONCE, event)
+        maker.join(PATIENCE)
+        assert not maker.is_alive()
+        results = [table.get("a", lambda: 3), *in_threads(lambda t=table: t.get("a", lambda: 4))]
+        assert set(results) == {table.made["a"]}
+
+
+def test_an_error_that_ends_iterations():
+    table = Table()
+    with pytest.raises(StopIteration):
+        table.get("a", lambda: next(iter(())))
+    assert table.get("a", lambda: 1) == 1 and not table.making

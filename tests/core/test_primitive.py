@@ -22,6 +22,7 @@ from stretto.ops.broadcast import ReduceSum, Transpose
 from stretto.ops.convert import ConvertElementType
 from stretto.ops.exponential import IntegerPow
 from stretto.ops.rounding import FLOOR
+from tests.interrupts import interrupted, sites
 
 
 @pytest.fixture(autouse=True)
@@ -108,6 +109,28 @@ def test_a_class_is_made_a_dataclass_when_first_called():
     assert "__init__" in vars(Family) and "__init__" in vars(Member)
     with pytest.raises(TypeError, match="missing 1 required positional argument: 'size'"):
         Family()
+
+
+def test_a_class_whose_making_was_interrupted_is_made_once_more():
+    files = (dataclasses.__file__, "core/primitive")
+
+    def new():
+        class MadeUp(Primitive):
+            infer = reference = lower = jvp = transpose = vmap = a_rule
+            size: int
+            power: int = 2
+
+        return MadeUp
+
+    at = sites(lambda: new()(3), files, "signal")
+    assert len(at) > 50
+    for site in at:
+        made_up = new()
+        interrupted(lambda: made_up(3), site, files, "signal")  # noqa: B023
+        assert made_up(3).parameters() == [("size", 3), ("power", 2)], site
+        assert made_up(3) is made_up(3, 2)
+        with pytest.raises(dataclasses.FrozenInstanceError):
+            made_up(3).size = 4
 
 
 def test_a_class_is_first_called_by_several_threads_at_once():

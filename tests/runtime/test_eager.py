@@ -1,9 +1,12 @@
 """Eager evaluation: equal to the compiled program, operators equal to the general way."""
 
+import gc
 import itertools
 import operator
+import signal
 import threading
 import warnings
+import weakref
 
 import ml_dtypes
 import numpy as np
@@ -16,7 +19,9 @@ import stretto.numpy as snp
 from stretto.core.interpreter import Value, state
 from stretto.numpy import arithmetic, logic
 from stretto.ops.contract import matmul
-from stretto.runtime.eager import EAGER
+from stretto.ops.trigonometric import COS
+from stretto.runtime import eager
+from stretto.runtime.eager import EAGER, quiet
 
 SHAPES = [(), (0,), (1,), (3,), (0, 3), (2, 0)]
 FUNCTIONS = {
@@ -239,3 +244,108 @@ def test_results_have_the_dtype_that_was_inferred():
         assert snp.sqrt(snp.ones(3, snp.float16)).dtype == np.float16
         assert snp.exp(snp.asarray(1.0)).shape == ()
         assert isinstance(snp.exp(snp.asarray(1.0)).to_host(), np.ndarray)
+
+
+WITHIN = {
+    "x + y": lambda x: x + x,
+    "x + 1.0": lambda x: x + 1.0,
+    "1 - x": lambda x: 1 - x,
+    "x / 0": lambda x: (x / 0) > 0,
+    "x @ x": lambda x: x @ x,
+    "add": lambda x: snp.add(x, 2.0),
+    "clip": lambda x: snp.clip(x, 0, 1),
+    "sum": lambda x: x.sum(),
+    "mean": snp.mean,
+    "var": snp.var,
+    "quantile": lambda x: snp.quantile(x, 0.3),
+    "median": snp.median,
+    "ldexp": lambda x: snp.ldexp(x, snp.array([1, 2, 3])),
+    "histogram": lambda x: snp.histogram(x, 2)[0],
+    "nanmax": snp.nanmax,
+    "set": lambda x: x.at[0].set(5.0),
+    "add at": lambda x: x.at[:2].add(x[:2]),
+    "add at places": lambda x: x.at[snp.array([0, 0])].add(1.0),
+    "multiply at a mask": lambda x: x.at[x > 0].multiply(2.0),
+    "sin": snp.sin,
+    "sort": snp.sort,
+    "directly": lambda x: snp.fmod(x, 2.0),
+    "small jitted": st.jit(lambda x: 2 * x + 1),
+    "compiled": st.jit(lambda x: snp.sort(snp.sin(x)) @ snp.exp(x)),
+    "grad": st.grad(lambda x: (snp.sin(x) * x).sum()),
+    "vmap": st.vmap(lambda x: 2.0 * x + 1.0),
+    "scan": lambda x: st.lax.scan(lambda c, a: (c + a, c * a), 0.0, x)[1],
+    "text": str,
+    "callback": lambda x: st.pure_callback(lambda a: a + 1.0, x, x),
+}
+
+
+@pytest.mark.parametrize("name", WITHIN)
+def test_any_function_inside_a_rule_that_runs(name):
+    """As a finalizer, a signal handler or a callback may call it: twice deep, and warning of
+    nothing."""
+    f, x = WITHIN[name], snp.array([3.0, -1.0, 2.0])
+    want = f(x)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        for _ in range(2):
+            once = quiet.run(lambda: f(x))
+            twice = quiet.run(lambda: quiet.run(quiet.run, f, x))
+            if name == "text":
+                assert once == twice == want
+            else:
+                np.testing.assert_array_equal(once, want)
+                np.testing.assert_array_equal(twice, want)
+            assert state.interpreter is EAGER
+
+
+def _in_a_finalizer(work):
+    class Cycle:
+        def __init__(self):
+            self.me = self
+
+        def __del__(self):
+            work()
+
+    Cycle()
+    gc.collect()
+
+
+def _in_a_weakref_callback(work):
+    class Thing:
+        pass
+
+    thing = Thing()
+    reference = weakref.ref(thing, lambda _: work())
+    del thing
+    assert reference() is None
+
+
+def _in_a_signal_handler(work):
+    before = signal.signal(signal.SIGUSR1, lambda *_: work())
+    try:
+        signal.raise_signal(signal.SIGUSR1)
+    finally:
+        signal.signal(signal.SIGUSR1, before)
+
+
+@pytest.mark.parametrize(
+    "where", [_in_a_finalizer, _in_a_weakref_callback, _in_a_signal_handler, lambda work: work()]
+)
+@pytest.mark.parametrize("name", ["x + 1.0", "clip", "quantile", "small jitted", "scan", "set"])
+def test_operations_while_numpy_works(where, name, monkeypatch):
+    f, x, got = WITHIN[name], snp.array([3.0, -1.0, 2.0]), []
+    want = f(x)
+
+    def cosine(host):
+        where(lambda: got.append(f(x)))
+        return np.cos(host)
+
+    monkeypatch.setattr(type(COS), "reference", staticmethod(cosine))
+    eager._table.pop(COS, None)  # its rule as it was
+    try:
+        np.testing.assert_array_equal(snp.cos(x), np.cos(np.asarray(x)))
+    finally:
+        eager._table.pop(COS, None)
+    assert len(got) == 1
+    np.testing.assert_array_equal(got[0], want)
+    assert np.geterr()["over"] == "warn"

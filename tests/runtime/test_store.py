@@ -8,6 +8,7 @@ import time
 import pytest
 
 from stretto.runtime import store
+from tests.interrupts import interrupted, sites
 
 KEY, OTHER = "ab" * 32, "cd" * 32
 LIMIT = 1 << 20
@@ -210,3 +211,19 @@ def test_readers_never_see_half_a_file(folder):
     stop.set()
     reader.join()
     assert seen <= set(contents)
+
+
+# A file that was just opened is let go of, and closed for it, with a remark.
+@pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
+def test_an_interrupted_writer_leaves_nothing(folder):
+    files = ("runtime/store",)
+
+    def write():
+        store.write(folder, KEY, b"x" * 100, LIMIT)
+
+    write()
+    for site in sites(write, files, "signal"):
+        if site[0].co_name != "_remove":  # what cleans up
+            interrupted(write, site, files, "signal")
+            assert not [n for n in os.listdir(folder) if n.endswith(".beside")], site
+            assert store.read(folder, KEY) == b"x" * 100

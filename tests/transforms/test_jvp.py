@@ -5,7 +5,8 @@ import pytest
 
 from stretto import make_graph
 from stretto import numpy as snp
-from stretto.core.interpreter import Interpreter, as_value, state, using
+from stretto.core.holding import holding
+from stretto.core.interpreter import Interpreter, as_value, state
 from stretto.core.program import check
 from stretto.transforms.evaluate import evaluate
 from stretto.transforms.jvp import Dual, instantiate, jvp_flat, jvp_program
@@ -24,8 +25,7 @@ class Spy(Interpreter):
 
     def process(self, primitive, args):
         self.names.append(primitive.name)
-        with using(self.outer):
-            return primitive(*args)
+        return holding(state, "interpreter", self.outer, primitive, *args)
 
 
 def test_values_and_tangents():
@@ -57,8 +57,8 @@ def test_what_has_no_tangent_is_not_wrapped():
 
 def test_work_apart_from_the_variables_is_done_once():
     spy = Spy()
-    with using(spy):
-        jvp_flat(lambda x, y: [snp.exp(snp.cos(y)) * x], [X, X], [DX, None])
+    fun = lambda x, y: [snp.exp(snp.cos(y)) * x]
+    holding(state, "interpreter", spy, jvp_flat, fun, [X, X], [DX, None])
     assert spy.names.count("cos") == spy.names.count("exp") == 1
     assert spy.names.count("mul") == 2
 

@@ -5,7 +5,7 @@ import pytest
 
 from stretto import make_graph
 from stretto import numpy as snp
-from stretto.core.config import mapped_axis, settings
+from stretto.core.config import over_axis, settings
 from stretto.core.effects import names_axis
 from stretto.core.interpreter import as_value
 from stretto.core.primitive import Primitive, Refused
@@ -150,8 +150,8 @@ def test_a_name_is_bound_while_the_function_runs():
 
 def test_programs_know_the_name():
     """A program that names the axis is mapped by name, even where none of its inputs is."""
-    with mapped_axis("i", 3):
-        program = make_graph(lambda x: (x + AxisIndex("i", 3)(), PSum("i", 3)(x)))(ONE)
+    both = make_graph(lambda x: (x + AxisIndex("i", 3)(), PSum("i", 3)(x)))
+    program = over_axis("i", 3, both, ONE)
     made, mask = vmap_program(program, AxisSize(3, "i"), (False,))
     check(made)
     assert mask == (True, False)

@@ -12,7 +12,8 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 from typing import Any
 
-from stretto.core.interpreter import using
+from stretto.core.holding import holding
+from stretto.core.interpreter import state
 from stretto.core.program import Atom, Equation, Program, Var
 from stretto.ops.broadcast import BroadcastInDim, Reshape, Transpose
 from stretto.ops.constant import Constant
@@ -56,8 +57,8 @@ def beforehand(program: Program, captured: Sequence[Any]) -> tuple[Program, Sequ
         return program, captured
     own = len(program.inputs) - len(captured)
     outside = program.inputs[own:]
-    with using(EAGER):
-        values = evaluate(Program(outside, steps, results, program.name), captured)
+    first = Program(outside, steps, results, program.name)
+    values = holding(state, "interpreter", EAGER, evaluate, first, captured)
     left = Program([*program.inputs, *results], rest, program.outputs, program.name)
     used = [*([True] * own), *used_inputs(left)[own:]]
     everything = [*captured, *values]

@@ -10,7 +10,7 @@ from contextlib import contextmanager
 from typing import Any
 
 from stretto.core.effects import NamedAxis
-from stretto.core.interpreter import Interpreter, Tracer, state, using
+from stretto.core.interpreter import Interpreter, Tracer, state
 from stretto.runtime.eager import EAGER
 
 __all__ = ["ensure_compile_time_eval"]
@@ -61,5 +61,8 @@ def ensure_compile_time_eval() -> Iterator[None]:
     if around is EAGER:
         yield
         return
-    with using(_AtOnce(around)):
+    state.interpreter = _AtOnce(around)
+    try:
         yield
+    finally:
+        state.interpreter = around

@@ -207,9 +207,9 @@ class Entry:
         try:
             for k, array in enumerate(everything):
                 if k in self.taken:
-                    to = Donated(self.program.name, self._name(k), position)
-                    given.append((array, array.kept()))
-                    buffers.append(array.donate(to))
+                    buffers.append(array.to_give())
+                    given.append((array, array.kept()))  # before it counts as donated
+                    array.donate(Donated(self.program.name, self._name(k), position))
                 else:
                     buffers.append(array.to_buffer())
             return run(buffers)

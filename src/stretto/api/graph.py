@@ -6,11 +6,11 @@ Layer 7 (api).
 from __future__ import annotations
 
 import dataclasses
+import functools
 import itertools
 import math
 import operator
 from collections.abc import Callable, Iterable, Sequence
-from contextlib import ExitStack
 from typing import Any
 
 import numpy as np
@@ -26,7 +26,7 @@ from stretto.api.arguments import (
 from stretto.api.static import NONE, Places, places_of, rejoined
 from stretto.core import tree
 from stretto.core.boundary import boundary
-from stretto.core.config import mapped_axis
+from stretto.core.config import over_axis
 from stretto.core.interpreter import Value, as_value
 from stretto.core.program import Program
 from stretto.core.recorder import record
@@ -190,10 +190,10 @@ def make_graph(
 
     @wraps(fun, who)
     def graph(*args: Any, **kwargs: Any) -> Any:
-        with ExitStack() as stack:
-            for name, size in axes:
-                stack.enter_context(mapped_axis(name, size))
-            program, structure, _ = _record_call(fun, args, kwargs, places)
+        recorded = functools.partial(_record_call, fun, args, kwargs, places)
+        for name, size in axes:
+            recorded = functools.partial(over_axis, name, size, recorded)
+        program, structure, _ = recorded()
         if simplified:
             program = _simplified(live(program))
         return (program, _shapes(program, structure)) if return_shape else program

@@ -14,11 +14,10 @@ import numpy as np
 
 from stretto.control.family import captured_first, split
 from stretto.core.effects import observable
-from stretto.core.interpreter import Value, constant, state, using
+from stretto.core.interpreter import Value, constant, state
 from stretto.core.lazy import LazyModule
 from stretto.core.program import Atom, Literal, Program
 from stretto.core.recorder import Recorder, Traced, record
-from stretto.core.scope import inside
 from stretto.core.types import ArrayType
 from stretto.ops.broadcast import move_to_front, reshape
 from stretto.ops.comparison import full
@@ -138,15 +137,9 @@ def record_example(
     types = [x.type.with_shape(x.shape[1:]) for x in xs]
     recorder = Examples(types, named, size, one_by_one)
     recorder.begin(fun)
-    try:
-        with using(recorder), inside(""):
-            examples = iter([Traced(recorder, v) for v in recorder.inputs])
-            outs = [
-                _settled(o, recorder)
-                for o in fun(*[next(examples) if m else x for x, m in zip(args, over, strict=True)])
-            ]
-    finally:
-        recorder.ended = True
+    examples = iter([Traced(recorder, v) for v in recorder.inputs])
+    given = [next(examples) if m else x for x, m in zip(args, over, strict=True)]
+    outs = recorder.run(lambda: [_settled(o, recorder) for o in fun(*given)])
     moving = [o.atom if type(o) is Traced and o.interpreter is recorder else None for o in outs]
     program = Program(
         [*recorder.inputs, *recorder.captured_vars.values()],

@@ -157,7 +157,8 @@ class custom_jvp(CustomFunction):
                 given_or_zero(p, t, symbolic)
                 for p, t in zip(primals[:count], tangents[:count], strict=True)
             ]
-            with user_rule(who, captured, primals[own:]) as present:
+
+            def call(present: Callable[[Any], Any]) -> tuple[list[Any], list[Any]]:
                 result = jvp(
                     *arguments.static(primals[count:own]),
                     arguments.trees(primals[:count]),
@@ -168,7 +169,9 @@ class custom_jvp(CustomFunction):
                 types = program.out_types
                 out = fitted(result[0], structure, types, who, "an output")
                 dout = fitted(result[1], structure, types, who, "a tangent", tangent=True)
-            return [present(o) for o in out], [present(t) for t in dout]
+                return [present(o) for o in out], [present(t) for t in dout]
+
+            return user_rule(who, captured, primals[own:], call)
 
         return CustomJvp(program, rule)
 

@@ -171,14 +171,18 @@ class custom_vjp(CustomFunction):
             if symbolic:
                 leaves = [CustomVJPPrimal(x, p) for x, p in zip(leaves, perturbed, strict=False)]
             who = f"custom_vjp: fwd of {self.name}"
-            with user_rule(who, captured, primals[own:]) as present:
+
+            def call(present: Callable[[Any], Any]) -> Any:
                 result = fwd(*arguments.every(primals, leaves))
                 if not (isinstance(result, (tuple, list)) and len(result) == 2):
                     raise TypeError(f"{who} must return a pair (output, residuals), got {result!r}")
-                outs = [present(o) for o in fitted(result[0], structure, types, who, "an output")]
+                outs = fitted(result[0], structure, types, who, "an output")
                 kept, shape = tree.flatten(result[1])
-            is_array = [isinstance(x, Value) for x in kept]
-            arrays = [present(x) for x in itertools.compress(kept, is_array)]
+                is_array = [isinstance(x, Value) for x in kept]
+                arrays = [present(x) for x in itertools.compress(kept, is_array)]
+                return [present(o) for o in outs], kept, shape, is_array, arrays
+
+            outs, kept, shape, is_array, arrays = user_rule(who, captured, primals[own:], call)
             rest = [None if a else x for x, a in zip(kept, is_array, strict=True)]
             unmoved = [None] * (len(primals) - count)
             # bwd may use these too, in another place than fwd.
@@ -190,14 +194,16 @@ class custom_vjp(CustomFunction):
                 parts = [next(given) if a else x for x, a in zip(rest, is_array, strict=True)]
                 cts = [given_or_zero(t, ct, symbolic) for t, ct in zip(types, cts, strict=True)]
                 who = f"custom_vjp: bwd of {self.name}"
-                with user_rule(who, outside, now) as present:
+
+                def call(present: Callable[[Any], Any]) -> list[Any]:
                     result = bwd(
                         *arguments.static(static),
                         tree.unflatten(shape, parts),
                         tree.unflatten(structure, cts),
                     )
-                    found = [present(ct) for ct in arguments.cotangents(result, who)]
-                return [*found, *unmoved]
+                    return [present(ct) for ct in arguments.cotangents(result, who)]
+
+                return [*user_rule(who, outside, now, call), *unmoved]
 
             return outs, [*arrays, *held], back
 

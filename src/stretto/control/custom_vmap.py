@@ -143,7 +143,8 @@ class custom_vmap(CustomFunction):
                         f"that is mapped ({value.origin()}), which its rule could not tell; pass "
                         f"it as an argument"
                     )
-            with user_rule(who, captured, args[count:]) as present:
+
+            def call(present: Callable[[Any], Any]) -> tuple[list[Any], list[bool]]:
                 result = given(
                     size, list(arguments.trees(mapped[:count])), *arguments.trees(args[:count])
                 )
@@ -158,7 +159,9 @@ class custom_vmap(CustomFunction):
                     for t, v in zip(program.out_types, varies, strict=True)
                 ]
                 outs = fitted(result[0], structure, types, who, "an output")
-            return [present(o) for o in outs], varies
+                return [present(o) for o in outs], varies
+
+            return user_rule(who, captured, args[count:], call)
 
         return CustomVmap(program, rule)
 

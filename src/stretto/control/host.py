@@ -13,8 +13,9 @@ import numpy as np
 
 from stretto.control.family import parting
 from stretto.core import tree
-from stretto.core.config import config, shaping
-from stretto.core.interpreter import Tracer, Value, as_value, constant, state, using
+from stretto.core.config import shaping, under
+from stretto.core.holding import holding
+from stretto.core.interpreter import Tracer, Value, as_value, constant, state
 from stretto.core.types import ArrayType, array_type, canonical_dtype, kind_of, promote
 
 __all__ = ["Host", "declared", "separate"]
@@ -58,9 +59,12 @@ class Host:
         count = len(values) + len(self.static)
         leaves = [self.static[i] if i in self.static else next(given) for i in range(count)]
         args, kwargs = tree.unflatten(self.arguments, leaves)
-        with using(state.eager), config(**self.settings):
+
+        def run() -> list[Any]:
             out = self.function(*args, **kwargs)
             return [] if self.results is None else self._checked(out, types)
+
+        return holding(state, "interpreter", state.eager, under, self.settings, run)
 
     def _checked(self, out: Any, types: Sequence[ArrayType]) -> list[Any]:
         leaves, structure = tree.flatten(out)

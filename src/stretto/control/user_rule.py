@@ -5,15 +5,15 @@ Layer 4 (control). Next, read ``custom_function``.
 
 from __future__ import annotations
 
-import contextlib
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from stretto.control.family import parting
 from stretto.control.symbolic_zeros import SymbolicZero
 from stretto.core import tree
 from stretto.core.errors import EscapedTracerError
-from stretto.core.interpreter import Interpreter, as_value, state, using
+from stretto.core.holding import holding
+from stretto.core.interpreter import Interpreter, as_value, state
 from stretto.core.types import ArrayType, is_float0, is_inexact, kind_of
 from stretto.ops.convert import convert
 
@@ -40,31 +40,30 @@ class _StandIns(Interpreter):
         return self.parent.process(primitive, [values.get(id(a), a) for a in args])
 
 
-@contextlib.contextmanager
 def user_rule(
-    who: str, captured: Sequence[Any], now: Sequence[Any]
-) -> Iterator[Callable[[Any], Any]]:
-    """Around the call of a rule: what was ``captured`` means the values that it has ``now``.
+    who: str,
+    captured: Sequence[Any],
+    now: Sequence[Any],
+    call: Callable[[Callable[[Any], Any]], Any],
+) -> Any:
+    """What ``call`` gives, which calls a rule: what was ``captured`` means the values it has now.
 
-    ``None`` among ``captured`` is for what is not traced. Gives a function to apply to what the
-    rule returns.
+    ``None`` among ``captured`` is for what is not traced. ``call`` gets a function to apply to what
+    the rule returns.
     """
     values = {id(c): v for c, v in zip(captured, now, strict=True) if c is not None and c is not v}
-    outer = state.stand_ins
     try:
         if not values:
-            yield lambda x: x
-            return
-        state.stand_ins = {**outer, **values}
-        with using(_StandIns(values)):
-            yield lambda x: values.get(id(x), x)
+            return call(lambda x: x)
+        both = {**state.stand_ins, **values}
+        under = "interpreter", _StandIns(values)
+        present = lambda x: values.get(id(x), x)
+        return holding(state, "stand_ins", both, holding, state, *under, call, present)
     except EscapedTracerError as error:
         raise EscapedTracerError(
             f"{who} uses a traced value from outside that the function itself does not use; pass "
             f"it to the function as an argument. ({error})"
         ) from error
-    finally:
-        state.stand_ins = outer
 
 
 def fitted(

@@ -11,9 +11,10 @@ import inspect
 import os
 import threading
 from collections.abc import Callable, Mapping
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeAlias
 
 from stretto.core.errors import ConfigError
+from stretto.core.holding import restoring
 
 __all__ = [
     "config",
@@ -22,11 +23,12 @@ __all__ = [
     "disable_jit",
     "enable_x64",
     "log_compiles",
-    "mapped_axis",
     "numpy_dtype_promotion",
+    "over_axis",
     "settings",
     "shaping",
     "threefry_partitionable",
+    "under",
 ]
 
 
@@ -166,8 +168,8 @@ class _Thread(threading.local):
 
     ``axes`` are the sizes of the named axes that are being mapped over. ``key`` stands for these
     and all settings that change what a trace yields: part of every cache key. Where the thread has
-    none of its own, the class attribute is the global one. ``outer`` are the values around each
-    block that this thread is in.
+    none of its own, the class attribute is the global one. ``outer`` is what was set around
+    each block that this thread is in.
     """
 
     values: Mapping[str, Any] = {}
@@ -175,7 +177,7 @@ class _Thread(threading.local):
     key: _Key
 
     def __init__(self) -> None:
-        self.outer: list[Mapping[str, Any]] = []
+        self.outer: list[tuple[_Block, _Here]] = []
 
 
 settings = _Thread()
@@ -215,9 +217,14 @@ class Config:
         return overrides[name] if name in overrides else self._values[name]
 
     def __setattr__(self, name: str, value: Any) -> None:
-        self._values[name] = _check(name, value)
-        _Thread.key = _key_of(self._values)
-        _set_thread(settings.values)
+        value = _check(name, value)
+        values = {**self._values, name: value}
+        key = _key_of(values)
+        own = _own_key(settings.values, settings.axes, values)
+        # No interrupt comes between these, which call nothing.
+        self._values[name], _Thread.key = value, key
+        if own is not None:
+            settings.key = own
 
     def __call__(self, **values: Any) -> _Block:
         return _Block({name: _check(name, value) for name, value in values.items()})
@@ -246,11 +253,25 @@ class _Block:
         self._values = values
 
     def __enter__(self) -> None:
-        settings.outer.append(settings.values)
-        _set_thread({**settings.values, **self._values})
+        values = {**settings.values, **self._values}
+        key = _own_key(values, settings.axes, config._values)
+        here = _here()
+        settings.outer.append((self, here))
+        try:
+            _set_thread(values, settings.axes, key)
+        except BaseException:  # an interrupt: there will be no __exit__
+            _go_back(*here)
+            settings.outer.pop()
+            raise
 
     def __exit__(self, *error: object) -> None:
-        _set_thread(settings.outer.pop())
+        outer = settings.outer
+        while outer[-1][0] is not self:  # of a block inside that an interrupt ended
+            outer.pop()
+        try:
+            _go_back(*outer[-1][1])
+        finally:  # once more: an interrupt may have come as that began
+            _go_back(*outer.pop()[1])
 
     def __call__(self, fun: Callable[..., Any]) -> Callable[..., Any]:
         """The function, run inside the block."""
@@ -277,8 +298,7 @@ class _Block:
 
         @functools.wraps(fun, updated=())
         def inside(*args: Any, **kwargs: Any) -> Any:
-            with self:
-                return fun(*args, **kwargs)
+            return under(self._values, lambda: fun(*args, **kwargs))
 
         return inside
 
@@ -286,29 +306,62 @@ class _Block:
         return f"config({', '.join(f'{k}={v!r}' for k, v in self._values.items())})"
 
 
-def _set_thread(values: Mapping[str, Any]) -> None:
-    """Make these the values, and with the global ones the key, of this thread."""
-    settings.values = values
-    if values or settings.axes:
-        settings.key = _key_of({name: getattr(config, name) for name in _SHAPING}, settings.axes)
-    else:
+def _own_key(
+    values: Mapping[str, Any], axes: Mapping[Any, int], all_values: Mapping[str, Any]
+) -> _Key | None:
+    """The key of a thread with these values and axes of its own; ``None`` where it has none."""
+    if not values and not axes:
+        return None
+    return _key_of({name: values.get(name, all_values[name]) for name in _SHAPING}, axes)
+
+
+_Here: TypeAlias = tuple[Mapping[str, Any], Mapping[Any, int], "_Key | None", _Key]
+
+
+def _here() -> _Here:
+    """What this thread has set: values, axes and key of its own; and the key of all threads."""
+    return settings.values, settings.axes, settings.__dict__.get("key"), _Thread.key
+
+
+def _go_back(values: Mapping[str, Any], axes: Mapping[Any, int], key: Any, then: _Key) -> None:
+    """Make this what the thread has set."""
+    if key is not None and _Thread.key is not then:  # a setting of all threads was changed
+        key = _own_key(values, axes, config._values)
+    _set_thread(values, axes, key)
+
+
+def _set_thread(values: Mapping[str, Any], axes: Mapping[Any, int], key: _Key | None) -> None:
+    """Set these in the thread, all or none, whatever interrupts it."""
+    settings.values, settings.axes = values, axes
+    if key is None:
         settings.__dict__.pop("key", None)
+    else:
+        settings.key = key
 
 
-class mapped_axis:  # reads as a statement: `with mapped_axis(name, size):`
-    """A named axis in force for one ``with`` block of one thread."""
+def under(values: Mapping[str, Any], fun: Callable[..., Any], *args: Any) -> Any:
+    """What ``fun(*args)`` gives with these settings of the thread."""
+    here = _here()
 
-    def __init__(self, name: Any, size: int) -> None:
-        self._axes = {**settings.axes, name: size}
+    def run() -> Any:
+        inside = {**here[0], **{name: _check(name, value) for name, value in values.items()}}
+        _set_thread(inside, here[1], _own_key(inside, here[1], config._values))
+        return fun(*args)
 
-    def __enter__(self) -> None:
-        self._outer = settings.axes
-        settings.axes = self._axes
-        _set_thread(settings.values)
+    return restoring(lambda: _go_back(*here), run)
 
-    def __exit__(self, *error: object) -> None:
-        settings.axes = self._outer
-        _set_thread(settings.values)
+
+def over_axis(name: Any, size: int, fun: Callable[..., Any], *args: Any) -> Any:
+    """What ``fun(*args)`` gives while a named axis of this size is mapped over."""
+    here = _here()
+    axes = {**settings.axes, name: size}
+    key = _own_key(settings.values, axes, config._values)
+
+    def run() -> Any:
+        _set_thread(here[0], axes, key)
+        return fun(*args)
+
+    return restoring(lambda: _go_back(*here), run)
 
 
 config = Config()

@@ -33,7 +33,6 @@ __all__ = [
     "splat",
     "state",
     "type_of",
-    "using",
 ]
 
 
@@ -138,22 +137,6 @@ def install_eager(interpreter: Interpreter) -> None:
     _State.eager = interpreter
 
 
-class using:  # reads as a statement: `with using(interpreter):`
-    """Put an interpreter in place for a ``with`` block of this thread."""
-
-    __slots__ = ("_interpreter", "_outer")
-
-    def __init__(self, interpreter: Interpreter) -> None:
-        self._interpreter = interpreter
-
-    def __enter__(self) -> None:
-        self._outer = state.interpreter
-        state.interpreter = self._interpreter
-
-    def __exit__(self, *error: object) -> None:
-        state.interpreter = self._outer
-
-
 class Tracer(Value):
     """A value that stands for others while a transformation runs the user's function."""
 
@@ -243,6 +226,19 @@ class Tracer(Value):
 
     def __dlpack_device__(self) -> Any:
         return self.__dlpack__()
+
+    def __copy__(self) -> Tracer:
+        return self  # it stands for a value that never changes
+
+    def __deepcopy__(self, memo: Any) -> Tracer:
+        return self
+
+    def __reduce_ex__(self, protocol: Any) -> NoReturn:
+        raise TracedValueError(
+            f"a traced value of type {self.type} cannot be pickled ({self.origin()}): it stands "
+            f"for an array only while a function is transformed; return it from that function, and "
+            f"pickle the array that the call gives"
+        )
 
     def __repr__(self) -> str:
         return f"<traced {self.type}>"

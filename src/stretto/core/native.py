@@ -14,7 +14,7 @@ from typing import Any
 __all__ = ["native"]
 
 
-_REVISION = 4
+_REVISION = 5
 """Of the extension that this package calls; one built from another source is not used."""
 
 

@@ -12,10 +12,11 @@ in the worst case only makes a thread do what another one does, too.
 
 from __future__ import annotations
 
-import os
 import threading
 from collections.abc import Callable
 from typing import Any, TypeVar
+
+from stretto.core.forks import in_child
 
 __all__ = ["Turn", "in_turn", "once"]
 
@@ -114,4 +115,4 @@ def _forked() -> None:
     _waits.clear()
 
 
-os.register_at_fork(after_in_child=_forked)
+in_child(_forked)

@@ -8,11 +8,11 @@ from __future__ import annotations
 
 import dataclasses
 import inspect
-import threading
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, ClassVar, dataclass_transform
 
 from stretto.core.errors import MissingRuleError
+from stretto.core.forks import lock
 from stretto.core.interpreter import state
 from stretto.core.types import ArrayType
 
@@ -108,7 +108,9 @@ class _Interned(type):
         return found
 
 
-_finishing = threading.RLock()
+_finishing = lock()
+_FROZEN = {"__setattr__", "__delattr__"}
+"""What makes a dataclass frozen."""
 
 
 def _finish(cls: Any) -> None:
@@ -117,6 +119,9 @@ def _finish(cls: Any) -> None:
         for one in reversed(cls.__mro__):
             if one.__dict__.get("_unfinished"):
                 if _has_parameters(one):
+                    # Of an earlier attempt that was interrupted: it would be refused.
+                    for name in _FROZEN & vars(one).keys():
+                        delattr(one, name)
                     dataclasses.dataclass(frozen=True, eq=False, repr=False)(one)
                     one._parameters = tuple([field.name for field in dataclasses.fields(one)])
                 one._unfinished = False

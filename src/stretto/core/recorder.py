@@ -13,10 +13,11 @@ from typing import Any
 
 import numpy as np
 
-from stretto.core.interpreter import Interpreter, Tracer, Value, state, using
+from stretto.core.holding import holding
+from stretto.core.interpreter import Interpreter, Tracer, Value, state
 from stretto.core.position import Place, place
 from stretto.core.program import Atom, Equation, Literal, Program, Var, as_literal
-from stretto.core.scope import inside, scope, used
+from stretto.core.scope import scope, used
 from stretto.core.types import ArrayType
 
 __all__ = ["Recorder", "Traced", "record", "standing"]
@@ -49,7 +50,7 @@ class Traced(Tracer):
 
 
 class Recorder(Interpreter):
-    """Records operations as equations."""
+    """Records operations as equations, while ``run`` runs a function."""
 
     __slots__ = ("captured", "captured_vars", "ended", "equations", "inputs", "locate", "names")
 
@@ -99,6 +100,13 @@ class Recorder(Interpreter):
         out = Var(out_types[0])
         self.equations.append(Equation(primitive, inputs, (out,), self.locate()))
         return Traced(self, out)
+
+    def run(self, fun: Callable[..., Any], *args: Any) -> Any:
+        """What ``fun(*args)`` gives under this interpreter, outside all named scopes."""
+        try:
+            return holding(scope, "path", "", holding, state, "interpreter", self, fun, *args)
+        finally:
+            self.ended = True
 
     def lift(self, value: Value) -> Atom:
         """The atom for a value from outside: a literal, or an input for the captured value."""
@@ -208,6 +216,16 @@ def _fold(primitive: Any, inputs: Sequence[Any], out: ArrayType) -> Literal | No
     return Literal(value.astype(out.dtype)[()], out)
 
 
+def _atoms_of(fun: Callable[..., Any], recorder: Recorder) -> tuple[list[Atom], Any]:
+    """The atoms of what ``fun`` gives for the recorder's inputs, and its second result."""
+    outputs, extra = fun(*[Traced(recorder, v) for v in recorder.inputs])
+    atoms = [
+        o.atom if type(o) is Traced and o.interpreter is recorder else recorder.lift(o)
+        for o in outputs
+    ]
+    return atoms, extra
+
+
 def record(
     fun: Callable[..., Any],
     types: Sequence[ArrayType],
@@ -224,15 +242,7 @@ def record(
     """
     recorder = Recorder(types, names)
     recorder.begin(name)
-    try:
-        with using(recorder), inside(""):
-            outputs, extra = fun(*[Traced(recorder, v) for v in recorder.inputs])
-            atoms = [
-                o.atom if type(o) is Traced and o.interpreter is recorder else recorder.lift(o)
-                for o in outputs
-            ]
-    finally:
-        recorder.ended = True
+    atoms, extra = recorder.run(_atoms_of, fun, recorder)
     inputs = [*recorder.inputs, *recorder.captured_vars.values()]
     program = Program(inputs, recorder.equations, atoms, name)
     return program, extra, list(recorder.captured.values())

@@ -12,7 +12,7 @@ import threading
 from collections.abc import Callable
 from typing import Any
 
-__all__ = ["inside", "joined", "named_call", "named_scope", "scope", "used"]
+__all__ = ["joined", "named_call", "named_scope", "scope", "used"]
 
 
 class _Scope(threading.local):
@@ -30,22 +30,6 @@ used: list[bool] = []
 def joined(outer: str, inner: str) -> str:
     """The path of one scope inside another."""
     return f"{outer}/{inner}" if outer and inner else outer or inner
-
-
-class inside:  # reads as a statement: `with inside(path):`
-    """A path in force for one ``with`` block of this thread, in place of the one around it."""
-
-    __slots__ = ("_outer", "_path")
-
-    def __init__(self, path: str) -> None:
-        self._path = path
-
-    def __enter__(self) -> None:
-        self._outer = scope.path
-        scope.path = self._path
-
-    def __exit__(self, *error: object) -> None:
-        scope.path = self._outer
 
 
 class named_scope(contextlib.ContextDecorator):
@@ -83,7 +67,8 @@ class named_scope(contextlib.ContextDecorator):
         return self
 
     def __exit__(self, *error: object) -> None:
-        scope.path = self._outer.pop()
+        scope.path = self._outer[-1]  # first, and without a call that could be interrupted
+        self._outer.pop()
 
 
 def named_call(fun: Callable[..., Any], *, name: str | None = None) -> Callable[..., Any]:

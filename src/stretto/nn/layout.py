@@ -5,9 +5,10 @@ Layer 7 (nn). ``module`` makes one when a module is flattened.
 
 from __future__ import annotations
 
-import threading
 import weakref
 from typing import Any, ClassVar
+
+from stretto.core.forks import lock
 
 __all__ = ["Layout"]
 
@@ -21,7 +22,7 @@ class Layout:
     __slots__ = ("__weakref__", "cls", "held", "roles", "static", "unsaved")
 
     _all: ClassVar[weakref.WeakValueDictionary[Any, Layout]] = weakref.WeakValueDictionary()
-    _lock = threading.RLock()  # a finalizer may need one in the midst of this
+    _lock = lock()
 
     cls: type
     roles: tuple[tuple[str, str], ...]
@@ -46,9 +47,10 @@ class Layout:
         with cls._lock:
             made = cls._all.get(key)
             if made is None:
-                made = cls._all[key] = super().__new__(cls)
+                made = super().__new__(cls)
                 made.cls, made.roles, made.static, made.unsaved = of, roles, static, unsaved
                 made.held = tuple(name for name, role in roles if role != "static")
+                cls._all[key] = made
         return made
 
     def __reduce__(self) -> tuple[Any, ...]:

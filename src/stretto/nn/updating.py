@@ -60,10 +60,10 @@ def updates_of(modules: Iterable[Any], kept: bool = True) -> Iterator[None]:
     """Let these modules, and no others, take new buffers inside the block; or refuse just these."""
     outer = _open.kept, _open.dropped, _open.interpreter
     those = frozenset(map(id, modules))
-    _open.kept = those if kept else frozenset()
-    _open.dropped = frozenset() if kept else those
-    _open.interpreter = state.interpreter
+    none: frozenset[int] = frozenset()
     try:
+        _open.kept, _open.dropped = (those, none) if kept else (none, those)
+        _open.interpreter = state.interpreter
         yield
     finally:
         _open.kept, _open.dropped, _open.interpreter = outer

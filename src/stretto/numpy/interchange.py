@@ -21,8 +21,10 @@ __all__ = ["from_dlpack"]
 def from_dlpack(x: Any, /, *, device: Any = None, copy: bool | None = None) -> Any:
     """The array of another library that has ``__dlpack__``, such as NumPy's or PyTorch's.
 
-    Its memory is used where it lies if it is marked read-only. Memory that others can write is
-    copied, unless ``copy=False``, which promises that nobody will; ``copy=True`` always copies.
+    Memory that others can write is copied. ``copy=False`` uses it where it lies: what is written
+    there later changes this array, and what was computed from it may or may not have seen that, so
+    leave it alone. Memory that stays as it is, marked read-only, is used where it lies by default,
+    and ``copy=True`` copies that too.
     Types of 64 bits become 32 unless ``enable_x64`` is set. Raises ``TypeError`` for what has no
     ``__dlpack__``, ``BufferError`` for memory of another device, and where ``copy=False`` and a
     copy is needed. Source: the Python array API standard, 2024.12.

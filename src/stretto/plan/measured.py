@@ -77,13 +77,10 @@ def _write(key: str, plan: str, times: Mapping[str, float]) -> None:
         if folder is None:
             return
         folder.mkdir(parents=True, exist_ok=True)
-        handle, beside = tempfile.mkstemp(dir=folder, suffix=".tmp")
-        try:
-            with os.fdopen(handle, "w", encoding="utf-8") as file:
+        with tempfile.TemporaryDirectory(dir=folder, suffix=".tmp") as apart:
+            beside = os.path.join(apart, key)
+            with open(beside, "w", encoding="utf-8") as file:
                 json.dump({"plan": plan, "seconds": dict(times)}, file)
             os.replace(beside, folder / f"{key}.json")
-        except BaseException:
-            os.unlink(beside)
-            raise
     except OSError:
         pass

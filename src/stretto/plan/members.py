@@ -72,8 +72,8 @@ class _Walk:
             return known[atom]
 
         for equation in program.equations:
-            with standing_at(state.interpreter, equation):
-                outs = self.apply(equation, [read(a) for a in equation.inputs])
+            values = [read(a) for a in equation.inputs]
+            outs = standing_at(state.interpreter, equation, self.apply, equation, values)
             known.update(zip(equation.outputs, outs, strict=True))
         return [read(a) for a in program.outputs]
 

@@ -16,7 +16,9 @@ from contextlib import contextmanager
 from typing import Any
 
 from stretto.control.chunks import Examples
-from stretto.core.interpreter import Tracer, state, using
+from stretto.core.forks import lock
+from stretto.core.holding import holding
+from stretto.core.interpreter import Tracer, state
 from stretto.core.recorder import Recorder
 from stretto.random.keys import PRNGKey, checked, fold_in
 from stretto.transforms.vmap import Vectorizer
@@ -69,8 +71,7 @@ class _Stream:
 class _Ambient(threading.local):
     """The streams of this thread, innermost last."""
 
-    def __init__(self) -> None:
-        self.streams: list[_Stream] = []
+    streams: tuple[_Stream, ...] = ()
 
 
 _ambient = _Ambient()
@@ -80,7 +81,7 @@ class _Default:
     """The stream of the process; made when first used, as ``manual_seed(0)`` would."""
 
     stream: _Stream | None = None
-    lock = threading.RLock()
+    lock = lock()
 
 
 def manual_seed(seed: Any) -> None:
@@ -131,11 +132,12 @@ def refusing(why: str) -> Iterator[None]:
 @contextmanager
 def _opened(stream: _Stream) -> Iterator[None]:
     """Put a stream in force for the block."""
-    _ambient.streams.append(stream)
+    outer = _ambient.streams
     try:
+        _ambient.streams = (*outer, stream)
         yield
     finally:
-        _ambient.streams.pop()
+        _ambient.streams = outer
 
 
 def next_key(who: str = "this function") -> Any:
@@ -157,13 +159,18 @@ def refusal() -> str:
     return _in_force().refusal()
 
 
+def _first() -> _Stream:
+    return _Stream(PRNGKey(0))
+
+
 def _in_force() -> _Stream:
     """The innermost stream."""
     if _ambient.streams:
         return _ambient.streams[-1]
-    if _Default.stream is None:
+    stream = _Default.stream
+    if stream is None:
         with _Default.lock:
-            if _Default.stream is None:
-                with using(state.eager):
-                    _Default.stream = _Stream(PRNGKey(0))
-    return _Default.stream
+            stream = _Default.stream
+            if stream is None:
+                stream = _Default.stream = holding(state, "interpreter", state.eager, _first)
+    return stream

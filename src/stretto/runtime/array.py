@@ -6,6 +6,7 @@ asked. Operators and methods come with the wiring. Next, read ``eager``.
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Iterable
 from typing import Any, NoReturn
 
@@ -102,8 +103,8 @@ class Array(Holder, Value, metaclass=_StoodFor):
             buffer.refuse(self.type)
         return buffer
 
-    def donate(self, to: Donated) -> Any:
-        """Hand over the buffer, of which this array then knows no more than who took it.
+    def to_give(self) -> Any:
+        """The buffer, to be handed over; see ``donate``.
 
         Memory that a NumPy face shares is not overwritten while that face, or a view of it, lives:
         the runtime then copies.
@@ -114,9 +115,11 @@ class Array(Holder, Value, metaclass=_StoodFor):
             buffer = pjrt.to_device(self._host, self.type, own=False)
         elif buffer.__class__ is Donated:
             buffer.refuse(self.type)
-        self._buffer = to
-        self._host = None
         return buffer
+
+    def donate(self, to: Donated) -> None:
+        """Know no more of the buffer than who took it."""
+        self._buffer, self._host = to, None
 
     def kept(self) -> Any:
         """What to keep of the array while it is donated, for ``take_back``: one face.
@@ -173,9 +176,7 @@ class Array(Holder, Value, metaclass=_StoodFor):
             return host.astype(dtype)
         if copy:
             return host.copy()
-        view = host.view()
-        view.flags.writeable = False
-        return view
+        return dlpack.read_only(host)
 
     def __bool__(self) -> bool:
         if self.type.size != 1:
@@ -244,12 +245,14 @@ class Array(Holder, Value, metaclass=_StoodFor):
     def __dlpack__(
         self,
         *,
-        stream: Any = None,
+        stream: Any = dlpack.UNSAID,
         max_version: tuple[int, int] | None = None,
-        dl_device: tuple[int, int] | None = None,
-        copy: bool | None = None,
+        dl_device: tuple[int, int] | None = dlpack.UNSAID,
+        copy: bool | None = dlpack.UNSAID,
     ) -> Any:
-        return dlpack.export(self.to_host(), self.type, stream, max_version, dl_device, copy)
+        caller = sys._getframe(1).f_code
+        host = self.to_host()
+        return dlpack.export(host, self.type, stream, max_version, dl_device, copy, caller)
 
     def __dlpack_device__(self) -> tuple[int, int]:
         return dlpack.CPU_PAIR
@@ -271,6 +274,8 @@ def text_of(
 
 
 def _restore(host: np.ndarray, type: ArrayType) -> Array:
+    if not host.flags.owndata:  # a buffer beside the pickle, which others may write
+        host = np.array(host)
     return Array(host, array_type(type.shape, host.dtype, type.weak_type))
 
 

@@ -13,12 +13,15 @@ import itertools
 import re
 import threading
 import weakref
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
 
+from stretto.core.forks import lock
+from stretto.core.holding import holding
 from stretto.core.interpreter import constant
+from stretto.core.native import native
 from stretto.core.once import Turn, once
 from stretto.core.types import ArrayType, array_type
 from stretto.lower.text import TOKEN, HostCall, Text
@@ -37,8 +40,8 @@ class _Depth(threading.local):
 _thread = _Depth()
 
 
-_running: set[Any] = set()
-"""A lock for each such program that runs now, in all threads, held until it has run."""
+_running: weakref.WeakSet[Any] = weakref.WeakSet()
+"""A lock for each such program that runs now, in any thread, held by its call."""
 
 
 def effects_barrier() -> None:
@@ -51,9 +54,9 @@ def effects_barrier() -> None:
     >>> st.effects_barrier()
     """
     if not _thread.depth:
-        for running in list(_running):
-            with running:
-                _running.discard(running)
+        for call in list(_running):
+            with call:
+                pass
 
 
 _failures: dict[int, BaseException] = {}
@@ -74,10 +77,30 @@ def _noted(error: BaseException) -> _Failure:
     return _Failure(f"a function that the program called failed, as number {number}")
 
 
+_interrupts: list[BaseException] = []
+"""What a signal handler raised between the runtime and ``CallingExecutable._called``.
+
+The runtime calls Python in the midst of work without Python, so signals that came meanwhile are
+handled first of all, before any clause of ours could catch what their handlers raise.
+"""
+
+
+def _guarded(function: Callable[..., Any]) -> Callable[..., Any]:
+    """The function; what escapes it beside failures is noted, by C, which no signal interrupts.
+
+    Without the extension such an interrupt is a ``JaxRuntimeError`` that tells of it.
+    """
+    return function if native is None else native.Guard(function, _Failure, _interrupts)
+
+
 def _original(error: BaseException) -> BaseException:
     """What the function raised that made the runtime raise this."""
     found = _NUMBER.search(str(error))
-    return _failures.pop(int(found[1]), error) if found else error
+    if found:
+        return _failures.pop(int(found[1]), error)
+    if _interrupts and threading.current_thread() is threading.main_thread():
+        return _interrupts.pop()
+    return error
 
 
 class _Results:
@@ -121,7 +144,7 @@ class CallingExecutable(Executable):
         # would make a cycle that nothing frees.
         this = weakref.ref(self)
         callbacks = [
-            lambda *arrays, i=i: this()._called(i, arrays, depth)  # type: ignore[union-attr]
+            _guarded(lambda *arrays, i=i: this()._called(i, arrays, depth))  # type: ignore[union-attr]
             for i in range(len(self.calls))
         ]
         at = pjrt.runtime_of_calls(depth)
@@ -132,8 +155,8 @@ class CallingExecutable(Executable):
         compiled, at = self._compiled(depth), pjrt.runtime_of_calls(depth)
         hosts = [pjrt.to_host(b) for b in buffers]
         inputs = [pjrt.to_device(h, array_type(h.shape, h.dtype), True, at) for h in hosts]
-        running = threading.Lock()
-        _running.add(running)  # which an interrupt may leave there, but not locked
+        running = lock()
+        _running.add(running)
         try:
             with running:
                 outs = compiled(inputs)
@@ -151,14 +174,10 @@ class CallingExecutable(Executable):
 
     def _called(self, number: int, arrays: Sequence[np.ndarray], depth: int) -> tuple[Any, ...]:
         """What the runtime calls, in whatever thread."""
-        outer = _thread.depth
-        _thread.depth = depth
         try:
-            return _call(self.calls[number], arrays)
+            return holding(_thread, "depth", depth, _call, self.calls[number], arrays)
         except BaseException as error:
             failure = _noted(error)
-        finally:
-            _thread.depth = outer
         raise failure
 
 

@@ -6,6 +6,7 @@ NumPy has no code for, such as bfloat16. Next, read ``pjrt``.
 
 from __future__ import annotations
 
+from types import CodeType
 from typing import Any
 
 import numpy as np
@@ -13,12 +14,16 @@ import numpy as np
 from stretto.core.types import ArrayType
 from stretto.runtime import pjrt
 
-__all__ = ["CPU_PAIR", "export", "take"]
+__all__ = ["CPU_PAIR", "UNSAID", "export", "read_only", "take"]
 
 CPU_PAIR = (1, 0)
 """The protocol's number for the CPU, and which of them."""
 
 _READ_ONLY_SINCE = (1, 0)  # the first version that can say so
+
+
+UNSAID: Any = object()
+"""Stands for an argument of ``__dlpack__`` that was not passed."""
 
 
 def export(
@@ -28,20 +33,26 @@ def export(
     max_version: tuple[int, int] | None,
     dl_device: tuple[int, int] | None,
     copy: bool | None,
+    caller: CodeType,
 ) -> Any:
     """A capsule of the protocol, as the array API standard's ``__dlpack__`` gives it.
 
-    The memory is the array's own, marked read-only, for who understands the mark (``max_version``
-    1.0 or later); a copy for others, and of dtypes that NumPy does not know. Raises ``ValueError``
-    for a stream, ``BufferError`` for another device, and where ``copy=False`` and a copy is needed.
+    A copy, said to be one, unless the array's own memory can be lent, marked read-only: to NumPy,
+    which heeds the mark, and to whoever asks for it with ``copy=False``. Others may write what they
+    are lent, as PyTorch does. ``caller`` is the code that called. Raises ``ValueError`` for a
+    stream, ``BufferError`` for another device, and where ``copy=False`` and a copy is needed.
     """
+    by_numpy = _is_numpy(stream, dl_device, copy, caller)
+    stream = None if stream is UNSAID else stream
+    dl_device = None if dl_device is UNSAID else dl_device
+    copy = None if copy is UNSAID else copy
     if stream is not None:
         raise ValueError(f"__dlpack__: stream must be None on the CPU; got {stream!r}")
     if dl_device is not None and tuple(map(int, dl_device)) != CPU_PAIR:
         raise BufferError(f"__dlpack__: the array lies on the CPU, {CPU_PAIR}; got {dl_device}")
     foreign = host.dtype.isbuiltin != 1  # of ml_dtypes
-    shareable = not foreign and max_version is not None and max_version >= _READ_ONLY_SINCE
-    if copy is False and not shareable:
+    markable = max_version is not None and max_version >= _READ_ONLY_SINCE
+    if copy is False and (foreign or not markable):
         raise BufferError(
             f"__dlpack__: {type} cannot be shared without a copy: "
             + ("NumPy has no code for its dtype" if foreign else
@@ -49,20 +60,56 @@ def export(
         )  # fmt: skip
     if foreign:
         return pjrt.to_dlpack(pjrt.to_device(np.array(host), type, own=True))
-    if copy or not shareable:
-        shared = np.array(host)
-    else:
-        shared = host.view()
-        shared.flags.writeable = False
-    return shared.__dlpack__(max_version=max_version)
+    if copy is False or (copy is None and by_numpy and markable):
+        return read_only(host).__dlpack__(max_version=max_version)
+    return host.__dlpack__(max_version=max_version, copy=True)
+
+
+def _is_numpy(stream: Any, dl_device: Any, copy: Any, caller: CodeType) -> bool:
+    """Whether NumPy's ``from_dlpack`` asks.
+
+    It hands on its own arguments, ``None`` or not, where others leave out what their users did; and
+    it is written in C, so that the code that called it does not name the method.
+    """
+    said = stream is UNSAID and dl_device is not UNSAID and copy is not UNSAID
+    return said and "__dlpack__" not in caller.co_names
+
+
+def read_only(host: np.ndarray) -> np.ndarray:
+    """A view that cannot be written, nor made writable.
+
+    NumPy lets a view be written where any array is that it is a view of.
+    """
+    owner: Any = host
+    while isinstance(owner, np.ndarray):
+        if owner.flags.writeable:
+            owner.flags.writeable = False
+        owner = owner.base
+    return host.view()
+
+
+def _unchanging(x: Any) -> bool:
+    """Whether memory marked read-only stays as it is.
+
+    NumPy marks a view by itself: what it is a view of may be written all the same.
+    """
+    while isinstance(x, np.ndarray):
+        if x.flags.writeable:
+            return False
+        x = x.base
+        if x is None or isinstance(x, bytes):
+            return True
+        if not isinstance(x, np.ndarray):
+            return False  # memory of something else, which may change it
+    return True
 
 
 def take(x: Any, copy: bool | None) -> np.ndarray:
     """The elements of another library's array, in memory that nobody else may write.
 
-    It is the other's own memory where that is marked read-only, or where ``copy=False``: a promise
-    not to write it any more. Raises ``BufferError`` for another device, and where ``copy=False``
-    and a copy is needed.
+    It is the other's own memory where that is marked read-only, or where ``copy=False``: later
+    writes are seen then. Raises ``BufferError`` for another device, and where ``copy=False`` and a
+    copy is needed.
     """
     kind, number = x.__dlpack_device__()
     if int(kind) != CPU_PAIR[0]:
@@ -77,4 +124,6 @@ def take(x: Any, copy: bool | None) -> np.ndarray:
         if copy is False:
             raise BufferError(f"from_dlpack: memory cannot be shared: {error}") from None
         return np.array(pjrt.from_dlpack(x.__dlpack__()))
-    return np.array(shared) if copy or (copy is None and shared.flags.writeable) else shared
+    if copy is False or (copy is None and not shared.flags.writeable and _unchanging(x)):
+        return shared
+    return np.array(shared)

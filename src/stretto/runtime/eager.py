@@ -14,7 +14,8 @@ import numpy as np
 
 from stretto.core.config import config
 from stretto.core.error_state import ErrorState
-from stretto.core.interpreter import Interpreter, Tracer, using
+from stretto.core.holding import holding
+from stretto.core.interpreter import Interpreter, Tracer, state
 from stretto.core.native import native
 from stretto.core.types import ArrayType
 from stretto.runtime.array import Array
@@ -77,8 +78,7 @@ class Eager(Interpreter):
             if called is not None:
                 return tuple(run_program(called, args))
             return tuple(run_primitive(primitive, types, out_types, args))
-        with using(self):
-            return tuple(primitive.interpret(*args))
+        return tuple(holding(state, "interpreter", self, primitive.interpret, *args))
 
     @staticmethod
     def _refuse(args: Sequence[Any]) -> None:

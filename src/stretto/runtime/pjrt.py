@@ -12,13 +12,13 @@ import importlib
 import operator
 import os
 import re
-import threading
 from collections.abc import Callable, Collection, Sequence
 from typing import Any, TypeAlias
 
 import numpy as np
 
 from stretto.core.errors import ConfigError
+from stretto.core.forks import lock
 from stretto.core.types import ArrayType
 
 __all__ = [
@@ -50,7 +50,7 @@ Options: TypeAlias = tuple[tuple[str, str | bool | int | float], ...]
 TESTED = ((0, 10, 2), (0, 13))
 """The first version of jaxlib that these calls were tested with, and the first that was not."""
 
-_lock = threading.RLock()
+_lock = lock()
 
 
 def check_version(version: str) -> tuple[int, ...]:
@@ -103,15 +103,15 @@ class _Runtime:
         # Up to 0.11.0 a handler must be told that results need no checks; later it never checks.
         self.skip_checks = (True,) if version <= (0, 11, 0) else ()
         quiet = os.environ.get("TF_CPP_MIN_LOG_LEVEL")
-        if quiet is None:
-            os.environ["TF_CPP_MIN_LOG_LEVEL"] = "2"
         try:
+            if quiet is None:
+                os.environ["TF_CPP_MIN_LOG_LEVEL"] = "2"
             self.jax = importlib.import_module("jaxlib._jax")
             self.xla_client = importlib.import_module("jaxlib.xla_client")
             self.client = self.xla_client.make_cpu_client(asynchronous=True)
         finally:
             if quiet is None:
-                del os.environ["TF_CPP_MIN_LOG_LEVEL"]
+                os.environ.pop("TF_CPP_MIN_LOG_LEVEL", None)
         self._lapack = False
         # As the client saw them: the number of its threads is compiled into programs.
         self.threads = [*map(os.environ.get, ("NPROC", "PJRT_NPROC")), _processors()]

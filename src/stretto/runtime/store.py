@@ -100,8 +100,8 @@ def write(folder: str, key: str, content: bytes, limit: int) -> None:
         if _note(at, size) > part:
             _sweep(at, limit - part - size)
         beside = f"{key}.{os.urandom(8).hex()}{_BESIDE}"
-        handle = os.open(beside, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600, dir_fd=at)
         try:
+            handle = os.open(beside, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600, dir_fd=at)
             # Not synced: if the machine stops, what is left of the file fails its checksum.
             with open(handle, "wb") as file:
                 file.write(header)

@@ -6,24 +6,24 @@ decides what each operation means.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Sequence
 from typing import Any
 
+from stretto.core.holding import holding
 from stretto.core.interpreter import constant
 from stretto.core.program import Atom, Equation, Literal, Program
 from stretto.core.recorder import Recorder, standing
-from stretto.core.scope import inside, joined, scope
+from stretto.core.scope import joined, scope
 
 __all__ = ["evaluate", "replay", "standing_at"]
 
 
-@contextmanager
-def standing_at(recorder: Recorder, equation: Equation) -> Iterator[None]:
-    """Let what is recorded inside have the position of this equation, and its scope."""
+def standing_at(recorder: Recorder, equation: Equation, fun: Callable[..., Any], *args: Any) -> Any:
+    """What ``fun(*args)`` gives; what it records is at the place of this equation."""
     place = equation.place
-    with inside(joined(scope.path, place[2] if place else "")), standing(recorder, place):
-        yield
+    path = joined(scope.path, place[2] if place else "")
+    with standing(recorder, place):
+        return holding(scope, "path", path, fun, *args)
 
 
 def replay(program: Program, args: Sequence[Any], recorder: Recorder) -> list[Any]:
@@ -33,8 +33,7 @@ def replay(program: Program, args: Sequence[Any], recorder: Recorder) -> list[An
     for equation in program.equations:
         values = [known[a] for a in equation.inputs]
         if equation.place is not None and equation.place[2]:
-            with standing_at(recorder, equation):
-                result = equation.primitive(*values)
+            result = standing_at(recorder, equation, equation.primitive, *values)
         else:
             with standing(recorder, equation.place):
                 result = equation.primitive(*values)
@@ -54,8 +53,8 @@ def evaluate(program: Program, args: Sequence[Any]) -> list[Any]:
     for equation in program.equations:
         primitive, place = equation.primitive, equation.place
         if has_scopes and place is not None and place[2]:
-            with inside(joined(scope.path, place[2])):
-                result = primitive(*[known[a] for a in equation.inputs])
+            path = joined(scope.path, place[2])
+            result = holding(scope, "path", path, primitive, *[known[a] for a in equation.inputs])
         else:
             result = primitive(*[known[a] for a in equation.inputs])
         if primitive.multiple:

@@ -11,6 +11,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from stretto.core.config import settings
+from stretto.core.holding import holding
 from stretto.core.interpreter import Interpreter, Tracer, Value, state
 from stretto.core.program import Program
 from stretto.core.recorder import standing
@@ -75,8 +76,8 @@ class Differentiator(Interpreter):
         if not active:
             return self.parent.process(primitive, args)
         outer = state.interpreter
-        state.interpreter = self.rules
         try:
+            state.interpreter = self.rules
             # Only operations that hold programs have a rule for linearization of their own, and
             # may call the user's functions.
             if primitive.holds_programs:
@@ -92,6 +93,15 @@ class Differentiator(Interpreter):
         if primitive.multiple:
             return tuple([self.wrap(o, t) for o, t in zip(out, tangent, strict=True)])
         return self.wrap(out, tangent)
+
+    def run(self, fun: Callable[..., Any], duals: Sequence[Any]) -> list[tuple[Any, Any]]:
+        """What ``fun`` gives for these under this interpreter, as values and tangents."""
+        try:
+            return holding(
+                state, "interpreter", self, lambda: [self.unwrap(o) for o in fun(*duals)]
+            )
+        finally:
+            self.ended = True
 
     def wrap(self, primal: Any, tangent: Any) -> Any:
         """A dual; the value alone where the tangent is zero."""
@@ -113,17 +123,8 @@ def jvp_flat(
     interpreter = Differentiator()
     interpreter.begin(fun)
     duals = [interpreter.wrap(p, t) for p, t in zip(primals, tangents, strict=True)]
-    outs, douts = [], []
-    outer, state.interpreter = state.interpreter, interpreter
-    try:
-        for o in fun(*duals):
-            primal, tangent = interpreter.unwrap(o)
-            outs.append(primal)
-            douts.append(tangent)
-    finally:
-        state.interpreter = outer
-        interpreter.ended = True
-    return outs, douts
+    both = interpreter.run(fun, duals)
+    return [primal for primal, _ in both], [tangent for _, tangent in both]
 
 
 def jvp_program(

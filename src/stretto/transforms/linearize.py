@@ -11,7 +11,8 @@ from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 from stretto.core.config import settings
-from stretto.core.interpreter import Value, state, using
+from stretto.core.holding import holding
+from stretto.core.interpreter import Value, state
 from stretto.core.position import Place, place
 from stretto.core.program import Atom, Program, literal
 from stretto.core.recorder import Recorder, Traced
@@ -64,13 +65,13 @@ class _LinearRecorder(Recorder):
         at (x, 0) along t.
         """
         is_linear = [type(a) is Traced and a.interpreter is self for a in args]
-        with using(self):
-            primals = [
-                full(a.type.shape, 0, a.type.dtype, a.type.weak_type) if m else a
-                for a, m in zip(args, is_linear, strict=True)
-            ]
-            tangents = [a if m else None for a, m in zip(args, is_linear, strict=True)]
-            outs, moving = primitive.linearize(primals, tangents)
+        primals = [
+            full(a.type.shape, 0, a.type.dtype, a.type.weak_type) if m else a
+            for a, m in zip(args, is_linear, strict=True)
+        ]
+        tangents = [a if m else None for a, m in zip(args, is_linear, strict=True)]
+        rule = primitive.linearize
+        outs, moving = holding(state, "interpreter", self, rule, primals, tangents)
         return tuple([o if t is None else t for o, t in zip(outs, moving, strict=True)])
 
 
@@ -108,17 +109,14 @@ def linearize_flat(
         for p, a in zip(primals, active, strict=True)
     ]
     outs, atoms = [], []
-    outer, state.interpreter = state.interpreter, interpreter
     try:
-        for o in fun(*duals):
-            primal, tangent = interpreter.unwrap(o)
+        for primal, tangent in interpreter.run(fun, duals):
             outs.append(primal)
             # Only what was recorded is linear in the tangents; a constant is a known zero.
             recorded = tangent.__class__ is Traced and tangent.interpreter is recorder
             atoms.append(tangent.atom if recorded else None)
     finally:
-        state.interpreter = outer
-        interpreter.ended = recorder.ended = True
+        recorder.ended = True
     program = Program(
         [*recorder.inputs, *recorder.captured_vars.values()],
         recorder.equations,

@@ -11,10 +11,11 @@ from collections.abc import Sequence
 from typing import Any
 
 from stretto.core.config import settings
+from stretto.core.holding import holding
 from stretto.core.interpreter import Linear, constant, state
 from stretto.core.program import Equation, Program
 from stretto.core.recorder import standing
-from stretto.core.scope import inside, joined, scope
+from stretto.core.scope import joined, scope
 from stretto.ops.arithmetic import ADD
 from stretto.ops.comparison import full
 from stretto.transforms.closed import record_closed
@@ -62,8 +63,8 @@ def _backward(
         for a in equation.inputs:
             args.append(Linear(a.type) if a in varying else _read(values, a))
         if place is not None and place[2]:
-            with inside(joined(scope.path, f"transpose({place[2]})")):
-                back = _run(primitive, primitive.transpose, args, here)
+            path = joined(scope.path, f"transpose({place[2]})")
+            back = holding(scope, "path", path, _run, primitive, primitive.transpose, args, here)
         else:
             back = _run(primitive, primitive.transpose, args, here)
         _accumulate(sums, varying, equation.inputs, back)

@@ -9,8 +9,9 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from stretto.core.config import mapped_axis, settings
+from stretto.core.config import over_axis, settings
 from stretto.core.effects import names_axis
+from stretto.core.holding import holding
 from stretto.core.interpreter import Interpreter, Tracer, Value, state
 from stretto.core.program import Program
 from stretto.core.recorder import standing
@@ -95,8 +96,8 @@ class Vectorizer(Interpreter):
         if not (mapped or named):
             return self.parent.process(primitive, values)
         outer = state.interpreter
-        state.interpreter = self.parent
         try:
+            state.interpreter = self.parent
             rule = primitive.vmap
             if primitive.holds_programs:
                 out, axis = rule(self.named_size, values, axes)
@@ -117,6 +118,13 @@ class Vectorizer(Interpreter):
         if primitive.multiple:
             return tuple([self.wrap(o, a) for o, a in zip(out, axis, strict=True)])
         return self.wrap(out, axis)
+
+    def run(self, fun: Callable[..., Any], args: Sequence[Any]) -> list[tuple[Any, int | None]]:
+        """What ``fun`` gives for these under this interpreter, each with its mapped axis."""
+        try:
+            return holding(state, "interpreter", self, lambda: [self.unwrap(o) for o in fun(*args)])
+        finally:
+            self.ended = True
 
     def wrap(self, value: Any, axis: int | None) -> Any:
         """A batched value; the value alone where it is not mapped."""
@@ -160,22 +168,11 @@ def vmap_flat(
     interpreter = Vectorizer(size)
     interpreter.begin(fun)
     examples = [interpreter.wrap(x, a) for x, a in zip(args, axes, strict=True)]
-    values, places = [], []
-    outer, state.interpreter = state.interpreter, interpreter
-    try:
-        if isinstance(size, AxisSize):
-            with mapped_axis(size.name, int(size)):
-                outs = fun(*examples)
-        else:
-            outs = fun(*examples)
-        for o in outs:
-            value, axis = interpreter.unwrap(o)
-            values.append(value)
-            places.append(axis)
-    finally:
-        state.interpreter = outer
-        interpreter.ended = True
-    return values, places
+    if isinstance(size, AxisSize):
+        both = over_axis(size.name, int(size), interpreter.run, fun, examples)
+    else:
+        both = interpreter.run(fun, examples)
+    return [value for value, _ in both], [axis for _, axis in both]
 
 
 def vmap_program(
