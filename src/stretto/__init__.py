@@ -68,6 +68,7 @@ if TYPE_CHECKING:
     from stretto.files import load, load_header, save
     from stretto.ops.name import checkpoint_name
     from stretto.runtime.callbacks import effects_barrier
+    from stretto.runtime.environment import print_environment_info
     from stretto.tree import concat, stack, take, unstack
 else:
     __getattr__, __dir__ = names_on_demand(
@@ -95,6 +96,7 @@ else:
             "stretto.files": "load load_header save",
             "stretto.ops.name": "checkpoint_name",
             "stretto.runtime.callbacks": "effects_barrier",
+            "stretto.runtime.environment": "print_environment_info",
             "stretto.tree": "concat stack take unstack",
         },
     )
@@ -151,6 +153,7 @@ __all__ = [
     "numpy",
     "ops",
     "optim",
+    "print_environment_info",
     "profiler",
     "pure_callback",
     "random",

@@ -61,7 +61,7 @@ def test_traced_values_are_refused(path):
 def test_a_failed_save_leaves_the_old_file_and_no_other(path, monkeypatch):
     st.save(path, {"w": 1})
     before = path.read_bytes()
-    for name in ("fsync", "replace", "chmod"):
+    for name in ("fsync", "replace", "fchmod"):
         with monkeypatch.context() as patch:
 
             def fail(*_):

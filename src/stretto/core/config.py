@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 
 from stretto.core.errors import ConfigError
 
-__all__ = ["config", "disable_jit", "enable_x64", "mapped_axis", "settings", "shaping"]
+__all__ = ["changed", "config", "disable_jit", "enable_x64", "mapped_axis", "settings", "shaping"]
 
 
 class _Setting(NamedTuple):
@@ -239,6 +239,12 @@ config = Config()
 def shaping() -> dict[str, Any]:
     """The settings that shape programs, as they are here and now."""
     return {name: getattr(config, name) for name in _SHAPING}
+
+
+def changed() -> dict[str, Any]:
+    """The settings that are not as by default, as they are here and now."""
+    found = {name: getattr(config, name) for name in _SETTINGS}
+    return {name: value for name, value in found.items() if value != _SETTINGS[name].default}
 
 
 def enable_x64(value: bool = True) -> _Block:
