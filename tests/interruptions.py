@@ -1,5 +1,7 @@
 """Interruptions planted at each line that Python runs, as Ctrl-C could fall there."""
 
+import dis
+import linecache
 import sys
 
 
@@ -18,12 +20,23 @@ def interrupted(act, where, number):
     return False
 
 
+def _leaves_a_block(frame):
+    """Whether the line is a ``with`` again, as its block ends.
+
+    Tracing has a line there, and Python none: it looks for signals after calls, when the block is
+    not yet left, and then after ``__exit__``.
+    """
+    line = linecache.getline(frame.f_code.co_filename, frame.f_lineno).strip()
+    name = dis.opname[frame.f_code.co_code[frame.f_lasti]]
+    return line.startswith("with ") and name in ("LOAD_CONST", "NOP")
+
+
 def _run(act, where, number):
     count = 0
 
     def line(frame, event, _):
         nonlocal count
-        if event == "line":
+        if event == "line" and not _leaves_a_block(frame):
             count += 1
             if count - 1 == number:
                 raise KeyboardInterrupt

@@ -1,5 +1,6 @@
 """Files that are damaged, foreign, open to others or half written are never read."""
 
+import contextlib
 import errno
 import hashlib
 import os
@@ -12,6 +13,7 @@ import time
 import pytest
 
 from stretto.runtime import store
+from tests.interruptions import interrupted, lines_of
 
 KEY = "ab" * 32
 CONTENT = b"native code" * 5
@@ -77,6 +79,31 @@ def test_a_damaged_file_is_replaced_by_the_next_write(folder, path):
     put(path, b"damaged")
     store.write(folder, KEY, b"anew", LIMIT)
     assert store.read(folder, KEY, LIMIT) == b"anew"
+
+
+@pytest.mark.parametrize("size", [LIMIT // 8 + 1, 10 << 30])
+def test_what_is_larger_than_the_bound_is_not_read(folder, path, monkeypatch, size):
+    """A file of a hole, which takes no space."""
+    os.truncate(path, size)
+    monkeypatch.setattr(store, "_all_of", lambda *_: pytest.fail("it was read"))
+    assert store.read(folder, KEY, LIMIT) is None
+    monkeypatch.undo()
+    store.write(folder, KEY, b"anew", LIMIT)
+    assert store.read(folder, KEY, LIMIT) == b"anew"
+
+
+def test_a_file_that_grows_is_read_no_further(folder, path, monkeypatch):
+    check, read = store._check_file, []
+
+    def grow(status, where):
+        check(status, where)
+        os.truncate(path, 1 << 30)
+
+    all_of = store._all_of
+    monkeypatch.setattr(store, "_check_file", grow)
+    monkeypatch.setattr(store, "_all_of", lambda *how: read.append(all_of(*how)) or read[-1])
+    assert store.read(folder, KEY, LIMIT) is None
+    assert len(read[0]) <= LIMIT // 8
 
 
 # Other users
@@ -301,6 +328,38 @@ def test_a_folder_that_cannot_be_made(tmp_path, monkeypatch):
     assert store.read(folder, KEY, LIMIT) is None
     with pytest.raises(PermissionError):
         store.write(folder, KEY, CONTENT, LIMIT)
+
+
+# Interruptions
+
+
+def of_the_store(name):
+    return name in (store.__file__, contextlib.__file__)
+
+
+@pytest.mark.parametrize("sweeping", [False, True])
+def test_an_interruption_at_any_line_of_a_write(folder, monkeypatch, sweeping):
+    if sweeping:
+        monkeypatch.setattr(store, "_PART", 1 << 30)
+    write = lambda: store.write(folder, KEY, b"anew", LIMIT)
+    count, outcomes = lines_of(write, of_the_store), set()
+    for number in range(count):
+        store.write(folder, KEY, CONTENT, LIMIT)
+        assert interrupted(write, of_the_store, number)
+        found = store.read(folder, KEY, LIMIT)
+        assert found in (CONTENT, b"anew"), number
+        outcomes.add(found)
+        assert sorted(os.listdir(folder)) == [f"{KEY}.program", "written"], number
+    assert len(outcomes) == 2
+    write()
+    assert store.read(folder, KEY, LIMIT) == b"anew"
+
+
+def test_an_interruption_at_any_line_of_a_read(folder):
+    look = lambda: store.read(folder, KEY, LIMIT)
+    for number in range(lines_of(look, of_the_store)):
+        assert interrupted(look, of_the_store, number)
+        assert look() == CONTENT
 
 
 # Other processes, which load the module alone: the package would take half a second each

@@ -48,6 +48,7 @@ _PARTS = {
     **dict.fromkeys(("int2", "int4"), "int8"),
     **dict.fromkeys(("uint2", "uint4"), "uint8"),
     **dict.fromkeys(("float8_e3m4", "float8_e4m3", "float8_e4m3b11fnuz"), "uint8"),
+    "float4_e2m1fn": "uint8",
     "complex128": "float64",
 }
 

@@ -110,8 +110,6 @@ def _header(arrays: Mapping[str, np.ndarray], words: Mapping[str, str]) -> bytes
 
 
 def _bytes_of(array: np.ndarray) -> memoryview:
-    if array.dtype.byteorder == ">":
-        array = array.byteswap()
     return array.reshape(-1).view(np.uint8).data
 
 

@@ -226,15 +226,14 @@ def _sweep(at: int, limit: int) -> list[Kept]:
 
 def _files(at: int) -> Iterator[Kept]:
     """Our files in the folder, written and being written."""
-    with os.scandir(at) as found:
-        for file in found:
-            if _OURS.fullmatch(file.name):
-                try:
-                    status = file.stat(follow_symlinks=False)
-                except FileNotFoundError:
-                    continue  # another process was quicker
-                if stat.S_ISREG(status.st_mode) and status.st_uid == os.geteuid():
-                    yield Kept(file.name, status.st_size, status.st_mtime)
+    for name in os.listdir(at):
+        if _OURS.fullmatch(name):
+            try:
+                status = os.stat(name, dir_fd=at, follow_symlinks=False)
+            except FileNotFoundError:
+                continue  # another process was quicker
+            if stat.S_ISREG(status.st_mode) and status.st_uid == os.geteuid():
+                yield Kept(name, status.st_size, status.st_mtime)
 
 
 def _remove(at: int, name: str) -> bool:
