@@ -93,9 +93,7 @@ def test_half_a_character_is_refused(path, words):
 
 def test_a_header_longer_than_any_reader_takes(path, monkeypatch):
     monkeypatch.setattr(writing, "_LONGEST", 1000)
-    with pytest.raises(
-        ValueError, match="metadata take .* bytes, and the format has room for 1000"
-    ):
+    with pytest.raises(ValueError, match=r"metadata take .* the format has room for 1000"):
         st.save(path, 1, {"note": "x" * 1000})
     assert os.listdir(path.parent) == []
 
@@ -114,7 +112,7 @@ WRITERS = {
     "numpy.save": lambda path: snp.save(path, X),
     "numpy.savez": lambda path: snp.savez(path, X),
     "numpy.savez_compressed": lambda path: snp.savez_compressed(path, X),
-    "tofile": lambda path: X.tofile(path),
+    "tofile": X.tofile,
     "tofile as text": lambda path: X.tofile(path, " "),
 }
 READERS = {
@@ -147,8 +145,6 @@ def test_what_is_no_path(tmp_path, who):
         ("\0", ValueError),
     ]:
         words = "the path must be" if error is TypeError else "the path (is empty|.* has a null)"
-        if given == "" and suffix(who):
-            continue  # a name of its suffix alone
         with pytest.raises(error, match=words):
             {**WRITERS, **READERS}[who](given)
     folder = tmp_path / f"folder{suffix(who)}"

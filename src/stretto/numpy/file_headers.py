@@ -7,6 +7,7 @@ that is left. Read ``files`` before.
 from __future__ import annotations
 
 import contextlib
+import errno
 import math
 import os
 from collections.abc import Iterator
@@ -27,6 +28,12 @@ __all__ = ["Archive", "check_header", "reading"]
 _MAGIC = b"\x93NUMPY"
 _ZIP = (b"PK\x03\x04", b"PK\x05\x06")
 
+_VERSIONS: dict[Any, Any] = {
+    (1, 0): (2, np.lib.format.read_array_header_1_0),
+    (2, 0): (4, np.lib.format.read_array_header_2_0),
+}
+"""Of each version the bytes that the header's length takes, and what reads the header."""
+
 _DEFLATED = 1032
 """Deflate makes at most so many bytes of one (RFC 1951: 258 bytes in two bits)."""
 
@@ -40,6 +47,10 @@ def reading(name: str) -> Iterator[None]:
         said = str(error)
     except (EOFError, NotImplementedError, RuntimeError) as error:
         if isinstance(error, EOFError) and str(error).startswith("load:"):
+            raise
+        said = f"it is damaged: {error}"
+    except OSError as error:
+        if error.errno != errno.EINVAL:  # a place in the file that cannot be
             raise
         said = f"it is damaged: {error}"
     except (zipfile.BadZipFile, zlib.error) as error:
@@ -68,12 +79,14 @@ def check_header(file: Any, name: str, max_header_size: int, left: int | None = 
     if magic != _MAGIC:
         raise _pickled(name)
     version = np.lib.format.read_magic(file)
-    read = {
-        (1, 0): np.lib.format.read_array_header_1_0,
-        (2, 0): np.lib.format.read_array_header_2_0,
-    }.get(version)
-    if read is None:
+    if version not in _VERSIONS:
         raise ValueError(f"it is of version {version} of the format, which no array of numbers is")
+    digits, read = _VERSIONS[version]
+    place = file.tell()
+    length = int.from_bytes(file.read(digits), "little")
+    if length > left:
+        raise ValueError(f"its header is damaged: it takes {length} bytes, and there are {left}")
+    file.seek(place)
     try:
         shape, _, dtype = read(file, max_header_size)
     except Exception as error:  # it is Python that is parsed, with all that can be wrong in it
