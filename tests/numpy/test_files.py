@@ -105,9 +105,11 @@ def test_damaged_files_are_refused_in_words(tmp_path, case, way):
         with zipfile.ZipFile(given, "w", zipfile.ZIP_DEFLATED) as archive:
             archive.writestr("w.npy", data)
     tracemalloc.start()
-    with pytest.raises(ValueError, match=f"load: (.|\n)*({words})") as caught:
-        with snp.load(given) as found:
-            found["w"]
+    with (
+        pytest.raises(ValueError, match=f"load: (.|\n)*({words})") as caught,
+        snp.load(given) as found,
+    ):
+        found["w"]
     _, most = tracemalloc.get_traced_memory()
     tracemalloc.stop()
     assert most < 10 << 20
@@ -146,7 +148,7 @@ def test_archives_that_claim_more_than_they_can_hold(tmp_path):
     data = path.read_bytes()
     directory = data.rindex(b"PK\x01\x02")
     path.write_bytes(data[: directory + 24] + b"\xfe\xff\xff\xff" + data[directory + 28 :])
-    with snp.load(path) as arrays, pytest.raises(ValueError, match="is truncated: .* takes 21474"):
+    with snp.load(path) as arrays, pytest.raises(ValueError, match=r"truncated: .* takes 21474"):
         arrays["w"]
 
 
@@ -157,7 +159,7 @@ def test_what_an_archive_has_not(tmp_path):
     with snp.load(path) as arrays:
         with pytest.raises(ValueError, match=r"load: readme.txt in .*: expected NumPy's format"):
             arrays["readme.txt"]
-        with pytest.raises(KeyError, match="file.npz has no array 'w'"):
+        with pytest.raises(KeyError, match=r"file\.npz has no array 'w'"):
             arrays["w"]
 
 

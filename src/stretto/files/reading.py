@@ -31,7 +31,14 @@ from stretto.files.elements import (
     restored,
     true_type,
 )
-from stretto.files.names import DESCRIPTION, Damaged, leaf_names, parse, rebuild
+from stretto.files.names import (
+    DESCRIPTION,
+    Damaged,
+    leaf_names,
+    parse,
+    rebuild,
+    refuse_twice,
+)
 
 __all__ = ["Header", "load", "load_checked", "load_header"]
 
@@ -184,6 +191,9 @@ class _File:
                 self.metadata: dict[str, str] = dict(opened.metadata() or {})
         except safetensors.SafetensorError as error:
             raise Damaged(_what_is_wrong(self.raw, error)) from None
+        # The library takes the last of several arrays of a name, and others may take the first.
+        header = self.bytes_at(8, int.from_bytes(self.bytes_at(0, 8), "little"))
+        refuse_twice(header.tobytes())
         stated = [(s.get_dtype(), tuple(s.get_shape())) for s in slices]
         self.stated = dict(zip(names, stated, strict=True))
         # The path may lead to another file by now; the library opened it between these two.

@@ -67,9 +67,7 @@ def check_header(file: Any, name: str, max_header_size: int, left: int | None = 
     for pickled objects and other formats, and for an array of which there is less than it says.
     """
     begin = file.tell()
-    if left is None:
-        left = file.seek(0, os.SEEK_END) - begin
-        file.seek(begin)
+    room: int = _size(file) - begin if left is None else left
     magic = file.read(len(_MAGIC))
     file.seek(begin)
     if not magic:
@@ -84,8 +82,8 @@ def check_header(file: Any, name: str, max_header_size: int, left: int | None = 
     digits, read = _VERSIONS[version]
     place = file.tell()
     length = int.from_bytes(file.read(digits), "little")
-    if length > left:
-        raise ValueError(f"its header is damaged: it takes {length} bytes, and there are {left}")
+    if length > room:
+        raise ValueError(f"its header is damaged: it takes {length} bytes, and there are {room}")
     file.seek(place)
     try:
         shape, _, dtype = read(file, max_header_size)
@@ -95,13 +93,21 @@ def check_header(file: Any, name: str, max_header_size: int, left: int | None = 
         raise _pickled(name)
     if any(size < 0 for size in shape):
         raise ValueError(f"it is damaged: its header says that the shape is {shape}")
-    size, rest = dtype.itemsize * math.prod(shape), left - (file.tell() - begin)
+    size, rest = dtype.itemsize * math.prod(shape), room - (file.tell() - begin)
     if size > rest:
         raise ValueError(
             f"it is truncated: {dtype}{list(shape)} takes {size} bytes, and there are {rest}"
         )
     file.seek(begin)
     return True
+
+
+def _size(file: Any) -> int:
+    """Of a file in bytes; it stays where it was."""
+    place = file.tell()
+    size = file.seek(0, os.SEEK_END)
+    file.seek(place)
+    return size
 
 
 def _pickled(name: str) -> ValueError:
@@ -129,17 +135,11 @@ class Archive:
             info = members.getinfo(name if name in members.namelist() else f"{name}.npy")
             left = info.file_size
             if info.compress_type in (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED):
-                left = min(left, _DEFLATED * self._size())
+                left = min(left, _DEFLATED * _size(self._file))
             with members.open(info) as file:
                 if not check_header(file, whole, self._max_header_size, left):
                     raise ValueError("it is an archive, and no array")
                 return np.lib.format.read_array(file, False, max_header_size=self._max_header_size)
-
-    def _size(self) -> int:
-        place = self._file.tell()
-        size = self._file.seek(0, os.SEEK_END)
-        self._file.seek(place)
-        return size
 
     def close(self) -> None:
         """Close the archive, and the file if it was opened for it."""
