@@ -6,6 +6,7 @@ checksum, and one that was damaged afterwards is passed over. Next, read ``progr
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import errno
 import json
@@ -100,7 +101,8 @@ class Checkpoints:
         # Later ones were passed over, and are nothing to fall back on.
         steps = [step for step in self.steps() if step <= state.step]
         for step in steps[: -self.keep]:
-            self.path(step).unlink(missing_ok=True)
+            with contextlib.suppress(IsADirectoryError):  # nobody's checkpoint, and passed over
+                self.path(step).unlink(missing_ok=True)
 
     # Reading
 
@@ -135,7 +137,7 @@ class Checkpoints:
                 continue
             if passed:
                 said = "\n  ".join(
-                    [f"fit: going on from {path}, as later ones are damaged:", *passed]
+                    [f"fit: going on from {path}, as later checkpoints are damaged:", *passed]
                 )
                 warnings.warn(said, stacklevel=user_stack_level())
             return state
