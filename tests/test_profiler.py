@@ -2,6 +2,7 @@
 
 import gzip
 import json
+import os
 import time
 
 import pytest
@@ -48,6 +49,19 @@ def test_operations_and_annotations(tmp_path):
         assert mine["ts"] <= event["ts"] <= mine["ts"] + mine["dur"]
     assert any(e["args"].get("op_name", "").startswith("layer1/") for e in ran)
     assert list(tmp_path.rglob("*.xplane.pb"))
+
+
+@pytest.mark.parametrize("kind", ["file", "pipe"])
+def test_what_is_no_folder_is_refused_before_anything_runs(tmp_path, kind):
+    path = tmp_path / kind
+    path.touch() if kind == "file" else os.mkfifo(path)
+    with pytest.raises(NotADirectoryError, match=f"start_trace: {path} is no folder"):
+        st.profiler.start_trace(path)
+    for given in (None, b"x", "", "\0"):
+        with pytest.raises((TypeError, ValueError), match="start_trace: the path "):
+            st.profiler.start_trace(given)
+    with pytest.raises(RuntimeError, match="no profile was begun"):
+        st.profiler.stop_trace()
 
 
 def test_several_profiles_in_one_folder(tmp_path):

@@ -94,6 +94,7 @@ if TYPE_CHECKING:
         process_index,
         process_indices,
     )
+    from stretto.runtime.environment import print_environment_info
     from stretto.tree import concat, stack, take, unstack
 else:
     __getattr__, __dir__ = names_on_demand(
@@ -126,6 +127,7 @@ else:
             "stretto.runtime.callbacks": "effects_barrier",
             "stretto.runtime.device": "Device default_backend device_count devices "
             "local_device_count local_devices process_count process_index process_indices",
+            "stretto.runtime.environment": "print_environment_info",
             "stretto.tree": "concat stack take unstack",
         },
         absent={
@@ -206,6 +208,7 @@ __all__ = [
     "numpy_dtype_promotion",
     "ops",
     "optim",
+    "print_environment_info",
     "process_count",
     "process_index",
     "process_indices",

@@ -1,4 +1,4 @@
-"""The command ``stretto``: parses arguments and runs a subcommand.
+"""The command ``stretto``, also ``python -m stretto``: parses arguments and runs a subcommand.
 
 What is wrong with the arguments or the data is said in one line on standard error, with exit status
 2. A subcommand's module is imported when it is chosen, so that ``stretto --help`` stays quick.
@@ -80,6 +80,13 @@ def _parser() -> argparse.ArgumentParser:
     )
     cache.add_argument("action", nargs="?", choices=["clear"], help="clear: remove all of them")
     cache.set_defaults(module="stretto.cache_command")
+    info = commands.add_parser(
+        "info",
+        help="print versions, platform, devices and settings, for reports of faults",
+        description="Prints what st.print_environment_info() does.",
+        allow_abbrev=False,
+    )
+    info.set_defaults(module="stretto.info_command")
     return parser
 
 

@@ -6,6 +6,7 @@ Layer 8. The runtime takes the times; ``st.named_scope`` gives operations their 
 from __future__ import annotations
 
 import contextlib
+import errno
 import functools
 import gzip
 import itertools
@@ -14,8 +15,9 @@ import os
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO
 
+from stretto.core.files import checked_path, write_whole
 from stretto.core.forks import lock
 from stretto.runtime import pjrt
 
@@ -43,15 +45,21 @@ def start_trace(log_dir: str | os.PathLike[str], create_perfetto_trace: bool = T
     It holds each operation of compiled programs, with the time and the thread that it took, and
     the ``TraceAnnotation`` blocks. Python's own functions are not in it.
 
-    Raises ``RuntimeError`` while another profile is being taken.
+    Raises ``RuntimeError`` while another profile is being taken, ``NotADirectoryError`` where
+    ``log_dir`` is something else than a folder, and ``TypeError`` or ``ValueError`` for no path.
     """
+    folder = checked_path(log_dir, "start_trace")
+    if os.path.exists(folder) and not os.path.isdir(folder):
+        raise NotADirectoryError(
+            errno.ENOTDIR, f"start_trace: {folder} is no folder; name one, or a place for one"
+        )
     with _running.lock:
         if _running.profile is not None:
             raise RuntimeError(
                 f"start_trace: a profile is being taken, for {_running.folder}; end it with "
                 f"stop_trace()"
             )
-        _running.folder = Path(log_dir)
+        _running.folder = Path(folder)
         _running.name = f"{time.strftime('%Y_%m_%d_%H_%M_%S')}_{next(_running.numbers)}"
         _running.perfetto = create_perfetto_trace
         _running.profile = pjrt.start_profile(_running.name)
@@ -86,8 +94,13 @@ def _write_perfetto(folder: Path) -> None:
         name = names.get((args["hlo_module"], args["hlo_op"]))
         if name is not None:
             args["op_name"] = name
-    with gzip.open(folder / "perfetto_trace.json.gz", "wt", encoding="utf-8") as file:
-        json.dump({"displayTimeUnit": "ns", "traceEvents": events}, file)
+    said = json.dumps({"displayTimeUnit": "ns", "traceEvents": events}).encode()
+
+    def write(file: BinaryIO) -> None:
+        with gzip.open(file, "wb") as compressed:
+            compressed.write(said)
+
+    write_whole(folder / "perfetto_trace.json.gz", write, "stop_trace", durable=False)
 
 
 @contextlib.contextmanager

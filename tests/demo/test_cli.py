@@ -1,5 +1,6 @@
 """The command line: what is wrong is said in one line on standard error, with status 2."""
 
+import os
 import re
 
 import pytest
@@ -42,6 +43,14 @@ def test_wrong_options(capsys, argv, message):
     status, line = outcome(capsys, *argv)
     assert status == 2
     assert message in line
+
+
+def test_no_file_to_draw_into(capsys, tmp_path):
+    pipe = tmp_path / "picture.png"
+    os.mkfifo(pipe)
+    status, line = outcome(capsys, "demo", "--digits", "--picture", str(pipe))
+    assert status == 2
+    assert "is no regular file" in line
 
 
 def test_wrong_data(capsys, tmp_path):

@@ -22,6 +22,7 @@ CODES = {
     "float8_e8m0fnu": "F8_E8M0",
     "float8_e4m3fnuz": "F8_E4M3FNUZ",
     "float8_e5m2fnuz": "F8_E5M2FNUZ",
+    "float4_e2m1fn": "U8",
     "float8_e3m4": "U8",
     "float8_e4m3": "U8",
     "float8_e4m3b11fnuz": "U8",

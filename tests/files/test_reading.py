@@ -4,6 +4,7 @@ import dataclasses
 import json
 import os
 import struct
+import tracemalloc
 import warnings
 from typing import Any, NamedTuple
 
@@ -224,6 +225,28 @@ DAMAGED = {
     "backwards": (file_of({"a": entry(offsets=(8, 0))}), "damaged"),
     "unknown type": (file_of({"a": entry(dtype="F99")}), "F99"),
     "type without dtype": (file_of({"a": entry("F4", (16,))}), "F4, which Stretto has no dtype"),
+    "twice": (
+        file_of(b'{"a":%s,"a":%s}' % ((json.dumps(entry()).encode(),) * 2)),
+        "its header has two entries 'a'",
+    ),
+    "twice in one": (
+        file_of(b'{"a":{"dtype":"I32","dtype":"F32","shape":[2],"data_offsets":[0,8]}}'),
+        "damaged",
+    ),
+    "metadata twice": (
+        file_of(b'{"__metadata__":{"a":"1","a":"2"}}', b""),
+        "its header has two entries 'a'",
+    ),
+    "NaN": (file_of(b'{"a":{"dtype":"F32","shape":[NaN],"data_offsets":[0,8]}}'), "invalid JSON"),
+    "not a number": (file_of({"a": entry(shape=(2.5,))}), "invalid JSON"),
+    "beyond the end": (file_of({"a": entry(shape=(4,), offsets=(0, 16))}), "not fully covered"),
+    "far beyond": (file_of({"a": entry(offsets=(1 << 60, (1 << 60) + 8))}), "invalid offset"),
+    "header of 2^60": (struct.pack("<Q", 1 << 60) + b"{}" * 50, "takes 1152921504606846976"),
+    "many axes": (file_of({"a": entry(shape=(2, *[1] * 70))}), "which no array can be"),
+    "long beside empty": (
+        file_of({"a": entry(shape=(0, 1 << 62), offsets=(0, 0))}, b""),
+        "which no array can be",
+    ),
     "extra bytes": (file_of({"a": entry()}, b"\0" * 9), "not fully covered"),
     "missing bytes": (file_of({"a": entry()}, b"\0" * 7), "not fully covered"),
     "metadata": (file_of({"__metadata__": {"a": 1}}, b""), "invalid JSON"),
@@ -238,9 +261,10 @@ def test_damaged_files_are_refused_in_words(path, case):
     path.write_bytes(data)
     with pytest.raises(ValueError, match=words) as caught:
         st.load(path)
-    assert str(caught.value).startswith(f"load: {path}: it")  or case in (
-        "type without dtype", "description", "booleans")  # fmt: skip
-    if case != "booleans":
+    of_elements = ("booleans", "many axes", "long beside empty")
+    if case not in (*of_elements, "type without dtype", "description"):
+        assert str(caught.value).startswith(f"load: {path}: it")
+    if case not in of_elements:
         with pytest.raises(ValueError, match=words):
             st.load_header(path)
 
@@ -277,3 +301,38 @@ def test_no_file(tmp_path):
         st.load(tmp_path)
     with pytest.raises(FileNotFoundError, match=r"there is no directory .*none"):
         st.save(tmp_path / "none" / "x.safetensors", 1)
+
+
+def test_no_memory_is_asked_for_that_the_file_has_not(path):
+    """Whatever a header says, of a length, an offset or a shape."""
+    huge = [
+        struct.pack("<Q", 99_999_999) + b"{}",
+        file_of({"a": entry(shape=(1 << 40,), offsets=(0, 1 << 42))}),
+        file_of({"__metadata__": {"stretto": "[" * 100_000}}, b""),
+    ]
+    for data in huge:
+        path.write_bytes(data)
+        tracemalloc.start()
+        with pytest.raises(ValueError, match=r"model\.safetensors: "):
+            st.load(path)
+        _, most = tracemalloc.get_traced_memory()
+        tracemalloc.stop()
+        assert most < 10 << 20
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        {"version": 1, "tree": {"dict": [["a", "leaf"], ["a", "leaf"]]}, "kinds": {}, "dtypes": {}},
+        {"version": 1, "tree": {"list": ["leaf"] * 3}, "kinds": {}, "dtypes": {}},
+        {"version": 1, "tree": "leaf", "kinds": {"a": "int"}, "dtypes": {"a": "complex128"}},
+        {"version": float("nan"), "tree": None, "kinds": {}, "dtypes": {}},
+        {"version": 1, "tree": {"dict": 3}, "kinds": {}, "dtypes": {}},
+        {"version": 1, "tree": {"dict": [[[], "leaf"]]}, "kinds": {}, "dtypes": {}},
+    ],
+)
+def test_descriptions_that_nobody_wrote(path, said):
+    words = {"stretto": json.dumps(said)}
+    path.write_bytes(file_of({"__metadata__": words, "a": entry()}))
+    with pytest.raises(ValueError, match=r"load: .*model\.safetensors: its description"):
+        st.load(path)

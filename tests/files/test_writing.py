@@ -1,5 +1,7 @@
 """``save``: what others read, what is refused, and what an interruption leaves."""
 
+import errno
+import json
 import os
 import signal
 import stat
@@ -7,13 +9,18 @@ import subprocess
 import sys
 import threading
 import time
+import warnings
 
+import ml_dtypes
 import numpy as np
 import pytest
 import safetensors.numpy
 
 import stretto as st
 import stretto.numpy as snp
+from stretto.core import files
+from stretto.files import writing
+from tests.interruptions import interrupted, lines_of
 
 
 @pytest.fixture
@@ -55,13 +62,157 @@ def test_traced_values_are_refused(path):
     assert os.listdir(path.parent) == []
 
 
+def test_elements_are_in_the_order_of_c(path):
+    x = np.asfortranarray(np.arange(6.0).reshape(2, 3))
+    st.save(path, {"t": x, "every other": x[:, ::2]})
+    theirs = safetensors.numpy.load_file(path)
+    np.testing.assert_array_equal(theirs["t"], x)
+    np.testing.assert_array_equal(theirs["every other"], x[:, ::2])
+
+
+def test_every_dtype_is_aligned_for_others(path):
+    """The format: the elements of the widest types first, and all on their own boundaries."""
+    types = ("bool", "int8", "uint16", "bfloat16", "float32", "int64", "complex64", "float16")
+    st.save(path, {t: np.ones(3, getattr(ml_dtypes, t, t)) for t in types}, {"é": "ü"})
+    with open(path, "rb") as file:
+        length = int.from_bytes(file.read(8), "little")
+        header = json.loads(file.read(length))
+    assert length % 8 == 0 and header["__metadata__"]["é"] == "ü"
+    found = safetensors.numpy.load_file(path)
+    for name in types:
+        assert header[name]["data_offsets"][0] % found[name].itemsize == 0
+        assert (found[name] == 1).all() and found[name].dtype.name == name
+
+
+@pytest.mark.parametrize("words", [{"note": "\ud800"}, {"\ud800": "note"}])
+def test_half_a_character_is_refused(path, words):
+    with pytest.raises(ValueError, match="save: the names and the metadata must be text"):
+        st.save(path, 1, words)
+    assert os.listdir(path.parent) == []
+
+
+def test_a_header_longer_than_any_reader_takes(path, monkeypatch):
+    monkeypatch.setattr(writing, "_LONGEST", 1000)
+    with pytest.raises(ValueError, match=r"metadata take .* the format has room for 1000"):
+        st.save(path, 1, {"note": "x" * 1000})
+    assert os.listdir(path.parent) == []
+
+
+# What is there and is no file
+
+
+def members():
+    return st.Ensemble(lambda p, x: p["w"] * x, [{"w": 0.0}, {"w": 1.0}])
+
+
+X = snp.ones(2)
+WRITERS = {
+    "save": lambda path: st.save(path, X),
+    "Ensemble.save": lambda path: members().save(path),
+    "numpy.save": lambda path: snp.save(path, X),
+    "numpy.savez": lambda path: snp.savez(path, X),
+    "numpy.savez_compressed": lambda path: snp.savez_compressed(path, X),
+    "tofile": X.tofile,
+    "tofile as text": lambda path: X.tofile(path, " "),
+}
+READERS = {
+    "load": st.load,
+    "load_header": st.load_header,
+    "Ensemble.load": lambda path: st.Ensemble.load(path, members()),
+    "numpy.load": snp.load,
+}
+
+
+def suffix(writer):
+    return {"numpy.save": ".npy"}.get(writer, ".npz" if "savez" in writer else "")
+
+
+@pytest.mark.parametrize("who", [*WRITERS, *READERS])
+def test_no_function_waits_for_a_pipe_or_replaces_it(tmp_path, who):
+    path = tmp_path / f"pipe{suffix(who)}"
+    os.mkfifo(path)
+    with pytest.raises(OSError, match=f"{path} is a FIFO .a named pipe., and must be a regular"):
+        {**WRITERS, **READERS}[who](path)
+    assert stat.S_ISFIFO(os.lstat(path).st_mode) and os.listdir(tmp_path) == [path.name]
+
+
+@pytest.mark.parametrize("who", [*WRITERS, *READERS])
+def test_what_is_no_path(tmp_path, who):
+    for given, error in [
+        (None, TypeError),
+        (b"x", TypeError),
+        ("", ValueError),
+        ("\0", ValueError),
+    ]:
+        words = "the path must be" if error is TypeError else "the path (is empty|.* has a null)"
+        with pytest.raises(error, match=words):
+            {**WRITERS, **READERS}[who](given)
+    folder = tmp_path / f"folder{suffix(who)}"
+    folder.mkdir()
+    with pytest.raises(IsADirectoryError, match=f"{folder} is a folder"):
+        {**WRITERS, **READERS}[who](folder)
+    with pytest.raises(FileNotFoundError):
+        {**WRITERS, **READERS}[who](tmp_path / "none" / "x")
+
+
+@pytest.mark.parametrize("writer", WRITERS)
+def test_a_full_disk_leaves_the_old_file(tmp_path, monkeypatch, writer):
+    path = tmp_path / f"file{suffix(writer)}"
+    WRITERS[writer](path)
+    before = path.read_bytes()
+
+    def full(_):
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    monkeypatch.setattr(os, "fsync", full)
+    with pytest.raises(OSError, match=f"{path} could not be written: No space left") as caught:
+        WRITERS[writer](path)
+    assert caught.value.errno == errno.ENOSPC
+    assert path.read_bytes() == before and os.listdir(tmp_path) == [path.name]
+
+
 # Nothing half-written
+
+
+def test_an_interruption_at_any_line_of_the_writer(path, monkeypatch):
+    monkeypatch.setattr(files, "_SECOND", 0.0)  # each save looks for leftovers, as the first
+    tree = {"w": np.ones(3), "b": [1, None]}
+    where = lambda name: "stretto" in name and "interruptions" not in name
+    st.save(path, 1)
+    count = lines_of(lambda: st.save(path, tree), where)
+    outcomes = set()
+    for number in range(0, count):
+        st.save(path, 1)
+        assert interrupted(lambda: st.save(path, tree), where, number)
+        found = st.load(path)
+        outcomes.add(found == 1)
+        assert found == 1 or found["b"] == [1, None]
+        assert os.listdir(path.parent) == [path.name]
+    assert outcomes == {True, False}
+
+
+def test_an_interrupted_load_leaves_no_file_open(path):
+    st.save(path, {"w": np.ones(3), "b": [1, None]})
+    where = lambda name: "stretto/files" in name
+    with warnings.catch_warnings():  # some are closed when the traceback goes, and not before
+        warnings.simplefilter("ignore", ResourceWarning)
+        for number in range(lines_of(lambda: st.load(path), where)):
+            assert interrupted(lambda: st.load(path), where, number)
+    assert not [n for n in os.listdir("/proc/self/fd") if leads_to(n) == str(path)]
+    assert st.load(path)["b"] == [1, None]
+
+
+def leads_to(number):
+    try:
+        return os.readlink(f"/proc/self/fd/{number}")
+    except OSError:
+        return ""
 
 
 def test_a_failed_save_leaves_the_old_file_and_no_other(path, monkeypatch):
     st.save(path, {"w": 1})
     before = path.read_bytes()
-    for name in ("fsync", "replace", "chmod"):
+    for name in ("fsync", "replace", "fchmod"):
         with monkeypatch.context() as patch:
 
             def fail(*_):

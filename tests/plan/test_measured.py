@@ -1,13 +1,16 @@
 """Formulations chosen by measuring, and remembered."""
 
 import json
+import os
 
 import numpy as np
 import pytest
 
 import stretto as st
 import stretto.numpy as snp
+from stretto.core import files
 from stretto.plan import measured
+from tests.interruptions import interrupted, lines_of
 
 
 @pytest.fixture
@@ -68,6 +71,48 @@ def test_a_damaged_note_is_measured_anew(folder, clock, text):
     assert "stablehlo.while" in run()
     assert len(clock) > before
     assert json.loads(file.read_text())["plan"] == "in turn"
+
+
+def planted(path, kind):
+    """Something else in the place of a measurement."""
+    path.unlink()
+    if kind == "large":
+        path.write_text('{"plan": "in turn"}')
+        os.truncate(path, 10 << 30)
+    elif kind == "nested":
+        path.write_text("[" * 60_000)
+    elif kind == "link":
+        (path.parent / "elsewhere").write_text('{"plan": "at once"}')
+        path.symlink_to(path.parent / "elsewhere")
+    else:
+        {"pipe": os.mkfifo, "folder": os.mkdir}[kind](path)
+
+
+@pytest.mark.parametrize("kind", ["large", "nested", "link", "pipe", "folder"])
+def test_what_is_no_small_file_is_measured_anew(folder, clock, kind):
+    run()
+    (file,) = folder.iterdir()
+    planted(file, kind)
+    measured._known.clear()
+    before = len(clock)
+    assert "stablehlo.while" in run()
+    assert len(clock) > before
+    if kind in ("pipe", "folder"):
+        assert not file.is_file()  # what nobody here made stays as it is
+
+
+def test_an_interruption_leaves_a_measurement_or_none(folder, monkeypatch):
+    monkeypatch.setattr(files, "_SECOND", 0.0)  # each writer looks for leftovers, as the first
+    folder.mkdir()
+    path = folder / "key.json"
+    where = lambda name: name in (measured.__file__, files.__file__)
+    write = lambda: measured._write("key", "in turn", {"in turn": 1.0})
+    count = lines_of(write, where)
+    for number in range(count):
+        assert interrupted(write, where, number)
+        assert measured._read("key") in (None, "in turn")
+        assert {n.name for n in folder.iterdir()} <= {path.name}
+        path.unlink(missing_ok=True)
 
 
 def test_without_a_folder_it_is_remembered_in_memory(tmp_path, monkeypatch, clock):

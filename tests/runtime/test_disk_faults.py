@@ -3,6 +3,7 @@
 import logging
 import os
 import re
+import threading
 
 import numpy as np
 import pytest
@@ -10,7 +11,8 @@ import pytest
 import stretto as st
 import stretto.numpy as snp
 from stretto import lax
-from stretto.runtime import disk, pjrt, store
+from stretto.runtime import cache, disk, pjrt, store
+from tests.interruptions import interrupted, lines_of
 
 
 def said_by(caplog):
@@ -38,6 +40,54 @@ def test_what_the_runtime_refuses_is_compiled_and_replaced(kept_in, compiled_ane
         assert len(compiled_anew) == before + 1
         result()
         assert len(compiled_anew) == before + 1
+
+
+def test_what_is_larger_than_the_bound_is_compiled_and_replaced(kept_in, compiled_anew, result):
+    result()
+    (file,) = store.kept(kept_in)
+    os.truncate(os.path.join(kept_in, file.name), 10 << 30)
+    result(), result()
+    assert len(compiled_anew) == 2
+    assert store.kept(kept_in)[0].size == file.size
+
+
+def test_an_interruption_at_any_line_comes_out_of_the_call(kept_in, compiled_anew, monkeypatch):
+    """While a program is looked for and kept; the next call gives its value, and is not kept
+    waiting by a lock."""
+    where = lambda name: name in (disk.__file__, store.__file__, cache.__file__)
+    f = st.jit(lambda x: x * 3 + 1)
+    assert float(f(2.0)) == 7
+    made = {}
+
+    def once(text, *how):  # to compile takes most of the time
+        if text not in made:
+            made[text] = compile_text(text, *how)
+        return made[text]
+
+    compile_text = cache.compile_text
+    monkeypatch.setattr(cache, "compile_text", once)
+
+    def call():
+        assert float(f(2.0)) == 7
+
+    def anew():
+        st.clear_caches()
+        store.clear(kept_in)
+
+    anew()
+    count = lines_of(call, where)
+    assert count > 100
+    for number in range(count):
+        anew()
+        assert interrupted(call, where, number), number
+        names = os.listdir(kept_in) if os.path.isdir(kept_in) else []
+        assert not [name for name in names if name.endswith(".beside")], number
+        thread = threading.Thread(target=call, daemon=True)
+        thread.start()
+        thread.join(20)
+        assert not thread.is_alive(), number
+        assert len(store.kept(kept_in)) == 1, number
+    call()
 
 
 def test_what_the_runtime_cannot_give_as_bytes_is_not_kept(

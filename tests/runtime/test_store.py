@@ -33,10 +33,10 @@ def total(folder):
 
 @pytest.mark.parametrize("content", [b"", b"x", bytes(range(256)) * 400])
 def test_what_is_written_is_read(folder, content):
-    assert store.read(folder, KEY) is None and store.kept(folder) == []
+    assert store.read(folder, KEY, LIMIT) is None and store.kept(folder) == []
     store.write(folder, KEY, content, LIMIT)
-    assert store.read(folder, KEY) == content
-    assert store.read(folder, OTHER) is None
+    assert store.read(folder, KEY, LIMIT) == content
+    assert store.read(folder, OTHER, LIMIT) is None
     (file,) = store.kept(folder)
     assert file.name == f"{KEY}.program" and file.size == os.path.getsize(path_of(folder, KEY))
     assert abs(time.time() - file.used) < 60
@@ -45,7 +45,7 @@ def test_what_is_written_is_read(folder, content):
 def test_the_last_of_several_writers_stays(folder):
     for content in (b"first", b"second", b"third"):
         store.write(folder, KEY, content, LIMIT)
-    assert store.read(folder, KEY) == b"third"
+    assert store.read(folder, KEY, LIMIT) == b"third"
     assert len(store.kept(folder)) == 1
 
 
@@ -56,7 +56,7 @@ def test_folders_and_files_are_the_users_alone(folder, mask):
         store.write(folder, KEY, b"x", LIMIT)
     finally:
         os.umask(before)
-    assert store.read(folder, KEY) == b"x"
+    assert store.read(folder, KEY, LIMIT) == b"x"
     for path, mode in [
         (os.path.dirname(folder), 0o700),
         (folder, 0o700),
@@ -68,7 +68,7 @@ def test_folders_and_files_are_the_users_alone(folder, mask):
 def test_a_file_under_the_name_of_another_key_is_not_read(folder):
     store.write(folder, KEY, b"x", LIMIT)
     os.rename(path_of(folder, KEY), path_of(folder, OTHER))
-    assert store.read(folder, OTHER) is None
+    assert store.read(folder, OTHER, LIMIT) is None
 
 
 def test_use_is_noted_within_the_hour(folder):
@@ -76,7 +76,7 @@ def test_use_is_noted_within_the_hour(folder):
     now = time.time()
     for age, noted in [(1800, False), (7200, True), (-7200, True)]:
         os.utime(path_of(folder, KEY), (now - age, now - age))
-        assert store.read(folder, KEY) == b"x"
+        assert store.read(folder, KEY, LIMIT) == b"x"
         (file,) = store.kept(folder)
         assert (abs(file.used - now) < 60) == noted
 
@@ -105,9 +105,9 @@ def test_the_least_lately_used_go(folder):
 def test_what_would_take_much_of_the_space_is_left_out(folder):
     store.write(folder, KEY, bytes(1000), 8000)
     store.write(folder, KEY, bytes(1000), 0)
-    assert store.read(folder, KEY) is None
+    assert store.read(folder, KEY, LIMIT) is None
     store.write(folder, KEY, bytes(1000), 16000)
-    assert store.read(folder, KEY) == bytes(1000)
+    assert store.read(folder, KEY, LIMIT) == bytes(1000)
 
 
 def test_files_are_seldom_counted(folder, monkeypatch):
@@ -155,10 +155,10 @@ def test_clear(folder):
     assert sorted(file.name for file in store.clear(folder)) == [
         f"{key(n)}.program" for n in range(3)
     ]
-    assert store.kept(folder) == [] and store.read(folder, key(0)) is None
+    assert store.kept(folder) == [] and store.read(folder, key(0), LIMIT) is None
     assert "notes.txt" in os.listdir(folder)
     store.write(folder, KEY, b"x", LIMIT)
-    assert store.read(folder, KEY) == b"x"
+    assert store.read(folder, KEY, LIMIT) == b"x"
 
 
 def test_threads_that_write_read_and_clear(folder):
@@ -175,7 +175,7 @@ def test_threads_that_write_read_and_clear(folder):
                 n = (start * 7 + turn) % 30
                 store.write(folder, key(n), content(n), limit)
                 for k in (n, (n + 11) % 30):
-                    assert store.read(folder, key(k)) in (None, content(k))
+                    assert store.read(folder, key(k), LIMIT) in (None, content(k))
         except BaseException as error:
             errors.append(error)
 
@@ -202,7 +202,7 @@ def test_readers_never_see_half_a_file(folder):
 
     def look():
         while not stop.is_set():
-            seen.add(store.read(folder, KEY))
+            seen.add(store.read(folder, KEY, LIMIT))
 
     reader = threading.Thread(target=look)
     reader.start()

@@ -1,5 +1,6 @@
 """Files that are damaged, foreign, open to others or half written are never read."""
 
+import contextlib
 import errno
 import hashlib
 import os
@@ -12,6 +13,7 @@ import time
 import pytest
 
 from stretto.runtime import store
+from tests.interruptions import interrupted, lines_of
 
 KEY = "ab" * 32
 CONTENT = b"native code" * 5
@@ -31,6 +33,10 @@ def path(folder):
     return os.path.join(folder, f"{KEY}.program")
 
 
+def read(*which):
+    return store.read(*which, LIMIT)
+
+
 def bytes_of(path):
     with open(path, "rb") as file:
         return file.read()
@@ -48,9 +54,9 @@ def test_no_beginning_of_a_file_is_read(folder, path):
     whole = bytes_of(path)
     for length in range(len(whole)):
         put(path, whole[:length])
-        assert store.read(folder, KEY) is None
+        assert store.read(folder, KEY, LIMIT) is None
     put(path, whole)
-    assert store.read(folder, KEY) == CONTENT
+    assert store.read(folder, KEY, LIMIT) == CONTENT
 
 
 def test_no_file_with_a_flipped_bit_is_read(folder, path):
@@ -60,19 +66,44 @@ def test_no_file_with_a_flipped_bit_is_read(folder, path):
             damaged = bytearray(whole)
             damaged[place] ^= 1 << bit
             put(path, damaged)
-            assert store.read(folder, KEY) is None
+            assert store.read(folder, KEY, LIMIT) is None
 
 
 @pytest.mark.parametrize("more", [b"\0", bytes(4096), CONTENT])
 def test_no_file_with_more_at_its_end_is_read(folder, path, more):
     put(path, bytes_of(path) + more)
-    assert store.read(folder, KEY) is None
+    assert store.read(folder, KEY, LIMIT) is None
 
 
 def test_a_damaged_file_is_replaced_by_the_next_write(folder, path):
     put(path, b"damaged")
     store.write(folder, KEY, b"anew", LIMIT)
-    assert store.read(folder, KEY) == b"anew"
+    assert store.read(folder, KEY, LIMIT) == b"anew"
+
+
+@pytest.mark.parametrize("size", [LIMIT // 8 + 1, 10 << 30])
+def test_what_is_larger_than_the_bound_is_not_read(folder, path, monkeypatch, size):
+    """A file of a hole, which takes no space."""
+    os.truncate(path, size)
+    monkeypatch.setattr(store, "_all_of", lambda *_: pytest.fail("it was read"))
+    assert store.read(folder, KEY, LIMIT) is None
+    monkeypatch.undo()
+    store.write(folder, KEY, b"anew", LIMIT)
+    assert store.read(folder, KEY, LIMIT) == b"anew"
+
+
+def test_a_file_that_grows_is_read_no_further(folder, path, monkeypatch):
+    check, read = store._check_file, []
+
+    def grow(status, where):
+        check(status, where)
+        os.truncate(path, 1 << 30)
+
+    all_of = store._all_of
+    monkeypatch.setattr(store, "_check_file", grow)
+    monkeypatch.setattr(store, "_all_of", lambda *how: read.append(all_of(*how)) or read[-1])
+    assert store.read(folder, KEY, LIMIT) is None
+    assert len(read[0]) <= LIMIT // 8
 
 
 # Other users
@@ -82,7 +113,7 @@ def test_a_damaged_file_is_replaced_by_the_next_write(folder, path):
 def test_a_file_that_others_can_write(folder, path, mode):
     os.chmod(path, mode)
     with pytest.raises(store.Unsafe, match=f"{path} can be written by others.*remove it"):
-        store.read(folder, KEY)
+        store.read(folder, KEY, LIMIT)
     with pytest.raises(store.Unsafe):
         store.write(folder, KEY, b"anew", LIMIT)
     assert CONTENT in bytes_of(path)
@@ -92,7 +123,7 @@ def test_a_file_that_others_can_write(folder, path, mode):
 def test_a_folder_that_others_can_write(folder, mode):
     os.chmod(folder, mode)
     for use in (
-        lambda: store.read(folder, KEY),
+        lambda: store.read(folder, KEY, LIMIT),
         lambda: store.write(folder, KEY, b"anew", LIMIT),
         lambda: store.kept(folder),
         lambda: store.clear(folder),
@@ -100,16 +131,16 @@ def test_a_folder_that_others_can_write(folder, mode):
         with pytest.raises(store.Unsafe, match=f"{folder} can be written by others"):
             use()
     os.chmod(folder, 0o755)
-    assert store.read(folder, KEY) == CONTENT
+    assert store.read(folder, KEY, LIMIT) == CONTENT
 
 
 def test_a_folder_in_one_that_everybody_can_write(folder):
     above = os.path.dirname(folder)
     os.chmod(above, 0o777)
     with pytest.raises(store.Unsafe, match=f"{folder} is in {above}.*chmod o-w {above}"):
-        store.read(folder, KEY)
+        store.read(folder, KEY, LIMIT)
     os.chmod(above, 0o1777)  # as /tmp: there nobody can rename what is others'
-    assert store.read(folder, KEY) == CONTENT
+    assert store.read(folder, KEY, LIMIT) == CONTENT
 
 
 def foreign(monkeypatch, is_foreign):
@@ -134,26 +165,26 @@ def test_a_file_of_another_user(folder, path, monkeypatch):
     with monkeypatch.context() as patch:
         foreign(patch, lambda status: stat.S_ISREG(status.st_mode))
         with pytest.raises(store.Unsafe, match=f"{path} belongs to user .*remove it"):
-            store.read(folder, KEY)
+            store.read(folder, KEY, LIMIT)
         with pytest.raises(store.Unsafe):
             store.write(folder, KEY, b"anew", LIMIT)
-    assert store.read(folder, KEY) == CONTENT
+    assert store.read(folder, KEY, LIMIT) == CONTENT
 
 
 def test_a_folder_of_another_user(folder, monkeypatch):
     with monkeypatch.context() as patch:
         foreign(patch, lambda status: stat.S_ISDIR(status.st_mode))
-        for use in (store.read, lambda *which: store.write(*which, b"anew", LIMIT)):
+        for use in (read, lambda *which: store.write(*which, b"anew", LIMIT)):
             with pytest.raises(store.Unsafe, match=f"{folder} belongs to user"):
                 use(folder, KEY)
-    assert store.read(folder, KEY) == CONTENT
+    assert store.read(folder, KEY, LIMIT) == CONTENT
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="only the superuser gives files away")
 def test_a_file_really_of_another_user(folder, path):
     os.chown(path, 12345, 12345)
     with pytest.raises(store.Unsafe, match="belongs to user 12345, you are 0"):
-        store.read(folder, KEY)
+        store.read(folder, KEY, LIMIT)
     with pytest.raises(store.Unsafe):
         store.write(folder, KEY, b"anew", LIMIT)
     assert store.clear(folder) == [] and CONTENT in bytes_of(path)
@@ -162,7 +193,7 @@ def test_a_file_really_of_another_user(folder, path):
 def test_another_effective_user(folder, monkeypatch):
     monkeypatch.setattr(os, "geteuid", lambda: os.getuid() + 1)
     with pytest.raises(store.Unsafe, match="belongs to user"):
-        store.read(folder, KEY)
+        store.read(folder, KEY, LIMIT)
 
 
 def test_what_is_checked_is_what_was_opened(folder, path, monkeypatch):
@@ -178,8 +209,8 @@ def test_what_is_checked_is_what_was_opened(folder, path, monkeypatch):
         return status
 
     monkeypatch.setattr(os, "fstat", swap)
-    assert store.read(folder, KEY) == CONTENT
-    assert bytes_of(path) == b"evil" and store.read(folder, KEY) is None
+    assert store.read(folder, KEY, LIMIT) == CONTENT
+    assert bytes_of(path) == b"evil" and store.read(folder, KEY, LIMIT) is None
 
 
 # What is not a file
@@ -190,7 +221,7 @@ def test_a_link_in_the_place_of_a_file(folder, path):
     os.rename(path, elsewhere)
     os.symlink(elsewhere, path)
     with pytest.raises(OSError):
-        store.read(folder, KEY)
+        store.read(folder, KEY, LIMIT)
     with pytest.raises(store.Unsafe, match="is not a plain file"):
         store.write(folder, KEY, b"anew", LIMIT)
     assert CONTENT in bytes_of(elsewhere) and os.path.islink(path)
@@ -200,16 +231,16 @@ def test_a_link_in_the_place_of_the_folder(folder):
     elsewhere = f"{folder}-elsewhere"
     os.rename(folder, elsewhere)
     os.symlink(elsewhere, folder)
-    for use in (store.read, lambda *which: store.write(*which, b"anew", LIMIT)):
+    for use in (read, lambda *which: store.write(*which, b"anew", LIMIT)):
         with pytest.raises(OSError):
             use(folder, KEY)
-    assert store.read(elsewhere, KEY) == CONTENT
+    assert store.read(elsewhere, KEY, LIMIT) == CONTENT
 
 
 def test_a_link_to_the_folder_above_is_followed(folder, tmp_path):
     """As where the home directory lies on another disk."""
     os.symlink(os.path.dirname(folder), tmp_path / "link")
-    assert store.read(str(tmp_path / "link" / "programs"), KEY) == CONTENT
+    assert store.read(str(tmp_path / "link" / "programs"), KEY, LIMIT) == CONTENT
 
 
 @pytest.mark.parametrize("make", [os.mkdir, os.mkfifo], ids=["directory", "pipe"])
@@ -218,7 +249,7 @@ def test_no_file_in_the_place_of_a_file(folder, path, make):
     make(path)
     if make is os.mkfifo:
         os.chmod(path, 0o600)
-    for use in (store.read, lambda *which: store.write(*which, b"anew", LIMIT)):
+    for use in (read, lambda *which: store.write(*which, b"anew", LIMIT)):
         with pytest.raises(store.Unsafe, match="is not a plain file"):
             use(folder, KEY)
     assert store.kept(folder) == []
@@ -227,7 +258,7 @@ def test_no_file_in_the_place_of_a_file(folder, path, make):
 def test_a_file_in_the_place_of_a_folder(tmp_path):
     put(tmp_path / "caches", b"")
     folder = str(tmp_path / "caches" / "programs")
-    for use in (store.read, lambda *which: store.write(*which, b"anew", LIMIT)):
+    for use in (read, lambda *which: store.write(*which, b"anew", LIMIT)):
         with pytest.raises(OSError):
             use(folder, KEY)
 
@@ -239,7 +270,7 @@ class Full:
     """A file on a disk that has space for some bytes."""
 
     def __init__(self, handle, space):
-        self.file, self.space = os.fdopen(handle, "wb"), space
+        self.file, self.space = os.fdopen(handle, "wb", closefd=False), space
 
     def __enter__(self):
         return self
@@ -259,12 +290,13 @@ def test_a_full_disk(folder, path, monkeypatch, space):
     other = "cd" * 32
     before = sorted(os.listdir(folder))
     with monkeypatch.context() as patch:
-        patch.setattr(store, "open", lambda handle, how: Full(handle, space), raising=False)
+        full = lambda handle, how, closefd: Full(handle, space)
+        patch.setattr(store, "open", full, raising=False)
         for key in (KEY, other):
             with pytest.raises(OSError, match="No space"):
                 store.write(folder, key, b"anew" * 100, LIMIT)
     assert sorted(os.listdir(folder)) == before
-    assert store.read(folder, KEY) == CONTENT and store.read(folder, other) is None
+    assert store.read(folder, KEY, LIMIT) == CONTENT and store.read(folder, other, LIMIT) is None
 
 
 @pytest.mark.parametrize("code", [errno.EROFS, errno.EACCES], ids=errno.errorcode.get)
@@ -281,10 +313,10 @@ def test_a_folder_that_can_only_be_read(folder, path, monkeypatch, code):
 
     monkeypatch.setattr(os, "open", read_only)
     monkeypatch.setattr(os, "utime", refuse)
-    assert store.read(folder, KEY) == CONTENT
+    assert store.read(folder, KEY, LIMIT) == CONTENT
     with pytest.raises(OSError):
         store.write(folder, KEY, b"anew", LIMIT)
-    assert store.read(folder, KEY) == CONTENT
+    assert store.read(folder, KEY, LIMIT) == CONTENT
 
 
 def test_a_folder_that_cannot_be_made(tmp_path, monkeypatch):
@@ -293,9 +325,41 @@ def test_a_folder_that_cannot_be_made(tmp_path, monkeypatch):
 
     monkeypatch.setattr(os, "mkdir", refuse)
     folder = str(tmp_path / "caches" / "programs")
-    assert store.read(folder, KEY) is None
+    assert store.read(folder, KEY, LIMIT) is None
     with pytest.raises(PermissionError):
         store.write(folder, KEY, CONTENT, LIMIT)
+
+
+# Interruptions
+
+
+def of_the_store(name):
+    return name in (store.__file__, contextlib.__file__)
+
+
+@pytest.mark.parametrize("sweeping", [False, True])
+def test_an_interruption_at_any_line_of_a_write(folder, monkeypatch, sweeping):
+    if sweeping:
+        monkeypatch.setattr(store, "_PART", 1 << 30)
+    write = lambda: store.write(folder, KEY, b"anew", LIMIT)
+    count, outcomes = lines_of(write, of_the_store), set()
+    for number in range(count):
+        store.write(folder, KEY, CONTENT, LIMIT)
+        assert interrupted(write, of_the_store, number)
+        found = store.read(folder, KEY, LIMIT)
+        assert found in (CONTENT, b"anew"), number
+        outcomes.add(found)
+        assert sorted(os.listdir(folder)) == [f"{KEY}.program", "written"], number
+    assert len(outcomes) == 2
+    write()
+    assert store.read(folder, KEY, LIMIT) == b"anew"
+
+
+def test_an_interruption_at_any_line_of_a_read(folder):
+    look = lambda: store.read(folder, KEY, LIMIT)
+    for number in range(lines_of(look, of_the_store)):
+        assert interrupted(look, of_the_store, number)
+        assert look() == CONTENT
 
 
 # Other processes, which load the module alone: the package would take half a second each
@@ -312,7 +376,7 @@ KILLED = """
 def die(*args, **how):
     os.kill(os.getpid(), signal.SIGKILL)
 class Dying:
-    def __init__(self, handle, how): self.handle, self.left = handle, int(sys.argv[5])
+    def __init__(self, handle, how, closefd): self.handle, self.left = handle, int(sys.argv[5])
     def __enter__(self): return self
     def __exit__(self, *error): die()
     def write(self, data):
@@ -349,12 +413,12 @@ def test_a_writer_that_is_killed(tmp_path, there, point, space):
         store.write(folder, KEY, CONTENT, LIMIT)
     process = alone(KILLED, folder, KEY, point, str(space))
     assert process.wait() == -signal.SIGKILL
-    assert store.read(folder, KEY) == (b"anew" * 1000 if point == "renamed" else before)
+    assert store.read(folder, KEY, LIMIT) == (b"anew" * 1000 if point == "renamed" else before)
     names = set(os.listdir(folder)) - {"written", f"{KEY}.program"}
     assert all(name.endswith(".beside") for name in names)
     assert len(names) == (point in ("opened", "writing", "written"))
     store.write(folder, KEY, b"next", LIMIT)
-    assert store.read(folder, KEY) == b"next"
+    assert store.read(folder, KEY, LIMIT) == b"next"
     past = time.time() - 4000
     for name in names:
         os.utime(os.path.join(folder, name), (past, past))
@@ -365,10 +429,10 @@ def test_a_writer_that_is_killed(tmp_path, there, point, space):
 STORM = """
 sys.stdin.read(1)
 content = bytes(range(256)) * 80
-found = store.read(folder, key)
+found = store.read(folder, key, 1 << 30)
 if found is None:
     store.write(folder, key, content, 1 << 30)
-assert store.read(folder, key) == content
+assert store.read(folder, key, 1 << 30) == content
 print(found is None)
 """
 
@@ -385,5 +449,5 @@ def test_fifty_processes_at_once(tmp_path):
     assert [process.returncode for process in processes] == [0] * 50, said
     assert b"True\n" in {out for out, _ in said}
     assert sorted(os.listdir(folder)) == [f"{KEY}.program", "written"]
-    digest = hashlib.sha256(store.read(folder, KEY)).hexdigest()
+    digest = hashlib.sha256(store.read(folder, KEY, LIMIT)).hexdigest()
     assert digest == hashlib.sha256(bytes(range(256)) * 80).hexdigest()

@@ -17,6 +17,7 @@ from stretto.core.errors import ConfigError
 from stretto.core.holding import restoring
 
 __all__ = [
+    "changed",
     "config",
     "default_matmul_precision",
     "default_prng_impl",
@@ -370,6 +371,12 @@ config = Config()
 def shaping() -> dict[str, Any]:
     """The settings that shape programs, as they are here and now."""
     return {name: getattr(config, name) for name in _SHAPING}
+
+
+def changed() -> dict[str, Any]:
+    """The settings that are not as by default, as they are here and now."""
+    found = {name: getattr(config, name) for name in _SETTINGS}
+    return {name: value for name, value in found.items() if value != _SETTINGS[name].default}
 
 
 def enable_x64(value: bool = True) -> _Block:

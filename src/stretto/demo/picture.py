@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from stretto.core.files import write_whole
 from stretto.demo.data import Dataset
 from stretto.demo.errors import DemoError
 from stretto.demo.extras import require
@@ -38,6 +39,8 @@ def check_picture(path: Path) -> None:
         raise DemoError(f"{path}: is a directory, expected a file to draw into")
     if not path.parent.is_dir():
         raise DemoError(f"{path.parent}: no such directory, to draw {path.name} in")
+    if path.exists() and not path.is_file():
+        raise DemoError(f"{path}: is no regular file, expected one to draw into")
     if not os.access(path if path.exists() else path.parent, os.W_OK):
         raise DemoError(f"{path}: cannot be written")
 
@@ -52,10 +55,11 @@ def draw(path: Path, comparison: Comparison, data: Dataset) -> None:
     left, right = figure.subfigures(1, 2, width_ratios=(0.42, 0.58))
     _draw_reliability(left, comparison, data.test.labels)
     _draw_disagreement(right, comparison, data)
+    form = path.suffix.removeprefix(".").lower()
     try:
-        figure.savefig(path, dpi=110)
+        write_whole(path, lambda file: figure.savefig(file, dpi=110, format=form), "demo")
     except OSError as error:
-        raise DemoError(f"{path}: cannot be written: {error.strerror}") from None
+        raise DemoError(error.strerror or str(error)) from None
 
 
 def _figure_class() -> Any:

@@ -12,6 +12,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from stretto.api.graph import ShapeDtypeStruct
+from stretto.core.files import checked_path
 from stretto.core.version import VERSION
 from stretto.ensemble.groups import Group, changed
 from stretto.ensemble.layout import Layout
@@ -68,7 +69,7 @@ def read(
 
 def _groups(path: str | os.PathLike[str], like: Sequence[Group]) -> list[Group]:
     """The groups that a file describes, of the architectures that are here."""
-    who = f"Ensemble.load: {os.fspath(path)}"
+    who = f"Ensemble.load: {checked_path(path, 'Ensemble.load')}"
     text = load_header(path).metadata.get(_ENTRY)
     if text is None:
         raise ValueError(f"{who}: it is no file of an ensemble; load its arrays by stretto.load")

@@ -20,6 +20,7 @@ from stretto.files.names import Damaged
 __all__ = [
     "Stored",
     "Type",
+    "code_of",
     "fits_number",
     "is_number",
     "kind_of_leaf",
@@ -40,11 +41,14 @@ _CODES = {
     **{"F8_E4M3FNUZ": "float8_e4m3fnuz", "F8_E5M2FNUZ": "float8_e5m2fnuz"},
 }
 
+_CODE_OF = {name: code for code, name in _CODES.items()}
+
 # Dtypes that the format has not, and what their elements are stored as.
 _PARTS = {
     **dict.fromkeys(("int2", "int4"), "int8"),
     **dict.fromkeys(("uint2", "uint4"), "uint8"),
     **dict.fromkeys(("float8_e3m4", "float8_e4m3", "float8_e4m3b11fnuz"), "uint8"),
+    "float4_e2m1fn": "uint8",
     "complex128": "float64",
 }
 
@@ -106,6 +110,11 @@ def stored(leaf: Any, path: str, who: str) -> Stored:
     return Stored(parts if name == "complex128" else parts.reshape(array.shape), kind, name)
 
 
+def code_of(dtype: np.dtype) -> str:
+    """The format's code of a dtype that ``stored`` gives."""
+    return _CODE_OF[dtype.name]
+
+
 def kind_of_leaf(leaf: Any) -> str | None:
     """What the leaf is beside an array: a Python number, NumPy's, weak.
 
@@ -165,7 +174,10 @@ def restored(raw: np.ndarray, type: Type, kind: str | None, name: str, lost: lis
     """
     if type.dtype == bool and raw.size and raw.max() > 1:
         raise Damaged(f"{name} is of booleans, and has bytes that are neither 0 nor 1")
-    array = raw.view(type.dtype).reshape(type.shape)
+    try:
+        array = raw.view(type.dtype).reshape(type.shape)
+    except ValueError as error:  # too many axes, or an axis too long beside an empty one
+        raise Damaged(f"{name} is {type}, which no array can be: {error}") from None
     if kind == "numpy":
         return array if type.shape else array[()]
     if kind in _NUMBERS:

@@ -18,7 +18,15 @@ if TYPE_CHECKING:  # loaded with the first file
 else:
     json = LazyModule("json")
 
-__all__ = ["DESCRIPTION", "Damaged", "describe", "leaf_names", "parse", "rebuild"]
+__all__ = [
+    "DESCRIPTION",
+    "Damaged",
+    "describe",
+    "leaf_names",
+    "parse",
+    "rebuild",
+    "refuse_twice",
+]
 
 DESCRIPTION = "stretto"
 """The entry of the metadata that holds the description."""
@@ -98,6 +106,18 @@ def parse(text: str) -> tuple[Any, dict[str, str], dict[str, str]]:
     except (KeyError, TypeError, json.JSONDecodeError, RecursionError) as error:
         raise _damaged(error) from None
     return node, kinds, dtypes
+
+
+def refuse_twice(text: bytes) -> None:
+    """Raise ``Damaged`` where something in a header, which is JSON, has two entries of one name."""
+
+    def once(pairs: list[tuple[str, Any]]) -> None:
+        if len(dict.fromkeys(name for name, _ in pairs)) < len(pairs):
+            names = [name for name, _ in pairs]
+            twice = next(name for name in names if names.count(name) > 1)
+            raise Damaged(f"it is damaged: its header has two entries {twice!r}")
+
+    json.loads(text, object_pairs_hook=once)
 
 
 def _is_words(x: Any) -> bool:

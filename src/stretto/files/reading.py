@@ -10,6 +10,7 @@ import io
 import math
 import os
 import warnings
+from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -17,9 +18,11 @@ import safetensors
 
 from stretto.api.graph import ShapeDtypeStruct
 from stretto.core import tree
+from stretto.core.files import checked_path, opened
 from stretto.core.interpreter import Value, as_value
 from stretto.core.position import user_stack_level
 from stretto.core.types import canonical_dtype, kind_of
+from stretto.files.checksums import CHECKSUM, checksum
 from stretto.files.elements import (
     Type,
     fits_number,
@@ -28,9 +31,16 @@ from stretto.files.elements import (
     restored,
     true_type,
 )
-from stretto.files.names import DESCRIPTION, Damaged, leaf_names, parse, rebuild
+from stretto.files.names import (
+    DESCRIPTION,
+    Damaged,
+    leaf_names,
+    parse,
+    rebuild,
+    refuse_twice,
+)
 
-__all__ = ["Header", "load", "load_header"]
+__all__ = ["Header", "load", "load_checked", "load_header"]
 
 _ALIGNMENT = 64  # bytes; compiled programs use such memory where it lies
 _ZIP = b"PK\x03\x04"
@@ -85,8 +95,8 @@ def load(path: str | os.PathLike[str], like: Any = None) -> Any:
 
     Raises ``ValueError`` naming the path and what is wrong where the file is damaged or no
     safetensors file, or does not fit ``like``: then all names that are missing or unexpected, and
-    all types that differ, are listed. ``FileNotFoundError`` where there is none. Loading runs no
-    code from the file.
+    all types that differ, are listed. ``FileNotFoundError`` where there is none, ``OSError`` where
+    there is a folder, a device, a FIFO or a socket. Loading runs no code from the file.
 
     >>> import os, tempfile, stretto as st, stretto.numpy as snp
     >>> path = os.path.join(tempfile.mkdtemp(), "model.safetensors")
@@ -94,17 +104,33 @@ def load(path: str | os.PathLike[str], like: Any = None) -> Any:
     >>> st.load(path, like={"w": snp.zeros(2), "b": snp.zeros(())})
     {'w': Array([1., 1.], dtype=float32), 'b': Array(0.5, dtype=float32)}
     """
-    who = f"load: {os.fspath(path)}"
+    return _load(path, None if like is None else lambda header: like, check=False)
+
+
+def load_checked(path: str | os.PathLike[str], like: Callable[[Header], Any]) -> Any:
+    """As ``load``, of a file that was written with a checksum; ``like`` is given its header.
+
+    Raises ``Damaged`` before anything else where the checksum is not there, or is another.
+    """
+    return _load(path, like, check=True)
+
+
+def _load(
+    path: str | os.PathLike[str], like: Callable[[Header], Any] | None, *, check: bool
+) -> Any:
+    who = f"load: {checked_path(path, 'load')}"
     lost: list[str] = []
     try:
-        with _opened(path) as file:
+        with _opened(path, "load") as file:
+            if check:
+                _check(file)
             contents = _contents(file)
             if like is None:
                 made = _as_described(file, contents, lost)
             else:
-                made = _as_like(file, contents, like, who, lost)
+                made = _as_like(file, contents, like(_header(contents)), who, lost)
     except Damaged as error:
-        raise ValueError(f"{who}: {error}") from None
+        raise type(error)(f"{who}: {error}") from None
     except OverflowError as error:
         raise OverflowError(f"{who}: {error}") from None
     if lost:
@@ -120,7 +146,8 @@ def load_header(path: str | os.PathLike[str]) -> Header:
     """The names, shapes and dtypes of the arrays in a safetensors file, and its metadata.
 
     The elements are not read. Raises ``ValueError`` naming the path and what is wrong where the
-    file is damaged or no safetensors file, ``FileNotFoundError`` where there is none.
+    file is damaged or no safetensors file, ``FileNotFoundError`` where there is none, ``OSError``
+    where there is a folder, a device, a FIFO or a socket.
 
     >>> import os, tempfile, stretto as st, stretto.numpy as snp
     >>> path = os.path.join(tempfile.mkdtemp(), "model.safetensors")
@@ -130,10 +157,13 @@ def load_header(path: str | os.PathLike[str]) -> Header:
     ({'w': ShapeDtypeStruct(shape=(3, 2), dtype=float32)}, '7')
     """
     try:
-        with _opened(path) as file:
-            contents = _contents(file)
+        with _opened(path, "load_header") as file:
+            return _header(_contents(file))
     except Damaged as error:
-        raise ValueError(f"load_header: {os.fspath(path)}: {error}") from None
+        raise Damaged(f"load_header: {os.fspath(path)}: {error}") from None
+
+
+def _header(contents: _Contents) -> Header:
     entries = sorted(contents.entries.items())
     arrays = {name: ShapeDtypeStruct(*entry.type) for name, entry in entries}
     return Header(arrays, contents.metadata)
@@ -145,8 +175,8 @@ def load_header(path: str | os.PathLike[str]) -> Header:
 class _File:
     """An open file with what its header says, as the safetensors library read and checked it."""
 
-    def __init__(self, path: str) -> None:
-        self.raw = open(path, "rb", buffering=0)  # noqa: SIM115 (closed by __exit__)
+    def __init__(self, path: str, who: str) -> None:
+        self.raw = opened(path, who)
         try:
             self._check(path)
         except BaseException:
@@ -161,6 +191,9 @@ class _File:
                 self.metadata: dict[str, str] = dict(opened.metadata() or {})
         except safetensors.SafetensorError as error:
             raise Damaged(_what_is_wrong(self.raw, error)) from None
+        # The library takes the last of several arrays of a name, and others may take the first.
+        header = self.bytes_at(8, int.from_bytes(self.bytes_at(0, 8), "little"))
+        refuse_twice(header.tobytes())
         stated = [(s.get_dtype(), tuple(s.get_shape())) for s in slices]
         self.stated = dict(zip(names, stated, strict=True))
         # The path may lead to another file by now; the library opened it between these two.
@@ -177,10 +210,11 @@ class _File:
         return _bytes_at(self.raw, offset, size)
 
 
-def _opened(path: str | os.PathLike[str]) -> _File:
+def _opened(path: str | os.PathLike[str], who: str) -> _File:
     """The file that is there, also while others replace it."""
+    text = checked_path(path, who)
     while True:
-        file = _File(os.fspath(path))
+        file = _File(text, who)
         if file.is_current:
             return file
         file.raw.close()
@@ -192,17 +226,37 @@ def _contents(file: _File) -> _Contents:
     kinds: dict[str, str] = {}
     dtypes: dict[str, str] = {}
     node = _NO_NODE
+    metadata.pop(CHECKSUM, None)
     if DESCRIPTION in metadata:
         node, kinds, dtypes = parse(metadata.pop(DESCRIPTION))
     entries = {}
-    # The format leaves no holes: each array begins where the one before it ends.
-    offset = 8 + int.from_bytes(file.bytes_at(0, 8), "little")
+    places = _places(file)
     for name, (code, shape) in file.stated.items():
         type = true_type(name, code, shape, dtypes.get(name))
-        size = type.dtype.itemsize * math.prod(type.shape)
-        entries[name] = _Entry(type, kinds.get(name), offset, size)
-        offset += size
+        entries[name] = _Entry(type, kinds.get(name), *places[name])
     return _Contents(entries, node, metadata)
+
+
+def _places(file: _File) -> dict[str, tuple[int, int]]:
+    """Of each array the first byte in the file, and how many there are."""
+    # The format leaves no holes: each array begins where the one before it ends.
+    offset = 8 + int.from_bytes(file.bytes_at(0, 8), "little")
+    places = {}
+    for name, (code, shape) in file.stated.items():
+        size = true_type(name, code, shape, None).dtype.itemsize * math.prod(shape)
+        places[name] = offset, size
+        offset += size
+    return places
+
+
+def _check(file: _File) -> None:
+    """Raise ``Damaged`` unless the file holds what it was written with."""
+    said = file.metadata.get(CHECKSUM)
+    if said is None:
+        raise Damaged("it has no checksum")
+    places = _places(file)
+    if said != checksum(file.stated, file.metadata, lambda name: file.bytes_at(*places[name])):
+        raise Damaged("it is damaged: its checksum is not that of what is in it")
 
 
 def _what_is_wrong(file: io.FileIO, error: object) -> str:

@@ -1,25 +1,34 @@
 """``save``: a tree of arrays to one safetensors file, whole or not at all.
 
-Layer 7 (files). The file is written beside its place, brought to the disk, and renamed. Next, read
-``reading``.
+Layer 7 (files). ``core/files`` writes beside the place, brings to the disk, and renames. The format
+is written here, as the library would by way of a file of its own, which nobody can tell from one
+that a killed process left. Next, read ``reading``.
 """
 
 from __future__ import annotations
 
 import os
-import stat
-import tempfile
 from collections.abc import Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any, BinaryIO
 
-import safetensors
-import safetensors.numpy
+import numpy as np
 
 from stretto.core import tree
-from stretto.files.elements import stored
+from stretto.core.files import checked_path, write_whole
+from stretto.core.lazy import LazyModule
+from stretto.files.checksums import CHECKSUM, checksum
+from stretto.files.elements import code_of, stored
 from stretto.files.names import DESCRIPTION, describe, leaf_names
 
-__all__ = ["save"]
+if TYPE_CHECKING:  # loaded with the first file
+    import json
+else:
+    json = LazyModule("json")
+
+__all__ = ["save", "write"]
+
+_ALIGNMENT = 8
+_LONGEST = 100_000_000  # bytes of a header, which no reader of the format goes beyond
 
 
 def save(
@@ -33,12 +42,15 @@ def save(
     where ``load`` finds them. ``metadata`` adds text by name.
 
     A file that was there is replaced when the new one is complete and on the disk, so that whoever
-    opens the path, whenever this is interrupted, finds the old one or the new. A process that is
-    killed meanwhile leaves a folder ``.stretto-…`` beside it.
+    opens the path, whenever this is interrupted, finds the old one or the new. A symbolic link
+    stays, and the file that it leads to is replaced. A process that is killed meanwhile leaves a
+    file ``.stretto-…`` beside it, which the next ``save`` to that folder removes.
 
-    Raises ``TypeError`` for a leaf that is no array nor number, or metadata that is no text;
-    ``ValueError`` where two leaves would have one name; ``TracedValueError`` inside a
-    transformation; ``OSError`` where the file cannot be written.
+    Raises ``TypeError`` for a leaf that is no array nor number, metadata that is no text, or a path
+    that is none; ``ValueError`` where two leaves would have one name, or no file can have that of
+    the path; ``TracedValueError`` inside a transformation; ``OSError``, with the system's
+    ``errno``, where the file cannot be written, or the path is that of a folder, a device, a FIFO
+    or a socket, which stay as they are.
 
     >>> import os, tempfile, stretto as st, stretto.numpy as snp
     >>> path = os.path.join(tempfile.mkdtemp(), "model.safetensors")
@@ -46,22 +58,59 @@ def save(
     >>> st.load(path)
     {'fc': [Array([1., 1.], dtype=float32), None], 'step': 3}
     """
-    arrays, words = _parts(tree, metadata)
-    place = os.path.realpath(os.fspath(path))  # a link stays, and what it leads to is replaced
-    folder = os.path.dirname(place)
-    if not os.path.isdir(folder):
-        raise FileNotFoundError(f"save: {os.fspath(path)}: there is no directory {folder}")
-    with tempfile.TemporaryDirectory(dir=folder, prefix=".stretto-") as beside:
-        made = os.path.join(beside, "new")
-        mode = _usual_mode(place, made)
-        try:
-            safetensors.numpy.save_file(arrays, made, words)
-        except safetensors.SafetensorError as error:
-            raise OSError(f"save: {os.fspath(path)} could not be written: {error}") from None
-        os.chmod(made, mode)
-        _to_disk(made)
-        os.replace(made, place)
-    _to_disk(folder)
+    write(path, tree, metadata)
+
+
+def write(
+    path: Any, root: Any, metadata: Mapping[str, str] | None, *, with_checksum: bool = False
+) -> None:
+    """As ``save``; with a checksum of all that the file holds, which ``load_checked`` asks for."""
+    text = checked_path(path, "save")
+    arrays, words = _parts(root, metadata)
+    if with_checksum:
+        types = {name: (code_of(x.dtype), x.shape) for name, x in arrays.items()}
+        words[CHECKSUM] = checksum(types, words, lambda name: _bytes_of(arrays[name]))
+    # The format: aligned elements where those of the widest types come first.
+    names = sorted(arrays, key=lambda name: (-arrays[name].itemsize, name))
+    header = _header({name: arrays[name] for name in names}, words)
+
+    def put(file: BinaryIO) -> None:
+        file.write(header)
+        for name in names:
+            file.write(_bytes_of(arrays[name]))
+
+    write_whole(text, put, "save")
+
+
+def _header(arrays: Mapping[str, np.ndarray], words: Mapping[str, str]) -> bytes:
+    """The file up to its first element: the length of what follows, and that, as JSON."""
+    entries: dict[str, Any] = {"__metadata__": words}
+    end = 0
+    for name, x in arrays.items():
+        begin, end = end, end + x.nbytes
+        entries[name] = {
+            "dtype": code_of(x.dtype),
+            "shape": x.shape,
+            "data_offsets": (begin, end),
+        }
+    try:
+        said = json.dumps(entries, separators=(",", ":"), ensure_ascii=False).encode()
+    except UnicodeEncodeError as error:
+        raise ValueError(
+            f"save: the names and the metadata must be text, and {error.object[error.start]!r} is "
+            f"half a character"
+        ) from None
+    said += b" " * (-len(said) % _ALIGNMENT)
+    if len(said) > _LONGEST:
+        raise ValueError(
+            f"save: the names, shapes and metadata take {len(said)} bytes, and the format has room "
+            f"for {_LONGEST}; keep large data in arrays"
+        )
+    return len(said).to_bytes(8, "little") + said
+
+
+def _bytes_of(array: np.ndarray) -> memoryview:
+    return array.reshape(-1).view(np.uint8).data
 
 
 def _parts(root: Any, metadata: Mapping[str, str] | None) -> tuple[dict[str, Any], dict[str, str]]:
@@ -85,21 +134,3 @@ def _parts(root: Any, metadata: Mapping[str, str] | None) -> tuple[dict[str, Any
             dtypes[name] = dtype
     words[DESCRIPTION] = describe(root, kinds, dtypes)
     return arrays, words
-
-
-def _usual_mode(place: str, made: str) -> int:
-    """The permissions of the file there, or else those that this process gives a new file."""
-    try:
-        return stat.S_IMODE(os.stat(place).st_mode)
-    except FileNotFoundError:
-        os.close(os.open(made, os.O_CREAT | os.O_WRONLY, 0o666))
-        return stat.S_IMODE(os.stat(made).st_mode)
-
-
-def _to_disk(path: str) -> None:
-    """Return when the file, or the directory's list of files, is on the disk."""
-    number = os.open(path, os.O_RDONLY)
-    try:
-        os.fsync(number)
-    finally:
-        os.close(number)

@@ -2,20 +2,23 @@
 
 Layer 7 (numpy). A file holds data only: nothing is pickled, and nothing unpickled. NumPy's format
 has no name for bfloat16, which is written as two bytes of no type, and read back as bfloat16. Trees
-of arrays go into files by ``stretto.save``.
+of arrays go into files by ``stretto.save``. Next, read ``file_headers``.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
-from typing import Any, NoReturn
+import io
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from typing import Any, BinaryIO
 
 import ml_dtypes
 import numpy as np
 
 from stretto.core.errors import TracedValueError
+from stretto.core.files import checked_path, opened, write_whole
 from stretto.core.interpreter import Tracer, as_value
 from stretto.numpy.creation import asarray
+from stretto.numpy.file_headers import Archive, check_header, reading
 
 __all__ = [
     "ArrayFile",
@@ -58,6 +61,22 @@ def _to_write(who: str, x: Any, name: str) -> np.ndarray:
     return np.asarray(x)
 
 
+def _write(who: str, file: Any, suffix: str, write: Callable[[Any], object]) -> None:
+    """To a file that is open, or to one of this name, whole or not at all."""
+    if hasattr(file, "write"):
+        write(file)
+        return
+    path = checked_path(file, who)
+    write_whole(path if path.endswith(suffix) else path + suffix, write, who)
+
+
+class _Plain:
+    """A file of which NumPy sees only that it can be written, so that errors are the system's."""
+
+    def __init__(self, file: BinaryIO) -> None:
+        self.write = file.write
+
+
 def _read(host: np.ndarray, name: str) -> Any:
     if host.dtype == _BYTES:
         host = host.view(_BFLOAT16)
@@ -69,7 +88,11 @@ def _read(host: np.ndarray, name: str) -> Any:
 def save(file: Any, arr: Any, allow_pickle: bool = False) -> None:
     """Write one array to a ``.npy`` file, by its name or open for writing bytes.
 
-    Raises ``TypeError`` for a dtype that the format cannot name, such as int4 and float8 kinds.
+    A file by its name is replaced when the new one is complete and on the disk, as by
+    ``stretto.save``.
+
+    Raises ``TypeError`` for a dtype that the format cannot name, such as int4 and float8 kinds;
+    ``OSError`` where the file cannot be written, or the name is that of something else than a file.
 
     >>> import io
     >>> import stretto.numpy as snp
@@ -79,7 +102,12 @@ def save(file: Any, arr: Any, allow_pickle: bool = False) -> None:
     Array([1, 2], dtype=bfloat16)
     """
     _refuse_pickle("save", allow_pickle)
-    np.save(file, _to_write("save", arr, "arr"), allow_pickle=False)
+    host = _to_write("save", arr, "arr")
+
+    def write(to: Any) -> None:
+        np.lib.format.write_array(_Plain(to), host, allow_pickle=False)  # type: ignore[arg-type]
+
+    _write("save", file, ".npy", write)
 
 
 def _save_several(
@@ -92,11 +120,13 @@ def _save_several(
     arrays |= kwds
     hosts: Any = {name: _to_write(who, x, name) for name, x in arrays.items()}
     write = np.savez if who == "savez" else np.savez_compressed
-    write(file, allow_pickle=False, **hosts)
+    _write(who, file, ".npz", lambda to: write(to, allow_pickle=False, **hosts))
 
 
 def savez(file: Any, *args: Any, allow_pickle: bool = False, **kwds: Any) -> None:
     """Write several arrays to a ``.npz`` file, by their keywords, or as ``arr_0``, ``arr_1``, ….
+
+    A file by its name is replaced as by ``save``.
 
     >>> import io
     >>> import stretto.numpy as snp
@@ -133,22 +163,22 @@ class ArrayFile(Mapping[str, Any]):
     ['w'] [3.]
     """
 
-    def __init__(self, archive: Any) -> None:
+    def __init__(self, archive: Archive) -> None:
         self._archive = archive
 
     @property
     def files(self) -> list[str]:
         """The names."""
-        return list(self._archive.files)
+        return list(self._archive.names)
 
     def __getitem__(self, name: str) -> Any:
-        return _read(self._archive[name], name)
+        return _read(self._archive.read(name), name)
 
     def __iter__(self) -> Iterator[str]:
-        return iter(self._archive.files)
+        return iter(self._archive.names)
 
     def __len__(self) -> int:
-        return len(self._archive.files)
+        return len(self._archive.names)
 
     def __repr__(self) -> str:
         return f"ArrayFile of {', '.join(self.files)}"
@@ -167,24 +197,31 @@ class ArrayFile(Mapping[str, Any]):
 def load(file: Any, allow_pickle: bool = False, *, max_header_size: int = 10000) -> Any:
     """The array of a ``.npy`` file, or the arrays of a ``.npz`` file by name (see ``ArrayFile``).
 
-    64-bit numbers become 32-bit ones unless ``enable_x64``. Raises ``ValueError`` for a file that
-    holds pickled objects: it is not read, as that can run any code.
+    64-bit numbers become 32-bit ones unless ``enable_x64``. Memory is only asked for where the file
+    has as many bytes as it says. Raises ``ValueError`` for a file that is damaged, or that holds
+    pickled objects: it is not read, as that can run any code; ``OSError`` for the name of
+    a folder, a device, a FIFO or a socket.
     """
     _refuse_pickle("load", allow_pickle)
+    if hasattr(file, "read"):
+        return _loaded(file, "the file", max_header_size, own=False)
+    found, path = None, checked_path(file, "load")
+    file = io.BufferedReader(opened(path, "load"))
     try:
-        found = np.load(file, allow_pickle=False, max_header_size=max_header_size)
-    except ValueError as error:
-        _explain(error)
-    return _read(found, "the file") if isinstance(found, np.ndarray) else ArrayFile(found)
+        found = _loaded(file, path, max_header_size, own=True)
+        return found
+    finally:
+        if not isinstance(found, ArrayFile):
+            file.close()
 
 
-def _explain(error: ValueError) -> NoReturn:
-    if "pickle" in str(error):
-        raise ValueError(
-            "load: expected NumPy's format with numbers in it; this file is another, or holds "
-            "pickled objects, which are not read, since that can run any code"
-        ) from None
-    raise error
+def _loaded(file: Any, name: str, max_header_size: int, own: bool) -> Any:
+    with reading(name):
+        if not check_header(file, name, max_header_size):
+            found = np.load(file, allow_pickle=False, max_header_size=max_header_size)
+            return ArrayFile(Archive(found, file, name, max_header_size, own))
+        found = np.lib.format.read_array(file, False, max_header_size=max_header_size)
+    return _read(found, name)
 
 
 def _dtype(dtype: Any) -> np.dtype:

@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from stretto.core.files import write_whole
 from stretto.core.interpreter import Tracer, as_value
 from stretto.core.types import is_complex, kind_of, real_dtype
 from stretto.numpy.dtypes import as_dtype
@@ -114,6 +115,8 @@ def tobytes(self: Any, order: str = "C") -> bytes:
 def tofile(self: Any, fid: Any, sep: str = "", format: str = "%s") -> None:
     r"""Write the elements to a file: their bytes, or text with ``sep`` between them.
 
+    ``fid`` is a file open for writing bytes, or the name of one, which is replaced whole.
+
     >>> import io, tempfile
     >>> import stretto.numpy as snp
     >>> with tempfile.TemporaryFile() as file:
@@ -121,4 +124,8 @@ def tofile(self: Any, fid: Any, sep: str = "", format: str = "%s") -> None:
     ...     file.seek(0), file.read()
     (0, b'\x01\x00\x02\x00')
     """
-    _elements(self, "tofile").tofile(fid, sep, format)
+    host = _elements(self, "tofile")
+    if hasattr(fid, "write"):
+        host.tofile(fid, sep, format)
+    else:
+        write_whole(fid, lambda file: host.tofile(file, sep, format), "tofile")

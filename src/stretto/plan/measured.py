@@ -3,7 +3,8 @@
 Layer 5 (plan). Used with ``config.plan = "measure"``. What compiles and runs a program is a layer
 above: ``wiring`` puts it in ``timer``. On disk each measurement is one small JSON file, in
 ``plans`` of the user's cache directory (``core/machine``), written beside and renamed; one that is
-damaged, or says what nobody could have written, is measured anew.
+damaged, or says what nobody could have written, is measured anew. All that a file can do is choose
+among formulations that give the same: who else could have written it is not asked.
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ import os
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING
 
+from stretto.core.files import read_small, write_whole
 from stretto.core.lazy import LazyModule
 from stretto.core.machine import cache_directory, processor
 from stretto.core.program import Program
@@ -20,15 +22,17 @@ if TYPE_CHECKING:  # few programs measure anything
     import hashlib
     import json
     import pathlib
-    import tempfile
 else:
-    hashlib, json, pathlib, tempfile = map(LazyModule, ("hashlib", "json", "pathlib", "tempfile"))
+    hashlib, json, pathlib = map(LazyModule, ("hashlib", "json", "pathlib"))
 
 __all__ = ["Timer", "directory", "fastest", "fingerprint", "timer"]
 
 Timer = list[Callable[[Program], float]]
 timer: Timer = []
 """What gives the seconds that a program takes: one function, put here by ``wiring``."""
+
+_LARGEST = 1 << 16
+"""Bytes of a file; a measurement takes some hundreds."""
 
 _known: dict[str, str] = {}
 
@@ -63,10 +67,12 @@ def _read(key: str) -> str | None:
         folder = directory()
         if folder is None:
             return None
-        with open(folder / f"{key}.json", encoding="utf-8") as file:
-            said = json.load(file)
+        content = read_small(str(folder / f"{key}.json"), _LARGEST)
+        if content is None:
+            return None
+        said = json.loads(content)
         return said["plan"] if isinstance(said["plan"], str) else None
-    except (OSError, ValueError, KeyError, TypeError):
+    except (OSError, ValueError, KeyError, TypeError, RecursionError):
         return None
 
 
@@ -77,10 +83,8 @@ def _write(key: str, plan: str, times: Mapping[str, float]) -> None:
         if folder is None:
             return
         folder.mkdir(parents=True, exist_ok=True)
-        with tempfile.TemporaryDirectory(dir=folder, suffix=".tmp") as apart:
-            beside = os.path.join(apart, key)
-            with open(beside, "w", encoding="utf-8") as file:
-                json.dump({"plan": plan, "seconds": dict(times)}, file)
-            os.replace(beside, folder / f"{key}.json")
+        said = json.dumps({"plan": plan, "seconds": dict(times)}).encode()
+        path = folder / f"{key}.json"
+        write_whole(path, lambda file: file.write(said), "plan", durable=False)
     except OSError:
         pass

@@ -72,7 +72,7 @@ class Place(NamedTuple):
     def load(self, out_types: Sequence[ArrayType]) -> Executable | None:
         """The program, if it is there."""
         try:
-            content = store.read(self.folder, self.key)
+            content = store.read(self.folder, self.key, config.disk_cache_size)
         except OSError as error:
             _remark(self.folder, error)
             return None

@@ -5,8 +5,9 @@ Layer 6 (runtime). Of the standard library alone, and of nothing that knows what
 What another user could have written is never read: folder and files must belong to the effective
 user, and be writable to nobody else. The folder is opened once, what was opened is checked, and
 files are reached through it, so that no name is looked up twice. A file is written beside and
-renamed, and says its key, length and checksum. There are no locks: of several writers of a key the
-last one stays. The least lately used files go when there are too many bytes. Next, read ``disk``.
+renamed, and says its key, length and checksum. No more is read than may be written. There are no
+locks: of several writers of a key the last one stays. The least lately used files go when there are
+too many bytes. Next, read ``disk``.
 """
 
 from __future__ import annotations
@@ -49,29 +50,26 @@ class Kept(NamedTuple):
     used: float
 
 
-def read(folder: str, key: str) -> bytes | None:
+def read(folder: str, key: str, limit: int) -> bytes | None:
     """The content of this key, 64 hexadecimal digits; ``None`` where there is none that is whole.
 
-    Raises ``Unsafe`` where somebody else could have written it, ``OSError`` where it cannot be
-    read.
+    A file that is larger than ``write`` makes them, with this ``limit``, is not read. Raises
+    ``Unsafe`` where somebody else could have written it, ``OSError`` where it cannot be read.
     """
     try:
         with _opened(folder) as at:
-            path = os.path.join(folder, key + _FILE)
             # Not blocking: were it a pipe, opening it would wait for ever.
             flags = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK
-            handle = os.open(key + _FILE, flags, dir_fd=at)
-            try:
+            with _handle(key + _FILE, flags, at) as handle:
                 status = os.fstat(handle)
-                _check_file(status, path)
-                data = _all_of(handle, status.st_size)
-                content = _content(data, key)
+                _check_file(status, os.path.join(folder, key + _FILE))
+                if status.st_size > _most(limit):
+                    return None
+                content = _content(_all_of(handle, status.st_size), key)
                 if content is not None and abs(time.time() - status.st_mtime) > _HOUR:
                     with contextlib.suppress(OSError):  # it may be there to be read only
                         os.utime(handle)
                 return content
-            finally:
-                os.close(handle)
     except FileNotFoundError:
         return None
 
@@ -86,7 +84,7 @@ def write(folder: str, key: str, content: bytes, limit: int) -> None:
         _MAGIC, bytes.fromhex(key), len(content), hashlib.sha256(content).digest()
     )
     size = len(header) + len(content)
-    if size > limit // 8:
+    if size > _most(limit):
         return
     os.makedirs(os.path.dirname(folder), 0o700, exist_ok=True)
     with contextlib.suppress(FileExistsError):
@@ -100,10 +98,10 @@ def write(folder: str, key: str, content: bytes, limit: int) -> None:
         if _note(at, size) > part:
             _sweep(at, limit - part - size)
         beside = f"{key}.{os.urandom(8).hex()}{_BESIDE}"
+        flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL
         try:
-            handle = os.open(beside, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600, dir_fd=at)
             # Not synced: if the machine stops, what is left of the file fails its checksum.
-            with open(handle, "wb") as file:
+            with _handle(beside, flags, at) as handle, open(handle, "wb", closefd=False) as file:
                 file.write(header)
                 file.write(content)
             os.replace(beside, name, src_dir_fd=at, dst_dir_fd=at)
@@ -133,8 +131,7 @@ def clear(folder: str) -> list[Kept]:
 @contextlib.contextmanager
 def _opened(folder: str) -> Iterator[int]:
     """A descriptor of the folder, which nobody else can write."""
-    at = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW)
-    try:
+    with _handle(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW) as at:
         _check_owned(os.fstat(at), folder)
         above = os.path.realpath(folder)
         while above != (above := os.path.dirname(above)):
@@ -144,8 +141,23 @@ def _opened(folder: str) -> Iterator[int]:
                     f"{folder} is in {above}, which everybody can write: chmod o-w {above}"
                 )
         yield at
+
+
+@contextlib.contextmanager
+def _handle(name: str, flags: int, at: int | None = None) -> Iterator[int]:
+    """A descriptor, which is closed wherever an interruption falls."""
+    handle = -1
+    try:
+        handle = os.open(name, flags, 0o600, dir_fd=at)
+        yield handle
     finally:
-        os.close(at)
+        if handle >= 0:
+            os.close(handle)
+
+
+def _most(limit: int) -> int:
+    """How many bytes a file may have, where all may have so many."""
+    return limit // 8
 
 
 def _check_owned(status: os.stat_result, path: str) -> None:
@@ -184,18 +196,16 @@ def _note(at: int, size: int) -> int:
     and those that are killed have said what they may have left.
     """
     flags = os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_NOFOLLOW | os.O_NONBLOCK
-    handle = os.open(_WRITTEN, flags, 0o600, dir_fd=at)
-    try:
+    with _handle(_WRITTEN, flags, at) as handle:
         os.write(handle, bytes(size // _UNIT + 1))
         return os.fstat(handle).st_size * _UNIT
-    finally:
-        os.close(handle)
 
 
 def _sweep(at: int, limit: int) -> list[Kept]:
     """Remove the least lately used above the limit, and what killed writers left an hour ago."""
     flags = os.O_WRONLY | os.O_TRUNC | os.O_CREAT | os.O_NOFOLLOW | os.O_NONBLOCK
-    os.close(os.open(_WRITTEN, flags, 0o600, dir_fd=at))
+    with _handle(_WRITTEN, flags, at):
+        pass
     now, total, files = time.time(), 0, []
     for file in _files(at):
         if file.name.endswith(_BESIDE):
@@ -216,15 +226,14 @@ def _sweep(at: int, limit: int) -> list[Kept]:
 
 def _files(at: int) -> Iterator[Kept]:
     """Our files in the folder, written and being written."""
-    with os.scandir(at) as found:
-        for file in found:
-            if _OURS.fullmatch(file.name):
-                try:
-                    status = file.stat(follow_symlinks=False)
-                except FileNotFoundError:
-                    continue  # another process was quicker
-                if stat.S_ISREG(status.st_mode) and status.st_uid == os.geteuid():
-                    yield Kept(file.name, status.st_size, status.st_mtime)
+    for name in os.listdir(at):
+        if _OURS.fullmatch(name):
+            try:
+                status = os.stat(name, dir_fd=at, follow_symlinks=False)
+            except FileNotFoundError:
+                continue  # another process was quicker
+            if stat.S_ISREG(status.st_mode) and status.st_uid == os.geteuid():
+                yield Kept(name, status.st_size, status.st_mtime)
 
 
 def _remove(at: int, name: str) -> bool:

@@ -8,6 +8,7 @@ import pytest
 import stretto as st
 from stretto import nn, optim
 from stretto.ensemble import Checkpoints, EarlyStopping
+from stretto.ensemble.training import checkpoints
 
 KEY = st.random.PRNGKey(0)
 X = np.random.default_rng(0).normal(size=(24, 2)).astype(np.float32)
@@ -138,8 +139,7 @@ def test_the_last_files_are_kept(tmp_path):
 
 
 def test_what_was_not_finished_is_removed(tmp_path):
-    (tmp_path / ".stretto-abc").mkdir()
-    (tmp_path / ".stretto-abc" / "new").write_bytes(b"half")
+    (tmp_path / ".stretto-0123456789abcdef").write_bytes(b"half")
     fit(tmp_path, epochs=1)
     assert os.listdir(tmp_path) == ["step-000000000003.safetensors"]
 
@@ -176,11 +176,162 @@ def test_files_that_are_no_checkpoints_are_refused(tmp_path):
         fit(tmp_path, resume=True)
     path = Checkpoints(tmp_path).path(3)
     st.save(path, {"w": X})
-    with pytest.raises(ValueError, match="is no checkpoint of a training"):
+    with pytest.raises(ValueError, match="it has no checksum"):
         fit(tmp_path)
     path.write_bytes(path.read_bytes()[:50])
     with pytest.raises(ValueError, match="truncated"):
         fit(tmp_path)
+
+
+# Damage
+
+
+@pytest.fixture(scope="module")
+def kept(tmp_path_factory):
+    """Two checkpoints, and the arguments with which ``fit`` resumes."""
+    directory = tmp_path_factory.mktemp("kept")
+    fit(Checkpoints(directory, every_steps=3), epochs=2, batch_size=4)
+    given, resume = [], Checkpoints.resume
+
+    def noted(self, *how):
+        given.append(how)
+        return resume(self, *how)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(Checkpoints, "resume", noted)
+        fit(Checkpoints(directory, every_steps=3), epochs=2, batch_size=4)
+    found = Checkpoints(directory)
+    steps = found.steps()[-2:]
+    return {s: found.path(s).read_bytes() for s in steps}, given[0]
+
+
+@pytest.fixture
+def two(kept, tmp_path):
+    """A directory with the two, and the paths of the newest and of the one before."""
+    contents, how = kept
+    files = Checkpoints(tmp_path)
+    older, newest = (files.path(step) for step in contents)
+    for path, content in zip((older, newest), contents.values(), strict=True):
+        path.write_bytes(content)
+    return files, how, older, newest
+
+
+def falls_back(two):
+    files, how, older, newest = two
+    said = rf"going on from {older}, as later checkpoints are damaged:\n  .*load: {newest}"
+    with pytest.warns(UserWarning, match=said):
+        state = files.resume(*how)
+    assert state.step == files.steps()[0] and st.tree.leaves(state.packs)
+
+
+def test_the_newest_is_resumed_without_a_word(two):
+    files, how, _, _ = two
+    assert files.resume(*how).step == files.steps()[-1]
+
+
+def test_one_cut_off_anywhere_is_passed_over(two):
+    whole = two[3].read_bytes()
+    for length in [*range(20), *range(20, len(whole), len(whole) // 50), len(whole) - 1]:
+        two[3].write_bytes(whole[:length])
+        falls_back(two)
+
+
+def places_of(whole):
+    """Some bytes of each part of a file: its length, description, own words, and elements."""
+    end = 8 + int.from_bytes(whole[:8], "little")
+    draw = np.random.default_rng(0)
+    parts = [range(8), range(8, end), range(end, len(whole))]
+    words = whole.index(b"stretto.fit"), whole.index(b"stretto.checksum")
+    parts += [range(at, at + 90) for at in words]
+    return [int(p) for part in parts for p in draw.choice(part, min(40, len(part)), replace=False)]
+
+
+def test_one_with_a_flipped_bit_is_passed_over(two):
+    whole = two[3].read_bytes()
+    for place in places_of(whole):
+        damaged = bytearray(whole)
+        damaged[place] ^= 1 << (place % 8)
+        two[3].write_bytes(damaged)
+        falls_back(two)
+
+
+OTHERS = {
+    "nothing": lambda path: path.write_bytes(b""),
+    "zeros": lambda path: path.write_bytes(bytes(path.stat().st_size)),
+    "zeros at its end": lambda path: os.truncate(path, 99) or os.truncate(path, 9999),
+    "more at its end": lambda path: path.write_bytes(path.read_bytes() + b"x"),
+    "text": lambda path: path.write_text("no checkpoint"),
+    "parameters": lambda path: st.save(path, {"w": X}),
+    "a folder": lambda path: path.unlink() or path.mkdir(),
+    "a pipe": lambda path: path.unlink() or os.mkfifo(path),
+}
+
+
+@pytest.mark.parametrize("other", OTHERS)
+def test_something_else_in_its_place_is_passed_over(two, other):
+    OTHERS[other](two[3])
+    falls_back(two)
+
+
+def test_one_that_goes_meanwhile_is_passed_over(two, monkeypatch):
+    steps = two[0].steps()
+    two[3].unlink()
+    monkeypatch.setattr(Checkpoints, "steps", lambda self: steps)
+    files, how, older, newest = two
+    with pytest.warns(UserWarning, match=rf"going on from {older}, (.|\n)*{newest}"):
+        assert files.resume(*how).step == steps[0]
+
+
+def test_without_a_whole_one_an_error_says_how_to_go_on(two):
+    files, how, older, newest = two
+    newest.write_bytes(newest.read_bytes()[:-1])
+    st.save(older, {"w": X})
+    with pytest.raises(ValueError) as caught:
+        files.resume(*how)
+    said = str(caught.value).split("\n")
+    assert said[0] == "fit: there is no whole checkpoint to go on from:"
+    assert said[1].startswith(f"  load: {newest}: it is ")
+    assert said[2] == f"  load: {older}: it has no checksum"
+    assert said[3] == (
+        "put a copy of one there, or remove them to begin anew, or give another directory"
+    )
+
+
+def test_trouble_that_is_none_of_the_file_is_raised(two, monkeypatch):
+    def refuse(*_, **__):
+        raise PermissionError(13, "Permission denied")
+
+    monkeypatch.setattr(checkpoints, "load_checked", refuse)
+    with pytest.raises(PermissionError):
+        two[0].resume(*two[1])
+
+
+def test_a_training_goes_on_from_the_one_before_to_the_same_bits(tmp_path, monkeypatch):
+    often = lambda name: Checkpoints(tmp_path / name, every_steps=1, keep=2)
+    whole = fit(often("whole"))
+    interrupted(monkeypatch, often("broken"), 4)
+    files = often("broken")
+    assert files.steps() == [3, 4]
+    files.path(4).write_bytes(files.path(4).read_bytes()[:-1])
+    with pytest.warns(UserWarning, match=r"going on from .*03.safetensors, (.|\n)*04.safetensors"):
+        resumed = fit(files)
+    same_bits(resumed, whole)
+    assert files.steps() == [5, 6]
+    same_bits(fit(files), whole)
+
+
+def test_one_that_was_passed_over_pushes_no_whole_one_out(two):
+    """Were it counted among those that stay, nothing would be left to go on from."""
+    files, how, _, newest = two
+    newest.write_bytes(b"")
+    one = Checkpoints(files.directory, keep=1)
+    falls_back(two)
+    with pytest.warns(UserWarning):
+        state = one.resume(*how)
+    one.save(state.replace(step=state.step + 1), how[1])
+    assert one.steps() == [state.step + 1, files.steps()[-1]]
+    with pytest.warns(UserWarning):
+        assert one.resume(*how).step == state.step + 1
 
 
 def test_when():

@@ -1,16 +1,18 @@
 """``Checkpoints``: the whole state in a file now and then, and exact resumption from the last.
 
-Layer 7 (ensemble). A file is complete or not there: it is written beside and renamed. Next, read
-``progress``.
+Layer 7 (ensemble). A file is complete or not there: it is written beside and renamed. It has a
+checksum, and one that was damaged afterwards is passed over. Next, read ``progress``.
 """
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
+import errno
 import json
 import os
 import re
-import shutil
+import warnings
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -19,16 +21,19 @@ import numpy as np
 
 import stretto.numpy as snp
 from stretto.api.graph import ShapeDtypeStruct
+from stretto.core.position import user_stack_level
 from stretto.ensemble.training.state import TrainState, divided
-from stretto.files.reading import load, load_header
-from stretto.files.writing import save
+from stretto.files.names import Damaged
+from stretto.files.reading import Header, load_checked
+from stretto.files.writing import write
 
 __all__ = ["Checkpoints"]
 
 _NAME = re.compile(r"step-(\d{12})\.safetensors")
 _ENTRY = "stretto.fit"
-_VERSION = 1
-_BESIDE = ".stretto-"  # how ``save`` calls what it has not finished
+_VERSION = 2
+_UNREADABLE = (errno.EIO, errno.EINVAL, errno.EISDIR)
+"""What the system says of a damaged disk, and ``files`` of what is no plain file."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -36,7 +41,12 @@ class Checkpoints:
     """Where and how often a training saves its state: ``step-000000001200.safetensors``.
 
     Every ``every_steps`` steps, ``every_epochs`` epochs and ``every_seconds`` seconds, whichever of
-    them are given; by default after every epoch; and at the end. The last ``keep`` files stay.
+    them are given; by default after every epoch; and at the end. The last ``keep`` files stay: from
+    the one before it a training goes on where the last was damaged, so that one alone is a risk.
+
+    Each file has a checksum of all that is in it. A file that is damaged, cut off, or something
+    else is passed over with a warning, and stays until a training that goes on writes its step
+    again, or ``keep`` later ones.
 
     >>> Checkpoints("runs/first", every_steps=500).keep
     3
@@ -78,7 +88,7 @@ class Checkpoints:
     # Writing
 
     def save(self, state: TrainState, configuration: Mapping[str, str]) -> None:
-        """Write the state, and remove files older than the last ``keep``."""
+        """Write the state, and remove files older than the last ``keep`` up to this one."""
         os.makedirs(self.directory, exist_ok=True)
         words = {
             "version": _VERSION,
@@ -86,44 +96,65 @@ class Checkpoints:
             "running": [p.group.places for p in state.packs],
             "finished": [[p.group.places for p in f] for f in state.finished],
         }
-        save(self.path(state.step), _contents(state), {_ENTRY: json.dumps(words)})
-        for step in self.steps()[: -self.keep]:
-            self.path(step).unlink(missing_ok=True)
+        path = self.path(state.step)
+        write(path, _contents(state), {_ENTRY: json.dumps(words)}, with_checksum=True)
+        # Later ones were passed over, and are nothing to fall back on.
+        steps = [step for step in self.steps() if step <= state.step]
+        for step in steps[: -self.keep]:
+            with contextlib.suppress(IsADirectoryError):  # nobody's checkpoint, and passed over
+                self.path(step).unlink(missing_ok=True)
 
     # Reading
 
     def resume(
         self, fresh: TrainState, configuration: Mapping[str, str], resume: bool | str
     ) -> TrainState:
-        """The state of the last file, or the fresh one where there is none to go on from.
+        """The state of the last whole file, or the fresh one where there is none to go on from.
 
-        ``fresh`` is the state before the first step, with the ``sums`` that a step has. Raises
-        ``ValueError`` for a file of another configuration, saying in what, or damaged; and for
-        files that are there though ``resume`` is false. Raises ``FileNotFoundError`` where
-        ``resume`` is true and there is none.
+        ``fresh`` is the state before the first step, with the ``sums`` that a step has. Warns of
+        files that are damaged and were passed over. Raises ``ValueError`` for a file of another
+        configuration, saying in what; where all files are damaged; and for files that are there
+        though ``resume`` is false. Raises ``FileNotFoundError`` where ``resume`` is true and there
+        is none.
         """
         if resume not in (True, False, "auto"):
             raise ValueError(f"fit: resume must be True, False or 'auto', got {resume!r}")
-        self._remove_unfinished()
         steps = self.steps()
-        if not steps:
-            if resume is True:
-                raise FileNotFoundError(f"fit: there is no checkpoint in {self.directory}")
-            return fresh
-        path = self.path(steps[-1])
-        if resume is False:
+        if steps and resume is False:
             raise ValueError(
-                f"fit: resume=False, but {path} is there; give another directory, or remove it, or "
-                f"go on from it with resume='auto'"
+                f"fit: resume=False, but {self.path(steps[-1])} is there; give another directory, "
+                f"or remove it, or go on from it with resume='auto'"
             )
-        return _restored(path, fresh, configuration)
+        passed: list[str] = []
+        for step in reversed(steps):
+            path = self.path(step)
+            try:
+                state = _restored(path, fresh, configuration)
+            except (Damaged, OSError) as error:
+                if isinstance(error, OSError) and not _is_damage(error):
+                    raise
+                passed.append(str(error))
+                continue
+            if passed:
+                said = "\n  ".join(
+                    [f"fit: going on from {path}, as later checkpoints are damaged:", *passed]
+                )
+                warnings.warn(said, stacklevel=user_stack_level())
+            return state
+        if passed:
+            said = "\n  ".join(["fit: there is no whole checkpoint to go on from:", *passed])
+            raise ValueError(
+                f"{said}\nput a copy of one there, or remove them to begin anew, or give another "
+                f"directory"
+            )
+        if resume is True:
+            raise FileNotFoundError(f"fit: there is no checkpoint in {self.directory}")
+        return fresh
 
-    def _remove_unfinished(self) -> None:
-        """Remove what a process that was killed had not finished writing."""
-        if os.path.isdir(self.directory):
-            for name in os.listdir(self.directory):
-                if name.startswith(_BESIDE):
-                    shutil.rmtree(Path(self.directory) / name, ignore_errors=True)
+
+def _is_damage(error: OSError) -> bool:
+    """Whether it is of the file, and an older one may be better."""
+    return isinstance(error, FileNotFoundError) or error.errno in _UNREADABLE
 
 
 def _contents(state: TrainState) -> dict[str, Any]:
@@ -143,25 +174,26 @@ def _contents(state: TrainState) -> dict[str, Any]:
 
 
 def _restored(path: Path, fresh: TrainState, configuration: Mapping[str, str]) -> TrainState:
-    header = load_header(path)
-    try:
+    """The state in a file. Raises ``Damaged`` where it holds something else than was written."""
+    states = []
+
+    def like(header: Header) -> dict[str, Any]:
         words = json.loads(header.metadata[_ENTRY])
-    except (KeyError, json.JSONDecodeError):
-        raise ValueError(f"fit: {path} is no checkpoint of a training") from None
-    if words["version"] != _VERSION:
-        raise ValueError(
-            f"fit: {path} is of version {words['version']}; this Stretto knows {_VERSION}"
-        )
-    _refuse_other(path, words["configuration"], configuration)
-    fresh = _divided_as(fresh, words["finished"])
-    history = {
-        name.removeprefix("history."): ShapeDtypeStruct(x.shape, x.dtype)
-        for name, x in header.arrays.items()
-        if name.startswith("history.")
-    }
-    like = {**_contents(fresh), "history": history}
-    found = load(path, like)
-    return fresh.replace(
+        if words["version"] != _VERSION:
+            raise ValueError(
+                f"fit: {path} is of version {words['version']}; this Stretto knows {_VERSION}"
+            )
+        _refuse_other(path, words["configuration"], configuration)
+        history = {
+            name.removeprefix("history."): ShapeDtypeStruct(x.shape, x.dtype)
+            for name, x in header.arrays.items()
+            if name.startswith("history.")
+        }
+        states.append(_divided_as(fresh, words["finished"]))
+        return {**_contents(states[0]), "history": history}
+
+    found = load_checked(path, like)
+    return states[0].replace(
         packs=tuple(found["packs"]),
         finished=tuple(tuple(f) for f in found["finished"]),
         sums=tuple(found["sums"]),

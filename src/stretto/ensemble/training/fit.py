@@ -88,8 +88,10 @@ def fit(
     One compiled program is a step of all members of an architecture; it picks each member's batch
     from data that lie on the device. Members that have stopped are computed beside the others and
     left as they are, until at most half of an architecture's train on: these are then put together,
-    and compiled anew. The ensemble is changed, also where training ends by an error: it has what
-    was reached.
+    and compiled anew. The ensemble is changed, also where training ends by an error or by Ctrl-C:
+    it has what was reached, all members after the same step. Only where an interruption falls into
+    a step itself, which has taken the arrays, it is as it was given; checkpoints are whole
+    whenever it falls.
 
     Args:
         ensemble: the ensemble.
@@ -125,7 +127,8 @@ def fit(
             it, or ``"drop"`` it from the ensemble in the end. ``"ignore"``: nobody looks.
         checkpoint: ``Checkpoints``, or a directory for one after every epoch.
         resume: go on from the last checkpoint of the directory: ``"auto"`` if there is one,
-            ``True``: there must be, ``False``: there must be none. The result has the same bits as
+            ``True``: there must be, ``False``: there must be none. One that is damaged is passed
+            over for the one before it, with a warning. The result has the same bits as
             that of a run that was never interrupted. An iterable of batches is gone through anew up
             to the place.
         progress: a bar, and, where there is no terminal, a line for each entry; ``None``: the bar

@@ -1,0 +1,12 @@
+"""``python -m stretto``: the command ``stretto``. Layer 9."""
+
+from __future__ import annotations
+
+import sys
+
+from stretto.cli import main
+
+__all__: list[str] = []
+
+if __name__ == "__main__":
+    sys.exit(main())

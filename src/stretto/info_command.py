@@ -1,0 +1,18 @@
+"""The command ``stretto info``: what ``st.print_environment_info()`` prints.
+
+Layer 9. Next, read ``runtime/environment``.
+"""
+
+from __future__ import annotations
+
+import argparse
+
+from stretto.runtime.environment import print_environment_info
+
+__all__ = ["run"]
+
+
+def run(options: argparse.Namespace) -> int:
+    """Print it."""
+    print_environment_info()
+    return 0

@@ -1,0 +1,151 @@
+"""What NumPy's files say of themselves, checked before memory is asked for.
+
+Layer 7 (numpy). NumPy asks for as much memory as a header names, and takes a negative axis for all
+that is left. Read ``files`` before.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import math
+import os
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from stretto.core.lazy import LazyModule
+
+if TYPE_CHECKING:  # loaded with the first archive
+    import zipfile
+    import zlib
+else:
+    zipfile, zlib = LazyModule("zipfile"), LazyModule("zlib")
+
+__all__ = ["Archive", "check_header", "reading"]
+
+_MAGIC = b"\x93NUMPY"
+_ZIP = (b"PK\x03\x04", b"PK\x05\x06")
+
+_VERSIONS: dict[Any, Any] = {
+    (1, 0): (2, np.lib.format.read_array_header_1_0),
+    (2, 0): (4, np.lib.format.read_array_header_2_0),
+}
+"""Of each version the bytes that the header's length takes, and what reads the header."""
+
+_DEFLATED = 1032
+"""Deflate makes at most so many bytes of one (RFC 1951: 258 bytes in two bits)."""
+
+
+@contextlib.contextmanager
+def reading(name: str) -> Iterator[None]:
+    """Say of what is wrong in which file it is, as ``ValueError``."""
+    try:
+        yield
+    except ValueError as error:
+        said = str(error)
+    except (EOFError, NotImplementedError, RuntimeError) as error:
+        if isinstance(error, EOFError) and str(error).startswith("load:"):
+            raise
+        said = f"it is damaged: {error}"
+    except OSError as error:
+        if error.errno != errno.EINVAL:  # a place in the file that cannot be
+            raise
+        said = f"it is damaged: {error}"
+    except (zipfile.BadZipFile, zlib.error) as error:
+        said = f"it is damaged: {error}"
+    else:
+        return
+    raise ValueError(said if said.startswith("load:") else f"load: {name}: {said}") from None
+
+
+def check_header(file: Any, name: str, max_header_size: int, left: int | None = None) -> bool:
+    """Whether it is an array, and no zip archive; the file stays where it was.
+
+    ``left`` is how many bytes there are; by default as many as to the end. Raises ``ValueError``
+    for pickled objects and other formats, and for an array of which there is less than it says.
+    """
+    begin = file.tell()
+    room: int = _size(file) - begin if left is None else left
+    magic = file.read(len(_MAGIC))
+    file.seek(begin)
+    if not magic:
+        raise EOFError(f"load: {name} is empty: there is no array in it")
+    if magic.startswith(_ZIP):
+        return False
+    if magic != _MAGIC:
+        raise _pickled(name)
+    version = np.lib.format.read_magic(file)
+    if version not in _VERSIONS:
+        raise ValueError(f"it is of version {version} of the format, which no array of numbers is")
+    digits, read = _VERSIONS[version]
+    place = file.tell()
+    length = int.from_bytes(file.read(digits), "little")
+    if length > room:
+        raise ValueError(f"its header is damaged: it takes {length} bytes, and there are {room}")
+    file.seek(place)
+    try:
+        shape, _, dtype = read(file, max_header_size)
+    except Exception as error:  # it is Python that is parsed, with all that can be wrong in it
+        raise ValueError(f"its header is damaged: {error}") from None
+    if dtype.hasobject:
+        raise _pickled(name)
+    if any(size < 0 for size in shape):
+        raise ValueError(f"it is damaged: its header says that the shape is {shape}")
+    size, rest = dtype.itemsize * math.prod(shape), room - (file.tell() - begin)
+    if size > rest:
+        raise ValueError(
+            f"it is truncated: {dtype}{list(shape)} takes {size} bytes, and there are {rest}"
+        )
+    file.seek(begin)
+    return True
+
+
+def _size(file: Any) -> int:
+    """Of a file in bytes; it stays where it was."""
+    place = file.tell()
+    size = file.seek(0, os.SEEK_END)
+    file.seek(place)
+    return size
+
+
+def _pickled(name: str) -> ValueError:
+    return ValueError(
+        f"load: {name}: expected NumPy's format with numbers in it; this file is another, or holds "
+        f"pickled objects, which are not read, since that can run any code"
+    )
+
+
+class Archive:
+    """A zip archive of arrays, as NumPy opened it, each read when it is asked for."""
+
+    def __init__(self, archive: Any, file: Any, name: str, max_header_size: int, own: bool) -> None:
+        self.names: list[str] = list(archive.files)
+        self._archive, self._file, self._own = archive, file, own
+        self._name, self._max_header_size = name, max_header_size
+
+    def read(self, name: str) -> np.ndarray:
+        """The array of this name. Raises ``KeyError`` where there is none."""
+        if name not in self._archive:
+            raise KeyError(f"load: {self._name} has no array {name!r}; it has {self.names}")
+        whole = f"{name} in {self._name}"
+        with reading(whole):
+            members = self._archive.zip
+            info = members.getinfo(name if name in members.namelist() else f"{name}.npy")
+            left = info.file_size
+            if info.compress_type in (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED):
+                left = min(left, _DEFLATED * _size(self._file))
+            with members.open(info) as file:
+                if not check_header(file, whole, self._max_header_size, left):
+                    raise ValueError("it is an archive, and no array")
+                return np.lib.format.read_array(file, False, max_header_size=self._max_header_size)
+
+    def close(self) -> None:
+        """Close the archive, and the file if it was opened for it."""
+        self._archive.close()
+        if self._own:
+            self._file.close()
+
+    def __del__(self) -> None:
+        self.close()

@@ -1,0 +1,86 @@
+"""``print_environment_info``: where this runs, and with what settings, for reports of faults.
+
+Layer 6 (runtime). It starts no runtime, so that it also helps where that does not start.
+"""
+
+from __future__ import annotations
+
+import os
+import platform
+import sys
+from importlib import metadata
+
+import numpy as np
+
+from stretto.core.config import changed
+from stretto.core.machine import cache_directory
+from stretto.core.native import native
+from stretto.core.version import VERSION
+from stretto.runtime.device import CPU
+from stretto.runtime.pjrt import TESTED, check_version
+
+__all__ = ["print_environment_info"]
+
+_PREFIXES = ("STRETTO_", "XLA_", "PJRT_", "TF_CPP_")
+_NAMES = (
+    *("NPROC", "OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"),
+    *("XDG_CACHE_HOME", "PYTHONPATH"),
+)
+
+
+def print_environment_info(return_string: bool = False) -> str | None:
+    """Print versions, platform, devices, settings and environment variables: for reports of faults.
+
+    Settings are those of this thread that are not as by default; environment variables those that
+    Stretto, XLA and NumPy's libraries read. With ``return_string``, the text is returned and
+    nothing printed.
+
+    >>> import stretto as st
+    >>> st.print_environment_info()
+    stretto:      ...
+    jaxlib:       ...
+    numpy:        ...
+    ...
+    """
+    said = "\n".join(f"{f'{name}:':<13} {value}" for name, value in _found().items())
+    if return_string:
+        return said
+    print(said)
+    return None
+
+
+def _found() -> dict[str, str]:
+    settings = [f"{name}={value!r}" for name, value in changed().items()]
+    variables = [
+        f"{name}={os.environ[name]}"
+        for name in sorted(os.environ)
+        if name.startswith(_PREFIXES) or name in _NAMES
+    ]
+    return {
+        "stretto": f"{VERSION}, {'with' if native else 'without'} its extension in C",
+        "jaxlib": _jaxlib(),
+        "numpy": np.__version__,
+        "python": " ".join(sys.version.split()),
+        "platform": f"{platform.platform()}, {os.cpu_count()} processors",
+        "devices": str([CPU]),
+        "cache": cache_directory() or "nowhere: there is no home directory",
+        "settings": _lines(settings or ["all as by default"]),
+        "environment": _lines(variables or ["no variable that matters"]),
+    }
+
+
+def _lines(several: list[str]) -> str:
+    return ("\n" + " " * 14).join(several)
+
+
+def _jaxlib() -> str:
+    try:
+        version = metadata.version("jaxlib")
+    except metadata.PackageNotFoundError:
+        return "not installed"
+    try:
+        check_version(version)
+    except ImportError:
+        low, high = (".".join(map(str, numbers)) for numbers in TESTED)
+        return f"{version}, and this Stretto needs >={low},<{high}"
+    return version
