@@ -413,3 +413,16 @@ def test_rules_that_do_not_fit_are_refused(mistake):
     for g in (st.grad(total(made), allow_int=True), st.jit(st.grad(total(made), allow_int=True))):
         with pytest.raises(TypeError, match=message):
             g({"a": A, "b": (1.0,), "n": 3})
+
+
+def test_rules_may_call_their_own_function():
+    exp = st.custom_vjp(snp.exp)
+    exp.defvjp(lambda x: (exp(x), x), lambda x, ct: (exp(x) * ct,))
+    triple = st.custom_vjp(lambda x: 3.0 * x)
+    triple.defvjp(lambda x: (triple(x), None), lambda _, ct: (triple(ct),))
+    for f, slope in ((exp, np.e), (triple, 3.0)):
+        for grad in (st.grad(f), st.grad(st.jit(f)), st.jit(st.grad(f))):
+            np.testing.assert_allclose(grad(1.0), slope, rtol=1e-6)
+        np.testing.assert_allclose(st.vmap(st.grad(f))(snp.ones(2)), [slope] * 2, rtol=1e-6)
+        twice = st.grad(lambda x, f=f: x * st.grad(f)(x))
+        np.testing.assert_allclose(twice(1.0), 2 * np.e if f is exp else 3.0, rtol=1e-6)
