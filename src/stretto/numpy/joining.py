@@ -16,7 +16,7 @@ import numpy as np
 from stretto.core.interpreter import Value, as_value
 from stretto.core.types import promote
 from stretto.numpy.arguments import refuse_out
-from stretto.numpy.arithmetic import maximum, remainder
+from stretto.numpy.arithmetic import maximum
 from stretto.numpy.directly import BOOL, INTEGER, NUMERIC, host_of
 from stretto.numpy.dtypes import as_dtype
 from stretto.numpy.indexing import At, getitem
@@ -24,6 +24,7 @@ from stretto.numpy.manipulation import atleast_1d, atleast_2d, atleast_3d, ravel
 from stretto.numpy.quick import array_of, at_rest
 from stretto.numpy.reductions import cumsum
 from stretto.numpy.reductions import sum as sum_
+from stretto.numpy.remainders import remainder
 from stretto.ops import shape as ops
 from stretto.ops.broadcast import (
     Reshape,

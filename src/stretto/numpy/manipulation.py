@@ -14,10 +14,10 @@ import numpy as np
 from stretto.core.interpreter import Value, as_value
 from stretto.core.types import scalar_dtype
 from stretto.numpy.arguments import refuse_device
-from stretto.numpy.arithmetic import remainder
 from stretto.numpy.directly import BOOL, COMPLEX, FLOAT, NUMERIC, directly
 from stretto.numpy.dtypes import as_dtype
 from stretto.numpy.reductions import sum as sum_
+from stretto.numpy.remainders import remainder
 from stretto.ops import broadcast, elementwise
 from stretto.ops.along_axis import take_along_axis
 from stretto.ops.broadcast import canonical_axes, canonical_axis
