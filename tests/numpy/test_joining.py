@@ -172,3 +172,18 @@ def test_parts_at_traced_places_are_left_out():
     want = np.delete(np.arange(10).reshape(2, 5), np.array([1, -1]), 1)
     np.testing.assert_array_equal(st.jit(f)(at), want)
     np.testing.assert_array_equal(f(at), want)
+
+
+def test_a_fill_value_asks_for_the_mode():
+    x, at = snp.arange(4.0), snp.array([1, -1, 4, -5])
+    want = [1.0, 3.0, -7.0, -7.0]
+    for f in (
+        lambda x, at: snp.take(x, at, fill_value=-7),
+        lambda x, at: snp.take_along_axis(x, at, 0, fill_value=-7),
+        lambda x, at: x.at[at].get(fill_value=-7),
+    ):
+        np.testing.assert_array_equal(f(x, at), want)
+        np.testing.assert_array_equal(st.jit(f)(x, at), want)
+        mapped = st.vmap(f, (None, 0))(x, at[:, None])
+        np.testing.assert_array_equal(mapped[:, 0], want)
+    np.testing.assert_array_equal(snp.take(x, at, mode="clip", fill_value=-7), [1, 0, 3, 0])

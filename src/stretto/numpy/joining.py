@@ -36,6 +36,7 @@ from stretto.ops.broadcast import (
 )
 from stretto.ops.comparison import full, full_like, ge
 from stretto.ops.convert import convert
+from stretto.ops.index_geometry import reading_mode
 from stretto.ops.iota import iota
 from stretto.ops.sharding import refuse_sharding
 from stretto.ops.sort import argsort
@@ -396,7 +397,8 @@ def take(
     """The parts at ``indices`` along ``axis``; without it, elements in row-major order.
 
     Negative indices count from the end, and out of bounds the nearest part is read. Other modes:
-    ``"fill"`` gives ``fill_value`` (NaN) there, ``"wrap"`` counts round and round, ``"raise"``
+    ``"fill"`` gives ``fill_value`` (NaN) there, and is the mode where there is a ``fill_value`` and
+    none is named, ``"wrap"`` counts round and round, ``"raise"``
     raises ``IndexError``, ``"clip"`` takes negative indices for 0.
 
     >>> import stretto.numpy as snp
@@ -409,6 +411,7 @@ def take(
     if axis is None:
         x, axis = ravel(x), 0
     place = canonical_axis(axis, x.ndim, "take")
+    mode = reading_mode(mode, fill_value)
     if mode is None:
         hosts = host_of(x, BOOL + NUMERIC), host_of(indices, INTEGER)
         if hosts[0] is not None and hosts[1] is not None:

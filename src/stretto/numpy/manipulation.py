@@ -428,7 +428,7 @@ def _roll_one(x: Any, shift: Any, axis: int) -> Any:
         place = broadcasted_iota(shift.dtype, (n,), 0) - shift
         place = broadcast.reshape(remainder(place, n), tuple(n if d == axis else 1 for d in
                                                              range(x.ndim)))  # fmt: skip
-        return take_along_axis(x, place, axis, mode="promise_in_bounds")
+        return take_along_axis(x, place, axis, "promise_in_bounds", wrap_negative=False)
     by = operator.index(shift) % n
     if by == 0:
         return x
