@@ -12,7 +12,7 @@ import ml_dtypes
 import numpy as np
 
 from stretto.core import types
-from stretto.core.interpreter import Value, as_value
+from stretto.core.interpreter import Value, as_value, refuse_masked
 from stretto.core.types import canonical_dtype, kind_of, named_dtype, promote, scalar_dtype
 from stretto.ops.convert import convert
 
@@ -129,6 +129,7 @@ class ScalarType:
         wanted = as_dtype(self)
         if isinstance(x, Value):
             return convert(x, wanted)
+        refuse_masked(x, self.__name__, "x")
         return convert(as_value(np.asarray(x).astype(wanted), self.__name__), wanted)
 
     def __eq__(self, other: object) -> bool:
