@@ -187,3 +187,31 @@ def test_a_fill_value_asks_for_the_mode():
         mapped = st.vmap(f, (None, 0))(x, at[:, None])
         np.testing.assert_array_equal(mapped[:, 0], want)
     np.testing.assert_array_equal(snp.take(x, at, mode="clip", fill_value=-7), [1, 0, 3, 0])
+
+
+@pytest.mark.parametrize("shape", [(0,), (2, 0)])
+@pytest.mark.parametrize("new", [0, 5, (), (2, 3), (0, 4)])
+def test_resize_of_nothing_gives_zeros(shape, new):
+    x = snp.ones(shape, snp.int32)
+    for found in (snp.resize(x, new), st.jit(lambda x: snp.resize(x, new))(x)):
+        want = np.resize(np.ones(shape, np.int32), new)
+        assert found.shape == want.shape
+        np.testing.assert_array_equal(found, want)
+
+
+def test_resize_refuses_negative_sizes():
+    for x in (snp.ones(3), snp.ones(0)):
+        for f in (snp.resize, st.jit(snp.resize, static_argnums=1)):
+            with pytest.raises(
+                ValueError, match=r"resize: sizes must not be negative, got \(2, -1\)"
+            ):
+                f(x, (2, -1))
+
+
+def test_a_scalar_has_one_part_to_repeat():
+    for axis in (None, 0, -1):
+        f = lambda x, a=axis: snp.repeat(x, 3, a)
+        for found in (f(snp.ones(())), st.jit(f)(1.0)):
+            np.testing.assert_array_equal(found, [1.0, 1.0, 1.0])
+    with pytest.raises(np.exceptions.AxisError):
+        snp.repeat(snp.ones(()), 3, 1)

@@ -17,6 +17,7 @@ from stretto.core.interpreter import Value, as_value
 from stretto.core.types import promote
 from stretto.numpy.arguments import refuse_out
 from stretto.numpy.arithmetic import maximum
+from stretto.numpy.creation import shape_of
 from stretto.numpy.directly import BOOL, INTEGER, NUMERIC, host_of
 from stretto.numpy.dtypes import as_dtype
 from stretto.numpy.indexing import At, getitem
@@ -339,8 +340,8 @@ def repeat(
     """
     refuse_sharding("repeat", out_sharding=out_sharding)
     x = as_value(a, "repeat", "a")
-    if axis is None:
-        x, axis = ravel(x), 0
+    if axis is None or not x.ndim:  # of rank 0 one part, as in NumPy
+        x, axis = ravel(x), axis or 0
     place = canonical_axis(axis, x.ndim, "repeat")
     n = x.shape[place]
     counts: Any = np.array(repeats) if isinstance(repeats, (tuple, list)) else repeats
@@ -365,7 +366,9 @@ def repeat(
 
 
 def resize(a: Any, new_shape: Any) -> Any:
-    """The elements in row-major order, over and over, in another shape.
+    """The elements in row-major order, over and over, in another shape; of none, zeros.
+
+    Raises ``ValueError`` for a negative size.
 
     >>> import stretto.numpy as snp
     >>> snp.resize(snp.array([1, 2, 3]), (2, 2))
@@ -373,11 +376,12 @@ def resize(a: Any, new_shape: Any) -> Any:
            [3, 1]], dtype=int32)
     """
     x = ravel(as_value(a, "resize", "a"))
-    shape = tuple(new_shape) if isinstance(new_shape, (tuple, list)) else (new_shape,)
+    shape = shape_of(new_shape, "resize")
+    if not x.size:
+        return full(shape, 0, x.dtype, x.weak_type)
     if at_rest(x):
         return array_of(np.resize(x.to_host(), shape), x.dtype, x.weak_type)
-    size = math.prod(shape)
-    times = -(-size // x.size) if x.size else 1
+    size, times = math.prod(shape), -(-math.prod(shape) // x.size)
     return reshape(ops.slice_in_dim(tile(x, times), 0, size), shape)
 
 
@@ -421,14 +425,8 @@ def take(
         indices, mode = remainder(indices, x.shape[place]), "promise_in_bounds"
     elif mode == "clip" and indices.type.kind == "int":
         indices = maximum(indices, full_like(indices, 0))
-    return getitem(
-        x,
-        (*(slice(None),) * place, indices),
-        mode,
-        fill_value,
-        indices_are_sorted=indices_are_sorted,
-        unique_indices=unique_indices,
-    )
+    promises = {"indices_are_sorted": indices_are_sorted, "unique_indices": unique_indices}
+    return getitem(x, (*(slice(None),) * place, indices), mode, fill_value, **promises)
 
 
 def delete(
