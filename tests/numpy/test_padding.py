@@ -74,7 +74,10 @@ def test_errors():
         snp.pad(x, 1, lambda row, pair, axis, options: None)
 
 
-@pytest.mark.parametrize("mode", ["constant", "edge", "linear_ramp", "mean", "reflect", "symmetric", "wrap"])  # fmt: skip
+MODES = ["constant", "edge", "linear_ramp", "mean", "reflect", "symmetric", "wrap"]
+
+
+@pytest.mark.parametrize("mode", MODES)
 @pytest.mark.parametrize("width", [0, 2, (1, 2), ((1, 0),)])
 def test_a_scalar_has_no_axis_to_pad(mode, width):
     x = snp.float32(3)
