@@ -119,3 +119,13 @@ def test_a_known_divisor_costs_no_look_for_zeros():
     graph = st.make_graph(lambda x: x % 3)
     assert " eq " not in str(graph(snp.arange(3)))
     assert str(st.make_graph(lambda x: x // 2)(snp.arange(3, dtype=snp.uint8))).count("=") == 1
+
+
+def test_reductions_by_zero():
+    x = np.array([-100, 7, 0, 3], np.int32)
+    with np.errstate(all="ignore"):
+        for name in ("floor_divide", "remainder", "fmod"):
+            for method in ("reduce", "accumulate"):
+                ours, theirs = (getattr(getattr(m, name), method) for m in (snp, np))
+                np.testing.assert_array_equal(ours(snp.array(x)), theirs(x))
+                np.testing.assert_array_equal(st.jit(ours)(snp.array(x)), theirs(x))
