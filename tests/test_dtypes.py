@@ -52,3 +52,24 @@ def test_result_types():
 def test_scalar_types():
     for x, kind in ((True, bool), (np.uint8(3), int), (snp.ones(2), float), (1j, complex)):
         assert dtypes.scalar_type_of(x) is kind
+
+
+NARROW = {"int2": 2, "uint2": 2, "int4": 4, "uint4": 4, "float4_e2m1fn": 4, "float8_e5m2": 8}
+
+
+@pytest.mark.parametrize("name", NARROW)
+def test_bits_of_narrow_numbers(name):
+    for given in (name, getattr(snp, name), getattr(ml_dtypes, name), getattr(snp, name).dtype):
+        assert dtypes.itemsize_bits(given) == NARROW[name]
+
+
+def test_numpy_classes_and_arrays_name_dtypes():
+    assert dtypes.canonicalize_dtype(np.int64) == np.int32
+    assert dtypes.canonicalize_dtype(np.zeros(2)) == np.float32
+    assert dtypes.canonicalize_dtype("<f8") == dtypes.canonicalize_dtype("d") == np.float32
+    assert dtypes.itemsize_bits(np.float32) == 32
+    assert dtypes.itemsize_bits(np.bool_) == 8
+    assert dtypes.itemsize_bits(np.complex128) == 128
+    assert dtypes.itemsize_bits(np.float16(1)) == 16
+    with pytest.raises(TypeError, match="expected a dtype such as 'float32', got 'a,,'"):
+        dtypes.itemsize_bits("a,,")

@@ -17,7 +17,7 @@ import numpy as np
 from stretto.core import types
 from stretto.core.errors import TypePromotionError
 from stretto.core.interpreter import Value, as_value
-from stretto.core.types import canonical_dtype, float0, kind_of, scalar_dtype
+from stretto.core.types import canonical_dtype, float0, kind_of, named_dtype, scalar_dtype
 from stretto.numpy.dtypes import Extended as extended
 from stretto.numpy.dtypes import bfloat16, finfo, iinfo, issubdtype
 from stretto.numpy.dtypes import result_type as _result_type
@@ -50,7 +50,9 @@ def _number_dtype(dtype: Any, who: str) -> np.dtype:
         raise TypeError(f"dtypes.{who}: expected a dtype of numbers, got {dtype}")
     if dtype.__class__ is type and dtype in (bool, int, float, complex):
         return scalar_dtype(dtype)
-    found = np.dtype(getattr(dtype, "dtype", dtype))
+    # An array's, or a class of NumPy's, whose attribute ``dtype`` is none.
+    given = getattr(dtype, "dtype", dtype)
+    found = given if isinstance(given, np.dtype) else named_dtype(dtype)
     kind_of(found)
     return found
 
@@ -71,13 +73,14 @@ def canonicalize_dtype(dtype: Any, allow_extended_dtype: bool = False) -> Any:
 def itemsize_bits(dtype: Any) -> int:
     """The bits of one number, which for a boolean are 8.
 
-    >>> itemsize_bits("float32"), itemsize_bits("int4")
-    (32, 4)
+    >>> itemsize_bits("float32"), itemsize_bits("int4"), itemsize_bits("float4_e2m1fn")
+    (32, 4, 4)
     """
     found = _number_dtype(dtype, "itemsize_bits")
-    if kind_of(found) in ("int", "uint"):
+    kind = kind_of(found)
+    if kind in ("int", "uint"):
         return int(iinfo(found).bits)
-    return 8 * found.itemsize
+    return int(finfo(found).bits) if kind == "float" else 8 * found.itemsize
 
 
 def result_type(*args: Any, return_weak_type_flag: bool = False) -> Any:

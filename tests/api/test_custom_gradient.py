@@ -131,3 +131,12 @@ def test_mistakes_are_named(result, message):
 def test_forward_derivatives_are_refused():
     with pytest.raises(st.errors.MissingRuleError, match=r"scaled .* no forward derivative"):
         st.jvp(scaled, (1.0,), (1.0,))
+
+
+def test_the_derivative_may_call_its_own_function():
+    exp = st.custom_gradient(lambda x: (snp.exp(x), lambda ct: ct * exp(x)))
+    triple = st.custom_gradient(lambda x: (3.0 * x, lambda ct: -triple(-ct)))
+    for grad in (st.grad, lambda f: st.jit(st.grad(f)), lambda f: st.grad(st.jit(f))):
+        np.testing.assert_allclose(grad(exp)(1.0), np.e, rtol=1e-6)
+        np.testing.assert_allclose(grad(grad(exp))(1.0), np.e, rtol=1e-6)
+        assert float(grad(triple)(1.0)) == 3.0

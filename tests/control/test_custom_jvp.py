@@ -307,3 +307,80 @@ def test_a_rule_that_loops_until_has_a_forward_derivative():
     np.testing.assert_allclose((y, move(1.0)), want, rtol=1e-6)
     with pytest.raises(st.errors.MissingRuleError, match=r"while.*lax.scan"):
         st.grad(f)(0.7)
+
+
+# Rules that apply their own function to tangents, as one may where it is linear.
+
+
+def tripling(apply=lambda f, dx: f(dx)):
+    """3 x, whose rule applies it to the tangent, through ``apply``."""
+    f = st.custom_jvp(lambda x: 3.0 * x)
+    f.defjvp(lambda primals, tangents: (f(*primals), apply(f, *tangents)))
+    return f
+
+
+THROUGH = {
+    "call": lambda f, dx: f(dx),
+    "jit": lambda f, dx: st.jit(f)(dx),
+    "vmap": lambda f, dx: st.vmap(f)(dx[None])[0],
+    "cond": lambda f, dx: st.lax.cond(snp.ones(()) > 0, f, f, dx),
+    "scan": lambda f, dx: st.lax.scan(lambda c, _: (c, f(c)), dx, None, length=2)[1][1],
+    "checkpoint": lambda f, dx: st.checkpoint(f)(dx),
+}
+TRANSFORMED = {
+    "grad": st.grad,
+    "linearize": lambda f: lambda x: st.linearize(f, x)[1](1.0),
+    "jit(grad)": lambda f: st.jit(st.grad(f)),
+    "grad(jit)": lambda f: st.grad(st.jit(f)),
+    "grad of x grad": lambda f: st.grad(lambda x: x * st.grad(f)(x)),
+    "hessian": lambda f: lambda x: st.hessian(lambda x: x * f(x))(x) / 2,
+    "vmap(grad)": lambda f: lambda x: st.vmap(st.grad(f))(snp.stack([x, x]))[1],
+    "grad(vmap)": lambda f: st.grad(lambda x: st.vmap(f)(x[None])[0]),
+    "grad(checkpoint)": lambda f: st.grad(st.checkpoint(f)),
+    "grad(scan)": lambda f: st.grad(
+        lambda x: st.lax.scan(lambda c, _: (c, f(c)), x, None, length=2)[1][1]
+    ),
+    "grad(cond)": lambda f: st.grad(lambda x: st.lax.cond(x > 0, f, f, x)),
+    "grad by the tangent": lambda f: st.grad(lambda t: st.jvp(f, (t * 0.0,), (t,))[1]),
+    "linear_transpose": lambda f: lambda x: st.linear_transpose(f, x)(snp.ones(()))[0],
+}
+
+
+@pytest.mark.parametrize("through", THROUGH)
+def test_a_rule_may_apply_its_own_function_to_tangents(through):
+    f = tripling(THROUGH[through])
+    found = {name: float(of(f)(snp.ones(()))) for name, of in TRANSFORMED.items()}
+    assert found == dict.fromkeys(TRANSFORMED, 3.0)
+
+
+def test_a_rule_may_apply_its_own_function_to_values_and_tangents():
+    f = st.custom_jvp(lambda x, y: x * y)
+    f.defjvp(lambda p, t: (f(*p), f(t[0], p[1]) + f(p[0], t[1])))
+    assert [float(d) for d in st.grad(f, (0, 1))(2.0, 3.0)] == [3.0, 2.0]
+    np.testing.assert_array_equal(
+        st.hessian(lambda v: f(v[0], v[1]))(snp.ones(2)), [[0.0, 1.0], [1.0, 0.0]]
+    )
+    g = st.custom_jvp(lambda x, y: (snp.sin(x), snp.cos(x) * y))
+    g.defjvp(lambda p, t: (g(*p), (st.jit(g)(p[0], t[0])[1], g(p[0], t[1])[1] - p[1] * t[0])))
+    value, move = st.linearize(g, 0.0, 2.0)
+    assert [float(v) for v in value] == [0.0, 2.0]
+    assert [float(v) for v in move(1.0, 5.0)] == [1.0, 3.0]
+
+
+def test_linear_parts_keep_the_rules_of_what_they_know():
+    # Within what the rule jits, h is applied to a value that is known: its second derivative is
+    # still that of its own rule, which claims seven.
+    h = st.custom_jvp(lambda x: x * 1.0)
+    h.defjvp(lambda p, t: (h(*p), 7.0 * t[0]))
+    f = st.custom_jvp(lambda x: x)
+    f.defjvp(lambda p, t: (f(*p), st.jit(lambda x, dx: h(x) * dx)(p[0], t[0])))
+    assert float(st.grad(st.grad(f))(1.0)) == 7.0
+    assert float(st.jit(st.grad(st.grad(f)))(1.0)) == 7.0
+
+
+def test_what_a_rule_applies_to_tangents_keeps_its_rule_at_higher_orders():
+    # The derivative of the linear map by x is that of f's rule, which says x y has slope 10 y.
+    f = st.custom_jvp(lambda x, y: x * y)
+    f.defjvp(lambda p, t: (f(*p), 10.0 * f(t[0], p[1]) + f(p[0], t[1])))
+    along = lambda x: st.linearize(lambda y: f(x, y), 1.0)[1](1.0)
+    assert [float(v) for v in st.jvp(along, (2.0,), (1.0,))] == [2.0, 10.0]

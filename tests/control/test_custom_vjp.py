@@ -5,7 +5,7 @@ import pytest
 
 import stretto as st
 import stretto.numpy as snp
-from stretto.control.custom_vjp import CustomVjp
+from stretto.control.custom_vjp import CustomVjp, CustomVjpForward
 from stretto.core.types import float0
 from stretto.custom_derivatives import SymbolicZero
 from stretto.laws import c64, f32, f64, law
@@ -32,12 +32,16 @@ def plain_fwd(x, y):
 custom = with_rules(plain, plain_fwd, lambda res, ct: (ct * res[0], ct * res[1]))
 twisted = with_rules(plain, plain_fwd, lambda res, ct: (3.0 * ct * res[0], None))
 
+frugal = st.custom_vjp(plain)
+frugal.defvjp(plain_fwd, lambda res, ct: (ct * res[0], ct * res[1]), optimize_remat=True)
+
 LAWS = [
     # No forward derivatives: the reverse ones are held to account below.
     *[law(CustomVjp, custom, kind(3), kind(3), derivative=False) for kind in (f32, f64, c64)],
     law(CustomVjp, st.vmap(custom, (0, None)), f32(3), f32(), derivative=False),
     law(CustomVjp, st.jit(custom), f64(2), f64(2), derivative=False),
     law(None, lambda x, y: st.vjp(custom, x, y)[1](x * y), f64(3), f64(3)),
+    law(CustomVjpForward, lambda x, y: st.vjp(frugal, x, y)[1](x * y), f64(3), f64(3)),
     law(None, st.grad(lambda x, y: st.vmap(custom, (0, None))(x, y).sum(), (0, 1)), f64(3), f64()),
 ]
 
@@ -413,3 +417,115 @@ def test_rules_that_do_not_fit_are_refused(mistake):
     for g in (st.grad(total(made), allow_int=True), st.jit(st.grad(total(made), allow_int=True))):
         with pytest.raises(TypeError, match=message):
             g({"a": A, "b": (1.0,), "n": 3})
+
+
+def test_rules_may_call_their_own_function():
+    exp = st.custom_vjp(snp.exp)
+    exp.defvjp(lambda x: (exp(x), x), lambda x, ct: (exp(x) * ct,))
+    triple = st.custom_vjp(lambda x: 3.0 * x)
+    triple.defvjp(lambda x: (triple(x), None), lambda _, ct: (triple(ct),))
+    for f, slope in ((exp, np.e), (triple, 3.0)):
+        for grad in (st.grad(f), st.grad(st.jit(f)), st.jit(st.grad(f))):
+            np.testing.assert_allclose(grad(1.0), slope, rtol=1e-6)
+        np.testing.assert_allclose(st.vmap(st.grad(f))(snp.ones(2)), [slope] * 2, rtol=1e-6)
+        twice = st.grad(lambda x, f=f: x * st.grad(f)(x))
+        np.testing.assert_allclose(twice(1.0), 2 * np.e if f is exp else 3.0, rtol=1e-6)
+
+
+# With optimize_remat. The values of fun and fwd differ here, to tell which of them ran.
+
+
+def squared(residual, optimize=True):
+    f = st.custom_vjp(lambda x: x**2)
+    f.defvjp(lambda x: (5 * x, residual(x)), lambda r, ct: (7 * r * ct,), optimize_remat=optimize)
+    return f
+
+
+def valued(f):
+    return lambda x: [float(v) for v in st.value_and_grad(f)(x)]
+
+
+WAYS = {
+    "alone": lambda f: valued(f)(3.0),
+    "jit outside": lambda f: [float(v) for v in st.jit(st.value_and_grad(f))(3.0)],
+    "jit inside": lambda f: valued(st.jit(f))(3.0),
+    "vmap inside": lambda f: valued(lambda x: st.vmap(f)(x[None])[0])(snp.float32(3)),
+    "vmap outside": lambda f: [
+        float(v[0]) for v in st.vmap(st.value_and_grad(f))(snp.array([3.0]))
+    ],
+    "scan": lambda f: valued(
+        lambda x: st.lax.scan(lambda c, _: (f(c), None), x, None, length=1)[0]
+    )(3.0),
+    "cond": lambda f: valued(lambda x: st.lax.cond(x > 0, f, f, x))(3.0),
+}
+REMATERIALISED = {
+    "checkpoint": lambda f: valued(st.checkpoint(f))(3.0),
+    "checkpoint of jit": lambda f: valued(st.checkpoint(st.jit(f)))(3.0),
+    "jit of checkpoint": lambda f: valued(st.jit(st.checkpoint(f)))(3.0),
+    "checkpoint of vmap": lambda f: valued(lambda x: st.checkpoint(st.vmap(f))(x[None])[0])(
+        snp.float32(3)
+    ),
+    "vmap of checkpoint": lambda f: [
+        float(v[0]) for v in st.vmap(st.value_and_grad(st.checkpoint(f)))(snp.array([3.0]))
+    ],
+    "checkpoint of scan": lambda f: valued(
+        st.checkpoint(lambda x: st.lax.scan(lambda c, _: (f(c), None), x, None, length=1)[0])
+    )(3.0),
+    "checkpoint in scan": lambda f: valued(
+        lambda x: st.lax.scan(st.checkpoint(lambda c, _: (f(c), None)), x, None, length=1)[0]
+    )(3.0),
+    "checkpoint of cond": lambda f: valued(st.checkpoint(lambda x: st.lax.cond(x > 0, f, f, x)))(
+        3.0
+    ),
+    "second derivative": lambda f: [
+        float(st.checkpoint(f)(3.0)),
+        float(st.grad(lambda x: x * st.grad(st.checkpoint(f))(x))(3.0)) / 2,
+    ],
+}
+
+
+@pytest.mark.parametrize("way", WAYS | REMATERIALISED)
+def test_fun_runs_where_arguments_are_all_that_is_kept(way):
+    assert (WAYS | REMATERIALISED)[way](squared(lambda x: x)) == [9.0, 21.0]
+
+
+@pytest.mark.parametrize("way", WAYS)
+def test_fwd_runs_where_residuals_are_kept(way):
+    assert WAYS[way](squared(lambda x: x + 1 - 1)) == [15.0, 21.0]
+    assert WAYS[way](squared(lambda x: x, optimize=False)) == [15.0, 21.0]
+
+
+@pytest.mark.parametrize("way", REMATERIALISED)
+def test_fun_runs_on_the_way_forward_through_a_checkpoint(way):
+    assert REMATERIALISED[way](squared(lambda x: x + 1 - 1)) == [9.0, 21.0]
+
+
+def test_fwd_of_a_checkpoint_runs_once_on_the_way_back():
+    ran = []
+
+    def host(x):
+        ran.append("fwd")
+        return np.sin(x)
+
+    def residual(x):
+        return st.pure_callback(host, st.ShapeDtypeStruct(x.shape, x.dtype), x)
+
+    f = st.custom_vjp(snp.cos)
+    f.defvjp(lambda x: (snp.cos(x), residual(x)), lambda r, ct: (-r * ct,), optimize_remat=True)
+    y, back = st.vjp(st.jit(st.checkpoint(f)), snp.float32(0.5))
+    assert ran == []
+    np.testing.assert_allclose(back(y.dtype.type(1))[0], -np.sin(0.5), rtol=1e-6)
+    assert ran == ["fwd"]
+
+
+def test_values_from_outside_where_rematerialisation_is_optimised():
+    def outer(x, k):
+        f = st.custom_vjp(lambda x: k * x)
+        f.defvjp(lambda x: (k * x, (x, "note")), lambda r, ct: (k * ct,), optimize_remat=True)
+        return st.checkpoint(f)(x)
+
+    for g in (st.grad(outer), st.jit(st.grad(outer)), st.grad(st.jit(outer))):
+        assert float(g(2.0, 3.0)) == 3.0
+    np.testing.assert_array_equal(
+        st.vmap(st.grad(outer))(snp.ones(2), snp.array([3.0, 4.0])), [3, 4]
+    )

@@ -293,3 +293,15 @@ def test_mistakes_in_calls():
     with pytest.raises(TypeError, match="sequential_vmap: expected a function, got int"):
         st.sequential_vmap(3)
     assert f.def_vmap(rule := lambda *_: None) is rule
+
+
+def test_the_rule_may_call_its_own_function():
+    f = st.custom_vmap(lambda x: 3.0 * x)
+    f.def_vmap(lambda size, mapped, x: (f(x), mapped[0]))
+    x = snp.ones(2)
+    total = lambda x: st.vmap(f)(x).sum()
+    for found in (st.vmap(f)(x), st.jit(st.vmap(f))(x), st.vmap(st.jit(f))(x)):
+        np.testing.assert_array_equal(found, [3.0, 3.0])
+    for grad in (st.grad(total), st.vmap(st.grad(f)), st.jit(st.vmap(st.grad(f)))):
+        np.testing.assert_array_equal(grad(x), [3.0, 3.0])
+    np.testing.assert_array_equal(st.vmap(st.vmap(f))(x[None]), [[3.0, 3.0]])

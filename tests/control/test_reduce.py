@@ -212,3 +212,25 @@ def test_errors_name_what_does_not_fit():
         lax.reduce(x, 0.0, lax.add, (2,))
     with pytest.raises(TypeError, match="the computation uses a traced value from outside"):
         st.grad(lambda c: lax.reduce(x, 0.0, lambda u, v: u + c * v, (0, 1)))(1.0)
+
+
+@pytest.mark.parametrize("shape", [(), (0,), (1,), (5,), (31,), (3, 4)])
+def test_elements_are_taken_in_order_compiled_or_not(shape):
+    """For a function that is not associative: from the initial value on."""
+    x = np.arange(1.0, 1.0 + np.prod(shape, dtype=int), dtype=np.float32).reshape(shape)
+    function = lambda x, y: x / 2 - y
+    want = np.float32(7)
+    for element in x.ravel():
+        want = function(want, element)
+    f = lambda x: st.lax.reduce(x, snp.float32(7), function, tuple(range(len(shape))))
+    for found in (f(x), st.jit(f)(x), st.vmap(f)(x[None])[0], st.jvp(f, (x,), (x,))[0]):
+        np.testing.assert_allclose(found, want, rtol=1e-6)
+
+
+@pytest.mark.parametrize("shape", [(40,), (3, 50), (50, 3), (130,)])
+def test_many_elements_are_taken_in_one_order_compiled_or_not(shape):
+    x = (np.arange(np.prod(shape)) % 7).astype(np.float32).reshape(shape)
+    f = lambda x: st.lax.reduce(x, snp.float32(7), lambda x, y: x / 2 - y, (0,))
+    want = f(x)
+    for found in (st.jit(f)(x), st.vmap(f)(x[None])[0], st.jit(st.vmap(f))(x[None])[0]):
+        np.testing.assert_allclose(found, want, rtol=1e-6)

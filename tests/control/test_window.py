@@ -180,3 +180,62 @@ def test_errors_name_what_does_not_fit():
 def test_windows_next_to_each_other_by_default():
     out = st.lax.reduce_window(snp.arange(4.0), 0.0, st.lax.add, (2,))
     assert out.tolist() == [1, 3, 5]
+
+
+# Functions that are not associative: the order is that of the elements, from the initial value on.
+
+ORDERED = {
+    "x + 2 y": lambda x, y: x + 2 * y,
+    "x - y": lambda x, y: x - y,
+    "second": lambda x, y: y,
+    "x y + 1": lambda x, y: x * y + 1,
+}
+
+
+def one_by_one(function, start, x, sizes, strides):
+    """Windows without padding, in NumPy."""
+    out = []
+    for i in range(0, x.shape[0] - sizes[0] + 1, strides[0]):
+        row = []
+        for j in range(0, x.shape[1] - sizes[1] + 1, strides[1]):
+            total = start
+            for element in x[i : i + sizes[0], j : j + sizes[1]].ravel():
+                total = function(total, element)
+            row.append(total)
+        out.append(row)
+    return out
+
+
+@pytest.mark.parametrize("name", ORDERED)
+@pytest.mark.parametrize("sizes", [(2, 3), (1, 1), (4, 6)])
+def test_elements_are_taken_in_order_compiled_or_not(name, sizes):
+    function, x = ORDERED[name], np.arange(1.0, 25.0, dtype=np.float32).reshape(4, 6) / 8
+    f = lambda x: st.lax.reduce_window(x, snp.float32(2), function, sizes, (1, 2), "VALID")
+    want = one_by_one(function, np.float32(2), x, sizes, (1, 2))
+    for found in (f(x), st.jit(f)(x), st.vmap(f)(x[None])[0], st.jit(st.vmap(f))(x[None])[0]):
+        np.testing.assert_allclose(found, want, rtol=1e-6)
+    np.testing.assert_allclose(st.jvp(f, (x,), (x,))[0], want, rtol=1e-6)
+
+
+@pytest.mark.parametrize("name", ORDERED)
+def test_padding_and_holes_are_passed_over_compiled_or_not(name):
+    x = snp.arange(1.0, 7.0)
+    for options in (
+        {"padding": "SAME"},
+        {"padding": [(2, 1)], "window_dilation": (2,)},
+        {"padding": [(0, 3)], "base_dilation": (2,)},
+    ):
+        f = lambda x, o=options: st.lax.reduce_window(x, snp.float32(2), ORDERED[name], (3,), **o)
+        np.testing.assert_allclose(f(x), st.jit(f)(x), rtol=1e-6)
+
+
+@pytest.mark.parametrize("function", [st.lax.add, st.lax.max, *ORDERED.values()])
+def test_scalars(function):
+    x, start = snp.float32(3), snp.float32(2)
+    f = lambda x: st.lax.reduce_window(x, start, function, (), (), "VALID")
+    want = float(function(start, x))
+    assert float(f(x)) == float(st.jit(f)(x)) == want
+    for g in (st.vmap(f), st.jit(st.vmap(f))):
+        np.testing.assert_array_equal(g(snp.stack([x, x])), [want, want])
+    if function in (st.lax.add, st.lax.max):
+        assert float(st.grad(f)(x)) == float(st.jit(st.grad(f))(x)) == 1.0

@@ -237,3 +237,47 @@ def test_what_is_no_sequence_of_numbers_is_no_array():
     for given in ({1: 2}, {1, 2}, "12", ["12"], [{1: 2}], iter([1])):
         with pytest.raises(TypeError, match="must be an array or a number; got"):
             snp.array(given)
+
+
+MASKED = np.ma.array([1.0, 2.0, 3.0], mask=[False, True, False], dtype="float32")
+DOORS = {
+    "array": snp.array,
+    "asarray of another dtype": lambda m: snp.asarray(m, dtype="int32"),
+    "list": lambda m: snp.array([m, m]),
+    "masked": lambda m: snp.array([1.0, np.ma.masked]),
+    "scalar type": snp.float16,
+    "function": snp.sin,
+    "second argument": lambda m: snp.maximum(snp.ones(3), m),
+    "operator": lambda m: snp.ones(3) + m,
+    "reflected": lambda m: m * snp.ones(3),
+    "matmul": lambda m: m @ snp.ones(3),
+    "jit": st.jit(lambda x: x),
+    "leaf": lambda m: st.jit(lambda d: d["a"])({"a": m}),
+    "captured": lambda m: st.jit(lambda x: x + m)(snp.ones(3)),
+    "grad": st.grad(lambda x: x.sum()),
+    "vmap": st.vmap(lambda x: x),
+    "scan": lambda m: st.lax.scan(lambda c, x: (c, x), 0.0, m),
+    "index": lambda m: snp.ones(3)[m.astype(int)],
+    "mask as index": lambda m: snp.ones(3)[m > 1],
+    "update": lambda m: snp.ones(3).at[0:].set(m, mode="drop"),
+    "stack": lambda m: st.stack([{"a": m}, {"a": m}]),
+    "callback": lambda m: st.pure_callback(lambda: m, st.ShapeDtypeStruct((3,), snp.float32)),
+    "dlpack": snp.from_dlpack,
+}
+
+
+@pytest.mark.parametrize("door", DOORS)
+def test_masked_arrays_are_refused(door):
+    with pytest.raises(TypeError, match=r"NumPy masked array, .*: pass .*\.filled\(value\)"):
+        DOORS[door](MASKED)
+
+
+def test_the_compiled_way_refuses_masked_arrays_after_plain_ones():
+    double = st.jit(lambda x: x * 2)
+    for _ in range(3):
+        double(MASKED.data)
+        with pytest.raises(TypeError, match=r"NumPy masked array, float32\[3\] with 1 masked"):
+            double(MASKED)
+    compiled = double.lower(MASKED.data).compile()
+    with pytest.raises(TypeError, match="masked array"):
+        compiled(MASKED)

@@ -263,3 +263,15 @@ def test_stacks_of_singular_matrices():
     lower = np.asarray(snp.linalg.cholesky(snp.asarray(x - 0.5 * x[0])))
     assert np.isnan(lower[1]).any()
     np.testing.assert_allclose(lower[0], np.sqrt(0.5) * np.eye(2), rtol=1e-6)
+
+
+@pytest.mark.parametrize(
+    "name",
+    ["any", "all", "argmax", "argmin", "count_nonzero", "nanargmax", "nanargmin", "sum", "max"],
+)
+@pytest.mark.parametrize("axis", [0, -1])
+def test_a_scalar_has_no_axis_compiled_or_not(name, axis):
+    f = lambda x: getattr(snp, name)(x, axis=axis)
+    for g in (f, st.jit(f)):
+        with pytest.raises(np.exceptions.AxisError, match="out of bounds for an array of 0"):
+            g(snp.array(3.0))

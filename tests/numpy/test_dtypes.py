@@ -204,3 +204,34 @@ def test_arguments_for_several_devices_take_none():
     for f in (snp.bincount, lambda x, **split: snp.percentile(x, 50, **split)):
         with pytest.raises(NotImplementedError, match="out_sharding must be None"):
             f(x, out_sharding="split")
+
+
+NO_DTYPES = ["a,,", "", ",", "foo", "(2,)f4", "f4,f4", 1, None, (), [], {}, set(), object(), object,
+             ..., slice(1), "x" * 999, np.float32(1), lambda x: x]  # fmt: skip
+
+
+@pytest.mark.parametrize("name", ["bool_", "int4", "int64", "float8_e5m2", "float32", "complex64"])
+def test_a_dtype_equals_no_other_thing(name):
+    dtype = getattr(snp, name)
+    for other in NO_DTYPES:
+        assert (dtype == other) is False
+        assert (dtype != other) is True
+    assert dtype not in NO_DTYPES
+    for same in (dtype.dtype, dtype.dtype.type, dtype.dtype.name, getattr(snp, name)):
+        assert (dtype == same) is True
+        assert (dtype != same) is False
+        assert dtype in [None, same]
+    assert {dtype: 1}[dtype.dtype] == {dtype.dtype: 1}[dtype] == 1
+
+
+@pytest.mark.parametrize("text", ["a,,", "foo", "f4,f4"])
+def test_texts_that_name_no_dtype_are_refused(text):
+    for use in (
+        lambda: snp.zeros(2, text),
+        lambda: snp.ones(2).astype(text),
+        lambda: snp.result_type(text),
+        lambda: snp.can_cast(text, "float32"),
+        lambda: snp.isdtype(text, "numeric"),
+    ):
+        with pytest.raises(TypeError, match=r"dtype|data type"):
+            use()

@@ -75,3 +75,16 @@ def test_parts_and_neighbours_of_the_edges():
 def test_refusals(call, error, words):
     with pytest.raises(error, match=words):
         call()
+
+
+@pytest.mark.parametrize("name", ["float16", "float32", "bfloat16", "float8_e4m3fn", "float8_e5m2"])
+def test_spacing_is_numpy_s(name):
+    dtype = getattr(snp, name).dtype
+    limits = snp.finfo(dtype)
+    # Compiled, spacings below the least normal number are zero, as all such numbers are.
+    values = [-1, -1.5, -2, 1, 2, 3, np.inf, -np.inf, np.nan, limits.max, limits.min]
+    x = np.array(values, dtype)
+    with np.errstate(all="ignore"):
+        want = np.spacing(x).astype(np.float32)
+    for f in (snp.spacing, st.jit(snp.spacing), st.vmap(snp.spacing)):
+        np.testing.assert_array_equal(np.asarray(f(snp.array(x))).astype(np.float32), want)

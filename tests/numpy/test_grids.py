@@ -86,3 +86,10 @@ def test_from_a_function_of_indices():
 def test_refusals(call, words):
     with pytest.raises(ValueError, match=words):
         call()
+
+
+def test_grids_of_no_axes():
+    assert snp.mgrid[()].shape == np.mgrid[()].shape == (0,)
+    assert snp.mgrid[()].dtype == snp.int32
+    assert list(snp.ogrid[()]) == []
+    assert snp.indices(()).shape == np.indices(()).shape

@@ -156,3 +156,46 @@ def test_modes_of_take():
     np.testing.assert_array_equal(snp.take(x, at, mode="fill", fill_value=9), [9, 2, 9])
     with pytest.raises(IndexError, match="out of bounds"):
         snp.take(x, at, mode="raise")
+
+
+def test_a_fill_value_asks_for_the_mode():
+    x, at = snp.arange(4.0), snp.array([1, -1, 4, -5])
+    want = [1.0, 3.0, -7.0, -7.0]
+    for f in (
+        lambda x, at: snp.take(x, at, fill_value=-7),
+        lambda x, at: snp.take_along_axis(x, at, 0, fill_value=-7),
+        lambda x, at: x.at[at].get(fill_value=-7),
+    ):
+        np.testing.assert_array_equal(f(x, at), want)
+        np.testing.assert_array_equal(st.jit(f)(x, at), want)
+        mapped = st.vmap(f, (None, 0))(x, at[:, None])
+        np.testing.assert_array_equal(mapped[:, 0], want)
+    np.testing.assert_array_equal(snp.take(x, at, mode="clip", fill_value=-7), [1, 0, 3, 0])
+
+
+@pytest.mark.parametrize("shape", [(0,), (2, 0)])
+@pytest.mark.parametrize("new", [0, 5, (), (2, 3), (0, 4)])
+def test_resize_of_nothing_gives_zeros(shape, new):
+    x = snp.ones(shape, snp.int32)
+    for found in (snp.resize(x, new), st.jit(lambda x: snp.resize(x, new))(x)):
+        want = np.resize(np.ones(shape, np.int32), new)
+        assert found.shape == want.shape
+        np.testing.assert_array_equal(found, want)
+
+
+def test_resize_refuses_negative_sizes():
+    for x in (snp.ones(3), snp.ones(0)):
+        for f in (snp.resize, st.jit(snp.resize, static_argnums=1)):
+            with pytest.raises(
+                ValueError, match=r"resize: sizes must not be negative, got \(2, -1\)"
+            ):
+                f(x, (2, -1))
+
+
+def test_a_scalar_has_one_part_to_repeat():
+    for axis in (None, 0, -1):
+        f = lambda x, a=axis: snp.repeat(x, 3, a)
+        for found in (f(snp.ones(())), st.jit(f)(1.0)):
+            np.testing.assert_array_equal(found, [1.0, 1.0, 1.0])
+    with pytest.raises(np.exceptions.AxisError):
+        snp.repeat(snp.ones(()), 3, 1)

@@ -72,3 +72,15 @@ def test_errors():
         snp.pad(x, 1, mode="mean", stat_length=0)
     with pytest.raises(ValueError, match="must return the vector"):
         snp.pad(x, 1, lambda row, pair, axis, options: None)
+
+
+MODES = ["constant", "edge", "linear_ramp", "mean", "reflect", "symmetric", "wrap"]
+
+
+@pytest.mark.parametrize("mode", MODES)
+@pytest.mark.parametrize("width", [0, 2, (1, 2), ((1, 0),)])
+def test_a_scalar_has_no_axis_to_pad(mode, width):
+    x = snp.float32(3)
+    for found in (snp.pad(x, width, mode), st.jit(lambda x: snp.pad(x, width, mode))(x)):
+        assert found.shape == ()
+        assert float(found) == 3.0

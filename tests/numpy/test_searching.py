@@ -167,3 +167,12 @@ def test_options_of_places_along_an_axis():
     np.testing.assert_array_equal(got, [5, 5])
     np.testing.assert_array_equal(snp.take_along_axis(x, at, 0, "fill", 5.0), [2, 5])
     assert snp.argsort(x, dtype="int8").dtype == snp.int8
+
+
+def test_negative_indices_are_in_bounds_where_that_is_promised():
+    x, at = snp.arange(6.0).reshape(2, 3), snp.array([[-1, 0], [-3, -2]])
+    want = [[2.0, 0.0], [3.0, 4.0]]
+    take = lambda x, at: snp.take_along_axis(x, at, 1, mode="promise_in_bounds")
+    mapped = st.vmap(lambda x, at: take(x[None], at[None])[0])
+    for found in (take(x, at), st.jit(take)(x, at), mapped(x, at)):
+        np.testing.assert_array_equal(found, want)

@@ -90,3 +90,15 @@ def test_unique_parts_at_a_static_size():
     assert snp.unique(snp.zeros((3, 0)), axis=0, size=2).shape == (2, 0)
     with pytest.raises(ValueError, match="nothing to make up 2 of; give fill_value="):
         snp.unique(snp.zeros(0), size=2)
+
+
+@pytest.mark.parametrize("kind", [int, float])
+def test_what_is_assumed_unique_and_is_not(kind):
+    nan = [np.nan] if kind is float else []
+    x, y = np.array([5, 1, 5, 4, *nan, *nan], kind), np.array([4, 4, 2, *nan], kind)
+    for a, b in ((x, y), (y, x), (x, y[:0]), (x[:0], y)):
+        want = np.setxor1d(a, b, assume_unique=True)
+        found = snp.setxor1d(a, b, assume_unique=True)
+        np.testing.assert_array_equal(found, want)
+        sized = st.jit(lambda a, b: snp.setxor1d(a, b, True, size=10, fill_value=9))(a, b)
+        np.testing.assert_array_equal(sized, [*want, *[9] * (10 - want.size)])

@@ -117,6 +117,33 @@ def test_harmonics_at_the_pole_and_their_derivative():
         np.testing.assert_allclose(clipped, special.sph_harm_y(6, 2, 0.3, 0.4))
 
 
+def test_harmonics_beyond_the_poles():
+    """As functions of cos(theta): with n_max and without, where the sine is negative too."""
+    n, m = np.array([(n, m) for n in range(4) for m in range(-n, n + 1)]).T
+    with enable_x64():
+        for theta in (-0.5, 3.5, 5.0, 7.0):
+            want = sp.sph_harm_y(n, m, theta, 0.3)
+            for options in ({}, {"n_max": 5}):
+                f = lambda t, o=options: special.sph_harm_y(n, m, t, 0.3, **o)
+                np.testing.assert_allclose(f(theta), want, atol=1e-12)
+                np.testing.assert_allclose(jit(f)(theta), want, atol=1e-12)
+            slope = st.jvp(
+                lambda t: st.numpy.real(special.sph_harm_y(n, m, t, 0.3)), (theta,), (1.0,)
+            )[1]
+            ends = [sp.sph_harm_y(n, m, theta + h, 0.3).real for h in (1e-6, -1e-6)]
+            np.testing.assert_allclose(slope, (ends[0] - ends[1]) / 2e-6, atol=1e-8)
+
+
+def test_combinations_with_repetition():
+    n, k = (v.ravel() for v in np.meshgrid([0.0, 0.5, 1.0, 2.0, 5.0], [0.0, 1.0, 2.0, 3.5]))
+    with enable_x64():
+        want = sp.comb(n, k, repetition=True)
+        f = lambda n, k: special.comb(n, k, repetition=True)
+        np.testing.assert_allclose(f(n, k), want, atol=1e-12)
+        np.testing.assert_allclose(jit(f)(n, k), want, atol=1e-12)
+        assert float(special.comb(0, 0, repetition=True)) == 1.0
+
+
 def test_bessel_functions_far_out():
     x = np.array([0.0, 1e-3, 30.0, 1e4])
     with enable_x64():

@@ -28,7 +28,7 @@ __all__ = ["ArgInfo", "Compiled", "Lowered", "TracedCall", "as_options", "on_dev
 
 def on_device(leaf: Any) -> Any:
     """A NumPy array as an array on the device, in one copy; anything else as it is."""
-    if isinstance(leaf, np.ndarray) and leaf.size and leaf.dtype == canonical_dtype(leaf.dtype):
+    if leaf.__class__ is np.ndarray and leaf.size and leaf.dtype == canonical_dtype(leaf.dtype):
         type = array_type(leaf.shape, leaf.dtype)
         return Array(None, type, pjrt.to_device(leaf, type, own=False))
     return leaf

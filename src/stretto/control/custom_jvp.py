@@ -10,14 +10,17 @@ import functools
 from collections.abc import Callable, Sequence
 from typing import Any
 
+from stretto.control.call import Call
 from stretto.control.custom_function import Arguments, CustomFunction, WithRule
+from stretto.control.family import or_zeros
 from stretto.control.symbolic_zeros import SymbolicZero, given_or_zero
 from stretto.control.user_rule import fitted, user_rule
 from stretto.core import tree
-from stretto.core.primitive import NOT_LINEAR
 from stretto.core.program import Program
 from stretto.core.types import is_float0
 from stretto.ops.broadcast import move_to_front
+from stretto.transforms.linearize import apply_linear
+from stretto.transforms.simplify import depending
 from stretto.transforms.vmap import to_axis, vmap_flat, vmap_program
 
 __all__ = ["CustomJvp", "custom_jvp"]
@@ -26,11 +29,26 @@ __all__ = ["CustomJvp", "custom_jvp"]
 class CustomJvp(WithRule):
     """A program; ``rule(primals, tangents)`` gives outputs and tangents (``None``: zero)."""
 
-    transpose = NOT_LINEAR
-
     def jvp(self, primals: Sequence[Any], tangents: Sequence[Any]) -> tuple[Any, Any]:
         """The user's rule."""
         return self.rule(primals, tangents)
+
+    def linear_parts(self, primals: Sequence[Any], tangents: Sequence[Any]) -> tuple[Any, Any]:
+        """Itself, on the tangents."""
+        moving = depending(self.program, [t is not None for t in tangents])
+        known = [None] * len(moving) if all(moving) else self(*primals)
+        outs = [
+            or_zeros(None if m else x, t)
+            for x, m, t in zip(known, moving, self.program.out_types, strict=True)
+        ]
+        given = apply_linear(
+            self, *[p if t is None else t for p, t in zip(primals, tangents, strict=True)]
+        )
+        return outs, [g if m else None for g, m in zip(given, moving, strict=True)]
+
+    def transpose(self, cts: Any, *args: Any) -> Sequence[Any]:
+        """That of the program."""
+        return Call(self.program).transpose(cts, *args)
 
     def vmap(self, size: int, args: Sequence[Any], axes: Sequence[int | None]) -> Any:
         """The program, and the rule, for all examples."""

@@ -12,7 +12,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from stretto.control.custom_function import Arguments, CustomFunction, WithRule
-from stretto.control.family import split
+from stretto.control.family import ControlFlow, cut, split
 from stretto.control.linear_call import (
     ONLY_BACKWARDS,
     LinearCall,
@@ -24,13 +24,17 @@ from stretto.control.user_rule import fitted, user_rule
 from stretto.core import tree
 from stretto.core.interpreter import Value
 from stretto.core.primitive import NOT_LINEAR, Primitive, Refused
-from stretto.core.program import Program
-from stretto.core.types import is_inexact
+from stretto.core.program import Equation, Program, Var
+from stretto.core.recorder import record
+from stretto.core.types import ArrayType, is_inexact
 from stretto.ops.broadcast import move_to_front
+from stretto.transforms.evaluate import evaluate
+from stretto.transforms.jvp import jvp_flat
 from stretto.transforms.linearize import apply_linear
+from stretto.transforms.simplify import restricted, used_inputs, with_inputs
 from stretto.transforms.vmap import to_axis, vmap_flat, vmap_program
 
-__all__ = ["CustomVjp", "custom_vjp"]
+__all__ = ["CustomVjp", "CustomVjpForward", "custom_vjp"]
 
 
 class _NoForwardRule(Refused):
@@ -50,8 +54,10 @@ class CustomVjp(WithRule):
     """A program; ``rule(primals, perturbed)`` gives outputs, residuals, and how to run backwards.
 
     The third is a function from residuals and the outputs' cotangents (``None``: zero) to those of
-    all operands.
+    all operands. With ``optimize_remat`` ``fwd`` runs only where residuals are needed.
     """
+
+    optimize_remat: bool = False
 
     jvp = _NoForwardRule(f"its function has {ONLY_BACKWARDS}")
     transpose = NOT_LINEAR
@@ -59,7 +65,7 @@ class CustomVjp(WithRule):
     def linearize(self, primals: Sequence[Any], tangents: Sequence[Any]) -> tuple[Any, Any]:
         """``fwd`` for the values and residuals, and one linear operation for the tangents."""
         perturbed = [t is not None for t in tangents]
-        outs, residuals, back = self.rule(primals, perturbed)
+        outs, residuals, back = self._forward(primals, perturbed)
         floating = [is_inexact(o.dtype) for o in outs]
         types = tuple(o.type for o, f in zip(outs, floating, strict=True) if f)
         if not types:
@@ -74,6 +80,32 @@ class CustomVjp(WithRule):
         step = LinearCall(self.program.name, types, len(moving), backward, None)
         douts = iter(apply_linear(step, *moving, *residuals))
         return outs, [next(douts) if f else None for f in floating]
+
+    def _forward(
+        self, primals: Sequence[Any], perturbed: Sequence[bool]
+    ) -> tuple[Any, list[Any], Any]:
+        """What the rule gives; with ``optimize_remat`` of one operation, which may do without."""
+        if not self.optimize_remat:
+            return self.rule(primals, perturbed)
+
+        def both(*xs: Any) -> Any:
+            outs, residuals, back = self.rule(xs, perturbed)
+            return [*outs, *residuals], back
+
+        types = [p.type for p in primals]
+        program, back, captured = record(both, types, name=self.program.name)
+        count, args = len(self.program.outputs), [*primals, *captured]
+        given = dict(zip(program.inputs, args, strict=True))
+        made = [a for a in dict.fromkeys(program.outputs[count:]) if a not in given]
+        extra = [Var(c.type) for c in captured]
+        plain = Program(
+            [*self.program.inputs, *extra], self.program.equations, self.program.outputs
+        )
+        outputs = [*program.outputs[:count], *made]
+        forward = Program(program.inputs, program.equations, outputs, program.name)
+        found = CustomVjpForward(forward if made else plain, plain)(*args)
+        given |= dict(zip(made, found[count:], strict=True))
+        return found[:count], [given[a] for a in program.outputs[count:]], back
 
     def vmap(self, size: int, args: Sequence[Any], axes: Sequence[int | None]) -> Any:
         """The program, and the rule, for all examples."""
@@ -96,7 +128,55 @@ class CustomVjp(WithRule):
             (back,) = backs
             return outs, found[count:], batched_backward(back, size, over, where[count:])
 
-        return CustomVjp(program, rule)(*values), (0,) * count
+        return CustomVjp(program, rule, self.optimize_remat)(*values), (0,) * count
+
+
+class CustomVjpForward(ControlFlow):
+    """Outputs and residuals by ``program``; by ``plain`` the outputs, where no more is needed."""
+
+    program: Program
+    plain: Program
+    transpose = NOT_LINEAR
+
+    def infer(self, *types: ArrayType) -> tuple[ArrayType, ...]:
+        """The program's output types."""
+        return self.program.out_types
+
+    def interpret(self, *args: Any) -> Sequence[Any]:
+        """Run the program."""
+        return evaluate(self.program, args)
+
+    def lower(self, b: Any, *operands: Any) -> Any:
+        """The program, in place."""
+        return b.program(self.program, operands)
+
+    def inlined(self) -> Program:
+        """The program: what is needed of it is known by then."""
+        return self.program
+
+    def trimmed(self, equation: Equation, needed: Sequence[bool]) -> Equation:
+        """Of the plain program, where no residual is needed."""
+        count = len(self.plain.outputs)
+        if any(needed[count:]):
+            return super().trimmed(equation, needed)
+        plain = restricted(self.plain, needed[:count])
+        used = used_inputs(plain)
+        plain = with_inputs(plain, used)
+        return cut(equation, CustomVjpForward(plain, plain), used, needed)
+
+    def jvp(self, primals: Sequence[Any], tangents: Sequence[Any]) -> tuple[Any, Any]:
+        """That of the program."""
+        return jvp_flat(lambda *xs: evaluate(self.program, xs), primals, tangents)
+
+    def vmap(self, size: int, args: Sequence[Any], axes: Sequence[int | None]) -> Any:
+        """Both programs, for all examples."""
+        values = [x if a is None else move_to_front(x, a) for x, a in zip(args, axes, strict=True)]
+        over = tuple(a is not None for a in axes)
+        program, plain = [
+            vmap_program(p, size, over, (True,) * len(p.outputs))[0]
+            for p in (self.program, self.plain)
+        ]
+        return CustomVjpForward(program, plain)(*values), (0,) * len(program.outputs)
 
 
 class custom_vjp(CustomFunction):
@@ -130,6 +210,7 @@ class custom_vjp(CustomFunction):
     kind = "custom_vjp"
     _rules: tuple[Callable[..., Any], Callable[..., Any]] | None = None
     _symbolic = False
+    _remat = False
 
     def defvjp(
         self,
@@ -142,12 +223,12 @@ class custom_vjp(CustomFunction):
 
         With ``symbolic_zeros`` each leaf that ``fwd`` gets is a ``CustomVJPPrimal``, with ``value``
         and ``perturbed`` (whether a derivative is taken by it), and a cotangent that ``bwd`` gets
-        may be a ``SymbolicZero``; without, it is an array of zeros. ``optimize_remat`` is met
-        whether or not it is asked for: the way forward through a ``checkpoint`` runs ``fun``, and
-        ``fwd`` is run when the residuals are needed.
+        may be a ``SymbolicZero``; without, it is an array of zeros. With ``optimize_remat`` the way
+        forward runs ``fun`` wherever no residual is needed but the arguments, as through a
+        ``checkpoint``, and ``fwd`` runs when residuals are computed; it is traced, and its output
+        should be that of ``fun``.
         """
-        del optimize_remat
-        self._rules, self._symbolic = (fwd, bwd), symbolic_zeros
+        self._rules, self._symbolic, self._remat = (fwd, bwd), symbolic_zeros, optimize_remat
 
     def check_rules(self) -> None:
         """Raise ``AttributeError`` where there are no rules."""
@@ -207,4 +288,4 @@ class custom_vjp(CustomFunction):
 
             return outs, [*arrays, *held], back
 
-        return CustomVjp(program, rule)
+        return CustomVjp(program, rule, self._remat)

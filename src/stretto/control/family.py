@@ -18,6 +18,7 @@ from stretto.core.program import Equation, Program
 from stretto.core.recorder import record
 from stretto.core.types import ArrayType
 from stretto.ops.comparison import full
+from stretto.transforms.linearize import taken_as_linear
 from stretto.transforms.simplify import live
 
 __all__ = [
@@ -51,6 +52,14 @@ class ControlFlow(Primitive, abstract=True):
             for p in (value if isinstance(value, tuple) else (value,))
             if isinstance(p, Program)
         ]
+
+    def linear_parts(self, primals: Sequence[Any], tangents: Sequence[Any]) -> tuple[Any, Any]:
+        """As ``linearize``, where it is linear in the arguments that have tangents.
+
+        The primals of these are zero. No forward rule of the user's is asked for the derivative,
+        which is the operation itself: that rule may be what applies the operation to tangents.
+        """
+        return self.with_programs(taken_as_linear).linearize(primals, tangents)
 
     @property
     def effects(self) -> frozenset[Any]:

@@ -15,7 +15,14 @@ from stretto.control.family import parting
 from stretto.core import tree
 from stretto.core.config import shaping, under
 from stretto.core.holding import holding
-from stretto.core.interpreter import Tracer, Value, as_value, constant, state
+from stretto.core.interpreter import (
+    Tracer,
+    Value,
+    as_value,
+    constant,
+    refuse_masked,
+    state,
+)
 from stretto.core.types import ArrayType, array_type, canonical_dtype, kind_of, promote
 
 __all__ = ["Host", "declared", "separate"]
@@ -88,6 +95,7 @@ class Host:
         elif isinstance(leaf, Tracer):
             leaf.escaped()
         else:
+            refuse_masked(leaf, self.who, path)
             host = leaf.to_host() if isinstance(leaf, Value) else np.asarray(leaf)
             kind_of(host.dtype)  # refuses strings, objects, dates
             got = array_type(host.shape, host.dtype)

@@ -6,6 +6,7 @@ its program, and becomes the primitive for that; any other stays a program. Next
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
@@ -20,7 +21,7 @@ from stretto.core.program import Program
 from stretto.core.types import ArrayType, array_type, kind_of, promote
 from stretto.ops.arithmetic import Add, Max, Min, Mul, add, maximum, minimum, multiply
 from stretto.ops.broadcast import ReduceSum, broadcast_to, canonical_axes, check_axes, reshape
-from stretto.ops.comparison import And, Or, Xor, bitwise_and, bitwise_or, bitwise_xor
+from stretto.ops.comparison import And, Or, Xor, bitwise_and, bitwise_or, bitwise_xor, select
 from stretto.ops.convert import convert
 from stretto.ops.elementwise import align_mapped
 from stretto.ops.reduce import (
@@ -79,11 +80,21 @@ _MONOIDS: dict[type[Primitive], Monoid] = {
 _OF_TRUTH: dict[type[Primitive], type[Primitive]] = {Add: Or, Mul: And}
 
 
+_STEPS = 16
+"""So many operations one by one take less time than to compile them, and to run that some times."""
+
+
+def _line(x: Any, i: int) -> Any:
+    return reshape(slice_in_dim(x, i, i + 1), x.shape[1:])
+
+
 class Combination(ControlFlow, abstract=True):
     """A reduction by a program of two elements, each of one part for each operand.
 
     Operands: some arrays of one shape, then as many scalars that combine with any element to that
-    element. A subclass gives ``composed``, the same written with other operations.
+    element. A subclass gives two more ways to the same: ``lines``, for XLA's order on a CPU, one
+    element after the other from the scalars on; and ``composed``, of neighbours in pairs, for
+    derivatives. They differ where the program is not associative.
     """
 
     computation: Program
@@ -93,13 +104,44 @@ class Combination(ControlFlow, abstract=True):
         """By other operations, that have derivatives."""
         raise NotImplementedError
 
+    def lines(self, arrays: Sequence[Any], starts: Sequence[Any]) -> tuple[list[Any], Any]:
+        """The operands with what is combined along a first axis; and which of it is there, or None.
+
+        The latter is an array like them of truth values.
+        """
+        raise NotImplementedError
+
+    def steps(self, type: ArrayType) -> int:
+        """How many elements of such an operand become one."""
+        raise NotImplementedError
+
     def interpret(self, *args: Any) -> Sequence[Any]:
-        """By ``composed``."""
-        return self.composed(*args)
+        """Element after element."""
+        arrays, starts = split(args, len(args) // 2)
+        lines, there = self.lines(arrays, starts)
+        n, *shape = lines[0].shape
+        outs = [broadcast_to(s, tuple(shape)) for s in starts]
+        if not outs[0].size:
+            return outs
+        for i in range(n):
+            new = self.combine(*outs, *[_line(x, i) for x in lines])
+            outs = (
+                new
+                if there is None
+                else [select(_line(there, i), x, old) for x, old in zip(new, outs, strict=True)]
+            )
+        return outs
+
+    def combine(self, *args: Any) -> list[Any]:
+        """The program on each two elements of arrays of one shape."""
+        shape, size = args[0].shape, args[0].size
+        count = len(args) // 2
+        many, _ = vmap_program(self.computation, size, (True,) * len(args), (True,) * count)
+        return [reshape(x, shape) for x in evaluate(many, [reshape(x, (size,)) for x in args])]
 
     def compiled(self, types: tuple[ArrayType, ...]) -> bool:
-        """XLA keeps no results between."""
-        return types[0].size >= 1 << 14
+        """XLA keeps no results between, nor takes long over a step."""
+        return types[0].size >= 1 << 14 or self.steps(types[0]) > _STEPS
 
     def check(self, types: Sequence[ArrayType]) -> ArrayType:
         """The first operand's type, where all fit."""
@@ -122,8 +164,8 @@ class Combination(ControlFlow, abstract=True):
         return b.region(types, lambda *elements: b.program(self.computation, elements))
 
     def jvp(self, primals: Sequence[Any], tangents: Sequence[Any]) -> tuple[Any, Any]:
-        """That of ``composed``."""
-        return jvp_flat(self.composed, primals, tangents)
+        """That of ``composed``, beside the values that there are without derivatives."""
+        return self(*primals), jvp_flat(self.composed, primals, tangents)[1]
 
     def mapped(
         self, size: int, args: Sequence[Any], axes: Sequence[int | None]
@@ -159,21 +201,24 @@ class Reduce(Combination):
         while n > 1:
             last = [slice_in_dim(x, n - n % 2, n) for x in lines]
             pairs = [slice_in_dim(x, i, n - n % 2, 2) for i in (0, 1) for x in lines]
-            lines = self._combine(*pairs)
+            lines = self.combine(*pairs)
             if n % 2:
                 lines = [concatenate([x, end], 0) for x, end in zip(lines, last, strict=True)]
             n = lines[0].shape[0]
-        return self._combine(*outs, *[reshape(x, shape) for x in lines])
+        return self.combine(*outs, *[reshape(x, shape) for x in lines])
 
-    def _combine(self, *args: Any) -> list[Any]:
-        """The program on each two elements of arrays of one shape."""
-        shape, size = args[0].shape, args[0].size
-        count = len(args) // 2
-        many, _ = vmap_program(self.computation, size, (True,) * len(args), (True,) * count)
-        return [reshape(x, shape) for x in evaluate(many, [reshape(x, (size,)) for x in args])]
+    def lines(self, arrays: Sequence[Any], starts: Sequence[Any]) -> tuple[list[Any], None]:
+        """All of it is there."""
+        return [lines_first(x, self.axes) for x in arrays], None
+
+    def steps(self, type: ArrayType) -> int:
+        """The size of the axes."""
+        return math.prod(type.shape[d] for d in self.axes)
 
     def lower(self, b: Any, *operands: Any) -> list[Any]:
-        """StableHLO ``reduce``."""
+        """StableHLO ``reduce``; of one element, which XLA passes through, the program."""
+        if self.steps(operands[0].type) == 1:
+            return b.inline_many(self.interpret, *operands)
         attributes = f"dimensions = {b.ints(self.axes)}"
         return b.emit_many("reduce", operands, b.outs, attributes, (self.region(b),))
 
@@ -277,9 +322,11 @@ def reduce(
 
     ``operands`` is an array, or a tree of arrays of one shape; ``init_values`` of the same
     structure has scalars. ``computation(x, y)`` takes and returns an element of each, and must be
-    associative; it may be done in any order that keeps neighbours together. What is ``lax.add``,
-    ``mul``, ``max``, ``min`` or bitwise becomes that reduction, to which the initial value is
-    joined once. For others it should combine with any element to that element.
+    associative. What is ``lax.add``, ``mul``, ``max``, ``min`` or bitwise becomes that reduction,
+    to which the initial value is joined once. For others it should combine with any element to that
+    element. One that is not associative takes up to 32 elements in row-major order, from the
+    initial value on, and more in blocks of 32, compiled or not, on a CPU; its derivative, and what
+    is mapped over initial values, take it for associative.
 
     Raises ``ValueError`` where shapes, axes or structures do not fit, ``TypeError`` for dtypes, and
     for a ``computation`` that uses traced values from outside. Source: StableHLO, ``reduce``.

@@ -5,14 +5,19 @@ Layer 4 (control). What is a sum, the greatest and so on becomes the primitive o
 
 from __future__ import annotations
 
+import math
 import operator
 from collections.abc import Callable, Sequence
 from typing import Any
+
+import numpy as np
 
 from stretto.control.family import split
 from stretto.control.reduce import Combination, Reduce, combination, monoid_of, start_of
 from stretto.core import tree
 from stretto.core.types import ArrayType
+from stretto.ops.broadcast import reshape
+from stretto.ops.comparison import full
 from stretto.ops.convolution_geometry import dilated, pads
 from stretto.ops.window_geometry import (
     PLAIN,
@@ -47,10 +52,28 @@ class ReduceWindow(Combination):
                 arrays = over.composed(*lines, *starts)
         return arrays
 
+    def lines(self, arrays: Sequence[Any], starts: Sequence[Any]) -> tuple[list[Any], Any]:
+        """The windows along an axis of their own, in row-major order; padding is not there."""
+        there = full(arrays[0].shape, True, np.dtype(bool))
+        absent = full((), False, np.dtype(bool))
+        filled = [*zip(arrays, starts, strict=True), (there, absent)]
+        *lines, there = [self._in_lines(x, fill) for x, fill in filled]
+        return lines, there
+
+    def _in_lines(self, x: Any, fill: Any) -> Any:
+        rank = len(self.windows)
+        for k, (axis, window) in enumerate(reversed([*enumerate(self.windows)])):
+            x = patches(x, k + axis, window, fill)
+        return reshape(x, (math.prod(x.shape[:rank]), *x.shape[rank:]))
+
+    def steps(self, type: ArrayType) -> int:
+        """The elements of a window."""
+        return math.prod(w.size for w in self.windows)
+
     def lower(self, b: Any, *operands: Any) -> list[Any]:
-        """StableHLO ``reduce_window``."""
-        if not operands[0].type.size or not b.outs[0].size:
-            return b.inline_many(self.composed, *operands)
+        """StableHLO ``reduce_window``; of scalars, which XLA passes through, the program."""
+        if not operands[0].type.size or not b.outs[0].size or not self.windows:
+            return b.inline_many(self.interpret, *operands)
         attributes = window_attributes(b, self.windows)
         return b.emit_many("reduce_window", operands, b.outs, attributes, (self.region(b),))
 
@@ -118,7 +141,10 @@ def reduce_window(
     ``computation(x, y)`` takes and returns an element of each array, and must be associative and
     commutative. What is ``lax.add``, ``mul``, ``max``, ``min`` or bitwise becomes that reduction,
     to which the initial value is joined once; for others it must combine with any element to that
-    element. The derivative of ``max`` and ``min`` goes to the first of equal elements.
+    element. On a CPU one that is not associative takes a window's elements in row-major order, from
+    the initial value on and without the padding, compiled or not; its derivative, and what is
+    mapped over initial values, take it for associative. The derivative of ``max`` and ``min`` goes
+    to the first of equal elements.
 
     Raises ``ValueError`` where shapes or structures do not fit, ``TypeError`` for dtypes, and for a
     ``computation`` that uses traced values from outside. Source: StableHLO, ``reduce_window``.

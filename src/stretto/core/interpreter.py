@@ -9,6 +9,7 @@ runs, and hands what it makes of each operation to the interpreter it was called
 from __future__ import annotations
 
 import functools
+import sys
 import threading
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, ClassVar, NoReturn
@@ -29,6 +30,7 @@ __all__ = [
     "Tracer",
     "Value",
     "as_value",
+    "refuse_masked",
     "scalar_array",
     "splat",
     "state",
@@ -288,6 +290,8 @@ def as_value(x: Any, who: str = "this function", argument: str = "x") -> Any:
         _check_fits(x, dtype, who)
         return constant(scalar_array(x, dtype), python_type is not bool)
     if isinstance(x, (np.ndarray, np.generic)):
+        if python_type is not np.ndarray:
+            refuse_masked(x, who, argument)
         kind_of(x.dtype)  # refuses strings, objects, dates
         dtype = canonical_dtype(x.dtype)
         with np.errstate(over="ignore"):
@@ -320,6 +324,18 @@ def type_of(x: Any, who: str = "this function", argument: str = "x") -> ArrayTyp
         kind_of(dtype)  # refuses strings, objects, dates
         return array_type(shape, canonical_dtype(dtype), bool(getattr(x, "weak_type", False)))
     return as_value(x, who, argument).type
+
+
+def refuse_masked(x: Any, who: str, argument: str) -> None:
+    """Raise ``TypeError`` for NumPy's masked array, whose mask would be lost."""
+    masked = sys.modules.get("numpy.ma")  # as long as nobody has loaded it, there is none
+    if masked is not None and isinstance(x, masked.MaskedArray):
+        count = masked.count_masked(x)
+        raise TypeError(
+            f"{who}: {argument} is a NumPy masked array, {x.dtype}[{','.join(map(str, x.shape))}] "
+            f"with {count} masked, and arrays here have no mask: pass {argument}.filled(value), or "
+            f"its data and mask as two arrays"
+        )
 
 
 _LARGE = 3.4e38  # within the range of float32

@@ -31,6 +31,7 @@ __all__ = [
     "is_float0",
     "is_inexact",
     "kind_of",
+    "named_dtype",
     "promote",
     "real_dtype",
     "scalar_dtype",
@@ -180,6 +181,16 @@ def canonical_dtype(dtype: np.dtype) -> np.dtype:
     return dtype if narrow is None or config.enable_x64 else narrow
 
 
+def named_dtype(dtype: Any) -> np.dtype:
+    """NumPy's dtype of this type, name or scalar class; ``TypeError`` for what is none."""
+    try:
+        return np.dtype(dtype)
+    except TypeError:
+        raise
+    except Exception as error:  # NumPy parses texts as lists of fields, with errors of any kind
+        raise TypeError(f"expected a dtype such as 'float32', got {dtype!r}") from error
+
+
 def as_dtype(dtype: Any) -> np.dtype:
     """The canonical dtype that a user asked for, by type, name or scalar class.
 
@@ -187,7 +198,7 @@ def as_dtype(dtype: Any) -> np.dtype:
     """
     if isinstance(dtype, type) and dtype in _DEFAULTS:
         return scalar_dtype(dtype)
-    asked = np.dtype(dtype)
+    asked = named_dtype(dtype)
     kind_of(asked)
     given = canonical_dtype(asked)
     if given is not asked:

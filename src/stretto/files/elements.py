@@ -13,7 +13,7 @@ import ml_dtypes
 import numpy as np
 
 from stretto.core.errors import TracedValueError
-from stretto.core.interpreter import Tracer, Value, as_value, constant
+from stretto.core.interpreter import Tracer, Value, as_value, constant, refuse_masked
 from stretto.core.types import canonical_dtype, kind_of
 from stretto.files.names import Damaged
 
@@ -99,6 +99,7 @@ def stored(leaf: Any, path: str, who: str) -> Stored:
     if kind in _NUMBERS:
         array = _of_number(_NUMBERS[kind](leaf), kind, path, who)
     elif kind == "numpy":
+        refuse_masked(leaf, who, path)
         array = np.asarray(leaf)
     else:
         array = np.asarray(as_value(leaf, who, path).to_host())

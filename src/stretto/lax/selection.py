@@ -87,4 +87,4 @@ def approx_min_k(
     )
     key = select(ne(x, x), full_like(x, float("inf")), x)
     _, order = top_k(negative(key), k, axis=axis)
-    return take_along_axis(x, order, axis, mode="promise_in_bounds"), order
+    return take_along_axis(x, order, axis, "promise_in_bounds", wrap_negative=False), order

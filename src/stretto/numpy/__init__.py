@@ -27,6 +27,7 @@ from stretto.numpy.manipulation import *
 from stretto.numpy.partitioning import *
 from stretto.numpy.ranges import *
 from stretto.numpy.reductions import *
+from stretto.numpy.remainders import *
 from stretto.numpy.rounding import *
 from stretto.numpy.searching import *
 from stretto.numpy.statistics import *

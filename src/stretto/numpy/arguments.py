@@ -9,12 +9,20 @@ import operator
 from typing import Any
 
 from stretto.core.interpreter import Tracer, Value, as_value
-from stretto.core.types import inexact_dtype, promote
+from stretto.core.types import inexact_dtype, kind_of, promote, scalar_dtype
 from stretto.ops.convert import convert
+from stretto.ops.elementwise import promote_values
 from stretto.ops.sharding import refuse_sharding
 from stretto.runtime.device import as_device
 
-__all__ = ["inexact_values", "integer", "refuse_device", "refuse_inplace", "refuse_out"]
+__all__ = [
+    "inexact_values",
+    "integer",
+    "numeric_values",
+    "refuse_device",
+    "refuse_inplace",
+    "refuse_out",
+]
 
 
 def integer(who: str, argument: str, x: Any) -> Any:
@@ -54,6 +62,14 @@ def inexact_values(who: str, **arguments: Any) -> list[Any]:
     values = [as_value(x, who, name) for name, x in arguments.items()]
     dtype, weak = promote([(v.type.dtype, v.type.weak_type) for v in values], who)
     return [convert(v, inexact_dtype(dtype), weak) for v in values]
+
+
+def numeric_values(who: str, x: Any, y: Any) -> tuple[Any, Any]:
+    """Both arguments as values of one dtype and shape; booleans as integers."""
+    x, y = promote_values(who, x, y)
+    if kind_of(x.dtype) == "bool":
+        x, y = (convert(v, scalar_dtype(int)) for v in (x, y))
+    return x, y
 
 
 def refuse_inplace(who: str, inplace: bool) -> None:

@@ -1,7 +1,7 @@
-"""Arithmetic: sums to powers, division and remainders, extrema, complex parts.
+"""Arithmetic: sums to powers, division, extrema, complex parts.
 
 Layer 7 (numpy). NumPy's names and promotion before the operations of ``ops``. Next, read
-``rounding``.
+``remainders``.
 """
 
 from __future__ import annotations
@@ -13,12 +13,12 @@ import numpy as np
 
 from stretto.core.interpreter import as_value
 from stretto.core.types import inexact_dtype, is_complex, is_inexact, kind_of, scalar_dtype
+from stretto.numpy.arguments import numeric_values
 from stretto.numpy.directly import FLOAT, REAL, directly, host_of
 from stretto.numpy.dtypes import finfo
-from stretto.numpy.logic import copysign
 from stretto.numpy.quick import element_of, quick
 from stretto.ops import arithmetic as ops
-from stretto.ops import division, exponential
+from stretto.ops import exponential
 from stretto.ops.comparison import eq, full_like, gt, lt, ne, select, where, zeros_like
 from stretto.ops.convert import convert
 from stretto.ops.elementwise import INEXACT, promote_values
@@ -35,19 +35,15 @@ __all__ = [
     "conj",
     "conjugate",
     "divide",
-    "divmod",
     "fabs",
     "float_power",
-    "floor_divide",
     "fmax",
     "fmin",
-    "fmod",
     "heaviside",
     "hypot",
     "imag",
     "maximum",
     "minimum",
-    "mod",
     "multiply",
     "nan_to_num",
     "negative",
@@ -56,7 +52,6 @@ __all__ = [
     "power",
     "real",
     "reciprocal",
-    "remainder",
     "sign",
     "square",
     "subtract",
@@ -120,110 +115,6 @@ def true_divide(x: Any, y: Any, /) -> Any:
 divide = true_divide
 
 
-def _numbers(who: str, x: Any, y: Any) -> tuple[Any, Any]:
-    """Both, promoted; booleans as integers."""
-    x, y = promote_values(who, x, y)
-    if kind_of(x.dtype) == "bool":
-        x, y = (convert(v, scalar_dtype(int)) for v in (x, y))
-    return x, y
-
-
-# With the rest r of the division truncated towards zero: where r is not zero and its sign not that
-# of the divisor y, the quotient rounded down is one less, and its rest is r + y. Of floats a rest
-# of zero has the sign of y, a quotient of zero that of x / y. The same is written for values, to be
-# traced, and for NumPy, to be quick.
-
-
-def _opposed(rest: Any, y: Any) -> Any:
-    zero = zeros_like(rest)
-    return ne(rest, zero) & ne(lt(rest, zero), lt(y, zero))
-
-
-def _trace_remainder(x: Any, y: Any) -> Any:
-    x, y = _numbers("remainder", x, y)
-    rest = ops.REM(x, y)
-    if kind_of(x.dtype) == "uint":
-        return rest
-    if is_inexact(x.dtype):
-        rest = select(eq(rest, zeros_like(rest)), copysign(rest, y), rest)
-    return select(_opposed(rest, y), rest + y, rest)
-
-
-def _host_remainder(x: np.ndarray, y: np.ndarray) -> np.ndarray:
-    return np.remainder(x, y) if is_inexact(x.dtype) else division.modulo(x, y)
-
-
-def _trace_floor_divide(x: Any, y: Any) -> Any:
-    x, y = _numbers("floor_divide", x, y)
-    if kind_of(x.dtype) == "uint":
-        return ops.DIV(x, y)
-    rest = ops.REM(x, y)
-    # Of floats, x - r is a multiple of y, so that only rounding errors are rounded away.
-    whole = ops.round_((x - rest) / y) if is_inexact(x.dtype) else ops.DIV(x, y)
-    whole = select(_opposed(rest, y), whole - full_like(whole, 1), whole)
-    if not is_inexact(x.dtype):
-        return whole
-    quotient, none = ops.floor(x / y), zeros_like(x)
-    whole = select(eq(whole, none), copysign(whole, quotient), whole)
-    return select(eq(y, none), quotient, whole)
-
-
-def _host_floor_divide(x: np.ndarray, y: np.ndarray) -> np.ndarray:
-    return np.floor_divide(x, y) if is_inexact(x.dtype) else division.floored(x, y)
-
-
-_SIGNED = frozenset(("int", "float"))
-_remainder = quick(ops.REM, _trace_remainder, _SIGNED, _host_remainder, operator="mod")
-_floor_divide = quick(
-    ops.REM, _trace_floor_divide, _SIGNED, _host_floor_divide, operator="floordiv"
-)
-
-
-def floor_divide(x: Any, y: Any, /) -> Any:
-    """The greatest whole number not above ``x / y``, in the operands' dtype.
-
-    Of integers divided by zero, -1 or -2; there is no error.
-
-    >>> import stretto.numpy as snp
-    >>> snp.floor_divide(snp.array([7, -7]), 2)
-    Array([ 3, -4], dtype=int32)
-    """
-    return _floor_divide(x, y)
-
-
-def remainder(x: Any, y: Any, /) -> Any:
-    """``x - y * floor(x / y)``, with the sign of ``y``.
-
-    >>> import stretto.numpy as snp
-    >>> snp.remainder(snp.array([7, -7]), 3)
-    Array([1, 2], dtype=int32)
-    """
-    return _remainder(x, y)
-
-
-mod = remainder
-
-
-def divmod(x: Any, y: Any, /) -> tuple[Any, Any]:
-    """``floor_divide`` and ``remainder`` at once.
-
-    >>> import stretto.numpy as snp
-    >>> snp.divmod(snp.array([7.0, -7.0]), 2)
-    (Array([ 3., -4.], dtype=float32), Array([1., 1.], dtype=float32))
-    """
-    return _floor_divide(x, y), _remainder(x, y)
-
-
-def fmod(x: Any, y: Any, /) -> Any:
-    """The remainder of ``x / y`` with the sign of ``x``.
-
-    >>> import stretto.numpy as snp
-    >>> snp.fmod(snp.array([7, -7]), 3)
-    Array([ 1, -1], dtype=int32)
-    """
-    return ops.REM(*_numbers("fmod", x, y))
-
-
 def power(x: Any, y: Any, /) -> Any:
     """``x ** y``, element by element; a Python integer ``y`` is multiplied out.
 
@@ -244,7 +135,7 @@ def power(x: Any, y: Any, /) -> Any:
             if kind_of(x.dtype) == "bool":
                 x = convert(x, scalar_dtype(int))
         return exponential.integer_pow(x, y)
-    return exponential.POW(*_numbers("power", x, y))
+    return exponential.POW(*numeric_values("power", x, y))
 
 
 pow = power

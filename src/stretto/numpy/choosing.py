@@ -14,12 +14,13 @@ from stretto.core.errors import TracedValueError
 from stretto.core.interpreter import Value, as_value
 from stretto.core.types import promote
 from stretto.numpy.arguments import refuse_out
-from stretto.numpy.arithmetic import clip, remainder
+from stretto.numpy.arithmetic import clip
 from stretto.numpy.directly import BOOL, NUMERIC, directly
 from stretto.numpy.indices import concrete_of
 from stretto.numpy.joining import take
 from stretto.numpy.logic import truth
 from stretto.numpy.manipulation import ravel
+from stretto.numpy.remainders import remainder
 from stretto.numpy.searching import flatnonzero
 from stretto.ops import shape as ops
 from stretto.ops.along_axis import take_along_axis

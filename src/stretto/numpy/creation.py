@@ -11,7 +11,14 @@ from typing import Any
 
 import numpy as np
 
-from stretto.core.interpreter import Tracer, Value, as_value, state, type_of
+from stretto.core.interpreter import (
+    Tracer,
+    Value,
+    as_value,
+    refuse_masked,
+    state,
+    type_of,
+)
 from stretto.core.types import array_type, kind_of, promote, scalar_dtype
 from stretto.numpy.arguments import refuse_device
 from stretto.numpy.dtypes import as_dtype
@@ -151,6 +158,8 @@ def _make(x: Any, dtype: Any, who: str) -> Any:
     if type(x) in PYTHON:
         return Array(cast(x, wanted, who), array_type((), wanted))
     if isinstance(x, (np.ndarray, np.generic)):
+        if x.__class__ is not np.ndarray:
+            refuse_masked(x, who, "object")
         kind_of(x.dtype)
         host = np.array(x, order="C", copy=True, subok=False)
         if host.dtype == wanted:

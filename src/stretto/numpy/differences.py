@@ -15,13 +15,14 @@ import numpy as np
 from stretto.core.interpreter import as_value
 from stretto.core.types import is_inexact, kind_of
 from stretto.numpy.arguments import inexact_values
-from stretto.numpy.arithmetic import absolute, remainder
+from stretto.numpy.arithmetic import absolute
 from stretto.numpy.directly import BOOL, FLOAT, NUMERIC, directly, host_of
 from stretto.numpy.joining import concatenate
 from stretto.numpy.logic import not_equal
 from stretto.numpy.manipulation import ravel
 from stretto.numpy.reductions import cumsum
 from stretto.numpy.reductions import sum as sum_
+from stretto.numpy.remainders import remainder
 from stretto.ops.broadcast import broadcast_to, canonical_axes, canonical_axis, reshape
 from stretto.ops.comparison import eq, gt, lt
 from stretto.ops.comparison import where as choose

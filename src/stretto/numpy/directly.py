@@ -60,6 +60,8 @@ def directly(
             break
     if first is None or first.dtype.char not in kinds:
         return None
+    if not first.shape and options.get("axis") is not None:
+        return None  # NumPy takes some axes of a scalar, which has none
     dtype, hosts = first.dtype, []
     for x in arrays:
         if x.__class__ is Array:

@@ -12,8 +12,8 @@ import ml_dtypes
 import numpy as np
 
 from stretto.core import types
-from stretto.core.interpreter import Value, as_value
-from stretto.core.types import canonical_dtype, kind_of, promote, scalar_dtype
+from stretto.core.interpreter import Value, as_value, refuse_masked
+from stretto.core.types import canonical_dtype, kind_of, named_dtype, promote, scalar_dtype
 from stretto.ops.convert import convert
 
 __all__ = [
@@ -105,7 +105,7 @@ def as_dtype(dtype: Any) -> np.dtype:
         dtype = float
     if dtype.__class__ is type and dtype in _PYTHON:
         return scalar_dtype(dtype)
-    asked = np.dtype(dtype)
+    asked = named_dtype(dtype)
     kind_of(asked)
     return asked if canonical_dtype(asked) is asked else types.as_dtype(asked.type)
 
@@ -131,15 +131,16 @@ class ScalarType:
         wanted = as_dtype(self)
         if isinstance(x, Value):
             return convert(x, wanted)
+        refuse_masked(x, self.__name__, "x")
         return convert(as_value(np.asarray(x).astype(wanted), self.__name__), wanted)
 
     def __eq__(self, other: object) -> bool:
         if other.__class__ is ScalarType:
             return self.dtype == other.dtype  # type: ignore[attr-defined]
-        if other is None:
+        if other is None or isinstance(other, (Value, np.ndarray, np.generic)):
             return False
         try:
-            return self.dtype == np.dtype(other)  # type: ignore[call-overload]
+            return self.dtype == named_dtype(other)
         except TypeError:
             return False
 
@@ -224,7 +225,7 @@ class Extended(np.generic):
 
 def _plain(dtype: Any) -> np.dtype:
     """The dtype named, 64 bits or not."""
-    return np.dtype(dtype.dtype if dtype.__class__ is ScalarType else dtype)
+    return dtype.dtype if dtype.__class__ is ScalarType else named_dtype(dtype)
 
 
 def issubdtype(arg1: Any, arg2: Any) -> bool:
@@ -286,7 +287,9 @@ def _weak(x: Any) -> tuple[np.dtype, bool]:
         return scalar_dtype(type(x)), type(x) is not bool
     if x.__class__ is type and x in _PYTHON:
         return scalar_dtype(x), x is not bool
-    return canonical_dtype(_plain(x)), False
+    dtype = _plain(x)
+    kind_of(dtype)
+    return canonical_dtype(dtype), False
 
 
 def result_type(*args: Any) -> np.dtype:

@@ -12,11 +12,12 @@ from typing import Any
 import numpy as np
 
 from stretto.core.interpreter import as_value
-from stretto.core.types import inexact_dtype
+from stretto.core.types import inexact_dtype, is_complex
 from stretto.numpy.directly import FLOAT, directly
 from stretto.ops import exponential, trigonometric
 from stretto.ops.arithmetic import absolute, maximum
 from stretto.ops.comparison import eq, full_like, ne, select, zeros_like
+from stretto.ops.complex_parts import complex_, imag, real
 from stretto.ops.convert import convert
 from stretto.ops.elementwise import promote_values
 
@@ -115,8 +116,7 @@ def log2(x: Any, /) -> Any:
     found = directly(np.log2, FLOAT, x)
     if found is not None:
         return found
-    y = exponential.log(_float(x, "log2"))
-    return y / full_like(y, math.log(2))
+    return _by_real(exponential.log(_float(x, "log2")), math.log(2))
 
 
 def log10(x: Any, /) -> Any:
@@ -124,8 +124,14 @@ def log10(x: Any, /) -> Any:
     found = directly(np.log10, FLOAT, x)
     if found is not None:
         return found
-    y = exponential.log(_float(x, "log10"))
-    return y / full_like(y, math.log(10))
+    return _by_real(exponential.log(_float(x, "log10")), math.log(10))
+
+
+def _by_real(x: Any, number: float) -> Any:
+    """``x`` divided by a real number; of complex numbers by parts, of which one may be infinite."""
+    if is_complex(x.dtype):
+        return complex_(_by_real(real(x), number), _by_real(imag(x), number))
+    return x / full_like(x, number)
 
 
 def logaddexp(x: Any, y: Any, /) -> Any:

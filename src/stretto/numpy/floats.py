@@ -14,6 +14,7 @@ from stretto.core.types import inexact_dtype, is_complex
 from stretto.numpy.arguments import refuse_out
 from stretto.numpy.arithmetic import clip
 from stretto.numpy.directly import BOOL, FLOAT, INTEGER, directly, host_of
+from stretto.numpy.dtypes import finfo
 from stretto.numpy.logic import copysign, isfinite, isinf, truth
 from stretto.numpy.quick import array_of
 from stretto.numpy.reductions import sum as sum_
@@ -166,6 +167,8 @@ def nextafter(x: Any, y: Any, /) -> Any:
 def spacing(x: Any, /) -> Any:
     """The distance to the next number away from zero, with the sign of ``x``.
 
+    Of float16, as in NumPy, that to the next greater number, which has no sign; NaN of infinities.
+
     >>> import stretto.numpy as snp
     >>> snp.spacing(snp.array([1.0, -1024.0]))
     Array([ 1.1920929e-07, -1.2207031e-04], dtype=float32)
@@ -174,9 +177,16 @@ def spacing(x: Any, /) -> Any:
     found = directly(np.spacing, FLOAT, x)
     if found is not None:
         return found
+    end = np.array(np.inf, np.float32).astype(x.dtype)
+    if not np.isinf(end):  # the dtype has no infinity, and of its greatest numbers this is NaN
+        end = np.array(finfo(x.dtype).max)
+    greatest = full_like(x, end)
+    if x.dtype == np.float16:
+        x = select(eq(x, -greatest), greatest, x)
+        return ops.nextafter(x, greatest) - x
     # inf - inf is NaN, as it should be
-    outwards = select(lt(x, zeros_like(x)), full_like(x, -np.inf), full_like(x, np.inf))
-    return ops.nextafter(x, outwards) - x
+    step = ops.nextafter(x, select(lt(x, zeros_like(x)), -greatest, greatest)) - x
+    return step if np.isinf(end) else select(eq(step, zeros_like(x)), full_like(x, np.nan), step)
 
 
 # Bits

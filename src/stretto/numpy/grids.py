@@ -11,12 +11,13 @@ from typing import Any
 import numpy as np
 
 from stretto.api.vectorise import vmap
-from stretto.core.types import promote
+from stretto.core.types import promote, scalar_dtype
 from stretto.numpy.creation import array, shape_of
 from stretto.numpy.dtypes import as_dtype
 from stretto.numpy.joining import concatenate, stack
 from stretto.numpy.ranges import arange, linspace
 from stretto.ops.broadcast import broadcast_to, reshape, transpose
+from stretto.ops.comparison import full
 from stretto.ops.convert import convert
 from stretto.ops.iota import iota
 
@@ -140,6 +141,8 @@ class _Grid:
         if isinstance(key, slice):
             return _range(self._name, key)
         lines = [_range(self._name, part) for part in key]
+        if not lines:
+            return [] if self._sparse else full((0,), 0, scalar_dtype(int))
         dtype, _ = promote([(x.dtype, x.weak_type) for x in lines], self._name)
         shape = tuple([x.size for x in lines])
         out = []

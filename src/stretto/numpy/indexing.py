@@ -30,6 +30,7 @@ from stretto.numpy.updating import apply_again, apply_to_mask, mask_of, names_on
 from stretto.ops import index as ops
 from stretto.ops.broadcast import Reshape, reshape
 from stretto.ops.comparison import full
+from stretto.ops.index_geometry import reading_mode
 from stretto.ops.index_primitives import fill_bytes, fill_element
 from stretto.ops.shape import Rev, Slice
 from stretto.ops.sharding import refuse_sharding
@@ -288,6 +289,8 @@ class IndexUpdate:
     ) -> Any:
         """``x[index]``, with ``mode`` for places out of bounds; as ``getitem``.
 
+        With a ``fill_value`` it is ``"fill"``, unless another is named.
+
         >>> import stretto.numpy as snp
         >>> snp.arange(3.0).at[7].get(mode="fill")
         Array(nan, dtype=float32)
@@ -295,7 +298,7 @@ class IndexUpdate:
         return getitem(
             self._x,
             self._index,
-            mode,
+            reading_mode(mode, fill_value),
             fill_value,
             indices_are_sorted=indices_are_sorted,
             unique_indices=unique_indices,

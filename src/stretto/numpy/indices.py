@@ -14,7 +14,7 @@ from typing import Any, NamedTuple, NoReturn
 import numpy as np
 
 from stretto.core.errors import BooleanIndexError, TracedValueError
-from stretto.core.interpreter import Tracer, Value
+from stretto.core.interpreter import Tracer, Value, refuse_masked
 from stretto.core.types import ArrayType, kind_of
 from stretto.numpy.creation import listed
 from stretto.ops.arithmetic import add, minimum
@@ -291,6 +291,7 @@ def _token(part: Any) -> Any:
         if not part.size:  # no numbers are of any kind
             part = np.zeros(part.shape, np.intp)
     if isinstance(part, (Value, np.ndarray)):
+        refuse_masked(part, "indexing", "the index")
         return _array_token(part)
     if hasattr(part, "__index__"):
         return operator.index(part)

@@ -11,9 +11,10 @@ import numpy as np
 
 from stretto.core.types import is_complex, real_dtype
 from stretto.numpy.arguments import inexact_values
-from stretto.numpy.arithmetic import absolute, remainder
+from stretto.numpy.arithmetic import absolute
 from stretto.numpy.directly import FLOAT, directly
 from stretto.numpy.joining import concatenate, take
+from stretto.numpy.remainders import remainder
 from stretto.numpy.searching import searchsorted
 from stretto.ops.comparison import eq, full_like, gt, lt
 from stretto.ops.comparison import where as choose

@@ -16,7 +16,8 @@ import numpy as np
 from stretto.core.interpreter import Value, as_value
 from stretto.core.types import promote
 from stretto.numpy.arguments import refuse_out
-from stretto.numpy.arithmetic import maximum, remainder
+from stretto.numpy.arithmetic import maximum
+from stretto.numpy.creation import shape_of
 from stretto.numpy.directly import BOOL, INTEGER, NUMERIC, host_of
 from stretto.numpy.dtypes import as_dtype
 from stretto.numpy.indexing import getitem
@@ -24,6 +25,7 @@ from stretto.numpy.manipulation import atleast_1d, atleast_2d, atleast_3d, ravel
 from stretto.numpy.quick import array_of, at_rest
 from stretto.numpy.reductions import cumsum
 from stretto.numpy.reductions import sum as sum_
+from stretto.numpy.remainders import remainder
 from stretto.ops import shape as ops
 from stretto.ops.broadcast import (
     Reshape,
@@ -33,8 +35,9 @@ from stretto.ops.broadcast import (
     expand_dims,
     reshape,
 )
-from stretto.ops.comparison import full_like, ge
+from stretto.ops.comparison import full, full_like, ge
 from stretto.ops.convert import convert
+from stretto.ops.index_geometry import reading_mode
 from stretto.ops.iota import iota
 from stretto.ops.sharding import refuse_sharding
 
@@ -342,8 +345,8 @@ def repeat(
     """
     refuse_sharding("repeat", out_sharding=out_sharding)
     x = as_value(a, "repeat", "a")
-    if axis is None:
-        x, axis = ravel(x), 0
+    if axis is None or not x.ndim:  # of rank 0 one part, as in NumPy
+        x, axis = ravel(x), axis or 0
     place = canonical_axis(axis, x.ndim, "repeat")
     n = x.shape[place]
     counts: Any = np.array(repeats) if isinstance(repeats, (tuple, list)) else repeats
@@ -368,7 +371,9 @@ def repeat(
 
 
 def resize(a: Any, new_shape: Any) -> Any:
-    """The elements in row-major order, over and over, in another shape.
+    """The elements in row-major order, over and over, in another shape; of none, zeros.
+
+    Raises ``ValueError`` for a negative size.
 
     >>> import stretto.numpy as snp
     >>> snp.resize(snp.array([1, 2, 3]), (2, 2))
@@ -376,11 +381,12 @@ def resize(a: Any, new_shape: Any) -> Any:
            [3, 1]], dtype=int32)
     """
     x = ravel(as_value(a, "resize", "a"))
-    shape = tuple(new_shape) if isinstance(new_shape, (tuple, list)) else (new_shape,)
+    shape = shape_of(new_shape, "resize")
+    if not x.size:
+        return full(shape, 0, x.dtype, x.weak_type)
     if at_rest(x):
         return array_of(np.resize(x.to_host(), shape), x.dtype, x.weak_type)
-    size = math.prod(shape)
-    times = -(-size // x.size) if x.size else 1
+    size, times = math.prod(shape), -(-math.prod(shape) // x.size)
     return reshape(ops.slice_in_dim(tile(x, times), 0, size), shape)
 
 
@@ -400,7 +406,8 @@ def take(
     """The parts at ``indices`` along ``axis``; without it, elements in row-major order.
 
     Negative indices count from the end, and out of bounds the nearest part is read. Other modes:
-    ``"fill"`` gives ``fill_value`` (NaN) there, ``"wrap"`` counts round and round, ``"raise"``
+    ``"fill"`` gives ``fill_value`` (NaN) there, and is the mode where there is a ``fill_value`` and
+    none is named, ``"wrap"`` counts round and round, ``"raise"``
     raises ``IndexError``, ``"clip"`` takes negative indices for 0.
 
     >>> import stretto.numpy as snp
@@ -413,6 +420,7 @@ def take(
     if axis is None:
         x, axis = ravel(x), 0
     place = canonical_axis(axis, x.ndim, "take")
+    mode = reading_mode(mode, fill_value)
     if mode is None:
         hosts = host_of(x, BOOL + NUMERIC), host_of(indices, INTEGER)
         if hosts[0] is not None and hosts[1] is not None:

@@ -15,11 +15,11 @@ import numpy as np
 from stretto.core.interpreter import Value, as_value, type_of
 from stretto.core.types import ArrayType, scalar_dtype
 from stretto.numpy.arguments import integer, refuse_device
-from stretto.numpy.arithmetic import remainder
 from stretto.numpy.creation import listed
 from stretto.numpy.directly import BOOL, COMPLEX, FLOAT, NUMERIC, directly
 from stretto.numpy.dtypes import as_dtype
 from stretto.numpy.reductions import sum as sum_
+from stretto.numpy.remainders import remainder
 from stretto.ops import broadcast, elementwise
 from stretto.ops.along_axis import take_along_axis
 from stretto.ops.broadcast import canonical_axes, canonical_axis
@@ -434,7 +434,7 @@ def _roll_one(x: Any, shift: Any, axis: int) -> Any:
         place = broadcasted_iota(shift.dtype, (n,), 0) - shift
         place = broadcast.reshape(remainder(place, n), tuple(n if d == axis else 1 for d in
                                                              range(x.ndim)))  # fmt: skip
-        return take_along_axis(x, place, axis, mode="promise_in_bounds")
+        return take_along_axis(x, place, axis, "promise_in_bounds", wrap_negative=False)
     by = operator.index(shift) % n
     if by == 0:
         return x

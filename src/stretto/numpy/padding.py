@@ -77,7 +77,7 @@ def pad(array: Any, pad_width: Any, mode: Any = "constant", **kwargs: Any) -> An
     lengths = kwargs.get("stat_length")
     counts = [(None, None)] * x.ndim if lengths is None else _pairs(lengths, x.ndim, "stat_length")
     odd = kwargs.get("reflect_type") == "odd"
-    if mode in _BY_PLACE and not odd and at_rest(x) and x.size:
+    if mode in _BY_PLACE and not odd and at_rest(x) and x.ndim and x.size:
         return array_of(np.pad(x.to_host(), widths, mode), x.dtype, x.weak_type)
     for axis, pair in enumerate(widths):
         if pair == (0, 0):

@@ -13,10 +13,11 @@ import numpy as np
 
 from stretto.core.interpreter import as_value
 from stretto.core.types import default_dtype
-from stretto.numpy.arithmetic import clip, remainder
+from stretto.numpy.arithmetic import clip
 from stretto.numpy.creation import ones, shape_of
 from stretto.numpy.dtypes import as_dtype
 from stretto.numpy.indices import concrete_of
+from stretto.numpy.remainders import remainder
 from stretto.numpy.searching import index_array, nonzero
 from stretto.ops.arithmetic import DIV, REM
 from stretto.ops.broadcast import reshape

@@ -14,11 +14,12 @@ import numpy as np
 from stretto.core.interpreter import as_value
 from stretto.core.types import default_dtype
 from stretto.numpy.arguments import refuse_inplace
-from stretto.numpy.arithmetic import clip, remainder
+from stretto.numpy.arithmetic import clip
 from stretto.numpy.indexing import At
 from stretto.numpy.joining import resize, take
 from stretto.numpy.logic import truth
 from stretto.numpy.reductions import cumsum
+from stretto.numpy.remainders import remainder
 from stretto.ops.broadcast import broadcast_to, canonical_axis, reshape
 from stretto.ops.comparison import where as choose
 from stretto.ops.convert import convert

@@ -15,7 +15,7 @@ import numpy as np
 from stretto.core.interpreter import Tracer, Value, as_value
 from stretto.core.types import inexact_dtype, is_complex, kind_of
 from stretto.numpy.arguments import refuse_out
-from stretto.numpy.arithmetic import maximum, minimum, remainder
+from stretto.numpy.arithmetic import maximum, minimum
 from stretto.numpy.directly import INTEGER, REAL, host_of
 from stretto.numpy.indices import concrete_of
 from stretto.numpy.joining import take
@@ -24,6 +24,7 @@ from stretto.numpy.quick import array_of
 from stretto.numpy.reductions import any as any_
 from stretto.numpy.reductions import cumsum, wide_dtype
 from stretto.numpy.reductions import sum as sum_
+from stretto.numpy.remainders import remainder
 from stretto.numpy.statistics import along_axes
 from stretto.ops import arithmetic as ops
 from stretto.ops.along_axis import take_along_axis

@@ -174,9 +174,9 @@ def take_along_axis(
 ) -> Any:
     """The elements at ``indices`` along ``axis``, each line of both apart.
 
-    Out of bounds the nearest element is read; ``mode="fill"`` gives ``fill_value`` (NaN). Negative
-    indices count from the end, unless ``wrap_negative_indices`` is false: then they are out of
-    bounds.
+    Out of bounds the nearest element is read; ``mode="fill"`` gives ``fill_value`` (NaN), and is
+    the mode where there is a ``fill_value`` and none is named. Negative indices count from the end,
+    unless ``wrap_negative_indices`` is false: then they are out of bounds.
 
     >>> import stretto.numpy as snp
     >>> x = snp.array([[3, 1, 2], [6, 5, 4]])
@@ -187,7 +187,8 @@ def take_along_axis(
     x, axis = one_axis(arr, axis, "take_along_axis")
     wrap = wrap_negative_indices is not False
     hosts = host_of(x, BOOL + NUMERIC), host_of(indices, INTEGER)
-    if hosts[0] is not None and hosts[1] is not None and mode is None and wrap:
+    plain = mode is None and fill_value is None and wrap
+    if hosts[0] is not None and hosts[1] is not None and plain:
         with contextlib.suppress(IndexError, ValueError):  # the general way tells, or clamps
             return array_of(np.take_along_axis(*hosts, axis), x.dtype)
     return along_axis.take_along_axis(x, indices, axis, mode, fill_value, wrap)

@@ -168,7 +168,8 @@ def setxor1d(
     """The different elements that are in one of the arrays alone, in order.
 
     While tracing ``size`` must be given; what is missing is ``fill_value``, by default the first of
-    them. ``assume_unique`` promises that no array has an element twice.
+    them. ``assume_unique`` promises that no array has an element twice; where one has, as in NumPy,
+    that is left out.
 
     >>> import stretto.numpy as snp
     >>> snp.setxor1d(snp.array([3, 1, 3]), snp.array([1, 2]))
@@ -181,9 +182,11 @@ def setxor1d(
     begins = starts_of_runs(line, True)
     if is_inexact(line.dtype):  # NaN of one array is not NaN of the other
         turns = pad(equal(one(second, 1, None), one(second, 0, -1)), True, [(1, 0, 0)])
-        begins = begins | (isnan(line) & ~turns)
-    start = cummax(choose(begins, iota(order.dtype, line.shape[0]), 0))
+        begins = begins | (isnan(line) if assume_unique else isnan(line) & ~turns)
     ends = pad(one(begins, 1, None), True, [(0, 1, 0)])
+    if assume_unique:
+        return _take_some(begins & ends, line, size, fill_value)[0]
+    start = cummax(choose(begins, iota(order.dtype, line.shape[0]), 0))
     return _take_some(ends & equal(second, take(second, start)), line, size, fill_value)[0]
 
 

@@ -13,7 +13,16 @@ from typing import Any, cast
 import numpy as np
 
 from stretto.core.types import inexact_dtype
-from stretto.numpy import arithmetic, divisors, elementary, floats, logic, reductions, rounding
+from stretto.numpy import (
+    arithmetic,
+    divisors,
+    elementary,
+    floats,
+    logic,
+    reductions,
+    remainders,
+    rounding,
+)
 from stretto.numpy.indexing import IndexUpdate
 from stretto.numpy.ufunc import METHODS, ufunc
 from stretto.ops import cumulative, reduce
@@ -136,7 +145,7 @@ bitwise_xor = _with_methods(logic.bitwise_xor, collapse=reduce.reduce_xor)
 
 # The others
 
-for _module in (arithmetic, divisors, elementary, floats, logic, rounding):
+for _module in (arithmetic, divisors, elementary, floats, logic, remainders, rounding):
     for _name in _module.__all__:
         _function = getattr(_module, _name)
         if isinstance(getattr(np, _name, None), np.ufunc) and not isinstance(_function, ufunc):

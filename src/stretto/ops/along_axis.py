@@ -16,7 +16,7 @@ from stretto.ops.broadcast import broadcast_to, canonical_axis, reshape
 from stretto.ops.comparison import lt, where
 from stretto.ops.convert import convert
 from stretto.ops.elementwise import broadcast_shapes
-from stretto.ops.index_geometry import GatherDimensionNumbers, access_mode
+from stretto.ops.index_geometry import GatherDimensionNumbers, access_mode, reading_mode
 from stretto.ops.index_primitives import Gather, fill_bytes
 
 __all__ = ["take_along_axis"]
@@ -33,7 +33,8 @@ def take_along_axis(
     """The elements of ``x`` at ``indices`` along ``axis``, each line of both apart.
 
     ``x`` and ``indices`` have one number of axes, and broadcast along the others. Negative indices
-    count from the end if ``wrap_negative``; ``mode`` and ``fill_value`` are those of ``gather``.
+    count from the end if ``wrap_negative``; ``mode`` and ``fill_value`` are those of ``gather``,
+    but that with a ``fill_value`` the mode is ``"fill"`` unless another is named.
 
     >>> import stretto.numpy as snp
     >>> x = snp.array([[3, 1, 2], [6, 5, 4]])
@@ -53,13 +54,13 @@ def take_along_axis(
     shape = broadcast_shapes("take_along_axis", *shapes)
     x = broadcast_to(x, (*shape[:axis], n, *shape[axis + 1 :]))
     indices = broadcast_to(indices, (*shape[:axis], m, *shape[axis + 1 :]))
-    if wrap_negative and kind_of(indices.dtype) == "int" and mode != "promise_in_bounds":
+    if wrap_negative and kind_of(indices.dtype) == "int":
         if indices.dtype.itemsize < 4:  # so that the size fits
             indices = convert(indices, np.dtype(np.int32))
         indices = where(lt(indices, 0), add(indices, n), indices)
     others = tuple(d for d in range(x.ndim) if d != axis)
     numbers = GatherDimensionNumbers((), (axis,), (axis,), others, others)
     sizes = tuple(1 if d == axis and indices.size else min(k, 1) for d, k in enumerate(x.shape))
-    how = access_mode("take_along_axis", mode, "clip")
+    how = access_mode("take_along_axis", reading_mode(mode, fill_value), "clip")
     fill = fill_bytes(x.dtype, fill_value) if how == "fill" else b""
     return Gather(numbers, sizes, how, fill)(x, reshape(indices, (*indices.shape, 1)))

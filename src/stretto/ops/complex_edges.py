@@ -3,7 +3,7 @@
 Layer 2 (ops). XLA writes them by real functions, and there infinity times zero gives NaN, and sums
 lose the sign of zero. What they ought to be is in C99's annex G, which NumPy and the array API
 standard follow. Each rule here takes the parts of the argument, ``a`` and ``b``, and those of XLA's
-result, ``u`` and ``v``, and gives the parts put right. Last come two functions that NumPy gets
+result, ``u`` and ``v``, and gives the parts put right. Last come the functions that NumPy gets
 wrong. Next, read ``exponential``.
 """
 
@@ -36,7 +36,10 @@ __all__ = [
     "log1p_reference",
     "log_edges",
     "sqrt_edges",
-    "zero_edges",
+    "tan_edges",
+    "tan_reference",
+    "tanh_edges",
+    "tanh_reference",
 ]
 
 
@@ -71,9 +74,28 @@ def _within_one(x: Any) -> Any:
     return le(x * x, full_like(x, 1))
 
 
-def zero_edges(a: Any, b: Any, u: Any, v: Any) -> tuple[Any, Any]:
-    """Of an odd function that is real or imaginary where its argument is, tan and tanh."""
+def _like_zero(x: Any, zero: Any) -> Any:
+    """``x`` with the sign of a zero: which side of a branch cut its argument is on."""
+    size = select(lt(x, zeros_like(x)), -x, x)
+    return select(lt(full_like(zero, 1) / zero, zeros_like(zero)), -size, size)
+
+
+def tanh_edges(a: Any, b: Any, u: Any, v: Any) -> tuple[Any, Any]:
+    """Of the hyperbolic tangent: real or imaginary where its argument is, and real at infinity."""
+    v = select(_is(b, 0) | (is_infinite(a) & is_finite(b)), _zero_like(b), v)
     return select(_is(a, 0), a, u), select(_is(b, 0), b, v)
+
+
+def tan_edges(a: Any, b: Any, u: Any, v: Any) -> tuple[Any, Any]:
+    """Of the tangent: as the hyperbolic tangent, with the parts exchanged."""
+    v, u = tanh_edges(b, a, v, u)
+    return u, v
+
+
+def _zero_like(x: Any) -> Any:
+    """Zero with the sign of a finite number."""
+    none = zeros_like(x)
+    return select(lt(x, none), -none, none)
 
 
 def _exponential(a: Any, b: Any, u: Any, v: Any, least: float) -> tuple[Any, Any]:
@@ -102,7 +124,7 @@ def log_edges(a: Any, b: Any, u: Any, v: Any) -> tuple[Any, Any]:
 def sqrt_edges(a: Any, b: Any, u: Any, v: Any) -> tuple[Any, Any]:
     """Of the square root: infinite where one part is."""
     high, lost = full_like(u, math.inf), _is_nan(b)
-    v = select(_is(a, 0) & _is(b, 0), b, v)
+    v = select(_is(b, 0), _like_zero(v, b), v)
     v = select(lost & _is(a, -math.inf), high, v)
     u = select(lost & _is(a, math.inf), high, u)
     endless = is_infinite(b)
@@ -111,18 +133,20 @@ def sqrt_edges(a: Any, b: Any, u: Any, v: Any) -> tuple[Any, Any]:
 
 def asinh_edges(a: Any, b: Any, u: Any, v: Any) -> tuple[Any, Any]:
     """Of the inverse hyperbolic sine: real where ``b`` is zero, imaginary between its branches."""
-    return select(_is(a, 0) & _within_one(b), a, u), select(_is(b, 0), b, v)
+    u = select(_is(a, 0), select(_within_one(b), a, _like_zero(u, a)), u)
+    return u, select(_is(b, 0), b, v)
 
 
 def asin_edges(a: Any, b: Any, u: Any, v: Any) -> tuple[Any, Any]:
     """Of the inverse sine: as the inverse hyperbolic sine, with the parts exchanged."""
-    return select(_is(a, 0), a, u), select(_is(b, 0) & _within_one(a), b, v)
+    v, u = asinh_edges(b, a, v, u)
+    return u, v
 
 
 def acos_edges(a: Any, b: Any, u: Any, v: Any) -> tuple[Any, Any]:
     """Of the inverse cosine, a right angle less the inverse sine."""
     u = select(_is(a, 0), full_like(u, math.pi / 2), u)
-    return u, select(_is(b, 0) & _within_one(a), -b, v)
+    return u, select(_is(b, 0), select(_within_one(a), -b, -_like_zero(v, b)), v)
 
 
 def acosh_edges(a: Any, b: Any, u: Any, v: Any) -> tuple[Any, Any]:
@@ -134,7 +158,7 @@ def acosh_edges(a: Any, b: Any, u: Any, v: Any) -> tuple[Any, Any]:
 
 def atanh_edges(a: Any, b: Any, u: Any, v: Any) -> tuple[Any, Any]:
     """Of the inverse hyperbolic tangent: imaginary where its argument is, NaN where that is."""
-    v = select(_is(b, 0) & _within_one(a), b, v)
+    v = select(_is(b, 0), select(_within_one(a), b, _like_zero(v, b)), v)
     lost = _is_nan(b) | (_is_nan(a) & is_finite(b))
     return select(_is(a, 0), a, u), select(lost, full_like(v, math.nan), v)
 
@@ -148,6 +172,33 @@ def atan_edges(a: Any, b: Any, u: Any, v: Any) -> tuple[Any, Any]:
 # By NumPy
 
 
+def tanh_reference(x: np.ndarray) -> np.ndarray:
+    """The hyperbolic tangent; at infinity the imaginary part has the sign of the argument's."""
+    out = np.tanh(x)
+    if x.dtype.kind != "c":
+        return out
+    a, b = np.real(x), np.imag(x)
+    far = np.isinf(a) & np.isfinite(b)
+    if far.any():
+        out = np.array(out)
+        out.imag = np.where(far, np.copysign(0, b), np.imag(out))
+    return out
+
+
+def tan_reference(x: np.ndarray) -> np.ndarray:
+    """The tangent, -i tanh(ix)."""
+    if x.dtype.kind != "c":
+        return np.tan(x)
+    return _turned(tanh_reference(_turned(x, -1)), 1)
+
+
+def _turned(x: np.ndarray, sign: int) -> np.ndarray:
+    """-i x or i x, exactly."""
+    out = np.empty(x.shape, x.dtype)
+    out.real, out.imag = sign * np.imag(x), -sign * np.real(x)
+    return out
+
+
 def expm1_reference(x: np.ndarray) -> np.ndarray:
     """``exp(x) - 1``; of complex numbers by parts, with what is left where cis(b) is NaN."""
     if not is_complex(x.dtype):
@@ -157,7 +208,7 @@ def expm1_reference(x: np.ndarray) -> np.ndarray:
     out = np.empty(x.shape, x.dtype)
     astray, low = ~np.isfinite(b), a == -np.inf
     u = np.expm1(a) * np.cos(b) - 2 * np.sin(b / 2) ** 2
-    out.real = np.where(astray & low, -1, np.where(astray & (a == np.inf), a, u))
+    out.real = np.where(low, -1, np.where(astray & (a == np.inf), a, u + 0.0))
     out.imag = np.where(b == 0, b, np.where(astray & low, 0, np.exp(a) * np.sin(b)))
     return out
 

@@ -1,18 +1,21 @@
 """Quotients and remainders of integers, in NumPy.
 
-Layer 2 (ops). XLA's conventions: by zero the quotient is -1, the greatest of an unsigned dtype, and
-the remainder the dividend; the least integer over -1 is itself. What is rounded down follows from
-what is truncated. Next, read ``arithmetic``.
+Layer 2 (ops). What is truncated has XLA's conventions: by zero the quotient is -1, the greatest of
+an unsigned dtype, and the remainder the dividend. What is rounded down has NumPy's: by zero both
+are 0. The least integer over -1 is itself. Next, read ``arithmetic``.
 """
 
 from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 
 from stretto.core.boundary import reraise_foreign
 from stretto.core.types import kind_of
 
-__all__ = ["floored", "modulo", "quotient", "rest"]
+__all__ = ["floored", "modulo", "quotient", "rest", "signed_rest"]
 
 # Of integers of up to 32 bits, float64 division is several times as fast as NumPy's of integers,
 # and exact when truncated or rounded down: x / y is at least 1/|y| away from any other whole
@@ -67,11 +70,6 @@ def _less(x: np.ndarray, y: np.ndarray, whole: np.ndarray) -> np.ndarray:
     return np.subtract(x, whole, out=whole)
 
 
-def _opposed(left: np.ndarray, y: np.ndarray) -> np.ndarray:
-    """Where what is left has another sign than the divisor: the quotient was rounded up."""
-    return (left != 0) & ((left < 0) != (y < 0))
-
-
 def quotient(x: np.ndarray, y: np.ndarray) -> np.ndarray:
     """``x / y`` truncated towards zero."""
     found = _whole(x, y, down=False)
@@ -101,18 +99,25 @@ def rest(x: np.ndarray, y: np.ndarray) -> np.ndarray:
 
 
 def floored(x: np.ndarray, y: np.ndarray) -> np.ndarray:
-    """``x / y`` rounded down; by zero -2 for negative ``x``."""
+    """``x / y`` rounded down; by zero 0."""
     found = _whole(x, y, down=True)
-    if found is not None:
-        return found
-    whole = quotient(x, y)
-    return np.where(_opposed(rest(x, y), y), whole - x.dtype.type(1), whole)
+    return _in_numpy(np.floor_divide, x, y) if found is None else found
 
 
 def modulo(x: np.ndarray, y: np.ndarray) -> np.ndarray:
-    """What the quotient rounded down leaves: of the sign of ``y``."""
+    """What the quotient rounded down leaves: of the sign of ``y``; by zero 0."""
     found = _whole(x, y, down=True)
-    if found is not None:
-        return _less(x, y, found)
-    left = rest(x, y)
-    return np.where(_opposed(left, y), left + y, left)
+    return _in_numpy(np.remainder, x, y) if found is None else _less(x, y, found)
+
+
+def signed_rest(x: np.ndarray, y: np.ndarray) -> np.ndarray:
+    """What the quotient truncated leaves: of the sign of ``x``; by zero 0."""
+    return _in_numpy(np.fmod, x, y)
+
+
+def _in_numpy(function: Callable[..., Any], x: np.ndarray, y: np.ndarray) -> np.ndarray:
+    """By NumPy's function. That of ``ml_dtypes`` for 4 bits ends the process by a zero."""
+    if x.dtype.isbuiltin == 1:
+        return np.asarray(function(x, y))
+    wide = np.int8 if kind_of(x.dtype) == "int" else np.uint8
+    return np.asarray(function(x.astype(wide), y.astype(wide))).astype(x.dtype)

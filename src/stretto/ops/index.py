@@ -17,6 +17,7 @@ from stretto.ops.index_geometry import (
     GatherScatterMode,
     ScatterDimensionNumbers,
     access_mode,
+    reading_mode,
 )
 from stretto.ops.index_primitives import (
     Gather,
@@ -53,8 +54,9 @@ def gather(
 ) -> Any:
     """Windows of ``operand``, of ``slice_sizes``, that start at the vectors in ``start_indices``.
 
-    Out of bounds, ``mode`` ``"clip"`` (the default) moves a window inside, ``"fill"`` gives
-    ``fill_value``: by default NaN, the least signed or greatest unsigned integer, or True.
+    Out of bounds, ``mode`` ``"clip"`` (the default) moves a window inside, ``"fill"`` (that with a
+    ``fill_value``) gives this: by default NaN, the least signed or greatest unsigned integer, or
+    True.
     Raises ``ValueError`` where axes or sizes do not fit, ``TypeError`` for indices not integers.
     Source: StableHLO, ``gather``.
 
@@ -67,7 +69,7 @@ def gather(
     """
     operand = as_value(operand, "gather", "operand")
     start_indices = as_value(start_indices, "gather", "start_indices")
-    mode = access_mode("gather", mode, "clip")
+    mode = access_mode("gather", reading_mode(mode, fill_value), "clip")
     fill = fill_bytes(operand.dtype, fill_value) if mode == "fill" else b""
     sizes = tuple(map(int, slice_sizes))
     primitive = Gather(dimension_numbers, sizes, mode, fill, indices_are_sorted, unique_indices)

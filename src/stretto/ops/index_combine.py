@@ -36,7 +36,7 @@ def products_of_others(factors: Any, groups: Any) -> Any:
     """
     n = factors.shape[0]
     groups, order = Sort(0)(groups, iota(np.dtype(np.int32), n))
-    line = take_along_axis(factors, order, 0, "promise_in_bounds")
+    line = take_along_axis(factors, order, 0, "promise_in_bounds", wrap_negative=False)
     inner = eq(slice_in_dim(groups, 1, n), slice_in_dim(groups, 0, n - 1))
     edge = full((1,), False, np.dtype(bool))
     product = None

@@ -132,6 +132,11 @@ def access_mode(who: str, mode: str | GatherScatterMode | None, default: str) ->
     return names[mode]
 
 
+def reading_mode(mode: Any, fill_value: Any) -> Any:
+    """The mode named, or else that which has a use for the value to fill with."""
+    return "fill" if mode is None and fill_value is not None else mode
+
+
 def window_sizes(
     operand: ArrayType, updates: ArrayType, numbers: GatherDimensionNumbers
 ) -> tuple[int, ...]:

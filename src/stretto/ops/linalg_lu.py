@@ -313,7 +313,7 @@ def solve_factored(both: Any, order: Any, b: Any, form: str = "N") -> Any:
 def rows(x: Any, order: Any) -> Any:
     """The rows of matrices in this order."""
     index = expand_dims(order, order.ndim)
-    return take_along_axis(x, index, x.ndim - 2, mode="promise_in_bounds")
+    return take_along_axis(x, index, x.ndim - 2, "promise_in_bounds", wrap_negative=False)
 
 
 def solve(a: Any, b: Any, form: str = "N") -> Any:

@@ -241,8 +241,9 @@ class PivotedQr(MatrixOperation):
     def jvp(self, primals: Sequence[Any], tangents: Sequence[Any]) -> tuple[Any, Any]:
         """That of ``Qr`` with columns in this order, which stays as it is."""
         q, r, order = self(*primals)
+        place = expand_dims(order, order.ndim - 1)
         dx = take_along_axis(
-            tangents[0], expand_dims(order, order.ndim - 1), order.ndim, mode="promise_in_bounds"
+            tangents[0], place, order.ndim, "promise_in_bounds", wrap_negative=False
         )
         return (q, r, order), (*_changes(q, r, dx, self.full), None)
 

@@ -36,7 +36,7 @@ def _along(x: Any, indices: Any, axis: int) -> Any:
     """The elements of each line at the indices, of which there are no more than elements."""
     if not indices.size:
         return slice_(x, (0,) * x.ndim, indices.shape)
-    return take_along_axis(x, indices, axis, mode="promise_in_bounds")
+    return take_along_axis(x, indices, axis, "promise_in_bounds", wrap_negative=False)
 
 
 class Sort(Primitive):

@@ -21,7 +21,10 @@ from stretto.ops.complex_edges import (
     atan_edges,
     atanh_edges,
     is_infinite,
-    zero_edges,
+    tan_edges,
+    tan_reference,
+    tanh_edges,
+    tanh_reference,
 )
 from stretto.ops.complex_parts import complex_, imag, real
 from stretto.ops.elementwise import FLOAT, INEXACT, Elementwise, binary, unary
@@ -83,8 +86,8 @@ class Tan(Edged):
 
     accepts = INEXACT
     op = "tan"
-    reference = staticmethod(np.tan)
-    edges = staticmethod(zero_edges)
+    reference = staticmethod(tan_reference)
+    edges = staticmethod(tan_edges)
     partials = (lambda dx, out, x: dx * (full_like(out, 1) + out * out),)
 
 
@@ -195,8 +198,8 @@ class Tanh(Edged):
 
     accepts = INEXACT
     op = "tanh"
-    reference = staticmethod(np.tanh)
-    edges = staticmethod(zero_edges)
+    reference = staticmethod(tanh_reference)
+    edges = staticmethod(tanh_edges)
     partials = (lambda dx, out, x: dx * (full_like(out, 1) - out * out),)
 
 

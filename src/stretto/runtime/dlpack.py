@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 
+from stretto.core.interpreter import refuse_masked
 from stretto.core.types import ArrayType
 from stretto.runtime import pjrt
 
@@ -111,6 +112,7 @@ def take(x: Any, copy: bool | None) -> np.ndarray:
     writes are seen then. Raises ``BufferError`` for another device, and where ``copy=False`` and a
     copy is needed.
     """
+    refuse_masked(x, "from_dlpack", "x")
     kind, number = x.__dlpack_device__()
     if int(kind) != CPU_PAIR[0]:
         raise BufferError(

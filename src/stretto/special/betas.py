@@ -9,7 +9,7 @@ import math
 from typing import Any
 
 from stretto.ops import incomplete_beta
-from stretto.ops.comparison import bitwise_and, full_like, ge, select, zeros_like
+from stretto.ops.comparison import bitwise_and, eq, full_like, ge, select, zeros_like
 from stretto.ops.elementwise import binary, promote_values
 from stretto.ops.gamma import digamma
 from stretto.ops.gamma_formulas import gamma_formula, log_gamma_formula, stirling_remainder
@@ -178,7 +178,8 @@ def betainc(a: Any, b: Any, x: Any) -> Any:
 def comb(N: Any, k: Any, *, repetition: bool = False) -> Any:
     """In how many ways ``k`` things are taken of ``N``, by the gamma function for real numbers.
 
-    0 where ``k`` is negative or greater than ``N``. With ``repetition`` a thing may be taken again.
+    0 where ``N`` or ``k`` is negative, or ``k`` greater than ``N``. With ``repetition`` a thing may
+    be taken again, and ``k`` be greater.
 
     >>> import stretto as st
     >>> st.special.comb(st.numpy.array([5, 3]), st.numpy.array([2, 4]))
@@ -188,7 +189,10 @@ def comb(N: Any, k: Any, *, repetition: bool = False) -> Any:
     """
     n, k = promote_values("comb", N, k, inexact=True)
     zero = zeros_like(n)
+    some = bitwise_and(ge(n, zero), ge(k, zero))
     if repetition:
-        n = n + k - full_like(n, 1)
-    some = bitwise_and(bitwise_and(ge(n, k), ge(k, zero)), ge(n, zero))
+        # none of any is taken in one way, of nothing too
+        n = select(eq(k, zero), zero, n + k - full_like(n, 1))
+    else:
+        some = bitwise_and(some, ge(n, k))
     return select(some, BINOMIAL(select(some, n, zero), select(some, k, zero)), zero)

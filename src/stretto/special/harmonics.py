@@ -10,7 +10,7 @@ import math
 from typing import Any
 
 from stretto.ops.arithmetic import minimum
-from stretto.ops.comparison import full_like
+from stretto.ops.comparison import full_like, lt, select, zeros_like
 from stretto.ops.complex_parts import complex_
 from stretto.ops.elementwise import promote_values
 from stretto.ops.exponential import sqrt as sqrt_of
@@ -38,7 +38,7 @@ def _legendre_formula(n: Number, m: Number, theta: Number) -> Number:
     order = absolute(m)
     known = (n >= order) & (floor(n) == n) & (floor(m) == m)
     n, order = where(known, n, 0.0), where(known, order, 0.0)
-    height, width = cos(theta), sin(theta)
+    height, width = cos(theta), absolute(sin(theta))  # a function of cos(theta) alone
 
     def across(k: Number, degree: Number, here: Number) -> list[Number]:
         return [degree + 1.0, here * -width * sqrt(1.0 + 0.5 / k)]
@@ -70,11 +70,16 @@ class NormalisedLegendre(Written):
 
 
 def _legendre_slope(n: Any, m: Any, theta: Any) -> Any:
-    """(√((n - m)(n + m + 1)) P^(m + 1) - √((n + m)(n - m + 1)) P^(m - 1)) / 2."""
+    """(√((n - m)(n + m + 1)) P^(m + 1) - √((n + m)(n - m + 1)) P^(m - 1)) / 2.
+
+    For theta from 0 to pi; beyond, where the sine is negative, it runs the other way.
+    """
     one = full_like(m, 1)
     above = sqrt_of((n - m) * (n + m + one)) * LEGENDRE(n, m + one, theta)
     below = sqrt_of((n + m) * (n - m + one)) * LEGENDRE(n, m - one, theta)
-    return (above - below) * full_like(theta, 0.5)
+    backwards = lt(sin_of(theta), zeros_like(theta))
+    half = select(backwards, full_like(theta, -0.5), full_like(theta, 0.5))
+    return (above - below) * half
 
 
 LEGENDRE = NormalisedLegendre()

@@ -50,16 +50,17 @@ class Differentiator(Interpreter):
     """Applies jvp rules; ``rules`` is the interpreter under which they run.
 
     For ``jvp`` that is the interpreter the transformation was called under. For ``linearize`` it is
-    one that hands on what depends on primals alone, and records what depends on tangents.
+    one that hands on what depends on primals alone, and records what depends on tangents. Where
+    what is differentiated is known to be ``linear``, no forward rules of the user's are asked.
     """
 
-    __slots__ = ("ended", "linear", "parent", "recorder", "rules")
+    __slots__ = ("ended", "parent", "recorder", "rule", "rules")
 
-    def __init__(self, rules: Interpreter | None = None) -> None:
+    def __init__(self, rules: Interpreter | None = None, linear: bool = False) -> None:
         self.parent = state.interpreter
         self.rules = self.parent if rules is None else rules
         self.recorder = self.parent.recorder
-        self.linear = rules is not None
+        self.rule = "jvp" if rules is None else "linear_parts" if linear else "linearize"
         self.ended = False
 
     def process(self, primitive: Any, args: Sequence[Any]) -> Any:
@@ -81,8 +82,7 @@ class Differentiator(Interpreter):
             # Only operations that hold programs have a rule for linearization of their own, and
             # may call the user's functions.
             if primitive.holds_programs:
-                rule = primitive.linearize if self.linear else primitive.jvp
-                out, tangent = rule(primals, tangents)
+                out, tangent = getattr(primitive, self.rule)(primals, tangents)
             elif self.recorder is None:
                 out, tangent = primitive.jvp(primals, tangents)
             else:

@@ -22,8 +22,16 @@ from stretto.ops.comparison import full
 from stretto.transforms.closed import record_closed
 from stretto.transforms.evaluate import evaluate
 from stretto.transforms.jvp import Differentiator
+from stretto.transforms.simplify import remembered
 
-__all__ = ["LinearMap", "Linearized", "apply_linear", "linearize_flat", "linearize_program"]
+__all__ = [
+    "LinearMap",
+    "Linearized",
+    "apply_linear",
+    "linearize_flat",
+    "linearize_program",
+    "taken_as_linear",
+]
 
 
 def _scope_alone() -> Place | None:
@@ -70,7 +78,7 @@ class _LinearRecorder(Recorder):
             for a, m in zip(args, is_linear, strict=True)
         ]
         tangents = [a if m else None for a, m in zip(args, is_linear, strict=True)]
-        rule = primitive.linearize
+        rule = primitive.linear_parts
         outs, moving = holding(state, "interpreter", self, rule, primals, tangents)
         return tuple([o if t is None else t for o, t in zip(outs, moving, strict=True)])
 
@@ -96,12 +104,18 @@ class LinearMap(NamedTuple):
 
 
 def linearize_flat(
-    fun: Callable[..., Sequence[Value]], primals: Sequence[Value], active: Sequence[bool]
+    fun: Callable[..., Sequence[Value]],
+    primals: Sequence[Value],
+    active: Sequence[bool],
+    linear: bool = False,
 ) -> tuple[list[Value], LinearMap]:
-    """Outputs, and the linear map from tangents of the active inputs to those of active outputs."""
+    """Outputs, and the linear map from tangents of the active inputs to those of active outputs.
+
+    ``linear`` says that the function is linear in the active inputs.
+    """
     types = [p.type for p, a in zip(primals, active, strict=True) if a]
     recorder = _LinearRecorder(types)
-    interpreter = Differentiator(recorder)
+    interpreter = Differentiator(recorder, linear)
     interpreter.begin(fun)
     tangents = iter(recorder.inputs)
     duals = [
@@ -126,6 +140,17 @@ def linearize_flat(
     mask = tuple([a is not None for a in atoms])
     residuals = list(recorder.captured.values())
     return outs, LinearMap(program, residuals, tuple(active), mask)
+
+
+def taken_as_linear(program: Program) -> Program:
+    """The program, of which it is known that it is linear in whatever it is linearized by."""
+
+    def marked(program: Program) -> Program:
+        made = Program(program.inputs, program.equations, program.outputs, program.name)
+        made.cache["linear"] = True
+        return made
+
+    return remembered(program, "taken as linear", marked)
 
 
 class Linearized(NamedTuple):
@@ -154,7 +179,8 @@ def linearize_program(
     if key not in program.cache:
 
         def fun(*primals: Any) -> Any:
-            outs, linear = linearize_flat(lambda *xs: evaluate(program, xs), primals, active)
+            known = program.cache.get("linear", False)
+            outs, linear = linearize_flat(lambda *xs: evaluate(program, xs), primals, active, known)
             return [*outs, *linear.residuals], linear
 
         made, linear = record_closed(fun, program.in_types, program.name)

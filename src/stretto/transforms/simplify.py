@@ -12,6 +12,7 @@ from stretto.core.effects import observable
 from stretto.core.program import Equation, Program
 
 __all__ = [
+    "depending",
     "drop_dead",
     "live",
     "remembered",
@@ -100,6 +101,15 @@ def used_inputs(program: Program) -> tuple[bool, ...]:
         needed.update(program.outputs)
         found = program.cache["used"] = tuple([v in needed for v in program.inputs])
     return found
+
+
+def depending(program: Program, inputs: Sequence[bool]) -> list[bool]:
+    """Which outputs depend on any of these inputs."""
+    varying: set[Any] = {v for v, m in zip(program.inputs, inputs, strict=True) if m}
+    for equation in program.equations:
+        if not varying.isdisjoint(equation.inputs):
+            varying.update(equation.outputs)
+    return [a in varying for a in program.outputs]
 
 
 def silenced(program: Program) -> Program:

@@ -1,0 +1,138 @@
+"""Division that leaves a remainder: quotients rounded down, and what is left.
+
+Layer 7 (numpy). Next, read ``rounding``.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from stretto.core.types import is_inexact, kind_of
+from stretto.numpy.arguments import numeric_values
+from stretto.numpy.logic import copysign
+from stretto.numpy.quick import quick
+from stretto.ops import arithmetic as ops
+from stretto.ops import division
+from stretto.ops.comparison import eq, full_like, lt, ne, select, zeros_like
+from stretto.runtime.array import Array
+
+__all__ = ["divmod", "floor_divide", "fmod", "mod", "remainder"]
+
+
+# With the rest r of the division truncated towards zero: where r is not zero and its sign not that
+# of the divisor y, the quotient rounded down is one less, and its rest is r + y. Of floats a rest
+# of zero has the sign of y, a quotient of zero that of x / y. Of integers by zero all is 0, as in
+# NumPy. The same is written for values, to be traced, and for NumPy, to be quick.
+
+
+def _opposed(rest: Any, y: Any) -> Any:
+    zero = zeros_like(rest)
+    return ne(rest, zero) & ne(lt(rest, zero), lt(y, zero))
+
+
+def _unless_by_zero(found: Any, y: Any) -> Any:
+    """What was found for integers, or 0 where the divisor is."""
+    host = y.to_host() if y.__class__ is Array else None
+    if host is not None and host.size and not any(host.strides) and host[(0,) * host.ndim]:
+        return found
+    none = zeros_like(y)
+    return select(eq(y, none), none, found)
+
+
+def _trace_remainder(x: Any, y: Any) -> Any:
+    x, y = numeric_values("remainder", x, y)
+    rest = ops.REM(x, y)
+    if is_inexact(x.dtype):
+        rest = select(eq(rest, zeros_like(rest)), copysign(rest, y), rest)
+        return select(_opposed(rest, y), rest + y, rest)
+    if kind_of(x.dtype) != "uint":
+        rest = select(_opposed(rest, y), rest + y, rest)
+    return _unless_by_zero(rest, y)
+
+
+def _host_remainder(x: np.ndarray, y: np.ndarray) -> np.ndarray:
+    return np.remainder(x, y) if is_inexact(x.dtype) else division.modulo(x, y)
+
+
+def _trace_floor_divide(x: Any, y: Any) -> Any:
+    x, y = numeric_values("floor_divide", x, y)
+    if kind_of(x.dtype) == "uint":
+        return _unless_by_zero(ops.DIV(x, y), y)
+    rest = ops.REM(x, y)
+    # Of floats, x - r is a multiple of y, so that only rounding errors are rounded away.
+    whole = ops.round_((x - rest) / y) if is_inexact(x.dtype) else ops.DIV(x, y)
+    whole = select(_opposed(rest, y), whole - full_like(whole, 1), whole)
+    if not is_inexact(x.dtype):
+        return _unless_by_zero(whole, y)
+    quotient, none = ops.floor(x / y), zeros_like(x)
+    whole = select(eq(whole, none), copysign(whole, quotient), whole)
+    return select(eq(y, none), quotient, whole)
+
+
+def _host_floor_divide(x: np.ndarray, y: np.ndarray) -> np.ndarray:
+    return np.floor_divide(x, y) if is_inexact(x.dtype) else division.floored(x, y)
+
+
+def _trace_fmod(x: Any, y: Any) -> Any:
+    x, y = numeric_values("fmod", x, y)
+    rest = ops.REM(x, y)
+    return rest if is_inexact(x.dtype) else _unless_by_zero(rest, y)
+
+
+def _host_fmod(x: np.ndarray, y: np.ndarray) -> np.ndarray:
+    return np.fmod(x, y) if is_inexact(x.dtype) else division.signed_rest(x, y)
+
+
+_SIGNED = frozenset(("int", "float"))
+_fmod = quick(ops.REM, _trace_fmod, _SIGNED, _host_fmod)
+_remainder = quick(ops.REM, _trace_remainder, _SIGNED, _host_remainder, operator="mod")
+_floor_divide = quick(
+    ops.REM, _trace_floor_divide, _SIGNED, _host_floor_divide, operator="floordiv"
+)
+
+
+def floor_divide(x: Any, y: Any, /) -> Any:
+    """The greatest whole number not above ``x / y``, in the operands' dtype.
+
+    Of integers divided by zero, 0; there is no error.
+
+    >>> import stretto.numpy as snp
+    >>> snp.floor_divide(snp.array([7, -7]), 2)
+    Array([ 3, -4], dtype=int32)
+    """
+    return _floor_divide(x, y)
+
+
+def remainder(x: Any, y: Any, /) -> Any:
+    """``x - y * floor(x / y)``, with the sign of ``y``; of integers by zero, 0.
+
+    >>> import stretto.numpy as snp
+    >>> snp.remainder(snp.array([7, -7]), 3)
+    Array([1, 2], dtype=int32)
+    """
+    return _remainder(x, y)
+
+
+mod = remainder
+
+
+def divmod(x: Any, y: Any, /) -> tuple[Any, Any]:
+    """``floor_divide`` and ``remainder`` at once.
+
+    >>> import stretto.numpy as snp
+    >>> snp.divmod(snp.array([7.0, -7.0]), 2)
+    (Array([ 3., -4.], dtype=float32), Array([1., 1.], dtype=float32))
+    """
+    return _floor_divide(x, y), _remainder(x, y)
+
+
+def fmod(x: Any, y: Any, /) -> Any:
+    """The remainder of ``x / y`` with the sign of ``x``; of integers by zero, 0.
+
+    >>> import stretto.numpy as snp
+    >>> snp.fmod(snp.array([7, -7]), 3)
+    Array([ 1, -1], dtype=int32)
+    """
+    return _fmod(x, y)
