@@ -12,7 +12,6 @@ from __future__ import annotations
 
 import enum
 import math
-import operator
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -20,6 +19,7 @@ import ml_dtypes
 import numpy as np
 
 import stretto.numpy as snp
+from stretto.core.integers import integers
 from stretto.core.interpreter import as_value
 from stretto.core.types import inexact_dtype, real_dtype
 from stretto.ops.broadcast import canonical_axes, move_axis
@@ -159,7 +159,7 @@ def _method(who: str, method: Any) -> ResizeMethod:
 
 
 def _shape(who: str, x: Any, shape: Any) -> tuple[int, ...]:
-    sizes = tuple([operator.index(n) for n in shape])
+    sizes = integers(shape, who, "shape")
     if len(sizes) != x.ndim or any(n < 0 for n in sizes):
         raise ValueError(f"{who}: shape must have a size for each axis of {x.type}, got {sizes}")
     return sizes

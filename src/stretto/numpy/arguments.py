@@ -13,7 +13,7 @@ from stretto.ops.convert import convert
 from stretto.ops.sharding import refuse_sharding
 from stretto.runtime.device import as_device
 
-__all__ = ["inexact_values", "refuse_device", "refuse_inplace", "refuse_out"]
+__all__ = ["inexact_values", "refuse_complex", "refuse_device", "refuse_inplace", "refuse_out"]
 
 
 def refuse_device(who: str, device: Any, out_sharding: Any = None) -> None:
@@ -37,6 +37,17 @@ def inexact_values(who: str, **arguments: Any) -> list[Any]:
     values = [as_value(x, who, name) for name, x in arguments.items()]
     dtype, weak = promote([(v.type.dtype, v.type.weak_type) for v in values], who)
     return [convert(v, inexact_dtype(dtype), weak) for v in values]
+
+
+def refuse_complex(who: str, **arguments: Any) -> None:
+    """Raise ``TypeError`` where one of the arguments is complex, which has no such result."""
+    for name, x in arguments.items():
+        value = as_value(x, who, name)
+        if value.type.kind == "complex":
+            raise TypeError(
+                f"{who}: {name} must be real, got {value.type}; take its .real, .imag or modulus "
+                f"(snp.abs)"
+            )
 
 
 def refuse_inplace(who: str, inplace: bool) -> None:

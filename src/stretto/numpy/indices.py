@@ -14,6 +14,7 @@ from typing import Any, NamedTuple, NoReturn
 import numpy as np
 
 from stretto.core.errors import BooleanIndexError, TracedValueError
+from stretto.core.integers import shown
 from stretto.core.interpreter import Tracer, Value
 from stretto.core.types import ArrayType, kind_of
 from stretto.ops.arithmetic import add, minimum
@@ -185,6 +186,7 @@ def concrete_of(value: Any) -> np.ndarray | None:
     return np.asarray(value)
 
 
+_LIMIT = 1 << 63
 _PLAIN = frozenset({int, slice, type(None), type(Ellipsis)})
 
 
@@ -276,7 +278,10 @@ def _token(part: Any) -> Any:
     if isinstance(part, (bool, np.bool_)):
         return np.asarray(part)
     if isinstance(part, (int, np.integer)):
-        return int(part)
+        place = int(part)
+        if not -_LIMIT <= place < _LIMIT:
+            raise IndexError(f"an index must fit in 64 bits; got {shown(place)}")
+        return place
     if isinstance(part, (list, tuple)):
         raise TypeError(
             f"an index cannot be, or hold, a {part.__class__.__name__}: wrap it as "

@@ -8,11 +8,11 @@ from __future__ import annotations
 import contextlib
 import itertools
 import math
-import operator
 from typing import Any
 
 import numpy as np
 
+from stretto.core.integers import integer, integers
 from stretto.core.interpreter import Value, as_value
 from stretto.core.types import promote
 from stretto.numpy.arguments import refuse_out
@@ -99,7 +99,7 @@ def concatenate(arrays: Any, axis: int | None = 0, dtype: Any = None) -> Any:
         values, axis = [ravel(v) for v in values], 0
     if not values[0].ndim:
         raise ValueError("concatenate: arrays of rank 0 have no axis to join along; use stack")
-    return _join(values, axis)
+    return _join(values, canonical_axis(axis, values[0].ndim, "concatenate"))
 
 
 def _join(values: list[Any], axis: int) -> Any:
@@ -262,10 +262,10 @@ def _split(who: str, ary: Any, at: Any, axis: int) -> list[Any]:
     place = canonical_axis(axis, x.ndim, who)
     n = x.shape[place]
     if np.ndim(at):
-        places = [operator.index(i) for i in at]
+        places = integers(at, who, "indices_or_sections")
         bounds = [0, *(min(max(i + n if i < 0 else i, 0), n) for i in places), n]
     else:
-        parts = operator.index(at)
+        parts = integer(at, who, "indices_or_sections")
         if parts < 1 or (who == "split" and n % parts):
             raise ValueError(
                 f"{who}: axis {axis} of {x.type} does not divide into {parts} equal parts"
@@ -307,7 +307,7 @@ def tile(A: Any, reps: Any) -> Any:
            [1, 2, 1, 2]], dtype=int32)
     """
     x = as_value(A, "tile", "A")
-    counts = tuple(map(operator.index, reps if isinstance(reps, (tuple, list)) else (reps,)))
+    counts = integers(reps if isinstance(reps, (tuple, list)) else (reps,), "tile", "reps", 0)
     rank = max(len(counts), x.ndim)
     counts = (1,) * (rank - len(counts)) + counts
     sizes = (1,) * (rank - x.ndim) + x.shape
@@ -343,7 +343,7 @@ def repeat(
     n = x.shape[place]
     counts: Any = np.array(repeats) if isinstance(repeats, (tuple, list)) else repeats
     if total_repeat_length is None and np.size(counts) == 1:
-        times = operator.index(counts.reshape(()) if np.ndim(counts) else counts)
+        times = integer(counts.reshape(()) if np.ndim(counts) else counts, "repeat", "repeats", 0)
         if at_rest(x) and times >= 0:
             return array_of(np.repeat(x.to_host(), times, place), x.dtype, x.weak_type)
         wide = (*x.shape[: place + 1], times, *x.shape[place + 1 :])
@@ -351,12 +351,12 @@ def repeat(
         x = broadcast_in_dim(x, wide, dims)
         return reshape(x, (*wide[:place], n * times, *wide[place + 2 :]))
     if total_repeat_length is None:
-        each = [operator.index(r) for r in counts]
+        each = integers(counts, "repeat", "repeats", 0)
         if len(each) != n:
             raise ValueError(f"repeat: {len(each)} repeats for {n} parts along axis {axis}")
         return take(x, np.repeat(np.arange(n, dtype=np.int32), each), place)
     ends = cumsum(broadcast_to(as_value(counts, "repeat", "repeats"), (n,)))
-    position = iota(ends.dtype, operator.index(total_repeat_length))
+    position = iota(ends.dtype, integer(total_repeat_length, "repeat", "total_repeat_length", 0))
     # A part holds the positions below its end and not below the ends before.
     before = ge(expand_dims(position, 1), expand_dims(ends, 0))
     return take(x, sum_(before, 1), place, mode="clip")
@@ -449,15 +449,19 @@ def delete(
         stays = ops.slice_in_dim(argsort(leaves, 0), 0, max(n - obj.size, 0))
         return take(x, stays, place)
     if not isinstance(obj, slice):
-        obj = np.asarray(obj) if isinstance(obj, (list, tuple, np.ndarray)) else _static(obj)
+        obj = (
+            np.asarray(obj)
+            if isinstance(obj, (list, tuple, np.ndarray))
+            else _static(obj, "delete")
+        )
     if at_rest(x):
         return array_of(np.delete(x.to_host(), obj, place), x.dtype, x.weak_type)
     left = np.delete(np.arange(n, dtype=np.int32), obj)
     return take(x, left, place)
 
 
-def _static(x: Any) -> Any:
-    return np.array(x.tolist()) if np.ndim(x) else operator.index(x)
+def _static(x: Any, who: str) -> Any:
+    return np.array(x.tolist()) if np.ndim(x) else integer(x, who, "obj")
 
 
 def insert(arr: Any, obj: Any, values: Any, axis: int | None = None) -> Any:
@@ -472,7 +476,7 @@ def insert(arr: Any, obj: Any, values: Any, axis: int | None = None) -> Any:
         x, axis = ravel(x), 0
     place = canonical_axis(axis, x.ndim, "insert")
     n = x.shape[place]
-    at = np.asarray(obj) if isinstance(obj, (list, tuple, np.ndarray)) else _static(obj)
+    at = np.asarray(obj) if isinstance(obj, (list, tuple, np.ndarray)) else _static(obj, "insert")
     if np.ndim(at) == 0:
         count = new.shape[place] if new.ndim == x.ndim else 1
         if new.ndim and new.ndim < x.ndim:

@@ -5,11 +5,11 @@ Layer 7 (numpy). Next, read ``arithmetic``.
 
 from __future__ import annotations
 
-import operator
 from typing import Any
 
 import numpy as np
 
+from stretto.core.integers import integer
 from stretto.core.interpreter import as_value, state
 from stretto.numpy.arguments import refuse_device
 from stretto.numpy.creation import shape_of, zeros
@@ -33,7 +33,7 @@ def tri(N: int, M: int | None = None, k: int = 0, dtype: Any = float) -> Any:
     Array([[1., 0., 0.],
            [1., 1., 0.]], dtype=float32)
     """
-    shape = shape_of((N, N if M is None else M), "tri")
+    shape, k = shape_of((N, N if M is None else M), "tri"), integer(k, "tri", "k")
     return convert(below(shape, k), as_dtype(float if dtype is None else dtype))
 
 
@@ -52,7 +52,7 @@ def tril(m: Any, k: int = 0) -> Any:
     Array([[1., 0.],
            [1., 1.]], dtype=float32)
     """
-    x = _matrices(m, "tril")
+    x, k = _matrices(m, "tril"), integer(k, "tril", "k")
     found = directly(np.tril, BOOL + NUMERIC, x, k=k)
     return lower_part(x, k) if found is None else found
 
@@ -65,7 +65,7 @@ def triu(m: Any, k: int = 0) -> Any:
     Array([[1., 1.],
            [0., 1.]], dtype=float32)
     """
-    x = _matrices(m, "triu")
+    x, k = _matrices(m, "triu"), integer(k, "triu", "k")
     found = directly(np.triu, BOOL + NUMERIC, x, k=k)
     return upper_part(x, k) if found is None else found
 
@@ -79,11 +79,11 @@ def eye(N: int, M: int | None = None, k: int = 0, dtype: Any = float, *, device:
            [0., 1.]], dtype=float32)
     """
     refuse_device("eye", device)
-    shape = shape_of((N, N if M is None else M), "eye")
+    shape, k = shape_of((N, N if M is None else M), "eye"), integer(k, "eye", "k")
     wanted = as_dtype(float if dtype is None else dtype)
     if state.interpreter is EAGER:
         rows, columns = shape
-        return array_of(np.eye(rows, columns, operator.index(k), wanted), wanted)
+        return array_of(np.eye(rows, columns, k, wanted), wanted)
     return convert(on_diagonal(shape, k), wanted)
 
 

@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 
+from stretto.core.integers import integer
 from stretto.core.interpreter import Value, as_value, state
 from stretto.core.types import array_type, canonical_dtype, kind_of, promote, scalar_dtype
 from stretto.numpy.arguments import refuse_device
@@ -115,7 +116,7 @@ def linspace(
     Array([0.  , 0.25, 0.5 , 0.75, 1.  ], dtype=float32)
     """
     refuse_device("linspace", device)
-    num = operator.index(num)
+    num = integer(num, "linspace", "num")
     if num < 0:
         raise ValueError(f"linspace: num must not be negative, got {num}")
     gaps = num - 1 if endpoint else num

@@ -8,12 +8,12 @@ from __future__ import annotations
 
 import functools
 import math
-import operator
 from collections.abc import Sequence
 from typing import Any, TypeAlias
 
 import numpy as np
 
+from stretto.core.integers import integer
 from stretto.core.interpreter import Linear, as_value
 from stretto.core.types import ArrayType, array_type, as_dtype
 from stretto.ops.arithmetic import conj, multiply
@@ -452,7 +452,7 @@ def tensordot(
             raise ValueError(f"tensordot: axes must be a number or two lists of axes, got {axes!r}")
         summed = tuple(tuple(a) if isinstance(a, (tuple, list)) else (a,) for a in axes)
     else:
-        n = operator.index(axes)
+        n = integer(axes, "tensordot", "axes")
         if not 0 <= n <= min(x.ndim, y.ndim):
             raise ValueError(f"tensordot: {x.type} and {y.type} do not both have {n} axes to sum")
         summed = (tuple(range(x.ndim - n, x.ndim)), tuple(range(n)))

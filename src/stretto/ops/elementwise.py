@@ -13,6 +13,7 @@ from typing import Any, ClassVar
 import ml_dtypes
 import numpy as np
 
+from stretto.core.integers import shown
 from stretto.core.interpreter import Tracer, Value, as_value, constant, scalar_array, state
 from stretto.core.primitive import NOT_LINEAR, Primitive
 from stretto.core.program import repeated
@@ -213,7 +214,9 @@ def _scalar(x: Any, dtype: np.dtype, shape: tuple[int, ...], weak: bool, who: st
     if kind_of(dtype) in INTEGRAL and isinstance(x, int) and not isinstance(x, bool):
         bounds = ml_dtypes.iinfo(dtype)
         if not bounds.min <= x <= bounds.max:
-            raise OverflowError(f"{who}: the Python integer {x} does not fit in {dtype.name}")
+            raise OverflowError(
+                f"{who}: the Python integer {shown(x)} does not fit in {dtype.name}"
+            )
     return constant(repeated(scalar_array(x, dtype), shape), weak)
 
 

@@ -5,7 +5,6 @@ Layer 2 (ops). What the rules of linear algebra are written with. Next, read ``l
 
 from __future__ import annotations
 
-import operator
 from typing import Any
 
 import numpy as np
@@ -34,7 +33,7 @@ __all__ = [
 
 def _places(shape: tuple[int, ...], k: int) -> tuple[Any, Any]:
     row, column = (broadcasted_iota(np.dtype(np.int32), shape, i) for i in (0, 1))
-    return row + operator.index(k), column
+    return row + k, column
 
 
 def below(shape: tuple[int, ...], k: int) -> Any:

@@ -14,7 +14,7 @@ import numpy as np
 from stretto.core import tree
 from stretto.core.interpreter import Value, as_value
 
-__all__ = ["batches_of", "checksum", "examples_of", "is_examples"]
+__all__ = ["batches_of", "checksum", "examples_of", "is_examples", "refuse_mistakes"]
 
 
 def is_examples(data: Any) -> bool:
@@ -22,8 +22,28 @@ def is_examples(data: Any) -> bool:
     return isinstance(data, (Value, np.ndarray, tuple, dict))
 
 
+def refuse_mistakes(data: Any, argument: str, or_batches: str = "") -> None:
+    """Raise ``TypeError`` for what looks like examples and is taken for something else.
+
+    That is a list of arrays, which as an iterable of batches would give each array as a batch,
+    and a table such as a DataFrame, whose iterator gives the names of its columns.
+    """
+    if isinstance(data, list) and data and all(isinstance(x, (Value, np.ndarray)) for x in data):
+        raise TypeError(
+            f"fit: {argument} is a list of {len(data)} arrays; for arrays that belong together, "
+            f"such as inputs and targets, give a tuple, (x, y){or_batches}"
+        )
+    if not is_examples(data) and (hasattr(data, "__array__") or hasattr(data, "__dataframe__")):
+        raise TypeError(
+            f"fit: {argument} is a {type(data).__name__}; give its numbers as an array, such as "
+            f"{argument}.to_numpy(), or as a tuple or dictionary of arrays, one for each argument "
+            f"of the loss"
+        )
+
+
 def examples_of(data: Any, argument: str) -> tuple[Any, int]:
     """The arrays as values, and the number of examples, which all must have along axis 0."""
+    refuse_mistakes(data, argument)
     if not is_examples(data):
         raise TypeError(
             f"fit: {argument} must be an array, or a tuple or dictionary of arrays with the "

@@ -18,13 +18,19 @@ import numpy as np
 
 from stretto.api.graph import ShapeDtypeStruct
 from stretto.api.jit import jit
-from stretto.core import tree
+from stretto.core import integers, tree
 from stretto.core.config import config
 from stretto.core.errors import DonatedArrayError
 from stretto.ensemble.training.checkpoints import Checkpoints
 from stretto.ensemble.training.divergence import Divergence, divergences
 from stretto.ensemble.training.evaluation import Evaluator
-from stretto.ensemble.training.examples import batches_of, checksum, examples_of, is_examples
+from stretto.ensemble.training.examples import (
+    batches_of,
+    checksum,
+    examples_of,
+    is_examples,
+    refuse_mistakes,
+)
 from stretto.ensemble.training.loop import Loop
 from stretto.ensemble.training.order import ORDERS, DataOrder
 from stretto.ensemble.training.progress import Reporter
@@ -149,7 +155,15 @@ def fit(
     """
     if epochs is None and steps is None:
         raise ValueError("fit: give epochs= or steps=, how long to train")
-    if isinstance(early_stopping, int):
+    _check_counts(0, epochs=epochs, steps=steps)
+    _check_counts(
+        1,
+        batch_size=batch_size,
+        evaluate_every=evaluate_every,
+        validation_batch_size=validation_batch_size,
+    )
+    if early_stopping is not None and not isinstance(early_stopping, EarlyStopping):
+        _check_counts(1, early_stopping=early_stopping)
         early_stopping = EarlyStopping(early_stopping)
     if early_stopping is not None and validation is None:
         raise ValueError("fit: early_stopping watches validation data; give validation=(x, y)")
@@ -232,6 +246,13 @@ def fit(
     return _finished(ensemble, state, early_stopping, on_divergence)
 
 
+def _check_counts(least: int, **counts: Any) -> None:
+    """Refuses numbers that are no counts; ``None`` is the default of each."""
+    for name, value in counts.items():
+        if value is not None:
+            integers.count(value, "fit", name, least)
+
+
 def _finished(
     ensemble: Any, state: TrainState, early_stopping: EarlyStopping | None, on_divergence: str
 ) -> Fitted:
@@ -258,6 +279,7 @@ def _order(
 
 
 def _iterable(data: Any, order: str | None, batch_size: int | None) -> Iterable[Any]:
+    refuse_mistakes(data, "data", "; for batches of one array each, a list of tuples, [(x,), ...]")
     if not isinstance(data, Iterable):
         raise TypeError(
             f"fit: data must be an array, a tuple or dictionary of arrays, or an iterable of "

@@ -14,6 +14,7 @@ import stretto.numpy as snp
 from stretto.api.jit import jit
 from stretto.core import tree
 from stretto.core.config import config
+from stretto.core.integers import count
 from stretto.ensemble.training.state import Best, Pack, TrainState
 
 __all__ = ["EarlyStopping"]
@@ -41,11 +42,9 @@ class EarlyStopping:
     restore_best: bool = True
 
     def __post_init__(self) -> None:
-        if self.patience < 1 or self.min_delta < 0:
-            raise ValueError(
-                f"EarlyStopping: patience must be at least 1 and min_delta at least 0, got "
-                f"{self.patience} and {self.min_delta}"
-            )
+        count(self.patience, "EarlyStopping", "patience", 1)
+        if not self.min_delta >= 0:
+            raise ValueError(f"EarlyStopping: min_delta must be at least 0, got {self.min_delta}")
         if self.mode not in ("min", "max"):
             raise ValueError(f"EarlyStopping: mode must be 'min' or 'max', got {self.mode!r}")
 

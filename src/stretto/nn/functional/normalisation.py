@@ -195,7 +195,7 @@ def instance_norm(
 
 
 def _last_axes(who: str, x: Value, normalized_shape: Any) -> tuple[tuple[int, ...], Any]:
-    shape = numbers(normalized_shape)
+    shape = numbers(normalized_shape, who, "normalized_shape")
     start = x.ndim - len(shape)
     if not shape or start < 0 or x.shape[start:] != shape:
         raise ValueError(
