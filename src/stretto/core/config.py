@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 
 from stretto.core.errors import ConfigError
 
-__all__ = ["config", "disable_jit", "enable_x64", "mapped_axis", "settings", "shaping"]
+__all__ = ["config", "disable_jit", "enable_x64", "mapped_axis", "settings", "shaping", "watch"]
 
 
 class _Setting(NamedTuple):
@@ -32,6 +32,18 @@ _SETTINGS: dict[str, _Setting] = {
     ),
     "numpy_dtype_promotion": _Setting(
         "standard", ("standard", "strict"), True, "strict: operands of different types are refused"
+    ),
+    "numpy_rank_promotion": _Setting(
+        "allow",
+        ("allow", "warn", "raise"),
+        True,
+        "whether arrays of different ranks, none of them 0, broadcast with each other",
+    ),
+    "check_static_indices": _Setting(
+        False,
+        _BOOL,
+        True,
+        "reading at an index that is a number raises where it is out of bounds, and does not clamp",
     ),
     "default_prng_impl": _Setting(
         "threefry2x32",
@@ -78,6 +90,7 @@ _SETTINGS: dict[str, _Setting] = {
         "hide", ("hide", "off"), False, "hide: the frames inside stretto are left out of tracebacks"
     ),
 }
+_RANKS = "numpy_rank_promotion"
 _SHAPING = tuple(name for name, setting in _SETTINGS.items() if setting.shapes_programs)
 
 
@@ -142,16 +155,42 @@ class _Thread(threading.local):
     """What ``with config(...)`` has set in this thread.
 
     ``axes`` are the sizes of the named axes that are being mapped over. ``key`` stands for these
-    and all settings that change what a trace yields: part of every cache key. Where the thread has
-    none of its own, the class attribute is the global one.
+    and all settings that change what a trace yields: part of every cache key. ``ranks`` is
+    ``numpy_rank_promotion``, which operations ask for one by one. Where the thread has none of its
+    own, the class attribute is the global one.
     """
 
     values: Mapping[str, Any] = {}
     axes: Mapping[Any, int] = {}
+    ranks: str = "allow"
     key: _Key
 
 
 settings = _Thread()
+
+
+class _Watch:
+    """In how many places, everywhere or in blocks of any thread, ranks are checked.
+
+    Until then operations keep short ways for arrays of different ranks. ``forget`` has functions
+    that drop those, which are called where a place is added; nothing is kept while there are any.
+    """
+
+    def __init__(self) -> None:
+        self.places = 0
+        self.forget: list[Callable[[], None]] = []
+        self._lock = threading.Lock()
+
+    def change(self, before: str, after: str) -> None:
+        """Note that in one place the setting changes."""
+        with self._lock:
+            self.places += (after != "allow") - (before != "allow")
+        if after != "allow":
+            for forget in self.forget:
+                forget()
+
+
+watch = _Watch()
 
 
 class Config:
@@ -170,6 +209,11 @@ class Config:
         values = {name: _from_environment(name, setting) for name, setting in _SETTINGS.items()}
         object.__setattr__(self, "_values", values)
         _Thread.key = _key_of(values)
+        self._ranks_were("allow")
+
+    def _ranks_were(self, before: str) -> None:
+        _Thread.ranks = self._values["numpy_rank_promotion"]
+        watch.change(before, _Thread.ranks)
 
     def __getattr__(self, name: str) -> Any:
         if name not in _SETTINGS:
@@ -178,8 +222,10 @@ class Config:
         return overrides[name] if name in overrides else self._values[name]
 
     def __setattr__(self, name: str, value: Any) -> None:
+        before = _Thread.ranks
         self._values[name] = _check(name, value)
         _Thread.key = _key_of(self._values)
+        self._ranks_were(before)
         _set_thread(settings.values)
 
     def __call__(self, **values: Any) -> _Block:
@@ -202,15 +248,23 @@ class _Block:
 
     def __enter__(self) -> None:
         self._outer.append(settings.values)
+        if _RANKS in self._values:
+            watch.change("allow", self._values[_RANKS])
         _set_thread({**settings.values, **self._values})
 
     def __exit__(self, *error: object) -> None:
         _set_thread(self._outer.pop())
+        if _RANKS in self._values:
+            watch.change(self._values[_RANKS], "allow")
 
 
 def _set_thread(values: Mapping[str, Any]) -> None:
     """Make these the values, and with the global ones the key, of this thread."""
     settings.values = values
+    if _RANKS in values:
+        settings.ranks = values[_RANKS]
+    else:
+        settings.__dict__.pop("ranks", None)
     if values or settings.axes:
         settings.key = _key_of({name: getattr(config, name) for name in _SHAPING}, settings.axes)
     else:

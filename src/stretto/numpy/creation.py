@@ -179,10 +179,11 @@ def cast(x: Any, dtype: np.dtype, who: str) -> np.ndarray:
             return np.asarray(x, np.int64).astype(dtype)
         with np.errstate(over="ignore", invalid="ignore"):
             return np.array(x, dtype)
-    except OverflowError:
+    except OverflowError as error:
+        what = str(error)
         if isinstance(x, int):
-            error = f"the Python integer {shown(x)} does not fit in {dtype.name}"
-        raise OverflowError(f"{who}: {error}") from None
+            what = f"the Python integer {shown(x)} does not fit in {dtype.name}"
+        raise OverflowError(f"{who}: {what}") from None
     except TypeError:
         return np.real(x).astype(dtype)  # complex numbers to real ones, as XLA does
 

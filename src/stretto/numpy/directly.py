@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 
 from stretto.core.interpreter import state
+from stretto.core.ranks import differ
 from stretto.core.types import array_type
 from stretto.numpy.quick import element_of
 from stretto.runtime.array import Array
@@ -63,7 +64,9 @@ def directly(
     for x in arrays:
         if x.__class__ is Array:
             type = x.type
-            if (type is not first and type.dtype is not dtype) or type.weak_type:
+            if type is not first and (type.dtype is not dtype or differ(first.shape, type.shape)):
+                return None
+            if type.weak_type:
                 return None
             hosts.append(x.to_host())
         elif (element := element_of(x, first)) is not None:

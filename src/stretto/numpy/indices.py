@@ -123,14 +123,19 @@ class Index(NamedTuple):
         """Whether a place that is known is out of bounds."""
         return any(_outside(e.at, self.shape[e.axis]).any() for e in self._known())
 
-    def check(self, type: ArrayType) -> None:
-        """Raise ``IndexError`` for a place out of bounds, naming it, its axis and the size."""
-        if not self.concrete:
+    def check(self, type: ArrayType, numbers: bool = False) -> None:
+        """Raise ``IndexError`` for a place out of bounds, naming it, its axis and the size.
+
+        With ``numbers`` only those that are one number are looked at.
+        """
+        if not numbers and not self.concrete:
             raise TracedValueError(
                 'mode="raise" needs to know the index, but it is traced: use mode="fill" and look '
                 "for the fill value, or check the index before tracing"
             )
         for e in self._known():
+            if numbers and not isinstance(e, Integer):
+                continue
             n, at = self.shape[e.axis], np.asarray(e.at)
             bad = at[_outside(at, n)]
             if bad.size:

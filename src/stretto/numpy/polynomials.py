@@ -390,7 +390,7 @@ def polyfit(
         right = right * (weights if y.ndim == 1 else expand_dims(weights, 1))
     # Columns of length 1 make the problem as well conditioned as scaling can.
     scale = sqrt(sum_(_squared(left), 0))
-    left = left / scale
+    left = left / expand_dims(scale, 0)
     c, residuals, rank, singular = lstsq(left, right, rcond)
     c = c / (scale if y.ndim == 1 else expand_dims(scale, 1))
     if full:

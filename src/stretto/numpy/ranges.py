@@ -18,7 +18,14 @@ from stretto.core.types import array_type, canonical_dtype, kind_of, promote, sc
 from stretto.numpy.arguments import refuse_device
 from stretto.numpy.creation import PYTHON, cast, shape_of, stacked, zeros
 from stretto.numpy.dtypes import as_dtype
-from stretto.ops.broadcast import broadcast_in_dim, broadcast_to, canonical_axis, move_axis, reshape
+from stretto.ops.broadcast import (
+    broadcast_in_dim,
+    broadcast_to,
+    canonical_axis,
+    expand_dims,
+    move_axis,
+    reshape,
+)
 from stretto.ops.comparison import eq, select
 from stretto.ops.convert import convert
 from stretto.ops.elementwise import promote_values
@@ -177,7 +184,8 @@ def geomspace(
     low, high = promote_values("geomspace", start, stop, inexact=True)
     part = linspace(0.0, 1.0, num, endpoint)
     part = reshape(part, (num, *(1,) * low.ndim))
-    out = move_axis(low * (high / low) ** part, 0, canonical_axis(axis, low.ndim + 1, "geomspace"))
+    low, high = expand_dims(low, 0), expand_dims(high, 0)
+    out = move_axis(low * (high / low) ** part, 0, canonical_axis(axis, low.ndim, "geomspace"))
     return convert(out, low.dtype if dtype is None else as_dtype(dtype))
 
 

@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 
+from stretto.core.config import settings
 from stretto.core.integers import axis_of, integers, sizes_of
 from stretto.core.interpreter import Linear, as_value
 from stretto.core.primitive import Primitive
@@ -26,6 +27,7 @@ __all__ = [
     "expand_dims",
     "move_axis",
     "move_to_front",
+    "of_rank",
     "reduce_sum",
     "reshape",
     "squeeze",
@@ -343,6 +345,17 @@ def broadcast_to(x: Any, shape: Sequence[int]) -> Any:
     if offset < 0 or any([n not in (1, m) for n, m in zip(own, shape[offset:], strict=True)]):
         raise ValueError(f"broadcast_to: {x.type} does not broadcast to shape {shape}")
     return x if own == shape else BroadcastInDim(shape, tuple(range(offset, len(shape))))(x)
+
+
+def of_rank(x: Any, rank: int) -> Any:
+    """``x``, with axes of size 1 in front up to this rank where ranks that differ are refused.
+
+    It broadcasts to the same either way; without the axes there is one operation less.
+    """
+    x = as_value(x, "broadcast")
+    if settings.ranks == "allow" or x.ndim >= rank or not x.ndim:
+        return x
+    return reshape(x, (*(1,) * (rank - x.ndim), *x.shape))
 
 
 def reduce_sum(operand: Any, axes: Sequence[int], *, out_sharding: None = None) -> Any:

@@ -26,7 +26,7 @@ from stretto.ops.bilinear import (
     promote_dtypes,
     promote_dtypes_of,
 )
-from stretto.ops.broadcast import canonical_axes, expand_dims, reshape, squeeze, transpose
+from stretto.ops.broadcast import canonical_axes, reshape, squeeze, transpose
 from stretto.ops.convert import convert
 from stretto.ops.elementwise import broadcast_shapes
 from stretto.ops.precision import ALGORITHMS, algorithm_name
@@ -496,4 +496,4 @@ def outer(x: Any, y: Any) -> Any:
            [6, 8]], dtype=int32)
     """
     x, y = as_value(x, "outer", "x"), as_value(y, "outer", "y")
-    return multiply(expand_dims(reshape(x, (x.size,)), 1), reshape(y, (y.size,)))
+    return multiply(reshape(x, (x.size, 1)), reshape(y, (1, y.size)))

@@ -17,6 +17,7 @@ from stretto.core.integers import shown
 from stretto.core.interpreter import Tracer, Value, as_value, constant, scalar_array, state
 from stretto.core.primitive import NOT_LINEAR, Primitive
 from stretto.core.program import repeated
+from stretto.core.ranks import check_ranks
 from stretto.core.types import (
     ArrayType,
     array_type,
@@ -220,10 +221,11 @@ def _scalar(x: Any, dtype: np.dtype, shape: tuple[int, ...], weak: bool, who: st
     return constant(repeated(scalar_array(x, dtype), shape), weak)
 
 
-def promote_values(who: str, *args: Any, inexact: bool = False) -> list[Any]:
+def promote_values(who: str, *args: Any, inexact: bool = False, ranks: bool = False) -> list[Any]:
     """The arguments as values of one dtype and one shape, by promotion and broadcasting.
 
-    With ``inexact`` integers and booleans become the default float.
+    With ``inexact`` integers and booleans become the default float. With ``ranks`` these may
+    differ, whatever ``config.numpy_rank_promotion`` is.
     """
     kinds: list[tuple[np.dtype, bool]] = []
     shapes: list[tuple[int, ...]] = []
@@ -243,7 +245,12 @@ def promote_values(who: str, *args: Any, inexact: bool = False) -> list[Any]:
     if inexact and not is_inexact(dtype):
         dtype = inexact_dtype(dtype)
         weak = all(w for _, w in kinds)
-    shape = shapes[0] if len(set(shapes)) == 1 else broadcast_shapes(who, *shapes)
+    if len(set(shapes)) == 1:
+        shape = shapes[0]
+    else:
+        if not ranks:
+            check_ranks(who, *shapes)
+        shape = broadcast_shapes(who, *shapes)
     out = []
     for x in values:
         if not isinstance(x, Value):

@@ -78,7 +78,7 @@ def in_range(
         worst = x
     else:
         value = as_value(x, f"random.{who}", name)
-        if isinstance(value, Tracer) or (value.ndim and not all) or not value.size:
+        if isinstance(value, Tracer) or (value.ndim and not whole) or not value.size:
             return
         host = np.asarray(value)
         worst = host.min() if not host.min() >= 0 else host.max()

@@ -9,6 +9,7 @@ from __future__ import annotations
 from typing import Any
 
 from stretto.core.types import as_dtype, is_inexact, scalar_dtype
+from stretto.ops.broadcast import of_rank
 from stretto.ops.comparison import select
 from stretto.ops.elementwise import broadcast_shapes
 from stretto.ops.exponential import exp, log, sqrt
@@ -121,6 +122,7 @@ def double_sided_maxwell(key: Any, loc: Any, scale: Any, shape: Any = (), dtype:
     sizes = (*(static_shape(shape, who) or own), *own)
     length_key, sign_key = parts(key, 2)
     length = maxwell(length_key, sizes, target)
+    factor, middle = of_rank(factor, len(sizes)), of_rank(middle, len(sizes))
     return rademacher(sign_key, sizes, target) * length * factor + middle
 
 

@@ -16,7 +16,7 @@ from stretto.core.integers import integer
 from stretto.core.interpreter import as_value
 from stretto.core.types import is_complex, real_dtype
 from stretto.numpy.fft import fft, irfft, rfft
-from stretto.ops.broadcast import canonical_axes, canonical_axis, move_axis
+from stretto.ops.broadcast import canonical_axes, canonical_axis, move_axis, of_rank
 from stretto.ops.complex_parts import complex_, imag, real
 from stretto.ops.convert import convert
 from stretto.ops.fft import complex_dtype
@@ -31,7 +31,7 @@ _NORMS = (None, "backward", "ortho", "forward")
 def _turn(x: Any, angles: np.ndarray) -> Any:
     """The complex numbers ``x exp(i angle)`` along the last axis."""
     dtype = complex_dtype(x.dtype)
-    return convert(x, dtype) * np.exp(1j * angles).astype(dtype)
+    return convert(x, dtype) * of_rank(np.exp(1j * angles).astype(dtype), x.ndim)
 
 
 # Along the last axis, of real numbers, without a norm
@@ -105,12 +105,12 @@ def _applied(who: str, x: Any, type: int, axis: int, factor: str) -> Any:
     return move_axis(out, x.ndim - 1, axis)
 
 
-def _ends(x: Any, first: bool, last: bool, factor: float) -> np.ndarray:
+def _ends(x: Any, first: bool, last: bool, factor: float) -> Any:
     """Along the last axis 1, but ``factor`` at the ends that are named."""
     out = np.ones(x.shape[-1], x.dtype)
     out[0] = factor if first else 1
     out[-1] = factor if last else out[-1]
-    return out
+    return of_rank(out, x.ndim)
 
 
 def _prepared(who: str, x: Any, type: Any, sizes: Sequence[Any], axes: Sequence[int]) -> Any:

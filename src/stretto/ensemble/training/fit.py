@@ -29,7 +29,8 @@ from stretto.ensemble.training.examples import (
     checksum,
     examples_of,
     is_examples,
-    refuse_mistakes,
+    refuse_list,
+    refuse_table,
 )
 from stretto.ensemble.training.loop import Loop
 from stretto.ensemble.training.order import ORDERS, DataOrder
@@ -189,7 +190,7 @@ def fit(
         first = tree.map(lambda x: ShapeDtypeStruct((size, *x.shape[1:]), x.dtype), data)
     else:
         each = order == "own"
-        first, data = _first(_iterable(data, order, batch_size))
+        first, data = _first(_iterable(loss, data, order, batch_size))
         if each:
             _refuse_others_than_members(first, members)
             first = tree.map(lambda x: x[0], first)
@@ -278,8 +279,11 @@ def _order(
         raise ValueError(str(error).replace("DataOrder", "fit", 1)) from None
 
 
-def _iterable(data: Any, order: str | None, batch_size: int | None) -> Iterable[Any]:
-    refuse_mistakes(data, "data", "; for batches of one array each, a list of tuples, [(x,), ...]")
+def _iterable(
+    loss: Callable[..., Any], data: Any, order: str | None, batch_size: int | None
+) -> Iterable[Any]:
+    refuse_table(data, "data")
+    refuse_list(loss, data)
     if not isinstance(data, Iterable):
         raise TypeError(
             f"fit: data must be an array, a tuple or dictionary of arrays, or an iterable of "

@@ -13,7 +13,7 @@ import stretto.numpy as snp
 from stretto.core.integers import integers
 from stretto.core.interpreter import as_value
 from stretto.core.types import inexact_dtype
-from stretto.ops.broadcast import canonical_axis, move_axis
+from stretto.ops.broadcast import canonical_axis, move_axis, of_rank
 from stretto.ops.convert import convert
 from stretto.ops.shape import concatenate, split
 
@@ -55,4 +55,5 @@ def _less_line(x: Any) -> Any:
     """x - snp.mean(x) - t (t . x) / (t . t) along the last axis; places t count from the middle."""
     t = np.arange(x.shape[-1]) - (x.shape[-1] - 1) / 2
     t = (t / max(float(np.sqrt(t @ t)), 1e-30)).astype(x.dtype)
+    t = of_rank(t, x.ndim)
     return x - snp.mean(x, -1, keepdims=True) - t * snp.sum(t * x, -1, keepdims=True)

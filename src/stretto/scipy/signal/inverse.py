@@ -15,7 +15,7 @@ from stretto.core.integers import integer
 from stretto.core.interpreter import as_value
 from stretto.core.types import real_dtype
 from stretto.ops.arithmetic import square
-from stretto.ops.broadcast import broadcast_to, canonical_axis, move_axis
+from stretto.ops.broadcast import broadcast_to, canonical_axis, move_axis, of_rank
 from stretto.ops.comparison import gt, select
 from stretto.ops.convert import convert
 from stretto.ops.fft import complex_dtype
@@ -77,7 +77,7 @@ def istft(
     step = size - overlap_of(who, noverlap, size)
     parts = (snp.fft.irfft if input_onesided else snp.fft.ifft)(z, points)
     parts = slice_in_dim(parts, 0, size, axis=-1) * convert(snp.sum(weights), parts.dtype)
-    x = overlapped(parts * convert(weights, parts.dtype), step)
+    x = overlapped(parts * convert(of_rank(weights, parts.ndim), parts.dtype), step)
     norm = overlapped(broadcast_to(square(weights), parts.shape[-2:]), step)
     if boundary:
         x, norm = (slice_in_dim(v, size // 2, v.shape[-1] - size // 2, axis=-1) for v in (x, norm))

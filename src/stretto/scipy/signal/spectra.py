@@ -16,7 +16,7 @@ from stretto.core.interpreter import as_value
 from stretto.core.types import inexact_dtype, is_complex, real_dtype
 from stretto.ops.arithmetic import square
 from stretto.ops.bilinear import promote_dtypes
-from stretto.ops.broadcast import canonical_axis, move_axis
+from stretto.ops.broadcast import canonical_axis, move_axis, of_rank
 from stretto.ops.complex_parts import complex_, conj, imag, real
 from stretto.ops.convert import convert
 from stretto.ops.elementwise import broadcast_shapes
@@ -52,9 +52,8 @@ class _Settings(NamedTuple):
             )
         cut = _without_trend(self.who, self.detrend, segments(x, self.nperseg, self.step))
         transform = snp.fft.rfft if self.onesided else snp.fft.fft
-        return move_axis(
-            transform(cut * convert(self.window, cut.dtype), self.nfft), x.ndim, x.ndim - 1
-        )
+        weighted = cut * convert(of_rank(self.window, cut.ndim), cut.dtype)
+        return move_axis(transform(weighted, self.nfft), x.ndim, x.ndim - 1)
 
     def frequencies(self, fs: Any) -> Any:
         """In the unit of ``fs``."""
@@ -271,9 +270,10 @@ def _averaged(
     out = out / convert(as_value(scale), out.dtype)
     if how.onesided:
         # Those frequencies that stand for two.
-        twice = np.full((out.shape[-2], 1), 2, out.dtype)
-        twice[0] = 1
-        twice[-1] = 1 if how.nfft % 2 == 0 else twice[-1]
+        twice = np.full((*(1,) * (out.ndim - 2), out.shape[-2], 1), 2, out.dtype)
+        twice[..., 0, :] = 1
+        if how.nfft % 2 == 0:
+            twice[..., -1, :] = 1
         out = out * twice
     return how.frequencies(fs), move_axis(_average(out, average), out.ndim - 2, place)
 

@@ -88,7 +88,7 @@ def rankdata(
         ordered = sort_(row)
         if method == "dense":
             fresh = concatenate(
-                [full_like(ordered[:1], True, np.bool_), ordered[1:] != ordered[:-1]]
+                [full_like(ordered[:1], True, np.dtype(bool)), ordered[1:] != ordered[:-1]]
             )
             return cumsum(fresh.astype(int))[searchsorted(ordered, row)]
         first = searchsorted(ordered, row) + 1
