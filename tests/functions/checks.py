@@ -296,10 +296,9 @@ def check_settings(entry: Entry) -> None:
     """
     for dtype, each, ours, _, arrays, _ in instances(entry):
         ranks = {a.ndim for a in arrays if a.ndim}
+        alike = len({a.dtype for a in arrays}) <= 1
         chosen = {
-            "numpy_dtype_promotion": "strict"
-            if len({a.dtype for a in arrays}) <= 1
-            else "standard",
+            "numpy_dtype_promotion": "strict" if alike else "standard",
             "numpy_rank_promotion": "raise" if len(ranks) <= 1 else "allow",
         }
         where = f"{words(entry, each, dtype)}, {chosen}"

@@ -16,6 +16,7 @@ from stretto.core import tree
 from stretto.core.config import config
 from stretto.core.integers import count
 from stretto.ensemble.training.state import Best, Pack, TrainState
+from stretto.ops.convert import convert
 
 __all__ = ["EarlyStopping"]
 
@@ -75,7 +76,7 @@ def _observed(pack: Pack, score: Any, patience: int, min_delta: float) -> Pack:
     rows, best = pack.rows, pack.rows.best
     assert best is not None
     better = snp.logical_and(rows.active, score < best.score - min_delta)
-    waited = snp.where(better, 0, best.waited + rows.active)
+    waited = snp.where(better, 0, best.waited + convert(rows.active, best.waited.dtype))
     stops = snp.logical_and(rows.active, waited >= patience)
 
     def one(now: Any, before: Any) -> Any:

@@ -288,7 +288,7 @@ class Trainer:
     def _sums(self, pack: Pack, sums: Any, batch: Any, each: bool, key: Any) -> Any:
         pack, metrics, taken = advanced(self._rules(pack), pack, batch, each, key)
         more = {n: sums[n] + snp.where(taken, x, 0) for n, x in metrics.items()}
-        return pack, {**more, "count": sums["count"] + taken}
+        return pack, {**more, "count": sums["count"] + convert(taken, sums["count"].dtype)}
 
     def _next_in_order(
         self,

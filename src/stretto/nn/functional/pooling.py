@@ -194,7 +194,8 @@ def _avg_pool(
     if divisor is None:
         divisor = of_rank(_divisor(windows, x.shape[2:], count_include_pad), x.ndim)
     total = ReduceWindowSum((PLAIN, PLAIN, *windows))(convert(x, widened(x.dtype)))
-    return unbatched(convert(total / divisor, x.dtype), single)
+    total = total / convert(as_value(divisor), total.dtype)
+    return unbatched(convert(total, x.dtype), single)
 
 
 def avg_pool1d(
