@@ -306,8 +306,9 @@ def check_settings(entry: Entry) -> None:
             values = [snp.asarray(a) for a in arrays]
             try:
                 ours(*values)
-                if not entry.uncompiled:
+                if not entry.uncompiled and dtype == entry.dtypes[0]:
                     st.jit(lambda *a, f=ours: leaves(f(*a))).lower(*values).as_text()
+                if not entry.uncompiled:
                     _record_derivatives(entry, ours, values)
             except Exception as error:
                 error.add_note(where)

@@ -179,3 +179,17 @@ def test_small_integers_need_not_widen():
     assert int(snp.sum(x, promote_integers=False)) == 300 - 256
     assert snp.prod(x, promote_integers=False).dtype == snp.int8
     assert snp.sum(snp.ones(3, bool), promote_integers=False).dtype == snp.int32
+
+
+@pytest.mark.parametrize(
+    "reduce",
+    [snp.sum, snp.prod, snp.mean, snp.var, snp.std, snp.all, snp.any, snp.nansum, snp.nanmean]
+    + [snp.nanstd, snp.nanprod, snp.add.reduce, st.nn.softmax, st.nn.log_softmax, st.nn.logsumexp]
+    + [lambda x, where: snp.max(x, where=where, initial=0)],
+)
+def test_where_is_boolean(reduce):
+    x = snp.array([[1.0, snp.nan], [3.0, 4.0]])
+    for mask in (x, 1, snp.ones(2, int)):
+        with pytest.raises(TypeError, match="where must be boolean, got"):
+            reduce(x, where=mask)
+    assert reduce(x, where=True).ndim >= 0

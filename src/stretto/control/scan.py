@@ -385,7 +385,7 @@ def loop_scan(
             raise ValueError(f"{who}: xs must have a leading axis; {name} is {x.type}")
     sizes = {x.shape[0]: name for x, name in zip(inputs, xs_names, strict=True)}
     if length is not None:
-        sizes.setdefault(integer(length, who, "length", 0), "length")
+        sizes.setdefault(integer(length, who, "length"), "length")
     if len(sizes) != 1:
         raise ValueError(
             f"{who}: leading sizes must agree; "

@@ -6,6 +6,7 @@ reject. All elements draw until the last is accepted. Next, read ``matrices``.
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import numpy as np
@@ -48,7 +49,8 @@ def _any(pred: Any) -> Any:
 
 def _probability(p: Any, who: str) -> Any:
     """A real parameter in its own floating dtype."""
-    in_range(p, who, "p", 1, whole=who == "multinomial")
+    whole = who == "multinomial"
+    in_range(p, who, "p", math.inf if whole else 1, whole=whole)
     value = as_value(p, f"random.{who}", "p")
     value = convert(value, inexact_dtype(value.dtype))
     if kind_of(value.dtype) != "float":

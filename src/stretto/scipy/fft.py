@@ -143,7 +143,7 @@ def _transformed(who: str, x: Any, type: Any, s: Any, axes: Any, norm: Any, inve
     places = canonical_axes(axes, x.ndim, who)
     sizes = [None] * len(places) if s is None else s
     if len(sizes) != len(places):
-        raise ValueError(f"{who}: s {s} and axes {axes} must be as many")
+        raise ValueError(f"{who}: s {tuple(s or ())} and axes {axes} must be as many")
     x = _prepared(who, x, type, sizes, places)
     factor = "ortho" if norm == "ortho" else "mean" if inverse != (norm == "forward") else ""
     for axis in places:

@@ -38,7 +38,8 @@ def refuse_list(loss: Callable[..., Any], data: Any) -> None:
 
     That is where the loss takes several arrays, so that a tuple of them was meant.
     """
-    if not isinstance(data, list) or not all(isinstance(x, (Value, np.ndarray)) for x in data):
+    arrays = isinstance(data, list) and all(isinstance(x, (Value, np.ndarray)) for x in data)
+    if not arrays or not data:
         return
     try:
         signature = inspect.signature(loss)

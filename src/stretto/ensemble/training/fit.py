@@ -283,7 +283,6 @@ def _iterable(
     loss: Callable[..., Any], data: Any, order: str | None, batch_size: int | None
 ) -> Iterable[Any]:
     refuse_table(data, "data")
-    refuse_list(loss, data)
     if not isinstance(data, Iterable):
         raise TypeError(
             f"fit: data must be an array, a tuple or dictionary of arrays, or an iterable of "
@@ -296,6 +295,7 @@ def _iterable(
         )
     if batch_size is not None:
         raise ValueError("fit: an iterable of batches has its own sizes; leave out batch_size")
+    refuse_list(loss, data)
     return data
 
 
