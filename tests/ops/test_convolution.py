@@ -254,7 +254,7 @@ def test_refuses():
         conv_with_general_padding(x, w, (1,), "SAME", (2,), None)
     with pytest.raises(ValueError, match="same spatial letters"):
         conv_general_dilated(x, w, (1,), "SAME", dimension_numbers=("NCH", "OIW", "NCH"))
-    with pytest.raises(ValueError, match="must be positive"):
+    with pytest.raises(ValueError, match="window_strides must be at least 1, got 0"):
         conv(x, w, (0,), "VALID")
     with pytest.raises(ValueError, match="one of them 1"):
         conv_general_dilated(x, w, (1,), "VALID", feature_group_count=3, batch_group_count=2)

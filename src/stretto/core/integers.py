@@ -6,7 +6,6 @@ a string or ``None`` says neither which function nor which argument it was given
 
 from __future__ import annotations
 
-import math
 import operator
 from typing import Any
 
@@ -89,14 +88,17 @@ def integers(values: Any, who: str, argument: str, least: int | None = None) -> 
     Raises ``TypeError`` too for what has no parts.
     """
     try:
-        parts = tuple(values)
+        parts = values if values.__class__ is tuple else tuple(values)
     except TracedValueError:
         raise
     except TypeError:
         raise TypeError(
             f"{who}: {argument} must be a sequence of integers, got {_described(values)}"
         ) from None
-    return tuple([integer(n, who, argument, least) for n in parts])
+    for n in parts:
+        if n.__class__ is not int or (least is not None and n < least):
+            return tuple([integer(n, who, argument, least) for n in parts])
+    return parts
 
 
 def sizes_of(values: Any, who: str, argument: str = "shape") -> tuple[int, ...]:
@@ -105,13 +107,15 @@ def sizes_of(values: Any, who: str, argument: str = "shape") -> tuple[int, ...]:
     Raises ``TypeError`` for booleans too, which in a shape are a mistake.
     """
     sizes = integers(values, who, argument)
-    if not sizes:
-        return sizes
-    for n in values:
-        _refuse_boolean(n, who, argument)
-    if min(sizes) < 0:
-        raise ValueError(f"{who}: sizes must not be negative, got {shown(sizes)}")
-    if max(sizes) > _MOST or math.prod(sizes) > _MOST:
+    if sizes is not values:
+        for n in values:
+            _refuse_boolean(n, who, argument)
+    total = 1
+    for n in sizes:
+        if n < 0:
+            raise ValueError(f"{who}: sizes must not be negative, got {shown(sizes)}")
+        total *= n or 1
+    if total > _MOST:
         raise ValueError(f"{who}: {argument} {shown(sizes)} has more elements than memory can hold")
     return sizes
 
