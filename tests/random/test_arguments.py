@@ -39,6 +39,7 @@ KEY = random.key(0)
         lambda: random.lognormal(KEY, -1.0),
         lambda: random.weibull_min(KEY, -1.0, 1.0),
         lambda: random.wald(KEY, -1.0),
+        lambda: random.dirichlet(KEY, snp.array([-1.0, 1.0])),
     ],
 )
 def test_numbers_out_of_range(draw):

@@ -382,9 +382,17 @@ def conv_general_dilated(
     extents = [
         dilated(rhs.shape[a], d) for a, d in zip(dims.rhs_spec[2:], rhs_dilation, strict=True)
     ]
+    inputs = [lhs.shape[a] for a in dims.lhs_spec[2:]]
+    pairs = pads(padding, inputs, extents, strides, who)
+    for size, dilation, pair in zip(inputs, lhs_dilation, pairs, strict=False):
+        if dilated(size, dilation) + sum(pair) < 0:
+            raise ValueError(
+                f"{who}: padding {pair} takes away more than the {size} elements that a spatial "
+                f"axis of lhs has: {lhs.type}"
+            )
     op = ConvGeneralDilated(
         strides,
-        pads(padding, [lhs.shape[a] for a in dims.lhs_spec[2:]], extents, strides, who),
+        pairs,
         lhs_dilation,
         rhs_dilation,
         dims,

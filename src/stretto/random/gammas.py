@@ -26,7 +26,14 @@ from stretto.ops.random_numbers import bits_width, unit_float
 from stretto.ops.reduce import reduce_max, reduce_or
 from stretto.ops.shape import slice_in_dim
 from stretto.ops.sharding import refuse_sharding
-from stretto.random.arguments import float_dtype, parameter, shape_of, spread, static_shape
+from stretto.random.arguments import (
+    float_dtype,
+    in_range,
+    parameter,
+    shape_of,
+    spread,
+    static_shape,
+)
 from stretto.random.compiling import when_large
 from stretto.random.discrete import rademacher
 from stretto.random.distributions import exponential, normal, normal_of
@@ -224,7 +231,8 @@ def dirichlet(
     who = "dirichlet"
     refuse_sharding(f"random.{who}", out_sharding=out_sharding)
     target = float_dtype(dtype, who)
-    value = parameter(alpha, target, who, "alpha", nonnegative=True)
+    in_range(alpha, who, "alpha", whole=True, nan=True)
+    value = parameter(alpha, target, who, "alpha")
     if not value.ndim:
         raise ValueError(f"random.{who}: alpha must have an axis, got {value.type}")
     batch = value.shape[:-1] if shape is None else static_shape(shape, who)
