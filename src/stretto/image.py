@@ -12,7 +12,6 @@ from __future__ import annotations
 
 import enum
 import math
-import operator
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -20,6 +19,7 @@ import ml_dtypes
 import numpy as np
 
 import stretto.numpy as snp
+from stretto.core.integers import integers
 from stretto.core.interpreter import as_value
 from stretto.core.types import inexact_dtype, real_dtype
 from stretto.ops.broadcast import canonical_axes, move_axis
@@ -104,13 +104,13 @@ _EDGE = 2
 
 
 def _by_distance(n: int, at: Any, wide: Any, method: ResizeMethod) -> Any:
-    return _KERNELS[method](abs(at - np.arange(n, dtype=at.dtype)[:, None]) / wide)
+    return _KERNELS[method](abs(at[None] - np.arange(n, dtype=at.dtype)[:, None]) / wide)
 
 
 def _with_edges(n: int, at: Any) -> Any:
     """By the cubic of PyTorch: what is outside adds to the weights of the edges."""
     places = np.arange(-_EDGE, n + _EDGE, dtype=at.dtype)
-    weights = _keys(-0.75)(abs(at - places[:, None]))
+    weights = _keys(-0.75)(abs(at[None] - places[:, None]))
     low, high = (snp.sum(w, 0, keepdims=True) for w in (weights[:_EDGE], weights[n + _EDGE :]))
     inside = weights[_EDGE : n + _EDGE]
     return inside + snp.pad(low, ((0, n - 1), (0, 0))) + snp.pad(high, ((n - 1, 0), (0, 0)))
@@ -118,7 +118,7 @@ def _with_edges(n: int, at: Any) -> Any:
 
 def _overlaps(n: int, left: Any, width: Any) -> Any:
     """How much of each element lies in the intervals that begin at ``left``."""
-    element = np.arange(n, dtype=left.dtype)[:, None]
+    element, left = np.arange(n, dtype=left.dtype)[:, None], left[None]
     ends = snp.minimum(left + width, element + 1) - snp.maximum(left, element)
     return snp.maximum(ends, 0)
 
@@ -143,7 +143,7 @@ def _weights(
     inside = known
     if method is not ResizeMethod.CUBIC_PYTORCH:
         inside = inside & (at >= -0.5) & (at <= n - 0.5)
-    return snp.where(inside, weights / snp.where(known, total, 1), 0)
+    return snp.where(inside, weights / snp.where(known, total, 1)[None], 0)
 
 
 def _method(who: str, method: Any) -> ResizeMethod:
@@ -159,7 +159,7 @@ def _method(who: str, method: Any) -> ResizeMethod:
 
 
 def _shape(who: str, x: Any, shape: Any) -> tuple[int, ...]:
-    sizes = tuple([operator.index(n) for n in shape])
+    sizes = integers(shape, who, "shape")
     if len(sizes) != x.ndim or any(n < 0 for n in sizes):
         raise ValueError(f"{who}: shape must have a size for each axis of {x.type}, got {sizes}")
     return sizes

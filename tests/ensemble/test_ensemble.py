@@ -132,7 +132,7 @@ def test_members_by_index_slice_list_and_mask():
         ([True, False], IndexError, r"Ensemble: a mask of \(2,\) for 3 members"),
         (slice(2, 2), ValueError, "Ensemble: no member is left of 3"),
         ([], ValueError, "Ensemble: no member is left of 3"),
-        ([0.5], TypeError, "cannot be interpreted as an integer"),
+        ([0.5], TypeError, "index of a member must be an integer, got the float 0.5"),
     ],
     ids=str,
 )

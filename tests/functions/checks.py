@@ -1,4 +1,4 @@
-"""The checks that the table drives: values, compiled, vmapped, and gradients.
+"""The checks that the table drives: values, compiled, vmapped, gradients, and settings.
 
 Read `table.py` first.
 """
@@ -151,7 +151,7 @@ def words(entry: Entry, each: Call, dtype: str) -> str:
     return f"{entry.name}({', '.join(given)}) in {dtype}"
 
 
-# The four checks
+# The checks
 
 
 def check_values(entry: Entry) -> None:
@@ -287,3 +287,49 @@ def _like(cts: list, out: list) -> list:
 def _dot(a: np.ndarray, b: np.ndarray) -> float:
     # the real part of the product without conjugation: for real functions the usual inner product
     return float(np.real(np.sum(np.asarray(a) * np.asarray(b))))
+
+
+def check_settings(entry: Entry) -> None:
+    """Calls with arrays of one dtype, and of one rank, under the settings that refuse others.
+
+    Eagerly, lowered, and their derivatives recorded: nothing is compiled.
+    """
+    for dtype, each, ours, _, arrays, _ in instances(entry):
+        ranks = {a.ndim for a in arrays if a.ndim}
+        alike = len({a.dtype for a in arrays}) <= 1
+        chosen = {
+            "numpy_dtype_promotion": "strict" if alike else "standard",
+            "numpy_rank_promotion": "raise" if len(ranks) <= 1 else "allow",
+        }
+        where = f"{words(entry, each, dtype)}, {chosen}"
+        with bits(dtype), st.config(**chosen):
+            values = [snp.asarray(a) for a in arrays]
+            try:
+                ours(*values)
+                if not entry.uncompiled and dtype == entry.dtypes[0]:
+                    st.jit(lambda *a, f=ours: leaves(f(*a))).lower(*values).as_text()
+                if not entry.uncompiled:
+                    _record_derivatives(entry, ours, values)
+            except Exception as error:
+                error.add_note(where)
+                raise
+
+
+def _record_derivatives(entry: Entry, ours: Callable, values: list) -> None:
+    """Traced, forwards and backwards, with respect to what is inexact."""
+    moving = [i for i, v in enumerate(values) if is_inexact(v.dtype) and v.size]
+    if not moving or entry.undifferentiated:
+        return
+
+    def of_moving(*some: Any) -> list:
+        full = list(values)
+        for i, v in zip(moving, some):
+            full[i] = v
+        return [v for v in leaves(ours(*full)) if isinstance(v, Value) and is_inexact(v.dtype)]
+
+    def both(*primals: Any) -> Any:
+        _, tangents = st.jvp(of_moving, primals, primals)
+        out, back = st.vjp(of_moving, *primals)
+        return tangents, back(out)
+
+    st.eval_shape(both, *[values[i] for i in moving])

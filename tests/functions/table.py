@@ -10,7 +10,9 @@ is static. For each entry
 1. values: eagerly, each call gives what its like gives, in each dtype;
 2. compiled: one program of all the calls gives the same, in the same types;
 3. vmapped: over two examples of all arrays, and of the first alone, it is the loop;
-4. gradients: in 64 bits, jvp and vjp along a random direction are the difference quotient.
+4. gradients: in 64 bits, jvp and vjp along a random direction are the difference quotient;
+5. settings: calls with arrays of one dtype succeed under strict promotion of dtypes, those with
+   arrays of one rank where ranks may not differ.
 
 Where a check makes no sense for a function the entry says why: `unlike`, `uncompiled`, `unmapped`,
 `undifferentiated`. Entries are in `entries/`, a file a family; `checks.py` has the checks,

@@ -1,4 +1,4 @@
-"""Every public function: like NumPy's, compiled as eager, vmapped as looped, differentiated.
+"""Every public function: like NumPy's, compiled as eager, vmapped as looped, derived, strict.
 
 `table.py` says how; the entries are in `entries/`.
 """
@@ -36,3 +36,8 @@ def test_vmapped(name):
 @pytest.mark.parametrize("name", having("undifferentiated"))
 def test_gradients(name):
     checks.check_gradients(table.ENTRIES[name])
+
+
+@pytest.mark.parametrize("name", sorted(table.ENTRIES))
+def test_settings(name):
+    checks.check_settings(table.ENTRIES[name])

@@ -496,3 +496,20 @@ def test_static_indices_out_of_bounds_are_clamped_each_time(index, clamped):
         np.testing.assert_array_equal(st.vmap(lambda x: x[index])(x[None])[0], x[clamped])
     fill = st.vmap(lambda x: x.at[index].get(mode="fill", fill_value=-1.0))(x[None])[0]
     np.testing.assert_array_equal(fill, x[clamped] if isinstance(index, slice) else -1)
+
+
+def test_static_indices_are_checked_where_that_is_asked_for():
+    x = snp.ones((2, 3))
+    jitted = st.jit(lambda x: x[5])
+    assert x[5].shape == jitted(x).shape == (3,)
+    with st.config(check_static_indices=True):
+        reads = [lambda x: x[5], lambda x: x[-3], lambda x: x[0, 9], lambda x: x.at[5].get()]
+        for read in [*reads, *map(st.jit, reads), jitted, lambda x: x[np.int32(5)]]:
+            with pytest.raises(IndexError, match="out of bounds for axis"):
+                read(x)
+        # What is asked for, traced, written, or several places, is as ever.
+        assert x.at[5].get(mode="clip").shape == (3,)
+        assert st.jit(lambda x, i: x[i])(x, 5).shape == (3,)
+        assert x[1].shape == (3,) and x[5:].shape == (0, 3)
+        assert (x.at[5].set(2) == x).all() and x[snp.array([5])].shape == (1, 3)
+    assert x[5].shape == jitted(x).shape == (3,)

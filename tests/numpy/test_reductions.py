@@ -225,3 +225,17 @@ def test_equality_takes_lists():
     assert bool(snp.array_equiv([1, 2], [[1, 2], [1, 2]]))
     with pytest.raises(ValueError, match="array_equal: the sequences differ in length"):
         snp.array_equal([[1], [2, 3]], [1])
+
+
+@pytest.mark.parametrize(
+    "reduce",
+    [snp.sum, snp.prod, snp.mean, snp.var, snp.std, snp.all, snp.any, snp.nansum, snp.nanmean]
+    + [snp.nanstd, snp.nanprod, snp.add.reduce, st.nn.softmax, st.nn.log_softmax, st.nn.logsumexp]
+    + [lambda x, where: snp.max(x, where=where, initial=0)],
+)
+def test_where_is_boolean(reduce):
+    x = snp.array([[1.0, snp.nan], [3.0, 4.0]])
+    for mask in (x, 1, snp.ones(2, int)):
+        with pytest.raises(TypeError, match="where must be boolean, got"):
+            reduce(x, where=mask)
+    assert reduce(x, where=True).ndim >= 0

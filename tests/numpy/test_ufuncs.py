@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import inspect
+import operator
 
 import numpy as np
 import pytest
@@ -75,3 +76,30 @@ def test_at_as_numpy(name):
 def test_a_sum_stays_one_operation():
     graph = st.make_graph(lambda x: snp.add.reduce(x, axis=1))(snp.ones((2, 3)))
     assert [e.primitive.name for e in graph.equations] == ["reduce_sum"]
+
+
+@pytest.mark.parametrize(
+    "name",
+    ["fabs", "degrees", "radians", "deg2rad", "rad2deg", "isposinf", "isneginf", "floor", "cbrt"]
+    + ["ceil", "trunc", "signbit"],
+)
+def test_complex_numbers_that_numpy_refuses(name):
+    for kind in (np.complex64, np.complex128):
+        with pytest.raises(TypeError):
+            getattr(np, name)(np.ones(2, kind))
+    with pytest.raises(TypeError, match=r"real|complex"):
+        getattr(snp, name)(snp.ones(2) + 1j)
+
+
+@pytest.mark.parametrize("name", ["hypot", "arctan2", "fmod", "copysign", "nextafter", "heaviside"])
+def test_complex_pairs_that_numpy_refuses(name):
+    with pytest.raises(TypeError):
+        getattr(np, name)(np.ones(2) + 1j, np.ones(2))
+    with pytest.raises(TypeError, match=r"real|complex"):
+        getattr(snp, name)(snp.ones(2) + 1j, snp.ones(2))
+
+
+@pytest.mark.parametrize("function", [snp.negative, snp.sign, operator.neg])
+def test_booleans_have_no_sign(function):
+    with pytest.raises(TypeError, match=r"expected numbers, got bool\[2\]; use ~x"):
+        function(snp.array([True, False]))

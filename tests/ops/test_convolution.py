@@ -6,6 +6,8 @@ import ml_dtypes
 import numpy as np
 import pytest
 
+import stretto as st
+import stretto.numpy as snp
 from stretto.api.derivatives import vjp
 from stretto.api.jit import jit
 from stretto.laws import bf16, c64, f16, f32, f64, i8, i32, law
@@ -254,7 +256,7 @@ def test_refuses():
         conv_with_general_padding(x, w, (1,), "SAME", (2,), None)
     with pytest.raises(ValueError, match="same spatial letters"):
         conv_general_dilated(x, w, (1,), "SAME", dimension_numbers=("NCH", "OIW", "NCH"))
-    with pytest.raises(ValueError, match="must be positive"):
+    with pytest.raises(ValueError, match="window_strides must be at least 1, got 0"):
         conv(x, w, (0,), "VALID")
     with pytest.raises(ValueError, match="one of them 1"):
         conv_general_dilated(x, w, (1,), "VALID", feature_group_count=3, batch_group_count=2)
@@ -264,3 +266,13 @@ def test_refuses():
         conv(x > 0, w > 0, (1,), "VALID")
     with pytest.raises(ValueError, match="conv_transpose: padding must be"):
         conv_transpose(x, w, (1,), "FULL", dimension_numbers=("NCH", "OIH", "NCH"))
+
+
+def test_padding_takes_away_no_more_than_there_is():
+    x, kernel = snp.ones((1, 1, 5)), snp.ones((1, 1, 2))
+    assert st.lax.conv_general_dilated(x, kernel, (1,), [(-1, -2)]).shape == (1, 1, 1)
+    with pytest.raises(ValueError, match=r"padding \(-9, -9\) takes away more than the 5 elements"):
+        st.lax.conv_general_dilated(x, kernel, (1,), [(-9, -9)])
+    for name in ("rhs_dilation", "lhs_dilation"):
+        with pytest.raises(ValueError, match=f"{name} must be at least 1, got 0"):
+            st.lax.conv_general_dilated(x, kernel, (1,), [(0, 0)], **{name: (0,)})

@@ -236,3 +236,14 @@ ONES = {"a": [np.ones(2, np.float32)], "b": 1.0}
 def test_mistakes_are_named(call, error, message):
     with pytest.raises(error, match=message):
         call()
+
+
+def test_one_tree_has_a_weight_for_each_of_its_members():
+    for tree, words in (
+        ({"w": snp.ones((3, 2))}, "the stacked tree has 3 members, and there are 2 weights"),
+        ([{"w": snp.ones((3, 2))}], "got 1 trees and 2 weights"),
+        ({"w": snp.ones((2, 2)), "b": snp.ones(3)}, "leaves must share the size of axis 0"),
+        ([snp.ones((2, 2)), snp.ones((3, 2))], "member 1 differs from member 0"),
+    ):
+        with pytest.raises(ValueError, match=words):
+            st.tree.weighted_sum(tree, [1.0, 2.0])

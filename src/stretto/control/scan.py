@@ -7,7 +7,6 @@ the residuals that the way there kept. Next, read ``loops``.
 
 from __future__ import annotations
 
-import operator
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -26,6 +25,7 @@ from stretto.control.hoist import hoisted, no_larger
 from stretto.control.while_loop import settle_carry, settle_types, with_out_types
 from stretto.core import tree
 from stretto.core.boundary import boundary
+from stretto.core.integers import integer
 from stretto.core.interpreter import Linear, constant
 from stretto.core.program import Equation, Program
 from stretto.core.recorder import record
@@ -385,7 +385,7 @@ def loop_scan(
             raise ValueError(f"{who}: xs must have a leading axis; {name} is {x.type}")
     sizes = {x.shape[0]: name for x, name in zip(inputs, xs_names, strict=True)}
     if length is not None:
-        sizes.setdefault(operator.index(length), "length")
+        sizes.setdefault(integer(length, who, "length"), "length")
     if len(sizes) != 1:
         raise ValueError(
             f"{who}: leading sizes must agree; "
@@ -419,7 +419,7 @@ def loop_scan(
     (body, out, consts), carry = settle_types(who, record_body, carry, names)
     count = len(carry)
     body = with_out_types(body, [c.type for c in carry], count)
-    turn = max(1, steps) if unroll is True else operator.index(unroll) or 1
+    turn = max(1, steps) if unroll is True else integer(unroll, who, "unroll") or 1
     if turn < 1:
         raise ValueError(f"{who}: unroll must not be negative, got {unroll}")
     body = captured_first(body, count + len(here))

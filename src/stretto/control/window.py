@@ -6,7 +6,6 @@ Layer 4 (control). What is a sum, the greatest and so on becomes the primitive o
 from __future__ import annotations
 
 import math
-import operator
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -15,6 +14,7 @@ import numpy as np
 from stretto.control.family import split
 from stretto.control.reduce import Combination, Reduce, combination, monoid_of, start_of
 from stretto.core import tree
+from stretto.core.integers import integers
 from stretto.core.types import ArrayType
 from stretto.ops.broadcast import reshape
 from stretto.ops.comparison import full
@@ -105,7 +105,7 @@ def _windows(
         "base_dilation": plain if base_dilation is None else base_dilation,
         "window_dilation": plain if window_dilation is None else window_dilation,
     }
-    ints = {name: tuple(operator.index(n) for n in values) for name, values in given.items()}
+    ints = {name: integers(values, "reduce_window", name) for name, values in given.items()}
     for name, values in ints.items():
         if len(values) != x.ndim or min(values, default=1) < 1:
             raise ValueError(

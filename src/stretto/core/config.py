@@ -30,6 +30,7 @@ __all__ = [
     "shaping",
     "threefry_partitionable",
     "under",
+    "watch",
 ]
 
 
@@ -56,6 +57,18 @@ _SETTINGS: dict[str, _Setting] = {
         (None, "default", "high", "highest", "bfloat16", "tensorfloat32", "float32"),
         True,
         "the precision of products and convolutions that are given none; None: the compiler's",
+    ),
+    "numpy_rank_promotion": _Setting(
+        "allow",
+        ("allow", "warn", "raise"),
+        True,
+        "whether arrays of different ranks, none of them 0, broadcast with each other",
+    ),
+    "check_static_indices": _Setting(
+        False,
+        _BOOL,
+        True,
+        "reading at an index that is a number raises where it is out of bounds, and does not clamp",
     ),
     "default_prng_impl": _Setting(
         "threefry2x32",
@@ -102,6 +115,7 @@ _SETTINGS: dict[str, _Setting] = {
         "hide", ("hide", "off"), False, "hide: the frames inside stretto are left out of tracebacks"
     ),
 }
+_RANKS = "numpy_rank_promotion"
 _SHAPING = tuple(name for name, setting in _SETTINGS.items() if setting.shapes_programs)
 _PRECISION = _SHAPING.index("default_matmul_precision")
 
@@ -168,13 +182,15 @@ class _Thread(threading.local):
     """What ``with config(...)`` has set in this thread.
 
     ``axes`` are the sizes of the named axes that are being mapped over. ``key`` stands for these
-    and all settings that change what a trace yields: part of every cache key. Where the thread has
-    none of its own, the class attribute is the global one. ``outer`` is what was set around
-    each block that this thread is in.
+    and all settings that change what a trace yields: part of every cache key. ``ranks`` is
+    ``numpy_rank_promotion``, which operations ask for one by one. Where the thread has none of its
+    own, the class attribute is the global one. ``outer`` is what was set around each block that
+    this thread is in.
     """
 
     values: Mapping[str, Any] = {}
     axes: Mapping[Any, int] = {}
+    ranks: str = "allow"
     key: _Key
 
     def __init__(self) -> None:
@@ -182,6 +198,33 @@ class _Thread(threading.local):
 
 
 settings = _Thread()
+
+
+class _Watch:
+    """In how many places, everywhere or in blocks of any thread, ranks are checked.
+
+    Until then operations keep short ways for arrays of different ranks. ``forget`` has functions
+    that drop those, which are called where a place is added; nothing is kept while there are any.
+    An error that ends a block may leave it counted, which only makes later calls slower.
+    """
+
+    def __init__(self) -> None:
+        self.places = 0
+        self.forget: list[Callable[[], None]] = []
+        self._lock = threading.RLock()
+
+    def change(self, before: str, after: str) -> None:
+        """Note that in one place the setting changes."""
+        if before == after == "allow":
+            return
+        with self._lock:
+            self.places += (after != "allow") - (before != "allow")
+        if after != "allow":
+            for forget in self.forget:
+                forget()
+
+
+watch = _Watch()
 
 
 class Config:
@@ -209,7 +252,8 @@ class Config:
     def __init__(self) -> None:
         values = {name: _from_environment(name, setting) for name, setting in _SETTINGS.items()}
         object.__setattr__(self, "_values", values)
-        _Thread.key = _key_of(values)
+        _Thread.key, _Thread.ranks = _key_of(values), values[_RANKS]
+        watch.change("allow", values[_RANKS])
 
     def __getattr__(self, name: str) -> Any:
         if name not in _SETTINGS:
@@ -222,10 +266,15 @@ class Config:
         values = {**self._values, name: value}
         key = _key_of(values)
         own = _own_key(settings.values, settings.axes, values)
+        before, after = _Thread.ranks, values[_RANKS]
+        if after != "allow":
+            watch.change(before, after)
         # No interrupt comes between these, which call nothing.
-        self._values[name], _Thread.key = value, key
+        self._values[name], _Thread.key, _Thread.ranks = value, key, after
         if own is not None:
             settings.key = own
+        if after == "allow":
+            watch.change(before, after)
 
     def __call__(self, **values: Any) -> _Block:
         return _Block({name: _check(name, value) for name, value in values.items()})
@@ -259,6 +308,7 @@ class _Block:
         here = _here()
         settings.outer.append((self, here))
         try:
+            watch.change("allow", self._values.get(_RANKS, "allow"))
             _set_thread(values, settings.axes, key)
         except BaseException:  # an interrupt: there will be no __exit__
             _go_back(*here)
@@ -273,6 +323,7 @@ class _Block:
             _go_back(*outer[-1][1])
         finally:  # once more: an interrupt may have come as that began
             _go_back(*outer.pop()[1])
+        watch.change(self._values.get(_RANKS, "allow"), "allow")
 
     def __call__(self, fun: Callable[..., Any]) -> Callable[..., Any]:
         """The function, run inside the block."""
@@ -334,6 +385,10 @@ def _go_back(values: Mapping[str, Any], axes: Mapping[Any, int], key: Any, then:
 def _set_thread(values: Mapping[str, Any], axes: Mapping[Any, int], key: _Key | None) -> None:
     """Set these in the thread, all or none, whatever interrupts it."""
     settings.values, settings.axes = values, axes
+    if _RANKS in values:
+        settings.ranks = values[_RANKS]
+    else:
+        settings.__dict__.pop("ranks", None)
     if key is None:
         settings.__dict__.pop("key", None)
     else:
@@ -346,10 +401,13 @@ def under(values: Mapping[str, Any], fun: Callable[..., Any], *args: Any) -> Any
 
     def run() -> Any:
         inside = {**here[0], **{name: _check(name, value) for name, value in values.items()}}
+        watch.change("allow", values.get(_RANKS, "allow"))
         _set_thread(inside, here[1], _own_key(inside, here[1], config._values))
         return fun(*args)
 
-    return restoring(lambda: _go_back(*here), run)
+    found = restoring(lambda: _go_back(*here), run)
+    watch.change(values.get(_RANKS, "allow"), "allow")
+    return found
 
 
 def over_axis(name: Any, size: int, fun: Callable[..., Any], *args: Any) -> Any:

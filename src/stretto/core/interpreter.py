@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, NoReturn
 import numpy as np
 
 from stretto.core.errors import EscapedTracerError, TracedValueError
+from stretto.core.integers import shown
 from stretto.core.position import Place, Position, place
 from stretto.core.program import repeated
 from stretto.core.types import ArrayType, array_type, canonical_dtype, kind_of, scalar_dtype
@@ -348,15 +349,24 @@ def scalar_array(x: Any, dtype: np.dtype) -> np.ndarray:
         if dtype.kind == "f" and -_EXACT < x < _EXACT:  # so that it is rounded once
             return np.array(x, dtype)
         return np.asarray(x).astype(dtype)
-    with np.errstate(over="ignore", invalid="ignore"):
-        return np.asarray(x).astype(dtype)
+    try:
+        with np.errstate(over="ignore", invalid="ignore"):
+            return np.asarray(x).astype(dtype)
+    except OverflowError:
+        raise _overflow(x, dtype) from None
+
+
+def _overflow(x: Any, dtype: np.dtype, who: str = "") -> OverflowError:
+    return OverflowError(f"{who}the Python integer {shown(x)} does not fit in {dtype.name}")
 
 
 def _check_fits(x: Any, dtype: np.dtype, who: str) -> None:
     if dtype.kind == "i":
         bounds = np.iinfo(dtype)
         if not bounds.min <= x <= bounds.max:
-            raise OverflowError(f"{who}: the Python integer {x} does not fit in {dtype.name}")
+            raise OverflowError(
+                f"{who}: the Python integer {shown(x)} does not fit in {dtype.name}"
+            )
 
 
 def constant(array: np.ndarray, weak_type: bool = False) -> Any:

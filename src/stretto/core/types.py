@@ -304,7 +304,7 @@ def _promote(key: tuple[tuple[np.dtype, bool], ...], who: str, _: object) -> tup
     all_weak = all(weak for _, weak in key)
     nodes = {_Node(None, k) if weak and not all_weak and (k := kind_of(d)) != "bool" else _Node(d)
              for d, weak in key}  # fmt: skip
-    if strict and len({n for n in nodes if n.dtype is not None}) > 1:
+    if strict and len({dtype for dtype, weak in key if not weak}) > 1:
         raise TypePromotionError(
             f"{who}: types {', '.join(sorted(d.name for d, _ in key))} differ, and promotion is "
             f"strict; convert them with .astype(...)"

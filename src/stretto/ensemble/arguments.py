@@ -11,6 +11,7 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from stretto.core.interpreter import Tracer, Value, as_value
+from stretto.ops.broadcast import of_rank
 
 __all__ = [
     "ArrayLike",
@@ -103,4 +104,4 @@ def with_targets(
             f"{who}: expected targets of shape (examples, ...) and {argument} of that shape after "
             f"any leading axes, got {t.shape} and {p.shape}"
         )
-    return p, t, tuple(range(-t.ndim, 0))
+    return p, of_rank(t, p.ndim), tuple(range(-t.ndim, 0))

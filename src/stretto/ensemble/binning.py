@@ -29,6 +29,7 @@ from stretto.ensemble.arguments import (
 from stretto.ensemble.calibration_error import Binning
 from stretto.ensemble.probabilities import one_hot_like, to_sum_one
 from stretto.nn.functions import one_hot
+from stretto.ops.broadcast import of_rank
 
 __all__ = ["HistogramBinning", "Isotonic", "fit_histogram_binning", "fit_isotonic"]
 
@@ -201,4 +202,4 @@ def _interpolated(x: Value, places: Value, values: Value) -> Value:
 
 def _bin_of(p: Value, edges: Value) -> Value:
     """The bin of each element; the last axis of edges is that between bins."""
-    return snp.sum(p[..., None] > edges, axis=-1)
+    return snp.sum(p[..., None] > of_rank(edges, p.ndim + 1), axis=-1)

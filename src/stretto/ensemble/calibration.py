@@ -31,6 +31,7 @@ from stretto.ensemble.newton import minimise
 from stretto.ensemble.probabilities import one_hot_like
 from stretto.ensemble.scores import nll_from_logits
 from stretto.nn.functions import sigmoid, softmax, softplus
+from stretto.ops.broadcast import of_rank
 
 __all__ = [
     "Platt",
@@ -193,7 +194,8 @@ def fit_vector_scaling(logits: ArrayLike, labels: ArrayLike) -> VectorScaling:
         classes = z.shape[-1]
 
         def loss(x: Value) -> Value:
-            return nll_from_logits(x[:classes] * z + x[classes:], y)
+            factor, shift = of_rank(x[:classes], z.ndim), of_rank(x[classes:], z.ndim)
+            return nll_from_logits(factor * z + shift, y)
 
         start = snp.concatenate([snp.ones(classes, z.dtype), snp.zeros(classes, z.dtype)])
         x = minimise(loss, start)

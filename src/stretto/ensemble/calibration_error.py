@@ -18,6 +18,7 @@ from stretto.ensemble.arguments import ArrayLike, check_binning, labelled
 from stretto.ensemble.probabilities import correct, one_hot_like
 from stretto.ensemble.scores import brier
 from stretto.nn.functions import one_hot
+from stretto.ops.broadcast import of_rank
 
 __all__ = [
     "Binning",
@@ -237,7 +238,7 @@ def _in_bins(confidence: Value, happened: Value, bins: int, binning: Binning) ->
     examples = confidence.shape[-1]
     if binning == "width":
         inner_edges = snp.arange(1, bins, dtype=confidence.dtype) / bins
-        bin_of = snp.sum(confidence[..., None] > inner_edges, axis=-1)
+        bin_of = snp.sum(confidence[..., None] > of_rank(inner_edges, confidence.ndim + 1), axis=-1)
     else:
         order = snp.argsort(confidence, axis=-1)
         confidence = snp.take_along_axis(confidence, order, axis=-1)

@@ -300,7 +300,7 @@ def log_mean(logits: ArrayLike, weights: Weights | None = None) -> Value:
     top = lax.stop_gradient(snp.max(snp.where(shares > 0, logs, -np.inf), axis=0))
     top = snp.where(snp.isneginf(top), 0, top)
     # Members without weight may lie far above: they must not overflow, and keep a derivative.
-    total = snp.sum(shares * snp.exp(snp.minimum(logs - top, _LARGE)), axis=0)
+    total = snp.sum(shares * snp.exp(snp.minimum(logs - top[None], _LARGE)), axis=0)
     none = snp.equal(total, 0)
     return snp.where(none, -np.inf, snp.log(snp.where(none, 1, total)) + top)
 

@@ -15,6 +15,7 @@ import stretto.numpy as snp
 from stretto.api.vectorise import vmap
 from stretto.core.interpreter import Value
 from stretto.ensemble.arguments import ArrayLike, labelled
+from stretto.ops.broadcast import of_rank
 
 __all__ = ["balanced_accuracy", "confusion_matrix", "f1"]
 
@@ -64,7 +65,9 @@ def balanced_accuracy(probs: ArrayLike, labels: ArrayLike) -> Value:
     right, of_label, _, missing = _totals("balanced_accuracy", probs, labels)
     occurs = of_label > 0
     recall = snp.where(occurs, right / snp.where(occurs, of_label, 1), 0)
-    return snp.where(missing, np.nan, snp.sum(recall, axis=-1) / snp.sum(occurs, axis=-1))
+    return snp.where(
+        missing, np.nan, snp.sum(recall, axis=-1) / snp.sum(occurs, axis=-1, dtype=recall.dtype)
+    )
 
 
 def f1(
@@ -103,7 +106,7 @@ def f1(
     occurs = either > 0
     scores = 2 * right / snp.where(occurs, either, 1)
     if average == "macro":
-        result = snp.sum(scores, axis=-1) / snp.sum(occurs, axis=-1)
+        result = snp.sum(scores, axis=-1) / snp.sum(occurs, axis=-1, dtype=scores.dtype)
     elif average == "weighted":
         result = snp.sum(scores * of_label, axis=-1) / snp.sum(of_label, axis=-1)
     elif average == "micro":
@@ -125,6 +128,7 @@ def _totals(who: str, probs: ArrayLike, labels: ArrayLike) -> tuple[Value, Value
 def _count(who: str, probs: ArrayLike, labels: ArrayLike) -> tuple[Value, Value]:
     """The matrix of counts, and the probabilities."""
     p, y = labelled(who, probs, labels)
+    y = of_rank(y, p.ndim - 1)
     classes, leading = p.shape[-1], p.shape[:-2]
     known = (y >= 0) & (y < classes) & ~snp.any(snp.isnan(p), axis=-1)
     nowhere = classes * classes

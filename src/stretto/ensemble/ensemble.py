@@ -7,7 +7,6 @@ as one ``vmap``. It is a tree whose leaves are the stacked arrays. Before this, 
 
 from __future__ import annotations
 
-import operator
 import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
@@ -20,6 +19,7 @@ from stretto.api.vectorise import vmap
 from stretto.control.chunks import positive
 from stretto.core import tree
 from stretto.core.config import config
+from stretto.core.integers import integer
 from stretto.core.interpreter import Value
 from stretto.core.lazy import LazyMethod, LazyModule
 from stretto.ensemble.grouping import groups_of, joined, merged, refuse_others_than_modules
@@ -176,7 +176,7 @@ class Ensemble:
         raise AssertionError(place)
 
     def _place(self, index: Any) -> int:
-        i, n = operator.index(index), len(self)
+        i, n = integer(index, "Ensemble", "the index of a member"), len(self)
         if not -n <= i < n:
             raise IndexError(f"Ensemble: member {i} of {n}")
         return i % n

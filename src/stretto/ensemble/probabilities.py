@@ -11,6 +11,7 @@ import numpy as np
 import stretto.numpy as snp
 from stretto.core.interpreter import Value
 from stretto.nn.functions import one_hot
+from stretto.ops.broadcast import of_rank
 
 __all__ = ["clamped", "correct", "one_hot_like", "to_sum_one"]
 
@@ -22,13 +23,13 @@ def clamped(probs: Value) -> Value:
 
 def correct(probs: Value, labels: Value) -> Value:
     """(..., examples): 1 where the most probable class is the label; NaN where a probability is."""
-    right = (snp.argmax(probs, axis=-1) == labels).astype(probs.dtype)
+    right = (snp.argmax(probs, axis=-1) == of_rank(labels, probs.ndim - 1)).astype(probs.dtype)
     return snp.where(snp.any(snp.isnan(probs), axis=-1), np.nan, right)
 
 
 def one_hot_like(probs: Value, labels: Value) -> Value:
     """(..., examples, classes) of ``probs``'s dtype: 1 at the label."""
-    return one_hot(labels, probs.shape[-1], dtype=probs.dtype)
+    return of_rank(one_hot(labels, probs.shape[-1], dtype=probs.dtype), probs.ndim)
 
 
 def to_sum_one(values: Value) -> Value:

@@ -91,7 +91,8 @@ def r2(predictions: ArrayLike, targets: ArrayLike) -> Value:
     """
     p, t, axes = with_targets("r2", predictions, targets)
     error = snp.sum(snp.square(p - t), axis=axes[0])
-    spread = snp.sum(snp.square(t - snp.mean(t, axis=0)), axis=0)
+    mean = snp.mean(t, axis=axes[0], keepdims=True)
+    spread = snp.sum(snp.square(t - mean), axis=axes[0])
     return snp.mean(1 - error / spread, axis=axes[1:]) if axes[1:] else 1 - error / spread
 
 

@@ -20,6 +20,7 @@ from stretto.core.interpreter import Value
 from stretto.ensemble.arguments import ArrayLike, at_least, labelled
 from stretto.ensemble.probabilities import clamped, correct, one_hot_like
 from stretto.nn.functions import log_softmax
+from stretto.ops.broadcast import of_rank
 
 __all__ = ["accuracy", "brier", "nll", "nll_from_logits", "top_k_accuracy"]
 
@@ -72,7 +73,7 @@ def top_k_accuracy(probs: ArrayLike, labels: ArrayLike, k: int = 5) -> Value:
     if k > p.shape[-1]:
         raise ValueError(f"top_k_accuracy: k is {k}, but there are {p.shape[-1]} classes")
     _, best = lax.top_k(p, k)
-    right = snp.any(best == y[..., None], axis=-1).astype(p.dtype)
+    right = snp.any(best == of_rank(y[..., None], p.ndim), axis=-1).astype(p.dtype)
     return snp.mean(snp.where(snp.any(snp.isnan(p), axis=-1), np.nan, right), axis=-1)
 
 

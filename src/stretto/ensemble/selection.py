@@ -58,10 +58,10 @@ def stacking_weights(
     members = p.shape[0]
     of_label = clamped(snp.sum(p * one_hot_like(p, y), axis=-1))
     # Only ratios within an example count; this keeps them from underflow.
-    of_label = of_label / snp.max(of_label, axis=0)
+    of_label = of_label / snp.max(of_label, axis=0, keepdims=True)
 
     def gains(weights: Value) -> Value:
-        return snp.mean(of_label / (weights @ of_label), axis=-1)
+        return snp.mean(of_label / (weights @ of_label)[None], axis=-1)
 
     def unfinished(carry: tuple[Value, Value, Value]) -> Value:
         _, g, step = carry

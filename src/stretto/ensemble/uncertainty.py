@@ -313,7 +313,7 @@ def pairwise_js(probs: ArrayLike) -> Value:
 
     def against_all(one: tuple[Value, Value]) -> Value:
         q, entropy = one
-        return snp.maximum(_entropy((q + p) / 2) - (entropy + entropies) / 2, 0)
+        return snp.maximum(_entropy((q[None] + p) / 2) - (entropy[None] + entropies) / 2, 0)
 
     return lax.map(against_all, (p, entropies))
 

@@ -6,12 +6,12 @@ Layer 7 (lax). Each is written with operations of ``stretto.ops``; next, read ``
 from __future__ import annotations
 
 import math
-import operator
 from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
+from stretto.core.integers import integer, sizes_of
 from stretto.core.interpreter import as_value, type_of
 from stretto.core.types import as_dtype, is_inexact, kind_of
 from stretto.ops import elementwise
@@ -52,9 +52,9 @@ __all__ = [
 ]
 
 
-def _shape(shape: Sequence[int] | int) -> tuple[int, ...]:
+def _shape(shape: Sequence[int] | int, who: str) -> tuple[int, ...]:
     several = shape if isinstance(shape, (tuple, list)) else (shape,)
-    return tuple(operator.index(n) for n in several)  # type: ignore[arg-type]
+    return sizes_of(several, who)
 
 
 # Made
@@ -91,7 +91,7 @@ def full(
         raise TypeError(f"full: fill_value must be a scalar, got {value.type}")
     weak = dtype is None and value.weak_type
     value = convert(value, value.dtype if dtype is None else as_dtype(dtype), weak)
-    return broadcast_to(value, _shape(shape))
+    return broadcast_to(value, _shape(shape, "full"))
 
 
 def full_like(
@@ -130,7 +130,9 @@ def shape_as_value(shape: Sequence[int]) -> Any:
     >>> st.lax.shape_as_value((2, 3))
     Array([2, 3], dtype=int32)
     """
-    return as_value(np.asarray(_shape(shape), np.int32), "shape_as_value", "shape")
+    return as_value(
+        np.asarray(_shape(shape, "shape_as_value"), np.int32), "shape_as_value", "shape"
+    )
 
 
 def stage(x: Any, /) -> Any:
@@ -155,7 +157,7 @@ def broadcast(operand: Any, sizes: Sequence[int], *, out_sharding: None = None) 
            [1, 2]], dtype=int32)
     """
     x = as_value(operand, "broadcast", "operand")
-    first = _shape(sizes)
+    first = _shape(sizes, "broadcast")
     dims = range(len(first), len(first) + x.ndim)
     return broadcast_in_dim(x, (*first, *x.shape), dims, out_sharding=out_sharding)
 
@@ -184,7 +186,9 @@ def broadcast_shapes(*shapes: Sequence[int]) -> tuple[int, ...]:
     """
     if not shapes:
         return ()
-    return elementwise.broadcast_shapes("broadcast_shapes", *map(_shape, shapes))
+    return elementwise.broadcast_shapes(
+        "broadcast_shapes", *[_shape(s, "broadcast_shapes") for s in shapes]
+    )
 
 
 def broadcast_to_rank(x: Any, rank: int) -> Any:
@@ -197,7 +201,7 @@ def broadcast_to_rank(x: Any, rank: int) -> Any:
     (1, 1, 3)
     """
     x = as_value(x, "broadcast_to_rank")
-    more = operator.index(rank) - x.ndim
+    more = integer(rank, "broadcast_to_rank", "rank") - x.ndim
     if more < 0:
         raise ValueError(f"broadcast_to_rank: {x.type} has more axes than rank {rank}")
     return reshape(x, (*(1,) * more, *x.shape))
@@ -233,7 +237,7 @@ def tile(operand: Any, reps: Sequence[int]) -> Any:
     Array([1, 2, 1, 2], dtype=int32)
     """
     x = as_value(operand, "tile", "operand")
-    counts = _shape(reps)
+    counts = _shape(reps, "tile")
     if len(counts) != x.ndim or any(n < 0 for n in counts):
         raise ValueError(
             f"tile: reps must have a number, 0 or more, for each axis of {x.type}; got {counts}"
@@ -291,7 +295,7 @@ def index_in_dim(operand: Any, index: int, axis: int = 0, keepdims: bool = True)
     Array(7, dtype=int32)
     """
     x = as_value(operand, "index_in_dim", "operand")
-    place, i = canonical_axis(axis, x.ndim, "index_in_dim"), operator.index(index)
+    place, i = canonical_axis(axis, x.ndim, "index_in_dim"), integer(index, "index_in_dim", "index")
     n = x.shape[place]
     if not -n <= i < n:
         raise IndexError(f"index_in_dim: index {i} is out of bounds for axis {place} of {x.type}")

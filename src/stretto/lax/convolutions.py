@@ -11,6 +11,7 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
+from stretto.core.integers import integers
 from stretto.core.interpreter import as_value
 from stretto.ops.bilinear import promote_dtypes
 from stretto.ops.broadcast import move_axis, reshape, transpose
@@ -50,8 +51,10 @@ def _laid_out(
     """The windows: [batch, features times the window's elements, positions...]."""
     n = x.ndim - 2
     x = transpose(x, dims.lhs_spec)
-    sizes, steps = tuple(map(int, filter_shape)), ones_or(strides, n)
-    bases, gaps = ones_or(lhs_dilation, n), ones_or(rhs_dilation, n)
+    sizes = integers(filter_shape, who, "filter_shape", 1)
+    steps = ones_or(strides, n, who, "window_strides")
+    bases = ones_or(lhs_dilation, n, who, "lhs_dilation")
+    gaps = ones_or(rhs_dilation, n, who, "rhs_dilation")
     if not len(sizes) == len(steps) == len(bases) == len(gaps) == n:
         raise ValueError(
             f"{who}: filter_shape, window_strides and dilations must have {n} entries for lhs: "
@@ -290,8 +293,11 @@ def reduce_window_shape_tuple(
     >>> st.lax.reduce_window_shape_tuple((8, 8), (2, 2), (2, 2), "VALID")
     (4, 4)
     """
-    n = len(operand_shape)
-    bases, gaps = ones_or(base_dilation, n), ones_or(window_dilation, n)
+    who, n = "reduce_window_shape_tuple", len(operand_shape)
+    bases = ones_or(base_dilation, n, who, "base_dilation")
+    gaps = ones_or(window_dilation, n, who, "window_dilation")
+    window_strides = integers(window_strides, who, "window_strides", 1)
+    window_dimensions = integers(window_dimensions, who, "window_dimensions", 1)
     sizes = [dilated(m, d) for m, d in zip(operand_shape, bases, strict=True)]
     extents = [dilated(m, d) for m, d in zip(window_dimensions, gaps, strict=True)]
-    return _positions("reduce_window_shape_tuple", sizes, extents, window_strides, padding)
+    return _positions(who, sizes, extents, window_strides, padding)

@@ -18,6 +18,7 @@ from stretto.ops.arithmetic import absolute, minimum, square
 from stretto.ops.broadcast import expand_dims, reduce_sum, squeeze
 from stretto.ops.comparison import bitwise_not, full, full_like, select, zeros_like
 from stretto.ops.contract import matmul
+from stretto.ops.convert import convert
 from stretto.ops.exponential import cbrt, sqrt
 from stretto.ops.linalg_cholesky import symmetrized
 from stretto.ops.linalg_eigh import Eigh
@@ -73,13 +74,20 @@ def _by_halley(x: Any, eps: float | None, max_iterations: int | None) -> tuple[A
         a = sqrt(1 + d) + 0.5 * sqrt(8 - 4 * d + 8 * (2 - l2) / (l2 * sqrt(1 + d)))
         b = square(a - 1) / 4
         c = a + b - 1
-        q, _ = Qr(False)(concatenate([u * sqrt(c), below], rows))
+        root, ratio = (convert(v, x.dtype) for v in (sqrt(c), b / c))
+        rest = convert((a - b / c) / sqrt(c), x.dtype)
+        q, _ = Qr(False)(concatenate([u * root, below], rows))
         first, second = slice_in_dim(q, 0, m, 1, rows), slice_in_dim(q, m, m + n, 1, rows)
         product = matmul(first, adjoint(second))
-        found = u * (b / c) + product * ((a - b / c) / sqrt(c))
+        found = u * ratio + product * rest
         return found, u, minimum(least * (a + b * l2) / (1 + c * l2), one), step + 1
 
-    start = (x / bound, zeros_like(x), full_like(bound, small), full((), 0, _INT32))
+    start = (
+        x / convert(bound, x.dtype),
+        zeros_like(x),
+        full_like(bound, small),
+        full((), 0, _INT32),
+    )
     u, last, least, steps = while_loop(unfinished, improved, start)
     return u, steps, squeeze(bitwise_not(moving(u, last, least)), (rows, columns))
 
@@ -107,10 +115,10 @@ def _factor_jvp(
     v, s = Eigh()(symmetrized(matmul(adjoint(u), x)))
     p = matmul(adjoint(u), dx)
     row, column = expand_dims(s, s.ndim), expand_dims(s, s.ndim - 1)
-    inner = matmul(adjoint(v), matmul(p - adjoint(p), v)) / (row + column)
+    inner = matmul(adjoint(v), matmul(p - adjoint(p), v)) / convert(row + column, p.dtype)
     du = matmul(u, matmul(v, matmul(inner, adjoint(v))))
     if x.shape[-2] > x.shape[-1]:
-        across = matmul(dx - matmul(u, p), v) / column
+        across = matmul(dx - matmul(u, p), v) / convert(column, p.dtype)
         du = du + matmul(across, adjoint(v))
     nothing = [np.zeros(o.shape, float0) for o in (steps, converged)]
     return (u, steps, converged), (du, *nothing)

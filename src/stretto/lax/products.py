@@ -5,13 +5,13 @@ Layer 7 (lax). Next, read ``ops/contract``.
 
 from __future__ import annotations
 
-import operator
 from collections.abc import Sequence
 from typing import Any, NamedTuple, TypeAlias
 
 import ml_dtypes
 import numpy as np
 
+from stretto.core.integers import integers
 from stretto.core.interpreter import as_value
 from stretto.core.types import as_dtype, kind_of
 from stretto.ops.bilinear import promote_dtypes
@@ -293,7 +293,7 @@ def _scaled(who: str, name: str, x: Any, scale: Any, summed: Sequence[int]) -> A
     if scale is None:
         return x
     s = as_value(scale, who, f"{name}_scale")
-    axes = canonical_axes(tuple(map(operator.index, summed)), x.ndim, who)
+    axes = canonical_axes(integers(summed, who, "dimension_numbers"), x.ndim, who)
     fits = s.ndim == x.ndim and all(
         m == n or (d in axes and m and n % m == 0)
         for d, (n, m) in enumerate(zip(x.shape, s.shape, strict=True))

@@ -5,10 +5,10 @@ Layer 7. ``Sequential`` runs what it holds; the others hold it, so that it is tr
 
 from __future__ import annotations
 
-import operator
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
+from stretto.core.integers import integer
 from stretto.nn.module import Module, Parameter
 
 __all__ = ["ModuleDict", "ModuleList", "ParameterDict", "ParameterList", "Sequential"]
@@ -51,7 +51,7 @@ class _Ordered(Module):
         self.extend(values)
 
     def _place(self, index: Any) -> str:
-        i = operator.index(index)
+        i = integer(index, type(self).__name__, "the index")
         n = len(self)
         if not -n <= i < n:
             raise IndexError(f"{type(self).__name__}: index {i}, but it has {n} elements")

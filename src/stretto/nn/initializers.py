@@ -8,12 +8,12 @@ the outputs first.
 from __future__ import annotations
 
 import math
-import operator
 from collections.abc import Callable, Sequence
 from typing import Any, Protocol
 
 import numpy as np
 
+from stretto.core.integers import sizes_of
 from stretto.core.interpreter import as_value
 from stretto.core.types import is_complex, kind_of, real_dtype, scalar_dtype
 from stretto.numpy.dtypes import as_dtype
@@ -277,7 +277,7 @@ def variance_scaling(
     def init(key: Any, shape: Sequence[int], dtype: Any = None, out_sharding: None = None) -> Any:
         refuse_sharding("initializers.variance_scaling", out_sharding=out_sharding)
         target = _inexact("variance_scaling", dtype, default)
-        sizes = tuple(map(operator.index, shape))
+        sizes = sizes_of(shape, "initializers.variance_scaling")
         count = modes[mode](*_fans(sizes, in_axis, out_axis, batch_axis))
         return _drawn(key, sizes, target, distribution, scale / max(count, 1e-9))
 
@@ -343,7 +343,7 @@ def orthogonal(scale: float = 1.0, column_axis: int = -1, dtype: Any = None) -> 
     def init(key: Any, shape: Sequence[int], dtype: Any = None, out_sharding: None = None) -> Any:
         refuse_sharding("initializers.orthogonal", out_sharding=out_sharding)
         target = _inexact("orthogonal", dtype, default)
-        sizes = tuple(map(operator.index, shape))
+        sizes = sizes_of(shape, "initializers.orthogonal")
         if len(sizes) < 2:
             raise ValueError(f"orthogonal: expected a shape of two axes or more, got {sizes}")
         axis = canonical_axis(column_axis, len(sizes), "orthogonal")
@@ -372,7 +372,7 @@ def delta_orthogonal(scale: float = 1.0, column_axis: int = -1, dtype: Any = Non
     def init(key: Any, shape: Sequence[int], dtype: Any = None, out_sharding: None = None) -> Any:
         refuse_sharding("initializers.delta_orthogonal", out_sharding=out_sharding)
         target = _inexact("delta_orthogonal", dtype, default)
-        sizes = tuple(map(operator.index, shape))
+        sizes = sizes_of(shape, "initializers.delta_orthogonal")
         if len(sizes) not in (3, 4, 5) or sizes[-1] < sizes[-2]:
             raise ValueError(
                 f"delta_orthogonal: expected one to three spatial axes, inputs, and outputs no "

@@ -291,7 +291,7 @@ class LayerNorm(Module):
         dtype: Any = None,
     ) -> None:
         super().__init__()
-        self.normalized_shape = numbers(normalized_shape)
+        self.normalized_shape = numbers(normalized_shape, type(self).__name__, "normalized_shape")
         self.eps = eps
         self.elementwise_affine = elementwise_affine
         shape = self.normalized_shape
@@ -334,7 +334,7 @@ class RMSNorm(Module):
         dtype: Any = None,
     ) -> None:
         super().__init__()
-        self.normalized_shape = numbers(normalized_shape)
+        self.normalized_shape = numbers(normalized_shape, type(self).__name__, "normalized_shape")
         self.eps = eps
         self.elementwise_affine = elementwise_affine
         ones = init.ones(self.normalized_shape, dtype) if elementwise_affine else None

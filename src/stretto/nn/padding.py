@@ -40,7 +40,7 @@ class _Pad(Module):
 
     def __init__(self, padding: Any) -> None:
         super().__init__()
-        n, ends = self._axes, numbers(padding)
+        n, ends = self._axes, numbers(padding, type(self).__name__, "padding")
         self.padding = ends * (2 * n) if len(ends) == 1 else ends
         if len(self.padding) != 2 * n:
             raise ValueError(

@@ -5,10 +5,10 @@ Layer 7 (numpy).
 
 from __future__ import annotations
 
-import operator
 from typing import Any
 
-from stretto.core.interpreter import Tracer, Value, as_value
+from stretto.core.integers import integer
+from stretto.core.interpreter import Tracer, as_value
 from stretto.core.types import inexact_dtype, kind_of, promote, scalar_dtype
 from stretto.ops.convert import convert
 from stretto.ops.elementwise import promote_values
@@ -17,15 +17,16 @@ from stretto.runtime.device import as_device
 
 __all__ = [
     "inexact_values",
-    "integer",
+    "integer_or_traced",
     "numeric_values",
+    "refuse_complex",
     "refuse_device",
     "refuse_inplace",
     "refuse_out",
 ]
 
 
-def integer(who: str, argument: str, x: Any) -> Any:
+def integer_or_traced(x: Any, who: str, argument: str) -> Any:
     """An integer of Python where it is known, else the traced one; others raise ``TypeError``."""
     known: Any = x
     while isinstance(known, Tracer):
@@ -34,11 +35,7 @@ def integer(who: str, argument: str, x: Any) -> Any:
         if x.ndim or x.type.kind not in ("int", "uint"):
             raise TypeError(f"{who}: {argument} must be an integer, got {x.type}")
         return x
-    got = x.type if isinstance(x, Value) else repr(x)
-    try:
-        return operator.index(known)
-    except TypeError:
-        raise TypeError(f"{who}: {argument} must be an integer, got {got}") from None
+    return integer(known, who, argument)
 
 
 def refuse_device(who: str, device: Any, out_sharding: Any = None) -> None:
@@ -70,6 +67,17 @@ def numeric_values(who: str, x: Any, y: Any) -> tuple[Any, Any]:
     if kind_of(x.dtype) == "bool":
         x, y = (convert(v, scalar_dtype(int)) for v in (x, y))
     return x, y
+
+
+def refuse_complex(who: str, **arguments: Any) -> None:
+    """Raise ``TypeError`` where one of the arguments is complex, which has no such result."""
+    for name, x in arguments.items():
+        value = as_value(x, who, name)
+        if value.type.kind == "complex":
+            raise TypeError(
+                f"{who}: {name} must be real, got {value.type}; take its .real, .imag or modulus "
+                f"(snp.abs)"
+            )
 
 
 def refuse_inplace(who: str, inplace: bool) -> None:

@@ -13,7 +13,7 @@ import numpy as np
 
 from stretto.core.interpreter import as_value
 from stretto.core.types import inexact_dtype, is_complex, is_inexact, kind_of, scalar_dtype
-from stretto.numpy.arguments import numeric_values
+from stretto.numpy.arguments import numeric_values, refuse_complex
 from stretto.numpy.directly import FLOAT, REAL, directly, host_of
 from stretto.numpy.dtypes import finfo
 from stretto.numpy.quick import element_of, quick
@@ -180,6 +180,7 @@ abs = absolute
 def fabs(x: Any, /) -> Any:
     """The absolute value of each element, as a float."""
     x = as_value(x, "fabs")
+    refuse_complex("fabs", x=x)
     return ops.absolute(convert(x, inexact_dtype(x.dtype), x.weak_type))
 
 
@@ -304,6 +305,7 @@ def hypot(x: Any, y: Any, /) -> Any:
     found = directly(np.hypot, FLOAT, x, y)
     if found is not None:
         return found
+    refuse_complex("hypot", x=x, y=y)
     x, y = promote_values("hypot", x, y, inexact=True)
     x, y = ops.absolute(x), ops.absolute(y)
     long, short = ops.maximum(x, y), ops.minimum(x, y)

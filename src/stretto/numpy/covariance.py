@@ -124,6 +124,7 @@ def corrcoef(x: Any, y: Any = None, rowvar: bool = True, dtype: Any = None) -> A
         return c / c
     spread = diagonal(c)
     deviation = sqrt(real(spread) if is_complex(c.dtype) else spread)
+    deviation = convert(deviation, c.dtype)
     out = c / reshape(deviation, (-1, 1)) / reshape(deviation, (1, -1))
     if is_complex(c.dtype):
         return complex_(clip(real(out), -1, 1), clip(imag(out), -1, 1))

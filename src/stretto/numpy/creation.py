@@ -5,12 +5,12 @@ Layer 7 (numpy). Next, read ``ranges``.
 
 from __future__ import annotations
 
-import operator
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
 
+from stretto.core.integers import shown, sizes_of
 from stretto.core.interpreter import (
     Tracer,
     Value,
@@ -199,7 +199,10 @@ def cast(x: Any, dtype: np.dtype, who: str) -> np.ndarray:
         with np.errstate(over="ignore", invalid="ignore"):
             return np.array(x, dtype)
     except OverflowError as error:
-        raise OverflowError(f"{who}: {error}") from None
+        what = str(error)
+        if isinstance(x, int):
+            what = f"the Python integer {shown(x)} does not fit in {dtype.name}"
+        raise OverflowError(f"{who}: {what}") from None
     except TypeError:
         return np.real(x).astype(dtype)  # complex numbers to real ones, as XLA does
 
@@ -297,10 +300,7 @@ def shape_of(shape: Any, who: str) -> tuple[int, ...]:
     if shape.__class__ is int:
         shape = (shape,)
     given: Any = shape if shape.__class__ is tuple or np.ndim(shape) else (shape,)
-    sizes = tuple([operator.index(n) for n in given])
-    if any(n < 0 for n in sizes):
-        raise ValueError(f"{who}: sizes must not be negative, got {sizes}")
-    return sizes
+    return sizes_of(given, who)
 
 
 def _filled(shape: tuple[int, ...], element: Any, dtype: np.dtype, weak: bool = False) -> Any:

@@ -6,12 +6,12 @@ Layer 7 (numpy). Next, read ``interpolation``.
 from __future__ import annotations
 
 import math
-import operator
 from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
+from stretto.core.integers import integer
 from stretto.core.interpreter import as_value
 from stretto.core.types import is_inexact, kind_of
 from stretto.numpy.arguments import inexact_values
@@ -24,7 +24,7 @@ from stretto.numpy.reductions import cumsum
 from stretto.numpy.reductions import sum as sum_
 from stretto.numpy.remainders import remainder
 from stretto.ops.broadcast import broadcast_to, canonical_axes, canonical_axis, reshape
-from stretto.ops.comparison import eq, gt, lt
+from stretto.ops.comparison import eq, gt, lt, zeros_like
 from stretto.ops.comparison import where as choose
 from stretto.ops.contract import promote_dtypes
 from stretto.ops.convert import convert
@@ -48,7 +48,7 @@ def diff(a: Any, n: int = 1, axis: int = -1, prepend: Any = None, append: Any = 
     Array([1, 2, 3], dtype=int32)
     """
     x = as_value(a, "diff", "a")
-    n = operator.index(n)
+    n = integer(n, "diff", "n")
     if n < 0:
         raise ValueError(f"diff: n must not be negative, got {n}")
     if not x.ndim:
@@ -212,7 +212,7 @@ def unwrap(p: Any, discont: Any = None, axis: int = -1, period: Any = 2 * math.p
     high = period // 2 if whole else period / 2
     within = remainder(steps + high, period) - high
     # A step of half a period keeps its direction.
-    turned = eq(within, -high) & gt(steps, 0)
+    turned = eq(within, -high) & gt(steps, zeros_like(steps))
     within = choose(turned & eq(remainder(period, 2), 0) if whole else turned, high, within)
     least = 2 * absolute(steps)
     away = lt(least, period if discont is None else 2 * as_value(discont, "unwrap", "discont"))

@@ -15,7 +15,8 @@ import numpy as np
 
 from stretto.core.boundary import reraise_foreign
 from stretto.core.interpreter import state
-from stretto.core.types import array_type
+from stretto.core.ranks import differ
+from stretto.core.types import ArrayType, array_type
 from stretto.numpy.quick import element_of
 from stretto.runtime.array import Array
 from stretto.runtime.eager import EAGER, quiet
@@ -62,17 +63,10 @@ def directly(
         return None
     if not first.shape and options.get("axis") is not None:
         return None  # NumPy takes some axes of a scalar, which has none
-    dtype, hosts = first.dtype, []
-    for x in arrays:
-        if x.__class__ is Array:
-            type = x.type
-            if (type is not first and type.dtype is not dtype) or type.weak_type:
-                return None
-            hosts.append(x.to_host())
-        elif (element := element_of(x, first)) is not None:
-            hosts.append(element)
-        else:
-            return None
+    dtype = first.dtype
+    hosts = [_host_beside(x, first) for x in arrays]
+    if any([host is None for host in hosts]):
+        return None
     try:
         made = quiet.run(function, *hosts, **options)
     except _REFUSALS as error:
@@ -81,6 +75,16 @@ def directly(
     if out.__class__ is tuple:
         return tuple([_array(m, d or dtype) for m, d in zip(made, out, strict=True)])
     return _array(made, dtype if out is _SAME else out)
+
+
+def _host_beside(x: Any, first: ArrayType) -> Any:
+    """What NumPy is given of an argument beside an array of this type; None where it is not."""
+    if x.__class__ is not Array:
+        return element_of(x, first)
+    type = x.type
+    if type.weak_type or type.dtype is not first.dtype or differ(first.shape, type.shape):
+        return None
+    return x.to_host()
 
 
 def _array(made: Any, dtype: Any) -> Array:

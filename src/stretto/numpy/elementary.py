@@ -13,6 +13,7 @@ import numpy as np
 
 from stretto.core.interpreter import as_value
 from stretto.core.types import inexact_dtype, is_complex
+from stretto.numpy.arguments import refuse_complex
 from stretto.numpy.directly import FLOAT, directly
 from stretto.ops import exponential, trigonometric
 from stretto.ops.arithmetic import absolute, maximum
@@ -269,12 +270,14 @@ def degrees(x: Any, /) -> Any:
     >>> snp.degrees(snp.array([snp.pi]))
     Array([180.], dtype=float32)
     """
+    refuse_complex("degrees", x=x)
     x = _float(x, "degrees")
     return x * full_like(x, 180 / math.pi)
 
 
 def radians(x: Any, /) -> Any:
     """Degrees to radians."""
+    refuse_complex("radians", x=x)
     x = _float(x, "radians")
     return x * full_like(x, math.pi / 180)
 

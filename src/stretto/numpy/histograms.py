@@ -7,15 +7,15 @@ outside all bins, and NaN, are not counted. Next, read ``interpolation``.
 from __future__ import annotations
 
 import math
-import operator
 from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
+from stretto.core.integers import integer
 from stretto.core.interpreter import as_value
 from stretto.core.types import default_dtype, inexact_dtype, is_complex, kind_of
-from stretto.numpy.arguments import inexact_values
+from stretto.numpy.arguments import inexact_values, refuse_complex
 from stretto.numpy.arithmetic import maximum
 from stretto.numpy.differences import diff
 from stretto.numpy.directly import FLOAT, INTEGER, directly, host_of
@@ -77,13 +77,15 @@ def bincount(
     at = maximum(convert(x, default_dtype("int")) if kind_of(x.dtype) == "bool" else x, 0)
     if length is None:
         host = concrete(at, "bincount")
-        length = max(int(host.max()) + 1 if host.size else 0, operator.index(minlength))
+        length = max(
+            int(host.max()) + 1 if host.size else 0, integer(minlength, "bincount", "minlength", 0)
+        )
     if weights is None:
-        return _add_up((operator.index(length),), at, None)
+        return _add_up((integer(length, "bincount", "length", 0),), at, None)
     w = as_value(weights, "bincount", "weights")
     if w.shape != x.shape:
         raise ValueError(f"bincount: weights and x must have one shape; got {w.type} and {x.type}")
-    return _add_up((operator.index(length),), at, w)
+    return _add_up((integer(length, "bincount", "length", 0),), at, w)
 
 
 def _bincount_directly(x: Any, weights: Any, minlength: Any) -> Any:
@@ -126,6 +128,7 @@ def digitize(x: Any, bins: Any, right: bool = False, *, method: str | None = Non
     if edges.ndim != 1:
         raise ValueError(f"digitize: expected bins of rank 1, got {edges.type}")
     x = as_value(x, "digitize", "x")
+    refuse_complex("digitize", x=x, bins=edges)
     n = edges.shape[0]
     if not n:
         return full(x.shape, 0, default_dtype("int"))
@@ -155,7 +158,7 @@ def _edges(who: str, x: Any, bins: Any, range: Any, weights: Any) -> Any:
         )
     if given.ndim:
         return given
-    count = operator.index(bins)
+    count = integer(bins, who, "bins")
     if count < 1:
         raise ValueError(f"{who}: expected at least one bin, got bins={count}")
     low, high = _ends(who, x, range)
@@ -330,7 +333,7 @@ def _count(xs: list[Any], edges: list[Any], weights: Any, density: bool) -> tupl
         for d, edge in enumerate(edges):
             along = tuple(-1 if i == d else 1 for i in np.arange(len(shape)))
             counts = counts / reshape(convert(diff(edge), counts.dtype), along)
-        counts = counts / total
+        counts = counts / convert(total, counts.dtype)
     return counts, edges
 
 

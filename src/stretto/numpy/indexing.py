@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 
+from stretto.core.config import config
 from stretto.core.interpreter import as_value, state
 from stretto.core.primitive import Primitive
 from stretto.core.types import array_type
@@ -78,15 +79,18 @@ def getitem(
     steps = _known_steps.get(key)
     if steps is not None:
         return _apply(steps, x)
-    mode = canonical_mode(mode, "clip")
+    mode, asked = canonical_mode(mode, "clip"), mode
     parsed = parse(index, x.type, wrap_negative_indices)
+    outside = _integer_outside(parsed)
+    if outside and asked in (None, "promise_in_bounds") and config.check_static_indices:
+        parsed.check(x.type, numbers=True)
     if mode == "raise":
         parsed.check(x.type)
         mode = "promise_in_bounds"
     shape = parsed.result_shape()
     if 0 in shape:
         return full(shape, 0, x.dtype, x.type.weak_type)
-    if mode == "fill" and (0 in parsed.shape or _integer_outside(parsed)):
+    if mode == "fill" and (0 in parsed.shape or outside):
         return full(
             shape, fill_element(x.dtype, fill_bytes(x.dtype, fill_value)), x.dtype, x.type.weak_type
         )
@@ -98,7 +102,7 @@ def getitem(
     parsed, mode = settle(parsed, mode)
     if at_rest and mode == "promise_in_bounds" and parsed.concrete:
         return _wrap(x.to_host().reshape(parsed.shape)[parsed.host()], x)
-    if not parsed.arrays and key is not None and key[1] is not None:
+    if not parsed.arrays and not outside and key is not None and key[1] is not None:
         if len(_known_steps) >= _CAPACITY:
             _known_steps.clear()
         _known_steps[key] = _steps(parsed)

@@ -14,6 +14,7 @@ from typing import Any, NamedTuple, NoReturn
 import numpy as np
 
 from stretto.core.errors import BooleanIndexError, TracedValueError
+from stretto.core.integers import shown
 from stretto.core.interpreter import Tracer, Value, refuse_masked
 from stretto.core.types import ArrayType, kind_of
 from stretto.numpy.creation import listed
@@ -124,14 +125,19 @@ class Index(NamedTuple):
         """Whether a place that is known is out of bounds."""
         return any(_outside(e.at, self.shape[e.axis]).any() for e in self._known())
 
-    def check(self, type: ArrayType) -> None:
-        """Raise ``IndexError`` for a place out of bounds, naming it, its axis and the size."""
-        if not self.concrete:
+    def check(self, type: ArrayType, numbers: bool = False) -> None:
+        """Raise ``IndexError`` for a place out of bounds, naming it, its axis and the size.
+
+        With ``numbers`` only those that are one number are looked at.
+        """
+        if not numbers and not self.concrete:
             raise TracedValueError(
                 'mode="raise" needs to know the index, but it is traced: use mode="fill" and look '
                 "for the fill value, or check the index before tracing"
             )
         for e in self._known():
+            if numbers and not isinstance(e, Integer):
+                continue
             n, at = self.shape[e.axis], np.asarray(e.at)
             bad = at[_outside(at, n)]
             if bad.size:
@@ -188,6 +194,7 @@ def concrete_of(value: Any) -> np.ndarray | None:
     return np.asarray(value)
 
 
+_LIMIT = 1 << 63
 _PLAIN = frozenset({int, slice, type(None), type(Ellipsis)})
 
 
@@ -285,7 +292,10 @@ def _token(part: Any) -> Any:
     if isinstance(part, (bool, np.bool_)):
         return np.asarray(part)
     if isinstance(part, (int, np.integer)):
-        return int(part)
+        place = int(part)
+        if not -_LIMIT <= place < _LIMIT:
+            raise IndexError(f"an index must fit in 64 bits; got {shown(place)}")
+        return place
     if isinstance(part, (list, tuple, range)):
         part = listed(list(part), "an index", "a part")
         if not part.size:  # no numbers are of any kind

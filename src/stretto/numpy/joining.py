@@ -8,11 +8,11 @@ from __future__ import annotations
 import contextlib
 import itertools
 import math
-import operator
 from typing import Any
 
 import numpy as np
 
+from stretto.core.integers import integer, integers
 from stretto.core.interpreter import Value, as_value
 from stretto.core.types import promote
 from stretto.numpy.arguments import refuse_out
@@ -99,7 +99,7 @@ def concatenate(arrays: Any, axis: int | None = 0, dtype: Any = None) -> Any:
         values, axis = [ravel(v) for v in values], 0
     if not values[0].ndim:
         raise ValueError("concatenate: arrays of rank 0 have no axis to join along; use stack")
-    return _join(values, axis)
+    return _join(values, canonical_axis(axis, values[0].ndim, "concatenate"))
 
 
 def _join(values: list[Any], axis: int) -> Any:
@@ -270,10 +270,10 @@ def _split(who: str, ary: Any, at: Any, axis: int) -> list[Any]:
     place = canonical_axis(axis, x.ndim, who)
     n = x.shape[place]
     if np.ndim(at):
-        places = [operator.index(i) for i in at]
+        places = integers(at, who, "indices_or_sections")
         bounds = [0, *(min(max(i + n if i < 0 else i, 0), n) for i in places), n]
     else:
-        parts = operator.index(at)
+        parts = integer(at, who, "indices_or_sections")
         if parts < 1 or (who == "split" and n % parts):
             raise ValueError(
                 f"{who}: axis {axis} of {x.type} does not divide into {parts} equal parts"
@@ -315,7 +315,7 @@ def tile(A: Any, reps: Any) -> Any:
            [1, 2, 1, 2]], dtype=int32)
     """
     x = as_value(A, "tile", "A")
-    counts = tuple(map(operator.index, reps if isinstance(reps, (tuple, list)) else (reps,)))
+    counts = integers(reps if isinstance(reps, (tuple, list)) else (reps,), "tile", "reps", 0)
     rank = max(len(counts), x.ndim)
     counts = (1,) * (rank - len(counts)) + counts
     sizes = (1,) * (rank - x.ndim) + x.shape
@@ -351,7 +351,7 @@ def repeat(
     n = x.shape[place]
     counts: Any = np.array(repeats) if isinstance(repeats, (tuple, list)) else repeats
     if total_repeat_length is None and np.size(counts) == 1:
-        times = operator.index(counts.reshape(()) if np.ndim(counts) else counts)
+        times = integer(counts.reshape(()) if np.ndim(counts) else counts, "repeat", "repeats", 0)
         if at_rest(x) and times >= 0:
             return array_of(np.repeat(x.to_host(), times, place), x.dtype, x.weak_type)
         wide = (*x.shape[: place + 1], times, *x.shape[place + 1 :])
@@ -359,12 +359,12 @@ def repeat(
         x = broadcast_in_dim(x, wide, dims)
         return reshape(x, (*wide[:place], n * times, *wide[place + 2 :]))
     if total_repeat_length is None:
-        each = [operator.index(r) for r in counts]
+        each = integers(counts, "repeat", "repeats", 0)
         if len(each) != n:
             raise ValueError(f"repeat: {len(each)} repeats for {n} parts along axis {axis}")
         return take(x, np.repeat(np.arange(n, dtype=np.int32), each), place)
     ends = cumsum(broadcast_to(as_value(counts, "repeat", "repeats"), (n,)))
-    position = iota(ends.dtype, operator.index(total_repeat_length))
+    position = iota(ends.dtype, integer(total_repeat_length, "repeat", "total_repeat_length", 0))
     # A part holds the positions below its end and not below the ends before.
     before = ge(expand_dims(position, 1), expand_dims(ends, 0))
     return take(x, sum_(before, 1), place, mode="clip")

@@ -12,7 +12,7 @@ import numpy as np
 
 from stretto.core.interpreter import as_value
 from stretto.core.types import is_complex, is_inexact, kind_of, scalar_dtype
-from stretto.numpy.arguments import refuse_out
+from stretto.numpy.arguments import refuse_complex, refuse_out
 from stretto.numpy.directly import FLOAT, INTEGER, directly
 from stretto.numpy.quick import quick
 from stretto.ops import comparison as ops
@@ -126,6 +126,17 @@ def greater_equal(x: Any, y: Any, /) -> Any:
 def truth(x: Any, who: str, argument: str = "x") -> Any:
     """Whether each element is not zero."""
     return convert(as_value(x, who, argument), _BOOL)
+
+
+def mask_of_where(where: Any, who: str) -> Any:
+    """The argument ``where`` as a mask; raises ``TypeError`` for what is not boolean."""
+    mask = as_value(where, who, "where")
+    if mask.type.kind != "bool":
+        raise TypeError(
+            f"{who}: where must be boolean, got {mask.type}; compare its elements (where > 0), or "
+            f"convert it with .astype(bool)"
+        )
+    return mask
 
 
 def logical_and(x: Any, y: Any, /) -> Any:
@@ -281,12 +292,14 @@ def isinf(x: Any, /) -> Any:
 def isposinf(x: Any, /, out: None = None) -> Any:
     """Whether each real number is plus infinity."""
     refuse_out("isposinf", out)
+    refuse_complex("isposinf", x=x)
     return _equal(x, np.inf)
 
 
 def isneginf(x: Any, /, out: None = None) -> Any:
     """Whether each real number is minus infinity."""
     refuse_out("isneginf", out)
+    refuse_complex("isneginf", x=x)
     return _equal(x, -np.inf)
 
 

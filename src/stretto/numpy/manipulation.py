@@ -6,15 +6,15 @@ Layer 7 (numpy). Next, read ``joining``.
 from __future__ import annotations
 
 import math
-import operator
 from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
+from stretto.core.integers import integer
 from stretto.core.interpreter import Value, as_value, type_of
-from stretto.core.types import ArrayType, scalar_dtype
-from stretto.numpy.arguments import integer, refuse_device
+from stretto.core.types import ArrayType, kind_of, scalar_dtype
+from stretto.numpy.arguments import integer_or_traced, refuse_device
 from stretto.numpy.creation import listed
 from stretto.numpy.directly import BOOL, COMPLEX, FLOAT, NUMERIC, directly
 from stretto.numpy.dtypes import as_dtype
@@ -348,7 +348,7 @@ def rollaxis(a: Any, axis: int, start: int = 0) -> Any:
     """The axis moved back until it lies before the axis ``start``."""
     x = as_value(a, "rollaxis", "a")
     axis = canonical_axis(axis, x.ndim, "rollaxis")
-    start = operator.index(start) + (x.ndim if start < 0 else 0)
+    start = integer(start, "rollaxis", "start") + (x.ndim if start < 0 else 0)
     return moveaxis(x, axis, start - 1 if axis < start else start)
 
 
@@ -386,7 +386,7 @@ def rot90(m: Any, k: int = 1, axes: tuple[int, int] = (0, 1)) -> Any:
     """
     x = as_value(m, "rot90", "m")
     first, second = canonical_axes(tuple(axes), x.ndim, "rot90")
-    turns = operator.index(k) % 4
+    turns = integer(k, "rot90", "k") % 4
     if turns == 0:
         return x
     if turns == 2:
@@ -406,6 +406,7 @@ def roll(a: Any, shift: Any, axis: Any = None) -> Any:
     Array([3, 0, 1, 2], dtype=int32)
     """
     x = as_value(a, "roll", "a")
+    shift = _shifts(shift)
     if not isinstance(shift, Value):
         found = directly(lambda v: np.roll(v, shift, axis), BOOL + NUMERIC, x)
         if found is not None:
@@ -426,6 +427,17 @@ def roll(a: Any, shift: Any, axis: Any = None) -> Any:
     return x
 
 
+def _shifts(shift: Any) -> Any:
+    """The shift, or several, as integers; traced or not."""
+    if isinstance(shift, (tuple, list)):
+        return tuple([_shifts(s) for s in shift])
+    if not isinstance(shift, (Value, np.ndarray)):
+        return integer(shift, "roll", "shift")
+    if kind_of(shift.dtype) not in ("int", "uint", "bool"):
+        raise TypeError(f"roll: shift must be of integers, got an array of dtype {shift.dtype}")
+    return shift
+
+
 def _roll_one(x: Any, shift: Any, axis: int) -> Any:
     n = x.shape[axis]
     if n == 0:
@@ -435,7 +447,7 @@ def _roll_one(x: Any, shift: Any, axis: int) -> Any:
         place = broadcast.reshape(remainder(place, n), tuple(n if d == axis else 1 for d in
                                                              range(x.ndim)))  # fmt: skip
         return take_along_axis(x, place, axis, "promise_in_bounds", wrap_negative=False)
-    by = operator.index(shift) % n
+    by = integer(shift, "roll", "shift") % n
     if by == 0:
         return x
     tail = slice_in_dim(x, n - by, n, 1, axis)
@@ -455,7 +467,7 @@ def diagonal(a: Any, offset: int = 0, axis1: int = 0, axis2: int = 1) -> Any:
     x = as_value(a, "diagonal", "a")
     if x.ndim < 2:
         raise ValueError(f"diagonal: expected an array of rank 2 or more, got {x.type}")
-    return diagonal_of(moveaxis(x, (axis1, axis2), (-2, -1)), operator.index(offset))
+    return diagonal_of(moveaxis(x, (axis1, axis2), (-2, -1)), integer(offset, "diagonal", "offset"))
 
 
 def trace(
@@ -467,7 +479,7 @@ def trace(
     >>> snp.trace(snp.array([[1, 2], [3, 4]]))
     Array(5, dtype=int32)
     """
-    offset = integer("trace", "offset", offset)
+    offset = integer_or_traced(offset, "trace", "offset")
     if dtype is out is None:
         places = {"offset": offset, "axis1": axis1, "axis2": axis2}
         found = directly(np.trace, FLOAT + COMPLEX, a, **places)

@@ -5,13 +5,13 @@ Layer 7 (numpy). Next, read ``arithmetic``.
 
 from __future__ import annotations
 
-import operator
 from typing import Any
 
 import numpy as np
 
+from stretto.core.integers import integer
 from stretto.core.interpreter import as_value, state
-from stretto.numpy.arguments import integer, refuse_device
+from stretto.numpy.arguments import integer_or_traced, refuse_device
 from stretto.numpy.creation import shape_of, zeros
 from stretto.numpy.directly import BOOL, NUMERIC, directly
 from stretto.numpy.dtypes import as_dtype
@@ -36,7 +36,7 @@ def tri(N: int, M: int | None = None, k: Any = 0, dtype: Any = float) -> Any:
            [1., 1., 0.]], dtype=float32)
     """
     shape = shape_of((N, N if M is None else M), "tri")
-    k = integer("tri", "k", k)
+    k = integer_or_traced(k, "tri", "k")
     return convert(below(shape, k), as_dtype(float if dtype is None else dtype))
 
 
@@ -55,7 +55,7 @@ def tril(m: Any, k: Any = 0) -> Any:
     Array([[1., 0.],
            [1., 1.]], dtype=float32)
     """
-    x, k = _matrices(m, "tril"), integer("tril", "k", k)
+    x, k = _matrices(m, "tril"), integer_or_traced(k, "tril", "k")
     found = directly(np.tril, BOOL + NUMERIC, x, k=k)
     return lower_part(x, k) if found is None else found
 
@@ -68,7 +68,7 @@ def triu(m: Any, k: Any = 0) -> Any:
     Array([[1., 1.],
            [0., 1.]], dtype=float32)
     """
-    x, k = _matrices(m, "triu"), integer("triu", "k", k)
+    x, k = _matrices(m, "triu"), integer_or_traced(k, "triu", "k")
     found = directly(np.triu, BOOL + NUMERIC, x, k=k)
     return upper_part(x, k) if found is None else found
 
@@ -84,7 +84,7 @@ def eye(N: int, M: int | None = None, k: Any = 0, dtype: Any = float, *, device:
     refuse_device("eye", device)
     shape = shape_of((N, N if M is None else M), "eye")
     wanted = as_dtype(float if dtype is None else dtype)
-    k = integer("eye", "k", k)
+    k = integer_or_traced(k, "eye", "k")
     if state.interpreter is EAGER:
         rows, columns = shape
         return array_of(np.eye(rows, columns, k, wanted), wanted)
@@ -104,7 +104,7 @@ def diag(v: Any, k: int = 0) -> Any:
     Array([[1, 0],
            [0, 2]], dtype=int32)
     """
-    x, k = as_value(v, "diag", "v"), operator.index(k)  # the shape depends on it
+    x, k = as_value(v, "diag", "v"), integer(k, "diag", "k")  # the shape depends on it
     found = directly(np.diag, BOOL + NUMERIC, x, k=k)
     if found is not None:
         return found

@@ -11,7 +11,7 @@ from typing import Any
 from stretto.control.stop_gradient import StopGradient
 from stretto.core.interpreter import as_value
 from stretto.core.types import inexact_dtype, is_complex, is_inexact
-from stretto.numpy.logic import isfinite, truth
+from stretto.numpy.logic import isfinite, mask_of_where
 from stretto.numpy.reductions import max as max_
 from stretto.numpy.reductions import sum as sum_
 from stretto.ops.arithmetic import absolute, real
@@ -50,6 +50,7 @@ def softmax(x: Any, axis: Any = -1, where: Any = None) -> Any:
     """
     x = _float(x, "softmax")
     axes = canonical_axes(axis, x.ndim, "softmax")
+    where = None if where is None else mask_of_where(where, "softmax")
     unnormalized = exp(x - _greatest(x, axes, where))
     out = unnormalized / sum_(unnormalized, axes, keepdims=True, where=where)
     return out if where is None else choose(where, out, zeros_like(out))
@@ -66,6 +67,7 @@ def log_softmax(x: Any, axis: Any = -1, where: Any = None) -> Any:
     """
     x = _float(x, "log_softmax")
     axes = canonical_axes(axis, x.ndim, "log_softmax")
+    where = None if where is None else mask_of_where(where, "log_softmax")
     shifted = x - _greatest(x, axes, where)
     out = shifted - log(sum_(exp(shifted), axes, keepdims=True, where=where))
     return out if where is None else choose(where, out, full_like(out, -math.inf))
@@ -93,7 +95,7 @@ def logsumexp(
         b = as_value(b, "logsumexp", "b")
         x = choose(eq(b, zeros_like(b)), -math.inf, x)
     if where is not None:
-        x = choose(truth(where, "logsumexp", "where"), x, -math.inf)
+        x = choose(mask_of_where(where, "logsumexp"), x, -math.inf)
     axes = canonical_axes(axis, x.ndim, "logsumexp")
     top = _greatest(x, axes)
     top = select(isfinite(top), top, zeros_like(top))

@@ -5,13 +5,13 @@ Layer 7 (numpy). Next, read ``searching``.
 
 from __future__ import annotations
 
-import operator
 from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 
 from stretto.api.vectorise import vmap
+from stretto.core.integers import pairs_of
 from stretto.core.interpreter import as_value
 from stretto.core.types import is_inexact
 from stretto.numpy.joining import concatenate, take
@@ -111,7 +111,7 @@ def _pairs(given: Any, rank: int, what: str) -> list[tuple[int, int]]:
     """(before, after) for each axis, as integers."""
     if given.__class__ is int:
         return [(given, given)] * rank
-    return [(operator.index(a), operator.index(b)) for a, b in _values(given, rank, what)]
+    return list(pairs_of(_values(given, rank, what), "pad", what))
 
 
 def _values(given: Any, rank: int, what: str) -> list[tuple[Any, Any]]:
@@ -168,6 +168,7 @@ def _pad_ramp(x: Any, axis: int, pair: tuple[int, int], ends: tuple[Any, Any]) -
     def ramp(place: int, width: int, end: Any) -> Any:
         edge = ops.slice_in_dim(x, place, place + 1, axis=axis)
         edge = reshape(edge, (*x.shape[:axis], *x.shape[axis + 1 :]))
+        end = convert(as_value(end, "pad", "end_values"), x.dtype)
         return linspace(end, edge, width, endpoint=False, dtype=x.dtype, axis=axis)
 
     n = x.shape[axis]

@@ -5,12 +5,12 @@ Layer 7 (numpy). Next, read ``grids``.
 
 from __future__ import annotations
 
-import operator
 from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 
+from stretto.core.integers import integer
 from stretto.core.interpreter import as_value
 from stretto.core.types import default_dtype
 from stretto.numpy.arithmetic import clip
@@ -50,7 +50,7 @@ def diag_indices(n: int, ndim: int = 2) -> tuple[Any, ...]:
     Array([[0., 1.],
            [1., 0.]], dtype=float32)
     """
-    n, ndim = operator.index(n), operator.index(ndim)
+    n, ndim = integer(n, "diag_indices", "n"), integer(ndim, "diag_indices", "ndim")
     if n < 0 or ndim < 0:
         raise ValueError(f"diag_indices: n and ndim must not be negative, got {n} and {ndim}")
     return (index_array(np.arange(n)),) * ndim
@@ -90,7 +90,7 @@ def triu_indices(n: int, k: int = 0, m: int | None = None) -> tuple[Any, Any]:
 
 def _sizes(who: str, n: Any, k: Any, m: Any) -> tuple[int, int, int]:
     rows, columns = shape_of((n, n if m is None else m), who)
-    return rows, operator.index(k), columns
+    return rows, integer(k, who, "k"), columns
 
 
 def _matrix_shape(who: str, arr: Any) -> tuple[int, int]:

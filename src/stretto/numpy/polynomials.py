@@ -6,15 +6,15 @@ Layer 7 (numpy). NumPy's functions on arrays of coefficients. Next, read ``place
 from __future__ import annotations
 
 import math
-import operator
 from typing import Any
 
 import numpy as np
 
 from stretto.control.scan import scan
 from stretto.core.errors import TracedValueError
+from stretto.core.integers import integer
 from stretto.core.interpreter import as_value
-from stretto.core.types import inexact_dtype, is_complex, kind_of, promote, scalar_dtype
+from stretto.core.types import inexact_dtype, is_complex, kind_of, scalar_dtype
 from stretto.numpy.creation import zeros
 from stretto.numpy.directly import NUMERIC, directly
 from stretto.numpy.dtypes import finfo
@@ -32,6 +32,7 @@ from stretto.ops.comparison import full_like
 from stretto.ops.contract import matmul, outer
 from stretto.ops.convert import convert
 from stretto.ops.exponential import sqrt
+from stretto.ops.fft import complex_dtype
 from stretto.ops.shape import concatenate, pad, slice_in_dim
 
 __all__ = [
@@ -119,7 +120,7 @@ def vander(x: Any, N: int | None = None, increasing: bool = False) -> Any:
     x = as_value(x, "vander")
     if x.ndim != 1:
         raise ValueError(f"vander: expected an array of rank 1, got {x.type}")
-    n = x.size if N is None else operator.index(N)
+    n = x.size if N is None else integer(N, "vander", "N")
     if n < 0:
         raise ValueError(f"vander: N must not be negative, got {n}")
     x, shape = _number(x), (x.size, n)
@@ -233,7 +234,7 @@ def polyder(p: Any, m: int = 1) -> Any:
     >>> snp.polyder(snp.array([1.0, 1.0, 1.0]))
     Array([2., 1.], dtype=float32)
     """
-    x, m = _number(_coefficients(p, "polyder", "p")), operator.index(m)
+    x, m = _number(_coefficients(p, "polyder", "p")), integer(m, "polyder", "m")
     if m < 0:
         raise ValueError(f"polyder: m must not be negative, got {m}; see polyint")
     if m == 0:
@@ -253,7 +254,7 @@ def polyint(p: Any, m: int = 1, k: Any = None) -> Any:
     >>> snp.polyint(snp.array([3.0, 2.0, 1.0]), k=7)
     Array([1., 1., 1., 7.], dtype=float32)
     """
-    x, m = _coefficients(p, "polyint", "p"), operator.index(m)
+    x, m = _coefficients(p, "polyint", "p"), integer(m, "polyint", "m")
     if m < 0:
         raise ValueError(f"polyint: m must not be negative, got {m}; see polyder")
     added = atleast_1d(as_value(0 if k is None else k, "polyint", "k"))
@@ -332,7 +333,7 @@ def _eigenvalues(x: Any) -> Any:
     """Those of the companion matrix, of which the coefficients make the first row."""
     n = x.size - 1
     if n < 1:
-        return zeros(0, promote([(x.dtype, False), (np.dtype(np.complex64), False)])[0])
+        return zeros(0, complex_dtype(x.dtype))
     first = expand_dims(slice_in_dim(x, 1, None) / -x[0], 0)
     below = as_value(np.eye(n - 1, n, dtype=x.dtype))
     return eigvals(concatenate([first, below], 0))
@@ -365,7 +366,7 @@ def polyfit(
     >>> snp.polyfit(snp.arange(5.0), 2 * snp.arange(5.0) + 1, 1).round(3)
     Array([2., 1.], dtype=float32)
     """
-    order = operator.index(deg) + 1
+    order = integer(deg, "polyfit", "deg") + 1
     if order < 1:
         raise ValueError(f"polyfit: deg must not be negative, got {deg}")
     if cov not in (False, True, "unscaled"):
@@ -389,7 +390,7 @@ def polyfit(
         right = right * (weights if y.ndim == 1 else expand_dims(weights, 1))
     # Columns of length 1 make the problem as well conditioned as scaling can.
     scale = sqrt(sum_(_squared(left), 0))
-    left = left / scale
+    left = left / expand_dims(scale, 0)
     c, residuals, rank, singular = lstsq(left, right, rcond)
     c = c / (scale if y.ndim == 1 else expand_dims(scale, 1))
     if full:

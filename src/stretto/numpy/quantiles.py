@@ -28,7 +28,14 @@ from stretto.numpy.remainders import remainder
 from stretto.numpy.statistics import along_axes
 from stretto.ops import arithmetic as ops
 from stretto.ops.along_axis import take_along_axis
-from stretto.ops.broadcast import broadcast_to, canonical_axes, move_axis, reshape, transpose
+from stretto.ops.broadcast import (
+    broadcast_to,
+    canonical_axes,
+    move_axis,
+    of_rank,
+    reshape,
+    transpose,
+)
 from stretto.ops.comparison import gt
 from stretto.ops.comparison import where as choose
 from stretto.ops.convert import convert
@@ -197,6 +204,7 @@ def _of_lines(lines: Any, q: Any, method: str, skip: bool, wide: np.dtype) -> An
         q = convert(as_value(q), lines.dtype)
         n = convert(sum_(~missing, -1, keepdims=True), lines.dtype)
         n = choose(gt(n, 0), n, 1)
+        q = of_rank(q, lines.ndim)
     known = not isinstance(q, Value)
     low, high, part = _places(np if known else _OfValues, n, q, method)
     low, high = _within(low, n), _within(high, n)
@@ -210,6 +218,7 @@ def _of_lines(lines: Any, q: Any, method: str, skip: bool, wide: np.dtype) -> An
         first, second = (take_along_axis(lines, at, -1, mode="clip") for at in (low, high))
     else:
         first, second = (take(lines, at, -1, mode="clip") for at in (low, high))
+    part = of_rank(part, first.ndim)
     out = choose(still, first, first * (1 - part) + second * part)
     return out if skip else choose(any_(missing, -1, keepdims=True), math.nan, out)
 
@@ -254,7 +263,7 @@ def _of_weighted(lines: Any, weights: Any, q: Any, skip: bool) -> Any:
     running = cumsum(weights, -1)
     part = running / slice_in_dim(running, n - 1, n, 1, -1)
     part = reshape(part, (*part.shape, 1))
-    q = convert(as_value(q), lines.dtype)
+    q = of_rank(convert(as_value(q), lines.dtype), part.ndim)
     at = sum_((part < q) | (part == 0), -2)  # an element without weight is not the first
     out = take_along_axis(lines, minimum(at, n - 1), -1, mode="clip")
     return out if skip else choose(any_(missing, -1, keepdims=True), math.nan, out)

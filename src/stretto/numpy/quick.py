@@ -15,9 +15,11 @@ from typing import Any
 import numpy as np
 
 from stretto.core.boundary import reraise_foreign
+from stretto.core.config import settings, watch
 from stretto.core.interpreter import Value, state
 from stretto.core.native import native
 from stretto.core.program import repeated
+from stretto.core.ranks import differ
 from stretto.core.types import ArrayType, array_type
 from stretto.ops.broadcast import broadcast_to
 from stretto.ops.elementwise import Elementwise, broadcast_shapes
@@ -93,10 +95,28 @@ class Short:
         if len(row) > _CAPACITY:
             row.clear()
         row[other] = (*_integers(type.dtype), out) if other is int else out
+        if watch.places and y.__class__ is x.__class__ and x.type.ndim != y.type.ndim:
+            self.forget_ranks()
+
+    def forget_ranks(self) -> None:
+        """Drop the ways of operands of different ranks."""
+        for table in (self.rows, self.reflected):
+            for type, row in list(table.items()):
+                for other in list(row):
+                    if other.__class__ is ArrayType and other.ndim != type.ndim:
+                        row.pop(other, None)
 
 
 SHORT: dict[str, Short] = {}
 """By the name of the operator, ``add`` for ``__add__``."""
+
+
+def _forget_ranks() -> None:
+    for short in list(SHORT.values()):
+        short.forget_ranks()
+
+
+watch.forget.append(_forget_ranks)
 
 
 def at_rest(*values: Any) -> bool:
@@ -206,7 +226,10 @@ def quick(
             if out is None:
                 return general(x, y)
             if isinstance(y, Value):
-                if y.type is not type and not same_dtype(type, y.type):
+                if y.type is not type and (
+                    not same_dtype(type, y.type)
+                    or (settings.ranks != "allow" and differ(type.shape, y.type.shape))
+                ):
                     return general(x, y)
                 if traced or not x.__class__ is y.__class__ is Array:
                     if not short_traced:

@@ -12,12 +12,20 @@ from typing import Any
 
 import numpy as np
 
+from stretto.core.integers import integer
 from stretto.core.interpreter import Value, as_value, state
 from stretto.core.types import array_type, canonical_dtype, kind_of, promote, scalar_dtype
 from stretto.numpy.arguments import refuse_device
 from stretto.numpy.creation import PYTHON, cast, shape_of, stacked, zeros
 from stretto.numpy.dtypes import as_dtype
-from stretto.ops.broadcast import broadcast_in_dim, broadcast_to, canonical_axis, move_axis, reshape
+from stretto.ops.broadcast import (
+    broadcast_in_dim,
+    broadcast_to,
+    canonical_axis,
+    expand_dims,
+    move_axis,
+    reshape,
+)
 from stretto.ops.comparison import eq, select
 from stretto.ops.convert import convert
 from stretto.ops.elementwise import promote_values
@@ -115,7 +123,7 @@ def linspace(
     Array([0.  , 0.25, 0.5 , 0.75, 1.  ], dtype=float32)
     """
     refuse_device("linspace", device)
-    num = operator.index(num)
+    num = integer(num, "linspace", "num")
     if num < 0:
         raise ValueError(f"linspace: num must not be negative, got {num}")
     gaps = num - 1 if endpoint else num
@@ -176,7 +184,8 @@ def geomspace(
     low, high = promote_values("geomspace", start, stop, inexact=True)
     part = linspace(0.0, 1.0, num, endpoint)
     part = reshape(part, (num, *(1,) * low.ndim))
-    out = move_axis(low * (high / low) ** part, 0, canonical_axis(axis, low.ndim + 1, "geomspace"))
+    low, high = expand_dims(low, 0), expand_dims(high, 0)
+    out = move_axis(low * (high / low) ** part, 0, canonical_axis(axis, low.ndim, "geomspace"))
     return convert(out, low.dtype if dtype is None else as_dtype(dtype))
 
 

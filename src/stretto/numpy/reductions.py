@@ -16,7 +16,7 @@ from stretto.numpy.arguments import refuse_out
 from stretto.numpy.creation import listed
 from stretto.numpy.directly import BOOL, NUMERIC, REAL, directly
 from stretto.numpy.dtypes import as_dtype
-from stretto.numpy.logic import equal, isclose, isnan, truth
+from stretto.numpy.logic import equal, isclose, isnan, mask_of_where, truth
 from stretto.numpy.quick import array_of, at_rest
 from stretto.ops import cumulative, reduce
 from stretto.ops.arithmetic import imag, real
@@ -91,7 +91,7 @@ def wide_dtype(dtype: np.dtype) -> np.dtype:
 
 def masked(who: str, x: Any, where: Any, element: Any) -> Any:
     """``x`` with ``element`` where the mask does not hold."""
-    mask = truth(where, who, "where")
+    mask = mask_of_where(where, who)
     shape = broadcast_shapes(who, x.shape, mask.shape)
     x = broadcast_to(x, shape)
     return choose(mask, x, full_like(x, element))

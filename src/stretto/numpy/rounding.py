@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from stretto.core.integers import integer
 from stretto.core.interpreter import as_value
 from stretto.core.types import inexact_dtype, is_complex, is_inexact
 from stretto.numpy.arguments import refuse_out
@@ -76,10 +77,10 @@ def round(a: Any, decimals: int = 0, out: None = None) -> Any:
     Array([1.3, 2.5], dtype=float32)
     """
     refuse_out("round", out)
-    if decimals.__class__ is int:
-        found = directly(np.round, FLOAT, a, decimals=decimals)
-        if found is not None:
-            return found
+    decimals = integer(decimals, "round", "decimals")
+    found = directly(np.round, FLOAT, a, decimals=decimals)
+    if found is not None:
+        return found
     x = as_value(a, "round", "a")
     if not is_inexact(x.dtype):
         if decimals >= 0:

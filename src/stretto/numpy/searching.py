@@ -8,12 +8,12 @@ from __future__ import annotations
 
 import contextlib
 import math
-import operator
 from typing import Any
 
 import numpy as np
 
 from stretto.core.errors import TracedValueError
+from stretto.core.integers import integer
 from stretto.core.interpreter import Tracer, Value, as_value
 from stretto.core.types import array_type, default_dtype, is_inexact
 from stretto.numpy.directly import BOOL, INTEGER, NUMERIC, REAL, host_of
@@ -98,6 +98,7 @@ def sort(
     Array([3, 2, 1], dtype=int32)
     """
     refuse_order("sort", order)
+    check_kind("sort", kind)
     x, axis = one_axis(a, axis, "sort")
     return ops.sort(x, axis, descending=descending, stable=bool(stable))
 
@@ -121,6 +122,7 @@ def argsort(
     Array([1, 2, 0], dtype=int32)
     """
     refuse_order("argsort", order)
+    check_kind("argsort", kind)
     x, axis = one_axis(a, axis, "argsort")
     host = host_of(x, REAL)
     if host is not None:
@@ -138,6 +140,15 @@ def _order(host: np.ndarray, axis: int, descending: bool, dtype: Any) -> Array:
         order = host.shape[axis] - 1 - order
     wanted = default_dtype("int") if dtype is None else as_dtype(dtype)
     return array_of(order.astype(wanted), wanted)
+
+
+_KINDS = (None, "quicksort", "mergesort", "heapsort", "stable")
+
+
+def check_kind(who: str, kind: Any) -> None:
+    """Refuses a ``kind`` that NumPy has not; of those that it has, all give the same here."""
+    if kind not in _KINDS:
+        raise ValueError(f"{who}: kind must be one of {_KINDS}, got {kind!r}")
 
 
 def refuse_order(who: str, order: Any) -> None:
@@ -310,7 +321,7 @@ def nonzero(a: Any, *, size: int | None = None, fill_value: Any = None) -> tuple
         if not x.ndim:
             raise ValueError("nonzero: an array of rank 0 has no axis to count along; use ravel")
         return tuple(index_array(i) for i in np.nonzero(host))
-    size, dtype = operator.index(size), default_dtype("int")
+    size, dtype = integer(size, "nonzero", "size", 0), default_dtype("int")
     fills = fill_value if isinstance(fill_value, (tuple, list)) else (fill_value,) * x.ndim
     flat = ravel(x)
     rank = cumsum(convert(flat, dtype))

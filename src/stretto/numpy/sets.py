@@ -19,7 +19,7 @@ from stretto.numpy.manipulation import ravel
 from stretto.numpy.reductions import any as any_
 from stretto.numpy.searching import flatnonzero, searchsorted
 from stretto.numpy.unique import starts_of_runs, unique
-from stretto.ops.broadcast import reshape
+from stretto.ops.broadcast import of_rank, reshape
 from stretto.ops.comparison import full, full_like, ge, lt
 from stretto.ops.comparison import where as choose
 from stretto.ops.contract import promote_dtypes
@@ -220,7 +220,7 @@ def isin(
         ravel(as_value(test_elements, "isin", "test_elements")),
     )
     if method == "compare_all" or (method == "auto" and tests.size <= _FEW):
-        found = any_(equal(reshape(x, (*x.shape, 1)), tests), -1)
+        found = any_(equal(reshape(x, (*x.shape, 1)), of_rank(tests, x.ndim + 1)), -1)
     elif not tests.size:
         found = full(x.shape, False, _BOOL)
     else:

@@ -16,7 +16,7 @@ from stretto.numpy.arguments import refuse_out
 from stretto.numpy.arithmetic import multiply, subtract, true_divide
 from stretto.numpy.directly import FLOAT, host_of
 from stretto.numpy.dtypes import as_dtype
-from stretto.numpy.logic import truth
+from stretto.numpy.logic import mask_of_where
 from stretto.numpy.quick import array_of
 from stretto.numpy.reductions import keep, wide_dtype
 from stretto.numpy.reductions import sum as sum_
@@ -41,7 +41,7 @@ def _count(x: Any, axes: tuple[int, ...], where: Any, who: str) -> Any:
     """The number of elements over the axes: static, or by a mask."""
     if where is None:
         return math.prod([x.shape[d] for d in axes])
-    mask = broadcast_to(truth(where, who, "where"), x.shape)
+    mask = broadcast_to(mask_of_where(where, who), x.shape)
     return sum_(mask, axes)
 
 

@@ -22,7 +22,7 @@ from stretto.numpy.dtypes import as_dtype
 from stretto.numpy.indexing import At, getitem
 from stretto.numpy.indices import concrete_of
 from stretto.numpy.joining import take
-from stretto.numpy.logic import truth
+from stretto.numpy.logic import mask_of_where
 from stretto.numpy.manipulation import moveaxis
 from stretto.numpy.reductions import keep, masked
 from stretto.ops.broadcast import broadcast_to, canonical_axes, canonical_axis, reshape, transpose
@@ -164,7 +164,7 @@ class ufunc(metaclass=_Universal):  # NumPy's name
             return reshape(transpose(v, (*axes, *rest)), (_product(x.shape, axes), *shape))
 
         line = lines(x)
-        mask = None if where is None else lines(broadcast_to(truth(where, who, "where"), x.shape))
+        mask = None if where is None else lines(broadcast_to(mask_of_where(where, who), x.shape))
         if initial is None:
             first, line = getitem(line, 0), slice_in_dim(line, 1, None)
         else:

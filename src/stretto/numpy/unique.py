@@ -7,11 +7,11 @@ read ``sets``.
 from __future__ import annotations
 
 import math
-import operator
 from typing import Any, NamedTuple
 
 import numpy as np
 
+from stretto.core.integers import integer
 from stretto.core.interpreter import as_value
 from stretto.core.types import default_dtype, is_inexact
 from stretto.numpy.indexing import At
@@ -91,7 +91,9 @@ def unique(
     x = as_value(ar, "unique", "ar")
     asked = (True, return_index, return_inverse, return_counts)
     if size is not None:
-        found: Any = _unique_sized(x, axis, operator.index(size), fill_value, equal_nan)
+        found: Any = _unique_sized(
+            x, axis, integer(size, "unique", "size", 0), fill_value, equal_nan
+        )
     else:
         host = concrete(x, "unique")
         wide: Any = host.astype(np.float32) if host.dtype.kind == "V" else host

@@ -13,6 +13,7 @@ import ml_dtypes
 import numpy as np
 
 from stretto.core.errors import BooleanIndexError
+from stretto.core.integers import shown
 from stretto.core.interpreter import Value, as_value, state
 from stretto.core.lazy import LazyModule
 from stretto.core.types import inexact_dtype, is_complex, kind_of
@@ -123,7 +124,9 @@ def _cast(who: str, values: Any, x: Any) -> Any:
     if values.__class__ is int and kind_of(x.dtype) in ("int", "uint"):
         bounds = ml_dtypes.iinfo(x.dtype)
         if not bounds.min <= values <= bounds.max:
-            raise OverflowError(f"{who}: the Python integer {values} does not fit in {x.type}")
+            raise OverflowError(
+                f"{who}: the Python integer {shown(values)} does not fit in {x.type}"
+            )
     values = as_value(values, who, "values")
     if is_complex(values.dtype) and not is_complex(x.dtype):
         raise TypeError(

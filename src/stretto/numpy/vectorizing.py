@@ -6,13 +6,13 @@ arguments that have this axis: none is repeated.
 
 from __future__ import annotations
 
-import operator
 import re
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any, TypeAlias
 
 from stretto.api.arguments import wraps
 from stretto.api.vectorise import vmap
+from stretto.core.integers import integer
 from stretto.core.interpreter import as_value
 from stretto.numpy.ufunc import ufunc
 from stretto.ops.broadcast import squeeze
@@ -199,7 +199,7 @@ def frompyfunc(func: Callable[..., Any], /, nin: int, nout: int, *, identity: An
     """
     if not callable(func):
         raise TypeError(f"frompyfunc: expected a function, got {type(func).__name__}")
-    nin, nout = operator.index(nin), operator.index(nout)
+    nin, nout = integer(nin, "frompyfunc", "nin"), integer(nout, "frompyfunc", "nout")
     if nin < 0 or nout < 0:
         raise ValueError(f"frompyfunc: nin and nout must not be negative, got {nin} and {nout}")
     name = getattr(func, "__name__", type(func).__name__)

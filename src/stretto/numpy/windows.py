@@ -5,11 +5,11 @@ Layer 7 (numpy). Each is symmetric, of ``M`` elements; a single element is 1. Ne
 
 from __future__ import annotations
 
-import operator
 from typing import Any
 
 import numpy as np
 
+from stretto.core.integers import integer
 from stretto.core.interpreter import Tracer, as_value
 from stretto.core.types import array_type, default_dtype
 from stretto.numpy.arguments import inexact_values
@@ -35,7 +35,7 @@ def bartlett(M: int) -> Any:
     >>> snp.bartlett(5)
     Array([0. , 0.5, 1. , 0.5, 0. ], dtype=float32)
     """
-    return _window(np.bartlett(operator.index(M)))
+    return _window(np.bartlett(integer(M, "bartlett", "M")))
 
 
 def blackman(M: int) -> Any:
@@ -45,7 +45,7 @@ def blackman(M: int) -> Any:
     >>> snp.blackman(3).round(3)
     Array([-0.,  1., -0.], dtype=float32)
     """
-    return _window(np.blackman(operator.index(M)))
+    return _window(np.blackman(integer(M, "blackman", "M")))
 
 
 def hamming(M: int) -> Any:
@@ -55,7 +55,7 @@ def hamming(M: int) -> Any:
     >>> snp.hamming(3)
     Array([0.08, 1.  , 0.08], dtype=float32)
     """
-    return _window(np.hamming(operator.index(M)))
+    return _window(np.hamming(integer(M, "hamming", "M")))
 
 
 def hanning(M: int) -> Any:
@@ -65,7 +65,7 @@ def hanning(M: int) -> Any:
     >>> snp.hanning(5)
     Array([0. , 0.5, 1. , 0.5, 0. ], dtype=float32)
     """
-    return _window(np.hanning(operator.index(M)))
+    return _window(np.hanning(integer(M, "hanning", "M")))
 
 
 def kaiser(M: int, beta: Any) -> Any:
@@ -75,7 +75,7 @@ def kaiser(M: int, beta: Any) -> Any:
     >>> snp.kaiser(3, 0.0)
     Array([1., 1., 1.], dtype=float32)
     """
-    M, beta = operator.index(M), as_value(beta, "kaiser", "beta")
+    M, beta = integer(M, "kaiser", "M"), as_value(beta, "kaiser", "beta")
     if beta.ndim:
         raise ValueError(f"kaiser: expected one number in beta, got {beta.type}")
     if not isinstance(beta, Tracer):

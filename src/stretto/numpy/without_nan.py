@@ -13,7 +13,7 @@ import numpy as np
 from stretto.core.interpreter import as_value
 from stretto.core.types import is_inexact
 from stretto.numpy.directly import COMPLEX, FLOAT, host_of
-from stretto.numpy.logic import isnan, truth
+from stretto.numpy.logic import isnan, mask_of_where
 from stretto.numpy.quick import array_of
 from stretto.numpy.reductions import all as all_
 from stretto.numpy.reductions import any as any_
@@ -78,10 +78,10 @@ def nanprod(a: Any, axis: Any = None, dtype: Any = None, out: None = None, keepd
     return prod(x, axis, dtype, out, keepdims, initial, where)
 
 
-def _both(numbers: Any, where: Any) -> Any:
+def _both(numbers: Any, where: Any, who: str) -> Any:
     if numbers is None or where is None:
         return where if numbers is None else numbers
-    return numbers & truth(where, "where")
+    return numbers & mask_of_where(where, who)
 
 
 def nanmean(
@@ -95,7 +95,7 @@ def nanmean(
     Array(2., dtype=float32)
     """
     x, numbers = _numbers(a, "nanmean")
-    return mean(x, axis, dtype, out, keepdims, where=_both(numbers, where))
+    return mean(x, axis, dtype, out, keepdims, where=_both(numbers, where, "nanmean"))
 
 
 def nanvar(
@@ -117,7 +117,7 @@ def nanvar(
         out,
         ddof,
         keepdims,
-        where=_both(numbers, where),
+        where=_both(numbers, where, "nanvar"),
         mean=mean,
         correction=correction,
     )
@@ -142,7 +142,7 @@ def nanstd(
         out,
         ddof,
         keepdims,
-        where=_both(numbers, where),
+        where=_both(numbers, where, "nanstd"),
         mean=mean,
         correction=correction,
     )

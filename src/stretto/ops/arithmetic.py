@@ -331,6 +331,16 @@ ABS, SIGN, MAX, MIN, SQUARE = Abs(), Sign(), Max(), Min(), Square()
 CLAMP = Clamp()
 
 
+def _no_booleans(x: Any, who: str) -> Any:
+    """The value; raises ``TypeError`` for booleans, of which nobody else knows these either."""
+    x = as_value(x, who)
+    if x.type.kind == "bool":
+        raise TypeError(
+            f"{who}: expected numbers, got {x.type}; use ~x (logical_not), or x.astype(int)"
+        )
+    return x
+
+
 def negative(x: Any) -> Any:
     """The negative of each element.
 
@@ -340,7 +350,7 @@ def negative(x: Any) -> Any:
     >>> st.lax.neg(st.numpy.array([1.0, -2.0]))
     Array([-1.,  2.], dtype=float32)
     """
-    return unary(NEG, x)
+    return unary(NEG, _no_booleans(x, "negative"))
 
 
 def add(x: Any, y: Any) -> Any:
@@ -431,7 +441,7 @@ def sign(x: Any) -> Any:
     >>> st.lax.sign(st.numpy.array([-3.0, 0.0, 2.0]))
     Array([-1.,  0.,  1.], dtype=float32)
     """
-    return unary(SIGN, x)
+    return unary(SIGN, _no_booleans(x, "sign"))
 
 
 def maximum(x: Any, y: Any) -> Any:

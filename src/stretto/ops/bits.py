@@ -5,7 +5,6 @@ Layer 2 (ops). Next, read ``bitcast`` for the bits of one dtype as another.
 
 from __future__ import annotations
 
-import operator
 from collections.abc import Sequence
 from typing import Any
 
@@ -13,6 +12,7 @@ import ml_dtypes
 import numpy as np
 
 from stretto.core.config import enable_x64
+from stretto.core.integers import integer
 from stretto.core.interpreter import Linear, as_value
 from stretto.core.primitive import ZERO_DERIVATIVE
 from stretto.core.types import array_type, kind_of
@@ -170,5 +170,8 @@ def reduce_precision(operand: Any, exponent_bits: int, mantissa_bits: int) -> An
     >>> st.lax.reduce_precision(st.numpy.array([1.2345678, 1e30]), 5, 10)  # float16
     Array([1.234375,      inf], dtype=float32)
     """
-    chosen = ReducePrecision(operator.index(exponent_bits), operator.index(mantissa_bits))
+    chosen = ReducePrecision(
+        integer(exponent_bits, "reduce_precision", "exponent_bits"),
+        integer(mantissa_bits, "reduce_precision", "mantissa_bits"),
+    )
     return chosen(as_value(operand, "reduce_precision", "operand"))

@@ -6,12 +6,13 @@ Layer 2 (ops). These move and repeat elements; every other family's rules are wr
 from __future__ import annotations
 
 import math
-import operator
 from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
+from stretto.core.config import settings
+from stretto.core.integers import axis_of, integers, sizes_of
 from stretto.core.interpreter import Linear, as_value
 from stretto.core.primitive import Primitive
 from stretto.core.program import Atom, Equation, repeated
@@ -26,6 +27,7 @@ __all__ = [
     "expand_dims",
     "move_axis",
     "move_to_front",
+    "of_rank",
     "reduce_sum",
     "reshape",
     "squeeze",
@@ -282,7 +284,7 @@ def canonical_axis(axis: Any, ndim: int, who: str) -> int:
 
     That is a ``ValueError`` and an ``IndexError``.
     """
-    a = operator.index(axis)
+    a = axis_of(axis, who)
     if not -ndim <= a < ndim:
         raise np.exceptions.AxisError(
             f"{who}: axis {a} is out of bounds for an array of {ndim} dimensions"
@@ -337,12 +339,23 @@ def broadcast_to(x: Any, shape: Sequence[int]) -> Any:
            [1, 2]], dtype=int32)
     """
     x = as_value(x, "broadcast_to")
-    shape = tuple([operator.index(n) for n in shape]) if not isinstance(shape, int) else (shape,)
+    shape = sizes_of((shape,) if isinstance(shape, int) else shape, "broadcast_to")
     own = x.type.shape
     offset = len(shape) - len(own)
     if offset < 0 or any([n not in (1, m) for n, m in zip(own, shape[offset:], strict=True)]):
         raise ValueError(f"broadcast_to: {x.type} does not broadcast to shape {shape}")
     return x if own == shape else BroadcastInDim(shape, tuple(range(offset, len(shape))))(x)
+
+
+def of_rank(x: Any, rank: int) -> Any:
+    """``x``, with axes of size 1 in front up to this rank where ranks that differ are refused.
+
+    It broadcasts to the same either way; without the axes there is one operation less.
+    """
+    x = as_value(x, "broadcast")
+    if settings.ranks == "allow" or x.ndim >= rank or not x.ndim:
+        return x
+    return reshape(x, (*(1,) * (rank - x.ndim), *x.shape))
 
 
 def reduce_sum(operand: Any, axes: Sequence[int], *, out_sharding: None = None) -> Any:
@@ -384,7 +397,7 @@ def reshape(
     if dimensions is not None:
         x = transpose(x, dimensions)
     given = new_sizes if isinstance(new_sizes, (tuple, list)) else (new_sizes,)
-    sizes = [operator.index(n) for n in given]  # type: ignore[arg-type]
+    sizes = list(integers(given, "reshape", "the new shape"))
     if sizes.count(-1) == 1:
         rest = math.prod(n for n in sizes if n != -1)
         if rest == 0 or x.size % rest:

@@ -7,13 +7,13 @@ the last name counting fastest.
 
 from __future__ import annotations
 
-import operator
 from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
 
 from stretto.core import tree
+from stretto.core.integers import integers
 from stretto.core.interpreter import as_value
 from stretto.core.types import kind_of
 from stretto.ops.broadcast import canonical_axis, move_axis, move_to_front, reduce_sum, reshape
@@ -171,7 +171,7 @@ def ppermute(x: Any, axis_name: Any, perm: Sequence[tuple[int, int]]) -> Any:
     Array([0, 5, 6], dtype=int32)
     """
     axes = Axes(axis_name, "ppermute")
-    pairs = tuple([(operator.index(s), operator.index(d)) for s, d in perm])
+    pairs = tuple([integers(pair, "ppermute", "perm") for pair in perm])
     for places in zip(*pairs, strict=True):
         if len(set(places)) < len(places) or not all(0 <= i < axes.size for i in places):
             raise ValueError(

@@ -474,7 +474,7 @@ def where(condition: Any, x: Any, y: Any) -> Any:
     """
     condition = as_value(condition, "where", "condition")
     condition = convert(condition, np.dtype(bool))
-    x, y = promote_values("where", x, y)
+    x, y = promote_values("where", x, y, ranks=True)
     shape = broadcast_shapes("where", condition.shape, x.shape)
     if condition.ndim:
         condition = broadcast_to(condition, shape)

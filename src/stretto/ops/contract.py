@@ -8,13 +8,13 @@ from __future__ import annotations
 
 import functools
 import math
-import operator
 from collections.abc import Sequence
 from typing import Any, TypeAlias
 
 import numpy as np
 
 from stretto.core.config import settings
+from stretto.core.integers import integer
 from stretto.core.interpreter import Linear, as_value
 from stretto.core.types import ArrayType, array_type, as_dtype
 from stretto.ops.arithmetic import conj, multiply
@@ -27,7 +27,7 @@ from stretto.ops.bilinear import (
     promote_dtypes,
     promote_dtypes_of,
 )
-from stretto.ops.broadcast import canonical_axes, expand_dims, reshape, squeeze, transpose
+from stretto.ops.broadcast import canonical_axes, reshape, squeeze, transpose
 from stretto.ops.convert import convert
 from stretto.ops.elementwise import broadcast_shapes
 from stretto.ops.precision import ALGORITHMS, algorithm_name
@@ -454,7 +454,7 @@ def tensordot(
             raise ValueError(f"tensordot: axes must be a number or two lists of axes, got {axes!r}")
         summed = tuple(tuple(a) if isinstance(a, (tuple, list)) else (a,) for a in axes)
     else:
-        n = operator.index(axes)
+        n = integer(axes, "tensordot", "axes")
         if not 0 <= n <= min(x.ndim, y.ndim):
             raise ValueError(f"tensordot: {x.type} and {y.type} do not both have {n} axes to sum")
         summed = (tuple(range(x.ndim - n, x.ndim)), tuple(range(n)))
@@ -498,4 +498,4 @@ def outer(x: Any, y: Any) -> Any:
            [6, 8]], dtype=int32)
     """
     x, y = as_value(x, "outer", "x"), as_value(y, "outer", "y")
-    return multiply(expand_dims(reshape(x, (x.size,)), 1), reshape(y, (y.size,)))
+    return multiply(reshape(x, (x.size, 1)), reshape(y, (1, y.size)))

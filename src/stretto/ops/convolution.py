@@ -13,12 +13,12 @@ from __future__ import annotations
 
 import dataclasses
 import math
-import operator
 from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
+from stretto.core.integers import integer, integers
 from stretto.core.interpreter import Linear
 from stretto.core.types import ArrayType, array_type, kind_of
 from stretto.ops.bilinear import (
@@ -329,9 +329,9 @@ def _check(op: ConvGeneralDilated, lhs: ArrayType, rhs: ArrayType) -> None:
 # Functions
 
 
-def ones_or(values: Sequence[int] | None, n: int) -> tuple[int, ...]:
-    """The numbers given, or as many ones."""
-    return (1,) * n if values is None else tuple(map(operator.index, values))
+def ones_or(values: Sequence[int] | None, n: int, who: str, argument: str) -> tuple[int, ...]:
+    """The numbers given, or as many ones; raises ``ValueError`` for numbers below 1."""
+    return (1,) * n if values is None else integers(values, who, argument, 1)
 
 
 def conv_general_dilated(
@@ -366,13 +366,14 @@ def conv_general_dilated(
     lhs, rhs = promote_dtypes(who, lhs, rhs)
     dims = conv_dimension_numbers(lhs.shape, rhs.shape, dimension_numbers)
     n = lhs.ndim - 2
-    strides, rhs_dilation = ones_or(window_strides, n), ones_or(rhs_dilation, n)
+    strides = ones_or(window_strides, n, who, "window_strides")
+    rhs_dilation = ones_or(rhs_dilation, n, who, "rhs_dilation")
     if len(strides) != n or len(rhs_dilation) != n:
         raise ValueError(
             f"{who}: window_strides {strides} and rhs_dilation {rhs_dilation} must have {n} "
             f"entries for lhs: {lhs.type}"
         )
-    lhs_dilation = ones_or(lhs_dilation, n)
+    lhs_dilation = ones_or(lhs_dilation, n, who, "lhs_dilation")
     if isinstance(padding, str) and any(d != 1 for d in lhs_dilation):
         raise ValueError(
             f"{who}: padding {padding!r} is not defined with lhs_dilation {lhs_dilation}: give "
@@ -381,14 +382,22 @@ def conv_general_dilated(
     extents = [
         dilated(rhs.shape[a], d) for a, d in zip(dims.rhs_spec[2:], rhs_dilation, strict=True)
     ]
+    inputs = [lhs.shape[a] for a in dims.lhs_spec[2:]]
+    pairs = pads(padding, inputs, extents, strides, who)
+    for size, dilation, pair in zip(inputs, lhs_dilation, pairs, strict=False):
+        if dilated(size, dilation) + sum(pair) < 0:
+            raise ValueError(
+                f"{who}: padding {pair} takes away more than the {size} elements that a spatial "
+                f"axis of lhs has: {lhs.type}"
+            )
     op = ConvGeneralDilated(
         strides,
-        pads(padding, [lhs.shape[a] for a in dims.lhs_spec[2:]], extents, strides, who),
+        pairs,
         lhs_dilation,
         rhs_dilation,
         dims,
-        operator.index(feature_group_count),
-        operator.index(batch_group_count),
+        integer(feature_group_count, who, "feature_group_count"),
+        integer(batch_group_count, who, "batch_group_count"),
         precision_name(precision, who),
     )
     return accumulated(

@@ -5,9 +5,10 @@ Layer 2 (ops).
 
 from __future__ import annotations
 
-import operator
 from collections.abc import Sequence
 from typing import Any, NamedTuple, TypeAlias
+
+from stretto.core.integers import pairs_of
 
 __all__ = [
     "ConvDimensionNumbers",
@@ -111,7 +112,7 @@ def pads(
             f"{who}: padding must be 'SAME', 'SAME_LOWER', 'VALID' or (low, high) pairs; got "
             f"{padding!r}"
         )
-    return tuple((operator.index(low), operator.index(high)) for low, high in padding)
+    return pairs_of(padding, who, "padding")
 
 
 def transposed_pad(k: int, s: int, padding: str) -> tuple[int, int]:

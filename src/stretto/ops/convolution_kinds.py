@@ -5,10 +5,10 @@ Layer 2 (ops). Each is a ``conv_general_dilated``.
 
 from __future__ import annotations
 
-import operator
 from collections.abc import Sequence
 from typing import Any
 
+from stretto.core.integers import pairs_of
 from stretto.ops.bilinear import promote_dtypes
 from stretto.ops.broadcast import transpose
 from stretto.ops.convolution import conv_dimension_numbers, conv_general_dilated, ones_or
@@ -96,7 +96,7 @@ def conv_transpose(
             raise ValueError(f"{who}: give dimension_numbers for lhs: {lhs.type}")
         dimension_numbers = _CHANNELS_LAST[n]
     dims = conv_dimension_numbers(lhs.shape, rhs.shape, dimension_numbers)
-    rhs_dilation = ones_or(rhs_dilation, n)
+    rhs_dilation = ones_or(rhs_dilation, n, who, "rhs_dilation")
     if isinstance(padding, str):
         pairs = []
         for a, d, s in zip(dims.rhs_spec[2:], rhs_dilation, strides, strict=True):
@@ -107,8 +107,8 @@ def conv_transpose(
             dilated(rhs.shape[a], d) for a, d in zip(dims.rhs_spec[2:], rhs_dilation, strict=True)
         ]
         padding = [
-            (k - 1 - operator.index(low), k - 1 - operator.index(high))
-            for k, (low, high) in zip(extents, padding, strict=True)
+            (k - 1 - low, k - 1 - high)
+            for k, (low, high) in zip(extents, pairs_of(padding, who, "padding"), strict=True)
         ]
     if transpose_kernel:
         o, i, *spatial = dims.rhs_spec

@@ -6,12 +6,12 @@ Layer 2 (ops). Each is the other's transpose. A batch of places is a gather or a
 
 from __future__ import annotations
 
-import operator
 from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
+from stretto.core.integers import integer, integers
 from stretto.core.interpreter import Linear, Value, as_value
 from stretto.core.primitive import Primitive
 from stretto.core.types import ArrayType, array_type, kind_of, promote
@@ -274,7 +274,7 @@ def dynamic_slice(
     Array([3, 4], dtype=int32)
     """
     operand = as_value(operand, "dynamic_slice", "operand")
-    sizes = tuple(map(operator.index, slice_sizes))
+    sizes = integers(slice_sizes, "dynamic_slice", "slice_sizes")
     _check_sizes("dynamic_slice", "the slice of sizes", operand.type, sizes)
     return DynamicSlice(sizes)(
         operand, *_start_indices("dynamic_slice", operand, start_indices, allow_negative_indices)
@@ -330,7 +330,11 @@ def dynamic_slice_in_dim(
     """
     operand = as_value(operand, "dynamic_slice_in_dim", "operand")
     axis = canonical_axis(axis, operand.ndim, "dynamic_slice_in_dim")
-    sizes = (*operand.shape[:axis], operator.index(slice_size), *operand.shape[axis + 1 :])
+    sizes = (
+        *operand.shape[:axis],
+        integer(slice_size, "dynamic_slice_in_dim", "slice_size"),
+        *operand.shape[axis + 1 :],
+    )
     starts = _along(operand, start_index, axis)
     return dynamic_slice(operand, starts, sizes, allow_negative_indices=allow_negative_indices)
 

@@ -13,9 +13,11 @@ from typing import Any, ClassVar
 import ml_dtypes
 import numpy as np
 
+from stretto.core.integers import shown
 from stretto.core.interpreter import Tracer, Value, as_value, constant, scalar_array, state
 from stretto.core.primitive import NOT_LINEAR, Primitive
 from stretto.core.program import repeated
+from stretto.core.ranks import check_ranks
 from stretto.core.types import (
     ArrayType,
     array_type,
@@ -213,14 +215,17 @@ def _scalar(x: Any, dtype: np.dtype, shape: tuple[int, ...], weak: bool, who: st
     if kind_of(dtype) in INTEGRAL and isinstance(x, int) and not isinstance(x, bool):
         bounds = ml_dtypes.iinfo(dtype)
         if not bounds.min <= x <= bounds.max:
-            raise OverflowError(f"{who}: the Python integer {x} does not fit in {dtype.name}")
+            raise OverflowError(
+                f"{who}: the Python integer {shown(x)} does not fit in {dtype.name}"
+            )
     return constant(repeated(scalar_array(x, dtype), shape), weak)
 
 
-def promote_values(who: str, *args: Any, inexact: bool = False) -> list[Any]:
+def promote_values(who: str, *args: Any, inexact: bool = False, ranks: bool = False) -> list[Any]:
     """The arguments as values of one dtype and one shape, by promotion and broadcasting.
 
-    With ``inexact`` integers and booleans become the default float.
+    With ``inexact`` integers and booleans become the default float. With ``ranks`` these may
+    differ, whatever ``config.numpy_rank_promotion`` is.
     """
     kinds: list[tuple[np.dtype, bool]] = []
     shapes: list[tuple[int, ...]] = []
@@ -240,7 +245,12 @@ def promote_values(who: str, *args: Any, inexact: bool = False) -> list[Any]:
     if inexact and not is_inexact(dtype):
         dtype = inexact_dtype(dtype)
         weak = all(w for _, w in kinds)
-    shape = shapes[0] if len(set(shapes)) == 1 else broadcast_shapes(who, *shapes)
+    if len(set(shapes)) == 1:
+        shape = shapes[0]
+    else:
+        if not ranks:
+            check_ranks(who, *shapes)
+        shape = broadcast_shapes(who, *shapes)
     out = []
     for x in values:
         if not isinstance(x, Value):

@@ -9,12 +9,12 @@ from __future__ import annotations
 
 import enum
 import math
-import operator
 from collections.abc import Sequence
 from typing import Any, ClassVar
 
 import numpy as np
 
+from stretto.core.integers import integers
 from stretto.core.interpreter import Linear, as_value
 from stretto.core.primitive import Primitive
 from stretto.core.types import ArrayType, array_type, inexact_dtype, is_complex, real_dtype
@@ -138,11 +138,11 @@ class Fft(Primitive):
         count = math.prod(self.lengths)
         if self.kind is FftType.RFFT:
             weights = self._weights(ct.shape, real_dtype(ct.dtype))
-            out = Fft(FftType.IRFFT, self.lengths)(conj(ct) * (count / weights))
+            out = Fft(FftType.IRFFT, self.lengths)(conj(ct) * convert(count / weights, ct.dtype))
             return (out,)
         if self.kind is FftType.IRFFT:
             out = conj(Fft(FftType.RFFT, self.lengths)(ct))
-            return (out * (self._weights(out.shape, ct.dtype) / count),)
+            return (out * convert(self._weights(out.shape, ct.dtype) / count, out.dtype),)
         return (self(ct),)
 
     def _weights(self, shape: tuple[int, ...], dtype: np.dtype) -> Any:
@@ -192,4 +192,4 @@ def fft(x: Any, fft_type: FftType | str | int, fft_lengths: Sequence[int]) -> An
         raise TypeError(f"fft: kind RFFT takes real numbers, got {x.type}; use FFT, or x.real")
     else:
         x = convert(x, real_dtype(complex_dtype(x.dtype)))
-    return Fft(kind, tuple([operator.index(n) for n in fft_lengths]))(x)
+    return Fft(kind, integers(fft_lengths, "fft", "fft_lengths"))(x)

@@ -5,12 +5,12 @@ Layer 2 (ops). A primitive without operands, so that a program holds no array fo
 
 from __future__ import annotations
 
-import operator
 from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
+from stretto.core.integers import sizes_of
 from stretto.core.primitive import ZERO_DERIVATIVE, Primitive, Refused
 from stretto.core.types import ArrayType, array_type, as_dtype, kind_of
 from stretto.ops.broadcast import canonical_axis
@@ -76,7 +76,7 @@ def broadcasted_iota(
            [1, 1]], dtype=int32)
     """
     refuse_sharding("broadcasted_iota", out_sharding=out_sharding)
-    sizes = tuple(map(operator.index, shape))
+    sizes = sizes_of(shape, "broadcasted_iota")
     if any(n < 0 for n in sizes):
         raise ValueError(f"broadcasted_iota: sizes must not be negative, got {sizes}")
     return Iota(as_dtype(dtype), sizes, canonical_axis(dimension, len(sizes), "broadcasted_iota"))()

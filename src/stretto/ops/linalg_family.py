@@ -6,12 +6,12 @@ for the matrix concerned alone, where it reports failure. Next, read ``linalg_re
 
 from __future__ import annotations
 
-import operator
 from collections.abc import Mapping, Sequence
 from typing import Any, ClassVar
 
 import numpy as np
 
+from stretto.core.integers import integers
 from stretto.core.interpreter import as_value
 from stretto.core.primitive import NOT_LINEAR, Primitive
 from stretto.core.types import ArrayType, array_type
@@ -71,7 +71,7 @@ def result_types(x: ArrayType, *parts: tuple[tuple[int, ...], np.dtype]) -> tupl
 
 def subset_of(who: str, subset: tuple[int, int], size: int) -> tuple[int, int]:
     """The first place and the one after the last, of ``size`` values in order."""
-    start, end = (operator.index(i) for i in subset)
+    start, end = integers(subset, who, "subset")
     if not 0 <= start <= end <= size:
         raise ValueError(
             f"{who}: subset_by_index must be (start, end) with 0 <= start <= end <= {size}, got "

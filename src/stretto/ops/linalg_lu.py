@@ -6,12 +6,12 @@ Layer 2 (ops). Next, read ``linalg_determinant``.
 from __future__ import annotations
 
 import math
-import operator
 from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
+from stretto.core.integers import integer
 from stretto.core.interpreter import Linear, as_value
 from stretto.core.primitive import ZERO_DERIVATIVE
 from stretto.core.types import ArrayType, array_type
@@ -298,7 +298,9 @@ def lu_pivots_to_permutation(pivots: Any, permutation_size: int) -> Any:
     Array([2, 0, 1], dtype=int32)
     """
     x = as_value(pivots, "lu_pivots_to_permutation", "pivots")
-    return PivotsToPermutation(operator.index(permutation_size))(x)
+    return PivotsToPermutation(
+        integer(permutation_size, "lu_pivots_to_permutation", "permutation_size")
+    )(x)
 
 
 def solve_factored(both: Any, order: Any, b: Any, form: str = "N") -> Any:

@@ -17,6 +17,7 @@ from stretto.ops.arithmetic import absolute
 from stretto.ops.broadcast import expand_dims
 from stretto.ops.comparison import full_like, select, zeros_like
 from stretto.ops.contract import matmul
+from stretto.ops.convert import convert
 from stretto.ops.linalg_cholesky import hermitian_from_lower
 from stretto.ops.linalg_eigh import Eigh
 from stretto.ops.linalg_family import MatrixOperation, check_matrix
@@ -78,7 +79,7 @@ class Pinv(MatrixOperation):
         least = expand_dims(rtol * reduce_max(size, (last,)), last)
         drop = size <= least
         inverse = select(drop, zeros_like(s), 1 / select(drop, full_like(s, 1), s))
-        return matmul(v * expand_dims(inverse, last), adjoint(u))
+        return matmul(v * convert(expand_dims(inverse, last), x.dtype), adjoint(u))
 
     def jvp(self, primals: Sequence[Any], tangents: Sequence[Any]) -> tuple[Any, Any]:
         """Golub and Pereyra, The differentiation of pseudo-inverses (1973), for a constant rank."""

@@ -5,11 +5,11 @@ Layer 2 (ops). What the rules of linear algebra are written with. Next, read ``l
 
 from __future__ import annotations
 
-import operator
 from typing import Any
 
 import numpy as np
 
+from stretto.core.integers import integer
 from stretto.core.interpreter import Value
 from stretto.core.types import is_complex
 from stretto.ops.arithmetic import maximum, minimum
@@ -46,7 +46,7 @@ def _near(k: Any, shape: tuple[int, ...]) -> Any:
     """A diagonal's number, perhaps traced, in 32 bits; of those past a corner, the first."""
     rows, columns = shape
     if not isinstance(k, Value):
-        return min(max(operator.index(k), -rows), columns)
+        return min(max(integer(k, "a diagonal", "k"), -rows), columns)
     if k.type.dtype.itemsize < 4:
         k = convert(k, _INT32)
     if k.type.kind == "int":

@@ -6,13 +6,13 @@ Layer 2 (ops). ``vmap`` binds a name while its function runs. Next, read ``colle
 from __future__ import annotations
 
 import math
-import operator
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from stretto.core.config import settings
 from stretto.core.errors import UnboundAxisError
+from stretto.core.integers import integers
 from stretto.core.interpreter import as_value
 from stretto.ops.broadcast import reshape
 from stretto.ops.collective_primitives import AllGather, AxisIndex, take_rows
@@ -118,7 +118,7 @@ def groups_of(axes: Axes, given: Any, *, equal: bool = False) -> Groups | None:
     """
     if given is None:
         return None
-    groups = [[operator.index(i) for i in group] for group in given]
+    groups = [list(integers(group, axes.who, "axis_index_groups")) for group in given]
     if sorted(i for group in groups for i in group) != list(range(axes.size)):
         raise ValueError(
             f"{axes.who}: axis_index_groups must have each of the {axes.size} indices once, got "

@@ -11,13 +11,13 @@ from __future__ import annotations
 import enum
 import functools
 import math
-import operator
 from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
 from stretto.core.config import enable_x64
+from stretto.core.integers import sizes_of
 from stretto.core.interpreter import as_value
 from stretto.core.primitive import NOT_LINEAR, ZERO_DERIVATIVE, Primitive
 from stretto.core.types import ArrayType, array_type, as_dtype
@@ -232,6 +232,6 @@ def rng_bit_generator(
         ) from None
     if chosen is RandomAlgorithm.RNG_DEFAULT:
         chosen = RandomAlgorithm.RNG_PHILOX
-    sizes = tuple(map(operator.index, shape))
+    sizes = sizes_of(shape, "rng_bit_generator")
     state = as_value(key, "rng_bit_generator", "key")
     return RngBitGenerator(sizes, as_dtype(dtype), chosen)(state)

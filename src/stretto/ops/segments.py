@@ -6,13 +6,13 @@ arguments are those of ``jax.ops``.
 
 from __future__ import annotations
 
-import operator
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from stretto.core.errors import TracedValueError
+from stretto.core.integers import integer
 from stretto.core.interpreter import Tracer, as_value
 from stretto.core.types import kind_of
 from stretto.ops.arithmetic import maximum, minimum
@@ -86,10 +86,10 @@ def _reduced(
             f"{who}: expected a segment for each part of data along its first axes; got data of "
             f"type {x.type} and segment_ids of type {ids.type}"
         )
-    count = _count(who, ids) if num_segments is None else operator.index(num_segments)
+    count = _count(who, ids) if num_segments is None else integer(num_segments, who, "num_segments")
     if count < 0:
         raise ValueError(f"{who}: num_segments must not be negative, got {count}")
-    size = ids.size if bucket_size is None else operator.index(bucket_size)
+    size = ids.size if bucket_size is None else integer(bucket_size, who, "bucket_size")
     if bucket_size is not None and size < 1:
         raise ValueError(f"{who}: bucket_size must be positive, got {bucket_size}")
     rest = x.shape[ids.ndim :]

@@ -7,12 +7,12 @@ Next, read ``dynamic`` for slices whose place is known only when the program run
 from __future__ import annotations
 
 import builtins
-import operator
 from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
+from stretto.core.integers import integers
 from stretto.core.interpreter import Linear, as_value
 from stretto.core.primitive import Primitive
 from stretto.core.types import ArrayType, array_type, promote
@@ -347,9 +347,9 @@ def slice(
     Array([1, 3, 5], dtype=int32)
     """
     operand = as_value(operand, "slice", "operand")
-    starts = tuple(map(operator.index, start_indices))
-    limits = tuple(map(operator.index, limit_indices))
-    steps = (1,) * operand.ndim if strides is None else tuple(map(operator.index, strides))
+    starts = integers(start_indices, "slice", "start_indices")
+    limits = integers(limit_indices, "slice", "limit_indices")
+    steps = (1,) * operand.ndim if strides is None else integers(strides, "slice", "strides")
     if (
         limits == operand.shape
         and not any(starts)
@@ -395,7 +395,7 @@ def split(operand: Any, sizes: Sequence[int], axis: int = 0) -> list[Any]:
     """
     operand = as_value(operand, "split", "operand")
     axis = canonical_axis(axis, operand.ndim, "split")
-    parts = [operator.index(n) for n in sizes]
+    parts = integers(sizes, "split", "sizes")
     if sum(parts) != operand.shape[axis] or any(n < 0 for n in parts):
         raise ValueError(
             f"split: sizes {tuple(parts)} must add up to {operand.shape[axis]}, axis {axis} of "

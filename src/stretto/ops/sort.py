@@ -7,12 +7,12 @@ are equal; complex numbers go by real part, then imaginary part. How comparison 
 
 from __future__ import annotations
 
-import operator
 from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
+from stretto.core.integers import integer
 from stretto.core.interpreter import as_value
 from stretto.core.primitive import NOT_LINEAR, Primitive
 from stretto.core.types import ArrayType, array_type, default_dtype, is_complex
@@ -240,7 +240,7 @@ def sort_operands(
     if not values:
         raise ValueError("sort: expected at least one operand, got none")
     axis = canonical_axis(dimension, values[0].ndim, "sort")
-    outs = Sort(axis, operator.index(num_keys), bool(is_stable))(*values)
+    outs = Sort(axis, integer(num_keys, "sort", "num_keys"), bool(is_stable))(*values)
     return outs if several else outs[0]
 
 
@@ -290,7 +290,7 @@ def top_k(operand: Any, k: int, *, axis: int = -1) -> tuple[Any, Any]:
     (Array([3., 2.], dtype=float32), Array([0, 2], dtype=int32))
     """
     x = as_value(operand, "top_k", "operand")
-    chosen = TopK(operator.index(k))
+    chosen = TopK(integer(k, "top_k", "k"))
     last = x.ndim - 1
     if not x.ndim or (place := canonical_axis(axis, x.ndim, "top_k")) == last:
         return chosen(x)

@@ -13,6 +13,7 @@ import numpy as np
 
 from stretto.api.arguments import name_of
 from stretto.core.interpreter import Value, as_value
+from stretto.core.spelling import refuse_unknown
 from stretto.core.types import default_dtype, is_inexact
 from stretto.ops.convert import convert
 from stretto.optim.base import (
@@ -98,6 +99,7 @@ def inject_hyperparams(
         return not (callable(x) or isinstance(x, (int, float, np.number, np.ndarray, Value)))
 
     def make(*args: Any, **kwargs: Any) -> GradientTransformationExtraArgs:
+        refuse_unknown(who, "hyperparameter", kwargs, inner_factory, name_of(inner_factory))
         bound = signature.bind(*args, **kwargs)
         bound.apply_defaults()
         given: dict[str, Any] = {}

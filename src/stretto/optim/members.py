@@ -15,6 +15,7 @@ from stretto.api.arguments import name_of
 from stretto.api.vectorise import vmap
 from stretto.core import tree
 from stretto.core.interpreter import Value, as_value
+from stretto.core.spelling import refuse_unknown
 from stretto.optim.base import (
     GradientTransformation,
     GradientTransformationExtraArgs,
@@ -101,6 +102,7 @@ def _made_per_member(
 ) -> GradientTransformationExtraArgs:
     """As ``per_member``, with hyperparameters in the state."""
     who = f"per_member({name_of(factory)})"
+    refuse_unknown(who, "hyperparameter", hyperparams, factory, name_of(factory))
     own: dict[str, Any] = {}
     for name, x in hyperparams.items():
         if isinstance(x, (list, tuple)) and all(isinstance(n, (int, float)) for n in x):

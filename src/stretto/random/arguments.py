@@ -5,19 +5,28 @@ Layer 7. Next, read ``distributions``.
 
 from __future__ import annotations
 
-import operator
+import math
 from typing import Any
 
 import numpy as np
 
 from stretto.core.errors import TracedValueError, TypePromotionError
+from stretto.core.integers import sizes_of
 from stretto.core.interpreter import Tracer, Value, as_value
 from stretto.core.types import as_dtype, default_dtype, kind_of, promote, scalar_dtype
 from stretto.ops.broadcast import broadcast_to
 from stretto.ops.convert import convert
 from stretto.ops.elementwise import broadcast_shapes
 
-__all__ = ["float_dtype", "integer_dtype", "parameter", "shape_of", "spread", "static_shape"]
+__all__ = [
+    "float_dtype",
+    "in_range",
+    "integer_dtype",
+    "parameter",
+    "shape_of",
+    "spread",
+    "static_shape",
+]
 
 
 def static_shape(shape: Any, who: str) -> tuple[int, ...]:
@@ -27,8 +36,8 @@ def static_shape(shape: Any, who: str) -> tuple[int, ...]:
             f"random.{who}: shape must be known while tracing, but is traced: {shape.origin()}. "
             f"Name the argument in static_argnums"
         )
-    several = shape if isinstance(shape, (tuple, list, Value, np.ndarray)) else (shape,)
-    sizes = tuple([operator.index(n) for n in several])
+    several: Any = shape if isinstance(shape, (tuple, list, Value, np.ndarray)) else (shape,)
+    sizes = sizes_of(several, f"random.{who}")
     if any(n < 0 for n in sizes):
         raise ValueError(f"random.{who}: sizes must not be negative, got shape {sizes}")
     return sizes
@@ -50,12 +59,49 @@ def integer_dtype(dtype: Any, who: str) -> np.dtype:
     return target
 
 
-def parameter(x: Any, dtype: np.dtype, who: str, name: str, lossless: bool = False) -> Any:
-    """A distribution's parameter, in the dtype of the draw.
+def in_range(
+    x: Any,
+    who: str,
+    name: str,
+    most: float = math.inf,
+    *,
+    whole: bool = False,
+    nan: bool = False,
+) -> None:
+    """Raise ``ValueError`` for a parameter that is known, and not from 0 to ``most``.
+
+    One number is looked at, and the elements of an array only where it is one parameter as a
+    ``whole``, such as the probabilities of several outcomes: those of other arrays have a draw
+    each, NaN for what is out of range, as traced ones have.
+    """
+    if x.__class__ in (int, float):
+        worst = x
+    else:
+        value = as_value(x, f"random.{who}", name)
+        if isinstance(value, Tracer) or (value.ndim and not whole) or not value.size:
+            return
+        host = np.asarray(value)
+        worst = host.min() if not host.min() >= 0 else host.max()
+    if worst < 0 or worst > most or (np.isnan(worst) and not nan):
+        expected = "not be negative or NaN" if most == math.inf else f"be from 0 to {most:g}"
+        raise ValueError(f"random.{who}: {name} must {expected}, got {worst}")
+
+
+def parameter(
+    x: Any,
+    dtype: np.dtype,
+    who: str,
+    name: str,
+    lossless: bool = False,
+    nonnegative: bool = False,
+) -> Any:
+    """A distribution's parameter, in the dtype of the draw, ``nonnegative`` where it must be.
 
     Where it must be ``lossless``, ``TypePromotionError`` if that dtype is not what the two promote
     to.
     """
+    if nonnegative:
+        in_range(x, who, name, nan=True)
     value = as_value(x, f"random.{who}", name)
     if lossless:
         own = (value.dtype, value.weak_type)

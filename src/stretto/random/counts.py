@@ -6,6 +6,7 @@ reject. All elements draw until the last is accepted. Next, read ``matrices``.
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import numpy as np
@@ -26,6 +27,7 @@ from stretto.ops.rounding import ceil, floor
 from stretto.ops.sharding import refuse_sharding
 from stretto.random.arguments import (
     float_dtype,
+    in_range,
     integer_dtype,
     parameter,
     shape_of,
@@ -47,6 +49,8 @@ def _any(pred: Any) -> Any:
 
 def _probability(p: Any, who: str) -> Any:
     """A real parameter in its own floating dtype."""
+    whole = who == "multinomial"
+    in_range(p, who, "p", math.inf if whole else 1, whole=whole)
     value = as_value(p, f"random.{who}", "p")
     value = convert(value, inexact_dtype(value.dtype))
     if kind_of(value.dtype) != "float":
@@ -90,7 +94,7 @@ def poisson(
     """
     refuse_sharding("random.poisson", out_sharding=out_sharding)
     target, key = integer_dtype(dtype, "poisson"), checked(key, "poisson")
-    rate = parameter(lam, np.dtype(np.float32), "poisson", "lam")
+    rate = parameter(lam, np.dtype(np.float32), "poisson", "lam", nonnegative=True)
     sizes = shape_of(shape, "poisson", rate)
     rate = spread(rate, sizes, "poisson", "lam")
     return _poisson_when_large(rate.size, target, key, rate)
@@ -172,7 +176,7 @@ def binomial(key: Any, n: Any, p: Any, shape: Any = None, dtype: Any = None) -> 
     """
     target, key = float_dtype(dtype, "binomial"), checked(key, "binomial")
     chance = _probability(p, "binomial")
-    trials = parameter(n, chance.dtype, "binomial", "n")
+    trials = parameter(n, chance.dtype, "binomial", "n", nonnegative=True)
     sizes = shape_of(shape, "binomial", trials, chance)
     trials, chance = spread(trials, sizes, "binomial", "n"), spread(chance, sizes, "binomial", "p")
     return _binomial_when_large(chance.size, target, key, trials, chance)
@@ -305,6 +309,7 @@ def multinomial(
     """
     who = "multinomial"
     target, chance = float_dtype(dtype, who), _probability(p, who)
+    in_range(n, who, "n", nan=True)
     trials = as_value(n, f"random.{who}", "n")
     own = [(x.dtype, x.weak_type) for x in (trials, chance)]
     common = inexact_dtype(promote(own, f"random.{who}")[0])

@@ -10,7 +10,8 @@ from typing import Any
 
 import numpy as np
 
-from stretto.core.interpreter import Tracer, as_value
+from stretto.core.integers import integer
+from stretto.core.interpreter import as_value
 from stretto.core.types import as_dtype, default_dtype, inexact_dtype, kind_of, scalar_dtype
 from stretto.ops.arithmetic import add, clamp, multiply, subtract
 from stretto.ops.broadcast import broadcast_to, canonical_axis, move_axis, reshape, transpose
@@ -25,7 +26,7 @@ from stretto.ops.reduce import argmax
 from stretto.ops.shape import slice_in_dim
 from stretto.ops.sharding import refuse_sharding
 from stretto.ops.sort import sort_operands, top_k
-from stretto.random.arguments import integer_dtype, spread, static_shape
+from stretto.random.arguments import in_range, integer_dtype, spread, static_shape
 from stretto.random.distributions import gumbel, uniform
 from stretto.random.keys import parts, random_bits
 
@@ -59,6 +60,7 @@ def bernoulli(
     refuse_sharding("random.bernoulli", out_sharding=out_sharding)
     if mode not in ("low", "high"):
         raise ValueError(f"random.bernoulli: mode must be 'low' or 'high', got {mode!r}")
+    in_range(p, "bernoulli", "p", 1)
     p = as_value(p, "random.bernoulli", "p")
     p = convert(p, inexact_dtype(p.dtype))
     if kind_of(p.dtype) != "float":
@@ -199,10 +201,8 @@ def categorical(
     return reshape(order, sizes)
 
 
-def _static_length(x: Any, who: str) -> int:
-    if isinstance(x, Tracer):
-        return x.__index__()
-    return int(x)
+def _static_length(x: Any, who: str, name: str) -> int:
+    return integer(x, f"random.{who}", name, 0)
 
 
 def permutation(
@@ -223,7 +223,7 @@ def permutation(
             raise TypeError(
                 f"random.permutation: x must be an integer or have an axis, got {values.type}"
             )
-        return _shuffle(key, iota(default_dtype("int"), _static_length(x, "permutation")), 0)
+        return _shuffle(key, iota(default_dtype("int"), _static_length(x, "permutation", "x")), 0)
     place = canonical_axis(axis, values.ndim, "random.permutation")
     if independent or values.ndim == 1:
         return _shuffle(key, values, place)
@@ -271,7 +271,7 @@ def choice(
     values, sizes = as_value(a, who, "a"), static_shape(shape, "choice")
     whole = not values.ndim
     place = 0 if whole else canonical_axis(axis, values.ndim, who)
-    n = _static_length(a, "choice") if whole else values.shape[place]
+    n = _static_length(a, "choice", "a") if whole else values.shape[place]
     draws = math.prod(sizes)
     if not draws:
         return full((*values.shape[:place], *sizes, *values.shape[place + 1 :]), 0, values.dtype)
@@ -296,6 +296,7 @@ def choice(
 def _weighted(
     key: Any, n: int, shape: tuple[int, ...], replace: bool, p: Any, mode: str | None
 ) -> Any:
+    in_range(p, "choice", "p", whole=True)
     p = as_value(p, "random.choice", "p")
     p = convert(p, inexact_dtype(p.dtype))
     if p.shape != (n,):

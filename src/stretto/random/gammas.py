@@ -26,7 +26,14 @@ from stretto.ops.random_numbers import bits_width, unit_float
 from stretto.ops.reduce import reduce_max, reduce_or
 from stretto.ops.shape import slice_in_dim
 from stretto.ops.sharding import refuse_sharding
-from stretto.random.arguments import float_dtype, parameter, shape_of, spread, static_shape
+from stretto.random.arguments import (
+    float_dtype,
+    in_range,
+    parameter,
+    shape_of,
+    spread,
+    static_shape,
+)
 from stretto.random.compiling import when_large
 from stretto.random.discrete import rademacher
 from stretto.random.distributions import exponential, normal, normal_of
@@ -125,7 +132,7 @@ _sampled_when_large = when_large(_sampled, (0, 1))
 
 def _gamma(key: Any, a: Any, shape: Any, dtype: Any, who: str, in_logs: bool) -> Any:
     target = float_dtype(dtype, who)
-    a = parameter(a, target, who, "a")
+    a = parameter(a, target, who, "a", nonnegative=True)
     sizes = shape_of(shape, who, a)
     a = spread(a, sizes, who, "a")
     words = key_data(split(key, math.prod(sizes)))
@@ -196,8 +203,8 @@ def beta(
     """
     refuse_sharding("random.beta", out_sharding=out_sharding)
     target = float_dtype(dtype, "beta")
-    first = parameter(a, target, "beta", "a", lossless=True)
-    second = parameter(b, target, "beta", "b", lossless=True)
+    first = parameter(a, target, "beta", "a", lossless=True, nonnegative=True)
+    second = parameter(b, target, "beta", "b", lossless=True, nonnegative=True)
     sizes = shape_of(shape, "beta", first, second)
     first, second = spread(first, sizes, "beta", "a"), spread(second, sizes, "beta", "b")
     of_first, of_second = parts(key, 2)
@@ -224,6 +231,7 @@ def dirichlet(
     who = "dirichlet"
     refuse_sharding(f"random.{who}", out_sharding=out_sharding)
     target = float_dtype(dtype, who)
+    in_range(alpha, who, "alpha", whole=True, nan=True)
     value = parameter(alpha, target, who, "alpha")
     if not value.ndim:
         raise ValueError(f"random.{who}: alpha must have an axis, got {value.type}")
@@ -245,7 +253,7 @@ def chisquare(
     """
     refuse_sharding("random.chisquare", out_sharding=out_sharding)
     target = float_dtype(dtype, "chisquare")
-    value = parameter(df, target, "chisquare", "df", lossless=True)
+    value = parameter(df, target, "chisquare", "df", lossless=True, nonnegative=True)
     return exp(loggamma(key, value / 2, shape_of(shape, "chisquare", value), target)) * 2
 
 
@@ -266,8 +274,8 @@ def f(
     """
     refuse_sharding("random.f", out_sharding=out_sharding)
     target = float_dtype(dtype, "f")
-    num = parameter(dfnum, target, "f", "dfnum", lossless=True)
-    den = parameter(dfden, target, "f", "dfden", lossless=True)
+    num = parameter(dfnum, target, "f", "dfnum", lossless=True, nonnegative=True)
+    den = parameter(dfden, target, "f", "dfden", lossless=True, nonnegative=True)
     sizes = shape_of(shape, "f", num, den)
     den_key, num_key = parts(key, 2)
     above = chisquare(num_key, num, sizes, target) / num
@@ -283,7 +291,7 @@ def t(key: Any, df: Any, shape: Any = None, dtype: Any = None, *, out_sharding: 
     """
     refuse_sharding("random.t", out_sharding=out_sharding)
     target = float_dtype(dtype, "t")
-    value = parameter(df, target, "t", "df", lossless=True)
+    value = parameter(df, target, "t", "df", lossless=True, nonnegative=True)
     sizes = shape_of(shape, "t", value)
     normal_key, gamma_key = parts(key, 2)
     n, half = normal(normal_key, sizes, target), spread(value, sizes, "t", "df") / 2
@@ -304,7 +312,7 @@ def generalized_normal(
     who = "generalized_normal"
     refuse_sharding(f"random.{who}", out_sharding=out_sharding)
     target, sizes = float_dtype(dtype, who), static_shape(shape, who)
-    inverse = 1 / parameter(p, target, who, "p")
+    inverse = 1 / parameter(p, target, who, "p", nonnegative=True)
     length_key, sign_key = parts(key, 2)
     length = gamma(length_key, inverse, sizes, target) ** inverse
     return rademacher(sign_key, sizes, target) * length
@@ -332,7 +340,7 @@ def ball(
     refuse_sharding("random.ball", out_sharding=out_sharding)
     target, sizes = float_dtype(dtype, "ball"), static_shape(shape, "ball")
     (n,) = static_shape(d, "ball")
-    value = parameter(p, target, "ball", "p")
+    value = parameter(p, target, "ball", "p", nonnegative=True)
     direction_key, radius_key = parts(key, 2)
     g = generalized_normal(direction_key, value, (*sizes, n), target)
     total = reduce_sum(absolute(g) ** value, (len(sizes),)) + exponential(radius_key, sizes, target)

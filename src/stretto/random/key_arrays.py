@@ -7,13 +7,13 @@ words: ``uint32[*s, n]``; so it goes wherever trees go (docs/decisions/0023). Ne
 from __future__ import annotations
 
 import math
-import operator
 from collections.abc import Iterator
 from typing import Any, ClassVar
 
 import numpy as np
 
 from stretto.core import tree
+from stretto.core.integers import integers
 from stretto.core.interpreter import as_value
 from stretto.dtypes import prng_key
 from stretto.ops.broadcast import canonical_axis
@@ -197,7 +197,7 @@ class KeyArray:
     def reshape(self, *shape: Any, order: str = "C") -> KeyArray:
         """The keys in another shape; one size may be -1."""
         given: Any = shape[0] if len(shape) == 1 and hasattr(shape[0], "__len__") else shape
-        sizes = tuple([operator.index(n) for n in given])
+        sizes = integers(given, "reshape", "shape")
         if order != "C":
             raise ValueError(f"reshape: order must be 'C' for keys, got {order!r}")
         return self._like(self._words.reshape((*sizes, self._implementation.size)))

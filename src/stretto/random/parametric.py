@@ -9,6 +9,7 @@ from __future__ import annotations
 from typing import Any
 
 from stretto.core.types import as_dtype, is_inexact, scalar_dtype
+from stretto.ops.broadcast import of_rank
 from stretto.ops.comparison import select
 from stretto.ops.elementwise import broadcast_shapes
 from stretto.ops.exponential import exp, log, sqrt
@@ -46,7 +47,7 @@ def lognormal(
     target = scalar_dtype(float) if dtype is None else as_dtype(dtype)
     if not is_inexact(target):
         raise TypeError(f"random.{who}: dtype must be floating or complex, got {target}")
-    scale = parameter(sigma, target, who, "sigma", lossless=True)
+    scale = parameter(sigma, target, who, "sigma", lossless=True, nonnegative=True)
     sizes = shape_of(shape, who, scale)
     return exp(normal(key, sizes, target) * spread(scale, sizes, who, "sigma"))
 
@@ -62,7 +63,7 @@ def pareto(
     """
     refuse_sharding("random.pareto", out_sharding=out_sharding)
     target = float_dtype(dtype, "pareto")
-    power = parameter(b, target, "pareto", "b", lossless=True)
+    power = parameter(b, target, "pareto", "b", lossless=True, nonnegative=True)
     sizes = shape_of(shape, "pareto", power)
     return exp(exponential(key, sizes, target) / spread(power, sizes, "pareto", "b"))
 
@@ -78,7 +79,7 @@ def rayleigh(
     """
     refuse_sharding("random.rayleigh", out_sharding=out_sharding)
     target = float_dtype(dtype, "rayleigh")
-    factor = parameter(scale, target, "rayleigh", "scale", lossless=True)
+    factor = parameter(scale, target, "rayleigh", "scale", lossless=True, nonnegative=True)
     sizes = shape_of(shape, "rayleigh", factor)
     u = uniform(key, sizes, target)
     return spread(factor, sizes, "rayleigh", "scale") * sqrt(log(u) * -2)
@@ -97,8 +98,8 @@ def weibull_min(
     """
     who = "weibull_min"
     target, sizes = float_dtype(dtype, who), static_shape(shape, who)
-    factor = parameter(scale, target, who, "scale")
-    shaping = parameter(concentration, target, who, "concentration")
+    factor = parameter(scale, target, who, "scale", nonnegative=True)
+    shaping = parameter(concentration, target, who, "concentration", nonnegative=True)
     broadcast_shapes(f"random.{who}", sizes, factor.shape, shaping.shape)
     return exponential(key, sizes, target) ** (1.0 / shaping) * factor
 
@@ -116,11 +117,12 @@ def double_sided_maxwell(key: Any, loc: Any, scale: Any, shape: Any = (), dtype:
     who = "double_sided_maxwell"
     target = float_dtype(dtype, who)
     middle = parameter(loc, target, who, "loc", lossless=True)
-    factor = parameter(scale, target, who, "scale", lossless=True)
+    factor = parameter(scale, target, who, "scale", lossless=True, nonnegative=True)
     own = shape_of(None, who, middle, factor)
     sizes = (*(static_shape(shape, who) or own), *own)
     length_key, sign_key = parts(key, 2)
     length = maxwell(length_key, sizes, target)
+    factor, middle = of_rank(factor, len(sizes)), of_rank(middle, len(sizes))
     return rademacher(sign_key, sizes, target) * length * factor + middle
 
 
@@ -138,7 +140,7 @@ def wald(
     """
     refuse_sharding("random.wald", out_sharding=out_sharding)
     target = float_dtype(dtype, "wald")
-    m = parameter(mean, target, "wald", "mean", lossless=True)
+    m = parameter(mean, target, "wald", "mean", lossless=True, nonnegative=True)
     sizes = shape_of(shape, "wald", m)
     m = spread(m, sizes, "wald", "mean")
     normal_key, uniform_key = parts(key, 2)

@@ -7,16 +7,16 @@ two dimensions (1980), for types 2 and 3.
 from __future__ import annotations
 
 import math
-import operator
 from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
+from stretto.core.integers import integer
 from stretto.core.interpreter import as_value
 from stretto.core.types import is_complex, real_dtype
 from stretto.numpy.fft import fft, irfft, rfft
-from stretto.ops.broadcast import canonical_axes, canonical_axis, move_axis
+from stretto.ops.broadcast import canonical_axes, canonical_axis, move_axis, of_rank
 from stretto.ops.complex_parts import complex_, imag, real
 from stretto.ops.convert import convert
 from stretto.ops.fft import complex_dtype
@@ -30,7 +30,8 @@ _NORMS = (None, "backward", "ortho", "forward")
 
 def _turn(x: Any, angles: np.ndarray) -> Any:
     """The complex numbers ``x exp(i angle)`` along the last axis."""
-    return x * np.exp(1j * angles).astype(complex_dtype(x.dtype))
+    dtype = complex_dtype(x.dtype)
+    return convert(x, dtype) * of_rank(np.exp(1j * angles).astype(dtype), x.ndim)
 
 
 # Along the last axis, of real numbers, without a norm
@@ -104,12 +105,12 @@ def _applied(who: str, x: Any, type: int, axis: int, factor: str) -> Any:
     return move_axis(out, x.ndim - 1, axis)
 
 
-def _ends(x: Any, first: bool, last: bool, factor: float) -> np.ndarray:
+def _ends(x: Any, first: bool, last: bool, factor: float) -> Any:
     """Along the last axis 1, but ``factor`` at the ends that are named."""
-    out = np.ones(x.shape[-1], real_dtype(x.dtype))
+    out = np.ones(x.shape[-1], x.dtype)
     out[0] = factor if first else 1
     out[-1] = factor if last else out[-1]
-    return out
+    return of_rank(out, x.ndim)
 
 
 def _prepared(who: str, x: Any, type: Any, sizes: Sequence[Any], axes: Sequence[int]) -> Any:
@@ -119,12 +120,16 @@ def _prepared(who: str, x: Any, type: Any, sizes: Sequence[Any], axes: Sequence[
     x = convert(x, dtype if is_complex(x.dtype) else real_dtype(dtype))
     config = [(0, 0, 0)] * x.ndim
     for d, n in zip(axes, sizes, strict=True):
-        if n is None or operator.index(n) == -1:
-            continue
-        if operator.index(n) < 1:
-            raise ValueError(f"{who}: the number of points must be positive, got {n}")
-        config[d] = (0, operator.index(n) - x.shape[d], 0)
+        if n is not None:
+            config[d] = (0, integer(n, who, "the number of points", 1) - x.shape[d], 0)
     return pad(x, 0, config) if any(high for _, high, _ in config) else x
+
+
+def _along_several(s: Any) -> Any:
+    """The sizes along several axes, None for all or for each; -1 stands for that at hand."""
+    if s is None:
+        return None
+    return [None if n == -1 else n for n in (s if isinstance(s, (tuple, list)) else [s])]
 
 
 def _transformed(who: str, x: Any, type: Any, s: Any, axes: Any, norm: Any, inverse: bool) -> Any:
@@ -133,13 +138,12 @@ def _transformed(who: str, x: Any, type: Any, s: Any, axes: Any, norm: Any, inve
         raise ValueError(
             f"{who}: norm must be None, 'backward', 'ortho' or 'forward'; got {norm!r}"
         )
-    sizes = None if s is None else [s] if isinstance(s, int) else list(s)
-    if axes is None and sizes is not None:
-        axes = tuple(range(x.ndim - len(sizes), x.ndim))
+    if axes is None and s is not None:
+        axes = tuple(range(x.ndim - len(s), x.ndim))
     places = canonical_axes(axes, x.ndim, who)
-    sizes = [None] * len(places) if sizes is None else sizes
+    sizes = [None] * len(places) if s is None else s
     if len(sizes) != len(places):
-        raise ValueError(f"{who}: s {s} and axes {axes} must be as many")
+        raise ValueError(f"{who}: s {tuple(s or ())} and axes {axes} must be as many")
     x = _prepared(who, x, type, sizes, places)
     factor = "ortho" if norm == "ortho" else "mean" if inverse != (norm == "forward") else ""
     for axis in places:
@@ -198,7 +202,7 @@ def dctn(
     Array([[16.,  0.],
            [ 0.,  0.]], dtype=float32)
     """
-    return _transformed("dctn", x, type, s, axes, norm, False)
+    return _transformed("dctn", x, type, _along_several(s), axes, norm, False)
 
 
 def idctn(
@@ -215,4 +219,4 @@ def idctn(
     Array([[1., 1.],
            [1., 1.]], dtype=float32)
     """
-    return _transformed("idctn", x, type, s, axes, norm, True)
+    return _transformed("idctn", x, type, _along_several(s), axes, norm, True)

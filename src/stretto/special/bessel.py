@@ -6,11 +6,11 @@ Layer 7 (special). Source: DLMF chapter 10. Next, read ``owens``.
 from __future__ import annotations
 
 import math
-import operator
 from typing import Any
 
 import numpy as np
 
+from stretto.core.integers import integer
 from stretto.core.interpreter import as_value
 from stretto.core.types import inexact_dtype
 from stretto.ops import bessel as bessel_ops
@@ -197,7 +197,7 @@ def bessel_jn(z: Any, *, v: int, n_iter: int = 50) -> Any:
     Array([[1.        , 0.7651977 ],
            [0.        , 0.44005057]], dtype=float32)
     """
-    v = operator.index(v)
+    v = integer(v, "bessel_jn", "v")
     if v < 0:
         raise ValueError(f"bessel_jn: v must not be negative, got {v}")
     z = as_value(z, "bessel_jn", "z")

@@ -6,11 +6,11 @@ Layer 7 (special). Sources: DLMF chapters 5, 8 and 25. Next, read ``betas``.
 from __future__ import annotations
 
 import math
-import operator
 from typing import Any
 
 import numpy as np
 
+from stretto.core.integers import integer
 from stretto.core.interpreter import as_value
 from stretto.core.lazy import LazyModule
 from stretto.core.types import inexact_dtype, scalar_dtype
@@ -279,7 +279,7 @@ def multigammaln(a: Any, d: Any) -> Any:
     >>> st.special.multigammaln(st.numpy.array([3.0, 4.0]), 2).round(4)
     Array([1.5502, 3.5651], dtype=float32)
     """
-    d = operator.index(d)
+    d = integer(d, "multigammaln", "d")
     a = _float(a, "multigammaln", "a")
     halves = broadcasted_iota(a.dtype, (*a.shape, d), a.ndim)
     column = broadcast_to(reshape(a, (*a.shape, 1)), halves.shape)
@@ -297,7 +297,7 @@ def bernoulli(n: Any) -> Any:
     >>> st.special.bernoulli(4)
     Array([ 1.        , -0.5       ,  0.16666667,  0.        , -0.03333334],      dtype=float32)
     """
-    n = operator.index(n)
+    n = integer(n, "bernoulli", "n")
     if n < 0:
         raise ValueError(f"bernoulli: n must not be negative, got {n}")
     # 64 bits hold them up to B_258; beyond, they are infinite.

@@ -5,11 +5,11 @@ Layer 7 (tree). Next, read ``sums``.
 
 from __future__ import annotations
 
-import operator
 from collections.abc import Callable, Iterable
 from typing import Any
 
 from stretto.core import tree as _tree
+from stretto.core.integers import integer
 from stretto.core.interpreter import Tracer, as_value
 from stretto.core.tree import flatten, leaves, structure, unflatten
 from stretto.core.types import ArrayType
@@ -130,7 +130,7 @@ def take(tree: Any, i: Any, axis: int = 0) -> Any:
         return unflatten(
             spec, [dynamic_index_in_dim(v, i, axis % v.ndim, keepdims=False) for v in values]
         )
-    place = operator.index(i)
+    place = integer(i, "take", "i")
     if not -size <= place < size:
         raise IndexError(f"take: member {place} of {size}")
     return unflatten(spec, [member_at(v, place % size, axis) for v in values])

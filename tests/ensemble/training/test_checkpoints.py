@@ -342,5 +342,5 @@ def test_when():
     assert Checkpoints("x", every_epochs=2).due(state, True, 0)
     assert not Checkpoints("x", every_epochs=2).due(state, False, 0)
     assert Checkpoints("x", every_seconds=1.5).due(state, False, 2)
-    with pytest.raises(ValueError, match="Checkpoints: keep must be positive, got 0"):
+    with pytest.raises(ValueError, match="Checkpoints: keep must be at least 1, got 0"):
         Checkpoints("x", keep=0)

@@ -293,3 +293,40 @@ def test_what_is_refused(options, error, words):
     options = {"loss": squares, "data": (X, X), "optimiser": optim.sgd(0.1), "epochs": 1, **options}
     with pytest.raises(error, match=words):
         small().fit(options.pop("loss"), options.pop("data"), options.pop("optimiser"), **options)
+
+
+@pytest.mark.parametrize(
+    ("argument", "value"),
+    [("epochs", -1), ("steps", -1), ("batch_size", 0), ("batch_size", -1), ("evaluate_every", 0)]
+    + [("validation_batch_size", -1), ("early_stopping", 0), ("early_stopping", -2)],
+)
+def test_counts_are_counts(argument, value):
+    ensemble = st.Ensemble(lambda p, x: p * x, [snp.ones(()), snp.zeros(())])
+    asked = {"steps": 1, "validation": (snp.ones(4), snp.ones(4))}
+    loss = lambda m, x, y: ((m(x) - y) ** 2).mean()
+    for wrong, error in ((value, ValueError), (1.5, TypeError), (True, TypeError)):
+        with pytest.raises(error, match=f"fit: {argument} must be"):
+            ensemble.fit(
+                loss, (snp.ones(4), snp.ones(4)), st.optim.sgd(0.1), **asked | {argument: wrong}
+            )
+
+
+class Table:
+    """As a DataFrame is: iterated over it gives names, and it makes an array."""
+
+    def __iter__(self):
+        return iter(["a", "b"])
+
+    def __array__(self, dtype=None, copy=None):
+        return np.ones((4, 2), np.float32)
+
+
+def test_data_that_were_meant_otherwise():
+    ensemble = st.Ensemble(lambda p, x: p * x, [snp.ones(()), snp.zeros(())])
+    loss = lambda member, x, y: ((member(x) - y) ** 2).mean()
+    x = snp.ones(4)
+    with pytest.raises(TypeError, match=r"fit: data is a list of 2 arrays.*give a tuple, \(x, y\)"):
+        ensemble.fit(loss, [x, x], st.optim.sgd(0.1), steps=1)
+    for given in ({"data": Table()}, {"data": (x, x), "validation": Table()}):
+        with pytest.raises(TypeError, match=r"fit: (data|validation) is a Table; .*to_numpy\(\)"):
+            ensemble.fit(loss, optimiser=st.optim.sgd(0.1), steps=1, **given)

@@ -8,7 +8,7 @@ from stretto.nn.functional.arguments import as_float, batched, numbers, per_axis
 
 
 def test_numbers():
-    assert numbers(3) == (3,) and numbers([2, np.int64(4)]) == (2, 4)
+    assert numbers(3, "f", "size") == (3,) and numbers([2, np.int64(4)], "f", "size") == (2, 4)
     assert per_axis(3, 2, "f", "size") == (3, 3)
     assert per_axis((3,), 2, "f", "size") == (3, 3)
     assert per_axis([1, 2], 2, "f", "size") == (1, 2)

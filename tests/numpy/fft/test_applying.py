@@ -41,7 +41,7 @@ def test_refuses():
         snp.fft.fft(x, norm="unit")
     with pytest.raises(ValueError, match="hfft: norm must be"):
         snp.fft.hfft(x, norm="unit")
-    with pytest.raises(ValueError, match="rfft: a transform needs at least one point, got"):
+    with pytest.raises(ValueError, match="rfft: n must be at least 1, got 0"):
         snp.fft.rfft(x, 0)
     with pytest.raises(
         ValueError, match=r"irfft: a transform needs at least one point, got \(0,\)"

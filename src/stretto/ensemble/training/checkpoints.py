@@ -21,6 +21,7 @@ import numpy as np
 
 import stretto.numpy as snp
 from stretto.api.graph import ShapeDtypeStruct
+from stretto.core.integers import count
 from stretto.core.position import user_stack_level
 from stretto.ensemble.training.state import TrainState, divided
 from stretto.files.names import Damaged
@@ -59,10 +60,14 @@ class Checkpoints:
     keep: int = 3
 
     def __post_init__(self) -> None:
-        for name in ("every_steps", "every_epochs", "every_seconds", "keep"):
+        for name in ("every_steps", "every_epochs", "keep"):
             value = getattr(self, name)
-            if value is not None and value <= 0:
-                raise ValueError(f"Checkpoints: {name} must be positive, got {value}")
+            if value is not None:
+                count(value, "Checkpoints", name, 1)
+        if self.every_seconds is not None and not self.every_seconds > 0:
+            raise ValueError(
+                f"Checkpoints: every_seconds must be positive, got {self.every_seconds}"
+            )
 
     def due(self, state: TrainState, epoch_ended: bool, seconds: float) -> bool:
         """Whether to save after this step, ``seconds`` after the last time."""

@@ -5,8 +5,9 @@ Layer 7 (ensemble). Next, read ``loop``.
 
 from __future__ import annotations
 
+import inspect
 import zlib
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
 import numpy as np
@@ -14,7 +15,7 @@ import numpy as np
 from stretto.core import tree
 from stretto.core.interpreter import Value, as_value
 
-__all__ = ["batches_of", "checksum", "examples_of", "is_examples"]
+__all__ = ["batches_of", "checksum", "examples_of", "is_examples", "refuse_list", "refuse_table"]
 
 
 def is_examples(data: Any) -> bool:
@@ -22,8 +23,41 @@ def is_examples(data: Any) -> bool:
     return isinstance(data, (Value, np.ndarray, tuple, dict))
 
 
+def refuse_table(data: Any, argument: str) -> None:
+    """Raise ``TypeError`` for a table such as a DataFrame, which gives the names of its columns."""
+    if not is_examples(data) and (hasattr(data, "__array__") or hasattr(data, "__dataframe__")):
+        raise TypeError(
+            f"fit: {argument} is a {type(data).__name__}; give its numbers as an array, such as "
+            f"{argument}.to_numpy(), or as a tuple or dictionary of arrays, one for each argument "
+            f"of the loss"
+        )
+
+
+def refuse_list(loss: Callable[..., Any], data: Any) -> None:
+    """Raise ``TypeError`` for a list of arrays, each of which would be a batch that is too few.
+
+    That is where the loss takes several arrays, so that a tuple of them was meant.
+    """
+    arrays = isinstance(data, list) and all(isinstance(x, (Value, np.ndarray)) for x in data)
+    if not arrays or not data:
+        return
+    try:
+        signature = inspect.signature(loss)
+    except (TypeError, ValueError):
+        return
+    try:
+        signature.bind(None, None)
+    except TypeError:
+        raise TypeError(
+            f"fit: data is a list of {len(data)} arrays, and the loss takes (member, "
+            f"{', '.join(list(signature.parameters)[1:])}); a list is taken for batches, one after "
+            f"another: for arrays with one example a row give a tuple, (x, y)"
+        ) from None
+
+
 def examples_of(data: Any, argument: str) -> tuple[Any, int]:
     """The arrays as values, and the number of examples, which all must have along axis 0."""
+    refuse_table(data, argument)
     if not is_examples(data):
         raise TypeError(
             f"fit: {argument} must be an array, or a tuple or dictionary of arrays with the "

@@ -18,13 +18,20 @@ import numpy as np
 
 from stretto.api.graph import ShapeDtypeStruct
 from stretto.api.jit import jit
-from stretto.core import tree
+from stretto.core import integers, tree
 from stretto.core.config import config
 from stretto.core.errors import DonatedArrayError
 from stretto.ensemble.training.checkpoints import Checkpoints
 from stretto.ensemble.training.divergence import Divergence, divergences
 from stretto.ensemble.training.evaluation import Evaluator
-from stretto.ensemble.training.examples import batches_of, checksum, examples_of, is_examples
+from stretto.ensemble.training.examples import (
+    batches_of,
+    checksum,
+    examples_of,
+    is_examples,
+    refuse_list,
+    refuse_table,
+)
 from stretto.ensemble.training.loop import Loop
 from stretto.ensemble.training.order import ORDERS, DataOrder
 from stretto.ensemble.training.progress import Reporter
@@ -152,7 +159,15 @@ def fit(
     """
     if epochs is None and steps is None:
         raise ValueError("fit: give epochs= or steps=, how long to train")
-    if isinstance(early_stopping, int):
+    _check_counts(0, epochs=epochs, steps=steps)
+    _check_counts(
+        1,
+        batch_size=batch_size,
+        evaluate_every=evaluate_every,
+        validation_batch_size=validation_batch_size,
+    )
+    if early_stopping is not None and not isinstance(early_stopping, EarlyStopping):
+        _check_counts(1, early_stopping=early_stopping)
         early_stopping = EarlyStopping(early_stopping)
     if early_stopping is not None and validation is None:
         raise ValueError("fit: early_stopping watches validation data; give validation=(x, y)")
@@ -178,7 +193,7 @@ def fit(
         first = tree.map(lambda x: ShapeDtypeStruct((size, *x.shape[1:]), x.dtype), data)
     else:
         each = order == "own"
-        first, data = _first(_iterable(data, order, batch_size))
+        first, data = _first(_iterable(loss, data, order, batch_size))
         if each:
             _refuse_others_than_members(first, members)
             first = tree.map(lambda x: x[0], first)
@@ -235,6 +250,13 @@ def fit(
     return _finished(ensemble, state, early_stopping, on_divergence)
 
 
+def _check_counts(least: int, **counts: Any) -> None:
+    """Refuses numbers that are no counts; ``None`` is the default of each."""
+    for name, value in counts.items():
+        if value is not None:
+            integers.count(value, "fit", name, least)
+
+
 def _finished(
     ensemble: Any, state: TrainState, early_stopping: EarlyStopping | None, on_divergence: str
 ) -> Fitted:
@@ -260,7 +282,10 @@ def _order(
         raise ValueError(str(error).replace("DataOrder", "fit", 1)) from None
 
 
-def _iterable(data: Any, order: str | None, batch_size: int | None) -> Iterable[Any]:
+def _iterable(
+    loss: Callable[..., Any], data: Any, order: str | None, batch_size: int | None
+) -> Iterable[Any]:
+    refuse_table(data, "data")
     if not isinstance(data, Iterable):
         raise TypeError(
             f"fit: data must be an array, a tuple or dictionary of arrays, or an iterable of "
@@ -273,6 +298,7 @@ def _iterable(data: Any, order: str | None, batch_size: int | None) -> Iterable[
         )
     if batch_size is not None:
         raise ValueError("fit: an iterable of batches has its own sizes; leave out batch_size")
+    refuse_list(loss, data)
     return data
 
 

@@ -7,6 +7,7 @@ so that training can begin anywhere in it. Next, read ``state``.
 from __future__ import annotations
 
 import dataclasses
+import math
 from collections.abc import Sequence
 from typing import Any
 
@@ -16,6 +17,7 @@ import stretto.numpy as snp
 from stretto.api.jit import jit
 from stretto.api.vectorise import vmap
 from stretto.core.config import config
+from stretto.core.integers import count
 from stretto.core.interpreter import as_value
 from stretto.random.discrete import permutation, randint
 from stretto.random.keys import fold_in
@@ -55,17 +57,16 @@ class DataOrder:
     drop_last: bool = True
 
     def __post_init__(self) -> None:
+        for name in ("examples", "batch_size", "members"):
+            count(getattr(self, name), "DataOrder", name, 1)
         if self.order not in ORDERS:
             raise ValueError(f"DataOrder: order must be one of {ORDERS}, got {self.order!r}")
         if self.fraction != 1 and self.order != "bootstrap":
             raise ValueError(
                 f"DataOrder: fraction={self.fraction} is for order='bootstrap', not {self.order!r}"
             )
-        if self.batch_size < 1 or self.examples < 1 or self.members < 1:
-            raise ValueError(
-                f"DataOrder: examples, batch_size and members must be at least 1, got "
-                f"{self.examples}, {self.batch_size} and {self.members}"
-            )
+        if not 0 < self.fraction < math.inf:
+            raise ValueError(f"DataOrder: fraction must be positive, got {self.fraction}")
         if self.batch_size > self.size:
             raise ValueError(
                 f"DataOrder: batch_size={self.batch_size} is larger than an epoch of {self.size} "

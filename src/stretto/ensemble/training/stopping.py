@@ -14,7 +14,9 @@ import stretto.numpy as snp
 from stretto.api.jit import jit
 from stretto.core import tree
 from stretto.core.config import config
+from stretto.core.integers import count
 from stretto.ensemble.training.state import Best, Pack, TrainState
+from stretto.ops.convert import convert
 
 __all__ = ["EarlyStopping"]
 
@@ -41,11 +43,9 @@ class EarlyStopping:
     restore_best: bool = True
 
     def __post_init__(self) -> None:
-        if self.patience < 1 or self.min_delta < 0:
-            raise ValueError(
-                f"EarlyStopping: patience must be at least 1 and min_delta at least 0, got "
-                f"{self.patience} and {self.min_delta}"
-            )
+        count(self.patience, "EarlyStopping", "patience", 1)
+        if not self.min_delta >= 0:
+            raise ValueError(f"EarlyStopping: min_delta must be at least 0, got {self.min_delta}")
         if self.mode not in ("min", "max"):
             raise ValueError(f"EarlyStopping: mode must be 'min' or 'max', got {self.mode!r}")
 
@@ -76,7 +76,7 @@ def _observed(pack: Pack, score: Any, patience: int, min_delta: float) -> Pack:
     rows, best = pack.rows, pack.rows.best
     assert best is not None
     better = snp.logical_and(rows.active, score < best.score - min_delta)
-    waited = snp.where(better, 0, best.waited + rows.active)
+    waited = snp.where(better, 0, best.waited + convert(rows.active, best.waited.dtype))
     stops = snp.logical_and(rows.active, waited >= patience)
 
     def one(now: Any, before: Any) -> Any:

@@ -17,12 +17,14 @@ from stretto.api.graph import eval_shape
 from stretto.api.jit import jit
 from stretto.core import tree
 from stretto.core.interpreter import Value, as_value
+from stretto.core.spelling import refuse_unknown
 from stretto.ensemble.groups import Group
 from stretto.ensemble.training.losses import modes_of
 from stretto.ensemble.training.state import Best, Pack, Rows, TrainState
 from stretto.ensemble.training.step import Rules, advanced, batch_at, settings_of
 from stretto.ops.convert import convert
 from stretto.optim.base import GradientTransformation, with_extra_args_support
+from stretto.optim.hyperparameters import name_of
 from stretto.optim.members import per_member as of_members
 from stretto.random.keys import PRNGKey, checked
 from stretto.random.streams import next_key
@@ -98,6 +100,8 @@ class Trainer:
                     "fit(..., optimiser=optim.adam, hyperparams={'learning_rate': rates}); got "
                     f"{type(optimiser).__name__}"
                 )
+            name = name_of(optimiser)
+            refuse_unknown("fit: hyperparams", "argument", self.hyperparams, optimiser, name)
         else:
             _checked(optimiser, "optimiser")
         self._shared_optimiser = shared_optimiser
@@ -284,7 +288,7 @@ class Trainer:
     def _sums(self, pack: Pack, sums: Any, batch: Any, each: bool, key: Any) -> Any:
         pack, metrics, taken = advanced(self._rules(pack), pack, batch, each, key)
         more = {n: sums[n] + snp.where(taken, x, 0) for n, x in metrics.items()}
-        return pack, {**more, "count": sums["count"] + taken}
+        return pack, {**more, "count": sums["count"] + convert(taken, sums["count"].dtype)}
 
     def _next_in_order(
         self,

@@ -80,7 +80,7 @@ def _mean_along(x: Any, axis: int, m: int) -> Any:
     after = (1,) * (x.ndim - axis - 1)
     counted = as_value(inside.reshape(*inside.shape, *after))
     total = reduce_sum(where(counted, lines, zeros_like(lines)), (axis + 1,))
-    return total / as_value(inside.sum(1).astype(np.float32).reshape(m, *after))
+    return total / as_value(inside.sum(1).astype(total.dtype).reshape(*(1,) * axis, m, *after))
 
 
 def _adaptive_max_pool(n: int, input: Any, output_size: Any, return_indices: bool) -> Any:

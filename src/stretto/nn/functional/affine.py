@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import Any
 
 from stretto.core.interpreter import as_value
-from stretto.ops.broadcast import expand_dims, squeeze
+from stretto.ops.broadcast import expand_dims, of_rank, squeeze
 from stretto.ops.contract import dot_general, matmul, tensordot
 
 __all__ = ["bilinear", "linear"]
@@ -33,7 +33,7 @@ def linear(input: Any, weight: Any, bias: Any = None) -> Any:
         )
     last = weight.ndim - 1
     out = dot_general(x, weight, (((x.ndim - 1,), (last,)), ((), ())))
-    return out if bias is None else out + as_value(bias, "linear", "bias")
+    return out if bias is None else out + of_rank(as_value(bias, "linear", "bias"), out.ndim)
 
 
 def bilinear(input1: Any, input2: Any, weight: Any, bias: Any = None) -> Any:
@@ -62,4 +62,4 @@ def bilinear(input1: Any, input2: Any, weight: Any, bias: Any = None) -> Any:
         )
     middle = tensordot(x, weight, ((x.ndim - 1,), (1,)))  # (..., outputs, inputs2)
     out = squeeze(matmul(middle, expand_dims(y, (y.ndim,))), (y.ndim,))
-    return out if bias is None else out + as_value(bias, "bilinear", "bias")
+    return out if bias is None else out + of_rank(as_value(bias, "bilinear", "bias"), out.ndim)

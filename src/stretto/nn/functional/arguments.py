@@ -5,9 +5,9 @@ Layer 7 (nn). Read ``convolution`` and ``pooling`` next.
 
 from __future__ import annotations
 
-import operator
 from typing import Any
 
+from stretto.core.integers import integers
 from stretto.core.interpreter import Value, as_value
 from stretto.core.types import inexact_dtype, is_inexact
 from stretto.ops.broadcast import reshape
@@ -16,16 +16,16 @@ from stretto.ops.convert import convert
 __all__ = ["as_float", "batched", "numbers", "per_axis", "unbatched"]
 
 
-def numbers(given: Any) -> tuple[int, ...]:
+def numbers(given: Any, who: str, name: str) -> tuple[int, ...]:
     """One integer or a sequence of them, as a tuple."""
     several = given if isinstance(given, (tuple, list)) else (given,)
-    return tuple([operator.index(n) for n in several])
+    return integers(several, who, name)
 
 
 def per_axis(given: Any, n: int, who: str, name: str, least: int = 1) -> tuple[int, ...]:
     """``n`` integers, of one that stands for all or of one for each; none below ``least``."""
     try:
-        values = numbers(given)
+        values = numbers(given, who, name)
     except TypeError:
         values = ()
     if len(values) == 1:

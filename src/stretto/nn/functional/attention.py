@@ -14,7 +14,7 @@ from typing import Any
 import stretto.numpy as snp
 from stretto.control.stop_gradient import stop_gradient
 from stretto.core.interpreter import as_value
-from stretto.core.types import ArrayType, is_complex, is_inexact
+from stretto.core.types import ArrayType, inexact_dtype, is_complex, is_inexact
 from stretto.nn.functional.arguments import as_float
 from stretto.nn.functional.checks import key_or_next, probability
 from stretto.nn.functional.dropouts import dropout
@@ -23,6 +23,7 @@ from stretto.ops.contract import matmul
 from stretto.ops.convert import convert
 from stretto.ops.elementwise import broadcast_shapes
 from stretto.ops.iota import broadcasted_iota
+from stretto.ops.reduce import widened
 
 __all__ = ["scaled_dot_product_attention"]
 
@@ -56,7 +57,7 @@ def attend(
     and each of ``k`` and ``v`` serves several of ``q``.
     """
     dtype = snp.result_type(q, k, v)
-    wide = snp.promote_types(dtype, snp.float32)
+    wide = widened(inexact_dtype(dtype))
     queries, keys = q.shape[-2], k.shape[-2]
     heads = q.shape[-3] if shared else 0
     if shared:

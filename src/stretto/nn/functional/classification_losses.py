@@ -19,7 +19,7 @@ from stretto.core.types import is_inexact
 from stretto.nn import functions
 from stretto.nn.functional.arguments import as_float
 from stretto.nn.functional.checks import check_known, classes_of, pair, reduced
-from stretto.ops.broadcast import expand_dims
+from stretto.ops.broadcast import expand_dims, of_rank
 from stretto.ops.convert import convert
 from stretto.ops.iota import broadcasted_iota
 from stretto.runtime.array import Array
@@ -218,7 +218,7 @@ def binary_cross_entropy(
     )
     loss = _binary(x, t)
     if weight is not None:
-        loss = loss * as_float(weight, who, "weight")
+        loss = loss * of_rank(as_float(weight, who, "weight"), loss.ndim)
     return reduced(loss, reduction, who)
 
 
@@ -244,10 +244,12 @@ def binary_cross_entropy_with_logits(
     who = "binary_cross_entropy_with_logits"
     x, t = pair(who, input, target)
     # log(1 - sigmoid(x)) = log sigmoid(x) - x
-    scale = 1.0 if pos_weight is None else 1 + (as_float(pos_weight, who, "pos_weight") - 1) * t
+    scale: Any = 1.0
+    if pos_weight is not None:
+        scale = 1 + (of_rank(as_float(pos_weight, who, "pos_weight"), t.ndim) - 1) * t
     loss = (1 - t) * x + scale * functions.softplus(-x)
     if weight is not None:
-        loss = loss * as_float(weight, who, "weight")
+        loss = loss * of_rank(as_float(weight, who, "weight"), loss.ndim)
     return reduced(loss, reduction, who)
 
 

@@ -10,7 +10,7 @@ from typing import Any
 
 from stretto.core.interpreter import as_value
 from stretto.nn.functional.arguments import batched, per_axis, unbatched
-from stretto.ops.broadcast import reshape, transpose
+from stretto.ops.broadcast import of_rank, reshape, transpose
 from stretto.ops.convolution import conv_general_dilated
 from stretto.ops.shape import rev
 
@@ -43,7 +43,7 @@ def _plus_bias(who: str, out: Any, bias: Any, channels: int) -> Any:
     bias = as_value(bias, who, "bias")
     if bias.shape != (channels,):
         raise ValueError(f"{who}: bias must have {channels} elements, got {bias.type}")
-    return out + reshape(bias, (channels, *(1,) * (out.ndim - 2)))
+    return out + of_rank(reshape(bias, (channels, *(1,) * (out.ndim - 2))), out.ndim)
 
 
 def _convolve(

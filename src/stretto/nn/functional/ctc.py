@@ -122,12 +122,12 @@ def ctc_loss(
     # States: blank, label, blank, label, ..., blank. A state is reached from itself, from the one
     # before, and, unless it is blank or its label repeats, from that before.
     width = 2 * t.shape[1] + 1
-    place = np.arange(width, dtype=np.int32)
     end = expand_dims(2 * of_target, 1)
+    place = np.arange(width, dtype=end.dtype)[None]
     labels = concatenate([snp.repeat(t, 2, 1), full((batch, 1), blank, t.dtype)], 1)
     labels = snp.where(snp.logical_and(place % 2 == 1, snp.less(place, end)), labels, blank)
     new = snp.not_equal(labels[:, 2:], labels[:, :-2])
-    skips = snp.logical_and(place[2:] % 2 == 1, new)
+    skips = snp.logical_and(place[:, 2:] % 2 == 1, new)
     emitted = snp.take_along_axis(x, snp.broadcast_to(labels, (steps, batch, width)), 2)
     one, two = (full((batch, n), -math.inf, x.dtype) for n in (1, 2))
 

@@ -12,7 +12,7 @@ from typing import Any
 import stretto.numpy as snp
 from stretto.nn.functional.arguments import as_float
 from stretto.nn.functional.checks import positive_part, reduced
-from stretto.ops.broadcast import canonical_axis
+from stretto.ops.broadcast import canonical_axis, of_rank
 from stretto.ops.elementwise import broadcast_shapes
 
 __all__ = [
@@ -60,7 +60,8 @@ def pairwise_distance(
     if p < 0:
         raise ValueError(f"{who}: p must not be negative, got {p!r}")
     x, y = as_float(x1, who, "x1"), as_float(x2, who, "x2")
-    difference = x - y + eps
+    rank = max(x.ndim, y.ndim)
+    difference = of_rank(x, rank) - of_rank(y, rank) + eps
     if not difference.ndim:
         raise ValueError(f"{who}: expected vectors along the last axis, got {x.type} and {y.type}")
     return _norm(difference, p, -1, keepdim)

@@ -14,7 +14,7 @@ from stretto.core.types import kind_of
 from stretto.nn import functions
 from stretto.nn.functional.arguments import as_float
 from stretto.nn.functional.checks import classes_of, pair, positive_part, reduced
-from stretto.ops.broadcast import expand_dims
+from stretto.ops.broadcast import expand_dims, of_rank
 from stretto.ops.iota import broadcasted_iota
 
 __all__ = [
@@ -174,5 +174,5 @@ def multilabel_soft_margin_loss(
     x, t = pair(who, input, target)
     loss = t * functions.softplus(-x) + (1 - t) * functions.softplus(x)
     if weight is not None:
-        loss = loss * as_float(weight, who, "weight")
+        loss = loss * of_rank(as_float(weight, who, "weight"), loss.ndim)
     return reduced(snp.mean(loss, -1), reduction, who)

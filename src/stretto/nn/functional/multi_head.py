@@ -16,7 +16,7 @@ from stretto.nn.functional.affine import linear
 from stretto.nn.functional.arguments import as_float
 from stretto.nn.functional.attention import attend, causal
 from stretto.nn.functional.checks import probability
-from stretto.ops.broadcast import reshape, transpose
+from stretto.ops.broadcast import of_rank, reshape, transpose
 from stretto.ops.comparison import zeros_like
 from stretto.ops.shape import concatenate, pad, slice_in_dim
 
@@ -63,6 +63,7 @@ def _combined(masks: list[Any], extra: int) -> Any:
     """One mask, True for keys to attend to, or to be added; ``extra`` keys more are attended to."""
     if not masks:
         return None
+    masks = [of_rank(m, max(m.ndim for m in masks)) for m in masks]
     if all(m.dtype == snp.bool_ for m in masks):
         out = snp.logical_not(masks[0])
         for m in masks[1:]:

@@ -17,7 +17,7 @@ from stretto.core.interpreter import Value, as_value
 from stretto.nn.functional.arguments import as_float, numbers, per_axis
 from stretto.numpy.linalg.norms import vector_norm
 from stretto.ops.arithmetic import maximum
-from stretto.ops.broadcast import broadcast_in_dim, canonical_axis, reduce_sum, reshape
+from stretto.ops.broadcast import broadcast_in_dim, canonical_axis, of_rank, reduce_sum, reshape
 from stretto.ops.comparison import full_like, gt, select
 from stretto.ops.convert import convert
 from stretto.ops.exponential import power, rsqrt
@@ -59,7 +59,7 @@ def _placed(who: str, name: str, given: Any, shape: tuple[int, ...], x: Value, a
             f"{who}: {name} must have shape {shape} for input {x.type}, got {value.type}"
         )
     after = (1,) * (x.ndim - axis - len(shape))
-    return reshape(value, (*shape, *after))
+    return of_rank(reshape(value, (*shape, *after)), x.ndim)
 
 
 def _scaled(x: Any, factor: Any, bias: Any, dtype: Any) -> Any:
@@ -195,7 +195,7 @@ def instance_norm(
 
 
 def _last_axes(who: str, x: Value, normalized_shape: Any) -> tuple[tuple[int, ...], Any]:
-    shape = numbers(normalized_shape)
+    shape = numbers(normalized_shape, who, "normalized_shape")
     start = x.ndim - len(shape)
     if not shape or start < 0 or x.shape[start:] != shape:
         raise ValueError(

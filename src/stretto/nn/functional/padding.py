@@ -5,10 +5,10 @@ Layer 7 (nn). Name, meanings and defaults are those of ``torch.nn.functional.pad
 
 from __future__ import annotations
 
-import operator
 from collections.abc import Sequence
 from typing import Any
 
+from stretto.core.integers import integers
 from stretto.core.interpreter import as_value
 from stretto.ops.broadcast import broadcast_to
 from stretto.ops.shape import concatenate, rev, slice_in_dim
@@ -33,7 +33,7 @@ def pad(input: Any, pad: Sequence[int], mode: str = "constant", value: Any = Non
     Array([[2., 1., 2., 3., 2., 1.]], dtype=float32)
     """
     x = as_value(input, "pad", "input")
-    ends = [operator.index(n) for n in pad]
+    ends = list(integers(pad, "pad", "pad"))
     if len(ends) % 2 or len(ends) > 2 * x.ndim:
         raise ValueError(
             f"pad: pad must be pairs (before, after), at most one for each axis of {x.type}, the "

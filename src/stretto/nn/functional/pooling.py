@@ -14,6 +14,7 @@ import numpy as np
 from stretto.core.interpreter import Value, as_value
 from stretto.nn.functional.arguments import as_float, batched, per_axis, unbatched
 from stretto.nn.functional.windows import greatest_and_places, table_of, window_of
+from stretto.ops.broadcast import of_rank
 from stretto.ops.convert import convert
 from stretto.ops.exponential import power
 from stretto.ops.reduce import widened
@@ -191,9 +192,10 @@ def _avg_pool(
         raise ValueError(f"{who}: divisor_override must not be 0")
     divisor = divisor_override
     if divisor is None:
-        divisor = _divisor(windows, x.shape[2:], count_include_pad)
+        divisor = of_rank(_divisor(windows, x.shape[2:], count_include_pad), x.ndim)
     total = ReduceWindowSum((PLAIN, PLAIN, *windows))(convert(x, widened(x.dtype)))
-    return unbatched(convert(total / divisor, x.dtype), single)
+    total = total / convert(as_value(divisor), total.dtype)
+    return unbatched(convert(total, x.dtype), single)
 
 
 def avg_pool1d(

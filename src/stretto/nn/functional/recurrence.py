@@ -18,6 +18,7 @@ from stretto.nn.functional.affine import linear
 from stretto.nn.functional.arguments import as_float
 from stretto.nn.functional.checks import key_or_next, probability
 from stretto.nn.functional.dropouts import dropout
+from stretto.ops.broadcast import of_rank
 from stretto.ops.comparison import full
 from stretto.ops.contract import matmul
 from stretto.ops.convert import convert
@@ -86,7 +87,7 @@ def _gru_step(x: Any, state: tuple[Any, ...], weight: Any, bias: Any, projection
     (h,) = state
     product = matmul(h, weight)
     xr, xz, xn = _parts(x, 3)
-    hr, hz, hn = _parts(product if bias is None else product + bias, 3)
+    hr, hz, hn = _parts(product if bias is None else product + of_rank(bias, product.ndim), 3)
     z = functions.sigmoid(xz + hz)
     n = functions.tanh(xn + functions.sigmoid(xr + hr) * hn)
     return (n + z * (h - n),)

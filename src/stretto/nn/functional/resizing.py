@@ -7,11 +7,11 @@ axis by axis. Means are products with a matrix (outputs, inputs) of weights, a f
 from __future__ import annotations
 
 import math
-import operator
 from typing import Any
 
 import numpy as np
 
+from stretto.core.integers import integers
 from stretto.core.interpreter import Value, as_value
 from stretto.nn.functional.adaptive import (
     adaptive_avg_pool1d,
@@ -126,7 +126,7 @@ def _sizes(who: str, x: Value, size: Any, factor: Any) -> tuple[list[int], list[
         name = "scale_factor" if size is None else "size"
         raise ValueError(f"{who}: {name} must be a positive number, or {n}; got {given!r}")
     if size is not None:
-        return [operator.index(m) for m in several], [None] * n
+        return list(integers(several, who, "size")), [None] * n
     scales = [float(s) for s in several]
     sizes = [math.floor(m * s) for m, s in zip(x.shape[2:], scales, strict=True)]
     if not all(sizes):

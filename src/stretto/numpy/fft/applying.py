@@ -6,10 +6,10 @@ Layer 7 (numpy). Next, read ``transforms``.
 from __future__ import annotations
 
 import math
-import operator
 from collections.abc import Sequence
 from typing import Any
 
+from stretto.core.integers import integer, integers
 from stretto.core.interpreter import as_value
 from stretto.core.types import is_complex, real_dtype
 from stretto.ops.broadcast import canonical_axes, canonical_axis, transpose
@@ -29,13 +29,13 @@ def along_axis(who: str, kind: FftType, a: Any, n: Any, axis: Any, norm: str | N
     if isinstance(axis, (tuple, list)):
         raise TypeError(f"{who}: axis must be an integer, got {axis}; use {who}n for several axes")
     axes = (canonical_axis(axis, x.ndim, who),)
-    return _applied(who, kind, x, None if n is None else (operator.index(n),), axes, norm)
+    return _applied(who, kind, x, None if n is None else (integer(n, who, "n", 1),), axes, norm)
 
 
 def along_axes(who: str, kind: FftType, a: Any, s: Any, axes: Any, norm: str | None) -> Any:
     """The transform along several axes, with ``s`` points; by default all axes, or the last."""
     x = as_value(a, who, "a")
-    lengths = None if s is None else tuple([operator.index(n) for n in s])
+    lengths = None if s is None else integers(s, who, "s", -1)
     if axes is None and lengths is not None:
         if len(lengths) > x.ndim:
             raise ValueError(f"{who}: s {lengths} has more sizes than {x.type} has axes")

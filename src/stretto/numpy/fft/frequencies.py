@@ -5,12 +5,12 @@ Layer 7 (numpy). Next, read ``applying``.
 
 from __future__ import annotations
 
-import operator
 from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
+from stretto.core.integers import integer
 from stretto.core.interpreter import as_value
 from stretto.core.types import default_dtype
 from stretto.numpy.arguments import refuse_device
@@ -31,7 +31,7 @@ def _spaced(who: str, places: np.ndarray, n: int, d: Any, dtype: Any) -> Any:
 
 
 def _count(who: str, n: Any) -> int:
-    count = operator.index(n)
+    count = integer(n, who, "n")
     if count < 1:
         raise ValueError(f"{who}: n must be positive, got {count}")
     return count

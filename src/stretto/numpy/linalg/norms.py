@@ -24,7 +24,7 @@ from stretto.numpy.reductions import max as max_
 from stretto.numpy.reductions import min as min_
 from stretto.numpy.reductions import sum as sum_
 from stretto.ops.arithmetic import absolute, square
-from stretto.ops.broadcast import canonical_axes, expand_dims, reshape
+from stretto.ops.broadcast import canonical_axes, expand_dims, of_rank, reshape
 from stretto.ops.comparison import bitwise_not, ne, where
 from stretto.ops.complex_parts import imag, real
 from stretto.ops.convert import convert
@@ -192,5 +192,6 @@ def matrix_rank(M: Any, rtol: Any = None, *, hermitian: bool = False, tol: Any =
         if rtol is None:
             rtol = max(x.shape[-2:]) * float(ml_dtypes.finfo(real_dtype(x.dtype)).eps)
         rtol = as_value(rtol, "matrix_rank", "rtol")
-        least = max_(s, -1, keepdims=True, initial=0) * reshape(rtol, (*rtol.shape, 1))
+        greatest = max_(s, -1, keepdims=True, initial=0)
+        least = greatest * of_rank(reshape(rtol, (*rtol.shape, 1)), s.ndim)
     return sum_(convert(s > least, integer), -1, dtype=integer)

@@ -6,10 +6,10 @@ Layer 7 (numpy). Next, read ``functions``.
 from __future__ import annotations
 
 import itertools
-import operator
 from collections.abc import Sequence
 from typing import Any
 
+from stretto.core.integers import integer
 from stretto.core.interpreter import as_value
 from stretto.numpy.linalg.systems import inv
 from stretto.numpy.manipulation import diagonal as diagonal_along
@@ -112,7 +112,7 @@ def matrix_power(a: Any, n: int) -> Any:
     Array([[1, 5],
            [0, 1]], dtype=int32)
     """
-    x, n = as_value(a, "matrix_power", "a"), operator.index(n)
+    x, n = as_value(a, "matrix_power", "a"), integer(n, "matrix_power", "n")
     if x.ndim < 2 or x.shape[-1] != x.shape[-2]:
         raise ValueError(f"matrix_power: expected square matrices, got {x.type}")
     if n == 0:

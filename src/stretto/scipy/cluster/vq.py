@@ -40,7 +40,7 @@ def vq(obs: Any, code_book: Any, check_finite: bool = True) -> tuple[Any, Any]:
         raise ValueError(f"vq: expected at least one code, got code_book {book.type}")
     if x.ndim == 1:
         x, book = x[:, None], book[:, None]
-    squares = snp.sum(snp.square(x[:, None, :] - book), -1)
+    squares = snp.sum(snp.square(x[:, None, :] - book[None]), -1)
     code = snp.argmin(squares, -1)
     nearest = snp.min(squares, -1)
     far = nearest > 0

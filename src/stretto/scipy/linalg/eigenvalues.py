@@ -14,6 +14,7 @@ from stretto.numpy.searching import flatnonzero
 from stretto.ops.broadcast import broadcast_to
 from stretto.ops.comparison import full, zeros_like
 from stretto.ops.contract import matmul
+from stretto.ops.convert import convert
 from stretto.ops.elementwise import broadcast_shapes
 from stretto.ops.linalg_cholesky import Cholesky, hermitian_from_lower, symmetrized
 from stretto.ops.linalg_eigh import Eigh
@@ -188,7 +189,7 @@ def rsf2csf(T: Any, Z: Any, check_finite: bool = True) -> tuple[Any, Any]:
     batch = broadcast_shapes("rsf2csf", t.shape[:-2], z.shape[:-2])
     t, z = (as_complex(broadcast_to(x, (*batch, *x.shape[-2:]))) for x in (t, z))
     turned, inner = Schur(True)(t)
-    return turned, matmul(z, inner)
+    return turned, matmul(convert(z, inner.dtype), inner)
 
 
 def hessenberg(

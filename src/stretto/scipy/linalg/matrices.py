@@ -5,11 +5,11 @@ Layer 7 (scipy). Those of given elements hold them in a pattern, known beforehan
 
 from __future__ import annotations
 
-import operator
 from typing import Any
 
 import numpy as np
 
+from stretto.core.integers import integer
 from stretto.core.interpreter import as_value
 from stretto.core.lazy import LazyModule
 from stretto.core.types import default_dtype, is_complex
@@ -270,7 +270,7 @@ def convolution_matrix(a: Any, n: int, mode: str = "full") -> Any:
            [2, 1],
            [0, 2]], dtype=int32)
     """
-    a, n = _line("convolution_matrix", a, "a"), operator.index(n)
+    a, n = _line("convolution_matrix", a, "a"), integer(n, "convolution_matrix", "n")
     m = a.shape[-1]
     if m < 1 or n < 1:
         raise ValueError(f"convolution_matrix: expected elements in a and n > 0, got {a.type}, {n}")
@@ -292,7 +292,7 @@ def convolution_matrix(a: Any, n: int, mode: str = "full") -> Any:
 
 
 def _size(who: str, n: Any, least: int = 0) -> int:
-    n = operator.index(n)
+    n = integer(n, who, "n")
     if n < least:
         raise ValueError(f"{who}: n must be {least} or more, got {n}")
     return n

@@ -5,15 +5,15 @@ Layer 7 (scipy). Next, read ``segments``.
 
 from __future__ import annotations
 
-import operator
 from typing import Any
 
 import numpy as np
 
 import stretto.numpy as snp
+from stretto.core.integers import integers
 from stretto.core.interpreter import as_value
-from stretto.core.types import inexact_dtype, real_dtype
-from stretto.ops.broadcast import canonical_axis, move_axis
+from stretto.core.types import inexact_dtype
+from stretto.ops.broadcast import canonical_axis, move_axis, of_rank
 from stretto.ops.convert import convert
 from stretto.ops.shape import concatenate, split
 
@@ -44,7 +44,7 @@ def detrend(
         return x - snp.mean(x, axis, keepdims=True)
     x = move_axis(x, axis, x.ndim - 1)
     n = x.shape[-1]
-    places = sorted({0, n, *(operator.index(p) for p in np.ravel(bp))})
+    places = sorted({0, n, *integers(np.ravel(bp), "detrend", "bp")})
     if places[0] < 0 or places[-1] > n:
         raise ValueError(f"detrend: bp must be places along the axis, 0 to {n}; got {bp}")
     pieces = split(x, np.diff(places).tolist(), x.ndim - 1)
@@ -54,5 +54,6 @@ def detrend(
 def _less_line(x: Any) -> Any:
     """x - snp.mean(x) - t (t . x) / (t . t) along the last axis; places t count from the middle."""
     t = np.arange(x.shape[-1]) - (x.shape[-1] - 1) / 2
-    t = (t / max(float(np.sqrt(t @ t)), 1e-30)).astype(real_dtype(x.dtype))
+    t = (t / max(float(np.sqrt(t @ t)), 1e-30)).astype(x.dtype)
+    t = of_rank(t, x.ndim)
     return x - snp.mean(x, -1, keepdims=True) - t * snp.sum(t * x, -1, keepdims=True)

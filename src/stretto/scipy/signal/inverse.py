@@ -6,16 +6,16 @@ transform (1984).
 
 from __future__ import annotations
 
-import operator
 from typing import Any
 
 import numpy as np
 
 import stretto.numpy as snp
+from stretto.core.integers import integer
 from stretto.core.interpreter import as_value
 from stretto.core.types import real_dtype
 from stretto.ops.arithmetic import square
-from stretto.ops.broadcast import broadcast_to, canonical_axis, move_axis
+from stretto.ops.broadcast import broadcast_to, canonical_axis, move_axis, of_rank
 from stretto.ops.comparison import gt, select
 from stretto.ops.convert import convert
 from stretto.ops.fft import complex_dtype
@@ -71,16 +71,16 @@ def istft(
         # An odd number of points has as many frequencies as the even one below it.
         points = size if input_onesided and size == default + 1 else default
     else:
-        points = operator.index(nfft)
+        points = integer(nfft, "istft", "nfft")
     if points < size:
         raise ValueError(f"{who}: nfft must be at least nperseg, {size}; got {nfft or points}")
     step = size - overlap_of(who, noverlap, size)
     parts = (snp.fft.irfft if input_onesided else snp.fft.ifft)(z, points)
-    parts = slice_in_dim(parts, 0, size, axis=-1) * snp.sum(weights)
-    x = overlapped(parts * weights, step)
+    parts = slice_in_dim(parts, 0, size, axis=-1) * convert(snp.sum(weights), parts.dtype)
+    x = overlapped(parts * convert(of_rank(weights, parts.ndim), parts.dtype), step)
     norm = overlapped(broadcast_to(square(weights), parts.shape[-2:]), step)
     if boundary:
         x, norm = (slice_in_dim(v, size // 2, v.shape[-1] - size // 2, axis=-1) for v in (x, norm))
-    x = x / select(gt(norm, _LEAST), norm, norm * 0 + 1)
+    x = x / convert(select(gt(norm, _LEAST), norm, norm * 0 + 1), x.dtype)
     times = as_value(np.arange(x.shape[-1], dtype=dtype)) / fs
     return times, move_axis(x, x.ndim - 1, time - (frequency < time))

@@ -5,12 +5,12 @@ Layer 7 (scipy). Next, read ``spectra``.
 
 from __future__ import annotations
 
-import operator
 import warnings
 from typing import Any
 
 import numpy as np
 
+from stretto.core.integers import integer
 from stretto.core.interpreter import Value, as_value
 from stretto.core.lazy import LazyModule
 from stretto.core.position import user_stack_level
@@ -31,7 +31,7 @@ def window_of(
     ``window`` is a name or a tuple that SciPy knows, or the weights. ``length`` is the signal's,
     which no segment exceeds.
     """
-    size = None if nperseg is None else operator.index(nperseg)
+    size = None if nperseg is None else integer(nperseg, who, "nperseg")
     if size is not None and size < 1:
         raise ValueError(f"{who}: nperseg must be positive, got {nperseg}")
     if isinstance(window, (str, tuple)):
@@ -60,7 +60,7 @@ def window_of(
 
 def overlap_of(who: str, noverlap: Any, nperseg: int) -> int:
     """How many points neighbours share, by default half; raises unless some step is left."""
-    overlap = nperseg // 2 if noverlap is None else operator.index(noverlap)
+    overlap = nperseg // 2 if noverlap is None else integer(noverlap, who, "noverlap")
     if not 0 <= overlap < nperseg:
         raise ValueError(f"{who}: noverlap must be from 0 to nperseg - 1, got {noverlap}")
     return overlap

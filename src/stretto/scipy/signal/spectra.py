@@ -6,17 +6,17 @@ estimation of power spectra (1967); names and factors are those of ``scipy.signa
 
 from __future__ import annotations
 
-import operator
 from typing import Any, NamedTuple
 
 import numpy as np
 
 import stretto.numpy as snp
+from stretto.core.integers import integer
 from stretto.core.interpreter import as_value
 from stretto.core.types import inexact_dtype, is_complex, real_dtype
 from stretto.ops.arithmetic import square
 from stretto.ops.bilinear import promote_dtypes
-from stretto.ops.broadcast import canonical_axis, move_axis
+from stretto.ops.broadcast import canonical_axis, move_axis, of_rank
 from stretto.ops.complex_parts import complex_, conj, imag, real
 from stretto.ops.convert import convert
 from stretto.ops.elementwise import broadcast_shapes
@@ -52,7 +52,8 @@ class _Settings(NamedTuple):
             )
         cut = _without_trend(self.who, self.detrend, segments(x, self.nperseg, self.step))
         transform = snp.fft.rfft if self.onesided else snp.fft.fft
-        return move_axis(transform(cut * self.window, self.nfft), x.ndim, x.ndim - 1)
+        weighted = cut * convert(of_rank(self.window, cut.ndim), cut.dtype)
+        return move_axis(transform(weighted, self.nfft), x.ndim, x.ndim - 1)
 
     def frequencies(self, fs: Any) -> Any:
         """In the unit of ``fs``."""
@@ -87,7 +88,7 @@ def _settings(
 ) -> _Settings:
     weights, size = window_of(who, window, nperseg, length, _SEGMENT, real_dtype(x.dtype))
     overlap = overlap_of(who, noverlap, size)
-    points = size if nfft is None else operator.index(nfft)
+    points = size if nfft is None else integer(nfft, who, "nfft")
     if points < size:
         raise ValueError(f"{who}: nfft must be at least nperseg, {size}; got {nfft}")
     one = bool(onesided) and not is_complex(x.dtype)
@@ -174,7 +175,8 @@ def stft(
     if padded:
         missing = -(x.shape[-1] - how.nperseg) % how.step % how.nperseg
         x = pad(x, 0, [*[(0, 0, 0)] * (x.ndim - 1), (0, missing, 0)])
-    out = how.transforms(x) / snp.sum(how.window)
+    out = how.transforms(x)
+    out = out / convert(snp.sum(how.window), out.dtype)
     places = np.arange(out.shape[-1]) * how.step
     middle = 0 if boundary is not None else how.nperseg / 2
     times = as_value((places + middle).astype(real_dtype(x.dtype))) / fs
@@ -262,14 +264,16 @@ def _averaged(
     one = how.transforms(x)
     out = _power(one) if y is None else conj(one) * how.transforms(other)
     if scaling == "density":
-        out = out / (fs * snp.sum(square(how.window)))
+        scale = fs * snp.sum(square(how.window))
     else:
-        out = out / square(snp.sum(how.window))
+        scale = square(snp.sum(how.window))
+    out = out / convert(as_value(scale), out.dtype)
     if how.onesided:
         # Those frequencies that stand for two.
-        twice = np.full((out.shape[-2], 1), 2, real_dtype(out.dtype))
-        twice[0] = 1
-        twice[-1] = 1 if how.nfft % 2 == 0 else twice[-1]
+        twice = np.full((*(1,) * (out.ndim - 2), out.shape[-2], 1), 2, out.dtype)
+        twice[..., 0, :] = 1
+        if how.nfft % 2 == 0:
+            twice[..., -1, :] = 1
         out = out * twice
     return how.frequencies(fs), move_axis(_average(out, average), out.ndim - 2, place)
 

@@ -7,7 +7,6 @@ differentiated through the iterations.
 
 from __future__ import annotations
 
-import operator
 from collections.abc import Callable
 from typing import Any, TypeAlias
 
@@ -20,6 +19,7 @@ from stretto.control.loops import fori_loop
 from stretto.control.stop_gradient import stop_gradient
 from stretto.control.while_loop import while_loop
 from stretto.core import tree
+from stretto.core.integers import integer
 from stretto.core.interpreter import as_value
 from stretto.core.types import inexact_dtype, is_complex, real_dtype
 from stretto.ops.arithmetic import maximum
@@ -140,7 +140,7 @@ def _by_gmres(restart: int) -> Method:
                 w, h = w - matmul(part, basis), h + part
             rest = _norm(w)
             ended = rest <= eps * whole
-            w = where(ended, 0, w / where(ended, 1, rest))
+            w = where(ended, 0, w / convert(where(ended, 1, rest), b.dtype))
             h = dynamic_update_index_in_dim(h, convert(where(ended, 0, rest), b.dtype), j + 1, 0)
             basis = dynamic_update_index_in_dim(basis, w, j + 1, 0)
             return basis, dynamic_update_index_in_dim(projected, h, j, 1)
@@ -152,12 +152,12 @@ def _by_gmres(restart: int) -> Method:
         def cycle(state: Any) -> Any:
             x, r, k = state
             beta = _norm(r)
-            first = expand_dims(r / beta, 0)
+            first = expand_dims(r / convert(beta, b.dtype), 0)
             basis = concatenate([first, full((size, n), 0, b.dtype)], 0)
             projected = full((size + 1, size), 0, b.dtype)
             basis, projected = fori_loop(0, size, arnoldi, (basis, projected))
             inverse = Pinv(False)(projected, full((), eps, real_dtype(b.dtype)))
-            y = inverse[:, 0] * beta
+            y = inverse[:, 0] * convert(beta, b.dtype)
             x = x + m(matmul(y, slice_in_dim(basis, 0, size, 1, 0)))
             return x, b - a(x), k + 1
 
@@ -208,7 +208,7 @@ def _solve(
     kinds = [dtype if len(leaves) == 1 else inexact_dtype(v.dtype) for v in leaves]
     leaves = [convert(v, t) for v, t in zip(leaves, kinds, strict=True)]
     size = sum(v.size for v in leaves)
-    most = 10 * size if maxiter is None else operator.index(maxiter)
+    most = 10 * size if maxiter is None else integer(maxiter, who, "maxiter", 0)
 
     def vector(x: Any, what: str) -> Any:
         found, other = tree.flatten(x)
@@ -352,7 +352,7 @@ def gmres(
         raise ValueError(
             f"gmres: solve_method must be 'batched' or 'incremental', got {solve_method!r}"
         )
-    restart = operator.index(restart)
+    restart = integer(restart, "gmres", "restart")
     if restart < 1:
         raise ValueError(f"gmres: restart must be 1 or more, got {restart}")
     return _solve("gmres", _by_gmres(restart), A, b, x0, tol, atol, maxiter, M, False)

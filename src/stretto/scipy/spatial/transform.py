@@ -8,12 +8,12 @@ from __future__ import annotations
 import dataclasses
 import itertools
 import math
-import operator
 from collections.abc import Sequence
 from typing import Any
 
 import stretto.numpy as snp
 from stretto import random
+from stretto.core.integers import integer
 from stretto.core.interpreter import as_value
 from stretto.core.tree import register_dataclass
 from stretto.core.types import as_dtype, inexact_dtype, is_complex
@@ -103,12 +103,16 @@ class Rotation:
     def identity(num: int | None = None, dtype: Any = float) -> Rotation:
         """No rotation, or ``num`` of them."""
         one = snp.array([0, 0, 0, 1], as_dtype(dtype))
-        return Rotation(one if num is None else snp.broadcast_to(one, (operator.index(num), 4)))
+        return Rotation(
+            one
+            if num is None
+            else snp.broadcast_to(one, (integer(num, "Rotation.identity", "num", 0), 4))
+        )
 
     @staticmethod
     def random(random_key: Any, num: int | None = None) -> Rotation:
         """A rotation, or ``num``, uniformly at random."""
-        shape = (4,) if num is None else (operator.index(num), 4)
+        shape = (4,) if num is None else (integer(num, "Rotation.random", "num", 0), 4)
         return Rotation(quaternions.normalised(random.normal(random_key, shape)))
 
     @staticmethod

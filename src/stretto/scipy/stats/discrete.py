@@ -13,6 +13,7 @@ from stretto.numpy.ranges import arange
 from stretto.numpy.reductions import sum as sum_
 from stretto.numpy.rounding import floor
 from stretto.numpy.searching import where
+from stretto.ops.broadcast import of_rank
 from stretto.ops.elementwise import promote_values
 from stretto.scipy.stats.distribution import Discrete
 from stretto.special import betainc, betaln, gammaincc, gammaln, xlog1py, xlogy
@@ -213,7 +214,7 @@ class Poisson(Discrete):
         mu, _ = promote_values("poisson.entropy", mu, loc, inexact=True)
         few = (mu > 0) & (mu <= 150)
         small, large = where(few, mu, 1.0), where(mu > 150, mu, 1000.0)
-        k = arange(self.terms, dtype=mu.dtype)
+        k = of_rank(arange(self.terms, dtype=mu.dtype), mu.ndim + 1)
         log_pmf = self._logpmf_of(k, (small[..., None],))
         total = -sum_(exp(log_pmf) * log_pmf, -1)
         inverse = 1 / large

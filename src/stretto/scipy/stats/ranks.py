@@ -9,6 +9,8 @@ import math
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
+import numpy as np
+
 from stretto.api.vectorise import vmap
 from stretto.core.interpreter import as_value
 from stretto.core.types import is_inexact
@@ -26,6 +28,7 @@ from stretto.numpy.statistics import var
 from stretto.numpy.without_nan import nanvar
 from stretto.ops.broadcast import canonical_axis, reshape
 from stretto.ops.comparison import full_like
+from stretto.ops.convert import convert
 
 __all__ = ["ModeResult", "mode", "rankdata", "sem"]
 
@@ -84,7 +87,9 @@ def rankdata(
             return argsort(argsort(row)) + 1
         ordered = sort_(row)
         if method == "dense":
-            fresh = concatenate([full_like(ordered[:1], 1), ordered[1:] != ordered[:-1]])
+            fresh = concatenate(
+                [full_like(ordered[:1], True, np.dtype(bool)), ordered[1:] != ordered[:-1]]
+            )
             return cumsum(fresh.astype(int))[searchsorted(ordered, row)]
         first = searchsorted(ordered, row) + 1
         last = searchsorted(ordered, row, side="right")
@@ -146,6 +151,7 @@ def sem(
     (x,) = inexact_values("sem", a=a)
     if nan_policy == "omit":
         count = sum_(~isnan(x), axis=axis, keepdims=keepdims)
-        return sqrt(nanvar(x, axis=axis, ddof=ddof, keepdims=keepdims) / count)
+        spread = nanvar(x, axis=axis, ddof=ddof, keepdims=keepdims)
+        return sqrt(spread / convert(count, x.dtype))
     count = x.size if axis is None else x.shape[canonical_axis(axis, x.ndim, "sem")]
-    return sqrt(var(x, axis=axis, ddof=ddof, keepdims=keepdims) / count)
+    return sqrt(var(x, axis=axis, ddof=ddof, keepdims=keepdims) / convert(as_value(count), x.dtype))
