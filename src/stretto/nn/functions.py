@@ -16,7 +16,7 @@ from stretto.core.types import inexact_dtype, is_inexact
 from stretto.numpy.directly import FLOAT, directly
 from stretto.numpy.dtypes import as_dtype
 from stretto.numpy.elementary import tanh
-from stretto.numpy.logic import greater, greater_equal, less, less_equal
+from stretto.numpy.logic import greater, greater_equal, isfinite, less, less_equal, truth
 from stretto.numpy.normalised import log1mexp, log_softmax, logsumexp, softmax
 from stretto.numpy.reductions import sum as sum_
 from stretto.numpy.searching import where
@@ -379,6 +379,11 @@ def standardize(
     if algorithm not in ("fast", "stable"):
         raise ValueError(f"standardize: algorithm must be 'fast' or 'stable', got {algorithm!r}")
     x = _float(x, "standardize")
+    given, finite = x, None
+    if where is not None:
+        # What is left out may be NaN or infinite: that stays, without a way into derivatives.
+        finite = truth(where, "standardize", "where") | isfinite(x)
+        x = choose(finite, x, 0)
     if mean is None:
         mean = mean_(x, axis, keepdims=True, where=where)
     if variance is None and algorithm == "stable":
@@ -386,7 +391,8 @@ def standardize(
     elif variance is None:
         square = mean_(x * x, axis, keepdims=True, where=where)
         variance = maximum(square - mean * mean, zeros_like(square))
-    return (x - mean) * rsqrt(_float(variance, "standardize") + epsilon)
+    out = (x - mean) * rsqrt(_float(variance, "standardize") + epsilon)
+    return out if finite is None else choose(finite, out, given)
 
 
 def one_hot(x: Any, num_classes: int, *, dtype: Any = float, axis: int = -1) -> Any:

@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from stretto.core.interpreter import as_value
+from stretto.core.interpreter import as_value, state
 from stretto.core.types import (
     ArrayType,
     array_type,
@@ -40,6 +40,7 @@ __all__ = [
     "logistic",
     "power",
     "reciprocal",
+    "root_of_squares",
     "rsqrt",
     "sqrt",
 ]
@@ -406,6 +407,14 @@ def sqrt(x: Any) -> Any:
     Array([ 2., nan], dtype=float32)
     """
     return unary(SQRT, x)
+
+
+def root_of_squares(total: Any) -> Any:
+    """The square root of a sum of squares, a length: with the derivative 0 at 0, the least one."""
+    if state.interpreter is state.eager:
+        return unary(SQRT, total)
+    none = eq(total, zeros_like(total))
+    return select(none, zeros_like(total), sqrt(select(none, full_like(total, 1), total)))
 
 
 def rsqrt(x: Any) -> Any:

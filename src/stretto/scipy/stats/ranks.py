@@ -13,7 +13,6 @@ from stretto.api.vectorise import vmap
 from stretto.core.interpreter import as_value
 from stretto.core.types import is_inexact
 from stretto.numpy.arguments import inexact_values
-from stretto.numpy.elementary import sqrt
 from stretto.numpy.joining import concatenate
 from stretto.numpy.logic import isnan
 from stretto.numpy.manipulation import expand_dims, moveaxis
@@ -26,6 +25,7 @@ from stretto.numpy.statistics import var
 from stretto.numpy.without_nan import nanvar
 from stretto.ops.broadcast import canonical_axis, reshape
 from stretto.ops.comparison import full_like
+from stretto.ops.exponential import root_of_squares
 
 __all__ = ["ModeResult", "mode", "rankdata", "sem"]
 
@@ -146,6 +146,6 @@ def sem(
     (x,) = inexact_values("sem", a=a)
     if nan_policy == "omit":
         count = sum_(~isnan(x), axis=axis, keepdims=keepdims)
-        return sqrt(nanvar(x, axis=axis, ddof=ddof, keepdims=keepdims) / count)
+        return root_of_squares(nanvar(x, axis=axis, ddof=ddof, keepdims=keepdims) / count)
     count = x.size if axis is None else x.shape[canonical_axis(axis, x.ndim, "sem")]
-    return sqrt(var(x, axis=axis, ddof=ddof, keepdims=keepdims) / count)
+    return root_of_squares(var(x, axis=axis, ddof=ddof, keepdims=keepdims) / count)
