@@ -266,3 +266,17 @@ def test_sparse_functions_and_logarithms_of_sums():
     part = st.nn.logmeanexp(x.reshape(1, 7), axis=1, keepdims=True, where=x > 0)
     assert part.shape == (1, 1) and float(part[0, 0]) == pytest.approx(1.3657566)
     assert bool(snp.isnan(st.nn.logmeanexp(snp.zeros(0))))
+
+
+def test_softplus_has_all_derivatives_at_zero():
+    # log(1 + e^x) = log 2 + x / 2 + x^2 / 8 - x^4 / 192 + ...
+    for f, signs in ((nn.softplus, 1), (nn.log_sigmoid, -1)):
+        g = lambda x, f=f, s=signs: s * f(s * x)
+        for want in (np.log(2), 1 / 2, 1 / 4, 0, -1 / 8):
+            np.testing.assert_allclose(g(0.0), want, atol=1e-6)
+            np.testing.assert_allclose(st.jit(g)(0.0), want, atol=1e-6)
+            g = st.grad(g)
+    slope = st.grad(nn.softplus)
+    assert [float(slope(x)) for x in (-np.inf, -200.0, 200.0, np.inf)] == [0, 0, 1, 1]
+    got = [float(f(np.nan)) for f in (nn.softplus, st.jit(nn.softplus))]
+    assert np.isnan(got).all()

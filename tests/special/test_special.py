@@ -156,3 +156,28 @@ def test_one_namespace_under_two_names():
     assert st.scipy.special.expit is st.special.expit
     with pytest.raises(AttributeError, match="module 'stretto' has no attribute 'specials'"):
         st.specials  # noqa: B018
+
+
+def test_a_factor_of_zero_has_mixed_derivatives():
+    # d^2/dx dy of x log y is 1 / y, and of x log(1 + y) it is 1 / (1 + y), at x = 0 too.
+    for f, want in ((special.xlogy, 1 / 2), (special.xlog1py, 1 / 3)):
+        for first, second in ((0, 1), (1, 0)):
+            mixed = grad(grad(f, first), second)
+            for g in (mixed, jit(mixed)):
+                np.testing.assert_allclose(g(0.0, 2.0), want, rtol=1e-6)
+        assert [float(d) for d in grad(f, (0, 1))(0.0, 2.0)][1] == 0
+    for f in (special.rel_entr, special.kl_div):  # d/dq is -p / q, and 1 - p / q
+        np.testing.assert_allclose(grad(grad(f, 1), 0)(0.0, 2.0), -1 / 2)
+
+
+def test_derivatives_at_zero():
+    with enable_x64():
+        # Si(x) = x - x^3 / 18 + x^5 / 600
+        f = lambda x: special.sici(x)[0]
+        for want in (0, 1, 0, -1 / 3, 0, 1 / 5):
+            np.testing.assert_allclose(f(0.0), want, atol=1e-12)
+            f = grad(f)
+        # (x^c - 1) / c is -1 / c at x = 0 for c > 0
+        for f, zero in ((special.boxcox, 0.0), (special.boxcox1p, -1.0)):
+            np.testing.assert_allclose(grad(f, 1)(zero, 0.5), 4, rtol=1e-12)
+            assert float(grad(f)(zero, 2.0)) == 0

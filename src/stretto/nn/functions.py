@@ -188,8 +188,18 @@ def softplus(x: Any) -> Any:
     >>> st.nn.softplus(st.numpy.array([0.0, 100.0])).round(3)
     Array([  0.693, 100.   ], dtype=float32)
     """
+    found = directly(_softplus, FLOAT, x)
+    if found is not None:
+        return found
     x = _float(x, "softplus")
-    return maximum(x, zeros_like(x)) + log1p(exp(-absolute(x)))
+    # By choice of a side: max and |.| have no second derivative at 0.
+    positive = greater(x, 0)
+    return select(positive, x, zeros_like(x)) + log1p(exp(select(positive, -x, x)))
+
+
+def _softplus(x: np.ndarray) -> np.ndarray:
+    """The same in NumPy."""
+    return np.maximum(x, 0) + np.log1p(np.exp(-np.abs(x)))
 
 
 def squareplus(x: Any, b: Any = 4) -> Any:

@@ -15,7 +15,7 @@ from stretto.core.interpreter import as_value
 from stretto.core.types import inexact_dtype, is_complex, is_inexact, kind_of, scalar_dtype
 from stretto.numpy.directly import FLOAT, REAL, directly, host_of
 from stretto.numpy.dtypes import finfo
-from stretto.numpy.logic import copysign
+from stretto.numpy.logic import copysign, isinf
 from stretto.numpy.quick import element_of, quick
 from stretto.ops import arithmetic as ops
 from stretto.ops import division, exponential
@@ -414,13 +414,14 @@ def hypot(x: Any, y: Any, /) -> Any:
     if found is not None:
         return found
     x, y = promote_values("hypot", x, y, inexact=True)
-    x, y = ops.absolute(x), ops.absolute(y)
-    long, short = ops.maximum(x, y), ops.minimum(x, y)
-    infinite = eq(x, full_like(x, np.inf)) | eq(y, full_like(y, np.inf))
+    # The signs stay: by way of |x| the second derivative at 0 would be 0.
+    first = gt(ops.absolute(x), ops.absolute(y))
+    long, short = select(first, x, y), select(first, y, x)
+    infinite = isinf(x) | isinf(y)
     none = eq(long, zeros_like(long))
     ratio = short / select(none | infinite, full_like(long, 1), long)
-    length = long * exponential.sqrt(full_like(ratio, 1) + ratio * ratio)
-    return select(infinite, full_like(long, np.inf), select(none, long, length))
+    length = ops.absolute(long) * exponential.sqrt(full_like(ratio, 1) + ratio * ratio)
+    return select(infinite, full_like(long, np.inf), select(none, zeros_like(long), length))
 
 
 def nan_to_num(

@@ -15,8 +15,7 @@ from stretto.core.interpreter import as_value
 from stretto.core.types import inexact_dtype
 from stretto.numpy.directly import FLOAT, directly
 from stretto.ops import exponential, trigonometric
-from stretto.ops.arithmetic import absolute, maximum
-from stretto.ops.comparison import eq, full_like, ne, select, zeros_like
+from stretto.ops.comparison import full_like, gt, ne, select, zeros_like
 from stretto.ops.convert import convert
 from stretto.ops.elementwise import promote_values
 
@@ -151,10 +150,12 @@ def logaddexp2(x: Any, y: Any, /) -> Any:
 
 def _add_exponentials(x: Any, y: Any, power: Any, log_1p: Any) -> Any:
     """max(x, y) + log(1 + exp(-|x - y|)); where x - y is NaN, of equal infinities too, x + y."""
-    gap = x - y
+    # By choice of the greater: max and |.| have no second derivative where x = y.
+    first = gt(x, y)
+    gap = select(first, y - x, x - y)
     undefined = ne(gap, gap)
     gap = select(undefined, zeros_like(gap), gap)
-    return select(undefined, x + y, maximum(x, y) + log_1p(power(-absolute(gap))))
+    return select(undefined, x + y, select(first, x, y) + log_1p(power(gap)))
 
 
 def sqrt(x: Any, /) -> Any:
@@ -288,10 +289,4 @@ def sinc(x: Any, /) -> Any:
         return found
     x = _float(x, "sinc")
     angle = x * full_like(x, math.pi)
-    at_zero = eq(angle, zeros_like(angle))
-    safe = select(at_zero, full_like(angle, 1), angle)
-    # At zero the Taylor series, so that derivatives up to the fifth are right there.
-    square = angle * angle
-    one = full_like(angle, 1)
-    series = one - square * (full_like(angle, 1 / 6) - square * full_like(angle, 1 / 120))
-    return select(at_zero, series, trigonometric.sin(safe) / safe)
+    return trigonometric.sine_ratio(angle)
