@@ -181,3 +181,17 @@ def test_derivatives_at_zero():
         for f, zero in ((special.boxcox, 0.0), (special.boxcox1p, -1.0)):
             np.testing.assert_allclose(grad(f, 1)(zero, 0.5), 4, rtol=1e-12)
             assert float(grad(f)(zero, 2.0)) == 0
+
+
+def test_the_riemann_zeta_function_has_derivatives_everywhere_but_at_one():
+    # ζ'(0) = -log(2π) / 2, ζ'(-1) = 1/12 - log A, ζ'(-2) = -ζ(3) / (4π^2)
+    known = {0.0: -0.918938533204672742, -1.0: -0.165421143700450929, -2.0: -0.030448457058393271,
+             2.0: -0.937548254315843754}  # fmt: skip
+    with enable_x64():
+        for f in (grad(special.zeta), jit(grad(special.zeta))):
+            for s, want in known.items():
+                np.testing.assert_allclose(f(s), want, rtol=1e-12)
+        for s in (-3.3, -0.5, 0.5, 1.5, 4.0):
+            h = 1e-5
+            between = (grad(special.zeta)(s + h) - grad(special.zeta)(s - h)) / (2 * h)
+            np.testing.assert_allclose(grad(grad(special.zeta))(s), between, rtol=1e-7)
