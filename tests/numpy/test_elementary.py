@@ -123,3 +123,16 @@ def test_sinc_has_all_derivatives_at_zero():
             np.testing.assert_allclose(f(1e-9), want, rtol=1e-6, atol=1e-5 if not near else 1e-12)
             f = st.grad(f)
     np.testing.assert_allclose(snp.sinc(1 + 1j), np.sinc(1 + 1j), rtol=1e-5)
+
+
+def test_logaddexp_of_complex_numbers_is_the_principal_value():
+    x = np.array([1 + 2j, 3 - 1j, 1 + 3j, 700, 2j, -1 + 3j], np.complex64)
+    y = np.array([1 + 1j, 2, 1 + 3j, -1j, 3j, -1 - 3j], np.complex64)
+    wide = x.astype(complex), y.astype(complex)
+    for f, base in ((snp.logaddexp, np.e), (snp.logaddexp2, 2)):
+        want = np.log(base ** wide[0] + base ** wide[1]) / np.log(base)
+        for g in (f, st.jit(f)):
+            np.testing.assert_allclose(g(x, y), want, rtol=1e-5, atol=1e-6)
+    slope = st.grad(lambda x: snp.logaddexp(x, 2 + 1j).real)(2 + 0j)
+    np.testing.assert_allclose(slope, 0.5 - 0.27315125j, rtol=1e-6)
+    assert complex(snp.logaddexp(complex(-np.inf), complex(-np.inf))).real == -np.inf

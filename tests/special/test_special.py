@@ -195,3 +195,20 @@ def test_the_riemann_zeta_function_has_derivatives_everywhere_but_at_one():
             h = 1e-5
             between = (grad(special.zeta)(s + h) - grad(special.zeta)(s - h)) / (2 * h)
             np.testing.assert_allclose(grad(grad(special.zeta))(s), between, rtol=1e-7)
+
+
+@pytest.mark.parametrize("name", ["gamma", "digamma", "erf", "erfc", "erfcx"])
+def test_functions_of_complex_numbers_are_scipys(name):
+    rng = np.random.default_rng(0)
+    z = rng.uniform(-5, 5, 100) + 1j * rng.uniform(-5, 5, 100)
+    z = np.concatenate([z, [0, 1e-9j, 1e-3 + 1e-5j, 3e-5 - 2j, 7]])
+    want, f = getattr(sp, name)(z), getattr(special, name)
+    with enable_x64():
+        for g in (f, jit(f)):
+            np.testing.assert_allclose(g(z), want, rtol=1e-11)
+    np.testing.assert_allclose(f(z.astype(np.complex64)), want, rtol=2e-5)
+    step = 1e-6
+    with enable_x64():
+        slope = grad(f, holomorphic=True)(1.5 - 0.5j)
+        near = (getattr(sp, name)(1.5 - 0.5j + step) - getattr(sp, name)(1.5 - 0.5j - step)) / step
+        np.testing.assert_allclose(slope, near / 2, rtol=1e-8)

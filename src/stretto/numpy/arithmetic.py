@@ -20,6 +20,7 @@ from stretto.numpy.quick import element_of, quick
 from stretto.ops import arithmetic as ops
 from stretto.ops import division, exponential
 from stretto.ops.comparison import eq, full_like, gt, lt, ne, select, where, zeros_like
+from stretto.ops.complex_order import complex_greater
 from stretto.ops.convert import convert
 from stretto.ops.elementwise import INEXACT, promote_values
 from stretto.ops.trigonometric import atan2
@@ -328,7 +329,8 @@ def fmax(x1: Any, x2: Any) -> Any:
     if found is not None:
         return found
     x, y = promote_values("fmax", x1, x2)
-    return where(gt(x, y) | ne(y, y), x, y)
+    first = complex_greater(x, y) if is_complex(x.dtype) else gt(x, y)
+    return where(first | ne(y, y), x, y)
 
 
 def fmin(x1: Any, x2: Any) -> Any:
@@ -337,7 +339,8 @@ def fmin(x1: Any, x2: Any) -> Any:
     if found is not None:
         return found
     x, y = promote_values("fmin", x1, x2)
-    return where(lt(x, y) | ne(y, y), x, y)
+    first = complex_greater(y, x) if is_complex(x.dtype) else lt(x, y)
+    return where(first | ne(y, y), x, y)
 
 
 def clip(

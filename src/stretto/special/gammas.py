@@ -13,13 +13,14 @@ import numpy as np
 
 from stretto.core.interpreter import as_value
 from stretto.core.lazy import LazyModule
-from stretto.core.types import inexact_dtype, scalar_dtype
+from stretto.core.types import inexact_dtype, is_complex, scalar_dtype
 from stretto.numpy.creation import array
 from stretto.ops import gamma as gamma_ops
 from stretto.ops import incomplete
 from stretto.ops import zeta as zeta_ops
 from stretto.ops.broadcast import broadcast_to, reduce_sum, reshape
 from stretto.ops.comparison import eq, full_like, lt, select, zeros_like
+from stretto.ops.complex_gamma import complex_digamma, complex_gamma
 from stretto.ops.convert import convert
 from stretto.ops.elementwise import binary, unary
 from stretto.ops.exponential import exp as exp_of
@@ -153,11 +154,14 @@ POCH, RIEMANN = Poch(), RiemannZeta()
 def gamma(x: Any) -> Any:
     """The gamma function of each element; NaN at the negative integers (DLMF 5.2.1).
 
+    Of real and of complex numbers.
+
     >>> import stretto as st
     >>> st.special.gamma(st.numpy.array([5.0, 0.5]))
     Array([24.       ,  1.7724539], dtype=float32)
     """
-    return gamma_ops.gamma(x)
+    x = as_value(x, "gamma")
+    return complex_gamma(x) if is_complex(x.dtype) else gamma_ops.gamma(x)
 
 
 def gammaln(x: Any) -> Any:
@@ -225,11 +229,14 @@ def gammaincc(a: Any, x: Any) -> Any:
 def digamma(x: Any) -> Any:
     """The derivative of ``gammaln`` at each element; NaN at the negative integers (DLMF 5.2.2).
 
+    Of real and of complex numbers.
+
     >>> import stretto as st
     >>> st.special.digamma(st.numpy.array([1.0, 2.0]))
     Array([-0.5772157 ,  0.42278433], dtype=float32)
     """
-    return gamma_ops.digamma(x)
+    x = as_value(x, "digamma")
+    return complex_digamma(x) if is_complex(x.dtype) else gamma_ops.digamma(x)
 
 
 def polygamma(n: Any, x: Any) -> Any:
