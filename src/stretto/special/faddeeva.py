@@ -10,11 +10,9 @@ import math
 from typing import Any
 
 from stretto.core.types import is_complex
-from stretto.ops.arithmetic import absolute as magnitude
-from stretto.ops.comparison import full_like, lt, select, zeros_like
-from stretto.ops.complex_parts import complex_, real
+from stretto.ops.comparison import full_like, zeros_like
+from stretto.ops.complex_parts import complex_
 from stretto.ops.elementwise import COMPLEX, promote_values
-from stretto.ops.exponential import exp as exp_of
 from stretto.ops.written import (
     Number,
     Written,
@@ -30,7 +28,7 @@ from stretto.ops.written import (
     where,
 )
 
-__all__ = ["erf_complex", "erfc_complex", "erfcx_complex", "wofz"]
+__all__ = ["wofz"]
 
 _TERMS = 12
 _STEP = math.sqrt(math.pi / _TERMS)
@@ -137,29 +135,3 @@ def wofz(z: Any) -> Any:
     """
     (value,) = promote_values("wofz", z, inexact=True)
     return WOFZ(value if is_complex(value.dtype) else complex_(value, zeros_like(value)))
-
-
-def erfcx_complex(z: Any) -> Any:
-    """``exp(z**2) * erfc(z)`` of complex numbers (DLMF 7.2.3)."""
-    return WOFZ(z * full_like(z, 1j))
-
-
-def erfc_complex(z: Any) -> Any:
-    """``exp(-z**2)`` times that, on the right; on the left 2 less that of ``-z``."""
-    left = lt(real(z), zeros_like(real(z)))
-    right = select(left, -z, z)
-    out = exp_of(-(right * right)) * erfcx_complex(right)
-    return select(left, full_like(z, 2) - out, out)
-
-
-def erf_complex(z: Any) -> Any:
-    """``1 - erfc(z)``; near zero by its series (DLMF 7.6.1)."""
-    size = magnitude(z)
-    near = lt(size, full_like(size, 1))
-    inside = select(near, z, zeros_like(z))
-    square = -(inside * inside)
-    total = zeros_like(z)
-    for k in range(22, -1, -1):
-        total = total * square + full_like(z, 1 / (math.factorial(k) * (2 * k + 1)))
-    series = full_like(z, 2 / math.sqrt(math.pi)) * inside * total
-    return select(near, series, full_like(z, 1) - erfc_complex(select(near, full_like(z, 1), z)))
