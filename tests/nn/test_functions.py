@@ -144,6 +144,57 @@ def test_softmax_derivatives():
     assert nn.softmax(snp.ones(4096, snp.bfloat16))[0].item() == 2**-12
 
 
+BAD = [1e4, 3e38, np.inf, -np.inf, np.nan]
+
+
+@pytest.mark.parametrize("bad", BAD)
+def test_what_a_mask_leaves_out_has_no_part_in_derivatives(bad):
+    mask, x = np.array([True, True, False]), np.array([1.0, 2.5, 0.5], np.float32)
+    other = x.copy()
+    other[2] = bad
+    weights = np.array([1.0, -2.0, 3.0], np.float32)
+    held = lambda out: snp.sum(snp.where(mask, weights * out, 0))
+    for f in (
+        lambda x: held(nn.softmax(x, where=mask)),
+        lambda x: held(nn.log_softmax(x, where=mask)),
+        lambda x: nn.logsumexp(x, where=mask),
+        lambda x: nn.logsumexp(x, b=weights, where=mask, return_sign=True)[0],
+        lambda x: nn.logsumexp(x, b=snp.array([1.0, 2.0, 0.0])),
+        lambda x: nn.logmeanexp(x, where=mask),
+        lambda x: held(nn.standardize(x, where=mask)),
+        lambda x: held(nn.standardize(x, where=mask, algorithm="fast")),
+        lambda x: held(nn.standardize(x, where=mask, mean=0.5)),
+    ):
+        for g in (st.grad(f), st.jit(st.grad(f)), st.jacfwd(f)):
+            np.testing.assert_allclose(g(other), g(x), rtol=1e-5, atol=1e-6)
+            assert g(other)[2] == 0
+        np.testing.assert_allclose(st.hessian(f)(other), st.hessian(f)(x), rtol=1e-4, atol=1e-5)
+
+
+def test_a_mask_without_elements_has_derivatives_of_zero():
+    mask = np.array([[False, False], [True, True]])
+    x = snp.array([[1.0, np.nan], [1.0, 2.0]])
+    for f, nothing in ((nn.softmax, 0), (nn.log_softmax, -np.inf)):
+        masked = lambda x, f=f: f(x, where=mask)
+        np.testing.assert_array_equal(masked(x)[0], nothing)
+        first = lambda x, f=f: snp.sum(snp.where(mask, f(x, where=mask), 0)[:, 0])
+        want = np.stack([np.zeros(2), st.grad(lambda x, f=f: f(x)[0])(x[1])])
+        np.testing.assert_allclose(st.grad(first)(x), want, rtol=1e-6)
+
+
+def test_logsumexp_has_a_derivative_by_a_weight_of_zero():
+    a, b = snp.array([1.0, 2.0, 3.0]), snp.array([1.0, 2.0, 0.0])
+    f = lambda b: nn.logsumexp(a, b=b)
+    total = np.exp(1) + 2 * np.exp(2)
+    want = np.exp([1.0, 2.0, 3.0]) / total
+    for g in (st.grad(f), st.jit(st.grad(f)), st.jacfwd(f)):
+        np.testing.assert_allclose(g(b), want, rtol=1e-5)
+    np.testing.assert_allclose(st.hessian(f)(b), -np.outer(want, want), rtol=1e-5)
+    by_both = st.jacfwd(st.grad(lambda a, b: nn.logsumexp(a, b=b)), argnums=1)(a, b)
+    np.testing.assert_allclose(by_both[2, 2], want[2], rtol=1e-5)  # d/db (b exp(a) / total)
+    assert np.isfinite(st.grad(lambda b: nn.logsumexp(snp.array([1.0, np.inf]), b=b))(b[::2])[0])
+
+
 def test_logsumexp_of_infinities():
     low = snp.array([-np.inf, -np.inf])
     for f in (nn.logsumexp, st.jit(nn.logsumexp)):
@@ -220,3 +271,17 @@ def test_sparse_functions_and_logarithms_of_sums():
 def test_one_hot_takes_lists():
     assert nn.one_hot([[0], [2]], 3).tolist() == [[[1, 0, 0]], [[0, 0, 1]]]
     assert nn.one_hot([], 3).shape == (0, 3)
+
+
+def test_softplus_has_all_derivatives_at_zero():
+    # log(1 + e^x) = log 2 + x / 2 + x^2 / 8 - x^4 / 192 + ...
+    for f, signs in ((nn.softplus, 1), (nn.log_sigmoid, -1)):
+        g = lambda x, f=f, s=signs: s * f(s * x)
+        for want in (np.log(2), 1 / 2, 1 / 4, 0, -1 / 8):
+            np.testing.assert_allclose(g(0.0), want, atol=1e-6)
+            np.testing.assert_allclose(st.jit(g)(0.0), want, atol=1e-6)
+            g = st.grad(g)
+    slope = st.grad(nn.softplus)
+    assert [float(slope(x)) for x in (-np.inf, -200.0, 200.0, np.inf)] == [0, 0, 1, 1]
+    got = [float(f(np.nan)) for f in (nn.softplus, st.jit(nn.softplus))]
+    assert np.isnan(got).all()

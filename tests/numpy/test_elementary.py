@@ -97,3 +97,42 @@ def test_low_precision_keeps_its_dtype():
 def test_lists_are_refused():
     with pytest.raises(TypeError, match=r"stretto\.numpy\.array"):
         snp.exp([1.0])
+
+
+@pytest.mark.parametrize("x", [0.0, 0.3, -2.0, 60.0])
+def test_logaddexp_and_hypot_have_second_derivatives_where_arguments_are_alike(x):
+    # Of log(e^x + e^y) at x = y: 1/4 [[1, -1], [-1, 1]].
+    for f, scale in ((snp.logaddexp, 1.0), (snp.logaddexp2, np.log(2))):
+        got = np.array(st.hessian(f, argnums=(0, 1))(x, x))
+        np.testing.assert_allclose(got, scale / 4 * np.array([[1, -1], [-1, 1]]), rtol=1e-5)
+    by_first = st.grad(st.grad(snp.hypot))
+    for y in (2.0, -2.0):
+        np.testing.assert_allclose(by_first(0.0, y), 0.5)
+        np.testing.assert_allclose(st.grad(st.grad(snp.hypot, 1), 1)(y, 0.0), 0.5)
+    assert float(st.grad(snp.hypot)(0.0, 0.0)) == 0
+
+
+def test_sinc_has_all_derivatives_at_zero():
+    # sin(pi x) / (pi x) = 1 - (pi x)^2 / 6 + (pi x)^4 / 120 - (pi x)^6 / 5040
+    with st.enable_x64():
+        f = snp.sinc
+        for k in range(7):
+            want = [1, 0, -1 / 3, 0, 1 / 5, 0, -1 / 7][k] * np.pi**k
+            np.testing.assert_allclose(f(0.0), want, rtol=1e-12, atol=1e-12)
+            near = 0 if k else 1
+            np.testing.assert_allclose(f(1e-9), want, rtol=1e-6, atol=1e-5 if not near else 1e-12)
+            f = st.grad(f)
+    np.testing.assert_allclose(snp.sinc(1 + 1j), np.sinc(1 + 1j), rtol=1e-5)
+
+
+def test_logaddexp_of_complex_numbers_is_the_principal_value():
+    x = np.array([1 + 2j, 3 - 1j, 1 + 3j, 700, 2j, -1 + 3j], np.complex64)
+    y = np.array([1 + 1j, 2, 1 + 3j, -1j, 3j, -1 - 3j], np.complex64)
+    wide = x.astype(complex), y.astype(complex)
+    for f, base in ((snp.logaddexp, np.e), (snp.logaddexp2, 2)):
+        want = np.log(base ** wide[0] + base ** wide[1]) / np.log(base)
+        for g in (f, st.jit(f)):
+            np.testing.assert_allclose(g(x, y), want, rtol=1e-5, atol=1e-6)
+    slope = st.grad(lambda x: snp.logaddexp(x, 2 + 1j).real)(2 + 0j)
+    np.testing.assert_allclose(slope, 0.5 - 0.27315125j, rtol=1e-6)
+    assert complex(snp.logaddexp(complex(-np.inf), complex(-np.inf))).real == -np.inf

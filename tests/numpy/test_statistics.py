@@ -141,6 +141,39 @@ def test_derivatives_pass_over_nan():
     np.testing.assert_allclose(slope, [0.5, 0.5, 0])
 
 
+def test_the_derivative_of_a_deviation_of_zero_is_zero():
+    for f in (snp.std, snp.nanstd, lambda x: snp.sum(snp.std(x, axis=0, where=x >= 0))):
+        for x in (snp.ones(3), snp.zeros(3)):
+            np.testing.assert_array_equal(st.grad(f)(x), np.zeros(3))
+
+
+@pytest.mark.parametrize("bad", [3e38, np.inf, np.nan])
+@pytest.mark.parametrize("name", ["sum", "prod", "mean", "var", "std", "max", "min"])
+def test_what_a_mask_leaves_out_has_no_part_in_derivatives(name, bad):
+    mask, x = np.array([True, True, False]), np.array([1.0, 2.5, 0.5], np.float32)
+    other = np.where(mask, x, np.float32(bad))
+    options = {"initial": 2.0} if name in ("max", "min") else {}
+    f = lambda x: getattr(snp, name)(x, where=mask, **options)
+    for g in (st.grad(f), st.jit(st.grad(f)), st.hessian(f)):
+        np.testing.assert_allclose(g(other), g(x), rtol=1e-6)
+    assert st.grad(f)(other)[2] == 0
+
+
+@pytest.mark.parametrize(
+    "name", ["sum", "prod", "mean", "var", "std", "max", "min", "median", "cumsum", "cumprod"]
+)
+def test_functions_without_nan_have_derivatives_without_it(name):
+    f = lambda x: snp.sum(getattr(snp, f"nan{name}")(x) * 2)
+    plain = lambda x: snp.sum(getattr(snp, name)(x) * 2)
+    x = snp.array([1.0, np.nan, 2.5, 4.0])
+    rest = st.grad(plain)(x[np.array([0, 2, 3])])
+    if name.startswith("cum"):
+        rest = st.grad(lambda x: plain(x) + 2 * getattr(snp, name)(x)[0])(x[np.array([0, 2, 3])])
+    want = np.insert(np.asarray(rest), 1, 0)
+    for g in (st.grad(f), st.jit(st.grad(f))):
+        np.testing.assert_allclose(g(x), want, rtol=1e-6)
+
+
 def test_lists_are_refused():
     with pytest.raises(TypeError, match="array"):
         snp.mean([1, 2])

@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 from stretto import grad
+from stretto.core.config import enable_x64
 from stretto.laws import bf16, check_special, f32, law, special_values
 from stretto.ops import bessel as ops
 
@@ -34,3 +35,15 @@ def test_derivatives_at_zero():
     for f, want in ((ops.bessel_i0, 0), (ops.bessel_i1, 0.5), (ops.bessel_i1e, 0.5)):
         np.testing.assert_allclose(grad(f)(0.0), want)
     np.testing.assert_allclose(grad(grad(ops.bessel_i0))(0.0), 0.5)
+
+
+def test_derivatives_of_order_one_at_zero():
+    # I_1(x) = x / 2 + x^3 / 16 + ...
+    with enable_x64():
+        f = ops.bessel_i1
+        for want in (0, 1 / 2, 0, 3 / 8, 0, 5 / 16):
+            np.testing.assert_allclose(f(0.0), want, atol=1e-14)
+            f = grad(f)
+        # e^-x I_1(x) on the right
+        second = grad(grad(ops.bessel_i1e))
+        np.testing.assert_allclose(second(1e-12), -1, rtol=1e-9)

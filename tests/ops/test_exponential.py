@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from stretto import grad, jit
+from stretto import grad, hessian, jit, lax, numpy
 from stretto.api.graph import make_graph
 from stretto.core.errors import MissingRuleError
 from stretto.laws import (
@@ -180,3 +180,18 @@ def test_refused():
         ops.cbrt(1j)
     with pytest.raises(MissingRuleError, match="exp has no transpose rule: it is not linear"):
         ops.EXP.transpose(1.0, 1.0)
+
+
+@pytest.mark.parametrize("name", ["lax.pow", "**", "float_power"])
+def test_a_power_of_zero_has_mixed_derivatives(name):
+    f = {"lax.pow": lax.pow, "**": lambda x, y: x**y, "float_power": numpy.float_power}[name]
+    for x in (0.5, 3.0):
+        for mixed in (grad(grad(f, 0), 1), grad(grad(f, 1), 0)):
+            np.testing.assert_allclose(mixed(x, 0.0), 1 / x, rtol=1e-6)
+            np.testing.assert_allclose(jit(mixed)(x, 0.0), 1 / x, rtol=1e-6)
+        (xx, xy), (yx, yy) = hessian(f, argnums=(0, 1))(x, 0.0)
+        np.testing.assert_allclose([xx, xy, yx, yy], [0, 1 / x, 1 / x, np.log(x) ** 2], rtol=1e-6)
+    for x in (0.0, 1e-30):  # as x^0 = 1 there, and not NaN
+        assert float(grad(f)(x, 0.0)) == float(grad(grad(f))(x, 0.0)) == 0
+    third = grad(grad(grad(f)))
+    assert [float(third(0.0, y)) for y in (0.0, 1.0, 2.0, 3.0)] == [0, 0, 0, 6]

@@ -53,6 +53,18 @@ def test_the_gradient_of_det_is_the_adjugate_also_of_a_singular_matrix(n):
             np.testing.assert_allclose(f(snp.array(x)), adjugate.T, atol=1e-12)
 
 
+@pytest.mark.parametrize("rank", [0, 1, 2, 3])
+@pytest.mark.parametrize("rounded", [False, True])
+def test_the_gradient_of_det_is_finite_whatever_rank_is_left(rank, rounded):
+    rng = np.random.default_rng(rank)
+    draw = rng.normal if rounded else lambda size: rng.integers(-3, 4, size)
+    x = draw(size=(4, rank)) @ draw(size=(rank, 4)) * 1.0
+    minor = lambda i, j: np.linalg.det(np.delete(np.delete(x, i, 0), j, 1))
+    want = [[(-1) ** (i + j) * minor(i, j) for j in range(4)] for i in range(4)]
+    for f in (st.grad(det), st.jit(st.grad(det))):
+        np.testing.assert_allclose(f(x.astype(np.float32)), want, atol=1e-6 * np.abs(x).sum() ** 3)
+
+
 def test_of_size_three_and_less_every_derivative_exists():
     zero = snp.zeros((3, 3))
     np.testing.assert_array_equal(st.grad(det)(zero), np.zeros((3, 3)))

@@ -94,3 +94,24 @@ def test_permutations_of_few_and_of_many(batch):
         for i, j in enumerate(pivots[place]):
             order[i], order[j] = order[j], order[i]
         assert got[place].tolist() == order
+
+
+@pytest.mark.parametrize("shape", [(3, 3), (4, 3), (2, 3)], ids=str)
+@pytest.mark.parametrize("rounded", [False, True])
+def test_pivots_of_zero_have_finite_derivatives_whatever_rounding_leaves(shape, rounded):
+    rng = np.random.default_rng(0)
+    u, v = (rng.normal(size=n) if rounded else np.arange(1.0, n + 1) for n in shape)
+    u[0] = 9  # no row changes its place
+    x = np.outer(u, v).astype(np.float32)
+    factors = lambda x: lu(x)[0]
+    for f in (factors, st.jit(factors)):
+        # Twice the matrix has twice the u, and the same l.
+        both, change = map(np.asarray, st.jvp(f, (x,), (x,)))
+        np.testing.assert_allclose(change, np.triu(both), atol=1e-5)
+        # A change of the last row is one of the first column of l.
+        last = np.zeros_like(x)
+        last[-1] = v
+        want = np.zeros_like(x)
+        want[-1, 0] = 1 / u[0]
+        np.testing.assert_allclose(st.jvp(f, (x,), (last,))[1], want, atol=1e-5)
+        assert np.isfinite(st.jvp(f, (x,), (np.ones_like(x),))[1]).all()

@@ -102,6 +102,46 @@ def test_the_diagonal_of_r_is_real():
     np.testing.assert_allclose(np.imag(np.diag(r)), 0, atol=1e-6)
 
 
+EYE, RNG = np.eye(4, 3), np.random.default_rng(0)
+DEPENDENT = {
+    "zeros": np.zeros((4, 3)),
+    "exactly 0 in r": EYE[:, [0, 0, 1]],
+    "last exactly 0": EYE[:, [0, 1, 1]],
+    "rounded": RNG.normal(size=(4, 1)) @ RNG.normal(size=(1, 3)),
+    "rounded, wide": RNG.normal(size=(3, 2)) @ RNG.normal(size=(2, 5)),
+    "rounded, square": RNG.normal(size=(3, 1)) @ RNG.normal(size=(1, 3)) * 1e-6,
+    "complex": RNG.normal(size=(4, 1)) @ (RNG.normal(size=(1, 3)) * (1 + 2j)),
+}
+
+
+@pytest.mark.parametrize("name", DEPENDENT)
+@pytest.mark.parametrize("pivoting", [False, True])
+def test_dependent_columns_have_finite_derivatives_whatever_rounding_leaves(name, pivoting):
+    x = DEPENDENT[name]
+    x = x.astype(np.complex64 if np.iscomplexobj(x) else np.float32)
+    factors = lambda x: qr(x, full_matrices=False, pivoting=pivoting)[:2]
+    squares = lambda x: snp.sum(abs(factors(x)[1]) ** 2)  # those of x
+    for f in (st.grad(squares), st.jit(st.grad(squares))):
+        scale = np.abs(x).max()
+        np.testing.assert_allclose(f(x), 2 * x.conj(), atol=1e-5 * scale, rtol=0)
+    # As far as q and r have derivatives those of their product are those of x, and no way turns.
+    (q, r), (dq, dr) = map(np.asarray, factors(x)), map(np.asarray, st.jvp(factors, (x,), (x,))[1])
+    np.testing.assert_allclose(dr, r, atol=1e-5 * scale)
+    np.testing.assert_allclose(dq, np.zeros_like(q), atol=1e-4)
+    assert np.isfinite(st.jvp(factors, (x,), (np.ones_like(x),))[1][0]).all()
+
+
+def test_only_the_last_column_of_a_square_matrix_turns_with_the_others():
+    # For x(t) = rotation(t) diag(1, 0) q is the rotation, and r stays.
+    def factors(t):
+        rotation = snp.array([[snp.cos(t), -snp.sin(t)], [snp.sin(t), snp.cos(t)]])
+        return qr(rotation @ snp.diag(snp.array([-1.0, 0.0])))
+
+    dq, dr = st.jvp(factors, (0.0,), (1.0,))[1]
+    np.testing.assert_allclose(np.abs(dq), [[0, 1], [1, 0]], atol=1e-6)
+    np.testing.assert_allclose(dr, np.zeros((2, 2)), atol=1e-6)
+
+
 def test_refusals():
     with pytest.raises(MissingRuleError, match="columns of q beyond those of x are not determined"):
         st.grad(lambda x: snp.sum(qr(x)[0]))(snp.ones((3, 2)))

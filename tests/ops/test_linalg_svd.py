@@ -73,6 +73,33 @@ def test_what_has_no_derivative():
     assert np.isnan(np.asarray(st.grad(lambda x: snp.sum(svd(x)[0]))(x))).any()
 
 
+@pytest.mark.parametrize("shape", [(4, 3), (3, 4), (3, 3)], ids=str)
+@pytest.mark.parametrize("rounded", [False, True])
+def test_what_is_computed_with_other_vectors_than_those_of_zero_has_a_gradient(shape, rounded):
+    # Singular values of 0 exactly, or what rounding leaves of them.
+    rng = np.random.default_rng(0)
+    u, v, weights = rng.normal(size=shape[0]), rng.normal(size=shape[1]), rng.normal(size=shape)
+    x = np.outer(u, v) if rounded else np.zeros(shape)
+    if not rounded:
+        x[0, 0], u, v = 2, np.eye(shape[0])[0], np.eye(shape[1])[0]
+
+    def rank_one(x):
+        u, s, vh = svd(x, full_matrices=False)
+        return snp.sum(weights.astype("f") * s[0] * snp.outer(u[:, 0], vh[0]))
+
+    # The product u u^T x has that of the projection on the nearest matrices of rank 1.
+    p, q = np.outer(u, u) / (u @ u), np.outer(v, v) / (v @ v)
+    want = p @ weights + weights @ q - p @ weights @ q
+    for g in (st.grad(rank_one), st.jit(st.grad(rank_one))):
+        np.testing.assert_allclose(g(x.astype(np.float32)), want, atol=1e-5)
+
+
+def test_all_vectors_of_a_zero_matrix_have_zero_for_a_derivative():
+    changes = st.jacfwd(lambda x: svd(x, full_matrices=False))(snp.zeros((3, 2)))
+    for got in (changes[0], changes[2]):
+        np.testing.assert_array_equal(got, np.zeros(got.shape))
+
+
 def test_a_subset_by_index_and_the_algorithms():
     kinds = linalg.SvdAlgorithm
     x = snp.array(np.random.default_rng(0).normal(size=(2, 3, 4)).astype(np.float32))

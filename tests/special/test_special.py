@@ -183,3 +183,59 @@ def test_one_namespace_under_two_names():
     assert st.scipy.special.expit is st.special.expit
     with pytest.raises(AttributeError, match="module 'stretto' has no attribute 'specials'"):
         st.specials  # noqa: B018
+
+
+def test_a_factor_of_zero_has_mixed_derivatives():
+    # d^2/dx dy of x log y is 1 / y, and of x log(1 + y) it is 1 / (1 + y), at x = 0 too.
+    for f, want in ((special.xlogy, 1 / 2), (special.xlog1py, 1 / 3)):
+        for first, second in ((0, 1), (1, 0)):
+            mixed = grad(grad(f, first), second)
+            for g in (mixed, jit(mixed)):
+                np.testing.assert_allclose(g(0.0, 2.0), want, rtol=1e-6)
+        assert [float(d) for d in grad(f, (0, 1))(0.0, 2.0)][1] == 0
+    for f in (special.rel_entr, special.kl_div):  # d/dq is -p / q, and 1 - p / q
+        np.testing.assert_allclose(grad(grad(f, 1), 0)(0.0, 2.0), -1 / 2)
+
+
+def test_derivatives_at_zero():
+    with enable_x64():
+        # Si(x) = x - x^3 / 18 + x^5 / 600
+        f = lambda x: special.sici(x)[0]
+        for want in (0, 1, 0, -1 / 3, 0, 1 / 5):
+            np.testing.assert_allclose(f(0.0), want, atol=1e-12)
+            f = grad(f)
+        # (x^c - 1) / c is -1 / c at x = 0 for c > 0
+        for f, zero in ((special.boxcox, 0.0), (special.boxcox1p, -1.0)):
+            np.testing.assert_allclose(grad(f, 1)(zero, 0.5), 4, rtol=1e-12)
+            assert float(grad(f)(zero, 2.0)) == 0
+
+
+def test_the_riemann_zeta_function_has_derivatives_everywhere_but_at_one():
+    # ζ'(0) = -log(2π) / 2, ζ'(-1) = 1/12 - log A, ζ'(-2) = -ζ(3) / (4π^2)
+    known = {0.0: -0.918938533204672742, -1.0: -0.165421143700450929, -2.0: -0.030448457058393271,
+             2.0: -0.937548254315843754}  # fmt: skip
+    with enable_x64():
+        for f in (grad(special.zeta), jit(grad(special.zeta))):
+            for s, want in known.items():
+                np.testing.assert_allclose(f(s), want, rtol=1e-12)
+        for s in (-3.3, -0.5, 0.5, 1.5, 4.0):
+            h = 1e-5
+            between = (grad(special.zeta)(s + h) - grad(special.zeta)(s - h)) / (2 * h)
+            np.testing.assert_allclose(grad(grad(special.zeta))(s), between, rtol=1e-7)
+
+
+@pytest.mark.parametrize("name", ["gamma", "digamma", "erf", "erfc", "erfcx"])
+def test_functions_of_complex_numbers_are_scipys(name):
+    rng = np.random.default_rng(0)
+    z = rng.uniform(-5, 5, 100) + 1j * rng.uniform(-5, 5, 100)
+    z = np.concatenate([z, [0, 1e-9j, 1e-3 + 1e-5j, 3e-5 - 2j, 7]])
+    want, f = getattr(sp, name)(z), getattr(special, name)
+    with enable_x64():
+        for g in (f, jit(f)):
+            np.testing.assert_allclose(g(z), want, rtol=1e-11)
+    np.testing.assert_allclose(f(z.astype(np.complex64)), want, rtol=2e-5)
+    step = 1e-6
+    with enable_x64():
+        slope = grad(f, holomorphic=True)(1.5 - 0.5j)
+        near = (getattr(sp, name)(1.5 - 0.5j + step) - getattr(sp, name)(1.5 - 0.5j - step)) / step
+        np.testing.assert_allclose(slope, near / 2, rtol=1e-8)

@@ -30,6 +30,16 @@ def test_arithmetic():
     )
 
 
+def test_the_norm_has_a_derivative_of_zero_at_zero():
+    x = {"a": snp.zeros(2), "b": snp.zeros((), complex)}
+    for f in (st.grad(st.tree.norm), st.jit(st.grad(st.tree.norm))):
+        assert [np.asarray(v).tolist() for v in st.tree.leaves(f(x))] == [[0, 0], 0]
+    same(
+        st.grad(st.tree.norm)({"a": snp.array([3.0, 4.0]), "b": 0.0}),
+        {"a": np.array([0.6, 0.8]), "b": 0.0},
+    )
+
+
 @pytest.mark.parametrize("dtype", ["float32", "float16", "int32", "complex64"])
 def test_dot_and_norm_are_numpy_s(dtype):
     rng = np.random.default_rng(0)

@@ -16,6 +16,7 @@ import stretto.numpy as snp
 from stretto import lax
 from stretto.core.interpreter import Value
 from stretto.ensemble.arguments import ArrayLike, concrete, of_members, with_targets
+from stretto.ops.exponential import root_of_squares
 
 __all__ = [
     "crps_ensemble",
@@ -47,7 +48,7 @@ def rmse(predictions: ArrayLike, targets: ArrayLike) -> Value:
     1.4142
     """
     p, t, axes = with_targets("rmse", predictions, targets)
-    return snp.sqrt(snp.mean(snp.square(p - t), axis=axes))
+    return root_of_squares(snp.mean(snp.square(p - t), axis=axes))
 
 
 def mae(predictions: ArrayLike, targets: ArrayLike) -> Value:

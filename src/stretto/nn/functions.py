@@ -17,7 +17,7 @@ from stretto.numpy.creation import listed
 from stretto.numpy.directly import FLOAT, directly
 from stretto.numpy.dtypes import as_dtype
 from stretto.numpy.elementary import tanh
-from stretto.numpy.logic import greater, greater_equal, less, less_equal
+from stretto.numpy.logic import greater, greater_equal, isfinite, less, less_equal, truth
 from stretto.numpy.normalised import log1mexp, log_softmax, logsumexp, softmax
 from stretto.numpy.reductions import sum as sum_
 from stretto.numpy.searching import where
@@ -189,8 +189,18 @@ def softplus(x: Any) -> Any:
     >>> st.nn.softplus(st.numpy.array([0.0, 100.0])).round(3)
     Array([  0.693, 100.   ], dtype=float32)
     """
+    found = directly(_softplus, FLOAT, x)
+    if found is not None:
+        return found
     x = _float(x, "softplus")
-    return maximum(x, zeros_like(x)) + log1p(exp(-absolute(x)))
+    # By choice of a side: max and |.| have no second derivative at 0.
+    positive = greater(x, 0)
+    return select(positive, x, zeros_like(x)) + log1p(exp(select(positive, -x, x)))
+
+
+def _softplus(x: np.ndarray) -> np.ndarray:
+    """The same in NumPy."""
+    return np.maximum(x, 0) + np.log1p(np.exp(-np.abs(x)))
 
 
 def squareplus(x: Any, b: Any = 4) -> Any:
@@ -380,6 +390,11 @@ def standardize(
     if algorithm not in ("fast", "stable"):
         raise ValueError(f"standardize: algorithm must be 'fast' or 'stable', got {algorithm!r}")
     x = _float(x, "standardize")
+    given, finite = x, None
+    if where is not None:
+        # What is left out may be NaN or infinite: that stays, without a way into derivatives.
+        finite = truth(where, "standardize", "where") | isfinite(x)
+        x = choose(finite, x, 0)
     if mean is None:
         mean = mean_(x, axis, keepdims=True, where=where)
     if variance is None and algorithm == "stable":
@@ -387,7 +402,8 @@ def standardize(
     elif variance is None:
         square = mean_(x * x, axis, keepdims=True, where=where)
         variance = maximum(square - mean * mean, zeros_like(square))
-    return (x - mean) * rsqrt(_float(variance, "standardize") + epsilon)
+    out = (x - mean) * rsqrt(_float(variance, "standardize") + epsilon)
+    return out if finite is None else choose(finite, out, given)
 
 
 def one_hot(x: Any, num_classes: int, *, dtype: Any = float, axis: int = -1) -> Any:

@@ -16,10 +16,12 @@ from stretto.core.types import inexact_dtype, is_complex, is_inexact, kind_of, s
 from stretto.numpy.arguments import numeric_values, refuse_complex
 from stretto.numpy.directly import FLOAT, REAL, directly, host_of
 from stretto.numpy.dtypes import finfo
+from stretto.numpy.logic import isinf
 from stretto.numpy.quick import element_of, quick
 from stretto.ops import arithmetic as ops
 from stretto.ops import exponential
 from stretto.ops.comparison import eq, full_like, gt, lt, ne, select, where, zeros_like
+from stretto.ops.complex_order import complex_greater
 from stretto.ops.convert import convert
 from stretto.ops.elementwise import INEXACT, promote_values
 from stretto.ops.trigonometric import atan2
@@ -220,7 +222,8 @@ def fmax(x1: Any, x2: Any) -> Any:
     if found is not None:
         return found
     x, y = promote_values("fmax", x1, x2)
-    return where(gt(x, y) | ne(y, y), x, y)
+    first = complex_greater(x, y) if is_complex(x.dtype) else gt(x, y)
+    return where(first | ne(y, y), x, y)
 
 
 def fmin(x1: Any, x2: Any) -> Any:
@@ -229,7 +232,8 @@ def fmin(x1: Any, x2: Any) -> Any:
     if found is not None:
         return found
     x, y = promote_values("fmin", x1, x2)
-    return where(lt(x, y) | ne(y, y), x, y)
+    first = complex_greater(y, x) if is_complex(x.dtype) else lt(x, y)
+    return where(first | ne(y, y), x, y)
 
 
 def clip(
@@ -307,13 +311,14 @@ def hypot(x: Any, y: Any, /) -> Any:
         return found
     refuse_complex("hypot", x=x, y=y)
     x, y = promote_values("hypot", x, y, inexact=True)
-    x, y = ops.absolute(x), ops.absolute(y)
-    long, short = ops.maximum(x, y), ops.minimum(x, y)
-    infinite = eq(x, full_like(x, np.inf)) | eq(y, full_like(y, np.inf))
+    # The signs stay: by way of |x| the second derivative at 0 would be 0.
+    first = gt(ops.absolute(x), ops.absolute(y))
+    long, short = select(first, x, y), select(first, y, x)
+    infinite = isinf(x) | isinf(y)
     none = eq(long, zeros_like(long))
     ratio = short / select(none | infinite, full_like(long, 1), long)
-    length = long * exponential.sqrt(full_like(ratio, 1) + ratio * ratio)
-    return select(infinite, full_like(long, np.inf), select(none, long, length))
+    length = ops.absolute(long) * exponential.sqrt(full_like(ratio, 1) + ratio * ratio)
+    return select(infinite, full_like(long, np.inf), select(none, zeros_like(long), length))
 
 
 def nan_to_num(

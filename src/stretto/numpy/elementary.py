@@ -16,11 +16,12 @@ from stretto.core.types import inexact_dtype, is_complex
 from stretto.numpy.arguments import refuse_complex
 from stretto.numpy.directly import FLOAT, directly
 from stretto.ops import exponential, trigonometric
-from stretto.ops.arithmetic import absolute, maximum
-from stretto.ops.comparison import eq, full_like, ne, select, zeros_like
+from stretto.ops.comparison import full_like, gt, ne, select, zeros_like
+from stretto.ops.complex_order import complex_greater
 from stretto.ops.complex_parts import complex_, imag, real
 from stretto.ops.convert import convert
 from stretto.ops.elementwise import promote_values
+from stretto.ops.rounding import ceil
 
 __all__ = [
     "acos",
@@ -136,14 +137,15 @@ def _by_real(x: Any, number: float) -> Any:
 
 
 def logaddexp(x: Any, y: Any, /) -> Any:
-    """``log(exp(x) + exp(y))`` without overflow.
+    """``log(exp(x) + exp(y))`` without overflow; of complex numbers the principal value.
 
     >>> import stretto.numpy as snp
     >>> snp.logaddexp(snp.array([1000.0]), 1000.0).round(2)
     Array([1000.69], dtype=float32)
     """
     x, y = promote_values("logaddexp", x, y, inexact=True)
-    return _add_exponentials(x, y, exponential.exp, exponential.log1p)
+    out = _add_exponentials(x, y, exponential.exp, exponential.log1p)
+    return _principal(out, math.pi) if is_complex(out.dtype) else out
 
 
 def logaddexp2(x: Any, y: Any, /) -> Any:
@@ -153,15 +155,25 @@ def logaddexp2(x: Any, y: Any, /) -> Any:
     def log2_1p(z: Any) -> Any:
         return exponential.log1p(z) * full_like(z, 1 / math.log(2))
 
-    return _add_exponentials(x, y, exponential.exp2, log2_1p)
+    out = _add_exponentials(x, y, exponential.exp2, log2_1p)
+    return _principal(out, math.pi / math.log(2)) if is_complex(out.dtype) else out
+
+
+def _principal(z: Any, half: float) -> Any:
+    """``z`` with its imaginary part in (-half, half], by whole periods."""
+    y, period = imag(z), full_like(imag(z), 2 * half)
+    turns = ceil(y / period - full_like(y, 0.5))
+    return complex_(real(z), y - period * turns)
 
 
 def _add_exponentials(x: Any, y: Any, power: Any, log_1p: Any) -> Any:
     """max(x, y) + log(1 + exp(-|x - y|)); where x - y is NaN, of equal infinities too, x + y."""
-    gap = x - y
+    # By choice of the greater: max and |.| have no second derivative where x = y.
+    first = complex_greater(x, y) if is_complex(x.dtype) else gt(x, y)
+    gap = select(first, y - x, x - y)
     undefined = ne(gap, gap)
     gap = select(undefined, zeros_like(gap), gap)
-    return select(undefined, x + y, maximum(x, y) + log_1p(power(-absolute(gap))))
+    return select(undefined, x + y, select(first, x, y) + log_1p(power(gap)))
 
 
 def sqrt(x: Any, /) -> Any:
@@ -297,10 +309,4 @@ def sinc(x: Any, /) -> Any:
         return found
     x = _float(x, "sinc")
     angle = x * full_like(x, math.pi)
-    at_zero = eq(angle, zeros_like(angle))
-    safe = select(at_zero, full_like(angle, 1), angle)
-    # At zero the Taylor series, so that derivatives up to the fifth are right there.
-    square = angle * angle
-    one = full_like(angle, 1)
-    series = one - square * (full_like(angle, 1 / 6) - square * full_like(angle, 1 / 120))
-    return select(at_zero, series, trigonometric.sin(safe) / safe)
+    return trigonometric.sine_ratio(angle)

@@ -6,20 +6,25 @@ Layer 7 (numpy). Not NumPy's: ``stretto.nn`` and ``stretto.special`` give them u
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from typing import Any
+
+import ml_dtypes
 
 from stretto.control.stop_gradient import StopGradient
 from stretto.core.interpreter import as_value
-from stretto.core.types import inexact_dtype, is_complex, is_inexact
+from stretto.core.types import inexact_dtype, is_complex, is_inexact, real_dtype
 from stretto.numpy.logic import isfinite, mask_of_where
+from stretto.numpy.reductions import any as any_
 from stretto.numpy.reductions import max as max_
 from stretto.numpy.reductions import sum as sum_
 from stretto.ops.arithmetic import absolute, real
 from stretto.ops.arithmetic import sign as sign_
-from stretto.ops.broadcast import canonical_axes, squeeze
+from stretto.ops.broadcast import broadcast_to, canonical_axes, squeeze
 from stretto.ops.comparison import eq, full_like, lt, select, zeros_like
 from stretto.ops.comparison import where as choose
 from stretto.ops.convert import convert
+from stretto.ops.elementwise import broadcast_shapes
 from stretto.ops.exponential import exp, expm1, log, log1p
 
 __all__ = ["log1mexp", "log_softmax", "logsumexp", "softmax"]
@@ -39,10 +44,30 @@ def _greatest(x: Any, axes: tuple[int, ...], where: Any = None) -> Any:
     return max_(x, axes, None, True, lowest, where)
 
 
+def _exponents(
+    who: str, x: Any, axes: tuple[int, ...], where: Any
+) -> tuple[Any, Any, Callable[[Any], Any]]:
+    """``x`` less its greatest, the mask, and the sum of the elements that it holds.
+
+    Where the mask does not hold ``x`` is not read; without an element the sum is 1.
+    """
+    if where is None:
+        return x - _greatest(x, axes), None, lambda terms: sum_(terms, axes, keepdims=True)
+    mask = mask_of_where(where, who)
+    shape = broadcast_shapes(who, x.shape, mask.shape)
+    x, mask = broadcast_to(x, shape), broadcast_to(mask, shape)
+    some = any_(mask, axes, keepdims=True)
+    top = choose(some, _greatest(x, axes, mask), 0)
+    # At 0, and not at -inf, so that no derivative meets infinity times zero.
+    shifted = choose(mask, x - top, 0)
+    return shifted, mask, lambda e: choose(some, sum_(e, axes, keepdims=True, where=mask), 1)
+
+
 def softmax(x: Any, axis: Any = -1, where: Any = None) -> Any:
     """``exp(x) / sum(exp(x))`` over ``axis``, one or several, of the elements ``where`` holds.
 
-    The others are 0. Types below float32 are added up in float32.
+    The others are 0, with derivatives of 0 whatever ``x`` is there. Types below float32 are added
+    up in float32.
 
     >>> import stretto as st
     >>> st.nn.softmax(st.numpy.array([0.0, 1000.0]))
@@ -50,16 +75,16 @@ def softmax(x: Any, axis: Any = -1, where: Any = None) -> Any:
     """
     x = _float(x, "softmax")
     axes = canonical_axes(axis, x.ndim, "softmax")
-    where = None if where is None else mask_of_where(where, "softmax")
-    unnormalized = exp(x - _greatest(x, axes, where))
-    out = unnormalized / sum_(unnormalized, axes, keepdims=True, where=where)
-    return out if where is None else choose(where, out, zeros_like(out))
+    shifted, mask, total = _exponents("softmax", x, axes, where)
+    unnormalized = exp(shifted)
+    out = unnormalized / total(unnormalized)
+    return out if mask is None else select(mask, out, zeros_like(out))
 
 
 def log_softmax(x: Any, axis: Any = -1, where: Any = None) -> Any:
     """``x - log(sum(exp(x)))`` over ``axis``, one or several, of the elements ``where`` holds.
 
-    The others are -inf.
+    The others are -inf, with derivatives of 0 whatever ``x`` is there.
 
     >>> import stretto as st
     >>> st.nn.log_softmax(st.numpy.array([0.0, 0.0])).round(3)
@@ -67,10 +92,9 @@ def log_softmax(x: Any, axis: Any = -1, where: Any = None) -> Any:
     """
     x = _float(x, "log_softmax")
     axes = canonical_axes(axis, x.ndim, "log_softmax")
-    where = None if where is None else mask_of_where(where, "log_softmax")
-    shifted = x - _greatest(x, axes, where)
-    out = shifted - log(sum_(exp(shifted), axes, keepdims=True, where=where))
-    return out if where is None else choose(where, out, full_like(out, -math.inf))
+    shifted, mask, total = _exponents("log_softmax", x, axes, where)
+    out = shifted - log(total(exp(shifted)))
+    return out if mask is None else select(mask, out, full_like(out, -math.inf))
 
 
 def logsumexp(
@@ -83,7 +107,8 @@ def logsumexp(
 ) -> Any:
     """``log(sum(b * exp(a)))`` over ``axis``, all by default, without overflow.
 
-    -inf, with a derivative of 0, where the sum is 0. With ``return_sign`` a tuple of the logarithm
+    -inf, with a derivative of 0, where the sum is 0. An element with a weight ``b`` of 0 has no
+    part in it, whatever ``a`` is there. With ``return_sign`` a tuple of the logarithm
     of the sum's size, and its sign.
 
     >>> import stretto as st
@@ -91,15 +116,25 @@ def logsumexp(
     Array(1000.69, dtype=float32)
     """
     x = _float(a, "logsumexp")
+    axes = canonical_axes(axis, x.ndim, "logsumexp")
+    if where is not None:
+        mask = mask_of_where(where, "logsumexp")
+        x = choose(mask, x, -math.inf)
+        b = None if b is None else choose(mask, b, 0)
+    counted, nothing = x, None
     if b is not None:
         b = as_value(b, "logsumexp", "b")
-        x = choose(eq(b, zeros_like(b)), -math.inf, x)
-    if where is not None:
-        x = choose(mask_of_where(where, "logsumexp"), x, -math.inf)
-    axes = canonical_axes(axis, x.ndim, "logsumexp")
-    top = _greatest(x, axes)
+        nothing = eq(b, zeros_like(b))
+        counted = choose(nothing, -math.inf, x)
+    top = _greatest(counted, axes)
     top = select(isfinite(top), top, zeros_like(top))
-    terms = exp(x - top)
+    away = x - top
+    if nothing is not None:
+        # Weights of 0 have the derivative exp(x - out), kept finite: infinity times 0 is NaN.
+        most = 0.9 * math.log(float(ml_dtypes.finfo(real_dtype(away.dtype)).max))
+        size = real(away) if is_complex(away.dtype) else away
+        away = choose(nothing & ~lt(size, full_like(size, most)), most, away)
+    terms = exp(away)
     total = sum_(terms if b is None else terms * b, axes, keepdims=True)
     size, sign = total, None
     if return_sign:

@@ -18,7 +18,7 @@ from stretto.numpy.directly import FLOAT, host_of
 from stretto.numpy.dtypes import as_dtype
 from stretto.numpy.logic import mask_of_where
 from stretto.numpy.quick import array_of
-from stretto.numpy.reductions import keep, wide_dtype
+from stretto.numpy.reductions import keep, masked, wide_dtype
 from stretto.numpy.reductions import sum as sum_
 from stretto.ops.arithmetic import conj, real
 from stretto.ops.broadcast import broadcast_to, canonical_axes, reshape, transpose
@@ -26,7 +26,7 @@ from stretto.ops.comparison import full_like, gt
 from stretto.ops.comparison import where as choose
 from stretto.ops.convert import convert
 from stretto.ops.elementwise import promote_values
-from stretto.ops.exponential import sqrt
+from stretto.ops.exponential import root_of_squares
 from stretto.runtime.eager import quiet
 
 __all__ = [
@@ -113,6 +113,8 @@ def _variance(
         ddof = correction
     axes = canonical_axes(axis, x.ndim, who)
     x = convert(x, wide_dtype(inexact_dtype(x.dtype)))
+    if where is not None:
+        x = masked(who, x, where, 0)  # not read, nor squared
     if mean is None:
         centre = keep(_mean(x, axes, where, who), x.shape, axes, True)
     else:
@@ -185,7 +187,7 @@ def std(
     mean: Any = None,
     correction: Any = None,
 ) -> Any:
-    """The square root of the variance; arguments as for ``var``.
+    """The square root of the variance; arguments as for ``var``. Its derivative at 0 is 0.
 
     >>> import stretto.numpy as snp
     >>> snp.std(snp.array([1.0, 3.0]))
@@ -194,7 +196,7 @@ def std(
     spread, wanted, shape, axes = _variance(
         "std", a, axis, dtype, out, ddof, where, mean, correction
     )
-    return keep(convert(sqrt(spread), wanted), shape, axes, keepdims)
+    return keep(convert(root_of_squares(spread), wanted), shape, axes, keepdims)
 
 
 def average(

@@ -16,6 +16,7 @@ from stretto.core.types import is_complex, is_inexact, kind_of, real_dtype
 from stretto.ops import division
 from stretto.ops.comparison import EQ, GT, LT, SELECT, full_like, gt, lt, select, zeros_like
 from stretto.ops.complex_edges import is_infinite
+from stretto.ops.complex_order import complex_extremum
 from stretto.ops.complex_parts import complex_, conj, imag, real
 from stretto.ops.convert import convert
 from stretto.ops.elementwise import (
@@ -447,25 +448,27 @@ def sign(x: Any) -> Any:
 def maximum(x: Any, y: Any) -> Any:
     """The greater of ``x`` and ``y``, element by element; NaN where either is.
 
-    Source: StableHLO, ``maximum``.
+    Complex numbers go by real part, then imaginary part. Source: StableHLO, ``maximum``.
 
     >>> import stretto as st
     >>> st.lax.max(st.numpy.array([1.0, 4.0]), 2.0)
     Array([2., 4.], dtype=float32)
     """
-    return binary(MAX, x, y)
+    x, y = promote_values("max", x, y)
+    return complex_extremum(x, y, True) if is_complex(x.dtype) else MAX(x, y)
 
 
 def minimum(x: Any, y: Any) -> Any:
     """The lesser of ``x`` and ``y``, element by element; NaN where either is.
 
-    Source: StableHLO, ``minimum``.
+    Complex numbers go by real part, then imaginary part. Source: StableHLO, ``minimum``.
 
     >>> import stretto as st
     >>> st.lax.min(st.numpy.array([1.0, 4.0]), 2.0)
     Array([1., 2.], dtype=float32)
     """
-    return binary(MIN, x, y)
+    x, y = promote_values("min", x, y)
+    return complex_extremum(x, y, False) if is_complex(x.dtype) else MIN(x, y)
 
 
 def clamp(min: Any, x: Any, max: Any) -> Any:

@@ -11,9 +11,11 @@ from typing import Any
 
 import numpy as np
 
+from stretto.ops.arithmetic import absolute as absolute_of
 from stretto.ops.arithmetic import sign
-from stretto.ops.comparison import eq, full_like, select, zeros_like
+from stretto.ops.comparison import full_like, lt, select, zeros_like
 from stretto.ops.elementwise import unary
+from stretto.ops.exponential import exp as exp_of
 from stretto.ops.written import (
     Number,
     Written,
@@ -199,10 +201,10 @@ _scipy_i1e = from_scipy("i1e")
 
 
 def _i0e_less_ratio(x: Any, i1e: Any) -> Any:
-    """I_1' = I_0 - I_1 / x, 1/2 at zero."""
-    zero = eq(x, zeros_like(x))
-    divisor = select(zero, full_like(x, 1), x)
-    return select(zero, full_like(x, 0.5), bessel_i0e(x) - i1e / divisor)
+    """e^-|x| I_1' = e^-|x| (I_0 - I_1 / x)."""
+    near, ratio = _ratio_near_zero(x)
+    scaled = ratio * exp_of(-absolute_of(x))
+    return bessel_i0e(x) - select(near, scaled, i1e / select(near, full_like(x, 1), x))
 
 
 class BesselI0(Written):
@@ -241,10 +243,22 @@ _scipy_i0, _scipy_i1 = from_scipy("i0"), from_scipy("i1")
 
 
 def _i0_less_ratio(x: Any, i1: Any) -> Any:
-    """I_1' = I_0 - I_1 / x, 1/2 at zero."""
-    zero = eq(x, zeros_like(x))
-    divisor = select(zero, full_like(x, 1), x)
-    return select(zero, full_like(x, 0.5), bessel_i0(x) - i1 / divisor)
+    """I_1' = I_0 - I_1 / x."""
+    near, ratio = _ratio_near_zero(x)
+    return bessel_i0(x) - select(near, ratio, i1 / select(near, full_like(x, 1), x))
+
+
+def _ratio_near_zero(x: Any) -> tuple[Any, Any]:
+    """Whether |x| < 1; I_1(x) / x there, by its series, which has all derivatives at zero."""
+    # sum of (x^2 / 4)^k / (2 k! (k + 1)!), DLMF 10.25.2
+    near = lt(absolute_of(x), full_like(x, 1))
+    inside = select(near, x, zeros_like(x))
+    square = inside * inside * full_like(x, 0.25)
+    total = zeros_like(x)
+    for k in range(11, -1, -1):
+        term = 0.5 / (math.factorial(k) * math.factorial(k + 1))
+        total = total * square + full_like(x, term)
+    return near, total
 
 
 I0E, I1E, I0, I1 = BesselI0e(), BesselI1e(), BesselI0(), BesselI1()

@@ -9,9 +9,10 @@ import math
 from collections.abc import Sequence
 from typing import Any
 
+import ml_dtypes
 import numpy as np
 
-from stretto.core.interpreter import as_value
+from stretto.core.interpreter import as_value, state
 from stretto.core.types import (
     ArrayType,
     array_type,
@@ -22,7 +23,8 @@ from stretto.core.types import (
     scalar_dtype,
 )
 from stretto.ops import complex_edges
-from stretto.ops.comparison import eq, full_like, select, zeros_like
+from stretto.ops.arithmetic import absolute
+from stretto.ops.comparison import eq, full_like, ge, select, zeros_like
 from stretto.ops.convert import convert
 from stretto.ops.elementwise import FLOAT, INEXACT, NUMERIC, Elementwise, binary, unary
 from stretto.ops.written import Term
@@ -40,6 +42,7 @@ __all__ = [
     "logistic",
     "power",
     "reciprocal",
+    "root_of_squares",
     "rsqrt",
     "sqrt",
 ]
@@ -111,9 +114,13 @@ class Pow(Elementwise):
 
 
 def _slope(x: Any, y: Any) -> Any:
-    """y x^(y-1); zero where y is, also at x = 0."""
-    none, one = eq(y, zeros_like(y)), full_like(y, 1)
-    return select(none, zeros_like(y), y * power(x, select(none, one, y - one)))
+    """y x^(y-1); zero where y is, also where 1 / x^2 is not finite."""
+    # The derivative by y at y = 0 is 1 / x: so y alone does not decide.
+    size = absolute(x)
+    least = math.sqrt(float(ml_dtypes.finfo(size.dtype).smallest_normal))
+    none = eq(y, zeros_like(y)) & ~ge(size, full_like(size, least))
+    slope = y * power(select(none, full_like(x, 1), x), y - full_like(y, 1))
+    return select(none, zeros_like(y), slope)
 
 
 class IntegerPow(Elementwise):
@@ -406,6 +413,14 @@ def sqrt(x: Any) -> Any:
     Array([ 2., nan], dtype=float32)
     """
     return unary(SQRT, x)
+
+
+def root_of_squares(total: Any) -> Any:
+    """The square root of a sum of squares, a length: with the derivative 0 at 0, the least one."""
+    if state.interpreter is state.eager:
+        return unary(SQRT, total)
+    none = eq(total, zeros_like(total))
+    return select(none, zeros_like(total), sqrt(select(none, full_like(total, 1), total)))
 
 
 def rsqrt(x: Any) -> Any:

@@ -32,6 +32,7 @@ from stretto.ops.linalg_family import (
 )
 from stretto.ops.linalg_triangular import TriangularSolve
 from stretto.ops.matrix_parts import adjoint, keep_diagonal, lower_part, upper_part
+from stretto.ops.shape import slice_in_dim
 
 __all__ = [
     "Cholesky",
@@ -65,12 +66,22 @@ class Cholesky(MatrixOperation):
             return x
         outs = (x.type, info_type(x.type))
         out, info = lapack(b, "potrf", (x,), outs, {"uplo": "L"}, {0: 0})
-        return b.inline(lower_part, nan_where(b, info, out))
+        return b.inline(_factor_or_nan, nan_where(b, info, out))
 
     def jvp(self, primals: Sequence[Any], tangents: Sequence[Any]) -> tuple[Any, Any]:
         """Murray, Differentiation of the Cholesky decomposition (2016), in forward mode."""
         out = self(*primals)
         return out, _change(out, hermitian_from_lower(tangents[0]))
+
+
+def _factor_or_nan(x: Any) -> Any:
+    """The lower part; NaN where the last element is, which some kernels neither report nor spread.
+
+    That element depends on all others.
+    """
+    n, rows, columns = x.shape[-1], x.ndim - 2, x.ndim - 1
+    last = slice_in_dim(slice_in_dim(x, n - 1, n, 1, rows), n - 1, n, 1, columns)
+    return lower_part(select(broadcast_to(eq(last, last), x.shape), x, full_like(x, np.nan)))
 
 
 class CholeskyUpdate(MatrixOperation):

@@ -8,12 +8,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+import ml_dtypes
 import numpy as np
 
 from stretto.core.types import ArrayType, array_type, is_complex, real_dtype
 from stretto.ops.arithmetic import absolute, sign
-from stretto.ops.broadcast import broadcast_in_dim, reduce_sum, reshape
-from stretto.ops.comparison import eq, full_like, ne, select
+from stretto.ops.broadcast import broadcast_in_dim, broadcast_to, reduce_sum, reshape
+from stretto.ops.comparison import eq, full_like, ne, select, zeros_like
 from stretto.ops.complex_parts import complex_, imag, real
 from stretto.ops.convert import convert
 from stretto.ops.exponential import log
@@ -21,8 +22,14 @@ from stretto.ops.iota import broadcasted_iota
 from stretto.ops.linalg_family import MatrixOperation, as_matrices, check_matrix
 from stretto.ops.linalg_lu import Lu, LuSolve, PivotsToPermutation, rows, solve
 from stretto.ops.linalg_triangular import TriangularSolve
-from stretto.ops.matrix_parts import diagonal_of, identity, matrix_transpose
-from stretto.ops.reduce import reduce_prod
+from stretto.ops.matrix_parts import (
+    diagonal_of,
+    identity,
+    matrix_transpose,
+    on_diagonal,
+    upper_part,
+)
+from stretto.ops.reduce import reduce_max, reduce_prod
 from stretto.ops.shape import slice_in_dim
 
 __all__ = ["Determinant", "LogDeterminant", "det", "inv", "slogdet"]
@@ -123,25 +130,32 @@ def _pair(x: Any, y: Any) -> Any:
 
 
 def _adjugate(x: Any) -> Any:
-    """det(x) x^-1, without a division by the last pivot: finite where that alone is zero."""
+    """det(x) x^-1, without a division by the last pivot, nor by one that is zero."""
     # For u = [[v, w], [0, d]] with det(v) = e: adj(u) (y, z) = (v^-1 (d e y - w e z), e z), which
-    # is the solution of [[v, w], [0, 1]] for (d e y, e z).
+    # is the solution of [[v, w], [0, 1]] for (d e y, e z). It is a polynomial of the elements: with
+    # eps of the greatest in place of a pivot of v that is zero it is off by about as much.
     both, pivots = Lu()(x)
     shape, axis = both.shape, both.ndim - 2
     n = shape[-1]
+    spread = lambda m: broadcast_in_dim(m, shape, tuple(range(axis)))
+    bottom, right = (eq(broadcasted_iota(_INT32, shape, axis + i), n - 1) for i in (0, 1))
+    size = reduce_max(absolute(upper_part(both)), (axis, axis + 1))
+    nothing = eq(size, zeros_like(size))
+    least = select(nothing, full_like(size, 1), size) * float(ml_dtypes.finfo(size.dtype).eps)
+    zero = broadcast_to(on_diagonal(shape), shape) & eq(both, zeros_like(both)) & ~bottom
+    both = select(zero, convert(spread(least), both.dtype), both)
     pivot = diagonal_of(both)
     before = reduce_prod(slice_in_dim(pivot, 0, n - 1, 1, axis), (axis,))
     before = before * _parity(pivots, x.dtype)
     last = reshape(slice_in_dim(pivot, n - 1, n, 1, axis), before.shape)
-    spread = lambda m: broadcast_in_dim(m, shape, tuple(range(axis)))
-    bottom, right = (eq(broadcasted_iota(_INT32, shape, axis + i), n - 1) for i in (0, 1))
     plain = TriangularSolve(True, True, "N", True)(
         both, rows(identity(shape, x.dtype), PivotsToPermutation(n)(pivots))
     )
     scaled = plain * select(bottom, spread(before), spread(before * last))
-    return TriangularSolve(True, False, "N", False)(
+    out = TriangularSolve(True, False, "N", False)(
         select(bottom & right, full_like(both, 1), both), scaled
     )
+    return select(spread(nothing), zeros_like(out), out)
 
 
 # Functions
@@ -151,7 +165,7 @@ def det(x: Any) -> Any:
     """The determinant of the square matrices in the last two axes.
 
     Of sizes up to 3 by the formula; else from the LU factorisation, with a derivative that holds
-    for singular matrices as well, as long as only the last pivot is zero. Raises ``TypeError`` for
+    for singular matrices as well. Raises ``TypeError`` for
     dtypes other than float32, float64, complex64 and complex128, ``ValueError`` for matrices that
     are not square.
 

@@ -83,15 +83,16 @@ class Eigh(MatrixOperation):
         return (v, w), (matmul(v, p * inverse_differences(w)), dw)
 
 
-def inverse_differences(w: Any) -> Any:
-    """``1 / (w[j] - w[i])`` in row i and column j; 0 on the diagonal."""
+def inverse_differences(w: Any, same: Any = None) -> Any:
+    """``1 / (w[j] - w[i])`` in row i and column j; 0 on the diagonal, and where ``same`` holds."""
     shape = (*w.shape, w.shape[-1])
     last = w.ndim
     column = broadcast_in_dim(w, shape, (*range(last - 1), last))
     row = broadcast_in_dim(w, shape, tuple(range(last)))
-    same = broadcast_to(on_diagonal(shape[-2:]), shape)
-    difference = select(same, full_like(column, 1), column - row)
-    return select(same, zeros_like(column), 1 / difference)
+    none = broadcast_to(on_diagonal(shape[-2:]), shape)
+    none = none if same is None else none | same
+    difference = select(none, full_like(column, 1), column - row)
+    return select(none, zeros_like(column), 1 / difference)
 
 
 def eigh(

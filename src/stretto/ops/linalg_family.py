@@ -9,27 +9,34 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any, ClassVar
 
+import ml_dtypes
 import numpy as np
 
 from stretto.core.integers import integers
 from stretto.core.interpreter import as_value
 from stretto.core.primitive import NOT_LINEAR, Primitive
 from stretto.core.types import ArrayType, array_type
+from stretto.ops.arithmetic import absolute
 from stretto.ops.broadcast import broadcast_in_dim, broadcast_to, move_to_front
-from stretto.ops.comparison import eq, full_like, select, zeros_like
+from stretto.ops.comparison import eq, full_like, le, select, zeros_like
 from stretto.ops.convert import convert
 from stretto.ops.elementwise import INEXACT
+from stretto.ops.matrix_parts import diagonal_of, identity
+from stretto.ops.reduce import reduce_max
 from stretto.ops.thresholds import MATRICES, MATRICES_OF
 
 __all__ = [
     "MatrixOperation",
     "as_matrices",
     "check_matrix",
+    "dependent_columns",
     "info_type",
     "lapack",
     "nan_where",
     "result_types",
     "subset_of",
+    "with_unit_columns",
+    "without_columns",
 ]
 
 _PREFIX = {"float32": "s", "float64": "d", "complex64": "c", "complex128": "z"}
@@ -78,6 +85,35 @@ def subset_of(who: str, subset: tuple[int, int], size: int) -> tuple[int, int]:
             f"{subset}"
         )
     return start, end
+
+
+def dependent_columns(r: Any, size: int) -> Any:
+    """For each column of square triangles ``r`` whether it depends on those before it.
+
+    Then the diagonal has 0 there, or what rounding leaves of it: for matrices of ``size`` rows or
+    columns up to ``10 size eps`` times the longest element of the column, as in ``pinv``. What
+    divides by the diagonal leaves these columns out, so that it does not depend on that rounding.
+    """
+    magnitudes = absolute(r)
+    longest = reduce_max(magnitudes, (r.ndim - 2,))
+    least = full_like(longest, 10 * size * float(ml_dtypes.finfo(longest.dtype).eps))
+    return le(diagonal_of(magnitudes), longest * least)
+
+
+def without_columns(x: Any, dropped: Any) -> Any:
+    """The matrices with zeros in the columns of which this holds."""
+    return select(_spread(dropped, x), zeros_like(x), x)
+
+
+def with_unit_columns(x: Any, dropped: Any) -> Any:
+    """The square matrices with the columns of the identity where this holds."""
+    return select(_spread(dropped, x), identity(x.shape, x.dtype), x)
+
+
+def _spread(columns: Any, x: Any) -> Any:
+    """What holds for columns, for the elements of ``x``."""
+    dims = tuple(d for d in range(x.ndim) if d != x.ndim - 2)
+    return broadcast_in_dim(columns, x.shape, dims)
 
 
 class MatrixOperation(Primitive, abstract=True):

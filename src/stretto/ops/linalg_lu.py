@@ -34,9 +34,12 @@ from stretto.ops.linalg_family import (
     MatrixOperation,
     as_matrices,
     check_matrix,
+    dependent_columns,
     info_type,
     lapack,
     result_types,
+    with_unit_columns,
+    without_columns,
 )
 from stretto.ops.linalg_triangular import TriangularSolve, as_columns
 from stretto.ops.matrix_parts import adjoint, identity, lower_part, matrix_transpose, upper_part
@@ -88,18 +91,21 @@ class Lu(MatrixOperation):
 
     def jvp(self, primals: Sequence[Any], tangents: Sequence[Any]) -> tuple[Any, Any]:
         """From p da = dl u + l du, with l and u made square by parts of the identity."""
-        # l^-1 p da u^-1 = l^-1 dl + du u^-1: a strictly lower and an upper triangle.
+        # m = l^-1 p da = s u + du, with s = l^-1 dl strictly lower: that of m u^-1. A column of
+        # which the pivot is 0, to rounding, moves no row: it counts as 0 in s.
         both, pivots = self(*primals)
         if self.constant:
             return (both, pivots), (None, None)
         *_, m, n = both.shape
         row, column = both.ndim - 2, both.ndim - 1
         first = _beside_identity(slice_in_dim(both, 0, min(m, n), 1, column), m, column)
-        second = _beside_identity(slice_in_dim(both, 0, min(m, n), 1, row), n, row)
-        inner = rows(tangents[0], PivotsToPermutation(m)(pivots))
-        inner = _UPPER_FROM_RIGHT(second, _UNIT_LOWER(first, inner))
+        second = upper_part(_beside_identity(slice_in_dim(both, 0, min(m, n), 1, row), n, row))
+        inner = _UNIT_LOWER(first, rows(tangents[0], PivotsToPermutation(m)(pivots)))
+        free = dependent_columns(second, max(m, n))
+        moved = _UPPER_FROM_RIGHT(with_unit_columns(second, free), without_columns(inner, free))
+        moved = lower_part(moved, -1)
         unit = lower_part(first, -1) + identity(first.shape, first.dtype)
-        change = matmul(unit, lower_part(inner, -1)) + matmul(upper_part(inner), upper_part(second))
+        change = matmul(unit, moved) + upper_part(inner - matmul(moved, second))
         return (both, pivots), (change, None)
 
 
@@ -270,7 +276,9 @@ def lu(x: Any) -> tuple[Any, Any, Any]:
     ``x`` is ``[..., m, n]``. The first result, of that shape, holds ``u`` in its upper triangle and
     ``l``, without the ones on its diagonal, below; the int32 pivots ``[..., min(m, n)]`` name the
     row that each row was exchanged with in turn; the int32 permutation ``[..., m]`` the row of
-    ``x`` that came to each place: ``x[permutation] = l u``. Raises ``TypeError`` for dtypes other
+    ``x`` that came to each place: ``x[permutation] = l u``. In derivatives a pivot of a column that
+    depends on those before, 0 or up to ``10 max(m, n) eps`` of that column of ``u``, counts as 0,
+    and ``l`` stays as it is in that column. Raises ``TypeError`` for dtypes other
     than float32, float64, complex64 and complex128. Source: LAPACK, ``getrf``.
 
     >>> import stretto as st

@@ -27,8 +27,11 @@ from stretto.ops.linalg_family import (
     MatrixOperation,
     as_matrices,
     check_matrix,
+    dependent_columns,
     lapack,
     result_types,
+    with_unit_columns,
+    without_columns,
 )
 from stretto.ops.linalg_triangular import TriangularSolve
 from stretto.ops.matrix_parts import adjoint, identity, keep_diagonal, lower_part, upper_part
@@ -278,7 +281,8 @@ def _changes(q: Any, r: Any, dx: Any, full: bool) -> tuple[Any, Any]:
     """The tangents of ``q`` and ``r``."""
     # q^H dx = w r + dr, with w = q^H dq skew-Hermitian. Of the first columns of x and r, so
     # many that r_1 is square: c = q^H dx_1 r_1^-1 is w plus an upper triangle of real diagonal.
-    # That gives w, dr = q^H dx - w r, and dq = dx_1 r_1^-1 + q (w - c).
+    # That gives w, dr = q^H dx - w r, and dq = dx_1 r_1^-1 + q (w - c), or q w where q is square.
+    # A column k of x that depends on those before has r_kk = 0, and turns q no way: c_k = 0.
     *_, m, n = dx.shape
     if full and m > n:
         raise MissingRuleError(
@@ -287,7 +291,9 @@ def _changes(q: Any, r: Any, dx: Any, full: bool) -> tuple[Any, Any]:
         )
     k, last = min(m, n), dx.ndim - 1
     first = slice_in_dim(r, 0, k, 1, last)
-    moved = TriangularSolve(False, False, "N", False)(first, slice_in_dim(dx, 0, k, 1, last))
+    free = dependent_columns(first, max(m, n))
+    moved = without_columns(slice_in_dim(dx, 0, k, 1, last), free)
+    moved = TriangularSolve(False, False, "N", False)(with_unit_columns(first, free), moved)
     c = matmul(adjoint(q), moved)
     strict = lower_part(c, -1)
     w = strict - adjoint(strict)
@@ -295,7 +301,8 @@ def _changes(q: Any, r: Any, dx: Any, full: bool) -> tuple[Any, Any]:
         turn = imag(keep_diagonal(c))
         w = w + complex_(zeros_like(turn), turn)
     dr = matmul(adjoint(q), dx) - matmul(w, r)
-    return moved + matmul(q, w - c), upper_part(dr)
+    dq = matmul(q, w) if m <= n else moved + matmul(q, w - c)
+    return dq, upper_part(dr)
 
 
 # Functions
@@ -373,8 +380,12 @@ def qr(
     ``[..., m, min(m, n)]``. Signs are LAPACK's: the diagonal of ``r`` is real. If ``pivoting``,
     ``(q, r, p)`` with ``q r = x[:, p]``: the int32 ``p``, ``[..., n]``, is so chosen that the
     magnitudes on the diagonal of ``r`` fall. The full factors of matrices with more rows than
-    columns have no derivative (``MissingRuleError``). ``use_magma`` is about GPUs, and has no
-    effect. Raises ``TypeError`` for dtypes other than float32, float64, complex64 and complex128.
+    columns have no derivative (``MissingRuleError``). A column that depends on those before it has
+    no direction of its own, and its diagonal element of ``r`` is 0 or what rounding leaves, up to
+    ``10 max(m, n) eps`` of the column: in derivatives it counts as 0, and as turning ``q`` no way,
+    so that they are finite, and those of ``sum(abs(r)**2)`` are ``2 x``. ``use_magma`` is about
+    GPUs, and has no effect. Raises ``TypeError`` for dtypes other than float32, float64, complex64
+    and complex128.
 
     >>> import stretto as st
     >>> import stretto.numpy as snp

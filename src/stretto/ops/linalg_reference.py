@@ -80,14 +80,16 @@ def trsm(a: np.ndarray, b: np.ndarray, left: bool, lower: bool, form: str, unit:
 
 
 def potrf(x: np.ndarray) -> np.ndarray:
-    """The Cholesky factor: of failed ones the lower triangle is NaN."""
+    """The Cholesky factor: of failed ones, and where the last element is, the triangle is NaN."""
     if x.ndim > 2:
         try:  # at once, in 64 bits
             return np.linalg.cholesky(x).astype(x.dtype, copy=False)
         except np.linalg.LinAlgError:
             pass
     function = _routine("potrf", x.dtype)
-    return np.tril(_each(lambda m: function(m, lower=1), (x,), [(x.shape[-2:], x.dtype)])[0])
+    (out,) = _each(lambda m: function(m, lower=1), (x,), [(x.shape[-2:], x.dtype)])
+    out[np.isnan(out[..., -1:, -1:]).any((-2, -1))] = np.nan
+    return np.tril(out)
 
 
 def getrf(x: np.ndarray) -> tuple[np.ndarray, ...]:

@@ -9,13 +9,14 @@ import enum
 from collections.abc import Sequence
 from typing import Any
 
+import ml_dtypes
 import numpy as np
 
 from stretto.core.errors import MissingRuleError
 from stretto.core.types import ArrayType, is_complex, real_dtype
 from stretto.ops import linalg_reference
-from stretto.ops.broadcast import expand_dims
-from stretto.ops.comparison import eq, full_like, select, zeros_like
+from stretto.ops.broadcast import broadcast_to, expand_dims
+from stretto.ops.comparison import full_like, le, select, zeros_like
 from stretto.ops.complex_parts import complex_, imag, real
 from stretto.ops.contract import matmul
 from stretto.ops.linalg_eigh import inverse_differences
@@ -98,7 +99,9 @@ class Svd(MatrixOperation):
         """Townsend, Differentiating the singular value decomposition (2016)."""
         # p = u^H dx v = a s + ds - s c, with a = u^H du and c = v^H dv skew-Hermitian. So
         # ds = Re diag p, a (s_j^2 - s_i^2) = p s + s p^H, and c (s_j^2 - s_i^2) = s p + p^H s.
-        # Of the diagonals only s (a - c) = i Im diag p is determined: c has none.
+        # Of the diagonals only s (a - c) = i Im diag p is determined: c has none. The vectors of
+        # values that are zero, to rounding, turn no way: 1 / s counts as 0 for these, and
+        # 1 / (s_j^2 - s_i^2) for two of them.
         (x,), (dx,) = primals, tangents
         *_, m, n = x.shape
         if self.vectors and self.full and m != n:
@@ -114,10 +117,12 @@ class Svd(MatrixOperation):
         ds = real(ds) if is_complex(ds.dtype) else ds
         if not self.vectors:
             return (s,), (ds,)
-        f = inverse_differences(s * s)
         row, column = expand_dims(s, s.ndim), expand_dims(s, s.ndim - 1)
         ph = adjoint(p)
-        inverse = select(eq(s, zeros_like(s)), zeros_like(s), 1 / select(s > 0, s, full_like(s, 1)))
+        zero = _zeros(s, max(m, n))
+        both = expand_dims(zero, s.ndim) & expand_dims(zero, s.ndim - 1)
+        f = inverse_differences(s * s, both)
+        inverse = select(zero, zeros_like(s), 1 / select(zero, full_like(s, 1), s))
         inverse = expand_dims(inverse, s.ndim - 1)
         a = f * (p * column + row * ph)
         if is_complex(x.dtype):
@@ -131,6 +136,12 @@ class Svd(MatrixOperation):
             back = matmul(adjoint(dx), u)
             dv = dv + (back - matmul(v, ph)) * inverse
         return (u, s, vh), (du, ds, adjoint(dv))
+
+
+def _zeros(s: Any, size: int) -> Any:
+    """Which singular values are zero, or what rounding leaves: up to ``size eps`` of the first."""
+    least = slice_in_dim(s, 0, 1, 1, s.ndim - 1) * (size * float(ml_dtypes.finfo(s.dtype).eps))
+    return le(s, broadcast_to(least, s.shape))
 
 
 def svd(
@@ -147,11 +158,13 @@ def svd(
     ``full_matrices``, else of ``min(m, n)`` columns and rows. With
     ``subset_by_index=(start, end)`` only the values and vectors of these places are given,
     ``start`` included. NaN for each matrix with which LAPACK fails. Where singular values are equal
-    the derivatives of the vectors, and second derivatives of the values, are infinite or NaN; the
-    full factors of matrices that are not square have no derivative (``MissingRuleError``). Raises
-    ``TypeError`` for dtypes other than float32, float64, complex64 and complex128, ``ValueError``
-    for a subset that does not fit, or of full matrices, ``NotImplementedError`` for an
-    ``algorithm`` that LAPACK does not have.
+    the derivatives of the vectors, and second derivatives of the values, are infinite or NaN; but
+    vectors of values that are zero, up to ``max(m, n) eps`` of the greatest, count as turning no
+    way, so that what is computed with the others has derivatives. The full factors of matrices
+    that are not square have no derivative (``MissingRuleError``). Raises ``TypeError`` for dtypes
+    other than float32, float64, complex64 and complex128, ``ValueError`` for a subset that does not
+    fit, or of full matrices, ``NotImplementedError`` for an ``algorithm`` that LAPACK does not
+    have.
 
     >>> import stretto as st
     >>> import stretto.numpy as snp

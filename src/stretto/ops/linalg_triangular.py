@@ -23,7 +23,7 @@ from stretto.ops.elementwise import broadcast_shapes
 from stretto.ops.linalg_family import MatrixOperation, check_matrix, lapack
 from stretto.ops.matrix_parts import adjoint, lower_part, matrix_transpose, upper_part
 
-__all__ = ["TriangularSolve", "as_columns", "triangular_solve"]
+__all__ = ["TriangularSolve", "as_columns", "solve_triangles", "triangular_solve"]
 
 
 class TriangularSolve(MatrixOperation):
@@ -152,9 +152,15 @@ def triangular_solve(
     if conjugate_a and not transpose_a and is_complex(a.dtype):
         a = conj(a)
     form = ("C" if conjugate_a and is_complex(a.dtype) else "T") if transpose_a else "N"
+    step = TriangularSolve(bool(left_side), bool(lower), form, bool(unit_diagonal))
+    x = solve_triangles("triangular_solve", step, a, b)
+    return squeeze(x, -1 if left_side else -2) if vector else x
+
+
+def solve_triangles(who: str, step: TriangularSolve, a: Any, b: Any) -> Any:
+    """``step(a, b)`` for matrices of one dtype, with leading axes broadcast."""
     a, b = convert(a, a.dtype), convert(b, b.dtype)  # not weak
     if a.shape[:-2] != b.shape[:-2]:
-        batch = broadcast_shapes("triangular_solve", a.shape[:-2], b.shape[:-2])
+        batch = broadcast_shapes(who, a.shape[:-2], b.shape[:-2])
         a, b = (broadcast_to(m, (*batch, *m.shape[-2:])) for m in (a, b))
-    x = TriangularSolve(bool(left_side), bool(lower), form, bool(unit_diagonal))(a, b)
-    return squeeze(x, -1 if left_side else -2) if vector else x
+    return step(a, b)

@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from stretto.core.types import is_complex
+from stretto.ops.arithmetic import absolute as magnitude
 from stretto.ops.comparison import eq, full_like, gt, lt, ne, select, zeros_like
 from stretto.ops.complex_edges import (
     Edged,
@@ -43,6 +44,7 @@ __all__ = [
     "cos",
     "cosh",
     "sin",
+    "sine_ratio",
     "sinh",
     "tan",
     "tanh",
@@ -416,3 +418,22 @@ def atan2(x: Any, y: Any) -> Any:
     Array([ 1.5707964, -2.3561945], dtype=float32)
     """
     return binary(ATAN2, x, y)
+
+
+def sine_ratio(x: Any) -> Any:
+    """``sin(x) / x``, 1 at zero, with all derivatives there: near it by its series.
+
+    >>> import stretto.numpy as snp
+    >>> sine_ratio(snp.array([0.0, 2.0]))
+    Array([1.        , 0.45464873], dtype=float32)
+    """
+    # sum of (-x^2)^k / (2k + 1)!
+    size = magnitude(x)
+    near = lt(size, full_like(size, 1))
+    inside = select(near, x, zeros_like(x))
+    square = inside * inside
+    series = zeros_like(x)
+    for k in range(10, -1, -1):
+        series = full_like(x, 1 / math.factorial(2 * k + 1)) - series * square
+    safe = select(near, full_like(x, 1), x)
+    return select(near, series, sin(safe) / safe)

@@ -6,18 +6,26 @@ Layer 2 (ops). Sources: DLMF 25.11 (zeta), 5.15 (polygamma). Next, read ``incomp
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from typing import Any, NoReturn
 
 import numpy as np
 
 from stretto.core.errors import MissingRuleError
 from stretto.core.lazy import LazyModule
-from stretto.ops.comparison import full_like
+from stretto.ops.comparison import full_like, gt, select
 from stretto.ops.elementwise import binary
 from stretto.ops.gamma_formulas import digamma_formula, gamma_formula
-from stretto.ops.written import Number, Written, floor, is_nan, power, where
+from stretto.ops.written import Number, Written, absolute, floor, is_nan, log, power, where
 
-__all__ = ["euler_maclaurin", "polygamma", "refused_partial", "zeta", "zeta_formula"]
+__all__ = [
+    "ZetaSlope",
+    "euler_maclaurin",
+    "polygamma",
+    "refused_partial",
+    "zeta",
+    "zeta_formula",
+]
 
 special = LazyModule("scipy.special")
 
@@ -48,20 +56,52 @@ def refused_partial(what: str) -> Any:
     return refuse
 
 
-def euler_maclaurin(s: Number, q: Number) -> Number:
-    """Σ (q + k)^-s for q > 0: some terms, then Euler and Maclaurin's formula (DLMF 25.11.5)."""
-    total = power(q, -s)
-    for k in range(1, _TERMS):
-        total = total + power(q + float(k), -s)
+def euler_maclaurin(s: Number, q: Number, order: int = 0) -> Number:
+    """Σ (q + k)^-s for q > 0: some terms, then Euler and Maclaurin's formula (DLMF 25.11.5).
+
+    Or a derivative in s of this order, by series in e for s + e: lists of coefficients.
+    """
+    powers = [_power_series(q + float(k), s, order) for k in range(_TERMS)]
+    total = [_sum(column) for column in zip(*powers, strict=True)]
     a = q + float(_TERMS)
-    # s (s + 1) ... (s + 2k - 2) B_2k / (2k)! a^(1 - 2k)
-    factor, tail = s / a, 0.5
+    # (s + e) (s + e + 1) ... (s + e + 2k - 2) B_2k / (2k)! a^(1 - 2k)
+    factor = _times_linear([1.0] + [0.0] * order, s, a)
+    tail = [0.5] + [0.0] * order
     for k, b in enumerate(_BERNOULLI):
-        tail = tail + b * factor
-        factor = factor * ((s + (2.0 * k + 1.0)) / a) * ((s + (2.0 * k + 2.0)) / a)
-    last = power(a, -s)
-    rest = power(a, 1.0 - s) / (s - 1.0) + where(last == 0.0, 0.0, last * tail)
-    return total + where(total == math.inf, 0.0, rest)
+        tail = [t + b * f for t, f in zip(tail, factor, strict=True)]
+        for rise in (2.0 * k + 1.0, 2.0 * k + 2.0):
+            factor = _times_linear(factor, s + rise, a)
+    whole, last = _power_series(a, s - 1.0, order), _power_series(a, s, order)
+    rest, scale = 0.0, 1.0 / (s - 1.0)
+    for j in range(order + 1):
+        # 1 / (s - 1 + e) = Σ (-e)^j / (s - 1)^(j + 1)
+        other = last[order - j]
+        rest = rest + whole[order - j] * scale + where(other == 0.0, 0.0, other * tail[j])
+        scale = -scale / (s - 1.0)
+    first = total[order]
+    out = first + where(absolute(first) == math.inf, 0.0, rest)
+    return out * float(math.factorial(order)) if order else out
+
+
+def _power_series(x: Number, s: Number, order: int) -> list[Number]:
+    """x^-(s + e) = x^-s Σ (-log x)^j e^j / j!."""
+    out = [power(x, -s)]
+    for j in range(1, order + 1):
+        out.append(where(out[-1] == 0.0, 0.0, out[-1] * log(x) / -float(j)))
+    return out
+
+
+def _times_linear(series: list[Number], s: Number, a: Number) -> list[Number]:
+    """The series times (s + e) / a."""
+    out = [c * (s / a) for c in series]
+    return [out[0], *[c + d / a for c, d in zip(out[1:], series, strict=False)]]
+
+
+def _sum(terms: Sequence[Number]) -> Number:
+    total = terms[0]
+    for term in terms[1:]:
+        total = total + term
+    return total
 
 
 def zeta_formula(s: Number, q: Number) -> Number:
@@ -101,13 +141,40 @@ class Zeta(Written):
         return np.where(np.isnan(s) | np.isnan(q), np.nan, out)
 
     partials = (
-        refused_partial(
-            "zeta has no derivative in its first argument s: it is not implemented; it is -Σ "
-            "log(q + k) (q + k)^-s"
-        ),
+        lambda ds, out, s, q: ds * _beyond_pole(s, ZetaSlope(1)(s, q)),
         # ∂ζ(s, q)/∂q = -s ζ(s + 1, q)
         lambda dq, out, s, q: dq * (-s * zeta(s + full_like(s, 1), q)),
     )
+
+
+class ZetaSlope(Written):
+    """A derivative of ζ(s, q) in s, (-1)^n Σ log^n(q + k) (q + k)^-s; NaN for q <= 0.
+
+    Continued to 0 <= s < 1, where the sum has no value.
+    """
+
+    order: int
+
+    def formula(self, s: Number, q: Number) -> Number:  # type: ignore[override]
+        """By Euler and Maclaurin's formula."""
+        inside = (q > 0.0) & (s >= 0.0)
+        out = euler_maclaurin(where(inside, s, 2.0), where(inside, q, 1.0), self.order)
+        return where(inside, out, math.nan)
+
+    def jvp(self, primals: Sequence[Any], tangents: Sequence[Any]) -> tuple[Any, Any]:
+        """In s the next one; in q, ∂ζ(s, q)/∂q = -s ζ(s + 1, q) differentiated n times in s."""
+        (s, q), (ds, dq), n = primals, tangents, self.order
+        parts = [] if ds is None else [ds * ZetaSlope(n + 1)(s, q)]
+        if dq is not None:
+            above = s + full_like(s, 1)
+            lower = zeta(above, q) if n == 1 else ZetaSlope(n - 1)(above, q)
+            parts.append(dq * -(s * ZetaSlope(n)(above, q) + full_like(s, n) * lower))
+        return self(s, q), parts[0] if len(parts) == 1 else parts[0] + parts[1]
+
+
+def _beyond_pole(s: Any, x: Any) -> Any:
+    """``x`` for s > 1, else NaN."""
+    return select(gt(s, full_like(s, 1)), x, full_like(x, math.nan))
 
 
 class Polygamma(Written):
@@ -133,8 +200,8 @@ ZETA, POLYGAMMA = Zeta(), Polygamma()
 def zeta(x: Any, q: Any) -> Any:
     """The Hurwitz zeta function ``sum((q + k) ** -x for k = 0, 1, ...)`` of each pair.
 
-    Infinite at ``x`` = 1 and where ``q`` is zero or a negative integer, NaN for ``x`` below 1.
-    Source: DLMF 25.11.1.
+    Infinite at ``x`` = 1 and where ``q`` is zero or a negative integer, NaN for ``x`` below 1. With
+    derivatives in both arguments, in ``x`` for positive ``q``. Source: DLMF 25.11.1.
 
     >>> import stretto as st
     >>> st.lax.zeta(st.numpy.array([2.0, 4.0]), 1.0)

@@ -10,6 +10,7 @@ from typing import Any
 
 import stretto.numpy as snp
 from stretto.api.arguments import values_of_tree
+from stretto.ops.exponential import root_of_squares
 from stretto.optim.base import GradientTransformationExtraArgs, stateless
 from stretto.optim.leaves import check, leafwise, need_params, squared, wide
 
@@ -19,20 +20,14 @@ __all__ = ["global_norm", "scale_by_param_block_rms", "scale_by_trust_ratio"]
 def global_norm(updates: Any) -> Any:
     """The Euclidean norm of all elements of all leaves, of at least float32.
 
-    0 without leaves; and at 0 its derivative is 0, other than that of ``stretto.tree.norm``.
+    0 without leaves; at 0 its derivative is 0. As ``stretto.tree.norm``, which needs a leaf.
 
     >>> import stretto.numpy as snp
     >>> global_norm({"a": snp.array([3.0]), "b": snp.array([4.0])})
     Array(5., dtype=float32)
     """
     leaves = values_of_tree(updates, "global_norm", "updates")[0]
-    return _root_of(sum([snp.sum(squared(wide(x))) for x in leaves], snp.zeros(())))
-
-
-def _root_of(total: Any) -> Any:
-    """√total, with the derivative 0 at 0."""
-    zero = total == 0
-    return snp.where(zero, 0, snp.sqrt(snp.where(zero, 1, total)))
+    return root_of_squares(sum([snp.sum(squared(wide(x))) for x in leaves], snp.zeros(())))
 
 
 def scale_by_trust_ratio(
@@ -61,7 +56,7 @@ def scale_by_trust_ratio(
     check(who, least=0, min_norm=min_norm, trust_coefficient=trust_coefficient, eps=eps)
 
     def rule(g: Any, p: Any) -> Any:
-        of_p, of_g = (snp.maximum(_root_of(snp.sum(squared(x))), min_norm) for x in (p, g))
+        of_p, of_g = (snp.maximum(root_of_squares(snp.sum(squared(x))), min_norm) for x in (p, g))
         zero = (of_p == 0) | (of_g == 0)
         ratio = trust_coefficient * of_p / snp.where(zero, 1, of_g + eps)
         return g * snp.where(zero, 1, ratio)
@@ -90,7 +85,7 @@ def scale_by_param_block_rms(min_scale: Any = 1e-3) -> GradientTransformationExt
 
     def f(updates: Any, params: Any) -> Any:
         need_params(params, who)
-        scaled = lambda g, p: g * snp.maximum(_root_of(snp.mean(squared(p))), min_scale)
+        scaled = lambda g, p: g * snp.maximum(root_of_squares(snp.mean(squared(p))), min_scale)
         return leafwise(who, scaled, updates, params=params)[0]
 
     return stateless(f)

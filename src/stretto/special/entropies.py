@@ -16,7 +16,7 @@ from stretto.ops.arithmetic import absolute
 from stretto.ops.comparison import bitwise_and, eq, full_like, ge, gt, lt, select, zeros_like
 from stretto.ops.convert import convert
 from stretto.ops.elementwise import promote_values
-from stretto.ops.exponential import exp, expm1, log, log1p, logistic
+from stretto.ops.exponential import exp, expm1, log, log1p, logistic, power
 
 __all__ = [
     "boxcox",
@@ -52,8 +52,8 @@ def _product(x: Any, y: Any, logarithm: Any) -> Any:
 
 
 def _ratio(x: Any, y: Any) -> Any:
-    """x / y, zero where x is zero."""
-    none = _none(x, y)
+    """x / y, zero where both are: where x alone is, the derivative by it is 1 / y."""
+    none = bitwise_and(eq(x, zeros_like(x)), eq(y, zeros_like(y)))
     return select(none, zeros_like(x), x / select(none, full_like(y, 1), y))
 
 
@@ -122,33 +122,38 @@ def _logit(p: Any) -> Any:
     return select(near, log1p(close) - log1p(-close), log(p / (one - p)))
 
 
-def _powered(logarithm: Any, power: Any) -> Any:
+def _powered(logarithm: Any, c: Any) -> Any:
     """(e^(l c) - 1) / c for l and c, l where c is zero."""
-    none = eq(power, zeros_like(power))
-    divisor = select(none, full_like(power, 1), power)
+    none = eq(c, zeros_like(c))
+    divisor = select(none, full_like(c, 1), c)
     return select(none, logarithm, expm1(divisor * logarithm) / divisor)
 
 
-def _tilted(logarithm: Any, power: Any) -> Any:
+def _tilted(logarithm: Any, c: Any) -> Any:
     """Its derivative in c: l^2 (u e^u - (e^u - 1)) / u^2, u = l c; Σ u^k / (k! (k + 2)) near 0."""
-    u = logarithm * power
+    u = logarithm * c
+    endless = eq(u, full_like(u, -math.inf))  # 1 / c^2
+    logarithm = select(endless, zeros_like(u), logarithm)
+    u = select(endless, zeros_like(u), u)
     near = lt(absolute(u), full_like(u, 0.5))
     close, far = select(near, u, zeros_like(u)), select(near, full_like(u, 1), u)
     series = full_like(u, 1 / (math.factorial(14) * 16))
     for k in range(13, -1, -1):
         series = series * close + full_like(u, 1 / (math.factorial(k) * (k + 2)))
     plain = (far * exp(far) - expm1(far)) / (far * far)
-    return logarithm * logarithm * select(near, series, plain)
+    inner = logarithm * logarithm * select(near, series, plain)
+    divisor = select(endless, c, full_like(u, 1))
+    return select(endless, full_like(u, 1) / (divisor * divisor), inner)
 
 
 @custom_jvp
-def _boxcox(x: Any, power: Any) -> Any:
-    return _powered(log(x), power)
+def _boxcox(x: Any, c: Any) -> Any:
+    return _powered(log(x), c)
 
 
 @custom_jvp
-def _boxcox1p(x: Any, power: Any) -> Any:
-    return _powered(log1p(x), power)
+def _boxcox1p(x: Any, c: Any) -> Any:
+    return _powered(log1p(x), c)
 
 
 _xlogy.defjvps(
@@ -170,11 +175,11 @@ _kl_div.defjvps(
 )
 _logit.defjvps(lambda dp, out, p: dp / (p * (full_like(p, 1) - p)))
 _boxcox.defjvps(
-    lambda dx, out, x, c: dx * exp((c - full_like(c, 1)) * log(x)),
+    lambda dx, out, x, c: dx * power(x, c - full_like(c, 1)),
     lambda dc, out, x, c: dc * _tilted(log(x), c),
 )
 _boxcox1p.defjvps(
-    lambda dx, out, x, c: dx * exp((c - full_like(c, 1)) * log1p(x)),
+    lambda dx, out, x, c: dx * power(full_like(x, 1) + x, c - full_like(c, 1)),
     lambda dc, out, x, c: dc * _tilted(log1p(x), c),
 )
 

@@ -11,6 +11,8 @@ from typing import Any
 
 import numpy as np
 
+from stretto.core.interpreter import as_value
+from stretto.core.types import is_complex
 from stretto.ops import error_functions
 from stretto.ops.comparison import full_like
 from stretto.ops.elementwise import unary
@@ -32,6 +34,7 @@ from stretto.ops.written import (
 )
 from stretto.ops.written import erfc as erfc_of
 from stretto.special import tables
+from stretto.special.complex_errors import erf_complex, erfc_complex, erfcx_complex
 
 __all__ = ["dawsn", "erf", "erfc", "erfcx", "erfinv", "log_ndtr", "ndtr", "ndtri"]
 
@@ -170,35 +173,38 @@ ERFCX, DAWSN, NDTR, LOG_NDTR, NDTRI = Erfcx(), Dawsn(), Ndtr(), LogNdtr(), Ndtri
 
 
 def erf(x: Any) -> Any:
-    """The error function of each element (DLMF 7.2.1).
+    """The error function of each element, real or complex (DLMF 7.2.1).
 
     >>> import stretto as st
     >>> st.special.erf(st.numpy.array([0.0, 9.0]))
     Array([0., 1.], dtype=float32)
     """
-    return error_functions.erf(x)
+    x = as_value(x, "erf")
+    return erf_complex(x) if is_complex(x.dtype) else error_functions.erf(x)
 
 
 def erfc(x: Any) -> Any:
-    """``1 - erf(x)``, exact in the tail (DLMF 7.2.2).
+    """``1 - erf(x)``, exact in the tail, of real and complex numbers (DLMF 7.2.2).
 
     >>> import stretto as st
     >>> st.special.erfc(st.numpy.array([0.0, 99.0]))
     Array([1., 0.], dtype=float32)
     """
-    return error_functions.erfc(x)
+    x = as_value(x, "erfc")
+    return erfc_complex(x) if is_complex(x.dtype) else error_functions.erfc(x)
 
 
 def erfcx(x: Any) -> Any:
     """``exp(x**2) * erfc(x)``, which neither underflows nor loses digits for large ``x``.
 
-    Source: DLMF 7.2.3 and 7.7.
+    Of real and complex numbers. Source: DLMF 7.2.3 and 7.7.
 
     >>> import stretto as st
     >>> st.special.erfcx(st.numpy.array([0.0, 100.0]))
     Array([1.        , 0.00564161], dtype=float32)
     """
-    return unary(ERFCX, x)
+    x = as_value(x, "erfcx")
+    return erfcx_complex(x) if is_complex(x.dtype) else unary(ERFCX, x)
 
 
 def erfinv(x: Any) -> Any:

@@ -44,15 +44,16 @@ def _divided(top_x: Number, top_y: Number, x: Number, y: Number) -> tuple[Number
 
 def _rule(x: Number, y: Number, squares: list[float], start: float) -> tuple[Number, Number]:
     """h/π i (start / z + 2z Σ exp(-t^2) / (z^2 - t^2)), z = x + iy, over these t^2."""
-    real, imag = start * 0.5, 0.0 * x
     u, v = (x - y) * (x + y), 2.0 * x * y
     total_x, total_y = 0.0, 0.0
     for square in squares:
         part_x, part_y = _divided(math.exp(-square), 0.0, u - square, v)
         total_x, total_y = total_x + part_x, total_y + part_y
     # z Σ + start / 2z
-    start_x, start_y = _divided(real, imag, x, y)
-    sum_x, sum_y = x * total_x - y * total_y + start_x, x * total_y + y * total_x + start_y
+    sum_x, sum_y = x * total_x - y * total_y, x * total_y + y * total_x
+    if start:  # without, z may be zero
+        start_x, start_y = _divided(start * 0.5, 0.0 * x, x, y)
+        sum_x, sum_y = sum_x + start_x, sum_y + start_y
     scale = 2.0 * _STEP / math.pi
     return -scale * sum_y, scale * sum_x
 

@@ -13,18 +13,22 @@ import numpy as np
 from stretto.core.integers import integer
 from stretto.core.interpreter import as_value
 from stretto.core.lazy import LazyModule
-from stretto.core.types import inexact_dtype, scalar_dtype
+from stretto.core.types import inexact_dtype, is_complex, scalar_dtype
 from stretto.numpy.creation import array
 from stretto.ops import gamma as gamma_ops
 from stretto.ops import incomplete
 from stretto.ops import zeta as zeta_ops
 from stretto.ops.broadcast import broadcast_to, reduce_sum, reshape
 from stretto.ops.comparison import eq, full_like, lt, select, zeros_like
+from stretto.ops.complex_gamma import complex_digamma, complex_gamma
 from stretto.ops.convert import convert
 from stretto.ops.elementwise import binary, unary
+from stretto.ops.exponential import exp as exp_of
 from stretto.ops.gamma_formulas import gamma_formula, log_gamma_formula, stirling_remainder
 from stretto.ops.iota import broadcasted_iota
 from stretto.ops.rounding import floor as floor_of
+from stretto.ops.trigonometric import cos as cos_of
+from stretto.ops.trigonometric import sin as sin_of
 from stretto.ops.written import (
     Number,
     Written,
@@ -38,7 +42,7 @@ from stretto.ops.written import (
     sin,
     where,
 )
-from stretto.ops.zeta import euler_maclaurin, refused_partial
+from stretto.ops.zeta import euler_maclaurin
 
 __all__ = [
     "bernoulli",
@@ -124,9 +128,24 @@ class RiemannZeta(Written):
 
     formula = staticmethod(_riemann_formula)
     exact = from_scipy("zeta")
-    partials = (
-        refused_partial("zeta has no derivative in its first argument: it is not implemented"),
-    )
+    partials = (lambda ds, out, s: ds * _riemann_slope(s),)
+
+
+def _riemann_slope(s: Any) -> Any:
+    """ζ'(s): the sum for s >= 0, below by the functional equation (DLMF 25.4.1)."""
+    # ζ(s) = 2 (2π)^-t sin(πs/2) Γ(t) ζ(t), t = 1 - s
+    one, half_pi = full_like(s, 1), full_like(s, 0.5 * math.pi)
+    mirrored = lt(s, zeros_like(s))
+    t = select(mirrored, one - s, s)
+    slope = zeta_ops.ZetaSlope(1)(t, one)
+    beyond = select(mirrored, t, one + one)
+    value = RIEMANN(beyond)
+    angle = half_pi * select(mirrored, s, zeros_like(s))
+    sine, cosine = sin_of(angle), cos_of(angle)
+    turned = sine * (full_like(s, math.log(2 * math.pi)) - digamma(beyond)) + half_pi * cosine
+    below = turned * value - sine * slope
+    scale = full_like(s, 2) * exp_of(-beyond * full_like(s, math.log(2 * math.pi)))
+    return select(mirrored, scale * gamma_ops.gamma(beyond) * below, slope)
 
 
 POCH, RIEMANN = Poch(), RiemannZeta()
@@ -135,11 +154,14 @@ POCH, RIEMANN = Poch(), RiemannZeta()
 def gamma(x: Any) -> Any:
     """The gamma function of each element; NaN at the negative integers (DLMF 5.2.1).
 
+    Of real and of complex numbers.
+
     >>> import stretto as st
     >>> st.special.gamma(st.numpy.array([5.0, 0.5]))
     Array([24.       ,  1.7724539], dtype=float32)
     """
-    return gamma_ops.gamma(x)
+    x = as_value(x, "gamma")
+    return complex_gamma(x) if is_complex(x.dtype) else gamma_ops.gamma(x)
 
 
 def gammaln(x: Any) -> Any:
@@ -207,11 +229,14 @@ def gammaincc(a: Any, x: Any) -> Any:
 def digamma(x: Any) -> Any:
     """The derivative of ``gammaln`` at each element; NaN at the negative integers (DLMF 5.2.2).
 
+    Of real and of complex numbers.
+
     >>> import stretto as st
     >>> st.special.digamma(st.numpy.array([1.0, 2.0]))
     Array([-0.5772157 ,  0.42278433], dtype=float32)
     """
-    return gamma_ops.digamma(x)
+    x = as_value(x, "digamma")
+    return complex_digamma(x) if is_complex(x.dtype) else gamma_ops.digamma(x)
 
 
 def polygamma(n: Any, x: Any) -> Any:

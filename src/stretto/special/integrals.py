@@ -18,6 +18,7 @@ from stretto.ops.exponential import log as log_of
 from stretto.ops.gamma_formulas import digamma_formula, gamma_formula
 from stretto.ops.trigonometric import cos as cos_of
 from stretto.ops.trigonometric import sin as sin_of
+from stretto.ops.trigonometric import sine_ratio
 from stretto.ops.written import (
     Number,
     Written,
@@ -231,7 +232,7 @@ def _expn_before(n: Any, x: Any, out: Any) -> Any:
 class SineIntegral(Written):
     """The sine integral."""
 
-    partials = (lambda dx, out, x: dx * _sine_ratio(x),)
+    partials = (lambda dx, out, x: dx * sine_ratio(x),)
 
     @staticmethod
     def formula(x: Number) -> Number:
@@ -241,11 +242,6 @@ class SineIntegral(Written):
     def exact(self, x: np.ndarray) -> np.ndarray:
         """SciPy's, with the sign of zero."""
         return np.copysign(_scipy_sici(self, x)[0], x)
-
-
-def _sine_ratio(x: Any) -> Any:
-    zero = eq(x, zeros_like(x))
-    return select(zero, full_like(x, 1), sin_of(x) / select(zero, full_like(x, 1), x))
 
 
 class CosineIntegral(Written):

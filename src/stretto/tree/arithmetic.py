@@ -18,7 +18,7 @@ from stretto.ops.broadcast import reduce_sum
 from stretto.ops.comparison import gt, where
 from stretto.ops.complex_parts import conj, real
 from stretto.ops.convert import convert
-from stretto.ops.exponential import sqrt
+from stretto.ops.exponential import root_of_squares, sqrt
 from stretto.ops.trigonometric import acos, sin
 from stretto.runtime.array import Array
 from stretto.tree.members import Alike
@@ -81,11 +81,14 @@ def dot(x: Any, y: Any) -> Any:
 def norm(tree: Any) -> Any:
     """The Euclidean norm of all elements of all leaves, as one scalar of at least float32.
 
+    Its derivative at 0 is 0.
+
     >>> import stretto.numpy as snp
     >>> norm({"a": snp.array([3.0]), "b": snp.array([4.0])})
     Array(5., dtype=float32)
     """
-    return sqrt(_total([_square(as_value(x, "norm", "a leaf")) for x in leaves(tree)], "norm"))
+    squares = [_square(as_value(x, "norm", "a leaf")) for x in leaves(tree)]
+    return root_of_squares(_total(squares, "norm"))
 
 
 def _square(x: Any) -> Any:

@@ -273,3 +273,16 @@ def test_messages():
         F.kl_div(snp.array(1.0), snp.array(1.0), reduction="batchmean")
     with pytest.raises(ValueError, match="logits: expected input and target of one shape"):
         F.binary_cross_entropy_with_logits(x, t)
+
+
+@pytest.mark.parametrize("bad", [np.inf, np.nan])
+@pytest.mark.parametrize("options", [{}, {"label_smoothing": 0.1}, {"weight": np.ones(3)}], ids=str)
+def test_logits_of_ignored_targets_have_no_part_in_derivatives(bad, options):
+    x = np.array([[0.0, 1.0, 3.0]] * 2, np.float32)
+    target = np.array([1, -100])
+    other = x.copy()
+    other[1] = bad
+    loss = lambda x, target: F.cross_entropy(x, target, **options)
+    for f in (st.grad(loss), st.jit(st.grad(loss))):
+        np.testing.assert_array_equal(f(other, target), f(x, target))
+        assert not np.asarray(f(other, target))[1].any()

@@ -82,3 +82,19 @@ def test_refusals():
         linalg.matrix_norm(X[0, 0])
     with pytest.raises(ValueError, match="cond: expected square matrices"):
         linalg.cond(X, 1)
+
+
+@pytest.mark.parametrize("ord", [None, 1, 1.5, 2, 3, 0.5, np.inf, -1], ids=str)
+def test_the_derivative_of_a_norm_at_zero_is_zero(ord):
+    f = lambda x: linalg.norm(x, ord)
+    for x in (snp.zeros(3), snp.zeros(3, snp.complex64)):
+        for g in (st.grad(f), st.jit(st.grad(f))):
+            np.testing.assert_array_equal(g(x), np.zeros(3))
+    one = st.grad(f)(snp.array([0.0, -2.0]))  # of the others it is what it is
+    np.testing.assert_allclose(one, [0, 0 if ord == -1 else -1], rtol=1e-6)
+
+
+def test_the_derivative_of_a_matrix_norm_at_zero_is_zero():
+    for x in (snp.zeros((2, 3)), snp.zeros((4, 2, 3))):
+        g = st.grad(lambda x: snp.sum(linalg.matrix_norm(x)))(x)
+        np.testing.assert_array_equal(g, np.zeros(x.shape))

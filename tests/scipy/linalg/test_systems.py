@@ -65,3 +65,31 @@ def test_refusals():
         linalg.solve(A, B, assume_a="banded")
     with pytest.raises(ValueError, match="solve_triangular: b must have 3 rows"):
         linalg.solve_triangular(A, np.ones(2))
+
+
+@pytest.mark.parametrize("a_shape", [(3, 3), (4, 3, 3), (4, 1, 3, 3)], ids=str)
+@pytest.mark.parametrize("b_shape", [(3,), (3, 2), (4, 3, 2)], ids=str)
+def test_leading_axes_of_all_solvers_broadcast(a_shape, b_shape):
+    rng = np.random.default_rng(0)
+    a = rng.normal(size=a_shape).astype(np.float32) + 4 * np.eye(3, dtype=np.float32)
+    b = rng.normal(size=b_shape).astype(np.float32)
+    positive = a @ np.swapaxes(a, -1, -2)
+    columns = b[:, None] if b.ndim == 1 else b
+    want = lambda m: np.linalg.solve(m, columns)[..., 0] if b.ndim == 1 else np.linalg.solve(m, b)
+    for lower, part in ((False, np.triu), (True, np.tril)):
+        close(linalg.solve_triangular(a, b, lower=lower), want(part(a)))
+        close(linalg.solve_triangular(a, b, 1, lower), want(np.swapaxes(part(a), -1, -2)))
+        close(linalg.cho_solve(linalg.cho_factor(positive, lower), b), want(positive))
+        close(linalg.solve(positive, b, lower, assume_a="pos"), want(positive))
+    close(linalg.solve(a, b), want(a))
+    close(linalg.lu_solve(linalg.lu_factor(a), b), want(a))
+
+
+def test_leading_axes_that_do_not_broadcast_are_named():
+    for solver in (
+        linalg.solve_triangular,
+        lambda a, b: linalg.cho_solve((a, True), b),
+        lambda a, b: linalg.lu_solve(linalg.lu_factor(a), b),
+    ):
+        with pytest.raises(ValueError, match=r"shapes \(4,\) and \(5,\) do not broadcast"):
+            solver(np.ones((4, 3, 3), np.float32), np.ones((5, 3, 2), np.float32))

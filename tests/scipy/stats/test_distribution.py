@@ -111,3 +111,20 @@ def test_the_widest_argument_gives_the_dtype():
         wide = stats.multivariate_normal.logpdf(x, snp.zeros(2), snp.eye(2))
         assert mixed.dtype == snp.float64
         np.testing.assert_array_equal(mixed, wide)
+
+
+@pytest.mark.parametrize(
+    "name, shapes", [("laplace", ()), ("logistic", ()), ("t", (1.0,)), ("t", (5.0,)),
+                     ("gennorm", (1.0,)), ("gennorm", (2.0,))], ids=str,
+)  # fmt: skip
+def test_derivatives_at_the_middle_of_symmetric_distributions(name, shapes):
+    d = getattr(stats, name)
+    density = float(d.pdf(0.0, *shapes))
+    for f, want in ((d.cdf, 1), (d.sf, -1), (d.logcdf, 2), (d.logsf, -2)):
+        slope = st.grad(lambda y, f=f: f(y, *shapes))
+        for g in (slope, st.jit(slope)):
+            np.testing.assert_allclose(g(0.0), want * density, rtol=1e-5)
+    if shapes:
+        assert float(st.grad(lambda a: d.cdf(0.0, a))(shapes[0])) == 0
+    if name == "logistic":  # log density -x - 2 log(1 + e^-x)
+        np.testing.assert_allclose(st.grad(st.grad(d.logpdf))(0.0), -0.5, rtol=1e-5)

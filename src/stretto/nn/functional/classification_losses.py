@@ -97,6 +97,13 @@ def _index_loss(
     return snp.sum(loss) / total
 
 
+def _read(x: Any, t: Any, axis: int, ignore_index: int) -> Any:
+    """``x`` with zeros where the target is ignored: what is there may be NaN or infinite."""
+    if isinstance(t, Array) and not (t.to_host() == ignore_index).any():
+        return x
+    return snp.where(expand_dims(snp.not_equal(t, ignore_index), axis), x, 0.0)
+
+
 def nll_loss(
     input: Any,
     target: Any,
@@ -156,14 +163,16 @@ def cross_entropy(
         raise ValueError(f"{who}: label_smoothing must be from 0 to 1, got {label_smoothing!r}")
     x, t = as_float(input, who), as_value(target, who, "target")
     axis = _class_axis(who, x)
-    logs = functions.log_softmax(x, axis)
     if t.shape != x.shape or not is_inexact(t.dtype):
+        t = classes_of(who, x, t, axis)
+        logs = functions.log_softmax(_read(x, t, axis, ignore_index), axis)
         return _index_loss(who, logs, t, weight, ignore_index, reduction, label_smoothing)
     if ignore_index >= 0:
         raise ValueError(
             f"{who}: ignore_index is for targets that are classes, but target is probabilities "
             f"{t.type}, got ignore_index={ignore_index}"
         )
+    logs = functions.log_softmax(x, axis)
     if label_smoothing:
         t = t * (1 - label_smoothing) + label_smoothing / x.shape[axis]
     weight = _weights(who, x, weight, axis)

@@ -6,12 +6,12 @@ its outdated ``size_average`` and ``reduce``. A norm's derivative at 0 is 0. Nex
 
 from __future__ import annotations
 
-import math
 from typing import Any
 
 import stretto.numpy as snp
 from stretto.nn.functional.arguments import as_float
 from stretto.nn.functional.checks import positive_part, reduced
+from stretto.numpy.linalg.norms import vector_norm
 from stretto.ops.broadcast import canonical_axis, of_rank
 from stretto.ops.elementwise import broadcast_shapes
 
@@ -21,27 +21,6 @@ __all__ = [
     "pairwise_distance",
     "triplet_margin_loss",
 ]
-
-
-def _norm(x: Any, p: float, axis: int, keepdims: bool = False) -> Any:
-    """The p-norm along an axis, with a derivative of 0 at 0."""
-    size = snp.abs(x)
-    if p == math.inf:
-        return snp.max(size, axis, keepdims=keepdims)
-    if p == 1:
-        return snp.sum(size, axis, keepdims=keepdims)
-    if p == 0:
-        return snp.sum(snp.not_equal(x, 0), axis, keepdims=keepdims).astype(x.dtype)
-    if p != 2:
-        at_zero = snp.equal(size, 0)
-        powers = snp.where(at_zero, 0.0, snp.power(snp.where(at_zero, 1.0, size), p))
-    else:
-        powers = snp.square(x)
-    total = snp.sum(powers, axis, keepdims=keepdims)
-    none = snp.equal(total, 0)
-    safe = snp.where(none, 1.0, total)
-    root = snp.sqrt(safe) if p == 2 else snp.power(safe, 1 / p)
-    return snp.where(none, 0.0, root)
 
 
 def pairwise_distance(
@@ -64,7 +43,7 @@ def pairwise_distance(
     difference = of_rank(x, rank) - of_rank(y, rank) + eps
     if not difference.ndim:
         raise ValueError(f"{who}: expected vectors along the last axis, got {x.type} and {y.type}")
-    return _norm(difference, p, -1, keepdim)
+    return vector_norm(difference, axis=-1, keepdims=keepdim, ord=p)
 
 
 def cosine_similarity(x1: Any, x2: Any, dim: int = 1, eps: float = 1e-8) -> Any:
@@ -83,8 +62,8 @@ def cosine_similarity(x1: Any, x2: Any, dim: int = 1, eps: float = 1e-8) -> Any:
     shape = broadcast_shapes(who, x.shape, y.shape)
     axis = canonical_axis(dim, len(shape), who)
     x, y = snp.broadcast_to(x, shape), snp.broadcast_to(y, shape)
-    x = x / snp.maximum(_norm(x, 2, axis, True), eps)
-    y = y / snp.maximum(_norm(y, 2, axis, True), eps)
+    x = x / snp.maximum(vector_norm(x, axis=axis, keepdims=True), eps)
+    y = y / snp.maximum(vector_norm(y, axis=axis, keepdims=True), eps)
     return snp.sum(x * y, axis)
 
 

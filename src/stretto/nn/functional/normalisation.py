@@ -17,8 +17,7 @@ from stretto.core.interpreter import Value, as_value
 from stretto.nn.functional.arguments import as_float, numbers, per_axis
 from stretto.numpy.linalg.norms import vector_norm
 from stretto.ops.arithmetic import maximum
-from stretto.ops.broadcast import broadcast_in_dim, canonical_axis, of_rank, reduce_sum, reshape
-from stretto.ops.comparison import full_like, gt, select
+from stretto.ops.broadcast import canonical_axis, of_rank, reduce_sum, reshape
 from stretto.ops.convert import convert
 from stretto.ops.exponential import power, rsqrt
 from stretto.ops.reduce import widened
@@ -338,10 +337,5 @@ def normalize(input: Any, p: float = 2.0, dim: int = 1, eps: float = 1e-12) -> A
         # max(|x|, eps) = sqrt(max(x², eps²)), which has a derivative at 0.
         squares = _mean(wide * wide, (axis,)) * x.shape[axis]
         return convert(wide * rsqrt(maximum(squares, eps * eps)), x.dtype)
-    # A line of zeros is replaced by ones where the root is taken: its derivative is infinite at 0.
-    size = vector_norm(wide, axis=axis, keepdims=True, ord=math.inf)
-    some = gt(size, full_like(size, 0))
-    shown = broadcast_in_dim(some, x.shape, tuple(range(x.ndim)))
-    norm = vector_norm(select(shown, wide, full_like(wide, 1)), axis=axis, keepdims=True, ord=p)
-    norm = select(some, norm, full_like(norm, 0))
+    norm = vector_norm(wide, axis=axis, keepdims=True, ord=p)
     return convert(wide / maximum(norm, eps), x.dtype)

@@ -25,10 +25,10 @@ from stretto.numpy.reductions import min as min_
 from stretto.numpy.reductions import sum as sum_
 from stretto.ops.arithmetic import absolute, square
 from stretto.ops.broadcast import canonical_axes, expand_dims, of_rank, reshape
-from stretto.ops.comparison import bitwise_not, ne, where
+from stretto.ops.comparison import bitwise_not, eq, full_like, ne, select, where
 from stretto.ops.complex_parts import imag, real
 from stretto.ops.convert import convert
-from stretto.ops.exponential import power, sqrt
+from stretto.ops.exponential import power, root_of_squares
 
 __all__ = ["cond", "matrix_norm", "matrix_rank", "norm", "vector_norm"]
 
@@ -43,7 +43,7 @@ def _vector_norm(x: Any, axes: tuple[int, ...], ord: Any, keepdims: bool, who: s
         if len(axes) == x.ndim and not keepdims and at_rest(x) and x.dtype.char in FLOAT:
             line = np.ravel(x.to_host())
             return array_of(np.sqrt(np.dot(line, line)), x.dtype)
-        return sqrt(sum_(_squares(x), axes, keepdims=keepdims))
+        return root_of_squares(sum_(_squares(x), axes, keepdims=keepdims))
     if isinstance(ord, str):
         raise ValueError(f"{who}: ord={ord!r} is for matrices; for vectors give a number")
     size = absolute(x)
@@ -55,7 +55,14 @@ def _vector_norm(x: Any, axes: tuple[int, ...], ord: Any, keepdims: bool, who: s
         return sum_(convert(ne(x, 0), size.dtype), axes, keepdims=keepdims)
     if ord == 1:
         return sum_(size, axes, keepdims=keepdims)
-    return power(sum_(power(size, ord), axes, keepdims=keepdims), 1 / ord)
+    return _power(sum_(_power(size, ord), axes, keepdims=keepdims), 1 / ord)
+
+
+def _power(size: Any, exponent: float) -> Any:
+    """A power of magnitudes, with a derivative of 0 at 0."""
+    none = eq(size, 0)
+    at_zero = full_like(size, 0 if exponent > 0 else np.inf)
+    return select(none, at_zero, power(select(none, full_like(size, 1), size), exponent))
 
 
 _SUMS = {1: (max_, -2), -1: (min_, -2), np.inf: (max_, -1), -np.inf: (min_, -1)}
@@ -65,7 +72,7 @@ def _matrix_norm(x: Any, axes: tuple[int, int], ord: Any, keepdims: bool, who: s
     if (ord is None or ord == "fro") and x.ndim == 2:
         return _vector_norm(x, axes, 2, keepdims, who)
     if ord is None or ord == "fro":
-        return sqrt(sum_(_squares(x), axes, keepdims=keepdims))
+        return root_of_squares(sum_(_squares(x), axes, keepdims=keepdims))
     x = moveaxis(x, axes, (-2, -1))
     if ord in _SUMS:  # of columns, or of rows
         choose, axis = _SUMS[ord]
@@ -85,8 +92,9 @@ def norm(x: Any, ord: Any = None, axis: Any = None, keepdims: bool = False) -> A
     """The norm of vectors along one axis, or of matrices in two.
 
     Without ``axis`` and ``ord`` the 2-norm of all elements; with ``ord`` alone, ``x`` must be a
-    vector or a matrix. ``ord`` is as in ``vector_norm`` and ``matrix_norm``. The derivative of the
-    2-norm at 0 is NaN. Source: NumPy, ``linalg.norm``.
+    vector or a matrix. ``ord`` is as in ``vector_norm`` and ``matrix_norm``. The derivative of a
+    vector's norm, and of ``"fro"``, at 0 is 0, the least of the slopes there. Source: NumPy,
+    ``linalg.norm``.
 
     >>> import stretto as st
     >>> import stretto.numpy as snp

@@ -85,7 +85,7 @@ def det(a: Any) -> Any:
     """The determinants of square matrices.
 
     Of sizes up to 3 by the formula, with all derivatives; else from the LU factorisation, with a
-    gradient that holds for singular matrices as well as long as only the last pivot is zero.
+    gradient that holds for singular matrices as well.
 
     >>> import stretto as st
     >>> import stretto.numpy as snp

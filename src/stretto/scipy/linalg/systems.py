@@ -8,17 +8,16 @@ from __future__ import annotations
 
 from typing import Any
 
-import numpy as np
-
 from stretto.core.interpreter import as_value
 from stretto.core.types import is_complex
 from stretto.numpy.linalg.arguments import matrices, systems
 from stretto.ops import linalg_determinant
 from stretto.ops.broadcast import broadcast_to, squeeze
+from stretto.ops.elementwise import broadcast_shapes
 from stretto.ops.linalg_cholesky import hermitian_from_lower
 from stretto.ops.linalg_lu import PivotsToPermutation, solve_factored
 from stretto.ops.linalg_lu import solve as solve_matrices
-from stretto.ops.linalg_triangular import triangular_solve
+from stretto.ops.linalg_triangular import TriangularSolve, solve_triangles
 from stretto.ops.matrix_parts import (
     adjoint,
     keep_diagonal,
@@ -119,7 +118,7 @@ def lu_solve(
     both, b, vector = systems("lu_solve", lu_and_piv[0], b)
     order = PivotsToPermutation(both.shape[-1])(as_value(lu_and_piv[1], "lu_solve", "piv"))
     if both.ndim > 2 or b.ndim > 2:
-        batch = np.broadcast_shapes(both.shape[:-2], b.shape[:-2])
+        batch = broadcast_shapes("lu_solve", both.shape[:-2], b.shape[:-2])
         both, b = (broadcast_to(m, (*batch, *m.shape[-2:])) for m in (both, b))
         order = broadcast_to(order, (*batch, order.shape[-1]))
     x = solve_factored(both, order, b, form)
@@ -150,15 +149,8 @@ def solve_triangular(
     """
     form = _form("solve_triangular", trans)
     a, b, vector = systems("solve_triangular", a, b)
-    x = triangular_solve(
-        a,
-        b,
-        left_side=True,
-        lower=lower,
-        transpose_a=form != "N",
-        conjugate_a=form == "C",
-        unit_diagonal=unit_diagonal,
-    )
+    step = TriangularSolve(True, bool(lower), form, bool(unit_diagonal))
+    x = solve_triangles("solve_triangular", step, a, b)
     return squeeze(x, -1) if vector else x
 
 
@@ -176,8 +168,10 @@ def cho_solve(
     Array([1.  , 0.25], dtype=float32)
     """
     c, lower = c_and_lower
-    first, second = (0, 2) if lower else (2, 0)
-    return solve_triangular(c, solve_triangular(c, b, first, lower), second, lower)
+    c, x, vector = systems("cho_solve", c, b)
+    for form in "NC" if lower else "CN":
+        x = solve_triangles("cho_solve", TriangularSolve(True, bool(lower), form, False), c, x)
+    return squeeze(x, -1) if vector else x
 
 
 def inv(a: Any, overwrite_a: bool = False, check_finite: bool = True) -> Any:

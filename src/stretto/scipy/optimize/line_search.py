@@ -105,17 +105,18 @@ def line_search(
         turn,
         _Search(start, gradient, start, snp.array(False), first, snp.array(False), snp.array(0)),
     )
-    failed = ~(end.low.length > 0)
+    # One that is no lower counts where its slope is flat: then rounding hides the gain.
+    failed = ~((end.low.length > 0) & (end.done | (end.low.value < value)))
     return Found(end.low.length, end.low.value, end.gradient, failed, end.tries)
 
 
 def _inside(a: _End, b: _End) -> Any:
-    """Where the cubic through two ends has its minimum; the middle, if that is too near to one."""
+    """Where the cubic through two ends has its minimum, not too near to one; else the middle."""
     width = b.length - a.length
     wide = snp.where(width == 0, 1, width)
     d = a.slope + b.slope - 3 * (b.value - a.value) / wide
     root = d * d - a.slope * b.slope
     r = snp.sign(width) * snp.sqrt(snp.where(root > 0, root, 0))
     part = 1 - (b.slope + r - d) / (b.slope - a.slope + 2 * r)
-    fine = (root >= 0) & (part > _MARGIN) & (part < 1 - _MARGIN)
-    return a.length + width * snp.where(fine, part, 0.5)
+    fine = (root >= 0) & (part > 0) & (part < 1)
+    return a.length + width * snp.where(fine, snp.clip(part, _MARGIN, 1 - _MARGIN), 0.5)

@@ -1,17 +1,22 @@
 """The function ``minimize``: what it takes and gives.
 
-Layer 7 (scipy). Next, read ``bfgs``.
+Layer 7 (scipy). Next, read ``descent``.
 """
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
+
+import numpy as np
 
 from stretto.core.interpreter import as_value
 from stretto.core.types import inexact_dtype, is_complex
 from stretto.ops.convert import convert
 from stretto.scipy.optimize.bfgs import minimize_bfgs
+from stretto.scipy.optimize.descent import Stop
+from stretto.scipy.optimize.lbfgs import minimize_lbfgs
 
 __all__ = ["OptimizeResults", "minimize"]
 
@@ -20,9 +25,10 @@ class OptimizeResults(NamedTuple):
     """What a search found.
 
     ``x`` is the best point, ``fun`` and ``jac`` the value and gradient there, ``hess_inv`` the
-    estimate of the inverse Hessian. ``success`` says whether the gradient is small enough;
-    ``status`` is 0 if so, 1 after the greatest number of steps, 5 where a line search found nothing
-    lower. ``nit`` counts steps, ``nfev`` and ``njev`` values and gradients.
+    estimate of the inverse Hessian, None of ``"L-BFGS"``. ``success`` says whether the gradient, or
+    what a step gains, is small enough; ``status`` is 0 if so, 1 after the greatest number of steps
+    or values, 5 where a line search found nothing lower. ``nit`` counts steps, ``nfev`` and
+    ``njev`` values and gradients.
     """
 
     x: Any
@@ -36,7 +42,23 @@ class OptimizeResults(NamedTuple):
     nit: Any
 
 
-_OPTIONS = {"gtol": 1e-5, "line_search_maxiter": 10, "maxiter": None, "norm": float("inf")}
+_COMMON = {"gtol": 1e-5, "norm": float("inf")}
+_OPTIONS = {
+    "BFGS": {**_COMMON, "line_search_maxiter": 10, "maxiter": None},
+    "L-BFGS": {
+        **_COMMON,
+        "ftol": 1e7 * float(np.finfo(np.float64).eps),
+        "maxcor": 10,
+        "maxfun": 15000,
+        "maxiter": 15000,
+        "maxls": 20,
+    },
+}
+_METHODS = {
+    "bfgs": "BFGS",
+    "l-bfgs": "L-BFGS",
+    "l-bfgs-experimental-do-not-rely-on-this": "L-BFGS",
+}
 
 
 def minimize(
@@ -50,13 +72,21 @@ def minimize(
 ) -> OptimizeResults:
     """Search for a minimum of ``fun(x, *args)``, a real number, from the vector ``x0`` on.
 
-    ``method`` is ``"BFGS"``. ``options``: ``maxiter`` steps at most (200 for each element of
-    ``x0``), of ``line_search_maxiter`` values each; until the ``norm`` of the gradient (its largest
-    element) is less than ``gtol`` (1e-5, or ``tol``). Works inside ``jit`` and ``vmap``, where each
-    example stops by itself; derivatives of the result exist forwards only, for in reverse see
-    ``lax.custom_root``. Raises ``TypeError`` for ``x0`` that is not real or ``args`` that are no
-    tuple, ``ValueError`` for ``x0`` of another rank than 1, and for other methods and options.
-    Source: SciPy, ``scipy.optimize.minimize``.
+    ``method`` is ``"BFGS"``, or ``"L-BFGS"`` for many variables, which goes by the last steps alone
+    (JAX's ``"l-bfgs-experimental-do-not-rely-on-this"`` is another name for it). Works inside
+    ``jit`` and ``vmap``, where each example stops by itself; derivatives of the result exist
+    forwards only, for in reverse see ``lax.custom_root``.
+
+    ``options`` of both: the search ends where the ``norm`` of the gradient (its largest element) is
+    less than ``gtol`` (1e-5), or after ``maxiter`` steps. Of ``"BFGS"``: 200 for each element of
+    ``x0``, of ``line_search_maxiter`` values each (10). Of ``"L-BFGS"``: 15000, of ``maxls`` values
+    each (20) and ``maxfun`` in all (15000), with ``maxcor`` steps in memory (10); it ends too where
+    a step lowers the value by no more than ``ftol`` (2.2e-9) of it, or of 1 if that is more.
+    ``tol`` is ``gtol``, and ``ftol``, where these are not given.
+
+    Raises ``TypeError`` for ``x0`` that is not real or ``args`` that are no tuple, ``ValueError``
+    for ``x0`` of another rank than 1, and for other methods and options. Source: SciPy,
+    ``scipy.optimize.minimize``.
 
     >>> import stretto as st
     >>> import stretto.numpy as snp
@@ -67,14 +97,20 @@ def minimize(
     (Array([1., 1.], dtype=float32), True)
     """
     who = "minimize"
-    if not isinstance(method, str) or method.lower() != "bfgs":
-        raise ValueError(f"{who}: method must be 'BFGS'; got {method!r}")
+    name = _METHODS.get(method.lower()) if isinstance(method, str) else None
+    if name is None:
+        bounds = isinstance(method, str) and method.lower() == "l-bfgs-b"
+        raise ValueError(
+            f"{who}: method must be 'BFGS' or 'L-BFGS'; got {method!r}"
+            f"{'; bounds are not supported, without them use L-BFGS' * bounds}"
+        )
     if not isinstance(args, tuple):
         raise TypeError(f"{who}: args must be a tuple of further arguments; got {args!r}")
-    unknown = sorted(set(options or ()) - set(_OPTIONS))
+    chosen = dict(_OPTIONS[name])
+    unknown = sorted(set(options or ()) - set(chosen))
     if unknown:
         raise ValueError(
-            f"{who}: method 'BFGS' has the options {', '.join(_OPTIONS)}; got {', '.join(unknown)}"
+            f"{who}: method {name!r} has the options {', '.join(chosen)}; got {', '.join(unknown)}"
         )
     x = as_value(x0, who, "x0")
     if is_complex(x.dtype):
@@ -84,24 +120,34 @@ def minimize(
     if x.ndim != 1 or not x.size:
         raise ValueError(f"{who}: expected x0 of rank 1 and not empty, got {x.type}; use .ravel()")
     x = convert(x, inexact_dtype(x.dtype))
-    chosen = {**_OPTIONS, **({} if tol is None else {"gtol": tol}), **(options or {})}
-    steps = 200 * x.size if chosen["maxiter"] is None else chosen["maxiter"]
-    end = minimize_bfgs(
-        lambda x: fun(x, *args),
-        x,
-        steps,
-        chosen["gtol"],
-        chosen["norm"],
-        chosen["line_search_maxiter"],
-    )
-    status = end.status()
+    if tol is not None:
+        chosen.update({key: tol for key in ("gtol", "ftol") if key in chosen})
+    chosen.update(options or {})
+    objective = lambda x: fun(x, *args)
+    if name == "BFGS":
+        steps = 200 * x.size if chosen["maxiter"] is None else chosen["maxiter"]
+        stop = Stop(steps, chosen["gtol"], chosen["norm"], chosen["line_search_maxiter"])
+        end, inverse = minimize_bfgs(objective, x, stop)
+    else:
+        memory = operator.index(chosen["maxcor"])
+        if memory < 1:
+            raise ValueError(f"{who}: maxcor must be 1 or more; got {memory}")
+        stop = Stop(
+            chosen["maxiter"],
+            chosen["gtol"],
+            chosen["norm"],
+            chosen["maxls"],
+            chosen["ftol"],
+            chosen["maxfun"],
+        )
+        end, inverse = minimize_lbfgs(objective, x, stop, memory), None
     return OptimizeResults(
         x=end.x,
         success=end.converged,
-        status=status,
+        status=end.status(),
         fun=end.value,
         jac=end.gradient,
-        hess_inv=end.inverse,
+        hess_inv=inverse,
         nfev=end.evaluations,
         njev=end.evaluations,
         nit=end.step,

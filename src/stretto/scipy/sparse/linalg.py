@@ -20,8 +20,8 @@ from stretto.control.stop_gradient import stop_gradient
 from stretto.control.while_loop import while_loop
 from stretto.core import tree
 from stretto.core.integers import integer
-from stretto.core.interpreter import as_value
-from stretto.core.types import inexact_dtype, is_complex, real_dtype
+from stretto.core.interpreter import Value, as_value
+from stretto.core.types import as_dtype, inexact_dtype, is_complex, real_dtype
 from stretto.ops.arithmetic import maximum
 from stretto.ops.bilinear import promote_dtypes_of
 from stretto.ops.broadcast import expand_dims, reshape
@@ -177,13 +177,21 @@ def _product(who: str, argument: str, x: Any) -> Product:
         return x
     if isinstance(x, (list, tuple)) or not hasattr(x, "__matmul__"):
         raise TypeError(
-            f"{who}: {argument} must be a function, or a square matrix of floating numbers; got "
-            f"{type(x).__name__}"
+            f"{who}: {argument} must be a function, a square matrix of floating numbers, or an "
+            f"object with __matmul__; got {type(x).__name__}"
         )
-    shape = tuple(getattr(x, "shape", ()))
-    if len(shape) != 2 or shape[0] != shape[1]:
-        raise ValueError(f"{who}: {argument} must be a square matrix, got shape {shape}")
+    shape = getattr(x, "shape", None)
+    if shape is not None and (len(shape) != 2 or shape[0] != shape[1]):
+        raise ValueError(f"{who}: {argument} must be a square matrix, got shape {tuple(shape)}")
     return lambda v: x @ v
+
+
+def _elements(who: str, A: Any) -> list[Any]:
+    """What of the matrix has part in the dtype: an array, or an object's ``dtype``, if any."""
+    if isinstance(A, (Value, np.ndarray)):
+        return [as_value(A, who, "A")]
+    dtype = None if callable(A) else getattr(A, "dtype", None)
+    return [] if dtype is None else [full((), 0, as_dtype(dtype))]
 
 
 def _solve(
@@ -201,7 +209,7 @@ def _solve(
     given, structure = tree.flatten(b)
     leaves = [as_value(v, who, "a leaf of b") for v in given]
     matrix = _product(who, "A", A)
-    dtypes = [*leaves, *([] if callable(A) else [as_value(A, who, "A")])]
+    dtypes = [*leaves, *_elements(who, A)]
     dtype = inexact_dtype(promote_dtypes_of(*dtypes)) if dtypes else np.dtype(np.float32)
     if any(is_complex(v.dtype) != is_complex(dtype) for v in leaves) and len(leaves) > 1:
         raise TypeError(f"{who}: the leaves of b must be all real or all complex")
@@ -278,14 +286,15 @@ def cg(
 ) -> tuple[Any, Any]:
     """``(x, info)`` with ``A x = b``, by conjugate gradients; ``A`` Hermitian, positive definite.
 
-    Parameters: ``A``, a square matrix, or a function that multiplies by one, from a tree like ``b``
-    to another; ``b``, an array or a tree of arrays; ``x0``, where to start, by default zero; ``M``,
-    as ``A``, near its inverse, Hermitian and positive definite. It ends when the norm of
-    ``b - A x`` is at most ``max(tol * norm(b), atol)``, or after ``maxiter`` steps, by default ten
+    Parameters: ``A``, a square matrix, a function that multiplies by one, from a tree like ``b`` to
+    another, or an object that does so by ``@``; ``b``, an array or a tree of arrays; ``x0``, where
+    to start, by default zero; ``M``, as ``A``, near its inverse, Hermitian and positive definite.
+    It ends when the norm of ``b - A x`` is at most ``max(tol * norm(b), atol)``, or after
+    ``maxiter`` steps, by default ten
     for each element of ``b``. ``info`` is an int32: 0 where it got there, else the number of steps.
 
     Derivatives, forward and reverse, are solutions by the same method. Raises ``TypeError`` where
-    ``A`` is neither a matrix nor a function or gives something unlike ``b``, ``ValueError`` where
+    ``A`` is nothing of these or gives something unlike ``b``, ``ValueError`` where
     shapes do not fit. Source: SciPy, ``sparse.linalg.cg``.
 
     >>> import stretto as st

@@ -9,6 +9,7 @@ import math
 from typing import Any
 
 import stretto.numpy as snp
+from stretto.ops.exponential import root_of_squares
 
 __all__ = [
     "euler_of",
@@ -31,9 +32,7 @@ def _sum(x: Any) -> Any:
 
 def _length(x: Any) -> Any:
     """The norm over the last axis, which is kept; its derivative at 0 is 0."""
-    squares = _sum(x * x)
-    some = squares > 0
-    return snp.where(some, snp.sqrt(snp.where(some, squares, 1)), 0)
+    return root_of_squares(_sum(x * x))
 
 
 def normalised(q: Any) -> Any:

@@ -153,8 +153,9 @@ class Laplace(Invertible):
 
     def cdf_formula(self, y: Any) -> Any:
         """exp(y)/2 on the left, 1 - exp(-y)/2 on the right."""
-        tail = exp(-absolute(y)) / 2
-        return where(y < 0, tail, 1 - tail)
+        left = y < 0
+        tail = exp(where(left, y, -y)) / 2
+        return where(left, tail, 1 - tail)
 
     def sf_formula(self, y: Any) -> Any:
         """By symmetry."""
@@ -162,7 +163,8 @@ class Laplace(Invertible):
 
     def logcdf_formula(self, y: Any) -> Any:
         """y - log 2 on the left, log(1 - exp(-y)/2) on the right."""
-        return where(y < 0, y - math.log(2), log1p(-exp(-absolute(y)) / 2))
+        left = y < 0
+        return where(left, y - math.log(2), log1p(-exp(-where(left, 0, y)) / 2))
 
     def logsf_formula(self, y: Any) -> Any:
         """By symmetry."""
@@ -187,9 +189,8 @@ class Logistic(Invertible):
     """
 
     def logpdf_formula(self, y: Any) -> Any:
-        """The density is even, so exp(-|y|) does not overflow."""
-        y = absolute(y)
-        return -y - 2 * log1p(exp(-y))
+        """log F(y) + log(1 - F(y)): without overflow, nor |y|, which has no derivative at 0."""
+        return self.logcdf_formula(y) + self.logcdf_formula(-y)
 
     def cdf_formula(self, y: Any) -> Any:
         """1 / (1 + exp(-y))."""
@@ -205,7 +206,8 @@ class Logistic(Invertible):
 
     def logcdf_formula(self, y: Any) -> Any:
         """-log(1 + exp(-y)) without overflow."""
-        return minimum(y, 0) - log1p(exp(-absolute(y)))
+        left = y < 0
+        return where(left, y, 0) - log1p(exp(where(left, y, -y)))
 
     def logsf_formula(self, y: Any) -> Any:
         """By symmetry."""

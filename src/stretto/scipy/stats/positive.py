@@ -143,8 +143,14 @@ class T(Continuous):
 
     def cdf_formula(self, y: Any, df: Any) -> Any:
         """Half the beta integral in the tail."""
-        tail = betainc(df / 2, 0.5, df / (df + y * y)) / 2
-        return where(y < 0, tail, 1 - tail)
+        zero = y == 0
+        square = where(zero, 1, y * y)
+        tail = betainc(df / 2, 0.5, df / (df + square)) / 2
+        # The integral has an infinite slope in y^2 at 0; there it is a half and the density's part.
+        return where(zero, self._middle(y, df), where(y < 0, tail, 1 - tail))
+
+    def _middle(self, y: Any, df: Any) -> Any:
+        return 0.5 + y * exp(self.logpdf_formula(y, df))
 
     def sf_formula(self, y: Any, df: Any) -> Any:
         """By symmetry."""
@@ -171,7 +177,10 @@ class GenNorm(Continuous):
 
     def cdf_formula(self, y: Any, beta: Any) -> Any:
         """1/2, and half the gamma integral on that side."""
-        return (1 + sign(y) * gammainc(1 / beta, self._power(y, beta))) / 2
+        # At 0 the sign has no derivative: a half, and the density's part.
+        middle = 0.5 + y * exp(self.logpdf_formula(y, beta))
+        beside = (1 + sign(y) * gammainc(1 / beta, self._power(y, beta))) / 2
+        return where(y == 0, middle, beside)
 
     def sf_formula(self, y: Any, beta: Any) -> Any:
         """By symmetry."""

@@ -15,7 +15,6 @@ from stretto.api.vectorise import vmap
 from stretto.core.interpreter import as_value
 from stretto.core.types import is_inexact
 from stretto.numpy.arguments import inexact_values
-from stretto.numpy.elementary import sqrt
 from stretto.numpy.joining import concatenate
 from stretto.numpy.logic import isnan
 from stretto.numpy.manipulation import expand_dims, moveaxis
@@ -29,6 +28,7 @@ from stretto.numpy.without_nan import nanvar
 from stretto.ops.broadcast import canonical_axis, reshape
 from stretto.ops.comparison import full_like
 from stretto.ops.convert import convert
+from stretto.ops.exponential import root_of_squares
 
 __all__ = ["ModeResult", "mode", "rankdata", "sem"]
 
@@ -152,6 +152,7 @@ def sem(
     if nan_policy == "omit":
         count = sum_(~isnan(x), axis=axis, keepdims=keepdims)
         spread = nanvar(x, axis=axis, ddof=ddof, keepdims=keepdims)
-        return sqrt(spread / convert(count, x.dtype))
+        return root_of_squares(spread / convert(count, x.dtype))
     count = x.size if axis is None else x.shape[canonical_axis(axis, x.ndim, "sem")]
-    return sqrt(var(x, axis=axis, ddof=ddof, keepdims=keepdims) / convert(as_value(count), x.dtype))
+    spread = var(x, axis=axis, ddof=ddof, keepdims=keepdims)
+    return root_of_squares(spread / convert(as_value(count), x.dtype))

@@ -1,0 +1,43 @@
+"""The error function and its relatives of complex numbers, by the Faddeeva function.
+
+Layer 7 (special). ``errors`` gives them beside those of real numbers.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+from stretto.ops.arithmetic import absolute
+from stretto.ops.comparison import full_like, lt, select, zeros_like
+from stretto.ops.complex_parts import real
+from stretto.ops.exponential import exp
+from stretto.special.faddeeva import wofz
+
+__all__ = ["erf_complex", "erfc_complex", "erfcx_complex"]
+
+
+def erfcx_complex(z: Any) -> Any:
+    """``exp(z**2) * erfc(z)`` of complex numbers (DLMF 7.2.3)."""
+    return wofz(z * full_like(z, 1j))
+
+
+def erfc_complex(z: Any) -> Any:
+    """``exp(-z**2)`` times that, on the right; on the left 2 less that of ``-z``."""
+    left = lt(real(z), zeros_like(real(z)))
+    right = select(left, -z, z)
+    out = exp(-(right * right)) * erfcx_complex(right)
+    return select(left, full_like(z, 2) - out, out)
+
+
+def erf_complex(z: Any) -> Any:
+    """``1 - erfc(z)``; near zero by its series (DLMF 7.6.1)."""
+    size = absolute(z)
+    near = lt(size, full_like(size, 1))
+    inside = select(near, z, zeros_like(z))
+    square = -(inside * inside)
+    total = zeros_like(z)
+    for k in range(22, -1, -1):
+        total = total * square + full_like(z, 1 / (math.factorial(k) * (2 * k + 1)))
+    series = full_like(z, 2 / math.sqrt(math.pi)) * inside * total
+    return select(near, series, full_like(z, 1) - erfc_complex(select(near, full_like(z, 1), z)))
