@@ -13,6 +13,7 @@ from stretto.core import errors
         (errors.BooleanIndexError, (errors.TracedValueError, IndexError)),
         (errors.EscapedTracerError, (TypeError,)),
         (errors.DonatedArrayError, (RuntimeError,)),
+        (errors.ForkedProcessError, (RuntimeError,)),
         (errors.UnboundAxisError, (NameError,)),
         (errors.MissingRuleError, (NotImplementedError,)),
         (errors.ProgramError, ()),

@@ -6,23 +6,12 @@ import threading
 import pytest
 
 from stretto.core.forks import in_child, lock
+from tests.children import in_a_child
 
 pytestmark = [
     pytest.mark.filterwarnings("ignore:.*fork.*:DeprecationWarning"),
     pytest.mark.skipif(not hasattr(os, "fork"), reason="there is no fork here"),
 ]
-
-
-def child(work):
-    """The exit status of a forked child that does this; 99 for an error."""
-    pid = os.fork()
-    if not pid:
-        status = 99
-        try:
-            status = work()
-        finally:
-            os._exit(status)
-    return os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])
 
 
 def test_its_thread_may_take_it_again():
@@ -44,7 +33,7 @@ def test_a_lock_of_another_thread_is_open_in_a_child():
     thread = threading.Thread(target=hold)
     thread.start()
     held.wait(30)
-    assert child(lambda: int(one.acquire(timeout=0))) == 1
+    assert in_a_child(lambda: one.acquire(timeout=0))
     assert not one.acquire(blocking=False)  # in the parent it is held as before
     done.set()
     thread.join()
@@ -59,11 +48,11 @@ def test_a_lock_of_the_thread_that_forks_stays_its_own():
         return 7
 
     with one:
-        assert child(work) == 7
+        assert in_a_child(work) == 7
 
 
 def test_a_child_calls_what_was_asked_for():
     called = []
     in_child(lambda: called.append(1))
-    assert child(lambda: len(called)) == 1
+    assert in_a_child(lambda: len(called)) == 1
     assert not called

@@ -34,6 +34,7 @@ from stretto.control.call import Call
 from stretto.core import tree
 from stretto.core.boundary import boundary, hide_frames
 from stretto.core.config import config, settings
+from stretto.core.forks import in_child
 from stretto.core.interpreter import Tracer, state
 from stretto.core.once import Turn, once
 from stretto.core.recorder import record
@@ -289,6 +290,15 @@ class Jitted(Dispatcher):
 
 
 _ALL: weakref.WeakSet[Jitted] = weakref.WeakSet()
+
+
+def _go_the_general_way() -> None:
+    """In a forked child the short way leads to executables that cannot run there."""
+    for jitted in list(_ALL):
+        jitted._forget()
+
+
+in_child(_go_the_general_way)
 
 
 def jit(

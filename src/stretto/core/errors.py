@@ -7,6 +7,7 @@ __all__ = [
     "ConfigError",
     "DonatedArrayError",
     "EscapedTracerError",
+    "ForkedProcessError",
     "MissingRuleError",
     "ProgramError",
     "RecompilationWarning",
@@ -43,6 +44,10 @@ class EscapedTracerError(StrettoError, TypeError):
 
 class DonatedArrayError(StrettoError, RuntimeError):
     """An array was used after a jitted call had taken its memory, or after it was deleted."""
+
+
+class ForkedProcessError(StrettoError, RuntimeError):
+    """A forked child needs XLA, whose threads stayed with the process that it was forked from."""
 
 
 class UnboundAxisError(StrettoError, NameError):

@@ -7,18 +7,19 @@ Next, read ``array``.
 
 from __future__ import annotations
 
+import ctypes
 import functools
 import importlib
-import operator
 import os
 import re
 from collections.abc import Callable, Collection, Sequence
-from typing import Any, TypeAlias
+from typing import Any, NoReturn, TypeAlias
 
 import numpy as np
 
-from stretto.core.errors import ConfigError
-from stretto.core.forks import lock
+from stretto.core.config import config
+from stretto.core.errors import ConfigError, ForkedProcessError
+from stretto.core.forks import in_child, lock
 from stretto.core.types import ArrayType
 
 __all__ = [
@@ -183,19 +184,61 @@ class _Runtime:
 
 
 _runtime: _Runtime | None = None
+_others: dict[int, _Runtime] = {}
+_starting = False
+"""Whether a runtime is being made, so that some of its threads may be there."""
+_left_behind: list[Any] = []
+"""In a forked child, what was the runtime, and that of calls, in the process that it was forked
+from. Empty elsewhere."""
 
 
 def runtime() -> _Runtime:
-    """The runtime of the process, made when first asked for."""
+    """The runtime of the process, made when first asked for.
+
+    Raises ``ForkedProcessError`` where the process was forked from one that had a runtime.
+    """
     global _runtime  # noqa: PLW0603
     if _runtime is None:
         with _lock:
             if _runtime is None:
-                _runtime = _Runtime()
+                _runtime = _made()
     return _runtime
 
 
-_others: dict[int, _Runtime] = {}
+def _made() -> _Runtime:
+    global _starting  # noqa: PLW0603
+    if _left_behind:
+        _refuse_fork()
+    try:
+        _starting = True
+        return _Runtime()
+    finally:
+        _starting = False
+
+
+def _refuse_fork() -> NoReturn:
+    raise ForkedProcessError(
+        "this process was forked from one that had used XLA, and XLA's threads stay with that one: "
+        "a compiled program would wait for them for ever. Let processes start afresh, with "
+        "multiprocessing.get_context('spawn') or 'forkserver' in the place of 'fork', as in "
+        "ProcessPoolExecutor(mp_context=multiprocessing.get_context('spawn')); or fork before "
+        "anything is compiled. What runs in NumPy alone goes on in this process"
+    )
+
+
+def _forked() -> None:
+    """In a child: do without the runtime, if there was one."""
+    global _runtime, _starting
+    if _runtime is not None or _others or _starting:
+        _left_behind.extend([_runtime, *_others.values()])
+        # For good: to take a client down is to wait for its threads, too.
+        ctypes.pythonapi.Py_IncRef(ctypes.py_object(_left_behind))
+        _runtime, _starting = None, False
+        _others.clear()
+        config.eager_compiled = False
+
+
+in_child(_forked)
 
 
 def runtime_of_calls(depth: int) -> _Runtime:
@@ -205,7 +248,7 @@ def runtime_of_calls(depth: int) -> _Runtime:
     """
     with _lock:
         if depth not in _others:
-            _others[depth] = _Runtime()
+            _others[depth] = _made()
         return _others[depth]
 
 
@@ -256,6 +299,8 @@ def to_host(buffer: Any) -> np.ndarray:
     By Python's buffer protocol: the other way tries to import jax each time, some 50 µs where it is
     not installed.
     """
+    if _left_behind and not buffer.is_ready():
+        _refuse_fork()
     try:
         return np.asarray(memoryview(buffer))
     except BufferError:  # the protocol has no name for bfloat16 and its like
@@ -273,12 +318,19 @@ def from_dlpack(capsule: Any) -> np.ndarray:
     return to_host(at.jax.dlpack_managed_tensor_to_buffer(capsule, at.device, None))
 
 
-wait: Callable[[Any], None] = operator.methodcaller("block_until_ready")
-"""Return when the buffer is computed; errors of the computation are raised here."""
+def wait(buffer: Any) -> None:
+    """Return when the buffer is computed; errors of the computation are raised here."""
+    if _left_behind and not buffer.is_ready():
+        _refuse_fork()
+    buffer.block_until_ready()
 
 
 def wait_for_all(buffers: Sequence[Any]) -> None:
     """The same for several; the first error is raised."""
+    if _left_behind:
+        for buffer in buffers:
+            wait(buffer)
+        return
     runtime().jax.batched_block_until_ready([*buffers])
 
 
