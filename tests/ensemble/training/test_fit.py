@@ -1,5 +1,7 @@
 """``fit``: as each member trained alone, with the same order and keys; and what it refuses."""
 
+import signal
+
 import numpy as np
 import pytest
 
@@ -9,6 +11,7 @@ from stretto import nn, optim
 from stretto.ensemble import Checkpoints, DataOrder, EarlyStopping
 from stretto.ensemble.training.progress import Reporter
 from stretto.ensemble.training.step import noise_key
+from stretto.ensemble.training.trainer import Trainer
 
 KEY = st.random.PRNGKey(7)
 N, FEATURES = 48, 4
@@ -233,6 +236,26 @@ def test_an_interruption_leaves_what_was_reached(monkeypatch):
     with pytest.raises(KeyboardInterrupt):
         e.fit(squares, (X, 3 * X), optim.sgd(0.1), epochs=3, batch_size=2, key=KEY)
     assert weights(e) == seen[-1] != seen[0]
+
+
+def test_an_interruption_within_a_step_leaves_what_the_step_gave(monkeypatch):
+    """It has taken the arrays of the state, and its own are not yet handed on."""
+    e, real, calls = small(), Trainer.in_order, []
+
+    def pressed(self, *args):
+        out = real(self, *args)
+        calls.append(1)
+        if len(calls) == 3:
+            signal.raise_signal(signal.SIGINT)
+        return out
+
+    fitted = small()
+    fitted.fit(squares, (X, 3 * X), optim.sgd(0.1), steps=3, batch_size=2, key=KEY)
+    monkeypatch.setattr(Trainer, "in_order", pressed)
+    with pytest.raises(KeyboardInterrupt):
+        e.fit(squares, (X, 3 * X), optim.sgd(0.1), epochs=3, batch_size=2, key=KEY)
+    assert len(calls) == 3
+    assert weights(e) == weights(fitted) != weights(small())
 
 
 def test_what_a_training_gives_does_not_depend_on_later_ones():

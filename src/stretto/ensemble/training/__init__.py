@@ -2,7 +2,7 @@
 
 Layer 7 (ensemble). ``order``: which examples, when · ``state``: all that training has reached ·
 ``losses step trainer``: one compiled step · ``evaluation stopping divergence history`` ·
-``checkpoints`` · ``progress`` · ``examples loop fit``.
+``checkpoints`` · ``progress`` · ``examples whole loop fit``.
 """
 
 from stretto.ensemble.training.checkpoints import Checkpoints as Checkpoints

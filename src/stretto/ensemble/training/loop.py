@@ -25,6 +25,7 @@ from stretto.ensemble.training.progress import Reporter, means
 from stretto.ensemble.training.state import Pack, TrainState, divided
 from stretto.ensemble.training.stopping import EarlyStopping
 from stretto.ensemble.training.trainer import Trainer
+from stretto.ensemble.training.whole import whole
 
 __all__ = ["Loop"]
 
@@ -139,16 +140,8 @@ class Loop:
     # One step, and what comes after it
 
     def _step(self, run: Any, last: bool) -> None:
+        whole(lambda: self._advance(run, last))
         state = self.state
-        packs, sums = list(state.packs), list(state.sums)
-        for g, going in enumerate(state.going):
-            if going:
-                packs[g], sums[g] = run(packs[g], sums[g])
-        self.state = state = state.replace(
-            packs=tuple(packs), sums=tuple(sums), step=state.step + 1
-        )
-        if last:
-            self.state = state = state.replace(epoch=state.epoch + 1, first=state.step)
         self._reporter.step(state)
         if last if self._every is None else state.step % self._every == 0:
             self._entry()
@@ -159,6 +152,16 @@ class Loop:
             if self._checkpoints.due(self.state, last, seconds):
                 self._save()
 
+    def _advance(self, run: Any, last: bool) -> None:
+        state = self.state
+        packs, sums = list(state.packs), list(state.sums)
+        for g, going in enumerate(state.going):
+            if going:
+                packs[g], sums[g] = run(packs[g], sums[g])
+        step = state.step + 1
+        now = {"epoch": state.epoch + 1, "first": step} if last else {}
+        self.state = state.replace(packs=tuple(packs), sums=tuple(sums), step=step, **now)
+
     def _entry(self) -> None:
         """Measure, stop members, and set those aside that are not run any more."""
         state = self.state
@@ -167,11 +170,15 @@ class Loop:
             measured = self._evaluator(state, self._validation, self._part)
             found |= {f"validation_{n}": x for n, x in measured.items()}
             if self._stopping is not None and measured:
-                state = self._stopping.observe(state, self._stopping.score(measured))
+                whole(lambda: self._observe(self._stopping, measured))
+                state = self.state
         history = with_entry(state.history, state.step, state.epoch, found, state.size)
         self.state = settled(state.replace(history=history))
         self._reporter.entry(self.state)
         self._look()
+
+    def _observe(self, stopping: Any, measured: Any) -> None:
+        self.state = stopping.observe(self.state, stopping.score(measured))
 
     def _look(self) -> None:
         """Say which members have diverged since the last look."""
