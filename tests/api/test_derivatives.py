@@ -454,7 +454,7 @@ def test_what_vjp_gives_passes_through_jit():
         np.testing.assert_allclose(dx, 9 * np.cos(2.0), rtol=1e-6)
         np.testing.assert_allclose(dp["w"], np.sin(2.0) * 3 * np.array([1.0, 2.0]), rtol=1e-6)
         assert dn.dtype == float0
-    assert repr(plain[1]).startswith("<Pullback of ")
+    assert repr(plain[1]).startswith("<vjp of f at ")
     grads = st.jit(lambda back, ct: back(ct))(compiled[1], ct)
     np.testing.assert_allclose(grads[0], 9 * np.cos(2.0), rtol=1e-6)
 

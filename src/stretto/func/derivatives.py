@@ -20,6 +20,7 @@ from stretto.core.types import is_complex, is_float0
 from stretto.ops.complex_parts import conj
 from stretto.random.streams import refusing
 from stretto.transforms.linearize import linearize_flat
+from stretto.tree_util import Partial
 
 __all__ = [
     "grad",
@@ -105,10 +106,12 @@ def vjp(func: Callable[..., Any], *primals: Any, has_aux: bool = False) -> Any:
     """
     out, pull, *aux = api.vjp(func, *primals, has_aux=has_aux)
 
-    def vjp_fn(cotangents: Any) -> tuple[Any, ...]:
-        return _conjugate(pull(_conjugate(cotangents)))
+    return (out, Partial(_pulled, pull), *aux)
 
-    return (out, vjp_fn, *aux)
+
+def _pulled(pull: Callable[..., Any], cotangents: Any) -> Any:
+    """The cotangents of the primals, by PyTorch's convention."""
+    return _conjugate(pull(_conjugate(cotangents)))
 
 
 def jvp(

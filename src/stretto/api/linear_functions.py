@@ -1,0 +1,193 @@
+"""Derivatives at a point, as functions: what ``linearize`` and ``vjp`` give.
+
+Layer 7 (api). Such a function is a tree of its residuals, the values that the derivative needs of
+the point; the linear program is static. So it may be returned from ``jit``, carried by a loop, and
+mapped. Next, read ``derivatives``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from stretto.api.flat import Flat, pull_back, zero_tangent
+from stretto.control.user_rule import fits
+from stretto.core import tree
+from stretto.core.boundary import bounded
+from stretto.core.canonical import form
+from stretto.core.interpreter import as_value
+from stretto.core.program import Program
+from stretto.core.types import ArrayType, is_float0, is_inexact
+from stretto.ops.convert import convert
+from stretto.transforms.evaluate import evaluate
+from stretto.transforms.linearize import LinearMap
+
+__all__ = ["JvpFunction", "VjpFunction", "tangents_of"]
+
+
+def tangents_of(types: Sequence[ArrayType], given: Sequence[Any], who: str) -> list[Any]:
+    """Tangents fit for primals of these types; ``None`` for those of integers and booleans."""
+    out: list[Any] = []
+    for type, t in zip(types, given, strict=True):
+        if is_float0(t):
+            if is_inexact(type.dtype) or t.shape != type.shape:
+                raise TypeError(
+                    f"{who}: float0 zeros of shape {t.shape} are no tangent of {type}: they go "
+                    f"with integers and booleans, and have their shape"
+                )
+            out.append(None)
+            continue
+        value = as_value(t, who, "a tangent")
+        if value.shape != type.shape:
+            raise ValueError(f"{who}: a tangent must have its primal's shape: {value.type}, {type}")
+        if not is_inexact(type.dtype):
+            if who == "vjp" and value.dtype == type.dtype:  # such as zeros like the output
+                out.append(None)
+                continue
+            raise TypeError(
+                f"{who}: the primal {type} has no derivative; its tangent must be float0 zeros, "
+                f"or convert the primal to a float"
+            )
+        if not fits(value, type):
+            raise TypeError(f"{who}: a tangent must have its primal's dtype: {value.type}, {type}")
+        out.append(convert(value, type.dtype, type.weak_type))
+    return out
+
+
+class _Linear:
+    """What of a linear function is not its residuals. Those that do the same are equal."""
+
+    __slots__ = ("_key", "active_in", "active_out", "name", "out", "outs", "program", "structure",
+                 "types")  # fmt: skip
+
+    def __init__(
+        self, flat: Flat, structure: Any, values: Sequence[Any], outs: Sequence[Any], of: LinearMap
+    ) -> None:
+        self.name, self.program = flat.name, of.program
+        self.active_in, self.active_out = of.active_in, of.active_out
+        self.structure, self.out = structure, flat.out
+        self.types = tuple([v.type for v in values])
+        self.outs = tuple([o.type for o in outs[: flat.count]])
+        self._key: Any = None
+
+    def key(self) -> Any:
+        """What equal ones have in common; found when first asked for."""
+        if self._key is None:
+            self._key = (
+                _same(self.program), self.active_in, self.active_out, self.structure, self.out,
+                self.types, self.outs,
+            )  # fmt: skip
+        return self._key
+
+    def __eq__(self, other: object) -> bool:
+        return self is other or (isinstance(other, _Linear) and self.key() == other.key())
+
+    def __hash__(self) -> int:
+        return hash(self.key())
+
+    def map(self, residuals: Sequence[Any], who: str) -> LinearMap:
+        """The linear map, with these residuals; raises where they are not as they were."""
+        program = self.program
+        own = len(program.inputs) - len(residuals)
+        values = [as_value(r, who, "a residual") for r in residuals]
+        for v, r in zip(program.inputs[own:], values, strict=True):
+            if r.shape != v.type.shape or r.dtype != v.type.dtype:
+                raise TypeError(
+                    f"{who}: this derivative of {self.name} has a residual {r.type}, and was made "
+                    f"with {v.type}: where it came out of vmap or a stack of several, call it "
+                    f"inside vmap, which takes it as an argument"
+                )
+        return LinearMap(program, values, self.active_in, self.active_out)
+
+
+def _same(program: Program) -> Any:
+    """Stands for what the program does, in both directions."""
+    # Rules of the user's own are no part of a form.
+    own = any([e.primitive.holds_programs or e.primitive.calls_python for e in program.equations])
+    return program if own else form(program)
+
+
+class _LinearFunction:
+    """A linear function: residuals, and the rest."""
+
+    __slots__ = ("_linear", "_residuals")
+
+    _what: str
+
+    def __init__(self, linear: _Linear, residuals: Sequence[Any]) -> None:
+        self._linear, self._residuals = linear, residuals
+
+    @classmethod
+    def of(
+        cls, flat: Flat, structure: Any, values: Sequence[Any], outs: Sequence[Any], map: LinearMap
+    ) -> Any:
+        """The function of a linear map that ``linearize_flat`` gave, with its arguments."""
+        return cls(_Linear(flat, structure, values, outs, map), map.residuals)
+
+    def __repr__(self) -> str:
+        types = ", ".join(map(repr, self._linear.types))
+        return f"<{self._what} of {self._linear.name} at {types}>"
+
+
+def _is_node(cls: Any) -> Any:
+    tree.register_pytree_node(cls, lambda x: (tuple(x._residuals), x._linear), cls)
+    return cls
+
+
+@_is_node
+class JvpFunction(_LinearFunction):
+    """From tangents of the arguments to that of the output, as ``linearize`` gives it."""
+
+    __slots__ = ()
+
+    _what = "jvp"
+
+    @bounded
+    def __call__(self, *tangents: Any) -> Any:
+        """The tangent of the output for one tangent, a tree, of each argument."""
+        linear = self._linear
+        given, other = tree.flatten(tuple(tangents))
+        if other != linear.structure:
+            raise TypeError(
+                f"linearize: tangents have structure {other}, expected {linear.structure}"
+            )
+        fitted = tangents_of(linear.types, given, "linearize")
+        of = linear.map(self._residuals, "linearize")
+        moving = [
+            zero_tangent(p) if t is None else t
+            for p, t, a in zip(linear.types, fitted, of.active_in, strict=True)
+            if a
+        ]
+        douts = iter(evaluate(of.program, [*moving, *of.residuals]))
+        filled = [
+            next(douts) if m else zero_tangent(t)
+            for t, m in zip(linear.outs, of.active_out, strict=False)
+        ]
+        return tree.unflatten(linear.out, filled)
+
+
+@_is_node
+class VjpFunction(_LinearFunction):
+    """From a cotangent of the output to those of the arguments, as ``vjp`` gives it."""
+
+    __slots__ = ()
+
+    _what = "vjp"
+
+    @bounded
+    def __call__(self, ct: Any) -> tuple[Any, ...]:
+        """The cotangents, one tree an argument, for that of the output."""
+        linear = self._linear
+        given, other = tree.flatten(ct)
+        if other != linear.out:
+            raise TypeError(
+                f"vjp: the cotangent must have the structure of the output, {linear.out}; got "
+                f"{other}"
+            )
+        cts: list[Any] = tangents_of(linear.outs, given, "vjp")
+        cts += [None] * (len(linear.active_out) - len(cts))
+        back = pull_back(linear.map(self._residuals, "vjp"), cts)
+        filled = [
+            zero_tangent(t) if g is None else g for t, g in zip(linear.types, back, strict=True)
+        ]
+        return tree.unflatten(linear.structure, filled)
