@@ -112,3 +112,30 @@ def test_an_ensemble_trains(name):
         )
         members.eval()
         assert np.isfinite(fitted.history["loss"]).all() and members(x).shape == (3, 8, 2)
+
+
+MIXED_INSIDE = {
+    "complex softmax": lambda: st.nn.softmax(snp.array([1j, 2.0])),
+    "complex logsumexp": lambda: st.nn.logsumexp(snp.array([1j, 2.0]), b=snp.array([1j, 0.0])),
+    "masked complex softmax": lambda: st.nn.log_softmax(
+        snp.array([1j, 2.0]), where=snp.array([True, False])
+    ),
+    "dot": lambda: st.grad(
+        lambda x: st.lax.dot(x, x, preferred_element_type=snp.float32).sum()
+    )(snp.ones((2, 2), snp.bfloat16)),
+    "convolution": lambda: st.grad(
+        lambda x, k: st.lax.conv(x, k, (1,), "VALID", preferred_element_type=snp.float32).sum(),
+        argnums=(0, 1),
+    )(snp.ones((1, 1, 4), snp.bfloat16), snp.ones((1, 1, 2), snp.bfloat16)),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", MIXED_INSIDE)
+def test_functions_whose_own_types_differ_inside(name):
+    with st.config(numpy_dtype_promotion="strict"):
+        strict = MIXED_INSIDE[name]()
+    for one, other in zip(
+        st.tree.leaves(strict), st.tree.leaves(MIXED_INSIDE[name]()), strict=True
+    ):
+        assert one.type == other.type
+        np.testing.assert_array_equal(np.asarray(one), np.asarray(other))

@@ -285,3 +285,13 @@ def test_softplus_has_all_derivatives_at_zero():
     assert [float(slope(x)) for x in (-np.inf, -200.0, 200.0, np.inf)] == [0, 0, 1, 1]
     got = [float(f(np.nan)) for f in (nn.softplus, st.jit(nn.softplus))]
     assert np.isnan(got).all()
+
+
+@pytest.mark.parametrize("function", [nn.softmax, nn.log_softmax])
+def test_what_the_greatest_element_counts_as_at_least_changes_nothing(function):
+    x, mask = snp.array([[1.0, 2.0], [-3.0, 5.0]]), snp.array([True, False])
+    for initial in (None, -np.inf, 0.0, 7.0):
+        for where in (None, mask):
+            got = function(x, where=where, initial=initial)
+            # The logarithm is of a sum that was rounded near exp(-7): sums of some 7s.
+            np.testing.assert_allclose(got, function(x, where=where), rtol=1e-6, atol=2e-6)

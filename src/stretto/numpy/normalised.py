@@ -18,7 +18,7 @@ from stretto.numpy.logic import isfinite, mask_of_where
 from stretto.numpy.reductions import any as any_
 from stretto.numpy.reductions import max as max_
 from stretto.numpy.reductions import sum as sum_
-from stretto.ops.arithmetic import absolute, real
+from stretto.ops.arithmetic import absolute, maximum, real
 from stretto.ops.arithmetic import sign as sign_
 from stretto.ops.broadcast import broadcast_to, canonical_axes, squeeze
 from stretto.ops.comparison import eq, full_like, lt, select, zeros_like
@@ -45,29 +45,35 @@ def _greatest(x: Any, axes: tuple[int, ...], where: Any = None) -> Any:
 
 
 def _exponents(
-    who: str, x: Any, axes: tuple[int, ...], where: Any
+    who: str, x: Any, axes: tuple[int, ...], where: Any, initial: Any
 ) -> tuple[Any, Any, Callable[[Any], Any]]:
     """``x`` less its greatest, the mask, and the sum of the elements that it holds.
 
     Where the mask does not hold ``x`` is not read; without an element the sum is 1.
     """
     if where is None:
-        return x - _greatest(x, axes), None, lambda terms: sum_(terms, axes, keepdims=True)
+        top = _at_least(_greatest(x, axes), initial)
+        return x - convert(top, x.dtype), None, lambda terms: sum_(terms, axes, keepdims=True)
     mask = mask_of_where(where, who)
     shape = broadcast_shapes(who, x.shape, mask.shape)
     x, mask = broadcast_to(x, shape), broadcast_to(mask, shape)
     some = any_(mask, axes, keepdims=True)
-    top = choose(some, _greatest(x, axes, mask), 0)
+    top = choose(some, _at_least(_greatest(x, axes, mask), initial), 0)
     # At 0, and not at -inf, so that no derivative meets infinity times zero.
-    shifted = choose(mask, x - top, 0)
+    shifted = choose(mask, x - convert(top, x.dtype), 0)
     return shifted, mask, lambda e: choose(some, sum_(e, axes, keepdims=True, where=mask), 1)
 
 
-def softmax(x: Any, axis: Any = -1, where: Any = None) -> Any:
+def _at_least(top: Any, initial: Any) -> Any:
+    return top if initial is None else maximum(top, full_like(top, initial))
+
+
+def softmax(x: Any, axis: Any = -1, where: Any = None, initial: Any = None) -> Any:
     """``exp(x) / sum(exp(x))`` over ``axis``, one or several, of the elements ``where`` holds.
 
     The others are 0, with derivatives of 0 whatever ``x`` is there. Types below float32 are added
-    up in float32.
+    up in float32. ``initial``, a number, is what the greatest element counts as at least, which is
+    taken off before ``exp``, as in JAX: it changes no result but by rounding.
 
     >>> import stretto as st
     >>> st.nn.softmax(st.numpy.array([0.0, 1000.0]))
@@ -75,16 +81,17 @@ def softmax(x: Any, axis: Any = -1, where: Any = None) -> Any:
     """
     x = _float(x, "softmax")
     axes = canonical_axes(axis, x.ndim, "softmax")
-    shifted, mask, total = _exponents("softmax", x, axes, where)
+    shifted, mask, total = _exponents("softmax", x, axes, where, initial)
     unnormalized = exp(shifted)
     out = unnormalized / total(unnormalized)
     return out if mask is None else select(mask, out, zeros_like(out))
 
 
-def log_softmax(x: Any, axis: Any = -1, where: Any = None) -> Any:
+def log_softmax(x: Any, axis: Any = -1, where: Any = None, initial: Any = None) -> Any:
     """``x - log(sum(exp(x)))`` over ``axis``, one or several, of the elements ``where`` holds.
 
-    The others are -inf, with derivatives of 0 whatever ``x`` is there.
+    The others are -inf, with derivatives of 0 whatever ``x`` is there. ``initial``: as of
+    ``softmax``.
 
     >>> import stretto as st
     >>> st.nn.log_softmax(st.numpy.array([0.0, 0.0])).round(3)
@@ -92,7 +99,7 @@ def log_softmax(x: Any, axis: Any = -1, where: Any = None) -> Any:
     """
     x = _float(x, "log_softmax")
     axes = canonical_axes(axis, x.ndim, "log_softmax")
-    shifted, mask, total = _exponents("log_softmax", x, axes, where)
+    shifted, mask, total = _exponents("log_softmax", x, axes, where, initial)
     out = shifted - log(total(exp(shifted)))
     return out if mask is None else select(mask, out, full_like(out, -math.inf))
 
@@ -127,7 +134,7 @@ def logsumexp(
         nothing = eq(b, zeros_like(b))
         counted = choose(nothing, -math.inf, x)
     top = _greatest(counted, axes)
-    top = select(isfinite(top), top, zeros_like(top))
+    top = convert(select(isfinite(top), top, zeros_like(top)), x.dtype)
     away = x - top
     if nothing is not None:
         # Weights of 0 have the derivative exp(x - out), kept finite: infinity times 0 is NaN.

@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from stretto.core.config import settings
+from stretto.core.config import settings, under
 from stretto.core.interpreter import as_value
 from stretto.core.primitive import Primitive
 from stretto.core.types import as_dtype, is_inexact, kind_of, promote, short_name
@@ -19,6 +19,7 @@ from stretto.ops.convert import convert
 from stretto.ops.precision import ALGORITHMS, Precision
 
 __all__ = [
+    "cotangent_and_known",
     "Bilinear",
     "accumulated",
     "accumulator",
@@ -139,6 +140,17 @@ def accumulated(
 def promote_dtypes_of(*values: Any) -> np.dtype:
     """The dtype that these values combine to."""
     return promote([(v.type.dtype, v.type.weak_type) for v in values])[0]
+
+
+def cotangent_and_known(ct: Any, known: Any) -> tuple[Any, Any]:
+    """Both in one dtype: a cotangent has that in which products were added up.
+
+    The function's own types differ here, whatever the user says of theirs (strict promotion).
+    """
+    if ct.type.dtype is known.type.dtype:
+        return ct, known
+    dtype = under({"numpy_dtype_promotion": "standard"}, promote_dtypes_of, ct, known)
+    return convert(ct, dtype), convert(known, dtype)
 
 
 def promote_dtypes(who: str, x: Any, y: Any) -> tuple[Any, Any]:

@@ -22,10 +22,10 @@ from stretto.ops.bilinear import (
     Bilinear,
     accumulated,
     accumulator,
+    cotangent_and_known,
     precision_config,
     precision_name,
     promote_dtypes,
-    promote_dtypes_of,
 )
 from stretto.ops.broadcast import canonical_axes, reshape, squeeze, transpose
 from stretto.ops.convert import convert
@@ -160,9 +160,7 @@ class DotGeneral(Bilinear):
         by_x = x.__class__ is Linear
         linear, known = (x, y) if by_x else (y, x)
         product, order = _transposed(self, x.type.ndim, y.type.ndim, by_x)
-        if ct.type.dtype is not known.type.dtype:
-            ct = convert(ct, promote_dtypes_of(ct, known))
-            known = convert(known, ct.dtype)
+        ct, known = cotangent_and_known(ct, known)
         out = product(ct, known) if by_x else product(known, ct)
         if order is not None:
             out = transpose(out, order)

@@ -24,10 +24,10 @@ from stretto.core.types import ArrayType, array_type, kind_of
 from stretto.ops.bilinear import (
     Bilinear,
     accumulated,
+    cotangent_and_known,
     precision_config,
     precision_name,
     promote_dtypes,
-    promote_dtypes_of,
 )
 from stretto.ops.broadcast import move_axis
 from stretto.ops.comparison import full
@@ -147,8 +147,7 @@ class ConvGeneralDilated(Bilinear):
         if not ct.size:
             out = full(linear.shape, 0, linear.dtype)
         else:
-            ct = convert(ct, promote_dtypes_of(ct, known))
-            known = convert(known, ct.dtype)
+            ct, known = cotangent_and_known(ct, known)
             rule = _transpose_lhs if isinstance(lhs, Linear) else _transpose_rhs
             out = rule(self, ct, known, linear.type)
         out = convert(out, linear.dtype, linear.type.weak_type)
