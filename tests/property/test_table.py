@@ -13,6 +13,7 @@ from tests.property.programs import Block, Var, namespace
 from tests.property.writer import TABLE, Skip, Writer, draw_program
 
 EXCLUDED = {
+    "CustomVjpForward": "checkpoints alone record it; tests of custom_vjp and checkpoint have it",
     "DebugCallback": "it has no results",
 }
 """Differentiable primitives that no program uses, by name, and why.

@@ -14,8 +14,8 @@ import pytest
 import stretto as st
 import stretto.numpy as snp
 from stretto.core.errors import ForkedProcessError
-from stretto.core.forks import lock
-from stretto.runtime import cache, pjrt
+from stretto.core.once import in_turn, once
+from stretto.runtime import pjrt
 from tests.children import in_a_child
 
 pytestmark = [
@@ -211,13 +211,16 @@ def test_what_another_thread_was_in_the_midst_of():
         return x + 1
 
     entry = small.trace(X[:3])._entry
-    text = "a text that is compiled"
+    table, making = {}, {}
 
     def hold():
-        cache._by_text[text] = lock()
-        with cache._by_text[text], cache._lock, pjrt._lock, entry._lock:
-            holding.set()
-            done.wait(60)
+        def make():
+            with pjrt._lock:
+                holding.set()
+                done.wait(60)
+                return "made"
+
+        in_turn(entry._turn, lambda: once(table, making, "text", make))
 
     threads = [threading.Thread(target=hold), threading.Thread(target=lambda: slow(X[:3]))]
     for thread in threads:
@@ -229,8 +232,8 @@ def test_what_another_thread_was_in_the_midst_of():
         assert slow(X[:3]).tolist() == [1, 2, 3]
         assert small(X[:3]).tolist() == [1, 3, 5]
         entry.settle()
-        with cache._by_text[text]:
-            return type(_error_of(lambda: large(X)))
+        assert once(table, making, "text", lambda: "made anew") == "made anew"
+        return type(_error_of(lambda: large(X)))
 
     try:
         assert in_a_child(child) is ForkedProcessError
@@ -239,7 +242,6 @@ def test_what_another_thread_was_in_the_midst_of():
         traced.set()
         for thread in threads:
             thread.join()
-        cache._by_text.pop(text)
 
 
 def _error_of(work):

@@ -226,4 +226,4 @@ def test_an_interrupted_writer_leaves_nothing(folder):
         if site[0].co_name != "_remove":  # what cleans up
             interrupted(write, site, files, "signal")
             assert not [n for n in os.listdir(folder) if n.endswith(".beside")], site
-            assert store.read(folder, KEY) == b"x" * 100
+            assert store.read(folder, KEY, LIMIT) == b"x" * 100

@@ -126,7 +126,12 @@ class Jitted(Dispatcher):
         if not known:
             self._settle(entry)
         # The second call says that there may be a third one.
-        if known and self._plain and entry.records < _RECORDS:
+        if (
+            known
+            and self._plain
+            and entry.records < _RECORDS
+            and self._fingerprint(args, kwargs) is not None
+        ):
             self._remember_call(entry, tree.unflatten(structure, leaves), bool(kwargs), key[3])
         return entry.run(leaves)
 
@@ -154,11 +159,13 @@ class Jitted(Dispatcher):
         that key; other threads may have changed the user's own containers, and settings, since.
         """
         args, kwargs = dynamic if named else (dynamic, {})
-        record = record_of(entry, args, kwargs)  # first: it keeps the names that the other is of
-        fingerprint = None if record is None else self._fingerprint(args, kwargs)
-        if fingerprint is not None and settings.key == settings_key:
+        if self._fingerprint(args, kwargs) is None:
+            return
+        record = record_of(entry, args, kwargs)
+        if record is not None and settings.key == settings_key:
             entry.records += 1
-            self._remember(fingerprint, record)
+            # Taken anew: its record keeps the names now that it is made of.
+            self._remember(self._fingerprint(args, kwargs), record)
 
     def __get__(self, instance: Any, owner: type | None = None) -> Any:
         return self if instance is None else MethodType(self, instance)

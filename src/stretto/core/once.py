@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable
-from typing import Any, TypeVar
+from typing import TypeVar
 
 from stretto.core.forks import in_child
 
@@ -27,12 +27,23 @@ T = TypeVar("T")
 class Turn:
     """What one thread at a time does."""
 
-    __slots__ = ("holder", "lock")
+    __slots__ = ("forks", "holder", "lock")
 
     def __init__(self) -> None:
+        self.begin()
+
+    def begin(self) -> None:
+        """Let nobody have it."""
         self.lock = threading.Lock()
         self.holder = 0
         """The thread that has the lock, where one has it."""
+        self.forks = _Process.forks
+
+
+class _Process:
+    """This process, and how many forks it is away from the first."""
+
+    forks = 0
 
 
 _waits: dict[int, Turn] = {}
@@ -47,6 +58,8 @@ def in_turn(turn: Turn, do: Callable[[], T]) -> T:
     me = threading.get_ident()
     if turn.holder == me and turn.lock.locked():
         return do()
+    if turn.forks != _Process.forks:  # whoever had it is in the parent
+        turn.begin()
     outer = _waits.get(me)  # where this is a finalizer or a signal handler of one that waits
     try:
         _waits[me] = turn
@@ -78,15 +91,9 @@ def _leads_to(turn: Turn, thread: int) -> bool:
     return False
 
 
-class _Process:
-    """This process, and how many forks it is away from the first: turns do not outlive one."""
-
-    forks = 0
-
-
 def once(
     made: dict[K, T],
-    making: dict[Any, Turn],
+    making: dict[K, Turn],
     key: K,
     make: Callable[[], T],
     keep: Callable[[T], bool] = lambda thing: True,
@@ -103,11 +110,10 @@ def once(
     found = made.get(key)
     if found is not None:
         return found
-    place = _Process.forks, key
     try:
-        return in_turn(making.setdefault(place, Turn()), do)
+        return in_turn(making.setdefault(key, Turn()), do)
     finally:
-        making.pop(place, None)
+        making.pop(key, None)
 
 
 def _forked() -> None:

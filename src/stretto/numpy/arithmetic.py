@@ -315,7 +315,7 @@ def hypot(x: Any, y: Any, /) -> Any:
     first = gt(ops.absolute(x), ops.absolute(y))
     long, short = select(first, x, y), select(first, y, x)
     infinite = isinf(x) | isinf(y)
-    none = eq(long, zeros_like(long))
+    none = eq(long, zeros_like(long)) & eq(short, zeros_like(short))  # short may be NaN
     ratio = short / select(none | infinite, full_like(long, 1), long)
     length = ops.absolute(long) * exponential.sqrt(full_like(ratio, 1) + ratio * ratio)
     return select(infinite, full_like(long, np.inf), select(none, zeros_like(long), length))

@@ -6,12 +6,12 @@ Layer 7 (numpy). What the methods ``view``, ``byteswap``, ``tobytes`` and ``tofi
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from stretto.core.files import write_whole
 from stretto.core.interpreter import Tracer, as_value
+from stretto.core.lazy import LazyModule
 from stretto.core.types import is_complex, kind_of, real_dtype
 from stretto.numpy.dtypes import as_dtype
 from stretto.ops.arithmetic import imag, real
@@ -21,6 +21,11 @@ from stretto.ops.comparison import ne
 from stretto.ops.complex_parts import complex_
 from stretto.ops.convert import convert
 from stretto.ops.shape import concatenate, rev, slice_in_dim
+
+if TYPE_CHECKING:  # few programs write arrays as they lie
+    from stretto.core import files
+else:
+    files = LazyModule("stretto.core.files")
 
 __all__ = ["byteswap", "tobytes", "tofile", "view"]
 
@@ -128,4 +133,4 @@ def tofile(self: Any, fid: Any, sep: str = "", format: str = "%s") -> None:
     if hasattr(fid, "write"):
         host.tofile(fid, sep, format)
     else:
-        write_whole(fid, lambda file: host.tofile(file, sep, format), "tofile")
+        files.write_whole(fid, lambda file: host.tofile(file, sep, format), "tofile")

@@ -142,7 +142,7 @@ def _adjugate(x: Any) -> Any:
     size = reduce_max(absolute(upper_part(both)), (axis, axis + 1))
     nothing = eq(size, zeros_like(size))
     least = select(nothing, full_like(size, 1), size) * float(ml_dtypes.finfo(size.dtype).eps)
-    zero = broadcast_to(on_diagonal(shape), shape) & eq(both, zeros_like(both)) & ~bottom
+    zero = broadcast_to(on_diagonal(shape[-2:]), shape) & eq(both, zeros_like(both)) & ~bottom
     both = select(zero, convert(spread(least), both.dtype), both)
     pivot = diagonal_of(both)
     before = reduce_prod(slice_in_dim(pivot, 0, n - 1, 1, axis), (axis,))

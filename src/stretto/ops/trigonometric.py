@@ -424,8 +424,8 @@ def sine_ratio(x: Any) -> Any:
     """``sin(x) / x``, 1 at zero, with all derivatives there: near it by its series.
 
     >>> import stretto.numpy as snp
-    >>> sine_ratio(snp.array([0.0, 2.0]))
-    Array([1.        , 0.45464873], dtype=float32)
+    >>> sine_ratio(snp.array([0.0, 2.0])).round(5)
+    Array([1.     , 0.45465], dtype=float32)
     """
     # sum of (-x^2)^k / (2k + 1)!
     size = magnitude(x)

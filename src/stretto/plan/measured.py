@@ -13,7 +13,6 @@ import os
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING
 
-from stretto.core.files import read_small, write_whole
 from stretto.core.lazy import LazyModule
 from stretto.core.machine import cache_directory, processor
 from stretto.core.program import Program
@@ -22,7 +21,10 @@ if TYPE_CHECKING:  # few programs measure anything
     import hashlib
     import json
     import pathlib
+
+    from stretto.core import files
 else:
+    files = LazyModule("stretto.core.files")
     hashlib, json, pathlib = map(LazyModule, ("hashlib", "json", "pathlib"))
 
 __all__ = ["Timer", "directory", "fastest", "fingerprint", "timer"]
@@ -67,7 +69,7 @@ def _read(key: str) -> str | None:
         folder = directory()
         if folder is None:
             return None
-        content = read_small(str(folder / f"{key}.json"), _LARGEST)
+        content = files.read_small(str(folder / f"{key}.json"), _LARGEST)
         if content is None:
             return None
         said = json.loads(content)
@@ -85,6 +87,6 @@ def _write(key: str, plan: str, times: Mapping[str, float]) -> None:
         folder.mkdir(parents=True, exist_ok=True)
         said = json.dumps({"plan": plan, "seconds": dict(times)}).encode()
         path = folder / f"{key}.json"
-        write_whole(path, lambda file: file.write(said), "plan", durable=False)
+        files.write_whole(path, lambda file: file.write(said), "plan", durable=False)
     except OSError:
         pass

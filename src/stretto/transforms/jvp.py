@@ -94,14 +94,20 @@ class Differentiator(Interpreter):
             return tuple([self.wrap(o, t) for o, t in zip(out, tangent, strict=True)])
         return self.wrap(out, tangent)
 
-    def run(self, fun: Callable[..., Any], duals: Sequence[Any]) -> list[tuple[Any, Any]]:
-        """What ``fun`` gives for these under this interpreter, as values and tangents."""
+    def run(self, fun: Callable[..., Any], duals: Sequence[Any]) -> tuple[list[Any], list[Any]]:
+        """What ``fun`` gives for these under this interpreter: values, and their tangents."""
         try:
-            return holding(
-                state, "interpreter", self, lambda: [self.unwrap(o) for o in fun(*duals)]
-            )
+            return holding(state, "interpreter", self, self._unwrapped, fun, duals)
         finally:
             self.ended = True
+
+    def _unwrapped(self, fun: Callable[..., Any], duals: Sequence[Any]) -> Any:
+        outs, douts = [], []
+        for o in fun(*duals):
+            primal, tangent = self.unwrap(o)
+            outs.append(primal)
+            douts.append(tangent)
+        return outs, douts
 
     def wrap(self, primal: Any, tangent: Any) -> Any:
         """A dual; the value alone where the tangent is zero."""
@@ -123,8 +129,7 @@ def jvp_flat(
     interpreter = Differentiator()
     interpreter.begin(fun)
     duals = [interpreter.wrap(p, t) for p, t in zip(primals, tangents, strict=True)]
-    both = interpreter.run(fun, duals)
-    return [primal for primal, _ in both], [tangent for _, tangent in both]
+    return interpreter.run(fun, duals)
 
 
 def jvp_program(

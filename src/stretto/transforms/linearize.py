@@ -122,15 +122,12 @@ def linearize_flat(
         interpreter.wrap(p, Traced(recorder, next(tangents))) if a else p
         for p, a in zip(primals, active, strict=True)
     ]
-    outs, atoms = [], []
     try:
-        for primal, tangent in interpreter.run(fun, duals):
-            outs.append(primal)
-            # Only what was recorded is linear in the tangents; a constant is a known zero.
-            recorded = tangent.__class__ is Traced and tangent.interpreter is recorder
-            atoms.append(tangent.atom if recorded else None)
+        outs, douts = interpreter.run(fun, duals)
     finally:
         recorder.ended = True
+    # Only what was recorded is linear in the tangents; a constant is a known zero.
+    atoms = [t.atom if t.__class__ is Traced and t.interpreter is recorder else None for t in douts]
     program = Program(
         [*recorder.inputs, *recorder.captured_vars.values()],
         recorder.equations,

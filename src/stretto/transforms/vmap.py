@@ -119,12 +119,22 @@ class Vectorizer(Interpreter):
             return tuple([self.wrap(o, a) for o, a in zip(out, axis, strict=True)])
         return self.wrap(out, axis)
 
-    def run(self, fun: Callable[..., Any], args: Sequence[Any]) -> list[tuple[Any, int | None]]:
-        """What ``fun`` gives for these under this interpreter, each with its mapped axis."""
+    def run(
+        self, fun: Callable[..., Any], args: Sequence[Any]
+    ) -> tuple[list[Any], list[int | None]]:
+        """What ``fun`` gives for these under this interpreter: wholes, and their mapped axes."""
         try:
-            return holding(state, "interpreter", self, lambda: [self.unwrap(o) for o in fun(*args)])
+            return holding(state, "interpreter", self, self._unwrapped, fun, args)
         finally:
             self.ended = True
+
+    def _unwrapped(self, fun: Callable[..., Any], args: Sequence[Any]) -> Any:
+        values, places = [], []
+        for o in fun(*args):
+            value, axis = self.unwrap(o)
+            values.append(value)
+            places.append(axis)
+        return values, places
 
     def wrap(self, value: Any, axis: int | None) -> Any:
         """A batched value; the value alone where it is not mapped."""
@@ -169,10 +179,8 @@ def vmap_flat(
     interpreter.begin(fun)
     examples = [interpreter.wrap(x, a) for x, a in zip(args, axes, strict=True)]
     if isinstance(size, AxisSize):
-        both = over_axis(size.name, int(size), interpreter.run, fun, examples)
-    else:
-        both = interpreter.run(fun, examples)
-    return [value for value, _ in both], [axis for _, axis in both]
+        return over_axis(size.name, int(size), interpreter.run, fun, examples)
+    return interpreter.run(fun, examples)
 
 
 def vmap_program(
