@@ -34,9 +34,9 @@ from rich.table import Table
 import stretto as st
 import stretto.numpy as snp
 from benchmarks.eager_rows import DTYPES, ROWS, Row
-from stretto.core.config import config
-from stretto.core.primitive import PRIMITIVES
-from stretto.core.types import array_type, kind_of
+from stretto._engine.core.config import config
+from stretto._engine.core.primitive import PRIMITIVES
+from stretto._engine.core.types import array_type, kind_of
 from stretto.ops import bessel, error_functions, gamma, incomplete, incomplete_beta, zeta
 from stretto.ops.elementwise import Elementwise
 from stretto.runtime.array import Array

@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from typing import Any
 
 import stretto
-from stretto.core.primitive import NOT_LINEAR, PRIMITIVES, ZERO_DERIVATIVE, Primitive, Refused
+from stretto._engine.core.primitive import NOT_LINEAR, PRIMITIVES, ZERO_DERIVATIVE, Primitive, Refused
 
 TARGET = pathlib.Path(__file__).parent / "transformations.md"
 COLUMNS = ("infer", "reference", "lower", "jvp", "linearize", "transpose", "vmap")

@@ -7,7 +7,7 @@ import time
 import pytest
 
 from stretto import cli
-from stretto.core.machine import cache_directory
+from stretto._engine.core.machine import cache_directory
 from stretto.runtime import disk, store
 
 

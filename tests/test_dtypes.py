@@ -6,7 +6,7 @@ import pytest
 
 import stretto.numpy as snp
 from stretto import dtypes, random
-from stretto.core.config import config
+from stretto._engine.core.config import config
 
 
 def test_kinds():

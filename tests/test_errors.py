@@ -4,12 +4,12 @@ import numpy as np
 import pytest
 
 import stretto as st
-import stretto.core.errors
+import stretto._engine.core.errors
 import stretto.numpy as snp
 
 
 def test_every_error_of_the_core_is_here():
-    assert {*stretto.core.errors.__all__} <= {*st.errors.__all__}
+    assert {*stretto._engine.core.errors.__all__} <= {*st.errors.__all__}
 
 
 @pytest.mark.parametrize(

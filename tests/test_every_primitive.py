@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 import stretto.special  # noqa: F401 (with what is imported on its own, defines the primitives)
-from stretto.core.primitive import PRIMITIVES, RULES, ZERO_DERIVATIVE, Refused
-from stretto.core.types import kind_of
+from stretto._engine.core.primitive import PRIMITIVES, RULES, ZERO_DERIVATIVE, Refused
+from stretto._engine.core.types import kind_of
 from stretto.laws import Law
 
 HERE = Path(__file__).parent

@@ -220,7 +220,7 @@ def test_a_module_that_is_loaded_inside_a_trace_leaves_nothing_in_it():
     code = """
 import importlib, pkgutil, sys
 import stretto as st
-from stretto.core.interpreter import Tracer
+from stretto._engine.core.interpreter import Tracer
 
 names = [m.name for m in pkgutil.walk_packages(st.__path__, "stretto.") if ".demo" not in m.name]
 

@@ -7,10 +7,10 @@ import pytest
 
 import stretto as st
 import stretto.numpy as snp
-from stretto.core.config import config, settings
-from stretto.core.interpreter import state
-from stretto.core.program import Program
-from stretto.core.scope import scope
+from stretto._engine.core.config import config, settings
+from stretto._engine.core.interpreter import state
+from stretto._engine.core.program import Program
+from stretto._engine.core.scope import scope
 from stretto.nn import updating
 from stretto.random import streams
 from stretto.runtime import callbacks

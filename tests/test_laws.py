@@ -10,10 +10,10 @@ import pytest
 
 import stretto as st
 import stretto.numpy as snp
-from stretto.core.errors import ProgramError
-from stretto.core.interpreter import Linear
-from stretto.core.primitive import NOT_LINEAR, PRIMITIVES, Primitive
-from stretto.core.types import array_type
+from stretto._engine.core.errors import ProgramError
+from stretto._engine.core.interpreter import Linear
+from stretto._engine.core.primitive import NOT_LINEAR, PRIMITIVES, Primitive
+from stretto._engine.core.types import array_type
 from stretto.laws import FULLY, bf16, c64, check, f32, f64, i32, law
 from stretto.ops.broadcast import broadcast_to
 from stretto.ops.collective_primitives import PSum

@@ -20,9 +20,9 @@ import gc, os, signal, sys, tempfile, threading, time
 from pathlib import Path
 import numpy as np
 import stretto as st, stretto.numpy as snp
-from stretto.core.config import settings
-from stretto.core.interpreter import state
-from stretto.core.once import _waits
+from stretto._engine.core.config import settings
+from stretto._engine.core.interpreter import state
+from stretto._engine.core.once import _waits
 from stretto.runtime.eager import EAGER
 
 folder = Path(tempfile.mkdtemp(dir={folder!r}))

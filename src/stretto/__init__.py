@@ -13,7 +13,7 @@ try:
     gc.disable()  # nothing of what is loaded is garbage, and to look for it takes long
     from stretto import wiring  # noqa: F401, I001 (the base interpreter comes before the rest)
     from stretto import numpy
-    from stretto.core.config import (
+    from stretto._engine.core.config import (
         config,
         default_matmul_precision,
         default_prng_impl,
@@ -23,10 +23,10 @@ try:
         numpy_dtype_promotion,
         threefry_partitionable,
     )
-    from stretto.core.lazy import names_on_demand
-    from stretto.core.scope import named_call, named_scope
-    from stretto.core.types import float0
-    from stretto.core.version import VERSION as __version__  # noqa: F401
+    from stretto._engine.core.lazy import names_on_demand
+    from stretto._engine.core.scope import named_call, named_scope
+    from stretto._engine.core.types import float0
+    from stretto._engine.core.version import VERSION as __version__  # noqa: F401
     from stretto.runtime.array import Array
 finally:
     if _collects:

@@ -9,7 +9,7 @@ import argparse
 import sys
 import time
 
-from stretto.core.config import config
+from stretto._engine.core.config import config
 from stretto.runtime import disk, store
 
 __all__ = ["run"]

@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 
 from stretto.control.callback import debug_callback
-from stretto.core.interpreter import Value
+from stretto._engine.core.interpreter import Value
 
 __all__ = ["callback", "print"]
 

@@ -14,10 +14,10 @@ from typing import Any
 
 import numpy as np
 
-from stretto.core import types
-from stretto.core.errors import TypePromotionError
-from stretto.core.interpreter import Value, as_value
-from stretto.core.types import canonical_dtype, float0, kind_of, named_dtype, scalar_dtype
+from stretto._engine.core import types
+from stretto._engine.core.errors import TypePromotionError
+from stretto._engine.core.interpreter import Value, as_value
+from stretto._engine.core.types import canonical_dtype, float0, kind_of, named_dtype, scalar_dtype
 from stretto.numpy.dtypes import Extended as extended
 from stretto.numpy.dtypes import bfloat16, finfo, iinfo, issubdtype
 from stretto.numpy.dtypes import result_type as _result_type

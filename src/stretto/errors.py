@@ -11,7 +11,7 @@ Layer 7. Several of JAX's names stand for one kind here, where the way out is th
 TracedValueError
 """
 
-from stretto.core.errors import (
+from stretto._engine.core.errors import (
     BooleanIndexError,
     ConfigError,
     DonatedArrayError,

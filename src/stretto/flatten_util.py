@@ -12,9 +12,9 @@ from typing import Any
 
 import numpy as np
 
-from stretto.core import tree
-from stretto.core.interpreter import as_value
-from stretto.core.types import is_complex, promote
+from stretto._engine.core import tree
+from stretto._engine.core.interpreter import as_value
+from stretto._engine.core.types import is_complex, promote
 from stretto.ops.arithmetic import real
 from stretto.ops.broadcast import reshape
 from stretto.ops.comparison import full

@@ -19,9 +19,9 @@ import ml_dtypes
 import numpy as np
 
 import stretto.numpy as snp
-from stretto.core.integers import integers
-from stretto.core.interpreter import as_value
-from stretto.core.types import inexact_dtype, real_dtype
+from stretto._engine.core.integers import integers
+from stretto._engine.core.interpreter import as_value
+from stretto._engine.core.types import inexact_dtype, real_dtype
 from stretto.ops.broadcast import canonical_axes, move_axis
 from stretto.ops.contract import tensordot
 from stretto.ops.convert import convert

@@ -30,13 +30,13 @@ from stretto.api.derivatives import jvp, vjp
 from stretto.api.graph import eval_shape, make_graph
 from stretto.api.jit import jit
 from stretto.api.vectorise import vmap
-from stretto.core import tree
-from stretto.core.config import config, enable_x64, over_axis
-from stretto.core.interpreter import as_value
-from stretto.core.primitive import Primitive
-from stretto.core.program import Program
-from stretto.core.program import check as check_program
-from stretto.core.types import float0, is_complex, is_inexact, kind_of, real_dtype
+from stretto._engine.core import tree
+from stretto._engine.core.config import config, enable_x64, over_axis
+from stretto._engine.core.interpreter import as_value
+from stretto._engine.core.primitive import Primitive
+from stretto._engine.core.program import Program
+from stretto._engine.core.program import check as check_program
+from stretto._engine.core.types import float0, is_complex, is_inexact, kind_of, real_dtype
 
 __all__ = [
     "FULLY",

@@ -17,8 +17,8 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any, BinaryIO
 
-from stretto.core.files import checked_path, write_whole
-from stretto.core.forks import lock
+from stretto._engine.core.files import checked_path, write_whole
+from stretto._engine.core.forks import lock
 from stretto.runtime import pjrt
 
 __all__ = ["TraceAnnotation", "annotate_function", "start_trace", "stop_trace", "trace"]

@@ -16,8 +16,8 @@ from typing import Any, TypeVar
 
 import optree
 
-from stretto.core.keys import DictKey, FlattenedIndexKey, GetAttrKey, SequenceKey, keystr
-from stretto.core.tree import (
+from stretto._engine.core.keys import DictKey, FlattenedIndexKey, GetAttrKey, SequenceKey, keystr
+from stretto._engine.core.tree import (
     NAMESPACE,
     flatten,
     flatten_with_path,
@@ -32,7 +32,7 @@ from stretto.core.tree import (
     structure,
     unflatten,
 )
-from stretto.core.tree import flatten_one_level as _one_level
+from stretto._engine.core.tree import flatten_one_level as _one_level
 from stretto.tree.reducing import (
     all,
     broadcast,

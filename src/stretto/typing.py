@@ -16,7 +16,7 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from stretto.core.interpreter import Value
+from stretto._engine.core.interpreter import Value
 
 __all__ = ["ArrayLike", "DTypeLike", "SupportsDType"]
 

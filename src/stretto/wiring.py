@@ -5,7 +5,7 @@ Layer 8. The one place where the layers meet; nothing else may reach up.
 
 from __future__ import annotations
 
-from stretto.core.interpreter import Value, install_eager
+from stretto._engine.core.interpreter import Value, install_eager
 from stretto.numpy import methods
 from stretto.plan import measured
 from stretto.runtime.eager import EAGER

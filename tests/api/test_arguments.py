@@ -17,7 +17,7 @@ from stretto.api.arguments import (
     without_float0,
     wraps,
 )
-from stretto.core.types import float0
+from stretto._engine.core.types import float0
 
 
 def named(x, params, *rest, key=None):

@@ -5,7 +5,7 @@ import pytest
 
 import stretto as st
 import stretto.numpy as snp
-from stretto.core.interpreter import Tracer
+from stretto._engine.core.interpreter import Tracer
 from stretto.runtime.array import Array
 
 TABLE = snp.array([3.0, 1.0, 2.0])

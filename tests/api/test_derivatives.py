@@ -7,7 +7,7 @@ import pytest
 
 import stretto as st
 import stretto.numpy as snp
-from stretto.core.types import float0
+from stretto._engine.core.types import float0
 
 X = np.array([0.3, -0.7, 1.2], np.float32)
 

@@ -12,7 +12,7 @@ import pytest
 
 import stretto as st
 import stretto.numpy as snp
-from stretto.core.native import native
+from stretto._engine.core.native import native
 from tests.api.test_entry import entry_of
 
 needs_native = pytest.mark.skipif(native is None, reason="the extension was not built")

@@ -7,7 +7,7 @@ import pytest
 
 import stretto as st
 import stretto.numpy as snp
-from stretto.core.program import check
+from stretto._engine.core.program import check
 
 
 def test_eval_shape():

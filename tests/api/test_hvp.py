@@ -5,7 +5,7 @@ import pytest
 
 import stretto as st
 import stretto.numpy as snp
-from stretto.core.types import float0
+from stretto._engine.core.types import float0
 
 RNG = np.random.default_rng(0)
 X, V, W = RNG.normal(size=(3, 4))

@@ -8,7 +8,7 @@ import pytest
 
 import stretto as st
 import stretto.numpy as snp
-from stretto.core.errors import RecompilationWarning
+from stretto._engine.core.errors import RecompilationWarning
 
 
 @pytest.fixture(autouse=True)

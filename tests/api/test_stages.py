@@ -5,7 +5,7 @@ import pytest
 
 import stretto as st
 import stretto.numpy as snp
-from stretto.core.program import check
+from stretto._engine.core.program import check
 
 
 def test_lower_and_compile():

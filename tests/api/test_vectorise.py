@@ -9,8 +9,8 @@ from hypothesis import strategies as hs
 
 import stretto as st
 import stretto.numpy as snp
-from stretto.core.program import Program
-from stretto.core.types import float0
+from stretto._engine.core.program import Program
+from stretto._engine.core.types import float0
 
 A = np.arange(24, dtype=np.float32).reshape(2, 3, 4)
 

@@ -9,7 +9,7 @@ import pytest
 
 import stretto as st
 import stretto.numpy as snp
-from stretto.core.errors import TracedValueError
+from stretto._engine.core.errors import TracedValueError
 from tests.conformance import deviations
 
 PAGE = Path(__file__).parents[2] / "docs" / "make_conformance.py"

@@ -8,7 +8,7 @@ import pytest
 
 import stretto as st
 import stretto.numpy as snp
-from stretto.core.errors import DonatedArrayError, TracedValueError
+from stretto._engine.core.errors import DonatedArrayError, TracedValueError
 from tests.conformance import standard
 from tests.conformance.control import bits
 

@@ -6,7 +6,7 @@ import pytest
 import stretto as st
 import stretto.numpy as snp
 from stretto.control.call import Call, call
-from stretto.core.program import check
+from stretto._engine.core.program import check
 from stretto.laws import c64, f32, f64, i32, law
 
 

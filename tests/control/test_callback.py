@@ -9,9 +9,9 @@ import pytest
 import stretto as st
 import stretto.numpy as snp
 from stretto.control.callback import DebugCallback, IoCallback, PureCallback
-from stretto.core.effects import CALLBACK, ORDERED
-from stretto.core.errors import MissingRuleError
-from stretto.core.program import check
+from stretto._engine.core.effects import CALLBACK, ORDERED
+from stretto._engine.core.errors import MissingRuleError
+from stretto._engine.core.program import check
 from stretto.laws import c64, f32, f64, i32, law
 
 X, XS = snp.array(2.0), snp.array([1.0, 2.0, 3.0])

@@ -9,9 +9,9 @@ import pytest
 import stretto as st
 import stretto.numpy as snp
 from stretto.control.checkpoint import Checkpoint
-from stretto.core.effects import CALLBACK
-from stretto.core.primitive import NOT_LINEAR, ZERO_DERIVATIVE, Primitive
-from stretto.core.program import check
+from stretto._engine.core.effects import CALLBACK
+from stretto._engine.core.primitive import NOT_LINEAR, ZERO_DERIVATIVE, Primitive
+from stretto._engine.core.program import check
 from stretto.laws import c64, f32, f64, i32, law
 
 P = st.checkpoint_policies

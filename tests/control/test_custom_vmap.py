@@ -7,7 +7,7 @@ import stretto as st
 import stretto.numpy as snp
 from stretto import lax
 from stretto.control.custom_vmap import CustomVmap
-from stretto.core.program import Program
+from stretto._engine.core.program import Program
 from stretto.laws import f32, f64, i32, law
 
 RNG = np.random.default_rng(3)

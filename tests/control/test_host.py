@@ -6,8 +6,8 @@ import pytest
 import stretto as st
 import stretto.numpy as snp
 from stretto.control.host import declared, separate
-from stretto.core.interpreter import state
-from stretto.core.types import array_type
+from stretto._engine.core.interpreter import state
+from stretto._engine.core.types import array_type
 
 X = snp.array(2.0)
 SCALAR = st.ShapeDtypeStruct((), np.float32)

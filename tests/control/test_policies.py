@@ -6,8 +6,8 @@ import pytest
 import stretto as st
 import stretto.numpy as snp
 from stretto.control.checkpoint import Checkpoint
-from stretto.core.primitive import Primitive
-from stretto.core.types import ArrayType
+from stretto._engine.core.primitive import Primitive
+from stretto._engine.core.types import ArrayType
 
 P = st.checkpoint_policies
 name = st.checkpoint_name

@@ -8,7 +8,7 @@ from hypothesis import strategies as hs
 import stretto as st
 import stretto.numpy as snp
 from stretto.control.scan import Scan
-from stretto.core.program import check
+from stretto._engine.core.program import check
 from stretto.laws import f32, f64, i32, law
 
 scan = st.lax.scan

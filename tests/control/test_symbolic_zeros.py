@@ -5,7 +5,7 @@ import pytest
 
 import stretto as st
 import stretto.numpy as snp
-from stretto.core.types import float0
+from stretto._engine.core.types import float0
 from stretto.custom_derivatives import (
     CustomVJPPrimal,
     SymbolicZero,

@@ -6,7 +6,7 @@ import pytest
 import stretto as st
 import stretto.numpy as snp
 from stretto.control.user_rule import fits
-from stretto.core.interpreter import as_value
+from stretto._engine.core.interpreter import as_value
 
 
 def with_rules(fun, fwd, bwd):

@@ -7,7 +7,7 @@ from sklearn.isotonic import IsotonicRegression
 
 import stretto as st
 import stretto.numpy as snp
-from stretto.core.errors import TracedValueError
+from stretto._engine.core.errors import TracedValueError
 from stretto.ensemble import binning
 
 EXAMPLES, CLASSES = 200, 3

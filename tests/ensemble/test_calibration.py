@@ -6,7 +6,7 @@ from scipy import optimize, special
 
 import stretto as st
 import stretto.numpy as snp
-from stretto.core.errors import MissingRuleError
+from stretto._engine.core.errors import MissingRuleError
 from stretto.ensemble import calibration, combination, scores
 
 MEMBERS, EXAMPLES, CLASSES = 3, 300, 4

@@ -8,7 +8,7 @@ import pytest
 
 import stretto as st
 import stretto.numpy as snp
-from stretto.core.errors import TracedValueError
+from stretto._engine.core.errors import TracedValueError
 from stretto.files.elements import kind_of_leaf, restored, stored, true_type
 from stretto.files.names import Damaged
 

@@ -18,7 +18,7 @@ import safetensors.numpy
 
 import stretto as st
 import stretto.numpy as snp
-from stretto.core import files
+from stretto._engine.core import files
 from stretto.files import writing
 from tests.interruptions import interrupted, lines_of
 

@@ -13,9 +13,9 @@ import numpy as np
 
 import stretto as st
 import stretto.numpy as snp
-from stretto.core import tree
-from stretto.core.interpreter import Value
-from stretto.core.types import is_inexact, kind_of
+from stretto._engine.core import tree
+from stretto._engine.core.interpreter import Value
+from stretto._engine.core.types import is_inexact, kind_of
 from tests.functions.table import DTYPES, WIDE, Call, Draw, Entry
 
 RELATIVE = {2: 4e-3, 4: 2e-5, 8: 1e-11}

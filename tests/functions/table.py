@@ -30,8 +30,8 @@ import numpy as np
 
 import stretto.numpy as snp
 from stretto import random
-from stretto.core.primitive import Primitive
-from stretto.core.types import kind_of
+from stretto._engine.core.primitive import Primitive
+from stretto._engine.core.types import kind_of
 
 DTYPES = {
     "bool": np.bool_,

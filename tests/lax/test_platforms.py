@@ -6,7 +6,7 @@ import pytest
 import stretto as st
 import stretto.numpy as snp
 from stretto import lax
-from stretto.core.errors import UnboundAxisError
+from stretto._engine.core.errors import UnboundAxisError
 
 
 def test_the_function_for_the_cpu_is_chosen():

@@ -6,7 +6,7 @@ import stretto as st
 import stretto.numpy as snp
 from stretto import lax
 from stretto.api.graph import make_graph
-from stretto.core.primitive import PRIMITIVES, Primitive
+from stretto._engine.core.primitive import PRIMITIVES, Primitive
 from stretto.lax import primitives
 
 

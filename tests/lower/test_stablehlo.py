@@ -7,11 +7,11 @@ import pytest
 
 import stretto as st
 import stretto.numpy as snp
-from stretto.core.canonical import form
-from stretto.core.position import lines_of
-from stretto.core.program import Equation, Program, Var, check
-from stretto.core.recorder import record
-from stretto.core.types import array_type
+from stretto._engine.core.canonical import form
+from stretto._engine.core.position import lines_of
+from stretto._engine.core.program import Equation, Program, Var, check
+from stretto._engine.core.recorder import record
+from stretto._engine.core.types import array_type
 from stretto.lower import stablehlo
 from stretto.lower.stablehlo import Builder, lower
 from stretto.ops.arithmetic import ADD

@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as hs
 
-from stretto.core.program import Program, literal
-from stretto.core.types import array_type
+from stretto._engine.core.program import Program, literal
+from stretto._engine.core.types import array_type
 from stretto.lower.stablehlo import lower
 from stretto.lower.text import element_type, escaped, identifier, tensor_type
 from stretto.runtime.pjrt import compile_text, to_host

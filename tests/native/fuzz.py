@@ -27,8 +27,8 @@ import numpy as np
 
 import stretto as st
 import stretto.numpy as snp
-from stretto.core.interpreter import state
-from stretto.core.native import native
+from stretto._engine.core.interpreter import state
+from stretto._engine.core.native import native
 from stretto.numpy.quick import SHORT
 from stretto.runtime import eager
 from stretto.runtime.array import Array, Donated

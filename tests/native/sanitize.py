@@ -78,7 +78,7 @@ def main() -> int:
     parser.add_argument("--seconds", type=float, default=60.0, help="how long to fuzz")
     options, more = parser.parse_known_args()
     build()
-    where = "import stretto.core.native as n; print(n.native.__file__)"
+    where = "import stretto._engine.core.native as n; print(n.native.__file__)"
     checked = subprocess.run(
         [sys.executable, "-c", where], env=environment(), check=True, capture_output=True, text=True
     )

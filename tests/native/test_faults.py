@@ -15,7 +15,7 @@ BEGIN = """
 import gc, signal, sys, threading, time
 import numpy as np
 import stretto as st, stretto.numpy as snp
-from stretto.core.interpreter import state
+from stretto._engine.core.interpreter import state
 from stretto.runtime.eager import EAGER
 """
 

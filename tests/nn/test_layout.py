@@ -8,7 +8,7 @@ import pytest
 
 import stretto.numpy as snp
 from stretto import nn
-from stretto.core import tree
+from stretto._engine.core import tree
 from stretto.nn.layout import Layout
 
 

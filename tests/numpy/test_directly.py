@@ -7,7 +7,7 @@ import pytest
 
 import stretto as st
 import stretto.numpy as snp
-from stretto.core.config import enable_x64
+from stretto._engine.core.config import enable_x64
 from stretto.numpy.directly import FLOAT, INTEGER, REAL, directly, host_of
 
 X = np.array([0.0, -0.0, 1.5, -2.5, np.inf, -np.inf, np.nan, 3e-3, 7.0, -7.0], np.float32)

@@ -5,7 +5,7 @@ import pytest
 
 import stretto as st
 import stretto.numpy as snp
-from stretto.core.errors import TracedValueError
+from stretto._engine.core.errors import TracedValueError
 
 V = np.arange(1, 5, dtype=np.float32)
 A = np.arange(12, dtype=np.float32).reshape(3, 4)

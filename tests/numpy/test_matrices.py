@@ -5,7 +5,7 @@ import pytest
 
 import stretto as st
 import stretto.numpy as snp
-from stretto.core.errors import TracedValueError
+from stretto._engine.core.errors import TracedValueError
 
 X = np.arange(1, 25, dtype=np.float32).reshape(2, 3, 4)
 

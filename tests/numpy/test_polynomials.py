@@ -5,7 +5,7 @@ import pytest
 
 import stretto as st
 import stretto.numpy as snp
-from stretto.core.errors import TracedValueError
+from stretto._engine.core.errors import TracedValueError
 
 X = np.linspace(-1, 2, 9).astype(np.float32)
 Y = np.cos(3 * X).astype(np.float32)

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from stretto import grad
-from stretto.core.config import enable_x64
+from stretto._engine.core.config import enable_x64
 from stretto.laws import bf16, check_special, f32, law, special_values
 from stretto.ops import bessel as ops
 

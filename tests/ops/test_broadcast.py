@@ -10,8 +10,8 @@ from hypothesis import strategies as some
 from stretto import jit
 from stretto import numpy as snp
 from stretto.api.graph import make_graph
-from stretto.core.interpreter import as_value
-from stretto.core.types import array_type
+from stretto._engine.core.interpreter import as_value
+from stretto._engine.core.types import array_type
 from stretto.laws import b1, bf16, c64, f16, f32, f64, i8, i32, law, u32
 from stretto.ops import broadcast as ops
 

@@ -6,7 +6,7 @@ import pytest
 import stretto as st
 import stretto.numpy as snp
 from stretto import lax
-from stretto.core.program import check
+from stretto._engine.core.program import check
 from stretto.laws import b1, bf16, c64, f32, f64, i32, law, u32
 from stretto.ops.collective_primitives import (
     AllGather,

@@ -6,8 +6,8 @@ import pytest
 
 from stretto import grad, jit, vmap
 from stretto.api.graph import make_graph
-from stretto.core.interpreter import as_value
-from stretto.core.types import array_type
+from stretto._engine.core.interpreter import as_value
+from stretto._engine.core.types import array_type
 from stretto.laws import (
     b1,
     bf16,

@@ -5,7 +5,7 @@ import pytest
 from scipy import special as sp
 
 from stretto import grad, jit, numpy
-from stretto.core.config import enable_x64
+from stretto._engine.core.config import enable_x64
 from stretto.laws import c64, c128, law
 from stretto.ops import complex_gamma as ops
 

@@ -6,7 +6,7 @@ import pytest
 
 import stretto as st
 import stretto.numpy as snp
-from stretto.core.types import array_type
+from stretto._engine.core.types import array_type
 from stretto.laws import f32, f64, law
 from stretto.ops.constant import Constant, Held
 

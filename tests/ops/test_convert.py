@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from stretto import grad, jit, vjp
-from stretto.core.interpreter import as_value
+from stretto._engine.core.interpreter import as_value
 from stretto.laws import (
     b1,
     bf16,

@@ -9,10 +9,10 @@ from hypothesis import strategies as some
 from stretto import numpy as snp
 from stretto import vmap
 from stretto.api.graph import make_graph
-from stretto.core.config import config
-from stretto.core.interpreter import as_value
-from stretto.core.primitive import PRIMITIVES
-from stretto.core.types import array_type
+from stretto._engine.core.config import config
+from stretto._engine.core.interpreter import as_value
+from stretto._engine.core.primitive import PRIMITIVES
+from stretto._engine.core.types import array_type
 from stretto.ops.arithmetic import ADD, NEG, add, divide, multiply
 from stretto.ops.elementwise import (
     FLOAT,

@@ -5,7 +5,7 @@ import pytest
 
 from stretto import grad, hessian, jit, lax, numpy
 from stretto.api.graph import make_graph
-from stretto.core.errors import MissingRuleError
+from stretto._engine.core.errors import MissingRuleError
 from stretto.laws import (
     bf16,
     c64,

@@ -5,8 +5,8 @@ import pytest
 from scipy import special
 
 from stretto import grad, jit, lax
-from stretto.core.config import enable_x64
-from stretto.core.errors import MissingRuleError
+from stretto._engine.core.config import enable_x64
+from stretto._engine.core.errors import MissingRuleError
 from stretto.laws import check_special, f32, law
 from stretto.ops import incomplete as ops
 

@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 
 from stretto import grad, lax
-from stretto.core.config import enable_x64
-from stretto.core.errors import MissingRuleError
+from stretto._engine.core.config import enable_x64
+from stretto._engine.core.errors import MissingRuleError
 from stretto.laws import check_special, f32, law
 from stretto.ops import incomplete_beta as ops
 from stretto.ops.comparison import full_like

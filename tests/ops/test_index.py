@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as some
 
 import stretto as st
-from stretto.core.interpreter import as_value
+from stretto._engine.core.interpreter import as_value
 from stretto.laws import b1, bf16, c64, f16, f32, f64, i8, i32, law, u32
 from stretto.ops import index_combine as combine
 from stretto.ops import index_primitives as primitives

@@ -8,8 +8,8 @@ import pytest
 
 import stretto as st
 import stretto.numpy as snp
-from stretto.core import tree
-from stretto.core.types import array_type
+from stretto._engine.core import tree
+from stretto._engine.core.types import array_type
 from stretto.lax import linalg
 from stretto.ops.linalg_family import check_matrix
 

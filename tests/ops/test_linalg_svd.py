@@ -7,7 +7,7 @@ import pytest
 
 import stretto as st
 import stretto.numpy as snp
-from stretto.core.errors import MissingRuleError
+from stretto._engine.core.errors import MissingRuleError
 from stretto.laws import c64, c128, f32, f64, law
 from stretto.lax import linalg
 from stretto.lax.linalg import svd

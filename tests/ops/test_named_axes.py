@@ -8,8 +8,8 @@ import pytest
 import stretto as st
 import stretto.numpy as snp
 from stretto import lax
-from stretto.core.config import settings
-from stretto.core.program import Program
+from stretto._engine.core.config import settings
+from stretto._engine.core.program import Program
 from stretto.laws import FULLY
 from stretto.ops.named_axes import Axes, groups_of
 from stretto.transforms.vmap import AxisSize

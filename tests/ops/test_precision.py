@@ -9,7 +9,7 @@ from stretto.api.derivatives import grad
 from stretto.api.graph import make_graph
 from stretto.api.jit import jit
 from stretto.api.vectorise import vmap
-from stretto.core.config import config
+from stretto._engine.core.config import config
 from stretto.ops.bilinear import precision_name
 from stretto.ops.contract import dot_general, matmul
 from stretto.ops.convolution import conv_general_dilated

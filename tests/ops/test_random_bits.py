@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from stretto.api.jit import jit
-from stretto.core.interpreter import as_value
+from stretto._engine.core.interpreter import as_value
 from stretto.laws import law
 from stretto.ops.random_bits import RandomBits, Threefry2x32, threefry2x32
 

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from stretto.api.jit import jit
-from stretto.core.config import enable_x64
+from stretto._engine.core.config import enable_x64
 from stretto.laws import bf16, c64, f32, f64, law
 from stretto.ops.recurrence import LinearRecurrence, linear_recurrence
 

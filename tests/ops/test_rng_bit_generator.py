@@ -5,7 +5,7 @@ import pytest
 
 from stretto.api.jit import jit
 from stretto.api.vectorise import vmap
-from stretto.core.config import enable_x64
+from stretto._engine.core.config import enable_x64
 from stretto.laws import law
 from stretto.ops.rng_bit_generator import RandomAlgorithm, RngBitGenerator, rng_bit_generator
 

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from stretto import grad
-from stretto.core.interpreter import as_value
+from stretto._engine.core.interpreter import as_value
 from stretto.laws import (
     bf16,
     check_special,

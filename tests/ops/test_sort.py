@@ -9,7 +9,7 @@ from hypothesis.extra import numpy as arrays
 
 from stretto.api.derivatives import grad
 from stretto.api.jit import jit
-from stretto.core.config import enable_x64
+from stretto._engine.core.config import enable_x64
 from stretto.laws import b1, bf16, c64, f32, f64, i8, i32, law, u32
 from stretto.ops.broadcast import reduce_sum
 from stretto.ops.shape import slice_in_dim

@@ -11,9 +11,9 @@ import pytest
 import stretto as st
 import stretto.numpy as snp
 from stretto.control.call import Call
-from stretto.core.config import config
-from stretto.core.primitive import PRIMITIVES
-from stretto.core.types import array_type, kind_of
+from stretto._engine.core.config import config
+from stretto._engine.core.primitive import PRIMITIVES
+from stretto._engine.core.types import array_type, kind_of
 from stretto.ops import (
     bessel,
     convolution,

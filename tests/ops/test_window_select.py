@@ -5,7 +5,7 @@ import pytest
 
 import stretto as st
 import stretto.numpy as snp
-from stretto.core.interpreter import as_value
+from stretto._engine.core.interpreter import as_value
 from stretto.laws import bf16, f16, f32, f64, law
 from stretto.ops import window_select
 from stretto.ops.window_geometry import AxisWindow

@@ -3,8 +3,8 @@
 import numpy as np
 
 from stretto import grad, jit, lax, vmap
-from stretto.core.config import enable_x64
-from stretto.core.interpreter import as_value
+from stretto._engine.core.config import enable_x64
+from stretto._engine.core.interpreter import as_value
 from stretto.ops import written
 from stretto.ops.written import Written
 

@@ -8,7 +8,7 @@ import pytest
 import stretto as st
 import stretto.numpy as snp
 from stretto import lax, nn
-from stretto.core.program import check
+from stretto._engine.core.program import check
 from stretto.laws import c64, f32, f64, law
 from stretto.plan.mapped import Mapped
 

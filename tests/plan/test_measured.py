@@ -8,7 +8,7 @@ import pytest
 
 import stretto as st
 import stretto.numpy as snp
-from stretto.core import files
+from stretto._engine.core import files
 from stretto.plan import measured
 from tests.interruptions import interrupted, lines_of
 

@@ -8,8 +8,8 @@ import pytest
 
 import stretto as st
 import stretto.numpy as snp
-from stretto.core.config import shaping
-from stretto.core.program import check
+from stretto._engine.core.config import shaping
+from stretto._engine.core.program import check
 from stretto.ops.sort import Sort
 from stretto.plan.prepare import prepare
 from stretto.runtime import cache

@@ -9,7 +9,7 @@ from hypothesis import strategies as draw
 
 import stretto as st
 import stretto.numpy as snp
-from stretto.core.program import Program, check
+from stretto._engine.core.program import Program, check
 from stretto.lower.stablehlo import lower
 from stretto.plan.prepare import prepare
 from stretto.plan.rolling import roll

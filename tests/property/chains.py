@@ -16,8 +16,8 @@ import numpy as np
 
 import stretto as st
 from stretto.control import route, scan, while_loop
-from stretto.core.program import check as check_program
-from stretto.core.types import is_inexact, kind_of
+from stretto._engine.core.program import check as check_program
+from stretto._engine.core.types import is_inexact, kind_of
 from stretto.plan import interpreting, rolling
 from tests.property import (  # noqa: F401 (they fill the tables)
     control,

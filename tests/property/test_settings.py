@@ -3,7 +3,7 @@
 import pytest
 
 import stretto as st
-from stretto.core.config import _SETTINGS
+from stretto._engine.core.config import _SETTINGS
 from stretto.plan.interpreting import interpretable
 from stretto.plan.prepare import prepare
 from stretto.transforms.simplify import drop_dead

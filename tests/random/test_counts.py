@@ -9,7 +9,7 @@ from scipy import stats
 from stretto import random as R
 from stretto.api.jit import jit
 from stretto.api.vectorise import vmap
-from stretto.core.config import config
+from stretto._engine.core.config import config
 
 INF, NAN = np.inf, np.nan
 

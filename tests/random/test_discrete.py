@@ -6,8 +6,8 @@ from scipy import stats
 
 from stretto import random as R
 from stretto.api.jit import jit
-from stretto.core.config import config
-from stretto.core.errors import TracedValueError
+from stretto._engine.core.config import config
+from stretto._engine.core.errors import TracedValueError
 
 
 def A(*shape):

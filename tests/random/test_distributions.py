@@ -8,7 +8,7 @@ from scipy import stats
 from stretto import random as R
 from stretto.api.derivatives import grad
 from stretto.api.jit import jit
-from stretto.core.config import config
+from stretto._engine.core.config import config
 from stretto.ops.broadcast import reduce_sum
 
 

@@ -9,8 +9,8 @@ from stretto.api.derivatives import grad, jvp
 from stretto.api.jit import jit
 from stretto.api.vectorise import vmap
 from stretto.control.scan import scan
-from stretto.core.config import config
-from stretto.core.errors import TypePromotionError
+from stretto._engine.core.config import config
+from stretto._engine.core.errors import TypePromotionError
 
 INF, NAN = np.inf, np.nan
 

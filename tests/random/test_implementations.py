@@ -6,7 +6,7 @@ import pytest
 from stretto import random as R
 from stretto.api.jit import jit
 from stretto.api.vectorise import vmap
-from stretto.core.config import config
+from stretto._engine.core.config import config
 
 # Each implementation and draw, and what JAX 0.10.2 gives on a CPU for the same expression with
 # R = jax.random, k = key(0x123456789, impl=...), and jax_threefry_partitionable off, then on; in

@@ -7,8 +7,8 @@ import pytest
 
 from stretto import random as R
 from stretto.api.jit import jit
-from stretto.core.config import config
-from stretto.core.errors import TracedValueError
+from stretto._engine.core.config import config
+from stretto._engine.core.errors import TracedValueError
 from stretto.laws import FULLY
 
 # Each draw, and what JAX 0.10.2 gives for the same expression with R = jax.random,

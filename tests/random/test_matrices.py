@@ -5,7 +5,7 @@ import pytest
 
 from stretto import random as R
 from stretto.api.derivatives import grad
-from stretto.core.config import config
+from stretto._engine.core.config import config
 
 I = np.eye(2, dtype=np.float32)  # noqa: E741
 

@@ -6,8 +6,8 @@ from scipy import stats
 
 from stretto import random as R
 from stretto.api.derivatives import grad
-from stretto.core.config import config
-from stretto.core.errors import TypePromotionError
+from stretto._engine.core.config import config
+from stretto._engine.core.errors import TypePromotionError
 
 
 def A(*shape):

@@ -8,7 +8,7 @@ import pytest
 
 import stretto as st
 import stretto.numpy as snp
-from stretto.core.types import array_type
+from stretto._engine.core.types import array_type
 from stretto.lower.stablehlo import lower
 from stretto.ops.arithmetic import ADD
 from stretto.runtime import cache, pjrt

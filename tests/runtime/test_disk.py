@@ -14,7 +14,7 @@ import pytest
 import stretto as st
 import stretto.numpy as snp
 from stretto import lax
-from stretto.core.types import array_type
+from stretto._engine.core.types import array_type
 from stretto.runtime import disk, pjrt, store
 
 

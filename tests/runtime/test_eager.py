@@ -16,7 +16,7 @@ from hypothesis import strategies as hs
 
 import stretto as st
 import stretto.numpy as snp
-from stretto.core.interpreter import Value, state
+from stretto._engine.core.interpreter import Value, state
 from stretto.numpy import arithmetic, logic
 from stretto.ops.contract import matmul
 from stretto.ops.trigonometric import COS

@@ -13,8 +13,8 @@ import pytest
 
 import stretto as st
 import stretto.numpy as snp
-from stretto.core.errors import ForkedProcessError
-from stretto.core.once import in_turn, once
+from stretto._engine.core.errors import ForkedProcessError
+from stretto._engine.core.once import in_turn, once
 from stretto.runtime import pjrt
 from tests.children import in_a_child
 

@@ -9,7 +9,7 @@ import pytest
 
 import stretto as st
 import stretto.numpy as snp
-from stretto.core.types import array_type
+from stretto._engine.core.types import array_type
 from stretto.runtime import pjrt
 
 LIBRARY, REDUCE = "xla_cpu_experimental_ynn_fusion_type", "LIBRARY_FUSION_TYPE_REDUCE"

@@ -7,8 +7,8 @@ from scipy import special as sp
 
 import stretto as st
 from stretto import grad, jit, special
-from stretto.core.config import enable_x64
-from stretto.core.errors import MissingRuleError
+from stretto._engine.core.config import enable_x64
+from stretto._engine.core.errors import MissingRuleError
 from stretto.laws import c64, check_special, f32, law, special_values
 from stretto.ops.comparison import full_like
 from stretto.special import (

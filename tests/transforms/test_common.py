@@ -7,8 +7,8 @@ import pytest
 
 import stretto as st
 from stretto import numpy as snp
-from stretto.core.interpreter import as_value
-from stretto.core.program import Literal, Program, check
+from stretto._engine.core.interpreter import as_value
+from stretto._engine.core.program import Literal, Program, check
 from stretto.plan.prepare import prepare
 from stretto.transforms.common import simplified
 from stretto.transforms.evaluate import evaluate

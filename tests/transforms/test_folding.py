@@ -5,8 +5,8 @@ import pytest
 
 import stretto as st
 from stretto import numpy as snp
-from stretto.core.config import over_axis
-from stretto.core.program import Literal, check
+from stretto._engine.core.config import over_axis
+from stretto._engine.core.program import Literal, check
 from stretto.transforms.common import simplified
 from stretto.transforms.evaluate import evaluate
 

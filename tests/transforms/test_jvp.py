@@ -5,9 +5,9 @@ import pytest
 
 from stretto import make_graph
 from stretto import numpy as snp
-from stretto.core.holding import holding
-from stretto.core.interpreter import Interpreter, as_value, state
-from stretto.core.program import check
+from stretto._engine.core.holding import holding
+from stretto._engine.core.interpreter import Interpreter, as_value, state
+from stretto._engine.core.program import check
 from stretto.transforms.evaluate import evaluate
 from stretto.transforms.jvp import Dual, instantiate, jvp_flat, jvp_program
 

@@ -5,8 +5,8 @@ import pytest
 
 from stretto import make_graph
 from stretto import numpy as snp
-from stretto.core.interpreter import as_value
-from stretto.core.program import check
+from stretto._engine.core.interpreter import as_value
+from stretto._engine.core.program import check
 from stretto.transforms.evaluate import evaluate
 from stretto.transforms.jvp import jvp_flat
 from stretto.transforms.linearize import linearize_flat, linearize_program

@@ -9,9 +9,9 @@ from stretto import numpy as snp
 from stretto.control.cond import cond
 from stretto.control.scan import scan
 from stretto.control.while_loop import while_loop
-from stretto.core.interpreter import as_value
-from stretto.core.program import Program, check
-from stretto.core.recorder import record
+from stretto._engine.core.interpreter import as_value
+from stretto._engine.core.program import Program, check
+from stretto._engine.core.recorder import record
 from stretto.transforms.evaluate import evaluate
 from stretto.transforms.simplify import drop_dead, silenced, used_inputs
 

@@ -5,9 +5,9 @@ import pytest
 
 from stretto import make_graph
 from stretto import numpy as snp
-from stretto.core.errors import MissingRuleError
-from stretto.core.interpreter import as_value
-from stretto.core.program import check
+from stretto._engine.core.errors import MissingRuleError
+from stretto._engine.core.interpreter import as_value
+from stretto._engine.core.program import check
 from stretto.transforms.evaluate import evaluate
 from stretto.transforms.transpose import backward, transpose_program
 

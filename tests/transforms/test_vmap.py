@@ -5,11 +5,11 @@ import pytest
 
 from stretto import make_graph
 from stretto import numpy as snp
-from stretto.core.config import over_axis, settings
-from stretto.core.effects import names_axis
-from stretto.core.interpreter import as_value
-from stretto.core.primitive import Primitive, Refused
-from stretto.core.program import check
+from stretto._engine.core.config import over_axis, settings
+from stretto._engine.core.effects import names_axis
+from stretto._engine.core.interpreter import as_value
+from stretto._engine.core.primitive import Primitive, Refused
+from stretto._engine.core.program import check
 from stretto.ops.collective_primitives import AxisIndex, PSum
 from stretto.transforms.evaluate import evaluate
 from stretto.transforms.jvp import jvp_flat

@@ -13,10 +13,10 @@ from typing import Any
 
 import numpy as np
 
-from stretto.core import tree
-from stretto.core.boundary import bounded
-from stretto.core.interpreter import Value, as_value
-from stretto.core.types import float0, is_float0
+from stretto._engine.core import tree
+from stretto._engine.core.boundary import bounded
+from stretto._engine.core.interpreter import Value, as_value
+from stretto._engine.core.types import float0, is_float0
 
 __all__ = [
     "LEAF",

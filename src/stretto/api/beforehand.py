@@ -12,9 +12,9 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 from typing import Any
 
-from stretto.core.holding import holding
-from stretto.core.interpreter import state
-from stretto.core.program import Atom, Equation, Program, Var
+from stretto._engine.core.holding import holding
+from stretto._engine.core.interpreter import state
+from stretto._engine.core.program import Atom, Equation, Program, Var
 from stretto.ops.broadcast import BroadcastInDim, Reshape, Transpose
 from stretto.ops.constant import Constant
 from stretto.ops.elementwise import INTEGRAL, Elementwise

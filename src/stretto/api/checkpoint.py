@@ -14,9 +14,9 @@ from stretto.api.arguments import as_values, leaf_names, name_of, values_of_tree
 from stretto.api.static import Places, others, places_of, rejoined
 from stretto.control import policies as checkpoint_policies
 from stretto.control.checkpoint import Checkpoint
-from stretto.core import tree
-from stretto.core.boundary import boundary
-from stretto.core.recorder import record
+from stretto._engine.core import tree
+from stretto._engine.core.boundary import boundary
+from stretto._engine.core.recorder import record
 
 __all__ = ["checkpoint", "checkpoint_policies", "remat"]
 

@@ -13,11 +13,11 @@ from stretto.api.arguments import leaf_names, name_of, values_of_tree, without_f
 from stretto.api.graph import types_of
 from stretto.control.family import parting
 from stretto.control.user_rule import fits
-from stretto.core import tree
-from stretto.core.boundary import boundary, bounded
-from stretto.core.interpreter import Tracer
-from stretto.core.recorder import record
-from stretto.core.types import is_inexact
+from stretto._engine.core import tree
+from stretto._engine.core.boundary import boundary, bounded
+from stretto._engine.core.interpreter import Tracer
+from stretto._engine.core.recorder import record
+from stretto._engine.core.types import is_inexact
 from stretto.ops.convert import convert
 from stretto.transforms.evaluate import evaluate
 

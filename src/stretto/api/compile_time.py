@@ -9,8 +9,8 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
 
-from stretto.core.effects import NamedAxis
-from stretto.core.interpreter import Interpreter, Tracer, state
+from stretto._engine.core.effects import NamedAxis
+from stretto._engine.core.interpreter import Interpreter, Tracer, state
 from stretto.runtime.eager import EAGER
 
 __all__ = ["ensure_compile_time_eval"]

@@ -13,10 +13,10 @@ import numpy as np
 
 from stretto.api.arguments import name_of, values_of_tree, without_float0
 from stretto.control.custom_vjp import custom_vjp
-from stretto.core import tree
-from stretto.core.program import Program
-from stretto.core.recorder import record
-from stretto.core.types import float0, is_inexact
+from stretto._engine.core import tree
+from stretto._engine.core.program import Program
+from stretto._engine.core.recorder import record
+from stretto._engine.core.types import float0, is_inexact
 from stretto.transforms.evaluate import evaluate
 
 __all__ = ["custom_gradient"]

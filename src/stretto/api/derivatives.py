@@ -17,9 +17,9 @@ from stretto.api.arguments import (
 )
 from stretto.api.flat import Flat, chosen, is_active, pull_back, zero_tangent
 from stretto.api.linear_functions import JvpFunction, VjpFunction, tangents_of
-from stretto.core import tree
-from stretto.core.boundary import boundary
-from stretto.core.types import is_complex, is_inexact
+from stretto._engine.core import tree
+from stretto._engine.core.boundary import boundary
+from stretto._engine.core.types import is_complex, is_inexact
 from stretto.ops.comparison import full
 from stretto.transforms.jvp import jvp_flat
 from stretto.transforms.linearize import LinearMap, linearize_flat

@@ -14,11 +14,11 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from stretto.api.entry import Entry
-from stretto.core import tree
-from stretto.core.boundary import hide_frames
-from stretto.core.config import settings
-from stretto.core.interpreter import state
-from stretto.core.native import native
+from stretto._engine.core import tree
+from stretto._engine.core.boundary import hide_frames
+from stretto._engine.core.config import settings
+from stretto._engine.core.interpreter import state
+from stretto._engine.core.native import native
 from stretto.runtime import pjrt
 from stretto.runtime.array import Array, Donated
 from stretto.runtime.eager import EAGER

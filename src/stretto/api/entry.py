@@ -15,14 +15,14 @@ from typing import Any
 
 from stretto.api.arguments import LEAF
 from stretto.api.beforehand import beforehand, with_equal_ones_merged
-from stretto.core import tree
-from stretto.core.config import config
-from stretto.core.errors import TracedValueError
-from stretto.core.interpreter import Tracer
-from stretto.core.once import Turn, in_turn
-from stretto.core.position import user_position, user_stack_level
-from stretto.core.program import Atom, Program
-from stretto.core.types import ArrayType
+from stretto._engine.core import tree
+from stretto._engine.core.config import config
+from stretto._engine.core.errors import TracedValueError
+from stretto._engine.core.interpreter import Tracer
+from stretto._engine.core.once import Turn, in_turn
+from stretto._engine.core.position import user_position, user_stack_level
+from stretto._engine.core.program import Atom, Program
+from stretto._engine.core.types import ArrayType
 from stretto.lower.stablehlo import lower
 from stretto.lower.text import Text
 from stretto.plan.interpreting import interpretable

@@ -17,9 +17,9 @@ from stretto.api.arguments import (
     values_of_tree,
 )
 from stretto.control.symbolic_zeros import zero_tangent
-from stretto.core import tree
-from stretto.core.interpreter import Value
-from stretto.core.types import ArrayType, is_complex, is_inexact
+from stretto._engine.core import tree
+from stretto._engine.core.interpreter import Value
+from stretto._engine.core.types import ArrayType, is_complex, is_inexact
 from stretto.transforms.linearize import LinearMap
 from stretto.transforms.transpose import backward
 

@@ -24,13 +24,13 @@ from stretto.api.arguments import (
     wraps,
 )
 from stretto.api.static import NONE, Places, places_of, rejoined
-from stretto.core import tree
-from stretto.core.boundary import boundary
-from stretto.core.config import over_axis
-from stretto.core.interpreter import Value, as_value
-from stretto.core.program import Program
-from stretto.core.recorder import record
-from stretto.core.types import ArrayType, array_type, canonical_dtype
+from stretto._engine.core import tree
+from stretto._engine.core.boundary import boundary
+from stretto._engine.core.config import over_axis
+from stretto._engine.core.interpreter import Value, as_value
+from stretto._engine.core.program import Program
+from stretto._engine.core.recorder import record
+from stretto._engine.core.types import ArrayType, array_type, canonical_dtype
 from stretto.transforms.common import simplified as _simplified
 from stretto.transforms.simplify import live
 

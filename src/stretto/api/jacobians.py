@@ -13,9 +13,9 @@ import numpy as np
 from stretto.api.arguments import name_of, wraps
 from stretto.api.flat import Flat, chosen, is_active, pull_back, zero_tangent
 from stretto.control.chunks import map_chunks, positive
-from stretto.core import tree
-from stretto.core.interpreter import constant
-from stretto.core.types import ArrayType, float0, is_complex, is_inexact
+from stretto._engine.core import tree
+from stretto._engine.core.interpreter import constant
+from stretto._engine.core.types import ArrayType, float0, is_complex, is_inexact
 from stretto.ops.broadcast import move_axis, reshape
 from stretto.transforms.evaluate import evaluate
 from stretto.transforms.linearize import LinearMap, linearize_flat

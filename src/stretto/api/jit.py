@@ -31,13 +31,13 @@ from stretto.api.recompilation import Signature
 from stretto.api.stages import Lowered, TracedCall, as_options, on_device
 from stretto.api.static import Places, no_overlap, places_of, rejoined
 from stretto.control.call import Call
-from stretto.core import tree
-from stretto.core.boundary import boundary, hide_frames
-from stretto.core.config import config, settings
-from stretto.core.forks import in_child
-from stretto.core.interpreter import Tracer, state
-from stretto.core.once import Turn, once
-from stretto.core.recorder import record
+from stretto._engine.core import tree
+from stretto._engine.core.boundary import boundary, hide_frames
+from stretto._engine.core.config import config, settings
+from stretto._engine.core.forks import in_child
+from stretto._engine.core.interpreter import Tracer, state
+from stretto._engine.core.once import Turn, once
+from stretto._engine.core.recorder import record
 from stretto.runtime import cache
 from stretto.runtime.array import Array, Donated
 from stretto.runtime.eager import EAGER

@@ -12,12 +12,12 @@ from typing import Any
 
 from stretto.api.flat import Flat, pull_back, zero_tangent
 from stretto.control.user_rule import fits
-from stretto.core import tree
-from stretto.core.boundary import bounded
-from stretto.core.canonical import form
-from stretto.core.interpreter import as_value
-from stretto.core.program import Program
-from stretto.core.types import ArrayType, is_float0, is_inexact
+from stretto._engine.core import tree
+from stretto._engine.core.boundary import bounded
+from stretto._engine.core.canonical import form
+from stretto._engine.core.interpreter import as_value
+from stretto._engine.core.program import Program
+from stretto._engine.core.types import ArrayType, is_float0, is_inexact
 from stretto.ops.convert import convert
 from stretto.transforms.evaluate import evaluate
 from stretto.transforms.linearize import LinearMap

@@ -12,13 +12,13 @@ from stretto.api.arguments import leaf_names, name_of, values_of_tree
 from stretto.api.graph import types_of
 from stretto.control.family import ControlFlow, parting
 from stretto.control.user_rule import fits
-from stretto.core import tree
-from stretto.core.boundary import boundary, bounded
-from stretto.core.errors import MissingRuleError
-from stretto.core.interpreter import Linear
-from stretto.core.program import Equation, Program
-from stretto.core.recorder import record
-from stretto.core.types import ArrayType, is_inexact
+from stretto._engine.core import tree
+from stretto._engine.core.boundary import boundary, bounded
+from stretto._engine.core.errors import MissingRuleError
+from stretto._engine.core.interpreter import Linear
+from stretto._engine.core.program import Equation, Program
+from stretto._engine.core.recorder import record
+from stretto._engine.core.types import ArrayType, is_inexact
 from stretto.ops.comparison import full
 from stretto.ops.convert import convert
 from stretto.transforms.simplify import drop_dead

@@ -10,9 +10,9 @@ from typing import Any
 
 import numpy as np
 
-from stretto.core import tree
-from stretto.core.boundary import boundary
-from stretto.core.interpreter import Value, as_value
+from stretto._engine.core import tree
+from stretto._engine.core.boundary import boundary
+from stretto._engine.core.interpreter import Value, as_value
 from stretto.runtime.array import Array
 from stretto.runtime.device import as_device, devices
 

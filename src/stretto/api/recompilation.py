@@ -10,8 +10,8 @@ from collections.abc import Iterable, Sequence
 from typing import Any, NamedTuple
 
 from stretto.api.entry import Entry
-from stretto.core.errors import RecompilationWarning
-from stretto.core.position import user_stack_level
+from stretto._engine.core.errors import RecompilationWarning
+from stretto._engine.core.position import user_stack_level
 
 __all__ = ["Signature", "warn"]
 

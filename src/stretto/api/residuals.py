@@ -10,10 +10,10 @@ from typing import Any
 
 from stretto.api.arguments import LeafNames, as_values, name_of
 from stretto.api.flat import Flat, is_active
-from stretto.core import tree
-from stretto.core.boundary import boundary
-from stretto.core.interpreter import Tracer
-from stretto.core.recorder import record
+from stretto._engine.core import tree
+from stretto._engine.core.boundary import boundary
+from stretto._engine.core.interpreter import Tracer
+from stretto._engine.core.recorder import record
 from stretto.transforms.linearize import linearize_flat
 
 __all__ = ["print_saved_residuals"]

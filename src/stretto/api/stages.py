@@ -14,11 +14,11 @@ import numpy as np
 from stretto.api.entry import Entry
 from stretto.api.graph import struct_of
 from stretto.control.family import parting
-from stretto.core import tree
-from stretto.core.boundary import boundary
-from stretto.core.interpreter import Tracer, as_value
-from stretto.core.program import Program
-from stretto.core.types import ArrayType, array_type, canonical_dtype
+from stretto._engine.core import tree
+from stretto._engine.core.boundary import boundary
+from stretto._engine.core.interpreter import Tracer, as_value
+from stretto._engine.core.program import Program
+from stretto._engine.core.types import ArrayType, array_type, canonical_dtype
 from stretto.runtime import pjrt
 from stretto.runtime.array import Array
 from stretto.runtime.pjrt import Executable, Options

@@ -10,7 +10,7 @@ from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from stretto.api.arguments import name_of, signature_of
-from stretto.core import tree
+from stretto._engine.core import tree
 
 __all__ = ["NONE", "Places", "Static", "no_overlap", "others", "places_of", "rejoined"]
 

@@ -22,8 +22,8 @@ from stretto.api.arguments import (
     wraps,
 )
 from stretto.control.chunks import in_axis, inner_axes, out_axis, positive
-from stretto.core import tree
-from stretto.core.types import is_float0
+from stretto._engine.core import tree
+from stretto._engine.core.types import is_float0
 from stretto.plan.mapped import map_members
 from stretto.transforms.vmap import AxisSize, to_axis
 

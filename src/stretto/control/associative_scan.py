@@ -9,8 +9,8 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from stretto.control.family import parting, values_of
-from stretto.core import tree
-from stretto.core.boundary import boundary
+from stretto._engine.core import tree
+from stretto._engine.core.boundary import boundary
 from stretto.ops.broadcast import canonical_axis, expand_dims, reshape
 from stretto.ops.convert import convert
 from stretto.ops.shape import concatenate, pad, rev, slice_in_dim

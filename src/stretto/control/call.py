@@ -10,10 +10,10 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from stretto.control.family import ControlFlow, cut
-from stretto.core.config import config
-from stretto.core.interpreter import Linear
-from stretto.core.program import Equation, Program
-from stretto.core.types import ArrayType
+from stretto._engine.core.config import config
+from stretto._engine.core.interpreter import Linear
+from stretto._engine.core.program import Equation, Program
+from stretto._engine.core.types import ArrayType
 from stretto.ops.broadcast import move_to_front
 from stretto.transforms.evaluate import evaluate
 from stretto.transforms.jvp import jvp_program

@@ -16,13 +16,13 @@ import numpy as np
 from stretto.control.family import values_of
 from stretto.control.host import Host, declared, separate
 from stretto.control.scan import Scan
-from stretto.core import tree
-from stretto.core.effects import CALLBACK, ORDERED
-from stretto.core.errors import MissingRuleError
-from stretto.core.interpreter import constant
-from stretto.core.primitive import Primitive, Refused
-from stretto.core.recorder import record
-from stretto.core.types import ArrayType
+from stretto._engine.core import tree
+from stretto._engine.core.effects import CALLBACK, ORDERED
+from stretto._engine.core.errors import MissingRuleError
+from stretto._engine.core.interpreter import constant
+from stretto._engine.core.primitive import Primitive, Refused
+from stretto._engine.core.recorder import record
+from stretto._engine.core.types import ArrayType
 from stretto.ops.broadcast import broadcast_to, move_to_front, reshape
 
 __all__ = ["DebugCallback", "IoCallback", "PureCallback"]

@@ -12,10 +12,10 @@ from typing import Any, NamedTuple
 
 from stretto.control.call import Call
 from stretto.control.policies import Policy
-from stretto.core.config import settings
-from stretto.core.effects import observable
-from stretto.core.program import Atom, Equation, Program, Var
-from stretto.core.types import ArrayType
+from stretto._engine.core.config import settings
+from stretto._engine.core.effects import observable
+from stretto._engine.core.program import Atom, Equation, Program, Var
+from stretto._engine.core.types import ArrayType
 from stretto.transforms.closed import record_closed
 from stretto.transforms.evaluate import evaluate
 from stretto.transforms.linearize import apply_linear, linearize_program

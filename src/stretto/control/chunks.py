@@ -13,12 +13,12 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from stretto.control.family import captured_first, split
-from stretto.core.effects import observable
-from stretto.core.interpreter import Value, constant, state
-from stretto.core.lazy import LazyModule
-from stretto.core.program import Atom, Literal, Program
-from stretto.core.recorder import Recorder, Traced, record
-from stretto.core.types import ArrayType
+from stretto._engine.core.effects import observable
+from stretto._engine.core.interpreter import Value, constant, state
+from stretto._engine.core.lazy import LazyModule
+from stretto._engine.core.program import Atom, Literal, Program
+from stretto._engine.core.recorder import Recorder, Traced, record
+from stretto._engine.core.types import ArrayType
 from stretto.ops.broadcast import move_to_front, reshape
 from stretto.ops.comparison import full
 from stretto.ops.shape import concatenate, slice_in_dim

@@ -15,13 +15,13 @@ import numpy as np
 
 from stretto.control.family import ControlFlow, cut, parting, record_tree, values_of
 from stretto.control.route import run_mapped, selected
-from stretto.core import tree
-from stretto.core.boundary import boundary
-from stretto.core.effects import NamedAxis
-from stretto.core.interpreter import Linear, as_value
-from stretto.core.program import Atom, Equation, Program, Var, literal
-from stretto.core.recorder import record
-from stretto.core.types import ArrayType, array_type, kind_of, promote
+from stretto._engine.core import tree
+from stretto._engine.core.boundary import boundary
+from stretto._engine.core.effects import NamedAxis
+from stretto._engine.core.interpreter import Linear, as_value
+from stretto._engine.core.program import Atom, Equation, Program, Var, literal
+from stretto._engine.core.recorder import record
+from stretto._engine.core.types import ArrayType, array_type, kind_of, promote
 from stretto.ops.arithmetic import clamp
 from stretto.ops.broadcast import broadcast_to, move_to_front, reduce_sum, reshape
 from stretto.ops.comparison import ne

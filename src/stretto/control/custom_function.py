@@ -14,12 +14,12 @@ from typing import Any, ClassVar
 
 from stretto.control.family import ControlFlow
 from stretto.control.user_rule import described, fit
-from stretto.core import tree
-from stretto.core.boundary import boundary
-from stretto.core.interpreter import Tracer, as_value, state
-from stretto.core.program import Program
-from stretto.core.recorder import record
-from stretto.core.types import ArrayType
+from stretto._engine.core import tree
+from stretto._engine.core.boundary import boundary
+from stretto._engine.core.interpreter import Tracer, as_value, state
+from stretto._engine.core.program import Program
+from stretto._engine.core.recorder import record
+from stretto._engine.core.types import ArrayType
 from stretto.transforms.evaluate import evaluate
 
 __all__ = ["Arguments", "CustomFunction", "WithRule"]

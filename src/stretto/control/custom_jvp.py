@@ -15,9 +15,9 @@ from stretto.control.custom_function import Arguments, CustomFunction, WithRule
 from stretto.control.family import or_zeros
 from stretto.control.symbolic_zeros import SymbolicZero, given_or_zero
 from stretto.control.user_rule import fitted, user_rule
-from stretto.core import tree
-from stretto.core.program import Program
-from stretto.core.types import is_float0
+from stretto._engine.core import tree
+from stretto._engine.core.program import Program
+from stretto._engine.core.types import is_float0
 from stretto.ops.broadcast import move_to_front
 from stretto.transforms.linearize import apply_linear
 from stretto.transforms.simplify import depending

@@ -21,12 +21,12 @@ from stretto.control.linear_call import (
 )
 from stretto.control.symbolic_zeros import CustomVJPPrimal, given_or_zero
 from stretto.control.user_rule import fitted, user_rule
-from stretto.core import tree
-from stretto.core.interpreter import Value
-from stretto.core.primitive import NOT_LINEAR, Primitive, Refused
-from stretto.core.program import Equation, Program, Var
-from stretto.core.recorder import record
-from stretto.core.types import ArrayType, is_inexact
+from stretto._engine.core import tree
+from stretto._engine.core.interpreter import Value
+from stretto._engine.core.primitive import NOT_LINEAR, Primitive, Refused
+from stretto._engine.core.program import Equation, Program, Var
+from stretto._engine.core.recorder import record
+from stretto._engine.core.types import ArrayType, is_inexact
 from stretto.ops.broadcast import move_to_front
 from stretto.transforms.evaluate import evaluate
 from stretto.transforms.jvp import jvp_flat

@@ -15,8 +15,8 @@ from stretto.control.custom_function import Arguments, CustomFunction, WithRule
 from stretto.control.family import parting
 from stretto.control.loops import map_
 from stretto.control.user_rule import fitted, user_rule
-from stretto.core import tree
-from stretto.core.program import Program
+from stretto._engine.core import tree
+from stretto._engine.core.program import Program
 from stretto.ops.broadcast import move_to_front
 from stretto.transforms.evaluate import evaluate
 from stretto.transforms.jvp import instantiate, jvp_flat, jvp_program

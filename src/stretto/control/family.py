@@ -11,12 +11,12 @@ from typing import Any
 
 import numpy as np
 
-from stretto.core import tree
-from stretto.core.interpreter import as_value, constant
-from stretto.core.primitive import Primitive
-from stretto.core.program import Equation, Program
-from stretto.core.recorder import record
-from stretto.core.types import ArrayType
+from stretto._engine.core import tree
+from stretto._engine.core.interpreter import as_value, constant
+from stretto._engine.core.primitive import Primitive
+from stretto._engine.core.program import Equation, Program
+from stretto._engine.core.recorder import record
+from stretto._engine.core.types import ArrayType
 from stretto.ops.comparison import full
 from stretto.transforms.linearize import taken_as_linear
 from stretto.transforms.simplify import live

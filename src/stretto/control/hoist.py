@@ -8,8 +8,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from stretto.core.effects import observable
-from stretto.core.program import Equation, Literal, Program, Var
+from stretto._engine.core.effects import observable
+from stretto._engine.core.program import Equation, Literal, Program, Var
 
 __all__ = ["hoisted", "no_larger"]
 

@@ -12,10 +12,10 @@ from typing import Any
 import numpy as np
 
 from stretto.control.family import parting
-from stretto.core import tree
-from stretto.core.config import shaping, under
-from stretto.core.holding import holding
-from stretto.core.interpreter import (
+from stretto._engine.core import tree
+from stretto._engine.core.config import shaping, under
+from stretto._engine.core.holding import holding
+from stretto._engine.core.interpreter import (
     Tracer,
     Value,
     as_value,
@@ -23,7 +23,7 @@ from stretto.core.interpreter import (
     refuse_masked,
     state,
 )
-from stretto.core.types import ArrayType, array_type, canonical_dtype, kind_of, promote
+from stretto._engine.core.types import ArrayType, array_type, canonical_dtype, kind_of, promote
 
 __all__ = ["Host", "declared", "separate"]
 

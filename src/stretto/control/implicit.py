@@ -9,10 +9,10 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from stretto.control.family import parting, values_of
-from stretto.core import tree
-from stretto.core.program import Program
-from stretto.core.recorder import record
-from stretto.core.types import ArrayType, is_inexact
+from stretto._engine.core import tree
+from stretto._engine.core.program import Program
+from stretto._engine.core.recorder import record
+from stretto._engine.core.types import ArrayType, is_inexact
 from stretto.ops.convert import convert
 
 __all__ = ["like", "record_like", "unknowns"]

@@ -10,11 +10,11 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from stretto.control.family import ControlFlow, or_zeros, parting, record_tree, values_of
-from stretto.core import tree
-from stretto.core.errors import MissingRuleError
-from stretto.core.interpreter import Linear
-from stretto.core.program import Program, Var
-from stretto.core.types import ArrayType, is_inexact
+from stretto._engine.core import tree
+from stretto._engine.core.errors import MissingRuleError
+from stretto._engine.core.interpreter import Linear
+from stretto._engine.core.program import Program, Var
+from stretto._engine.core.types import ArrayType, is_inexact
 from stretto.ops.broadcast import move_to_front, reduce_sum
 from stretto.transforms.evaluate import evaluate
 from stretto.transforms.jvp import jvp_program

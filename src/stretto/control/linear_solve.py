@@ -11,12 +11,12 @@ from typing import Any
 
 from stretto.control.family import ControlFlow, split
 from stretto.control.implicit import like, record_like, unknowns
-from stretto.core import tree
-from stretto.core.boundary import boundary
-from stretto.core.errors import MissingRuleError
-from stretto.core.interpreter import Linear
-from stretto.core.program import Program
-from stretto.core.types import ArrayType
+from stretto._engine.core import tree
+from stretto._engine.core.boundary import boundary
+from stretto._engine.core.errors import MissingRuleError
+from stretto._engine.core.interpreter import Linear
+from stretto._engine.core.program import Program
+from stretto._engine.core.types import ArrayType
 from stretto.ops.comparison import full, zeros_like
 from stretto.transforms.closed import record_closed
 from stretto.transforms.evaluate import evaluate

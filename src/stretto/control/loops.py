@@ -12,10 +12,10 @@ from stretto.control.chunks import in_axis, inner_axes, map_chunks, out_axis, po
 from stretto.control.family import values_of
 from stretto.control.scan import loop_scan
 from stretto.control.while_loop import loop_while
-from stretto.core import tree
-from stretto.core.boundary import boundary
-from stretto.core.interpreter import Tracer
-from stretto.core.types import kind_of
+from stretto._engine.core import tree
+from stretto._engine.core.boundary import boundary
+from stretto._engine.core.interpreter import Tracer
+from stretto._engine.core.types import kind_of
 from stretto.ops.elementwise import promote_values
 from stretto.transforms.vmap import to_axis
 

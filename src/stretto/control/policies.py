@@ -14,8 +14,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, NoReturn, TypeAlias
 
-from stretto.core.primitive import Primitive
-from stretto.core.types import ArrayType
+from stretto._engine.core.primitive import Primitive
+from stretto._engine.core.types import ArrayType
 from stretto.ops.contract import DotGeneral
 from stretto.ops.convolution import ConvGeneralDilated
 from stretto.ops.name import Name

@@ -13,12 +13,12 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from stretto.control.family import ControlFlow, parting, split
-from stretto.core import tree
-from stretto.core.errors import EscapedTracerError
-from stretto.core.interpreter import Tracer, as_value
-from stretto.core.primitive import NOT_LINEAR, Primitive
-from stretto.core.program import Program
-from stretto.core.types import ArrayType, array_type, kind_of, promote
+from stretto._engine.core import tree
+from stretto._engine.core.errors import EscapedTracerError
+from stretto._engine.core.interpreter import Tracer, as_value
+from stretto._engine.core.primitive import NOT_LINEAR, Primitive
+from stretto._engine.core.program import Program
+from stretto._engine.core.types import ArrayType, array_type, kind_of, promote
 from stretto.ops.arithmetic import Add, Max, Min, Mul, add, maximum, minimum, multiply
 from stretto.ops.broadcast import ReduceSum, broadcast_to, canonical_axes, check_axes, reshape
 from stretto.ops.comparison import And, Or, Xor, bitwise_and, bitwise_or, bitwise_xor, select

@@ -11,11 +11,11 @@ from typing import Any
 
 from stretto.control.family import ControlFlow, split
 from stretto.control.implicit import like, record_like, unknowns
-from stretto.core import tree
-from stretto.core.boundary import boundary
-from stretto.core.primitive import NOT_LINEAR
-from stretto.core.program import Program
-from stretto.core.types import ArrayType
+from stretto._engine.core import tree
+from stretto._engine.core.boundary import boundary
+from stretto._engine.core.primitive import NOT_LINEAR
+from stretto._engine.core.program import Program
+from stretto._engine.core.types import ArrayType
 from stretto.ops.arithmetic import negative
 from stretto.ops.comparison import zeros_like
 from stretto.transforms.evaluate import evaluate

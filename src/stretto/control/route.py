@@ -13,8 +13,8 @@ from typing import Any
 import numpy as np
 
 from stretto.control.while_loop import loop_while
-from stretto.core.effects import observable
-from stretto.core.program import Program
+from stretto._engine.core.effects import observable
+from stretto._engine.core.program import Program
 from stretto.ops.broadcast import broadcast_to, reduce_sum, reshape
 from stretto.ops.comparison import eq, full, le, select
 from stretto.ops.convert import convert

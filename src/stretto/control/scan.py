@@ -23,13 +23,13 @@ from stretto.control.family import (
 )
 from stretto.control.hoist import hoisted, no_larger
 from stretto.control.while_loop import settle_carry, settle_types, with_out_types
-from stretto.core import tree
-from stretto.core.boundary import boundary
-from stretto.core.integers import integer
-from stretto.core.interpreter import Linear, constant
-from stretto.core.program import Equation, Program
-from stretto.core.recorder import record
-from stretto.core.types import ArrayType, array_type
+from stretto._engine.core import tree
+from stretto._engine.core.boundary import boundary
+from stretto._engine.core.integers import integer
+from stretto._engine.core.interpreter import Linear, constant
+from stretto._engine.core.program import Equation, Program
+from stretto._engine.core.recorder import record
+from stretto._engine.core.types import ArrayType, array_type
 from stretto.ops.arithmetic import ADD
 from stretto.ops.broadcast import move_axis, move_to_front
 from stretto.ops.comparison import zeros_like

@@ -10,10 +10,10 @@ from typing import Any
 
 import numpy as np
 
-from stretto.core import tree
-from stretto.core.interpreter import as_value
-from stretto.core.primitive import NOT_LINEAR, ZERO_DERIVATIVE, Primitive
-from stretto.core.types import ArrayType
+from stretto._engine.core import tree
+from stretto._engine.core.interpreter import as_value
+from stretto._engine.core.primitive import NOT_LINEAR, ZERO_DERIVATIVE, Primitive
+from stretto._engine.core.types import ArrayType
 
 __all__ = ["StopGradient", "stop_gradient"]
 

@@ -11,9 +11,9 @@ from typing import Any
 
 import numpy as np
 
-from stretto.core import tree
-from stretto.core.interpreter import as_value
-from stretto.core.types import float0, is_inexact
+from stretto._engine.core import tree
+from stretto._engine.core.interpreter import as_value
+from stretto._engine.core.types import float0, is_inexact
 from stretto.ops.comparison import full
 
 __all__ = [

@@ -10,11 +10,11 @@ from typing import Any
 
 from stretto.control.family import parting
 from stretto.control.symbolic_zeros import SymbolicZero
-from stretto.core import tree
-from stretto.core.errors import EscapedTracerError
-from stretto.core.holding import holding
-from stretto.core.interpreter import Interpreter, as_value, state
-from stretto.core.types import ArrayType, is_float0, is_inexact, kind_of
+from stretto._engine.core import tree
+from stretto._engine.core.errors import EscapedTracerError
+from stretto._engine.core.holding import holding
+from stretto._engine.core.interpreter import Interpreter, as_value, state
+from stretto._engine.core.types import ArrayType, is_float0, is_inexact, kind_of
 from stretto.ops.convert import convert
 
 __all__ = ["described", "fit", "fits", "fitted", "user_rule"]

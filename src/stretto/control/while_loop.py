@@ -20,14 +20,14 @@ from stretto.control.family import (
     split,
     values_of,
 )
-from stretto.core import tree
-from stretto.core.boundary import boundary
-from stretto.core.config import config
-from stretto.core.effects import observable
-from stretto.core.primitive import Refused
-from stretto.core.program import Equation, Program
-from stretto.core.recorder import record
-from stretto.core.types import ArrayType, kind_of, promote
+from stretto._engine.core import tree
+from stretto._engine.core.boundary import boundary
+from stretto._engine.core.config import config
+from stretto._engine.core.effects import observable
+from stretto._engine.core.primitive import Refused
+from stretto._engine.core.program import Equation, Program
+from stretto._engine.core.recorder import record
+from stretto._engine.core.types import ArrayType, kind_of, promote
 from stretto.ops.broadcast import broadcast_to, move_to_front, reshape
 from stretto.ops.comparison import full, select, zeros_like
 from stretto.ops.convert import convert

@@ -13,9 +13,9 @@ import numpy as np
 
 from stretto.control.family import split
 from stretto.control.reduce import Combination, Reduce, combination, monoid_of, start_of
-from stretto.core import tree
-from stretto.core.integers import integers
-from stretto.core.types import ArrayType
+from stretto._engine.core import tree
+from stretto._engine.core.integers import integers
+from stretto._engine.core.types import ArrayType
 from stretto.ops.broadcast import reshape
 from stretto.ops.comparison import full
 from stretto.ops.convolution_geometry import dilated, pads

@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 import stretto as st
 import stretto.numpy as snp
-from stretto.core.interpreter import Value
+from stretto._engine.core.interpreter import Value
 
 __all__ = ["Adam", "Layer", "Member", "Params", "new_member", "probabilities", "step"]
 

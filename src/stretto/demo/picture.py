@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from stretto.core.files import write_whole
+from stretto._engine.core.files import write_whole
 from stretto.demo.data import Dataset
 from stretto.demo.errors import DemoError
 from stretto.demo.extras import require

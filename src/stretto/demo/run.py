@@ -15,7 +15,7 @@ from rich.progress import (
     TimeRemainingColumn,
 )
 
-from stretto.core.interpreter import Value
+from stretto._engine.core.interpreter import Value
 from stretto.demo.data import CLASSES, Dataset, load
 from stretto.demo.picture import check_picture, draw
 from stretto.demo.scoring import compare, score_notes, score_table

@@ -9,7 +9,7 @@ from rich.table import Table
 
 import stretto as st
 import stretto.numpy as snp
-from stretto.core.interpreter import Value
+from stretto._engine.core.interpreter import Value
 from stretto.demo.classifier import Member, Params, probabilities
 from stretto.demo.data import Dataset, Labelled
 from stretto.demo.training import predict

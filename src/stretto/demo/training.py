@@ -10,7 +10,7 @@ import numpy as np
 
 import stretto as st
 import stretto.numpy as snp
-from stretto.core.interpreter import Value
+from stretto._engine.core.interpreter import Value
 from stretto.demo.classifier import Member, new_member, probabilities, step
 from stretto.demo.data import CLASSES, Dataset
 from stretto.demo.errors import DemoError

@@ -10,7 +10,7 @@ members and weights; ``uncertainty`` and ``diversity`` of members; ``scores``, `
 
 from typing import TYPE_CHECKING
 
-from stretto.core.lazy import names_on_demand
+from stretto._engine.core.lazy import names_on_demand
 
 if TYPE_CHECKING:
     from stretto.ensemble import layers as layers

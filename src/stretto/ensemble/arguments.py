@@ -10,7 +10,7 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from stretto.core.interpreter import Tracer, Value, as_value
+from stretto._engine.core.interpreter import Tracer, Value, as_value
 from stretto.ops.broadcast import of_rank
 
 __all__ = [

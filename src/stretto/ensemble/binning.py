@@ -15,10 +15,10 @@ import numpy as np
 
 import stretto.numpy as snp
 from stretto.api.vectorise import vmap
-from stretto.core.errors import TracedValueError
-from stretto.core.interpreter import Value
-from stretto.core.lazy import LazyModule
-from stretto.core.tree import register_dataclass
+from stretto._engine.core.errors import TracedValueError
+from stretto._engine.core.interpreter import Value
+from stretto._engine.core.lazy import LazyModule
+from stretto._engine.core.tree import register_dataclass
 from stretto.ensemble.arguments import (
     ArrayLike,
     at_least_float32,

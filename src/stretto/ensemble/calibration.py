@@ -19,8 +19,8 @@ import numpy as np
 import stretto.numpy as snp
 from stretto import lax
 from stretto.api.vectorise import vmap
-from stretto.core.interpreter import Value
-from stretto.core.tree import register_dataclass
+from stretto._engine.core.interpreter import Value
+from stretto._engine.core.tree import register_dataclass
 from stretto.ensemble.arguments import (
     ArrayLike,
     at_least,

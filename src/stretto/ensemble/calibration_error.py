@@ -13,7 +13,7 @@ import numpy as np
 
 import stretto.numpy as snp
 from stretto import lax
-from stretto.core.interpreter import Value
+from stretto._engine.core.interpreter import Value
 from stretto.ensemble.arguments import ArrayLike, check_binning, labelled
 from stretto.ensemble.probabilities import correct, one_hot_like
 from stretto.ensemble.scores import brier

@@ -16,7 +16,7 @@ import numpy as np
 
 import stretto.numpy as snp
 from stretto import lax
-from stretto.core.interpreter import Value
+from stretto._engine.core.interpreter import Value
 from stretto.ensemble.arguments import ArrayLike, at_least_float32, concrete, of_members
 from stretto.ensemble.probabilities import clamped, to_sum_one
 from stretto.nn.functions import log_softmax, one_hot, softmax

@@ -14,8 +14,8 @@ from typing import Literal
 import numpy as np
 
 import stretto.numpy as snp
-from stretto.core.interpreter import Value
-from stretto.core.tree import register_dataclass
+from stretto._engine.core.interpreter import Value
+from stretto._engine.core.tree import register_dataclass
 from stretto.ensemble.arguments import ArrayLike, at_least, at_least_float32, labelled
 from stretto.ensemble.probabilities import one_hot_like
 

@@ -13,7 +13,7 @@ import numpy as np
 
 import stretto.numpy as snp
 from stretto.api.vectorise import vmap
-from stretto.core.interpreter import Value
+from stretto._engine.core.interpreter import Value
 from stretto.ensemble.arguments import ArrayLike, labelled
 from stretto.ops.broadcast import of_rank
 

@@ -12,7 +12,7 @@ import numpy as np
 
 import stretto.numpy as snp
 from stretto import lax
-from stretto.core.interpreter import Value, as_value
+from stretto._engine.core.interpreter import Value, as_value
 from stretto.ensemble.arguments import ArrayLike, at_least_float32
 
 __all__ = ["aupr", "auroc", "fpr_at_tpr", "ood_aupr", "ood_auroc", "ood_fpr"]

@@ -11,7 +11,7 @@ from __future__ import annotations
 import numpy as np
 
 import stretto.numpy as snp
-from stretto.core.interpreter import Value
+from stretto._engine.core.interpreter import Value
 from stretto.ensemble.arguments import ArrayLike, labelled, of_members
 from stretto.ensemble.probabilities import correct
 from stretto.nn.functions import one_hot

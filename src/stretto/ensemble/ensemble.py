@@ -17,11 +17,11 @@ from stretto import tree as trees
 from stretto.api.jit import jit
 from stretto.api.vectorise import vmap
 from stretto.control.chunks import positive
-from stretto.core import tree
-from stretto.core.config import config
-from stretto.core.integers import integer
-from stretto.core.interpreter import Value
-from stretto.core.lazy import LazyMethod, LazyModule
+from stretto._engine.core import tree
+from stretto._engine.core.config import config
+from stretto._engine.core.integers import integer
+from stretto._engine.core.interpreter import Value
+from stretto._engine.core.lazy import LazyMethod, LazyModule
 from stretto.ensemble.grouping import groups_of, joined, merged, refuse_others_than_modules
 from stretto.ensemble.groups import Member, call_module, changed, moved
 from stretto.ensemble.layout import Layout

@@ -13,8 +13,8 @@ from typing import Any
 import numpy as np
 
 from stretto.api.waiting import block_until_ready
-from stretto.core.config import config
-from stretto.core.program import Program
+from stretto._engine.core.config import config
+from stretto._engine.core.program import Program
 from stretto.plan.mapped import Mapped
 from stretto.plan.members import Decision
 from stretto.plan.memory import peak_bytes

@@ -12,8 +12,8 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from stretto.api.graph import ShapeDtypeStruct
-from stretto.core.files import checked_path
-from stretto.core.version import VERSION
+from stretto._engine.core.files import checked_path
+from stretto._engine.core.version import VERSION
 from stretto.ensemble.groups import Group, changed
 from stretto.ensemble.layout import Layout
 from stretto.files.reading import load, load_header

@@ -13,9 +13,9 @@ from typing import Any
 import numpy as np
 
 from stretto import tree as trees
-from stretto.core import tree
-from stretto.core.interpreter import Tracer, as_value
-from stretto.core.types import is_inexact
+from stretto._engine.core import tree
+from stretto._engine.core.interpreter import Tracer, as_value
+from stretto._engine.core.types import is_inexact
 from stretto.ensemble.groups import Group, call_module, changed, moved
 from stretto.ensemble.tied import Ties, ties_of, untied
 from stretto.files.names import leaf_names

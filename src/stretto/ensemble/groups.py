@@ -11,7 +11,7 @@ import dataclasses
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
-from stretto.core import tree
+from stretto._engine.core import tree
 from stretto.ensemble.tied import Ties, retied, untied
 
 __all__ = ["Group", "Member", "call_module", "changed", "moved"]

@@ -14,8 +14,8 @@ import stretto.numpy as snp
 from stretto import tree
 from stretto.api.derivatives import grad
 from stretto.api.vectorise import vmap
-from stretto.core.tree import unflatten
-from stretto.core.types import is_inexact
+from stretto._engine.core.tree import unflatten
+from stretto._engine.core.types import is_inexact
 from stretto.ensemble.averaging import begun
 from stretto.ops.convert import convert
 from stretto.random.discrete import bernoulli

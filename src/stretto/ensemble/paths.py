@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 
 import stretto.numpy as snp
 from stretto import tree
-from stretto.core.interpreter import Value
+from stretto._engine.core.interpreter import Value
 
 __all__ = ["Barrier", "barrier"]
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 import numpy as np
 
 import stretto.numpy as snp
-from stretto.core.interpreter import Value
+from stretto._engine.core.interpreter import Value
 from stretto.nn.functions import one_hot
 from stretto.ops.broadcast import of_rank
 

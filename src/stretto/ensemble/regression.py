@@ -14,7 +14,7 @@ import numpy as np
 
 import stretto.numpy as snp
 from stretto import lax
-from stretto.core.interpreter import Value
+from stretto._engine.core.interpreter import Value
 from stretto.ensemble.arguments import ArrayLike, concrete, of_members, with_targets
 from stretto.ops.exponential import root_of_squares
 

@@ -14,9 +14,9 @@ import numpy as np
 from stretto.api.jit import jit
 from stretto.api.stages import on_device
 from stretto.api.vectorise import vmap
-from stretto.core import tree
-from stretto.core.config import config
-from stretto.core.interpreter import Value, as_value
+from stretto._engine.core import tree
+from stretto._engine.core.config import config
+from stretto._engine.core.interpreter import Value, as_value
 from stretto.ensemble.groups import Group
 from stretto.nn.state import stateful_call
 from stretto.numpy.joining import take

@@ -16,7 +16,7 @@ import numpy as np
 
 import stretto.numpy as snp
 from stretto import lax
-from stretto.core.interpreter import Value
+from stretto._engine.core.interpreter import Value
 from stretto.ensemble.arguments import ArrayLike, at_least, labelled
 from stretto.ensemble.probabilities import clamped, correct, one_hot_like
 from stretto.nn.functions import log_softmax

@@ -13,7 +13,7 @@ import numpy as np
 
 import stretto.numpy as snp
 from stretto.control.cond import cond
-from stretto.core.tree import flatten, map, register_dataclass, unflatten
+from stretto._engine.core.tree import flatten, map, register_dataclass, unflatten
 from stretto.ops.convert import convert
 from stretto.ops.dynamic import dynamic_update_index_in_dim
 from stretto.tree.members import Alike

@@ -10,8 +10,8 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import Any, NamedTuple
 
 from stretto import tree
-from stretto.core.tree import leaves, unflatten
-from stretto.core.types import is_inexact
+from stretto._engine.core.tree import leaves, unflatten
+from stretto._engine.core.types import is_inexact
 from stretto.ensemble.averaging import begun, moved
 from stretto.ensemble.ensemble import Ensemble
 from stretto.ops.convert import convert

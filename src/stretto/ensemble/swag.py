@@ -11,9 +11,9 @@ from typing import Any
 import numpy as np
 
 import stretto.numpy as snp
-from stretto.core import tree as trees
-from stretto.core.tree import register_dataclass, unflatten
-from stretto.core.types import is_complex, is_inexact
+from stretto._engine.core import tree as trees
+from stretto._engine.core.tree import register_dataclass, unflatten
+from stretto._engine.core.types import is_complex, is_inexact
 from stretto.ensemble.averaging import begun, in_dtypes, moved
 from stretto.ops.convert import convert
 from stretto.ops.dynamic import dynamic_update_index_in_dim

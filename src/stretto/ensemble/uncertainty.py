@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 import stretto.numpy as snp
 from stretto import lax
-from stretto.core.interpreter import Value
+from stretto._engine.core.interpreter import Value
 from stretto.ensemble.arguments import ArrayLike, at_least_float32, concrete, of_members
 from stretto.ensemble.combination import vote_shares
 from stretto.ensemble.probabilities import clamped

@@ -7,7 +7,7 @@ format has · ``writing`` · ``reading``.
 
 from typing import TYPE_CHECKING
 
-from stretto.core.lazy import names_on_demand
+from stretto._engine.core.lazy import names_on_demand
 
 if TYPE_CHECKING:
     from stretto.files.reading import Header, load, load_header

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
-from stretto.core.lazy import LazyModule
+from stretto._engine.core.lazy import LazyModule
 
 if TYPE_CHECKING:  # loaded with the first checkpoint
     import hashlib

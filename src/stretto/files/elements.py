@@ -12,9 +12,9 @@ from typing import Any, NamedTuple
 import ml_dtypes
 import numpy as np
 
-from stretto.core.errors import TracedValueError
-from stretto.core.interpreter import Tracer, Value, as_value, constant, refuse_masked
-from stretto.core.types import canonical_dtype, kind_of
+from stretto._engine.core.errors import TracedValueError
+from stretto._engine.core.interpreter import Tracer, Value, as_value, constant, refuse_masked
+from stretto._engine.core.types import canonical_dtype, kind_of
 from stretto.files.names import Damaged
 
 __all__ = [

@@ -10,8 +10,8 @@ from collections import OrderedDict
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
-from stretto.core import tree
-from stretto.core.lazy import LazyModule
+from stretto._engine.core import tree
+from stretto._engine.core.lazy import LazyModule
 
 if TYPE_CHECKING:  # loaded with the first file
     import json

@@ -17,11 +17,11 @@ import numpy as np
 import safetensors
 
 from stretto.api.graph import ShapeDtypeStruct
-from stretto.core import tree
-from stretto.core.files import checked_path, opened
-from stretto.core.interpreter import Value, as_value
-from stretto.core.position import user_stack_level
-from stretto.core.types import canonical_dtype, kind_of
+from stretto._engine.core import tree
+from stretto._engine.core.files import checked_path, opened
+from stretto._engine.core.interpreter import Value, as_value
+from stretto._engine.core.position import user_stack_level
+from stretto._engine.core.types import canonical_dtype, kind_of
 from stretto.files.checksums import CHECKSUM, checksum
 from stretto.files.elements import (
     Type,

@@ -13,9 +13,9 @@ from typing import TYPE_CHECKING, Any, BinaryIO
 
 import numpy as np
 
-from stretto.core import tree
-from stretto.core.files import checked_path, write_whole
-from stretto.core.lazy import LazyModule
+from stretto._engine.core import tree
+from stretto._engine.core.files import checked_path, write_whole
+from stretto._engine.core.lazy import LazyModule
 from stretto.files.checksums import CHECKSUM, checksum
 from stretto.files.elements import code_of, stored
 from stretto.files.names import DESCRIPTION, describe, leaf_names

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from stretto.core.interpreter import as_value
+from stretto._engine.core.interpreter import as_value
 from stretto.nn.module import Module
 from stretto.nn.updating import places, updates_of
 from stretto.tree import stack

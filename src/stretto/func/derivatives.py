@@ -14,9 +14,9 @@ from stretto.api import jacobians
 from stretto.api.arguments import as_argnums, wraps
 from stretto.api.derivatives import linearize
 from stretto.api.flat import Flat, is_active
-from stretto.core import tree
-from stretto.core.interpreter import as_value
-from stretto.core.types import is_complex, is_float0
+from stretto._engine.core import tree
+from stretto._engine.core.interpreter import as_value
+from stretto._engine.core.types import is_complex, is_float0
 from stretto.ops.complex_parts import conj
 from stretto.random.streams import refusing
 from stretto.transforms.linearize import linearize_flat

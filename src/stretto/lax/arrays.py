@@ -11,9 +11,9 @@ from typing import Any
 
 import numpy as np
 
-from stretto.core.integers import integer, sizes_of
-from stretto.core.interpreter import as_value, type_of
-from stretto.core.types import as_dtype, is_inexact, kind_of
+from stretto._engine.core.integers import integer, sizes_of
+from stretto._engine.core.interpreter import as_value, type_of
+from stretto._engine.core.types import as_dtype, is_inexact, kind_of
 from stretto.ops import elementwise
 from stretto.ops.broadcast import (
     broadcast_in_dim,

@@ -11,8 +11,8 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from stretto.core.integers import integers
-from stretto.core.interpreter import as_value
+from stretto._engine.core.integers import integers
+from stretto._engine.core.interpreter import as_value
 from stretto.ops.bilinear import promote_dtypes
 from stretto.ops.broadcast import move_axis, reshape, transpose
 from stretto.ops.comparison import full

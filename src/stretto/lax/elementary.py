@@ -12,8 +12,8 @@ import inspect
 from collections.abc import Callable
 from typing import Any
 
-from stretto.core.interpreter import as_value
-from stretto.core.types import as_dtype, is_inexact
+from stretto._engine.core.interpreter import as_value
+from stretto._engine.core.types import as_dtype, is_inexact
 from stretto.ops import arithmetic, exponential, rounding, trigonometric
 from stretto.ops.convert import convert
 from stretto.ops.precision import AccuracyMode, Tolerance, check_accuracy

@@ -8,9 +8,9 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any, NoReturn
 
-from stretto.core import tree
-from stretto.core.interpreter import as_value
-from stretto.core.scope import named_call
+from stretto._engine.core import tree
+from stretto._engine.core.interpreter import as_value
+from stretto._engine.core.scope import named_call
 from stretto.ops.broadcast import reshape
 from stretto.ops.collectives import all_gather, axis_size
 from stretto.ops.shape import slice_in_dim

@@ -13,7 +13,7 @@ import numpy as np
 
 from stretto.control.custom_jvp import custom_jvp
 from stretto.control.while_loop import while_loop
-from stretto.core.types import float0, real_dtype
+from stretto._engine.core.types import float0, real_dtype
 from stretto.ops.arithmetic import absolute, minimum, square
 from stretto.ops.broadcast import expand_dims, reduce_sum, squeeze
 from stretto.ops.comparison import bitwise_not, full, full_like, select, zeros_like

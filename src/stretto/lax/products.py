@@ -11,9 +11,9 @@ from typing import Any, NamedTuple, TypeAlias
 import ml_dtypes
 import numpy as np
 
-from stretto.core.integers import integers
-from stretto.core.interpreter import as_value
-from stretto.core.types import as_dtype, kind_of
+from stretto._engine.core.integers import integers
+from stretto._engine.core.interpreter import as_value
+from stretto._engine.core.types import as_dtype, kind_of
 from stretto.ops.bilinear import promote_dtypes
 from stretto.ops.broadcast import (
     broadcast_in_dim,

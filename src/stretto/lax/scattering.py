@@ -10,7 +10,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from stretto.control.scan import scan
-from stretto.core.interpreter import as_value
+from stretto._engine.core.interpreter import as_value
 from stretto.ops.broadcast import reshape
 from stretto.ops.index import ScatterDimensionNumbers, gather, scatter
 from stretto.ops.index_geometry import GatherScatterMode

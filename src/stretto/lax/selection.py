@@ -7,8 +7,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from stretto.core.interpreter import as_value
-from stretto.core.types import kind_of
+from stretto._engine.core.interpreter import as_value
+from stretto._engine.core.types import kind_of
 from stretto.ops.along_axis import take_along_axis
 from stretto.ops.arithmetic import negative
 from stretto.ops.broadcast import canonical_axis

@@ -11,12 +11,12 @@ from collections.abc import Callable, Mapping, Sequence
 from types import CodeType, MappingProxyType
 from typing import Any
 
-from stretto.core.canonical import form, literal_key
-from stretto.core.effects import ORDERED
-from stretto.core.position import Place, line_at, lines_of
-from stretto.core.program import Program
-from stretto.core.recorder import record
-from stretto.core.scope import joined
+from stretto._engine.core.canonical import form, literal_key
+from stretto._engine.core.effects import ORDERED
+from stretto._engine.core.position import Place, line_at, lines_of
+from stretto._engine.core.program import Program
+from stretto._engine.core.recorder import record
+from stretto._engine.core.scope import joined
 from stretto.lower.text import TOKEN, Operand, Text, escaped, identifier, tensor_type
 from stretto.lower.writer import Writer
 

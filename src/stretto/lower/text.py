@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from stretto.core.types import ArrayType, array_type, kind_of, real_dtype
+from stretto._engine.core.types import ArrayType, array_type, kind_of, real_dtype
 
 __all__ = [
     "TOKEN",

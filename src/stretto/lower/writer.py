@@ -12,8 +12,8 @@ from typing import Any
 
 import numpy as np
 
-from stretto.core.program import Var
-from stretto.core.types import ArrayType, array_type, kind_of
+from stretto._engine.core.program import Var
+from stretto._engine.core.types import ArrayType, array_type, kind_of
 from stretto.lower.text import (
     TOKEN,
     HostCall,

@@ -8,7 +8,7 @@ of arrays, ``functional`` PyTorch's.
 
 from typing import TYPE_CHECKING
 
-from stretto.core.lazy import names_on_demand
+from stretto._engine.core.lazy import names_on_demand
 from stretto.nn.module import *
 
 if TYPE_CHECKING:

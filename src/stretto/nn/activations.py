@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, ClassVar
 
-from stretto.core.interpreter import as_value
+from stretto._engine.core.interpreter import as_value
 from stretto.nn import functional as F
 from stretto.nn.init import constant
 from stretto.nn.inputs import positive, refuse

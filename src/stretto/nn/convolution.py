@@ -9,7 +9,7 @@ import math
 from collections.abc import Callable, Sequence
 from typing import Any, ClassVar
 
-from stretto.core.interpreter import Value
+from stretto._engine.core.interpreter import Value
 from stretto.nn import init
 from stretto.nn.functional import convolution as functions
 from stretto.nn.functional.arguments import per_axis

@@ -9,8 +9,8 @@ import math
 from typing import Any
 
 import stretto.numpy as snp
-from stretto.core.interpreter import as_value
-from stretto.core.types import ArrayType
+from stretto._engine.core.interpreter import as_value
+from stretto._engine.core.types import ArrayType
 from stretto.nn.functional.arguments import as_float
 from stretto.nn.functional.attention import attend
 from stretto.numpy.normalised import logsumexp

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from stretto.core.interpreter import Value
+from stretto._engine.core.interpreter import Value
 from stretto.nn import init
 from stretto.nn.functional.lookup import embedding, embedding_bag
 from stretto.nn.inputs import positive

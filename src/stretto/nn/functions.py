@@ -11,8 +11,8 @@ from typing import Any
 
 import numpy as np
 
-from stretto.core.interpreter import as_value
-from stretto.core.types import inexact_dtype, is_inexact
+from stretto._engine.core.interpreter import as_value
+from stretto._engine.core.types import inexact_dtype, is_inexact
 from stretto.numpy.creation import listed
 from stretto.numpy.directly import FLOAT, directly
 from stretto.numpy.dtypes import as_dtype

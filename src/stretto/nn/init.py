@@ -13,9 +13,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from stretto.core.interpreter import as_value
-from stretto.core.lazy import LazyModule
-from stretto.core.types import scalar_dtype
+from stretto._engine.core.interpreter import as_value
+from stretto._engine.core.lazy import LazyModule
+from stretto._engine.core.types import scalar_dtype
 from stretto.numpy.dtypes import as_dtype
 from stretto.ops.broadcast import reshape, transpose
 from stretto.ops.comparison import full, lt, where

@@ -13,9 +13,9 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from stretto.core.integers import sizes_of
-from stretto.core.interpreter import as_value
-from stretto.core.types import is_complex, kind_of, real_dtype, scalar_dtype
+from stretto._engine.core.integers import sizes_of
+from stretto._engine.core.interpreter import as_value
+from stretto._engine.core.types import is_complex, kind_of, real_dtype, scalar_dtype
 from stretto.numpy.dtypes import as_dtype
 from stretto.numpy.indexing import At
 from stretto.ops.broadcast import broadcast_to, canonical_axis, move_axis, reshape

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from stretto.core.interpreter import Value, as_value
+from stretto._engine.core.interpreter import Value, as_value
 from stretto.random.keys import checked, split
 from stretto.random.streams import next_key
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 import weakref
 from typing import Any, ClassVar
 
-from stretto.core.forks import lock
+from stretto._engine.core.forks import lock
 
 __all__ = ["Layout"]
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from stretto.core.interpreter import Value
+from stretto._engine.core.interpreter import Value
 from stretto.nn import init
 from stretto.nn.functional.affine import bilinear, linear
 from stretto.nn.inputs import check_features, positive, two_keys

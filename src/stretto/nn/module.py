@@ -14,9 +14,9 @@ from typing import Any
 
 import numpy as np
 
-from stretto.core import tree
-from stretto.core.interpreter import Tracer, Value, as_value
-from stretto.core.types import as_dtype, is_inexact, kind_of
+from stretto._engine.core import tree
+from stretto._engine.core.interpreter import Tracer, Value, as_value
+from stretto._engine.core.types import as_dtype, is_inexact, kind_of
 from stretto.nn import updating
 from stretto.nn.layout import Layout
 from stretto.ops.convert import convert

@@ -14,7 +14,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from stretto.control.stop_gradient import stop_gradient
-from stretto.core.interpreter import Value, as_value
+from stretto._engine.core.interpreter import Value, as_value
 from stretto.nn import init
 from stretto.nn.functional import normalisation as functions
 from stretto.nn.functional.arguments import as_float, numbers

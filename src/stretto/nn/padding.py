@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import Any, ClassVar
 
-from stretto.core.interpreter import Value
+from stretto._engine.core.interpreter import Value
 from stretto.nn.functional.arguments import numbers
 from stretto.nn.functional.padding import pad
 from stretto.nn.inputs import check_signal

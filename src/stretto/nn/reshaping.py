@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from stretto.core.interpreter import Value
+from stretto._engine.core.interpreter import Value
 from stretto.nn.functional import reshaping as functions
 from stretto.nn.functional.resizing import interpolate
 from stretto.nn.inputs import hashable

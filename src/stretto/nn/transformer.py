@@ -11,7 +11,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 import stretto.numpy as snp
-from stretto.core import tree
+from stretto._engine.core import tree
 from stretto.nn import functional as F
 from stretto.nn import init
 from stretto.nn.attention import MultiheadAttention

@@ -12,7 +12,7 @@ Array(5., dtype=float32)
 
 from typing import TYPE_CHECKING
 
-from stretto.core.lazy import names_on_demand
+from stretto._engine.core.lazy import names_on_demand
 from stretto.numpy import dtypes as _dtypes
 from stretto.numpy.arithmetic import *
 from stretto.numpy.choosing import *

@@ -12,7 +12,7 @@ import numpy as np
 
 from stretto.api.vectorise import vmap
 from stretto.control.cond import switch
-from stretto.core.interpreter import as_value
+from stretto._engine.core.interpreter import as_value
 from stretto.numpy.logic import truth
 from stretto.numpy.manipulation import ravel
 from stretto.ops.broadcast import broadcast_to, canonical_axis, expand_dims, reshape

@@ -7,9 +7,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from stretto.core.integers import integer
-from stretto.core.interpreter import Tracer, as_value
-from stretto.core.types import inexact_dtype, kind_of, promote, scalar_dtype
+from stretto._engine.core.integers import integer
+from stretto._engine.core.interpreter import Tracer, as_value
+from stretto._engine.core.types import inexact_dtype, kind_of, promote, scalar_dtype
 from stretto.ops.convert import convert
 from stretto.ops.elementwise import promote_values
 from stretto.ops.sharding import refuse_sharding

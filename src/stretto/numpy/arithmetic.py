@@ -11,8 +11,8 @@ from typing import Any
 
 import numpy as np
 
-from stretto.core.interpreter import as_value
-from stretto.core.types import inexact_dtype, is_complex, is_inexact, kind_of, scalar_dtype
+from stretto._engine.core.interpreter import as_value
+from stretto._engine.core.types import inexact_dtype, is_complex, is_inexact, kind_of, scalar_dtype
 from stretto.numpy.arguments import numeric_values, refuse_complex
 from stretto.numpy.directly import FLOAT, REAL, directly, host_of
 from stretto.numpy.dtypes import finfo

@@ -10,9 +10,9 @@ from typing import Any
 
 import numpy as np
 
-from stretto.core.errors import TracedValueError
-from stretto.core.interpreter import Value, as_value
-from stretto.core.types import promote
+from stretto._engine.core.errors import TracedValueError
+from stretto._engine.core.interpreter import Value, as_value
+from stretto._engine.core.types import promote
 from stretto.numpy.arguments import refuse_out
 from stretto.numpy.arithmetic import clip
 from stretto.numpy.directly import BOOL, NUMERIC, directly

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from stretto.core.interpreter import as_value
+from stretto._engine.core.interpreter import as_value
 from stretto.numpy.convolving import checked_mode, part_of_convolution
 from stretto.numpy.directly import NUMERIC, directly
 from stretto.ops.bilinear import promote_dtypes

@@ -8,8 +8,8 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from stretto.core.interpreter import as_value
-from stretto.core.types import is_complex, kind_of, real_dtype
+from stretto._engine.core.interpreter import as_value
+from stretto._engine.core.types import is_complex, kind_of, real_dtype
 from stretto.numpy.arguments import inexact_values
 from stretto.numpy.arithmetic import clip
 from stretto.numpy.dtypes import as_dtype

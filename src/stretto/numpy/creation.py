@@ -10,8 +10,8 @@ from typing import Any
 
 import numpy as np
 
-from stretto.core.integers import shown, sizes_of
-from stretto.core.interpreter import (
+from stretto._engine.core.integers import shown, sizes_of
+from stretto._engine.core.interpreter import (
     Tracer,
     Value,
     as_value,
@@ -19,7 +19,7 @@ from stretto.core.interpreter import (
     state,
     type_of,
 )
-from stretto.core.types import array_type, kind_of, promote, scalar_dtype
+from stretto._engine.core.types import array_type, kind_of, promote, scalar_dtype
 from stretto.numpy.arguments import refuse_device
 from stretto.numpy.dtypes import as_dtype
 from stretto.numpy.quick import splat

@@ -11,9 +11,9 @@ from typing import Any
 
 import numpy as np
 
-from stretto.core.integers import integer
-from stretto.core.interpreter import as_value
-from stretto.core.types import is_inexact, kind_of
+from stretto._engine.core.integers import integer
+from stretto._engine.core.interpreter import as_value
+from stretto._engine.core.types import is_inexact, kind_of
 from stretto.numpy.arguments import inexact_values
 from stretto.numpy.arithmetic import absolute
 from stretto.numpy.directly import BOOL, FLOAT, NUMERIC, directly, host_of

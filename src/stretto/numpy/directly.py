@@ -13,10 +13,10 @@ from typing import Any
 
 import numpy as np
 
-from stretto.core.boundary import reraise_foreign
-from stretto.core.interpreter import state
-from stretto.core.ranks import differ
-from stretto.core.types import ArrayType, array_type
+from stretto._engine.core.boundary import reraise_foreign
+from stretto._engine.core.interpreter import state
+from stretto._engine.core.ranks import differ
+from stretto._engine.core.types import ArrayType, array_type
 from stretto.numpy.quick import element_of
 from stretto.runtime.array import Array
 from stretto.runtime.eager import EAGER, quiet

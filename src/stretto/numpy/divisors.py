@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from stretto.core.types import kind_of
+from stretto._engine.core.types import kind_of
 from stretto.numpy.directly import INTEGER, directly
 from stretto.ops.arithmetic import DIV, REM, absolute
 from stretto.ops.comparison import eq, full_like, select, zeros_like

@@ -11,9 +11,9 @@ from typing import Any
 import ml_dtypes
 import numpy as np
 
-from stretto.core import types
-from stretto.core.interpreter import Value, as_value, refuse_masked
-from stretto.core.types import canonical_dtype, kind_of, named_dtype, promote, scalar_dtype
+from stretto._engine.core import types
+from stretto._engine.core.interpreter import Value, as_value, refuse_masked
+from stretto._engine.core.types import canonical_dtype, kind_of, named_dtype, promote, scalar_dtype
 from stretto.ops.convert import convert
 
 __all__ = [

@@ -11,8 +11,8 @@ import functools
 from collections.abc import Sequence
 from typing import Any, NamedTuple, TypeAlias
 
-from stretto.core.interpreter import as_value
-from stretto.core.types import ArrayType
+from stretto._engine.core.interpreter import as_value
+from stretto._engine.core.types import ArrayType
 
 __all__ = ["Labels", "Notation", "parse"]
 

@@ -13,8 +13,8 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from stretto.core.lazy import LazyModule
-from stretto.core.types import promote
+from stretto._engine.core.lazy import LazyModule
+from stretto._engine.core.types import promote
 from stretto.numpy.arguments import refuse_out
 from stretto.numpy.dtypes import as_dtype
 from stretto.numpy.einsum_notation import Labels, Notation, parse

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from stretto.core.lazy import LazyModule
+from stretto._engine.core.lazy import LazyModule
 
 if TYPE_CHECKING:  # loaded with the first archive
     import zipfile

@@ -14,9 +14,9 @@ from typing import Any, BinaryIO
 import ml_dtypes
 import numpy as np
 
-from stretto.core.errors import TracedValueError
-from stretto.core.files import checked_path, opened, write_whole
-from stretto.core.interpreter import Tracer, as_value
+from stretto._engine.core.errors import TracedValueError
+from stretto._engine.core.files import checked_path, opened, write_whole
+from stretto._engine.core.interpreter import Tracer, as_value
 from stretto.numpy.creation import asarray
 from stretto.numpy.file_headers import Archive, check_header, reading
 

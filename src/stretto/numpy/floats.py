@@ -9,8 +9,8 @@ from typing import Any
 
 import numpy as np
 
-from stretto.core.interpreter import as_value
-from stretto.core.types import inexact_dtype, is_complex
+from stretto._engine.core.interpreter import as_value
+from stretto._engine.core.types import inexact_dtype, is_complex
 from stretto.numpy.arguments import refuse_out
 from stretto.numpy.arithmetic import clip
 from stretto.numpy.directly import BOOL, FLOAT, INTEGER, directly, host_of

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from stretto.api.vectorise import vmap
-from stretto.core.types import promote, scalar_dtype
+from stretto._engine.core.types import promote, scalar_dtype
 from stretto.numpy.creation import array, shape_of
 from stretto.numpy.dtypes import as_dtype
 from stretto.numpy.joining import concatenate, stack

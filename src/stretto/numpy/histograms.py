@@ -12,9 +12,9 @@ from typing import Any
 
 import numpy as np
 
-from stretto.core.integers import integer
-from stretto.core.interpreter import as_value
-from stretto.core.types import default_dtype, inexact_dtype, is_complex, kind_of
+from stretto._engine.core.integers import integer
+from stretto._engine.core.interpreter import as_value
+from stretto._engine.core.types import default_dtype, inexact_dtype, is_complex, kind_of
 from stretto.numpy.arguments import inexact_values, refuse_complex
 from stretto.numpy.arithmetic import maximum
 from stretto.numpy.differences import diff

@@ -12,10 +12,10 @@ from typing import Any
 
 import numpy as np
 
-from stretto.core.config import config
-from stretto.core.interpreter import as_value, state
-from stretto.core.primitive import Primitive
-from stretto.core.types import array_type
+from stretto._engine.core.config import config
+from stretto._engine.core.interpreter import as_value, state
+from stretto._engine.core.primitive import Primitive
+from stretto._engine.core.types import array_type
 from stretto.numpy.indices import (
     Index,
     Integer,

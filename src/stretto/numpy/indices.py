@@ -13,10 +13,10 @@ from typing import Any, NamedTuple, NoReturn
 
 import numpy as np
 
-from stretto.core.errors import BooleanIndexError, TracedValueError
-from stretto.core.integers import shown
-from stretto.core.interpreter import Tracer, Value, refuse_masked
-from stretto.core.types import ArrayType, kind_of
+from stretto._engine.core.errors import BooleanIndexError, TracedValueError
+from stretto._engine.core.integers import shown
+from stretto._engine.core.interpreter import Tracer, Value, refuse_masked
+from stretto._engine.core.types import ArrayType, kind_of
 from stretto.numpy.creation import listed
 from stretto.ops.arithmetic import add, minimum
 from stretto.ops.broadcast import broadcast_to, reshape

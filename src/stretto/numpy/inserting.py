@@ -10,8 +10,8 @@ from typing import Any
 
 import numpy as np
 
-from stretto.core.errors import TracedValueError
-from stretto.core.interpreter import Value, as_value
+from stretto._engine.core.errors import TracedValueError
+from stretto._engine.core.interpreter import Value, as_value
 from stretto.numpy.indexing import At
 from stretto.numpy.indices import concrete_of
 from stretto.numpy.joining import take

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from stretto.core.types import canonical_dtype, default_dtype
+from stretto._engine.core.types import canonical_dtype, default_dtype
 from stretto.numpy.dtypes import isdtype
 from stretto.runtime.device import CPU, Device, as_device, devices
 

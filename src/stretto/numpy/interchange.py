@@ -7,8 +7,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from stretto.core.interpreter import Value
-from stretto.core.types import array_type, canonical_dtype, kind_of
+from stretto._engine.core.interpreter import Value
+from stretto._engine.core.types import array_type, canonical_dtype, kind_of
 from stretto.numpy.arguments import refuse_device
 from stretto.numpy.creation import copy as copy_of
 from stretto.ops.convert import convert

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from stretto.core.types import is_complex, real_dtype
+from stretto._engine.core.types import is_complex, real_dtype
 from stretto.numpy.arguments import inexact_values
 from stretto.numpy.arithmetic import absolute
 from stretto.numpy.directly import FLOAT, directly

@@ -12,9 +12,9 @@ from typing import Any
 
 import numpy as np
 
-from stretto.core.integers import integer, integers
-from stretto.core.interpreter import Value, as_value
-from stretto.core.types import promote
+from stretto._engine.core.integers import integer, integers
+from stretto._engine.core.interpreter import Value, as_value
+from stretto._engine.core.types import promote
 from stretto.numpy.arguments import refuse_out
 from stretto.numpy.arithmetic import maximum
 from stretto.numpy.creation import shape_of

@@ -10,8 +10,8 @@ from typing import Any
 
 import numpy as np
 
-from stretto.core.interpreter import as_value
-from stretto.core.types import is_complex, is_inexact, kind_of, scalar_dtype
+from stretto._engine.core.interpreter import as_value
+from stretto._engine.core.types import is_complex, is_inexact, kind_of, scalar_dtype
 from stretto.numpy.arguments import refuse_complex, refuse_out
 from stretto.numpy.directly import FLOAT, INTEGER, directly
 from stretto.numpy.quick import quick

@@ -11,9 +11,9 @@ from typing import Any
 
 import numpy as np
 
-from stretto.core.integers import integer
-from stretto.core.interpreter import Value, as_value, type_of
-from stretto.core.types import ArrayType, kind_of, scalar_dtype
+from stretto._engine.core.integers import integer
+from stretto._engine.core.interpreter import Value, as_value, type_of
+from stretto._engine.core.types import ArrayType, kind_of, scalar_dtype
 from stretto.numpy.arguments import integer_or_traced, refuse_device
 from stretto.numpy.creation import listed
 from stretto.numpy.directly import BOOL, COMPLEX, FLOAT, NUMERIC, directly

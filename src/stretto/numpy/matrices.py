@@ -9,8 +9,8 @@ from typing import Any
 
 import numpy as np
 
-from stretto.core.integers import integer
-from stretto.core.interpreter import as_value, state
+from stretto._engine.core.integers import integer
+from stretto._engine.core.interpreter import as_value, state
 from stretto.numpy.arguments import integer_or_traced, refuse_device
 from stretto.numpy.creation import shape_of, zeros
 from stretto.numpy.directly import BOOL, NUMERIC, directly

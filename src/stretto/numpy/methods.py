@@ -12,9 +12,9 @@ from typing import Any
 
 import numpy as np
 
-from stretto.core.interpreter import Value, state
-from stretto.core.native import native
-from stretto.core.types import array_type
+from stretto._engine.core.interpreter import Value, state
+from stretto._engine.core.native import native
+from stretto._engine.core.types import array_type
 from stretto.numpy import (
     arithmetic,
     choosing,

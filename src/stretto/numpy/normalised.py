@@ -12,8 +12,8 @@ from typing import Any
 import ml_dtypes
 
 from stretto.control.stop_gradient import StopGradient
-from stretto.core.interpreter import as_value
-from stretto.core.types import inexact_dtype, is_complex, is_inexact, real_dtype
+from stretto._engine.core.interpreter import as_value
+from stretto._engine.core.types import inexact_dtype, is_complex, is_inexact, real_dtype
 from stretto.numpy.logic import isfinite, mask_of_where
 from stretto.numpy.reductions import any as any_
 from stretto.numpy.reductions import max as max_

@@ -11,9 +11,9 @@ from typing import Any
 import numpy as np
 
 from stretto.api.vectorise import vmap
-from stretto.core.integers import pairs_of
-from stretto.core.interpreter import as_value
-from stretto.core.types import is_inexact
+from stretto._engine.core.integers import pairs_of
+from stretto._engine.core.interpreter import as_value
+from stretto._engine.core.types import is_inexact
 from stretto.numpy.joining import concatenate, take
 from stretto.numpy.manipulation import flip, moveaxis
 from stretto.numpy.quantiles import median

@@ -10,8 +10,8 @@ from typing import Any
 
 import numpy as np
 
-from stretto.core.interpreter import as_value
-from stretto.core.types import default_dtype, inexact_dtype, is_complex
+from stretto._engine.core.interpreter import as_value
+from stretto._engine.core.types import default_dtype, inexact_dtype, is_complex
 from stretto.numpy.directly import REAL, directly
 from stretto.numpy.searching import one_axis, refuse_order
 from stretto.ops import sort as ops

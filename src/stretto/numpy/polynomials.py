@@ -11,10 +11,10 @@ from typing import Any
 import numpy as np
 
 from stretto.control.scan import scan
-from stretto.core.errors import TracedValueError
-from stretto.core.integers import integer
-from stretto.core.interpreter import as_value
-from stretto.core.types import inexact_dtype, is_complex, kind_of, scalar_dtype
+from stretto._engine.core.errors import TracedValueError
+from stretto._engine.core.integers import integer
+from stretto._engine.core.interpreter import as_value
+from stretto._engine.core.types import inexact_dtype, is_complex, kind_of, scalar_dtype
 from stretto.numpy.creation import zeros
 from stretto.numpy.directly import NUMERIC, directly
 from stretto.numpy.dtypes import finfo

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from stretto.core.interpreter import Tracer, as_value
+from stretto._engine.core.interpreter import Tracer, as_value
 from stretto.runtime.array import text_of
 
 __all__ = ["array_repr", "array_str", "get_printoptions", "printoptions", "set_printoptions"]

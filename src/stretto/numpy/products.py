@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from stretto.core.interpreter import as_value
+from stretto._engine.core.interpreter import as_value
 from stretto.numpy.arguments import refuse_out
 from stretto.numpy.directly import COMPLEX, FLOAT, NUMERIC, directly
 from stretto.numpy.manipulation import moveaxis

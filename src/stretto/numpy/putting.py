@@ -11,8 +11,8 @@ from typing import Any
 
 import numpy as np
 
-from stretto.core.interpreter import as_value
-from stretto.core.types import default_dtype
+from stretto._engine.core.interpreter import as_value
+from stretto._engine.core.types import default_dtype
 from stretto.numpy.arguments import refuse_inplace
 from stretto.numpy.arithmetic import clip
 from stretto.numpy.indexing import At

@@ -12,8 +12,8 @@ from typing import Any
 
 import numpy as np
 
-from stretto.core.interpreter import Tracer, Value, as_value
-from stretto.core.types import inexact_dtype, is_complex, kind_of
+from stretto._engine.core.interpreter import Tracer, Value, as_value
+from stretto._engine.core.types import inexact_dtype, is_complex, kind_of
 from stretto.numpy.arguments import refuse_out
 from stretto.numpy.arithmetic import maximum, minimum
 from stretto.numpy.directly import INTEGER, REAL, host_of

@@ -14,13 +14,13 @@ from typing import Any
 
 import numpy as np
 
-from stretto.core.boundary import reraise_foreign
-from stretto.core.config import settings, watch
-from stretto.core.interpreter import Value, state
-from stretto.core.native import native
-from stretto.core.program import repeated
-from stretto.core.ranks import differ
-from stretto.core.types import ArrayType, array_type
+from stretto._engine.core.boundary import reraise_foreign
+from stretto._engine.core.config import settings, watch
+from stretto._engine.core.interpreter import Value, state
+from stretto._engine.core.native import native
+from stretto._engine.core.program import repeated
+from stretto._engine.core.ranks import differ
+from stretto._engine.core.types import ArrayType, array_type
 from stretto.ops.broadcast import broadcast_to
 from stretto.ops.elementwise import Elementwise, broadcast_shapes
 from stretto.runtime.array import Array

@@ -12,9 +12,9 @@ from typing import Any
 
 import numpy as np
 
-from stretto.core.integers import integer
-from stretto.core.interpreter import Value, as_value, state
-from stretto.core.types import array_type, canonical_dtype, kind_of, promote, scalar_dtype
+from stretto._engine.core.integers import integer
+from stretto._engine.core.interpreter import Value, as_value, state
+from stretto._engine.core.types import array_type, canonical_dtype, kind_of, promote, scalar_dtype
 from stretto.numpy.arguments import refuse_device
 from stretto.numpy.creation import PYTHON, cast, shape_of, stacked, zeros
 from stretto.numpy.dtypes import as_dtype

@@ -10,8 +10,8 @@ from typing import Any
 
 import numpy as np
 
-from stretto.core.interpreter import Value, as_value
-from stretto.core.types import ArrayType, default_dtype, is_complex, kind_of
+from stretto._engine.core.interpreter import Value, as_value
+from stretto._engine.core.types import ArrayType, default_dtype, is_complex, kind_of
 from stretto.numpy.arguments import refuse_out
 from stretto.numpy.creation import listed
 from stretto.numpy.directly import BOOL, NUMERIC, REAL, directly

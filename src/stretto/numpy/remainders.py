@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from stretto.core.types import is_inexact, kind_of
+from stretto._engine.core.types import is_inexact, kind_of
 from stretto.numpy.arguments import numeric_values
 from stretto.numpy.logic import copysign
 from stretto.numpy.quick import quick

@@ -9,9 +9,9 @@ from typing import Any
 
 import numpy as np
 
-from stretto.core.integers import integer
-from stretto.core.interpreter import as_value
-from stretto.core.types import inexact_dtype, is_complex, is_inexact
+from stretto._engine.core.integers import integer
+from stretto._engine.core.interpreter import as_value
+from stretto._engine.core.types import inexact_dtype, is_complex, is_inexact
 from stretto.numpy.arguments import refuse_out
 from stretto.numpy.arithmetic import true_divide
 from stretto.numpy.directly import FLOAT, directly

@@ -12,10 +12,10 @@ from typing import Any
 
 import numpy as np
 
-from stretto.core.errors import TracedValueError
-from stretto.core.integers import integer
-from stretto.core.interpreter import Tracer, Value, as_value
-from stretto.core.types import array_type, default_dtype, is_inexact
+from stretto._engine.core.errors import TracedValueError
+from stretto._engine.core.integers import integer
+from stretto._engine.core.interpreter import Tracer, Value, as_value
+from stretto._engine.core.types import array_type, default_dtype, is_inexact
 from stretto.numpy.directly import BOOL, INTEGER, NUMERIC, REAL, host_of
 from stretto.numpy.dtypes import as_dtype
 from stretto.numpy.indexing import At

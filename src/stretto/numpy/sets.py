@@ -10,8 +10,8 @@ from typing import Any
 
 import numpy as np
 
-from stretto.core.interpreter import as_value
-from stretto.core.types import is_inexact
+from stretto._engine.core.interpreter import as_value
+from stretto._engine.core.types import is_inexact
 from stretto.numpy.directly import INTEGER, REAL, directly
 from stretto.numpy.joining import concatenate, take
 from stretto.numpy.logic import equal, isnan

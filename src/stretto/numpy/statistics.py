@@ -10,8 +10,8 @@ from typing import Any
 
 import numpy as np
 
-from stretto.core.interpreter import Tracer, Value, as_value
-from stretto.core.types import inexact_dtype, is_complex, is_inexact, real_dtype
+from stretto._engine.core.interpreter import Tracer, Value, as_value
+from stretto._engine.core.types import inexact_dtype, is_complex, is_inexact, real_dtype
 from stretto.numpy.arguments import refuse_out
 from stretto.numpy.arithmetic import multiply, subtract, true_divide
 from stretto.numpy.directly import FLOAT, host_of

@@ -14,9 +14,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from stretto.core.interpreter import as_value
-from stretto.core.lazy import LazyModule
-from stretto.core.types import default_dtype
+from stretto._engine.core.interpreter import as_value
+from stretto._engine.core.lazy import LazyModule
+from stretto._engine.core.types import default_dtype
 from stretto.numpy.arguments import refuse_inplace, refuse_out
 from stretto.numpy.dtypes import as_dtype
 from stretto.numpy.indexing import At, getitem

@@ -12,7 +12,7 @@ from typing import Any, cast
 
 import numpy as np
 
-from stretto.core.types import inexact_dtype
+from stretto._engine.core.types import inexact_dtype
 from stretto.numpy import (
     arithmetic,
     divisors,

@@ -11,9 +11,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from stretto.core.integers import integer
-from stretto.core.interpreter import as_value
-from stretto.core.types import default_dtype, is_inexact
+from stretto._engine.core.integers import integer
+from stretto._engine.core.interpreter import as_value
+from stretto._engine.core.types import default_dtype, is_inexact
 from stretto.numpy.indexing import At
 from stretto.numpy.joining import take
 from stretto.numpy.logic import isnan

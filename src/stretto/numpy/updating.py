@@ -12,11 +12,11 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import ml_dtypes
 import numpy as np
 
-from stretto.core.errors import BooleanIndexError
-from stretto.core.integers import shown
-from stretto.core.interpreter import Value, as_value, state
-from stretto.core.lazy import LazyModule
-from stretto.core.types import inexact_dtype, is_complex, kind_of
+from stretto._engine.core.errors import BooleanIndexError
+from stretto._engine.core.integers import shown
+from stretto._engine.core.interpreter import Value, as_value, state
+from stretto._engine.core.lazy import LazyModule
+from stretto._engine.core.types import inexact_dtype, is_complex, kind_of
 from stretto.numpy.indices import (
     Index,
     Integer,

@@ -12,8 +12,8 @@ from typing import Any, TypeAlias
 
 from stretto.api.arguments import wraps
 from stretto.api.vectorise import vmap
-from stretto.core.integers import integer
-from stretto.core.interpreter import as_value
+from stretto._engine.core.integers import integer
+from stretto._engine.core.interpreter import as_value
 from stretto.numpy.ufunc import ufunc
 from stretto.ops.broadcast import squeeze
 from stretto.ops.elementwise import broadcast_shapes

@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from stretto.core.interpreter import Tracer, as_value
-from stretto.core.lazy import LazyModule
-from stretto.core.types import is_complex, kind_of, real_dtype
+from stretto._engine.core.interpreter import Tracer, as_value
+from stretto._engine.core.lazy import LazyModule
+from stretto._engine.core.types import is_complex, kind_of, real_dtype
 from stretto.numpy.dtypes import as_dtype
 from stretto.ops.arithmetic import imag, real
 from stretto.ops.bitcast import bitcast_convert_type
@@ -23,9 +23,9 @@ from stretto.ops.convert import convert
 from stretto.ops.shape import concatenate, rev, slice_in_dim
 
 if TYPE_CHECKING:  # few programs write arrays as they lie
-    from stretto.core import files
+    from stretto._engine.core import files
 else:
-    files = LazyModule("stretto.core.files")
+    files = LazyModule("stretto._engine.core.files")
 
 __all__ = ["byteswap", "tobytes", "tofile", "view"]
 

@@ -9,9 +9,9 @@ from typing import Any
 
 import numpy as np
 
-from stretto.core.integers import integer
-from stretto.core.interpreter import Tracer, as_value
-from stretto.core.types import array_type, default_dtype
+from stretto._engine.core.integers import integer
+from stretto._engine.core.interpreter import Tracer, as_value
+from stretto._engine.core.types import array_type, default_dtype
 from stretto.numpy.arguments import inexact_values
 from stretto.numpy.arithmetic import absolute
 from stretto.numpy.directly import FLOAT, directly

@@ -10,8 +10,8 @@ from typing import Any
 
 import numpy as np
 
-from stretto.core.interpreter import as_value
-from stretto.core.types import is_inexact
+from stretto._engine.core.interpreter import as_value
+from stretto._engine.core.types import is_inexact
 from stretto.numpy.directly import COMPLEX, FLOAT, host_of
 from stretto.numpy.logic import isnan, mask_of_where
 from stretto.numpy.quick import array_of

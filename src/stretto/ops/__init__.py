@@ -7,7 +7,7 @@ Read ``elementwise`` for the pattern, then ``broadcast``, where an operation mee
 
 from typing import TYPE_CHECKING
 
-from stretto.core.lazy import names_on_demand
+from stretto._engine.core.lazy import names_on_demand
 
 if TYPE_CHECKING:
     from stretto.ops.segments import segment_max, segment_min, segment_prod, segment_sum

@@ -9,8 +9,8 @@ from typing import Any
 
 import numpy as np
 
-from stretto.core.interpreter import as_value
-from stretto.core.types import kind_of
+from stretto._engine.core.interpreter import as_value
+from stretto._engine.core.types import kind_of
 from stretto.ops.arithmetic import add
 from stretto.ops.broadcast import broadcast_to, canonical_axis, reshape
 from stretto.ops.comparison import lt, where

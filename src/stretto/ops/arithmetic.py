@@ -11,8 +11,8 @@ from typing import Any
 
 import numpy as np
 
-from stretto.core.interpreter import Linear, as_value
-from stretto.core.types import is_complex, is_inexact, kind_of, real_dtype
+from stretto._engine.core.interpreter import Linear, as_value
+from stretto._engine.core.types import is_complex, is_inexact, kind_of, real_dtype
 from stretto.ops import division
 from stretto.ops.comparison import EQ, GT, LT, SELECT, full_like, gt, lt, select, zeros_like
 from stretto.ops.complex_edges import is_infinite

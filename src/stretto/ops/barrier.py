@@ -12,10 +12,10 @@ from typing import Any
 
 import numpy as np
 
-from stretto.core import tree
-from stretto.core.interpreter import as_value
-from stretto.core.primitive import Primitive
-from stretto.core.types import ArrayType
+from stretto._engine.core import tree
+from stretto._engine.core.interpreter import as_value
+from stretto._engine.core.primitive import Primitive
+from stretto._engine.core.types import ArrayType
 
 __all__ = ["OptimizationBarrier", "optimization_barrier"]
 

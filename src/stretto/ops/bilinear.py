@@ -11,10 +11,10 @@ from typing import Any
 
 import numpy as np
 
-from stretto.core.config import settings, under
-from stretto.core.interpreter import as_value
-from stretto.core.primitive import Primitive
-from stretto.core.types import as_dtype, is_inexact, kind_of, promote, short_name
+from stretto._engine.core.config import settings, under
+from stretto._engine.core.interpreter import as_value
+from stretto._engine.core.primitive import Primitive
+from stretto._engine.core.types import as_dtype, is_inexact, kind_of, promote, short_name
 from stretto.ops.convert import convert
 from stretto.ops.precision import ALGORITHMS, Precision
 

@@ -10,9 +10,9 @@ from typing import Any
 
 import numpy as np
 
-from stretto.core.interpreter import as_value
-from stretto.core.primitive import NOT_LINEAR, ZERO_DERIVATIVE, Primitive
-from stretto.core.types import ArrayType, array_type, as_dtype, kind_of
+from stretto._engine.core.interpreter import as_value
+from stretto._engine.core.primitive import NOT_LINEAR, ZERO_DERIVATIVE, Primitive
+from stretto._engine.core.types import ArrayType, array_type, as_dtype, kind_of
 from stretto.ops.broadcast import move_to_front
 
 __all__ = ["bitcast_convert_type"]

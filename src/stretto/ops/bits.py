@@ -11,11 +11,11 @@ from typing import Any
 import ml_dtypes
 import numpy as np
 
-from stretto.core.config import enable_x64
-from stretto.core.integers import integer
-from stretto.core.interpreter import Linear, as_value
-from stretto.core.primitive import ZERO_DERIVATIVE
-from stretto.core.types import array_type, kind_of
+from stretto._engine.core.config import enable_x64
+from stretto._engine.core.integers import integer
+from stretto._engine.core.interpreter import Linear, as_value
+from stretto._engine.core.primitive import ZERO_DERIVATIVE
+from stretto._engine.core.types import array_type, kind_of
 from stretto.ops.comparison import Bitwise
 from stretto.ops.elementwise import FLOAT, INTEGRAL, Elementwise, promote_values, unary
 

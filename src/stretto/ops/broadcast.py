@@ -11,12 +11,12 @@ from typing import Any
 
 import numpy as np
 
-from stretto.core.config import settings
-from stretto.core.integers import axis_of, integers, sizes_of
-from stretto.core.interpreter import Linear, as_value
-from stretto.core.primitive import Primitive
-from stretto.core.program import Atom, Equation, repeated
-from stretto.core.types import ArrayType, kind_of
+from stretto._engine.core.config import settings
+from stretto._engine.core.integers import axis_of, integers, sizes_of
+from stretto._engine.core.interpreter import Linear, as_value
+from stretto._engine.core.primitive import Primitive
+from stretto._engine.core.program import Atom, Equation, repeated
+from stretto._engine.core.types import ArrayType, kind_of
 from stretto.ops.sharding import refuse_sharding
 
 __all__ = [

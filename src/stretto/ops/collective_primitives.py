@@ -12,9 +12,9 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from stretto.core.effects import NamedAxis
-from stretto.core.primitive import ZERO_DERIVATIVE, Primitive, Refused
-from stretto.core.types import ArrayType, array_type, kind_of
+from stretto._engine.core.effects import NamedAxis
+from stretto._engine.core.primitive import ZERO_DERIVATIVE, Primitive, Refused
+from stretto._engine.core.types import ArrayType, array_type, kind_of
 from stretto.ops.broadcast import (
     broadcast_in_dim,
     broadcast_to,

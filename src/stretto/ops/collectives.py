@@ -12,10 +12,10 @@ from typing import Any
 
 import numpy as np
 
-from stretto.core import tree
-from stretto.core.integers import integers
-from stretto.core.interpreter import as_value
-from stretto.core.types import kind_of
+from stretto._engine.core import tree
+from stretto._engine.core.integers import integers
+from stretto._engine.core.interpreter import as_value
+from stretto._engine.core.types import kind_of
 from stretto.ops.broadcast import canonical_axis, move_axis, move_to_front, reduce_sum, reshape
 from stretto.ops.collective_primitives import AllToAll, PPermute, PSum, PSumScatter, take_rows
 from stretto.ops.convert import convert

@@ -11,9 +11,9 @@ from typing import Any
 import ml_dtypes
 import numpy as np
 
-from stretto.core.interpreter import Linear, as_value, splat
-from stretto.core.primitive import ZERO_DERIVATIVE, Primitive
-from stretto.core.types import ArrayType, array_type, kind_of
+from stretto._engine.core.interpreter import Linear, as_value, splat
+from stretto._engine.core.primitive import ZERO_DERIVATIVE, Primitive
+from stretto._engine.core.types import ArrayType, array_type, kind_of
 from stretto.ops.broadcast import broadcast_to, reshape
 from stretto.ops.convert import convert
 from stretto.ops.elementwise import (

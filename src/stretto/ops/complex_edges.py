@@ -15,7 +15,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from stretto.core.types import is_complex
+from stretto._engine.core.types import is_complex
 from stretto.ops.comparison import eq, full_like, le, lt, ne, select, zeros_like
 from stretto.ops.complex_parts import complex_, imag, real
 from stretto.ops.elementwise import Elementwise

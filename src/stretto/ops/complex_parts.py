@@ -9,8 +9,8 @@ from typing import Any
 
 import numpy as np
 
-from stretto.core.interpreter import Linear, as_value
-from stretto.core.types import ArrayType, array_type, is_complex, real_dtype
+from stretto._engine.core.interpreter import Linear, as_value
+from stretto._engine.core.types import ArrayType, array_type, is_complex, real_dtype
 from stretto.ops.comparison import zeros_like
 from stretto.ops.elementwise import COMPLEX, FLOAT, Elementwise, binary
 

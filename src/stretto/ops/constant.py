@@ -11,8 +11,8 @@ from typing import Any
 
 import numpy as np
 
-from stretto.core.primitive import ZERO_DERIVATIVE, Primitive, Refused
-from stretto.core.types import ArrayType
+from stretto._engine.core.primitive import ZERO_DERIVATIVE, Primitive, Refused
+from stretto._engine.core.types import ArrayType
 
 __all__ = ["Constant", "Held"]
 

@@ -13,10 +13,10 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from stretto.core.config import settings
-from stretto.core.integers import integer
-from stretto.core.interpreter import Linear, as_value
-from stretto.core.types import ArrayType, array_type, as_dtype
+from stretto._engine.core.config import settings
+from stretto._engine.core.integers import integer
+from stretto._engine.core.interpreter import Linear, as_value
+from stretto._engine.core.types import ArrayType, array_type, as_dtype
 from stretto.ops.arithmetic import conj, multiply
 from stretto.ops.bilinear import (
     Bilinear,

@@ -18,9 +18,9 @@ from typing import Any
 
 import numpy as np
 
-from stretto.core.integers import integer, integers
-from stretto.core.interpreter import Linear
-from stretto.core.types import ArrayType, array_type, kind_of
+from stretto._engine.core.integers import integer, integers
+from stretto._engine.core.interpreter import Linear
+from stretto._engine.core.types import ArrayType, array_type, kind_of
 from stretto.ops.bilinear import (
     Bilinear,
     accumulated,

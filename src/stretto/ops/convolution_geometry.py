@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, NamedTuple, TypeAlias
 
-from stretto.core.integers import pairs_of
+from stretto._engine.core.integers import pairs_of
 
 __all__ = [
     "ConvDimensionNumbers",

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from stretto.core.integers import pairs_of
+from stretto._engine.core.integers import pairs_of
 from stretto.ops.bilinear import promote_dtypes
 from stretto.ops.broadcast import transpose
 from stretto.ops.convolution import conv_dimension_numbers, conv_general_dilated, ones_or

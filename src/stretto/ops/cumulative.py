@@ -11,9 +11,9 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from stretto.core.interpreter import Linear, as_value
-from stretto.core.primitive import NOT_LINEAR, Primitive
-from stretto.core.types import ArrayType, kind_of
+from stretto._engine.core.interpreter import Linear, as_value
+from stretto._engine.core.primitive import NOT_LINEAR, Primitive
+from stretto._engine.core.types import ArrayType, kind_of
 from stretto.ops.arithmetic import absolute
 from stretto.ops.broadcast import canonical_axis
 from stretto.ops.comparison import eq, full_like, ne, select, zeros_like

@@ -12,8 +12,8 @@ from typing import Any
 
 import numpy as np
 
-from stretto.core.boundary import reraise_foreign
-from stretto.core.types import kind_of
+from stretto._engine.core.boundary import reraise_foreign
+from stretto._engine.core.types import kind_of
 
 __all__ = ["floored", "modulo", "quotient", "rest", "signed_rest"]
 

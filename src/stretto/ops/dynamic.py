@@ -11,10 +11,10 @@ from typing import Any
 
 import numpy as np
 
-from stretto.core.integers import integer, integers
-from stretto.core.interpreter import Linear, Value, as_value
-from stretto.core.primitive import Primitive
-from stretto.core.types import ArrayType, array_type, kind_of, promote
+from stretto._engine.core.integers import integer, integers
+from stretto._engine.core.interpreter import Linear, Value, as_value
+from stretto._engine.core.primitive import Primitive
+from stretto._engine.core.types import ArrayType, array_type, kind_of, promote
 from stretto.ops.broadcast import (
     broadcast_in_dim,
     broadcast_to,

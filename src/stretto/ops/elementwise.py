@@ -13,12 +13,12 @@ from typing import Any, ClassVar
 import ml_dtypes
 import numpy as np
 
-from stretto.core.integers import shown
-from stretto.core.interpreter import Tracer, Value, as_value, constant, scalar_array, state
-from stretto.core.primitive import NOT_LINEAR, Primitive
-from stretto.core.program import repeated
-from stretto.core.ranks import check_ranks
-from stretto.core.types import (
+from stretto._engine.core.integers import shown
+from stretto._engine.core.interpreter import Tracer, Value, as_value, constant, scalar_array, state
+from stretto._engine.core.primitive import NOT_LINEAR, Primitive
+from stretto._engine.core.program import repeated
+from stretto._engine.core.ranks import check_ranks
+from stretto._engine.core.types import (
     ArrayType,
     array_type,
     canonical_dtype,

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from stretto.core.lazy import LazyModule
+from stretto._engine.core.lazy import LazyModule
 from stretto.ops.comparison import full_like
 from stretto.ops.elementwise import FLOAT, Elementwise, unary
 from stretto.ops.erf_inv_reference import erf_inv_float32

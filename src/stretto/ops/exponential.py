@@ -12,8 +12,8 @@ from typing import Any
 import ml_dtypes
 import numpy as np
 
-from stretto.core.interpreter import as_value, state
-from stretto.core.types import (
+from stretto._engine.core.interpreter import as_value, state
+from stretto._engine.core.types import (
     ArrayType,
     array_type,
     inexact_dtype,

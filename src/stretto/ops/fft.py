@@ -14,10 +14,10 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from stretto.core.integers import integers
-from stretto.core.interpreter import Linear, as_value
-from stretto.core.primitive import Primitive
-from stretto.core.types import ArrayType, array_type, inexact_dtype, is_complex, real_dtype
+from stretto._engine.core.integers import integers
+from stretto._engine.core.interpreter import Linear, as_value
+from stretto._engine.core.primitive import Primitive
+from stretto._engine.core.types import ArrayType, array_type, inexact_dtype, is_complex, real_dtype
 from stretto.ops import thresholds
 from stretto.ops.broadcast import broadcast_in_dim, move_to_front
 from stretto.ops.complex_parts import conj

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from stretto.core.lazy import LazyModule
+from stretto._engine.core.lazy import LazyModule
 from stretto.ops.elementwise import unary
 from stretto.ops.gamma_formulas import digamma_formula, gamma_formula, log_gamma_formula
 from stretto.ops.written import Written, from_scipy

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from stretto.core.interpreter import Value, as_value
+from stretto._engine.core.interpreter import Value, as_value
 from stretto.ops.convert import convert
 from stretto.ops.index_combine import ScatterMax, ScatterMin, ScatterMul
 from stretto.ops.index_geometry import (

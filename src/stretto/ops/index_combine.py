@@ -11,9 +11,9 @@ from typing import Any
 
 import numpy as np
 
-from stretto.core.errors import MissingRuleError
-from stretto.core.interpreter import Linear
-from stretto.core.types import default_dtype
+from stretto._engine.core.errors import MissingRuleError
+from stretto._engine.core.interpreter import Linear
+from stretto._engine.core.types import default_dtype
 from stretto.ops.along_axis import take_along_axis
 from stretto.ops.arithmetic import add, divide, maximum, multiply
 from stretto.ops.broadcast import reshape

@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from stretto.core.types import ArrayType, kind_of
+from stretto._engine.core.types import ArrayType, kind_of
 
 __all__ = ["GatherDimensionNumbers", "GatherScatterMode", "ScatterDimensionNumbers"]
 

@@ -14,9 +14,9 @@ from typing import Any, ClassVar
 import ml_dtypes
 import numpy as np
 
-from stretto.core.interpreter import Linear
-from stretto.core.primitive import Primitive
-from stretto.core.types import ArrayType, array_type, default_dtype, kind_of
+from stretto._engine.core.interpreter import Linear
+from stretto._engine.core.primitive import Primitive
+from stretto._engine.core.types import ArrayType, array_type, default_dtype, kind_of
 from stretto.ops import index_reference
 from stretto.ops.arithmetic import add, maximum, negative, subtract
 from stretto.ops.broadcast import broadcast_to, move_to_front, reshape

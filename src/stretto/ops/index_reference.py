@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from stretto.core.types import kind_of
+from stretto._engine.core.types import kind_of
 
 __all__ = ["gather", "scatter"]
 

@@ -10,9 +10,9 @@ from typing import Any
 
 import numpy as np
 
-from stretto.core.integers import sizes_of
-from stretto.core.primitive import ZERO_DERIVATIVE, Primitive, Refused
-from stretto.core.types import ArrayType, array_type, as_dtype, kind_of
+from stretto._engine.core.integers import sizes_of
+from stretto._engine.core.primitive import ZERO_DERIVATIVE, Primitive, Refused
+from stretto._engine.core.types import ArrayType, array_type, as_dtype, kind_of
 from stretto.ops.broadcast import canonical_axis
 from stretto.ops.sharding import refuse_sharding
 

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from stretto.core.types import ArrayType, array_type, is_complex
+from stretto._engine.core.types import ArrayType, array_type, is_complex
 from stretto.ops import linalg_reference
 from stretto.ops.arithmetic import absolute, square
 from stretto.ops.bilinear import promote_dtypes

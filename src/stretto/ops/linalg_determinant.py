@@ -11,7 +11,7 @@ from typing import Any
 import ml_dtypes
 import numpy as np
 
-from stretto.core.types import ArrayType, array_type, is_complex, real_dtype
+from stretto._engine.core.types import ArrayType, array_type, is_complex, real_dtype
 from stretto.ops.arithmetic import absolute, sign
 from stretto.ops.broadcast import broadcast_in_dim, broadcast_to, reduce_sum, reshape
 from stretto.ops.comparison import eq, full_like, ne, select, zeros_like

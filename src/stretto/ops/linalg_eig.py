@@ -11,8 +11,8 @@ from typing import Any
 
 import numpy as np
 
-from stretto.core.errors import MissingRuleError
-from stretto.core.types import ArrayType, array_type, is_complex, real_dtype
+from stretto._engine.core.errors import MissingRuleError
+from stretto._engine.core.types import ArrayType, array_type, is_complex, real_dtype
 from stretto.ops import linalg_reference
 from stretto.ops.along_axis import take_along_axis
 from stretto.ops.arithmetic import absolute

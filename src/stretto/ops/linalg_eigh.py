@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from stretto.core.types import ArrayType, is_complex, real_dtype
+from stretto._engine.core.types import ArrayType, is_complex, real_dtype
 from stretto.ops import linalg_reference
 from stretto.ops.broadcast import broadcast_in_dim, broadcast_to
 from stretto.ops.comparison import full_like, select, zeros_like

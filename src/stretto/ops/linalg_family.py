@@ -12,10 +12,10 @@ from typing import Any, ClassVar
 import ml_dtypes
 import numpy as np
 
-from stretto.core.integers import integers
-from stretto.core.interpreter import as_value
-from stretto.core.primitive import NOT_LINEAR, Primitive
-from stretto.core.types import ArrayType, array_type
+from stretto._engine.core.integers import integers
+from stretto._engine.core.interpreter import as_value
+from stretto._engine.core.primitive import NOT_LINEAR, Primitive
+from stretto._engine.core.types import ArrayType, array_type
 from stretto.ops.arithmetic import absolute
 from stretto.ops.broadcast import broadcast_in_dim, broadcast_to, move_to_front
 from stretto.ops.comparison import eq, full_like, le, select, zeros_like

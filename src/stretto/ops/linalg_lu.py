@@ -11,10 +11,10 @@ from typing import Any
 
 import numpy as np
 
-from stretto.core.integers import integer
-from stretto.core.interpreter import Linear, as_value
-from stretto.core.primitive import ZERO_DERIVATIVE
-from stretto.core.types import ArrayType, array_type
+from stretto._engine.core.integers import integer
+from stretto._engine.core.interpreter import Linear, as_value
+from stretto._engine.core.primitive import ZERO_DERIVATIVE
+from stretto._engine.core.types import ArrayType, array_type
 from stretto.ops import linalg_reference
 from stretto.ops.along_axis import take_along_axis
 from stretto.ops.broadcast import (

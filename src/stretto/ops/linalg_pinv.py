@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from stretto.core.types import ArrayType, array_type, real_dtype
+from stretto._engine.core.types import ArrayType, array_type, real_dtype
 from stretto.ops import linalg_reference
 from stretto.ops.arithmetic import absolute
 from stretto.ops.broadcast import expand_dims

@@ -10,10 +10,10 @@ from typing import Any
 
 import numpy as np
 
-from stretto.core.errors import MissingRuleError
-from stretto.core.interpreter import Linear, as_value
-from stretto.core.primitive import Refused
-from stretto.core.types import ArrayType, array_type, is_complex
+from stretto._engine.core.errors import MissingRuleError
+from stretto._engine.core.interpreter import Linear, as_value
+from stretto._engine.core.primitive import Refused
+from stretto._engine.core.types import ArrayType, array_type, is_complex
 from stretto.ops import linalg_reference
 from stretto.ops.along_axis import take_along_axis
 from stretto.ops.bilinear import promote_dtypes, promote_dtypes_of

@@ -13,8 +13,8 @@ from typing import Any
 
 import numpy as np
 
-from stretto.core.lazy import LazyModule
-from stretto.core.types import real_dtype
+from stretto._engine.core.lazy import LazyModule
+from stretto._engine.core.types import real_dtype
 
 __all__ = [
     "eig",

@@ -10,9 +10,9 @@ from typing import Any
 
 import numpy as np
 
-from stretto.core.errors import MissingRuleError
-from stretto.core.primitive import Refused
-from stretto.core.types import ArrayType, array_type, is_complex
+from stretto._engine.core.errors import MissingRuleError
+from stretto._engine.core.primitive import Refused
+from stretto._engine.core.types import ArrayType, array_type, is_complex
 from stretto.ops import linalg_reference
 from stretto.ops.contract import matmul
 from stretto.ops.linalg_family import (

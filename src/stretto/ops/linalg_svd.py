@@ -12,8 +12,8 @@ from typing import Any
 import ml_dtypes
 import numpy as np
 
-from stretto.core.errors import MissingRuleError
-from stretto.core.types import ArrayType, is_complex, real_dtype
+from stretto._engine.core.errors import MissingRuleError
+from stretto._engine.core.types import ArrayType, is_complex, real_dtype
 from stretto.ops import linalg_reference
 from stretto.ops.broadcast import broadcast_to, expand_dims
 from stretto.ops.comparison import full_like, le, select, zeros_like

@@ -11,8 +11,8 @@ from typing import Any
 
 import numpy as np
 
-from stretto.core.interpreter import Linear
-from stretto.core.types import ArrayType, array_type
+from stretto._engine.core.interpreter import Linear
+from stretto._engine.core.types import ArrayType, array_type
 from stretto.ops import linalg_reference
 from stretto.ops.broadcast import broadcast_to
 from stretto.ops.comparison import full_like, ge, gt, lt, select, zeros_like

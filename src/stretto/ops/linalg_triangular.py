@@ -11,8 +11,8 @@ from typing import Any
 
 import numpy as np
 
-from stretto.core.interpreter import Linear
-from stretto.core.types import ArrayType, array_type, is_complex
+from stretto._engine.core.interpreter import Linear
+from stretto._engine.core.types import ArrayType, array_type, is_complex
 from stretto.ops import linalg_reference
 from stretto.ops.bilinear import promote_dtypes
 from stretto.ops.broadcast import broadcast_to, move_to_front, reshape, squeeze, transpose

@@ -10,9 +10,9 @@ from typing import Any
 
 import numpy as np
 
-from stretto.core.interpreter import Linear, as_value
-from stretto.core.primitive import Refused
-from stretto.core.types import ArrayType, array_type, is_complex, real_dtype
+from stretto._engine.core.interpreter import Linear, as_value
+from stretto._engine.core.primitive import Refused
+from stretto._engine.core.types import ArrayType, array_type, is_complex, real_dtype
 from stretto.ops import linalg_reference
 from stretto.ops.bilinear import promote_dtypes_of
 from stretto.ops.broadcast import broadcast_to, expand_dims

@@ -9,9 +9,9 @@ from typing import Any
 
 import numpy as np
 
-from stretto.core.integers import integer
-from stretto.core.interpreter import Value
-from stretto.core.types import is_complex
+from stretto._engine.core.integers import integer
+from stretto._engine.core.interpreter import Value
+from stretto._engine.core.types import is_complex
 from stretto.ops.arithmetic import maximum, minimum
 from stretto.ops.broadcast import broadcast_in_dim, broadcast_to, reshape, transpose
 from stretto.ops.comparison import eq, full, full_like, ge, gt, select, zeros_like

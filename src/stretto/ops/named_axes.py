@@ -10,10 +10,10 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from stretto.core.config import settings
-from stretto.core.errors import UnboundAxisError
-from stretto.core.integers import integers
-from stretto.core.interpreter import as_value
+from stretto._engine.core.config import settings
+from stretto._engine.core.errors import UnboundAxisError
+from stretto._engine.core.integers import integers
+from stretto._engine.core.interpreter import as_value
 from stretto.ops.broadcast import reshape
 from stretto.ops.collective_primitives import AllGather, AxisIndex, take_rows
 from stretto.ops.dynamic import dynamic_index_in_dim

@@ -13,11 +13,11 @@ from typing import Any
 
 import numpy as np
 
-from stretto.core.interpreter import as_value
-from stretto.core.primitive import NOT_LINEAR, ZERO_DERIVATIVE, Primitive
-from stretto.core.program import Equation, Program
-from stretto.core.recorder import record
-from stretto.core.types import ArrayType, array_type
+from stretto._engine.core.interpreter import as_value
+from stretto._engine.core.primitive import NOT_LINEAR, ZERO_DERIVATIVE, Primitive
+from stretto._engine.core.program import Equation, Program
+from stretto._engine.core.recorder import record
+from stretto._engine.core.types import ArrayType, array_type
 from stretto.ops.arithmetic import ADD
 from stretto.ops.bitcast import bitcast_convert_type
 from stretto.ops.broadcast import broadcast_to, move_to_front, reshape

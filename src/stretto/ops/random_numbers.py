@@ -11,9 +11,9 @@ from typing import Any
 import ml_dtypes
 import numpy as np
 
-from stretto.core.interpreter import as_value
-from stretto.core.primitive import NOT_LINEAR, ZERO_DERIVATIVE
-from stretto.core.types import ArrayType, array_type, kind_of
+from stretto._engine.core.interpreter import as_value
+from stretto._engine.core.primitive import NOT_LINEAR, ZERO_DERIVATIVE
+from stretto._engine.core.types import ArrayType, array_type, kind_of
 from stretto.ops.arithmetic import ADD, MUL, REM, SUB
 from stretto.ops.bitcast import bitcast_convert_type
 from stretto.ops.comparison import OR, SHIFT_RIGHT_LOGICAL, full_like

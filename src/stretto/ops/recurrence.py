@@ -11,9 +11,9 @@ from typing import Any
 
 import numpy as np
 
-from stretto.core.interpreter import as_value
-from stretto.core.primitive import Primitive
-from stretto.core.types import ArrayType, array_type, kind_of
+from stretto._engine.core.interpreter import as_value
+from stretto._engine.core.primitive import Primitive
+from stretto._engine.core.types import ArrayType, array_type, kind_of
 from stretto.ops.broadcast import broadcast_in_dim, canonical_axis, reshape
 from stretto.ops.elementwise import INEXACT, align_mapped
 from stretto.ops.reduce import widened

@@ -12,9 +12,9 @@ from typing import Any, ClassVar
 import ml_dtypes
 import numpy as np
 
-from stretto.core.interpreter import as_value
-from stretto.core.primitive import NOT_LINEAR, ZERO_DERIVATIVE, Primitive
-from stretto.core.types import ArrayType, array_type, as_dtype, is_inexact, kind_of
+from stretto._engine.core.interpreter import as_value
+from stretto._engine.core.primitive import NOT_LINEAR, ZERO_DERIVATIVE, Primitive
+from stretto._engine.core.types import ArrayType, array_type, as_dtype, is_inexact, kind_of
 from stretto.ops.broadcast import (
     broadcast_in_dim,
     canonical_axes,

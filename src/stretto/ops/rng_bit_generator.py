@@ -16,11 +16,11 @@ from typing import Any
 
 import numpy as np
 
-from stretto.core.config import enable_x64
-from stretto.core.integers import sizes_of
-from stretto.core.interpreter import as_value
-from stretto.core.primitive import NOT_LINEAR, ZERO_DERIVATIVE, Primitive
-from stretto.core.types import ArrayType, array_type, as_dtype
+from stretto._engine.core.config import enable_x64
+from stretto._engine.core.integers import sizes_of
+from stretto._engine.core.interpreter import as_value
+from stretto._engine.core.primitive import NOT_LINEAR, ZERO_DERIVATIVE, Primitive
+from stretto._engine.core.types import ArrayType, array_type, as_dtype
 from stretto.ops.bitcast import BitcastConvertType
 from stretto.ops.broadcast import broadcast_in_dim, move_to_front, reshape
 from stretto.ops.comparison import full

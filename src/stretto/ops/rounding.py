@@ -9,9 +9,9 @@ from typing import Any
 
 import numpy as np
 
-from stretto.core.interpreter import as_value
-from stretto.core.primitive import ZERO_DERIVATIVE
-from stretto.core.types import ArrayType, array_type, is_complex, is_inexact
+from stretto._engine.core.interpreter import as_value
+from stretto._engine.core.primitive import ZERO_DERIVATIVE
+from stretto._engine.core.types import ArrayType, array_type, is_complex, is_inexact
 from stretto.ops.comparison import full, lt, select, zeros_like
 from stretto.ops.complex_parts import imag, real
 from stretto.ops.elementwise import FLOAT, Elementwise, binary

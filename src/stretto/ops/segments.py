@@ -11,10 +11,10 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from stretto.core.errors import TracedValueError
-from stretto.core.integers import integer
-from stretto.core.interpreter import Tracer, as_value
-from stretto.core.types import kind_of
+from stretto._engine.core.errors import TracedValueError
+from stretto._engine.core.integers import integer
+from stretto._engine.core.interpreter import Tracer, as_value
+from stretto._engine.core.types import kind_of
 from stretto.ops.arithmetic import maximum, minimum
 from stretto.ops.broadcast import reduce_sum, reshape
 from stretto.ops.comparison import full, full_like

@@ -12,10 +12,10 @@ from typing import Any
 
 import numpy as np
 
-from stretto.core.integers import integers
-from stretto.core.interpreter import Linear, as_value
-from stretto.core.primitive import Primitive
-from stretto.core.types import ArrayType, array_type, promote
+from stretto._engine.core.integers import integers
+from stretto._engine.core.interpreter import Linear, as_value
+from stretto._engine.core.primitive import Primitive
+from stretto._engine.core.types import ArrayType, array_type, promote
 from stretto.ops.broadcast import (
     broadcast_in_dim,
     canonical_axes,

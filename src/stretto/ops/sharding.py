@@ -7,8 +7,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from stretto.core import tree
-from stretto.core.interpreter import as_value
+from stretto._engine.core import tree
+from stretto._engine.core.interpreter import as_value
 
 __all__ = ["refuse_sharding", "with_sharding_constraint"]
 

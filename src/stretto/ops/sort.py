@@ -12,10 +12,10 @@ from typing import Any
 
 import numpy as np
 
-from stretto.core.integers import integer
-from stretto.core.interpreter import as_value
-from stretto.core.primitive import NOT_LINEAR, Primitive
-from stretto.core.types import ArrayType, array_type, default_dtype, is_complex
+from stretto._engine.core.integers import integer
+from stretto._engine.core.interpreter import as_value
+from stretto._engine.core.primitive import NOT_LINEAR, Primitive
+from stretto._engine.core.types import ArrayType, array_type, default_dtype, is_complex
 from stretto.ops.along_axis import take_along_axis
 from stretto.ops.broadcast import canonical_axis, check_axes, move_axis, move_to_front
 from stretto.ops.convert import convert

@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from stretto.core.types import array_type, is_complex, kind_of, real_dtype
+from stretto._engine.core.types import array_type, is_complex, kind_of, real_dtype
 
 __all__ = ["canonical_key", "lower_sort", "order_by_value"]
 

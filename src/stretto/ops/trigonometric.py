@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from stretto.core.types import is_complex
+from stretto._engine.core.types import is_complex
 from stretto.ops.arithmetic import absolute as magnitude
 from stretto.ops.comparison import eq, full_like, gt, lt, ne, select, zeros_like
 from stretto.ops.complex_edges import (

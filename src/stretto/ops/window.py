@@ -12,9 +12,9 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from stretto.core.interpreter import Linear
-from stretto.core.primitive import NOT_LINEAR, ZERO_DERIVATIVE, Primitive
-from stretto.core.types import ArrayType, kind_of
+from stretto._engine.core.interpreter import Linear
+from stretto._engine.core.primitive import NOT_LINEAR, ZERO_DERIVATIVE, Primitive
+from stretto._engine.core.types import ArrayType, kind_of
 from stretto.ops.comparison import full
 from stretto.ops.elementwise import NUMERIC
 from stretto.ops.reduce import (

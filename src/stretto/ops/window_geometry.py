@@ -10,7 +10,7 @@ from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 
-from stretto.core.types import ArrayType, array_type, kind_of
+from stretto._engine.core.types import ArrayType, array_type, kind_of
 from stretto.ops.comparison import full
 from stretto.ops.convolution_geometry import dilated
 from stretto.ops.index_geometry import GatherDimensionNumbers

@@ -12,9 +12,9 @@ from typing import Any
 
 import numpy as np
 
-from stretto.core.interpreter import Linear
-from stretto.core.primitive import NOT_LINEAR, ZERO_DERIVATIVE, Primitive
-from stretto.core.types import ArrayType, array_type, kind_of
+from stretto._engine.core.interpreter import Linear
+from stretto._engine.core.primitive import NOT_LINEAR, ZERO_DERIVATIVE, Primitive
+from stretto._engine.core.types import ArrayType, array_type, kind_of
 from stretto.ops.arithmetic import divide, remainder
 from stretto.ops.broadcast import reshape
 from stretto.ops.comparison import eq, full, ge, gt, lt, ne, select, where, zeros_like

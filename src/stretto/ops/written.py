@@ -13,8 +13,8 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from stretto.core.lazy import LazyModule
-from stretto.core.types import array_type, is_complex
+from stretto._engine.core.lazy import LazyModule
+from stretto._engine.core.types import array_type, is_complex
 from stretto.ops.elementwise import FLOAT, Elementwise
 
 __all__ = [

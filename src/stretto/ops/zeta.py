@@ -11,8 +11,8 @@ from typing import Any, NoReturn
 
 import numpy as np
 
-from stretto.core.errors import MissingRuleError
-from stretto.core.lazy import LazyModule
+from stretto._engine.core.errors import MissingRuleError
+from stretto._engine.core.lazy import LazyModule
 from stretto.ops.comparison import full_like, gt, select
 from stretto.ops.elementwise import binary
 from stretto.ops.gamma_formulas import digamma_formula, gamma_formula

@@ -12,8 +12,8 @@ from collections.abc import Callable
 from typing import Any, NamedTuple, TypeAlias
 
 import stretto.numpy as snp
-from stretto.core import tree
-from stretto.core.types import is_float0
+from stretto._engine.core import tree
+from stretto._engine.core.types import is_float0
 
 __all__ = [
     "EmptyState",

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from typing import Any
 
 import stretto.numpy as snp
-from stretto.core import tree
+from stretto._engine.core import tree
 from stretto.optim.base import GradientTransformationExtraArgs, stateless
 from stretto.optim.leaves import check, leafwise, need_params, squared
 from stretto.optim.norms import global_norm

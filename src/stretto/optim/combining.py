@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Hashable, Mapping
 from typing import Any, NamedTuple
 
-from stretto.core import tree
+from stretto._engine.core import tree
 from stretto.optim.base import (
     GradientTransformation,
     GradientTransformationExtraArgs,

@@ -12,9 +12,9 @@ import numpy as np
 
 import stretto.numpy as snp
 from stretto.api.arguments import values_of_tree
-from stretto.core import tree
-from stretto.core.interpreter import as_value
-from stretto.core.types import real_dtype
+from stretto._engine.core import tree
+from stretto._engine.core.interpreter import as_value
+from stretto._engine.core.types import real_dtype
 from stretto.ops.convert import convert
 from stretto.ops.exponential import rsqrt
 from stretto.optim.base import GradientTransformationExtraArgs

@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 import stretto.numpy as snp
-from stretto.core import tree
+from stretto._engine.core import tree
 from stretto.optim.base import (
     GradientTransformation,
     GradientTransformationExtraArgs,

@@ -12,9 +12,9 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from stretto.api.arguments import name_of
-from stretto.core.interpreter import Value, as_value
-from stretto.core.spelling import refuse_unknown
-from stretto.core.types import default_dtype, is_inexact
+from stretto._engine.core.interpreter import Value, as_value
+from stretto._engine.core.spelling import refuse_unknown
+from stretto._engine.core.types import default_dtype, is_inexact
 from stretto.ops.convert import convert
 from stretto.optim.base import (
     GradientTransformation,

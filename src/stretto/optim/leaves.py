@@ -15,9 +15,9 @@ import numpy as np
 
 import stretto.numpy as snp
 from stretto.api.arguments import as_values
-from stretto.core import tree
-from stretto.core.interpreter import Value, as_value
-from stretto.core.types import canonical_dtype, is_float0, is_inexact, kind_of, promote, real_dtype
+from stretto._engine.core import tree
+from stretto._engine.core.interpreter import Value, as_value
+from stretto._engine.core.types import canonical_dtype, is_float0, is_inexact, kind_of, promote, real_dtype
 from stretto.ops.convert import convert
 
 __all__ = [

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from stretto.core import tree
+from stretto._engine.core import tree
 from stretto.optim.base import (
     GradientTransformation,
     GradientTransformationExtraArgs,

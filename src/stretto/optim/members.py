@@ -13,9 +13,9 @@ import numpy as np
 
 from stretto.api.arguments import name_of
 from stretto.api.vectorise import vmap
-from stretto.core import tree
-from stretto.core.interpreter import Value, as_value
-from stretto.core.spelling import refuse_unknown
+from stretto._engine.core import tree
+from stretto._engine.core.interpreter import Value, as_value
+from stretto._engine.core.spelling import refuse_unknown
 from stretto.optim.base import (
     GradientTransformation,
     GradientTransformationExtraArgs,

@@ -7,8 +7,8 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple
 
-from stretto.core import tree
-from stretto.core.interpreter import Value
+from stretto._engine.core import tree
+from stretto._engine.core.interpreter import Value
 from stretto.optim.base import (
     EmptyState,
     GradientTransformationExtraArgs,

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 import stretto.numpy as snp
-from stretto.core.interpreter import Value
+from stretto._engine.core.interpreter import Value
 from stretto.optim.base import Schedule
 from stretto.optim.leaves import check
 

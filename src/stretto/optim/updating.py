@@ -9,9 +9,9 @@ from collections.abc import Callable
 from typing import Any
 
 import stretto.numpy as snp
-from stretto.core import tree
-from stretto.core.interpreter import as_value
-from stretto.core.types import is_float0
+from stretto._engine.core import tree
+from stretto._engine.core.interpreter import as_value
+from stretto._engine.core.types import is_float0
 from stretto.ops.convert import convert
 from stretto.optim.leaves import columns, wide
 

@@ -10,7 +10,7 @@ from collections.abc import Callable, Sequence
 
 import numpy as np
 
-from stretto.core.program import Equation, Program
+from stretto._engine.core.program import Equation, Program
 from stretto.plan.exchange import Exchange, exchange
 from stretto.plan.paying import gain, runs_as_fast
 from stretto.plan.repeats import LEAST_COPIES, Stretch

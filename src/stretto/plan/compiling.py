@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from stretto.core.program import Equation, Program
+from stretto._engine.core.program import Equation, Program
 from stretto.ops.broadcast import BroadcastInDim, ReduceSum, Reshape
 from stretto.ops.reduce import Reduction
 from stretto.ops.shape import Slice

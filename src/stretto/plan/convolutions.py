@@ -12,7 +12,7 @@ import math
 from typing import Any
 
 from stretto.control.loops import map_
-from stretto.core.types import ArrayType
+from stretto._engine.core.types import ArrayType
 from stretto.ops.broadcast import reshape, transpose
 from stretto.ops.contract import DotGeneral
 from stretto.ops.convolution import ConvGeneralDilated

@@ -11,8 +11,8 @@ import dataclasses
 from collections.abc import Iterable, Sequence
 from typing import Any, NamedTuple, TypeAlias
 
-from stretto.core.effects import observable
-from stretto.core.program import Atom, Equation, Program
+from stretto._engine.core.effects import observable
+from stretto._engine.core.program import Atom, Equation, Program
 from stretto.ops.broadcast import Reshape
 from stretto.ops.shape import Concatenate
 from stretto.plan.repeats import LEAST_COPIES

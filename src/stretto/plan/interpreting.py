@@ -6,7 +6,7 @@ five microseconds, in which NumPy does a few small operations. Next, read ``runt
 
 from __future__ import annotations
 
-from stretto.core.program import Program
+from stretto._engine.core.program import Program
 
 __all__ = ["MOST_ELEMENTS", "MOST_EQUATIONS", "MOST_WORK", "interpretable"]
 

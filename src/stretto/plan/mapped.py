@@ -14,11 +14,11 @@ from typing import Any
 from stretto.control.call import Call
 from stretto.control.chunks import map_chunks, record_example
 from stretto.control.family import ControlFlow, cut
-from stretto.core.config import config, settings
-from stretto.core.interpreter import Linear, Value, state
-from stretto.core.program import Equation, Program, Var
-from stretto.core.recorder import Recorder
-from stretto.core.types import ArrayType
+from stretto._engine.core.config import config, settings
+from stretto._engine.core.interpreter import Linear, Value, state
+from stretto._engine.core.program import Equation, Program, Var
+from stretto._engine.core.recorder import Recorder
+from stretto._engine.core.types import ArrayType
 from stretto.plan.measured import fastest, fingerprint
 from stretto.plan.members import Decision, planned
 from stretto.plan.memory import chunk_within

@@ -13,18 +13,18 @@ import os
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING
 
-from stretto.core.lazy import LazyModule
-from stretto.core.machine import cache_directory, processor
-from stretto.core.program import Program
+from stretto._engine.core.lazy import LazyModule
+from stretto._engine.core.machine import cache_directory, processor
+from stretto._engine.core.program import Program
 
 if TYPE_CHECKING:  # few programs measure anything
     import hashlib
     import json
     import pathlib
 
-    from stretto.core import files
+    from stretto._engine.core import files
 else:
-    files = LazyModule("stretto.core.files")
+    files = LazyModule("stretto._engine.core.files")
     hashlib, json, pathlib = map(LazyModule, ("hashlib", "json", "pathlib"))
 
 __all__ = ["Timer", "directory", "fastest", "fingerprint", "timer"]

@@ -11,10 +11,10 @@ import dataclasses
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from stretto.core.interpreter import constant, state
-from stretto.core.lazy import LazyModule
-from stretto.core.program import Atom, Equation, Literal, Program
-from stretto.core.types import ArrayType
+from stretto._engine.core.interpreter import constant, state
+from stretto._engine.core.lazy import LazyModule
+from stretto._engine.core.program import Atom, Equation, Literal, Program
+from stretto._engine.core.types import ArrayType
 from stretto.ops.broadcast import Transpose, broadcast_to, reshape
 from stretto.ops.contract import DotGeneral
 from stretto.ops.convolution import ConvGeneralDilated

@@ -8,9 +8,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from stretto.core.config import config
-from stretto.core.program import Program, Var
-from stretto.core.types import ArrayType
+from stretto._engine.core.config import config
+from stretto._engine.core.program import Program, Var
+from stretto._engine.core.types import ArrayType
 from stretto.ops.elementwise import Elementwise
 
 __all__ = ["budget", "bytes_of", "chunk_within", "peak_bytes"]

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Container
 
-from stretto.core.program import Atom
+from stretto._engine.core.program import Atom
 from stretto.ops.broadcast import BroadcastInDim, Reshape
 from stretto.ops.convert import ConvertElementType
 from stretto.ops.elementwise import Elementwise

@@ -6,8 +6,8 @@ Layer 5 (plan). Each step can be switched off by a setting, and none changes a r
 
 from __future__ import annotations
 
-from stretto.core.config import config
-from stretto.core.program import Program
+from stretto._engine.core.config import config
+from stretto._engine.core.program import Program
 from stretto.plan.rolling import roll
 from stretto.transforms.common import simplified
 from stretto.transforms.simplify import live

@@ -13,8 +13,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from stretto.core.canonical import operation_key
-from stretto.core.program import Equation
+from stretto._engine.core.canonical import operation_key
+from stretto._engine.core.program import Equation
 from stretto.ops.shape import Pad, Slice
 
 __all__ = ["LEAST_COPIES", "Stretch", "placed", "stretches", "tokens_of"]

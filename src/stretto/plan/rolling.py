@@ -11,8 +11,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from stretto.core.lazy import LazyModule
-from stretto.core.program import Equation, Program
+from stretto._engine.core.lazy import LazyModule
+from stretto._engine.core.program import Equation, Program
 from stretto.plan.compiling import may_pay
 from stretto.plan.repeats import stretches, tokens_of
 from stretto.transforms.simplify import remembered

@@ -12,8 +12,8 @@ from typing import Any
 import numpy as np
 
 from stretto.control.scan import Scan
-from stretto.core.program import Atom, Equation, Literal, Program, Var, literal
-from stretto.core.types import ArrayType, array_type
+from stretto._engine.core.program import Atom, Equation, Literal, Program, Var, literal
+from stretto._engine.core.types import ArrayType, array_type
 from stretto.ops.arithmetic import Add
 from stretto.ops.broadcast import BroadcastInDim, Reshape, Transpose
 from stretto.ops.constant import Constant, Held

@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple
 
-from stretto.core.program import Program, Var
+from stretto._engine.core.program import Program, Var
 from stretto.ops.contract import DotGeneral
 from stretto.ops.convolution import ConvGeneralDilated
 from stretto.plan.convolutions import convolution_fraction

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from stretto.core.types import ArrayType
+from stretto._engine.core.types import ArrayType
 from stretto.ops.broadcast import expand_dims, move_axis, move_to_front, reshape
 from stretto.ops.shape import concatenate, slice_in_dim
 from stretto.plan.memory import bytes_of

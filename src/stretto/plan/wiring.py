@@ -14,9 +14,9 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from stretto.core.canonical import operation_key
-from stretto.core.program import Atom, Equation, Literal, Var, literal
-from stretto.core.types import ArrayType, array_type
+from stretto._engine.core.canonical import operation_key
+from stretto._engine.core.program import Atom, Equation, Literal, Var, literal
+from stretto._engine.core.types import ArrayType, array_type
 from stretto.ops.broadcast import BroadcastInDim, Reshape, Transpose
 from stretto.ops.convert import ConvertElementType
 from stretto.ops.dynamic import DynamicSlice, DynamicUpdateSlice

@@ -13,7 +13,7 @@ are not handed a key.
 
 from typing import TYPE_CHECKING
 
-from stretto.core.lazy import names_on_demand
+from stretto._engine.core.lazy import names_on_demand
 from stretto.random.key_arrays import KeyArray as PRNGKeyArray
 from stretto.random.keys import (
     PRNGKey,

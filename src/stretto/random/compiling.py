@@ -9,7 +9,7 @@ from collections.abc import Callable
 from typing import Any
 
 from stretto.api.jit import jit
-from stretto.core.interpreter import state
+from stretto._engine.core.interpreter import state
 
 __all__ = ["when_large"]
 

@@ -13,8 +13,8 @@ import numpy as np
 
 from stretto.control.scan import scan
 from stretto.control.while_loop import while_loop
-from stretto.core.interpreter import as_value, constant
-from stretto.core.types import inexact_dtype, kind_of, promote
+from stretto._engine.core.interpreter import as_value, constant
+from stretto._engine.core.types import inexact_dtype, kind_of, promote
 from stretto.ops.arithmetic import absolute, clamp
 from stretto.ops.broadcast import move_axis
 from stretto.ops.comparison import full, full_like, ne, select, zeros_like

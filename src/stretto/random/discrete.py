@@ -10,9 +10,9 @@ from typing import Any
 
 import numpy as np
 
-from stretto.core.integers import integer
-from stretto.core.interpreter import as_value
-from stretto.core.types import as_dtype, default_dtype, inexact_dtype, kind_of, scalar_dtype
+from stretto._engine.core.integers import integer
+from stretto._engine.core.interpreter import as_value
+from stretto._engine.core.types import as_dtype, default_dtype, inexact_dtype, kind_of, scalar_dtype
 from stretto.ops.arithmetic import add, clamp, multiply, subtract
 from stretto.ops.broadcast import broadcast_to, canonical_axis, move_axis, reshape, transpose
 from stretto.ops.comparison import bitwise_and, full, full_like, gt, le, lt, select

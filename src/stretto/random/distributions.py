@@ -13,7 +13,7 @@ from typing import Any
 import ml_dtypes
 import numpy as np
 
-from stretto.core.types import as_dtype, is_complex, real_dtype, scalar_dtype
+from stretto._engine.core.types import as_dtype, is_complex, real_dtype, scalar_dtype
 from stretto.ops.arithmetic import (
     absolute,
     add,

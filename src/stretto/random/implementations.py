@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from stretto.core.config import config
+from stretto._engine.core.config import config
 from stretto.ops.broadcast import broadcast_to, move_axis, reshape
 from stretto.ops.comparison import bitwise_xor, zeros_like
 from stretto.ops.random_bits import RandomBits, threefry2x32

@@ -12,9 +12,9 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from stretto.core import tree
-from stretto.core.integers import integers
-from stretto.core.interpreter import as_value
+from stretto._engine.core import tree
+from stretto._engine.core.integers import integers
+from stretto._engine.core.interpreter import as_value
 from stretto.dtypes import prng_key
 from stretto.ops.broadcast import canonical_axis
 from stretto.random.implementations import Implementation

@@ -14,9 +14,9 @@ from typing import Any
 
 import numpy as np
 
-from stretto.core.config import config
-from stretto.core.interpreter import as_value, constant
-from stretto.core.types import as_dtype, default_dtype, kind_of
+from stretto._engine.core.config import config
+from stretto._engine.core.interpreter import as_value, constant
+from stretto._engine.core.types import as_dtype, default_dtype, kind_of
 from stretto.ops.broadcast import reshape
 from stretto.ops.comparison import full_like, shift_right_logical, zeros_like
 from stretto.ops.convert import convert

@@ -7,8 +7,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from stretto.core.interpreter import as_value
-from stretto.core.types import as_dtype, inexact_dtype, kind_of, promote, scalar_dtype
+from stretto._engine.core.interpreter import as_value
+from stretto._engine.core.types import as_dtype, inexact_dtype, kind_of, promote, scalar_dtype
 from stretto.numpy.linalg import cholesky, eigh, qr, svd
 from stretto.numpy.manipulation import matrix_transpose
 from stretto.ops.arithmetic import sign

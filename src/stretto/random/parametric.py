@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from stretto.core.types import as_dtype, is_inexact, scalar_dtype
+from stretto._engine.core.types import as_dtype, is_inexact, scalar_dtype
 from stretto.ops.broadcast import of_rank
 from stretto.ops.comparison import select
 from stretto.ops.elementwise import broadcast_shapes

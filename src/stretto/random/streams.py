@@ -16,10 +16,10 @@ from contextlib import contextmanager
 from typing import Any
 
 from stretto.control.chunks import Examples
-from stretto.core.forks import lock
-from stretto.core.holding import holding
-from stretto.core.interpreter import Tracer, state
-from stretto.core.recorder import Recorder
+from stretto._engine.core.forks import lock
+from stretto._engine.core.holding import holding
+from stretto._engine.core.interpreter import Tracer, state
+from stretto._engine.core.recorder import Recorder
 from stretto.random.keys import PRNGKey, checked, fold_in
 from stretto.transforms.vmap import Vectorizer
 

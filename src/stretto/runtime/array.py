@@ -12,10 +12,10 @@ from typing import Any, NoReturn
 
 import numpy as np
 
-from stretto.core.errors import DonatedArrayError
-from stretto.core.interpreter import Value
-from stretto.core.position import Position
-from stretto.core.types import ArrayType, array_type
+from stretto._engine.core.errors import DonatedArrayError
+from stretto._engine.core.interpreter import Value
+from stretto._engine.core.position import Position
+from stretto._engine.core.types import ArrayType, array_type
 from stretto.runtime import dlpack, pjrt
 from stretto.runtime.holder import Holder
 

@@ -15,11 +15,11 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from stretto.core.config import config
-from stretto.core.lazy import LazyModule
-from stretto.core.once import Turn, once
-from stretto.core.program import Equation, Program, Var
-from stretto.core.types import ArrayType, array_type
+from stretto._engine.core.config import config
+from stretto._engine.core.lazy import LazyModule
+from stretto._engine.core.once import Turn, once
+from stretto._engine.core.program import Equation, Program, Var
+from stretto._engine.core.types import ArrayType, array_type
 from stretto.lower.stablehlo import lower
 from stretto.lower.text import Text
 from stretto.plan.prepare import prepare

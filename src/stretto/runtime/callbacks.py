@@ -18,12 +18,12 @@ from typing import Any
 
 import numpy as np
 
-from stretto.core.forks import lock
-from stretto.core.holding import holding
-from stretto.core.interpreter import constant
-from stretto.core.native import native
-from stretto.core.once import Turn, once
-from stretto.core.types import ArrayType, array_type
+from stretto._engine.core.forks import lock
+from stretto._engine.core.holding import holding
+from stretto._engine.core.interpreter import constant
+from stretto._engine.core.native import native
+from stretto._engine.core.once import Turn, once
+from stretto._engine.core.types import ArrayType, array_type
 from stretto.lower.text import TOKEN, HostCall, Text
 from stretto.runtime import pjrt
 from stretto.runtime.pjrt import Executable, Options

@@ -16,11 +16,11 @@ import re
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
-from stretto.core.config import config
-from stretto.core.lazy import LazyModule
-from stretto.core.machine import cache_directory, processor
-from stretto.core.types import ArrayType
-from stretto.core.version import VERSION
+from stretto._engine.core.config import config
+from stretto._engine.core.lazy import LazyModule
+from stretto._engine.core.machine import cache_directory, processor
+from stretto._engine.core.types import ArrayType
+from stretto._engine.core.version import VERSION
 from stretto.runtime import pjrt, store
 from stretto.runtime.pjrt import Executable, Options
 

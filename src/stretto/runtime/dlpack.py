@@ -11,8 +11,8 @@ from typing import Any
 
 import numpy as np
 
-from stretto.core.interpreter import refuse_masked
-from stretto.core.types import ArrayType
+from stretto._engine.core.interpreter import refuse_masked
+from stretto._engine.core.types import ArrayType
 from stretto.runtime import pjrt
 
 __all__ = ["CPU_PAIR", "UNSAID", "export", "read_only", "take"]

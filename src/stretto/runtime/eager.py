@@ -12,12 +12,12 @@ from typing import Any
 import ml_dtypes
 import numpy as np
 
-from stretto.core.config import config
-from stretto.core.error_state import ErrorState
-from stretto.core.holding import holding
-from stretto.core.interpreter import Interpreter, Tracer, state
-from stretto.core.native import native
-from stretto.core.types import ArrayType
+from stretto._engine.core.config import config
+from stretto._engine.core.error_state import ErrorState
+from stretto._engine.core.holding import holding
+from stretto._engine.core.interpreter import Interpreter, Tracer, state
+from stretto._engine.core.native import native
+from stretto._engine.core.types import ArrayType
 from stretto.runtime.array import Array
 from stretto.runtime.cache import run_primitive, run_program
 

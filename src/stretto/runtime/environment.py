@@ -12,10 +12,10 @@ from importlib import metadata
 
 import numpy as np
 
-from stretto.core.config import changed
-from stretto.core.machine import cache_directory
-from stretto.core.native import native
-from stretto.core.version import VERSION
+from stretto._engine.core.config import changed
+from stretto._engine.core.machine import cache_directory
+from stretto._engine.core.native import native
+from stretto._engine.core.version import VERSION
 from stretto.runtime.device import CPU
 from stretto.runtime.pjrt import TESTED, check_version
 

@@ -8,12 +8,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from stretto.core.native import native
+from stretto._engine.core.native import native
 
 if TYPE_CHECKING:
     import numpy as np
 
-    from stretto.core.types import ArrayType
+    from stretto._engine.core.types import ArrayType
 
 __all__ = ["Holder"]
 

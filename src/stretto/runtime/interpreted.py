@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from stretto.core.program import Atom, Literal, Program
+from stretto._engine.core.program import Atom, Literal, Program
 from stretto.runtime.array import Array
 from stretto.runtime.eager import quiet
 

@@ -17,10 +17,10 @@ from typing import Any, NoReturn, TypeAlias
 
 import numpy as np
 
-from stretto.core.config import config
-from stretto.core.errors import ConfigError, ForkedProcessError
-from stretto.core.forks import in_child, lock
-from stretto.core.types import ArrayType
+from stretto._engine.core.config import config
+from stretto._engine.core.errors import ConfigError, ForkedProcessError
+from stretto._engine.core.forks import in_child, lock
+from stretto._engine.core.types import ArrayType
 
 __all__ = [
     "Executable",

@@ -9,8 +9,8 @@ import time
 
 import numpy as np
 
-from stretto.core.program import Program
-from stretto.core.types import ArrayType, is_inexact
+from stretto._engine.core.program import Program
+from stretto._engine.core.types import ArrayType, is_inexact
 from stretto.runtime.array import Array
 from stretto.runtime.cache import executable
 

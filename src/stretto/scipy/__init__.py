@@ -9,7 +9,7 @@ Array([4., 0.], dtype=float32)
 
 from typing import TYPE_CHECKING
 
-from stretto.core.lazy import names_on_demand
+from stretto._engine.core.lazy import names_on_demand
 
 if TYPE_CHECKING:
     from stretto.scipy import (

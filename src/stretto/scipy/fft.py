@@ -12,9 +12,9 @@ from typing import Any
 
 import numpy as np
 
-from stretto.core.integers import integer
-from stretto.core.interpreter import as_value
-from stretto.core.types import is_complex, real_dtype
+from stretto._engine.core.integers import integer
+from stretto._engine.core.interpreter import as_value
+from stretto._engine.core.types import is_complex, real_dtype
 from stretto.numpy.fft import fft, irfft, rfft
 from stretto.ops.broadcast import canonical_axes, canonical_axis, move_axis, of_rank
 from stretto.ops.complex_parts import complex_, imag, real

@@ -13,8 +13,8 @@ from typing import Any
 import numpy as np
 
 import stretto.numpy as snp
-from stretto.core.interpreter import Tracer, as_value
-from stretto.core.types import inexact_dtype
+from stretto._engine.core.interpreter import Tracer, as_value
+from stretto._engine.core.types import inexact_dtype
 from stretto.ops.convert import convert
 from stretto.ops.elementwise import promote_values
 

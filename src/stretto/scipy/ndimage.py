@@ -12,8 +12,8 @@ from typing import Any
 import numpy as np
 
 import stretto.numpy as snp
-from stretto.core.interpreter import as_value
-from stretto.core.types import is_inexact
+from stretto._engine.core.interpreter import as_value
+from stretto._engine.core.types import is_inexact
 from stretto.ops.arithmetic import absolute, floor, sign
 from stretto.ops.convert import convert
 from stretto.ops.elementwise import promote_values

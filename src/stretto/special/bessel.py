@@ -10,9 +10,9 @@ from typing import Any
 
 import numpy as np
 
-from stretto.core.integers import integer
-from stretto.core.interpreter import as_value
-from stretto.core.types import inexact_dtype
+from stretto._engine.core.integers import integer
+from stretto._engine.core.interpreter import as_value
+from stretto._engine.core.types import inexact_dtype
 from stretto.ops import bessel as bessel_ops
 from stretto.ops.broadcast import broadcast_to
 from stretto.ops.comparison import full_like, gt, select, zeros_like

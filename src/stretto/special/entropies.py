@@ -10,8 +10,8 @@ import math
 from typing import Any
 
 from stretto.control.custom_jvp import custom_jvp
-from stretto.core.interpreter import as_value
-from stretto.core.types import inexact_dtype
+from stretto._engine.core.interpreter import as_value
+from stretto._engine.core.types import inexact_dtype
 from stretto.ops.arithmetic import absolute
 from stretto.ops.comparison import bitwise_and, eq, full_like, ge, gt, lt, select, zeros_like
 from stretto.ops.convert import convert

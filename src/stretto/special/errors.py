@@ -11,8 +11,8 @@ from typing import Any
 
 import numpy as np
 
-from stretto.core.interpreter import as_value
-from stretto.core.types import is_complex
+from stretto._engine.core.interpreter import as_value
+from stretto._engine.core.types import is_complex
 from stretto.ops import error_functions
 from stretto.ops.comparison import full_like
 from stretto.ops.elementwise import unary

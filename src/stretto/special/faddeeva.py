@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from stretto.core.types import is_complex
+from stretto._engine.core.types import is_complex
 from stretto.ops.comparison import full_like, zeros_like
 from stretto.ops.complex_parts import complex_
 from stretto.ops.elementwise import COMPLEX, promote_values

@@ -10,10 +10,10 @@ from typing import Any
 
 import numpy as np
 
-from stretto.core.integers import integer
-from stretto.core.interpreter import as_value
-from stretto.core.lazy import LazyModule
-from stretto.core.types import inexact_dtype, is_complex, scalar_dtype
+from stretto._engine.core.integers import integer
+from stretto._engine.core.interpreter import as_value
+from stretto._engine.core.lazy import LazyModule
+from stretto._engine.core.types import inexact_dtype, is_complex, scalar_dtype
 from stretto.numpy.creation import array
 from stretto.ops import gamma as gamma_ops
 from stretto.ops import incomplete

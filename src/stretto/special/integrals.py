@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from stretto.core.lazy import LazyModule
+from stretto._engine.core.lazy import LazyModule
 from stretto.ops.comparison import eq, full_like, ge, select, zeros_like
 from stretto.ops.elementwise import binary, unary
 from stretto.ops.exponential import exp as exp_of

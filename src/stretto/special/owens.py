@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from stretto.core.lazy import LazyModule
+from stretto._engine.core.lazy import LazyModule
 from stretto.ops.comparison import full_like
 from stretto.ops.elementwise import binary
 from stretto.ops.error_functions import erf

@@ -9,11 +9,11 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from stretto.core.errors import EscapedTracerError
-from stretto.core.interpreter import Tracer
-from stretto.core.program import Equation, Program
-from stretto.core.recorder import record
-from stretto.core.types import ArrayType
+from stretto._engine.core.errors import EscapedTracerError
+from stretto._engine.core.interpreter import Tracer
+from stretto._engine.core.program import Equation, Program
+from stretto._engine.core.recorder import record
+from stretto._engine.core.types import ArrayType
 from stretto.ops.constant import Constant, Held
 from stretto.transforms.simplify import drop_dead
 

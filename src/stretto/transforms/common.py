@@ -11,9 +11,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from stretto.core.canonical import literal_key, operation_key
-from stretto.core.effects import observable
-from stretto.core.program import Atom, Equation, Literal, Program, Var
+from stretto._engine.core.canonical import literal_key, operation_key
+from stretto._engine.core.effects import observable
+from stretto._engine.core.program import Atom, Equation, Literal, Program, Var
 from stretto.transforms.folding import Constants, folded
 from stretto.transforms.simplify import drop_dead, remembered
 

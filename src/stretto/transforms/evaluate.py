@@ -9,11 +9,11 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from stretto.core.holding import holding
-from stretto.core.interpreter import constant
-from stretto.core.program import Atom, Equation, Literal, Program
-from stretto.core.recorder import Recorder, standing
-from stretto.core.scope import joined, scope
+from stretto._engine.core.holding import holding
+from stretto._engine.core.interpreter import constant
+from stretto._engine.core.program import Atom, Equation, Literal, Program
+from stretto._engine.core.recorder import Recorder, standing
+from stretto._engine.core.scope import joined, scope
 
 __all__ = ["evaluate", "replay", "standing_at"]
 

@@ -11,8 +11,8 @@ from typing import Any
 
 import numpy as np
 
-from stretto.core.program import Atom, Equation, Literal, as_literal
-from stretto.core.types import ArrayType
+from stretto._engine.core.program import Atom, Equation, Literal, as_literal
+from stretto._engine.core.types import ArrayType
 from stretto.ops.constant import Constant, Held
 from stretto.ops.elementwise import Elementwise
 

@@ -10,11 +10,11 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from stretto.core.config import settings
-from stretto.core.holding import holding
-from stretto.core.interpreter import Interpreter, Tracer, Value, state
-from stretto.core.program import Program
-from stretto.core.recorder import standing
+from stretto._engine.core.config import settings
+from stretto._engine.core.holding import holding
+from stretto._engine.core.interpreter import Interpreter, Tracer, Value, state
+from stretto._engine.core.program import Program
+from stretto._engine.core.recorder import standing
 from stretto.ops.comparison import zeros_like
 from stretto.transforms.closed import record_closed
 from stretto.transforms.evaluate import evaluate

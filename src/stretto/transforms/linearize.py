@@ -10,14 +10,14 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
-from stretto.core.config import settings
-from stretto.core.holding import holding
-from stretto.core.interpreter import Value, state
-from stretto.core.position import Place, place
-from stretto.core.program import Atom, Program, literal
-from stretto.core.recorder import Recorder, Traced
-from stretto.core.scope import scope, used
-from stretto.core.types import ArrayType
+from stretto._engine.core.config import settings
+from stretto._engine.core.holding import holding
+from stretto._engine.core.interpreter import Value, state
+from stretto._engine.core.position import Place, place
+from stretto._engine.core.program import Atom, Program, literal
+from stretto._engine.core.recorder import Recorder, Traced
+from stretto._engine.core.scope import scope, used
+from stretto._engine.core.types import ArrayType
 from stretto.ops.comparison import full
 from stretto.transforms.closed import record_closed
 from stretto.transforms.evaluate import evaluate

@@ -10,12 +10,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from stretto.core.config import settings
-from stretto.core.holding import holding
-from stretto.core.interpreter import Linear, constant, state
-from stretto.core.program import Equation, Program
-from stretto.core.recorder import standing
-from stretto.core.scope import joined, scope
+from stretto._engine.core.config import settings
+from stretto._engine.core.holding import holding
+from stretto._engine.core.interpreter import Linear, constant, state
+from stretto._engine.core.program import Equation, Program
+from stretto._engine.core.recorder import standing
+from stretto._engine.core.scope import joined, scope
 from stretto.ops.arithmetic import ADD
 from stretto.ops.comparison import full
 from stretto.transforms.closed import record_closed

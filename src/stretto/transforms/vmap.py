@@ -9,13 +9,13 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from stretto.core.config import over_axis, settings
-from stretto.core.effects import names_axis
-from stretto.core.holding import holding
-from stretto.core.interpreter import Interpreter, Tracer, Value, state
-from stretto.core.program import Program
-from stretto.core.recorder import standing
-from stretto.core.types import ArrayType
+from stretto._engine.core.config import over_axis, settings
+from stretto._engine.core.effects import names_axis
+from stretto._engine.core.holding import holding
+from stretto._engine.core.interpreter import Interpreter, Tracer, Value, state
+from stretto._engine.core.program import Program
+from stretto._engine.core.recorder import standing
+from stretto._engine.core.types import ArrayType
 from stretto.ops.broadcast import broadcast_to, move_axis
 from stretto.transforms.closed import record_closed
 from stretto.transforms.evaluate import evaluate

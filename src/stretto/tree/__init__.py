@@ -5,7 +5,7 @@ to one value · ``members``: a list of trees, and one stacked tree · ``sums`` w
 pass · ``arithmetic``: trees as vectors.
 """
 
-from stretto.core.tree import (
+from stretto._engine.core.tree import (
     flatten,
     flatten_with_path,
     leaves,

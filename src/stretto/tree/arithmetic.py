@@ -10,9 +10,9 @@ from typing import Any
 
 import numpy as np
 
-from stretto.core.interpreter import as_value, constant, state
-from stretto.core.tree import leaves, map, unflatten
-from stretto.core.types import as_dtype, inexact_dtype, is_complex, is_inexact
+from stretto._engine.core.interpreter import as_value, constant, state
+from stretto._engine.core.tree import leaves, map, unflatten
+from stretto._engine.core.types import as_dtype, inexact_dtype, is_complex, is_inexact
 from stretto.ops.arithmetic import absolute, add, divide, multiply, subtract
 from stretto.ops.broadcast import reduce_sum
 from stretto.ops.comparison import gt, where

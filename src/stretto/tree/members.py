@@ -8,11 +8,11 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from typing import Any
 
-from stretto.core import tree as _tree
-from stretto.core.integers import integer
-from stretto.core.interpreter import Tracer, as_value
-from stretto.core.tree import flatten, leaves, structure, unflatten
-from stretto.core.types import ArrayType
+from stretto._engine.core import tree as _tree
+from stretto._engine.core.integers import integer
+from stretto._engine.core.interpreter import Tracer, as_value
+from stretto._engine.core.tree import flatten, leaves, structure, unflatten
+from stretto._engine.core.types import ArrayType
 from stretto.ops.broadcast import canonical_axis, expand_dims, reshape
 from stretto.ops.dynamic import dynamic_index_in_dim
 from stretto.ops.shape import concatenate, slice_

@@ -10,8 +10,8 @@ import functools
 from collections.abc import Callable
 from typing import Any
 
-from stretto.core import tree as _tree
-from stretto.core.tree import flatten_with_path, leaves, unflatten
+from stretto._engine.core import tree as _tree
+from stretto._engine.core.tree import flatten_with_path, leaves, unflatten
 
 __all__ = [
     "all",
@@ -98,7 +98,7 @@ def map_with_path(
 ) -> Any:
     """Apply ``f(path, leaf, ...)`` to each leaf; the path is the tuple of keys that lead to it.
 
-    >>> from stretto.core.keys import keystr
+    >>> from stretto._engine.core.keys import keystr
     >>> map_with_path(lambda path, x: (keystr(path), x), {"w": [1]})
     {'w': [("['w'][0]", 1)]}
     """
@@ -147,7 +147,7 @@ def transpose(outer_treedef: Any, inner_treedef: Any, pytree_to_transpose: Any) 
 
     Where ``inner_treedef`` is ``None`` it is that of the first tree.
 
-    >>> from stretto.core.tree import structure
+    >>> from stretto._engine.core.tree import structure
     >>> transpose(structure([0, 0]), structure({"a": 0}), [{"a": 1}, {"a": 2}])
     {'a': [1, 2]}
     """

@@ -11,9 +11,9 @@ from typing import Any
 
 import numpy as np
 
-from stretto.core.interpreter import Tracer, Value, as_value, constant, state
-from stretto.core.tree import leaves, structure, unflatten
-from stretto.core.types import array_type, canonical_dtype, inexact_dtype, kind_of, promote
+from stretto._engine.core.interpreter import Tracer, Value, as_value, constant, state
+from stretto._engine.core.tree import leaves, structure, unflatten
+from stretto._engine.core.types import array_type, canonical_dtype, inexact_dtype, kind_of, promote
 from stretto.ops.arithmetic import add, multiply
 from stretto.ops.contract import tensordot
 from stretto.ops.convert import convert

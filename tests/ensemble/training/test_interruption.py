@@ -8,7 +8,7 @@ import pytest
 
 import stretto as st
 from stretto import optim
-from stretto.core import files
+from stretto._engine.core import files
 from stretto.ensemble import Checkpoints
 from stretto.ensemble.training.progress import Reporter
 from tests.interruptions import interrupted, lines_of

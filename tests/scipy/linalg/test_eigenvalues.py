@@ -6,7 +6,7 @@ import scipy.linalg
 
 import stretto as st
 import stretto.numpy as snp
-from stretto.core.errors import MissingRuleError
+from stretto._engine.core.errors import MissingRuleError
 from stretto.scipy import linalg
 
 RNG = np.random.default_rng(0)

@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 from typing import Any, ClassVar
 
-from stretto.core.interpreter import Value
+from stretto._engine.core.interpreter import Value
 from stretto.ensemble.layers.members import by_member, merged, split_members, spread
 from stretto.nn import init
 from stretto.nn.convolution import Conv2d

@@ -12,8 +12,8 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from stretto.core.errors import TracedValueError
-from stretto.core.interpreter import Tracer, Value, constant
+from stretto._engine.core.errors import TracedValueError
+from stretto._engine.core.interpreter import Tracer, Value, constant
 from stretto.ensemble.layers.members import by_member, merged, spread
 from stretto.nn.inputs import positive, refuse
 from stretto.nn.module import Module

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from stretto.core.interpreter import Value, as_value
+from stretto._engine.core.interpreter import Value, as_value
 from stretto.nn.inputs import positive, refuse
 from stretto.nn.module import Module
 from stretto.ops.broadcast import broadcast_to, reshape

@@ -21,8 +21,8 @@ import numpy as np
 
 import stretto.numpy as snp
 from stretto.api.graph import ShapeDtypeStruct
-from stretto.core.integers import count
-from stretto.core.position import user_stack_level
+from stretto._engine.core.integers import count
+from stretto._engine.core.position import user_stack_level
 from stretto.ensemble.training.state import TrainState, divided
 from stretto.files.names import Damaged
 from stretto.files.reading import Header, load_checked

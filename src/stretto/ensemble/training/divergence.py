@@ -10,8 +10,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from stretto.core.errors import StrettoError
-from stretto.core.position import user_stack_level
+from stretto._engine.core.errors import StrettoError
+from stretto._engine.core.position import user_stack_level
 from stretto.ensemble.training.state import TrainState
 
 __all__ = ["Divergence", "DivergenceError", "DivergenceWarning", "divergences", "remark"]

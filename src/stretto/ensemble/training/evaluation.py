@@ -14,8 +14,8 @@ import numpy as np
 from stretto.api.arguments import name_of
 from stretto.api.jit import jit
 from stretto.api.vectorise import vmap
-from stretto.core import tree
-from stretto.core.config import config
+from stretto._engine.core import tree
+from stretto._engine.core.config import config
 from stretto.ensemble.training.losses import arguments_of, in_mode, loss_of, scalar
 from stretto.ensemble.training.state import Pack, TrainState
 from stretto.ops.dynamic import dynamic_slice_in_dim

@@ -12,8 +12,8 @@ from typing import Any
 
 import numpy as np
 
-from stretto.core import tree
-from stretto.core.interpreter import Value, as_value
+from stretto._engine.core import tree
+from stretto._engine.core.interpreter import Value, as_value
 
 __all__ = ["batches_of", "checksum", "examples_of", "is_examples", "refuse_list", "refuse_table"]
 

@@ -18,9 +18,9 @@ import numpy as np
 
 from stretto.api.graph import ShapeDtypeStruct
 from stretto.api.jit import jit
-from stretto.core import integers, tree
-from stretto.core.config import config
-from stretto.core.errors import DonatedArrayError
+from stretto._engine.core import integers, tree
+from stretto._engine.core.config import config
+from stretto._engine.core.errors import DonatedArrayError
 from stretto.ensemble.training.checkpoints import Checkpoints
 from stretto.ensemble.training.divergence import Divergence, divergences
 from stretto.ensemble.training.evaluation import Evaluator

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 import stretto.numpy as snp
-from stretto.core import tree
+from stretto._engine.core import tree
 from stretto.ensemble.training.checkpoints import Checkpoints
 from stretto.ensemble.training.divergence import Divergence, remark
 from stretto.ensemble.training.evaluation import Evaluator

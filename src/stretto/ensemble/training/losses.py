@@ -9,9 +9,9 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from stretto.api.arguments import name_of
-from stretto.core import tree
-from stretto.core.interpreter import as_value
-from stretto.core.types import kind_of
+from stretto._engine.core import tree
+from stretto._engine.core.interpreter import as_value
+from stretto._engine.core.types import kind_of
 from stretto.ensemble.groups import Group, call_module
 from stretto.nn.module import Module
 from stretto.nn.updating import updates_of

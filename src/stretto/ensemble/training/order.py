@@ -16,9 +16,9 @@ import numpy as np
 import stretto.numpy as snp
 from stretto.api.jit import jit
 from stretto.api.vectorise import vmap
-from stretto.core.config import config
-from stretto.core.integers import count
-from stretto.core.interpreter import as_value
+from stretto._engine.core.config import config
+from stretto._engine.core.integers import count
+from stretto._engine.core.interpreter import as_value
 from stretto.random.discrete import permutation, randint
 from stretto.random.keys import fold_in
 

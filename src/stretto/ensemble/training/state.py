@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 import stretto.numpy as snp
-from stretto.core import tree
+from stretto._engine.core import tree
 from stretto.ensemble.groups import Group
 
 __all__ = ["Best", "Pack", "Rows", "TrainState", "divided", "united"]

@@ -19,8 +19,8 @@ import numpy as np
 import stretto.numpy as snp
 from stretto.api.derivatives import value_and_grad
 from stretto.api.vectorise import vmap
-from stretto.core import tree
-from stretto.core.config import config
+from stretto._engine.core import tree
+from stretto._engine.core.config import config
 from stretto.ensemble.training.losses import loss_of
 from stretto.ensemble.training.state import Pack
 from stretto.ops.dynamic import dynamic_slice_in_dim

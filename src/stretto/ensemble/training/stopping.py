@@ -12,9 +12,9 @@ import numpy as np
 
 import stretto.numpy as snp
 from stretto.api.jit import jit
-from stretto.core import tree
-from stretto.core.config import config
-from stretto.core.integers import count
+from stretto._engine.core import tree
+from stretto._engine.core.config import config
+from stretto._engine.core.integers import count
 from stretto.ensemble.training.state import Best, Pack, TrainState
 from stretto.ops.convert import convert
 

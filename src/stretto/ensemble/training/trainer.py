@@ -15,9 +15,9 @@ import numpy as np
 import stretto.numpy as snp
 from stretto.api.graph import eval_shape
 from stretto.api.jit import jit
-from stretto.core import tree
-from stretto.core.interpreter import Value, as_value
-from stretto.core.spelling import refuse_unknown
+from stretto._engine.core import tree
+from stretto._engine.core.interpreter import Value, as_value
+from stretto._engine.core.spelling import refuse_unknown
 from stretto.ensemble.groups import Group
 from stretto.ensemble.training.losses import modes_of
 from stretto.ensemble.training.state import Best, Pack, Rows, TrainState

@@ -10,7 +10,7 @@ change, so what PyTorch would write in place is returned. Read ``arguments``, ``
 
 from typing import TYPE_CHECKING
 
-from stretto.core.lazy import names_on_demand
+from stretto._engine.core.lazy import names_on_demand
 
 if TYPE_CHECKING:
     from stretto.nn.functional.activations import *

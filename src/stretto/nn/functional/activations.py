@@ -11,7 +11,7 @@ from typing import Any
 
 import stretto.numpy as snp
 from stretto import random
-from stretto.core.interpreter import as_value
+from stretto._engine.core.interpreter import as_value
 from stretto.nn import functions
 from stretto.nn.functional.arguments import as_float
 from stretto.nn.functional.checks import key_or_next

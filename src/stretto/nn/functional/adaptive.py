@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from stretto.core.interpreter import as_value
+from stretto._engine.core.interpreter import as_value
 from stretto.nn.functional.arguments import as_float, batched, unbatched
 from stretto.nn.functional.windows import Table, greatest_and_places
 from stretto.numpy.joining import take

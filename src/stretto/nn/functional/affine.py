@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from stretto.core.interpreter import as_value
+from stretto._engine.core.interpreter import as_value
 from stretto.ops.broadcast import expand_dims, of_rank, squeeze
 from stretto.ops.contract import dot_general, matmul, tensordot
 

@@ -7,9 +7,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from stretto.core.integers import integers
-from stretto.core.interpreter import Value, as_value
-from stretto.core.types import inexact_dtype, is_inexact
+from stretto._engine.core.integers import integers
+from stretto._engine.core.interpreter import Value, as_value
+from stretto._engine.core.types import inexact_dtype, is_inexact
 from stretto.ops.broadcast import reshape
 from stretto.ops.convert import convert
 

@@ -13,8 +13,8 @@ from typing import Any
 
 import stretto.numpy as snp
 from stretto.control.stop_gradient import stop_gradient
-from stretto.core.interpreter import as_value
-from stretto.core.types import ArrayType, inexact_dtype, is_complex, is_inexact
+from stretto._engine.core.interpreter import as_value
+from stretto._engine.core.types import ArrayType, inexact_dtype, is_complex, is_inexact
 from stretto.nn.functional.arguments import as_float
 from stretto.nn.functional.checks import key_or_next, probability
 from stretto.nn.functional.dropouts import dropout

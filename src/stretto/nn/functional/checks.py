@@ -8,8 +8,8 @@ from __future__ import annotations
 from typing import Any
 
 import stretto.numpy as snp
-from stretto.core.interpreter import as_value
-from stretto.core.types import is_complex, kind_of
+from stretto._engine.core.interpreter import as_value
+from stretto._engine.core.types import is_complex, kind_of
 from stretto.nn.functional.arguments import as_float
 from stretto.random.streams import next_key
 from stretto.runtime.array import Array

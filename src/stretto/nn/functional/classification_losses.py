@@ -14,8 +14,8 @@ import numpy as np
 
 import stretto.numpy as snp
 from stretto.control.custom_jvp import custom_jvp
-from stretto.core.interpreter import as_value
-from stretto.core.types import is_inexact
+from stretto._engine.core.interpreter import as_value
+from stretto._engine.core.types import is_inexact
 from stretto.nn import functions
 from stretto.nn.functional.arguments import as_float
 from stretto.nn.functional.checks import check_known, classes_of, pair, reduced

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from stretto.core.interpreter import as_value
+from stretto._engine.core.interpreter import as_value
 from stretto.nn.functional.arguments import batched, per_axis, unbatched
 from stretto.ops.broadcast import of_rank, reshape, transpose
 from stretto.ops.convolution import conv_general_dilated

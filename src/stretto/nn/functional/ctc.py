@@ -15,9 +15,9 @@ import numpy as np
 import stretto.numpy as snp
 from stretto.control.scan import scan
 from stretto.control.stop_gradient import stop_gradient
-from stretto.core.errors import TracedValueError
-from stretto.core.interpreter import Tracer, as_value
-from stretto.core.types import ArrayType, kind_of
+from stretto._engine.core.errors import TracedValueError
+from stretto._engine.core.interpreter import Tracer, as_value
+from stretto._engine.core.types import ArrayType, kind_of
 from stretto.nn.functional.arguments import as_float
 from stretto.nn.functional.checks import check_known, reduced
 from stretto.ops.broadcast import expand_dims

@@ -10,8 +10,8 @@ import math
 from typing import Any
 
 from stretto.control.stop_gradient import stop_gradient
-from stretto.core.interpreter import as_value
-from stretto.core.types import ArrayType, kind_of
+from stretto._engine.core.interpreter import as_value
+from stretto._engine.core.types import ArrayType, kind_of
 from stretto.numpy.joining import take
 from stretto.numpy.reductions import max as max_
 from stretto.numpy.reductions import sum as sum_

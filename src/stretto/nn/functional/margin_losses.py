@@ -9,8 +9,8 @@ from __future__ import annotations
 from typing import Any
 
 import stretto.numpy as snp
-from stretto.core.interpreter import as_value
-from stretto.core.types import kind_of
+from stretto._engine.core.interpreter import as_value
+from stretto._engine.core.types import kind_of
 from stretto.nn import functions
 from stretto.nn.functional.arguments import as_float
 from stretto.nn.functional.checks import classes_of, pair, positive_part, reduced

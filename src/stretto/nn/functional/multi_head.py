@@ -10,8 +10,8 @@ import math
 from typing import Any
 
 import stretto.numpy as snp
-from stretto.core.interpreter import as_value
-from stretto.core.types import is_complex, is_inexact
+from stretto._engine.core.interpreter import as_value
+from stretto._engine.core.types import is_complex, is_inexact
 from stretto.nn.functional.affine import linear
 from stretto.nn.functional.arguments import as_float
 from stretto.nn.functional.attention import attend, causal

@@ -13,7 +13,7 @@ from typing import Any
 
 from ml_dtypes import finfo
 
-from stretto.core.interpreter import Value, as_value
+from stretto._engine.core.interpreter import Value, as_value
 from stretto.nn.functional.arguments import as_float, numbers, per_axis
 from stretto.numpy.linalg.norms import vector_norm
 from stretto.ops.arithmetic import maximum

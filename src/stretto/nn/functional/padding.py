@@ -8,8 +8,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from stretto.core.integers import integers
-from stretto.core.interpreter import as_value
+from stretto._engine.core.integers import integers
+from stretto._engine.core.interpreter import as_value
 from stretto.ops.broadcast import broadcast_to
 from stretto.ops.shape import concatenate, rev, slice_in_dim
 from stretto.ops.shape import pad as pad_values

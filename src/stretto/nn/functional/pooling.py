@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from stretto.core.interpreter import Value, as_value
+from stretto._engine.core.interpreter import Value, as_value
 from stretto.nn.functional.arguments import as_float, batched, per_axis, unbatched
 from stretto.nn.functional.windows import greatest_and_places, table_of, window_of
 from stretto.ops.broadcast import of_rank

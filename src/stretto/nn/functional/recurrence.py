@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 
 import stretto.numpy as snp
 from stretto.control.scan import scan
-from stretto.core.interpreter import as_value
+from stretto._engine.core.interpreter import as_value
 from stretto.nn import functions
 from stretto.nn.functional.affine import linear
 from stretto.nn.functional.arguments import as_float

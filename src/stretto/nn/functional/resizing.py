@@ -11,8 +11,8 @@ from typing import Any
 
 import numpy as np
 
-from stretto.core.integers import integers
-from stretto.core.interpreter import Value, as_value
+from stretto._engine.core.integers import integers
+from stretto._engine.core.interpreter import Value, as_value
 from stretto.nn.functional.adaptive import (
     adaptive_avg_pool1d,
     adaptive_avg_pool2d,

@@ -12,7 +12,7 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from stretto.core.interpreter import as_value
+from stretto._engine.core.interpreter import as_value
 from stretto.numpy.joining import take
 from stretto.ops.along_axis import take_along_axis
 from stretto.ops.broadcast import expand_dims, reshape, squeeze, transpose

@@ -9,9 +9,9 @@ import math
 from collections.abc import Sequence
 from typing import Any
 
-from stretto.core.integers import integer, integers
-from stretto.core.interpreter import as_value
-from stretto.core.types import is_complex, real_dtype
+from stretto._engine.core.integers import integer, integers
+from stretto._engine.core.interpreter import as_value
+from stretto._engine.core.types import is_complex, real_dtype
 from stretto.ops.broadcast import canonical_axes, canonical_axis, transpose
 from stretto.ops.convert import convert
 from stretto.ops.fft import Fft, FftType, complex_dtype

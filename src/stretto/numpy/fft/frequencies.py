@@ -10,9 +10,9 @@ from typing import Any
 
 import numpy as np
 
-from stretto.core.integers import integer
-from stretto.core.interpreter import as_value
-from stretto.core.types import default_dtype
+from stretto._engine.core.integers import integer
+from stretto._engine.core.interpreter import as_value
+from stretto._engine.core.types import default_dtype
 from stretto.numpy.arguments import refuse_device
 from stretto.numpy.dtypes import as_dtype
 from stretto.numpy.manipulation import roll

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from stretto.core.interpreter import as_value
+from stretto._engine.core.interpreter import as_value
 from stretto.numpy.arguments import refuse_out
 from stretto.numpy.fft.applying import along_axes, along_axis, swapped_norm
 from stretto.ops.complex_parts import conj

@@ -7,8 +7,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from stretto.core.interpreter import as_value
-from stretto.core.types import inexact_dtype
+from stretto._engine.core.interpreter import as_value
+from stretto._engine.core.types import inexact_dtype
 from stretto.ops.bilinear import promote_dtypes
 from stretto.ops.broadcast import expand_dims
 from stretto.ops.convert import convert

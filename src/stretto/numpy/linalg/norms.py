@@ -10,8 +10,8 @@ from typing import Any
 import ml_dtypes
 import numpy as np
 
-from stretto.core.interpreter import as_value
-from stretto.core.types import default_dtype, is_complex, real_dtype
+from stretto._engine.core.interpreter import as_value
+from stretto._engine.core.types import default_dtype, is_complex, real_dtype
 from stretto.numpy.directly import FLOAT
 from stretto.numpy.linalg.arguments import floats, matrices
 from stretto.numpy.linalg.factorisations import eigvalsh, svdvals

@@ -9,8 +9,8 @@ import itertools
 from collections.abc import Sequence
 from typing import Any
 
-from stretto.core.integers import integer
-from stretto.core.interpreter import as_value
+from stretto._engine.core.integers import integer
+from stretto._engine.core.interpreter import as_value
 from stretto.numpy.linalg.systems import inv
 from stretto.numpy.manipulation import diagonal as diagonal_along
 from stretto.numpy.manipulation import matrix_transpose

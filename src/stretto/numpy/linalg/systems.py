@@ -11,8 +11,8 @@ from typing import Any, NamedTuple
 import ml_dtypes
 import numpy as np
 
-from stretto.core.interpreter import as_value
-from stretto.core.types import real_dtype
+from stretto._engine.core.interpreter import as_value
+from stretto._engine.core.types import real_dtype
 from stretto.numpy.directly import COMPLEX, FLOAT, directly
 from stretto.numpy.linalg.arguments import matrices, same_floats, systems
 from stretto.numpy.manipulation import moveaxis

@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import Any
 
 import stretto.numpy as snp
-from stretto.core.types import inexact_dtype
+from stretto._engine.core.types import inexact_dtype
 from stretto.ops.bilinear import promote_dtypes
 from stretto.ops.convert import convert
 

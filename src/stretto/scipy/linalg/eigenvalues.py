@@ -7,8 +7,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from stretto.core.interpreter import as_value
-from stretto.core.types import is_complex
+from stretto._engine.core.interpreter import as_value
+from stretto._engine.core.types import is_complex
 from stretto.numpy.linalg.arguments import matrices, same_floats
 from stretto.numpy.searching import flatnonzero
 from stretto.ops.broadcast import broadcast_to

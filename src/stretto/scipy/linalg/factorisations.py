@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from stretto.core.types import real_dtype
+from stretto._engine.core.types import real_dtype
 from stretto.lax.polar import polar_factor
 from stretto.numpy.linalg.arguments import matrices, same_floats
 from stretto.ops.broadcast import expand_dims, squeeze

@@ -16,7 +16,7 @@ from stretto.api.derivatives import jvp
 from stretto.api.vectorise import vmap
 from stretto.control.custom_jvp import custom_jvp
 from stretto.control.loops import fori_loop
-from stretto.core.types import is_complex, real_dtype
+from stretto._engine.core.types import is_complex, real_dtype
 from stretto.numpy.linalg.arguments import matrices, same_floats
 from stretto.ops.arithmetic import absolute, ceil, maximum
 from stretto.ops.broadcast import broadcast_in_dim, broadcast_to, expand_dims, reduce_sum, reshape

@@ -9,10 +9,10 @@ from typing import Any
 
 import numpy as np
 
-from stretto.core.integers import integer
-from stretto.core.interpreter import as_value
-from stretto.core.lazy import LazyModule
-from stretto.core.types import default_dtype, is_complex
+from stretto._engine.core.integers import integer
+from stretto._engine.core.interpreter import as_value
+from stretto._engine.core.lazy import LazyModule
+from stretto._engine.core.types import default_dtype, is_complex
 from stretto.numpy.creation import asarray
 from stretto.numpy.linalg.arguments import floats
 from stretto.ops.arithmetic import absolute

@@ -9,7 +9,7 @@ from typing import Any
 
 from stretto.control.linear_solve import custom_linear_solve
 from stretto.control.stop_gradient import stop_gradient
-from stretto.core.types import is_complex
+from stretto._engine.core.types import is_complex
 from stretto.numpy.linalg.arguments import floats, matrices, same_floats
 from stretto.ops.arithmetic import absolute
 from stretto.ops.bilinear import promote_dtypes_of

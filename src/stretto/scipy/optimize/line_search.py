@@ -15,7 +15,7 @@ import ml_dtypes
 
 import stretto.numpy as snp
 from stretto.control.while_loop import while_loop
-from stretto.core import tree
+from stretto._engine.core import tree
 
 __all__ = ["Found", "line_search"]
 

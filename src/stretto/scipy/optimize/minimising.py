@@ -11,8 +11,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from stretto.core.interpreter import as_value
-from stretto.core.types import inexact_dtype, is_complex
+from stretto._engine.core.interpreter import as_value
+from stretto._engine.core.types import inexact_dtype, is_complex
 from stretto.ops.convert import convert
 from stretto.scipy.optimize.bfgs import minimize_bfgs
 from stretto.scipy.optimize.descent import Stop

@@ -12,9 +12,9 @@ from typing import Any
 import numpy as np
 
 import stretto.numpy as snp
-from stretto.core.interpreter import as_value
-from stretto.core.lazy import LazyModule
-from stretto.core.types import inexact_dtype, is_complex, is_inexact
+from stretto._engine.core.interpreter import as_value
+from stretto._engine.core.lazy import LazyModule
+from stretto._engine.core.types import inexact_dtype, is_complex, is_inexact
 from stretto.numpy import fft
 from stretto.numpy.convolving import checked_mode, part_of_convolution
 from stretto.ops.bilinear import promote_dtypes

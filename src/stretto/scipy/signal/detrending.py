@@ -10,9 +10,9 @@ from typing import Any
 import numpy as np
 
 import stretto.numpy as snp
-from stretto.core.integers import integers
-from stretto.core.interpreter import as_value
-from stretto.core.types import inexact_dtype
+from stretto._engine.core.integers import integers
+from stretto._engine.core.interpreter import as_value
+from stretto._engine.core.types import inexact_dtype
 from stretto.ops.broadcast import canonical_axis, move_axis, of_rank
 from stretto.ops.convert import convert
 from stretto.ops.shape import concatenate, split

@@ -11,9 +11,9 @@ from typing import Any
 import numpy as np
 
 import stretto.numpy as snp
-from stretto.core.integers import integer
-from stretto.core.interpreter import as_value
-from stretto.core.types import real_dtype
+from stretto._engine.core.integers import integer
+from stretto._engine.core.interpreter import as_value
+from stretto._engine.core.types import real_dtype
 from stretto.ops.arithmetic import square
 from stretto.ops.broadcast import broadcast_to, canonical_axis, move_axis, of_rank
 from stretto.ops.comparison import gt, select

@@ -10,10 +10,10 @@ from typing import Any
 
 import numpy as np
 
-from stretto.core.integers import integer
-from stretto.core.interpreter import Value, as_value
-from stretto.core.lazy import LazyModule
-from stretto.core.position import user_stack_level
+from stretto._engine.core.integers import integer
+from stretto._engine.core.interpreter import Value, as_value
+from stretto._engine.core.lazy import LazyModule
+from stretto._engine.core.position import user_stack_level
 from stretto.ops.broadcast import broadcast_in_dim, move_axis, reduce_sum, reshape
 from stretto.ops.convert import convert
 from stretto.ops.shape import pad, slice_in_dim

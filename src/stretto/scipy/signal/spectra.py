@@ -11,9 +11,9 @@ from typing import Any, NamedTuple
 import numpy as np
 
 import stretto.numpy as snp
-from stretto.core.integers import integer
-from stretto.core.interpreter import as_value
-from stretto.core.types import inexact_dtype, is_complex, real_dtype
+from stretto._engine.core.integers import integer
+from stretto._engine.core.interpreter import as_value
+from stretto._engine.core.types import inexact_dtype, is_complex, real_dtype
 from stretto.ops.arithmetic import square
 from stretto.ops.bilinear import promote_dtypes
 from stretto.ops.broadcast import canonical_axis, move_axis, of_rank

@@ -18,10 +18,10 @@ from stretto.control.linear_solve import custom_linear_solve
 from stretto.control.loops import fori_loop
 from stretto.control.stop_gradient import stop_gradient
 from stretto.control.while_loop import while_loop
-from stretto.core import tree
-from stretto.core.integers import integer
-from stretto.core.interpreter import Value, as_value
-from stretto.core.types import as_dtype, inexact_dtype, is_complex, real_dtype
+from stretto._engine.core import tree
+from stretto._engine.core.integers import integer
+from stretto._engine.core.interpreter import Value, as_value
+from stretto._engine.core.types import as_dtype, inexact_dtype, is_complex, real_dtype
 from stretto.ops.arithmetic import maximum
 from stretto.ops.bilinear import promote_dtypes_of
 from stretto.ops.broadcast import expand_dims, reshape

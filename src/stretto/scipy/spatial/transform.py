@@ -13,10 +13,10 @@ from typing import Any
 
 import stretto.numpy as snp
 from stretto import random
-from stretto.core.integers import integer
-from stretto.core.interpreter import as_value
-from stretto.core.tree import register_dataclass
-from stretto.core.types import as_dtype, inexact_dtype, is_complex
+from stretto._engine.core.integers import integer
+from stretto._engine.core.interpreter import as_value
+from stretto._engine.core.tree import register_dataclass
+from stretto._engine.core.types import as_dtype, inexact_dtype, is_complex
 from stretto.ops.convert import convert
 from stretto.scipy.spatial import quaternions
 

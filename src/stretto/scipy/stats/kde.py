@@ -8,8 +8,8 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from stretto.core.interpreter import as_value
-from stretto.core.tree import register_pytree_node_class
+from stretto._engine.core.interpreter import as_value
+from stretto._engine.core.tree import register_pytree_node_class
 from stretto.numpy.arguments import inexact_values
 from stretto.numpy.arithmetic import square
 from stretto.numpy.elementary import exp, log, sqrt

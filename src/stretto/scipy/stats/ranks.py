@@ -12,8 +12,8 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from stretto.api.vectorise import vmap
-from stretto.core.interpreter import as_value
-from stretto.core.types import is_inexact
+from stretto._engine.core.interpreter import as_value
+from stretto._engine.core.types import is_inexact
 from stretto.numpy.arguments import inexact_values
 from stretto.numpy.joining import concatenate
 from stretto.numpy.logic import isnan

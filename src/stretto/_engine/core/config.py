@@ -1,0 +1,514 @@
+"""Settings: global by attribute, per thread by ``with config(name=value)``, from ``STRETTO_NAME``.
+
+Layer 1 (core). Every setting is declared once, in ``_SETTINGS``. A block, ``config(name=value)``,
+is also a decorator: the function then runs inside it.
+"""
+
+from __future__ import annotations
+
+import functools
+import inspect
+import os
+import threading
+from collections.abc import Callable, Mapping
+from typing import Any, NamedTuple, TypeAlias
+
+from stretto._engine.core.errors import ConfigError
+from stretto._engine.core.holding import restoring
+
+__all__ = [
+    "changed",
+    "config",
+    "default_matmul_precision",
+    "default_prng_impl",
+    "disable_jit",
+    "enable_x64",
+    "log_compiles",
+    "numpy_dtype_promotion",
+    "over_axis",
+    "settings",
+    "shaping",
+    "threefry_partitionable",
+    "under",
+    "watch",
+]
+
+
+class _Setting(NamedTuple):
+    default: Any
+    choices: tuple[Any, ...]  # none: any int from 0 on
+    shapes_programs: bool
+    meaning: str
+
+
+_BOOL = (False, True)
+_SETTINGS: dict[str, _Setting] = {
+    "enable_x64": _Setting(
+        False, _BOOL, True, "64-bit types may be asked for, and are the default"
+    ),
+    "threefry_partitionable": _Setting(
+        False, _BOOL, True, "random bits use the counter layout that can be split over devices"
+    ),
+    "numpy_dtype_promotion": _Setting(
+        "standard", ("standard", "strict"), True, "strict: operands of different types are refused"
+    ),
+    "default_matmul_precision": _Setting(
+        None,
+        (None, "default", "high", "highest", "bfloat16", "tensorfloat32", "float32"),
+        True,
+        "the precision of products and convolutions that are given none; None: the compiler's",
+    ),
+    "numpy_rank_promotion": _Setting(
+        "allow",
+        ("allow", "warn", "raise"),
+        True,
+        "whether arrays of different ranks, none of them 0, broadcast with each other",
+    ),
+    "check_static_indices": _Setting(
+        False,
+        _BOOL,
+        True,
+        "reading at an index that is a number raises where it is out of bounds, and does not clamp",
+    ),
+    "default_prng_impl": _Setting(
+        "threefry2x32",
+        ("threefry2x32", "rbg", "unsafe_rbg"),
+        True,
+        "the implementation of new keys, and that raw keys are taken to be of",
+    ),
+    "plan": _Setting(
+        "auto",
+        ("auto", "measure", "at once", "batched", "wide", "written out", "in turn"),
+        True,
+        "the formulation of what vmap maps inside jit: auto, the fastest by estimate for each "
+        "operation; measure, the fastest of the others as measured when it is first needed",
+    ),
+    "memory_budget": _Setting(
+        0, (), True, "the bytes that chunk_size='auto' keeps to; 0: half of what is free"
+    ),
+    "simplify": _Setting(
+        True, _BOOL, True, "equal work, and work on constants, is done once before compiling"
+    ),
+    "roll_loops": _Setting(
+        True, _BOOL, True, "repeated operations of a compiled program are handed over as one loop"
+    ),
+    "interpret_small": _Setting(
+        True, _BOOL, True, "jitted programs of a few small operations run in NumPy, not compiled"
+    ),
+    "eager_compiled": _Setting(
+        True, _BOOL, False, "outside jit, large operations that XLA does faster are compiled"
+    ),
+    "disk_cache": _Setting(
+        True, _BOOL, False, "compiled programs are kept on disk, for other processes"
+    ),
+    "disk_cache_size": _Setting(
+        1 << 30, (), False, "the bytes that the compiled programs on disk may take together"
+    ),
+    "disable_jit": _Setting(False, _BOOL, True, "jit runs its function as it stands"),
+    "log_compiles": _Setting(
+        False, _BOOL, False, "each compilation is logged, as a warning of the logger 'stretto'"
+    ),
+    "recompilation_warning": _Setting(
+        16, (), False, "how many signatures a function is compiled for without a remark; 0: any"
+    ),
+    "traceback_filtering": _Setting(
+        "hide", ("hide", "off"), False, "hide: the frames inside stretto are left out of tracebacks"
+    ),
+}
+_RANKS = "numpy_rank_promotion"
+_SHAPING = tuple(name for name, setting in _SETTINGS.items() if setting.shapes_programs)
+_PRECISION = _SHAPING.index("default_matmul_precision")
+
+
+def _unknown(name: str) -> ConfigError:
+    return ConfigError(f"config has no setting {name!r}; there are: {', '.join(_SETTINGS)}")
+
+
+def _check(name: str, value: Any) -> Any:
+    setting = _SETTINGS.get(name)
+    if setting is None:
+        raise _unknown(name)
+    if not setting.choices and type(value) is int and value >= 0:
+        return value
+    for choice in setting.choices:
+        if value is choice or (type(value) is type(choice) and value == choice):
+            return choice
+    raise ConfigError(f"config.{name} must be {_expected(setting, repr)}; got {value!r}")
+
+
+def _expected(setting: _Setting, show: Callable[[Any], str]) -> str:
+    if not setting.choices:
+        return "an int, 0 or more"
+    return f"one of {', '.join(map(show, setting.choices))}"
+
+
+def _from_environment(name: str, setting: _Setting) -> Any:
+    text = os.environ.get(f"STRETTO_{name.upper()}")
+    if text is None:
+        return setting.default
+    if setting.choices == _BOOL:
+        words = {"1": True, "true": True, "0": False, "false": False, "": False}
+        if text.lower() in words:
+            return words[text.lower()]
+    elif text in setting.choices:
+        return text
+    elif not setting.choices and text.isdecimal():
+        return int(text)
+    raise ConfigError(f"STRETTO_{name.upper()} must be {_expected(setting, str)}; got {text!r}")
+
+
+class _Key:
+    """Stands for one combination of the settings that shape programs; compared as an object."""
+
+    __slots__ = ("precision", "settings")
+
+    def __init__(self, settings: tuple[Any, ...]) -> None:
+        self.settings = settings
+        self.precision: str | None = settings[_PRECISION]
+
+    def __repr__(self) -> str:
+        return f"<settings {self.settings}>"
+
+
+_KEYS: dict[tuple[Any, ...], _Key] = {}
+
+
+def _key_of(values: Mapping[str, Any], axes: Mapping[Any, int] | None = None) -> _Key:
+    settings = (*(values[name] for name in _SHAPING), *(axes or {}).items())
+    return _KEYS.setdefault(settings, _Key(settings))
+
+
+class _Thread(threading.local):
+    """What ``with config(...)`` has set in this thread.
+
+    ``axes`` are the sizes of the named axes that are being mapped over. ``key`` stands for these
+    and all settings that change what a trace yields: part of every cache key. ``ranks`` is
+    ``numpy_rank_promotion``, which operations ask for one by one. Where the thread has none of its
+    own, the class attribute is the global one. ``outer`` is what was set around each block that
+    this thread is in.
+    """
+
+    values: Mapping[str, Any] = {}
+    axes: Mapping[Any, int] = {}
+    ranks: str = "allow"
+    key: _Key
+
+    def __init__(self) -> None:
+        self.outer: list[tuple[_Block, _Here]] = []
+
+
+settings = _Thread()
+
+
+class _Watch:
+    """In how many places, everywhere or in blocks of any thread, ranks are checked.
+
+    Until then operations keep short ways for arrays of different ranks. ``forget`` has functions
+    that drop those, which are called where a place is added; nothing is kept while there are any.
+    An error that ends a block may leave it counted, which only makes later calls slower.
+    """
+
+    def __init__(self) -> None:
+        self.places = 0
+        self.forget: list[Callable[[], None]] = []
+        self._lock = threading.RLock()
+
+    def change(self, before: str, after: str) -> None:
+        """Note that in one place the setting changes."""
+        if before == after == "allow":
+            return
+        with self._lock:
+            self.places += (after != "allow") - (before != "allow")
+        if after != "allow":
+            for forget in self.forget:
+                forget()
+
+
+watch = _Watch()
+
+
+class Config:
+    """The settings; read and set as attributes, or call for a ``with`` block in this thread.
+
+    Such a block is a decorator as well, of a function that runs inside it whenever it is called.
+    ``update(name, value)`` sets an attribute by its name.
+
+    Raises ``ConfigError`` for an unknown name or a value that the setting does not take;
+    ``TypeError`` where what is decorated is a class, or a generator or coroutine function, whose
+    body runs when its call, and with it the block, is over.
+
+    >>> with config(enable_x64=True):
+    ...     config.enable_x64
+    True
+    >>> config.enable_x64
+    False
+    >>> @config(enable_x64=True)
+    ... def wide():
+    ...     return config.enable_x64
+    >>> wide(), config.enable_x64
+    (True, False)
+    """
+
+    def __init__(self) -> None:
+        values = {name: _from_environment(name, setting) for name, setting in _SETTINGS.items()}
+        object.__setattr__(self, "_values", values)
+        _Thread.key, _Thread.ranks = _key_of(values), values[_RANKS]
+        watch.change("allow", values[_RANKS])
+
+    def __getattr__(self, name: str) -> Any:
+        if name not in _SETTINGS:
+            raise _unknown(name)
+        overrides = settings.values
+        return overrides[name] if name in overrides else self._values[name]
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        value = _check(name, value)
+        values = {**self._values, name: value}
+        key = _key_of(values)
+        own = _own_key(settings.values, settings.axes, values)
+        before, after = _Thread.ranks, values[_RANKS]
+        if after != "allow":
+            watch.change(before, after)
+        # No interrupt comes between these, which call nothing.
+        self._values[name], _Thread.key, _Thread.ranks = value, key, after
+        if own is not None:
+            settings.key = own
+        if after == "allow":
+            watch.change(before, after)
+
+    def __call__(self, **values: Any) -> _Block:
+        return _Block({name: _check(name, value) for name, value in values.items()})
+
+    def update(self, name: str, value: Any) -> None:
+        """Set one everywhere, as its attribute does; for names that a program computes."""
+        setattr(self, name, value)
+
+    def __dir__(self) -> list[str]:
+        return [*super().__dir__(), *_SETTINGS]
+
+    def __repr__(self) -> str:
+        body = ", ".join(f"{name}={getattr(self, name)!r}" for name in _SETTINGS)
+        return f"config({body})"
+
+
+class _Block:
+    """Settings in force for a ``with`` block of one thread, or for each call of a function.
+
+    Re-enterable and nestable, in several threads at once.
+    """
+
+    __slots__ = ("_values",)
+
+    def __init__(self, values: dict[str, Any]) -> None:
+        self._values = values
+
+    def __enter__(self) -> None:
+        values = {**settings.values, **self._values}
+        key = _own_key(values, settings.axes, config._values)
+        here = _here()
+        settings.outer.append((self, here))
+        try:
+            watch.change("allow", self._values.get(_RANKS, "allow"))
+            _set_thread(values, settings.axes, key)
+        except BaseException:  # an interrupt: there will be no __exit__
+            _go_back(*here)
+            settings.outer.pop()
+            raise
+
+    def __exit__(self, *error: object) -> None:
+        outer = settings.outer
+        while outer[-1][0] is not self:  # of a block inside that an interrupt ended
+            outer.pop()
+        try:
+            _go_back(*outer[-1][1])
+        finally:  # once more: an interrupt may have come as that began
+            _go_back(*outer.pop()[1])
+        watch.change(self._values.get(_RANKS, "allow"), "allow")
+
+    def __call__(self, fun: Callable[..., Any]) -> Callable[..., Any]:
+        """The function, run inside the block."""
+        if isinstance(fun, type) or not callable(fun):
+            got = f"the class {fun.__name__}" if isinstance(fun, type) else repr(fun)
+            raise TypeError(f"{self!r} decorates functions; got {got}")
+        body = inspect.unwrap(fun)
+        if any(
+            [
+                suspends(body)
+                for suspends in (
+                    inspect.isgeneratorfunction,
+                    inspect.iscoroutinefunction,
+                    inspect.isasyncgenfunction,
+                )
+            ]
+        ):
+            raise TypeError(
+                f"{self!r} cannot decorate {getattr(body, '__qualname__', body)}, a generator or "
+                f"coroutine function: its body runs when its call has returned, with the settings "
+                f"of whoever resumes it; put `with {self!r}:` around what needs them, without a "
+                f"yield or an await inside"
+            )
+
+        @functools.wraps(fun, updated=())
+        def inside(*args: Any, **kwargs: Any) -> Any:
+            return under(self._values, lambda: fun(*args, **kwargs))
+
+        return inside
+
+    def __repr__(self) -> str:
+        return f"config({', '.join(f'{k}={v!r}' for k, v in self._values.items())})"
+
+
+def _own_key(
+    values: Mapping[str, Any], axes: Mapping[Any, int], all_values: Mapping[str, Any]
+) -> _Key | None:
+    """The key of a thread with these values and axes of its own; ``None`` where it has none."""
+    if not values and not axes:
+        return None
+    return _key_of({name: values.get(name, all_values[name]) for name in _SHAPING}, axes)
+
+
+_Here: TypeAlias = tuple[Mapping[str, Any], Mapping[Any, int], "_Key | None", _Key]
+
+
+def _here() -> _Here:
+    """What this thread has set: values, axes and key of its own; and the key of all threads."""
+    return settings.values, settings.axes, settings.__dict__.get("key"), _Thread.key
+
+
+def _go_back(values: Mapping[str, Any], axes: Mapping[Any, int], key: Any, then: _Key) -> None:
+    """Make this what the thread has set."""
+    if key is not None and _Thread.key is not then:  # a setting of all threads was changed
+        key = _own_key(values, axes, config._values)
+    _set_thread(values, axes, key)
+
+
+def _set_thread(values: Mapping[str, Any], axes: Mapping[Any, int], key: _Key | None) -> None:
+    """Set these in the thread, all or none, whatever interrupts it."""
+    settings.values, settings.axes = values, axes
+    if _RANKS in values:
+        settings.ranks = values[_RANKS]
+    else:
+        settings.__dict__.pop("ranks", None)
+    if key is None:
+        settings.__dict__.pop("key", None)
+    else:
+        settings.key = key
+
+
+def under(values: Mapping[str, Any], fun: Callable[..., Any], *args: Any) -> Any:
+    """What ``fun(*args)`` gives with these settings of the thread."""
+    here = _here()
+
+    def run() -> Any:
+        inside = {**here[0], **{name: _check(name, value) for name, value in values.items()}}
+        watch.change("allow", values.get(_RANKS, "allow"))
+        _set_thread(inside, here[1], _own_key(inside, here[1], config._values))
+        return fun(*args)
+
+    found = restoring(lambda: _go_back(*here), run)
+    watch.change(values.get(_RANKS, "allow"), "allow")
+    return found
+
+
+def over_axis(name: Any, size: int, fun: Callable[..., Any], *args: Any) -> Any:
+    """What ``fun(*args)`` gives while a named axis of this size is mapped over."""
+    here = _here()
+    axes = {**settings.axes, name: size}
+    key = _own_key(settings.values, axes, config._values)
+
+    def run() -> Any:
+        _set_thread(here[0], axes, key)
+        return fun(*args)
+
+    return restoring(lambda: _go_back(*here), run)
+
+
+config = Config()
+
+
+def shaping() -> dict[str, Any]:
+    """The settings that shape programs, as they are here and now."""
+    return {name: getattr(config, name) for name in _SHAPING}
+
+
+def changed() -> dict[str, Any]:
+    """The settings that are not as by default, as they are here and now."""
+    found = {name: getattr(config, name) for name in _SETTINGS}
+    return {name: value for name, value in found.items() if value != _SETTINGS[name].default}
+
+
+def enable_x64(value: bool = True) -> _Block:
+    """Allow 64-bit types, and make them the default, inside a ``with`` block or a function.
+
+    >>> with enable_x64():
+    ...     config.enable_x64
+    True
+    """
+    return config(enable_x64=value)
+
+
+def disable_jit(disable: bool = True) -> _Block:
+    """Let jitted functions run as they stand, operation by operation, inside a ``with`` block.
+
+    Python's ``print``, ``if`` and debuggers then see values.
+
+    >>> with disable_jit():
+    ...     config.disable_jit
+    True
+    """
+    return config(disable_jit=disable)
+
+
+def default_matmul_precision(precision: str | None) -> _Block:
+    """Give products and convolutions this precision where they have none, in a ``with`` block.
+
+    ``precision``: ``"default"``, ``"high"``, ``"highest"``, or their other names ``"bfloat16"``,
+    ``"tensorfloat32"`` and ``"float32"``; None leaves it to the compiler. Programs record it; a
+    CPU computes every precision as the highest. A ``lax.DotAlgorithmPreset`` is for one product.
+
+    >>> import stretto.numpy as snp
+    >>> with default_matmul_precision("highest"):
+    ...     snp.ones(2) @ snp.ones(2)
+    Array(2., dtype=float32)
+    """
+    return config(default_matmul_precision=precision)
+
+
+def default_prng_impl(implementation: str) -> _Block:
+    """Make new keys of this implementation, and take raw keys to be of it, in a ``with`` block.
+
+    >>> with default_prng_impl("rbg"):
+    ...     config.default_prng_impl
+    'rbg'
+    """
+    return config(default_prng_impl=implementation)
+
+
+def log_compiles(log: bool = True) -> _Block:
+    """Log each compilation as a warning of the logger ``"stretto"``, inside a ``with`` block.
+
+    >>> with log_compiles():
+    ...     config.log_compiles
+    True
+    """
+    return config(log_compiles=log)
+
+
+def numpy_dtype_promotion(promotion: str) -> _Block:
+    """Promote types in the ``"standard"`` way, or, ``"strict"``, refuse to, in a ``with`` block.
+
+    >>> with numpy_dtype_promotion("strict"):
+    ...     config.numpy_dtype_promotion
+    'strict'
+    """
+    return config(numpy_dtype_promotion=promotion)
+
+
+def threefry_partitionable(partitionable: bool = True) -> _Block:
+    """Draw random bits in the layout that can be split over devices, inside a ``with`` block.
+
+    >>> with threefry_partitionable():
+    ...     config.threefry_partitionable
+    True
+    """
+    return config(threefry_partitionable=partitionable)

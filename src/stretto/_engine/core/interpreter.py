@@ -1,0 +1,389 @@
+"""Values, tracers, and the one current interpreter that every operation is handed to.
+
+Layer 1 (core). ``state.interpreter`` is held for each thread; at rest it is the eager one, which
+the layer of the runtime installs. A transformation puts its own in place while the user's function
+runs, and hands what it makes of each operation to the interpreter it was called under. Next, read
+``recorder``.
+"""
+
+from __future__ import annotations
+
+import functools
+import sys
+import threading
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any, ClassVar, NoReturn
+
+import numpy as np
+
+from stretto._engine.core.errors import EscapedTracerError, TracedValueError
+from stretto._engine.core.integers import shown
+from stretto._engine.core.position import Place, Position, place
+from stretto._engine.core.program import repeated
+from stretto._engine.core.types import ArrayType, array_type, canonical_dtype, kind_of, scalar_dtype
+
+if TYPE_CHECKING:
+    from stretto._engine.core.primitive import Primitive
+
+__all__ = [
+    "Interpreter",
+    "Linear",
+    "Tracer",
+    "Value",
+    "as_value",
+    "refuse_masked",
+    "scalar_array",
+    "splat",
+    "state",
+    "type_of",
+]
+
+
+class Value:
+    """What operations take and give: an ``Array``, or a tracer that stands for one.
+
+    Operators and methods are attached where the package is wired together.
+    """
+
+    __slots__ = ()
+
+    type: ArrayType
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """The sizes of the axes."""
+        return self.type.shape
+
+    @property
+    def dtype(self) -> np.dtype:
+        """The element type."""
+        return self.type.dtype
+
+    @property
+    def ndim(self) -> int:
+        """The number of axes."""
+        return self.type.ndim
+
+    @property
+    def size(self) -> int:
+        """The number of elements."""
+        return self.type.size
+
+    @property
+    def weak_type(self) -> bool:
+        """Whether the dtype is that of a Python scalar, and gives way in promotion."""
+        return self.type.weak_type
+
+    if TYPE_CHECKING:  # attached in wiring
+
+        def __getattr__(self, name: str) -> Any: ...
+        def __add__(self, other: Any) -> Any: ...
+        def __radd__(self, other: Any) -> Any: ...
+        def __sub__(self, other: Any) -> Any: ...
+        def __rsub__(self, other: Any) -> Any: ...
+        def __mul__(self, other: Any) -> Any: ...
+        def __rmul__(self, other: Any) -> Any: ...
+        def __truediv__(self, other: Any) -> Any: ...
+        def __rtruediv__(self, other: Any) -> Any: ...
+        def __matmul__(self, other: Any) -> Any: ...
+        def __pow__(self, other: Any) -> Any: ...
+        def __neg__(self) -> Any: ...
+        def __lt__(self, other: Any) -> Any: ...
+        def __le__(self, other: Any) -> Any: ...
+        def __gt__(self, other: Any) -> Any: ...
+        def __ge__(self, other: Any) -> Any: ...
+        def __getitem__(self, index: Any) -> Any: ...
+
+
+class Interpreter:
+    """Gives an operation its meaning: evaluate it, record it, differentiate it, vectorise it."""
+
+    __slots__ = ("_began",)
+
+    recorder: Any = None
+    """The recorder that operations come to from here, by way of their rules; ``None``: none."""
+
+    _began: tuple[str, Place | None]
+
+    def begin(self, fun: Any) -> None:
+        """Note that this function, or the one of this name, is transformed, and for which line."""
+        # The name alone: the function may hold what this interpreter makes.
+        name = fun if fun.__class__ is str else getattr(fun, "name", None)
+        self._began = name or getattr(fun, "__name__", "a function"), place()
+
+    def began(self) -> str:
+        """Which function is transformed, and where the user called for that, in words."""
+        name, at = getattr(self, "_began", ("", None))
+        return f", while {name} was transformed for {Position(*at)}" if at else ""
+
+    def process(self, primitive: Primitive, args: Sequence[Any]) -> Any:
+        """Apply the primitive: a value, or a tuple of them where it has several outputs."""
+        raise NotImplementedError
+
+
+class _State(threading.local):
+    """The current interpreter of this thread; the class attribute is the eager one, for all."""
+
+    interpreter: Any = None
+    eager: ClassVar[Any] = None
+    stand_ins: Mapping[int, Any] = {}
+    """Present values, by the id of a tracer whose trace has ended, while a user's rule runs that
+    captured the tracer; see ``control/user_rule``."""
+
+
+state = _State()
+
+
+def install_eager(interpreter: Interpreter) -> None:
+    """Make this the interpreter at rest, in every thread. Called once, when wiring."""
+    _State.interpreter = interpreter
+    _State.eager = interpreter
+
+
+class Tracer(Value):
+    """A value that stands for others while a transformation runs the user's function."""
+
+    __slots__ = ("interpreter", "position", "type")
+
+    interpreter: Any
+    position: Position | None
+
+    # What it was made by, in words; and the concrete values beneath it, if there are any.
+
+    def origin(self) -> str:
+        """Where the value comes from, for messages."""
+        return f"made at {self.position}" if self.position else "traced"
+
+    def concrete(self) -> Any:
+        """The concrete array beneath, where Python may look at it; else None."""
+        return None
+
+    def escaped(self) -> NoReturn:
+        """Raise: the transformation that made this tracer has ended."""
+        raise EscapedTracerError(
+            f"a traced value of type {self.type} outlived the transformation that made it "
+            f"({self.origin()}{self.interpreter.began()}): a function being transformed stored it "
+            f"in an outer list, attribute or global; return it from the function instead"
+        )
+
+    def _need_concrete(self, what: str, remedy: str) -> Any:
+        if self.interpreter.ended:
+            self.escaped()
+        concrete = self.concrete()
+        if concrete is None:
+            raise TracedValueError(
+                f"{what} needs a concrete value, but this {self.type} is traced: {self.origin()}. "
+                f"{remedy}"
+            )
+        return concrete
+
+    def __bool__(self) -> bool:
+        return bool(
+            self._need_concrete(
+                "bool() (as in `if`, `while`, `and`, `not`)",
+                "Use stretto.lax.cond or snp.where to choose by value, stretto.lax.while_loop to "
+                "loop, or name the argument in static_argnums if it is a setting.",
+            )
+        )
+
+    def __index__(self) -> int:
+        return self._need_concrete(
+            "a Python index, a length or a range",
+            "Shapes, ranges and list indices must be known while tracing: name the argument in "
+            "static_argnums, or index an array (snp.array(...)[i]) instead of a list.",
+        ).__index__()
+
+    def __int__(self) -> int:
+        return int(self._need_concrete("int()", self._CONVERT.format("int32")))
+
+    def __float__(self) -> float:
+        return float(self._need_concrete("float()", self._CONVERT.format("float32")))
+
+    def __complex__(self) -> complex:
+        return complex(self._need_concrete("complex()", self._CONVERT.format("complex64")))
+
+    _CONVERT = (
+        "A traced value has no Python number: use x.astype(snp.{0}), keep it an array, or name the "
+        "argument in static_argnums."
+    )
+
+    def item(self, *index: int) -> Any:
+        """The element as a Python number: only where the value beneath is concrete."""
+        return self._need_concrete("item()", self._CONVERT.format("float32")).item(*index)
+
+    def tolist(self) -> Any:
+        """The elements as Python lists: only where the value beneath is concrete."""
+        return self._need_concrete("tolist()", "Return the array and convert it outside.").tolist()
+
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> np.ndarray:
+        raise TracedValueError(
+            f"NumPy was given a traced value of type {self.type} ({self.origin()}): NumPy cannot "
+            f"trace; use the function of the same name in stretto.numpy (snp)"
+        )
+
+    def __dlpack__(self, **options: Any) -> Any:
+        raise TracedValueError(
+            f"DLPack was asked for the memory of a traced value of type {self.type} "
+            f"({self.origin()}), which has none: return it from the function that is transformed"
+        )
+
+    def __dlpack_device__(self) -> Any:
+        return self.__dlpack__()
+
+    def __copy__(self) -> Tracer:
+        return self  # it stands for a value that never changes
+
+    def __deepcopy__(self, memo: Any) -> Tracer:
+        return self
+
+    def __reduce_ex__(self, protocol: Any) -> NoReturn:
+        raise TracedValueError(
+            f"a traced value of type {self.type} cannot be pickled ({self.origin()}): it stands "
+            f"for an array only while a function is transformed; return it from that function, and "
+            f"pickle the array that the call gives"
+        )
+
+    def __repr__(self) -> str:
+        return f"<traced {self.type}>"
+
+    def __hash__(self) -> int:
+        raise TypeError("arrays are not hashable; a value that must be hashed has to be static")
+
+
+class Linear:
+    """Stands, in a transpose rule, for an argument in which the operation is linear."""
+
+    __slots__ = ("type",)
+
+    def __init__(self, type: ArrayType) -> None:
+        self.type = type
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """The sizes of the axes."""
+        return self.type.shape
+
+    @property
+    def dtype(self) -> np.dtype:
+        """The element type."""
+        return self.type.dtype
+
+    @property
+    def ndim(self) -> int:
+        """The number of axes."""
+        return self.type.ndim
+
+
+_SCALARS = (bool, int, float, complex)
+
+
+def as_value(x: Any, who: str = "this function", argument: str = "x") -> Any:
+    """The value for an array, a NumPy array or a Python scalar.
+
+    A Python scalar gets the default dtype of its kind, weakly. A writable NumPy array is copied.
+    Raises ``TypeError`` for a list or anything else, with the way out.
+    """
+    if isinstance(x, Value):
+        return x
+    python_type = type(x)
+    if python_type in _SCALARS:
+        dtype = scalar_dtype(python_type)
+        _check_fits(x, dtype, who)
+        return constant(scalar_array(x, dtype), python_type is not bool)
+    if isinstance(x, (np.ndarray, np.generic)):
+        if python_type is not np.ndarray:
+            refuse_masked(x, who, argument)
+        kind_of(x.dtype)  # refuses strings, objects, dates
+        dtype = canonical_dtype(x.dtype)
+        with np.errstate(over="ignore"):
+            return constant(np.array(x, dtype, order="C", copy=True, subok=False), False)
+    if isinstance(x, (list, tuple)):
+        raise TypeError(
+            f"{who}: {argument} must be an array or a number; got a {python_type.__name__}. Wrap "
+            f"it: stretto.numpy.array({argument})"
+        )
+    if hasattr(x, "__stretto_array__"):
+        return as_value(x.__stretto_array__(), who, argument)
+    for scalar in _SCALARS:
+        if isinstance(x, scalar):  # a subclass, such as an enumeration
+            number: Any = x
+            return as_value(scalar(number), who, argument)
+    if hasattr(x, "__array__"):
+        return as_value(np.asarray(x), who, argument)
+    raise TypeError(
+        f"{who}: {argument} must be an array or a number; got {python_type.__module__}."
+        f"{python_type.__qualname__}"
+    )
+
+
+def type_of(x: Any, who: str = "this function", argument: str = "x") -> ArrayType:
+    """The type of what ``as_value`` takes, or of what only says its shape and dtype."""
+    if isinstance(x, Value):
+        return x.type
+    shape, dtype = getattr(x, "shape", None), getattr(x, "dtype", None)
+    if isinstance(shape, tuple) and isinstance(dtype, np.dtype):
+        kind_of(dtype)  # refuses strings, objects, dates
+        return array_type(shape, canonical_dtype(dtype), bool(getattr(x, "weak_type", False)))
+    return as_value(x, who, argument).type
+
+
+def refuse_masked(x: Any, who: str, argument: str) -> None:
+    """Raise ``TypeError`` for NumPy's masked array, whose mask would be lost."""
+    masked = sys.modules.get("numpy.ma")  # as long as nobody has loaded it, there is none
+    if masked is not None and isinstance(x, masked.MaskedArray):
+        count = masked.count_masked(x)
+        raise TypeError(
+            f"{who}: {argument} is a NumPy masked array, {x.dtype}[{','.join(map(str, x.shape))}] "
+            f"with {count} masked, and arrays here have no mask: pass {argument}.filled(value), or "
+            f"its data and mask as two arrays"
+        )
+
+
+_LARGE = 3.4e38  # within the range of float32
+_EXACT = 1 << 53  # up to here, a float of 64 bits holds each integer
+
+
+def scalar_array(x: Any, dtype: np.dtype) -> np.ndarray:
+    """A Python number as an array of rank 0: what is too large becomes infinite, without remark."""
+    if dtype.itemsize >= 4 and type(x) is not complex and -_LARGE < x < _LARGE:
+        if dtype.kind == "f" and -_EXACT < x < _EXACT:  # so that it is rounded once
+            return np.array(x, dtype)
+        return np.asarray(x).astype(dtype)
+    try:
+        with np.errstate(over="ignore", invalid="ignore"):
+            return np.asarray(x).astype(dtype)
+    except OverflowError:
+        raise _overflow(x, dtype) from None
+
+
+def _overflow(x: Any, dtype: np.dtype, who: str = "") -> OverflowError:
+    return OverflowError(f"{who}the Python integer {shown(x)} does not fit in {dtype.name}")
+
+
+def _check_fits(x: Any, dtype: np.dtype, who: str) -> None:
+    if dtype.kind == "i":
+        bounds = np.iinfo(dtype)
+        if not bounds.min <= x <= bounds.max:
+            raise OverflowError(
+                f"{who}: the Python integer {shown(x)} does not fit in {dtype.name}"
+            )
+
+
+def constant(array: np.ndarray, weak_type: bool = False) -> Any:
+    """The value that holds this NumPy array, which nobody else may write."""
+    return _State.eager.constant(array, array_type(array.shape, array.dtype, weak_type))
+
+
+def splat(element: Any, type: ArrayType) -> Any:
+    """The value of this type, each of whose elements is this number."""
+    # Zeros of both signs are equal, and are not the same.
+    if type.size > 1 and (element.__class__ is int or (element.__class__ is float and element)):
+        return _State.eager.constant(_repeated(element, type), type)
+    one = scalar_array(element, type.dtype)
+    return _State.eager.constant(repeated(one, type.shape) if type.shape else one, type)
+
+
+@functools.lru_cache(4096)
+def _repeated(element: float, type: ArrayType) -> np.ndarray:
+    """For arrays to share: no device takes memory in which several elements are one."""
+    return repeated(scalar_array(element, type.dtype), type.shape)

@@ -1,0 +1,243 @@
+"""Programs: flat lists of typed equations in single-assignment form; their printer and checker.
+
+Layer 1 (core). Every transformation, the planner and the lowering work on these. A program is
+closed: what it needs from outside is among its inputs. Next, read ``primitive``.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterable, Iterator, Sequence
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+import numpy as np
+
+from stretto._engine.core.errors import ProgramError
+from stretto._engine.core.position import Place, Position
+from stretto._engine.core.types import ArrayType
+
+if TYPE_CHECKING:
+    from stretto._engine.core.primitive import Primitive
+
+__all__ = [
+    "Atom",
+    "Equation",
+    "Literal",
+    "Program",
+    "Var",
+    "as_literal",
+    "check",
+    "literal",
+    "repeated",
+]
+
+
+class Var:
+    """A variable: assigned once, by an input or an equation."""
+
+    __slots__ = ("type",)
+
+    def __init__(self, type: ArrayType) -> None:
+        self.type = type
+
+
+def repeated(element: np.ndarray, shape: tuple[int, ...]) -> np.ndarray:
+    """An array of this shape that shows one element everywhere; not to be written.
+
+    What ``np.broadcast_to`` gives for an array of rank 0, at a fifth of its cost.
+    """
+    return np.ndarray(shape, element.dtype, element, 0, (0,) * len(shape))
+
+
+class Literal:
+    """An array all of whose elements are one constant, written into the program."""
+
+    __slots__ = ("type", "value")
+
+    def __init__(self, value: Any, type: ArrayType) -> None:
+        self.value = value
+        self.type = type
+
+    def array(self) -> np.ndarray:
+        """The constant as an array that takes no memory."""
+        return repeated(np.asarray(self.value, self.type.dtype), self.type.shape)
+
+
+Atom: TypeAlias = Var | Literal
+
+
+def as_literal(value: np.ndarray, type: ArrayType) -> Literal | None:
+    """The literal for an array of no element, of one, or of one broadcast; else None."""
+    if not value.size:
+        return Literal(np.zeros((), value.dtype)[()], type)
+    if value.size == 1 or not any(value.strides):
+        return Literal(value[(0,) * value.ndim], type)
+    return None
+
+
+class Equation:
+    """One application of a primitive: ``outputs = primitive(inputs)``."""
+
+    __slots__ = ("inputs", "outputs", "place", "primitive")
+
+    def __init__(
+        self,
+        primitive: Primitive,
+        inputs: Sequence[Atom],
+        outputs: Sequence[Var],
+        place: Place | None = None,
+    ) -> None:
+        self.primitive = primitive
+        self.inputs = inputs
+        self.outputs = outputs
+        self.place = place
+
+    @property
+    def position(self) -> Position | None:
+        """Where it was called, with names."""
+        return None if self.place is None else Position(*self.place)
+
+
+class Program:
+    """Inputs, equations in order, and outputs; compared and hashed as an object, never changed."""
+
+    __slots__ = ("__weakref__", "cache", "equations", "inputs", "name", "outputs")
+
+    def __init__(
+        self,
+        inputs: Iterable[Var],
+        equations: Iterable[Equation],
+        outputs: Iterable[Atom],
+        name: str = "main",
+    ) -> None:
+        self.inputs = tuple(inputs)
+        self.equations = tuple(equations)
+        self.outputs = tuple(outputs)
+        self.name = name
+        # What was derived from this program (its derivative, its compiled form), by a tag.
+        self.cache: dict[Any, Any] = {}
+
+    @property
+    def in_types(self) -> tuple[ArrayType, ...]:
+        """The types of the inputs."""
+        return tuple(v.type for v in self.inputs)
+
+    @property
+    def out_types(self) -> tuple[ArrayType, ...]:
+        """The types of the outputs."""
+        return tuple(v.type for v in self.outputs)
+
+    @property
+    def effects(self) -> frozenset[Any]:
+        """The effects of all equations."""
+        found = self.cache.get("effects")
+        if found is None:
+            several = [p.effects for p in {e.primitive for e in self.equations}]
+            found = self.cache["effects"] = frozenset().union(*several)
+        return found
+
+    @property
+    def work(self) -> float:
+        """An estimate of the time that running it takes; see ``Primitive.work``."""
+        found = self.cache.get("work")
+        if found is None:
+            found = self.cache["work"] = float(
+                sum(
+                    e.primitive.work([a.type for a in e.inputs], [v.type for v in e.outputs])
+                    for e in self.equations
+                )
+            )
+        return found
+
+    def __str__(self) -> str:
+        return "\n".join(_lines(self, ""))
+
+    def __repr__(self) -> str:
+        return f"<Program {self.name}: {len(self.equations)} equations>"
+
+
+# Printing
+
+
+def _names() -> Iterator[str]:
+    letters = "abcdefghijklmnopqrstuvwxyz"
+    for size in itertools.count(1):
+        for chars in itertools.product(letters, repeat=size):
+            yield "".join(chars)
+
+
+def _lines(program: Program, indent: str) -> Iterator[str]:
+    names = _names()
+    name_of: dict[Var, str] = {}
+
+    def declare(v: Var) -> str:
+        name_of[v] = next(names)
+        return f"{name_of[v]}:{v.type.short()}"
+
+    def use(atom: Atom) -> str:
+        if isinstance(atom, Literal):
+            text = str(np.asarray(atom.value))
+            return text if atom.type.ndim == 0 else f"{text}:{atom.type.short()}"
+        return name_of.get(atom, "?")
+
+    yield f"{indent}{{ {program.name}({', '.join(declare(v) for v in program.inputs)})"
+    for equation in program.equations:
+        plain, nested = [], []
+        for key, value in equation.primitive.parameters():
+            if isinstance(value, Program):
+                nested.append((key, value))
+            elif isinstance(value, tuple) and value and isinstance(value[0], Program):
+                nested.extend((f"{key}[{i}]", p) for i, p in enumerate(value))
+            else:
+                plain.append(f"{key}={value}")
+        inputs = " ".join([equation.primitive.name, *map(use, equation.inputs)])
+        settings = f" [{', '.join(plain)}]" if plain else ""
+        outputs = ", ".join(declare(v) for v in equation.outputs)
+        bind = f"{outputs} = " if outputs else ""
+        yield f"{indent}  {bind}{inputs}{settings}"
+        for key, value in nested:
+            yield f"{indent}    {key}:"
+            yield from _lines(value, indent + "      ")
+    yield f"{indent}  return {', '.join(map(use, program.outputs))} }}"
+
+
+# Checking
+
+
+def check(program: Program) -> None:
+    """Check that each variable is assigned once, before its uses, with the type inferred.
+
+    Raises ``ProgramError`` that names the equation at fault.
+    """
+    known: set[Var] = set()
+
+    def assign(v: Var, where: str) -> None:
+        if v in known:
+            raise ProgramError(f"{program.name}: a variable is assigned twice, in {where}")
+        known.add(v)
+
+    for v in program.inputs:
+        assign(v, "the inputs")
+    for n, equation in enumerate(program.equations):
+        where = f"equation {n} ({equation.primitive.name})"
+        for atom in equation.inputs:
+            if isinstance(atom, Var) and atom not in known:
+                raise ProgramError(f"{program.name}: {where} reads a variable not yet assigned")
+        expected = equation.primitive.out_types(tuple(a.type for a in equation.inputs))
+        got = tuple(v.type for v in equation.outputs)
+        if expected != got:
+            raise ProgramError(f"{program.name}: {where} has outputs {got}, inferred {expected}")
+        for v in equation.outputs:
+            assign(v, where)
+        for _, value in equation.primitive.parameters():
+            for inner in value if isinstance(value, tuple) else (value,):
+                if isinstance(inner, Program):
+                    check(inner)
+    for atom in program.outputs:
+        if isinstance(atom, Var) and atom not in known:
+            raise ProgramError(f"{program.name}: an output is never assigned")
+
+
+def literal(value: complex, type: ArrayType) -> Literal:
+    """The literal of this type all of whose elements are ``value``."""
+    return Literal(np.asarray(value).astype(type.dtype)[()], type)

@@ -1,0 +1,248 @@
+"""Tracing: run a Python function on stand-ins and keep what it did as a ``Program``.
+
+Layer 1 (core). The recorder is an interpreter that writes each operation down. What the function
+takes from outside (captured arrays, tracers of enclosing transformations) becomes an input of the
+program, after the function's own, so that programs are always closed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from typing import Any
+
+import numpy as np
+
+from stretto._engine.core.holding import holding
+from stretto._engine.core.interpreter import Interpreter, Tracer, Value, state
+from stretto._engine.core.position import Place, place
+from stretto._engine.core.program import Atom, Equation, Literal, Program, Var, as_literal
+from stretto._engine.core.scope import scope, used
+from stretto._engine.core.types import ArrayType
+
+__all__ = ["Recorder", "Traced", "record", "standing"]
+
+
+class Traced(Tracer):
+    """A value of a program being recorded: an atom, and the recorder it belongs to."""
+
+    __slots__ = ("atom",)
+
+    def __init__(self, interpreter: Recorder, atom: Atom) -> None:
+        self.interpreter = interpreter
+        self.atom = atom
+        self.type = atom.type
+
+    @property
+    def position(self) -> Any:  # type: ignore[override]
+        """Where the equation that made it was called."""
+        return self.interpreter.position_of(self.atom)
+
+    def origin(self) -> str:
+        """The argument it is, or the operation that made it and the arguments behind that."""
+        return self.interpreter.origin(self.atom)
+
+    def concrete(self) -> Any:
+        """The constant, where the value is one."""
+        if isinstance(self.atom, Literal):
+            return self.atom.array()
+        return None
+
+
+class Recorder(Interpreter):
+    """Records operations as equations, while ``run`` runs a function."""
+
+    __slots__ = ("captured", "captured_vars", "ended", "equations", "inputs", "locate", "names")
+
+    def __init__(self, types: Sequence[ArrayType], names: Sequence[str] = ()) -> None:
+        self.inputs = [Var(t) for t in types]
+        self.names = names
+        self.equations: list[Equation] = []
+        self.captured: dict[int, Any] = {}
+        self.captured_vars: dict[int, Var] = {}
+        self.ended = False
+        self.locate: Callable[[], Place | None] = place
+        """What gives the place of the next equation."""
+
+    @property
+    def recorder(self) -> Any:  # type: ignore[override]
+        """Itself."""
+        return self
+
+    def process(self, primitive: Any, args: Sequence[Any]) -> Any:
+        """Record the equation, and give traced values for its outputs."""
+        # Nearly all have one argument or two, for which a loop would cost as much as the rest.
+        inputs: Sequence[Atom]
+        if len(args) == 2:
+            x, y = args
+            x = x.atom if x.__class__ is Traced and x.interpreter is self else self.lift(x)
+            y = y.atom if y.__class__ is Traced and y.interpreter is self else self.lift(y)
+            inputs, types = (x, y), (x.type, y.type)
+        elif len(args) == 1:
+            (x,) = args
+            x = x.atom if x.__class__ is Traced and x.interpreter is self else self.lift(x)
+            inputs, types = (x,), (x.type,)
+        else:
+            inputs = [
+                a.atom if a.__class__ is Traced and a.interpreter is self else self.lift(a)
+                for a in args
+            ]
+            types = tuple([a.type for a in inputs])
+        out_types = primitive.inferred.get(types) or primitive.out_types(types)
+        if primitive.splat and inputs[0].__class__ is Literal:
+            folded = _fold(primitive, inputs, out_types[0])
+            if folded is not None:
+                return Traced(self, folded)
+        if primitive.multiple:
+            outputs = [Var(t) for t in out_types]
+            self.equations.append(Equation(primitive, inputs, outputs, self.locate()))
+            return tuple([Traced(self, v) for v in outputs])
+        out = Var(out_types[0])
+        self.equations.append(Equation(primitive, inputs, (out,), self.locate()))
+        return Traced(self, out)
+
+    def run(self, fun: Callable[..., Any], *args: Any) -> Any:
+        """What ``fun(*args)`` gives under this interpreter, outside all named scopes."""
+        try:
+            return holding(scope, "path", "", holding, state, "interpreter", self, fun, *args)
+        finally:
+            self.ended = True
+
+    def lift(self, value: Value) -> Atom:
+        """The atom for a value from outside: a literal, or an input for the captured value."""
+        found = self.captured_vars.get(id(value))
+        if found is not None:
+            return found
+        if isinstance(value, Tracer):
+            if value.interpreter.ended and id(value) not in state.stand_ins:
+                value.escaped()
+            if type(value) is Traced and type(value.atom) is Literal:
+                return value.atom
+        else:
+            array = value.host()  # None where the only copy is on a device
+            if array is not None:
+                literal = as_literal(array, value.type)
+                if literal is not None:
+                    return literal
+        v = Var(value.type)
+        self.captured[id(value)] = value
+        self.captured_vars[id(value)] = v
+        return v
+
+    def position_of(self, atom: Atom) -> Any:
+        """Where the equation that assigns this atom was called; None for inputs."""
+        for equation in self.equations:
+            if atom in equation.outputs:
+                return equation.position
+        return None
+
+    def origin(self, atom: Atom) -> str:
+        """What the atom is, in words: an argument by name, or an operation on some."""
+        if atom in self.inputs:
+            return self._input_name(atom)
+        makers = {v: e for e in self.equations for v in e.outputs}
+        maker = makers.get(atom)  # type: ignore[arg-type]
+        if maker is None:
+            return "a captured value"
+        reached, pending = set(), [atom]
+        while pending:
+            a = pending.pop()
+            if a in reached:
+                continue
+            reached.add(a)
+            if a in makers:
+                pending.extend(makers[a].inputs)  # type: ignore[index]
+        sources = [self._input_name(v) for v in self.inputs if v in reached]
+        computed = f"computed by {maker.primitive.name} at {maker.position}"
+        return f"{computed} from {', '.join(sources)}" if sources else computed
+
+    def _input_name(self, atom: Atom) -> str:
+        place = next(i for i, v in enumerate(self.inputs) if v is atom)
+        return f"the argument {self.names[place]}" if place < len(self.names) else f"input {place}"
+
+
+_UNKNOWN: Any = object()
+
+
+class standing:  # reads as a statement: `with standing(recorder, at):`
+    """Let what is recorded in a ``with`` block have one place: ``at``, or that of the first.
+
+    For rules, which call none of the user's functions: to look for the place again, from deep down
+    among their frames, would cost as much as what they do.
+    """
+
+    __slots__ = ("_at", "_outer", "_recorder")
+
+    def __init__(self, recorder: Recorder, at: Place | None = _UNKNOWN) -> None:
+        self._recorder = recorder
+        self._at = at
+
+    def __enter__(self) -> standing:
+        self._outer = outer = self._recorder.locate
+        if self._at is not _UNKNOWN or outer.__class__ is not standing:
+            self._recorder.locate = self
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self._recorder.locate = self._outer
+
+    def __call__(self) -> Place | None:
+        """The place, in the scope that is in force."""
+        at = self._at
+        if at is _UNKNOWN:
+            at = self._at = self._outer()
+        return None if at is None else (at[0], at[1], scope.path if used else "")
+
+    @contextmanager
+    def apart(self) -> Iterator[None]:
+        """Let what is recorded in a block inside have places of its own: it may be the user's."""
+        recorder = self._recorder
+        here = recorder.locate
+        recorder.locate = self._outer
+        try:
+            yield
+        finally:
+            recorder.locate = here
+
+
+def _fold(primitive: Any, inputs: Sequence[Any], out: ArrayType) -> Literal | None:
+    """The literal that an operation on literals alone gives."""
+    if any(a.__class__ is not Literal for a in inputs):
+        return None
+    with np.errstate(all="ignore"):
+        value = np.asarray(
+            primitive.splat_reference(*[np.asarray(a.value, a.type.dtype) for a in inputs])
+        )
+    return Literal(value.astype(out.dtype)[()], out)
+
+
+def _atoms_of(fun: Callable[..., Any], recorder: Recorder) -> tuple[list[Atom], Any]:
+    """The atoms of what ``fun`` gives for the recorder's inputs, and its second result."""
+    outputs, extra = fun(*[Traced(recorder, v) for v in recorder.inputs])
+    atoms = [
+        o.atom if type(o) is Traced and o.interpreter is recorder else recorder.lift(o)
+        for o in outputs
+    ]
+    return atoms, extra
+
+
+def record(
+    fun: Callable[..., Any],
+    types: Sequence[ArrayType],
+    names: Sequence[str] = (),
+    name: str = "main",
+) -> tuple[Program, Any, list[Value]]:
+    """Trace ``fun`` on values of these types.
+
+    ``fun`` takes one value for each type and returns a flat sequence of values; a second result,
+    such as a tree structure, may be given with it: ``return outputs, extra``.
+
+    Returns the program, that second result, and the captured values, which are the program's inputs
+    after its own. Named scopes are counted from here: where a program is used says the rest.
+    """
+    recorder = Recorder(types, names)
+    recorder.begin(name)
+    atoms, extra = recorder.run(_atoms_of, fun, recorder)
+    inputs = [*recorder.inputs, *recorder.captured_vars.values()]
+    program = Program(inputs, recorder.equations, atoms, name)
+    return program, extra, list(recorder.captured.values())

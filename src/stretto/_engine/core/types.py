@@ -1,0 +1,322 @@
+"""Array types (shape, dtype, weak type) and how they promote.
+
+Layer 1 (core). Promotion follows the lattice of JAX's type promotion semantics: Python scalars are
+weak and take the dtype of what they meet; other types go to their least upper bound. Next, read
+``program``.
+"""
+
+from __future__ import annotations
+
+import functools
+import warnings
+from collections.abc import Iterable
+from typing import Any, NamedTuple
+
+import ml_dtypes
+import numpy as np
+
+from stretto._engine.core.config import config, settings
+from stretto._engine.core.errors import TypePromotionError
+from stretto._engine.core.position import user_stack_level
+
+__all__ = [
+    "ArrayType",
+    "array_type",
+    "as_dtype",
+    "canonical_dtype",
+    "default_dtype",
+    "float0",
+    "inexact_dtype",
+    "is_complex",
+    "is_float0",
+    "is_inexact",
+    "kind_of",
+    "named_dtype",
+    "promote",
+    "real_dtype",
+    "scalar_dtype",
+    "short_name",
+]
+
+float0 = np.dtype([("float0", np.void, 0)])
+"""The dtype of the tangent of an integer or boolean: no information."""
+
+_SMALL_FLOATS = tuple(
+    np.dtype(getattr(ml_dtypes, name))
+    for name in (
+        "float4_e2m1fn",
+        "float8_e3m4",
+        "float8_e4m3",
+        "float8_e4m3b11fnuz",
+        "float8_e4m3fn",
+        "float8_e4m3fnuz",
+        "float8_e5m2",
+        "float8_e5m2fnuz",
+        "float8_e8m0fnu",
+    )
+)
+_BFLOAT16 = np.dtype(ml_dtypes.bfloat16)
+_INT4 = tuple(np.dtype(getattr(ml_dtypes, name)) for name in ("int2", "uint2", "int4", "uint4"))
+
+_KINDS = {
+    **dict.fromkeys((*_SMALL_FLOATS, _BFLOAT16), "float"),
+    **{dtype: "uint" if dtype.name.startswith("u") else "int" for dtype in _INT4},
+    np.dtype(bool): "bool",
+    **{np.dtype(f"i{n}"): "int" for n in (1, 2, 4, 8)},
+    **{np.dtype(f"u{n}"): "uint" for n in (1, 2, 4, 8)},
+    **{np.dtype(f"f{n}"): "float" for n in (2, 4, 8)},
+    **{np.dtype(f"c{n}"): "complex" for n in (8, 16)},
+}
+
+
+def kind_of(dtype: np.dtype) -> str:
+    """One of ``bool``, ``int``, ``uint``, ``float``, ``complex``."""
+    try:
+        return _KINDS[dtype]
+    except KeyError:
+        raise TypeError(
+            f"dtype {dtype} is not one of the numeric types of arrays: "
+            f"{', '.join(sorted(d.name for d in _KINDS))}"
+        ) from None
+
+
+def is_float0(x: Any) -> bool:
+    """Whether this is the tangent of an integer or a boolean."""
+    return getattr(x, "dtype", None) == float0
+
+
+def is_inexact(dtype: np.dtype) -> bool:
+    """Whether the dtype is floating or complex: what derivatives are taken of."""
+    return _KINDS.get(dtype) in ("float", "complex")
+
+
+def is_complex(dtype: np.dtype) -> bool:
+    """Whether the dtype is complex."""
+    return dtype.kind == "c"
+
+
+def real_dtype(dtype: np.dtype) -> np.dtype:
+    """The dtype of the real part: of half the width where the dtype is complex."""
+    return np.dtype(f"f{dtype.itemsize // 2}") if is_complex(dtype) else dtype
+
+
+@functools.cache
+def short_name(dtype: np.dtype) -> str:
+    """The dtype as programs print it: ``f32``, ``i8``, ``bf16``, ``c64``, ``bool``."""
+    if dtype == _BFLOAT16:
+        return "bf16"
+    if dtype in _SMALL_FLOATS:
+        return dtype.name.replace("float", "f")
+    kind = kind_of(dtype)
+    if kind == "bool":
+        return "bool"
+    return (
+        dtype.name.replace("uint", "u")
+        .replace("int", "i")
+        .replace("float", "f")
+        .replace("complex", "c")
+    )
+
+
+class ArrayType:
+    """Shape, dtype and weakness of a value; equal types are one object, so ``is`` compares them.
+
+    Make one with ``array_type``. A weak type is that of a Python scalar: it gives way to the dtype
+    of what it meets.
+    """
+
+    __slots__ = ("dtype", "kind", "ndim", "shape", "size", "weak_type")
+
+    shape: tuple[int, ...]
+    dtype: np.dtype
+    weak_type: bool
+    kind: str
+    ndim: int
+    size: int
+
+    def __repr__(self) -> str:
+        return f"{self.dtype.name}[{','.join(map(str, self.shape))}]"
+
+    def short(self) -> str:
+        """The type as programs print it: ``f32[2,3]``, with ``*`` after a weak dtype."""
+        star = "*" if self.weak_type else ""
+        return f"{short_name(self.dtype)}{star}[{','.join(map(str, self.shape))}]"
+
+    def with_shape(self, shape: tuple[int, ...]) -> ArrayType:
+        """The same dtype and weakness, another shape."""
+        return array_type(shape, self.dtype, self.weak_type)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return array_type, (self.shape, self.dtype, self.weak_type)
+
+
+_INTERNED: dict[tuple[tuple[int, ...], np.dtype, bool], ArrayType] = {}
+
+
+def array_type(shape: tuple[int, ...], dtype: np.dtype, weak_type: bool = False) -> ArrayType:
+    """The one ``ArrayType`` with this shape, dtype and weakness."""
+    key = (shape, dtype, weak_type)
+    found = _INTERNED.get(key)
+    if found is not None:
+        return found
+    made = ArrayType()
+    made.shape, made.dtype, made.weak_type = tuple(int(n) for n in shape), dtype, weak_type
+    made.kind = "float0" if dtype == float0 else kind_of(dtype)
+    made.ndim = len(shape)
+    made.size = 1
+    for n in made.shape:
+        made.size *= n
+    return _INTERNED.setdefault((made.shape, dtype, weak_type), made)
+
+
+# 64 bits or 32
+
+_NARROW = {np.dtype(f"{kind}{n}"): np.dtype(f"{kind}{n // 2}") for kind, n in
+           (("i", 8), ("u", 8), ("f", 8), ("c", 16))}  # fmt: skip
+
+
+def canonical_dtype(dtype: np.dtype) -> np.dtype:
+    """The dtype as stored: 64-bit types become 32-bit ones unless ``config.enable_x64`` is set."""
+    narrow = _NARROW.get(dtype)
+    return dtype if narrow is None or config.enable_x64 else narrow
+
+
+def named_dtype(dtype: Any) -> np.dtype:
+    """NumPy's dtype of this type, name or scalar class; ``TypeError`` for what is none."""
+    try:
+        return np.dtype(dtype)
+    except TypeError:
+        raise
+    except Exception as error:  # NumPy parses texts as lists of fields, with errors of any kind
+        raise TypeError(f"expected a dtype such as 'float32', got {dtype!r}") from error
+
+
+def as_dtype(dtype: Any) -> np.dtype:
+    """The canonical dtype that a user asked for, by type, name or scalar class.
+
+    Asking for 64 bits while ``enable_x64`` is off warns, once a place, and gives 32.
+    """
+    if isinstance(dtype, type) and dtype in _DEFAULTS:
+        return scalar_dtype(dtype)
+    asked = named_dtype(dtype)
+    kind_of(asked)
+    given = canonical_dtype(asked)
+    if given is not asked:
+        warnings.warn(
+            f"dtype {asked} was asked for, and {given} is given: 64-bit types are off; "
+            f"set stretto.config.enable_x64 = True, or use `with stretto.enable_x64():`",
+            stacklevel=user_stack_level(),
+        )
+    return given
+
+
+_DEFAULTS = {
+    bool: (np.dtype(bool),) * 2,
+    int: (np.dtype(np.int32), np.dtype(np.int64)),
+    float: (np.dtype(np.float32), np.dtype(np.float64)),
+    complex: (np.dtype(np.complex64), np.dtype(np.complex128)),
+}
+
+
+_PYTHON_TYPES = {"bool": bool, "int": int, "uint": int, "float": float, "complex": complex}
+
+
+def scalar_dtype(python_type: type) -> np.dtype:
+    """The dtype of a Python ``bool``, ``int``, ``float`` or ``complex``."""
+    return _DEFAULTS[python_type][config.enable_x64]
+
+
+def default_dtype(kind: str) -> np.dtype:
+    """The default dtype of a kind: ``int32`` and ``float32``, or 64 bits with ``enable_x64``."""
+    return scalar_dtype(_PYTHON_TYPES[kind])
+
+
+def inexact_dtype(dtype: np.dtype) -> np.dtype:
+    """The dtype in which a function such as ``sin`` computes: integers go to the default float."""
+    return dtype if is_inexact(dtype) else scalar_dtype(float)
+
+
+# Promotion
+
+
+class _Node(NamedTuple):
+    dtype: np.dtype | None
+    weak: str = ""
+
+
+def _lattice() -> dict[_Node, frozenset[_Node]]:
+    """Every node's upper bounds, itself among them."""
+    node = {name: _Node(np.dtype(name)) for name in ("bool", "i1", "i2", "i4", "i8", "u1", "u2",
+            "u4", "u8", "f2", "f4", "f8", "c8", "c16")}  # fmt: skip
+    bf = _Node(_BFLOAT16)
+    i, f, c = (_Node(None, kind) for kind in ("int", "float", "complex"))
+    narrow_floats = [_Node(dtype) for dtype in _SMALL_FLOATS]
+    narrow_ints = [_Node(dtype) for dtype in _INT4]
+    above: dict[_Node, list[_Node]] = {
+        node["bool"]: [i],
+        i: [node["u1"], node["i1"], *narrow_ints],
+        node["u1"]: [node["u2"], node["i2"]],
+        node["u2"]: [node["u4"], node["i4"]],
+        node["u4"]: [node["u8"], node["i8"]],
+        node["u8"]: [f],
+        node["i1"]: [node["i2"]],
+        node["i2"]: [node["i4"]],
+        node["i4"]: [node["i8"]],
+        node["i8"]: [f],
+        f: [bf, node["f2"], c, *narrow_floats],
+        bf: [node["f4"]],
+        node["f2"]: [node["f4"]],
+        node["f4"]: [node["f8"], node["c8"]],
+        node["f8"]: [node["c16"]],
+        c: [node["c8"]],
+        node["c8"]: [node["c16"]],
+        node["c16"]: [],
+        **{n: [] for n in (*narrow_floats, *narrow_ints)},
+    }
+
+    @functools.cache
+    def bounds(n: _Node) -> frozenset[_Node]:
+        return frozenset({n}).union(*(bounds(m) for m in above[n]))
+
+    return {n: bounds(n) for n in above}
+
+
+_BOUNDS = _lattice()
+
+
+def promote(
+    types: Iterable[tuple[np.dtype, bool]], who: str = "promotion"
+) -> tuple[np.dtype, bool]:
+    """The dtype and weakness that values of these (dtype, weak) combine to.
+
+    Raises ``TypePromotionError`` where two dtypes have no common type (float8 kinds, int4 with
+    others), and, under ``numpy_dtype_promotion="strict"``, where they differ at all.
+    """
+    key = tuple(dict.fromkeys(types))
+    if len(key) == 1:
+        return key[0]
+    return _promote(key, who, settings.key)
+
+
+@functools.lru_cache(4096)
+def _promote(key: tuple[tuple[np.dtype, bool], ...], who: str, _: object) -> tuple[np.dtype, bool]:
+    strict = config.numpy_dtype_promotion == "strict"
+    all_weak = all(weak for _, weak in key)
+    nodes = {_Node(None, k) if weak and not all_weak and (k := kind_of(d)) != "bool" else _Node(d)
+             for d, weak in key}  # fmt: skip
+    if strict and len({dtype for dtype, weak in key if not weak}) > 1:
+        raise TypePromotionError(
+            f"{who}: types {', '.join(sorted(d.name for d, _ in key))} differ, and promotion is "
+            f"strict; convert them with .astype(...)"
+        )
+    common = frozenset.intersection(*(_BOUNDS[n] for n in nodes))
+    least = [n for n in common if _BOUNDS[n] == common]
+    if len(least) != 1:
+        raise TypePromotionError(
+            f"{who}: types {', '.join(sorted(d.name for d, _ in key))} have no implicit common "
+            f"type; convert them with .astype(...)"
+        )
+    (n,) = least
+    if n.dtype is None:
+        return default_dtype(n.weak), True
+    return canonical_dtype(n.dtype), all_weak

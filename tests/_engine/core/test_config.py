@@ -1,0 +1,338 @@
+"""Settings: everywhere, for a block, for a thread, from the environment."""
+
+import functools
+import inspect
+import logging
+import os
+import subprocess
+import sys
+import threading
+
+import pytest
+
+import stretto as st
+from stretto._engine.core.config import config, disable_jit, enable_x64, settings
+from stretto._engine.core.errors import ConfigError
+
+
+@pytest.fixture(autouse=True)
+def unchanged():
+    before = repr(config)
+    yield
+    assert repr(config) == before
+
+
+def test_attributes_set_the_value_everywhere():
+    seen = []
+    config.enable_x64 = True
+    try:
+        thread = threading.Thread(target=lambda: seen.append(config.enable_x64))
+        thread.start()
+        thread.join()
+    finally:
+        config.enable_x64 = False
+    assert seen == [True]
+
+
+def test_a_block_is_of_its_thread():
+    seen = {}
+
+    def other():
+        seen["before"] = config.enable_x64
+        with config(threefry_partitionable=True):
+            seen["inside"] = config.threefry_partitionable, config.enable_x64
+
+    with config(enable_x64=True):
+        thread = threading.Thread(target=other)
+        thread.start()
+        thread.join()
+        assert config.enable_x64
+        assert not config.threefry_partitionable
+    assert seen == {"before": False, "inside": (True, False)}
+
+
+def test_blocks_nest_and_can_be_entered_again():
+    block = enable_x64()
+    with block:
+        with config(enable_x64=False, numpy_dtype_promotion="strict"):
+            assert not config.enable_x64
+            with block:
+                assert config.enable_x64
+                assert config.numpy_dtype_promotion == "strict"
+            assert not config.enable_x64
+        assert config.enable_x64
+        assert config.numpy_dtype_promotion == "standard"
+    assert not config.enable_x64
+
+
+def test_a_block_ends_with_an_error_too():
+    with pytest.raises(ZeroDivisionError), enable_x64():
+        raise ZeroDivisionError
+    assert not config.enable_x64
+
+
+def test_a_block_is_a_decorator():
+    @config(enable_x64=True, numpy_dtype_promotion="strict")
+    def f(a, *, b=2):
+        """Both settings."""
+        return a, b, config.enable_x64, config.numpy_dtype_promotion
+
+    for _ in range(2):
+        assert f(1, b=3) == (1, 3, True, "strict")
+        assert not config.enable_x64
+    assert (f.__name__, f.__doc__, str(inspect.signature(f))) == (
+        "f",
+        "Both settings.",
+        "(a, *, b=2)",
+    )
+
+    @st.enable_x64()
+    def number():
+        return st.numpy.array(1.5).dtype.itemsize
+
+    assert number() == 8 and st.numpy.array(1.5).dtype.itemsize == 4
+
+
+def test_a_decorated_function_calls_itself_and_fails_and_is_a_method():
+    @st.enable_x64()
+    def down(n):
+        with enable_x64(False):
+            assert not config.enable_x64
+            if n:
+                down(n - 1)
+            assert not config.enable_x64
+        assert config.enable_x64
+        if not n:
+            raise ZeroDivisionError
+
+    with pytest.raises(ZeroDivisionError):
+        down(3)
+    assert not config.enable_x64
+
+    class Model:
+        @config(enable_x64=True)
+        def wide(self):
+            return self, config.enable_x64
+
+        @staticmethod
+        @config(enable_x64=True)
+        def static():
+            return config.enable_x64
+
+    model = Model()
+    assert model.wide() == (model, True) and Model.static()
+    assert config(enable_x64=True)(functools.partial(getattr, config))("enable_x64")
+
+
+def test_one_block_decorates_several_functions_and_transformations_see_it():
+    wide = enable_x64()
+    half, double = wide(lambda x: x / 2), wide(lambda x: x * 2)
+    assert half(1.0) == 0.5 and double(1.0) == 2.0
+    jitted = st.jit(wide(lambda x: x + st.numpy.array(1.5, "float64")))
+    assert jitted(1.0).dtype == "float64"
+    assert wide(st.jit(lambda x: x))(1.5).dtype == "float64"
+
+
+def test_one_block_serves_threads_at_once():
+    block = enable_x64()
+    entered, may_leave = threading.Event(), threading.Event()
+    seen = []
+
+    @block
+    def other():
+        entered.set()
+        may_leave.wait(10)
+        seen.append(config.enable_x64)
+
+    thread = threading.Thread(target=lambda: (other(), seen.append(config.enable_x64)))
+    thread.start()
+    assert entered.wait(10)
+    with config(numpy_dtype_promotion="strict"), block:
+        may_leave.set()
+        thread.join()
+        assert config.enable_x64 and config.numpy_dtype_promotion == "strict"
+    assert seen == [True, False]
+    assert config.numpy_dtype_promotion == "standard"
+
+
+def test_what_runs_after_its_call_is_no_function_to_decorate():
+    def generator():
+        yield config.enable_x64
+
+    async def coroutine():
+        return config.enable_x64
+
+    async def both():
+        yield config.enable_x64
+
+    for fun in (generator, coroutine, both):
+        for made in (fun, functools.partial(fun)):
+            with pytest.raises(TypeError, match=r"config\(enable_x64=True\) cannot decorate .*"):
+                enable_x64()(made)
+    with pytest.raises(TypeError, match="decorates functions; got the class Thing"):
+
+        @enable_x64()
+        class Thing:
+            pass
+
+    with pytest.raises(TypeError, match="decorates functions; got 3"):
+        enable_x64()(3)
+
+
+def test_short_forms_of_settings():
+    forms = {
+        st.default_matmul_precision("high"): ("default_matmul_precision", "high"),
+        st.default_prng_impl("rbg"): ("default_prng_impl", "rbg"),
+        st.log_compiles(): ("log_compiles", True),
+        st.numpy_dtype_promotion("strict"): ("numpy_dtype_promotion", "strict"),
+        st.threefry_partitionable(): ("threefry_partitionable", True),
+    }
+    for block, (name, value) in forms.items():
+        before = getattr(config, name)
+        with block:
+            assert getattr(config, name) == value != before
+        assert getattr(config, name) == before
+
+
+def test_log_compiles_is_a_block(caplog):
+    with st.log_compiles(), config(interpret_small=False), caplog.at_level(logging.WARNING):
+        st.jit(lambda x: x * 7)(1.0)
+    assert caplog.records and caplog.records[0].name == "stretto"
+
+
+def test_update_sets_everywhere():
+    config.update("recompilation_warning", 3)
+    assert config.recompilation_warning == 3
+    config.update("recompilation_warning", 16)
+    with pytest.raises(ConfigError, match="no setting 'jax_enable_x64'; there are: enable_x64"):
+        config.update("jax_enable_x64", True)
+
+
+def test_the_precision_of_products_is_a_setting():
+    rest = settings.key
+    for value in ("default", "high", "highest", "bfloat16", "tensorfloat32", "float32"):
+        with st.default_matmul_precision(value):
+            assert config.default_matmul_precision == value
+            assert settings.key is not rest
+            with st.default_matmul_precision(None):
+                assert settings.key is rest
+    with pytest.raises(
+        ConfigError, match="default_matmul_precision must be one of None, 'default', 'high'"
+    ):
+        st.default_matmul_precision("exact")
+
+
+def test_enable_x64_takes_its_value():
+    with enable_x64(), st.enable_x64(False):
+        assert not config.enable_x64
+
+
+def test_the_key_stands_for_the_settings_in_force():
+    rest = settings.key
+    with enable_x64():
+        wide = settings.key
+        assert wide is not rest
+        with config(enable_x64=False):
+            assert settings.key is rest
+        assert settings.key is wide
+    assert settings.key is rest
+    with enable_x64():
+        assert settings.key is wide
+
+
+def test_the_key_follows_what_is_set_everywhere_inside_a_block():
+    with enable_x64():
+        wide = settings.key
+        config.threefry_partitionable = True
+        try:
+            assert settings.key is not wide
+            with config(threefry_partitionable=False):
+                assert settings.key is wide
+            assert settings.key is not wide
+        finally:
+            config.threefry_partitionable = False
+        assert settings.key is wide
+
+
+UNKNOWN = "config has no setting 'x64'; there are: enable_x64, threefry_partitionable, numpy_dtype_"
+
+
+@pytest.mark.parametrize(
+    "use", [lambda: config.x64, lambda: setattr(config, "x64", True), lambda: config(x64=True)]
+)
+def test_unknown_names_are_refused_listing_what_there_is(use):
+    with pytest.raises(ConfigError, match=UNKNOWN):
+        use()
+
+
+def test_unknown_attributes_are_absent_to_python():
+    assert not hasattr(config, "x64")
+    assert {"enable_x64", "numpy_dtype_promotion"} <= set(dir(config))
+
+
+@pytest.mark.parametrize("value", [1, 0, None, "True"])
+def test_bad_values_are_refused(value):
+    with pytest.raises(ConfigError, match=r"config.enable_x64 must be one of False, True; got "):
+        config.enable_x64 = value
+    with pytest.raises(ConfigError, match="must be one of 'standard', 'strict'; got 'loose'"):
+        config(numpy_dtype_promotion="loose")
+
+
+@pytest.mark.parametrize("value", [-1, 2.0, True, "8", None])
+def test_numbers(value):
+    assert config.recompilation_warning == 16
+    with config(recompilation_warning=0):
+        assert config.recompilation_warning == 0
+        with config(recompilation_warning=100):
+            assert config.recompilation_warning == 100
+    with pytest.raises(
+        ConfigError, match=r"config.recompilation_warning must be an int, 0 or more; got"
+    ):
+        config.recompilation_warning = value
+
+
+def test_settings_that_shape_no_program_leave_the_key():
+    rest = settings.key
+    with config(log_compiles=True, recompilation_warning=1, traceback_filtering="off"):
+        assert settings.key is rest
+        with pytest.raises(ConfigError, match="must be one of 'hide', 'off'; got 'on'"):
+            config.traceback_filtering = "on"
+
+
+def test_disable_jit_is_a_block():
+    with disable_jit():
+        assert config.disable_jit
+        with disable_jit(disable=False):
+            assert not config.disable_jit
+    assert not config.disable_jit and st.disable_jit is disable_jit
+
+
+def in_environment(code, **variables):
+    # the interpreter's own way to this source, and nothing that would be started with it
+    environment = {**os.environ, **variables, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
+    command = [sys.executable, "-c", f"from stretto._engine.core.config import config; {code}"]
+    return subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
+
+
+def test_from_the_environment():
+    done = in_environment(
+        "print(config)",
+        STRETTO_ENABLE_X64="1",
+        STRETTO_NUMPY_DTYPE_PROMOTION="strict",
+        STRETTO_RECOMPILATION_WARNING="40",
+        STRETTO_TRACEBACK_FILTERING="off",
+    )
+    assert "recompilation_warning=40" in done.stdout
+    assert "traceback_filtering='off'" in done.stdout
+    assert "enable_x64=True" in done.stdout
+    assert "numpy_dtype_promotion='strict'" in done.stdout
+    assert "threefry_partitionable=False" in done.stdout
+
+
+def test_bad_values_in_the_environment():
+    done = in_environment("", STRETTO_ENABLE_X64="maybe")
+    assert "STRETTO_ENABLE_X64 must be one of False, True; got 'maybe'" in done.stderr
+    for text in ("-1", "many", "1.5", ""):
+        done = in_environment("", STRETTO_RECOMPILATION_WARNING=text)
+        wanted = f"STRETTO_RECOMPILATION_WARNING must be an int, 0 or more; got {text!r}"
+        assert wanted in done.stderr

@@ -1,0 +1,131 @@
+"""Integers among arguments, and what is said where something else is given."""
+
+import numpy as np
+import pytest
+
+import stretto as st
+import stretto.numpy as snp
+from stretto import lax, nn, random
+from stretto._engine.core.errors import TracedValueError
+from stretto._engine.core.integers import axis_of, count, integer, integers, pairs_of, shown, sizes_of
+
+X = snp.arange(6.0).reshape(2, 3)
+HUGE = 10**400
+
+
+def test_integers_are_taken_as_python_has_them():
+    assert integer(np.int8(3), "f", "n") == 3 and integer(snp.array(3), "f", "n", 0) == 3
+    assert integers([1, np.uint8(2)], "f", "n") == (1, 2)
+    assert axis_of(-1, "f") == -1 and count(2, "f", "n", 1) == 2
+    assert sizes_of((2, 0), "f") == (2, 0) and pairs_of([(1, 2)], "f", "p") == ((1, 2),)
+
+
+@pytest.mark.parametrize(
+    ("call", "error", "words"),
+    [
+        (lambda: integer(1.5, "f", "n"), TypeError, r"f: n must be an integer, got the float 1.5"),
+        (lambda: integer(None, "f", "n"), TypeError, "f: n must be an integer, got None"),
+        (lambda: integer(X, "f", "n"), TypeError, r"f: n must be .* of type float32\[2,3\]"),
+        (lambda: integer(-1, "f", "n", 0), ValueError, "f: n must be at least 0, got -1"),
+        (lambda: integers(3, "f", "n"), TypeError, "f: n must be a sequence of integers, got 3"),
+        (lambda: count(True, "f", "n", 1), TypeError, "f: n must be an integer, got the boolean"),
+        (lambda: sizes_of((2, True), "f"), TypeError, "f: shape must be an integer, got the bool"),
+        (lambda: sizes_of((2, -1), "f"), ValueError, r"f: sizes must not be negative, got \(2, -1"),
+        (lambda: sizes_of((HUGE,), "f"), ValueError, "f: shape .* 1329 bits.* more elements than"),
+        (lambda: pairs_of([(1, 2, 3)], "f", "p"), ValueError, r"f: p must be \(low, high\) pairs"),
+    ],
+)
+def test_refusals(call, error, words):
+    with pytest.raises(error, match=words):
+        call()
+
+
+def test_long_integers_are_shown_by_their_length():
+    assert shown(12) == "12" and shown((1, 2)) == "(1, 2)"
+    assert shown(-HUGE) == "a negative integer of 1329 bits"
+    assert shown(10**5000).endswith("bits")  # Python itself would refuse to write it out
+
+
+def test_traced_integers_keep_their_own_words():
+    with pytest.raises(TracedValueError, match="static_argnums"):
+        st.jit(snp.eye)(3)
+
+
+FLOATS = {
+    "roll": lambda: snp.roll(X, 1.5),
+    "roll several": lambda: snp.roll(X, (1, 1.5), axis=(0, 1)),
+    "roll array": lambda: snp.roll(X, snp.array(1.5)),
+    "repeat": lambda: snp.repeat(X, 1.5),
+    "repeat each": lambda: snp.repeat(X, snp.array([1.5, 2.0]), axis=0),
+    "tile": lambda: snp.tile(X, 1.5),
+    "diff": lambda: snp.diff(X, n=1.5),
+    "rot90": lambda: snp.rot90(X, 1.5),
+    "eye": lambda: snp.eye(2.5),
+    "eye k": lambda: snp.eye(2, k=1.5),
+    "tri": lambda: snp.tri(2, k=1.5),
+    "tril": lambda: snp.tril(X, 1.5),
+    "triu": lambda: snp.triu(X, 1.5),
+    "linspace": lambda: snp.linspace(0, 1, 2.5),
+    "split": lambda: snp.split(X, 1.5),
+    "split at": lambda: snp.split(X, [1.5]),
+    "reshape": lambda: snp.reshape(X, (2.0, 3)),
+    "moveaxis": lambda: snp.moveaxis(X, 0.0, 1),
+    "zeros": lambda: snp.zeros(2.5),
+    "sum": lambda: snp.sum(X, axis=1.0),
+    "concatenate": lambda: snp.concatenate([X, X], axis=0.5),
+    "round": lambda: snp.round(X, 1.5),
+    "fft": lambda: snp.fft.fft(X, n=2.0),
+    "fftn": lambda: snp.fft.fftn(X, s=(2.0,)),
+    "top_k": lambda: lax.top_k(X, 1.5),
+    "broadcasted_iota": lambda: lax.iota(np.int32, 2.5),
+    "one_hot": lambda: nn.one_hot(snp.array([0]), 2.5),
+    "random.normal": lambda: random.normal(random.key(0), 2.5),
+    "random.choice": lambda: random.choice(random.key(0), 2.5),
+    "matrix_power": lambda: snp.linalg.matrix_power(snp.eye(2), 1.5),
+    "bartlett": lambda: snp.bartlett(2.5),
+}
+
+
+@pytest.mark.parametrize("name", FLOATS)
+def test_floats_are_no_integers(name):
+    with pytest.raises(TypeError, match="integer"):
+        FLOATS[name]()
+
+
+@pytest.mark.parametrize("transform", ["fft", "ifft", "rfft", "irfft", "hfft", "ihfft"])
+@pytest.mark.parametrize("n", [-1, 0])
+def test_transforms_have_points(transform, n):
+    with pytest.raises(ValueError, match="n must be at least 1, got"):
+        getattr(snp.fft, transform)(X, n=n)
+
+
+def test_booleans_are_neither_axes_nor_sizes():
+    for call in (lambda: snp.sum(X, True), lambda: snp.zeros(True), lambda: snp.zeros((2, True))):
+        with pytest.raises(TypeError, match="got the boolean True"):
+            call()
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        lambda: X[HUGE],
+        lambda: X[-HUGE],
+        lambda: X.at[HUGE].set(1),
+        lambda: X.at[HUGE].get(mode="fill"),
+        lambda: st.jit(lambda x: x[10**20])(X),
+        lambda: snp.zeros(HUGE),
+        lambda: snp.broadcast_to(X, (HUGE, 2, 3)),
+        lambda: snp.array(HUGE),
+        lambda: snp.full(3, HUGE),
+        lambda: snp.arange(3) + HUGE,
+        lambda: X + HUGE,
+        lambda: random.normal(random.key(0), HUGE),
+    ],
+)
+def test_integers_beyond_any_array(call):
+    with pytest.raises((IndexError, ValueError, OverflowError), match=r"integer of 1329 bits|1000"):
+        call()
+
+
+def test_a_slice_may_go_beyond():
+    assert X[:HUGE].shape == (2, 3)

@@ -1,0 +1,76 @@
+"""The extension in C and its twins in Python: the same tests pass with both."""
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import stretto as st
+import stretto.numpy as snp
+from stretto._engine.core.native import native
+
+ROOT = Path(__file__).parents[2]
+BOTH = (
+    "tests/api/test_dispatch.py",
+    "tests/api/test_interpreted.py",
+    "tests/runtime/test_array.py",
+    "tests/numpy/test_quick.py",
+)
+
+
+def run(*command, **environment):
+    return subprocess.run(
+        [sys.executable, *command],
+        cwd=ROOT,
+        env={**os.environ, **environment},
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=300,
+    )
+
+
+def test_the_twins_pass_the_same_tests():
+    if native is None:
+        pytest.skip("this run is without the extension")
+    done = run("-m", "pytest", "-q", "-p", "no:xdist", "-p", "no:cacheprovider", *BOTH,
+               STRETTO_NATIVE="0")  # fmt: skip
+    assert done.returncode == 0, done.stdout[-4000:] + done.stderr[-2000:]
+    assert "passed" in done.stdout
+
+
+def test_it_can_be_left_out():
+    code = "from stretto._engine.core.native import native; print(native is None)"
+    assert run("-c", code, STRETTO_NATIVE="0").stdout.strip() == "True"
+
+
+@pytest.mark.skipif(native is None, reason="the extension was not built")
+def test_operators_are_those_of_c():
+    assert type(st.Array.__dict__["__add__"]).__name__ == "Operator"
+    assert snp.ones(2).__add__(snp.ones(2)).shape == (2,)
+    assert st.Array.__add__.__name__ == "__add__"
+    assert issubclass(st.Array, native.Holder)
+
+
+@pytest.mark.skipif(native is None, reason="the extension was not built")
+def test_another_revision_is_not_used(monkeypatch):
+    from stretto._engine.core import native as module  # noqa: PLC0415
+
+    monkeypatch.setattr(module, "_REVISION", -1)
+    assert module._load() is None
+
+
+@pytest.mark.skipif(native is None, reason="the extension was not built")
+def test_wrong_use_is_refused():
+    with pytest.raises(TypeError):
+        native.Operator()
+    with pytest.raises(TypeError, match="subclass of Holder"):
+        native.Operator(int, 1, 1, 1, 1, 1, 1, {}, 1, "x", False)
+    with pytest.raises(TypeError):
+        native.Holder()
+    holder = native.Holder(None, "type")
+    assert holder._host is None and holder._buffer is None and holder.type == "type"
+    np.testing.assert_array_equal(snp.ones(1), 1)
