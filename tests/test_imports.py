@@ -18,7 +18,7 @@ PACKAGES = (
     "stretto.nn",
     "stretto.nn.functional",
     "stretto.numpy",
-    "stretto.ops",
+    "stretto._engine.ops",
     "stretto.random",
     "stretto.scipy",
 )

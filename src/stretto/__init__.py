@@ -81,7 +81,7 @@ if TYPE_CHECKING:
     from stretto.control.custom_vmap import custom_vmap, sequential_vmap
     from stretto.ensemble.ensemble import Ensemble
     from stretto.files import load, load_header, save
-    from stretto.ops.name import checkpoint_name
+    from stretto._engine.ops.name import checkpoint_name
     from stretto.runtime.callbacks import effects_barrier
     from stretto.runtime.device import (
         Device,
@@ -123,7 +123,7 @@ else:
             "stretto.control.custom_vmap": "custom_vmap sequential_vmap",
             "stretto.ensemble.ensemble": "Ensemble",
             "stretto.files": "load load_header save",
-            "stretto.ops.name": "checkpoint_name",
+            "stretto._engine.ops.name": "checkpoint_name",
             "stretto.runtime.callbacks": "effects_barrier",
             "stretto.runtime.device": "Device default_backend device_count devices "
             "local_device_count local_devices process_count process_index process_indices",

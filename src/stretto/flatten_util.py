@@ -15,11 +15,11 @@ import numpy as np
 from stretto._engine.core import tree
 from stretto._engine.core.interpreter import as_value
 from stretto._engine.core.types import is_complex, promote
-from stretto.ops.arithmetic import real
-from stretto.ops.broadcast import reshape
-from stretto.ops.comparison import full
-from stretto.ops.convert import convert
-from stretto.ops.shape import concatenate, split
+from stretto._engine.ops.arithmetic import real
+from stretto._engine.ops.broadcast import reshape
+from stretto._engine.ops.comparison import full
+from stretto._engine.ops.convert import convert
+from stretto._engine.ops.shape import concatenate, split
 
 __all__ = ["Unravel", "ravel_pytree"]
 

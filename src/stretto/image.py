@@ -22,9 +22,9 @@ import stretto.numpy as snp
 from stretto._engine.core.integers import integers
 from stretto._engine.core.interpreter import as_value
 from stretto._engine.core.types import inexact_dtype, real_dtype
-from stretto.ops.broadcast import canonical_axes, move_axis
-from stretto.ops.contract import tensordot
-from stretto.ops.convert import convert
+from stretto._engine.ops.broadcast import canonical_axes, move_axis
+from stretto._engine.ops.contract import tensordot
+from stretto._engine.ops.convert import convert
 
 __all__ = ["ResizeMethod", "resize", "scale_and_translate"]
 

@@ -5,10 +5,10 @@ import pytest
 
 from stretto.api.jit import jit
 from stretto.lax import convolutions as lax
-from stretto.ops.broadcast import move_axis
-from stretto.ops.contract import tensordot
-from stretto.ops.convolution import conv_general_dilated
-from stretto.ops.convolution_kinds import conv_transpose
+from stretto._engine.ops.broadcast import move_axis
+from stretto._engine.ops.contract import tensordot
+from stretto._engine.ops.convolution.general import conv_general_dilated
+from stretto._engine.ops.convolution.kinds import conv_transpose
 
 RNG = np.random.default_rng(0)
 SETTINGS = [

@@ -7,8 +7,8 @@ import pytest
 
 from stretto.api.derivatives import grad
 from stretto.lax import elementary as lax
-from stretto.ops import exponential
-from stretto.ops.precision import AccuracyMode, Tolerance
+from stretto._engine.ops import exponential
+from stretto._engine.ops.precision import AccuracyMode, Tolerance
 
 NAMES = [n for n in lax.__all__ if n not in ("RoundingMethod", "mul", "round")]
 

@@ -7,7 +7,7 @@ from stretto.api.derivatives import grad
 from stretto.api.jit import jit
 from stretto.api.vectorise import vmap
 from stretto.lax.scattering import scatter_apply
-from stretto.ops.index import ScatterDimensionNumbers
+from stretto._engine.ops.index.gather_scatter import ScatterDimensionNumbers
 
 NUMBERS = ScatterDimensionNumbers((), (0,), (0,))
 X = np.float32([1, 2, 3, 4])

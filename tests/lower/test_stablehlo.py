@@ -14,8 +14,8 @@ from stretto._engine.core.recorder import record
 from stretto._engine.core.types import array_type
 from stretto.lower import stablehlo
 from stretto.lower.stablehlo import Builder, lower
-from stretto.ops.arithmetic import ADD
-from stretto.ops.constant import Constant, Held
+from stretto._engine.ops.arithmetic import ADD
+from stretto._engine.ops.constant import Constant, Held
 from stretto.runtime.pjrt import compile_text, to_device, to_host
 
 X = snp.array(1.5)

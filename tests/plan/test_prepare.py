@@ -10,7 +10,7 @@ import stretto as st
 import stretto.numpy as snp
 from stretto._engine.core.config import shaping
 from stretto._engine.core.program import check
-from stretto.ops.sort import Sort
+from stretto._engine.ops.sort import Sort
 from stretto.plan.prepare import prepare
 from stretto.runtime import cache
 from stretto.transforms.evaluate import evaluate

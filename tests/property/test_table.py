@@ -7,7 +7,7 @@ import pytest
 import stretto as st
 import stretto.special
 from stretto._engine.core.primitive import PRIMITIVES, ZERO_DERIVATIVE, Primitive, Refused
-from stretto.ops.written import Written
+from stretto._engine.ops.written import Written
 from tests.property import chains  # noqa: F401 (fills the table)
 from tests.property.programs import Block, Var, namespace
 from tests.property.writer import TABLE, Skip, Writer, draw_program

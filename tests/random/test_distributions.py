@@ -9,7 +9,7 @@ from stretto import random as R
 from stretto.api.derivatives import grad
 from stretto.api.jit import jit
 from stretto._engine.core.config import config
-from stretto.ops.broadcast import reduce_sum
+from stretto._engine.ops.broadcast import reduce_sum
 
 
 def A(*shape):

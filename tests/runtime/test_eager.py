@@ -18,8 +18,8 @@ import stretto as st
 import stretto.numpy as snp
 from stretto._engine.core.interpreter import Value, state
 from stretto.numpy import arithmetic, logic
-from stretto.ops.contract import matmul
-from stretto.ops.trigonometric import COS
+from stretto._engine.ops.contract import matmul
+from stretto._engine.ops.trigonometric import COS
 from stretto.runtime import eager
 from stretto.runtime.eager import EAGER, quiet
 

@@ -10,7 +10,7 @@ from stretto._engine.core.effects import names_axis
 from stretto._engine.core.interpreter import as_value
 from stretto._engine.core.primitive import Primitive, Refused
 from stretto._engine.core.program import check
-from stretto.ops.collective_primitives import AxisIndex, PSum
+from stretto._engine.ops.collective.primitives import AxisIndex, PSum
 from stretto.transforms.evaluate import evaluate
 from stretto.transforms.jvp import jvp_flat
 from stretto.transforms.vmap import AxisSize, Batched, to_axis, vmap_flat, vmap_program

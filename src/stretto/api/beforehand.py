@@ -15,10 +15,10 @@ from typing import Any
 from stretto._engine.core.holding import holding
 from stretto._engine.core.interpreter import state
 from stretto._engine.core.program import Atom, Equation, Program, Var
-from stretto.ops.broadcast import BroadcastInDim, Reshape, Transpose
-from stretto.ops.constant import Constant
-from stretto.ops.elementwise import INTEGRAL, Elementwise
-from stretto.ops.shape import Slice
+from stretto._engine.ops.broadcast import BroadcastInDim, Reshape, Transpose
+from stretto._engine.ops.constant import Constant
+from stretto._engine.ops.elementwise import INTEGRAL, Elementwise
+from stretto._engine.ops.shape import Slice
 from stretto.plan.memory import bytes_of
 from stretto.runtime.eager import EAGER
 from stretto.transforms.evaluate import evaluate

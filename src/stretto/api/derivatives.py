@@ -20,7 +20,7 @@ from stretto.api.linear_functions import JvpFunction, VjpFunction, tangents_of
 from stretto._engine.core import tree
 from stretto._engine.core.boundary import boundary
 from stretto._engine.core.types import is_complex, is_inexact
-from stretto.ops.comparison import full
+from stretto._engine.ops.comparison import full
 from stretto.transforms.jvp import jvp_flat
 from stretto.transforms.linearize import LinearMap, linearize_flat
 

@@ -16,7 +16,7 @@ from stretto.control.chunks import map_chunks, positive
 from stretto._engine.core import tree
 from stretto._engine.core.interpreter import constant
 from stretto._engine.core.types import ArrayType, float0, is_complex, is_inexact
-from stretto.ops.broadcast import move_axis, reshape
+from stretto._engine.ops.broadcast import move_axis, reshape
 from stretto.transforms.evaluate import evaluate
 from stretto.transforms.linearize import LinearMap, linearize_flat
 from stretto.transforms.vmap import to_axis

@@ -18,7 +18,7 @@ from stretto._engine.core.canonical import form
 from stretto._engine.core.interpreter import as_value
 from stretto._engine.core.program import Program
 from stretto._engine.core.types import ArrayType, is_float0, is_inexact
-from stretto.ops.convert import convert
+from stretto._engine.ops.convert import convert
 from stretto.transforms.evaluate import evaluate
 from stretto.transforms.linearize import LinearMap
 

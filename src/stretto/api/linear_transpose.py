@@ -19,8 +19,8 @@ from stretto._engine.core.interpreter import Linear
 from stretto._engine.core.program import Equation, Program
 from stretto._engine.core.recorder import record
 from stretto._engine.core.types import ArrayType, is_inexact
-from stretto.ops.comparison import full
-from stretto.ops.convert import convert
+from stretto._engine.ops.comparison import full
+from stretto._engine.ops.convert import convert
 from stretto.transforms.simplify import drop_dead
 from stretto.transforms.transpose import backward
 

@@ -11,9 +11,9 @@ from typing import Any
 from stretto.control.family import parting, values_of
 from stretto._engine.core import tree
 from stretto._engine.core.boundary import boundary
-from stretto.ops.broadcast import canonical_axis, expand_dims, reshape
-from stretto.ops.convert import convert
-from stretto.ops.shape import concatenate, pad, rev, slice_in_dim
+from stretto._engine.ops.broadcast import canonical_axis, expand_dims, reshape
+from stretto._engine.ops.convert import convert
+from stretto._engine.ops.shape import concatenate, pad, rev, slice_in_dim
 
 __all__ = ["associative_scan"]
 

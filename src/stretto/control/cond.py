@@ -22,10 +22,10 @@ from stretto._engine.core.interpreter import Linear, as_value
 from stretto._engine.core.program import Atom, Equation, Program, Var, literal
 from stretto._engine.core.recorder import record
 from stretto._engine.core.types import ArrayType, array_type, kind_of, promote
-from stretto.ops.arithmetic import clamp
-from stretto.ops.broadcast import broadcast_to, move_to_front, reduce_sum, reshape
-from stretto.ops.comparison import ne
-from stretto.ops.convert import convert
+from stretto._engine.ops.arithmetic import clamp
+from stretto._engine.ops.broadcast import broadcast_to, move_to_front, reduce_sum, reshape
+from stretto._engine.ops.comparison import ne
+from stretto._engine.ops.convert import convert
 from stretto.transforms.evaluate import evaluate
 from stretto.transforms.jvp import jvp_program
 from stretto.transforms.linearize import apply_linear, linearize_program

@@ -18,7 +18,7 @@ from stretto.control.user_rule import fitted, user_rule
 from stretto._engine.core import tree
 from stretto._engine.core.program import Program
 from stretto._engine.core.types import is_float0
-from stretto.ops.broadcast import move_to_front
+from stretto._engine.ops.broadcast import move_to_front
 from stretto.transforms.linearize import apply_linear
 from stretto.transforms.simplify import depending
 from stretto.transforms.vmap import to_axis, vmap_flat, vmap_program

@@ -27,7 +27,7 @@ from stretto._engine.core.primitive import NOT_LINEAR, Primitive, Refused
 from stretto._engine.core.program import Equation, Program, Var
 from stretto._engine.core.recorder import record
 from stretto._engine.core.types import ArrayType, is_inexact
-from stretto.ops.broadcast import move_to_front
+from stretto._engine.ops.broadcast import move_to_front
 from stretto.transforms.evaluate import evaluate
 from stretto.transforms.jvp import jvp_flat
 from stretto.transforms.linearize import apply_linear

@@ -17,7 +17,7 @@ from stretto.control.loops import map_
 from stretto.control.user_rule import fitted, user_rule
 from stretto._engine.core import tree
 from stretto._engine.core.program import Program
-from stretto.ops.broadcast import move_to_front
+from stretto._engine.ops.broadcast import move_to_front
 from stretto.transforms.evaluate import evaluate
 from stretto.transforms.jvp import instantiate, jvp_flat, jvp_program
 from stretto.transforms.vmap import to_axis

@@ -17,7 +17,7 @@ from stretto._engine.core.primitive import Primitive
 from stretto._engine.core.program import Equation, Program
 from stretto._engine.core.recorder import record
 from stretto._engine.core.types import ArrayType
-from stretto.ops.comparison import full
+from stretto._engine.ops.comparison import full
 from stretto.transforms.linearize import taken_as_linear
 from stretto.transforms.simplify import live
 

@@ -13,7 +13,7 @@ from stretto._engine.core import tree
 from stretto._engine.core.program import Program
 from stretto._engine.core.recorder import record
 from stretto._engine.core.types import ArrayType, is_inexact
-from stretto.ops.convert import convert
+from stretto._engine.ops.convert import convert
 
 __all__ = ["like", "record_like", "unknowns"]
 

@@ -15,7 +15,7 @@ from stretto._engine.core.errors import MissingRuleError
 from stretto._engine.core.interpreter import Linear
 from stretto._engine.core.program import Program, Var
 from stretto._engine.core.types import ArrayType, is_inexact
-from stretto.ops.broadcast import move_to_front, reduce_sum
+from stretto._engine.ops.broadcast import move_to_front, reduce_sum
 from stretto.transforms.evaluate import evaluate
 from stretto.transforms.jvp import jvp_program
 from stretto.transforms.linearize import apply_linear

@@ -17,7 +17,7 @@ from stretto._engine.core.errors import MissingRuleError
 from stretto._engine.core.interpreter import Linear
 from stretto._engine.core.program import Program
 from stretto._engine.core.types import ArrayType
-from stretto.ops.comparison import full, zeros_like
+from stretto._engine.ops.comparison import full, zeros_like
 from stretto.transforms.closed import record_closed
 from stretto.transforms.evaluate import evaluate
 from stretto.transforms.jvp import jvp_flat

@@ -16,9 +16,9 @@ from typing import Any, NoReturn, TypeAlias
 
 from stretto._engine.core.primitive import Primitive
 from stretto._engine.core.types import ArrayType
-from stretto.ops.contract import DotGeneral
-from stretto.ops.convolution import ConvGeneralDilated
-from stretto.ops.name import Name
+from stretto._engine.ops.contract import DotGeneral
+from stretto._engine.ops.convolution.general import ConvGeneralDilated
+from stretto._engine.ops.name import Name
 
 __all__ = [
     "Policy",

@@ -19,12 +19,12 @@ from stretto._engine.core.interpreter import Tracer, as_value
 from stretto._engine.core.primitive import NOT_LINEAR, Primitive
 from stretto._engine.core.program import Program
 from stretto._engine.core.types import ArrayType, array_type, kind_of, promote
-from stretto.ops.arithmetic import Add, Max, Min, Mul, add, maximum, minimum, multiply
-from stretto.ops.broadcast import ReduceSum, broadcast_to, canonical_axes, check_axes, reshape
-from stretto.ops.comparison import And, Or, Xor, bitwise_and, bitwise_or, bitwise_xor, select
-from stretto.ops.convert import convert
-from stretto.ops.elementwise import align_mapped
-from stretto.ops.reduce import (
+from stretto._engine.ops.arithmetic import Add, Max, Min, Mul, add, maximum, minimum, multiply
+from stretto._engine.ops.broadcast import ReduceSum, broadcast_to, canonical_axes, check_axes, reshape
+from stretto._engine.ops.comparison import And, Or, Xor, bitwise_and, bitwise_or, bitwise_xor, select
+from stretto._engine.ops.convert import convert
+from stretto._engine.ops.elementwise import align_mapped
+from stretto._engine.ops.reducing.reduce import (
     ReduceAnd,
     ReduceMax,
     ReduceMin,
@@ -33,9 +33,9 @@ from stretto.ops.reduce import (
     ReduceXor,
     lines_first,
 )
-from stretto.ops.shape import concatenate, slice_in_dim
-from stretto.ops.sharding import refuse_sharding
-from stretto.ops.window import (
+from stretto._engine.ops.shape import concatenate, slice_in_dim
+from stretto._engine.ops.sharding import refuse_sharding
+from stretto._engine.ops.reducing.window import (
     ReduceWindowAnd,
     ReduceWindowMax,
     ReduceWindowMin,

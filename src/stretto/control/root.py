@@ -16,8 +16,8 @@ from stretto._engine.core.boundary import boundary
 from stretto._engine.core.primitive import NOT_LINEAR
 from stretto._engine.core.program import Program
 from stretto._engine.core.types import ArrayType
-from stretto.ops.arithmetic import negative
-from stretto.ops.comparison import zeros_like
+from stretto._engine.ops.arithmetic import negative
+from stretto._engine.ops.comparison import zeros_like
 from stretto.transforms.evaluate import evaluate
 from stretto.transforms.jvp import jvp_flat
 from stretto.transforms.linearize import linearize_flat

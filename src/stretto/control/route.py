@@ -15,13 +15,13 @@ import numpy as np
 from stretto.control.while_loop import loop_while
 from stretto._engine.core.effects import observable
 from stretto._engine.core.program import Program
-from stretto.ops.broadcast import broadcast_to, reduce_sum, reshape
-from stretto.ops.comparison import eq, full, le, select
-from stretto.ops.convert import convert
-from stretto.ops.dynamic import dynamic_slice_in_dim, dynamic_update_slice_in_dim
-from stretto.ops.index import GatherDimensionNumbers, gather
-from stretto.ops.shape import concatenate, slice_in_dim
-from stretto.ops.sort import argsort
+from stretto._engine.ops.broadcast import broadcast_to, reduce_sum, reshape
+from stretto._engine.ops.comparison import eq, full, le, select
+from stretto._engine.ops.convert import convert
+from stretto._engine.ops.index.dynamic import dynamic_slice_in_dim, dynamic_update_slice_in_dim
+from stretto._engine.ops.index.gather_scatter import GatherDimensionNumbers, gather
+from stretto._engine.ops.shape import concatenate, slice_in_dim
+from stretto._engine.ops.sort import argsort
 from stretto.transforms.evaluate import evaluate
 from stretto.transforms.vmap import vmap_program
 

@@ -30,9 +30,9 @@ from stretto._engine.core.interpreter import Linear, constant
 from stretto._engine.core.program import Equation, Program
 from stretto._engine.core.recorder import record
 from stretto._engine.core.types import ArrayType, array_type
-from stretto.ops.arithmetic import ADD
-from stretto.ops.broadcast import move_axis, move_to_front
-from stretto.ops.comparison import zeros_like
+from stretto._engine.ops.arithmetic import ADD
+from stretto._engine.ops.broadcast import move_axis, move_to_front
+from stretto._engine.ops.comparison import zeros_like
 from stretto.transforms.evaluate import evaluate
 from stretto.transforms.jvp import jvp_program
 from stretto.transforms.linearize import apply_linear, linearize_program

@@ -14,7 +14,7 @@ import numpy as np
 from stretto._engine.core import tree
 from stretto._engine.core.interpreter import as_value
 from stretto._engine.core.types import float0, is_inexact
-from stretto.ops.comparison import full
+from stretto._engine.ops.comparison import full
 
 __all__ = [
     "CustomVJPPrimal",

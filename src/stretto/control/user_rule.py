@@ -15,7 +15,7 @@ from stretto._engine.core.errors import EscapedTracerError
 from stretto._engine.core.holding import holding
 from stretto._engine.core.interpreter import Interpreter, as_value, state
 from stretto._engine.core.types import ArrayType, is_float0, is_inexact, kind_of
-from stretto.ops.convert import convert
+from stretto._engine.ops.convert import convert
 
 __all__ = ["described", "fit", "fits", "fitted", "user_rule"]
 

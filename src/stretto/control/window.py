@@ -16,10 +16,10 @@ from stretto.control.reduce import Combination, Reduce, combination, monoid_of, 
 from stretto._engine.core import tree
 from stretto._engine.core.integers import integers
 from stretto._engine.core.types import ArrayType
-from stretto.ops.broadcast import reshape
-from stretto.ops.comparison import full
-from stretto.ops.convolution_geometry import dilated, pads
-from stretto.ops.window_geometry import (
+from stretto._engine.ops.broadcast import reshape
+from stretto._engine.ops.comparison import full
+from stretto._engine.ops.convolution.geometry import dilated, pads
+from stretto._engine.ops.reducing.window_geometry import (
     PLAIN,
     AxisWindow,
     Windows,

@@ -11,7 +11,7 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from stretto._engine.core.interpreter import Tracer, Value, as_value
-from stretto.ops.broadcast import of_rank
+from stretto._engine.ops.broadcast import of_rank
 
 __all__ = [
     "ArrayLike",

@@ -14,7 +14,7 @@ import numpy as np
 import stretto.numpy as snp
 from stretto._engine.core.tree import register_dataclass, unflatten
 from stretto._engine.core.types import is_inexact
-from stretto.ops.convert import convert
+from stretto._engine.ops.convert import convert
 from stretto.tree.members import Alike
 from stretto.tree.sums import of_column, widened
 

@@ -29,7 +29,7 @@ from stretto.ensemble.arguments import (
 from stretto.ensemble.calibration_error import Binning
 from stretto.ensemble.probabilities import one_hot_like, to_sum_one
 from stretto.nn.functions import one_hot
-from stretto.ops.broadcast import of_rank
+from stretto._engine.ops.broadcast import of_rank
 
 __all__ = ["HistogramBinning", "Isotonic", "fit_histogram_binning", "fit_isotonic"]
 

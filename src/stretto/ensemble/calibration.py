@@ -31,7 +31,7 @@ from stretto.ensemble.newton import minimise
 from stretto.ensemble.probabilities import one_hot_like
 from stretto.ensemble.scores import nll_from_logits
 from stretto.nn.functions import sigmoid, softmax, softplus
-from stretto.ops.broadcast import of_rank
+from stretto._engine.ops.broadcast import of_rank
 
 __all__ = [
     "Platt",

@@ -18,7 +18,7 @@ from stretto.ensemble.arguments import ArrayLike, check_binning, labelled
 from stretto.ensemble.probabilities import correct, one_hot_like
 from stretto.ensemble.scores import brier
 from stretto.nn.functions import one_hot
-from stretto.ops.broadcast import of_rank
+from stretto._engine.ops.broadcast import of_rank
 
 __all__ = [
     "Binning",

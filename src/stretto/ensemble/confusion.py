@@ -15,7 +15,7 @@ import stretto.numpy as snp
 from stretto.api.vectorise import vmap
 from stretto._engine.core.interpreter import Value
 from stretto.ensemble.arguments import ArrayLike, labelled
-from stretto.ops.broadcast import of_rank
+from stretto._engine.ops.broadcast import of_rank
 
 __all__ = ["balanced_accuracy", "confusion_matrix", "f1"]
 

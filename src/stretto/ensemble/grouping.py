@@ -21,8 +21,8 @@ from stretto.ensemble.tied import Ties, ties_of, untied
 from stretto.files.names import leaf_names
 from stretto.nn.module import Module
 from stretto.numpy.joining import take
-from stretto.ops.convert import convert
-from stretto.ops.shape import concatenate
+from stretto._engine.ops.convert import convert
+from stretto._engine.ops.shape import concatenate
 
 __all__ = ["groups_of", "joined", "merged", "refuse_others_than_modules"]
 

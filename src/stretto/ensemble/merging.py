@@ -17,7 +17,7 @@ from stretto.api.vectorise import vmap
 from stretto._engine.core.tree import unflatten
 from stretto._engine.core.types import is_inexact
 from stretto.ensemble.averaging import begun
-from stretto.ops.convert import convert
+from stretto._engine.ops.convert import convert
 from stretto.random.discrete import bernoulli
 from stretto.random.keys import split
 from stretto.tree.members import Alike

@@ -11,7 +11,7 @@ import numpy as np
 import stretto.numpy as snp
 from stretto._engine.core.interpreter import Value
 from stretto.nn.functions import one_hot
-from stretto.ops.broadcast import of_rank
+from stretto._engine.ops.broadcast import of_rank
 
 __all__ = ["clamped", "correct", "one_hot_like", "to_sum_one"]
 

@@ -16,7 +16,7 @@ import stretto.numpy as snp
 from stretto import lax
 from stretto._engine.core.interpreter import Value
 from stretto.ensemble.arguments import ArrayLike, concrete, of_members, with_targets
-from stretto.ops.exponential import root_of_squares
+from stretto._engine.ops.exponential import root_of_squares
 
 __all__ = [
     "crps_ensemble",

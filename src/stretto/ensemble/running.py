@@ -20,7 +20,7 @@ from stretto._engine.core.interpreter import Value, as_value
 from stretto.ensemble.groups import Group
 from stretto.nn.state import stateful_call
 from stretto.numpy.joining import take
-from stretto.ops.shape import concatenate
+from stretto._engine.ops.shape import concatenate
 from stretto.random.keys import checked, split
 from stretto.random.streams import keys, refusing
 

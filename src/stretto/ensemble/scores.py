@@ -20,7 +20,7 @@ from stretto._engine.core.interpreter import Value
 from stretto.ensemble.arguments import ArrayLike, at_least, labelled
 from stretto.ensemble.probabilities import clamped, correct, one_hot_like
 from stretto.nn.functions import log_softmax
-from stretto.ops.broadcast import of_rank
+from stretto._engine.ops.broadcast import of_rank
 
 __all__ = ["accuracy", "brier", "nll", "nll_from_logits", "top_k_accuracy"]
 

@@ -14,8 +14,8 @@ import numpy as np
 import stretto.numpy as snp
 from stretto.control.cond import cond
 from stretto._engine.core.tree import flatten, map, register_dataclass, unflatten
-from stretto.ops.convert import convert
-from stretto.ops.dynamic import dynamic_update_index_in_dim
+from stretto._engine.ops.convert import convert
+from stretto._engine.ops.index.dynamic import dynamic_update_index_in_dim
 from stretto.tree.members import Alike
 
 __all__ = ["SnapshotState", "Snapshots"]

@@ -14,7 +14,7 @@ from stretto._engine.core.tree import leaves, unflatten
 from stretto._engine.core.types import is_inexact
 from stretto.ensemble.averaging import begun, moved
 from stretto.ensemble.ensemble import Ensemble
-from stretto.ops.convert import convert
+from stretto._engine.ops.convert import convert
 from stretto.tree.members import Alike, size_of
 
 __all__ = ["Soup", "greedy_soup", "uniform_soup"]

@@ -15,8 +15,8 @@ from stretto._engine.core import tree as trees
 from stretto._engine.core.tree import register_dataclass, unflatten
 from stretto._engine.core.types import is_complex, is_inexact
 from stretto.ensemble.averaging import begun, in_dtypes, moved
-from stretto.ops.convert import convert
-from stretto.ops.dynamic import dynamic_update_index_in_dim
+from stretto._engine.ops.convert import convert
+from stretto._engine.ops.index.dynamic import dynamic_update_index_in_dim
 from stretto.random.distributions import normal
 from stretto.random.keys import split
 

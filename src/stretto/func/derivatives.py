@@ -17,7 +17,7 @@ from stretto.api.flat import Flat, is_active
 from stretto._engine.core import tree
 from stretto._engine.core.interpreter import as_value
 from stretto._engine.core.types import is_complex, is_float0
-from stretto.ops.complex_parts import conj
+from stretto._engine.ops.complex_parts import conj
 from stretto.random.streams import refusing
 from stretto.transforms.linearize import linearize_flat
 from stretto.tree_util import Partial

@@ -17,7 +17,7 @@ from stretto.api.arguments import leaf_names, name_of, wraps
 from stretto.control.chunks import inner_axes, positive
 from stretto._engine.core import tree
 from stretto._engine.core.interpreter import Tracer, as_value, state
-from stretto.ops.iota import iota
+from stretto._engine.ops.iota import iota
 from stretto.random import streams
 from stretto.random.keys import fold_in
 

@@ -95,8 +95,8 @@ from stretto.lax.selection import (
     approx_max_k,
     approx_min_k,
 )
-from stretto.ops.arithmetic import absolute as abs
-from stretto.ops.arithmetic import (
+from stretto._engine.ops.arithmetic import absolute as abs
+from stretto._engine.ops.arithmetic import (
     add,
     ceil,
     clamp,
@@ -109,22 +109,22 @@ from stretto.ops.arithmetic import (
     sign,
     square,
 )
-from stretto.ops.arithmetic import complex_ as complex
-from stretto.ops.arithmetic import divide as div
-from stretto.ops.arithmetic import maximum as max
-from stretto.ops.arithmetic import minimum as min
-from stretto.ops.arithmetic import negative as neg
-from stretto.ops.arithmetic import remainder as rem
-from stretto.ops.arithmetic import subtract as sub
-from stretto.ops.barrier import optimization_barrier
-from stretto.ops.bessel import bessel_i0e, bessel_i1e
-from stretto.ops.bitcast import bitcast_convert_type
-from stretto.ops.bits import (
+from stretto._engine.ops.arithmetic import complex_ as complex
+from stretto._engine.ops.arithmetic import divide as div
+from stretto._engine.ops.arithmetic import maximum as max
+from stretto._engine.ops.arithmetic import minimum as min
+from stretto._engine.ops.arithmetic import negative as neg
+from stretto._engine.ops.arithmetic import remainder as rem
+from stretto._engine.ops.arithmetic import subtract as sub
+from stretto._engine.ops.barrier import optimization_barrier
+from stretto._engine.ops.special.bessel import bessel_i0e, bessel_i1e
+from stretto._engine.ops.bitcast import bitcast_convert_type
+from stretto._engine.ops.bits import (
     clz,
     mulhi,
     reduce_precision,
 )
-from stretto.ops.broadcast import (
+from stretto._engine.ops.broadcast import (
     broadcast_in_dim,
     expand_dims,
     reduce_sum,
@@ -132,7 +132,7 @@ from stretto.ops.broadcast import (
     squeeze,
     transpose,
 )
-from stretto.ops.collectives import (
+from stretto._engine.ops.collective.functions import (
     all_gather,
     all_to_all,
     axis_index,
@@ -146,7 +146,7 @@ from stretto.ops.collectives import (
     psum_scatter,
     pswapaxes,
 )
-from stretto.ops.comparison import (
+from stretto._engine.ops.comparison import (
     bitwise_and,
     bitwise_not,
     bitwise_or,
@@ -163,16 +163,16 @@ from stretto.ops.comparison import (
     shift_right_arithmetic,
     shift_right_logical,
 )
-from stretto.ops.contract import dot_general
-from stretto.ops.convert import convert_element_type
-from stretto.ops.convolution import (
+from stretto._engine.ops.contract import dot_general
+from stretto._engine.ops.convert import convert_element_type
+from stretto._engine.ops.convolution.general import (
     ConvDimensionNumbers,
     conv_dimension_numbers,
     conv_general_dilated,
 )
-from stretto.ops.convolution_kinds import conv, conv_transpose, conv_with_general_padding
-from stretto.ops.cumulative import cumlogsumexp, cummax, cummin, cumprod, cumsum
-from stretto.ops.dynamic import (
+from stretto._engine.ops.convolution.kinds import conv, conv_transpose, conv_with_general_padding
+from stretto._engine.ops.reducing.cumulative import cumlogsumexp, cummax, cummin, cumprod, cumsum
+from stretto._engine.ops.index.dynamic import (
     dynamic_index_in_dim,
     dynamic_slice,
     dynamic_slice_in_dim,
@@ -180,14 +180,14 @@ from stretto.ops.dynamic import (
     dynamic_update_slice,
     dynamic_update_slice_in_dim,
 )
-from stretto.ops.error_functions import erf, erf_inv, erfc
-from stretto.ops.exponential import integer_pow, reciprocal
-from stretto.ops.exponential import power as pow
-from stretto.ops.fft import FftType, fft
-from stretto.ops.gamma import digamma, lgamma
-from stretto.ops.incomplete import igamma, igamma_grad_a, igammac, random_gamma_grad
-from stretto.ops.incomplete_beta import betainc
-from stretto.ops.index import (
+from stretto._engine.ops.special.error_functions import erf, erf_inv, erfc
+from stretto._engine.ops.exponential import integer_pow, reciprocal
+from stretto._engine.ops.exponential import power as pow
+from stretto._engine.ops.fft import FftType, fft
+from stretto._engine.ops.special.gamma import digamma, lgamma
+from stretto._engine.ops.special.incomplete import igamma, igamma_grad_a, igammac, random_gamma_grad
+from stretto._engine.ops.special.incomplete_beta import betainc
+from stretto._engine.ops.index.gather_scatter import (
     GatherDimensionNumbers,
     ScatterDimensionNumbers,
     gather,
@@ -198,18 +198,18 @@ from stretto.ops.index import (
     scatter_mul,
     scatter_sub,
 )
-from stretto.ops.index_geometry import (
+from stretto._engine.ops.index.geometry import (
     GatherScatterMode,
 )
-from stretto.ops.iota import broadcasted_iota, iota
-from stretto.ops.precision import (
+from stretto._engine.ops.iota import broadcasted_iota, iota
+from stretto._engine.ops.precision import (
     AccuracyMode,
     DotAlgorithm,
     DotAlgorithmPreset,
     Precision,
     Tolerance,
 )
-from stretto.ops.reduce import (
+from stretto._engine.ops.reducing.reduce import (
     argmax,
     argmin,
     reduce_and,
@@ -219,12 +219,12 @@ from stretto.ops.reduce import (
     reduce_prod,
     reduce_xor,
 )
-from stretto.ops.rng_bit_generator import RandomAlgorithm, rng_bit_generator
-from stretto.ops.shape import concatenate, pad, rev, slice, slice_in_dim, split
-from stretto.ops.sharding import with_sharding_constraint
-from stretto.ops.sort import argsort, top_k
-from stretto.ops.sort import sort_operands as sort
-from stretto.ops.trigonometric import (
+from stretto._engine.ops.random.rng_bit_generator import RandomAlgorithm, rng_bit_generator
+from stretto._engine.ops.shape import concatenate, pad, rev, slice, slice_in_dim, split
+from stretto._engine.ops.sharding import with_sharding_constraint
+from stretto._engine.ops.sort import argsort, top_k
+from stretto._engine.ops.sort import sort_operands as sort
+from stretto._engine.ops.trigonometric import (
     acos,
     acosh,
     asin,
@@ -235,7 +235,7 @@ from stretto.ops.trigonometric import (
     cosh,
     sinh,
 )
-from stretto.ops.zeta import polygamma, zeta
+from stretto._engine.ops.special.zeta import polygamma, zeta
 
 __all__ = [
     "AccuracyMode",

@@ -1,6 +1,6 @@
 """Arrays made, repeated, reshaped, and read at fixed places, under the names of ``jax.lax``.
 
-Layer 7 (lax). Each is written with operations of ``stretto.ops``; next, read ``ops/broadcast``.
+Layer 7 (lax). Each is written with operations of ``stretto._engine.ops``; next, read ``ops/broadcast``.
 """
 
 from __future__ import annotations
@@ -14,21 +14,21 @@ import numpy as np
 from stretto._engine.core.integers import integer, sizes_of
 from stretto._engine.core.interpreter import as_value, type_of
 from stretto._engine.core.types import as_dtype, is_inexact, kind_of
-from stretto.ops import elementwise
-from stretto.ops.broadcast import (
+from stretto._engine.ops import elementwise
+from stretto._engine.ops.broadcast import (
     broadcast_in_dim,
     broadcast_to,
     canonical_axis,
     expand_dims,
     reshape,
 )
-from stretto.ops.comparison import full as full_of_type
-from stretto.ops.comparison import lt, select
-from stretto.ops.convert import convert
-from stretto.ops.index import GatherDimensionNumbers, gather
-from stretto.ops.shape import concatenate, slice_in_dim
-from stretto.ops.sharding import refuse_sharding
-from stretto.ops.sort import sort_operands
+from stretto._engine.ops.comparison import full as full_of_type
+from stretto._engine.ops.comparison import lt, select
+from stretto._engine.ops.convert import convert
+from stretto._engine.ops.index.gather_scatter import GatherDimensionNumbers, gather
+from stretto._engine.ops.shape import concatenate, slice_in_dim
+from stretto._engine.ops.sharding import refuse_sharding
+from stretto._engine.ops.sort import sort_operands
 
 __all__ = [
     "broadcast",

@@ -13,14 +13,14 @@ import numpy as np
 
 from stretto._engine.core.integers import integers
 from stretto._engine.core.interpreter import as_value
-from stretto.ops.bilinear import promote_dtypes
-from stretto.ops.broadcast import move_axis, reshape, transpose
-from stretto.ops.comparison import full
-from stretto.ops.contract import dot_general
-from stretto.ops.convert import convert_element_type
-from stretto.ops.convolution import ConvDimensionNumbers, conv_dimension_numbers, ones_or
-from stretto.ops.convolution_geometry import dilated, pads, transposed_pad
-from stretto.ops.window_geometry import AxisWindow, patches
+from stretto._engine.ops.bilinear import promote_dtypes
+from stretto._engine.ops.broadcast import move_axis, reshape, transpose
+from stretto._engine.ops.comparison import full
+from stretto._engine.ops.contract import dot_general
+from stretto._engine.ops.convert import convert_element_type
+from stretto._engine.ops.convolution.general import ConvDimensionNumbers, conv_dimension_numbers, ones_or
+from stretto._engine.ops.convolution.geometry import dilated, pads, transposed_pad
+from stretto._engine.ops.reducing.window_geometry import AxisWindow, patches
 
 __all__ = [
     "ConvGeneralDilatedDimensionNumbers",

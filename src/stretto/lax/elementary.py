@@ -14,9 +14,9 @@ from typing import Any
 
 from stretto._engine.core.interpreter import as_value
 from stretto._engine.core.types import as_dtype, is_inexact
-from stretto.ops import arithmetic, exponential, rounding, trigonometric
-from stretto.ops.convert import convert
-from stretto.ops.precision import AccuracyMode, Tolerance, check_accuracy
+from stretto._engine.ops import arithmetic, exponential, rounding, trigonometric
+from stretto._engine.ops.convert import convert
+from stretto._engine.ops.precision import AccuracyMode, Tolerance, check_accuracy
 
 __all__ = [
     "RoundingMethod",

@@ -5,16 +5,16 @@ NumPy's and SciPy's functions, written with these.
 """
 
 from stretto.lax.polar import qdwh
-from stretto.ops.linalg_cholesky import cholesky, cholesky_update
-from stretto.ops.linalg_eig import EigImplementation, eig
-from stretto.ops.linalg_eigh import EighImplementation, eigh
-from stretto.ops.linalg_lu import lu, lu_pivots_to_permutation
-from stretto.ops.linalg_qr import geqrf, householder_product, ormqr, qr
-from stretto.ops.linalg_schur import hessenberg, schur
-from stretto.ops.linalg_svd import SvdAlgorithm, svd
-from stretto.ops.linalg_symmetric import symmetric_product
-from stretto.ops.linalg_triangular import triangular_solve
-from stretto.ops.linalg_tridiagonal import tridiagonal, tridiagonal_solve
+from stretto._engine.ops.linalg.cholesky import cholesky, cholesky_update
+from stretto._engine.ops.linalg.eig import EigImplementation, eig
+from stretto._engine.ops.linalg.eigh import EighImplementation, eigh
+from stretto._engine.ops.linalg.lu import lu, lu_pivots_to_permutation
+from stretto._engine.ops.linalg.qr import geqrf, householder_product, ormqr, qr
+from stretto._engine.ops.linalg.schur import hessenberg, schur
+from stretto._engine.ops.linalg.svd import SvdAlgorithm, svd
+from stretto._engine.ops.linalg.symmetric import symmetric_product
+from stretto._engine.ops.linalg.triangular import triangular_solve
+from stretto._engine.ops.linalg.tridiagonal import tridiagonal, tridiagonal_solve
 
 __all__ = [
     "EigImplementation",

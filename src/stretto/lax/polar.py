@@ -14,20 +14,20 @@ import numpy as np
 from stretto.control.custom_jvp import custom_jvp
 from stretto.control.while_loop import while_loop
 from stretto._engine.core.types import float0, real_dtype
-from stretto.ops.arithmetic import absolute, minimum, square
-from stretto.ops.broadcast import expand_dims, reduce_sum, squeeze
-from stretto.ops.comparison import bitwise_not, full, full_like, select, zeros_like
-from stretto.ops.contract import matmul
-from stretto.ops.convert import convert
-from stretto.ops.exponential import cbrt, sqrt
-from stretto.ops.linalg_cholesky import symmetrized
-from stretto.ops.linalg_eigh import Eigh
-from stretto.ops.linalg_family import as_matrices
-from stretto.ops.linalg_qr import Qr
-from stretto.ops.linalg_svd import Svd
-from stretto.ops.matrix_parts import adjoint, identity
-from stretto.ops.reduce import reduce_max, reduce_or
-from stretto.ops.shape import concatenate, slice_in_dim
+from stretto._engine.ops.arithmetic import absolute, minimum, square
+from stretto._engine.ops.broadcast import expand_dims, reduce_sum, squeeze
+from stretto._engine.ops.comparison import bitwise_not, full, full_like, select, zeros_like
+from stretto._engine.ops.contract import matmul
+from stretto._engine.ops.convert import convert
+from stretto._engine.ops.exponential import cbrt, sqrt
+from stretto._engine.ops.linalg.cholesky import symmetrized
+from stretto._engine.ops.linalg.eigh import Eigh
+from stretto._engine.ops.linalg.family import as_matrices
+from stretto._engine.ops.linalg.qr import Qr
+from stretto._engine.ops.linalg.svd import Svd
+from stretto._engine.ops.linalg.matrix_parts import adjoint, identity
+from stretto._engine.ops.reducing.reduce import reduce_max, reduce_or
+from stretto._engine.ops.shape import concatenate, slice_in_dim
 
 __all__ = ["polar_factor", "qdwh"]
 

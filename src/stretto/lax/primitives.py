@@ -20,14 +20,14 @@ from stretto.control.scan import Scan
 from stretto.control.stop_gradient import StopGradient
 from stretto.control.while_loop import While
 from stretto.control.window import ReduceWindow
-from stretto.ops.arithmetic import Abs, Add, Clamp, Div, Max, Min, Mul, Neg, Rem, Sign, Square, Sub
-from stretto.ops.barrier import OptimizationBarrier
-from stretto.ops.bessel import BesselI0e, BesselI1e
-from stretto.ops.bitcast import BitcastConvertType
-from stretto.ops.bits import Clz, Mulhi, ReducePrecision
-from stretto.ops.broadcast import BroadcastInDim, ReduceSum, Reshape, Transpose
-from stretto.ops.collective_primitives import AllGather, AllToAll, AxisIndex, PPermute, PSum
-from stretto.ops.comparison import (
+from stretto._engine.ops.arithmetic import Abs, Add, Clamp, Div, Max, Min, Mul, Neg, Rem, Sign, Square, Sub
+from stretto._engine.ops.barrier import OptimizationBarrier
+from stretto._engine.ops.special.bessel import BesselI0e, BesselI1e
+from stretto._engine.ops.bitcast import BitcastConvertType
+from stretto._engine.ops.bits import Clz, Mulhi, ReducePrecision
+from stretto._engine.ops.broadcast import BroadcastInDim, ReduceSum, Reshape, Transpose
+from stretto._engine.ops.collective.primitives import AllGather, AllToAll, AxisIndex, PPermute, PSum
+from stretto._engine.ops.comparison import (
     And,
     Eq,
     Ge,
@@ -43,14 +43,14 @@ from stretto.ops.comparison import (
     ShiftRightLogical,
     Xor,
 )
-from stretto.ops.complex_parts import Complex, Conj, Imag, Real
-from stretto.ops.contract import DotGeneral
-from stretto.ops.convert import ConvertElementType
-from stretto.ops.convolution import ConvGeneralDilated
-from stretto.ops.cumulative import Cumlogsumexp, Cummax, Cummin, Cumprod, Cumsum
-from stretto.ops.dynamic import DynamicSlice, DynamicUpdateSlice
-from stretto.ops.error_functions import Erf, Erfc, ErfInv
-from stretto.ops.exponential import (
+from stretto._engine.ops.complex_parts import Complex, Conj, Imag, Real
+from stretto._engine.ops.contract import DotGeneral
+from stretto._engine.ops.convert import ConvertElementType
+from stretto._engine.ops.convolution.general import ConvGeneralDilated
+from stretto._engine.ops.reducing.cumulative import Cumlogsumexp, Cummax, Cummin, Cumprod, Cumsum
+from stretto._engine.ops.index.dynamic import DynamicSlice, DynamicUpdateSlice
+from stretto._engine.ops.special.error_functions import Erf, Erfc, ErfInv
+from stretto._engine.ops.exponential import (
     Cbrt,
     Exp,
     Exp2,
@@ -63,14 +63,14 @@ from stretto.ops.exponential import (
     Rsqrt,
     Sqrt,
 )
-from stretto.ops.fft import Fft
-from stretto.ops.gamma import Digamma, Lgamma
-from stretto.ops.incomplete import Igamma, Igammac, IgammaGradA
-from stretto.ops.incomplete_beta import RegularizedIncompleteBeta
-from stretto.ops.index_combine import ScatterMax, ScatterMin, ScatterMul
-from stretto.ops.index_primitives import Gather, ScatterAdd, ScatterSet, ScatterSub
-from stretto.ops.iota import Iota
-from stretto.ops.reduce import (
+from stretto._engine.ops.fft import Fft
+from stretto._engine.ops.special.gamma import Digamma, Lgamma
+from stretto._engine.ops.special.incomplete import Igamma, Igammac, IgammaGradA
+from stretto._engine.ops.special.incomplete_beta import RegularizedIncompleteBeta
+from stretto._engine.ops.index.combine import ScatterMax, ScatterMin, ScatterMul
+from stretto._engine.ops.index.primitives import Gather, ScatterAdd, ScatterSet, ScatterSub
+from stretto._engine.ops.iota import Iota
+from stretto._engine.ops.reducing.reduce import (
     Argmax,
     Argmin,
     ReduceAnd,
@@ -80,11 +80,11 @@ from stretto.ops.reduce import (
     ReduceProd,
     ReduceXor,
 )
-from stretto.ops.rng_bit_generator import RngBitGenerator
-from stretto.ops.rounding import Ceil, Floor, IsFinite, Nearest, Nextafter
-from stretto.ops.shape import Concatenate, Pad, Rev, Slice
-from stretto.ops.sort import Sort, TopK
-from stretto.ops.trigonometric import (
+from stretto._engine.ops.random.rng_bit_generator import RngBitGenerator
+from stretto._engine.ops.rounding import Ceil, Floor, IsFinite, Nearest, Nextafter
+from stretto._engine.ops.shape import Concatenate, Pad, Rev, Slice
+from stretto._engine.ops.sort import Sort, TopK
+from stretto._engine.ops.trigonometric import (
     Acos,
     Acosh,
     Asin,
@@ -99,9 +99,9 @@ from stretto.ops.trigonometric import (
     Tan,
     Tanh,
 )
-from stretto.ops.window import ReduceWindowMax, ReduceWindowMin, ReduceWindowSum
-from stretto.ops.window_select import SelectAndGatherAdd, SelectAndScatterAdd
-from stretto.ops.zeta import Polygamma, Zeta
+from stretto._engine.ops.reducing.window import ReduceWindowMax, ReduceWindowMin, ReduceWindowSum
+from stretto._engine.ops.reducing.window_select import SelectAndGatherAdd, SelectAndScatterAdd
+from stretto._engine.ops.special.zeta import Polygamma, Zeta
 
 __all__ = [
     "abs_p",

@@ -14,8 +14,8 @@ import numpy as np
 from stretto._engine.core.integers import integers
 from stretto._engine.core.interpreter import as_value
 from stretto._engine.core.types import as_dtype, kind_of
-from stretto.ops.bilinear import promote_dtypes
-from stretto.ops.broadcast import (
+from stretto._engine.ops.bilinear import promote_dtypes
+from stretto._engine.ops.broadcast import (
     broadcast_in_dim,
     broadcast_to,
     canonical_axes,
@@ -25,13 +25,13 @@ from stretto.ops.broadcast import (
     reshape,
     transpose,
 )
-from stretto.ops.comparison import bitwise_and, gt, le, where
-from stretto.ops.contract import dot_general
-from stretto.ops.convert import convert
-from stretto.ops.cumulative import cumsum
-from stretto.ops.iota import broadcasted_iota
-from stretto.ops.precision import DotAlgorithm, DotAlgorithmPreset, Precision
-from stretto.ops.sharding import refuse_sharding
+from stretto._engine.ops.comparison import bitwise_and, gt, le, where
+from stretto._engine.ops.contract import dot_general
+from stretto._engine.ops.convert import convert
+from stretto._engine.ops.reducing.cumulative import cumsum
+from stretto._engine.ops.iota import broadcasted_iota
+from stretto._engine.ops.precision import DotAlgorithm, DotAlgorithmPreset, Precision
+from stretto._engine.ops.sharding import refuse_sharding
 
 __all__ = [
     "DotDimensionNumbers",

@@ -11,9 +11,9 @@ from typing import Any
 
 from stretto.control.scan import scan
 from stretto._engine.core.interpreter import as_value
-from stretto.ops.broadcast import reshape
-from stretto.ops.index import ScatterDimensionNumbers, gather, scatter
-from stretto.ops.index_geometry import GatherScatterMode
+from stretto._engine.ops.broadcast import reshape
+from stretto._engine.ops.index.gather_scatter import ScatterDimensionNumbers, gather, scatter
+from stretto._engine.ops.index.geometry import GatherScatterMode
 
 __all__ = ["scatter_apply"]
 

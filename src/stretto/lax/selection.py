@@ -9,11 +9,11 @@ from typing import Any
 
 from stretto._engine.core.interpreter import as_value
 from stretto._engine.core.types import kind_of
-from stretto.ops.along_axis import take_along_axis
-from stretto.ops.arithmetic import negative
-from stretto.ops.broadcast import canonical_axis
-from stretto.ops.comparison import full_like, ne, select
-from stretto.ops.sort import top_k
+from stretto._engine.ops.index.along_axis import take_along_axis
+from stretto._engine.ops.arithmetic import negative
+from stretto._engine.ops.broadcast import canonical_axis
+from stretto._engine.ops.comparison import full_like, ne, select
+from stretto._engine.ops.sort import top_k
 
 __all__ = ["approx_max_k", "approx_min_k"]
 

@@ -14,9 +14,9 @@ from stretto._engine.core.types import ArrayType
 from stretto.nn.functional.arguments import as_float
 from stretto.nn.functional.attention import attend
 from stretto.numpy.normalised import logsumexp
-from stretto.ops.broadcast import reshape
-from stretto.ops.contract import matmul
-from stretto.ops.iota import broadcasted_iota
+from stretto._engine.ops.broadcast import reshape
+from stretto._engine.ops.contract import matmul
+from stretto._engine.ops.iota import broadcasted_iota
 
 __all__ = ["dot_product_attention"]
 

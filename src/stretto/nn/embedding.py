@@ -14,8 +14,8 @@ from stretto.nn.functional.lookup import embedding, embedding_bag
 from stretto.nn.inputs import positive
 from stretto.nn.module import Module, Parameter
 from stretto.numpy.ranges import arange
-from stretto.ops.broadcast import expand_dims
-from stretto.ops.comparison import eq, where, zeros_like
+from stretto._engine.ops.broadcast import expand_dims
+from stretto._engine.ops.comparison import eq, where, zeros_like
 from stretto.random.streams import next_key
 
 __all__ = ["Embedding", "EmbeddingBag"]

@@ -22,15 +22,15 @@ from stretto.numpy.normalised import log1mexp, log_softmax, logsumexp, softmax
 from stretto.numpy.reductions import sum as sum_
 from stretto.numpy.searching import where
 from stretto.numpy.statistics import mean as mean_
-from stretto.ops.arithmetic import absolute, maximum
-from stretto.ops.broadcast import canonical_axis, expand_dims
-from stretto.ops.comparison import eq, full_like, select, zeros_like
-from stretto.ops.comparison import where as choose
-from stretto.ops.convert import convert
-from stretto.ops.error_functions import erfc
-from stretto.ops.exponential import exp, expm1, log, log1p, logistic, rsqrt, sqrt
-from stretto.ops.iota import broadcasted_iota
-from stretto.ops.shape import split
+from stretto._engine.ops.arithmetic import absolute, maximum
+from stretto._engine.ops.broadcast import canonical_axis, expand_dims
+from stretto._engine.ops.comparison import eq, full_like, select, zeros_like
+from stretto._engine.ops.comparison import where as choose
+from stretto._engine.ops.convert import convert
+from stretto._engine.ops.special.error_functions import erfc
+from stretto._engine.ops.exponential import exp, expm1, log, log1p, logistic, rsqrt, sqrt
+from stretto._engine.ops.iota import broadcasted_iota
+from stretto._engine.ops.shape import split
 
 __all__ = [
     "celu",

@@ -17,12 +17,12 @@ from stretto._engine.core.interpreter import as_value
 from stretto._engine.core.lazy import LazyModule
 from stretto._engine.core.types import scalar_dtype
 from stretto.numpy.dtypes import as_dtype
-from stretto.ops.broadcast import reshape, transpose
-from stretto.ops.comparison import full, lt, where
-from stretto.ops.convert import convert
-from stretto.ops.matrix_parts import diagonal_of
-from stretto.ops.reduce import widened
-from stretto.ops.sort import argsort
+from stretto._engine.ops.broadcast import reshape, transpose
+from stretto._engine.ops.comparison import full, lt, where
+from stretto._engine.ops.convert import convert
+from stretto._engine.ops.linalg.matrix_parts import diagonal_of
+from stretto._engine.ops.reducing.reduce import widened
+from stretto._engine.ops.sort import argsort
 from stretto.random import distributions
 from stretto.random.keys import split
 from stretto.random.streams import next_key

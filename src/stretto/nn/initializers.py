@@ -18,13 +18,13 @@ from stretto._engine.core.interpreter import as_value
 from stretto._engine.core.types import is_complex, kind_of, real_dtype, scalar_dtype
 from stretto.numpy.dtypes import as_dtype
 from stretto.numpy.indexing import At
-from stretto.ops.broadcast import broadcast_to, canonical_axis, move_axis, reshape
-from stretto.ops.comparison import full
-from stretto.ops.complex_parts import complex_
-from stretto.ops.convert import convert
-from stretto.ops.exponential import log1p, sqrt
-from stretto.ops.sharding import refuse_sharding
-from stretto.ops.trigonometric import cos, sin
+from stretto._engine.ops.broadcast import broadcast_to, canonical_axis, move_axis, reshape
+from stretto._engine.ops.comparison import full
+from stretto._engine.ops.complex_parts import complex_
+from stretto._engine.ops.convert import convert
+from stretto._engine.ops.exponential import log1p, sqrt
+from stretto._engine.ops.sharding import refuse_sharding
+from stretto._engine.ops.trigonometric import cos, sin
 from stretto.random import distributions, matrices
 from stretto.random.keys import split
 

@@ -19,7 +19,7 @@ from stretto._engine.core.interpreter import Tracer, Value, as_value
 from stretto._engine.core.types import as_dtype, is_inexact, kind_of
 from stretto.nn import updating
 from stretto.nn.layout import Layout
-from stretto.ops.convert import convert
+from stretto._engine.ops.convert import convert
 
 __all__ = ["Module", "Parameter"]
 

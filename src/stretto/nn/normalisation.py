@@ -20,9 +20,9 @@ from stretto.nn.functional import normalisation as functions
 from stretto.nn.functional.arguments import as_float, numbers
 from stretto.nn.inputs import check_signal, positive, refuse
 from stretto.nn.module import Module
-from stretto.ops.broadcast import reduce_sum, reshape
-from stretto.ops.comparison import full
-from stretto.ops.convert import convert
+from stretto._engine.ops.broadcast import reduce_sum, reshape
+from stretto._engine.ops.comparison import full
+from stretto._engine.ops.convert import convert
 
 __all__ = [
     "BatchNorm1d",

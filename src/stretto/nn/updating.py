@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from stretto._engine.core.interpreter import Tracer, Value, as_value, state
-from stretto.ops.convert import convert
+from stretto._engine.ops.convert import convert
 
 __all__ = ["LoadedKeys", "check", "load", "places", "updates_of"]
 

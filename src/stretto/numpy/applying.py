@@ -15,10 +15,10 @@ from stretto.control.cond import switch
 from stretto._engine.core.interpreter import as_value
 from stretto.numpy.logic import truth
 from stretto.numpy.manipulation import ravel
-from stretto.ops.broadcast import broadcast_to, canonical_axis, expand_dims, reshape
-from stretto.ops.comparison import full, full_like
-from stretto.ops.comparison import where as choose_by
-from stretto.ops.convert import convert
+from stretto._engine.ops.broadcast import broadcast_to, canonical_axis, expand_dims, reshape
+from stretto._engine.ops.comparison import full, full_like
+from stretto._engine.ops.comparison import where as choose_by
+from stretto._engine.ops.convert import convert
 
 __all__ = ["apply_along_axis", "apply_over_axes", "piecewise"]
 

@@ -10,9 +10,9 @@ from typing import Any
 from stretto._engine.core.integers import integer
 from stretto._engine.core.interpreter import Tracer, as_value
 from stretto._engine.core.types import inexact_dtype, kind_of, promote, scalar_dtype
-from stretto.ops.convert import convert
-from stretto.ops.elementwise import promote_values
-from stretto.ops.sharding import refuse_sharding
+from stretto._engine.ops.convert import convert
+from stretto._engine.ops.elementwise import promote_values
+from stretto._engine.ops.sharding import refuse_sharding
 from stretto.runtime.device import as_device
 
 __all__ = [

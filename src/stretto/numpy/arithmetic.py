@@ -18,13 +18,13 @@ from stretto.numpy.directly import FLOAT, REAL, directly, host_of
 from stretto.numpy.dtypes import finfo
 from stretto.numpy.logic import isinf
 from stretto.numpy.quick import element_of, quick
-from stretto.ops import arithmetic as ops
-from stretto.ops import exponential
-from stretto.ops.comparison import eq, full_like, gt, lt, ne, select, where, zeros_like
-from stretto.ops.complex_order import complex_greater
-from stretto.ops.convert import convert
-from stretto.ops.elementwise import INEXACT, promote_values
-from stretto.ops.trigonometric import atan2
+from stretto._engine.ops import arithmetic as ops
+from stretto._engine.ops import exponential
+from stretto._engine.ops.comparison import eq, full_like, gt, lt, ne, select, where, zeros_like
+from stretto._engine.ops.complex_order import complex_greater
+from stretto._engine.ops.convert import convert
+from stretto._engine.ops.elementwise import INEXACT, promote_values
+from stretto._engine.ops.trigonometric import atan2
 from stretto.runtime.array import Array
 from stretto.runtime.eager import quiet
 

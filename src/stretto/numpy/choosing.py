@@ -22,13 +22,13 @@ from stretto.numpy.logic import truth
 from stretto.numpy.manipulation import ravel
 from stretto.numpy.remainders import remainder
 from stretto.numpy.searching import flatnonzero
-from stretto.ops import shape as ops
-from stretto.ops.along_axis import take_along_axis
-from stretto.ops.broadcast import broadcast_to, canonical_axes, canonical_axis, expand_dims, reshape
-from stretto.ops.comparison import lt
-from stretto.ops.comparison import where as choose_by
-from stretto.ops.convert import convert
-from stretto.ops.elementwise import broadcast_shapes
+from stretto._engine.ops import shape as ops
+from stretto._engine.ops.index.along_axis import take_along_axis
+from stretto._engine.ops.broadcast import broadcast_to, canonical_axes, canonical_axis, expand_dims, reshape
+from stretto._engine.ops.comparison import lt
+from stretto._engine.ops.comparison import where as choose_by
+from stretto._engine.ops.convert import convert
+from stretto._engine.ops.elementwise import broadcast_shapes
 
 __all__ = [
     "choose",

@@ -12,9 +12,9 @@ import numpy as np
 from stretto._engine.core.interpreter import as_value
 from stretto.numpy.convolving import checked_mode, part_of_convolution
 from stretto.numpy.directly import NUMERIC, directly
-from stretto.ops.bilinear import promote_dtypes
-from stretto.ops.complex_parts import conj
-from stretto.ops.shape import rev
+from stretto._engine.ops.bilinear import promote_dtypes
+from stretto._engine.ops.complex_parts import conj
+from stretto._engine.ops.shape import rev
 
 __all__ = ["convolve", "correlate"]
 

@@ -10,10 +10,10 @@ from typing import Any
 
 import numpy as np
 
-from stretto.ops.broadcast import reshape
-from stretto.ops.convert import convert
-from stretto.ops.convolution import conv_general_dilated
-from stretto.ops.shape import rev
+from stretto._engine.ops.broadcast import reshape
+from stretto._engine.ops.convert import convert
+from stretto._engine.ops.convolution.general import conv_general_dilated
+from stretto._engine.ops.shape import rev
 
 __all__ = ["MODES", "checked_mode", "part_of_convolution"]
 

@@ -17,12 +17,12 @@ from stretto.numpy.joining import concatenate
 from stretto.numpy.manipulation import diagonal, transpose
 from stretto.numpy.reductions import sum as sum_
 from stretto.numpy.statistics import average
-from stretto.ops.arithmetic import conj, imag, real
-from stretto.ops.broadcast import reshape
-from stretto.ops.complex_parts import complex_
-from stretto.ops.contract import matmul
-from stretto.ops.convert import convert
-from stretto.ops.exponential import sqrt
+from stretto._engine.ops.arithmetic import conj, imag, real
+from stretto._engine.ops.broadcast import reshape
+from stretto._engine.ops.complex_parts import complex_
+from stretto._engine.ops.contract import matmul
+from stretto._engine.ops.convert import convert
+from stretto._engine.ops.exponential import sqrt
 
 __all__ = ["corrcoef", "cov"]
 

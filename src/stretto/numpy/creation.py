@@ -23,9 +23,9 @@ from stretto._engine.core.types import array_type, kind_of, promote, scalar_dtyp
 from stretto.numpy.arguments import refuse_device
 from stretto.numpy.dtypes import as_dtype
 from stretto.numpy.quick import splat
-from stretto.ops.broadcast import broadcast_to, reshape
-from stretto.ops.convert import convert
-from stretto.ops.shape import concatenate
+from stretto._engine.ops.broadcast import broadcast_to, reshape
+from stretto._engine.ops.convert import convert
+from stretto._engine.ops.shape import concatenate
 from stretto.runtime.array import Array
 from stretto.runtime.dlpack import take
 from stretto.runtime.eager import EAGER

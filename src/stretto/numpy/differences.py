@@ -23,12 +23,12 @@ from stretto.numpy.manipulation import ravel
 from stretto.numpy.reductions import cumsum
 from stretto.numpy.reductions import sum as sum_
 from stretto.numpy.remainders import remainder
-from stretto.ops.broadcast import broadcast_to, canonical_axes, canonical_axis, reshape
-from stretto.ops.comparison import eq, gt, lt, zeros_like
-from stretto.ops.comparison import where as choose
-from stretto.ops.contract import promote_dtypes
-from stretto.ops.convert import convert
-from stretto.ops.shape import pad, slice_in_dim
+from stretto._engine.ops.broadcast import broadcast_to, canonical_axes, canonical_axis, reshape
+from stretto._engine.ops.comparison import eq, gt, lt, zeros_like
+from stretto._engine.ops.comparison import where as choose
+from stretto._engine.ops.contract import promote_dtypes
+from stretto._engine.ops.convert import convert
+from stretto._engine.ops.shape import pad, slice_in_dim
 
 __all__ = ["diff", "ediff1d", "gradient", "trapezoid", "unwrap"]
 

@@ -12,9 +12,9 @@ import numpy as np
 
 from stretto._engine.core.types import kind_of
 from stretto.numpy.directly import INTEGER, directly
-from stretto.ops.arithmetic import DIV, REM, absolute
-from stretto.ops.comparison import eq, full_like, select, zeros_like
-from stretto.ops.elementwise import INTEGRAL, promote_values
+from stretto._engine.ops.arithmetic import DIV, REM, absolute
+from stretto._engine.ops.comparison import eq, full_like, select, zeros_like
+from stretto._engine.ops.elementwise import INTEGRAL, promote_values
 
 __all__ = ["gcd", "lcm"]
 

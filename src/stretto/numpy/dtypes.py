@@ -14,7 +14,7 @@ import numpy as np
 from stretto._engine.core import types
 from stretto._engine.core.interpreter import Value, as_value, refuse_masked
 from stretto._engine.core.types import canonical_dtype, kind_of, named_dtype, promote, scalar_dtype
-from stretto.ops.convert import convert
+from stretto._engine.ops.convert import convert
 
 __all__ = [
     "ComplexWarning",

@@ -18,14 +18,14 @@ from stretto._engine.core.types import promote
 from stretto.numpy.arguments import refuse_out
 from stretto.numpy.dtypes import as_dtype
 from stretto.numpy.einsum_notation import Labels, Notation, parse
-from stretto.ops.arithmetic import multiply
-from stretto.ops.bilinear import accumulator, promote_dtypes
-from stretto.ops.broadcast import ReduceSum, expand_dims, squeeze, transpose
-from stretto.ops.contract import dot_general
-from stretto.ops.convert import convert
-from stretto.ops.matrix_parts import diagonal_of
-from stretto.ops.reduce import reduce_or
-from stretto.ops.sharding import refuse_sharding
+from stretto._engine.ops.arithmetic import multiply
+from stretto._engine.ops.bilinear import accumulator, promote_dtypes
+from stretto._engine.ops.broadcast import ReduceSum, expand_dims, squeeze, transpose
+from stretto._engine.ops.contract import dot_general
+from stretto._engine.ops.convert import convert
+from stretto._engine.ops.linalg.matrix_parts import diagonal_of
+from stretto._engine.ops.reducing.reduce import reduce_or
+from stretto._engine.ops.sharding import refuse_sharding
 
 __all__ = ["einsum", "einsum_path"]
 

@@ -15,13 +15,13 @@ from stretto._engine.core.interpreter import as_value
 from stretto._engine.core.types import inexact_dtype, is_complex
 from stretto.numpy.arguments import refuse_complex
 from stretto.numpy.directly import FLOAT, directly
-from stretto.ops import exponential, trigonometric
-from stretto.ops.comparison import full_like, gt, ne, select, zeros_like
-from stretto.ops.complex_order import complex_greater
-from stretto.ops.complex_parts import complex_, imag, real
-from stretto.ops.convert import convert
-from stretto.ops.elementwise import promote_values
-from stretto.ops.rounding import ceil
+from stretto._engine.ops import exponential, trigonometric
+from stretto._engine.ops.comparison import full_like, gt, ne, select, zeros_like
+from stretto._engine.ops.complex_order import complex_greater
+from stretto._engine.ops.complex_parts import complex_, imag, real
+from stretto._engine.ops.convert import convert
+from stretto._engine.ops.elementwise import promote_values
+from stretto._engine.ops.rounding import ceil
 
 __all__ = [
     "acos",

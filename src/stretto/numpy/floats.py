@@ -18,10 +18,10 @@ from stretto.numpy.dtypes import finfo
 from stretto.numpy.logic import copysign, isfinite, isinf, truth
 from stretto.numpy.quick import array_of
 from stretto.numpy.reductions import sum as sum_
-from stretto.ops import arithmetic as ops
-from stretto.ops.bitcast import bitcast_convert_type
-from stretto.ops.broadcast import broadcast_to, canonical_axis, expand_dims, reshape
-from stretto.ops.comparison import (
+from stretto._engine.ops import arithmetic as ops
+from stretto._engine.ops.bitcast import bitcast_convert_type
+from stretto._engine.ops.broadcast import broadcast_to, canonical_axis, expand_dims, reshape
+from stretto._engine.ops.comparison import (
     SHIFT_RIGHT_LOGICAL,
     eq,
     full_like,
@@ -31,9 +31,9 @@ from stretto.ops.comparison import (
     shift_left,
     zeros_like,
 )
-from stretto.ops.convert import convert
-from stretto.ops.elementwise import broadcast_shapes, promote_values
-from stretto.ops.shape import pad, slice_in_dim
+from stretto._engine.ops.convert import convert
+from stretto._engine.ops.elementwise import broadcast_shapes, promote_values
+from stretto._engine.ops.shape import pad, slice_in_dim
 from stretto.runtime.eager import quiet
 
 __all__ = ["frexp", "ldexp", "modf", "nextafter", "packbits", "spacing", "unpackbits"]

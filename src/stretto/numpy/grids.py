@@ -16,10 +16,10 @@ from stretto.numpy.creation import array, shape_of
 from stretto.numpy.dtypes import as_dtype
 from stretto.numpy.joining import concatenate, stack
 from stretto.numpy.ranges import arange, linspace
-from stretto.ops.broadcast import broadcast_to, reshape, transpose
-from stretto.ops.comparison import full
-from stretto.ops.convert import convert
-from stretto.ops.iota import iota
+from stretto._engine.ops.broadcast import broadcast_to, reshape, transpose
+from stretto._engine.ops.comparison import full
+from stretto._engine.ops.convert import convert
+from stretto._engine.ops.iota import iota
 
 __all__ = ["c_", "fromfunction", "index_exp", "mgrid", "ogrid", "r_", "s_"]
 

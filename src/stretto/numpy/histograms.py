@@ -29,13 +29,13 @@ from stretto.numpy.reductions import max as max_
 from stretto.numpy.reductions import min as min_
 from stretto.numpy.reductions import sum as sum_
 from stretto.numpy.searching import concrete, searchsorted
-from stretto.ops.broadcast import broadcast_to, reshape
-from stretto.ops.comparison import eq, full, full_like, ge, lt, select
-from stretto.ops.comparison import where as choose
-from stretto.ops.contract import promote_dtypes
-from stretto.ops.convert import convert
-from stretto.ops.shape import rev, slice_in_dim
-from stretto.ops.sharding import refuse_sharding
+from stretto._engine.ops.broadcast import broadcast_to, reshape
+from stretto._engine.ops.comparison import eq, full, full_like, ge, lt, select
+from stretto._engine.ops.comparison import where as choose
+from stretto._engine.ops.contract import promote_dtypes
+from stretto._engine.ops.convert import convert
+from stretto._engine.ops.shape import rev, slice_in_dim
+from stretto._engine.ops.sharding import refuse_sharding
 from stretto.runtime.eager import quiet
 
 __all__ = [

@@ -28,13 +28,13 @@ from stretto.numpy.indices import (
     stack,
 )
 from stretto.numpy.updating import apply_again, apply_to_mask, mask_of, names_once, update
-from stretto.ops import index as ops
-from stretto.ops.broadcast import Reshape, reshape
-from stretto.ops.comparison import full
-from stretto.ops.index_geometry import reading_mode
-from stretto.ops.index_primitives import fill_bytes, fill_element
-from stretto.ops.shape import Rev, Slice
-from stretto.ops.sharding import refuse_sharding
+from stretto._engine.ops.index import gather_scatter as ops
+from stretto._engine.ops.broadcast import Reshape, reshape
+from stretto._engine.ops.comparison import full
+from stretto._engine.ops.index.geometry import reading_mode
+from stretto._engine.ops.index.primitives import fill_bytes, fill_element
+from stretto._engine.ops.shape import Rev, Slice
+from stretto._engine.ops.sharding import refuse_sharding
 from stretto.runtime.array import Array
 from stretto.runtime.eager import EAGER
 

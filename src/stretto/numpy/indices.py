@@ -18,11 +18,11 @@ from stretto._engine.core.integers import shown
 from stretto._engine.core.interpreter import Tracer, Value, refuse_masked
 from stretto._engine.core.types import ArrayType, kind_of
 from stretto.numpy.creation import listed
-from stretto.ops.arithmetic import add, minimum
-from stretto.ops.broadcast import broadcast_to, reshape
-from stretto.ops.comparison import lt, where
-from stretto.ops.convert import convert
-from stretto.ops.shape import concatenate
+from stretto._engine.ops.arithmetic import add, minimum
+from stretto._engine.ops.broadcast import broadcast_to, reshape
+from stretto._engine.ops.comparison import lt, where
+from stretto._engine.ops.convert import convert
+from stretto._engine.ops.shape import concatenate
 from stretto.runtime.array import Array
 
 __all__ = [

@@ -18,14 +18,14 @@ from stretto.numpy.joining import take
 from stretto.numpy.manipulation import moveaxis, ravel
 from stretto.numpy.quick import array_of, at_rest
 from stretto.numpy.reductions import sum as sum_
-from stretto.ops.arithmetic import maximum, minimum
-from stretto.ops.broadcast import broadcast_to, canonical_axis, expand_dims, reshape
-from stretto.ops.comparison import eq, full, full_like, lt, where
-from stretto.ops.convert import convert
-from stretto.ops.iota import iota
-from stretto.ops.reduce import reduce_or
-from stretto.ops.shape import concatenate, slice_in_dim
-from stretto.ops.sort import argsort, sort
+from stretto._engine.ops.arithmetic import maximum, minimum
+from stretto._engine.ops.broadcast import broadcast_to, canonical_axis, expand_dims, reshape
+from stretto._engine.ops.comparison import eq, full, full_like, lt, where
+from stretto._engine.ops.convert import convert
+from stretto._engine.ops.iota import iota
+from stretto._engine.ops.reducing.reduce import reduce_or
+from stretto._engine.ops.shape import concatenate, slice_in_dim
+from stretto._engine.ops.sort import argsort, sort
 
 __all__ = ["delete", "insert"]
 

@@ -16,11 +16,11 @@ from stretto.numpy.directly import FLOAT, directly
 from stretto.numpy.joining import concatenate, take
 from stretto.numpy.remainders import remainder
 from stretto.numpy.searching import searchsorted
-from stretto.ops.comparison import eq, full_like, gt, lt
-from stretto.ops.comparison import where as choose
-from stretto.ops.convert import convert
-from stretto.ops.shape import slice_in_dim
-from stretto.ops.sort import argsort
+from stretto._engine.ops.comparison import eq, full_like, gt, lt
+from stretto._engine.ops.comparison import where as choose
+from stretto._engine.ops.convert import convert
+from stretto._engine.ops.shape import slice_in_dim
+from stretto._engine.ops.sort import argsort
 
 __all__ = ["interp"]
 

@@ -26,8 +26,8 @@ from stretto.numpy.quick import array_of, at_rest
 from stretto.numpy.reductions import cumsum
 from stretto.numpy.reductions import sum as sum_
 from stretto.numpy.remainders import remainder
-from stretto.ops import shape as ops
-from stretto.ops.broadcast import (
+from stretto._engine.ops import shape as ops
+from stretto._engine.ops.broadcast import (
     Reshape,
     broadcast_in_dim,
     broadcast_to,
@@ -35,11 +35,11 @@ from stretto.ops.broadcast import (
     expand_dims,
     reshape,
 )
-from stretto.ops.comparison import full, full_like, ge
-from stretto.ops.convert import convert
-from stretto.ops.index_geometry import reading_mode
-from stretto.ops.iota import iota
-from stretto.ops.sharding import refuse_sharding
+from stretto._engine.ops.comparison import full, full_like, ge
+from stretto._engine.ops.convert import convert
+from stretto._engine.ops.index.geometry import reading_mode
+from stretto._engine.ops.iota import iota
+from stretto._engine.ops.sharding import refuse_sharding
 
 __all__ = [
     "append",

@@ -15,12 +15,12 @@ from stretto._engine.core.types import is_complex, is_inexact, kind_of, scalar_d
 from stretto.numpy.arguments import refuse_complex, refuse_out
 from stretto.numpy.directly import FLOAT, INTEGER, directly
 from stretto.numpy.quick import quick
-from stretto.ops import comparison as ops
-from stretto.ops.arithmetic import absolute, imag, is_finite, real
-from stretto.ops.bitcast import bitcast_convert_type
-from stretto.ops.comparison import full_like, select
-from stretto.ops.convert import convert
-from stretto.ops.elementwise import INTEGRAL, promote_values
+from stretto._engine.ops import comparison as ops
+from stretto._engine.ops.arithmetic import absolute, imag, is_finite, real
+from stretto._engine.ops.bitcast import bitcast_convert_type
+from stretto._engine.ops.comparison import full_like, select
+from stretto._engine.ops.convert import convert
+from stretto._engine.ops.elementwise import INTEGRAL, promote_values
 
 __all__ = [
     "bitwise_and",

@@ -20,14 +20,14 @@ from stretto.numpy.directly import BOOL, COMPLEX, FLOAT, NUMERIC, directly
 from stretto.numpy.dtypes import as_dtype
 from stretto.numpy.reductions import sum as sum_
 from stretto.numpy.remainders import remainder
-from stretto.ops import broadcast, elementwise
-from stretto.ops.along_axis import take_along_axis
-from stretto.ops.broadcast import canonical_axes, canonical_axis
-from stretto.ops.convert import convert
-from stretto.ops.iota import broadcasted_iota
-from stretto.ops.matrix_parts import diagonal_of, on_diagonal
-from stretto.ops.shape import concatenate, rev, slice_in_dim
-from stretto.ops.sharding import refuse_sharding
+from stretto._engine.ops import broadcast, elementwise
+from stretto._engine.ops.index.along_axis import take_along_axis
+from stretto._engine.ops.broadcast import canonical_axes, canonical_axis
+from stretto._engine.ops.convert import convert
+from stretto._engine.ops.iota import broadcasted_iota
+from stretto._engine.ops.linalg.matrix_parts import diagonal_of, on_diagonal
+from stretto._engine.ops.shape import concatenate, rev, slice_in_dim
+from stretto._engine.ops.sharding import refuse_sharding
 
 __all__ = [
     "astype",

@@ -16,10 +16,10 @@ from stretto.numpy.creation import shape_of, zeros
 from stretto.numpy.directly import BOOL, NUMERIC, directly
 from stretto.numpy.dtypes import as_dtype
 from stretto.numpy.quick import array_of
-from stretto.ops.broadcast import reshape
-from stretto.ops.convert import convert
-from stretto.ops.matrix_parts import below, diagonal_of, lower_part, on_diagonal, upper_part
-from stretto.ops.shape import pad
+from stretto._engine.ops.broadcast import reshape
+from stretto._engine.ops.convert import convert
+from stretto._engine.ops.linalg.matrix_parts import below, diagonal_of, lower_part, on_diagonal, upper_part
+from stretto._engine.ops.shape import pad
 from stretto.runtime.eager import EAGER
 
 __all__ = ["diag", "diagflat", "eye", "identity", "tri", "tril", "triu"]

@@ -34,7 +34,7 @@ from stretto.numpy.immutable import refuse_changes
 from stretto.numpy.indexing import At, getitem, setitem
 from stretto.numpy.inspection import VERSIONS
 from stretto.numpy.quick import SHORT, product
-from stretto.ops.contract import dot, matmul
+from stretto._engine.ops.contract import dot, matmul
 from stretto.runtime.array import Array
 from stretto.runtime.device import CPU, as_device
 from stretto.runtime.eager import EAGER, quiet

@@ -18,14 +18,14 @@ from stretto.numpy.logic import isfinite, mask_of_where
 from stretto.numpy.reductions import any as any_
 from stretto.numpy.reductions import max as max_
 from stretto.numpy.reductions import sum as sum_
-from stretto.ops.arithmetic import absolute, maximum, real
-from stretto.ops.arithmetic import sign as sign_
-from stretto.ops.broadcast import broadcast_to, canonical_axes, squeeze
-from stretto.ops.comparison import eq, full_like, lt, select, zeros_like
-from stretto.ops.comparison import where as choose
-from stretto.ops.convert import convert
-from stretto.ops.elementwise import broadcast_shapes
-from stretto.ops.exponential import exp, expm1, log, log1p
+from stretto._engine.ops.arithmetic import absolute, maximum, real
+from stretto._engine.ops.arithmetic import sign as sign_
+from stretto._engine.ops.broadcast import broadcast_to, canonical_axes, squeeze
+from stretto._engine.ops.comparison import eq, full_like, lt, select, zeros_like
+from stretto._engine.ops.comparison import where as choose
+from stretto._engine.ops.convert import convert
+from stretto._engine.ops.elementwise import broadcast_shapes
+from stretto._engine.ops.exponential import exp, expm1, log, log1p
 
 __all__ = ["log1mexp", "log_softmax", "logsumexp", "softmax"]
 

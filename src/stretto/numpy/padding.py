@@ -23,9 +23,9 @@ from stretto.numpy.reductions import max as max_
 from stretto.numpy.reductions import min as min_
 from stretto.numpy.rounding import round as round_
 from stretto.numpy.statistics import mean
-from stretto.ops import shape as ops
-from stretto.ops.broadcast import broadcast_to, canonical_axis, reshape
-from stretto.ops.convert import convert
+from stretto._engine.ops import shape as ops
+from stretto._engine.ops.broadcast import broadcast_to, canonical_axis, reshape
+from stretto._engine.ops.convert import convert
 
 __all__ = ["pad"]
 

@@ -14,9 +14,9 @@ from stretto._engine.core.interpreter import as_value
 from stretto._engine.core.types import default_dtype, inexact_dtype, is_complex
 from stretto.numpy.directly import REAL, directly
 from stretto.numpy.searching import one_axis, refuse_order
-from stretto.ops import sort as ops
-from stretto.ops.convert import convert
-from stretto.ops.shape import concatenate, rev, split
+from stretto._engine.ops import sort as ops
+from stretto._engine.ops.convert import convert
+from stretto._engine.ops.shape import concatenate, rev, split
 
 __all__ = ["argpartition", "partition", "sort_complex"]
 

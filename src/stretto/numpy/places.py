@@ -19,11 +19,11 @@ from stretto.numpy.dtypes import as_dtype
 from stretto.numpy.indices import concrete_of
 from stretto.numpy.remainders import remainder
 from stretto.numpy.searching import index_array, nonzero
-from stretto.ops.arithmetic import DIV, REM
-from stretto.ops.broadcast import reshape
-from stretto.ops.comparison import full_like, lt, zeros_like
-from stretto.ops.comparison import where as choose
-from stretto.ops.convert import convert
+from stretto._engine.ops.arithmetic import DIV, REM
+from stretto._engine.ops.broadcast import reshape
+from stretto._engine.ops.comparison import full_like, lt, zeros_like
+from stretto._engine.ops.comparison import where as choose
+from stretto._engine.ops.convert import convert
 
 __all__ = [
     "diag_indices",

@@ -25,15 +25,15 @@ from stretto.numpy.manipulation import atleast_1d, flip
 from stretto.numpy.reductions import cumprod
 from stretto.numpy.reductions import sum as sum_
 from stretto.numpy.searching import concrete
-from stretto.ops.arithmetic import conj, real
-from stretto.ops.bilinear import promote_dtypes
-from stretto.ops.broadcast import broadcast_to, expand_dims, reshape, transpose
-from stretto.ops.comparison import full_like
-from stretto.ops.contract import matmul, outer
-from stretto.ops.convert import convert
-from stretto.ops.exponential import sqrt
-from stretto.ops.fft import complex_dtype
-from stretto.ops.shape import concatenate, pad, slice_in_dim
+from stretto._engine.ops.arithmetic import conj, real
+from stretto._engine.ops.bilinear import promote_dtypes
+from stretto._engine.ops.broadcast import broadcast_to, expand_dims, reshape, transpose
+from stretto._engine.ops.comparison import full_like
+from stretto._engine.ops.contract import matmul, outer
+from stretto._engine.ops.convert import convert
+from stretto._engine.ops.exponential import sqrt
+from stretto._engine.ops.fft import complex_dtype
+from stretto._engine.ops.shape import concatenate, pad, slice_in_dim
 
 __all__ = [
     "poly",

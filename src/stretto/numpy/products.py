@@ -14,13 +14,13 @@ from stretto._engine.core.interpreter import as_value
 from stretto.numpy.arguments import refuse_out
 from stretto.numpy.directly import COMPLEX, FLOAT, NUMERIC, directly
 from stretto.numpy.manipulation import moveaxis
-from stretto.ops import contract
-from stretto.ops.arithmetic import conj, multiply
-from stretto.ops.bilinear import promote_dtypes
-from stretto.ops.broadcast import canonical_axis, expand_dims, move_axis, reshape, squeeze
-from stretto.ops.elementwise import promote_values
-from stretto.ops.shape import concatenate, pad, slice_in_dim
-from stretto.ops.sharding import refuse_sharding
+from stretto._engine.ops import contract
+from stretto._engine.ops.arithmetic import conj, multiply
+from stretto._engine.ops.bilinear import promote_dtypes
+from stretto._engine.ops.broadcast import canonical_axis, expand_dims, move_axis, reshape, squeeze
+from stretto._engine.ops.elementwise import promote_values
+from stretto._engine.ops.shape import concatenate, pad, slice_in_dim
+from stretto._engine.ops.sharding import refuse_sharding
 from stretto.runtime.array import Array
 
 __all__ = [

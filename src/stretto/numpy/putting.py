@@ -20,11 +20,11 @@ from stretto.numpy.joining import resize, take
 from stretto.numpy.logic import truth
 from stretto.numpy.reductions import cumsum
 from stretto.numpy.remainders import remainder
-from stretto.ops.broadcast import broadcast_to, canonical_axis, reshape
-from stretto.ops.comparison import where as choose
-from stretto.ops.convert import convert
-from stretto.ops.elementwise import broadcast_shapes
-from stretto.ops.iota import broadcasted_iota
+from stretto._engine.ops.broadcast import broadcast_to, canonical_axis, reshape
+from stretto._engine.ops.comparison import where as choose
+from stretto._engine.ops.convert import convert
+from stretto._engine.ops.elementwise import broadcast_shapes
+from stretto._engine.ops.iota import broadcasted_iota
 
 __all__ = ["fill_diagonal", "place", "put", "put_along_axis", "putmask"]
 

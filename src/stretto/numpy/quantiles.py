@@ -26,9 +26,9 @@ from stretto.numpy.reductions import cumsum, wide_dtype
 from stretto.numpy.reductions import sum as sum_
 from stretto.numpy.remainders import remainder
 from stretto.numpy.statistics import along_axes
-from stretto.ops import arithmetic as ops
-from stretto.ops.along_axis import take_along_axis
-from stretto.ops.broadcast import (
+from stretto._engine.ops import arithmetic as ops
+from stretto._engine.ops.index.along_axis import take_along_axis
+from stretto._engine.ops.broadcast import (
     broadcast_to,
     canonical_axes,
     move_axis,
@@ -36,12 +36,12 @@ from stretto.ops.broadcast import (
     reshape,
     transpose,
 )
-from stretto.ops.comparison import gt
-from stretto.ops.comparison import where as choose
-from stretto.ops.convert import convert
-from stretto.ops.shape import slice_in_dim
-from stretto.ops.sharding import refuse_sharding
-from stretto.ops.sort import argsort, sort
+from stretto._engine.ops.comparison import gt
+from stretto._engine.ops.comparison import where as choose
+from stretto._engine.ops.convert import convert
+from stretto._engine.ops.shape import slice_in_dim
+from stretto._engine.ops.sharding import refuse_sharding
+from stretto._engine.ops.sort import argsort, sort
 from stretto.runtime.eager import quiet
 
 __all__ = [

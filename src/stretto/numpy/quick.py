@@ -21,8 +21,8 @@ from stretto._engine.core.native import native
 from stretto._engine.core.program import repeated
 from stretto._engine.core.ranks import differ
 from stretto._engine.core.types import ArrayType, array_type
-from stretto.ops.broadcast import broadcast_to
-from stretto.ops.elementwise import Elementwise, broadcast_shapes
+from stretto._engine.ops.broadcast import broadcast_to
+from stretto._engine.ops.elementwise import Elementwise, broadcast_shapes
 from stretto.runtime.array import Array
 from stretto.runtime.eager import EAGER, quiet, wide
 

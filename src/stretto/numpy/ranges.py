@@ -18,7 +18,7 @@ from stretto._engine.core.types import array_type, canonical_dtype, kind_of, pro
 from stretto.numpy.arguments import refuse_device
 from stretto.numpy.creation import PYTHON, cast, shape_of, stacked, zeros
 from stretto.numpy.dtypes import as_dtype
-from stretto.ops.broadcast import (
+from stretto._engine.ops.broadcast import (
     broadcast_in_dim,
     broadcast_to,
     canonical_axis,
@@ -26,10 +26,10 @@ from stretto.ops.broadcast import (
     move_axis,
     reshape,
 )
-from stretto.ops.comparison import eq, select
-from stretto.ops.convert import convert
-from stretto.ops.elementwise import promote_values
-from stretto.ops.iota import broadcasted_iota
+from stretto._engine.ops.comparison import eq, select
+from stretto._engine.ops.convert import convert
+from stretto._engine.ops.elementwise import promote_values
+from stretto._engine.ops.iota import broadcasted_iota
 from stretto.runtime.array import Array
 from stretto.runtime.eager import EAGER
 

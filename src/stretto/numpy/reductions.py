@@ -18,9 +18,10 @@ from stretto.numpy.directly import BOOL, NUMERIC, REAL, directly
 from stretto.numpy.dtypes import as_dtype
 from stretto.numpy.logic import equal, isclose, isnan, mask_of_where, truth
 from stretto.numpy.quick import array_of, at_rest
-from stretto.ops import cumulative, reduce
-from stretto.ops.arithmetic import imag, real
-from stretto.ops.broadcast import (
+from stretto._engine.ops.reducing import cumulative
+from stretto._engine.ops.reducing import reduce
+from stretto._engine.ops.arithmetic import imag, real
+from stretto._engine.ops.broadcast import (
     ReduceSum,
     Reshape,
     broadcast_to,
@@ -29,11 +30,11 @@ from stretto.ops.broadcast import (
     expand_dims,
     reshape,
 )
-from stretto.ops.comparison import eq, full, full_like, ne, select
-from stretto.ops.comparison import where as choose
-from stretto.ops.convert import convert
-from stretto.ops.elementwise import broadcast_shapes
-from stretto.ops.shape import pad
+from stretto._engine.ops.comparison import eq, full, full_like, ne, select
+from stretto._engine.ops.comparison import where as choose
+from stretto._engine.ops.convert import convert
+from stretto._engine.ops.elementwise import broadcast_shapes
+from stretto._engine.ops.shape import pad
 from stretto.runtime.eager import quiet
 
 __all__ = [

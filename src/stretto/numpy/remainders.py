@@ -13,9 +13,9 @@ from stretto._engine.core.types import is_inexact, kind_of
 from stretto.numpy.arguments import numeric_values
 from stretto.numpy.logic import copysign
 from stretto.numpy.quick import quick
-from stretto.ops import arithmetic as ops
-from stretto.ops import division
-from stretto.ops.comparison import eq, full_like, lt, ne, select, zeros_like
+from stretto._engine.ops import arithmetic as ops
+from stretto._engine.ops import division
+from stretto._engine.ops.comparison import eq, full_like, lt, ne, select, zeros_like
 from stretto.runtime.array import Array
 
 __all__ = ["divmod", "floor_divide", "fmod", "mod", "remainder"]

@@ -15,9 +15,9 @@ from stretto._engine.core.types import inexact_dtype, is_complex, is_inexact
 from stretto.numpy.arguments import refuse_out
 from stretto.numpy.arithmetic import true_divide
 from stretto.numpy.directly import FLOAT, directly
-from stretto.ops import arithmetic as ops
-from stretto.ops.comparison import full_like
-from stretto.ops.convert import convert
+from stretto._engine.ops import arithmetic as ops
+from stretto._engine.ops.comparison import full_like
+from stretto._engine.ops.convert import convert
 
 __all__ = ["around", "ceil", "fix", "floor", "rint", "round", "trunc"]
 

@@ -25,15 +25,15 @@ from stretto.numpy.manipulation import ravel
 from stretto.numpy.quick import array_of, at_rest, element_of, same_dtype, splat
 from stretto.numpy.reductions import cumsum
 from stretto.numpy.reductions import sum as sum_
-from stretto.ops import along_axis
-from stretto.ops import sort as ops
-from stretto.ops.broadcast import broadcast_to, canonical_axis, reshape
-from stretto.ops.comparison import full, full_like, ge, lt, select
-from stretto.ops.comparison import where as choose
-from stretto.ops.contract import promote_dtypes
-from stretto.ops.convert import convert
-from stretto.ops.iota import iota
-from stretto.ops.shape import concatenate, slice_in_dim
+from stretto._engine.ops.index import along_axis
+from stretto._engine.ops import sort as ops
+from stretto._engine.ops.broadcast import broadcast_to, canonical_axis, reshape
+from stretto._engine.ops.comparison import full, full_like, ge, lt, select
+from stretto._engine.ops.comparison import where as choose
+from stretto._engine.ops.contract import promote_dtypes
+from stretto._engine.ops.convert import convert
+from stretto._engine.ops.iota import iota
+from stretto._engine.ops.shape import concatenate, slice_in_dim
 from stretto.runtime.array import Array
 
 __all__ = [

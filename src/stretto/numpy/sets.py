@@ -19,15 +19,15 @@ from stretto.numpy.manipulation import ravel
 from stretto.numpy.reductions import any as any_
 from stretto.numpy.searching import flatnonzero, searchsorted
 from stretto.numpy.unique import starts_of_runs, unique
-from stretto.ops.broadcast import of_rank, reshape
-from stretto.ops.comparison import full, full_like, ge, lt
-from stretto.ops.comparison import where as choose
-from stretto.ops.contract import promote_dtypes
-from stretto.ops.convert import convert
-from stretto.ops.cumulative import cummax
-from stretto.ops.iota import iota
-from stretto.ops.shape import pad, slice_in_dim
-from stretto.ops.sort import argsort, sort
+from stretto._engine.ops.broadcast import of_rank, reshape
+from stretto._engine.ops.comparison import full, full_like, ge, lt
+from stretto._engine.ops.comparison import where as choose
+from stretto._engine.ops.contract import promote_dtypes
+from stretto._engine.ops.convert import convert
+from stretto._engine.ops.reducing.cumulative import cummax
+from stretto._engine.ops.iota import iota
+from stretto._engine.ops.shape import pad, slice_in_dim
+from stretto._engine.ops.sort import argsort, sort
 
 __all__ = ["intersect1d", "isin", "setdiff1d", "setxor1d", "union1d"]
 

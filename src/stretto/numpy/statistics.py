@@ -20,13 +20,13 @@ from stretto.numpy.logic import mask_of_where
 from stretto.numpy.quick import array_of
 from stretto.numpy.reductions import keep, masked, wide_dtype
 from stretto.numpy.reductions import sum as sum_
-from stretto.ops.arithmetic import conj, real
-from stretto.ops.broadcast import broadcast_to, canonical_axes, reshape, transpose
-from stretto.ops.comparison import full_like, gt
-from stretto.ops.comparison import where as choose
-from stretto.ops.convert import convert
-from stretto.ops.elementwise import promote_values
-from stretto.ops.exponential import root_of_squares
+from stretto._engine.ops.arithmetic import conj, real
+from stretto._engine.ops.broadcast import broadcast_to, canonical_axes, reshape, transpose
+from stretto._engine.ops.comparison import full_like, gt
+from stretto._engine.ops.comparison import where as choose
+from stretto._engine.ops.convert import convert
+from stretto._engine.ops.elementwise import promote_values
+from stretto._engine.ops.exponential import root_of_squares
 from stretto.runtime.eager import quiet
 
 __all__ = [

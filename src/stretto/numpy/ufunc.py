@@ -25,12 +25,12 @@ from stretto.numpy.joining import take
 from stretto.numpy.logic import mask_of_where
 from stretto.numpy.manipulation import moveaxis
 from stretto.numpy.reductions import keep, masked
-from stretto.ops.broadcast import broadcast_to, canonical_axes, canonical_axis, reshape, transpose
-from stretto.ops.comparison import full, lt
-from stretto.ops.comparison import where as choose
-from stretto.ops.convert import convert
-from stretto.ops.iota import iota
-from stretto.ops.shape import concatenate, slice_in_dim
+from stretto._engine.ops.broadcast import broadcast_to, canonical_axes, canonical_axis, reshape, transpose
+from stretto._engine.ops.comparison import full, lt
+from stretto._engine.ops.comparison import where as choose
+from stretto._engine.ops.convert import convert
+from stretto._engine.ops.iota import iota
+from stretto._engine.ops.shape import concatenate, slice_in_dim
 
 if TYPE_CHECKING:  # loaded when a method first needs a loop
     from stretto.control import loops, scan

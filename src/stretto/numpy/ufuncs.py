@@ -25,11 +25,12 @@ from stretto.numpy import (
 )
 from stretto.numpy.indexing import IndexUpdate
 from stretto.numpy.ufunc import METHODS, ufunc
-from stretto.ops import cumulative, reduce
-from stretto.ops.broadcast import expand_dims
-from stretto.ops.comparison import full_like, select
-from stretto.ops.convert import convert
-from stretto.ops.exponential import exp, log
+from stretto._engine.ops.reducing import cumulative
+from stretto._engine.ops.reducing import reduce
+from stretto._engine.ops.broadcast import expand_dims
+from stretto._engine.ops.comparison import full_like, select
+from stretto._engine.ops.convert import convert
+from stretto._engine.ops.exponential import exp, log
 
 __all__ = [
     "add",

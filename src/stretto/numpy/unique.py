@@ -21,12 +21,12 @@ from stretto.numpy.quick import array_of
 from stretto.numpy.reductions import any as any_
 from stretto.numpy.reductions import cumsum
 from stretto.numpy.searching import concrete, flatnonzero, index_array, lexsort
-from stretto.ops.broadcast import canonical_axis, move_axis, reshape
-from stretto.ops.comparison import full, full_like, ge, ne
-from stretto.ops.comparison import where as choose
-from stretto.ops.convert import convert
-from stretto.ops.iota import iota
-from stretto.ops.shape import concatenate, slice_in_dim
+from stretto._engine.ops.broadcast import canonical_axis, move_axis, reshape
+from stretto._engine.ops.comparison import full, full_like, ge, ne
+from stretto._engine.ops.comparison import where as choose
+from stretto._engine.ops.convert import convert
+from stretto._engine.ops.iota import iota
+from stretto._engine.ops.shape import concatenate, slice_in_dim
 from stretto.runtime.array import Array
 
 __all__ = [

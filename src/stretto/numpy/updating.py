@@ -29,16 +29,16 @@ from stretto.numpy.indices import (
     settle,
     stack,
 )
-from stretto.ops import index as ops
-from stretto.ops.arithmetic import add, divide, maximum, minimum, multiply, subtract
-from stretto.ops.broadcast import broadcast_to, reshape
-from stretto.ops.comparison import full_like, gt
-from stretto.ops.comparison import where as choose
-from stretto.ops.convert import convert
-from stretto.ops.exponential import power
-from stretto.ops.reduce import reduce_or
-from stretto.ops.shape import rev
-from stretto.ops.sharding import refuse_sharding
+from stretto._engine.ops.index import gather_scatter as ops
+from stretto._engine.ops.arithmetic import add, divide, maximum, minimum, multiply, subtract
+from stretto._engine.ops.broadcast import broadcast_to, reshape
+from stretto._engine.ops.comparison import full_like, gt
+from stretto._engine.ops.comparison import where as choose
+from stretto._engine.ops.convert import convert
+from stretto._engine.ops.exponential import power
+from stretto._engine.ops.reducing.reduce import reduce_or
+from stretto._engine.ops.shape import rev
+from stretto._engine.ops.sharding import refuse_sharding
 from stretto.runtime.array import Array
 from stretto.runtime.eager import EAGER, quiet
 

@@ -15,8 +15,8 @@ from stretto.api.vectorise import vmap
 from stretto._engine.core.integers import integer
 from stretto._engine.core.interpreter import as_value
 from stretto.numpy.ufunc import ufunc
-from stretto.ops.broadcast import squeeze
-from stretto.ops.elementwise import broadcast_shapes
+from stretto._engine.ops.broadcast import squeeze
+from stretto._engine.ops.elementwise import broadcast_shapes
 
 __all__ = ["frompyfunc", "vectorize"]
 

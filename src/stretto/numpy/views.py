@@ -14,13 +14,13 @@ from stretto._engine.core.interpreter import Tracer, as_value
 from stretto._engine.core.lazy import LazyModule
 from stretto._engine.core.types import is_complex, kind_of, real_dtype
 from stretto.numpy.dtypes import as_dtype
-from stretto.ops.arithmetic import imag, real
-from stretto.ops.bitcast import bitcast_convert_type
-from stretto.ops.broadcast import reshape
-from stretto.ops.comparison import ne
-from stretto.ops.complex_parts import complex_
-from stretto.ops.convert import convert
-from stretto.ops.shape import concatenate, rev, slice_in_dim
+from stretto._engine.ops.arithmetic import imag, real
+from stretto._engine.ops.bitcast import bitcast_convert_type
+from stretto._engine.ops.broadcast import reshape
+from stretto._engine.ops.comparison import ne
+from stretto._engine.ops.complex_parts import complex_
+from stretto._engine.ops.convert import convert
+from stretto._engine.ops.shape import concatenate, rev, slice_in_dim
 
 if TYPE_CHECKING:  # few programs write arrays as they lie
     from stretto._engine.core import files

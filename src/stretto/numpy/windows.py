@@ -15,9 +15,9 @@ from stretto._engine.core.types import array_type, default_dtype
 from stretto.numpy.arguments import inexact_values
 from stretto.numpy.arithmetic import absolute
 from stretto.numpy.directly import FLOAT, directly
-from stretto.ops.bessel import I0, bessel_i0, bessel_i0e
-from stretto.ops.convert import convert
-from stretto.ops.exponential import exp
+from stretto._engine.ops.special.bessel import I0, bessel_i0, bessel_i0e
+from stretto._engine.ops.convert import convert
+from stretto._engine.ops.exponential import exp
 from stretto.runtime.array import Array
 
 __all__ = ["bartlett", "blackman", "hamming", "hanning", "i0", "kaiser"]

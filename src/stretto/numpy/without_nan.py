@@ -22,10 +22,10 @@ from stretto.numpy.reductions import max as max_
 from stretto.numpy.reductions import min as min_
 from stretto.numpy.reductions import sum as sum_
 from stretto.numpy.statistics import mean, std, var
-from stretto.ops.broadcast import canonical_axes
-from stretto.ops.comparison import full_like
-from stretto.ops.comparison import where as choose
-from stretto.ops.reduce import greatest_below, least_above
+from stretto._engine.ops.broadcast import canonical_axes
+from stretto._engine.ops.comparison import full_like
+from stretto._engine.ops.comparison import where as choose
+from stretto._engine.ops.reducing.reduce import greatest_below, least_above
 from stretto.runtime.eager import quiet
 
 __all__ = [

@@ -15,8 +15,8 @@ from stretto.api.arguments import values_of_tree
 from stretto._engine.core import tree
 from stretto._engine.core.interpreter import as_value
 from stretto._engine.core.types import real_dtype
-from stretto.ops.convert import convert
-from stretto.ops.exponential import rsqrt
+from stretto._engine.ops.convert import convert
+from stretto._engine.ops.exponential import rsqrt
 from stretto.optim.base import GradientTransformationExtraArgs
 from stretto.optim.leaves import (
     check,

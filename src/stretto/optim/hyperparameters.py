@@ -15,7 +15,7 @@ from stretto.api.arguments import name_of
 from stretto._engine.core.interpreter import Value, as_value
 from stretto._engine.core.spelling import refuse_unknown
 from stretto._engine.core.types import default_dtype, is_inexact
-from stretto.ops.convert import convert
+from stretto._engine.ops.convert import convert
 from stretto.optim.base import (
     GradientTransformation,
     GradientTransformationExtraArgs,

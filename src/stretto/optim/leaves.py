@@ -18,7 +18,7 @@ from stretto.api.arguments import as_values
 from stretto._engine.core import tree
 from stretto._engine.core.interpreter import Value, as_value
 from stretto._engine.core.types import canonical_dtype, is_float0, is_inexact, kind_of, promote, real_dtype
-from stretto.ops.convert import convert
+from stretto._engine.ops.convert import convert
 
 __all__ = [
     "all_finite",

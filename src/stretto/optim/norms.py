@@ -10,7 +10,7 @@ from typing import Any
 
 import stretto.numpy as snp
 from stretto.api.arguments import values_of_tree
-from stretto.ops.exponential import root_of_squares
+from stretto._engine.ops.exponential import root_of_squares
 from stretto.optim.base import GradientTransformationExtraArgs, stateless
 from stretto.optim.leaves import check, leafwise, need_params, squared, wide
 

@@ -12,7 +12,7 @@ import stretto.numpy as snp
 from stretto._engine.core import tree
 from stretto._engine.core.interpreter import as_value
 from stretto._engine.core.types import is_float0
-from stretto.ops.convert import convert
+from stretto._engine.ops.convert import convert
 from stretto.optim.leaves import columns, wide
 
 __all__ = ["apply_updates", "incremental_update", "periodic_update"]

@@ -12,9 +12,9 @@ from collections.abc import Sequence
 from typing import Any
 
 from stretto._engine.core.program import Equation, Program
-from stretto.ops.broadcast import BroadcastInDim, ReduceSum, Reshape
-from stretto.ops.reduce import Reduction
-from stretto.ops.shape import Slice
+from stretto._engine.ops.broadcast import BroadcastInDim, ReduceSum, Reshape
+from stretto._engine.ops.reducing.reduce import Reduction
+from stretto._engine.ops.shape import Slice
 from stretto.plan.repeats import Stretch, placed
 
 __all__ = ["LOOP", "OPERATION", "PLACE", "compiling", "count", "may_pay", "transcendental"]

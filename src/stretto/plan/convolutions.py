@@ -13,11 +13,11 @@ from typing import Any
 
 from stretto.control.loops import map_
 from stretto._engine.core.types import ArrayType
-from stretto.ops.broadcast import reshape, transpose
-from stretto.ops.contract import DotGeneral
-from stretto.ops.convolution import ConvGeneralDilated
-from stretto.ops.convolution_geometry import dilated
-from stretto.ops.shape import concatenate, pad, slice_
+from stretto._engine.ops.broadcast import reshape, transpose
+from stretto._engine.ops.contract import DotGeneral
+from stretto._engine.ops.convolution.general import ConvGeneralDilated
+from stretto._engine.ops.convolution.geometry import dilated
+from stretto._engine.ops.shape import concatenate, pad, slice_
 from stretto.plan.cost import Machine
 from stretto.plan.products import Choice
 from stretto.plan.values import Parts, Shared, Whole

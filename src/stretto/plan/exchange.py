@@ -13,8 +13,8 @@ from typing import Any, NamedTuple, TypeAlias
 
 from stretto._engine.core.effects import observable
 from stretto._engine.core.program import Atom, Equation, Program
-from stretto.ops.broadcast import Reshape
-from stretto.ops.shape import Concatenate
+from stretto._engine.ops.broadcast import Reshape
+from stretto._engine.ops.shape import Concatenate
 from stretto.plan.repeats import LEAST_COPIES
 from stretto.plan.wiring import Carried, Given, Homes, Loop, Source, Still
 

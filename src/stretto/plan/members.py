@@ -15,9 +15,9 @@ from stretto._engine.core.interpreter import constant, state
 from stretto._engine.core.lazy import LazyModule
 from stretto._engine.core.program import Atom, Equation, Literal, Program
 from stretto._engine.core.types import ArrayType
-from stretto.ops.broadcast import Transpose, broadcast_to, reshape
-from stretto.ops.contract import DotGeneral
-from stretto.ops.convolution import ConvGeneralDilated
+from stretto._engine.ops.broadcast import Transpose, broadcast_to, reshape
+from stretto._engine.ops.contract import DotGeneral
+from stretto._engine.ops.convolution.general import ConvGeneralDilated
 from stretto.plan.convolutions import MOST_WRITTEN, of_convolution
 from stretto.plan.cost import CPU, Machine
 from stretto.plan.memory import bytes_of

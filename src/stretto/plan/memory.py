@@ -11,7 +11,7 @@ from typing import Any
 from stretto._engine.core.config import config
 from stretto._engine.core.program import Program, Var
 from stretto._engine.core.types import ArrayType
-from stretto.ops.elementwise import Elementwise
+from stretto._engine.ops.elementwise import Elementwise
 
 __all__ = ["budget", "bytes_of", "chunk_within", "peak_bytes"]
 

@@ -10,9 +10,9 @@ from __future__ import annotations
 from collections.abc import Container
 
 from stretto._engine.core.program import Atom
-from stretto.ops.broadcast import BroadcastInDim, Reshape
-from stretto.ops.convert import ConvertElementType
-from stretto.ops.elementwise import Elementwise
+from stretto._engine.ops.broadcast import BroadcastInDim, Reshape
+from stretto._engine.ops.convert import ConvertElementType
+from stretto._engine.ops.elementwise import Elementwise
 from stretto.plan.compiling import LOOP, OPERATION, PLACE, compiling, transcendental
 from stretto.plan.cost import CPU
 from stretto.plan.exchange import Use, sources_of

@@ -15,8 +15,8 @@ from collections.abc import Callable
 from typing import Any, NamedTuple
 
 from stretto.control.loops import map_
-from stretto.ops.broadcast import broadcast_to, reshape, transpose
-from stretto.ops.contract import DotGeneral
+from stretto._engine.ops.broadcast import broadcast_to, reshape, transpose
+from stretto._engine.ops.contract import DotGeneral
 from stretto.plan.cost import Machine
 from stretto.plan.memory import bytes_of
 from stretto.plan.values import Parts, Shared, Whole

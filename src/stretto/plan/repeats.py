@@ -15,7 +15,7 @@ import numpy as np
 
 from stretto._engine.core.canonical import operation_key
 from stretto._engine.core.program import Equation
-from stretto.ops.shape import Pad, Slice
+from stretto._engine.ops.shape import Pad, Slice
 
 __all__ = ["LEAST_COPIES", "Stretch", "placed", "stretches", "tokens_of"]
 

@@ -14,11 +14,11 @@ import numpy as np
 from stretto.control.scan import Scan
 from stretto._engine.core.program import Atom, Equation, Literal, Program, Var, literal
 from stretto._engine.core.types import ArrayType, array_type
-from stretto.ops.arithmetic import Add
-from stretto.ops.broadcast import BroadcastInDim, Reshape, Transpose
-from stretto.ops.constant import Constant, Held
-from stretto.ops.dynamic import DynamicSlice, DynamicUpdateSlice
-from stretto.ops.shape import Concatenate, Pad, Rev, Slice
+from stretto._engine.ops.arithmetic import Add
+from stretto._engine.ops.broadcast import BroadcastInDim, Reshape, Transpose
+from stretto._engine.ops.constant import Constant, Held
+from stretto._engine.ops.index.dynamic import DynamicSlice, DynamicUpdateSlice
+from stretto._engine.ops.shape import Concatenate, Pad, Rev, Slice
 from stretto.plan.exchange import Exchange, Gathered, Kept, Use, sources_of
 from stretto.plan.paying import turn_of
 from stretto.plan.wiring import Carried, Counted, Given, Loop, Made, Source, Step, Still

@@ -12,8 +12,8 @@ from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple
 
 from stretto._engine.core.program import Program, Var
-from stretto.ops.contract import DotGeneral
-from stretto.ops.convolution import ConvGeneralDilated
+from stretto._engine.ops.contract import DotGeneral
+from stretto._engine.ops.convolution.general import ConvGeneralDilated
 from stretto.plan.convolutions import convolution_fraction
 from stretto.plan.cost import Machine
 from stretto.plan.memory import bytes_of, peak_bytes

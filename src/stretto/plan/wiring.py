@@ -17,11 +17,11 @@ import numpy as np
 from stretto._engine.core.canonical import operation_key
 from stretto._engine.core.program import Atom, Equation, Literal, Var, literal
 from stretto._engine.core.types import ArrayType, array_type
-from stretto.ops.broadcast import BroadcastInDim, Reshape, Transpose
-from stretto.ops.convert import ConvertElementType
-from stretto.ops.dynamic import DynamicSlice, DynamicUpdateSlice
-from stretto.ops.elementwise import Elementwise
-from stretto.ops.shape import Pad, Slice
+from stretto._engine.ops.broadcast import BroadcastInDim, Reshape, Transpose
+from stretto._engine.ops.convert import ConvertElementType
+from stretto._engine.ops.index.dynamic import DynamicSlice, DynamicUpdateSlice
+from stretto._engine.ops.elementwise import Elementwise
+from stretto._engine.ops.shape import Pad, Slice
 from stretto.plan.memory import bytes_of
 from stretto.plan.repeats import LEAST_COPIES, Stretch, stretches
 

@@ -14,9 +14,9 @@ from stretto._engine.core.errors import TracedValueError, TypePromotionError
 from stretto._engine.core.integers import sizes_of
 from stretto._engine.core.interpreter import Tracer, Value, as_value
 from stretto._engine.core.types import as_dtype, default_dtype, kind_of, promote, scalar_dtype
-from stretto.ops.broadcast import broadcast_to
-from stretto.ops.convert import convert
-from stretto.ops.elementwise import broadcast_shapes
+from stretto._engine.ops.broadcast import broadcast_to
+from stretto._engine.ops.convert import convert
+from stretto._engine.ops.elementwise import broadcast_shapes
 
 __all__ = [
     "float_dtype",

@@ -15,16 +15,16 @@ from stretto.control.scan import scan
 from stretto.control.while_loop import while_loop
 from stretto._engine.core.interpreter import as_value, constant
 from stretto._engine.core.types import inexact_dtype, kind_of, promote
-from stretto.ops.arithmetic import absolute, clamp
-from stretto.ops.broadcast import move_axis
-from stretto.ops.comparison import full, full_like, ne, select, zeros_like
-from stretto.ops.convert import convert
-from stretto.ops.cumulative import cumsum
-from stretto.ops.exponential import log, log1p, sqrt
-from stretto.ops.gamma import lgamma
-from stretto.ops.reduce import reduce_or
-from stretto.ops.rounding import ceil, floor
-from stretto.ops.sharding import refuse_sharding
+from stretto._engine.ops.arithmetic import absolute, clamp
+from stretto._engine.ops.broadcast import move_axis
+from stretto._engine.ops.comparison import full, full_like, ne, select, zeros_like
+from stretto._engine.ops.convert import convert
+from stretto._engine.ops.reducing.cumulative import cumsum
+from stretto._engine.ops.exponential import log, log1p, sqrt
+from stretto._engine.ops.special.gamma import lgamma
+from stretto._engine.ops.reducing.reduce import reduce_or
+from stretto._engine.ops.rounding import ceil, floor
+from stretto._engine.ops.sharding import refuse_sharding
 from stretto.random.arguments import (
     float_dtype,
     in_range,

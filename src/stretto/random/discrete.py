@@ -13,19 +13,19 @@ import numpy as np
 from stretto._engine.core.integers import integer
 from stretto._engine.core.interpreter import as_value
 from stretto._engine.core.types import as_dtype, default_dtype, inexact_dtype, kind_of, scalar_dtype
-from stretto.ops.arithmetic import add, clamp, multiply, subtract
-from stretto.ops.broadcast import broadcast_to, canonical_axis, move_axis, reshape, transpose
-from stretto.ops.comparison import bitwise_and, full, full_like, gt, le, lt, select
-from stretto.ops.convert import convert
-from stretto.ops.cumulative import cumsum
-from stretto.ops.exponential import log
-from stretto.ops.index import GatherDimensionNumbers, gather
-from stretto.ops.iota import iota
-from stretto.ops.random_numbers import wide_remainder
-from stretto.ops.reduce import argmax
-from stretto.ops.shape import slice_in_dim
-from stretto.ops.sharding import refuse_sharding
-from stretto.ops.sort import sort_operands, top_k
+from stretto._engine.ops.arithmetic import add, clamp, multiply, subtract
+from stretto._engine.ops.broadcast import broadcast_to, canonical_axis, move_axis, reshape, transpose
+from stretto._engine.ops.comparison import bitwise_and, full, full_like, gt, le, lt, select
+from stretto._engine.ops.convert import convert
+from stretto._engine.ops.reducing.cumulative import cumsum
+from stretto._engine.ops.exponential import log
+from stretto._engine.ops.index.gather_scatter import GatherDimensionNumbers, gather
+from stretto._engine.ops.iota import iota
+from stretto._engine.ops.random.numbers import wide_remainder
+from stretto._engine.ops.reducing.reduce import argmax
+from stretto._engine.ops.shape import slice_in_dim
+from stretto._engine.ops.sharding import refuse_sharding
+from stretto._engine.ops.sort import sort_operands, top_k
 from stretto.random.arguments import in_range, integer_dtype, spread, static_shape
 from stretto.random.distributions import gumbel, uniform
 from stretto.random.keys import parts, random_bits

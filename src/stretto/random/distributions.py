@@ -14,7 +14,7 @@ import ml_dtypes
 import numpy as np
 
 from stretto._engine.core.types import as_dtype, is_complex, real_dtype, scalar_dtype
-from stretto.ops.arithmetic import (
+from stretto._engine.ops.arithmetic import (
     absolute,
     add,
     clamp,
@@ -27,15 +27,15 @@ from stretto.ops.arithmetic import (
     sign,
     subtract,
 )
-from stretto.ops.bitcast import bitcast_convert_type
-from stretto.ops.broadcast import reduce_sum, reshape
-from stretto.ops.comparison import full, full_like, ge, population_count, select, zeros_like
-from stretto.ops.error_functions import erf, erf_inv
-from stretto.ops.exponential import log, log1p, sqrt
-from stretto.ops.random_numbers import bits_width, unit_float
-from stretto.ops.shape import slice_in_dim
-from stretto.ops.sharding import refuse_sharding
-from stretto.ops.trigonometric import tan
+from stretto._engine.ops.bitcast import bitcast_convert_type
+from stretto._engine.ops.broadcast import reduce_sum, reshape
+from stretto._engine.ops.comparison import full, full_like, ge, population_count, select, zeros_like
+from stretto._engine.ops.special.error_functions import erf, erf_inv
+from stretto._engine.ops.exponential import log, log1p, sqrt
+from stretto._engine.ops.random.numbers import bits_width, unit_float
+from stretto._engine.ops.shape import slice_in_dim
+from stretto._engine.ops.sharding import refuse_sharding
+from stretto._engine.ops.trigonometric import tan
 from stretto.random.arguments import float_dtype, parameter, shape_of, spread, static_shape
 from stretto.random.compiling import when_large
 from stretto.random.keys import parts, random_bits

@@ -17,15 +17,15 @@ import numpy as np
 from stretto.control.custom_jvp import custom_jvp
 from stretto.control.stop_gradient import stop_gradient
 from stretto.control.while_loop import while_loop
-from stretto.ops.arithmetic import absolute, maximum
-from stretto.ops.broadcast import expand_dims, reduce_sum, reshape
-from stretto.ops.comparison import full, full_like, select, zeros_like
-from stretto.ops.exponential import exp, log, log1p, sqrt
-from stretto.ops.incomplete import random_gamma_grad
-from stretto.ops.random_numbers import bits_width, unit_float
-from stretto.ops.reduce import reduce_max, reduce_or
-from stretto.ops.shape import slice_in_dim
-from stretto.ops.sharding import refuse_sharding
+from stretto._engine.ops.arithmetic import absolute, maximum
+from stretto._engine.ops.broadcast import expand_dims, reduce_sum, reshape
+from stretto._engine.ops.comparison import full, full_like, select, zeros_like
+from stretto._engine.ops.exponential import exp, log, log1p, sqrt
+from stretto._engine.ops.special.incomplete import random_gamma_grad
+from stretto._engine.ops.random.numbers import bits_width, unit_float
+from stretto._engine.ops.reducing.reduce import reduce_max, reduce_or
+from stretto._engine.ops.shape import slice_in_dim
+from stretto._engine.ops.sharding import refuse_sharding
 from stretto.random.arguments import (
     float_dtype,
     in_range,

@@ -16,7 +16,7 @@ from stretto._engine.core import tree
 from stretto._engine.core.integers import integers
 from stretto._engine.core.interpreter import as_value
 from stretto.dtypes import prng_key
-from stretto.ops.broadcast import canonical_axis
+from stretto._engine.ops.broadcast import canonical_axis
 from stretto.random.implementations import Implementation
 
 __all__ = ["KeyArray", "KeyDtype"]

@@ -17,11 +17,11 @@ import numpy as np
 from stretto._engine.core.config import config
 from stretto._engine.core.interpreter import as_value, constant
 from stretto._engine.core.types import as_dtype, default_dtype, kind_of
-from stretto.ops.broadcast import reshape
-from stretto.ops.comparison import full_like, shift_right_logical, zeros_like
-from stretto.ops.convert import convert
-from stretto.ops.shape import concatenate, slice_in_dim
-from stretto.ops.sharding import refuse_sharding
+from stretto._engine.ops.broadcast import reshape
+from stretto._engine.ops.comparison import full_like, shift_right_logical, zeros_like
+from stretto._engine.ops.convert import convert
+from stretto._engine.ops.shape import concatenate, slice_in_dim
+from stretto._engine.ops.sharding import refuse_sharding
 from stretto.random.arguments import static_shape
 from stretto.random.implementations import IMPLEMENTATIONS, Implementation, implementation
 from stretto.random.key_arrays import KeyArray, KeyDtype

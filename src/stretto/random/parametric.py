@@ -9,11 +9,11 @@ from __future__ import annotations
 from typing import Any
 
 from stretto._engine.core.types import as_dtype, is_inexact, scalar_dtype
-from stretto.ops.broadcast import of_rank
-from stretto.ops.comparison import select
-from stretto.ops.elementwise import broadcast_shapes
-from stretto.ops.exponential import exp, log, sqrt
-from stretto.ops.sharding import refuse_sharding
+from stretto._engine.ops.broadcast import of_rank
+from stretto._engine.ops.comparison import select
+from stretto._engine.ops.elementwise import broadcast_shapes
+from stretto._engine.ops.exponential import exp, log, sqrt
+from stretto._engine.ops.sharding import refuse_sharding
 from stretto.random.arguments import float_dtype, parameter, shape_of, spread, static_shape
 from stretto.random.discrete import rademacher
 from stretto.random.distributions import exponential, maxwell, normal, uniform

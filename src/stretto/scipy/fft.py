@@ -16,11 +16,11 @@ from stretto._engine.core.integers import integer
 from stretto._engine.core.interpreter import as_value
 from stretto._engine.core.types import is_complex, real_dtype
 from stretto.numpy.fft import fft, irfft, rfft
-from stretto.ops.broadcast import canonical_axes, canonical_axis, move_axis, of_rank
-from stretto.ops.complex_parts import complex_, imag, real
-from stretto.ops.convert import convert
-from stretto.ops.fft import complex_dtype
-from stretto.ops.shape import concatenate, pad, rev, slice_in_dim
+from stretto._engine.ops.broadcast import canonical_axes, canonical_axis, move_axis, of_rank
+from stretto._engine.ops.complex_parts import complex_, imag, real
+from stretto._engine.ops.convert import convert
+from stretto._engine.ops.fft import complex_dtype
+from stretto._engine.ops.shape import concatenate, pad, rev, slice_in_dim
 
 __all__ = ["dct", "dctn", "idct", "idctn"]
 

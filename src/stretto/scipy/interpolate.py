@@ -15,8 +15,8 @@ import numpy as np
 import stretto.numpy as snp
 from stretto._engine.core.interpreter import Tracer, as_value
 from stretto._engine.core.types import inexact_dtype
-from stretto.ops.convert import convert
-from stretto.ops.elementwise import promote_values
+from stretto._engine.ops.convert import convert
+from stretto._engine.ops.elementwise import promote_values
 
 __all__ = ["RegularGridInterpolator"]
 

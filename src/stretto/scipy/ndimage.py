@@ -14,9 +14,9 @@ import numpy as np
 import stretto.numpy as snp
 from stretto._engine.core.interpreter import as_value
 from stretto._engine.core.types import is_inexact
-from stretto.ops.arithmetic import absolute, floor, sign
-from stretto.ops.convert import convert
-from stretto.ops.elementwise import promote_values
+from stretto._engine.ops.arithmetic import absolute, floor, sign
+from stretto._engine.ops.convert import convert
+from stretto._engine.ops.elementwise import promote_values
 
 __all__ = ["map_coordinates"]
 

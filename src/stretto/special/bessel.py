@@ -13,13 +13,13 @@ import numpy as np
 from stretto._engine.core.integers import integer
 from stretto._engine.core.interpreter import as_value
 from stretto._engine.core.types import inexact_dtype
-from stretto.ops import bessel as bessel_ops
-from stretto.ops.broadcast import broadcast_to
-from stretto.ops.comparison import full_like, gt, select, zeros_like
-from stretto.ops.convert import convert
-from stretto.ops.gamma_formulas import log_gamma_formula
-from stretto.ops.iota import broadcasted_iota
-from stretto.ops.written import (
+from stretto._engine.ops.special import bessel as bessel_ops
+from stretto._engine.ops.broadcast import broadcast_to
+from stretto._engine.ops.comparison import full_like, gt, select, zeros_like
+from stretto._engine.ops.convert import convert
+from stretto._engine.ops.special.gamma_formulas import log_gamma_formula
+from stretto._engine.ops.iota import broadcasted_iota
+from stretto._engine.ops.written import (
     Number,
     Written,
     absolute,
@@ -36,7 +36,7 @@ from stretto.ops.written import (
     sqrt,
     where,
 )
-from stretto.ops.zeta import refused_partial
+from stretto._engine.ops.special.zeta import refused_partial
 
 __all__ = ["bessel_jn", "i0", "i0e", "i1", "i1e"]
 

@@ -8,12 +8,12 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from stretto.ops import incomplete_beta
-from stretto.ops.comparison import bitwise_and, eq, full_like, ge, select, zeros_like
-from stretto.ops.elementwise import binary, promote_values
-from stretto.ops.gamma import digamma
-from stretto.ops.gamma_formulas import gamma_formula, log_gamma_formula, stirling_remainder
-from stretto.ops.written import (
+from stretto._engine.ops.special import incomplete_beta
+from stretto._engine.ops.comparison import bitwise_and, eq, full_like, ge, select, zeros_like
+from stretto._engine.ops.elementwise import binary, promote_values
+from stretto._engine.ops.special.gamma import digamma
+from stretto._engine.ops.special.gamma_formulas import gamma_formula, log_gamma_formula, stirling_remainder
+from stretto._engine.ops.written import (
     Number,
     Written,
     absolute,

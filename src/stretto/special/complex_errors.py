@@ -8,10 +8,10 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from stretto.ops.arithmetic import absolute
-from stretto.ops.comparison import full_like, lt, select, zeros_like
-from stretto.ops.complex_parts import real
-from stretto.ops.exponential import exp
+from stretto._engine.ops.arithmetic import absolute
+from stretto._engine.ops.comparison import full_like, lt, select, zeros_like
+from stretto._engine.ops.complex_parts import real
+from stretto._engine.ops.exponential import exp
 from stretto.special.faddeeva import wofz
 
 __all__ = ["erf_complex", "erfc_complex", "erfcx_complex"]

@@ -12,11 +12,11 @@ from typing import Any
 from stretto.control.custom_jvp import custom_jvp
 from stretto._engine.core.interpreter import as_value
 from stretto._engine.core.types import inexact_dtype
-from stretto.ops.arithmetic import absolute
-from stretto.ops.comparison import bitwise_and, eq, full_like, ge, gt, lt, select, zeros_like
-from stretto.ops.convert import convert
-from stretto.ops.elementwise import promote_values
-from stretto.ops.exponential import exp, expm1, log, log1p, logistic, power
+from stretto._engine.ops.arithmetic import absolute
+from stretto._engine.ops.comparison import bitwise_and, eq, full_like, ge, gt, lt, select, zeros_like
+from stretto._engine.ops.convert import convert
+from stretto._engine.ops.elementwise import promote_values
+from stretto._engine.ops.exponential import exp, expm1, log, log1p, logistic, power
 
 __all__ = [
     "boxcox",

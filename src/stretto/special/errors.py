@@ -13,11 +13,11 @@ import numpy as np
 
 from stretto._engine.core.interpreter import as_value
 from stretto._engine.core.types import is_complex
-from stretto.ops import error_functions
-from stretto.ops.comparison import full_like
-from stretto.ops.elementwise import unary
-from stretto.ops.exponential import exp as exp_of
-from stretto.ops.written import (
+from stretto._engine.ops.special import error_functions
+from stretto._engine.ops.comparison import full_like
+from stretto._engine.ops.elementwise import unary
+from stretto._engine.ops.exponential import exp as exp_of
+from stretto._engine.ops.written import (
     Number,
     Written,
     absolute,
@@ -32,7 +32,7 @@ from stretto.ops.written import (
     sqrt,
     where,
 )
-from stretto.ops.written import erfc as erfc_of
+from stretto._engine.ops.written import erfc as erfc_of
 from stretto.special import tables
 from stretto.special.complex_errors import erf_complex, erfc_complex, erfcx_complex
 

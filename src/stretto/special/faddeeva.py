@@ -10,10 +10,10 @@ import math
 from typing import Any
 
 from stretto._engine.core.types import is_complex
-from stretto.ops.comparison import full_like, zeros_like
-from stretto.ops.complex_parts import complex_
-from stretto.ops.elementwise import COMPLEX, promote_values
-from stretto.ops.written import (
+from stretto._engine.ops.comparison import full_like, zeros_like
+from stretto._engine.ops.complex_parts import complex_
+from stretto._engine.ops.elementwise import COMPLEX, promote_values
+from stretto._engine.ops.written import (
     Number,
     Written,
     absolute,

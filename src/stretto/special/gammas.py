@@ -15,21 +15,21 @@ from stretto._engine.core.interpreter import as_value
 from stretto._engine.core.lazy import LazyModule
 from stretto._engine.core.types import inexact_dtype, is_complex, scalar_dtype
 from stretto.numpy.creation import array
-from stretto.ops import gamma as gamma_ops
-from stretto.ops import incomplete
-from stretto.ops import zeta as zeta_ops
-from stretto.ops.broadcast import broadcast_to, reduce_sum, reshape
-from stretto.ops.comparison import eq, full_like, lt, select, zeros_like
-from stretto.ops.complex_gamma import complex_digamma, complex_gamma
-from stretto.ops.convert import convert
-from stretto.ops.elementwise import binary, unary
-from stretto.ops.exponential import exp as exp_of
-from stretto.ops.gamma_formulas import gamma_formula, log_gamma_formula, stirling_remainder
-from stretto.ops.iota import broadcasted_iota
-from stretto.ops.rounding import floor as floor_of
-from stretto.ops.trigonometric import cos as cos_of
-from stretto.ops.trigonometric import sin as sin_of
-from stretto.ops.written import (
+from stretto._engine.ops.special import gamma as gamma_ops
+from stretto._engine.ops.special import incomplete
+from stretto._engine.ops.special import zeta as zeta_ops
+from stretto._engine.ops.broadcast import broadcast_to, reduce_sum, reshape
+from stretto._engine.ops.comparison import eq, full_like, lt, select, zeros_like
+from stretto._engine.ops.special.complex_gamma import complex_digamma, complex_gamma
+from stretto._engine.ops.convert import convert
+from stretto._engine.ops.elementwise import binary, unary
+from stretto._engine.ops.exponential import exp as exp_of
+from stretto._engine.ops.special.gamma_formulas import gamma_formula, log_gamma_formula, stirling_remainder
+from stretto._engine.ops.iota import broadcasted_iota
+from stretto._engine.ops.rounding import floor as floor_of
+from stretto._engine.ops.trigonometric import cos as cos_of
+from stretto._engine.ops.trigonometric import sin as sin_of
+from stretto._engine.ops.written import (
     Number,
     Written,
     absolute,
@@ -42,7 +42,7 @@ from stretto.ops.written import (
     sin,
     where,
 )
-from stretto.ops.zeta import euler_maclaurin
+from stretto._engine.ops.special.zeta import euler_maclaurin
 
 __all__ = [
     "bernoulli",

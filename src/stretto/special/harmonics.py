@@ -9,14 +9,14 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from stretto.ops.arithmetic import minimum
-from stretto.ops.comparison import full_like, lt, select, zeros_like
-from stretto.ops.complex_parts import complex_
-from stretto.ops.elementwise import promote_values
-from stretto.ops.exponential import sqrt as sqrt_of
-from stretto.ops.trigonometric import cos as cos_of
-from stretto.ops.trigonometric import sin as sin_of
-from stretto.ops.written import (
+from stretto._engine.ops.arithmetic import minimum
+from stretto._engine.ops.comparison import full_like, lt, select, zeros_like
+from stretto._engine.ops.complex_parts import complex_
+from stretto._engine.ops.elementwise import promote_values
+from stretto._engine.ops.exponential import sqrt as sqrt_of
+from stretto._engine.ops.trigonometric import cos as cos_of
+from stretto._engine.ops.trigonometric import sin as sin_of
+from stretto._engine.ops.written import (
     Number,
     Written,
     absolute,
@@ -28,7 +28,7 @@ from stretto.ops.written import (
     sqrt,
     where,
 )
-from stretto.ops.zeta import refused_partial
+from stretto._engine.ops.special.zeta import refused_partial
 
 __all__ = ["sph_harm_y"]
 

@@ -10,9 +10,9 @@ import math
 from collections.abc import Sequence
 from typing import Any
 
-from stretto.ops.elementwise import promote_values
-from stretto.ops.gamma_formulas import digamma_formula, gamma_formula, log_gamma_formula
-from stretto.ops.written import (
+from stretto._engine.ops.elementwise import promote_values
+from stretto._engine.ops.special.gamma_formulas import digamma_formula, gamma_formula, log_gamma_formula
+from stretto._engine.ops.written import (
     Number,
     Written,
     absolute,
@@ -26,7 +26,7 @@ from stretto.ops.written import (
     power,
     where,
 )
-from stretto.ops.zeta import refused_partial
+from stretto._engine.ops.special.zeta import refused_partial
 
 __all__ = ["hyp1f1", "hyp2f1"]
 

@@ -11,15 +11,15 @@ from typing import Any
 import numpy as np
 
 from stretto._engine.core.lazy import LazyModule
-from stretto.ops.comparison import eq, full_like, ge, select, zeros_like
-from stretto.ops.elementwise import binary, unary
-from stretto.ops.exponential import exp as exp_of
-from stretto.ops.exponential import log as log_of
-from stretto.ops.gamma_formulas import digamma_formula, gamma_formula
-from stretto.ops.trigonometric import cos as cos_of
-from stretto.ops.trigonometric import sin as sin_of
-from stretto.ops.trigonometric import sine_ratio
-from stretto.ops.written import (
+from stretto._engine.ops.comparison import eq, full_like, ge, select, zeros_like
+from stretto._engine.ops.elementwise import binary, unary
+from stretto._engine.ops.exponential import exp as exp_of
+from stretto._engine.ops.exponential import log as log_of
+from stretto._engine.ops.special.gamma_formulas import digamma_formula, gamma_formula
+from stretto._engine.ops.trigonometric import cos as cos_of
+from stretto._engine.ops.trigonometric import sin as sin_of
+from stretto._engine.ops.trigonometric import sine_ratio
+from stretto._engine.ops.written import (
     Number,
     Written,
     absolute,
@@ -37,7 +37,7 @@ from stretto.ops.written import (
     sin,
     where,
 )
-from stretto.ops.zeta import refused_partial
+from stretto._engine.ops.special.zeta import refused_partial
 from stretto.special import tables
 
 __all__ = ["exp1", "expi", "expn", "fresnel", "sici", "spence"]

@@ -12,11 +12,11 @@ from typing import Any
 import numpy as np
 
 from stretto._engine.core.lazy import LazyModule
-from stretto.ops.comparison import full_like
-from stretto.ops.elementwise import binary
-from stretto.ops.error_functions import erf
-from stretto.ops.exponential import exp as exp_of
-from stretto.ops.written import (
+from stretto._engine.ops.comparison import full_like
+from stretto._engine.ops.elementwise import binary
+from stretto._engine.ops.special.error_functions import erf
+from stretto._engine.ops.exponential import exp as exp_of
+from stretto._engine.ops.written import (
     Number,
     Written,
     absolute,

@@ -14,7 +14,7 @@ from stretto._engine.core.interpreter import Tracer
 from stretto._engine.core.program import Equation, Program
 from stretto._engine.core.recorder import record
 from stretto._engine.core.types import ArrayType
-from stretto.ops.constant import Constant, Held
+from stretto._engine.ops.constant import Constant, Held
 from stretto.transforms.simplify import drop_dead
 
 __all__ = ["record_closed"]

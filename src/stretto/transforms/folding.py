@@ -13,8 +13,8 @@ import numpy as np
 
 from stretto._engine.core.program import Atom, Equation, Literal, as_literal
 from stretto._engine.core.types import ArrayType
-from stretto.ops.constant import Constant, Held
-from stretto.ops.elementwise import Elementwise
+from stretto._engine.ops.constant import Constant, Held
+from stretto._engine.ops.elementwise import Elementwise
 
 __all__ = ["Constants", "folded"]
 

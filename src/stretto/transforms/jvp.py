@@ -15,7 +15,7 @@ from stretto._engine.core.holding import holding
 from stretto._engine.core.interpreter import Interpreter, Tracer, Value, state
 from stretto._engine.core.program import Program
 from stretto._engine.core.recorder import standing
-from stretto.ops.comparison import zeros_like
+from stretto._engine.ops.comparison import zeros_like
 from stretto.transforms.closed import record_closed
 from stretto.transforms.evaluate import evaluate
 

@@ -18,7 +18,7 @@ from stretto._engine.core.program import Atom, Program, literal
 from stretto._engine.core.recorder import Recorder, Traced
 from stretto._engine.core.scope import scope, used
 from stretto._engine.core.types import ArrayType
-from stretto.ops.comparison import full
+from stretto._engine.ops.comparison import full
 from stretto.transforms.closed import record_closed
 from stretto.transforms.evaluate import evaluate
 from stretto.transforms.jvp import Differentiator

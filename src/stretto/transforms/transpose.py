@@ -16,8 +16,8 @@ from stretto._engine.core.interpreter import Linear, constant, state
 from stretto._engine.core.program import Equation, Program
 from stretto._engine.core.recorder import standing
 from stretto._engine.core.scope import joined, scope
-from stretto.ops.arithmetic import ADD
-from stretto.ops.comparison import full
+from stretto._engine.ops.arithmetic import ADD
+from stretto._engine.ops.comparison import full
 from stretto.transforms.closed import record_closed
 
 __all__ = ["backward", "transpose_program"]

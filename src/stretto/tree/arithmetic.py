@@ -13,13 +13,13 @@ import numpy as np
 from stretto._engine.core.interpreter import as_value, constant, state
 from stretto._engine.core.tree import leaves, map, unflatten
 from stretto._engine.core.types import as_dtype, inexact_dtype, is_complex, is_inexact
-from stretto.ops.arithmetic import absolute, add, divide, multiply, subtract
-from stretto.ops.broadcast import reduce_sum
-from stretto.ops.comparison import gt, where
-from stretto.ops.complex_parts import conj, real
-from stretto.ops.convert import convert
-from stretto.ops.exponential import root_of_squares, sqrt
-from stretto.ops.trigonometric import acos, sin
+from stretto._engine.ops.arithmetic import absolute, add, divide, multiply, subtract
+from stretto._engine.ops.broadcast import reduce_sum
+from stretto._engine.ops.comparison import gt, where
+from stretto._engine.ops.complex_parts import conj, real
+from stretto._engine.ops.convert import convert
+from stretto._engine.ops.exponential import root_of_squares, sqrt
+from stretto._engine.ops.trigonometric import acos, sin
 from stretto.runtime.array import Array
 from stretto.tree.members import Alike
 from stretto.tree.sums import of_column, widened

@@ -14,9 +14,9 @@ import numpy as np
 from stretto._engine.core.interpreter import Tracer, Value, as_value, constant, state
 from stretto._engine.core.tree import leaves, structure, unflatten
 from stretto._engine.core.types import array_type, canonical_dtype, inexact_dtype, kind_of, promote
-from stretto.ops.arithmetic import add, multiply
-from stretto.ops.contract import tensordot
-from stretto.ops.convert import convert
+from stretto._engine.ops.arithmetic import add, multiply
+from stretto._engine.ops.contract import tensordot
+from stretto._engine.ops.convert import convert
 from stretto.runtime.array import Array
 from stretto.tree.members import Alike, member_at, size_of, stack
 

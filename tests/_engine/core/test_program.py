@@ -10,8 +10,8 @@ from stretto.control.cond import cond
 from stretto._engine.core.errors import ProgramError
 from stretto._engine.core.program import Equation, Literal, Program, Var, as_literal, check, literal
 from stretto._engine.core.types import array_type
-from stretto.ops.arithmetic import ADD, NEG
-from stretto.ops.trigonometric import SIN
+from stretto._engine.ops.arithmetic import ADD, NEG
+from stretto._engine.ops.trigonometric import SIN
 
 F32 = array_type((2,), np.dtype(np.float32))
 I32 = array_type((2,), np.dtype(np.int32))

@@ -264,7 +264,7 @@ entry(
     "lax.conv_dimension_numbers",
     None,
     [call((1, 2, 3), (4, 2, 3), ("NCH", "OIH", "NCH"))],
-    unlike="it names axes; tests/ops/test_convolution.py",
+    unlike="it names axes; tests/_engine/ops/convolution/test_general.py",
     uncompiled="its result is no array",
 )
 entry(
@@ -290,7 +290,7 @@ without_entry(
     "lax.while_loop",
 )
 without_entry(
-    "it uses an axis by its name: tests/ops/test_collectives.py",
+    "it uses an axis by its name: tests/_engine/ops/collective/test_functions.py",
     "lax.all_gather",
     "lax.all_to_all",
     "lax.axis_index",
@@ -305,7 +305,7 @@ without_entry(
     "lax.pswapaxes",
 )
 without_entry(
-    "its dimension numbers are many: tests/ops/test_index.py, and the laws",
+    "its dimension numbers are many: tests/_engine/ops/index/test_gather_scatter.py, and the laws",
     "lax.gather",
     "lax.scatter",
     "lax.scatter_add",

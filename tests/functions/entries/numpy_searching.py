@@ -15,7 +15,7 @@ entry(
     np.sort,
     [*AXES, call(NANS), call(COMPLEX)],
     KINDS,
-    undifferentiated="NaN are among the values; tests/ops/test_sort.py",
+    undifferentiated="NaN are among the values; tests/_engine/ops/test_sort.py",
 )
 entry(
     "numpy.argsort",

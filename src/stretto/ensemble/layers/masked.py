@@ -18,7 +18,7 @@ from stretto.ensemble.layers.members import by_member, merged, spread
 from stretto.nn.inputs import positive, refuse
 from stretto.nn.module import Module
 from stretto.numpy.dtypes import as_dtype
-from stretto.ops.convert import convert
+from stretto._engine.ops.convert import convert
 from stretto.random.keys import checked, key_data
 from stretto.random.streams import next_key
 

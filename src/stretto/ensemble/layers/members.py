@@ -11,7 +11,7 @@ from typing import Any
 from stretto._engine.core.interpreter import Value, as_value
 from stretto.nn.inputs import positive, refuse
 from stretto.nn.module import Module
-from stretto.ops.broadcast import broadcast_to, reshape
+from stretto._engine.ops.broadcast import broadcast_to, reshape
 
 __all__ = ["repeat_members", "split_members"]
 

@@ -17,8 +17,8 @@ from stretto.nn import init
 from stretto.nn.convolution import Conv2d
 from stretto.nn.inputs import check_features, positive, two_keys
 from stretto.nn.module import Module, Parameter
-from stretto.ops.broadcast import move_axis, reshape
-from stretto.ops.contract import dot_general
+from stretto._engine.ops.broadcast import move_axis, reshape
+from stretto._engine.ops.contract import dot_general
 
 __all__ = ["PackedConv2d", "PackedLinear", "packed_width"]
 

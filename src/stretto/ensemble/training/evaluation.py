@@ -18,7 +18,7 @@ from stretto._engine.core import tree
 from stretto._engine.core.config import config
 from stretto.ensemble.training.losses import arguments_of, in_mode, loss_of, scalar
 from stretto.ensemble.training.state import Pack, TrainState
-from stretto.ops.dynamic import dynamic_slice_in_dim
+from stretto._engine.ops.index.dynamic import dynamic_slice_in_dim
 from stretto.random.keys import fold_in
 
 __all__ = ["Evaluator"]

@@ -23,7 +23,7 @@ from stretto._engine.core import tree
 from stretto._engine.core.config import config
 from stretto.ensemble.training.losses import loss_of
 from stretto.ensemble.training.state import Pack
-from stretto.ops.dynamic import dynamic_slice_in_dim
+from stretto._engine.ops.index.dynamic import dynamic_slice_in_dim
 from stretto.optim.updating import apply_updates
 from stretto.random.keys import fold_in
 

@@ -16,7 +16,7 @@ from stretto._engine.core import tree
 from stretto._engine.core.config import config
 from stretto._engine.core.integers import count
 from stretto.ensemble.training.state import Best, Pack, TrainState
-from stretto.ops.convert import convert
+from stretto._engine.ops.convert import convert
 
 __all__ = ["EarlyStopping"]
 

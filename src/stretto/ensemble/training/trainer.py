@@ -22,7 +22,7 @@ from stretto.ensemble.groups import Group
 from stretto.ensemble.training.losses import modes_of
 from stretto.ensemble.training.state import Best, Pack, Rows, TrainState
 from stretto.ensemble.training.step import Rules, advanced, batch_at, settings_of
-from stretto.ops.convert import convert
+from stretto._engine.ops.convert import convert
 from stretto.optim.base import GradientTransformation, with_extra_args_support
 from stretto.optim.hyperparameters import name_of
 from stretto.optim.members import per_member as of_members

@@ -15,7 +15,7 @@ from stretto._engine.core.interpreter import as_value
 from stretto.nn import functions
 from stretto.nn.functional.arguments import as_float
 from stretto.nn.functional.checks import key_or_next
-from stretto.ops.comparison import select
+from stretto._engine.ops.comparison import select
 
 __all__ = [
     "celu",

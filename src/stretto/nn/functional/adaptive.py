@@ -15,12 +15,12 @@ from stretto._engine.core.interpreter import as_value
 from stretto.nn.functional.arguments import as_float, batched, unbatched
 from stretto.nn.functional.windows import Table, greatest_and_places
 from stretto.numpy.joining import take
-from stretto.ops.broadcast import reduce_sum, reshape
-from stretto.ops.comparison import where, zeros_like
-from stretto.ops.convert import convert
-from stretto.ops.reduce import widened
-from stretto.ops.window import ReduceWindowMax
-from stretto.ops.window_geometry import PLAIN, AxisWindow
+from stretto._engine.ops.broadcast import reduce_sum, reshape
+from stretto._engine.ops.comparison import where, zeros_like
+from stretto._engine.ops.convert import convert
+from stretto._engine.ops.reducing.reduce import widened
+from stretto._engine.ops.reducing.window import ReduceWindowMax
+from stretto._engine.ops.reducing.window_geometry import PLAIN, AxisWindow
 
 __all__ = [
     "adaptive_avg_pool1d",

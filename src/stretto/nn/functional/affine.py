@@ -8,8 +8,8 @@ from __future__ import annotations
 from typing import Any
 
 from stretto._engine.core.interpreter import as_value
-from stretto.ops.broadcast import expand_dims, of_rank, squeeze
-from stretto.ops.contract import dot_general, matmul, tensordot
+from stretto._engine.ops.broadcast import expand_dims, of_rank, squeeze
+from stretto._engine.ops.contract import dot_general, matmul, tensordot
 
 __all__ = ["bilinear", "linear"]
 

@@ -10,8 +10,8 @@ from typing import Any
 from stretto._engine.core.integers import integers
 from stretto._engine.core.interpreter import Value, as_value
 from stretto._engine.core.types import inexact_dtype, is_inexact
-from stretto.ops.broadcast import reshape
-from stretto.ops.convert import convert
+from stretto._engine.ops.broadcast import reshape
+from stretto._engine.ops.convert import convert
 
 __all__ = ["as_float", "batched", "numbers", "per_axis", "unbatched"]
 

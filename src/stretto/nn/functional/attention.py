@@ -18,12 +18,12 @@ from stretto._engine.core.types import ArrayType, inexact_dtype, is_complex, is_
 from stretto.nn.functional.arguments import as_float
 from stretto.nn.functional.checks import key_or_next, probability
 from stretto.nn.functional.dropouts import dropout
-from stretto.ops.broadcast import reshape
-from stretto.ops.contract import matmul
-from stretto.ops.convert import convert
-from stretto.ops.elementwise import broadcast_shapes
-from stretto.ops.iota import broadcasted_iota
-from stretto.ops.reduce import widened
+from stretto._engine.ops.broadcast import reshape
+from stretto._engine.ops.contract import matmul
+from stretto._engine.ops.convert import convert
+from stretto._engine.ops.elementwise import broadcast_shapes
+from stretto._engine.ops.iota import broadcasted_iota
+from stretto._engine.ops.reducing.reduce import widened
 
 __all__ = ["scaled_dot_product_attention"]
 

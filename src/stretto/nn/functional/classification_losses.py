@@ -19,9 +19,9 @@ from stretto._engine.core.types import is_inexact
 from stretto.nn import functions
 from stretto.nn.functional.arguments import as_float
 from stretto.nn.functional.checks import check_known, classes_of, pair, reduced
-from stretto.ops.broadcast import expand_dims, of_rank
-from stretto.ops.convert import convert
-from stretto.ops.iota import broadcasted_iota
+from stretto._engine.ops.broadcast import expand_dims, of_rank
+from stretto._engine.ops.convert import convert
+from stretto._engine.ops.iota import broadcasted_iota
 from stretto.runtime.array import Array
 
 __all__ = [

@@ -10,9 +10,9 @@ from typing import Any
 
 from stretto._engine.core.interpreter import as_value
 from stretto.nn.functional.arguments import batched, per_axis, unbatched
-from stretto.ops.broadcast import of_rank, reshape, transpose
-from stretto.ops.convolution import conv_general_dilated
-from stretto.ops.shape import rev
+from stretto._engine.ops.broadcast import of_rank, reshape, transpose
+from stretto._engine.ops.convolution.general import conv_general_dilated
+from stretto._engine.ops.shape import rev
 
 __all__ = [
     "conv1d",

@@ -20,10 +20,10 @@ from stretto._engine.core.interpreter import Tracer, as_value
 from stretto._engine.core.types import ArrayType, kind_of
 from stretto.nn.functional.arguments import as_float
 from stretto.nn.functional.checks import check_known, reduced
-from stretto.ops.broadcast import expand_dims
-from stretto.ops.comparison import full
-from stretto.ops.convert import convert
-from stretto.ops.shape import concatenate
+from stretto._engine.ops.broadcast import expand_dims
+from stretto._engine.ops.comparison import full
+from stretto._engine.ops.convert import convert
+from stretto._engine.ops.shape import concatenate
 
 __all__ = ["ctc_loss"]
 

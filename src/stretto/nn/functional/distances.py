@@ -12,8 +12,8 @@ import stretto.numpy as snp
 from stretto.nn.functional.arguments import as_float
 from stretto.nn.functional.checks import positive_part, reduced
 from stretto.numpy.linalg.norms import vector_norm
-from stretto.ops.broadcast import canonical_axis, of_rank
-from stretto.ops.elementwise import broadcast_shapes
+from stretto._engine.ops.broadcast import canonical_axis, of_rank
+from stretto._engine.ops.elementwise import broadcast_shapes
 
 __all__ = [
     "cosine_embedding_loss",

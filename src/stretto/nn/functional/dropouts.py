@@ -14,8 +14,8 @@ import numpy as np
 from stretto import random
 from stretto.nn.functional.arguments import as_float
 from stretto.nn.functional.checks import key_or_next, probability
-from stretto.ops.broadcast import broadcast_in_dim
-from stretto.ops.comparison import full_like, ge, select, zeros_like
+from stretto._engine.ops.broadcast import broadcast_in_dim
+from stretto._engine.ops.comparison import full_like, ge, select, zeros_like
 
 __all__ = [
     "alpha_dropout",

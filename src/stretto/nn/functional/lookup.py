@@ -15,10 +15,10 @@ from stretto._engine.core.types import ArrayType, kind_of
 from stretto.numpy.joining import take
 from stretto.numpy.reductions import max as max_
 from stretto.numpy.reductions import sum as sum_
-from stretto.ops.arithmetic import maximum
-from stretto.ops.broadcast import expand_dims
-from stretto.ops.comparison import full_like, ne, where, zeros_like
-from stretto.ops.convert import convert
+from stretto._engine.ops.arithmetic import maximum
+from stretto._engine.ops.broadcast import expand_dims
+from stretto._engine.ops.comparison import full_like, ne, where, zeros_like
+from stretto._engine.ops.convert import convert
 
 __all__ = ["embedding", "embedding_bag"]
 

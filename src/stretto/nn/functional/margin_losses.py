@@ -14,8 +14,8 @@ from stretto._engine.core.types import kind_of
 from stretto.nn import functions
 from stretto.nn.functional.arguments import as_float
 from stretto.nn.functional.checks import classes_of, pair, positive_part, reduced
-from stretto.ops.broadcast import expand_dims, of_rank
-from stretto.ops.iota import broadcasted_iota
+from stretto._engine.ops.broadcast import expand_dims, of_rank
+from stretto._engine.ops.iota import broadcasted_iota
 
 __all__ = [
     "hinge_embedding_loss",

@@ -16,9 +16,9 @@ from stretto.nn.functional.affine import linear
 from stretto.nn.functional.arguments import as_float
 from stretto.nn.functional.attention import attend, causal
 from stretto.nn.functional.checks import probability
-from stretto.ops.broadcast import of_rank, reshape, transpose
-from stretto.ops.comparison import zeros_like
-from stretto.ops.shape import concatenate, pad, slice_in_dim
+from stretto._engine.ops.broadcast import of_rank, reshape, transpose
+from stretto._engine.ops.comparison import zeros_like
+from stretto._engine.ops.shape import concatenate, pad, slice_in_dim
 
 __all__ = ["multi_head_attention_forward"]
 

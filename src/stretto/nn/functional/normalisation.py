@@ -16,13 +16,13 @@ from ml_dtypes import finfo
 from stretto._engine.core.interpreter import Value, as_value
 from stretto.nn.functional.arguments import as_float, numbers, per_axis
 from stretto.numpy.linalg.norms import vector_norm
-from stretto.ops.arithmetic import maximum
-from stretto.ops.broadcast import canonical_axis, of_rank, reduce_sum, reshape
-from stretto.ops.convert import convert
-from stretto.ops.exponential import power, rsqrt
-from stretto.ops.reduce import widened
-from stretto.ops.window import ReduceWindowSum
-from stretto.ops.window_geometry import PLAIN, AxisWindow
+from stretto._engine.ops.arithmetic import maximum
+from stretto._engine.ops.broadcast import canonical_axis, of_rank, reduce_sum, reshape
+from stretto._engine.ops.convert import convert
+from stretto._engine.ops.exponential import power, rsqrt
+from stretto._engine.ops.reducing.reduce import widened
+from stretto._engine.ops.reducing.window import ReduceWindowSum
+from stretto._engine.ops.reducing.window_geometry import PLAIN, AxisWindow
 
 __all__ = [
     "batch_norm",

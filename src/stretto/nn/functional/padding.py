@@ -10,9 +10,9 @@ from typing import Any
 
 from stretto._engine.core.integers import integers
 from stretto._engine.core.interpreter import as_value
-from stretto.ops.broadcast import broadcast_to
-from stretto.ops.shape import concatenate, rev, slice_in_dim
-from stretto.ops.shape import pad as pad_values
+from stretto._engine.ops.broadcast import broadcast_to
+from stretto._engine.ops.shape import concatenate, rev, slice_in_dim
+from stretto._engine.ops.shape import pad as pad_values
 
 __all__ = ["pad"]
 

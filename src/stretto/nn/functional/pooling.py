@@ -14,12 +14,12 @@ import numpy as np
 from stretto._engine.core.interpreter import Value, as_value
 from stretto.nn.functional.arguments import as_float, batched, per_axis, unbatched
 from stretto.nn.functional.windows import greatest_and_places, table_of, window_of
-from stretto.ops.broadcast import of_rank
-from stretto.ops.convert import convert
-from stretto.ops.exponential import power
-from stretto.ops.reduce import widened
-from stretto.ops.window import ReduceWindowMax, ReduceWindowSum
-from stretto.ops.window_geometry import PLAIN, AxisWindow
+from stretto._engine.ops.broadcast import of_rank
+from stretto._engine.ops.convert import convert
+from stretto._engine.ops.exponential import power
+from stretto._engine.ops.reducing.reduce import widened
+from stretto._engine.ops.reducing.window import ReduceWindowMax, ReduceWindowSum
+from stretto._engine.ops.reducing.window_geometry import PLAIN, AxisWindow
 
 __all__ = [
     "avg_pool1d",

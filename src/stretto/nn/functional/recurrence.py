@@ -18,11 +18,11 @@ from stretto.nn.functional.affine import linear
 from stretto.nn.functional.arguments import as_float
 from stretto.nn.functional.checks import key_or_next, probability
 from stretto.nn.functional.dropouts import dropout
-from stretto.ops.broadcast import of_rank
-from stretto.ops.comparison import full
-from stretto.ops.contract import matmul
-from stretto.ops.convert import convert
-from stretto.ops.shape import concatenate, slice_in_dim
+from stretto._engine.ops.broadcast import of_rank
+from stretto._engine.ops.comparison import full
+from stretto._engine.ops.contract import matmul
+from stretto._engine.ops.convert import convert
+from stretto._engine.ops.shape import concatenate, slice_in_dim
 from stretto.random.keys import split
 
 __all__ = [

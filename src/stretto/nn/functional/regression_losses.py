@@ -15,8 +15,8 @@ import stretto.numpy as snp
 from stretto.control.custom_jvp import custom_jvp
 from stretto.nn.functional.arguments import as_float
 from stretto.nn.functional.checks import check_known, pair, reduced, same_shape
-from stretto.ops.broadcast import expand_dims
-from stretto.ops.comparison import full_like
+from stretto._engine.ops.broadcast import expand_dims
+from stretto._engine.ops.comparison import full_like
 
 __all__ = [
     "gaussian_nll_loss",

@@ -13,8 +13,8 @@ from stretto.api.graph import ShapeDtypeStruct
 from stretto.api.linear_transpose import linear_transpose
 from stretto._engine.core.interpreter import as_value
 from stretto.nn.functional.arguments import batched, per_axis, unbatched
-from stretto.ops.broadcast import canonical_axis, expand_dims, reshape, transpose
-from stretto.ops.shape import concatenate, pad, slice_in_dim
+from stretto._engine.ops.broadcast import canonical_axis, expand_dims, reshape, transpose
+from stretto._engine.ops.shape import concatenate, pad, slice_in_dim
 
 __all__ = [
     "channel_shuffle",

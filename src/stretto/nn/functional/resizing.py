@@ -20,10 +20,10 @@ from stretto.nn.functional.adaptive import (
 )
 from stretto.nn.functional.arguments import as_float
 from stretto.numpy.joining import take
-from stretto.ops.broadcast import broadcast_to, expand_dims, move_axis, reshape
-from stretto.ops.contract import dot_general
-from stretto.ops.convert import convert
-from stretto.ops.reduce import widened
+from stretto._engine.ops.broadcast import broadcast_to, expand_dims, move_axis, reshape
+from stretto._engine.ops.contract import dot_general
+from stretto._engine.ops.convert import convert
+from stretto._engine.ops.reducing.reduce import widened
 
 __all__ = ["interpolate", "upsample"]
 

@@ -16,7 +16,7 @@ from stretto.nn import functions
 from stretto.nn.functional.arguments import as_float
 from stretto.nn.functional.checks import key_or_next
 from stretto.numpy.dtypes import as_dtype
-from stretto.ops.convert import convert
+from stretto._engine.ops.convert import convert
 
 __all__ = ["gumbel_softmax", "log_softmax", "softmax", "softmin"]
 

@@ -14,11 +14,11 @@ import numpy as np
 
 from stretto._engine.core.interpreter import as_value
 from stretto.numpy.joining import take
-from stretto.ops.along_axis import take_along_axis
-from stretto.ops.broadcast import expand_dims, reshape, squeeze, transpose
-from stretto.ops.comparison import full_like, where
-from stretto.ops.reduce import argmax, greatest_below
-from stretto.ops.window_geometry import AxisWindow
+from stretto._engine.ops.index.along_axis import take_along_axis
+from stretto._engine.ops.broadcast import expand_dims, reshape, squeeze, transpose
+from stretto._engine.ops.comparison import full_like, where
+from stretto._engine.ops.reducing.reduce import argmax, greatest_below
+from stretto._engine.ops.reducing.window_geometry import AxisWindow
 
 __all__ = ["Table", "greatest_and_places", "table_of", "window_of"]
 

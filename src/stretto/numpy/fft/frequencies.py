@@ -16,8 +16,8 @@ from stretto._engine.core.types import default_dtype
 from stretto.numpy.arguments import refuse_device
 from stretto.numpy.dtypes import as_dtype
 from stretto.numpy.manipulation import roll
-from stretto.ops.broadcast import canonical_axes
-from stretto.ops.convert import convert
+from stretto._engine.ops.broadcast import canonical_axes
+from stretto._engine.ops.convert import convert
 
 __all__ = ["fftfreq", "fftshift", "ifftshift", "rfftfreq"]
 

@@ -12,8 +12,8 @@ from typing import Any
 from stretto._engine.core.interpreter import as_value
 from stretto.numpy.arguments import refuse_out
 from stretto.numpy.fft.applying import along_axes, along_axis, swapped_norm
-from stretto.ops.complex_parts import conj
-from stretto.ops.fft import FftType
+from stretto._engine.ops.complex_parts import conj
+from stretto._engine.ops.fft import FftType
 
 __all__ = ["hfft", "ihfft", "irfft", "irfft2", "irfftn", "rfft", "rfft2", "rfftn"]
 

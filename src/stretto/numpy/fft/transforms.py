@@ -14,7 +14,7 @@ from typing import Any
 
 from stretto.numpy.arguments import refuse_out
 from stretto.numpy.fft.applying import along_axes, along_axis
-from stretto.ops.fft import FftType
+from stretto._engine.ops.fft import FftType
 
 __all__ = ["fft", "fft2", "fftn", "ifft", "ifft2", "ifftn"]
 

@@ -8,18 +8,18 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 from stretto.numpy.linalg.arguments import matrices
-from stretto.ops.along_axis import take_along_axis
-from stretto.ops.arithmetic import absolute
-from stretto.ops.broadcast import expand_dims
-from stretto.ops.comparison import lt, where
-from stretto.ops.linalg_cholesky import cholesky as lax_cholesky
-from stretto.ops.linalg_cholesky import symmetrized
-from stretto.ops.linalg_eig import Eig
-from stretto.ops.linalg_eigh import Eigh
-from stretto.ops.linalg_qr import Qr, geqrf
-from stretto.ops.linalg_svd import svd as lax_svd
-from stretto.ops.matrix_parts import adjoint, matrix_transpose
-from stretto.ops.sort import argsort
+from stretto._engine.ops.index.along_axis import take_along_axis
+from stretto._engine.ops.arithmetic import absolute
+from stretto._engine.ops.broadcast import expand_dims
+from stretto._engine.ops.comparison import lt, where
+from stretto._engine.ops.linalg.cholesky import cholesky as lax_cholesky
+from stretto._engine.ops.linalg.cholesky import symmetrized
+from stretto._engine.ops.linalg.eig import Eig
+from stretto._engine.ops.linalg.eigh import Eigh
+from stretto._engine.ops.linalg.qr import Qr, geqrf
+from stretto._engine.ops.linalg.svd import svd as lax_svd
+from stretto._engine.ops.linalg.matrix_parts import adjoint, matrix_transpose
+from stretto._engine.ops.sort import argsort
 
 __all__ = [
     "cholesky",

@@ -23,12 +23,12 @@ from stretto.numpy.reductions import any as any_
 from stretto.numpy.reductions import max as max_
 from stretto.numpy.reductions import min as min_
 from stretto.numpy.reductions import sum as sum_
-from stretto.ops.arithmetic import absolute, square
-from stretto.ops.broadcast import canonical_axes, expand_dims, of_rank, reshape
-from stretto.ops.comparison import bitwise_not, eq, full_like, ne, select, where
-from stretto.ops.complex_parts import imag, real
-from stretto.ops.convert import convert
-from stretto.ops.exponential import power, root_of_squares
+from stretto._engine.ops.arithmetic import absolute, square
+from stretto._engine.ops.broadcast import canonical_axes, expand_dims, of_rank, reshape
+from stretto._engine.ops.comparison import bitwise_not, eq, full_like, ne, select, where
+from stretto._engine.ops.complex_parts import imag, real
+from stretto._engine.ops.convert import convert
+from stretto._engine.ops.exponential import power, root_of_squares
 
 __all__ = ["cond", "matrix_norm", "matrix_rank", "norm", "vector_norm"]
 

@@ -17,10 +17,10 @@ from stretto.numpy.manipulation import matrix_transpose
 from stretto.numpy.manipulation import trace as trace_along
 from stretto.numpy.products import matmul, tensordot, vecdot
 from stretto.numpy.products import outer as outer_of
-from stretto.ops.broadcast import canonical_axis, expand_dims, squeeze
-from stretto.ops.elementwise import promote_values
-from stretto.ops.matrix_parts import identity
-from stretto.ops.shape import concatenate, slice_in_dim
+from stretto._engine.ops.broadcast import canonical_axis, expand_dims, squeeze
+from stretto._engine.ops.elementwise import promote_values
+from stretto._engine.ops.linalg.matrix_parts import identity
+from stretto._engine.ops.shape import concatenate, slice_in_dim
 
 __all__ = [
     "cross",

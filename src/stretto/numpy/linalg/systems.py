@@ -18,15 +18,15 @@ from stretto.numpy.linalg.arguments import matrices, same_floats, systems
 from stretto.numpy.manipulation import moveaxis
 from stretto.numpy.reductions import max as max_
 from stretto.numpy.reductions import sum as sum_
-from stretto.ops import linalg_determinant
-from stretto.ops.arithmetic import absolute, square
-from stretto.ops.broadcast import broadcast_to, expand_dims, reshape, squeeze
-from stretto.ops.comparison import where
-from stretto.ops.contract import matmul
-from stretto.ops.convert import convert
-from stretto.ops.linalg_lu import solve as solve_matrices
-from stretto.ops.linalg_pinv import Pinv
-from stretto.ops.linalg_svd import Svd
+from stretto._engine.ops.linalg import determinant as linalg_determinant
+from stretto._engine.ops.arithmetic import absolute, square
+from stretto._engine.ops.broadcast import broadcast_to, expand_dims, reshape, squeeze
+from stretto._engine.ops.comparison import where
+from stretto._engine.ops.contract import matmul
+from stretto._engine.ops.convert import convert
+from stretto._engine.ops.linalg.lu import solve as solve_matrices
+from stretto._engine.ops.linalg.pinv import Pinv
+from stretto._engine.ops.linalg.svd import Svd
 
 __all__ = [
     "det",

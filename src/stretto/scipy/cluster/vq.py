@@ -9,8 +9,8 @@ from typing import Any
 
 import stretto.numpy as snp
 from stretto._engine.core.types import inexact_dtype
-from stretto.ops.bilinear import promote_dtypes
-from stretto.ops.convert import convert
+from stretto._engine.ops.bilinear import promote_dtypes
+from stretto._engine.ops.convert import convert
 
 __all__ = ["vq"]
 

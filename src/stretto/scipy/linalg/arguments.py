@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from stretto.ops.convert import convert
+from stretto._engine.ops.convert import convert
 
 __all__ = ["as_complex"]
 

@@ -13,21 +13,21 @@ import numpy as np
 from stretto._engine.core.types import real_dtype
 from stretto.lax.polar import polar_factor
 from stretto.numpy.linalg.arguments import matrices, same_floats
-from stretto.ops.broadcast import expand_dims, squeeze
-from stretto.ops.comparison import eq, zeros_like
-from stretto.ops.complex_parts import conj
-from stretto.ops.contract import matmul
-from stretto.ops.convert import convert
-from stretto.ops.iota import broadcasted_iota
-from stretto.ops.linalg_cholesky import Cholesky, symmetrized
-from stretto.ops.linalg_lu import Lu
-from stretto.ops.linalg_lu import lu as lax_lu
-from stretto.ops.linalg_qr import qr as lax_qr
-from stretto.ops.linalg_svd import SvdAlgorithm
-from stretto.ops.linalg_svd import svd as lax_svd
-from stretto.ops.matrix_parts import adjoint, identity, lower_part, upper_part
-from stretto.ops.shape import concatenate, slice_in_dim
-from stretto.ops.sort import argsort
+from stretto._engine.ops.broadcast import expand_dims, squeeze
+from stretto._engine.ops.comparison import eq, zeros_like
+from stretto._engine.ops.complex_parts import conj
+from stretto._engine.ops.contract import matmul
+from stretto._engine.ops.convert import convert
+from stretto._engine.ops.iota import broadcasted_iota
+from stretto._engine.ops.linalg.cholesky import Cholesky, symmetrized
+from stretto._engine.ops.linalg.lu import Lu
+from stretto._engine.ops.linalg.lu import lu as lax_lu
+from stretto._engine.ops.linalg.qr import qr as lax_qr
+from stretto._engine.ops.linalg.svd import SvdAlgorithm
+from stretto._engine.ops.linalg.svd import svd as lax_svd
+from stretto._engine.ops.linalg.matrix_parts import adjoint, identity, lower_part, upper_part
+from stretto._engine.ops.shape import concatenate, slice_in_dim
+from stretto._engine.ops.sort import argsort
 
 __all__ = ["cho_factor", "cholesky", "lu", "lu_factor", "polar", "qr", "qr_multiply", "svd"]
 

@@ -18,18 +18,18 @@ from stretto.control.custom_jvp import custom_jvp
 from stretto.control.loops import fori_loop
 from stretto._engine.core.types import is_complex, real_dtype
 from stretto.numpy.linalg.arguments import matrices, same_floats
-from stretto.ops.arithmetic import absolute, ceil, maximum
-from stretto.ops.broadcast import broadcast_in_dim, broadcast_to, expand_dims, reduce_sum, reshape
-from stretto.ops.comparison import eq, full, full_like, lt, ne, select, where, zeros_like
-from stretto.ops.contract import matmul
-from stretto.ops.convert import convert
-from stretto.ops.dynamic import dynamic_slice_in_dim
-from stretto.ops.exponential import exp2, log, sqrt
-from stretto.ops.iota import broadcasted_iota
-from stretto.ops.linalg_lu import solve
-from stretto.ops.linalg_schur import Schur
-from stretto.ops.linalg_triangular import TriangularSolve
-from stretto.ops.matrix_parts import (
+from stretto._engine.ops.arithmetic import absolute, ceil, maximum
+from stretto._engine.ops.broadcast import broadcast_in_dim, broadcast_to, expand_dims, reduce_sum, reshape
+from stretto._engine.ops.comparison import eq, full, full_like, lt, ne, select, where, zeros_like
+from stretto._engine.ops.contract import matmul
+from stretto._engine.ops.convert import convert
+from stretto._engine.ops.index.dynamic import dynamic_slice_in_dim
+from stretto._engine.ops.exponential import exp2, log, sqrt
+from stretto._engine.ops.iota import broadcasted_iota
+from stretto._engine.ops.linalg.lu import solve
+from stretto._engine.ops.linalg.schur import Schur
+from stretto._engine.ops.linalg.triangular import TriangularSolve
+from stretto._engine.ops.linalg.matrix_parts import (
     adjoint,
     diagonal_matrix,
     diagonal_of,
@@ -37,7 +37,7 @@ from stretto.ops.matrix_parts import (
     on_diagonal,
     upper_part,
 )
-from stretto.ops.reduce import reduce_max, reduce_min
+from stretto._engine.ops.reducing.reduce import reduce_max, reduce_min
 from stretto.scipy.linalg.arguments import as_complex
 from stretto.scipy.linalg.eigenvalues import rsf2csf
 from stretto.scipy.linalg.sylvester import solve_sylvester

@@ -11,18 +11,18 @@ from stretto.control.linear_solve import custom_linear_solve
 from stretto.control.stop_gradient import stop_gradient
 from stretto._engine.core.types import is_complex
 from stretto.numpy.linalg.arguments import floats, matrices, same_floats
-from stretto.ops.arithmetic import absolute
-from stretto.ops.bilinear import promote_dtypes_of
-from stretto.ops.broadcast import broadcast_to, expand_dims
-from stretto.ops.comparison import full_like, select
-from stretto.ops.complex_parts import conj, real
-from stretto.ops.contract import matmul
-from stretto.ops.convert import convert
-from stretto.ops.elementwise import broadcast_shapes
-from stretto.ops.linalg_schur import Schur
-from stretto.ops.linalg_sylvester import TriangularSylvester
-from stretto.ops.matrix_parts import adjoint, diagonal_of, matrix_transpose
-from stretto.ops.reduce import reduce_min
+from stretto._engine.ops.arithmetic import absolute
+from stretto._engine.ops.bilinear import promote_dtypes_of
+from stretto._engine.ops.broadcast import broadcast_to, expand_dims
+from stretto._engine.ops.comparison import full_like, select
+from stretto._engine.ops.complex_parts import conj, real
+from stretto._engine.ops.contract import matmul
+from stretto._engine.ops.convert import convert
+from stretto._engine.ops.elementwise import broadcast_shapes
+from stretto._engine.ops.linalg.schur import Schur
+from stretto._engine.ops.linalg.sylvester import TriangularSylvester
+from stretto._engine.ops.linalg.matrix_parts import adjoint, diagonal_of, matrix_transpose
+from stretto._engine.ops.reducing.reduce import reduce_min
 from stretto.scipy.linalg.arguments import as_complex
 
 __all__ = ["solve_sylvester"]

@@ -11,14 +11,14 @@ from typing import Any
 from stretto._engine.core.interpreter import as_value
 from stretto._engine.core.types import is_complex
 from stretto.numpy.linalg.arguments import matrices, systems
-from stretto.ops import linalg_determinant
-from stretto.ops.broadcast import broadcast_to, squeeze
-from stretto.ops.elementwise import broadcast_shapes
-from stretto.ops.linalg_cholesky import hermitian_from_lower
-from stretto.ops.linalg_lu import PivotsToPermutation, solve_factored
-from stretto.ops.linalg_lu import solve as solve_matrices
-from stretto.ops.linalg_triangular import TriangularSolve, solve_triangles
-from stretto.ops.matrix_parts import (
+from stretto._engine.ops.linalg import determinant as linalg_determinant
+from stretto._engine.ops.broadcast import broadcast_to, squeeze
+from stretto._engine.ops.elementwise import broadcast_shapes
+from stretto._engine.ops.linalg.cholesky import hermitian_from_lower
+from stretto._engine.ops.linalg.lu import PivotsToPermutation, solve_factored
+from stretto._engine.ops.linalg.lu import solve as solve_matrices
+from stretto._engine.ops.linalg.triangular import TriangularSolve, solve_triangles
+from stretto._engine.ops.linalg.matrix_parts import (
     adjoint,
     keep_diagonal,
     lower_part,

@@ -13,7 +13,7 @@ import numpy as np
 
 from stretto._engine.core.interpreter import as_value
 from stretto._engine.core.types import inexact_dtype, is_complex
-from stretto.ops.convert import convert
+from stretto._engine.ops.convert import convert
 from stretto.scipy.optimize.bfgs import minimize_bfgs
 from stretto.scipy.optimize.descent import Stop
 from stretto.scipy.optimize.lbfgs import minimize_lbfgs

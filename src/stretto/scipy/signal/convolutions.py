@@ -17,12 +17,12 @@ from stretto._engine.core.lazy import LazyModule
 from stretto._engine.core.types import inexact_dtype, is_complex, is_inexact
 from stretto.numpy import fft
 from stretto.numpy.convolving import checked_mode, part_of_convolution
-from stretto.ops.bilinear import promote_dtypes
-from stretto.ops.broadcast import canonical_axes
-from stretto.ops.complex_parts import conj
-from stretto.ops.convert import convert
-from stretto.ops.rounding import round_
-from stretto.ops.shape import rev, slice
+from stretto._engine.ops.bilinear import promote_dtypes
+from stretto._engine.ops.broadcast import canonical_axes
+from stretto._engine.ops.complex_parts import conj
+from stretto._engine.ops.convert import convert
+from stretto._engine.ops.rounding import round_
+from stretto._engine.ops.shape import rev, slice
 
 __all__ = ["convolve", "convolve2d", "correlate", "correlate2d", "fftconvolve"]
 

@@ -13,9 +13,9 @@ import stretto.numpy as snp
 from stretto._engine.core.integers import integers
 from stretto._engine.core.interpreter import as_value
 from stretto._engine.core.types import inexact_dtype
-from stretto.ops.broadcast import canonical_axis, move_axis, of_rank
-from stretto.ops.convert import convert
-from stretto.ops.shape import concatenate, split
+from stretto._engine.ops.broadcast import canonical_axis, move_axis, of_rank
+from stretto._engine.ops.convert import convert
+from stretto._engine.ops.shape import concatenate, split
 
 __all__ = ["detrend"]
 

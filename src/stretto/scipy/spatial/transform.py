@@ -17,7 +17,7 @@ from stretto._engine.core.integers import integer
 from stretto._engine.core.interpreter import as_value
 from stretto._engine.core.tree import register_dataclass
 from stretto._engine.core.types import as_dtype, inexact_dtype, is_complex
-from stretto.ops.convert import convert
+from stretto._engine.ops.convert import convert
 from stretto.scipy.spatial import quaternions
 
 __all__ = ["Rotation", "Slerp"]

@@ -13,8 +13,8 @@ from stretto.numpy.ranges import arange
 from stretto.numpy.reductions import sum as sum_
 from stretto.numpy.rounding import floor
 from stretto.numpy.searching import where
-from stretto.ops.broadcast import of_rank
-from stretto.ops.elementwise import promote_values
+from stretto._engine.ops.broadcast import of_rank
+from stretto._engine.ops.elementwise import promote_values
 from stretto.scipy.stats.distribution import Discrete
 from stretto.special import betainc, betaln, gammaincc, gammaln, xlog1py, xlogy
 

@@ -18,7 +18,7 @@ from stretto.numpy.elementary import exp, log
 from stretto.numpy.logic import isfinite, isnan
 from stretto.numpy.rounding import floor
 from stretto.numpy.searching import where
-from stretto.ops.elementwise import promote_values
+from stretto._engine.ops.elementwise import promote_values
 
 __all__ = ["Continuous", "Density", "Discrete", "Distribution", "Invertible"]
 

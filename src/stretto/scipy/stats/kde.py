@@ -17,10 +17,10 @@ from stretto.numpy.linalg.factorisations import cholesky
 from stretto.numpy.linalg.systems import inv
 from stretto.numpy.manipulation import atleast_1d, atleast_2d
 from stretto.numpy.reductions import sum as sum_
-from stretto.ops.broadcast import broadcast_to, reshape
-from stretto.ops.contract import matmul
-from stretto.ops.elementwise import promote_values
-from stretto.ops.linalg_triangular import triangular_solve
+from stretto._engine.ops.broadcast import broadcast_to, reshape
+from stretto._engine.ops.contract import matmul
+from stretto._engine.ops.elementwise import promote_values
+from stretto._engine.ops.linalg.triangular import triangular_solve
 from stretto.random.discrete import choice
 from stretto.random.distributions import normal
 from stretto.random.keys import split

@@ -17,10 +17,10 @@ from stretto.numpy.reductions import all as all_
 from stretto.numpy.reductions import sum as sum_
 from stretto.numpy.rounding import floor
 from stretto.numpy.searching import where
-from stretto.ops.broadcast import broadcast_to
-from stretto.ops.elementwise import promote_values
-from stretto.ops.linalg_triangular import triangular_solve
-from stretto.ops.shape import concatenate
+from stretto._engine.ops.broadcast import broadcast_to
+from stretto._engine.ops.elementwise import promote_values
+from stretto._engine.ops.linalg.triangular import triangular_solve
+from stretto._engine.ops.shape import concatenate
 from stretto.special import gammaln, xlogy
 
 __all__ = ["dirichlet", "multinomial", "multivariate_normal"]

@@ -25,10 +25,10 @@ from stretto.numpy.searching import argsort, searchsorted, where
 from stretto.numpy.searching import sort as sort_
 from stretto.numpy.statistics import var
 from stretto.numpy.without_nan import nanvar
-from stretto.ops.broadcast import canonical_axis, reshape
-from stretto.ops.comparison import full_like
-from stretto.ops.convert import convert
-from stretto.ops.exponential import root_of_squares
+from stretto._engine.ops.broadcast import canonical_axis, reshape
+from stretto._engine.ops.comparison import full_like
+from stretto._engine.ops.convert import convert
+from stretto._engine.ops.exponential import root_of_squares
 
 __all__ = ["ModeResult", "mode", "rankdata", "sem"]
 

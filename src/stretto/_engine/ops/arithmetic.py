@@ -1,0 +1,483 @@
+"""Arithmetic, element by element: sums, products, quotients, signs, extrema.
+
+Layer 2 (ops). One class a primitive, one function in front of it. ``dx`` is a tangent, ``out`` the
+primitive's own output. The functions of ``complex_parts`` and ``rounding`` are to be had here too.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from stretto._engine.core.interpreter import Linear, as_value
+from stretto._engine.core.types import is_complex, is_inexact, kind_of, real_dtype
+from stretto._engine.ops import division
+from stretto._engine.ops.comparison import EQ, GT, LT, SELECT, full_like, gt, lt, select, zeros_like
+from stretto._engine.ops.complex_edges import is_infinite
+from stretto._engine.ops.complex_order import complex_extremum
+from stretto._engine.ops.complex_parts import complex_, conj, imag, real
+from stretto._engine.ops.convert import convert
+from stretto._engine.ops.elementwise import (
+    ALL,
+    COMPARABLE,
+    NUMERIC,
+    Elementwise,
+    binary,
+    promote_values,
+    unary,
+)
+from stretto._engine.ops.rounding import ceil, floor, is_finite, nextafter, round_, truncated
+from stretto._engine.ops.sign_bits import has_negative_zero, has_zero, signs, upper_halves
+
+__all__ = [
+    "absolute",
+    "add",
+    "ceil",
+    "clamp",
+    "complex_",
+    "conj",
+    "divide",
+    "floor",
+    "imag",
+    "is_finite",
+    "maximum",
+    "minimum",
+    "multiply",
+    "negative",
+    "nextafter",
+    "real",
+    "remainder",
+    "round_",
+    "sign",
+    "square",
+    "subtract",
+    "truncated",
+]
+
+
+_HIGHEST = np.uint16(1 << 15)
+_MANY = 1 << 12
+"""From so many elements on, signs are found from bits sooner than by comparing."""
+
+
+class Neg(Elementwise):
+    """The negative."""
+
+    accepts = NUMERIC
+    op = "negate"
+    reference = staticmethod(np.negative)
+    partials = (lambda dx, out, x: -dx,)
+
+    def widely(self, x: np.ndarray) -> np.ndarray:
+        """The other sign bit."""
+        return (x.view(np.uint16) ^ _HIGHEST).view(x.dtype)
+
+    def transpose(self, ct: Any, x: Linear) -> tuple[Any]:
+        """``-ct``."""
+        return (-ct,)
+
+
+class Add(Elementwise):
+    """The sum; of booleans, or."""
+
+    accepts = ALL
+    commutative = True
+    op = "add"
+    reference = staticmethod(np.add)
+    partials = (lambda dx, out, x, y: dx, lambda dy, out, x, y: dy)
+
+    def transpose(self, ct: Any, x: Any, y: Any) -> tuple[Any, Any]:
+        """``ct`` to each linear argument."""
+        return ct if x.__class__ is Linear else None, ct if y.__class__ is Linear else None
+
+
+class Sub(Elementwise):
+    """The difference."""
+
+    accepts = NUMERIC
+    op = "subtract"
+    reference = staticmethod(np.subtract)
+    partials = (lambda dx, out, x, y: dx, lambda dy, out, x, y: -dy)
+
+    def transpose(self, ct: Any, x: Any, y: Any) -> tuple[Any, Any]:
+        """``ct`` and ``-ct``."""
+        return (
+            ct if isinstance(x, Linear) else None,
+            -ct if isinstance(y, Linear) else None,
+        )
+
+
+class Mul(Elementwise):
+    """The product; of booleans, and."""
+
+    accepts = ALL
+    commutative = True
+    op = "multiply"
+    reference = staticmethod(np.multiply)
+    partials = (lambda dx, out, x, y: dx * y, lambda dy, out, x, y: x * dy)
+
+    def transpose(self, ct: Any, x: Any, y: Any) -> tuple[Any, Any]:
+        """``ct`` times the other argument, which is not linear."""
+        if isinstance(x, Linear):
+            return ct * y, None
+        return None, x * ct
+
+
+class Div(Elementwise):
+    """The quotient; of integers, truncated towards zero, with -1 for division by zero."""
+
+    accepts = NUMERIC
+    widens = True
+    op = "divide"
+    # d(x/y) = dx/y - (x/y) dy/y
+    partials = (lambda dx, out, x, y: dx / y, lambda dy, out, x, y: -(out / y) * dy)
+
+    def reference(self, x: np.ndarray, y: np.ndarray) -> np.ndarray:
+        """NumPy's for floats; XLA's conventions for integers."""
+        return np.divide(x, y) if is_inexact(x.dtype) else division.quotient(x, y)
+
+    def transpose(self, ct: Any, x: Any, y: Any) -> tuple[Any, Any]:
+        """``ct / y``; linear in ``x`` alone."""
+        return ct / y, None
+
+
+class Rem(Elementwise):
+    """The remainder with the sign of the dividend; of integers by zero, the dividend."""
+
+    accepts = COMPARABLE
+    widens = True
+    op = "remainder"
+    # x - trunc(x/y) y
+    partials = (
+        lambda dx, out, x, y: dx,
+        lambda dy, out, x, y: -dy * truncated(divide(x, y)),
+    )
+
+    def reference(self, x: np.ndarray, y: np.ndarray) -> np.ndarray:
+        """C's ``fmod``."""
+        return np.fmod(x, y) if is_inexact(x.dtype) else division.rest(x, y)
+
+
+class Abs(Elementwise):
+    """The absolute value; of complex numbers, the modulus."""
+
+    accepts = NUMERIC - {"uint"}
+    op = "abs"
+    reference = staticmethod(np.abs)
+
+    def widely(self, x: np.ndarray) -> np.ndarray:
+        """All but the sign bit."""
+        return (x.view(np.uint16) & ~_HIGHEST).view(x.dtype)
+
+    def lower(self, b: Any, x: Any) -> Any:
+        """StableHLO ``abs``; infinite where one part of a complex number is, as XLA forgets."""
+        out = b.emit(self.op, x)
+        return b.inline(_modulus, x, out) if is_complex(x.type.dtype) else out
+
+    def out_dtype(self, dtype: np.dtype) -> np.dtype:
+        """Real for complex operands."""
+        return real_dtype(dtype)
+
+    def jvp(self, primals: Sequence[Any], tangents: Sequence[Any]) -> tuple[Any, Any]:
+        """``sign(x) dx``; of complex ``x``, the part of ``dx`` along ``x``."""
+        (x,), (dx,) = primals, tangents
+        if is_complex(x.dtype):
+            return self(x), real(dx * conj(sign(x)))
+        return self(x), dx * sign(x)
+
+
+def _modulus(z: Any, size: Any) -> Any:
+    endless = is_infinite(real(z)) | is_infinite(imag(z))
+    return select(endless, full_like(size, np.inf), size)
+
+
+class Sign(Elementwise):
+    """-1, 0 or 1; of complex numbers ``x / |x|``."""
+
+    accepts = NUMERIC
+    widens = True
+    op = "sign"
+
+    def reference(self, x: np.ndarray) -> np.ndarray:
+        """NumPy's; zeros and NaN keep their kind, as in XLA; complex NaN is so in both parts."""
+        if x.dtype.char == "e" and x.size >= _MANY:
+            return signs(x)
+        out = np.sign(x)
+        if kind_of(x.dtype) == "float":
+            return np.copysign(out, x) if has_negative_zero(x) else out
+        if is_complex(x.dtype) and (undefined := np.isnan(x)).any():
+            return np.where(undefined, x.dtype.type(complex(np.nan, np.nan)), out)
+        return out
+
+    def widely(self, x: np.ndarray) -> np.ndarray:
+        """By the bits."""
+        return signs(x)
+
+    def lower(self, b: Any, x: Any) -> Any:
+        """StableHLO ``sign``, which takes no unsigned integers."""
+        if x.type.kind == "uint":
+            return b.emit("minimum", x, b.splat(1, x.type))
+        return b.emit(self.op, x)
+
+    def jvp(self, primals: Sequence[Any], tangents: Sequence[Any]) -> tuple[Any, Any]:
+        """Zero for real numbers; for complex ones the turn of ``x / |x|``."""
+        (x,), (dx,) = primals, tangents
+        out = self(x)
+        if not is_complex(x.dtype):
+            return out, None
+        # d(x/|x|) = (dx - out Re(dx conj(out))) / |x|
+        along = real(dx * conj(out))
+        return out, (dx - out * complex_(along, zeros_like(along))) / convert(absolute(x), x.dtype)
+
+
+class Choice(Elementwise, abstract=True):
+    """An operation that gives one of its operands."""
+
+    def widely(self, *operands: np.ndarray) -> np.ndarray:
+        """In float32; no bit of that is lost."""
+        return upper_halves(super().widely(*operands), operands[0].dtype)
+
+
+class Max(Choice):
+    """The greater; NaN where either is."""
+
+    accepts = COMPARABLE | {"bool"}
+    widens = True
+    op = "maximum"
+    # at ties each argument gets half
+    partials = (
+        lambda dx, out, x, y: dx * _share(GT(x, y), x, y),
+        lambda dy, out, x, y: dy * _share(GT(y, x), x, y),
+    )
+
+    def reference(self, x: np.ndarray, y: np.ndarray) -> np.ndarray:
+        """NumPy's, with -0 less than 0."""
+        out = np.maximum(x, y)
+        if not _may_be_zeros(x, y) or not has_negative_zero(out):
+            return out
+        return np.where((x == 0) & (y == 0), x + y, out)
+
+
+class Min(Choice):
+    """The lesser; NaN where either is."""
+
+    accepts = COMPARABLE | {"bool"}
+    widens = True
+    op = "minimum"
+    partials = (
+        lambda dx, out, x, y: dx * _share(LT(x, y), x, y),
+        lambda dy, out, x, y: dy * _share(LT(y, x), x, y),
+    )
+
+    def reference(self, x: np.ndarray, y: np.ndarray) -> np.ndarray:
+        """NumPy's, with -0 less than 0."""
+        out = np.minimum(x, y)
+        if not _may_be_zeros(x, y) or not has_zero(out):
+            return out
+        if not (has_negative_zero(x) or has_negative_zero(y)):
+            return out
+        return np.where((x == 0) & (y == 0), -(-x - y), out)
+
+
+# NumPy's extrema take either of two zeros, whatever its sign; to look for -0 is one pass.
+
+
+def _may_be_zeros(x: np.ndarray, y: np.ndarray) -> bool:
+    """Whether both may hold zeros of either sign: one that repeats one element is looked at."""
+    if kind_of(x.dtype) != "float" or not x.size or not y.size:
+        return False
+    return not any(v[(0,) * v.ndim] != 0 for v in (x, y) if not any(v.strides))
+
+
+def _share(wins: Any, x: Any, y: Any) -> Any:
+    """1 where the argument wins, 0 where it loses, one half at ties."""
+    tie = SELECT(EQ(x, y), full_like(x, 0.5), zeros_like(x))
+    return SELECT(wins, full_like(x, 1), tie)
+
+
+class Square(Elementwise):
+    """The square."""
+
+    accepts = NUMERIC
+    op = "square"
+    reference = staticmethod(np.square)
+    partials = (lambda dx, out, x: dx * (full_like(x, 2) * x),)
+
+    def lower(self, b: Any, x: Any) -> Any:
+        """One multiplication."""
+        return b.emit("multiply", x, x)
+
+
+class Clamp(Choice):
+    """``x`` kept between two bounds of the same shape."""
+
+    accepts = COMPARABLE
+    widens = True
+    op = "clamp"
+    partials = (
+        lambda dl, out, low, x, high: select(gt(low, x), dl, zeros_like(dl)),
+        lambda dx, out, low, x, high: select(gt(x, low) & lt(x, high), dx, zeros_like(dx)),
+        lambda dh, out, low, x, high: select(gt(x, high), dh, zeros_like(dh)),
+    )
+
+    def reference(self, low: np.ndarray, x: np.ndarray, high: np.ndarray) -> np.ndarray:
+        """The greater of ``low`` and ``x``, then the lesser of that and ``high``."""
+        return MIN.reference(MAX.reference(low, x), high)
+
+
+NEG, ADD, SUB, MUL, DIV, REM = Neg(), Add(), Sub(), Mul(), Div(), Rem()
+ABS, SIGN, MAX, MIN, SQUARE = Abs(), Sign(), Max(), Min(), Square()
+CLAMP = Clamp()
+
+
+def _no_booleans(x: Any, who: str) -> Any:
+    """The value; raises ``TypeError`` for booleans, of which nobody else knows these either."""
+    x = as_value(x, who)
+    if x.type.kind == "bool":
+        raise TypeError(
+            f"{who}: expected numbers, got {x.type}; use ~x (logical_not), or x.astype(int)"
+        )
+    return x
+
+
+def negative(x: Any) -> Any:
+    """The negative of each element.
+
+    Source: StableHLO, ``negate``.
+
+    >>> import stretto as st
+    >>> st.lax.neg(st.numpy.array([1.0, -2.0]))
+    Array([-1.,  2.], dtype=float32)
+    """
+    return unary(NEG, _no_booleans(x, "negative"))
+
+
+def add(x: Any, y: Any) -> Any:
+    """``x + y``, element by element, promoted and broadcast.
+
+    >>> import stretto.numpy as snp
+    >>> snp.add(snp.array([1.0, 2.0]), 1)
+    Array([2., 3.], dtype=float32)
+    """
+    return binary(ADD, x, y)
+
+
+def subtract(x: Any, y: Any) -> Any:
+    """``x - y``, element by element, promoted and broadcast.
+
+    Source: StableHLO, ``subtract``.
+
+    >>> import stretto as st
+    >>> st.lax.sub(st.numpy.array([1.0, 2.0]), 1)
+    Array([0., 1.], dtype=float32)
+    """
+    return binary(SUB, x, y)
+
+
+def multiply(x: Any, y: Any) -> Any:
+    """``x * y``, element by element, promoted and broadcast.
+
+    Source: StableHLO, ``multiply``.
+
+    >>> import stretto as st
+    >>> st.lax.mul(st.numpy.array([1.0, 2.0]), 3)
+    Array([3., 6.], dtype=float32)
+    """
+    return binary(MUL, x, y)
+
+
+def divide(x: Any, y: Any) -> Any:
+    """``x / y`` in the operands' own dtype: of integers, truncated towards zero (StableHLO).
+
+    ``snp.true_divide`` and the operator ``/`` give floats.
+
+    >>> import stretto as st
+    >>> st.lax.div(st.numpy.array([7, -7]), 2)
+    Array([ 3, -3], dtype=int32)
+    """
+    return binary(DIV, x, y)
+
+
+def remainder(x: Any, y: Any) -> Any:
+    """The remainder of ``x / y`` with the sign of ``x`` (StableHLO ``remainder``, C ``fmod``).
+
+    >>> import stretto as st
+    >>> st.lax.rem(st.numpy.array([7, -7]), 4)
+    Array([ 3, -3], dtype=int32)
+    """
+    return binary(REM, x, y)
+
+
+def square(x: Any) -> Any:
+    """``x * x``.
+
+    >>> import stretto as st
+    >>> st.lax.square(st.numpy.array([1.0, -3.0]))
+    Array([1., 9.], dtype=float32)
+    """
+    return unary(SQUARE, x)
+
+
+def absolute(x: Any) -> Any:
+    """The absolute value; of complex numbers, the modulus.
+
+    Source: StableHLO, ``abs``.
+
+    >>> import stretto as st
+    >>> st.lax.abs(st.numpy.array([3 + 4j]))
+    Array([5.], dtype=float32)
+    """
+    x = as_value(x, "abs")
+    return x if kind_of(x.dtype) in ("bool", "uint") else ABS(x)
+
+
+def sign(x: Any) -> Any:
+    """-1, 0 or 1 by the sign; of complex numbers ``x / |x|``; NaN stays NaN.
+
+    Source: StableHLO, ``sign``.
+
+    >>> import stretto as st
+    >>> st.lax.sign(st.numpy.array([-3.0, 0.0, 2.0]))
+    Array([-1.,  0.,  1.], dtype=float32)
+    """
+    return unary(SIGN, _no_booleans(x, "sign"))
+
+
+def maximum(x: Any, y: Any) -> Any:
+    """The greater of ``x`` and ``y``, element by element; NaN where either is.
+
+    Complex numbers go by real part, then imaginary part. Source: StableHLO, ``maximum``.
+
+    >>> import stretto as st
+    >>> st.lax.max(st.numpy.array([1.0, 4.0]), 2.0)
+    Array([2., 4.], dtype=float32)
+    """
+    x, y = promote_values("max", x, y)
+    return complex_extremum(x, y, True) if is_complex(x.dtype) else MAX(x, y)
+
+
+def minimum(x: Any, y: Any) -> Any:
+    """The lesser of ``x`` and ``y``, element by element; NaN where either is.
+
+    Complex numbers go by real part, then imaginary part. Source: StableHLO, ``minimum``.
+
+    >>> import stretto as st
+    >>> st.lax.min(st.numpy.array([1.0, 4.0]), 2.0)
+    Array([1., 2.], dtype=float32)
+    """
+    x, y = promote_values("min", x, y)
+    return complex_extremum(x, y, False) if is_complex(x.dtype) else MIN(x, y)
+
+
+def clamp(min: Any, x: Any, max: Any) -> Any:
+    """``x`` kept between ``min`` and ``max``, all promoted and broadcast.
+
+    Source: StableHLO, ``clamp``.
+
+    >>> import stretto as st
+    >>> st.lax.clamp(0.0, st.numpy.array([-1.0, 0.5, 2.0]), 1.0)
+    Array([0. , 0.5, 1. ], dtype=float32)
+    """
+    return CLAMP(*promote_values("clamp", min, x, max))

@@ -1,0 +1,163 @@
+"""The bilinear family, and the settings that its products share: precision and accumulation.
+
+Layer 2 (ops). Next, read ``contract``.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from stretto._engine.core.config import settings, under
+from stretto._engine.core.interpreter import as_value
+from stretto._engine.core.primitive import Primitive
+from stretto._engine.core.types import as_dtype, is_inexact, kind_of, promote, short_name
+from stretto._engine.ops.convert import convert
+from stretto._engine.ops.precision import ALGORITHMS, Precision
+
+__all__ = [
+    "cotangent_and_known",
+    "Bilinear",
+    "accumulated",
+    "accumulator",
+    "precision_config",
+    "precision_name",
+    "preferred_dtype",
+    "promote_dtypes",
+    "promote_dtypes_of",
+]
+
+
+class Bilinear(Primitive, abstract=True):
+    """Linear in each of two operands: its derivative is itself, with a tangent for one of them."""
+
+    def jvp(self, primals: Sequence[Any], tangents: Sequence[Any]) -> tuple[Any, Any]:
+        """d B(x, y) = B(dx, y) + B(x, dy)."""
+        (x, y), (dx, dy) = primals, tangents
+        out = self(x, y)
+        if not is_inexact(out.dtype):
+            return out, None
+        first = None if dx is None else self(dx, y)
+        if dy is None:
+            return out, first
+        second = self(x, dy)
+        return out, second if first is None else first + second
+
+
+@functools.cache
+def accumulator(dtype: np.dtype) -> np.dtype:
+    """The dtype in which sums given as ``dtype`` are added up: float32 for narrower floats."""
+    kind = kind_of(dtype)
+    if kind == "float" and dtype.itemsize < 4:
+        return np.dtype(np.float32)
+    return np.dtype(np.int32) if dtype.kind == "V" and kind in ("int", "uint") else dtype
+
+
+def precision_name(precision: Any, who: str) -> str | tuple[str, str] | None:
+    """``DEFAULT``, ``HIGH``, ``HIGHEST``, or one for each operand; None leaves it to the compiler.
+
+    Where none is given it is ``config.default_matmul_precision``. Raises ``ValueError`` for
+    anything that ``Precision`` is not made from.
+    """
+    if precision is None:
+        precision = settings.key.precision
+        if precision is None:
+            return None
+    if isinstance(precision, (tuple, list)) and len(precision) == 2:
+        first, second = (
+            "DEFAULT" if one is None else precision_name(one, who) for one in precision
+        )
+        return first if first == second else (str(first), str(second))
+    try:
+        # An enumeration of the same names, JAX's among them, is as good.
+        return Precision(getattr(precision, "name", precision)).name
+    except ValueError:
+        raise ValueError(
+            f"{who}: precision must be None, a Precision, 'default', 'high' or 'highest', or a "
+            f"pair of these; got {precision!r}"
+        ) from None
+
+
+def precision_config(precision: str | tuple[str, str] | None) -> str:
+    """The attribute for both operands, with the comma before it; empty for None."""
+    if precision is None:
+        return ""
+    if isinstance(precision, str) and precision in ALGORITHMS:
+        spelt = ALGORITHMS[precision].spelt
+        types = [short_name(np.dtype(t)) for t in spelt[:3]]
+        fields = zip(spelt._fields, [*types, *spelt[3:6], str(spelt[6]).lower()], strict=True)
+        return (
+            f", algorithm = #stablehlo.dot_algorithm<{', '.join(f'{k} = {v}' for k, v in fields)}>"
+        )
+    each = (precision, precision) if isinstance(precision, str) else precision
+    names = ", ".join(f"#stablehlo<precision {name}>" for name in each)
+    return f", precision_config = [{names}]"
+
+
+def preferred_dtype(preferred: Any, operand: np.dtype, who: str) -> np.dtype | None:
+    """The dtype asked for of the output; None where it is the operands' own.
+
+    Raises ``TypeError`` where it is of another kind than theirs, or narrower.
+    """
+    if preferred is None:
+        return None
+    dtype = as_dtype(preferred)
+    if dtype == operand:
+        return None
+    kinds = kind_of(operand), kind_of(dtype)
+    same = kinds[0] == kinds[1] or {*kinds} <= {"int", "uint", "bool"}
+    if not same or dtype.itemsize < operand.itemsize:
+        raise TypeError(
+            f"{who}: preferred_element_type must be of the operands' kind and no narrower: got "
+            f"{dtype} for {operand} operands; convert the result with .astype(...)"
+        )
+    return dtype
+
+
+def accumulated(
+    who: str, x: Any, y: Any, preferred: Any, product: Callable[[Any, Any, np.dtype | None], Any]
+) -> Any:
+    """``product(x, y, dtype)`` in the dtype ``preferred``, or without one in the operands' own.
+
+    Integers become floats before, where floats are asked for; floats become narrower ones after,
+    from the dtype in which they add up. Raises ``TypeError`` for any other change of kind.
+    """
+    if preferred is None:
+        return product(x, y, None)
+    dtype, own = as_dtype(preferred), x.dtype
+    kinds = kind_of(own), kind_of(dtype)
+    if is_inexact(dtype) and not is_inexact(own):
+        return product(convert(x, dtype), convert(y, dtype), None)
+    wide = accumulator(own)
+    if kinds == ("float", "float") and (dtype.itemsize < own.itemsize or dtype != own != wide):
+        return convert(product(x, y, wide if wide != own else None), dtype)
+    return product(x, y, preferred_dtype(dtype, own, who))
+
+
+def promote_dtypes_of(*values: Any) -> np.dtype:
+    """The dtype that these values combine to."""
+    return promote([(v.type.dtype, v.type.weak_type) for v in values])[0]
+
+
+def cotangent_and_known(ct: Any, known: Any) -> tuple[Any, Any]:
+    """Both in one dtype: a cotangent has that in which products were added up.
+
+    The function's own types differ here, whatever the user says of theirs (strict promotion).
+    """
+    if ct.type.dtype is known.type.dtype:
+        return ct, known
+    dtype = under({"numpy_dtype_promotion": "standard"}, promote_dtypes_of, ct, known)
+    return convert(ct, dtype), convert(known, dtype)
+
+
+def promote_dtypes(who: str, x: Any, y: Any) -> tuple[Any, Any]:
+    """Both as values of one dtype, each of its own shape."""
+    x, y = as_value(x, who, "x"), as_value(y, who, "y")
+    tx, ty = x.type, y.type
+    if tx.dtype is ty.dtype and tx.weak_type == ty.weak_type:
+        return x, y
+    dtype, weak = promote([(tx.dtype, tx.weak_type), (ty.dtype, ty.weak_type)], who)
+    return convert(x, dtype, weak), convert(y, dtype, weak)

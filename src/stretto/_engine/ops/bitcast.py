@@ -1,0 +1,92 @@
+"""The bits of elements, read as another dtype.
+
+Layer 2 (ops).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from stretto._engine.core.interpreter import as_value
+from stretto._engine.core.primitive import NOT_LINEAR, ZERO_DERIVATIVE, Primitive
+from stretto._engine.core.types import ArrayType, array_type, as_dtype, kind_of
+from stretto._engine.ops.broadcast import move_to_front
+
+__all__ = ["bitcast_convert_type"]
+
+
+class BitcastConvertType(Primitive):
+    """The same bits as another dtype; narrower elements along a new last axis, low bits first."""
+
+    dtype: np.dtype
+
+    def infer(self, x: ArrayType) -> ArrayType:
+        """The same shape; one axis more for a narrower dtype, one less for a wider."""
+        wide, narrow = x.dtype.itemsize, self.dtype.itemsize
+        for dtype in (x.dtype, self.dtype):
+            sub_byte = dtype.name.endswith(("int4", "int2"))
+            if (kind_of(dtype) in ("bool", "complex") or sub_byte) and x.dtype != self.dtype:
+                raise TypeError(
+                    f"bitcast_convert_type: expected floats or integers of whole bytes, got {x} to "
+                    f"{self.dtype}"
+                )
+        if wide == narrow:
+            shape = x.shape
+        elif wide > narrow:
+            shape = (*x.shape, wide // narrow)
+        else:
+            ratio = narrow // wide
+            if not x.ndim or x.shape[-1] != ratio:
+                raise ValueError(
+                    f"bitcast_convert_type: {ratio} elements of {x.dtype} make one {self.dtype}, "
+                    f"so the last axis must have size {ratio}; got {x}"
+                )
+            shape = x.shape[:-1]
+        return array_type(shape, self.dtype)
+
+    def reference(self, x: np.ndarray) -> np.ndarray:
+        """A view."""
+        wide, narrow = x.dtype.itemsize, self.dtype.itemsize
+        if wide == narrow:
+            return x.view(self.dtype)
+        if wide > narrow:
+            flat = np.ascontiguousarray(x).reshape(-1).view(self.dtype)
+            return flat.reshape((*x.shape, wide // narrow))
+        return np.ascontiguousarray(x).reshape(-1).view(self.dtype).reshape(x.shape[:-1])
+
+    def lower(self, b: Any, x: Any) -> Any:
+        """StableHLO ``bitcast_convert``."""
+        return b.emit("bitcast_convert", x)
+
+    jvp = ZERO_DERIVATIVE
+    transpose = NOT_LINEAR
+
+    def vmap(self, size: int, args: Sequence[Any], axes: Sequence[int | None]) -> Any:
+        """The same where it is; first where the last axis is taken up."""
+        (x,), (axis,) = args, axes
+        if x.dtype.itemsize >= self.dtype.itemsize:
+            return self(x), axis
+        return self(move_to_front(x, axis)), 0
+
+
+def bitcast_convert_type(operand: Any, new_dtype: Any) -> Any:
+    """The bits of ``operand`` as ``new_dtype``.
+
+    A narrower dtype adds a last axis, the low bits first; for a wider one the last axis must hold
+    the parts of one element. Source: StableHLO, ``bitcast_convert``. Raises ``TypeError`` for
+    booleans and complex numbers, ``ValueError`` where the last axis does not fit.
+
+    >>> import stretto as st
+    >>> import stretto.numpy as snp
+    >>> st.lax.bitcast_convert_type(snp.array([1.0, -0.0]), snp.uint32)
+    Array([1065353216, 2147483648], dtype=uint32)
+    """
+    operand, target = as_value(operand, "bitcast_convert_type", "operand"), as_dtype(new_dtype)
+    return (
+        operand
+        if operand.dtype == target and not operand.weak_type
+        else BitcastConvertType(target)(operand)
+    )

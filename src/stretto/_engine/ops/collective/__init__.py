@@ -1,0 +1,1 @@
+"""Operations across the examples of a named axis. Begin with ``named_axes``."""

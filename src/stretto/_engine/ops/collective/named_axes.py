@@ -1,0 +1,139 @@
+"""Named axes as collectives see them: who is bound, the place of an example, groups of examples.
+
+Layer 2 (ops). ``vmap`` binds a name while its function runs. Next, read ``collectives``.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from stretto._engine.core.config import settings
+from stretto._engine.core.errors import UnboundAxisError
+from stretto._engine.core.integers import integers
+from stretto._engine.core.interpreter import as_value
+from stretto._engine.ops.broadcast import reshape
+from stretto._engine.ops.collective.primitives import AllGather, AxisIndex, take_rows
+from stretto._engine.ops.index.dynamic import dynamic_index_in_dim
+
+__all__ = ["Axes", "Groups", "entry", "groups_of"]
+
+
+class Axes:
+    """The axes that a call names, and for messages who calls."""
+
+    def __init__(self, axis_name: Any, who: str) -> None:
+        try:
+            single = axis_name in settings.axes
+        except TypeError:  # not hashable
+            single = False
+        several = not single and isinstance(axis_name, (tuple, list))
+        self.who = who
+        self.names = tuple(axis_name) if several else (axis_name,)
+        try:
+            self.sizes = tuple([settings.axes[name] for name in self.names])
+        except (KeyError, TypeError):
+            bound = list(settings.axes)
+            missing = next(name for name in self.names if name not in bound)
+            raise UnboundAxisError(
+                f"{who}: unbound axis name {missing!r}; bound here are: "
+                f"{', '.join(map(repr, bound)) or 'none'}. Name the axis in the vmap that maps "
+                f"over it: vmap(fun, axis_name={missing!r})"
+            ) from None
+        if len(set(self.names)) != len(self.names):
+            raise ValueError(f"{who}: axis_name {axis_name!r} names an axis twice")
+        self.size = math.prod(self.sizes)
+
+    @property
+    def pairs(self) -> list[tuple[Any, int]]:
+        """Each name with its size."""
+        return list(zip(self.names, self.sizes, strict=True))
+
+    def index(self) -> Any:
+        """The example's place among all, an int32."""
+        index = as_value(np.int32(0))
+        for k, (name, size) in enumerate(self.pairs):
+            here = AxisIndex(name, size)()
+            index = index * size + here if k else here
+        return index
+
+    def whole(self, x: Any) -> Any:
+        """All examples along a new axis 0."""
+        shape = x.shape
+        for name, size in reversed(self.pairs):
+            x = AllGather(name, size)(x)
+        return reshape(x, (self.size, *shape))
+
+    def parts(self, x: Any) -> Any:
+        """Axis 0, an entry for each example, as an axis for each name."""
+        return reshape(x, (*self.sizes, *x.shape[1:]))
+
+
+class Groups(NamedTuple):
+    """The examples in groups, each of which keeps to itself."""
+
+    axes: Axes
+    members: np.ndarray
+    """For each group the places of its examples; past the end where it has fewer than others."""
+    sizes: np.ndarray
+    of: np.ndarray
+    """For each example the number of its group."""
+    rank: np.ndarray
+    """For each example its place in its group."""
+
+    @property
+    def equal(self) -> bool:
+        """Whether all groups have one size."""
+        return len(set(self.sizes)) <= 1
+
+    @property
+    def size(self) -> int:
+        """The size of the largest group."""
+        return self.members.shape[1]
+
+    def own(self, table: np.ndarray) -> Any:
+        """The example's entry of a table."""
+        return entry(as_value(table.astype(np.int32)), self.axes.index(), 0)
+
+    def rows(self, x: Any, fill: Any) -> Any:
+        """What each group has along two new axes, group and member."""
+        return take_rows(self.axes.whole(x), self.members, fill)
+
+    def of_own(self, x: Any) -> Any:
+        """The entry along axis 0 for the example's group."""
+        return entry(x, self.own(self.of), 0)
+
+
+def entry(x: Any, index: Any, axis: int) -> Any:
+    """The entry of number ``index`` along ``axis``, which goes away."""
+    return dynamic_index_in_dim(x, index, axis, keepdims=False)
+
+
+def groups_of(axes: Axes, given: Any, *, equal: bool = False) -> Groups | None:
+    """The groups, where any are given, ``equal`` in size where they must be.
+
+    Raises ``ValueError`` unless each place is in one of them.
+    """
+    if given is None:
+        return None
+    groups = [list(integers(group, axes.who, "axis_index_groups")) for group in given]
+    if sorted(i for group in groups for i in group) != list(range(axes.size)):
+        raise ValueError(
+            f"{axes.who}: axis_index_groups must have each of the {axes.size} indices once, got "
+            f"{given}"
+        )
+    sizes = np.array([len(group) for group in groups], np.int32)
+    members = np.full((len(groups), max(sizes, default=0)), axes.size, np.int32)
+    of, rank = np.zeros(axes.size, np.int32), np.zeros(axes.size, np.int32)
+    for k, group in enumerate(groups):
+        members[k, : len(group)] = group
+        of[group], rank[group] = k, range(len(group))
+    made = Groups(axes, members, sizes, of, rank)
+    if equal and not made.equal:
+        raise ValueError(
+            f"{axes.who}: groups in axis_index_groups must have one size, got sizes "
+            f"{sizes.tolist()}"
+        )
+    return made

@@ -1,0 +1,261 @@
+"""Primitives across the examples of a named axis: sum, gather, scatter, exchange, permute, index.
+
+Layer 2 (ops). One example of ``vmap`` cannot see the others; these can. The vectoriser of the axis
+calls ``collect``, which sees all examples at once and leaves ordinary operations; for any other
+axis the ``vmap`` rule steps over it. Next, read ``collectives``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, ClassVar
+
+import numpy as np
+
+from stretto._engine.core.effects import NamedAxis
+from stretto._engine.core.primitive import ZERO_DERIVATIVE, Primitive, Refused
+from stretto._engine.core.types import ArrayType, array_type, kind_of
+from stretto._engine.ops.broadcast import (
+    broadcast_in_dim,
+    broadcast_to,
+    move_axis,
+    move_to_front,
+    reduce_sum,
+)
+from stretto._engine.ops.comparison import full_like
+from stretto._engine.ops.elementwise import NUMERIC
+from stretto._engine.ops.index.gather_scatter import GatherDimensionNumbers, gather
+from stretto._engine.ops.iota import iota
+
+__all__ = [
+    "AllGather",
+    "AllToAll",
+    "AxisIndex",
+    "Collective",
+    "PPermute",
+    "PSum",
+    "PSumScatter",
+    "take_rows",
+]
+
+_BOUND: Any = Refused(
+    "it works across the examples of a vmap, and outside of the one that names its axis there are "
+    "none; call it inside the function given to vmap(..., axis_name=...)"
+)
+
+
+class Collective(Primitive, abstract=True):
+    """An operation across the ``size`` examples of the axis named ``axis``."""
+
+    axis: Any
+    size: int
+    reference = _BOUND
+    lower = _BOUND
+
+    @property
+    def effects(self) -> frozenset[Any]:
+        """It needs the vectoriser of its axis."""
+        return frozenset((NamedAxis(self.axis),))
+
+    def collect(self, size: int, args: Sequence[Any], axes: Sequence[int | None]) -> Any:
+        """The output for all examples, and its mapped axis; ``axes`` may all be ``None``."""
+        self.check_size(size)
+        return self.across(args[0], axes[0])
+
+    def check_size(self, size: int) -> None:
+        """Raise unless the vectoriser is of the axis that was bound."""
+        if size != self.size:
+            raise ValueError(
+                f"{self.name}: it was called under a vmap whose axis {self.axis!r} has size "
+                f"{self.size}, and is carried out under one of that name with size {size}; give "
+                f"the two axes different names"
+            )
+
+    def across(self, x: Any, axis: int | None) -> tuple[Any, int | None]:
+        """``collect`` of the one operand."""
+        raise NotImplementedError
+
+    def jvp(self, primals: Sequence[Any], tangents: Sequence[Any]) -> tuple[Any, Any]:
+        """Linear."""
+        return self(*primals), self(*tangents)
+
+    def vmap(self, size: int, args: Sequence[Any], axes: Sequence[int | None]) -> Any:
+        """Another axis: the same for each of its examples."""
+        return self(*args), axes[0]
+
+
+class Adding(Collective, abstract=True):
+    """A collective that adds."""
+
+    accepts: ClassVar[frozenset[str]] = NUMERIC
+
+    def check(self, x: ArrayType) -> None:
+        """Raise unless it can be added."""
+        if kind_of(x.dtype) not in self.accepts:
+            raise TypeError(f"{self.name}: expected numbers, got {x}")
+
+
+class Leading(Collective, abstract=True):
+    """A collective whose operand has an axis 0 with an entry for each example of the named axis."""
+
+    def check_lead(self, x: ArrayType) -> None:
+        """Raise unless axis 0 has the size of the named one."""
+        if not x.ndim or x.shape[0] != self.size:
+            raise ValueError(f"{self.name}: axis 0 must have size {self.size}, got {x}")
+
+
+class PSum(Adding):
+    """The sum over the examples: the same for all."""
+
+    name = "psum"
+
+    def infer(self, x: ArrayType) -> ArrayType:
+        """The operand's type."""
+        self.check(x)
+        return x
+
+    def across(self, x: Any, axis: int | None) -> tuple[Any, int | None]:
+        """A sum over the mapped axis; what all share, so many times."""
+        return x * full_like(x, self.size) if axis is None else reduce_sum(x, (axis,)), None
+
+    def transpose(self, ct: Any, x: Any) -> tuple[Any, ...]:
+        """y_i = sum_j x_j for each i, hence x'_j = sum_i y'_i."""
+        return (self(ct),)
+
+
+class AllGather(Collective):
+    """All examples along a new axis 0: the same for all."""
+
+    def infer(self, x: ArrayType) -> ArrayType:
+        """A new axis of the named one's size."""
+        return x.with_shape((self.size, *x.shape))
+
+    def across(self, x: Any, axis: int | None) -> tuple[Any, int | None]:
+        """The whole, as it is."""
+        if axis is None:
+            return broadcast_to(x, (self.size, *x.shape)), None
+        return move_to_front(x, axis), None
+
+    def transpose(self, ct: Any, x: Any) -> tuple[Any, ...]:
+        """y_i[j] = x_j, hence x'_j = sum_i y'_i[j]."""
+        return (PSumScatter(self.axis, self.size)(ct),)
+
+    def vmap(self, size: int, args: Sequence[Any], axes: Sequence[int | None]) -> Any:
+        """The mapped axis comes after the new one."""
+        (axis,) = axes
+        assert axis is not None
+        return self(*args), axis + 1
+
+
+class PSumScatter(Adding, Leading):
+    """The sum over the examples, of which each gets its own entry along axis 0."""
+
+    name = "psum_scatter"
+
+    def infer(self, x: ArrayType) -> ArrayType:
+        """Without axis 0."""
+        self.check(x)
+        self.check_lead(x)
+        return x.with_shape(x.shape[1:])
+
+    def across(self, x: Any, axis: int | None) -> tuple[Any, int | None]:
+        """The sum, whose axis 0 becomes the mapped one."""
+        return x * full_like(x, self.size) if axis is None else reduce_sum(x, (axis,)), 0
+
+    def transpose(self, ct: Any, x: Any) -> tuple[Any, ...]:
+        """y_i = sum_j x_j[i], hence x'_j[i] = y'_i."""
+        return (AllGather(self.axis, self.size)(ct),)
+
+    def vmap(self, size: int, args: Sequence[Any], axes: Sequence[int | None]) -> Any:
+        """The mapped axis out of the way of axis 0."""
+        x, axis = _second(args[0], axes[0])
+        return self(x), axis - 1
+
+
+class AllToAll(Leading):
+    """To each example j its own entry along axis 0: y_i[j] = x_j[i]."""
+
+    def infer(self, x: ArrayType) -> ArrayType:
+        """The operand's type."""
+        self.check_lead(x)
+        return x
+
+    def across(self, x: Any, axis: int | None) -> tuple[Any, int | None]:
+        """The mapped axis and axis 0 change places, which moves nothing."""
+        if axis is None:
+            dims = (0, *range(2, x.ndim + 1))
+            return broadcast_in_dim(x, (self.size, *x.shape), dims), 0
+        return move_to_front(x, axis), 1
+
+    def transpose(self, ct: Any, x: Any) -> tuple[Any, ...]:
+        """y_i[j] = x_j[i], hence x'_j[i] = y'_i[j]."""
+        return (self(ct),)
+
+    def vmap(self, size: int, args: Sequence[Any], axes: Sequence[int | None]) -> Any:
+        """The mapped axis out of the way of axis 0."""
+        x, axis = _second(args[0], axes[0])
+        return self(x), axis
+
+
+class PPermute(Collective):
+    """The example of another place, by (source, destination); zeros where none is sent."""
+
+    name = "ppermute"
+    perm: tuple[tuple[int, int], ...]
+
+    def infer(self, x: ArrayType) -> ArrayType:
+        """The operand's type."""
+        return x
+
+    def across(self, x: Any, axis: int | None) -> tuple[Any, int | None]:
+        """The examples taken in another order."""
+        x = broadcast_to(x, (self.size, *x.shape)) if axis is None else move_to_front(x, axis)
+        sources = np.full(self.size, self.size, np.int32)
+        for source, destination in self.perm:
+            sources[destination] = source
+        return take_rows(x, sources, 0) if self.size else x, 0
+
+    def transpose(self, ct: Any, x: Any) -> tuple[Any, ...]:
+        """The way back."""
+        perm = tuple((destination, source) for source, destination in self.perm)
+        return (PPermute(self.axis, self.size, perm)(ct),)
+
+
+class AxisIndex(Collective):
+    """The place of the example among all, an int32."""
+
+    jvp = ZERO_DERIVATIVE
+    transpose = Refused("it has no operand")
+
+    def infer(self) -> ArrayType:
+        """An int32."""
+        return array_type((), np.dtype(np.int32))
+
+    def collect(self, size: int, args: Sequence[Any], axes: Sequence[int | None]) -> Any:
+        """Counting."""
+        self.check_size(size)
+        return iota(np.int32, size), 0
+
+    def vmap(self, size: int, args: Sequence[Any], axes: Sequence[int | None]) -> Any:
+        """Another axis: the same for all of its examples."""
+        return self(), None
+
+
+def _second(x: Any, axis: int | None) -> tuple[Any, int]:
+    """The value with its mapped axis anywhere but first, and where."""
+    assert axis is not None
+    return (move_axis(x, 0, 1), 1) if axis == 0 else (x, axis)
+
+
+def take_rows(x: Any, places: np.ndarray, fill: Any) -> Any:
+    """``x[places]``, with ``fill`` for places past the end."""
+    first = places.ndim
+    numbers = GatherDimensionNumbers(tuple(range(first, first + x.ndim - 1)), (0,), (0,))
+    return gather(
+        x,
+        places.reshape(*places.shape, 1),
+        numbers,
+        (1, *x.shape[1:]),
+        mode="fill" if np.any(places >= x.shape[0]) else "promise_in_bounds",
+        fill_value=fill,
+    )

@@ -1,0 +1,157 @@
+"""The parts of complex numbers: taking them apart, putting them together, the conjugate.
+
+Layer 2 (ops). Cotangents pair with tangents as Re(ct v), without conjugation.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from stretto._engine.core.interpreter import Linear, as_value
+from stretto._engine.core.types import ArrayType, array_type, is_complex, real_dtype
+from stretto._engine.ops.comparison import zeros_like
+from stretto._engine.ops.elementwise import COMPLEX, FLOAT, Elementwise, binary
+
+__all__ = ["complex_", "conj", "imag", "real", "real_dtype"]
+
+
+class Real(Elementwise):
+    """The real part."""
+
+    accepts = COMPLEX
+    op = "real"
+    reference = staticmethod(np.real)
+    partials = (lambda dx, out, x: real(dx),)
+
+    def out_dtype(self, dtype: np.dtype) -> np.dtype:
+        """Half the width."""
+        return real_dtype(dtype)
+
+    def transpose(self, ct: Any, x: Linear) -> tuple[Any]:
+        """Re(ct Re v) = Re(ct v)."""
+        return (complex_(ct, zeros_like(ct)),)
+
+
+class Imag(Elementwise):
+    """The imaginary part."""
+
+    accepts = COMPLEX
+    op = "imag"
+    reference = staticmethod(np.imag)
+    partials = (lambda dx, out, x: imag(dx),)
+
+    def out_dtype(self, dtype: np.dtype) -> np.dtype:
+        """Half the width."""
+        return real_dtype(dtype)
+
+    def transpose(self, ct: Any, x: Linear) -> tuple[Any]:
+        """ct Im v = Re(-i ct v)."""
+        return (complex_(zeros_like(ct), -ct),)
+
+
+class Complex(Elementwise):
+    """The complex number of two parts."""
+
+    accepts = FLOAT
+    op = "complex"
+    partials = (
+        lambda dx, out, x, y: complex_(dx, zeros_like(dx)),
+        lambda dy, out, x, y: complex_(zeros_like(dy), dy),
+    )
+
+    def infer(self, *types: ArrayType) -> ArrayType:
+        """Complex of twice the width; float32 and float64 parts only."""
+        out = super().infer(*types)
+        if types[0].dtype.name not in ("float32", "float64"):
+            raise TypeError(f"complex: expected float32 or float64 parts, got {types[0]}")
+        return out
+
+    def out_dtype(self, dtype: np.dtype) -> np.dtype:
+        """Twice the width."""
+        return np.dtype(f"c{dtype.itemsize * 2}") if dtype.itemsize in (4, 8) else dtype
+
+    def reference(self, x: np.ndarray, y: np.ndarray) -> np.ndarray:
+        """Part by part, so that infinities and NaN stay where they are."""
+        out = np.empty(np.shape(x), self.out_dtype(x.dtype))
+        out.real, out.imag = x, y
+        return out
+
+    def transpose(self, ct: Any, x: Any, y: Any) -> tuple[Any, Any]:
+        """Re(ct (x + iy)) = Re(ct) x - Im(ct) y."""
+        return (
+            real(ct) if isinstance(x, Linear) else None,
+            -imag(ct) if isinstance(y, Linear) else None,
+        )
+
+
+class Conj(Elementwise):
+    """The complex conjugate."""
+
+    accepts = COMPLEX
+    op = "conj"
+    reference = staticmethod(np.conj)
+    partials = (lambda dx, out, x: conj(dx),)
+
+    def lower(self, b: Any, x: Any) -> Any:
+        """The parts, the second negated."""
+        part = array_type(x.type.shape, real_dtype(x.type.dtype))
+        re, im = b.emit("real", x, out=part), b.emit("imag", x, out=part)
+        return b.emit("complex", re, b.emit("negate", im, out=part))
+
+    def transpose(self, ct: Any, x: Linear) -> tuple[Any]:
+        """Re(ct conj(v)) = Re(conj(ct) v)."""
+        return (conj(ct),)
+
+
+REAL, IMAG, COMPLEX_, CONJ = Real(), Imag(), Complex(), Conj()
+
+
+def real(x: Any) -> Any:
+    """The real part; real arrays as they are.
+
+    Source: StableHLO, ``real``.
+
+    >>> import stretto as st
+    >>> st.lax.real(st.numpy.array([1 + 2j]))
+    Array([1.], dtype=float32)
+    """
+    x = as_value(x, "real")
+    return REAL(x) if is_complex(x.dtype) else x
+
+
+def imag(x: Any) -> Any:
+    """The imaginary part; zeros for real arrays.
+
+    Source: StableHLO, ``imag``.
+
+    >>> import stretto as st
+    >>> st.lax.imag(st.numpy.array([1 + 2j]))
+    Array([2.], dtype=float32)
+    """
+    x = as_value(x, "imag")
+    return IMAG(x) if is_complex(x.dtype) else zeros_like(x)
+
+
+def complex_(x: Any, y: Any) -> Any:
+    """The complex array with real part ``x`` and imaginary part ``y``.
+
+    Source: StableHLO, ``complex``.
+
+    >>> import stretto as st
+    >>> st.lax.complex(st.numpy.array([1.0]), 2.0)
+    Array([1.+2.j], dtype=complex64)
+    """
+    return binary(COMPLEX_, x, y)
+
+
+def conj(x: Any) -> Any:
+    """The complex conjugate; real arrays as they are.
+
+    >>> import stretto as st
+    >>> st.lax.conj(st.numpy.array([1 + 2j]))
+    Array([1.-2.j], dtype=complex64)
+    """
+    x = as_value(x, "conj")
+    return CONJ(x) if is_complex(x.dtype) else x

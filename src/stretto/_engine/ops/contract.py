@@ -1,0 +1,499 @@
+"""Products that sum over axes: ``dot_general`` and what is written with it.
+
+Layer 2 (ops). One primitive serves matrix products of every kind, its own derivative and its own
+transpose. Next, read ``convolution``.
+"""
+
+from __future__ import annotations
+
+import functools
+import math
+from collections.abc import Sequence
+from typing import Any, TypeAlias
+
+import numpy as np
+
+from stretto._engine.core.config import settings
+from stretto._engine.core.integers import integer
+from stretto._engine.core.interpreter import Linear, as_value
+from stretto._engine.core.types import ArrayType, array_type, as_dtype
+from stretto._engine.ops.arithmetic import conj, multiply
+from stretto._engine.ops.bilinear import (
+    Bilinear,
+    accumulated,
+    accumulator,
+    cotangent_and_known,
+    precision_config,
+    precision_name,
+    promote_dtypes,
+)
+from stretto._engine.ops.broadcast import canonical_axes, reshape, squeeze, transpose
+from stretto._engine.ops.convert import convert
+from stretto._engine.ops.elementwise import broadcast_shapes
+from stretto._engine.ops.precision import ALGORITHMS, algorithm_name
+from stretto._engine.ops.sharding import refuse_sharding
+from stretto._engine.ops.thresholds import INTEGER_PRODUCTS, NARROW
+
+__all__ = [
+    "dot",
+    "dot_general",
+    "inner",
+    "matmul",
+    "outer",
+    "tensordot",
+    "vdot",
+]
+
+AxisPairs: TypeAlias = tuple[tuple[int, ...], tuple[int, ...]]
+
+_NONE: AxisPairs = ((), ())
+
+
+class DotGeneral(Bilinear):
+    """Products of ``x`` and ``y``, summed over some pairs of axes, along other pairs side by side.
+
+    The axes of the output are the shared pairs, then the rest of ``x``, then the rest of ``y``.
+    """
+
+    light = True
+    summed: AxisPairs
+    shared: AxisPairs = _NONE
+    precision: str | tuple[str, str] | None = None
+    preferred: np.dtype | None = None
+
+    @functools.cached_property
+    def plain(self) -> int:
+        """The rank of ``x`` for which, with a ``y`` of rank 1 or 2, this is ``x @ y``; else -1."""
+        (axes_x, axes_y), one = self.summed, len(self.summed[0]) == 1 and not self.shared[0]
+        return axes_x[0] + 1 if one and axes_y == (0,) and axes_x[0] < 2 else -1
+
+    def free(self, x: Any, y: Any) -> AxisPairs:
+        """The axes of each operand that are neither summed nor shared, in order."""
+        return self.free_of(x.ndim, y.ndim)
+
+    def free_of(self, ndim_x: int, ndim_y: int) -> AxisPairs:
+        """The same for operands of these ranks."""
+        used_x, used_y = (*self.summed[0], *self.shared[0]), (*self.summed[1], *self.shared[1])
+        return (
+            tuple([a for a in range(ndim_x) if a not in used_x]),
+            tuple([a for a in range(ndim_y) if a not in used_y]),
+        )
+
+    def infer(self, x: ArrayType, y: ArrayType) -> ArrayType:
+        """Sizes of shared, free and free axes; refuses axes that do not pair up."""
+        if x.dtype != y.dtype:
+            raise TypeError(f"dot_general: operands must have one dtype, got {x} and {y}")
+        for type, summed, shared, name in zip((x, y), self.summed, self.shared, "xy", strict=True):
+            if len({*summed, *shared}) != len(summed) + len(shared):
+                raise ValueError(
+                    f"dot_general: axes {summed} (contracted) and {shared} (shared) of {name}: "
+                    f"{type} name an axis twice"
+                )
+        for axes_x, axes_y, what in ((*self.summed, "contracted"), (*self.shared, "shared")):
+            _check_pairs(x, y, axes_x, axes_y, what)
+        free_x, free_y = self.free(x, y)
+        shape = (
+            *[x.shape[a] for a in (*self.shared[0], *free_x)],
+            *[y.shape[a] for a in free_y],
+        )
+        weak = self.preferred is None and x.weak_type and y.weak_type
+        return array_type(shape, self.preferred or x.dtype, weak)
+
+    def reference(self, x: np.ndarray, y: np.ndarray) -> np.ndarray:
+        """NumPy's products; narrow floats add up in float32, integers in float64 where exact."""
+        out = self.preferred or x.dtype
+        wide = accumulator(out)
+        if x.dtype is not wide and x.dtype != wide:
+            x, y = x.astype(wide), y.astype(wide)
+        multiply = _exact if x.dtype.kind in "iu" else None
+        if x.ndim == self.plain and y.ndim <= 2:
+            return (multiply or np.dot)(x, y)
+        if x.ndim == y.ndim == 2 and len(self.summed[0]) == 1 and not self.shared[0]:
+            left, right = x if self.summed[0][0] else x.T, y.T if self.summed[1][0] else y
+            return (multiply or np.dot)(left, right)
+        free_x, free_y = self.free(x, y)
+        batch = [x.shape[a] for a in self.shared[0]]
+        rows, columns = [x.shape[a] for a in free_x], [y.shape[a] for a in free_y]
+        depth = math.prod([x.shape[a] for a in self.summed[0]])
+        # Stacks of matrices: [shared..., rows, depth] and [shared..., depth, columns]
+        left = x.transpose((*self.shared[0], *free_x, *self.summed[0]))
+        right = y.transpose((*self.shared[1], *self.summed[1], *free_y))
+        product = (multiply or np.matmul)(
+            left.reshape((*batch, math.prod(rows), depth)),
+            right.reshape((*batch, depth, math.prod(columns))),
+        )
+        return product.reshape((*batch, *rows, *columns)).astype(out, copy=False)
+
+    def work(self, types: Sequence[ArrayType], outs: Sequence[ArrayType]) -> float:
+        """The number of products."""
+        return outs[0].size * math.prod([types[0].shape[a] for a in self.summed[0]])
+
+    def compiled(self, types: tuple[ArrayType, ...]) -> bool:
+        """For large products of integers that are not multiplied as floats."""
+        x, y = types
+        if x.size < NARROW or x.dtype.kind not in "iu":
+            return False
+        work = self.work(types, self.out_types(types))
+        as_floats = x.dtype.itemsize <= 4 and _much(work, x, y)
+        return work >= INTEGER_PRODUCTS and not as_floats
+
+    def lower(self, b: Any, x: Any, y: Any) -> Any:
+        """StableHLO ``dot_general``."""
+        return b.emit(
+            "dot_general",
+            x,
+            y,
+            attributes=(
+                "dot_dimension_numbers = #stablehlo.dot<"
+                f"lhs_batching_dimensions = {list(self.shared[0])}, "
+                f"rhs_batching_dimensions = {list(self.shared[1])}, "
+                f"lhs_contracting_dimensions = {list(self.summed[0])}, "
+                f"rhs_contracting_dimensions = {list(self.summed[1])}>"
+                f"{precision_config(self.precision)}"
+            ),
+        )
+
+    def transpose(self, ct: Any, x: Any, y: Any) -> tuple[Any, Any]:
+        """Contract ``ct`` with the known operand over the axes that this one added."""
+        # z[s,f,g] = sum_k x[s,f,k] y[s,k,g], so x'[s,f,k] = sum_g z'[s,f,g] y[s,k,g]
+        #                                     and y'[s,k,g] = sum_f x[s,f,k] z'[s,f,g].
+        by_x = x.__class__ is Linear
+        linear, known = (x, y) if by_x else (y, x)
+        product, order = _transposed(self, x.type.ndim, y.type.ndim, by_x)
+        ct, known = cotangent_and_known(ct, known)
+        out = product(ct, known) if by_x else product(known, ct)
+        if order is not None:
+            out = transpose(out, order)
+        out = convert(out, linear.type.dtype, linear.type.weak_type)
+        return (out, None) if by_x else (None, out)
+
+    def vmap(self, size: int, args: Sequence[Any], axes: Sequence[int | None]) -> Any:
+        """Both mapped: one more shared pair. One: one more free axis, reported where it falls."""
+        (x, y), (axis_x, axis_y) = args, axes
+        summed = _step(self.summed[0], axis_x), _step(self.summed[1], axis_y)
+        shared = _step(self.shared[0], axis_x), _step(self.shared[1], axis_y)
+        if axis_x is not None and axis_y is not None:
+            shared = (axis_x, *shared[0]), (axis_y, *shared[1])
+        op = DotGeneral(summed, shared, self.precision, self.preferred)
+        out = op(x, y)
+        if axis_x is not None and axis_y is not None:
+            return out, 0
+        free_x, free_y = op.free(x, y)
+        if axis_x is not None:
+            return out, len(shared[0]) + free_x.index(axis_x)
+        return out, len(shared[0]) + len(free_x) + free_y.index(axis_y)
+
+
+@functools.lru_cache(8192)
+def _transposed(
+    product: DotGeneral, ndim_x: int, ndim_y: int, by_x: bool
+) -> tuple[DotGeneral, tuple[int, ...] | None]:
+    """The product that a cotangent and an operand have, and the order of its axes if they move.
+
+    ``by_x``: it gives the cotangent of the first operand.
+    """
+    free_x, free_y = product.free_of(ndim_x, ndim_y)
+    summed, shared, precision = product.summed, product.shared, product.precision
+    n, f = len(shared[0]), len(free_x)
+    ct_shared = tuple(range(n))
+    ct_x, ct_y = tuple(range(n, n + f)), tuple(range(n + f, n + f + len(free_y)))
+    # `places`: the axis of the linear operand that each axis of the result is.
+    if by_x:
+        made = DotGeneral((ct_y, free_y), (ct_shared, shared[1]), precision)
+        order = sorted(range(len(summed[1])), key=summed[1].__getitem__)
+        places = (*shared[0], *free_x, *[summed[0][i] for i in order])
+    else:
+        made = DotGeneral((free_x, ct_x), (shared[0], ct_shared), precision)
+        order = sorted(range(len(summed[0])), key=summed[0].__getitem__)
+        places = (*shared[1], *[summed[1][i] for i in order], *free_y)
+    axes = tuple(sorted(range(len(places)), key=places.__getitem__))
+    return made, None if axes == tuple(range(len(axes))) else axes
+
+
+def _much(work: float, x: Any, y: Any) -> bool:
+    """Whether so many products are worth converting both operands."""
+    return work >= max(1 << 15, 4 * (x.size + y.size))
+
+
+def _exact(x: np.ndarray, y: np.ndarray) -> np.ndarray:
+    """The product of matrices of integers: as floats, which NumPy multiplies ten times as fast.
+
+    Sums of less than 2^24 are exact in float32, those of less than 2^53 in float64. Beyond that
+    halves are multiplied, x = 2^16 x' + x'': modulo 2^32, x y = x'' y'' + 2^16 (x' y'' + x'' y').
+    """
+    depth, columns = x.shape[-1], y.shape[-1] if y.ndim > 1 else 1
+    if x.dtype.itemsize > 4 or depth >= 1 << 20 or not _much(x.size * columns, x, y):
+        return np.matmul(x, y)
+    most = [max(int(v.max()), -int(v.min())) for v in (x, y)]
+    greatest = most[0] * most[1] * depth
+    if greatest >= 1 << 24 and x.ndim > 2 and x.shape[-2] * depth * columns <= 1 << 10:
+        return np.matmul(x, y)  # small matrices, which float64 does not make faster
+    if greatest < 1 << 53:
+        wide = np.float32 if greatest < 1 << 24 else np.float64
+        return np.matmul(x.astype(wide), y.astype(wide)).astype(np.int64).astype(x.dtype)
+    high, above = ((v >> 16).astype(float) for v in (x, y))
+    low, below = ((v & 0xFFFF).astype(float) for v in (x, y))
+    out = np.matmul(high, below).astype(np.int64)
+    out += np.matmul(low, above).astype(np.int64)
+    out <<= 16
+    out += np.matmul(low, below).astype(np.int64)
+    return out.astype(x.dtype)
+
+
+_MATMUL = {(n, m): DotGeneral(((n - 1,), (max(m - 2, 0),))) for n in (1, 2) for m in (1, 2)}
+
+
+@functools.lru_cache(8192)
+def _step(axes: tuple[int, ...], mapped: int | None) -> tuple[int, ...]:
+    """Axes of one example as axes of the mapped operand."""
+    return axes if mapped is None else tuple([a + (a >= mapped) for a in axes])
+
+
+def _check_pairs(
+    x: ArrayType, y: ArrayType, axes_x: tuple[int, ...], axes_y: tuple[int, ...], what: str
+) -> None:
+    if len(axes_x) != len(axes_y):
+        raise ValueError(
+            f"dot_general: {what} axes come in pairs, got {axes_x} of x: {x} and {axes_y} of y: {y}"
+        )
+    for a, c in zip(axes_x, axes_y, strict=True):
+        if not (0 <= a < x.ndim and 0 <= c < y.ndim):
+            raise ValueError(f"dot_general: there is no {what} axis {a} of x: {x} or {c} of y: {y}")
+        if x.shape[a] != y.shape[c]:
+            raise ValueError(
+                f"dot_general: {what} sizes differ, {x.shape[a]} (axis {a} of x: {x}) and "
+                f"{y.shape[c]} (axis {c} of y: {y})"
+            )
+
+
+# Functions
+
+
+def dot_general(
+    lhs: Any,
+    rhs: Any,
+    dimension_numbers: Any,
+    precision: Any = None,
+    preferred_element_type: Any = None,
+    *,
+    out_sharding: None = None,
+) -> Any:
+    """Products of ``lhs`` and ``rhs`` with any axes summed, and any shared.
+
+    ``dimension_numbers`` is ``((summed axes of lhs, of rhs), (shared axes of lhs, of rhs))``. The
+    output's axes are the shared ones, the rest of ``lhs``, the rest of ``rhs``. Its dtype is the
+    operands', or ``preferred_element_type``, in which the products are added up where it is wider.
+    Floats narrower than 32 bits are added up in float32. ``precision`` is a ``Precision`` or its
+    name, a pair of these, or a ``DotAlgorithm`` or its preset; it makes no difference on a CPU, but
+    for an algorithm with factors narrower than the operands. None is what
+    ``config.default_matmul_precision`` says.
+
+    Source: StableHLO, ``dot_general``. Raises ``ValueError`` where paired sizes differ, and for an
+    algorithm that CPUs do not have.
+
+    >>> import stretto as st
+    >>> x, y = st.numpy.ones((4, 2, 3)), st.numpy.ones((4, 3, 5))
+    >>> st.lax.dot_general(x, y, (((2,), (1,)), ((0,), (0,)))).shape
+    (4, 2, 5)
+    """
+    refuse_sharding("dot_general", out_sharding=out_sharding)
+    who = "dot_general"
+    lhs, rhs = promote_dtypes(who, lhs, rhs)
+    (summed_x, summed_y), (shared_x, shared_y) = dimension_numbers
+    summed = (
+        canonical_axes(tuple(summed_x), lhs.ndim, who),
+        canonical_axes(tuple(summed_y), rhs.ndim, who),
+    )
+    shared = (
+        canonical_axes(tuple(shared_x), lhs.ndim, who),
+        canonical_axes(tuple(shared_y), rhs.ndim, who),
+    )
+    algorithm = algorithm_name(precision, who)
+    if algorithm is not None:
+        operands, total, _ = ALGORITHMS[algorithm]
+        asked = preferred_element_type
+        out_dtype = lhs.dtype if asked is None else as_dtype(asked)
+        factor = lhs.dtype if lhs.dtype in operands else operands[0]
+        preferred = None if total == factor else total
+        product = DotGeneral(summed, shared, algorithm, preferred)
+        return convert(product(convert(lhs, factor), convert(rhs, factor)), out_dtype)
+    name = precision_name(precision, who)
+    return accumulated(
+        who,
+        lhs,
+        rhs,
+        preferred_element_type,
+        lambda x, y, dtype: DotGeneral(summed, shared, name, dtype)(x, y),
+    )
+
+
+def matmul(x: Any, y: Any, precision: Any = None, preferred_element_type: Any = None) -> Any:
+    """The matrix product over the last two axes, the others broadcast; vectors as in NumPy.
+
+    Raises ``ValueError`` for operands of rank 0, and where sizes do not fit.
+
+    >>> import stretto.numpy as snp
+    >>> snp.matmul(snp.array([[1, 2], [3, 4]]), snp.array([1, 1]))
+    Array([3, 7], dtype=int32)
+    """
+    x, y = promote_dtypes("matmul", x, y)
+    tx, ty = x.type, y.type
+    plain = _MATMUL.get((tx.ndim, ty.ndim))
+    if plain is not None and precision is preferred_element_type is settings.key.precision is None:
+        if tx.shape[-1] != ty.shape[0]:
+            _refuse_matmul(tx, ty)
+        return plain(x, y)
+    if not (tx.ndim and ty.ndim):
+        raise ValueError(
+            f"matmul: expected operands of rank 1 or more, got {tx} and {ty}; use multiply (*)"
+        )
+    if tx.shape[-1] != ty.shape[-min(ty.ndim, 2)]:
+        _refuse_matmul(tx, ty)
+    name = precision_name(precision, "matmul")
+    return accumulated(
+        "matmul", x, y, preferred_element_type, lambda x, y, dtype: _matmul(x, y, (name, dtype))
+    )
+
+
+def _refuse_matmul(x: ArrayType, y: ArrayType) -> None:
+    place = max(y.ndim - 2, 0)
+    raise ValueError(
+        f"matmul: contracted sizes differ, {x.shape[-1]} (axis {x.ndim - 1} of x: {x}) and "
+        f"{y.shape[place]} (axis {place} of y: {y})"
+    )
+
+
+def _matmul(x: Any, y: Any, settings: tuple[Any, Any]) -> Any:
+    """Leading axes that both have are shared; those that one side lacks stay free on the other."""
+    rows, columns = min(x.ndim - 1, 1), min(y.ndim - 1, 1)
+    batch_x, batch_y = x.shape[: x.ndim - 1 - rows], y.shape[: y.ndim - 1 - columns]
+    batch = broadcast_shapes("matmul", batch_x, batch_y)
+    n = len(batch)
+    shared: list[tuple[int, int]] = []
+    squeezed_x, squeezed_y = [], []
+    # Where each leading axis of the result comes from: both, x or y; by its place there.
+    source: list[str] = []
+    for d in range(n):
+        i, j = d - (n - len(batch_x)), d - (n - len(batch_y))
+        one_x, one_y = i < 0 or batch_x[i] != batch[d], j < 0 or batch_y[j] != batch[d]
+        if i >= 0 and (one_x or (batch[d] == 1 and j >= 0)):
+            squeezed_x.append(i)
+        if j >= 0 and one_y:
+            squeezed_y.append(j)
+        if i in squeezed_x or i < 0:
+            source.append("y")
+        elif one_y:
+            source.append("x")
+        else:
+            source.append("both")
+            shared.append((i, j))
+    kept_x = [a for a in range(x.ndim) if a not in squeezed_x]
+    kept_y = [a for a in range(y.ndim) if a not in squeezed_y]
+    op = DotGeneral(
+        ((len(kept_x) - 1,), (len(kept_y) - 1 - columns,)),
+        (
+            tuple([kept_x.index(i) for i, _ in shared]),
+            tuple([kept_y.index(j) for _, j in shared]),
+        ),
+        *settings,
+    )
+    out = op(squeeze(x, tuple(squeezed_x)), squeeze(y, tuple(squeezed_y)))
+    # The output's axes: shared, free of x, row, free of y, column.
+    only_x = source.count("x")
+    row = len(shared) + only_x
+    place = {"both": 0, "x": len(shared), "y": row + rows}
+    order = []
+    for s in source:
+        order.append(place[s])
+        place[s] += 1
+    order += [row] * rows + [out.ndim - 1] * columns
+    return transpose(out, tuple(order))
+
+
+def dot(x: Any, y: Any, precision: Any = None, preferred_element_type: Any = None) -> Any:
+    """NumPy's ``dot``: the last axis of ``x`` with the last but one of ``y``; scalars multiply.
+
+    Raises ``ValueError`` where the sizes differ.
+
+    >>> import stretto.numpy as snp
+    >>> snp.dot(snp.array([1.0, 2.0]), snp.array([3.0, 4.0]))
+    Array(11., dtype=float32)
+    """
+    x, y = promote_dtypes("dot", x, y)
+    if not (x.ndim and y.ndim):
+        return multiply(x, y)
+    place = max(y.ndim - 2, 0)
+    if x.shape[-1] != y.shape[place]:
+        raise ValueError(
+            f"dot: contracted sizes differ, {x.shape[-1]} (axis {x.ndim - 1} of x: {x.type}) and "
+            f"{y.shape[place]} (axis {place} of y: {y.type})"
+        )
+    plain = _MATMUL.get((x.ndim, y.ndim))
+    if plain is not None and precision is preferred_element_type is settings.key.precision is None:
+        return plain(x, y)
+    numbers = (((x.ndim - 1,), (place,)), _NONE)
+    return dot_general(x, y, numbers, precision, preferred_element_type)
+
+
+def tensordot(
+    x: Any, y: Any, axes: Any = 2, precision: Any = None, preferred_element_type: Any = None
+) -> Any:
+    """Sum products over ``axes``: a pair of axis lists, or how many last of ``x``, first of ``y``.
+
+    Raises ``ValueError`` where paired sizes differ.
+
+    >>> import stretto.numpy as snp
+    >>> snp.tensordot(snp.ones((2, 3, 4)), snp.ones((3, 4, 5))).shape
+    (2, 5)
+    """
+    x, y = promote_dtypes("tensordot", x, y)
+    if isinstance(axes, (tuple, list)):
+        if len(axes) != 2:
+            raise ValueError(f"tensordot: axes must be a number or two lists of axes, got {axes!r}")
+        summed = tuple(tuple(a) if isinstance(a, (tuple, list)) else (a,) for a in axes)
+    else:
+        n = integer(axes, "tensordot", "axes")
+        if not 0 <= n <= min(x.ndim, y.ndim):
+            raise ValueError(f"tensordot: {x.type} and {y.type} do not both have {n} axes to sum")
+        summed = (tuple(range(x.ndim - n, x.ndim)), tuple(range(n)))
+    return dot_general(x, y, (summed, _NONE), precision, preferred_element_type)
+
+
+def vdot(x: Any, y: Any, precision: Any = None, preferred_element_type: Any = None) -> Any:
+    """The sum of ``conj(x) * y`` over all elements, in row-major order.
+
+    >>> import stretto.numpy as snp
+    >>> snp.vdot(snp.array([1j, 2.0]), snp.array([1j, 3.0]))
+    Array(7.+0.j, dtype=complex64)
+    """
+    x, y = as_value(x, "vdot", "x"), as_value(y, "vdot", "y")
+    if x.size != y.size:
+        raise ValueError(f"vdot: sizes differ, {x.size} (x: {x.type}) and {y.size} (y: {y.type})")
+    flat_x, flat_y = reshape(conj(x), (x.size,)), reshape(y, (y.size,))
+    return dot(flat_x, flat_y, precision, preferred_element_type)
+
+
+def inner(x: Any, y: Any, precision: Any = None, preferred_element_type: Any = None) -> Any:
+    """The sum of products over the last axes of both; scalars multiply.
+
+    >>> import stretto.numpy as snp
+    >>> snp.inner(snp.ones((2, 3)), snp.ones((4, 3))).shape
+    (2, 4)
+    """
+    x, y = promote_dtypes("inner", x, y)
+    if not (x.ndim and y.ndim):
+        return multiply(x, y)
+    numbers = (((x.ndim - 1,), (y.ndim - 1,)), _NONE)
+    return dot_general(x, y, numbers, precision, preferred_element_type)
+
+
+def outer(x: Any, y: Any) -> Any:
+    """Every product of an element of ``x`` and one of ``y``, both flattened.
+
+    >>> import stretto.numpy as snp
+    >>> snp.outer(snp.array([1, 2]), snp.array([3, 4]))
+    Array([[3, 4],
+           [6, 8]], dtype=int32)
+    """
+    x, y = as_value(x, "outer", "x"), as_value(y, "outer", "y")
+    return multiply(reshape(x, (x.size, 1)), reshape(y, (1, y.size)))

@@ -1,0 +1,1 @@
+"""Convolutions, and the forms that they are computed in. Begin with ``general``."""

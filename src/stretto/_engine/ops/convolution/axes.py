@@ -1,0 +1,33 @@
+"""Axes of a convolution's operands folded into others, and out again.
+
+Layer 2 (ops). Groups and mapped examples lie inside the axes of features or of the batch.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from stretto._engine.ops.broadcast import move_axis, reshape
+
+__all__ = ["merge", "merge_inside", "split_axis"]
+
+
+def split_axis(x: Any, axis: int, outer: int) -> Any:
+    """The axis as two, of sizes ``outer`` and the rest."""
+    n = x.shape[axis]
+    return reshape(x, (*x.shape[:axis], outer, n // outer, *x.shape[axis + 1 :]))
+
+
+def merge(x: Any, source: int, target: int) -> Any:
+    """The axis ``source`` joined, as the outer one, to what is axis ``target`` without it."""
+    x = move_axis(x, source, target)
+    shape = x.shape
+    return reshape(x, (*shape[:target], shape[target] * shape[target + 1], *shape[target + 2 :]))
+
+
+def merge_inside(x: Any, source: int, target: int, groups: int) -> Any:
+    """As ``merge``, but within each of the ``groups`` that the target axis is made of."""
+    if groups == 1:
+        return merge(x, source, target)
+    x = split_axis(move_axis(x, source, 0), target + 1, groups)
+    return merge(merge(x, 0, target + 1), target, target)

@@ -1,0 +1,53 @@
+"""A convolution in the forms that XLA's CPU backend is fast at: without groups, features last.
+
+Layer 2 (ops). ``op`` is a ``ConvGeneralDilated`` throughout; its lowering chooses.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from typing import Any
+
+from stretto._engine.ops.broadcast import transpose
+from stretto._engine.ops.convolution.geometry import ConvDimensionNumbers
+from stretto._engine.ops.shape import concatenate, slice_in_dim
+
+__all__ = ["MOST_GROUPS", "by_group", "features_last", "turned"]
+
+MOST_GROUPS = 64
+"""How many groups are written out at most: the compiler takes its time over each."""
+
+
+def features_last(ndim: int) -> ConvDimensionNumbers:
+    """Batch, positions, features; for kernels positions, input features, output features."""
+    positions = tuple(range(1, ndim - 1))
+    image = (0, ndim - 1, *positions)
+    return ConvDimensionNumbers(image, (ndim - 1, ndim - 2, *range(ndim - 2)), image)
+
+
+def turned(op: Any, lhs: Any, rhs: Any) -> Any:
+    """The convolution with features last, and its operands and output turned to that and back."""
+    wanted = features_last(lhs.ndim)
+
+    def turn(x: Any, spec: tuple[int, ...], to: tuple[int, ...]) -> Any:
+        place = dict(zip(to, spec, strict=True))
+        return transpose(x, tuple(place[d] for d in range(len(to))))
+
+    out = dataclasses.replace(op, dims=wanted)(
+        turn(lhs, op.dims.lhs_spec, wanted.lhs_spec), turn(rhs, op.dims.rhs_spec, wanted.rhs_spec)
+    )
+    return turn(out, wanted.out_spec, op.dims.out_spec)
+
+
+def by_group(op: Any, lhs: Any, rhs: Any) -> Any:
+    """A convolution without groups for each group, one after the other along the features."""
+    groups = max(op.feature_groups, op.batch_groups)
+    one = dataclasses.replace(op, feature_groups=1, batch_groups=1)
+    axis = op.dims.lhs_spec[1 if op.batch_groups == 1 else 0]
+
+    def part(x: Any, axis: int, g: int) -> Any:
+        n = x.shape[axis] // groups
+        return slice_in_dim(x, g * n, (g + 1) * n, axis=axis)
+
+    outs = [one(part(lhs, axis, g), part(rhs, op.dims.rhs_spec[0], g)) for g in range(groups)]
+    return concatenate(outs, op.dims.out_spec[1])

@@ -1,0 +1,408 @@
+"""Convolution: windows of one array, each contracted with a kernel.
+
+Layer 2 (ops). One primitive of StableHLO's generality: any rank, layout, stride, dilation, padding
+and grouping. Its derivative and both its transposes are convolutions again. Next, read
+``convolution_geometry``, ``convolution_reference`` and ``convolution_kinds``.
+
+Along one spatial axis, with ``n`` inputs, ``k`` kernel elements and ``m`` outputs,
+
+    out[o] = sum_j rhs[j] lhs[i]  over  i * lhs_dilation + low = o * stride + j * rhs_dilation.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from stretto._engine.core.integers import integer, integers
+from stretto._engine.core.interpreter import Linear
+from stretto._engine.core.types import ArrayType, array_type, kind_of
+from stretto._engine.ops.bilinear import (
+    Bilinear,
+    accumulated,
+    cotangent_and_known,
+    precision_config,
+    precision_name,
+    promote_dtypes,
+)
+from stretto._engine.ops.broadcast import move_axis
+from stretto._engine.ops.comparison import full
+from stretto._engine.ops.convert import convert
+from stretto._engine.ops.convolution.axes import merge, merge_inside, split_axis
+from stretto._engine.ops.convolution.forms import MOST_GROUPS, by_group, features_last, turned
+from stretto._engine.ops.convolution.geometry import (
+    ConvDimensionNumbers,
+    Pairs,
+    conv_dimension_numbers,
+    dilated,
+    letters,
+    pads,
+)
+from stretto._engine.ops.convolution.reference import convolve
+from stretto._engine.ops.shape import rev
+from stretto._engine.ops.sharding import refuse_sharding
+from stretto._engine.ops.thresholds import (
+    CONVOLUTION_FEATURES,
+    CONVOLUTION_PATCHES,
+    CONVOLUTION_PRODUCTS,
+)
+
+__all__ = [
+    "ConvDimensionNumbers",
+    "conv_dimension_numbers",
+    "conv_general_dilated",
+    "ones_or",
+]
+
+
+class ConvGeneralDilated(Bilinear):
+    """Sums of products of a kernel with the windows of an array."""
+
+    strides: tuple[int, ...]
+    padding: Pairs
+    lhs_dilation: tuple[int, ...]
+    rhs_dilation: tuple[int, ...]
+    dims: ConvDimensionNumbers
+    feature_groups: int = 1
+    batch_groups: int = 1
+    precision: str | tuple[str, str] | None = None
+    preferred: np.dtype | None = None
+
+    def infer(self, lhs: ArrayType, rhs: ArrayType) -> ArrayType:
+        """Sizes by the windows that fit; refuses features and groups that do not go together."""
+        _check(self, lhs, rhs)
+        (batch, _), (out_features, _) = (
+            _sizes(lhs, self.dims.lhs_spec),
+            _sizes(rhs, self.dims.rhs_spec),
+        )
+        shape = [0] * lhs.ndim
+        spatial = _out_spatial(self, lhs, rhs)
+        sizes = (batch // self.batch_groups, out_features, *spatial)
+        for place, n in zip(self.dims.out_spec, sizes, strict=True):
+            shape[place] = n
+        weak = self.preferred is None and lhs.weak_type and rhs.weak_type
+        return array_type(tuple(shape), self.preferred or lhs.dtype, weak)
+
+    def reference(self, lhs: np.ndarray, rhs: np.ndarray) -> np.ndarray:
+        """Every window laid out, then one matrix product for each group."""
+        return convolve(self, lhs, rhs, self.preferred or lhs.dtype)
+
+    def compiled(self, types: tuple[ArrayType, ...]) -> bool:
+        """For many features, and where laying out windows would take too much memory."""
+        (out,), rhs = self.out_types(types), types[1]
+        outputs, inputs, *window = [rhs.shape[a] for a in self.dims.rhs_spec]
+        groups = self.feature_groups * self.batch_groups
+        patches = out.size // max(1, outputs) * groups * inputs * math.prod(window)
+        if patches >= CONVOLUTION_PATCHES:
+            return True
+        wide = types[0].dtype.itemsize > 4 or min(inputs, outputs) < CONVOLUTION_FEATURES
+        return not wide and self.work(types, (out,)) >= CONVOLUTION_PRODUCTS
+
+    def work(self, types: Sequence[ArrayType], outs: Sequence[ArrayType]) -> float:
+        """The number of products."""
+        rhs = types[1]
+        return outs[0].size * rhs.size / max(1, rhs.shape[self.dims.rhs_spec[0]])
+
+    def lower(self, b: Any, lhs: Any, rhs: Any) -> Any:
+        """StableHLO ``convolution``; zeros where there is nothing to sum.
+
+        Groups of several features are written out, and axes put in one order, features last: XLA's
+        CPU backend computes a convolution without groups by matrix products, and one with groups
+        element by element; so too one in another order of axes, if it is inside a loop.
+        """
+        (out,) = b.outs
+        if not (lhs.type.size and rhs.type.size and out.size):
+            return b.splat(0, out)
+        groups, inner = max(self.feature_groups, self.batch_groups), self.dims.rhs_spec[1]
+        if 1 < groups <= MOST_GROUPS and rhs.type.shape[inner] > 1:
+            return b.inline(lambda lhs, rhs: by_group(self, lhs, rhs), lhs, rhs)
+        if self.dims != features_last(lhs.type.ndim):
+            return b.inline(lambda lhs, rhs: turned(self, lhs, rhs), lhs, rhs)
+        pads = str([list(pair) for pair in self.padding]) if self.padding else ""
+        dims = self.dims
+        return b.emit(
+            "convolution",
+            lhs,
+            rhs,
+            attributes=(
+                f"window_strides = {b.ints(self.strides)}, "
+                f"padding = dense<{pads}> : tensor<{len(self.padding)}x2xi64>, "
+                f"lhs_dilation = {b.ints(self.lhs_dilation)}, "
+                f"rhs_dilation = {b.ints(self.rhs_dilation)}, "
+                f"dimension_numbers = #stablehlo.conv<{letters(dims.lhs_spec, 'bf')}x"
+                f"{letters(dims.rhs_spec, 'oi')}->{letters(dims.out_spec, 'bf')}>, "
+                f"feature_group_count = {self.feature_groups} : i64, "
+                f"batch_group_count = {self.batch_groups} : i64"
+                f"{precision_config(self.precision)}"
+            ),
+        )
+
+    def transpose(self, ct: Any, lhs: Any, rhs: Any) -> tuple[Any, Any]:
+        """A convolution of ``ct`` with the reversed kernel, or of ``lhs`` with ``ct``."""
+        linear, known = (lhs, rhs) if isinstance(lhs, Linear) else (rhs, lhs)
+        if not ct.size:
+            out = full(linear.shape, 0, linear.dtype)
+        else:
+            ct, known = cotangent_and_known(ct, known)
+            rule = _transpose_lhs if isinstance(lhs, Linear) else _transpose_rhs
+            out = rule(self, ct, known, linear.type)
+        out = convert(out, linear.dtype, linear.type.weak_type)
+        return (out, None) if isinstance(lhs, Linear) else (None, out)
+
+    def vmap(self, size: int, args: Sequence[Any], axes: Sequence[int | None]) -> Any:
+        """The mapped axis joins the batch, the output features, or the groups."""
+        (lhs, rhs), (axis_l, axis_r) = args, axes
+        (batch, features, *_), (out_features, *_) = self.dims.lhs_spec, self.dims.rhs_spec
+        out_batch, out_place, *_ = self.dims.out_spec
+        groups = max(self.feature_groups, self.batch_groups)
+        if axis_l is not None and axis_r is not None:
+            # Groups (member, group), each with its own features (or batch) and output features.
+            grown = dataclasses.replace(
+                self,
+                feature_groups=self.feature_groups * (size if self.batch_groups == 1 else 1),
+                batch_groups=self.batch_groups * (size if self.batch_groups > 1 else 1),
+            )
+            into = features if self.batch_groups == 1 else batch
+            out = grown(merge(lhs, axis_l, into), merge(rhs, axis_r, out_features))
+            return split_axis(out, out_place, size), out_place
+        if axis_l is not None:
+            # Batch (group, member, example): the groups stay outermost.
+            lhs = merge_inside(lhs, axis_l, batch, self.batch_groups)
+            return split_axis(self(lhs, rhs), out_batch, size), out_batch
+        assert axis_r is not None
+        # Output features (group, member, feature).
+        out = self(lhs, merge_inside(rhs, axis_r, out_features, groups))
+        if groups == 1:
+            return split_axis(out, out_place, size), out_place
+        out = split_axis(split_axis(out, out_place, groups), out_place + 1, size)
+        out = move_axis(out, out_place + 1, out_place)  # member, group, feature
+        return merge(out, out_place + 1, out_place + 1), out_place
+
+
+def _transpose_lhs(op: ConvGeneralDilated, ct: Any, rhs: Any, lhs: ArrayType) -> Any:
+    # lhs'[i] = sum ct[o] rhs[j] over  o * stride = i * lhs_dilation + j' * rhs_dilation - low',
+    # where j' = k-1-j counts the kernel from its end, and low' = (k-1) * rhs_dilation - low. So ct
+    # is dilated by the stride, windows step by lhs_dilation, and `high'` lets n of them fit.
+    # Features: lhs'[n, (g, i)] = sum_o ct[n, (g, o)] rhs[(g, o), i], a kernel [(g, i), o].
+    # With batch groups: lhs'[(g, n), i] = sum_o ct[n, (g, o)] rhs[(g, o), i]: the same kernel with
+    # feature groups gives [n, (g, i)], and g then moves to the batch.
+    dims = op.dims
+    (batch, features, *_), (o, i, *spatial_r) = dims.lhs_spec, dims.rhs_spec
+    groups = max(op.feature_groups, op.batch_groups)
+    kernel = rev(rhs, spatial_r)
+    if groups > 1:
+        kernel = split_axis(kernel, o, groups)
+        kernel = merge(kernel, o, i)
+    padding = []
+    for n, k, m, s, (low, _), ld, rd in _along(op, lhs, rhs.type, ct.type):
+        before = dilated(k, rd) - 1 - low
+        padding.append((before, dilated(n, ld) + dilated(k, rd) - 1 - dilated(m, s) - before))
+    back = ConvGeneralDilated(
+        op.lhs_dilation,
+        tuple(padding),
+        op.strides,
+        op.rhs_dilation,
+        ConvDimensionNumbers(dims.out_spec, (i, o, *spatial_r), dims.lhs_spec),
+        groups,
+        1,
+        op.precision,
+    )
+    out = back(ct, kernel)
+    if op.batch_groups > 1:
+        out = merge(split_axis(out, features, groups), features, batch)
+    return out
+
+
+def _transpose_rhs(op: ConvGeneralDilated, ct: Any, lhs: Any, rhs: ArrayType) -> Any:
+    # rhs'[j] = sum ct[o] lhs[i] over  i * lhs_dilation + low = j * rhs_dilation + o * stride:
+    # ct is the kernel, dilated by the stride, and windows step by rhs_dilation; `high'` lets k fit.
+    # The sum over the batch makes it the input feature, and lhs's features the batch. With feature
+    # groups rhs'[(g, o), i] = sum_n lhs[n, (g, i)] ct[n, (g, o)] splits that batch: batch groups.
+    # With batch groups rhs'[(g, o), i] = sum_n lhs[(g, n), i] ct[n, (g, o)]: feature groups.
+    dims = op.dims
+    (batch, features, *spatial_l), (o, i, *spatial_r) = dims.lhs_spec, dims.rhs_spec
+    out_batch, out_features, *spatial_o = dims.out_spec
+    padding = []
+    for n, k, m, s, (low, _), ld, rd in _along(op, lhs.type, rhs, ct.type):
+        padding.append((low, dilated(k, rd) + dilated(m, s) - 1 - dilated(n, ld) - low))
+    back = ConvGeneralDilated(
+        op.rhs_dilation,
+        tuple(padding),
+        op.lhs_dilation,
+        op.strides,
+        ConvDimensionNumbers(
+            (features, batch, *spatial_l),
+            (out_features, out_batch, *spatial_o),
+            (i, o, *spatial_r),
+        ),
+        op.batch_groups,
+        op.feature_groups,
+        op.precision,
+    )
+    return back(lhs, ct)
+
+
+# Sizes
+
+
+def _sizes(type: ArrayType, spec: tuple[int, ...]) -> tuple[int, int]:
+    return type.shape[spec[0]], type.shape[spec[1]]
+
+
+def _along(op: ConvGeneralDilated, lhs: ArrayType, rhs: ArrayType, out: ArrayType) -> Any:
+    """For each spatial axis: sizes of input, kernel, output; stride, padding, dilations."""
+    return zip(
+        [lhs.shape[a] for a in op.dims.lhs_spec[2:]],
+        [rhs.shape[a] for a in op.dims.rhs_spec[2:]],
+        [out.shape[a] for a in op.dims.out_spec[2:]],
+        op.strides,
+        op.padding,
+        op.lhs_dilation,
+        op.rhs_dilation,
+        strict=True,
+    )
+
+
+def _out_spatial(op: ConvGeneralDilated, lhs: ArrayType, rhs: ArrayType) -> list[int]:
+    out = []
+    for a, r, s, (low, high), ld, rd in zip(
+        op.dims.lhs_spec[2:],
+        op.dims.rhs_spec[2:],
+        op.strides,
+        op.padding,
+        op.lhs_dilation,
+        op.rhs_dilation,
+        strict=True,
+    ):
+        room = low + dilated(lhs.shape[a], ld) + high - dilated(rhs.shape[r], rd)
+        out.append(room // s + 1 if room >= 0 else 0)
+    return out
+
+
+def _check(op: ConvGeneralDilated, lhs: ArrayType, rhs: ArrayType) -> None:
+    who = "conv_general_dilated"
+    if lhs.dtype != rhs.dtype:
+        raise TypeError(f"{who}: operands must have one dtype, got {lhs} and {rhs}")
+    if kind_of(lhs.dtype) == "bool":
+        raise TypeError(f"{who}: expected numbers, got {lhs}; convert it with .astype(...)")
+    if lhs.ndim != rhs.ndim or lhs.ndim < 2:
+        raise ValueError(
+            f"{who}: operands must have one rank, 2 or more, got lhs: {lhs} and rhs: {rhs}"
+        )
+    n = lhs.ndim - 2
+    for name in ("strides", "padding", "lhs_dilation", "rhs_dilation"):
+        value = getattr(op, name)
+        if len(value) != n:
+            raise ValueError(f"{who}: {name} {value} must have {n} entries for lhs: {lhs}")
+    if any(s < 1 for s in (*op.strides, *op.lhs_dilation, *op.rhs_dilation)):
+        raise ValueError(
+            f"{who}: strides {op.strides} and dilations {op.lhs_dilation}, {op.rhs_dilation} "
+            f"must be positive"
+        )
+    (batch, features), (out_features, in_features) = (
+        _sizes(lhs, op.dims.lhs_spec),
+        _sizes(rhs, op.dims.rhs_spec),
+    )
+    g, b = op.feature_groups, op.batch_groups
+    if g < 1 or b < 1 or (g > 1 and b > 1):
+        raise ValueError(
+            f"{who}: group counts must be positive and one of them 1, got feature_group_count {g} "
+            f"and batch_group_count {b}"
+        )
+    if features != in_features * g:
+        raise ValueError(
+            f"{who}: lhs: {lhs} has {features} features (axis {op.dims.lhs_spec[1]}), but rhs: "
+            f"{rhs} takes {in_features} (axis {op.dims.rhs_spec[1]}) in each of {g} groups"
+        )
+    if out_features % (g * b) or batch % b:
+        raise ValueError(
+            f"{who}: {g * b} groups do not divide the {out_features} output features of rhs: {rhs} "
+            f"or the batch of lhs: {lhs}"
+        )
+
+
+# Functions
+
+
+def ones_or(values: Sequence[int] | None, n: int, who: str, argument: str) -> tuple[int, ...]:
+    """The numbers given, or as many ones; raises ``ValueError`` for numbers below 1."""
+    return (1,) * n if values is None else integers(values, who, argument, 1)
+
+
+def conv_general_dilated(
+    lhs: Any,
+    rhs: Any,
+    window_strides: Sequence[int],
+    padding: Any,
+    lhs_dilation: Sequence[int] | None = None,
+    rhs_dilation: Sequence[int] | None = None,
+    dimension_numbers: Any = None,
+    feature_group_count: int = 1,
+    batch_group_count: int = 1,
+    precision: Any = None,
+    preferred_element_type: Any = None,
+    out_sharding: None = None,
+) -> Any:
+    """Convolve ``lhs`` with the kernel ``rhs``, which is not reversed.
+
+    ``padding`` is ``"SAME"``, ``"SAME_LOWER"``, ``"VALID"`` or a (low, high) pair for each spatial
+    axis. ``lhs_dilation`` puts zeros between inputs (fractional strides), ``rhs_dilation`` between
+    kernel elements. ``dimension_numbers``: see ``conv_dimension_numbers``.
+
+    Source: StableHLO, ``convolution``. Raises ``ValueError`` where features and groups do not fit.
+
+    >>> import stretto as st
+    >>> image, kernel = st.numpy.ones((1, 3, 8, 8)), st.numpy.ones((16, 3, 3, 3))
+    >>> st.lax.conv_general_dilated(image, kernel, (2, 2), "SAME").shape
+    (1, 16, 4, 4)
+    """
+    refuse_sharding("conv_general_dilated", out_sharding=out_sharding)
+    who = "conv_general_dilated"
+    lhs, rhs = promote_dtypes(who, lhs, rhs)
+    dims = conv_dimension_numbers(lhs.shape, rhs.shape, dimension_numbers)
+    n = lhs.ndim - 2
+    strides = ones_or(window_strides, n, who, "window_strides")
+    rhs_dilation = ones_or(rhs_dilation, n, who, "rhs_dilation")
+    if len(strides) != n or len(rhs_dilation) != n:
+        raise ValueError(
+            f"{who}: window_strides {strides} and rhs_dilation {rhs_dilation} must have {n} "
+            f"entries for lhs: {lhs.type}"
+        )
+    lhs_dilation = ones_or(lhs_dilation, n, who, "lhs_dilation")
+    if isinstance(padding, str) and any(d != 1 for d in lhs_dilation):
+        raise ValueError(
+            f"{who}: padding {padding!r} is not defined with lhs_dilation {lhs_dilation}: give "
+            f"(low, high) pairs, or use conv_transpose"
+        )
+    extents = [
+        dilated(rhs.shape[a], d) for a, d in zip(dims.rhs_spec[2:], rhs_dilation, strict=True)
+    ]
+    inputs = [lhs.shape[a] for a in dims.lhs_spec[2:]]
+    pairs = pads(padding, inputs, extents, strides, who)
+    for size, dilation, pair in zip(inputs, lhs_dilation, pairs, strict=False):
+        if dilated(size, dilation) + sum(pair) < 0:
+            raise ValueError(
+                f"{who}: padding {pair} takes away more than the {size} elements that a spatial "
+                f"axis of lhs has: {lhs.type}"
+            )
+    op = ConvGeneralDilated(
+        strides,
+        pairs,
+        lhs_dilation,
+        rhs_dilation,
+        dims,
+        integer(feature_group_count, who, "feature_group_count"),
+        integer(batch_group_count, who, "batch_group_count"),
+        precision_name(precision, who),
+    )
+    return accumulated(
+        who,
+        lhs,
+        rhs,
+        preferred_element_type,
+        lambda x, y, dtype: dataclasses.replace(op, preferred=dtype)(x, y),
+    )

@@ -1,0 +1,288 @@
+"""The element-wise family, and how its functions promote and broadcast their arguments.
+
+Layer 2 (ops). An element-wise primitive takes operands of one shape and one dtype; the functions in
+front of the primitives convert and broadcast to that. Next, read ``arithmetic``.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, ClassVar
+
+import ml_dtypes
+import numpy as np
+
+from stretto._engine.core.integers import shown
+from stretto._engine.core.interpreter import Tracer, Value, as_value, constant, scalar_array, state
+from stretto._engine.core.primitive import NOT_LINEAR, Primitive
+from stretto._engine.core.program import repeated
+from stretto._engine.core.ranks import check_ranks
+from stretto._engine.core.types import (
+    ArrayType,
+    array_type,
+    canonical_dtype,
+    inexact_dtype,
+    is_inexact,
+    kind_of,
+    promote,
+    scalar_dtype,
+)
+from stretto._engine.ops.broadcast import broadcast_in_dim, broadcast_to, move_axis
+from stretto._engine.ops.convert import convert
+from stretto._engine.ops.thresholds import ELEMENTWISE, NARROW
+
+__all__ = [
+    "ALL",
+    "COMPARABLE",
+    "FLOAT",
+    "INEXACT",
+    "INTEGRAL",
+    "NUMERIC",
+    "Elementwise",
+    "align_mapped",
+    "binary",
+    "broadcast_shapes",
+    "promote_values",
+    "unary",
+    "widened_to_float32",
+]
+
+FLOAT = frozenset({"float"})
+COMPLEX = frozenset({"complex"})
+INEXACT = FLOAT | COMPLEX
+INTEGRAL = frozenset({"int", "uint"})
+COMPARABLE = INTEGRAL | FLOAT
+NUMERIC = INTEGRAL | INEXACT
+ALL = NUMERIC | {"bool"}
+
+
+class Elementwise(Primitive, abstract=True):
+    """A primitive that treats each element alone: all operands have one shape and one dtype.
+
+    A subclass states the kinds of dtype it ``accepts``, its StableHLO operation ``op`` (or one of
+    another ``dialect``), and its ``partials``: for each argument a function of (tangent, output,
+    *arguments) that gives that argument's part of the output's tangent, or ``None`` where the
+    partial derivative is zero.
+    """
+
+    light = True
+    accepts: ClassVar[frozenset[str]]
+    op: ClassVar[str] = ""
+    dialect: ClassVar[str] = "stablehlo"
+    partials: ClassVar[tuple[Callable[..., Any] | None, ...]]
+    compiled_from: ClassVar[Mapping[np.dtype, int]] = {}
+    """By dtype the size from which on to compile, where that is ever faster; see ``thresholds``."""
+
+    splat = True
+    transpose = NOT_LINEAR
+
+    def __init_subclass__(cls, abstract: bool = False, **kwargs: Any) -> None:
+        derives = hasattr(cls, "partials") or cls.jvp is not Elementwise.jvp
+        lowers = cls.op or cls.lower is not Elementwise.lower
+        if not abstract and not (derives and lowers and hasattr(cls, "accepts")):
+            raise TypeError(
+                f"element-wise primitive {cls.__name__} must state accepts, op (or lower) and "
+                f"partials (or jvp)"
+            )
+        super().__init_subclass__(abstract=abstract, **kwargs)
+        if not abstract:
+            cls.compiled_from = ELEMENTWISE.get(cls.name, {})
+            # By ufuncs of float32, in which ml_dtypes computes as well, one element after another.
+            plain = isinstance(cls.__dict__.get("reference"), staticmethod)
+            cls.widens = cls.__dict__.get("widens", plain)
+
+    def out_dtype(self, dtype: np.dtype) -> np.dtype:
+        """The dtype of the output for operands of this one."""
+        return dtype
+
+    def infer(self, *types: ArrayType) -> ArrayType:
+        """The operands' shape; refuses kinds not accepted, and operands that differ."""
+        first = types[0]
+        kind = kind_of(first.dtype)
+        if kind not in self.accepts:
+            raise TypeError(
+                f"{self.name}: expected an array of kind {' or '.join(sorted(self.accepts))}, got "
+                f"{first}"
+            )
+        for i, other in enumerate(types[1:], 1):
+            if other.shape != first.shape or other.dtype != first.dtype:
+                raise TypeError(
+                    f"{self.name}: operands must have one shape and dtype, got {first} (operand 0) "
+                    f"and {other} (operand {i})"
+                )
+        weak = all(t.weak_type for t in types)
+        return array_type(first.shape, self.out_dtype(first.dtype), weak)
+
+    def lower(self, b: Any, *operands: Any) -> Any:
+        """One operation of StableHLO, or of another dialect."""
+        return b.operation(f"{self.dialect}.{self.op}", operands)
+
+    def widely(self, *operands: np.ndarray) -> np.ndarray:
+        """The rule for many numbers that NumPy itself does not know: in float32, unless replaced.
+
+        The result is of the operands' dtype or of float32.
+        """
+        return self.reference(*[widened_to_float32(x) for x in operands])
+
+    def compiled(self, types: tuple[ArrayType, ...]) -> bool:
+        """For large arrays of the dtypes for which XLA's function was measured to be faster."""
+        type, sizes = types[0], self.compiled_from
+        return type.size >= NARROW and type.dtype in sizes and type.size >= sizes[type.dtype]
+
+    def work(self, types: Sequence[ArrayType], outs: Sequence[ArrayType]) -> float:
+        """Ten times as long where integers are not accepted: such functions are polynomials."""
+        return super().work(types, outs) * (1 if self.accepts & INTEGRAL else 10)
+
+    def jvp(self, primals: Sequence[Any], tangents: Sequence[Any]) -> tuple[Any, Any]:
+        """The sum over arguments of each one's partial derivative times its tangent."""
+        out = self(*primals)
+        total = None
+        for partial, dx in zip(self.partials, tangents, strict=True):
+            if dx is not None and partial is not None:
+                part = partial(dx, out, *primals)
+                total = part if total is None else total + part
+        return out, total
+
+    def vmap(
+        self, size: int, args: Sequence[Any], axes: Sequence[int | None]
+    ) -> tuple[Any, int | None]:
+        """Bring the mapped axes to one place, broadcast what is not mapped, and apply."""
+        values, axis = align_mapped(size, args, axes)
+        return self(*values), axis
+
+
+def widened_to_float32(x: np.ndarray) -> np.ndarray:
+    """The numbers in float32; an array that shows one everywhere is of no more memory there."""
+    if x.size and not any(x.strides):
+        return repeated(np.asarray(x[(0,) * x.ndim]).astype(np.float32), x.shape)
+    return x.astype(np.float32)
+
+
+def align_mapped(
+    size: int, args: Sequence[Any], axes: Sequence[int | None]
+) -> tuple[list[Any], int]:
+    """Values that all have the mapped axis, at one place, and that place."""
+    axis = axes[0]
+    if axis is not None and axes.count(axis) == len(axes):
+        return [*args], axis
+    axis = next(a for a in axes if a is not None)
+    values = []
+    for x, a in zip(args, axes, strict=True):
+        if a is None:
+            own = x.type.shape
+            values.append(_spread(x, (*own[:axis], size, *own[axis:]), axis))
+        else:
+            values.append(x if a == axis else move_axis(x, a, axis))
+    return values, axis
+
+
+def _spread(x: Any, shape: tuple[int, ...], axis: int) -> Any:
+    """The value repeated along a new axis; at once where it shows one element everywhere."""
+    host = None if isinstance(x, Tracer) else x.host()
+    if host is not None and host.size and (host.size == 1 or not any(host.strides)):
+        element = host if host.size == 1 else np.asarray(host[(0,) * host.ndim])
+        return state.eager.constant(repeated(element, shape), x.type.with_shape(shape))
+    dims = tuple([d for d in range(len(shape)) if d != axis])
+    return broadcast_in_dim(x, shape, dims)
+
+
+# The functions in front of the primitives
+
+
+@functools.lru_cache(4096)
+def broadcast_shapes(who: str, *shapes: tuple[int, ...]) -> tuple[int, ...]:
+    """The common shape by NumPy's rule: axes align from the last, and size 1 stretches.
+
+    Raises ``ValueError`` naming the shapes.
+    """
+    ndim = max(map(len, shapes))
+    out = []
+    for i in range(-ndim, 0):
+        sizes = {shape[i] for shape in shapes if len(shape) >= -i}
+        sizes.discard(1)
+        if len(sizes) > 1:
+            raise ValueError(
+                f"{who}: shapes {' and '.join(map(str, shapes))} do not broadcast: axis {i} has "
+                f"sizes {' and '.join(map(str, sorted(sizes)))}"
+            )
+        out.append(sizes.pop() if sizes else 1)
+    return tuple(out)
+
+
+def _scalar(x: Any, dtype: np.dtype, shape: tuple[int, ...], weak: bool, who: str) -> Any:
+    """A Python number as a splat of this dtype and shape."""
+    if kind_of(dtype) in INTEGRAL and isinstance(x, int) and not isinstance(x, bool):
+        bounds = ml_dtypes.iinfo(dtype)
+        if not bounds.min <= x <= bounds.max:
+            raise OverflowError(
+                f"{who}: the Python integer {shown(x)} does not fit in {dtype.name}"
+            )
+    return constant(repeated(scalar_array(x, dtype), shape), weak)
+
+
+def promote_values(who: str, *args: Any, inexact: bool = False, ranks: bool = False) -> list[Any]:
+    """The arguments as values of one dtype and one shape, by promotion and broadcasting.
+
+    With ``inexact`` integers and booleans become the default float. With ``ranks`` these may
+    differ, whatever ``config.numpy_rank_promotion`` is.
+    """
+    kinds: list[tuple[np.dtype, bool]] = []
+    shapes: list[tuple[int, ...]] = []
+    values: list[Any] = []
+    for i, x in enumerate(args):
+        python_type = type(x)
+        if python_type in (bool, int, float, complex):
+            kinds.append((scalar_dtype(python_type), python_type is not bool))
+            shapes.append(())
+            values.append(x)
+            continue
+        value = as_value(x, who, "xyz"[i] if i < 3 else f"argument {i}")
+        kinds.append((value.type.dtype, value.type.weak_type))
+        shapes.append(value.type.shape)
+        values.append(value)
+    dtype, weak = promote(kinds, who)
+    if inexact and not is_inexact(dtype):
+        dtype = inexact_dtype(dtype)
+        weak = all(w for _, w in kinds)
+    if len(set(shapes)) == 1:
+        shape = shapes[0]
+    else:
+        if not ranks:
+            check_ranks(who, *shapes)
+        shape = broadcast_shapes(who, *shapes)
+    out = []
+    for x in values:
+        if not isinstance(x, Value):
+            out.append(_scalar(x, dtype, shape, weak, who))
+            continue
+        if x.type.dtype is not dtype or x.type.weak_type != weak:
+            x = convert(x, dtype, weak)
+        out.append(x if x.type.shape == shape else broadcast_to(x, shape))
+    return out
+
+
+def unary(primitive: Elementwise, x: Any) -> Any:
+    """Apply to one argument, converted to a float where the primitive takes no integers."""
+    if not isinstance(x, Value):
+        x = as_value(x, primitive.name)
+    kind = x.type.kind
+    if kind not in primitive.accepts and not is_inexact(x.type.dtype):
+        if "float" in primitive.accepts and not primitive.accepts & INTEGRAL:
+            x = convert(x, scalar_dtype(float), x.type.weak_type)
+        elif kind == "bool" and "int" in primitive.accepts:
+            x = convert(x, canonical_dtype(np.dtype(np.int32)), False)
+    return primitive(x)
+
+
+def binary(primitive: Elementwise, x: Any, y: Any) -> Any:
+    """Apply to two arguments, promoted and broadcast."""
+    if (
+        isinstance(x, Value)
+        and isinstance(y, Value)
+        and x.type is y.type
+        and x.type.kind in primitive.accepts
+    ):
+        return primitive(x, y)
+    inexact = "float" in primitive.accepts and not primitive.accepts & INTEGRAL
+    return primitive(*promote_values(primitive.name, x, y, inexact=inexact))

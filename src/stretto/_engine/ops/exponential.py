@@ -1,0 +1,443 @@
+"""Powers, exponentials, logarithms and roots.
+
+Layer 2 (ops). Next, read ``error_functions``.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Any
+
+import ml_dtypes
+import numpy as np
+
+from stretto._engine.core.interpreter import as_value, state
+from stretto._engine.core.types import (
+    ArrayType,
+    array_type,
+    inexact_dtype,
+    is_complex,
+    is_inexact,
+    real_dtype,
+    scalar_dtype,
+)
+from stretto._engine.ops import complex_edges
+from stretto._engine.ops.arithmetic import absolute
+from stretto._engine.ops.comparison import eq, full_like, ge, select, zeros_like
+from stretto._engine.ops.convert import convert
+from stretto._engine.ops.elementwise import FLOAT, INEXACT, NUMERIC, Elementwise, binary, unary
+from stretto._engine.ops.written import Term
+from stretto._engine.ops.written import log1p as log1p_of
+
+__all__ = [
+    "cbrt",
+    "exp",
+    "exp2",
+    "expm1",
+    "in_float32",
+    "integer_pow",
+    "log",
+    "log1p",
+    "logistic",
+    "power",
+    "reciprocal",
+    "root_of_squares",
+    "rsqrt",
+    "sqrt",
+]
+
+
+class Pow(Elementwise):
+    """``x`` to the power ``y``."""
+
+    accepts = NUMERIC
+    # x^y log(x) dy, zero at x = 0 where y > 0
+    partials = (
+        lambda dx, out, x, y: dx * _slope(x, y),
+        lambda dy, out, x, y: dy * out * log(select(eq(x, zeros_like(x)), full_like(x, 1), x)),
+    )
+
+    def reference(self, x: np.ndarray, y: np.ndarray) -> np.ndarray:
+        """NumPy's; integers to a negative power are 0 but for 1 and -1."""
+        if is_inexact(x.dtype):
+            halves = not any(y.strides) and y.size and y[(0,) * y.ndim] == 0.5
+            return np.sqrt(x) if halves and np.min(x) > 0 else np.power(x, y)
+        if not (y < 0).any():
+            return np.power(x, y)
+        whole = np.power(x, np.maximum(y, 0))
+        below = np.where(x == 1, 1, np.where(x == -1, np.where(y % 2 != 0, -1, 1), 0))
+        return np.where(y < 0, below, whole).astype(x.dtype)
+
+    def lower(self, b: Any, x: Any, y: Any) -> Any:
+        """StableHLO ``power``; of integers a loop, for XLA reads six bits of the exponent."""
+        if x.type.kind == "float":
+            return b.emit("power", x, y)
+        return self._complex(b, x, y) if x.type.kind == "complex" else self._integer(b, x, y)
+
+    def _complex(self, b: Any, x: Any, y: Any) -> Any:
+        """``power``, but zero where it is exp(y log(0)), which XLA leaves as NaN."""
+        part = array_type(x.type.shape, real_dtype(x.type.dtype))
+        growing = b.compare("GT", b.emit("real", y, out=part), b.splat(0, part))
+        zero = b.splat(0, x.type)
+        vanishes = b.emit("and", b.compare("EQ", x, zero), growing, out=growing.type)
+        return b.emit("select", vanishes, zero, b.emit("power", x, y))
+
+    def _integer(self, b: Any, x: Any, y: Any) -> Any:
+        """By squaring, for as many bits as the greatest exponent has."""
+        type = x.type
+
+        def unfinished(result: Any, square: Any, left: Any) -> list[Any]:
+            some = b.compare("NE", left, b.splat(0, type))
+            return [b.reduce("or", some, range(type.ndim), False)]
+
+        def step(result: Any, square: Any, left: Any) -> list[Any]:
+            one = b.splat(1, type)
+            odd = b.compare("EQ", b.emit("and", left, one, out=type), one)
+            factor = b.emit("select", odd, square, one, out=type)
+            return [
+                b.emit("multiply", result, factor, out=type),
+                b.emit("multiply", square, square, out=type),
+                b.emit("shift_right_logical", left, one, out=type),
+            ]
+
+        one, zero = b.splat(1, type), b.splat(0, type)
+        whole = b.while_loop(unfinished, step, (one, x, b.emit("maximum", y, zero, out=type)))[0]
+        if type.kind == "uint":
+            return whole
+        # 1 and -1 alone have whole inverses: (±1)^y = (±1)^(y & 1)
+        unit = b.compare("EQ", b.emit("abs", x, out=type), one)
+        odd = b.compare("EQ", b.emit("and", y, one, out=type), one)
+        inverse = b.emit("select", odd, x, one, out=type)
+        below = b.emit("select", unit, inverse, zero, out=type)
+        return b.emit("select", b.compare("LT", y, zero), below, whole)
+
+
+def _slope(x: Any, y: Any) -> Any:
+    """y x^(y-1); zero where y is, also where 1 / x^2 is not finite."""
+    # The derivative by y at y = 0 is 1 / x: so y alone does not decide.
+    size = absolute(x)
+    least = math.sqrt(float(ml_dtypes.finfo(size.dtype).smallest_normal))
+    none = eq(y, zeros_like(y)) & ~ge(size, full_like(size, least))
+    slope = y * power(select(none, full_like(x, 1), x), y - full_like(y, 1))
+    return select(none, zeros_like(y), slope)
+
+
+class IntegerPow(Elementwise):
+    """``x`` to a static integer power, by multiplication."""
+
+    exponent: int
+    accepts = NUMERIC
+
+    def infer(self, x: ArrayType) -> ArrayType:
+        """The operand's type; a negative power needs an inexact one."""
+        if self.exponent < 0 and not is_inexact(x.dtype):
+            raise TypeError(f"integer_pow: {x} to the power {self.exponent} is not an integer")
+        return super().infer(x)
+
+    def reference(self, x: np.ndarray) -> np.ndarray:
+        """Repeated squaring."""
+        if not self.exponent:
+            return np.ones_like(x)
+        invert = lambda v: np.divide(v.dtype.type(1), v)
+        return _by_squaring(x, self.exponent, np.multiply, invert)
+
+    def lower(self, b: Any, x: Any) -> Any:
+        """Repeated squaring, written out."""
+        one = b.splat(1, x.type)
+        if not self.exponent:
+            return one
+        times = lambda u, v: b.emit("multiply", u, v)
+        return _by_squaring(x, self.exponent, times, lambda v: b.emit("divide", one, v))
+
+    def jvp(self, primals: Sequence[Any], tangents: Sequence[Any]) -> tuple[Any, Any]:
+        """``n x^(n-1) dx``."""
+        (x,), (dx,) = primals, tangents
+        n = self.exponent
+        if n == 0:
+            return self(x), None
+        return self(x), dx * (full_like(x, n) * integer_pow(x, n - 1))
+
+
+def _by_squaring(x: Any, n: int, multiply: Any, invert: Any) -> Any:
+    """``x`` to the power ``n``, not 0, by squaring and multiplying."""
+    result, square, left = None, x, abs(n)
+    while left:
+        if left & 1:
+            result = square if result is None else multiply(result, square)
+        left >>= 1
+        if left:
+            square = multiply(square, square)
+    return invert(result) if n < 0 else result
+
+
+def in_float32(f: Any, x: np.ndarray) -> np.ndarray:
+    """A function computed in at least float32, and given back in the dtype of ``x``."""
+    if x.dtype.itemsize < 4:
+        return f(x.astype(np.float32)).astype(x.dtype)
+    return f(x)
+
+
+class Exp(complex_edges.Edged):
+    """e to the power x."""
+
+    accepts = INEXACT
+    op = "exponential"
+    reference = staticmethod(np.exp)
+    edges = staticmethod(complex_edges.exp_edges)
+    partials = (lambda dx, out, x: dx * out,)
+
+
+class Exp2(Elementwise):
+    """2 to the power x."""
+
+    accepts = INEXACT
+    op = "exp2"
+    reference = staticmethod(np.exp2)
+    partials = (lambda dx, out, x: dx * (full_like(x, math.log(2)) * out),)
+
+    def lower(self, b: Any, x: Any) -> Any:
+        """``power`` of 2; of complex numbers the exponential of x log 2."""
+        if is_complex(x.type.dtype):
+            return b.inline(lambda x: exp(x * full_like(x, math.log(2))), x)
+        return b.emit("power", b.splat(2, x.type), x)
+
+
+class Expm1(complex_edges.Edged):
+    """e to the power x, less 1, exact near zero."""
+
+    accepts = INEXACT
+    op = "exponential_minus_one"
+    reference = staticmethod(complex_edges.expm1_reference)
+    edges = staticmethod(complex_edges.expm1_edges)
+    partials = (lambda dx, out, x: dx * (out + full_like(out, 1)),)
+
+
+class Log(complex_edges.Edged):
+    """The natural logarithm."""
+
+    accepts = INEXACT
+    op = "log"
+    reference = staticmethod(np.log)
+    edges = staticmethod(complex_edges.log_edges)
+    partials = (lambda dx, out, x: dx / x,)
+
+
+class Log1p(complex_edges.Edged):
+    """The natural logarithm of 1 + x, exact near zero."""
+
+    accepts = INEXACT
+    op = "log_plus_one"
+    reference = staticmethod(complex_edges.log1p_reference)
+    edges = staticmethod(complex_edges.log_edges)
+    partials = (lambda dx, out, x: dx / (x + full_like(x, 1)),)
+
+    def lower(self, b: Any, x: Any) -> Any:
+        """The one operation; of float64, where that errs by a hundred units, written out."""
+        if x.type.dtype == np.float64:
+            return log1p_of(Term(b, x)).operand
+        return super().lower(b, x)
+
+
+class Logistic(Elementwise):
+    """1 / (1 + exp(-x))."""
+
+    accepts = INEXACT
+    op = "logistic"
+    partials = (lambda dx, out, x: dx * (out * (full_like(out, 1) - out)),)
+
+    def reference(self, x: np.ndarray) -> np.ndarray:
+        """By the definition, in at least float32; for complex numbers so that nothing overflows."""
+        if is_complex(x.dtype):
+            left = np.real(x) < 0
+            e = np.exp(np.where(left, x, -x))
+            return np.where(left, e, 1) / (1 + e)
+        return in_float32(_logistic, x)
+
+
+def _logistic(x: np.ndarray) -> np.ndarray:
+    """1 / (1 + exp(-x)), in one piece of memory."""
+    out = np.negative(x, out=np.empty_like(x))
+    np.exp(out, out=out)
+    out += 1
+    return np.reciprocal(out, out=out)
+
+
+class Sqrt(complex_edges.Edged):
+    """The square root."""
+
+    accepts = INEXACT
+    op = "sqrt"
+    reference = staticmethod(np.sqrt)
+    edges = staticmethod(complex_edges.sqrt_edges)
+    partials = (lambda dx, out, x: dx * (full_like(out, 0.5) / out),)
+
+
+class Rsqrt(Elementwise):
+    """One over the square root."""
+
+    accepts = INEXACT
+    op = "rsqrt"
+    # d x^(-1/2) = -1/2 x^(-1/2) / x
+    partials = (lambda dx, out, x: dx * (full_like(out, -0.5) * (out / x)),)
+
+    def reference(self, x: np.ndarray) -> np.ndarray:
+        """By the definition, in at least float32."""
+        return in_float32(lambda v: 1 / np.sqrt(v), x)
+
+
+class Cbrt(Elementwise):
+    """The real cube root."""
+
+    accepts = FLOAT
+    op = "cbrt"
+    partials = (lambda dx, out, x: dx * (full_like(out, 1 / 3) * (out / x)),)
+
+    def reference(self, x: np.ndarray) -> np.ndarray:
+        """NumPy's."""
+        return in_float32(np.cbrt, x)
+
+
+POW, EXP, EXP2, EXPM1 = Pow(), Exp(), Exp2(), Expm1()
+LOG, LOG1P, LOGISTIC = Log(), Log1p(), Logistic()
+SQRT, RSQRT, CBRT = Sqrt(), Rsqrt(), Cbrt()
+
+
+def power(x: Any, y: Any) -> Any:
+    """``x ** y``, element by element; a static integer ``y`` is multiplied out.
+
+    >>> import stretto.numpy as snp
+    >>> snp.power(snp.array([2.0, 3.0]), 2)
+    Array([4., 9.], dtype=float32)
+    """
+    if type(y) is int:
+        x = as_value(x, "power")
+        if y >= 0 or is_inexact(x.dtype):
+            return integer_pow(x, y)
+    return binary(POW, x, y)
+
+
+def integer_pow(x: Any, y: int) -> Any:
+    """``x`` to a static integer power, by squaring and multiplying.
+
+    >>> import stretto as st
+    >>> st.lax.integer_pow(st.numpy.array([2.0, 3.0]), -2)
+    Array([0.25      , 0.11111111], dtype=float32)
+    """
+    x = as_value(x, "integer_pow")
+    if x.type.kind == "bool":
+        x = convert(x, scalar_dtype(int), True)
+    if y == 1:
+        return x
+    if y == 2:
+        return x * x
+    return unary(IntegerPow(y), x)
+
+
+def reciprocal(x: Any) -> Any:
+    """``1 / x``, of integers as floats.
+
+    >>> import stretto as st
+    >>> st.lax.reciprocal(st.numpy.array([2, 4]))
+    Array([0.5 , 0.25], dtype=float32)
+    """
+    x = as_value(x, "reciprocal")
+    return IntegerPow(-1)(convert(x, inexact_dtype(x.dtype), x.weak_type))
+
+
+def exp(x: Any) -> Any:
+    """e to the power of each element.
+
+    >>> import stretto as st
+    >>> st.lax.exp(st.numpy.array([0.0, -float("inf")]))
+    Array([1., 0.], dtype=float32)
+    """
+    return unary(EXP, x)
+
+
+def exp2(x: Any) -> Any:
+    """2 to the power of each element.
+
+    >>> import stretto as st
+    >>> st.lax.exp2(st.numpy.array([3.0, -1.0]))
+    Array([8. , 0.5], dtype=float32)
+    """
+    return unary(EXP2, x)
+
+
+def expm1(x: Any) -> Any:
+    """``exp(x) - 1``, exact near zero.
+
+    >>> import stretto as st
+    >>> st.lax.expm1(st.numpy.array([0.0, float("inf")]))
+    Array([ 0., inf], dtype=float32)
+    """
+    return unary(EXPM1, x)
+
+
+def log(x: Any) -> Any:
+    """The natural logarithm of each element; NaN below zero, -inf at zero.
+
+    >>> import stretto as st
+    >>> st.lax.log(st.numpy.array([1.0, 0.0, -1.0]))
+    Array([  0., -inf,  nan], dtype=float32)
+    """
+    return unary(LOG, x)
+
+
+def log1p(x: Any) -> Any:
+    """``log(1 + x)``, exact near zero.
+
+    >>> import stretto as st
+    >>> st.lax.log1p(st.numpy.array([0.0, -1.0]))
+    Array([  0., -inf], dtype=float32)
+    """
+    return unary(LOG1P, x)
+
+
+def logistic(x: Any) -> Any:
+    """``1 / (1 + exp(-x))``, the sigmoid.
+
+    >>> import stretto as st
+    >>> st.lax.logistic(st.numpy.array([0.0, 100.0]))
+    Array([0.5, 1. ], dtype=float32)
+    """
+    return unary(LOGISTIC, x)
+
+
+def sqrt(x: Any) -> Any:
+    """The square root of each element; NaN below zero.
+
+    >>> import stretto as st
+    >>> st.lax.sqrt(st.numpy.array([4.0, -1.0]))
+    Array([ 2., nan], dtype=float32)
+    """
+    return unary(SQRT, x)
+
+
+def root_of_squares(total: Any) -> Any:
+    """The square root of a sum of squares, a length: with the derivative 0 at 0, the least one."""
+    if state.interpreter is state.eager:
+        return unary(SQRT, total)
+    none = eq(total, zeros_like(total))
+    return select(none, zeros_like(total), sqrt(select(none, full_like(total, 1), total)))
+
+
+def rsqrt(x: Any) -> Any:
+    """One over the square root of each element.
+
+    >>> import stretto as st
+    >>> st.lax.rsqrt(st.numpy.array([4.0, 0.25]))
+    Array([0.5, 2. ], dtype=float32)
+    """
+    return unary(RSQRT, x)
+
+
+def cbrt(x: Any) -> Any:
+    """The real cube root of each element.
+
+    >>> import stretto as st
+    >>> st.numpy.round(st.lax.cbrt(st.numpy.array([8.0, -27.0])), 3)
+    Array([ 2., -3.], dtype=float32)
+    """
+    return unary(CBRT, x)

@@ -1,0 +1,195 @@
+"""Fourier transforms over the last axes, of complex numbers and of real ones.
+
+Layer 2 (ops). One primitive of four kinds; each is linear, and the transposes of the real kinds are
+each other, but for the weight of the frequencies that stand for two. Next, read
+``numpy/fft/transforms``.
+"""
+
+from __future__ import annotations
+
+import enum
+import math
+from collections.abc import Sequence
+from typing import Any, ClassVar
+
+import numpy as np
+
+from stretto._engine.core.integers import integers
+from stretto._engine.core.interpreter import Linear, as_value
+from stretto._engine.core.primitive import Primitive
+from stretto._engine.core.types import ArrayType, array_type, inexact_dtype, is_complex, real_dtype
+from stretto._engine.ops import thresholds
+from stretto._engine.ops.broadcast import broadcast_in_dim, move_to_front
+from stretto._engine.ops.complex_parts import conj
+from stretto._engine.ops.convert import convert
+from stretto._engine.ops.elementwise import INEXACT
+
+__all__ = ["FftType", "complex_dtype", "fft"]
+
+
+class FftType(enum.IntEnum):
+    """The kinds of Fourier transform, under StableHLO's names."""
+
+    FFT = 0
+    """Complex numbers to complex ones: the sum of x[n] exp(-2 pi i k n / N)."""
+    IFFT = 1
+    """Its inverse: the mean of x[k] exp(2 pi i k n / N)."""
+    RFFT = 2
+    """Real numbers to the frequencies 0 to N // 2 of the last axis; the others are conjugates."""
+    IRFFT = 3
+    """Its inverse: N // 2 + 1 frequencies to N real numbers."""
+
+
+_REFERENCES = {
+    FftType.FFT: np.fft.fftn,
+    FftType.IFFT: np.fft.ifftn,
+    FftType.RFFT: np.fft.rfftn,
+    FftType.IRFFT: np.fft.irfftn,
+}
+
+
+class Fft(Primitive):
+    """The transform of a kind over the last ``len(lengths)`` axes, one to three.
+
+    ``lengths`` are the numbers of points: the sizes of those axes of what is complex everywhere, or
+    of what is real. The last axis of the complex side of RFFT and IRFFT has ``n // 2 + 1``.
+    """
+
+    kind: FftType
+    lengths: tuple[int, ...]
+    accepts: ClassVar[frozenset[str]] = INEXACT
+
+    def infer(self, x: ArrayType) -> ArrayType:
+        """Complex, or real for IRFFT; refuses other dtypes and sizes that are not the lengths."""
+        self._check(x)
+        outer, lengths = x.shape[: x.ndim - len(self.lengths)], self.lengths
+        if self.kind is FftType.IRFFT:
+            return array_type((*outer, *lengths), real_dtype(x.dtype))
+        if self.kind is FftType.RFFT:
+            return array_type((*outer, *lengths[:-1], lengths[-1] // 2 + 1), complex_dtype(x.dtype))
+        return array_type(x.shape, x.dtype)
+
+    def _check(self, x: ArrayType) -> None:
+        name, lengths = f"fft: kind {self.kind.name}", self.lengths
+        wanted = (
+            ("float32", "float64") if self.kind is FftType.RFFT else ("complex64", "complex128")
+        )
+        if x.dtype.name not in wanted:
+            raise TypeError(f"{name} takes {' or '.join(wanted)}, got {x}; use .astype(...)")
+        if not 1 <= len(lengths) <= min(3, x.ndim) or min(lengths) < 1:
+            raise ValueError(
+                f"{name}: expected 1 to 3 positive lengths, for the last axes of {x}; got {lengths}"
+            )
+        last = lengths[-1] // 2 + 1 if self.kind is FftType.IRFFT else lengths[-1]
+        sizes = (*lengths[:-1], last)
+        if x.shape[x.ndim - len(lengths) :] != sizes:
+            raise ValueError(
+                f"{name} with lengths {lengths} takes last axes of sizes {sizes}, got {x}"
+            )
+
+    def reference(self, x: np.ndarray) -> np.ndarray:
+        """NumPy's, in the operand's precision."""
+        (out,) = self.out_types((array_type(x.shape, x.dtype),))
+        if not x.size:
+            return np.zeros(out.shape, out.dtype)
+        axes = tuple(range(x.ndim - len(self.lengths), x.ndim))
+        y = _REFERENCES[self.kind](x, self.lengths, axes)
+        return y.astype(out.dtype, copy=False)
+
+    def lower(self, b: Any, x: Any) -> Any:
+        """StableHLO ``fft``; of nothing, nothing."""
+        if not x.type.size:
+            (out,) = b.outs
+            return b.splat(0, out)
+        return b.emit(
+            "fft",
+            x,
+            attributes=f"fft_type = #stablehlo<fft_type {self.kind.name}>, "
+            f"fft_length = {b.ints(self.lengths)}",
+        )
+
+    def compiled(self, types: tuple[ArrayType, ...]) -> bool:
+        """For large arrays in single precision, where XLA's transforms take about half the time."""
+        points, size = math.prod(self.lengths), types[0].size
+        if points < thresholds.FFT_SHORT or self.kind is FftType.IRFFT:
+            return False
+        if self.kind is FftType.RFFT:
+            return types[0].dtype == np.float32 and size >= thresholds.FFT_REAL_FROM
+        long = points >= thresholds.FFT_LONG
+        least = thresholds.FFT_LONG_FROM if long else thresholds.FFT_SHORT_FROM
+        return types[0].dtype == np.complex64 and size >= least
+
+    def work(self, types: Sequence[ArrayType], outs: Sequence[ArrayType]) -> float:
+        """Four products and more for each element and each doubling of the length."""
+        size = max(types[0].size, outs[0].size)
+        return 8 * size * (1 + math.log2(math.prod(self.lengths)))
+
+    def jvp(self, primals: Sequence[Any], tangents: Sequence[Any]) -> tuple[Any, Any]:
+        """Linear."""
+        return self(*primals), self(*tangents)
+
+    def transpose(self, ct: Any, x: Linear) -> tuple[Any]:
+        """The matrices of FFT and IFFT are symmetric; those of the real kinds belong together.
+
+        With N numbers in all and the weight w[k] = 1 where k = -k modulo the last length, else 2:
+        Re(sum ct RFFT(v)) = sum v N IRFFT(conj(ct) / w), and
+        sum ct IRFFT(v) = Re(sum v conj(RFFT(ct)) w / N).
+        """
+        count = math.prod(self.lengths)
+        if self.kind is FftType.RFFT:
+            weights = self._weights(ct.shape, real_dtype(ct.dtype))
+            out = Fft(FftType.IRFFT, self.lengths)(conj(ct) * convert(count / weights, ct.dtype))
+            return (out,)
+        if self.kind is FftType.IRFFT:
+            out = conj(Fft(FftType.RFFT, self.lengths)(ct))
+            return (out * convert(self._weights(out.shape, ct.dtype) / count, out.dtype),)
+        return (self(ct),)
+
+    def _weights(self, shape: tuple[int, ...], dtype: np.dtype) -> Any:
+        """How many of all frequencies each of those kept along the last axis stands for."""
+        n = self.lengths[-1]
+        frequency = np.arange(n // 2 + 1)
+        weights = np.where(2 * frequency % n == 0, 1, 2).astype(dtype)
+        return broadcast_in_dim(weights, shape, (len(shape) - 1,))
+
+    def vmap(self, size: int, args: Sequence[Any], axes: Sequence[int | None]) -> Any:
+        """The mapped axis goes first."""
+        return self(move_to_front(args[0], axes[0])), 0
+
+
+def complex_dtype(dtype: np.dtype) -> np.dtype:
+    """The complex dtype that holds this one; of integers, that of the default float."""
+    dtype = inexact_dtype(dtype)
+    if is_complex(dtype):
+        return dtype
+    return np.dtype(np.complex128 if dtype.itemsize == 8 else np.complex64)
+
+
+def fft(x: Any, fft_type: FftType | str | int, fft_lengths: Sequence[int]) -> Any:
+    """The Fourier transform of a kind over the last ``len(fft_lengths)`` axes, one to three.
+
+    ``fft_type`` is an ``FftType`` or its name. FFT and IFFT take complex numbers, to which others
+    are converted; RFFT takes real ones, and gives ``n // 2 + 1`` frequencies along the last axis;
+    IRFFT takes those back. IFFT and IRFFT divide by the number of points. Raises ``ValueError``
+    where ``fft_lengths`` are not the sizes of these axes. Source: StableHLO, ``fft``.
+
+    >>> import stretto as st
+    >>> st.lax.fft(st.numpy.array([1.0, 2.0, 3.0]), "RFFT", (3,))
+    Array([ 6. +0.j       , -1.5+0.8660254j], dtype=complex64)
+    """
+    if isinstance(fft_type, str):
+        if fft_type.upper() not in FftType.__members__:
+            raise ValueError(
+                f"fft: fft_type must be one of {', '.join(FftType.__members__)}; got {fft_type!r}"
+            )
+        kind = FftType[fft_type.upper()]
+    else:
+        kind = FftType(fft_type)
+    x = as_value(x, "fft")
+    if kind is not FftType.RFFT:
+        x = convert(x, complex_dtype(x.dtype))
+    elif is_complex(x.dtype):
+        raise TypeError(f"fft: kind RFFT takes real numbers, got {x.type}; use FFT, or x.real")
+    else:
+        x = convert(x, real_dtype(complex_dtype(x.dtype)))
+    return Fft(kind, integers(fft_lengths, "fft", "fft_lengths"))(x)

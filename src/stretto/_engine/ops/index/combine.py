@@ -1,0 +1,125 @@
+"""Scatters that multiply, or keep the least or greatest: what their derivatives need is their own.
+
+Layer 2 (ops). Where an element is multiplied more than once, the derivative by one factor is the
+product of the others, found by sorting the factors by the element that they go to.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from stretto._engine.core.errors import MissingRuleError
+from stretto._engine.core.interpreter import Linear
+from stretto._engine.core.types import default_dtype
+from stretto._engine.ops.index.along_axis import take_along_axis
+from stretto._engine.ops.arithmetic import add, divide, maximum, multiply
+from stretto._engine.ops.broadcast import reshape
+from stretto._engine.ops.comparison import bitwise_or, eq, full, ne, where
+from stretto._engine.ops.convert import convert
+from stretto._engine.ops.index.primitives import ScatterAdd, ScatterFamily, or_zeros
+from stretto._engine.ops.iota import iota
+from stretto._engine.ops.reducing.recurrence import LinearRecurrence, shifted
+from stretto._engine.ops.shape import concatenate, slice_in_dim
+from stretto._engine.ops.sort import Sort
+
+__all__ = ["ScatterMax", "ScatterMin", "ScatterMul"]
+
+
+def products_of_others(factors: Any, groups: Any) -> Any:
+    """For each of a line of factors the product of the others in its group.
+
+    Sorted by group, with p[i] = f[i] p[i-1] within one: p[i-1] from one side times that from the
+    other. No division, so zeros are no exception.
+    """
+    n = factors.shape[0]
+    groups, order = Sort(0)(groups, iota(np.dtype(np.int32), n))
+    line = take_along_axis(factors, order, 0, "promise_in_bounds", wrap_negative=False)
+    inner = eq(slice_in_dim(groups, 1, n), slice_in_dim(groups, 0, n - 1))
+    edge = full((1,), False, np.dtype(bool))
+    product = None
+    for reverse in (False, True):
+        joined = concatenate([inner, edge] if reverse else [edge, inner], 0)
+        running = LinearRecurrence(0, reverse)(where(joined, line, 0), where(joined, 0, line))
+        before = where(joined, shifted(running, 0, reverse, 1), 1)
+        product = before if product is None else multiply(product, before)
+    return Sort(0)(order, product)[1]
+
+
+class ScatterMul(ScatterFamily):
+    """The element is multiplied by the update."""
+
+    update = "mul"
+    op = "multiply"
+
+    def jvp(self, primals: Sequence[Any], tangents: Sequence[Any]) -> tuple[Any, Any]:
+        """d(x u v) = dx u v + x v du + x u dv."""
+        x, indices, updates = primals
+        dx, _, du = tangents
+        out = self(*primals)
+        total = None if dx is None else self(dx, indices, updates)
+        if du is not None:
+            part = multiply(self.read(x, indices, updates), du)
+            if not self.distinct(indices):
+                part = multiply(part, self._others(x, indices, updates))
+            total = self.other(ScatterAdd, or_zeros(total, x), indices, part)
+        return out, total
+
+    def _others(self, x: Any, indices: Any, updates: Any) -> Any:
+        """For each update the product of the others of the same element."""
+        dtype = default_dtype("int")
+        numbers = reshape(add(iota(dtype, x.size), 1), x.shape)
+        to = self.read(numbers, indices, updates)
+        flat = (updates.size,)
+        return reshape(products_of_others(reshape(updates, flat), reshape(to, flat)), updates.shape)
+
+    def transpose(self, ct: Any, x: Any, indices: Any, updates: Any) -> tuple[Any, None, None]:
+        """Linear in the operand: the same factors."""
+        if isinstance(updates, Linear):
+            raise MissingRuleError(
+                "scatter_mul is not linear in its updates: elements without one stay as they are"
+            )
+        return self(ct, indices, updates), None, None
+
+
+class ScatterExtremum(ScatterFamily, abstract=True):
+    """The least or greatest of the element and its updates."""
+
+    def jvp(self, primals: Sequence[Any], tangents: Sequence[Any]) -> tuple[Any, Any]:
+        """The mean of the tangents of those that attain the extremum."""
+        x, indices, updates = primals
+        dx, _, du = tangents
+        out = self(*primals)
+
+        def attains(v: Any, extremum: Any) -> Any:
+            return bitwise_or(eq(v, extremum), ne(v, v))
+
+        kept = attains(x, out)
+        set_ = attains(updates, self.read(out, indices, updates))
+        count = self.other(
+            ScatterAdd, convert(kept, x.dtype), indices, convert(set_, updates.dtype)
+        )
+        total = or_zeros(None if dx is None else where(kept, dx, 0), x)
+        if du is not None:
+            total = self.other(ScatterAdd, total, indices, where(set_, du, 0))
+        return out, divide(total, maximum(count, 1))
+
+    def transpose(self, ct: Any, *args: Any) -> Any:
+        """Refused: only its derivative is linear."""
+        raise MissingRuleError(f"{self.name} is not linear, so only its jvp is ever transposed")
+
+
+class ScatterMin(ScatterExtremum):
+    """The lesser of element and update."""
+
+    update = "min"
+    op = "minimum"
+
+
+class ScatterMax(ScatterExtremum):
+    """The greater of element and update."""
+
+    update = "max"
+    op = "maximum"

@@ -1,0 +1,397 @@
+"""Slices whose place is known only when the program runs, read and updated.
+
+Layer 2 (ops). Each is the other's transpose. A batch of places is a gather or a scatter, as
+``index`` has them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from stretto._engine.core.integers import integer, integers
+from stretto._engine.core.interpreter import Linear, Value, as_value
+from stretto._engine.core.primitive import Primitive
+from stretto._engine.core.types import ArrayType, array_type, kind_of, promote
+from stretto._engine.ops.broadcast import (
+    broadcast_in_dim,
+    broadcast_to,
+    canonical_axis,
+    move_to_front,
+    reshape,
+)
+from stretto._engine.ops.comparison import full, full_like, lt, select, zeros_like
+from stretto._engine.ops.convert import convert
+from stretto._engine.ops.index.gather_scatter import (
+    GatherDimensionNumbers,
+    ScatterDimensionNumbers,
+    gather,
+    scatter,
+)
+from stretto._engine.ops.shape import concatenate
+
+__all__ = [
+    "dynamic_index_in_dim",
+    "dynamic_slice",
+    "dynamic_slice_in_dim",
+    "dynamic_update_index_in_dim",
+    "dynamic_update_slice",
+    "dynamic_update_slice_in_dim",
+]
+
+
+def _check_starts(who: str, x: ArrayType, starts: Sequence[ArrayType]) -> None:
+    kinds = {t.dtype for t in starts}
+    scalars = all(not t.shape and kind_of(t.dtype) in ("int", "uint") for t in starts)
+    if len(starts) != x.ndim or len(kinds) > 1 or not scalars:
+        raise TypeError(
+            f"{who}: expected one start index for each axis of {x}, integer scalars of one dtype; "
+            f"got {', '.join(map(str, starts)) or 'none'}"
+        )
+
+
+def _check_sizes(who: str, what: str, x: ArrayType, sizes: Sequence[int]) -> None:
+    if len(sizes) != x.ndim or any(not 0 <= m <= n for m, n in zip(sizes, x.shape, strict=False)):
+        raise ValueError(f"{who}: {what} {tuple(sizes)} does not fit into {x}")
+
+
+def _window(
+    shape: Sequence[int], sizes: Sequence[int], starts: Sequence[np.ndarray]
+) -> tuple[slice, ...]:
+    """The slices that are read: each start moved so that the slice fits."""
+    return tuple(
+        slice(a := max(0, min(int(start), n - m)), a + m)
+        for n, m, start in zip(shape, sizes, starts, strict=True)
+    )
+
+
+def _vectors(
+    size: int, starts: Sequence[Any], axes: Sequence[int | None], dims: Sequence[int]
+) -> Any:
+    """Index vectors along the last axis, one for each example, of the starts along ``dims``."""
+    columns = []
+    for d in dims:
+        line = starts[d] if axes[d] is not None else broadcast_to(starts[d], (size,))
+        columns.append(reshape(line, (size, 1)))
+    return concatenate(columns, 1)
+
+
+class DynamicSlice(Primitive):
+    """The slice of a static size whose start is given by scalar operands, moved to fit."""
+
+    sizes: tuple[int, ...]
+
+    def infer(self, x: ArrayType, *starts: ArrayType) -> ArrayType:
+        """The sizes asked for."""
+        _check_starts(self.name, x, starts)
+        _check_sizes(self.name, "the slice of sizes", x, self.sizes)
+        return x.with_shape(self.sizes)
+
+    def reference(self, x: np.ndarray, *starts: np.ndarray) -> np.ndarray:
+        """A view."""
+        return x[_window(x.shape, self.sizes, starts)]
+
+    def lower(self, b: Any, x: Any, *starts: Any) -> Any:
+        """StableHLO ``dynamic_slice``."""
+        attributes = f"slice_sizes = {b.ints(self.sizes)}"
+        return b.emit("dynamic_slice", x, *starts, attributes=attributes)
+
+    def jvp(self, primals: Sequence[Any], tangents: Sequence[Any]) -> tuple[Any, Any]:
+        """Linear in the operand."""
+        (x, *starts), dx = primals, tangents[0]
+        return self(x, *starts), None if dx is None else self(dx, *starts)
+
+    def transpose(self, ct: Any, x: Linear, *starts: Any) -> tuple[Any, ...]:
+        """``ct`` in the place it was read from, zeros elsewhere."""
+        zeros = full(x.shape, 0, x.dtype, ct.weak_type)
+        return (DYNAMIC_UPDATE_SLICE(zeros, ct, *starts), *(None for _ in starts))
+
+    def vmap(self, size: int, args: Sequence[Any], axes: Sequence[int | None]) -> Any:
+        """One start for all: the mapped axis is read whole. Several: a gather."""
+        (x, *starts), (axis, *start_axes) = args, axes
+        if all(a is None for a in start_axes):
+            assert axis is not None
+            zero = full_like(starts[0], 0) if starts else full((), 0, np.dtype(np.int32))
+            moved = (*starts[:axis], zero, *starts[axis:])
+            return DynamicSlice((*self.sizes[:axis], size, *self.sizes[axis:]))(x, *moved), axis
+        batched = int(axis is not None)
+        if axis is not None:
+            x = move_to_front(x, axis)
+        # a start along an axis that is read whole can only be 0
+        dims = [d for d, m in enumerate(self.sizes) if m != x.shape[d + batched]] or [0]
+        numbers = GatherDimensionNumbers(
+            offset_dims=tuple(range(1, len(self.sizes) + 1)),
+            collapsed_slice_dims=(),
+            start_index_map=tuple(d + batched for d in dims),
+            operand_batching_dims=(0,) * batched,
+            start_indices_batching_dims=(0,) * batched,
+        )
+        sizes = (*(min(size, 1),) * batched, *self.sizes)
+        vectors = _vectors(size, starts, start_axes, dims)
+        return gather(x, vectors, numbers, sizes, mode="clip"), 0
+
+
+class DynamicUpdateSlice(Primitive):
+    """The operand with a slice, whose start is given by scalar operands, replaced."""
+
+    def infer(self, x: ArrayType, update: ArrayType, *starts: ArrayType) -> ArrayType:
+        """The operand's type."""
+        _check_starts(self.name, x, starts)
+        _check_sizes(self.name, "the update of shape", x, update.shape)
+        if update.dtype != x.dtype:
+            raise TypeError(f"{self.name}: expected an update of dtype {x.dtype}, got {update}")
+        return array_type(x.shape, x.dtype, x.weak_type and update.weak_type)
+
+    def reference(self, x: np.ndarray, update: np.ndarray, *starts: np.ndarray) -> np.ndarray:
+        """A copy, written into."""
+        out = x.copy()
+        out[_window(x.shape, update.shape, starts)] = update
+        return out
+
+    def lower(self, b: Any, x: Any, update: Any, *starts: Any) -> Any:
+        """StableHLO ``dynamic_update_slice``."""
+        return b.emit("dynamic_update_slice", x, update, *starts)
+
+    def jvp(self, primals: Sequence[Any], tangents: Sequence[Any]) -> tuple[Any, Any]:
+        """Linear in operand and update together."""
+        (x, update, *starts), (dx, du, *_) = primals, tangents
+        out = self(x, update, *starts)
+        if dx is None and du is None:
+            return out, None
+        dx = zeros_like(x) if dx is None else dx
+        du = zeros_like(update) if du is None else du
+        return out, self(dx, du, *starts)
+
+    def transpose(self, ct: Any, x: Any, update: Any, *starts: Any) -> tuple[Any, ...]:
+        """To the update the slice that it became; to the operand the rest."""
+        ct_x = ct_update = None
+        if isinstance(x, Linear):
+            ct_x = self(ct, full(update.shape, 0, ct.dtype, ct.weak_type), *starts)
+        if isinstance(update, Linear):
+            ct_update = DynamicSlice(update.shape)(ct, *starts)
+        return (ct_x, ct_update, *(None for _ in starts))
+
+    def vmap(self, size: int, args: Sequence[Any], axes: Sequence[int | None]) -> Any:
+        """One start for all: the update has the mapped axis. Several: a scatter."""
+        (x, update, *starts), (axis, update_axis, *start_axes) = args, axes
+        x, update = (
+            broadcast_in_dim(v, (size, *v.shape), range(1, v.ndim + 1))
+            if a is None
+            else move_to_front(v, a)
+            for v, a in ((x, axis), (update, update_axis))
+        )
+        if all(a is None for a in start_axes):
+            zero = full_like(starts[0], 0) if starts else full((), 0, np.dtype(np.int32))
+            return self(x, update, zero, *starts), 0
+        ndim = update.ndim - 1
+        dims = [d for d in range(ndim) if update.shape[d + 1] != x.shape[d + 1]] or [0]
+        numbers = ScatterDimensionNumbers(
+            update_window_dims=tuple(range(1, ndim + 1)),
+            inserted_window_dims=(),
+            scatter_dims_to_operand_dims=tuple(d + 1 for d in dims),
+            operand_batching_dims=(0,),
+            scatter_indices_batching_dims=(0,),
+        )
+        vectors = _vectors(size, starts, start_axes, dims)
+        return scatter(x, vectors, update, numbers, mode="clip", unique_indices=True), 0
+
+
+DYNAMIC_UPDATE_SLICE = DynamicUpdateSlice()
+
+
+# Functions
+
+
+def _start_indices(
+    who: str, x: Any, given: Any, allow_negative: bool | Sequence[bool]
+) -> list[Any]:
+    """One scalar for each axis, of one dtype, negative ones counted from the end where allowed."""
+    if isinstance(given, (Value, np.ndarray)):
+        vector = as_value(given, who, "start_indices")
+        if vector.shape != (x.ndim,):
+            raise TypeError(
+                f"{who}: expected {x.ndim} start indices, one for each axis of {x.type}, got "
+                f"{vector.type}"
+            )
+        pick = DynamicSlice((1,))
+        given = [reshape(pick(vector, full((), i, np.dtype(np.int32))), ()) for i in range(x.ndim)]
+    if len(given) != x.ndim:
+        raise TypeError(
+            f"{who}: expected {x.ndim} start indices, one for each axis of {x.type}, got "
+            f"{len(given)}"
+        )
+    several = isinstance(allow_negative, (tuple, list))
+    from_end = allow_negative if several else [allow_negative] * x.ndim
+    if len(from_end) != x.ndim:
+        raise ValueError(
+            f"{who}: allow_negative_indices must be a bool, or one for each axis of {x.type}; got "
+            f"{allow_negative}"
+        )
+    if all(type(i) is int for i in given):
+        int32 = np.dtype(np.int32)
+        bound = np.iinfo(int32).max
+        counted = [
+            i + n if i < 0 and wraps else i
+            for i, n, wraps in zip(given, x.shape, from_end, strict=True)
+        ]
+        return [full((), max(0, min(i, bound)), int32) for i in counted]
+    values = [as_value(i, who, f"start index {d}") for d, i in enumerate(given)]
+    for v in values:
+        if v.shape or kind_of(v.dtype) not in ("int", "uint"):
+            raise TypeError(f"{who}: a start index must be an integer scalar, got {v.type}")
+    dtype, _ = promote([(v.dtype, v.weak_type) for v in values], who)
+    if kind_of(dtype) not in ("int", "uint"):  # unsigned and signed of 64 bits have no common type
+        raise TypeError(f"{who}: start indices must have one dtype, got {values}")
+    if dtype.itemsize < 4 or dtype.kind not in "iu":
+        dtype = np.dtype(np.int32)  # so that every size fits
+    values = [convert(v, dtype) for v in values]
+    if dtype.kind == "u":
+        return values
+    return [
+        select(lt(v, 0), v + full_like(v, n), v) if wraps else v
+        for v, n, wraps in zip(values, x.shape, from_end, strict=True)
+    ]
+
+
+def dynamic_slice(
+    operand: Any,
+    start_indices: Any,
+    slice_sizes: Sequence[int],
+    *,
+    allow_negative_indices: bool | Sequence[bool] = True,
+) -> Any:
+    """The part of ``operand`` of static sizes from ``start_indices``, which may be traced.
+
+    ``start_indices`` is a sequence of integer scalars or an array of them, one for each axis.
+    Negative ones count from the end, unless not allowed (on that axis); then each is moved so that
+    the slice lies within ``operand``. Raises ``ValueError`` where the sizes do not fit. Source:
+    StableHLO, ``dynamic_slice``.
+
+    >>> import stretto as st
+    >>> st.lax.dynamic_slice(st.numpy.arange(5), (9,), (2,))
+    Array([3, 4], dtype=int32)
+    """
+    operand = as_value(operand, "dynamic_slice", "operand")
+    sizes = integers(slice_sizes, "dynamic_slice", "slice_sizes")
+    _check_sizes("dynamic_slice", "the slice of sizes", operand.type, sizes)
+    return DynamicSlice(sizes)(
+        operand, *_start_indices("dynamic_slice", operand, start_indices, allow_negative_indices)
+    )
+
+
+def dynamic_update_slice(
+    operand: Any,
+    update: Any,
+    start_indices: Any,
+    *,
+    allow_negative_indices: bool | Sequence[bool] = True,
+) -> Any:
+    """``operand`` with the part from ``start_indices``, which may be traced, set to ``update``.
+
+    ``update`` has the dtype of ``operand`` and as many axes. Negative starts count from the end,
+    unless not allowed (on that axis); then each is moved so that the update fits. Source:
+    StableHLO, ``dynamic_update_slice``.
+
+    >>> import stretto as st
+    >>> st.lax.dynamic_update_slice(st.numpy.arange(4), st.numpy.array([7, 7]), (1,))
+    Array([0, 7, 7, 3], dtype=int32)
+    """
+    who = "dynamic_update_slice"
+    operand, update = as_value(operand, who, "operand"), as_value(update, who, "update")
+    _check_sizes(who, "the update of shape", operand.type, update.shape)
+    if update.weak_type:
+        update = convert(update, operand.dtype, operand.weak_type)
+    return DYNAMIC_UPDATE_SLICE(
+        operand, update, *_start_indices(who, operand, start_indices, allow_negative_indices)
+    )
+
+
+def _along(x: Any, start: Any, axis: int) -> list[Any]:
+    starts: list[Any] = [0] * x.ndim
+    starts[axis] = start
+    return starts
+
+
+def dynamic_slice_in_dim(
+    operand: Any,
+    start_index: Any,
+    slice_size: int,
+    axis: int = 0,
+    *,
+    allow_negative_indices: bool = True,
+) -> Any:
+    """``dynamic_slice`` along one axis.
+
+    >>> import stretto as st
+    >>> st.lax.dynamic_slice_in_dim(st.numpy.arange(5), 1, 2)
+    Array([1, 2], dtype=int32)
+    """
+    operand = as_value(operand, "dynamic_slice_in_dim", "operand")
+    axis = canonical_axis(axis, operand.ndim, "dynamic_slice_in_dim")
+    sizes = (
+        *operand.shape[:axis],
+        integer(slice_size, "dynamic_slice_in_dim", "slice_size"),
+        *operand.shape[axis + 1 :],
+    )
+    starts = _along(operand, start_index, axis)
+    return dynamic_slice(operand, starts, sizes, allow_negative_indices=allow_negative_indices)
+
+
+def dynamic_index_in_dim(
+    operand: Any,
+    index: Any,
+    axis: int = 0,
+    keepdims: bool = True,
+    *,
+    allow_negative_indices: bool = True,
+) -> Any:
+    """The part of size 1 at ``index`` along ``axis``; without that axis unless ``keepdims``.
+
+    >>> import stretto as st
+    >>> st.lax.dynamic_index_in_dim(st.numpy.arange(5), 3, keepdims=False)
+    Array(3, dtype=int32)
+    """
+    operand = as_value(operand, "dynamic_index_in_dim", "operand")
+    axis = canonical_axis(axis, operand.ndim, "dynamic_index_in_dim")
+    part = dynamic_slice_in_dim(
+        operand, index, 1, axis, allow_negative_indices=allow_negative_indices
+    )
+    return part if keepdims else reshape(part, (*operand.shape[:axis], *operand.shape[axis + 1 :]))
+
+
+def dynamic_update_slice_in_dim(
+    operand: Any, update: Any, start_index: Any, axis: int, *, allow_negative_indices: bool = True
+) -> Any:
+    """``dynamic_update_slice`` along one axis.
+
+    >>> import stretto as st
+    >>> st.lax.dynamic_update_slice_in_dim(st.numpy.arange(4), st.numpy.array([9]), 2, 0)
+    Array([0, 1, 9, 3], dtype=int32)
+    """
+    operand = as_value(operand, "dynamic_update_slice_in_dim", "operand")
+    axis = canonical_axis(axis, operand.ndim, "dynamic_update_slice_in_dim")
+    starts = _along(operand, start_index, axis)
+    return dynamic_update_slice(
+        operand, update, starts, allow_negative_indices=allow_negative_indices
+    )
+
+
+def dynamic_update_index_in_dim(
+    operand: Any, update: Any, index: Any, axis: int, *, allow_negative_indices: bool = True
+) -> Any:
+    """``operand`` with its part at ``index`` along ``axis`` set to ``update`` (with or without it).
+
+    >>> import stretto as st
+    >>> st.lax.dynamic_update_index_in_dim(st.numpy.arange(4), 9, 2, 0)
+    Array([0, 1, 9, 3], dtype=int32)
+    """
+    who = "dynamic_update_index_in_dim"
+    operand, update = as_value(operand, who, "operand"), as_value(update, who, "update")
+    axis = canonical_axis(axis, operand.ndim, who)
+    if update.ndim == operand.ndim - 1:
+        update = reshape(update, (*update.shape[:axis], 1, *update.shape[axis:]))
+    return dynamic_update_slice_in_dim(
+        operand, update, index, axis, allow_negative_indices=allow_negative_indices
+    )

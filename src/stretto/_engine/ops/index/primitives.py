@@ -1,0 +1,377 @@
+"""The primitives of gather and scatter, each the other's transpose.
+
+Layer 2 (ops). Next, read ``index_combine`` for those that multiply or choose, and
+``index_reference``.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+from collections.abc import Sequence
+from typing import Any, ClassVar
+
+import ml_dtypes
+import numpy as np
+
+from stretto._engine.core.interpreter import Linear
+from stretto._engine.core.primitive import Primitive
+from stretto._engine.core.types import ArrayType, array_type, default_dtype, kind_of
+from stretto._engine.ops.index import reference as index_reference
+from stretto._engine.ops.arithmetic import add, maximum, negative, subtract
+from stretto._engine.ops.broadcast import broadcast_to, move_to_front, reshape
+from stretto._engine.ops.comparison import eq, full, where, zeros_like
+from stretto._engine.ops.index.geometry import (
+    GatherDimensionNumbers,
+    ScatterDimensionNumbers,
+    attribute,
+    bounds_operand,
+    flags,
+    index_operand,
+    out_shape,
+    window_sizes,
+)
+from stretto._engine.ops.iota import iota
+
+__all__ = [
+    "Gather",
+    "ScatterAdd",
+    "ScatterFamily",
+    "ScatterSet",
+    "ScatterSub",
+]
+
+
+# Gather
+
+
+def fill_bytes(dtype: np.dtype, fill_value: Any) -> bytes:
+    """The element read out of bounds, exactly, as its bytes.
+
+    By default NaN, the least signed or greatest unsigned integer, or True.
+    """
+    if fill_value is None:
+        kind = kind_of(dtype)
+        if kind in ("int", "uint"):
+            bounds = ml_dtypes.iinfo(dtype)
+            fill_value = int(bounds.min if kind == "int" else bounds.max)
+        else:
+            fill_value = True if kind == "bool" else math.nan
+    return np.asarray(fill_value).astype(dtype).tobytes()
+
+
+def fill_element(dtype: np.dtype, fill: bytes) -> Any:
+    """The element of those bytes."""
+    return np.frombuffer(fill, dtype)[0]
+
+
+class Gather(Primitive):
+    """Windows of the operand that start at the index vectors."""
+
+    dimension_numbers: GatherDimensionNumbers
+    slice_sizes: tuple[int, ...]
+    mode: str = "clip"
+    fill: bytes = b""
+    indices_are_sorted: bool = False
+    unique_indices: bool = False
+
+    def infer(self, x: ArrayType, indices: ArrayType) -> ArrayType:
+        """The windows' axes at ``offset_dims``, those of the indices in the other places."""
+        numbers, sizes = self.dimension_numbers, self.slice_sizes
+        return x.with_shape(out_shape("gather", x, indices, numbers, sizes))
+
+    def reference(self, x: np.ndarray, indices: np.ndarray) -> np.ndarray:
+        """Index arrays by broadcasting, then NumPy's indexing."""
+        numbers, sizes = self.dimension_numbers, self.slice_sizes
+        types = array_type(x.shape, x.dtype), array_type(indices.shape, indices.dtype)
+        fill = fill_element(x.dtype, self.fill) if self.mode == "fill" else None
+        shape = out_shape("gather", *types, numbers, sizes)
+        return index_reference.gather(x, indices, numbers, sizes, out_shape=shape, fill=fill)
+
+    def lower(self, b: Any, x: Any, indices: Any) -> Any:
+        """StableHLO ``gather``, which clamps; then a select where windows are to be filled."""
+        n = self.dimension_numbers
+        out = b.outs[0]
+        indices = index_operand(b, indices)
+        fields = {
+            "offset_dims": n.offset_dims,
+            "collapsed_slice_dims": n.collapsed_slice_dims,
+            "operand_batching_dims": n.operand_batching_dims,
+            "start_indices_batching_dims": n.start_indices_batching_dims,
+            "start_index_map": n.start_index_map,
+        }
+        numbers = attribute("gather", fields, indices.type.ndim - 1)
+        clipped = b.emit(
+            "gather",
+            x,
+            indices,
+            attributes=f"dimension_numbers = {numbers}, slice_sizes = {b.ints(self.slice_sizes)}, "
+            f"indices_are_sorted = {str(self.indices_are_sorted).lower()}",
+            out=out,
+        )
+        if self.mode != "fill" or not n.start_index_map:
+            return clipped
+        bounds = bounds_operand(b, indices, x.type.shape, self.slice_sizes, n.start_index_map)
+        low = b.compare("GE", indices, b.splat(0, indices.type))
+        high = b.compare("LE", indices, bounds)
+        inside = b.emit("and", low, high, out=low.type)
+        inside = b.reduce("and", inside, (indices.type.ndim - 1,), True)
+        places = b.ints([d for d in range(out.ndim) if d not in n.offset_dims])
+        mask = b.emit(
+            "broadcast_in_dim",
+            inside,
+            attributes=f"broadcast_dimensions = {places}",
+            out=array_type(out.shape, np.dtype(bool)),
+        )
+        fill = b.splat(fill_element(out.dtype, self.fill), out)
+        return b.emit("select", mask, clipped, fill, out=out)
+
+    def jvp(self, primals: Sequence[Any], tangents: Sequence[Any]) -> tuple[Any, Any]:
+        """Linear in the operand; what was filled is constant."""
+        out, dx = self(*primals), tangents[0]
+        if dx is None:
+            return out, None
+        zero = fill_bytes(dx.dtype, 0) if self.fill else b""
+        return out, dataclasses.replace(self, fill=zero)(dx, primals[1])
+
+    def transpose(self, ct: Any, x: Any, indices: Any) -> tuple[Any, Any]:
+        """Add each window's cotangent to zeros where the window was read."""
+        write = ScatterAdd(
+            ScatterDimensionNumbers.of(self.dimension_numbers),
+            _WRITE_MODE[self.mode],
+            self.indices_are_sorted,
+            self.unique_indices,
+        )
+        return write(full(x.shape, 0, x.dtype, ct.type.weak_type), indices, ct), None
+
+    def vmap(self, size: int, args: Sequence[Any], axes: Sequence[int | None]) -> Any:
+        """The mapped axis is a window of the operand, an axis of the indices, or both in step."""
+        x, indices = (
+            a if d is None else move_to_front(a, d) for a, d in zip(args, axes, strict=True)
+        )
+        both, shared = None not in axes, axes[0] is None
+        sizes = self.slice_sizes
+        if not shared:
+            sizes = (min(size, 1) if both else size, *sizes)
+        gather_ = dataclasses.replace(
+            self,
+            dimension_numbers=self.dimension_numbers.mapped(not shared, axes[1] is not None),
+            slice_sizes=sizes,
+            indices_are_sorted=self.indices_are_sorted and axes[1] is None,
+            unique_indices=self.unique_indices and not shared,
+        )
+        return gather_(x, indices), 0
+
+
+_WRITE_MODE = {"clip": "clip", "fill": "drop", "promise_in_bounds": "promise_in_bounds"}
+_READ_MODE = {write: read for read, write in _WRITE_MODE.items()}
+
+
+# Scatter
+
+
+class ScatterFamily(Primitive, abstract=True):
+    """The operand with windows that start at the index vectors combined with the updates.
+
+    A subclass names its ``update``; ``op`` is the StableHLO operation that combines the element
+    there and the update's.
+    """
+
+    dimension_numbers: ScatterDimensionNumbers
+    mode: str = "drop"
+    indices_are_sorted: bool = False
+    unique_indices: bool = False
+    update: ClassVar[str]
+    op: ClassVar[str]
+
+    def infer(self, x: ArrayType, indices: ArrayType, updates: ArrayType) -> ArrayType:
+        """The operand's type; the updates must have the shape of the windows."""
+        numbers = self.dimension_numbers.gather()
+        sizes = window_sizes(x, updates, numbers)
+        shape = out_shape(self.name, x, indices, numbers, sizes)
+        if updates.shape != shape or updates.dtype != x.dtype:
+            raise TypeError(
+                f"{self.name}: expected updates of type {array_type(shape, x.dtype)}, got "
+                f"{updates}; operand {x}, indices {indices}, {self.dimension_numbers}"
+            )
+        kind = kind_of(x.dtype)
+        if (kind == "bool" and self.update == "sub") or (
+            kind == "complex" and self.update in ("min", "max")
+        ):
+            raise TypeError(f"{self.name}: not defined for {x}")
+        return x
+
+    def reference(self, x: np.ndarray, indices: np.ndarray, updates: np.ndarray) -> np.ndarray:
+        """A copy, written at index arrays; narrow floats accumulate in float32."""
+        numbers = self.dimension_numbers.gather()
+        types = array_type(x.shape, x.dtype), array_type(updates.shape, x.dtype)
+        sizes = window_sizes(*types, numbers)
+        clip = self.mode == "clip"
+        return index_reference.scatter(
+            self.update, x, indices, updates, numbers, sizes=sizes, clip=clip
+        )
+
+    def lower(self, b: Any, x: Any, indices: Any, updates: Any) -> Any:
+        """StableHLO ``scatter``, which drops windows out of bounds."""
+        n = self.dimension_numbers
+        out = b.outs[0]
+        sizes = window_sizes(x.type, updates.type, n.gather())
+        indices = index_operand(b, indices)
+        if self.mode == "clip" and n.scatter_dims_to_operand_dims:
+            last = bounds_operand(b, indices, x.type.shape, sizes, n.scatter_dims_to_operand_dims)
+            first = b.splat(0, indices.type)
+            indices = b.emit("clamp", first, indices, last, out=indices.type)
+        narrow = kind_of(x.type.dtype) == "float" and x.type.dtype.itemsize < 4
+        if narrow and self.update in ("add", "sub", "mul"):
+            x, updates = (b.convert(v, np.dtype(np.float32)) for v in (x, updates))
+        element = array_type((), x.type.dtype)
+        region = b.region((element, element), lambda old, new: [self.combine(b, old, new)])
+        fields = {
+            "update_window_dims": n.update_window_dims,
+            "inserted_window_dims": n.inserted_window_dims,
+            "input_batching_dims": n.operand_batching_dims,
+            "scatter_indices_batching_dims": n.scatter_indices_batching_dims,
+            "scatter_dims_to_operand_dims": n.scatter_dims_to_operand_dims,
+        }
+        numbers = attribute("scatter", fields, indices.type.ndim - 1)
+        unique = self.unique_indices and self.mode != "clip"
+        (result,) = b.emit_many(
+            "scatter",
+            (x, indices, updates),
+            (x.type,),
+            f"scatter_dimension_numbers = {numbers}, {flags(self.indices_are_sorted, unique)}",
+            (region,),
+        )
+        return b.convert(result, out.dtype)
+
+    def combine(self, b: Any, old: Any, new: Any) -> Any:
+        """The new element, from the old one and the update's."""
+        return b.emit(self.op, old, new, out=old.type)
+
+    def distinct(self, indices: Any) -> bool:
+        """Whether it is known that no element is updated twice."""
+        stepped = self.dimension_numbers.scatter_indices_batching_dims
+        sizes = [n for d, n in enumerate(indices.shape[:-1]) if d not in stepped]
+        return math.prod(sizes) <= 1 or (self.unique_indices and self.mode != "clip")
+
+    def read(self, x: Any, indices: Any, updates: Any) -> Any:
+        """The elements of ``x`` where each update goes; zero for updates that are dropped."""
+        numbers = self.dimension_numbers.gather()
+        return Gather(
+            numbers,
+            window_sizes(x.type, updates.type, numbers),
+            _READ_MODE[self.mode],
+            fill_bytes(x.dtype, 0),
+            self.indices_are_sorted,
+            self.unique_indices,
+        )(x, indices)
+
+    def other(self, family: type[ScatterFamily], *args: Any) -> Any:
+        """Another member of the family at the same places."""
+        fields = dict(self.parameters())
+        return family(**fields)(*args)
+
+    def vmap(self, size: int, args: Sequence[Any], axes: Sequence[int | None]) -> Any:
+        """The mapped axis is a window of operand and updates, or goes in step with the indices."""
+        x, indices, updates = args
+        x, updates = (
+            broadcast_to(v, (size, *v.shape)) if axis is None else move_to_front(v, axis)
+            for v, axis in ((x, axes[0]), (updates, axes[2]))
+        )
+        mapped = axes[1] is not None
+        if mapped:
+            indices = move_to_front(indices, axes[1])
+        numbers = self.dimension_numbers.gather().mapped(True, mapped)
+        scatter_ = dataclasses.replace(
+            self,
+            dimension_numbers=ScatterDimensionNumbers.of(numbers),
+            indices_are_sorted=self.indices_are_sorted and not mapped,
+        )
+        return scatter_(x, indices, updates), 0
+
+
+def or_zeros(tangent: Any, primal: Any) -> Any:
+    return zeros_like(primal) if tangent is None else tangent
+
+
+class ScatterSet(ScatterFamily):
+    """The update replaces the element."""
+
+    name = "scatter"
+    update = "set"
+
+    def combine(self, b: Any, old: Any, new: Any) -> Any:
+        """The update's element."""
+        return new
+
+    def winners(self, x: Any, indices: Any, updates: Any) -> tuple[Any, Any]:
+        """The number of the update that each element was set by, from 1, and 0; and all numbers."""
+        dtype = default_dtype("int")
+        ids = reshape(add(iota(dtype, updates.size), 1), updates.shape)
+        return self(full(x.shape, 0, dtype), indices, ids), ids
+
+    def jvp(self, primals: Sequence[Any], tangents: Sequence[Any]) -> tuple[Any, Any]:
+        """Each element's tangent is that of what it was set by.
+
+        Where several updates may meet, their numbers are scattered first, and both outputs are read
+        by the number that won, so that they agree on devices that write in no fixed order.
+        """
+        x, indices, updates = primals
+        dx, _, du = tangents
+        if dx is None and du is None:
+            return self(*primals), None
+        if du is None or self.distinct(indices):
+            return self(*primals), self(or_zeros(dx, x), indices, or_zeros(du, updates))
+        winner, _ = self.winners(x, indices, updates)
+        kept = eq(winner, 0)
+        from_ = reshape(maximum(subtract(winner, 1), 0), (*winner.shape, 1))
+        numbers = GatherDimensionNumbers((), (0,), (0,))
+        take = Gather(numbers, (1,), "promise_in_bounds")
+
+        def set_(old: Any, new: Any) -> Any:
+            return where(kept, old, take(reshape(new, (new.size,)), from_))
+
+        return set_(x, updates), set_(or_zeros(dx, x), du)
+
+    def transpose(self, ct: Any, x: Any, indices: Any, updates: Any) -> tuple[Any, None, Any]:
+        """What was overwritten had no effect; an update has that of the elements it set."""
+        ct_x = ct_updates = None
+        if isinstance(x, Linear):
+            ct_x = self(ct, indices, full(updates.shape, 0, ct.dtype, ct.type.weak_type))
+        if isinstance(updates, Linear):
+            ct_updates = self.read(ct, indices, updates)
+            if not self.distinct(indices):
+                winner, ids = self.winners(x, indices, updates)
+                ct_updates = where(eq(self.read(winner, indices, ids), ids), ct_updates, 0)
+        return ct_x, None, ct_updates
+
+
+class ScatterAdd(ScatterFamily):
+    """The update is added to the element."""
+
+    update = "add"
+    op = "add"
+
+    def jvp(self, primals: Sequence[Any], tangents: Sequence[Any]) -> tuple[Any, Any]:
+        """Linear in operand and updates together."""
+        x, indices, _ = primals
+        dx, _, du = tangents
+        out = self(*primals)
+        return out, dx if du is None else self(or_zeros(dx, x), indices, du)
+
+    def transpose(self, ct: Any, x: Any, indices: Any, updates: Any) -> tuple[Any, None, Any]:
+        """The cotangent itself; for the updates, what is read of it where they went."""
+        ct_updates = self.read(ct, indices, updates) if isinstance(updates, Linear) else None
+        return (ct if isinstance(x, Linear) else None), None, ct_updates
+
+
+class ScatterSub(ScatterAdd):
+    """The update is subtracted from the element."""
+
+    update = "sub"
+    op = "subtract"
+
+    def transpose(self, ct: Any, x: Any, indices: Any, updates: Any) -> tuple[Any, None, Any]:
+        """As for addition, with the sign of the updates turned."""
+        ct_x, _, ct_updates = super().transpose(ct, x, indices, updates)
+        return ct_x, None, None if ct_updates is None else negative(ct_updates)

@@ -1,0 +1,247 @@
+"""Sums, products and extrema of the parts of an array that belong together.
+
+Layer 2 (ops). Each is one scatter into an array of what the reduction of nothing is; names and
+arguments are those of ``jax.ops``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from stretto._engine.core.errors import TracedValueError
+from stretto._engine.core.integers import integer
+from stretto._engine.core.interpreter import Tracer, as_value
+from stretto._engine.core.types import kind_of
+from stretto._engine.ops.arithmetic import maximum, minimum
+from stretto._engine.ops.broadcast import reduce_sum, reshape
+from stretto._engine.ops.comparison import full, full_like
+from stretto._engine.ops.convert import convert
+from stretto._engine.ops.index.gather_scatter import (
+    ScatterDimensionNumbers,
+    scatter_add,
+    scatter_max,
+    scatter_min,
+    scatter_mul,
+)
+from stretto._engine.ops.reducing.reduce import (
+    greatest_below,
+    least_above,
+    reduce_max,
+    reduce_min,
+    reduce_prod,
+    widened,
+)
+from stretto._engine.ops.shape import concatenate
+from stretto._engine.ops.sharding import refuse_sharding
+
+__all__ = ["segment_max", "segment_min", "segment_prod", "segment_sum"]
+
+
+def _count(who: str, ids: Any) -> int:
+    known = ids.concrete() if isinstance(ids, Tracer) else ids
+    if known is None:
+        raise TracedValueError(
+            f"{who}: how many segments there are depends on segment_ids, a traced {ids.type}: "
+            f"{ids.origin()}. Give num_segments="
+        )
+    host = np.asarray(known)
+    return max(int(host.max()) + 1, 0) if host.size else 0
+
+
+class Kind(NamedTuple):
+    """A reduction: as a scatter, over an axis, and of nothing in a dtype."""
+
+    scatter: Callable[..., Any]
+    reduce: Callable[..., Any]
+    nothing: Callable[[np.dtype], Any]
+
+
+_SUM = Kind(scatter_add, reduce_sum, lambda _: 0)
+_PROD = Kind(scatter_mul, reduce_prod, lambda _: 1)
+_MAX = Kind(scatter_max, reduce_max, greatest_below)
+_MIN = Kind(scatter_min, reduce_min, least_above)
+
+
+def _reduced(
+    who: str,
+    kind: Kind,
+    data: Any,
+    segment_ids: Any,
+    num_segments: int | None,
+    bucket_size: int | None,
+    out_sharding: None,
+    **options: Any,
+) -> Any:
+    refuse_sharding(who, out_sharding=out_sharding)
+    x, ids = as_value(data, who, "data"), as_value(segment_ids, who, "segment_ids")
+    if kind_of(ids.dtype) not in ("int", "uint"):
+        raise TypeError(f"{who}: segment_ids must be integers, got {ids.type}")
+    if kind is _SUM and kind_of(x.dtype) == "bool":
+        raise TypeError(f"{who}: booleans have no sum, {x.type}; convert them, or use segment_max")
+    if not ids.ndim or x.shape[: ids.ndim] != ids.shape:
+        raise ValueError(
+            f"{who}: expected a segment for each part of data along its first axes; got data of "
+            f"type {x.type} and segment_ids of type {ids.type}"
+        )
+    count = _count(who, ids) if num_segments is None else integer(num_segments, who, "num_segments")
+    if count < 0:
+        raise ValueError(f"{who}: num_segments must not be negative, got {count}")
+    size = ids.size if bucket_size is None else integer(bucket_size, who, "bucket_size")
+    if bucket_size is not None and size < 1:
+        raise ValueError(f"{who}: bucket_size must be positive, got {bucket_size}")
+    rest = x.shape[ids.ndim :]
+    nothing = kind.nothing(x.dtype)
+    if not x.size or not count:
+        return full((count, *rest), nothing, x.dtype)
+    lines, parts = reshape(ids, (ids.size, 1)), reshape(x, (ids.size, *rest))
+    windows = tuple(range(1, 1 + len(rest)))
+    if size >= ids.size:
+        numbers = ScatterDimensionNumbers(windows, (0,), (0,))
+        return kind.scatter(
+            full((count, *rest), nothing, x.dtype), lines, parts, numbers, **options
+        )
+    buckets = np.arange(ids.size)[:, None] // size
+    places = concatenate([as_value(buckets.astype(np.int32)), _in_32_bits(lines, count)], 1)
+    target = full((int(buckets[-1, 0]) + 1, count, *rest), nothing, x.dtype)
+    numbers = ScatterDimensionNumbers(windows, (0, 1), (0, 1))
+    each = kind.scatter(target, places, parts, numbers, **options)
+    return convert(kind.reduce(convert(each, widened(x.dtype)), (0,)), x.dtype)
+
+
+def _in_32_bits(ids: Any, count: int) -> Any:
+    """The segments as int32, with those past the last one still there, and negative ones so."""
+    if ids.dtype.itemsize >= 4:
+        ids = minimum(ids, full_like(ids, count))
+        if kind_of(ids.dtype) == "int":
+            ids = maximum(ids, full_like(ids, -1))
+    return convert(ids, np.dtype(np.int32))
+
+
+def segment_sum(
+    data: Any,
+    segment_ids: Any,
+    num_segments: int | None = None,
+    indices_are_sorted: bool = False,
+    unique_indices: bool = False,
+    bucket_size: int | None = None,
+    mode: str | None = None,
+    out_sharding: None = None,
+) -> Any:
+    """The sum of the parts of ``data`` of each segment: 0, 1, … ``num_segments - 1``.
+
+    ``segment_ids`` says of which segment each part along the first axes is; parts of others are
+    dropped, or with ``mode="clip"`` belong to the nearest. By default there are as many segments as
+    the ids need, which must then be known: while tracing give ``num_segments``.
+    ``indices_are_sorted`` and ``unique_indices`` are promises that may save work. With
+    ``bucket_size`` each so many parts are added up by themselves, and their sums then: of many
+    parts that loses fewer digits, and takes the memory of a result for each bucket.
+
+    >>> import stretto as st, stretto.numpy as snp
+    >>> st.ops.segment_sum(snp.array([1.0, 2.0, 4.0]), snp.array([0, 2, 0]))
+    Array([5., 0., 2.], dtype=float32)
+    """
+    return _reduced(
+        "segment_sum",
+        _SUM,
+        data,
+        segment_ids,
+        num_segments,
+        bucket_size,
+        out_sharding,
+        indices_are_sorted=indices_are_sorted,
+        unique_indices=unique_indices,
+        mode=mode,
+    )
+
+
+def segment_prod(
+    data: Any,
+    segment_ids: Any,
+    num_segments: int | None = None,
+    indices_are_sorted: bool = False,
+    unique_indices: bool = False,
+    bucket_size: int | None = None,
+    mode: str | None = None,
+    out_sharding: None = None,
+) -> Any:
+    """The product of the parts of each segment, 1 of none; arguments as for ``segment_sum``.
+
+    >>> import stretto as st, stretto.numpy as snp
+    >>> st.ops.segment_prod(snp.array([1.0, 2.0, 4.0]), snp.array([0, 2, 0]))
+    Array([4., 1., 2.], dtype=float32)
+    """
+    return _reduced(
+        "segment_prod",
+        _PROD,
+        data,
+        segment_ids,
+        num_segments,
+        bucket_size,
+        out_sharding,
+        indices_are_sorted=indices_are_sorted,
+        unique_indices=unique_indices,
+        mode=mode,
+    )
+
+
+def segment_max(
+    data: Any,
+    segment_ids: Any,
+    num_segments: int | None = None,
+    indices_are_sorted: bool = False,
+    unique_indices: bool = False,
+    bucket_size: int | None = None,
+    mode: str | None = None,
+    out_sharding: None = None,
+) -> Any:
+    """The greatest part of each segment, the least number of none; arguments as ``segment_sum``.
+
+    >>> import stretto as st, stretto.numpy as snp
+    >>> st.ops.segment_max(snp.array([1.0, 2.0, 4.0]), snp.array([0, 2, 0]))
+    Array([  4., -inf,   2.], dtype=float32)
+    """
+    return _reduced(
+        "segment_max",
+        _MAX,
+        data,
+        segment_ids,
+        num_segments,
+        bucket_size,
+        out_sharding,
+        indices_are_sorted=indices_are_sorted,
+        unique_indices=unique_indices,
+        mode=mode,
+    )
+
+
+def segment_min(
+    data: Any,
+    segment_ids: Any,
+    num_segments: int | None = None,
+    indices_are_sorted: bool = False,
+    unique_indices: bool = False,
+    bucket_size: int | None = None,
+    mode: str | None = None,
+    out_sharding: None = None,
+) -> Any:
+    """The least part of each segment, the greatest number of none; arguments as ``segment_sum``.
+
+    >>> import stretto as st, stretto.numpy as snp
+    >>> st.ops.segment_min(snp.array([1.0, 2.0, 4.0]), snp.array([0, 2, 0]))
+    Array([ 1., inf,  2.], dtype=float32)
+    """
+    return _reduced(
+        "segment_min",
+        _MIN,
+        data,
+        segment_ids,
+        num_segments,
+        bucket_size,
+        out_sharding,
+        indices_are_sorted=indices_are_sorted,
+        unique_indices=unique_indices,
+        mode=mode,
+    )

@@ -1,0 +1,82 @@
+"""Counting: arrays whose elements are their own indices.
+
+Layer 2 (ops). A primitive without operands, so that a program holds no array for it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from stretto._engine.core.integers import sizes_of
+from stretto._engine.core.primitive import ZERO_DERIVATIVE, Primitive, Refused
+from stretto._engine.core.types import ArrayType, array_type, as_dtype, kind_of
+from stretto._engine.ops.broadcast import canonical_axis
+from stretto._engine.ops.sharding import refuse_sharding
+
+__all__ = ["broadcasted_iota", "iota"]
+
+
+class Iota(Primitive):
+    """Each element's index along one axis."""
+
+    light = True
+    dtype: np.dtype
+    shape: tuple[int, ...]
+    dimension: int
+
+    def infer(self) -> ArrayType:
+        """The type asked for."""
+        if not 0 <= self.dimension < len(self.shape):
+            raise ValueError(f"iota: dimension {self.dimension} is not an axis of {self.shape}")
+        if kind_of(self.dtype) == "bool":
+            raise TypeError("iota: expected a dtype that counts, got bool")
+        return array_type(self.shape, self.dtype)
+
+    def reference(self) -> np.ndarray:
+        """NumPy's ``arange``, repeated; the narrow dtypes round and wrap."""
+        line = np.arange(self.shape[self.dimension]).astype(self.dtype)
+        after = len(self.shape) - self.dimension - 1
+        return np.broadcast_to(line.reshape(-1, *(1,) * after), self.shape)
+
+    def lower(self, b: Any) -> Any:
+        """StableHLO ``iota``."""
+        return b.emit("iota", attributes=f"iota_dimension = {self.dimension} : i64")
+
+    jvp = ZERO_DERIVATIVE
+    transpose = Refused("it has no operand")
+
+    def vmap(self, size: int, args: Sequence[Any], axes: Sequence[int | None]) -> Any:
+        """The same for all."""
+        return self(), None
+
+
+def iota(dtype: Any, size: int) -> Any:
+    """The integers from 0 to ``size - 1``, in ``dtype``.
+
+    >>> import stretto as st
+    >>> st.lax.iota(float, 3)
+    Array([0., 1., 2.], dtype=float32)
+    """
+    return broadcasted_iota(dtype, (size,), 0)
+
+
+def broadcasted_iota(
+    dtype: Any, shape: Sequence[int], dimension: int, *, out_sharding: None = None
+) -> Any:
+    """An array of this shape, each element its index along ``dimension``.
+
+    Source: StableHLO, ``iota``.
+
+    >>> import stretto as st
+    >>> st.lax.broadcasted_iota(int, (2, 2), 0)
+    Array([[0, 0],
+           [1, 1]], dtype=int32)
+    """
+    refuse_sharding("broadcasted_iota", out_sharding=out_sharding)
+    sizes = sizes_of(shape, "broadcasted_iota")
+    if any(n < 0 for n in sizes):
+        raise ValueError(f"broadcasted_iota: sizes must not be negative, got {sizes}")
+    return Iota(as_dtype(dtype), sizes, canonical_axis(dimension, len(sizes), "broadcasted_iota"))()

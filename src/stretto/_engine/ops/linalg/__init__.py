@@ -1,0 +1,1 @@
+"""Factorisations of matrices, and systems solved with them. Begin with ``family``."""

@@ -1,0 +1,139 @@
+"""Eigenvalues and eigenvectors of Hermitian matrices.
+
+Layer 2 (ops). Next, read ``linalg_svd``.
+"""
+
+from __future__ import annotations
+
+import enum
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from stretto._engine.core.types import ArrayType, is_complex, real_dtype
+from stretto._engine.ops.linalg import reference as linalg_reference
+from stretto._engine.ops.broadcast import broadcast_in_dim, broadcast_to
+from stretto._engine.ops.comparison import full_like, select, zeros_like
+from stretto._engine.ops.complex_parts import real
+from stretto._engine.ops.contract import matmul
+from stretto._engine.ops.linalg.cholesky import hermitian_from_lower, symmetrized
+from stretto._engine.ops.linalg.family import (
+    MatrixOperation,
+    as_matrices,
+    check_matrix,
+    info_type,
+    lapack,
+    nan_where,
+    result_types,
+    subset_of,
+)
+from stretto._engine.ops.linalg.matrix_parts import adjoint, diagonal_of, on_diagonal
+from stretto._engine.ops.shape import slice_in_dim
+
+__all__ = ["Eigh", "EighImplementation", "eigh", "inverse_differences"]
+
+
+class EighImplementation(enum.Enum):
+    """Which algorithm finds eigenvalues: here that of LAPACK, ``QR``, alone does."""
+
+    QR = "qr"
+    JACOBI = "jacobi"
+    QDWH = "qdwh"
+
+
+class Eigh(MatrixOperation):
+    """Eigenvectors, unless only the eigenvalues are asked for, and eigenvalues, rising.
+
+    Only the lower triangle is read.
+    """
+
+    vectors: bool = True
+    multiple = True
+
+    def infer(self, x: ArrayType) -> tuple[ArrayType, ...]:
+        """The operand's type; real numbers."""
+        n = check_matrix("eigh", x, square=True)[-1]
+        values = ((n,), real_dtype(x.dtype))
+        return result_types(x, *([((n, n), x.dtype)] if self.vectors else []), values)
+
+    def reference(self, x: np.ndarray) -> tuple[np.ndarray, ...]:
+        """LAPACK ``syevd`` or ``heevd``."""
+        return linalg_reference.eigh(x, self.vectors)
+
+    def lower(self, b: Any, x: Any) -> list[Any]:
+        """LAPACK ``syevd``, for complex numbers ``heevd``."""
+        outs = b.outs
+        if not x.type.size:
+            return [b.splat(0, t) for t in outs]
+        routine = "heevd" if is_complex(x.type.dtype) else "syevd"
+        config = {"mode": "V" if self.vectors else "N", "uplo": "L"}
+        found = lapack(b, routine, (x,), (x.type, outs[-1], info_type(x.type)), config, {0: 0})
+        return [nan_where(b, found[2], o) for o in found[0 if self.vectors else 1 : 2]]
+
+    def jvp(self, primals: Sequence[Any], tangents: Sequence[Any]) -> tuple[Any, Any]:
+        """Perturbation theory of the first order; vectors keep their phase."""
+        # With p = v^H dx v: dw = diag p, and v^H dv = f p, f[i,j] = 1 / (w[j] - w[i]) for i != j.
+        v, w = Eigh()(*primals)
+        p = matmul(matmul(adjoint(v), hermitian_from_lower(tangents[0])), v)
+        dw = diagonal_of(p)
+        dw = real(dw) if is_complex(dw.dtype) else dw
+        if not self.vectors:
+            return (w,), (dw,)
+        return (v, w), (matmul(v, p * inverse_differences(w)), dw)
+
+
+def inverse_differences(w: Any, same: Any = None) -> Any:
+    """``1 / (w[j] - w[i])`` in row i and column j; 0 on the diagonal, and where ``same`` holds."""
+    shape = (*w.shape, w.shape[-1])
+    last = w.ndim
+    column = broadcast_in_dim(w, shape, (*range(last - 1), last))
+    row = broadcast_in_dim(w, shape, tuple(range(last)))
+    none = broadcast_to(on_diagonal(shape[-2:]), shape)
+    none = none if same is None else none | same
+    difference = select(none, full_like(column, 1), column - row)
+    return select(none, zeros_like(column), 1 / difference)
+
+
+def eigh(
+    x: Any,
+    *,
+    lower: bool = True,
+    symmetrize_input: bool = True,
+    sort_eigenvalues: bool = True,
+    subset_by_index: tuple[int, int] | None = None,
+    implementation: EighImplementation | None = None,
+) -> tuple[Any, Any]:
+    """``(v, w)``: orthonormal eigenvectors, the columns of ``v``, and eigenvalues, rising.
+
+    ``x`` is ``[..., n, n]``, and first replaced by ``(x + x^H) / 2``; unless ``symmetrize_input``,
+    only its lower (or upper) triangle is read. With ``subset_by_index=(start, end)`` only the pairs
+    of these places are given, ``start`` included. NaN for each matrix with which LAPACK fails.
+    Where eigenvalues are equal the derivatives of the vectors, and second derivatives of the
+    values, are infinite or NaN. They are sorted whatever ``sort_eigenvalues`` says. Raises
+    ``TypeError`` for dtypes other than float32, float64, complex64 and complex128, ``ValueError``
+    for matrices that are not square and subsets that do not fit, ``NotImplementedError`` for an
+    ``implementation`` other than ``QR``.
+
+    >>> import stretto as st
+    >>> import stretto.numpy as snp
+    >>> x = snp.array([[2.0, 1.0], [1.0, 2.0]])
+    >>> st.lax.linalg.eigh(x)[1]
+    Array([1., 3.], dtype=float32)
+    >>> st.lax.linalg.eigh(x, subset_by_index=(1, 2))[1]
+    Array([3.], dtype=float32)
+    """
+    if implementation not in (None, EighImplementation.QR):
+        raise NotImplementedError(
+            f"eigh: implementation must be EighImplementation.QR or None, got {implementation}"
+        )
+    x = as_matrices("eigh", x, square=True)
+    if symmetrize_input:
+        x = symmetrized(x)
+    elif not lower:
+        x = adjoint(x)
+    v, w = Eigh()(x)
+    if subset_by_index is None:
+        return v, w
+    start, end = subset_of("eigh", subset_by_index, w.shape[-1])
+    return slice_in_dim(v, start, end, 1, v.ndim - 1), slice_in_dim(w, start, end, 1, w.ndim - 1)

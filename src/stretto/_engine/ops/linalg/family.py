@@ -1,0 +1,194 @@
+"""What the factorisations of matrices share: types, failure as NaN, and calls of LAPACK.
+
+Layer 2 (ops). Programs call the LAPACK that SciPy brings, as the reference rules do. Both give NaN,
+for the matrix concerned alone, where it reports failure. Next, read ``linalg_reference``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any, ClassVar
+
+import ml_dtypes
+import numpy as np
+
+from stretto._engine.core.integers import integers
+from stretto._engine.core.interpreter import as_value
+from stretto._engine.core.primitive import NOT_LINEAR, Primitive
+from stretto._engine.core.types import ArrayType, array_type
+from stretto._engine.ops.arithmetic import absolute
+from stretto._engine.ops.broadcast import broadcast_in_dim, broadcast_to, move_to_front
+from stretto._engine.ops.comparison import eq, full_like, le, select, zeros_like
+from stretto._engine.ops.convert import convert
+from stretto._engine.ops.elementwise import INEXACT
+from stretto._engine.ops.linalg.matrix_parts import diagonal_of, identity
+from stretto._engine.ops.reducing.reduce import reduce_max
+from stretto._engine.ops.thresholds import MATRICES, MATRICES_OF
+
+__all__ = [
+    "MatrixOperation",
+    "as_matrices",
+    "check_matrix",
+    "dependent_columns",
+    "info_type",
+    "lapack",
+    "nan_where",
+    "result_types",
+    "subset_of",
+    "with_unit_columns",
+    "without_columns",
+]
+
+_PREFIX = {"float32": "s", "float64": "d", "complex64": "c", "complex128": "z"}
+_INT32 = np.dtype(np.int32)
+
+
+def check_matrix(who: str, x: ArrayType, square: bool = False) -> tuple[int, ...]:
+    """The shape of an array of matrices that LAPACK takes.
+
+    Raises ``TypeError`` for a dtype other than float32, float64, complex64 and complex128,
+    ``ValueError`` for a rank below 2, or, if so asked, matrices that are not square.
+    """
+    if x.dtype.name not in _PREFIX:
+        raise TypeError(
+            f"{who}: expected float32, float64, complex64 or complex128, got {x}; convert it with "
+            f".astype(...)"
+        )
+    if x.ndim < 2:
+        raise ValueError(f"{who}: expected an array of rank 2 or more, got {x}")
+    if square and x.shape[-1] != x.shape[-2]:
+        raise ValueError(
+            f"{who}: expected square matrices in the last two axes, got {x.shape[-2]} rows and "
+            f"{x.shape[-1]} columns of {x}"
+        )
+    return x.shape
+
+
+def as_matrices(who: str, x: Any, square: bool = False) -> Any:
+    """The value for an array of matrices, of no weak type; raises as ``check_matrix`` does."""
+    x = as_value(x, who)
+    check_matrix(who, x.type, square)
+    return convert(x, x.dtype)
+
+
+def result_types(x: ArrayType, *parts: tuple[tuple[int, ...], np.dtype]) -> tuple[ArrayType, ...]:
+    """For each matrix of ``x`` results of these shapes and dtypes."""
+    return tuple([array_type((*x.shape[:-2], *shape), dtype) for shape, dtype in parts])
+
+
+def subset_of(who: str, subset: tuple[int, int], size: int) -> tuple[int, int]:
+    """The first place and the one after the last, of ``size`` values in order."""
+    start, end = integers(subset, who, "subset")
+    if not 0 <= start <= end <= size:
+        raise ValueError(
+            f"{who}: subset_by_index must be (start, end) with 0 <= start <= end <= {size}, got "
+            f"{subset}"
+        )
+    return start, end
+
+
+def dependent_columns(r: Any, size: int) -> Any:
+    """For each column of square triangles ``r`` whether it depends on those before it.
+
+    Then the diagonal has 0 there, or what rounding leaves of it: for matrices of ``size`` rows or
+    columns up to ``10 size eps`` times the longest element of the column, as in ``pinv``. What
+    divides by the diagonal leaves these columns out, so that it does not depend on that rounding.
+    """
+    magnitudes = absolute(r)
+    longest = reduce_max(magnitudes, (r.ndim - 2,))
+    least = full_like(longest, 10 * size * float(ml_dtypes.finfo(longest.dtype).eps))
+    return le(diagonal_of(magnitudes), longest * least)
+
+
+def without_columns(x: Any, dropped: Any) -> Any:
+    """The matrices with zeros in the columns of which this holds."""
+    return select(_spread(dropped, x), zeros_like(x), x)
+
+
+def with_unit_columns(x: Any, dropped: Any) -> Any:
+    """The square matrices with the columns of the identity where this holds."""
+    return select(_spread(dropped, x), identity(x.shape, x.dtype), x)
+
+
+def _spread(columns: Any, x: Any) -> Any:
+    """What holds for columns, for the elements of ``x``."""
+    dims = tuple(d for d in range(x.ndim) if d != x.ndim - 2)
+    return broadcast_in_dim(columns, x.shape, dims)
+
+
+class MatrixOperation(Primitive, abstract=True):
+    """An operation on each matrix of the last two axes: further axes stand in front."""
+
+    accepts: ClassVar[frozenset[str]] = INEXACT
+    transpose = NOT_LINEAR
+
+    def compiled(self, types: tuple[ArrayType, ...]) -> bool:
+        """For very many small matrices, over which a loop in Python takes longer than the work."""
+        *_, m, n = (1, 1, *types[0].shape)
+        return 0 < m * n <= MATRICES_OF and types[0].size >= MATRICES * m * n
+
+    def vmap(self, size: int, args: Sequence[Any], axes: Sequence[int | None]) -> Any:
+        """The mapped axis goes first, among those in front."""
+        values = [
+            broadcast_to(x, (size, *x.shape)) if a is None else move_to_front(x, a)
+            for x, a in zip(args, axes, strict=True)
+        ]
+        out = self(*values)
+        return (out, (0,) * len(out)) if self.multiple else (out, 0)
+
+
+# In StableHLO
+
+
+def lapack(
+    b: Any,
+    routine: str,
+    operands: Sequence[Any],
+    outs: Sequence[ArrayType],
+    config: Mapping[str, str | bool | int] | None = None,
+    aliases: Mapping[int, int] | None = None,
+    *,
+    target: str = "",
+) -> list[Any]:
+    """A LAPACK routine on each matrix of the operands; matrices lie column by column.
+
+    ``config`` has LAPACK's letters, as ``uplo="L"``, and numbers; ``aliases`` are as in
+    ``Builder.custom_call``. ``target`` names what jaxlib brings beside LAPACK.
+    """
+    outer = max(x.type.ndim for x in operands) - 2
+
+    def layout(type: ArrayType) -> list[int]:
+        order = list(range(type.ndim))[::-1]
+        if type.ndim - outer == 2:
+            order[:2] = order[1], order[0]
+        return order
+
+    return b.custom_call(
+        target or f"lapack_{_PREFIX[operands[0].type.dtype.name]}{routine}_ffi",
+        operands,
+        outs,
+        {name: _attribute(value) for name, value in (config or {}).items()},
+        ([layout(x.type) for x in operands], [layout(t) for t in outs]),
+        aliases or {},
+    )
+
+
+def _attribute(value: str | bool | int) -> str:
+    if isinstance(value, str):
+        return f"{ord(value)} : ui8"
+    return str(value).lower() if isinstance(value, bool) else f"{value} : i32"
+
+
+def info_type(x: ArrayType) -> ArrayType:
+    """The type of LAPACK's report for each matrix: 0 where all is well."""
+    return array_type(x.shape[:-2], _INT32)
+
+
+def nan_where(b: Any, info: Any, x: Any) -> Any:
+    """``x`` with NaN in all elements of those examples for which LAPACK reports failure."""
+
+    def poison(x: Any, info: Any) -> Any:
+        fine = broadcast_in_dim(eq(info, zeros_like(info)), x.shape, tuple(range(info.ndim)))
+        return select(fine, x, full_like(x, np.nan))
+
+    return b.inline(poison, x, info)

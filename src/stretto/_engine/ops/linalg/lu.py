@@ -1,0 +1,341 @@
+"""The LU factorisation with partial pivoting, and linear systems solved with it.
+
+Layer 2 (ops). Next, read ``linalg_determinant``.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from stretto._engine.core.integers import integer
+from stretto._engine.core.interpreter import Linear, as_value
+from stretto._engine.core.primitive import ZERO_DERIVATIVE
+from stretto._engine.core.types import ArrayType, array_type
+from stretto._engine.ops.linalg import reference as linalg_reference
+from stretto._engine.ops.index.along_axis import take_along_axis
+from stretto._engine.ops.broadcast import (
+    broadcast_in_dim,
+    broadcast_to,
+    expand_dims,
+    move_to_front,
+    reduce_sum,
+)
+from stretto._engine.ops.comparison import eq, select, zeros_like
+from stretto._engine.ops.complex_parts import conj
+from stretto._engine.ops.contract import matmul
+from stretto._engine.ops.convert import convert
+from stretto._engine.ops.elementwise import broadcast_shapes
+from stretto._engine.ops.iota import broadcasted_iota
+from stretto._engine.ops.linalg.family import (
+    MatrixOperation,
+    as_matrices,
+    check_matrix,
+    dependent_columns,
+    info_type,
+    lapack,
+    result_types,
+    with_unit_columns,
+    without_columns,
+)
+from stretto._engine.ops.linalg.triangular import TriangularSolve, as_columns
+from stretto._engine.ops.linalg.matrix_parts import adjoint, identity, lower_part, matrix_transpose, upper_part
+from stretto._engine.ops.shape import concatenate, slice_in_dim
+from stretto._engine.ops.sort import argsort
+
+__all__ = [
+    "LuSolve",
+    "Lu",
+    "PivotsToPermutation",
+    "lu",
+    "lu_pivots_to_permutation",
+    "rows",
+    "solve",
+    "solve_factored",
+]
+
+_INT32 = np.dtype(np.int32)
+_MANY = 40
+"""A step over so many matrices costs less than one for each."""
+
+
+class Lu(MatrixOperation):
+    """Both triangles of ``p x = l u`` in one array, and the row that each row was exchanged with.
+
+    Where ``constant``, its derivative counts as zero: for the solver below, whose rule has another
+    way.
+    """
+
+    constant: bool = False
+    multiple = True
+
+    def infer(self, x: ArrayType) -> tuple[ArrayType, ...]:
+        """The operand's type; int32."""
+        shape = check_matrix("lu", x)
+        return result_types(x, (shape[-2:], x.dtype), ((min(shape[-2:]),), _INT32))
+
+    def reference(self, x: np.ndarray) -> tuple[np.ndarray, ...]:
+        """LAPACK ``getrf``."""
+        return linalg_reference.getrf(x)
+
+    def lower(self, b: Any, x: Any) -> list[Any]:
+        """LAPACK ``getrf``, which counts rows from 1."""
+        out, pivots = b.outs
+        if not x.type.size:
+            return [x, b.splat(0, pivots)]
+        found = lapack(b, "getrf", (x,), (out, pivots, info_type(x.type)), None, {0: 0})
+        return [found[0], b.emit("subtract", found[1], b.splat(1, pivots), out=pivots)]
+
+    def jvp(self, primals: Sequence[Any], tangents: Sequence[Any]) -> tuple[Any, Any]:
+        """From p da = dl u + l du, with l and u made square by parts of the identity."""
+        # m = l^-1 p da = s u + du, with s = l^-1 dl strictly lower: that of m u^-1. A column of
+        # which the pivot is 0, to rounding, moves no row: it counts as 0 in s.
+        both, pivots = self(*primals)
+        if self.constant:
+            return (both, pivots), (None, None)
+        *_, m, n = both.shape
+        row, column = both.ndim - 2, both.ndim - 1
+        first = _beside_identity(slice_in_dim(both, 0, min(m, n), 1, column), m, column)
+        second = upper_part(_beside_identity(slice_in_dim(both, 0, min(m, n), 1, row), n, row))
+        inner = _UNIT_LOWER(first, rows(tangents[0], PivotsToPermutation(m)(pivots)))
+        free = dependent_columns(second, max(m, n))
+        moved = _UPPER_FROM_RIGHT(with_unit_columns(second, free), without_columns(inner, free))
+        moved = lower_part(moved, -1)
+        unit = lower_part(first, -1) + identity(first.shape, first.dtype)
+        change = matmul(unit, moved) + upper_part(inner - matmul(moved, second))
+        return (both, pivots), (change, None)
+
+
+def _beside_identity(x: Any, size: int, axis: int) -> Any:
+    """``x``, lengthened along the axis by the last columns or rows of the identity."""
+    extra = size - x.shape[axis]
+    if not extra:
+        return x
+    square = list(x.shape)
+    square[axis] = size
+    rest = slice_in_dim(identity(tuple(square), x.dtype), size - extra, size, 1, axis)
+    return concatenate([x, rest], axis)
+
+
+class PivotsToPermutation(MatrixOperation):
+    """The rows in the order that exchanging row ``i`` with row ``pivots[i]``, in turn, gives."""
+
+    size: int
+    accepts = frozenset({"int"})
+    jvp = ZERO_DERIVATIVE
+
+    def infer(self, pivots: ArrayType) -> ArrayType:
+        """The last axis becomes as long as there are rows."""
+        if not pivots.ndim or pivots.dtype != _INT32 or pivots.shape[-1] > self.size:
+            raise ValueError(
+                f"lu_pivots_to_permutation: expected int32 pivots of at most {self.size} rows, got "
+                f"{pivots}"
+            )
+        return array_type((*pivots.shape[:-1], self.size), _INT32)
+
+    def compiled(self, types: tuple[ArrayType, ...]) -> bool:
+        """Not: NumPy takes all matrices at once."""
+        return False
+
+    def reference(self, pivots: np.ndarray) -> np.ndarray:
+        """The exchanges, one by one; each of all matrices at once where there are many."""
+        *batch, count = pivots.shape
+        order = np.broadcast_to(np.arange(self.size, dtype=np.int32), (*batch, self.size)).copy()
+        lines = order.reshape(math.prod(batch), self.size)
+        others = pivots.reshape(len(lines), count)
+        if len(lines) > _MANY:
+            places = np.arange(len(lines))
+            for i, j in enumerate(others.T):
+                lines[:, i], lines[places, j] = lines[places, j], lines[:, i].copy()
+            return order
+        for line, exchanges in zip(lines, others.tolist(), strict=True):
+            moved = list(range(self.size))
+            for i, j in enumerate(exchanges):
+                moved[i], moved[j] = moved[j], moved[i]
+            line[:] = moved
+        return order
+
+    def lower(self, b: Any, pivots: Any) -> Any:
+        """The exchanges in a loop."""
+        type = b.outs[0]
+        start = b.emit("iota", attributes=f"iota_dimension = {type.ndim - 1} : i64", out=type)
+        if not (type.size and pivots.type.size):
+            return start
+
+        def unfinished(i: Any, order: Any, pivots: Any) -> list[Any]:
+            return [b.compare("LT", i, b.scalar(pivots.type.shape[-1], _INT32))]
+
+        def step(i: Any, order: Any, pivots: Any) -> list[Any]:
+            order = b.inline(_exchanged, i, order, pivots)
+            return [b.emit("add", i, b.scalar(1, _INT32), out=i.type), order, pivots]
+
+        return b.while_loop(unfinished, step, (b.scalar(0, _INT32), start, pivots))[1]
+
+
+def _exchanged(i: Any, order: Any, pivots: Any) -> Any:
+    """The order with its element ``i`` and the one at ``pivots[i]`` exchanged."""
+    last = order.ndim - 1
+
+    def at(x: Any, place: Any) -> tuple[Any, Any]:
+        index = broadcasted_iota(_INT32, x.shape, last)
+        here = eq(index, broadcast_in_dim(place, x.shape, tuple(range(place.ndim))))
+        return here, reduce_sum(select(here, x, zeros_like(x)), (last,))
+
+    def spread(x: Any) -> Any:
+        return broadcast_in_dim(x, order.shape, tuple(range(last)))
+
+    _, j = at(pivots, i)
+    here, mine = at(order, i)
+    there, other = at(order, j)
+    return select(there, spread(mine), select(here, spread(other), order))
+
+
+class LuSolve(MatrixOperation):
+    """``x`` of ``op(a) x = b``, given the factors of ``a`` and their permutation as well.
+
+    Derivatives go by ``a``; the factors count as constant, so that they are found once for a value
+    and all its derivatives. ``form`` is ``N``, ``T`` or ``C``, as in ``TriangularSolve``.
+    """
+
+    form: str
+
+    def infer(self, a: ArrayType, b: ArrayType, both: ArrayType, order: ArrayType) -> ArrayType:
+        """The right-hand side's type."""
+        check_matrix("solve", a, square=True)
+        if b.dtype != a.dtype or b.shape[:-1] != a.shape[:-1]:
+            raise ValueError(f"solve: a and b must have one dtype and equal sizes, got {a} and {b}")
+        return array_type(b.shape, b.dtype)
+
+    def reference(
+        self, a: np.ndarray, b: np.ndarray, both: np.ndarray, order: np.ndarray
+    ) -> np.ndarray:
+        """As ``solve_factored``, with BLAS."""
+        first, second = _STEPS[self.form]
+        if self.form == "N":
+            b = np.take_along_axis(b, order[..., None], -2)
+        out = second.reference(both, first.reference(both, b))
+        if self.form == "N":
+            return out
+        return np.take_along_axis(out, np.argsort(order, -1)[..., None], -2)
+
+    def lower(self, b: Any, a: Any, y: Any, both: Any, order: Any) -> Any:
+        """As ``solve_factored``."""
+        return b.inline(
+            lambda both, order, y: solve_factored(both, order, y, self.form), both, order, y
+        )
+
+    def jvp(self, primals: Sequence[Any], tangents: Sequence[Any]) -> tuple[Any, Any]:
+        """op(a) x = b, so op(a) dx = db - op(da) x."""
+        (a, b, both, order), (da, db, *_) = primals, tangents
+        x = self(a, b, both, order)
+        change = db
+        if da is not None:
+            da = {"N": lambda m: m, "T": matrix_transpose, "C": adjoint}[self.form](da)
+            product = matmul(da, x)
+            change = -product if db is None else db - product
+        return x, None if change is None else self(a, change, both, order)
+
+    def vmap(self, size: int, args: Sequence[Any], axes: Sequence[int | None]) -> Any:
+        """One matrix for all examples: their right-hand sides are more columns."""
+        a, b, both, order = args
+        if a.ndim > 2 or axes[0] is not None or axes[2] is not None:
+            return super().vmap(size, args, axes)
+        return as_columns(lambda wide: self(a, wide, both, order), move_to_front(b, axes[1]))
+
+    def transpose(self, ct: Any, a: Any, b: Linear, both: Any, order: Any) -> tuple[Any, ...]:
+        """b' of op(a)^T b' = ct."""
+        if self.form == "C":  # its transpose is conj(a)
+            x = LuSolve("N")(a, conj(ct), both, order)
+            return None, conj(x), None, None
+        form = "T" if self.form == "N" else "N"
+        return None, LuSolve(form)(a, ct, both, order), None, None
+
+
+_UNIT_LOWER = TriangularSolve(True, True, "N", True)
+_UPPER = TriangularSolve(True, False, "N", False)
+_UPPER_FROM_RIGHT = TriangularSolve(False, False, "N", False)
+_STEPS = {
+    "N": (_UNIT_LOWER, _UPPER),
+    **{
+        form: (TriangularSolve(True, False, form, False), TriangularSolve(True, True, form, True))
+        for form in "TC"
+    },
+}
+"""With a = p^T l u: first l, then u; and for a^T = u^T l^T p first u^T, then l^T."""
+
+
+# Functions
+
+
+def lu(x: Any) -> tuple[Any, Any, Any]:
+    """The LU factorisation with partial pivoting: factors, pivots and permutation.
+
+    ``x`` is ``[..., m, n]``. The first result, of that shape, holds ``u`` in its upper triangle and
+    ``l``, without the ones on its diagonal, below; the int32 pivots ``[..., min(m, n)]`` name the
+    row that each row was exchanged with in turn; the int32 permutation ``[..., m]`` the row of
+    ``x`` that came to each place: ``x[permutation] = l u``. In derivatives a pivot of a column that
+    depends on those before, 0 or up to ``10 max(m, n) eps`` of that column of ``u``, counts as 0,
+    and ``l`` stays as it is in that column. Raises ``TypeError`` for dtypes other
+    than float32, float64, complex64 and complex128. Source: LAPACK, ``getrf``.
+
+    >>> import stretto as st
+    >>> import stretto.numpy as snp
+    >>> factors, pivots, permutation = st.lax.linalg.lu(snp.array([[1.0, 2.0], [4.0, 4.0]]))
+    >>> factors
+    Array([[4.  , 4.  ],
+           [0.25, 1.  ]], dtype=float32)
+    >>> permutation
+    Array([1, 0], dtype=int32)
+    """
+    x = as_matrices("lu", x)
+    both, pivots = Lu()(x)
+    return both, pivots, PivotsToPermutation(x.shape[-2])(pivots)
+
+
+def lu_pivots_to_permutation(pivots: Any, permutation_size: int) -> Any:
+    """The permutation of rows that exchanging row ``i`` with row ``pivots[i]``, in turn, gives.
+
+    ``pivots`` is int32, ``[..., k]``; the result ``[..., permutation_size]``.
+
+    >>> import stretto as st
+    >>> import stretto.numpy as snp
+    >>> st.lax.linalg.lu_pivots_to_permutation(snp.array([2, 2, 2]), 3)
+    Array([2, 0, 1], dtype=int32)
+    """
+    x = as_value(pivots, "lu_pivots_to_permutation", "pivots")
+    return PivotsToPermutation(
+        integer(permutation_size, "lu_pivots_to_permutation", "permutation_size")
+    )(x)
+
+
+def solve_factored(both: Any, order: Any, b: Any, form: str = "N") -> Any:
+    """``x`` of ``op(a) x = b`` from the factors and permutation of ``a``; see ``LuSolve``."""
+    first, second = _STEPS[form]
+    if form == "N":
+        b = rows(b, order)
+    out = second(both, first(both, b))
+    return out if form == "N" else rows(out, argsort(order, -1))
+
+
+def rows(x: Any, order: Any) -> Any:
+    """The rows of matrices in this order."""
+    index = expand_dims(order, order.ndim)
+    return take_along_axis(x, index, x.ndim - 2, "promise_in_bounds", wrap_negative=False)
+
+
+def solve(a: Any, b: Any, form: str = "N") -> Any:
+    """``x`` of ``op(a) x = b`` for arrays of matrices of one dtype, with leading axes broadcast.
+
+    Infinite or NaN where a matrix is singular. See ``LuSolve`` for ``form``.
+    """
+    a, b = convert(a, a.dtype), convert(b, b.dtype)
+    both, pivots = Lu(True)(a)
+    order = PivotsToPermutation(a.shape[-1])(pivots)
+    if a.shape[:-2] != b.shape[:-2]:
+        batch = broadcast_shapes("solve", a.shape[:-2], b.shape[:-2])
+        a, b, both = (broadcast_to(x, (*batch, *x.shape[-2:])) for x in (a, b, both))
+        order = broadcast_to(order, (*batch, order.shape[-1]))
+    return LuSolve(form)(a, b, both, order)

@@ -1,0 +1,116 @@
+"""Triangles, diagonals and adjoints of the matrices in the last two axes.
+
+Layer 2 (ops). What the rules of linear algebra are written with. Next, read ``linalg_family``.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from stretto._engine.core.integers import integer
+from stretto._engine.core.interpreter import Value
+from stretto._engine.core.types import is_complex
+from stretto._engine.ops.arithmetic import maximum, minimum
+from stretto._engine.ops.broadcast import broadcast_in_dim, broadcast_to, reshape, transpose
+from stretto._engine.ops.comparison import eq, full, full_like, ge, gt, select, zeros_like
+from stretto._engine.ops.complex_parts import conj
+from stretto._engine.ops.convert import convert
+from stretto._engine.ops.iota import broadcasted_iota
+from stretto._engine.ops.shape import slice_
+
+__all__ = [
+    "adjoint",
+    "below",
+    "diagonal_matrix",
+    "diagonal_of",
+    "identity",
+    "keep_diagonal",
+    "lower_part",
+    "matrix_transpose",
+    "on_diagonal",
+    "upper_part",
+]
+
+_INT32 = np.dtype(np.int32)
+
+
+def _places(shape: tuple[int, ...], k: Any) -> tuple[Any, Any]:
+    """For each element the column where its row meets the diagonal ``k``, and its own."""
+    row, column = (broadcasted_iota(_INT32, shape, i) for i in (0, 1))
+    return row + _near(k, shape), column
+
+
+def _near(k: Any, shape: tuple[int, ...]) -> Any:
+    """A diagonal's number, perhaps traced, in 32 bits; of those past a corner, the first."""
+    rows, columns = shape
+    if not isinstance(k, Value):
+        return min(max(integer(k, "a diagonal", "k"), -rows), columns)
+    if k.type.dtype.itemsize < 4:
+        k = convert(k, _INT32)
+    if k.type.kind == "int":
+        k = maximum(k, full_like(k, -rows))
+    return convert(minimum(k, full_like(k, columns)), _INT32)
+
+
+def below(shape: tuple[int, ...], k: Any) -> Any:
+    """Whether each element of a matrix lies on or below the diagonal ``k`` above the main one."""
+    return ge(*_places(shape, k))
+
+
+def on_diagonal(shape: tuple[int, ...], k: Any = 0) -> Any:
+    """Whether each element of a matrix lies on the diagonal ``k`` above the main one."""
+    return eq(*_places(shape, k))
+
+
+def lower_part(x: Any, k: Any = 0) -> Any:
+    """The matrices with zeros above the diagonal ``k``."""
+    return select(broadcast_to(below(x.shape[-2:], k), x.shape), x, zeros_like(x))
+
+
+def upper_part(x: Any, k: Any = 0) -> Any:
+    """The matrices with zeros below the diagonal ``k``."""
+    under = gt(*_places(x.shape[-2:], k))
+    return select(broadcast_to(under, x.shape), zeros_like(x), x)
+
+
+def keep_diagonal(x: Any) -> Any:
+    """The matrices with zeros outside the diagonal."""
+    return select(broadcast_to(on_diagonal(x.shape[-2:]), x.shape), x, zeros_like(x))
+
+
+def identity(shape: tuple[int, ...], dtype: np.dtype) -> Any:
+    """Matrices of this shape with ones on the diagonal."""
+    return broadcast_to(convert(on_diagonal(shape[-2:]), dtype), shape)
+
+
+def diagonal_of(x: Any, k: int = 0) -> Any:
+    """The diagonal ``k`` of the matrices in the last two axes, along a last axis."""
+    *outer, n, m = x.shape
+    size = max(0, min(n, m - k) if k >= 0 else min(n + k, m))
+    if size == 0 or x.size == 0:
+        return full((*outer, size), 0, x.dtype)
+    # In row-major order the diagonal's elements are m + 1 apart.
+    first = k if k >= 0 else -k * m
+    flat = reshape(x, (*outer, n * m))
+    stop = first + (size - 1) * (m + 1) + 1
+    lead = (0,) * len(outer)
+    return slice_(flat, (*lead, first), (*outer, stop), (*(1 for _ in outer), m + 1))
+
+
+def diagonal_matrix(v: Any) -> Any:
+    """The square matrices with ``v`` on their diagonal."""
+    *outer, n = v.shape
+    dims = tuple(d for d in range(v.ndim + 1) if d != v.ndim)
+    return keep_diagonal(broadcast_in_dim(v, (*outer, n, n), dims))
+
+
+def matrix_transpose(x: Any) -> Any:
+    """The last two axes exchanged."""
+    return transpose(x, (*range(x.ndim - 2), x.ndim - 1, x.ndim - 2))
+
+
+def adjoint(x: Any) -> Any:
+    """The conjugate transpose."""
+    return matrix_transpose(conj(x) if is_complex(x.dtype) else x)

@@ -1,0 +1,397 @@
+"""The QR factorisation, and the Householder reflections that it is made of.
+
+Layer 2 (ops). Next, read ``linalg_eigh``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from stretto._engine.core.errors import MissingRuleError
+from stretto._engine.core.interpreter import Linear, as_value
+from stretto._engine.core.primitive import Refused
+from stretto._engine.core.types import ArrayType, array_type, is_complex
+from stretto._engine.ops.linalg import reference as linalg_reference
+from stretto._engine.ops.index.along_axis import take_along_axis
+from stretto._engine.ops.bilinear import promote_dtypes, promote_dtypes_of
+from stretto._engine.ops.broadcast import broadcast_to, expand_dims
+from stretto._engine.ops.comparison import zeros_like
+from stretto._engine.ops.complex_parts import complex_, conj, imag
+from stretto._engine.ops.contract import matmul
+from stretto._engine.ops.convert import convert
+from stretto._engine.ops.elementwise import broadcast_shapes
+from stretto._engine.ops.linalg.family import (
+    MatrixOperation,
+    as_matrices,
+    check_matrix,
+    dependent_columns,
+    lapack,
+    result_types,
+    with_unit_columns,
+    without_columns,
+)
+from stretto._engine.ops.linalg.triangular import TriangularSolve
+from stretto._engine.ops.linalg.matrix_parts import adjoint, identity, keep_diagonal, lower_part, upper_part
+from stretto._engine.ops.shape import concatenate, slice_in_dim
+
+__all__ = [
+    "Geqp3",
+    "Geqrf",
+    "HouseholderProduct",
+    "Ormqr",
+    "PivotedQr",
+    "Qr",
+    "geqrf",
+    "householder_product",
+    "ormqr",
+    "qr",
+]
+
+_INT32 = np.dtype(np.int32)
+_USE_QR: Any = Refused("reflections are an intermediate result; use qr, which has derivatives")
+
+
+class Geqrf(MatrixOperation):
+    """``r`` in the upper triangle, below it the reflections ``1 - tau v v^H``, and the ``tau``."""
+
+    multiple = True
+    jvp = _USE_QR
+
+    def infer(self, x: ArrayType) -> tuple[ArrayType, ...]:
+        """The operand's type; a number for each column, or row if these are fewer."""
+        shape = check_matrix("geqrf", x)
+        return result_types(x, (shape[-2:], x.dtype), ((min(shape[-2:]),), x.dtype))
+
+    def reference(self, x: np.ndarray) -> tuple[np.ndarray, ...]:
+        """LAPACK ``geqrf``."""
+        return linalg_reference.geqrf(x)
+
+    def lower(self, b: Any, x: Any) -> list[Any]:
+        """LAPACK ``geqrf``."""
+        if not x.type.size:
+            return [x, b.splat(0, b.outs[1])]
+        return lapack(b, "geqrf", (x,), b.outs, None, {0: 0})
+
+
+class Geqp3(MatrixOperation):
+    """As ``Geqrf``, and last the order of columns, so chosen that ``r``'s diagonal falls."""
+
+    multiple = True
+    jvp = _USE_QR
+
+    def infer(self, x: ArrayType) -> tuple[ArrayType, ...]:
+        """Those of ``Geqrf``, and an index for each column."""
+        return (*Geqrf().infer(x), *result_types(x, ((x.shape[-1],), _INT32)))
+
+    def reference(self, x: np.ndarray) -> tuple[np.ndarray, ...]:
+        """LAPACK ``geqp3``."""
+        return linalg_reference.geqp3(x)
+
+    def lower(self, b: Any, x: Any) -> list[Any]:
+        """LAPACK ``geqp3``, which counts columns from 1, and takes 0 for those free to move."""
+        both, taus, order = b.outs
+        if not x.type.size:
+            line = f"iota_dimension = {order.ndim - 1} : i64"
+            return [x, b.splat(0, taus), b.emit("iota", attributes=line, out=order)]
+        free = b.splat(0, order)
+        found = lapack(b, "geqp3", (x, free), (both, order, taus), None, {0: 0, 1: 1})
+        return [found[0], found[2], b.emit("subtract", found[1], b.splat(1, order), out=order)]
+
+
+class HouseholderProduct(MatrixOperation):
+    """The first columns of the product of the reflections below the diagonal of ``x``."""
+
+    jvp = _USE_QR
+
+    def infer(self, x: ArrayType, taus: ArrayType) -> ArrayType:
+        """The first operand's type."""
+        *batch, m, n = check_matrix("householder_product", x)
+        if n > m or taus.dtype != x.dtype or taus.shape[:-1] != tuple(batch) or taus.shape[-1] > n:
+            raise ValueError(
+                f"householder_product: expected a of no more columns than rows, and at most as "
+                f"many taus as columns, with equal leading axes and one dtype; got {x} and {taus}"
+            )
+        return array_type(x.shape, x.dtype)
+
+    def reference(self, x: np.ndarray, taus: np.ndarray) -> np.ndarray:
+        """LAPACK ``orgqr``, for complex numbers ``ungqr``."""
+        return linalg_reference.householder_product(x, taus)
+
+    def lower(self, b: Any, x: Any, taus: Any) -> Any:
+        """LAPACK ``orgqr``, for complex numbers ``ungqr``."""
+        if not x.type.size:
+            return x
+        routine = "ungqr" if is_complex(x.type.dtype) else "orgqr"
+        return lapack(b, routine, (x, taus), (x.type,), None, {0: 0})[0]
+
+
+class Ormqr(MatrixOperation):
+    """``q c``, or ``c q`` unless ``left``, for the product ``q`` of reflections, or its adjoint.
+
+    Linear in ``c``.
+    """
+
+    left: bool
+    adjoint: bool
+
+    def infer(self, x: ArrayType, taus: ArrayType, c: ArrayType) -> ArrayType:
+        """The type of ``c``."""
+        *batch, m, n = check_matrix("ormqr", x)
+        check_matrix("ormqr", c)
+        size = c.shape[-2 if self.left else -1]
+        fits = taus.shape[:-1] == c.shape[:-2] == tuple(batch) and taus.shape[-1] <= min(m, n)
+        if not (fits and x.dtype == taus.dtype == c.dtype and size == m):
+            raise ValueError(
+                f"ormqr: expected reflections a of {size} rows, as c has them for q, no more taus "
+                f"than a has rows or columns, equal leading axes and one dtype; got {x}, {taus} "
+                f"and c: {c}"
+            )
+        return array_type(c.shape, c.dtype)
+
+    def reference(self, x: np.ndarray, taus: np.ndarray, c: np.ndarray) -> np.ndarray:
+        """LAPACK ``ormqr``, for complex numbers ``unmqr``."""
+        form = ("C" if x.dtype.kind == "c" else "T") if self.adjoint else "N"
+        return linalg_reference.multiply_by_reflections(x, taus, c, self.left, form)
+
+    def lower(self, b: Any, x: Any, taus: Any, c: Any) -> Any:
+        """LAPACK ``ormqr``, for complex numbers ``unmqr``."""
+        if not (c.type.size and taus.type.size):
+            return c
+        routine = "unmqr" if is_complex(x.type.dtype) else "ormqr"
+        count = taus.type.shape[-1]
+        if count < x.type.shape[-1]:
+            x = b.inline(lambda x: slice_in_dim(x, 0, count, 1, x.ndim - 1), x)
+        config = {"left": self.left, "transpose": self.adjoint}
+        return lapack(b, routine, (x, taus, c), (c.type,), config, {0: 2})[0]
+
+    def jvp(self, primals: Sequence[Any], tangents: Sequence[Any]) -> tuple[Any, Any]:
+        """By ``c`` alone."""
+        x, taus, c = primals
+        if tangents[0] is not None or tangents[1] is not None:
+            raise MissingRuleError(
+                "ormqr has no jvp rule by reflections, which are an intermediate result; use qr, "
+                "which has derivatives, and a product"
+            )
+        return self(x, taus, c), self(x, taus, tangents[2])
+
+    def transpose(self, ct: Any, x: Any, taus: Any, c: Linear) -> tuple[Any, ...]:
+        """q^T ct = conj(q^H conj(ct)); from the right likewise."""
+        back = Ormqr(self.left, not self.adjoint)
+        if not is_complex(x.dtype):
+            return None, None, back(x, taus, ct)
+        return None, None, conj(back(x, taus, conj(ct)))
+
+
+class Qr(MatrixOperation):
+    """``q r = x`` with ``q`` of orthonormal columns: square if ``full``, else no more than rows."""
+
+    full: bool
+    multiple = True
+
+    def infer(self, x: ArrayType) -> tuple[ArrayType, ...]:
+        """The factors' types."""
+        *_, m, n = check_matrix("qr", x)
+        k = m if self.full else min(m, n)
+        return result_types(x, ((m, k), x.dtype), ((k, n), x.dtype))
+
+    def reference(self, x: np.ndarray) -> tuple[np.ndarray, ...]:
+        """By reflections."""
+        both, taus = linalg_reference.geqrf(x)
+        return _host_factors(both, taus, self.full)
+
+    def lower(self, b: Any, x: Any) -> list[Any]:
+        """By reflections."""
+        return b.inline_many(self.factors, x)
+
+    def factors(self, x: Any) -> list[Any]:
+        """The factors, by the reflections."""
+        both, taus = Geqrf()(x)
+        return _factors(both, taus, self.full)
+
+    def jvp(self, primals: Sequence[Any], tangents: Sequence[Any]) -> tuple[Any, Any]:
+        """By the skew-Hermitian and the triangular part of q^H dx r^-1."""
+        q, r = self(*primals)
+        return (q, r), _changes(q, r, tangents[0], self.full)
+
+
+class PivotedQr(MatrixOperation):
+    """``q``, ``r``, and the order ``p`` of columns for which ``q r = x[:, p]``; else as ``Qr``."""
+
+    full: bool
+    multiple = True
+
+    def infer(self, x: ArrayType) -> tuple[ArrayType, ...]:
+        """The factors' types, and an index for each column."""
+        return (*Qr(self.full).infer(x), *result_types(x, ((x.shape[-1],), _INT32)))
+
+    def reference(self, x: np.ndarray) -> tuple[np.ndarray, ...]:
+        """By reflections."""
+        both, taus, order = linalg_reference.geqp3(x)
+        return (*_host_factors(both, taus, self.full), order)
+
+    def lower(self, b: Any, x: Any) -> list[Any]:
+        """By reflections."""
+        return b.inline_many(self.factors, x)
+
+    def factors(self, x: Any) -> list[Any]:
+        """The factors and the order, by the reflections."""
+        both, taus, order = Geqp3()(x)
+        return [*_factors(both, taus, self.full), order]
+
+    def jvp(self, primals: Sequence[Any], tangents: Sequence[Any]) -> tuple[Any, Any]:
+        """That of ``Qr`` with columns in this order, which stays as it is."""
+        q, r, order = self(*primals)
+        place = expand_dims(order, order.ndim - 1)
+        dx = take_along_axis(
+            tangents[0], place, order.ndim, "promise_in_bounds", wrap_negative=False
+        )
+        return (q, r, order), (*_changes(q, r, dx, self.full), None)
+
+
+def _host_factors(both: np.ndarray, taus: np.ndarray, full: bool) -> tuple[np.ndarray, np.ndarray]:
+    """As ``_factors``, for NumPy arrays."""
+    *_, m, n = both.shape
+    k = m if full else min(m, n)
+    start = np.zeros((*both.shape[:-1], k), both.dtype)
+    start[..., : min(k, n)] = both[..., :k]
+    if not both.size:
+        start += np.eye(m, k, dtype=both.dtype)
+        return start, np.triu(both[..., :k, :])
+    return linalg_reference.householder_product(start, taus), np.triu(both[..., :k, :])
+
+
+def _factors(both: Any, taus: Any, full: bool) -> list[Any]:
+    """``q`` and ``r``, from reflections."""
+    *_, m, n = both.shape
+    k = m if full else min(m, n)
+    rows, columns = both.ndim - 2, both.ndim - 1
+    r = upper_part(slice_in_dim(both, 0, k, 1, rows))
+    if k < n:
+        both = slice_in_dim(both, 0, k, 1, columns)
+    elif k > n:
+        rest = zeros_like(identity((*both.shape[:-1], k - n), both.dtype))
+        both = concatenate([both, rest], -1)
+    return [HouseholderProduct()(both, taus), r]
+
+
+def _changes(q: Any, r: Any, dx: Any, full: bool) -> tuple[Any, Any]:
+    """The tangents of ``q`` and ``r``."""
+    # q^H dx = w r + dr, with w = q^H dq skew-Hermitian. Of the first columns of x and r, so
+    # many that r_1 is square: c = q^H dx_1 r_1^-1 is w plus an upper triangle of real diagonal.
+    # That gives w, dr = q^H dx - w r, and dq = dx_1 r_1^-1 + q (w - c), or q w where q is square.
+    # A column k of x that depends on those before has r_kk = 0, and turns q no way: c_k = 0.
+    *_, m, n = dx.shape
+    if full and m > n:
+        raise MissingRuleError(
+            f"qr has no jvp rule for the full factors of {dx.type}: the columns of q beyond "
+            f"those of x are not determined by it; use mode='reduced' (full_matrices=False)"
+        )
+    k, last = min(m, n), dx.ndim - 1
+    first = slice_in_dim(r, 0, k, 1, last)
+    free = dependent_columns(first, max(m, n))
+    moved = without_columns(slice_in_dim(dx, 0, k, 1, last), free)
+    moved = TriangularSolve(False, False, "N", False)(with_unit_columns(first, free), moved)
+    c = matmul(adjoint(q), moved)
+    strict = lower_part(c, -1)
+    w = strict - adjoint(strict)
+    if is_complex(dx.dtype):
+        turn = imag(keep_diagonal(c))
+        w = w + complex_(zeros_like(turn), turn)
+    dr = matmul(adjoint(q), dx) - matmul(w, r)
+    dq = matmul(q, w) if m <= n else moved + matmul(q, w - c)
+    return dq, upper_part(dr)
+
+
+# Functions
+
+
+def geqrf(a: Any) -> tuple[Any, Any]:
+    """The Householder reflections of the QR factorisation, and their factors ``tau``.
+
+    ``a`` is ``[..., m, n]``. The first result, of that shape, has ``r`` in its upper triangle and
+    below it the vectors ``v`` of the reflections ``1 - tau v v^H``, whose first elements, 1, are
+    left out. Raises ``TypeError`` for dtypes other than float32, float64, complex64 and complex128.
+    Source: LAPACK, ``geqrf``.
+
+    >>> import stretto.numpy as snp
+    >>> geqrf(snp.array([[3.0], [4.0]]))
+    (Array([[-5. ],
+           [ 0.5]], dtype=float32), Array([1.6], dtype=float32))
+    """
+    return Geqrf()(as_matrices("geqrf", a))
+
+
+def householder_product(a: Any, taus: Any) -> Any:
+    """The first columns of the product of the reflections that ``geqrf`` gives.
+
+    ``a`` is ``[..., m, n]`` with ``m >= n``, ``taus`` ``[..., k]`` with ``k <= n``; the result has
+    the shape of ``a``. Raises ``ValueError`` for other shapes. Source: LAPACK, ``orgqr``.
+
+    >>> import stretto.numpy as snp
+    >>> householder_product(*geqrf(snp.array([[3.0], [4.0]])))
+    Array([[-0.6],
+           [-0.8]], dtype=float32)
+    """
+    a, taus = promote_dtypes("householder_product", as_matrices("householder_product", a), taus)
+    return HouseholderProduct()(a, taus)
+
+
+def ormqr(a: Any, taus: Any, c: Any, *, left: bool = True, transpose: bool = False) -> Any:
+    """``q c``, for the product ``q`` of reflections as ``geqrf`` gives them, without forming it.
+
+    ``a`` is ``[..., m, n]``, ``taus`` ``[..., k]`` with ``k <= min(m, n)``; ``q`` is square, of
+    ``m`` rows. With ``transpose`` its adjoint; ``c q`` unless ``left``. The result has the shape of
+    ``c``; leading axes broadcast. Derivatives by ``c`` alone. Raises ``TypeError`` for dtypes other
+    than float32, float64, complex64 and complex128, ``ValueError`` where shapes do not fit. Source:
+    LAPACK, ``ormqr``.
+
+    >>> import stretto as st
+    >>> import stretto.numpy as snp
+    >>> a, taus = st.lax.linalg.geqrf(snp.array([[3.0], [4.0]]))
+    >>> st.lax.linalg.ormqr(a, taus, snp.array([[3.0], [4.0]]), transpose=True)
+    Array([[-5.],
+           [ 0.]], dtype=float32)
+    """
+    names = zip(("a", "taus", "c"), (a, taus, c), strict=True)
+    values = [as_value(v, "ormqr", name) for name, v in names]
+    dtype = promote_dtypes_of(*values)
+    a, taus, c = [convert(v, dtype) for v in values]
+    check_matrix("ormqr", a.type)
+    check_matrix("ormqr", c.type)
+    batch = broadcast_shapes("ormqr", a.shape[:-2], c.shape[:-2])
+    batch = broadcast_shapes("ormqr", batch, taus.shape[:-1])
+    a, c = (broadcast_to(v, (*batch, *v.shape[-2:])) for v in (a, c))
+    return Ormqr(bool(left), bool(transpose))(a, broadcast_to(taus, (*batch, taus.shape[-1])), c)
+
+
+def qr(
+    x: Any,
+    *,
+    pivoting: bool = False,
+    full_matrices: bool = True,
+    use_magma: bool | None = None,
+) -> tuple[Any, ...]:
+    """``(q, r)`` with ``q r = x``, ``q`` of orthonormal columns and ``r`` upper triangular.
+
+    ``x`` is ``[..., m, n]``; ``q`` is ``[..., m, m]`` if ``full_matrices``, else
+    ``[..., m, min(m, n)]``. Signs are LAPACK's: the diagonal of ``r`` is real. If ``pivoting``,
+    ``(q, r, p)`` with ``q r = x[:, p]``: the int32 ``p``, ``[..., n]``, is so chosen that the
+    magnitudes on the diagonal of ``r`` fall. The full factors of matrices with more rows than
+    columns have no derivative (``MissingRuleError``). A column that depends on those before it has
+    no direction of its own, and its diagonal element of ``r`` is 0 or what rounding leaves, up to
+    ``10 max(m, n) eps`` of the column: in derivatives it counts as 0, and as turning ``q`` no way,
+    so that they are finite, and those of ``sum(abs(r)**2)`` are ``2 x``. ``use_magma`` is about
+    GPUs, and has no effect. Raises ``TypeError`` for dtypes other than float32, float64, complex64
+    and complex128.
+
+    >>> import stretto as st
+    >>> import stretto.numpy as snp
+    >>> st.lax.linalg.qr(snp.array([[3.0], [4.0]]), full_matrices=False)
+    (Array([[-0.6],
+           [-0.8]], dtype=float32), Array([[-5.]], dtype=float32))
+    """
+    factor = PivotedQr if pivoting else Qr
+    return factor(bool(full_matrices))(as_matrices("qr", x))

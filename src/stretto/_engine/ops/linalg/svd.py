@@ -1,0 +1,189 @@
+"""The singular value decomposition.
+
+Layer 2 (ops). Next, read ``linalg_eig``.
+"""
+
+from __future__ import annotations
+
+import enum
+from collections.abc import Sequence
+from typing import Any
+
+import ml_dtypes
+import numpy as np
+
+from stretto._engine.core.errors import MissingRuleError
+from stretto._engine.core.types import ArrayType, is_complex, real_dtype
+from stretto._engine.ops.linalg import reference as linalg_reference
+from stretto._engine.ops.broadcast import broadcast_to, expand_dims
+from stretto._engine.ops.comparison import full_like, le, select, zeros_like
+from stretto._engine.ops.complex_parts import complex_, imag, real
+from stretto._engine.ops.contract import matmul
+from stretto._engine.ops.linalg.eigh import inverse_differences
+from stretto._engine.ops.linalg.family import (
+    MatrixOperation,
+    as_matrices,
+    check_matrix,
+    info_type,
+    lapack,
+    nan_where,
+    result_types,
+    subset_of,
+)
+from stretto._engine.ops.linalg.matrix_parts import adjoint, diagonal_of, identity, keep_diagonal
+from stretto._engine.ops.shape import slice_in_dim
+
+__all__ = ["Svd", "SvdAlgorithm", "svd"]
+
+
+class SvdAlgorithm(enum.Enum):
+    """Which algorithm finds singular values.
+
+    ``QR`` is LAPACK's ``gesvd``; ``DEFAULT`` and ``DIVIDE_AND_CONQUER`` are its ``gesdd``, which is
+    faster. There are no others here.
+    """
+
+    DEFAULT = "default"
+    QR = "QR"
+    JACOBI = "Jacobi"
+    POLAR = "polar"
+    DIVIDE_AND_CONQUER = "divide_and_conquer"
+
+
+_ROUTINES = {
+    None: "gesdd",
+    SvdAlgorithm.DEFAULT: "gesdd",
+    SvdAlgorithm.DIVIDE_AND_CONQUER: "gesdd",
+    SvdAlgorithm.QR: "gesvd",
+}
+
+
+class Svd(MatrixOperation):
+    """``u s v^H = x``: singular values, falling; and ``u`` and ``v^H`` if ``vectors``.
+
+    Their sizes are those of ``x`` if ``full``, else the smaller of the two.
+    """
+
+    full: bool
+    vectors: bool
+    routine: str = "gesdd"
+    multiple = True
+
+    def infer(self, x: ArrayType) -> tuple[ArrayType, ...]:
+        """``u``, values, ``v^H``; or the values."""
+        *_, m, n = check_matrix("svd", x)
+        k = min(m, n)
+        values = ((k,), real_dtype(x.dtype))
+        if not self.vectors:
+            return result_types(x, values)
+        sizes = (m, n) if self.full else (k, k)
+        return result_types(x, ((m, sizes[0]), x.dtype), values, ((sizes[1], n), x.dtype))
+
+    def reference(self, x: np.ndarray) -> tuple[np.ndarray, ...]:
+        """LAPACK ``gesdd`` or ``gesvd``."""
+        return linalg_reference.svd(x, self.full, self.vectors, self.routine)
+
+    def lower(self, b: Any, x: Any) -> list[Any]:
+        """LAPACK ``gesdd`` or ``gesvd``."""
+        outs = b.outs
+        if not x.type.size:
+            eye = lambda t: b.inline(lambda: identity(t.shape, t.dtype))
+            return [b.splat(0, t) if t.ndim < x.type.ndim else eye(t) for t in outs]
+        left, values, right = Svd(self.full, True).infer(x.type)
+        config = {"mode": ("A" if self.full else "S") if self.vectors else "N"}
+        types = (x.type, values, left, right, info_type(x.type))
+        _, s, u, vh, info = lapack(b, self.routine, (x,), types, config, {0: 0})
+        return [nan_where(b, info, o) for o in ((u, s, vh) if self.vectors else (s,))]
+
+    def jvp(self, primals: Sequence[Any], tangents: Sequence[Any]) -> tuple[Any, Any]:
+        """Townsend, Differentiating the singular value decomposition (2016)."""
+        # p = u^H dx v = a s + ds - s c, with a = u^H du and c = v^H dv skew-Hermitian. So
+        # ds = Re diag p, a (s_j^2 - s_i^2) = p s + s p^H, and c (s_j^2 - s_i^2) = s p + p^H s.
+        # Of the diagonals only s (a - c) = i Im diag p is determined: c has none. The vectors of
+        # values that are zero, to rounding, turn no way: 1 / s counts as 0 for these, and
+        # 1 / (s_j^2 - s_i^2) for two of them.
+        (x,), (dx,) = primals, tangents
+        *_, m, n = x.shape
+        if self.vectors and self.full and m != n:
+            raise MissingRuleError(
+                f"svd has no jvp rule for the full factors of {x.type}: the further vectors are "
+                f"not determined by it; use full_matrices=False"
+            )
+        u, s, vh = Svd(self.vectors and self.full, True, self.routine)(x)
+        v = adjoint(vh)
+        moved = matmul(dx, v)
+        p = matmul(adjoint(u), moved)
+        ds = diagonal_of(p)
+        ds = real(ds) if is_complex(ds.dtype) else ds
+        if not self.vectors:
+            return (s,), (ds,)
+        row, column = expand_dims(s, s.ndim), expand_dims(s, s.ndim - 1)
+        ph = adjoint(p)
+        zero = _zeros(s, max(m, n))
+        both = expand_dims(zero, s.ndim) & expand_dims(zero, s.ndim - 1)
+        f = inverse_differences(s * s, both)
+        inverse = select(zero, zeros_like(s), 1 / select(zero, full_like(s, 1), s))
+        inverse = expand_dims(inverse, s.ndim - 1)
+        a = f * (p * column + row * ph)
+        if is_complex(x.dtype):
+            turn = imag(keep_diagonal(p)) * inverse
+            a = a + complex_(zeros_like(turn), turn)
+        du = matmul(u, a)
+        dv = matmul(v, f * (row * p + ph * column))
+        if m > n:
+            du = du + (moved - matmul(u, p)) * inverse
+        if n > m:
+            back = matmul(adjoint(dx), u)
+            dv = dv + (back - matmul(v, ph)) * inverse
+        return (u, s, vh), (du, ds, adjoint(dv))
+
+
+def _zeros(s: Any, size: int) -> Any:
+    """Which singular values are zero, or what rounding leaves: up to ``size eps`` of the first."""
+    least = slice_in_dim(s, 0, 1, 1, s.ndim - 1) * (size * float(ml_dtypes.finfo(s.dtype).eps))
+    return le(s, broadcast_to(least, s.shape))
+
+
+def svd(
+    x: Any,
+    *,
+    full_matrices: bool = True,
+    compute_uv: bool = True,
+    subset_by_index: tuple[int, int] | None = None,
+    algorithm: SvdAlgorithm | None = None,
+) -> Any:
+    """``(u, s, vh)`` with ``x = u s vh``; or the singular values ``s`` unless ``compute_uv``.
+
+    ``x`` is ``[..., m, n]``; ``s``, falling, ``[..., min(m, n)]``; ``u`` and ``vh`` are square if
+    ``full_matrices``, else of ``min(m, n)`` columns and rows. With
+    ``subset_by_index=(start, end)`` only the values and vectors of these places are given,
+    ``start`` included. NaN for each matrix with which LAPACK fails. Where singular values are equal
+    the derivatives of the vectors, and second derivatives of the values, are infinite or NaN; but
+    vectors of values that are zero, up to ``max(m, n) eps`` of the greatest, count as turning no
+    way, so that what is computed with the others has derivatives. The full factors of matrices
+    that are not square have no derivative (``MissingRuleError``). Raises ``TypeError`` for dtypes
+    other than float32, float64, complex64 and complex128, ``ValueError`` for a subset that does not
+    fit, or of full matrices, ``NotImplementedError`` for an ``algorithm`` that LAPACK does not
+    have.
+
+    >>> import stretto as st
+    >>> import stretto.numpy as snp
+    >>> st.lax.linalg.svd(snp.array([[3.0, 0.0], [0.0, 4.0]]), compute_uv=False)
+    Array([4., 3.], dtype=float32)
+    """
+    if algorithm not in _ROUTINES:
+        raise NotImplementedError(
+            f"svd: algorithm must be SvdAlgorithm.QR, DIVIDE_AND_CONQUER, DEFAULT or None, got "
+            f"{algorithm}"
+        )
+    x = as_matrices("svd", x)
+    full = bool(full_matrices and compute_uv)
+    found = Svd(full, bool(compute_uv), _ROUTINES[algorithm])(x)
+    if subset_by_index is not None:
+        if full:
+            raise ValueError("svd: subset_by_index needs full_matrices=False")
+        start, end = subset_of("svd", subset_by_index, min(x.shape[-2:]))
+        last = x.ndim - 1
+        axes = (last, last - 1, last - 1) if compute_uv else (last - 1,)
+        found = [slice_in_dim(o, start, end, 1, d) for o, d in zip(found, axes, strict=True)]
+    return tuple(found) if compute_uv else found[0]

@@ -1,0 +1,52 @@
+"""The product of a matrix and its own transpose.
+
+Layer 2 (ops).
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from stretto._engine.ops.bilinear import promote_dtypes
+from stretto._engine.ops.contract import matmul
+from stretto._engine.ops.convert import convert
+from stretto._engine.ops.linalg.family import check_matrix
+from stretto._engine.ops.linalg.matrix_parts import lower_part, matrix_transpose
+
+__all__ = ["symmetric_product"]
+
+
+def symmetric_product(
+    a_matrix: Any,
+    c_matrix: Any,
+    *,
+    alpha: float = 1.0,
+    beta: float = 0.0,
+    symmetrize_output: bool = False,
+) -> Any:
+    """``alpha a a^T + beta c``, for a symmetric ``c``.
+
+    ``a_matrix`` is ``[..., m, n]``, ``c_matrix`` ``[..., m, m]``; leading axes broadcast. Complex
+    numbers are not conjugated. With ``symmetrize_output`` the lower triangle stands in the upper
+    one's place too. Raises ``TypeError`` for dtypes other than float32, float64, complex64 and
+    complex128, ``ValueError`` where shapes do not fit.
+
+    >>> import stretto as st
+    >>> import stretto.numpy as snp
+    >>> a = snp.array([[1.0, 2.0], [0.0, 1.0]])
+    >>> st.lax.linalg.symmetric_product(a, snp.eye(2), alpha=2.0, beta=1.0)
+    Array([[11.,  4.],
+           [ 4.,  3.]], dtype=float32)
+    """
+    a, c = promote_dtypes("symmetric_product", a_matrix, c_matrix)
+    a, c = convert(a, a.dtype), convert(c, c.dtype)  # not weak
+    m = check_matrix("symmetric_product", a.type)[-2]
+    if check_matrix("symmetric_product", c.type, square=True)[-1] != m:
+        raise ValueError(
+            f"symmetric_product: c_matrix must have {m} rows, as a_matrix has; got {a.type} and "
+            f"{c.type}"
+        )
+    out = matmul(a, matrix_transpose(a)) * alpha + c * beta
+    if symmetrize_output:
+        out = lower_part(out) + matrix_transpose(lower_part(out, -1))
+    return out

@@ -1,0 +1,1 @@
+"""Random bits, and numbers made of them. Begin with ``bits``."""

@@ -1,0 +1,300 @@
+"""Random bits from a key: the Threefry-2x32 block cipher, and the counters it encrypts.
+
+Layer 2 (ops). Source: Salmon, Moraes, Dror, Shaw, "Parallel random numbers: as easy as 1, 2, 3",
+SC 2011; 20 rounds, rotations from its table 2. The two layouts of counters are JAX's.
+"""
+
+from __future__ import annotations
+
+import functools
+import math
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from stretto._engine.core.interpreter import as_value
+from stretto._engine.core.primitive import NOT_LINEAR, ZERO_DERIVATIVE, Primitive
+from stretto._engine.core.program import Equation, Program
+from stretto._engine.core.recorder import record
+from stretto._engine.core.types import ArrayType, array_type
+from stretto._engine.ops.arithmetic import ADD
+from stretto._engine.ops.bitcast import bitcast_convert_type
+from stretto._engine.ops.broadcast import broadcast_to, move_to_front, reshape
+from stretto._engine.ops.comparison import EQ, OR, SELECT, SHIFT_LEFT, SHIFT_RIGHT_LOGICAL, XOR, full
+from stretto._engine.ops.convert import convert
+from stretto._engine.ops.elementwise import align_mapped, broadcast_shapes
+from stretto._engine.ops.iota import iota
+from stretto._engine.ops.shape import concatenate, slice_in_dim
+
+__all__ = ["RandomBits", "threefry2x32"]
+
+_UINT32 = np.dtype(np.uint32)
+_ROTATIONS = ((13, 15, 26, 6), (17, 29, 16, 24))
+_PARITY = 0x1BD11BDA
+_WORD = 0xFFFFFFFF
+_BLOCK = 1 << 13
+_FEW = 8
+
+
+class Threefry2x32(Primitive):
+    """The cipher of pairs of counters under pairs of keys, element by element."""
+
+    name = "threefry2x32"
+    multiple = True
+
+    def infer(self, *types: ArrayType) -> tuple[ArrayType, ArrayType]:
+        """Two words of the operands' one shape."""
+        first = types[0]
+        if any(t.shape != first.shape or t.dtype != _UINT32 for t in types):
+            raise TypeError(
+                f"threefry2x32: expected uint32 arrays of one shape, got "
+                f"{', '.join(map(str, types))}"
+            )
+        out = array_type(first.shape, _UINT32)
+        return out, out
+
+    def reference(
+        self, k0: np.ndarray, k1: np.ndarray, c0: np.ndarray, c1: np.ndarray
+    ) -> tuple[np.ndarray, np.ndarray]:
+        """NumPy's integers, in blocks that stay in the cache; Python's for a few."""
+        k0, k1 = _scalar_or_flat(k0), _scalar_or_flat(k1)
+        out0, out1 = _encrypt(k0, k1, c0.reshape(-1), c1.reshape(-1))
+        return out0.reshape(c0.shape), out1.reshape(c0.shape)
+
+    def compiled(self, types: tuple[ArrayType, ...]) -> bool:
+        """From where NumPy takes longer than compiling."""
+        return types[0].size >= 1 << 22
+
+    def lower(self, b: Any, k0: Any, k1: Any, c0: Any, c1: Any) -> list[Any]:
+        """A call of a function that holds the rounds, written once a shape, and left apart."""
+        if not c0.type.size:
+            return [b.splat(0, out) for out in b.outs]
+        operands = (k0, k1, c0, c1)
+        return b.call(_program(self, tuple([x.type for x in operands])), operands, apart=True)
+
+    def written_out(self, *words: Any) -> list[Any]:
+        """The rounds."""
+        return list(_rounds(*words))
+
+    jvp = ZERO_DERIVATIVE
+    transpose = NOT_LINEAR
+
+    def vmap(self, size: int, args: Sequence[Any], axes: Sequence[int | None]) -> Any:
+        """Mapped axes to one place."""
+        values, axis = align_mapped(size, args, axes)
+        return self(*values), (axis, axis)
+
+
+THREEFRY2X32 = Threefry2x32()
+
+
+def _scalar_or_flat(x: np.ndarray) -> np.ndarray:
+    """One element where all are that one (a broadcast view), else the elements in a row."""
+    return x.reshape(-1) if any(x.strides) or not x.size else x[(0,) * x.ndim]
+
+
+def _encrypt(k0: Any, k1: Any, c0: np.ndarray, c1: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """The cipher of rows of words; a key's may be one for all."""
+    operands, size = (k0, k1, c0, c1), c0.size
+    if size <= _FEW:
+        lists = [x.tolist() if x.ndim else [int(x)] * size for x in operands]
+        words = [_cipher_one(*row) for row in zip(*lists, strict=True)]
+        out = np.array(words, _UINT32).reshape(size, 2)
+        return out[:, 0], out[:, 1]
+    out = np.empty((2, size), _UINT32)
+    for start in range(0, size, _BLOCK):
+        part = slice(start, start + _BLOCK)
+        out[0, part], out[1, part] = _cipher(*[x[part] if x.ndim else x for x in operands])
+    return out[0], out[1]
+
+
+def _cipher(
+    k0: np.ndarray, k1: np.ndarray, c0: np.ndarray, c1: np.ndarray
+) -> tuple[np.ndarray, np.ndarray]:
+    """Five groups of four rounds, a word of the key added after each group."""
+    keys = (k0, k1, k0 ^ k1 ^ np.uint32(_PARITY))
+    x0, x1 = np.add(c0, k0), np.add(c1, k1)
+    spare = np.empty_like(x1)
+    for group in range(5):
+        for r in _ROTATIONS[group % 2]:
+            np.add(x0, x1, out=x0)
+            np.left_shift(x1, np.uint32(r), out=spare)
+            np.right_shift(x1, np.uint32(32 - r), out=x1)
+            np.bitwise_or(x1, spare, out=x1)
+            np.bitwise_xor(x1, x0, out=x1)
+        np.add(x0, keys[(group + 1) % 3], out=x0)
+        np.add(x1, keys[(group + 2) % 3] + np.uint32(group + 1), out=x1)
+    return x0, x1
+
+
+def _cipher_one(k0: int, k1: int, x0: int, x1: int) -> tuple[int, int]:
+    """As ``_cipher``, of one pair of Python integers."""
+    keys = (k0, k1, k0 ^ k1 ^ _PARITY)
+    x0, x1 = x0 + k0 & _WORD, x1 + k1 & _WORD
+    for group in range(5):
+        for r in _ROTATIONS[group % 2]:
+            x0 = x0 + x1 & _WORD
+            x1 = (x1 << r & _WORD | x1 >> 32 - r) ^ x0
+        x0 = x0 + keys[(group + 1) % 3] & _WORD
+        x1 = x1 + keys[(group + 2) % 3] + group + 1 & _WORD
+    return x0, x1
+
+
+def _rounds(k0: Any, k1: Any, c0: Any, c1: Any) -> tuple[Any, Any]:
+    """The cipher written with other operations, of values of one shape."""
+    word = lambda n: full(c0.shape, n, _UINT32)
+    keys = (k0, k1, XOR(XOR(k0, k1), word(_PARITY)))
+    x0, x1 = ADD(c0, k0), ADD(c1, k1)
+    for group in range(5):
+        for r in _ROTATIONS[group % 2]:
+            x0 = ADD(x0, x1)
+            turned = OR(SHIFT_LEFT(x1, word(r)), SHIFT_RIGHT_LOGICAL(x1, word(32 - r)))
+            x1 = XOR(x0, turned)
+        x0 = ADD(x0, keys[(group + 1) % 3])
+        x1 = ADD(x1, ADD(keys[(group + 2) % 3], word(group + 1)))
+    return x0, x1
+
+
+@functools.lru_cache(256)
+def _program(primitive: Primitive, types: tuple[ArrayType, ...]) -> Program:
+    """What a primitive is written out as, without the position of whoever asked first.
+
+    It is called, and the compiler must leave it a call: fused with what reads the bits, the rounds
+    would be computed once for each reader, and take many times as long to compile.
+    """
+    written: Any = primitive
+    program, _, _ = record(lambda *xs: (written.written_out(*xs), None), types)
+    equations = [Equation(e.primitive, e.inputs, e.outputs) for e in program.equations]
+    return Program(program.inputs, equations, program.outputs, primitive.name)
+
+
+class RandomBits(Primitive):
+    """Unsigned integers of random bits, for a key or an array of keys, which lie on the last axis.
+
+    ``layout`` says which counters are encrypted, and what becomes of the two words of each:
+
+    - ``original``: 0 to n - 1 in two halves, the first of an odd n with 0 in place of n; all first
+      words, then all second words, cut into integers low bits first.
+    - ``partitionable``: each element's 64-bit index; the two words as one of 64 bits, or their
+      exclusive or.
+    - ``pairs``: the same, and both words along a new last axis.
+    """
+
+    width: int
+    shape: tuple[int, ...]
+    layout: str
+
+    def infer(self, key: ArrayType) -> ArrayType:
+        """The keys' leading axes, then the shape asked for."""
+        if key.dtype != _UINT32 or not key.ndim or key.shape[-1] != 2:
+            raise TypeError(f"random_bits: expected keys, uint32[..., 2], got {key}")
+        pair = (2,) if self.layout == "pairs" else ()
+        return array_type((*key.shape[:-1], *self.shape, *pair), self.dtype)
+
+    @property
+    def dtype(self) -> np.dtype:
+        """The unsigned dtype of this width."""
+        return np.dtype(f"u{self.width // 8}")
+
+    @functools.cached_property
+    def count(self) -> int:
+        """The number of 32-bit words in the original layout."""
+        return -(-math.prod(self.shape) * self.width // 32)
+
+    def reference(self, key: np.ndarray) -> np.ndarray:
+        """The cipher of NumPy's counters, its words viewed as the integers."""
+        batch, dtype = key.shape[:-1], self.dtype
+        size = math.prod(self.shape)
+        original = self.layout == "original"
+        first = np.arange(-(-self.count // 2) if original else size, dtype=_UINT32)
+        if original:
+            second = first + np.uint32(first.size)
+            if self.count % 2:
+                second[-1] = 0
+        else:
+            first, second = np.zeros_like(first), first
+        if batch:
+            wide = (*batch, first.size)
+            keys = [np.broadcast_to(key[..., i : i + 1], wide) for i in (0, 1)]
+            counters = [np.broadcast_to(x, wide) for x in (first, second)]
+            x0, x1 = THREEFRY2X32.reference(*keys, *counters)
+        else:
+            x0, x1 = _encrypt(key[0], key[1], first, second)
+        if self.layout == "pairs":
+            return np.stack([x0, x1], -1).reshape((*batch, *self.shape, 2))
+        if self.width == 64:
+            bits = x0.astype(dtype) << dtype.type(32) | x1
+        elif original:
+            bits = np.concatenate([x0, x1], -1)
+            bits = bits.view(dtype)[..., :size]
+        else:
+            bits = (x0 ^ x1).astype(dtype)
+        return bits.reshape((*batch, *self.shape))
+
+    def compiled(self, types: tuple[ArrayType, ...]) -> bool:
+        """From where NumPy takes longer than compiling."""
+        return types[0].size * self.count >= 1 << 24
+
+    def lower(self, b: Any, key: Any) -> Any:
+        """A call of a function that holds counters and rounds, left apart."""
+        (out,) = b.outs
+        if not out.size:
+            return b.splat(0, out)
+        return b.call(_program(self, (key.type,)), (key,), apart=True)[0]
+
+    def written_out(self, key: Any) -> list[Any]:
+        """The rounds of the counters, and their words as the integers."""
+        batch = key.shape[:-1]
+        k0, k1 = (slice_in_dim(key, i, i + 1, axis=len(batch)) for i in (0, 1))
+        size = math.prod(self.shape)
+        if self.layout == "original":
+            half = -(-self.count // 2)
+            first = iota(_UINT32, half)
+            second = ADD(first, full((half,), half, _UINT32))
+            if self.count % 2:
+                last = full((half,), self.count, _UINT32)
+                second = SELECT(EQ(second, last), full((half,), 0, _UINT32), second)
+        else:
+            first, second = full((size,), 0, _UINT32), iota(_UINT32, size)
+        shape = (*batch, first.size)
+        x0, x1 = _rounds(*[broadcast_to(x, shape) for x in (k0, k1, first, second)])
+        if self.layout == "pairs":
+            columns = [reshape(x, (*batch, *self.shape, 1)) for x in (x0, x1)]
+            return [concatenate(columns, len(batch) + len(self.shape))]
+        if self.width == 64:
+            high, low = convert(x0, self.dtype), convert(x1, self.dtype)
+            bits = OR(SHIFT_LEFT(high, full(high.shape, 32, self.dtype)), low)
+        elif self.layout == "original":
+            bits = concatenate([x0, x1], len(batch))
+            if self.width < 32:
+                bits = reshape(bitcast_convert_type(bits, self.dtype), (*batch, -1))
+            bits = slice_in_dim(bits, 0, size, axis=len(batch))
+        else:
+            bits = convert(XOR(x0, x1), self.dtype)
+        return [reshape(bits, (*batch, *self.shape))]
+
+    jvp = ZERO_DERIVATIVE
+    transpose = NOT_LINEAR
+
+    def vmap(self, size: int, args: Sequence[Any], axes: Sequence[int | None]) -> Any:
+        """More keys."""
+        return self(move_to_front(args[0], axes[0])), 0
+
+
+def threefry2x32(k0: Any, k1: Any, c0: Any, c1: Any) -> tuple[Any, Any]:
+    """The two words that Threefry-2x32 makes of counter words ``c0, c1`` under key ``k0, k1``.
+
+    All uint32; broadcast to one shape. Source: Salmon et al., SC 2011.
+
+    >>> import stretto.numpy as snp
+    >>> zero = snp.uint32(0)
+    >>> [hex(int(word)) for word in threefry2x32(zero, zero, zero, zero)]
+    ['0x6b200159', '0x99ba4efe']
+    """
+    values = [
+        as_value(x, "threefry2x32", name)
+        for x, name in zip((k0, k1, c0, c1), ("k0", "k1", "c0", "c1"), strict=True)
+    ]
+    shape = broadcast_shapes("threefry2x32", *[x.shape for x in values])
+    return THREEFRY2X32(*[broadcast_to(x, shape) for x in values])

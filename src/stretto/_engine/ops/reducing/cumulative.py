@@ -1,0 +1,272 @@
+"""Running sums, products, extrema and log-sum-exponentials along an axis.
+
+Layer 2 (ops). Each is a primitive. Their derivatives are linear recurrences, ``y[i] = a[i] y[i-1] +
+b[i]``: next, read ``recurrence``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, ClassVar
+
+import numpy as np
+
+from stretto._engine.core.interpreter import Linear, as_value
+from stretto._engine.core.primitive import NOT_LINEAR, Primitive
+from stretto._engine.core.types import ArrayType, kind_of
+from stretto._engine.ops.arithmetic import absolute
+from stretto._engine.ops.broadcast import canonical_axis
+from stretto._engine.ops.comparison import eq, full_like, ne, select, zeros_like
+from stretto._engine.ops.convert import convert
+from stretto._engine.ops.elementwise import COMPARABLE, FLOAT, NUMERIC
+from stretto._engine.ops.exponential import exp, log
+from stretto._engine.ops.reducing.recurrence import LinearRecurrence, shifted
+from stretto._engine.ops.reducing.reduce import greatest_below, least_above, widened
+from stretto._engine.ops.reducing.window_geometry import PLAIN, AxisWindow, reduce_windows
+
+__all__ = ["cumlogsumexp", "cummax", "cummin", "cumprod", "cumsum"]
+
+
+class Cumulative(Primitive, abstract=True):
+    """An operation over all elements up to each, along an axis; from there on if ``reverse``.
+
+    A subclass states the kinds of dtype that it ``accepts``, the StableHLO operation ``op`` and
+    the NumPy function ``ufunc`` that combine two elements, and the ``identity`` for a dtype.
+    """
+
+    axis: int
+    reverse: bool
+    accepts: ClassVar[frozenset[str]]
+    op: ClassVar[str]
+    ufunc: ClassVar[np.ufunc]
+    transpose = NOT_LINEAR
+
+    @staticmethod
+    def identity(dtype: np.dtype) -> Any:
+        """What combines with any element to that element."""
+        raise NotImplementedError
+
+    def infer(self, x: ArrayType) -> ArrayType:
+        """The operand's type."""
+        if not 0 <= self.axis < x.ndim:
+            raise ValueError(f"{self.name}: axis {self.axis} is not an axis of {x}")
+        if kind_of(x.dtype) not in self.accepts:
+            raise TypeError(
+                f"{self.name}: expected an array of kind {' or '.join(sorted(self.accepts))}, got "
+                f"{x}; convert it with .astype(...)"
+            )
+        return x
+
+    def reference(self, x: np.ndarray) -> np.ndarray:
+        """The ufunc's ``accumulate``; narrow dtypes in wider ones, as in XLA."""
+        wide = x.astype(widened(x.dtype), copy=False)
+        line = np.flip(wide, self.axis) if self.reverse else wide
+        out = self.ufunc.accumulate(line, axis=self.axis, dtype=wide.dtype)
+        out = np.flip(out, self.axis) if self.reverse else out
+        return out.astype(x.dtype, copy=False)
+
+    def lower(self, b: Any, x: Any) -> Any:
+        """A window from the first element to each, which XLA makes a scan in blocks."""
+        if not x.type.size:
+            return x
+        n = x.type.shape[self.axis]
+        ends = {"high" if self.reverse else "low": n - 1}
+        windows = tuple(
+            AxisWindow(n, **ends) if d == self.axis else PLAIN for d in range(x.type.ndim)
+        )
+        return b.convert(reduce_windows(b, self.op, x, windows, self.identity), x.type.dtype)
+
+    def vmap(self, size: int, args: Sequence[Any], axes: Sequence[int | None]) -> Any:
+        """The mapped axis is stepped over."""
+        (axis,) = axes
+        assert axis is not None
+        return type(self)(self.axis + (axis <= self.axis), self.reverse)(args[0]), axis
+
+    def recur(self, a: Any, b: Any) -> Any:
+        """``y[i] = a[i] y[i-1] + b[i]`` along this axis, in this direction."""
+        return LinearRecurrence(self.axis, self.reverse)(a, b)
+
+    def before(self, x: Any, first: Any) -> Any:
+        """``x[i-1]``, with ``first`` at the start."""
+        return shifted(x, self.axis, self.reverse, first)
+
+
+class Cumsum(Cumulative):
+    """The running sum."""
+
+    accepts = NUMERIC
+    op = "add"
+    ufunc = np.add
+
+    @staticmethod
+    def identity(dtype: np.dtype) -> Any:
+        """0."""
+        return 0
+
+    def jvp(self, primals: Sequence[Any], tangents: Sequence[Any]) -> tuple[Any, Any]:
+        """Linear."""
+        return self(*primals), self(*tangents)
+
+    def transpose(self, ct: Any, x: Linear) -> tuple[Any]:
+        """The running sum from the other end."""
+        return (Cumsum(self.axis, not self.reverse)(ct),)
+
+
+class Cumprod(Cumulative):
+    """The running product."""
+
+    accepts = NUMERIC
+    op = "multiply"
+    ufunc = np.multiply
+
+    @staticmethod
+    def identity(dtype: np.dtype) -> Any:
+        """1."""
+        return 1
+
+    def jvp(self, primals: Sequence[Any], tangents: Sequence[Any]) -> tuple[Any, Any]:
+        """dp[i] = x[i] dp[i-1] + p[i-1] dx[i]: no division, so zeros are no exception."""
+        (x,), (dx,) = primals, tangents
+        out = self(x)
+        return out, self.recur(x, self.before(out, 1) * dx)
+
+
+class RunningChooser(Cumulative, abstract=True):
+    """A running extremum."""
+
+    accepts = COMPARABLE | {"bool"}
+
+    def jvp(self, primals: Sequence[Any], tangents: Sequence[Any]) -> tuple[Any, Any]:
+        """The mean of the tangents of the elements so far that equal the extremum.
+
+        Their sum and their number start anew where the extremum changes; NaN equals NaN.
+        """
+        (x,), (dx,) = primals, tangents
+        out = self(x)
+        before = self.before(out, self.identity(x.dtype))
+        same = convert(eq(before, out) | ne(before, before), x.dtype)
+        here = eq(x, out) | ne(x, x)
+        total = self.recur(same, select(here, dx, zeros_like(dx)))
+        return out, total / self.recur(same, convert(here, x.dtype))
+
+
+class Cummax(RunningChooser):
+    """The running maximum."""
+
+    op = "maximum"
+    ufunc = np.maximum
+    identity = staticmethod(greatest_below)
+
+
+class Cummin(RunningChooser):
+    """The running minimum."""
+
+    op = "minimum"
+    ufunc = np.minimum
+    identity = staticmethod(least_above)
+
+
+class Cumlogsumexp(Cumulative):
+    """The logarithm of the running sum of exponentials."""
+
+    accepts = FLOAT
+    op = ""
+    ufunc = np.logaddexp
+
+    def lower(self, b: Any, x: Any) -> Any:
+        """By ``composed``, in at least float32."""
+        if not x.type.size:
+            return x
+        wide = b.convert(x, widened(x.type.dtype))
+        return b.convert(b.inline(self.composed, wide), x.type.dtype)
+
+    def composed(self, x: Any) -> Any:
+        """m + log s, with the running maximum m and the sum s of exp(x - m) so far.
+
+        s[i] = exp(m[i-1] - m[i]) s[i-1] + exp(x[i] - m[i]): no exponent is positive.
+        """
+        top = Cummax(self.axis, self.reverse)(x)
+        sums = self.recur(_weight(self.before(top, -np.inf), top), _weight(x, top))
+        return select(eq(top, full_like(top, -np.inf)), top, top + log(sums))
+
+    def jvp(self, primals: Sequence[Any], tangents: Sequence[Any]) -> tuple[Any, Any]:
+        """dy[i] = exp(y[i-1] - y[i]) dy[i-1] + exp(x[i] - y[i]) dx[i]."""
+        (x,), (dx,) = primals, tangents
+        out = self(x)
+        keep = _weight(self.before(out, -np.inf), out)
+        return out, self.recur(keep, _weight(x, out) * dx)
+
+
+def _weight(x: Any, total: Any) -> Any:
+    """exp(x - total) for x <= total: of infinite totals 1 to x = inf, 0 to the others."""
+    infinite = eq(absolute(total), full_like(total, np.inf))
+    there = select(eq(x, full_like(x, np.inf)), zeros_like(x), full_like(x, -np.inf))
+    return exp(select(infinite, there, x - select(infinite, zeros_like(total), total)))
+
+
+# Functions
+
+
+def _running(family: type[Cumulative], x: Any, axis: int, reverse: bool, who: str) -> Any:
+    x = as_value(x, who, "operand")
+    return family(canonical_axis(axis, x.ndim, who), bool(reverse))(x)
+
+
+def cumsum(operand: Any, axis: int = 0, reverse: bool = False) -> Any:
+    """The sum of the elements up to each along ``axis``; from each on if ``reverse``.
+
+    The shape and dtype of ``operand``. Raises ``TypeError`` for booleans.
+
+    >>> import stretto as st
+    >>> st.lax.cumsum(st.numpy.array([1, 2, 3]))
+    Array([1, 3, 6], dtype=int32)
+    """
+    return _running(Cumsum, operand, axis, reverse, "cumsum")
+
+
+def cumprod(operand: Any, axis: int = 0, reverse: bool = False) -> Any:
+    """The product of the elements up to each along ``axis``; from each on if ``reverse``.
+
+    The shape and dtype of ``operand``. Raises ``TypeError`` for booleans.
+
+    >>> import stretto as st
+    >>> st.lax.cumprod(st.numpy.array([1, 2, 3]))
+    Array([1, 2, 6], dtype=int32)
+    """
+    return _running(Cumprod, operand, axis, reverse, "cumprod")
+
+
+def cummax(operand: Any, axis: int = 0, reverse: bool = False) -> Any:
+    """The greatest element up to each along ``axis``; from each on if ``reverse``.
+
+    NaN from the first NaN on. The derivative is shared equally among elements that tie.
+
+    >>> import stretto as st
+    >>> st.lax.cummax(st.numpy.array([1, 3, 2]))
+    Array([1, 3, 3], dtype=int32)
+    """
+    return _running(Cummax, operand, axis, reverse, "cummax")
+
+
+def cummin(operand: Any, axis: int = 0, reverse: bool = False) -> Any:
+    """The least element up to each along ``axis``; from each on if ``reverse``.
+
+    NaN from the first NaN on. The derivative is shared equally among elements that tie.
+
+    >>> import stretto as st
+    >>> st.lax.cummin(st.numpy.array([2, 1, 3]))
+    Array([2, 1, 1], dtype=int32)
+    """
+    return _running(Cummin, operand, axis, reverse, "cummin")
+
+
+def cumlogsumexp(operand: Any, axis: int = 0, reverse: bool = False) -> Any:
+    """``log(cumsum(exp(operand)))`` along ``axis`` without overflow; from the end if ``reverse``.
+
+    Raises ``TypeError`` unless ``operand`` is of real floats.
+
+    >>> import stretto as st
+    >>> st.lax.cumlogsumexp(st.numpy.array([1000.0, 1000.0]))
+    Array([1000.    , 1000.6932], dtype=float32)
+    """
+    return _running(Cumlogsumexp, operand, axis, reverse, "cumlogsumexp")

@@ -1,0 +1,403 @@
+"""Reductions: greatest, least, product, bitwise and logical; and where the greatest and least are.
+
+Layer 2 (ops). The sum is in ``broadcast``, beside its transpose. Running forms of these are in
+``cumulative``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, ClassVar
+
+import ml_dtypes
+import numpy as np
+
+from stretto._engine.core.interpreter import as_value
+from stretto._engine.core.primitive import NOT_LINEAR, ZERO_DERIVATIVE, Primitive
+from stretto._engine.core.types import ArrayType, array_type, as_dtype, is_inexact, kind_of
+from stretto._engine.ops.broadcast import (
+    broadcast_in_dim,
+    canonical_axes,
+    canonical_axis,
+    check_axes,
+    reduce_sum,
+    reduce_vmap,
+    reshape,
+    transpose,
+)
+from stretto._engine.ops.comparison import eq, full_like, ne, select, zeros_like
+from stretto._engine.ops.convert import convert
+from stretto._engine.ops.elementwise import COMPARABLE, INTEGRAL, NUMERIC
+from stretto._engine.ops.iota import broadcasted_iota
+from stretto._engine.ops.shape import pad, slice_in_dim
+
+__all__ = [
+    "argmax",
+    "argmin",
+    "reduce_and",
+    "reduce_max",
+    "reduce_min",
+    "reduce_or",
+    "reduce_prod",
+    "reduce_xor",
+]
+
+
+def greatest_below(dtype: np.dtype) -> Any:
+    """The identity of ``max``: minus infinity, or the least number of the dtype."""
+    return _extreme(dtype, -1)
+
+
+def least_above(dtype: np.dtype) -> Any:
+    """The identity of ``min``: infinity, or the greatest number of the dtype."""
+    return _extreme(dtype, 1)
+
+
+def _extreme(dtype: np.dtype, sign: int) -> Any:
+    kind = kind_of(dtype)
+    if kind == "bool":
+        return sign > 0
+    if kind in ("int", "uint"):
+        info = ml_dtypes.iinfo(dtype)
+        return int(info.max if sign > 0 else info.min)
+    infinite = np.asarray(sign * np.inf).astype(dtype)
+    if np.isinf(infinite.astype(np.float32)):
+        return infinite[()]
+    info = ml_dtypes.finfo(dtype)  # the dtypes of 8 bits that have no infinity
+    return np.asarray(info.max if sign > 0 else info.min, dtype)[()]
+
+
+def widened(dtype: np.dtype) -> np.dtype:
+    """The dtype in which NumPy reduces: float32 for narrower floats, int32 for int4 and int2."""
+    kind = kind_of(dtype)
+    if kind == "float" and dtype.itemsize < 4:
+        return np.dtype(np.float32)
+    if kind in ("int", "uint") and dtype.kind not in "iu":
+        return np.dtype(np.int32)
+    return dtype
+
+
+class Reduction(Primitive, abstract=True):
+    """The elements over some axes combined by an associative, commutative operation.
+
+    A subclass states the kinds of dtype that it ``accepts``, the StableHLO operation ``op`` and
+    the NumPy function ``ufunc`` that combine two elements, and the ``identity`` for a dtype.
+    """
+
+    light = True
+    axes: tuple[int, ...]
+    accepts: ClassVar[frozenset[str]]
+    op: ClassVar[str]
+    ufunc: ClassVar[np.ufunc]
+    transpose = NOT_LINEAR
+
+    @staticmethod
+    def identity(dtype: np.dtype) -> Any:
+        """What combines with any element to that element."""
+        raise NotImplementedError
+
+    def infer(self, x: ArrayType) -> ArrayType:
+        """The operand's shape without those axes."""
+        check_axes(self.name, x, self.axes)
+        if kind_of(x.dtype) not in self.accepts:
+            raise TypeError(
+                f"{self.name}: expected an array of kind {' or '.join(sorted(self.accepts))}, got "
+                f"{x}"
+            )
+        return x.with_shape(tuple(n for d, n in enumerate(x.shape) if d not in self.axes))
+
+    def reference(self, x: np.ndarray) -> np.ndarray:
+        """The ufunc's ``reduce``; narrow dtypes in wider ones, as in XLA."""
+        wide = x.astype(widened(x.dtype), copy=False)
+        start = np.asarray(self.identity(x.dtype)).astype(wide.dtype)[()]
+        out = self.ufunc.reduce(wide, axis=self.axes, initial=start, dtype=wide.dtype)
+        return np.asarray(out).astype(x.dtype, copy=False)
+
+    def lower(self, b: Any, x: Any) -> Any:
+        """StableHLO ``reduce``."""
+        return b.reduce(self.op, x, self.axes, self.identity(x.type.dtype))
+
+    def vmap(self, size: int, args: Sequence[Any], axes: Sequence[int | None]) -> Any:
+        """The mapped axis is stepped over."""
+        return reduce_vmap(type(self), self.axes, args[0], axes[0])
+
+
+class Chooser(Reduction, abstract=True):
+    """A reduction that chooses one of the elements."""
+
+    accepts = COMPARABLE | {"bool"}
+
+    def jvp(self, primals: Sequence[Any], tangents: Sequence[Any]) -> tuple[Any, Any]:
+        """The mean of the tangents of the elements that equal the one chosen, or are NaN as it."""
+        (x,), (dx,) = primals, tangents
+        out = self(x)
+        kept = tuple(d for d in range(x.ndim) if d not in self.axes)
+        chosen = eq(x, broadcast_in_dim(out, x.shape, kept)) | ne(x, x)
+        count = reduce_sum(convert(chosen, x.dtype), self.axes)
+        return out, reduce_sum(select(chosen, dx, zeros_like(dx)), self.axes) / count
+
+
+class ReduceMax(Chooser):
+    """The greatest; NaN where there is one."""
+
+    op = "maximum"
+    ufunc = np.maximum
+    identity = staticmethod(greatest_below)
+
+
+class ReduceMin(Chooser):
+    """The least; NaN where there is one."""
+
+    op = "minimum"
+    ufunc = np.minimum
+    identity = staticmethod(least_above)
+
+
+class ReduceProd(Reduction):
+    """The product."""
+
+    accepts = NUMERIC
+    op = "multiply"
+    ufunc = np.multiply
+
+    @staticmethod
+    def identity(dtype: np.dtype) -> Any:
+        """1."""
+        return 1
+
+    def jvp(self, primals: Sequence[Any], tangents: Sequence[Any]) -> tuple[Any, Any]:
+        """The product rule over a tree of halves, so that zeros need no division.
+
+        d(u v) = du v + u dv
+        """
+        (x,), (dx,) = primals, tangents
+        u, du = lines_first(x, self.axes), lines_first(dx, self.axes)
+        n = u.shape[0]
+        while n > 1:
+            half = (n + 1) // 2
+            first, last = (slice_in_dim(v, 0, half) for v in (u, du))
+            second, dlast = slice_in_dim(u, half, n), slice_in_dim(du, half, n)
+            if n % 2:
+                rest = [(0, 1, 0), *[(0, 0, 0)] * (u.ndim - 1)]
+                second, dlast = pad(second, 1, rest), pad(dlast, 0, rest)
+            u, du = first * second, last * second + first * dlast
+            n = half
+        out = self(x)
+        return out, reshape(du, out.shape) if n else zeros_like(out)
+
+
+def lines_first(x: Any, axes: tuple[int, ...]) -> Any:
+    """The axes joined into the first one."""
+    kept = tuple(d for d in range(x.ndim) if d not in axes)
+    joined = 1
+    for d in axes:
+        joined *= x.shape[d]
+    return reshape(transpose(x, (*axes, *kept)), (joined, *(x.shape[d] for d in kept)))
+
+
+class Bits(Reduction, abstract=True):
+    """A reduction of bits, or of truth values."""
+
+    accepts = INTEGRAL | {"bool"}
+    jvp = ZERO_DERIVATIVE
+
+    @staticmethod
+    def identity(dtype: np.dtype) -> Any:
+        """No bit."""
+        return 0
+
+
+class ReduceAnd(Bits):
+    """The bits, or truth, in all."""
+
+    op = "and"
+    ufunc = np.bitwise_and
+
+    @staticmethod
+    def identity(dtype: np.dtype) -> Any:
+        """All bits."""
+        kind = kind_of(dtype)
+        return -1 if kind == "int" else True if kind == "bool" else int(ml_dtypes.iinfo(dtype).max)
+
+
+class ReduceOr(Bits):
+    """The bits, or truth, in any."""
+
+    op = "or"
+    ufunc = np.bitwise_or
+
+
+class ReduceXor(Bits):
+    """The bits, or truth, in an odd number."""
+
+    op = "xor"
+    ufunc = np.bitwise_xor
+
+
+class Place(Primitive, abstract=True):
+    """The index, along an axis, of the element that a chooser chooses: the first of equals."""
+
+    axis: int
+    index_dtype: np.dtype
+    chooser: ClassVar[type[Chooser]]
+    jvp = ZERO_DERIVATIVE
+    transpose = NOT_LINEAR
+
+    def infer(self, x: ArrayType) -> ArrayType:
+        """The operand's shape without the axis, in the index dtype."""
+        check_axes(self.name, x, (self.axis,))
+        if kind_of(x.dtype) not in Chooser.accepts:
+            raise TypeError(f"{self.name}: expected real numbers or booleans, got {x}")
+        if kind_of(self.index_dtype) not in INTEGRAL:
+            raise TypeError(
+                f"{self.name}: expected an integer index_dtype, got {self.index_dtype.name}"
+            )
+        if not x.shape[self.axis]:
+            raise ValueError(
+                f"{self.name}: axis {self.axis} of {x} is empty, so no element can be chosen"
+            )
+        shape = tuple(n for d, n in enumerate(x.shape) if d != self.axis)
+        return array_type(shape, self.index_dtype)
+
+    def reference(self, x: np.ndarray) -> np.ndarray:
+        """NumPy's: the first NaN, where there is one, else the first of equals."""
+        search = np.argmax if self.chooser is ReduceMax else np.argmin
+        return np.asarray(search(x.astype(widened(x.dtype), copy=False), axis=self.axis))
+
+    def lower(self, b: Any, x: Any) -> Any:
+        """The least index at which the element is the one chosen, or NaN as that is."""
+        out = b.outs[0]
+        return b.inline(self.composed, x) if out.size else b.splat(0, out)
+
+    def composed(self, x: Any) -> Any:
+        """By other operations."""
+        kept = tuple(d for d in range(x.ndim) if d != self.axis)
+        chosen = self.chooser((self.axis,))(x)
+        there = eq(x, broadcast_in_dim(chosen, x.shape, kept))
+        if is_inexact(x.dtype):
+            there = there | ne(x, x)
+        index = broadcasted_iota(np.dtype(np.int32), x.shape, self.axis)
+        index = select(there, index, full_like(index, x.shape[self.axis]))
+        return convert(ReduceMin((self.axis,))(index), self.index_dtype)
+
+    def vmap(self, size: int, args: Sequence[Any], axes: Sequence[int | None]) -> Any:
+        """The mapped axis is stepped over."""
+        (axis,) = axes
+        assert axis is not None
+        shifted = self.axis + (axis <= self.axis)
+        return type(self)(shifted, self.index_dtype)(args[0]), axis - (shifted < axis)
+
+
+class Argmax(Place):
+    """Where the greatest is."""
+
+    chooser = ReduceMax
+
+
+class Argmin(Place):
+    """Where the least is."""
+
+    chooser = ReduceMin
+
+
+# Functions
+
+
+def _reduced(family: type[Reduction], x: Any, axes: Sequence[int] | int | None, who: str) -> Any:
+    x = as_value(x, who, "operand")
+    canonical = tuple(sorted(canonical_axes(axes, x.ndim, who)))
+    if kind_of(x.dtype) not in family.accepts or canonical:
+        return family(canonical)(x)
+    return x
+
+
+def reduce_max(operand: Any, axes: Sequence[int] | int | None = None) -> Any:
+    """The greatest element over ``axes`` (all by default); NaN where there is one.
+
+    Of no elements, minus infinity or the least integer. The derivative is shared equally among
+    elements that tie. Raises ``TypeError`` for complex numbers.
+
+    >>> import stretto as st
+    >>> st.lax.reduce_max(st.numpy.array([[1, 5], [7, 3]]), (0,))
+    Array([7, 5], dtype=int32)
+    """
+    return _reduced(ReduceMax, operand, axes, "reduce_max")
+
+
+def reduce_min(operand: Any, axes: Sequence[int] | int | None = None) -> Any:
+    """The least element over ``axes`` (all by default); NaN where there is one.
+
+    Of no elements, infinity or the greatest integer. The derivative is shared equally among
+    elements that tie. Raises ``TypeError`` for complex numbers.
+
+    >>> import stretto as st
+    >>> st.lax.reduce_min(st.numpy.array([[1, 5], [7, 3]]), (0,))
+    Array([1, 3], dtype=int32)
+    """
+    return _reduced(ReduceMin, operand, axes, "reduce_min")
+
+
+def reduce_prod(operand: Any, axes: Sequence[int] | int | None = None) -> Any:
+    """The product over ``axes`` (all by default), in the dtype of ``operand``; 1 of no elements.
+
+    >>> import stretto as st
+    >>> st.lax.reduce_prod(st.numpy.array([[1, 5], [7, 3]]), (0,))
+    Array([ 7, 15], dtype=int32)
+    """
+    return _reduced(ReduceProd, operand, axes, "reduce_prod")
+
+
+def reduce_and(operand: Any, axes: Sequence[int] | int | None = None) -> Any:
+    """The bits, or truth, in all elements over ``axes`` (all axes by default).
+
+    >>> import stretto as st
+    >>> st.lax.reduce_and(st.numpy.array([6, 3]))
+    Array(2, dtype=int32)
+    """
+    return _reduced(ReduceAnd, operand, axes, "reduce_and")
+
+
+def reduce_or(operand: Any, axes: Sequence[int] | int | None = None) -> Any:
+    """The bits, or truth, in any element over ``axes`` (all axes by default).
+
+    >>> import stretto as st
+    >>> st.lax.reduce_or(st.numpy.array([6, 3]))
+    Array(7, dtype=int32)
+    """
+    return _reduced(ReduceOr, operand, axes, "reduce_or")
+
+
+def reduce_xor(operand: Any, axes: Sequence[int] | int | None = None) -> Any:
+    """The bits, or truth, in an odd number of elements over ``axes`` (all axes by default).
+
+    >>> import stretto as st
+    >>> st.lax.reduce_xor(st.numpy.array([6, 3]))
+    Array(5, dtype=int32)
+    """
+    return _reduced(ReduceXor, operand, axes, "reduce_xor")
+
+
+def argmax(operand: Any, axis: int, index_dtype: Any = np.int32) -> Any:
+    """The index along ``axis`` of the greatest element, the first of equals; NaN is greatest.
+
+    Raises ``ValueError`` where the axis is empty.
+
+    >>> import stretto as st
+    >>> st.lax.argmax(st.numpy.array([1.0, 5.0, 5.0]), 0)
+    Array(1, dtype=int32)
+    """
+    operand = as_value(operand, "argmax", "operand")
+    return Argmax(canonical_axis(axis, operand.ndim, "argmax"), as_dtype(index_dtype))(operand)
+
+
+def argmin(operand: Any, axis: int, index_dtype: Any = np.int32) -> Any:
+    """The index along ``axis`` of the least element, the first of equals; NaN is least.
+
+    Raises ``ValueError`` where the axis is empty.
+
+    >>> import stretto as st
+    >>> st.lax.argmin(st.numpy.array([5.0, 1.0, 1.0]), 0)
+    Array(1, dtype=int32)
+    """
+    operand = as_value(operand, "argmin", "operand")
+    return Argmin(canonical_axis(axis, operand.ndim, "argmin"), as_dtype(index_dtype))(operand)

@@ -1,0 +1,173 @@
+"""Whole numbers near others, the next floating-point number, and whether a number is finite.
+
+Layer 2 (ops).
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from stretto._engine.core.interpreter import as_value
+from stretto._engine.core.primitive import ZERO_DERIVATIVE
+from stretto._engine.core.types import ArrayType, array_type, is_complex, is_inexact
+from stretto._engine.ops.comparison import full, lt, select, zeros_like
+from stretto._engine.ops.complex_parts import imag, real
+from stretto._engine.ops.elementwise import FLOAT, Elementwise, binary
+
+__all__ = ["ceil", "floor", "is_finite", "nextafter", "round_", "truncated"]
+
+
+class Floor(Elementwise):
+    """The greatest whole number not above."""
+
+    accepts = FLOAT
+    op = "floor"
+    reference = staticmethod(np.floor)
+    jvp = ZERO_DERIVATIVE
+
+
+class Ceil(Elementwise):
+    """The least whole number not below."""
+
+    accepts = FLOAT
+    op = "ceil"
+    reference = staticmethod(np.ceil)
+    jvp = ZERO_DERIVATIVE
+
+
+class Nearest(Elementwise, abstract=True):
+    """The nearest whole number."""
+
+    accepts = FLOAT
+    jvp = ZERO_DERIVATIVE
+
+
+class Round(Nearest):
+    """The nearest whole number; halves to the even one."""
+
+    op = "round_nearest_even"
+    reference = staticmethod(np.rint)
+
+
+class RoundAway(Nearest):
+    """The nearest whole number; halves to the one further from zero."""
+
+    op = "round_nearest_afz"
+
+    def reference(self, x: np.ndarray) -> np.ndarray:
+        """Truncated, and one further where half or more was cut off."""
+        whole = np.trunc(x)
+        further = np.where(np.abs(x - whole) >= 0.5, np.copysign(1, x), 0)
+        return np.copysign(whole + further.astype(x.dtype), x)
+
+
+class IsFinite(Elementwise):
+    """Whether neither infinite nor NaN."""
+
+    accepts = FLOAT
+    op = "is_finite"
+    reference = staticmethod(np.isfinite)
+    jvp = ZERO_DERIVATIVE
+
+    def out_dtype(self, dtype: np.dtype) -> np.dtype:
+        """Boolean."""
+        return np.dtype(bool)
+
+    def infer(self, x: ArrayType) -> ArrayType:
+        """Boolean, never weak."""
+        return array_type(x.shape, super().infer(x).dtype)
+
+
+class Nextafter(Elementwise):
+    """The next number after ``x`` towards ``y``."""
+
+    accepts = FLOAT
+    op = "next_after"
+    dialect = "chlo"
+    partials = (lambda dx, out, x, y: dx, None)  # but for rounding it is x
+
+    def reference(self, x: np.ndarray, y: np.ndarray) -> np.ndarray:
+        """NumPy's; ``y`` where they are equal, also among zeros."""
+        return np.where(x == y, y, np.nextafter(x, y))
+
+
+FLOOR, CEIL, ROUND, ROUND_AWAY = Floor(), Ceil(), Round(), RoundAway()
+IS_FINITE, NEXTAFTER = IsFinite(), Nextafter()
+
+
+def _whole(primitive: Elementwise, x: Any) -> Any:
+    x = as_value(x, primitive.name)
+    return primitive(x) if is_inexact(x.dtype) else x
+
+
+def floor(x: Any) -> Any:
+    """The greatest whole number not above each element; integers as they are.
+
+    Source: StableHLO, ``floor``.
+
+    >>> import stretto as st
+    >>> st.lax.floor(st.numpy.array([1.5, -1.5]))
+    Array([ 1., -2.], dtype=float32)
+    """
+    return _whole(FLOOR, x)
+
+
+def ceil(x: Any) -> Any:
+    """The least whole number not below each element; integers as they are.
+
+    Source: StableHLO, ``ceil``.
+
+    >>> import stretto as st
+    >>> st.lax.ceil(st.numpy.array([1.5, -1.5]))
+    Array([ 2., -1.], dtype=float32)
+    """
+    return _whole(CEIL, x)
+
+
+def round_(x: Any) -> Any:
+    """The nearest whole number, halves to the even one; integers as they are.
+
+    Source: StableHLO, ``round_nearest_even``.
+
+    >>> import stretto as st
+    >>> st.numpy.round(st.numpy.array([0.5, 1.5]))
+    Array([0., 2.], dtype=float32)
+    """
+    return _whole(ROUND, x)
+
+
+def truncated(x: Any) -> Any:
+    """Each element without its fraction."""
+    x = as_value(x, "trunc")
+    return select(lt(x, zeros_like(x)), ceil(x), floor(x)) if is_inexact(x.dtype) else x
+
+
+def is_finite(x: Any) -> Any:
+    """Whether each element is neither infinite nor NaN.
+
+    Source: StableHLO, ``is_finite``.
+
+    >>> import stretto as st
+    >>> st.lax.is_finite(st.numpy.array([1.0, float("inf")]))
+    Array([ True, False], dtype=bool)
+    """
+    x = as_value(x, "is_finite")
+    if is_complex(x.dtype):
+        return IS_FINITE(real(x)) & IS_FINITE(imag(x))
+    if not is_inexact(x.dtype):
+        return full(x.shape, True, np.dtype(bool))
+    return IS_FINITE(x)
+
+
+def nextafter(x1: Any, x2: Any) -> Any:
+    """The next number after ``x1`` towards ``x2``.
+
+    Source: CHLO, ``next_after``.
+
+    >>> import stretto as st
+    >>> st.lax.nextafter(st.numpy.array(0.0), 1.0) > 0
+    Array(True, dtype=bool)
+    """
+    return binary(NEXTAFTER, x1, x2)

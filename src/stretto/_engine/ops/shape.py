@@ -1,0 +1,422 @@
+"""Parts of arrays put together and taken out: concatenate, split, pad, slice, reverse.
+
+Layer 2 (ops). Slice and pad are each other's transposes; the transpose of concatenate is slices.
+Next, read ``dynamic`` for slices whose place is known only when the program runs.
+"""
+
+from __future__ import annotations
+
+import builtins
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from stretto._engine.core.integers import integers
+from stretto._engine.core.interpreter import Linear, as_value
+from stretto._engine.core.primitive import Primitive
+from stretto._engine.core.types import ArrayType, array_type, promote
+from stretto._engine.ops.broadcast import (
+    broadcast_in_dim,
+    canonical_axes,
+    canonical_axis,
+    check_axes,
+    move_to_front,
+    reduce_sum,
+)
+from stretto._engine.ops.comparison import full, select, zeros_like
+from stretto._engine.ops.convert import convert
+from stretto._engine.ops.elementwise import align_mapped
+
+__all__ = [
+    "concatenate",
+    "pad",
+    "rev",
+    "slice",
+    "slice_in_dim",
+    "split",
+]
+
+
+class Concatenate(Primitive):
+    """The operands one after another along an axis."""
+
+    light = True
+    axis: int
+
+    def infer(self, *types: ArrayType) -> ArrayType:
+        """Sizes add along the axis; everything else must agree."""
+        first, d = types[0], self.axis
+        if not 0 <= d < first.ndim:
+            raise ValueError(f"concatenate: axis {d} is not an axis of {first}")
+        for i, other in enumerate(types[1:], 1):
+            fits = other.ndim == first.ndim and all(
+                n == m or a == d
+                for a, (n, m) in enumerate(zip(first.shape, other.shape, strict=True))
+            )
+            if not fits or other.dtype != first.dtype:
+                raise (TypeError if fits else ValueError)(
+                    f"concatenate: operands must have one dtype, and one shape but for axis {d}; "
+                    f"got {first} (operand 0) and {other} (operand {i})"
+                )
+        total = sum(t.shape[d] for t in types)
+        shape = (*first.shape[:d], total, *first.shape[d + 1 :])
+        return array_type(shape, first.dtype, all(t.weak_type for t in types))
+
+    def reference(self, *arrays: np.ndarray) -> np.ndarray:
+        """NumPy's."""
+        return np.concatenate(arrays, self.axis)
+
+    def lower(self, b: Any, *operands: Any) -> Any:
+        """StableHLO ``concatenate``."""
+        return b.emit("concatenate", *operands, attributes=f"dimension = {self.axis} : i64")
+
+    def jvp(self, primals: Sequence[Any], tangents: Sequence[Any]) -> tuple[Any, Any]:
+        """Linear in all operands together."""
+        filled = [
+            zeros_like(x) if dx is None else dx for x, dx in zip(primals, tangents, strict=True)
+        ]
+        return self(*primals), self(*filled)
+
+    def transpose(self, ct: Any, *args: Any) -> tuple[Any, ...]:
+        """To each operand the slice that it became."""
+        cts, start = [], 0
+        for x in args:
+            stop = start + x.shape[self.axis]
+            linear = isinstance(x, Linear)
+            cts.append(slice_in_dim(ct, start, stop, axis=self.axis) if linear else None)
+            start = stop
+        return tuple(cts)
+
+    def vmap(self, size: int, args: Sequence[Any], axes: Sequence[int | None]) -> Any:
+        """All operands get the mapped axis."""
+        values, axis = align_mapped(size, args, axes)
+        return Concatenate(self.axis + (axis <= self.axis))(*values), axis
+
+
+# Pad and slice
+
+PadConfig = tuple[tuple[int, int, int], ...]
+
+
+def _dilated(n: int, interior: int) -> int:
+    return n + max(n - 1, 0) * interior
+
+
+class Pad(Primitive):
+    """The operand with a scalar put before, after and between its elements along each axis.
+
+    ``config`` holds (low, high, interior) for each axis; negative ``low`` and ``high`` crop.
+    """
+
+    config: PadConfig
+
+    def infer(self, x: ArrayType, value: ArrayType) -> ArrayType:
+        """Each size grows by what is put in."""
+        if value.shape or value.dtype != x.dtype:
+            raise TypeError(f"pad: expected a padding value {x.with_shape(())}, got {value}")
+        if len(self.config) != x.ndim or any(interior < 0 for *_, interior in self.config):
+            raise ValueError(
+                f"pad: expected (low, high, interior) with interior >= 0 for each axis of {x}; got "
+                f"{self.config}"
+            )
+        shape = tuple(
+            low + high + _dilated(n, interior)
+            for n, (low, high, interior) in zip(x.shape, self.config, strict=True)
+        )
+        if any(n < 0 for n in shape):
+            raise ValueError(f"pad: {self.config} crops more than {x} has: sizes {shape}")
+        return array_type(shape, x.dtype, x.weak_type and value.weak_type)
+
+    def reference(self, x: np.ndarray, value: np.ndarray) -> np.ndarray:
+        """The value everywhere, then the operand's elements where they go."""
+        shape, source, target = [], [], []
+        for n, (low, high, interior) in zip(x.shape, self.config, strict=True):
+            step, size = interior + 1, low + high + _dilated(n, interior)
+            first = -(min(low, 0) // step)  # the first element not cropped, and the last
+            last = min(n, (size - 1 - low) // step + 1)
+            place = low + first * step
+            count = max(last - first, 0)
+            shape.append(size)
+            source.append(builtins.slice(first, first + count))
+            target.append(builtins.slice(place, place + count * step, step))
+        out = np.empty(shape, x.dtype)
+        out[...] = value
+        out[tuple(target)] = x[tuple(source)]
+        return out
+
+    def lower(self, b: Any, x: Any, value: Any) -> Any:
+        """StableHLO ``pad``."""
+        low, high, interior = (b.ints([c[i] for c in self.config]) for i in range(3))
+        attributes = (
+            f"edge_padding_low = {low}, edge_padding_high = {high}, interior_padding = {interior}"
+        )
+        return b.emit("pad", x, value, attributes=attributes)
+
+    def jvp(self, primals: Sequence[Any], tangents: Sequence[Any]) -> tuple[Any, Any]:
+        """Linear in operand and padding value together."""
+        filled = [
+            zeros_like(x) if dx is None else dx for x, dx in zip(primals, tangents, strict=True)
+        ]
+        return self(*primals), self(*filled)
+
+    def padding(self, shape: Sequence[int]) -> Any:
+        """Where an output holds the padding value: a mask, for an operand of this shape."""
+        boolean = np.dtype(bool)
+        return self(full(tuple(shape), False, boolean), full((), True, boolean))
+
+    def transpose(self, ct: Any, x: Any, value: Any) -> tuple[Any, Any]:
+        """The operand's elements taken out again; the sum of the rest."""
+        ct_x = ct_value = None
+        if isinstance(x, Linear):
+            crop = pad(ct, 0, [(-low, -high, 0) for low, high, _ in self.config])
+            strides = [interior + 1 for *_, interior in self.config]
+            ct_x = slice(crop, (0,) * x.ndim, crop.shape, strides)
+        if isinstance(value, Linear):
+            outside = select(self.padding(x.shape), ct, zeros_like(ct))
+            ct_value = reduce_sum(outside, range(ct.ndim))
+        return ct_x, ct_value
+
+    def vmap(self, size: int, args: Sequence[Any], axes: Sequence[int | None]) -> Any:
+        """The mapped axis is not padded; mapped values are put in by a mask."""
+        (x, value), (axis, value_axis) = args, axes
+        if value_axis is None:
+            assert axis is not None
+            config = (*self.config[:axis], (0, 0, 0), *self.config[axis:])
+            return Pad(config)(x, value), axis
+        if axis is None:
+            x = broadcast_in_dim(x, (size, *x.shape), range(1, x.ndim + 1))
+        else:
+            x = move_to_front(x, axis)
+        batched = Pad(((0, 0, 0), *self.config))
+        inside = batched(x, full((), 0, x.dtype, x.weak_type))
+        outside = broadcast_in_dim(value, inside.shape, (0,))
+        return select(batched.padding(x.shape), outside, inside), 0
+
+
+class Slice(Primitive):
+    """Every ``strides``-th element from ``starts`` up to, not including, ``limits``."""
+
+    light = True
+    starts: tuple[int, ...]
+    limits: tuple[int, ...]
+    strides: tuple[int, ...]
+
+    def infer(self, x: ArrayType) -> ArrayType:
+        """The number of elements taken along each axis."""
+        settings = (self.starts, self.limits, self.strides)
+        fits = all(len(s) == x.ndim for s in settings) and all(
+            0 <= start <= limit <= n and stride > 0
+            for start, limit, stride, n in zip(*settings, x.shape, strict=True)
+        )
+        if not fits:
+            raise ValueError(
+                f"slice: expected 0 <= start <= limit <= size and stride > 0 for each axis of {x}; "
+                f"got starts {self.starts}, limits {self.limits}, strides {self.strides}"
+            )
+        return x.with_shape(
+            tuple(-((a - z) // s) for a, z, s in zip(*settings, strict=True))  # rounded up
+        )
+
+    def reference(self, x: np.ndarray) -> np.ndarray:
+        """A view."""
+        return x[tuple(map(builtins.slice, self.starts, self.limits, self.strides))]
+
+    def lower(self, b: Any, x: Any) -> Any:
+        """StableHLO ``slice``."""
+        attributes = (
+            f"start_indices = {b.ints(self.starts)}, limit_indices = {b.ints(self.limits)}, "
+            f"strides = {b.ints(self.strides)}"
+        )
+        return b.emit("slice", x, attributes=attributes)
+
+    def jvp(self, primals: Sequence[Any], tangents: Sequence[Any]) -> tuple[Any, Any]:
+        """Linear."""
+        return self(*primals), self(*tangents)
+
+    def transpose(self, ct: Any, x: Linear) -> tuple[Any]:
+        """Zeros put where nothing was taken."""
+        config = []
+        for n, m, start, stride in zip(x.shape, ct.shape, self.starts, self.strides, strict=True):
+            config.append((start, n - start - _dilated(m, stride - 1), stride - 1))
+        return (pad(ct, 0, config),)
+
+    def vmap(self, size: int, args: Sequence[Any], axes: Sequence[int | None]) -> Any:
+        """The mapped axis is taken whole."""
+        (axis,) = axes
+        assert axis is not None
+        starts, limits, strides = (
+            (*s[:axis], whole, *s[axis:])
+            for s, whole in ((self.starts, 0), (self.limits, size), (self.strides, 1))
+        )
+        return Slice(starts, limits, strides)(args[0]), axis
+
+
+class Rev(Primitive):
+    """The order of the elements reversed along some axes."""
+
+    light = True
+    axes: tuple[int, ...]
+
+    def infer(self, x: ArrayType) -> ArrayType:
+        """The operand's type."""
+        check_axes(self.name, x, self.axes)
+        return x
+
+    def reference(self, x: np.ndarray) -> np.ndarray:
+        """NumPy's, a view."""
+        return np.flip(x, self.axes)
+
+    def lower(self, b: Any, x: Any) -> Any:
+        """StableHLO ``reverse``."""
+        return b.emit("reverse", x, attributes=f"dimensions = {b.ints(self.axes)}")
+
+    def jvp(self, primals: Sequence[Any], tangents: Sequence[Any]) -> tuple[Any, Any]:
+        """Linear."""
+        return self(*primals), self(*tangents)
+
+    def transpose(self, ct: Any, x: Linear) -> tuple[Any]:
+        """Its own inverse, and its own transpose."""
+        return (self(ct),)
+
+    def vmap(self, size: int, args: Sequence[Any], axes: Sequence[int | None]) -> Any:
+        """The mapped axis is stepped over."""
+        (axis,) = axes
+        assert axis is not None
+        return Rev(tuple(a + (axis <= a) for a in self.axes))(args[0]), axis
+
+
+# Functions
+
+
+def concatenate(operands: Sequence[Any], dimension: int = 0) -> Any:
+    """The arrays one after another along ``dimension``, promoted to one dtype.
+
+    Raises ``ValueError`` where they differ in another axis. Source: StableHLO, ``concatenate``.
+
+    >>> import stretto.numpy as snp
+    >>> snp.concatenate([snp.array([1, 2]), snp.array([3.5])])
+    Array([1. , 2. , 3.5], dtype=float32)
+    """
+    values = [as_value(x, "concatenate", f"operand {i}") for i, x in enumerate(operands)]
+    if not values:
+        raise ValueError("concatenate: expected at least one array, got none")
+    d = canonical_axis(dimension, values[0].ndim, "concatenate")
+    dtype, weak = promote([(x.dtype, x.weak_type) for x in values], "concatenate")
+    values = [convert(x, dtype, weak) for x in values]
+    return values[0] if len(values) == 1 else Concatenate(d)(*values)
+
+
+def pad(operand: Any, padding_value: Any, padding_config: Sequence[tuple[int, int, int]]) -> Any:
+    """``operand`` with ``padding_value`` put before, after and between its elements.
+
+    ``padding_config`` gives (low, high, interior) for each axis; negative ``low`` and ``high``
+    crop. The value is a scalar, converted to the dtype of ``operand``. Raises ``ValueError`` where
+    a size would be negative. Source: StableHLO, ``pad``.
+
+    >>> import stretto as st
+    >>> st.lax.pad(st.numpy.array([1, 2]), 0, [(1, 0, 2)])
+    Array([0, 1, 0, 0, 2], dtype=int32)
+    """
+    operand = as_value(operand, "pad", "operand")
+    if type(padding_value) in (bool, int, float, complex):
+        padding_value = full((), padding_value, operand.dtype, True)
+    else:
+        padding_value = as_value(padding_value, "pad", "padding_value")
+        padding_value = convert(
+            padding_value, operand.dtype, padding_value.weak_type and operand.weak_type
+        )
+    settings = tuple((int(low), int(high), int(interior)) for low, high, interior in padding_config)
+    if not any(map(any, settings)) and len(settings) == operand.ndim and not padding_value.ndim:
+        return operand
+    return Pad(settings)(operand, padding_value)
+
+
+def slice(
+    operand: Any,
+    start_indices: Sequence[int],
+    limit_indices: Sequence[int],
+    strides: Sequence[int] | None = None,
+) -> Any:
+    """The elements from ``start_indices`` up to ``limit_indices``, every ``strides``-th.
+
+    Raises ``ValueError`` where the bounds are not within ``operand``. Source: StableHLO, ``slice``.
+
+    >>> import stretto as st
+    >>> st.lax.slice(st.numpy.arange(6), (1,), (6,), (2,))
+    Array([1, 3, 5], dtype=int32)
+    """
+    operand = as_value(operand, "slice", "operand")
+    starts = integers(start_indices, "slice", "start_indices")
+    limits = integers(limit_indices, "slice", "limit_indices")
+    steps = (1,) * operand.ndim if strides is None else integers(strides, "slice", "strides")
+    if (
+        limits == operand.shape
+        and not any(starts)
+        and set(steps) <= {1}
+        and len(starts) == operand.ndim
+    ):
+        return operand
+    return Slice(starts, limits, steps)(operand)
+
+
+slice_ = slice  # for modules that need the builtin too
+
+
+def slice_in_dim(
+    operand: Any, start_index: int | None, limit_index: int | None, stride: int = 1, axis: int = 0
+) -> Any:
+    """The part along ``axis`` that ``operand[start:limit:stride]`` is, with ``stride > 0``.
+
+    >>> import stretto as st
+    >>> st.lax.slice_in_dim(st.numpy.arange(6), 1, -1)
+    Array([1, 2, 3, 4], dtype=int32)
+    """
+    operand = as_value(operand, "slice_in_dim", "operand")
+    axis = canonical_axis(axis, operand.ndim, "slice_in_dim")
+    if stride <= 0:
+        raise ValueError(
+            f"slice_in_dim: expected stride > 0, got {stride}; use rev to go backwards"
+        )
+    start, limit, _ = builtins.slice(start_index, limit_index).indices(operand.shape[axis])
+    starts, limits, strides = [0] * operand.ndim, list(operand.shape), [1] * operand.ndim
+    starts[axis], limits[axis], strides[axis] = start, max(start, limit), stride
+    return slice(operand, starts, limits, strides)
+
+
+def split(operand: Any, sizes: Sequence[int], axis: int = 0) -> list[Any]:
+    """``operand`` cut along ``axis`` into parts of these sizes.
+
+    Raises ``ValueError`` where the sizes do not add up to that of the axis.
+
+    >>> import stretto as st
+    >>> st.lax.split(st.numpy.arange(3), (1, 2))
+    [Array([0], dtype=int32), Array([1, 2], dtype=int32)]
+    """
+    operand = as_value(operand, "split", "operand")
+    axis = canonical_axis(axis, operand.ndim, "split")
+    parts = integers(sizes, "split", "sizes")
+    if sum(parts) != operand.shape[axis] or any(n < 0 for n in parts):
+        raise ValueError(
+            f"split: sizes {tuple(parts)} must add up to {operand.shape[axis]}, axis {axis} of "
+            f"{operand.type}"
+        )
+    out, start = [], 0
+    for n in parts:
+        out.append(slice_in_dim(operand, start, start + n, axis=axis))
+        start += n
+    return out
+
+
+def rev(operand: Any, dimensions: Sequence[int]) -> Any:
+    """``operand`` with the order of its elements reversed along ``dimensions``.
+
+    Source: StableHLO, ``reverse``.
+
+    >>> import stretto as st
+    >>> st.lax.rev(st.numpy.arange(3), (0,))
+    Array([2, 1, 0], dtype=int32)
+    """
+    operand = as_value(operand, "rev", "operand")
+    canonical = canonical_axes(dimensions, operand.ndim, "rev")
+    return Rev(tuple(sorted(canonical)))(operand) if canonical else operand

@@ -1,0 +1,298 @@
+"""Sorting along an axis, by one key or several; and the k greatest.
+
+Layer 2 (ops). The order of elements: numbers rise, NaN comes last whatever its sign, the two zeros
+are equal; complex numbers go by real part, then imaginary part. How comparison is lowered is in
+``sort_lowering``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from stretto._engine.core.integers import integer
+from stretto._engine.core.interpreter import as_value
+from stretto._engine.core.primitive import NOT_LINEAR, Primitive
+from stretto._engine.core.types import ArrayType, array_type, default_dtype, is_complex
+from stretto._engine.ops.index.along_axis import take_along_axis
+from stretto._engine.ops.broadcast import canonical_axis, check_axes, move_axis, move_to_front
+from stretto._engine.ops.convert import convert
+from stretto._engine.ops.elementwise import align_mapped
+from stretto._engine.ops.iota import broadcasted_iota
+from stretto._engine.ops.reducing.reduce import widened
+from stretto._engine.ops.shape import rev, slice_
+from stretto._engine.ops.sign_bits import has_negative_zero
+from stretto._engine.ops.sort_lowering import canonical_key, lower_sort, order_by_value
+from stretto._engine.ops.thresholds import TOP_K
+
+__all__ = ["argsort", "sort", "sort_operands", "stable_order", "top_k"]
+
+_INT32 = np.dtype(np.int32)
+
+
+def _along(x: Any, indices: Any, axis: int) -> Any:
+    """The elements of each line at the indices, of which there are no more than elements."""
+    if not indices.size:
+        return slice_(x, (0,) * x.ndim, indices.shape)
+    return take_along_axis(x, indices, axis, "promise_in_bounds", wrap_negative=False)
+
+
+class Sort(Primitive):
+    """Operands of one shape, all put in the order of the first ``num_keys``, the first foremost."""
+
+    dimension: int
+    num_keys: int = 1
+    is_stable: bool = True
+    multiple = True
+    transpose = NOT_LINEAR
+
+    def infer(self, *types: ArrayType) -> tuple[ArrayType, ...]:
+        """The operands' types."""
+        check_axes("sort", types[0], (self.dimension,))
+        if not 0 < self.num_keys <= len(types):
+            raise ValueError(
+                f"sort: expected 1 to {len(types)} keys for {len(types)} operands, got "
+                f"{self.num_keys}"
+            )
+        for i, other in enumerate(types[1:], 1):
+            if other.shape != types[0].shape:
+                raise ValueError(
+                    f"sort: operands must have one shape, got {types[0]} (operand 0) and {other} "
+                    f"(operand {i})"
+                )
+        return types
+
+    def reference(self, *arrays: np.ndarray) -> tuple[np.ndarray, ...]:
+        """NumPy's sort, or its indirect sorts."""
+        x, axis = arrays[0], self.dimension
+        if len(arrays) == 1 and not is_complex(x.dtype):
+            return (_sorted(x, axis),)
+        order = stable_order(arrays[: self.num_keys], axis)
+        return tuple(np.take_along_axis(v, order, axis) for v in arrays)
+
+    def lower(self, b: Any, *operands: Any) -> list[Any]:
+        """StableHLO ``sort``, over integer keys where they serve."""
+        if not operands[0].type.size:
+            return list(operands)
+
+        if self.num_keys == 1 and (order := order_by_value(b, operands, self.dimension)):
+            return [b.inline(lambda v, i: _along(v, i, self.dimension), x, order) for x in operands]
+        return lower_sort(b, operands, self.dimension, self.num_keys, self.is_stable)
+
+    def jvp(self, primals: Sequence[Any], tangents: Sequence[Any]) -> tuple[Any, Any]:
+        """The tangents in the order of the primals: sort an iota along, and gather by it."""
+        index = broadcasted_iota(_INT32, primals[0].shape, self.dimension)
+        *outs, order = self(*primals, index)
+        moved = [None if dx is None else _along(dx, order, self.dimension) for dx in tangents]
+        return tuple(outs), tuple(moved)
+
+    def vmap(self, size: int, args: Sequence[Any], axes: Sequence[int | None]) -> Any:
+        """The mapped axis is stepped over."""
+        values, axis = align_mapped(size, args, axes)
+        dimension = self.dimension + (axis <= self.dimension)
+        outs = Sort(dimension, self.num_keys, self.is_stable)(*values)
+        return outs, (axis,) * len(outs)
+
+
+# In NumPy
+
+
+def _rising(x: np.ndarray) -> np.ndarray:
+    """Floats as signed integers that rise as they do, NaN last; its own inverse on integers.
+
+    Of two negative floats the greater has the smaller magnitude bits, so those are flipped.
+    """
+    bits = np.dtype(f"i{x.dtype.itemsize}")
+    if x.dtype.kind == "f":
+        if (missing := np.isnan(x)).any():
+            x = np.where(missing, x.dtype.type(np.nan), x)
+        x = x.view(bits)
+    flipped = np.right_shift(x, 8 * bits.itemsize - 1)  # all bits of the negative ones
+    flipped &= np.iinfo(bits).max
+    return np.bitwise_xor(flipped, x, out=flipped)
+
+
+def _sorted(x: np.ndarray, axis: int) -> np.ndarray:
+    """NumPy's sort, with negative zeros first among zeros."""
+    wide = x.astype(widened(x.dtype), copy=False)
+    if wide.dtype.kind != "f" or not has_negative_zero(wide):
+        return np.sort(wide, axis).astype(x.dtype, copy=False)
+    return _rising(np.sort(_rising(wide), axis)).view(wide.dtype).astype(x.dtype, copy=False)
+
+
+def stable_order(keys: Sequence[np.ndarray], axis: int) -> np.ndarray:
+    """The stable permutation along the axis that sorts by the keys, the first foremost."""
+    parts: list[np.ndarray] = []
+    for key in keys:
+        if is_complex(key.dtype):
+            parts += [np.real(key), np.imag(key)]
+        else:
+            parts.append(key.astype(widened(key.dtype), copy=False))
+    (key, *more), n = parts, keys[0].shape[axis]
+    if more:
+        return np.lexsort(parts[::-1], axis)
+    if key.size >= _MANY and key.dtype.kind in "iu":
+        order = _counted(key, axis)
+        if order is not None:
+            return order
+    if key.dtype.itemsize > 4 or key.size < _MANY:
+        return np.argsort(key, axis, kind="stable")
+    # With the index in the lower half all are different, and NumPy sorts integers faster by value.
+    if key.dtype.kind == "f":
+        key = _rising(key + np.float32(0))  # the zeros become one
+    packed = key.astype(np.int64, order="C")
+    packed <<= 31
+    packed |= np.arange(n).reshape([n if d == axis else 1 for d in range(key.ndim)])
+    packed.sort(axis)
+    packed &= 0x7FFFFFFF
+    return packed
+
+
+def _counted(key: np.ndarray, axis: int) -> np.ndarray | None:
+    """The stable permutation of integers near each other, or all different; None for others."""
+    least = key.min()
+    width, n = int(key.max()) - int(least) + 1, key.shape[axis]
+    if width <= 1 << 16:  # of so few bits NumPy counts the digits
+        short = np.uint8 if width <= 1 << 8 else np.uint16
+        line = np.subtract(key, least, dtype=short, casting="unsafe")
+        return np.argsort(line, axis, kind="stable")
+    if width == n == key.size:  # may be a permutation, whose inverse it is then
+        order = np.full(n, -1, np.intp)
+        order[key.reshape(-1) - least] = np.arange(n)
+        return order.reshape(key.shape) if order.min() >= 0 else None
+    return None
+
+
+_MANY = 1 << 9
+
+
+class TopK(Primitive):
+    """The k greatest along the last axis, falling, and their indices; the first of equals first."""
+
+    k: int
+    multiple = True
+    transpose = NOT_LINEAR
+
+    def infer(self, x: ArrayType) -> tuple[ArrayType, ArrayType]:
+        """The last axis becomes k long."""
+        if is_complex(x.dtype):
+            raise TypeError(f"top_k: expected real numbers or booleans, got {x}")
+        if not x.ndim or not 0 <= self.k <= x.shape[-1]:
+            raise ValueError(
+                f"top_k: expected 0 <= k <= the size of the last axis of {x}, got {self.k}"
+            )
+        shape = (*x.shape[:-1], self.k)
+        return x.with_shape(shape), array_type(shape, _INT32)
+
+    def reference(self, x: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """The end of a stable sort of the reversed axis, reversed: equals keep their order."""
+        wide = x[..., ::-1].astype(widened(x.dtype), copy=False)
+        last = np.argsort(wide, -1, kind="stable")[..., ::-1][..., : self.k]
+        order = x.shape[-1] - 1 - last
+        return np.take_along_axis(x, order, -1), order.astype(np.int32)
+
+    def compiled(self, types: tuple[ArrayType, ...]) -> bool:
+        """XLA selects; NumPy sorts everything."""
+        return types[0].size >= TOP_K
+
+    def lower(self, b: Any, x: Any) -> list[Any]:
+        """CHLO ``top_k`` of keys in which bits compare as numbers do."""
+        values, indices = b.outs
+        if not values.size:
+            return [b.splat(0, values), b.splat(0, indices)]
+        key = canonical_key(b, x)
+        outs = (array_type(values.shape, key.type.dtype), indices)
+        _, order = b.emit_many("top_k", (key,), outs, f"k = {self.k} : i64", dialect="chlo")
+        return [b.inline(lambda v, i: _along(v, i, v.ndim - 1), x, order), order]
+
+    def jvp(self, primals: Sequence[Any], tangents: Sequence[Any]) -> tuple[Any, Any]:
+        """The tangents at the indices."""
+        values, order = self(*primals)
+        return (values, order), (_along(tangents[0], order, order.ndim - 1), None)
+
+    def vmap(self, size: int, args: Sequence[Any], axes: Sequence[int | None]) -> Any:
+        """The mapped axis goes first."""
+        return self(move_to_front(args[0], axes[0])), (0, 0)
+
+
+# Functions
+
+
+def sort_operands(
+    operand: Any, dimension: int = -1, is_stable: bool = True, num_keys: int = 1
+) -> Any:
+    """An array sorted along ``dimension``; or several of one shape, by the first ``num_keys``.
+
+    Keys compare as in ``sort``, the first foremost. A sequence of arrays gives a tuple. Raises
+    ``ValueError`` where shapes differ. Source: StableHLO, ``sort``.
+
+    >>> import stretto.numpy as snp
+    >>> from stretto._engine.ops.sort import sort_operands
+    >>> keys, values = snp.array([2, 1, 2]), snp.array([7.0, 8.0, 6.0])
+    >>> sort_operands((keys, values), num_keys=2)[1]
+    Array([8., 6., 7.], dtype=float32)
+    """
+    several = isinstance(operand, (tuple, list))
+    given = operand if several else [operand]
+    values = [as_value(x, "sort", f"operand {i}") for i, x in enumerate(given)]
+    if not values:
+        raise ValueError("sort: expected at least one operand, got none")
+    axis = canonical_axis(dimension, values[0].ndim, "sort")
+    outs = Sort(axis, integer(num_keys, "sort", "num_keys"), bool(is_stable))(*values)
+    return outs if several else outs[0]
+
+
+def sort(x: Any, axis: int = -1, *, descending: bool = False, stable: bool = True) -> Any:
+    """``x`` with its elements in rising order along ``axis``; falling if ``descending``.
+
+    NaN comes last (first if ``descending``), the two zeros are equal, and complex numbers go by
+    real part, then imaginary part.
+
+    >>> import stretto.numpy as snp
+    >>> snp.sort(snp.array([3.0, 1.0, 2.0]))
+    Array([1., 2., 3.], dtype=float32)
+    """
+    x = as_value(x, "sort")
+    axis = canonical_axis(axis, x.ndim, "sort")
+    (out,) = Sort(axis, 1, bool(stable))(x)
+    return rev(out, (axis,)) if descending else out
+
+
+def argsort(x: Any, axis: int = -1, *, descending: bool = False, stable: bool = True) -> Any:
+    """The indices that put ``x`` in the order of ``sort`` along ``axis``, equals in their order.
+
+    The dtype is the default integer's.
+
+    >>> import stretto.numpy as snp
+    >>> snp.argsort(snp.array([3.0, 1.0, 2.0]))
+    Array([1, 2, 0], dtype=int32)
+    """
+    x = as_value(x, "argsort")
+    axis = canonical_axis(axis, x.ndim, "argsort")
+    index = broadcasted_iota(_INT32, x.shape, axis)
+    if descending:  # equals in reversed order, reversed again
+        x, index = rev(x, (axis,)), rev(index, (axis,))
+    _, order = Sort(axis, 1, bool(stable))(x, index)
+    order = rev(order, (axis,)) if descending else order
+    return convert(order, default_dtype("int"))
+
+
+def top_k(operand: Any, k: int, *, axis: int = -1) -> tuple[Any, Any]:
+    """The ``k`` greatest elements along ``axis``, falling, and their int32 indices.
+
+    Of equal elements the first come first; NaN counts as greatest. Raises ``ValueError`` where the
+    axis has fewer than ``k`` elements.
+
+    >>> import stretto as st
+    >>> st.lax.top_k(st.numpy.array([3.0, 1.0, 2.0]), 2)
+    (Array([3., 2.], dtype=float32), Array([0, 2], dtype=int32))
+    """
+    x = as_value(operand, "top_k", "operand")
+    chosen = TopK(integer(k, "top_k", "k"))
+    last = x.ndim - 1
+    if not x.ndim or (place := canonical_axis(axis, x.ndim, "top_k")) == last:
+        return chosen(x)
+    values, indices = chosen(move_axis(x, place, last))
+    return move_axis(values, last, place), move_axis(indices, last, place)

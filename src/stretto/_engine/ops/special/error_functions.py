@@ -1,0 +1,105 @@
+"""The error function, its complement and its inverse.
+
+Layer 2 (ops). Next, read ``trigonometric``.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+
+from stretto._engine.core.lazy import LazyModule
+from stretto._engine.ops.comparison import full_like
+from stretto._engine.ops.elementwise import FLOAT, Elementwise, unary
+from stretto._engine.ops.special.erf_inv_reference import erf_inv_float32
+from stretto._engine.ops.exponential import exp, in_float32
+
+__all__ = ["erf", "erf_inv", "erfc"]
+
+special = LazyModule("scipy.special")
+
+
+class Erf(Elementwise):
+    """The error function."""
+
+    accepts = FLOAT
+    op = "erf"
+    dialect = "chlo"
+    # 2/sqrt(pi) exp(-x^2)
+    partials = (lambda dx, out, x: dx * (full_like(x, 2 / math.sqrt(math.pi)) * exp(-(x * x))),)
+
+    def reference(self, x: np.ndarray) -> np.ndarray:
+        """SciPy's."""
+        return in_float32(special.erf, x)
+
+
+class Erfc(Elementwise):
+    """One less the error function, exact in the tail."""
+
+    accepts = FLOAT
+    op = "erfc"
+    partials = (lambda dx, out, x: dx * (full_like(x, -2 / math.sqrt(math.pi)) * exp(-(x * x))),)
+
+    def reference(self, x: np.ndarray) -> np.ndarray:
+        """SciPy's."""
+        return in_float32(special.erfc, x)
+
+    def lower(self, b: Any, x: Any) -> Any:
+        """CHLO ``erfc``, which has no eight-bit form."""
+        if x.type.dtype.itemsize > 1:
+            return b.emit("erfc", x, dialect="chlo")
+        x = b.convert(x, np.dtype(np.float32))
+        return b.convert(b.emit("erfc", x, out=x.type, dialect="chlo"), b.outs[0].dtype)
+
+
+class ErfInv(Elementwise):
+    """The inverse of the error function."""
+
+    accepts = FLOAT
+    op = "erf_inv"
+    dialect = "chlo"
+    # sqrt(pi)/2 exp(out^2)
+    partials = (lambda dx, out, x: dx * (full_like(x, math.sqrt(math.pi) / 2) * exp(out * out)),)
+
+    def reference(self, x: np.ndarray) -> np.ndarray:
+        """XLA's polynomials up to float32, so that random numbers agree; SciPy's beyond."""
+        if x.dtype.itemsize <= 4:
+            return in_float32(erf_inv_float32, x)
+        return np.copysign(special.erfinv(x), x)  # SciPy loses the sign of zero
+
+
+ERF, ERFC, ERF_INV = Erf(), Erfc(), ErfInv()
+
+
+def erf(x: Any) -> Any:
+    """The error function of each element (Abramowitz and Stegun 7.1.1).
+
+    >>> import stretto as st
+    >>> st.lax.erf(st.numpy.array([0.0, 9.0]))
+    Array([0., 1.], dtype=float32)
+    """
+    return unary(ERF, x)
+
+
+def erfc(x: Any) -> Any:
+    """``1 - erf(x)``, exact in the tail (Abramowitz and Stegun 7.1.2).
+
+    >>> import stretto as st
+    >>> st.lax.erfc(st.numpy.array([0.0, 99.0]))
+    Array([1., 0.], dtype=float32)
+    """
+    return unary(ERFC, x)
+
+
+def erf_inv(x: Any) -> Any:
+    """The inverse of the error function; infinite at -1 and 1, NaN beyond.
+
+    Source: CHLO, ``erf_inv``.
+
+    >>> import stretto as st
+    >>> st.lax.erf_inv(st.numpy.array([0.0, 1.0, 2.0]))
+    Array([ 0., inf, nan], dtype=float32)
+    """
+    return unary(ERF_INV, x)

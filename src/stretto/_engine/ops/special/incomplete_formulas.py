@@ -1,0 +1,321 @@
+"""The formulas of the incomplete gamma function, and of its derivative in the parameter.
+
+Layer 2 (ops). Sources: DLMF 8.7.1 and 8.11.4 (series), 8.9.2 (continued fraction, evaluated by
+Lentz's method, Numerical Recipes 5.2), 8.12 (Temme's uniform expansion, for large parameters near
+the transition). Next, read ``incomplete``.
+"""
+
+from __future__ import annotations
+
+import math
+
+from stretto._engine.ops.special.gamma_formulas import (
+    digamma_formula,
+    gamma_formula,
+    log_gamma_two,
+    stirling_remainder,
+)
+from stretto._engine.ops.written import (
+    Number,
+    absolute,
+    alike,
+    erfc,
+    exp,
+    expm1,
+    horner,
+    log,
+    log1p,
+    loop,
+    power,
+    sqrt,
+    where,
+)
+
+__all__ = [
+    "gamma_density_formula",
+    "gamma_scale",
+    "incomplete_gamma_formula",
+    "log_excess",
+    "random_gamma_grad_formula",
+]
+
+# The coefficients of η^n in C_k(η), of Temme's expansion: computed with a hundred digits from the
+# recurrence η C_k = C_{k-1}' + (-1)^k γ_k η / (λ - 1).
+_TEMME = (
+    (
+        -0.3333333333333333,
+        0.08333333333333333,
+        -0.014814814814814815,
+        0.0011574074074074073,
+        0.0003527336860670194,
+        -0.0001787551440329218,
+        3.919263178522438e-05,
+        -2.185448510679992e-06,
+        -1.85406221071516e-06,
+        8.296711340953087e-07,
+        -1.7665952736826078e-07,
+        6.707853543401498e-09,
+        1.0261809784240309e-08,
+        -4.382036018453353e-09,
+        9.14769958223679e-10,
+        -2.5514193994946248e-11,
+        -5.830772132550426e-11,
+    ),
+    (
+        -0.001851851851851852,
+        -0.003472222222222222,
+        0.0026455026455026454,
+        -0.0009902263374485596,
+        0.00020576131687242798,
+        -4.018775720164609e-07,
+        -1.8098550334489977e-05,
+        7.64916091608111e-06,
+        -1.6120900894563446e-06,
+        4.647127802807434e-09,
+        1.378633446915721e-07,
+        -5.752545603517705e-08,
+        1.1951628599778148e-08,
+        -1.7543241719747647e-11,
+        -1.0091543710600413e-09,
+    ),
+    (
+        0.004133597883597883,
+        -0.0026813271604938273,
+        0.0007716049382716049,
+        2.0093878600823047e-06,
+        -0.0001073665322636516,
+        5.2923448829120125e-05,
+        -1.2760635188618728e-05,
+        3.423578734096138e-08,
+        1.3721957309062934e-06,
+        -6.298992138380055e-07,
+        1.4280614206064242e-07,
+    ),
+    (
+        0.0006494341563786008,
+        0.00022947209362139917,
+        -0.0004691894943952557,
+        0.00026772063206283885,
+        -7.561801671883977e-05,
+        -2.396505113867297e-07,
+        1.1082654115347302e-05,
+        -5.6749528269915965e-06,
+        1.4230900732435883e-06,
+    ),
+    (
+        -0.0008618882909167117,
+        0.0007840392217200666,
+        -0.0002990724803031902,
+        -1.4638452578843418e-06,
+        6.641498215465122e-05,
+        -3.968365047179435e-05,
+        1.1375726970678419e-05,
+    ),
+    (
+        -0.00033679855336635813,
+        -6.972813758365857e-05,
+        0.0002772753244959392,
+        -0.00019932570516188847,
+        6.797780477937208e-05,
+    ),
+    (
+        0.0005313079364639922,
+        -0.0005921664373536939,
+    ),
+)
+
+_EPSILON = 2.0**-53
+_MOST = 20000
+_TRANSITION, _LARGE = 0.3, 200.0
+"""Temme's expansion serves from this parameter on, this close (relative) to x = a."""
+
+
+def log_excess(x: Number, ratio: Number) -> Number:
+    """log(1 + x) - x, where ``ratio`` is 1 + x as exactly as it is known."""
+    close = absolute(x) < 0.35
+    near = where(close, x, 0.0)
+    # log(1 + x) = 2 artanh(r), r = x / (2 + x); and 2r - x = -r x
+    r = near / (2.0 + near)
+    odd = [2.0 / (2 * k + 3) for k in range(13)]
+    return where(close, r * (r * r * horner(odd, r * r) - near), log(ratio) - x)
+
+
+def gamma_scale(a: Number) -> Number:
+    """a^a e^-a / Γ(a), for a > 0."""
+    small = a < 8.0
+    less = where(small, a, 1.0)
+    below = less * exp(less * (log(less) - 1.0)) / gamma_formula(less + 1.0)
+    more = where(small, 8.0, a)
+    return where(small, below, sqrt(more * (0.5 / math.pi)) * exp(-stirling_remainder(more)))
+
+
+def _density(a: Number, x: Number) -> Number:
+    """x^a e^-x / Γ(a), for finite a > 0 and x > 0."""
+    small = a < 8.0
+    below = power(where(x < 800.0, x, 800.0), a) * exp(-x) / gamma_formula(where(small, a, 1.0))
+    above = gamma_scale(a) * exp(a * log_excess((x - a) / a, x / a))
+    return where(small, below, above)
+
+
+def _inside(a: Number, x: Number) -> tuple[Number, Number, Number]:
+    """Whether a and x are positive and finite; and both, where they are not, as 1."""
+    inside = (a > 0.0) & (x > 0.0) & (a < math.inf) & (x < math.inf)
+    return inside, where(inside, a, 1.0), where(inside, x, 1.0)
+
+
+def _transition(a: Number, x: Number) -> tuple[Number, Number, Number, Number]:
+    """Whether Temme's expansion serves; λ - 1, η and a to expand with."""
+    serves = (a >= _LARGE) & (absolute(x - a) <= _TRANSITION * a)
+    a = where(serves, a, _LARGE)
+    mu = where(serves, (x - a) / a, 0.0)
+    eta = sqrt(-2.0 * log_excess(mu, 1.0 + mu))
+    return serves, mu, where(mu < 0.0, -eta, eta), a
+
+
+def _series(active: Number, a: Number, x: Number) -> Number:
+    """Σ x^n / ((a + 1) ... (a + n))."""
+
+    def step(n: Number, term: Number, total: Number) -> list[Number]:
+        term = term * x / (a + n)
+        return [term, total + term]
+
+    first = where(active, 1.0, alike(a, 0.0))
+    going = lambda term, total: term > _EPSILON * total
+    return loop(going, step, [first, alike(a, 1.0)], _MOST)[1]
+
+
+def _series_with_slope(active: Number, a: Number, x: Number) -> tuple[Number, Number]:
+    """The same, and its derivative in a."""
+
+    def going(term: Number, slope: Number, total: Number, slopes: Number) -> Number:
+        return (term > _EPSILON * total) | (absolute(slope) > _EPSILON * absolute(slopes))
+
+    def step(n: Number, *state: Number) -> list[Number]:
+        term, slope, total, slopes = state
+        ratio = x / (a + n)
+        slope = ratio * (slope - term / (a + n))
+        return [term * ratio, slope, total + term * ratio, slopes + slope]
+
+    one, zero = where(active, 1.0, alike(a, 0.0)), alike(a, 0.0)
+    return tuple(loop(going, step, [one, zero, alike(a, 1.0), zero], _MOST)[2:])
+
+
+def _upper_series(active: Number, a: Number, x: Number) -> Number:
+    """Q(a, x) for x up to about 1 and small a, where 1 - P would cancel (DLMF 8.7.1)."""
+    x, a = where(active, x, 1.0), where(active, a, 1.0)
+
+    def step(n: Number, power_n: Number, term: Number, total: Number) -> list[Number]:
+        power_n = -power_n * x / n
+        term = power_n / (a + n)
+        return [power_n, term, total + term]
+
+    def going(power_n: Number, term: Number, total: Number) -> Number:
+        return active & (absolute(term) > _EPSILON * absolute(total))
+
+    one, zero = alike(a, 1.0), alike(a, 0.0)
+    total = loop(going, step, [one, one, zero], 60)[2]
+    # x^a / Γ(1 + a) - 1; Γ(1 + a) = Γ(2 + a) / (1 + a), expanded about 2 for a up to 1/2
+    e = where(a < 0.5, a, a - 1.0)
+    beside = where(a < 0.5, log1p(a), 0.0)
+    less = expm1(a * log(x) - log_gamma_two(e) + beside)
+    return -less - (less + 1.0) * a * total
+
+
+def _fraction(active: Number, a: Number, x: Number) -> Number:
+    """Γ(a, x) / (x^a e^-x)."""
+    a, x = where(active, a, 1.0), where(active, x, 2.0)
+
+    def step(n: Number, c: Number, d: Number, h: Number, gap: Number) -> list[Number]:
+        b, over = x - a + (2.0 * n + 1.0), -n * (n - a)
+        c, d = b + over / c, 1.0 / (over * d + b)
+        return [c, d, h * (c * d), absolute(c * d - 1.0)]
+
+    first = 1.0 / (x - a + 1.0)
+    state = [alike(a, 1e300), first, first, where(active, 1.0, alike(a, 0.0))]
+    return loop(lambda c, d, h, gap: gap > 2.0 * _EPSILON, step, state, _MOST)[2]
+
+
+def _fraction_with_slope(active: Number, a: Number, x: Number) -> tuple[Number, Number]:
+    """The same, and its derivative in a."""
+    a, x = where(active, a, 1.0), where(active, x, 2.0)
+
+    def step(n: Number, *state: Number) -> list[Number]:
+        c, dc, d, dd, h, dh, _ = state
+        b = x - a + (2.0 * n + 1.0)
+        over = -n * (n - a)  # its derivative is n, that of b is -1
+        dc = (n - over * dc / c) / c - 1.0
+        c = b + over / c
+        below = 1.0 / (over * d + b)
+        dd = -below * below * (n * d + over * dd - 1.0)
+        d = below
+        factor = c * d
+        slope = dh * factor + h * (dc * d + c * dd)
+        return [c, dc, d, dd, h * factor, slope, absolute(factor - 1.0) + absolute(slope - dh)]
+
+    h, zero = 1.0 / (x - a + 1.0), alike(a, 0.0)
+    state = [alike(a, 1e300), zero, h, h * h, h, h * h, where(active, 1.0, zero)]
+    return tuple(loop(lambda *state: state[-1] > 2.0 * _EPSILON, step, state, _MOST)[4:6])
+
+
+def incomplete_gamma_formula(a: Number, x: Number) -> tuple[Number, Number]:
+    """P(a, x) and Q(a, x)."""
+    inside, a_, x_ = _inside(a, x)
+    central, _, eta, large = _transition(a_, x_)
+    small = (x_ <= 1.1) & where(
+        x_ <= 0.5, a_ * -log(where(x_ <= 0.5, x_, 0.5)) < 0.4, a_ < 1.1 * x_
+    )
+    summed = ~small & ~central & ((x_ <= 1.1) | (x_ < a_))
+    divided = ~small & ~central & ~summed
+    density = _density(a_, x_)
+    lower = density * _series(summed, a_, where(summed, x_, 0.0)) / a_
+    upper = density * _fraction(divided, a_, x_)
+    upper = where(small, _upper_series(small, a_, x_), upper)
+    # Q = erfc(η √(a/2)) / 2 + R
+    u = eta * sqrt(0.5 * large)
+    terms = horner([horner(c, eta) for c in _TEMME], 1.0 / large)
+    rest = exp(-u * u) / sqrt(2.0 * math.pi * large) * terms
+    p = where(central, 0.5 * erfc(-u) - rest, where(summed, lower, 1.0 - upper))
+    q = where(central, 0.5 * erfc(u) + rest, where(summed, 1.0 - lower, upper))
+    # On the border: P is 0 at x = 0 and for a infinite, 1 for x infinite and at a = 0.
+    none = (a > 0.0) & (x == 0.0) | (a == math.inf) & (x >= 0.0) & (x < math.inf)
+    whole = (a == 0.0) & (x > 0.0) | (x == math.inf) & (a >= 0.0) & (a < math.inf)
+    p = where(inside, p, where(none, 0.0, where(whole, 1.0, math.nan)))
+    q = where(inside, q, where(none, 1.0, where(whole, 0.0, math.nan)))
+    return p, q
+
+
+def gamma_density_formula(a: Number, x: Number) -> Number:
+    """∂P(a, x)/∂x = x^(a - 1) e^-x / Γ(a)."""
+    inside, a_, x_ = _inside(a, x)
+    at_zero = where(a > 1.0, 0.0, where(a == 1.0, 1.0, math.inf))
+    border = where((a > 0.0) & (x == 0.0), at_zero, math.nan)
+    border = where((a >= 0.0) & (x == math.inf) | (a == math.inf) & (x >= 0.0), 0.0, border)
+    return where(inside, _density(a_, x_) / x_, border)
+
+
+def random_gamma_grad_formula(a: Number, x: Number) -> tuple[Number, Number]:
+    """-(∂P/∂a) / (∂P/∂x), how a sample x moves with a where P(a, x) stays; and -∂P/∂a."""
+    inside, a_, x_ = _inside(a, x)
+    central, mu, eta, large = _transition(a_, x_)
+    summed = ~central & ((x_ <= 1.1) | (x_ < a_))
+    total, slope = _series_with_slope(summed, a_, where(summed, x_, 0.0))
+    fraction, inclined = _fraction_with_slope(~central & ~summed, a_, x_)
+    logarithm = log(x_)
+    by_sum = -((logarithm - digamma_formula(a_ + 1.0)) * total + slope) / a_
+    by_fraction = inclined + (logarithm - digamma_formula(a_)) * fraction
+    # Temme's, differentiated: ∂η/∂a = -(λ - 1) / (a η), ∂(η² a / 2)/∂a = -log λ
+    level = eta == 0.0
+    divisor = where(level, 1.0, eta)
+    logarithm = log1p(mu)
+    inverse = 1.0 / large
+    terms = horner([horner(c, eta) for c in _TEMME], inverse)
+    moved = horner([horner([n * c for n, c in enumerate(row)][1:], eta) for row in _TEMME], inverse)
+    lowered = horner([k * horner(c, eta) for k, c in enumerate(_TEMME)], inverse)
+    turn = -where(level, 1.0, mu / divisor) * moved - lowered
+    bracket = where(level, 1.0, logarithm / divisor) + logarithm * terms
+    bracket = bracket + inverse * (turn - 0.5 * terms)
+    by_expansion = exp(stirling_remainder(large)) * inverse * bracket
+    out = where(central, by_expansion, where(summed, by_sum, by_fraction))
+    none = (a > 0.0) & ((x == 0.0) | (x == math.inf)) & (a < math.inf)
+    slope = where(inside, _density(a_, x_) * out, where(none, 0.0, math.nan))
+    return where(inside, x_ * out, where(none, x, math.nan)), slope

@@ -1,0 +1,130 @@
+"""Slices at places known when the program runs: the laws, and NumPy."""
+
+import itertools
+
+import numpy as np
+import pytest
+
+from stretto.api.graph import make_graph
+from stretto.api.jit import jit
+from stretto.api.vectorise import vmap
+from stretto.laws import bf16, c64, f32, i32, law
+from stretto._engine.ops.index.dynamic import (
+    DynamicSlice,
+    DynamicUpdateSlice,
+    dynamic_index_in_dim,
+    dynamic_slice,
+    dynamic_slice_in_dim,
+    dynamic_update_index_in_dim,
+    dynamic_update_slice,
+)
+
+
+def at(*starts):
+    return [np.asarray(i, np.int32) for i in starts]
+
+
+def read(x, *starts):
+    return dynamic_slice(x, starts, (2, 3))
+
+
+def written(x, update, *starts):
+    return dynamic_update_slice(x, update, starts)
+
+
+def swapped(x, update, i):
+    return dynamic_update_index_in_dim(x, update, i, 1) + dynamic_index_in_dim(x, i, 1)
+
+
+LAWS = [
+    law(DynamicSlice, read, f32(4, 5), *at(1, 1)),
+    law(DynamicSlice, read, f32(4, 5), *at(-1, 9)),
+    law(DynamicSlice, read, f32(2, 5), *at(3, 2)),
+    law(DynamicSlice, read, c64(4, 3), *at(7, -2)),
+    law(DynamicSlice, read, bf16(2, 3), *at(0, 1)),
+    law(DynamicSlice, lambda x, *s: dynamic_slice(x, s, (0, 3)), i32(4, 5), *at(1, 1)),
+    law(DynamicSlice, lambda x: dynamic_slice(x, (), ()), f32()),
+    law(DynamicSlice, lambda x, v: dynamic_slice(x, v, (2, 3)), f32(4, 5), np.array([1, 9])),
+    law(DynamicUpdateSlice, written, f32(4, 5), f32(2, 3), *at(1, 1)),
+    law(DynamicUpdateSlice, written, f32(4, 5), f32(2, 3), *at(-1, 9)),
+    law(DynamicUpdateSlice, written, f32(2, 5), f32(2, 2), *at(3, 2)),
+    law(DynamicUpdateSlice, written, c64(4, 3), c64(1, 1), *at(7, -2)),
+    law(DynamicUpdateSlice, written, f32(4, 5), f32(4, 5), *at(0, 1)),
+    law(DynamicUpdateSlice, written, i32(4, 5), i32(0, 5), *at(0, 1)),
+    law(DynamicUpdateSlice, written, f32(), f32()),
+    law(DynamicUpdateSlice, swapped, f32(4, 5), f32(4), *at(1)),
+]
+
+
+@pytest.mark.parametrize("case", LAWS, ids=str)
+def test_laws(case):
+    case.check()
+
+
+@pytest.mark.parametrize("dtype", [np.int32, np.int8, np.uint8, np.uint32])
+def test_starts_count_from_the_end_then_fit(dtype):
+    x = np.arange(5)
+    for start, size in itertools.product(range(-8, 9), range(6)):
+        if np.dtype(dtype).kind == "u" and start < 0:
+            continue
+        low = max(0, min(start + 5 if start < 0 else start, 5 - size))
+        for i in (start, np.asarray(start, dtype)):
+            np.testing.assert_array_equal(
+                dynamic_slice_in_dim(x, i, size), np.arange(low, low + size)
+            )
+
+
+def test_narrow_starts_reach_far():
+    x = np.arange(1000)
+    assert int(jit(lambda i: dynamic_index_in_dim(x, i, keepdims=False))(np.int8(-100))) == 900
+
+
+def test_update_of_python_number():
+    x = np.zeros(3, np.float32)
+    out = dynamic_update_index_in_dim(x, 2, 1, 0)
+    assert (out.dtype, out.tolist()) == (np.float32, [0, 2, 0])
+
+
+def test_mapped_starts_are_one_gather_and_one_scatter():
+    x, i = np.ones((4, 6), np.float32), np.arange(4, dtype=np.int32)
+    program = make_graph(vmap(lambda x, i: dynamic_slice_in_dim(x, i, 2)))(x, i)
+    assert [e.primitive.name for e in program.equations].count("gather") == 1
+    write = vmap(lambda x, u, i: dynamic_update_slice(x, u, (i,)))
+    program = make_graph(write)(x, x[:, :2], i)
+    assert [e.primitive.name for e in program.equations if e.primitive.name[:2] == "sc"] == [
+        "scatter"
+    ]
+
+
+def test_refuses():
+    x = np.ones((2, 3), np.float32)
+    with pytest.raises(
+        ValueError, match=r"slice of sizes \(3, 3\) does not fit into float32\[2,3\]"
+    ):
+        dynamic_slice(x, (0, 0), (3, 3))
+    with pytest.raises(ValueError, match=r"update of shape \(2,\) does not fit"):
+        dynamic_update_slice(x, x[:, 0], (0, 0))
+    with pytest.raises(TypeError, match=r"expected 2 start indices, .* got 1"):
+        dynamic_slice(x, (0,), (1, 1))
+    with pytest.raises(TypeError, match=r"an integer scalar, got float32\[\]"):
+        dynamic_slice(x, (np.float32(0), 0), (1, 1))
+    with pytest.raises(TypeError, match=r"update of dtype float32, got int32\[1,1\]"):
+        dynamic_update_slice(x, np.ones((1, 1), np.int32), (0, 0))
+
+
+@pytest.mark.parametrize("start", [-2, np.int32(-2)], ids=["known", "traced"])
+def test_negative_starts_count_from_the_end_only_where_allowed(start):
+    x, update = np.arange(10, dtype=np.float32).reshape(2, 5), np.zeros((1, 1), np.float32)
+    for run in (lambda f: f, jit):
+        f = run(lambda i, x=x: dynamic_slice(x, (i, i), (1, 2), allow_negative_indices=False))
+        assert f(start).tolist() == [[0, 1]]
+        f = run(
+            lambda i, x=x: dynamic_slice(x, (i, i), (1, 2), allow_negative_indices=(False, True))
+        )
+        assert f(start).tolist() == [[3, 4]]
+        f = run(lambda i: dynamic_update_slice(x, update + 7, (i, i), allow_negative_indices=False))
+        assert f(start)[0, 0] == 7
+    assert dynamic_slice_in_dim(x, start, 1, 1, allow_negative_indices=False)[0, 0] == 0
+    assert dynamic_index_in_dim(x, start, 1, False, allow_negative_indices=False)[0] == 0
+    with pytest.raises(ValueError, match="one for each axis"):
+        dynamic_slice(x, (start, start), (1, 1), allow_negative_indices=(True,))

@@ -1,0 +1,81 @@
+"""Hermitian eigenvalues and eigenvectors: the laws, NumPy, equal eigenvalues."""
+
+import numpy as np
+import pytest
+
+import stretto as st
+import stretto.numpy as snp
+from stretto.laws import c64, c128, f32, f64, law
+from stretto.lax import linalg
+from stretto.lax.linalg import eigh
+from stretto._engine.ops.linalg.eigh import Eigh
+from stretto._engine.ops.linalg.matrix_parts import adjoint, diagonal_matrix
+
+
+def apart(x):
+    """With eigenvalues far from each other."""
+    return x + diagonal_matrix(4 * snp.arange(x.shape[-1])).astype(x.dtype)
+
+
+def both(x):
+    return eigh(apart(x), symmetrize_input=False)
+
+
+def without_phases(x):
+    """A function of the matrix: the vectors' phases are LAPACK's choice."""
+    v, w = both(x)
+    return (v * snp.sin(w)[..., None, :]) @ adjoint(v), w
+
+
+def values(x):
+    return Eigh(False)(apart(x))
+
+
+LAWS = [
+    *(law(Eigh, both, kind(3, 3)) for kind in (f32, f64)),
+    *(law(Eigh, without_phases, kind(3, 3)) for kind in (c64, c128)),
+    law(Eigh, both, f32(2, 3, 3)),
+    *(law(Eigh, values, kind(3, 3)) for kind in (f32, c64)),
+]
+
+
+@pytest.mark.parametrize("case", LAWS, ids=lambda case: f"{LAWS.index(case)}-{case}")
+def test_laws(case):
+    case.check()
+
+
+@pytest.mark.parametrize("dtype", ["float32", "complex64"])
+@pytest.mark.parametrize("lower", [True, False])
+def test_equals_numpy(dtype, lower):
+    rng = np.random.default_rng(0)
+    x = rng.normal(size=(2, 4, 4)) + 1j * rng.normal(size=(2, 4, 4))
+    x = (x if dtype == "complex64" else x.real).astype(dtype)
+    f = lambda x: eigh(x, lower=lower, symmetrize_input=False)
+    want = np.linalg.eigvalsh(x, "L" if lower else "U")
+    h = np.tril(x, -1) if lower else np.triu(x, 1)
+    h = h + h.conj().transpose(0, 2, 1) + np.real(x * np.eye(4))
+    for g in (f, st.jit(f)):
+        v, w = map(np.asarray, g(snp.array(x)))
+        np.testing.assert_allclose(w, want, rtol=1e-4, atol=1e-5)
+        np.testing.assert_allclose(h @ v, v * w[:, None], atol=1e-5)
+
+
+def test_equal_eigenvalues_have_gradients_and_their_vectors_none():
+    x = snp.eye(3) * 2
+    np.testing.assert_allclose(st.grad(lambda x: snp.sum(eigh(x)[1]))(x), np.eye(3), atol=1e-6)
+    assert np.isnan(np.asarray(st.grad(lambda x: snp.sum(eigh(x)[0]))(x))).any()
+
+
+def test_a_subset_by_index():
+    x = snp.diag(snp.array([3.0, 1.0, 2.0]))
+    v, w = linalg.eigh(x, subset_by_index=(1, 3), sort_eigenvalues=False)
+    np.testing.assert_array_equal(w, [2, 3])
+    np.testing.assert_array_equal(np.abs(v), np.eye(3)[:, [2, 0]])
+    g = st.grad(lambda x: linalg.eigh(x, subset_by_index=(2, 3))[1][0])(x)
+    np.testing.assert_allclose(g, np.diag([1.0, 0, 0]), atol=1e-6)
+    with pytest.raises(ValueError, match=r"eigh: subset_by_index must be .* <= 3, got \(2, 4\)"):
+        linalg.eigh(x, subset_by_index=(2, 4))
+    kinds = linalg.EighImplementation
+    assert linalg.eigh(x, implementation=kinds.QR)[1].shape == (3,)
+    with pytest.raises(NotImplementedError, match=r"eigh: implementation must be .*QR or None"):
+        linalg.eigh(x, implementation=kinds.JACOBI)

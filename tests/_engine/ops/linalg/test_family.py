@@ -1,0 +1,158 @@
+"""What factorisations share: types that LAPACK takes, empty matrices, failure, many matrices."""
+
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+
+import stretto as st
+import stretto.numpy as snp
+from stretto._engine.core import tree
+from stretto._engine.core.types import array_type
+from stretto.lax import linalg
+from stretto._engine.ops.linalg.family import check_matrix
+
+FUNCTIONS = {
+    "cholesky": linalg.cholesky,
+    "lu": linalg.lu,
+    "qr": linalg.qr,
+    "qr_reduced": lambda x: linalg.qr(x, full_matrices=False),
+    "eigh": linalg.eigh,
+    "svd": linalg.svd,
+    "svd_reduced": lambda x: linalg.svd(x, full_matrices=False),
+    "svd_values": lambda x: linalg.svd(x, compute_uv=False),
+    "eig": linalg.eig,
+    "inv": st.linalg.inv,
+    "det": st.linalg.det,
+    "slogdet": st.linalg.slogdet,
+    "pinv": st.linalg.pinv,
+    "qr_pivoted": lambda x: linalg.qr(x, pivoting=True),
+    "schur": linalg.schur,
+    "hessenberg": linalg.hessenberg,
+    "tridiagonal": linalg.tridiagonal,
+}
+SQUARE = ("cholesky", "eigh", "eig", "inv", "det", "slogdet", "schur", "hessenberg", "tridiagonal")
+
+
+def same(f, *args):
+    """What a function gives eagerly, checked to be what it gives compiled, bit for bit."""
+    eager, compiled = f(*args), st.jit(f)(*args)
+    for x, y in zip(tree.leaves(eager), tree.leaves(compiled), strict=True):
+        assert (x.shape, x.dtype) == (y.shape, y.dtype)
+        np.testing.assert_array_equal(x, y)
+    return eager
+
+
+EMPTY = [
+    (name, shape)
+    for name in FUNCTIONS
+    for shape in [(0, 0), (3, 0), (0, 3), (2, 0, 0), (2, 3, 0), (0, 3, 3)]
+    if name not in SQUARE or shape[-1] == shape[-2]
+]
+
+
+@pytest.mark.parametrize("name, shape", EMPTY, ids=str)
+def test_empty_matrices(name, shape):
+    same(FUNCTIONS[name], snp.zeros(shape))
+
+
+def test_an_empty_matrix_has_factors_that_are_identities():
+    q, r = linalg.qr(snp.zeros((3, 0)))
+    u, s, vh = linalg.svd(snp.zeros((3, 0)))
+    np.testing.assert_array_equal(q, np.eye(3))
+    np.testing.assert_array_equal(u, np.eye(3))
+    assert (r.shape, s.shape, vh.shape) == ((3, 0), (0,), (0, 0))
+    assert float(st.linalg.det(snp.zeros((0, 0)))) == 1
+
+
+@pytest.mark.parametrize(
+    "name", [n for n in FUNCTIONS if n not in ("lu", "det", "slogdet", "inv", "qr_pivoted")]
+)
+def test_nan_stays_with_its_own_matrix(name):
+    x = snp.array(np.stack([np.eye(3), np.full((3, 3), np.nan)]).astype(np.float32))
+    for out in tree.leaves(same(FUNCTIONS[name], x)):
+        host = np.asarray(out)
+        assert np.isfinite(host[0]).all()
+        # A triangle keeps its zeros.
+        assert np.isnan(host[1][np.tril_indices(3)] if name == "cholesky" else host[1]).any()
+
+
+@pytest.mark.parametrize("name", ["cholesky", "qr", "eigh", "svd", "inv", "eig"])
+def test_many_matrices_are_as_each_alone(name):
+    f = FUNCTIONS[name]
+    x = np.random.default_rng(0).normal(size=(12, 3, 3)).astype(np.float32)
+    x = snp.array(x @ x.transpose(0, 2, 1) + np.diag([1, 2, 4]).astype(np.float32))
+    whole = tree.leaves(f(x))
+    for i in (0, 11):
+        for out, part in zip(whole, tree.leaves(f(x[i])), strict=True):
+            np.testing.assert_allclose(out[i], part, rtol=2e-5, atol=2e-6)
+
+
+def test_refusals_name_what_was_got_and_the_way_out():
+    with pytest.raises(TypeError, match=r"eigh: expected float32, .* got bfloat16\[2,2\]; convert"):
+        linalg.eigh(snp.zeros((2, 2), snp.bfloat16))
+    with pytest.raises(TypeError, match=r"lu: expected float32, .* got int32\[2,2\]"):
+        linalg.lu(snp.zeros((2, 2), int))
+    with pytest.raises(
+        ValueError, match=r"svd: expected an array of rank 2 or more, got float32\[3\]"
+    ):
+        linalg.svd(snp.zeros(3))
+    with pytest.raises(
+        ValueError, match=r"cholesky: expected square matrices .* 2 rows and 3 columns"
+    ):
+        linalg.cholesky(snp.zeros((2, 3)))
+    assert check_matrix("f", array_type((4, 2, 3), np.dtype(np.float32))) == (4, 2, 3)
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64", "complex64", "complex128"])
+def test_large_matrices_eagerly_and_compiled(dtype):
+    # Beyond LAPACK's block sizes: the workspaces must be those that it asks for.
+    with st.enable_x64(True):
+        rng = np.random.default_rng(1)
+        x = rng.normal(size=(90, 70)) + 1j * rng.normal(size=(90, 70))
+        x = (x if dtype[0] == "c" else x.real).astype(dtype)
+        square = snp.array(x.conj().T @ x + np.diag(np.arange(1, 71)))
+        eps = np.finfo(dtype).eps * 100
+        q, r = same(FUNCTIONS["qr_reduced"], snp.array(x))
+        np.testing.assert_allclose(q @ r, x, rtol=0, atol=eps * 20)
+        u, s, vh = same(FUNCTIONS["svd_reduced"], snp.array(x))
+        np.testing.assert_allclose((u * s) @ vh, x, rtol=0, atol=eps * 20)
+        v, w = same(linalg.eigh, square)
+        np.testing.assert_allclose(square @ v, v * w, rtol=0, atol=eps * 500)
+        t, z = same(linalg.schur, square)
+        np.testing.assert_allclose(z @ t @ np.conj(z).T, square, rtol=0, atol=eps * 500)
+        q, r, p = same(FUNCTIONS["qr_pivoted"], snp.array(x))
+        np.testing.assert_allclose(q @ r, x[:, p], rtol=0, atol=eps * 20)
+        for f in (linalg.hessenberg, linalg.tridiagonal):
+            same(f, square)
+        both, taus = linalg.geqrf(snp.array(x))
+        multiplied = same(linalg.ormqr, both, taus, snp.array(x))
+        np.testing.assert_allclose(multiplied, linalg.qr(snp.array(x))[0] @ x, 0, eps * 20)
+        c = same(linalg.cholesky, square)
+        np.testing.assert_allclose(c @ np.conj(c).T, square, rtol=0, atol=eps * 500)
+
+
+def test_lapack_is_loaded_by_the_first_program_that_calls_it():
+    code = """
+import sys
+import stretto as st
+import stretto.numpy as snp
+x = snp.eye(3)
+st.jit(snp.sin)(x)
+assert "scipy.linalg" not in sys.modules and "jaxlib.cpu._lapack" not in sys.modules
+st.jit(st.linalg.cholesky)(x)
+assert "jaxlib.cpu._lapack" in sys.modules
+"""
+    subprocess.run([sys.executable, "-c", code], check=True)
+
+
+def test_a_call_says_how_its_matrices_lie():
+    text = st.jit(linalg.cholesky).lower(snp.zeros((4, 3, 3))).as_text()
+    (line,) = [line for line in text.splitlines() if "custom_call" in line]
+    assert '"lapack_spotrf_ffi", api_version = 4 : i32, backend_config = {uplo = 76 : ui8}' in line
+    assert "operand_layouts = [dense<[1, 2, 0]> : tensor<3xindex>]" in line
+    layouts = "dense<[1, 2, 0]> : tensor<3xindex>, dense<[0]> : tensor<1xindex>"
+    assert f"result_layouts = [{layouts}]" in line
+    alias = "output_tuple_indices = [0], operand_index = 0, operand_tuple_indices = []"
+    assert f"output_operand_aliases = [#stablehlo.output_operand_alias<{alias}>]" in line

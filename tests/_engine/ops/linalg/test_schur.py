@@ -1,0 +1,77 @@
+"""The Schur and the Hessenberg form: the laws, NaN, refusals."""
+
+import numpy as np
+import pytest
+
+import stretto as st
+import stretto.numpy as snp
+from stretto._engine.core.errors import MissingRuleError
+from stretto.laws import c64, c128, f32, f64, law
+from stretto.lax.linalg import hessenberg, schur
+from stretto._engine.ops.linalg.schur import Hessenberg, Schur
+
+
+def apart(x):
+    n = x.shape[-1]
+    return x + snp.diag(snp.arange(1, n + 1, dtype=x.dtype) * 4)
+
+
+def squared(x):
+    """A function of the form whatever the phases."""
+    t, z = Schur(True, True)(apart(x))
+    magnitudes = lambda m: snp.real(m * snp.conj(m))
+    return magnitudes(t), magnitudes(z), magnitudes(Schur(False, True)(apart(x))[0])
+
+
+def product_and_form(x):
+    """``z t z^H`` and the magnitudes in ``t``: rounding chooses the signs and phases of ``z``."""
+    t, z = schur(x)
+    return z @ t @ snp.conj(snp.matrix_transpose(z)), snp.abs(t)
+
+
+LAWS = [
+    *(law(Schur, product_and_form, kind(3, 3), derivative=False) for kind in (f32, f64, c128)),
+    law(
+        Schur,
+        lambda x: snp.abs(schur(x, compute_schur_vectors=False)[0]),
+        c64(2, 3, 3),
+        derivative=False,
+    ),
+    # Gaps of eigenvalues divide: more than rounding remains of 32 bits.
+    law(Schur, squared, c64(3, 3), factor=20),
+    law(Schur, squared, c128(4, 4)),
+    *(law(Hessenberg, hessenberg, kind(4, 4), derivative=False) for kind in (f32, c64)),
+]
+
+
+@pytest.mark.parametrize("case", LAWS, ids=lambda case: f"{LAWS.index(case)}-{case}")
+def test_laws(case):
+    case.check()
+
+
+def test_nan_and_infinity_stay_with_their_own_matrix():
+    x = np.stack([np.eye(3), np.full((3, 3), np.nan), np.full((3, 3), np.inf)]).astype(np.float32)
+    for f in (schur, st.jit(schur)):
+        for out in map(np.asarray, f(x)):
+            assert np.isfinite(out[0]).all()
+            assert np.isnan(out[1:]).all()
+
+
+def test_empty_and_small_matrices():
+    for f in (schur, st.jit(schur)):
+        assert [v.shape for v in f(snp.zeros((2, 0, 0)))] == [(2, 0, 0)] * 2
+    h, taus = hessenberg(snp.full((1, 1), 3.0))
+    assert float(h[0, 0]) == 3
+    assert taus.shape == (0,)
+    assert [v.shape for v in hessenberg(snp.zeros((0, 0)))] == [(0, 0), (0,)]
+
+
+def test_refusals():
+    with pytest.raises(NotImplementedError, match="schur: eigenvalues cannot be sorted"):
+        schur(snp.eye(2), sort_eig_vals=True)
+    with pytest.raises(MissingRuleError, match="order of eigenvalues are LAPACK's choice"):
+        st.grad(lambda x: snp.sum(schur(x)[0]))(snp.eye(2))
+    with pytest.raises(MissingRuleError, match="reflections are an intermediate result"):
+        st.grad(lambda x: snp.sum(hessenberg(x)[0]))(snp.eye(3))
+    with pytest.raises(ValueError, match="hessenberg: expected square matrices"):
+        hessenberg(snp.ones((2, 3)))

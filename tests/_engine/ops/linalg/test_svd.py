@@ -1,0 +1,121 @@
+"""The singular value decomposition: the laws, NumPy, and what has no derivative."""
+
+import functools
+
+import numpy as np
+import pytest
+
+import stretto as st
+import stretto.numpy as snp
+from stretto._engine.core.errors import MissingRuleError
+from stretto.laws import c64, c128, f32, f64, law
+from stretto.lax import linalg
+from stretto.lax.linalg import svd
+from stretto._engine.ops.linalg.svd import Svd
+from stretto._engine.ops.linalg.matrix_parts import adjoint
+
+
+def apart(x):
+    """With singular values far from each other."""
+    return x + snp.eye(*x.shape[-2:], dtype=x.dtype) * (4 * snp.arange(1, x.shape[-1] + 1)).astype(
+        x.dtype
+    )
+
+
+def reduced(x):
+    return svd(apart(x), full_matrices=False)
+
+
+def without_phases(x):
+    """Functions of the matrix: the vectors' phases are LAPACK's choice."""
+    u, s, vh = reduced(x)
+    some = snp.sin(s)[..., None, :]
+    return (u * some) @ vh, (u * some) @ adjoint(u), (adjoint(vh) * some) @ vh, s
+
+
+LAWS = [
+    *(law(Svd, reduced, kind(3, 3)) for kind in (f32, f64)),
+    *(law(Svd, without_phases, kind(3, 3)) for kind in (c64, c128)),
+    *(law(Svd, reduced, f32(*shape)) for shape in ((2, 4, 2), (2, 4))),
+    *(law(Svd, without_phases, c64(*shape)) for shape in ((4, 2), (2, 4))),
+    law(Svd, lambda x: svd(apart(x)), f32(2, 2)),
+    law(Svd, lambda x: svd(apart(x)), f32(4, 2), derivative=False),  # refused
+    *(law(Svd, lambda x: svd(apart(x), compute_uv=False), kind(4, 2)) for kind in (f32, c64)),
+]
+
+
+@pytest.mark.parametrize("case", LAWS, ids=lambda case: f"{LAWS.index(case)}-{case}")
+def test_laws(case):
+    case.check()
+
+
+@pytest.mark.parametrize("shape", [(4, 4), (5, 3), (3, 5), (2, 4, 3)], ids=str)
+@pytest.mark.parametrize("full", [True, False])
+def test_equals_numpy(shape, full):
+    x = np.random.default_rng(0).normal(size=shape).astype(np.float32)
+    k = min(shape[-2:])
+    want = np.linalg.svd(x, full)
+    for f in (svd, st.jit(svd, static_argnames=("full_matrices", "compute_uv"))):
+        u, s, vh = map(np.asarray, f(snp.array(x), full_matrices=full))
+        assert [u.shape, s.shape, vh.shape] == [w.shape for w in want]
+        np.testing.assert_allclose(s, want[1], rtol=1e-5)
+        np.testing.assert_allclose((u[..., :k] * s[..., None, :]) @ vh[..., :k, :], x, atol=1e-5)
+        np.testing.assert_allclose(f(snp.array(x), compute_uv=False), want[1], rtol=1e-5)
+
+
+def test_what_has_no_derivative():
+    with pytest.raises(MissingRuleError, match="use full_matrices=False"):
+        st.grad(lambda x: snp.sum(svd(x)[0]))(snp.ones((3, 2)))
+    # Of equal singular values the sum has a gradient, the vectors have none.
+    x = snp.eye(2)
+    g = st.grad(lambda x: snp.sum(svd(x, compute_uv=False)))(x)
+    np.testing.assert_allclose(g, np.eye(2), atol=1e-6)
+    assert np.isnan(np.asarray(st.grad(lambda x: snp.sum(svd(x)[0]))(x))).any()
+
+
+@pytest.mark.parametrize("shape", [(4, 3), (3, 4), (3, 3)], ids=str)
+@pytest.mark.parametrize("rounded", [False, True])
+def test_what_is_computed_with_other_vectors_than_those_of_zero_has_a_gradient(shape, rounded):
+    # Singular values of 0 exactly, or what rounding leaves of them.
+    rng = np.random.default_rng(0)
+    u, v, weights = rng.normal(size=shape[0]), rng.normal(size=shape[1]), rng.normal(size=shape)
+    x = np.outer(u, v) if rounded else np.zeros(shape)
+    if not rounded:
+        x[0, 0], u, v = 2, np.eye(shape[0])[0], np.eye(shape[1])[0]
+
+    def rank_one(x):
+        u, s, vh = svd(x, full_matrices=False)
+        return snp.sum(weights.astype("f") * s[0] * snp.outer(u[:, 0], vh[0]))
+
+    # The product u u^T x has that of the projection on the nearest matrices of rank 1.
+    p, q = np.outer(u, u) / (u @ u), np.outer(v, v) / (v @ v)
+    want = p @ weights + weights @ q - p @ weights @ q
+    for g in (st.grad(rank_one), st.jit(st.grad(rank_one))):
+        np.testing.assert_allclose(g(x.astype(np.float32)), want, atol=1e-5)
+
+
+def test_all_vectors_of_a_zero_matrix_have_zero_for_a_derivative():
+    changes = st.jacfwd(lambda x: svd(x, full_matrices=False))(snp.zeros((3, 2)))
+    for got in (changes[0], changes[2]):
+        np.testing.assert_array_equal(got, np.zeros(got.shape))
+
+
+def test_a_subset_by_index_and_the_algorithms():
+    kinds = linalg.SvdAlgorithm
+    x = snp.array(np.random.default_rng(0).normal(size=(2, 3, 4)).astype(np.float32))
+    for kind in (kinds.QR, kinds.DIVIDE_AND_CONQUER, kinds.DEFAULT):
+        options = {"full_matrices": False, "algorithm": kind, "subset_by_index": (0, 3)}
+        compiled = st.jit(functools.partial(linalg.svd, **options))
+        for u, s, vh in (linalg.svd(x, **options), compiled(x)):
+            np.testing.assert_allclose((u * s[:, None]) @ vh, x, atol=1e-5)
+    u, s, vh = linalg.svd(x, full_matrices=False, subset_by_index=(1, 2))
+    assert (u.shape, s.shape, vh.shape) == ((2, 3, 1), (2, 1), (2, 1, 4))
+    whole = linalg.svd(x, compute_uv=False)
+    np.testing.assert_allclose(s, whole[:, 1:2], rtol=1e-5)
+    np.testing.assert_array_equal(
+        linalg.svd(x, compute_uv=False, subset_by_index=(1, 3)), whole[:, 1:]
+    )
+    with pytest.raises(ValueError, match="svd: subset_by_index needs full_matrices=False"):
+        linalg.svd(x, subset_by_index=(1, 2))
+    with pytest.raises(NotImplementedError, match="svd: algorithm must be SvdAlgorithm"):
+        linalg.svd(x, algorithm=kinds.POLAR)

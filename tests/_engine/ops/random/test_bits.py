@@ -1,0 +1,93 @@
+"""Threefry-2x32: the laws, and the test vectors of its authors."""
+
+import numpy as np
+import pytest
+
+from stretto.api.jit import jit
+from stretto._engine.core.interpreter import as_value
+from stretto.laws import law
+from stretto._engine.ops.random.bits import RandomBits, Threefry2x32, threefry2x32
+
+WORDS = np.array([0, 1, 2**31, 2**32 - 1], np.uint32)
+
+LAWS = [
+    law(Threefry2x32, threefry2x32, WORDS[:1], WORDS[1:2], WORDS, WORDS[::-1].copy()),
+    law(Threefry2x32, threefry2x32, *(np.uint32(n) for n in range(4))),
+    law(Threefry2x32, threefry2x32, WORDS[0], WORDS[1], WORDS.reshape(2, 2), WORDS[:2]),
+    law(Threefry2x32, threefry2x32, *(np.zeros((0, 2), np.uint32),) * 4),
+]
+
+
+def bits(width, shape, layout):
+    def draw(key):
+        return RandomBits(width, shape, layout)(key)
+
+    return draw
+
+
+LAWS += [
+    law(RandomBits, bits(width, shape, layout), WORDS[2:])
+    for layout, widths in {
+        "original": (8, 16, 32, 64),
+        "partitionable": (8, 32, 64),
+        "pairs": (32,),
+    }.items()
+    for width in widths
+    for shape in ((), (3,), (2, 5), (0, 2))
+]
+
+
+@pytest.mark.parametrize("case", LAWS, ids=str)
+def test_laws(case):
+    case.check()
+
+
+# Random123, kat_vectors: threefry2x32 with 20 rounds; counter, key, result.
+VECTORS = [
+    ((0, 0), (0, 0), (0x6B200159, 0x99BA4EFE)),
+    ((2**32 - 1,) * 2, (2**32 - 1,) * 2, (0x1CB996FC, 0xBB002BE7)),
+    ((0x243F6A88, 0x85A308D3), (0x13198A2E, 0x03707344), (0xC4923A9C, 0x483DF7A0)),
+]
+
+
+@pytest.mark.parametrize(("counter", "key", "want"), VECTORS)
+@pytest.mark.parametrize("run", [lambda f: f, jit], ids=["eager", "jit"])
+def test_published_vectors(counter, key, want, run):
+    words = [np.uint32(n) for n in (*key, *counter)]
+    assert tuple(int(x) for x in run(threefry2x32)(*words)) == want
+
+
+def test_blocks_make_no_difference():
+    count = np.arange(20001, dtype=np.uint32)
+    k0, k1 = np.uint32(5), np.uint32(7)
+    whole = [np.asarray(x) for x in threefry2x32(k0, k1, count, count[::-1])]
+    compiled = [np.asarray(x) for x in jit(threefry2x32)(k0, k1, count, count[::-1])]
+    part = [np.asarray(x) for x in threefry2x32(k0, k1, count[9000:9010], count[::-1][9000:9010])]
+    for w, c, p in zip(whole, compiled, part, strict=True):
+        np.testing.assert_array_equal(w, c)
+        np.testing.assert_array_equal(w[9000:9010], p)
+    keys = np.broadcast_to(count, (3, 20001))  # repeated, not constant
+    np.testing.assert_array_equal(  # a counter that is one for all
+        threefry2x32(k0, k1, np.uint32(3), count)[1][7],
+        threefry2x32(k0, k1, np.uint32(3), np.uint32(7))[1],
+    )
+    rows = np.asarray(threefry2x32(keys, k1, count, count)[0])
+    np.testing.assert_array_equal(rows[2], threefry2x32(count, k1, count, count)[0])
+
+
+def test_an_array_of_keys_is_each_key():
+    keys = WORDS.reshape(2, 1, 2)
+    for layout, width in (("original", 16), ("partitionable", 64), ("pairs", 32)):
+        op = RandomBits(width, (3, 5), layout)
+        got = np.asarray(op(as_value(keys)))
+        for i in range(2):
+            np.testing.assert_array_equal(got[i, 0], op(as_value(keys[i, 0])))
+
+
+def test_refuses():
+    with pytest.raises(TypeError, match=r"expected keys, uint32\[..., 2\], got uint32\[4\]"):
+        RandomBits(32, (), "original")(as_value(WORDS))
+    with pytest.raises(TypeError, match=r"uint32 arrays of one shape, got uint32\[\], int"):
+        threefry2x32(np.uint32(0), 1, 2, 3)
+    with pytest.raises(ValueError, match="do not broadcast"):
+        threefry2x32(np.uint32(0), np.uint32(0), WORDS, WORDS[:3])

@@ -1,0 +1,111 @@
+"""Bits from states: the laws, published vectors, and the layouts of XLA."""
+
+import numpy as np
+import pytest
+
+from stretto.api.jit import jit
+from stretto.api.vectorise import vmap
+from stretto._engine.core.config import enable_x64
+from stretto.laws import law
+from stretto._engine.ops.random.rng_bit_generator import RandomAlgorithm, RngBitGenerator, rng_bit_generator
+
+THREE_FRY, PHILOX = RandomAlgorithm.RNG_THREE_FRY, RandomAlgorithm.RNG_PHILOX
+STATE = np.array([1, 2, 2**32 - 2, 2**32 - 1], np.uint32)
+
+
+def draw(shape, dtype, algorithm):
+    def bits(key):
+        return rng_bit_generator(key, shape, dtype, algorithm)
+
+    return bits
+
+
+LAWS = [
+    law(RngBitGenerator, draw(shape, np.dtype(dtype), algorithm), STATE)
+    for algorithm, shape, dtype in [
+        (PHILOX, (), "uint32"),
+        (PHILOX, (3, 5), "uint32"),
+        (PHILOX, (5,), "uint16"),
+        (PHILOX, (0, 3), "uint8"),
+        (THREE_FRY, (), "uint32"),
+        (THREE_FRY, (3, 5), "uint8"),
+        (THREE_FRY, (3, 2), "uint32"),
+    ]
+]
+
+
+@pytest.mark.parametrize("case", LAWS, ids=str)
+def test_laws(case):
+    case.check()
+
+
+# Random123, kat_vectors: philox4x32 with 10 rounds; all bits of counter and key, the result.
+VECTORS = [
+    (0, (0x6627E8D5, 0xE169C58D, 0xBC57AC4C, 0x9B00DBD8)),
+    (2**32 - 1, (0x408F276D, 0x41C83B0E, 0xA20BC7C6, 0x6D5451FD)),
+]
+
+
+@pytest.mark.parametrize(("word", "want"), VECTORS)
+def test_published_vectors(word, want):
+    key, bits = rng_bit_generator(np.full(4, word, np.uint32), (4,))
+    assert tuple(map(int, bits)) == want
+    after = (word * (2**32 + 1) + 1) % 2**64
+    assert tuple(map(int, key)) == (word, word, after % 2**32, after >> 32)
+
+
+# The first and last bits, and the counter's low word after, that XLA gives for [1, 2, 3, 4].
+GIVEN = [
+    (PHILOX, (7,), "uint8", 5, 0x64, 0x74),
+    (PHILOX, (7,), "uint32", 5, 0x1E8FE864, 0xA4486574),
+    (PHILOX, (7,), "uint64", 7, 0x4D5E0BD71E8FE864, 0xBD872C7E2377BF5B),
+    (THREE_FRY, (7,), "uint16", 7, 0x33EC, 0xFB5B),
+    (THREE_FRY, (7,), "uint64", 10, 0x8617198E5DF433EC, 0x68DF7FBDB06837D0),
+]
+
+
+@pytest.mark.parametrize("case", GIVEN, ids=lambda case: f"{case[0].name}-{case[2]}")
+def test_bits_are_those_of_xla(case):
+    algorithm, shape, dtype, counter, first, last = case
+    with enable_x64():
+        key, bits = rng_bit_generator(np.arange(1, 5, dtype=np.uint32), shape, dtype, algorithm)
+    assert bits.dtype == dtype
+    assert (int(key[2]), int(bits[0]), int(bits[-1])) == (counter, first, last)
+
+
+def test_where_the_words_of_threefry_lie():
+    """Along the first even axis, else the first of the largest, with what is too much left out."""
+    words = np.asarray(rng_bit_generator(STATE, (12,), algorithm=THREE_FRY)[1]).reshape(6, 2)
+    rows = rng_bit_generator(STATE, (4, 3), algorithm=THREE_FRY)[1]
+    np.testing.assert_array_equal(rows, words.reshape(2, 3, 2).swapaxes(1, 2).reshape(4, 3))
+    odd = rng_bit_generator(STATE, (3, 3), algorithm=THREE_FRY)[1]
+    np.testing.assert_array_equal(odd, rows[:3])
+    last = rng_bit_generator(STATE, (3, 4), algorithm=THREE_FRY)[1]
+    np.testing.assert_array_equal(last, words.reshape(3, 4))
+
+
+def test_both_forms_of_a_state_and_many_counters():
+    state = STATE[::-1].copy()  # with a counter that has room to grow
+    with enable_x64():
+        key, bits = rng_bit_generator(state.view(np.uint64), (5000,))
+        half, rest = jit(lambda k: rng_bit_generator(k, (2500,)))(state)
+        assert key.dtype == np.uint64
+    np.testing.assert_array_equal(bits[:2500], rest)
+    np.testing.assert_array_equal(rng_bit_generator(half, (2500,))[1], bits[2500:])
+
+
+def test_each_mapped_key_gives_what_it_gives_alone():
+    keys = np.stack([STATE, STATE + np.uint32(7)], 1)
+    bits = vmap(lambda k: rng_bit_generator(k, (40,))[1], in_axes=1)(keys)
+    np.testing.assert_array_equal(bits[1], rng_bit_generator(keys[:, 1], (40,))[1])
+
+
+def test_refusals():
+    with pytest.raises(TypeError, match=r"expected a key uint32\[4\] or uint64\[2\], got uint32"):
+        rng_bit_generator(STATE[:2], (3,))
+    with pytest.raises(TypeError, match="expected dtype to be uint8"):
+        rng_bit_generator(STATE, (3,), np.int32)
+    with pytest.raises(ValueError, match="algorithm must be one of"):
+        rng_bit_generator(STATE, (3,), algorithm=7)
+    with pytest.raises(NotImplementedError, match="out_sharding must be None"):
+        rng_bit_generator(STATE, (3,), out_sharding="x")

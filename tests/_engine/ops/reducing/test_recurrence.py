@@ -1,0 +1,56 @@
+"""The linear recurrence: the laws, and its definition."""
+
+import numpy as np
+import pytest
+
+from stretto.api.jit import jit
+from stretto._engine.core.config import enable_x64
+from stretto.laws import bf16, c64, f32, f64, law
+from stretto._engine.ops.reducing.recurrence import LinearRecurrence, linear_recurrence
+
+
+def along(axis, reverse=False):
+    return lambda a, b: linear_recurrence(a, b, axis, reverse)
+
+
+LAWS = [
+    law(LinearRecurrence, along(0), f32(5), f32(5)),
+    law(LinearRecurrence, along(0, True), f32(35, 2), f32(35, 2)),
+    law(LinearRecurrence, along(0), c64(3), c64(3)),
+    law(LinearRecurrence, along(0), f64(1), f64(1)),
+    law(LinearRecurrence, along(0), f32(0), f32(0)),
+    law(LinearRecurrence, along(0), bf16(3), bf16(3)),
+]
+
+
+@pytest.mark.parametrize("case", LAWS, ids=str)
+def test_laws(case):
+    case.check()
+
+
+def test_is_its_definition():
+    rng = np.random.default_rng(0)
+    a, b = rng.uniform(-1, 1, (2, 50))
+    want, y = [], 0.0
+    for i in range(50):
+        y = a[i] * y + b[i]
+        want.append(y)
+    with enable_x64():
+        for run in (lambda g: g, jit):
+            np.testing.assert_allclose(run(linear_recurrence)(a, b), want, rtol=1e-12, atol=1e-14)
+            backwards = run(along(0, True))(a[::-1], b[::-1])
+            np.testing.assert_allclose(backwards, want[::-1], rtol=1e-12, atol=1e-14)
+
+
+@pytest.mark.parametrize("run", [lambda f: f, jit], ids=["eager", "jit"])
+def test_long_axes(run):
+    n = 100_000
+    y = run(linear_recurrence)(np.full(n, 0.5, np.float32), np.ones(n, np.float32))
+    np.testing.assert_allclose(y, 2 - 0.5 ** np.arange(n), rtol=1e-6)
+
+
+def test_refuses():
+    with pytest.raises(TypeError, match=r"got float32\[2\] and float32\[3\]"):
+        linear_recurrence(np.ones(2, np.float32), np.ones(3, np.float32))
+    with pytest.raises(TypeError, match=r"inexact numbers, got int32\[2\]"):
+        linear_recurrence(np.ones(2, np.int32), np.ones(2, np.int32))

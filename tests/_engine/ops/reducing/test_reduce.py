@@ -1,0 +1,172 @@
+"""Reductions and the places of extrema: the laws, and NumPy."""
+
+import ml_dtypes
+import numpy as np
+import pytest
+
+from stretto.api.derivatives import grad, jvp
+from stretto.api.jacobians import hessian
+from stretto.api.jit import jit
+from stretto.laws import b1, bf16, c64, f32, f64, i8, i32, law, u32
+from stretto._engine.ops.reducing.reduce import (
+    Argmax,
+    Argmin,
+    ReduceAnd,
+    ReduceMax,
+    ReduceMin,
+    ReduceOr,
+    ReduceProd,
+    ReduceXor,
+    argmax,
+    argmin,
+    reduce_and,
+    reduce_max,
+    reduce_min,
+    reduce_or,
+    reduce_prod,
+    reduce_xor,
+)
+
+SPECIAL = np.array(
+    [[1, 1, 0, 0], [0, 2, 2, np.nan], [np.inf, -np.inf, 0, 1], [0, -0.0, 0, -0.0]], np.float32
+)
+NUMBERS = {ReduceMax: reduce_max, ReduceMin: reduce_min, ReduceProd: reduce_prod}
+BITS = {ReduceAnd: reduce_and, ReduceOr: reduce_or, ReduceXor: reduce_xor}
+PLACES = {Argmax: argmax, Argmin: argmin}
+
+
+def over(reduce, *axes):
+    return lambda x: reduce(x, axes)
+
+
+LAWS = [
+    law(ReduceMin, over(reduce_min, 0), b1(2, 2)),
+    *(
+        law(primitive, over(reduce, *axes), case)
+        for primitive, reduce in NUMBERS.items()
+        for axes, case in [
+            ((0, 2), f32(2, 3, 2)),
+            ((1,), bf16(3, 2)),
+            ((1,), i32(2, 2)),
+            ((1,), u32(2, 2)),
+            ((0,), i8(0, 2)),
+            ((0,), f32(7)),
+            ((1,), f32(3, 0)),
+        ]
+        if not (case.shape == (3, 0) and primitive is not ReduceProd)
+    ),
+    *(
+        law(primitive, over(reduce, 1), case, derivative=False)
+        for primitive, reduce in NUMBERS.items()
+        for case in (f32(3, 0), SPECIAL)
+    ),
+    law(ReduceProd, over(reduce_prod, 1), c64(2, 3)),
+    law(ReduceProd, over(reduce_prod, 1), np.array([[1, 0, 3], [0, 2, 0]], np.float32)),
+    law(ReduceProd, over(reduce_prod, 0, 2), np.array([[[1.0, 0], [0, 2]], [[3, 4], [0, 5]]])),
+    law(ReduceMax, over(reduce_max, 1), b1(2, 3)),
+    law(ReduceMin, over(reduce_min, 1), f64(2, 3)),
+    *(
+        law(primitive, over(reduce, 1), case)
+        for primitive, reduce in BITS.items()
+        for case in (i32(2, 3), u32(2, 0), b1(3, 4), i8(2, 0))
+    ),
+    *(
+        law(primitive, lambda x, place=place: place(x, 1), case, derivative=False)
+        for primitive, place in PLACES.items()
+        for case in (f32(2, 3), bf16(2, 40), b1(3, 4), u32(2, 3), f32(0, 2), SPECIAL)
+    ),
+]
+
+
+@pytest.mark.parametrize("case", LAWS, ids=str)
+def test_laws(case):
+    case.check()
+
+
+@pytest.mark.parametrize("reduce", [reduce_max, reduce_min])
+def test_ties_share_the_derivative(reduce):
+    x = np.array([2, 5, 2, 5, 5, 2], np.float32)
+    want = (x == np.asarray(reduce(x))) / np.float32(3)
+    np.testing.assert_allclose(grad(reduce)(x), want)
+
+
+@pytest.mark.parametrize("zeros", [0, 1, 2, 3])
+def test_product_with_zeros(zeros):
+    x = np.array([3, 0.5, 2, 4, 5], np.float32)
+    x[:zeros] = 0
+    others = [np.prod(np.delete(x, i)) for i in range(5)]
+    np.testing.assert_allclose(grad(reduce_prod)(x), others, rtol=1e-6)
+    pairs = [[0 if i == j else np.prod(np.delete(x, (i, j))) for j in range(5)] for i in range(5)]
+    np.testing.assert_allclose(hessian(reduce_prod)(x), pairs, rtol=1e-6)
+
+
+@pytest.mark.parametrize("run", [lambda f: f, jit], ids=["eager", "jit"])
+def test_nan_has_the_derivative(run):
+    """Forward and reverse alike: that of the mean of those that are NaN."""
+    x = np.array([[1, np.nan, np.nan], [1, 3, 3]], np.float32)
+    want = {reduce_max: [[0, 0.5, 0.5], [0, 0.5, 0.5]], reduce_min: [[0, 0.5, 0.5], [1, 0, 0]]}
+    for f, share in want.items():
+        of_rows = over(f, 1)
+        np.testing.assert_array_equal(run(grad(lambda x, g=of_rows: g(x).sum()))(x), share)
+        _, forward = run(lambda x, dx, g=of_rows: jvp(g, (x,), (dx,)))(x, np.ones_like(x))
+        np.testing.assert_array_equal(forward, [1, 1])
+
+
+@pytest.mark.parametrize("dtype", [np.int8, np.uint16, np.float32, np.bool_, ml_dtypes.bfloat16])
+def test_of_nothing(dtype):
+    empty = np.zeros((0, 2), dtype)
+    if dtype is np.bool_:
+        least, greatest = False, True
+    elif np.dtype(dtype).kind in "iu":
+        least, greatest = np.iinfo(dtype).min, np.iinfo(dtype).max
+    else:
+        least, greatest = -np.inf, np.inf
+    for run in (lambda f: f, jit):
+        np.testing.assert_array_equal(run(over(reduce_max, 0))(empty), np.full(2, least, dtype))
+        np.testing.assert_array_equal(run(over(reduce_min, 0))(empty), np.full(2, greatest, dtype))
+
+
+def test_float8_without_infinity():
+    dtype = ml_dtypes.float8_e4m3fn
+    empty = np.zeros((0,), dtype)
+    assert float(reduce_max(empty)) == float(ml_dtypes.finfo(dtype).min)
+    assert float(jit(reduce_max)(empty)) == float(ml_dtypes.finfo(dtype).min)
+
+
+def test_narrow_product_accumulates_in_float32():
+    x = np.full(64, 1.0078125, ml_dtypes.bfloat16)
+    want = np.float32(1.0078125) ** 64
+    assert float(reduce_prod(x)) == float(np.asarray(want, ml_dtypes.bfloat16))
+
+
+@pytest.mark.parametrize("run", [lambda f: f, jit], ids=["eager", "jit"])
+def test_places_of_nan_and_equals(run):
+    x = np.array([1, np.nan, 7, np.nan], np.float32)
+    assert int(run(lambda x: argmax(x, 0))(x)) == int(run(lambda x: argmin(x, 0))(x)) == 1
+    flat = np.full(4, -np.inf, np.float32)
+    assert int(run(lambda x: argmax(x, 0))(flat)) == int(run(lambda x: argmin(x, 0))(flat)) == 0
+
+
+def test_index_dtype():
+    assert argmax(np.ones((2, 3), np.float32), -1, np.int8).dtype == np.int8
+    assert argmin(np.ones((2, 3), np.float32), -1).dtype == np.int32
+
+
+def test_no_axes_is_the_same_object():
+    x = reduce_max(np.ones((2, 3), np.float32), 0)
+    assert reduce_max(x, ()) is x
+
+
+def test_refuses():
+    with pytest.raises(TypeError, match=r"reduce_max: expected .* got complex64\[2\]"):
+        reduce_max(np.ones(2, np.complex64))
+    with pytest.raises(TypeError, match=r"reduce_prod: expected .* got bool\[2\]"):
+        reduce_prod(np.ones(2, bool))
+    with pytest.raises(TypeError, match=r"reduce_and: expected .* got float32\[2\]"):
+        reduce_and(np.ones(2, np.float32))
+    with pytest.raises(ValueError, match=r"argmax: axis 1 of float32\[2,0\] is empty"):
+        argmax(np.ones((2, 0), np.float32), 1)
+    with pytest.raises(TypeError, match="integer index_dtype, got float32"):
+        argmax(np.ones(2, np.float32), 0, np.float32)
+    with pytest.raises(ValueError, match="axis 2 is out of bounds"):
+        reduce_min(np.ones((2, 2), np.float32), 2)

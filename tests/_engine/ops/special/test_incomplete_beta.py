@@ -1,0 +1,55 @@
+"""The incomplete beta function: laws, special values, all three derivatives."""
+
+import numpy as np
+import pytest
+
+from stretto import grad, lax
+from stretto._engine.core.config import enable_x64
+from stretto._engine.core.errors import MissingRuleError
+from stretto.laws import check_special, f32, law
+from stretto._engine.ops.special import incomplete_beta as ops
+from stretto._engine.ops.comparison import full_like
+
+RANGES = (f32(3).within(0.4, 4), f32(3).within(0.4, 4), f32(3).within(0.1, 0.9))
+# They take seconds to compile; tests/functions maps and differentiates them eagerly.
+ONCE = {"derivative": False, "mapped": False}
+LAWS = [
+    law(ops.RegularizedIncompleteBeta, lax.betainc, *RANGES, **ONCE),
+    law(ops.BetaincGradA, ops.GRAD_A, *RANGES, **ONCE),
+    law(ops.BetaDensity, lambda x: ops.DENSITY(full_like(x, 1.5), full_like(x, 3), x),
+        f32(3).within(0.2, 0.8), mapped=False),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("law", LAWS, ids=str)
+def test_laws(law):
+    law.check()
+
+
+@pytest.mark.parametrize("name", ["float64"])
+def test_special_values(name):
+    inf, nan = np.inf, np.nan
+    a, b, x = np.meshgrid([0, 1, -1, 0.5, 40, inf, nan], [0, 1, -1, 3, 50, inf, nan],
+                          [0, 1, 0.5, -0.1, 1.1, nan])  # fmt: skip
+    check_special({"betainc": lax.betainc}, *[v.ravel().astype(name) for v in (a, b, x)])
+
+
+def test_derivatives_in_the_parameters():
+    """Of I_x(a, 1) = x^a and I_x(1, b) = 1 - (1 - x)^b, on both sides of the mirror."""
+    with enable_x64():
+        for x in (0.2, 0.9):
+            by_a = grad(lax.betainc, 0)(2.5, 1.0, x)
+            by_b = grad(lax.betainc, 1)(1.0, 2.5, x)
+            np.testing.assert_allclose(by_a, x**2.5 * np.log(x), rtol=1e-13)
+            np.testing.assert_allclose(by_b, -((1 - x) ** 2.5) * np.log(1 - x), rtol=1e-12)
+
+
+def test_second_derivative_in_x():
+    with enable_x64():
+        got = grad(grad(lax.betainc, 2), 2)(2.0, 3.0, 0.25)  # 12 x (1 - x)^2
+    np.testing.assert_allclose(got, 12 * (1 - 4 * 0.25 + 3 * 0.25**2), rtol=1e-13)
+
+
+def test_refusals():
+    with pytest.raises(MissingRuleError, match="derivative of betainc in a has itself no"):
+        grad(grad(lax.betainc))(2.0, 3.0, 0.25)

@@ -1,0 +1,180 @@
+"""Comparison, bits and choice: the laws, special values, NumPy, and what is refused."""
+
+import ml_dtypes
+import numpy as np
+import pytest
+
+from stretto import grad, jit, vmap
+from stretto.api.graph import make_graph
+from stretto._engine.core.interpreter import as_value
+from stretto._engine.core.types import array_type
+from stretto.laws import (
+    b1,
+    bf16,
+    c64,
+    c128,
+    check_special,
+    f16,
+    f32,
+    f64,
+    i8,
+    i32,
+    law,
+    special_pairs,
+    special_values,
+    u32,
+)
+from stretto._engine.ops import comparison as ops
+
+ORDER = {ops.Lt: ops.lt, ops.Le: ops.le, ops.Gt: ops.gt, ops.Ge: ops.ge}
+EQUALITY = {ops.Eq: ops.eq, ops.Ne: ops.ne}
+BITS = {ops.And: ops.bitwise_and, ops.Or: ops.bitwise_or, ops.Xor: ops.bitwise_xor}
+SHIFTS = {
+    ops.ShiftLeft: ops.shift_left,
+    ops.ShiftRightArithmetic: ops.shift_right_arithmetic,
+    ops.ShiftRightLogical: ops.shift_right_logical,
+}
+NO = {"derivative": False}
+# vmap treats all dtypes alike
+ONCE = {t: {"mapped": False} for t in (bf16, f64, f16, u32, i8, b1, c64, c128)}
+
+LAWS = [
+    *(
+        law(p, f, t(5), t(5), **NO, **ONCE.get(t, {}))
+        for table, types in (
+            (ORDER, (f32, bf16, i32, u32, b1)),
+            (EQUALITY, (f64, i32, u32, b1, c64, c128)),
+        )
+        for p, f in table.items()
+        for t in types
+    ),
+    *(
+        law(p, f, t(5), t(5), **ONCE.get(t, {}))
+        for p, f in BITS.items()
+        for t in (i32, u32, i8, b1)
+    ),
+    *(law(ops.Not, ops.bitwise_not, t(2, 3), **ONCE.get(t, {})) for t in (i32, u32, b1)),
+    *(
+        law(p, f, t(9), t(9).within(0, 40), **ONCE.get(t, {}))
+        for p, f in SHIFTS.items()
+        for t in (i32, u32, i8)
+    ),
+    *(
+        law(ops.PopulationCount, ops.population_count, t(9), **ONCE.get(t, {}))
+        for t in (i32, u32, i8)
+    ),
+    *(
+        law(ops.Select, ops.select, b1(2, 3), t(2, 3), t(2, 3), **ONCE.get(t, {}))
+        for t in (f32, f64, bf16, f16, c64, i32, b1)
+    ),
+    law(ops.Select, ops.select, b1(), f32(2, 3), f32(2, 3)),
+    law(ops.Select, ops.select, b1(), f32(), f32()),
+    law(ops.Select, ops.select, b1(2, 0), f32(2, 0), f32(2, 0)),
+]
+
+
+@pytest.mark.parametrize("law", LAWS, ids=str)
+def test_laws(law):
+    law.check()
+
+
+def by_name(*tables):
+    return {f.__name__: f for table in tables for f in table.values()}
+
+
+@pytest.mark.parametrize("name", ["float8_e4m3fn", "bfloat16", "float16", "float32", "float64"])
+def test_special_floats(name):
+    check_special(by_name(ORDER, EQUALITY), *special_pairs(name))
+
+
+@pytest.mark.parametrize("name", ["int4", "uint4", "int8", "uint8", "int32", "uint64"])
+def test_special_integers(name):
+    """The special values contain shifts by the width and more, and by negative counts."""
+    dtype = np.dtype(name)
+    check_special(by_name(ORDER, EQUALITY, BITS), *special_pairs(name))
+    one = {"not": ops.bitwise_not, "population_count": ops.population_count}
+    check_special(one, special_values(name))
+    width = ml_dtypes.iinfo(dtype).bits
+    low = int(ml_dtypes.iinfo(dtype).min)
+    near = [(n - low) % 2**width + low for n in (width - 1, width, width + 1, 0, 1, -1)]
+    counts = np.array(near, object).astype(dtype)
+    x, y = np.meshgrid(special_values(name), counts)
+    check_special(by_name(SHIFTS), x.ravel(), y.ravel())
+
+
+def test_shifts_beyond_the_width():
+    x, y = np.array([-5, 5, -5], np.int8), np.array([8, 100, -1], np.int8)
+    np.testing.assert_array_equal(ops.shift_left(x, y), [0, 0, 0])
+    np.testing.assert_array_equal(ops.shift_right_logical(x, y), [0, 0, 0])
+    np.testing.assert_array_equal(ops.shift_right_arithmetic(x, y), [-1, 0, -1])
+
+
+def test_comparisons_give_strong_bools():
+    out = ops.lt(1, 2)
+    assert out.type is array_type((), np.dtype(bool))
+    assert (ops.eq(np.nan, np.nan), ops.ne(np.nan, np.nan)) == (False, True)
+
+
+def test_where_broadcasts_and_promotes():
+    out = ops.where(np.array([[True], [False]]), 1, np.array([1.5, 2.5, 3.5], np.float32))
+    np.testing.assert_array_equal(out, [[1, 1, 1], [1.5, 2.5, 3.5]])
+    assert out.dtype == np.float32
+    assert ops.where(3, 1, 2).weak_type  # any number is a condition
+
+
+def test_where_keeps_nan_of_the_other_choice_out_of_derivatives():
+    f = lambda x: ops.where(ops.gt(x, 0.0), x, 0.0 / x)
+    assert float(grad(f)(2.0)) == 1.0
+    assert float(jit(grad(f))(2.0)) == 1.0
+
+
+def test_select_scalar_condition_stays_scalar_under_vmap():
+    mapped = vmap(ops.select, in_axes=(None, 0, 0))
+    x = np.ones((3, 2), np.float32)
+    program = make_graph(mapped)(np.array(True), x, x)
+    assert [e.primitive.name for e in program.equations] == ["select"]
+    assert program.equations[0].inputs[0].type.ndim == 0
+
+
+@pytest.mark.parametrize("axes", [(0, None, None), (0, 1, None), (0, None, 2), (0, 2, 0)])
+def test_select_mapped_scalar_condition_with_larger_choices(axes):
+    rng = np.random.default_rng(0)
+    c = np.array([True, False, True])
+    x, y = (
+        rng.normal(size=(4, 5) if a is None else np.insert((4, 5), a, 3)).astype(np.float32)
+        for a in axes[1:]
+    )
+    row = lambda v, a, i: v if a is None else np.take(v, i, a)
+    want = np.stack([np.where(c[i], row(x, axes[1], i), row(y, axes[2], i)) for i in range(3)])
+    np.testing.assert_array_equal(vmap(ops.select, in_axes=axes)(c, x, y), want)
+
+
+def test_full_is_a_view_of_one_element():
+    x = ops.full((1000, 1000), 2, np.dtype(np.float32))
+    assert not any(x.to_host().strides)
+    y = ops.full_like(as_value(1), 2.5, np.dtype(np.float32))
+    assert (y.dtype, y.weak_type) == (np.float32, False)
+    assert ops.zeros_like(as_value(1)).weak_type
+
+
+@pytest.mark.parametrize(
+    "call, message",
+    [
+        (lambda: ops.lt(1j, 2j), "lt: expected an array of kind bool or float or int or uint"),
+        (lambda: ops.bitwise_and(1.5, 1), "and: expected an array of kind bool or int or uint"),
+        (lambda: ops.shift_left(True, True), "shift_left: expected an array of kind int or uint"),
+        (lambda: ops.population_count(1.0), "population_count: expected an array of kind int or"),
+        (
+            lambda: ops.select(as_value(1), as_value(1), as_value(2)),
+            r"select: expected a boolean condition, got int32\[\]",
+        ),
+        (
+            lambda: ops.select(as_value(True), as_value(1), as_value(2.0)),
+            r"select: the choices must be of one type .* got bool\[\], int32\[\] and float32\[\]",
+        ),
+        (lambda: ops.where([True], 1, 2), "where: condition must be an array or a number; got a l"),
+    ],
+)
+def test_refused(call, message):
+    with pytest.raises(TypeError, match=message):
+        call()

@@ -1,0 +1,256 @@
+"""Products that sum over axes: the laws, NumPy, refusals."""
+
+import ml_dtypes
+import numpy as np
+import pytest
+
+from stretto.api.derivatives import vjp
+from stretto.api.graph import make_graph
+from stretto.api.jit import jit
+from stretto.api.vectorise import vmap
+from stretto._engine.core.config import enable_x64
+from stretto._engine.core.types import array_type
+from stretto.laws import b1, bf16, c64, f16, f32, f64, i8, i32, law, u32
+from stretto._engine.ops.contract import (
+    DotGeneral,
+    dot,
+    dot_general,
+    inner,
+    matmul,
+    outer,
+    tensordot,
+    vdot,
+)
+
+
+def crossed(x, y):
+    """Two summed pairs in crossed order, one shared."""
+    return dot_general(x, y, (((3, 1), (0, 2)), ((2,), (1,))))
+
+
+def first_axes(x, y):
+    """One summed pair, two shared in crossed order."""
+    return dot_general(x, y, (((0,), (2,)), ((3, 1), (1, 0))))
+
+
+def widened(x, y):
+    wide = {"int8": np.int32, "bfloat16": np.float32}
+    return matmul(x, y, preferred_element_type=wide.get(x.dtype.name))
+
+
+LAWS = [
+    law(DotGeneral, matmul, f32(2, 3), f32(3, 4)),
+    law(DotGeneral, matmul, f32(3), f32(3)),
+    law(DotGeneral, matmul, f64(3), f64(2, 3, 2)),
+    law(DotGeneral, matmul, f32(5, 1, 2, 3), f32(4, 3, 2)),
+    law(DotGeneral, matmul, c64(2, 3), c64(3, 2)),
+    law(DotGeneral, matmul, i32(2, 3), i32(3, 2)),
+    law(DotGeneral, matmul, u32(2, 3), u32(3)),
+    law(DotGeneral, matmul, i8(2, 3), i8(3, 2)),
+    law(DotGeneral, matmul, b1(2, 3), b1(3, 2)),
+    law(DotGeneral, matmul, bf16(2, 3), bf16(3, 2)),
+    law(DotGeneral, matmul, f16(2, 3), f16(3, 2)),
+    law(DotGeneral, matmul, f32(0, 3), f32(3, 2)),
+    law(DotGeneral, matmul, f32(2, 0), f32(0, 2)),
+    law(DotGeneral, crossed, f32(2, 3, 4, 5), f32(5, 4, 3, 2)),
+    law(DotGeneral, crossed, c64(2, 3, 2, 2), c64(2, 2, 3, 1)),
+    law(DotGeneral, first_axes, f32(2, 3, 4, 5), f32(3, 5, 2)),
+    law(DotGeneral, widened, i8(2, 3), i8(3, 2)),
+    law(DotGeneral, widened, bf16(2, 3), bf16(3, 2)),
+    law(DotGeneral, lambda x: matmul(x, x), f32(3, 3)),
+]
+
+
+@pytest.mark.parametrize("case", LAWS, ids=str)
+def test_laws(case):
+    case.check()
+
+
+SHAPES = [
+    ((3,), (3,)),
+    ((2, 3), (3,)),
+    ((3,), (3, 4)),
+    ((2, 3), (3, 4)),
+    ((5, 2, 3), (5, 3, 4)),
+    ((5, 2, 3), (3, 4)),
+    ((2, 3), (5, 3, 4)),
+    ((5, 1, 2, 3), (1, 6, 3, 4)),
+    ((5, 2, 3), (3,)),
+    ((3,), (5, 3, 2)),
+    ((1, 2, 3), (6, 3, 4)),
+    ((6, 2, 3), (1, 3, 4)),
+    ((1, 2, 3), (1, 3, 4)),
+    ((4, 1, 2, 3), (6, 3, 2)),
+    ((6, 2, 3), (4, 6, 3, 2)),
+    ((0, 3), (3, 2)),
+    ((2, 0), (0, 3)),
+]
+
+
+@pytest.mark.parametrize(("left", "right"), SHAPES)
+@pytest.mark.parametrize("dtype", ["float32", "int32", "complex64", "bool"])
+def test_matmul_is_numpys(left, right, dtype):
+    rng = np.random.default_rng(0)
+    x, y = (rng.integers(-3, 4, shape).astype(dtype) for shape in (left, right))
+    got, want = matmul(x, y), np.matmul(x, y)
+    assert got.dtype == want.dtype
+    np.testing.assert_array_equal(got, want)  # whole numbers, so exact
+
+
+@pytest.mark.parametrize(
+    ("ours", "numpys", "left", "right"),
+    [
+        (dot, np.dot, (2, 3), (4, 3, 5)),
+        (dot, np.dot, (3,), (3,)),
+        (dot, np.dot, (), (3,)),
+        (inner, np.inner, (2, 3), (4, 3)),
+        (inner, np.inner, (2, 3), ()),
+        (outer, np.outer, (2, 2), (3,)),
+        (vdot, np.vdot, (2, 3), (3, 2)),
+        (tensordot, np.tensordot, (2, 3, 4), (3, 4, 5)),
+        (lambda x, y: tensordot(x, y, 0), lambda x, y: np.tensordot(x, y, 0), (2,), (3,)),
+        (
+            lambda x, y: tensordot(x, y, ((0, -1), (1, 0))),
+            lambda x, y: np.tensordot(x, y, ((0, -1), (1, 0))),
+            (2, 3, 4),
+            (4, 2, 3),
+        ),
+    ],
+)
+@pytest.mark.parametrize("dtype", ["float32", "complex64", "int32"])
+def test_products_are_numpys(ours, numpys, left, right, dtype):
+    rng = np.random.default_rng(0)
+    x, y = (np.asarray(rng.integers(-3, 4, shape)).astype(dtype) for shape in (left, right))
+    if dtype == "complex64":
+        x = x * np.complex64(1 - 2j)
+    np.testing.assert_array_equal(ours(x, y), numpys(x, y))
+
+
+def test_promotes():
+    x, y = np.ones((2, 2), np.int8), np.ones((2, 2), np.float16)
+    assert matmul(x, y).dtype == np.float16
+    assert matmul(x, x, preferred_element_type=np.int32).dtype == np.int32
+
+
+def test_integers_wrap():
+    x = np.full((1, 3), 100, np.int8)
+    want = (30000 + 128) % 256 - 128
+    assert matmul(x, x.T).tolist() == jit(matmul)(x, x.T).tolist() == [[want]]
+    assert widened(x, x.T).tolist() == jit(widened)(x, x.T).tolist() == [[30000]]
+
+
+def test_narrow_floats_add_up_in_float32():
+    x = np.full((1, 4096), 1, ml_dtypes.bfloat16)  # ones added up in bfloat16 would stop at 256
+    for f in (matmul, jit(matmul)):
+        assert f(x, x.T).item() == 4096
+    with enable_x64():
+        assert matmul(x, x.T).item() == 4096
+
+
+@pytest.mark.parametrize("dtype", ["int8", "int32", "uint32"])
+@pytest.mark.parametrize("shapes", [((40, 50), (50, 60)), ((6, 40, 30), (6, 30, 20))], ids=str)
+def test_large_integer_products_are_exact(dtype, shapes):
+    """Modulo the width, whether or not float64 holds the sums."""
+    bounds = np.iinfo(dtype)
+    random = np.random.default_rng(0)
+    for low, high in ((0, 100), (bounds.min, bounds.max)):
+        x, y = (random.integers(low, high, s, dtype, endpoint=True) for s in shapes)
+        np.testing.assert_array_equal(matmul(x, y), x @ y)
+    most = np.full(shapes[0], bounds.max, dtype)
+    np.testing.assert_array_equal(matmul(most, most.mT), most @ most.mT)
+
+
+def test_products_of_wide_integers_are_compiled_where_large():
+    op, wide, narrow = DotGeneral(((1,), (0,))), np.dtype(np.int64), np.dtype(np.int32)
+    of = lambda dtype, *shapes: tuple(array_type(shape, dtype) for shape in shapes)
+    assert op.compiled(of(wide, (400, 400), (400, 400)))
+    assert not op.compiled(of(wide, (100, 100), (100, 100)))
+    assert not op.compiled(of(narrow, (400, 400), (400, 400)))
+    assert not op.compiled(of(np.dtype(np.float32), (4000, 4000), (4000, 4000)))
+    assert op.compiled(of(narrow, (4000, 4000), (4000,)))
+
+
+def test_gradients_keep_the_operands_dtype():
+    x, y = np.ones((2, 3), ml_dtypes.bfloat16), np.ones((3, 2), ml_dtypes.bfloat16)
+    out, pull = vjp(widened, x, y)
+    assert out.dtype == np.float32
+    assert [g.dtype for g in pull(out)] == [x.dtype, y.dtype]
+
+
+def test_vmap_adds_no_transposes():
+    x, w = np.ones((4, 5, 3), np.float32), np.ones((4, 3, 2), np.float32)
+    for args, axes in (((x, w), (0, 0)), ((x, w[0]), (0, None)), ((x[0], w), (None, 0))):
+        graph = make_graph(vmap(matmul, in_axes=axes, out_axes=1 if axes[0] is None else 0))(*args)
+        assert [e.primitive.name for e in graph.equations] == ["dot_general"]
+
+
+def test_matmul_repeats_nothing():
+    x, w = np.ones((4, 1, 5, 3), np.float32), np.ones((6, 3, 2), np.float32)
+    names = {e.primitive.name for e in make_graph(matmul)(x, w).equations}
+    assert "broadcast_in_dim" not in names
+
+
+def test_precision_is_lowered():
+    x = np.ones((2, 2), np.float32)
+    text = jit(lambda a: matmul(a, a, precision="highest")).lower(x).as_text()
+    assert "precision HIGHEST" in text
+
+
+def test_refuses():
+    x = np.ones((2, 3), np.float32)
+    differ = r"contracted sizes differ, 3 \(axis 1 of x: float32\[2,3\]\) and 4 \(axis 0 of y"
+    with pytest.raises(ValueError, match=f"matmul: {differ}"):
+        matmul(x, np.ones((4, 5), np.float32))
+    with pytest.raises(ValueError, match=f"dot: {differ}"):
+        dot(x, np.ones((4, 5), np.float32))
+    with pytest.raises(ValueError, match=f"dot_general: {differ}"):
+        tensordot(x, np.ones((4, 5), np.float32), 1)
+    with pytest.raises(ValueError, match=r"axis 2 of x: float32\[1,2,3\]\) and 4 \(axis 1 of y"):
+        matmul(x[None], np.ones((2, 4, 5), np.float32))
+    with pytest.raises(ValueError, match="rank 1 or more, got float32"):
+        matmul(x, np.float32(1))
+    with pytest.raises(ValueError, match="do not broadcast"):
+        matmul(np.ones((2, 2, 3), np.float32), np.ones((3, 3, 3), np.float32))
+    with pytest.raises(ValueError, match="name an axis twice"):
+        dot_general(x, x, (((0,), (0,)), ((0,), (1,))))
+    with pytest.raises(ValueError, match="come in pairs"):
+        dot_general(x, x, (((0, 1), (0,)), ((), ())))
+    with pytest.raises(ValueError, match=r"sizes differ, 6 .* and 4"):
+        vdot(x, np.ones(4, np.float32))
+    with pytest.raises(ValueError, match="do not both have 3 axes"):
+        tensordot(x, x, 3)
+    with pytest.raises(ValueError, match="two lists of axes"):
+        tensordot(x, x, (0, 1, 0))
+    with pytest.raises(TypeError, match="operands' kind and no narrower"):
+        matmul(x.astype(np.int32), x.T.astype(np.int32), preferred_element_type=np.int8)
+    with pytest.raises(ValueError, match="precision must be"):
+        matmul(x, x.T, precision="fast")
+    with pytest.raises(TypeError, match=r"stretto\.numpy\.array"):
+        matmul([[1.0]], x)
+
+
+@pytest.mark.parametrize("summed", [((0,), (0,)), ((1,), (1,)), ((0,), (1,)), ((1,), (0,))])
+@pytest.mark.parametrize("shared", [False, True])
+def test_products_of_matrices_by_every_axis(summed, shared):
+    x = np.arange(9, dtype=np.float32).reshape(3, 3)
+    y = x[::-1] + 1
+    (a,), (b,) = summed
+    both = ((1 - a,), (1 - b,)) if shared else ((), ())
+    left, right = (x if a else x.T), (y if b else y.T)  # [free, summed]
+    want = (left * right).sum(1) if shared else left @ right.T
+    for f in (dot_general, jit(dot_general, static_argnums=2)):
+        np.testing.assert_allclose(f(x, y, (summed, both)), want, rtol=1e-6)
+
+
+@pytest.mark.parametrize("most", [1 << 10, 1 << 12, 1 << 20, 1 << 31])
+@pytest.mark.parametrize("shape", [(300, 8, 8), (200, 200), (8, 40, 40)], ids=str)
+def test_products_of_integers_are_exact(shape, most):
+    """In float32, in float64, in halves, and as they are."""
+    random = np.random.default_rng(0)
+    x, y = random.integers(-most, most, (2, *shape)).astype(np.int32)
+    x[..., 0, :] = y[..., :, 0] = most - 1
+    want = np.matmul(x, y)
+    np.testing.assert_array_equal(np.asarray(matmul(x, y)), want)
+    np.testing.assert_array_equal(np.asarray(jit(matmul)(x, y)), want)
+    small, other = x.astype(np.uint8), y.astype(np.uint8)
+    np.testing.assert_array_equal(np.asarray(matmul(small, other)), np.matmul(small, other))

@@ -1,0 +1,213 @@
+"""Conversion between all dtypes: the laws, and special values of each in each other."""
+
+import itertools
+
+import ml_dtypes
+import numpy as np
+import pytest
+
+from stretto import grad, jit, vjp
+from stretto._engine.core.interpreter import as_value
+from stretto.laws import (
+    b1,
+    bf16,
+    c64,
+    c128,
+    check_special,
+    f16,
+    f32,
+    f64,
+    i8,
+    i32,
+    law,
+    special_values,
+    u32,
+)
+from stretto._engine.ops.convert import ConvertElementType, convert, convert_element_type
+
+NAMES = [
+    "bool",
+    "int2",
+    "uint2",
+    "int4",
+    "uint4",
+    "int8",
+    "uint8",
+    "int16",
+    "uint16",
+    "int32",
+    "uint32",
+    "int64",
+    "uint64",
+    "float8_e3m4",
+    "float8_e4m3",
+    "float8_e4m3b11fnuz",
+    "float8_e4m3fn",
+    "float8_e4m3fnuz",
+    "float8_e5m2",
+    "float8_e5m2fnuz",
+    "float8_e8m0fnu",
+    "bfloat16",
+    "float16",
+    "float32",
+    "float64",
+    "complex64",
+    "complex128",
+]
+DTYPES = {name: np.dtype(getattr(ml_dtypes, name, name)) for name in NAMES}
+
+
+def to(name):
+    return lambda x: convert(x, DTYPES[name])
+
+
+LAWS = [
+    *(
+        law(ConvertElementType, to(name), t(2, 3))
+        for t, name in [
+            (f64, "complex128"),
+            (c128, "float64"),
+            (i32, "float32"),
+            (b1, "int32"),
+            (u32, "int8"),
+            (i8, "bool"),
+        ]
+    ),
+    # Rounded to fewer bits, quotients of differences say nothing.
+    *(
+        law(ConvertElementType, to(name), t(2, 3), difference=False)
+        for t, name in [
+            (f32, "complex64"),
+            (c64, "float32"),
+            (bf16, "float32"),
+            (f32, "bfloat16"),
+            (f32, "float8_e4m3fn"),
+            (f64, "float32"),
+            (f16, "bfloat16"),
+        ]
+    ),
+    *(law(ConvertElementType, to(name), f32(2, 3)) for name in ("int32", "uint32", "bool")),
+]
+
+
+@pytest.mark.parametrize("law", LAWS, ids=str)
+def test_laws(law):
+    law.check()
+
+
+BETWEEN = [127.5, 128, 255.9, 256, -128.9, 7.5, 8, -8.5, 15.9, 2147483648.0, 4294967296.0,
+           18446744073709551616.0, 448, 464, 480, 61440, 65520, 1 + 2**-8 + 2**-30, 1 + 2**-25,
+           1.0625, 1.1875, 2**-9, 240, 248, 31, 2.0**-100]  # fmt: skip
+
+
+# Of dtypes that convert alike, one or two; all 676 pairs take half a minute to compile.
+SOURCES = [
+    "bool",
+    "int4",
+    "uint8",
+    "int32",
+    "uint64",
+    "float8_e4m3fn",
+    "float8_e8m0fnu",
+    "bfloat16",
+    "float32",
+    "float64",
+    "complex64",
+]
+TARGETS = (*SOURCES, "uint4", "int8", "uint32", "int64", "float8_e5m2", "complex128")
+
+
+@pytest.mark.parametrize("name", SOURCES)
+def test_special_values(name):
+    """Saturation, rounding, NaN, infinities, wrapping."""
+    values = special_values(DTYPES[name])
+    if "float" in name:
+        with np.errstate(over="ignore"):
+            more = np.array([*BETWEEN, *(-x for x in BETWEEN)]).astype(values.dtype)
+        # Below the least normal number compiled programs may flush before they convert.
+        normal = np.abs(more.astype(np.float64)) >= float(ml_dtypes.finfo(values.dtype).tiny)
+        values = np.concatenate([values, more[normal]])
+    check_special({other: to(other) for other in TARGETS}, values)
+
+
+def test_floats_to_integers_saturate():
+    x = np.array([1.9, -1.9, 1e30, -1e30, np.inf, -np.inf, np.nan], np.float32)
+    i = np.iinfo(np.int32)
+    np.testing.assert_array_equal(
+        convert_element_type(x, int), [1, -1, i.max, i.min, i.max, i.min, 0]
+    )
+    np.testing.assert_array_equal(convert_element_type(x, np.uint8), [1, 0, 255, 0, 255, 0, 0])
+
+
+def test_integers_wrap():
+    x = np.array([-1, 300], np.int32)
+    np.testing.assert_array_equal(convert_element_type(x, np.uint8), [255, 44])
+    np.testing.assert_array_equal(convert_element_type(x, np.uint32), [2**32 - 1, 300])
+
+
+def test_complex_numbers_lose_the_imaginary_part_but_count_as_true():
+    x = np.array([1j, 0, 2 + 1j], np.complex64)
+    np.testing.assert_array_equal(convert_element_type(x, float), [0, 0, 2])
+    np.testing.assert_array_equal(convert_element_type(x, bool), [True, False, True])
+    np.testing.assert_array_equal(convert_element_type(x, int), [0, 0, 2])
+
+
+def test_nothing_to_do_gives_the_value_itself():
+    x = as_value(np.ones(2, np.float32))
+    assert convert(x, x.dtype) is x
+    assert convert(as_value(1.0), np.dtype(np.float32)).weak_type is False
+
+
+def test_weakness():
+    assert convert(as_value(1), np.dtype(np.float32), weak_type=True).weak_type
+    assert not convert_element_type(1, float).weak_type
+
+
+@pytest.mark.parametrize("narrow", ["bfloat16", "float16", "float8_e5m2"])
+def test_derivatives_are_converted_back(narrow):
+    for transform in (lambda f: f, jit):
+        g = transform(grad(lambda x: convert_element_type(convert(x, DTYPES[narrow]), float)))(3.0)
+        assert (float(g), g.dtype) == (1.0, np.float32)
+    out, pull = vjp(lambda x: convert(x, DTYPES[narrow]), np.float32(3))
+    (ct,) = pull(np.ones((), DTYPES[narrow]))
+    assert (out.dtype, ct.dtype) == (DTYPES[narrow], np.float32)
+
+
+def test_no_derivative_through_integers():
+    assert (
+        float(grad(lambda x: convert_element_type(convert_element_type(x, int), float))(1.5)) == 0
+    )
+
+
+@pytest.mark.parametrize("dtype", ["U3", "M8[s]", object])
+def test_refused_dtypes(dtype):
+    with pytest.raises(
+        TypeError, match="is not one of the numeric types of arrays: bfloat16, bool"
+    ):
+        convert_element_type(1.0, dtype)
+
+
+def test_every_pair_has_the_type_inferred():
+    for a, b in itertools.product(NAMES, NAMES):
+        if "64" in a + b or "128" in a + b:
+            continue
+        out = convert(as_value(np.zeros(2, DTYPES[a])), DTYPES[b])
+        assert out.dtype == out.to_host().dtype == DTYPES[b]
+
+
+@pytest.mark.parametrize("name", ["int8", "uint8", "int16", "uint16", "int32", "uint32", "int64"])
+@pytest.mark.parametrize("source", ["float16", "bfloat16", "float32", "float64"])
+def test_floats_to_integers_with_and_without_numbers_out_of_range(source, name):
+    """Where the processor notes none that does not fit in 32 bits, others are still cut off."""
+    bounds = np.iinfo(name)
+    fitting = np.array([0.0, -0.0, 1.5, 2.75, 100.0, 0.99], DTYPES[source])
+    beyond = np.array([-3.5, 200.0, -200.0, 60000.0, 3e4, -3e4], DTYPES[source])
+    outside = np.array([np.nan, np.inf, -np.inf, 1e4], DTYPES[source])
+    for x in (fitting, beyond, outside, np.concatenate([fitting, beyond, outside])):
+        want = [
+            0 if np.isnan(v) else max(bounds.min, min(bounds.max, v if np.isinf(v) else int(v)))
+            for v in x.astype(np.float64)
+        ]
+        got = ConvertElementType(DTYPES[name]).reference(x)
+        assert got.dtype == name
+        np.testing.assert_array_equal(got, np.array(want, dtype=name))

@@ -1,0 +1,129 @@
+"""The element-wise family: promotion, broadcasting, mapped axes, and how its classes are made."""
+
+import hypothesis
+import ml_dtypes
+import numpy as np
+import pytest
+from hypothesis import strategies as some
+
+from stretto import numpy as snp
+from stretto import vmap
+from stretto.api.graph import make_graph
+from stretto._engine.core.config import config
+from stretto._engine.core.interpreter import as_value
+from stretto._engine.core.primitive import PRIMITIVES
+from stretto._engine.core.types import array_type
+from stretto._engine.ops.arithmetic import ADD, NEG, add, divide, multiply
+from stretto._engine.ops.elementwise import (
+    FLOAT,
+    Elementwise,
+    align_mapped,
+    broadcast_shapes,
+    promote_values,
+    unary,
+)
+from stretto._engine.ops.exponential import EXP
+from stretto._engine.ops.trigonometric import atan2
+
+shapes = some.lists(some.integers(0, 3), max_size=3).map(tuple)
+
+
+@hypothesis.given(shapes, shapes, shapes)
+@hypothesis.settings(deadline=None)
+def test_broadcast_shapes_is_numpy_s(a, b, c):
+    try:
+        want = np.broadcast_shapes(a, b, c)
+    except ValueError:
+        with pytest.raises(ValueError, match=r"f: shapes .* do not broadcast: axis -"):
+            broadcast_shapes("f", a, b, c)
+    else:
+        assert broadcast_shapes("f", a, b, c) == want
+
+
+def test_promotion_and_broadcasting():
+    x, y = promote_values("f", np.ones((2, 1), np.int8), np.ones(3, np.float16))
+    assert x.type is y.type is array_type((2, 3), np.dtype(np.float16))
+    x, y = promote_values("f", np.ones(3, ml_dtypes.bfloat16), 2.5)
+    assert y.type is array_type((3,), np.dtype(ml_dtypes.bfloat16))
+    assert all(v.weak_type for v in promote_values("f", 1, 2.5))
+    assert promote_values("f", 1, 2, inexact=True)[0].type is array_type(
+        (), np.dtype(np.float32), True
+    )
+
+
+def test_python_numbers_give_way():
+    assert add(np.ones(2, np.int8), 1).dtype == np.int8
+    assert add(np.ones(2, np.int8), 1.0).dtype == np.float32
+    assert add(np.ones(2, np.float16), 1j).dtype == np.complex64
+    assert add(True, 1).dtype == np.int32
+    assert add(1, 2).weak_type
+    assert not add(np.int32(1), 2).weak_type
+
+
+def test_division_by_kind():
+    assert divide(3, 2).dtype == np.int32
+    assert atan2(1, np.ones(2, np.int8)).dtype == np.float32
+
+
+def test_strict_promotion():
+    with config(numpy_dtype_promotion="strict"):
+        assert add(np.ones(2, np.int8), 1).dtype == np.int8
+        with pytest.raises(
+            TypeError, match="add: types float32, int8 differ, and promotion is str"
+        ):
+            add(np.ones(2, np.int8), np.ones(2, np.float32))
+
+
+def test_no_implicit_common_type():
+    with pytest.raises(TypeError, match="mul: types bfloat16, float8_e5m2 have no implicit common"):
+        multiply(snp.ones(2, "float8_e5m2"), snp.ones(2, "bfloat16"))
+
+
+def test_scalars_are_splats_in_programs():
+    program = make_graph(lambda x: add(x, 2))(np.ones((2, 3), np.float32))
+    assert str(program).splitlines()[1] == "  b:f32[2,3] = add a 2.0:f32[2,3]"
+
+
+def test_unary_converts_what_the_primitive_does_not_take():
+    assert unary(EXP, np.ones(2, np.int8)).dtype == np.float32
+    assert unary(NEG, np.array([True])).dtype == np.int32
+
+
+@pytest.mark.parametrize("axes", [(0, 0), (1, 0), (0, 2), (None, 1), (2, None), (1, 2)])
+def test_mapped_axes_are_aligned(axes):
+    rng = np.random.default_rng(0)
+    args = [
+        rng.normal(size=(2, 3) if a is None else np.insert((2, 3), a, 4)).astype(np.float32)
+        for a in axes
+    ]
+    values, axis = align_mapped(4, [as_value(x) for x in args], axes)
+    assert axis == next(a for a in axes if a is not None)
+    assert all(v.shape == tuple(np.insert((2, 3), axis, 4)) for v in values)
+    rows = [x if a is None else np.moveaxis(x, a, 0) for x, a in zip(args, axes, strict=True)]
+    np.testing.assert_array_equal(vmap(add, in_axes=axes)(*args), rows[0] + rows[1])
+
+
+def test_infer_names_both_operands():
+    x, y = as_value(np.ones(2, np.float32)), as_value(np.ones(3, np.float32))
+    with pytest.raises(
+        TypeError,
+        match=r"add: operands must have one shape and dtype, got float32\[2\] \(operand 0\) and "
+        r"float32\[3\] \(operand 1\)",
+    ):
+        ADD(x, y)
+
+
+def test_a_class_must_state_its_parts():
+    known = list(PRIMITIVES)
+    for body in (
+        {"accepts": FLOAT, "op": "sine"},  # no partials
+        {"accepts": FLOAT, "partials": (None,)},  # no lowering
+        {"op": "sine", "partials": (None,)},  # no kinds
+    ):
+        with pytest.raises(TypeError, match="element-wise primitive Made must state accepts, op"):
+            type(Elementwise)("Made", (Elementwise,), {**body, "reference": staticmethod(np.sin)})
+    with pytest.raises(TypeError, match="primitive made: no rule for reference"):
+        type(Elementwise)(
+            "Made", (Elementwise,), {"accepts": FLOAT, "op": "sine", "partials": (None,)}
+        )
+    assert known == PRIMITIVES

@@ -1,0 +1,154 @@
+"""Concatenate, split, pad, slice and reverse: the laws, and NumPy."""
+
+import itertools
+
+import ml_dtypes
+import numpy as np
+import pytest
+
+from stretto.laws import b1, bf16, c64, f32, f64, i8, i32, law
+from stretto._engine.ops.shape import (
+    Concatenate,
+    Pad,
+    Rev,
+    Slice,
+    concatenate,
+    pad,
+    rev,
+    slice_,
+    slice_in_dim,
+    split,
+)
+
+CONFIG = [(1, 2, 1), (-1, 1, 2), (0, -2, 0)]
+
+
+def joined(*xs):
+    return concatenate(xs, 1)
+
+
+def padded(x, value):
+    return pad(x, value, CONFIG)
+
+
+def cropped(x, value):
+    return pad(x, value, [(-3, 0, 1)])
+
+
+def part(x):
+    return slice_(x, (1, 0), (4, 3), (2, 1))
+
+
+def flipped(x):
+    return rev(x, (0, -1))
+
+
+LAWS = [
+    law(Concatenate, joined, f32(2, 3), f32(2, 1), f32(2, 0)),
+    law(Concatenate, joined, c64(2, 1), c64(2, 2)),
+    law(Concatenate, joined, bf16(2, 1), f32(2, 2), b1(2, 1)),
+    law(Concatenate, joined, i32(2, 1), i8(2, 2)),
+    law(Pad, padded, f32(2, 3, 4), f32()),
+    law(Pad, padded, c64(2, 2, 2), c64()),
+    law(Pad, padded, i32(0, 3, 4), i32()),
+    law(Pad, padded, bf16(1, 1, 3), bf16()),
+    law(Pad, cropped, f32(4), f32()),
+    law(Pad, cropped, f64(2), f64()),
+    law(Pad, lambda x, v: pad(x, v, [(5, -7, 1)]), f32(4), f32()),
+    law(Slice, part, f32(5, 3)),
+    law(Slice, part, c64(5, 4)),
+    law(Slice, part, i8(4, 3)),
+    law(Slice, lambda x: slice_(x, (4,), (4,), (3,)), f32(5)),
+    law(Rev, flipped, f32(2, 3)),
+    law(Rev, flipped, b1(2, 1)),
+    law(Rev, flipped, c64(0, 2)),
+]
+
+
+@pytest.mark.parametrize("case", LAWS, ids=str)
+def test_laws(case):
+    case.check()
+
+
+def test_concatenate_promotes():
+    out = concatenate([np.array([True]), np.array([2], np.int8), np.array([1.5], np.float32)])
+    assert out.dtype == np.float32
+    np.testing.assert_array_equal(out, [1, 2, 1.5])
+
+
+def test_concatenate_refuses():
+    with pytest.raises(ValueError, match=r"at least one array"):
+        concatenate([])
+    with pytest.raises(ValueError, match=r"but for axis 0; got float32\[2,3\] .* float32\[2,4\]"):
+        concatenate([np.ones((2, 3), np.float32), np.ones((2, 4), np.float32)])
+    with pytest.raises(ValueError, match="axis 0 is out of bounds"):
+        concatenate([np.float32(1)])
+    with pytest.raises(TypeError, match=r"stretto\.numpy\.array"):
+        concatenate([[1, 2]])
+
+
+def pad_by_loop(n, value, low, high, interior):
+    """The definition: elements at low + i (interior + 1), where that is inside."""
+    size = low + high + n + max(n - 1, 0) * interior
+    out = [value] * size
+    for i in range(n):
+        place = low + i * (interior + 1)
+        if 0 <= place < size:
+            out[place] = i
+    return out
+
+
+def test_pad_is_its_definition():
+    for n, low, high, interior in itertools.product(range(4), range(-4, 4), range(-4, 4), range(3)):
+        config = [(low, high, interior)]
+        x = np.arange(n, dtype=np.int32)
+        if low + high + n + max(n - 1, 0) * interior < 0:
+            with pytest.raises(ValueError, match="crops more"):
+                pad(x, -1, config)
+        else:
+            np.testing.assert_array_equal(pad(x, -1, config), pad_by_loop(n, -1, *config[0]))
+
+
+def test_pad_converts_its_value():
+    assert pad(np.ones(2, ml_dtypes.bfloat16), 0, [(1, 0, 0)]).dtype == ml_dtypes.bfloat16
+    assert pad(np.ones(2, np.float32), np.int32(3), [(1, 0, 0)]).tolist() == [3, 1, 1]
+
+
+def test_pad_refuses():
+    with pytest.raises(ValueError, match=r"interior >= 0 for each axis of float32\[2\]"):
+        pad(np.ones(2, np.float32), 0, [(0, 0, -1)])
+    with pytest.raises(TypeError, match=r"expected a padding value float32\[\], got float32\[1\]"):
+        pad(np.ones(2, np.float32), np.ones(1, np.float32), [(0, 0, 0)])
+
+
+@pytest.mark.parametrize(
+    ("start", "limit", "stride"), [(1, 5, 2), (-3, None, 1), (None, -1, 3), (4, 2, 1), (0, 99, 1)]
+)
+def test_slice_in_dim_is_pythons(start, limit, stride):
+    x = np.arange(12, dtype=np.float32).reshape(2, 6)
+    np.testing.assert_array_equal(
+        slice_in_dim(x, start, limit, stride, axis=-1), x[:, start:limit:stride]
+    )
+
+
+def test_slice_refuses():
+    x = np.ones((2, 3), np.float32)
+    with pytest.raises(ValueError, match=r"each axis of float32\[2,3\]; got starts \(0, 0\)"):
+        slice_(x, (0, 0), (2, 4))
+    with pytest.raises(ValueError, match="use rev to go backwards"):
+        slice_in_dim(x, 0, 2, -1)
+
+
+def test_split():
+    x = np.arange(12).reshape(2, 6)
+    for part_, want in zip(split(x, (1, 0, 5), -1), (x[:, :1], x[:, 1:1], x[:, 1:]), strict=True):
+        np.testing.assert_array_equal(part_, want)
+    with pytest.raises(ValueError, match=r"must add up to 6, axis 1 of int32\[2,6\]"):
+        split(x, (1, 2), 1)
+
+
+def test_what_changes_nothing_is_the_same_object():
+    x = concatenate([np.ones((2, 3), np.float32)])
+    assert rev(x, ()) is x
+    assert slice_(x, (0, 0), (2, 3)) is x
+    assert pad(x, 0, [(0, 0, 0)] * 2) is x

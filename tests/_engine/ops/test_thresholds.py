@@ -1,0 +1,236 @@
+"""Which operations at rest are compiled: by types alone, where it pays, and with equal results."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import ml_dtypes
+import numpy as np
+import pytest
+
+import stretto as st
+import stretto.numpy as snp
+from stretto.control.call import Call
+from stretto._engine.core.config import config
+from stretto._engine.core.primitive import PRIMITIVES
+from stretto._engine.core.types import array_type, kind_of
+from stretto._engine.ops import fft, sort, thresholds
+from stretto._engine.ops.special import bessel
+from stretto._engine.ops.convolution import general as convolution
+from stretto._engine.ops.special import error_functions
+from stretto._engine.ops.linalg import cholesky as linalg_cholesky
+from stretto._engine.ops.linalg import tridiagonal as linalg_tridiagonal
+from stretto._engine.ops.reducing import window_select
+from stretto._engine.ops.arithmetic import ADD, MAX
+from stretto._engine.ops.exponential import EXP
+from stretto._engine.ops.reducing.window_geometry import AxisWindow
+from stretto.runtime import eager
+
+LOADED = (bessel, error_functions)
+F32, F64, C64 = (np.dtype(d) for d in (np.float32, np.float64, np.complex64))
+BY_NAME: dict[str, Any] = {cls.name: cls for cls in PRIMITIVES}
+CASES = [(name, dtype.name) for name, sizes in thresholds.ELEMENTWISE.items() for dtype in sizes]
+
+
+def dtype_of(name):
+    return np.dtype(getattr(ml_dtypes, name, name))
+
+
+# The table
+
+
+@pytest.mark.parametrize("dtype", sorted(thresholds._COSTS))
+def test_what_is_in_the_table_leads(dtype):
+    for name, cost in thresholds._COSTS[dtype].items():
+        assert cost.numpy >= thresholds.LEAD * cost.compiled, name
+        assert kind_of(dtype_of(dtype)) in BY_NAME[name].accepts, name
+        assert thresholds.ELEMENTWISE[name][dtype_of(dtype)] >= thresholds.NARROW
+
+
+def test_compiling_is_repaid():
+    cost = thresholds.Cost(numpy=12.0, compiled=2.0, compiling=40.0)
+    size = thresholds.from_size(cost)
+    saved = thresholds.CALLS * size * (cost.numpy - cost.compiled) * 1e-6
+    assert cost.compiling <= saved < 1.001 * cost.compiling
+    slower = thresholds.from_size(cost._replace(compiling=80.0))
+    assert slower == 2 * size
+    assert thresholds.from_size(cost._replace(numpy=1e9)) == thresholds.NARROW
+    assert thresholds.from_size(cost._replace(numpy=1e9), least=1) == 1
+
+
+# Decisions
+
+
+@pytest.mark.parametrize(("name", "dtype"), CASES, ids=str)
+def test_elementwise_operations_are_compiled_from_a_size_on(name, dtype):
+    primitive, size = BY_NAME[name](), thresholds.ELEMENTWISE[name][dtype_of(dtype)]
+    for weak in (False, True):
+        below, least = (array_type((n,), dtype_of(dtype), weak) for n in (size - 1, size))
+        assert not primitive.compiled((below, below, below))
+        assert primitive.compiled((least, least, least))
+
+
+def test_most_elementwise_operations_never_are():
+    huge = array_type((1 << 40,), F32)
+    assert not any(p.compiled((huge, huge)) for p in (ADD, MAX, EXP))
+
+
+def types(dtype, *shapes):
+    return tuple(array_type(shape, dtype) for shape in shapes)
+
+
+PLACE = window_select.WindowPlace(1, AxisWindow(2, 2), True)
+TRIDIAGONAL = linalg_tridiagonal.TridiagonalSolve
+DECISIONS = {
+    "top_k": (sort.TopK(3), types(F32, (thresholds.TOP_K,)), types(F32, (1000,))),
+    "place": (PLACE, types(F32, (4, 1 << 20)), types(F32, (4, 1 << 10))),
+    "cholesky": (
+        linalg_cholesky.Cholesky(),
+        types(F32, (thresholds.MATRICES, 4, 4)),
+        types(F32, (thresholds.MATRICES - 1, 4, 4)),
+    ),
+    "large matrices": (
+        linalg_cholesky.Cholesky(),
+        types(F32, (thresholds.MATRICES, 32, 32)),
+        types(F32, (thresholds.MATRICES, 33, 33)),
+    ),
+    "none": (TRIDIAGONAL(True), types(F32, (3,), (3,), (3,), (3, 1)), None),
+    "systems": (
+        TRIDIAGONAL(False),
+        types(F32, (9999, 3), (9999, 3), (9999, 3), (9999, 3, 1)),
+        types(F32, (99, 3), (99, 3), (99, 3), (99, 3, 1)),
+    ),
+}
+
+
+@pytest.mark.parametrize("name", DECISIONS)
+def test_other_operations_are_compiled_where_large(name):
+    primitive, large, small = DECISIONS[name]
+    assert primitive.compiled(large)
+    assert small is None or not primitive.compiled(small)
+
+
+KINDS = fft.FftType
+
+
+@pytest.mark.parametrize(
+    ("kind", "dtype", "shape", "points", "expected"),
+    [
+        (KINDS.FFT, C64, (1 << 17,), 1 << 17, True),
+        (KINDS.FFT, C64, (1 << 12,), 1 << 12, False),
+        (KINDS.IFFT, C64, (1 << 12, 128), 128, True),
+        (KINDS.IFFT, C64, (1 << 16, 16), 16, False),
+        (KINDS.FFT, np.dtype(np.complex128), (1 << 20,), 1 << 20, False),
+        (KINDS.RFFT, F32, (1 << 20,), 1 << 20, True),
+        (KINDS.RFFT, F32, (1 << 19,), 1 << 19, False),
+        (KINDS.IRFFT, C64, ((1 << 20) + 1,), 1 << 21, False),
+    ],
+    ids=str,
+)
+def test_transforms_by_kind_dtype_and_points(kind, dtype, shape, points, expected):
+    assert fft.Fft(kind, (points,)).compiled(types(dtype, shape)) is expected
+
+
+@pytest.mark.parametrize(
+    ("lhs", "rhs", "dtype", "expected"),
+    [
+        ((32, 32, 32, 32), (64, 32, 3, 3), F32, True),
+        ((1, 32, 32, 32), (64, 32, 3, 3), F32, False),
+        ((32, 32, 32, 32), (64, 32, 3, 3), F64, False),
+        ((64, 3, 64, 64), (32, 3, 3, 3), F32, False),
+        ((256, 3, 128, 128), (8, 3, 3, 3), F32, True),  # for memory
+    ],
+    ids=str,
+)
+def test_convolutions_of_many_features(lhs, rhs, dtype, expected):
+    dims = convolution.conv_dimension_numbers(lhs, rhs, ("NCHW", "OIHW", "NCHW"))
+    ones = (1, 1)
+    op = convolution.ConvGeneralDilated(ones, ((1, 1), (1, 1)), ones, ones, dims)
+    assert op.compiled(types(dtype, lhs, rhs)) is expected
+
+
+# Results
+
+
+@pytest.fixture
+def compiled(monkeypatch):
+    """The names of the primitives that were compiled."""
+    names, run = [], eager.run_primitive
+
+    def noted(primitive, *args):
+        names.append(primitive.name)
+        return run(primitive, *args)
+
+    monkeypatch.setattr(eager, "run_primitive", noted)
+    return names
+
+
+def normal(size, dtype):
+    random = np.random.default_rng(0)
+    numbers = random.standard_normal(size)
+    if kind_of(dtype) == "complex":
+        numbers = numbers + 1j * random.standard_normal(size)
+    return snp.asarray(numbers.astype(dtype))
+
+
+RUNS = {
+    "erf": (st.lax.erf, F32, 1 << 20, 1e-6),
+    "exp": (snp.exp, C64, 1 << 17, 1e-6),
+    "add": (lambda x: x + x, np.dtype(np.float16), 1 << 20, 0),
+    "top_k": (lambda x: st.lax.top_k(x, 5)[1], F32, 1 << 16, 0),
+    "fft": (snp.fft.fft, C64, 1 << 16, 3e-5),
+}
+
+
+@pytest.mark.parametrize("name", RUNS)
+def test_results_are_equal_with_the_switch_on_and_off(compiled, name):
+    function, dtype, size, tolerance = RUNS[name]
+    x = normal(size, dtype)
+    with config(eager_compiled=True):
+        on = function(x)
+        assert compiled == [name]
+    with config(eager_compiled=False):
+        off = function(x)
+    assert compiled == [name]
+    assert on.type is off.type
+    on, off = (np.asarray(out) for out in (on, off))
+    # Relative to the greatest, since sums of a transform cancel.
+    np.testing.assert_allclose(on, off, rtol=tolerance, atol=tolerance * np.abs(off).max())
+
+
+def test_the_switch_leaves_what_was_asked_to_be_compiled():
+    assert Call.only_compiled
+    assert not ADD.only_compiled
+    assert [TRIDIAGONAL(perturb).only_compiled for perturb in (True, False)] == [True, False]
+    with config(eager_compiled=False, interpret_small=False):
+        assert st.jit(lambda x: x + 1)(snp.ones(3)).sum() == 6
+
+
+def test_long_loops_are_interpreted_with_the_switch_off(compiled):
+    step = lambda total, x: (total + snp.sum(x), None)
+    xs = snp.ones((300, 2))
+    with config(eager_compiled=False):
+        assert st.lax.scan(step, snp.zeros(()), xs)[0] == 600
+    assert compiled == []
+
+
+# bfloat16
+
+
+@pytest.mark.parametrize("name", ["add", "multiply", "divide", "maximum", "less", "fmod"])
+def test_many_bfloat16_numbers_go_by_float32_to_the_same(name):
+    x, y = (np.asarray(normal(3000, F32)).astype(ml_dtypes.bfloat16) for _ in range(2))
+    y = y[::-1]
+    got = getattr(snp, name)(snp.asarray(x), snp.asarray(y))
+    want = getattr(np, name)(x, y)
+    assert got.dtype == want.dtype
+    np.testing.assert_array_equal(np.asarray(got), want)
+
+
+@pytest.mark.parametrize("name", ["exp", "tanh", "sqrt", "floor", "sign", "negative"])
+def test_functions_of_bfloat16_numbers_are_right_to_rounding(name):
+    x = np.abs(np.asarray(normal(3000, F32))).astype(ml_dtypes.bfloat16)
+    got = getattr(snp, name)(snp.asarray(x))
+    want = getattr(np, name)(x.astype(np.float64)).astype(ml_dtypes.bfloat16)
+    assert got.dtype == want.dtype
+    np.testing.assert_array_equal(np.asarray(got), want)
