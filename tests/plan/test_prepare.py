@@ -13,8 +13,8 @@ from stretto._engine.core.program import check
 from stretto._engine.ops.sort import Sort
 from stretto.plan.prepare import prepare
 from stretto.runtime import cache
-from stretto.transforms.evaluate import evaluate
-from stretto.transforms.simplify import drop_dead
+from stretto._engine.transforms.evaluate import evaluate
+from stretto._engine.transforms.simplify import drop_dead
 from tests.compilations import texts_compiled
 
 SHAPING = ("simplify", "roll_loops", "interpret_small")

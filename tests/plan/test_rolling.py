@@ -13,7 +13,7 @@ from stretto._engine.core.program import Program, check
 from stretto.lower.stablehlo import lower
 from stretto.plan.prepare import prepare
 from stretto.plan.rolling import roll
-from stretto.transforms.evaluate import evaluate
+from stretto._engine.transforms.evaluate import evaluate
 
 
 def array(*shape, seed=0):

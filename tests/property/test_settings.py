@@ -6,7 +6,7 @@ import stretto as st
 from stretto._engine.core.config import _SETTINGS
 from stretto.plan.interpreting import interpretable
 from stretto.plan.prepare import prepare
-from stretto.transforms.simplify import drop_dead
+from stretto._engine.transforms.simplify import drop_dead
 from tests.property.chains import (
     COMPILED_WHOLE,
     ROLLED,

@@ -21,8 +21,8 @@ from stretto._engine.ops.elementwise import INTEGRAL, Elementwise
 from stretto._engine.ops.shape import Slice
 from stretto.plan.memory import bytes_of
 from stretto.runtime.eager import EAGER
-from stretto.transforms.evaluate import evaluate
-from stretto.transforms.simplify import used_inputs, with_inputs
+from stretto._engine.transforms.evaluate import evaluate
+from stretto._engine.transforms.simplify import used_inputs, with_inputs
 
 __all__ = ["beforehand", "with_equal_ones_merged"]
 

@@ -19,7 +19,7 @@ from stretto._engine.core.interpreter import Tracer
 from stretto._engine.core.recorder import record
 from stretto._engine.core.types import is_inexact
 from stretto._engine.ops.convert import convert
-from stretto.transforms.evaluate import evaluate
+from stretto._engine.transforms.evaluate import evaluate
 
 __all__ = ["closure_convert"]
 

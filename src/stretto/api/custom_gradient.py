@@ -17,7 +17,7 @@ from stretto._engine.core import tree
 from stretto._engine.core.program import Program
 from stretto._engine.core.recorder import record
 from stretto._engine.core.types import float0, is_inexact
-from stretto.transforms.evaluate import evaluate
+from stretto._engine.transforms.evaluate import evaluate
 
 __all__ = ["custom_gradient"]
 

@@ -21,8 +21,8 @@ from stretto._engine.core import tree
 from stretto._engine.core.boundary import boundary
 from stretto._engine.core.types import is_complex, is_inexact
 from stretto._engine.ops.comparison import full
-from stretto.transforms.jvp import jvp_flat
-from stretto.transforms.linearize import LinearMap, linearize_flat
+from stretto._engine.transforms.jvp import jvp_flat
+from stretto._engine.transforms.linearize import LinearMap, linearize_flat
 
 __all__ = [
     "grad",

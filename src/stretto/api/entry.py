@@ -31,7 +31,7 @@ from stretto.runtime import cache
 from stretto.runtime.array import Array, Donated
 from stretto.runtime.interpreted import Interpreted
 from stretto.runtime.pjrt import Executable, Options
-from stretto.transforms.simplify import live, used_inputs
+from stretto._engine.transforms.simplify import live, used_inputs
 
 __all__ = ["Entry"]
 

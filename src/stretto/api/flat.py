@@ -20,8 +20,8 @@ from stretto.control.symbolic_zeros import zero_tangent
 from stretto._engine.core import tree
 from stretto._engine.core.interpreter import Value
 from stretto._engine.core.types import ArrayType, is_complex, is_inexact
-from stretto.transforms.linearize import LinearMap
-from stretto.transforms.transpose import backward
+from stretto._engine.transforms.linearize import LinearMap
+from stretto._engine.transforms.transpose import backward
 
 __all__ = ["Chosen", "Flat", "chosen", "is_active", "pull_back", "zero_tangent"]
 

@@ -31,8 +31,8 @@ from stretto._engine.core.interpreter import Value, as_value
 from stretto._engine.core.program import Program
 from stretto._engine.core.recorder import record
 from stretto._engine.core.types import ArrayType, array_type, canonical_dtype
-from stretto.transforms.common import simplified as _simplified
-from stretto.transforms.simplify import live
+from stretto._engine.transforms.common import simplified as _simplified
+from stretto._engine.transforms.simplify import live
 
 __all__ = [
     "ShapeDtypeStruct",

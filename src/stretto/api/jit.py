@@ -42,7 +42,7 @@ from stretto.runtime import cache
 from stretto.runtime.array import Array, Donated
 from stretto.runtime.eager import EAGER
 from stretto.runtime.pjrt import Options
-from stretto.transforms.evaluate import evaluate
+from stretto._engine.transforms.evaluate import evaluate
 
 __all__ = ["Jitted", "clear_caches", "jit"]
 

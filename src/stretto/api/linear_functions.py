@@ -19,8 +19,8 @@ from stretto._engine.core.interpreter import as_value
 from stretto._engine.core.program import Program
 from stretto._engine.core.types import ArrayType, is_float0, is_inexact
 from stretto._engine.ops.convert import convert
-from stretto.transforms.evaluate import evaluate
-from stretto.transforms.linearize import LinearMap
+from stretto._engine.transforms.evaluate import evaluate
+from stretto._engine.transforms.linearize import LinearMap
 
 __all__ = ["JvpFunction", "VjpFunction", "tangents_of"]
 

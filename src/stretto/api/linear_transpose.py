@@ -21,8 +21,8 @@ from stretto._engine.core.recorder import record
 from stretto._engine.core.types import ArrayType, is_inexact
 from stretto._engine.ops.comparison import full
 from stretto._engine.ops.convert import convert
-from stretto.transforms.simplify import drop_dead
-from stretto.transforms.transpose import backward
+from stretto._engine.transforms.simplify import drop_dead
+from stretto._engine.transforms.transpose import backward
 
 __all__ = ["linear_transpose"]
 

@@ -14,7 +14,7 @@ from stretto._engine.core import tree
 from stretto._engine.core.boundary import boundary
 from stretto._engine.core.interpreter import Tracer
 from stretto._engine.core.recorder import record
-from stretto.transforms.linearize import linearize_flat
+from stretto._engine.transforms.linearize import linearize_flat
 
 __all__ = ["print_saved_residuals"]
 

@@ -25,7 +25,7 @@ from stretto.control.chunks import in_axis, inner_axes, out_axis, positive
 from stretto._engine.core import tree
 from stretto._engine.core.types import is_float0
 from stretto.plan.mapped import map_members
-from stretto.transforms.vmap import AxisSize, to_axis
+from stretto._engine.transforms.vmap import AxisSize, to_axis
 
 __all__ = ["vmap"]
 

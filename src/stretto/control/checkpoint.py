@@ -16,10 +16,10 @@ from stretto._engine.core.config import settings
 from stretto._engine.core.effects import observable
 from stretto._engine.core.program import Atom, Equation, Program, Var
 from stretto._engine.core.types import ArrayType
-from stretto.transforms.closed import record_closed
-from stretto.transforms.evaluate import evaluate
-from stretto.transforms.linearize import apply_linear, linearize_program
-from stretto.transforms.simplify import drop_dead
+from stretto._engine.transforms.closed import record_closed
+from stretto._engine.transforms.evaluate import evaluate
+from stretto._engine.transforms.linearize import apply_linear, linearize_program
+from stretto._engine.transforms.simplify import drop_dead
 
 __all__ = ["Checkpoint"]
 

@@ -22,7 +22,7 @@ from stretto._engine.core.types import ArrayType
 from stretto._engine.ops.broadcast import move_to_front, reshape
 from stretto._engine.ops.comparison import full
 from stretto._engine.ops.shape import concatenate, slice_in_dim
-from stretto.transforms.vmap import vmap_flat, vmap_program
+from stretto._engine.transforms.vmap import vmap_flat, vmap_program
 
 if TYPE_CHECKING:  # loaded when examples are first taken in chunks
     from stretto.control import checkpoint, scan

@@ -26,12 +26,12 @@ from stretto._engine.ops.arithmetic import clamp
 from stretto._engine.ops.broadcast import broadcast_to, move_to_front, reduce_sum, reshape
 from stretto._engine.ops.comparison import ne
 from stretto._engine.ops.convert import convert
-from stretto.transforms.evaluate import evaluate
-from stretto.transforms.jvp import jvp_program
-from stretto.transforms.linearize import apply_linear, linearize_program
-from stretto.transforms.simplify import restricted, used_inputs, with_inputs
-from stretto.transforms.transpose import transpose_program
-from stretto.transforms.vmap import vmap_program
+from stretto._engine.transforms.evaluate import evaluate
+from stretto._engine.transforms.jvp import jvp_program
+from stretto._engine.transforms.linearize import apply_linear, linearize_program
+from stretto._engine.transforms.simplify import restricted, used_inputs, with_inputs
+from stretto._engine.transforms.transpose import transpose_program
+from stretto._engine.transforms.vmap import vmap_program
 
 __all__ = ["Cond", "cond", "switch"]
 

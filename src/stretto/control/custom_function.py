@@ -20,7 +20,7 @@ from stretto._engine.core.interpreter import Tracer, as_value, state
 from stretto._engine.core.program import Program
 from stretto._engine.core.recorder import record
 from stretto._engine.core.types import ArrayType
-from stretto.transforms.evaluate import evaluate
+from stretto._engine.transforms.evaluate import evaluate
 
 __all__ = ["Arguments", "CustomFunction", "WithRule"]
 

@@ -18,9 +18,9 @@ from stretto.control.user_rule import fitted, user_rule
 from stretto._engine.core import tree
 from stretto._engine.core.program import Program
 from stretto._engine.ops.broadcast import move_to_front
-from stretto.transforms.evaluate import evaluate
-from stretto.transforms.jvp import instantiate, jvp_flat, jvp_program
-from stretto.transforms.vmap import to_axis
+from stretto._engine.transforms.evaluate import evaluate
+from stretto._engine.transforms.jvp import instantiate, jvp_flat, jvp_program
+from stretto._engine.transforms.vmap import to_axis
 
 __all__ = ["CustomVmap", "custom_vmap", "sequential_vmap"]
 

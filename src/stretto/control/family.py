@@ -18,8 +18,8 @@ from stretto._engine.core.program import Equation, Program
 from stretto._engine.core.recorder import record
 from stretto._engine.core.types import ArrayType
 from stretto._engine.ops.comparison import full
-from stretto.transforms.linearize import taken_as_linear
-from stretto.transforms.simplify import live
+from stretto._engine.transforms.linearize import taken_as_linear
+from stretto._engine.transforms.simplify import live
 
 __all__ = [
     "ControlFlow",

@@ -16,10 +16,10 @@ from stretto._engine.core.interpreter import Linear
 from stretto._engine.core.program import Program, Var
 from stretto._engine.core.types import ArrayType, is_inexact
 from stretto._engine.ops.broadcast import move_to_front, reduce_sum
-from stretto.transforms.evaluate import evaluate
-from stretto.transforms.jvp import jvp_program
-from stretto.transforms.linearize import apply_linear
-from stretto.transforms.vmap import to_axis, vmap_flat, vmap_program
+from stretto._engine.transforms.evaluate import evaluate
+from stretto._engine.transforms.jvp import jvp_program
+from stretto._engine.transforms.linearize import apply_linear
+from stretto._engine.transforms.vmap import to_axis, vmap_flat, vmap_program
 
 __all__ = ["ONLY_BACKWARDS", "LinearCall", "batched_backward", "linear_call", "only_backwards"]
 

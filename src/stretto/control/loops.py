@@ -17,7 +17,7 @@ from stretto._engine.core.boundary import boundary
 from stretto._engine.core.interpreter import Tracer
 from stretto._engine.core.types import kind_of
 from stretto._engine.ops.elementwise import promote_values
-from stretto.transforms.vmap import to_axis
+from stretto._engine.transforms.vmap import to_axis
 
 __all__ = ["fori_loop", "map_"]
 

@@ -45,10 +45,10 @@ from stretto._engine.ops.reducing.window import (
     ReduceWindowXor,
     WindowReduction,
 )
-from stretto.transforms.closed import record_closed
-from stretto.transforms.evaluate import evaluate
-from stretto.transforms.jvp import jvp_flat
-from stretto.transforms.vmap import vmap_flat, vmap_program
+from stretto._engine.transforms.closed import record_closed
+from stretto._engine.transforms.evaluate import evaluate
+from stretto._engine.transforms.jvp import jvp_flat
+from stretto._engine.transforms.vmap import vmap_flat, vmap_program
 
 __all__ = ["Combination", "Monoid", "Reduce", "combination", "reduce"]
 

@@ -18,10 +18,10 @@ from stretto._engine.core.program import Program
 from stretto._engine.core.types import ArrayType
 from stretto._engine.ops.arithmetic import negative
 from stretto._engine.ops.comparison import zeros_like
-from stretto.transforms.evaluate import evaluate
-from stretto.transforms.jvp import jvp_flat
-from stretto.transforms.linearize import linearize_flat
-from stretto.transforms.vmap import to_axis, vmap_program
+from stretto._engine.transforms.evaluate import evaluate
+from stretto._engine.transforms.jvp import jvp_flat
+from stretto._engine.transforms.linearize import linearize_flat
+from stretto._engine.transforms.vmap import to_axis, vmap_program
 
 __all__ = ["CustomRoot", "custom_root"]
 

@@ -22,8 +22,8 @@ from stretto._engine.ops.index.dynamic import dynamic_slice_in_dim, dynamic_upda
 from stretto._engine.ops.index.gather_scatter import GatherDimensionNumbers, gather
 from stretto._engine.ops.shape import concatenate, slice_in_dim
 from stretto._engine.ops.sort import argsort
-from stretto.transforms.evaluate import evaluate
-from stretto.transforms.vmap import vmap_program
+from stretto._engine.transforms.evaluate import evaluate
+from stretto._engine.transforms.vmap import vmap_program
 
 __all__ = ["run_mapped", "selected", "worth_routing"]
 

@@ -33,12 +33,12 @@ from stretto._engine.core.types import ArrayType, array_type
 from stretto._engine.ops.arithmetic import ADD
 from stretto._engine.ops.broadcast import move_axis, move_to_front
 from stretto._engine.ops.comparison import zeros_like
-from stretto.transforms.evaluate import evaluate
-from stretto.transforms.jvp import jvp_program
-from stretto.transforms.linearize import apply_linear, linearize_program
-from stretto.transforms.simplify import drop_dead, restricted, used_inputs, with_inputs
-from stretto.transforms.transpose import backward
-from stretto.transforms.vmap import to_axis, vmap_program
+from stretto._engine.transforms.evaluate import evaluate
+from stretto._engine.transforms.jvp import jvp_program
+from stretto._engine.transforms.linearize import apply_linear, linearize_program
+from stretto._engine.transforms.simplify import drop_dead, restricted, used_inputs, with_inputs
+from stretto._engine.transforms.transpose import backward
+from stretto._engine.transforms.vmap import to_axis, vmap_program
 
 __all__ = ["Scan", "loop_scan", "scan"]
 

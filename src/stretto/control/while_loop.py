@@ -33,11 +33,11 @@ from stretto._engine.ops.comparison import full, select, zeros_like
 from stretto._engine.ops.convert import convert
 from stretto._engine.ops.index.dynamic import dynamic_index_in_dim, dynamic_update_index_in_dim
 from stretto._engine.ops.reducing.reduce import reduce_or
-from stretto.transforms.evaluate import evaluate
-from stretto.transforms.jvp import jvp_program
-from stretto.transforms.linearize import apply_linear
-from stretto.transforms.simplify import live, restricted, silenced, used_inputs, with_inputs
-from stretto.transforms.vmap import to_axis, vmap_program
+from stretto._engine.transforms.evaluate import evaluate
+from stretto._engine.transforms.jvp import jvp_program
+from stretto._engine.transforms.linearize import apply_linear
+from stretto._engine.transforms.simplify import live, restricted, silenced, used_inputs, with_inputs
+from stretto._engine.transforms.vmap import to_axis, vmap_program
 
 __all__ = ["While", "loop_while", "settle_carry", "settle_types", "while_loop", "with_out_types"]
 

@@ -27,7 +27,7 @@ from stretto._engine.ops.reducing.window_geometry import (
     window_attributes,
     window_shape,
 )
-from stretto.transforms.vmap import vmap_flat
+from stretto._engine.transforms.vmap import vmap_flat
 
 __all__ = ["ReduceWindow", "reduce_window"]
 

@@ -19,7 +19,7 @@ from stretto._engine.core.interpreter import as_value
 from stretto._engine.core.types import is_complex, is_float0
 from stretto._engine.ops.complex_parts import conj
 from stretto.random.streams import refusing
-from stretto.transforms.linearize import linearize_flat
+from stretto._engine.transforms.linearize import linearize_flat
 from stretto.tree_util import Partial
 
 __all__ = [

@@ -23,12 +23,12 @@ from stretto.plan.measured import fastest, fingerprint
 from stretto.plan.members import Decision, planned
 from stretto.plan.memory import chunk_within
 from stretto.plan.turns import CHOICES, operations
-from stretto.transforms.evaluate import evaluate, replay
-from stretto.transforms.jvp import Differentiator, jvp_program
-from stretto.transforms.linearize import apply_linear, linearize_program
-from stretto.transforms.simplify import drop_dead, restricted, used_inputs, with_inputs
-from stretto.transforms.transpose import transpose_program
-from stretto.transforms.vmap import AxisSize, vmap_flat, vmap_program
+from stretto._engine.transforms.evaluate import evaluate, replay
+from stretto._engine.transforms.jvp import Differentiator, jvp_program
+from stretto._engine.transforms.linearize import apply_linear, linearize_program
+from stretto._engine.transforms.simplify import drop_dead, restricted, used_inputs, with_inputs
+from stretto._engine.transforms.transpose import transpose_program
+from stretto._engine.transforms.vmap import AxisSize, vmap_flat, vmap_program
 
 __all__ = ["Mapped", "map_members"]
 

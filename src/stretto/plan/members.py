@@ -24,9 +24,9 @@ from stretto.plan.memory import bytes_of
 from stretto.plan.products import Choice, of_product
 from stretto.plan.turns import best_turn, work_of
 from stretto.plan.values import Parts, Shared, Whole
-from stretto.transforms.closed import record_closed
-from stretto.transforms.evaluate import standing_at
-from stretto.transforms.simplify import drop_dead
+from stretto._engine.transforms.closed import record_closed
+from stretto._engine.transforms.evaluate import standing_at
+from stretto._engine.transforms.simplify import drop_dead
 
 if TYPE_CHECKING:  # loaded when members first take turns
     from stretto.control import scan

@@ -9,8 +9,8 @@ from __future__ import annotations
 from stretto._engine.core.config import config
 from stretto._engine.core.program import Program
 from stretto.plan.rolling import roll
-from stretto.transforms.common import simplified
-from stretto.transforms.simplify import live
+from stretto._engine.transforms.common import simplified
+from stretto._engine.transforms.simplify import live
 
 __all__ = ["prepare"]
 

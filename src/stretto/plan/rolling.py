@@ -15,7 +15,7 @@ from stretto._engine.core.lazy import LazyModule
 from stretto._engine.core.program import Equation, Program
 from stretto.plan.compiling import may_pay
 from stretto.plan.repeats import stretches, tokens_of
-from stretto.transforms.simplify import remembered
+from stretto._engine.transforms.simplify import remembered
 
 __all__ = ["roll"]
 

@@ -22,7 +22,7 @@ from stretto._engine.ops.shape import Concatenate, Pad, Rev, Slice
 from stretto.plan.exchange import Exchange, Gathered, Kept, Use, sources_of
 from stretto.plan.paying import turn_of
 from stretto.plan.wiring import Carried, Counted, Given, Loop, Made, Source, Step, Still
-from stretto.transforms.simplify import drop_dead
+from stretto._engine.transforms.simplify import drop_dead
 
 __all__ = ["written"]
 

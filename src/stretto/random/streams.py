@@ -21,7 +21,7 @@ from stretto._engine.core.holding import holding
 from stretto._engine.core.interpreter import Tracer, state
 from stretto._engine.core.recorder import Recorder
 from stretto.random.keys import PRNGKey, checked, fold_in
-from stretto.transforms.vmap import Vectorizer
+from stretto._engine.transforms.vmap import Vectorizer
 
 __all__ = ["keys", "manual_seed", "next_key", "refusal", "refusing"]
 

@@ -9,7 +9,7 @@ from stretto import numpy as snp
 from stretto._engine.core.canonical import form, literal_key, operation_key
 from stretto._engine.core.program import literal
 from stretto._engine.core.types import array_type
-from stretto.transforms.evaluate import evaluate
+from stretto._engine.transforms.evaluate import evaluate
 
 X = np.ones(3, np.float32)
 

@@ -18,7 +18,7 @@ from stretto._engine.core.recorder import standing
 from stretto._engine.core.scope import joined, scope
 from stretto._engine.ops.arithmetic import ADD
 from stretto._engine.ops.comparison import full
-from stretto.transforms.closed import record_closed
+from stretto._engine.transforms.closed import record_closed
 
 __all__ = ["backward", "transpose_program"]
 

@@ -19,10 +19,10 @@ from stretto._engine.core.recorder import Recorder, Traced
 from stretto._engine.core.scope import scope, used
 from stretto._engine.core.types import ArrayType
 from stretto._engine.ops.comparison import full
-from stretto.transforms.closed import record_closed
-from stretto.transforms.evaluate import evaluate
-from stretto.transforms.jvp import Differentiator
-from stretto.transforms.simplify import remembered
+from stretto._engine.transforms.closed import record_closed
+from stretto._engine.transforms.evaluate import evaluate
+from stretto._engine.transforms.jvp import Differentiator
+from stretto._engine.transforms.simplify import remembered
 
 __all__ = [
     "LinearMap",

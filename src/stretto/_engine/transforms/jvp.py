@@ -16,8 +16,8 @@ from stretto._engine.core.interpreter import Interpreter, Tracer, Value, state
 from stretto._engine.core.program import Program
 from stretto._engine.core.recorder import standing
 from stretto._engine.ops.comparison import zeros_like
-from stretto.transforms.closed import record_closed
-from stretto.transforms.evaluate import evaluate
+from stretto._engine.transforms.closed import record_closed
+from stretto._engine.transforms.evaluate import evaluate
 
 __all__ = ["Differentiator", "Dual", "instantiate", "jvp_flat", "jvp_program"]
 

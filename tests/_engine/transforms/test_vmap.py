@@ -11,9 +11,9 @@ from stretto._engine.core.interpreter import as_value
 from stretto._engine.core.primitive import Primitive, Refused
 from stretto._engine.core.program import check
 from stretto._engine.ops.collective.primitives import AxisIndex, PSum
-from stretto.transforms.evaluate import evaluate
-from stretto.transforms.jvp import jvp_flat
-from stretto.transforms.vmap import AxisSize, Batched, to_axis, vmap_flat, vmap_program
+from stretto._engine.transforms.evaluate import evaluate
+from stretto._engine.transforms.jvp import jvp_flat
+from stretto._engine.transforms.vmap import AxisSize, Batched, to_axis, vmap_flat, vmap_program
 
 MANY = as_value(np.arange(12, dtype=np.float32).reshape(3, 4))
 ONE = as_value(np.array([1.0, 2.0, 3.0, 4.0], np.float32))

@@ -10,9 +10,9 @@ from stretto import numpy as snp
 from stretto._engine.core.interpreter import as_value
 from stretto._engine.core.program import Literal, Program, check
 from stretto.plan.prepare import prepare
-from stretto.transforms.common import simplified
-from stretto.transforms.evaluate import evaluate
-from stretto.transforms.simplify import drop_dead
+from stretto._engine.transforms.common import simplified
+from stretto._engine.transforms.evaluate import evaluate
+from stretto._engine.transforms.simplify import drop_dead
 from tests.property import control, customised, elementwise, linear, structural  # noqa: F401
 from tests.property.oracles import arrays
 from tests.property.programs import namespace

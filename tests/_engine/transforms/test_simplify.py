@@ -12,8 +12,8 @@ from stretto.control.while_loop import while_loop
 from stretto._engine.core.interpreter import as_value
 from stretto._engine.core.program import Program, check
 from stretto._engine.core.recorder import record
-from stretto.transforms.evaluate import evaluate
-from stretto.transforms.simplify import drop_dead, silenced, used_inputs
+from stretto._engine.transforms.evaluate import evaluate
+from stretto._engine.transforms.simplify import drop_dead, silenced, used_inputs
 
 
 def names(program):

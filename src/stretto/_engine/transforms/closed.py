@@ -15,7 +15,7 @@ from stretto._engine.core.program import Equation, Program
 from stretto._engine.core.recorder import record
 from stretto._engine.core.types import ArrayType
 from stretto._engine.ops.constant import Constant, Held
-from stretto.transforms.simplify import drop_dead
+from stretto._engine.transforms.simplify import drop_dead
 
 __all__ = ["record_closed"]
 

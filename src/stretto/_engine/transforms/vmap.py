@@ -17,8 +17,8 @@ from stretto._engine.core.program import Program
 from stretto._engine.core.recorder import standing
 from stretto._engine.core.types import ArrayType
 from stretto._engine.ops.broadcast import broadcast_to, move_axis
-from stretto.transforms.closed import record_closed
-from stretto.transforms.evaluate import evaluate
+from stretto._engine.transforms.closed import record_closed
+from stretto._engine.transforms.evaluate import evaluate
 
 __all__ = ["AxisSize", "Batched", "Vectorizer", "to_axis", "vmap_flat", "vmap_program"]
 
