@@ -75,10 +75,10 @@ if TYPE_CHECKING:
     from stretto.api.placement import copy_to_host_async, device_get, device_put, live_arrays
     from stretto.api.vectorise import vmap
     from stretto.api.waiting import block_until_ready
-    from stretto.control.callback import io_callback, pure_callback
-    from stretto.control.custom_jvp import custom_jvp
-    from stretto.control.custom_vjp import custom_vjp
-    from stretto.control.custom_vmap import custom_vmap, sequential_vmap
+    from stretto._engine.control.callback import io_callback, pure_callback
+    from stretto._engine.control.custom_jvp import custom_jvp
+    from stretto._engine.control.custom_vjp import custom_vjp
+    from stretto._engine.control.custom_vmap import custom_vmap, sequential_vmap
     from stretto.ensemble.ensemble import Ensemble
     from stretto.files import load, load_header, save
     from stretto._engine.ops.name import checkpoint_name
@@ -117,10 +117,10 @@ else:
             "stretto.api.placement": "copy_to_host_async device_get device_put live_arrays",
             "stretto.api.vectorise": "vmap",
             "stretto.api.waiting": "block_until_ready",
-            "stretto.control.callback": "io_callback pure_callback",
-            "stretto.control.custom_jvp": "custom_jvp",
-            "stretto.control.custom_vjp": "custom_vjp",
-            "stretto.control.custom_vmap": "custom_vmap sequential_vmap",
+            "stretto._engine.control.callback": "io_callback pure_callback",
+            "stretto._engine.control.custom_jvp": "custom_jvp",
+            "stretto._engine.control.custom_vjp": "custom_vjp",
+            "stretto._engine.control.custom_vmap": "custom_vmap sequential_vmap",
             "stretto.ensemble.ensemble": "Ensemble",
             "stretto.files": "load load_header save",
             "stretto._engine.ops.name": "checkpoint_name",

@@ -3,6 +3,6 @@
 Layer 7. The names of ``jax.custom_batching``; ``control/custom_vmap`` has what they mean.
 """
 
-from stretto.control.custom_vmap import custom_vmap, sequential_vmap
+from stretto._engine.control.custom_vmap import custom_vmap, sequential_vmap
 
 __all__ = ["custom_vmap", "sequential_vmap"]

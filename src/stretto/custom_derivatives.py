@@ -6,10 +6,10 @@ Layer 7. The names of ``jax.custom_derivatives``. Next, read ``control/custom_jv
 
 from stretto.api.closure_convert import closure_convert
 from stretto.api.custom_gradient import custom_gradient
-from stretto.control.custom_jvp import custom_jvp
-from stretto.control.custom_vjp import custom_vjp
-from stretto.control.linear_call import linear_call
-from stretto.control.symbolic_zeros import (
+from stretto._engine.control.custom_jvp import custom_jvp
+from stretto._engine.control.custom_vjp import custom_vjp
+from stretto._engine.control.linear_call import linear_call
+from stretto._engine.control.symbolic_zeros import (
     CustomVJPPrimal,
     SymbolicZero,
     custom_vjp_primal_tree_values,

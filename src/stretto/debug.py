@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from stretto.control.callback import debug_callback
+from stretto._engine.control.callback import debug_callback
 from stretto._engine.core.interpreter import Value
 
 __all__ = ["callback", "print"]

@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 import stretto as st
-from stretto.control import route, scan, while_loop
+from stretto._engine.control import route, scan, while_loop
 from stretto._engine.core.program import check as check_program
 from stretto._engine.core.types import is_inexact, kind_of
 from stretto.plan import interpreting, rolling

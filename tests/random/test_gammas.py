@@ -8,7 +8,7 @@ from stretto import random as R
 from stretto.api.derivatives import grad, jvp
 from stretto.api.jit import jit
 from stretto.api.vectorise import vmap
-from stretto.control.scan import scan
+from stretto._engine.control.scan import scan
 from stretto._engine.core.config import config
 from stretto._engine.core.errors import TypePromotionError
 

@@ -12,8 +12,8 @@ from typing import Any
 
 from stretto.api.arguments import as_values, leaf_names, name_of, values_of_tree, without_float0
 from stretto.api.static import Places, others, places_of, rejoined
-from stretto.control import policies as checkpoint_policies
-from stretto.control.checkpoint import Checkpoint
+from stretto._engine.control import policies as checkpoint_policies
+from stretto._engine.control.checkpoint import Checkpoint
 from stretto._engine.core import tree
 from stretto._engine.core.boundary import boundary
 from stretto._engine.core.recorder import record

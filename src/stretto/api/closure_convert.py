@@ -11,8 +11,8 @@ from typing import Any
 
 from stretto.api.arguments import leaf_names, name_of, values_of_tree, without_float0
 from stretto.api.graph import types_of
-from stretto.control.family import parting
-from stretto.control.user_rule import fits
+from stretto._engine.control.family import parting
+from stretto._engine.control.user_rule import fits
 from stretto._engine.core import tree
 from stretto._engine.core.boundary import boundary, bounded
 from stretto._engine.core.interpreter import Tracer

@@ -16,7 +16,7 @@ from stretto.api.arguments import (
     name_of,
     values_of_tree,
 )
-from stretto.control.symbolic_zeros import zero_tangent
+from stretto._engine.control.symbolic_zeros import zero_tangent
 from stretto._engine.core import tree
 from stretto._engine.core.interpreter import Value
 from stretto._engine.core.types import ArrayType, is_complex, is_inexact

@@ -12,7 +12,7 @@ import numpy as np
 
 from stretto.api.arguments import name_of, wraps
 from stretto.api.flat import Flat, chosen, is_active, pull_back, zero_tangent
-from stretto.control.chunks import map_chunks, positive
+from stretto._engine.control.chunks import map_chunks, positive
 from stretto._engine.core import tree
 from stretto._engine.core.interpreter import constant
 from stretto._engine.core.types import ArrayType, float0, is_complex, is_inexact

@@ -30,7 +30,7 @@ from stretto.api.graph import types_of
 from stretto.api.recompilation import Signature
 from stretto.api.stages import Lowered, TracedCall, as_options, on_device
 from stretto.api.static import Places, no_overlap, places_of, rejoined
-from stretto.control.call import Call
+from stretto._engine.control.call import Call
 from stretto._engine.core import tree
 from stretto._engine.core.boundary import boundary, hide_frames
 from stretto._engine.core.config import config, settings

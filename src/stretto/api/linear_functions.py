@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from stretto.api.flat import Flat, pull_back, zero_tangent
-from stretto.control.user_rule import fits
+from stretto._engine.control.user_rule import fits
 from stretto._engine.core import tree
 from stretto._engine.core.boundary import bounded
 from stretto._engine.core.canonical import form

@@ -10,8 +10,8 @@ from typing import Any, NamedTuple
 
 from stretto.api.arguments import leaf_names, name_of, values_of_tree
 from stretto.api.graph import types_of
-from stretto.control.family import ControlFlow, parting
-from stretto.control.user_rule import fits
+from stretto._engine.control.family import ControlFlow, parting
+from stretto._engine.control.user_rule import fits
 from stretto._engine.core import tree
 from stretto._engine.core.boundary import boundary, bounded
 from stretto._engine.core.errors import MissingRuleError

@@ -13,7 +13,7 @@ import numpy as np
 
 from stretto.api.entry import Entry
 from stretto.api.graph import struct_of
-from stretto.control.family import parting
+from stretto._engine.control.family import parting
 from stretto._engine.core import tree
 from stretto._engine.core.boundary import boundary
 from stretto._engine.core.interpreter import Tracer, as_value

@@ -21,7 +21,7 @@ from stretto.api.arguments import (
     without_float0,
     wraps,
 )
-from stretto.control.chunks import in_axis, inner_axes, out_axis, positive
+from stretto._engine.control.chunks import in_axis, inner_axes, out_axis, positive
 from stretto._engine.core import tree
 from stretto._engine.core.types import is_float0
 from stretto.plan.mapped import map_members

@@ -16,7 +16,7 @@ import numpy as np
 from stretto import tree as trees
 from stretto.api.jit import jit
 from stretto.api.vectorise import vmap
-from stretto.control.chunks import positive
+from stretto._engine.control.chunks import positive
 from stretto._engine.core import tree
 from stretto._engine.core.config import config
 from stretto._engine.core.integers import integer

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 import stretto.numpy as snp
-from stretto.control.cond import cond
+from stretto._engine.control.cond import cond
 from stretto._engine.core.tree import flatten, map, register_dataclass, unflatten
 from stretto._engine.ops.convert import convert
 from stretto._engine.ops.index.dynamic import dynamic_update_index_in_dim

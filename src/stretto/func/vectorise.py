@@ -14,7 +14,7 @@ import numpy as np
 
 from stretto.api import vectorise
 from stretto.api.arguments import leaf_names, name_of, wraps
-from stretto.control.chunks import inner_axes, positive
+from stretto._engine.control.chunks import inner_axes, positive
 from stretto._engine.core import tree
 from stretto._engine.core.interpreter import Tracer, as_value, state
 from stretto._engine.ops.iota import iota

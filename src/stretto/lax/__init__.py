@@ -3,17 +3,17 @@
 Layer 7.
 """
 
-from stretto.control.associative_scan import associative_scan
-from stretto.control.cond import cond, switch
-from stretto.control.linear_solve import custom_linear_solve
-from stretto.control.loops import fori_loop
-from stretto.control.loops import map_ as map
-from stretto.control.reduce import reduce
-from stretto.control.root import custom_root
-from stretto.control.scan import scan
-from stretto.control.stop_gradient import stop_gradient
-from stretto.control.while_loop import while_loop
-from stretto.control.window import reduce_window
+from stretto._engine.control.associative_scan import associative_scan
+from stretto._engine.control.cond import cond, switch
+from stretto._engine.control.linear_solve import custom_linear_solve
+from stretto._engine.control.loops import fori_loop
+from stretto._engine.control.loops import map_ as map
+from stretto._engine.control.reduce import reduce
+from stretto._engine.control.root import custom_root
+from stretto._engine.control.scan import scan
+from stretto._engine.control.stop_gradient import stop_gradient
+from stretto._engine.control.while_loop import while_loop
+from stretto._engine.control.window import reduce_window
 from stretto.lax import linalg, primitives
 from stretto.lax.arrays import (
     broadcast,

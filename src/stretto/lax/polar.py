@@ -11,8 +11,8 @@ from typing import Any
 import ml_dtypes
 import numpy as np
 
-from stretto.control.custom_jvp import custom_jvp
-from stretto.control.while_loop import while_loop
+from stretto._engine.control.custom_jvp import custom_jvp
+from stretto._engine.control.while_loop import while_loop
 from stretto._engine.core.types import float0, real_dtype
 from stretto._engine.ops.arithmetic import absolute, minimum, square
 from stretto._engine.ops.broadcast import expand_dims, reduce_sum, squeeze

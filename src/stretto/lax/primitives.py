@@ -13,13 +13,13 @@ JAX's: see the class.
 
 from __future__ import annotations
 
-from stretto.control.cond import Cond
-from stretto.control.linear_solve import CustomLinearSolve
-from stretto.control.reduce import Reduce
-from stretto.control.scan import Scan
-from stretto.control.stop_gradient import StopGradient
-from stretto.control.while_loop import While
-from stretto.control.window import ReduceWindow
+from stretto._engine.control.cond import Cond
+from stretto._engine.control.linear_solve import CustomLinearSolve
+from stretto._engine.control.reduce import Reduce
+from stretto._engine.control.scan import Scan
+from stretto._engine.control.stop_gradient import StopGradient
+from stretto._engine.control.while_loop import While
+from stretto._engine.control.window import ReduceWindow
 from stretto._engine.ops.arithmetic import Abs, Add, Clamp, Div, Max, Min, Mul, Neg, Rem, Sign, Square, Sub
 from stretto._engine.ops.barrier import OptimizationBarrier
 from stretto._engine.ops.special.bessel import BesselI0e, BesselI1e

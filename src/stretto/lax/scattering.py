@@ -9,7 +9,7 @@ import math
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from stretto.control.scan import scan
+from stretto._engine.control.scan import scan
 from stretto._engine.core.interpreter import as_value
 from stretto._engine.ops.broadcast import reshape
 from stretto._engine.ops.index.gather_scatter import ScatterDimensionNumbers, gather, scatter

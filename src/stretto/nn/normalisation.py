@@ -13,7 +13,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from stretto.control.stop_gradient import stop_gradient
+from stretto._engine.control.stop_gradient import stop_gradient
 from stretto._engine.core.interpreter import Value, as_value
 from stretto.nn import init
 from stretto.nn.functional import normalisation as functions

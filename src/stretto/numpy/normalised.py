@@ -11,7 +11,7 @@ from typing import Any
 
 import ml_dtypes
 
-from stretto.control.stop_gradient import StopGradient
+from stretto._engine.control.stop_gradient import StopGradient
 from stretto._engine.core.interpreter import as_value
 from stretto._engine.core.types import inexact_dtype, is_complex, is_inexact, real_dtype
 from stretto.numpy.logic import isfinite, mask_of_where

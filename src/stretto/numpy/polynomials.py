@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from stretto.control.scan import scan
+from stretto._engine.control.scan import scan
 from stretto._engine.core.errors import TracedValueError
 from stretto._engine.core.integers import integer
 from stretto._engine.core.interpreter import as_value

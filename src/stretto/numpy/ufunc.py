@@ -33,9 +33,9 @@ from stretto._engine.ops.iota import iota
 from stretto._engine.ops.shape import concatenate, slice_in_dim
 
 if TYPE_CHECKING:  # loaded when a method first needs a loop
-    from stretto.control import loops, scan
+    from stretto._engine.control import loops, scan
 else:
-    loops, scan = map(LazyModule, ("stretto.control.loops", "stretto.control.scan"))
+    loops, scan = map(LazyModule, ("stretto._engine.control.loops", "stretto._engine.control.scan"))
 
 __all__ = ["ufunc"]
 

@@ -43,9 +43,9 @@ from stretto.runtime.array import Array
 from stretto.runtime.eager import EAGER, quiet
 
 if TYPE_CHECKING:  # loaded when an index first names an element more than once
-    from stretto.control import while_loop
+    from stretto._engine.control import while_loop
 else:
-    while_loop = LazyModule("stretto.control.while_loop")
+    while_loop = LazyModule("stretto._engine.control.while_loop")
 
 __all__ = ["apply_again", "apply_to_mask", "mask_of", "names_once", "update"]
 

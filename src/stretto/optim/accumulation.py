@@ -12,7 +12,7 @@ import numpy as np
 
 import stretto.numpy as snp
 from stretto.api.graph import eval_shape
-from stretto.control.cond import cond
+from stretto._engine.control.cond import cond
 from stretto._engine.core import tree
 from stretto.optim.base import (
     GradientTransformation,

@@ -11,7 +11,7 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from stretto.control.loops import map_
+from stretto._engine.control.loops import map_
 from stretto._engine.core.types import ArrayType
 from stretto._engine.ops.broadcast import reshape, transpose
 from stretto._engine.ops.contract import DotGeneral

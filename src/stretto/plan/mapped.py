@@ -11,9 +11,9 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
-from stretto.control.call import Call
-from stretto.control.chunks import map_chunks, record_example
-from stretto.control.family import ControlFlow, cut
+from stretto._engine.control.call import Call
+from stretto._engine.control.chunks import map_chunks, record_example
+from stretto._engine.control.family import ControlFlow, cut
 from stretto._engine.core.config import config, settings
 from stretto._engine.core.interpreter import Linear, Value, state
 from stretto._engine.core.program import Equation, Program, Var

@@ -29,9 +29,9 @@ from stretto._engine.transforms.evaluate import standing_at
 from stretto._engine.transforms.simplify import drop_dead
 
 if TYPE_CHECKING:  # loaded when members first take turns
-    from stretto.control import scan
+    from stretto._engine.control import scan
 else:
-    scan = LazyModule("stretto.control.scan")
+    scan = LazyModule("stretto._engine.control.scan")
 
 __all__ = ["Decision", "planned"]
 

@@ -14,7 +14,7 @@ import math
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
-from stretto.control.loops import map_
+from stretto._engine.control.loops import map_
 from stretto._engine.ops.broadcast import broadcast_to, reshape, transpose
 from stretto._engine.ops.contract import DotGeneral
 from stretto.plan.cost import Machine

@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from stretto.control.scan import Scan
+from stretto._engine.control.scan import Scan
 from stretto._engine.core.program import Atom, Equation, Literal, Program, Var, literal
 from stretto._engine.core.types import ArrayType, array_type
 from stretto._engine.ops.arithmetic import Add

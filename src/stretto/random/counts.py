@@ -11,8 +11,8 @@ from typing import Any
 
 import numpy as np
 
-from stretto.control.scan import scan
-from stretto.control.while_loop import while_loop
+from stretto._engine.control.scan import scan
+from stretto._engine.control.while_loop import while_loop
 from stretto._engine.core.interpreter import as_value, constant
 from stretto._engine.core.types import inexact_dtype, kind_of, promote
 from stretto._engine.ops.arithmetic import absolute, clamp

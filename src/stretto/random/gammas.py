@@ -14,9 +14,9 @@ from typing import Any
 import ml_dtypes
 import numpy as np
 
-from stretto.control.custom_jvp import custom_jvp
-from stretto.control.stop_gradient import stop_gradient
-from stretto.control.while_loop import while_loop
+from stretto._engine.control.custom_jvp import custom_jvp
+from stretto._engine.control.stop_gradient import stop_gradient
+from stretto._engine.control.while_loop import while_loop
 from stretto._engine.ops.arithmetic import absolute, maximum
 from stretto._engine.ops.broadcast import expand_dims, reduce_sum, reshape
 from stretto._engine.ops.comparison import full, full_like, select, zeros_like

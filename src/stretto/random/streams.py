@@ -15,7 +15,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
-from stretto.control.chunks import Examples
+from stretto._engine.control.chunks import Examples
 from stretto._engine.core.forks import lock
 from stretto._engine.core.holding import holding
 from stretto._engine.core.interpreter import Tracer, state

@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from stretto.control.custom_jvp import custom_jvp
+from stretto._engine.control.custom_jvp import custom_jvp
 from stretto._engine.core.interpreter import as_value
 from stretto._engine.core.types import inexact_dtype
 from stretto._engine.ops.arithmetic import absolute

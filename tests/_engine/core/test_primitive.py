@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from stretto import make_graph
-from stretto.control.call import Call
+from stretto._engine.control.call import Call
 from stretto._engine.core import primitive
 from stretto._engine.core.errors import MissingRuleError
 from stretto._engine.core.interpreter import as_value

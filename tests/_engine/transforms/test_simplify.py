@@ -6,9 +6,9 @@ import numpy as np
 
 from stretto import checkpoint, custom_jvp, debug, io_callback, jit, make_graph, tree, vmap
 from stretto import numpy as snp
-from stretto.control.cond import cond
-from stretto.control.scan import scan
-from stretto.control.while_loop import while_loop
+from stretto._engine.control.cond import cond
+from stretto._engine.control.scan import scan
+from stretto._engine.control.while_loop import while_loop
 from stretto._engine.core.interpreter import as_value
 from stretto._engine.core.program import Program, check
 from stretto._engine.core.recorder import record

@@ -11,7 +11,7 @@ from typing import Any
 
 from stretto.api.jit import jit
 from stretto.api.vectorise import vmap
-from stretto.control.chunks import positive as positive_chunk
+from stretto._engine.control.chunks import positive as positive_chunk
 from stretto.nn.dropout import (
     AlphaDropout,
     Dropout,

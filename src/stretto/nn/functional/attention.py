@@ -12,7 +12,7 @@ import math
 from typing import Any
 
 import stretto.numpy as snp
-from stretto.control.stop_gradient import stop_gradient
+from stretto._engine.control.stop_gradient import stop_gradient
 from stretto._engine.core.interpreter import as_value
 from stretto._engine.core.types import ArrayType, inexact_dtype, is_complex, is_inexact
 from stretto.nn.functional.arguments import as_float

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 import stretto.numpy as snp
-from stretto.control.custom_jvp import custom_jvp
+from stretto._engine.control.custom_jvp import custom_jvp
 from stretto._engine.core.interpreter import as_value
 from stretto._engine.core.types import is_inexact
 from stretto.nn import functions

@@ -13,8 +13,8 @@ from typing import Any
 import numpy as np
 
 import stretto.numpy as snp
-from stretto.control.scan import scan
-from stretto.control.stop_gradient import stop_gradient
+from stretto._engine.control.scan import scan
+from stretto._engine.control.stop_gradient import stop_gradient
 from stretto._engine.core.errors import TracedValueError
 from stretto._engine.core.interpreter import Tracer, as_value
 from stretto._engine.core.types import ArrayType, kind_of

@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from stretto.control.stop_gradient import stop_gradient
+from stretto._engine.control.stop_gradient import stop_gradient
 from stretto._engine.core.interpreter import as_value
 from stretto._engine.core.types import ArrayType, kind_of
 from stretto.numpy.joining import take

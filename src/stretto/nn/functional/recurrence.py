@@ -11,7 +11,7 @@ from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 import stretto.numpy as snp
-from stretto.control.scan import scan
+from stretto._engine.control.scan import scan
 from stretto._engine.core.interpreter import as_value
 from stretto.nn import functions
 from stretto.nn.functional.affine import linear

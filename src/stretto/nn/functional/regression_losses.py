@@ -12,7 +12,7 @@ import math
 from typing import Any
 
 import stretto.numpy as snp
-from stretto.control.custom_jvp import custom_jvp
+from stretto._engine.control.custom_jvp import custom_jvp
 from stretto.nn.functional.arguments import as_float
 from stretto.nn.functional.checks import check_known, pair, reduced, same_shape
 from stretto._engine.ops.broadcast import expand_dims

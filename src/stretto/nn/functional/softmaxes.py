@@ -10,7 +10,7 @@ from typing import Any
 
 import stretto.numpy as snp
 from stretto import random
-from stretto.control.stop_gradient import stop_gradient
+from stretto._engine.control.stop_gradient import stop_gradient
 from stretto._engine.core.interpreter import as_value
 from stretto.nn import functions
 from stretto.nn.functional.arguments import as_float

@@ -14,8 +14,8 @@ import numpy as np
 
 from stretto.api.derivatives import jvp
 from stretto.api.vectorise import vmap
-from stretto.control.custom_jvp import custom_jvp
-from stretto.control.loops import fori_loop
+from stretto._engine.control.custom_jvp import custom_jvp
+from stretto._engine.control.loops import fori_loop
 from stretto._engine.core.types import is_complex, real_dtype
 from stretto.numpy.linalg.arguments import matrices, same_floats
 from stretto._engine.ops.arithmetic import absolute, ceil, maximum

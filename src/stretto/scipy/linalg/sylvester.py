@@ -7,8 +7,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from stretto.control.linear_solve import custom_linear_solve
-from stretto.control.stop_gradient import stop_gradient
+from stretto._engine.control.linear_solve import custom_linear_solve
+from stretto._engine.control.stop_gradient import stop_gradient
 from stretto._engine.core.types import is_complex
 from stretto.numpy.linalg.arguments import floats, matrices, same_floats
 from stretto._engine.ops.arithmetic import absolute

@@ -14,7 +14,7 @@ import numpy as np
 
 import stretto.numpy as snp
 from stretto.api.derivatives import value_and_grad
-from stretto.control.while_loop import while_loop
+from stretto._engine.control.while_loop import while_loop
 from stretto._engine.core import tree
 from stretto._engine.ops.convert import convert
 from stretto.scipy.optimize.line_search import line_search

@@ -10,7 +10,7 @@ from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import stretto.numpy as snp
-from stretto.control.scan import scan
+from stretto._engine.control.scan import scan
 from stretto.scipy.optimize.descent import Estimate, State, Stop, curvature, descend
 
 __all__ = ["minimize_lbfgs"]

@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 import ml_dtypes
 
 import stretto.numpy as snp
-from stretto.control.while_loop import while_loop
+from stretto._engine.control.while_loop import while_loop
 from stretto._engine.core import tree
 
 __all__ = ["Found", "line_search"]

@@ -14,10 +14,10 @@ import ml_dtypes
 import numpy as np
 
 from stretto.api.linear_transpose import linear_transpose
-from stretto.control.linear_solve import custom_linear_solve
-from stretto.control.loops import fori_loop
-from stretto.control.stop_gradient import stop_gradient
-from stretto.control.while_loop import while_loop
+from stretto._engine.control.linear_solve import custom_linear_solve
+from stretto._engine.control.loops import fori_loop
+from stretto._engine.control.stop_gradient import stop_gradient
+from stretto._engine.control.while_loop import while_loop
 from stretto._engine.core import tree
 from stretto._engine.core.integers import integer
 from stretto._engine.core.interpreter import Value, as_value

@@ -1,0 +1,106 @@
+"""Running combinations by any associative function: ``associative_scan``.
+
+Layer 4 (control).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from stretto._engine.control.family import parting, values_of
+from stretto._engine.core import tree
+from stretto._engine.core.boundary import boundary
+from stretto._engine.ops.broadcast import canonical_axis, expand_dims, reshape
+from stretto._engine.ops.convert import convert
+from stretto._engine.ops.shape import concatenate, pad, rev, slice_in_dim
+
+__all__ = ["associative_scan"]
+
+
+def associative_scan(
+    fn: Callable[[Any, Any], Any], elems: Any, reverse: bool = False, axis: int = 0
+) -> Any:
+    """All elements up to each along ``axis``, combined by ``fn``; from the end if ``reverse``.
+
+    ``elems`` is an array, or a tree of arrays that share their size along ``axis``. ``fn(a, b)``
+    takes two such trees, of any size there, and combines each element of one with that of the
+    other; it must be associative. It is called a number of times that grows with the logarithm of
+    the size; in ``reverse`` ``a`` is from nearer the end. The result is like ``elems``.
+
+    Raises ``ValueError`` where sizes differ or there is no such axis, ``TypeError`` where ``fn`` is
+    no function, or returns anything unlike what it takes. Source: Blelloch, Prefix Sums and Their
+    Applications, 1990.
+
+    >>> import stretto as st
+    >>> st.lax.associative_scan(st.lax.mul, st.numpy.array([1, 2, 3, 4]))
+    Array([ 1,  2,  6, 24], dtype=int32)
+    """
+    with boundary:
+        who = "associative_scan"
+        if not callable(fn):
+            raise TypeError(f"{who}: fn must be a function of two trees, got {type(fn).__name__}")
+        leaves, structure = tree.flatten(elems)
+        values = values_of(leaves, who)
+        if not values:
+            return elems
+        place = canonical_axis(axis, values[0].ndim, who)
+        paths = tree.paths(elems, "elems")
+        for x, path in zip(values, paths, strict=True):
+            if x.ndim <= place:
+                raise ValueError(f"{who}: {path} must have an axis {place}, got {x.type}")
+        sizes = {x.shape[place]: path for x, path in zip(values, paths, strict=True)}
+        if len(sizes) > 1:
+            each = ", ".join(f"{path} has {n}" for n, path in sizes.items())
+            raise ValueError(f"{who}: sizes along axis {place} must agree; {each}")
+
+        def combine(first: Sequence[Any], second: Sequence[Any]) -> list[Any]:
+            result = fn(tree.unflatten(structure, first), tree.unflatten(structure, second))
+            out, given = tree.flatten(result)
+            news = values_of(out, who)
+            if given != structure:
+                raise TypeError(
+                    f"{who}: fn must return a tree like those it takes; they part at "
+                    f"{parting(structure, given, 'elems')}"
+                )
+            for old, new, path in zip(first, news, paths, strict=True):
+                if new.shape != old.shape or (new.dtype != old.dtype and not new.weak_type):
+                    raise TypeError(
+                        f"{who}: fn must return arrays like those it takes; {path} is "
+                        f"{old.type}, got {new.type}"
+                    )
+            return [convert(v, x.dtype, x.weak_type) for v, x in zip(news, values, strict=True)]
+
+        if reverse:
+            values = [rev(x, (place,)) for x in values]
+        outs = _running(combine, values, place)
+        if reverse:
+            outs = [rev(x, (place,)) for x in outs]
+        return tree.unflatten(structure, outs)
+
+
+def _running(combine: Callable[..., list[Any]], xs: Sequence[Any], axis: int) -> list[Any]:
+    """Pairs of neighbours combined, their running combinations, and those between these."""
+    n = xs[0].shape[axis]
+    if n < 2:
+        return [*xs]
+
+    def every_other(xs: Sequence[Any], start: int, stop: int) -> list[Any]:
+        return [slice_in_dim(x, start, stop, 2, axis) for x in xs]
+
+    odd = _running(combine, combine(every_other(xs, 0, n - n % 2), every_other(xs, 1, n)), axis)
+    even = [slice_in_dim(x, 0, 1, 1, axis) for x in xs]
+    if n > 2:
+        before = [slice_in_dim(x, 0, (n - 1) // 2, 1, axis) for x in odd]
+        after = combine(before, every_other(xs, 2, n))
+        even = [concatenate([x, rest], axis) for x, rest in zip(even, after, strict=True)]
+    return [_interleaved(x, y, axis) for x, y in zip(even, odd, strict=True)]
+
+
+def _interleaved(x: Any, y: Any, axis: int) -> Any:
+    """An element of ``x``, one of ``y``, and so on; ``x`` may have one more."""
+    n, m = x.shape[axis], y.shape[axis]
+    y = pad(y, 0, [(0, n - m if d == axis else 0, 0) for d in range(y.ndim)])
+    pairs = concatenate([expand_dims(x, axis + 1), expand_dims(y, axis + 1)], axis + 1)
+    both = reshape(pairs, (*x.shape[:axis], 2 * n, *x.shape[axis + 1 :]))
+    return slice_in_dim(both, 0, n + m, 1, axis)

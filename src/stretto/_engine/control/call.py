@@ -1,0 +1,126 @@
+"""The call that a nested ``jit`` leaves: one program, applied.
+
+Layer 4 (control). It keeps programs small (called twice, written once) and every rule maps it to a
+call of the transformed program.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from stretto._engine.control.family import ControlFlow, cut
+from stretto._engine.core.config import config
+from stretto._engine.core.interpreter import Linear
+from stretto._engine.core.program import Equation, Program
+from stretto._engine.core.types import ArrayType
+from stretto._engine.ops.broadcast import move_to_front
+from stretto._engine.transforms.evaluate import evaluate
+from stretto._engine.transforms.jvp import jvp_program
+from stretto._engine.transforms.linearize import apply_linear, linearize_program
+from stretto._engine.transforms.simplify import restricted, used_inputs, with_inputs
+from stretto._engine.transforms.transpose import transpose_program
+from stretto._engine.transforms.vmap import vmap_program
+
+__all__ = ["Call", "call", "linearized"]
+
+
+class Call(ControlFlow):
+    """Apply a program to its inputs."""
+
+    program: Program
+
+    def infer(self, *types: ArrayType) -> tuple[ArrayType, ...]:
+        """The program's output types."""
+        for i, (got, expected) in enumerate(zip(types, self.program.in_types, strict=True)):
+            if got.shape != expected.shape or got.dtype != expected.dtype:
+                raise TypeError(f"{self.program.name}: input {i} is {got}, expected {expected}")
+        return self.program.out_types
+
+    def interpret(self, *args: Any) -> Sequence[Any]:
+        """Run the program here."""
+        return evaluate(self.program, args)
+
+    @property
+    def only_compiled(self) -> bool:
+        """It is: a call says that it is to be compiled."""
+        return True
+
+    def compiled(self, types: tuple[ArrayType, ...]) -> bool:
+        """Compiled as a whole, that being what was asked for."""
+        return not config.disable_jit
+
+    def called(self) -> Program:
+        """The program."""
+        return self.program
+
+    def inlined(self) -> Program | None:
+        """The program."""
+        return self.program
+
+    def of(self, program: Program) -> Call:
+        """The same kind of call, of a program derived from this one."""
+        return Call(program)
+
+    def trimmed(self, equation: Equation, needed: Sequence[bool]) -> Equation:
+        """A call of the program of these outputs, with the operands that this reads."""
+        program = restricted(self.program, needed)
+        used = used_inputs(program)
+        if program is self.program and all(used):
+            return equation
+        return cut(equation, self.of(with_inputs(program, used)), used, needed)
+
+    def lower(self, b: Any, *operands: Any) -> Any:
+        """A call of a function of the module."""
+        return b.call(self.program, operands)
+
+    def jvp(self, primals: Sequence[Any], tangents: Sequence[Any]) -> tuple[Any, Any]:
+        """A call of the program of values and tangents."""
+        active = tuple(t is not None for t in tangents)
+        program, mask = jvp_program(self.program, active)
+        outs = self.of(program)(*primals, *(t for t in tangents if t is not None))
+        given = iter(outs[len(mask) :])
+        return outs[: len(mask)], [next(given) if m else None for m in mask]
+
+    def linearize(self, primals: Sequence[Any], tangents: Sequence[Any]) -> tuple[Any, Any]:
+        """A call for the values and residuals, and a linear one for the tangents."""
+        return linearized(self.program, call, primals, tangents)
+
+    def transpose(self, cts: Any, *args: Any) -> Sequence[Any]:
+        """A call of the transposed program."""
+        linear = tuple(isinstance(a, Linear) for a in args)
+        active = tuple(ct is not None for ct in cts)
+        program, mask = transpose_program(self.program, linear, active)
+        known = [a for a in args if not isinstance(a, Linear)]
+        outs = iter(self.of(program)(*known, *(ct for ct in cts if ct is not None)))
+        back = iter([next(outs) if m else None for m in mask])
+        return [next(back) if is_linear else None for is_linear in linear]
+
+    def vmap(self, size: int, args: Sequence[Any], axes: Sequence[int | None]) -> Any:
+        """A call of the program for all examples."""
+        mapped = tuple(a is not None for a in axes)
+        program, mask = vmap_program(self.program, size, mapped)
+        values = [x if a is None else move_to_front(x, a) for x, a in zip(args, axes, strict=True)]
+        return self.of(program)(*values), tuple(0 if m else None for m in mask)
+
+
+def call(program: Program, args: Sequence[Any]) -> tuple[Any, ...]:
+    """The program's outputs for these values."""
+    return Call(program)(*args)
+
+
+def linearized(
+    program: Program,
+    run: Callable[[Program, Sequence[Any]], Sequence[Any]],
+    primals: Sequence[Any],
+    tangents: Sequence[Any],
+) -> tuple[Any, Any]:
+    """The program's values, its known part carried out by ``run``; a linear call for tangents."""
+    split = linearize_program(program, tuple(t is not None for t in tangents))
+    count = len(split.active_out)
+    outs = run(split.primal, primals)
+    given = iter(())
+    if any(split.active_out):
+        moving = [t for t in tangents if t is not None]
+        given = iter(apply_linear(Call(split.linear), *moving, *outs[count:]))
+    return outs[:count], [next(given) if m else None for m in split.active_out]

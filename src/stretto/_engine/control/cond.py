@@ -1,0 +1,344 @@
+"""Branches: ``cond`` and ``switch``.
+
+Layer 4 (control). One primitive chooses among branches by an integer. Mapped over examples that
+choose differently, it stays one operation that knows its branches, so that differentiation sees
+branches and not selections: what an untaken branch computes, NaN among it, stays out of values and
+derivatives.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from stretto._engine.control.family import ControlFlow, cut, parting, record_tree, values_of
+from stretto._engine.control.route import run_mapped, selected
+from stretto._engine.core import tree
+from stretto._engine.core.boundary import boundary
+from stretto._engine.core.effects import NamedAxis
+from stretto._engine.core.interpreter import Linear, as_value
+from stretto._engine.core.program import Atom, Equation, Program, Var, literal
+from stretto._engine.core.recorder import record
+from stretto._engine.core.types import ArrayType, array_type, kind_of, promote
+from stretto._engine.ops.arithmetic import clamp
+from stretto._engine.ops.broadcast import broadcast_to, move_to_front, reduce_sum, reshape
+from stretto._engine.ops.comparison import ne
+from stretto._engine.ops.convert import convert
+from stretto._engine.transforms.evaluate import evaluate
+from stretto._engine.transforms.jvp import jvp_program
+from stretto._engine.transforms.linearize import apply_linear, linearize_program
+from stretto._engine.transforms.simplify import restricted, used_inputs, with_inputs
+from stretto._engine.transforms.transpose import transpose_program
+from stretto._engine.transforms.vmap import vmap_program
+
+__all__ = ["Cond", "cond", "switch"]
+
+_INDEX = np.dtype(np.int32)
+
+
+class Cond(ControlFlow):
+    """The branch that the first operand, an int32 in range, numbers, applied to the others.
+
+    With a ``size`` the index is a vector of that length, one for each example; ``mapped`` says
+    which operands have a leading axis of examples. All outputs then have one.
+    """
+
+    branches: tuple[Program, ...]
+    size: int | None = None
+    mapped: tuple[bool, ...] = ()
+
+    def infer(self, index: ArrayType, *types: ArrayType) -> tuple[ArrayType, ...]:
+        """The branches' common output types."""
+        outs = self.branches[0].out_types
+        if self.size is None:
+            return outs
+        return tuple(t.with_shape((self.size, *t.shape)) for t in outs)
+
+    def interpret(self, index: Any, *args: Any) -> Sequence[Any]:
+        """Run the branch; for many examples, what ``route`` chooses."""
+        if self.size is None:
+            return evaluate(self.branches[int(index)], args)
+        return self._run_mapped(index, *args)
+
+    def _run_mapped(self, index: Any, *args: Any) -> list[Any]:
+        assert self.size is not None
+        return run_mapped(self.branches, self.size, self.mapped, index, args)
+
+    def compiled(self, types: tuple[ArrayType, ...]) -> bool:
+        """Interpreted: one branch runs once."""
+        return False
+
+    def trimmed(self, equation: Equation, needed: Sequence[bool]) -> Equation:
+        """The branches of these outputs, with the operands that any of them reads."""
+        branches = [restricted(branch, needed) for branch in self.branches]
+        used = [any(several) for several in zip(*map(used_inputs, branches), strict=True)]
+        if all(used) and all([new is b for new, b in zip(branches, self.branches, strict=True)]):
+            return equation
+        mapped = [m for m, u in zip(self._mapped(len(used)), used, strict=True) if u]
+        branches = [with_inputs(branch, used) for branch in branches]
+        return cut(equation, self._with(branches, mapped), [True, *used], needed)
+
+    def lower(self, b: Any, index: Any, *operands: Any) -> Any:
+        """StableHLO ``case``; for many examples, what ``route`` chooses."""
+        if self.size is not None:
+            return b.inline_many(self._run_mapped, index, *operands)
+        return b.case(index, [lambda p=p: b.program(p, operands) for p in self.branches])
+
+    def _with(self, branches: Sequence[Program], mapped: Sequence[bool]) -> Cond:
+        return Cond(tuple(branches), self.size, tuple(mapped) if self.size is not None else ())
+
+    def _mapped(self, count: int) -> tuple[bool, ...]:
+        return self.mapped if self.size is not None else (False,) * count
+
+    def jvp(self, primals: Sequence[Any], tangents: Sequence[Any]) -> tuple[Any, Any]:
+        """The branches of values and tangents."""
+        index, *args = primals
+        active = tuple(t is not None for t in tangents[1:])
+        masks = [jvp_program(branch, active)[1] for branch in self.branches]
+        force = tuple(map(any, zip(*masks, strict=True)))
+        branches = [jvp_program(branch, active, force)[0] for branch in self.branches]
+        mapped = self._mapped(len(args))
+        moving = [m for m, a in zip(mapped, active, strict=True) if a]
+        new = self._with(branches, (*mapped, *moving))
+        outs = new(index, *args, *(t for t in tangents if t is not None))
+        given = iter(outs[len(force) :])
+        return outs[: len(force)], [next(given) if f else None for f in force]
+
+    def linearize(self, primals: Sequence[Any], tangents: Sequence[Any]) -> tuple[Any, Any]:
+        """Branches that keep residuals (zeros for the others'), then those of the linear maps."""
+        index, *args = primals
+        active = tuple(t is not None for t in tangents[1:])
+        masks = [linearize_program(branch, active).active_out for branch in self.branches]
+        force = tuple(map(any, zip(*masks, strict=True)))
+        parts = [linearize_program(branch, active, force) for branch in self.branches]
+        residuals = [p.residual_types for p in parts]
+        count = len(force)
+        forward, linear = [], []
+        for i, part in enumerate(parts):
+            own = iter(part.primal.outputs[count:])
+            outputs: list[Atom] = list(part.primal.outputs[:count])
+            for k, types in enumerate(residuals):
+                outputs.extend(next(own) if k == i else literal(0, t) for t in types)
+            primal = part.primal
+            forward.append(Program(primal.inputs, primal.equations, outputs, primal.name))
+            linear.append(_with_others(part.linear, sum(active), residuals, i))
+        mapped = self._mapped(len(args))
+        outs = self._with(forward, mapped)(index, *args)
+        moving = [m for m, a in zip(mapped, active, strict=True) if a]
+        kept = sum(map(len, residuals))
+        step = self._with(linear, (*moving, *((True,) * kept)))
+        given = iter(())
+        if any(force):
+            moving = [t for t in tangents if t is not None]
+            given = iter(apply_linear(step, index, *moving, *outs[count:]))
+        return outs[:count], [next(given) if f else None for f in force]
+
+    def transpose(self, cts: Any, index: Any, *args: Any) -> Sequence[Any]:
+        """The branches run backwards; what all examples share gets the sum of theirs."""
+        linear = tuple(isinstance(a, Linear) for a in args)
+        active = tuple(ct is not None for ct in cts)
+        force = (True,) * sum(linear)
+        branches = [transpose_program(b, linear, active, force)[0] for b in self.branches]
+        mapped = self._mapped(len(args))
+        known = [m for m, is_linear in zip(mapped, linear, strict=True) if not is_linear]
+        new = self._with(branches, (*known, *((True,) * sum(active))))
+        fixed = [a for a in args if not isinstance(a, Linear)]
+        back = iter(new(index, *fixed, *(ct for ct in cts if ct is not None)))
+        out: list[Any] = [None]
+        for is_linear, is_mapped in zip(linear, mapped, strict=True):
+            ct = next(back) if is_linear else None
+            shared = ct is not None and self.size is not None and not is_mapped
+            out.append(reduce_sum(ct, (0,)) if shared else ct)
+        return out
+
+    def vmap(self, size: int, args: Sequence[Any], axes: Sequence[int | None]) -> Any:
+        """An index that is not mapped keeps its branch; one that is makes it one per example.
+
+        A branch that works across examples needs all of them, whoever takes it: with a mapped index
+        all branches run for all, and the results are selected.
+        """
+        args = [x if a is None else move_to_front(x, a) for x, a in zip(args, axes, strict=True)]
+        index, *rest = args
+        over = [a is not None for a in axes[1:]]
+        if self.size is not None:
+            return self._vmap_again(size, index, rest, [a is not None for a in axes])
+        if axes[0] is not None:
+            if any(isinstance(effect, NamedAxis) for effect in self.effects):
+                outs: Any = selected(self.branches, size, tuple(over), index, rest)
+            else:
+                outs = Cond(self.branches, int(size), tuple(over))(index, *rest)
+            return outs, (0,) * len(outs)
+        masks = [vmap_program(branch, size, tuple(over))[1] for branch in self.branches]
+        force = tuple(map(any, zip(*masks, strict=True)))
+        branches = [vmap_program(branch, size, tuple(over), force)[0] for branch in self.branches]
+        return Cond(tuple(branches))(index, *rest), tuple(0 if f else None for f in force)
+
+    def _vmap_again(self, size: int, index: Any, rest: list[Any], over: list[bool]) -> Any:
+        """Two axes of examples become one."""
+        inside = self.size
+        assert inside is not None
+
+        def merge(x: Any, outer: bool, inner: bool) -> Any:
+            shape = x.shape[outer + inner :]
+            x = reshape(x, (size if outer else 1, inside if inner else 1, *shape))
+            both = broadcast_to(x, (size, inside, *shape))
+            return reshape(both, (size * inside, *shape))
+
+        either = [o or m for o, m in zip(over[1:], self.mapped, strict=True)]
+        merged = [
+            merge(x, o, m) if e else x
+            for x, o, m, e in zip(rest, over[1:], self.mapped, either, strict=True)
+        ]
+        new = Cond(self.branches, size * inside, tuple(either))
+        outs = new(merge(index, over[0], True), *merged)
+        return [reshape(o, (size, inside, *o.shape[1:])) for o in outs], (0,) * len(outs)
+
+
+def _with_others(
+    linear: Program, moving: int, residuals: Sequence[Sequence[ArrayType]], own: int
+) -> Program:
+    """The linear branch with inputs for the residuals of every branch, in order."""
+    inputs = list(linear.inputs[:moving])
+    mine = iter(linear.inputs[moving:])
+    for k, types in enumerate(residuals):
+        inputs.extend(next(mine) if k == own else Var(t) for t in types)
+    return Program(inputs, linear.equations, linear.outputs, linear.name)
+
+
+def _branch_programs(
+    who: str, functions: dict[str, Callable[..., Any]], operands: Sequence[Any]
+) -> tuple[list[Program], Any, list[Any]]:
+    """Programs of one signature for the branches, their result's structure, and all operands.
+
+    The branches go by name, for messages.
+    """
+    leaves, structure = tree.flatten(tuple(operands))
+    values = values_of(leaves, who)
+    types = [v.type for v in values]
+    names = tree.paths(tuple(operands), "operands")
+    recorded = [record_tree(f, structure, types, who, names) for f in functions.values()]
+    called = list(functions)
+    first = recorded[0]
+    for i, (_, out, _) in enumerate(recorded[1:], 1):
+        if out != first[1]:
+            raise TypeError(
+                f"{who}: branches must return trees of one structure; those of {called[0]} and "
+                f"{called[i]} part at {parting(first[1], out, 'result')}"
+            )
+    targets = []
+    paths = tree.paths(tree.unflatten(first[1], range(first[1].num_leaves)), "result")
+    for path, *outs in zip(paths, *(p.out_types for p, _, _ in recorded), strict=True):
+        strong = {t.dtype for t in outs if not t.weak_type}
+        dtype, weak = promote([(t.dtype, t.weak_type) for t in outs], who)
+        if len({t.shape for t in outs}) > 1 or not strong <= {dtype}:
+            each = ", ".join(f"{t} in {name}" for t, name in zip(outs, called, strict=True))
+            raise TypeError(f"{who}: branches must return equal types; {path} is {each}")
+        targets.append(array_type(outs[0].shape, dtype, weak))
+    captured = list({id(c): c for _, _, cs in recorded for c in cs}.values())
+    programs = [
+        _aligned(program, len(types), [id(c) for c in cs], captured, targets)
+        for program, _, cs in recorded
+    ]
+    return programs, first[1], [*captured, *values]
+
+
+def _aligned(
+    program: Program, own: int, ids: list[int], captured: list[Any], targets: list[ArrayType]
+) -> Program:
+    """The program with inputs for what any branch captured, and outputs of the common types."""
+    mine = dict(zip(ids, program.inputs[own:], strict=True))
+    outer = [mine.get(id(c), Var(c.type)) for c in captured]
+    inputs = [*outer, *program.inputs[:own]]
+    aligned = Program(inputs, program.equations, program.outputs, program.name)
+    if program.out_types == tuple(targets):
+        return aligned
+
+    def converted(*args: Any) -> Any:
+        outs = evaluate(aligned, args)
+        return [convert(o, t.dtype, t.weak_type) for o, t in zip(outs, targets, strict=True)], None
+
+    return record(converted, aligned.in_types, name=program.name)[0]
+
+
+class _NotGiven:
+    """What stands for an argument left out, where None is one."""
+
+    def __repr__(self) -> str:
+        return "<not given>"
+
+
+_NOT_GIVEN = _NotGiven()
+
+
+def _operands(who: str, operands: tuple[Any, ...], operand: Any) -> tuple[Any, ...]:
+    """The operands, or the one given by name."""
+    if isinstance(operand, _NotGiven):
+        return operands
+    if operands:
+        raise TypeError(f"{who}: give operands by position or one as operand=, not both")
+    return (operand,)
+
+
+def switch(
+    index: Any,
+    branches: Sequence[Callable[..., Any]],
+    *operands: Any,
+    operand: Any = _NOT_GIVEN,
+) -> Any:
+    """Apply the branch that ``index`` numbers (clamped into range) to the operands.
+
+    Parameters: ``index`` an integer scalar; ``branches`` functions of the operands that return
+    trees of one structure and equal types; ``operand`` stands for one operand. Under ``vmap`` an
+    index that is not mapped still runs one branch.
+
+    Raises ``TypeError`` where the branches' results differ.
+
+    >>> import stretto as st
+    >>> st.lax.switch(1, [lambda x: x, lambda x: -x], 3.0)
+    Array(-3., dtype=float32, weak_type=True)
+    """
+    with boundary:
+        index = as_value(index, "switch", "index")
+        if index.ndim or kind_of(index.dtype) not in ("int", "uint", "bool"):
+            raise TypeError(f"switch: index must be an integer scalar, got {index.type}")
+        if not branches:
+            raise ValueError("switch: needs at least one branch")
+        named = {f"branch {i}": branch for i, branch in enumerate(branches)}
+        given = _operands("switch", operands, operand)
+        programs, structure, values = _branch_programs("switch", named, given)
+        bounded = clamp(0, convert(index, _INDEX), len(branches) - 1)
+        return tree.unflatten(structure, Cond(tuple(programs))(bounded, *values))
+
+
+def cond(
+    pred: Any,
+    true_fun: Callable[..., Any],
+    false_fun: Callable[..., Any],
+    *operands: Any,
+    operand: Any = _NOT_GIVEN,
+) -> Any:
+    """``true_fun(*operands)`` if ``pred`` else ``false_fun(*operands)``; only that one runs.
+
+    Parameters: ``pred`` a boolean (or numeric) scalar; both functions return trees of one structure
+    and equal types; ``operand`` stands for one operand.
+
+    Raises ``TypeError`` where the results differ, or ``pred`` is not a scalar.
+
+    >>> import stretto as st
+    >>> st.lax.cond(True, lambda x: x + 1, lambda x: x - 1, 1.0)
+    Array(2., dtype=float32, weak_type=True)
+    """
+    with boundary:
+        pred = as_value(pred, "cond", "pred")
+        if pred.ndim:
+            raise TypeError(
+                f"cond: pred must be a scalar, got {pred.type}; use snp.where to choose by "
+                f"element, or vmap"
+            )
+        branches = {"false_fun": false_fun, "true_fun": true_fun}
+        given = _operands("cond", operands, operand)
+        programs, structure, values = _branch_programs("cond", branches, given)
+        index = convert(pred if kind_of(pred.dtype) == "bool" else ne(pred, 0), _INDEX)
+        return tree.unflatten(structure, Cond(tuple(programs))(index, *values))

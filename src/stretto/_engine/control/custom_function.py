@@ -1,0 +1,356 @@
+"""What functions with rules of the user's own share: their arguments, and the call of a rule.
+
+Layer 4 (control). Arguments are resolved to positions by the signature. Those that are not
+differentiated reach rules as they are; the others as trees of values. Next, read ``custom_jvp``,
+``custom_vjp``.
+"""
+
+from __future__ import annotations
+
+import functools
+import inspect
+from collections.abc import Callable, Sequence
+from typing import Any, ClassVar
+
+from stretto._engine.control.family import ControlFlow
+from stretto._engine.control.user_rule import described, fit
+from stretto._engine.core import tree
+from stretto._engine.core.boundary import boundary
+from stretto._engine.core.interpreter import Tracer, as_value, state
+from stretto._engine.core.program import Program
+from stretto._engine.core.recorder import record
+from stretto._engine.core.types import ArrayType
+from stretto._engine.transforms.evaluate import evaluate
+
+__all__ = ["Arguments", "CustomFunction", "WithRule"]
+
+
+class WithRule(ControlFlow, abstract=True):
+    """A program, and a function that gives its derivatives in the program's stead."""
+
+    program: Program
+    rule: Callable[..., Any]
+
+    def infer(self, *types: ArrayType) -> tuple[ArrayType, ...]:
+        """The program's output types."""
+        return self.program.out_types
+
+    def interpret(self, *args: Any) -> Sequence[Any]:
+        """Run the program."""
+        return evaluate(self.program, args)
+
+    def lower(self, b: Any, *operands: Any) -> Any:
+        """The program, in place."""
+        return b.program(self.program, operands)
+
+    def inlined(self) -> Program | None:
+        """The program: whoever asks takes no derivative of it any more."""
+        return self.program
+
+    def parameters(self) -> list[tuple[str, Any]]:
+        """The program: a Python function says nothing in print."""
+        return [("program", self.program)]
+
+
+class CustomFunction:
+    """A function with rules; what calls it sees the function, what differentiates it the rules.
+
+    At rest the function just runs. Under a transformation it is recorded, and what it captures
+    becomes operands: no derivative may be taken by these, since the rules could not give it.
+    """
+
+    kind: ClassVar[str]
+    fun: Callable[..., Any]
+    name: str
+
+    def __init__(
+        self,
+        fun: Callable[..., Any],
+        nondiff_argnums: int | Sequence[int] = (),
+        nondiff_argnames: str | Sequence[str] = (),
+    ) -> None:
+        if not callable(fun):
+            raise TypeError(f"{self.kind}: expected a function, got {type(fun).__name__}")
+        functools.update_wrapper(self, fun, updated=())
+        self.fun = fun
+        self.name = _name_of(fun)
+        self._signature = _signature_of(fun)
+        parameters = self._signature.parameters.values() if self._signature else ()
+        plain = all(p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD) for p in parameters)
+        self._count = len(parameters) if plain else None
+        self._static = self._positions(nondiff_argnums, nondiff_argnames)
+
+    def _positions(
+        self, numbers: int | Sequence[int], names: str | Sequence[str]
+    ) -> frozenset[int]:
+        several = (numbers,) if isinstance(numbers, int) else tuple(numbers)
+        if any(not isinstance(i, int) or i < 0 for i in several):
+            raise ValueError(
+                f"{self.kind}: nondiff_argnums of {self.name} must be positions from 0 on, got "
+                f"{numbers!r}"
+            )
+        known = list(self._signature.parameters) if self._signature else []
+        found = set(several)
+        for name in (names,) if isinstance(names, str) else names:
+            if name not in known:
+                raise ValueError(
+                    f"{self.kind}: nondiff_argnames names {name!r}, but {self.name} takes "
+                    f"{', '.join(known) or 'no argument by name'}"
+                )
+            found.add(known.index(name))
+        return frozenset(found)
+
+    def __get__(self, instance: Any, owner: type | None = None) -> Any:
+        return self if instance is None else functools.partial(self, instance)
+
+    def __repr__(self) -> str:
+        return f"<{self.kind} {self.name}>"
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        """The function's value."""
+        with boundary:
+            self.check_rules()
+            arguments, values = Arguments.of(self, self._by_position(args, kwargs))
+            if state.interpreter is state.eager:
+                out, structure = tree.flatten(self.fun(*arguments.every(values)))
+                return tree.unflatten(structure, self._outputs(out))
+
+            def flat(*values: Any) -> Any:
+                out, structure = tree.flatten(self.fun(*arguments.every(values)))
+                return self._outputs(out), structure
+
+            program, structure, captured = record(
+                flat, arguments.types, arguments.paths(), self.name
+            )
+            # Concrete values stay what they are, and need not be remembered.
+            traced = [c if isinstance(c, Tracer) else None for c in captured]
+            operation = self.operation(arguments, program, structure, traced)
+            return tree.unflatten(structure, operation(*values, *captured))
+
+    def check_rules(self) -> None:
+        """Raise ``AttributeError`` where the rules were not given."""
+        raise NotImplementedError
+
+    def operation(
+        self, arguments: Arguments, program: Program, structure: Any, captured: Sequence[Any]
+    ) -> WithRule:
+        """The operation to apply to the arguments' values and the captured ones.
+
+        ``captured`` holds those that are traced, and ``None`` in the place of others.
+        """
+        raise NotImplementedError
+
+    def _outputs(self, leaves: Sequence[Any]) -> list[Any]:
+        return [as_value(leaf, f"{self.kind}: {self.name}", "the result") for leaf in leaves]
+
+    def _by_position(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[Any, ...]:
+        """All arguments in their positions, defaults among them."""
+        if not kwargs and len(args) == self._count:
+            return args
+        if self._signature is None:
+            if kwargs:
+                raise TypeError(
+                    f"{self.kind}: Python cannot tell the signature of {self.name}; pass "
+                    f"{', '.join(kwargs)} by position"
+                )
+            return args
+        try:
+            bound = self._signature.bind(*args, **kwargs)
+        except TypeError as error:
+            raise TypeError(f"{self.kind}: {self.name}: {error}") from None
+        bound.apply_defaults()
+        if bound.kwargs:
+            raise TypeError(
+                f"{self.kind}: {self.name} takes {', '.join(bound.kwargs)} by name only, and a "
+                f"rule sees arguments by position; make it positional"
+            )
+        return bound.args
+
+    def argument_names(self, count: int) -> list[str]:
+        """What the first ``count`` arguments are called."""
+        names = []
+        for p in self._signature.parameters.values() if self._signature else ():
+            if p.kind is p.VAR_POSITIONAL:
+                names += [f"{p.name}[{i}]" for i in range(count - len(names))]
+            elif p.kind is not p.VAR_KEYWORD:
+                names.append(p.name)
+        return [*names, *(f"args[{i}]" for i in range(len(names), count))][:count]
+
+    def is_static(self, place: int) -> bool:
+        """Whether the argument in this position is handed to the rules as it is."""
+        return place in self._static
+
+    def check_static(self, count: int) -> None:
+        """Raise ``TypeError`` for a static argument that is not there."""
+        missing = [i for i in self._static if i >= count]
+        if missing:
+            raise TypeError(
+                f"{self.kind}: nondiff_argnums names argument {missing[0]}, but {self.name} was "
+                f"called with {count} positional arguments"
+            )
+
+
+def _name_of(fun: Any) -> str:
+    while isinstance(fun, functools.partial):
+        fun = fun.func
+    name = getattr(fun, "__name__", type(fun).__name__)
+    return "function" if name == "<lambda>" else name
+
+
+def _signature_of(fun: Any) -> inspect.Signature | None:
+    try:
+        return inspect.signature(fun)
+    except (TypeError, ValueError):
+        return None
+
+
+class Arguments:
+    """The arguments of one call: trees of values, and what is static.
+
+    Values go flat: the leaves of the trees, then the traced leaves of what is static. What rules
+    see of the latter is the value that it has when they run, which may be under another
+    transformation. The values themselves are not kept here.
+    """
+
+    types: list[ArrayType]
+
+    def __init__(self, function: CustomFunction, args: Sequence[Any]) -> None:
+        function.check_static(len(args))
+        self.function = function
+        self._total = len(args)
+        self._moving = [i for i in range(len(args)) if not function.is_static(i)]
+        self._static: dict[int, tuple[Any, Any, Any]] = {}
+        self._held_in: list[int] = []
+        self.structure: Any = None
+        self.count = 0
+
+    @classmethod
+    def of(cls, function: CustomFunction, args: Sequence[Any]) -> tuple[Arguments, list[Any]]:
+        """The arguments, and their values."""
+        made = cls(function, args)
+        leaves, made.structure = tree.flatten(tuple([args[i] for i in made._moving]))
+        made.count = len(leaves)
+        values = made._as_values(leaves)
+        for i, arg in enumerate(args):
+            if function.is_static(i):
+                parts, structure = tree.flatten(arg)
+                held = [x for x in parts if isinstance(x, Tracer)]
+                values += held
+                made._held_in += [i] * len(held)
+                made._static[i] = (arg, parts, structure) if held else (arg, None, None)
+        made.types = [v.type for v in values]
+        return made, values
+
+    @functools.cached_property
+    def names(self) -> list[str]:
+        """What the arguments are called."""
+        return self.function.argument_names(self._total)
+
+    def _as_values(self, leaves: Sequence[Any]) -> list[Any]:
+        who = f"{self.function.kind}: {self.function.name}"
+        try:
+            return [as_value(leaf, who) for leaf in leaves]
+        except TypeError as error:
+            problem = error
+        for leaf, path in zip(leaves, self.paths(), strict=True):
+            try:
+                as_value(leaf, who, path)
+            except TypeError as error:
+                problem = error
+                break
+        raise TypeError(
+            f"{problem}. An argument that holds anything but arrays is named in nondiff_argnums, "
+            f"and handed to the rules as it is"
+        )
+
+    def paths(self) -> list[str]:
+        """What each value is called."""
+        numbers = tree.unflatten(self.structure, range(self.count))
+        moving = [
+            path
+            for i, part in zip(self._moving, numbers, strict=True)
+            for path in tree.paths(part, self.names[i])
+        ]
+        return [*moving, *(self.names[i] for i in self._held_in)]
+
+    def trees(self, leaves: Sequence[Any]) -> tuple[Any, ...]:
+        """The arguments that are not static, with these leaves."""
+        return tree.unflatten(self.structure, leaves)
+
+    def static(self, held: Sequence[Any]) -> list[Any]:
+        """The static arguments in order, with these values for what is traced in them."""
+        given = iter(held)
+        return [
+            arg
+            if parts is None
+            else tree.unflatten(s, [next(given) if isinstance(x, Tracer) else x for x in parts])
+            for arg, parts, s in self._static.values()
+        ]
+
+    def every(self, values: Sequence[Any], leaves: Sequence[Any] | None = None) -> list[Any]:
+        """All arguments in order; ``leaves`` may stand for the values of those not static."""
+        moving = iter(self.trees(values[: self.count] if leaves is None else leaves))
+        if not self._static:
+            return list(moving)
+        static = iter(self.static(values[self.count : len(self.types)]))
+        return [next(static if i in self._static else moving) for i in range(self._total)]
+
+    def cotangents(self, result: Any, who: str) -> list[Any]:
+        """The cotangent of each leaf (``None``: zero) from one tree an argument that is not static.
+
+        ``None`` stands for zeros in the place of any part of a tree.
+        """
+        names = [self.names[i] for i in self._moving]
+        if not isinstance(result, (tuple, list)) or len(result) != len(names):
+            got = f"{len(result)}" if isinstance(result, (tuple, list)) else f"{described(result)}"
+            raise TypeError(
+                f"{who} must return a tuple of {len(names)} cotangents, for "
+                f"{', '.join(names) or 'no argument'}; got {got}"
+            )
+        types, paths = self.types, self.paths()
+        out: list[Any] = []
+        for name, places, ct in zip(names, self.trees(range(self.count)), result, strict=True):
+            entries, structure = tree.flatten(ct, is_leaf=lambda x: x is None)
+            try:
+                subtrees = structure.flatten_up_to(places)
+            except (ValueError, TypeError):
+                raise TypeError(
+                    f"{who} must return a cotangent like {name}, or None; they part at "
+                    f"{tree.difference(places, ct, name)}"
+                ) from None
+            for entry, part in zip(entries, subtrees, strict=True):
+                leaves = tree.leaves(part)
+                if entry is None:
+                    out += [None] * len(leaves)
+                elif isinstance(part, int):
+                    (i,) = leaves
+                    out.append(
+                        fit(entry, types[i], f"{who} must return a cotangent", paths[i], True)
+                    )
+                else:
+                    raise TypeError(
+                        f"{who} must return a cotangent like {name}, or None; they part at "
+                        f"{tree.difference(places, ct, name)}"
+                    )
+        return out
+
+    def check_perturbed(self, perturbed: Sequence[bool], captured: Sequence[Any]) -> None:
+        """Raise ``TypeError`` for a derivative by anything but the arguments' leaves."""
+        who = f"{self.function.kind}: {self.function.name}"
+        remedy = (
+            "its rules give no derivative by that. Pass it as an argument that is differentiated, "
+            "or through stretto.lax.stop_gradient"
+        )
+        held = perturbed[self.count : len(self.types)]
+        for i, p in zip(self._held_in, held, strict=True):
+            if p:
+                raise TypeError(
+                    f"{who} is differentiated by {self.names[i]}, which is in nondiff_argnums, and "
+                    f"{remedy}"
+                )
+        for value, p in zip(captured, perturbed[len(self.types) :], strict=True):
+            if p:
+                raise TypeError(
+                    f"{who} is differentiated by a value of type {value.type} that it takes from "
+                    f"outside ({value.origin()}), and {remedy}"
+                )

@@ -1,0 +1,203 @@
+"""``custom_jvp``: a function whose forward derivative the user gives.
+
+Layer 4 (control). The reverse derivative follows, since rules are linear in tangents. Next, read
+``custom_vjp``.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from stretto._engine.control.call import Call
+from stretto._engine.control.custom_function import Arguments, CustomFunction, WithRule
+from stretto._engine.control.family import or_zeros
+from stretto._engine.control.symbolic_zeros import SymbolicZero, given_or_zero
+from stretto._engine.control.user_rule import fitted, user_rule
+from stretto._engine.core import tree
+from stretto._engine.core.program import Program
+from stretto._engine.core.types import is_float0
+from stretto._engine.ops.broadcast import move_to_front
+from stretto._engine.transforms.linearize import apply_linear
+from stretto._engine.transforms.simplify import depending
+from stretto._engine.transforms.vmap import to_axis, vmap_flat, vmap_program
+
+__all__ = ["CustomJvp", "custom_jvp"]
+
+
+class CustomJvp(WithRule):
+    """A program; ``rule(primals, tangents)`` gives outputs and tangents (``None``: zero)."""
+
+    def jvp(self, primals: Sequence[Any], tangents: Sequence[Any]) -> tuple[Any, Any]:
+        """The user's rule."""
+        return self.rule(primals, tangents)
+
+    def linear_parts(self, primals: Sequence[Any], tangents: Sequence[Any]) -> tuple[Any, Any]:
+        """Itself, on the tangents."""
+        moving = depending(self.program, [t is not None for t in tangents])
+        known = [None] * len(moving) if all(moving) else self(*primals)
+        outs = [
+            or_zeros(None if m else x, t)
+            for x, m, t in zip(known, moving, self.program.out_types, strict=True)
+        ]
+        given = apply_linear(
+            self, *[p if t is None else t for p, t in zip(primals, tangents, strict=True)]
+        )
+        return outs, [g if m else None for g, m in zip(given, moving, strict=True)]
+
+    def transpose(self, cts: Any, *args: Any) -> Sequence[Any]:
+        """That of the program."""
+        return Call(self.program).transpose(cts, *args)
+
+    def vmap(self, size: int, args: Sequence[Any], axes: Sequence[int | None]) -> Any:
+        """The program, and the rule, for all examples."""
+        values = [x if a is None else move_to_front(x, a) for x, a in zip(args, axes, strict=True)]
+        over = tuple(a is not None for a in axes)
+        count = len(self.program.outputs)
+        program, _ = vmap_program(self.program, size, over, (True,) * count)
+        places = [0 if o else None for o in over]
+
+        def rule(primals: Sequence[Any], tangents: Sequence[Any]) -> Any:
+            given: list[bool] = []
+            moving = [t for t in tangents if t is not None]
+
+            def one(*xs: Any) -> Any:
+                each = iter(xs[len(over) :])
+                dxs = [None if t is None else next(each) for t in tangents]
+                outs, douts = self.rule(xs[: len(over)], dxs)
+                given.extend(t is not None for t in douts)
+                return [*outs, *(t for t in douts if t is not None)]
+
+            beside = [p for p, t in zip(places, tangents, strict=True) if t is not None]
+            outs, where = vmap_flat(one, size, [*primals, *moving], [*places, *beside])
+            whole = [to_axis(o, size, a, 0) for o, a in zip(outs, where, strict=True)]
+            douts = iter(whole[count:])
+            return whole[:count], [next(douts) if g else None for g in given]
+
+        return CustomJvp(program, rule)(*values), (0,) * count
+
+
+class custom_jvp(CustomFunction):
+    """A function whose forward derivative the user gives; the reverse one follows from it.
+
+    ``@f.defjvp`` takes a function of (primals, tangents), tuples like the arguments, that returns
+    the output and its tangent, linear in the tangents. Tangents of integers and booleans are zeros
+    of dtype float0, and have to be for such outputs. ``f.defjvps`` takes one function an argument.
+
+    Parameters: ``nondiff_argnums`` and ``nondiff_argnames`` are arguments that are not trees of
+    arrays, or have no derivative; rules get them first, as they are. Arguments may be given by
+    name: rules see all of them by position, defaults too. At rest ``fun`` runs as it stands;
+    transformed it is traced. What it takes from outside may be traced, but not differentiated.
+
+    Raises ``AttributeError`` when called without a rule; ``TypeError`` where the rule's results do
+    not fit the function's, naming the leaf, or where a derivative is taken by an argument of
+    ``nondiff_argnums`` or a value from outside.
+
+    >>> import stretto as st, stretto.numpy as snp
+    >>> @st.custom_jvp
+    ... def f(x):
+    ...     return snp.sin(x)
+    >>> @f.defjvp
+    ... def f_jvp(primals, tangents):
+    ...     return f(*primals), 2.0 * tangents[0]
+    >>> float(st.grad(f)(0.0))
+    2.0
+    """
+
+    kind = "custom_jvp"
+    _rule: Callable[..., Any] | None = None
+    _symbolic = False
+
+    def defjvp(self, jvp: Callable[..., Any], symbolic_zeros: bool = False) -> Callable[..., Any]:
+        """Give the rule: of static arguments first, then primals, then tangents.
+
+        With ``symbolic_zeros`` a tangent that is zero is a ``SymbolicZero``, and may be returned as
+        one; without, it is an array of zeros. Returns the rule, to serve as a decorator.
+        """
+        self._rule, self._symbolic = jvp, symbolic_zeros
+        return jvp
+
+    def defjvps(self, *jvps: Callable[..., Any] | None) -> None:
+        """Give a rule for each argument: of its tangent, the output, and all primals.
+
+        The output's tangent is the sum of what they return; ``None`` stands for a derivative of
+        zero. Nothing is computed for an argument whose tangent is zero.
+
+        Raises ``TypeError`` where some arguments are static: then use ``defjvp``.
+
+        >>> import stretto as st
+        >>> f = st.custom_jvp(lambda x, y: x * y)
+        >>> f.defjvps(lambda dx, out, x, y: dx * y, None)
+        >>> [float(g) for g in st.grad(f, (0, 1))(2.0, 3.0)]
+        [3.0, 0.0]
+        """
+        if self._static:
+            raise TypeError(
+                f"custom_jvp: defjvps of {self.name} cannot be used with nondiff_argnums; use "
+                f"defjvp"
+            )
+
+        def rule(primals: Any, tangents: Any) -> Any:
+            if len(jvps) != len(primals):
+                raise TypeError(
+                    f"custom_jvp: {self.name} has {len(primals)} arguments, and defjvps was given "
+                    f"{len(jvps)} rules; None stands for a derivative of zero"
+                )
+            out = self(*primals)
+            terms = [
+                jvp(tree.map(_plain, dx), out, *primals)
+                for jvp, dx in zip(jvps, tangents, strict=True)
+                if jvp is not None and not all(isinstance(t, SymbolicZero) for t in tree.leaves(dx))
+            ]
+            if not terms:
+                return out, tree.map(lambda o: given_or_zero(o, None, True), out)
+            return out, functools.reduce(lambda s, t: tree.map(_sum, s, t), terms)
+
+        self.defjvp(rule, symbolic_zeros=True)
+
+    def check_rules(self) -> None:
+        """Raise ``AttributeError`` where there is no rule."""
+        if self._rule is None:
+            raise AttributeError(f"custom_jvp: {self.name} has no rule; give one by defjvp")
+
+    def operation(
+        self, arguments: Arguments, program: Program, structure: Any, captured: Sequence[Any]
+    ) -> CustomJvp:
+        """The program with the rule, on flat values."""
+        jvp, symbolic, own = self._rule, self._symbolic, len(arguments.types)
+        who, count = f"custom_jvp: the rule of {self.name}", arguments.count
+        assert jvp is not None
+
+        def rule(primals: Sequence[Any], tangents: Sequence[Any]) -> Any:
+            arguments.check_perturbed([t is not None for t in tangents], captured)
+            moving = [
+                given_or_zero(p, t, symbolic)
+                for p, t in zip(primals[:count], tangents[:count], strict=True)
+            ]
+
+            def call(present: Callable[[Any], Any]) -> tuple[list[Any], list[Any]]:
+                result = jvp(
+                    *arguments.static(primals[count:own]),
+                    arguments.trees(primals[:count]),
+                    arguments.trees(moving),
+                )
+                if not (isinstance(result, (tuple, list)) and len(result) == 2):
+                    raise TypeError(f"{who} must return a pair (output, tangent), got {result!r}")
+                types = program.out_types
+                out = fitted(result[0], structure, types, who, "an output")
+                dout = fitted(result[1], structure, types, who, "a tangent", tangent=True)
+                return [present(o) for o in out], [present(t) for t in dout]
+
+            return user_rule(who, captured, primals[own:], call)
+
+        return CustomJvp(program, rule)
+
+
+def _plain(t: Any) -> Any:
+    """The tangent with zeros written out, for a rule that knows no symbols."""
+    return given_or_zero(t, None, False) if isinstance(t, SymbolicZero) else t
+
+
+def _sum(one: Any, other: Any) -> Any:
+    return one if is_float0(one) else one + other

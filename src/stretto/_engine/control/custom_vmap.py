@@ -1,0 +1,215 @@
+"""Functions with a vmap rule of the user's own: ``custom_vmap``, ``sequential_vmap``.
+
+Layer 4 (control). Next, read ``custom_function``, which they share with the custom derivatives.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from stretto._engine.control.call import Call, linearized
+from stretto._engine.control.custom_function import Arguments, CustomFunction, WithRule
+from stretto._engine.control.family import parting
+from stretto._engine.control.loops import map_
+from stretto._engine.control.user_rule import fitted, user_rule
+from stretto._engine.core import tree
+from stretto._engine.core.program import Program
+from stretto._engine.ops.broadcast import move_to_front
+from stretto._engine.transforms.evaluate import evaluate
+from stretto._engine.transforms.jvp import instantiate, jvp_flat, jvp_program
+from stretto._engine.transforms.vmap import to_axis
+
+__all__ = ["CustomVmap", "custom_vmap", "sequential_vmap"]
+
+
+class CustomVmap(WithRule):
+    """A program; ``rule(size, mapped, args)`` gives outputs, and which are mapped, along axis 0."""
+
+    def inlined(self) -> None:
+        """None: under ``vmap`` the rule stands in its place, not the program."""
+        return
+
+    def vmap(self, size: int, args: Sequence[Any], axes: Sequence[int | None]) -> Any:
+        """The user's rule."""
+        values = [x if a is None else move_to_front(x, a) for x, a in zip(args, axes, strict=True)]
+        outs, mapped = self.rule(int(size), [a is not None for a in axes], values)
+        return outs, tuple(0 if m else None for m in mapped)
+
+    def jvp(self, primals: Sequence[Any], tangents: Sequence[Any]) -> tuple[Any, Any]:
+        """The program of values and tangents, whose rule is the derivative of the rule."""
+        active = tuple(t is not None for t in tangents)
+        program, mask = jvp_program(self.program, active)
+        made = CustomVmap(program, _derivative(self.rule, active, mask))
+        outs = made(*primals, *(t for t in tangents if t is not None))
+        given = iter(outs[len(mask) :])
+        return outs[: len(mask)], [next(given) if m else None for m in mask]
+
+    def linearize(self, primals: Sequence[Any], tangents: Sequence[Any]) -> tuple[Any, Any]:
+        """That of the program: the rule gives no residuals, so from here on it is left out."""
+        return linearized(self.program, evaluate, primals, tangents)
+
+    def transpose(self, cts: Any, *args: Any) -> Sequence[Any]:
+        """That of the program."""
+        return Call(self.program).transpose(cts, *args)
+
+
+def _derivative(rule: Callable[..., Any], active: Sequence[bool], mask: Sequence[bool]) -> Any:
+    """The rule for values and tangents; one of a pair is repeated where the other is mapped."""
+
+    def derivative(size: int, mapped: Sequence[bool], args: Sequence[Any]) -> Any:
+        count = len(active)
+        given = iter(range(count, len(args)))
+        places = [next(given) if a else None for a in active]
+        both = [m or bool(k and mapped[k]) for m, k in zip(mapped[:count], places, strict=True)]
+
+        def placed(i: int, wanted: bool) -> Any:
+            return to_axis(args[i], size, 0 if mapped[i] else None, 0 if wanted else None)
+
+        primals = [placed(i, b) for i, b in enumerate(both)]
+        tangents = [None if k is None else placed(k, b) for k, b in zip(places, both, strict=True)]
+        varies: list[bool] = []
+
+        def fun(*xs: Any) -> Any:
+            outs, varies[:] = rule(size, both, xs)
+            return outs
+
+        outs, douts = jvp_flat(fun, primals, tangents)
+        douts = instantiate(outs, douts, mask)
+        moving = [t for t, m in zip(douts, mask, strict=True) if m]
+        return [*outs, *moving], [*varies, *(v for v, m in zip(varies, mask, strict=True) if m)]
+
+    return derivative
+
+
+class custom_vmap(CustomFunction):
+    """A function whose ``vmap`` the user gives.
+
+    ``@f.def_vmap`` takes a function of the number of examples, a list with a tree of booleans for
+    each argument, which say what is mapped, and the arguments, with their examples along axis 0
+    where they are. It returns the result, and a tree of booleans like it that say the same of that.
+    The rule may use ``vmap`` and ``f``; nested vmaps meet it one by one, the innermost first.
+
+    A forward derivative under ``vmap`` is that of the rule. A reverse derivative of ``f`` is that
+    of the function, and its ``vmap`` is an ordinary one; taken of a ``vmap`` of ``f``, it is that
+    of the rule.
+
+    Raises ``AttributeError`` when called without a rule; ``TypeError`` where what the rule returns
+    does not fit the function's result, naming the leaf, or where a value that the function takes
+    from outside is mapped.
+
+    >>> import stretto as st, stretto.numpy as snp
+    >>> @st.custom_vmap
+    ... def total(x):
+    ...     return snp.sum(x)
+    >>> @total.def_vmap
+    ... def rule(axis_size, in_batched, x):
+    ...     return x @ snp.ones(x.shape[-1]), in_batched[0]
+    >>> st.vmap(total)(snp.array([[1.0, 2.0], [3.0, 4.0]]))
+    Array([3., 7.], dtype=float32)
+    """
+
+    kind = "custom_vmap"
+    _rule: Callable[..., Any] | None = None
+
+    def __init__(self, fun: Callable[..., Any]) -> None:
+        super().__init__(fun)
+
+    def def_vmap(self, vmap_rule: Callable[..., Any]) -> Callable[..., Any]:
+        """Give the rule; returns it, to serve as a decorator."""
+        self._rule = vmap_rule
+        return vmap_rule
+
+    def check_rules(self) -> None:
+        """Raise ``AttributeError`` where there is no rule."""
+        if self._rule is None:
+            raise AttributeError(f"{self.kind}: {self.name} has no rule; give one by def_vmap")
+
+    def operation(
+        self, arguments: Arguments, program: Program, structure: Any, captured: Sequence[Any]
+    ) -> CustomVmap:
+        """The program with the rule, on flat values."""
+        given, count = self._rule, len(arguments.types)
+        who = f"{self.kind}: the rule of {self.name}"
+        assert given is not None
+
+        def rule(size: int, mapped: Sequence[bool], args: Sequence[Any]) -> Any:
+            for value, m in zip(captured, mapped[count:], strict=True):
+                if m:
+                    raise TypeError(
+                        f"{self.kind}: {self.name} takes a value of type {value.type} from outside "
+                        f"that is mapped ({value.origin()}), which its rule could not tell; pass "
+                        f"it as an argument"
+                    )
+
+            def call(present: Callable[[Any], Any]) -> tuple[list[Any], list[bool]]:
+                result = given(
+                    size, list(arguments.trees(mapped[:count])), *arguments.trees(args[:count])
+                )
+                if not (isinstance(result, (tuple, list)) and len(result) == 2):
+                    raise TypeError(
+                        f"{who} must return a pair (result, booleans that say what of it is "
+                        f"mapped), got {result!r}"
+                    )
+                varies = _flags(result[1], structure, who)
+                types = [
+                    t.with_shape((size, *t.shape)) if v else t
+                    for t, v in zip(program.out_types, varies, strict=True)
+                ]
+                outs = fitted(result[0], structure, types, who, "an output")
+                return [present(o) for o in outs], varies
+
+            return user_rule(who, captured, args[count:], call)
+
+        return CustomVmap(program, rule)
+
+
+def _flags(given: Any, structure: Any, who: str) -> list[bool]:
+    """The booleans of a tree of this structure."""
+    leaves, found = tree.flatten(given)
+    if found != structure:
+        raise TypeError(
+            f"{who} must return, second, a boolean for each array of the function's output; they "
+            f"part at {parting(structure, found, 'output')}"
+        )
+    for leaf in leaves:
+        if not isinstance(leaf, (bool, np.bool_)):
+            raise TypeError(f"{who} must return, second, booleans; got {leaf!r}")
+    return [bool(leaf) for leaf in leaves]
+
+
+class _SequentialVmap(custom_vmap):
+    kind = "sequential_vmap"
+
+
+def sequential_vmap(f: Callable[..., Any]) -> custom_vmap:
+    """A function that ``vmap`` takes one example at a time through, in a loop (``lax.map``).
+
+    For a function that needs so much memory, or is so irregular, that all at once is worse. What
+    is said of derivatives in ``custom_vmap`` holds here: the reverse derivative of ``f``, mapped,
+    is computed for all examples at once.
+
+    >>> import stretto as st, stretto.numpy as snp
+    >>> square = st.sequential_vmap(lambda x: x * x)
+    >>> st.vmap(square)(snp.array([1.0, 2.0, 3.0]))
+    Array([1., 4., 9.], dtype=float32)
+    """
+    made = _SequentialVmap(f)
+
+    @made.def_vmap
+    def rule(axis_size: int, in_batched: Sequence[Any], *args: Any) -> Any:
+        leaves, structure = tree.flatten(args)
+        mapped = tree.leaves(in_batched)
+
+        def one(examples: Sequence[Any]) -> Any:
+            given = iter(examples)
+            every = [next(given) if m else x for x, m in zip(leaves, mapped, strict=True)]
+            return made(*tree.unflatten(structure, every))
+
+        moving = [x for x, m in zip(leaves, mapped, strict=True) if m]
+        out = map_(one, moving) if moving else one(())
+        return out, tree.map(lambda _: bool(moving), out)
+
+    return made

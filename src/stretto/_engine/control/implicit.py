@@ -1,0 +1,85 @@
+"""What operations defined by an equation share: unknowns, and functions that give their like.
+
+Layer 4 (control). Next, read ``linear_solve`` and ``root``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from stretto._engine.control.family import parting, values_of
+from stretto._engine.core import tree
+from stretto._engine.core.program import Program
+from stretto._engine.core.recorder import record
+from stretto._engine.core.types import ArrayType, is_inexact
+from stretto._engine.ops.convert import convert
+
+__all__ = ["like", "record_like", "unknowns"]
+
+
+def unknowns(who: str, x: Any, argument: str) -> tuple[list[Any], Any]:
+    """The leaves of a tree of unknowns as values of strong floating or complex dtype."""
+    leaves, structure = tree.flatten(x)
+    values = values_of(leaves, who)
+    for value, path in zip(values, tree.paths(x, argument), strict=True):
+        if not is_inexact(value.dtype):
+            raise TypeError(
+                f"{who}: {argument} must be of floating or complex numbers; {path} is {value.type}"
+            )
+    return [convert(v, v.dtype) for v in values], structure
+
+
+def like(who: str, what: str, result: Any, structure: Any, types: Sequence[ArrayType]) -> list[Any]:
+    """The leaves of a function's result, where they are of that structure and those types.
+
+    Raises ``TypeError`` that says ``what`` must be so, and what it is.
+    """
+    leaves, given = tree.flatten(result)
+    if given != structure:
+        raise TypeError(
+            f"{who}: {what} must have the structure of the unknowns; they part at "
+            f"{parting(structure, given, 'x')}"
+        )
+    values = values_of(leaves, who)
+    paths = tree.paths(tree.unflatten(structure, range(len(types))), "x")
+    for value, t, path in zip(values, types, paths, strict=True):
+        if value.shape != t.shape or (value.dtype != t.dtype and not value.weak_type):
+            raise TypeError(
+                f"{who}: {what} must be like the unknowns; {path} is {t}, got {value.type}"
+            )
+    return [convert(v, t.dtype) for v, t in zip(values, types, strict=True)]
+
+
+def record_like(
+    who: str,
+    what: str,
+    fun: Callable[..., Any],
+    structure: Any,
+    types: Sequence[ArrayType],
+    arguments: int = 1,
+    has_aux: bool = False,
+) -> tuple[Program, Any, list[Any]]:
+    """Record a function of some trees of unknowns that gives another.
+
+    The program, the structure of what else it gives (``has_aux``), and the captured values.
+    """
+
+    def flat(*leaves: Any) -> Any:
+        trees = [
+            tree.unflatten(structure, leaves[i : i + len(types)])
+            for i in range(0, arguments * len(types), len(types) or 1)
+        ]
+        result, aux = fun(*trees), ()
+        if has_aux:
+            if not (isinstance(result, tuple) and len(result) == 2):
+                raise TypeError(
+                    f"{who}: with has_aux, {what} must be a pair (x, aux), got "
+                    f"{type(result).__name__}"
+                )
+            result, aux = result
+        aux_leaves, aux_structure = tree.flatten(aux)
+        values = like(who, what, result, structure, types)
+        return [*values, *values_of(aux_leaves, who)], aux_structure
+
+    return record(flat, [*types] * arguments, name=who)

@@ -1,0 +1,229 @@
+"""``linear_call``: an operation linear in some of its arguments, with a transpose of its own.
+
+Layer 4 (control). What ``custom_vjp`` leaves in the linear part of a derivative is one of these,
+which can only be run backwards.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from stretto._engine.control.family import ControlFlow, or_zeros, parting, record_tree, values_of
+from stretto._engine.core import tree
+from stretto._engine.core.errors import MissingRuleError
+from stretto._engine.core.interpreter import Linear
+from stretto._engine.core.program import Program, Var
+from stretto._engine.core.types import ArrayType, is_inexact
+from stretto._engine.ops.broadcast import move_to_front, reduce_sum
+from stretto._engine.transforms.evaluate import evaluate
+from stretto._engine.transforms.jvp import jvp_program
+from stretto._engine.transforms.linearize import apply_linear
+from stretto._engine.transforms.vmap import to_axis, vmap_flat, vmap_program
+
+__all__ = ["ONLY_BACKWARDS", "LinearCall", "batched_backward", "linear_call", "only_backwards"]
+
+Backward = Callable[[Sequence[Any], Sequence[Any]], Sequence[Any]]
+"""From the other operands, and the outputs' cotangents, to cotangents of the linear operands."""
+
+
+class LinearCall(ControlFlow):
+    """Apply a program linear in its first ``linear`` inputs; ``backward`` transposes it.
+
+    Without a program it can only be run backwards.
+    """
+
+    of: str
+    outs: tuple[ArrayType, ...]
+    linear: int
+    backward: Backward
+    program: Program | None
+
+    def parameters(self) -> list[tuple[str, Any]]:
+        """All but the Python function, which says nothing in print."""
+        return [(name, x) for name, x in super().parameters() if name not in ("backward", "outs")]
+
+    def infer(self, *types: ArrayType) -> tuple[ArrayType, ...]:
+        """The output types given."""
+        return self.outs
+
+    def _forward(self) -> Program:
+        if self.program is None:
+            raise only_backwards(self.of)
+        return self.program
+
+    def interpret(self, *args: Any) -> Sequence[Any]:
+        """Run the program."""
+        return evaluate(self._forward(), args)
+
+    def lower(self, b: Any, *operands: Any) -> Any:
+        """The program, in place."""
+        return b.program(self._forward(), operands)
+
+    def jvp(self, primals: Sequence[Any], tangents: Sequence[Any]) -> tuple[Any, Any]:
+        """d f(r, x) = f(r, dx) + ∂f/∂r dr."""
+        outs, residuals = self(*primals), primals[self.linear :]
+        moving, by_residual = tangents[: self.linear], tangents[self.linear :]
+        total: list[Any] = [None] * len(outs)
+        if any(t is not None for t in moving):
+            filled = [or_zeros(t, p.type) for t, p in zip(moving, primals, strict=False)]
+            total = list(apply_linear(self, *filled, *residuals))
+        if any(t is not None for t in by_residual):
+            active = (*(False,) * self.linear, *(t is not None for t in by_residual))
+            program, mask = jvp_program(self._forward(), active)
+            given = [t for t in by_residual if t is not None]
+            more = iter(evaluate(program, [*primals, *given])[len(outs) :])
+            for i, m in enumerate(mask):
+                if m:
+                    t = next(more)
+                    total[i] = t if total[i] is None else total[i] + t
+        return outs, total
+
+    def transpose(self, cts: Any, *args: Any) -> Sequence[Any]:
+        """What ``backward`` gives."""
+        residuals = args[self.linear :]
+        if any(isinstance(r, Linear) for r in residuals):
+            raise MissingRuleError(
+                f"{self.of} is transposed by an argument in which it is not linear: only its "
+                f"linear arguments may depend on those of the transposed function"
+            )
+        back = self.backward(residuals, cts)
+        linear = [ct if isinstance(a, Linear) else None for a, ct in zip(args, back, strict=False)]
+        return [*linear, *[None] * len(residuals)]
+
+    def vmap(self, size: int, args: Sequence[Any], axes: Sequence[int | None]) -> Any:
+        """For all examples; what they share gets the sum of their cotangents."""
+        values = [x if a is None else move_to_front(x, a) for x, a in zip(args, axes, strict=True)]
+        over = [a is not None for a in axes]
+        program = None
+        if self.program is not None:
+            every = (True,) * len(self.outs)
+            program, _ = vmap_program(self.program, size, tuple(over), every)
+        places = [0 if o else None for o in over[self.linear :]]
+        backward = batched_backward(self.backward, size, over[: self.linear], places)
+        types = tuple(t.with_shape((size, *t.shape)) for t in self.outs)
+        outs = LinearCall(self.of, types, self.linear, backward, program)(*values)
+        return outs, (0,) * len(outs)
+
+
+ONLY_BACKWARDS = (
+    "no forward derivative (jvp, jacfwd, hessian): use grad, vjp or jacrev, or give the function "
+    "its rule by custom_jvp, which serves both"
+)
+
+
+def only_backwards(name: str) -> MissingRuleError:
+    """The error for a forward derivative of a function that has a reverse one alone."""
+    return MissingRuleError(f"{name} is a custom_vjp function, which has {ONLY_BACKWARDS}")
+
+
+def batched_backward(
+    backward: Backward, size: int, linear: Sequence[bool], residuals: Sequence[int | None]
+) -> Backward:
+    """The same for many examples: cotangents and the ``linear`` operands marked have them first.
+
+    ``residuals`` are the axes of the other operands. What the examples share gets the sum of their
+    cotangents.
+    """
+
+    def batched(values: Sequence[Any], cts: Sequence[Any]) -> list[Any]:
+        given: list[bool] = []
+
+        def one(*xs: Any) -> Any:
+            each = iter(xs[len(values) :])
+            back = backward(xs[: len(values)], [None if c is None else next(each) for c in cts])
+            given.extend(ct is not None for ct in back)
+            return [ct for ct in back if ct is not None]
+
+        moving = [ct for ct in cts if ct is not None]
+        outs, axes = vmap_flat(one, size, [*values, *moving], [*residuals, *[0] * len(moving)])
+        found = iter(zip(outs, axes, strict=True))
+        total = []
+        for is_mapped, is_given in zip(linear, given, strict=True):
+            if not is_given:
+                total.append(None)
+                continue
+            ct, axis = next(found)
+            if is_mapped:
+                total.append(to_axis(ct, size, axis, 0))
+            else:
+                total.append(ct * size if axis is None else reduce_sum(ct, (axis,)))
+        return total
+
+    return batched
+
+
+def linear_call(
+    fun: Callable[..., Any],
+    fun_transpose: Callable[..., Any],
+    residual_args: Any,
+    linear_args: Any,
+) -> Any:
+    """``fun(residual_args, linear_args)``, whose transpose is given.
+
+    Parameters: ``fun`` must be linear in its second argument, a tree of floating arrays, and return
+    such a tree; ``fun_transpose(residual_args, ct)`` takes one like the output and returns one like
+    ``linear_args``. Both are taken at their word. Derivatives by ``residual_args`` are those of
+    ``fun``.
+
+    Raises ``TypeError`` where the transpose's result is not like ``linear_args``, or anything
+    linear is not floating.
+
+    >>> import stretto as st
+    >>> from stretto.custom_derivatives import linear_call
+    >>> divide = lambda x, by: linear_call(lambda r, x: x / r, lambda r, ct: ct / r, by, x)
+    >>> float(st.grad(divide)(3.0, 4.0))
+    0.25
+    """
+    who = "linear_call"
+    both = tree.structure((linear_args, residual_args))
+    values = values_of(tree.leaves(linear_args), who)
+    known = values_of(tree.leaves(residual_args), who)
+    types, fixed = [v.type for v in values], [v.type for v in known]
+    forward, out, first = record_tree(lambda x, r: fun(r, x), both, [*types, *fixed], who)
+    outs = forward.out_types
+    for t in (*types, *outs):
+        if not is_inexact(t.dtype):
+            raise TypeError(f"{who}: what is linear must be floating or complex, got {t}")
+    both = tree.structure((tree.unflatten(out, range(len(outs))), residual_args))
+    back, given, second = record_tree(
+        lambda ct, r: fun_transpose(r, ct), both, [*outs, *fixed], f"transpose_{who}"
+    )
+    _check_transpose(back, given, tree.structure(linear_args), types)
+    # Both take the residual arguments, then what either captured.
+    forward = _program([*forward.inputs, *_vars(second)], forward)
+    own = len(outs) + len(known)
+    back = _program([*back.inputs[:own], *_vars(first), *back.inputs[own:]], back)
+    operands = [*values, *known, *first, *second]
+    return tree.unflatten(out, _both_ways(forward, back, len(values))(*operands))
+
+
+def _vars(values: Sequence[Any]) -> list[Var]:
+    return [Var(v.type) for v in values]
+
+
+def _program(inputs: Sequence[Var], program: Program) -> Program:
+    return Program(inputs, program.equations, program.outputs, program.name)
+
+
+def _both_ways(forward: Program, back: Program, linear: int) -> LinearCall:
+    """The operation of the first program, whose transpose is that of the second."""
+    count = len(forward.outputs)
+
+    def backward(residuals: Sequence[Any], cts: Sequence[Any]) -> Sequence[Any]:
+        filled = [or_zeros(ct, t) for ct, t in zip(cts, forward.out_types, strict=True)]
+        return _both_ways(back, forward, count)(*filled, *residuals)
+
+    return LinearCall("linear_call", forward.out_types, linear, backward, forward)
+
+
+def _check_transpose(
+    program: Program, given: Any, structure: Any, types: Sequence[ArrayType]
+) -> None:
+    who = "linear_call: fun_transpose must return a tree like linear_args"
+    if given != structure:
+        raise TypeError(f"{who}; they part at {parting(structure, given, 'linear_args')}")
+    paths = tree.paths(tree.unflatten(structure, range(len(types))), "linear_args")
+    for got, expected, path in zip(program.out_types, types, paths, strict=True):
+        if (got.shape, got.dtype) != (expected.shape, expected.dtype):
+            raise TypeError(f"{who}: {path} is {expected}, got {got}")

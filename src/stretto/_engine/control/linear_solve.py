@@ -1,0 +1,209 @@
+"""Linear systems solved by a function of the user's: ``custom_linear_solve``.
+
+Layer 4 (control). One primitive holds the matrix as a program, its transpose, and a solver for
+each. Its derivative is a solution again, whatever the solver does inside. Next, read ``root``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from stretto._engine.control.family import ControlFlow, split
+from stretto._engine.control.implicit import like, record_like, unknowns
+from stretto._engine.core import tree
+from stretto._engine.core.boundary import boundary
+from stretto._engine.core.errors import MissingRuleError
+from stretto._engine.core.interpreter import Linear
+from stretto._engine.core.program import Program
+from stretto._engine.core.types import ArrayType
+from stretto._engine.ops.comparison import full, zeros_like
+from stretto._engine.transforms.closed import record_closed
+from stretto._engine.transforms.evaluate import evaluate
+from stretto._engine.transforms.jvp import jvp_flat
+from stretto._engine.transforms.linearize import apply_linear, linearize_program
+from stretto._engine.transforms.simplify import drop_dead
+from stretto._engine.transforms.transpose import backward
+from stretto._engine.transforms.vmap import to_axis, vmap_program
+
+__all__ = ["CustomLinearSolve", "custom_linear_solve"]
+
+
+class CustomLinearSolve(ControlFlow):
+    """The x for which ``matvec(x)`` is b, by ``solve(b)``; what else that gives goes along.
+
+    Operands: what ``matvec`` and its transpose ``vecmat`` captured, ``consts[0]`` of them; what
+    ``solve`` did, and ``transpose_solve``; then b. Each program takes its own operands first.
+    """
+
+    matvec: Program
+    solve: Program
+    vecmat: Program | None
+    transpose_solve: Program | None
+    consts: tuple[int, int, int]
+
+    @property
+    def count(self) -> int:
+        """The number of arrays that b, and x, are."""
+        return len(self.matvec.outputs)
+
+    def infer(self, *types: ArrayType) -> tuple[ArrayType, ...]:
+        """The solver's output types."""
+        return self.solve.out_types
+
+    def interpret(self, *args: Any) -> Sequence[Any]:
+        """Run the solver."""
+        _, own, _, b = split(args, *self.consts)
+        return evaluate(self.solve, [*b, *own])
+
+    def lower(self, b: Any, *operands: Any) -> Any:
+        """The solver, in place."""
+        _, own, _, right = split(operands, *self.consts)
+        return b.program(self.solve, [*right, *own])
+
+    def work(self, types: Sequence[ArrayType], outs: Sequence[ArrayType]) -> float:
+        """The solver's."""
+        return self.solve.work
+
+    def jvp(self, primals: Sequence[Any], tangents: Sequence[Any]) -> tuple[Any, Any]:
+        """A dx = db - dA x; nothing for the rest."""
+        outs = self(*primals)
+        matrix, right = split(primals, *self.consts)[::3]
+        dmatrix, dright = split(tangents, *self.consts)[::3]
+        if all(t is None for t in (*dmatrix, *dright)):
+            return outs, [None] * len(outs)
+        x = outs[: self.count]
+        product = lambda *consts: evaluate(self.matvec, [*x, *consts])
+        _, moved = jvp_flat(product, matrix, dmatrix)
+        source = [zeros_like(b) if db is None else db for b, db in zip(right, dright, strict=True)]
+        source = [s if m is None else s - m for s, m in zip(source, moved, strict=True)]
+        given = primals[: len(primals) - self.count]
+        dx = apply_linear(self, *given, *source)[: self.count]
+        return outs, [*dx, *[None] * (len(outs) - self.count)]
+
+    def transpose(self, cts: Any, *args: Any) -> Sequence[Any]:
+        """The transposed system, solved for the cotangent."""
+        if self.vecmat is None or self.transpose_solve is None:
+            raise MissingRuleError(
+                "custom_linear_solve: reverse differentiation needs transpose_solve=..., or "
+                "symmetric=True where the matrix is its own transpose"
+            )
+        matrix, own, other, right = split(args, *self.consts)
+        if any(isinstance(a, Linear) for a in (*matrix, *own, *other)):
+            raise MissingRuleError("custom_linear_solve is linear in b only")
+        first, second, third = self.consts
+        back = CustomLinearSolve(
+            self.vecmat, self.transpose_solve, self.matvec, self.solve, (first, third, second)
+        )
+        given = [
+            full(t.shape, 0, t.dtype) if ct is None else ct
+            for ct, t in zip(cts, self.matvec.out_types, strict=False)
+        ]
+        outs = apply_linear(back, *matrix, *other, *own, *given)
+        moving = zip(right, outs, strict=False)
+        known = [None] * sum(self.consts)
+        return [*known, *(ct if isinstance(b, Linear) else None for b, ct in moving)]
+
+    def vmap(self, size: int, args: Sequence[Any], axes: Sequence[int | None]) -> Any:
+        """The programs for all examples; b and x have one for each."""
+        wanted = [None if a is None else 0 for a in axes]
+        wanted[sum(self.consts) :] = [0] * self.count
+        values = [to_axis(x, size, a, w) for x, a, w in zip(args, axes, wanted, strict=True)]
+        masks = split([w is not None for w in wanted], *self.consts)
+
+        def many(program: Program, consts: Sequence[bool]) -> Program:
+            mapped = ((True,) * self.count, tuple(consts))
+            force = (True,) * len(program.outputs)
+            return vmap_program(program, size, (*mapped[0], *mapped[1]), force)[0]
+
+        matvec, solve = many(self.matvec, masks[0]), many(self.solve, masks[1])
+        vecmat = None if self.vecmat is None else many(self.vecmat, masks[0])
+        other = None if self.transpose_solve is None else many(self.transpose_solve, masks[2])
+        outs = CustomLinearSolve(matvec, solve, vecmat, other, self.consts)(*values)
+        return outs, (0,) * len(outs)
+
+
+def _transposed(matvec: Program) -> Program:
+    """The program of the transposed matrix, for those same constants.
+
+    Split at x = 0: what makes the matrix from the constants, and the linear part, run backwards.
+    """
+    count = len(matvec.outputs)
+    consts = matvec.in_types[count:]
+    own = (True,) * count
+    parts = linearize_program(matvec, (*own, *(False,) * len(consts)), own)
+    linear = (*own, *(False,) * len(parts.residual_types))
+
+    def fun(*args: Any) -> Any:
+        zeros = [full(t.shape, 0, t.dtype) for t in matvec.in_types[:count]]
+        residuals = evaluate(parts.primal, [*zeros, *args[count:]])[count:]
+        back = backward(parts.linear, linear, residuals, args[:count])
+        filled = zip(back, zeros, strict=True)
+        return [zero if ct is None else ct for ct, zero in filled], None
+
+    program, _ = record_closed(fun, [*matvec.out_types, *consts], f"transpose_{matvec.name}")
+    return drop_dead(program)
+
+
+def custom_linear_solve(
+    matvec: Callable[[Any], Any],
+    b: Any,
+    solve: Callable[[Callable[[Any], Any], Any], Any],
+    transpose_solve: Callable[[Callable[[Any], Any], Any], Any] | None = None,
+    symmetric: bool = False,
+    has_aux: bool = False,
+) -> Any:
+    """The ``x`` for which ``matvec(x) == b``, as ``solve(matvec, b)`` finds it.
+
+    ``matvec`` is a linear function from a tree like ``b`` to one of the same structure, shapes and
+    dtypes. Derivatives, by ``b`` and by what ``matvec`` captures, are solutions of systems with the
+    same matrix, or its transpose: ``transpose_solve(vecmat, b)`` solves those, and is needed for
+    reverse differentiation; ``symmetric`` says that the matrix is its own transpose, so that
+    ``solve`` serves. With ``has_aux`` the solvers return ``(x, aux)``, as does this function;
+    ``aux`` has a derivative of zero.
+
+    Raises ``TypeError`` unless ``b`` is of floating or complex numbers, and where ``matvec`` or a
+    solver returns anything unlike it.
+
+    >>> import stretto as st
+    >>> diagonal = st.numpy.array([2.0, 4.0])
+    >>> divide = lambda matvec, b: b / matvec(st.numpy.ones(2))
+    >>> st.lax.custom_linear_solve(
+    ...     lambda x: diagonal * x, st.numpy.array([2.0, 2.0]), divide, symmetric=True
+    ... )
+    Array([1. , 0.5], dtype=float32)
+    """
+    with boundary:
+        who = "custom_linear_solve"
+        values, structure = unknowns(who, b, "b")
+        types = [v.type for v in values]
+        product, _, matrix = record_like(who, "matvec(x)", matvec, structure, types)
+        solver, aux, own = record_like(
+            who, "solve(matvec, b)", lambda b: solve(matvec, b), structure, types, has_aux=has_aux
+        )
+        vecmat = other_solver = None
+        other: list[Any] = []
+        if symmetric:
+            vecmat = product
+            other_solver, other = solver, own
+        if transpose_solve is not None:
+            transposed = vecmat = product if symmetric else _transposed(product)
+
+            def multiply(x: Any) -> Any:
+                """By the transposed matrix."""
+                leaves = like(who, "the argument of vecmat", x, structure, types)
+                return tree.unflatten(structure, evaluate(transposed, [*leaves, *matrix]))
+
+            other_solver, _, other = record_like(
+                who,
+                "transpose_solve(vecmat, b)",
+                lambda b: transpose_solve(multiply, b),
+                structure,
+                types,
+                has_aux=has_aux,
+            )
+        consts = (len(matrix), len(own), len(other))
+        system = CustomLinearSolve(product, solver, vecmat, other_solver, consts)
+        outs = system(*matrix, *own, *other, *values)
+        x = tree.unflatten(structure, outs[: len(values)])
+        return (x, tree.unflatten(aux, outs[len(values) :])) if has_aux else x

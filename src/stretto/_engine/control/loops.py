@@ -1,0 +1,148 @@
+"""Loops made of ``scan`` and ``while_loop``: ``fori_loop``, ``map``.
+
+Layer 4 (control).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from stretto._engine.control.chunks import in_axis, inner_axes, map_chunks, out_axis, positive
+from stretto._engine.control.family import values_of
+from stretto._engine.control.scan import loop_scan
+from stretto._engine.control.while_loop import loop_while
+from stretto._engine.core import tree
+from stretto._engine.core.boundary import boundary
+from stretto._engine.core.interpreter import Tracer
+from stretto._engine.core.types import kind_of
+from stretto._engine.ops.elementwise import promote_values
+from stretto._engine.transforms.vmap import to_axis
+
+__all__ = ["fori_loop", "map_"]
+
+
+def _static_int(x: Any) -> int | None:
+    """The Python integer, where it is known."""
+    if isinstance(x, Tracer):
+        x = x.concrete()
+    return None if x is None else int(x)
+
+
+def fori_loop(
+    lower: Any,
+    upper: Any,
+    body_fun: Callable[[Any, Any], Any],
+    init_val: Any,
+    *,
+    unroll: int | bool | None = None,
+) -> Any:
+    """``body_fun(i, carry)`` for ``i`` from ``lower`` to ``upper`` less one; the last carry.
+
+    With static bounds the body is traced once and the loop is differentiable in reverse, and
+    ``unroll`` is that of ``scan`` (None: 1); with traced ones it is a ``while_loop``.
+
+    Raises ``TypeError`` where the carry changes type, naming the leaf, or a bound is no integer;
+    ``ValueError`` for an ``unroll`` with traced bounds.
+
+    >>> import stretto as st
+    >>> st.lax.fori_loop(0, 10, lambda i, x: x + i, 0)
+    Array(45, dtype=int32, weak_type=True)
+    """
+    with boundary:
+        start, stop = promote_values("fori_loop", lower, upper)
+        if start.ndim or kind_of(start.dtype) not in ("int", "uint"):
+            raise TypeError(f"fori_loop: bounds must be integer scalars, got {start.type}")
+        names = tree.paths(init_val, "init_val")
+        low, high = _static_int(lower), _static_int(upper)
+        if low is not None and high is not None:
+
+            def body(state: Any, _: Any) -> Any:
+                i, x = state
+                return (i + 1, body_fun(i, x)), None
+
+            length = max(0, high - low)
+            names = ["i", *names]
+            state = (start, init_val)
+            turns = 1 if unroll is None else unroll
+            return loop_scan("fori_loop", body, state, None, length, False, names, turns)[0][1]
+        if unroll is not None:
+            raise ValueError(
+                f"fori_loop: unroll must be None where a bound is traced, since the number of "
+                f"steps is not known; got {unroll}"
+            )
+
+        def step(state: Any) -> Any:
+            i, stop, x = state
+            return i + 1, stop, body_fun(i, x)
+
+        state = (start, stop, init_val)
+        names = ["i", "upper", *names]
+        return loop_while("fori_loop", lambda s: s[0] < s[1], step, state, names)[2]
+
+
+def map_(
+    f: Callable[[Any], Any],
+    xs: Any,
+    *,
+    batch_size: int | None = None,
+    in_axes: Any = 0,
+    out_axes: Any = 0,
+) -> Any:
+    """``f`` of each element along an axis of the tree ``xs``, one by one; stacked.
+
+    Parameters: ``in_axes`` says along which axis the elements lie, an int, None for what all of
+    them share, or a tree of these that is a prefix of ``xs``; ``out_axes`` likewise where the axis
+    goes in the results, None for one that is the same for all. With ``batch_size``, so many
+    elements at a time, with derivatives that keep the elements of a batch and compute the rest
+    again; for all at once, use ``vmap``.
+
+    Raises ``ValueError`` where mapped sizes differ, an axis is out of bounds, or ``batch_size`` is
+    not positive.
+
+    >>> import stretto as st, stretto.numpy as snp
+    >>> st.lax.map(lambda x: x * 2, snp.array([1, 2]))
+    Array([2, 4], dtype=int32)
+    """
+    with boundary:
+        if batch_size is not None:
+            batch_size = positive(batch_size, "map: batch_size")
+        leaves, structure = tree.flatten(xs)
+        values = values_of(leaves, "map")
+        names = tree.paths(xs, "xs")
+        axes = [
+            in_axis(a, v, "map", name, inner)
+            for a, v, name, inner in zip(
+                tree.prefix_leaves(in_axes, xs, "map", "in_axes"),
+                values,
+                names,
+                inner_axes(structure, values),
+                strict=True,
+            )
+        ]
+        sizes = {
+            v.shape[a]: f"{name} has {v.shape[a]} along axis {a}"
+            for v, a, name in zip(values, axes, names, strict=True)
+            if a is not None
+        }
+        if len(sizes) != 1:
+            found = ", ".join(sizes.values()) or "nothing is mapped"
+            raise ValueError(f"map: mapped sizes must agree; {found}")
+        result: Any = None
+
+        def flat(*elements: Any) -> list[Any]:
+            nonlocal result
+            result = f(tree.unflatten(structure, elements))
+            return values_of(tree.leaves(result), "map")
+
+        (size,) = sizes
+        outs, found = map_chunks(flat, size, batch_size, values, axes, names)
+        wanted = tree.prefix_leaves(out_axes, result, "map", "out_axes")
+        out_structure = tree.structure(result)
+        placed = [
+            to_axis(o, size, a, out_axis(w, o, a, "map", inner))
+            for o, a, w, inner in zip(
+                outs, found, wanted, inner_axes(out_structure, outs), strict=True
+            )
+        ]
+        return tree.unflatten(out_structure, placed)

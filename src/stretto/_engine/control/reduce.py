@@ -1,0 +1,350 @@
+"""Reductions over axes by any operation: ``reduce``.
+
+Layer 4 (control). An operation that is a sum, a product, the greatest and so on is found out from
+its program, and becomes the primitive for that; any other stays a program. Next, read ``window``.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from stretto._engine.control.family import ControlFlow, parting, split
+from stretto._engine.core import tree
+from stretto._engine.core.errors import EscapedTracerError
+from stretto._engine.core.interpreter import Tracer, as_value
+from stretto._engine.core.primitive import NOT_LINEAR, Primitive
+from stretto._engine.core.program import Program
+from stretto._engine.core.types import ArrayType, array_type, kind_of, promote
+from stretto._engine.ops.arithmetic import Add, Max, Min, Mul, add, maximum, minimum, multiply
+from stretto._engine.ops.broadcast import ReduceSum, broadcast_to, canonical_axes, check_axes, reshape
+from stretto._engine.ops.comparison import And, Or, Xor, bitwise_and, bitwise_or, bitwise_xor, select
+from stretto._engine.ops.convert import convert
+from stretto._engine.ops.elementwise import align_mapped
+from stretto._engine.ops.reducing.reduce import (
+    ReduceAnd,
+    ReduceMax,
+    ReduceMin,
+    ReduceOr,
+    ReduceProd,
+    ReduceXor,
+    lines_first,
+)
+from stretto._engine.ops.shape import concatenate, slice_in_dim
+from stretto._engine.ops.sharding import refuse_sharding
+from stretto._engine.ops.reducing.window import (
+    ReduceWindowAnd,
+    ReduceWindowMax,
+    ReduceWindowMin,
+    ReduceWindowOr,
+    ReduceWindowProd,
+    ReduceWindowSum,
+    ReduceWindowXor,
+    WindowReduction,
+)
+from stretto._engine.transforms.closed import record_closed
+from stretto._engine.transforms.evaluate import evaluate
+from stretto._engine.transforms.jvp import jvp_flat
+from stretto._engine.transforms.vmap import vmap_flat, vmap_program
+
+__all__ = ["Combination", "Monoid", "Reduce", "combination", "reduce"]
+
+
+class Monoid(NamedTuple):
+    """An associative, commutative operation with an identity, and its reductions."""
+
+    whole: Callable[[tuple[int, ...]], Primitive]
+    window: type[WindowReduction]
+    combine: Callable[[Any, Any], Any]
+
+    def started(self, who: str, out: Any, start: Any) -> Any:
+        """The reduction ``out`` from the identity, as from ``start``."""
+        neutral = self.window.identity(start.dtype)
+        if not isinstance(start, Tracer) and np.asarray(start) == neutral:
+            return out
+        return self.combine(start_of(who, out, start), out)
+
+
+_MONOIDS: dict[type[Primitive], Monoid] = {
+    Add: Monoid(ReduceSum, ReduceWindowSum, add),
+    Mul: Monoid(ReduceProd, ReduceWindowProd, multiply),
+    Max: Monoid(ReduceMax, ReduceWindowMax, maximum),
+    Min: Monoid(ReduceMin, ReduceWindowMin, minimum),
+    And: Monoid(ReduceAnd, ReduceWindowAnd, bitwise_and),
+    Or: Monoid(ReduceOr, ReduceWindowOr, bitwise_or),
+    Xor: Monoid(ReduceXor, ReduceWindowXor, bitwise_xor),
+}
+_OF_TRUTH: dict[type[Primitive], type[Primitive]] = {Add: Or, Mul: And}
+
+
+_STEPS = 16
+"""So many operations one by one take less time than to compile them, and to run that some times."""
+
+
+def _line(x: Any, i: int) -> Any:
+    return reshape(slice_in_dim(x, i, i + 1), x.shape[1:])
+
+
+class Combination(ControlFlow, abstract=True):
+    """A reduction by a program of two elements, each of one part for each operand.
+
+    Operands: some arrays of one shape, then as many scalars that combine with any element to that
+    element. A subclass gives two more ways to the same: ``lines``, for XLA's order on a CPU, one
+    element after the other from the scalars on; and ``composed``, of neighbours in pairs, for
+    derivatives. They differ where the program is not associative.
+    """
+
+    computation: Program
+    transpose = NOT_LINEAR
+
+    def composed(self, *args: Any) -> list[Any]:
+        """By other operations, that have derivatives."""
+        raise NotImplementedError
+
+    def lines(self, arrays: Sequence[Any], starts: Sequence[Any]) -> tuple[list[Any], Any]:
+        """The operands with what is combined along a first axis; and which of it is there, or None.
+
+        The latter is an array like them of truth values.
+        """
+        raise NotImplementedError
+
+    def steps(self, type: ArrayType) -> int:
+        """How many elements of such an operand become one."""
+        raise NotImplementedError
+
+    def interpret(self, *args: Any) -> Sequence[Any]:
+        """Element after element."""
+        arrays, starts = split(args, len(args) // 2)
+        lines, there = self.lines(arrays, starts)
+        n, *shape = lines[0].shape
+        outs = [broadcast_to(s, tuple(shape)) for s in starts]
+        if not outs[0].size:
+            return outs
+        for i in range(n):
+            new = self.combine(*outs, *[_line(x, i) for x in lines])
+            outs = (
+                new
+                if there is None
+                else [select(_line(there, i), x, old) for x, old in zip(new, outs, strict=True)]
+            )
+        return outs
+
+    def combine(self, *args: Any) -> list[Any]:
+        """The program on each two elements of arrays of one shape."""
+        shape, size = args[0].shape, args[0].size
+        count = len(args) // 2
+        many, _ = vmap_program(self.computation, size, (True,) * len(args), (True,) * count)
+        return [reshape(x, shape) for x in evaluate(many, [reshape(x, (size,)) for x in args])]
+
+    def compiled(self, types: tuple[ArrayType, ...]) -> bool:
+        """XLA keeps no results between, nor takes long over a step."""
+        return types[0].size >= 1 << 14 or self.steps(types[0]) > _STEPS
+
+    def check(self, types: Sequence[ArrayType]) -> ArrayType:
+        """The first operand's type, where all fit."""
+        arrays, starts = types[: len(types) // 2], types[len(types) // 2 :]
+        dtypes = tuple(t.dtype for t in self.computation.out_types)
+        fits = all(
+            x.dtype == s.dtype == d and x.shape == types[0].shape and not s.shape
+            for x, s, d in zip(arrays, starts, dtypes, strict=True)
+        )
+        if not fits:
+            raise TypeError(
+                f"{self.name}: expected operands of one shape, and scalars of the same dtypes, got "
+                f"{', '.join(map(str, arrays))} and {', '.join(map(str, starts))}"
+            )
+        return types[0]
+
+    def region(self, b: Any) -> str:
+        """The program as the region of a StableHLO operation."""
+        types = self.computation.in_types
+        return b.region(types, lambda *elements: b.program(self.computation, elements))
+
+    def jvp(self, primals: Sequence[Any], tangents: Sequence[Any]) -> tuple[Any, Any]:
+        """That of ``composed``, beside the values that there are without derivatives."""
+        return self(*primals), jvp_flat(self.composed, primals, tangents)[1]
+
+    def mapped(
+        self, size: int, args: Sequence[Any], axes: Sequence[int | None]
+    ) -> tuple[list[Any], int] | None:
+        """Operands with the mapped axis at one place; ``None`` where a scalar is mapped."""
+        count = len(args) // 2
+        if any(a is not None for a in axes[count:]):
+            return None
+        arrays, axis = align_mapped(size, args[:count], axes[:count])
+        return [*arrays, *args[count:]], axis
+
+
+class Reduce(Combination):
+    """The elements over some axes combined by a program."""
+
+    axes: tuple[int, ...]
+
+    def infer(self, *types: ArrayType) -> tuple[ArrayType, ...]:
+        """The operands' shape without those axes."""
+        x = self.check(types)
+        check_axes(self.name, x, self.axes)
+        shape = tuple(n for d, n in enumerate(x.shape) if d not in self.axes)
+        return tuple(t.with_shape(shape) for t in self.computation.out_types)
+
+    def composed(self, *args: Any) -> list[Any]:
+        """Pairs of neighbours, then pairs of pairs; in order, at logarithmic depth."""
+        arrays, starts = split(args, len(args) // 2)
+        lines = [lines_first(x, self.axes) for x in arrays]
+        n, *shape = lines[0].shape
+        outs = [broadcast_to(s, tuple(shape)) for s in starts]
+        if not n or not outs[0].size:
+            return outs
+        while n > 1:
+            last = [slice_in_dim(x, n - n % 2, n) for x in lines]
+            pairs = [slice_in_dim(x, i, n - n % 2, 2) for i in (0, 1) for x in lines]
+            lines = self.combine(*pairs)
+            if n % 2:
+                lines = [concatenate([x, end], 0) for x, end in zip(lines, last, strict=True)]
+            n = lines[0].shape[0]
+        return self.combine(*outs, *[reshape(x, shape) for x in lines])
+
+    def lines(self, arrays: Sequence[Any], starts: Sequence[Any]) -> tuple[list[Any], None]:
+        """All of it is there."""
+        return [lines_first(x, self.axes) for x in arrays], None
+
+    def steps(self, type: ArrayType) -> int:
+        """The size of the axes."""
+        return math.prod(type.shape[d] for d in self.axes)
+
+    def lower(self, b: Any, *operands: Any) -> list[Any]:
+        """StableHLO ``reduce``; of one element, which XLA passes through, the program."""
+        if self.steps(operands[0].type) == 1:
+            return b.inline_many(self.interpret, *operands)
+        attributes = f"dimensions = {b.ints(self.axes)}"
+        return b.emit_many("reduce", operands, b.outs, attributes, (self.region(b),))
+
+    def vmap(self, size: int, args: Sequence[Any], axes: Sequence[int | None]) -> Any:
+        """The mapped axis is stepped over."""
+        placed = self.mapped(size, args, axes)
+        if placed is None:
+            return vmap_flat(self.composed, size, args, axes)
+        values, axis = placed
+        shifted = tuple(a if a < axis else a + 1 for a in self.axes)
+        outs = Reduce(self.computation, shifted)(*values)
+        return outs, (axis - sum(a < axis for a in shifted),) * len(outs)
+
+
+def combination(
+    who: str, operands: Any, init_values: Any, computation: Callable[[Any, Any], Any]
+) -> tuple[list[Any], list[Any], Program, Any]:
+    """Flat operands and scalars of their dtypes, the program of the computation, the structure.
+
+    Raises ``ValueError`` or ``TypeError`` where they do not fit.
+    """
+    leaves, structure = tree.flatten(operands)
+    arrays = [as_value(x, who, "an operand") for x in leaves]
+    starts = [as_value(x, who, "an initial value") for x in tree.leaves(init_values)]
+    if not arrays:
+        raise ValueError(f"{who}: expected at least one operand, got none")
+    if tree.structure(init_values) != structure:
+        raise ValueError(
+            f"{who}: initial values must have the structure of the operands; they part at "
+            f"{parting(structure, tree.structure(init_values), 'operand')}"
+        )
+    for x in arrays:
+        if x.shape != arrays[0].shape:
+            raise ValueError(
+                f"{who}: operands must have one shape, got {arrays[0].type} and {x.type}"
+            )
+    for start in starts:
+        if start.ndim:
+            raise ValueError(f"{who}: initial values must be scalars, got {start.type}")
+    types = [array_type((), x.dtype) for x in arrays]
+
+    def flat(*elements: Any) -> Any:
+        pair = [tree.unflatten(structure, part) for part in split(elements, len(types))]
+        out, given = tree.flatten(computation(*pair))
+        if given.num_leaves != structure.num_leaves:
+            raise TypeError(
+                f"{who}: the computation must return what it takes, {len(types)} elements; got "
+                f"{given.num_leaves}"
+            )
+        results = [as_value(x, who, "the computation's result") for x in out]
+        for result, t in zip(results, types, strict=True):
+            if result.shape or (result.dtype != t.dtype and not result.weak_type):
+                raise TypeError(
+                    f"{who}: the computation must return elements like those it takes, {t}; got "
+                    f"{result.type}"
+                )
+        return [convert(r, t.dtype) for r, t in zip(results, types, strict=True)], None
+
+    try:
+        program, _ = record_closed(flat, [*types, *types], who)
+    except EscapedTracerError as error:
+        raise TypeError(
+            f"{who}: the computation uses a traced value from outside; make it an operand, with an "
+            f"initial value of its own, or use scan"
+        ) from error
+    return arrays, starts, program, structure
+
+
+def monoid_of(program: Program) -> Monoid | None:
+    """The monoid, where the program is one operation of its two inputs that is known as one."""
+    if len(program.equations) != 1:
+        return None
+    (equation,) = program.equations
+    whole = [*equation.outputs] == [*program.outputs]
+    if not whole or len(program.inputs) != 2 or {*equation.inputs} != {*program.inputs}:
+        return None
+    kind = type(equation.primitive)
+    if kind_of(program.in_types[0].dtype) == "bool":
+        kind = _OF_TRUTH.get(kind, kind)
+    return _MONOIDS.get(kind)
+
+
+def start_of(who: str, x: Any, start: Any) -> Any:
+    """An initial value in the dtype of its operand."""
+    dtype, _ = promote([(x.dtype, False), (start.dtype, start.weak_type)], who)
+    if dtype != x.dtype:
+        raise TypeError(
+            f"{who}: expected an initial value of dtype {x.dtype.name}, got {start.type}"
+        )
+    return convert(start, dtype)
+
+
+def reduce(
+    operands: Any,
+    init_values: Any,
+    computation: Callable[[Any, Any], Any],
+    dimensions: Sequence[int],
+    out_sharding: None = None,
+) -> Any:
+    """The elements of ``operands`` over the axes ``dimensions``, combined by ``computation``.
+
+    ``operands`` is an array, or a tree of arrays of one shape; ``init_values`` of the same
+    structure has scalars. ``computation(x, y)`` takes and returns an element of each, and must be
+    associative. What is ``lax.add``, ``mul``, ``max``, ``min`` or bitwise becomes that reduction,
+    to which the initial value is joined once. For others it should combine with any element to that
+    element. One that is not associative takes up to 32 elements in row-major order, from the
+    initial value on, and more in blocks of 32, compiled or not, on a CPU; its derivative, and what
+    is mapped over initial values, take it for associative.
+
+    Raises ``ValueError`` where shapes, axes or structures do not fit, ``TypeError`` for dtypes, and
+    for a ``computation`` that uses traced values from outside. Source: StableHLO, ``reduce``.
+
+    >>> import stretto as st
+    >>> x = st.numpy.array([[3.0, 4.0], [5.0, 12.0]])
+    >>> st.lax.reduce(x, 0.0, st.numpy.hypot, (1,))
+    Array([ 5., 13.], dtype=float32)
+    """
+    who = "reduce"
+    refuse_sharding(who, out_sharding=out_sharding)
+    arrays, starts, program, structure = combination(who, operands, init_values, computation)
+    axes = tuple(sorted(canonical_axes(tuple(dimensions), arrays[0].ndim, who)))
+    monoid = monoid_of(program)
+    if monoid is not None:
+        out = monoid.whole(axes)(*arrays) if axes else arrays[0]
+        outs = [monoid.started(who, out, starts[0])]
+    else:
+        starts = [start_of(who, x, s) for x, s in zip(arrays, starts, strict=True)]
+        outs = Reduce(program, axes)(*arrays, *starts)
+    return tree.unflatten(structure, outs)

@@ -1,0 +1,115 @@
+"""A mapped branch, run: every branch on all examples, or each on the examples that take it.
+
+Layer 4 (control). Selecting costs every branch for every example, and one selection. Routing sorts
+the examples by their branch and takes each branch over its own, so many at a time: what it costs is
+moving them. Next, read ``cond``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from stretto._engine.control.while_loop import loop_while
+from stretto._engine.core.effects import observable
+from stretto._engine.core.program import Program
+from stretto._engine.ops.broadcast import broadcast_to, reduce_sum, reshape
+from stretto._engine.ops.comparison import eq, full, le, select
+from stretto._engine.ops.convert import convert
+from stretto._engine.ops.index.dynamic import dynamic_slice_in_dim, dynamic_update_slice_in_dim
+from stretto._engine.ops.index.gather_scatter import GatherDimensionNumbers, gather
+from stretto._engine.ops.shape import concatenate, slice_in_dim
+from stretto._engine.ops.sort import argsort
+from stretto._engine.transforms.evaluate import evaluate
+from stretto._engine.transforms.vmap import vmap_program
+
+__all__ = ["run_mapped", "selected", "worth_routing"]
+
+_COUNT = np.dtype(np.int32)
+_PARTS = 8
+_WORTH = 1 << 22  # in units of Primitive.work; moving the examples takes some 10^6
+
+
+def run_mapped(
+    branches: Sequence[Program], size: int, mapped: Sequence[bool], index: Any, args: Sequence[Any]
+) -> list[Any]:
+    """For each of ``size`` examples the outputs of the branch that its index numbers.
+
+    ``mapped`` says which of ``args`` have a leading axis of examples; all outputs have one.
+    """
+    way = _routed if worth_routing(branches, size) else selected
+    return way(branches, size, tuple(mapped), index, args)
+
+
+def worth_routing(branches: Sequence[Program], size: int) -> bool:
+    """Whether to route: where that saves more than moving the examples costs.
+
+    Branches with an effect that is seen from outside must not run where they are not taken.
+    """
+    if any(observable(branch.effects) for branch in branches):
+        return True
+    work = [branch.work for branch in branches]
+    mean = sum(work) / len(work)
+    return size * (sum(work) - (1 + 1 / _PARTS) * mean) > _WORTH
+
+
+def selected(
+    branches: Sequence[Program], size: int, mapped: tuple[bool, ...], index: Any, args: Any
+) -> list[Any]:
+    """All branches on all examples; parameters and outputs are those of ``run_mapped``."""
+    outs: list[Any] = []
+    for i, branch in enumerate(branches):
+        program, _ = vmap_program(branch, size, mapped, (True,) * len(branch.outputs))
+        results = evaluate(program, args)
+        if not i:
+            outs = results
+            continue
+        here = eq(index, i)
+        for k, (old, new) in enumerate(zip(outs, results, strict=True)):
+            lead = new.shape[:1] + (1,) * (new.ndim - 1)
+            outs[k] = select(broadcast_to(reshape(here, lead), new.shape), new, old)
+    return outs
+
+
+def _routed(
+    branches: Sequence[Program], size: int, mapped: tuple[bool, ...], index: Any, args: Any
+) -> list[Any]:
+    """Each branch on the examples that take it, in parts of one fixed size; exact for any counts.
+
+    Sorted by branch, the examples of one lie together. The last part of a branch may reach into the
+    next one's place, where what it leaves is overwritten when that one's turn comes.
+    """
+    part = 1 if any(observable(b.effects) for b in branches) else -(-size // _PARTS)
+    order = convert(argsort(index), _COUNT)
+    padded = concatenate([order, full((part,), 0, _COUNT)], 0)
+    start = full((), 0, _COUNT)
+    outs = [full((size + part, *t.shape), 0, t.dtype) for t in branches[0].out_types]
+    for i, branch in enumerate(branches):
+        program, _ = vmap_program(branch, part, mapped, (True,) * len(branch.outputs))
+        end = reduce_sum(convert(le(index, i), _COUNT), (0,))
+
+        def step(state: Any, program: Program = program) -> Any:
+            at, end, outs = state
+            members = dynamic_slice_in_dim(padded, at, part)
+            results = evaluate(
+                program, [_rows(x, members) if m else x for x, m in zip(args, mapped, strict=True)]
+            )
+            written = [
+                dynamic_update_slice_in_dim(old, convert(new, old.dtype), at, 0)
+                for old, new in zip(outs, results, strict=True)
+            ]
+            return at + part, end, written
+
+        outs = loop_while("switch", lambda s: s[0] < s[1], step, (start, end, outs), ())[2]
+        start = end
+    place = argsort(order)
+    return [_rows(slice_in_dim(o, 0, size), place) for o in outs]
+
+
+def _rows(x: Any, places: Any) -> Any:
+    """``x[places]`` for places in range."""
+    numbers = GatherDimensionNumbers(tuple(range(1, x.ndim)), (0,), (0,))
+    indices = reshape(places, (*places.shape, 1))
+    return gather(x, indices, numbers, (1, *x.shape[1:]), mode="promise_in_bounds")

@@ -1,0 +1,432 @@
+"""Loops with a known number of steps: ``scan``.
+
+Layer 4 (control). One primitive steps a body over the leading axis of its inputs, carrying a
+state. It is differentiable both ways: the way back is the same kind of loop, run in reverse over
+the residuals that the way there kept. Next, read ``loops``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from stretto._engine.control.family import (
+    ControlFlow,
+    captured_first,
+    cut,
+    or_zeros,
+    record_tree,
+    split,
+    values_of,
+)
+from stretto._engine.control.hoist import hoisted, no_larger
+from stretto._engine.control.while_loop import settle_carry, settle_types, with_out_types
+from stretto._engine.core import tree
+from stretto._engine.core.boundary import boundary
+from stretto._engine.core.integers import integer
+from stretto._engine.core.interpreter import Linear, constant
+from stretto._engine.core.program import Equation, Program
+from stretto._engine.core.recorder import record
+from stretto._engine.core.types import ArrayType, array_type
+from stretto._engine.ops.arithmetic import ADD
+from stretto._engine.ops.broadcast import move_axis, move_to_front
+from stretto._engine.ops.comparison import zeros_like
+from stretto._engine.transforms.evaluate import evaluate
+from stretto._engine.transforms.jvp import jvp_program
+from stretto._engine.transforms.linearize import apply_linear, linearize_program
+from stretto._engine.transforms.simplify import drop_dead, restricted, used_inputs, with_inputs
+from stretto._engine.transforms.transpose import backward
+from stretto._engine.transforms.vmap import to_axis, vmap_program
+
+__all__ = ["Scan", "loop_scan", "scan"]
+
+_COUNTER = np.dtype(np.int32)
+_INTERPRET_UP_TO = 4000
+
+
+class Scan(ControlFlow):
+    """Step ``body`` over the leading axis: (consts, carry, x) to (carry, y).
+
+    Operands: ``consts`` constants, ``carry`` carried values, then the stacked inputs; outputs: the
+    last carry, then the stacked outputs. In ``reverse`` the steps go from the last to the first.
+    Compiled, ``unroll`` steps are written out for each turn of the loop.
+    """
+
+    body: Program
+    length: int
+    consts: int
+    carry: int
+    reverse: bool = False
+    unroll: int = 1
+
+    def infer(self, *types: ArrayType) -> tuple[ArrayType, ...]:
+        """The carry, and the body's other outputs with a leading axis."""
+        outs = self.body.out_types
+        stacked = [t.with_shape((self.length, *t.shape)) for t in outs[self.carry :]]
+        return (*outs[: self.carry], *stacked)
+
+    def _parts(self, args: Sequence[Any]) -> list[list[Any]]:
+        return split(args, self.consts, self.carry)
+
+    def interpret(self, *args: Any) -> Sequence[Any]:
+        """Step by step, on arrays."""
+        consts, carry, xs = self._parts(args)
+        slices = [x.to_host() for x in xs]
+        outs = [
+            np.empty((self.length, *t.shape), t.dtype) for t in self.body.out_types[self.carry :]
+        ]
+        order = range(self.length)
+        for i in reversed(order) if self.reverse else order:
+            here = [constant(x[i, ...], t.type.weak_type) for x, t in zip(slices, xs, strict=True)]
+            results = evaluate(self.body, [*consts, *carry, *here])
+            carry, ys = results[: self.carry], results[self.carry :]
+            for out, y in zip(outs, ys, strict=True):
+                out[i] = y.to_host()
+        types = self.body.out_types[self.carry :]
+        return [*carry, *(constant(o, t.weak_type) for o, t in zip(outs, types, strict=True))]
+
+    def compiled(self, types: tuple[ArrayType, ...]) -> bool:
+        """Compiled where interpreting every operation of every step would cost more."""
+        return self.length * len(self.body.equations) > _INTERPRET_UP_TO
+
+    def work(self, types: Sequence[ArrayType], outs: Sequence[ArrayType]) -> float:
+        """That of all steps."""
+        return self.length * self.body.work
+
+    def trimmed(self, equation: Equation, needed: Sequence[bool]) -> Equation:
+        """The loop without the other stacks, and without carries that no output needs at last."""
+        stacks = tuple(needed[self.carry :])
+
+        def read(carry: tuple[bool, ...]) -> Sequence[bool]:
+            return used_inputs(restricted(self.body, (*carry, *stacks)))[self.consts :]
+
+        carry = settle_carry(tuple(needed[: self.carry]), read)
+        body = restricted(self.body, (*carry, *stacks))
+        consts, _, xs = split(used_inputs(body), self.consts, self.carry)
+        kept = [*consts, *carry, *xs]
+        if body is self.body and all(kept):
+            return equation
+        loop = self._with(with_inputs(body, kept), sum(consts), sum(carry))
+        return cut(equation, loop, kept, (*carry, *stacks))
+
+    def lower(self, b: Any, *operands: Any) -> Any:
+        """StableHLO ``while`` with a counter, slices of the inputs and updates of the outputs.
+
+        Each turn takes ``unroll`` steps; what is left over, or a single turn, is written out.
+        """
+        consts, carry, xs = self._parts(operands)
+        out_types = self.body.out_types[self.carry :]
+        stacks = [b.splat(0, array_type((self.length, *t.shape), t.dtype)) for t in out_types]
+        if not self.length:
+            return [*carry, *stacks]
+        sizes = (1, len(consts), len(carry), len(xs))
+        turns, rest = divmod(self.length, self.unroll)
+
+        def cond(*state: Any) -> Any:
+            return [b.compare("LT", state[0], b.scalar(turns * self.unroll, _COUNTER))]
+
+        def steps(count: int, state: Sequence[Any]) -> Any:
+            (i,), consts, carry, xs, stacks = split(state, *sizes)
+            for _ in range(count):
+                at = i
+                if self.reverse:
+                    last = b.scalar(self.length - 1, _COUNTER)
+                    at = b.emit("subtract", last, i, out=i.type)
+                here = [b.slice_at(x, at) for x in xs]
+                results = b.program(self.body, [*consts, *carry, *here])
+                carry, ys = results[: self.carry], results[self.carry :]
+                stacks = [b.update_at(s, y, at) for s, y in zip(stacks, ys, strict=True)]
+                i = b.emit("add", i, b.scalar(1, _COUNTER), out=i.type)
+            return [i, *consts, *carry, *xs, *stacks]
+
+        state = [b.scalar(0, _COUNTER), *consts, *carry, *xs, *stacks]
+        if turns > 1:
+            state = b.while_loop(cond, lambda *state: steps(self.unroll, state), state)
+        elif turns:
+            state = steps(self.unroll, state)
+        outs = split(steps(rest, state), *sizes)
+        return [*outs[2], *outs[4]]
+
+    def _with(self, body: Program, consts: int, carry: int, *, back: bool = False) -> Scan:
+        """The same loop, or that the other way, over another body."""
+        return Scan(body, self.length, consts, carry, self.reverse != back, self.unroll)
+
+    def _reordered(
+        self, program: Program, groups: Sequence[Sequence[int]], outputs: Sequence[int]
+    ) -> Program:
+        """The program with its inputs in the order that the groups give, and these outputs."""
+        order = [i for group in groups for i in group]
+        return Program(
+            [program.inputs[i] for i in order],
+            program.equations,
+            [program.outputs[i] for i in outputs],
+            program.name,
+        )
+
+    def _settled(self, masks: Sequence[Sequence[bool]], step: Any) -> Any:
+        """The carry's mask at which a step adds nothing."""
+        const_mask, carry_mask, xs_mask = masks
+        rest = (False,) * (len(self.body.outputs) - self.carry)
+        return settle_carry(
+            tuple(carry_mask), lambda m: step((*const_mask, *m, *xs_mask), (*m, *rest))
+        )
+
+    def jvp(self, primals: Sequence[Any], tangents: Sequence[Any]) -> tuple[Any, Any]:
+        """The loop over values and tangents together."""
+        consts, carry, xs = self._parts(primals)
+        dconsts, dcarry, dxs = self._parts(tangents)
+        masks = [[t is not None for t in part] for part in (dconsts, dcarry, dxs)]
+        mask = self._settled(masks, lambda active, force: jvp_program(self.body, active, force)[1])
+        active = (*masks[0], *mask, *masks[2])
+        force = (*mask, *(False,) * (len(self.body.outputs) - self.carry))
+        program, given = jvp_program(self.body, active, force)
+        starts = [
+            zeros_like(c) if t is None else t
+            for c, t, m in zip(carry, dcarry, mask, strict=True)
+            if m
+        ]
+        moving = [[t for t in dconsts if t is not None], [t for t in dxs if t is not None]]
+        # inputs: consts carry xs | dconsts dcarry dxs, and the loop wants each beside its own
+        n = [len(consts), len(carry), len(xs), len(moving[0]), len(starts), len(moving[1])]
+        places = split(range(sum(n)), *n)
+        outs = len(given)
+        tangent_at = dict(
+            zip([i for i, g in enumerate(given) if g], range(outs, outs + sum(given)), strict=True)
+        )
+        carried, stacked = range(self.carry), range(self.carry, outs)
+        order = [
+            *carried,
+            *(tangent_at[i] for i in carried if i in tangent_at),
+            *stacked,
+            *(tangent_at[i] for i in stacked if i in tangent_at),
+        ]
+        body = self._reordered(program, [places[k] for k in (0, 3, 1, 4, 2, 5)], order)
+        new = self._with(body, n[0] + n[3], n[1] + n[4])
+        results = new(*consts, *moving[0], *carry, *starts, *xs, *moving[1])
+        c, dc, y, dy = split(results, n[1], n[4], outs - self.carry)[:4]
+        tangent = iter([*dc, *dy])
+        return [*c, *y], [next(tangent) if g else None for g in given]
+
+    def linearize(self, primals: Sequence[Any], tangents: Sequence[Any]) -> tuple[Any, Any]:
+        """A loop that keeps each step's residuals, and a linear loop over them.
+
+        Residuals that are constants of the loop, or come from these alone, are not stacked; those
+        that are inputs or outputs of each step are stacked already.
+        """
+        consts, carry, xs = self._parts(primals)
+        dconsts, dcarry, dxs = self._parts(tangents)
+        masks = [[t is not None for t in part] for part in (dconsts, dcarry, dxs)]
+        mask = self._settled(
+            masks, lambda active, force: linearize_program(self.body, active, force).active_out
+        )
+        active = (*masks[0], *mask, *masks[2])
+        force = (*mask, *(False,) * (len(self.body.outputs) - self.carry))
+        parts = linearize_program(self.body, active, force)
+        linear = parts.linear
+        outs = len(parts.active_out)
+        first, primal = hoisted(parts.primal, self.consts, lambda _: True)
+        consts = evaluate(first, consts)
+        residuals = primal.outputs[outs:]
+        still_at: dict[Any, Any] = dict(zip(primal.inputs, consts, strict=False))
+        stack_at: dict[Any, Any] = dict(
+            zip(primal.inputs[len(consts) + self.carry :], xs, strict=True)
+        )
+        there = {*still_at, *stack_at, *primal.outputs[self.carry : outs]}
+        kept = [outs + k for k, atom in enumerate(residuals) if atom not in there]
+        forward = self._reordered(primal, [range(len(primal.inputs))], [*range(outs), *kept])
+        results = self._with(drop_dead(forward), len(consts), self.carry)(*consts, *carry, *xs)
+        values = list(results[:outs])
+        stack_at.update(zip(forward.outputs[self.carry :], results[self.carry :], strict=True))
+
+        starts = [
+            zeros_like(c) if t is None else t
+            for c, t, m in zip(carry, dcarry, mask, strict=True)
+            if m
+        ]
+        moving = [[t for t in dconsts if t is not None], [t for t in dxs if t is not None]]
+        if not any(parts.active_out):
+            return values, [None] * outs
+        # inputs: dconsts dcarry dxs residuals; the loop wants consts carry xs
+        n = [len(moving[0]), len(starts), len(moving[1])]
+        dc, dk, dx, res = split(range(len(linear.inputs)), *n)
+        still = [r for r, atom in zip(res, residuals, strict=True) if atom in still_at]
+        stacked = [r for r, atom in zip(res, residuals, strict=True) if atom not in still_at]
+        body = self._reordered(linear, [dc, still, dk, dx, stacked], range(len(linear.outputs)))
+        held = [still_at[atom] for atom in residuals if atom in still_at]
+        stacks = [stack_at[atom] for atom in residuals if atom not in still_at]
+        step = self._with(body, n[0] + len(held), n[1])
+        given = iter(apply_linear(step, *moving[0], *held, *starts, *moving[1], *stacks))
+        return values, [next(given) if m else None for m in parts.active_out]
+
+    def transpose(self, cts: Any, *args: Any) -> Sequence[Any]:
+        """The steps the other way: carry the cotangents, add up those of the constants."""
+        consts, carry, xs = self._parts(args)
+        lin_consts, lin_carry, lin_xs = (
+            [isinstance(a, Linear) for a in part] for part in (consts, carry, xs)
+        )
+        # A carry that starts from a known value is linear after the first step all the same.
+        linear = (*lin_consts, *(True,) * self.carry, *lin_xs)
+        known_consts = [c for c in consts if not isinstance(c, Linear)]
+        known_xs = [x for x in xs if not isinstance(x, Linear)]
+        ct_carry, ct_ys = list(cts[: self.carry]), list(cts[self.carry :])
+        types = self.body.in_types
+        const_types = [t for t, is_l in zip(types[: self.consts], lin_consts, strict=True) if is_l]
+        carry_types = types[self.consts : self.consts + self.carry]
+        xs_types = types[self.consts + self.carry :]
+        moving_types = [t for t, is_l in zip(xs_types, lin_xs, strict=True) if is_l]
+        still_types = [t for t, is_l in zip(xs_types, lin_xs, strict=True) if not is_l]
+        active_ys = [ct is not None for ct in ct_ys]
+        ys_types = [
+            t for t, a in zip(self.body.out_types[self.carry :], active_ys, strict=True) if a
+        ]
+
+        def step(*values: Any) -> Any:
+            known, sums, ct_c, ct_y, still = split(
+                values, len(known_consts), len(const_types), self.carry, len(ys_types)
+            )
+            given = iter(ct_y)
+            ct_out = [*ct_c, *(next(given) if a else None for a in active_ys)]
+            back = backward(self.body, linear, [*known, *still], ct_out)
+            ct_consts, ct_in, ct_x = split(back, len(const_types), self.carry)
+            sums = [s if ct is None else ADD(s, ct) for s, ct in zip(sums, ct_consts, strict=True)]
+            ct_in = [or_zeros(ct, t) for ct, t in zip(ct_in, carry_types, strict=True)]
+            ct_x = [or_zeros(ct, t) for ct, t in zip(ct_x, moving_types, strict=True)]
+            return [*sums, *ct_in, *ct_x], None
+
+        known_types = [c.type for c in known_consts]
+        own = [*known_types, *const_types, *carry_types, *ys_types, *still_types]
+        body, _, captured = record(step, own, name=f"transpose_{self.body.name}")
+        body = captured_first(body, len(own))  # a rule of the user's may use arrays from outside
+        known_consts = [*captured, *known_consts]
+        body = with_out_types(body, [*const_types, *carry_types], len(const_types) + self.carry)
+        new = self._with(body, len(known_consts), len(const_types) + self.carry, back=True)
+        starts = [or_zeros(None, t) for t in const_types]
+        starts += [or_zeros(ct, t) for ct, t in zip(ct_carry, carry_types, strict=True)]
+        outs = new(*known_consts, *starts, *(ct for ct in ct_ys if ct is not None), *known_xs)
+        sums, ct_in, ct_x = split(outs, len(const_types), self.carry)
+        of_consts, of_xs = iter(sums), iter(ct_x)
+        return [
+            *(next(of_consts) if is_l else None for is_l in lin_consts),
+            *(ct if is_l else None for ct, is_l in zip(ct_in, lin_carry, strict=True)),
+            *(next(of_xs) if is_l else None for is_l in lin_xs),
+        ]
+
+    def vmap(self, size: int, args: Sequence[Any], axes: Sequence[int | None]) -> Any:
+        """One loop over all examples at once; what no example changes stays unmapped."""
+        consts, carry, xs = self._parts(args)
+        const_axes, carry_axes, xs_axes = self._parts(axes)
+        masks = [[a is not None for a in part] for part in (const_axes, carry_axes, xs_axes)]
+        mask = self._settled(
+            masks, lambda over, force: vmap_program(self.body, size, over, force)[1]
+        )
+        force = (*mask, *(False,) * (len(self.body.outputs) - self.carry))
+        body, out_mask = vmap_program(self.body, size, (*masks[0], *mask, *masks[2]), force)
+        consts = [
+            x if a is None else move_to_front(x, a) for x, a in zip(consts, const_axes, strict=True)
+        ]
+        carry = [
+            to_axis(x, size, a, 0 if m else None)
+            for x, a, m in zip(carry, carry_axes, mask, strict=True)
+        ]
+        xs = [x if a is None else move_axis(x, a, 1) for x, a in zip(xs, xs_axes, strict=True)]
+        new = self._with(body, self.consts, self.carry)
+        outs = new(*consts, *carry, *xs)
+        return outs, tuple(
+            (0 if i < self.carry else 1) if m else None for i, m in enumerate(out_mask)
+        )
+
+
+def scan(
+    f: Callable[[Any, Any], tuple[Any, Any]],
+    init: Any,
+    xs: Any = None,
+    length: int | None = None,
+    reverse: bool = False,
+    unroll: int | bool = 1,
+    _split_transpose: bool = False,
+) -> tuple[Any, Any]:
+    """Step ``f`` over the leading axis of ``xs``, carrying a state.
+
+    Parameters: ``f(carry, x)`` gives ``(carry, y)``; ``init`` the first carry, a tree; ``xs`` a
+    tree of arrays that share their leading size, or ``None`` with a ``length``; ``reverse`` steps
+    from the last to the first; ``unroll`` how many steps are written out for each turn of the
+    compiled loop (``True``: all). ``_split_transpose`` asks JAX for another way to the same
+    derivative, and is not needed here. Returns the last carry and the tree of ``y`` stacked.
+
+    Raises ``TypeError`` where the carry changes type, naming the leaf, and ``ValueError`` where
+    leading sizes differ.
+
+    >>> import stretto as st, stretto.numpy as snp
+    >>> total, running = st.lax.scan(lambda c, x: (c + x, c + x), 0, snp.array([1, 2, 3]))
+    >>> running
+    Array([1, 3, 6], dtype=int32)
+    """
+    with boundary:
+        return loop_scan("scan", f, init, xs, length, reverse, tree.paths(init, "init"), unroll)
+
+
+def loop_scan(
+    who: str,
+    f: Callable[[Any, Any], tuple[Any, Any]],
+    init: Any,
+    xs: Any,
+    length: int | None,
+    reverse: bool,
+    names: Sequence[str],
+    unroll: int | bool = 1,
+) -> tuple[Any, Any]:
+    """``scan`` for the function ``who``, which knows the leaves of the carry by ``names``."""
+    inputs = values_of(tree.leaves(xs), who)
+    xs_names = tree.paths(xs, "xs")
+    for x, name in zip(inputs, xs_names, strict=True):
+        if not x.ndim:
+            raise ValueError(f"{who}: xs must have a leading axis; {name} is {x.type}")
+    sizes = {x.shape[0]: name for x, name in zip(inputs, xs_names, strict=True)}
+    if length is not None:
+        sizes.setdefault(integer(length, who, "length"), "length")
+    if len(sizes) != 1:
+        raise ValueError(
+            f"{who}: leading sizes must agree; "
+            + (", ".join(f"{name} has {n}" for n, name in sizes.items()) or "give xs or length")
+        )
+    (steps,) = sizes
+    if steps < 0:
+        raise ValueError(f"{who}: length must not be negative, got {steps}")
+    leaves, structure = tree.flatten(init)
+    carry = values_of(leaves, who)
+    here = [x.type.with_shape(x.shape[1:]) for x in inputs]
+    both = tree.structure((init, xs))
+
+    def record_body(types: Sequence[ArrayType]) -> Any:
+        def body(c: Any, x: Any) -> Any:
+            result = f(c, x)
+            if not (isinstance(result, tuple) and len(result) == 2):
+                raise TypeError(
+                    f"{who}: the function must return a pair (carry, y), got "
+                    f"{type(result).__name__}"
+                )
+            if tree.structure(result[0]) != structure:
+                raise TypeError(
+                    f"{who}: the carry returned must have the structure of the one given; they "
+                    f"part at {tree.difference(init, result[0], 'carry')}"
+                )
+            return result
+
+        return record_tree(body, both, [*types, *here], who, [*names, *xs_names])
+
+    (body, out, consts), carry = settle_types(who, record_body, carry, names)
+    count = len(carry)
+    body = with_out_types(body, [c.type for c in carry], count)
+    turn = max(1, steps) if unroll is True else integer(unroll, who, "unroll") or 1
+    if turn < 1:
+        raise ValueError(f"{who}: unroll must not be negative, got {unroll}")
+    body = captured_first(body, count + len(here))
+    if steps:
+        first, body = hoisted(body, len(consts), no_larger)
+        consts = evaluate(first, consts)
+    loop = Scan(body, steps, len(consts), count, reverse, turn)
+    outs = loop(*consts, *carry, *inputs)
+    _, ys_structure = out.children()
+    return tree.unflatten(structure, outs[:count]), tree.unflatten(ys_structure, outs[count:])

@@ -1,0 +1,362 @@
+"""Loops whose number of steps is found while running: ``while_loop``.
+
+Layer 4 (control).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from stretto._engine.control.call import call
+from stretto._engine.control.family import (
+    ControlFlow,
+    captured_first,
+    cut,
+    parting,
+    record_tree,
+    split,
+    values_of,
+)
+from stretto._engine.core import tree
+from stretto._engine.core.boundary import boundary
+from stretto._engine.core.config import config
+from stretto._engine.core.effects import observable
+from stretto._engine.core.primitive import Refused
+from stretto._engine.core.program import Equation, Program
+from stretto._engine.core.recorder import record
+from stretto._engine.core.types import ArrayType, kind_of, promote
+from stretto._engine.ops.broadcast import broadcast_to, move_to_front, reshape
+from stretto._engine.ops.comparison import full, select, zeros_like
+from stretto._engine.ops.convert import convert
+from stretto._engine.ops.index.dynamic import dynamic_index_in_dim, dynamic_update_index_in_dim
+from stretto._engine.ops.reducing.reduce import reduce_or
+from stretto._engine.transforms.evaluate import evaluate
+from stretto._engine.transforms.jvp import jvp_program
+from stretto._engine.transforms.linearize import apply_linear
+from stretto._engine.transforms.simplify import live, restricted, silenced, used_inputs, with_inputs
+from stretto._engine.transforms.vmap import to_axis, vmap_program
+
+__all__ = ["While", "loop_while", "settle_carry", "settle_types", "while_loop", "with_out_types"]
+
+_INTERPRET_UP_TO = 1000  # equations
+_SUPPOSED_STEPS = 10
+_NO_REVERSE = (
+    "the number of steps is unknown, so the way back cannot be laid out: use lax.scan, or "
+    "lax.fori_loop with static bounds; forward derivatives (jvp, jacfwd) work"
+)
+
+
+class While(ControlFlow):
+    """While ``cond`` holds of the carry, apply ``body`` to it.
+
+    Operands: the constants of ``cond`` (``cond_consts`` of them), those of ``body``, the carry.
+    """
+
+    cond: Program
+    body: Program
+    cond_consts: int
+    body_consts: int
+    transpose = Refused(_NO_REVERSE)
+
+    def infer(self, *types: ArrayType) -> tuple[ArrayType, ...]:
+        """The types of the carry."""
+        return self.body.out_types
+
+    def _parts(self, args: Sequence[Any]) -> list[list[Any]]:
+        return split(args, self.cond_consts, self.body_consts)
+
+    def interpret(self, *args: Any) -> Sequence[Any]:
+        """Step by step; compiled, from there on, once it has taken longer than compiling costs."""
+        cond_consts, body_consts, carry = self._parts(args)
+        taken, each = 0, len(self.cond.equations) + len(self.body.equations)
+        while taken <= _INTERPRET_UP_TO or config.disable_jit:
+            if not bool(evaluate(self.cond, [*cond_consts, *carry])[0]):
+                return carry
+            carry = evaluate(self.body, [*body_consts, *carry])
+            taken += each + 1
+        rest = [*cond_consts, *body_consts, *carry]
+        return call(record(lambda *xs: (self(*xs), None), [x.type for x in rest])[0], rest)
+
+    def compiled(self, types: tuple[ArrayType, ...]) -> bool:
+        """Interpreted, to begin with: most loops are short."""
+        return False
+
+    def work(self, types: Sequence[ArrayType], outs: Sequence[ArrayType]) -> float:
+        """That of so many steps as a loop may be thought to take."""
+        return _SUPPOSED_STEPS * super().work(types, outs)
+
+    def trimmed(self, equation: Equation, needed: Sequence[bool]) -> Equation:
+        """The loop without carries that neither an output nor the condition needs at last."""
+        cond = live(self.cond)
+        asked = used_inputs(cond)
+
+        def read(carry: tuple[bool, ...]) -> Sequence[bool]:
+            return used_inputs(restricted(self.body, carry))[self.body_consts :]
+
+        wanted = [n or a for n, a in zip(needed, asked[self.cond_consts :], strict=True)]
+        carry = settle_carry(tuple(wanted), read)
+        body = restricted(self.body, carry)
+        cond_consts, body_consts = asked[: self.cond_consts], used_inputs(body)[: self.body_consts]
+        kept = [*cond_consts, *body_consts, *carry]
+        if cond is self.cond and body is self.body and all(kept):
+            return equation
+        loop = While(
+            with_inputs(cond, [*cond_consts, *carry]),
+            with_inputs(body, [*body_consts, *carry]),
+            sum(cond_consts),
+            sum(body_consts),
+        )
+        return cut(equation, loop, kept, carry)
+
+    def lower(self, b: Any, *operands: Any) -> Any:
+        """StableHLO ``while`` over constants and carry."""
+        fixed = self.cond_consts + self.body_consts
+
+        def cond(*state: Any) -> Any:
+            return b.program(self.cond, [*state[: self.cond_consts], *state[fixed:]])
+
+        def body(*state: Any) -> Any:
+            new = b.program(self.body, state[self.cond_consts :])
+            return [*state[:fixed], *new]
+
+        return b.while_loop(cond, body, operands)[fixed:]
+
+    def _beside(
+        self, primals: Sequence[Any], tangents: Sequence[Any]
+    ) -> tuple[While, list[Any], tuple[bool, ...]]:
+        """The loop over carry and tangents, its operands, and which of the carry have a tangent.
+
+        A tangent that becomes non-zero is carried from the start.
+        """
+        cond_consts, body_consts, carry = self._parts(primals)
+        _, dconsts, dcarry = self._parts(tangents)
+        const_mask = tuple(t is not None for t in dconsts)
+        mask = settle_carry(
+            tuple(t is not None for t in dcarry),
+            lambda m: jvp_program(self.body, (*const_mask, *m), m)[1],
+        )
+        program, _ = jvp_program(self.body, (*const_mask, *mask), mask)
+        moving = [t for t in dconsts if t is not None]
+        starts = [
+            zeros_like(c) if t is None else t
+            for c, t, m in zip(carry, dcarry, mask, strict=True)
+            if m
+        ]
+        count, n, m = len(carry), len(body_consts), len(moving)
+
+        def body(*xs: Any) -> Any:
+            consts, dcs, cs, dxs = split(xs, n, m, count)
+            return evaluate(program, [*consts, *cs, *dcs, *dxs]), None
+
+        def cond(*xs: Any) -> Any:
+            return evaluate(self.cond, xs[: self.cond_consts + count]), None
+
+        state = [*(c.type for c in carry), *(t.type for t in starts)]
+        body_program = record(
+            body, [*(c.type for c in body_consts), *(t.type for t in moving), *state]
+        )[0]
+        cond_program = record(cond, [*(c.type for c in cond_consts), *state])[0]
+        new = While(cond_program, body_program, self.cond_consts, n + m)
+        return new, [*cond_consts, *body_consts, *moving, *carry, *starts], mask
+
+    def jvp(self, primals: Sequence[Any], tangents: Sequence[Any]) -> tuple[Any, Any]:
+        """The loop over carry and tangents."""
+        loop, operands, mask = self._beside(primals, tangents)
+        outs = loop(*operands)
+        given = iter(outs[len(mask) :])
+        return outs[: len(mask)], [next(given) if m else None for m in mask]
+
+    def linearize(self, primals: Sequence[Any], tangents: Sequence[Any]) -> tuple[Any, Any]:
+        """The loop, and beside it the linear one over tangents, which repeats the values' steps.
+
+        It has a forward derivative; a cotangent that comes back to it meets the refusal.
+        """
+        loop, operands, mask = self._beside(primals, tangents)
+        again = While(silenced(loop.cond), silenced(loop.body), loop.cond_consts, loop.body_consts)
+        given = iter(apply_linear(again, *operands)[len(mask) :] if any(mask) else ())
+        return self(*primals), [next(given) if m else None for m in mask]
+
+    def vmap(self, size: int, args: Sequence[Any], axes: Sequence[int | None]) -> Any:
+        """Run until every example has stopped; a stopped example keeps its carry.
+
+        Where no example can change the condition, the loop stays as it is, over larger arrays. Else
+        what is seen from outside must not happen for examples that have stopped: then each example
+        has a loop of its own, one after the other.
+        """
+        values = [x if a is None else move_to_front(x, a) for x, a in zip(args, axes, strict=True)]
+        over = [a is not None for a in axes]
+        cond_over, body_over, carry_over = self._parts(over)
+        mask = settle_carry(
+            tuple(carry_over),
+            lambda m: vmap_program(self.body, size, (*body_over, *m), m)[1],
+        )
+        many = vmap_program(self.cond, size, (*cond_over, *mask))[1][0]
+        if many and observable(self.effects):
+            return self._one_by_one(size, values, over), (0,) * len(mask)
+        if many:
+            mask = (True,) * len(mask)
+        cond, _ = vmap_program(self.cond, size, (*cond_over, *mask))
+        body, _ = vmap_program(self.body, size, (*body_over, *mask), mask)
+        cond_consts, body_consts, carry = self._parts(values)
+        carry = [
+            to_axis(c, size, 0 if o else None, 0 if m else None)
+            for c, o, m in zip(carry, carry_over, mask, strict=True)
+        ]
+        if many:
+            cond, body = self._until_all_stop(cond, body, size)
+            body_consts = [*cond_consts, *body_consts]
+        outs = While(cond, body, len(cond_consts), len(body_consts))(
+            *cond_consts, *body_consts, *carry
+        )
+        return outs, tuple(0 if m else None for m in mask)
+
+    def _one_by_one(self, size: int, values: Sequence[Any], over: Sequence[bool]) -> Sequence[Any]:
+        """The last carries of all examples, along a new leading axis."""
+
+        def step(state: Any) -> Any:
+            i, stacks = state
+            here = [dynamic_index_in_dim(x, i, 0, False) if o else x for x, o in zip(values, over)]
+            outs = self(*here)
+            new = [dynamic_update_index_in_dim(s, x, i, 0) for s, x in zip(stacks, outs)]
+            return i + 1, new
+
+        types = self.body.out_types
+        stacks = [full((int(size), *t.shape), 0, t.dtype, t.weak_type) for t in types]
+        first = full((), 0, np.dtype(np.int32))
+        return loop_while("while_loop", lambda s: s[0] < int(size), step, (first, stacks), ())[1]
+
+    def _until_all_stop(self, cond: Program, body: Program, size: int) -> tuple[Program, Program]:
+        """Loop while any example runs; step those that do."""
+        n = self.cond_consts
+
+        def any_runs(*args: Any) -> Any:
+            running = evaluate(cond, args)[0]
+            return [reduce_or(running, (0,))], None
+
+        def step(*args: Any) -> Any:
+            cond_consts, body_consts, carry = split(args, n, self.body_consts)
+            running = evaluate(cond, [*cond_consts, *carry])[0]
+            new = evaluate(body, [*body_consts, *carry])
+            outs = []
+            for c, x in zip(carry, new, strict=True):
+                wide = reshape(running, (int(size),) + (1,) * (x.ndim - 1))
+                outs.append(select(broadcast_to(wide, x.shape), x, c))
+            return outs, None
+
+        state = cond.in_types[n:]
+        consts = [*cond.in_types[:n], *body.in_types[: self.body_consts]]
+        return record(any_runs, cond.in_types)[0], record(step, [*consts, *state])[0]
+
+
+def settle_carry(mask: tuple[bool, ...], step: Callable[[Any], Any]) -> tuple[bool, ...]:
+    """The least mask of the carry that one step of the loop does not enlarge."""
+    while True:
+        after = tuple(step(mask))[: len(mask)]
+        larger = tuple(a or b for a, b in zip(mask, after, strict=True))
+        if larger == mask:
+            return mask
+        mask = larger
+
+
+def settle_types(
+    who: str, record_body: Callable[[Sequence[ArrayType]], Any], carry: Sequence[Any], names: Any
+) -> tuple[Any, list[Any]]:
+    """Record the body, and convert weakly typed values of the carry to what it returns for them.
+
+    Raises ``TypeError`` naming each leaf for which another type is returned all the same.
+    """
+    values = list(carry)
+    while True:  # each turn makes a type greater in the lattice of promotion, which is finite
+        recorded = record_body([v.type for v in values])
+        settled, wrong = True, []
+        for i, out in enumerate(recorded[0].out_types[: len(values)]):
+            v = values[i]
+            dtype, weak = promote([(v.dtype, v.weak_type), (out.dtype, out.weak_type)], who)
+            fits = v.shape == out.shape
+            if fits and v.weak_type and (v.dtype, True) != (dtype, weak):
+                values[i] = convert(v, dtype, weak)
+                settled = False
+            elif not fits or v.dtype != dtype or not (out.weak_type or out.dtype == dtype):
+                wrong.append(f"{names[i]} is {v.type}, and {out} is returned for it")
+        if wrong:
+            raise TypeError(
+                f"{who}: the carry must keep its type; {'; '.join(wrong)}. Convert one, e.g. with "
+                f".astype(), or give it the other's shape"
+            )
+        if settled:
+            return recorded, values
+
+
+def with_out_types(program: Program, types: Sequence[ArrayType], count: int) -> Program:
+    """The program with its first ``count`` outputs converted to these types."""
+    if program.out_types[:count] == tuple(types):
+        return program
+
+    def fun(*args: Any) -> Any:
+        outs = evaluate(program, args)
+        head = [convert(o, t.dtype, t.weak_type) for o, t in zip(outs, types, strict=False)]
+        return [*head, *outs[count:]], None
+
+    return record(fun, program.in_types, name=program.name)[0]
+
+
+def while_loop(
+    cond_fun: Callable[[Any], Any], body_fun: Callable[[Any], Any], init_val: Any
+) -> Any:
+    """Apply ``body_fun`` to the carry as long as ``cond_fun`` of it holds; give the last carry.
+
+    Parameters: ``init_val`` a tree of arrays; ``cond_fun`` gives a boolean scalar; ``body_fun`` a
+    tree like its argument in structure, shapes and dtypes. Forward derivatives work; reverse ones
+    do not, since the number of steps is unknown.
+
+    Raises ``TypeError`` where the carry changes type, naming the leaf.
+
+    >>> import stretto as st
+    >>> st.lax.while_loop(lambda x: x < 100, lambda x: x * 2, 3)
+    Array(192, dtype=int32, weak_type=True)
+    """
+    with boundary:
+        names = tree.paths(init_val, "init_val")
+        return loop_while("while_loop", cond_fun, body_fun, init_val, names)
+
+
+def loop_while(
+    who: str,
+    cond_fun: Callable[[Any], Any],
+    body_fun: Callable[[Any], Any],
+    init_val: Any,
+    names: Sequence[str],
+) -> Any:
+    """``while_loop`` for the function ``who``, which knows the leaves of the carry by ``names``."""
+    leaves, structure = tree.flatten(init_val)
+    argument = tree.structure((init_val,))
+
+    def record_body(types: Sequence[ArrayType]) -> Any:
+        recorded = record_tree(body_fun, argument, types, who, names)
+        if recorded[1] != structure:
+            raise TypeError(
+                f"{who}: the carry returned must have the structure of the one given; they part "
+                f"at {parting(structure, recorded[1], 'carry')}"
+            )
+        return recorded
+
+    (body, _, body_consts), init = settle_types(who, record_body, values_of(leaves, who), names)
+    types = [v.type for v in init]
+    count = len(types)
+    body = with_out_types(body, types, count)
+    cond, given, cond_consts = record_tree(cond_fun, argument, types, who, names)
+    out = cond.out_types
+    alone = given == tree.structure(0)
+    if not alone or out[0].shape or kind_of(out[0].dtype) != "bool":
+        got = list(out) if alone else f"a tree of {list(out)}"
+        raise TypeError(f"{who}: cond_fun must return a boolean scalar, got {got}")
+    loop = While(
+        captured_first(cond, count),
+        captured_first(body, count),
+        len(cond_consts),
+        len(body_consts),
+    )
+    return tree.unflatten(structure, loop(*cond_consts, *body_consts, *init))

@@ -1,0 +1,175 @@
+"""Reductions over windows by any operation: ``reduce_window``.
+
+Layer 4 (control). What is a sum, the greatest and so on becomes the primitive of ``ops/window``.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from stretto._engine.control.family import split
+from stretto._engine.control.reduce import Combination, Reduce, combination, monoid_of, start_of
+from stretto._engine.core import tree
+from stretto._engine.core.integers import integers
+from stretto._engine.core.types import ArrayType
+from stretto._engine.ops.broadcast import reshape
+from stretto._engine.ops.comparison import full
+from stretto._engine.ops.convolution.geometry import dilated, pads
+from stretto._engine.ops.reducing.window_geometry import (
+    PLAIN,
+    AxisWindow,
+    Windows,
+    patches,
+    window_attributes,
+    window_shape,
+)
+from stretto._engine.transforms.vmap import vmap_flat
+
+__all__ = ["ReduceWindow", "reduce_window"]
+
+
+class ReduceWindow(Combination):
+    """The elements of each window combined by a program."""
+
+    windows: Windows
+
+    def infer(self, *types: ArrayType) -> tuple[ArrayType, ...]:
+        """The number of windows along each axis."""
+        shape = window_shape(self.name, self.check(types), self.windows)
+        return tuple(t.with_shape(shape) for t in self.computation.out_types)
+
+    def composed(self, *args: Any) -> list[Any]:
+        """Reductions of the windows along an axis of their own, axis by axis, the last first."""
+        arrays, starts = split(args, len(args) // 2)
+        over = Reduce(self.computation, (0,))
+        for axis, window in reversed([*enumerate(self.windows)]):
+            if window != PLAIN:
+                lines = [patches(x, axis, window, s) for x, s in zip(arrays, starts, strict=True)]
+                arrays = over.composed(*lines, *starts)
+        return arrays
+
+    def lines(self, arrays: Sequence[Any], starts: Sequence[Any]) -> tuple[list[Any], Any]:
+        """The windows along an axis of their own, in row-major order; padding is not there."""
+        there = full(arrays[0].shape, True, np.dtype(bool))
+        absent = full((), False, np.dtype(bool))
+        filled = [*zip(arrays, starts, strict=True), (there, absent)]
+        *lines, there = [self._in_lines(x, fill) for x, fill in filled]
+        return lines, there
+
+    def _in_lines(self, x: Any, fill: Any) -> Any:
+        rank = len(self.windows)
+        for k, (axis, window) in enumerate(reversed([*enumerate(self.windows)])):
+            x = patches(x, k + axis, window, fill)
+        return reshape(x, (math.prod(x.shape[:rank]), *x.shape[rank:]))
+
+    def steps(self, type: ArrayType) -> int:
+        """The elements of a window."""
+        return math.prod(w.size for w in self.windows)
+
+    def lower(self, b: Any, *operands: Any) -> list[Any]:
+        """StableHLO ``reduce_window``; of scalars, which XLA passes through, the program."""
+        if not operands[0].type.size or not b.outs[0].size or not self.windows:
+            return b.inline_many(self.interpret, *operands)
+        attributes = window_attributes(b, self.windows)
+        return b.emit_many("reduce_window", operands, b.outs, attributes, (self.region(b),))
+
+    def vmap(self, size: int, args: Sequence[Any], axes: Sequence[int | None]) -> Any:
+        """The mapped axis is stepped over."""
+        placed = self.mapped(size, args, axes)
+        if placed is None:
+            return vmap_flat(self.composed, size, args, axes)
+        values, axis = placed
+        windows = (*self.windows[:axis], PLAIN, *self.windows[axis:])
+        outs = ReduceWindow(self.computation, windows)(*values)
+        return outs, (axis,) * len(outs)
+
+
+def _windows(
+    who: str,
+    x: ArrayType,
+    sizes: Sequence[int],
+    strides: Sequence[int] | None,
+    padding: Any,
+    base_dilation: Sequence[int] | None,
+    window_dilation: Sequence[int] | None,
+) -> Windows:
+    """The windows along each axis of ``x``; raises ``ValueError`` where one is missing."""
+    plain = (1,) * x.ndim
+    given = {
+        "window_dimensions": sizes,
+        "window_strides": plain if strides is None else strides,
+        "base_dilation": plain if base_dilation is None else base_dilation,
+        "window_dilation": plain if window_dilation is None else window_dilation,
+    }
+    ints = {name: integers(values, "reduce_window", name) for name, values in given.items()}
+    for name, values in ints.items():
+        if len(values) != x.ndim or min(values, default=1) < 1:
+            raise ValueError(
+                f"{who}: {name} must be a positive integer for each axis of {x}, got {values}"
+            )
+    sizes, strides, bases, dilations = ints.values()
+    extents = [dilated(n, d) for n, d in zip(sizes, dilations, strict=True)]
+    ends = pads(padding, x.shape, extents, strides, who)
+    if len(ends) != x.ndim:
+        raise ValueError(
+            f"{who}: padding must be a pair (low, high) for each axis of {x}, got {padding}"
+        )
+    lows, highs = [low for low, _ in ends], [high for _, high in ends]
+    columns = zip(sizes, strides, lows, highs, bases, dilations, strict=True)
+    return tuple(AxisWindow(*column) for column in columns)
+
+
+def reduce_window(
+    operand: Any,
+    init_value: Any,
+    computation: Callable[[Any, Any], Any],
+    window_dimensions: Sequence[int],
+    window_strides: Sequence[int] | None = None,
+    padding: str | Sequence[tuple[int, int]] = "VALID",
+    base_dilation: Sequence[int] | None = None,
+    window_dilation: Sequence[int] | None = None,
+) -> Any:
+    """The elements in each window over ``operand``, combined by ``computation``.
+
+    ``operand`` is an array, or a tree of arrays of one shape; ``init_value`` of the same structure
+    has scalars. ``window_dimensions``, ``window_strides`` and the dilations have a number for each
+    axis; ``padding`` is ``"SAME"``, ``"SAME_LOWER"``, ``"VALID"`` or a pair (low, high) for each.
+    ``computation(x, y)`` takes and returns an element of each array, and must be associative and
+    commutative. What is ``lax.add``, ``mul``, ``max``, ``min`` or bitwise becomes that reduction,
+    to which the initial value is joined once; for others it must combine with any element to that
+    element. On a CPU one that is not associative takes a window's elements in row-major order, from
+    the initial value on and without the padding, compiled or not; its derivative, and what is
+    mapped over initial values, take it for associative. The derivative of ``max`` and ``min`` goes
+    to the first of equal elements.
+
+    Raises ``ValueError`` where shapes or structures do not fit, ``TypeError`` for dtypes, and for a
+    ``computation`` that uses traced values from outside. Source: StableHLO, ``reduce_window``.
+
+    >>> import stretto as st
+    >>> x = st.numpy.array([1.0, 3.0, 2.0, 5.0])
+    >>> st.lax.reduce_window(x, -st.numpy.inf, st.lax.max, (2,), (2,), "VALID")
+    Array([3., 5.], dtype=float32)
+    """
+    who = "reduce_window"
+    arrays, starts, program, structure = combination(who, operand, init_value, computation)
+    windows = _windows(
+        who,
+        arrays[0].type,
+        window_dimensions,
+        window_strides,
+        padding,
+        base_dilation,
+        window_dilation,
+    )
+    monoid = monoid_of(program)
+    if monoid is not None:
+        out = monoid.window(windows)(*arrays)
+        outs = [monoid.started(who, out, starts[0])]
+    else:
+        starts = [start_of(who, x, s) for x, s in zip(arrays, starts, strict=True)]
+        outs = ReduceWindow(program, windows)(*arrays, *starts)
+    return tree.unflatten(structure, outs)

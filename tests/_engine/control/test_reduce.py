@@ -1,0 +1,236 @@
+"""Reductions by any operation: known ones found out, the laws of others, order, messages."""
+
+import math
+
+import numpy as np
+import pytest
+
+import stretto as st
+import stretto.numpy as snp
+from stretto._engine.control.reduce import Reduce
+from stretto.laws import b1, bf16, c64, f32, f64, i32, law, u32
+
+lax = st.lax
+RUNS = pytest.mark.parametrize("run", [lambda f: f, st.jit], ids=["eager", "jit"])
+
+
+def affine(x, y):
+    """(a, b) then (c, d): a c z + b c + d. Associative, and not commutative."""
+    (a, b), (c, d) = x, y
+    return a * c, b * c + d
+
+
+def composed(a, b):
+    return lax.reduce((a, b), (1.0, 0.0), affine, (1,))
+
+
+def greatest_place(x, y):
+    """The greatest with its index: the first of equals."""
+    (u, i), (v, j) = x, y
+    first = (u > v) | ((u == v) & (i < j))
+    return snp.where(first, u, v), snp.where(first, i, j)
+
+
+def argmax(x):
+    index = snp.broadcast_to(snp.arange(x.shape[1], dtype=snp.int32), x.shape)
+    return lax.reduce((x, index), (-snp.inf, np.int32(2**31 - 1)), greatest_place, (1,))
+
+
+def circle(u, v):
+    """(1 + u)(1 + v) - 1, to which 0 is neutral."""
+    return u + v + u * v
+
+
+def growth(x, *axes):
+    return lax.reduce(x, snp.zeros((), x.dtype), circle, axes)
+
+
+LAWS = [
+    law(Reduce, composed, f32(2, 5), f32(2, 5)),
+    law(Reduce, composed, f64(2, 4), f64(2, 4)),
+    law(Reduce, composed, c64(2, 3), c64(2, 3)),
+    law(Reduce, composed, bf16(2, 3), bf16(2, 3), factor=4),  # rounded after each of three steps
+    law(Reduce, argmax, f64(2, 5)),
+    law(Reduce, lambda x: growth(x, 0, 2), f64(2, 2, 3)),
+    law(Reduce, lambda x: growth(x, 1), f32(2, 1)),
+    law(Reduce, lambda x: growth(x, 0), f32(0, 2)),
+    law(Reduce, lambda x: growth(x, 1), f32(0, 2)),
+    law(Reduce, lambda x, c: lax.reduce(x, c, snp.logaddexp, (0,)), f64(3), f64()),
+    law(Reduce, lambda x: growth(x, 0), i32(3, 2)),
+    law(Reduce, lambda x: growth(x, 1), u32(2, 1)),
+    law(Reduce, lambda x: lax.reduce(x, True, lambda u, v: u == v, (0,)), b1(4)),
+]
+
+
+@pytest.mark.parametrize("case", LAWS, ids=str)
+def test_laws(case):
+    case.check()
+
+
+# What is known becomes the reduction that it is
+
+
+KNOWN = {
+    "reduce_sum": (lax.add, 0, [3, -1, 2]),
+    "reduce_prod": (lambda x, y: y * x, 1, [3, -1, 2]),
+    "reduce_max": (snp.maximum, -np.inf, [3.0, -1.0, 2.0]),
+    "reduce_min": (lax.min, np.inf, [3.0, -1.0, 2.0]),
+    "reduce_and": (lax.bitwise_and, -1, [7, 5, 13]),
+    "reduce_or": (lambda x, y: x | y, 0, [7, 5, 13]),
+    "reduce_xor": (lax.bitwise_xor, 0, [7, 5, 13]),
+}
+
+
+@pytest.mark.parametrize("name", KNOWN)
+def test_known_operations_are_found_out(name):
+    computation, start, elements = KNOWN[name]
+    x = snp.array(elements)
+    fun = lambda x: lax.reduce(x, start, computation, (0,))
+    (equation,) = st.make_graph(fun)(x).equations
+    assert equation.primitive.name == name
+    assert fun(x) == getattr(lax, name)(x, (0,))
+
+
+@pytest.mark.parametrize(
+    ("computation", "name"),
+    [(lax.add, "reduce_or"), (lax.mul, "reduce_and"), (lax.max, "reduce_max")],
+    ids=["add", "mul", "max"],
+)
+def test_of_truth(computation, name):
+    x = snp.array([True, False, True])
+    fun = lambda x: lax.reduce(x, computation is lax.mul, computation, (0,))
+    assert st.make_graph(fun)(x).equations[0].primitive.name == name
+    assert bool(fun(x)) is (computation is not lax.mul)
+
+
+def test_what_only_looks_known_is_kept():
+    fun = lambda x: lax.reduce(x, 0.0, lambda u, v: u + u, (0,))
+    assert st.make_graph(fun)(snp.ones(3)).equations[0].primitive.name == "reduce"
+
+
+@RUNS
+def test_other_initial_values_are_joined_once(run):
+    x = snp.array([[1.0, 2.0], [3.0, 4.0]])
+    total = lambda x, c: lax.reduce(x, c, lax.add, (1,))
+    np.testing.assert_array_equal(run(total)(x, 10.0), [13.0, 17.0])
+    assert run(st.grad(lambda c: total(x, c).sum()))(5.0) == 2.0
+    assert run(lambda x: lax.reduce(x, 7.0, lax.mul, (0,)))(x[:0]).tolist() == [7.0, 7.0]
+    assert run(lambda x: lax.reduce(x, 1.0, lax.add, ()))(x).tolist() == [[2.0, 3.0], [4.0, 5.0]]
+
+
+# Any other
+
+
+@RUNS
+@pytest.mark.parametrize("n", [0, 1, 2, 3, 7, 8, 20])
+def test_neighbours_stay_in_order(run, n):
+    rng = np.random.default_rng(n)
+    a, b = rng.uniform(-1, 1, (2, 3, n)).astype(np.float32)
+    want_a, want_b = np.ones(3, np.float32), np.zeros(3, np.float32)
+    for k in range(n):
+        want_a, want_b = want_a * a[:, k], want_b * a[:, k] + b[:, k]
+    got_a, got_b = run(composed)(a, b)
+    np.testing.assert_allclose(got_a, want_a, rtol=1e-5, atol=1e-6)
+    np.testing.assert_allclose(got_b, want_b, rtol=1e-5, atol=1e-6)
+
+
+@RUNS
+def test_several_operands(run):
+    x = snp.array([[1.0, 5.0, 5.0, 2.0], [7.0, np.inf, 0.0, np.inf]])
+    value, index = run(argmax)(x)
+    assert value.tolist() == [5.0, np.inf]
+    assert index.tolist() == [1, 1]
+    tree = run(lambda x: lax.reduce({"s": x, "p": x}, {"s": 0.0, "p": 1.0}, sum_and_product, (0,)))
+    out = tree(snp.array([2.0, 3.0, 4.0]))
+    assert {k: float(v) for k, v in out.items()} == {"s": 9.0, "p": 24.0}
+
+
+def sum_and_product(x, y):
+    return {"s": x["s"] + y["s"], "p": x["p"] * y["p"]}
+
+
+@RUNS
+def test_derivatives_to_second_order(run):
+    """Of p - 1 with p the product of 1 + x, one factor of which is 0."""
+    with st.config(enable_x64=True):
+        x = snp.array([3.0, -1.0, 2.0])
+        total = lambda x: growth(x, 0)
+        first, second = [0, 12, 0], [[0, 3, 0], [3, 0, 4], [0, 4, 0]]
+        np.testing.assert_allclose(run(st.grad(total))(x), first, atol=1e-12)
+        np.testing.assert_allclose(run(st.hessian(total))(x), second, atol=1e-12)
+        many = snp.stack([x, snp.zeros(3)])
+        both = [second, 1 - np.eye(3)]
+        np.testing.assert_allclose(run(st.vmap(st.hessian(total)))(many), both, atol=1e-12)
+        # Each step adds p - 1 to all; J = (1 + ∇₂ᵀ)(1 + ∇₁ᵀ), and its first row.
+        step = lambda c, _: (c + growth(c, 0), None)
+        scanned = lambda x: lax.scan(step, x, None, length=2)[0][0]
+        after = np.asarray(x) - 1
+        gradient = [np.prod(np.delete(1 + after, i)) for i in range(3)]
+        want = ((np.eye(3) + gradient) @ (np.eye(3) + first))[0]
+        np.testing.assert_allclose(run(st.grad(scanned))(x), want, atol=1e-12)
+
+
+@RUNS
+def test_a_mapped_initial_value(run):
+    x, c = snp.array([3.0, 4.0]), snp.array([0.0, 12.0])
+    fun = lambda x, c: lax.reduce(x, c, snp.hypot, (0,))
+    np.testing.assert_allclose(run(st.vmap(fun, (None, 0)))(x, c), [5.0, 13.0], rtol=1e-6)
+    both = snp.stack([x, 2 * x], 1)
+    np.testing.assert_allclose(
+        run(st.vmap(fun, (1, 0)))(both, c), [5.0, math.hypot(10, 12)], rtol=1e-6
+    )
+
+
+@RUNS
+def test_constants_of_the_computation(run):
+    """A product of numbers modulo one held in an array."""
+    moduli = snp.array([5, 7])
+    fun = lambda x: lax.reduce(x, 1, lambda u, v: u * v % moduli[1], (0,))
+    assert int(run(fun)(snp.array([3, 4, 6]))) == 72 % 7
+
+
+# Messages
+
+
+def test_errors_name_what_does_not_fit():
+    x = snp.ones((2, 3))
+    with pytest.raises(ValueError, match=r"operands must have one shape, got float32\[2,3\] and"):
+        lax.reduce((x, x[0]), (0.0, 0.0), affine, (0,))
+    with pytest.raises(ValueError, match="initial values must have the structure of the operands"):
+        lax.reduce((x, x), 0.0, affine, (0,))
+    with pytest.raises(ValueError, match=r"initial values must be scalars, got float32\[3\]"):
+        lax.reduce(x, snp.zeros(3), lax.add, (0,))
+    with pytest.raises(ValueError, match="expected at least one operand, got none"):
+        lax.reduce((), (), affine, (0,))
+    with pytest.raises(TypeError, match=r"must return elements like those it takes, float32\[\]"):
+        lax.reduce(x, 0.0, lax.gt, (0,))
+    with pytest.raises(TypeError, match="must return what it takes, 1 elements; got 2"):
+        lax.reduce(x, 0.0, lambda u, v: (u, v), (0,))
+    with pytest.raises(TypeError, match=r"an initial value of dtype int32, got float32\[\]"):
+        lax.reduce(x.astype(int), np.float32(0.5), lax.add, (0,))
+    with pytest.raises(ValueError, match="axis 2 is out of bounds"):
+        lax.reduce(x, 0.0, lax.add, (2,))
+    with pytest.raises(TypeError, match="the computation uses a traced value from outside"):
+        st.grad(lambda c: lax.reduce(x, 0.0, lambda u, v: u + c * v, (0, 1)))(1.0)
+
+
+@pytest.mark.parametrize("shape", [(), (0,), (1,), (5,), (31,), (3, 4)])
+def test_elements_are_taken_in_order_compiled_or_not(shape):
+    """For a function that is not associative: from the initial value on."""
+    x = np.arange(1.0, 1.0 + np.prod(shape, dtype=int), dtype=np.float32).reshape(shape)
+    function = lambda x, y: x / 2 - y
+    want = np.float32(7)
+    for element in x.ravel():
+        want = function(want, element)
+    f = lambda x: st.lax.reduce(x, snp.float32(7), function, tuple(range(len(shape))))
+    for found in (f(x), st.jit(f)(x), st.vmap(f)(x[None])[0], st.jvp(f, (x,), (x,))[0]):
+        np.testing.assert_allclose(found, want, rtol=1e-6)
+
+
+@pytest.mark.parametrize("shape", [(40,), (3, 50), (50, 3), (130,)])
+def test_many_elements_are_taken_in_one_order_compiled_or_not(shape):
+    x = (np.arange(np.prod(shape)) % 7).astype(np.float32).reshape(shape)
+    f = lambda x: st.lax.reduce(x, snp.float32(7), lambda x, y: x / 2 - y, (0,))
+    want = f(x)
+    for found in (st.jit(f)(x), st.vmap(f)(x[None])[0], st.jit(st.vmap(f))(x[None])[0]):
+        np.testing.assert_allclose(found, want, rtol=1e-6)
