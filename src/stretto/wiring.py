@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from stretto._engine.core.interpreter import Value, install_eager
 from stretto.numpy import methods
-from stretto.plan import measured
+from stretto._engine.plan import measured
 from stretto.runtime.eager import EAGER
 from stretto.runtime.timing import seconds_of
 

@@ -4,8 +4,8 @@ import pytest
 
 import stretto as st
 from stretto._engine.core.config import _SETTINGS
-from stretto.plan.interpreting import interpretable
-from stretto.plan.prepare import prepare
+from stretto._engine.plan.interpreting import interpretable
+from stretto._engine.plan.prepare import prepare
 from stretto._engine.transforms.simplify import drop_dead
 from tests.property.chains import (
     COMPILED_WHOLE,

@@ -25,8 +25,8 @@ from stretto._engine.core.program import Atom, Program
 from stretto._engine.core.types import ArrayType
 from stretto.lower.stablehlo import lower
 from stretto.lower.text import Text
-from stretto.plan.interpreting import interpretable
-from stretto.plan.prepare import prepare
+from stretto._engine.plan.interpreting import interpretable
+from stretto._engine.plan.prepare import prepare
 from stretto.runtime import cache
 from stretto.runtime.array import Array, Donated
 from stretto.runtime.interpreted import Interpreted

@@ -24,7 +24,7 @@ from stretto.api.arguments import (
 from stretto._engine.control.chunks import in_axis, inner_axes, out_axis, positive
 from stretto._engine.core import tree
 from stretto._engine.core.types import is_float0
-from stretto.plan.mapped import map_members
+from stretto._engine.plan.mapped import map_members
 from stretto._engine.transforms.vmap import AxisSize, to_axis
 
 __all__ = ["vmap"]

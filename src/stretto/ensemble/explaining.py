@@ -15,9 +15,9 @@ import numpy as np
 from stretto.api.waiting import block_until_ready
 from stretto._engine.core.config import config
 from stretto._engine.core.program import Program
-from stretto.plan.mapped import Mapped
-from stretto.plan.members import Decision
-from stretto.plan.memory import peak_bytes
+from stretto._engine.plan.mapped import Mapped
+from stretto._engine.plan.members import Decision
+from stretto._engine.plan.memory import peak_bytes
 
 __all__ = ["Explanation", "explained"]
 

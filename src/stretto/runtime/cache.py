@@ -22,7 +22,7 @@ from stretto._engine.core.program import Equation, Program, Var
 from stretto._engine.core.types import ArrayType, array_type
 from stretto.lower.stablehlo import lower
 from stretto.lower.text import Text
-from stretto.plan.prepare import prepare
+from stretto._engine.plan.prepare import prepare
 from stretto.runtime.array import Array
 from stretto.runtime.callbacks import CallingExecutable
 from stretto.runtime.pjrt import Executable, Options, compile_text

@@ -9,7 +9,7 @@ import stretto as st
 from stretto import numpy as snp
 from stretto._engine.core.interpreter import as_value
 from stretto._engine.core.program import Literal, Program, check
-from stretto.plan.prepare import prepare
+from stretto._engine.plan.prepare import prepare
 from stretto._engine.transforms.common import simplified
 from stretto._engine.transforms.evaluate import evaluate
 from stretto._engine.transforms.simplify import drop_dead

@@ -5,7 +5,7 @@ import pytest
 
 import stretto as st
 import stretto.numpy as snp
-from stretto.plan.memory import budget, chunk_within, peak_bytes
+from stretto._engine.plan.memory import budget, chunk_within, peak_bytes
 
 KIB = 1 << 10
 

@@ -9,7 +9,7 @@ import pytest
 import stretto as st
 import stretto.numpy as snp
 from stretto._engine.core import files
-from stretto.plan import measured
+from stretto._engine.plan import measured
 from tests.interruptions import interrupted, lines_of
 
 

@@ -19,10 +19,10 @@ from stretto._engine.core.interpreter import Linear, Value, state
 from stretto._engine.core.program import Equation, Program, Var
 from stretto._engine.core.recorder import Recorder
 from stretto._engine.core.types import ArrayType
-from stretto.plan.measured import fastest, fingerprint
-from stretto.plan.members import Decision, planned
-from stretto.plan.memory import chunk_within
-from stretto.plan.turns import CHOICES, operations
+from stretto._engine.plan.measured import fastest, fingerprint
+from stretto._engine.plan.members import Decision, planned
+from stretto._engine.plan.memory import chunk_within
+from stretto._engine.plan.turns import CHOICES, operations
 from stretto._engine.transforms.evaluate import evaluate, replay
 from stretto._engine.transforms.jvp import Differentiator, jvp_program
 from stretto._engine.transforms.linearize import apply_linear, linearize_program

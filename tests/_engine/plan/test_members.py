@@ -6,7 +6,7 @@ import pytest
 import stretto as st
 import stretto.numpy as snp
 from stretto import lax
-from stretto.plan.mapped import Mapped
+from stretto._engine.plan.mapped import Mapped
 
 
 def decisions(f, axes, *args):

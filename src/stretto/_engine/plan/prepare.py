@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from stretto._engine.core.config import config
 from stretto._engine.core.program import Program
-from stretto.plan.rolling import roll
+from stretto._engine.rolling.rolling import roll
 from stretto._engine.transforms.common import simplified
 from stretto._engine.transforms.simplify import live
 

@@ -19,9 +19,9 @@ from stretto._engine.ops.broadcast import BroadcastInDim, Reshape, Transpose
 from stretto._engine.ops.constant import Constant, Held
 from stretto._engine.ops.index.dynamic import DynamicSlice, DynamicUpdateSlice
 from stretto._engine.ops.shape import Concatenate, Pad, Rev, Slice
-from stretto.plan.exchange import Exchange, Gathered, Kept, Use, sources_of
-from stretto.plan.paying import turn_of
-from stretto.plan.wiring import Carried, Counted, Given, Loop, Made, Source, Step, Still
+from stretto._engine.rolling.liveness import Exchange, Gathered, Kept, Use, sources_of
+from stretto._engine.rolling.profit import turn_of
+from stretto._engine.rolling.operands import Carried, Counted, Given, Loop, Made, Source, Step, Still
 from stretto._engine.transforms.simplify import drop_dead
 
 __all__ = ["written"]

@@ -14,9 +14,9 @@ from typing import Any, NamedTuple
 from stretto._engine.core.program import Program, Var
 from stretto._engine.ops.contract import DotGeneral
 from stretto._engine.ops.convolution.general import ConvGeneralDilated
-from stretto.plan.convolutions import convolution_fraction
-from stretto.plan.cost import Machine
-from stretto.plan.memory import bytes_of, peak_bytes
+from stretto._engine.plan.convolutions import convolution_fraction
+from stretto._engine.core.cost import Machine
+from stretto._engine.plan.memory import bytes_of, peak_bytes
 
 __all__ = ["CHOICES", "Work", "best_turn", "operations", "time_at_once", "work_of"]
 

@@ -11,8 +11,8 @@ import stretto as st
 import stretto.numpy as snp
 from stretto._engine.core.program import Program, check
 from stretto.lower.stablehlo import lower
-from stretto.plan.prepare import prepare
-from stretto.plan.rolling import roll
+from stretto._engine.plan.prepare import prepare
+from stretto._engine.rolling.rolling import roll
 from stretto._engine.transforms.evaluate import evaluate
 
 

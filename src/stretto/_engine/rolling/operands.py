@@ -22,8 +22,8 @@ from stretto._engine.ops.convert import ConvertElementType
 from stretto._engine.ops.index.dynamic import DynamicSlice, DynamicUpdateSlice
 from stretto._engine.ops.elementwise import Elementwise
 from stretto._engine.ops.shape import Pad, Slice
-from stretto.plan.memory import bytes_of
-from stretto.plan.repeats import LEAST_COPIES, Stretch, stretches
+from stretto._engine.plan.memory import bytes_of
+from stretto._engine.rolling.stretches import LEAST_COPIES, Stretch, stretches
 
 __all__ = [
     "Carried",

@@ -13,13 +13,13 @@ from typing import Any
 
 from stretto._engine.core.lazy import LazyModule
 from stretto._engine.core.program import Equation, Program
-from stretto.plan.compiling import may_pay
-from stretto.plan.repeats import stretches, tokens_of
+from stretto._engine.rolling.compiling import may_pay
+from stretto._engine.rolling.stretches import stretches, tokens_of
 from stretto._engine.transforms.simplify import remembered
 
 __all__ = ["roll"]
 
-_CHOOSING: Any = LazyModule("stretto.plan.choosing")
+_CHOOSING: Any = LazyModule("stretto._engine.rolling.selection")
 
 
 def roll(program: Program, always: bool = False) -> Program:

@@ -11,7 +11,7 @@ import stretto.numpy as snp
 from stretto._engine.core.config import shaping
 from stretto._engine.core.program import check
 from stretto._engine.ops.sort import Sort
-from stretto.plan.prepare import prepare
+from stretto._engine.plan.prepare import prepare
 from stretto.runtime import cache
 from stretto._engine.transforms.evaluate import evaluate
 from stretto._engine.transforms.simplify import drop_dead

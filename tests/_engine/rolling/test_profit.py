@@ -4,10 +4,10 @@ import pytest
 
 import stretto as st
 import stretto.numpy as snp
-from stretto.plan.compiling import compiling, may_pay
-from stretto.plan.prepare import prepare
-from stretto.plan.repeats import Stretch
-from tests.plan.test_rolling import array, gradient, layers, lengths, power, straight
+from stretto._engine.rolling.compiling import compiling, may_pay
+from stretto._engine.plan.prepare import prepare
+from stretto._engine.rolling.stretches import Stretch
+from tests._engine.rolling.test_rolling import array, gradient, layers, lengths, power, straight
 
 
 def chosen(f, *args):

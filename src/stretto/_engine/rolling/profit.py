@@ -13,12 +13,12 @@ from stretto._engine.core.program import Atom
 from stretto._engine.ops.broadcast import BroadcastInDim, Reshape
 from stretto._engine.ops.convert import ConvertElementType
 from stretto._engine.ops.elementwise import Elementwise
-from stretto.plan.compiling import LOOP, OPERATION, PLACE, compiling, transcendental
-from stretto.plan.cost import CPU
-from stretto.plan.exchange import Use, sources_of
-from stretto.plan.memory import bytes_of
-from stretto.plan.repeats import placed
-from stretto.plan.wiring import Carried, Counted, Given, Loop, Made, Step
+from stretto._engine.rolling.compiling import LOOP, OPERATION, PLACE, compiling, transcendental
+from stretto._engine.core.cost import CPU
+from stretto._engine.rolling.liveness import Use, sources_of
+from stretto._engine.plan.memory import bytes_of
+from stretto._engine.rolling.stretches import placed
+from stretto._engine.rolling.operands import Carried, Counted, Given, Loop, Made, Step
 
 __all__ = ["gain", "runs_as_fast", "turn_of"]
 

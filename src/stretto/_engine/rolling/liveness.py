@@ -15,8 +15,8 @@ from stretto._engine.core.effects import observable
 from stretto._engine.core.program import Atom, Equation, Program
 from stretto._engine.ops.broadcast import Reshape
 from stretto._engine.ops.shape import Concatenate
-from stretto.plan.repeats import LEAST_COPIES
-from stretto.plan.wiring import Carried, Given, Homes, Loop, Source, Still
+from stretto._engine.rolling.stretches import LEAST_COPIES
+from stretto._engine.rolling.operands import Carried, Given, Homes, Loop, Source, Still
 
 __all__ = ["Exchange", "Gathered", "Kept", "Link", "Use", "exchange", "sources_of"]
 

@@ -18,9 +18,9 @@ from stretto._engine.ops.contract import DotGeneral
 from stretto._engine.ops.convolution.general import ConvGeneralDilated
 from stretto._engine.ops.convolution.geometry import dilated
 from stretto._engine.ops.shape import concatenate, pad, slice_
-from stretto.plan.cost import Machine
-from stretto.plan.products import Choice
-from stretto.plan.values import Parts, Shared, Whole
+from stretto._engine.core.cost import Machine
+from stretto._engine.plan.products import Choice
+from stretto._engine.plan.values import Parts, Shared, Whole
 
 __all__ = ["MOST_WRITTEN", "convolution_fraction", "of_convolution"]
 

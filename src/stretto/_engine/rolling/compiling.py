@@ -15,7 +15,7 @@ from stretto._engine.core.program import Equation, Program
 from stretto._engine.ops.broadcast import BroadcastInDim, ReduceSum, Reshape
 from stretto._engine.ops.reducing.reduce import Reduction
 from stretto._engine.ops.shape import Slice
-from stretto.plan.repeats import Stretch, placed
+from stretto._engine.rolling.stretches import Stretch, placed
 
 __all__ = ["LOOP", "OPERATION", "PLACE", "compiling", "count", "may_pay", "transcendental"]
 

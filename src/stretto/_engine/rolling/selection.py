@@ -11,11 +11,11 @@ from collections.abc import Callable, Sequence
 import numpy as np
 
 from stretto._engine.core.program import Equation, Program
-from stretto.plan.exchange import Exchange, exchange
-from stretto.plan.paying import gain, runs_as_fast
-from stretto.plan.repeats import LEAST_COPIES, Stretch
-from stretto.plan.turning import written
-from stretto.plan.wiring import Homes, Loop, loop_in, wired
+from stretto._engine.rolling.liveness import Exchange, exchange
+from stretto._engine.rolling.profit import gain, runs_as_fast
+from stretto._engine.rolling.stretches import LEAST_COPIES, Stretch
+from stretto._engine.rolling.rewrite import written
+from stretto._engine.rolling.operands import Homes, Loop, loop_in, wired
 
 __all__ = ["with_loops"]
 

@@ -18,12 +18,12 @@ from stretto._engine.core.types import ArrayType
 from stretto._engine.ops.broadcast import Transpose, broadcast_to, reshape
 from stretto._engine.ops.contract import DotGeneral
 from stretto._engine.ops.convolution.general import ConvGeneralDilated
-from stretto.plan.convolutions import MOST_WRITTEN, of_convolution
-from stretto.plan.cost import CPU, Machine
-from stretto.plan.memory import bytes_of
-from stretto.plan.products import Choice, of_product
-from stretto.plan.turns import best_turn, work_of
-from stretto.plan.values import Parts, Shared, Whole
+from stretto._engine.plan.convolutions import MOST_WRITTEN, of_convolution
+from stretto._engine.core.cost import CPU, Machine
+from stretto._engine.plan.memory import bytes_of
+from stretto._engine.plan.products import Choice, of_product
+from stretto._engine.plan.turns import best_turn, work_of
+from stretto._engine.plan.values import Parts, Shared, Whole
 from stretto._engine.transforms.closed import record_closed
 from stretto._engine.transforms.evaluate import standing_at
 from stretto._engine.transforms.simplify import drop_dead

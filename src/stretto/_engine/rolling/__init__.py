@@ -1,0 +1,1 @@
+"""Loops found in straight-line code. Begin with ``rolling``."""
