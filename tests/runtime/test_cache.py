@@ -9,7 +9,7 @@ import pytest
 import stretto as st
 import stretto.numpy as snp
 from stretto._engine.core.types import array_type
-from stretto.lower.stablehlo import lower
+from stretto._engine.lower.stablehlo import lower
 from stretto._engine.ops.arithmetic import ADD
 from stretto.runtime import cache, pjrt
 

@@ -23,8 +23,8 @@ from stretto._engine.core.once import Turn, in_turn
 from stretto._engine.core.position import user_position, user_stack_level
 from stretto._engine.core.program import Atom, Program
 from stretto._engine.core.types import ArrayType
-from stretto.lower.stablehlo import lower
-from stretto.lower.text import Text
+from stretto._engine.lower.stablehlo import lower
+from stretto._engine.lower.text import Text
 from stretto._engine.plan.interpreting import interpretable
 from stretto._engine.plan.prepare import prepare
 from stretto.runtime import cache

@@ -20,8 +20,8 @@ from stretto._engine.core.lazy import LazyModule
 from stretto._engine.core.once import Turn, once
 from stretto._engine.core.program import Equation, Program, Var
 from stretto._engine.core.types import ArrayType, array_type
-from stretto.lower.stablehlo import lower
-from stretto.lower.text import Text
+from stretto._engine.lower.stablehlo import lower
+from stretto._engine.lower.text import Text
 from stretto._engine.plan.prepare import prepare
 from stretto.runtime.array import Array
 from stretto.runtime.callbacks import CallingExecutable

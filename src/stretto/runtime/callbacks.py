@@ -24,7 +24,7 @@ from stretto._engine.core.interpreter import constant
 from stretto._engine.core.native import native
 from stretto._engine.core.once import Turn, once
 from stretto._engine.core.types import ArrayType, array_type
-from stretto.lower.text import TOKEN, HostCall, Text
+from stretto._engine.lower.text import TOKEN, HostCall, Text
 from stretto.runtime import pjrt
 from stretto.runtime.pjrt import Executable, Options
 

@@ -14,7 +14,7 @@ from stretto._engine.core.interpreter import as_value, state
 from stretto._engine.core.program import Literal, check
 from stretto._engine.core.recorder import record, standing
 from stretto._engine.core.types import array_type
-from stretto.lower.stablehlo import lower
+from stretto._engine.lower.stablehlo import lower
 from stretto._engine.transforms.evaluate import evaluate
 
 F32 = array_type((2,), np.dtype(np.float32))

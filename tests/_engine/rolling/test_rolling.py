@@ -10,7 +10,7 @@ from hypothesis import strategies as draw
 import stretto as st
 import stretto.numpy as snp
 from stretto._engine.core.program import Program, check
-from stretto.lower.stablehlo import lower
+from stretto._engine.lower.stablehlo import lower
 from stretto._engine.plan.prepare import prepare
 from stretto._engine.rolling.rolling import roll
 from stretto._engine.transforms.evaluate import evaluate

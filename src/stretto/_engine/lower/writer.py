@@ -14,7 +14,7 @@ import numpy as np
 
 from stretto._engine.core.program import Var
 from stretto._engine.core.types import ArrayType, array_type, kind_of
-from stretto.lower.text import (
+from stretto._engine.lower.text import (
     TOKEN,
     HostCall,
     Operand,

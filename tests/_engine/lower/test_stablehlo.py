@@ -12,8 +12,8 @@ from stretto._engine.core.position import lines_of
 from stretto._engine.core.program import Equation, Program, Var, check
 from stretto._engine.core.recorder import record
 from stretto._engine.core.types import array_type
-from stretto.lower import stablehlo
-from stretto.lower.stablehlo import Builder, lower
+from stretto._engine.lower import stablehlo
+from stretto._engine.lower.stablehlo import Builder, lower
 from stretto._engine.ops.arithmetic import ADD
 from stretto._engine.ops.constant import Constant, Held
 from stretto.runtime.pjrt import compile_text, to_device, to_host

@@ -17,8 +17,8 @@ from stretto._engine.core.position import Place, line_at, lines_of
 from stretto._engine.core.program import Program
 from stretto._engine.core.recorder import record
 from stretto._engine.core.scope import joined
-from stretto.lower.text import TOKEN, Operand, Text, escaped, identifier, tensor_type
-from stretto.lower.writer import Writer
+from stretto._engine.lower.text import TOKEN, Operand, Text, escaped, identifier, tensor_type
+from stretto._engine.lower.writer import Writer
 
 __all__ = ["Builder", "lower"]
 
