@@ -59,7 +59,7 @@ sweep: $(INSTALLED)
 	$(BIN)/python -m tests.property.sweep $(ARGS)
 
 cache-storm: $(INSTALLED)
-	$(BIN)/python -m tests.runtime.storm $(ARGS)
+	$(BIN)/python -m tests._engine.runtime.storm $(ARGS)
 
 sanitize: $(INSTALLED)
 	$(BIN)/python -m tests.native.sanitize $(ARGS)

@@ -44,9 +44,9 @@ from stretto._engine.ops.special import incomplete
 from stretto._engine.ops.special import incomplete_beta
 from stretto._engine.ops.special import zeta
 from stretto._engine.ops.elementwise import Elementwise
-from stretto.runtime.array import Array
-from stretto.runtime.cache import run_primitive
-from stretto.runtime.eager import quiet
+from stretto._engine.runtime.array import Array
+from stretto._engine.runtime.cache import run_primitive
+from stretto._engine.runtime.eager import quiet
 
 __all__ = ["main", "measured"]
 

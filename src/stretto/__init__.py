@@ -27,7 +27,7 @@ try:
     from stretto._engine.core.scope import named_call, named_scope
     from stretto._engine.core.types import float0
     from stretto._engine.core.version import VERSION as __version__  # noqa: F401
-    from stretto.runtime.array import Array
+    from stretto._engine.runtime.array import Array
 finally:
     if _collects:
         gc.enable()
@@ -82,8 +82,8 @@ if TYPE_CHECKING:
     from stretto.ensemble.ensemble import Ensemble
     from stretto.files import load, load_header, save
     from stretto._engine.ops.name import checkpoint_name
-    from stretto.runtime.callbacks import effects_barrier
-    from stretto.runtime.device import (
+    from stretto._engine.runtime.callbacks import effects_barrier
+    from stretto._engine.runtime.device import (
         Device,
         default_backend,
         device_count,
@@ -94,7 +94,7 @@ if TYPE_CHECKING:
         process_index,
         process_indices,
     )
-    from stretto.runtime.environment import print_environment_info
+    from stretto._engine.runtime.environment import print_environment_info
     from stretto.tree import concat, stack, take, unstack
 else:
     __getattr__, __dir__ = names_on_demand(
@@ -124,10 +124,10 @@ else:
             "stretto.ensemble.ensemble": "Ensemble",
             "stretto.files": "load load_header save",
             "stretto._engine.ops.name": "checkpoint_name",
-            "stretto.runtime.callbacks": "effects_barrier",
-            "stretto.runtime.device": "Device default_backend device_count devices "
+            "stretto._engine.runtime.callbacks": "effects_barrier",
+            "stretto._engine.runtime.device": "Device default_backend device_count devices "
             "local_device_count local_devices process_count process_index process_indices",
-            "stretto.runtime.environment": "print_environment_info",
+            "stretto._engine.runtime.environment": "print_environment_info",
             "stretto.tree": "concat stack take unstack",
         },
         absent={

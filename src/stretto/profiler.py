@@ -19,7 +19,7 @@ from typing import Any, BinaryIO
 
 from stretto._engine.core.files import checked_path, write_whole
 from stretto._engine.core.forks import lock
-from stretto.runtime import pjrt
+from stretto._engine.runtime import pjrt
 
 __all__ = ["TraceAnnotation", "annotate_function", "start_trace", "stop_trace", "trace"]
 

@@ -8,8 +8,8 @@ from __future__ import annotations
 from stretto._engine.core.interpreter import Value, install_eager
 from stretto.numpy import methods
 from stretto._engine.plan import measured
-from stretto.runtime.eager import EAGER
-from stretto.runtime.timing import seconds_of
+from stretto._engine.runtime.eager import EAGER
+from stretto._engine.runtime.timing import seconds_of
 
 install_eager(EAGER)
 methods.attach(Value)

@@ -30,8 +30,8 @@ import stretto.numpy as snp
 from stretto._engine.core.interpreter import state
 from stretto._engine.core.native import native
 from stretto.numpy.quick import SHORT
-from stretto.runtime import eager
-from stretto.runtime.array import Array, Donated
+from stretto._engine.runtime import eager
+from stretto._engine.runtime.array import Array, Donated
 
 Pair = namedtuple("Pair", "first second")
 

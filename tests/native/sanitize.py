@@ -28,8 +28,8 @@ TESTS = (
     "tests/api/test_jit.py",
     "tests/api/test_jit_threads.py",
     "tests/numpy/test_quick.py",
-    "tests/runtime/test_array.py",
-    "tests/runtime/test_eager.py",
+    "tests/_engine/runtime/test_array.py",
+    "tests/_engine/runtime/test_eager.py",
 )
 
 

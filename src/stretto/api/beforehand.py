@@ -20,7 +20,7 @@ from stretto._engine.ops.constant import Constant
 from stretto._engine.ops.elementwise import INTEGRAL, Elementwise
 from stretto._engine.ops.shape import Slice
 from stretto._engine.plan.memory import bytes_of
-from stretto.runtime.eager import EAGER
+from stretto._engine.runtime.eager import EAGER
 from stretto._engine.transforms.evaluate import evaluate
 from stretto._engine.transforms.simplify import used_inputs, with_inputs
 

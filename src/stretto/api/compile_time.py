@@ -11,7 +11,7 @@ from typing import Any
 
 from stretto._engine.core.effects import NamedAxis
 from stretto._engine.core.interpreter import Interpreter, Tracer, state
-from stretto.runtime.eager import EAGER
+from stretto._engine.runtime.eager import EAGER
 
 __all__ = ["ensure_compile_time_eval"]
 

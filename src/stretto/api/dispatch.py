@@ -19,9 +19,9 @@ from stretto._engine.core.boundary import hide_frames
 from stretto._engine.core.config import settings
 from stretto._engine.core.interpreter import state
 from stretto._engine.core.native import native
-from stretto.runtime import pjrt
-from stretto.runtime.array import Array, Donated
-from stretto.runtime.eager import EAGER
+from stretto._engine.runtime import pjrt
+from stretto._engine.runtime.array import Array, Donated
+from stretto._engine.runtime.eager import EAGER
 
 __all__ = ["Dispatcher", "record_of"]
 

@@ -27,10 +27,10 @@ from stretto._engine.lower.stablehlo import lower
 from stretto._engine.lower.text import Text
 from stretto._engine.plan.interpreting import interpretable
 from stretto._engine.plan.prepare import prepare
-from stretto.runtime import cache
-from stretto.runtime.array import Array, Donated
-from stretto.runtime.interpreted import Interpreted
-from stretto.runtime.pjrt import Executable, Options
+from stretto._engine.runtime import cache
+from stretto._engine.runtime.array import Array, Donated
+from stretto._engine.runtime.interpreted import Interpreted
+from stretto._engine.runtime.pjrt import Executable, Options
 from stretto._engine.transforms.simplify import live, used_inputs
 
 __all__ = ["Entry"]

@@ -38,10 +38,10 @@ from stretto._engine.core.forks import in_child
 from stretto._engine.core.interpreter import Tracer, state
 from stretto._engine.core.once import Turn, once
 from stretto._engine.core.recorder import record
-from stretto.runtime import cache
-from stretto.runtime.array import Array, Donated
-from stretto.runtime.eager import EAGER
-from stretto.runtime.pjrt import Options
+from stretto._engine.runtime import cache
+from stretto._engine.runtime.array import Array, Donated
+from stretto._engine.runtime.eager import EAGER
+from stretto._engine.runtime.pjrt import Options
 from stretto._engine.transforms.evaluate import evaluate
 
 __all__ = ["Jitted", "clear_caches", "jit"]

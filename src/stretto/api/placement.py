@@ -13,8 +13,8 @@ import numpy as np
 from stretto._engine.core import tree
 from stretto._engine.core.boundary import boundary
 from stretto._engine.core.interpreter import Value, as_value
-from stretto.runtime.array import Array
-from stretto.runtime.device import as_device, devices
+from stretto._engine.runtime.array import Array
+from stretto._engine.runtime.device import as_device, devices
 
 __all__ = ["copy_to_host_async", "device_get", "device_put", "live_arrays"]
 

@@ -19,9 +19,9 @@ from stretto._engine.core.boundary import boundary
 from stretto._engine.core.interpreter import Tracer, as_value
 from stretto._engine.core.program import Program
 from stretto._engine.core.types import ArrayType, array_type, canonical_dtype
-from stretto.runtime import pjrt
-from stretto.runtime.array import Array
-from stretto.runtime.pjrt import Executable, Options
+from stretto._engine.runtime import pjrt
+from stretto._engine.runtime.array import Array
+from stretto._engine.runtime.pjrt import Executable, Options
 
 __all__ = ["ArgInfo", "Compiled", "Lowered", "TracedCall", "as_options", "on_device"]
 

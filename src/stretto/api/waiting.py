@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import Any
 
 from stretto._engine.core import tree
-from stretto.runtime.array import wait_for_all
+from stretto._engine.runtime.array import wait_for_all
 
 __all__ = ["block_until_ready"]
 

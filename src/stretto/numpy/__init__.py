@@ -34,7 +34,7 @@ from stretto.numpy.statistics import *
 from stretto.numpy.ufunc import *
 from stretto.numpy.ufuncs import *
 from stretto.numpy.unique import *
-from stretto.runtime.array import Array as Array
+from stretto._engine.runtime.array import Array as Array
 
 bool = _dtypes.bool_
 ndarray = Array

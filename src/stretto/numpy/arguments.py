@@ -13,7 +13,7 @@ from stretto._engine.core.types import inexact_dtype, kind_of, promote, scalar_d
 from stretto._engine.ops.convert import convert
 from stretto._engine.ops.elementwise import promote_values
 from stretto._engine.ops.sharding import refuse_sharding
-from stretto.runtime.device import as_device
+from stretto._engine.runtime.device import as_device
 
 __all__ = [
     "inexact_values",

@@ -25,8 +25,8 @@ from stretto._engine.ops.complex_order import complex_greater
 from stretto._engine.ops.convert import convert
 from stretto._engine.ops.elementwise import INEXACT, promote_values
 from stretto._engine.ops.trigonometric import atan2
-from stretto.runtime.array import Array
-from stretto.runtime.eager import quiet
+from stretto._engine.runtime.array import Array
+from stretto._engine.runtime.eager import quiet
 
 __all__ = [
     "abs",

@@ -26,9 +26,9 @@ from stretto.numpy.quick import splat
 from stretto._engine.ops.broadcast import broadcast_to, reshape
 from stretto._engine.ops.convert import convert
 from stretto._engine.ops.shape import concatenate
-from stretto.runtime.array import Array
-from stretto.runtime.dlpack import take
-from stretto.runtime.eager import EAGER
+from stretto._engine.runtime.array import Array
+from stretto._engine.runtime.dlpack import take
+from stretto._engine.runtime.eager import EAGER
 
 __all__ = [
     "array",

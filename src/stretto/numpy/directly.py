@@ -18,8 +18,8 @@ from stretto._engine.core.interpreter import state
 from stretto._engine.core.ranks import differ
 from stretto._engine.core.types import ArrayType, array_type
 from stretto.numpy.quick import element_of
-from stretto.runtime.array import Array
-from stretto.runtime.eager import EAGER, quiet
+from stretto._engine.runtime.array import Array
+from stretto._engine.runtime.eager import EAGER, quiet
 
 __all__ = ["BOOL", "COMPLEX", "FLOAT", "INT", "INTEGER", "NUMERIC", "REAL", "directly", "host_of"]
 

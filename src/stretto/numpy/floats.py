@@ -34,7 +34,7 @@ from stretto._engine.ops.comparison import (
 from stretto._engine.ops.convert import convert
 from stretto._engine.ops.elementwise import broadcast_shapes, promote_values
 from stretto._engine.ops.shape import pad, slice_in_dim
-from stretto.runtime.eager import quiet
+from stretto._engine.runtime.eager import quiet
 
 __all__ = ["frexp", "ldexp", "modf", "nextafter", "packbits", "spacing", "unpackbits"]
 

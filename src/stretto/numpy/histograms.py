@@ -36,7 +36,7 @@ from stretto._engine.ops.contract import promote_dtypes
 from stretto._engine.ops.convert import convert
 from stretto._engine.ops.shape import rev, slice_in_dim
 from stretto._engine.ops.sharding import refuse_sharding
-from stretto.runtime.eager import quiet
+from stretto._engine.runtime.eager import quiet
 
 __all__ = [
     "bincount",

@@ -35,8 +35,8 @@ from stretto._engine.ops.index.geometry import reading_mode
 from stretto._engine.ops.index.primitives import fill_bytes, fill_element
 from stretto._engine.ops.shape import Rev, Slice
 from stretto._engine.ops.sharding import refuse_sharding
-from stretto.runtime.array import Array
-from stretto.runtime.eager import EAGER
+from stretto._engine.runtime.array import Array
+from stretto._engine.runtime.eager import EAGER
 
 __all__ = ["At", "IndexUpdate", "getitem", "setitem"]
 

@@ -23,7 +23,7 @@ from stretto._engine.ops.broadcast import broadcast_to, reshape
 from stretto._engine.ops.comparison import lt, where
 from stretto._engine.ops.convert import convert
 from stretto._engine.ops.shape import concatenate
-from stretto.runtime.array import Array
+from stretto._engine.runtime.array import Array
 
 __all__ = [
     "Index",

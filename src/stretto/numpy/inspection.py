@@ -11,7 +11,7 @@ import numpy as np
 
 from stretto._engine.core.types import canonical_dtype, default_dtype
 from stretto.numpy.dtypes import isdtype
-from stretto.runtime.device import CPU, Device, as_device, devices
+from stretto._engine.runtime.device import CPU, Device, as_device, devices
 
 __all__ = ["VERSIONS", "NamespaceInfo", "__array_api_version__", "__array_namespace_info__"]
 

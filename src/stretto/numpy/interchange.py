@@ -12,8 +12,8 @@ from stretto._engine.core.types import array_type, canonical_dtype, kind_of
 from stretto.numpy.arguments import refuse_device
 from stretto.numpy.creation import copy as copy_of
 from stretto._engine.ops.convert import convert
-from stretto.runtime.array import Array
-from stretto.runtime.dlpack import take
+from stretto._engine.runtime.array import Array
+from stretto._engine.runtime.dlpack import take
 
 __all__ = ["from_dlpack"]
 

@@ -20,7 +20,7 @@ from stretto._engine.ops.broadcast import reshape
 from stretto._engine.ops.convert import convert
 from stretto._engine.ops.linalg.matrix_parts import below, diagonal_of, lower_part, on_diagonal, upper_part
 from stretto._engine.ops.shape import pad
-from stretto.runtime.eager import EAGER
+from stretto._engine.runtime.eager import EAGER
 
 __all__ = ["diag", "diagflat", "eye", "identity", "tri", "tril", "triu"]
 

@@ -35,9 +35,9 @@ from stretto.numpy.indexing import At, getitem, setitem
 from stretto.numpy.inspection import VERSIONS
 from stretto.numpy.quick import SHORT, product
 from stretto._engine.ops.contract import dot, matmul
-from stretto.runtime.array import Array
-from stretto.runtime.device import CPU, as_device
-from stretto.runtime.eager import EAGER, quiet
+from stretto._engine.runtime.array import Array
+from stretto._engine.runtime.device import CPU, as_device
+from stretto._engine.runtime.eager import EAGER, quiet
 
 __all__ = ["attach"]
 

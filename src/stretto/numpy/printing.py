@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from stretto._engine.core.interpreter import Tracer, as_value
-from stretto.runtime.array import text_of
+from stretto._engine.runtime.array import text_of
 
 __all__ = ["array_repr", "array_str", "get_printoptions", "printoptions", "set_printoptions"]
 

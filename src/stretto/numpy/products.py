@@ -21,7 +21,7 @@ from stretto._engine.ops.broadcast import canonical_axis, expand_dims, move_axis
 from stretto._engine.ops.elementwise import promote_values
 from stretto._engine.ops.shape import concatenate, pad, slice_in_dim
 from stretto._engine.ops.sharding import refuse_sharding
-from stretto.runtime.array import Array
+from stretto._engine.runtime.array import Array
 
 __all__ = [
     "cross",

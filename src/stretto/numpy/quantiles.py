@@ -42,7 +42,7 @@ from stretto._engine.ops.convert import convert
 from stretto._engine.ops.shape import slice_in_dim
 from stretto._engine.ops.sharding import refuse_sharding
 from stretto._engine.ops.sort import argsort, sort
-from stretto.runtime.eager import quiet
+from stretto._engine.runtime.eager import quiet
 
 __all__ = [
     "median",

@@ -23,8 +23,8 @@ from stretto._engine.core.ranks import differ
 from stretto._engine.core.types import ArrayType, array_type
 from stretto._engine.ops.broadcast import broadcast_to
 from stretto._engine.ops.elementwise import Elementwise, broadcast_shapes
-from stretto.runtime.array import Array
-from stretto.runtime.eager import EAGER, quiet, wide
+from stretto._engine.runtime.array import Array
+from stretto._engine.runtime.eager import EAGER, quiet, wide
 
 __all__ = [
     "SHORT",

@@ -30,8 +30,8 @@ from stretto._engine.ops.comparison import eq, select
 from stretto._engine.ops.convert import convert
 from stretto._engine.ops.elementwise import promote_values
 from stretto._engine.ops.iota import broadcasted_iota
-from stretto.runtime.array import Array
-from stretto.runtime.eager import EAGER
+from stretto._engine.runtime.array import Array
+from stretto._engine.runtime.eager import EAGER
 
 __all__ = ["arange", "geomspace", "indices", "linspace", "logspace", "meshgrid"]
 

@@ -35,7 +35,7 @@ from stretto._engine.ops.comparison import where as choose
 from stretto._engine.ops.convert import convert
 from stretto._engine.ops.elementwise import broadcast_shapes
 from stretto._engine.ops.shape import pad
-from stretto.runtime.eager import quiet
+from stretto._engine.runtime.eager import quiet
 
 __all__ = [
     "all",

@@ -16,7 +16,7 @@ from stretto.numpy.quick import quick
 from stretto._engine.ops import arithmetic as ops
 from stretto._engine.ops import division
 from stretto._engine.ops.comparison import eq, full_like, lt, ne, select, zeros_like
-from stretto.runtime.array import Array
+from stretto._engine.runtime.array import Array
 
 __all__ = ["divmod", "floor_divide", "fmod", "mod", "remainder"]
 

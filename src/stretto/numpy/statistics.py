@@ -27,7 +27,7 @@ from stretto._engine.ops.comparison import where as choose
 from stretto._engine.ops.convert import convert
 from stretto._engine.ops.elementwise import promote_values
 from stretto._engine.ops.exponential import root_of_squares
-from stretto.runtime.eager import quiet
+from stretto._engine.runtime.eager import quiet
 
 __all__ = [
     "average",

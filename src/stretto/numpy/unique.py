@@ -27,7 +27,7 @@ from stretto._engine.ops.comparison import where as choose
 from stretto._engine.ops.convert import convert
 from stretto._engine.ops.iota import iota
 from stretto._engine.ops.shape import concatenate, slice_in_dim
-from stretto.runtime.array import Array
+from stretto._engine.runtime.array import Array
 
 __all__ = [
     "unique",

@@ -39,8 +39,8 @@ from stretto._engine.ops.exponential import power
 from stretto._engine.ops.reducing.reduce import reduce_or
 from stretto._engine.ops.shape import rev
 from stretto._engine.ops.sharding import refuse_sharding
-from stretto.runtime.array import Array
-from stretto.runtime.eager import EAGER, quiet
+from stretto._engine.runtime.array import Array
+from stretto._engine.runtime.eager import EAGER, quiet
 
 if TYPE_CHECKING:  # loaded when an index first names an element more than once
     from stretto._engine.control import while_loop

@@ -18,7 +18,7 @@ from stretto.numpy.directly import FLOAT, directly
 from stretto._engine.ops.special.bessel import I0, bessel_i0, bessel_i0e
 from stretto._engine.ops.convert import convert
 from stretto._engine.ops.exponential import exp
-from stretto.runtime.array import Array
+from stretto._engine.runtime.array import Array
 
 __all__ = ["bartlett", "blackman", "hamming", "hanning", "i0", "kaiser"]
 

@@ -26,7 +26,7 @@ from stretto._engine.ops.broadcast import canonical_axes
 from stretto._engine.ops.comparison import full_like
 from stretto._engine.ops.comparison import where as choose
 from stretto._engine.ops.reducing.reduce import greatest_below, least_above
-from stretto.runtime.eager import quiet
+from stretto._engine.runtime.eager import quiet
 
 __all__ = [
     "nanargmax",

@@ -20,7 +20,7 @@ from stretto._engine.ops.complex_parts import conj, real
 from stretto._engine.ops.convert import convert
 from stretto._engine.ops.exponential import root_of_squares, sqrt
 from stretto._engine.ops.trigonometric import acos, sin
-from stretto.runtime.array import Array
+from stretto._engine.runtime.array import Array
 from stretto.tree.members import Alike
 from stretto.tree.sums import of_column, widened
 

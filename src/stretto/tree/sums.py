@@ -17,7 +17,7 @@ from stretto._engine.core.types import array_type, canonical_dtype, inexact_dtyp
 from stretto._engine.ops.arithmetic import add, multiply
 from stretto._engine.ops.contract import tensordot
 from stretto._engine.ops.convert import convert
-from stretto.runtime.array import Array
+from stretto._engine.runtime.array import Array
 from stretto.tree.members import Alike, member_at, size_of, stack
 
 __all__ = ["axpy", "lerp", "mean", "of_column", "weighted_sum", "widened"]

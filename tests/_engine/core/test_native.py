@@ -16,7 +16,7 @@ ROOT = Path(__file__).parents[2]
 BOTH = (
     "tests/api/test_dispatch.py",
     "tests/api/test_interpreted.py",
-    "tests/runtime/test_array.py",
+    "tests/_engine/runtime/test_array.py",
     "tests/numpy/test_quick.py",
 )
 

@@ -16,7 +16,7 @@ from stretto._engine.lower import stablehlo
 from stretto._engine.lower.stablehlo import Builder, lower
 from stretto._engine.ops.arithmetic import ADD
 from stretto._engine.ops.constant import Constant, Held
-from stretto.runtime.pjrt import compile_text, to_device, to_host
+from stretto._engine.runtime.pjrt import compile_text, to_device, to_host
 
 X = snp.array(1.5)
 

@@ -10,7 +10,7 @@ from stretto._engine.core.program import Program, literal
 from stretto._engine.core.types import array_type
 from stretto._engine.lower.stablehlo import lower
 from stretto._engine.lower.text import element_type, escaped, identifier, tensor_type
-from stretto.runtime.pjrt import compile_text, to_host
+from stretto._engine.runtime.pjrt import compile_text, to_host
 
 FLOAT8 = [name for name in dir(ml_dtypes) if name.startswith("float8_")]
 DTYPES = [

@@ -24,7 +24,7 @@ from stretto._engine.ops.reducing import window_select
 from stretto._engine.ops.arithmetic import ADD, MAX
 from stretto._engine.ops.exponential import EXP
 from stretto._engine.ops.reducing.window_geometry import AxisWindow
-from stretto.runtime import eager
+from stretto._engine.runtime import eager
 
 LOADED = (bessel, error_functions)
 F32, F64, C64 = (np.dtype(d) for d in (np.float32, np.float64, np.complex64))

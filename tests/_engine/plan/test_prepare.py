@@ -12,7 +12,7 @@ from stretto._engine.core.config import shaping
 from stretto._engine.core.program import check
 from stretto._engine.ops.sort import Sort
 from stretto._engine.plan.prepare import prepare
-from stretto.runtime import cache
+from stretto._engine.runtime import cache
 from stretto._engine.transforms.evaluate import evaluate
 from stretto._engine.transforms.simplify import drop_dead
 from tests.compilations import texts_compiled

@@ -12,7 +12,7 @@ from stretto._engine.core.interpreter import as_value
 from stretto._engine.core.types import is_complex, kind_of
 from stretto.nn.functional.arguments import as_float
 from stretto.random.streams import next_key
-from stretto.runtime.array import Array
+from stretto._engine.runtime.array import Array
 
 __all__ = [
     "check_known",

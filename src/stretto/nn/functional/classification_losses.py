@@ -22,7 +22,7 @@ from stretto.nn.functional.checks import check_known, classes_of, pair, reduced
 from stretto._engine.ops.broadcast import expand_dims, of_rank
 from stretto._engine.ops.convert import convert
 from stretto._engine.ops.iota import broadcasted_iota
-from stretto.runtime.array import Array
+from stretto._engine.runtime.array import Array
 
 __all__ = [
     "binary_cross_entropy",

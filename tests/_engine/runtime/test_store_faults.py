@@ -12,7 +12,7 @@ import time
 
 import pytest
 
-from stretto.runtime import store
+from stretto._engine.runtime import store
 from tests.interruptions import interrupted, lines_of
 
 KEY = "ab" * 32

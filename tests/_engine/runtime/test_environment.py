@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 import stretto as st
-from stretto.runtime import environment
+from stretto._engine.runtime import environment
 
 
 def found():

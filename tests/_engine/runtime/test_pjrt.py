@@ -10,7 +10,7 @@ import pytest
 import stretto as st
 import stretto.numpy as snp
 from stretto._engine.core.types import array_type
-from stretto.runtime import pjrt
+from stretto._engine.runtime import pjrt
 
 LIBRARY, REDUCE = "xla_cpu_experimental_ynn_fusion_type", "LIBRARY_FUSION_TYPE_REDUCE"
 

@@ -13,7 +13,7 @@ import sys
 import tempfile
 import time
 
-from stretto.runtime import store
+from stretto._engine.runtime import store
 
 __all__ = ["main"]
 
@@ -21,7 +21,7 @@ WORK = """
 import sys
 import numpy as np
 import stretto as st, stretto.numpy as snp
-from stretto.runtime import pjrt
+from stretto._engine.runtime import pjrt
 pjrt.runtime()
 print("ready", flush=True)
 sys.stdin.read(1)

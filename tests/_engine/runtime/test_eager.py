@@ -20,8 +20,8 @@ from stretto._engine.core.interpreter import Value, state
 from stretto.numpy import arithmetic, logic
 from stretto._engine.ops.contract import matmul
 from stretto._engine.ops.trigonometric import COS
-from stretto.runtime import eager
-from stretto.runtime.eager import EAGER, quiet
+from stretto._engine.runtime import eager
+from stretto._engine.runtime.eager import EAGER, quiet
 
 SHAPES = [(), (0,), (1,), (3,), (0, 3), (2, 0)]
 FUNCTIONS = {

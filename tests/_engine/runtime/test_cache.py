@@ -11,7 +11,7 @@ import stretto.numpy as snp
 from stretto._engine.core.types import array_type
 from stretto._engine.lower.stablehlo import lower
 from stretto._engine.ops.arithmetic import ADD
-from stretto.runtime import cache, pjrt
+from stretto._engine.runtime import cache, pjrt
 
 
 @pytest.fixture

@@ -15,7 +15,7 @@ import stretto as st
 import stretto.numpy as snp
 from stretto import lax
 from stretto._engine.core.types import array_type
-from stretto.runtime import disk, pjrt, store
+from stretto._engine.runtime import disk, pjrt, store
 
 
 def bits(tree):
@@ -199,7 +199,7 @@ def test_text_in_a_program_that_looks_like_a_line_is_in_the_key():
 
 KEYS = """
 import stretto as st, stretto.numpy as snp
-from stretto.runtime import disk
+from stretto._engine.runtime import disk
 f = st.jit(lambda x, y: st.vmap(lambda a, b: snp.tanh(a @ b).sum(), (0, None))(x, y))
 lowered = f.lower(snp.ones((4, 16, 16)), snp.ones(16))
 place = disk.place_of(lowered.as_text(), ())
@@ -347,7 +347,7 @@ def test_processes_at_once_and_one_after(tmp_path):
 def test_nothing_is_loaded_before_it_is_needed(tmp_path):
     code = (
         "import sys, stretto, stretto.numpy as snp; snp.ones(3) + 1; "
-        "print([m for m in ('stretto.runtime.disk', 'stretto.runtime.store') if m in sys.modules])"
+        "print([m for m in ('stretto._engine.runtime.disk', 'stretto._engine.runtime.store') if m in sys.modules])"
     )
     assert in_process(code, folder=str(tmp_path))[0] == "[]\n"
     assert not list(tmp_path.iterdir())

@@ -10,7 +10,7 @@ import pytest
 
 import stretto as st
 import stretto.numpy as snp
-from stretto.runtime import callbacks, pjrt
+from stretto._engine.runtime import callbacks, pjrt
 
 X = snp.array(2.0)
 SCALAR = st.ShapeDtypeStruct((), np.float32)

@@ -11,7 +11,7 @@ import pytest
 import stretto as st
 import stretto.numpy as snp
 from stretto import lax
-from stretto.runtime import cache, disk, pjrt, store
+from stretto._engine.runtime import cache, disk, pjrt, store
 from tests.interruptions import interrupted, lines_of
 
 

@@ -11,8 +11,8 @@ import numpy as np
 
 from stretto._engine.core.program import Program
 from stretto._engine.core.types import ArrayType, is_inexact
-from stretto.runtime.array import Array
-from stretto.runtime.cache import executable
+from stretto._engine.runtime.array import Array
+from stretto._engine.runtime.cache import executable
 
 __all__ = ["seconds_of"]
 

@@ -13,8 +13,8 @@ from typing import Any
 import numpy as np
 
 from stretto._engine.core.program import Atom, Literal, Program
-from stretto.runtime.array import Array
-from stretto.runtime.eager import quiet
+from stretto._engine.runtime.array import Array
+from stretto._engine.runtime.eager import quiet
 
 __all__ = ["Interpreted"]
 

@@ -7,7 +7,7 @@ import time
 
 import pytest
 
-from stretto.runtime import store
+from stretto._engine.runtime import store
 from tests.interrupts import interrupted, sites
 
 KEY, OTHER = "ab" * 32, "cd" * 32

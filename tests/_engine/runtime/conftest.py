@@ -3,7 +3,7 @@
 import pytest
 
 import stretto as st
-from stretto.runtime import cache, disk, pjrt
+from stretto._engine.runtime import cache, disk, pjrt
 from tests.compilations import texts_compiled
 
 

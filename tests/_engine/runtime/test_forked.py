@@ -15,7 +15,7 @@ import stretto as st
 import stretto.numpy as snp
 from stretto._engine.core.errors import ForkedProcessError
 from stretto._engine.core.once import in_turn, once
-from stretto.runtime import pjrt
+from stretto._engine.runtime import pjrt
 from tests.children import in_a_child
 
 pytestmark = [
@@ -145,7 +145,7 @@ def test_the_way_out_works():
     script = (
         "import multiprocessing\n"
         "from concurrent.futures import ProcessPoolExecutor\n"
-        "from tests.runtime.test_forked import _sorted\n"
+        "from tests._engine.runtime.test_forked import _sorted\n"
         "if __name__ == '__main__':\n"
         "    _sorted(4)\n"
         "    context = multiprocessing.get_context('spawn')\n"

@@ -16,8 +16,8 @@ from stretto._engine.core.config import changed
 from stretto._engine.core.machine import cache_directory
 from stretto._engine.core.native import native
 from stretto._engine.core.version import VERSION
-from stretto.runtime.device import CPU
-from stretto.runtime.pjrt import TESTED, check_version
+from stretto._engine.runtime.device import CPU
+from stretto._engine.runtime.pjrt import TESTED, check_version
 
 __all__ = ["print_environment_info"]
 

@@ -18,8 +18,8 @@ from stretto._engine.core.holding import holding
 from stretto._engine.core.interpreter import Interpreter, Tracer, state
 from stretto._engine.core.native import native
 from stretto._engine.core.types import ArrayType
-from stretto.runtime.array import Array
-from stretto.runtime.cache import run_primitive, run_program
+from stretto._engine.runtime.array import Array
+from stretto._engine.runtime.cache import run_primitive, run_program
 
 __all__ = ["EAGER", "Eager", "quiet", "wide"]
 

@@ -21,8 +21,8 @@ from stretto._engine.core.lazy import LazyModule
 from stretto._engine.core.machine import cache_directory, processor
 from stretto._engine.core.types import ArrayType
 from stretto._engine.core.version import VERSION
-from stretto.runtime import pjrt, store
-from stretto.runtime.pjrt import Executable, Options
+from stretto._engine.runtime import pjrt, store
+from stretto._engine.runtime.pjrt import Executable, Options
 
 __all__ = ["FromDisk", "Place", "folder", "place_of"]
 

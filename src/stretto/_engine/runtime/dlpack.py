@@ -13,7 +13,7 @@ import numpy as np
 
 from stretto._engine.core.interpreter import refuse_masked
 from stretto._engine.core.types import ArrayType
-from stretto.runtime import pjrt
+from stretto._engine.runtime import pjrt
 
 __all__ = ["CPU_PAIR", "UNSAID", "export", "read_only", "take"]
 

@@ -25,8 +25,8 @@ from stretto._engine.core.native import native
 from stretto._engine.core.once import Turn, once
 from stretto._engine.core.types import ArrayType, array_type
 from stretto._engine.lower.text import TOKEN, HostCall, Text
-from stretto.runtime import pjrt
-from stretto.runtime.pjrt import Executable, Options
+from stretto._engine.runtime import pjrt
+from stretto._engine.runtime.pjrt import Executable, Options
 
 __all__ = ["CallingExecutable", "effects_barrier"]
 

@@ -16,8 +16,8 @@ from stretto._engine.core.errors import DonatedArrayError
 from stretto._engine.core.interpreter import Value
 from stretto._engine.core.position import Position
 from stretto._engine.core.types import ArrayType, array_type
-from stretto.runtime import dlpack, pjrt
-from stretto.runtime.holder import Holder
+from stretto._engine.runtime import dlpack, pjrt
+from stretto._engine.runtime.holder import Holder
 
 __all__ = ["Array", "Donated", "text_of", "wait_for_all"]
 

@@ -23,14 +23,14 @@ from stretto._engine.core.types import ArrayType, array_type
 from stretto._engine.lower.stablehlo import lower
 from stretto._engine.lower.text import Text
 from stretto._engine.plan.prepare import prepare
-from stretto.runtime.array import Array
-from stretto.runtime.callbacks import CallingExecutable
-from stretto.runtime.pjrt import Executable, Options, compile_text
+from stretto._engine.runtime.array import Array
+from stretto._engine.runtime.callbacks import CallingExecutable
+from stretto._engine.runtime.pjrt import Executable, Options, compile_text
 
 if TYPE_CHECKING:  # loaded when the first program is compiled
-    from stretto.runtime import disk
+    from stretto._engine.runtime import disk
 else:
-    disk = LazyModule("stretto.runtime.disk")
+    disk = LazyModule("stretto._engine.runtime.disk")
 
 __all__ = ["clear", "compiled", "executable", "log", "run_primitive", "run_program"]
 
