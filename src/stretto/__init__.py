@@ -61,20 +61,20 @@ if TYPE_CHECKING:
         tree_util,
         typing,
     )
-    from stretto.api.checkpoint import checkpoint, checkpoint_policies, remat
-    from stretto.api.closure_convert import closure_convert
-    from stretto.api.compile_time import ensure_compile_time_eval
-    from stretto.api.custom_gradient import custom_gradient
-    from stretto.api.derivatives import grad, jvp, linearize, value_and_grad, vjp
-    from stretto.api.forward_backward import fwd_and_bwd
-    from stretto.api.graph import ShapeDtypeStruct, eval_shape, make_graph, make_jaxpr, typeof
-    from stretto.api.hvp import hvp
-    from stretto.api.jacobians import hessian, jacfwd, jacobian, jacrev
-    from stretto.api.jit import clear_caches, jit
-    from stretto.api.linear_transpose import linear_transpose
-    from stretto.api.placement import copy_to_host_async, device_get, device_put, live_arrays
-    from stretto.api.vectorise import vmap
-    from stretto.api.waiting import block_until_ready
+    from stretto._engine.api.checkpoint import checkpoint, checkpoint_policies, remat
+    from stretto._engine.api.closure_convert import closure_convert
+    from stretto._engine.api.compile_time import ensure_compile_time_eval
+    from stretto._engine.api.custom_gradient import custom_gradient
+    from stretto._engine.api.derivatives import grad, jvp, linearize, value_and_grad, vjp
+    from stretto._engine.api.forward_backward import fwd_and_bwd
+    from stretto._engine.api.graph import ShapeDtypeStruct, eval_shape, make_graph, make_jaxpr, typeof
+    from stretto._engine.api.hvp import hvp
+    from stretto._engine.api.jacobians import hessian, jacfwd, jacobian, jacrev
+    from stretto._engine.api.jit import clear_caches, jit
+    from stretto._engine.api.linear_transpose import linear_transpose
+    from stretto._engine.api.placement import copy_to_host_async, device_get, device_put, live_arrays
+    from stretto._engine.api.vectorise import vmap
+    from stretto._engine.api.waiting import block_until_ready
     from stretto._engine.control.callback import io_callback, pure_callback
     from stretto._engine.control.custom_jvp import custom_jvp
     from stretto._engine.control.custom_vjp import custom_vjp
@@ -103,20 +103,20 @@ else:
             "stretto": "ad_checkpoint custom_batching custom_derivatives debug dtypes ensemble "
             "errors fft files flatten_util func image lax linalg nn ops optim profiler random "
             "scipy special stages tree tree_util typing",
-            "stretto.api.checkpoint": "checkpoint checkpoint_policies remat",
-            "stretto.api.closure_convert": "closure_convert",
-            "stretto.api.compile_time": "ensure_compile_time_eval",
-            "stretto.api.custom_gradient": "custom_gradient",
-            "stretto.api.derivatives": "grad jvp linearize value_and_grad vjp",
-            "stretto.api.forward_backward": "fwd_and_bwd",
-            "stretto.api.graph": "ShapeDtypeStruct eval_shape make_graph make_jaxpr typeof",
-            "stretto.api.hvp": "hvp",
-            "stretto.api.jacobians": "hessian jacfwd jacobian jacrev",
-            "stretto.api.jit": "clear_caches jit",
-            "stretto.api.linear_transpose": "linear_transpose",
-            "stretto.api.placement": "copy_to_host_async device_get device_put live_arrays",
-            "stretto.api.vectorise": "vmap",
-            "stretto.api.waiting": "block_until_ready",
+            "stretto._engine.api.checkpoint": "checkpoint checkpoint_policies remat",
+            "stretto._engine.api.closure_convert": "closure_convert",
+            "stretto._engine.api.compile_time": "ensure_compile_time_eval",
+            "stretto._engine.api.custom_gradient": "custom_gradient",
+            "stretto._engine.api.derivatives": "grad jvp linearize value_and_grad vjp",
+            "stretto._engine.api.forward_backward": "fwd_and_bwd",
+            "stretto._engine.api.graph": "ShapeDtypeStruct eval_shape make_graph make_jaxpr typeof",
+            "stretto._engine.api.hvp": "hvp",
+            "stretto._engine.api.jacobians": "hessian jacfwd jacobian jacrev",
+            "stretto._engine.api.jit": "clear_caches jit",
+            "stretto._engine.api.linear_transpose": "linear_transpose",
+            "stretto._engine.api.placement": "copy_to_host_async device_get device_put live_arrays",
+            "stretto._engine.api.vectorise": "vmap",
+            "stretto._engine.api.waiting": "block_until_ready",
             "stretto._engine.control.callback": "io_callback pure_callback",
             "stretto._engine.control.custom_jvp": "custom_jvp",
             "stretto._engine.control.custom_vjp": "custom_vjp",

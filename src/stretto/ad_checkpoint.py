@@ -3,8 +3,8 @@
 Layer 7. Next, read ``api/checkpoint`` and ``control/policies``.
 """
 
-from stretto.api.checkpoint import checkpoint, checkpoint_policies, remat
-from stretto.api.residuals import print_saved_residuals
+from stretto._engine.api.checkpoint import checkpoint, checkpoint_policies, remat
+from stretto._engine.api.residuals import print_saved_residuals
 from stretto._engine.ops.name import checkpoint_name
 
 __all__ = [

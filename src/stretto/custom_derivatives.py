@@ -4,8 +4,8 @@ Layer 7. The names of ``jax.custom_derivatives``. Next, read ``control/custom_jv
 ``control/custom_vjp``.
 """
 
-from stretto.api.closure_convert import closure_convert
-from stretto.api.custom_gradient import custom_gradient
+from stretto._engine.api.closure_convert import closure_convert
+from stretto._engine.api.custom_gradient import custom_gradient
 from stretto._engine.control.custom_jvp import custom_jvp
 from stretto._engine.control.custom_vjp import custom_vjp
 from stretto._engine.control.linear_call import linear_call

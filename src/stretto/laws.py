@@ -26,10 +26,10 @@ from typing import Any, NamedTuple
 import ml_dtypes
 import numpy as np
 
-from stretto.api.derivatives import jvp, vjp
-from stretto.api.graph import eval_shape, make_graph
-from stretto.api.jit import jit
-from stretto.api.vectorise import vmap
+from stretto._engine.api.derivatives import jvp, vjp
+from stretto._engine.api.graph import eval_shape, make_graph
+from stretto._engine.api.jit import jit
+from stretto._engine.api.vectorise import vmap
 from stretto._engine.core import tree
 from stretto._engine.core.config import config, enable_x64, over_axis
 from stretto._engine.core.interpreter import as_value

@@ -9,8 +9,8 @@ Layer 7. For annotations and ``isinstance``: ``Wrapped`` is a jitted function, `
 True
 """
 
-from stretto.api.jit import Jitted as Wrapped
-from stretto.api.stages import ArgInfo, Compiled, Lowered
-from stretto.api.stages import TracedCall as Traced
+from stretto._engine.api.jit import Jitted as Wrapped
+from stretto._engine.api.stages import ArgInfo, Compiled, Lowered
+from stretto._engine.api.stages import TracedCall as Traced
 
 __all__ = ["ArgInfo", "Compiled", "Lowered", "Traced", "Wrapped"]

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from stretto.api.jit import jit
+from stretto._engine.api.jit import jit
 from stretto.lax import convolutions as lax
 from stretto._engine.ops.broadcast import move_axis
 from stretto._engine.ops.contract import tensordot

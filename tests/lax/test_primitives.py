@@ -5,7 +5,7 @@ import pytest
 import stretto as st
 import stretto.numpy as snp
 from stretto import lax
-from stretto.api.graph import make_graph
+from stretto._engine.api.graph import make_graph
 from stretto._engine.core.primitive import PRIMITIVES, Primitive
 from stretto.lax import primitives
 

@@ -3,9 +3,9 @@
 import numpy as np
 import pytest
 
-from stretto.api.derivatives import grad
-from stretto.api.jit import jit
-from stretto.api.vectorise import vmap
+from stretto._engine.api.derivatives import grad
+from stretto._engine.api.jit import jit
+from stretto._engine.api.vectorise import vmap
 from stretto.lax import products as lax
 
 RNG = np.random.default_rng(0)

@@ -3,9 +3,9 @@
 import numpy as np
 import pytest
 
-from stretto.api.derivatives import grad
-from stretto.api.jit import jit
-from stretto.api.vectorise import vmap
+from stretto._engine.api.derivatives import grad
+from stretto._engine.api.jit import jit
+from stretto._engine.api.vectorise import vmap
 from stretto.lax.scattering import scatter_apply
 from stretto._engine.ops.index.gather_scatter import ScatterDimensionNumbers
 

@@ -22,11 +22,11 @@ COPY = ROOT / "build" / "sanitize"
 FLAGS = ("-fsanitize=address,undefined", "-fno-sanitize-recover=all", "-fno-omit-frame-pointer")
 TESTS = (
     "tests/native/test_faults.py",
-    "tests/api/test_dispatch.py",
-    "tests/api/test_donation.py",
-    "tests/api/test_interpreted.py",
-    "tests/api/test_jit.py",
-    "tests/api/test_jit_threads.py",
+    "tests/_engine/api/test_dispatch.py",
+    "tests/_engine/api/test_donation.py",
+    "tests/_engine/api/test_interpreted.py",
+    "tests/_engine/api/test_jit.py",
+    "tests/_engine/api/test_jit_threads.py",
     "tests/numpy/test_quick.py",
     "tests/_engine/runtime/test_array.py",
     "tests/_engine/runtime/test_eager.py",

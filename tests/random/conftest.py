@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 
 from stretto import random as R
-from stretto.api.jit import jit
-from stretto.api.vectorise import vmap
+from stretto._engine.api.jit import jit
+from stretto._engine.api.vectorise import vmap
 from stretto.laws import FULLY
 
 

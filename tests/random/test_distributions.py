@@ -6,8 +6,8 @@ import pytest
 from scipy import stats
 
 from stretto import random as R
-from stretto.api.derivatives import grad
-from stretto.api.jit import jit
+from stretto._engine.api.derivatives import grad
+from stretto._engine.api.jit import jit
 from stretto._engine.core.config import config
 from stretto._engine.ops.broadcast import reduce_sum
 

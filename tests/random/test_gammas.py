@@ -5,9 +5,9 @@ import pytest
 from scipy import special, stats
 
 from stretto import random as R
-from stretto.api.derivatives import grad, jvp
-from stretto.api.jit import jit
-from stretto.api.vectorise import vmap
+from stretto._engine.api.derivatives import grad, jvp
+from stretto._engine.api.jit import jit
+from stretto._engine.api.vectorise import vmap
 from stretto._engine.control.scan import scan
 from stretto._engine.core.config import config
 from stretto._engine.core.errors import TypePromotionError

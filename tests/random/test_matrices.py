@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from stretto import random as R
-from stretto.api.derivatives import grad
+from stretto._engine.api.derivatives import grad
 from stretto._engine.core.config import config
 
 I = np.eye(2, dtype=np.float32)  # noqa: E741

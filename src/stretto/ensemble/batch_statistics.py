@@ -11,8 +11,8 @@ from typing import Any
 
 import stretto.numpy as snp
 from stretto import tree
-from stretto.api.jit import jit
-from stretto.api.vectorise import vmap
+from stretto._engine.api.jit import jit
+from stretto._engine.api.vectorise import vmap
 from stretto.ensemble.ensemble import Ensemble
 from stretto.nn.module import Module
 from stretto.nn.normalisation import BatchNorm1d, BatchNorm2d, BatchNorm3d

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 import numpy as np
 
 import stretto.numpy as snp
-from stretto.api.vectorise import vmap
+from stretto._engine.api.vectorise import vmap
 from stretto._engine.core.errors import TracedValueError
 from stretto._engine.core.interpreter import Value
 from stretto._engine.core.lazy import LazyModule

@@ -18,7 +18,7 @@ import numpy as np
 
 import stretto.numpy as snp
 from stretto import lax
-from stretto.api.vectorise import vmap
+from stretto._engine.api.vectorise import vmap
 from stretto._engine.core.interpreter import Value
 from stretto._engine.core.tree import register_dataclass
 from stretto.ensemble.arguments import (

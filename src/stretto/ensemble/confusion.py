@@ -12,7 +12,7 @@ from typing import Literal
 import numpy as np
 
 import stretto.numpy as snp
-from stretto.api.vectorise import vmap
+from stretto._engine.api.vectorise import vmap
 from stretto._engine.core.interpreter import Value
 from stretto.ensemble.arguments import ArrayLike, labelled
 from stretto._engine.ops.broadcast import of_rank

@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from stretto import tree as trees
-from stretto.api.jit import jit
-from stretto.api.vectorise import vmap
+from stretto._engine.api.jit import jit
+from stretto._engine.api.vectorise import vmap
 from stretto._engine.control.chunks import positive
 from stretto._engine.core import tree
 from stretto._engine.core.config import config

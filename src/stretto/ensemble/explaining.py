@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from stretto.api.waiting import block_until_ready
+from stretto._engine.api.waiting import block_until_ready
 from stretto._engine.core.config import config
 from stretto._engine.core.program import Program
 from stretto._engine.plan.mapped import Mapped

@@ -11,7 +11,7 @@ import os
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from stretto.api.graph import ShapeDtypeStruct
+from stretto._engine.api.graph import ShapeDtypeStruct
 from stretto._engine.core.files import checked_path
 from stretto._engine.core.version import VERSION
 from stretto.ensemble.groups import Group, changed

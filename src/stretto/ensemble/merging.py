@@ -12,8 +12,8 @@ import numpy as np
 
 import stretto.numpy as snp
 from stretto import tree
-from stretto.api.derivatives import grad
-from stretto.api.vectorise import vmap
+from stretto._engine.api.derivatives import grad
+from stretto._engine.api.vectorise import vmap
 from stretto._engine.core.tree import unflatten
 from stretto._engine.core.types import is_inexact
 from stretto.ensemble.averaging import begun

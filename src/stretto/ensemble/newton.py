@@ -12,7 +12,7 @@ import numpy as np
 
 import stretto.numpy as snp
 from stretto import lax
-from stretto.api.derivatives import grad, jvp
+from stretto._engine.api.derivatives import grad, jvp
 from stretto._engine.core.interpreter import Value
 
 __all__ = ["minimise"]

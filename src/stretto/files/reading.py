@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import safetensors
 
-from stretto.api.graph import ShapeDtypeStruct
+from stretto._engine.api.graph import ShapeDtypeStruct
 from stretto._engine.core import tree
 from stretto._engine.core.files import checked_path, opened
 from stretto._engine.core.interpreter import Value, as_value

@@ -9,11 +9,11 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from stretto.api import derivatives as api
-from stretto.api import jacobians
-from stretto.api.arguments import as_argnums, wraps
-from stretto.api.derivatives import linearize
-from stretto.api.flat import Flat, is_active
+from stretto._engine.api import derivatives as api
+from stretto._engine.api import jacobians
+from stretto._engine.api.arguments import as_argnums, wraps
+from stretto._engine.api.derivatives import linearize
+from stretto._engine.api.flat import Flat, is_active
 from stretto._engine.core import tree
 from stretto._engine.core.interpreter import as_value
 from stretto._engine.core.types import is_complex, is_float0

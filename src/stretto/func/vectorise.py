@@ -12,8 +12,8 @@ from typing import Any
 
 import numpy as np
 
-from stretto.api import vectorise
-from stretto.api.arguments import leaf_names, name_of, wraps
+from stretto._engine.api import vectorise
+from stretto._engine.api.arguments import leaf_names, name_of, wraps
 from stretto._engine.control.chunks import inner_axes, positive
 from stretto._engine.core import tree
 from stretto._engine.core.interpreter import Tracer, as_value, state

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from stretto.api.vectorise import vmap
+from stretto._engine.api.vectorise import vmap
 from stretto._engine.core.types import promote, scalar_dtype
 from stretto.numpy.creation import array, shape_of
 from stretto.numpy.dtypes import as_dtype

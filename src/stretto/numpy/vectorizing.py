@@ -10,8 +10,8 @@ import re
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any, TypeAlias
 
-from stretto.api.arguments import wraps
-from stretto.api.vectorise import vmap
+from stretto._engine.api.arguments import wraps
+from stretto._engine.api.vectorise import vmap
 from stretto._engine.core.integers import integer
 from stretto._engine.core.interpreter import as_value
 from stretto.numpy.ufunc import ufunc

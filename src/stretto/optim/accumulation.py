@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 import stretto.numpy as snp
-from stretto.api.graph import eval_shape
+from stretto._engine.api.graph import eval_shape
 from stretto._engine.control.cond import cond
 from stretto._engine.core import tree
 from stretto.optim.base import (

@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import Any
 
 import stretto.numpy as snp
-from stretto.api.arguments import values_of_tree
+from stretto._engine.api.arguments import values_of_tree
 from stretto._engine.ops.exponential import root_of_squares
 from stretto.optim.base import GradientTransformationExtraArgs, stateless
 from stretto.optim.leaves import check, leafwise, need_params, squared, wide

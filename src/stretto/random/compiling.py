@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from stretto.api.jit import jit
+from stretto._engine.api.jit import jit
 from stretto._engine.core.interpreter import state
 
 __all__ = ["when_large"]

@@ -8,7 +8,7 @@ import numpy as np
 
 from stretto import numpy as snp
 from stretto import vmap
-from stretto.api.graph import make_graph
+from stretto._engine.api.graph import make_graph
 from stretto._engine.core.position import (
     Position,
     line_at,

@@ -5,7 +5,7 @@ import pytest
 
 from stretto import jit
 from stretto import numpy as snp
-from stretto.api.graph import make_graph
+from stretto._engine.api.graph import make_graph
 from stretto._engine.control.cond import cond
 from stretto._engine.core.errors import ProgramError
 from stretto._engine.core.program import Equation, Literal, Program, Var, as_literal, check, literal

@@ -8,7 +8,7 @@ import pytest
 
 import stretto as st
 from stretto import numpy as snp
-from stretto.api.graph import make_graph
+from stretto._engine.api.graph import make_graph
 from stretto._engine.core.errors import EscapedTracerError, TracedValueError
 from stretto._engine.core.interpreter import as_value, state
 from stretto._engine.core.program import Literal, check

@@ -9,7 +9,7 @@ from hypothesis import strategies as some
 
 from stretto import jit
 from stretto import numpy as snp
-from stretto.api.graph import make_graph
+from stretto._engine.api.graph import make_graph
 from stretto._engine.core.interpreter import as_value
 from stretto._engine.core.types import array_type
 from stretto.laws import b1, bf16, c64, f16, f32, f64, i8, i32, law, u32

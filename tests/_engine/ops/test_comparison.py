@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 
 from stretto import grad, jit, vmap
-from stretto.api.graph import make_graph
+from stretto._engine.api.graph import make_graph
 from stretto._engine.core.interpreter import as_value
 from stretto._engine.core.types import array_type
 from stretto.laws import (

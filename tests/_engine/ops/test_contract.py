@@ -4,10 +4,10 @@ import ml_dtypes
 import numpy as np
 import pytest
 
-from stretto.api.derivatives import vjp
-from stretto.api.graph import make_graph
-from stretto.api.jit import jit
-from stretto.api.vectorise import vmap
+from stretto._engine.api.derivatives import vjp
+from stretto._engine.api.graph import make_graph
+from stretto._engine.api.jit import jit
+from stretto._engine.api.vectorise import vmap
 from stretto._engine.core.config import enable_x64
 from stretto._engine.core.types import array_type
 from stretto.laws import b1, bf16, c64, f16, f32, f64, i8, i32, law, u32

@@ -8,7 +8,7 @@ from hypothesis import strategies as some
 
 from stretto import numpy as snp
 from stretto import vmap
-from stretto.api.graph import make_graph
+from stretto._engine.api.graph import make_graph
 from stretto._engine.core.config import config
 from stretto._engine.core.interpreter import as_value
 from stretto._engine.core.primitive import PRIMITIVES

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from stretto import grad, hessian, jit, lax, numpy
-from stretto.api.graph import make_graph
+from stretto._engine.api.graph import make_graph
 from stretto._engine.core.errors import MissingRuleError
 from stretto.laws import (
     bf16,

@@ -7,8 +7,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as arrays
 
-from stretto.api.derivatives import grad
-from stretto.api.jit import jit
+from stretto._engine.api.derivatives import grad
+from stretto._engine.api.jit import jit
 from stretto._engine.core.config import enable_x64
 from stretto.laws import b1, bf16, c64, f32, f64, i8, i32, law, u32
 from stretto._engine.ops.broadcast import reduce_sum

@@ -28,7 +28,7 @@ def roll(program: Program, always: bool = False) -> Program:
     The programs that it calls, or holds otherwise, are treated likewise, but for those of members
     that the planner lays out. ``always``: also where it does not pay.
 
-    >>> from stretto.api.graph import make_graph
+    >>> from stretto._engine.api.graph import make_graph
     >>> import stretto.numpy as snp
     >>> def power(x):
     ...     y = x

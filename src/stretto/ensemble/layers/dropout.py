@@ -9,8 +9,8 @@ from __future__ import annotations
 from functools import partial
 from typing import Any
 
-from stretto.api.jit import jit
-from stretto.api.vectorise import vmap
+from stretto._engine.api.jit import jit
+from stretto._engine.api.vectorise import vmap
 from stretto._engine.control.chunks import positive as positive_chunk
 from stretto.nn.dropout import (
     AlphaDropout,

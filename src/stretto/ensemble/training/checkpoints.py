@@ -20,7 +20,7 @@ from typing import Any
 import numpy as np
 
 import stretto.numpy as snp
-from stretto.api.graph import ShapeDtypeStruct
+from stretto._engine.api.graph import ShapeDtypeStruct
 from stretto._engine.core.integers import count
 from stretto._engine.core.position import user_stack_level
 from stretto.ensemble.training.state import TrainState, divided

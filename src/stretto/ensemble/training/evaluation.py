@@ -11,9 +11,9 @@ from typing import Any
 
 import numpy as np
 
-from stretto.api.arguments import name_of
-from stretto.api.jit import jit
-from stretto.api.vectorise import vmap
+from stretto._engine.api.arguments import name_of
+from stretto._engine.api.jit import jit
+from stretto._engine.api.vectorise import vmap
 from stretto._engine.core import tree
 from stretto._engine.core.config import config
 from stretto.ensemble.training.losses import arguments_of, in_mode, loss_of, scalar

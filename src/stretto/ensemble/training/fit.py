@@ -16,8 +16,8 @@ from typing import Any
 
 import numpy as np
 
-from stretto.api.graph import ShapeDtypeStruct
-from stretto.api.jit import jit
+from stretto._engine.api.graph import ShapeDtypeStruct
+from stretto._engine.api.jit import jit
 from stretto._engine.core import integers, tree
 from stretto._engine.core.config import config
 from stretto._engine.core.errors import DonatedArrayError

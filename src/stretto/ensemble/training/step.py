@@ -17,8 +17,8 @@ from typing import Any
 import numpy as np
 
 import stretto.numpy as snp
-from stretto.api.derivatives import value_and_grad
-from stretto.api.vectorise import vmap
+from stretto._engine.api.derivatives import value_and_grad
+from stretto._engine.api.vectorise import vmap
 from stretto._engine.core import tree
 from stretto._engine.core.config import config
 from stretto.ensemble.training.losses import loss_of

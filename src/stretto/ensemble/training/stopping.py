@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 import stretto.numpy as snp
-from stretto.api.jit import jit
+from stretto._engine.api.jit import jit
 from stretto._engine.core import tree
 from stretto._engine.core.config import config
 from stretto._engine.core.integers import count

@@ -13,8 +13,8 @@ from typing import Any, NamedTuple
 import numpy as np
 
 import stretto.numpy as snp
-from stretto.api.graph import eval_shape
-from stretto.api.jit import jit
+from stretto._engine.api.graph import eval_shape
+from stretto._engine.api.jit import jit
 from stretto._engine.core import tree
 from stretto._engine.core.interpreter import Value, as_value
 from stretto._engine.core.spelling import refuse_unknown

@@ -9,8 +9,8 @@ import math
 from collections.abc import Sequence
 from typing import Any
 
-from stretto.api.graph import ShapeDtypeStruct
-from stretto.api.linear_transpose import linear_transpose
+from stretto._engine.api.graph import ShapeDtypeStruct
+from stretto._engine.api.linear_transpose import linear_transpose
 from stretto._engine.core.interpreter import as_value
 from stretto.nn.functional.arguments import batched, per_axis, unbatched
 from stretto._engine.ops.broadcast import canonical_axis, expand_dims, reshape, transpose

@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 import stretto.numpy as snp
-from stretto.api.derivatives import value_and_grad
+from stretto._engine.api.derivatives import value_and_grad
 from stretto._engine.control.while_loop import while_loop
 from stretto._engine.core import tree
 from stretto._engine.ops.convert import convert

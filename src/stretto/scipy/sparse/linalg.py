@@ -13,7 +13,7 @@ from typing import Any, TypeAlias
 import ml_dtypes
 import numpy as np
 
-from stretto.api.linear_transpose import linear_transpose
+from stretto._engine.api.linear_transpose import linear_transpose
 from stretto._engine.control.linear_solve import custom_linear_solve
 from stretto._engine.control.loops import fori_loop
 from stretto._engine.control.stop_gradient import stop_gradient

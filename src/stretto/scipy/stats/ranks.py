@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from stretto.api.vectorise import vmap
+from stretto._engine.api.vectorise import vmap
 from stretto._engine.core.interpreter import as_value
 from stretto._engine.core.types import is_inexact
 from stretto.numpy.arguments import inexact_values

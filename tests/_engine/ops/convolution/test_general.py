@@ -8,8 +8,8 @@ import pytest
 
 import stretto as st
 import stretto.numpy as snp
-from stretto.api.derivatives import vjp
-from stretto.api.jit import jit
+from stretto._engine.api.derivatives import vjp
+from stretto._engine.api.jit import jit
 from stretto.laws import bf16, c64, f16, f32, f64, i8, i32, law
 from stretto._engine.ops.convolution.general import (
     ConvDimensionNumbers,

@@ -5,9 +5,9 @@ import itertools
 import numpy as np
 import pytest
 
-from stretto.api.graph import make_graph
-from stretto.api.jit import jit
-from stretto.api.vectorise import vmap
+from stretto._engine.api.graph import make_graph
+from stretto._engine.api.jit import jit
+from stretto._engine.api.vectorise import vmap
 from stretto.laws import bf16, c64, f32, i32, law
 from stretto._engine.ops.index.dynamic import (
     DynamicSlice,

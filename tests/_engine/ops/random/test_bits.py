@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from stretto.api.jit import jit
+from stretto._engine.api.jit import jit
 from stretto._engine.core.interpreter import as_value
 from stretto.laws import law
 from stretto._engine.ops.random.bits import RandomBits, Threefry2x32, threefry2x32

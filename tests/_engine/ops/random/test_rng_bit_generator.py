@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 
-from stretto.api.jit import jit
-from stretto.api.vectorise import vmap
+from stretto._engine.api.jit import jit
+from stretto._engine.api.vectorise import vmap
 from stretto._engine.core.config import enable_x64
 from stretto.laws import law
 from stretto._engine.ops.random.rng_bit_generator import RandomAlgorithm, RngBitGenerator, rng_bit_generator

@@ -4,8 +4,8 @@ import ml_dtypes
 import numpy as np
 import pytest
 
-from stretto.api.derivatives import grad
-from stretto.api.jit import jit
+from stretto._engine.api.derivatives import grad
+from stretto._engine.api.jit import jit
 from stretto.laws import b1, bf16, c64, f32, i8, i32, law, u32
 from stretto._engine.ops.broadcast import reduce_sum
 from stretto._engine.ops.reducing.cumulative import (

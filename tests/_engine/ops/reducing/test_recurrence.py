@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from stretto.api.jit import jit
+from stretto._engine.api.jit import jit
 from stretto._engine.core.config import enable_x64
 from stretto.laws import bf16, c64, f32, f64, law
 from stretto._engine.ops.reducing.recurrence import LinearRecurrence, linear_recurrence

@@ -4,9 +4,9 @@ import ml_dtypes
 import numpy as np
 import pytest
 
-from stretto.api.derivatives import grad, jvp
-from stretto.api.jacobians import hessian
-from stretto.api.jit import jit
+from stretto._engine.api.derivatives import grad, jvp
+from stretto._engine.api.jacobians import hessian
+from stretto._engine.api.jit import jit
 from stretto.laws import b1, bf16, c64, f32, f64, i8, i32, law, u32
 from stretto._engine.ops.reducing.reduce import (
     Argmax,

@@ -14,8 +14,8 @@ from collections.abc import Callable, Iterable, Mapping
 from types import FunctionType, MethodType
 from typing import Any
 
-from stretto.api import recompilation
-from stretto.api.arguments import (
+from stretto._engine.api import recompilation
+from stretto._engine.api.arguments import (
     LeafNames,
     as_values,
     holds_float0,
@@ -24,12 +24,12 @@ from stretto.api.arguments import (
     values_of_tree,
     without_float0,
 )
-from stretto.api.dispatch import Dispatcher, record_of
-from stretto.api.entry import Entry
-from stretto.api.graph import types_of
-from stretto.api.recompilation import Signature
-from stretto.api.stages import Lowered, TracedCall, as_options, on_device
-from stretto.api.static import Places, no_overlap, places_of, rejoined
+from stretto._engine.api.dispatch import Dispatcher, record_of
+from stretto._engine.api.entry import Entry
+from stretto._engine.api.graph import types_of
+from stretto._engine.api.recompilation import Signature
+from stretto._engine.api.stages import Lowered, TracedCall, as_options, on_device
+from stretto._engine.api.static import Places, no_overlap, places_of, rejoined
 from stretto._engine.control.call import Call
 from stretto._engine.core import tree
 from stretto._engine.core.boundary import boundary, hide_frames

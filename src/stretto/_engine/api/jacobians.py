@@ -10,8 +10,8 @@ from typing import Any
 
 import numpy as np
 
-from stretto.api.arguments import name_of, wraps
-from stretto.api.flat import Flat, chosen, is_active, pull_back, zero_tangent
+from stretto._engine.api.arguments import name_of, wraps
+from stretto._engine.api.flat import Flat, chosen, is_active, pull_back, zero_tangent
 from stretto._engine.control.chunks import map_chunks, positive
 from stretto._engine.core import tree
 from stretto._engine.core.interpreter import constant

@@ -23,7 +23,7 @@ def evaluations(monkeypatch):
         seen.append(program)
         return evaluate(program, values)
 
-    monkeypatch.setattr("stretto.api.beforehand.evaluate", noting)
+    monkeypatch.setattr("stretto._engine.api.beforehand.evaluate", noting)
     return seen
 
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from stretto.api.arguments import (
+from stretto._engine.api.arguments import (
     LEAF,
     argument_names,
     as_argnums,

@@ -8,9 +8,9 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from stretto.api.arguments import as_argnums, name_of
-from stretto.api.derivatives import vjp
-from stretto.api.jit import jit
+from stretto._engine.api.arguments import as_argnums, name_of
+from stretto._engine.api.derivatives import vjp
+from stretto._engine.api.jit import jit
 
 __all__ = ["fwd_and_bwd"]
 

@@ -9,7 +9,7 @@ import warnings
 from collections.abc import Iterable, Sequence
 from typing import Any, NamedTuple
 
-from stretto.api.entry import Entry
+from stretto._engine.api.entry import Entry
 from stretto._engine.core.errors import RecompilationWarning
 from stretto._engine.core.position import user_stack_level
 

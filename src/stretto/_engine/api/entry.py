@@ -13,8 +13,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import field
 from typing import Any
 
-from stretto.api.arguments import LEAF
-from stretto.api.beforehand import beforehand, with_equal_ones_merged
+from stretto._engine.api.arguments import LEAF
+from stretto._engine.api.beforehand import beforehand, with_equal_ones_merged
 from stretto._engine.core import tree
 from stretto._engine.core.config import config
 from stretto._engine.core.errors import TracedValueError

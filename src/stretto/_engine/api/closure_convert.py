@@ -9,8 +9,8 @@ import itertools
 from collections.abc import Callable
 from typing import Any
 
-from stretto.api.arguments import leaf_names, name_of, values_of_tree, without_float0
-from stretto.api.graph import types_of
+from stretto._engine.api.arguments import leaf_names, name_of, values_of_tree, without_float0
+from stretto._engine.api.graph import types_of
 from stretto._engine.control.family import parting
 from stretto._engine.control.user_rule import fits
 from stretto._engine.core import tree

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from stretto.api.flat import Flat, pull_back, zero_tangent
+from stretto._engine.api.flat import Flat, pull_back, zero_tangent
 from stretto._engine.control.user_rule import fits
 from stretto._engine.core import tree
 from stretto._engine.core.boundary import bounded

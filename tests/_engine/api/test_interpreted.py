@@ -8,7 +8,7 @@ import pytest
 import stretto as st
 import stretto.numpy as snp
 from stretto._engine.plan.interpreting import MOST_ELEMENTS, MOST_EQUATIONS, interpretable
-from tests.api.test_entry import entry_of
+from tests._engine.api.test_entry import entry_of
 
 
 @pytest.fixture(autouse=True)

@@ -13,7 +13,7 @@ import pytest
 import stretto as st
 import stretto.numpy as snp
 from stretto._engine.core.native import native
-from tests.api.test_entry import entry_of
+from tests._engine.api.test_entry import entry_of
 
 needs_native = pytest.mark.skipif(native is None, reason="the extension was not built")
 
@@ -250,7 +250,7 @@ def test_trees_beyond_the_walk():
 
 
 def test_no_more_signatures_are_kept_than_it_says(monkeypatch):
-    monkeypatch.setattr("stretto.api.jit._SIGNATURES", 8)
+    monkeypatch.setattr("stretto._engine.api.jit._SIGNATURES", 8)
     f = st.jit(lambda x: x + 1)
     with st.config(recompilation_warning=0, interpret_small=True):
         for n in [*range(1, 30), *range(1, 30)]:

@@ -9,14 +9,14 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from stretto.api.arguments import (
+from stretto._engine.api.arguments import (
     LEAF,
     name_of,
     values_of_tree,
     wraps,
 )
-from stretto.api.flat import Flat, chosen, is_active, pull_back, zero_tangent
-from stretto.api.linear_functions import JvpFunction, VjpFunction, tangents_of
+from stretto._engine.api.flat import Flat, chosen, is_active, pull_back, zero_tangent
+from stretto._engine.api.linear_functions import JvpFunction, VjpFunction, tangents_of
 from stretto._engine.core import tree
 from stretto._engine.core.boundary import boundary
 from stretto._engine.core.types import is_complex, is_inexact

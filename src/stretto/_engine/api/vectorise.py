@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from stretto.api.arguments import (
+from stretto._engine.api.arguments import (
     LeafNames,
     Nothing,
     argument_names,

@@ -11,8 +11,8 @@ from typing import Any
 
 import numpy as np
 
-from stretto.api.entry import Entry
-from stretto.api.graph import struct_of
+from stretto._engine.api.entry import Entry
+from stretto._engine.api.graph import struct_of
 from stretto._engine.control.family import parting
 from stretto._engine.core import tree
 from stretto._engine.core.boundary import boundary

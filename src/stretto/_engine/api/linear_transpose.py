@@ -8,8 +8,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any, NamedTuple
 
-from stretto.api.arguments import leaf_names, name_of, values_of_tree
-from stretto.api.graph import types_of
+from stretto._engine.api.arguments import leaf_names, name_of, values_of_tree
+from stretto._engine.api.graph import types_of
 from stretto._engine.control.family import ControlFlow, parting
 from stretto._engine.control.user_rule import fits
 from stretto._engine.core import tree

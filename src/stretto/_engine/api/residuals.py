@@ -8,8 +8,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from stretto.api.arguments import LeafNames, as_values, name_of
-from stretto.api.flat import Flat, is_active
+from stretto._engine.api.arguments import LeafNames, as_values, name_of
+from stretto._engine.api.flat import Flat, is_active
 from stretto._engine.core import tree
 from stretto._engine.core.boundary import boundary
 from stretto._engine.core.interpreter import Tracer

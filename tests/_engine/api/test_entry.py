@@ -5,7 +5,7 @@ import pytest
 
 import stretto as st
 import stretto.numpy as snp
-from stretto.api.entry import _aliases
+from stretto._engine.api.entry import _aliases
 
 
 def entry_of(f):

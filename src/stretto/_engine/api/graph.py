@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from stretto.api.arguments import (
+from stretto._engine.api.arguments import (
     LeafNames,
     as_values,
     name_of,
@@ -23,7 +23,7 @@ from stretto.api.arguments import (
     without_float0,
     wraps,
 )
-from stretto.api.static import NONE, Places, places_of, rejoined
+from stretto._engine.api.static import NONE, Places, places_of, rejoined
 from stretto._engine.core import tree
 from stretto._engine.core.boundary import boundary
 from stretto._engine.core.config import over_axis

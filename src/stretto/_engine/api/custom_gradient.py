@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from stretto.api.arguments import name_of, values_of_tree, without_float0
+from stretto._engine.api.arguments import name_of, values_of_tree, without_float0
 from stretto._engine.control.custom_vjp import custom_vjp
 from stretto._engine.core import tree
 from stretto._engine.core.program import Program

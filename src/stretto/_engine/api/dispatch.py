@@ -13,7 +13,7 @@ import sys
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from stretto.api.entry import Entry
+from stretto._engine.api.entry import Entry
 from stretto._engine.core import tree
 from stretto._engine.core.boundary import hide_frames
 from stretto._engine.core.config import settings

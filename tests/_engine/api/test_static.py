@@ -2,7 +2,7 @@
 
 import pytest
 
-from stretto.api.static import NONE, Places, Static, no_overlap, places_of
+from stretto._engine.api.static import NONE, Places, Static, no_overlap, places_of
 
 
 def f(x, y, /, z=0, *, w=1):
