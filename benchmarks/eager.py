@@ -5,8 +5,8 @@ compiled (``eager_compiled`` off); one compiled program; and Stretto as it is. E
 gets arrays that no device has seen. Figures are the least times, by the clock and of all cores
 together: a ratio is the lesser of both, and says how many times as long as NumPy it takes.
 
-With ``--primitives`` it measures, for each element-wise primitive, what
-``src/stretto/_engine/ops/thresholds.py`` holds: nanoseconds an element, and milliseconds to compile.
+With ``--primitives`` it measures, for each element-wise primitive, what ``_engine/ops/thresholds``
+holds: nanoseconds an element, and milliseconds to compile.
 
     python -m benchmarks.eager --only 'sum*,sort' --sizes 1e5,1e6
 """
@@ -37,13 +37,15 @@ from benchmarks.eager_rows import DTYPES, ROWS, Row
 from stretto._engine.core.config import config
 from stretto._engine.core.primitive import PRIMITIVES
 from stretto._engine.core.types import array_type, kind_of
-from stretto._engine.ops.special import bessel
-from stretto._engine.ops.special import error_functions
-from stretto._engine.ops.special import gamma
-from stretto._engine.ops.special import incomplete
-from stretto._engine.ops.special import incomplete_beta
-from stretto._engine.ops.special import zeta
 from stretto._engine.ops.elementwise import Elementwise
+from stretto._engine.ops.special import (
+    bessel,
+    error_functions,
+    gamma,
+    incomplete,
+    incomplete_beta,
+    zeta,
+)
 from stretto._engine.runtime.array import Array
 from stretto._engine.runtime.cache import run_primitive
 from stretto._engine.runtime.eager import quiet

@@ -10,7 +10,13 @@ from collections.abc import Iterator
 from typing import Any
 
 import stretto
-from stretto._engine.core.primitive import NOT_LINEAR, PRIMITIVES, ZERO_DERIVATIVE, Primitive, Refused
+from stretto._engine.core.primitive import (
+    NOT_LINEAR,
+    PRIMITIVES,
+    ZERO_DERIVATIVE,
+    Primitive,
+    Refused,
+)
 
 TARGET = pathlib.Path(__file__).parent / "transformations.md"
 COLUMNS = ("infer", "reference", "lower", "jvp", "linearize", "transpose", "vmap")
@@ -33,10 +39,14 @@ the tests; derivatives to second order.
 """
 
 
+_HOMES = ("stretto._engine.ops.", "stretto._engine.control.", "stretto.special.")
+"""Where primitives are made."""
+
+
 def load_all() -> None:
     """Import every module, so that every primitive is known."""
     for module in pkgutil.walk_packages(stretto.__path__, "stretto."):
-        if module.name.split(".")[1] in ("ops", "control", "special"):
+        if module.name.startswith(_HOMES):
             importlib.import_module(module.name)
 
 
@@ -78,7 +88,9 @@ def page() -> str:
     parts = [HEAD]
     for module in sorted({p.__module__ for p in ours}):
         several = sorted((p for p in ours if p.__module__ == module), key=lambda p: p.name)
-        parts.append(f"\n## `{module.removeprefix('stretto.').replace('.', '/')}`\n")
+        parts.append(
+            f"\n## `{module.removeprefix('stretto.').removeprefix('_engine.').replace('.', '/')}`\n"
+        )
         parts.append(f"| operation | {' | '.join(COLUMNS)} |")
         parts.append("| --- " * (len(COLUMNS) + 1) + "|")
         for p in several:

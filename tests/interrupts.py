@@ -18,7 +18,7 @@ class Interrupt(KeyboardInterrupt):
 
 def _watched(see, files, event):
     """Run by `sys.settrace` or `sys.setprofile`: `see` is told of each site in these files."""
-    chosen = tuple(str(PACKAGE / file) for file in files)
+    chosen = tuple(str(at / file) for file in files for at in (PACKAGE, PACKAGE / "_engine"))
 
     def local(frame, what, _):
         if what == event:

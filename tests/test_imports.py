@@ -18,7 +18,6 @@ PACKAGES = (
     "stretto.nn",
     "stretto.nn.functional",
     "stretto.numpy",
-    "stretto._engine.ops",
     "stretto.random",
     "stretto.scipy",
 )
@@ -76,8 +75,8 @@ def test_importing_the_package_loads_little():
     loaded = loaded_by("import stretto, stretto.numpy") - before
     assert not loaded & set(ELSEWHERE)
     assert not {f"stretto.{part}" for part in LATER} & loaded
-    # A bound, and no more: a module costs some 0.3 ms.
-    assert len([name for name in loaded if name.startswith("stretto")]) < 125
+    # A bound, and no more: a module, or a folder of them, costs some 0.3 ms.
+    assert len([name for name in loaded if name.startswith("stretto")]) < 130
 
 
 def test_arrays_at_rest_need_no_compiler():
@@ -86,7 +85,8 @@ def test_arrays_at_rest_need_no_compiler():
         "x = snp.ones((3, 3)) @ snp.arange(3.0)\n"
         "print(snp.where(x > 1, x, 0).sum(), x[0].at[()].add(1), file=sys.stderr)"
     )
-    assert not {"jaxlib", "stretto._engine.api.jit", "stretto._engine.control.scan", "scipy"} & loaded
+    engine = {f"stretto._engine.{part}" for part in ("api.jit", "control.scan")}
+    assert not ({"jaxlib", "scipy"} | engine) & loaded
 
 
 def test_an_ensemble_needs_no_training():

@@ -14,10 +14,10 @@ from stretto._engine.core.errors import ProgramError
 from stretto._engine.core.interpreter import Linear
 from stretto._engine.core.primitive import NOT_LINEAR, PRIMITIVES, Primitive
 from stretto._engine.core.types import array_type
-from stretto.laws import FULLY, bf16, c64, check, f32, f64, i32, law
 from stretto._engine.ops.broadcast import broadcast_to
 from stretto._engine.ops.collective.primitives import PSum
 from stretto._engine.ops.convert import convert
+from stretto.laws import FULLY, bf16, c64, check, f32, f64, i32, law
 
 
 class Doubled(Primitive):

@@ -67,20 +67,29 @@ if TYPE_CHECKING:
     from stretto._engine.api.custom_gradient import custom_gradient
     from stretto._engine.api.derivatives import grad, jvp, linearize, value_and_grad, vjp
     from stretto._engine.api.forward_backward import fwd_and_bwd
-    from stretto._engine.api.graph import ShapeDtypeStruct, eval_shape, make_graph, make_jaxpr, typeof
+    from stretto._engine.api.graph import (
+        ShapeDtypeStruct,
+        eval_shape,
+        make_graph,
+        make_jaxpr,
+        typeof,
+    )
     from stretto._engine.api.hvp import hvp
     from stretto._engine.api.jacobians import hessian, jacfwd, jacobian, jacrev
     from stretto._engine.api.jit import clear_caches, jit
     from stretto._engine.api.linear_transpose import linear_transpose
-    from stretto._engine.api.placement import copy_to_host_async, device_get, device_put, live_arrays
+    from stretto._engine.api.placement import (
+        copy_to_host_async,
+        device_get,
+        device_put,
+        live_arrays,
+    )
     from stretto._engine.api.vectorise import vmap
     from stretto._engine.api.waiting import block_until_ready
     from stretto._engine.control.callback import io_callback, pure_callback
     from stretto._engine.control.custom_jvp import custom_jvp
     from stretto._engine.control.custom_vjp import custom_vjp
     from stretto._engine.control.custom_vmap import custom_vmap, sequential_vmap
-    from stretto.ensemble.ensemble import Ensemble
-    from stretto.files import load, load_header, save
     from stretto._engine.ops.name import checkpoint_name
     from stretto._engine.runtime.callbacks import effects_barrier
     from stretto._engine.runtime.device import (
@@ -95,6 +104,8 @@ if TYPE_CHECKING:
         process_indices,
     )
     from stretto._engine.runtime.environment import print_environment_info
+    from stretto.ensemble.ensemble import Ensemble
+    from stretto.files import load, load_header, save
     from stretto.tree import concat, stack, take, unstack
 else:
     __getattr__, __dir__ = names_on_demand(

@@ -1,6 +1,6 @@
 """``stretto.ad_checkpoint``: what derivatives keep, under the names of ``jax.ad_checkpoint``.
 
-Layer 7. Next, read ``api/checkpoint`` and ``control/policies``.
+Next, read ``api/checkpoint`` and ``control/policies``.
 """
 
 from stretto._engine.api.checkpoint import checkpoint, checkpoint_policies, remat

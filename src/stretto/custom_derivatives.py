@@ -1,6 +1,6 @@
 """Functions with derivatives of the user's own, and what their rules are told.
 
-Layer 7. The names of ``jax.custom_derivatives``. Next, read ``control/custom_jvp`` and
+The names of ``jax.custom_derivatives``. Next, read ``control/custom_jvp`` and
 ``control/custom_vjp``.
 """
 

@@ -1,7 +1,7 @@
 """``stretto.dtypes``: dtypes and their kinds, under the names of ``jax.dtypes``.
 
-Layer 7 (dtypes). Beside the dtypes of numbers there are extended ones, so far those of typed keys;
-``issubdtype`` knows both. Next, read ``random/key_arrays``.
+Beside the dtypes of numbers there are extended ones, so far those of typed keys; ``issubdtype``
+knows both. Next, read ``random/key_arrays``.
 
 >>> import stretto as st
 >>> st.dtypes.issubdtype(st.random.key(0).dtype, st.dtypes.prng_key)

@@ -1,7 +1,5 @@
 """``stretto.fft``: discrete Fourier transforms, as in ``stretto.numpy.fft``.
 
-Layer 7.
-
 >>> import stretto as st
 >>> st.fft.fftfreq(4)
 Array([ 0.  ,  0.25, -0.5 , -0.25], dtype=float32)

@@ -1,6 +1,6 @@
 """``stretto.flatten_util``: a tree of arrays as one line of numbers.
 
-Layer 7. For algorithms that work on vectors, such as line searches.
+For algorithms that work on vectors, such as line searches.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """``stretto.image``: images, and arrays of any rank, at other sizes, scales and places.
 
-Layer 7. JAX's meanings; PyTorch's are in ``nn/functional/resizing``. Along each axis that changes,
-one product with a matrix of weights.
+JAX's meanings; PyTorch's are in ``nn/functional/resizing``. Along each axis that changes, one
+product with a matrix of weights.
 
 >>> import stretto as st
 >>> st.image.resize(st.numpy.array([1.0, 2.0, 3.0, 4.0]), (2,), "linear", antialias=False)

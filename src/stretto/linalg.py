@@ -1,6 +1,6 @@
 """``stretto.linalg``: the linear algebra of NumPy and, where NumPy has no such function, of SciPy.
 
-Layer 7. NumPy's names are in ``numpy/linalg``, SciPy's in ``scipy/linalg``; primitives are in
+NumPy's names are in ``numpy/linalg``, SciPy's in ``scipy/linalg``; primitives are in
 ``ops/linalg_*``, under their JAX names in ``stretto.lax.linalg``.
 
 >>> import stretto as st

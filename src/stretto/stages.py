@@ -1,8 +1,7 @@
 """``stretto.stages``: what ``jit`` gives, stage by stage, as ``jax.stages`` names the classes.
 
-Layer 7. For annotations and ``isinstance``: ``Wrapped`` is a jitted function, ``Traced``,
-``Lowered`` and ``Compiled`` what its ``trace``, ``lower`` and ``compile`` give. Next, read
-``api/stages``.
+For annotations and ``isinstance``: ``Wrapped`` is a jitted function, ``Traced``, ``Lowered`` and
+``Compiled`` what its ``trace``, ``lower`` and ``compile`` give. Next, read ``api/stages``.
 
 >>> import stretto as st
 >>> isinstance(st.jit(abs), st.stages.Wrapped)

@@ -1,7 +1,7 @@
 """``stretto.tree_util``: trees under the names of ``jax.tree_util``.
 
-Layer 7. The functions are those of ``stretto.tree`` and ``core.tree``; here are besides what asks
-about structures, ``Partial``, and the registry as an object.
+The functions are those of ``stretto.tree`` and ``core.tree``; here are besides what asks about
+structures, ``Partial``, and the registry as an object.
 
 >>> import stretto as st
 >>> st.tree_util.tree_map(lambda x: 2 * x, {"w": [1, 2]})

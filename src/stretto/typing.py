@@ -1,6 +1,6 @@
 """``stretto.typing``: names for annotations.
 
-Layer 7. ``ArrayLike`` is what functions take as an array, ``DTypeLike`` what they take as a dtype.
+``ArrayLike`` is what functions take as an array, ``DTypeLike`` what they take as a dtype.
 
 >>> from stretto.typing import ArrayLike
 >>> import stretto.numpy as snp

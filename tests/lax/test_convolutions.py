@@ -4,11 +4,11 @@ import numpy as np
 import pytest
 
 from stretto._engine.api.jit import jit
-from stretto.lax import convolutions as lax
 from stretto._engine.ops.broadcast import move_axis
 from stretto._engine.ops.contract import tensordot
 from stretto._engine.ops.convolution.general import conv_general_dilated
 from stretto._engine.ops.convolution.kinds import conv_transpose
+from stretto.lax import convolutions as lax
 
 RNG = np.random.default_rng(0)
 SETTINGS = [

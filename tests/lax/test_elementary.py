@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 
 from stretto._engine.api.derivatives import grad
-from stretto.lax import elementary as lax
 from stretto._engine.ops import exponential
 from stretto._engine.ops.precision import AccuracyMode, Tolerance
+from stretto.lax import elementary as lax
 
 NAMES = [n for n in lax.__all__ if n not in ("RoundingMethod", "mul", "round")]
 

@@ -6,8 +6,8 @@ import pytest
 from stretto._engine.api.derivatives import grad
 from stretto._engine.api.jit import jit
 from stretto._engine.api.vectorise import vmap
-from stretto.lax.scattering import scatter_apply
 from stretto._engine.ops.index.gather_scatter import ScatterDimensionNumbers
+from stretto.lax.scattering import scatter_apply
 
 NUMBERS = ScatterDimensionNumbers((), (0,), (0,))
 X = np.float32([1, 2, 3, 4])

@@ -29,9 +29,9 @@ import stretto as st
 import stretto.numpy as snp
 from stretto._engine.core.interpreter import state
 from stretto._engine.core.native import native
-from stretto.numpy.quick import SHORT
 from stretto._engine.runtime import eager
 from stretto._engine.runtime.array import Array, Donated
+from stretto.numpy.quick import SHORT
 
 Pair = namedtuple("Pair", "first second")
 

@@ -9,8 +9,8 @@ import stretto as st
 from stretto import grad, jit, special
 from stretto._engine.core.config import enable_x64
 from stretto._engine.core.errors import MissingRuleError
-from stretto.laws import c64, check_special, f32, law, special_values
 from stretto._engine.ops.comparison import full_like
+from stretto.laws import c64, check_special, f32, law, special_values
 from stretto.special import (
     bessel,
     betas,

@@ -1,7 +1,7 @@
 """Ensembles of models: one object, what its predictions say together, and what they are worth.
 
-Layer 7. ``ensemble`` holds and runs members. ``combination`` of predictions and ``selection`` of
-members and weights; ``uncertainty`` and ``diversity`` of members; ``scores``, ``confusion``,
+``ensemble`` holds and runs members. ``combination`` of predictions and ``selection`` of members and
+weights; ``uncertainty`` and ``diversity`` of members; ``scores``, ``confusion``,
 ``calibration_error``, ``regression`` and ``detection``: what predictions are worth;
 ``calibration``, ``binning`` and ``conformal``: how to make their probabilities true.
 """

@@ -1,7 +1,6 @@
 """Arguments of scores: as arrays whose shapes fit, or an error that says what was expected.
 
-Layer 7 (ensemble). Values are checked where they are known; a tracer's are not. Read
-``probabilities`` next.
+Values are checked where they are known; a tracer's are not. Read ``probabilities`` next.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Averages of weights along a training run: ``EMA`` and ``SWA``.
 
-Layer 7 (ensemble). Each has ``init``, ``update`` and ``value``; the state is a tree, so both work
-inside ``jit``, ``scan`` and ``vmap``. Next, read ``swag``.
+Each has ``init``, ``update`` and ``value``; the state is a tree, so both work inside ``jit``,
+``scan`` and ``vmap``. Next, read ``swag``.
 """
 
 from __future__ import annotations

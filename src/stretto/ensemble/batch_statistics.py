@@ -1,7 +1,4 @@
-"""``update_batch_norm``: running statistics computed anew, for weights that no step has seen.
-
-Layer 7 (ensemble).
-"""
+"""``update_batch_norm``: running statistics computed anew, for weights that no step has seen."""
 
 from __future__ import annotations
 

@@ -1,10 +1,9 @@
 """Calibration of probabilities without a formula: isotonic regression and histogram binning.
 
-Layer 7 (ensemble). As in ``calibration``, ``fit_…(probs, labels)``, on held-out examples, gives a
-calibrator: a tree that, called with probabilities, gives calibrated ones. ``probs`` are (examples,)
-of class 1 with labels 0 and 1, or (examples, classes): then each class is calibrated against the
-rest, and the results are divided by their sum (Zadrozny and Elkan, 2002). Calls work under ``jit``
-and ``vmap``.
+As in ``calibration``, ``fit_…(probs, labels)``, on held-out examples, gives a calibrator: a tree
+that, called with probabilities, gives calibrated ones. ``probs`` are (examples,) of class 1 with
+labels 0 and 1, or (examples, classes): then each class is calibrated against the rest, and the
+results are divided by their sum (Zadrozny and Elkan, 2002). Calls work under ``jit`` and ``vmap``.
 """
 
 from __future__ import annotations
@@ -19,6 +18,7 @@ from stretto._engine.core.errors import TracedValueError
 from stretto._engine.core.interpreter import Value
 from stretto._engine.core.lazy import LazyModule
 from stretto._engine.core.tree import register_dataclass
+from stretto._engine.ops.broadcast import of_rank
 from stretto.ensemble.arguments import (
     ArrayLike,
     at_least_float32,
@@ -29,7 +29,6 @@ from stretto.ensemble.arguments import (
 from stretto.ensemble.calibration_error import Binning
 from stretto.ensemble.probabilities import one_hot_like, to_sum_one
 from stretto.nn.functions import one_hot
-from stretto._engine.ops.broadcast import of_rank
 
 __all__ = ["HistogramBinning", "Isotonic", "fit_histogram_binning", "fit_isotonic"]
 

@@ -1,11 +1,11 @@
 """Calibration by scaling logits: temperature, vector scaling, Platt's.
 
-Layer 7 (ensemble). ``fit_…(logits, labels)``, on held-out examples, gives a calibrator: a tree of
-its parameters that, called with logits, gives calibrated probabilities. Fits and calls work under
-``jit`` and ``vmap``. Leading axes of the logits, such as one of members, have each their own
-parameters. To calibrate an ensemble as a whole, which is better than to calibrate its members
-(Rahaman and Thiery, 2021), pool first: ``fit_temperature(log_mean(logits), labels)``. Read
-``binning`` for calibrators of probabilities, ``conformal`` for sets with a guarantee.
+``fit_…(logits, labels)``, on held-out examples, gives a calibrator: a tree of its parameters that,
+called with logits, gives calibrated probabilities. Fits and calls work under ``jit`` and ``vmap``.
+Leading axes of the logits, such as one of members, have each their own parameters. To calibrate an
+ensemble as a whole, which is better than to calibrate its members (Rahaman and Thiery, 2021), pool
+first: ``fit_temperature(log_mean(logits), labels)``. Read ``binning`` for calibrators of
+probabilities, ``conformal`` for sets with a guarantee.
 """
 
 from __future__ import annotations
@@ -21,6 +21,7 @@ from stretto import lax
 from stretto._engine.api.vectorise import vmap
 from stretto._engine.core.interpreter import Value
 from stretto._engine.core.tree import register_dataclass
+from stretto._engine.ops.broadcast import of_rank
 from stretto.ensemble.arguments import (
     ArrayLike,
     at_least,
@@ -31,7 +32,6 @@ from stretto.ensemble.newton import minimise
 from stretto.ensemble.probabilities import one_hot_like
 from stretto.ensemble.scores import nll_from_logits
 from stretto.nn.functions import sigmoid, softmax, softplus
-from stretto._engine.ops.broadcast import of_rank
 
 __all__ = [
     "Platt",

@@ -1,8 +1,8 @@
 """Calibration error: do events that are given the probability p happen in a share p of cases?
 
-Layer 7 (ensemble). Arguments as in ``scores``. Bins are of equal width, or, with
-``binning="mass"``, of equally many examples. All these figures are biased upwards where bins hold
-few examples. Read ``calibration`` for what to do about them.
+Arguments as in ``scores``. Bins are of equal width, or, with ``binning="mass"``, of equally many
+examples. All these figures are biased upwards where bins hold few examples. Read ``calibration``
+for what to do about them.
 """
 
 from __future__ import annotations
@@ -14,11 +14,11 @@ import numpy as np
 import stretto.numpy as snp
 from stretto import lax
 from stretto._engine.core.interpreter import Value
+from stretto._engine.ops.broadcast import of_rank
 from stretto.ensemble.arguments import ArrayLike, check_binning, labelled
 from stretto.ensemble.probabilities import correct, one_hot_like
 from stretto.ensemble.scores import brier
 from stretto.nn.functions import one_hot
-from stretto._engine.ops.broadcast import of_rank
 
 __all__ = [
     "Binning",

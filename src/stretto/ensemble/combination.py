@@ -1,10 +1,10 @@
 """Combination: from the predictions of all members to one.
 
-Layer 7 (ensemble). Axis 0 of every argument is that of members; all others remain. What takes
-``predictions`` works alike for probabilities, logits and numbers; what takes ``probs`` or
-``logits`` means just these, over the last axis. Results are float32, or float64 where the
-predictions are, and are differentiable unless they are votes. Read ``selection`` for weights that
-are fitted, ``uncertainty`` for what a combination hides.
+Axis 0 of every argument is that of members; all others remain. What takes ``predictions`` works
+alike for probabilities, logits and numbers; what takes ``probs`` or ``logits`` means just these,
+over the last axis. Results are float32, or float64 where the predictions are, and are
+differentiable unless they are votes. Read ``selection`` for weights that are fitted,
+``uncertainty`` for what a combination hides.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """Conformal prediction: sets of classes that hold the label with a probability asked for.
 
-Layer 7 (ensemble). As in ``calibration``, ``fit_conformal(probs, labels)``, on held-out examples,
-gives a tree that, called with probabilities, gives sets. The guarantee needs nothing of the model:
-only that held-out and new examples are exchangeable.
+As in ``calibration``, ``fit_conformal(probs, labels)``, on held-out examples, gives a tree that,
+called with probabilities, gives sets. The guarantee needs nothing of the model: only that held-out
+and new examples are exchangeable.
 """
 
 from __future__ import annotations

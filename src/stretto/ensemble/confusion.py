@@ -1,8 +1,8 @@
 """Scores of predicted classes, class by class: the confusion matrix, F1, balanced accuracy.
 
-Layer 7 (ensemble). Arguments as in ``scores``: ``probs`` of shape (..., examples, classes), for
-which logits will do, since only the most probable class counts, and ``labels`` of shape
-(examples,). None is differentiable: derivatives are zero.
+Arguments as in ``scores``: ``probs`` of shape (..., examples, classes), for which logits will do,
+since only the most probable class counts, and ``labels`` of shape (examples,). None is
+differentiable: derivatives are zero.
 """
 
 from __future__ import annotations
@@ -14,8 +14,8 @@ import numpy as np
 import stretto.numpy as snp
 from stretto._engine.api.vectorise import vmap
 from stretto._engine.core.interpreter import Value
-from stretto.ensemble.arguments import ArrayLike, labelled
 from stretto._engine.ops.broadcast import of_rank
+from stretto.ensemble.arguments import ArrayLike, labelled
 
 __all__ = ["balanced_accuracy", "confusion_matrix", "f1"]
 

@@ -1,9 +1,9 @@
 """Detection: how well a score, such as an uncertainty, tells two kinds of examples apart.
 
-Layer 7 (ensemble). A greater score says "positive": out of distribution, or predicted wrongly. All
-are computed from ranks, and tied scores count as one threshold, in any order. They work under
-``jit`` and ``vmap``; they are constant but for jumps, so that derivatives are zero. A NaN score, or
-one kind without examples, makes the result NaN.
+A greater score says "positive": out of distribution, or predicted wrongly. All are computed from
+ranks, and tied scores count as one threshold, in any order. They work under ``jit`` and ``vmap``;
+they are constant but for jumps, so that derivatives are zero. A NaN score, or one kind without
+examples, makes the result NaN.
 """
 
 from __future__ import annotations

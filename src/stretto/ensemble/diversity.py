@@ -1,9 +1,9 @@
 """Diversity: how differently two members behave over a data set, pair by pair.
 
-Layer 7 (ensemble). Arguments are ``probs`` of shape (members, ..., examples, classes), for which
-logits will do, since only votes count, and ``labels`` of shape (examples,); results are symmetric,
-(members, members, ...). The definitions are those of Kuncheva and Whitaker (2003). ``uncertainty``
-has the same example by example.
+Arguments are ``probs`` of shape (members, ..., examples, classes), for which logits will do, since
+only votes count, and ``labels`` of shape (examples,); results are symmetric, (members, members,
+...). The definitions are those of Kuncheva and Whitaker (2003). ``uncertainty`` has the same
+example by example.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """``explain``: which formulation an ensemble's operations have, and what they cost.
 
-Layer 7. What the planner chose is in the program; time and memory are those of the compiled form.
+What the planner chose is in the program; time and memory are those of the compiled form.
 """
 
 from __future__ import annotations

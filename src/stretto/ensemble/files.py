@@ -1,7 +1,7 @@
 """An ensemble in one safetensors file: its arrays by name, and where its members stand.
 
-Layer 7 (ensemble). ``stretto.files`` writes the file whole or not at all, and refuses one that is
-damaged or does not fit. Read ``layout`` before.
+``stretto.files`` writes the file whole or not at all, and refuses one that is damaged or does not
+fit. Read ``layout`` before.
 """
 
 from __future__ import annotations

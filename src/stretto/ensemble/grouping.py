@@ -1,7 +1,7 @@
 """Members sorted into groups of one architecture, each stacked; and groups joined.
 
-Layer 7 (ensemble). Every mistake in what an ensemble is made from is named here. Before this, read
-``groups``; next, ``running``.
+Every mistake in what an ensemble is made from is named here. Before this, read ``groups``; next,
+``running``.
 """
 
 from __future__ import annotations
@@ -16,13 +16,13 @@ from stretto import tree as trees
 from stretto._engine.core import tree
 from stretto._engine.core.interpreter import Tracer, as_value
 from stretto._engine.core.types import is_inexact
+from stretto._engine.ops.convert import convert
+from stretto._engine.ops.shape import concatenate
 from stretto.ensemble.groups import Group, call_module, changed, moved
 from stretto.ensemble.tied import Ties, ties_of, untied
 from stretto.files.names import leaf_names
 from stretto.nn.module import Module
 from stretto.numpy.joining import take
-from stretto._engine.ops.convert import convert
-from stretto._engine.ops.shape import concatenate
 
 __all__ = ["groups_of", "joined", "merged", "refuse_others_than_modules"]
 

@@ -1,7 +1,7 @@
 """``Layout``: what of an ensemble is not arrays.
 
-Layer 7 (ensemble). Layouts that come of one another, by ``eval`` and ``train`` or by taking
-members, keep what was compiled for each in common. Read ``groups`` before, ``ensemble`` next.
+Layouts that come of one another, by ``eval`` and ``train`` or by taking members, keep what was
+compiled for each in common. Read ``groups`` before, ``ensemble`` next.
 """
 
 from __future__ import annotations

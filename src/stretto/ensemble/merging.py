@@ -1,6 +1,6 @@
 """Merging models fine-tuned from one: task vectors, TIES, DARE, and averages weighted by Fisher.
 
-Layer 7 (ensemble). A *task vector* is a tuned model minus the one it began from, as a tree.
+A *task vector* is a tuned model minus the one it began from, as a tree.
 """
 
 from __future__ import annotations
@@ -16,8 +16,8 @@ from stretto._engine.api.derivatives import grad
 from stretto._engine.api.vectorise import vmap
 from stretto._engine.core.tree import unflatten
 from stretto._engine.core.types import is_inexact
-from stretto.ensemble.averaging import begun
 from stretto._engine.ops.convert import convert
+from stretto.ensemble.averaging import begun
 from stretto.random.discrete import bernoulli
 from stretto.random.keys import split
 from stretto.tree.members import Alike

@@ -1,6 +1,6 @@
 """The least value of a convex function of a few hundred numbers, by Newton's method.
 
-Layer 7 (ensemble). Private: ``calibration`` fits its parameters with it.
+Private: ``calibration`` fits its parameters with it.
 """
 
 from __future__ import annotations

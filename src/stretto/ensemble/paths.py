@@ -1,7 +1,4 @@
-"""Paths between models in weight space, and the barrier on them.
-
-Layer 7 (ensemble).
-"""
+"""Paths between models in weight space, and the barrier on them."""
 
 from __future__ import annotations
 

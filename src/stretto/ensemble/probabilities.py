@@ -1,7 +1,6 @@
 """What combinations, scores and calibrators all do with probabilities.
 
-Layer 7 (ensemble). Arguments are arrays already, checked by ``arguments``. Read ``combination`` or
-``scores`` next.
+Arguments are arrays already, checked by ``arguments``. Read ``combination`` or ``scores`` next.
 """
 
 from __future__ import annotations
@@ -10,8 +9,8 @@ import numpy as np
 
 import stretto.numpy as snp
 from stretto._engine.core.interpreter import Value
-from stretto.nn.functions import one_hot
 from stretto._engine.ops.broadcast import of_rank
+from stretto.nn.functions import one_hot
 
 __all__ = ["clamped", "correct", "one_hot_like", "to_sum_one"]
 

@@ -1,9 +1,9 @@
 """Scores of predicted numbers: errors, Gaussian likelihood, CRPS, intervals, PIT.
 
-Layer 7 (ensemble). ``targets`` have the shape (examples, ...): several numbers an example will do.
-Predictions have that shape after any leading axes, such as one of members, which remain in the
-result; the axes of the targets are averaged over. Results are float32, or float64 where the
-predictions are. All work under ``jit``, ``vmap`` and, where smooth, ``grad``.
+``targets`` have the shape (examples, ...): several numbers an example will do. Predictions have
+that shape after any leading axes, such as one of members, which remain in the result; the axes of
+the targets are averaged over. Results are float32, or float64 where the predictions are. All work
+under ``jit``, ``vmap`` and, where smooth, ``grad``.
 """
 
 from __future__ import annotations
@@ -15,8 +15,8 @@ import numpy as np
 import stretto.numpy as snp
 from stretto import lax
 from stretto._engine.core.interpreter import Value
-from stretto.ensemble.arguments import ArrayLike, concrete, of_members, with_targets
 from stretto._engine.ops.exponential import root_of_squares
+from stretto.ensemble.arguments import ArrayLike, concrete, of_members, with_targets
 
 __all__ = [
     "crps_ensemble",

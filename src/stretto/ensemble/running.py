@@ -1,7 +1,7 @@
 """How an ensemble runs a function on all its members: one compiled program, a ``vmap`` a group.
 
-Layer 7 (ensemble). A call at rest of arrays alone finds its compiled function by their number, and
-hands all arrays over one by one: jit's short way. Next, read ``layout``.
+A call at rest of arrays alone finds its compiled function by their number, and hands all arrays
+over one by one: jit's short way. Next, read ``layout``.
 """
 
 from __future__ import annotations
@@ -17,10 +17,10 @@ from stretto._engine.api.vectorise import vmap
 from stretto._engine.core import tree
 from stretto._engine.core.config import config
 from stretto._engine.core.interpreter import Value, as_value
+from stretto._engine.ops.shape import concatenate
 from stretto.ensemble.groups import Group
 from stretto.nn.state import stateful_call
 from stretto.numpy.joining import take
-from stretto._engine.ops.shape import concatenate
 from stretto.random.keys import checked, split
 from stretto.random.streams import keys, refusing
 

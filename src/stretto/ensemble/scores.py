@@ -1,13 +1,12 @@
 """Scores of predicted classes and probabilities: accuracy, likelihood, Brier score.
 
-Layer 7 (ensemble). Every score takes ``probs`` of shape (..., examples, classes), probabilities
-over the last axis (or ``logits``, where the name says so), and ``labels`` of shape (examples,),
-integers from 0 to classes − 1. Leading axes of ``probs``, such as an axis of members, remain in the
-result; labels that differ from member to member have them too. Results are float32, or float64
-where ``probs`` are, and NaN where a prediction is. All work under ``jit``, ``vmap`` and, where
-smooth, ``grad``. A label out of range raises; while labels are traced, it is of no class, and so
-has probability 0. Read ``calibration_error`` for reliability, ``confusion`` for scores class by
-class.
+Every score takes ``probs`` of shape (..., examples, classes), probabilities over the last axis (or
+``logits``, where the name says so), and ``labels`` of shape (examples,), integers from 0 to classes
+− 1. Leading axes of ``probs``, such as an axis of members, remain in the result; labels that differ
+from member to member have them too. Results are float32, or float64 where ``probs`` are, and NaN
+where a prediction is. All work under ``jit``, ``vmap`` and, where smooth, ``grad``. A label out of
+range raises; while labels are traced, it is of no class, and so has probability 0. Read
+``calibration_error`` for reliability, ``confusion`` for scores class by class.
 """
 
 from __future__ import annotations
@@ -17,10 +16,10 @@ import numpy as np
 import stretto.numpy as snp
 from stretto import lax
 from stretto._engine.core.interpreter import Value
+from stretto._engine.ops.broadcast import of_rank
 from stretto.ensemble.arguments import ArrayLike, at_least, labelled
 from stretto.ensemble.probabilities import clamped, correct, one_hot_like
 from stretto.nn.functions import log_softmax
-from stretto._engine.ops.broadcast import of_rank
 
 __all__ = ["accuracy", "brier", "nll", "nll_from_logits", "top_k_accuracy"]
 

@@ -1,8 +1,8 @@
 """Selection: which members to combine, and with what weights, as held-out examples have it.
 
-Layer 7 (ensemble). Each takes ``probs`` of shape (members, examples, classes) of examples that the
-members were not trained on, and gives weights for ``combination.weighted_mean``. All work under
-``jit`` and ``vmap``.
+Each takes ``probs`` of shape (members, examples, classes) of examples that the members were not
+trained on, and gives weights for ``combination.weighted_mean``. All work under ``jit`` and
+``vmap``.
 """
 
 from __future__ import annotations

@@ -1,7 +1,4 @@
-"""Snapshots: an ensemble from one training run, of the weights at the end of each cycle.
-
-Layer 7 (ensemble).
-"""
+"""Snapshots: an ensemble from one training run, of the weights at the end of each cycle."""
 
 from __future__ import annotations
 

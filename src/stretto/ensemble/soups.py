@@ -1,6 +1,6 @@
 """Soups: one model whose weights are an average of members'.
 
-Layer 7 (ensemble). Next, read ``merging``.
+Next, read ``merging``.
 """
 
 from __future__ import annotations
@@ -12,9 +12,9 @@ from typing import Any, NamedTuple
 from stretto import tree
 from stretto._engine.core.tree import leaves, unflatten
 from stretto._engine.core.types import is_inexact
+from stretto._engine.ops.convert import convert
 from stretto.ensemble.averaging import begun, moved
 from stretto.ensemble.ensemble import Ensemble
-from stretto._engine.ops.convert import convert
 from stretto.tree.members import Alike, size_of
 
 __all__ = ["Soup", "greedy_soup", "uniform_soup"]

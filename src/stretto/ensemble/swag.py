@@ -1,6 +1,6 @@
 """SWAG: a Gaussian over weights, from the path of a training run, whose samples are an ensemble.
 
-Layer 7 (ensemble). Before this, read ``averaging``.
+Before this, read ``averaging``.
 """
 
 from __future__ import annotations
@@ -14,9 +14,9 @@ import stretto.numpy as snp
 from stretto._engine.core import tree as trees
 from stretto._engine.core.tree import register_dataclass, unflatten
 from stretto._engine.core.types import is_complex, is_inexact
-from stretto.ensemble.averaging import begun, in_dtypes, moved
 from stretto._engine.ops.convert import convert
 from stretto._engine.ops.index.dynamic import dynamic_update_index_in_dim
+from stretto.ensemble.averaging import begun, in_dtypes, moved
 from stretto.random.distributions import normal
 from stretto.random.keys import split
 

@@ -1,7 +1,7 @@
 """Ties: what a module holds at two places, a parameter or a module, which a tree would hold twice.
 
-Layer 7 (ensemble). An ensemble takes the second places out of its members before it stacks them,
-and puts the one value back at all places when a member is run. Read ``groups`` next.
+An ensemble takes the second places out of its members before it stacks them, and puts the one value
+back at all places when a member is run. Read ``groups`` next.
 """
 
 from __future__ import annotations

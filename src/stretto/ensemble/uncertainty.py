@@ -1,9 +1,9 @@
 """Uncertainty: how unsure an ensemble is, example by example, and how far its members disagree.
 
-Layer 7 (ensemble). ``probs`` of shape (members, ..., classes) are probabilities over the last axis;
-``logits`` are not. Entropies are in nats. Results are float32, or float64 where the argument is.
-All but votes are differentiable. Read ``detection`` for how well such a score tells unknown inputs
-from known ones, ``diversity`` for disagreement over a whole data set.
+``probs`` of shape (members, ..., classes) are probabilities over the last axis; ``logits`` are not.
+Entropies are in nats. Results are float32, or float64 where the argument is. All but votes are
+differentiable. Read ``detection`` for how well such a score tells unknown inputs from known ones,
+``diversity`` for disagreement over a whole data set.
 """
 
 from __future__ import annotations

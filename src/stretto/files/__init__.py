@@ -1,8 +1,8 @@
 """Trees of arrays in files: ``save``, ``load``, and ``load_header``.
 
-Layer 7. A file is in the safetensors format, data only: loading one runs no code. ``names``: what
-the arrays are called, and how the tree is described · ``elements``: leaves as arrays that the
-format has · ``writing`` · ``reading``.
+A file is in the safetensors format, data only: loading one runs no code. ``names``: what the arrays
+are called, and how the tree is described · ``elements``: leaves as arrays that the format has ·
+``writing`` · ``reading``.
 """
 
 from typing import TYPE_CHECKING

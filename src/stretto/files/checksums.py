@@ -1,7 +1,7 @@
 """A checksum of all that a file holds, kept in the file itself.
 
-Layer 7 (files). It is of names, types, metadata and elements, and not of how the header is written.
-Checkpoints have one; files that others may edit have none. Read ``writing`` and ``reading`` before.
+It is of names, types, metadata and elements, and not of how the header is written. Checkpoints have
+one; files that others may edit have none. Read ``writing`` and ``reading`` before.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """Leaves of trees as arrays that the format has, and back.
 
-Layer 7 (files). A Python number is an array of rank 0 and 64 bits; a dtype that the format lacks is
-stored as the bytes, or the parts, of its elements. What an array does not say by itself is a word
-in the description: its *kind* (``int``, ``numpy``, …), and its true dtype. Next, read ``writing``.
+A Python number is an array of rank 0 and 64 bits; a dtype that the format lacks is stored as the
+bytes, or the parts, of its elements. What an array does not say by itself is a word in the
+description: its *kind* (``int``, ``numpy``, …), and its true dtype. Next, read ``writing``.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """What the arrays of a tree are called in a file, and a description that rebuilds the tree.
 
-Layer 7 (files). The description is JSON among the file's metadata. It knows dictionaries, lists,
-tuples and ``None``; of other nodes it lists the names beneath. Next, read ``elements``.
+The description is JSON among the file's metadata. It knows dictionaries, lists, tuples and
+``None``; of other nodes it lists the names beneath. Next, read ``elements``.
 """
 
 from __future__ import annotations

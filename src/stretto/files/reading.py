@@ -1,7 +1,7 @@
 """``load`` and ``load_header``: trees of arrays from safetensors files, and what is in a file.
 
-Layer 7 (files). The safetensors library checks the header, and arrays are read into memory of their
-own, aligned as compiled programs want it (docs/decisions/0019-safetensors.md).
+The safetensors library checks the header, and arrays are read into memory of their own, aligned as
+compiled programs want it (docs/decisions/0019-safetensors.md).
 """
 
 from __future__ import annotations

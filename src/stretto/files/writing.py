@@ -1,8 +1,8 @@
 """``save``: a tree of arrays to one safetensors file, whole or not at all.
 
-Layer 7 (files). ``core/files`` writes beside the place, brings to the disk, and renames. The format
-is written here, as the library would by way of a file of its own, which nobody can tell from one
-that a killed process left. Next, read ``reading``.
+``core/files`` writes beside the place, brings to the disk, and renames. The format is written here,
+as the library would by way of a file of its own, which nobody can tell from one that a killed
+process left. Next, read ``reading``.
 """
 
 from __future__ import annotations

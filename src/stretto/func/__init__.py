@@ -1,6 +1,6 @@
 """``stretto.func``: modules as functions of their arrays, in torch.func's vocabulary.
 
-Layer 7. ``calls`` makes functions of modules, ``vectorise`` has ``vmap`` with its randomness,
+``calls`` makes functions of modules, ``vectorise`` has ``vmap`` with its randomness,
 ``derivatives`` the rest.
 """
 

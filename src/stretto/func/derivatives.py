@@ -1,7 +1,7 @@
 """Derivatives with torch.func's arguments and results.
 
-Layer 7 (func). They are those of ``api/derivatives`` and ``api/jacobians``, but for the order of
-results, and for complex numbers: a gradient here is the conjugate of JAX's, as in PyTorch.
+They are those of ``api/derivatives`` and ``api/jacobians``, but for the order of results, and for
+complex numbers: a gradient here is the conjugate of JAX's, as in PyTorch.
 """
 
 from __future__ import annotations
@@ -18,8 +18,8 @@ from stretto._engine.core import tree
 from stretto._engine.core.interpreter import as_value
 from stretto._engine.core.types import is_complex, is_float0
 from stretto._engine.ops.complex_parts import conj
-from stretto.random.streams import refusing
 from stretto._engine.transforms.linearize import linearize_flat
+from stretto.random.streams import refusing
 from stretto.tree_util import Partial
 
 __all__ = [

@@ -1,7 +1,7 @@
 """``func.vmap``: ``vmap`` with torch.func's arguments, and a choice for random draws inside it.
 
-Layer 7 (func). The mapping itself is ``api/vectorise``; here a stream of keys is opened for each
-example (``random/streams``).
+The mapping itself is ``api/vectorise``; here a stream of keys is opened for each example
+(``random/streams``).
 """
 
 from __future__ import annotations

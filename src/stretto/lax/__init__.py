@@ -1,7 +1,4 @@
-"""``stretto.lax``: the operations under their StableHLO and ``jax.lax`` names, and control flow.
-
-Layer 7.
-"""
+"""``stretto.lax``: the operations under their StableHLO and ``jax.lax`` names, and control flow."""
 
 from stretto._engine.control.associative_scan import associative_scan
 from stretto._engine.control.cond import cond, switch
@@ -14,6 +11,147 @@ from stretto._engine.control.scan import scan
 from stretto._engine.control.stop_gradient import stop_gradient
 from stretto._engine.control.while_loop import while_loop
 from stretto._engine.control.window import reduce_window
+from stretto._engine.ops.arithmetic import absolute as abs
+from stretto._engine.ops.arithmetic import (
+    add,
+    ceil,
+    clamp,
+    conj,
+    floor,
+    imag,
+    is_finite,
+    nextafter,
+    real,
+    sign,
+    square,
+)
+from stretto._engine.ops.arithmetic import complex_ as complex
+from stretto._engine.ops.arithmetic import divide as div
+from stretto._engine.ops.arithmetic import maximum as max
+from stretto._engine.ops.arithmetic import minimum as min
+from stretto._engine.ops.arithmetic import negative as neg
+from stretto._engine.ops.arithmetic import remainder as rem
+from stretto._engine.ops.arithmetic import subtract as sub
+from stretto._engine.ops.barrier import optimization_barrier
+from stretto._engine.ops.bitcast import bitcast_convert_type
+from stretto._engine.ops.bits import (
+    clz,
+    mulhi,
+    reduce_precision,
+)
+from stretto._engine.ops.broadcast import (
+    broadcast_in_dim,
+    expand_dims,
+    reduce_sum,
+    reshape,
+    squeeze,
+    transpose,
+)
+from stretto._engine.ops.collective.functions import (
+    all_gather,
+    all_to_all,
+    axis_index,
+    axis_size,
+    pmax,
+    pmean,
+    pmin,
+    ppermute,
+    pshuffle,
+    psum,
+    psum_scatter,
+    pswapaxes,
+)
+from stretto._engine.ops.comparison import (
+    bitwise_and,
+    bitwise_not,
+    bitwise_or,
+    bitwise_xor,
+    eq,
+    ge,
+    gt,
+    le,
+    lt,
+    ne,
+    population_count,
+    select,
+    shift_left,
+    shift_right_arithmetic,
+    shift_right_logical,
+)
+from stretto._engine.ops.contract import dot_general
+from stretto._engine.ops.convert import convert_element_type
+from stretto._engine.ops.convolution.general import (
+    ConvDimensionNumbers,
+    conv_dimension_numbers,
+    conv_general_dilated,
+)
+from stretto._engine.ops.convolution.kinds import conv, conv_transpose, conv_with_general_padding
+from stretto._engine.ops.exponential import integer_pow, reciprocal
+from stretto._engine.ops.exponential import power as pow
+from stretto._engine.ops.fft import FftType, fft
+from stretto._engine.ops.index.dynamic import (
+    dynamic_index_in_dim,
+    dynamic_slice,
+    dynamic_slice_in_dim,
+    dynamic_update_index_in_dim,
+    dynamic_update_slice,
+    dynamic_update_slice_in_dim,
+)
+from stretto._engine.ops.index.gather_scatter import (
+    GatherDimensionNumbers,
+    ScatterDimensionNumbers,
+    gather,
+    scatter,
+    scatter_add,
+    scatter_max,
+    scatter_min,
+    scatter_mul,
+    scatter_sub,
+)
+from stretto._engine.ops.index.geometry import (
+    GatherScatterMode,
+)
+from stretto._engine.ops.iota import broadcasted_iota, iota
+from stretto._engine.ops.precision import (
+    AccuracyMode,
+    DotAlgorithm,
+    DotAlgorithmPreset,
+    Precision,
+    Tolerance,
+)
+from stretto._engine.ops.random.rng_bit_generator import RandomAlgorithm, rng_bit_generator
+from stretto._engine.ops.reducing.cumulative import cumlogsumexp, cummax, cummin, cumprod, cumsum
+from stretto._engine.ops.reducing.reduce import (
+    argmax,
+    argmin,
+    reduce_and,
+    reduce_max,
+    reduce_min,
+    reduce_or,
+    reduce_prod,
+    reduce_xor,
+)
+from stretto._engine.ops.shape import concatenate, pad, rev, slice, slice_in_dim, split
+from stretto._engine.ops.sharding import with_sharding_constraint
+from stretto._engine.ops.sort import argsort, top_k
+from stretto._engine.ops.sort import sort_operands as sort
+from stretto._engine.ops.special.bessel import bessel_i0e, bessel_i1e
+from stretto._engine.ops.special.error_functions import erf, erf_inv, erfc
+from stretto._engine.ops.special.gamma import digamma, lgamma
+from stretto._engine.ops.special.incomplete import igamma, igamma_grad_a, igammac, random_gamma_grad
+from stretto._engine.ops.special.incomplete_beta import betainc
+from stretto._engine.ops.special.zeta import polygamma, zeta
+from stretto._engine.ops.trigonometric import (
+    acos,
+    acosh,
+    asin,
+    asinh,
+    atan,
+    atan2,
+    atanh,
+    cosh,
+    sinh,
+)
 from stretto.lax import linalg, primitives
 from stretto.lax.arrays import (
     broadcast,
@@ -95,147 +233,6 @@ from stretto.lax.selection import (
     approx_max_k,
     approx_min_k,
 )
-from stretto._engine.ops.arithmetic import absolute as abs
-from stretto._engine.ops.arithmetic import (
-    add,
-    ceil,
-    clamp,
-    conj,
-    floor,
-    imag,
-    is_finite,
-    nextafter,
-    real,
-    sign,
-    square,
-)
-from stretto._engine.ops.arithmetic import complex_ as complex
-from stretto._engine.ops.arithmetic import divide as div
-from stretto._engine.ops.arithmetic import maximum as max
-from stretto._engine.ops.arithmetic import minimum as min
-from stretto._engine.ops.arithmetic import negative as neg
-from stretto._engine.ops.arithmetic import remainder as rem
-from stretto._engine.ops.arithmetic import subtract as sub
-from stretto._engine.ops.barrier import optimization_barrier
-from stretto._engine.ops.special.bessel import bessel_i0e, bessel_i1e
-from stretto._engine.ops.bitcast import bitcast_convert_type
-from stretto._engine.ops.bits import (
-    clz,
-    mulhi,
-    reduce_precision,
-)
-from stretto._engine.ops.broadcast import (
-    broadcast_in_dim,
-    expand_dims,
-    reduce_sum,
-    reshape,
-    squeeze,
-    transpose,
-)
-from stretto._engine.ops.collective.functions import (
-    all_gather,
-    all_to_all,
-    axis_index,
-    axis_size,
-    pmax,
-    pmean,
-    pmin,
-    ppermute,
-    pshuffle,
-    psum,
-    psum_scatter,
-    pswapaxes,
-)
-from stretto._engine.ops.comparison import (
-    bitwise_and,
-    bitwise_not,
-    bitwise_or,
-    bitwise_xor,
-    eq,
-    ge,
-    gt,
-    le,
-    lt,
-    ne,
-    population_count,
-    select,
-    shift_left,
-    shift_right_arithmetic,
-    shift_right_logical,
-)
-from stretto._engine.ops.contract import dot_general
-from stretto._engine.ops.convert import convert_element_type
-from stretto._engine.ops.convolution.general import (
-    ConvDimensionNumbers,
-    conv_dimension_numbers,
-    conv_general_dilated,
-)
-from stretto._engine.ops.convolution.kinds import conv, conv_transpose, conv_with_general_padding
-from stretto._engine.ops.reducing.cumulative import cumlogsumexp, cummax, cummin, cumprod, cumsum
-from stretto._engine.ops.index.dynamic import (
-    dynamic_index_in_dim,
-    dynamic_slice,
-    dynamic_slice_in_dim,
-    dynamic_update_index_in_dim,
-    dynamic_update_slice,
-    dynamic_update_slice_in_dim,
-)
-from stretto._engine.ops.special.error_functions import erf, erf_inv, erfc
-from stretto._engine.ops.exponential import integer_pow, reciprocal
-from stretto._engine.ops.exponential import power as pow
-from stretto._engine.ops.fft import FftType, fft
-from stretto._engine.ops.special.gamma import digamma, lgamma
-from stretto._engine.ops.special.incomplete import igamma, igamma_grad_a, igammac, random_gamma_grad
-from stretto._engine.ops.special.incomplete_beta import betainc
-from stretto._engine.ops.index.gather_scatter import (
-    GatherDimensionNumbers,
-    ScatterDimensionNumbers,
-    gather,
-    scatter,
-    scatter_add,
-    scatter_max,
-    scatter_min,
-    scatter_mul,
-    scatter_sub,
-)
-from stretto._engine.ops.index.geometry import (
-    GatherScatterMode,
-)
-from stretto._engine.ops.iota import broadcasted_iota, iota
-from stretto._engine.ops.precision import (
-    AccuracyMode,
-    DotAlgorithm,
-    DotAlgorithmPreset,
-    Precision,
-    Tolerance,
-)
-from stretto._engine.ops.reducing.reduce import (
-    argmax,
-    argmin,
-    reduce_and,
-    reduce_max,
-    reduce_min,
-    reduce_or,
-    reduce_prod,
-    reduce_xor,
-)
-from stretto._engine.ops.random.rng_bit_generator import RandomAlgorithm, rng_bit_generator
-from stretto._engine.ops.shape import concatenate, pad, rev, slice, slice_in_dim, split
-from stretto._engine.ops.sharding import with_sharding_constraint
-from stretto._engine.ops.sort import argsort, top_k
-from stretto._engine.ops.sort import sort_operands as sort
-from stretto._engine.ops.trigonometric import (
-    acos,
-    acosh,
-    asin,
-    asinh,
-    atan,
-    atan2,
-    atanh,
-    cosh,
-    sinh,
-)
-from stretto._engine.ops.special.zeta import polygamma, zeta
 
 __all__ = [
     "AccuracyMode",

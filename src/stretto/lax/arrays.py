@@ -1,6 +1,6 @@
 """Arrays made, repeated, reshaped, and read at fixed places, under the names of ``jax.lax``.
 
-Layer 7 (lax). Each is written with operations of ``stretto._engine.ops``; next, read ``ops/broadcast``.
+Each is written with operations of the engine; next, read ``_engine/ops/broadcast``.
 """
 
 from __future__ import annotations

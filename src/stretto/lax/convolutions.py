@@ -1,6 +1,6 @@
 """Windows of an array laid out, kernels that change with the place, and the shapes that come of it.
 
-Layer 7 (lax). Next, read ``ops/convolution``.
+Next, read ``ops/convolution``.
 """
 
 from __future__ import annotations
@@ -18,7 +18,11 @@ from stretto._engine.ops.broadcast import move_axis, reshape, transpose
 from stretto._engine.ops.comparison import full
 from stretto._engine.ops.contract import dot_general
 from stretto._engine.ops.convert import convert_element_type
-from stretto._engine.ops.convolution.general import ConvDimensionNumbers, conv_dimension_numbers, ones_or
+from stretto._engine.ops.convolution.general import (
+    ConvDimensionNumbers,
+    conv_dimension_numbers,
+    ones_or,
+)
 from stretto._engine.ops.convolution.geometry import dilated, pads, transposed_pad
 from stretto._engine.ops.reducing.window_geometry import AxisWindow, patches
 

@@ -1,7 +1,6 @@
 """Functions of numbers with the arguments that ``jax.lax`` has more: accuracy, rounding, dtype.
 
-Layer 7 (lax). The functions themselves are in ``ops/exponential``, ``ops/trigonometric`` and
-``ops/rounding``.
+The functions themselves are in ``ops/exponential``, ``ops/trigonometric`` and ``ops/rounding``.
 """
 
 from __future__ import annotations

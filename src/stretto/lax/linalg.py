@@ -1,10 +1,9 @@
 """``stretto.lax.linalg``: factorisations of matrices, under their ``jax.lax.linalg`` names.
 
-Layer 7. Each works on the matrices in the last two axes, by LAPACK; ``stretto.linalg`` has
-NumPy's and SciPy's functions, written with these.
+Each works on the matrices in the last two axes, by LAPACK; ``stretto.linalg`` has NumPy's and
+SciPy's functions, written with these.
 """
 
-from stretto.lax.polar import qdwh
 from stretto._engine.ops.linalg.cholesky import cholesky, cholesky_update
 from stretto._engine.ops.linalg.eig import EigImplementation, eig
 from stretto._engine.ops.linalg.eigh import EighImplementation, eigh
@@ -15,6 +14,7 @@ from stretto._engine.ops.linalg.svd import SvdAlgorithm, svd
 from stretto._engine.ops.linalg.symmetric import symmetric_product
 from stretto._engine.ops.linalg.triangular import triangular_solve
 from stretto._engine.ops.linalg.tridiagonal import tridiagonal, tridiagonal_solve
+from stretto.lax.polar import qdwh
 
 __all__ = [
     "EigImplementation",

@@ -1,6 +1,6 @@
 """What ``jax.lax`` has for several platforms and devices, as it is where there is one CPU.
 
-Layer 7 (lax). What only means something between devices is refused, with the way out.
+What only means something between devices is refused, with the way out.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """The polar decomposition, by an iteration of products and factorisations.
 
-Layer 7 (lax). Its derivative is that of the decomposition, whatever the iteration does.
+Its derivative is that of the decomposition, whatever the iteration does.
 """
 
 from __future__ import annotations
@@ -23,9 +23,9 @@ from stretto._engine.ops.exponential import cbrt, sqrt
 from stretto._engine.ops.linalg.cholesky import symmetrized
 from stretto._engine.ops.linalg.eigh import Eigh
 from stretto._engine.ops.linalg.family import as_matrices
+from stretto._engine.ops.linalg.matrix_parts import adjoint, identity
 from stretto._engine.ops.linalg.qr import Qr
 from stretto._engine.ops.linalg.svd import Svd
-from stretto._engine.ops.linalg.matrix_parts import adjoint, identity
 from stretto._engine.ops.reducing.reduce import reduce_max, reduce_or
 from stretto._engine.ops.shape import concatenate, slice_in_dim
 

@@ -1,6 +1,6 @@
 """The primitives of ``jax.lax`` that exist here, under JAX's names, to tell equations apart by.
 
-Layer 7 (lax). For an equation of a program,
+For an equation of a program,
 
     isinstance(equation.primitive, lax.exp_p)
 
@@ -20,9 +20,21 @@ from stretto._engine.control.scan import Scan
 from stretto._engine.control.stop_gradient import StopGradient
 from stretto._engine.control.while_loop import While
 from stretto._engine.control.window import ReduceWindow
-from stretto._engine.ops.arithmetic import Abs, Add, Clamp, Div, Max, Min, Mul, Neg, Rem, Sign, Square, Sub
+from stretto._engine.ops.arithmetic import (
+    Abs,
+    Add,
+    Clamp,
+    Div,
+    Max,
+    Min,
+    Mul,
+    Neg,
+    Rem,
+    Sign,
+    Square,
+    Sub,
+)
 from stretto._engine.ops.barrier import OptimizationBarrier
-from stretto._engine.ops.special.bessel import BesselI0e, BesselI1e
 from stretto._engine.ops.bitcast import BitcastConvertType
 from stretto._engine.ops.bits import Clz, Mulhi, ReducePrecision
 from stretto._engine.ops.broadcast import BroadcastInDim, ReduceSum, Reshape, Transpose
@@ -47,9 +59,6 @@ from stretto._engine.ops.complex_parts import Complex, Conj, Imag, Real
 from stretto._engine.ops.contract import DotGeneral
 from stretto._engine.ops.convert import ConvertElementType
 from stretto._engine.ops.convolution.general import ConvGeneralDilated
-from stretto._engine.ops.reducing.cumulative import Cumlogsumexp, Cummax, Cummin, Cumprod, Cumsum
-from stretto._engine.ops.index.dynamic import DynamicSlice, DynamicUpdateSlice
-from stretto._engine.ops.special.error_functions import Erf, Erfc, ErfInv
 from stretto._engine.ops.exponential import (
     Cbrt,
     Exp,
@@ -64,12 +73,12 @@ from stretto._engine.ops.exponential import (
     Sqrt,
 )
 from stretto._engine.ops.fft import Fft
-from stretto._engine.ops.special.gamma import Digamma, Lgamma
-from stretto._engine.ops.special.incomplete import Igamma, Igammac, IgammaGradA
-from stretto._engine.ops.special.incomplete_beta import RegularizedIncompleteBeta
 from stretto._engine.ops.index.combine import ScatterMax, ScatterMin, ScatterMul
+from stretto._engine.ops.index.dynamic import DynamicSlice, DynamicUpdateSlice
 from stretto._engine.ops.index.primitives import Gather, ScatterAdd, ScatterSet, ScatterSub
 from stretto._engine.ops.iota import Iota
+from stretto._engine.ops.random.rng_bit_generator import RngBitGenerator
+from stretto._engine.ops.reducing.cumulative import Cumlogsumexp, Cummax, Cummin, Cumprod, Cumsum
 from stretto._engine.ops.reducing.reduce import (
     Argmax,
     Argmin,
@@ -80,10 +89,17 @@ from stretto._engine.ops.reducing.reduce import (
     ReduceProd,
     ReduceXor,
 )
-from stretto._engine.ops.random.rng_bit_generator import RngBitGenerator
+from stretto._engine.ops.reducing.window import ReduceWindowMax, ReduceWindowMin, ReduceWindowSum
+from stretto._engine.ops.reducing.window_select import SelectAndGatherAdd, SelectAndScatterAdd
 from stretto._engine.ops.rounding import Ceil, Floor, IsFinite, Nearest, Nextafter
 from stretto._engine.ops.shape import Concatenate, Pad, Rev, Slice
 from stretto._engine.ops.sort import Sort, TopK
+from stretto._engine.ops.special.bessel import BesselI0e, BesselI1e
+from stretto._engine.ops.special.error_functions import Erf, Erfc, ErfInv
+from stretto._engine.ops.special.gamma import Digamma, Lgamma
+from stretto._engine.ops.special.incomplete import Igamma, Igammac, IgammaGradA
+from stretto._engine.ops.special.incomplete_beta import RegularizedIncompleteBeta
+from stretto._engine.ops.special.zeta import Polygamma, Zeta
 from stretto._engine.ops.trigonometric import (
     Acos,
     Acosh,
@@ -99,9 +115,6 @@ from stretto._engine.ops.trigonometric import (
     Tan,
     Tanh,
 )
-from stretto._engine.ops.reducing.window import ReduceWindowMax, ReduceWindowMin, ReduceWindowSum
-from stretto._engine.ops.reducing.window_select import SelectAndGatherAdd, SelectAndScatterAdd
-from stretto._engine.ops.special.zeta import Polygamma, Zeta
 
 __all__ = [
     "abs_p",

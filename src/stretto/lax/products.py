@@ -1,6 +1,6 @@
 """Products of arrays beside ``dot_general``: of matrices, of ragged groups of rows, with scales.
 
-Layer 7 (lax). Next, read ``ops/contract``.
+Next, read ``ops/contract``.
 """
 
 from __future__ import annotations
@@ -28,9 +28,9 @@ from stretto._engine.ops.broadcast import (
 from stretto._engine.ops.comparison import bitwise_and, gt, le, where
 from stretto._engine.ops.contract import dot_general
 from stretto._engine.ops.convert import convert
-from stretto._engine.ops.reducing.cumulative import cumsum
 from stretto._engine.ops.iota import broadcasted_iota
 from stretto._engine.ops.precision import DotAlgorithm, DotAlgorithmPreset, Precision
+from stretto._engine.ops.reducing.cumulative import cumsum
 from stretto._engine.ops.sharding import refuse_sharding
 
 __all__ = [

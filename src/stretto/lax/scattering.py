@@ -1,6 +1,6 @@
 """``scatter_apply``: a function applied to the windows of an array at given places.
 
-Layer 7 (lax). Next, read ``ops/index``.
+Next, read ``ops/index``.
 """
 
 from __future__ import annotations

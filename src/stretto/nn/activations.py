@@ -1,8 +1,8 @@
 """Layers that are activation functions.
 
-Layer 7 (nn). Names, arguments, defaults and meanings are PyTorch's; each calls the function of
-``functional`` with its settings. ``inplace`` is taken and changes nothing, as arrays never change.
-Next, read ``losses``.
+Names, arguments, defaults and meanings are PyTorch's; each calls the function of ``functional``
+with its settings. ``inplace`` is taken and changes nothing, as arrays never change. Next, read
+``losses``.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """``MultiheadAttention``.
 
-Layer 7 (nn). Arguments, parameters, shapes and initial distributions are PyTorch's. As a call takes
-``key``, the key to draw from is ``dropout_key=``. Next, read ``transformer``.
+Arguments, parameters, shapes and initial distributions are PyTorch's. As a call takes ``key``, the
+key to draw from is ``dropout_key=``. Next, read ``transformer``.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Modules that hold modules, or parameters, in order or by name.
 
-Layer 7. ``Sequential`` runs what it holds; the others hold it, so that it is trained and named.
+``Sequential`` runs what it holds; the others hold it, so that it is trained and named.
 """
 
 from __future__ import annotations

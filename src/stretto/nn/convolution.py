@@ -1,6 +1,6 @@
 """Layers that convolve: ``Conv1d``, ``Conv2d``, ``Conv3d`` and their transposes.
 
-Layer 7 (nn). Arguments, attributes, shapes and initial distributions are PyTorch's.
+Arguments, attributes, shapes and initial distributions are PyTorch's.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Attention as ``jax.nn`` has it: heads after positions, and masks by length and window.
 
-Layer 7 (nn). The work is done in ``functional.attention``.
+The work is done in ``functional.attention``.
 """
 
 from __future__ import annotations
@@ -11,12 +11,12 @@ from typing import Any
 import stretto.numpy as snp
 from stretto._engine.core.interpreter import as_value
 from stretto._engine.core.types import ArrayType
-from stretto.nn.functional.arguments import as_float
-from stretto.nn.functional.attention import attend
-from stretto.numpy.normalised import logsumexp
 from stretto._engine.ops.broadcast import reshape
 from stretto._engine.ops.contract import matmul
 from stretto._engine.ops.iota import broadcasted_iota
+from stretto.nn.functional.arguments import as_float
+from stretto.nn.functional.attention import attend
+from stretto.numpy.normalised import logsumexp
 
 __all__ = ["dot_product_attention"]
 

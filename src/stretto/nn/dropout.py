@@ -1,7 +1,7 @@
 """Dropout layers: elements, or whole channels, set to 0 at random in train mode.
 
-Layer 7 (nn). Names, arguments and meanings are PyTorch's. A call draws from its ``key=``, or else
-from the ambient stream (``nn.keys``). Next, read ``attention``.
+Names, arguments and meanings are PyTorch's. A call draws from its ``key=``, or else from the
+ambient stream (``nn.keys``). Next, read ``attention``.
 """
 
 from __future__ import annotations

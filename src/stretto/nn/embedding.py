@@ -1,7 +1,7 @@
 """Layers that look rows up in a table: ``Embedding``, ``EmbeddingBag``.
 
-Layer 7 (nn). Arguments, attributes and initial distributions are PyTorch's, without the options
-that change the table in a call (``max_norm``) or its gradient's form (``sparse``).
+Arguments, attributes and initial distributions are PyTorch's, without the options that change the
+table in a call (``max_norm``) or its gradient's form (``sparse``).
 """
 
 from __future__ import annotations
@@ -9,13 +9,13 @@ from __future__ import annotations
 from typing import Any
 
 from stretto._engine.core.interpreter import Value
+from stretto._engine.ops.broadcast import expand_dims
+from stretto._engine.ops.comparison import eq, where, zeros_like
 from stretto.nn import init
 from stretto.nn.functional.lookup import embedding, embedding_bag
 from stretto.nn.inputs import positive
 from stretto.nn.module import Module, Parameter
 from stretto.numpy.ranges import arange
-from stretto._engine.ops.broadcast import expand_dims
-from stretto._engine.ops.comparison import eq, where, zeros_like
 from stretto.random.streams import next_key
 
 __all__ = ["Embedding", "EmbeddingBag"]

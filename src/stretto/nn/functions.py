@@ -1,7 +1,7 @@
 """Activation functions, softmax and its relatives, one-hot coding.
 
-Layer 7 (nn). Names, meanings and defaults are those of ``jax.nn``. Functions that need a float
-take integers as the default float.
+Names, meanings and defaults are those of ``jax.nn``. Functions that need a float take integers as
+the default float.
 """
 
 from __future__ import annotations
@@ -13,6 +13,15 @@ import numpy as np
 
 from stretto._engine.core.interpreter import as_value
 from stretto._engine.core.types import inexact_dtype, is_inexact
+from stretto._engine.ops.arithmetic import absolute, maximum
+from stretto._engine.ops.broadcast import canonical_axis, expand_dims
+from stretto._engine.ops.comparison import eq, full_like, select, zeros_like
+from stretto._engine.ops.comparison import where as choose
+from stretto._engine.ops.convert import convert
+from stretto._engine.ops.exponential import exp, expm1, log, log1p, logistic, rsqrt, sqrt
+from stretto._engine.ops.iota import broadcasted_iota
+from stretto._engine.ops.shape import split
+from stretto._engine.ops.special.error_functions import erfc
 from stretto.numpy.creation import listed
 from stretto.numpy.directly import FLOAT, directly
 from stretto.numpy.dtypes import as_dtype
@@ -22,15 +31,6 @@ from stretto.numpy.normalised import log1mexp, log_softmax, logsumexp, softmax
 from stretto.numpy.reductions import sum as sum_
 from stretto.numpy.searching import where
 from stretto.numpy.statistics import mean as mean_
-from stretto._engine.ops.arithmetic import absolute, maximum
-from stretto._engine.ops.broadcast import canonical_axis, expand_dims
-from stretto._engine.ops.comparison import eq, full_like, select, zeros_like
-from stretto._engine.ops.comparison import where as choose
-from stretto._engine.ops.convert import convert
-from stretto._engine.ops.special.error_functions import erfc
-from stretto._engine.ops.exponential import exp, expm1, log, log1p, logistic, rsqrt, sqrt
-from stretto._engine.ops.iota import broadcasted_iota
-from stretto._engine.ops.shape import split
 
 __all__ = [
     "celu",

@@ -1,8 +1,8 @@
 """``stretto.nn.init``: how parameters begin.
 
-Layer 7 (nn). Names, meanings and defaults are those of ``torch.nn.init`` without the underscore:
-arrays never change, so each takes a shape and returns an array. Those that draw take a key first;
-None draws from the ambient stream (``random.streams``). ``dtype`` is by default float32.
+Names, meanings and defaults are those of ``torch.nn.init`` without the underscore: arrays never
+change, so each takes a shape and returns an array. Those that draw take a key first; None draws
+from the ambient stream (``random.streams``). ``dtype`` is by default float32.
 """
 
 from __future__ import annotations
@@ -16,13 +16,13 @@ import numpy as np
 from stretto._engine.core.interpreter import as_value
 from stretto._engine.core.lazy import LazyModule
 from stretto._engine.core.types import scalar_dtype
-from stretto.numpy.dtypes import as_dtype
 from stretto._engine.ops.broadcast import reshape, transpose
 from stretto._engine.ops.comparison import full, lt, where
 from stretto._engine.ops.convert import convert
 from stretto._engine.ops.linalg.matrix_parts import diagonal_of
 from stretto._engine.ops.reducing.reduce import widened
 from stretto._engine.ops.sort import argsort
+from stretto.numpy.dtypes import as_dtype
 from stretto.random import distributions
 from stretto.random.keys import split
 from stretto.random.streams import next_key

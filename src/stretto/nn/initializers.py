@@ -1,8 +1,8 @@
 """``stretto.nn.initializers``: how parameters begin, as ``jax.nn.initializers`` has it.
 
-Layer 7 (nn). Each gives, or is, a function of a key, a shape and a dtype. An axis of the shape is
-the inputs of a weight, another one the outputs; ``init`` has PyTorch's functions, whose shapes put
-the outputs first.
+Each gives, or is, a function of a key, a shape and a dtype. An axis of the shape is the inputs of a
+weight, another one the outputs; ``init`` has PyTorch's functions, whose shapes put the outputs
+first.
 """
 
 from __future__ import annotations
@@ -16,8 +16,6 @@ import numpy as np
 from stretto._engine.core.integers import sizes_of
 from stretto._engine.core.interpreter import as_value
 from stretto._engine.core.types import is_complex, kind_of, real_dtype, scalar_dtype
-from stretto.numpy.dtypes import as_dtype
-from stretto.numpy.indexing import At
 from stretto._engine.ops.broadcast import broadcast_to, canonical_axis, move_axis, reshape
 from stretto._engine.ops.comparison import full
 from stretto._engine.ops.complex_parts import complex_
@@ -25,6 +23,8 @@ from stretto._engine.ops.convert import convert
 from stretto._engine.ops.exponential import log1p, sqrt
 from stretto._engine.ops.sharding import refuse_sharding
 from stretto._engine.ops.trigonometric import cos, sin
+from stretto.numpy.dtypes import as_dtype
+from stretto.numpy.indexing import At
 from stretto.random import distributions, matrices
 from stretto.random.keys import split
 

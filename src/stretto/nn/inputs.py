@@ -1,6 +1,6 @@
 """What the constructors and calls of layers share: sizes, keys, and checks that name the layer.
 
-Layer 7 (nn). ``linear``, ``convolution``, ``pooling`` and the other files of layers use it.
+``linear``, ``convolution``, ``pooling`` and the other files of layers use it.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """``Layout``: what of a module is not arrays, so that trees of modules can be compared.
 
-Layer 7 (nn). ``module`` makes one when a module is flattened.
+``module`` makes one when a module is flattened.
 """
 
 from __future__ import annotations

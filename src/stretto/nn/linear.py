@@ -1,6 +1,6 @@
 """Layers without space: ``Linear``, ``Bilinear``, ``Identity``.
 
-Layer 7 (nn). Arguments, attributes, shapes and initial distributions are PyTorch's.
+Arguments, attributes, shapes and initial distributions are PyTorch's.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """Layers that are losses and distances.
 
-Layer 7 (nn). Names, arguments, defaults and meanings are PyTorch's, without its outdated
-``size_average`` and ``reduce``; each calls the function of ``functional`` with its settings, and
-weights are buffers. Next, read ``dropout``.
+Names, arguments, defaults and meanings are PyTorch's, without its outdated ``size_average`` and
+``reduce``; each calls the function of ``functional`` with its settings, and weights are buffers.
+Next, read ``dropout``.
 """
 
 from __future__ import annotations

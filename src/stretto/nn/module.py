@@ -1,9 +1,9 @@
 """``Module``: a model as an object with PyTorch's habits, and a tree of arrays.
 
-Layer 7. Parameters and buffers are attributes that hold arrays; submodules are attributes that hold
-modules; every other attribute is static. As a tree its leaves are parameters and buffers, so a
-module passes through every transformation, and a list of modules can be stacked. Next, read
-``state`` (state dictionaries, updates of buffers) and ``containers``.
+Parameters and buffers are attributes that hold arrays; submodules are attributes that hold modules;
+every other attribute is static. As a tree its leaves are parameters and buffers, so a module passes
+through every transformation, and a list of modules can be stacked. Next, read ``state`` (state
+dictionaries, updates of buffers) and ``containers``.
 """
 
 from __future__ import annotations
@@ -17,9 +17,9 @@ import numpy as np
 from stretto._engine.core import tree
 from stretto._engine.core.interpreter import Tracer, Value, as_value
 from stretto._engine.core.types import as_dtype, is_inexact, kind_of
+from stretto._engine.ops.convert import convert
 from stretto.nn import updating
 from stretto.nn.layout import Layout
-from stretto._engine.ops.convert import convert
 
 __all__ = ["Module", "Parameter"]
 

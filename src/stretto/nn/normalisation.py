@@ -1,8 +1,8 @@
 """Layers that normalise: over batches, instances, layers, groups, root mean squares, neighbours.
 
-Layer 7 (nn). Arguments, attributes, buffers and defaults are PyTorch's. In train mode layers with
-running statistics update their buffers: at rest on the module itself, inside a transformation
-through ``nn.stateful_call``.
+Arguments, attributes, buffers and defaults are PyTorch's. In train mode layers with running
+statistics update their buffers: at rest on the module itself, inside a transformation through
+``nn.stateful_call``.
 """
 
 from __future__ import annotations
@@ -15,14 +15,14 @@ import numpy as np
 
 from stretto._engine.control.stop_gradient import stop_gradient
 from stretto._engine.core.interpreter import Value, as_value
+from stretto._engine.ops.broadcast import reduce_sum, reshape
+from stretto._engine.ops.comparison import full
+from stretto._engine.ops.convert import convert
 from stretto.nn import init
 from stretto.nn.functional import normalisation as functions
 from stretto.nn.functional.arguments import as_float, numbers
 from stretto.nn.inputs import check_signal, positive, refuse
 from stretto.nn.module import Module
-from stretto._engine.ops.broadcast import reduce_sum, reshape
-from stretto._engine.ops.comparison import full
-from stretto._engine.ops.convert import convert
 
 __all__ = [
     "BatchNorm1d",

@@ -1,6 +1,6 @@
 """Layers that pad: with zeros or a constant, reflected, replicated, circular.
 
-Layer 7 (nn). Arguments and attributes are PyTorch's; the function is ``functional.pad``.
+Arguments and attributes are PyTorch's; the function is ``functional.pad``.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Layers that pool: the greatest, the mean and power means of windows, of given or adapted size.
 
-Layer 7 (nn). Arguments and attributes are PyTorch's; the functions are in ``functional.pooling``
-and ``functional.adaptive``.
+Arguments and attributes are PyTorch's; the functions are in ``functional.pooling`` and
+``functional.adaptive``.
 """
 
 from __future__ import annotations

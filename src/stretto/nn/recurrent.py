@@ -1,7 +1,7 @@
 """Recurrent layers and cells: ``RNN``, ``LSTM``, ``GRU``, ``RNNCell``, ``LSTMCell``, ``GRUCell``.
 
-Layer 7 (nn). Arguments, parameters, shapes and initial distributions are PyTorch's. A packed
-sequence there is, here, a padded one.
+Arguments, parameters, shapes and initial distributions are PyTorch's. A packed sequence there is,
+here, a padded one.
 """
 
 from __future__ import annotations

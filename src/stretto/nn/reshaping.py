@@ -1,7 +1,7 @@
 """Layers that rearrange elements, and that resize: ``Flatten``, ``PixelShuffle``, ``Upsample``.
 
-Layer 7 (nn). Arguments and attributes are PyTorch's; the functions are in ``functional.reshaping``
-and ``functional.resizing``.
+Arguments and attributes are PyTorch's; the functions are in ``functional.reshaping`` and
+``functional.resizing``.
 """
 
 from __future__ import annotations

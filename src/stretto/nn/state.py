@@ -1,7 +1,4 @@
-"""``stateful_call``: a module's output, and the module with the buffers that the call updated.
-
-Layer 7.
-"""
+"""``stateful_call``: a module's output, and the module with the buffers that the call updated."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 """Transformers: encoder and decoder layers, stacks of them, and ``Transformer``.
 
-Layer 7 (nn). Arguments, parameters, shapes and initial distributions are PyTorch's, but for its
-switches of implementation (``enable_nested_tensor``, ``mask_check``). Next, read ``recurrent``.
+Arguments, parameters, shapes and initial distributions are PyTorch's, but for its switches of
+implementation (``enable_nested_tensor``, ``mask_check``). Next, read ``recurrent``.
 """
 
 from __future__ import annotations

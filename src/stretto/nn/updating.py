@@ -1,6 +1,6 @@
 """Which modules may take new buffers inside a transformation, and loading arrays by name.
 
-Layer 7. ``Module`` asks here; ``state`` opens.
+``Module`` asks here; ``state`` opens.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """``stretto.numpy``: NumPy's functions for arrays that are compiled, differentiated, vectorised.
 
-Layer 7. One file a family: read ``dtypes``, ``creation``, ``arithmetic``, and so on. Families that
-most programs need are loaded at once, the others when one of their functions is first asked for.
+One file a family: read ``dtypes``, ``creation``, ``arithmetic``, and so on. Families that most
+programs need are loaded at once, the others when one of their functions is first asked for.
 
 >>> import stretto.numpy as snp
 >>> snp.sum(snp.array([1.0, 2.0]) ** 2)
@@ -13,6 +13,7 @@ Array(5., dtype=float32)
 from typing import TYPE_CHECKING
 
 from stretto._engine.core.lazy import names_on_demand
+from stretto._engine.runtime.array import Array as Array
 from stretto.numpy import dtypes as _dtypes
 from stretto.numpy.arithmetic import *
 from stretto.numpy.choosing import *
@@ -34,7 +35,6 @@ from stretto.numpy.statistics import *
 from stretto.numpy.ufunc import *
 from stretto.numpy.ufuncs import *
 from stretto.numpy.unique import *
-from stretto._engine.runtime.array import Array as Array
 
 bool = _dtypes.bool_
 ndarray = Array

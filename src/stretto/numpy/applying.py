@@ -1,6 +1,6 @@
 """Functions applied along axes, and by pieces.
 
-Layer 7 (numpy). Next, read ``floats``.
+Next, read ``floats``.
 """
 
 from __future__ import annotations
@@ -13,12 +13,12 @@ import numpy as np
 from stretto._engine.api.vectorise import vmap
 from stretto._engine.control.cond import switch
 from stretto._engine.core.interpreter import as_value
-from stretto.numpy.logic import truth
-from stretto.numpy.manipulation import ravel
 from stretto._engine.ops.broadcast import broadcast_to, canonical_axis, expand_dims, reshape
 from stretto._engine.ops.comparison import full, full_like
 from stretto._engine.ops.comparison import where as choose_by
 from stretto._engine.ops.convert import convert
+from stretto.numpy.logic import truth
+from stretto.numpy.manipulation import ravel
 
 __all__ = ["apply_along_axis", "apply_over_axes", "piecewise"]
 

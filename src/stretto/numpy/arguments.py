@@ -1,7 +1,4 @@
-"""Checks of arguments that several families share.
-
-Layer 7 (numpy).
-"""
+"""Checks of arguments that several families share."""
 
 from __future__ import annotations
 

@@ -1,7 +1,6 @@
 """Arithmetic: sums to powers, division, extrema, complex parts.
 
-Layer 7 (numpy). NumPy's names and promotion before the operations of ``ops``. Next, read
-``remainders``.
+NumPy's names and promotion before the operations of ``ops``. Next, read ``remainders``.
 """
 
 from __future__ import annotations
@@ -13,11 +12,6 @@ import numpy as np
 
 from stretto._engine.core.interpreter import as_value
 from stretto._engine.core.types import inexact_dtype, is_complex, is_inexact, kind_of, scalar_dtype
-from stretto.numpy.arguments import numeric_values, refuse_complex
-from stretto.numpy.directly import FLOAT, REAL, directly, host_of
-from stretto.numpy.dtypes import finfo
-from stretto.numpy.logic import isinf
-from stretto.numpy.quick import element_of, quick
 from stretto._engine.ops import arithmetic as ops
 from stretto._engine.ops import exponential
 from stretto._engine.ops.comparison import eq, full_like, gt, lt, ne, select, where, zeros_like
@@ -27,6 +21,11 @@ from stretto._engine.ops.elementwise import INEXACT, promote_values
 from stretto._engine.ops.trigonometric import atan2
 from stretto._engine.runtime.array import Array
 from stretto._engine.runtime.eager import quiet
+from stretto.numpy.arguments import numeric_values, refuse_complex
+from stretto.numpy.directly import FLOAT, REAL, directly, host_of
+from stretto.numpy.dtypes import finfo
+from stretto.numpy.logic import isinf
+from stretto.numpy.quick import element_of, quick
 
 __all__ = [
     "abs",

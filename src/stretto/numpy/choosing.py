@@ -1,6 +1,6 @@
 """Choices among arrays, by number or by condition.
 
-Layer 7 (numpy). Next, read ``applying``.
+Next, read ``applying``.
 """
 
 from __future__ import annotations
@@ -13,6 +13,19 @@ import numpy as np
 from stretto._engine.core.errors import TracedValueError
 from stretto._engine.core.interpreter import Value, as_value
 from stretto._engine.core.types import promote
+from stretto._engine.ops import shape as ops
+from stretto._engine.ops.broadcast import (
+    broadcast_to,
+    canonical_axes,
+    canonical_axis,
+    expand_dims,
+    reshape,
+)
+from stretto._engine.ops.comparison import lt
+from stretto._engine.ops.comparison import where as choose_by
+from stretto._engine.ops.convert import convert
+from stretto._engine.ops.elementwise import broadcast_shapes
+from stretto._engine.ops.index.along_axis import take_along_axis
 from stretto.numpy.arguments import refuse_out
 from stretto.numpy.arithmetic import clip
 from stretto.numpy.directly import BOOL, NUMERIC, directly
@@ -22,13 +35,6 @@ from stretto.numpy.logic import truth
 from stretto.numpy.manipulation import ravel
 from stretto.numpy.remainders import remainder
 from stretto.numpy.searching import flatnonzero
-from stretto._engine.ops import shape as ops
-from stretto._engine.ops.index.along_axis import take_along_axis
-from stretto._engine.ops.broadcast import broadcast_to, canonical_axes, canonical_axis, expand_dims, reshape
-from stretto._engine.ops.comparison import lt
-from stretto._engine.ops.comparison import where as choose_by
-from stretto._engine.ops.convert import convert
-from stretto._engine.ops.elementwise import broadcast_shapes
 
 __all__ = [
     "choose",

@@ -1,7 +1,4 @@
-"""Numbers by name.
-
-Layer 7 (numpy).
-"""
+"""Numbers by name."""
 
 import math
 

@@ -1,6 +1,6 @@
 """Convolution and correlation of sequences.
 
-Layer 7 (numpy). Those of arrays of any rank are in ``scipy/signal``.
+Those of arrays of any rank are in ``scipy/signal``.
 """
 
 from __future__ import annotations
@@ -10,11 +10,11 @@ from typing import Any
 import numpy as np
 
 from stretto._engine.core.interpreter import as_value
-from stretto.numpy.convolving import checked_mode, part_of_convolution
-from stretto.numpy.directly import NUMERIC, directly
 from stretto._engine.ops.bilinear import promote_dtypes
 from stretto._engine.ops.complex_parts import conj
 from stretto._engine.ops.shape import rev
+from stretto.numpy.convolving import checked_mode, part_of_convolution
+from stretto.numpy.directly import NUMERIC, directly
 
 __all__ = ["convolve", "correlate"]
 

@@ -1,6 +1,6 @@
 """Parts of the full convolution of two arrays, for functions that name the part by a mode.
 
-Layer 7 (numpy). By ``ops/convolution``, without batches and features. Next, read ``convolutions``.
+By ``ops/convolution``, without batches and features. Next, read ``convolutions``.
 """
 
 from __future__ import annotations

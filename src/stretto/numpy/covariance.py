@@ -1,6 +1,6 @@
 """Covariance and correlation of variables.
 
-Layer 7 (numpy). Next, read ``quantiles``.
+Next, read ``quantiles``.
 """
 
 from __future__ import annotations
@@ -10,6 +10,12 @@ from typing import Any
 
 from stretto._engine.core.interpreter import as_value
 from stretto._engine.core.types import is_complex, kind_of, real_dtype
+from stretto._engine.ops.arithmetic import conj, imag, real
+from stretto._engine.ops.broadcast import reshape
+from stretto._engine.ops.complex_parts import complex_
+from stretto._engine.ops.contract import matmul
+from stretto._engine.ops.convert import convert
+from stretto._engine.ops.exponential import sqrt
 from stretto.numpy.arguments import inexact_values
 from stretto.numpy.arithmetic import clip
 from stretto.numpy.dtypes import as_dtype
@@ -17,12 +23,6 @@ from stretto.numpy.joining import concatenate
 from stretto.numpy.manipulation import diagonal, transpose
 from stretto.numpy.reductions import sum as sum_
 from stretto.numpy.statistics import average
-from stretto._engine.ops.arithmetic import conj, imag, real
-from stretto._engine.ops.broadcast import reshape
-from stretto._engine.ops.complex_parts import complex_
-from stretto._engine.ops.contract import matmul
-from stretto._engine.ops.convert import convert
-from stretto._engine.ops.exponential import sqrt
 
 __all__ = ["corrcoef", "cov"]
 

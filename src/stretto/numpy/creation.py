@@ -1,6 +1,6 @@
 """Arrays from numbers, sequences, shapes and ranges.
 
-Layer 7 (numpy). Next, read ``ranges``.
+Next, read ``ranges``.
 """
 
 from __future__ import annotations
@@ -20,15 +20,15 @@ from stretto._engine.core.interpreter import (
     type_of,
 )
 from stretto._engine.core.types import array_type, kind_of, promote, scalar_dtype
-from stretto.numpy.arguments import refuse_device
-from stretto.numpy.dtypes import as_dtype
-from stretto.numpy.quick import splat
 from stretto._engine.ops.broadcast import broadcast_to, reshape
 from stretto._engine.ops.convert import convert
 from stretto._engine.ops.shape import concatenate
 from stretto._engine.runtime.array import Array
 from stretto._engine.runtime.dlpack import take
 from stretto._engine.runtime.eager import EAGER
+from stretto.numpy.arguments import refuse_device
+from stretto.numpy.dtypes import as_dtype
+from stretto.numpy.quick import splat
 
 __all__ = [
     "array",

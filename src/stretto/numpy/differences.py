@@ -1,6 +1,6 @@
 """Differences of neighbours: finite differences, gradients, unwrapped phases, trapezoids.
 
-Layer 7 (numpy). Next, read ``interpolation``.
+Next, read ``interpolation``.
 """
 
 from __future__ import annotations
@@ -14,6 +14,12 @@ import numpy as np
 from stretto._engine.core.integers import integer
 from stretto._engine.core.interpreter import as_value
 from stretto._engine.core.types import is_inexact, kind_of
+from stretto._engine.ops.broadcast import broadcast_to, canonical_axes, canonical_axis, reshape
+from stretto._engine.ops.comparison import eq, gt, lt, zeros_like
+from stretto._engine.ops.comparison import where as choose
+from stretto._engine.ops.contract import promote_dtypes
+from stretto._engine.ops.convert import convert
+from stretto._engine.ops.shape import pad, slice_in_dim
 from stretto.numpy.arguments import inexact_values
 from stretto.numpy.arithmetic import absolute
 from stretto.numpy.directly import BOOL, FLOAT, NUMERIC, directly, host_of
@@ -23,12 +29,6 @@ from stretto.numpy.manipulation import ravel
 from stretto.numpy.reductions import cumsum
 from stretto.numpy.reductions import sum as sum_
 from stretto.numpy.remainders import remainder
-from stretto._engine.ops.broadcast import broadcast_to, canonical_axes, canonical_axis, reshape
-from stretto._engine.ops.comparison import eq, gt, lt, zeros_like
-from stretto._engine.ops.comparison import where as choose
-from stretto._engine.ops.contract import promote_dtypes
-from stretto._engine.ops.convert import convert
-from stretto._engine.ops.shape import pad, slice_in_dim
 
 __all__ = ["diff", "ediff1d", "gradient", "trapezoid", "unwrap"]
 

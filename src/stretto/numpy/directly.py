@@ -1,9 +1,8 @@
 """NumPy's own function in the place of several operations, for plain arrays at rest.
 
-Layer 7 (numpy). A function written with operations goes through memory once for each of them; where
-nothing is being traced, and NumPy has the function with the same meaning, NumPy does it in one.
-What it refuses or cannot take goes the general way, which says what is wrong. Next, read
-``methods``.
+A function written with operations goes through memory once for each of them; where nothing is being
+traced, and NumPy has the function with the same meaning, NumPy does it in one. What it refuses or
+cannot take goes the general way, which says what is wrong. Next, read ``methods``.
 """
 
 from __future__ import annotations
@@ -17,9 +16,9 @@ from stretto._engine.core.boundary import reraise_foreign
 from stretto._engine.core.interpreter import state
 from stretto._engine.core.ranks import differ
 from stretto._engine.core.types import ArrayType, array_type
-from stretto.numpy.quick import element_of
 from stretto._engine.runtime.array import Array
 from stretto._engine.runtime.eager import EAGER, quiet
+from stretto.numpy.quick import element_of
 
 __all__ = ["BOOL", "COMPLEX", "FLOAT", "INT", "INTEGER", "NUMERIC", "REAL", "directly", "host_of"]
 

@@ -1,6 +1,6 @@
 """The greatest common divisors and least common multiples of integers.
 
-Layer 7 (numpy). Next, read ``floats``.
+Next, read ``floats``.
 """
 
 from __future__ import annotations
@@ -11,10 +11,10 @@ from typing import Any
 import numpy as np
 
 from stretto._engine.core.types import kind_of
-from stretto.numpy.directly import INTEGER, directly
 from stretto._engine.ops.arithmetic import DIV, REM, absolute
 from stretto._engine.ops.comparison import eq, full_like, select, zeros_like
 from stretto._engine.ops.elementwise import INTEGRAL, promote_values
+from stretto.numpy.directly import INTEGER, directly
 
 __all__ = ["gcd", "lcm"]
 

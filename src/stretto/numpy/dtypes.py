@@ -1,7 +1,6 @@
 """The dtypes by name, what is known about them, and how they combine.
 
-Layer 7 (numpy). A dtype's name is also what makes arrays of it: ``snp.float32(3)``. Next, read
-``creation``.
+A dtype's name is also what makes arrays of it: ``snp.float32(3)``. Next, read ``creation``.
 """
 
 from __future__ import annotations

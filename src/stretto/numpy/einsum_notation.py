@@ -1,8 +1,7 @@
 """The notation of ``einsum``: from subscripts to a label for each axis.
 
-Layer 7 (numpy). Both of NumPy's forms, ``"ij,jk->ik"`` and operands followed by lists of integers,
-become tuples of integers, one for each axis, in which an ellipsis is written out. Next, read
-``einsums``.
+Both of NumPy's forms, ``"ij,jk->ik"`` and operands followed by lists of integers, become tuples of
+integers, one for each axis, in which an ellipsis is written out. Next, read ``einsums``.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """``einsum``: products and sums by the labels of axes, in a cheap order.
 
-Layer 7 (numpy). ``opt_einsum`` finds the order; each step takes two operands, first sums what only
-one of them has, and is then one ``dot_general`` with shared axes, or a product where nothing is to
-be summed. Next, read ``products``.
+``opt_einsum`` finds the order; each step takes two operands, first sums what only one of them has,
+and is then one ``dot_general`` with shared axes, or a product where nothing is to be summed. Next,
+read ``products``.
 """
 
 from __future__ import annotations
@@ -15,9 +15,6 @@ import numpy as np
 
 from stretto._engine.core.lazy import LazyModule
 from stretto._engine.core.types import promote
-from stretto.numpy.arguments import refuse_out
-from stretto.numpy.dtypes import as_dtype
-from stretto.numpy.einsum_notation import Labels, Notation, parse
 from stretto._engine.ops.arithmetic import multiply
 from stretto._engine.ops.bilinear import accumulator, promote_dtypes
 from stretto._engine.ops.broadcast import ReduceSum, expand_dims, squeeze, transpose
@@ -26,6 +23,9 @@ from stretto._engine.ops.convert import convert
 from stretto._engine.ops.linalg.matrix_parts import diagonal_of
 from stretto._engine.ops.reducing.reduce import reduce_or
 from stretto._engine.ops.sharding import refuse_sharding
+from stretto.numpy.arguments import refuse_out
+from stretto.numpy.dtypes import as_dtype
+from stretto.numpy.einsum_notation import Labels, Notation, parse
 
 __all__ = ["einsum", "einsum_path"]
 

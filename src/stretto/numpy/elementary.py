@@ -1,7 +1,7 @@
 """Exponentials, logarithms, roots, trigonometric and hyperbolic functions.
 
-Layer 7 (numpy). Under NumPy's names, and those of the array API standard. Integers become floats.
-Next, read ``logic``.
+Under NumPy's names, and those of the array API standard. Integers become floats. Next, read
+``logic``.
 """
 
 from __future__ import annotations
@@ -13,8 +13,6 @@ import numpy as np
 
 from stretto._engine.core.interpreter import as_value
 from stretto._engine.core.types import inexact_dtype, is_complex
-from stretto.numpy.arguments import refuse_complex
-from stretto.numpy.directly import FLOAT, directly
 from stretto._engine.ops import exponential, trigonometric
 from stretto._engine.ops.comparison import full_like, gt, ne, select, zeros_like
 from stretto._engine.ops.complex_order import complex_greater
@@ -22,6 +20,8 @@ from stretto._engine.ops.complex_parts import complex_, imag, real
 from stretto._engine.ops.convert import convert
 from stretto._engine.ops.elementwise import promote_values
 from stretto._engine.ops.rounding import ceil
+from stretto.numpy.arguments import refuse_complex
+from stretto.numpy.directly import FLOAT, directly
 
 __all__ = [
     "acos",

@@ -1,7 +1,7 @@
 """What NumPy's files say of themselves, checked before memory is asked for.
 
-Layer 7 (numpy). NumPy asks for as much memory as a header names, and takes a negative axis for all
-that is left. Read ``files`` before.
+NumPy asks for as much memory as a header names, and takes a negative axis for all that is left.
+Read ``files`` before.
 """
 
 from __future__ import annotations

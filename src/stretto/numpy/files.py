@@ -1,8 +1,8 @@
 """NumPy's files, and arrays from bytes, text and iterators.
 
-Layer 7 (numpy). A file holds data only: nothing is pickled, and nothing unpickled. NumPy's format
-has no name for bfloat16, which is written as two bytes of no type, and read back as bfloat16. Trees
-of arrays go into files by ``stretto.save``. Next, read ``file_headers``.
+A file holds data only: nothing is pickled, and nothing unpickled. NumPy's format has no name for
+bfloat16, which is written as two bytes of no type, and read back as bfloat16. Trees of arrays go
+into files by ``stretto.save``. Next, read ``file_headers``.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Floating numbers taken apart: exponents, fractions, neighbours; and bytes taken into bits.
 
-Layer 7 (numpy). Next, read ``products``.
+Next, read ``products``.
 """
 
 from __future__ import annotations
@@ -11,13 +11,6 @@ import numpy as np
 
 from stretto._engine.core.interpreter import as_value
 from stretto._engine.core.types import inexact_dtype, is_complex
-from stretto.numpy.arguments import refuse_out
-from stretto.numpy.arithmetic import clip
-from stretto.numpy.directly import BOOL, FLOAT, INTEGER, directly, host_of
-from stretto.numpy.dtypes import finfo
-from stretto.numpy.logic import copysign, isfinite, isinf, truth
-from stretto.numpy.quick import array_of
-from stretto.numpy.reductions import sum as sum_
 from stretto._engine.ops import arithmetic as ops
 from stretto._engine.ops.bitcast import bitcast_convert_type
 from stretto._engine.ops.broadcast import broadcast_to, canonical_axis, expand_dims, reshape
@@ -35,6 +28,13 @@ from stretto._engine.ops.convert import convert
 from stretto._engine.ops.elementwise import broadcast_shapes, promote_values
 from stretto._engine.ops.shape import pad, slice_in_dim
 from stretto._engine.runtime.eager import quiet
+from stretto.numpy.arguments import refuse_out
+from stretto.numpy.arithmetic import clip
+from stretto.numpy.directly import BOOL, FLOAT, INTEGER, directly, host_of
+from stretto.numpy.dtypes import finfo
+from stretto.numpy.logic import copysign, isfinite, isinf, truth
+from stretto.numpy.quick import array_of
+from stretto.numpy.reductions import sum as sum_
 
 __all__ = ["frexp", "ldexp", "modf", "nextafter", "packbits", "spacing", "unpackbits"]
 

@@ -1,6 +1,6 @@
 """Arrays written as indices: ``r_`` and ``c_`` join, ``mgrid`` and ``ogrid`` span grids.
 
-Layer 7 (numpy). And ``fromfunction``, an array from its indices. Next, read ``putting``.
+And ``fromfunction``, an array from its indices. Next, read ``putting``.
 """
 
 from __future__ import annotations
@@ -12,14 +12,14 @@ import numpy as np
 
 from stretto._engine.api.vectorise import vmap
 from stretto._engine.core.types import promote, scalar_dtype
-from stretto.numpy.creation import array, shape_of
-from stretto.numpy.dtypes import as_dtype
-from stretto.numpy.joining import concatenate, stack
-from stretto.numpy.ranges import arange, linspace
 from stretto._engine.ops.broadcast import broadcast_to, reshape, transpose
 from stretto._engine.ops.comparison import full
 from stretto._engine.ops.convert import convert
 from stretto._engine.ops.iota import iota
+from stretto.numpy.creation import array, shape_of
+from stretto.numpy.dtypes import as_dtype
+from stretto.numpy.joining import concatenate, stack
+from stretto.numpy.ranges import arange, linspace
 
 __all__ = ["c_", "fromfunction", "index_exp", "mgrid", "ogrid", "r_", "s_"]
 

@@ -1,7 +1,7 @@
 """Counts: of integers, of numbers in bins, and in bins of several dimensions.
 
-Layer 7 (numpy). A bin holds its left edge and not its right one; the last bin holds both. Numbers
-outside all bins, and NaN, are not counted. Next, read ``interpolation``.
+A bin holds its left edge and not its right one; the last bin holds both. Numbers outside all bins,
+and NaN, are not counted. Next, read ``interpolation``.
 """
 
 from __future__ import annotations
@@ -15,6 +15,14 @@ import numpy as np
 from stretto._engine.core.integers import integer
 from stretto._engine.core.interpreter import as_value
 from stretto._engine.core.types import default_dtype, inexact_dtype, is_complex, kind_of
+from stretto._engine.ops.broadcast import broadcast_to, reshape
+from stretto._engine.ops.comparison import eq, full, full_like, ge, lt, select
+from stretto._engine.ops.comparison import where as choose
+from stretto._engine.ops.contract import promote_dtypes
+from stretto._engine.ops.convert import convert
+from stretto._engine.ops.shape import rev, slice_in_dim
+from stretto._engine.ops.sharding import refuse_sharding
+from stretto._engine.runtime.eager import quiet
 from stretto.numpy.arguments import inexact_values, refuse_complex
 from stretto.numpy.arithmetic import maximum
 from stretto.numpy.differences import diff
@@ -29,14 +37,6 @@ from stretto.numpy.reductions import max as max_
 from stretto.numpy.reductions import min as min_
 from stretto.numpy.reductions import sum as sum_
 from stretto.numpy.searching import concrete, searchsorted
-from stretto._engine.ops.broadcast import broadcast_to, reshape
-from stretto._engine.ops.comparison import eq, full, full_like, ge, lt, select
-from stretto._engine.ops.comparison import where as choose
-from stretto._engine.ops.contract import promote_dtypes
-from stretto._engine.ops.convert import convert
-from stretto._engine.ops.shape import rev, slice_in_dim
-from stretto._engine.ops.sharding import refuse_sharding
-from stretto._engine.runtime.eager import quiet
 
 __all__ = [
     "bincount",

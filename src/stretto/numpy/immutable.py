@@ -1,6 +1,6 @@
 """What NumPy's arrays have and these do not, because these never change and show no memory.
 
-Layer 7 (numpy). Each says what to use in its place. Next, read ``methods``.
+Each says what to use in its place. Next, read ``methods``.
 """
 
 from __future__ import annotations

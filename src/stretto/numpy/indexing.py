@@ -1,8 +1,8 @@
 """NumPy's indexing: ``x[index]`` reads, ``x.at[index]`` gives an updated copy.
 
-Layer 7 (numpy). Reads clamp places out of bounds and updates drop them, unless ``mode`` says
-otherwise. Integers and slices become slices and reshapes; arrays of integers become one gather or
-scatter. On concrete arrays at rest NumPy does the work.
+Reads clamp places out of bounds and updates drop them, unless ``mode`` says otherwise. Integers and
+slices become slices and reshapes; arrays of integers become one gather or scatter. On concrete
+arrays at rest NumPy does the work.
 """
 
 from __future__ import annotations
@@ -16,6 +16,15 @@ from stretto._engine.core.config import config
 from stretto._engine.core.interpreter import as_value, state
 from stretto._engine.core.primitive import Primitive
 from stretto._engine.core.types import array_type
+from stretto._engine.ops.broadcast import Reshape, reshape
+from stretto._engine.ops.comparison import full
+from stretto._engine.ops.index import gather_scatter as ops
+from stretto._engine.ops.index.geometry import reading_mode
+from stretto._engine.ops.index.primitives import fill_bytes, fill_element
+from stretto._engine.ops.shape import Rev, Slice
+from stretto._engine.ops.sharding import refuse_sharding
+from stretto._engine.runtime.array import Array
+from stretto._engine.runtime.eager import EAGER
 from stretto.numpy.indices import (
     Index,
     Integer,
@@ -28,15 +37,6 @@ from stretto.numpy.indices import (
     stack,
 )
 from stretto.numpy.updating import apply_again, apply_to_mask, mask_of, names_once, update
-from stretto._engine.ops.index import gather_scatter as ops
-from stretto._engine.ops.broadcast import Reshape, reshape
-from stretto._engine.ops.comparison import full
-from stretto._engine.ops.index.geometry import reading_mode
-from stretto._engine.ops.index.primitives import fill_bytes, fill_element
-from stretto._engine.ops.shape import Rev, Slice
-from stretto._engine.ops.sharding import refuse_sharding
-from stretto._engine.runtime.array import Array
-from stretto._engine.runtime.eager import EAGER
 
 __all__ = ["At", "IndexUpdate", "getitem", "setitem"]
 

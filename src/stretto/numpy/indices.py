@@ -1,8 +1,8 @@
 """What an index ``x[...]`` means: one entry for each axis, and the axes of the result.
 
-Layer 7 (numpy). NumPy's rules: integers take one place, slices a range, arrays of integers many
-places at once, boolean arrays the places where they hold; ``None`` is a new axis and ``...`` the
-axes not named. Next, read ``indexing``.
+NumPy's rules: integers take one place, slices a range, arrays of integers many places at once,
+boolean arrays the places where they hold; ``None`` is a new axis and ``...`` the axes not named.
+Next, read ``indexing``.
 """
 
 from __future__ import annotations
@@ -17,13 +17,13 @@ from stretto._engine.core.errors import BooleanIndexError, TracedValueError
 from stretto._engine.core.integers import shown
 from stretto._engine.core.interpreter import Tracer, Value, refuse_masked
 from stretto._engine.core.types import ArrayType, kind_of
-from stretto.numpy.creation import listed
 from stretto._engine.ops.arithmetic import add, minimum
 from stretto._engine.ops.broadcast import broadcast_to, reshape
 from stretto._engine.ops.comparison import lt, where
 from stretto._engine.ops.convert import convert
 from stretto._engine.ops.shape import concatenate
 from stretto._engine.runtime.array import Array
+from stretto.numpy.creation import listed
 
 __all__ = [
     "Index",

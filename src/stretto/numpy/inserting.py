@@ -1,7 +1,7 @@
 """Arrays with parts put in or left out.
 
-Layer 7 (numpy). Indices known while tracing may be anything that NumPy takes; traced ones, whose
-number is known, decide by sorting and counting what each part of the result is.
+Indices known while tracing may be anything that NumPy takes; traced ones, whose number is known,
+decide by sorting and counting what each part of the result is.
 """
 
 from __future__ import annotations
@@ -12,12 +12,6 @@ import numpy as np
 
 from stretto._engine.core.errors import TracedValueError
 from stretto._engine.core.interpreter import Value, as_value
-from stretto.numpy.indexing import At
-from stretto.numpy.indices import concrete_of
-from stretto.numpy.joining import take
-from stretto.numpy.manipulation import moveaxis, ravel
-from stretto.numpy.quick import array_of, at_rest
-from stretto.numpy.reductions import sum as sum_
 from stretto._engine.ops.arithmetic import maximum, minimum
 from stretto._engine.ops.broadcast import broadcast_to, canonical_axis, expand_dims, reshape
 from stretto._engine.ops.comparison import eq, full, full_like, lt, where
@@ -26,6 +20,12 @@ from stretto._engine.ops.iota import iota
 from stretto._engine.ops.reducing.reduce import reduce_or
 from stretto._engine.ops.shape import concatenate, slice_in_dim
 from stretto._engine.ops.sort import argsort, sort
+from stretto.numpy.indexing import At
+from stretto.numpy.indices import concrete_of
+from stretto.numpy.joining import take
+from stretto.numpy.manipulation import moveaxis, ravel
+from stretto.numpy.quick import array_of, at_rest
+from stretto.numpy.reductions import sum as sum_
 
 __all__ = ["delete", "insert"]
 

@@ -1,6 +1,6 @@
 """What the array API standard lets a program ask of this namespace.
 
-Layer 7 (numpy). Source: the Python array API standard, 2024.12, "Inspection" and "Versioning".
+Source: the Python array API standard, 2024.12, "Inspection" and "Versioning".
 """
 
 from __future__ import annotations
@@ -10,8 +10,8 @@ from typing import Any
 import numpy as np
 
 from stretto._engine.core.types import canonical_dtype, default_dtype
-from stretto.numpy.dtypes import isdtype
 from stretto._engine.runtime.device import CPU, Device, as_device, devices
+from stretto.numpy.dtypes import isdtype
 
 __all__ = ["VERSIONS", "NamespaceInfo", "__array_api_version__", "__array_namespace_info__"]
 

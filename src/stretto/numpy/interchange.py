@@ -1,6 +1,6 @@
 """Arrays from those of other libraries, by the DLPack protocol.
 
-Layer 7 (numpy). Next, read ``runtime/dlpack``.
+Next, read ``runtime/dlpack``.
 """
 
 from __future__ import annotations
@@ -9,11 +9,11 @@ from typing import Any
 
 from stretto._engine.core.interpreter import Value
 from stretto._engine.core.types import array_type, canonical_dtype, kind_of
-from stretto.numpy.arguments import refuse_device
-from stretto.numpy.creation import copy as copy_of
 from stretto._engine.ops.convert import convert
 from stretto._engine.runtime.array import Array
 from stretto._engine.runtime.dlpack import take
+from stretto.numpy.arguments import refuse_device
+from stretto.numpy.creation import copy as copy_of
 
 __all__ = ["from_dlpack"]
 

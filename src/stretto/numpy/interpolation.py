@@ -1,6 +1,6 @@
 """Interpolation along a line through given points.
 
-Layer 7 (numpy). Next, read ``covariance``.
+Next, read ``covariance``.
 """
 
 from __future__ import annotations
@@ -10,17 +10,17 @@ from typing import Any
 import numpy as np
 
 from stretto._engine.core.types import is_complex, real_dtype
+from stretto._engine.ops.comparison import eq, full_like, gt, lt
+from stretto._engine.ops.comparison import where as choose
+from stretto._engine.ops.convert import convert
+from stretto._engine.ops.shape import slice_in_dim
+from stretto._engine.ops.sort import argsort
 from stretto.numpy.arguments import inexact_values
 from stretto.numpy.arithmetic import absolute
 from stretto.numpy.directly import FLOAT, directly
 from stretto.numpy.joining import concatenate, take
 from stretto.numpy.remainders import remainder
 from stretto.numpy.searching import searchsorted
-from stretto._engine.ops.comparison import eq, full_like, gt, lt
-from stretto._engine.ops.comparison import where as choose
-from stretto._engine.ops.convert import convert
-from stretto._engine.ops.shape import slice_in_dim
-from stretto._engine.ops.sort import argsort
 
 __all__ = ["interp"]
 

@@ -1,6 +1,6 @@
 """Joining, splitting and repeating arrays, and taking parts of them.
 
-Layer 7 (numpy). Next, read ``padding``.
+Next, read ``padding``.
 """
 
 from __future__ import annotations
@@ -15,17 +15,6 @@ import numpy as np
 from stretto._engine.core.integers import integer, integers
 from stretto._engine.core.interpreter import Value, as_value
 from stretto._engine.core.types import promote
-from stretto.numpy.arguments import refuse_out
-from stretto.numpy.arithmetic import maximum
-from stretto.numpy.creation import shape_of
-from stretto.numpy.directly import BOOL, INTEGER, NUMERIC, host_of
-from stretto.numpy.dtypes import as_dtype
-from stretto.numpy.indexing import getitem
-from stretto.numpy.manipulation import atleast_1d, atleast_2d, atleast_3d, ravel
-from stretto.numpy.quick import array_of, at_rest
-from stretto.numpy.reductions import cumsum
-from stretto.numpy.reductions import sum as sum_
-from stretto.numpy.remainders import remainder
 from stretto._engine.ops import shape as ops
 from stretto._engine.ops.broadcast import (
     Reshape,
@@ -40,6 +29,17 @@ from stretto._engine.ops.convert import convert
 from stretto._engine.ops.index.geometry import reading_mode
 from stretto._engine.ops.iota import iota
 from stretto._engine.ops.sharding import refuse_sharding
+from stretto.numpy.arguments import refuse_out
+from stretto.numpy.arithmetic import maximum
+from stretto.numpy.creation import shape_of
+from stretto.numpy.directly import BOOL, INTEGER, NUMERIC, host_of
+from stretto.numpy.dtypes import as_dtype
+from stretto.numpy.indexing import getitem
+from stretto.numpy.manipulation import atleast_1d, atleast_2d, atleast_3d, ravel
+from stretto.numpy.quick import array_of, at_rest
+from stretto.numpy.reductions import cumsum
+from stretto.numpy.reductions import sum as sum_
+from stretto.numpy.remainders import remainder
 
 __all__ = [
     "append",

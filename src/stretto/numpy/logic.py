@@ -1,6 +1,6 @@
 """Comparison, logic, bits, tests of numbers, and choice.
 
-Layer 7 (numpy). Next, read ``reductions``.
+Next, read ``reductions``.
 """
 
 from __future__ import annotations
@@ -12,15 +12,15 @@ import numpy as np
 
 from stretto._engine.core.interpreter import as_value
 from stretto._engine.core.types import is_complex, is_inexact, kind_of, scalar_dtype
-from stretto.numpy.arguments import refuse_complex, refuse_out
-from stretto.numpy.directly import FLOAT, INTEGER, directly
-from stretto.numpy.quick import quick
 from stretto._engine.ops import comparison as ops
 from stretto._engine.ops.arithmetic import absolute, imag, is_finite, real
 from stretto._engine.ops.bitcast import bitcast_convert_type
 from stretto._engine.ops.comparison import full_like, select
 from stretto._engine.ops.convert import convert
 from stretto._engine.ops.elementwise import INTEGRAL, promote_values
+from stretto.numpy.arguments import refuse_complex, refuse_out
+from stretto.numpy.directly import FLOAT, INTEGER, directly
+from stretto.numpy.quick import quick
 
 __all__ = [
     "bitwise_and",

@@ -1,6 +1,6 @@
 """Shapes and axes: reshape, transpose, broadcast, flip, roll, diagonals.
 
-Layer 7 (numpy). Next, read ``joining``.
+Next, read ``joining``.
 """
 
 from __future__ import annotations
@@ -14,20 +14,20 @@ import numpy as np
 from stretto._engine.core.integers import integer
 from stretto._engine.core.interpreter import Value, as_value, type_of
 from stretto._engine.core.types import ArrayType, kind_of, scalar_dtype
+from stretto._engine.ops import broadcast, elementwise
+from stretto._engine.ops.broadcast import canonical_axes, canonical_axis
+from stretto._engine.ops.convert import convert
+from stretto._engine.ops.index.along_axis import take_along_axis
+from stretto._engine.ops.iota import broadcasted_iota
+from stretto._engine.ops.linalg.matrix_parts import diagonal_of, on_diagonal
+from stretto._engine.ops.shape import concatenate, rev, slice_in_dim
+from stretto._engine.ops.sharding import refuse_sharding
 from stretto.numpy.arguments import integer_or_traced, refuse_device
 from stretto.numpy.creation import listed
 from stretto.numpy.directly import BOOL, COMPLEX, FLOAT, NUMERIC, directly
 from stretto.numpy.dtypes import as_dtype
 from stretto.numpy.reductions import sum as sum_
 from stretto.numpy.remainders import remainder
-from stretto._engine.ops import broadcast, elementwise
-from stretto._engine.ops.index.along_axis import take_along_axis
-from stretto._engine.ops.broadcast import canonical_axes, canonical_axis
-from stretto._engine.ops.convert import convert
-from stretto._engine.ops.iota import broadcasted_iota
-from stretto._engine.ops.linalg.matrix_parts import diagonal_of, on_diagonal
-from stretto._engine.ops.shape import concatenate, rev, slice_in_dim
-from stretto._engine.ops.sharding import refuse_sharding
 
 __all__ = [
     "astype",

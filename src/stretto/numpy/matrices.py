@@ -1,6 +1,6 @@
 """Matrices by their diagonals and triangles.
 
-Layer 7 (numpy). Next, read ``arithmetic``.
+Next, read ``arithmetic``.
 """
 
 from __future__ import annotations
@@ -11,16 +11,22 @@ import numpy as np
 
 from stretto._engine.core.integers import integer
 from stretto._engine.core.interpreter import as_value, state
+from stretto._engine.ops.broadcast import reshape
+from stretto._engine.ops.convert import convert
+from stretto._engine.ops.linalg.matrix_parts import (
+    below,
+    diagonal_of,
+    lower_part,
+    on_diagonal,
+    upper_part,
+)
+from stretto._engine.ops.shape import pad
+from stretto._engine.runtime.eager import EAGER
 from stretto.numpy.arguments import integer_or_traced, refuse_device
 from stretto.numpy.creation import shape_of, zeros
 from stretto.numpy.directly import BOOL, NUMERIC, directly
 from stretto.numpy.dtypes import as_dtype
 from stretto.numpy.quick import array_of
-from stretto._engine.ops.broadcast import reshape
-from stretto._engine.ops.convert import convert
-from stretto._engine.ops.linalg.matrix_parts import below, diagonal_of, lower_part, on_diagonal, upper_part
-from stretto._engine.ops.shape import pad
-from stretto._engine.runtime.eager import EAGER
 
 __all__ = ["diag", "diagflat", "eye", "identity", "tri", "tril", "triu"]
 

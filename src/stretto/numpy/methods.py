@@ -1,6 +1,6 @@
 """The operators and methods of arrays, attached to the class of values when wiring.
 
-Layer 7 (numpy). Each is the function of the same name, with the array first.
+Each is the function of the same name, with the array first.
 """
 
 from __future__ import annotations
@@ -15,6 +15,10 @@ import numpy as np
 from stretto._engine.core.interpreter import Value, state
 from stretto._engine.core.native import native
 from stretto._engine.core.types import array_type
+from stretto._engine.ops.contract import dot, matmul
+from stretto._engine.runtime.array import Array
+from stretto._engine.runtime.device import CPU, as_device
+from stretto._engine.runtime.eager import EAGER, quiet
 from stretto.numpy import (
     arithmetic,
     choosing,
@@ -34,10 +38,6 @@ from stretto.numpy.immutable import refuse_changes
 from stretto.numpy.indexing import At, getitem, setitem
 from stretto.numpy.inspection import VERSIONS
 from stretto.numpy.quick import SHORT, product
-from stretto._engine.ops.contract import dot, matmul
-from stretto._engine.runtime.array import Array
-from stretto._engine.runtime.device import CPU, as_device
-from stretto._engine.runtime.eager import EAGER, quiet
 
 __all__ = ["attach"]
 

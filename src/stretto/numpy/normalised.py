@@ -1,6 +1,6 @@
 """Logarithms of sums of exponentials, and what these normalise: softmax and its logarithm.
 
-Layer 7 (numpy). Not NumPy's: ``stretto.nn`` and ``stretto.special`` give them under their names.
+Not NumPy's: ``stretto.nn`` and ``stretto.special`` give them under their names.
 """
 
 from __future__ import annotations
@@ -14,10 +14,6 @@ import ml_dtypes
 from stretto._engine.control.stop_gradient import StopGradient
 from stretto._engine.core.interpreter import as_value
 from stretto._engine.core.types import inexact_dtype, is_complex, is_inexact, real_dtype
-from stretto.numpy.logic import isfinite, mask_of_where
-from stretto.numpy.reductions import any as any_
-from stretto.numpy.reductions import max as max_
-from stretto.numpy.reductions import sum as sum_
 from stretto._engine.ops.arithmetic import absolute, maximum, real
 from stretto._engine.ops.arithmetic import sign as sign_
 from stretto._engine.ops.broadcast import broadcast_to, canonical_axes, squeeze
@@ -26,6 +22,10 @@ from stretto._engine.ops.comparison import where as choose
 from stretto._engine.ops.convert import convert
 from stretto._engine.ops.elementwise import broadcast_shapes
 from stretto._engine.ops.exponential import exp, expm1, log, log1p
+from stretto.numpy.logic import isfinite, mask_of_where
+from stretto.numpy.reductions import any as any_
+from stretto.numpy.reductions import max as max_
+from stretto.numpy.reductions import sum as sum_
 
 __all__ = ["log1mexp", "log_softmax", "logsumexp", "softmax"]
 

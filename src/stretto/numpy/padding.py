@@ -1,6 +1,6 @@
 """More elements around an array.
 
-Layer 7 (numpy). Next, read ``searching``.
+Next, read ``searching``.
 """
 
 from __future__ import annotations
@@ -14,6 +14,9 @@ from stretto._engine.api.vectorise import vmap
 from stretto._engine.core.integers import pairs_of
 from stretto._engine.core.interpreter import as_value
 from stretto._engine.core.types import is_inexact
+from stretto._engine.ops import shape as ops
+from stretto._engine.ops.broadcast import broadcast_to, canonical_axis, reshape
+from stretto._engine.ops.convert import convert
 from stretto.numpy.joining import concatenate, take
 from stretto.numpy.manipulation import flip, moveaxis
 from stretto.numpy.quantiles import median
@@ -23,9 +26,6 @@ from stretto.numpy.reductions import max as max_
 from stretto.numpy.reductions import min as min_
 from stretto.numpy.rounding import round as round_
 from stretto.numpy.statistics import mean
-from stretto._engine.ops import shape as ops
-from stretto._engine.ops.broadcast import broadcast_to, canonical_axis, reshape
-from stretto._engine.ops.convert import convert
 
 __all__ = ["pad"]
 

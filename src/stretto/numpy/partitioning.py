@@ -1,6 +1,6 @@
 """Partitions about an element's place, and complex numbers in order.
 
-Layer 7 (numpy). Next, read ``unique``.
+Next, read ``unique``.
 """
 
 from __future__ import annotations
@@ -12,11 +12,11 @@ import numpy as np
 
 from stretto._engine.core.interpreter import as_value
 from stretto._engine.core.types import default_dtype, inexact_dtype, is_complex
-from stretto.numpy.directly import REAL, directly
-from stretto.numpy.searching import one_axis, refuse_order
 from stretto._engine.ops import sort as ops
 from stretto._engine.ops.convert import convert
 from stretto._engine.ops.shape import concatenate, rev, split
+from stretto.numpy.directly import REAL, directly
+from stretto.numpy.searching import one_axis, refuse_order
 
 __all__ = ["argpartition", "partition", "sort_complex"]
 

@@ -1,6 +1,6 @@
 """Indices: of diagonals, triangles and masks, of grids, and from one form to another.
 
-Layer 7 (numpy). Next, read ``grids``.
+Next, read ``grids``.
 """
 
 from __future__ import annotations
@@ -13,17 +13,17 @@ import numpy as np
 from stretto._engine.core.integers import integer
 from stretto._engine.core.interpreter import as_value
 from stretto._engine.core.types import default_dtype
+from stretto._engine.ops.arithmetic import DIV, REM
+from stretto._engine.ops.broadcast import reshape
+from stretto._engine.ops.comparison import full_like, lt, zeros_like
+from stretto._engine.ops.comparison import where as choose
+from stretto._engine.ops.convert import convert
 from stretto.numpy.arithmetic import clip
 from stretto.numpy.creation import ones, shape_of
 from stretto.numpy.dtypes import as_dtype
 from stretto.numpy.indices import concrete_of
 from stretto.numpy.remainders import remainder
 from stretto.numpy.searching import index_array, nonzero
-from stretto._engine.ops.arithmetic import DIV, REM
-from stretto._engine.ops.broadcast import reshape
-from stretto._engine.ops.comparison import full_like, lt, zeros_like
-from stretto._engine.ops.comparison import where as choose
-from stretto._engine.ops.convert import convert
 
 __all__ = [
     "diag_indices",

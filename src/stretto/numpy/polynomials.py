@@ -1,6 +1,6 @@
 """Polynomials by their coefficients, that of the highest power first.
 
-Layer 7 (numpy). NumPy's functions on arrays of coefficients. Next, read ``places``.
+NumPy's functions on arrays of coefficients. Next, read ``places``.
 """
 
 from __future__ import annotations
@@ -15,6 +15,15 @@ from stretto._engine.core.errors import TracedValueError
 from stretto._engine.core.integers import integer
 from stretto._engine.core.interpreter import as_value
 from stretto._engine.core.types import inexact_dtype, is_complex, kind_of, scalar_dtype
+from stretto._engine.ops.arithmetic import conj, real
+from stretto._engine.ops.bilinear import promote_dtypes
+from stretto._engine.ops.broadcast import broadcast_to, expand_dims, reshape, transpose
+from stretto._engine.ops.comparison import full_like
+from stretto._engine.ops.contract import matmul, outer
+from stretto._engine.ops.convert import convert
+from stretto._engine.ops.exponential import sqrt
+from stretto._engine.ops.fft import complex_dtype
+from stretto._engine.ops.shape import concatenate, pad, slice_in_dim
 from stretto.numpy.creation import zeros
 from stretto.numpy.directly import NUMERIC, directly
 from stretto.numpy.dtypes import finfo
@@ -25,15 +34,6 @@ from stretto.numpy.manipulation import atleast_1d, flip
 from stretto.numpy.reductions import cumprod
 from stretto.numpy.reductions import sum as sum_
 from stretto.numpy.searching import concrete
-from stretto._engine.ops.arithmetic import conj, real
-from stretto._engine.ops.bilinear import promote_dtypes
-from stretto._engine.ops.broadcast import broadcast_to, expand_dims, reshape, transpose
-from stretto._engine.ops.comparison import full_like
-from stretto._engine.ops.contract import matmul, outer
-from stretto._engine.ops.convert import convert
-from stretto._engine.ops.exponential import sqrt
-from stretto._engine.ops.fft import complex_dtype
-from stretto._engine.ops.shape import concatenate, pad, slice_in_dim
 
 __all__ = [
     "poly",

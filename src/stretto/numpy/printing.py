@@ -1,7 +1,4 @@
-"""Arrays as text, and NumPy's settings for that, which hold for arrays here as well.
-
-Layer 7 (numpy).
-"""
+"""Arrays as text, and NumPy's settings for that, which hold for arrays here as well."""
 
 from __future__ import annotations
 

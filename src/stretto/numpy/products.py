@@ -1,7 +1,7 @@
 """Products that sum over axes.
 
-Layer 7 (numpy). Those of ``ops.contract`` under NumPy's names, the array API's ``vecdot``, and the
-like for stacks of matrices and vectors. Next, read ``methods``.
+Those of ``ops.contract`` under NumPy's names, the array API's ``vecdot``, and the like for stacks
+of matrices and vectors. Next, read ``methods``.
 """
 
 from __future__ import annotations
@@ -11,9 +11,6 @@ from typing import Any
 import numpy as np
 
 from stretto._engine.core.interpreter import as_value
-from stretto.numpy.arguments import refuse_out
-from stretto.numpy.directly import COMPLEX, FLOAT, NUMERIC, directly
-from stretto.numpy.manipulation import moveaxis
 from stretto._engine.ops import contract
 from stretto._engine.ops.arithmetic import conj, multiply
 from stretto._engine.ops.bilinear import promote_dtypes
@@ -22,6 +19,9 @@ from stretto._engine.ops.elementwise import promote_values
 from stretto._engine.ops.shape import concatenate, pad, slice_in_dim
 from stretto._engine.ops.sharding import refuse_sharding
 from stretto._engine.runtime.array import Array
+from stretto.numpy.arguments import refuse_out
+from stretto.numpy.directly import COMPLEX, FLOAT, NUMERIC, directly
+from stretto.numpy.manipulation import moveaxis
 
 __all__ = [
     "cross",

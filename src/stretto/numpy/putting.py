@@ -1,8 +1,8 @@
 """Copies with elements replaced: by place, by mask, along an axis, on the diagonal.
 
-Layer 7 (numpy). NumPy's functions of these names change their argument. Arrays are immutable, so
-here ``inplace=False`` must be said, and the copy is returned; ``x.at[index].set(y)`` is shorter.
-Next, read ``choosing``.
+NumPy's functions of these names change their argument. Arrays are immutable, so here
+``inplace=False`` must be said, and the copy is returned; ``x.at[index].set(y)`` is shorter. Next,
+read ``choosing``.
 """
 
 from __future__ import annotations
@@ -13,6 +13,11 @@ import numpy as np
 
 from stretto._engine.core.interpreter import as_value
 from stretto._engine.core.types import default_dtype
+from stretto._engine.ops.broadcast import broadcast_to, canonical_axis, reshape
+from stretto._engine.ops.comparison import where as choose
+from stretto._engine.ops.convert import convert
+from stretto._engine.ops.elementwise import broadcast_shapes
+from stretto._engine.ops.iota import broadcasted_iota
 from stretto.numpy.arguments import refuse_inplace
 from stretto.numpy.arithmetic import clip
 from stretto.numpy.indexing import At
@@ -20,11 +25,6 @@ from stretto.numpy.joining import resize, take
 from stretto.numpy.logic import truth
 from stretto.numpy.reductions import cumsum
 from stretto.numpy.remainders import remainder
-from stretto._engine.ops.broadcast import broadcast_to, canonical_axis, reshape
-from stretto._engine.ops.comparison import where as choose
-from stretto._engine.ops.convert import convert
-from stretto._engine.ops.elementwise import broadcast_shapes
-from stretto._engine.ops.iota import broadcasted_iota
 
 __all__ = ["fill_diagonal", "place", "put", "put_along_axis", "putmask"]
 

@@ -1,8 +1,8 @@
 """Quantiles, percentiles and medians, by each of NumPy's methods; also without NaN.
 
-Layer 7 (numpy). The elements are sorted. A method gives a place among them, which need not be
-whole: then the result lies between two elements. Source of the methods: Hyndman and Fan, "Sample
-quantiles in statistical packages", 1996. Next, read ``histograms``.
+The elements are sorted. A method gives a place among them, which need not be whole: then the result
+lies between two elements. Source of the methods: Hyndman and Fan, "Sample quantiles in statistical
+packages", 1996. Next, read ``histograms``.
 """
 
 from __future__ import annotations
@@ -14,6 +14,23 @@ import numpy as np
 
 from stretto._engine.core.interpreter import Tracer, Value, as_value
 from stretto._engine.core.types import inexact_dtype, is_complex, kind_of
+from stretto._engine.ops import arithmetic as ops
+from stretto._engine.ops.broadcast import (
+    broadcast_to,
+    canonical_axes,
+    move_axis,
+    of_rank,
+    reshape,
+    transpose,
+)
+from stretto._engine.ops.comparison import gt
+from stretto._engine.ops.comparison import where as choose
+from stretto._engine.ops.convert import convert
+from stretto._engine.ops.index.along_axis import take_along_axis
+from stretto._engine.ops.shape import slice_in_dim
+from stretto._engine.ops.sharding import refuse_sharding
+from stretto._engine.ops.sort import argsort, sort
+from stretto._engine.runtime.eager import quiet
 from stretto.numpy.arguments import refuse_out
 from stretto.numpy.arithmetic import maximum, minimum
 from stretto.numpy.directly import INTEGER, REAL, host_of
@@ -26,23 +43,6 @@ from stretto.numpy.reductions import cumsum, wide_dtype
 from stretto.numpy.reductions import sum as sum_
 from stretto.numpy.remainders import remainder
 from stretto.numpy.statistics import along_axes
-from stretto._engine.ops import arithmetic as ops
-from stretto._engine.ops.index.along_axis import take_along_axis
-from stretto._engine.ops.broadcast import (
-    broadcast_to,
-    canonical_axes,
-    move_axis,
-    of_rank,
-    reshape,
-    transpose,
-)
-from stretto._engine.ops.comparison import gt
-from stretto._engine.ops.comparison import where as choose
-from stretto._engine.ops.convert import convert
-from stretto._engine.ops.shape import slice_in_dim
-from stretto._engine.ops.sharding import refuse_sharding
-from stretto._engine.ops.sort import argsort, sort
-from stretto._engine.runtime.eager import quiet
 
 __all__ = [
     "median",

@@ -1,9 +1,9 @@
 """The short way from a function to NumPy, for arrays at rest and Python numbers.
 
-Layer 7 (numpy). Promotion and broadcasting cost more than a small array's arithmetic. Operands of
-one dtype, or one with a Python number that takes its dtype, need no promotion, and at rest NumPy
-broadcasts. What types an operator met is kept, for the operators in C (``core/native``), which go
-from there to NumPy at once. Next, read ``methods``.
+Promotion and broadcasting cost more than a small array's arithmetic. Operands of one dtype, or one
+with a Python number that takes its dtype, need no promotion, and at rest NumPy broadcasts. What
+types an operator met is kept, for the operators in C (``core/native``), which go from there to
+NumPy at once. Next, read ``methods``.
 """
 
 from __future__ import annotations

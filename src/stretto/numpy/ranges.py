@@ -1,6 +1,6 @@
 """Ranges of numbers, evenly spaced, and grids of them.
 
-Layer 7 (numpy). Next, read ``matrices``.
+Next, read ``matrices``.
 """
 
 from __future__ import annotations
@@ -15,9 +15,6 @@ import numpy as np
 from stretto._engine.core.integers import integer
 from stretto._engine.core.interpreter import Value, as_value, state
 from stretto._engine.core.types import array_type, canonical_dtype, kind_of, promote, scalar_dtype
-from stretto.numpy.arguments import refuse_device
-from stretto.numpy.creation import PYTHON, cast, shape_of, stacked, zeros
-from stretto.numpy.dtypes import as_dtype
 from stretto._engine.ops.broadcast import (
     broadcast_in_dim,
     broadcast_to,
@@ -32,6 +29,9 @@ from stretto._engine.ops.elementwise import promote_values
 from stretto._engine.ops.iota import broadcasted_iota
 from stretto._engine.runtime.array import Array
 from stretto._engine.runtime.eager import EAGER
+from stretto.numpy.arguments import refuse_device
+from stretto.numpy.creation import PYTHON, cast, shape_of, stacked, zeros
+from stretto.numpy.dtypes import as_dtype
 
 __all__ = ["arange", "geomspace", "indices", "linspace", "logspace", "meshgrid"]
 

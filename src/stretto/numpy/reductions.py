@@ -1,6 +1,6 @@
 """Sums, products, extrema, truth, running totals over axes.
 
-Layer 7 (numpy). Numbers narrower than float32 are summed in float32. Next, read ``statistics``.
+Numbers narrower than float32 are summed in float32. Next, read ``statistics``.
 """
 
 from __future__ import annotations
@@ -12,14 +12,6 @@ import numpy as np
 
 from stretto._engine.core.interpreter import Value, as_value
 from stretto._engine.core.types import ArrayType, default_dtype, is_complex, kind_of
-from stretto.numpy.arguments import refuse_out
-from stretto.numpy.creation import listed
-from stretto.numpy.directly import BOOL, NUMERIC, REAL, directly
-from stretto.numpy.dtypes import as_dtype
-from stretto.numpy.logic import equal, isclose, isnan, mask_of_where, truth
-from stretto.numpy.quick import array_of, at_rest
-from stretto._engine.ops.reducing import cumulative
-from stretto._engine.ops.reducing import reduce
 from stretto._engine.ops.arithmetic import imag, real
 from stretto._engine.ops.broadcast import (
     ReduceSum,
@@ -34,8 +26,15 @@ from stretto._engine.ops.comparison import eq, full, full_like, ne, select
 from stretto._engine.ops.comparison import where as choose
 from stretto._engine.ops.convert import convert
 from stretto._engine.ops.elementwise import broadcast_shapes
+from stretto._engine.ops.reducing import cumulative, reduce
 from stretto._engine.ops.shape import pad
 from stretto._engine.runtime.eager import quiet
+from stretto.numpy.arguments import refuse_out
+from stretto.numpy.creation import listed
+from stretto.numpy.directly import BOOL, NUMERIC, REAL, directly
+from stretto.numpy.dtypes import as_dtype
+from stretto.numpy.logic import equal, isclose, isnan, mask_of_where, truth
+from stretto.numpy.quick import array_of, at_rest
 
 __all__ = [
     "all",

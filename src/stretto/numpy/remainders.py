@@ -1,6 +1,6 @@
 """Division that leaves a remainder: quotients rounded down, and what is left.
 
-Layer 7 (numpy). Next, read ``rounding``.
+Next, read ``rounding``.
 """
 
 from __future__ import annotations
@@ -10,13 +10,13 @@ from typing import Any
 import numpy as np
 
 from stretto._engine.core.types import is_inexact, kind_of
-from stretto.numpy.arguments import numeric_values
-from stretto.numpy.logic import copysign
-from stretto.numpy.quick import quick
 from stretto._engine.ops import arithmetic as ops
 from stretto._engine.ops import division
 from stretto._engine.ops.comparison import eq, full_like, lt, ne, select, zeros_like
 from stretto._engine.runtime.array import Array
+from stretto.numpy.arguments import numeric_values
+from stretto.numpy.logic import copysign
+from stretto.numpy.quick import quick
 
 __all__ = ["divmod", "floor_divide", "fmod", "mod", "remainder"]
 

@@ -1,6 +1,6 @@
 """Whole numbers near each element.
 
-Layer 7 (numpy). Next, read ``elementary``.
+Next, read ``elementary``.
 """
 
 from __future__ import annotations
@@ -12,12 +12,12 @@ import numpy as np
 from stretto._engine.core.integers import integer
 from stretto._engine.core.interpreter import as_value
 from stretto._engine.core.types import inexact_dtype, is_complex, is_inexact
-from stretto.numpy.arguments import refuse_out
-from stretto.numpy.arithmetic import true_divide
-from stretto.numpy.directly import FLOAT, directly
 from stretto._engine.ops import arithmetic as ops
 from stretto._engine.ops.comparison import full_like
 from stretto._engine.ops.convert import convert
+from stretto.numpy.arguments import refuse_out
+from stretto.numpy.arithmetic import true_divide
+from stretto.numpy.directly import FLOAT, directly
 
 __all__ = ["around", "ceil", "fix", "floor", "rint", "round", "trunc"]
 

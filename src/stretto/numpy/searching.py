@@ -1,7 +1,7 @@
 """Sorting, searching, and choice by value: ``where``, ``nonzero``, ``extract``.
 
-Layer 7 (numpy). The length of ``nonzero``'s result depends on values: while tracing it needs
-``size``. Next, read ``unique`` and ``sets``.
+The length of ``nonzero``'s result depends on values: while tracing it needs ``size``. Next, read
+``unique`` and ``sets``.
 """
 
 from __future__ import annotations
@@ -16,6 +16,16 @@ from stretto._engine.core.errors import TracedValueError
 from stretto._engine.core.integers import integer
 from stretto._engine.core.interpreter import Tracer, Value, as_value
 from stretto._engine.core.types import array_type, default_dtype, is_inexact
+from stretto._engine.ops import sort as ops
+from stretto._engine.ops.broadcast import broadcast_to, canonical_axis, reshape
+from stretto._engine.ops.comparison import full, full_like, ge, lt, select
+from stretto._engine.ops.comparison import where as choose
+from stretto._engine.ops.contract import promote_dtypes
+from stretto._engine.ops.convert import convert
+from stretto._engine.ops.index import along_axis
+from stretto._engine.ops.iota import iota
+from stretto._engine.ops.shape import concatenate, slice_in_dim
+from stretto._engine.runtime.array import Array
 from stretto.numpy.directly import BOOL, INTEGER, NUMERIC, REAL, host_of
 from stretto.numpy.dtypes import as_dtype
 from stretto.numpy.indexing import At
@@ -25,16 +35,6 @@ from stretto.numpy.manipulation import ravel
 from stretto.numpy.quick import array_of, at_rest, element_of, same_dtype, splat
 from stretto.numpy.reductions import cumsum
 from stretto.numpy.reductions import sum as sum_
-from stretto._engine.ops.index import along_axis
-from stretto._engine.ops import sort as ops
-from stretto._engine.ops.broadcast import broadcast_to, canonical_axis, reshape
-from stretto._engine.ops.comparison import full, full_like, ge, lt, select
-from stretto._engine.ops.comparison import where as choose
-from stretto._engine.ops.contract import promote_dtypes
-from stretto._engine.ops.convert import convert
-from stretto._engine.ops.iota import iota
-from stretto._engine.ops.shape import concatenate, slice_in_dim
-from stretto._engine.runtime.array import Array
 
 __all__ = [
     "argsort",

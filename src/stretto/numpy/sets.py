@@ -1,7 +1,7 @@
 """Arrays as sets of their elements: union, intersection, differences, membership.
 
-Layer 7 (numpy). Each sorts once the elements of both, those of the first before equal ones of the
-second, and takes some of them. How many depends on values: while tracing ``size`` must be given.
+Each sorts once the elements of both, those of the first before equal ones of the second, and takes
+some of them. How many depends on values: while tracing ``size`` must be given.
 """
 
 from __future__ import annotations
@@ -12,6 +12,15 @@ import numpy as np
 
 from stretto._engine.core.interpreter import as_value
 from stretto._engine.core.types import is_inexact
+from stretto._engine.ops.broadcast import of_rank, reshape
+from stretto._engine.ops.comparison import full, full_like, ge, lt
+from stretto._engine.ops.comparison import where as choose
+from stretto._engine.ops.contract import promote_dtypes
+from stretto._engine.ops.convert import convert
+from stretto._engine.ops.iota import iota
+from stretto._engine.ops.reducing.cumulative import cummax
+from stretto._engine.ops.shape import pad, slice_in_dim
+from stretto._engine.ops.sort import argsort, sort
 from stretto.numpy.directly import INTEGER, REAL, directly
 from stretto.numpy.joining import concatenate, take
 from stretto.numpy.logic import equal, isnan
@@ -19,15 +28,6 @@ from stretto.numpy.manipulation import ravel
 from stretto.numpy.reductions import any as any_
 from stretto.numpy.searching import flatnonzero, searchsorted
 from stretto.numpy.unique import starts_of_runs, unique
-from stretto._engine.ops.broadcast import of_rank, reshape
-from stretto._engine.ops.comparison import full, full_like, ge, lt
-from stretto._engine.ops.comparison import where as choose
-from stretto._engine.ops.contract import promote_dtypes
-from stretto._engine.ops.convert import convert
-from stretto._engine.ops.reducing.cumulative import cummax
-from stretto._engine.ops.iota import iota
-from stretto._engine.ops.shape import pad, slice_in_dim
-from stretto._engine.ops.sort import argsort, sort
 
 __all__ = ["intersect1d", "isin", "setdiff1d", "setxor1d", "union1d"]
 

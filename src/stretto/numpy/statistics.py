@@ -1,6 +1,6 @@
 """Means, variances and weighted means.
 
-Layer 7 (numpy). Next, read ``quantiles`` and ``without_nan``.
+Next, read ``quantiles`` and ``without_nan``.
 """
 
 from __future__ import annotations
@@ -12,14 +12,6 @@ import numpy as np
 
 from stretto._engine.core.interpreter import Tracer, Value, as_value
 from stretto._engine.core.types import inexact_dtype, is_complex, is_inexact, real_dtype
-from stretto.numpy.arguments import refuse_out
-from stretto.numpy.arithmetic import multiply, subtract, true_divide
-from stretto.numpy.directly import FLOAT, host_of
-from stretto.numpy.dtypes import as_dtype
-from stretto.numpy.logic import mask_of_where
-from stretto.numpy.quick import array_of
-from stretto.numpy.reductions import keep, masked, wide_dtype
-from stretto.numpy.reductions import sum as sum_
 from stretto._engine.ops.arithmetic import conj, real
 from stretto._engine.ops.broadcast import broadcast_to, canonical_axes, reshape, transpose
 from stretto._engine.ops.comparison import full_like, gt
@@ -28,6 +20,14 @@ from stretto._engine.ops.convert import convert
 from stretto._engine.ops.elementwise import promote_values
 from stretto._engine.ops.exponential import root_of_squares
 from stretto._engine.runtime.eager import quiet
+from stretto.numpy.arguments import refuse_out
+from stretto.numpy.arithmetic import multiply, subtract, true_divide
+from stretto.numpy.directly import FLOAT, host_of
+from stretto.numpy.dtypes import as_dtype
+from stretto.numpy.logic import mask_of_where
+from stretto.numpy.quick import array_of
+from stretto.numpy.reductions import keep, masked, wide_dtype
+from stretto.numpy.reductions import sum as sum_
 
 __all__ = [
     "average",

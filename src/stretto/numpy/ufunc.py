@@ -1,8 +1,8 @@
 """Universal functions: what reduces, accumulates and updates by an element-wise function.
 
-Layer 7 (numpy). ``add`` and its like stay plain functions, which are quicker to call than
-instances, with the methods of a ``ufunc`` as their attributes; ``ufuncs`` gives them these.
-Reductions that have an operation of their own use it; the others are a scan, from left to right.
+``add`` and its like stay plain functions, which are quicker to call than instances, with the
+methods of a ``ufunc`` as their attributes; ``ufuncs`` gives them these. Reductions that have an
+operation of their own use it; the others are a scan, from left to right.
 """
 
 from __future__ import annotations
@@ -17,6 +17,18 @@ import numpy as np
 from stretto._engine.core.interpreter import as_value
 from stretto._engine.core.lazy import LazyModule
 from stretto._engine.core.types import default_dtype
+from stretto._engine.ops.broadcast import (
+    broadcast_to,
+    canonical_axes,
+    canonical_axis,
+    reshape,
+    transpose,
+)
+from stretto._engine.ops.comparison import full, lt
+from stretto._engine.ops.comparison import where as choose
+from stretto._engine.ops.convert import convert
+from stretto._engine.ops.iota import iota
+from stretto._engine.ops.shape import concatenate, slice_in_dim
 from stretto.numpy.arguments import refuse_inplace, refuse_out
 from stretto.numpy.dtypes import as_dtype
 from stretto.numpy.indexing import At, getitem
@@ -25,12 +37,6 @@ from stretto.numpy.joining import take
 from stretto.numpy.logic import mask_of_where
 from stretto.numpy.manipulation import moveaxis
 from stretto.numpy.reductions import keep, masked
-from stretto._engine.ops.broadcast import broadcast_to, canonical_axes, canonical_axis, reshape, transpose
-from stretto._engine.ops.comparison import full, lt
-from stretto._engine.ops.comparison import where as choose
-from stretto._engine.ops.convert import convert
-from stretto._engine.ops.iota import iota
-from stretto._engine.ops.shape import concatenate, slice_in_dim
 
 if TYPE_CHECKING:  # loaded when a method first needs a loop
     from stretto._engine.control import loops, scan

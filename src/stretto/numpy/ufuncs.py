@@ -1,7 +1,7 @@
 """The methods of NumPy's universal functions, for those that NumPy has.
 
-Layer 7 (numpy). ``snp.add`` is the function of ``arithmetic``, here given ``reduce`` and the others
-as attributes. Next, read ``vectorizing``.
+``snp.add`` is the function of ``arithmetic``, here given ``reduce`` and the others as attributes.
+Next, read ``vectorizing``.
 """
 
 from __future__ import annotations
@@ -13,6 +13,11 @@ from typing import Any, cast
 import numpy as np
 
 from stretto._engine.core.types import inexact_dtype
+from stretto._engine.ops.broadcast import expand_dims
+from stretto._engine.ops.comparison import full_like, select
+from stretto._engine.ops.convert import convert
+from stretto._engine.ops.exponential import exp, log
+from stretto._engine.ops.reducing import cumulative, reduce
 from stretto.numpy import (
     arithmetic,
     divisors,
@@ -25,12 +30,6 @@ from stretto.numpy import (
 )
 from stretto.numpy.indexing import IndexUpdate
 from stretto.numpy.ufunc import METHODS, ufunc
-from stretto._engine.ops.reducing import cumulative
-from stretto._engine.ops.reducing import reduce
-from stretto._engine.ops.broadcast import expand_dims
-from stretto._engine.ops.comparison import full_like, select
-from stretto._engine.ops.convert import convert
-from stretto._engine.ops.exponential import exp, log
 
 __all__ = [
     "add",

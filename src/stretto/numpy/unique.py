@@ -1,7 +1,6 @@
 """The different elements of an array, or parts along an axis.
 
-Layer 7 (numpy). How many there are depends on values: while tracing ``size`` must be given. Next,
-read ``sets``.
+How many there are depends on values: while tracing ``size`` must be given. Next, read ``sets``.
 """
 
 from __future__ import annotations
@@ -14,13 +13,6 @@ import numpy as np
 from stretto._engine.core.integers import integer
 from stretto._engine.core.interpreter import as_value
 from stretto._engine.core.types import default_dtype, is_inexact
-from stretto.numpy.indexing import At
-from stretto.numpy.joining import take
-from stretto.numpy.logic import isnan
-from stretto.numpy.quick import array_of
-from stretto.numpy.reductions import any as any_
-from stretto.numpy.reductions import cumsum
-from stretto.numpy.searching import concrete, flatnonzero, index_array, lexsort
 from stretto._engine.ops.broadcast import canonical_axis, move_axis, reshape
 from stretto._engine.ops.comparison import full, full_like, ge, ne
 from stretto._engine.ops.comparison import where as choose
@@ -28,6 +20,13 @@ from stretto._engine.ops.convert import convert
 from stretto._engine.ops.iota import iota
 from stretto._engine.ops.shape import concatenate, slice_in_dim
 from stretto._engine.runtime.array import Array
+from stretto.numpy.indexing import At
+from stretto.numpy.joining import take
+from stretto.numpy.logic import isnan
+from stretto.numpy.quick import array_of
+from stretto.numpy.reductions import any as any_
+from stretto.numpy.reductions import cumsum
+from stretto.numpy.searching import concrete, flatnonzero, index_array, lexsort
 
 __all__ = [
     "unique",

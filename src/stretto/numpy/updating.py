@@ -1,6 +1,6 @@
 """Updates at an index: by NumPy at rest, by a choice for masks, and by one scatter for the rest.
 
-Layer 7 (numpy). What the methods of ``x.at[index]`` do.
+What the methods of ``x.at[index]`` do.
 """
 
 from __future__ import annotations
@@ -17,6 +17,18 @@ from stretto._engine.core.integers import shown
 from stretto._engine.core.interpreter import Value, as_value, state
 from stretto._engine.core.lazy import LazyModule
 from stretto._engine.core.types import inexact_dtype, is_complex, kind_of
+from stretto._engine.ops.arithmetic import add, divide, maximum, minimum, multiply, subtract
+from stretto._engine.ops.broadcast import broadcast_to, reshape
+from stretto._engine.ops.comparison import full_like, gt
+from stretto._engine.ops.comparison import where as choose
+from stretto._engine.ops.convert import convert
+from stretto._engine.ops.exponential import power
+from stretto._engine.ops.index import gather_scatter as ops
+from stretto._engine.ops.reducing.reduce import reduce_or
+from stretto._engine.ops.shape import rev
+from stretto._engine.ops.sharding import refuse_sharding
+from stretto._engine.runtime.array import Array
+from stretto._engine.runtime.eager import EAGER, quiet
 from stretto.numpy.indices import (
     Index,
     Integer,
@@ -29,18 +41,6 @@ from stretto.numpy.indices import (
     settle,
     stack,
 )
-from stretto._engine.ops.index import gather_scatter as ops
-from stretto._engine.ops.arithmetic import add, divide, maximum, minimum, multiply, subtract
-from stretto._engine.ops.broadcast import broadcast_to, reshape
-from stretto._engine.ops.comparison import full_like, gt
-from stretto._engine.ops.comparison import where as choose
-from stretto._engine.ops.convert import convert
-from stretto._engine.ops.exponential import power
-from stretto._engine.ops.reducing.reduce import reduce_or
-from stretto._engine.ops.shape import rev
-from stretto._engine.ops.sharding import refuse_sharding
-from stretto._engine.runtime.array import Array
-from stretto._engine.runtime.eager import EAGER, quiet
 
 if TYPE_CHECKING:  # loaded when an index first names an element more than once
     from stretto._engine.control import while_loop

@@ -1,7 +1,7 @@
 """``vectorize`` and ``frompyfunc``: functions of small arrays become ones of larger arrays.
 
-Layer 7 (numpy). One ``vmap`` for each axis of the shape that the arguments broadcast to, over the
-arguments that have this axis: none is repeated.
+One ``vmap`` for each axis of the shape that the arguments broadcast to, over the arguments that
+have this axis: none is repeated.
 """
 
 from __future__ import annotations
@@ -14,9 +14,9 @@ from stretto._engine.api.arguments import wraps
 from stretto._engine.api.vectorise import vmap
 from stretto._engine.core.integers import integer
 from stretto._engine.core.interpreter import as_value
-from stretto.numpy.ufunc import ufunc
 from stretto._engine.ops.broadcast import squeeze
 from stretto._engine.ops.elementwise import broadcast_shapes
+from stretto.numpy.ufunc import ufunc
 
 __all__ = ["frompyfunc", "vectorize"]
 

@@ -1,7 +1,6 @@
 """The same bytes as elements of another dtype, or in the other order.
 
-Layer 7 (numpy). What the methods ``view``, ``byteswap``, ``tobytes`` and ``tofile`` do. Next, read
-``methods``.
+What the methods ``view``, ``byteswap``, ``tobytes`` and ``tofile`` do. Next, read ``methods``.
 """
 
 from __future__ import annotations
@@ -13,7 +12,6 @@ import numpy as np
 from stretto._engine.core.interpreter import Tracer, as_value
 from stretto._engine.core.lazy import LazyModule
 from stretto._engine.core.types import is_complex, kind_of, real_dtype
-from stretto.numpy.dtypes import as_dtype
 from stretto._engine.ops.arithmetic import imag, real
 from stretto._engine.ops.bitcast import bitcast_convert_type
 from stretto._engine.ops.broadcast import reshape
@@ -21,6 +19,7 @@ from stretto._engine.ops.comparison import ne
 from stretto._engine.ops.complex_parts import complex_
 from stretto._engine.ops.convert import convert
 from stretto._engine.ops.shape import concatenate, rev, slice_in_dim
+from stretto.numpy.dtypes import as_dtype
 
 if TYPE_CHECKING:  # few programs write arrays as they lie
     from stretto._engine.core import files

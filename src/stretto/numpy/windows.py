@@ -1,6 +1,6 @@
 """Windows that taper a signal, and the Bessel function that one of them needs.
 
-Layer 7 (numpy). Each is symmetric, of ``M`` elements; a single element is 1. Next, read ``files``.
+Each is symmetric, of ``M`` elements; a single element is 1. Next, read ``files``.
 """
 
 from __future__ import annotations
@@ -12,13 +12,13 @@ import numpy as np
 from stretto._engine.core.integers import integer
 from stretto._engine.core.interpreter import Tracer, as_value
 from stretto._engine.core.types import array_type, default_dtype
+from stretto._engine.ops.convert import convert
+from stretto._engine.ops.exponential import exp
+from stretto._engine.ops.special.bessel import I0, bessel_i0, bessel_i0e
+from stretto._engine.runtime.array import Array
 from stretto.numpy.arguments import inexact_values
 from stretto.numpy.arithmetic import absolute
 from stretto.numpy.directly import FLOAT, directly
-from stretto._engine.ops.special.bessel import I0, bessel_i0, bessel_i0e
-from stretto._engine.ops.convert import convert
-from stretto._engine.ops.exponential import exp
-from stretto._engine.runtime.array import Array
 
 __all__ = ["bartlett", "blackman", "hamming", "hanning", "i0", "kaiser"]
 

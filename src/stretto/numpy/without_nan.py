@@ -1,6 +1,6 @@
 """Reductions and running totals that pass over NaN.
 
-Layer 7 (numpy). Next, read ``covariance``.
+Next, read ``covariance``.
 """
 
 from __future__ import annotations
@@ -12,6 +12,11 @@ import numpy as np
 
 from stretto._engine.core.interpreter import as_value
 from stretto._engine.core.types import is_inexact
+from stretto._engine.ops.broadcast import canonical_axes
+from stretto._engine.ops.comparison import full_like
+from stretto._engine.ops.comparison import where as choose
+from stretto._engine.ops.reducing.reduce import greatest_below, least_above
+from stretto._engine.runtime.eager import quiet
 from stretto.numpy.directly import COMPLEX, FLOAT, host_of
 from stretto.numpy.logic import isnan, mask_of_where
 from stretto.numpy.quick import array_of
@@ -22,11 +27,6 @@ from stretto.numpy.reductions import max as max_
 from stretto.numpy.reductions import min as min_
 from stretto.numpy.reductions import sum as sum_
 from stretto.numpy.statistics import mean, std, var
-from stretto._engine.ops.broadcast import canonical_axes
-from stretto._engine.ops.comparison import full_like
-from stretto._engine.ops.comparison import where as choose
-from stretto._engine.ops.reducing.reduce import greatest_below, least_above
-from stretto._engine.runtime.eager import quiet
 
 __all__ = [
     "nanargmax",

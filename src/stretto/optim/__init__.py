@@ -1,10 +1,9 @@
 """``stretto.optim``: optimisers as transformations of gradients, in optax's form.
 
-Layer 7. An optimiser has ``init(params)``, which makes its state, and ``update(grads, state,
-params)``, which gives the updates and the new state; ``apply_updates`` adds them. Names, arguments,
-defaults and values are those of optax. ``per_member`` transforms each member of a stacked ensemble
-alone, with hyperparameters of its own. Read ``base`` first, then ``leaves``, ``moments`` and
-``members``.
+An optimiser has ``init(params)``, which makes its state, and ``update(grads, state, params)``,
+which gives the updates and the new state; ``apply_updates`` adds them. Names, arguments, defaults
+and values are those of optax. ``per_member`` transforms each member of a stacked ensemble alone,
+with hyperparameters of its own. Read ``base`` first, then ``leaves``, ``moments`` and ``members``.
 
 >>> import stretto as st, stretto.numpy as snp
 >>> params = {"w": snp.array([1.0, -2.0])}

@@ -1,6 +1,6 @@
 """``MultiSteps``: one update of the parameters for the gradients of several batches.
 
-Layer 7 (optim). Next, read ``updating``.
+Next, read ``updating``.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Optimisers of Adam's family.
 
-Layer 7 (optim). Each is a ``chain`` of transformations, the last of which is the learning rate.
-Next, read ``optimisers``.
+Each is a ``chain`` of transformations, the last of which is the learning rate. Next, read
+``optimisers``.
 """
 
 from __future__ import annotations

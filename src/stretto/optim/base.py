@@ -1,9 +1,9 @@
 """``GradientTransformation``: a pair of functions, and the simplest of them.
 
-Layer 7 (optim). A transformation takes gradients, called updates, to updates: ``init(params)``
-makes its state, ``update(updates, state, params, **extra)`` gives the new updates and the new
-state. States are trees of arrays, of one structure and one set of types at all steps, so they pass
-through ``jit``, ``vmap`` and ``scan``. Next, read ``leaves``.
+A transformation takes gradients, called updates, to updates: ``init(params)`` makes its state,
+``update(updates, state, params, **extra)`` gives the new updates and the new state. States are
+trees of arrays, of one structure and one set of types at all steps, so they pass through ``jit``,
+``vmap`` and ``scan``. Next, read ``leaves``.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Transformations in a row, and for groups of parameters.
 
-Layer 7 (optim). Next, read ``hyperparameters``.
+Next, read ``hyperparameters``.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Schedules of several pieces: one cycle, warm restarts, lines and cosines between given points.
 
-Layer 7 (optim). Next, read ``combining``.
+Next, read ``combining``.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """The memory of Adafactor: mean squares of a matrix by its rows and columns.
 
-Layer 7 (optim). Next, read ``norms``.
+Next, read ``norms``.
 """
 
 from __future__ import annotations

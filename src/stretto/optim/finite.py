@@ -1,6 +1,6 @@
 """``apply_if_finite``: steps left out where gradients are infinite or not numbers.
 
-Layer 7 (optim). Next, read ``accumulation``.
+Next, read ``accumulation``.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """``inject_hyperparams``: the numbers of a transformation become arrays in its state.
 
-Layer 7 (optim). Next, read ``members``, where each member of an ensemble has its own.
+Next, read ``members``, where each member of an ensemble has its own.
 """
 
 from __future__ import annotations

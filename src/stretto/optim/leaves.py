@@ -1,8 +1,8 @@
 """What transformations share: rules applied leaf by leaf, fresh states, checks of arguments.
 
-Layer 7 (optim). A rule is a function of one leaf of the updates and what belongs to it. It computes
-in at least float32; here its results get the dtypes that they must have, so that a state has the
-same types at all steps. Next, read ``scaling``.
+A rule is a function of one leaf of the updates and what belongs to it. It computes in at least
+float32; here its results get the dtypes that they must have, so that a state has the same types at
+all steps. Next, read ``scaling``.
 """
 
 from __future__ import annotations
@@ -17,7 +17,14 @@ import stretto.numpy as snp
 from stretto._engine.api.arguments import as_values
 from stretto._engine.core import tree
 from stretto._engine.core.interpreter import Value, as_value
-from stretto._engine.core.types import canonical_dtype, is_float0, is_inexact, kind_of, promote, real_dtype
+from stretto._engine.core.types import (
+    canonical_dtype,
+    is_float0,
+    is_inexact,
+    kind_of,
+    promote,
+    real_dtype,
+)
 from stretto._engine.ops.convert import convert
 
 __all__ = [

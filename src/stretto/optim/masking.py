@@ -1,7 +1,7 @@
 """``masked``: a transformation for some leaves only.
 
-Layer 7 (optim). The leaves that are left out are replaced by ``MaskedNode()``, a node without
-leaves, so that the transformation and its state know nothing of them. Next, read ``combining``.
+The leaves that are left out are replaced by ``MaskedNode()``, a node without leaves, so that the
+transformation and its state know nothing of them. Next, read ``combining``.
 """
 
 from __future__ import annotations

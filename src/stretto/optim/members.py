@@ -1,6 +1,6 @@
 """``per_member``: each member of a stacked ensemble transformed as if it were alone.
 
-Layer 7 (optim). Next, read ``finite``.
+Next, read ``finite``.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """Updates scaled by running means of gradients and of their squares: Adam and its kin.
 
-Layer 7 (optim). With b1 and b2 the weights of the past, all keep m ← b1 · m + (1 − b1) · g, and
-most v ← b2 · v + (1 − b2) · g²; m̂ and v̂ are these over 1 − b1ᵗ and 1 − b2ᵗ, which undoes that they
-began at zero (Kingma and Ba, 2015, section 3). Next, read ``rms``.
+With b1 and b2 the weights of the past, all keep m ← b1 · m + (1 − b1) · g, and most v ← b2 · v + (1
+− b2) · g²; m̂ and v̂ are these over 1 − b1ᵗ and 1 − b2ᵗ, which undoes that they began at zero
+(Kingma and Ba, 2015, section 3). Next, read ``rms``.
 """
 
 from __future__ import annotations

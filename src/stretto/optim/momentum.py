@@ -1,6 +1,6 @@
 """Running sums and means of updates: momentum, exponential means, Lion.
 
-Layer 7 (optim). Next, read ``moments``.
+Next, read ``moments``.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Optimisers: SGD, RMSProp and the sums of squares, Lion, layer-wise ones, Adafactor.
 
-Layer 7 (optim). Each is a ``chain`` of transformations. Adam's family is in ``adams``.
+Each is a ``chain`` of transformations. Adam's family is in ``adams``.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Updates over the root of sums or means of their squares, element by element: RMSProp and kin.
 
-Layer 7 (optim). Next, read ``factored``.
+Next, read ``factored``.
 """
 
 from __future__ import annotations

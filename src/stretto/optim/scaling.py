@@ -1,6 +1,6 @@
 """Updates times a number, plus decayed weights, plus noise.
 
-Layer 7 (optim). Next, read ``momentum``.
+Next, read ``momentum``.
 """
 
 from __future__ import annotations

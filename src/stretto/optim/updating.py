@@ -1,6 +1,6 @@
 """Parameters changed: by updates, towards others, now and then.
 
-Layer 7 (optim). Next, read ``optimisers``.
+Next, read ``optimisers``.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Random numbers from explicit keys.
 
-Layer 7. Make a key with ``key(seed)``, ``split`` it for every further use, and hand each part to
-one draw. Read ``keys`` (and beneath it ``implementations`` and ``key_arrays``), ``distributions``,
+Make a key with ``key(seed)``, ``split`` it for every further use, and hand each part to one draw.
+Read ``keys`` (and beneath it ``implementations`` and ``key_arrays``), ``distributions``,
 ``discrete``, ``parametric``, ``gammas``, ``counts``, ``matrices``, and ``streams`` for layers that
 are not handed a key.
 

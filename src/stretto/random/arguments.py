@@ -1,6 +1,6 @@
 """What the arguments of draws share: shapes, dtypes, parameters, where arrays lie.
 
-Layer 7. Next, read ``distributions``.
+Next, read ``distributions``.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Large draws at rest are compiled as a whole; small ones run operation by operation.
 
-Layer 7. Next, read ``distributions``.
+Next, read ``distributions``.
 """
 
 from __future__ import annotations

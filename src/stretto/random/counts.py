@@ -1,7 +1,7 @@
 """Draws of counts: how often something happens.
 
-Layer 7. Small expectations add up waiting times; large ones propose from a table mountain and
-reject. All elements draw until the last is accepted. Next, read ``matrices``.
+Small expectations add up waiting times; large ones propose from a table mountain and reject. All
+elements draw until the last is accepted. Next, read ``matrices``.
 """
 
 from __future__ import annotations
@@ -19,12 +19,12 @@ from stretto._engine.ops.arithmetic import absolute, clamp
 from stretto._engine.ops.broadcast import move_axis
 from stretto._engine.ops.comparison import full, full_like, ne, select, zeros_like
 from stretto._engine.ops.convert import convert
-from stretto._engine.ops.reducing.cumulative import cumsum
 from stretto._engine.ops.exponential import log, log1p, sqrt
-from stretto._engine.ops.special.gamma import lgamma
+from stretto._engine.ops.reducing.cumulative import cumsum
 from stretto._engine.ops.reducing.reduce import reduce_or
 from stretto._engine.ops.rounding import ceil, floor
 from stretto._engine.ops.sharding import refuse_sharding
+from stretto._engine.ops.special.gamma import lgamma
 from stretto.random.arguments import (
     float_dtype,
     in_range,

@@ -1,7 +1,7 @@
 """Draws from continuous distributions that have no parameters but bounds.
 
-Layer 7. Each is a function of uniform bits, by the formulas that JAX uses, so that the numbers are
-JAX's to rounding. Next, read ``parametric`` and ``gammas``.
+Each is a function of uniform bits, by the formulas that JAX uses, so that the numbers are JAX's to
+rounding. Next, read ``parametric`` and ``gammas``.
 """
 
 from __future__ import annotations
@@ -30,11 +30,11 @@ from stretto._engine.ops.arithmetic import (
 from stretto._engine.ops.bitcast import bitcast_convert_type
 from stretto._engine.ops.broadcast import reduce_sum, reshape
 from stretto._engine.ops.comparison import full, full_like, ge, population_count, select, zeros_like
-from stretto._engine.ops.special.error_functions import erf, erf_inv
 from stretto._engine.ops.exponential import log, log1p, sqrt
 from stretto._engine.ops.random.numbers import bits_width, unit_float
 from stretto._engine.ops.shape import slice_in_dim
 from stretto._engine.ops.sharding import refuse_sharding
+from stretto._engine.ops.special.error_functions import erf, erf_inv
 from stretto._engine.ops.trigonometric import tan
 from stretto.random.arguments import float_dtype, parameter, shape_of, spread, static_shape
 from stretto.random.compiling import when_large

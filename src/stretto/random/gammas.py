@@ -1,8 +1,8 @@
 """Draws of gamma numbers, and of what is made of them.
 
-Layer 7. Gamma numbers are found by rejection: each element has a key of its own, draws until it is
-accepted, and waits for the others. The derivative with respect to the parameter is the implicit
-one, that of the quantile at a probability held fixed. Next, read ``counts``.
+Gamma numbers are found by rejection: each element has a key of its own, draws until it is accepted,
+and waits for the others. The derivative with respect to the parameter is the implicit one, that of
+the quantile at a probability held fixed. Next, read ``counts``.
 """
 
 from __future__ import annotations
@@ -21,11 +21,11 @@ from stretto._engine.ops.arithmetic import absolute, maximum
 from stretto._engine.ops.broadcast import expand_dims, reduce_sum, reshape
 from stretto._engine.ops.comparison import full, full_like, select, zeros_like
 from stretto._engine.ops.exponential import exp, log, log1p, sqrt
-from stretto._engine.ops.special.incomplete import random_gamma_grad
 from stretto._engine.ops.random.numbers import bits_width, unit_float
 from stretto._engine.ops.reducing.reduce import reduce_max, reduce_or
 from stretto._engine.ops.shape import slice_in_dim
 from stretto._engine.ops.sharding import refuse_sharding
+from stretto._engine.ops.special.incomplete import random_gamma_grad
 from stretto.random.arguments import (
     float_dtype,
     in_range,

@@ -1,11 +1,11 @@
 """What a key is: the ways to make one of a seed, split it, fold data in, and draw bits.
 
-Layer 7. Three implementations, under JAX's names. Each works on words: uint32 arrays whose last
-axis holds a key, and whose leading axes hold many. ``threefry2x32`` is the default: every bit is
-that of a published cipher, in one of two layouts of counters (``config.threefry_partitionable``).
-``rbg`` splits keys so too, and draws bits with Philox, which takes fewer operations a bit;
-``unsafe_rbg`` has Philox split and fold as well, by a rule that nobody has shown to be sound. Next,
-read ``key_arrays``.
+Three implementations, under JAX's names. Each works on words: uint32 arrays whose last axis holds a
+key, and whose leading axes hold many. ``threefry2x32`` is the default: every bit is that of a
+published cipher, in one of two layouts of counters (``config.threefry_partitionable``). ``rbg``
+splits keys so too, and draws bits with Philox, which takes fewer operations a bit; ``unsafe_rbg``
+has Philox split and fold as well, by a rule that nobody has shown to be sound. Next, read
+``key_arrays``.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """``KeyArray``: typed keys, an array of which is a tree node around its words.
 
-Layer 7. A typed key knows its implementation. An array of keys of shape ``s`` has one child, the
-words: ``uint32[*s, n]``; so it goes wherever trees go (docs/decisions/0023). Next, read ``keys``.
+A typed key knows its implementation. An array of keys of shape ``s`` has one child, the words:
+``uint32[*s, n]``; so it goes wherever trees go (docs/decisions/0023). Next, read ``keys``.
 """
 
 from __future__ import annotations
@@ -15,8 +15,8 @@ import numpy as np
 from stretto._engine.core import tree
 from stretto._engine.core.integers import integers
 from stretto._engine.core.interpreter import as_value
-from stretto.dtypes import prng_key
 from stretto._engine.ops.broadcast import canonical_axis
+from stretto.dtypes import prng_key
 from stretto.random.implementations import Implementation
 
 __all__ = ["KeyArray", "KeyDtype"]

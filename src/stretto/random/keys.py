@@ -1,7 +1,7 @@
 """Keys: made from a seed, split, folded with data, and turned into random bits.
 
-Layer 7. Every draw takes a key, and equal keys give equal numbers, whatever transformation the draw
-is under. A key is typed (``key``), or the raw words of one (``PRNGKey``), which are taken to be of
+Every draw takes a key, and equal keys give equal numbers, whatever transformation the draw is
+under. A key is typed (``key``), or the raw words of one (``PRNGKey``), which are taken to be of
 ``config.default_prng_impl``; functions give the kind that they are given. Next, read
 ``distributions``.
 """

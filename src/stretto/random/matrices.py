@@ -1,6 +1,6 @@
 """Draws of vectors and matrices whose elements depend on each other.
 
-Layer 7. By factorisations of ``stretto.numpy.linalg``. Next, read ``streams``.
+By factorisations of ``stretto.numpy.linalg``. Next, read ``streams``.
 """
 
 from __future__ import annotations
@@ -9,14 +9,14 @@ from typing import Any
 
 from stretto._engine.core.interpreter import as_value
 from stretto._engine.core.types import as_dtype, inexact_dtype, kind_of, promote, scalar_dtype
-from stretto.numpy.linalg import cholesky, eigh, qr, svd
-from stretto.numpy.manipulation import matrix_transpose
 from stretto._engine.ops.arithmetic import sign
 from stretto._engine.ops.broadcast import expand_dims, squeeze
 from stretto._engine.ops.convert import convert
 from stretto._engine.ops.elementwise import broadcast_shapes
 from stretto._engine.ops.exponential import sqrt
 from stretto._engine.ops.sharding import refuse_sharding
+from stretto.numpy.linalg import cholesky, eigh, qr, svd
+from stretto.numpy.manipulation import matrix_transpose
 from stretto.random.arguments import float_dtype, static_shape
 from stretto.random.distributions import normal
 

@@ -1,7 +1,6 @@
 """Draws from continuous distributions with parameters, by formulas of uniform and normal numbers.
 
-Layer 7. Each has a derivative with respect to its parameters, that of the formula. Next, read
-``gammas``.
+Each has a derivative with respect to its parameters, that of the formula. Next, read ``gammas``.
 """
 
 from __future__ import annotations

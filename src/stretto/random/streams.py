@@ -1,10 +1,10 @@
 """Ambient randomness: streams of keys for layers that are not handed one.
 
-Layer 7. A layer without ``key=`` draws from the innermost stream in force: that of a ``with
-keys(key):`` block, else the default stream of the process, which ``manual_seed`` starts anew. The
-n-th draw of a stream is its key with n folded in. A stream is drawn from only where it was opened:
-inside a trace or a ``vmap`` that began later, the key would be a constant, or the same for all
-examples, and that is refused.
+A layer without ``key=`` draws from the innermost stream in force: that of a ``with keys(key):``
+block, else the default stream of the process, which ``manual_seed`` starts anew. The n-th draw of a
+stream is its key with n folded in. A stream is drawn from only where it was opened: inside a trace
+or a ``vmap`` that began later, the key would be a constant, or the same for all examples, and that
+is refused.
 """
 
 from __future__ import annotations
@@ -20,8 +20,8 @@ from stretto._engine.core.forks import lock
 from stretto._engine.core.holding import holding
 from stretto._engine.core.interpreter import Tracer, state
 from stretto._engine.core.recorder import Recorder
-from stretto.random.keys import PRNGKey, checked, fold_in
 from stretto._engine.transforms.vmap import Vectorizer
+from stretto.random.keys import PRNGKey, checked, fold_in
 
 __all__ = ["keys", "manual_seed", "next_key", "refusal", "refusing"]
 

@@ -1,6 +1,6 @@
 """``stretto.scipy``: SciPy's functions for arrays that are compiled, differentiated, vectorised.
 
-Layer 7. Each module is imported when it is first used.
+Each module is imported when it is first used.
 
 >>> import stretto as st
 >>> st.scipy.fft.dct(st.numpy.ones(2)).round(3) + 0.0

@@ -1,7 +1,7 @@
 """``stretto.scipy.fft``: the discrete cosine transforms of types 1 to 4.
 
-Layer 7 (scipy). Each by one Fourier transform. Source: Makhoul, A fast cosine transform in one and
-two dimensions (1980), for types 2 and 3.
+Each by one Fourier transform. Source: Makhoul, A fast cosine transform in one and two dimensions
+(1980), for types 2 and 3.
 """
 
 from __future__ import annotations
@@ -15,12 +15,12 @@ import numpy as np
 from stretto._engine.core.integers import integer
 from stretto._engine.core.interpreter import as_value
 from stretto._engine.core.types import is_complex, real_dtype
-from stretto.numpy.fft import fft, irfft, rfft
 from stretto._engine.ops.broadcast import canonical_axes, canonical_axis, move_axis, of_rank
 from stretto._engine.ops.complex_parts import complex_, imag, real
 from stretto._engine.ops.convert import convert
 from stretto._engine.ops.fft import complex_dtype
 from stretto._engine.ops.shape import concatenate, pad, rev, slice_in_dim
+from stretto.numpy.fft import fft, irfft, rfft
 
 __all__ = ["dct", "dctn", "idct", "idctn"]
 

@@ -1,6 +1,6 @@
 """``stretto.scipy.integrate``: integrals of samples.
 
-Layer 7 (scipy). NumPy's function, under SciPy's name for it too.
+NumPy's function, under SciPy's name for it too.
 """
 
 from stretto.numpy import trapezoid

@@ -1,7 +1,4 @@
-"""``stretto.scipy.interpolate``: functions between the points of a grid.
-
-Layer 7 (scipy).
-"""
+"""``stretto.scipy.interpolate``: functions between the points of a grid."""
 
 from __future__ import annotations
 

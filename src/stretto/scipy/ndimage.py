@@ -1,7 +1,4 @@
-"""``stretto.scipy.ndimage``: arrays read between their elements.
-
-Layer 7 (scipy).
-"""
+"""``stretto.scipy.ndimage``: arrays read between their elements."""
 
 from __future__ import annotations
 

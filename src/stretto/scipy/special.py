@@ -1,7 +1,5 @@
 """``stretto.scipy.special``: the functions of ``stretto.special``, where SciPy and JAX have them.
 
-Layer 7 (scipy).
-
 >>> import stretto as st
 >>> st.scipy.special.expit is st.special.expit
 True

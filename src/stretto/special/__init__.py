@@ -1,6 +1,6 @@
 """``stretto.special``: the functions of ``jax.scipy.special``, right to rounding.
 
-Layer 7. One file a family: read ``errors``, ``integrals``, ``gammas`` and so on. A function is one
+One file a family: read ``errors``, ``integrals``, ``gammas`` and so on. A function is one
 operation: at rest it is SciPy's, compiled it is written out in 64 bits whatever the dtype, so that
 float32 results are rounded once.
 

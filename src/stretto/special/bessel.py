@@ -1,6 +1,6 @@
 """Bessel functions: the modified ones of orders 0 and 1, and a row of those of the first kind.
 
-Layer 7 (special). Source: DLMF chapter 10. Next, read ``owens``.
+Source: DLMF chapter 10. Next, read ``owens``.
 """
 
 from __future__ import annotations
@@ -13,12 +13,13 @@ import numpy as np
 from stretto._engine.core.integers import integer
 from stretto._engine.core.interpreter import as_value
 from stretto._engine.core.types import inexact_dtype
-from stretto._engine.ops.special import bessel as bessel_ops
 from stretto._engine.ops.broadcast import broadcast_to
 from stretto._engine.ops.comparison import full_like, gt, select, zeros_like
 from stretto._engine.ops.convert import convert
-from stretto._engine.ops.special.gamma_formulas import log_gamma_formula
 from stretto._engine.ops.iota import broadcasted_iota
+from stretto._engine.ops.special import bessel as bessel_ops
+from stretto._engine.ops.special.gamma_formulas import log_gamma_formula
+from stretto._engine.ops.special.zeta import refused_partial
 from stretto._engine.ops.written import (
     Number,
     Written,
@@ -36,7 +37,6 @@ from stretto._engine.ops.written import (
     sqrt,
     where,
 )
-from stretto._engine.ops.special.zeta import refused_partial
 
 __all__ = ["bessel_jn", "i0", "i0e", "i1", "i1e"]
 

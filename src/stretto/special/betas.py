@@ -1,6 +1,6 @@
 """The beta function, and the binomial coefficients that it gives.
 
-Layer 7 (special). Source: DLMF 5.12. Next, read ``entropies``.
+Source: DLMF 5.12. Next, read ``entropies``.
 """
 
 from __future__ import annotations
@@ -8,11 +8,15 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from stretto._engine.ops.special import incomplete_beta
 from stretto._engine.ops.comparison import bitwise_and, eq, full_like, ge, select, zeros_like
 from stretto._engine.ops.elementwise import binary, promote_values
+from stretto._engine.ops.special import incomplete_beta
 from stretto._engine.ops.special.gamma import digamma
-from stretto._engine.ops.special.gamma_formulas import gamma_formula, log_gamma_formula, stirling_remainder
+from stretto._engine.ops.special.gamma_formulas import (
+    gamma_formula,
+    log_gamma_formula,
+    stirling_remainder,
+)
 from stretto._engine.ops.written import (
     Number,
     Written,

@@ -1,6 +1,6 @@
 """The error function and its relatives of complex numbers, by the Faddeeva function.
 
-Layer 7 (special). ``errors`` gives them beside those of real numbers.
+``errors`` gives them beside those of real numbers.
 """
 
 from __future__ import annotations

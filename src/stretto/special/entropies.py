@@ -1,7 +1,7 @@
 """Products with logarithms, entropies, and the transformations of statistics.
 
-Layer 7 (special). Written so that values are right where a factor vanishes, with derivatives of
-their own. Next, read ``sums``.
+Written so that values are right where a factor vanishes, with derivatives of their own. Next, read
+``sums``.
 """
 
 from __future__ import annotations
@@ -13,7 +13,16 @@ from stretto._engine.control.custom_jvp import custom_jvp
 from stretto._engine.core.interpreter import as_value
 from stretto._engine.core.types import inexact_dtype
 from stretto._engine.ops.arithmetic import absolute
-from stretto._engine.ops.comparison import bitwise_and, eq, full_like, ge, gt, lt, select, zeros_like
+from stretto._engine.ops.comparison import (
+    bitwise_and,
+    eq,
+    full_like,
+    ge,
+    gt,
+    lt,
+    select,
+    zeros_like,
+)
 from stretto._engine.ops.convert import convert
 from stretto._engine.ops.elementwise import promote_values
 from stretto._engine.ops.exponential import exp, expm1, log, log1p, logistic, power

@@ -1,7 +1,7 @@
 """The error function and its relatives, and the normal distribution function.
 
-Layer 7 (special). Sources: DLMF chapter 7 for the definitions; Wichura, "Algorithm AS 241", Applied
-Statistics 37, 1988, for the inverse. Next, read ``faddeeva``.
+Sources: DLMF chapter 7 for the definitions; Wichura, "Algorithm AS 241", Applied Statistics 37,
+1988, for the inverse. Next, read ``faddeeva``.
 """
 
 from __future__ import annotations
@@ -13,10 +13,10 @@ import numpy as np
 
 from stretto._engine.core.interpreter import as_value
 from stretto._engine.core.types import is_complex
-from stretto._engine.ops.special import error_functions
 from stretto._engine.ops.comparison import full_like
 from stretto._engine.ops.elementwise import unary
 from stretto._engine.ops.exponential import exp as exp_of
+from stretto._engine.ops.special import error_functions
 from stretto._engine.ops.written import (
     Number,
     Written,

@@ -1,7 +1,7 @@
 """The Faddeeva function, the error function of complex numbers.
 
-Layer 7 (special). Source: Al Azah, Chandler-Wilde, "Computation of the complex error function using
-modified trapezoidal rules", SIAM J. Numer. Anal. 59, 2021. Next, read ``integrals``.
+Source: Al Azah, Chandler-Wilde, "Computation of the complex error function using modified
+trapezoidal rules", SIAM J. Numer. Anal. 59, 2021. Next, read ``integrals``.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """The gamma function's family: factorials, incomplete functions, polygamma, zeta.
 
-Layer 7 (special). Sources: DLMF chapters 5, 8 and 25. Next, read ``betas``.
+Sources: DLMF chapters 5, 8 and 25. Next, read ``betas``.
 """
 
 from __future__ import annotations
@@ -14,19 +14,23 @@ from stretto._engine.core.integers import integer
 from stretto._engine.core.interpreter import as_value
 from stretto._engine.core.lazy import LazyModule
 from stretto._engine.core.types import inexact_dtype, is_complex, scalar_dtype
-from stretto.numpy.creation import array
-from stretto._engine.ops.special import gamma as gamma_ops
-from stretto._engine.ops.special import incomplete
-from stretto._engine.ops.special import zeta as zeta_ops
 from stretto._engine.ops.broadcast import broadcast_to, reduce_sum, reshape
 from stretto._engine.ops.comparison import eq, full_like, lt, select, zeros_like
-from stretto._engine.ops.special.complex_gamma import complex_digamma, complex_gamma
 from stretto._engine.ops.convert import convert
 from stretto._engine.ops.elementwise import binary, unary
 from stretto._engine.ops.exponential import exp as exp_of
-from stretto._engine.ops.special.gamma_formulas import gamma_formula, log_gamma_formula, stirling_remainder
 from stretto._engine.ops.iota import broadcasted_iota
 from stretto._engine.ops.rounding import floor as floor_of
+from stretto._engine.ops.special import gamma as gamma_ops
+from stretto._engine.ops.special import incomplete
+from stretto._engine.ops.special import zeta as zeta_ops
+from stretto._engine.ops.special.complex_gamma import complex_digamma, complex_gamma
+from stretto._engine.ops.special.gamma_formulas import (
+    gamma_formula,
+    log_gamma_formula,
+    stirling_remainder,
+)
+from stretto._engine.ops.special.zeta import euler_maclaurin
 from stretto._engine.ops.trigonometric import cos as cos_of
 from stretto._engine.ops.trigonometric import sin as sin_of
 from stretto._engine.ops.written import (
@@ -42,7 +46,7 @@ from stretto._engine.ops.written import (
     sin,
     where,
 )
-from stretto._engine.ops.special.zeta import euler_maclaurin
+from stretto.numpy.creation import array
 
 __all__ = [
     "bernoulli",

@@ -1,7 +1,6 @@
 """Spherical harmonics, by the recurrences of normalised Legendre functions.
 
-Layer 7 (special). Source: DLMF 14.30 (definition), 14.10.3 (recurrence in the degree). Next, read
-``hypergeometric``.
+Source: DLMF 14.30 (definition), 14.10.3 (recurrence in the degree). Next, read ``hypergeometric``.
 """
 
 from __future__ import annotations
@@ -14,6 +13,7 @@ from stretto._engine.ops.comparison import full_like, lt, select, zeros_like
 from stretto._engine.ops.complex_parts import complex_
 from stretto._engine.ops.elementwise import promote_values
 from stretto._engine.ops.exponential import sqrt as sqrt_of
+from stretto._engine.ops.special.zeta import refused_partial
 from stretto._engine.ops.trigonometric import cos as cos_of
 from stretto._engine.ops.trigonometric import sin as sin_of
 from stretto._engine.ops.written import (
@@ -28,7 +28,6 @@ from stretto._engine.ops.written import (
     sqrt,
     where,
 )
-from stretto._engine.ops.special.zeta import refused_partial
 
 __all__ = ["sph_harm_y"]
 

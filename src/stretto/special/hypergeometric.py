@@ -1,7 +1,7 @@
 """The hypergeometric functions 1F1 and 2F1 of real arguments, and their derivatives.
 
-Layer 7 (special). Sources: DLMF 13.2.2, 13.2.39 (Kummer), 13.7.2 (asymptotic); 15.2.1, 15.8.1
-(Pfaff), 15.8.4 (connection with 1 - x). Next, read ``tables``.
+Sources: DLMF 13.2.2, 13.2.39 (Kummer), 13.7.2 (asymptotic); 15.2.1, 15.8.1 (Pfaff), 15.8.4
+(connection with 1 - x). Next, read ``tables``.
 """
 
 from __future__ import annotations
@@ -11,7 +11,12 @@ from collections.abc import Sequence
 from typing import Any
 
 from stretto._engine.ops.elementwise import promote_values
-from stretto._engine.ops.special.gamma_formulas import digamma_formula, gamma_formula, log_gamma_formula
+from stretto._engine.ops.special.gamma_formulas import (
+    digamma_formula,
+    gamma_formula,
+    log_gamma_formula,
+)
+from stretto._engine.ops.special.zeta import refused_partial
 from stretto._engine.ops.written import (
     Number,
     Written,
@@ -26,7 +31,6 @@ from stretto._engine.ops.written import (
     power,
     where,
 )
-from stretto._engine.ops.special.zeta import refused_partial
 
 __all__ = ["hyp1f1", "hyp2f1"]
 

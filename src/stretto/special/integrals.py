@@ -1,6 +1,6 @@
 """Exponential, sine, cosine and Fresnel integrals, and the dilogarithm.
 
-Layer 7 (special). Sources: DLMF chapters 6, 7.2 and 8.19, 25.12. Next, read ``gammas``.
+Sources: DLMF chapters 6, 7.2 and 8.19, 25.12. Next, read ``gammas``.
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ from stretto._engine.ops.elementwise import binary, unary
 from stretto._engine.ops.exponential import exp as exp_of
 from stretto._engine.ops.exponential import log as log_of
 from stretto._engine.ops.special.gamma_formulas import digamma_formula, gamma_formula
+from stretto._engine.ops.special.zeta import refused_partial
 from stretto._engine.ops.trigonometric import cos as cos_of
 from stretto._engine.ops.trigonometric import sin as sin_of
 from stretto._engine.ops.trigonometric import sine_ratio
@@ -37,7 +38,6 @@ from stretto._engine.ops.written import (
     sin,
     where,
 )
-from stretto._engine.ops.special.zeta import refused_partial
 from stretto.special import tables
 
 __all__ = ["exp1", "expi", "expn", "fresnel", "sici", "spence"]

@@ -1,6 +1,6 @@
 """Owen's T function, by which bivariate normal probabilities are computed.
 
-Layer 7 (special). Next, read ``harmonics``.
+Next, read ``harmonics``.
 """
 
 from __future__ import annotations
@@ -14,8 +14,8 @@ import numpy as np
 from stretto._engine.core.lazy import LazyModule
 from stretto._engine.ops.comparison import full_like
 from stretto._engine.ops.elementwise import binary
-from stretto._engine.ops.special.error_functions import erf
 from stretto._engine.ops.exponential import exp as exp_of
+from stretto._engine.ops.special.error_functions import erf
 from stretto._engine.ops.written import (
     Number,
     Written,

@@ -1,6 +1,6 @@
 """Sums of exponentials, and what they normalise.
 
-Layer 7 (special). Next, read ``bessel``.
+Next, read ``bessel``.
 """
 
 from __future__ import annotations

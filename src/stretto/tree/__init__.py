@@ -1,8 +1,8 @@
 """``stretto.tree``: trees of arrays, and arithmetic on them.
 
-Layer 7. The structure functions come from ``core.tree``; here is what computes. ``reducing`` leaves
-to one value · ``members``: a list of trees, and one stacked tree · ``sums`` with weights, in one
-pass · ``arithmetic``: trees as vectors.
+The structure functions come from ``core.tree``; here is what computes. ``reducing`` leaves to one
+value · ``members``: a list of trees, and one stacked tree · ``sums`` with weights, in one pass ·
+``arithmetic``: trees as vectors.
 """
 
 from stretto._engine.core.tree import (

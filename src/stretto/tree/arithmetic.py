@@ -1,7 +1,4 @@
-"""Trees as vectors: product, norm, and the arc between two; and other dtypes for their leaves.
-
-Layer 7 (tree).
-"""
+"""Trees as vectors: product, norm, and the arc between two; and other dtypes for their leaves."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
 """Members: a list of trees, and one tree of stacked arrays.
 
-Layer 7 (tree). Next, read ``sums``.
+Next, read ``sums``.
 """
 
 from __future__ import annotations

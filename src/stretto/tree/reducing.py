@@ -1,6 +1,6 @@
 """Reducing trees, mapping them with paths, and turning them inside out.
 
-Layer 7 (tree). Next, read ``members``.
+Next, read ``members``.
 """
 
 from __future__ import annotations

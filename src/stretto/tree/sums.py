@@ -1,7 +1,7 @@
 """Weighted sums of trees, in one pass: of a list, of a stacked tree, or as a generator gives them.
 
-Layer 7 (tree). Traced, they are ordinary operations, which XLA fuses. At rest, floats are added up
-in place, block by block, at the speed of memory. Next, read ``arithmetic``.
+Traced, they are ordinary operations, which XLA fuses. At rest, floats are added up in place, block
+by block, at the speed of memory. Next, read ``arithmetic``.
 """
 
 from __future__ import annotations

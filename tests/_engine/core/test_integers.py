@@ -7,7 +7,15 @@ import stretto as st
 import stretto.numpy as snp
 from stretto import lax, nn, random
 from stretto._engine.core.errors import TracedValueError
-from stretto._engine.core.integers import axis_of, count, integer, integers, pairs_of, shown, sizes_of
+from stretto._engine.core.integers import (
+    axis_of,
+    count,
+    integer,
+    integers,
+    pairs_of,
+    shown,
+    sizes_of,
+)
 
 X = snp.arange(6.0).reshape(2, 3)
 HUGE = 10**400

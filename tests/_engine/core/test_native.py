@@ -12,7 +12,7 @@ import stretto as st
 import stretto.numpy as snp
 from stretto._engine.core.native import native
 
-ROOT = Path(__file__).parents[2]
+ROOT = Path(__file__).parents[3]
 BOTH = (
     "tests/_engine/api/test_dispatch.py",
     "tests/_engine/api/test_interpreted.py",

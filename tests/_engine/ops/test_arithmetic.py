@@ -5,6 +5,7 @@ import pytest
 
 from stretto import grad, jit, vjp
 from stretto import numpy as snp
+from stretto._engine.ops import arithmetic as ops
 from stretto.laws import (
     b1,
     bf16,
@@ -21,7 +22,6 @@ from stretto.laws import (
     special_values,
     u32,
 )
-from stretto._engine.ops import arithmetic as ops
 
 BINARY = {
     ops.Add: (ops.add, (f32, f64, bf16, f16, i32, i8, u32, b1, c64, c128)),

@@ -5,9 +5,9 @@ import pytest
 
 import stretto as st
 import stretto.numpy as snp
+from stretto._engine.ops.barrier import OptimizationBarrier
 from stretto.laws import b1, bf16, c64, f32, f64, i32, law
 from stretto.lax import optimization_barrier
-from stretto._engine.ops.barrier import OptimizationBarrier
 
 both = lambda x, y: optimization_barrier((snp.sin(x) * y, y))
 

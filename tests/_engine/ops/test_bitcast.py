@@ -4,8 +4,8 @@ import ml_dtypes
 import numpy as np
 import pytest
 
-from stretto.laws import bf16, f16, f32, f64, i8, law, u32
 from stretto._engine.ops.bitcast import BitcastConvertType, bitcast_convert_type
+from stretto.laws import bf16, f16, f32, f64, i8, law, u32
 
 
 def to(dtype):

@@ -6,8 +6,8 @@ import pytest
 
 from stretto._engine.api.jit import jit
 from stretto._engine.core.config import enable_x64
-from stretto.laws import bf16, f16, f32, f64, i8, i32, law, u32
 from stretto._engine.ops.bits import Clz, Mulhi, ReducePrecision, clz, mulhi, reduce_precision
+from stretto.laws import bf16, f16, f32, f64, i8, i32, law, u32
 
 WORDS = np.array([0, 1, 2, 77, 2**31, 2**32 - 1], np.uint32)
 

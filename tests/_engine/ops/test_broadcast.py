@@ -12,8 +12,8 @@ from stretto import numpy as snp
 from stretto._engine.api.graph import make_graph
 from stretto._engine.core.interpreter import as_value
 from stretto._engine.core.types import array_type
-from stretto.laws import b1, bf16, c64, f16, f32, f64, i8, i32, law, u32
 from stretto._engine.ops import broadcast as ops
+from stretto.laws import b1, bf16, c64, f16, f32, f64, i8, i32, law, u32
 
 LAWS = [
     *(

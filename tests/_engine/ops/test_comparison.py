@@ -8,6 +8,7 @@ from stretto import grad, jit, vmap
 from stretto._engine.api.graph import make_graph
 from stretto._engine.core.interpreter import as_value
 from stretto._engine.core.types import array_type
+from stretto._engine.ops import comparison as ops
 from stretto.laws import (
     b1,
     bf16,
@@ -24,7 +25,6 @@ from stretto.laws import (
     special_values,
     u32,
 )
-from stretto._engine.ops import comparison as ops
 
 ORDER = {ops.Lt: ops.lt, ops.Le: ops.le, ops.Gt: ops.gt, ops.Ge: ops.ge}
 EQUALITY = {ops.Eq: ops.eq, ops.Ne: ops.ne}

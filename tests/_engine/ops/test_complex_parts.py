@@ -6,8 +6,8 @@ import pytest
 from stretto import numpy as snp
 from stretto import vjp
 from stretto._engine.core.interpreter import as_value
-from stretto.laws import c64, c128, check_special, f32, f64, law, special_pairs, special_values
 from stretto._engine.ops import complex_parts as ops
+from stretto.laws import c64, c128, check_special, f32, f64, law, special_pairs, special_values
 
 LAWS = [
     *(

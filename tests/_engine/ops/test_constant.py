@@ -7,8 +7,8 @@ import pytest
 import stretto as st
 import stretto.numpy as snp
 from stretto._engine.core.types import array_type
-from stretto.laws import f32, f64, law
 from stretto._engine.ops.constant import Constant, Held
+from stretto.laws import f32, f64, law
 
 
 def held(array):

@@ -10,7 +10,6 @@ from stretto._engine.api.jit import jit
 from stretto._engine.api.vectorise import vmap
 from stretto._engine.core.config import enable_x64
 from stretto._engine.core.types import array_type
-from stretto.laws import b1, bf16, c64, f16, f32, f64, i8, i32, law, u32
 from stretto._engine.ops.contract import (
     DotGeneral,
     dot,
@@ -21,6 +20,7 @@ from stretto._engine.ops.contract import (
     tensordot,
     vdot,
 )
+from stretto.laws import b1, bf16, c64, f16, f32, f64, i8, i32, law, u32
 
 
 def crossed(x, y):

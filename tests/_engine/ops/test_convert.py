@@ -8,6 +8,7 @@ import pytest
 
 from stretto import grad, jit, vjp
 from stretto._engine.core.interpreter import as_value
+from stretto._engine.ops.convert import ConvertElementType, convert, convert_element_type
 from stretto.laws import (
     b1,
     bf16,
@@ -23,7 +24,6 @@ from stretto.laws import (
     special_values,
     u32,
 )
-from stretto._engine.ops.convert import ConvertElementType, convert, convert_element_type
 
 NAMES = [
     "bool",

@@ -3,16 +3,16 @@
 import numpy as np
 import pytest
 
-from stretto.laws import b1, bf16, c64, f32, f64, i32, law, u32
 from stretto._engine.ops import shape
-from stretto._engine.ops.index import dynamic
-from stretto._engine.ops.index import gather_scatter as index
-from stretto._engine.ops.index import combine as index_combine
-from stretto._engine.ops.index import primitives as index_primitives
-from stretto._engine.ops.reducing import reduce
 from stretto._engine.ops.broadcast import BroadcastInDim, Reshape, Transpose, broadcast_to, reshape
 from stretto._engine.ops.broadcast import transpose as permute
 from stretto._engine.ops.comparison import Select, select
+from stretto._engine.ops.index import combine as index_combine
+from stretto._engine.ops.index import dynamic
+from stretto._engine.ops.index import gather_scatter as index
+from stretto._engine.ops.index import primitives as index_primitives
+from stretto._engine.ops.reducing import reduce
+from stretto.laws import b1, bf16, c64, f32, f64, i32, law, u32
 
 KINDS = (f32, f64, bf16, i32, u32, b1, c64)
 ORDERED = (f32, f64, bf16, i32, u32)

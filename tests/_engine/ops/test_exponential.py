@@ -6,6 +6,7 @@ import pytest
 from stretto import grad, hessian, jit, lax, numpy
 from stretto._engine.api.graph import make_graph
 from stretto._engine.core.errors import MissingRuleError
+from stretto._engine.ops import exponential as ops
 from stretto.laws import (
     bf16,
     c64,
@@ -20,7 +21,6 @@ from stretto.laws import (
     special_values,
     u32,
 )
-from stretto._engine.ops import exponential as ops
 
 INEXACT = {
     ops.Exp: (ops.exp, -2, 2),

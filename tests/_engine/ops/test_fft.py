@@ -4,9 +4,9 @@ import numpy as np
 import pytest
 
 import stretto as st
+from stretto._engine.ops.fft import Fft
 from stretto.laws import c64, c128, f32, f64, law
 from stretto.lax import FftType, fft
-from stretto._engine.ops.fft import Fft
 
 
 def of(kind, *lengths):

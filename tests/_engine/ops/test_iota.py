@@ -4,8 +4,8 @@ import ml_dtypes
 import numpy as np
 import pytest
 
-from stretto.laws import f32, law
 from stretto._engine.ops.iota import Iota, broadcasted_iota, iota
+from stretto.laws import f32, law
 
 LAWS = [
     law(Iota, lambda x: x * broadcasted_iota(np.float32, (2, 3), 1), f32(2, 3)),

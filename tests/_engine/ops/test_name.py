@@ -4,8 +4,8 @@ import pytest
 
 import stretto as st
 import stretto.numpy as snp
-from stretto.laws import b1, bf16, c64, f32, f64, i32, law
 from stretto._engine.ops.name import Name
+from stretto.laws import b1, bf16, c64, f32, f64, i32, law
 
 named = lambda x: st.checkpoint_name(x, "x")
 

@@ -5,6 +5,7 @@ import pytest
 
 from stretto import grad
 from stretto._engine.core.interpreter import as_value
+from stretto._engine.ops import rounding as ops
 from stretto.laws import (
     bf16,
     check_special,
@@ -15,7 +16,6 @@ from stretto.laws import (
     special_pairs,
     special_values,
 )
-from stretto._engine.ops import rounding as ops
 
 UNARY = {
     ops.Floor: ops.floor,

@@ -6,7 +6,6 @@ import ml_dtypes
 import numpy as np
 import pytest
 
-from stretto.laws import b1, bf16, c64, f32, f64, i8, i32, law
 from stretto._engine.ops.shape import (
     Concatenate,
     Pad,
@@ -19,6 +18,7 @@ from stretto._engine.ops.shape import (
     slice_in_dim,
     split,
 )
+from stretto.laws import b1, bf16, c64, f32, f64, i8, i32, law
 
 CONFIG = [(1, 2, 1), (-1, 1, 2), (0, -2, 0)]
 

@@ -10,10 +10,10 @@ from hypothesis.extra import numpy as arrays
 from stretto._engine.api.derivatives import grad
 from stretto._engine.api.jit import jit
 from stretto._engine.core.config import enable_x64
-from stretto.laws import b1, bf16, c64, f32, f64, i8, i32, law, u32
 from stretto._engine.ops.broadcast import reduce_sum
 from stretto._engine.ops.shape import slice_in_dim
 from stretto._engine.ops.sort import Sort, TopK, argsort, sort, sort_operands, stable_order, top_k
+from stretto.laws import b1, bf16, c64, f32, f64, i8, i32, law, u32
 
 BOTH = pytest.mark.parametrize("run", [lambda f: f, jit], ids=["eager", "jit"])
 FLOATS = (np.float32, np.float16, ml_dtypes.bfloat16, ml_dtypes.float8_e4m3fn)

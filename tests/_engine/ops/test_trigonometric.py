@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 from stretto import grad, jit
+from stretto._engine.ops import trigonometric as ops
 from stretto.laws import (
     bf16,
     c64,
@@ -15,7 +16,6 @@ from stretto.laws import (
     special_pairs,
     special_values,
 )
-from stretto._engine.ops import trigonometric as ops
 
 FUNCTIONS = {
     ops.Sin: (ops.sin, -3, 3),

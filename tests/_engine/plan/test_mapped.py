@@ -9,8 +9,8 @@ import stretto as st
 import stretto.numpy as snp
 from stretto import lax, nn
 from stretto._engine.core.program import check
-from stretto.laws import c64, f32, f64, law
 from stretto._engine.plan.mapped import Mapped
+from stretto.laws import c64, f32, f64, law
 
 PLANS = ("auto", "batched", "wide", "written out", "in turn")
 

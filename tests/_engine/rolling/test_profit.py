@@ -4,8 +4,8 @@ import pytest
 
 import stretto as st
 import stretto.numpy as snp
-from stretto._engine.rolling.compiling import compiling, may_pay
 from stretto._engine.plan.prepare import prepare
+from stretto._engine.rolling.compiling import compiling, may_pay
 from stretto._engine.rolling.stretches import Stretch
 from tests._engine.rolling.test_rolling import array, gradient, layers, lengths, power, straight
 

@@ -17,11 +17,11 @@ from hypothesis import strategies as hs
 import stretto as st
 import stretto.numpy as snp
 from stretto._engine.core.interpreter import Value, state
-from stretto.numpy import arithmetic, logic
 from stretto._engine.ops.contract import matmul
 from stretto._engine.ops.trigonometric import COS
 from stretto._engine.runtime import eager
 from stretto._engine.runtime.eager import EAGER, quiet
+from stretto.numpy import arithmetic, logic
 
 SHAPES = [(), (0,), (1,), (3,), (0, 3), (2, 0)]
 FUNCTIONS = {

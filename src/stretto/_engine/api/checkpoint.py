@@ -10,7 +10,13 @@ import functools
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
-from stretto._engine.api.arguments import as_values, leaf_names, name_of, values_of_tree, without_float0
+from stretto._engine.api.arguments import (
+    as_values,
+    leaf_names,
+    name_of,
+    values_of_tree,
+    without_float0,
+)
 from stretto._engine.api.static import Places, others, places_of, rejoined
 from stretto._engine.control import policies as checkpoint_policies
 from stretto._engine.control.checkpoint import Checkpoint

@@ -20,8 +20,22 @@ from stretto._engine.core.primitive import NOT_LINEAR, Primitive
 from stretto._engine.core.program import Program
 from stretto._engine.core.types import ArrayType, array_type, kind_of, promote
 from stretto._engine.ops.arithmetic import Add, Max, Min, Mul, add, maximum, minimum, multiply
-from stretto._engine.ops.broadcast import ReduceSum, broadcast_to, canonical_axes, check_axes, reshape
-from stretto._engine.ops.comparison import And, Or, Xor, bitwise_and, bitwise_or, bitwise_xor, select
+from stretto._engine.ops.broadcast import (
+    ReduceSum,
+    broadcast_to,
+    canonical_axes,
+    check_axes,
+    reshape,
+)
+from stretto._engine.ops.comparison import (
+    And,
+    Or,
+    Xor,
+    bitwise_and,
+    bitwise_or,
+    bitwise_xor,
+    select,
+)
 from stretto._engine.ops.convert import convert
 from stretto._engine.ops.elementwise import align_mapped
 from stretto._engine.ops.reducing.reduce import (
@@ -33,8 +47,6 @@ from stretto._engine.ops.reducing.reduce import (
     ReduceXor,
     lines_first,
 )
-from stretto._engine.ops.shape import concatenate, slice_in_dim
-from stretto._engine.ops.sharding import refuse_sharding
 from stretto._engine.ops.reducing.window import (
     ReduceWindowAnd,
     ReduceWindowMax,
@@ -45,6 +57,8 @@ from stretto._engine.ops.reducing.window import (
     ReduceWindowXor,
     WindowReduction,
 )
+from stretto._engine.ops.shape import concatenate, slice_in_dim
+from stretto._engine.ops.sharding import refuse_sharding
 from stretto._engine.transforms.closed import record_closed
 from stretto._engine.transforms.evaluate import evaluate
 from stretto._engine.transforms.jvp import jvp_flat

@@ -23,6 +23,7 @@ __all__ = [
     "ArrayType",
     "array_type",
     "as_dtype",
+    "bytes_of",
     "canonical_dtype",
     "default_dtype",
     "float0",
@@ -320,3 +321,8 @@ def _promote(key: tuple[tuple[np.dtype, bool], ...], who: str, _: object) -> tup
     if n.dtype is None:
         return default_dtype(n.weak), True
     return canonical_dtype(n.dtype), all_weak
+
+
+def bytes_of(type: ArrayType) -> int:
+    """What an array of this type takes."""
+    return type.size * type.dtype.itemsize

@@ -16,7 +16,14 @@ from stretto._engine.core.boundary import reraise_foreign
 from stretto._engine.core.error_state import ErrorState
 from stretto._engine.core.interpreter import Linear, as_value
 from stretto._engine.core.primitive import Primitive
-from stretto._engine.core.types import ArrayType, array_type, as_dtype, is_complex, is_inexact, kind_of
+from stretto._engine.core.types import (
+    ArrayType,
+    array_type,
+    as_dtype,
+    is_complex,
+    is_inexact,
+    kind_of,
+)
 
 __all__ = ["convert", "convert_element_type"]
 

@@ -10,10 +10,10 @@ from typing import Any
 
 from stretto._engine.core.config import config
 from stretto._engine.core.program import Program, Var
-from stretto._engine.core.types import ArrayType
+from stretto._engine.core.types import bytes_of
 from stretto._engine.ops.elementwise import Elementwise
 
-__all__ = ["budget", "bytes_of", "chunk_within", "peak_bytes"]
+__all__ = ["budget", "chunk_within", "peak_bytes"]
 
 
 def peak_bytes(program: Program) -> int:
@@ -74,8 +74,3 @@ def _free() -> int:
     except OSError:
         pass
     return 4 << 30
-
-
-def bytes_of(type: ArrayType) -> int:
-    """What an array of this type takes."""
-    return type.size * type.dtype.itemsize

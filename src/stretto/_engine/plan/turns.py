@@ -11,12 +11,13 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple
 
+from stretto._engine.core.cost import Machine
 from stretto._engine.core.program import Program, Var
+from stretto._engine.core.types import bytes_of
 from stretto._engine.ops.contract import DotGeneral
 from stretto._engine.ops.convolution.general import ConvGeneralDilated
 from stretto._engine.plan.convolutions import convolution_fraction
-from stretto._engine.core.cost import Machine
-from stretto._engine.plan.memory import bytes_of, peak_bytes
+from stretto._engine.plan.memory import peak_bytes
 
 __all__ = ["CHOICES", "Work", "best_turn", "operations", "time_at_once", "work_of"]
 

@@ -8,10 +8,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from stretto._engine.core.types import ArrayType
+from stretto._engine.core.types import ArrayType, bytes_of
 from stretto._engine.ops.broadcast import expand_dims, move_axis, move_to_front, reshape
 from stretto._engine.ops.shape import concatenate, slice_in_dim
-from stretto._engine.plan.memory import bytes_of
 
 __all__ = ["Parts", "Shared", "Whole"]
 

@@ -1,9 +1,9 @@
 """What a copy of an operation costs XLA's compiler.
 
-Layer 5 (plan). Times are in milliseconds, by measurement on the CPU, and rough. Most operations are
-cheap again and again: equal kernels are compiled once. What has a place of its own, as a slice at
-another index in each copy, makes a kernel of its own, and so do sums, into which what goes before
-is fused anew. Next, read ``paying``.
+Layer 5 (rolling). Times are in milliseconds, by measurement on the CPU, and rough. Most operations
+are cheap again and again: equal kernels are compiled once. What has a place of its own, as a slice
+at another index in each copy, makes a kernel of its own, and so do sums, into which what goes
+before is fused anew. Next, read ``paying``.
 """
 
 from __future__ import annotations

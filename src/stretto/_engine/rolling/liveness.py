@@ -1,7 +1,7 @@
 """What loops give to one another and to the rest of the program.
 
-Layer 5 (plan). Read from the end, as dead work is found: which outputs of which copies are read, by
-whom. What another loop reads copy by copy, or a concatenation puts together again, stays in the
+Layer 5 (rolling). Read from the end, as dead work is found: which outputs of which copies are read,
+by whom. What another loop reads copy by copy, or a concatenation puts together again, stays in the
 stack that the loop makes of it. Next, read ``paying``.
 """
 
@@ -15,8 +15,8 @@ from stretto._engine.core.effects import observable
 from stretto._engine.core.program import Atom, Equation, Program
 from stretto._engine.ops.broadcast import Reshape
 from stretto._engine.ops.shape import Concatenate
-from stretto._engine.rolling.stretches import LEAST_COPIES
 from stretto._engine.rolling.operands import Carried, Given, Homes, Loop, Source, Still
+from stretto._engine.rolling.stretches import LEAST_COPIES
 
 __all__ = ["Exchange", "Gathered", "Kept", "Link", "Use", "exchange", "sources_of"]
 

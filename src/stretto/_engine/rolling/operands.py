@@ -1,8 +1,8 @@
 """What the copies in a stretch are applied to, and so whether they are the turns of one loop.
 
-Layer 5 (plan). Each operand of the body is one of five sources: the same value in every copy, what
-an operation of the same copy gives, what one of an earlier copy gives, a number that changes, or
-another array for each copy. A slice at a place that changes is an operation with its place as
+Layer 5 (rolling). Each operand of the body is one of five sources: the same value in every copy,
+what an operation of the same copy gives, what one of an earlier copy gives, a number that changes,
+or another array for each copy. A slice at a place that changes is an operation with its place as
 operands. Next, read ``rolling``.
 """
 
@@ -16,13 +16,12 @@ import numpy as np
 
 from stretto._engine.core.canonical import operation_key
 from stretto._engine.core.program import Atom, Equation, Literal, Var, literal
-from stretto._engine.core.types import ArrayType, array_type
+from stretto._engine.core.types import ArrayType, array_type, bytes_of
 from stretto._engine.ops.broadcast import BroadcastInDim, Reshape, Transpose
 from stretto._engine.ops.convert import ConvertElementType
-from stretto._engine.ops.index.dynamic import DynamicSlice, DynamicUpdateSlice
 from stretto._engine.ops.elementwise import Elementwise
+from stretto._engine.ops.index.dynamic import DynamicSlice, DynamicUpdateSlice
 from stretto._engine.ops.shape import Pad, Slice
-from stretto._engine.plan.memory import bytes_of
 from stretto._engine.rolling.stretches import LEAST_COPIES, Stretch, stretches
 
 __all__ = [

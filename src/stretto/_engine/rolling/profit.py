@@ -1,6 +1,6 @@
 """Whether a loop is worth it: what it saves the compiler, and what it costs when it runs.
 
-Layer 5 (plan). A loop must take clearly less time to compile than its copies, and may take no
+Layer 5 (rolling). A loop must take clearly less time to compile than its copies, and may take no
 longer to run, by estimate: the copies of what it carries, stacks and takes apart are held against
 the work, and work that could be done side by side must not be put in a row. Next, read ``turning``.
 """
@@ -9,16 +9,16 @@ from __future__ import annotations
 
 from collections.abc import Container
 
+from stretto._engine.core.cost import CPU
 from stretto._engine.core.program import Atom
+from stretto._engine.core.types import bytes_of
 from stretto._engine.ops.broadcast import BroadcastInDim, Reshape
 from stretto._engine.ops.convert import ConvertElementType
 from stretto._engine.ops.elementwise import Elementwise
 from stretto._engine.rolling.compiling import LOOP, OPERATION, PLACE, compiling, transcendental
-from stretto._engine.core.cost import CPU
 from stretto._engine.rolling.liveness import Use, sources_of
-from stretto._engine.plan.memory import bytes_of
-from stretto._engine.rolling.stretches import placed
 from stretto._engine.rolling.operands import Carried, Counted, Given, Loop, Made, Step
+from stretto._engine.rolling.stretches import placed
 
 __all__ = ["gain", "runs_as_fast", "turn_of"]
 

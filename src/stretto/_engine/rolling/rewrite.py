@@ -1,7 +1,7 @@
 """Loops written down: a ``Scan`` in the place of the copies, and what goes in and comes out.
 
-Layer 5 (plan). Every variable that is read outside keeps being the one it was. What copies gave one
-after the other, and another loop reads, stays in one array, which that loop takes slices of.
+Layer 5 (rolling). Every variable that is read outside keeps being the one it was. What copies gave
+one after the other, and another loop reads, stays in one array, which that loop takes slices of.
 """
 
 from __future__ import annotations
@@ -20,8 +20,17 @@ from stretto._engine.ops.constant import Constant, Held
 from stretto._engine.ops.index.dynamic import DynamicSlice, DynamicUpdateSlice
 from stretto._engine.ops.shape import Concatenate, Pad, Rev, Slice
 from stretto._engine.rolling.liveness import Exchange, Gathered, Kept, Use, sources_of
+from stretto._engine.rolling.operands import (
+    Carried,
+    Counted,
+    Given,
+    Loop,
+    Made,
+    Source,
+    Step,
+    Still,
+)
 from stretto._engine.rolling.profit import turn_of
-from stretto._engine.rolling.operands import Carried, Counted, Given, Loop, Made, Source, Step, Still
 from stretto._engine.transforms.simplify import drop_dead
 
 __all__ = ["written"]

@@ -1,6 +1,6 @@
 """Loops found in straight-line code: many copies of the same equations become one ``Scan``.
 
-Layer 5 (plan). A Python loop in a traced function leaves as many copies of its body as it has
+Layer 5 (rolling). A Python loop in a traced function leaves as many copies of its body as it has
 turns, and XLA takes its time for each. Where the copies are the turns of one loop, which compiles
 faster and runs no slower by estimate (``paying``), they are handed over as that; the text of the
 lowered function, ``jit(f).lower(x).as_text()``, then has a ``stablehlo.while``. The operations done

@@ -1,7 +1,8 @@
 """Which of the stretches that repeat become loops.
 
-Layer 5 (plan). The longest first; each must be one loop by its wiring, and pay beside the others.
-What does not is left, and what repeats inside it is looked at instead. Next, read ``exchange``.
+Layer 5 (rolling). The longest first; each must be one loop by its wiring, and pay beside the
+others. What does not is left, and what repeats inside it is looked at instead. Next, read
+``exchange``.
 """
 
 from __future__ import annotations
@@ -12,10 +13,10 @@ import numpy as np
 
 from stretto._engine.core.program import Equation, Program
 from stretto._engine.rolling.liveness import Exchange, exchange
-from stretto._engine.rolling.profit import gain, runs_as_fast
-from stretto._engine.rolling.stretches import LEAST_COPIES, Stretch
-from stretto._engine.rolling.rewrite import written
 from stretto._engine.rolling.operands import Homes, Loop, loop_in, wired
+from stretto._engine.rolling.profit import gain, runs_as_fast
+from stretto._engine.rolling.rewrite import written
+from stretto._engine.rolling.stretches import LEAST_COPIES, Stretch
 
 __all__ = ["with_loops"]
 

@@ -1,6 +1,6 @@
 """Where the operations of a program repeat: stretches of equations with a period.
 
-Layer 5 (plan). Each equation is a token: the operation, and the type of its output. Within a
+Layer 5 (rolling). Each equation is a token: the operation, and the type of its output. Within a
 stretch of period p every group of tokens was last seen p places before; so stretches are runs of
 one distance, found for groups of 1, 2, 4, … tokens by sorting, in n log n. What the operations are
 applied to is looked at later, in the few stretches there are. Next, read ``wiring``.

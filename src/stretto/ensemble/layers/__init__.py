@@ -1,9 +1,9 @@
 """``stretto.ensemble.layers``: layers that are ensembles, with few parameters of each member's own.
 
-Layer 7 (ensemble). ``members`` says how members lie in an array; ``batch``, ``packed``, ``masked``
-and ``heads`` are four ways of sharing parameters, ``dropout`` samples one model, ``converting``
-makes an ensemble of a model that is there. What they give at the end has the members along axis 0,
-so that all of ``stretto.ensemble`` applies.
+``members`` says how members lie in an array; ``batch``, ``packed``, ``masked`` and ``heads`` are
+four ways of sharing parameters, ``dropout`` samples one model, ``converting`` makes an ensemble of
+a model that is there. What they give at the end has the members along axis 0, so that all of
+``stretto.ensemble`` applies.
 """
 
 # ruff: noqa: F403 (each file's __all__ says what it gives)

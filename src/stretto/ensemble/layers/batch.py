@@ -1,8 +1,8 @@
 """BatchEnsemble: one weight for all members, and two vectors of each member's own.
 
-Layer 7 (ensemble). Member i has the weight W ∘ sᵢ rᵢᵀ, of rank-1 difference, and a product with it
-is (x ∘ rᵢ) Wᵀ ∘ sᵢ: one product for all members. Source: Wen, Tran and Ba, "BatchEnsemble: an
-alternative approach to efficient ensemble and lifelong learning", 2020.
+Member i has the weight W ∘ sᵢ rᵢᵀ, of rank-1 difference, and a product with it is (x ∘ rᵢ) Wᵀ ∘ sᵢ:
+one product for all members. Source: Wen, Tran and Ba, "BatchEnsemble: an alternative approach to
+efficient ensemble and lifelong learning", 2020.
 """
 
 from __future__ import annotations

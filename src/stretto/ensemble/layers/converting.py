@@ -1,6 +1,6 @@
 """``to_batch_ensemble``: a model that is there becomes a BatchEnsemble around its weights.
 
-Layer 7 (ensemble). The layers are those of ``batch``.
+The layers are those of ``batch``.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """``mc_dropout``: one model as an ensemble, by dropping out when it predicts.
 
-Layer 7 (ensemble). Source: Gal and Ghahramani, "Dropout as a Bayesian approximation: representing
-model uncertainty in deep learning", 2016.
+Source: Gal and Ghahramani, "Dropout as a Bayesian approximation: representing model uncertainty in
+deep learning", 2016.
 """
 
 from __future__ import annotations

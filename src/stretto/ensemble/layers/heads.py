@@ -1,7 +1,7 @@
 """``MultiHead``: members that share all but their last layers.
 
-Layer 7 (ensemble). Source: Lee et al., "Why M heads are better than one: training a diverse
-ensemble of deep networks", 2015.
+Source: Lee et al., "Why M heads are better than one: training a diverse ensemble of deep networks",
+2015.
 """
 
 from __future__ import annotations

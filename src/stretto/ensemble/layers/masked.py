@@ -1,8 +1,8 @@
 """Masksembles: each member sees its own part of the features, drawn once.
 
-Layer 7 (ensemble). Fewer shared features make members more independent, as in a deep ensemble, and
-more make them alike, as with one network; masks do not change after they are drawn. Source:
-Durasov, Bagautdinov, Baque and Fua, "Masksembles for uncertainty estimation", 2021.
+Fewer shared features make members more independent, as in a deep ensemble, and more make them
+alike, as with one network; masks do not change after they are drawn. Source: Durasov, Bagautdinov,
+Baque and Fua, "Masksembles for uncertainty estimation", 2021.
 """
 
 from __future__ import annotations
@@ -14,11 +14,11 @@ import numpy as np
 
 from stretto._engine.core.errors import TracedValueError
 from stretto._engine.core.interpreter import Tracer, Value, constant
+from stretto._engine.ops.convert import convert
 from stretto.ensemble.layers.members import by_member, merged, spread
 from stretto.nn.inputs import positive, refuse
 from stretto.nn.module import Module
 from stretto.numpy.dtypes import as_dtype
-from stretto._engine.ops.convert import convert
 from stretto.random.keys import checked, key_data
 from stretto.random.streams import next_key
 

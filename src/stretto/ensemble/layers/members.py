@@ -1,7 +1,7 @@
 """How the members' inputs lie in one array: one member's batch after the other, or along an axis.
 
-Layer 7 (ensemble). Tiled, an input is (members × batch, ...), and ordinary layers in between, such
-as batch normalisation and pooling, take it as one batch; split, it is (members, batch, ...).
+Tiled, an input is (members × batch, ...), and ordinary layers in between, such as batch
+normalisation and pooling, take it as one batch; split, it is (members, batch, ...).
 """
 
 from __future__ import annotations
@@ -9,9 +9,9 @@ from __future__ import annotations
 from typing import Any
 
 from stretto._engine.core.interpreter import Value, as_value
+from stretto._engine.ops.broadcast import broadcast_to, reshape
 from stretto.nn.inputs import positive, refuse
 from stretto.nn.module import Module
-from stretto._engine.ops.broadcast import broadcast_to, reshape
 
 __all__ = ["repeat_members", "split_members"]
 

@@ -1,10 +1,10 @@
 """Packed ensembles: members side by side in the channels of one network, kept apart by groups.
 
-Layer 7 (ensemble). A network of width w becomes one of width α w whose layers work in groups, one
-for each of the M members (γ of them for γ > 1): member i has the channels from i α w / M on. So
-ordinary layers in between, such as batch normalisation and pooling, take it as one network. The
-first layer shows all members the same input; the last sets their outputs apart, along axis 0.
-Source: Laurent et al., "Packed-Ensembles for efficient uncertainty estimation", 2023.
+A network of width w becomes one of width α w whose layers work in groups, one for each of the M
+members (γ of them for γ > 1): member i has the channels from i α w / M on. So ordinary layers in
+between, such as batch normalisation and pooling, take it as one network. The first layer shows all
+members the same input; the last sets their outputs apart, along axis 0. Source: Laurent et al.,
+"Packed-Ensembles for efficient uncertainty estimation", 2023.
 """
 
 from __future__ import annotations
@@ -13,12 +13,12 @@ import math
 from typing import Any
 
 from stretto._engine.core.interpreter import Value
+from stretto._engine.ops.broadcast import move_axis, reshape
+from stretto._engine.ops.contract import dot_general
 from stretto.nn import init
 from stretto.nn.convolution import Conv2d
 from stretto.nn.inputs import check_features, positive, two_keys
 from stretto.nn.module import Module, Parameter
-from stretto._engine.ops.broadcast import move_axis, reshape
-from stretto._engine.ops.contract import dot_general
 
 __all__ = ["PackedConv2d", "PackedLinear", "packed_width"]
 

@@ -1,8 +1,8 @@
 """Training of ensembles: ``Ensemble.fit``, and its parts for loops of one's own.
 
-Layer 7 (ensemble). ``order``: which examples, when · ``state``: all that training has reached ·
-``losses step trainer``: one compiled step · ``evaluation stopping divergence history`` ·
-``checkpoints`` · ``progress`` · ``examples whole loop fit``.
+``order``: which examples, when · ``state``: all that training has reached · ``losses step
+trainer``: one compiled step · ``evaluation stopping divergence history`` · ``checkpoints`` ·
+``progress`` · ``examples whole loop fit``.
 """
 
 from stretto.ensemble.training.checkpoints import Checkpoints as Checkpoints

@@ -1,7 +1,7 @@
 """``Checkpoints``: the whole state in a file now and then, and exact resumption from the last.
 
-Layer 7 (ensemble). A file is complete or not there: it is written beside and renamed. It has a
-checksum, and one that was damaged afterwards is passed over. Next, read ``progress``.
+A file is complete or not there: it is written beside and renamed. It has a checksum, and one that
+was damaged afterwards is passed over. Next, read ``progress``.
 """
 
 from __future__ import annotations

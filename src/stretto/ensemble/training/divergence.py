@@ -1,6 +1,6 @@
 """Members that went wrong, by name: member, step, path of the parameter.
 
-Layer 7 (ensemble). Next, read ``checkpoints``.
+Next, read ``checkpoints``.
 """
 
 from __future__ import annotations

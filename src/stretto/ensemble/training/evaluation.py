@@ -1,6 +1,6 @@
 """Measuring all members on held-out data: the loss and metrics in evaluation mode.
 
-Layer 7 (ensemble). Next, read ``stopping``.
+Next, read ``stopping``.
 """
 
 from __future__ import annotations
@@ -16,9 +16,9 @@ from stretto._engine.api.jit import jit
 from stretto._engine.api.vectorise import vmap
 from stretto._engine.core import tree
 from stretto._engine.core.config import config
+from stretto._engine.ops.index.dynamic import dynamic_slice_in_dim
 from stretto.ensemble.training.losses import arguments_of, in_mode, loss_of, scalar
 from stretto.ensemble.training.state import Pack, TrainState
-from stretto._engine.ops.index.dynamic import dynamic_slice_in_dim
 from stretto.random.keys import fold_in
 
 __all__ = ["Evaluator"]

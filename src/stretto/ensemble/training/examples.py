@@ -1,6 +1,6 @@
 """The user's data: examples that are kept, from which batches are drawn, or batches as they come.
 
-Layer 7 (ensemble). Next, read ``loop``.
+Next, read ``loop``.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """``fit``: training an ensemble, as its users call it.
 
-Layer 7 (ensemble). It checks what was asked for, and hands it to ``loop``.
+It checks what was asked for, and hands it to ``loop``.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """The history of a training: what was measured, entry after entry, of each member.
 
-Layer 7 (ensemble). A dictionary: ``step`` and ``epoch`` of each entry, and everything else by name
-as an array (entries, members).
+A dictionary: ``step`` and ``epoch`` of each entry, and everything else by name as an array
+(entries, members).
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """The loop of ``Ensemble.fit``: steps, evaluations, checkpoints, in an order that can be resumed.
 
-Layer 7 (ensemble). What happens when depends on the number of steps and on arrays of the state, and
-on no clock, so that a run that was killed and resumed is the same, bit for bit.
+What happens when depends on the number of steps and on arrays of the state, and on no clock, so
+that a run that was killed and resumed is the same, bit for bit.
 """
 
 from __future__ import annotations

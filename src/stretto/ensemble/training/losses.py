@@ -1,6 +1,6 @@
 """The user's loss of one member: its value, what it says beside, and the buffers it leaves.
 
-Layer 7 (ensemble). Next, read ``step``.
+Next, read ``step``.
 """
 
 from __future__ import annotations

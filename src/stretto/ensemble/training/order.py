@@ -1,7 +1,7 @@
 """``DataOrder``: which examples each member sees at which step.
 
-Layer 7 (ensemble). The order is a function of a key, the epoch and the member, and of nothing else,
-so that training can begin anywhere in it. Next, read ``state``.
+The order is a function of a key, the epoch and the member, and of nothing else, so that training
+can begin anywhere in it. Next, read ``state``.
 """
 
 from __future__ import annotations

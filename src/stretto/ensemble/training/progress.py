@@ -1,6 +1,6 @@
 """A bar that shows how far training is, and the loss of each member.
 
-Layer 7 (ensemble). On a terminal a bar, elsewhere a line for each entry of the history.
+On a terminal a bar, elsewhere a line for each entry of the history.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """``TrainState``: all that training has reached, as one tree of arrays.
 
-Layer 7 (ensemble). The members of an architecture that are trained together are a *pack*. Members
-that have stopped leave it for another, which is not run. Next, read ``losses``.
+The members of an architecture that are trained together are a *pack*. Members that have stopped
+leave it for another, which is not run. Next, read ``losses``.
 """
 
 from __future__ import annotations

@@ -1,8 +1,7 @@
 """One step of training for all members of a pack: gradients, optimiser, and who takes it.
 
-Layer 7 (ensemble). These functions are traced by ``trainer``, which is next to read. A member that
-has stopped, or whose loss, gradients or next parameters are not finite, keeps what it has, bit for
-bit.
+These functions are traced by ``trainer``, which is next to read. A member that has stopped, or
+whose loss, gradients or next parameters are not finite, keeps what it has, bit for bit.
 """
 
 from __future__ import annotations
@@ -21,9 +20,9 @@ from stretto._engine.api.derivatives import value_and_grad
 from stretto._engine.api.vectorise import vmap
 from stretto._engine.core import tree
 from stretto._engine.core.config import config
+from stretto._engine.ops.index.dynamic import dynamic_slice_in_dim
 from stretto.ensemble.training.losses import loss_of
 from stretto.ensemble.training.state import Pack
-from stretto._engine.ops.index.dynamic import dynamic_slice_in_dim
 from stretto.optim.updating import apply_updates
 from stretto.random.keys import fold_in
 

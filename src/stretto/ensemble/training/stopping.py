@@ -1,6 +1,6 @@
 """``EarlyStopping``: each member stops when its own evaluations get no better.
 
-Layer 7 (ensemble). Next, read ``divergence``.
+Next, read ``divergence``.
 """
 
 from __future__ import annotations
@@ -15,8 +15,8 @@ from stretto._engine.api.jit import jit
 from stretto._engine.core import tree
 from stretto._engine.core.config import config
 from stretto._engine.core.integers import count
-from stretto.ensemble.training.state import Best, Pack, TrainState
 from stretto._engine.ops.convert import convert
+from stretto.ensemble.training.state import Best, Pack, TrainState
 
 __all__ = ["EarlyStopping"]
 

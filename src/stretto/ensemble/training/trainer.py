@@ -1,6 +1,6 @@
 """``Trainer``: the compiled step of training, and the state that it begins with.
 
-Layer 7 (ensemble). For loops of one's own; ``loop`` is that of ``Ensemble.fit``.
+For loops of one's own; ``loop`` is that of ``Ensemble.fit``.
 """
 
 from __future__ import annotations
@@ -18,11 +18,11 @@ from stretto._engine.api.jit import jit
 from stretto._engine.core import tree
 from stretto._engine.core.interpreter import Value, as_value
 from stretto._engine.core.spelling import refuse_unknown
+from stretto._engine.ops.convert import convert
 from stretto.ensemble.groups import Group
 from stretto.ensemble.training.losses import modes_of
 from stretto.ensemble.training.state import Best, Pack, Rows, TrainState
 from stretto.ensemble.training.step import Rules, advanced, batch_at, settings_of
-from stretto._engine.ops.convert import convert
 from stretto.optim.base import GradientTransformation, with_extra_args_support
 from stretto.optim.hyperparameters import name_of
 from stretto.optim.members import per_member as of_members

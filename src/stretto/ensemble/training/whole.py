@@ -1,7 +1,7 @@
 """Steps that Ctrl-C does not cut in two.
 
-Layer 7 (ensemble). A step takes the arrays of the state, and gives others. An interrupt between the
-two would leave none, and with them lose all that was trained.
+A step takes the arrays of the state, and gives others. An interrupt between the two would leave
+none, and with them lose all that was trained.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """``stretto.nn.functional``: the functions of layers, under PyTorch's names.
 
-Layer 7. Names, arguments, defaults and meanings are those of ``torch.nn.functional``; where JAX has
-a function of the same purpose under other conventions, it is in ``stretto.nn`` itself. Arrays never
+Names, arguments, defaults and meanings are those of ``torch.nn.functional``; where JAX has a
+function of the same purpose under other conventions, it is in ``stretto.nn`` itself. Arrays never
 change, so what PyTorch would write in place is returned. Read ``arguments``, ``convolution``,
 ``windows``, ``pooling``, ``normalisation``.
 """

@@ -1,6 +1,6 @@
 """Activation functions.
 
-Layer 7 (nn). Names, arguments, defaults and derivatives at corners are those of PyTorch's
+Names, arguments, defaults and derivatives at corners are those of PyTorch's
 ``torch.nn.functional``. ``inplace`` is taken and changes nothing: arrays never change, and compiled
 code uses their memory again by itself. Next, read ``softmaxes``.
 """
@@ -12,10 +12,10 @@ from typing import Any
 import stretto.numpy as snp
 from stretto import random
 from stretto._engine.core.interpreter import as_value
+from stretto._engine.ops.comparison import select
 from stretto.nn import functions
 from stretto.nn.functional.arguments import as_float
 from stretto.nn.functional.checks import key_or_next
-from stretto._engine.ops.comparison import select
 
 __all__ = [
     "celu",

@@ -1,8 +1,8 @@
 """Pools to a given size: each output has the window that its share of the input spans.
 
-Layer 7 (nn). Names and meanings are those of ``torch.nn.functional``. Output o of m, over n
-elements, has the window from floor(o n / m) to ceil((o + 1) n / m). Where m divides n these tile
-the axis, and the pool is that of ``pooling``.
+Names and meanings are those of ``torch.nn.functional``. Output o of m, over n elements, has the
+window from floor(o n / m) to ceil((o + 1) n / m). Where m divides n these tile the axis, and the
+pool is that of ``pooling``.
 """
 
 from __future__ import annotations
@@ -12,15 +12,15 @@ from typing import Any
 import numpy as np
 
 from stretto._engine.core.interpreter import as_value
-from stretto.nn.functional.arguments import as_float, batched, unbatched
-from stretto.nn.functional.windows import Table, greatest_and_places
-from stretto.numpy.joining import take
 from stretto._engine.ops.broadcast import reduce_sum, reshape
 from stretto._engine.ops.comparison import where, zeros_like
 from stretto._engine.ops.convert import convert
 from stretto._engine.ops.reducing.reduce import widened
 from stretto._engine.ops.reducing.window import ReduceWindowMax
 from stretto._engine.ops.reducing.window_geometry import PLAIN, AxisWindow
+from stretto.nn.functional.arguments import as_float, batched, unbatched
+from stretto.nn.functional.windows import Table, greatest_and_places
+from stretto.numpy.joining import take
 
 __all__ = [
     "adaptive_avg_pool1d",

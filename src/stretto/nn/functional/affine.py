@@ -1,6 +1,6 @@
 """Linear and bilinear maps.
 
-Layer 7 (nn). Names, meanings and defaults are those of ``torch.nn.functional``.
+Names, meanings and defaults are those of ``torch.nn.functional``.
 """
 
 from __future__ import annotations

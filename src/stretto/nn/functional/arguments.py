@@ -1,6 +1,6 @@
 """What functions of images and signals share: one number an axis, and inputs without a batch.
 
-Layer 7 (nn). Read ``convolution`` and ``pooling`` next.
+Read ``convolution`` and ``pooling`` next.
 """
 
 from __future__ import annotations

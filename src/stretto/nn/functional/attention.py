@@ -1,9 +1,9 @@
 """Attention: weighted means of values, by how well their keys fit the queries.
 
-Layer 7 (nn). Names, arguments and defaults are those of PyTorch's ``torch.nn.functional``; as
-``key`` is taken here, the key of dropout is ``dropout_key``. Attention is two batched products with
-one softmax between them, whose division is left until after the second, where there is less to
-divide. Next, read ``multi_head``.
+Names, arguments and defaults are those of PyTorch's ``torch.nn.functional``; as ``key`` is taken
+here, the key of dropout is ``dropout_key``. Attention is two batched products with one softmax
+between them, whose division is left until after the second, where there is less to divide. Next,
+read ``multi_head``.
 """
 
 from __future__ import annotations
@@ -15,15 +15,15 @@ import stretto.numpy as snp
 from stretto._engine.control.stop_gradient import stop_gradient
 from stretto._engine.core.interpreter import as_value
 from stretto._engine.core.types import ArrayType, inexact_dtype, is_complex, is_inexact
-from stretto.nn.functional.arguments import as_float
-from stretto.nn.functional.checks import key_or_next, probability
-from stretto.nn.functional.dropouts import dropout
 from stretto._engine.ops.broadcast import reshape
 from stretto._engine.ops.contract import matmul
 from stretto._engine.ops.convert import convert
 from stretto._engine.ops.elementwise import broadcast_shapes
 from stretto._engine.ops.iota import broadcasted_iota
 from stretto._engine.ops.reducing.reduce import widened
+from stretto.nn.functional.arguments import as_float
+from stretto.nn.functional.checks import key_or_next, probability
+from stretto.nn.functional.dropouts import dropout
 
 __all__ = ["scaled_dot_product_attention"]
 

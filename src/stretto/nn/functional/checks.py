@@ -1,6 +1,6 @@
 """What dropout and losses share: checks of arguments, keys, reductions.
 
-Layer 7 (nn). Next, read ``activations``.
+Next, read ``activations``.
 """
 
 from __future__ import annotations
@@ -10,9 +10,9 @@ from typing import Any
 import stretto.numpy as snp
 from stretto._engine.core.interpreter import as_value
 from stretto._engine.core.types import is_complex, kind_of
+from stretto._engine.runtime.array import Array
 from stretto.nn.functional.arguments import as_float
 from stretto.random.streams import next_key
-from stretto._engine.runtime.array import Array
 
 __all__ = [
     "check_known",

@@ -1,9 +1,9 @@
 """Losses of logits and probabilities against classes.
 
-Layer 7 (nn). Names, arguments and defaults are those of PyTorch's ``torch.nn.functional``, without
-its outdated ``size_average`` and ``reduce``. A class is picked by comparing and adding up, not by
-gathering: so forward and back are one pass over the logits each, and stay so under ``vmap``. Next,
-read ``margin_losses``.
+Names, arguments and defaults are those of PyTorch's ``torch.nn.functional``, without its outdated
+``size_average`` and ``reduce``. A class is picked by comparing and adding up, not by gathering: so
+forward and back are one pass over the logits each, and stay so under ``vmap``. Next, read
+``margin_losses``.
 """
 
 from __future__ import annotations
@@ -16,13 +16,13 @@ import stretto.numpy as snp
 from stretto._engine.control.custom_jvp import custom_jvp
 from stretto._engine.core.interpreter import as_value
 from stretto._engine.core.types import is_inexact
-from stretto.nn import functions
-from stretto.nn.functional.arguments import as_float
-from stretto.nn.functional.checks import check_known, classes_of, pair, reduced
 from stretto._engine.ops.broadcast import expand_dims, of_rank
 from stretto._engine.ops.convert import convert
 from stretto._engine.ops.iota import broadcasted_iota
 from stretto._engine.runtime.array import Array
+from stretto.nn import functions
+from stretto.nn.functional.arguments import as_float
+from stretto.nn.functional.checks import check_known, classes_of, pair, reduced
 
 __all__ = [
     "binary_cross_entropy",

@@ -1,7 +1,7 @@
 """Convolutions and their transposes, along one, two or three axes.
 
-Layer 7 (nn). Names, meanings and defaults are those of ``torch.nn.functional``: channels before
-spatial axes, and a kernel that is not reversed. Each is one operation of ``ops.convolution``.
+Names, meanings and defaults are those of ``torch.nn.functional``: channels before spatial axes, and
+a kernel that is not reversed. Each is one operation of ``ops.convolution``.
 """
 
 from __future__ import annotations
@@ -9,10 +9,10 @@ from __future__ import annotations
 from typing import Any
 
 from stretto._engine.core.interpreter import as_value
-from stretto.nn.functional.arguments import batched, per_axis, unbatched
 from stretto._engine.ops.broadcast import of_rank, reshape, transpose
 from stretto._engine.ops.convolution.general import conv_general_dilated
 from stretto._engine.ops.shape import rev
+from stretto.nn.functional.arguments import batched, per_axis, unbatched
 
 __all__ = [
     "conv1d",

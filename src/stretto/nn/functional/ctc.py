@@ -1,6 +1,6 @@
 """Connectionist temporal classification: the probability of labels over all alignments.
 
-Layer 7 (nn). Names, arguments and defaults are those of PyTorch's ``torch.nn.functional``.
+Names, arguments and defaults are those of PyTorch's ``torch.nn.functional``.
 """
 
 from __future__ import annotations
@@ -18,12 +18,12 @@ from stretto._engine.control.stop_gradient import stop_gradient
 from stretto._engine.core.errors import TracedValueError
 from stretto._engine.core.interpreter import Tracer, as_value
 from stretto._engine.core.types import ArrayType, kind_of
-from stretto.nn.functional.arguments import as_float
-from stretto.nn.functional.checks import check_known, reduced
 from stretto._engine.ops.broadcast import expand_dims
 from stretto._engine.ops.comparison import full
 from stretto._engine.ops.convert import convert
 from stretto._engine.ops.shape import concatenate
+from stretto.nn.functional.arguments import as_float
+from stretto.nn.functional.checks import check_known, reduced
 
 __all__ = ["ctc_loss"]
 

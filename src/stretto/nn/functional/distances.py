@@ -1,7 +1,7 @@
 """Distances and similarities of vectors, and losses of them.
 
-Layer 7 (nn). Names, arguments and defaults are those of PyTorch's ``torch.nn.functional``, without
-its outdated ``size_average`` and ``reduce``. A norm's derivative at 0 is 0. Next, read ``ctc``.
+Names, arguments and defaults are those of PyTorch's ``torch.nn.functional``, without its outdated
+``size_average`` and ``reduce``. A norm's derivative at 0 is 0. Next, read ``ctc``.
 """
 
 from __future__ import annotations
@@ -9,11 +9,11 @@ from __future__ import annotations
 from typing import Any
 
 import stretto.numpy as snp
+from stretto._engine.ops.broadcast import canonical_axis, of_rank
+from stretto._engine.ops.elementwise import broadcast_shapes
 from stretto.nn.functional.arguments import as_float
 from stretto.nn.functional.checks import positive_part, reduced
 from stretto.numpy.linalg.norms import vector_norm
-from stretto._engine.ops.broadcast import canonical_axis, of_rank
-from stretto._engine.ops.elementwise import broadcast_shapes
 
 __all__ = [
     "cosine_embedding_loss",

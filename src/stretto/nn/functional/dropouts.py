@@ -1,7 +1,7 @@
 """Dropout: elements, or whole channels, that are set to 0 at random.
 
-Layer 7 (nn). Names and arguments are those of PyTorch's ``torch.nn.functional``, with ``key``: each
-function draws from it, or else from the ambient stream. Next, read ``attention``.
+Names and arguments are those of PyTorch's ``torch.nn.functional``, with ``key``: each function
+draws from it, or else from the ambient stream. Next, read ``attention``.
 """
 
 from __future__ import annotations
@@ -12,10 +12,10 @@ from typing import Any
 import numpy as np
 
 from stretto import random
-from stretto.nn.functional.arguments import as_float
-from stretto.nn.functional.checks import key_or_next, probability
 from stretto._engine.ops.broadcast import broadcast_in_dim
 from stretto._engine.ops.comparison import full_like, ge, select, zeros_like
+from stretto.nn.functional.arguments import as_float
+from stretto.nn.functional.checks import key_or_next, probability
 
 __all__ = [
     "alpha_dropout",

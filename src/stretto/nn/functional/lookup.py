@@ -1,7 +1,7 @@
 """Rows of a table by number: embeddings, and bags of them.
 
-Layer 7 (nn). Names, meanings and defaults are those of ``torch.nn.functional``, without the options
-that change the table in place (``max_norm``) or its gradient's form (``sparse``).
+Names, meanings and defaults are those of ``torch.nn.functional``, without the options that change
+the table in place (``max_norm``) or its gradient's form (``sparse``).
 """
 
 from __future__ import annotations
@@ -12,13 +12,13 @@ from typing import Any
 from stretto._engine.control.stop_gradient import stop_gradient
 from stretto._engine.core.interpreter import as_value
 from stretto._engine.core.types import ArrayType, kind_of
-from stretto.numpy.joining import take
-from stretto.numpy.reductions import max as max_
-from stretto.numpy.reductions import sum as sum_
 from stretto._engine.ops.arithmetic import maximum
 from stretto._engine.ops.broadcast import expand_dims
 from stretto._engine.ops.comparison import full_like, ne, where, zeros_like
 from stretto._engine.ops.convert import convert
+from stretto.numpy.joining import take
+from stretto.numpy.reductions import max as max_
+from stretto.numpy.reductions import sum as sum_
 
 __all__ = ["embedding", "embedding_bag"]
 

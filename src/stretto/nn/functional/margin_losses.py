@@ -1,7 +1,7 @@
 """Losses that ask for a margin: of classes, and of labels that are 1 or -1.
 
-Layer 7 (nn). Names, arguments and defaults are those of PyTorch's ``torch.nn.functional``, without
-its outdated ``size_average`` and ``reduce``. Next, read ``distances``.
+Names, arguments and defaults are those of PyTorch's ``torch.nn.functional``, without its outdated
+``size_average`` and ``reduce``. Next, read ``distances``.
 """
 
 from __future__ import annotations
@@ -11,11 +11,11 @@ from typing import Any
 import stretto.numpy as snp
 from stretto._engine.core.interpreter import as_value
 from stretto._engine.core.types import kind_of
+from stretto._engine.ops.broadcast import expand_dims, of_rank
+from stretto._engine.ops.iota import broadcasted_iota
 from stretto.nn import functions
 from stretto.nn.functional.arguments import as_float
 from stretto.nn.functional.checks import classes_of, pair, positive_part, reduced
-from stretto._engine.ops.broadcast import expand_dims, of_rank
-from stretto._engine.ops.iota import broadcasted_iota
 
 __all__ = [
     "hinge_embedding_loss",

@@ -1,7 +1,7 @@
 """Multi-head attention: projections, attention of each head, a projection of what they found.
 
-Layer 7 (nn). Arguments are those of PyTorch's function of this name; as ``key`` is taken here, the
-key of dropout is ``dropout_key``. Next, read ``recurrence``.
+Arguments are those of PyTorch's function of this name; as ``key`` is taken here, the key of dropout
+is ``dropout_key``. Next, read ``recurrence``.
 """
 
 from __future__ import annotations
@@ -12,13 +12,13 @@ from typing import Any
 import stretto.numpy as snp
 from stretto._engine.core.interpreter import as_value
 from stretto._engine.core.types import is_complex, is_inexact
+from stretto._engine.ops.broadcast import of_rank, reshape, transpose
+from stretto._engine.ops.comparison import zeros_like
+from stretto._engine.ops.shape import concatenate, pad, slice_in_dim
 from stretto.nn.functional.affine import linear
 from stretto.nn.functional.arguments import as_float
 from stretto.nn.functional.attention import attend, causal
 from stretto.nn.functional.checks import probability
-from stretto._engine.ops.broadcast import of_rank, reshape, transpose
-from stretto._engine.ops.comparison import zeros_like
-from stretto._engine.ops.shape import concatenate, pad, slice_in_dim
 
 __all__ = ["multi_head_attention_forward"]
 

@@ -1,7 +1,7 @@
 """Normalisation: over batches, layers, groups, instances, channels and vectors.
 
-Layer 7 (nn). Names, meanings and defaults are those of ``torch.nn.functional``. Statistics of
-narrow floats are taken in float32. Arrays never change, so running statistics are not updated here:
+Names, meanings and defaults are those of ``torch.nn.functional``. Statistics of narrow floats are
+taken in float32. Arrays never change, so running statistics are not updated here:
 ``batch_statistics`` gives what they are made of, and the modules keep them.
 """
 
@@ -14,8 +14,6 @@ from typing import Any
 from ml_dtypes import finfo
 
 from stretto._engine.core.interpreter import Value, as_value
-from stretto.nn.functional.arguments import as_float, numbers, per_axis
-from stretto.numpy.linalg.norms import vector_norm
 from stretto._engine.ops.arithmetic import maximum
 from stretto._engine.ops.broadcast import canonical_axis, of_rank, reduce_sum, reshape
 from stretto._engine.ops.convert import convert
@@ -23,6 +21,8 @@ from stretto._engine.ops.exponential import power, rsqrt
 from stretto._engine.ops.reducing.reduce import widened
 from stretto._engine.ops.reducing.window import ReduceWindowSum
 from stretto._engine.ops.reducing.window_geometry import PLAIN, AxisWindow
+from stretto.nn.functional.arguments import as_float, numbers, per_axis
+from stretto.numpy.linalg.norms import vector_norm
 
 __all__ = [
     "batch_norm",

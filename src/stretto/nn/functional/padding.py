@@ -1,6 +1,6 @@
 """Padding of the last axes: with a constant, reflected, replicated or circular.
 
-Layer 7 (nn). Name, meanings and defaults are those of ``torch.nn.functional.pad``.
+Name, meanings and defaults are those of ``torch.nn.functional.pad``.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Pools over windows of one size: the greatest, the mean, and power means.
 
-Layer 7 (nn). Names, meanings and defaults are those of ``torch.nn.functional``. The greatest and
-the mean are each one window reduction of ``ops.window``. Next, read ``adaptive``.
+Names, meanings and defaults are those of ``torch.nn.functional``. The greatest and the mean are
+each one window reduction of ``ops.window``. Next, read ``adaptive``.
 """
 
 from __future__ import annotations
@@ -12,14 +12,14 @@ from typing import Any
 import numpy as np
 
 from stretto._engine.core.interpreter import Value, as_value
-from stretto.nn.functional.arguments import as_float, batched, per_axis, unbatched
-from stretto.nn.functional.windows import greatest_and_places, table_of, window_of
 from stretto._engine.ops.broadcast import of_rank
 from stretto._engine.ops.convert import convert
 from stretto._engine.ops.exponential import power
 from stretto._engine.ops.reducing.reduce import widened
 from stretto._engine.ops.reducing.window import ReduceWindowMax, ReduceWindowSum
 from stretto._engine.ops.reducing.window_geometry import PLAIN, AxisWindow
+from stretto.nn.functional.arguments import as_float, batched, per_axis, unbatched
+from stretto.nn.functional.windows import greatest_and_places, table_of, window_of
 
 __all__ = [
     "avg_pool1d",

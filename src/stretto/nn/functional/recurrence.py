@@ -1,8 +1,8 @@
 """Recurrent networks: Elman's, LSTM and GRU, over a whole sequence or one step.
 
-Layer 7 (nn). Names, arguments, the order of gates and the shapes of weights are those of PyTorch's
-functions ``torch.lstm``, ``torch.lstm_cell`` and so on. The products of inputs and weights of all
-steps are one, in front of a scan which has only the product of the state. Next, read ``ctc``.
+Names, arguments, the order of gates and the shapes of weights are those of PyTorch's functions
+``torch.lstm``, ``torch.lstm_cell`` and so on. The products of inputs and weights of all steps are
+one, in front of a scan which has only the product of the state. Next, read ``ctc``.
 """
 
 from __future__ import annotations
@@ -13,16 +13,16 @@ from typing import Any, NamedTuple
 import stretto.numpy as snp
 from stretto._engine.control.scan import scan
 from stretto._engine.core.interpreter import as_value
-from stretto.nn import functions
-from stretto.nn.functional.affine import linear
-from stretto.nn.functional.arguments import as_float
-from stretto.nn.functional.checks import key_or_next, probability
-from stretto.nn.functional.dropouts import dropout
 from stretto._engine.ops.broadcast import of_rank
 from stretto._engine.ops.comparison import full
 from stretto._engine.ops.contract import matmul
 from stretto._engine.ops.convert import convert
 from stretto._engine.ops.shape import concatenate, slice_in_dim
+from stretto.nn import functions
+from stretto.nn.functional.affine import linear
+from stretto.nn.functional.arguments import as_float
+from stretto.nn.functional.checks import key_or_next, probability
+from stretto.nn.functional.dropouts import dropout
 from stretto.random.keys import split
 
 __all__ = [

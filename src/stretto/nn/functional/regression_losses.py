@@ -1,9 +1,9 @@
 """Losses of numbers against numbers: squares, absolute values, likelihoods.
 
-Layer 7 (nn). Names, arguments and defaults are those of PyTorch's ``torch.nn.functional``, without
-its outdated ``size_average`` and ``reduce``. ``input`` and ``target`` have one shape: another is
-refused, and not broadcast. Each returns the losses themselves, their mean or their sum, by
-``reduction``. Next, read ``classification_losses``.
+Names, arguments and defaults are those of PyTorch's ``torch.nn.functional``, without its outdated
+``size_average`` and ``reduce``. ``input`` and ``target`` have one shape: another is refused, and
+not broadcast. Each returns the losses themselves, their mean or their sum, by ``reduction``. Next,
+read ``classification_losses``.
 """
 
 from __future__ import annotations
@@ -13,10 +13,10 @@ from typing import Any
 
 import stretto.numpy as snp
 from stretto._engine.control.custom_jvp import custom_jvp
-from stretto.nn.functional.arguments import as_float
-from stretto.nn.functional.checks import check_known, pair, reduced, same_shape
 from stretto._engine.ops.broadcast import expand_dims
 from stretto._engine.ops.comparison import full_like
+from stretto.nn.functional.arguments import as_float
+from stretto.nn.functional.checks import check_known, pair, reduced, same_shape
 
 __all__ = [
     "gaussian_nll_loss",

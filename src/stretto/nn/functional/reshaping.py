@@ -1,6 +1,6 @@
 """Axes joined and split, channels exchanged with space, windows laid out and added back.
 
-Layer 7 (nn). Names, meanings and defaults are those of ``torch`` and ``torch.nn.functional``.
+Names, meanings and defaults are those of ``torch`` and ``torch.nn.functional``.
 """
 
 from __future__ import annotations
@@ -12,9 +12,9 @@ from typing import Any
 from stretto._engine.api.graph import ShapeDtypeStruct
 from stretto._engine.api.linear_transpose import linear_transpose
 from stretto._engine.core.interpreter import as_value
-from stretto.nn.functional.arguments import batched, per_axis, unbatched
 from stretto._engine.ops.broadcast import canonical_axis, expand_dims, reshape, transpose
 from stretto._engine.ops.shape import concatenate, pad, slice_in_dim
+from stretto.nn.functional.arguments import batched, per_axis, unbatched
 
 __all__ = [
     "channel_shuffle",

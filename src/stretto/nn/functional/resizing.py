@@ -1,7 +1,7 @@
 """Images made larger or smaller: nearest elements, or means of neighbours.
 
-Layer 7 (nn). Names, meanings and defaults are those of ``torch.nn.functional``. Every mode works
-axis by axis. Means are products with a matrix (outputs, inputs) of weights, a few in each row.
+Names, meanings and defaults are those of ``torch.nn.functional``. Every mode works axis by axis.
+Means are products with a matrix (outputs, inputs) of weights, a few in each row.
 """
 
 from __future__ import annotations
@@ -13,6 +13,10 @@ import numpy as np
 
 from stretto._engine.core.integers import integers
 from stretto._engine.core.interpreter import Value, as_value
+from stretto._engine.ops.broadcast import broadcast_to, expand_dims, move_axis, reshape
+from stretto._engine.ops.contract import dot_general
+from stretto._engine.ops.convert import convert
+from stretto._engine.ops.reducing.reduce import widened
 from stretto.nn.functional.adaptive import (
     adaptive_avg_pool1d,
     adaptive_avg_pool2d,
@@ -20,10 +24,6 @@ from stretto.nn.functional.adaptive import (
 )
 from stretto.nn.functional.arguments import as_float
 from stretto.numpy.joining import take
-from stretto._engine.ops.broadcast import broadcast_to, expand_dims, move_axis, reshape
-from stretto._engine.ops.contract import dot_general
-from stretto._engine.ops.convert import convert
-from stretto._engine.ops.reducing.reduce import widened
 
 __all__ = ["interpolate", "upsample"]
 

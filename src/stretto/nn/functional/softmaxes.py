@@ -1,7 +1,7 @@
 """Softmax and its relatives.
 
-Layer 7 (nn). Names and arguments are those of PyTorch's ``torch.nn.functional``; ``dim`` has to be
-given. Next, read ``classification_losses``.
+Names and arguments are those of PyTorch's ``torch.nn.functional``; ``dim`` has to be given. Next,
+read ``classification_losses``.
 """
 
 from __future__ import annotations
@@ -12,11 +12,11 @@ import stretto.numpy as snp
 from stretto import random
 from stretto._engine.control.stop_gradient import stop_gradient
 from stretto._engine.core.interpreter import as_value
+from stretto._engine.ops.convert import convert
 from stretto.nn import functions
 from stretto.nn.functional.arguments import as_float
 from stretto.nn.functional.checks import key_or_next
 from stretto.numpy.dtypes import as_dtype
-from stretto._engine.ops.convert import convert
 
 __all__ = ["gumbel_softmax", "log_softmax", "softmax", "softmin"]
 

@@ -1,7 +1,7 @@
 """Where the windows of a pool lie, and the greatest element of each window with its place.
 
-Layer 7 (nn). ``pooling`` has windows of one size, ``adaptive`` of sizes that differ. A ``Table``
-gives, for each window along an axis, the indices of its elements, and which of them count.
+``pooling`` has windows of one size, ``adaptive`` of sizes that differ. A ``Table`` gives, for each
+window along an axis, the indices of its elements, and which of them count.
 """
 
 from __future__ import annotations
@@ -13,12 +13,12 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from stretto._engine.core.interpreter import as_value
-from stretto.numpy.joining import take
-from stretto._engine.ops.index.along_axis import take_along_axis
 from stretto._engine.ops.broadcast import expand_dims, reshape, squeeze, transpose
 from stretto._engine.ops.comparison import full_like, where
+from stretto._engine.ops.index.along_axis import take_along_axis
 from stretto._engine.ops.reducing.reduce import argmax, greatest_below
 from stretto._engine.ops.reducing.window_geometry import AxisWindow
+from stretto.numpy.joining import take
 
 __all__ = ["Table", "greatest_and_places", "table_of", "window_of"]
 

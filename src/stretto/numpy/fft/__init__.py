@@ -1,7 +1,7 @@
 """``stretto.numpy.fft``: discrete Fourier transforms.
 
-Layer 7 (numpy). Read ``applying``, then ``transforms``, ``real_transforms``, ``frequencies``. The
-primitive is ``ops/fft``, under its JAX name ``stretto.lax.fft``.
+Read ``applying``, then ``transforms``, ``real_transforms``, ``frequencies``. The primitive is
+``ops/fft``, under its JAX name ``stretto.lax.fft``.
 
 >>> import stretto.numpy as snp
 >>> snp.fft.rfft(snp.array([1.0, 2.0, 3.0, 4.0]))

@@ -1,6 +1,6 @@
 """What all transforms share: sizes and axes as NumPy takes them, norms, and any number of axes.
 
-Layer 7 (numpy). Next, read ``transforms``.
+Next, read ``transforms``.
 """
 
 from __future__ import annotations

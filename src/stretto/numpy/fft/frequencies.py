@@ -1,6 +1,6 @@
 """Which frequency stands where, and zero frequency moved to the middle.
 
-Layer 7 (numpy). Next, read ``applying``.
+Next, read ``applying``.
 """
 
 from __future__ import annotations
@@ -13,11 +13,11 @@ import numpy as np
 from stretto._engine.core.integers import integer
 from stretto._engine.core.interpreter import as_value
 from stretto._engine.core.types import default_dtype
+from stretto._engine.ops.broadcast import canonical_axes
+from stretto._engine.ops.convert import convert
 from stretto.numpy.arguments import refuse_device
 from stretto.numpy.dtypes import as_dtype
 from stretto.numpy.manipulation import roll
-from stretto._engine.ops.broadcast import canonical_axes
-from stretto._engine.ops.convert import convert
 
 __all__ = ["fftfreq", "fftshift", "ifftshift", "rfftfreq"]
 

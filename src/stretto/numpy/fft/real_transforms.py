@@ -1,7 +1,7 @@
 """Transforms that know of numbers that they are real, or their spectrum that it is.
 
-Layer 7 (numpy). Of real numbers the frequencies k and N - k are conjugates, so that along the last
-axis only those from 0 to N // 2 are kept. Next, read ``frequencies``.
+Of real numbers the frequencies k and N - k are conjugates, so that along the last axis only those
+from 0 to N // 2 are kept. Next, read ``frequencies``.
 """
 
 from __future__ import annotations
@@ -10,10 +10,10 @@ from collections.abc import Sequence
 from typing import Any
 
 from stretto._engine.core.interpreter import as_value
-from stretto.numpy.arguments import refuse_out
-from stretto.numpy.fft.applying import along_axes, along_axis, swapped_norm
 from stretto._engine.ops.complex_parts import conj
 from stretto._engine.ops.fft import FftType
+from stretto.numpy.arguments import refuse_out
+from stretto.numpy.fft.applying import along_axes, along_axis, swapped_norm
 
 __all__ = ["hfft", "ihfft", "irfft", "irfft2", "irfftn", "rfft", "rfft2", "rfftn"]
 

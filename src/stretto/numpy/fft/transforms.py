@@ -1,6 +1,6 @@
 """Transforms of complex numbers, along one axis, two, or any number.
 
-Layer 7 (numpy). Next, read ``real_transforms``.
+Next, read ``real_transforms``.
 
 With N points, X[k] = sum over n of x[n] exp(-2 pi i k n / N); the inverse is the mean over k of
 X[k] exp(2 pi i k n / N). ``norm`` moves the factor 1/N: ``"backward"`` leaves it on the inverse,
@@ -12,9 +12,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+from stretto._engine.ops.fft import FftType
 from stretto.numpy.arguments import refuse_out
 from stretto.numpy.fft.applying import along_axes, along_axis
-from stretto._engine.ops.fft import FftType
 
 __all__ = ["fft", "fft2", "fftn", "ifft", "ifft2", "ifftn"]
 

@@ -1,6 +1,6 @@
 """Arguments of linear algebra: arrays of floats, not weakly typed.
 
-Layer 7 (numpy). Next, read ``factorisations``.
+Next, read ``factorisations``.
 """
 
 from __future__ import annotations

@@ -1,25 +1,25 @@
 """Factorisations, eigenvalues and singular values, with NumPy's arguments and results.
 
-Layer 7 (numpy). Next, read ``systems``.
+Next, read ``systems``.
 """
 
 from __future__ import annotations
 
 from typing import Any, NamedTuple
 
-from stretto.numpy.linalg.arguments import matrices
-from stretto._engine.ops.index.along_axis import take_along_axis
 from stretto._engine.ops.arithmetic import absolute
 from stretto._engine.ops.broadcast import expand_dims
 from stretto._engine.ops.comparison import lt, where
+from stretto._engine.ops.index.along_axis import take_along_axis
 from stretto._engine.ops.linalg.cholesky import cholesky as lax_cholesky
 from stretto._engine.ops.linalg.cholesky import symmetrized
 from stretto._engine.ops.linalg.eig import Eig
 from stretto._engine.ops.linalg.eigh import Eigh
+from stretto._engine.ops.linalg.matrix_parts import adjoint, matrix_transpose
 from stretto._engine.ops.linalg.qr import Qr, geqrf
 from stretto._engine.ops.linalg.svd import svd as lax_svd
-from stretto._engine.ops.linalg.matrix_parts import adjoint, matrix_transpose
 from stretto._engine.ops.sort import argsort
+from stretto.numpy.linalg.arguments import matrices
 
 __all__ = [
     "cholesky",

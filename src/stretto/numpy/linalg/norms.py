@@ -1,6 +1,6 @@
 """Norms of vectors and matrices, condition numbers and ranks.
 
-Layer 7 (numpy). Next, read ``products``.
+Next, read ``products``.
 """
 
 from __future__ import annotations
@@ -12,6 +12,12 @@ import numpy as np
 
 from stretto._engine.core.interpreter import as_value
 from stretto._engine.core.types import default_dtype, is_complex, real_dtype
+from stretto._engine.ops.arithmetic import absolute, square
+from stretto._engine.ops.broadcast import canonical_axes, expand_dims, of_rank, reshape
+from stretto._engine.ops.comparison import bitwise_not, eq, full_like, ne, select, where
+from stretto._engine.ops.complex_parts import imag, real
+from stretto._engine.ops.convert import convert
+from stretto._engine.ops.exponential import power, root_of_squares
 from stretto.numpy.directly import FLOAT
 from stretto.numpy.linalg.arguments import floats, matrices
 from stretto.numpy.linalg.factorisations import eigvalsh, svdvals
@@ -23,12 +29,6 @@ from stretto.numpy.reductions import any as any_
 from stretto.numpy.reductions import max as max_
 from stretto.numpy.reductions import min as min_
 from stretto.numpy.reductions import sum as sum_
-from stretto._engine.ops.arithmetic import absolute, square
-from stretto._engine.ops.broadcast import canonical_axes, expand_dims, of_rank, reshape
-from stretto._engine.ops.comparison import bitwise_not, eq, full_like, ne, select, where
-from stretto._engine.ops.complex_parts import imag, real
-from stretto._engine.ops.convert import convert
-from stretto._engine.ops.exponential import power, root_of_squares
 
 __all__ = ["cond", "matrix_norm", "matrix_rank", "norm", "vector_norm"]
 

@@ -1,6 +1,6 @@
 """Products of vectors and matrices: the array API's, and chains and powers of matrices.
 
-Layer 7 (numpy). Next, read ``functions``.
+Next, read ``functions``.
 """
 
 from __future__ import annotations
@@ -11,16 +11,16 @@ from typing import Any
 
 from stretto._engine.core.integers import integer
 from stretto._engine.core.interpreter import as_value
+from stretto._engine.ops.broadcast import canonical_axis, expand_dims, squeeze
+from stretto._engine.ops.elementwise import promote_values
+from stretto._engine.ops.linalg.matrix_parts import identity
+from stretto._engine.ops.shape import concatenate, slice_in_dim
 from stretto.numpy.linalg.systems import inv
 from stretto.numpy.manipulation import diagonal as diagonal_along
 from stretto.numpy.manipulation import matrix_transpose
 from stretto.numpy.manipulation import trace as trace_along
 from stretto.numpy.products import matmul, tensordot, vecdot
 from stretto.numpy.products import outer as outer_of
-from stretto._engine.ops.broadcast import canonical_axis, expand_dims, squeeze
-from stretto._engine.ops.elementwise import promote_values
-from stretto._engine.ops.linalg.matrix_parts import identity
-from stretto._engine.ops.shape import concatenate, slice_in_dim
 
 __all__ = [
     "cross",

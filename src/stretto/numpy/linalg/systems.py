@@ -1,6 +1,6 @@
 """Linear systems, inverses, determinants and least squares.
 
-Layer 7 (numpy). Next, read ``norms``.
+Next, read ``norms``.
 """
 
 from __future__ import annotations
@@ -13,20 +13,20 @@ import numpy as np
 
 from stretto._engine.core.interpreter import as_value
 from stretto._engine.core.types import real_dtype
-from stretto.numpy.directly import COMPLEX, FLOAT, directly
-from stretto.numpy.linalg.arguments import matrices, same_floats, systems
-from stretto.numpy.manipulation import moveaxis
-from stretto.numpy.reductions import max as max_
-from stretto.numpy.reductions import sum as sum_
-from stretto._engine.ops.linalg import determinant as linalg_determinant
 from stretto._engine.ops.arithmetic import absolute, square
 from stretto._engine.ops.broadcast import broadcast_to, expand_dims, reshape, squeeze
 from stretto._engine.ops.comparison import where
 from stretto._engine.ops.contract import matmul
 from stretto._engine.ops.convert import convert
+from stretto._engine.ops.linalg import determinant as linalg_determinant
 from stretto._engine.ops.linalg.lu import solve as solve_matrices
 from stretto._engine.ops.linalg.pinv import Pinv
 from stretto._engine.ops.linalg.svd import Svd
+from stretto.numpy.directly import COMPLEX, FLOAT, directly
+from stretto.numpy.linalg.arguments import matrices, same_floats, systems
+from stretto.numpy.manipulation import moveaxis
+from stretto.numpy.reductions import max as max_
+from stretto.numpy.reductions import sum as sum_
 
 __all__ = [
     "det",

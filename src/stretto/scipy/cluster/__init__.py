@@ -1,7 +1,4 @@
-"""``stretto.scipy.cluster``: clusters. Read ``vq``.
-
-Layer 7 (scipy).
-"""
+"""``stretto.scipy.cluster``: clusters. Read ``vq``."""
 
 from stretto.scipy.cluster import vq
 

@@ -1,7 +1,4 @@
-"""``stretto.scipy.cluster.vq``: vectors replaced by the nearest one of a book.
-
-Layer 7 (scipy).
-"""
+"""``stretto.scipy.cluster.vq``: vectors replaced by the nearest one of a book."""
 
 from __future__ import annotations
 

@@ -1,9 +1,8 @@
 """``stretto.scipy.linalg``: SciPy's linear algebra, on the matrices in the last two axes.
 
-Layer 7 (scipy). Read ``factorisations``, ``systems``, ``eigenvalues``, ``sylvester``,
-``functions``, ``matrices``. As in ``stretto.numpy.linalg``, values raise no exceptions: where a
-matrix is singular or not positive definite, or LAPACK fails, results are infinite or NaN, for that
-matrix alone.
+Read ``factorisations``, ``systems``, ``eigenvalues``, ``sylvester``, ``functions``, ``matrices``.
+As in ``stretto.numpy.linalg``, values raise no exceptions: where a matrix is singular or not
+positive definite, or LAPACK fails, results are infinite or NaN, for that matrix alone.
 
 >>> import stretto as st
 >>> import stretto.numpy as snp

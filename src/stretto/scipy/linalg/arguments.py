@@ -1,6 +1,6 @@
 """Complex numbers for those functions of matrices that are found by the complex Schur form.
 
-Layer 7 (scipy). Next, read ``factorisations``.
+Next, read ``factorisations``.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Eigenvalues of Hermitian matrices, and the Schur and Hessenberg forms, with SciPy's arguments.
 
-Layer 7 (scipy). Next, read ``functions``.
+Next, read ``functions``.
 """
 
 from __future__ import annotations
@@ -9,8 +9,6 @@ from typing import Any
 
 from stretto._engine.core.interpreter import as_value
 from stretto._engine.core.types import is_complex
-from stretto.numpy.linalg.arguments import matrices, same_floats
-from stretto.numpy.searching import flatnonzero
 from stretto._engine.ops.broadcast import broadcast_to
 from stretto._engine.ops.comparison import full, zeros_like
 from stretto._engine.ops.contract import matmul
@@ -18,11 +16,13 @@ from stretto._engine.ops.convert import convert
 from stretto._engine.ops.elementwise import broadcast_shapes
 from stretto._engine.ops.linalg.cholesky import Cholesky, hermitian_from_lower, symmetrized
 from stretto._engine.ops.linalg.eigh import Eigh
+from stretto._engine.ops.linalg.matrix_parts import adjoint, diagonal_matrix, identity, upper_part
 from stretto._engine.ops.linalg.qr import HouseholderProduct
 from stretto._engine.ops.linalg.schur import Hessenberg, Schur
 from stretto._engine.ops.linalg.triangular import triangular_solve
-from stretto._engine.ops.linalg.matrix_parts import adjoint, diagonal_matrix, identity, upper_part
 from stretto._engine.ops.shape import concatenate, pad, slice_in_dim
+from stretto.numpy.linalg.arguments import matrices, same_floats
+from stretto.numpy.searching import flatnonzero
 from stretto.scipy.linalg.arguments import as_complex
 
 __all__ = ["eigh", "eigh_tridiagonal", "hessenberg", "rsf2csf", "schur"]

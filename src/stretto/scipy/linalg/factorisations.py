@@ -1,7 +1,7 @@
 """Factorisations with SciPy's arguments and results.
 
-Layer 7 (scipy). ``overwrite_a``, ``check_finite`` and ``lwork`` are taken, as SciPy takes them, and
-have no effect. Next, read ``systems``.
+``overwrite_a``, ``check_finite`` and ``lwork`` are taken, as SciPy takes them, and have no effect.
+Next, read ``systems``.
 """
 
 from __future__ import annotations
@@ -11,8 +11,6 @@ from typing import Any
 import numpy as np
 
 from stretto._engine.core.types import real_dtype
-from stretto.lax.polar import polar_factor
-from stretto.numpy.linalg.arguments import matrices, same_floats
 from stretto._engine.ops.broadcast import expand_dims, squeeze
 from stretto._engine.ops.comparison import eq, zeros_like
 from stretto._engine.ops.complex_parts import conj
@@ -22,12 +20,14 @@ from stretto._engine.ops.iota import broadcasted_iota
 from stretto._engine.ops.linalg.cholesky import Cholesky, symmetrized
 from stretto._engine.ops.linalg.lu import Lu
 from stretto._engine.ops.linalg.lu import lu as lax_lu
+from stretto._engine.ops.linalg.matrix_parts import adjoint, identity, lower_part, upper_part
 from stretto._engine.ops.linalg.qr import qr as lax_qr
 from stretto._engine.ops.linalg.svd import SvdAlgorithm
 from stretto._engine.ops.linalg.svd import svd as lax_svd
-from stretto._engine.ops.linalg.matrix_parts import adjoint, identity, lower_part, upper_part
 from stretto._engine.ops.shape import concatenate, slice_in_dim
 from stretto._engine.ops.sort import argsort
+from stretto.lax.polar import polar_factor
+from stretto.numpy.linalg.arguments import matrices, same_floats
 
 __all__ = ["cho_factor", "cholesky", "lu", "lu_factor", "polar", "qr", "qr_multiply", "svd"]
 

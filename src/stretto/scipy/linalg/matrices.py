@@ -1,6 +1,6 @@
 """Matrices of a certain structure.
 
-Layer 7 (scipy). Those of given elements hold them in a pattern, known beforehand, of places.
+Those of given elements hold them in a pattern, known beforehand, of places.
 """
 
 from __future__ import annotations
@@ -13,8 +13,6 @@ from stretto._engine.core.integers import integer
 from stretto._engine.core.interpreter import as_value
 from stretto._engine.core.lazy import LazyModule
 from stretto._engine.core.types import default_dtype, is_complex
-from stretto.numpy.creation import asarray
-from stretto.numpy.linalg.arguments import floats
 from stretto._engine.ops.arithmetic import absolute
 from stretto._engine.ops.bilinear import promote_dtypes, promote_dtypes_of
 from stretto._engine.ops.broadcast import broadcast_to, expand_dims, reshape
@@ -23,6 +21,8 @@ from stretto._engine.ops.complex_parts import conj
 from stretto._engine.ops.convert import convert
 from stretto._engine.ops.elementwise import broadcast_shapes
 from stretto._engine.ops.shape import concatenate, pad, rev, slice_in_dim
+from stretto.numpy.creation import asarray
+from stretto.numpy.linalg.arguments import floats
 
 __all__ = [
     "block_diag",

@@ -1,6 +1,6 @@
 """Sylvester's equation.
 
-Layer 7 (scipy). Next, read ``functions``.
+Next, read ``functions``.
 """
 
 from __future__ import annotations
@@ -10,7 +10,6 @@ from typing import Any
 from stretto._engine.control.linear_solve import custom_linear_solve
 from stretto._engine.control.stop_gradient import stop_gradient
 from stretto._engine.core.types import is_complex
-from stretto.numpy.linalg.arguments import floats, matrices, same_floats
 from stretto._engine.ops.arithmetic import absolute
 from stretto._engine.ops.bilinear import promote_dtypes_of
 from stretto._engine.ops.broadcast import broadcast_to, expand_dims
@@ -19,10 +18,11 @@ from stretto._engine.ops.complex_parts import conj, real
 from stretto._engine.ops.contract import matmul
 from stretto._engine.ops.convert import convert
 from stretto._engine.ops.elementwise import broadcast_shapes
+from stretto._engine.ops.linalg.matrix_parts import adjoint, diagonal_of, matrix_transpose
 from stretto._engine.ops.linalg.schur import Schur
 from stretto._engine.ops.linalg.sylvester import TriangularSylvester
-from stretto._engine.ops.linalg.matrix_parts import adjoint, diagonal_of, matrix_transpose
 from stretto._engine.ops.reducing.reduce import reduce_min
+from stretto.numpy.linalg.arguments import floats, matrices, same_floats
 from stretto.scipy.linalg.arguments import as_complex
 
 __all__ = ["solve_sylvester"]

@@ -1,7 +1,7 @@
 """Linear systems, inverses and determinants with SciPy's arguments.
 
-Layer 7 (scipy). ``overwrite_a``, ``overwrite_b``, ``debug`` and ``check_finite`` are taken, as
-SciPy takes them, and have no effect. Next, read ``eigenvalues``.
+``overwrite_a``, ``overwrite_b``, ``debug`` and ``check_finite`` are taken, as SciPy takes them, and
+have no effect. Next, read ``eigenvalues``.
 """
 
 from __future__ import annotations
@@ -10,20 +10,20 @@ from typing import Any
 
 from stretto._engine.core.interpreter import as_value
 from stretto._engine.core.types import is_complex
-from stretto.numpy.linalg.arguments import matrices, systems
-from stretto._engine.ops.linalg import determinant as linalg_determinant
 from stretto._engine.ops.broadcast import broadcast_to, squeeze
 from stretto._engine.ops.elementwise import broadcast_shapes
+from stretto._engine.ops.linalg import determinant as linalg_determinant
 from stretto._engine.ops.linalg.cholesky import hermitian_from_lower
 from stretto._engine.ops.linalg.lu import PivotsToPermutation, solve_factored
 from stretto._engine.ops.linalg.lu import solve as solve_matrices
-from stretto._engine.ops.linalg.triangular import TriangularSolve, solve_triangles
 from stretto._engine.ops.linalg.matrix_parts import (
     adjoint,
     keep_diagonal,
     lower_part,
     matrix_transpose,
 )
+from stretto._engine.ops.linalg.triangular import TriangularSolve, solve_triangles
+from stretto.numpy.linalg.arguments import matrices, systems
 from stretto.scipy.linalg.factorisations import cho_factor
 
 __all__ = ["cho_solve", "det", "inv", "lu_solve", "solve", "solve_triangular"]

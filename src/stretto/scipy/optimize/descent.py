@@ -1,8 +1,8 @@
 """The search that quasi-Newton methods share: a direction, a length, what is learnt of the curve.
 
-Layer 7 (scipy). One ``while_loop``; a method gives the estimate of the inverse Hessian that the
-direction comes from. Next, read ``line_search``. Source: Nocedal and Wright, Numerical Optimization
-(2006), chapter 6.
+One ``while_loop``; a method gives the estimate of the inverse Hessian that the direction comes
+from. Next, read ``line_search``. Source: Nocedal and Wright, Numerical Optimization (2006), chapter
+6.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """BFGS with limited memory: the estimate is made of the last steps alone.
 
-Layer 7 (scipy). For many variables: a step takes time and memory proportional to their number.
-Source: Nocedal and Wright, Numerical Optimization (2006), algorithm 7.4.
+For many variables: a step takes time and memory proportional to their number. Source: Nocedal and
+Wright, Numerical Optimization (2006), algorithm 7.4.
 """
 
 from __future__ import annotations

@@ -1,9 +1,9 @@
 """The line search: how far to go in a direction.
 
-Layer 7 (scipy). A length with strong Wolfe conditions: the value is lower by a part of what the
-slope promises, and the slope is flatter. One ``while_loop``, of one evaluation a turn, doubles the
-length until such a one must lie between two others, and then divides the interval. Source: Nocedal
-and Wright, Numerical Optimization (2006), algorithms 3.5 and 3.6, and (3.59) for the cubic.
+A length with strong Wolfe conditions: the value is lower by a part of what the slope promises, and
+the slope is flatter. One ``while_loop``, of one evaluation a turn, doubles the length until such a
+one must lie between two others, and then divides the interval. Source: Nocedal and Wright,
+Numerical Optimization (2006), algorithms 3.5 and 3.6, and (3.59) for the cubic.
 """
 
 from __future__ import annotations

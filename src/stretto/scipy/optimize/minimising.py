@@ -1,6 +1,6 @@
 """The function ``minimize``: what it takes and gives.
 
-Layer 7 (scipy). Next, read ``descent``.
+Next, read ``descent``.
 """
 
 from __future__ import annotations

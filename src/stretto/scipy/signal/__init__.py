@@ -1,6 +1,6 @@
 """``stretto.scipy.signal``: convolution, spectra, and trends removed.
 
-Layer 7 (scipy). Read ``convolutions``, ``detrending``, ``segments``, ``spectra``, ``inverse``.
+Read ``convolutions``, ``detrending``, ``segments``, ``spectra``, ``inverse``.
 
 >>> import stretto as st
 >>> st.scipy.signal.convolve(st.numpy.array([1.0, 2.0]), st.numpy.array([1.0, 1.0]))

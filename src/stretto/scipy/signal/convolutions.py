@@ -1,6 +1,6 @@
 """Convolution and correlation of arrays of any rank, directly or by Fourier transforms.
 
-Layer 7 (scipy). Next, read ``detrending``.
+Next, read ``detrending``.
 """
 
 from __future__ import annotations
@@ -15,14 +15,14 @@ import stretto.numpy as snp
 from stretto._engine.core.interpreter import as_value
 from stretto._engine.core.lazy import LazyModule
 from stretto._engine.core.types import inexact_dtype, is_complex, is_inexact
-from stretto.numpy import fft
-from stretto.numpy.convolving import checked_mode, part_of_convolution
 from stretto._engine.ops.bilinear import promote_dtypes
 from stretto._engine.ops.broadcast import canonical_axes
 from stretto._engine.ops.complex_parts import conj
 from stretto._engine.ops.convert import convert
 from stretto._engine.ops.rounding import round_
 from stretto._engine.ops.shape import rev, slice
+from stretto.numpy import fft
+from stretto.numpy.convolving import checked_mode, part_of_convolution
 
 __all__ = ["convolve", "convolve2d", "correlate", "correlate2d", "fftconvolve"]
 

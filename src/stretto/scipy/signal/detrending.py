@@ -1,6 +1,6 @@
 """Means and lines of best fit removed.
 
-Layer 7 (scipy). Next, read ``segments``.
+Next, read ``segments``.
 """
 
 from __future__ import annotations

@@ -1,7 +1,6 @@
 """Signals from their short-time Fourier transforms.
 
-Layer 7 (scipy). Source: Griffin and Lim, Signal estimation from modified short-time Fourier
-transform (1984).
+Source: Griffin and Lim, Signal estimation from modified short-time Fourier transform (1984).
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Signals cut into segments that overlap, and put together from them; windows.
 
-Layer 7 (scipy). Next, read ``spectra``.
+Next, read ``spectra``.
 """
 
 from __future__ import annotations

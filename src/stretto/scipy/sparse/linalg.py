@@ -1,6 +1,6 @@
 """``stretto.scipy.sparse.linalg``: linear systems solved by products with their matrix.
 
-Layer 7 (scipy). Each method works on all elements of the right-hand side as one vector, inside one
+Each method works on all elements of the right-hand side as one vector, inside one
 ``custom_linear_solve``: derivatives are solutions of such systems again, and nothing is
 differentiated through the iterations.
 """
@@ -29,11 +29,11 @@ from stretto._engine.ops.comparison import eq, full, where, zeros_like
 from stretto._engine.ops.complex_parts import conj, real
 from stretto._engine.ops.contract import matmul
 from stretto._engine.ops.convert import convert
+from stretto._engine.ops.exponential import sqrt
 from stretto._engine.ops.index.dynamic import (
     dynamic_index_in_dim,
     dynamic_update_index_in_dim,
 )
-from stretto._engine.ops.exponential import sqrt
 from stretto._engine.ops.linalg.pinv import Pinv
 from stretto._engine.ops.shape import concatenate, slice_in_dim
 

@@ -1,7 +1,4 @@
-"""``stretto.scipy.spatial``: geometry. Read ``transform``.
-
-Layer 7 (scipy).
-"""
+"""``stretto.scipy.spatial``: geometry. Read ``transform``."""
 
 from stretto.scipy.spatial import transform
 

@@ -1,6 +1,6 @@
 """Rotations of space as unit quaternions ``[..., 4]``, x y z w: to and from other forms.
 
-Layer 7 (scipy). All have derivatives, at the identity too. Next, read ``transform``.
+All have derivatives, at the identity too. Next, read ``transform``.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """``stretto.scipy.spatial.transform``: rotations of space, and between rotations.
 
-Layer 7 (scipy). The formulae are in ``quaternions``.
+The formulae are in ``quaternions``.
 """
 
 from __future__ import annotations

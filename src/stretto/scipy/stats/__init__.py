@@ -1,7 +1,7 @@
 """``stretto.scipy.stats``: SciPy's distributions, and statistics of samples.
 
-Layer 7 (scipy). A distribution is an object with methods, such as ``norm.logpdf(x, loc, scale)``.
-Read ``distribution``, the form that they share, then ``continuous``, ``positive``, ``circular``,
+A distribution is an object with methods, such as ``norm.logpdf(x, loc, scale)``. Read
+``distribution``, the form that they share, then ``continuous``, ``positive``, ``circular``,
 ``discrete``, ``multivariate``; ``ranks`` and ``kde`` are of samples.
 
 >>> from stretto.scipy import stats

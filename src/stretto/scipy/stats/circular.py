@@ -1,6 +1,6 @@
 """Distributions of angles, in radians.
 
-Layer 7 (scipy). Next, read ``discrete``.
+Next, read ``discrete``.
 """
 
 from __future__ import annotations

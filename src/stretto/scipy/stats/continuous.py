@@ -1,7 +1,7 @@
 """Continuous distributions written with elementary functions and the normal integral.
 
-Layer 7 (scipy). Formulas are of the standard form, at location 0 and scale 1; definitions as in
-SciPy's manual. Next, read ``positive``.
+Formulas are of the standard form, at location 0 and scale 1; definitions as in SciPy's manual.
+Next, read ``positive``.
 """
 
 from __future__ import annotations

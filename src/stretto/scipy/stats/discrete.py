@@ -1,6 +1,6 @@
 """Distributions on integers.
 
-Layer 7 (scipy). Definitions as in SciPy's manual. Next, read ``multivariate``.
+Definitions as in SciPy's manual. Next, read ``multivariate``.
 """
 
 from __future__ import annotations
@@ -8,13 +8,13 @@ from __future__ import annotations
 import math
 from typing import Any, ClassVar
 
+from stretto._engine.ops.broadcast import of_rank
+from stretto._engine.ops.elementwise import promote_values
 from stretto.numpy.elementary import exp, expm1, log, log1p
 from stretto.numpy.ranges import arange
 from stretto.numpy.reductions import sum as sum_
 from stretto.numpy.rounding import floor
 from stretto.numpy.searching import where
-from stretto._engine.ops.broadcast import of_rank
-from stretto._engine.ops.elementwise import promote_values
 from stretto.scipy.stats.distribution import Discrete
 from stretto.special import betainc, betaln, gammaincc, gammaln, xlog1py, xlogy
 

@@ -1,9 +1,9 @@
 """What the distributions share: arguments, location and scale, and the edges of the support.
 
-Layer 7 (scipy). A distribution gives formulas for its standard form; the public methods here add
-what holds for all of them: arguments of one dtype that broadcast, ``y = (x - loc) / scale``, -inf
-or 0 outside the support, NaN for parameters that are not allowed, and derivatives that are finite
-wherever the function is. Next, read ``continuous``.
+A distribution gives formulas for its standard form; the public methods here add what holds for all
+of them: arguments of one dtype that broadcast, ``y = (x - loc) / scale``, -inf or 0 outside the
+support, NaN for parameters that are not allowed, and derivatives that are finite wherever the
+function is. Next, read ``continuous``.
 """
 
 from __future__ import annotations
@@ -14,11 +14,11 @@ import math
 from collections.abc import Callable
 from typing import Any, ClassVar
 
+from stretto._engine.ops.elementwise import promote_values
 from stretto.numpy.elementary import exp, log
 from stretto.numpy.logic import isfinite, isnan
 from stretto.numpy.rounding import floor
 from stretto.numpy.searching import where
-from stretto._engine.ops.elementwise import promote_values
 
 __all__ = ["Continuous", "Density", "Discrete", "Distribution", "Invertible"]
 

@@ -1,7 +1,4 @@
-"""Densities estimated from samples.
-
-Layer 7 (scipy).
-"""
+"""Densities estimated from samples."""
 
 from __future__ import annotations
 
@@ -10,6 +7,10 @@ from typing import Any
 
 from stretto._engine.core.interpreter import as_value
 from stretto._engine.core.tree import register_pytree_node_class
+from stretto._engine.ops.broadcast import broadcast_to, reshape
+from stretto._engine.ops.contract import matmul
+from stretto._engine.ops.elementwise import promote_values
+from stretto._engine.ops.linalg.triangular import triangular_solve
 from stretto.numpy.arguments import inexact_values
 from stretto.numpy.arithmetic import square
 from stretto.numpy.elementary import exp, log, sqrt
@@ -17,10 +18,6 @@ from stretto.numpy.linalg.factorisations import cholesky
 from stretto.numpy.linalg.systems import inv
 from stretto.numpy.manipulation import atleast_1d, atleast_2d
 from stretto.numpy.reductions import sum as sum_
-from stretto._engine.ops.broadcast import broadcast_to, reshape
-from stretto._engine.ops.contract import matmul
-from stretto._engine.ops.elementwise import promote_values
-from stretto._engine.ops.linalg.triangular import triangular_solve
 from stretto.random.discrete import choice
 from stretto.random.distributions import normal
 from stretto.random.keys import split

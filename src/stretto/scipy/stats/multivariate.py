@@ -1,6 +1,6 @@
 """Distributions of vectors.
 
-Layer 7 (scipy). Definitions as in SciPy's manual. Next, read ``ranks``.
+Definitions as in SciPy's manual. Next, read ``ranks``.
 """
 
 from __future__ import annotations
@@ -8,6 +8,10 @@ from __future__ import annotations
 import math
 from typing import Any
 
+from stretto._engine.ops.broadcast import broadcast_to
+from stretto._engine.ops.elementwise import promote_values
+from stretto._engine.ops.linalg.triangular import triangular_solve
+from stretto._engine.ops.shape import concatenate
 from stretto.numpy.arguments import inexact_values
 from stretto.numpy.arithmetic import absolute, square
 from stretto.numpy.elementary import exp, log
@@ -17,10 +21,6 @@ from stretto.numpy.reductions import all as all_
 from stretto.numpy.reductions import sum as sum_
 from stretto.numpy.rounding import floor
 from stretto.numpy.searching import where
-from stretto._engine.ops.broadcast import broadcast_to
-from stretto._engine.ops.elementwise import promote_values
-from stretto._engine.ops.linalg.triangular import triangular_solve
-from stretto._engine.ops.shape import concatenate
 from stretto.special import gammaln, xlogy
 
 __all__ = ["dirichlet", "multinomial", "multivariate_normal"]

@@ -1,7 +1,6 @@
 """Continuous distributions written with the incomplete gamma and beta functions.
 
-Layer 7 (scipy). Formulas are of the standard form; definitions as in SciPy's manual. Next, read
-``circular``.
+Formulas are of the standard form; definitions as in SciPy's manual. Next, read ``circular``.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Ranks, modes and standard errors of samples.
 
-Layer 7 (scipy). Next, read ``kde``.
+Next, read ``kde``.
 """
 
 from __future__ import annotations
@@ -14,6 +14,10 @@ import numpy as np
 from stretto._engine.api.vectorise import vmap
 from stretto._engine.core.interpreter import as_value
 from stretto._engine.core.types import is_inexact
+from stretto._engine.ops.broadcast import canonical_axis, reshape
+from stretto._engine.ops.comparison import full_like
+from stretto._engine.ops.convert import convert
+from stretto._engine.ops.exponential import root_of_squares
 from stretto.numpy.arguments import inexact_values
 from stretto.numpy.joining import concatenate
 from stretto.numpy.logic import isnan
@@ -25,10 +29,6 @@ from stretto.numpy.searching import argsort, searchsorted, where
 from stretto.numpy.searching import sort as sort_
 from stretto.numpy.statistics import var
 from stretto.numpy.without_nan import nanvar
-from stretto._engine.ops.broadcast import canonical_axis, reshape
-from stretto._engine.ops.comparison import full_like
-from stretto._engine.ops.convert import convert
-from stretto._engine.ops.exponential import root_of_squares
 
 __all__ = ["ModeResult", "mode", "rankdata", "sem"]
 

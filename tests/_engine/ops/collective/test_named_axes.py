@@ -10,9 +10,9 @@ import stretto.numpy as snp
 from stretto import lax
 from stretto._engine.core.config import settings
 from stretto._engine.core.program import Program
-from stretto.laws import FULLY
 from stretto._engine.ops.collective.named_axes import Axes, groups_of
 from stretto._engine.transforms.vmap import AxisSize
+from stretto.laws import FULLY
 
 RNG = np.random.default_rng(2)
 X, W = RNG.normal(size=(4, 3)).astype(np.float32), RNG.normal(size=3).astype(np.float32)

@@ -7,7 +7,6 @@ import stretto as st
 import stretto.numpy as snp
 from stretto import lax
 from stretto._engine.core.program import check
-from stretto.laws import b1, bf16, c64, f32, f64, i32, law, u32
 from stretto._engine.ops.collective.primitives import (
     AllGather,
     AllToAll,
@@ -17,6 +16,7 @@ from stretto._engine.ops.collective.primitives import (
     PSumScatter,
     take_rows,
 )
+from stretto.laws import b1, bf16, c64, f32, f64, i32, law, u32
 
 SHIFT = [(0, 1), (1, 2), (3, 0)]
 FUNCTIONS = {

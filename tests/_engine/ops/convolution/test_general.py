@@ -10,7 +10,6 @@ import stretto as st
 import stretto.numpy as snp
 from stretto._engine.api.derivatives import vjp
 from stretto._engine.api.jit import jit
-from stretto.laws import bf16, c64, f16, f32, f64, i8, i32, law
 from stretto._engine.ops.convolution.general import (
     ConvDimensionNumbers,
     ConvGeneralDilated,
@@ -18,6 +17,7 @@ from stretto._engine.ops.convolution.general import (
     conv_general_dilated,
 )
 from stretto._engine.ops.convolution.kinds import conv, conv_transpose, conv_with_general_padding
+from stretto.laws import bf16, c64, f16, f32, f64, i8, i32, law
 
 SETTINGS = {
     "plain": ((2, 3, 5, 6), (4, 3, 3, 2), {}),

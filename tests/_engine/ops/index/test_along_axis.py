@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 
 from stretto import laws
-from stretto.laws import f32
 from stretto._engine.ops.index.along_axis import take_along_axis
+from stretto.laws import f32
 
 
 @pytest.mark.parametrize("axis", [0, 1, -1])

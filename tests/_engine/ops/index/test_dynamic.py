@@ -8,7 +8,6 @@ import pytest
 from stretto._engine.api.graph import make_graph
 from stretto._engine.api.jit import jit
 from stretto._engine.api.vectorise import vmap
-from stretto.laws import bf16, c64, f32, i32, law
 from stretto._engine.ops.index.dynamic import (
     DynamicSlice,
     DynamicUpdateSlice,
@@ -18,6 +17,7 @@ from stretto._engine.ops.index.dynamic import (
     dynamic_update_index_in_dim,
     dynamic_update_slice,
 )
+from stretto.laws import bf16, c64, f32, i32, law
 
 
 def at(*starts):

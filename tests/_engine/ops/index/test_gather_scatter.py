@@ -10,10 +10,8 @@ from hypothesis import strategies as some
 
 import stretto as st
 from stretto._engine.core.interpreter import as_value
-from stretto.laws import b1, bf16, c64, f16, f32, f64, i8, i32, law, u32
-from stretto._engine.ops.index import combine
-from stretto._engine.ops.index import primitives
 from stretto._engine.ops.convert import convert
+from stretto._engine.ops.index import combine, primitives
 from stretto._engine.ops.index.gather_scatter import (
     GatherDimensionNumbers,
     ScatterDimensionNumbers,
@@ -25,6 +23,7 @@ from stretto._engine.ops.index.gather_scatter import (
     scatter_mul,
     scatter_sub,
 )
+from stretto.laws import b1, bf16, c64, f16, f32, f64, i8, i32, law, u32
 
 ROWS = GatherDimensionNumbers((1,), (0,), (0,))
 SET_ROWS = ScatterDimensionNumbers((1,), (0,), (0,))

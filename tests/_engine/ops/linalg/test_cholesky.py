@@ -5,9 +5,9 @@ import pytest
 
 import stretto as st
 import stretto.numpy as snp
+from stretto._engine.ops.linalg.cholesky import Cholesky, CholeskyUpdate, hermitian_from_lower
 from stretto.laws import c64, c128, f32, f64, law
 from stretto.lax.linalg import cholesky, cholesky_update
-from stretto._engine.ops.linalg.cholesky import Cholesky, CholeskyUpdate, hermitian_from_lower
 
 
 def of_triangle(x):

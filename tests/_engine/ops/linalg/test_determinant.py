@@ -5,9 +5,9 @@ import pytest
 
 import stretto as st
 import stretto.numpy as snp
-from stretto.laws import c64, c128, f32, f64, law
 from stretto._engine.ops.linalg.determinant import Determinant, LogDeterminant, det, inv, slogdet
 from stretto._engine.ops.linalg.lu import LuSolve
+from stretto.laws import c64, c128, f32, f64, law
 
 
 def steep(x):

@@ -10,8 +10,8 @@ import stretto as st
 import stretto.numpy as snp
 from stretto._engine.core import tree
 from stretto._engine.core.types import array_type
-from stretto.lax import linalg
 from stretto._engine.ops.linalg.family import check_matrix
+from stretto.lax import linalg
 
 FUNCTIONS = {
     "cholesky": linalg.cholesky,

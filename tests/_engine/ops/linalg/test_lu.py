@@ -6,9 +6,9 @@ import scipy.linalg
 
 import stretto as st
 import stretto.numpy as snp
+from stretto._engine.ops.linalg.lu import Lu, LuSolve, PivotsToPermutation, solve
 from stretto.laws import c64, c128, f32, f64, law
 from stretto.lax.linalg import lu, lu_pivots_to_permutation
-from stretto._engine.ops.linalg.lu import Lu, LuSolve, PivotsToPermutation, solve
 
 
 def steep(x):

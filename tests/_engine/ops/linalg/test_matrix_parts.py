@@ -5,8 +5,8 @@ import pytest
 
 import stretto as st
 import stretto.numpy as snp
-from stretto.laws import check, f32
 from stretto._engine.ops.linalg import matrix_parts as parts
+from stretto.laws import check, f32
 
 X = (np.arange(24).reshape(2, 3, 4) * (1 + 2j)).astype(np.complex64)
 

@@ -5,8 +5,8 @@ import pytest
 
 import stretto as st
 import stretto.numpy as snp
-from stretto.laws import c64, c128, f32, f64, law
 from stretto._engine.ops.linalg.pinv import Pinv
+from stretto.laws import c64, c128, f32, f64, law
 
 
 def pinv(x, hermitian=False, rtol=1e-5):

@@ -7,9 +7,17 @@ import scipy.linalg
 import stretto as st
 import stretto.numpy as snp
 from stretto._engine.core.errors import MissingRuleError
+from stretto._engine.ops.linalg.qr import (
+    Geqp3,
+    Geqrf,
+    HouseholderProduct,
+    Ormqr,
+    PivotedQr,
+    Qr,
+    geqrf,
+)
 from stretto.laws import c64, c128, f32, f64, law
 from stretto.lax.linalg import householder_product, ormqr, qr
-from stretto._engine.ops.linalg.qr import Geqp3, Geqrf, HouseholderProduct, Ormqr, PivotedQr, Qr, geqrf
 
 
 def steep(x):

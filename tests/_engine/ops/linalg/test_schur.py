@@ -6,9 +6,9 @@ import pytest
 import stretto as st
 import stretto.numpy as snp
 from stretto._engine.core.errors import MissingRuleError
+from stretto._engine.ops.linalg.schur import Hessenberg, Schur
 from stretto.laws import c64, c128, f32, f64, law
 from stretto.lax.linalg import hessenberg, schur
-from stretto._engine.ops.linalg.schur import Hessenberg, Schur
 
 
 def apart(x):

@@ -8,11 +8,11 @@ import pytest
 import stretto as st
 import stretto.numpy as snp
 from stretto._engine.core.errors import MissingRuleError
+from stretto._engine.ops.linalg.matrix_parts import adjoint
+from stretto._engine.ops.linalg.svd import Svd
 from stretto.laws import c64, c128, f32, f64, law
 from stretto.lax import linalg
 from stretto.lax.linalg import svd
-from stretto._engine.ops.linalg.svd import Svd
-from stretto._engine.ops.linalg.matrix_parts import adjoint
 
 
 def apart(x):

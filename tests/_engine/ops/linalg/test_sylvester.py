@@ -5,8 +5,8 @@ import pytest
 
 import stretto as st
 import stretto.numpy as snp
-from stretto.laws import c64, f32, f64, law
 from stretto._engine.ops.linalg.sylvester import TriangularSylvester
+from stretto.laws import c64, f32, f64, law
 
 RNG = np.random.default_rng(0)
 

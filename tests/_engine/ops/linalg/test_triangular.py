@@ -8,9 +8,9 @@ import scipy.linalg
 
 import stretto as st
 import stretto.numpy as snp
+from stretto._engine.ops.linalg.triangular import TriangularSolve
 from stretto.laws import c64, c128, f32, f64, law
 from stretto.lax.linalg import triangular_solve
-from stretto._engine.ops.linalg.triangular import TriangularSolve
 
 
 def steep(**options):

@@ -6,9 +6,9 @@ import pytest
 import stretto as st
 import stretto.numpy as snp
 from stretto._engine.core.errors import MissingRuleError
+from stretto._engine.ops.linalg.tridiagonal import TridiagonalReduction, TridiagonalSolve
 from stretto.laws import c64, f32, f64, law
 from stretto.lax.linalg import tridiagonal, tridiagonal_solve
-from stretto._engine.ops.linalg.tridiagonal import TridiagonalReduction, TridiagonalSolve
 
 RNG = np.random.default_rng(0)
 

@@ -5,8 +5,8 @@ import pytest
 
 from stretto._engine.api.jit import jit
 from stretto._engine.core.interpreter import as_value
-from stretto.laws import law
 from stretto._engine.ops.random.bits import RandomBits, Threefry2x32, threefry2x32
+from stretto.laws import law
 
 WORDS = np.array([0, 1, 2**31, 2**32 - 1], np.uint32)
 

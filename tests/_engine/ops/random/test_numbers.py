@@ -4,7 +4,6 @@ import ml_dtypes
 import numpy as np
 import pytest
 
-from stretto.laws import law
 from stretto._engine.ops.random.numbers import (
     UnitFloat,
     WideRemainder,
@@ -12,6 +11,7 @@ from stretto._engine.ops.random.numbers import (
     unit_float,
     wide_remainder,
 )
+from stretto.laws import law
 
 RNG = np.random.default_rng(0)
 

@@ -6,8 +6,12 @@ import pytest
 from stretto._engine.api.jit import jit
 from stretto._engine.api.vectorise import vmap
 from stretto._engine.core.config import enable_x64
+from stretto._engine.ops.random.rng_bit_generator import (
+    RandomAlgorithm,
+    RngBitGenerator,
+    rng_bit_generator,
+)
 from stretto.laws import law
-from stretto._engine.ops.random.rng_bit_generator import RandomAlgorithm, RngBitGenerator, rng_bit_generator
 
 THREE_FRY, PHILOX = RandomAlgorithm.RNG_THREE_FRY, RandomAlgorithm.RNG_PHILOX
 STATE = np.array([1, 2, 2**32 - 2, 2**32 - 1], np.uint32)

@@ -6,7 +6,6 @@ import pytest
 
 from stretto._engine.api.derivatives import grad
 from stretto._engine.api.jit import jit
-from stretto.laws import b1, bf16, c64, f32, i8, i32, law, u32
 from stretto._engine.ops.broadcast import reduce_sum
 from stretto._engine.ops.reducing.cumulative import (
     Cumlogsumexp,
@@ -21,6 +20,7 @@ from stretto._engine.ops.reducing.cumulative import (
     cumsum,
 )
 from stretto._engine.ops.shape import slice_in_dim
+from stretto.laws import b1, bf16, c64, f32, i8, i32, law, u32
 
 RUNNING = {
     Cumsum: cumsum,

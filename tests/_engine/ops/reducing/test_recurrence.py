@@ -5,8 +5,8 @@ import pytest
 
 from stretto._engine.api.jit import jit
 from stretto._engine.core.config import enable_x64
-from stretto.laws import bf16, c64, f32, f64, law
 from stretto._engine.ops.reducing.recurrence import LinearRecurrence, linear_recurrence
+from stretto.laws import bf16, c64, f32, f64, law
 
 
 def along(axis, reverse=False):

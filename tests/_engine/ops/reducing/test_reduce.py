@@ -7,7 +7,6 @@ import pytest
 from stretto._engine.api.derivatives import grad, jvp
 from stretto._engine.api.jacobians import hessian
 from stretto._engine.api.jit import jit
-from stretto.laws import b1, bf16, c64, f32, f64, i8, i32, law, u32
 from stretto._engine.ops.reducing.reduce import (
     Argmax,
     Argmin,
@@ -26,6 +25,7 @@ from stretto._engine.ops.reducing.reduce import (
     reduce_prod,
     reduce_xor,
 )
+from stretto.laws import b1, bf16, c64, f32, f64, i8, i32, law, u32
 
 SPECIAL = np.array(
     [[1, 1, 0, 0], [0, 2, 2, np.nan], [np.inf, -np.inf, 0, 1], [0, -0.0, 0, -0.0]], np.float32

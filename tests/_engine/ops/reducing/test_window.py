@@ -9,7 +9,6 @@ from hypothesis import strategies as some
 
 import stretto as st
 import stretto.numpy as snp
-from stretto.laws import b1, bf16, c64, f16, f32, f64, i8, i32, law, u32
 from stretto._engine.ops.reducing.window import (
     ReduceWindowAnd,
     ReduceWindowMax,
@@ -19,7 +18,13 @@ from stretto._engine.ops.reducing.window import (
     ReduceWindowSum,
     ReduceWindowXor,
 )
-from stretto._engine.ops.reducing.window_geometry import PLAIN, AxisWindow, patches, patches_reference
+from stretto._engine.ops.reducing.window_geometry import (
+    PLAIN,
+    AxisWindow,
+    patches,
+    patches_reference,
+)
+from stretto.laws import b1, bf16, c64, f16, f32, f64, i8, i32, law, u32
 
 PAIRS = AxisWindow(2, 2)
 OVERLAP = AxisWindow(3, 2, 1, 2)

@@ -6,10 +6,14 @@ import pytest
 import stretto as st
 import stretto.numpy as snp
 from stretto._engine.core.interpreter import as_value
-from stretto.laws import bf16, f16, f32, f64, law
 from stretto._engine.ops.reducing import window_select
 from stretto._engine.ops.reducing.window_geometry import AxisWindow
-from stretto._engine.ops.reducing.window_select import SelectAndGatherAdd, SelectAndScatterAdd, WindowPlace
+from stretto._engine.ops.reducing.window_select import (
+    SelectAndGatherAdd,
+    SelectAndScatterAdd,
+    WindowPlace,
+)
+from stretto.laws import bf16, f16, f32, f64, law
 
 OVERLAP = AxisWindow(3, 2, 1, 2)
 SPREAD = AxisWindow(2, 3, 1, 2, base_dilation=2, dilation=3)

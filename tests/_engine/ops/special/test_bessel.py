@@ -5,8 +5,8 @@ import pytest
 
 from stretto import grad
 from stretto._engine.core.config import enable_x64
-from stretto.laws import bf16, check_special, f32, law, special_values
 from stretto._engine.ops.special import bessel as ops
+from stretto.laws import bf16, check_special, f32, law, special_values
 
 LESS = {"derivative": False, "mapped": False}
 FUNCTIONS = {

@@ -6,8 +6,8 @@ from scipy import special as sp
 
 from stretto import grad, jit, numpy
 from stretto._engine.core.config import enable_x64
-from stretto.laws import c64, c128, law
 from stretto._engine.ops.special import complex_gamma as ops
+from stretto.laws import c64, c128, law
 
 FUNCTIONS = {"gamma": ops.complex_gamma, "digamma": ops.complex_digamma}
 LAWS = [law(ops.ComplexGamma, lambda z: ops.complex_gamma(z * 0.5 + 1.5), kind(3))

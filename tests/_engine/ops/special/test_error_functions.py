@@ -5,8 +5,8 @@ import pytest
 from scipy import special
 
 from stretto._engine.core.config import enable_x64
-from stretto.laws import bf16, check_special, f32, f64, law, special_values
 from stretto._engine.ops.special import error_functions as ops
+from stretto.laws import bf16, check_special, f32, f64, law, special_values
 
 FUNCTIONS = {
     ops.Erf: (ops.erf, -2, 2),

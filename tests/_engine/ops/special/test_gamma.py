@@ -5,8 +5,8 @@ import pytest
 
 from stretto import grad, jit, lax
 from stretto._engine.core.config import enable_x64
-from stretto.laws import bf16, check_special, f32, f64, law, special_values
 from stretto._engine.ops.special import gamma as ops
+from stretto.laws import bf16, check_special, f32, f64, law, special_values
 
 LESS = {"derivative": False, "mapped": False}
 LAWS = [

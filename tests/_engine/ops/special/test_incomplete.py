@@ -7,8 +7,8 @@ from scipy import special
 from stretto import grad, jit, lax
 from stretto._engine.core.config import enable_x64
 from stretto._engine.core.errors import MissingRuleError
-from stretto.laws import check_special, f32, law
 from stretto._engine.ops.special import incomplete as ops
+from stretto.laws import check_special, f32, law
 
 PAIR = (f32(3).within(0.5, 5), f32(3).within(0.5, 9))
 # They take seconds to compile; tests/functions maps and differentiates them eagerly.

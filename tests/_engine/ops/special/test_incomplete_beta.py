@@ -6,9 +6,9 @@ import pytest
 from stretto import grad, lax
 from stretto._engine.core.config import enable_x64
 from stretto._engine.core.errors import MissingRuleError
-from stretto.laws import check_special, f32, law
-from stretto._engine.ops.special import incomplete_beta as ops
 from stretto._engine.ops.comparison import full_like
+from stretto._engine.ops.special import incomplete_beta as ops
+from stretto.laws import check_special, f32, law
 
 RANGES = (f32(3).within(0.4, 4), f32(3).within(0.4, 4), f32(3).within(0.1, 0.9))
 # They take seconds to compile; tests/functions maps and differentiates them eagerly.

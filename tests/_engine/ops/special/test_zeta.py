@@ -6,8 +6,8 @@ import pytest
 from stretto import grad, jit, lax, numpy
 from stretto._engine.core.config import enable_x64
 from stretto._engine.core.errors import MissingRuleError
-from stretto.laws import check_special, f32, f64, law
 from stretto._engine.ops.special import zeta as ops
+from stretto.laws import check_special, f32, f64, law
 
 ORDER = np.array([0.0, 1.0, 2.0, 5.0], np.float32)
 LAWS = [

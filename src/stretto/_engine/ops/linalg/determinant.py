@@ -21,7 +21,6 @@ from stretto._engine.ops.exponential import log
 from stretto._engine.ops.iota import broadcasted_iota
 from stretto._engine.ops.linalg.family import MatrixOperation, as_matrices, check_matrix
 from stretto._engine.ops.linalg.lu import Lu, LuSolve, PivotsToPermutation, rows, solve
-from stretto._engine.ops.linalg.triangular import TriangularSolve
 from stretto._engine.ops.linalg.matrix_parts import (
     diagonal_of,
     identity,
@@ -29,6 +28,7 @@ from stretto._engine.ops.linalg.matrix_parts import (
     on_diagonal,
     upper_part,
 )
+from stretto._engine.ops.linalg.triangular import TriangularSolve
 from stretto._engine.ops.reducing.reduce import reduce_max, reduce_prod
 from stretto._engine.ops.shape import slice_in_dim
 

@@ -13,13 +13,13 @@ import numpy as np
 
 from stretto._engine.core.errors import MissingRuleError
 from stretto._engine.core.types import ArrayType, array_type, is_complex, real_dtype
-from stretto._engine.ops.linalg import reference as linalg_reference
-from stretto._engine.ops.index.along_axis import take_along_axis
 from stretto._engine.ops.arithmetic import absolute
 from stretto._engine.ops.broadcast import expand_dims, reduce_sum
 from stretto._engine.ops.complex_parts import complex_, conj, imag, real
 from stretto._engine.ops.contract import matmul
 from stretto._engine.ops.convert import convert
+from stretto._engine.ops.index.along_axis import take_along_axis
+from stretto._engine.ops.linalg import reference as linalg_reference
 from stretto._engine.ops.linalg.eigh import inverse_differences
 from stretto._engine.ops.linalg.family import (
     MatrixOperation,

@@ -12,11 +12,11 @@ from typing import Any
 import numpy as np
 
 from stretto._engine.core.types import ArrayType, is_complex, real_dtype
-from stretto._engine.ops.linalg import reference as linalg_reference
 from stretto._engine.ops.broadcast import broadcast_in_dim, broadcast_to
 from stretto._engine.ops.comparison import full_like, select, zeros_like
 from stretto._engine.ops.complex_parts import real
 from stretto._engine.ops.contract import matmul
+from stretto._engine.ops.linalg import reference as linalg_reference
 from stretto._engine.ops.linalg.cholesky import hermitian_from_lower, symmetrized
 from stretto._engine.ops.linalg.family import (
     MatrixOperation,

@@ -15,8 +15,6 @@ from stretto._engine.core.integers import integer
 from stretto._engine.core.interpreter import Linear, as_value
 from stretto._engine.core.primitive import ZERO_DERIVATIVE
 from stretto._engine.core.types import ArrayType, array_type
-from stretto._engine.ops.linalg import reference as linalg_reference
-from stretto._engine.ops.index.along_axis import take_along_axis
 from stretto._engine.ops.broadcast import (
     broadcast_in_dim,
     broadcast_to,
@@ -29,7 +27,9 @@ from stretto._engine.ops.complex_parts import conj
 from stretto._engine.ops.contract import matmul
 from stretto._engine.ops.convert import convert
 from stretto._engine.ops.elementwise import broadcast_shapes
+from stretto._engine.ops.index.along_axis import take_along_axis
 from stretto._engine.ops.iota import broadcasted_iota
+from stretto._engine.ops.linalg import reference as linalg_reference
 from stretto._engine.ops.linalg.family import (
     MatrixOperation,
     as_matrices,
@@ -41,8 +41,14 @@ from stretto._engine.ops.linalg.family import (
     with_unit_columns,
     without_columns,
 )
+from stretto._engine.ops.linalg.matrix_parts import (
+    adjoint,
+    identity,
+    lower_part,
+    matrix_transpose,
+    upper_part,
+)
 from stretto._engine.ops.linalg.triangular import TriangularSolve, as_columns
-from stretto._engine.ops.linalg.matrix_parts import adjoint, identity, lower_part, matrix_transpose, upper_part
 from stretto._engine.ops.shape import concatenate, slice_in_dim
 from stretto._engine.ops.sort import argsort
 

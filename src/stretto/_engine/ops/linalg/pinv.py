@@ -12,17 +12,17 @@ from typing import Any
 import numpy as np
 
 from stretto._engine.core.types import ArrayType, array_type, real_dtype
-from stretto._engine.ops.linalg import reference as linalg_reference
 from stretto._engine.ops.arithmetic import absolute
 from stretto._engine.ops.broadcast import expand_dims
 from stretto._engine.ops.comparison import full_like, select, zeros_like
 from stretto._engine.ops.contract import matmul
 from stretto._engine.ops.convert import convert
+from stretto._engine.ops.linalg import reference as linalg_reference
 from stretto._engine.ops.linalg.cholesky import hermitian_from_lower
 from stretto._engine.ops.linalg.eigh import Eigh
 from stretto._engine.ops.linalg.family import MatrixOperation, check_matrix
-from stretto._engine.ops.linalg.svd import Svd
 from stretto._engine.ops.linalg.matrix_parts import adjoint
+from stretto._engine.ops.linalg.svd import Svd
 from stretto._engine.ops.reducing.reduce import reduce_max
 
 __all__ = ["Pinv"]

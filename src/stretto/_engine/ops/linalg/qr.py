@@ -14,8 +14,6 @@ from stretto._engine.core.errors import MissingRuleError
 from stretto._engine.core.interpreter import Linear, as_value
 from stretto._engine.core.primitive import Refused
 from stretto._engine.core.types import ArrayType, array_type, is_complex
-from stretto._engine.ops.linalg import reference as linalg_reference
-from stretto._engine.ops.index.along_axis import take_along_axis
 from stretto._engine.ops.bilinear import promote_dtypes, promote_dtypes_of
 from stretto._engine.ops.broadcast import broadcast_to, expand_dims
 from stretto._engine.ops.comparison import zeros_like
@@ -23,6 +21,8 @@ from stretto._engine.ops.complex_parts import complex_, conj, imag
 from stretto._engine.ops.contract import matmul
 from stretto._engine.ops.convert import convert
 from stretto._engine.ops.elementwise import broadcast_shapes
+from stretto._engine.ops.index.along_axis import take_along_axis
+from stretto._engine.ops.linalg import reference as linalg_reference
 from stretto._engine.ops.linalg.family import (
     MatrixOperation,
     as_matrices,
@@ -33,8 +33,14 @@ from stretto._engine.ops.linalg.family import (
     with_unit_columns,
     without_columns,
 )
+from stretto._engine.ops.linalg.matrix_parts import (
+    adjoint,
+    identity,
+    keep_diagonal,
+    lower_part,
+    upper_part,
+)
 from stretto._engine.ops.linalg.triangular import TriangularSolve
-from stretto._engine.ops.linalg.matrix_parts import adjoint, identity, keep_diagonal, lower_part, upper_part
 from stretto._engine.ops.shape import concatenate, slice_in_dim
 
 __all__ = [

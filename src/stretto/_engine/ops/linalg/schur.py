@@ -13,8 +13,8 @@ import numpy as np
 from stretto._engine.core.errors import MissingRuleError
 from stretto._engine.core.primitive import Refused
 from stretto._engine.core.types import ArrayType, array_type, is_complex
-from stretto._engine.ops.linalg import reference as linalg_reference
 from stretto._engine.ops.contract import matmul
+from stretto._engine.ops.linalg import reference as linalg_reference
 from stretto._engine.ops.linalg.family import (
     MatrixOperation,
     as_matrices,
@@ -24,8 +24,8 @@ from stretto._engine.ops.linalg.family import (
     nan_where,
     result_types,
 )
-from stretto._engine.ops.linalg.sylvester import TriangularSylvester
 from stretto._engine.ops.linalg.matrix_parts import adjoint, upper_part
+from stretto._engine.ops.linalg.sylvester import TriangularSylvester
 
 __all__ = ["Hessenberg", "Schur", "hessenberg", "schur"]
 

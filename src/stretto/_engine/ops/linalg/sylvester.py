@@ -13,12 +13,12 @@ import numpy as np
 
 from stretto._engine.core.interpreter import Linear
 from stretto._engine.core.types import ArrayType, array_type
-from stretto._engine.ops.linalg import reference as linalg_reference
 from stretto._engine.ops.broadcast import broadcast_to
 from stretto._engine.ops.comparison import full_like, ge, gt, lt, select, zeros_like
 from stretto._engine.ops.contract import matmul
 from stretto._engine.ops.index.dynamic import dynamic_slice_in_dim, dynamic_update_slice_in_dim
 from stretto._engine.ops.iota import broadcasted_iota
+from stretto._engine.ops.linalg import reference as linalg_reference
 from stretto._engine.ops.linalg.family import MatrixOperation, check_matrix, lapack
 from stretto._engine.ops.linalg.matrix_parts import matrix_transpose, on_diagonal, upper_part
 

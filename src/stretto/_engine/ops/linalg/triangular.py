@@ -13,15 +13,20 @@ import numpy as np
 
 from stretto._engine.core.interpreter import Linear
 from stretto._engine.core.types import ArrayType, array_type, is_complex
-from stretto._engine.ops.linalg import reference as linalg_reference
 from stretto._engine.ops.bilinear import promote_dtypes
 from stretto._engine.ops.broadcast import broadcast_to, move_to_front, reshape, squeeze, transpose
 from stretto._engine.ops.complex_parts import conj
 from stretto._engine.ops.contract import matmul
 from stretto._engine.ops.convert import convert
 from stretto._engine.ops.elementwise import broadcast_shapes
+from stretto._engine.ops.linalg import reference as linalg_reference
 from stretto._engine.ops.linalg.family import MatrixOperation, check_matrix, lapack
-from stretto._engine.ops.linalg.matrix_parts import adjoint, lower_part, matrix_transpose, upper_part
+from stretto._engine.ops.linalg.matrix_parts import (
+    adjoint,
+    lower_part,
+    matrix_transpose,
+    upper_part,
+)
 
 __all__ = ["TriangularSolve", "as_columns", "solve_triangles", "triangular_solve"]
 

@@ -1,7 +1,7 @@
 """Random bits from a key: the Threefry-2x32 block cipher, and the counters it encrypts.
 
-Layer 2 (ops). Source: Salmon, Moraes, Dror, Shaw, "Parallel random numbers: as easy as 1, 2, 3",
-SC 2011; 20 rounds, rotations from its table 2. The two layouts of counters are JAX's.
+Layer 2 (ops). Source: Salmon, Moraes, Dror, Shaw, "Parallel random numbers: as easy as 1, 2, 3", SC
+2011; 20 rounds, rotations from its table 2. The two layouts of counters are JAX's.
 """
 
 from __future__ import annotations
@@ -21,7 +21,15 @@ from stretto._engine.core.types import ArrayType, array_type
 from stretto._engine.ops.arithmetic import ADD
 from stretto._engine.ops.bitcast import bitcast_convert_type
 from stretto._engine.ops.broadcast import broadcast_to, move_to_front, reshape
-from stretto._engine.ops.comparison import EQ, OR, SELECT, SHIFT_LEFT, SHIFT_RIGHT_LOGICAL, XOR, full
+from stretto._engine.ops.comparison import (
+    EQ,
+    OR,
+    SELECT,
+    SHIFT_LEFT,
+    SHIFT_RIGHT_LOGICAL,
+    XOR,
+    full,
+)
 from stretto._engine.ops.convert import convert
 from stretto._engine.ops.elementwise import align_mapped, broadcast_shapes
 from stretto._engine.ops.iota import iota

@@ -1,8 +1,8 @@
 """Where in each window the greatest or least element is; values read and added there.
 
-Layer 2 (ops). What the derivatives of ``window``'s greatest and least are made of. Each works
-along one axis. Short windows are lowered as selections among the slices that hold their first
-elements, their second ones and so on, which XLA fuses into one pass; long ones by index.
+Layer 2 (ops). What the derivatives of ``window``'s greatest and least are made of. Each works along
+one axis. Short windows are lowered as selections among the slices that hold their first elements,
+their second ones and so on, which XLA fuses into one pass; long ones by index.
 """
 
 from __future__ import annotations
@@ -25,8 +25,6 @@ from stretto._engine.ops.index.gather_scatter import ScatterDimensionNumbers, ga
 from stretto._engine.ops.index.geometry import GatherDimensionNumbers
 from stretto._engine.ops.iota import broadcasted_iota
 from stretto._engine.ops.reducing.reduce import greatest_below, least_above, widened
-from stretto._engine.ops.shape import pad, slice_in_dim
-from stretto._engine.ops.thresholds import WINDOW_PLACES
 from stretto._engine.ops.reducing.window_geometry import (
     PLAIN,
     AxisWindow,
@@ -34,6 +32,8 @@ from stretto._engine.ops.reducing.window_geometry import (
     window_attributes,
     window_shape,
 )
+from stretto._engine.ops.shape import pad, slice_in_dim
+from stretto._engine.ops.thresholds import WINDOW_PLACES
 
 __all__ = ["SelectAndGatherAdd", "SelectAndScatterAdd", "WindowPlace"]
 

@@ -13,8 +13,8 @@ import numpy as np
 from stretto._engine.core.lazy import LazyModule
 from stretto._engine.ops.comparison import full_like
 from stretto._engine.ops.elementwise import FLOAT, Elementwise, unary
-from stretto._engine.ops.special.erf_inv_reference import erf_inv_float32
 from stretto._engine.ops.exponential import exp, in_float32
+from stretto._engine.ops.special.erf_inv_reference import erf_inv_float32
 
 __all__ = ["erf", "erf_inv", "erfc"]
 

@@ -11,9 +11,13 @@ import numpy as np
 
 from stretto._engine.core.lazy import LazyModule
 from stretto._engine.ops.elementwise import unary
-from stretto._engine.ops.special.gamma_formulas import digamma_formula, gamma_formula, log_gamma_formula
-from stretto._engine.ops.written import Written, from_scipy
+from stretto._engine.ops.special.gamma_formulas import (
+    digamma_formula,
+    gamma_formula,
+    log_gamma_formula,
+)
 from stretto._engine.ops.special.zeta import polygamma
+from stretto._engine.ops.written import Written, from_scipy
 
 __all__ = ["digamma", "gamma", "lgamma"]
 

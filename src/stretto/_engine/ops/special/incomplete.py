@@ -19,8 +19,8 @@ from stretto._engine.ops.special.incomplete_formulas import (
     incomplete_gamma_formula,
     random_gamma_grad_formula,
 )
-from stretto._engine.ops.written import Number, Written
 from stretto._engine.ops.special.zeta import refused_partial
+from stretto._engine.ops.written import Number, Written
 
 __all__ = ["igamma", "igamma_grad_a", "igammac", "random_gamma_grad"]
 

@@ -14,6 +14,7 @@ from stretto._engine.ops.comparison import full_like
 from stretto._engine.ops.elementwise import promote_values
 from stretto._engine.ops.special.gamma_formulas import digamma_formula
 from stretto._engine.ops.special.incomplete_formulas import gamma_scale, log_excess
+from stretto._engine.ops.special.zeta import refused_partial
 from stretto._engine.ops.written import (
     Number,
     Written,
@@ -26,7 +27,6 @@ from stretto._engine.ops.written import (
     power,
     where,
 )
-from stretto._engine.ops.special.zeta import refused_partial
 
 __all__ = ["betainc"]
 

@@ -1,0 +1,17 @@
+"""``stretto.ops``: sums, products and extrema of the parts of an array that belong together.
+
+Layer 7. Under the names of ``jax.ops``. Next, read ``_engine/ops/index/segments``.
+
+>>> import stretto as st, stretto.numpy as snp
+>>> st.ops.segment_sum(snp.array([1.0, 2.0, 4.0]), snp.array([0, 1, 0]), 2)
+Array([5., 2.], dtype=float32)
+"""
+
+from stretto._engine.ops.index.segments import (
+    segment_max,
+    segment_min,
+    segment_prod,
+    segment_sum,
+)
+
+__all__ = ["segment_max", "segment_min", "segment_prod", "segment_sum"]
