@@ -10,25 +10,28 @@
 Array(6, dtype=int32, weak_type=True)
 """
 
-from __future__ import annotations
+from stretto._engine.core.typing import (
+    ArrayLike,
+    Axes,
+    Axis,
+    DType,
+    DTypeLike,
+    Key,
+    Shape,
+    ShapeLike,
+    SupportsDType,
+)
+from stretto._engine.runtime.array import Array
 
-from typing import Any, Protocol
-
-import numpy as np
-
-from stretto._engine.core.interpreter import Value
-
-__all__ = ["ArrayLike", "DTypeLike", "SupportsDType"]
-
-
-class SupportsDType(Protocol):
-    """Anything with a dtype."""
-
-    @property
-    def dtype(self) -> np.dtype:
-        """The dtype."""
-        ...
-
-
-ArrayLike = Value | np.ndarray | np.generic | bool | int | float | complex
-DTypeLike = str | type[Any] | np.dtype | SupportsDType
+__all__ = [
+    "Array",
+    "ArrayLike",
+    "Axes",
+    "Axis",
+    "DType",
+    "DTypeLike",
+    "Key",
+    "Shape",
+    "ShapeLike",
+    "SupportsDType",
+]

@@ -1,0 +1,66 @@
+"""Names for annotations: what functions take as arrays, dtypes, shapes, axes and keys.
+
+Layer 1 (core). ``Array`` is the class of arrays, which lies some layers above: this is the one
+place that names it from below, for type checkers alone. Traced values are instances of it as well.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
+
+import numpy as np
+
+from stretto._engine.core.interpreter import Value
+
+if TYPE_CHECKING:
+    from stretto._engine.runtime.array import Array
+else:
+    Array = Value
+
+__all__ = [
+    "Array",
+    "ArrayLike",
+    "Axes",
+    "Axis",
+    "DType",
+    "DTypeLike",
+    "Key",
+    "Shape",
+    "ShapeLike",
+    "SupportsDType",
+]
+
+
+class SupportsDType(Protocol):
+    """Anything with a dtype."""
+
+    @property
+    def dtype(self) -> np.dtype:
+        """The dtype."""
+        ...
+
+
+ArrayLike: TypeAlias = Value | np.ndarray | np.generic | bool | int | float | complex
+"""What functions take as an array: one of ours or NumPy's, or a Python number."""
+
+DType: TypeAlias = np.dtype
+"""What ``x.dtype`` is."""
+
+DTypeLike: TypeAlias = str | type[Any] | np.dtype | SupportsDType
+"""What functions take as a dtype: a name, a scalar class, a dtype, or what has one."""
+
+Shape: TypeAlias = tuple[int, ...]
+"""The sizes of the axes."""
+
+ShapeLike: TypeAlias = int | Sequence[int]
+"""What functions take as a shape."""
+
+Axis: TypeAlias = int | None
+"""One axis, negative from the end, or all."""
+
+Axes: TypeAlias = int | Sequence[int] | None
+"""One axis, several, or all."""
+
+Key: TypeAlias = Array
+"""A key of random numbers, as ``random.key`` and ``random.PRNGKey`` make them."""
