@@ -5,10 +5,10 @@
 
 from __future__ import annotations
 
-import weakref
 from typing import Any, ClassVar
 
 from stretto._engine.core.forks import lock
+from stretto._engine.core.weak import WeakTable
 
 __all__ = ["Layout"]
 
@@ -21,7 +21,7 @@ class Layout:
 
     __slots__ = ("__weakref__", "cls", "held", "roles", "static", "unsaved")
 
-    _all: ClassVar[weakref.WeakValueDictionary[Any, Layout]] = weakref.WeakValueDictionary()
+    _all: ClassVar[WeakTable[Layout]] = WeakTable()
     _lock = lock()
 
     cls: type
@@ -50,7 +50,7 @@ class Layout:
                 made = super().__new__(cls)
                 made.cls, made.roles, made.static, made.unsaved = of, roles, static, unsaved
                 made.held = tuple(name for name, role in roles if role != "static")
-                cls._all[key] = made
+                cls._all.keep(key, made)
         return made
 
     def __reduce__(self) -> tuple[Any, ...]:

@@ -9,7 +9,6 @@ from __future__ import annotations
 import functools
 import sys
 import time
-import weakref
 from collections.abc import Callable, Iterable, Mapping
 from types import FunctionType, MethodType
 from typing import Any
@@ -38,6 +37,7 @@ from stretto._engine.core.forks import in_child
 from stretto._engine.core.interpreter import Tracer, state
 from stretto._engine.core.once import Turn, once
 from stretto._engine.core.recorder import record
+from stretto._engine.core.weak import WeakTable
 from stretto._engine.runtime import cache
 from stretto._engine.runtime.array import Array, Donated
 from stretto._engine.runtime.eager import EAGER
@@ -81,7 +81,7 @@ class Jitted(Dispatcher):
         # The package's own functions see every ensemble and order there is: nothing to remark on.
         self._ours = str(getattr(fun, "__module__", "")).startswith("stretto.")
         self._warned = False
-        _ALL.add(self)
+        _ALL.keep(id(self), self)
 
     def _general(self, args: Any, kwargs: Any) -> Any:
         """The general way of a call: for what the short one does not know."""
@@ -296,12 +296,12 @@ class Jitted(Dispatcher):
         return f"<jitted {self._name}>"
 
 
-_ALL: weakref.WeakSet[Jitted] = weakref.WeakSet()
+_ALL: WeakTable[Jitted] = WeakTable()
 
 
 def _go_the_general_way() -> None:
     """In a forked child the short way leads to executables that cannot run there."""
-    for jitted in list(_ALL):
+    for jitted in _ALL.values():
         jitted._forget()
 
 
@@ -366,6 +366,6 @@ def jit(
 
 def clear_caches() -> None:
     """Forget everything traced and compiled; ``stretto cache clear`` removes what is on disk."""
-    for jitted in list(_ALL):
+    for jitted in _ALL.values():
         jitted.clear_cache()
     cache.clear()

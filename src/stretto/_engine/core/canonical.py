@@ -6,11 +6,11 @@ long as a program that has them, so that ``is`` compares them, in no time.
 
 from __future__ import annotations
 
-import weakref
 from collections.abc import Sequence
 from typing import Any
 
 from stretto._engine.core.program import Atom, Literal, Program
+from stretto._engine.core.weak import WeakTable
 
 __all__ = ["Form", "form", "literal_key", "operation_key"]
 
@@ -21,14 +21,14 @@ class Form:
     __slots__ = ("__weakref__",)
 
 
-_FORMS: weakref.WeakValueDictionary[tuple[Any, ...], Form] = weakref.WeakValueDictionary()
+_FORMS: WeakTable[Form] = WeakTable()
 
 
 def form(program: Program) -> Form:
     """The program's form, found once."""
     found = program.cache.get("form")
     if found is None:
-        found = program.cache["form"] = _FORMS.setdefault(_described(program), Form())
+        found = program.cache["form"] = _FORMS.keep(_described(program), Form())
     return found
 
 

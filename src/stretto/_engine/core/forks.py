@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import os
 import threading
-import weakref
 from collections.abc import Callable
 from typing import Any
 
@@ -21,21 +20,21 @@ def in_child(fun: Callable[[], Any]) -> None:
         os.register_at_fork(after_in_child=fun)
 
 
-_locks: weakref.WeakSet[Any] = weakref.WeakSet()
+_locks: list[Any] = []
 
 
 def lock() -> Any:
-    """A lock that its thread may take again, as a finalizer or a signal handler does.
+    """A lock for a module, which its thread may take again, as a finalizer or a handler does.
 
     In a forked child it is open, unless it is held by the thread that forked.
     """
     made = threading.RLock()
-    _locks.add(made)
+    _locks.append(made)
     return made
 
 
 def _open() -> None:
-    for one in list(_locks):
+    for one in _locks:
         if not one._is_owned():
             one._at_fork_reinit()
 

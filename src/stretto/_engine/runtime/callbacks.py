@@ -18,7 +18,7 @@ from typing import Any
 
 import numpy as np
 
-from stretto._engine.core.forks import lock
+from stretto._engine.core.forks import in_child
 from stretto._engine.core.holding import holding
 from stretto._engine.core.interpreter import constant
 from stretto._engine.core.native import native
@@ -40,8 +40,10 @@ class _Depth(threading.local):
 _thread = _Depth()
 
 
-_running: weakref.WeakSet[Any] = weakref.WeakSet()
+_running: set[Any] = set()
 """A lock for each such program that runs now, in any thread, held by its call."""
+
+in_child(_running.clear)
 
 
 def effects_barrier() -> None:
@@ -56,7 +58,7 @@ def effects_barrier() -> None:
     if not _thread.depth:
         for call in list(_running):
             with call:
-                pass
+                _running.discard(call)  # which an interrupt may have left there
 
 
 _failures: dict[int, BaseException] = {}
@@ -155,7 +157,7 @@ class CallingExecutable(Executable):
         compiled, at = self._compiled(depth), pjrt.runtime_of_calls(depth)
         hosts = [pjrt.to_host(b) for b in buffers]
         inputs = [pjrt.to_device(h, array_type(h.shape, h.dtype), True, at) for h in hosts]
-        running = lock()
+        running = threading.Lock()
         _running.add(running)
         try:
             with running:
