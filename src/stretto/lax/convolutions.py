@@ -1,6 +1,6 @@
 """Windows of an array laid out, kernels that change with the place, and the shapes that come of it.
 
-Next, read ``ops/convolution``.
+Next, read ``_engine/ops/convolution/general``.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """``scatter_apply``: a function applied to the windows of an array at given places.
 
-Next, read ``ops/index``.
+Next, read ``_engine/ops/index/gather_scatter``.
 """
 
 from __future__ import annotations

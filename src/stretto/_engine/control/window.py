@@ -1,6 +1,7 @@
 """Reductions over windows by any operation: ``reduce_window``.
 
-Layer 4 (control). What is a sum, the greatest and so on becomes the primitive of ``ops/window``.
+Layer 4 (control). What is a sum, the greatest and so on becomes the primitive of
+``ops/reducing/window``.
 """
 
 from __future__ import annotations

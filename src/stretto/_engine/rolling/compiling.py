@@ -3,7 +3,7 @@
 Layer 5 (rolling). Times are in milliseconds, by measurement on the CPU, and rough. Most operations
 are cheap again and again: equal kernels are compiled once. What has a place of its own, as a slice
 at another index in each copy, makes a kernel of its own, and so do sums, into which what goes
-before is fused anew. Next, read ``paying``.
+before is fused anew. Next, read ``profit``.
 """
 
 from __future__ import annotations

@@ -2,7 +2,7 @@
 
 Layer 5 (rolling). Read from the end, as dead work is found: which outputs of which copies are read,
 by whom. What another loop reads copy by copy, or a concatenation puts together again, stays in the
-stack that the loop makes of it. Next, read ``paying``.
+stack that the loop makes of it. Next, read ``profit``.
 """
 
 from __future__ import annotations

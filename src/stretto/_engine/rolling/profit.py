@@ -2,7 +2,7 @@
 
 Layer 5 (rolling). A loop must take clearly less time to compile than its copies, and may take no
 longer to run, by estimate: the copies of what it carries, stacks and takes apart are held against
-the work, and work that could be done side by side must not be put in a row. Next, read ``turning``.
+the work, and work that could be done side by side must not be put in a row. Next, read ``rewrite``.
 """
 
 from __future__ import annotations

@@ -2,9 +2,9 @@
 
 Layer 5 (rolling). A Python loop in a traced function leaves as many copies of its body as it has
 turns, and XLA takes its time for each. Where the copies are the turns of one loop, which compiles
-faster and runs no slower by estimate (``paying``), they are handed over as that; the text of the
+faster and runs no slower by estimate (``profit``), they are handed over as that; the text of the
 lowered function, ``jit(f).lower(x).as_text()``, then has a ``stablehlo.while``. The operations done
-are the same, in the same order. Next, read ``repeats``, ``wiring``, ``choosing``.
+are the same, in the same order. Next, read ``stretches``, ``operands``, ``selection``.
 """
 
 from __future__ import annotations

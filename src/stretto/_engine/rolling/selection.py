@@ -2,7 +2,7 @@
 
 Layer 5 (rolling). The longest first; each must be one loop by its wiring, and pay beside the
 others. What does not is left, and what repeats inside it is looked at instead. Next, read
-``exchange``.
+``liveness``.
 """
 
 from __future__ import annotations

@@ -3,7 +3,7 @@
 Layer 5 (rolling). Each equation is a token: the operation, and the type of its output. Within a
 stretch of period p every group of tokens was last seen p places before; so stretches are runs of
 one distance, found for groups of 1, 2, 4, … tokens by sorting, in n log n. What the operations are
-applied to is looked at later, in the few stretches there are. Next, read ``wiring``.
+applied to is looked at later, in the few stretches there are. Next, read ``operands``.
 """
 
 from __future__ import annotations

@@ -2,7 +2,7 @@
 
 Layer 2 (ops). One primitive of StableHLO's generality: any rank, layout, stride, dilation, padding
 and grouping. Its derivative and both its transposes are convolutions again. Next, read
-``convolution_geometry``, ``convolution_reference`` and ``convolution_kinds``.
+``geometry``, ``reference`` and ``kinds``.
 
 Along one spatial axis, with ``n`` inputs, ``k`` kernel elements and ``m`` outputs,
 

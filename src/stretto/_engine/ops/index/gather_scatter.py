@@ -1,7 +1,7 @@
 """Gather and scatter: windows of an array read, or updated, at places given by an array.
 
 Layer 2 (ops). NumPy's indexing comes down to these two where an index is an array. Next, read
-``index_geometry``.
+``geometry``.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """The axes that a gather or scatter relates: their numbers, checks, and StableHLO attributes.
 
-Layer 2 (ops). Next, read ``index_primitives``.
+Layer 2 (ops). Next, read ``primitives``.
 """
 
 from __future__ import annotations

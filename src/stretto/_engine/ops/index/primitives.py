@@ -1,7 +1,6 @@
 """The primitives of gather and scatter, each the other's transpose.
 
-Layer 2 (ops). Next, read ``index_combine`` for those that multiply or choose, and
-``index_reference``.
+Layer 2 (ops). Next, read ``combine`` for those that multiply or choose, and ``reference``.
 """
 
 from __future__ import annotations

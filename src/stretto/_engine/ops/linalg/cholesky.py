@@ -1,6 +1,6 @@
 """The Cholesky factorisation, and its update by a vector.
 
-Layer 2 (ops). Next, read ``linalg_lu``.
+Layer 2 (ops). Next, read ``lu``.
 """
 
 from __future__ import annotations

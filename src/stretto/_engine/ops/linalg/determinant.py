@@ -1,6 +1,6 @@
 """Determinants and inverses, from the LU factorisation.
 
-Layer 2 (ops). Next, read ``linalg_qr``.
+Layer 2 (ops). Next, read ``qr``.
 """
 
 from __future__ import annotations

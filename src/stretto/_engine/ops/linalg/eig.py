@@ -1,6 +1,6 @@
 """Eigenvalues and eigenvectors of square matrices of any kind.
 
-Layer 2 (ops). Next, read ``linalg_tridiagonal``.
+Layer 2 (ops). Next, read ``tridiagonal``.
 """
 
 from __future__ import annotations

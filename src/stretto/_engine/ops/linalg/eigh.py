@@ -1,6 +1,6 @@
 """Eigenvalues and eigenvectors of Hermitian matrices.
 
-Layer 2 (ops). Next, read ``linalg_svd``.
+Layer 2 (ops). Next, read ``svd``.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """What the factorisations of matrices share: types, failure as NaN, and calls of LAPACK.
 
 Layer 2 (ops). Programs call the LAPACK that SciPy brings, as the reference rules do. Both give NaN,
-for the matrix concerned alone, where it reports failure. Next, read ``linalg_reference``.
+for the matrix concerned alone, where it reports failure. Next, read ``reference``.
 """
 
 from __future__ import annotations

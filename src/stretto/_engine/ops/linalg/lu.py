@@ -1,6 +1,6 @@
 """The LU factorisation with partial pivoting, and linear systems solved with it.
 
-Layer 2 (ops). Next, read ``linalg_determinant``.
+Layer 2 (ops). Next, read ``determinant``.
 """
 
 from __future__ import annotations

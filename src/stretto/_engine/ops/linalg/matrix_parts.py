@@ -1,6 +1,6 @@
 """Triangles, diagonals and adjoints of the matrices in the last two axes.
 
-Layer 2 (ops). What the rules of linear algebra are written with. Next, read ``linalg_family``.
+Layer 2 (ops). What the rules of linear algebra are written with. Next, read ``family``.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """The QR factorisation, and the Householder reflections that it is made of.
 
-Layer 2 (ops). Next, read ``linalg_eigh``.
+Layer 2 (ops). Next, read ``eigh``.
 """
 
 from __future__ import annotations

@@ -2,7 +2,7 @@
 
 Layer 2 (ops). Compiled programs call the same functions, so that signs and phases, which are
 LAPACK's choice, are the same eagerly and compiled; NumPy's own would compute in 64 bits. NaN where
-LAPACK reports failure. Next, read ``linalg_triangular``.
+LAPACK reports failure. Next, read ``triangular``.
 """
 
 from __future__ import annotations

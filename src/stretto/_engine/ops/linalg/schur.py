@@ -1,6 +1,6 @@
 """The Schur and the Hessenberg form of square matrices.
 
-Layer 2 (ops). Next, read ``linalg_sylvester``.
+Layer 2 (ops). Next, read ``sylvester``.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """The singular value decomposition.
 
-Layer 2 (ops). Next, read ``linalg_eig``.
+Layer 2 (ops). Next, read ``eig``.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Sylvester's equation for triangular matrices.
 
 Layer 2 (ops). Solved a column at a time; linear in the right-hand side, its own derivative and its
-own transpose. Next, read ``linalg_pinv``.
+own transpose. Next, read ``pinv``.
 """
 
 from __future__ import annotations

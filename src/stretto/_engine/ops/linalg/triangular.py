@@ -1,7 +1,7 @@
 """Linear systems with a triangular matrix.
 
 Layer 2 (ops). Linear in the right-hand side, its own derivative and its own transpose; the other
-factorisations' rules are written with it. Next, read ``linalg_cholesky``.
+factorisations' rules are written with it. Next, read ``cholesky``.
 """
 
 from __future__ import annotations

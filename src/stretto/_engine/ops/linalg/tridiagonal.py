@@ -1,6 +1,6 @@
 """Tridiagonal matrices: systems with them, and the reduction of Hermitian matrices to them.
 
-Layer 2 (ops). Next, read ``linalg_schur``.
+Layer 2 (ops). Next, read ``schur``.
 """
 
 from __future__ import annotations

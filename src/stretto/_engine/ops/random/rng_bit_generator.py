@@ -1,9 +1,9 @@
 """Random bits from a state: the counter-based generators of StableHLO's ``rng_bit_generator``.
 
-Layer 2 (ops). Source: Salmon, Moraes, Dror, Shaw, "Parallel random numbers: as easy as 1, 2, 3",
-SC 2011: Threefry-2x32 with 20 rounds, Philox-4x32 with 10. Which counters are encrypted, and where
+Layer 2 (ops). Source: Salmon, Moraes, Dror, Shaw, "Parallel random numbers: as easy as 1, 2, 3", SC
+2011: Threefry-2x32 with 20 rounds, Philox-4x32 with 10. Which counters are encrypted, and where
 their words go, is XLA's choice for CPUs; here it is written with other operations, so that the bits
-are the same on every device and under ``vmap``. Next, read ``random_bits``.
+are the same on every device and under ``vmap``. Next, read ``bits``.
 """
 
 from __future__ import annotations
