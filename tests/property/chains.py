@@ -92,7 +92,7 @@ ROLLED = (
         importlib.import_module("stretto._engine.plan.prepare"),
         "roll",
         functools.partial(rolling.roll, always=True),
-        "lambda program: st.plan.rolling.roll(program, always=True)",
+        "lambda program: st._engine.rolling.rolling.roll(program, always=True)",
     ),
 )
 """Whatever repeats is handed over as a loop, whether it pays or not."""
