@@ -6,11 +6,11 @@ Next, read ``floats``.
 from __future__ import annotations
 
 import math
-from typing import Any
 
 import numpy as np
 
 from stretto._engine.core.types import kind_of
+from stretto._engine.core.typing import Array, ArrayLike
 from stretto._engine.ops.arithmetic import DIV, REM, absolute
 from stretto._engine.ops.comparison import eq, full_like, select, zeros_like
 from stretto._engine.ops.elementwise import INTEGRAL, promote_values
@@ -19,8 +19,21 @@ from stretto.numpy.directly import INTEGER, directly
 __all__ = ["gcd", "lcm"]
 
 
-def gcd(x1: Any, x2: Any) -> Any:
-    """The greatest common divisor of integers, element by element, by Euclid's algorithm.
+def gcd(x1: ArrayLike, x2: ArrayLike) -> Array:
+    """Compute the greatest common divisor of integers, element by element.
+
+    Args:
+        x1: integers.
+        x2: integers; the two broadcast.
+
+    Returns:
+        The divisors, not negative; of the promoted dtype and the broadcast shape.
+
+    Raises:
+        TypeError: an argument does not hold integers.
+        ValueError: the shapes do not broadcast.
+
+    As NumPy's ``gcd``.
 
     >>> import stretto.numpy as snp
     >>> snp.gcd(snp.array([12, 18]), 8)
@@ -40,8 +53,22 @@ def gcd(x1: Any, x2: Any) -> Any:
     return absolute(x)
 
 
-def lcm(x1: Any, x2: Any) -> Any:
-    """The least common multiple of integers, element by element; 0 where either is 0.
+def lcm(x1: ArrayLike, x2: ArrayLike) -> Array:
+    """Compute the least common multiple of integers, element by element.
+
+    Args:
+        x1: integers.
+        x2: integers; the two broadcast.
+
+    Returns:
+        The multiples, not negative, 0 where either is 0; of the promoted dtype and the broadcast
+        shape.
+
+    Raises:
+        TypeError: an argument does not hold integers.
+        ValueError: the shapes do not broadcast.
+
+    As NumPy's ``lcm``.
 
     >>> import stretto.numpy as snp
     >>> snp.lcm(snp.array([4, 6]), 10)

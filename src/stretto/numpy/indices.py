@@ -185,7 +185,14 @@ def _outside(at: Any, n: int) -> Any:
 
 
 def concrete_of(value: Any) -> np.ndarray | None:
-    """The NumPy array of a value that Python may look at; ``None`` for one that is traced."""
+    """Give the NumPy array of a value that Python may look at.
+
+    Args:
+        value: an array, or a number.
+
+    Returns:
+        The array; ``None`` for a value that is traced.
+    """
     if value.__class__ is Array:
         return value.to_host()
     if isinstance(value, Tracer):
@@ -199,10 +206,15 @@ _PLAIN = frozenset({int, slice, type(None), type(Ellipsis)})
 
 
 def for_numpy(index: Any, arrays: bool) -> tuple[Any, ...] | None:
-    """The index for NumPy as it stands, which may refuse it; ``None`` where more is to be done.
+    """Give an index in the form that NumPy takes, which may refuse it.
 
-    It ends in an ellipsis, so that NumPy gives an array and not a scalar. ``arrays`` lets concrete
-    arrays of integers and booleans through.
+    Args:
+        index: as the user wrote it.
+        arrays: whether concrete arrays of integers and booleans may be in it.
+
+    Returns:
+        The parts of the index, with an ellipsis, so that NumPy gives an array and not a scalar;
+        ``None`` where more is to be done.
     """
     parts = index if index.__class__ is tuple else (index,)
     if _PLAIN.issuperset(map(type, parts)):
@@ -224,11 +236,21 @@ def for_numpy(index: Any, arrays: bool) -> tuple[Any, ...] | None:
 
 
 def parse(index: Any, type: ArrayType, wrap: bool = True) -> Index:
-    """The entries that ``index`` comes to for an array of this type.
+    """Parse an index into entries for an array of a type.
 
-    Negative integers count from the end where they ``wrap``, and are out of bounds otherwise.
-    Lists may stand for arrays in a tuple. Raises ``IndexError`` for an index that does not fit,
-    ``TypeError`` for a list by itself, and ``BooleanIndexError`` for a boolean mask that is traced.
+    Args:
+        index: as the user wrote it; lists may stand for arrays in a tuple.
+        type: the type of the array.
+        wrap: whether negative integers count from the end; otherwise they are out of bounds.
+
+    Returns:
+        The entries.
+
+    Raises:
+        IndexError: the index does not fit the type.
+        TypeError: the index is a list by itself, or the bounds of a slice are not integers.
+        BooleanIndexError: a boolean mask is traced.
+        TracedValueError: the bounds of a slice are traced.
     """
     if isinstance(index, (list, range)):
         raise TypeError(
@@ -414,7 +436,15 @@ def _batch_shape(arrays: Sequence[Integers], index: Any, type: ArrayType) -> tup
 
 
 def stack(places: Sequence[tuple[Any, int]], shape: tuple[int, ...]) -> Any:
-    """Index vectors: the places for each component, with the size there, along a new last axis."""
+    """Stack the places for each component into index vectors.
+
+    Args:
+        places: the places along each axis, and its size.
+        shape: the shape that the places broadcast to.
+
+    Returns:
+        The vectors, of int32 or int64, along a new last axis.
+    """
     whole = (*shape, 1)
 
     def column(at: Any, n: int, dtype: Any) -> Any:
@@ -434,7 +464,14 @@ def stack(places: Sequence[tuple[Any, int]], shape: tuple[int, ...]) -> Any:
 
 
 def show(index: Any) -> str:
-    """An index as it was written, with types in the place of arrays."""
+    """Write an index as the user wrote it, with types in place of arrays.
+
+    Args:
+        index: the index.
+
+    Returns:
+        The text.
+    """
     if isinstance(index, tuple):
         parts = [f"({show(part)})" if isinstance(part, tuple) else show(part) for part in index]
         return ", ".join(parts)
@@ -464,7 +501,18 @@ _MODES = {
 
 
 def canonical_mode(mode: str | None, default: str) -> str:
-    """The mode by its one name here: ``"fill"`` stands for ``"drop"`` too."""
+    """Give a mode by its one name here: ``"fill"`` stands for ``"drop"`` too.
+
+    Args:
+        mode: the mode, or ``None``.
+        default: the mode that ``None`` stands for.
+
+    Returns:
+        The name.
+
+    Raises:
+        ValueError: there is no such mode.
+    """
     if mode not in _MODES:
         names = ", ".join(repr(name) for name in _MODES if name)
         raise ValueError(f"indexing: mode must be one of {names}; got {mode!r}")
@@ -472,7 +520,15 @@ def canonical_mode(mode: str | None, default: str) -> str:
 
 
 def settle(parsed: Index, mode: str) -> tuple[Index, str]:
-    """Clamp what is known; where all is known and in bounds nothing is left to the mode."""
+    """Clamp the places that are known, unless the mode is ``"fill"``.
+
+    Args:
+        parsed: the index.
+        mode: a canonical mode.
+
+    Returns:
+        The index, and the mode for what is still to be checked.
+    """
     if parsed.concrete and parsed.outside():
         return (parsed, mode) if mode == "fill" else (parsed.clamped(), "promise_in_bounds")
     return parsed, "promise_in_bounds" if parsed.concrete else mode
