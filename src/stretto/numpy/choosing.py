@@ -51,8 +51,8 @@ def _all_of(who: str, arrays: Any, what: str) -> list[Any]:
     """The arrays of a sequence, or along the first axis of one."""
     if isinstance(arrays, (Value, np.ndarray)) and arrays.ndim == 0:
         raise TypeError(f"{who}: {what} must be a sequence of arrays, got one of rank 0")
-    given: Any = arrays
-    return [as_value(x, who, f"{what}[{i}]") for i, x in enumerate(given)]
+    sequence: Any = arrays
+    return [as_value(x, who, f"{what}[{i}]") for i, x in enumerate(sequence)]
 
 
 def _of_one_dtype(who: str, values: Sequence[Any]) -> list[Any]:

@@ -117,7 +117,7 @@ def asarray(
     device: Device | str | None = None,
     out_sharding: None = None,
 ) -> Array:
-    """Make an array of what is given; an array that already has the dtype is returned itself.
+    """Make an array; one that already has the dtype is returned itself.
 
     Args:
         a: as for ``array``; also whatever has ``__array__``, ``__dlpack__`` or Python's buffer
@@ -332,6 +332,7 @@ def _rebuilt(x: Any, leaves: Iterator[Any]) -> Any:
 
 
 def stacked(x: Any, who: str) -> Any:
+    """Nested lists of arrays as one array."""
     if not isinstance(x, list):
         return x
     parts = [stacked(element, who) for element in x]
@@ -360,11 +361,11 @@ def _from_numbers(x: Any, classes: set[type], wanted: np.dtype | None, who: str)
 
 
 def shape_of(shape: Any, who: str) -> tuple[int, ...]:
-    """A shape given as an integer or a sequence of them; traced ones are refused in words."""
+    """A shape, from an integer or a sequence of them; traced ones are refused in words."""
     if shape.__class__ is int:
         shape = (shape,)
-    given: Any = shape if shape.__class__ is tuple or np.ndim(shape) else (shape,)
-    return sizes_of(given, who)
+    sizes: Any = shape if shape.__class__ is tuple or np.ndim(shape) else (shape,)
+    return sizes_of(sizes, who)
 
 
 def _filled(shape: tuple[int, ...], element: Any, dtype: np.dtype, weak: bool = False) -> Any:

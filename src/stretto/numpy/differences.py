@@ -143,18 +143,18 @@ def _spacings(varargs: Sequence[Any], axes: Sequence[int], shape: tuple[int, ...
         )
     if not varargs:
         return [1.0] * len(axes)
-    given = [as_value(v, "gradient", "a spacing") for v in varargs]
-    if len(given) != len(axes):
-        given = given * len(axes)
-        if given[0].ndim and len(axes) > 1:
+    spacings = [as_value(v, "gradient", "a spacing") for v in varargs]
+    if len(spacings) != len(axes):
+        spacings = spacings * len(axes)
+        if spacings[0].ndim and len(axes) > 1:
             raise ValueError("gradient: coordinates need one array for each axis; got one in all")
-    for x, axis in zip(given, axes, strict=True):
+    for x, axis in zip(spacings, axes, strict=True):
         if x.ndim and x.shape != (shape[axis],):
             raise ValueError(
                 f"gradient: expected a distance, or {shape[axis]} coordinates along axis {axis}; "
                 f"got {x.type}"
             )
-    return given
+    return spacings
 
 
 def gradient(

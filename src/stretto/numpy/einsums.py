@@ -41,7 +41,7 @@ def einsum(
     /,
     *operands: ArrayLike | str | Sequence[Any],
     out: None = None,
-    optimize: Any = "auto",
+    optimize: bool | str | Sequence[Any] | Callable[..., Any] = "auto",
     precision: Any = None,
     preferred_element_type: DTypeLike | None = None,
     out_sharding: None = None,
@@ -98,7 +98,7 @@ def einsum(
         held = [operand for i, operand in enumerate(held) if i not in places]
         needed = {*notation.output}.union(*(labels for _, labels in held))
         order = notation.output if at == len(path) - 1 else None
-        held.append(step.several(taken, needed, order))
+        held.append(step.product(taken, needed, order))
     result, labels = held[0]
     result = transpose(result, _places(labels, notation.output))
     return result if wanted is None else convert(result, wanted)
@@ -128,7 +128,7 @@ class _Step:
         self.precision = precision
         self.preferred = preferred
 
-    def several(
+    def product(
         self, operands: Sequence[_Operand], wanted: Iterable[int], order: Labels | None
     ) -> _Operand:
         """The operands' product, summed over the labels that are not wanted, two at a time."""
@@ -199,7 +199,7 @@ def _path(notation: Notation, optimize: Any) -> _Path:
     """Which operands each step takes; what it makes goes to the end of the list."""
     count = len(notation.inputs)
     if isinstance(optimize, (list, tuple)) and not _is_limited(optimize):
-        return _given_path(optimize, count)
+        return _checked_path(optimize, count)
     if count < 3:
         return (tuple(range(count)),)
     if optimize is False:
@@ -220,7 +220,7 @@ def _is_limited(optimize: Sequence[Any]) -> bool:
     )
 
 
-def _given_path(optimize: Sequence[Any], count: int) -> _Path:
+def _checked_path(optimize: Sequence[Any], count: int) -> _Path:
     steps = optimize[1:] if optimize and optimize[0] == "einsum_path" else optimize
     path = tuple(tuple(map(int, step)) for step in steps)
     left = count
@@ -265,7 +265,7 @@ def einsum_path(
     subscripts: ArrayLike | str | Sequence[Any],
     /,
     *operands: ArrayLike | str | Sequence[Any],
-    optimize: Any = "auto",
+    optimize: bool | str | Sequence[Any] = "auto",
 ) -> tuple[list[tuple[int, ...]], Any]:
     """Find the order in which ``einsum`` multiplies, and what that costs.
 
@@ -292,7 +292,7 @@ def einsum_path(
     """
     _, notation = parse("einsum_path", (subscripts, *operands))
     if not isinstance(optimize, (str, bool)) and not _is_limited(optimize):
-        optimize = list(_given_path(optimize, len(notation.inputs)))
+        optimize = list(_checked_path(optimize, len(notation.inputs)))
     elif optimize is False:
         optimize = list(_path(notation, False))
     elif isinstance(optimize, list):

@@ -125,7 +125,7 @@ def save(
     _write("save", file, ".npy", write)
 
 
-def _save_several(
+def _save_archive(
     who: str, file: Any, args: tuple[Any, ...], kwds: Mapping[str, Any], allow_pickle: bool
 ) -> None:
     _refuse_pickle(who, allow_pickle)
@@ -169,7 +169,7 @@ def savez(
     >>> sorted(snp.load(io.BytesIO(file.getvalue())))
     ['arr_0', 'w']
     """
-    _save_several("savez", file, args, kwds, allow_pickle)
+    _save_archive("savez", file, args, kwds, allow_pickle)
 
 
 def savez_compressed(
@@ -203,10 +203,10 @@ def savez_compressed(
     >>> len(file.getvalue()) < 1000
     True
     """
-    _save_several("savez_compressed", file, args, kwds, allow_pickle)
+    _save_archive("savez_compressed", file, args, kwds, allow_pickle)
 
 
-class ArrayFile(Mapping[str, Any]):
+class ArrayFile(Mapping[str, Array]):
     """The arrays of a ``.npz`` file by name, each read when it is asked for; close it after use.
 
     Args:

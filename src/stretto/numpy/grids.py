@@ -46,7 +46,7 @@ def _range(who: str, part: slice) -> Any:
 
 
 class _Joined:
-    """What ``r_`` and ``c_`` are: indexed, they join what they are given along an axis."""
+    """What ``r_`` and ``c_`` are: indexed, they join arrays along an axis."""
 
     def __init__(self, name: str, axis: int, ndim: int, place: int) -> None:
         self._name = name
@@ -70,8 +70,8 @@ class _Joined:
         for part in parts:
             if isinstance(part, str):
                 raise ValueError(f"{self._name}: a directive comes first, got {part!r} later")
-            given = _range(self._name, part) if isinstance(part, slice) else _array(part)
-            values.append(_raised(given, ndim, place))
+            value = _range(self._name, part) if isinstance(part, slice) else _array(part)
+            values.append(_raised(value, ndim, place))
         joined = concatenate(values, axis)
         if (row or column) and joined.ndim == 1:
             return reshape(joined, (1, -1) if row else (-1, 1))

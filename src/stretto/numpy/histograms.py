@@ -177,7 +177,7 @@ def digitize(
 
 
 def _edges(who: str, x: Any, bins: Any, range: Any, weights: Any) -> Any:
-    """The edges of bins: given, so many of one width, or by a rule of NumPy's for known values."""
+    """The edges of bins, which are edges, a number of bins, or the name of a rule of NumPy's."""
     if isinstance(bins, str):
         if weights is not None:
             raise TypeError(f"{who}: bins={bins!r} cannot take weights into account; give a number")
@@ -185,14 +185,14 @@ def _edges(who: str, x: Any, bins: Any, range: Any, weights: Any) -> Any:
         host = np.asarray(concrete(x, f"{who}: bins={bins!r}"), np.float64)
         edges = np.histogram_bin_edges(host, bins, ends)
         return convert(as_value(edges), inexact_dtype(x.dtype))
-    given = as_value(bins, who, "bins")
-    if given.ndim > 1 or (not given.ndim and kind_of(given.dtype) not in ("int", "uint")):
+    asked = as_value(bins, who, "bins")
+    if asked.ndim > 1 or (not asked.ndim and kind_of(asked.dtype) not in ("int", "uint")):
         raise ValueError(
             f"{who}: bins must be a number of bins, their edges, or the name of a rule; got "
-            f"{given.type}"
+            f"{asked.type}"
         )
-    if given.ndim:
-        return given
+    if asked.ndim:
+        return asked
     count = integer(bins, who, "bins")
     if count < 1:
         raise ValueError(f"{who}: expected at least one bin, got bins={count}")
@@ -350,9 +350,7 @@ def histogram(
 
     Args:
         a: a real array.
-        bins: how many bins; their edges, in rising order; or, for known values, one of NumPy's
-            rules, ``"auto"``, ``"fd"``, ``"doane"``, ``"scott"``, ``"stone"``, ``"rice"``,
-            ``"sturges"`` or ``"sqrt"``.
+        bins: as for ``histogram_bin_edges``.
         range: the least and the greatest number to count, by default those of ``a``.
         weights: how much each element counts, of the shape of ``a``; by default 1.
         density: whether to divide by the sum and by the bins' widths.
@@ -406,7 +404,7 @@ def _count(xs: list[Any], edges: list[Any], weights: Any, density: bool) -> tupl
     return counts, edges
 
 
-def _several(bins: Any) -> bool:
+def _has_parts(bins: Any) -> bool:
     return isinstance(bins, (list, tuple)) or bool(getattr(bins, "ndim", 0))
 
 
@@ -445,7 +443,7 @@ def histogram2d(
            [0, 2]], dtype=int32)
     """
     parts: Any = bins
-    if _several(parts) and len(parts) not in (1, 2):
+    if _has_parts(parts) and len(parts) not in (1, 2):
         parts = [parts, parts]
     points = [as_value(x, "histogram2d", "x"), as_value(y, "histogram2d", "y")]
     counts, edges = histogramdd(points, parts, range, weights, density)
@@ -497,7 +495,7 @@ def histogramdd(
     if w is not None and w.shape != (count,):
         raise ValueError(f"{who}: expected a weight for each of {count} points, got {w.type}")
     parts: Any = bins
-    every = list(parts) if _several(parts) else [parts] * rank
+    every = list(parts) if _has_parts(parts) else [parts] * rank
     ends = [None] * rank if range is None else list(range)
     if len(every) != rank or len(ends) != rank:
         raise ValueError(

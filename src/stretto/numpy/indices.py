@@ -185,14 +185,7 @@ def _outside(at: Any, n: int) -> Any:
 
 
 def concrete_of(value: Any) -> np.ndarray | None:
-    """Give the NumPy array of a value that Python may look at.
-
-    Args:
-        value: an array, or a number.
-
-    Returns:
-        The array; ``None`` for a value that is traced.
-    """
+    """The NumPy array of a value that Python may look at; ``None`` for one that is traced."""
     if value.__class__ is Array:
         return value.to_host()
     if isinstance(value, Tracer):
@@ -436,14 +429,14 @@ def _batch_shape(arrays: Sequence[Integers], index: Any, type: ArrayType) -> tup
 
 
 def stack(places: Sequence[tuple[Any, int]], shape: tuple[int, ...]) -> Any:
-    """Stack the places for each component into index vectors.
+    """Stack places, with the sizes of their axes, into index vectors along a new last axis.
 
     Args:
         places: the places along each axis, and its size.
         shape: the shape that the places broadcast to.
 
     Returns:
-        The vectors, of int32 or int64, along a new last axis.
+        The vectors, of int32 or int64.
     """
     whole = (*shape, 1)
 
@@ -464,14 +457,7 @@ def stack(places: Sequence[tuple[Any, int]], shape: tuple[int, ...]) -> Any:
 
 
 def show(index: Any) -> str:
-    """Write an index as the user wrote it, with types in place of arrays.
-
-    Args:
-        index: the index.
-
-    Returns:
-        The text.
-    """
+    """Write an index as the user wrote it, with types in place of arrays."""
     if isinstance(index, tuple):
         parts = [f"({show(part)})" if isinstance(part, tuple) else show(part) for part in index]
         return ", ".join(parts)
@@ -501,18 +487,7 @@ _MODES = {
 
 
 def canonical_mode(mode: str | None, default: str) -> str:
-    """Give a mode by its one name here: ``"fill"`` stands for ``"drop"`` too.
-
-    Args:
-        mode: the mode, or ``None``.
-        default: the mode that ``None`` stands for.
-
-    Returns:
-        The name.
-
-    Raises:
-        ValueError: there is no such mode.
-    """
+    """Give a mode by its one name here: ``"fill"`` stands for ``"drop"`` too."""
     if mode not in _MODES:
         names = ", ".join(repr(name) for name in _MODES if name)
         raise ValueError(f"indexing: mode must be one of {names}; got {mode!r}")
@@ -520,15 +495,7 @@ def canonical_mode(mode: str | None, default: str) -> str:
 
 
 def settle(parsed: Index, mode: str) -> tuple[Index, str]:
-    """Clamp the places that are known, unless the mode is ``"fill"``.
-
-    Args:
-        parsed: the index.
-        mode: a canonical mode.
-
-    Returns:
-        The index, and the mode for what is still to be checked.
-    """
+    """Clamp what is known; where all is known and in bounds, nothing is left to the mode."""
     if parsed.concrete and parsed.outside():
         return (parsed, mode) if mode == "fill" else (parsed.clamped(), "promise_in_bounds")
     return parsed, "promise_in_bounds" if parsed.concrete else mode
