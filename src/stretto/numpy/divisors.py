@@ -6,6 +6,7 @@ Next, read ``floats``.
 from __future__ import annotations
 
 import math
+from typing import Any
 
 import numpy as np
 
@@ -17,6 +18,14 @@ from stretto._engine.ops.elementwise import INTEGRAL, promote_values
 from stretto.numpy.directly import INTEGER, directly
 
 __all__ = ["gcd", "lcm"]
+
+
+def _integers(caller: str, x: Any, y: Any) -> list[Any]:
+    """Both as integers of one dtype and shape."""
+    values = promote_values(caller, x, y)
+    if kind_of(values[0].dtype) not in INTEGRAL:
+        raise TypeError(f"{caller}: expected integers, got {values[0].type}")
+    return values
 
 
 def gcd(x1: ArrayLike, x2: ArrayLike) -> Array:
@@ -42,10 +51,7 @@ def gcd(x1: ArrayLike, x2: ArrayLike) -> Array:
     found = directly(np.gcd, INTEGER, x1, x2)
     if found is not None:
         return found
-    x, y = promote_values("gcd", x1, x2)
-    if kind_of(x.dtype) not in INTEGRAL:
-        raise TypeError(f"gcd: expected integers, got {x.type}")
-    x, y = absolute(x), absolute(y)
+    x, y = (absolute(v) for v in _integers("gcd", x1, x2))
     # Euclid's algorithm needs most steps for neighbouring Fibonacci numbers: 1.44 a bit.
     for _ in range(math.ceil(1.4405 * 8 * x.dtype.itemsize)):
         done = eq(y, zeros_like(y))
@@ -77,7 +83,7 @@ def lcm(x1: ArrayLike, x2: ArrayLike) -> Array:
     found = directly(np.lcm, INTEGER, x1, x2)
     if found is not None:
         return found
-    x, y = promote_values("lcm", x1, x2)
+    x, y = _integers("lcm", x1, x2)
     divisor = gcd(x, y)
     safe = select(eq(divisor, zeros_like(divisor)), full_like(divisor, 1), divisor)
     return absolute(x) * DIV(absolute(y), safe)
