@@ -314,7 +314,7 @@ def histogram_bin_edges(
     """Compute the edges of the bins into which ``histogram`` sorts.
 
     Args:
-        a: an array.
+        a: a real array.
         bins: how many bins; their edges, in rising order; or, for known values, one of NumPy's
             rules, ``"auto"``, ``"fd"``, ``"doane"``, ``"scott"``, ``"stone"``, ``"rice"``,
             ``"sturges"`` or ``"sqrt"``.
@@ -326,7 +326,7 @@ def histogram_bin_edges(
 
     Raises:
         ValueError: ``bins`` is something else or less than 1, or the range is not finite or falls.
-        TypeError: ``bins`` is the name of a rule, and there are weights.
+        TypeError: ``a`` is complex; or ``bins`` is the name of a rule, and there are weights.
         TracedValueError: ``bins`` is the name of a rule, and ``a`` is traced.
 
     As NumPy's ``histogram_bin_edges``.
@@ -336,6 +336,7 @@ def histogram_bin_edges(
     Array([1., 3., 5.], dtype=float32)
     """
     x = ravel(as_value(a, "histogram_bin_edges", "a"))
+    refuse_complex("histogram_bin_edges", a=x)
     return _edges("histogram_bin_edges", x, bins, range, weights)
 
 
