@@ -32,5 +32,5 @@ def test_a_piece_for_each_condition_and_one_for_the_rest():
 
 
 def test_the_function_over_axes_must_keep_the_rank():
-    with pytest.raises(ValueError, match="keep the axis or take it away"):
+    with pytest.raises(ValueError, match="keep the axis or remove it"):
         snp.apply_over_axes(lambda x, axis: x.sum(), snp.ones((2, 3, 4)), 0)

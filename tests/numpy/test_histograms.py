@@ -59,6 +59,7 @@ def test_messages():
         (lambda: snp.histogram(x, "auto", weights=x), TypeError, "cannot take weights"),
         (lambda: snp.histogram(x, weights=x[:2]), ValueError, "weights and a must have one shape"),
         (lambda: snp.histogram(x * 1j), TypeError, "complex numbers have no order"),
+        (lambda: snp.histogram_bin_edges(x * 1j), TypeError, "bin_edges: a must be real"),
         (lambda: snp.histogramdd(x), ValueError, "a row each, in sample"),
         (lambda: snp.histogramdd([x, x], [1, 2, 3]), ValueError, "for each of 2 dimensions"),
         (lambda: snp.histogramdd([x, x], weights=x[:1]), ValueError, "a weight for each of 60"),

@@ -13,6 +13,7 @@ import numpy as np
 from stretto._engine.api.vectorise import vmap
 from stretto._engine.control.cond import switch
 from stretto._engine.core.interpreter import as_value
+from stretto._engine.core.typing import Array, ArrayLike
 from stretto._engine.ops.broadcast import broadcast_to, canonical_axis, expand_dims, reshape
 from stretto._engine.ops.comparison import full, full_like
 from stretto._engine.ops.comparison import where as choose_by
@@ -26,12 +27,25 @@ _INT32 = np.dtype(np.int32)
 
 
 def apply_along_axis(
-    func1d: Callable[..., Any], axis: int, arr: Any, *args: Any, **kwargs: Any
-) -> Any:
-    """The function of every vector along ``axis``, as under ``vmap``.
+    func1d: Callable[..., Any], axis: int, arr: ArrayLike, *args: Any, **kwargs: Any
+) -> Array:
+    """Apply a function to every vector along an axis, as under ``vmap``.
 
-    Where it gives an array, its axes take the place of ``axis``. ``args`` and ``kwargs`` are passed
-    on.
+    Args:
+        func1d: a function of an array of rank 1; what it returns takes the place of ``axis``.
+        axis: the axis.
+        arr: an array.
+        *args: further arguments of the function.
+        **kwargs: further keywords of the function.
+
+    Returns:
+        The results.
+
+    Raises:
+        TypeError: ``arr`` is not an array or a number.
+        ValueError: ``axis`` is out of bounds.
+
+    As NumPy's ``apply_along_axis``.
 
     >>> import stretto.numpy as snp
     >>> snp.apply_along_axis(lambda v: v[::-1], 1, snp.array([[1, 2], [3, 4]]))
@@ -51,8 +65,25 @@ def apply_along_axis(
     return fun(x)
 
 
-def apply_over_axes(func: Callable[[Any, int], Any], a: Any, axes: int | Iterable[int]) -> Any:
-    """``func(x, axis)`` for one axis after the other; a result without the axis gets it back.
+def apply_over_axes(
+    func: Callable[[Any, int], Any], a: ArrayLike, axes: int | Iterable[int]
+) -> Array:
+    """Apply a function of an array and an axis to one axis after the other.
+
+    Args:
+        func: a function such as ``snp.sum``, which keeps the axis or removes it.
+        a: an array.
+        axes: an axis, or several.
+
+    Returns:
+        The last result, of the rank of ``a``: an axis that the function removes comes back with
+        size 1.
+
+    Raises:
+        ValueError: the function returns an array of another rank, or an axis is out of bounds.
+        TypeError: ``a``, or what the function returns, is not an array or a number.
+
+    As NumPy's ``apply_over_axes``.
 
     >>> import stretto.numpy as snp
     >>> snp.apply_over_axes(snp.sum, snp.ones((2, 3, 4)), (0, 2)).shape
@@ -66,19 +97,41 @@ def apply_over_axes(func: Callable[[Any, int], Any], a: Any, axes: int | Iterabl
             made = expand_dims(made, along)
         if made.ndim != x.ndim:
             raise ValueError(
-                f"apply_over_axes: the function must keep the axis or take it away, of {x.type} it "
+                f"apply_over_axes: the function must keep the axis or remove it; from {x.type} it "
                 f"made {made.type}"
             )
         x = made
     return x
 
 
-def piecewise(x: Any, condlist: Any, funclist: Sequence[Any], *args: Any, **kw: Any) -> Any:
-    """For each element the function, or number, of the last condition that holds there.
+def piecewise(
+    x: ArrayLike,
+    condlist: Sequence[ArrayLike] | ArrayLike,
+    funclist: Sequence[Any],
+    *args: Any,
+    **kw: Any,
+) -> Array:
+    """Evaluate a function that is defined by pieces.
 
-    ``funclist`` has one for each condition, and may have one more for where none holds, which is 0
-    otherwise. A function gets one element at a time, as under ``vmap``, and ``args`` and ``kw``; a
-    derivative knows only the function that was taken. The result has the dtype of ``x``.
+    A function gets one element at a time, as under ``vmap``; a derivative is that of the function
+    taken.
+
+    Args:
+        x: an array, or a number.
+        condlist: a boolean array, or a sequence of them; where several hold, the last counts.
+        funclist: a function or number for each condition, and perhaps one more for where none
+            holds, which is 0 otherwise.
+        *args: further arguments of the functions.
+        **kw: further keywords of the functions.
+
+    Returns:
+        The values, of the shape and dtype of ``x``.
+
+    Raises:
+        ValueError: ``funclist`` does not have one function for each condition, or one more.
+        TypeError: ``x``, or what a function returns, is not an array or a number.
+
+    As NumPy's ``piecewise``.
 
     >>> import stretto.numpy as snp
     >>> x = snp.array([-4.0, 4.0])
@@ -86,9 +139,10 @@ def piecewise(x: Any, condlist: Any, funclist: Sequence[Any], *args: Any, **kw: 
     Array([-1.,  2.], dtype=float32)
     """
     v = as_value(x, "piecewise")
-    if not isinstance(condlist, (list, tuple)) and np.ndim(condlist) == v.ndim:
-        condlist = [condlist]
-    conditions = [truth(c, "piecewise", f"condlist[{i}]") for i, c in enumerate(condlist)]
+    masks: Any = condlist
+    if not isinstance(masks, (list, tuple)) and np.ndim(masks) == v.ndim:
+        masks = [masks]
+    conditions = [truth(c, "piecewise", f"condlist[{i}]") for i, c in enumerate(masks)]
     functions = list(funclist)
     if len(functions) == len(conditions):
         functions.append(0)

@@ -12,6 +12,7 @@ import numpy as np
 
 from stretto._engine.core.interpreter import as_value
 from stretto._engine.core.types import inexact_dtype, is_complex, is_inexact, kind_of, scalar_dtype
+from stretto._engine.core.typing import ArrayLike
 from stretto._engine.ops import arithmetic as ops
 from stretto._engine.ops import exponential
 from stretto._engine.ops.comparison import eq, full_like, gt, lt, ne, select, where, zeros_like
@@ -73,8 +74,21 @@ def _divide_floats(x: Any, y: Any) -> Any:
 _divide = quick(ops.DIV, _divide_floats, INEXACT, operator="truediv")
 
 
-def add(x: Any, y: Any, /) -> Any:
-    """``x + y``, element by element; of booleans, or.
+def add(x: ArrayLike, y: ArrayLike, /) -> Array:
+    """Add two arrays, element by element.
+
+    Args:
+        x: an array, or a number; of booleans the sum is ``or``.
+        y: as ``x``; the two broadcast.
+
+    Returns:
+        ``x + y``, of the promoted dtype and the broadcast shape.
+
+    Raises:
+        TypeError: an argument is not an array or a number.
+        ValueError: the shapes do not broadcast.
+
+    As NumPy's ``add``.
 
     >>> import stretto.numpy as snp
     >>> snp.add(snp.array([1.0, 2.0]), 1)
@@ -83,8 +97,21 @@ def add(x: Any, y: Any, /) -> Any:
     return _add(x, y)
 
 
-def subtract(x: Any, y: Any, /) -> Any:
-    """``x - y``, element by element.
+def subtract(x: ArrayLike, y: ArrayLike, /) -> Array:
+    """Subtract one array from another, element by element.
+
+    Args:
+        x: an array, or a number.
+        y: as ``x``; the two broadcast.
+
+    Returns:
+        ``x - y``, of the promoted dtype and the broadcast shape.
+
+    Raises:
+        TypeError: an argument is not an array or a number, or both are boolean.
+        ValueError: the shapes do not broadcast.
+
+    As NumPy's ``subtract``.
 
     >>> import stretto.numpy as snp
     >>> snp.subtract(snp.array([3, 4]), 1)
@@ -93,8 +120,21 @@ def subtract(x: Any, y: Any, /) -> Any:
     return _subtract(x, y)
 
 
-def multiply(x: Any, y: Any, /) -> Any:
-    """``x * y``, element by element; of booleans, and.
+def multiply(x: ArrayLike, y: ArrayLike, /) -> Array:
+    """Multiply two arrays, element by element.
+
+    Args:
+        x: an array, or a number; of booleans the product is ``and``.
+        y: as ``x``; the two broadcast.
+
+    Returns:
+        ``x * y``, of the promoted dtype and the broadcast shape.
+
+    Raises:
+        TypeError: an argument is not an array or a number.
+        ValueError: the shapes do not broadcast.
+
+    As NumPy's ``multiply``.
 
     >>> import stretto.numpy as snp
     >>> snp.multiply(snp.array([3, 4]), 0.5)
@@ -103,8 +143,21 @@ def multiply(x: Any, y: Any, /) -> Any:
     return _multiply(x, y)
 
 
-def true_divide(x: Any, y: Any, /) -> Any:
-    """``x / y``, element by element; of integers a float.
+def true_divide(x: ArrayLike, y: ArrayLike, /) -> Array:
+    """Divide one array by another, element by element.
+
+    Args:
+        x: an array, or a number; integers and booleans become floats.
+        y: as ``x``; the two broadcast.
+
+    Returns:
+        ``x / y``, of the promoted dtype and the broadcast shape.
+
+    Raises:
+        TypeError: an argument is not an array or a number.
+        ValueError: the shapes do not broadcast.
+
+    As NumPy's ``divide``.
 
     >>> import stretto.numpy as snp
     >>> snp.true_divide(snp.array([1, 2]), snp.array(2))
@@ -116,34 +169,61 @@ def true_divide(x: Any, y: Any, /) -> Any:
 divide = true_divide
 
 
-def power(x: Any, y: Any, /) -> Any:
-    """``x ** y``, element by element; a Python integer ``y`` is multiplied out.
+def power(x: ArrayLike, y: ArrayLike, /) -> Array:
+    """Raise the elements of one array to the powers of another.
 
-    Raises ``TypeError`` for integers to a negative Python integer.
+    A Python integer as ``y`` is multiplied out.
+
+    Args:
+        x: an array, or a number; booleans count as integers.
+        y: as ``x``; the two broadcast.
+
+    Returns:
+        ``x ** y``, of the promoted dtype and the broadcast shape.
+
+    Raises:
+        TypeError: an argument is not an array or a number, or integers are raised to a negative
+            Python integer.
+        ValueError: the shapes do not broadcast.
+
+    As NumPy's ``power``.
 
     >>> import stretto.numpy as snp
     >>> snp.power(snp.array([2.0, 3.0]), 2)
     Array([4., 9.], dtype=float32)
     """
     if type(y) is int:
-        x = as_value(x, "power")
-        if not is_inexact(x.dtype):
+        base = as_value(x, "power")
+        if not is_inexact(base.dtype):
             if y < 0:
                 raise TypeError(
-                    f"power: integers have no negative powers among integers, got {x.type} ** {y}; "
-                    f"use a float: x ** {y}.0"
+                    f"power: integers have no negative powers among integers, got "
+                    f"{base.type} ** {y}; use a float: x ** {y}.0"
                 )
-            if kind_of(x.dtype) == "bool":
-                x = convert(x, scalar_dtype(int))
-        return exponential.integer_pow(x, y)
+            if kind_of(base.dtype) == "bool":
+                base = convert(base, scalar_dtype(int))
+        return exponential.integer_pow(base, y)
     return exponential.POW(*numeric_values("power", x, y))
 
 
 pow = power
 
 
-def float_power(x: Any, y: Any, /) -> Any:
-    """``x ** y`` in floats.
+def float_power(x: ArrayLike, y: ArrayLike, /) -> Array:
+    """Raise the elements of one array to the powers of another, as floats.
+
+    Args:
+        x: an array, or a number; integers become floats.
+        y: as ``x``; the two broadcast.
+
+    Returns:
+        ``x ** y``, of the promoted float or complex dtype and the broadcast shape.
+
+    Raises:
+        TypeError: an argument is not an array or a number.
+        ValueError: the shapes do not broadcast.
+
+    As NumPy's ``float_power``.
 
     >>> import stretto.numpy as snp
     >>> snp.float_power(snp.array([2, 4]), -1)
@@ -152,21 +232,64 @@ def float_power(x: Any, y: Any, /) -> Any:
     return exponential.POW(*promote_values("float_power", x, y, inexact=True))
 
 
-def negative(x: Any, /) -> Any:
-    """``-x``, element by element."""
+def negative(x: ArrayLike, /) -> Array:
+    """Negate each element.
+
+    Args:
+        x: an array, or a number.
+
+    Returns:
+        ``-x``, of the shape and dtype of ``x``.
+
+    Raises:
+        TypeError: ``x`` is not an array or a number, or is boolean.
+
+    As NumPy's ``negative``.
+
+    >>> import stretto.numpy as snp
+    >>> snp.negative(snp.array([1, -2]))
+    Array([-1,  2], dtype=int32)
+    """
     return ops.negative(x)
 
 
-def positive(x: Any, /) -> Any:
-    """``+x``: the numbers as they are."""
-    x = as_value(x, "positive")
-    if kind_of(x.dtype) == "bool":
-        raise TypeError(f"positive: expected numbers, got {x.type}")
-    return x
+def positive(x: ArrayLike, /) -> Array:
+    """Give the numbers as they are.
+
+    Args:
+        x: an array, or a number.
+
+    Returns:
+        ``+x``, of the shape and dtype of ``x``.
+
+    Raises:
+        TypeError: ``x`` is not an array or a number, or is boolean.
+
+    As NumPy's ``positive``.
+
+    >>> import stretto.numpy as snp
+    >>> snp.positive(snp.array([1, -2]))
+    Array([ 1, -2], dtype=int32)
+    """
+    value = as_value(x, "positive")
+    if kind_of(value.dtype) == "bool":
+        raise TypeError(f"positive: expected numbers, got {value.type}")
+    return value
 
 
-def absolute(x: Any, /) -> Any:
-    """The absolute value of each element; of complex numbers the modulus.
+def absolute(x: ArrayLike, /) -> Array:
+    """Take the absolute value of each element; of complex numbers the modulus.
+
+    Args:
+        x: an array, or a number.
+
+    Returns:
+        ``|x|``, of the shape of ``x`` and its dtype; for complex numbers that of their parts.
+
+    Raises:
+        TypeError: ``x`` is not an array or a number.
+
+    As NumPy's ``absolute``.
 
     >>> import stretto.numpy as snp
     >>> snp.absolute(snp.array([-1, 2]))
@@ -178,15 +301,42 @@ def absolute(x: Any, /) -> Any:
 abs = absolute
 
 
-def fabs(x: Any, /) -> Any:
-    """The absolute value of each element, as a float."""
-    x = as_value(x, "fabs")
-    refuse_complex("fabs", x=x)
-    return ops.absolute(convert(x, inexact_dtype(x.dtype), x.weak_type))
+def fabs(x: ArrayLike, /) -> Array:
+    """Take the absolute value of each element, as a float.
+
+    Args:
+        x: an array, or a number.
+
+    Returns:
+        ``|x|``, of the shape of ``x``; integers become floats.
+
+    Raises:
+        TypeError: ``x`` is not an array or a number, or is complex.
+
+    As NumPy's ``fabs``.
+
+    >>> import stretto.numpy as snp
+    >>> snp.fabs(snp.array([-1, 2]))
+    Array([1., 2.], dtype=float32)
+    """
+    value = as_value(x, "fabs")
+    refuse_complex("fabs", x=value)
+    return ops.absolute(convert(value, inexact_dtype(value.dtype), value.weak_type))
 
 
-def sign(x: Any, /) -> Any:
-    """-1, 0 or 1 by the sign of each element; of complex numbers ``x / |x|``.
+def sign(x: ArrayLike, /) -> Array:
+    """Give the sign of each element.
+
+    Args:
+        x: an array, or a number.
+
+    Returns:
+        -1, 0 or 1, or for complex numbers ``x / |x|``; of the shape and dtype of ``x``.
+
+    Raises:
+        TypeError: ``x`` is not an array or a number.
+
+    As NumPy's ``sign``.
 
     >>> import stretto.numpy as snp
     >>> snp.sign(snp.array([-5.0, 0.0]))
@@ -195,8 +345,21 @@ def sign(x: Any, /) -> Any:
     return ops.sign(x)
 
 
-def maximum(x: Any, y: Any, /) -> Any:
-    """The greater of ``x`` and ``y``, element by element; NaN where either is.
+def maximum(x: ArrayLike, y: ArrayLike, /) -> Array:
+    """Take the greater of two elements; NaN where either is NaN.
+
+    Args:
+        x: an array, or a number.
+        y: as ``x``; the two broadcast.
+
+    Returns:
+        The greater ones, of the promoted dtype and the broadcast shape.
+
+    Raises:
+        TypeError: an argument is not an array or a number.
+        ValueError: the shapes do not broadcast.
+
+    As NumPy's ``maximum``.
 
     >>> import stretto.numpy as snp
     >>> snp.maximum(snp.array([1.0, -2.0]), 0)
@@ -205,8 +368,21 @@ def maximum(x: Any, y: Any, /) -> Any:
     return _maximum(x, y)
 
 
-def minimum(x: Any, y: Any, /) -> Any:
-    """The lesser of ``x`` and ``y``, element by element; NaN where either is.
+def minimum(x: ArrayLike, y: ArrayLike, /) -> Array:
+    """Take the lesser of two elements; NaN where either is NaN.
+
+    Args:
+        x: an array, or a number.
+        y: as ``x``; the two broadcast.
+
+    Returns:
+        The lesser ones, of the promoted dtype and the broadcast shape.
+
+    Raises:
+        TypeError: an argument is not an array or a number.
+        ValueError: the shapes do not broadcast.
+
+    As NumPy's ``minimum``.
 
     >>> import stretto.numpy as snp
     >>> snp.minimum(snp.array([1.0, -2.0]), 0)
@@ -215,8 +391,26 @@ def minimum(x: Any, y: Any, /) -> Any:
     return _minimum(x, y)
 
 
-def fmax(x1: Any, x2: Any) -> Any:
-    """The greater of ``x1`` and ``x2``, element by element; the other one where one is NaN."""
+def fmax(x1: ArrayLike, x2: ArrayLike) -> Array:
+    """Take the greater of two elements; where one is NaN, the other.
+
+    Args:
+        x1: an array, or a number.
+        x2: as ``x1``; the two broadcast.
+
+    Returns:
+        The greater ones, of the promoted dtype and the broadcast shape.
+
+    Raises:
+        TypeError: an argument is not an array or a number.
+        ValueError: the shapes do not broadcast.
+
+    As NumPy's ``fmax``.
+
+    >>> import stretto.numpy as snp
+    >>> snp.fmax(snp.array([1.0, snp.nan]), 0)
+    Array([1., 0.], dtype=float32)
+    """
     found = directly(np.fmax, REAL, x1, x2)
     if found is not None:
         return found
@@ -225,8 +419,26 @@ def fmax(x1: Any, x2: Any) -> Any:
     return where(first | ne(y, y), x, y)
 
 
-def fmin(x1: Any, x2: Any) -> Any:
-    """The lesser of ``x1`` and ``x2``, element by element; the other one where one is NaN."""
+def fmin(x1: ArrayLike, x2: ArrayLike) -> Array:
+    """Take the lesser of two elements; where one is NaN, the other.
+
+    Args:
+        x1: an array, or a number.
+        x2: as ``x1``; the two broadcast.
+
+    Returns:
+        The lesser ones, of the promoted dtype and the broadcast shape.
+
+    Raises:
+        TypeError: an argument is not an array or a number.
+        ValueError: the shapes do not broadcast.
+
+    As NumPy's ``fmin``.
+
+    >>> import stretto.numpy as snp
+    >>> snp.fmin(snp.array([1.0, snp.nan]), 0)
+    Array([0., 0.], dtype=float32)
+    """
     found = directly(np.fmin, REAL, x1, x2)
     if found is not None:
         return found
@@ -236,12 +448,31 @@ def fmin(x1: Any, x2: Any) -> Any:
 
 
 def clip(
-    a: Any, /, a_min: Any = None, a_max: Any = None, *, min: Any = None, max: Any = None
-) -> Any:
-    """Each element, but not below ``min`` nor above ``max``; ``None`` is no bound.
+    a: ArrayLike,
+    /,
+    a_min: ArrayLike | None = None,
+    a_max: ArrayLike | None = None,
+    *,
+    min: ArrayLike | None = None,
+    max: ArrayLike | None = None,
+) -> Array:
+    """Limit each element to a range.
 
-    Also under NumPy's older names ``a_min`` and ``a_max``. Raises ``ValueError`` for complex
-    numbers.
+    Args:
+        a: a real array, or a number.
+        a_min: the older name of ``min``.
+        a_max: the older name of ``max``.
+        min: the lower bound, an array that broadcasts or a number; by default there is none.
+        max: the upper bound, likewise.
+
+    Returns:
+        The limited elements, of the promoted dtype and the broadcast shape.
+
+    Raises:
+        ValueError: ``a`` is complex, or the shapes do not broadcast.
+        TypeError: an argument is not an array or a number.
+
+    As NumPy's ``clip``.
 
     >>> import stretto.numpy as snp
     >>> snp.clip(snp.array([-1.0, 0.5, 2.0]), 0, 1)
@@ -275,8 +506,19 @@ def _clip_directly(x: Any, low: Any, high: Any) -> Any:
     return Array(np.asarray(out), x.type)
 
 
-def square(x: Any, /) -> Any:
-    """``x * x``.
+def square(x: ArrayLike, /) -> Array:
+    """Square each element.
+
+    Args:
+        x: an array, or a number.
+
+    Returns:
+        ``x * x``, of the shape and dtype of ``x``.
+
+    Raises:
+        TypeError: ``x`` is not an array or a number.
+
+    As NumPy's ``square``.
 
     >>> import stretto.numpy as snp
     >>> snp.square(snp.array([2, -3]))
@@ -285,21 +527,69 @@ def square(x: Any, /) -> Any:
     return ops.square(x)
 
 
-def reciprocal(x: Any, /) -> Any:
-    """``1 / x``; of integers a float."""
+def reciprocal(x: ArrayLike, /) -> Array:
+    """Take the reciprocal of each element.
+
+    Args:
+        x: an array, or a number.
+
+    Returns:
+        ``1 / x``, of the shape of ``x``; integers become floats.
+
+    Raises:
+        TypeError: ``x`` is not an array or a number.
+
+    As NumPy's ``reciprocal``.
+
+    >>> import stretto.numpy as snp
+    >>> snp.reciprocal(snp.array([2, 4]))
+    Array([0.5 , 0.25], dtype=float32)
+    """
     return exponential.reciprocal(x)
 
 
-def heaviside(x: Any, y: Any, /) -> Any:
-    """0 for negative ``x``, ``y`` at zero, 1 for positive ``x``; NaN stays."""
-    x, y = promote_values("heaviside", x, y, inexact=True)
-    zero = zeros_like(x)
-    step = select(lt(x, zero), zero, full_like(x, 1))
-    return select(eq(x, zero), y, select(ne(x, x), x, step))
+def heaviside(x: ArrayLike, y: ArrayLike, /) -> Array:
+    """Evaluate the Heaviside step function of each element.
+
+    Args:
+        x: an array, or a number.
+        y: as ``x``; the two broadcast.
+
+    Returns:
+        0 where ``x`` is negative, ``y`` where it is zero, 1 where it is positive, NaN where it is
+        NaN; of the promoted float dtype and the broadcast shape.
+
+    Raises:
+        TypeError: an argument is not an array or a number, or is complex.
+        ValueError: the shapes do not broadcast.
+
+    As NumPy's ``heaviside``.
+
+    >>> import stretto.numpy as snp
+    >>> snp.heaviside(snp.array([-1.0, 0.0, 2.0]), 0.5)
+    Array([0. , 0.5, 1. ], dtype=float32)
+    """
+    a, b = promote_values("heaviside", x, y, inexact=True)
+    zero = zeros_like(a)
+    step = select(lt(a, zero), zero, full_like(a, 1))
+    return select(eq(a, zero), b, select(ne(a, a), a, step))
 
 
-def hypot(x: Any, y: Any, /) -> Any:
-    """``sqrt(x**2 + y**2)`` without overflow in between.
+def hypot(x: ArrayLike, y: ArrayLike, /) -> Array:
+    """Compute the length of the hypotenuse, without overflow on the way.
+
+    Args:
+        x: an array, or a number.
+        y: as ``x``; the two broadcast.
+
+    Returns:
+        ``sqrt(x**2 + y**2)``, of the promoted float dtype and the broadcast shape.
+
+    Raises:
+        TypeError: an argument is not an array or a number, or is complex.
+        ValueError: the shapes do not broadcast.
+
+    As NumPy's ``hypot``.
 
     >>> import stretto.numpy as snp
     >>> snp.hypot(snp.array([3e30]), 4e30)
@@ -309,11 +599,11 @@ def hypot(x: Any, y: Any, /) -> Any:
     if found is not None:
         return found
     refuse_complex("hypot", x=x, y=y)
-    x, y = promote_values("hypot", x, y, inexact=True)
+    a, b = promote_values("hypot", x, y, inexact=True)
     # The signs stay: by way of |x| the second derivative at 0 would be 0.
-    first = gt(ops.absolute(x), ops.absolute(y))
-    long, short = select(first, x, y), select(first, y, x)
-    infinite = isinf(x) | isinf(y)
+    first = gt(ops.absolute(a), ops.absolute(b))
+    long, short = select(first, a, b), select(first, b, a)
+    infinite = isinf(a) | isinf(b)
     none = eq(long, zeros_like(long)) & eq(short, zeros_like(short))  # short may be NaN
     ratio = short / select(none | infinite, full_like(long, 1), long)
     length = ops.absolute(long) * exponential.sqrt(full_like(ratio, 1) + ratio * ratio)
@@ -321,43 +611,92 @@ def hypot(x: Any, y: Any, /) -> Any:
 
 
 def nan_to_num(
-    x: Any, copy: bool = True, nan: Any = 0.0, posinf: Any = None, neginf: Any = None
-) -> Any:
-    """NaN replaced by ``nan``, infinities by ``posinf`` and ``neginf``: by default the extremes.
+    x: ArrayLike,
+    copy: bool = True,
+    nan: ArrayLike = 0.0,
+    posinf: ArrayLike | None = None,
+    neginf: ArrayLike | None = None,
+) -> Array:
+    """Replace NaN and infinities by numbers.
+
+    Args:
+        x: an array, or a number; integers and booleans stay as they are.
+        copy: ignored: arrays are immutable.
+        nan: what replaces NaN.
+        posinf: what replaces infinity; by default the greatest number of the dtype.
+        neginf: what replaces minus infinity; by default the least number of the dtype.
+
+    Returns:
+        The numbers, of the shape and dtype of ``x``.
+
+    Raises:
+        TypeError: ``x`` or a replacement is not an array or a number.
+
+    As NumPy's ``nan_to_num``.
 
     >>> import stretto.numpy as snp
     >>> snp.nan_to_num(snp.array([snp.nan, snp.inf]), posinf=9)
     Array([0., 9.], dtype=float32)
     """
-    del copy  # arrays are immutable: what is given is never changed
-    x = as_value(x, "nan_to_num")
-    if is_complex(x.dtype):
-        parts = (nan_to_num(p, True, nan, posinf, neginf) for p in (ops.real(x), ops.imag(x)))
+    del copy  # arrays are immutable: the argument never changes
+    value = as_value(x, "nan_to_num")
+    if is_complex(value.dtype):
+        parts = (
+            nan_to_num(p, True, nan, posinf, neginf) for p in (ops.real(value), ops.imag(value))
+        )
         return ops.complex_(*parts)
-    if not is_inexact(x.dtype):
-        return x
+    if not is_inexact(value.dtype):
+        return value
     if all(v is None or v.__class__ in (int, float) for v in (nan, posinf, neginf)):
-        found = directly(np.nan_to_num, FLOAT, x, nan=nan, posinf=posinf, neginf=neginf)
+        found = directly(np.nan_to_num, FLOAT, value, nan=nan, posinf=posinf, neginf=neginf)
         if found is not None:
             return found
-    limits = finfo(x.dtype)
+    limits = finfo(value.dtype)
     high = limits.max if posinf is None else posinf
     low = limits.min if neginf is None else neginf
-    x = where(ne(x, x), convert(as_value(nan), x.dtype), x)
-    x = where(eq(x, full_like(x, np.inf)), convert(as_value(high), x.dtype), x)
-    return where(eq(x, full_like(x, -np.inf)), convert(as_value(low), x.dtype), x)
+    dtype = value.dtype
+    value = where(ne(value, value), convert(as_value(nan), dtype), value)
+    value = where(eq(value, full_like(value, np.inf)), convert(as_value(high), dtype), value)
+    return where(eq(value, full_like(value, -np.inf)), convert(as_value(low), dtype), value)
 
 
 # Parts of complex numbers
 
 
-def real(val: Any) -> Any:
-    """The real part of each element; real arrays as they are."""
+def real(val: ArrayLike) -> Array:
+    """Take the real part of each element.
+
+    Args:
+        val: an array, or a number.
+
+    Returns:
+        The real parts, of the shape of ``val``; real arrays as they are.
+
+    Raises:
+        TypeError: ``val`` is not an array or a number.
+
+    As NumPy's ``real``.
+
+    >>> import stretto.numpy as snp
+    >>> snp.real(snp.array([1 + 2j]))
+    Array([1.], dtype=float32)
+    """
     return ops.real(val)
 
 
-def imag(val: Any) -> Any:
-    """The imaginary part of each element; zeros for real arrays.
+def imag(val: ArrayLike) -> Array:
+    """Take the imaginary part of each element.
+
+    Args:
+        val: an array, or a number.
+
+    Returns:
+        The imaginary parts, of the shape of ``val``; zeros for real arrays.
+
+    Raises:
+        TypeError: ``val`` is not an array or a number.
+
+    As NumPy's ``imag``.
 
     >>> import stretto.numpy as snp
     >>> snp.imag(snp.array([1 + 2j]))
@@ -366,22 +705,50 @@ def imag(val: Any) -> Any:
     return ops.imag(val)
 
 
-def conj(x: Any, /) -> Any:
-    """The complex conjugate of each element; real arrays as they are."""
+def conj(x: ArrayLike, /) -> Array:
+    """Take the complex conjugate of each element.
+
+    Args:
+        x: an array, or a number.
+
+    Returns:
+        The conjugates, of the shape and dtype of ``x``; real arrays as they are.
+
+    Raises:
+        TypeError: ``x`` is not an array or a number.
+
+    As NumPy's ``conj``.
+
+    >>> import stretto.numpy as snp
+    >>> snp.conj(snp.array([1 + 2j]))
+    Array([1.-2.j], dtype=complex64)
+    """
     return ops.conj(x)
 
 
 conjugate = conj
 
 
-def angle(z: Any, deg: bool = False) -> Any:
-    """The angle of each complex number in the plane, in radians, or degrees if ``deg``.
+def angle(z: ArrayLike, deg: bool = False) -> Array:
+    """Compute the angle of each complex number in the plane.
+
+    Args:
+        z: an array, or a number, real or complex.
+        deg: whether the angles are in degrees rather than radians.
+
+    Returns:
+        The angles, from -pi to pi or from -180 to 180; a float array of the shape of ``z``.
+
+    Raises:
+        TypeError: ``z`` is not an array or a number.
+
+    As NumPy's ``angle``.
 
     >>> import stretto.numpy as snp
     >>> snp.angle(snp.array([1j, -1]), deg=True)
     Array([ 90., 180.], dtype=float32)
     """
-    z = as_value(z, "angle", "z")
-    z = convert(z, inexact_dtype(z.dtype), z.weak_type)
-    radians = atan2(ops.imag(z), ops.real(z))
+    value = as_value(z, "angle", "z")
+    value = convert(value, inexact_dtype(value.dtype), value.weak_type)
+    radians = atan2(ops.imag(value), ops.real(value))
     return radians * (180 / math.pi) if deg else radians

@@ -13,6 +13,7 @@ import numpy as np
 from stretto._engine.core.errors import TracedValueError
 from stretto._engine.core.interpreter import Value, as_value
 from stretto._engine.core.types import promote
+from stretto._engine.core.typing import Array, ArrayLike, Axes, Axis
 from stretto._engine.ops import shape as ops
 from stretto._engine.ops.broadcast import (
     broadcast_to,
@@ -50,8 +51,8 @@ def _all_of(who: str, arrays: Any, what: str) -> list[Any]:
     """The arrays of a sequence, or along the first axis of one."""
     if isinstance(arrays, (Value, np.ndarray)) and arrays.ndim == 0:
         raise TypeError(f"{who}: {what} must be a sequence of arrays, got one of rank 0")
-    given: Any = arrays
-    return [as_value(x, who, f"{what}[{i}]") for i, x in enumerate(given)]
+    sequence: Any = arrays
+    return [as_value(x, who, f"{what}[{i}]") for i, x in enumerate(sequence)]
 
 
 def _of_one_dtype(who: str, values: Sequence[Any]) -> list[Any]:
@@ -62,11 +63,29 @@ def _of_one_dtype(who: str, values: Sequence[Any]) -> list[Any]:
 # By number or by condition
 
 
-def choose(a: Any, choices: Any, out: None = None, mode: str = "raise") -> Any:
-    """For each element of ``a`` the element, at its place, of the array that it is the number of.
+def choose(
+    a: ArrayLike, choices: Sequence[ArrayLike] | ArrayLike, out: None = None, mode: str = "raise"
+) -> Array:
+    """Choose each element among arrays by number.
 
-    ``a`` and the choices broadcast. Numbers out of bounds: ``"raise"`` raises ``ValueError``, and
-    is not for a traced ``a``; ``"wrap"`` counts round and round; ``"clip"`` takes the nearest.
+    Args:
+        a: integers, the numbers of the arrays.
+        choices: a sequence of arrays, or an array of them along its first axis; they broadcast with
+            ``a``.
+        out: must be ``None``: arrays are immutable.
+        mode: for numbers out of bounds: ``"raise"``, which is not for a traced ``a``; ``"wrap"``,
+            which counts round and round; ``"clip"``, which takes the nearest.
+
+    Returns:
+        The chosen elements, of the promoted dtype of the choices and the broadcast shape.
+
+    Raises:
+        TypeError: ``a`` does not hold integers, or ``choices`` is not a sequence of arrays.
+        ValueError: a number is out of bounds, or traced, with ``mode="raise"``; there is no such
+            mode; or the shapes do not broadcast.
+        NotImplementedError: ``out`` is given.
+
+    As NumPy's ``choose``.
 
     >>> import stretto.numpy as snp
     >>> snp.choose(snp.array([1, 0]), [snp.array([1, 2]), snp.array([10, 20])])
@@ -86,11 +105,11 @@ def choose(a: Any, choices: Any, out: None = None, mode: str = "raise") -> Any:
         known = concrete_of(x)
         if known is None:
             raise ValueError(
-                f"choose: whether a traced number, {x.type}, is out of bounds cannot be known; "
+                f"choose: a is traced, {x.type}, so whether it is out of bounds is unknown; "
                 f"pass mode='clip' or mode='wrap'"
             )
         if known.size and not 0 <= known.min() <= known.max() < n:
-            raise ValueError(f"choose: a number is not from 0 to {n - 1}: {known}")
+            raise ValueError(f"choose: the numbers must be from 0 to {n - 1}; got {known}")
     else:
         raise ValueError(f"choose: mode must be 'raise', 'wrap' or 'clip', got {mode!r}")
     shape = broadcast_shapes("choose", x.shape, *[v.shape for v in values])
@@ -99,8 +118,27 @@ def choose(a: Any, choices: Any, out: None = None, mode: str = "raise") -> Any:
     return reshape(take_along_axis(every, number, 0), shape)
 
 
-def select(condlist: Any, choicelist: Any, default: Any = 0) -> Any:
-    """For each element the choice of the first condition that holds there, else ``default``.
+def select(
+    condlist: Sequence[ArrayLike] | ArrayLike,
+    choicelist: Sequence[ArrayLike] | ArrayLike,
+    default: ArrayLike = 0,
+) -> Array:
+    """Choose each element by the first condition that holds there.
+
+    Args:
+        condlist: a sequence of boolean arrays.
+        choicelist: as many arrays as there are conditions; all broadcast.
+        default: the elements where no condition holds.
+
+    Returns:
+        The chosen elements, of the promoted dtype of the choices and the broadcast shape.
+
+    Raises:
+        ValueError: there are not as many choices as conditions, or none; or the shapes do not
+            broadcast.
+        TypeError: a condition is not boolean, or an argument is not a sequence of arrays.
+
+    As NumPy's ``select``.
 
     >>> import stretto.numpy as snp
     >>> x = snp.arange(5)
@@ -111,7 +149,7 @@ def select(condlist: Any, choicelist: Any, default: Any = 0) -> Any:
     choices = _all_of("select", choicelist, "choicelist")
     if len(conditions) != len(choices) or not choices:
         raise ValueError(
-            f"select: expected as many conditions as choices, and one at least; got "
+            f"select: expected as many conditions as choices, and at least one; got "
             f"{len(conditions)} and {len(choices)}"
         )
     for i, condition in enumerate(conditions):
@@ -124,18 +162,35 @@ def select(condlist: Any, choicelist: Any, default: Any = 0) -> Any:
 
 
 def compress(
-    condition: Any,
-    a: Any,
-    axis: int | None = None,
+    condition: ArrayLike,
+    a: ArrayLike,
+    axis: Axis = None,
     out: None = None,
     *,
     size: int | None = None,
-    fill_value: Any = 0,
-) -> Any:
-    """The parts of ``a`` along ``axis`` for which ``condition`` holds; without it, elements.
+    fill_value: ArrayLike = 0,
+) -> Array:
+    """Keep the parts of an array along an axis for which a condition holds.
 
-    A condition that is too short does not hold for the rest. While tracing ``size`` must be given:
-    so many parts are taken, and what is missing is ``fill_value``.
+    Args:
+        condition: booleans, of rank 1; it does not hold for the parts beyond its end.
+        a: an array.
+        axis: the axis; by default the elements of ``a`` in row-major order.
+        out: must be ``None``: arrays are immutable.
+        size: how many parts to take, for which ``fill_value`` stands where there are fewer; needed
+            while ``condition`` is traced.
+        fill_value: see ``size``.
+
+    Returns:
+        The parts, of the dtype of ``a``.
+
+    Raises:
+        ValueError: ``condition`` is not of rank 1, or ``axis`` is out of bounds.
+        IndexError: the condition holds beyond the end of the axis.
+        TracedValueError: ``condition`` is traced, without ``size``.
+        NotImplementedError: ``out`` is given.
+
+    As NumPy's ``compress``.
 
     >>> import stretto.numpy as snp
     >>> snp.compress(snp.array([False, True]), snp.array([[1, 2], [3, 4]]), axis=0)
@@ -166,11 +221,22 @@ def compress(
     return choose_by(inside, found, convert(as_value(fill_value), x.dtype))
 
 
-def trim_zeros(filt: Any, trim: str = "fb", axis: Any = None) -> Any:
-    """The array without the zeros at its front and back, along ``axis``, all axes by default.
+def trim_zeros(filt: ArrayLike, trim: str = "fb", axis: Axes = None) -> Array:
+    """Trim the zeros at the front and the back of an array.
 
-    ``trim`` names the ends, ``"f"``, ``"b"`` or both. The size of the result depends on values, so
-    it is not for traced arrays.
+    Args:
+        filt: an array; not a traced one, since the shape of the result depends on its values.
+        trim: which ends to trim, ``"f"``, ``"b"`` or both.
+        axis: the axes to trim along, all by default.
+
+    Returns:
+        The part between the zeros, of the dtype of ``filt``.
+
+    Raises:
+        ValueError: ``trim`` is something else, or an axis is out of bounds.
+        TracedValueError: ``filt`` is traced.
+
+    As NumPy's ``trim_zeros``.
 
     >>> import stretto.numpy as snp
     >>> snp.trim_zeros(snp.array([0, 0, 1, 2, 0]))

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from stretto._engine.core.interpreter import as_value
+from stretto._engine.core.typing import Array, ArrayLike, DTypeLike
 from stretto._engine.ops.bilinear import promote_dtypes
 from stretto._engine.ops.complex_parts import conj
 from stretto._engine.ops.shape import rev
@@ -23,7 +24,7 @@ def _sequences(who: str, a: Any, v: Any) -> tuple[Any, Any]:
     x, y = as_value(a, who, "a"), as_value(v, who, "v")
     if x.ndim != 1 or y.ndim != 1 or not x.size or not y.size:
         raise ValueError(
-            f"{who}: expected arrays of rank 1 that are not empty, got {x.type} and {y.type}"
+            f"{who}: expected non-empty arrays of rank 1, got {x.type} and {y.type}"
             + ("" if x.ndim == y.ndim == 1 else "; stretto.scipy.signal takes any rank")
         )
     return promote_dtypes(who, x, y)
@@ -42,15 +43,33 @@ def _part(x: Any, y: Any, mode: str, middle: int, *options: Any) -> Any:
 
 
 def convolve(
-    a: Any, v: Any, mode: str = "full", *, precision: Any = None, preferred_element_type: Any = None
-) -> Any:
-    """The convolution of two sequences: element k is the sum of ``a[i] v[k - i]``.
+    a: ArrayLike,
+    v: ArrayLike,
+    mode: str = "full",
+    *,
+    precision: Any = None,
+    preferred_element_type: DTypeLike | None = None,
+) -> Array:
+    """Convolve two sequences: element k is the sum of ``a[i] v[k - i]``.
 
-    ``mode``: ``"full"`` has all n + m - 1 elements, ``"same"`` the middle as many as the longer
-    sequence has, ``"valid"`` those where the sequences overlap entirely. ``precision`` and
-    ``preferred_element_type`` are those of ``lax.conv``. Takes n m products; for long sequences
-    ``stretto.scipy.signal.fftconvolve`` is faster. Raises ``ValueError`` for other ranks than 1,
-    and for no elements.
+    Takes n m products: for long sequences ``stretto.scipy.signal.fftconvolve`` is faster.
+
+    Args:
+        a: an array of rank 1 and n elements.
+        v: an array of rank 1 and m elements.
+        mode: ``"full"``: all n + m - 1 elements. ``"same"``: the middle ones, as many as the longer
+            sequence has. ``"valid"``: those where the sequences overlap entirely.
+        precision: the precision of the products, as for ``lax.conv``.
+        preferred_element_type: the dtype of the sums, as for ``lax.conv``.
+
+    Returns:
+        The convolution, of rank 1 and the promoted dtype.
+
+    Raises:
+        ValueError: an argument is not of rank 1, or is empty; or there is no such mode.
+        TypeError: an argument is not an array.
+
+    As NumPy's ``convolve``.
 
     >>> import stretto.numpy as snp
     >>> snp.convolve(snp.array([1, 2, 3]), snp.array([0, 1, 2]))
@@ -67,16 +86,32 @@ def convolve(
 
 
 def correlate(
-    a: Any,
-    v: Any,
+    a: ArrayLike,
+    v: ArrayLike,
     mode: str = "valid",
     *,
     precision: Any = None,
-    preferred_element_type: Any = None,
-) -> Any:
-    """The correlation of two sequences: element k is the sum of ``a[i + k] conj(v[i])``.
+    preferred_element_type: DTypeLike | None = None,
+) -> Array:
+    """Correlate two sequences: element k is the sum of ``a[i + k] conj(v[i])``.
 
-    k begins below 0, where the sequences first overlap. Arguments are as in ``convolve``.
+    k begins below 0, where the sequences first overlap.
+
+    Args:
+        a: an array of rank 1.
+        v: an array of rank 1.
+        mode: as for ``convolve``.
+        precision: the precision of the products, as for ``lax.conv``.
+        preferred_element_type: the dtype of the sums, as for ``lax.conv``.
+
+    Returns:
+        The correlation, of rank 1 and the promoted dtype.
+
+    Raises:
+        ValueError: an argument is not of rank 1, or is empty; or there is no such mode.
+        TypeError: an argument is not an array.
+
+    As NumPy's ``correlate``.
 
     >>> import stretto.numpy as snp
     >>> snp.correlate(snp.array([1, 2, 3]), snp.array([0, 1, 2]), "full")

@@ -10,6 +10,7 @@ from typing import Any
 
 from stretto._engine.core.interpreter import as_value
 from stretto._engine.core.types import is_complex, kind_of, real_dtype
+from stretto._engine.core.typing import Array, ArrayLike, DTypeLike
 from stretto._engine.ops.arithmetic import conj, imag, real
 from stretto._engine.ops.broadcast import reshape
 from stretto._engine.ops.complex_parts import complex_
@@ -45,7 +46,7 @@ def _variables(who: str, m: Any, y: Any, rowvar: bool, dtype: Any) -> Any:
         x, y = inexact_values(who, m=parts[0], y=parts[1])
         if x.shape[1] != y.shape[1]:
             raise ValueError(
-                f"{who}: the variables of both must have as many observations; got "
+                f"{who}: both must have equally many observations; got "
                 f"{parts[0].type} and {parts[1].type}, a row for each variable"
             )
         out = concatenate([x, y], 0)
@@ -66,20 +67,37 @@ def _weights(x: Any, weights: Any, name: str) -> Any:
 
 
 def cov(
-    m: Any,
-    y: Any = None,
+    m: ArrayLike,
+    y: ArrayLike | None = None,
     rowvar: bool = True,
     bias: bool = False,
     ddof: int | None = None,
-    fweights: Any = None,
-    aweights: Any = None,
-    dtype: Any = None,
-) -> Any:
-    """The covariance of each two variables, each a row of ``m`` (a column, if not ``rowvar``).
+    fweights: ArrayLike | None = None,
+    aweights: ArrayLike | None = None,
+    dtype: DTypeLike | None = None,
+) -> Array:
+    """Estimate the covariance of every two variables.
 
-    ``y`` has more variables. Of n observations the sum of products goes over ``n - ddof``, by
-    default n - 1, or n with ``bias``. ``fweights`` say how often each observation occurs,
-    ``aweights`` how much it weighs.
+    Args:
+        m: the observations of the variables, of rank 2 or less.
+        y: more variables with as many observations.
+        rowvar: whether each row is a variable and each column an observation, or the other way
+            round.
+        bias: whether to divide by the n observations; by default by n - 1.
+        ddof: divide by n - ``ddof`` instead.
+        fweights: how often each observation occurs, integers of shape (n,).
+        aweights: how much each observation weighs, of shape (n,).
+        dtype: the dtype to compute in, by default the promoted float or complex dtype.
+
+    Returns:
+        The matrix of covariances; a number for one variable.
+
+    Raises:
+        ValueError: an array is of a higher rank, ``y`` has another number of observations, the
+            weights are of another shape, or ``ddof`` is not an integer.
+        TypeError: ``fweights`` are not integers.
+
+    As NumPy's ``cov``.
 
     >>> import stretto.numpy as snp
     >>> snp.cov(snp.array([[1.0, 2.0, 3.0], [4.0, 0.0, 2.0]]))
@@ -111,8 +129,25 @@ def cov(
     return reshape(out, ()) if out.shape == (1, 1) else out
 
 
-def corrcoef(x: Any, y: Any = None, rowvar: bool = True, dtype: Any = None) -> Any:
-    """The correlation of each two variables: their covariance over both deviations, within ±1.
+def corrcoef(
+    x: ArrayLike, y: ArrayLike | None = None, rowvar: bool = True, dtype: DTypeLike | None = None
+) -> Array:
+    """Estimate the correlation of every two variables: covariance over both deviations.
+
+    Args:
+        x: the observations of the variables, of rank 2 or less.
+        y: more variables with as many observations.
+        rowvar: whether each row is a variable and each column an observation, or the other way
+            round.
+        dtype: the dtype to compute in, by default the promoted float or complex dtype.
+
+    Returns:
+        The matrix of correlations, from -1 to 1; a number for one variable.
+
+    Raises:
+        ValueError: an array is of a higher rank, or ``y`` has another number of observations.
+
+    As NumPy's ``corrcoef``.
 
     >>> import stretto.numpy as snp
     >>> snp.corrcoef(snp.array([[1.0, 2.0, 3.0], [4.0, 0.0, 2.0]]))

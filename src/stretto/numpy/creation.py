@@ -6,7 +6,7 @@ Next, read ``ranges``.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -20,6 +20,7 @@ from stretto._engine.core.interpreter import (
     type_of,
 )
 from stretto._engine.core.types import array_type, kind_of, promote, scalar_dtype
+from stretto._engine.core.typing import ArrayLike, DTypeLike, ShapeLike, SupportsDType
 from stretto._engine.ops.broadcast import broadcast_to, reshape
 from stretto._engine.ops.convert import convert
 from stretto._engine.ops.shape import concatenate
@@ -29,6 +30,9 @@ from stretto._engine.runtime.eager import EAGER
 from stretto.numpy.arguments import refuse_device
 from stretto.numpy.dtypes import as_dtype
 from stretto.numpy.quick import splat
+
+if TYPE_CHECKING:
+    from stretto._engine.runtime.device import Device
 
 __all__ = [
     "array",
@@ -55,19 +59,38 @@ _ZERO = np.int8(0)
 
 def array(
     object: Any,
-    dtype: Any = None,
+    dtype: DTypeLike | None = None,
     *,
     copy: bool = True,
     order: str | None = "K",
     ndmin: int = 0,
-    device: Any = None,
+    device: Device | str | None = None,
     out_sharding: None = None,
-) -> Any:
-    """An array of a number, an array, or nested sequences of them, in ``dtype``.
+) -> Array:
+    """Make an array of a number, an array, or nested sequences of them.
 
-    Without ``dtype``, numbers get the default dtype of their kind (32 bits unless ``enable_x64``);
-    arrays among them promote. Memory that others can write is copied. Raises ``ValueError`` for
-    sequences of unequal length, ``OverflowError`` for integers that do not fit.
+    Args:
+        object: a number, an array of any library, or nested sequences of these, all of one length
+            at each depth.
+        dtype: the dtype; by default that of the arrays, promoted, and for numbers the default dtype
+            of their kind, 32 bits unless ``enable_x64`` is set.
+        copy: whether an array is copied; memory that others can write always is.
+        order: the order in memory, of which there is one: ``"C"``, ``"K"``, ``"A"`` and ``None``
+            all mean it.
+        ndmin: the least rank; axes of size 1 are put in front.
+        device: the device; ``None`` or the one CPU device there is.
+        out_sharding: must be ``None``: arrays are not split over devices.
+
+    Returns:
+        The array, of the shape of ``object``.
+
+    Raises:
+        ValueError: the sequences differ in length, or there is no such device.
+        OverflowError: an integer does not fit in the dtype.
+        TypeError: an element is not a number.
+        NotImplementedError: ``order`` is another, or ``out_sharding`` is given.
+
+    As NumPy's ``array``.
 
     >>> import stretto.numpy as snp
     >>> snp.array([[1, 2], [3, 4]])
@@ -87,20 +110,36 @@ def array(
 
 def asarray(
     a: Any,
-    dtype: Any = None,
+    dtype: DTypeLike | None = None,
     order: str | None = None,
     *,
     copy: bool | None = None,
-    device: Any = None,
+    device: Device | str | None = None,
     out_sharding: None = None,
-) -> Any:
-    """As ``array``, but an array that already is as asked is given back itself.
+) -> Array:
+    """Make an array; one that already has the dtype is returned itself.
 
-    Takes whatever has ``__array__``, ``__dlpack__`` or Python's buffer protocol too, and, as
-    ``array`` does, ranges and other sequences.
+    Args:
+        a: as for ``array``; also whatever has ``__array__``, ``__dlpack__`` or Python's buffer
+            protocol, and ranges and other sequences. A NumPy array's memory is copied, since others
+            can write it.
+        dtype: the dtype, by default as for ``array``.
+        order: ignored: there is one order in memory.
+        copy: ``True`` always copies, ``False`` never does; by default where needed.
+        device: the device; ``None`` or the one CPU device there is.
+        out_sharding: must be ``None``: arrays are not split over devices.
 
-    A NumPy array's memory is copied, since others can write it. Raises ``ValueError`` where
-    ``copy=False`` and a copy is needed.
+    Returns:
+        The array, of the shape of ``a``.
+
+    Raises:
+        ValueError: ``copy=False`` and a copy is needed, the sequences differ in length, or there is
+            no such device.
+        OverflowError: an integer does not fit in the dtype.
+        TypeError: an element is not a number.
+        NotImplementedError: ``out_sharding`` is given.
+
+    As the array API standard's ``asarray``.
 
     >>> import stretto.numpy as snp
     >>> x = snp.asarray([1.0, 2.0])
@@ -119,8 +158,21 @@ def asarray(
 asanyarray = asarray
 
 
-def ascontiguousarray(a: Any, dtype: Any = None) -> Any:
-    """As ``asarray``, with at least one axis; all arrays are contiguous.
+def ascontiguousarray(a: Any, dtype: DTypeLike | None = None) -> Array:
+    """Make an array of at least one axis; all arrays are contiguous.
+
+    Args:
+        a: as for ``asarray``.
+        dtype: the dtype, by default as for ``array``.
+
+    Returns:
+        The array; of shape (1,) for a number.
+
+    Raises:
+        ValueError: the sequences differ in length.
+        TypeError: an element is not a number.
+
+    As NumPy's ``ascontiguousarray``.
 
     >>> import stretto.numpy as snp
     >>> snp.ascontiguousarray(3.0).shape
@@ -129,8 +181,20 @@ def ascontiguousarray(a: Any, dtype: Any = None) -> Any:
     return array(a, dtype, copy=False, ndmin=1)
 
 
-def copy(a: Any, order: str | None = None) -> Any:
-    """An array of its own with the elements of ``a``.
+def copy(a: ArrayLike, order: str | None = None) -> Array:
+    """Copy an array into memory of its own.
+
+    Args:
+        a: an array, or a number.
+        order: ignored: there is one order in memory.
+
+    Returns:
+        The copy, of the shape and dtype of ``a``.
+
+    Raises:
+        TypeError: ``a`` is not an array or a number.
+
+    As NumPy's ``copy``.
 
     >>> import stretto.numpy as snp
     >>> snp.copy(snp.array([1, 2]))
@@ -268,6 +332,7 @@ def _rebuilt(x: Any, leaves: Iterator[Any]) -> Any:
 
 
 def stacked(x: Any, who: str) -> Any:
+    """Nested lists of arrays as one array."""
     if not isinstance(x, list):
         return x
     parts = [stacked(element, who) for element in x]
@@ -277,7 +342,7 @@ def stacked(x: Any, who: str) -> Any:
 
 
 def _ragged(who: str) -> ValueError:
-    return ValueError(f"{who}: the sequences differ in length, so they are no array; pad them")
+    return ValueError(f"{who}: the sequences differ in length and so make no array; pad them")
 
 
 def _from_numbers(x: Any, classes: set[type], wanted: np.dtype | None, who: str) -> Any:
@@ -296,11 +361,11 @@ def _from_numbers(x: Any, classes: set[type], wanted: np.dtype | None, who: str)
 
 
 def shape_of(shape: Any, who: str) -> tuple[int, ...]:
-    """A shape given as an integer or a sequence of them; traced ones are refused in words."""
+    """A shape, from an integer or a sequence of them; traced ones are refused in words."""
     if shape.__class__ is int:
         shape = (shape,)
-    given: Any = shape if shape.__class__ is tuple or np.ndim(shape) else (shape,)
-    return sizes_of(given, who)
+    sizes: Any = shape if shape.__class__ is tuple or np.ndim(shape) else (shape,)
+    return sizes_of(sizes, who)
 
 
 def _filled(shape: tuple[int, ...], element: Any, dtype: np.dtype, weak: bool = False) -> Any:
@@ -311,8 +376,30 @@ def _filled(shape: tuple[int, ...], element: Any, dtype: np.dtype, weak: bool = 
     return splat(np.asarray(element).astype(dtype), array_type(shape, dtype, weak))
 
 
-def zeros(shape: Any, dtype: Any = None, *, device: Any = None, out_sharding: None = None) -> Any:
-    """An array of this shape filled with 0.
+def zeros(
+    shape: ShapeLike,
+    dtype: DTypeLike | None = None,
+    *,
+    device: Device | str | None = None,
+    out_sharding: None = None,
+) -> Array:
+    """Make an array of a shape, filled with 0.
+
+    Args:
+        shape: an integer, or a sequence of them.
+        dtype: the dtype, by default the default float.
+        device: the device; ``None`` or the one CPU device there is.
+        out_sharding: must be ``None``: arrays are not split over devices.
+
+    Returns:
+        The array.
+
+    Raises:
+        TypeError: the shape is not integers, or is traced.
+        ValueError: the shape has a negative size, or there is no such device.
+        NotImplementedError: ``out_sharding`` is given.
+
+    As NumPy's ``zeros``.
 
     >>> import stretto.numpy as snp
     >>> snp.zeros((2, 2))
@@ -323,8 +410,30 @@ def zeros(shape: Any, dtype: Any = None, *, device: Any = None, out_sharding: No
     return _filled(shape_of(shape, "zeros"), _ZERO, as_dtype(float if dtype is None else dtype))
 
 
-def ones(shape: Any, dtype: Any = None, *, device: Any = None, out_sharding: None = None) -> Any:
-    """An array of this shape filled with 1.
+def ones(
+    shape: ShapeLike,
+    dtype: DTypeLike | None = None,
+    *,
+    device: Device | str | None = None,
+    out_sharding: None = None,
+) -> Array:
+    """Make an array of a shape, filled with 1.
+
+    Args:
+        shape: an integer, or a sequence of them.
+        dtype: the dtype, by default the default float.
+        device: the device; ``None`` or the one CPU device there is.
+        out_sharding: must be ``None``: arrays are not split over devices.
+
+    Returns:
+        The array.
+
+    Raises:
+        TypeError: the shape is not integers, or is traced.
+        ValueError: the shape has a negative size, or there is no such device.
+        NotImplementedError: ``out_sharding`` is given.
+
+    As NumPy's ``ones``.
 
     >>> import stretto.numpy as snp
     >>> snp.ones(2, dtype=int)
@@ -334,21 +443,67 @@ def ones(shape: Any, dtype: Any = None, *, device: Any = None, out_sharding: Non
     return _filled(shape_of(shape, "ones"), 1, as_dtype(float if dtype is None else dtype))
 
 
-def empty(shape: Any, dtype: Any = None, *, device: Any = None, out_sharding: None = None) -> Any:
-    """An array of this shape; its elements are 0."""
+def empty(
+    shape: ShapeLike,
+    dtype: DTypeLike | None = None,
+    *,
+    device: Device | str | None = None,
+    out_sharding: None = None,
+) -> Array:
+    """Make an array of a shape whose elements do not matter; they are 0.
+
+    Args:
+        shape: an integer, or a sequence of them.
+        dtype: the dtype, by default the default float.
+        device: the device; ``None`` or the one CPU device there is.
+        out_sharding: must be ``None``: arrays are not split over devices.
+
+    Returns:
+        The array.
+
+    Raises:
+        TypeError: the shape is not integers, or is traced.
+        ValueError: the shape has a negative size, or there is no such device.
+        NotImplementedError: ``out_sharding`` is given.
+
+    As NumPy's ``empty``.
+
+    >>> import stretto.numpy as snp
+    >>> snp.empty(2).shape
+    (2,)
+    """
     refuse_device("empty", device, out_sharding)
     return _filled(shape_of(shape, "empty"), _ZERO, as_dtype(float if dtype is None else dtype))
 
 
 def full(
-    shape: Any,
-    fill_value: Any,
-    dtype: Any = None,
+    shape: ShapeLike,
+    fill_value: ArrayLike,
+    dtype: DTypeLike | None = None,
     *,
-    device: Any = None,
+    device: Device | str | None = None,
     out_sharding: None = None,
-) -> Any:
-    """An array of this shape, ``fill_value`` broadcast to it.
+) -> Array:
+    """Make an array of a shape, filled with a value.
+
+    Args:
+        shape: an integer, or a sequence of them.
+        fill_value: a number, or an array that broadcasts to the shape.
+        dtype: the dtype, by default that of ``fill_value``.
+        device: the device; ``None`` or the one CPU device there is.
+        out_sharding: must be ``None``: arrays are not split over devices.
+
+    Returns:
+        The array.
+
+    Raises:
+        TypeError: the shape is not integers, or ``fill_value`` is not an array or a number.
+        ValueError: ``fill_value`` does not broadcast to the shape, a size is negative, or there is
+            no such device.
+        OverflowError: ``fill_value`` does not fit in the dtype.
+        NotImplementedError: ``out_sharding`` is given.
+
+    As NumPy's ``full``.
 
     >>> import stretto.numpy as snp
     >>> snp.full((2,), snp.float32(0.5))
@@ -374,16 +529,31 @@ def _like(a: Any, element: Any, dtype: Any, shape: Any, who: str, argument: str 
 
 
 def zeros_like(
-    a: Any,
-    dtype: Any = None,
-    shape: Any = None,
+    a: ArrayLike | SupportsDType,
+    dtype: DTypeLike | None = None,
+    shape: ShapeLike | None = None,
     *,
-    device: Any = None,
+    device: Device | str | None = None,
     out_sharding: None = None,
-) -> Any:
-    """Zeros of the shape and dtype of ``a``, unless others are given.
+) -> Array:
+    """Make an array of zeros like another.
 
-    Of ``a`` only these matter, here and in the functions like it: it may be a ``ShapeDtypeStruct``.
+    Args:
+        a: an array, a number, or a ``ShapeDtypeStruct``: only the shape and dtype matter.
+        dtype: the dtype, by default that of ``a``.
+        shape: the shape, by default that of ``a``.
+        device: the device; ``None`` or the one CPU device there is.
+        out_sharding: must be ``None``: arrays are not split over devices.
+
+    Returns:
+        The array.
+
+    Raises:
+        TypeError: ``a`` has no shape and dtype, or the shape is not integers.
+        ValueError: the shape has a negative size, or there is no such device.
+        NotImplementedError: ``out_sharding`` is given.
+
+    As NumPy's ``zeros_like``.
 
     >>> import stretto.numpy as snp
     >>> snp.zeros_like(snp.array([1.0, 2.0]))
@@ -394,34 +564,102 @@ def zeros_like(
 
 
 def ones_like(
-    a: Any,
-    dtype: Any = None,
-    shape: Any = None,
+    a: ArrayLike | SupportsDType,
+    dtype: DTypeLike | None = None,
+    shape: ShapeLike | None = None,
     *,
-    device: Any = None,
+    device: Device | str | None = None,
     out_sharding: None = None,
-) -> Any:
-    """Ones of the shape and dtype of ``a``, unless others are given."""
+) -> Array:
+    """Make an array of ones like another.
+
+    Args:
+        a: an array, a number, or a ``ShapeDtypeStruct``: only the shape and dtype matter.
+        dtype: the dtype, by default that of ``a``.
+        shape: the shape, by default that of ``a``.
+        device: the device; ``None`` or the one CPU device there is.
+        out_sharding: must be ``None``: arrays are not split over devices.
+
+    Returns:
+        The array.
+
+    Raises:
+        TypeError: ``a`` has no shape and dtype, or the shape is not integers.
+        ValueError: the shape has a negative size, or there is no such device.
+        NotImplementedError: ``out_sharding`` is given.
+
+    As NumPy's ``ones_like``.
+
+    >>> import stretto.numpy as snp
+    >>> snp.ones_like(snp.array([1, 2]))
+    Array([1, 1], dtype=int32)
+    """
     refuse_device("ones_like", device, out_sharding)
     return _like(a, 1, dtype, shape, "ones_like")
 
 
-def empty_like(prototype: Any, dtype: Any = None, shape: Any = None, *, device: Any = None) -> Any:
-    """Zeros of the shape and dtype of ``prototype``, unless others are given."""
+def empty_like(
+    prototype: ArrayLike | SupportsDType,
+    dtype: DTypeLike | None = None,
+    shape: ShapeLike | None = None,
+    *,
+    device: Device | str | None = None,
+) -> Array:
+    """Make an array of zeros like another.
+
+    Args:
+        prototype: an array, a number, or a ``ShapeDtypeStruct``: only the shape and dtype matter.
+        dtype: the dtype, by default that of ``prototype``.
+        shape: the shape, by default that of ``prototype``.
+        device: the device; ``None`` or the one CPU device there is.
+
+    Returns:
+        The array.
+
+    Raises:
+        TypeError: ``prototype`` has no shape and dtype, or the shape is not integers.
+        ValueError: the shape has a negative size, or there is no such device.
+
+    As NumPy's ``empty_like``.
+
+    >>> import stretto.numpy as snp
+    >>> snp.empty_like(snp.array([1, 2])).shape
+    (2,)
+    """
     refuse_device("empty_like", device)
     return _like(prototype, _ZERO, dtype, shape, "empty_like", "prototype")
 
 
 def full_like(
-    a: Any,
-    fill_value: Any,
-    dtype: Any = None,
-    shape: Any = None,
+    a: ArrayLike | SupportsDType,
+    fill_value: ArrayLike,
+    dtype: DTypeLike | None = None,
+    shape: ShapeLike | None = None,
     *,
-    device: Any = None,
+    device: Device | str | None = None,
     out_sharding: None = None,
-) -> Any:
-    """``fill_value`` in the shape and dtype of ``a``, unless others are given.
+) -> Array:
+    """Make an array like another, filled with a value.
+
+    Args:
+        a: an array, a number, or a ``ShapeDtypeStruct``: only the shape and dtype matter.
+        fill_value: a number, or an array that broadcasts to the shape.
+        dtype: the dtype, by default that of ``a``.
+        shape: the shape, by default that of ``a``.
+        device: the device; ``None`` or the one CPU device there is.
+        out_sharding: must be ``None``: arrays are not split over devices.
+
+    Returns:
+        The array.
+
+    Raises:
+        TypeError: ``a`` has no shape and dtype, or ``fill_value`` is not an array or a number.
+        ValueError: ``fill_value`` does not broadcast to the shape, a size is negative, or there is
+            no such device.
+        OverflowError: ``fill_value`` does not fit in the dtype.
+        NotImplementedError: ``out_sharding`` is given.
+
+    As NumPy's ``full_like``.
 
     >>> import stretto.numpy as snp
     >>> snp.full_like(snp.array([1, 2]), 7)

@@ -14,6 +14,7 @@ import numpy as np
 from stretto._engine.core.integers import integer
 from stretto._engine.core.interpreter import as_value
 from stretto._engine.core.types import is_inexact, kind_of
+from stretto._engine.core.typing import Array, ArrayLike
 from stretto._engine.ops.broadcast import broadcast_to, canonical_axes, canonical_axis, reshape
 from stretto._engine.ops.comparison import eq, gt, lt, zeros_like
 from stretto._engine.ops.comparison import where as choose
@@ -37,11 +38,31 @@ def _part(x: Any, start: int | None, stop: int | None, axis: int) -> Any:
     return slice_in_dim(x, start, stop, 1, axis)
 
 
-def diff(a: Any, n: int = 1, axis: int = -1, prepend: Any = None, append: Any = None) -> Any:
-    """Each element less the one before it along ``axis``, ``n`` times over; of booleans, ``!=``.
+def diff(
+    a: ArrayLike,
+    n: int = 1,
+    axis: int = -1,
+    prepend: ArrayLike | None = None,
+    append: ArrayLike | None = None,
+) -> Array:
+    """Take the differences of neighbours along an axis, ``n`` times over.
 
-    ``prepend`` and ``append`` are put before and after the elements first: numbers, or arrays of
-    any length along ``axis``.
+    Args:
+        a: an array of rank 1 or more; of booleans the difference is ``!=``.
+        n: how often.
+        axis: the axis, by default the last.
+        prepend: what to put before the elements first: a number, or an array of any length along
+            ``axis``.
+        append: what to put after them, likewise.
+
+    Returns:
+        The differences, ``n`` fewer along ``axis``, of the dtype of ``a``.
+
+    Raises:
+        ValueError: ``a`` is of rank 0, ``n`` is negative, or ``axis`` is out of bounds.
+        TypeError: ``a`` is not an array, or ``n`` is not an integer.
+
+    As NumPy's ``diff``.
 
     >>> import stretto.numpy as snp
     >>> snp.diff(snp.array([1, 2, 4, 7]))
@@ -75,8 +96,23 @@ def diff(a: Any, n: int = 1, axis: int = -1, prepend: Any = None, append: Any = 
     return x
 
 
-def ediff1d(ary: Any, to_end: Any = None, to_begin: Any = None) -> Any:
-    """The differences of neighbours in row-major order, between ``to_begin`` and ``to_end``.
+def ediff1d(
+    ary: ArrayLike, to_end: ArrayLike | None = None, to_begin: ArrayLike | None = None
+) -> Array:
+    """Take the differences of neighbours in row-major order.
+
+    Args:
+        ary: an array.
+        to_end: what to put after the differences.
+        to_begin: what to put before them.
+
+    Returns:
+        The differences, of rank 1 and the dtype of ``ary``.
+
+    Raises:
+        TypeError: an argument is not an array or a number.
+
+    As NumPy's ``ediff1d``.
 
     >>> import stretto.numpy as snp
     >>> snp.ediff1d(snp.array([1, 2, 4]), to_begin=0)
@@ -107,28 +143,44 @@ def _spacings(varargs: Sequence[Any], axes: Sequence[int], shape: tuple[int, ...
         )
     if not varargs:
         return [1.0] * len(axes)
-    given = [as_value(v, "gradient", "a spacing") for v in varargs]
-    if len(given) != len(axes):
-        given = given * len(axes)
-        if given[0].ndim and len(axes) > 1:
+    spacings = [as_value(v, "gradient", "a spacing") for v in varargs]
+    if len(spacings) != len(axes):
+        spacings = spacings * len(axes)
+        if spacings[0].ndim and len(axes) > 1:
             raise ValueError("gradient: coordinates need one array for each axis; got one in all")
-    for x, axis in zip(given, axes, strict=True):
+    for x, axis in zip(spacings, axes, strict=True):
         if x.ndim and x.shape != (shape[axis],):
             raise ValueError(
                 f"gradient: expected a distance, or {shape[axis]} coordinates along axis {axis}; "
                 f"got {x.type}"
             )
-    return given
+    return spacings
 
 
 def gradient(
-    f: Any, *varargs: Any, axis: int | Sequence[int] | None = None, edge_order: int | None = None
-) -> Any:
-    """The slope along each axis by second-order central differences: an array, or a list of them.
+    f: ArrayLike,
+    *varargs: ArrayLike,
+    axis: int | Sequence[int] | None = None,
+    edge_order: int | None = None,
+) -> Array | list[Array]:
+    """Estimate the slope along each axis by second-order central differences.
 
-    ``varargs`` are the distances between samples, or the samples' coordinates: one for all axes, or
-    one for each. At the edges the differences are one-sided, of order ``edge_order``, 1 (the
-    default) or 2. Raises ``ValueError`` for an axis of fewer than ``edge_order + 1`` samples.
+    Args:
+        f: samples of a function.
+        *varargs: the distances between samples, or the samples' coordinates: one for all axes, or
+            one for each; by default 1.
+        axis: the axes, all by default.
+        edge_order: the order of the one-sided differences at the edges, 1 (the default) or 2.
+
+    Returns:
+        The slopes, a float array of the shape of ``f``, or a list of one for each of several axes.
+
+    Raises:
+        ValueError: an axis has fewer than ``edge_order + 1`` samples or is out of bounds,
+            ``edge_order`` is another, or the coordinates do not match the axis.
+        TypeError: there are neither none, one, nor as many ``varargs`` as axes.
+
+    As NumPy's ``gradient``.
 
     >>> import stretto.numpy as snp
     >>> snp.gradient(snp.array([1.0, 2.0, 4.0, 7.0]))
@@ -194,11 +246,25 @@ def _edge(x: Any, y: Any, z: Any, h: Any, k: Any) -> Any:
 # Phases and areas
 
 
-def unwrap(p: Any, discont: Any = None, axis: int = -1, period: Any = 2 * math.pi) -> Any:
-    """``p`` with periods added, so that no step along ``axis`` is more than half a period.
+def unwrap(
+    p: ArrayLike, discont: ArrayLike | None = None, axis: int = -1, period: ArrayLike = 2 * math.pi
+) -> Array:
+    """Add periods so that no step along an axis is more than half a period.
 
-    Steps of less than ``discont``, by default half a period, stay. Integers stay integers where
-    ``period`` is one.
+    Args:
+        p: phases, in radians by default.
+        discont: steps of less than this stay; by default half a period.
+        axis: the axis, by default the last.
+        period: the period, 2 pi by default.
+
+    Returns:
+        The phases, of the shape of ``p``; integers stay integers where ``period`` is one.
+
+    Raises:
+        ValueError: ``axis`` is out of bounds.
+        TypeError: an argument is not an array or a number.
+
+    As NumPy's ``unwrap``.
 
     >>> import stretto.numpy as snp
     >>> snp.unwrap(snp.array([0, 3, 6, 1]), period=7)
@@ -206,23 +272,40 @@ def unwrap(p: Any, discont: Any = None, axis: int = -1, period: Any = 2 * math.p
     """
     x = as_value(p, "unwrap", "p")
     axis = canonical_axis(axis, x.ndim, "unwrap")
-    x, period = promote_dtypes("unwrap", x, period)
+    x, cycle = promote_dtypes("unwrap", x, period)
     steps = diff(x, axis=axis)
     whole = not is_inexact(x.dtype)
-    high = period // 2 if whole else period / 2
-    within = remainder(steps + high, period) - high
+    high = cycle // 2 if whole else cycle / 2
+    within = remainder(steps + high, cycle) - high
     # A step of half a period keeps its direction.
     turned = eq(within, -high) & gt(steps, zeros_like(steps))
-    within = choose(turned & eq(remainder(period, 2), 0) if whole else turned, high, within)
+    within = choose(turned & eq(remainder(cycle, 2), 0) if whole else turned, high, within)
     least = 2 * absolute(steps)
-    away = lt(least, period if discont is None else 2 * as_value(discont, "unwrap", "discont"))
+    away = lt(least, cycle if discont is None else 2 * as_value(discont, "unwrap", "discont"))
     change = cumsum(choose(away, 0, within - steps), axis, dtype=x.dtype)
     config = [(int(d == axis), 0, 0) for d in range(x.ndim)]
     return x + pad(change, 0, config)
 
 
-def trapezoid(y: Any, x: Any = None, dx: Any = 1.0, axis: int = -1) -> Any:
-    """The integral along ``axis`` of the line through samples ``y`` at ``x``, or ``dx`` apart.
+def trapezoid(
+    y: ArrayLike, x: ArrayLike | None = None, dx: ArrayLike = 1.0, axis: int = -1
+) -> Array:
+    """Integrate along an axis by the trapezoidal rule.
+
+    Args:
+        y: samples of a function.
+        x: where they lie: of rank 1, or of the shape of ``y``.
+        dx: how far apart they lie where there is no ``x``.
+        axis: the axis, by default the last.
+
+    Returns:
+        The integrals, a float array of the shape of ``y`` without ``axis``.
+
+    Raises:
+        ValueError: ``axis`` is out of bounds, or the shapes do not broadcast.
+        TypeError: an argument is not an array or a number.
+
+    As NumPy's ``trapezoid``.
 
     >>> import stretto.numpy as snp
     >>> snp.trapezoid(snp.array([1.0, 2.0, 4.0]), snp.array([0.0, 1.0, 3.0]))
@@ -235,13 +318,14 @@ def trapezoid(y: Any, x: Any = None, dx: Any = 1.0, axis: int = -1) -> Any:
         found = directly(np.trapezoid, FLOAT, y, dx=dx, axis=axis) if known else None
     if found is not None:
         return found
-    y = as_value(y, "trapezoid", "y")
-    axis = canonical_axis(axis, y.ndim, "trapezoid")
+    samples = as_value(y, "trapezoid", "y")
+    axis = canonical_axis(axis, samples.ndim, "trapezoid")
     if x is None:
-        y, step = inexact_values("trapezoid", y=y, dx=dx)
+        samples, step = inexact_values("trapezoid", y=samples, dx=dx)
     else:
-        y, places = inexact_values("trapezoid", y=y, x=x)
-        step = diff(places, axis=axis if places.ndim == y.ndim else -1)
+        samples, places = inexact_values("trapezoid", y=samples, x=x)
+        step = diff(places, axis=axis if places.ndim == samples.ndim else -1)
         if places.ndim == 1:
-            step = reshape(step, tuple(-1 if d == axis else 1 for d in range(y.ndim)))
-    return sum_(step * (_part(y, 1, None, axis) + _part(y, 0, -1, axis)) * 0.5, axis)
+            step = reshape(step, tuple(-1 if d == axis else 1 for d in range(samples.ndim)))
+    sums = _part(samples, 1, None, axis) + _part(samples, 0, -1, axis)
+    return sum_(step * sums * 0.5, axis)

@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from stretto._engine.core.types import kind_of
+from stretto._engine.core.typing import Array, ArrayLike
 from stretto._engine.ops.arithmetic import DIV, REM, absolute
 from stretto._engine.ops.comparison import eq, full_like, select, zeros_like
 from stretto._engine.ops.elementwise import INTEGRAL, promote_values
@@ -19,8 +20,29 @@ from stretto.numpy.directly import INTEGER, directly
 __all__ = ["gcd", "lcm"]
 
 
-def gcd(x1: Any, x2: Any) -> Any:
-    """The greatest common divisor of integers, element by element, by Euclid's algorithm.
+def _integers(caller: str, x: Any, y: Any) -> list[Any]:
+    """Both as integers of one dtype and shape."""
+    values = promote_values(caller, x, y)
+    if kind_of(values[0].dtype) not in INTEGRAL:
+        raise TypeError(f"{caller}: expected integers, got {values[0].type}")
+    return values
+
+
+def gcd(x1: ArrayLike, x2: ArrayLike) -> Array:
+    """Compute the greatest common divisor of integers, element by element.
+
+    Args:
+        x1: integers.
+        x2: integers; the two broadcast.
+
+    Returns:
+        The divisors, not negative; of the promoted dtype and the broadcast shape.
+
+    Raises:
+        TypeError: an argument does not hold integers.
+        ValueError: the shapes do not broadcast.
+
+    As NumPy's ``gcd``.
 
     >>> import stretto.numpy as snp
     >>> snp.gcd(snp.array([12, 18]), 8)
@@ -29,10 +51,7 @@ def gcd(x1: Any, x2: Any) -> Any:
     found = directly(np.gcd, INTEGER, x1, x2)
     if found is not None:
         return found
-    x, y = promote_values("gcd", x1, x2)
-    if kind_of(x.dtype) not in INTEGRAL:
-        raise TypeError(f"gcd: expected integers, got {x.type}")
-    x, y = absolute(x), absolute(y)
+    x, y = (absolute(v) for v in _integers("gcd", x1, x2))
     # Euclid's algorithm needs most steps for neighbouring Fibonacci numbers: 1.44 a bit.
     for _ in range(math.ceil(1.4405 * 8 * x.dtype.itemsize)):
         done = eq(y, zeros_like(y))
@@ -40,8 +59,22 @@ def gcd(x1: Any, x2: Any) -> Any:
     return absolute(x)
 
 
-def lcm(x1: Any, x2: Any) -> Any:
-    """The least common multiple of integers, element by element; 0 where either is 0.
+def lcm(x1: ArrayLike, x2: ArrayLike) -> Array:
+    """Compute the least common multiple of integers, element by element.
+
+    Args:
+        x1: integers.
+        x2: integers; the two broadcast.
+
+    Returns:
+        The multiples, not negative, 0 where either is 0; of the promoted dtype and the broadcast
+        shape.
+
+    Raises:
+        TypeError: an argument does not hold integers.
+        ValueError: the shapes do not broadcast.
+
+    As NumPy's ``lcm``.
 
     >>> import stretto.numpy as snp
     >>> snp.lcm(snp.array([4, 6]), 10)
@@ -50,7 +83,7 @@ def lcm(x1: Any, x2: Any) -> Any:
     found = directly(np.lcm, INTEGER, x1, x2)
     if found is not None:
         return found
-    x, y = promote_values("lcm", x1, x2)
+    x, y = _integers("lcm", x1, x2)
     divisor = gcd(x, y)
     safe = select(eq(divisor, zeros_like(divisor)), full_like(divisor, 1), divisor)
     return absolute(x) * DIV(absolute(y), safe)

@@ -13,6 +13,7 @@ import numpy as np
 from stretto._engine.core import types
 from stretto._engine.core.interpreter import Value, as_value, refuse_masked
 from stretto._engine.core.types import canonical_dtype, kind_of, named_dtype, promote, scalar_dtype
+from stretto._engine.core.typing import Array, ArrayLike, DType, DTypeLike
 from stretto._engine.ops.convert import convert
 
 __all__ = [
@@ -93,24 +94,42 @@ __all__ = [
 _PYTHON = (bool, int, float, complex)
 
 
-def as_dtype(dtype: Any) -> np.dtype:
-    """The canonical dtype that a user asked for, by type, name, scalar class or dtype.
+def as_dtype(dtype: DTypeLike | None) -> DType:
+    """Give the dtype that a type, a name, a scalar class or a dtype stands for.
 
-    64 bits become 32, with a warning, unless ``enable_x64`` is set. ``None`` is the default float.
+    Args:
+        dtype: what names it; ``None`` is the default float. 64 bits become 32, with a warning,
+            unless ``enable_x64`` is set.
+
+    Returns:
+        The dtype.
+
+    Raises:
+        TypeError: there is no such dtype, or it is not numeric.
+
+    >>> import stretto.numpy as snp
+    >>> from stretto.numpy.dtypes import as_dtype
+    >>> as_dtype("int8"), as_dtype(float), as_dtype(snp.float16)
+    (dtype('int8'), dtype('float32'), dtype('float16'))
     """
-    if dtype.__class__ is ScalarType:
-        dtype = dtype.dtype
-    elif dtype is None:
-        dtype = float
-    if dtype.__class__ is type and dtype in _PYTHON:
-        return scalar_dtype(dtype)
-    asked = named_dtype(dtype)
+    named: Any = dtype
+    if named.__class__ is ScalarType:
+        named = named.dtype
+    elif named is None:
+        named = float
+    if named.__class__ is type and named in _PYTHON:
+        return scalar_dtype(named)
+    asked = named_dtype(named)
     kind_of(asked)
     return asked if canonical_dtype(asked) is asked else types.as_dtype(asked.type)
 
 
 class ScalarType:
-    """A dtype by name: stands for the dtype wherever one is asked for, and makes arrays of it.
+    """A dtype by name: stands for the dtype wherever one is expected, and makes arrays of it.
+
+    Args:
+        name: the name in ``stretto.numpy``.
+        dtype: the dtype.
 
     >>> import stretto.numpy as snp
     >>> snp.float16(1.5)
@@ -121,12 +140,22 @@ class ScalarType:
 
     __slots__ = ("__name__", "dtype")
 
-    def __init__(self, name: str, dtype: np.dtype) -> None:
+    def __init__(self, name: str, dtype: DType) -> None:
         self.__name__ = name
         self.dtype = dtype
 
-    def __call__(self, x: Any = 0) -> Any:
-        """The array or number ``x`` in this dtype."""
+    def __call__(self, x: Any = 0) -> Array:
+        """Make an array of this dtype.
+
+        Args:
+            x: an array, a number, or nested sequences of numbers; 0 by default.
+
+        Returns:
+            The array, of the shape of ``x``.
+
+        Raises:
+            ValueError: ``x`` cannot be read as numbers, or its sequences differ in length.
+        """
         wanted = as_dtype(self)
         if isinstance(x, Value):
             return convert(x, wanted)
@@ -215,7 +244,7 @@ _ABSTRACT = {
 
 _CLASSES = frozenset((np.flexible, np.character)).union(*(kinds for kinds in _ABSTRACT.values()))
 _NOT_NUMBERS = "OSUMm"
-"""What NumPy has beside numbers: objects, texts, dates."""
+"""What NumPy has besides numbers: objects, texts, dates."""
 
 
 class Extended(np.generic):
@@ -227,8 +256,20 @@ def _plain(dtype: Any) -> np.dtype:
     return dtype.dtype if dtype.__class__ is ScalarType else named_dtype(dtype)
 
 
-def issubdtype(arg1: Any, arg2: Any) -> bool:
-    """Whether the dtype ``arg1`` is ``arg2``, or of the abstract kind ``arg2``.
+def issubdtype(arg1: DTypeLike, arg2: DTypeLike) -> bool:
+    """Whether a dtype is another, or of an abstract kind.
+
+    Args:
+        arg1: a dtype, or an abstract kind.
+        arg2: a dtype, or an abstract kind such as ``snp.floating``.
+
+    Returns:
+        Whether ``arg1`` is ``arg2`` or belongs to it.
+
+    Raises:
+        TypeError: an argument names no dtype.
+
+    As NumPy's ``issubdtype``.
 
     >>> import stretto.numpy as snp
     >>> snp.issubdtype(snp.bfloat16, snp.floating)
@@ -260,8 +301,23 @@ _KINDS = {
 }
 
 
-def isdtype(dtype: Any, kind: Any) -> bool:
-    """Whether the dtype is of a kind, named as in the array API standard, or one of several.
+def isdtype(dtype: DTypeLike, kind: DTypeLike | tuple[DTypeLike, ...]) -> bool:
+    """Whether a dtype is of a kind, or of one of several.
+
+    Args:
+        dtype: the dtype.
+        kind: a dtype; one of ``"bool"``, ``"signed integer"``, ``"unsigned integer"``,
+            ``"integral"``, ``"real floating"``, ``"complex floating"`` and ``"numeric"``; or a
+            tuple of these.
+
+    Returns:
+        Whether it is.
+
+    Raises:
+        ValueError: ``kind`` is another name.
+        TypeError: ``dtype`` names no dtype.
+
+    As the array API standard's ``isdtype``.
 
     >>> import stretto.numpy as snp
     >>> snp.isdtype(snp.float32, ("integral", "real floating"))
@@ -291,8 +347,20 @@ def _weak(x: Any) -> tuple[np.dtype, bool]:
     return canonical_dtype(dtype), False
 
 
-def result_type(*args: Any) -> np.dtype:
-    """The dtype that these arrays, numbers and dtypes combine to.
+def result_type(*args: ArrayLike | DTypeLike) -> DType:
+    """Give the dtype that arrays, numbers and dtypes promote to.
+
+    Args:
+        *args: arrays, numbers and dtypes, at least one.
+
+    Returns:
+        The dtype.
+
+    Raises:
+        ValueError: there are no arguments.
+        TypePromotionError: the dtypes have no common one.
+
+    As NumPy's ``result_type``.
 
     >>> import stretto.numpy as snp
     >>> snp.result_type(snp.int8, 1.0)
@@ -303,8 +371,20 @@ def result_type(*args: Any) -> np.dtype:
     return promote([_weak(x) for x in args], "result_type")[0]
 
 
-def promote_types(a: Any, b: Any) -> np.dtype:
-    """The dtype that arrays of dtypes ``a`` and ``b`` combine to.
+def promote_types(a: DTypeLike, b: DTypeLike) -> DType:
+    """Give the dtype that arrays of two dtypes promote to.
+
+    Args:
+        a: a dtype.
+        b: a dtype.
+
+    Returns:
+        The dtype.
+
+    Raises:
+        TypePromotionError: the dtypes have no common one.
+
+    As NumPy's ``promote_types``.
 
     >>> import stretto.numpy as snp
     >>> snp.promote_types("int8", "bfloat16")
@@ -313,8 +393,20 @@ def promote_types(a: Any, b: Any) -> np.dtype:
     return promote([_weak(a), _weak(b)], "promote_types")[0]
 
 
-def common_type(*arrays: Any) -> np.dtype:
-    """The float or complex dtype that these arrays combine to.
+def common_type(*arrays: ArrayLike | DTypeLike) -> DType:
+    """Give the float or complex dtype that arrays promote to.
+
+    Args:
+        *arrays: arrays and numbers, at least one; integers count as floats.
+
+    Returns:
+        The dtype.
+
+    Raises:
+        ValueError: there are no arguments.
+        TypePromotionError: the dtypes have no common one.
+
+    As NumPy's ``common_type``.
 
     >>> import stretto.numpy as snp
     >>> snp.common_type(snp.ones(2, dtype=int), snp.ones(2, dtype=snp.float16))
@@ -323,11 +415,24 @@ def common_type(*arrays: Any) -> np.dtype:
     return types.inexact_dtype(result_type(*arrays))
 
 
-def can_cast(from_: Any, to: Any, casting: str = "safe") -> bool:
-    """Whether ``from_`` converts to the dtype ``to`` by promotion, so that nothing is lost.
+def can_cast(from_: ArrayLike | DTypeLike, to: DTypeLike, casting: str = "safe") -> bool:
+    """Whether a dtype converts to another under a casting rule.
 
-    ``casting`` may allow more: ``"same_kind"`` also narrower ones, and from booleans to integers,
-    floats and complex numbers in this order; ``"unsafe"`` all; ``"no"`` and ``"equiv"`` none.
+    Args:
+        from_: a dtype, or an array or a number of it.
+        to: the dtype to convert to.
+        casting: ``"safe"``: by promotion, so that nothing is lost. ``"same_kind"``: also to
+            narrower dtypes of one kind, and from booleans by way of integers and floats to complex
+            numbers. ``"unsafe"``: always. ``"no"`` and ``"equiv"``: only to the same dtype.
+
+    Returns:
+        Whether it does.
+
+    Raises:
+        ValueError: there is no such casting rule.
+        TypeError: ``to`` names no dtype.
+
+    As NumPy's ``can_cast``.
 
     >>> import stretto.numpy as snp
     >>> snp.can_cast(snp.int8, snp.int16), snp.can_cast(snp.float32, snp.int32)
@@ -353,9 +458,16 @@ def can_cast(from_: Any, to: Any, casting: str = "safe") -> bool:
 
 
 class FloatLimits:
-    """What ``ml_dtypes.finfo`` says of a dtype, its numbers as Python's."""
+    """What ``ml_dtypes.finfo`` says about a dtype, with Python's numbers.
 
-    def __init__(self, dtype: np.dtype) -> None:
+    Args:
+        dtype: a float or complex dtype.
+
+    Raises:
+        ValueError: the dtype is neither.
+    """
+
+    def __init__(self, dtype: DType) -> None:
         self._limits = ml_dtypes.finfo(dtype)
 
     def __getattr__(self, name: str) -> Any:
@@ -369,11 +481,19 @@ class FloatLimits:
         return FloatLimits, (self.dtype,)
 
 
-def finfo(dtype: Any) -> Any:
-    """The limits of a floating dtype: ``eps``, ``max``, ``min``, ``tiny``, ``bits``.
+def finfo(dtype: ArrayLike | DTypeLike) -> FloatLimits:
+    """Give the limits of a float dtype: ``eps``, ``max``, ``min``, ``tiny``, ``bits``.
 
-    Of a complex dtype those of its parts. The numbers are Python's, so that they take the dtype of
-    what they meet. Source: NumPy 2, ``finfo``; the array API standard 2024.12.
+    Args:
+        dtype: a float dtype or an array of it; of a complex one the limits are those of its parts.
+
+    Returns:
+        The limits. Numbers are Python's, so that they take the dtype of what they meet.
+
+    Raises:
+        ValueError: the dtype is neither float nor complex.
+
+    As NumPy 2's ``finfo``, and the array API standard's, 2024.12.
 
     >>> import stretto.numpy as snp
     >>> snp.finfo(snp.bfloat16).eps, snp.finfo(snp.float32).bits
@@ -382,8 +502,19 @@ def finfo(dtype: Any) -> Any:
     return FloatLimits(_of(dtype))
 
 
-def iinfo(int_type: Any) -> Any:
-    """The limits of an integer dtype: ``min``, ``max``, ``bits``.
+def iinfo(int_type: ArrayLike | DTypeLike) -> ml_dtypes.iinfo:
+    """Give the limits of an integer dtype: ``min``, ``max``, ``bits``.
+
+    Args:
+        int_type: an integer dtype, or an array of it.
+
+    Returns:
+        The limits, as Python integers.
+
+    Raises:
+        ValueError: the dtype is not an integer dtype.
+
+    As NumPy's ``iinfo``.
 
     >>> import stretto.numpy as snp
     >>> snp.iinfo(snp.int8).max

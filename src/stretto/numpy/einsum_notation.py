@@ -21,7 +21,13 @@ _Term: TypeAlias = tuple[Any, ...]
 
 
 class Notation(NamedTuple):
-    """The labels of each operand's axes, those of the result, and the size of each label."""
+    """The labels of each operand's axes, those of the result, and the size of each label.
+
+    Args:
+        inputs: the labels of each operand.
+        output: the labels of the result.
+        sizes: the size by label.
+    """
 
     inputs: tuple[Labels, ...]
     output: Labels
@@ -34,12 +40,20 @@ class Notation(NamedTuple):
 
 
 def parse(who: str, arguments: Sequence[Any]) -> tuple[tuple[Any, ...], Notation]:
-    """The operands as values, and what the arguments of ``einsum`` say about them.
+    """Read the arguments of ``einsum``.
 
-    The arguments are subscripts and operands, or operands and lists of labels. Raises
-    ``ValueError`` for notation that is not well formed or does not fit the operands.
+    Args:
+        who: the name of the function, for messages.
+        arguments: subscripts and operands, or operands and lists of labels.
+
+    Returns:
+        The operands as values, and the labels of their axes.
+
+    Raises:
+        ValueError: the notation is not well formed, or does not match the operands.
+        TypeError: an operand is not an array or a number.
     """
-    subscripts, given = arguments[0], arguments[1:]
+    subscripts, operands = arguments[0], arguments[1:]
     if not isinstance(subscripts, str):
         count = len(arguments) // 2
         if not count:
@@ -47,12 +61,12 @@ def parse(who: str, arguments: Sequence[Any]) -> tuple[tuple[Any, ...], Notation
                 f"{who}: expected a string of subscripts, or each operand followed by its list of "
                 f"labels; got {type(subscripts).__name__}"
             )
-        given = arguments[: 2 * count : 2]
+        operands = arguments[: 2 * count : 2]
         subscripts = tuple([_numbers(who, labels) for labels in arguments[1 : 2 * count : 2]])
         if len(arguments) % 2:
             subscripts = (*subscripts, "->", _numbers(who, arguments[-1]))
-    operands = tuple([as_value(x, who, f"operand {i}") for i, x in enumerate(given)])
-    return operands, _notation(who, subscripts, tuple([x.type for x in operands]))
+    values = tuple([as_value(x, who, f"operand {i}") for i, x in enumerate(operands)])
+    return values, _notation(who, subscripts, tuple([x.type for x in values]))
 
 
 @functools.lru_cache(2048)
@@ -120,7 +134,7 @@ def _written_out(
     if type.ndim < named or (not dots and type.ndim != named):
         more = " or more" if dots else ""
         raise ValueError(
-            f"{who}: the labels {_show(term)} of operand {i} are for {named}{more} axes, and it is "
+            f"{who}: the labels {_show(term)} of operand {i} are for {named}{more} axes, but it is "
             f"{type}"
         )
     # Ellipses align from the last axis.
@@ -140,7 +154,7 @@ def _output(who: str, term: _Term, wide: int, numbers: dict[Any, int]) -> Labels
         if label is Ellipsis:
             out.extend(range(wide))
         elif ("label", label) not in numbers:
-            raise ValueError(f"{who}: the output label {label!r} is that of no operand")
+            raise ValueError(f"{who}: no operand has the output label {label!r}")
         else:
             out.append(numbers["label", label])
     if len(set(out)) != len(out):
@@ -158,8 +172,8 @@ def _sizes(
         for label, n in zip(labels, type.shape, strict=True):
             if own.setdefault(label, n) != n:
                 raise ValueError(
-                    f"{who}: the label {_name(label, numbers)} stands twice for operand {i}, "
-                    f"{type}, along axes of different sizes, {own[label]} and {n}"
+                    f"{who}: operand {i}, {type}, has the label {_name(label, numbers)} twice, "
+                    f"along axes of different sizes, {own[label]} and {n}"
                 )
         for label, n in own.items():
             have = sizes.setdefault(label, n)

@@ -15,6 +15,7 @@ import numpy as np
 
 from stretto._engine.core.lazy import LazyModule
 from stretto._engine.core.types import promote
+from stretto._engine.core.typing import Array, ArrayLike, DTypeLike
 from stretto._engine.ops.arithmetic import multiply
 from stretto._engine.ops.bilinear import accumulator, promote_dtypes
 from stretto._engine.ops.broadcast import ReduceSum, expand_dims, squeeze, transpose
@@ -36,28 +37,43 @@ _Operand: TypeAlias = tuple[Any, Labels]
 
 
 def einsum(
-    subscripts: Any,
+    subscripts: ArrayLike | str | Sequence[Any],
     /,
-    *operands: Any,
+    *operands: ArrayLike | str | Sequence[Any],
     out: None = None,
-    optimize: Any = "auto",
+    optimize: bool | str | Sequence[Any] | Callable[..., Any] = "auto",
     precision: Any = None,
-    preferred_element_type: Any = None,
+    preferred_element_type: DTypeLike | None = None,
     out_sharding: None = None,
-) -> Any:
-    """The sum of products over the labels of axes that the result does not have.
+) -> Array:
+    """Sum products of arrays over the labels of axes that the result does not have.
 
-    ``subscripts`` has one letter for each axis of each operand, commas between operands, and after
-    ``->`` the labels of the result; without ``->`` these are the labels that occur once, in order.
-    ``...`` stands for axes that broadcast, and a label that an operand has twice for its diagonal.
-    Or each operand is followed by its list of integers, and the list of the result comes last.
+    Args:
+        subscripts: a letter for each axis of each operand, with commas between operands, and after
+            ``->`` the labels of the result; without ``->`` these are the labels that occur once, in
+            order. ``...`` stands for axes that broadcast, and a label that an operand has twice for
+            its diagonal.
+        *operands: the arrays. Or instead of subscripts, each operand is followed by its list of
+            integers, and the list of the result comes last.
+        out: must be ``None``: arrays are immutable.
+        optimize: the order of the products: a strategy of ``opt_einsum`` (``"auto"``,
+            ``"optimal"``, ``"greedy"``, ``"dp"``, …), ``False`` for from left to right, or a path
+            as ``einsum_path`` returns it.
+        precision: the precision of the products, as for ``lax.dot_general``.
+        preferred_element_type: the dtype of the result and of the sums. By default that of the
+            operands, and numbers narrower than float32 are added up in float32.
+        out_sharding: must be ``None``.
 
-    ``optimize`` says in which order to multiply: a strategy of ``opt_einsum`` (``"auto"``,
-    ``"optimal"``, ``"greedy"``, ``"dp"``, …), ``False`` for from left to right, or the path itself,
-    as ``einsum_path`` gives it. Numbers narrower than float32 are added up in float32;
-    ``preferred_element_type`` is the dtype of the result, and of what is added up.
+    Returns:
+        The sums, of the promoted dtype.
 
-    Source: NumPy, ``einsum``. Raises ``ValueError`` for labels that do not fit the operands.
+    Raises:
+        ValueError: the labels do not match the operands, their sizes differ, or there is no such
+            strategy or path.
+        TypeError: an operand is not an array or a number.
+        NotImplementedError: ``out`` or ``out_sharding`` is given.
+
+    As NumPy's ``einsum``.
 
     >>> import stretto.numpy as snp
     >>> x = snp.array([[1, 2], [3, 4]])
@@ -82,7 +98,7 @@ def einsum(
         held = [operand for i, operand in enumerate(held) if i not in places]
         needed = {*notation.output}.union(*(labels for _, labels in held))
         order = notation.output if at == len(path) - 1 else None
-        held.append(step.several(taken, needed, order))
+        held.append(step.product(taken, needed, order))
     result, labels = held[0]
     result = transpose(result, _places(labels, notation.output))
     return result if wanted is None else convert(result, wanted)
@@ -112,7 +128,7 @@ class _Step:
         self.precision = precision
         self.preferred = preferred
 
-    def several(
+    def product(
         self, operands: Sequence[_Operand], wanted: Iterable[int], order: Labels | None
     ) -> _Operand:
         """The operands' product, summed over the labels that are not wanted, two at a time."""
@@ -183,7 +199,7 @@ def _path(notation: Notation, optimize: Any) -> _Path:
     """Which operands each step takes; what it makes goes to the end of the list."""
     count = len(notation.inputs)
     if isinstance(optimize, (list, tuple)) and not _is_limited(optimize):
-        return _given_path(optimize, count)
+        return _checked_path(optimize, count)
     if count < 3:
         return (tuple(range(count)),)
     if optimize is False:
@@ -204,7 +220,7 @@ def _is_limited(optimize: Sequence[Any]) -> bool:
     )
 
 
-def _given_path(optimize: Sequence[Any], count: int) -> _Path:
+def _checked_path(optimize: Sequence[Any], count: int) -> _Path:
     steps = optimize[1:] if optimize and optimize[0] == "einsum_path" else optimize
     path = tuple(tuple(map(int, step)) for step in steps)
     left = count
@@ -227,7 +243,7 @@ def _found_path(inputs: tuple[Labels, ...], output: Labels, shapes: Any, optimiz
 def _search(
     inputs: tuple[Labels, ...], output: Labels, shapes: Any, optimize: Any
 ) -> tuple[_Path, Any]:
-    """The path, and what ``opt_einsum`` has to say about it."""
+    """The path, and ``opt_einsum``'s account of it."""
     limit = None
     if isinstance(optimize, tuple):
         optimize, limit = optimize
@@ -246,14 +262,28 @@ def _search(
 
 
 def einsum_path(
-    subscripts: Any, /, *operands: Any, optimize: Any = "auto"
+    subscripts: ArrayLike | str | Sequence[Any],
+    /,
+    *operands: ArrayLike | str | Sequence[Any],
+    optimize: bool | str | Sequence[Any] = "auto",
 ) -> tuple[list[tuple[int, ...]], Any]:
-    """The order in which ``einsum`` multiplies, and ``opt_einsum``'s account of what it costs.
+    """Find the order in which ``einsum`` multiplies, and what that costs.
 
-    The order is a list with the places of the operands that each step takes; what it makes goes to
-    the end. ``einsum`` takes the list as ``optimize``.
+    Args:
+        subscripts: as for ``einsum``.
+        *operands: as for ``einsum``.
+        optimize: as for ``einsum``.
 
-    Source: ``opt_einsum.contract_path``. Raises ``ValueError`` as ``einsum`` does.
+    Returns:
+        A list with the places of the operands that each step takes, where what it makes goes to the
+        end, which ``einsum`` takes as ``optimize``; and ``opt_einsum``'s account of the costs.
+
+    Raises:
+        ValueError: the labels do not match the operands, their sizes differ, or there is no such
+            strategy or path.
+        TypeError: an operand is not an array or a number.
+
+    As ``opt_einsum.contract_path``.
 
     >>> import stretto.numpy as snp
     >>> x, y = snp.ones((2, 9)), snp.ones((9, 9))
@@ -262,7 +292,7 @@ def einsum_path(
     """
     _, notation = parse("einsum_path", (subscripts, *operands))
     if not isinstance(optimize, (str, bool)) and not _is_limited(optimize):
-        optimize = list(_given_path(optimize, len(notation.inputs)))
+        optimize = list(_checked_path(optimize, len(notation.inputs)))
     elif optimize is False:
         optimize = list(_path(notation, False))
     elif isinstance(optimize, list):

@@ -13,6 +13,7 @@ import numpy as np
 
 from stretto._engine.core.interpreter import as_value
 from stretto._engine.core.types import inexact_dtype, is_complex
+from stretto._engine.core.typing import Array, ArrayLike
 from stretto._engine.ops import exponential, trigonometric
 from stretto._engine.ops.comparison import full_like, gt, ne, select, zeros_like
 from stretto._engine.ops.complex_order import complex_greater
@@ -68,8 +69,19 @@ def _float(x: Any, who: str) -> Any:
     return convert(x, inexact_dtype(x.dtype), x.weak_type)
 
 
-def exp(x: Any, /) -> Any:
-    """e to the power of each element.
+def exp(x: ArrayLike, /) -> Array:
+    """Raise e to the power of each element.
+
+    Args:
+        x: an array, or a number.
+
+    Returns:
+        The powers, of the shape of ``x``; integers become floats.
+
+    Raises:
+        TypeError: ``x`` is not an array or a number.
+
+    As NumPy's ``exp``.
 
     >>> import stretto.numpy as snp
     >>> snp.exp(snp.array([-snp.inf, 0.0]))
@@ -78,8 +90,19 @@ def exp(x: Any, /) -> Any:
     return exponential.exp(x)
 
 
-def exp2(x: Any, /) -> Any:
-    """2 to the power of each element.
+def exp2(x: ArrayLike, /) -> Array:
+    """Raise 2 to the power of each element.
+
+    Args:
+        x: an array, or a number.
+
+    Returns:
+        The powers, of the shape of ``x``; integers become floats.
+
+    Raises:
+        TypeError: ``x`` is not an array or a number.
+
+    As NumPy's ``exp2``.
 
     >>> import stretto.numpy as snp
     >>> snp.exp2(snp.array([0.0, 3.0]))
@@ -88,13 +111,41 @@ def exp2(x: Any, /) -> Any:
     return exponential.exp2(x)
 
 
-def expm1(x: Any, /) -> Any:
-    """``exp(x) - 1``, exact near zero."""
+def expm1(x: ArrayLike, /) -> Array:
+    """Compute ``exp(x) - 1`` of each element, accurately near zero.
+
+    Args:
+        x: an array, or a number.
+
+    Returns:
+        The values, of the shape of ``x``; integers become floats.
+
+    Raises:
+        TypeError: ``x`` is not an array or a number.
+
+    As NumPy's ``expm1``.
+
+    >>> import stretto.numpy as snp
+    >>> snp.expm1(snp.array([0.0, 1e-8]))
+    Array([0.e+00, 1.e-08], dtype=float32)
+    """
     return exponential.expm1(x)
 
 
-def log(x: Any, /) -> Any:
-    """The natural logarithm of each element: -inf at zero, NaN below.
+def log(x: ArrayLike, /) -> Array:
+    """Take the natural logarithm of each element.
+
+    Args:
+        x: an array, or a number.
+
+    Returns:
+        The logarithms, -inf at zero and NaN below it; of the shape of ``x``; integers become
+        floats.
+
+    Raises:
+        TypeError: ``x`` is not an array or a number.
+
+    As NumPy's ``log``.
 
     >>> import stretto.numpy as snp
     >>> snp.log(snp.array([1.0, 0.0]))
@@ -103,13 +154,41 @@ def log(x: Any, /) -> Any:
     return exponential.log(x)
 
 
-def log1p(x: Any, /) -> Any:
-    """``log(1 + x)``, exact near zero."""
+def log1p(x: ArrayLike, /) -> Array:
+    """Compute ``log(1 + x)`` of each element, accurately near zero.
+
+    Args:
+        x: an array, or a number.
+
+    Returns:
+        The logarithms, -inf at -1 and NaN below it; of the shape of ``x``; integers become floats.
+
+    Raises:
+        TypeError: ``x`` is not an array or a number.
+
+    As NumPy's ``log1p``.
+
+    >>> import stretto.numpy as snp
+    >>> snp.log1p(snp.array([0.0, 1e-8]))
+    Array([0.e+00, 1.e-08], dtype=float32)
+    """
     return exponential.log1p(x)
 
 
-def log2(x: Any, /) -> Any:
-    """The logarithm of each element to base 2.
+def log2(x: ArrayLike, /) -> Array:
+    """Take the logarithm of each element to base 2.
+
+    Args:
+        x: an array, or a number.
+
+    Returns:
+        The logarithms, -inf at zero and NaN below it; of the shape of ``x``; integers become
+        floats.
+
+    Raises:
+        TypeError: ``x`` is not an array or a number.
+
+    As NumPy's ``log2``.
 
     >>> import stretto.numpy as snp
     >>> snp.log2(snp.array([1.0, 8.0]))
@@ -121,8 +200,25 @@ def log2(x: Any, /) -> Any:
     return _by_real(exponential.log(_float(x, "log2")), math.log(2))
 
 
-def log10(x: Any, /) -> Any:
-    """The logarithm of each element to base 10."""
+def log10(x: ArrayLike, /) -> Array:
+    """Take the logarithm of each element to base 10.
+
+    Args:
+        x: an array, or a number.
+
+    Returns:
+        The logarithms, -inf at zero and NaN below it; of the shape of ``x``; integers become
+        floats.
+
+    Raises:
+        TypeError: ``x`` is not an array or a number.
+
+    As NumPy's ``log10``.
+
+    >>> import stretto.numpy as snp
+    >>> snp.log10(snp.array([1.0, 100.0])).round(2)
+    Array([0., 2.], dtype=float32)
+    """
     found = directly(np.log10, FLOAT, x)
     if found is not None:
         return found
@@ -136,26 +232,59 @@ def _by_real(x: Any, number: float) -> Any:
     return x / full_like(x, number)
 
 
-def logaddexp(x: Any, y: Any, /) -> Any:
-    """``log(exp(x) + exp(y))`` without overflow; of complex numbers the principal value.
+def logaddexp(x: ArrayLike, y: ArrayLike, /) -> Array:
+    """Compute ``log(exp(x) + exp(y))`` without overflow.
+
+    Args:
+        x: an array, or a number.
+        y: as ``x``; the two broadcast.
+
+    Returns:
+        The logarithms, of the promoted float or complex dtype and the broadcast shape. Of complex
+        numbers the principal value.
+
+    Raises:
+        TypeError: an argument is not an array or a number.
+        ValueError: the shapes do not broadcast.
+
+    As NumPy's ``logaddexp``.
 
     >>> import stretto.numpy as snp
     >>> snp.logaddexp(snp.array([1000.0]), 1000.0).round(2)
     Array([1000.69], dtype=float32)
     """
-    x, y = promote_values("logaddexp", x, y, inexact=True)
-    out = _add_exponentials(x, y, exponential.exp, exponential.log1p)
+    a, b = promote_values("logaddexp", x, y, inexact=True)
+    out = _add_exponentials(a, b, exponential.exp, exponential.log1p)
     return _principal(out, math.pi) if is_complex(out.dtype) else out
 
 
-def logaddexp2(x: Any, y: Any, /) -> Any:
-    """``log2(2**x + 2**y)`` without overflow."""
-    x, y = promote_values("logaddexp2", x, y, inexact=True)
+def logaddexp2(x: ArrayLike, y: ArrayLike, /) -> Array:
+    """Compute ``log2(2**x + 2**y)`` without overflow.
+
+    Args:
+        x: an array, or a number.
+        y: as ``x``; the two broadcast.
+
+    Returns:
+        The logarithms, of the promoted float or complex dtype and the broadcast shape. Of complex
+        numbers the principal value.
+
+    Raises:
+        TypeError: an argument is not an array or a number.
+        ValueError: the shapes do not broadcast.
+
+    As NumPy's ``logaddexp2``.
+
+    >>> import stretto.numpy as snp
+    >>> snp.logaddexp2(snp.array([1000.0]), 1000.0)
+    Array([1001.], dtype=float32)
+    """
+    a, b = promote_values("logaddexp2", x, y, inexact=True)
 
     def log2_1p(z: Any) -> Any:
         return exponential.log1p(z) * full_like(z, 1 / math.log(2))
 
-    out = _add_exponentials(x, y, exponential.exp2, log2_1p)
+    out = _add_exponentials(a, b, exponential.exp2, log2_1p)
     return _principal(out, math.pi / math.log(2)) if is_complex(out.dtype) else out
 
 
@@ -176,8 +305,19 @@ def _add_exponentials(x: Any, y: Any, power: Any, log_1p: Any) -> Any:
     return select(undefined, x + y, select(first, x, y) + log_1p(power(gap)))
 
 
-def sqrt(x: Any, /) -> Any:
-    """The square root of each element; NaN below zero.
+def sqrt(x: ArrayLike, /) -> Array:
+    """Take the square root of each element.
+
+    Args:
+        x: an array, or a number.
+
+    Returns:
+        The roots, NaN below zero; of the shape of ``x``; integers become floats.
+
+    Raises:
+        TypeError: ``x`` is not an array or a number.
+
+    As NumPy's ``sqrt``.
 
     >>> import stretto.numpy as snp
     >>> snp.sqrt(snp.array([4, 9]))
@@ -186,13 +326,40 @@ def sqrt(x: Any, /) -> Any:
     return exponential.sqrt(x)
 
 
-def cbrt(x: Any, /) -> Any:
-    """The real cube root of each element."""
+def cbrt(x: ArrayLike, /) -> Array:
+    """Take the real cube root of each element.
+
+    Args:
+        x: an array, or a number.
+
+    Returns:
+        The roots, of the shape of ``x``; integers become floats.
+
+    Raises:
+        TypeError: ``x`` is not an array or a number, or is complex.
+
+    As NumPy's ``cbrt``.
+
+    >>> import stretto.numpy as snp
+    >>> snp.cbrt(snp.array([8.0, -1.0]))
+    Array([ 2., -1.], dtype=float32)
+    """
     return exponential.cbrt(x)
 
 
-def sin(x: Any, /) -> Any:
-    """The sine of each element, in radians.
+def sin(x: ArrayLike, /) -> Array:
+    """Compute the sine of each element.
+
+    Args:
+        x: an array, or a number; in radians.
+
+    Returns:
+        The sines, of the shape of ``x``; integers become floats.
+
+    Raises:
+        TypeError: ``x`` is not an array or a number.
+
+    As NumPy's ``sin``.
 
     >>> import stretto.numpy as snp
     >>> snp.sin(snp.array([0.0, snp.pi / 2]))
@@ -201,33 +368,128 @@ def sin(x: Any, /) -> Any:
     return trigonometric.sin(x)
 
 
-def cos(x: Any, /) -> Any:
-    """The cosine of each element, in radians."""
+def cos(x: ArrayLike, /) -> Array:
+    """Compute the cosine of each element.
+
+    Args:
+        x: an array, or a number; in radians.
+
+    Returns:
+        The cosines, of the shape of ``x``; integers become floats.
+
+    Raises:
+        TypeError: ``x`` is not an array or a number.
+
+    As NumPy's ``cos``.
+
+    >>> import stretto.numpy as snp
+    >>> snp.cos(snp.array([0.0]))
+    Array([1.], dtype=float32)
+    """
     return trigonometric.cos(x)
 
 
-def tan(x: Any, /) -> Any:
-    """The tangent of each element, in radians."""
+def tan(x: ArrayLike, /) -> Array:
+    """Compute the tangent of each element.
+
+    Args:
+        x: an array, or a number; in radians.
+
+    Returns:
+        The tangents, of the shape of ``x``; integers become floats.
+
+    Raises:
+        TypeError: ``x`` is not an array or a number.
+
+    As NumPy's ``tan``.
+
+    >>> import stretto.numpy as snp
+    >>> snp.tan(snp.array([0.0]))
+    Array([0.], dtype=float32)
+    """
     return trigonometric.tan(x)
 
 
-def arcsin(x: Any, /) -> Any:
-    """The inverse sine of each element, in radians; NaN outside [-1, 1]."""
+def arcsin(x: ArrayLike, /) -> Array:
+    """Compute the inverse sine of each element.
+
+    Args:
+        x: an array, or a number.
+
+    Returns:
+        The angles in radians, from -pi/2 to pi/2; NaN outside [-1, 1]; of the shape of ``x``;
+        integers become floats.
+
+    Raises:
+        TypeError: ``x`` is not an array or a number.
+
+    As NumPy's ``arcsin``.
+
+    >>> import stretto.numpy as snp
+    >>> snp.arcsin(snp.array([0.0]))
+    Array([0.], dtype=float32)
+    """
     return trigonometric.asin(x)
 
 
-def arccos(x: Any, /) -> Any:
-    """The inverse cosine of each element, in radians; NaN outside [-1, 1]."""
+def arccos(x: ArrayLike, /) -> Array:
+    """Compute the inverse cosine of each element.
+
+    Args:
+        x: an array, or a number.
+
+    Returns:
+        The angles in radians, from 0 to pi; NaN outside [-1, 1]; of the shape of ``x``; integers
+        become floats.
+
+    Raises:
+        TypeError: ``x`` is not an array or a number.
+
+    As NumPy's ``arccos``.
+
+    >>> import stretto.numpy as snp
+    >>> snp.arccos(snp.array([1.0]))
+    Array([0.], dtype=float32)
+    """
     return trigonometric.acos(x)
 
 
-def arctan(x: Any, /) -> Any:
-    """The inverse tangent of each element, in radians."""
+def arctan(x: ArrayLike, /) -> Array:
+    """Compute the inverse tangent of each element.
+
+    Args:
+        x: an array, or a number.
+
+    Returns:
+        The angles in radians, from -pi/2 to pi/2; of the shape of ``x``; integers become floats.
+
+    Raises:
+        TypeError: ``x`` is not an array or a number.
+
+    As NumPy's ``arctan``.
+
+    >>> import stretto.numpy as snp
+    >>> snp.arctan(snp.array([0.0]))
+    Array([0.], dtype=float32)
+    """
     return trigonometric.atan(x)
 
 
-def arctan2(y: Any, x: Any, /) -> Any:
-    """The angle of the point (x, y), in radians, between -pi and pi.
+def arctan2(y: ArrayLike, x: ArrayLike, /) -> Array:
+    """Compute the angle of each point (x, y) in the plane.
+
+    Args:
+        y: a real array, or a number: the points' second coordinates.
+        x: the points' first coordinates; the two broadcast.
+
+    Returns:
+        The angles in radians, from -pi to pi, of the promoted float dtype and the broadcast shape.
+
+    Raises:
+        TypeError: an argument is not an array or a number, or is complex.
+        ValueError: the shapes do not broadcast.
+
+    As NumPy's ``arctan2``.
 
     >>> import stretto.numpy as snp
     >>> snp.arctan2(snp.array([1.0]), snp.array([-1.0]))
@@ -236,18 +498,61 @@ def arctan2(y: Any, x: Any, /) -> Any:
     return trigonometric.atan2(y, x)
 
 
-def sinh(x: Any, /) -> Any:
-    """The hyperbolic sine of each element."""
+def sinh(x: ArrayLike, /) -> Array:
+    """Compute the hyperbolic sine of each element.
+
+    Args:
+        x: an array, or a number.
+
+    Returns:
+        The values; of the shape of ``x``; integers become floats.
+
+    Raises:
+        TypeError: ``x`` is not an array or a number.
+
+    As NumPy's ``sinh``.
+
+    >>> import stretto.numpy as snp
+    >>> snp.sinh(snp.array([0.0]))
+    Array([0.], dtype=float32)
+    """
     return trigonometric.sinh(x)
 
 
-def cosh(x: Any, /) -> Any:
-    """The hyperbolic cosine of each element."""
+def cosh(x: ArrayLike, /) -> Array:
+    """Compute the hyperbolic cosine of each element.
+
+    Args:
+        x: an array, or a number.
+
+    Returns:
+        The values; of the shape of ``x``; integers become floats.
+
+    Raises:
+        TypeError: ``x`` is not an array or a number.
+
+    As NumPy's ``cosh``.
+
+    >>> import stretto.numpy as snp
+    >>> snp.cosh(snp.array([0.0]))
+    Array([1.], dtype=float32)
+    """
     return trigonometric.cosh(x)
 
 
-def tanh(x: Any, /) -> Any:
-    """The hyperbolic tangent of each element.
+def tanh(x: ArrayLike, /) -> Array:
+    """Compute the hyperbolic tangent of each element.
+
+    Args:
+        x: an array, or a number.
+
+    Returns:
+        The values; of the shape of ``x``; integers become floats.
+
+    Raises:
+        TypeError: ``x`` is not an array or a number.
+
+    As NumPy's ``tanh``.
 
     >>> import stretto.numpy as snp
     >>> snp.tanh(snp.array([0.0, 100.0]))
@@ -256,18 +561,66 @@ def tanh(x: Any, /) -> Any:
     return trigonometric.tanh(x)
 
 
-def arcsinh(x: Any, /) -> Any:
-    """The inverse hyperbolic sine of each element."""
+def arcsinh(x: ArrayLike, /) -> Array:
+    """Compute the inverse hyperbolic sine of each element.
+
+    Args:
+        x: an array, or a number.
+
+    Returns:
+        The values; of the shape of ``x``; integers become floats.
+
+    Raises:
+        TypeError: ``x`` is not an array or a number.
+
+    As NumPy's ``arcsinh``.
+
+    >>> import stretto.numpy as snp
+    >>> snp.arcsinh(snp.array([0.0]))
+    Array([0.], dtype=float32)
+    """
     return trigonometric.asinh(x)
 
 
-def arccosh(x: Any, /) -> Any:
-    """The inverse hyperbolic cosine of each element; NaN below 1."""
+def arccosh(x: ArrayLike, /) -> Array:
+    """Compute the inverse hyperbolic cosine of each element.
+
+    Args:
+        x: an array, or a number.
+
+    Returns:
+        The values, NaN below 1; of the shape of ``x``; integers become floats.
+
+    Raises:
+        TypeError: ``x`` is not an array or a number.
+
+    As NumPy's ``arccosh``.
+
+    >>> import stretto.numpy as snp
+    >>> snp.arccosh(snp.array([1.0]))
+    Array([0.], dtype=float32)
+    """
     return trigonometric.acosh(x)
 
 
-def arctanh(x: Any, /) -> Any:
-    """The inverse hyperbolic tangent of each element; NaN outside [-1, 1]."""
+def arctanh(x: ArrayLike, /) -> Array:
+    """Compute the inverse hyperbolic tangent of each element.
+
+    Args:
+        x: an array, or a number.
+
+    Returns:
+        The values, NaN outside [-1, 1]; of the shape of ``x``; integers become floats.
+
+    Raises:
+        TypeError: ``x`` is not an array or a number.
+
+    As NumPy's ``arctanh``.
+
+    >>> import stretto.numpy as snp
+    >>> snp.arctanh(snp.array([0.0]))
+    Array([0.], dtype=float32)
+    """
     return trigonometric.atanh(x)
 
 
@@ -275,30 +628,68 @@ asin, acos, atan, atan2 = arcsin, arccos, arctan, arctan2
 asinh, acosh, atanh = arcsinh, arccosh, arctanh
 
 
-def degrees(x: Any, /) -> Any:
-    """Radians to degrees.
+def degrees(x: ArrayLike, /) -> Array:
+    """Convert radians to degrees.
+
+    Args:
+        x: an array, or a number; in radians.
+
+    Returns:
+        The angles in degrees, of the shape of ``x``; integers become floats.
+
+    Raises:
+        TypeError: ``x`` is not an array or a number, or is complex.
+
+    As NumPy's ``degrees``.
 
     >>> import stretto.numpy as snp
     >>> snp.degrees(snp.array([snp.pi]))
     Array([180.], dtype=float32)
     """
     refuse_complex("degrees", x=x)
-    x = _float(x, "degrees")
-    return x * full_like(x, 180 / math.pi)
+    value = _float(x, "degrees")
+    return value * full_like(value, 180 / math.pi)
 
 
-def radians(x: Any, /) -> Any:
-    """Degrees to radians."""
+def radians(x: ArrayLike, /) -> Array:
+    """Convert degrees to radians.
+
+    Args:
+        x: an array, or a number; in degrees.
+
+    Returns:
+        The angles in radians, of the shape of ``x``; integers become floats.
+
+    Raises:
+        TypeError: ``x`` is not an array or a number, or is complex.
+
+    As NumPy's ``radians``.
+
+    >>> import stretto.numpy as snp
+    >>> snp.radians(snp.array([180.0]))
+    Array([3.1415927], dtype=float32)
+    """
     refuse_complex("radians", x=x)
-    x = _float(x, "radians")
-    return x * full_like(x, math.pi / 180)
+    value = _float(x, "radians")
+    return value * full_like(value, math.pi / 180)
 
 
 rad2deg, deg2rad = degrees, radians
 
 
-def sinc(x: Any, /) -> Any:
-    """``sin(pi x) / (pi x)``, 1 at zero.
+def sinc(x: ArrayLike, /) -> Array:
+    """Compute the normalised sinc function of each element.
+
+    Args:
+        x: an array, or a number.
+
+    Returns:
+        ``sin(pi x) / (pi x)``, 1 at zero; of the shape of ``x``; integers become floats.
+
+    Raises:
+        TypeError: ``x`` is not an array or a number.
+
+    As NumPy's ``sinc``.
 
     >>> import stretto.numpy as snp
     >>> snp.sinc(snp.array([0.0, 0.5])).round(4)
@@ -307,6 +698,6 @@ def sinc(x: Any, /) -> Any:
     found = directly(np.sinc, FLOAT, x)
     if found is not None:
         return found
-    x = _float(x, "sinc")
-    angle = x * full_like(x, math.pi)
+    value = _float(x, "sinc")
+    angle = value * full_like(value, math.pi)
     return trigonometric.sine_ratio(angle)

@@ -1,4 +1,4 @@
-"""What NumPy's files say of themselves, checked before memory is asked for.
+"""What NumPy's files say about themselves, checked before memory is asked for.
 
 NumPy asks for as much memory as a header names, and takes a negative axis for all that is left.
 Read ``files`` before.
@@ -40,31 +40,50 @@ _DEFLATED = 1032
 
 @contextlib.contextmanager
 def reading(name: str) -> Iterator[None]:
-    """Say of what is wrong in which file it is, as ``ValueError``."""
+    """Report what is wrong with a file as ``ValueError``, with its name.
+
+    Args:
+        name: the name of the file, for messages.
+
+    Raises:
+        ValueError: in place of the errors of damaged files.
+    """
     try:
         yield
     except ValueError as error:
-        said = str(error)
+        message = str(error)
     except (EOFError, NotImplementedError, RuntimeError) as error:
         if isinstance(error, EOFError) and str(error).startswith("load:"):
             raise
-        said = f"it is damaged: {error}"
+        message = f"it is damaged: {error}"
     except OSError as error:
-        if error.errno != errno.EINVAL:  # a place in the file that cannot be
+        if error.errno != errno.EINVAL:  # an impossible place in the file
             raise
-        said = f"it is damaged: {error}"
+        message = f"it is damaged: {error}"
     except (zipfile.BadZipFile, zlib.error) as error:
-        said = f"it is damaged: {error}"
+        message = f"it is damaged: {error}"
     else:
         return
-    raise ValueError(said if said.startswith("load:") else f"load: {name}: {said}") from None
+    raise ValueError(
+        message if message.startswith("load:") else f"load: {name}: {message}"
+    ) from None
 
 
 def check_header(file: Any, name: str, max_header_size: int, left: int | None = None) -> bool:
-    """Whether it is an array, and no zip archive; the file stays where it was.
+    """Check that a file holds an array, and no zip archive; the file stays where it was.
 
-    ``left`` is how many bytes there are; by default as many as to the end. Raises ``ValueError``
-    for pickled objects and other formats, and for an array of which there is less than it says.
+    Args:
+        file: a file open for reading bytes.
+        name: its name, for messages.
+        max_header_size: the greatest size of the header, in bytes.
+        left: how many bytes there are; by default as many as to the end.
+
+    Returns:
+        Whether it holds an array; if not, it is a zip archive.
+
+    Raises:
+        EOFError: the file is empty.
+        ValueError: it holds pickled objects or another format, or less of the array than it says.
     """
     begin = file.tell()
     room: int = _size(file) - begin if left is None else left
@@ -78,12 +97,14 @@ def check_header(file: Any, name: str, max_header_size: int, left: int | None = 
         raise _pickled(name)
     version = np.lib.format.read_magic(file)
     if version not in _VERSIONS:
-        raise ValueError(f"it is of version {version} of the format, which no array of numbers is")
+        raise ValueError(
+            f"it has version {version} of the format, which arrays of numbers never have"
+        )
     digits, read = _VERSIONS[version]
     place = file.tell()
     length = int.from_bytes(file.read(digits), "little")
     if length > room:
-        raise ValueError(f"its header is damaged: it takes {length} bytes, and there are {room}")
+        raise ValueError(f"its header is damaged: it takes {length} bytes, but there are {room}")
     file.seek(place)
     try:
         shape, _, dtype = read(file, max_header_size)
@@ -96,7 +117,7 @@ def check_header(file: Any, name: str, max_header_size: int, left: int | None = 
     size, rest = dtype.itemsize * math.prod(shape), room - (file.tell() - begin)
     if size > rest:
         raise ValueError(
-            f"it is truncated: {dtype}{list(shape)} takes {size} bytes, and there are {rest}"
+            f"it is truncated: {dtype}{list(shape)} takes {size} bytes, but there are {rest}"
         )
     file.seek(begin)
     return True
@@ -112,13 +133,21 @@ def _size(file: Any) -> int:
 
 def _pickled(name: str) -> ValueError:
     return ValueError(
-        f"load: {name}: expected NumPy's format with numbers in it; this file is another, or holds "
+        f"load: {name}: expected numbers in NumPy's format; this file has another, or holds "
         f"pickled objects, which are not read, since that can run any code"
     )
 
 
 class Archive:
-    """A zip archive of arrays, as NumPy opened it, each read when it is asked for."""
+    """A zip archive of arrays, as NumPy opened it, each read when it is asked for.
+
+    Args:
+        archive: what NumPy opened.
+        file: the file beneath it.
+        name: its name, for messages.
+        max_header_size: the greatest size of an array's header, in bytes.
+        own: whether to close the file with the archive.
+    """
 
     def __init__(self, archive: Any, file: Any, name: str, max_header_size: int, own: bool) -> None:
         self.names: list[str] = list(archive.files)
@@ -126,7 +155,18 @@ class Archive:
         self._name, self._max_header_size = name, max_header_size
 
     def read(self, name: str) -> np.ndarray:
-        """The array of this name. Raises ``KeyError`` where there is none."""
+        """Read one array.
+
+        Args:
+            name: its name.
+
+        Returns:
+            The array, in NumPy.
+
+        Raises:
+            KeyError: there is none of this name.
+            ValueError: the array is damaged, or holds pickled objects.
+        """
         if name not in self._archive:
             raise KeyError(f"load: {self._name} has no array {name!r}; it has {self.names}")
         whole = f"{name} in {self._name}"
@@ -138,7 +178,7 @@ class Archive:
                 left = min(left, _DEFLATED * _size(self._file))
             with members.open(info) as file:
                 if not check_header(file, whole, self._max_header_size, left):
-                    raise ValueError("it is an archive, and no array")
+                    raise ValueError("it is an archive, not an array")
                 return np.lib.format.read_array(file, False, max_header_size=self._max_header_size)
 
     def close(self) -> None:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import io
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from typing import Any, BinaryIO
+from typing import IO, TYPE_CHECKING, Any, BinaryIO
 
 import ml_dtypes
 import numpy as np
@@ -17,8 +17,12 @@ import numpy as np
 from stretto._engine.core.errors import TracedValueError
 from stretto._engine.core.files import checked_path, opened, write_whole
 from stretto._engine.core.interpreter import Tracer, as_value
+from stretto._engine.core.typing import Array, ArrayLike, DTypeLike
 from stretto.numpy.creation import asarray
 from stretto.numpy.file_headers import Archive, check_header, reading
+
+if TYPE_CHECKING:
+    import os
 
 __all__ = [
     "ArrayFile",
@@ -81,18 +85,29 @@ def _read(host: np.ndarray, name: str) -> Any:
     if host.dtype == _BYTES:
         host = host.view(_BFLOAT16)
     if host.dtype.kind not in "biufcV" or (host.dtype.kind == "V" and host.dtype != _BFLOAT16):
-        raise TypeError(f"load: {name} holds elements of dtype {host.dtype}, which are no numbers")
+        raise TypeError(f"load: {name} holds elements of dtype {host.dtype}, which are not numbers")
     return asarray(host)
 
 
-def save(file: Any, arr: Any, allow_pickle: bool = False) -> None:
-    """Write one array to a ``.npy`` file, by its name or open for writing bytes.
+def save(
+    file: str | os.PathLike[str] | BinaryIO, arr: ArrayLike, allow_pickle: bool = False
+) -> None:
+    """Write an array to a ``.npy`` file.
 
-    A file by its name is replaced when the new one is complete and on the disk, as by
-    ``stretto.save``.
+    Args:
+        file: the name of the file, to which ``.npy`` is added where it is missing, or a file open
+            for writing bytes. A file by its name is replaced once the new one is complete and on
+            the disk, as by ``stretto.save``.
+        arr: an array, or a number.
+        allow_pickle: must be ``False``: what is unpickled can run any code.
 
-    Raises ``TypeError`` for a dtype that the format cannot name, such as int4 and float8 kinds;
-    ``OSError`` where the file cannot be written, or the name is that of something else than a file.
+    Raises:
+        TypeError: the format has no name for the dtype, as for int4 and the float8 kinds.
+        ValueError: ``allow_pickle`` is set.
+        TracedValueError: ``arr`` is traced.
+        OSError: the file cannot be written, or the name is that of something other than a file.
+
+    As NumPy's ``save``.
 
     >>> import io
     >>> import stretto.numpy as snp
@@ -110,7 +125,7 @@ def save(file: Any, arr: Any, allow_pickle: bool = False) -> None:
     _write("save", file, ".npy", write)
 
 
-def _save_several(
+def _save_archive(
     who: str, file: Any, args: tuple[Any, ...], kwds: Mapping[str, Any], allow_pickle: bool
 ) -> None:
     _refuse_pickle(who, allow_pickle)
@@ -123,10 +138,29 @@ def _save_several(
     _write(who, file, ".npz", lambda to: write(to, allow_pickle=False, **hosts))
 
 
-def savez(file: Any, *args: Any, allow_pickle: bool = False, **kwds: Any) -> None:
-    """Write several arrays to a ``.npz`` file, by their keywords, or as ``arr_0``, ``arr_1``, ….
+def savez(
+    file: str | os.PathLike[str] | BinaryIO,
+    *args: ArrayLike,
+    allow_pickle: bool = False,
+    **kwds: ArrayLike,
+) -> None:
+    """Write several arrays to a ``.npz`` file.
 
-    A file by its name is replaced as by ``save``.
+    Args:
+        file: the name of the file, to which ``.npz`` is added where it is missing, or a file open
+            for writing bytes. A file by its name is replaced once the new one is complete and on
+            the disk, as by ``stretto.save``.
+        *args: arrays, named ``arr_0``, ``arr_1``, ….
+        allow_pickle: must be ``False``: what is unpickled can run any code.
+        **kwds: arrays by name.
+
+    Raises:
+        TypeError: the format has no name for a dtype, as for int4 and the float8 kinds.
+        ValueError: ``allow_pickle`` is set, or two arrays have one name.
+        TracedValueError: an array is traced.
+        OSError: the file cannot be written, or the name is that of something other than a file.
+
+    As NumPy's ``savez``.
 
     >>> import io
     >>> import stretto.numpy as snp
@@ -135,11 +169,32 @@ def savez(file: Any, *args: Any, allow_pickle: bool = False, **kwds: Any) -> Non
     >>> sorted(snp.load(io.BytesIO(file.getvalue())))
     ['arr_0', 'w']
     """
-    _save_several("savez", file, args, kwds, allow_pickle)
+    _save_archive("savez", file, args, kwds, allow_pickle)
 
 
-def savez_compressed(file: Any, *args: Any, allow_pickle: bool = False, **kwds: Any) -> None:
-    """``savez`` to a compressed file.
+def savez_compressed(
+    file: str | os.PathLike[str] | BinaryIO,
+    *args: ArrayLike,
+    allow_pickle: bool = False,
+    **kwds: ArrayLike,
+) -> None:
+    """Write several arrays to a compressed ``.npz`` file.
+
+    Args:
+        file: the name of the file, to which ``.npz`` is added where it is missing, or a file open
+            for writing bytes. A file by its name is replaced once the new one is complete and on
+            the disk, as by ``stretto.save``.
+        *args: arrays, named ``arr_0``, ``arr_1``, ….
+        allow_pickle: must be ``False``: what is unpickled can run any code.
+        **kwds: arrays by name.
+
+    Raises:
+        TypeError: the format has no name for a dtype, as for int4 and the float8 kinds.
+        ValueError: ``allow_pickle`` is set, or two arrays have one name.
+        TracedValueError: an array is traced.
+        OSError: the file cannot be written, or the name is that of something other than a file.
+
+    As NumPy's ``savez_compressed``.
 
     >>> import io
     >>> import stretto.numpy as snp
@@ -148,11 +203,14 @@ def savez_compressed(file: Any, *args: Any, allow_pickle: bool = False, **kwds: 
     >>> len(file.getvalue()) < 1000
     True
     """
-    _save_several("savez_compressed", file, args, kwds, allow_pickle)
+    _save_archive("savez_compressed", file, args, kwds, allow_pickle)
 
 
-class ArrayFile(Mapping[str, Any]):
+class ArrayFile(Mapping[str, Array]):
     """The arrays of a ``.npz`` file by name, each read when it is asked for; close it after use.
+
+    Args:
+        archive: the open archive; ``load`` makes it.
 
     >>> import io
     >>> import stretto.numpy as snp
@@ -171,7 +229,7 @@ class ArrayFile(Mapping[str, Any]):
         """The names."""
         return list(self._archive.names)
 
-    def __getitem__(self, name: str) -> Any:
+    def __getitem__(self, name: str) -> Array:
         return _read(self._archive.read(name), name)
 
     def __iter__(self) -> Iterator[str]:
@@ -194,13 +252,39 @@ class ArrayFile(Mapping[str, Any]):
         self._archive.close()
 
 
-def load(file: Any, allow_pickle: bool = False, *, max_header_size: int = 10000) -> Any:
-    """The array of a ``.npy`` file, or the arrays of a ``.npz`` file by name (see ``ArrayFile``).
+def load(
+    file: str | os.PathLike[str] | BinaryIO,
+    allow_pickle: bool = False,
+    *,
+    max_header_size: int = 10000,
+) -> Array | ArrayFile:
+    """Read the array of a ``.npy`` file, or the arrays of a ``.npz`` file by name.
 
-    64-bit numbers become 32-bit ones unless ``enable_x64``. Memory is only asked for where the file
-    has as many bytes as it says. Raises ``ValueError`` for a file that is damaged, or that holds
-    pickled objects: it is not read, as that can run any code; ``OSError`` for the name of
-    a folder, a device, a FIFO or a socket.
+    Memory is only asked for where the file has as many bytes as it says.
+
+    Args:
+        file: the name of the file, or a file open for reading bytes.
+        allow_pickle: must be ``False``: what is unpickled can run any code.
+        max_header_size: the greatest size of a header, in bytes.
+
+    Returns:
+        The array, or an ``ArrayFile``. 64-bit numbers become 32-bit ones unless ``enable_x64`` is
+        set.
+
+    Raises:
+        ValueError: ``allow_pickle`` is set, or the file is damaged or holds pickled objects.
+        EOFError: the file is empty.
+        TypeError: the file holds something other than numbers.
+        OSError: there is no such file, or it is a folder, a device, a FIFO or a socket.
+
+    As NumPy's ``load``.
+
+    >>> import io
+    >>> import stretto.numpy as snp
+    >>> file = io.BytesIO()
+    >>> snp.save(file, snp.array([1.0, 2.0]))
+    >>> snp.load(io.BytesIO(file.getvalue()))
+    Array([1., 2.], dtype=float32)
     """
     _refuse_pickle("load", allow_pickle)
     if hasattr(file, "read"):
@@ -232,10 +316,30 @@ def _dtype(dtype: Any) -> np.dtype:
     return out
 
 
-def fromfile(file: Any, dtype: Any = float, count: int = -1, sep: str = "", offset: int = 0) -> Any:
-    """The numbers in a file: its bytes from ``offset``, or text with ``sep`` between numbers.
+def fromfile(
+    file: str | os.PathLike[str] | IO[Any],
+    dtype: DTypeLike = float,
+    count: int = -1,
+    sep: str = "",
+    offset: int = 0,
+) -> Array:
+    """Read the numbers in a file.
 
-    ``dtype`` is that of the file, by default 64-bit floats; ``count`` numbers are read, or all.
+    Args:
+        file: the name of the file, or an open file.
+        dtype: the dtype in the file, 64-bit floats by default.
+        count: how many numbers to read, all by default.
+        sep: what is between the numbers in a text; ``""`` for a file of bytes.
+        offset: where to begin, in bytes.
+
+    Returns:
+        The numbers, of rank 1; 64-bit ones become 32-bit ones unless ``enable_x64`` is set.
+
+    Raises:
+        TypeError: ``dtype`` is not one of numbers.
+        OSError: the file cannot be read.
+
+    As NumPy's ``fromfile``.
 
     >>> import tempfile
     >>> import stretto.numpy as snp
@@ -247,8 +351,28 @@ def fromfile(file: Any, dtype: Any = float, count: int = -1, sep: str = "", offs
     return asarray(np.fromfile(file, _dtype(dtype), count, sep, offset))
 
 
-def frombuffer(buffer: Any, dtype: Any = float, count: int = -1, offset: int = 0) -> Any:
-    """The numbers that bytes hold; a copy. Arguments as for ``fromfile``.
+def frombuffer(
+    buffer: bytes | bytearray | memoryview | np.ndarray,
+    dtype: DTypeLike = float,
+    count: int = -1,
+    offset: int = 0,
+) -> Array:
+    """Read the numbers that bytes hold.
+
+    Args:
+        buffer: the bytes, or what has the buffer protocol; they are copied.
+        dtype: the dtype of the bytes, 64-bit floats by default.
+        count: how many numbers to read, all by default.
+        offset: where to begin, in bytes.
+
+    Returns:
+        The numbers, of rank 1; 64-bit ones become 32-bit ones unless ``enable_x64`` is set.
+
+    Raises:
+        TypeError: ``dtype`` is not one of numbers.
+        ValueError: there are fewer bytes, or not whole numbers of them.
+
+    As NumPy's ``frombuffer``.
 
     >>> import stretto.numpy as snp
     >>> snp.frombuffer(bytes([1, 0, 2, 0]), snp.int16)
@@ -257,8 +381,22 @@ def frombuffer(buffer: Any, dtype: Any = float, count: int = -1, offset: int = 0
     return asarray(np.frombuffer(buffer, _dtype(dtype), count, offset))
 
 
-def fromiter(iter: Iterable[Any], dtype: Any, count: int = -1) -> Any:
-    """The numbers that an iterator gives, the first ``count`` of them or all.
+def fromiter(iter: Iterable[Any], dtype: DTypeLike, count: int = -1) -> Array:
+    """Read the numbers that an iterator gives.
+
+    Args:
+        iter: the numbers.
+        dtype: the dtype of the result.
+        count: how many numbers to read, all by default.
+
+    Returns:
+        The numbers, of rank 1.
+
+    Raises:
+        TypeError: ``dtype`` is not one of numbers.
+        ValueError: there are fewer than ``count`` numbers.
+
+    As NumPy's ``fromiter``.
 
     >>> import stretto.numpy as snp
     >>> snp.fromiter((n * n for n in range(4)), int)
@@ -267,13 +405,28 @@ def fromiter(iter: Iterable[Any], dtype: Any, count: int = -1) -> Any:
     return asarray(np.fromiter(iter, _dtype(dtype), count))
 
 
-def fromstring(string: str, dtype: Any = float, count: int = -1, *, sep: str) -> Any:
-    """The numbers in a text, with ``sep`` between them; for bytes see ``frombuffer``.
+def fromstring(string: str, dtype: DTypeLike = float, count: int = -1, *, sep: str) -> Array:
+    """Read the numbers in a text; for bytes see ``frombuffer``.
+
+    Args:
+        string: the text.
+        dtype: the dtype of the numbers, 64-bit floats by default.
+        count: how many numbers to read, all by default.
+        sep: what is between the numbers.
+
+    Returns:
+        The numbers, of rank 1; 64-bit ones become 32-bit ones unless ``enable_x64`` is set.
+
+    Raises:
+        ValueError: ``sep`` is empty.
+        TypeError: ``dtype`` is not one of numbers.
+
+    As NumPy's ``fromstring``.
 
     >>> import stretto.numpy as snp
     >>> snp.fromstring("1, 2, 3", int, sep=",")
     Array([1, 2, 3], dtype=int32)
     """
     if not sep:
-        raise ValueError("fromstring: expected what is between the numbers in sep, got ''")
+        raise ValueError("fromstring: sep must be the text between the numbers, got ''")
     return asarray(np.fromstring(string, _dtype(dtype), count, sep=sep))

@@ -11,6 +11,7 @@ import numpy as np
 
 from stretto._engine.core.interpreter import as_value
 from stretto._engine.core.types import inexact_dtype, is_complex
+from stretto._engine.core.typing import Array, ArrayLike, Axis
 from stretto._engine.ops import arithmetic as ops
 from stretto._engine.ops.bitcast import bitcast_convert_type
 from stretto._engine.ops.broadcast import broadcast_to, canonical_axis, expand_dims, reshape
@@ -63,21 +64,32 @@ def _layout(dtype: np.dtype) -> tuple[np.dtype, int, int]:
     return np.dtype(f"i{dtype.itemsize}"), info.nmant, 1 - info.minexp
 
 
-def frexp(x: Any, /) -> tuple[Any, Any]:
-    """``m`` and ``e`` with ``x = m * 2**e`` and ``m`` from 0.5 to 1 in magnitude; ``e`` as int32.
+def frexp(x: ArrayLike, /) -> tuple[Array, Array]:
+    """Take floats apart into a fraction and an exponent: ``x = m * 2**e``.
 
-    Zeros, infinities and NaN are their own ``m``, with ``e = 0``. The derivative of ``m`` is
-    ``2**-e``.
+    The derivative of ``m`` is ``2**-e``.
+
+    Args:
+        x: a real array, or a number; integers become floats.
+
+    Returns:
+        ``m``, from 0.5 to 1 in magnitude, and ``e`` as int32; both of the shape of ``x``. Zeros,
+        infinities and NaN are their own ``m``, with ``e = 0``.
+
+    Raises:
+        TypeError: ``x`` is not an array or a number, or is complex.
+
+    As NumPy's ``frexp``.
 
     >>> import stretto.numpy as snp
     >>> snp.frexp(snp.array([6.0, -0.25]))
     (Array([ 0.75, -0.5 ], dtype=float32), Array([ 3, -1], dtype=int32))
     """
-    x = _floats("frexp", x)
-    found = directly(np.frexp, FLOAT, x, out=(None, _INT32))
+    value = _floats("frexp", x)
+    found = directly(np.frexp, FLOAT, value, out=(None, _INT32))
     if found is not None:
         return found
-    wide = _wide(x)
+    wide = _wide(value)
     integers, fraction, bias = _layout(wide.dtype)
     bits = bitcast_convert_type(ops.absolute(wide), integers)
     raw = SHIFT_RIGHT_LOGICAL(bits, full_like(bits, fraction))
@@ -92,16 +104,26 @@ def frexp(x: Any, /) -> tuple[Any, Any]:
     exponent = select(plain, exponent, zeros_like(exponent))
     whole = select(tiny & plain, copysign(many, wide), wide)
     shift = select(tiny & plain, exponent + down, exponent)
-    mantissa = convert(_scaled(whole, -shift), x.dtype, x.weak_type)
+    mantissa = convert(_scaled(whole, -shift), value.dtype, value.weak_type)
     return mantissa, convert(exponent, _INT32)
 
 
-def ldexp(x1: Any, x2: Any, /) -> Any:
-    """``x1 * 2**x2``, exactly but for the rounding of the result, for integers ``x2``.
+def ldexp(x1: ArrayLike, x2: ArrayLike, /) -> Array:
+    """Multiply floats by powers of two: ``x1 * 2**x2``.
 
-    Compiled, a result below the least normal number is zero, as everywhere.
+    Args:
+        x1: a real array, or a number; integers become floats.
+        x2: integers; the two broadcast.
 
-    Raises ``TypeError`` for an ``x2`` that is no integer.
+    Returns:
+        The products, exact but for the rounding of the result, of the broadcast shape; compiled, a
+        result below the least normal number is zero, as everywhere.
+
+    Raises:
+        TypeError: ``x2`` does not hold integers, or ``x1`` is complex.
+        ValueError: the shapes do not broadcast.
+
+    As NumPy's ``ldexp``.
 
     >>> import stretto.numpy as snp
     >>> snp.ldexp(snp.array([0.75, 1.0]), snp.array([3, -1]))
@@ -135,27 +157,53 @@ def _scaled(x: Any, n: Any) -> Any:
 # Fractions and neighbours
 
 
-def modf(x: Any, /, out: None = None) -> tuple[Any, Any]:
-    """The part of each number after the point, and the part before, both with its sign.
+def modf(x: ArrayLike, /, out: None = None) -> tuple[Array, Array]:
+    """Take floats apart into what is after the point and what is before.
+
+    Args:
+        x: a real array, or a number; integers become floats.
+        out: must be ``None``: arrays are immutable.
+
+    Returns:
+        The fractional and the integral parts, both with the sign and of the shape of ``x``.
+
+    Raises:
+        TypeError: ``x`` is not an array or a number, or is complex.
+        NotImplementedError: ``out`` is given.
+
+    As NumPy's ``modf``.
 
     >>> import stretto.numpy as snp
     >>> snp.modf(snp.array([1.5, -2.25]))
     (Array([ 0.5 , -0.25], dtype=float32), Array([ 1., -2.], dtype=float32))
     """
     refuse_out("modf", out)
-    x = _floats("modf", x)
-    found = directly(np.modf, FLOAT, x, out=(None, None))
+    value = _floats("modf", x)
+    found = directly(np.modf, FLOAT, value, out=(None, None))
     if found is not None:
         return found
-    whole = ops.truncated(x)
-    infinite = isinf(x)
+    whole = ops.truncated(value)
+    infinite = isinf(value)
     # inf - inf is NaN, which would also spoil the derivative
-    rest = select(infinite, zeros_like(x), x) - select(infinite, zeros_like(x), whole)
+    rest = select(infinite, zeros_like(value), value) - select(infinite, zeros_like(value), whole)
     return rest, whole
 
 
-def nextafter(x: Any, y: Any, /) -> Any:
-    """The number next to ``x`` on the way to ``y``.
+def nextafter(x: ArrayLike, y: ArrayLike, /) -> Array:
+    """Give the float next to each element on the way to another.
+
+    Args:
+        x: a real array, or a number.
+        y: which way to go; the two broadcast.
+
+    Returns:
+        The neighbours, of the promoted float dtype and the broadcast shape.
+
+    Raises:
+        TypeError: an argument is not an array or a number, or is complex.
+        ValueError: the shapes do not broadcast.
+
+    As NumPy's ``nextafter``.
 
     >>> import stretto.numpy as snp
     >>> snp.nextafter(snp.float32(1.0), 2) - 1
@@ -164,29 +212,43 @@ def nextafter(x: Any, y: Any, /) -> Any:
     return ops.nextafter(*promote_values("nextafter", x, y, inexact=True))
 
 
-def spacing(x: Any, /) -> Any:
-    """The distance to the next number away from zero, with the sign of ``x``.
+def spacing(x: ArrayLike, /) -> Array:
+    """Give the distance from each element to the next float away from zero.
 
-    Of float16, as in NumPy, that to the next greater number, which has no sign; NaN of infinities.
+    Args:
+        x: a real array, or a number; integers become floats.
+
+    Returns:
+        The distances, with the sign of ``x`` and of its shape; NaN for infinities. For float16, as
+        in NumPy, to the next greater number, without a sign.
+
+    Raises:
+        TypeError: ``x`` is not an array or a number, or is complex.
+
+    As NumPy's ``spacing``.
 
     >>> import stretto.numpy as snp
     >>> snp.spacing(snp.array([1.0, -1024.0]))
     Array([ 1.1920929e-07, -1.2207031e-04], dtype=float32)
     """
-    x = _floats("spacing", x)
-    found = directly(np.spacing, FLOAT, x)
+    value = _floats("spacing", x)
+    found = directly(np.spacing, FLOAT, value)
     if found is not None:
         return found
-    end = np.array(np.inf, np.float32).astype(x.dtype)
+    end = np.array(np.inf, np.float32).astype(value.dtype)
     if not np.isinf(end):  # the dtype has no infinity, and of its greatest numbers this is NaN
-        end = np.array(finfo(x.dtype).max)
-    greatest = full_like(x, end)
-    if x.dtype == np.float16:
-        x = select(eq(x, -greatest), greatest, x)
-        return ops.nextafter(x, greatest) - x
+        end = np.array(finfo(value.dtype).max)
+    greatest = full_like(value, end)
+    if value.dtype == np.float16:
+        value = select(eq(value, -greatest), greatest, value)
+        return ops.nextafter(value, greatest) - value
     # inf - inf is NaN, as it should be
-    step = ops.nextafter(x, select(lt(x, zeros_like(x)), -greatest, greatest)) - x
-    return step if np.isinf(end) else select(eq(step, zeros_like(x)), full_like(x, np.nan), step)
+    step = ops.nextafter(value, select(lt(value, zeros_like(value)), -greatest, greatest)) - value
+    return (
+        step
+        if np.isinf(end)
+        else select(eq(step, zeros_like(value)), full_like(value, np.nan), step)
+    )
 
 
 # Bits
@@ -197,11 +259,22 @@ def _check_order(who: str, bitorder: str) -> None:
         raise ValueError(f"{who}: bitorder must be 'big' or 'little', got {bitorder!r}")
 
 
-def packbits(a: Any, axis: int | None = None, bitorder: str = "big") -> Any:
-    """Eight truth values along ``axis`` in each byte, the first in the highest bit.
+def packbits(a: ArrayLike, axis: Axis = None, bitorder: str = "big") -> Array:
+    """Pack eight truth values along an axis into each byte.
 
-    Integers count as true unless they are zero; what is missing at the end is 0. Without ``axis``
-    of all elements in row-major order; ``bitorder="little"`` puts the first in the lowest bit.
+    Args:
+        a: booleans, or integers, of which all but zero count as true.
+        axis: the axis; by default the elements are packed in row-major order.
+        bitorder: ``"big"`` puts the first value in the highest bit, ``"little"`` in the lowest.
+
+    Returns:
+        The bytes, as uint8; bits that are missing at the end are 0.
+
+    Raises:
+        TypeError: ``a`` does not hold booleans or integers.
+        ValueError: ``bitorder`` is another, or ``axis`` is out of bounds.
+
+    As NumPy's ``packbits``.
 
     >>> import stretto.numpy as snp
     >>> snp.packbits(snp.array([1, 0, 1]))
@@ -231,12 +304,26 @@ def _weights(bitorder: str, rank: int, axis: int) -> Any:
 
 
 def unpackbits(
-    a: Any, axis: int | None = None, count: int | None = None, bitorder: str = "big"
-) -> Any:
-    """The eight bits of each byte along ``axis``, the highest first, as 0 and 1.
+    a: ArrayLike, axis: Axis = None, count: int | None = None, bitorder: str = "big"
+) -> Array:
+    """Unpack each byte along an axis into its eight bits.
 
-    ``count`` is how many to keep of them, with zeros for those that there are not; if it is
-    negative, how many to leave out at the end. Raises ``TypeError`` for another dtype than uint8.
+    Args:
+        a: bytes, as uint8.
+        axis: the axis; by default the elements are unpacked in row-major order.
+        count: how many bits to keep, with zeros for those that are missing; if negative, how many
+            to leave out at the end.
+        bitorder: ``"big"`` gives the highest bit first, ``"little"`` the lowest.
+
+    Returns:
+        The bits, 0 and 1 as uint8.
+
+    Raises:
+        TypeError: ``a`` is not uint8.
+        ValueError: ``bitorder`` is another, ``axis`` is out of bounds, or ``count`` leaves out more
+            bits than there are.
+
+    As NumPy's ``unpackbits``.
 
     >>> import stretto.numpy as snp
     >>> snp.unpackbits(snp.array([160], dtype=snp.uint8), count=3)

@@ -5,13 +5,14 @@ And ``fromfunction``, an array from its indices. Next, read ``putting``.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 
 from stretto._engine.api.vectorise import vmap
 from stretto._engine.core.types import promote, scalar_dtype
+from stretto._engine.core.typing import Array, DTypeLike, ShapeLike
 from stretto._engine.ops.broadcast import broadcast_to, reshape, transpose
 from stretto._engine.ops.comparison import full
 from stretto._engine.ops.convert import convert
@@ -45,7 +46,7 @@ def _range(who: str, part: slice) -> Any:
 
 
 class _Joined:
-    """What ``r_`` and ``c_`` are: indexed, they join what they are given along an axis."""
+    """What ``r_`` and ``c_`` are: indexed, they join arrays along an axis."""
 
     def __init__(self, name: str, axis: int, ndim: int, place: int) -> None:
         self._name = name
@@ -69,8 +70,8 @@ class _Joined:
         for part in parts:
             if isinstance(part, str):
                 raise ValueError(f"{self._name}: a directive comes first, got {part!r} later")
-            given = _range(self._name, part) if isinstance(part, slice) else _array(part)
-            values.append(_raised(given, ndim, place))
+            value = _range(self._name, part) if isinstance(part, slice) else _array(part)
+            values.append(_raised(value, ndim, place))
         joined = concatenate(values, axis)
         if (row or column) and joined.ndim == 1:
             return reshape(joined, (1, -1) if row else (-1, 1))
@@ -171,11 +172,25 @@ ogrid = _Grid("ogrid", sparse=True)
 
 
 def fromfunction(
-    function: Callable[..., Any], shape: int | Sequence[int], *, dtype: Any = float, **kwargs: Any
-) -> Any:
-    """The array of ``function(i, j, ...)`` at each of its indices, which are of ``dtype``.
+    function: Callable[..., Any], shape: ShapeLike, *, dtype: DTypeLike = float, **kwargs: Any
+) -> Array:
+    """Make the array of a function of the indices.
 
-    The function gets them one element at a time, as under ``vmap``; ``kwargs`` are passed on.
+    Args:
+        function: a function of as many numbers as there are axes; it gets them one element at a
+            time, as under ``vmap``.
+        shape: the shape.
+        dtype: the dtype of the indices, by default the default float.
+        **kwargs: further keywords of the function.
+
+    Returns:
+        The array of ``function(i, j, ...)``, with the axes of its results after those of ``shape``.
+
+    Raises:
+        TypeError: the shape is not integers.
+        ValueError: a size is negative.
+
+    As NumPy's ``fromfunction``.
 
     >>> import stretto.numpy as snp
     >>> snp.fromfunction(lambda i, j: i + 10 * j, (2, 2), dtype=int)

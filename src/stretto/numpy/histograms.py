@@ -15,6 +15,7 @@ import numpy as np
 from stretto._engine.core.integers import integer
 from stretto._engine.core.interpreter import as_value
 from stretto._engine.core.types import default_dtype, inexact_dtype, is_complex, kind_of
+from stretto._engine.core.typing import Array, ArrayLike
 from stretto._engine.ops.broadcast import broadcast_to, reshape
 from stretto._engine.ops.comparison import eq, full, full_like, ge, lt, select
 from stretto._engine.ops.comparison import where as choose
@@ -49,32 +50,49 @@ __all__ = [
 
 
 def bincount(
-    x: Any,
-    weights: Any = None,
+    x: ArrayLike,
+    weights: ArrayLike | None = None,
     minlength: int = 0,
     *,
     length: int | None = None,
     out_sharding: None = None,
-) -> Any:
-    """How often each of 0, 1, 2, … is in ``x``; with ``weights``, their sum at each.
+) -> Array:
+    """Count how often each of 0, 1, 2, … occurs.
 
-    There are ``length`` counts, and what is greater is not counted; by default as many as the
-    greatest element needs, and at least ``minlength``, which must be known: while tracing give
-    ``length``. Negative numbers count as 0. Raises ``TypeError`` for ``x`` of floats.
+    Args:
+        x: integers, of rank 1; negative ones count as 0.
+        weights: how much each element counts, of the shape of ``x``; by default 1.
+        minlength: the least number of counts.
+        length: the number of counts, without those of greater elements; needed while ``x`` is
+            traced. By default as many as the greatest element needs.
+        out_sharding: must be ``None``.
+
+    Returns:
+        The counts, integers, or the sums of the weights in their dtype.
+
+    Raises:
+        TypeError: ``x`` does not hold integers, or is not of rank 1.
+        ValueError: the weights are of another shape, or a length is negative.
+        TracedValueError: ``x`` is traced, without ``length``.
+        NotImplementedError: ``out_sharding`` is given.
+
+    As NumPy's ``bincount``.
 
     >>> import stretto.numpy as snp
     >>> snp.bincount(snp.array([0, 3, 3]))
     Array([1, 0, 0, 2], dtype=int32)
     """
     refuse_sharding("bincount", out_sharding=out_sharding)
-    x = as_value(x, "bincount", "x")
-    if kind_of(x.dtype) not in ("bool", "int", "uint") or x.ndim != 1:
-        raise TypeError(f"bincount: expected integers, of rank 1, in x; got {x.type}")
-    if length is None and x.type.kind != "bool":
-        found = _bincount_directly(x, weights, minlength)
+    value = as_value(x, "bincount", "x")
+    if kind_of(value.dtype) not in ("bool", "int", "uint") or value.ndim != 1:
+        raise TypeError(f"bincount: expected integers, of rank 1, in x; got {value.type}")
+    if length is None and value.type.kind != "bool":
+        found = _bincount_directly(value, weights, minlength)
         if found is not None:
             return found
-    at = maximum(convert(x, default_dtype("int")) if kind_of(x.dtype) == "bool" else x, 0)
+    at = maximum(
+        convert(value, default_dtype("int")) if kind_of(value.dtype) == "bool" else value, 0
+    )
     if length is None:
         host = concrete(at, "bincount")
         length = max(
@@ -83,8 +101,10 @@ def bincount(
     if weights is None:
         return _add_up((integer(length, "bincount", "length", 0),), at, None)
     w = as_value(weights, "bincount", "weights")
-    if w.shape != x.shape:
-        raise ValueError(f"bincount: weights and x must have one shape; got {w.type} and {x.type}")
+    if w.shape != value.shape:
+        raise ValueError(
+            f"bincount: weights and x must have one shape; got {w.type} and {value.type}"
+        )
     return _add_up((integer(length, "bincount", "length", 0),), at, w)
 
 
@@ -114,11 +134,26 @@ def _add_up(shape: tuple[int, ...], at: Any, weights: Any) -> Any:
     return reshape(counts, shape)
 
 
-def digitize(x: Any, bins: Any, right: bool = False, *, method: str | None = None) -> Any:
-    """The bin of each element: ``i`` where ``bins[i-1] <= x < bins[i]``.
+def digitize(
+    x: ArrayLike, bins: ArrayLike, right: bool = False, *, method: str | None = None
+) -> Array:
+    """Find the bin of each element.
 
-    Bins rise, or fall: then it is ``bins[i-1] > x >= bins[i]``. With ``right`` the other edge
-    belongs to each bin. ``method`` as for ``searchsorted``.
+    Args:
+        x: a real array, or a number.
+        bins: the edges, of rank 1, rising or falling.
+        right: whether each bin holds its right edge rather than its left one.
+        method: as for ``searchsorted``.
+
+    Returns:
+        The bins as integers, of the shape of ``x``: ``i`` where ``bins[i-1] <= x < bins[i]``, or
+        ``bins[i-1] > x >= bins[i]`` where the edges fall.
+
+    Raises:
+        ValueError: ``bins`` is not of rank 1, or there is no such method.
+        TypeError: an argument is complex, or not an array.
+
+    As NumPy's ``digitize``.
 
     >>> import stretto.numpy as snp
     >>> snp.digitize(snp.array([0.2, 6.4, 3.0]), snp.array([0.0, 1.0, 2.5, 4.0]))
@@ -127,14 +162,14 @@ def digitize(x: Any, bins: Any, right: bool = False, *, method: str | None = Non
     edges = as_value(bins, "digitize", "bins")
     if edges.ndim != 1:
         raise ValueError(f"digitize: expected bins of rank 1, got {edges.type}")
-    x = as_value(x, "digitize", "x")
-    refuse_complex("digitize", x=x, bins=edges)
+    value = as_value(x, "digitize", "x")
+    refuse_complex("digitize", x=value, bins=edges)
     n = edges.shape[0]
     if not n:
-        return full(x.shape, 0, default_dtype("int"))
+        return full(value.shape, 0, default_dtype("int"))
     falls = lt(slice_in_dim(edges, n - 1, n), slice_in_dim(edges, 0, 1))
     edges = select(broadcast_to(falls, (n,)), rev(edges, (0,)), edges)
-    place = searchsorted(edges, x, "left" if right else "right", method=method or "scan")
+    place = searchsorted(edges, value, "left" if right else "right", method=method or "scan")
     return choose(reshape(falls, ()), n - place, place)
 
 
@@ -142,7 +177,7 @@ def digitize(x: Any, bins: Any, right: bool = False, *, method: str | None = Non
 
 
 def _edges(who: str, x: Any, bins: Any, range: Any, weights: Any) -> Any:
-    """The edges of bins: given, so many of one width, or by a rule of NumPy's for known values."""
+    """The edges of bins, which are edges, a number of bins, or the name of a rule of NumPy's."""
     if isinstance(bins, str):
         if weights is not None:
             raise TypeError(f"{who}: bins={bins!r} cannot take weights into account; give a number")
@@ -150,14 +185,14 @@ def _edges(who: str, x: Any, bins: Any, range: Any, weights: Any) -> Any:
         host = np.asarray(concrete(x, f"{who}: bins={bins!r}"), np.float64)
         edges = np.histogram_bin_edges(host, bins, ends)
         return convert(as_value(edges), inexact_dtype(x.dtype))
-    given = as_value(bins, who, "bins")
-    if given.ndim > 1 or (not given.ndim and kind_of(given.dtype) not in ("int", "uint")):
+    asked = as_value(bins, who, "bins")
+    if asked.ndim > 1 or (not asked.ndim and kind_of(asked.dtype) not in ("int", "uint")):
         raise ValueError(
             f"{who}: bins must be a number of bins, their edges, or the name of a rule; got "
-            f"{given.type}"
+            f"{asked.type}"
         )
-    if given.ndim:
-        return given
+    if asked.ndim:
+        return asked
     count = integer(bins, who, "bins")
     if count < 1:
         raise ValueError(f"{who}: expected at least one bin, got bins={count}")
@@ -271,33 +306,66 @@ def _count_directly(
 
 
 def histogram_bin_edges(
-    a: Any, bins: Any = 10, range: Sequence[Any] | None = None, weights: Any = None
-) -> Any:
-    """The edges of the bins into which ``histogram`` sorts ``a``.
+    a: ArrayLike,
+    bins: ArrayLike | str = 10,
+    range: Sequence[ArrayLike] | None = None,
+    weights: ArrayLike | None = None,
+) -> Array:
+    """Compute the edges of the bins into which ``histogram`` sorts.
 
-    ``bins`` is their number, over ``range`` (by default that of ``a``); the edges, in rising order;
-    or a rule for both, where the elements are known: ``"auto"``, ``"fd"``, ``"doane"``,
-    ``"scott"``, ``"stone"``, ``"rice"``, ``"sturges"``, ``"sqrt"``, as in NumPy.
+    Args:
+        a: a real array.
+        bins: how many bins; their edges, in rising order; or, for known values, one of NumPy's
+            rules, ``"auto"``, ``"fd"``, ``"doane"``, ``"scott"``, ``"stone"``, ``"rice"``,
+            ``"sturges"`` or ``"sqrt"``.
+        range: the least and the greatest number to count, by default those of ``a``.
+        weights: ignored, but no rule can take them into account.
+
+    Returns:
+        The edges, one more than there are bins.
+
+    Raises:
+        ValueError: ``bins`` is something else or less than 1, or the range is not finite or falls.
+        TypeError: ``a`` is complex; or ``bins`` is the name of a rule, and there are weights.
+        TracedValueError: ``bins`` is the name of a rule, and ``a`` is traced.
+
+    As NumPy's ``histogram_bin_edges``.
 
     >>> import stretto.numpy as snp
     >>> snp.histogram_bin_edges(snp.array([1, 2, 5]), bins=2)
     Array([1., 3., 5.], dtype=float32)
     """
     x = ravel(as_value(a, "histogram_bin_edges", "a"))
+    refuse_complex("histogram_bin_edges", a=x)
     return _edges("histogram_bin_edges", x, bins, range, weights)
 
 
 def histogram(
-    a: Any,
-    bins: Any = 10,
-    range: Sequence[Any] | None = None,
-    weights: Any = None,
+    a: ArrayLike,
+    bins: ArrayLike | str = 10,
+    range: Sequence[ArrayLike] | None = None,
+    weights: ArrayLike | None = None,
     density: bool | None = None,
-) -> tuple[Any, Any]:
-    """How many elements lie in each bin, and the edges of the bins (see ``histogram_bin_edges``).
+) -> tuple[Array, Array]:
+    """Count how many elements lie in each bin.
 
-    With ``weights``, one for each element, their sum in each bin; with ``density``, divided by the
-    whole and by the bins' widths.
+    Args:
+        a: a real array.
+        bins: as for ``histogram_bin_edges``.
+        range: the least and the greatest number to count, by default those of ``a``.
+        weights: how much each element counts, of the shape of ``a``; by default 1.
+        density: whether to divide by the sum and by the bins' widths.
+
+    Returns:
+        The counts, or the sums of the weights, and the edges of the bins, one more.
+
+    Raises:
+        ValueError: the weights are of another shape, ``bins`` is something else or less than 1, or
+            the range is not finite or falls.
+        TypeError: ``a`` is complex; or ``bins`` is the name of a rule, and there are weights.
+        TracedValueError: ``bins`` is the name of a rule, and ``a`` is traced.
+
+    As NumPy's ``histogram``.
 
     >>> import stretto.numpy as snp
     >>> snp.histogram(snp.array([1, 2, 2, 5]), bins=2)
@@ -337,21 +405,37 @@ def _count(xs: list[Any], edges: list[Any], weights: Any, density: bool) -> tupl
     return counts, edges
 
 
-def _several(bins: Any) -> bool:
+def _has_parts(bins: Any) -> bool:
     return isinstance(bins, (list, tuple)) or bool(getattr(bins, "ndim", 0))
 
 
 def histogram2d(
-    x: Any,
-    y: Any,
-    bins: Any = 10,
-    range: Sequence[Any] | None = None,
-    weights: Any = None,
+    x: ArrayLike,
+    y: ArrayLike,
+    bins: ArrayLike | Sequence[ArrayLike] = 10,
+    range: Sequence[Sequence[ArrayLike] | None] | None = None,
+    weights: ArrayLike | None = None,
     density: bool | None = None,
-) -> tuple[Any, Any, Any]:
-    """How many points (x, y) lie in each bin, and the edges along both axes; see ``histogramdd``.
+) -> tuple[Array, Array, Array]:
+    """Count how many points (x, y) lie in each bin.
 
-    Edges in one array serve for both axes.
+    Args:
+        x: the first coordinates, a real array of rank 1.
+        y: the second coordinates, as many.
+        bins: how many bins along both axes, or their edges; or a list with a number or edges for
+            each axis.
+        range: two ends for each axis, or ``None`` for those of the points.
+        weights: how much each point counts; by default 1.
+        density: whether to divide by the sum and by the bins' areas.
+
+    Returns:
+        The counts, of rank 2, and the edges along both axes.
+
+    Raises:
+        ValueError: the arrays or the weights are of another shape, ``bins`` is something else or
+            less than 1, or the range is not finite or falls.
+
+    As NumPy's ``histogram2d``.
 
     >>> import stretto.numpy as snp
     >>> x, y = snp.array([1.0, 2.0, 2.0]), snp.array([1.0, 2.0, 3.0])
@@ -359,25 +443,40 @@ def histogram2d(
     Array([[1, 0],
            [0, 2]], dtype=int32)
     """
-    if _several(bins) and len(bins) not in (1, 2):
-        bins = [bins, bins]
+    parts: Any = bins
+    if _has_parts(parts) and len(parts) not in (1, 2):
+        parts = [parts, parts]
     points = [as_value(x, "histogram2d", "x"), as_value(y, "histogram2d", "y")]
-    counts, edges = histogramdd(points, bins, range, weights, density)
-    return counts, *edges
+    counts, edges = histogramdd(points, parts, range, weights, density)
+    return counts, edges[0], edges[1]
 
 
 def histogramdd(
-    sample: Any,
-    bins: Any = 10,
-    range: Sequence[Any] | None = None,
-    weights: Any = None,
+    sample: ArrayLike | Sequence[ArrayLike],
+    bins: ArrayLike | Sequence[ArrayLike] = 10,
+    range: Sequence[Sequence[ArrayLike] | None] | None = None,
+    weights: ArrayLike | None = None,
     density: bool | None = None,
-) -> tuple[Any, list[Any]]:
-    """How many points lie in each bin of several dimensions, and the edges along each axis.
+) -> tuple[Array, list[Array]]:
+    """Count how many points lie in each bin of several dimensions.
 
-    ``sample`` has a row for each point, or is a list of arrays, one for each dimension. ``bins`` is
-    a number of bins or a list with a number or edges for each dimension, ``range`` a list with two
-    ends or ``None`` for each. ``weights`` and ``density`` as for ``histogram``.
+    Args:
+        sample: the points: an array with a row for each, or a list with an array for each
+            dimension.
+        bins: how many bins, or a list with a number or edges for each dimension.
+        range: two ends for each dimension, or ``None`` for those of the points.
+        weights: how much each point counts; by default 1.
+        density: whether to divide by the sum and by the bins' volumes.
+
+    Returns:
+        The counts, with an axis for each dimension, and the edges along each.
+
+    Raises:
+        ValueError: ``sample`` is complex or not of rank 2, the weights are of another shape,
+            ``bins`` or ``range`` do not have one part for each dimension, or a range is not finite
+            or falls.
+
+    As NumPy's ``histogramdd``.
 
     >>> import stretto.numpy as snp
     >>> counts, edges = snp.histogramdd(snp.array([[1.0, 1.0], [2.0, 2.0], [2.0, 3.0]]), bins=2)
@@ -396,7 +495,8 @@ def histogramdd(
     w = None if weights is None else as_value(weights, who, "weights")
     if w is not None and w.shape != (count,):
         raise ValueError(f"{who}: expected a weight for each of {count} points, got {w.type}")
-    every = list(bins) if _several(bins) else [bins] * rank
+    parts: Any = bins
+    every = list(parts) if _has_parts(parts) else [parts] * rank
     ends = [None] * rank if range is None else list(range)
     if len(every) != rank or len(ends) != rank:
         raise ValueError(

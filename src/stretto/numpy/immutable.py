@@ -1,4 +1,4 @@
-"""What NumPy's arrays have and these do not, because these never change and show no memory.
+"""What NumPy's arrays have and these lack, because these never change and show no memory.
 
 Each says what to use in its place. Next, read ``methods``.
 """
@@ -22,7 +22,7 @@ _METHODS = {
     "setfield": "x.at[index].set(value)",
     "setflags": "a NumPy copy, numpy.array(x), to write to",
 }
-# By the attribute that NumPy lets one set, the same.
+# By the attribute that can be set in NumPy, the same.
 _SETTABLE = {
     "shape": "x.reshape(shape)",
     "dtype": "x.view(dtype), or x.astype(dtype) to convert",
@@ -78,7 +78,11 @@ def _delete_item(self: Any, index: Any) -> NoReturn:
 
 
 def refuse_changes(cls: type) -> None:
-    """Give a class of values what says that it cannot be changed, once it has its properties."""
+    """Give a class of values the methods and attributes that say it cannot be changed.
+
+    Args:
+        cls: the class, once it has its properties.
+    """
     for name, instead in _METHODS.items():
         setattr(cls, name, _method(name, instead))
     for name, instead in _SETTABLE.items():

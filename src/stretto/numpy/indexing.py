@@ -16,6 +16,7 @@ from stretto._engine.core.config import config
 from stretto._engine.core.interpreter import as_value, state
 from stretto._engine.core.primitive import Primitive
 from stretto._engine.core.types import array_type
+from stretto._engine.core.typing import ArrayLike
 from stretto._engine.ops.broadcast import Reshape, reshape
 from stretto._engine.ops.comparison import full
 from stretto._engine.ops.index import gather_scatter as ops
@@ -44,23 +45,44 @@ __all__ = ["At", "IndexUpdate", "getitem", "setitem"]
 
 
 def getitem(
-    x: Any,
+    x: Array,
     index: Any,
     mode: str | None = None,
-    fill_value: Any = None,
+    fill_value: ArrayLike | None = None,
     *,
     indices_are_sorted: bool = False,
     unique_indices: bool = False,
     wrap_negative_indices: bool = True,
     out_sharding: None = None,
-) -> Any:
-    """``x[index]`` by NumPy's rules, with places out of bounds clamped.
+) -> Array:
+    """Read ``x[index]`` by NumPy's rules; places out of bounds are clamped.
 
-    ``mode="fill"`` reads ``fill_value`` there instead: by default NaN, the least signed or greatest
-    unsigned integer, or True; ``"raise"`` raises ``IndexError``, for an index that is not traced.
-    Without ``wrap_negative_indices`` negative integers do not count from the end, but are out of
-    bounds; the bounds of slices keep Python's meaning. Raises ``IndexError`` for an index that does
-    not fit the array, and ``BooleanIndexError`` for a traced boolean mask.
+    Args:
+        x: an array.
+        index: integers, slices, ``None``, ``...``, and arrays of integers or booleans, or a tuple
+            of these.
+        mode: what is read out of bounds. ``"clip"``, the default: the nearest element. ``"fill"``:
+            ``fill_value``. ``"promise_in_bounds"``: nothing is. ``"raise"`` raises ``IndexError``,
+            for an index that is not traced.
+        fill_value: what ``"fill"`` reads; by default NaN, the least signed or greatest unsigned
+            integer, or True.
+        indices_are_sorted: a promise that may save work.
+        unique_indices: a promise that no element is named twice.
+        wrap_negative_indices: whether negative integers count from the end; otherwise they are out
+            of bounds. The bounds of slices keep Python's meaning.
+        out_sharding: must be ``None``.
+
+    Returns:
+        The elements, of the dtype of ``x`` and the shape that NumPy gives them.
+
+    Raises:
+        IndexError: the index does not fit the array, or ``mode="raise"`` and a place is out of
+            bounds.
+        BooleanIndexError: the index is a boolean mask that is traced.
+        TracedValueError: the bounds of a slice are traced, or the index is and ``mode="raise"``.
+        TypeError: the index is a list.
+        ValueError: there is no such mode.
+        NotImplementedError: ``out_sharding`` is given.
 
     >>> import stretto.numpy as snp
     >>> snp.array([0, 2, 4, 6])[10000]
@@ -138,7 +160,7 @@ def _integer_outside(parsed: Index) -> bool:
 
 
 _known_steps: dict[Any, tuple[Primitive, ...]] = {}
-"""By the shape of an array and a static index what there is to do: to parse it costs far more."""
+"""By the shape of an array and a static index what there is to do: parsing costs far more."""
 
 _CAPACITY = 4096
 _BOUNDS = (int, type(None))
@@ -226,7 +248,15 @@ def _read(x: Any, parsed: Index, options: dict[str, Any]) -> Any:
 
 
 def setitem(x: Any, index: Any, value: Any) -> None:
-    """Raise ``TypeError``: arrays are immutable.
+    """Refuse ``x[index] = value``: arrays are immutable.
+
+    Args:
+        x: an array.
+        index: what would be changed.
+        value: what would be put there.
+
+    Raises:
+        TypeError: always; the message names ``x.at[index].set(value)``.
 
     >>> import stretto.numpy as snp
     >>> x = snp.zeros(2)
@@ -242,7 +272,10 @@ def setitem(x: Any, index: Any, value: Any) -> None:
 
 
 class At:
-    """``x.at``: indexed, it gives an ``IndexUpdate``.
+    """The updates of an array: ``x.at[index]`` is an ``IndexUpdate``.
+
+    Args:
+        x: the array.
 
     >>> import stretto.numpy as snp
     >>> snp.zeros(3).at[1].set(5)
@@ -251,7 +284,7 @@ class At:
 
     __slots__ = ("_x",)
 
-    def __init__(self, x: Any) -> None:
+    def __init__(self, x: Array) -> None:
         self._x = x
 
     def __getitem__(self, index: Any) -> IndexUpdate:
@@ -262,19 +295,32 @@ class At:
 
 
 class IndexUpdate:
-    """``x.at[index]``: each method gives a copy of ``x`` changed at ``index``; ``get`` reads.
+    """Updates of one index: each method gives a copy of ``x`` changed at ``index``; ``get`` reads.
 
-    Values take the dtype of ``x``. Where an index names an element more than once, each update
-    counts (``set``: the last one). Keywords of every method: ``mode``, ``"drop"`` (the default;
-    ``"fill"`` says the same), ``"clip"``, ``"promise_in_bounds"`` or ``"raise"``, for places out of
-    bounds; ``indices_are_sorted`` and ``unique_indices``, promises that may save work;
-    ``wrap_negative_indices=False``, so that negative integers are out of bounds; ``out_sharding``,
-    which must be None.
+    Values take the dtype of ``x``, and broadcast to the shape of ``x[index]``. Where an index names
+    an element more than once, each update counts (``set``: the last one). The updating methods
+    share these keywords: ``mode``, for places out of bounds, ``"drop"`` (the default; ``"fill"``
+    means the same), ``"clip"``, ``"promise_in_bounds"`` or ``"raise"``; ``indices_are_sorted`` and
+    ``unique_indices``, promises that may save work; ``wrap_negative_indices=False``, so that
+    negative integers are out of bounds; ``out_sharding``, which must be ``None``.
+
+    Args:
+        x: the array.
+        index: as for ``getitem``.
+
+    Raises:
+        IndexError: the index does not fit the array, or ``mode="raise"`` and a place is out of
+            bounds.
+        ValueError: the values do not broadcast, or there is no such mode.
+
+    >>> import stretto.numpy as snp
+    >>> snp.zeros(3).at[1:].set(snp.array([5, 6]))
+    Array([0., 5., 6.], dtype=float32)
     """
 
     __slots__ = ("_index", "_x")
 
-    def __init__(self, x: Any, index: Any) -> None:
+    def __init__(self, x: Array, index: Any) -> None:
         self._x = x
         self._index = index
 
@@ -285,15 +331,29 @@ class IndexUpdate:
         self,
         *,
         mode: str | None = None,
-        fill_value: Any = None,
+        fill_value: ArrayLike | None = None,
         indices_are_sorted: bool = False,
         unique_indices: bool = False,
         wrap_negative_indices: bool = True,
         out_sharding: None = None,
-    ) -> Any:
-        """``x[index]``, with ``mode`` for places out of bounds; as ``getitem``.
+    ) -> Array:
+        """Read ``x[index]``, with a mode for places out of bounds.
 
-        With a ``fill_value`` it is ``"fill"``, unless another is named.
+        Args:
+            mode: as for ``getitem``; ``"fill"`` by default where there is a ``fill_value``.
+            fill_value: what ``"fill"`` reads out of bounds.
+            indices_are_sorted: a promise that may save work.
+            unique_indices: a promise that no element is named twice.
+            wrap_negative_indices: whether negative integers count from the end.
+            out_sharding: must be ``None``.
+
+        Returns:
+            The elements, of the dtype of ``x``.
+
+        Raises:
+            IndexError: the index does not fit the array, or ``mode="raise"`` and a place is out of
+                bounds.
+            ValueError: there is no such mode.
 
         >>> import stretto.numpy as snp
         >>> snp.arange(3.0).at[7].get(mode="fill")
@@ -310,12 +370,31 @@ class IndexUpdate:
             out_sharding=out_sharding,
         )
 
-    def set(self, values: Any, **options: Any) -> Any:
-        """``x[index] = values``."""
+    def set(self, values: ArrayLike, **options: Any) -> Array:
+        """Do ``x[index] = values`` in a copy of the array.
+
+        Args:
+            values: an array that broadcasts to ``x[index]``, or a number.
+            **options: the keywords that the class describes.
+
+        Returns:
+            The copy, of the shape and dtype of ``x``.
+
+        >>> import stretto.numpy as snp
+        >>> snp.zeros(2).at[0].set(3)
+        Array([3., 0.], dtype=float32)
+        """
         return update("set", self._x, self._index, values, **options)
 
-    def add(self, values: Any, **options: Any) -> Any:
-        """``x[index] += values``, with repeated places added up.
+    def add(self, values: ArrayLike, **options: Any) -> Array:
+        """Do ``x[index] += values`` in a copy of the array; elements named twice add up.
+
+        Args:
+            values: an array that broadcasts to ``x[index]``, or a number.
+            **options: the keywords that the class describes.
+
+        Returns:
+            The copy, of the shape and dtype of ``x``.
 
         >>> import stretto.numpy as snp
         >>> snp.zeros(2).at[snp.array([1, 1])].add(3)
@@ -323,37 +402,116 @@ class IndexUpdate:
         """
         return update("add", self._x, self._index, values, **options)
 
-    def subtract(self, values: Any, **options: Any) -> Any:
-        """``x[index] -= values``."""
+    def subtract(self, values: ArrayLike, **options: Any) -> Array:
+        """Do ``x[index] -= values`` in a copy of the array.
+
+        Args:
+            values: an array that broadcasts to ``x[index]``, or a number.
+            **options: the keywords that the class describes.
+
+        Returns:
+            The copy, of the shape and dtype of ``x``.
+
+        >>> import stretto.numpy as snp
+        >>> snp.zeros(2).at[0].subtract(3)
+        Array([-3.,  0.], dtype=float32)
+        """
         return update("subtract", self._x, self._index, values, **options)
 
-    def multiply(self, values: Any, **options: Any) -> Any:
-        """``x[index] *= values``."""
+    def multiply(self, values: ArrayLike, **options: Any) -> Array:
+        """Do ``x[index] *= values`` in a copy of the array.
+
+        Args:
+            values: an array that broadcasts to ``x[index]``, or a number.
+            **options: the keywords that the class describes.
+
+        Returns:
+            The copy, of the shape and dtype of ``x``.
+
+        >>> import stretto.numpy as snp
+        >>> snp.ones(2).at[0].multiply(3)
+        Array([3., 1.], dtype=float32)
+        """
         return update("multiply", self._x, self._index, values, **options)
 
     mul = multiply
 
-    def divide(self, values: Any, **options: Any) -> Any:
-        """``x[index] /= values``; integers become floats."""
+    def divide(self, values: ArrayLike, **options: Any) -> Array:
+        """Do ``x[index] /= values`` in a copy of the array.
+
+        Args:
+            values: an array that broadcasts to ``x[index]``, or a number.
+            **options: the keywords that the class describes.
+
+        Returns:
+            The copy, of the shape of ``x``; integers become floats.
+
+        >>> import stretto.numpy as snp
+        >>> snp.ones(2).at[0].divide(2)
+        Array([0.5, 1. ], dtype=float32)
+        """
         return update("divide", self._x, self._index, values, **options)
 
-    def power(self, values: Any, **options: Any) -> Any:
-        """``x[index] **= values``."""
+    def power(self, values: ArrayLike, **options: Any) -> Array:
+        """Do ``x[index] **= values`` in a copy of the array.
+
+        Args:
+            values: an array that broadcasts to ``x[index]``, or a number.
+            **options: the keywords that the class describes.
+
+        Returns:
+            The copy, of the shape and dtype of ``x``.
+
+        >>> import stretto.numpy as snp
+        >>> snp.array([3.0, 1.0]).at[0].power(2)
+        Array([9., 1.], dtype=float32)
+        """
         return update("power", self._x, self._index, values, **options)
 
-    def min(self, values: Any, **options: Any) -> Any:
-        """``x[index] = minimum(x[index], values)``."""
+    def min(self, values: ArrayLike, **options: Any) -> Array:
+        """Do ``x[index] = minimum(x[index], values)`` in a copy of the array.
+
+        Args:
+            values: an array that broadcasts to ``x[index]``, or a number.
+            **options: the keywords that the class describes.
+
+        Returns:
+            The copy, of the shape and dtype of ``x``.
+
+        >>> import stretto.numpy as snp
+        >>> snp.ones(2).at[0].min(-1)
+        Array([-1.,  1.], dtype=float32)
+        """
         return update("min", self._x, self._index, values, **options)
 
-    def max(self, values: Any, **options: Any) -> Any:
-        """``x[index] = maximum(x[index], values)``."""
+    def max(self, values: ArrayLike, **options: Any) -> Array:
+        """Do ``x[index] = maximum(x[index], values)`` in a copy of the array.
+
+        Args:
+            values: an array that broadcasts to ``x[index]``, or a number.
+            **options: the keywords that the class describes.
+
+        Returns:
+            The copy, of the shape and dtype of ``x``.
+
+        >>> import stretto.numpy as snp
+        >>> snp.ones(2).at[0].max(3)
+        Array([3., 1.], dtype=float32)
+        """
         return update("max", self._x, self._index, values, **options)
 
-    def apply(self, func: Callable[[Any], Any], **options: Any) -> Any:
-        """``x[index] = func(x[index])``, for each time that the index names an element.
+    def apply(self, func: Callable[[Any], Any], **options: Any) -> Array:
+        """Do ``x[index] = func(x[index])`` in a copy, once for each time an element is named.
 
         An index that may name an element twice, as a traced one may, makes a ``while_loop``, which
         has no derivative in reverse: promise ``unique_indices=True`` where it does not.
+
+        Args:
+            func: a function of an array, element by element.
+            **options: the keywords that the class describes.
+
+        Returns:
+            The copy, of the shape and dtype of ``x``.
 
         >>> import stretto.numpy as snp
         >>> snp.array([1.0, 4.0, 9.0]).at[1:].apply(snp.sqrt)

@@ -199,10 +199,15 @@ _PLAIN = frozenset({int, slice, type(None), type(Ellipsis)})
 
 
 def for_numpy(index: Any, arrays: bool) -> tuple[Any, ...] | None:
-    """The index for NumPy as it stands, which may refuse it; ``None`` where more is to be done.
+    """Give an index in the form that NumPy takes, which may refuse it.
 
-    It ends in an ellipsis, so that NumPy gives an array and not a scalar. ``arrays`` lets concrete
-    arrays of integers and booleans through.
+    Args:
+        index: as the user wrote it.
+        arrays: whether concrete arrays of integers and booleans may be in it.
+
+    Returns:
+        The parts of the index, with an ellipsis, so that NumPy gives an array and not a scalar;
+        ``None`` where more is to be done.
     """
     parts = index if index.__class__ is tuple else (index,)
     if _PLAIN.issuperset(map(type, parts)):
@@ -224,11 +229,21 @@ def for_numpy(index: Any, arrays: bool) -> tuple[Any, ...] | None:
 
 
 def parse(index: Any, type: ArrayType, wrap: bool = True) -> Index:
-    """The entries that ``index`` comes to for an array of this type.
+    """Parse an index into entries for an array of a type.
 
-    Negative integers count from the end where they ``wrap``, and are out of bounds otherwise.
-    Lists may stand for arrays in a tuple. Raises ``IndexError`` for an index that does not fit,
-    ``TypeError`` for a list by itself, and ``BooleanIndexError`` for a boolean mask that is traced.
+    Args:
+        index: as the user wrote it; lists may stand for arrays in a tuple.
+        type: the type of the array.
+        wrap: whether negative integers count from the end; otherwise they are out of bounds.
+
+    Returns:
+        The entries.
+
+    Raises:
+        IndexError: the index does not fit the type.
+        TypeError: the index is a list by itself, or the bounds of a slice are not integers.
+        BooleanIndexError: a boolean mask is traced.
+        TracedValueError: the bounds of a slice are traced.
     """
     if isinstance(index, (list, range)):
         raise TypeError(
@@ -414,7 +429,15 @@ def _batch_shape(arrays: Sequence[Integers], index: Any, type: ArrayType) -> tup
 
 
 def stack(places: Sequence[tuple[Any, int]], shape: tuple[int, ...]) -> Any:
-    """Index vectors: the places for each component, with the size there, along a new last axis."""
+    """Stack places, with the sizes of their axes, into index vectors along a new last axis.
+
+    Args:
+        places: the places along each axis, and its size.
+        shape: the shape that the places broadcast to.
+
+    Returns:
+        The vectors, of int32 or int64.
+    """
     whole = (*shape, 1)
 
     def column(at: Any, n: int, dtype: Any) -> Any:
@@ -434,7 +457,7 @@ def stack(places: Sequence[tuple[Any, int]], shape: tuple[int, ...]) -> Any:
 
 
 def show(index: Any) -> str:
-    """An index as it was written, with types in the place of arrays."""
+    """Write an index as the user wrote it, with types in place of arrays."""
     if isinstance(index, tuple):
         parts = [f"({show(part)})" if isinstance(part, tuple) else show(part) for part in index]
         return ", ".join(parts)
@@ -464,7 +487,7 @@ _MODES = {
 
 
 def canonical_mode(mode: str | None, default: str) -> str:
-    """The mode by its one name here: ``"fill"`` stands for ``"drop"`` too."""
+    """Give a mode by its one name here: ``"fill"`` stands for ``"drop"`` too."""
     if mode not in _MODES:
         names = ", ".join(repr(name) for name in _MODES if name)
         raise ValueError(f"indexing: mode must be one of {names}; got {mode!r}")
@@ -472,7 +495,7 @@ def canonical_mode(mode: str | None, default: str) -> str:
 
 
 def settle(parsed: Index, mode: str) -> tuple[Index, str]:
-    """Clamp what is known; where all is known and in bounds nothing is left to the mode."""
+    """Clamp what is known; where all is known and in bounds, nothing is left to the mode."""
     if parsed.concrete and parsed.outside():
         return (parsed, mode) if mode == "fill" else (parsed.clamped(), "promise_in_bounds")
     return parsed, "promise_in_bounds" if parsed.concrete else mode

@@ -6,12 +6,14 @@ decide by sorting and counting what each part of the result is.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
 from stretto._engine.core.errors import TracedValueError
 from stretto._engine.core.interpreter import Value, as_value
+from stretto._engine.core.typing import Array, ArrayLike, Axis
 from stretto._engine.ops.arithmetic import maximum, minimum
 from stretto._engine.ops.broadcast import broadcast_to, canonical_axis, expand_dims, reshape
 from stretto._engine.ops.comparison import eq, full, full_like, lt, where
@@ -31,12 +33,31 @@ __all__ = ["delete", "insert"]
 
 
 def delete(
-    arr: Any, obj: Any, axis: int | None = None, *, assume_unique_indices: bool = False
-) -> Any:
-    """The array without the parts at ``obj``: an index, a slice, indices or a mask.
+    arr: ArrayLike,
+    obj: ArrayLike | slice | Sequence[int],
+    axis: Axis = None,
+    *,
+    assume_unique_indices: bool = False,
+) -> Array:
+    """Delete parts of an array along an axis.
 
-    A single index may be traced, and with ``assume_unique_indices`` several: no two of them may
-    name one part. Raises ``TracedValueError`` for others that are traced.
+    Args:
+        arr: an array.
+        obj: which parts: an index, a slice, indices or a mask. A single index may be traced, and
+            with ``assume_unique_indices`` several.
+        axis: the axis; by default elements are deleted from ``arr`` in row-major order.
+        assume_unique_indices: a promise that no two indices name one part.
+
+    Returns:
+        The rest, of the dtype of ``arr``.
+
+    Raises:
+        TracedValueError: ``obj`` is traced, and how many parts are left is unknown.
+        IndexError: ``obj`` is something else, or out of bounds.
+        ValueError: ``axis`` is out of bounds.
+        TypeError: ``arr`` is not an array or a number.
+
+    As NumPy's ``delete``.
 
     >>> import stretto.numpy as snp
     >>> snp.delete(snp.array([1, 2, 3]), 1)
@@ -64,11 +85,29 @@ def delete(
     return take(x, np.delete(np.arange(n, dtype=np.int32), known), place)
 
 
-def insert(arr: Any, obj: Any, values: Any, axis: int | None = None) -> Any:
-    """``values`` before the parts at ``obj``: an index, a slice, indices or a mask.
+def insert(
+    arr: ArrayLike, obj: ArrayLike | slice | Sequence[int], values: ArrayLike, axis: Axis = None
+) -> Array:
+    """Insert values into an array along an axis.
 
-    Values for one index go there all, one after another; for several, one to each of them. Indices
-    may be traced, and then are clamped to the array; a mask may not.
+    Args:
+        arr: an array.
+        obj: the parts before which to insert: an index, a slice, indices or a mask. Indices may be
+            traced, and are then clamped to the array; a mask may not.
+        values: an array that broadcasts, or a number. All go before a single index, one after
+            another; otherwise one goes before each part.
+        axis: the axis; by default values go into ``arr`` in row-major order.
+
+    Returns:
+        The longer array, of the dtype of ``arr``.
+
+    Raises:
+        TracedValueError: ``obj`` is a mask that is traced.
+        IndexError: ``obj`` is something else, or out of bounds.
+        ValueError: the values do not broadcast, or ``axis`` is out of bounds.
+        TypeError: ``arr`` or ``values`` is not an array or a number.
+
+    As NumPy's ``insert``.
 
     >>> import stretto.numpy as snp
     >>> snp.insert(snp.array([1, 2, 3]), 1, 9)

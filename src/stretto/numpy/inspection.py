@@ -26,13 +26,19 @@ _NAMES = ("bool", "int8", "int16", "int32", "int64", "uint8", "uint16", "uint32"
 
 
 class NamespaceInfo:
-    """Capabilities, devices and dtypes, as the array API standard's inspection functions."""
+    """Capabilities, devices and dtypes, as the array API standard's inspection functions.
+
+    >>> import stretto.numpy as snp
+    >>> snp.__array_namespace_info__().default_device()
+    CpuDevice(id=0)
+    """
 
     def capabilities(self) -> dict[str, Any]:
-        """Whether what the standard leaves open is there, and the greatest rank.
+        """Tell whether what the standard leaves open is there, and the greatest rank.
 
-        Shapes that depend on values need concrete arrays: under a transformation such as ``jit``
-        they need a static ``size=``.
+        Returns:
+            Both by name. Shapes that depend on values need concrete arrays: under a transformation
+            such as ``jit`` they need a static ``size=``.
 
         >>> import stretto.numpy as snp
         >>> snp.__array_namespace_info__().capabilities()
@@ -41,15 +47,32 @@ class NamespaceInfo:
         return {"boolean indexing": True, "data-dependent shapes": True, "max dimensions": 64}
 
     def default_device(self) -> Device:
-        """The device on which arrays are made."""
+        """Give the device on which arrays are made.
+
+        Returns:
+            The device.
+        """
         return CPU
 
     def devices(self) -> list[Device]:
-        """All devices."""
+        """Give all devices.
+
+        Returns:
+            The devices.
+        """
         return devices()
 
-    def default_dtypes(self, *, device: Any = None) -> dict[str, np.dtype]:
-        """The dtypes of Python numbers and of indices: 64 bits if ``enable_x64`` is set, else 32.
+    def default_dtypes(self, *, device: Device | str | None = None) -> dict[str, np.dtype]:
+        """Give the dtypes of Python numbers and of indices.
+
+        Args:
+            device: ``None`` or the one CPU device there is.
+
+        Returns:
+            The dtypes by kind: of 64 bits if ``enable_x64`` is set, else of 32.
+
+        Raises:
+            ValueError: there is no such device.
 
         >>> import stretto.numpy as snp
         >>> snp.__array_namespace_info__().default_dtypes()["real floating"]
@@ -64,9 +87,19 @@ class NamespaceInfo:
         }
 
     def dtypes(
-        self, *, device: Any = None, kind: str | tuple[str, ...] | None = None
+        self, *, device: Device | str | None = None, kind: str | tuple[str, ...] | None = None
     ) -> dict[str, np.dtype]:
-        """The standard's dtypes of a kind, all by default; those of 64 bits if ``enable_x64``.
+        """Give the standard's dtypes of a kind.
+
+        Args:
+            device: ``None`` or the one CPU device there is.
+            kind: a kind as for ``isdtype``, or a tuple of them; all by default.
+
+        Returns:
+            The dtypes by name; those of 64 bits only if ``enable_x64`` is set.
+
+        Raises:
+            ValueError: there is no such device, or no such kind.
 
         >>> import stretto.numpy as snp
         >>> list(snp.__array_namespace_info__().dtypes(kind="signed integer"))
@@ -82,5 +115,13 @@ class NamespaceInfo:
 
 
 def __array_namespace_info__() -> NamespaceInfo:
-    """What there is in this namespace: its methods are the standard's inspection functions."""
+    """Tell what there is in this namespace.
+
+    Returns:
+        An object whose methods are the array API standard's inspection functions.
+
+    >>> import stretto.numpy as snp
+    >>> snp.__array_namespace_info__().capabilities()["max dimensions"]
+    64
+    """
     return NamespaceInfo()

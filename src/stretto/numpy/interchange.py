@@ -5,9 +5,8 @@ Next, read ``runtime/dlpack``.
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from stretto._engine.core.interpreter import Value
 from stretto._engine.core.types import array_type, canonical_dtype, kind_of
 from stretto._engine.ops.convert import convert
 from stretto._engine.runtime.array import Array
@@ -15,19 +14,34 @@ from stretto._engine.runtime.dlpack import take
 from stretto.numpy.arguments import refuse_device
 from stretto.numpy.creation import copy as copy_of
 
+if TYPE_CHECKING:
+    from stretto._engine.runtime.device import Device
+
 __all__ = ["from_dlpack"]
 
 
-def from_dlpack(x: Any, /, *, device: Any = None, copy: bool | None = None) -> Any:
-    """The array of another library that has ``__dlpack__``, such as NumPy's or PyTorch's.
+def from_dlpack(
+    x: Any, /, *, device: Device | str | None = None, copy: bool | None = None
+) -> Array:
+    """Take over the array of another library by the DLPack protocol.
 
-    Memory that others can write is copied. ``copy=False`` uses it where it lies: what is written
-    there later changes this array, and what was computed from it may or may not have seen that, so
-    leave it alone. Memory that stays as it is, marked read-only, is used where it lies by default,
-    and ``copy=True`` copies that too.
-    Types of 64 bits become 32 unless ``enable_x64`` is set. Raises ``TypeError`` for what has no
-    ``__dlpack__``, ``BufferError`` for memory of another device, and where ``copy=False`` and a
-    copy is needed. Source: the Python array API standard, 2024.12.
+    Args:
+        x: an array that has ``__dlpack__``, such as NumPy's or PyTorch's.
+        device: the device; ``None`` or the one CPU device there is.
+        copy: ``True`` copies always, ``None`` where others can write the memory. ``False`` uses the
+            memory where it lies: what is written there later changes this array, and what was
+            computed from it may or may not have seen that, so leave it alone.
+
+    Returns:
+        The array, of the shape of ``x`` and its dtype; 64-bit numbers become 32-bit ones unless
+        ``enable_x64`` is set.
+
+    Raises:
+        TypeError: ``x`` has no ``__dlpack__``, or is not numeric.
+        BufferError: the memory is that of another device, or ``copy=False`` and a copy is needed.
+        ValueError: there is no such device.
+
+    As the array API standard's ``from_dlpack``, 2024.12.
 
     >>> import numpy as np
     >>> import stretto.numpy as snp
@@ -35,7 +49,7 @@ def from_dlpack(x: Any, /, *, device: Any = None, copy: bool | None = None) -> A
     Array([0., 1., 2.], dtype=float32)
     """
     refuse_device("from_dlpack", device)
-    if isinstance(x, Value):
+    if isinstance(x, Array):  # or a tracer
         return copy_of(x) if copy else x
     if not hasattr(x, "__dlpack__") or not hasattr(x, "__dlpack_device__"):
         raise TypeError(

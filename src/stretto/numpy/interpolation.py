@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from stretto._engine.core.types import is_complex, real_dtype
+from stretto._engine.core.typing import Array, ArrayLike
 from stretto._engine.ops.comparison import eq, full_like, gt, lt
 from stretto._engine.ops.comparison import where as choose
 from stretto._engine.ops.convert import convert
@@ -26,53 +27,76 @@ __all__ = ["interp"]
 
 
 def interp(
-    x: Any, xp: Any, fp: Any, left: Any = None, right: Any = None, period: Any = None
-) -> Any:
-    """At each element of ``x`` the line through the points (``xp``, ``fp``), ``xp`` rising.
+    x: ArrayLike,
+    xp: ArrayLike,
+    fp: ArrayLike,
+    left: ArrayLike | str | None = None,
+    right: ArrayLike | str | None = None,
+    period: ArrayLike | None = None,
+) -> Array:
+    """Interpolate linearly between given points.
 
-    Before the first point it is ``left``, after the last one ``right``; by default the values
-    there, and with ``"extrapolate"`` the line goes on. With ``period`` the points repeat, and need
-    not be in order. Derivatives are those of the line's pieces; at a point, of the piece after it.
+    Derivatives are those of the line's pieces; at a point, of the piece after it.
+
+    Args:
+        x: where to interpolate, a real array or a number.
+        xp: the points' first coordinates, of rank 1 and rising, unless there is a ``period``.
+        fp: their values, real or complex, as many.
+        left: the value before the first point; by default the first of ``fp``. With
+            ``"extrapolate"`` the line goes on.
+        right: the value after the last point, likewise.
+        period: the period with which the points repeat; ``left`` and ``right`` are then ignored.
+
+    Returns:
+        The values, float or complex, of the shape of ``x``.
+
+    Raises:
+        ValueError: ``xp`` and ``fp`` are not of one shape of rank 1, or are empty; or ``left`` or
+            ``right`` is another text.
+        TypeError: ``x`` or ``xp`` is complex, or an argument is not an array or a number.
+
+    As NumPy's ``interp``.
 
     >>> import stretto.numpy as snp
     >>> snp.interp(snp.array([0.0, 1.5]), snp.array([1.0, 2.0]), snp.array([10.0, 20.0]))
     Array([10., 15.], dtype=float32)
     """
-    (fp,) = inexact_values("interp", fp=fp)
-    x, xp = inexact_values("interp", x=x, xp=xp)
-    if xp.ndim != 1 or fp.shape != xp.shape or not xp.size:
+    (values,) = inexact_values("interp", fp=fp)
+    places, points = inexact_values("interp", x=x, xp=xp)
+    if points.ndim != 1 or values.shape != points.shape or not points.size:
         raise ValueError(
-            f"interp: xp and fp must have one shape of rank 1, not empty; got {xp.type}, {fp.type}"
+            f"interp: xp and fp must have one shape of rank 1, not empty; got {points.type}, "
+            f"{values.type}"
         )
-    if is_complex(x.dtype):
-        raise TypeError(f"interp: x and xp must be real, got {x.type}")
+    if is_complex(places.dtype):
+        raise TypeError(f"interp: x and xp must be real, got {places.type}")
     for name, end in (("left", left), ("right", right)):
         if isinstance(end, str) and end != "extrapolate":
             raise ValueError(f"interp: {name} must be a number or 'extrapolate', got {end!r}")
     if period is not None:
-        x, xp, fp = _repeated(x, xp, fp, period)
+        places, points, values = _repeated(places, points, values, period)
         left = right = None
-    _, fp = inexact_values("interp", x=x, fp=fp)
-    ends = {"left": left, "right": right}
+    _, values = inexact_values("interp", x=places, fp=values)
+    ends: dict[str, Any] = {"left": left, "right": right}
     if not any(isinstance(end, str) or np.ndim(end) for end in ends.values()):
-        found = directly(np.interp, FLOAT, x, xp, fp, **ends)
+        found = directly(np.interp, FLOAT, places, points, values, **ends)
         if found is not None:
             return found
-    real = real_dtype(fp.dtype)
-    n = xp.shape[0]
-    first, last = (take(fp, i) for i in (0, n - 1))
+    real = real_dtype(values.dtype)
+    n = points.shape[0]
+    first, last = (take(values, i) for i in (0, n - 1))
     if n == 1:
-        out = full_like(x, 0, fp.dtype) + first
+        out = full_like(places, 0, values.dtype) + first
     else:
-        at = searchsorted(slice_in_dim(xp, 1, -1), x, "right")  # the piece before the element
-        low, high = take(xp, at, mode="clip"), take(xp, at + 1, mode="clip")
-        base, rise = take(fp, at, mode="clip"), take(fp, at + 1, mode="clip")
+        at = searchsorted(slice_in_dim(points, 1, -1), places, "right")  # the piece before each
+        low, high = take(points, at, mode="clip"), take(points, at + 1, mode="clip")
+        base, rise = take(values, at, mode="clip"), take(values, at + 1, mode="clip")
         width = high - low
-        part = convert((x - low) / choose(eq(width, 0), full_like(width, 1), width), real)
+        part = convert((places - low) / choose(eq(width, 0), full_like(width, 1), width), real)
         out = choose(eq(width, 0), base, base + part * (rise - base))
     for end, value, beyond in (
-        (left, first, lt(x, take(xp, 0))),
-        (right, last, gt(x, take(xp, n - 1))),
+        (left, first, lt(places, take(points, 0))),
+        (right, last, gt(places, take(points, n - 1))),
     ):
         if not isinstance(end, str):
             out = choose(beyond, value if end is None else end, out)
