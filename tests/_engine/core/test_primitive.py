@@ -218,3 +218,32 @@ def test_so_many_types_and_no_more(monkeypatch):
     for n in range(1, 9):
         transpose.out_types((array_type((n, 2), np.dtype(np.float32)),))
     assert len(transpose.inferred) <= 3
+
+
+# Traits
+
+
+def test_what_would_be_kept_alive_is_not_interned():
+    class Holds(Primitive, abstract=True):
+        holds_programs = True
+
+    class Calls(Primitive, abstract=True):
+        calls_python = True
+
+    class OfThose(Holds, abstract=True):
+        pass
+
+    assert not any([Holds.interned, Calls.interned, OfThose.interned, Call.interned])
+    assert all([Primitive.interned, Add.interned, ReduceSum.interned])
+
+
+def test_only_what_knows_something_simpler_is_asked():
+    class Knows(Primitive, abstract=True):
+        def simpler(self, x, maker):
+            return x
+
+    class Inherits(Knows, abstract=True):
+        pass
+
+    assert all([Knows.reducible, Inherits.reducible, Transpose.reducible])
+    assert not any([Primitive.reducible, Add.reducible])

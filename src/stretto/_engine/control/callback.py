@@ -46,7 +46,6 @@ class _Callback(Primitive, abstract=True):
 
     multiple = True
     calls_python = True
-    interned = False
 
     def infer(self, *types: ArrayType) -> tuple[ArrayType, ...]:
         """As declared."""
