@@ -12,7 +12,7 @@ import pytest
 
 from stretto import make_graph
 from stretto._engine.control.call import Call
-from stretto._engine.core import primitive
+from stretto._engine.core import bounded, primitive
 from stretto._engine.core.errors import MissingRuleError
 from stretto._engine.core.interpreter import as_value
 from stretto._engine.core.primitive import PRIMITIVES, RULES, ZERO_DERIVATIVE, Primitive, Refused
@@ -212,7 +212,7 @@ def test_what_was_inferred_goes_with_a_primitive_that_holds_programs():
 
 
 def test_so_many_types_and_no_more(monkeypatch):
-    monkeypatch.setattr(primitive, "_CAPACITY", 3)
+    monkeypatch.setattr(primitive, "room", lambda table: bounded.room(table, 3))
     transpose = Transpose((1, 0))
     transpose.inferred.clear()
     for n in range(1, 9):

@@ -12,6 +12,7 @@ import inspect
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, ClassVar, dataclass_transform
 
+from stretto._engine.core.bounded import room
 from stretto._engine.core.errors import MissingRuleError
 from stretto._engine.core.forks import lock
 from stretto._engine.core.interpreter import state
@@ -96,9 +97,6 @@ class _ZeroDerivative:
 ZERO_DERIVATIVE: Any = _ZeroDerivative()
 
 
-_CAPACITY = 4096
-
-
 class _Interned(type):
     """Makes equal primitives one object, so that they compare and hash as fast as objects do.
 
@@ -122,11 +120,9 @@ class _Interned(type):
             if cls._unfinished:
                 _finish(cls)
             made = super().__call__(*args, **kwargs)
-            if len(cls._instances) >= _CAPACITY:
-                cls._instances.clear()
             # The parameters left out have their defaults; all spellings give one object.
             key = tuple([value for _, value in made.parameters()])
-            found = cls._instances.setdefault(key, made)
+            found = room(cls._instances).setdefault(key, made)
             if not kwargs:
                 cls._instances[args] = found
         return found
@@ -312,9 +308,8 @@ class Primitive(metaclass=_Interned):
         found = self.inferred.get(types)
         if found is None:
             out = self.infer(*types)
-            if len(self.inferred) >= _CAPACITY:
-                self.inferred.clear()
-            found = self.inferred[types] = tuple(out) if self.multiple else (out,)
+            found = tuple(out) if self.multiple else (out,)
+            room(self.inferred)[types] = found
         return found
 
     def __repr__(self) -> str:

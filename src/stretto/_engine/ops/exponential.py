@@ -307,7 +307,7 @@ class Cbrt(Elementwise):
     partials = (lambda dx, out, x: dx * (full_like(out, 1 / 3) * (out / x)),)
 
     def reference(self, x: np.ndarray) -> np.ndarray:
-        """NumPy's."""
+        """NumPy's ``cbrt``."""
         return in_float32(np.cbrt, x)
 
 

@@ -76,7 +76,7 @@ class IsFinite(Elementwise):
     jvp = ZERO_DERIVATIVE
 
     def out_dtype(self, dtype: np.dtype) -> np.dtype:
-        """Boolean."""
+        """That of booleans, whatever the operand's."""
         return np.dtype(bool)
 
     def infer(self, x: ArrayType) -> ArrayType:

@@ -64,7 +64,7 @@ class Concatenate(Primitive):
         return array_type(shape, first.dtype, all(t.weak_type for t in types))
 
     def reference(self, *arrays: np.ndarray) -> np.ndarray:
-        """NumPy's."""
+        """NumPy's ``concatenate``."""
         return np.concatenate(arrays, self.axis)
 
     def lower(self, b: Any, *operands: Any) -> Any:

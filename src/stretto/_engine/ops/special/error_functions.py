@@ -35,7 +35,7 @@ class Erf(Elementwise):
     partials = (lambda dx, out, x: dx * (full_like(x, 2 / math.sqrt(math.pi)) * exp(-(x * x))),)
 
     def reference(self, x: np.ndarray) -> np.ndarray:
-        """SciPy's."""
+        """SciPy's ``erf``."""
         return in_float32(special.erf, x)
 
 
@@ -49,7 +49,7 @@ class Erfc(Elementwise):
     partials = (lambda dx, out, x: dx * (full_like(x, -2 / math.sqrt(math.pi)) * exp(-(x * x))),)
 
     def reference(self, x: np.ndarray) -> np.ndarray:
-        """SciPy's."""
+        """SciPy's ``erfc``."""
         return in_float32(special.erfc, x)
 
     def lower(self, b: Any, x: Any) -> Any:
