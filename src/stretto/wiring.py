@@ -13,4 +13,4 @@ from stretto.numpy import methods
 
 install_eager(EAGER)
 methods.attach(Value)
-measured.timer[:] = [seconds_of]
+measured.clock.seconds_of = seconds_of

@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 
+from stretto._engine.core.bounded import room
 from stretto._engine.core.config import config
 from stretto._engine.core.interpreter import as_value, state
 from stretto._engine.core.primitive import Primitive
@@ -125,9 +126,7 @@ def getitem(
     if at_rest and mode == "promise_in_bounds" and parsed.concrete:
         return _wrap(x.to_host().reshape(parsed.shape)[parsed.host()], x)
     if not parsed.arrays and not outside and key is not None and key[1] is not None:
-        if len(_known_steps) >= _CAPACITY:
-            _known_steps.clear()
-        _known_steps[key] = _steps(parsed)
+        room(_known_steps)[key] = _steps(parsed)
     options = {
         "mode": mode,
         "fill_value": fill_value,
@@ -162,7 +161,6 @@ def _integer_outside(parsed: Index) -> bool:
 _known_steps: dict[Any, tuple[Primitive, ...]] = {}
 """By the shape of an array and a static index what there is to do: parsing costs far more."""
 
-_CAPACITY = 4096
 _BOUNDS = (int, type(None))
 
 

@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 
 from stretto._engine.core.boundary import reraise_foreign
+from stretto._engine.core.bounded import room
 from stretto._engine.core.config import settings, watch
 from stretto._engine.core.interpreter import Value, state
 from stretto._engine.core.native import native
@@ -46,7 +47,6 @@ _TAKES = {
     "complex": (int, float, complex),
     "float0": (),
 }
-_CAPACITY = 4096
 _FAR = 1 << 63
 _LARGE = 1 << 14
 """From so many elements on, NumPy's product of integers takes longer than that of their floats."""
@@ -89,12 +89,8 @@ class Short:
         else:
             rows, type = self.rows, x.type
             other = y.type if y.__class__ is Array else y.__class__
-        if len(rows) > _CAPACITY:
-            rows.clear()
-        row = rows.setdefault(type, {})
-        if len(row) > _CAPACITY:
-            row.clear()
-        row[other] = (*_integers(type.dtype), out) if other is int else out
+        row = room(rows).setdefault(type, {})
+        room(row)[other] = (*_integers(type.dtype), out) if other is int else out
         if watch.places and y.__class__ is x.__class__ and x.type.ndim != y.type.ndim:
             self.forget_ranks()
 
@@ -169,9 +165,7 @@ def number_of(x: Any, type: ArrayType) -> Array | None:
         element = element_of(x, type)
         if element is None:
             return None
-        if len(_numbers) >= _CAPACITY:
-            _numbers.clear()
-        found = _numbers[key] = splat(element, type)
+        found = room(_numbers)[key] = splat(element, type)
     return found
 
 
@@ -211,11 +205,10 @@ def quick(
     short = Short(host_function, operator)
 
     def out_type(type: ArrayType) -> Any:
-        if len(outs) > _CAPACITY:
-            outs.clear()
         fits = type.kind in accepted and not _apart(primitive, type)
-        outs[type] = primitive.out_types((type, type))[0] if fits else None
-        return outs[type]
+        out = primitive.out_types((type, type))[0] if fits else None
+        room(outs)[type] = out
+        return out
 
     def apply(x: Any, y: Any) -> Any:  # noqa: PLR0912 (each further call costs)
         interpreter = state.interpreter

@@ -10,8 +10,6 @@ import math
 from typing import Any
 
 from stretto._engine.control.custom_jvp import custom_jvp
-from stretto._engine.core.interpreter import as_value
-from stretto._engine.core.types import inexact_dtype
 from stretto._engine.ops.arithmetic import absolute
 from stretto._engine.ops.comparison import (
     bitwise_and,
@@ -23,7 +21,7 @@ from stretto._engine.ops.comparison import (
     select,
     zeros_like,
 )
-from stretto._engine.ops.convert import convert
+from stretto._engine.ops.convert import as_inexact
 from stretto._engine.ops.elementwise import promote_values
 from stretto._engine.ops.exponential import exp, expm1, log, log1p, logistic, power
 
@@ -38,11 +36,6 @@ __all__ = [
     "xlog1py",
     "xlogy",
 ]
-
-
-def _float(x: Any, who: str, argument: str = "x") -> Any:
-    x = as_value(x, who, argument)
-    return convert(x, inexact_dtype(x.dtype), x.weak_type)
 
 
 def _pair(who: str, x: Any, y: Any) -> list[Any]:
@@ -220,7 +213,7 @@ def entr(x: Any) -> Any:
     >>> st.special.entr(st.numpy.array([-1.0, 0.0, 0.5])).round(4)
     Array([   -inf, -0.    ,  0.3466], dtype=float32)
     """
-    return _entr(_float(x, "entr"))
+    return _entr(as_inexact(x, "entr"))
 
 
 def rel_entr(p: Any, q: Any) -> Any:
@@ -250,7 +243,7 @@ def logit(x: Any) -> Any:
     >>> st.special.logit(st.numpy.array([0.0, 0.5, 2.0]))
     Array([-inf,   0.,  nan], dtype=float32)
     """
-    return _logit(_float(x, "logit"))
+    return _logit(as_inexact(x, "logit"))
 
 
 def expit(x: Any) -> Any:

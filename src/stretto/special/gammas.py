@@ -13,10 +13,10 @@ import numpy as np
 from stretto._engine.core.integers import integer
 from stretto._engine.core.interpreter import as_value
 from stretto._engine.core.lazy import LazyModule
-from stretto._engine.core.types import inexact_dtype, is_complex, scalar_dtype
+from stretto._engine.core.types import is_complex, scalar_dtype
 from stretto._engine.ops.broadcast import broadcast_to, reduce_sum, reshape
 from stretto._engine.ops.comparison import eq, full_like, lt, select, zeros_like
-from stretto._engine.ops.convert import convert
+from stretto._engine.ops.convert import as_inexact
 from stretto._engine.ops.elementwise import binary, unary
 from stretto._engine.ops.exponential import exp as exp_of
 from stretto._engine.ops.iota import broadcasted_iota
@@ -63,12 +63,6 @@ __all__ = [
     "polygamma",
     "zeta",
 ]
-
-
-def _float(x: Any, who: str, argument: str = "x") -> Any:
-    """A value of an inexact dtype."""
-    x = as_value(x, who, argument)
-    return convert(x, inexact_dtype(x.dtype), x.weak_type)
 
 
 special = LazyModule("scipy.special")
@@ -185,7 +179,7 @@ def loggamma(x: Any) -> Any:
     >>> st.special.loggamma(st.numpy.array([3.0, -0.5]))
     Array([0.6931472,       nan], dtype=float32)
     """
-    x = _float(x, "loggamma")
+    x = as_inexact(x, "loggamma")
     out = gamma_ops.lgamma(x)
     return select(lt(gammasgn(x), zeros_like(x)), full_like(out, math.nan), out)
 
@@ -199,7 +193,7 @@ def gammasgn(x: Any) -> Any:
     >>> st.special.gammasgn(st.numpy.array([2.5, -0.5, -1.5, -1.0]))
     Array([ 1., -1.,  1., nan], dtype=float32)
     """
-    x = _float(x, "gammasgn")
+    x = as_inexact(x, "gammasgn")
     zero, one, half = zeros_like(x), full_like(x, 1), full_like(x, 0.5)
     down = floor_of(x)
     odd = floor_of(down * half) * full_like(x, 2)
@@ -282,7 +276,7 @@ def factorial(n: Any, exact: bool = False) -> Any:
         raise NotImplementedError(
             "factorial: exact=True needs integers of any length; use math.factorial"
         )
-    n = _float(n, "factorial", "n")
+    n = as_inexact(n, "factorial", "n")
     one, zero = full_like(n, 1), zeros_like(n)
     below = lt(n, zero)
     return select(below, zero, gamma_ops.gamma(select(below, one, n) + one))
@@ -309,7 +303,7 @@ def multigammaln(a: Any, d: Any) -> Any:
     Array([1.5502, 3.5651], dtype=float32)
     """
     d = integer(d, "multigammaln", "d")
-    a = _float(a, "multigammaln", "a")
+    a = as_inexact(a, "multigammaln", "a")
     halves = broadcasted_iota(a.dtype, (*a.shape, d), a.ndim)
     column = broadcast_to(reshape(a, (*a.shape, 1)), halves.shape)
     terms = column - halves * full_like(halves, 0.5)

@@ -14,6 +14,7 @@ import time
 import pytest
 
 from stretto._engine.core import files
+from stretto._engine.core.bounded import room
 from tests.interruptions import interrupted, lines_of
 
 LEFT = ".stretto-0123456789abcdef"
@@ -358,9 +359,11 @@ def test_a_big_folder_is_looked_through_once_a_second(path, monkeypatch):
     for _ in range(5):
         put(path)
     assert looks == [str(path.parent)]
-    monkeypatch.setattr(files, "_MANY", 1)
-    put(path.parent / "file")
-    assert len(files._looked) >= 1
+    monkeypatch.setattr(files, "room", lambda table: room(table, 1))
+    for name in ("one", "other"):
+        (path.parent / name).mkdir()
+        put(path.parent / name / "file")
+    assert list(files._looked) == [str(path.parent / "other")]
 
 
 # Reading

@@ -12,7 +12,7 @@ import pytest
 
 from stretto import make_graph
 from stretto._engine.control.call import Call
-from stretto._engine.core import primitive
+from stretto._engine.core import bounded, primitive
 from stretto._engine.core.errors import MissingRuleError
 from stretto._engine.core.interpreter import as_value
 from stretto._engine.core.primitive import PRIMITIVES, RULES, ZERO_DERIVATIVE, Primitive, Refused
@@ -212,9 +212,38 @@ def test_what_was_inferred_goes_with_a_primitive_that_holds_programs():
 
 
 def test_so_many_types_and_no_more(monkeypatch):
-    monkeypatch.setattr(primitive, "_CAPACITY", 3)
+    monkeypatch.setattr(primitive, "room", lambda table: bounded.room(table, 3))
     transpose = Transpose((1, 0))
     transpose.inferred.clear()
     for n in range(1, 9):
         transpose.out_types((array_type((n, 2), np.dtype(np.float32)),))
     assert len(transpose.inferred) <= 3
+
+
+# Traits
+
+
+def test_what_would_be_kept_alive_is_not_interned():
+    class Holds(Primitive, abstract=True):
+        holds_programs = True
+
+    class Calls(Primitive, abstract=True):
+        calls_python = True
+
+    class OfThose(Holds, abstract=True):
+        pass
+
+    assert not any([Holds.interned, Calls.interned, OfThose.interned, Call.interned])
+    assert all([Primitive.interned, Add.interned, ReduceSum.interned])
+
+
+def test_only_what_knows_something_simpler_is_asked():
+    class Knows(Primitive, abstract=True):
+        def simpler(self, x, maker):
+            return x
+
+    class Inherits(Knows, abstract=True):
+        pass
+
+    assert all([Knows.reducible, Inherits.reducible, Transpose.reducible])
+    assert not any([Primitive.reducible, Add.reducible])

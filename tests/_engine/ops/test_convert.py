@@ -8,7 +8,12 @@ import pytest
 
 from stretto import grad, jit, vjp
 from stretto._engine.core.interpreter import as_value
-from stretto._engine.ops.convert import ConvertElementType, convert, convert_element_type
+from stretto._engine.ops.convert import (
+    ConvertElementType,
+    as_inexact,
+    convert,
+    convert_element_type,
+)
 from stretto.laws import (
     b1,
     bf16,
@@ -211,3 +216,14 @@ def test_floats_to_integers_with_and_without_numbers_out_of_range(source, name):
         got = ConvertElementType(DTYPES[name]).reference(x)
         assert got.dtype == name
         np.testing.assert_array_equal(got, np.array(want, dtype=name))
+
+
+def test_arguments_in_an_inexact_dtype():
+    for given, dtype in ((1, "float32"), (True, "float32"), (np.int8(2), "float32")):
+        assert as_inexact(given, "f").dtype == dtype
+    for dtype in ("float16", "float32", "complex64"):
+        x = as_value(np.ones(2, dtype))
+        assert as_inexact(x, "f") is x
+    assert as_inexact(1, "f").weak_type
+    with pytest.raises(TypeError, match="f: y must be an array or a number; got a list"):
+        as_inexact([1.0], "f", "y")

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import ml_dtypes
 import numpy as np
 import pytest
@@ -17,6 +15,7 @@ from stretto._engine.core.types import array_type, kind_of
 from stretto._engine.ops import fft, sort, thresholds
 from stretto._engine.ops.arithmetic import ADD, MAX
 from stretto._engine.ops.convolution import general as convolution
+from stretto._engine.ops.elementwise import Elementwise
 from stretto._engine.ops.exponential import EXP
 from stretto._engine.ops.linalg import cholesky as linalg_cholesky
 from stretto._engine.ops.linalg import tridiagonal as linalg_tridiagonal
@@ -27,23 +26,30 @@ from stretto._engine.runtime import eager
 
 LOADED = (bessel, error_functions)
 F32, F64, C64 = (np.dtype(d) for d in (np.float32, np.float64, np.complex64))
-BY_NAME: dict[str, Any] = {cls.name: cls for cls in PRIMITIVES}
-CASES = [(name, dtype.name) for name, sizes in thresholds.ELEMENTWISE.items() for dtype in sizes]
+MEASURED = [cls for cls in PRIMITIVES if issubclass(cls, Elementwise) and any(cls.costs)]
+CASES = [(cls, dtype) for cls in MEASURED for dtype in cls.compiled_from]
 
 
 def dtype_of(name):
     return np.dtype(getattr(ml_dtypes, name, name))
 
 
-# The table
+# The costs
 
 
-@pytest.mark.parametrize("dtype", sorted(thresholds._COSTS))
-def test_what_is_in_the_table_leads(dtype):
-    for name, cost in thresholds._COSTS[dtype].items():
-        assert cost.numpy >= thresholds.LEAD * cost.compiled, name
-        assert kind_of(dtype_of(dtype)) in BY_NAME[name].accepts, name
-        assert thresholds.ELEMENTWISE[name][dtype_of(dtype)] >= thresholds.NARROW
+def test_what_is_measured_is_known():
+    assert len(MEASURED) == 35
+    assert len(CASES) == 55
+
+
+@pytest.mark.parametrize("cls", MEASURED, ids=lambda cls: cls.name)
+def test_what_has_costs_leads(cls):
+    measured = {dtype_of(d): cost for d, cost in cls.costs._asdict().items() if cost is not None}
+    assert cls.compiled_from.keys() == measured.keys()
+    for dtype, cost in measured.items():
+        assert cost.numpy >= thresholds.LEAD * cost.compiled
+        assert kind_of(dtype) in cls.accepts
+        assert cls.compiled_from[dtype] >= thresholds.NARROW
 
 
 def test_compiling_is_repaid():
@@ -60,11 +66,11 @@ def test_compiling_is_repaid():
 # Decisions
 
 
-@pytest.mark.parametrize(("name", "dtype"), CASES, ids=str)
-def test_elementwise_operations_are_compiled_from_a_size_on(name, dtype):
-    primitive, size = BY_NAME[name](), thresholds.ELEMENTWISE[name][dtype_of(dtype)]
+@pytest.mark.parametrize(("cls", "dtype"), CASES, ids=lambda x: x.name)
+def test_elementwise_operations_are_compiled_from_a_size_on(cls, dtype):
+    primitive, size = cls(), cls.compiled_from[dtype]
     for weak in (False, True):
-        below, least = (array_type((n,), dtype_of(dtype), weak) for n in (size - 1, size))
+        below, least = (array_type((n,), dtype, weak) for n in (size - 1, size))
         assert not primitive.compiled((below, below, below))
         assert primitive.compiled((least, least, least))
 

@@ -30,7 +30,7 @@ def clock(monkeypatch):
         loops = any(e.primitive.name == "scan" for e in program.equations)
         return 1.0 if loops else 2.0
 
-    monkeypatch.setattr(measured, "timer", [seconds])
+    monkeypatch.setattr(measured.clock, "seconds_of", seconds)
     return seen
 
 

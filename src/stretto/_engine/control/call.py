@@ -29,6 +29,7 @@ class Call(ControlFlow):
     """Apply a program to its inputs."""
 
     program: Program
+    only_compiled = True  # a call says that it is to be compiled
 
     def infer(self, *types: ArrayType) -> tuple[ArrayType, ...]:
         """The program's output types."""
@@ -40,11 +41,6 @@ class Call(ControlFlow):
     def interpret(self, *args: Any) -> Sequence[Any]:
         """Run the program here."""
         return evaluate(self.program, args)
-
-    @property
-    def only_compiled(self) -> bool:
-        """It is: a call says that it is to be compiled."""
-        return True
 
     def compiled(self, types: tuple[ArrayType, ...]) -> bool:
         """Compiled as a whole, that being what was asked for."""

@@ -46,7 +46,6 @@ class _Callback(Primitive, abstract=True):
 
     multiple = True
     calls_python = True
-    interned = False
 
     def infer(self, *types: ArrayType) -> tuple[ArrayType, ...]:
         """As declared."""
@@ -146,7 +145,7 @@ class IoCallback(_Callback):
 
     @property
     def effects(self) -> frozenset[Any]:
-        """Always one."""
+        """A call of Python, in order or not, so that it is never left out."""
         return frozenset((ORDERED if self.ordered else CALLBACK,))
 
     def vmap(self, size: int, args: Sequence[Any], axes: Sequence[int | None]) -> Any:
@@ -167,7 +166,7 @@ class DebugCallback(_Callback):
 
     @property
     def effects(self) -> frozenset[Any]:
-        """Always one."""
+        """A call of Python, in order or not, so that it is never left out."""
         return frozenset((ORDERED if self.ordered else CALLBACK,))
 
     def jvp(self, primals: Sequence[Any], tangents: Sequence[Any]) -> tuple[Any, Any]:

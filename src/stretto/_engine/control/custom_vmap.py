@@ -73,7 +73,8 @@ def _derivative(rule: Callable[..., Any], active: Sequence[bool], mask: Sequence
         varies: list[bool] = []
 
         def fun(*xs: Any) -> Any:
-            outs, varies[:] = rule(size, both, xs)
+            nonlocal varies
+            outs, varies = rule(size, both, xs)
             return outs
 
         outs, douts = jvp_flat(fun, primals, tangents)

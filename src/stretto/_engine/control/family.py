@@ -38,7 +38,6 @@ class ControlFlow(Primitive, abstract=True):
 
     multiple = True
     holds_programs = True
-    interned = False
 
     def interpret(self, *args: Any) -> Sequence[Any]:
         """The outputs, by running the programs under the current interpreter."""

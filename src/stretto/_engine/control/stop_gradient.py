@@ -34,7 +34,7 @@ class StopGradient(Primitive):
         return x
 
     def lower(self, b: Any, x: Any) -> Any:
-        """Nothing."""
+        """No operation: the operand itself."""
         return x
 
     def vmap(self, size: int, args: Sequence[Any], axes: Sequence[int | None]) -> Any:

@@ -35,7 +35,7 @@ class _StandIns(Interpreter):
         self.values = values
 
     def process(self, primitive: Any, args: Sequence[Any]) -> Any:
-        """Hand on."""
+        """Hand the operation on, with the values in place of what they stand for."""
         values = self.values
         return self.parent.process(primitive, [values.get(id(a), a) for a in args])
 

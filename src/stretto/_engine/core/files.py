@@ -1,6 +1,6 @@
 """Files that are written whole or not at all, and opened only where they are plain files.
 
-Layer 1 (core). Of the standard library alone, and of nothing that knows what is in a file. All
+Layer 1 (core). Nothing here knows what is in a file. All
 writers of the package come here, except ``runtime/store``, which trusts its folder less.
 
 A file is written beside its place, under a name of its own, brought to the disk, and renamed. While
@@ -22,6 +22,8 @@ import time
 from collections.abc import Callable
 from typing import Any, BinaryIO
 
+from stretto._engine.core.bounded import room
+
 __all__ = ["checked_path", "opened", "read_small", "write_whole"]
 
 _PREFIX = ".stretto-"
@@ -29,7 +31,6 @@ _OURS = re.compile(rf"\{_PREFIX}[0-9a-f]{{16}}")
 
 _SECOND = 1.0
 """At most so often a process looks for what killed writers left in a folder, which may be big."""
-_MANY = 1000
 _looked: dict[str, float] = {}
 """When it did last."""
 
@@ -200,8 +201,6 @@ def _remove_left(folder: str) -> None:
     now = time.monotonic()
     if now - _looked.get(folder, -_SECOND) < _SECOND:
         return
-    if len(_looked) >= _MANY:
-        _looked.clear()
     try:
         names = os.listdir(folder)
     except OSError:
@@ -209,7 +208,7 @@ def _remove_left(folder: str) -> None:
     for name in names:
         if _OURS.fullmatch(name):
             _remove_dead(os.path.join(folder, name))
-    _looked[folder] = now
+    room(_looked)[folder] = now
 
 
 def _remove_dead(path: str) -> None:

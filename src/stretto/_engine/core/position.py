@@ -11,7 +11,7 @@ import sys
 from types import CodeType, FrameType
 from typing import NamedTuple, TypeAlias
 
-from stretto._engine.core.scope import scope, used
+from stretto._engine.core.scope import scope, scopes
 
 __all__ = [
     "PACKAGE",
@@ -89,7 +89,7 @@ def place() -> Place | None:
         code = frame.f_code
         name = code.co_filename
         if name not in _OURS and (name in _THEIRS or not _is_ours(name)):
-            return code, frame.f_lasti, scope.path if used else ""
+            return code, frame.f_lasti, scope.path if scopes.entered else ""
         frame = frame.f_back
     return None
 

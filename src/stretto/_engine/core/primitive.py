@@ -7,10 +7,12 @@ words (``Refused``); a class that leaves one out cannot be made. Next, read ``in
 from __future__ import annotations
 
 import dataclasses
+import enum
 import inspect
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, ClassVar, dataclass_transform
 
+from stretto._engine.core.bounded import room
 from stretto._engine.core.errors import MissingRuleError
 from stretto._engine.core.forks import lock
 from stretto._engine.core.interpreter import state
@@ -19,13 +21,36 @@ from stretto._engine.core.types import ArrayType
 if TYPE_CHECKING:
     from stretto._engine.core.program import Atom, Equation
 
-__all__ = ["NOT_LINEAR", "PRIMITIVES", "RULES", "ZERO_DERIVATIVE", "Primitive", "Refused"]
+__all__ = [
+    "NOT_LINEAR",
+    "PRIMITIVES",
+    "RULES",
+    "ZERO_DERIVATIVE",
+    "Kernel",
+    "Primitive",
+    "Refused",
+]
 
 RULES = ("infer", "reference", "lower", "jvp", "transpose", "vmap")
 """The rules that every primitive gives, derives or refuses."""
 
 PRIMITIVES: list[type[Primitive]] = []
 """Every concrete primitive class, in the order of definition."""
+
+
+class Kernel(enum.Enum):
+    """What a compiler makes of one application of an operation."""
+
+    VIEW = enum.auto()
+    """No kernel: others read its operand in another order."""
+    ONE = enum.auto()
+    """A kernel, or a part of one, of few instructions an element; compiled once for all equal."""
+    LONG = enum.auto()
+    """The same of tens of instructions an element."""
+    SUM = enum.auto()
+    """A kernel of its own with all that goes before fused into it, so compiled each time."""
+    WRITTEN = enum.auto()
+    """A call of a library, or many operations."""
 
 
 class Refused:
@@ -72,9 +97,6 @@ class _ZeroDerivative:
 ZERO_DERIVATIVE: Any = _ZeroDerivative()
 
 
-_CAPACITY = 4096
-
-
 class _Interned(type):
     """Makes equal primitives one object, so that they compare and hash as fast as objects do.
 
@@ -98,11 +120,9 @@ class _Interned(type):
             if cls._unfinished:
                 _finish(cls)
             made = super().__call__(*args, **kwargs)
-            if len(cls._instances) >= _CAPACITY:
-                cls._instances.clear()
             # The parameters left out have their defaults; all spellings give one object.
             key = tuple([value for _, value in made.parameters()])
-            found = cls._instances.setdefault(key, made)
+            found = room(cls._instances).setdefault(key, made)
             if not kwargs:
                 cls._instances[args] = found
         return found
@@ -153,28 +173,49 @@ class Primitive(metaclass=_Interned):
     - ``vmap(size, args, axes)``: output and its mapped axis (``None``: not mapped).
     - ``linearize(primals, tangents)``: as ``jvp``, with outputs that depend on primals computed
       apart from those linear in tangents; ``jvp`` serves, but for operations that hold programs.
+
+    What else others go by are its traits, below: attributes that a family or a class sets. No
+    decision depends on ``name``, which is for people: in printed programs, messages and profiles.
     """
 
     name: ClassVar[str]
+
+    # What an application is made of.
     multiple: ClassVar[bool] = False
+    """Whether the rules give a tuple of outputs, and not the one."""
     holds_programs: ClassVar[bool] = False
+    """Whether it has programs among its parameters; see ``control/family``."""
     calls_python: ClassVar[bool] = False
     """Whether it calls a function of the user's; ``interpret`` is then what runs it eagerly."""
+    interned: ClassVar[bool] = True
+    """Whether those of equal parameters are one object: not if they hold programs, Python functions
+    or arrays, which would be kept alive. The first two it knows by itself."""
+
+    # How it is run at rest.
     light: ClassVar[bool] = False
     """Whether ``reference`` takes some microseconds at most on small arrays, as NumPy's functions
     do, so that a program of a few such operations need not be compiled."""
     widens: ClassVar[bool] = False
     """Whether ``reference`` gives for bfloat16 what it gives, far faster, for float32, rounded."""
+    only_compiled: ClassVar[bool] = False
+    """Whether it is compiled where ``compiled`` says so, whatever ``config.eager_compiled``."""
+
+    # What a pass over programs may do with it.
     splat: ClassVar[bool] = False
     """Whether it takes splats (all elements equal) to a splat, so that literals fold."""
     mergeable: ClassVar[bool] = True
     """Whether one application may serve for two of the same operands."""
     commutative: ClassVar[bool] = False
     """Whether its two operands may change places, and the bits stay (but of complex numbers)."""
+    rollable: ClassVar[bool] = True
+    """Whether a loop may take the place of copies of it, and of what repeats in its programs."""
     reducible: ClassVar[bool] = False
-    """Whether ``simpler`` may find anything: only operations of one operand are asked."""
+    """Whether ``simpler`` may find anything, which is seen by its being there."""
 
-    interned: ClassVar[bool] = True
+    # What it costs to compile.
+    kernel: ClassVar[Kernel | None] = None
+    """``None``: ``Kernel.ONE`` where it is ``light``, else ``Kernel.WRITTEN``."""
+
     _unfinished: ClassVar[bool] = False
     _parameters: ClassVar[tuple[str, ...]] = ()
 
@@ -194,6 +235,8 @@ class Primitive(metaclass=_Interned):
         inherited = any([getattr(base, "_unfinished", False) for base in cls.__bases__])
         cls._unfinished = inherited or _has_parameters(cls)
         cls._instances = {}
+        cls.interned = cls.interned and not (cls.holds_programs or cls.calls_python)
+        cls.reducible = cls.simpler is not Primitive.simpler
         if abstract:
             return
         if "name" not in cls.__dict__:
@@ -225,9 +268,10 @@ class Primitive(metaclass=_Interned):
         return self.jvp(primals, tangents)
 
     def simpler(self, x: Atom, maker: Equation | None) -> Any:
-        """What gives the same bits with less ado: an operation and its operands, or an atom.
+        """What gives the same bits more simply: an operation and its operands, or an atom.
 
-        ``x`` is the operand, ``maker`` the equation that made it. ``None``: nothing is known.
+        Only operations of one operand are asked: ``x`` is it, ``maker`` the equation that made it.
+        ``None``: nothing is known.
         """
         return None
 
@@ -235,11 +279,6 @@ class Primitive(metaclass=_Interned):
     def effects(self) -> frozenset[Any]:
         """What it does beside giving outputs; see ``core/effects``."""
         return _NO_EFFECTS
-
-    @property
-    def only_compiled(self) -> bool:
-        """Whether it is compiled where ``compiled`` says so, whatever ``config.eager_compiled``."""
-        return False
 
     def compiled(self, types: tuple[ArrayType, ...]) -> bool:
         """Whether eager evaluation on the CPU should run a compiled program, not ``reference``.
@@ -269,9 +308,8 @@ class Primitive(metaclass=_Interned):
         found = self.inferred.get(types)
         if found is None:
             out = self.infer(*types)
-            if len(self.inferred) >= _CAPACITY:
-                self.inferred.clear()
-            found = self.inferred[types] = tuple(out) if self.multiple else (out,)
+            found = tuple(out) if self.multiple else (out,)
+            room(self.inferred)[types] = found
         return found
 
     def __repr__(self) -> str:

@@ -17,7 +17,7 @@ from stretto._engine.core.holding import holding
 from stretto._engine.core.interpreter import Interpreter, Tracer, Value, state
 from stretto._engine.core.position import Place, place
 from stretto._engine.core.program import Atom, Equation, Literal, Program, Var, as_literal
-from stretto._engine.core.scope import scope, used
+from stretto._engine.core.scope import scope, scopes
 from stretto._engine.core.types import ArrayType
 
 __all__ = ["Recorder", "Traced", "record", "standing"]
@@ -66,7 +66,7 @@ class Recorder(Interpreter):
 
     @property
     def recorder(self) -> Any:  # type: ignore[override]
-        """Itself."""
+        """Itself: what is under it is written down here."""
         return self
 
     def process(self, primitive: Any, args: Sequence[Any]) -> Any:
@@ -191,7 +191,7 @@ class standing:  # reads as a statement: `with standing(recorder, at):`
         at = self._at
         if at is _UNKNOWN:
             at = self._at = self._outer()
-        return None if at is None else (at[0], at[1], scope.path if used else "")
+        return None if at is None else (at[0], at[1], scope.path if scopes.entered else "")
 
     @contextmanager
     def apart(self) -> Iterator[None]:

@@ -12,7 +12,7 @@ import threading
 from collections.abc import Callable
 from typing import Any
 
-__all__ = ["joined", "named_call", "named_scope", "scope", "used"]
+__all__ = ["joined", "named_call", "named_scope", "scope", "scopes"]
 
 
 class _Scope(threading.local):
@@ -23,8 +23,18 @@ class _Scope(threading.local):
 
 scope = _Scope()
 
-used: list[bool] = []
-"""Not empty once a named scope was entered, in any thread: until then no path needs to be read."""
+
+class _Scopes:
+    """What is known of the scopes of all threads."""
+
+    __slots__ = ("entered",)
+
+    def __init__(self) -> None:
+        self.entered = False
+        """Whether there was any: until then no path needs to be read."""
+
+
+scopes = _Scopes()
 
 
 def joined(outer: str, inner: str) -> str:
@@ -60,8 +70,7 @@ class named_scope(contextlib.ContextDecorator):
         return named_scope(self.name)
 
     def __enter__(self) -> named_scope:
-        if not used:
-            used.append(True)
+        scopes.entered = True
         self._outer.append(scope.path)
         scope.path = joined(scope.path, self.name)
         return self

@@ -12,8 +12,9 @@ from typing import Any
 import numpy as np
 
 from stretto._engine.core.interpreter import Linear, as_value
+from stretto._engine.core.primitive import Kernel
 from stretto._engine.core.types import is_complex, is_inexact, kind_of, real_dtype
-from stretto._engine.ops import division
+from stretto._engine.ops import division, thresholds
 from stretto._engine.ops.comparison import EQ, GT, LT, SELECT, full_like, gt, lt, select, zeros_like
 from stretto._engine.ops.complex_edges import is_infinite
 from stretto._engine.ops.complex_order import complex_extremum
@@ -83,6 +84,7 @@ class Add(Elementwise):
     """The sum; of booleans, or."""
 
     accepts = ALL
+    costs = thresholds.HALF
     commutative = True
     op = "add"
     reference = staticmethod(np.add)
@@ -97,6 +99,7 @@ class Sub(Elementwise):
     """The difference."""
 
     accepts = NUMERIC
+    costs = thresholds.HALF
     op = "subtract"
     reference = staticmethod(np.subtract)
     partials = (lambda dx, out, x, y: dx, lambda dy, out, x, y: -dy)
@@ -113,6 +116,7 @@ class Mul(Elementwise):
     """The product; of booleans, and."""
 
     accepts = ALL
+    costs = thresholds.HALF
     commutative = True
     op = "multiply"
     reference = staticmethod(np.multiply)
@@ -129,6 +133,7 @@ class Div(Elementwise):
     """The quotient; of integers, truncated towards zero, with -1 for division by zero."""
 
     accepts = NUMERIC
+    costs = thresholds.HALF
     widens = True
     op = "divide"
     # d(x/y) = dx/y - (x/y) dy/y
@@ -147,6 +152,7 @@ class Rem(Elementwise):
     """The remainder with the sign of the dividend; of integers by zero, the dividend."""
 
     accepts = COMPARABLE
+    kernel = Kernel.LONG
     widens = True
     op = "remainder"
     # x - trunc(x/y) y
@@ -244,6 +250,7 @@ class Max(Choice):
     """The greater; NaN where either is."""
 
     accepts = COMPARABLE | {"bool"}
+    costs = thresholds.EXTREMUM
     widens = True
     op = "maximum"
     # at ties each argument gets half
@@ -264,6 +271,7 @@ class Min(Choice):
     """The lesser; NaN where either is."""
 
     accepts = COMPARABLE | {"bool"}
+    costs = thresholds.EXTREMUM
     widens = True
     op = "minimum"
     partials = (

@@ -14,7 +14,7 @@ import numpy as np
 
 from stretto._engine.core import tree
 from stretto._engine.core.interpreter import as_value
-from stretto._engine.core.primitive import Primitive
+from stretto._engine.core.primitive import Kernel, Primitive
 from stretto._engine.core.types import ArrayType
 
 __all__ = ["OptimizationBarrier", "optimization_barrier"]
@@ -23,6 +23,7 @@ __all__ = ["OptimizationBarrier", "optimization_barrier"]
 class OptimizationBarrier(Primitive):
     """The operands, behind a barrier."""
 
+    kernel = Kernel.ONE
     multiple = True
     mergeable = False
 

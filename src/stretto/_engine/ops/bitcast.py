@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from stretto._engine.core.interpreter import as_value
-from stretto._engine.core.primitive import NOT_LINEAR, ZERO_DERIVATIVE, Primitive
+from stretto._engine.core.primitive import NOT_LINEAR, ZERO_DERIVATIVE, Kernel, Primitive
 from stretto._engine.core.types import ArrayType, array_type, as_dtype, kind_of
 from stretto._engine.ops.broadcast import move_to_front
 
@@ -22,6 +22,7 @@ class BitcastConvertType(Primitive):
     """The same bits as another dtype; narrower elements along a new last axis, low bits first."""
 
     dtype: np.dtype
+    kernel = Kernel.ONE
 
     def infer(self, x: ArrayType) -> ArrayType:
         """The same shape; one axis more for a narrower dtype, one less for a wider."""

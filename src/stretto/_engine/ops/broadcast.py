@@ -14,7 +14,7 @@ import numpy as np
 from stretto._engine.core.config import settings
 from stretto._engine.core.integers import axis_of, integers, sizes_of
 from stretto._engine.core.interpreter import Linear, as_value
-from stretto._engine.core.primitive import Primitive
+from stretto._engine.core.primitive import Kernel, Primitive
 from stretto._engine.core.program import Atom, Equation, repeated
 from stretto._engine.core.types import ArrayType, kind_of
 from stretto._engine.ops.sharding import refuse_sharding
@@ -38,8 +38,8 @@ __all__ = [
 class BroadcastInDim(Primitive):
     """Put each axis of the operand at a place of a larger shape, and repeat along the others."""
 
+    kernel = Kernel.VIEW
     light = True
-    reducible = True
     shape: tuple[int, ...]
     dims: tuple[int, ...]
     splat = True
@@ -120,6 +120,7 @@ class BroadcastInDim(Primitive):
 class ReduceSum(Primitive):
     """The sum over some axes."""
 
+    kernel = Kernel.SUM
     light = True
     axes: tuple[int, ...]
 
@@ -162,8 +163,8 @@ class ReduceSum(Primitive):
 class Reshape(Primitive):
     """The same elements in row-major order, in another shape."""
 
+    kernel = Kernel.VIEW
     light = True
-    reducible = True
     shape: tuple[int, ...]
     splat = True
 
@@ -210,7 +211,6 @@ class Transpose(Primitive):
     """The axes in another order."""
 
     light = True
-    reducible = True
     permutation: tuple[int, ...]
     splat = True
 

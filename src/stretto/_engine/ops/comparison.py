@@ -63,13 +63,14 @@ class Comparison(Elementwise, abstract=True):
 
     def lower(self, b: Any, x: Any, y: Any) -> Any:
         """StableHLO ``compare``."""
-        return b.compare(self.name.upper(), x, y)
+        return b.compare(self.op, x, y)
 
 
 class Eq(Comparison):
     """x = y."""
 
     accepts = ALL
+    op = "EQ"
     reference = staticmethod(np.equal)
 
 
@@ -77,30 +78,35 @@ class Ne(Comparison):
     """x ≠ y."""
 
     accepts = ALL
+    op = "NE"
     reference = staticmethod(np.not_equal)
 
 
 class Lt(Comparison):
     """x < y."""
 
+    op = "LT"
     reference = staticmethod(np.less)
 
 
 class Le(Comparison):
     """x ≤ y."""
 
+    op = "LE"
     reference = staticmethod(np.less_equal)
 
 
 class Gt(Comparison):
     """x > y."""
 
+    op = "GT"
     reference = staticmethod(np.greater)
 
 
 class Ge(Comparison):
     """x ≥ y."""
 
+    op = "GE"
     reference = staticmethod(np.greater_equal)
 
 
@@ -146,10 +152,6 @@ class Shift(Elementwise, abstract=True):
     jvp = ZERO_DERIVATIVE
 
 
-def _width(dtype: np.dtype) -> int:
-    return ml_dtypes.iinfo(dtype).bits
-
-
 def _bits(x: np.ndarray) -> np.ndarray:
     """The same bits as an unsigned integer; types of less than a byte lie in its low bits."""
     return x.view(f"u{x.dtype.itemsize}")
@@ -157,7 +159,7 @@ def _bits(x: np.ndarray) -> np.ndarray:
 
 def _shifted(f: Any, x: np.ndarray, y: np.ndarray) -> np.ndarray:
     """NumPy's shift of the bits, zero from the width on; counts are unsigned."""
-    bits, count, width = _bits(x), _bits(y), _width(x.dtype)
+    bits, count, width = _bits(x), _bits(y), ml_dtypes.iinfo(x.dtype).bits
     if x.dtype.kind in "iu":
         return f(bits, count).view(x.dtype)
     moved = f(bits, np.minimum(count, width - 1)) & (2**width - 1)
@@ -183,7 +185,7 @@ class ShiftRightArithmetic(Shift):
         """NumPy's on signed integers, the sign beyond the width; counts are unsigned."""
         if x.dtype.kind == "i":
             return np.right_shift(x, y)
-        bits, width = _bits(x), _width(x.dtype)
+        bits, width = _bits(x), ml_dtypes.iinfo(x.dtype).bits
         # With the sign in the highest bit of the byte, a shift of signed integers repeats it.
         above = 8 * x.dtype.itemsize - width
         signed = np.left_shift(bits, above).view(f"i{x.dtype.itemsize}")
@@ -214,7 +216,7 @@ class PopulationCount(Bitwise):
 
     def lower(self, b: Any, x: Any) -> Any:
         """StableHLO ``popcnt``; of types of less than a byte XLA would count the sign's copies."""
-        width = _width(x.type.dtype)
+        width = ml_dtypes.iinfo(x.type.dtype).bits
         if width >= 8:
             return b.emit(self.op, x)
         byte = array_type(x.type.shape, np.dtype(np.uint8))
@@ -269,10 +271,8 @@ class Select(Primitive):
         if condition.ndim == 0:
             (x, y), axis = align_mapped(size, (x, y), axes[1:])
             return self(condition, x, y), axis
-        if axes[0] is not None and condition.ndim == 1 and x.ndim == (axes[1] is not None):
-            values, axis = align_mapped(size, args, axes)
-            return self(*values), axis
-        if condition.ndim == 1 and axes[0] is not None:  # mapped scalar, larger choices
+        larger = x.ndim != (axes[1] is not None)
+        if condition.ndim == 1 and axes[0] is not None and larger:  # a scalar of each
             if axes[1] is None and axes[2] is None:
                 x = broadcast_to(x, (size, *x.shape))
                 axes = (0, 0, None)

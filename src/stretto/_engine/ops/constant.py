@@ -36,6 +36,7 @@ class Constant(Primitive):
     light = True
     held: Held
     interned = False
+    rollable = False
     jvp = ZERO_DERIVATIVE
     transpose = Refused("it has no operand")
 

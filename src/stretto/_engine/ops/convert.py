@@ -20,12 +20,13 @@ from stretto._engine.core.types import (
     ArrayType,
     array_type,
     as_dtype,
+    inexact_dtype,
     is_complex,
     is_inexact,
     kind_of,
 )
 
-__all__ = ["convert", "convert_element_type"]
+__all__ = ["as_inexact", "convert", "convert_element_type"]
 
 
 class ConvertElementType(Primitive):
@@ -116,6 +117,12 @@ def _saturate(x: np.ndarray, dtype: np.dtype) -> np.ndarray:
     inside = (x > float(low)) & (x < float(high))
     whole = np.where(inside, x, 0).astype(wide)
     return np.where(x >= float(high), high, np.where(x <= float(low), low, whole)).astype(dtype)
+
+
+def as_inexact(x: Any, caller: str, argument: str = "x") -> Any:
+    """The value of an argument; integers and booleans in the default float."""
+    x = as_value(x, caller, argument)
+    return x if is_inexact(x.dtype) else convert(x, inexact_dtype(x.dtype), x.weak_type)
 
 
 def convert(x: Any, dtype: np.dtype, weak_type: bool = False) -> Any:

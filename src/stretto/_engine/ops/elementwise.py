@@ -30,7 +30,7 @@ from stretto._engine.core.types import (
 )
 from stretto._engine.ops.broadcast import broadcast_in_dim, broadcast_to, move_axis
 from stretto._engine.ops.convert import convert
-from stretto._engine.ops.thresholds import ELEMENTWISE, NARROW
+from stretto._engine.ops.thresholds import NARROW, Costs
 
 __all__ = [
     "ALL",
@@ -71,8 +71,10 @@ class Elementwise(Primitive, abstract=True):
     op: ClassVar[str] = ""
     dialect: ClassVar[str] = "stablehlo"
     partials: ClassVar[tuple[Callable[..., Any] | None, ...]]
+    costs: ClassVar[Costs] = Costs()
+    """What was measured for dtypes that XLA is ever faster for; see ``thresholds``."""
     compiled_from: ClassVar[Mapping[np.dtype, int]] = {}
-    """By dtype the size from which on to compile, where that is ever faster; see ``thresholds``."""
+    """By dtype the size from which on to compile, which follows from ``costs``."""
 
     splat = True
     transpose = NOT_LINEAR
@@ -87,7 +89,7 @@ class Elementwise(Primitive, abstract=True):
             )
         super().__init_subclass__(abstract=abstract, **kwargs)
         if not abstract:
-            cls.compiled_from = ELEMENTWISE.get(cls.name, {})
+            cls.compiled_from = cls.costs.sizes()
             # By ufuncs of float32, in which ml_dtypes computes as well, one element after another.
             plain = isinstance(cls.__dict__.get("reference"), staticmethod)
             cls.widens = cls.__dict__.get("widens", plain)

@@ -13,6 +13,7 @@ import ml_dtypes
 import numpy as np
 
 from stretto._engine.core.interpreter import as_value, state
+from stretto._engine.core.primitive import Kernel
 from stretto._engine.core.types import (
     ArrayType,
     array_type,
@@ -22,7 +23,7 @@ from stretto._engine.core.types import (
     real_dtype,
     scalar_dtype,
 )
-from stretto._engine.ops import complex_edges
+from stretto._engine.ops import complex_edges, thresholds
 from stretto._engine.ops.arithmetic import absolute
 from stretto._engine.ops.comparison import eq, full_like, ge, select, zeros_like
 from stretto._engine.ops.convert import convert
@@ -52,6 +53,8 @@ class Pow(Elementwise):
     """``x`` to the power ``y``."""
 
     accepts = NUMERIC
+    kernel = Kernel.LONG
+    costs = thresholds.POW
     # x^y log(x) dy, zero at x = 0 where y > 0
     partials = (
         lambda dx, out, x, y: dx * _slope(x, y),
@@ -182,6 +185,7 @@ class Exp(complex_edges.Edged):
     """e to the power x."""
 
     accepts = INEXACT
+    costs = thresholds.EXP
     op = "exponential"
     reference = staticmethod(np.exp)
     edges = staticmethod(complex_edges.exp_edges)
@@ -192,6 +196,7 @@ class Exp2(Elementwise):
     """2 to the power x."""
 
     accepts = INEXACT
+    costs = thresholds.EXP2
     op = "exp2"
     reference = staticmethod(np.exp2)
     partials = (lambda dx, out, x: dx * (full_like(x, math.log(2)) * out),)
@@ -207,6 +212,7 @@ class Expm1(complex_edges.Edged):
     """e to the power x, less 1, exact near zero."""
 
     accepts = INEXACT
+    kernel = Kernel.LONG
     op = "exponential_minus_one"
     reference = staticmethod(complex_edges.expm1_reference)
     edges = staticmethod(complex_edges.expm1_edges)
@@ -217,6 +223,8 @@ class Log(complex_edges.Edged):
     """The natural logarithm."""
 
     accepts = INEXACT
+    kernel = Kernel.LONG
+    costs = thresholds.LOG
     op = "log"
     reference = staticmethod(np.log)
     edges = staticmethod(complex_edges.log_edges)
@@ -227,6 +235,7 @@ class Log1p(complex_edges.Edged):
     """The natural logarithm of 1 + x, exact near zero."""
 
     accepts = INEXACT
+    kernel = Kernel.LONG
     op = "log_plus_one"
     reference = staticmethod(complex_edges.log1p_reference)
     edges = staticmethod(complex_edges.log_edges)
@@ -243,6 +252,8 @@ class Logistic(Elementwise):
     """1 / (1 + exp(-x))."""
 
     accepts = INEXACT
+    kernel = Kernel.LONG
+    costs = thresholds.LOGISTIC
     op = "logistic"
     partials = (lambda dx, out, x: dx * (out * (full_like(out, 1) - out)),)
 
@@ -267,6 +278,7 @@ class Sqrt(complex_edges.Edged):
     """The square root."""
 
     accepts = INEXACT
+    costs = thresholds.SQRT
     op = "sqrt"
     reference = staticmethod(np.sqrt)
     edges = staticmethod(complex_edges.sqrt_edges)
@@ -290,11 +302,12 @@ class Cbrt(Elementwise):
     """The real cube root."""
 
     accepts = FLOAT
+    kernel = Kernel.LONG
     op = "cbrt"
     partials = (lambda dx, out, x: dx * (full_like(out, 1 / 3) * (out / x)),)
 
     def reference(self, x: np.ndarray) -> np.ndarray:
-        """NumPy's."""
+        """NumPy's ``cbrt``."""
         return in_float32(np.cbrt, x)
 
 

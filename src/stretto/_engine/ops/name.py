@@ -33,7 +33,7 @@ class Name(Primitive):
         return x
 
     def lower(self, b: Any, x: Any) -> Any:
-        """Nothing."""
+        """No operation: the operand itself."""
         return x
 
     def jvp(self, primals: Sequence[Any], tangents: Sequence[Any]) -> tuple[Any, Any]:

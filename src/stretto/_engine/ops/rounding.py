@@ -12,6 +12,7 @@ import numpy as np
 from stretto._engine.core.interpreter import as_value
 from stretto._engine.core.primitive import ZERO_DERIVATIVE
 from stretto._engine.core.types import ArrayType, array_type, is_complex, is_inexact
+from stretto._engine.ops import thresholds
 from stretto._engine.ops.comparison import full, lt, select, zeros_like
 from stretto._engine.ops.complex_parts import imag, real
 from stretto._engine.ops.elementwise import FLOAT, Elementwise, binary
@@ -23,6 +24,7 @@ class Floor(Elementwise):
     """The greatest whole number not above."""
 
     accepts = FLOAT
+    costs = thresholds.ROUNDED
     op = "floor"
     reference = staticmethod(np.floor)
     jvp = ZERO_DERIVATIVE
@@ -32,6 +34,7 @@ class Ceil(Elementwise):
     """The least whole number not below."""
 
     accepts = FLOAT
+    costs = thresholds.ROUNDED
     op = "ceil"
     reference = staticmethod(np.ceil)
     jvp = ZERO_DERIVATIVE
@@ -47,6 +50,7 @@ class Nearest(Elementwise, abstract=True):
 class Round(Nearest):
     """The nearest whole number; halves to the even one."""
 
+    costs = thresholds.ROUNDED
     op = "round_nearest_even"
     reference = staticmethod(np.rint)
 
@@ -72,7 +76,7 @@ class IsFinite(Elementwise):
     jvp = ZERO_DERIVATIVE
 
     def out_dtype(self, dtype: np.dtype) -> np.dtype:
-        """Boolean."""
+        """That of booleans, whatever the operand's."""
         return np.dtype(bool)
 
     def infer(self, x: ArrayType) -> ArrayType:
@@ -84,6 +88,7 @@ class Nextafter(Elementwise):
     """The next number after ``x`` towards ``y``."""
 
     accepts = FLOAT
+    costs = thresholds.NEXTAFTER
     op = "next_after"
     dialect = "chlo"
     partials = (lambda dx, out, x, y: dx, None)  # but for rounding it is x

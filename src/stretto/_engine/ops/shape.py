@@ -14,7 +14,7 @@ import numpy as np
 
 from stretto._engine.core.integers import integers
 from stretto._engine.core.interpreter import Linear, as_value
-from stretto._engine.core.primitive import Primitive
+from stretto._engine.core.primitive import Kernel, Primitive
 from stretto._engine.core.types import ArrayType, array_type, promote
 from stretto._engine.ops.broadcast import (
     broadcast_in_dim,
@@ -64,7 +64,7 @@ class Concatenate(Primitive):
         return array_type(shape, first.dtype, all(t.weak_type for t in types))
 
     def reference(self, *arrays: np.ndarray) -> np.ndarray:
-        """NumPy's."""
+        """NumPy's ``concatenate``."""
         return np.concatenate(arrays, self.axis)
 
     def lower(self, b: Any, *operands: Any) -> Any:
@@ -110,6 +110,7 @@ class Pad(Primitive):
     """
 
     config: PadConfig
+    kernel = Kernel.ONE
 
     def infer(self, x: ArrayType, value: ArrayType) -> ArrayType:
         """Each size grows by what is put in."""
@@ -197,6 +198,7 @@ class Pad(Primitive):
 class Slice(Primitive):
     """Every ``strides``-th element from ``starts`` up to, not including, ``limits``."""
 
+    kernel = Kernel.VIEW
     light = True
     starts: tuple[int, ...]
     limits: tuple[int, ...]

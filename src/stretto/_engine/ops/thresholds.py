@@ -10,31 +10,50 @@ Next, read ``elementwise``.
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
 from typing import NamedTuple
 
 import ml_dtypes
 import numpy as np
 
 __all__ = [
+    "ARC",
+    "ATAN",
+    "ATANH",
+    "BESSEL",
+    "BESSEL_GROWING",
     "CALLS",
+    "CIRCULAR",
     "CONVOLUTION_FEATURES",
     "CONVOLUTION_PATCHES",
     "CONVOLUTION_PRODUCTS",
-    "ELEMENTWISE",
+    "ERF",
+    "ERFC",
+    "ERF_INV",
+    "EXP",
+    "EXP2",
+    "EXTREMUM",
     "FFT_LONG",
     "FFT_LONG_FROM",
     "FFT_REAL_FROM",
     "FFT_SHORT",
     "FFT_SHORT_FROM",
+    "HALF",
+    "HYPERBOLIC",
     "INTEGER_PRODUCTS",
     "LEAD",
+    "LOG",
+    "LOGISTIC",
     "MATRICES",
     "MATRICES_OF",
     "NARROW",
+    "NEXTAFTER",
+    "POW",
+    "ROUNDED",
+    "SQRT",
     "TOP_K",
     "WINDOW_PLACES",
     "Cost",
+    "Costs",
     "from_size",
 ]
 
@@ -56,6 +75,28 @@ class Cost(NamedTuple):
     compiling: float = 40.0
 
 
+class Costs(NamedTuple):
+    """Of an element-wise operation, by dtype; ``None``: NumPy is as fast or faster."""
+
+    float32: Cost | None = None
+    float64: Cost | None = None
+    bfloat16: Cost | None = None
+    float16: Cost | None = None
+    complex64: Cost | None = None
+
+    def sizes(self) -> dict[np.dtype, int]:
+        """By dtype the number of elements from which on to compile.
+
+        >>> Costs(float32=Cost(15.0, 2.5, 40.0)).sizes()
+        {dtype('float32'): 200000}
+        """
+        return {
+            np.dtype(getattr(ml_dtypes, dtype, dtype)): from_size(cost)
+            for dtype, cost in zip(self._fields, self, strict=True)
+            if cost is not None
+        }
+
+
 def from_size(cost: Cost, least: int = NARROW) -> int:
     """The number of elements, but at least ``least``, from which on compiling is repaid.
 
@@ -73,90 +114,37 @@ def from_size(cost: Cost, least: int = NARROW) -> int:
 
 _BESSEL = Cost(37.0, 9.0, 60.0)
 _BESSEL_GROWING = Cost(45.0, 11.5, 60.0)
-_HALF = Cost(5.2, 1.1)
-_HALF_ROUNDED = Cost(5.2, 1.9)
-_HALF_EXTREMUM = Cost(6.9, 0.8)
-_COMPLEX = Cost(39.0, 10.6, 60.0)
-_COMPLEX_HYPERBOLIC = Cost(59.0, 5.3, 60.0)
-_COMPLEX_ARC = Cost(83.0, 31.4, 300.0)
 
-_COSTS: dict[str, dict[str, Cost]] = {
-    "float32": {
-        "erf": Cost(5.6, 1.5),
-        "erfc": Cost(5.1, 1.9),
-        "erf_inv": Cost(17.0, 3.3),
-        "bessel_i0e": _BESSEL,
-        "bessel_i1e": _BESSEL,
-        "bessel_i0": _BESSEL_GROWING,
-        "bessel_i1": _BESSEL_GROWING,
-        "nextafter": Cost(8.6, 1.2),
-    },
-    "float64": {
-        "bessel_i0e": _BESSEL,
-        "bessel_i1e": _BESSEL,
-        "bessel_i0": _BESSEL_GROWING,
-        "bessel_i1": _BESSEL_GROWING,
-        "nextafter": Cost(10.1, 2.3),
-    },
-    "bfloat16": {
-        "erf": Cost(6.4, 0.9),
-        "erfc": Cost(9.1, 2.9),
-        "erf_inv": Cost(16.0, 3.5),
-        "bessel_i0e": _BESSEL,
-        "bessel_i1e": _BESSEL,
-        "bessel_i0": _BESSEL_GROWING,
-        "bessel_i1": _BESSEL_GROWING,
-    },
-    "float16": {
-        "add": _HALF,
-        "sub": _HALF,
-        "mul": _HALF,
-        "div": _HALF,
-        "sqrt": Cost(4.9, 1.8),
-        "floor": _HALF_ROUNDED,
-        "ceil": _HALF_ROUNDED,
-        "round": _HALF_ROUNDED,
-        "max": _HALF_EXTREMUM,
-        "min": _HALF_EXTREMUM,
-        "erf": Cost(12.4, 1.6),
-        "erfc": Cost(14.6, 2.5),
-        "erf_inv": Cost(19.9, 4.2),
-        "bessel_i0e": Cost(43.0, 19.1, 60.0),
-        "bessel_i1e": Cost(43.0, 19.1, 60.0),
-        "bessel_i0": Cost(56.0, 23.0, 60.0),
-        "bessel_i1": Cost(56.0, 23.0, 60.0),
-    },
-    "complex64": {
-        "exp": Cost(29.0, 5.2),
-        "exp2": Cost(37.0, 8.2),
-        "log": Cost(55.0, 10.0, 60.0),
-        "logistic": Cost(37.0, 5.2),
-        "sqrt": Cost(23.0, 5.2, 150.0),
-        "pow": Cost(131.0, 41.0, 60.0),
-        "sin": _COMPLEX,
-        "cos": _COMPLEX,
-        "tan": _COMPLEX,
-        "sinh": _COMPLEX_HYPERBOLIC,
-        "cosh": _COMPLEX_HYPERBOLIC,
-        "tanh": _COMPLEX_HYPERBOLIC,
-        "atan": Cost(88.0, 31.4, 100.0),
-        "atanh": Cost(62.0, 13.2, 100.0),
-        "asin": _COMPLEX_ARC,
-        "acos": _COMPLEX_ARC,
-        "asinh": _COMPLEX_ARC,
-        "acosh": _COMPLEX_ARC,
-    },
-}
+# Of arithmetic, but for complex numbers
+HALF = Costs(float16=Cost(5.2, 1.1))
+EXTREMUM = Costs(float16=Cost(6.9, 0.8))
+ROUNDED = Costs(float16=Cost(5.2, 1.9))
+NEXTAFTER = Costs(float32=Cost(8.6, 1.2), float64=Cost(10.1, 2.3))
+SQRT = Costs(float16=Cost(4.9, 1.8), complex64=Cost(23.0, 5.2, 150.0))
 
-ELEMENTWISE: Mapping[str, Mapping[np.dtype, int]] = {
-    name: {
-        np.dtype(getattr(ml_dtypes, dtype, dtype)): from_size(costs[name])
-        for dtype, costs in _COSTS.items()
-        if name in costs
-    }
-    for name in sorted({name for costs in _COSTS.values() for name in costs})
-}
-"""For element-wise primitives, by name, and dtypes: the size from which on to compile."""
+# Of exponential and trigonometric functions
+EXP = Costs(complex64=Cost(29.0, 5.2))
+EXP2 = Costs(complex64=Cost(37.0, 8.2))
+LOG = Costs(complex64=Cost(55.0, 10.0, 60.0))
+LOGISTIC = Costs(complex64=Cost(37.0, 5.2))
+POW = Costs(complex64=Cost(131.0, 41.0, 60.0))
+CIRCULAR = Costs(complex64=Cost(39.0, 10.6, 60.0))
+HYPERBOLIC = Costs(complex64=Cost(59.0, 5.3, 60.0))
+ARC = Costs(complex64=Cost(83.0, 31.4, 300.0))
+ATAN = Costs(complex64=Cost(88.0, 31.4, 100.0))
+ATANH = Costs(complex64=Cost(62.0, 13.2, 100.0))
+
+# Of special functions
+ERF = Costs(float32=Cost(5.6, 1.5), bfloat16=Cost(6.4, 0.9), float16=Cost(12.4, 1.6))
+ERFC = Costs(float32=Cost(5.1, 1.9), bfloat16=Cost(9.1, 2.9), float16=Cost(14.6, 2.5))
+ERF_INV = Costs(float32=Cost(17.0, 3.3), bfloat16=Cost(16.0, 3.5), float16=Cost(19.9, 4.2))
+BESSEL = Costs(float32=_BESSEL, float64=_BESSEL, bfloat16=_BESSEL, float16=Cost(43.0, 19.1, 60.0))
+BESSEL_GROWING = Costs(
+    float32=_BESSEL_GROWING,
+    float64=_BESSEL_GROWING,
+    bfloat16=_BESSEL_GROWING,
+    float16=Cost(56.0, 23.0, 60.0),
+)
 
 TOP_K = from_size(Cost(80.0, 8.0, 50.0))
 """Elements of which the greatest are chosen; NumPy sorts them, 50 ns each of 1,000 in a row, 120 of

@@ -10,7 +10,9 @@ from typing import Any
 
 import numpy as np
 
+from stretto._engine.core.primitive import Kernel
 from stretto._engine.core.types import is_complex
+from stretto._engine.ops import thresholds
 from stretto._engine.ops.arithmetic import absolute as magnitude
 from stretto._engine.ops.comparison import eq, full_like, gt, lt, ne, select, zeros_like
 from stretto._engine.ops.complex_edges import (
@@ -55,6 +57,7 @@ class Sin(Elementwise):
     """The sine; radians."""
 
     accepts = INEXACT
+    costs = thresholds.CIRCULAR
     op = "sine"
     reference = staticmethod(np.sin)
     partials = (lambda dx, out, x: dx * cos(x),)
@@ -74,6 +77,7 @@ class Cos(Elementwise):
     """The cosine; radians."""
 
     accepts = INEXACT
+    costs = thresholds.CIRCULAR
     op = "cosine"
     reference = staticmethod(np.cos)
     partials = (lambda dx, out, x: -(dx * sin(x)),)
@@ -87,6 +91,8 @@ class Tan(Edged):
     """The tangent; radians."""
 
     accepts = INEXACT
+    kernel = Kernel.LONG
+    costs = thresholds.CIRCULAR
     op = "tan"
     reference = staticmethod(tan_reference)
     edges = staticmethod(tan_edges)
@@ -97,6 +103,8 @@ class Asin(Edged):
     """The inverse sine, in radians."""
 
     accepts = INEXACT
+    kernel = Kernel.LONG
+    costs = thresholds.ARC
     op = "asin"
     dialect = "chlo"
     reference = staticmethod(np.arcsin)
@@ -108,6 +116,8 @@ class Acos(Edged):
     """The inverse cosine, in radians."""
 
     accepts = INEXACT
+    kernel = Kernel.LONG
+    costs = thresholds.ARC
     op = "acos"
     dialect = "chlo"
     reference = staticmethod(np.arccos)
@@ -119,6 +129,8 @@ class Atan(Edged):
     """The inverse tangent, in radians."""
 
     accepts = INEXACT
+    kernel = Kernel.LONG
+    costs = thresholds.ATAN
     op = "atan"
     dialect = "chlo"
     reference = staticmethod(np.arctan)
@@ -130,6 +142,8 @@ class Sinh(Elementwise):
     """The hyperbolic sine."""
 
     accepts = INEXACT
+    kernel = Kernel.LONG
+    costs = thresholds.HYPERBOLIC
     op = "sinh"
     reference = staticmethod(np.sinh)
     partials = (lambda dx, out, x: dx * cosh(x),)
@@ -184,6 +198,8 @@ class Cosh(Elementwise):
     """The hyperbolic cosine."""
 
     accepts = INEXACT
+    kernel = Kernel.LONG
+    costs = thresholds.HYPERBOLIC
     op = "cosh"
     reference = staticmethod(np.cosh)
     partials = (lambda dx, out, x: dx * sinh(x),)
@@ -199,6 +215,8 @@ class Tanh(Edged):
     """The hyperbolic tangent."""
 
     accepts = INEXACT
+    kernel = Kernel.LONG
+    costs = thresholds.HYPERBOLIC
     op = "tanh"
     reference = staticmethod(tanh_reference)
     edges = staticmethod(tanh_edges)
@@ -209,6 +227,8 @@ class Asinh(Edged):
     """The inverse hyperbolic sine."""
 
     accepts = INEXACT
+    kernel = Kernel.LONG
+    costs = thresholds.ARC
     op = "asinh"
     dialect = "chlo"
     reference = staticmethod(np.arcsinh)
@@ -220,6 +240,8 @@ class Acosh(Edged):
     """The inverse hyperbolic cosine."""
 
     accepts = INEXACT
+    kernel = Kernel.LONG
+    costs = thresholds.ARC
     op = "acosh"
     dialect = "chlo"
     reference = staticmethod(np.arccosh)
@@ -231,6 +253,8 @@ class Atanh(Edged):
     """The inverse hyperbolic tangent."""
 
     accepts = INEXACT
+    kernel = Kernel.LONG
+    costs = thresholds.ATANH
     op = "atanh"
     dialect = "chlo"
     reference = staticmethod(np.arctanh)
@@ -251,6 +275,7 @@ class Atan2(Elementwise):
     """The angle of the point (y, x), in radians."""
 
     accepts = FLOAT
+    kernel = Kernel.LONG
     op = "atan2"
     reference = staticmethod(np.arctan2)
     # d atan2(x, y) = (y dx - x dy) / (x^2 + y^2)

@@ -48,6 +48,8 @@ class Mapped(ControlFlow):
     over: tuple[bool, ...]
     form: str
     """What ``config.plan`` was where it was traced."""
+    only_compiled = True  # what it is for is the choice of how
+    rollable = False  # the planner lays out what it holds
 
     def whole(self) -> Program:
         """The program for all members that the rules of ``vmap`` make."""
@@ -88,11 +90,6 @@ class Mapped(ControlFlow):
     def interpret(self, *args: Any) -> Sequence[Any]:
         """Run the program for all members here."""
         return evaluate(self.whole(), args)
-
-    @property
-    def only_compiled(self) -> bool:
-        """It is: what it is for is the choice of how."""
-        return True
 
     def compiled(self, types: tuple[ArrayType, ...]) -> bool:
         """Compiled, as products are that are worth a choice."""

@@ -1,7 +1,7 @@
 """The fastest formulation as measured, remembered in memory and on disk.
 
 Layer 5 (plan). Used with ``config.plan = "measure"``. What compiles and runs a program is a layer
-above: ``wiring`` puts it in ``timer``. On disk each measurement is one small JSON file, in
+above: ``wiring`` gives it to ``clock``. On disk each measurement is one small JSON file, in
 ``plans`` of the user's cache directory (``core/machine``), written beside and renamed; one that is
 damaged, or says what nobody could have written, is measured anew. All that a file can do is choose
 among formulations that give the same: who else could have written it is not asked.
@@ -27,11 +27,17 @@ else:
     files = LazyModule("stretto._engine.core.files")
     hashlib, json, pathlib = map(LazyModule, ("hashlib", "json", "pathlib"))
 
-__all__ = ["Timer", "directory", "fastest", "fingerprint", "timer"]
+__all__ = ["clock", "directory", "fastest", "fingerprint"]
 
-Timer = list[Callable[[Program], float]]
-timer: Timer = []
-"""What gives the seconds that a program takes: one function, put here by ``wiring``."""
+
+class Clock:
+    """What measures programs."""
+
+    seconds_of: Callable[[Program], float]
+    """The seconds that a program takes: put here by ``wiring``."""
+
+
+clock = Clock()
 
 _LARGEST = 1 << 16
 """Bytes of a file; a measurement takes some hundreds."""
@@ -55,8 +61,7 @@ def fastest(key: str, candidates: Mapping[str, Callable[[], Program]]) -> str:
     """The name of the candidate that runs in the least time; measured unless it is remembered."""
     found = _known.get(key) or _read(key)
     if found not in candidates:
-        (seconds_of,) = timer
-        times = {name: seconds_of(make()) for name, make in candidates.items()}
+        times = {name: clock.seconds_of(make()) for name, make in candidates.items()}
         found = min(times, key=times.__getitem__)
         _write(key, found, times)
     assert found is not None

@@ -11,13 +11,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+from stretto._engine.core.primitive import Kernel
 from stretto._engine.core.program import Equation, Program
-from stretto._engine.ops.broadcast import BroadcastInDim, ReduceSum, Reshape
-from stretto._engine.ops.reducing.reduce import Reduction
-from stretto._engine.ops.shape import Slice
 from stretto._engine.rolling.stretches import Stretch, placed
 
-__all__ = ["LOOP", "OPERATION", "PLACE", "compiling", "count", "may_pay", "transcendental"]
+__all__ = ["LOOP", "OPERATION", "PLACE", "compiling", "count", "may_pay"]
 
 LOOP = 50.0
 """A loop, beside its body; a quarter more than it takes, so that it must gain clearly."""
@@ -26,24 +24,14 @@ PLACE = 4.0
 """A slice in a loop, at a place that its turn decides."""
 
 OPERATION = 0.2
-_VIEW = 0.1
-_TRANSCENDENTAL = 1.0
 _PLACED = 10.0
-_REDUCED = 15.0
-_WRITTEN = 5.0
-"""What is not done by a kernel or two, but by a library, or by many operations."""
-
-# fmt: off
-_DEAR = frozenset((
-    "acos", "acosh", "asin", "asinh", "atan", "atan2", "atanh", "cbrt", "cosh", "erf", "erf_inv",
-    "erfc", "expm1", "log", "log1p", "logistic", "pow", "rem", "sinh", "tan", "tanh",
-))
-_ONCE = frozenset((
-    "bitcast_convert_type", "conv_general_dilated", "cumlogsumexp", "cummax", "cummin", "cumprod",
-    "cumsum", "dynamic_slice", "dynamic_update_slice", "gather", "optimization_barrier", "pad",
-))
-# fmt: on
-"""Operations that are not light, but whose kernels are compiled once."""
+_COPY = {
+    Kernel.VIEW: 0.1,
+    Kernel.ONE: OPERATION,
+    Kernel.LONG: 1.0,
+    Kernel.SUM: 15.0,
+    Kernel.WRITTEN: 5.0,
+}
 
 
 def compiling(primitive: Any, moving: bool) -> float:
@@ -52,20 +40,7 @@ def compiling(primitive: Any, moving: bool) -> float:
         return 2 * OPERATION * sum(map(count, primitive.programs()))
     if moving:
         return _PLACED
-    if isinstance(primitive, ReduceSum | Reduction):
-        return _REDUCED
-    if isinstance(primitive, Reshape | BroadcastInDim | Slice):
-        return _VIEW
-    if transcendental(primitive):
-        return _TRANSCENDENTAL
-    if primitive.light or primitive.name in _ONCE:
-        return OPERATION
-    return _WRITTEN
-
-
-def transcendental(primitive: Any) -> bool:
-    """Whether an element takes tens of instructions."""
-    return primitive.name in _DEAR
+    return _COPY[primitive.kernel or (Kernel.ONE if primitive.light else Kernel.WRITTEN)]
 
 
 def may_pay(equations: Sequence[Equation], stretch: Stretch) -> bool:

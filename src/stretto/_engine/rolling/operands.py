@@ -316,7 +316,7 @@ class _Reader:
         return Carried(step, output, tuple(first))
 
     def counted(self, column: Sequence[Atom]) -> Source:
-        """Literals."""
+        """Literals as a source: one for all copies, or an array with one for each."""
         for k in range(len(column) - 2, -1, -1):
             if not isinstance(column[k], Literal):
                 raise _Later(k + 1)

@@ -10,12 +10,13 @@ from __future__ import annotations
 from collections.abc import Container
 
 from stretto._engine.core.cost import CPU
+from stretto._engine.core.primitive import Kernel
 from stretto._engine.core.program import Atom
 from stretto._engine.core.types import bytes_of
 from stretto._engine.ops.broadcast import BroadcastInDim, Reshape
 from stretto._engine.ops.convert import ConvertElementType
 from stretto._engine.ops.elementwise import Elementwise
-from stretto._engine.rolling.compiling import LOOP, OPERATION, PLACE, compiling, transcendental
+from stretto._engine.rolling.compiling import LOOP, OPERATION, PLACE, compiling
 from stretto._engine.rolling.liveness import Use, sources_of
 from stretto._engine.rolling.operands import Carried, Counted, Given, Loop, Made, Step
 from stretto._engine.rolling.stretches import placed
@@ -153,5 +154,5 @@ def _running(step: Step) -> float:
     """The time of an operation at the least, in microseconds."""
     if isinstance(step.primitive, Elementwise):
         size = step.equation.outputs[0].type.size
-        return size / (2e3 if transcendental(step.primitive) else 2e4)
+        return size / (2e3 if step.primitive.kernel is Kernel.LONG else 2e4)
     return CPU.kernel / 2 + CPU.product(_work(step), CPU.batched)

@@ -25,8 +25,8 @@ _CHOOSING: Any = LazyModule("stretto._engine.rolling.selection")
 def roll(program: Program, always: bool = False) -> Program:
     """The program with loops for what repeats in it; the same inputs and outputs.
 
-    The programs that it calls, or holds otherwise, are treated likewise, but for those of members
-    that the planner lays out. ``always``: also where it does not pay.
+    The programs that it calls, or holds otherwise, are treated likewise, where they are
+    ``rollable``: those of members the planner lays out. ``always``: also where it does not pay.
 
     >>> from stretto._engine.api.graph import make_graph
     >>> import stretto.numpy as snp
@@ -58,7 +58,7 @@ def _rolled_inside(program: Program, always: bool) -> Program:
     equations = []
     for e in program.equations:
         primitive: Any = e.primitive
-        if primitive.holds_programs and primitive.name != "mapped":
+        if primitive.holds_programs and primitive.rollable:
             inner = primitive.with_programs(lambda p: roll(p, always))
             if inner is not primitive:
                 e = Equation(inner, e.inputs, e.outputs, e.place)

@@ -27,9 +27,6 @@ _LEAST_REPEATED = 24
 
 _MOST_STRETCHES = 64
 
-_APART = frozenset({"constant", "mapped"})
-"""Operations that stay where they are: the second kind the planner lays out."""
-
 _BASE = np.uint64(0x9E3779B97F4A7C15)
 
 
@@ -57,7 +54,7 @@ class _Kinds(dict[Any, Any]):
 
     def __missing__(self, primitive: Any) -> Any:
         kind = primitive
-        if primitive.effects or primitive.name in _APART:
+        if primitive.effects or not primitive.rollable:
             self.alone.add(primitive)
         elif primitive.holds_programs:
             self.programs = True

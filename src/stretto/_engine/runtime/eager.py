@@ -12,6 +12,7 @@ from typing import Any
 import ml_dtypes
 import numpy as np
 
+from stretto._engine.core.bounded import room
 from stretto._engine.core.config import config
 from stretto._engine.core.error_state import ErrorState
 from stretto._engine.core.holding import holding
@@ -49,7 +50,7 @@ class Eager(Interpreter):
         return Array(host, type)
 
     def process(self, primitive: Any, args: Sequence[Any]) -> Any:
-        """Evaluate."""
+        """Run the reference rule on NumPy arrays, or a program of this one operation."""
         try:
             types = tuple([a.type for a in args])
             out_types = primitive.out_types(types)
@@ -99,27 +100,21 @@ _table: dict[Any, Any] = {}
 """What operations with one result were met: by primitive, then by the type of each argument, the
 reference rule, and the type and dtype of the result. For ``process`` in C."""
 
-_CAPACITY = 4096
-
 
 def _keep(primitive: Any, types: tuple[ArrayType, ...], out: ArrayType) -> None:
     """Let operations with these types go the short way from now on."""
     if not primitive.interned or (primitive.widens and wide(types[0])):
         return
-    if len(_table) >= _CAPACITY:
-        _table.clear()
     record = (primitive.reference, out, out.dtype)
     if not types:
-        _table[primitive] = record
+        room(_table)[primitive] = record
         return
-    row = _table.setdefault(primitive, {})
+    row = room(_table).setdefault(primitive, {})
     for type in types[:-1]:
         row = row.setdefault(type, {})
         if row.__class__ is not dict:
             return  # known with fewer operands: one number of them goes the short way
-    if len(row) >= _CAPACITY:
-        row.clear()
-    row.setdefault(types[-1], record)
+    room(row).setdefault(types[-1], record)
 
 
 if native is not None:

@@ -16,7 +16,7 @@ from stretto._engine.core.interpreter import Value, state
 from stretto._engine.core.position import Place, place
 from stretto._engine.core.program import Atom, Program, literal
 from stretto._engine.core.recorder import Recorder, Traced
-from stretto._engine.core.scope import scope, used
+from stretto._engine.core.scope import scope, scopes
 from stretto._engine.core.types import ArrayType
 from stretto._engine.ops.comparison import full
 from stretto._engine.transforms.closed import record_closed
@@ -36,7 +36,7 @@ __all__ = [
 
 def _scope_alone() -> Place | None:
     """Nowhere, but for a named scope: running these equations backwards gives those lowered."""
-    return place() if used and scope.path else None
+    return place() if scopes.entered and scope.path else None
 
 
 class _LinearRecorder(Recorder):

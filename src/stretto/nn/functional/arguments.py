@@ -9,9 +9,8 @@ from typing import Any
 
 from stretto._engine.core.integers import integers
 from stretto._engine.core.interpreter import Value, as_value
-from stretto._engine.core.types import inexact_dtype, is_inexact
 from stretto._engine.ops.broadcast import reshape
-from stretto._engine.ops.convert import convert
+from stretto._engine.ops.convert import as_inexact
 
 __all__ = ["as_float", "batched", "numbers", "per_axis", "unbatched"]
 
@@ -60,5 +59,4 @@ def unbatched(x: Any, single: bool) -> Any:
 
 def as_float(x: Any, who: str, name: str = "input") -> Value:
     """The value, with integers as the default float."""
-    x = as_value(x, who, name)
-    return x if is_inexact(x.dtype) else convert(x, inexact_dtype(x.dtype), x.weak_type)
+    return as_inexact(x, who, name)

@@ -232,7 +232,7 @@ class AxisIndex(Collective):
         return array_type((), np.dtype(np.int32))
 
     def collect(self, size: int, args: Sequence[Any], axes: Sequence[int | None]) -> Any:
-        """Counting."""
+        """The number of each example."""
         self.check_size(size)
         return iota(np.int32, size), 0
 

@@ -20,6 +20,7 @@ import numpy as np
 
 from stretto._engine.core.integers import integer, integers
 from stretto._engine.core.interpreter import Linear
+from stretto._engine.core.primitive import Kernel
 from stretto._engine.core.types import ArrayType, array_type, kind_of
 from stretto._engine.ops.bilinear import (
     Bilinear,
@@ -71,6 +72,7 @@ class ConvGeneralDilated(Bilinear):
     batch_groups: int = 1
     precision: str | tuple[str, str] | None = None
     preferred: np.dtype | None = None
+    kernel = Kernel.ONE
 
     def infer(self, lhs: ArrayType, rhs: ArrayType) -> ArrayType:
         """Sizes by the windows that fit; refuses features and groups that do not go together."""

@@ -13,7 +13,7 @@ import numpy as np
 
 from stretto._engine.core.integers import integer, integers
 from stretto._engine.core.interpreter import Linear, Value, as_value
-from stretto._engine.core.primitive import Primitive
+from stretto._engine.core.primitive import Kernel, Primitive
 from stretto._engine.core.types import ArrayType, array_type, kind_of, promote
 from stretto._engine.ops.broadcast import (
     broadcast_in_dim,
@@ -82,6 +82,7 @@ class DynamicSlice(Primitive):
     """The slice of a static size whose start is given by scalar operands, moved to fit."""
 
     sizes: tuple[int, ...]
+    kernel = Kernel.ONE
 
     def infer(self, x: ArrayType, *starts: ArrayType) -> ArrayType:
         """The sizes asked for."""
@@ -135,6 +136,8 @@ class DynamicSlice(Primitive):
 
 class DynamicUpdateSlice(Primitive):
     """The operand with a slice, whose start is given by scalar operands, replaced."""
+
+    kernel = Kernel.ONE
 
     def infer(self, x: ArrayType, update: ArrayType, *starts: ArrayType) -> ArrayType:
         """The operand's type."""

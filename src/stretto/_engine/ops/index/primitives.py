@@ -14,7 +14,7 @@ import ml_dtypes
 import numpy as np
 
 from stretto._engine.core.interpreter import Linear
-from stretto._engine.core.primitive import Primitive
+from stretto._engine.core.primitive import Kernel, Primitive
 from stretto._engine.core.types import ArrayType, array_type, default_dtype, kind_of
 from stretto._engine.ops.arithmetic import add, maximum, negative, subtract
 from stretto._engine.ops.broadcast import broadcast_to, move_to_front, reshape
@@ -73,6 +73,7 @@ class Gather(Primitive):
     fill: bytes = b""
     indices_are_sorted: bool = False
     unique_indices: bool = False
+    kernel = Kernel.ONE
 
     def infer(self, x: ArrayType, indices: ArrayType) -> ArrayType:
         """The windows' axes at ``offset_dims``, those of the indices in the other places."""

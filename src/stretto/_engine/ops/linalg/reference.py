@@ -64,10 +64,6 @@ def _size(work: Any) -> int:
     return int(np.nextafter(np.float32(np.real(work)), np.float32(np.inf)))
 
 
-def _identity(x: np.ndarray) -> np.ndarray:
-    return np.eye(*x.shape[-2:], dtype=x.dtype)
-
-
 def trsm(a: np.ndarray, b: np.ndarray, left: bool, lower: bool, form: str, unit: bool) -> Any:
     """``op(a)^-1 b`` or ``b op(a)^-1`` for a triangle of ``a``."""
     function = _routine("trsm", a.dtype)

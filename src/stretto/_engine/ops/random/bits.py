@@ -82,7 +82,7 @@ class Threefry2x32(Primitive):
         return b.call(_program(self, tuple([x.type for x in operands])), operands, apart=True)
 
     def written_out(self, *words: Any) -> list[Any]:
-        """The rounds."""
+        """All rounds, operation by operation."""
         return list(_rounds(*words))
 
     jvp = ZERO_DERIVATIVE
@@ -286,7 +286,7 @@ class RandomBits(Primitive):
     transpose = NOT_LINEAR
 
     def vmap(self, size: int, args: Sequence[Any], axes: Sequence[int | None]) -> Any:
-        """More keys."""
+        """The mapped axis is one more axis of keys."""
         return self(move_to_front(args[0], axes[0])), 0
 
 

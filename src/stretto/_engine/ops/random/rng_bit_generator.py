@@ -197,7 +197,7 @@ class RngBitGenerator(Primitive):
     transpose = NOT_LINEAR
 
     def vmap(self, size: int, args: Sequence[Any], axes: Sequence[int | None]) -> Any:
-        """More states."""
+        """The mapped axis is one more axis of states."""
         return self(move_to_front(args[0], axes[0])), (0, 0)
 
 

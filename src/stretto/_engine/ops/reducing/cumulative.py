@@ -12,7 +12,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from stretto._engine.core.interpreter import Linear, as_value
-from stretto._engine.core.primitive import NOT_LINEAR, Primitive
+from stretto._engine.core.primitive import NOT_LINEAR, Kernel, Primitive
 from stretto._engine.core.types import ArrayType, kind_of
 from stretto._engine.ops.arithmetic import absolute
 from stretto._engine.ops.broadcast import canonical_axis
@@ -39,6 +39,7 @@ class Cumulative(Primitive, abstract=True):
     accepts: ClassVar[frozenset[str]]
     op: ClassVar[str]
     ufunc: ClassVar[np.ufunc]
+    kernel = Kernel.ONE
     transpose = NOT_LINEAR
 
     @staticmethod

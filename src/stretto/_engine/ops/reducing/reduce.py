@@ -13,7 +13,7 @@ import ml_dtypes
 import numpy as np
 
 from stretto._engine.core.interpreter import as_value
-from stretto._engine.core.primitive import NOT_LINEAR, ZERO_DERIVATIVE, Primitive
+from stretto._engine.core.primitive import NOT_LINEAR, ZERO_DERIVATIVE, Kernel, Primitive
 from stretto._engine.core.types import ArrayType, array_type, as_dtype, is_inexact, kind_of
 from stretto._engine.ops.broadcast import (
     broadcast_in_dim,
@@ -84,6 +84,7 @@ class Reduction(Primitive, abstract=True):
     the NumPy function ``ufunc`` that combine two elements, and the ``identity`` for a dtype.
     """
 
+    kernel = Kernel.SUM
     light = True
     axes: tuple[int, ...]
     accepts: ClassVar[frozenset[str]]

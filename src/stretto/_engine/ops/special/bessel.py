@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 
+from stretto._engine.ops import thresholds
 from stretto._engine.ops.arithmetic import absolute as absolute_of
 from stretto._engine.ops.arithmetic import sign
 from stretto._engine.ops.comparison import full_like, lt, select, zeros_like
@@ -181,6 +182,7 @@ def _i1e_formula(x: Number) -> Number:
 class BesselI0e(Written):
     """exp(-|x|) I_0(x)."""
 
+    costs = thresholds.BESSEL
     formula = staticmethod(_i0e_formula)
     exact = from_scipy("i0e")
     partials = (lambda dx, out, x: dx * (bessel_i1e(x) - sign(x) * out),)
@@ -189,6 +191,7 @@ class BesselI0e(Written):
 class BesselI1e(Written):
     """exp(-|x|) I_1(x)."""
 
+    costs = thresholds.BESSEL
     formula = staticmethod(_i1e_formula)
     partials = (lambda dx, out, x: dx * (_i0e_less_ratio(x, out) - sign(x) * out),)
 
@@ -210,6 +213,7 @@ def _i0e_less_ratio(x: Any, i1e: Any) -> Any:
 class BesselI0(Written):
     """I_0(x)."""
 
+    costs = thresholds.BESSEL_GROWING
     partials = (lambda dx, out, x: dx * bessel_i1(x),)
 
     @staticmethod
@@ -226,6 +230,7 @@ class BesselI0(Written):
 class BesselI1(Written):
     """I_1(x)."""
 
+    costs = thresholds.BESSEL_GROWING
     partials = (lambda dx, out, x: dx * _i0_less_ratio(x, out),)
 
     @staticmethod

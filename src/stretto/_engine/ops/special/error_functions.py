@@ -11,6 +11,8 @@ from typing import Any
 import numpy as np
 
 from stretto._engine.core.lazy import LazyModule
+from stretto._engine.core.primitive import Kernel
+from stretto._engine.ops import thresholds
 from stretto._engine.ops.comparison import full_like
 from stretto._engine.ops.elementwise import FLOAT, Elementwise, unary
 from stretto._engine.ops.exponential import exp, in_float32
@@ -25,13 +27,15 @@ class Erf(Elementwise):
     """The error function."""
 
     accepts = FLOAT
+    kernel = Kernel.LONG
+    costs = thresholds.ERF
     op = "erf"
     dialect = "chlo"
     # 2/sqrt(pi) exp(-x^2)
     partials = (lambda dx, out, x: dx * (full_like(x, 2 / math.sqrt(math.pi)) * exp(-(x * x))),)
 
     def reference(self, x: np.ndarray) -> np.ndarray:
-        """SciPy's."""
+        """SciPy's ``erf``."""
         return in_float32(special.erf, x)
 
 
@@ -39,11 +43,13 @@ class Erfc(Elementwise):
     """One less the error function, exact in the tail."""
 
     accepts = FLOAT
+    kernel = Kernel.LONG
+    costs = thresholds.ERFC
     op = "erfc"
     partials = (lambda dx, out, x: dx * (full_like(x, -2 / math.sqrt(math.pi)) * exp(-(x * x))),)
 
     def reference(self, x: np.ndarray) -> np.ndarray:
-        """SciPy's."""
+        """SciPy's ``erfc``."""
         return in_float32(special.erfc, x)
 
     def lower(self, b: Any, x: Any) -> Any:
@@ -58,6 +64,8 @@ class ErfInv(Elementwise):
     """The inverse of the error function."""
 
     accepts = FLOAT
+    kernel = Kernel.LONG
+    costs = thresholds.ERF_INV
     op = "erf_inv"
     dialect = "chlo"
     # sqrt(pi)/2 exp(out^2)
