@@ -2,6 +2,7 @@
 
 import json
 import os
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -23,12 +24,13 @@ def run(*command, **environment):
         env={**os.environ, **environment},
     )
     assert done.returncode == 0, done.stdout + done.stderr
+    return done.stdout
 
 
 def test_pyright(tmp_path):
     pytest.importorskip("pyright")
     settings = {
-        "include": [str(USER)],
+        "include": ["user.py"],
         "extraPaths": [str(SOURCE)],
         "pythonVersion": "3.11",
         "typeCheckingMode": "strict",
@@ -36,15 +38,17 @@ def test_pyright(tmp_path):
         "reportUnnecessaryTypeIgnoreComment": "error",
         "reportUnusedExpression": "none",
     }
-    project = tmp_path / "pyrightconfig.json"
-    project.write_text(json.dumps(settings))
-    run("pyright", "--project", str(project), "--pythonpath", sys.executable)
+    shutil.copy(USER, tmp_path)  # pyright looks only below its settings
+    (tmp_path / "pyrightconfig.json").write_text(json.dumps(settings))
+    out = run("pyright", "--project", str(tmp_path), "--pythonpath", sys.executable, "--stats")
+    assert "Found 1 source file" in out
 
 
 def test_mypy(tmp_path):
     pytest.importorskip("mypy")
-    run(
+    out = run(
         *("mypy", "--strict", "--config-file=", "--follow-imports=silent"),
         *("--python-executable", sys.executable, "--cache-dir", str(tmp_path), str(USER)),
         MYPYPATH=str(SOURCE),
     )
+    assert "no issues found in 1 source file" in out
