@@ -11,6 +11,7 @@ from typing import NamedTuple
 import stretto as st
 import stretto.numpy as snp
 from stretto._engine.core.interpreter import Value
+from stretto._engine.core.typing import ArrayLike
 
 __all__ = ["Adam", "Layer", "Member", "Params", "new_member", "probabilities", "step"]
 
@@ -81,7 +82,7 @@ def loss(params: Params, images: Value, labels: Value) -> Value:
 
 
 def step(
-    member: Member, rate: Value, images: Value, labels: Value, rows: Value
+    member: Member, rate: Value, images: Value, labels: Value, rows: ArrayLike
 ) -> tuple[Member, Value]:
     """One step of Adam on the examples in these rows of the data, and the loss before it.
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable, Iterable, Sequence
-from typing import Any
+from typing import Any, ParamSpec, TypeVar
 
 from stretto._engine.api.arguments import (
     as_values,
@@ -26,32 +26,43 @@ from stretto._engine.core.recorder import record
 
 __all__ = ["checkpoint", "checkpoint_policies", "remat"]
 
+P = ParamSpec("P")
+R = TypeVar("R")
+
 
 def checkpoint(
-    fun: Callable[..., Any],
+    fun: Callable[P, R],
     *,
     prevent_cse: bool = True,
     policy: checkpoint_policies.Policy | None = None,
     static_argnums: int | Iterable[int] = (),
     static_argnames: str | Iterable[str] = (),
-) -> Callable[..., Any]:
-    """The function ``fun``, whose derivatives keep its arguments and compute the rest again.
+) -> Callable[P, R]:
+    """Make derivatives of ``fun`` keep its arguments alone, and compute the rest again.
 
     Values are the same. Run backwards, a derivative needs values of the way there; those of ``fun``
     are computed anew when their turn comes, in the memory that the next such function uses again:
     some more work, much less memory. Also called ``remat``.
 
-    Parameters: ``policy(primitive, *types)`` says whether the results of an operation on operands
-    of these types may be kept all the same: one of ``stretto.checkpoint_policies``, whose page says
-    what it is asked, or None, to keep nothing. ``prevent_cse`` keeps the compiler from finding that
-    the values were there already; around the body of a ``scan``, where it cannot find that, False
-    is a little faster. ``static_argnums`` and ``static_argnames`` are positions and names of
-    arguments that ``fun`` is given as they are, and that must be hashable. Arrays that ``fun``
-    takes from outside are kept, like arguments.
+    Args:
+        fun: a function of trees of arrays; those that it takes from outside are kept, too.
+        prevent_cse: whether the compiler is kept from finding that the values were there already;
+            around the body of a ``scan``, where it cannot find that, False is a little faster.
+        policy: ``policy(primitive, *types)`` says whether the results of an operation on operands
+            of these types may be kept all the same: one of ``stretto.checkpoint_policies``, whose
+            page says what it is asked, or None, to keep nothing.
+        static_argnums: positions of arguments that ``fun`` is given as they are, and that must be
+            hashable.
+        static_argnames: the same, by name.
 
-    Raises ``TypeError`` for a ``fun`` or a ``policy`` that cannot be called, a ``prevent_cse`` that
-    is no bool, or an argument that is no array; ``ValueError`` for a position that is not there, or
-    a static argument that is not hashable.
+    Returns:
+        A function of the same arguments and values.
+
+    Raises:
+        TypeError: ``fun`` or ``policy`` cannot be called, ``policy`` is not hashable, or
+            ``prevent_cse`` is not a bool; or, in a call, an argument is not a tree of arrays.
+        ValueError: a position or name is not there; or, in a call, a static argument is not
+            hashable.
 
     Source: Chen, Xu, Zhang, Guestrin, "Training deep nets with sublinear memory cost", 2016.
 
@@ -88,6 +99,7 @@ def checkpoint(
     if not isinstance(prevent_cse, bool):
         raise TypeError(f"checkpoint: prevent_cse must be a bool, got {type(prevent_cse).__name__}")
     name = name_of(fun)
+    function: Callable[..., Any] = fun
     static = places_of(fun, static_argnums, static_argnames, "static", "checkpoint")
 
     @functools.wraps(fun, updated=())
@@ -104,7 +116,7 @@ def checkpoint(
 
             def flat(*given: Any) -> Any:
                 all_args, all_named = rejoined(fixed, *tree.unflatten(structure, given))
-                result = fun(*all_args, **all_named)
+                result = function(*all_args, **all_named)
                 return values_of_tree(without_float0(result), name, "the result")
 
             program, out, captured = record(flat, [v.type for v in values], names(), name)

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Callable
-from typing import Any
+from typing import Any, TypeVar
 
 from stretto._engine.api.arguments import leaf_names, name_of, values_of_tree, without_float0
 from stretto._engine.api.graph import types_of
@@ -23,21 +23,29 @@ from stretto._engine.transforms.evaluate import evaluate
 
 __all__ = ["closure_convert"]
 
+R = TypeVar("R")
+
 
 def closure_convert(
-    fun: Callable[..., Any], *example_args: Any
-) -> tuple[Callable[..., Any], list[Any]]:
-    """A function of more arguments that takes nothing differentiable from outside, and those.
+    fun: Callable[..., R], *example_args: Any
+) -> tuple[Callable[..., R], list[Any]]:
+    """Turn what is differentiable and taken from outside into arguments.
 
     For functions that are given to ones with rules of their own (``custom_vjp``), which can take
     derivatives by arguments alone. ``converted(*args, *consts)`` is ``fun(*args)``; ``consts`` are
     the traced floating values that ``fun`` took from outside. What it takes that is concrete, an
     integer or a boolean stays inside.
 
-    Parameters: ``example_args``, arrays or ``ShapeDtypeStruct``, have the types of all arguments
-    that the converted function will be called with; ``fun`` is traced once, here.
+    Args:
+        fun: a function of trees of arrays, which is traced once, here.
+        *example_args: arrays or ``ShapeDtypeStruct``, of the types of all arguments that the
+            converted function will be called with.
 
-    Raises ``TypeError`` where the converted function is called with others.
+    Returns:
+        The converted function, and the list ``consts``.
+
+    Raises:
+        TypeError: the converted function is called with arguments of other types.
 
     >>> import stretto as st
     >>> def integral(rate):

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable, Sequence
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, ParamSpec, TypeVar
 
 import numpy as np
 
@@ -20,6 +20,9 @@ from stretto._engine.core.types import float0, is_inexact
 from stretto._engine.transforms.evaluate import evaluate
 
 __all__ = ["custom_gradient"]
+
+P = ParamSpec("P")
+R = TypeVar("R")
 
 
 class _Backward:
@@ -34,16 +37,25 @@ class _Residuals(NamedTuple):
     captured: list[Any]
 
 
-def custom_gradient(fun: Callable[..., Any]) -> Callable[..., Any]:
-    """The function of ``fun``'s value, with the reverse derivative that ``fun`` returns beside it.
+def custom_gradient(
+    fun: Callable[P, tuple[R, Callable[..., Any]]],
+) -> custom_vjp[P, R]:
+    """Make a function of the value that ``fun`` returns, with the derivative beside it.
 
-    Parameters: ``fun`` returns a pair: the output, and a function from the output's cotangent to
-    the arguments', a tuple with one tree an argument; where there is one argument, its cotangent
-    will do. That function is traced, for derivatives of derivatives too, and may use anything that
-    ``fun`` computed; it need not be the derivative.
+    Args:
+        fun: a function that returns a pair: the output, and a function from the output's
+            cotangent to the arguments', a tuple with one tree for each (where there is one
+            argument, its cotangent will do). That function is traced, for derivatives of
+            derivatives too, and may use anything that ``fun`` computed; it need not be the
+            derivative.
 
-    Raises ``TypeError`` where what is returned is no such pair, or does not fit the arguments;
-    ``MissingRuleError`` for a forward derivative.
+    Returns:
+        A function of the same arguments that returns the output.
+
+    Raises:
+        TypeError: in a call, ``fun`` does not return such a pair, or its cotangents do not fit the
+            arguments.
+        MissingRuleError: a forward derivative is taken.
 
     >>> import stretto as st, stretto.numpy as snp
     >>> @st.custom_gradient
@@ -55,8 +67,10 @@ def custom_gradient(fun: Callable[..., Any]) -> Callable[..., Any]:
     """
     who = f"custom_gradient: {name_of(fun)}"
 
+    function: Callable[..., Any] = fun
+
     def both(*args: Any) -> tuple[Any, Callable[..., Any]]:
-        result = fun(*args)
+        result = function(*args)
         if not (isinstance(result, (tuple, list)) and len(result) == 2 and callable(result[1])):
             raise TypeError(
                 f"{who} must return a pair (output, function from cotangents to cotangents), got "
@@ -92,6 +106,6 @@ def custom_gradient(fun: Callable[..., Any]) -> Callable[..., Any]:
         result = tree.unflatten(backward.structure, evaluate(backward.program, [*cts, *captured]))
         return tuple(result) if isinstance(result, (tuple, list)) else (result,)
 
-    made = custom_vjp(value)
+    made: Any = custom_vjp(value)
     made.defvjp(fwd, bwd)
     return made

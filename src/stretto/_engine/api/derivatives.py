@@ -7,7 +7,7 @@ part of the same rules and run it backwards. Conventions for complex numbers are
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any, Concatenate, Literal, ParamSpec, TypeVar, overload
 
 from stretto._engine.api.arguments import (
     LEAF,
@@ -24,6 +24,9 @@ from stretto._engine.ops.comparison import full
 from stretto._engine.transforms.jvp import jvp_flat
 from stretto._engine.transforms.linearize import LinearMap, linearize_flat
 
+if TYPE_CHECKING:
+    from stretto._engine.core.typing import Array, ArrayLike
+
 __all__ = [
     "grad",
     "jvp",
@@ -32,16 +35,48 @@ __all__ = [
     "vjp",
 ]
 
+P = ParamSpec("P")
+R = TypeVar("R")
+A = TypeVar("A")
+X = TypeVar("X")
 
+
+@overload
+def jvp(
+    fun: Callable[..., R],
+    primals: Sequence[Any],
+    tangents: Sequence[Any],
+    has_aux: Literal[False] = False,
+) -> tuple[R, R]: ...
+@overload
+def jvp(
+    fun: Callable[..., tuple[R, A]],
+    primals: Sequence[Any],
+    tangents: Sequence[Any],
+    has_aux: Literal[True],
+) -> tuple[R, R, A]: ...
+@overload
+def jvp(
+    fun: Callable[..., Any], primals: Sequence[Any], tangents: Sequence[Any], has_aux: bool
+) -> tuple[Any, ...]: ...
 def jvp(
     fun: Callable[..., Any], primals: Sequence[Any], tangents: Sequence[Any], has_aux: bool = False
 ) -> Any:
-    """The value of ``fun`` at ``primals``, and its derivative there along ``tangents``.
+    """Compute the value of ``fun`` at ``primals``, and its derivative there along ``tangents``.
 
-    Parameters: ``primals`` and ``tangents`` sequences of trees of one structure, shapes and dtypes.
-    With ``has_aux`` the function returns (output, aux), and aux comes third.
+    Args:
+        fun: a function of trees of arrays.
+        primals: the arguments, a tuple or list of trees.
+        tangents: a tuple or list of trees of the same structure, shapes and dtypes.
+        has_aux: whether ``fun`` returns a pair (output, aux), of which aux has no derivative.
 
-    Raises ``TypeError`` or ``ValueError`` where tangents do not fit their primals.
+    Returns:
+        The output and its tangent, like each other; with ``has_aux`` then aux.
+
+    Raises:
+        TypeError: ``primals`` or ``tangents`` is neither tuple nor list, or the tangents differ
+            from their primals in structure or dtype.
+        ValueError: a tangent differs from its primal in shape.
 
     >>> import stretto as st
     >>> [float(x) for x in st.jvp(lambda x: x**2, (3.0,), (1.0,))]
@@ -74,12 +109,33 @@ def _linearized(
     return flat, values, structure, outs, linear
 
 
+@overload
+def linearize(
+    fun: Callable[..., R], *primals: Any, has_aux: Literal[False] = False
+) -> tuple[R, Callable[..., R]]: ...
+@overload
+def linearize(
+    fun: Callable[..., tuple[R, A]], *primals: Any, has_aux: Literal[True]
+) -> tuple[R, Callable[..., R], A]: ...
+@overload
+def linearize(fun: Callable[..., Any], *primals: Any, has_aux: bool) -> tuple[Any, ...]: ...
 def linearize(fun: Callable[..., Any], *primals: Any, has_aux: bool = False) -> Any:
-    """The value of ``fun`` at ``primals``, and its derivative there: a linear function of tangents.
+    """Compute the value of ``fun`` at ``primals``, and its derivative there as a linear function.
 
     The work that depends on the primals alone is done once. The function is a tree of what that
-    gave: it may be returned from ``jit``, carried by a loop, and mapped. With ``has_aux`` the
-    function returns (output, aux), and aux comes third.
+    gave: it may be returned from ``jit``, carried by a loop, and mapped.
+
+    Args:
+        fun: a function of trees of arrays.
+        *primals: its arguments.
+        has_aux: whether ``fun`` returns a pair (output, aux), of which aux has no derivative.
+
+    Returns:
+        The output, and a function from tangents, one tree for each argument, to that of the
+        output; with ``has_aux`` then aux.
+
+    Raises:
+        TypeError: an argument is not a tree of arrays.
 
     >>> import stretto as st
     >>> y, f_jvp = st.linearize(lambda x: x**3, 2.0)
@@ -93,12 +149,33 @@ def linearize(fun: Callable[..., Any], *primals: Any, has_aux: bool = False) -> 
     return (out, apply, aux) if has_aux else (out, apply)
 
 
+@overload
+def vjp(
+    fun: Callable[..., R], *primals: Any, has_aux: Literal[False] = False
+) -> tuple[R, Callable[[Any], tuple[Any, ...]]]: ...
+@overload
+def vjp(
+    fun: Callable[..., tuple[R, A]], *primals: Any, has_aux: Literal[True]
+) -> tuple[R, Callable[[Any], tuple[Any, ...]], A]: ...
+@overload
+def vjp(fun: Callable[..., Any], *primals: Any, has_aux: bool) -> tuple[Any, ...]: ...
 def vjp(fun: Callable[..., Any], *primals: Any, has_aux: bool = False) -> Any:
-    """The value of ``fun`` at ``primals``, and the function from its cotangents to theirs.
+    """Compute the value of ``fun`` at ``primals``, and the function from its cotangents to theirs.
 
-    The second returns a tuple with one tree an argument. It is a tree of the values that it needs:
-    it may be returned from ``jit``, carried by a loop, and mapped. With ``has_aux`` the function
-    returns (output, aux), and aux comes third.
+    That function is a tree of the values that it needs: it may be returned from ``jit``, carried by
+    a loop, and mapped.
+
+    Args:
+        fun: a function of trees of arrays.
+        *primals: its arguments.
+        has_aux: whether ``fun`` returns a pair (output, aux), of which aux has no derivative.
+
+    Returns:
+        The output, and a function from a cotangent like it to a tuple with one tree for each
+        argument; with ``has_aux`` then aux.
+
+    Raises:
+        TypeError: an argument is not a tree of arrays.
 
     >>> import stretto as st
     >>> y, f_vjp = st.vjp(lambda x, y: x * y, 2.0, 3.0)
@@ -155,6 +232,38 @@ def _both(
     return both
 
 
+@overload
+def value_and_grad(
+    fun: Callable[Concatenate[object, P], R],
+    argnums: Literal[0] = 0,
+    has_aux: bool = False,
+    holomorphic: bool = False,
+    allow_int: bool = False,
+) -> Callable[Concatenate[Any, P], tuple[R, Any]]: ...
+@overload
+def value_and_grad(
+    fun: Callable[Concatenate[float, P], R],
+    argnums: Literal[0] = 0,
+    has_aux: bool = False,
+    holomorphic: bool = False,
+    allow_int: bool = False,
+) -> Callable[Concatenate[ArrayLike, P], tuple[R, Array]]: ...
+@overload
+def value_and_grad(
+    fun: Callable[Concatenate[X, P], R],
+    argnums: Literal[0] = 0,
+    has_aux: bool = False,
+    holomorphic: bool = False,
+    allow_int: bool = False,
+) -> Callable[Concatenate[X, P], tuple[R, X]]: ...
+@overload
+def value_and_grad(
+    fun: Callable[P, R],
+    argnums: int | Sequence[int] = 0,
+    has_aux: bool = False,
+    holomorphic: bool = False,
+    allow_int: bool = False,
+) -> Callable[P, tuple[R, Any]]: ...
 def value_and_grad(
     fun: Callable[..., Any],
     argnums: int | Sequence[int] = 0,
@@ -162,15 +271,27 @@ def value_and_grad(
     holomorphic: bool = False,
     allow_int: bool = False,
 ) -> Callable[..., Any]:
-    """A function that gives the value of ``fun`` and its gradient by the arguments ``argnums``.
+    """Make a function that gives the value of ``fun`` and its gradient.
 
-    Parameters: ``fun`` must return a real scalar (with ``has_aux`` a pair of that and anything).
-    ``argnums`` an int gives one tree, several give a tuple; gradients have their argument's
-    structure, shapes and dtypes. ``holomorphic``: complex arguments and result; without it the
-    gradient of the real result u by a complex argument x + iy is du/dx - i du/dy, as in JAX.
-    ``allow_int``: integer leaves get float0 zeros.
+    The gradient of a real result u by a complex argument x + iy is du/dx - i du/dy, as in JAX.
 
-    Raises ``TypeError`` for an argument or a result of the wrong kind, naming it.
+    Args:
+        fun: a function of trees of arrays that returns a real scalar; with ``has_aux`` a pair of
+            that and anything.
+        argnums: the position of the argument to differentiate by, or several.
+        has_aux: whether ``fun`` returns a pair (output, aux), of which aux has no derivative.
+        holomorphic: whether arguments and result are complex and ``fun`` is holomorphic.
+        allow_int: whether integers may be differentiated by; their gradients are float0 zeros.
+
+    Returns:
+        A function of the same arguments that returns (value, gradient), with ``has_aux``
+        ((value, aux), gradient). The gradient has the structure, shapes and dtypes of its
+        argument; for several ``argnums`` it is a tuple.
+
+    Raises:
+        TypeError: ``fun`` is not a function; or, in a call, an argument or the result is of the
+            wrong kind, which is named, or ``argnums`` names an argument that is not there.
+        ValueError: in a call, ``argnums`` names an argument twice.
 
     >>> import stretto as st
     >>> value, slope = st.value_and_grad(lambda x: 2 * x)(5.0)
@@ -180,6 +301,47 @@ def value_and_grad(
     return wraps(fun, "value_and_grad")(_both(fun, argnums, has_aux, holomorphic, allow_int))
 
 
+@overload
+def grad(
+    fun: Callable[Concatenate[object, P], Any],
+    argnums: Literal[0] = 0,
+    has_aux: bool = False,
+    holomorphic: bool = False,
+    allow_int: bool = False,
+) -> Callable[Concatenate[Any, P], Any]: ...
+@overload
+def grad(
+    fun: Callable[Concatenate[float, P], Any],
+    argnums: Literal[0] = 0,
+    has_aux: Literal[False] = False,
+    holomorphic: bool = False,
+    allow_int: bool = False,
+) -> Callable[Concatenate[ArrayLike, P], Array]: ...
+@overload
+def grad(
+    fun: Callable[Concatenate[X, P], Any],
+    argnums: Literal[0] = 0,
+    has_aux: Literal[False] = False,
+    holomorphic: bool = False,
+    allow_int: bool = False,
+) -> Callable[Concatenate[X, P], X]: ...
+@overload
+def grad(
+    fun: Callable[Concatenate[X, P], tuple[Any, A]],
+    argnums: Literal[0] = 0,
+    *,
+    has_aux: Literal[True],
+    holomorphic: bool = False,
+    allow_int: bool = False,
+) -> Callable[Concatenate[X, P], tuple[X, A]]: ...
+@overload
+def grad(
+    fun: Callable[P, Any],
+    argnums: int | Sequence[int] = 0,
+    has_aux: bool = False,
+    holomorphic: bool = False,
+    allow_int: bool = False,
+) -> Callable[P, Any]: ...
 def grad(
     fun: Callable[..., Any],
     argnums: int | Sequence[int] = 0,
@@ -187,10 +349,23 @@ def grad(
     holomorphic: bool = False,
     allow_int: bool = False,
 ) -> Callable[..., Any]:
-    """A function that gives the gradient of ``fun`` by the arguments ``argnums``.
+    """Make a function that gives the gradient of ``fun``.
 
-    Parameters and errors are those of ``value_and_grad``; with ``has_aux`` the result is a pair of
-    gradient and aux.
+    Args:
+        fun: a function of trees of arrays that returns a real scalar; with ``has_aux`` a pair of
+            that and anything.
+        argnums: the position of the argument to differentiate by, or several.
+        has_aux: whether ``fun`` returns a pair (output, aux), of which aux has no derivative.
+        holomorphic: whether arguments and result are complex and ``fun`` is holomorphic.
+        allow_int: whether integers may be differentiated by; their gradients are float0 zeros.
+
+    Returns:
+        A function of the same arguments that returns the gradient, as ``value_and_grad`` does;
+        with ``has_aux`` (gradient, aux).
+
+    Raises:
+        TypeError: as for ``value_and_grad``.
+        ValueError: as for ``value_and_grad``.
 
     >>> import stretto as st
     >>> float(st.grad(st.grad(lambda x: 2 * x**3))(1.0))

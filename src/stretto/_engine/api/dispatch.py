@@ -11,7 +11,7 @@ import itertools
 import struct
 import sys
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from stretto._engine.api.entry import Entry
 from stretto._engine.core import tree
@@ -89,7 +89,10 @@ class _Dispatcher:
         self._table.clear()
 
 
-Dispatcher: Any = _Dispatcher if native is None else native.Dispatcher
+if TYPE_CHECKING or native is None:
+    Dispatcher = _Dispatcher
+else:
+    Dispatcher = native.Dispatcher
 
 
 def record_of(entry: Entry, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Record | None:

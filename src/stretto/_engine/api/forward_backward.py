@@ -6,7 +6,7 @@ Layer 7 (api).
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, Literal, ParamSpec, TypeVar, overload
 
 from stretto._engine.api.arguments import as_argnums, name_of
 from stretto._engine.api.derivatives import vjp
@@ -14,21 +14,55 @@ from stretto._engine.api.jit import jit
 
 __all__ = ["fwd_and_bwd"]
 
+P = ParamSpec("P")
+R = TypeVar("R")
+A = TypeVar("A")
 
+
+@overload
+def fwd_and_bwd(
+    fun: Callable[P, R],
+    argnums: int | Sequence[int],
+    has_aux: Literal[False] = False,
+    jitted: bool = True,
+) -> tuple[Callable[P, tuple[R, Any]], Callable[[Any, Any], Any]]: ...
+@overload
+def fwd_and_bwd(
+    fun: Callable[P, tuple[R, A]],
+    argnums: int | Sequence[int],
+    has_aux: Literal[True],
+    jitted: bool = True,
+) -> tuple[Callable[P, tuple[R, Any, A]], Callable[[Any, Any], Any]]: ...
+@overload
+def fwd_and_bwd(
+    fun: Callable[P, Any], argnums: int | Sequence[int], has_aux: bool, jitted: bool = True
+) -> tuple[Callable[P, tuple[Any, ...]], Callable[[Any, Any], Any]]: ...
 def fwd_and_bwd(
     fun: Callable[..., Any],
     argnums: int | Sequence[int],
     has_aux: bool = False,
     jitted: bool = True,
 ) -> tuple[Callable[..., Any], Callable[..., Any]]:
-    """Two functions: the way there, which gives value and residuals, and the way back from these.
+    """Make two functions: the forward pass, which also gives residuals, and the backward pass.
 
-    ``forward(*args)`` gives ``(output, residuals)``, with ``has_aux`` ``(output, residuals, aux)``;
-    ``backward(residuals, cotangent)`` the cotangents of the arguments ``argnums``, one tree for an
-    int, a tuple for several. Unless ``jitted`` is False each is compiled, once a signature, where
-    ``jit`` of what ``vjp`` returns compiles once for each call of ``vjp``.
+    Each is compiled once a signature, where ``jit`` of what ``vjp`` returns compiles once for each
+    call of ``vjp``.
 
-    Raises ``TypeError`` where ``fun`` is no function or ``argnums`` names no argument.
+    Args:
+        fun: a function of trees of arrays.
+        argnums: the position of the argument to differentiate by, or several.
+        has_aux: whether ``fun`` returns a pair (output, aux), of which aux has no derivative.
+        jitted: whether the two functions are compiled.
+
+    Returns:
+        ``forward(*args)``, which gives (output, residuals), with ``has_aux`` (output, residuals,
+        aux); and ``backward(residuals, cotangent)``, which gives the cotangents of the arguments
+        ``argnums``, one tree for an int, a tuple for several.
+
+    Raises:
+        TypeError: ``fun`` is not a function; or, in a call, ``argnums`` names an argument that is
+            not there.
+        ValueError: in a call, ``argnums`` names an argument twice.
 
     >>> import stretto as st, stretto.numpy as snp
     >>> forward, backward = st.fwd_and_bwd(lambda x, w: x @ w, argnums=1)

@@ -11,7 +11,7 @@ import itertools
 import math
 import operator
 from collections.abc import Callable, Iterable, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any, Literal, overload
 
 import numpy as np
 
@@ -33,6 +33,9 @@ from stretto._engine.core.recorder import record
 from stretto._engine.core.types import ArrayType, array_type, canonical_dtype
 from stretto._engine.transforms.common import simplified as _simplified
 from stretto._engine.transforms.simplify import live
+
+if TYPE_CHECKING:
+    from stretto._engine.core.typing import ArrayLike
 
 __all__ = [
     "ShapeDtypeStruct",
@@ -143,6 +146,33 @@ def _record_call(
     return record(flat, types_of(leaves, who, lambda: names), names, who)
 
 
+@overload
+def make_graph(
+    fun: Callable[..., Any],
+    static_argnums: int | Iterable[int] = (),
+    axis_env: Sequence[tuple[Any, int]] | None = None,
+    return_shape: Literal[False] = False,
+    *,
+    simplified: bool = False,
+) -> Callable[..., Program]: ...
+@overload
+def make_graph(
+    fun: Callable[..., Any],
+    static_argnums: int | Iterable[int] = (),
+    axis_env: Sequence[tuple[Any, int]] | None = None,
+    *,
+    return_shape: Literal[True],
+    simplified: bool = False,
+) -> Callable[..., tuple[Program, Any]]: ...
+@overload
+def make_graph(
+    fun: Callable[..., Any],
+    static_argnums: int | Iterable[int] = (),
+    axis_env: Sequence[tuple[Any, int]] | None = None,
+    return_shape: bool = False,
+    *,
+    simplified: bool = False,
+) -> Callable[..., Any]: ...
 def make_graph(
     fun: Callable[..., Any],
     static_argnums: int | Iterable[int] = (),
@@ -151,20 +181,28 @@ def make_graph(
     *,
     simplified: bool = False,
 ) -> Callable[..., Any]:
-    """A function of the same arguments that gives the typed program ``fun`` is traced to.
+    """Make a function of the same arguments that gives the typed program ``fun`` is traced to.
 
     It is shown as it was recorded, with work that no result needs; ``simplified=True`` shows what
     is left of it when dead work is dropped, and equal work and work on constants is done once, as
     before it is compiled. Also called ``make_jaxpr``.
 
-    Parameters: arguments of the function that is returned may be arrays or ``ShapeDtypeStruct``;
-    those at ``static_argnums`` are passed as they are, and must be hashable. ``axis_env`` has the
-    names and sizes of axes that collectives in ``fun`` may use, as if it were mapped over them.
-    With ``return_shape`` the result is a pair of the program and the tree of ``ShapeDtypeStruct``
-    that ``eval_shape`` gives.
+    Args:
+        fun: a function of trees of arrays.
+        static_argnums: positions of arguments that are passed as they are, and must be hashable.
+        axis_env: the names and sizes of axes that collectives in ``fun`` may use, as if it were
+            mapped over them.
+        return_shape: whether the tree of ``ShapeDtypeStruct`` that ``eval_shape`` gives is
+            returned as well.
+        simplified: whether the program is simplified, as before it is compiled.
 
-    Raises ``TypeError`` where ``fun`` is no function; ``ValueError`` for a static argument that is
-    not there or not hashable.
+    Returns:
+        A function whose arguments may be arrays or ``ShapeDtypeStruct``, and whose result is the
+        program, which prints itself; with ``return_shape`` a pair of that and the tree.
+
+    Raises:
+        TypeError: ``fun`` is not a function.
+        ValueError: a static argument is not there; or, in a call, is not hashable.
 
     >>> import stretto as st, stretto.numpy as snp
     >>> def f(x):
@@ -210,9 +248,19 @@ def _shapes(program: Program, structure: Any) -> Any:
 
 
 def eval_shape(fun: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
-    """The shapes and dtypes of the results, without computing them: a tree of ``ShapeDtypeStruct``.
+    """Tell the shapes and dtypes of the results without computing them.
 
-    Arguments may be arrays, or have a shape and a dtype alone, as ``ShapeDtypeStruct`` has.
+    Args:
+        fun: a function of trees of arrays.
+        *args: its arguments: arrays, or what has a shape and a dtype alone, as
+            ``ShapeDtypeStruct`` has.
+        **kwargs: the same, by name.
+
+    Returns:
+        A tree of ``ShapeDtypeStruct`` like the result.
+
+    Raises:
+        TypeError: an argument is neither, or a traced value is used as a Python number.
 
     >>> import stretto as st, stretto.numpy as snp
     >>> st.eval_shape(lambda x: x @ x.T, snp.ones((2, 3)))
@@ -223,10 +271,17 @@ def eval_shape(fun: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
     return _shapes(program, structure)
 
 
-def typeof(x: Any) -> ArrayType:
-    """The type of an array or a number: its shape and dtype, and whether the dtype is weak.
+def typeof(x: ArrayLike) -> ArrayType:
+    """Tell the type of an array or a number: shape and dtype, and whether the dtype is weak.
 
-    Equal types are one object. Raises ``TypeError`` for what is no array.
+    Args:
+        x: an array, or a number.
+
+    Returns:
+        The type; equal types are one object.
+
+    Raises:
+        TypeError: ``x`` is not an array or a number.
 
     >>> import stretto as st, stretto.numpy as snp
     >>> st.typeof(snp.ones((2, 3)))

@@ -17,17 +17,27 @@ __all__ = ["hvp"]
 def hvp(
     fun: Callable[..., Any], primals: Sequence[Any], tangents: Sequence[Any], has_aux: bool = False
 ) -> Any:
-    """The second derivative of ``fun`` at ``primals`` along ``tangents``: Hessian times vector.
+    """Compute the second derivative of ``fun`` along ``tangents``: Hessian times vector.
 
     The gradient is differentiated forwards, H v = d/dt ∇f(x + t v): a few times the work of ``fun``
     and the memory of its gradient, however many elements there are.
 
-    Parameters: ``primals`` and ``tangents`` are those of ``jvp``, tuples of trees of one structure,
-    shapes and dtypes; ``fun`` returns a real scalar (with ``has_aux`` a pair of that and aux, which
-    comes second). One primal gives a tree like it, several a tuple of trees.
+    Args:
+        fun: a function of trees of arrays that returns a real scalar; with ``has_aux`` a pair of
+            that and anything.
+        primals: the arguments, a tuple or list of trees.
+        tangents: a tuple or list of trees of the same structure, shapes and dtypes.
+        has_aux: whether ``fun`` returns a pair (output, aux), of which aux has no derivative.
 
-    Raises ``TypeError`` or ``ValueError`` where tangents do not fit, an argument is not floating,
-    or the result is no real scalar.
+    Returns:
+        The product: for one primal a tree like it, for several a tuple of trees; with ``has_aux``
+        a pair of that and aux.
+
+    Raises:
+        TypeError: ``primals`` or ``tangents`` is neither tuple nor list, the tangents differ from
+            their primals in structure or dtype, an argument is not floating, or the result is not
+            a real scalar.
+        ValueError: a tangent differs from its primal in shape.
 
     Source: Pearlmutter, "Fast exact multiplication by the Hessian", 1994.
 

@@ -6,7 +6,7 @@ Layer 7 (api).
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, ParamSpec
 
 import numpy as np
 
@@ -22,6 +22,8 @@ from stretto._engine.transforms.linearize import LinearMap, linearize_flat
 from stretto._engine.transforms.vmap import to_axis
 
 __all__ = ["hessian", "jacfwd", "jacobian", "jacrev"]
+
+P = ParamSpec("P")
 
 
 def _directions(type: ArrayType) -> Any:
@@ -53,14 +55,14 @@ def _by_all_directions(
 
 
 def _jacobian(
-    fun: Callable[..., Any],
+    fun: Callable[P, Any],
     argnums: int | Sequence[int],
     has_aux: bool,
     holomorphic: bool,
     allow_int: bool,
     chunk_size: int | None,
     forward: bool,
-) -> Callable[..., Any]:
+) -> Callable[P, Any]:
     who = "jacfwd" if forward else "jacrev"
     if chunk_size is not None:
         chunk_size = positive(chunk_size, f"{who}: chunk_size")
@@ -147,19 +149,35 @@ def _rows(
 
 
 def jacfwd(
-    fun: Callable[..., Any],
+    fun: Callable[P, Any],
     argnums: int | Sequence[int] = 0,
     has_aux: bool = False,
     holomorphic: bool = False,
     allow_int: bool = False,
     *,
     chunk_size: int | None = None,
-) -> Callable[..., Any]:
-    """The Jacobian of ``fun``, one forward pass for all input elements at once.
+) -> Callable[P, Any]:
+    """Make a function that gives the Jacobian of ``fun``, forwards for all input elements at once.
 
-    The result has the output's structure; in the place of each output leaf a tree like the
-    argument, of arrays of shape output shape + input shape. With a ``chunk_size`` so many elements
-    at a time, in less memory.
+    Args:
+        fun: a function of trees of arrays.
+        argnums: the position of the argument to differentiate by, or several.
+        has_aux: whether ``fun`` returns a pair (output, aux), of which aux has no derivative.
+        holomorphic: whether arguments and result are complex and ``fun`` is holomorphic.
+        allow_int: whether integers may be differentiated by; their derivatives are float0 zeros.
+        chunk_size: how many elements at a time, in less memory; all at once by default.
+
+    Returns:
+        A function of the same arguments whose result has the structure of the output, and in the
+        place of each of its leaves a tree like the argument (for several ``argnums`` a tuple of
+        trees), of arrays of shape output shape + input shape; with ``has_aux`` a pair of that and
+        aux.
+
+    Raises:
+        TypeError: ``fun`` is not a function, or ``chunk_size`` not an integer; or, in a call, an
+            argument is of the wrong kind, or ``argnums`` names one that is not there.
+        ValueError: ``chunk_size`` is not positive; or, in a call, ``argnums`` names an argument
+            twice.
 
     >>> import stretto as st, stretto.numpy as snp
     >>> st.jacfwd(lambda x: x * x)(snp.array([1.0, 2.0]))
@@ -170,17 +188,37 @@ def jacfwd(
 
 
 def jacrev(
-    fun: Callable[..., Any],
+    fun: Callable[P, Any],
     argnums: int | Sequence[int] = 0,
     has_aux: bool = False,
     holomorphic: bool = False,
     allow_int: bool = False,
     *,
     chunk_size: int | None = None,
-) -> Callable[..., Any]:
-    """The Jacobian of ``fun``, one backward pass for all output elements at once; see ``jacfwd``.
+) -> Callable[P, Any]:
+    """Make a function that gives the Jacobian of ``fun``, backwards for all results at once.
 
     Also called ``jacobian``.
+
+    Args:
+        fun: a function of trees of arrays that returns floating arrays.
+        argnums: the position of the argument to differentiate by, or several.
+        has_aux: whether ``fun`` returns a pair (output, aux), of which aux has no derivative.
+        holomorphic: whether arguments and result are complex and ``fun`` is holomorphic.
+        allow_int: whether integers may be differentiated by; their derivatives are float0 zeros.
+        chunk_size: how many elements at a time, in less memory; all at once by default.
+
+    Returns:
+        A function of the same arguments whose result has the structure of the output, and in the
+        place of each of its leaves a tree like the argument (for several ``argnums`` a tuple of
+        trees), of arrays of shape output shape + input shape; with ``has_aux`` a pair of that and
+        aux.
+
+    Raises:
+        TypeError: ``fun`` is not a function, or ``chunk_size`` not an integer; or, in a call, an
+            argument or a result is of the wrong kind, or ``argnums`` names one that is not there.
+        ValueError: ``chunk_size`` is not positive; or, in a call, ``argnums`` names an argument
+            twice.
 
     >>> import stretto as st, stretto.numpy as snp
     >>> st.jacrev(lambda x: x.sum())(snp.array([1.0, 2.0]))
@@ -193,12 +231,28 @@ jacobian = jacrev
 
 
 def hessian(
-    fun: Callable[..., Any],
+    fun: Callable[P, Any],
     argnums: int | Sequence[int] = 0,
     has_aux: bool = False,
     holomorphic: bool = False,
-) -> Callable[..., Any]:
-    """The second derivatives of ``fun``: ``jacfwd`` of ``jacrev``.
+) -> Callable[P, Any]:
+    """Make a function that gives the second derivatives of ``fun``: ``jacfwd`` of ``jacrev``.
+
+    Args:
+        fun: a function of trees of arrays that returns floating arrays.
+        argnums: the position of the argument to differentiate by, or several.
+        has_aux: whether ``fun`` returns a pair (output, aux), of which aux has no derivative.
+        holomorphic: whether arguments and result are complex and ``fun`` is holomorphic.
+
+    Returns:
+        A function of the same arguments; its result has the structure of the output, in the place
+        of each leaf a tree like the argument, and in the place of each of its leaves another, of
+        arrays of shape output shape + input shape + input shape.
+
+    Raises:
+        TypeError: ``fun`` is not a function; or, in a call, an argument or a result is of the
+            wrong kind, or ``argnums`` names one that is not there.
+        ValueError: in a call, ``argnums`` names an argument twice.
 
     >>> import stretto as st
     >>> float(st.hessian(lambda x: x**3)(2.0))

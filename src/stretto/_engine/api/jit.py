@@ -11,7 +11,7 @@ import sys
 import time
 from collections.abc import Callable, Iterable, Mapping
 from types import FunctionType, MethodType
-from typing import Any
+from typing import TYPE_CHECKING, Any, Concatenate, Generic, ParamSpec, TypeVar, overload
 
 from stretto._engine.api import recompilation
 from stretto._engine.api.arguments import (
@@ -46,6 +46,11 @@ from stretto._engine.transforms.evaluate import evaluate
 
 __all__ = ["Jitted", "clear_caches", "jit"]
 
+P = ParamSpec("P")
+Q = ParamSpec("Q")
+S = TypeVar("S")
+R_co = TypeVar("R_co", covariant=True)
+
 _SIGNATURES = 4096
 """How many one function keeps at most."""
 
@@ -53,12 +58,16 @@ _RECORDS = 8
 """How many ways to say one signature go the short way: dictionaries have an order, too."""
 
 
-class Jitted(Dispatcher):
+class Jitted(Dispatcher, Generic[P, R_co]):
     """A compiled function: made by ``jit``, called like the function it was made from."""
+
+    if TYPE_CHECKING:
+
+        def __call__(self, /, *args: P.args, **kwargs: P.kwargs) -> R_co: ...
 
     def __init__(
         self,
-        fun: Callable[..., Any],
+        fun: Callable[P, R_co],
         static: Places,
         donated: Places,
         keep_unused: bool,
@@ -70,7 +79,7 @@ class Jitted(Dispatcher):
                 if not hasattr(Jitted, name):
                     setattr(self, name, noted)
         functools.update_wrapper(self, fun, updated=())
-        self._fun = fun
+        self._fun: Callable[..., Any] = fun
         self._name = name_of(fun)
         self._static, self._donated = static, donated
         self._keep_unused, self._inline, self._options = keep_unused, inline, options
@@ -167,6 +176,12 @@ class Jitted(Dispatcher):
             # Taken anew: its record keeps the names now that it is made of.
             self._remember(self._fingerprint(args, kwargs), record)
 
+    @overload
+    def __get__(self, instance: None, owner: type | None = None) -> Jitted[P, R_co]: ...
+    @overload
+    def __get__(
+        self: Jitted[Concatenate[S, Q], R_co], instance: S, owner: type | None = None
+    ) -> Callable[Q, R_co]: ...
     def __get__(self, instance: Any, owner: type | None = None) -> Any:
         return self if instance is None else MethodType(self, instance)
 
@@ -246,8 +261,20 @@ class Jitted(Dispatcher):
 
     # Ahead of time
 
-    def trace(self, /, *args: Any, **kwargs: Any) -> TracedCall:
-        """The program for arguments of these types (arrays, or ``ShapeDtypeStruct``)."""
+    def trace(self, /, *args: Any, **kwargs: Any) -> TracedCall[R_co]:
+        """Trace the function for arguments of these types.
+
+        Args:
+            *args: arrays, or ``ShapeDtypeStruct``, and static arguments as they are.
+            **kwargs: the same, by name.
+
+        Returns:
+            The first stage: the program, which ``lower`` takes on.
+
+        Raises:
+            TypeError: an argument is neither, or a traced value is used as a Python number.
+            ValueError: a static argument is not hashable.
+        """
         with boundary:
             args, kwargs = without_float0((args, kwargs))
             static, dynamic = self._static.separate(args, kwargs, self._name)
@@ -259,13 +286,37 @@ class Jitted(Dispatcher):
             entry = self._entries.get(key) or self._trace(key, args, kwargs)
             return TracedCall(entry, in_tree, types)
 
-    def lower(self, /, *args: Any, **kwargs: Any) -> Lowered:
-        """The StableHLO for arguments of these types."""
+    def lower(self, /, *args: Any, **kwargs: Any) -> Lowered[R_co]:
+        """Trace the function for arguments of these types, and write it as StableHLO.
+
+        Args:
+            *args: as those of ``trace``.
+            **kwargs: as those of ``trace``.
+
+        Returns:
+            The second stage: the text, which ``compile`` takes on.
+
+        Raises:
+            TypeError: as for ``trace``.
+            ValueError: as for ``trace``.
+        """
         with boundary:
             return self.trace(*args, **kwargs).lower()
 
     def eval_shape(self, /, *args: Any, **kwargs: Any) -> Any:
-        """The shapes and dtypes of the results: a tree of ``ShapeDtypeStruct``."""
+        """Tell the shapes and dtypes of the results without computing them.
+
+        Args:
+            *args: as those of ``trace``.
+            **kwargs: as those of ``trace``.
+
+        Returns:
+            A tree of ``ShapeDtypeStruct`` like the result.
+
+        Raises:
+            TypeError: as for ``trace``.
+            ValueError: as for ``trace``.
+        """
         with boundary:
             return self.trace(*args, **kwargs).out_info
 
@@ -286,17 +337,17 @@ class Jitted(Dispatcher):
         given = (self._static, self._donated, self._keep_unused, self._inline, self._options)
         return Jitted, (self._fun, *given)
 
-    def __copy__(self) -> Jitted:
+    def __copy__(self) -> Jitted[P, R_co]:
         return self
 
-    def __deepcopy__(self, memo: Any) -> Jitted:
+    def __deepcopy__(self, memo: Any) -> Jitted[P, R_co]:
         return self
 
     def __repr__(self) -> str:
         return f"<jitted {self._name}>"
 
 
-_ALL: WeakTable[Jitted] = WeakTable()
+_ALL: WeakTable[Jitted[..., Any]] = WeakTable()
 
 
 def _go_the_general_way() -> None:
@@ -308,6 +359,30 @@ def _go_the_general_way() -> None:
 in_child(_go_the_general_way)
 
 
+@overload
+def jit(
+    fun: Callable[P, R_co],
+    *,
+    static_argnums: int | Iterable[int] | None = None,
+    static_argnames: str | Iterable[str] | None = None,
+    donate_argnums: int | Iterable[int] | None = None,
+    donate_argnames: str | Iterable[str] | None = None,
+    keep_unused: bool = False,
+    inline: bool = False,
+    compiler_options: Mapping[str, Any] | None = None,
+) -> Jitted[P, R_co]: ...
+@overload
+def jit(
+    fun: None = None,
+    *,
+    static_argnums: int | Iterable[int] | None = None,
+    static_argnames: str | Iterable[str] | None = None,
+    donate_argnums: int | Iterable[int] | None = None,
+    donate_argnames: str | Iterable[str] | None = None,
+    keep_unused: bool = False,
+    inline: bool = False,
+    compiler_options: Mapping[str, Any] | None = None,
+) -> Callable[[Callable[P, R_co]], Jitted[P, R_co]]: ...
 def jit(
     fun: Callable[..., Any] | None = None,
     *,
@@ -323,19 +398,32 @@ def jit(
 
     A signature is the tree structure, shapes, dtypes, weak types and static values. ``fun`` is run
     once for each, on traced values: what it prints or appends happens then, and arrays it captures
-    become constants of that trace.
+    become constants of that trace. Many signatures are warned of (``RecompilationWarning``), and
+    donated arguments that no result can take.
 
-    Parameters: static arguments are passed as they are and must be hashable. A result may take the
-    memory of a donated argument that has its type; the array that was passed cannot be used after
-    that, while views of it that NumPy has keep their elements. Inside another transformation
-    nothing is donated. ``keep_unused``: arguments that no result needs are passed all the same.
-    ``inline``: inside another traced function its operations are written there, and not called.
-    ``compiler_options``: flags of XLA by name, for a call outside other transformations.
+    Args:
+        fun: a function of trees of arrays; without it, what is returned is a decorator.
+        static_argnums: positions of arguments that are passed as they are, and must be hashable.
+        static_argnames: the same, by name.
+        donate_argnums: positions of arguments whose memory a result of their type may take. The
+            array that was passed cannot be used after that; views of it that NumPy has keep their
+            elements. Inside another transformation nothing is donated.
+        donate_argnames: the same, by name.
+        keep_unused: whether arguments that no result needs are passed all the same.
+        inline: whether, inside another traced function, the operations are written there instead
+            of called.
+        compiler_options: flags of XLA by name, for a call outside other transformations.
 
-    Raises ``TypeError`` where a traced value is used as a Python number, a shape or a condition,
-    naming the argument and the way out; ``ValueError`` for a static argument that is not hashable;
-    ``DonatedArrayError`` for the use of an array that was donated. Warns of many signatures
-    (``RecompilationWarning``), and of donated arguments that no result can take.
+    Returns:
+        A function of the same arguments, whose results are arrays; ``lower``, ``trace`` and
+        ``eval_shape`` go some of its way.
+
+    Raises:
+        TypeError: ``fun`` is not a function; or, in a call, a traced value is used as a Python
+            number, a shape or a condition, which names the argument and the way out.
+        ValueError: a position or name is not there, or is both static and donated; or, in a call,
+            a static argument is not hashable.
+        DonatedArrayError: in a call, an array is used that was donated.
 
     >>> import stretto as st, stretto.numpy as snp
     >>> @st.jit
@@ -365,7 +453,13 @@ def jit(
 
 
 def clear_caches() -> None:
-    """Forget everything traced and compiled; ``stretto cache clear`` removes what is on disk."""
+    """Forget everything traced and compiled in this process.
+
+    What is on disk stays; ``stretto cache clear`` removes that.
+
+    >>> import stretto as st
+    >>> st.clear_caches()
+    """
     for jitted in _ALL.values():
         jitted.clear_cache()
     cache.clear()

@@ -27,19 +27,25 @@ from stretto._engine.transforms.transpose import backward
 __all__ = ["linear_transpose"]
 
 
-def linear_transpose(fun: Callable[..., Any], *primals: Any) -> Callable[..., Any]:
-    """The transpose of a linear function: from cotangents of its result to those of its arguments.
+def linear_transpose(fun: Callable[..., Any], *primals: Any) -> Callable[[Any], tuple[Any, ...]]:
+    """Transpose a linear function: from cotangents of its result to those of its arguments.
 
     For a function of matrix A, x ↦ A x, it is ct ↦ Aᵀ ct; of complex arrays, not conjugated. It
     costs what ``fun`` costs, and unlike ``vjp`` needs no values. ``fun`` is taken at its word: a
     constant that it adds is left out.
 
-    Parameters: ``primals``, arrays or ``ShapeDtypeStruct``, give the types of the arguments alone.
-    Arguments and results must all be floating or complex, or all be integers. The function returned
-    takes a tree like the result and returns a tuple with one tree an argument.
+    Args:
+        fun: a linear function. Arguments and results must all be floating or complex, or all be
+            integers.
+        *primals: trees of arrays or ``ShapeDtypeStruct``, for the types of the arguments alone.
 
-    Raises ``TypeError`` for a function that is not linear, naming the operation, for types that are
-    mixed, or a cotangent that does not fit.
+    Returns:
+        A function that takes a tree like the result and returns a tuple with one tree for each
+        argument.
+
+    Raises:
+        TypeError: ``fun`` is not linear, which names the operation, or types are mixed; or, in a
+            call, the cotangent does not fit.
 
     >>> import stretto as st, stretto.numpy as snp
     >>> x = st.ShapeDtypeStruct((3,), snp.float32)

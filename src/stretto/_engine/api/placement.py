@@ -6,7 +6,7 @@ Layer 7 (api). The devices themselves are in ``runtime/device``.
 from __future__ import annotations
 
 import gc
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 
@@ -18,6 +18,8 @@ from stretto._engine.runtime.device import as_device, devices
 
 __all__ = ["copy_to_host_async", "device_get", "device_put", "live_arrays"]
 
+T = TypeVar("T")
+
 
 def device_put(
     x: Any,
@@ -27,15 +29,24 @@ def device_put(
     donate: bool = False,
     may_alias: bool | None = None,
 ) -> Any:
-    """The tree ``x`` with its leaves as arrays on ``device``; None: where they are, or by default.
+    """Put the leaves of a tree on a device, as arrays.
 
-    Parameters: ``device`` is a ``Device``, or its name, or a tree of these that is a prefix of
-    ``x``. ``src``, where the leaves are now, is a device too. ``donate`` permits to take their
-    memory, ``may_alias`` to share it; there is one device, so an array on it is given back as it
-    is, and NumPy's arrays are copied.
+    There is one device, so an array on it is given back as it is; NumPy's arrays are copied.
 
-    Raises ``ValueError`` for a device that is not there; ``TypeError`` for a leaf that is no array
-    or number.
+    Args:
+        x: a tree of arrays and numbers.
+        device: a ``Device``, or its name, or a tree of these that is a prefix of ``x``; None
+            leaves arrays where they are.
+        src: where the leaves are now, a device too.
+        donate: whether their memory may be taken.
+        may_alias: whether their memory may be shared.
+
+    Returns:
+        The tree with its leaves as arrays.
+
+    Raises:
+        TypeError: a leaf is not an array or a number.
+        ValueError: a device is not there.
 
     >>> import numpy as np, stretto as st
     >>> st.device_put({"w": np.ones(2), "n": 1}, st.devices()[0])
@@ -57,9 +68,16 @@ def device_put(
 
 
 def device_get(x: Any) -> Any:
-    """The tree ``x`` with its arrays as NumPy's, which are not to be written; other leaves as is.
+    """Fetch the arrays of a tree as NumPy's.
 
-    Raises ``TypeError`` for a traced array.
+    Args:
+        x: a tree.
+
+    Returns:
+        The tree with its arrays as NumPy's, which cannot be written; other leaves as they are.
+
+    Raises:
+        TypeError: an array is traced.
 
     >>> import stretto as st, stretto.numpy as snp
     >>> st.device_get({"w": snp.ones(2), "n": 1})
@@ -69,8 +87,14 @@ def device_get(x: Any) -> Any:
         return tree.map(lambda leaf: np.asarray(leaf) if isinstance(leaf, Value) else leaf, x)
 
 
-def copy_to_host_async(x: Any) -> Any:
-    """The tree ``x`` itself; its arrays begin to be copied to where NumPy can read them.
+def copy_to_host_async(x: T) -> T:
+    """Begin to copy the arrays of a tree to where NumPy can read them.
+
+    Args:
+        x: a tree.
+
+    Returns:
+        ``x`` itself.
 
     >>> import stretto as st, stretto.numpy as snp
     >>> st.copy_to_host_async([snp.ones(2)])
@@ -83,12 +107,19 @@ def copy_to_host_async(x: Any) -> Any:
 
 
 def live_arrays(platform: str | None = None) -> list[Array]:
-    """The arrays that are alive and not deleted, those that the package keeps for itself included.
+    """List the arrays that are alive and not deleted, the package's own included.
 
-    Python's garbage collector knows them, so that nothing is noted when one is made; to ask it
+    Python's garbage collector knows them, so that nothing is noted when one is made; asking it
     takes some milliseconds.
 
-    Raises ``RuntimeError`` for a platform that is not there.
+    Args:
+        platform: the name of a platform; None for the default.
+
+    Returns:
+        The arrays, in no particular order.
+
+    Raises:
+        RuntimeError: the platform is not there.
 
     >>> import stretto as st, stretto.numpy as snp
     >>> x = snp.ones(3)

@@ -22,6 +22,14 @@ __all__ = ["print_saved_residuals"]
 def print_saved_residuals(fun: Callable[..., Any], *args: Any, **kwargs: Any) -> None:
     """Print the type of each value that ``vjp`` of ``fun`` keeps, and what it was computed by.
 
+    Args:
+        fun: a function of trees of arrays.
+        *args: its arguments.
+        **kwargs: the same, by name.
+
+    Raises:
+        TypeError: an argument is not a tree of arrays.
+
     >>> import stretto as st, stretto.numpy as snp
     >>> def loss(x, w):
     ...     return snp.dot(snp.sin(x), w)

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, Generic, TypeVar
 
 import numpy as np
 
@@ -24,6 +24,8 @@ from stretto._engine.runtime.array import Array
 from stretto._engine.runtime.pjrt import Executable, Options
 
 __all__ = ["ArgInfo", "Compiled", "Lowered", "TracedCall", "as_options", "on_device"]
+
+R_co = TypeVar("R_co", covariant=True)
 
 
 def on_device(leaf: Any) -> Any:
@@ -60,7 +62,7 @@ class ArgInfo:
     donated: bool = False
 
 
-class Stage:
+class Stage(Generic[R_co]):
     """What all stages of one function can tell."""
 
     def __init__(self, entry: Entry, structure: Any, types: Sequence[ArrayType]) -> None:
@@ -102,7 +104,7 @@ class Stage:
         return tree.unflatten(self.out_tree, [struct_of(t) for t in self._entry.out_types])
 
 
-class TracedCall(Stage):
+class TracedCall(Stage[R_co]):
     """A function traced for one signature."""
 
     @property
@@ -117,7 +119,7 @@ class TracedCall(Stage):
         """The types of the result, as a tree."""
         return tree.unflatten(self.out_tree, self._entry.out_types)
 
-    def lower(self) -> Lowered:
+    def lower(self) -> Lowered[R_co]:
         """As StableHLO."""
         with boundary:
             return Lowered(self._entry, self.in_tree, self._types)
@@ -126,7 +128,7 @@ class TracedCall(Stage):
         return str(self.program)
 
 
-class Lowered(Stage):
+class Lowered(Stage[R_co]):
     """A traced function as StableHLO text."""
 
     def __init__(self, entry: Entry, structure: Any, types: Sequence[ArrayType]) -> None:
@@ -136,7 +138,14 @@ class Lowered(Stage):
     def as_text(self, dialect: str | None = None) -> str:
         """The StableHLO module.
 
-        Raises ``ValueError`` for another dialect: ``compile().as_text()`` gives XLA's HLO.
+        Args:
+            dialect: ``"stablehlo"``, or None, which means the same.
+
+        Returns:
+            The text of the module.
+
+        Raises:
+            ValueError: another dialect is asked for; ``compile().as_text()`` gives XLA's HLO.
         """
         if dialect not in (None, "stablehlo"):
             raise ValueError(
@@ -149,10 +158,17 @@ class Lowered(Stage):
         """XLA's estimates before it optimises: ``flops``, ``bytes accessed`` and more."""
         return pjrt.cost_of_text(self._text)
 
-    def compile(self, compiler_options: Mapping[str, Any] | None = None) -> Compiled:
-        """Compiled by XLA.
+    def compile(self, compiler_options: Mapping[str, Any] | None = None) -> Compiled[R_co]:
+        """Compile it by XLA.
 
-        ``compiler_options``: flags of XLA by name, in addition to those that ``jit`` was given.
+        Args:
+            compiler_options: flags of XLA by name, in addition to those that ``jit`` was given.
+
+        Returns:
+            The compiled function, to be called with the arguments that are not static.
+
+        Raises:
+            TypeError: ``compiler_options`` is not a dict of names and plain values.
         """
         with boundary:
             entry = self._entry
@@ -164,7 +180,7 @@ class Lowered(Stage):
             return Compiled(entry, self.in_tree, self._types, executable)
 
 
-class Compiled(Stage):
+class Compiled(Stage[R_co]):
     """A function compiled for one signature; called with the arguments that are not static."""
 
     def __init__(
@@ -173,11 +189,18 @@ class Compiled(Stage):
         super().__init__(entry, structure, types)
         self._executable = executable
 
-    def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        """The results for arguments of the types compiled for.
+    def __call__(self, *args: Any, **kwargs: Any) -> R_co:
+        """Compute the results for arguments of the types compiled for.
 
-        Raises ``TypeError`` for arguments of other types or another structure, naming them, and
-        for traced values.
+        Args:
+            *args: the positional arguments that are not static.
+            **kwargs: the keyword arguments that are not static.
+
+        Returns:
+            What the function returns, as arrays.
+
+        Raises:
+            TypeError: arguments have other types or another structure, or are traced.
         """
         with boundary:
             leaves, structure = tree.flatten((args, kwargs))

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, ParamSpec, TypeVar
 
 import numpy as np
 
@@ -29,9 +29,12 @@ from stretto._engine.transforms.vmap import AxisSize, to_axis
 
 __all__ = ["vmap"]
 
+P = ParamSpec("P")
+R = TypeVar("R")
+
 
 def vmap(
-    fun: Callable[..., Any],
+    fun: Callable[P, R],
     in_axes: Any = 0,
     out_axes: Any = 0,
     axis_name: Any = None,
@@ -39,26 +42,37 @@ def vmap(
     spmd_axis_name: Any = None,
     *,
     chunk_size: int | str | None = None,
-) -> Callable[..., Any]:
+) -> Callable[P, R]:
     """Map ``fun`` over an axis of its arguments, all examples at once.
-
-    Parameters: ``in_axes`` says along which axis the examples lie: an int (negative counts from the
-    end), ``None`` for what all examples share, or a tree of these that is a prefix of the tuple of
-    positional arguments (a list will do for the tuple). ``out_axes`` likewise says where the axis
-    goes in the results; ``None`` demands a result that is the same for all. Keyword arguments are
-    mapped along axis 0. ``axis_name``, any hashable value, is the name under which collectives such
-    as ``lax.psum`` in ``fun`` know the axis; of two vmaps with one name the inner counts.
-    ``axis_size`` is needed only where nothing is mapped. ``spmd_axis_name``, a name or a tuple of
-    them, has no effect until arrays are spread over devices. ``chunk_size`` bounds
-    memory: so many examples at a time, one chunk after the other, with the same results;
-    derivatives keep the arguments and compute a chunk again when its turn comes. ``"auto"`` takes
-    as many as fit in ``config.memory_budget``, by an estimate from the program of one example.
 
     Inside ``jit`` the formulation of products and convolutions is planned (``config.plan``).
 
-    Raises ``ValueError`` where the mapped sizes differ, with an example of each, an axis is out of
-    bounds, or ``chunk_size`` is not positive or comes with an ``axis_name``; ``TypeError`` for axes
-    that are no integers and names that are not hashable.
+    Args:
+        fun: a function of one example: of trees of arrays without the axis.
+        in_axes: along which axis the examples lie: an int (negative counts from the end), None for
+            what all examples share, or a tree of these that is a prefix of the tuple of positional
+            arguments (a list will do for the tuple). Keyword arguments are mapped along axis 0.
+        out_axes: likewise where the axis goes in the results; None demands a result that is the
+            same for all.
+        axis_name: the name, any hashable value, under which collectives such as ``lax.psum`` in
+            ``fun`` know the axis; of two vmaps with one name the inner counts.
+        axis_size: the number of examples, needed only where nothing is mapped.
+        spmd_axis_name: a name or a tuple of them; no effect until arrays are spread over devices.
+        chunk_size: how many examples at a time, to bound memory, with the same results;
+            derivatives keep the arguments and compute a chunk again when its turn comes.
+            ``"auto"`` takes as many as fit in ``config.memory_budget``, by an estimate from the
+            program of one example.
+
+    Returns:
+        A function of the same arguments, each with the axis, that returns the results of all
+        examples along an axis.
+
+    Raises:
+        TypeError: ``fun`` is not a function, an axis or a size is not an integer, or a name is not
+            hashable.
+        ValueError: ``axis_size`` is negative, or ``chunk_size`` is not positive or comes with an
+            ``axis_name``; or, in a call, the mapped sizes differ, nothing is mapped, an axis is
+            out of bounds, or ``in_axes`` has another number of entries.
 
     >>> import stretto as st, stretto.numpy as snp
     >>> st.vmap(snp.dot, in_axes=(0, None))(snp.ones((2, 3)), snp.arange(3.0))
@@ -88,6 +102,7 @@ def vmap(
     if axis_size is not None:
         axis_size = _natural(axis_size)
     name = name_of(fun)
+    of_one: Callable[..., Any] = fun
 
     @wraps(fun, "vmap")
     def vmap_fun(*args: Any, **kwargs: Any) -> Any:
@@ -120,7 +135,7 @@ def vmap(
         def flat(*examples: Any) -> list[Any]:
             nonlocal result, out_structure
             positional, named = tree.unflatten(structure, examples)
-            result = fun(*positional, **named)
+            result = of_one(*positional, **named)
             outs, out_structure = tree.flatten(result)
             if holds_float0(outs):
                 result = without_float0(result, (size,))

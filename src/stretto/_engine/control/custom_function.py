@@ -10,7 +10,7 @@ from __future__ import annotations
 import functools
 import inspect
 from collections.abc import Callable, Sequence
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Concatenate, Generic, ParamSpec, Self, TypeVar, overload
 
 from stretto._engine.control.family import ControlFlow
 from stretto._engine.control.user_rule import described, fit
@@ -23,6 +23,11 @@ from stretto._engine.core.types import ArrayType
 from stretto._engine.transforms.evaluate import evaluate
 
 __all__ = ["Arguments", "CustomFunction", "WithRule"]
+
+P = ParamSpec("P")
+Q = ParamSpec("Q")
+S = TypeVar("S")
+R_co = TypeVar("R_co", covariant=True)
 
 
 class WithRule(ControlFlow, abstract=True):
@@ -52,7 +57,7 @@ class WithRule(ControlFlow, abstract=True):
         return [("program", self.program)]
 
 
-class CustomFunction:
+class CustomFunction(Generic[P, R_co]):
     """A function with rules; what calls it sees the function, what differentiates it the rules.
 
     At rest the function just runs. Under a transformation it is recorded, and what it captures
@@ -65,7 +70,7 @@ class CustomFunction:
 
     def __init__(
         self,
-        fun: Callable[..., Any],
+        fun: Callable[P, R_co],
         nondiff_argnums: int | Sequence[int] = (),
         nondiff_argnames: str | Sequence[str] = (),
     ) -> None:
@@ -100,13 +105,19 @@ class CustomFunction:
             found.add(known.index(name))
         return frozenset(found)
 
+    @overload
+    def __get__(self, instance: None, owner: type | None = None) -> Self: ...
+    @overload
+    def __get__(
+        self: CustomFunction[Concatenate[S, Q], R_co], instance: S, owner: type | None = None
+    ) -> Callable[Q, R_co]: ...
     def __get__(self, instance: Any, owner: type | None = None) -> Any:
         return self if instance is None else functools.partial(self, instance)
 
     def __repr__(self) -> str:
         return f"<{self.kind} {self.name}>"
 
-    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+    def __call__(self, *args: P.args, **kwargs: P.kwargs) -> R_co:
         """The function's value."""
         with boundary:
             self.check_rules()
@@ -214,7 +225,7 @@ class Arguments:
 
     types: list[ArrayType]
 
-    def __init__(self, function: CustomFunction, args: Sequence[Any]) -> None:
+    def __init__(self, function: CustomFunction[..., Any], args: Sequence[Any]) -> None:
         function.check_static(len(args))
         self.function = function
         self._total = len(args)
@@ -225,7 +236,9 @@ class Arguments:
         self.count = 0
 
     @classmethod
-    def of(cls, function: CustomFunction, args: Sequence[Any]) -> tuple[Arguments, list[Any]]:
+    def of(
+        cls, function: CustomFunction[..., Any], args: Sequence[Any]
+    ) -> tuple[Arguments, list[Any]]:
         """The arguments, and their values."""
         made = cls(function, args)
         leaves, made.structure = tree.flatten(tuple([args[i] for i in made._moving]))

@@ -8,10 +8,10 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, TypeVar
 
 from stretto._engine.control.call import Call
-from stretto._engine.control.custom_function import Arguments, CustomFunction, WithRule
+from stretto._engine.control.custom_function import Arguments, CustomFunction, P, R_co, WithRule
 from stretto._engine.control.family import or_zeros
 from stretto._engine.control.symbolic_zeros import SymbolicZero, given_or_zero
 from stretto._engine.control.user_rule import fitted, user_rule
@@ -24,6 +24,8 @@ from stretto._engine.transforms.simplify import depending
 from stretto._engine.transforms.vmap import to_axis, vmap_flat, vmap_program
 
 __all__ = ["CustomJvp", "custom_jvp"]
+
+F = TypeVar("F", bound=Callable[..., Any])
 
 
 class CustomJvp(WithRule):
@@ -78,21 +80,29 @@ class CustomJvp(WithRule):
         return CustomJvp(program, rule)(*values), (0,) * count
 
 
-class custom_jvp(CustomFunction):
+class custom_jvp(CustomFunction[P, R_co]):
     """A function whose forward derivative the user gives; the reverse one follows from it.
 
     ``@f.defjvp`` takes a function of (primals, tangents), tuples like the arguments, that returns
     the output and its tangent, linear in the tangents. Tangents of integers and booleans are zeros
     of dtype float0, and have to be for such outputs. ``f.defjvps`` takes one function an argument.
 
-    Parameters: ``nondiff_argnums`` and ``nondiff_argnames`` are arguments that are not trees of
-    arrays, or have no derivative; rules get them first, as they are. Arguments may be given by
-    name: rules see all of them by position, defaults too. At rest ``fun`` runs as it stands;
-    transformed it is traced. What it takes from outside may be traced, but not differentiated.
+    Arguments may be given by name: rules see all of them by position, defaults too. At rest ``fun``
+    runs as it stands; transformed it is traced. What it takes from outside may be traced, but not
+    differentiated.
 
-    Raises ``AttributeError`` when called without a rule; ``TypeError`` where the rule's results do
-    not fit the function's, naming the leaf, or where a derivative is taken by an argument of
-    ``nondiff_argnums`` or a value from outside.
+    Args:
+        fun: the function.
+        nondiff_argnums: positions of arguments that are not trees of arrays, or have no
+            derivative; rules get them first, as they are.
+        nondiff_argnames: the same, by name.
+
+    Raises:
+        TypeError: ``fun`` is not a function; or, in a call, the rule's results do not fit the
+            function's, which names the leaf, or a derivative is taken by an argument of
+            ``nondiff_argnums`` or a value from outside.
+        ValueError: a position is negative, or a name is not an argument's.
+        AttributeError: in a call, no rule was given.
 
     >>> import stretto as st, stretto.numpy as snp
     >>> @st.custom_jvp
@@ -109,22 +119,33 @@ class custom_jvp(CustomFunction):
     _rule: Callable[..., Any] | None = None
     _symbolic = False
 
-    def defjvp(self, jvp: Callable[..., Any], symbolic_zeros: bool = False) -> Callable[..., Any]:
-        """Give the rule: of static arguments first, then primals, then tangents.
+    def defjvp(self, jvp: F, symbolic_zeros: bool = False) -> F:
+        """Give the rule.
 
-        With ``symbolic_zeros`` a tangent that is zero is a ``SymbolicZero``, and may be returned as
-        one; without, it is an array of zeros. Returns the rule, to serve as a decorator.
+        Args:
+            jvp: a function of the static arguments, then primals, then tangents, which returns
+                the output and its tangent.
+            symbolic_zeros: whether a tangent that is zero is a ``SymbolicZero``, and may be
+                returned as one, instead of an array of zeros.
+
+        Returns:
+            The rule, so that this serves as a decorator.
         """
         self._rule, self._symbolic = jvp, symbolic_zeros
         return jvp
 
     def defjvps(self, *jvps: Callable[..., Any] | None) -> None:
-        """Give a rule for each argument: of its tangent, the output, and all primals.
+        """Give a rule for each argument; the output's tangent is the sum of what they return.
 
-        The output's tangent is the sum of what they return; ``None`` stands for a derivative of
-        zero. Nothing is computed for an argument whose tangent is zero.
+        Nothing is computed for an argument whose tangent is zero.
 
-        Raises ``TypeError`` where some arguments are static: then use ``defjvp``.
+        Args:
+            *jvps: for each argument a function of its tangent, the output, and all primals;
+                None stands for a derivative of zero.
+
+        Raises:
+            TypeError: some arguments are static: then use ``defjvp``; or, in a call, there is
+                another number of rules than of arguments.
 
         >>> import stretto as st
         >>> f = st.custom_jvp(lambda x, y: x * y)
@@ -138,13 +159,15 @@ class custom_jvp(CustomFunction):
                 f"defjvp"
             )
 
+        fun: Any = self
+
         def rule(primals: Any, tangents: Any) -> Any:
             if len(jvps) != len(primals):
                 raise TypeError(
                     f"custom_jvp: {self.name} has {len(primals)} arguments, and defjvps was given "
                     f"{len(jvps)} rules; None stands for a derivative of zero"
                 )
-            out = self(*primals)
+            out = fun(*primals)
             terms = [
                 jvp(tree.map(_plain, dx), out, *primals)
                 for jvp, dx in zip(jvps, tangents, strict=True)

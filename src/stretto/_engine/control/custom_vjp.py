@@ -11,7 +11,7 @@ import itertools
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from stretto._engine.control.custom_function import Arguments, CustomFunction, WithRule
+from stretto._engine.control.custom_function import Arguments, CustomFunction, P, R_co, WithRule
 from stretto._engine.control.family import ControlFlow, cut, split
 from stretto._engine.control.linear_call import (
     ONLY_BACKWARDS,
@@ -179,7 +179,7 @@ class CustomVjpForward(ControlFlow):
         return CustomVjpForward(program, plain)(*values), (0,) * len(program.outputs)
 
 
-class custom_vjp(CustomFunction):
+class custom_vjp(CustomFunction[P, R_co]):
     """A function whose reverse derivative the user gives, by ``f.defvjp(fwd, bwd)``.
 
     ``fwd`` takes the arguments of ``fun`` and returns its output and residuals, any tree; ``bwd``
@@ -188,15 +188,24 @@ class custom_vjp(CustomFunction):
     Arrays among the residuals are kept; whatever else is there is handed to ``bwd`` as it is. Where
     no derivative is taken only ``fun`` runs.
 
-    Parameters: ``nondiff_argnums`` and ``nondiff_argnames`` are arguments that are not trees of
-    arrays, or have no derivative: ``fwd`` gets them in their places, ``bwd`` first of all, and they
-    have no place in what ``bwd`` returns. Arguments may be given by name: rules see all of them by
-    position, defaults too. At rest ``fun`` runs as it stands; transformed it is traced. What it
-    takes from outside may be traced, but not differentiated.
+    Arguments may be given by name: rules see all of them by position, defaults too. At rest ``fun``
+    runs as it stands; transformed it is traced. What it takes from outside may be traced, but not
+    differentiated.
 
-    Raises ``AttributeError`` when called without rules; ``TypeError`` where their results do not
-    fit, naming the leaf, or where a derivative is taken by an argument of ``nondiff_argnums`` or a
-    value from outside; ``MissingRuleError`` for a forward derivative.
+    Args:
+        fun: the function.
+        nondiff_argnums: positions of arguments that are not trees of arrays, or have no
+            derivative: ``fwd`` gets them in their places, ``bwd`` first of all, and they have no
+            place in what ``bwd`` returns.
+        nondiff_argnames: the same, by name.
+
+    Raises:
+        TypeError: ``fun`` is not a function; or, in a call, the rules' results do not fit, which
+            names the leaf, or a derivative is taken by an argument of ``nondiff_argnums`` or a
+            value from outside.
+        ValueError: a position is negative, or a name is not an argument's.
+        AttributeError: in a call, no rules were given.
+        MissingRuleError: a forward derivative is taken.
 
     >>> import stretto as st, stretto.numpy as snp
     >>> @st.custom_vjp
@@ -221,12 +230,16 @@ class custom_vjp(CustomFunction):
     ) -> None:
         """Give the rules.
 
-        With ``symbolic_zeros`` each leaf that ``fwd`` gets is a ``CustomVJPPrimal``, with ``value``
-        and ``perturbed`` (whether a derivative is taken by it), and a cotangent that ``bwd`` gets
-        may be a ``SymbolicZero``; without, it is an array of zeros. With ``optimize_remat`` the way
-        forward runs ``fun`` wherever no residual is needed but the arguments, as through a
-        ``checkpoint``, and ``fwd`` runs when residuals are computed; it is traced, and its output
-        should be that of ``fun``.
+        Args:
+            fwd: a function of the arguments that returns output and residuals.
+            bwd: a function of residuals and the output's cotangent that returns a tuple with one
+                tree for each argument.
+            symbolic_zeros: whether each leaf that ``fwd`` gets is a ``CustomVJPPrimal``, with
+                ``value`` and ``perturbed`` (whether a derivative is taken by it), and a cotangent
+                that ``bwd`` gets may be a ``SymbolicZero`` instead of an array of zeros.
+            optimize_remat: whether the way forward runs ``fun`` wherever no residual is needed but
+                the arguments, as through a ``checkpoint``; ``fwd`` runs when residuals are
+                computed. It is traced, and its output should be that of ``fun``.
         """
         self._rules, self._symbolic, self._remat = (fwd, bwd), symbolic_zeros, optimize_remat
 

@@ -6,12 +6,12 @@ Layer 4 (control). Next, read ``custom_function``, which they share with the cus
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 
 from stretto._engine.control.call import Call, linearized
-from stretto._engine.control.custom_function import Arguments, CustomFunction, WithRule
+from stretto._engine.control.custom_function import Arguments, CustomFunction, P, R_co, WithRule
 from stretto._engine.control.family import parting
 from stretto._engine.control.loops import map_
 from stretto._engine.control.user_rule import fitted, user_rule
@@ -23,6 +23,8 @@ from stretto._engine.transforms.jvp import instantiate, jvp_flat, jvp_program
 from stretto._engine.transforms.vmap import to_axis
 
 __all__ = ["CustomVmap", "custom_vmap", "sequential_vmap"]
+
+F = TypeVar("F", bound=Callable[..., Any])
 
 
 class CustomVmap(WithRule):
@@ -85,7 +87,7 @@ def _derivative(rule: Callable[..., Any], active: Sequence[bool], mask: Sequence
     return derivative
 
 
-class custom_vmap(CustomFunction):
+class custom_vmap(CustomFunction[P, R_co]):
     """A function whose ``vmap`` the user gives.
 
     ``@f.def_vmap`` takes a function of the number of examples, a list with a tree of booleans for
@@ -97,9 +99,14 @@ class custom_vmap(CustomFunction):
     of the function, and its ``vmap`` is an ordinary one; taken of a ``vmap`` of ``f``, it is that
     of the rule.
 
-    Raises ``AttributeError`` when called without a rule; ``TypeError`` where what the rule returns
-    does not fit the function's result, naming the leaf, or where a value that the function takes
-    from outside is mapped.
+    Args:
+        fun: the function.
+
+    Raises:
+        TypeError: ``fun`` is not a function; or, in a call, what the rule returns does not fit the
+            function's result, which names the leaf, or a value that the function takes from
+            outside is mapped.
+        AttributeError: in a call, no rule was given.
 
     >>> import stretto as st, stretto.numpy as snp
     >>> @st.custom_vmap
@@ -115,11 +122,11 @@ class custom_vmap(CustomFunction):
     kind = "custom_vmap"
     _rule: Callable[..., Any] | None = None
 
-    def __init__(self, fun: Callable[..., Any]) -> None:
+    def __init__(self, fun: Callable[P, R_co]) -> None:
         super().__init__(fun)
 
-    def def_vmap(self, vmap_rule: Callable[..., Any]) -> Callable[..., Any]:
-        """Give the rule; returns it, to serve as a decorator."""
+    def def_vmap(self, vmap_rule: F) -> F:
+        """Give the rule; return it, so that this serves as a decorator."""
         self._rule = vmap_rule
         return vmap_rule
 
@@ -181,23 +188,32 @@ def _flags(given: Any, structure: Any, who: str) -> list[bool]:
     return [bool(leaf) for leaf in leaves]
 
 
-class _SequentialVmap(custom_vmap):
+class _SequentialVmap(custom_vmap[P, R_co]):
     kind = "sequential_vmap"
 
 
-def sequential_vmap(f: Callable[..., Any]) -> custom_vmap:
+def sequential_vmap(f: Callable[P, R_co]) -> custom_vmap[P, R_co]:
     """A function that ``vmap`` takes one example at a time through, in a loop (``lax.map``).
 
     For a function that needs so much memory, or is so irregular, that all at once is worse. What
     is said of derivatives in ``custom_vmap`` holds here: the reverse derivative of ``f``, mapped,
     is computed for all examples at once.
 
+    Args:
+        f: the function.
+
+    Returns:
+        A function of the same arguments.
+
+    Raises:
+        TypeError: ``f`` is not a function.
+
     >>> import stretto as st, stretto.numpy as snp
     >>> square = st.sequential_vmap(lambda x: x * x)
     >>> st.vmap(square)(snp.array([1.0, 2.0, 3.0]))
     Array([1., 4., 9.], dtype=float32)
     """
-    made = _SequentialVmap(f)
+    made: Any = _SequentialVmap(f)
 
     @made.def_vmap
     def rule(axis_size: int, in_batched: Sequence[Any], *args: Any) -> Any:

@@ -11,7 +11,7 @@ import inspect
 import os
 import threading
 from collections.abc import Callable, Mapping
-from typing import Any, NamedTuple, TypeAlias
+from typing import Any, NamedTuple, ParamSpec, TypeAlias, TypeVar
 
 from stretto._engine.core.errors import ConfigError
 from stretto._engine.core.holding import restoring
@@ -32,6 +32,10 @@ __all__ = [
     "under",
     "watch",
 ]
+
+
+P = ParamSpec("P")
+R = TypeVar("R")
 
 
 class _Setting(NamedTuple):
@@ -325,7 +329,7 @@ class _Block:
             _go_back(*outer.pop()[1])
         watch.change(self._values.get(_RANKS, "allow"), "allow")
 
-    def __call__(self, fun: Callable[..., Any]) -> Callable[..., Any]:
+    def __call__(self, fun: Callable[P, R]) -> Callable[P, R]:
         """The function, run inside the block."""
         if isinstance(fun, type) or not callable(fun):
             got = f"the class {fun.__name__}" if isinstance(fun, type) else repr(fun)
@@ -349,7 +353,7 @@ class _Block:
             )
 
         @functools.wraps(fun, updated=())
-        def inside(*args: Any, **kwargs: Any) -> Any:
+        def inside(*args: P.args, **kwargs: P.kwargs) -> R:
             return under(self._values, lambda: fun(*args, **kwargs))
 
         return inside

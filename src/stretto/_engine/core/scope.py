@@ -10,9 +10,12 @@ import contextlib
 import functools
 import threading
 from collections.abc import Callable
-from typing import Any
+from typing import ParamSpec, TypeVar
 
 __all__ = ["joined", "named_call", "named_scope", "scope", "scopes"]
+
+P = ParamSpec("P")
+R = TypeVar("R")
 
 
 class _Scope(threading.local):
@@ -48,7 +51,11 @@ class named_scope(contextlib.ContextDecorator):
     The name shows where a compiled program's time goes: in the ``op_name`` of its instructions, and
     in profiles. It changes nothing else.
 
-    Raises ``TypeError`` where ``name`` is no string.
+    Args:
+        name: the scope's name.
+
+    Raises:
+        TypeError: ``name`` is not a string.
 
     >>> import stretto as st, stretto.numpy as snp
     >>> @st.jit
@@ -80,10 +87,18 @@ class named_scope(contextlib.ContextDecorator):
         self._outer.pop()
 
 
-def named_call(fun: Callable[..., Any], *, name: str | None = None) -> Callable[..., Any]:
-    """The function, with its operations in a scope of its name, or of ``name``.
+def named_call(fun: Callable[P, R], *, name: str | None = None) -> Callable[P, R]:
+    """Give the operations of a function a scope of its name, or of ``name``.
 
-    Raises ``TypeError`` where ``name`` is no string.
+    Args:
+        fun: the function.
+        name: the scope's name; by default that of ``fun``.
+
+    Returns:
+        A function of the same arguments and values.
+
+    Raises:
+        TypeError: ``name`` is not a string.
 
     >>> import stretto as st, stretto.numpy as snp
     >>> def layer(x):

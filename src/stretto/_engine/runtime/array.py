@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Iterable
-from typing import Any, NoReturn
+from typing import TYPE_CHECKING, Any, NoReturn
 
 import numpy as np
 
@@ -18,6 +18,9 @@ from stretto._engine.core.position import Position
 from stretto._engine.core.types import ArrayType, array_type
 from stretto._engine.runtime import dlpack, pjrt
 from stretto._engine.runtime.holder import Holder
+
+if TYPE_CHECKING:
+    from stretto._engine.runtime.device import Device
 
 __all__ = ["Array", "Donated", "text_of", "wait_for_all"]
 
@@ -161,7 +164,7 @@ class Array(Holder, Value, metaclass=_StoodFor):
         return self.host() is not None or pjrt.ready(self._buffer)
 
     def block_until_ready(self) -> Array:
-        """Return, itself, when it is computed; errors of the computation are raised here."""
+        """Wait until it is computed; return itself. Errors of the computation are raised here."""
         if self._host is None:
             if self._buffer.__class__ is Donated:
                 self._buffer.refuse(self.type)
@@ -256,6 +259,13 @@ class Array(Holder, Value, metaclass=_StoodFor):
 
     def __dlpack_device__(self) -> tuple[int, int]:
         return dlpack.CPU_PAIR
+
+    if TYPE_CHECKING:  # attached in wiring, with the rest of ``core/array_methods``
+
+        @property
+        def device(self) -> Device: ...
+        def devices(self) -> set[Device]: ...
+        def to_device(self, device: Device | str, /, *, stream: None = None) -> Array: ...
 
 
 def text_of(

@@ -56,7 +56,7 @@ class TridiagonalSolve(MatrixOperation):
         return array_type(b.shape, b.dtype)
 
     @property
-    def only_compiled(self) -> bool:
+    def only_compiled(self) -> bool:  # type: ignore[override]
         """The perturbed ones, so that pivots are moved the same way."""
         return self.perturb
 
