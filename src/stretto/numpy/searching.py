@@ -210,7 +210,8 @@ def lexsort(keys: ArrayLike | Sequence[ArrayLike], axis: int = -1) -> Array:
     >>> snp.lexsort([snp.array([2, 1, 3]), snp.array([1, 1, 0])])
     Array([2, 1, 0], dtype=int32)
     """
-    values = [as_value(k, "lexsort", f"key {i}") for i, k in enumerate(keys)]
+    lines: Any = keys
+    values = [as_value(k, "lexsort", f"key {i}") for i, k in enumerate(lines)]
     if not values:
         raise ValueError("lexsort: expected at least one key, got none")
     axis = canonical_axis(axis, values[0].ndim, "lexsort")
