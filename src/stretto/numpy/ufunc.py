@@ -144,7 +144,7 @@ class ufunc(metaclass=_Universal):  # NumPy's name
         start = self.identity if initial is None else initial
         if start is None and (empty or where is not None):
             raise ValueError(
-                f"{who}: {self.__name__} has no identity, so of no elements, or with where=, "
+                f"{who}: {self.__name__} has no identity, so for an empty axis, or with where=, "
                 f"initial= must be given"
             )
         if self._collapse is None or empty:

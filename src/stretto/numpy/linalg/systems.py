@@ -288,8 +288,8 @@ def tensorsolve(a: ArrayLike, b: ArrayLike, axes: tuple[int, ...] | None = None)
     n = math.prod(shape)
     if n != right.size or matrix.size != n * n:
         raise ValueError(
-            f"tensorsolve: the axes of a after the first {right.ndim} must have as many elements as "
-            f"b: got a: {matrix.type} and b: {right.type}"
+            f"tensorsolve: the axes of a after the first {right.ndim} must have as many elements "
+            f"as b: got a: {matrix.type} and b: {right.type}"
         )
     return reshape(solve(reshape(matrix, (n, n)), reshape(right, (n,))), shape)
 
