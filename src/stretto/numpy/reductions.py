@@ -760,8 +760,11 @@ def array_equal(
     x, y = listed(a1, "array_equal", "a1"), listed(a2, "array_equal", "a2")
     if x.shape != y.shape:
         return full((), False, np.dtype(bool))
-    same = equal(x, y)
-    return all(same | (isnan(x) & isnan(y)) if equal_nan else same)
+    same: Any = equal(x, y)
+    if not equal_nan:
+        return all(same)
+    missing: Any = isnan(x)
+    return all(same | (missing & isnan(y)))
 
 
 def array_equiv(a1: ArrayLike | Sequence[Any], a2: ArrayLike | Sequence[Any]) -> Array:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import contextlib
 import math
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, overload
 
 import numpy as np
 
@@ -338,12 +338,28 @@ def searchsorted(
 
 def _before(x: Any, y: Any) -> Any:
     """Whether ``x`` comes before ``y``, NaN after all numbers."""
-    return less(x, y) | (isnan(y) & ~isnan(x)) if is_inexact(x.dtype) else less(x, y)
+    earlier: Any = less(x, y)
+    if not is_inexact(x.dtype):
+        return earlier
+    missing: Any = isnan(x)
+    return earlier | (~missing & isnan(y))
 
 
 # Choosing by value
 
 
+@overload
+def where(
+    condition: ArrayLike,
+    x: None = None,
+    y: None = None,
+    /,
+    *,
+    size: int | None = None,
+    fill_value: ArrayLike | Sequence[Any] | None = None,
+) -> tuple[Array, ...]: ...
+@overload
+def where(condition: ArrayLike, x: ArrayLike, y: ArrayLike, /) -> Array: ...
 def where(
     condition: ArrayLike,
     x: ArrayLike | None = None,
@@ -351,7 +367,7 @@ def where(
     /,
     *,
     size: int | None = None,
-    fill_value: ArrayLike | None = None,
+    fill_value: ArrayLike | Sequence[Any] | None = None,
 ) -> Any:
     """Choose between two arrays by a condition; with the condition alone, find where it holds.
 
