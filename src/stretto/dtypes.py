@@ -42,7 +42,7 @@ _PYTHON = {"bool": bool, "int": int, "uint": int, "float": float, "complex": com
 
 
 class prng_key(extended):
-    """The kind of the dtypes of typed keys."""
+    """What the dtypes of typed keys are, for ``issubdtype``."""
 
 
 def _number_dtype(dtype: Any, who: str) -> np.dtype:
