@@ -18,6 +18,7 @@ from stretto._engine.core import types
 from stretto._engine.core.errors import TypePromotionError
 from stretto._engine.core.interpreter import Value, as_value
 from stretto._engine.core.types import canonical_dtype, float0, kind_of, named_dtype, scalar_dtype
+from stretto._engine.core.typing import ArrayLike, DTypeLike
 from stretto.numpy.dtypes import Extended as extended
 from stretto.numpy.dtypes import bfloat16, finfo, iinfo, issubdtype
 from stretto.numpy.dtypes import result_type as _result_type
@@ -41,7 +42,7 @@ _PYTHON = {"bool": bool, "int": int, "uint": int, "float": float, "complex": com
 
 
 class prng_key(extended):
-    """The kind of the dtypes of typed keys."""
+    """What the dtypes of typed keys are, for ``issubdtype``."""
 
 
 def _number_dtype(dtype: Any, who: str) -> np.dtype:
@@ -57,10 +58,20 @@ def _number_dtype(dtype: Any, who: str) -> np.dtype:
     return found
 
 
-def canonicalize_dtype(dtype: Any, allow_extended_dtype: bool = False) -> Any:
-    """The dtype that arrays of ``dtype`` get: of 32 bits for 64 unless ``enable_x64`` is set.
+def canonicalize_dtype(dtype: DTypeLike, allow_extended_dtype: bool = False) -> Any:
+    """Find the dtype that arrays of a dtype get: 32 bits for 64, unless ``enable_x64`` is set.
 
-    Raises ``TypeError`` for an extended dtype, unless ``allow_extended_dtype``.
+    Args:
+        dtype: a dtype, or what names one.
+        allow_extended_dtype: whether an extended dtype is returned as it is.
+
+    Returns:
+        A dtype.
+
+    Raises:
+        TypeError: ``dtype`` is extended, unless ``allow_extended_dtype``.
+
+    As JAX's ``dtypes.canonicalize_dtype``.
 
     >>> canonicalize_dtype("float64")
     dtype('float32')
@@ -70,8 +81,19 @@ def canonicalize_dtype(dtype: Any, allow_extended_dtype: bool = False) -> Any:
     return canonical_dtype(_number_dtype(dtype, "canonicalize_dtype"))
 
 
-def itemsize_bits(dtype: Any) -> int:
-    """The bits of one number, which for a boolean are 8.
+def itemsize_bits(dtype: DTypeLike) -> int:
+    """Count the bits of one number.
+
+    Args:
+        dtype: a dtype, or what names one.
+
+    Returns:
+        A Python integer; 8 for a boolean.
+
+    Raises:
+        TypeError: ``dtype`` is extended.
+
+    As JAX's ``dtypes.itemsize_bits``.
 
     >>> itemsize_bits("float32"), itemsize_bits("int4"), itemsize_bits("float4_e2m1fn")
     (32, 4, 4)
@@ -84,9 +106,19 @@ def itemsize_bits(dtype: Any) -> int:
 
 
 def result_type(*args: Any, return_weak_type_flag: bool = False) -> Any:
-    """The dtype that arrays, numbers and dtypes combine to, and whether it is weak if asked for.
+    """Find the dtype that arrays, numbers and dtypes combine to.
 
-    Raises ``TypePromotionError`` where they have none in common.
+    Args:
+        *args: arrays, numbers, or dtypes.
+        return_weak_type_flag: whether to return whether the dtype is weak too.
+
+    Returns:
+        A dtype, or a tuple of it and a boolean.
+
+    Raises:
+        TypePromotionError: they have no dtype in common.
+
+    As JAX's ``dtypes.result_type``.
 
     >>> result_type(1, 2.0, return_weak_type_flag=True)
     (dtype('float32'), True)
@@ -103,8 +135,16 @@ def _is_weak(x: Any) -> bool:
     return (x if x.__class__ is type else type(x)) in (int, float, complex)
 
 
-def scalar_type_of(x: Any) -> type:
-    """The Python type of an element: ``bool``, ``int``, ``float`` or ``complex``.
+def scalar_type_of(x: ArrayLike) -> type:
+    """Find the Python type of an element.
+
+    Args:
+        x: an array, or a number.
+
+    Returns:
+        ``bool``, ``int``, ``float`` or ``complex``.
+
+    As JAX's ``dtypes.scalar_type_of``.
 
     >>> import stretto.numpy as snp
     >>> scalar_type_of(snp.ones(3))

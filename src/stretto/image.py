@@ -22,6 +22,7 @@ import stretto.numpy as snp
 from stretto._engine.core.integers import integers
 from stretto._engine.core.interpreter import as_value
 from stretto._engine.core.types import inexact_dtype, real_dtype
+from stretto._engine.core.typing import Array, ArrayLike
 from stretto._engine.ops.broadcast import canonical_axes, move_axis
 from stretto._engine.ops.contract import tensordot
 from stretto._engine.ops.convert import convert
@@ -138,7 +139,7 @@ def _weights(
         # Where the image shrinks, the kernel is as much wider, so that nothing is passed over.
         wide = snp.maximum(1 / scale, 1) if antialias else 1
         weights = _by_distance(n, at, wide, method)
-    total = snp.sum(weights, 0)
+    total: Any = snp.sum(weights, 0)
     known = abs(total) > 1000 * float(ml_dtypes.finfo(dtype).eps)
     inside = known
     if method is not ResizeMethod.CUBIC_PYTORCH:
@@ -192,21 +193,34 @@ def _scaled(
 
 
 def resize(
-    image: Any,
+    image: ArrayLike,
     shape: Sequence[int],
     method: str | ResizeMethod,
     antialias: bool = True,
     precision: Any = "highest",
-) -> Any:
-    """``image`` at another ``shape`` of the same rank.
+) -> Array:
+    """Resize an image, or an array of any rank, to another shape.
 
-    ``method``: ``"nearest"``, ``"linear"`` (also ``"bilinear"``, ``"trilinear"``, ``"triangle"``),
-    ``"cubic"`` (``"bicubic"``, ``"tricubic"``), ``"cubic-pytorch"`` (``"bicubic-pytorch"``),
-    ``"lanczos3"``, ``"lanczos5"`` or ``"area"``. Along axes that shrink, ``antialias`` widens the
-    kernel, so that all elements have a part. The dtype is that of
-    the image; integers become floats, unless the method is ``"nearest"``. ``precision`` is that of
-    ``lax.dot``. Raises ``ValueError`` for other methods and ranks. Source: JAX,
-    ``jax.image.resize``.
+    Args:
+        image: an array.
+        shape: the sizes of the result, one for each axis.
+        method: ``"nearest"``, ``"linear"`` (also ``"bilinear"``, ``"trilinear"``, ``"triangle"``),
+            ``"cubic"`` (``"bicubic"``, ``"tricubic"``), ``"cubic-pytorch"``
+            (``"bicubic-pytorch"``), ``"lanczos3"``, ``"lanczos5"`` or ``"area"``; or a
+            ``ResizeMethod``.
+        antialias: whether the kernel is widened along axes that shrink, so that all elements count.
+        precision: that of ``lax.dot``.
+
+    Returns:
+        An array of that shape and the dtype of ``image``; integers as floats, unless by
+        ``"nearest"``.
+
+    Raises:
+        TypeError: a size is not an integer.
+        ValueError: ``method`` is another, there is not a size for each axis, or an axis to resize
+            is empty.
+
+    As JAX's ``image.resize``.
 
     >>> import stretto as st
     >>> st.image.resize(st.numpy.array([1.0, 2.0, 3.0, 4.0]), (2,), "linear")
@@ -217,7 +231,9 @@ def resize(
     sizes, kind = _shape(who, x, shape), _method(who, method)
     axes = [d for d in range(x.ndim) if sizes[d] != x.shape[d]]
     if any(not x.shape[d] for d in axes):
-        raise ValueError(f"{who}: an axis of {x.type} has no elements to make {sizes} of")
+        raise ValueError(
+            f"{who}: an axis of {x.type} is empty, so there is nothing to make {sizes} from"
+        )
     if kind is ResizeMethod.NEAREST:
         for d in axes:
             places = (np.arange(sizes[d]) + 0.5) * (x.shape[d] / sizes[d])
@@ -228,23 +244,40 @@ def resize(
 
 
 def scale_and_translate(
-    image: Any,
+    image: ArrayLike,
     shape: Sequence[int],
     spatial_dims: Sequence[int],
-    scale: Any,
-    translation: Any,
+    scale: ArrayLike,
+    translation: ArrayLike,
     method: str | ResizeMethod,
     antialias: bool = True,
     precision: Any = "highest",
-) -> Any:
-    """``image`` scaled and then moved along the axes ``spatial_dims``, cut to ``shape``.
+) -> Array:
+    """Scale an image and then move it, along some axes.
 
-    ``scale`` and ``translation`` are arrays with an element an axis, and may be traced and
-    differentiated; the point y of the image comes to ``y * scale + translation``, where the first
-    element reaches from 0 to 1. Outside the image is 0, but by ``"cubic-pytorch"`` without
-    ``antialias`` its edge goes on for two elements. Other arguments are as in ``resize``, but
-    there is no method ``"nearest"``. Raises ``ValueError`` where along other axes sizes differ.
-    Source: JAX, ``jax.image.scale_and_translate``.
+    The point y of the image comes to ``y * scale + translation``, where the first element reaches
+    from 0 to 1. Outside, the image is 0; by ``"cubic-pytorch"`` without ``antialias`` its edge goes
+    on for two elements.
+
+    Args:
+        image: an array.
+        shape: the sizes of the result, equal to those of ``image`` along other axes.
+        spatial_dims: the axes to scale and move along.
+        scale: an array with an element for each of these axes; may be traced and differentiated.
+        translation: an array with an element for each of these axes, in elements of the result.
+        method: as for ``resize``, but for ``"nearest"``.
+        antialias: whether the kernel is widened along axes that shrink, so that all elements count.
+        precision: that of ``lax.dot``.
+
+    Returns:
+        An array of that shape and the dtype of ``image``; integers as floats.
+
+    Raises:
+        TypeError: a size is not an integer.
+        ValueError: an axis is out of bounds, or is named twice; or ``method`` is another, sizes
+            differ along other axes, or ``scale`` or ``translation`` has another shape.
+
+    As JAX's ``image.scale_and_translate``.
 
     >>> import stretto as st
     >>> import stretto.numpy as snp
@@ -264,9 +297,14 @@ def scale_and_translate(
             f"{who}: axes {same} are not in spatial_dims, so {x.type} keeps its sizes there; got "
             f"shape {sizes}"
         )
-    scale, translation = as_value(scale, who, "scale"), as_value(translation, who, "translation")
-    for name, v in (("scale", scale), ("translation", translation)):
+    scale_value, translation_value = (
+        as_value(scale, who, "scale"),
+        as_value(translation, who, "translation"),
+    )
+    for name, v in (("scale", scale_value), ("translation", translation_value)):
         if v.shape != (len(axes),):
             raise ValueError(f"{who}: {name} must have shape ({len(axes)},), got {v.type}")
-    scales, translations = ([v[i] for i in range(len(axes))] for v in (scale, translation))
+    scales, translations = (
+        [v[i] for i in range(len(axes))] for v in (scale_value, translation_value)
+    )
     return _scaled(x, sizes, axes, scales, translations, kind, antialias, precision)

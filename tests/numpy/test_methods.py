@@ -248,5 +248,5 @@ def test_the_one_device_has_all():
     assert x.is_fully_addressable
     assert x.is_fully_replicated
     assert not x.committed
-    with pytest.raises(IndexError, match="addressable_data: the array lies on one device"):
+    with pytest.raises(IndexError, match="addressable_data: the array is on one device"):
         x.addressable_data(1)

@@ -43,5 +43,5 @@ def test_messages():
         snp.partition(snp.array(X), 10)
     with pytest.raises(TypeError, match="argpartition: kth must be an integer"):
         snp.argpartition(snp.array(X), 1.5)
-    with pytest.raises(NotImplementedError, match="order= means nothing"):
+    with pytest.raises(NotImplementedError, match="order= has no meaning"):
         snp.partition(snp.array(X), 1, order="a")

@@ -88,7 +88,7 @@ def test_unique_parts_at_a_static_size():
         assert st.tree.map(lambda x: x.tolist(), out) == wanted
     assert snp.unique(snp.zeros(0), size=2, fill_value=3).tolist() == [3, 3]
     assert snp.unique(snp.zeros((3, 0)), axis=0, size=2).shape == (2, 0)
-    with pytest.raises(ValueError, match="nothing to make up 2 of; give fill_value="):
+    with pytest.raises(ValueError, match="no elements to fill 2 places with; give fill_value="):
         snp.unique(snp.zeros(0), size=2)
 
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 import contextlib
 import itertools
 import math
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -15,6 +16,7 @@ import numpy as np
 from stretto._engine.core.integers import integer, integers
 from stretto._engine.core.interpreter import Value, as_value
 from stretto._engine.core.types import promote
+from stretto._engine.core.typing import Array, ArrayLike, DTypeLike, ShapeLike
 from stretto._engine.ops import shape as ops
 from stretto._engine.ops.broadcast import (
     Reshape,
@@ -85,10 +87,26 @@ def _several(arrays: Any, who: str, dtype: Any = None) -> list[Any]:
 # Joining
 
 
-def concatenate(arrays: Any, axis: int | None = 0, dtype: Any = None) -> Any:
-    """The arrays one after another along ``axis``, promoted; flattened first where it is ``None``.
+def concatenate(
+    arrays: ArrayLike | Sequence[ArrayLike], axis: int | None = 0, dtype: DTypeLike | None = None
+) -> Array:
+    """Join arrays along an axis that they have.
 
-    Raises ``ValueError`` where they differ in another axis.
+    Args:
+        arrays: a sequence of arrays, equal in the other axes, or one array of them; dtypes are
+            promoted.
+        axis: the axis to join along; None flattens the arrays first.
+        dtype: the dtype of the result; by default the one that the dtypes promote to.
+
+    Returns:
+        One array, as long along the axis as all together.
+
+    Raises:
+        TypeError: ``arrays`` is an array of rank 0.
+        ValueError: there is no array, ``axis`` is out of bounds, or the arrays differ in rank or in
+            another axis.
+
+    As NumPy's ``concatenate``.
 
     >>> import stretto.numpy as snp
     >>> snp.concatenate([snp.array([1, 2]), snp.array([3])])
@@ -103,23 +121,63 @@ def concatenate(arrays: Any, axis: int | None = 0, dtype: Any = None) -> Any:
 
 
 def _join(values: list[Any], axis: int) -> Any:
-    """One after another, by NumPy where nothing is traced."""
+    """Join along an axis, by NumPy where nothing is traced."""
     if not at_rest(*values):
         return ops.concatenate(values, axis)
     try:
         joined = np.concatenate([v.to_host() for v in values], axis)
-    except ValueError:  # the shapes do not fit: to be said in words
+    except ValueError:  # the shapes do not fit: ops.concatenate says so in words
         return ops.concatenate(values, axis)
     return array_of(joined, values[0].dtype, values[0].weak_type)
 
 
-def concat(arrays: Any, /, *, axis: int | None = 0) -> Any:
-    """``concatenate`` under the array API's name."""
+def concat(arrays: ArrayLike | Sequence[ArrayLike], /, *, axis: int | None = 0) -> Array:
+    """Join arrays along an axis that they have, as ``concatenate`` does.
+
+    Args:
+        arrays: a sequence of arrays, equal in the other axes; dtypes are promoted.
+        axis: the axis to join along; None flattens the arrays first.
+
+    Returns:
+        One array, as long along the axis as all together.
+
+    Raises:
+        TypeError: ``arrays`` is an array of rank 0.
+        ValueError: there is no array, ``axis`` is out of bounds, or the arrays differ in rank or in
+            another axis.
+
+    As the array API standard's ``concat``.
+
+    >>> import stretto.numpy as snp
+    >>> snp.concat([snp.array([1, 2]), snp.array([3])])
+    Array([1, 2, 3], dtype=int32)
+    """
     return concatenate(arrays, axis)
 
 
-def stack(arrays: Any, axis: int = 0, out: None = None, dtype: Any = None) -> Any:
-    """The arrays, all of one shape, along a new axis.
+def stack(
+    arrays: ArrayLike | Sequence[ArrayLike],
+    axis: int = 0,
+    out: None = None,
+    dtype: DTypeLike | None = None,
+) -> Array:
+    """Join arrays of one shape along a new axis.
+
+    Args:
+        arrays: a sequence of arrays, or one array of them; dtypes are promoted.
+        axis: the place of the new axis in the result.
+        out: must be None: arrays are immutable.
+        dtype: the dtype of the result; by default the one that the dtypes promote to.
+
+    Returns:
+        One array, of a rank greater by one.
+
+    Raises:
+        NotImplementedError: ``out`` is given.
+        TypeError: ``arrays`` is an array of rank 0.
+        ValueError: there is no array, the shapes differ, or ``axis`` is out of bounds.
+
+    As NumPy's ``stack``.
 
     >>> import stretto.numpy as snp
     >>> snp.stack([snp.array([1, 2]), snp.array([3, 4])], axis=1)
@@ -141,21 +199,46 @@ def stack(arrays: Any, axis: int = 0, out: None = None, dtype: Any = None) -> An
     return ops.concatenate([row(v) for v in values], place)
 
 
-def unstack(x: Any, /, *, axis: int = 0) -> tuple[Any, ...]:
-    """The parts along ``axis``, each without it.
+def unstack(x: ArrayLike, /, *, axis: int = 0) -> tuple[Array, ...]:
+    """Split an array into its parts along an axis, each without it.
+
+    Args:
+        x: an array of rank 1 or more.
+        axis: the axis to split.
+
+    Returns:
+        A tuple of arrays, one for each place along the axis.
+
+    Raises:
+        ValueError: ``axis`` is out of bounds.
+
+    As the array API standard's ``unstack``.
 
     >>> import stretto.numpy as snp
     >>> snp.unstack(snp.array([[1, 2], [3, 4]]))
     (Array([1, 2], dtype=int32), Array([3, 4], dtype=int32))
     """
-    x = as_value(x, "unstack")
-    place = canonical_axis(axis, x.ndim, "unstack")
+    value = as_value(x, "unstack")
+    place = canonical_axis(axis, value.ndim, "unstack")
     lead = (slice(None),) * place
-    return tuple(getitem(x, (*lead, i)) for i in range(x.shape[place]))
+    return tuple(getitem(value, (*lead, i)) for i in range(value.shape[place]))
 
 
-def vstack(tup: Any, dtype: Any = None) -> Any:
-    """The arrays, vectors as rows, one after another along the first axis.
+def vstack(tup: ArrayLike | Sequence[ArrayLike], dtype: DTypeLike | None = None) -> Array:
+    """Join arrays along the first axis, vectors as rows.
+
+    Args:
+        tup: a sequence of arrays, or one array of them; dtypes are promoted.
+        dtype: the dtype of the result; by default the one that the dtypes promote to.
+
+    Returns:
+        One array of rank 2 or more.
+
+    Raises:
+        TypeError: ``tup`` is an array of rank 0.
+        ValueError: there is no array, or they differ in another axis.
+
+    As NumPy's ``vstack``.
 
     >>> import stretto.numpy as snp
     >>> snp.vstack([snp.array([1, 2]), snp.array([3, 4])])
@@ -168,8 +251,21 @@ def vstack(tup: Any, dtype: Any = None) -> Any:
 row_stack = vstack
 
 
-def hstack(tup: Any, dtype: Any = None) -> Any:
-    """The arrays one after another along the second axis; vectors along their only one.
+def hstack(tup: ArrayLike | Sequence[ArrayLike], dtype: DTypeLike | None = None) -> Array:
+    """Join arrays along the second axis, vectors along their only one.
+
+    Args:
+        tup: a sequence of arrays, or one array of them; dtypes are promoted.
+        dtype: the dtype of the result; by default the one that the dtypes promote to.
+
+    Returns:
+        One array of rank 1 or more.
+
+    Raises:
+        TypeError: ``tup`` is an array of rank 0.
+        ValueError: there is no array, or they differ in another axis.
+
+    As NumPy's ``hstack``.
 
     >>> import stretto.numpy as snp
     >>> snp.hstack([snp.array([1, 2]), snp.array([3, 4])])
@@ -179,13 +275,44 @@ def hstack(tup: Any, dtype: Any = None) -> Any:
     return _join(values, min(values[0].ndim - 1, 1))
 
 
-def dstack(tup: Any, dtype: Any = None) -> Any:
-    """The arrays, with at least three axes, one after another along the third."""
+def dstack(tup: ArrayLike | Sequence[ArrayLike], dtype: DTypeLike | None = None) -> Array:
+    """Join arrays along the third axis, each with at least three as ``atleast_3d`` gives them.
+
+    Args:
+        tup: a sequence of arrays, or one array of them; dtypes are promoted.
+        dtype: the dtype of the result; by default the one that the dtypes promote to.
+
+    Returns:
+        One array of rank 3 or more.
+
+    Raises:
+        TypeError: ``tup`` is an array of rank 0.
+        ValueError: there is no array, or they differ in another axis.
+
+    As NumPy's ``dstack``.
+
+    >>> import stretto.numpy as snp
+    >>> snp.dstack([snp.array([1, 2]), snp.array([3, 4])])
+    Array([[[1, 3],
+            [2, 4]]], dtype=int32)
+    """
     return _join([atleast_3d(v) for v in _several(tup, "dstack", dtype)], 2)
 
 
-def column_stack(tup: Any) -> Any:
-    """The arrays, vectors as columns, side by side.
+def column_stack(tup: ArrayLike | Sequence[ArrayLike]) -> Array:
+    """Join arrays side by side, vectors as columns.
+
+    Args:
+        tup: a sequence of arrays, or one array of them; dtypes are promoted.
+
+    Returns:
+        One array of rank 2 or more.
+
+    Raises:
+        TypeError: ``tup`` is an array of rank 0.
+        ValueError: there is no array, or they differ in another axis.
+
+    As NumPy's ``column_stack``.
 
     >>> import stretto.numpy as snp
     >>> snp.column_stack([snp.array([1, 2]), snp.array([3, 4])])
@@ -197,8 +324,21 @@ def column_stack(tup: Any) -> Any:
     return _join(columns, 1)
 
 
-def append(arr: Any, values: Any, axis: int | None = None) -> Any:
-    """``values`` after ``arr`` along ``axis``; both flattened where it is ``None``.
+def append(arr: ArrayLike, values: ArrayLike, axis: int | None = None) -> Array:
+    """Join values to the end of an array.
+
+    Args:
+        arr: an array, or a number.
+        values: what comes after it, of the same rank if there is an axis.
+        axis: the axis to join along; by default both are flattened.
+
+    Returns:
+        A new array.
+
+    Raises:
+        ValueError: ``axis`` is out of bounds, or the arrays differ in rank or in another axis.
+
+    As NumPy's ``append``.
 
     >>> import stretto.numpy as snp
     >>> snp.append(snp.array([1, 2]), 3)
@@ -207,10 +347,19 @@ def append(arr: Any, values: Any, axis: int | None = None) -> Any:
     return concatenate([as_value(arr, "append"), as_value(values, "append", "values")], axis)
 
 
-def block(arrays: Any) -> Any:
-    """An array from nested lists of blocks: the innermost lists join along the last axis.
+def block(arrays: Any) -> Array:
+    """Assemble an array from nested lists of blocks.
 
-    Raises ``ValueError`` for an empty list, and where blocks are in lists of different depths.
+    Args:
+        arrays: lists of lists of arrays: the innermost lists join along the last axis.
+
+    Returns:
+        One array.
+
+    Raises:
+        ValueError: a list is empty, the depths of lists differ, or blocks differ in another axis.
+
+    As NumPy's ``block``.
 
     >>> import stretto.numpy as snp
     >>> snp.block([[snp.ones((1, 1)), snp.zeros((1, 2))]])
@@ -243,8 +392,24 @@ def block(arrays: Any) -> Any:
 # Splitting
 
 
-def array_split(ary: Any, indices_or_sections: Any, axis: int = 0) -> list[Any]:
-    """The array cut along ``axis`` at these places, or into so many parts of nearly one size.
+def array_split(
+    ary: ArrayLike, indices_or_sections: int | Sequence[int] | ArrayLike, axis: int = 0
+) -> list[Array]:
+    """Split an array along an axis into parts of nearly one size, or at given places.
+
+    Args:
+        ary: an array of rank 1 or more.
+        indices_or_sections: the number of parts, or the places to cut at.
+        axis: the axis to split along.
+
+    Returns:
+        A list of arrays; the first ones are longer by one where the size does not divide.
+
+    Raises:
+        TypeError: ``indices_or_sections`` is not of integers.
+        ValueError: ``axis`` is out of bounds; or there are less than 1 parts.
+
+    As NumPy's ``array_split``.
 
     >>> import stretto.numpy as snp
     >>> snp.array_split(snp.arange(3), 2)
@@ -253,10 +418,24 @@ def array_split(ary: Any, indices_or_sections: Any, axis: int = 0) -> list[Any]:
     return _split("array_split", ary, indices_or_sections, axis)
 
 
-def split(ary: Any, indices_or_sections: Any, axis: int = 0) -> list[Any]:
-    """The array cut along ``axis`` at these places, or into so many parts of one size.
+def split(
+    ary: ArrayLike, indices_or_sections: int | Sequence[int] | ArrayLike, axis: int = 0
+) -> list[Array]:
+    """Split an array along an axis into parts of one size, or at given places.
 
-    Raises ``ValueError`` where the size does not divide.
+    Args:
+        ary: an array of rank 1 or more.
+        indices_or_sections: the number of parts, or the places to cut at.
+        axis: the axis to split along.
+
+    Returns:
+        A list of arrays.
+
+    Raises:
+        TypeError: ``indices_or_sections`` is not of integers.
+        ValueError: ``axis`` is out of bounds; or the size does not divide into so many parts.
+
+    As NumPy's ``split``.
 
     >>> import stretto.numpy as snp
     >>> snp.split(snp.arange(4), 2)
@@ -288,26 +467,93 @@ def _split(who: str, ary: Any, at: Any, axis: int) -> list[Any]:
     return [ops.slice_in_dim(x, a, max(a, b), 1, place) for a, b in pairs]
 
 
-def hsplit(ary: Any, indices_or_sections: Any) -> list[Any]:
-    """``split`` along the second axis; of a vector, its only one."""
+def hsplit(ary: ArrayLike, indices_or_sections: int | Sequence[int] | ArrayLike) -> list[Array]:
+    """Split an array along the second axis, a vector along its only one.
+
+    Args:
+        ary: an array of rank 1 or more.
+        indices_or_sections: the number of parts, or the places to cut at.
+
+    Returns:
+        A list of arrays.
+
+    Raises:
+        TypeError: ``indices_or_sections`` is not of integers.
+        ValueError: the size does not divide into so many parts.
+
+    As NumPy's ``hsplit``.
+
+    >>> import stretto.numpy as snp
+    >>> [part.shape for part in snp.hsplit(snp.ones((2, 4)), 2)]
+    [(2, 2), (2, 2)]
+    """
     return split(ary, indices_or_sections, 0 if as_value(ary, "hsplit").ndim == 1 else 1)
 
 
-def vsplit(ary: Any, indices_or_sections: Any) -> list[Any]:
-    """``split`` along the first axis."""
+def vsplit(ary: ArrayLike, indices_or_sections: int | Sequence[int] | ArrayLike) -> list[Array]:
+    """Split an array along the first axis.
+
+    Args:
+        ary: an array of rank 1 or more.
+        indices_or_sections: the number of parts, or the places to cut at.
+
+    Returns:
+        A list of arrays.
+
+    Raises:
+        TypeError: ``indices_or_sections`` is not of integers.
+        ValueError: the size does not divide into so many parts.
+
+    As NumPy's ``vsplit``.
+
+    >>> import stretto.numpy as snp
+    >>> [part.shape for part in snp.vsplit(snp.ones((3, 4)), [1])]
+    [(1, 4), (2, 4)]
+    """
     return split(ary, indices_or_sections, 0)
 
 
-def dsplit(ary: Any, indices_or_sections: Any) -> list[Any]:
-    """``split`` along the third axis."""
+def dsplit(ary: ArrayLike, indices_or_sections: int | Sequence[int] | ArrayLike) -> list[Array]:
+    """Split an array along the third axis.
+
+    Args:
+        ary: an array of rank 3 or more.
+        indices_or_sections: the number of parts, or the places to cut at.
+
+    Returns:
+        A list of arrays.
+
+    Raises:
+        TypeError: ``indices_or_sections`` is not of integers.
+        ValueError: the rank is below 3, or the size does not divide into so many parts.
+
+    As NumPy's ``dsplit``.
+
+    >>> import stretto.numpy as snp
+    >>> [part.shape for part in snp.dsplit(snp.ones((2, 2, 2)), 2)]
+    [(2, 2, 1), (2, 2, 1)]
+    """
     return split(ary, indices_or_sections, 2)
 
 
 # Repeating
 
 
-def tile(A: Any, reps: Any) -> Any:
-    """The array laid side by side with itself, ``reps`` times along each axis.
+def tile(A: ArrayLike, reps: int | Sequence[int]) -> Array:
+    """Lay an array side by side with itself.
+
+    Args:
+        A: an array, or a number.
+        reps: how often along each axis, from the last; one number is for the last axis.
+
+    Returns:
+        An array whose sizes are multiples of those of ``A``.
+
+    Raises:
+        TypeError: ``reps`` is not of integers.
+        ValueError: a number of repetitions is negative.
+
+    As NumPy's ``tile``.
 
     >>> import stretto.numpy as snp
     >>> snp.tile(snp.array([1, 2]), (2, 2))
@@ -327,17 +573,35 @@ def tile(A: Any, reps: Any) -> Any:
 
 
 def repeat(
-    a: Any,
-    repeats: Any,
+    a: ArrayLike,
+    repeats: ArrayLike | Sequence[int],
     axis: int | None = None,
     *,
     total_repeat_length: int | None = None,
     out_sharding: None = None,
-) -> Any:
-    """Each element, or part along ``axis``, ``repeats`` times in a row.
+) -> Array:
+    """Repeat each element, or each part along an axis, in its place.
 
-    ``repeats`` is a number, or one for each part. If it is traced, ``total_repeat_length`` must say
-    how long the result is: what is too long is cut off, what is too short ends in the last part.
+    Where ``total_repeat_length`` is less than there are, the end is cut off; where it is more, the
+    last part fills it up.
+
+    Args:
+        a: an array, or a number.
+        repeats: an integer, or one for each part; may be traced with ``total_repeat_length``.
+        axis: the axis of the parts; by default all elements, in row-major order.
+        total_repeat_length: the length of the result, needed if ``repeats`` is traced.
+        out_sharding: must be None: arrays are not split over devices.
+
+    Returns:
+        An array of the dtype of ``a``.
+
+    Raises:
+        NotImplementedError: ``out_sharding`` is given.
+        TypeError: ``repeats`` is not of integers.
+        ValueError: ``axis`` is out of bounds; or a number is negative, or there is not one for each
+            part.
+
+    As NumPy's ``repeat``; ``total_repeat_length`` as JAX's.
 
     >>> import stretto.numpy as snp
     >>> snp.repeat(snp.array([1, 2]), 2), snp.repeat(snp.array([1, 2]), snp.array([0, 2]))
@@ -370,10 +634,20 @@ def repeat(
     return take(x, sum_(before, 1), place, mode="clip")
 
 
-def resize(a: Any, new_shape: Any) -> Any:
-    """The elements in row-major order, over and over, in another shape; of none, zeros.
+def resize(a: ArrayLike, new_shape: ShapeLike) -> Array:
+    """Fill another shape with the elements in row-major order, over and over.
 
-    Raises ``ValueError`` for a negative size.
+    Args:
+        a: an array, or a number.
+        new_shape: the sizes of the result.
+
+    Returns:
+        An array of that shape; zeros if ``a`` has no element.
+
+    Raises:
+        ValueError: a size is negative.
+
+    As NumPy's ``resize``.
 
     >>> import stretto.numpy as snp
     >>> snp.resize(snp.array([1, 2, 3]), (2, 2))
@@ -394,21 +668,42 @@ def resize(a: Any, new_shape: Any) -> Any:
 
 
 def take(
-    a: Any,
-    indices: Any,
+    a: ArrayLike,
+    indices: ArrayLike,
     axis: int | None = None,
     out: None = None,
     mode: str | None = None,
     unique_indices: bool = False,
     indices_are_sorted: bool = False,
-    fill_value: Any = None,
-) -> Any:
-    """The parts at ``indices`` along ``axis``; without it, elements in row-major order.
+    fill_value: ArrayLike | None = None,
+) -> Array:
+    """Take elements, or parts along an axis, at indices.
 
     Negative indices count from the end, and out of bounds the nearest part is read. Other modes:
-    ``"fill"`` gives ``fill_value`` (NaN) there, and is the mode where there is a ``fill_value`` and
-    none is named, ``"wrap"`` counts round and round, ``"raise"``
-    raises ``IndexError``, ``"clip"`` takes negative indices for 0.
+    ``"fill"`` gives ``fill_value`` there, and is the mode where ``fill_value`` is given without
+    one; ``"wrap"`` counts round and round; ``"raise"`` raises ``IndexError``; ``"clip"`` takes
+    negative indices for 0.
+
+    Args:
+        a: an array.
+        indices: an array of integers, of any shape.
+        axis: the axis to take along; by default all elements, in row-major order.
+        out: must be None: arrays are immutable.
+        mode: what happens out of bounds, as above.
+        unique_indices: a promise that no index comes twice.
+        indices_are_sorted: a promise that the indices rise.
+        fill_value: what mode ``"fill"`` gives; NaN by default.
+
+    Returns:
+        An array with the axes of ``indices`` in the place of ``axis``.
+
+    Raises:
+        IndexError: an index is out of bounds in mode ``"raise"``.
+        NotImplementedError: ``out`` is given.
+        TypeError: ``indices`` is not of integers.
+        ValueError: ``axis`` is out of bounds; or ``mode`` is another.
+
+    As NumPy's ``take``; the modes as JAX's.
 
     >>> import stretto.numpy as snp
     >>> snp.take(snp.array([[1, 2], [3, 4]]), snp.array([1, 1]), axis=1)
@@ -416,23 +711,23 @@ def take(
            [4, 4]], dtype=int32)
     """
     refuse_out("take", out)
-    x, indices = as_value(a, "take", "a"), as_value(indices, "take", "indices")
+    x, places = as_value(a, "take", "a"), as_value(indices, "take", "indices")
     if axis is None:
         x, axis = ravel(x), 0
     place = canonical_axis(axis, x.ndim, "take")
     mode = reading_mode(mode, fill_value)
     if mode is None:
-        hosts = host_of(x, BOOL + NUMERIC), host_of(indices, INTEGER)
+        hosts = host_of(x, BOOL + NUMERIC), host_of(places, INTEGER)
         if hosts[0] is not None and hosts[1] is not None:
             with contextlib.suppress(IndexError, TypeError):  # out of bounds; or uint64
                 return array_of(np.take(*hosts, place), x.dtype)
     if mode == "wrap":
-        indices, mode = remainder(indices, x.shape[place]), "promise_in_bounds"
-    elif mode == "clip" and indices.type.kind == "int":
-        indices = maximum(indices, full_like(indices, 0))
+        places, mode = remainder(places, x.shape[place]), "promise_in_bounds"
+    elif mode == "clip" and places.type.kind == "int":
+        places = maximum(places, full_like(places, 0))
     return getitem(
         x,
-        (*(slice(None),) * place, indices),
+        (*(slice(None),) * place, places),
         mode,
         fill_value,
         indices_are_sorted=indices_are_sorted,

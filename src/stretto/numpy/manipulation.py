@@ -14,6 +14,7 @@ import numpy as np
 from stretto._engine.core.integers import integer
 from stretto._engine.core.interpreter import Value, as_value, type_of
 from stretto._engine.core.types import ArrayType, kind_of, scalar_dtype
+from stretto._engine.core.typing import Array, ArrayLike, Axes, DTypeLike, ShapeLike
 from stretto._engine.ops import broadcast, elementwise
 from stretto._engine.ops.broadcast import canonical_axes, canonical_axis
 from stretto._engine.ops.convert import convert
@@ -72,7 +73,15 @@ def _type_of(x: Any, who: str, argument: str) -> ArrayType:
 
 
 def shape(a: Any) -> tuple[int, ...]:
-    """The sizes of the axes of an array, a ``ShapeDtypeStruct``, or nested lists of numbers.
+    """Give the sizes of the axes.
+
+    Args:
+        a: an array, a ``ShapeDtypeStruct``, a number, or nested lists of numbers.
+
+    Returns:
+        A tuple of Python integers.
+
+    As NumPy's ``shape``.
 
     >>> import stretto.numpy as snp
     >>> snp.shape(snp.ones((2, 3)))
@@ -82,12 +91,37 @@ def shape(a: Any) -> tuple[int, ...]:
 
 
 def ndim(a: Any) -> int:
-    """The number of axes; arguments as for ``shape``."""
+    """Give the number of axes.
+
+    Args:
+        a: an array, a ``ShapeDtypeStruct``, a number, or nested lists of numbers.
+
+    Returns:
+        A Python integer.
+
+    As NumPy's ``ndim``.
+
+    >>> import stretto.numpy as snp
+    >>> snp.ndim(snp.ones((2, 3)))
+    2
+    """
     return _type_of(a, "ndim", "a").ndim
 
 
 def size(a: Any, axis: int | Sequence[int] | None = None) -> int:
-    """The number of elements, or those along ``axis``, one or several; arguments as for ``shape``.
+    """Count the elements, or those along some axes.
+
+    Args:
+        a: an array, a ``ShapeDtypeStruct``, a number, or nested lists of numbers.
+        axis: the axes to count along; all by default.
+
+    Returns:
+        A Python integer.
+
+    Raises:
+        ValueError: an axis is out of bounds, or is named twice.
+
+    As NumPy's ``size``.
 
     >>> import stretto.numpy as snp
     >>> snp.size(snp.ones((2, 3))), snp.size(snp.ones((2, 3)), 1)
@@ -98,7 +132,15 @@ def size(a: Any, axis: int | Sequence[int] | None = None) -> int:
 
 
 def isscalar(element: Any) -> bool:
-    """Whether it is a number or an array of rank 0.
+    """Say whether something is a number, a string, or an array of rank 0.
+
+    Args:
+        element: anything.
+
+    Returns:
+        A Python boolean.
+
+    As NumPy's ``isscalar``; for arrays of rank 0 as JAX's.
 
     >>> import stretto.numpy as snp
     >>> snp.isscalar(3), snp.isscalar(snp.ones(1))
@@ -110,7 +152,15 @@ def isscalar(element: Any) -> bool:
 
 
 def iterable(y: Any) -> bool:
-    """Whether it has elements to iterate over, as all arrays but those of rank 0.
+    """Say whether something has elements to iterate over, as all arrays but those of rank 0 have.
+
+    Args:
+        y: anything.
+
+    Returns:
+        A Python boolean.
+
+    As NumPy's ``iterable``.
 
     >>> import stretto.numpy as snp
     >>> snp.iterable(snp.ones(2)), snp.iterable(snp.array(1.0)), snp.iterable([])
@@ -124,17 +174,59 @@ def iterable(y: Any) -> bool:
 
 
 def iscomplexobj(x: Any) -> bool:
-    """Whether the dtype is complex."""
+    """Say whether the dtype is complex.
+
+    Args:
+        x: an array, a ``ShapeDtypeStruct``, a number, or nested lists of numbers.
+
+    Returns:
+        A Python boolean.
+
+    As NumPy's ``iscomplexobj``.
+
+    >>> import stretto.numpy as snp
+    >>> snp.iscomplexobj(snp.array([1j])), snp.iscomplexobj(1.0)
+    (True, False)
+    """
     return _type_of(x, "iscomplexobj", "x").kind == "complex"
 
 
 def isrealobj(x: Any) -> bool:
-    """Whether the dtype is not complex."""
+    """Say whether the dtype is not complex.
+
+    Args:
+        x: an array, a ``ShapeDtypeStruct``, a number, or nested lists of numbers.
+
+    Returns:
+        A Python boolean.
+
+    As NumPy's ``isrealobj``.
+
+    >>> import stretto.numpy as snp
+    >>> snp.isrealobj(snp.array([1j])), snp.isrealobj(1.0)
+    (False, True)
+    """
     return not iscomplexobj(x)
 
 
-def astype(x: Any, dtype: Any, /, *, copy: bool = False, device: Any = None) -> Any:
-    """The elements in another dtype; floats to integers lose their fraction.
+def astype(
+    x: ArrayLike, dtype: DTypeLike | None, /, *, copy: bool = False, device: Any = None
+) -> Array:
+    """Convert the elements to another dtype; floats lose their fraction as integers.
+
+    Args:
+        x: an array, or a number.
+        dtype: the dtype of the result; None is the default float.
+        copy: has no effect: arrays are immutable.
+        device: None, or the device that arrays are on.
+
+    Returns:
+        An array of the shape of ``x``.
+
+    Raises:
+        ValueError: ``device`` is not the device that there is.
+
+    As the array API standard's ``astype``.
 
     >>> import stretto.numpy as snp
     >>> snp.array([1.7, -1.7]).astype(int)
@@ -142,24 +234,38 @@ def astype(x: Any, dtype: Any, /, *, copy: bool = False, device: Any = None) -> 
     """
     del copy  # arrays are immutable
     refuse_device("astype", device)
-    x = as_value(x, "astype")
-    return convert(x, scalar_dtype(float) if dtype is None else as_dtype(dtype))
+    value = as_value(x, "astype")
+    return convert(value, scalar_dtype(float) if dtype is None else as_dtype(dtype))
 
 
 # Shape
 
 
 def reshape(
-    a: Any,
-    shape: Any,
+    a: ArrayLike,
+    shape: ShapeLike,
     order: str = "C",
     *,
     copy: bool | None = None,
     out_sharding: None = None,
-) -> Any:
-    """The elements in another shape, in row-major order, or column-major (``order="F"``).
+) -> Array:
+    """Give the elements another shape.
 
-    One size may be -1. Raises ``ValueError`` where the sizes do not multiply to that of ``a``.
+    Args:
+        a: an array, or a number.
+        shape: the sizes of the result, of which one may be -1: what the others leave.
+        order: ``"C"`` or ``"A"``, row-major, or ``"F"``, column-major.
+        copy: has no effect: arrays are immutable.
+        out_sharding: must be None: arrays are not split over devices.
+
+    Returns:
+        An array of the dtype of ``a``.
+
+    Raises:
+        NotImplementedError: ``out_sharding`` is given.
+        ValueError: the sizes do not multiply to that of ``a``, or ``order`` is another.
+
+    As NumPy's ``reshape``.
 
     >>> import stretto.numpy as snp
     >>> snp.reshape(snp.arange(6), (2, -1))
@@ -173,12 +279,26 @@ def reshape(
         return broadcast.reshape(x, shape)
     if order != "F":
         raise ValueError(f"reshape: order must be 'C' or 'F'; got {order!r}")
-    sizes = tuple(shape) if isinstance(shape, (tuple, list)) else (shape,)
+    sizes: Any = tuple(shape) if isinstance(shape, (tuple, list)) else (shape,)
     return broadcast.transpose(broadcast.reshape(broadcast.transpose(x), sizes[::-1]))
 
 
-def ravel(a: Any, order: str = "C", *, out_sharding: None = None) -> Any:
-    """All elements along one axis.
+def ravel(a: ArrayLike, order: str = "C", *, out_sharding: None = None) -> Array:
+    """Lay all elements along one axis.
+
+    Args:
+        a: an array, or a number.
+        order: ``"C"`` or ``"A"``, row-major, or ``"F"``, column-major.
+        out_sharding: must be None: arrays are not split over devices.
+
+    Returns:
+        An array of rank 1.
+
+    Raises:
+        NotImplementedError: ``out_sharding`` is given.
+        ValueError: ``order`` is another.
+
+    As NumPy's ``ravel``.
 
     >>> import stretto.numpy as snp
     >>> snp.ravel(snp.array([[1, 2], [3, 4]]))
@@ -189,8 +309,20 @@ def ravel(a: Any, order: str = "C", *, out_sharding: None = None) -> Any:
     return reshape(x, (x.size,), order)
 
 
-def squeeze(a: Any, axis: Any = None) -> Any:
-    """The array without its axes of size 1, all or those named.
+def squeeze(a: ArrayLike, axis: Axes = None) -> Array:
+    """Remove axes of size 1.
+
+    Args:
+        a: an array, or a number.
+        axis: the axes to remove; all of size 1 by default.
+
+    Returns:
+        An array of the same elements.
+
+    Raises:
+        ValueError: an axis is out of bounds, is named twice, or has another size than 1.
+
+    As NumPy's ``squeeze``.
 
     >>> import stretto.numpy as snp
     >>> snp.squeeze(snp.ones((1, 3, 1))).shape
@@ -199,8 +331,20 @@ def squeeze(a: Any, axis: Any = None) -> Any:
     return broadcast.squeeze(a, axis)
 
 
-def expand_dims(a: Any, axis: Any) -> Any:
-    """New axes of size 1 at the places ``axis`` of the result.
+def expand_dims(a: ArrayLike, axis: int | Sequence[int]) -> Array:
+    """Insert axes of size 1.
+
+    Args:
+        a: an array, or a number.
+        axis: the places of the new axes in the result.
+
+    Returns:
+        An array of the same elements.
+
+    Raises:
+        ValueError: an axis is out of bounds, or is named twice.
+
+    As NumPy's ``expand_dims``.
 
     >>> import stretto.numpy as snp
     >>> snp.expand_dims(snp.ones(3), (0, 2)).shape
@@ -214,8 +358,16 @@ def _atleast(who: str, arrays: Sequence[Any], reshaped: Any) -> Any:
     return values[0] if len(values) == 1 else values
 
 
-def atleast_1d(*arys: Any) -> Any:
-    """The arrays with at least one axis; one array alone, several in a list.
+def atleast_1d(*arys: ArrayLike) -> Any:
+    """Give arrays at least one axis.
+
+    Args:
+        *arys: arrays, or numbers.
+
+    Returns:
+        The array, or a list of them for several.
+
+    As NumPy's ``atleast_1d``.
 
     >>> import stretto.numpy as snp
     >>> snp.atleast_1d(snp.array(3.0)).shape
@@ -224,15 +376,41 @@ def atleast_1d(*arys: Any) -> Any:
     return _atleast("atleast_1d", arys, lambda x: x if x.ndim else expand_dims(x, 0))
 
 
-def atleast_2d(*arys: Any) -> Any:
-    """The arrays with at least two axes, new ones first; one array alone, several in a list."""
+def atleast_2d(*arys: ArrayLike) -> Any:
+    """Give arrays at least two axes; new ones come first.
+
+    Args:
+        *arys: arrays, or numbers.
+
+    Returns:
+        The array, or a list of them for several.
+
+    As NumPy's ``atleast_2d``.
+
+    >>> import stretto.numpy as snp
+    >>> snp.atleast_2d(snp.ones(3)).shape
+    (1, 3)
+    """
     return _atleast(
         "atleast_2d", arys, lambda x: broadcast.reshape(x, (1,) * (2 - x.ndim) + x.shape)
     )
 
 
-def atleast_3d(*arys: Any) -> Any:
-    """The arrays with at least three axes; a vector goes in the middle, a matrix first."""
+def atleast_3d(*arys: ArrayLike) -> Any:
+    """Give arrays at least three axes; a vector goes in the middle, a matrix first.
+
+    Args:
+        *arys: arrays, or numbers.
+
+    Returns:
+        The array, or a list of them for several.
+
+    As NumPy's ``atleast_3d``.
+
+    >>> import stretto.numpy as snp
+    >>> snp.atleast_3d(snp.ones(3)).shape
+    (1, 3, 1)
+    """
     shapes = {0: lambda s: (1, 1, 1), 1: lambda s: (1, *s, 1), 2: lambda s: (*s, 1)}
     return _atleast(
         "atleast_3d",
@@ -244,8 +422,22 @@ def atleast_3d(*arys: Any) -> Any:
 # Broadcasting
 
 
-def broadcast_to(array: Any, shape: Any, *, out_sharding: None = None) -> Any:
-    """The array repeated to ``shape``: axes align from the last, and size 1 stretches.
+def broadcast_to(array: ArrayLike, shape: Sequence[int], *, out_sharding: None = None) -> Array:
+    """Repeat an array to a shape: axes align from the last, and size 1 stretches.
+
+    Args:
+        array: an array, or a number.
+        shape: the sizes of the result.
+        out_sharding: must be None: arrays are not split over devices.
+
+    Returns:
+        An array of that shape.
+
+    Raises:
+        NotImplementedError: ``out_sharding`` is given.
+        ValueError: the array does not broadcast to the shape.
+
+    As NumPy's ``broadcast_to``.
 
     >>> import stretto.numpy as snp
     >>> snp.broadcast_to(snp.array([1, 2]), (2, 2))
@@ -256,8 +448,19 @@ def broadcast_to(array: Any, shape: Any, *, out_sharding: None = None) -> Any:
     return broadcast.broadcast_to(array, shape)
 
 
-def broadcast_shapes(*shapes: Any) -> tuple[int, ...]:
-    """The shape that arrays of these shapes broadcast to.
+def broadcast_shapes(*shapes: ShapeLike) -> tuple[int, ...]:
+    """Find the shape that arrays of these shapes broadcast to.
+
+    Args:
+        *shapes: shapes, or sizes of single axes.
+
+    Returns:
+        A tuple of Python integers.
+
+    Raises:
+        ValueError: two sizes differ, and neither is 1.
+
+    As NumPy's ``broadcast_shapes``.
 
     >>> import stretto.numpy as snp
     >>> snp.broadcast_shapes((3, 1), (4,))
@@ -267,8 +470,19 @@ def broadcast_shapes(*shapes: Any) -> tuple[int, ...]:
     return elementwise.broadcast_shapes("broadcast_shapes", *several) if several else ()
 
 
-def broadcast_arrays(*args: Any) -> list[Any]:
-    """The arrays, each repeated to the shape that they have together.
+def broadcast_arrays(*args: ArrayLike) -> list[Array]:
+    """Repeat arrays to the shape that they broadcast to.
+
+    Args:
+        *args: arrays, or numbers.
+
+    Returns:
+        A list of arrays of one shape.
+
+    Raises:
+        ValueError: two sizes differ, and neither is 1.
+
+    As NumPy's ``broadcast_arrays``.
 
     >>> import stretto.numpy as snp
     >>> [x.shape for x in snp.broadcast_arrays(snp.ones((3, 1)), snp.ones(4))]
@@ -282,8 +496,20 @@ def broadcast_arrays(*args: Any) -> list[Any]:
 # Order of axes
 
 
-def transpose(a: Any, axes: Sequence[int] | None = None) -> Any:
-    """The axes in the order ``axes``, reversed by default.
+def transpose(a: ArrayLike, axes: Sequence[int] | None = None) -> Array:
+    """Reorder the axes.
+
+    Args:
+        a: an array, or a number.
+        axes: for each axis of the result, that of ``a``; reversed by default.
+
+    Returns:
+        An array of the same elements.
+
+    Raises:
+        ValueError: ``axes`` does not name each axis once.
+
+    As NumPy's ``transpose``.
 
     >>> import stretto.numpy as snp
     >>> snp.transpose(snp.ones((2, 3, 4)), (0, 2, 1)).shape
@@ -292,26 +518,67 @@ def transpose(a: Any, axes: Sequence[int] | None = None) -> Any:
     return broadcast.transpose(a, axes)
 
 
-def permute_dims(a: Any, /, axes: Sequence[int]) -> Any:
-    """``transpose`` under the array API's name."""
+def permute_dims(a: ArrayLike, /, axes: Sequence[int]) -> Array:
+    """Reorder the axes, as ``transpose`` does.
+
+    Args:
+        a: an array, or a number.
+        axes: for each axis of the result, that of ``a``.
+
+    Returns:
+        An array of the same elements.
+
+    Raises:
+        ValueError: ``axes`` does not name each axis once.
+
+    As the array API standard's ``permute_dims``.
+
+    >>> import stretto.numpy as snp
+    >>> snp.permute_dims(snp.ones((2, 3, 4)), (0, 2, 1)).shape
+    (2, 4, 3)
+    """
     return broadcast.transpose(a, axes)
 
 
-def matrix_transpose(x: Any, /) -> Any:
-    """The last two axes exchanged.
+def matrix_transpose(x: ArrayLike, /) -> Array:
+    """Exchange the last two axes.
+
+    Args:
+        x: an array of rank 2 or more.
+
+    Returns:
+        An array of the same elements.
+
+    Raises:
+        ValueError: the rank is below 2.
+
+    As the array API standard's ``matrix_transpose``.
 
     >>> import stretto.numpy as snp
     >>> snp.matrix_transpose(snp.ones((2, 3, 4))).shape
     (2, 4, 3)
     """
-    x = as_value(x, "matrix_transpose")
-    if x.ndim < 2:
-        raise ValueError(f"matrix_transpose: expected an array of rank 2 or more, got {x.type}")
-    return swapaxes(x, -1, -2)
+    value = as_value(x, "matrix_transpose")
+    if value.ndim < 2:
+        raise ValueError(f"matrix_transpose: expected an array of rank 2 or more, got {value.type}")
+    return swapaxes(value, -1, -2)
 
 
-def swapaxes(a: Any, axis1: int, axis2: int) -> Any:
-    """Two axes exchanged.
+def swapaxes(a: ArrayLike, axis1: int, axis2: int) -> Array:
+    """Exchange two axes.
+
+    Args:
+        a: an array.
+        axis1: the one axis.
+        axis2: the other axis.
+
+    Returns:
+        An array of the same elements.
+
+    Raises:
+        ValueError: an axis is out of bounds.
+
+    As NumPy's ``swapaxes``.
 
     >>> import stretto.numpy as snp
     >>> snp.swapaxes(snp.ones((2, 3)), 0, 1).shape
@@ -324,8 +591,22 @@ def swapaxes(a: Any, axis1: int, axis2: int) -> Any:
     return broadcast.transpose(x, order)
 
 
-def moveaxis(a: Any, source: Any, destination: Any) -> Any:
-    """The axes ``source``, one or several, moved to ``destination``; the others keep their order.
+def moveaxis(a: ArrayLike, source: int | Sequence[int], destination: int | Sequence[int]) -> Array:
+    """Move axes to other places; the others keep their order.
+
+    Args:
+        a: an array.
+        source: the axes to move.
+        destination: their places in the result.
+
+    Returns:
+        An array of the same elements.
+
+    Raises:
+        ValueError: an axis is out of bounds, or is named twice; or ``source`` and ``destination``
+            differ in number.
+
+    As NumPy's ``moveaxis``.
 
     >>> import stretto.numpy as snp
     >>> snp.moveaxis(snp.ones((2, 3, 4)), 0, -1).shape
@@ -336,7 +617,7 @@ def moveaxis(a: Any, source: Any, destination: Any) -> Any:
     places = canonical_axes(destination, x.ndim, "moveaxis")
     if len(sources) != len(places):
         raise ValueError(
-            f"moveaxis: source {source} and destination {destination} must name as many axes"
+            f"moveaxis: source {source} and destination {destination} must name equally many axes"
         )
     order = [d for d in range(x.ndim) if d not in sources]
     for place, d in sorted(zip(places, sources, strict=True)):
@@ -344,8 +625,27 @@ def moveaxis(a: Any, source: Any, destination: Any) -> Any:
     return broadcast.transpose(x, order)
 
 
-def rollaxis(a: Any, axis: int, start: int = 0) -> Any:
-    """The axis moved back until it lies before the axis ``start``."""
+def rollaxis(a: ArrayLike, axis: int, start: int = 0) -> Array:
+    """Move an axis back until it lies before another.
+
+    Args:
+        a: an array.
+        axis: the axis to move.
+        start: the axis that it comes before.
+
+    Returns:
+        An array of the same elements.
+
+    Raises:
+        TypeError: ``start`` is not an integer.
+        ValueError: ``axis`` is out of bounds.
+
+    As NumPy's ``rollaxis``; ``moveaxis`` is clearer.
+
+    >>> import stretto.numpy as snp
+    >>> snp.rollaxis(snp.ones((2, 3, 4)), 2).shape
+    (4, 2, 3)
+    """
     x = as_value(a, "rollaxis", "a")
     axis = canonical_axis(axis, x.ndim, "rollaxis")
     start = integer(start, "rollaxis", "start") + (x.ndim if start < 0 else 0)
@@ -355,8 +655,20 @@ def rollaxis(a: Any, axis: int, start: int = 0) -> Any:
 # Order of elements
 
 
-def flip(m: Any, axis: Any = None) -> Any:
-    """The order of the elements reversed along ``axis``, all by default.
+def flip(m: ArrayLike, axis: Axes = None) -> Array:
+    """Reverse the order of the elements along axes.
+
+    Args:
+        m: an array.
+        axis: the axes to reverse along; all by default.
+
+    Returns:
+        An array of the shape of ``m``.
+
+    Raises:
+        ValueError: an axis is out of bounds, or is named twice.
+
+    As NumPy's ``flip``.
 
     >>> import stretto.numpy as snp
     >>> snp.flip(snp.array([1, 2, 3]))
@@ -366,18 +678,66 @@ def flip(m: Any, axis: Any = None) -> Any:
     return rev(x, canonical_axes(axis, x.ndim, "flip"))
 
 
-def flipud(m: Any) -> Any:
-    """The order reversed along the first axis."""
+def flipud(m: ArrayLike) -> Array:
+    """Reverse the order of the elements along the first axis.
+
+    Args:
+        m: an array of rank 1 or more.
+
+    Returns:
+        An array of the shape of ``m``.
+
+    Raises:
+        ValueError: the rank is 0.
+
+    As NumPy's ``flipud``.
+
+    >>> import stretto.numpy as snp
+    >>> snp.flipud(snp.array([[1, 2], [3, 4]]))
+    Array([[3, 4],
+           [1, 2]], dtype=int32)
+    """
     return flip(m, 0)
 
 
-def fliplr(m: Any) -> Any:
-    """The order reversed along the second axis."""
+def fliplr(m: ArrayLike) -> Array:
+    """Reverse the order of the elements along the second axis.
+
+    Args:
+        m: an array of rank 2 or more.
+
+    Returns:
+        An array of the shape of ``m``.
+
+    Raises:
+        ValueError: the rank is below 2.
+
+    As NumPy's ``fliplr``.
+
+    >>> import stretto.numpy as snp
+    >>> snp.fliplr(snp.array([[1, 2], [3, 4]]))
+    Array([[2, 1],
+           [4, 3]], dtype=int32)
+    """
     return flip(m, 1)
 
 
-def rot90(m: Any, k: int = 1, axes: tuple[int, int] = (0, 1)) -> Any:
-    """The array turned by ``k`` right angles, from the first of ``axes`` towards the second.
+def rot90(m: ArrayLike, k: int = 1, axes: tuple[int, int] = (0, 1)) -> Array:
+    """Rotate by right angles in the plane of two axes.
+
+    Args:
+        m: an array of rank 2 or more.
+        k: the number of right angles, from the first of ``axes`` towards the second.
+        axes: the two axes of the plane.
+
+    Returns:
+        An array of the same elements.
+
+    Raises:
+        TypeError: ``k`` is not an integer.
+        ValueError: an axis is out of bounds, or is named twice.
+
+    As NumPy's ``rot90``.
 
     >>> import stretto.numpy as snp
     >>> snp.rot90(snp.array([[1, 2], [3, 4]]))
@@ -396,32 +756,44 @@ def rot90(m: Any, k: int = 1, axes: tuple[int, int] = (0, 1)) -> Any:
     return flip(swapaxes(x, first, second), second)
 
 
-def roll(a: Any, shift: Any, axis: Any = None) -> Any:
-    """The elements moved ``shift`` places on along ``axis``; those that fall off come in again.
+def roll(a: ArrayLike, shift: ArrayLike | Sequence[int], axis: Axes = None) -> Array:
+    """Move the elements along axes; those that fall off at the end come in at the start.
 
-    Without ``axis`` in row-major order. ``shift`` may be traced.
+    Args:
+        a: an array.
+        shift: the integer number of places, or one for each axis; may be traced.
+        axis: the axes to move along; by default all elements, in row-major order.
+
+    Returns:
+        An array of the shape of ``a``.
+
+    Raises:
+        TypeError: ``shift`` is not of integers.
+        ValueError: ``axis`` is out of bounds; or ``shift`` and ``axis`` differ in number.
+
+    As NumPy's ``roll``.
 
     >>> import stretto.numpy as snp
     >>> snp.roll(snp.arange(4), 1)
     Array([3, 0, 1, 2], dtype=int32)
     """
     x = as_value(a, "roll", "a")
-    shift = _shifts(shift)
-    if not isinstance(shift, Value):
-        found = directly(lambda v: np.roll(v, shift, axis), BOOL + NUMERIC, x)
+    places = _shifts(shift)
+    if not isinstance(places, Value):
+        found = directly(lambda v: np.roll(v, places, axis), BOOL + NUMERIC, x)
         if found is not None:
             return found
     if axis is None:
-        return broadcast.reshape(roll(ravel(x), shift, 0), x.shape)
+        return broadcast.reshape(roll(ravel(x), places, 0), x.shape)
     axes = [canonical_axis(d, x.ndim, "roll") for d in
             (axis if isinstance(axis, (tuple, list)) else (axis,))]  # fmt: skip
-    if isinstance(shift, (Value, np.ndarray)) and shift.ndim:
-        shift = tuple(shift[i] for i in range(shift.shape[0]))
-    shifts = tuple(shift) if isinstance(shift, (tuple, list)) else (shift,) * len(axes)
+    if isinstance(places, (Value, np.ndarray)) and places.ndim:
+        places = tuple(places[i] for i in range(places.shape[0]))
+    shifts = tuple(places) if isinstance(places, (tuple, list)) else (places,) * len(axes)
     if len(shifts) != len(axes):
         axes = axes * len(shifts) if len(axes) == 1 else axes
     if len(shifts) != len(axes):
-        raise ValueError(f"roll: shift {shift} and axis {axis} must be as many")
+        raise ValueError(f"roll: shift {places} and axis {axis} must be equally many")
     for by, d in zip(shifts, axes, strict=True):
         x = _roll_one(x, by, d)
     return x
@@ -457,8 +829,23 @@ def _roll_one(x: Any, shift: Any, axis: int) -> Any:
 # Diagonals
 
 
-def diagonal(a: Any, offset: int = 0, axis1: int = 0, axis2: int = 1) -> Any:
-    """The diagonal ``offset`` above the main one of the matrices in two axes, along a last axis.
+def diagonal(a: ArrayLike, offset: int = 0, axis1: int = 0, axis2: int = 1) -> Array:
+    """Take the diagonals of the matrices in two axes.
+
+    Args:
+        a: an array of rank 2 or more.
+        offset: how far above the main diagonal, below for negative numbers.
+        axis1: the axis of rows.
+        axis2: the axis of columns.
+
+    Returns:
+        An array without the two axes, and with the diagonal along a last one.
+
+    Raises:
+        TypeError: ``offset`` is not an integer.
+        ValueError: an axis is out of bounds, or is named twice; or the rank is below 2.
+
+    As NumPy's ``diagonal``.
 
     >>> import stretto.numpy as snp
     >>> snp.diagonal(snp.array([[1, 2], [3, 4]]))
@@ -471,24 +858,47 @@ def diagonal(a: Any, offset: int = 0, axis1: int = 0, axis2: int = 1) -> Any:
 
 
 def trace(
-    a: Any, offset: Any = 0, axis1: int = 0, axis2: int = 1, dtype: Any = None, out: None = None
-) -> Any:
-    """The sum of the diagonal ``offset`` above the main one, which may be traced.
+    a: ArrayLike,
+    offset: ArrayLike = 0,
+    axis1: int = 0,
+    axis2: int = 1,
+    dtype: DTypeLike | None = None,
+    out: None = None,
+) -> Array:
+    """Sum the diagonals of the matrices in two axes.
+
+    Args:
+        a: an array of rank 2 or more.
+        offset: how far above the main diagonal, below for negative numbers; may be traced.
+        axis1: the axis of rows.
+        axis2: the axis of columns.
+        dtype: the dtype of the sum; by default that of ``a``, at least 32 bits for integers.
+        out: must be None: arrays are immutable.
+
+    Returns:
+        The sums, of the shape of ``a`` without the two axes.
+
+    Raises:
+        NotImplementedError: ``out`` is given.
+        TypeError: ``offset`` is not an integer.
+        ValueError: an axis is out of bounds, or is named twice; or the rank is below 2.
+
+    As NumPy's ``trace``.
 
     >>> import stretto.numpy as snp
     >>> snp.trace(snp.array([[1, 2], [3, 4]]))
     Array(5, dtype=int32)
     """
-    offset = integer_or_traced(offset, "trace", "offset")
+    above = integer_or_traced(offset, "trace", "offset")
     if dtype is out is None:
-        places = {"offset": offset, "axis1": axis1, "axis2": axis2}
+        places = {"offset": above, "axis1": axis1, "axis2": axis2}
         found = directly(np.trace, FLOAT + COMPLEX, a, **places)
         if found is not None:
             return found
-    if not isinstance(offset, Value):
-        return sum_(diagonal(a, offset, axis1, axis2), -1, dtype, out)
+    if not isinstance(above, Value):
+        return sum_(diagonal(a, above, axis1, axis2), -1, dtype, out)
     x = as_value(a, "trace", "a")
     if x.ndim < 2:
         raise ValueError(f"trace: expected an array of rank 2 or more, got {x.type}")
     x = moveaxis(x, (axis1, axis2), (-2, -1))
-    return sum_(x, (-2, -1), dtype, out, where=on_diagonal(x.shape[-2:], offset))
+    return sum_(x, (-2, -1), dtype, out, where=on_diagonal(x.shape[-2:], above))

@@ -11,6 +11,7 @@ import numpy as np
 
 from stretto._engine.core.integers import integer
 from stretto._engine.core.interpreter import as_value, state
+from stretto._engine.core.typing import Array, ArrayLike, DTypeLike
 from stretto._engine.ops.broadcast import reshape
 from stretto._engine.ops.convert import convert
 from stretto._engine.ops.linalg.matrix_parts import (
@@ -31,10 +32,23 @@ from stretto.numpy.quick import array_of
 __all__ = ["diag", "diagflat", "eye", "identity", "tri", "tril", "triu"]
 
 
-def tri(N: int, M: int | None = None, k: Any = 0, dtype: Any = float) -> Any:
-    """Ones on and below the diagonal ``k`` above the main one, zeros elsewhere.
+def tri(N: int, M: int | None = None, k: ArrayLike = 0, dtype: DTypeLike | None = float) -> Array:
+    """Make a matrix of ones on and below a diagonal, and zeros above.
 
-    ``k`` may be traced, here and in ``eye``, ``tril`` and ``triu``.
+    Args:
+        N: the number of rows.
+        M: the number of columns; by default ``N``.
+        k: the diagonal, counted upwards from the main one; may be traced.
+        dtype: the dtype of the result.
+
+    Returns:
+        A matrix ``[N, M]``.
+
+    Raises:
+        TypeError: ``N``, ``M`` or ``k`` is not an integer.
+        ValueError: a size is negative.
+
+    As NumPy's ``tri``.
 
     >>> import stretto.numpy as snp
     >>> snp.tri(2, 3)
@@ -42,8 +56,8 @@ def tri(N: int, M: int | None = None, k: Any = 0, dtype: Any = float) -> Any:
            [1., 1., 0.]], dtype=float32)
     """
     shape = shape_of((N, N if M is None else M), "tri")
-    k = integer_or_traced(k, "tri", "k")
-    return convert(below(shape, k), as_dtype(float if dtype is None else dtype))
+    diagonal = integer_or_traced(k, "tri", "k")
+    return convert(below(shape, diagonal), as_dtype(float if dtype is None else dtype))
 
 
 def _matrices(m: Any, who: str) -> Any:
@@ -53,34 +67,83 @@ def _matrices(m: Any, who: str) -> Any:
     return x
 
 
-def tril(m: Any, k: Any = 0) -> Any:
-    """The matrices ``m`` with zeros above the diagonal ``k``.
+def tril(m: ArrayLike, k: ArrayLike = 0) -> Array:
+    """Set the elements above a diagonal to zero.
+
+    Args:
+        m: matrices ``[..., m, n]``.
+        k: the diagonal, counted upwards from the main one; may be traced.
+
+    Returns:
+        Matrices ``[..., m, n]``.
+
+    Raises:
+        TypeError: ``k`` is not an integer.
+        ValueError: the rank is below 2.
+
+    As NumPy's and the array API standard's ``tril``.
 
     >>> import stretto.numpy as snp
     >>> snp.tril(snp.ones((2, 2)))
     Array([[1., 0.],
            [1., 1.]], dtype=float32)
     """
-    x, k = _matrices(m, "tril"), integer_or_traced(k, "tril", "k")
-    found = directly(np.tril, BOOL + NUMERIC, x, k=k)
-    return lower_part(x, k) if found is None else found
+    x, diagonal = _matrices(m, "tril"), integer_or_traced(k, "tril", "k")
+    found = directly(np.tril, BOOL + NUMERIC, x, k=diagonal)
+    return lower_part(x, diagonal) if found is None else found
 
 
-def triu(m: Any, k: Any = 0) -> Any:
-    """The matrices ``m`` with zeros below the diagonal ``k``.
+def triu(m: ArrayLike, k: ArrayLike = 0) -> Array:
+    """Set the elements below a diagonal to zero.
+
+    Args:
+        m: matrices ``[..., m, n]``.
+        k: the diagonal, counted upwards from the main one; may be traced.
+
+    Returns:
+        Matrices ``[..., m, n]``.
+
+    Raises:
+        TypeError: ``k`` is not an integer.
+        ValueError: the rank is below 2.
+
+    As NumPy's and the array API standard's ``triu``.
 
     >>> import stretto.numpy as snp
     >>> snp.triu(snp.ones((2, 2)))
     Array([[1., 1.],
            [0., 1.]], dtype=float32)
     """
-    x, k = _matrices(m, "triu"), integer_or_traced(k, "triu", "k")
-    found = directly(np.triu, BOOL + NUMERIC, x, k=k)
-    return upper_part(x, k) if found is None else found
+    x, diagonal = _matrices(m, "triu"), integer_or_traced(k, "triu", "k")
+    found = directly(np.triu, BOOL + NUMERIC, x, k=diagonal)
+    return upper_part(x, diagonal) if found is None else found
 
 
-def eye(N: int, M: int | None = None, k: Any = 0, dtype: Any = float, *, device: Any = None) -> Any:
-    """Ones on the diagonal ``k`` above the main one, zeros elsewhere.
+def eye(
+    N: int,
+    M: int | None = None,
+    k: ArrayLike = 0,
+    dtype: DTypeLike | None = float,
+    *,
+    device: Any = None,
+) -> Array:
+    """Make a matrix of ones on a diagonal, and zeros elsewhere.
+
+    Args:
+        N: the number of rows.
+        M: the number of columns; by default ``N``.
+        k: the diagonal, counted upwards from the main one; may be traced.
+        dtype: the dtype of the result.
+        device: None, or the device that arrays are on.
+
+    Returns:
+        A matrix ``[N, M]``.
+
+    Raises:
+        TypeError: ``N``, ``M`` or ``k`` is not an integer.
+        ValueError: ``device`` is not the device that there is; or a size is negative.
+
+    As NumPy's and the array API standard's ``eye``.
 
     >>> import stretto.numpy as snp
     >>> snp.eye(2)
@@ -90,20 +153,52 @@ def eye(N: int, M: int | None = None, k: Any = 0, dtype: Any = float, *, device:
     refuse_device("eye", device)
     shape = shape_of((N, N if M is None else M), "eye")
     wanted = as_dtype(float if dtype is None else dtype)
-    k = integer_or_traced(k, "eye", "k")
+    diagonal = integer_or_traced(k, "eye", "k")
     if state.interpreter is EAGER:
         rows, columns = shape
-        return array_of(np.eye(rows, columns, k, wanted), wanted)
-    return convert(on_diagonal(shape, k), wanted)
+        return array_of(np.eye(rows, columns, diagonal, wanted), wanted)
+    return convert(on_diagonal(shape, diagonal), wanted)
 
 
-def identity(n: int, dtype: Any = float) -> Any:
-    """The ``n`` by ``n`` matrix with ones on the diagonal."""
+def identity(n: int, dtype: DTypeLike | None = float) -> Array:
+    """Make a square matrix of ones on the main diagonal, and zeros elsewhere.
+
+    Args:
+        n: the number of rows and columns.
+        dtype: the dtype of the result.
+
+    Returns:
+        A matrix ``[n, n]``.
+
+    Raises:
+        TypeError: ``n`` is not an integer.
+        ValueError: ``n`` is negative.
+
+    As NumPy's ``identity``.
+
+    >>> import stretto.numpy as snp
+    >>> snp.identity(2)
+    Array([[1., 0.],
+           [0., 1.]], dtype=float32)
+    """
     return eye(n, dtype=dtype)
 
 
-def diag(v: Any, k: int = 0) -> Any:
-    """The matrix with ``v`` on its diagonal ``k``; of a matrix, that diagonal.
+def diag(v: ArrayLike, k: int = 0) -> Array:
+    """Make a matrix with a vector on a diagonal, or take the diagonal of a matrix.
+
+    Args:
+        v: a vector, or a matrix.
+        k: the diagonal, counted upwards from the main one.
+
+    Returns:
+        A square matrix for a vector; a vector for a matrix.
+
+    Raises:
+        TypeError: ``k`` is not an integer.
+        ValueError: the rank is neither 1 nor 2.
+
+    As NumPy's ``diag``.
 
     >>> import stretto.numpy as snp
     >>> snp.diag(snp.array([1, 2]))
@@ -128,6 +223,24 @@ def diag(v: Any, k: int = 0) -> Any:
     return reshape(flat, (n, n))
 
 
-def diagflat(v: Any, k: int = 0) -> Any:
-    """The matrix with the elements of ``v``, in row-major order, on its diagonal ``k``."""
+def diagflat(v: ArrayLike, k: int = 0) -> Array:
+    """Make a matrix with all elements of an array on a diagonal.
+
+    Args:
+        v: an array, flattened in row-major order.
+        k: the diagonal, counted upwards from the main one.
+
+    Returns:
+        A square matrix.
+
+    Raises:
+        TypeError: ``k`` is not an integer.
+
+    As NumPy's ``diagflat``.
+
+    >>> import stretto.numpy as snp
+    >>> snp.diagflat(snp.array([[1, 2]]))
+    Array([[1, 0],
+           [0, 2]], dtype=int32)
+    """
     return diag(reshape(as_value(v, "diagflat", "v"), (-1,)), k)

@@ -15,6 +15,7 @@ import numpy as np
 from stretto._engine.core.interpreter import Value, state
 from stretto._engine.core.native import native
 from stretto._engine.core.types import array_type
+from stretto._engine.core.typing import ArrayLike, Axes, DTypeLike, ShapeLike
 from stretto._engine.ops.contract import dot, matmul
 from stretto._engine.runtime.array import Array
 from stretto._engine.runtime.device import CPU, as_device
@@ -114,7 +115,7 @@ _METHODS: tuple[Callable[..., Any], ...] = (
 
 
 def _takes(other: Any) -> bool:
-    """Whether an operator tries this operand; lists, so that it can say what is wrong with them."""
+    """Whether an operator tries this operand; also lists, to say what is wrong with them."""
     return (
         other.__class__ in _AT_ONCE
         or isinstance(other, _NUMBERS)
@@ -164,7 +165,7 @@ def _shortened(name: str, general: Callable[..., Any], reflected: bool) -> Calla
 
 
 def _round(self: Any, ndigits: int | None = None) -> Any:
-    """Integers where no digits are asked for, as of Python's numbers."""
+    """Integers where no digits are asked for, as for Python's numbers."""
     if ndigits is None and self.type.kind == "float":
         return manipulation.astype(rounding.round(self), int)
     return rounding.round(self, 0 if ndigits is None else ndigits)
@@ -195,8 +196,22 @@ def _several(shape: tuple[Any, ...]) -> Any:
     return shape[0] if len(shape) == 1 and shape[0].__class__ is not int else shape
 
 
-def _astype(self: Any, dtype: Any, copy: bool = False, device: Any = None) -> Any:
-    """The elements in another dtype; floats to integers lose their fraction.
+def _astype(self: Any, dtype: DTypeLike | None, copy: bool = False, device: Any = None) -> Array:
+    """Convert the elements to another dtype; floats lose their fraction as integers.
+
+    Args:
+        self: the array.
+        dtype: the dtype of the result; None is the default float.
+        copy: has no effect: arrays are immutable.
+        device: None, or the device that arrays are on.
+
+    Returns:
+        An array of the same shape.
+
+    Raises:
+        ValueError: ``device`` is not the device that there is.
+
+    As NumPy's ``ndarray.astype``.
 
     >>> import stretto.numpy as snp
     >>> snp.array([1.7, -1.7]).astype(dtype=int)
@@ -206,8 +221,28 @@ def _astype(self: Any, dtype: Any, copy: bool = False, device: Any = None) -> An
     return manipulation.astype(self, dtype, device=device)
 
 
-def _dot(self: Any, b: Any, *, precision: Any = None, preferred_element_type: Any = None) -> Any:
-    """The last axis with the last but one of ``b``; see ``stretto.numpy.dot``.
+def _dot(
+    self: Any,
+    b: ArrayLike,
+    *,
+    precision: Any = None,
+    preferred_element_type: DTypeLike | None = None,
+) -> Array:
+    """Multiply over the last axis and the last but one of ``b``.
+
+    Args:
+        self: the array.
+        b: an array, or a number; of a vector its only axis counts.
+        precision: that of ``lax.dot``.
+        preferred_element_type: the dtype of the result; by default that of the operands.
+
+    Returns:
+        An array of the other axes of both.
+
+    Raises:
+        ValueError: the sizes differ.
+
+    As ``stretto.numpy.dot``.
 
     >>> import stretto.numpy as snp
     >>> snp.array([1.0, 2.0]).dot(snp.array([3.0, 4.0]))
@@ -218,12 +253,28 @@ def _dot(self: Any, b: Any, *, precision: Any = None, preferred_element_type: An
 
 def _reshape(
     self: Any,
-    *shape: Any,
+    *shape: ShapeLike,
     order: str = "C",
     copy: bool | None = None,
     out_sharding: None = None,
-) -> Any:
-    """The elements in another shape; one size may be -1.
+) -> Array:
+    """Give the elements another shape.
+
+    Args:
+        self: the array.
+        *shape: the sizes of the result, one by one or as a sequence; one may be -1.
+        order: ``"C"`` or ``"A"``, row-major, or ``"F"``, column-major.
+        copy: has no effect: arrays are immutable.
+        out_sharding: must be None: arrays are not split over devices.
+
+    Returns:
+        An array of the same dtype.
+
+    Raises:
+        NotImplementedError: ``out_sharding`` is given.
+        ValueError: the sizes do not multiply to that of the array, or ``order`` is another.
+
+    As ``stretto.numpy.reshape``.
 
     >>> import stretto.numpy as snp
     >>> snp.arange(4).reshape(2, -1)
@@ -233,8 +284,21 @@ def _reshape(
     return manipulation.reshape(self, _several(shape), order, out_sharding=out_sharding)
 
 
-def _transpose(self: Any, *axes: Any) -> Any:
-    """The axes in another order, reversed by default.
+def _transpose(self: Any, *axes: Axes) -> Array:
+    """Reorder the axes.
+
+    Args:
+        self: the array.
+        *axes: for each axis of the result, that of the array, one by one or as a sequence; reversed
+            by default.
+
+    Returns:
+        An array of the same elements.
+
+    Raises:
+        ValueError: ``axes`` does not name each axis once.
+
+    As ``stretto.numpy.transpose``.
 
     >>> import stretto.numpy as snp
     >>> snp.ones((2, 3, 4)).transpose(2, 0, 1).shape
@@ -243,21 +307,58 @@ def _transpose(self: Any, *axes: Any) -> Any:
     return manipulation.transpose(self, _several(axes) if axes else None)
 
 
-def _flatten(self: Any, order: str = "C", *, out_sharding: None = None) -> Any:
-    """All elements along one axis."""
+def _flatten(self: Any, order: str = "C", *, out_sharding: None = None) -> Array:
+    """Lay all elements along one axis.
+
+    Args:
+        self: the array.
+        order: ``"C"`` or ``"A"``, row-major, or ``"F"``, column-major.
+        out_sharding: must be None: arrays are not split over devices.
+
+    Returns:
+        An array of rank 1.
+
+    Raises:
+        NotImplementedError: ``out_sharding`` is given.
+        ValueError: ``order`` is another.
+
+    As NumPy's ``ndarray.flatten``.
+
+    >>> import stretto.numpy as snp
+    >>> snp.array([[1, 2], [3, 4]]).flatten()
+    Array([1, 2, 3, 4], dtype=int32)
+    """
     return manipulation.ravel(self, order, out_sharding=out_sharding)
 
 
 def _compress(
     self: Any,
-    condition: Any,
+    condition: ArrayLike,
     axis: int | None = None,
     out: None = None,
     *,
     size: int | None = None,
-    fill_value: Any = 0,
-) -> Any:
-    """The parts along ``axis`` for which ``condition`` holds; see ``stretto.numpy.compress``.
+    fill_value: ArrayLike = 0,
+) -> Array:
+    """Take the parts along an axis for which a condition holds.
+
+    Args:
+        self: the array.
+        condition: an array of rank 1; elements that are not zero hold.
+        axis: the axis of the parts; by default all elements, in row-major order.
+        out: must be None: arrays are immutable.
+        size: how many to take, which must be given while tracing; all by default.
+        fill_value: what stands for missing parts.
+
+    Returns:
+        An array of the same dtype.
+
+    Raises:
+        NotImplementedError: ``out`` is given.
+        TracedValueError: ``condition`` is traced, and ``size`` is not given.
+        ValueError: ``axis`` is out of bounds.
+
+    As ``stretto.numpy.compress``.
 
     >>> import stretto.numpy as snp
     >>> snp.array([1, 2, 3]).compress(snp.array([True, False, True]))
@@ -267,7 +368,15 @@ def _compress(
 
 
 def _devices(self: Any) -> set[Any]:
-    """The devices that the array lies on: the one there is.
+    """List the devices that the array is on: the one there is.
+
+    Args:
+        self: the array.
+
+    Returns:
+        A set of devices.
+
+    As JAX's ``Array.devices``.
 
     >>> import stretto.numpy as snp
     >>> snp.ones(2).devices()
@@ -276,22 +385,37 @@ def _devices(self: Any) -> set[Any]:
     return {CPU}
 
 
-def _addressable_data(self: Any, index: int = 0) -> Any:
-    """The part of the array on the device ``index`` of those it lies on: there is one, with all.
+def _addressable_data(self: Any, index: int = 0) -> Array:
+    """Give the part of the array on a device that it is on: there is one, with all of it.
 
-    Raises ``IndexError`` for another.
+    Args:
+        self: the array.
+        index: which of these devices; 0.
+
+    Returns:
+        The array itself.
+
+    Raises:
+        IndexError: ``index`` is another.
+
+    As JAX's ``Array.addressable_data``.
 
     >>> import stretto.numpy as snp
     >>> snp.ones(2).addressable_data(0)
     Array([1., 1.], dtype=float32)
     """
     if operator.index(index) not in (0, -1):
-        raise IndexError(f"addressable_data: the array lies on one device, 0; got {index}")
+        raise IndexError(f"addressable_data: the array is on one device, 0; got {index}")
     return self
 
 
 def _copy_to_host_async(self: Any) -> None:
-    """Nothing to do: the elements are in the host's memory.
+    """Do nothing: the elements are in the host's memory.
+
+    Args:
+        self: the array.
+
+    As JAX's ``Array.copy_to_host_async``.
 
     >>> import stretto.numpy as snp
     >>> snp.ones(2).copy_to_host_async()
@@ -308,10 +432,21 @@ def _namespace(self: Any, /, *, api_version: str | None = None) -> Any:
     return importlib.import_module("stretto.numpy")
 
 
-def _to_device(self: Any, device: Any, /, *, stream: Any = None) -> Any:
-    """The array on a device; since there is one, itself.
+def _to_device(self: Any, device: Any, /, *, stream: None = None) -> Array:
+    """Move the array to a device: since there is one, return itself.
 
-    Raises ``ValueError`` for any other device, and for a stream.
+    Args:
+        self: the array.
+        device: the device that there is.
+        stream: must be None.
+
+    Returns:
+        The array itself.
+
+    Raises:
+        ValueError: ``device`` is another, or ``stream`` is given.
+
+    As the array API standard's ``to_device``.
 
     >>> import stretto.numpy as snp
     >>> x = snp.ones(2)
@@ -329,13 +464,13 @@ _PROPERTIES: dict[str, tuple[Callable[[Any], Any], str]] = {
     "mT": (manipulation.matrix_transpose, "The last two axes exchanged."),
     "real": (arithmetic.real, "The real part of each element."),
     "imag": (arithmetic.imag, "The imaginary part of each element."),
-    "device": (lambda self: CPU, "The device that the array lies on."),
+    "device": (lambda self: CPU, "The device that the array is on."),
     "flat": (manipulation.ravel, "All elements along one axis, to iterate over or index."),
-    "is_fully_addressable": (lambda self: True, "True: no part is with another process."),
-    "is_fully_replicated": (lambda self: True, "True: each device, the one, has all elements."),
-    "committed": (lambda self: False, "False: no call is bound to a device by its arrays."),
+    "is_fully_addressable": (lambda self: True, "True: no part is in another process."),
+    "is_fully_replicated": (lambda self: True, "True: the one device has all elements."),
+    "committed": (lambda self: False, "False: arrays do not bind a call to a device."),
     "sharding": (lambda self: None, "None: arrays are not split over devices."),
-    "at": (At, "``x.at[index].set(y)`` and its like: a copy changed at an index."),
+    "at": (At, "``x.at[index].set(y)`` and its like: a changed copy."),
     "itemsize": (lambda self: self.type.dtype.itemsize, "The bytes of one element."),
     "nbytes": (
         lambda self: self.type.size * self.type.dtype.itemsize,

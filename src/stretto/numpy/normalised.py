@@ -14,6 +14,7 @@ import ml_dtypes
 from stretto._engine.control.stop_gradient import StopGradient
 from stretto._engine.core.interpreter import as_value
 from stretto._engine.core.types import inexact_dtype, is_complex, is_inexact, real_dtype
+from stretto._engine.core.typing import Array, ArrayLike, Axes
 from stretto._engine.ops.arithmetic import absolute, maximum, real
 from stretto._engine.ops.arithmetic import sign as sign_
 from stretto._engine.ops.broadcast import broadcast_to, canonical_axes, squeeze
@@ -68,55 +69,103 @@ def _at_least(top: Any, initial: Any) -> Any:
     return top if initial is None else maximum(top, full_like(top, initial))
 
 
-def softmax(x: Any, axis: Any = -1, where: Any = None, initial: Any = None) -> Any:
-    """``exp(x) / sum(exp(x))`` over ``axis``, one or several, of the elements ``where`` holds.
+def softmax(
+    x: ArrayLike, axis: Axes = -1, where: ArrayLike | None = None, initial: ArrayLike | None = None
+) -> Array:
+    """Normalise the exponentials of the elements over axes: ``exp(x) / sum(exp(x))``.
 
-    The others are 0, with derivatives of 0 whatever ``x`` is there. Types below float32 are added
-    up in float32. ``initial``, a number, is what the greatest element counts as at least, which is
-    taken off before ``exp``, as in JAX: it changes no result but by rounding.
+    Narrow floats are added up in float32. Elements that ``where`` leaves out are 0, with
+    derivatives of 0 whatever ``x`` is there.
+
+    Args:
+        x: an array, or a number.
+        axis: the axes to normalise over; None is all.
+        where: a mask of the elements that count; all by default.
+        initial: a number that the greatest element counts as at least; it is taken off before
+            ``exp``, and changes the result by no more than rounding.
+
+    Returns:
+        An array of the float dtype and shape of ``x``.
+
+    Raises:
+        TypeError: ``where`` is not boolean.
+        ValueError: an axis is out of bounds, or is named twice.
+
+    As JAX's ``nn.softmax``.
 
     >>> import stretto as st
     >>> st.nn.softmax(st.numpy.array([0.0, 1000.0]))
     Array([0., 1.], dtype=float32)
     """
-    x = _float(x, "softmax")
-    axes = canonical_axes(axis, x.ndim, "softmax")
-    shifted, mask, total = _exponents("softmax", x, axes, where, initial)
+    value = _float(x, "softmax")
+    axes = canonical_axes(axis, value.ndim, "softmax")
+    shifted, mask, total = _exponents("softmax", value, axes, where, initial)
     unnormalized = exp(shifted)
     out = unnormalized / total(unnormalized)
     return out if mask is None else select(mask, out, zeros_like(out))
 
 
-def log_softmax(x: Any, axis: Any = -1, where: Any = None, initial: Any = None) -> Any:
-    """``x - log(sum(exp(x)))`` over ``axis``, one or several, of the elements ``where`` holds.
+def log_softmax(
+    x: ArrayLike, axis: Axes = -1, where: ArrayLike | None = None, initial: ArrayLike | None = None
+) -> Array:
+    """Compute the logarithm of ``softmax`` over axes: ``x - log(sum(exp(x)))``.
 
-    The others are -inf, with derivatives of 0 whatever ``x`` is there. ``initial``: as of
-    ``softmax``.
+    Elements that ``where`` leaves out are -inf, with derivatives of 0 whatever ``x`` is there.
+
+    Args:
+        x: an array, or a number.
+        axis: the axes to normalise over; None is all.
+        where: a mask of the elements that count; all by default.
+        initial: as for ``softmax``.
+
+    Returns:
+        An array of the float dtype and shape of ``x``.
+
+    Raises:
+        TypeError: ``where`` is not boolean.
+        ValueError: an axis is out of bounds, or is named twice.
+
+    As JAX's ``nn.log_softmax``.
 
     >>> import stretto as st
     >>> st.nn.log_softmax(st.numpy.array([0.0, 0.0])).round(3)
     Array([-0.693, -0.693], dtype=float32)
     """
-    x = _float(x, "log_softmax")
-    axes = canonical_axes(axis, x.ndim, "log_softmax")
-    shifted, mask, total = _exponents("log_softmax", x, axes, where, initial)
+    value = _float(x, "log_softmax")
+    axes = canonical_axes(axis, value.ndim, "log_softmax")
+    shifted, mask, total = _exponents("log_softmax", value, axes, where, initial)
     out = shifted - log(total(exp(shifted)))
     return out if mask is None else select(mask, out, full_like(out, -math.inf))
 
 
 def logsumexp(
-    a: Any,
-    axis: Any = None,
-    b: Any = None,
+    a: ArrayLike,
+    axis: Axes = None,
+    b: ArrayLike | None = None,
     keepdims: bool = False,
     return_sign: bool = False,
-    where: Any = None,
+    where: ArrayLike | None = None,
 ) -> Any:
-    """``log(sum(b * exp(a)))`` over ``axis``, all by default, without overflow.
+    """Compute ``log(sum(b * exp(a)))`` over axes without overflow.
 
-    -inf, with a derivative of 0, where the sum is 0. An element with a weight ``b`` of 0 has no
-    part in it, whatever ``a`` is there. With ``return_sign`` a tuple of the logarithm
-    of the sum's size, and its sign.
+    Args:
+        a: an array, or a number.
+        axis: the axes to add over; all by default.
+        b: weights, which broadcast with ``a``; where they are 0, ``a`` does not count, whatever it
+            is.
+        keepdims: whether the axes stay, with size 1.
+        return_sign: whether to return the sign of the sum too, and the logarithm of its size.
+        where: a mask of the elements that count; all by default.
+
+    Returns:
+        The logarithms, -inf with a derivative of 0 where the sum is 0; a tuple with the signs if
+        ``return_sign``.
+
+    Raises:
+        TypeError: ``where`` is not boolean.
+        ValueError: an axis is out of bounds, or is named twice.
+
+    As SciPy's ``special.logsumexp`` and JAX's.
 
     >>> import stretto as st
     >>> st.nn.logsumexp(st.numpy.array([1000.0, 1000.0])).round(2)
@@ -154,16 +203,22 @@ def logsumexp(
     return (out, sign) if return_sign else out
 
 
-def log1mexp(x: Any) -> Any:
-    """``log(1 - exp(-x))``, exact for small and large ``x``; NaN where ``x < 0``.
+def log1mexp(x: ArrayLike) -> Array:
+    """Compute ``log(1 - exp(-x))``, exactly for small and large ``x``.
 
-    Source: Mächler, Accurately Computing log(1 - exp(-|a|)), 2012.
+    Args:
+        x: an array of real numbers.
+
+    Returns:
+        An array of the float dtype and shape of ``x``; NaN where ``x < 0``.
+
+    Mächler, Accurately computing log(1 - exp(-|a|)), 2012.
 
     >>> import stretto as st
     >>> st.nn.log1mexp(st.numpy.array([1e-10, 50.0]))
     Array([-2.3025850e+01, -1.9287499e-22], dtype=float32)
     """
-    x = _float(x, "log1mexp")
-    small = lt(x, full_like(x, math.log(2)))
-    near, far = choose(small, x, 1.0), choose(small, 1.0, x)
+    value = _float(x, "log1mexp")
+    small = lt(value, full_like(value, math.log(2)))
+    near, far = choose(small, value, 1.0), choose(small, 1.0, value)
     return choose(small, log(-expm1(-near)), log1p(-exp(-far)))

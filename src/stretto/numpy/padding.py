@@ -14,6 +14,7 @@ from stretto._engine.api.vectorise import vmap
 from stretto._engine.core.integers import pairs_of
 from stretto._engine.core.interpreter import as_value
 from stretto._engine.core.types import is_inexact
+from stretto._engine.core.typing import Array, ArrayLike
 from stretto._engine.ops import shape as ops
 from stretto._engine.ops.broadcast import broadcast_to, canonical_axis, reshape
 from stretto._engine.ops.convert import convert
@@ -43,18 +44,32 @@ _OPTIONS = {
 }
 
 
-def pad(array: Any, pad_width: Any, mode: Any = "constant", **kwargs: Any) -> Any:
-    """The array with more elements before and after along each axis.
+def pad(
+    array: ArrayLike, pad_width: Any, mode: str | Callable[..., Any] = "constant", **kwargs: Any
+) -> Array:
+    """Add elements before and after those of an array, along each axis.
 
-    ``pad_width`` is a number, (before, after), one such pair an axis, or a dictionary of axes.
-    ``mode``, and its options: ``constant`` (``constant_values=``, 0) · ``edge`` · ``wrap`` ·
-    ``reflect`` and ``symmetric`` (``reflect_type=``, "even" or "odd") · ``linear_ramp``
-    (``end_values=``, 0) · ``maximum``, ``minimum``, ``mean``, ``median`` (``stat_length=``, of so
-    many elements at either end) · ``empty``, which are zeros here · or a function of a padded
-    vector, its pair of widths, its axis and the options, which returns the vector to use.
+    Modes, and their options: ``constant`` (``constant_values=``, 0); ``edge``; ``wrap``;
+    ``reflect`` and ``symmetric`` (``reflect_type=``, "even" or "odd"); ``linear_ramp``
+    (``end_values=``, 0); ``maximum``, ``minimum``, ``mean`` and ``median`` (``stat_length=``, the
+    number of elements at either end that count); ``empty``, which gives zeros here.
 
-    Raises ``ValueError`` for negative widths, an unknown mode, and a mode that needs elements where
-    there are none; ``TypeError`` for an option that the mode does not take.
+    Args:
+        array: an array, or a number.
+        pad_width: a number, (before, after), one such pair for each axis, or a dictionary of axes.
+        mode: one of the names above, or a function of a padded vector, its pair of widths, its axis
+            and the options, which returns the vector to use.
+        **kwargs: the options of the mode.
+
+    Returns:
+        An array of the dtype of ``array``.
+
+    Raises:
+        TypeError: a width is not an integer, or the mode does not take an option.
+        ValueError: a width is negative, ``mode`` or an option is another, or the mode needs
+            elements where there are none.
+
+    As NumPy's ``pad``, but for functions, which return the vector.
 
     >>> import stretto.numpy as snp
     >>> snp.pad(snp.array([1, 2]), (1, 2))
@@ -83,7 +98,9 @@ def pad(array: Any, pad_width: Any, mode: Any = "constant", **kwargs: Any) -> An
         if pair == (0, 0):
             continue
         if not x.shape[axis]:
-            raise ValueError(f"pad: axis {axis} of {x.type} is empty, so {mode!r} has nothing")
+            raise ValueError(
+                f"pad: axis {axis} of {x.type} is empty, so {mode!r} has nothing to repeat"
+            )
         if mode == "linear_ramp":
             x = _pad_ramp(x, axis, pair, ends[axis])
         elif mode in _STATISTICS:

@@ -6,12 +6,14 @@ Next, read ``unique``.
 from __future__ import annotations
 
 import operator
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
 from stretto._engine.core.interpreter import as_value
 from stretto._engine.core.types import default_dtype, inexact_dtype, is_complex
+from stretto._engine.core.typing import Array, ArrayLike
 from stretto._engine.ops import sort as ops
 from stretto._engine.ops.convert import convert
 from stretto._engine.ops.shape import concatenate, rev, split
@@ -37,14 +39,34 @@ def _places(kth: Any, n: int, who: str) -> list[int]:
 
 
 def partition(
-    a: Any, kth: Any, axis: int | None = -1, kind: str = "introselect", order: None = None
-) -> Any:
-    """The elements along ``axis``, the one that belongs at ``kth`` there, and less ones before it.
+    a: ArrayLike,
+    kth: int | Sequence[int],
+    axis: int | None = -1,
+    kind: str = "introselect",
+    order: None = None,
+) -> Array:
+    """Partition the elements along an axis about the one that belongs at a place.
 
-    Those before it are in rising order, those after it in falling order; of several ``kth``, all
-    are in rising order; of 4096 elements or more outside of ``jit``, the parts are in an order of
-    NumPy's, which does not sort them. NaN comes last. Raises ``ValueError`` for a ``kth`` out of
-    bounds.
+    Those before it are in rising order, those after it in falling order; for several ``kth`` all
+    are in rising order. Outside of ``jit``, from 4096 elements on, the parts are in NumPy's order,
+    which does not sort them. NaN comes last.
+
+    Args:
+        a: an array.
+        kth: the place, or several; negative ones from the end.
+        axis: the axis to partition along, the last by default; None flattens first.
+        kind: has no effect.
+        order: must be None: arrays have no fields.
+
+    Returns:
+        An array of the dtype of ``a``.
+
+    Raises:
+        NotImplementedError: ``order`` is given.
+        TypeError: ``kth`` is not of integers.
+        ValueError: ``axis`` is out of bounds; or ``kth`` is out of bounds.
+
+    As NumPy's ``partition``.
 
     >>> import stretto.numpy as snp
     >>> snp.partition(snp.array([6, 2, 5, 1, 4]), 1)
@@ -65,12 +87,33 @@ def partition(
 
 
 def argpartition(
-    a: Any, kth: Any, axis: int | None = -1, kind: str = "introselect", order: None = None
-) -> Any:
-    """The indices of a partition of the elements along ``axis`` about the one at ``kth``.
+    a: ArrayLike,
+    kth: int | Sequence[int],
+    axis: int | None = -1,
+    kind: str = "introselect",
+    order: None = None,
+) -> Array:
+    """Find the indices that partition the elements along an axis about a place.
 
-    Those of elements before it are in the elements' order, those after it in their own; of many
-    elements they are in NumPy's order, as for ``partition``.
+    Those of elements before it are in the elements' order, those after it in their own; for many
+    elements as for ``partition``.
+
+    Args:
+        a: an array.
+        kth: the place, or several; negative ones from the end.
+        axis: the axis to partition along, the last by default; None flattens first.
+        kind: has no effect.
+        order: must be None: arrays have no fields.
+
+    Returns:
+        The indices, of the default integer and the shape of ``a``.
+
+    Raises:
+        NotImplementedError: ``order`` is given.
+        TypeError: ``kth`` is not of integers.
+        ValueError: ``axis`` is out of bounds; or ``kth`` is out of bounds.
+
+    As NumPy's ``argpartition``.
 
     >>> import stretto.numpy as snp
     >>> snp.argpartition(snp.array([6, 2, 5, 1, 4]), 1)
@@ -91,8 +134,19 @@ def argpartition(
     return concatenate([front, ops.sort(rest, axis)], axis)
 
 
-def sort_complex(a: Any) -> Any:
-    """The elements as complex numbers, sorted along the last axis by real, then imaginary part.
+def sort_complex(a: ArrayLike) -> Array:
+    """Sort the elements as complex numbers, by real, then imaginary part, along the last axis.
+
+    Args:
+        a: an array of rank 1 or more.
+
+    Returns:
+        A complex array, of complex128 for float64 and complex128.
+
+    Raises:
+        ValueError: the rank is 0.
+
+    As NumPy's ``sort_complex``.
 
     >>> import stretto.numpy as snp
     >>> snp.sort_complex(snp.array([3.0, 1.0]))

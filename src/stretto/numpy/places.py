@@ -5,7 +5,7 @@ Next, read ``grids``.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -13,6 +13,7 @@ import numpy as np
 from stretto._engine.core.integers import integer
 from stretto._engine.core.interpreter import as_value
 from stretto._engine.core.types import default_dtype
+from stretto._engine.core.typing import Array, ArrayLike, DTypeLike, ShapeLike
 from stretto._engine.ops.arithmetic import DIV, REM
 from stretto._engine.ops.broadcast import reshape
 from stretto._engine.ops.comparison import full_like, lt, zeros_like
@@ -42,8 +43,21 @@ __all__ = [
 # Of diagonals and triangles
 
 
-def diag_indices(n: int, ndim: int = 2) -> tuple[Any, ...]:
-    """The indices of the main diagonal of an array with ``ndim`` axes of size ``n``.
+def diag_indices(n: int, ndim: int = 2) -> tuple[Array, ...]:
+    """List the indices of the main diagonal of an array whose axes have one size.
+
+    Args:
+        n: the size of the axes.
+        ndim: the number of axes.
+
+    Returns:
+        An array ``[n]`` of the default integer for each axis.
+
+    Raises:
+        TypeError: ``n`` or ``ndim`` is not an integer.
+        ValueError: ``n`` or ``ndim`` is negative.
+
+    As NumPy's ``diag_indices``.
 
     >>> import stretto.numpy as snp
     >>> snp.ones((2, 2)).at[snp.diag_indices(2)].set(0)
@@ -56,8 +70,24 @@ def diag_indices(n: int, ndim: int = 2) -> tuple[Any, ...]:
     return (index_array(np.arange(n)),) * ndim
 
 
-def diag_indices_from(arr: Any) -> tuple[Any, ...]:
-    """The indices of the main diagonal of an array whose axes, two or more, have one size."""
+def diag_indices_from(arr: ArrayLike) -> tuple[Array, ...]:
+    """List the indices of the main diagonal of an array.
+
+    Args:
+        arr: an array of rank 2 or more, whose axes have one size.
+
+    Returns:
+        An array of the default integer for each axis.
+
+    Raises:
+        ValueError: the rank is below 2, or the sizes differ.
+
+    As NumPy's ``diag_indices_from``.
+
+    >>> import stretto.numpy as snp
+    >>> snp.diag_indices_from(snp.ones((2, 2)))
+    (Array([0, 1], dtype=int32), Array([0, 1], dtype=int32))
+    """
     x = as_value(arr, "diag_indices_from", "arr")
     if x.ndim < 2 or len(set(x.shape)) > 1:
         raise ValueError(
@@ -66,8 +96,22 @@ def diag_indices_from(arr: Any) -> tuple[Any, ...]:
     return diag_indices(x.shape[0], x.ndim)
 
 
-def tril_indices(n: int, k: int = 0, m: int | None = None) -> tuple[Any, Any]:
-    """The indices of the elements on and below the diagonal ``k`` of an ``n`` by ``m`` matrix.
+def tril_indices(n: int, k: int = 0, m: int | None = None) -> tuple[Array, Array]:
+    """List the indices of the elements on and below a diagonal of a matrix.
+
+    Args:
+        n: the number of rows.
+        k: the diagonal, counted upwards from the main one.
+        m: the number of columns; by default ``n``.
+
+    Returns:
+        The rows and the columns, of the default integer.
+
+    Raises:
+        TypeError: an argument is not an integer.
+        ValueError: a size is negative.
+
+    As NumPy's ``tril_indices``.
 
     >>> import stretto.numpy as snp
     >>> snp.tril_indices(2)
@@ -77,8 +121,22 @@ def tril_indices(n: int, k: int = 0, m: int | None = None) -> tuple[Any, Any]:
     return index_array(rows), index_array(columns)
 
 
-def triu_indices(n: int, k: int = 0, m: int | None = None) -> tuple[Any, Any]:
-    """The indices of the elements on and above the diagonal ``k`` of an ``n`` by ``m`` matrix.
+def triu_indices(n: int, k: int = 0, m: int | None = None) -> tuple[Array, Array]:
+    """List the indices of the elements on and above a diagonal of a matrix.
+
+    Args:
+        n: the number of rows.
+        k: the diagonal, counted upwards from the main one.
+        m: the number of columns; by default ``n``.
+
+    Returns:
+        The rows and the columns, of the default integer.
+
+    Raises:
+        TypeError: an argument is not an integer.
+        ValueError: a size is negative.
+
+    As NumPy's ``triu_indices``.
 
     >>> import stretto.numpy as snp
     >>> snp.triu_indices(2)
@@ -100,25 +158,74 @@ def _matrix_shape(who: str, arr: Any) -> tuple[int, int]:
     return shape[0], shape[1]
 
 
-def tril_indices_from(arr: Any, k: int = 0) -> tuple[Any, Any]:
-    """``tril_indices`` for a matrix of the shape of ``arr``."""
+def tril_indices_from(arr: Any, k: int = 0) -> tuple[Array, Array]:
+    """List the indices of the elements on and below a diagonal of a matrix at hand.
+
+    Args:
+        arr: anything with a shape of two sizes.
+        k: the diagonal, counted upwards from the main one.
+
+    Returns:
+        The rows and the columns, of the default integer.
+
+    Raises:
+        TypeError: ``k`` is not an integer.
+        ValueError: the rank is not 2.
+
+    As NumPy's ``tril_indices_from``.
+
+    >>> import stretto.numpy as snp
+    >>> snp.tril_indices_from(snp.ones((2, 2)))
+    (Array([0, 1, 1], dtype=int32), Array([0, 0, 1], dtype=int32))
+    """
     n, m = _matrix_shape("tril_indices_from", arr)
     return tril_indices(n, k, m)
 
 
-def triu_indices_from(arr: Any, k: int = 0) -> tuple[Any, Any]:
-    """``triu_indices`` for a matrix of the shape of ``arr``."""
+def triu_indices_from(arr: Any, k: int = 0) -> tuple[Array, Array]:
+    """List the indices of the elements on and above a diagonal of a matrix at hand.
+
+    Args:
+        arr: anything with a shape of two sizes.
+        k: the diagonal, counted upwards from the main one.
+
+    Returns:
+        The rows and the columns, of the default integer.
+
+    Raises:
+        TypeError: ``k`` is not an integer.
+        ValueError: the rank is not 2.
+
+    As NumPy's ``triu_indices_from``.
+
+    >>> import stretto.numpy as snp
+    >>> snp.triu_indices_from(snp.ones((2, 2)))
+    (Array([0, 0, 1], dtype=int32), Array([0, 1, 1], dtype=int32))
+    """
     n, m = _matrix_shape("triu_indices_from", arr)
     return triu_indices(n, k, m)
 
 
 def mask_indices(
     n: int, mask_func: Callable[..., Any], k: Any = 0, *, size: int | None = None
-) -> tuple[Any, Any]:
-    """The indices of what ``mask_func(x, k)`` leaves of an ``n`` by ``n`` matrix ``x`` of ones.
+) -> tuple[Array, Array]:
+    """List the indices of the elements that a function leaves of a matrix of ones.
 
-    ``mask_func`` is such as ``snp.triu``. Where what it gives is traced, ``size`` says how many
-    there are, as for ``nonzero``.
+    Args:
+        n: the number of rows and columns.
+        mask_func: a function of a matrix and ``k``, such as ``snp.triu``.
+        k: passed on to ``mask_func``.
+        size: how many to find, which must be given where the function's result is traced.
+
+    Returns:
+        The rows and the columns, of the default integer.
+
+    Raises:
+        TracedValueError: the function's result is traced, and ``size`` is not given.
+        TypeError: ``n`` is not an integer.
+        ValueError: ``n`` or ``size`` is negative.
+
+    As NumPy's ``mask_indices``; ``size`` as JAX's.
 
     >>> import stretto.numpy as snp
     >>> snp.mask_indices(2, snp.triu, 1)
@@ -132,11 +239,23 @@ def mask_indices(
 # Of grids
 
 
-def ix_(*args: Any) -> tuple[Any, ...]:
-    """For each vector of indices an array that has them along its own axis, so that they broadcast.
+def ix_(*args: ArrayLike) -> tuple[Array, ...]:
+    """Form an open grid of index vectors.
 
-    ``x[snp.ix_(rows, columns)]`` takes these rows and columns. Vectors of booleans stand for the
-    places where they hold, and must not be traced.
+    ``x[snp.ix_(rows, columns)]`` takes these rows and columns.
+
+    Args:
+        *args: arrays of rank 1, of integers, or of booleans that stand for the places where they
+            hold.
+
+    Returns:
+        For each vector an array that has it along its own axis, so that they broadcast.
+
+    Raises:
+        TracedValueError: an array of booleans is traced.
+        ValueError: an array is not of rank 1.
+
+    As NumPy's ``ix_``.
 
     >>> import stretto.numpy as snp
     >>> snp.arange(6).reshape(2, 3)[snp.ix_(snp.array([0, 1]), snp.array([0, 2]))]
@@ -160,13 +279,32 @@ def ix_(*args: Any) -> tuple[Any, ...]:
 
 
 def ravel_multi_index(
-    multi_index: Any, dims: Any, mode: Any = "raise", order: str = "C", *, dtype: Any = None
-) -> Any:
-    """The places, in row-major order, of the elements at these indices of an array of shape dims.
+    multi_index: Sequence[ArrayLike],
+    dims: ShapeLike,
+    mode: str | Sequence[str] = "raise",
+    order: str = "C",
+    *,
+    dtype: DTypeLike | None = None,
+) -> Array:
+    """Find the places, in row-major order, of the elements at given indices.
 
-    ``multi_index`` has an array for each axis. Out of bounds ``mode``, one or one for each axis,
-    says what to do: ``"raise"`` raises ``ValueError``, and is not for traced indices; ``"wrap"``
-    counts round and round; ``"clip"`` takes the nearest. ``order="F"`` counts the first axis first.
+    Args:
+        multi_index: an array of integers for each axis.
+        dims: the sizes of the axes.
+        mode: what happens out of bounds, one or one for each axis: ``"raise"``, which is not for
+            traced indices; ``"wrap"`` counts round and round; ``"clip"`` takes the nearest.
+        order: ``"C"``, or ``"F"`` to count the first axis first.
+        dtype: the dtype of the places; the default integer by default.
+
+    Returns:
+        The places, of the shape that the indices broadcast to.
+
+    Raises:
+        TypeError: an index is not of integers.
+        ValueError: an index is out of bounds, or traced, in mode ``"raise"``; there is not an index
+            and a mode for each axis; or ``mode`` or ``order`` is another.
+
+    As NumPy's ``ravel_multi_index``.
 
     >>> import stretto.numpy as snp
     >>> snp.ravel_multi_index((snp.array([0, 1]), snp.array([2, 1])), (2, 3))
@@ -211,11 +349,23 @@ def _inside(who: str, x: Any, n: int, mode: str) -> Any:
     return x
 
 
-def unravel_index(indices: Any, shape: Any, order: str = "C") -> tuple[Any, ...]:
-    """The indices, one array an axis, of the elements at these places in row-major order.
+def unravel_index(indices: ArrayLike, shape: ShapeLike, order: str = "C") -> tuple[Array, ...]:
+    """Find the indices of the elements at given places in row-major order.
 
-    Places out of bounds are those of the nearest elements; negative ones count from the end.
-    ``order="F"`` counts the first axis first.
+    Args:
+        indices: an array of integers; negative ones count from the end, and out of bounds the
+            nearest element is meant.
+        shape: the sizes of the axes.
+        order: ``"C"``, or ``"F"`` to count the first axis first.
+
+    Returns:
+        An array of the dtype and shape of ``indices`` for each axis.
+
+    Raises:
+        TypeError: ``indices`` is not of integers.
+        ValueError: a size is negative, or ``order`` is another.
+
+    As NumPy's ``unravel_index``.
 
     >>> import stretto.numpy as snp
     >>> snp.unravel_index(snp.array([2, 4]), (2, 3))

@@ -15,6 +15,7 @@ from stretto._engine.core.errors import TracedValueError
 from stretto._engine.core.integers import integer
 from stretto._engine.core.interpreter import as_value
 from stretto._engine.core.types import inexact_dtype, is_complex, kind_of, scalar_dtype
+from stretto._engine.core.typing import Array, ArrayLike
 from stretto._engine.ops.arithmetic import conj, real
 from stretto._engine.ops.bilinear import promote_dtypes
 from stretto._engine.ops.broadcast import broadcast_to, expand_dims, reshape, transpose
@@ -80,36 +81,58 @@ def _without_leading_zeros(x: Any, who: str) -> Any:
 # Values
 
 
-def polyval(p: Any, x: Any, *, unroll: int = 16) -> Any:
-    """The value at each element of ``x`` of the polynomial with coefficients ``p``.
+def polyval(p: ArrayLike, x: ArrayLike, *, unroll: int = 16) -> Array:
+    """Evaluate a polynomial at each element, by Horner's rule.
 
-    By Horner's rule. Where ``p`` has further axes they broadcast with ``x``. ``unroll`` is that of
-    ``lax.scan``.
+    Args:
+        p: the coefficients, that of the highest power first; further axes broadcast with ``x``.
+        x: an array, or a number.
+        unroll: that of ``lax.scan``.
+
+    Returns:
+        An array of the promoted dtype and the shape of ``x``, broadcast.
+
+    Raises:
+        ValueError: ``p`` is of rank 0.
+
+    As NumPy's ``polyval``.
 
     >>> import stretto.numpy as snp
     >>> snp.polyval(snp.array([1, 2, 3]), snp.array([0, 10]))
     Array([  3, 123], dtype=int32)
     """
-    p, x = promote_dtypes("polyval", p, x)
-    if not p.ndim:
-        raise ValueError(f"polyval: p must be of rank 1 or more, got {p.type}")
-    if p.ndim == 1:
-        found = directly(np.polyval, NUMERIC, p, x)
+    coefficients, value = promote_dtypes("polyval", p, x)
+    if not coefficients.ndim:
+        raise ValueError(f"polyval: p must be of rank 1 or more, got {coefficients.type}")
+    if coefficients.ndim == 1:
+        found = directly(np.polyval, NUMERIC, coefficients, value)
         if found is not None:
             return found
-    shape = np.broadcast_shapes(p.shape[1:], x.shape)
-    start = broadcast_to(full_like(x, 0), shape)
+    shape = np.broadcast_shapes(coefficients.shape[1:], value.shape)
+    start = broadcast_to(full_like(value, 0), shape)
 
     def step(total: Any, coefficient: Any) -> tuple[Any, None]:
-        return total * x + coefficient, None
+        return total * value + coefficient, None
 
-    return scan(step, start, p, unroll=unroll)[0]
+    return scan(step, start, coefficients, unroll=unroll)[0]
 
 
-def vander(x: Any, N: int | None = None, increasing: bool = False) -> Any:
-    """A row of ``N`` powers for each element of ``x``, from the highest to 0.
+def vander(x: ArrayLike, N: int | None = None, increasing: bool = False) -> Array:
+    """Make a matrix of powers, with a row for each element.
 
-    By default as many as there are elements; ``increasing`` begins with the power 0.
+    Args:
+        x: an array ``[m]``.
+        N: the number of powers; by default m.
+        increasing: whether the powers rise from 0; if not, they fall to 0.
+
+    Returns:
+        A matrix ``[m, N]``.
+
+    Raises:
+        TypeError: ``N`` is not an integer.
+        ValueError: the rank is not 1, or ``N`` is negative.
+
+    As NumPy's ``vander``.
 
     >>> import stretto.numpy as snp
     >>> snp.vander(snp.array([1, 2, 3]), 3)
@@ -117,16 +140,16 @@ def vander(x: Any, N: int | None = None, increasing: bool = False) -> Any:
            [4, 2, 1],
            [9, 3, 1]], dtype=int32)
     """
-    x = as_value(x, "vander")
-    if x.ndim != 1:
-        raise ValueError(f"vander: expected an array of rank 1, got {x.type}")
-    n = x.size if N is None else integer(N, "vander", "N")
+    value = as_value(x, "vander")
+    if value.ndim != 1:
+        raise ValueError(f"vander: expected an array of rank 1, got {value.type}")
+    n = value.size if N is None else integer(N, "vander", "N")
     if n < 0:
         raise ValueError(f"vander: N must not be negative, got {n}")
-    x, shape = _number(x), (x.size, n)
+    value, shape = _number(value), (value.size, n)
     # 1, x, x, x, ...: their running products are the powers
-    factors = broadcast_to(expand_dims(x, 1), (x.size, max(n - 1, 0)))
-    ones = broadcast_to(full_like(x, 1, x.dtype), (min(n, 1), x.size))
+    factors = broadcast_to(expand_dims(value, 1), (value.size, max(n - 1, 0)))
+    ones = broadcast_to(full_like(value, 1, value.dtype), (min(n, 1), value.size))
     powers = cumprod(concatenate([transpose(ones), factors], 1), 1)
     return reshape(powers if increasing else flip(powers, 1), shape)
 
@@ -134,8 +157,20 @@ def vander(x: Any, N: int | None = None, increasing: bool = False) -> Any:
 # Sums and products
 
 
-def polyadd(a1: Any, a2: Any) -> Any:
-    """The sum of two polynomials.
+def polyadd(a1: ArrayLike, a2: ArrayLike) -> Array:
+    """Add two polynomials.
+
+    Args:
+        a1: coefficients, that of the highest power first.
+        a2: coefficients.
+
+    Returns:
+        The coefficients of the sum, as many as the longer one has.
+
+    Raises:
+        ValueError: an array is of rank 2 or more.
+
+    As NumPy's ``polyadd``.
 
     >>> import stretto.numpy as snp
     >>> snp.polyadd(snp.array([1, 2]), snp.array([5, 0, 3]))
@@ -145,8 +180,20 @@ def polyadd(a1: Any, a2: Any) -> Any:
     return x + y
 
 
-def polysub(a1: Any, a2: Any) -> Any:
-    """The first polynomial less the second.
+def polysub(a1: ArrayLike, a2: ArrayLike) -> Array:
+    """Subtract a polynomial from another.
+
+    Args:
+        a1: coefficients, that of the highest power first.
+        a2: the coefficients to subtract.
+
+    Returns:
+        The coefficients of the difference, as many as the longer one has.
+
+    Raises:
+        ValueError: an array is of rank 2 or more.
+
+    As NumPy's ``polysub``.
 
     >>> import stretto.numpy as snp
     >>> snp.polysub(snp.array([1, 2]), snp.array([5, 0, 3]))
@@ -162,11 +209,23 @@ def _same_length(who: str, a1: Any, a2: Any) -> tuple[Any, Any]:
     return _longer(x, n), _longer(y, n)
 
 
-def polymul(a1: Any, a2: Any, *, trim_leading_zeros: bool = False) -> Any:
-    """The product of two polynomials.
+def polymul(a1: ArrayLike, a2: ArrayLike, *, trim_leading_zeros: bool = False) -> Array:
+    """Multiply two polynomials.
 
-    ``trim_leading_zeros`` leaves out leading zeros of both, as NumPy does: their number must be
-    known, so it is not for traced arrays.
+    Args:
+        a1: coefficients, that of the highest power first.
+        a2: coefficients.
+        trim_leading_zeros: whether to leave out leading zeros of both, as NumPy does, which is not
+            for traced arrays.
+
+    Returns:
+        The coefficients of the product.
+
+    Raises:
+        TracedValueError: an array is traced with ``trim_leading_zeros``.
+        ValueError: an array is empty, or of rank 2 or more.
+
+    As NumPy's ``polymul``; ``trim_leading_zeros`` as JAX's.
 
     >>> import stretto.numpy as snp
     >>> snp.polymul(snp.array([1, 2]), snp.array([1, 0, 3]))
@@ -190,11 +249,23 @@ def _product(x: Any, y: Any) -> Any:
     return sum_(moved, 0, x.dtype)
 
 
-def polydiv(u: Any, v: Any, *, trim_leading_zeros: bool = False) -> tuple[Any, Any]:
-    """Quotient and remainder of one polynomial divided by another.
+def polydiv(u: ArrayLike, v: ArrayLike, *, trim_leading_zeros: bool = False) -> tuple[Array, Array]:
+    """Divide a polynomial by another.
 
-    The remainder has as many coefficients as ``u``, unless ``trim_leading_zeros``: then the zeros
-    in front are left out, as NumPy does, which is not for traced arrays.
+    Args:
+        u: the coefficients to divide, that of the highest power first.
+        v: the coefficients to divide by.
+        trim_leading_zeros: whether to leave out leading zeros of the remainder, as NumPy does,
+            which is not for traced arrays.
+
+    Returns:
+        The quotient, and the remainder with as many coefficients as ``u``.
+
+    Raises:
+        TracedValueError: an array is traced with ``trim_leading_zeros``.
+        ValueError: ``v`` is empty, or an array is of rank 2 or more.
+
+    As NumPy's ``polydiv``; ``trim_leading_zeros`` as JAX's.
 
     >>> import stretto.numpy as snp
     >>> snp.polydiv(snp.array([3.0, 5.0, 2.0]), snp.array([2.0, 1.0]))
@@ -227,8 +298,21 @@ def polydiv(u: Any, v: Any, *, trim_leading_zeros: bool = False) -> tuple[Any, A
 # Derivatives and integrals
 
 
-def polyder(p: Any, m: int = 1) -> Any:
-    """The coefficients of the ``m``-th derivative.
+def polyder(p: ArrayLike, m: int = 1) -> Array:
+    """Differentiate a polynomial.
+
+    Args:
+        p: coefficients, that of the highest power first.
+        m: how many times.
+
+    Returns:
+        The coefficients of the derivative.
+
+    Raises:
+        TypeError: ``m`` is not an integer.
+        ValueError: ``m`` is negative, or ``p`` is of rank 2 or more.
+
+    As NumPy's ``polyder``.
 
     >>> import stretto.numpy as snp
     >>> snp.polyder(snp.array([1.0, 1.0, 1.0]))
@@ -245,10 +329,23 @@ def polyder(p: Any, m: int = 1) -> Any:
     return slice_in_dim(x, 0, len(powers)) * factors
 
 
-def polyint(p: Any, m: int = 1, k: Any = None) -> Any:
-    """The coefficients of the ``m``-th integral, with the ``m`` constants ``k`` (0).
+def polyint(p: ArrayLike, m: int = 1, k: ArrayLike | None = None) -> Array:
+    """Integrate a polynomial.
 
-    ``k`` is one number for all, or ``m`` of them, that of the first integration first.
+    Args:
+        p: coefficients, that of the highest power first.
+        m: how many times.
+        k: the constants of integration, one for all or one for each time, first to last; 0 by
+            default.
+
+    Returns:
+        The coefficients of the integral.
+
+    Raises:
+        TypeError: ``m`` is not an integer.
+        ValueError: ``m`` is negative, ``p`` is of rank 2 or more, or there are not ``m`` constants.
+
+    As NumPy's ``polyint``.
 
     >>> import stretto.numpy as snp
     >>> snp.polyint(snp.array([3.0, 2.0, 1.0]), k=7)
@@ -276,10 +373,21 @@ def polyint(p: Any, m: int = 1, k: Any = None) -> Any:
 # Roots
 
 
-def poly(seq_of_zeros: Any) -> Any:
-    """The coefficients of the polynomial with these roots, or with the eigenvalues of a matrix.
+def poly(seq_of_zeros: ArrayLike) -> Array:
+    """Find the coefficients of a polynomial from its roots, or from the eigenvalues of a matrix.
 
     Complex where the roots are, even if they come in conjugate pairs, since that depends on values.
+
+    Args:
+        seq_of_zeros: the roots ``[n]``, or a square matrix ``[n, n]``.
+
+    Returns:
+        The coefficients ``[n + 1]``, that of the highest power first.
+
+    Raises:
+        ValueError: the array is neither of rank 1 nor a square matrix.
+
+    As NumPy's ``poly``.
 
     >>> import stretto.numpy as snp
     >>> snp.poly(snp.array([1.0, 2.0]))
@@ -302,12 +410,22 @@ def poly(seq_of_zeros: Any) -> Any:
     return scan(step, start, x)[0]
 
 
-def roots(p: Any, *, strip_zeros: bool = True) -> Any:
-    """The roots of the polynomial, complex: the eigenvalues of its companion matrix.
+def roots(p: ArrayLike, *, strip_zeros: bool = True) -> Array:
+    """Find the roots of a polynomial: the eigenvalues of its companion matrix.
 
-    With ``strip_zeros`` leading zeros are left out first, and trailing ones are roots at zero; how
-    many there are must be known, so while tracing ``strip_zeros=False`` is needed. Leading zeros
-    then give NaN.
+    Args:
+        p: coefficients, that of the highest power first.
+        strip_zeros: whether to leave out leading zeros, and to count trailing ones as roots at
+            zero. While tracing it must be False, and leading zeros give NaN.
+
+    Returns:
+        The roots, complex.
+
+    Raises:
+        TracedValueError: ``p`` is traced with ``strip_zeros``.
+        ValueError: ``p`` is of rank 2 or more.
+
+    As NumPy's ``roots``; ``strip_zeros`` as JAX's.
 
     >>> import stretto.numpy as snp
     >>> snp.roots(snp.array([1.0, -3.0, 2.0])).real.sort()
@@ -343,24 +461,37 @@ def _eigenvalues(x: Any) -> Any:
 
 
 def polyfit(
-    x: Any,
-    y: Any,
+    x: ArrayLike,
+    y: ArrayLike,
     deg: int,
-    rcond: Any = None,
+    rcond: float | None = None,
     full: bool = False,
-    w: Any = None,
+    w: ArrayLike | None = None,
     cov: bool | str = False,
 ) -> Any:
-    """The polynomial of degree ``deg`` nearest to the points: least squares of ``w (y - p(x))``.
+    """Fit a polynomial to points, by least squares of ``w (y - p(x))``.
 
-    ``x`` of shape ``(m,)``, ``y`` of shape ``(m,)`` or ``(m, k)`` for ``k`` fits at once, weights
-    ``w`` of shape ``(m,)``; singular values not above ``rcond`` of the greatest (by default ``m``
-    units of the last place) count as zero. With ``full`` also the sums of squared residuals, the
-    rank, the singular values and ``rcond``; with ``cov`` also the covariance of the coefficients,
-    scaled by the reduced chi-square, or not if ``cov="unscaled"``.
+    Args:
+        x: an array ``[m]``.
+        y: an array ``[m]``, or ``[m, k]`` for k fits at once.
+        deg: the degree of the polynomial.
+        rcond: up to what, relative to the greatest, singular values count as zero; by default ``m
+            eps``.
+        full: whether to return the sums of squared residuals, the rank, the singular values and
+            ``rcond`` too.
+        w: weights ``[m]``.
+        cov: whether to return the covariance of the coefficients too, scaled by the reduced
+            chi-square, or not if ``"unscaled"``.
 
-    Source: NumPy, ``polyfit``. Raises ``ValueError`` for a negative degree, ``TypeError`` for
-    arrays of other shapes.
+    Returns:
+        The coefficients ``[deg + 1]`` or ``[deg + 1, k]``, that of the highest power first; a tuple
+        with what else is asked for.
+
+    Raises:
+        TypeError: ``deg`` is not an integer, or an array has another shape.
+        ValueError: ``deg`` is negative, ``cov`` is another, or the points are too few for it.
+
+    As NumPy's ``polyfit``.
 
     >>> import stretto.numpy as snp
     >>> snp.polyfit(snp.arange(5.0), 2 * snp.arange(5.0) + 1, 1).round(3)
@@ -371,28 +502,28 @@ def polyfit(
         raise ValueError(f"polyfit: deg must not be negative, got {deg}")
     if cov not in (False, True, "unscaled"):
         raise ValueError(f"polyfit: cov must be False, True or 'unscaled', got {cov!r}")
-    x, y = promote_dtypes("polyfit", x, y)
-    x, y = _inexact(x), _inexact(y)
-    m = x.size
-    if x.ndim != 1 or not m or y.ndim not in (1, 2) or y.shape[0] != m:
+    value, other = promote_dtypes("polyfit", x, y)
+    value, other = _inexact(value), _inexact(other)
+    m = value.size
+    if value.ndim != 1 or not m or other.ndim not in (1, 2) or other.shape[0] != m:
         raise TypeError(
             f"polyfit: x must be of rank 1 and not empty, y of rank 1 or 2 and as long; got "
-            f"{x.type} and {y.type}"
+            f"{value.type} and {other.type}"
         )
     # In the dtype of the data, the units that a sum of m terms may be off by
-    rcond = m * float(finfo(x.dtype).eps) if rcond is None else rcond
-    left, right = vander(x, order), y
+    rcond = m * float(finfo(value.dtype).eps) if rcond is None else rcond
+    left, right = vander(value, order), other
     if w is not None:
-        weights = convert(as_value(w, "polyfit", "w"), x.dtype)
+        weights = convert(as_value(w, "polyfit", "w"), value.dtype)
         if weights.shape != (m,):
             raise TypeError(f"polyfit: w must be of shape {(m,)}, got {weights.type}")
         left = left * expand_dims(weights, 1)
-        right = right * (weights if y.ndim == 1 else expand_dims(weights, 1))
+        right = right * (weights if other.ndim == 1 else expand_dims(weights, 1))
     # Columns of length 1 make the problem as well conditioned as scaling can.
     scale = sqrt(sum_(_squared(left), 0))
     left = left / expand_dims(scale, 0)
     c, residuals, rank, singular = lstsq(left, right, rcond)
-    c = c / (scale if y.ndim == 1 else expand_dims(scale, 1))
+    c = c / (scale if other.ndim == 1 else expand_dims(scale, 1))
     if full:
         return c, residuals, rank, singular, rcond
     if not cov:
@@ -407,7 +538,7 @@ def polyfit(
                 f"pass cov='unscaled'"
             )
         factor = residuals / (m - order)
-    if y.ndim == 1:
+    if other.ndim == 1:
         return c, base * (factor if cov == "unscaled" else reshape(factor, ()))
     return c, expand_dims(base, 2) * factor
 

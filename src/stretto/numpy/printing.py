@@ -8,18 +8,30 @@ from typing import Any
 import numpy as np
 
 from stretto._engine.core.interpreter import Tracer, as_value
+from stretto._engine.core.typing import ArrayLike
 from stretto._engine.runtime.array import text_of
 
 __all__ = ["array_repr", "array_str", "get_printoptions", "printoptions", "set_printoptions"]
 
 
 def array_repr(
-    arr: Any,
+    arr: ArrayLike,
     max_line_width: int | None = None,
     precision: int | None = None,
     suppress_small: bool | None = None,
 ) -> str:
-    """The text of an array that says what it is, as ``repr``: so wide, with so many digits.
+    """Write an array as text that says what it is, as ``repr`` does.
+
+    Args:
+        arr: an array, or a number.
+        max_line_width: the number of characters in a line; by default NumPy's setting.
+        precision: the number of digits; by default NumPy's setting.
+        suppress_small: whether numbers near 0 are written as 0; by default NumPy's setting.
+
+    Returns:
+        The text.
+
+    As NumPy's ``array_repr``.
 
     >>> import stretto.numpy as snp
     >>> snp.array_repr(snp.array([1.0, 1 / 3]), precision=2)
@@ -32,12 +44,23 @@ def array_repr(
 
 
 def array_str(
-    a: Any,
+    a: ArrayLike,
     max_line_width: int | None = None,
     precision: int | None = None,
     suppress_small: bool | None = None,
 ) -> str:
-    """The text of an array's elements, as ``str``: so wide, with so many digits.
+    """Write the elements of an array as text, as ``str`` does.
+
+    Args:
+        a: an array, or a number.
+        max_line_width: the number of characters in a line; by default NumPy's setting.
+        precision: the number of digits; by default NumPy's setting.
+        suppress_small: whether numbers near 0 are written as 0; by default NumPy's setting.
+
+    Returns:
+        The text.
+
+    As NumPy's ``array_str``.
 
     >>> import stretto.numpy as snp
     >>> snp.array_str(snp.array([1.0, 1 / 3]), precision=2)
@@ -50,7 +73,12 @@ def array_str(
 
 
 def get_printoptions() -> dict[str, Any]:
-    """NumPy's settings for printing.
+    """Give NumPy's settings for printing.
+
+    Returns:
+        A dictionary of them.
+
+    As NumPy's ``get_printoptions``.
 
     >>> import stretto.numpy as snp
     >>> snp.get_printoptions()["threshold"]
@@ -62,6 +90,12 @@ def get_printoptions() -> dict[str, Any]:
 def set_printoptions(*args: Any, **kwargs: Any) -> None:
     """Change NumPy's settings for printing, for its arrays and those here.
 
+    Args:
+        *args: those of NumPy's ``set_printoptions``.
+        **kwargs: those of NumPy's ``set_printoptions``.
+
+    As NumPy's ``set_printoptions``.
+
     >>> import stretto.numpy as snp
     >>> snp.set_printoptions(threshold=1000)
     """
@@ -69,7 +103,16 @@ def set_printoptions(*args: Any, **kwargs: Any) -> None:
 
 
 def printoptions(*args: Any, **kwargs: Any) -> AbstractContextManager[Any]:
-    """Settings for printing within a ``with`` block.
+    """Change NumPy's settings for printing within a ``with`` block.
+
+    Args:
+        *args: those of NumPy's ``printoptions``.
+        **kwargs: those of NumPy's ``printoptions``.
+
+    Returns:
+        A context manager.
+
+    As NumPy's ``printoptions``.
 
     >>> import stretto.numpy as snp
     >>> with snp.printoptions(precision=2):

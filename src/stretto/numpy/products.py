@@ -6,11 +6,13 @@ of matrices and vectors. Next, read ``methods``.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
 from stretto._engine.core.interpreter import as_value
+from stretto._engine.core.typing import ArrayLike, DTypeLike
 from stretto._engine.ops import contract
 from stretto._engine.ops.arithmetic import conj, multiply
 from stretto._engine.ops.bilinear import promote_dtypes
@@ -39,16 +41,30 @@ __all__ = [
 
 
 def dot(
-    a: Any,
-    b: Any,
+    a: ArrayLike,
+    b: ArrayLike,
     *,
     precision: Any = None,
-    preferred_element_type: Any = None,
+    preferred_element_type: DTypeLike | None = None,
     out_sharding: None = None,
-) -> Any:
-    """The sum over the last axis of ``a`` and the last but one of ``b``; scalars multiply.
+) -> Array:
+    """Multiply over the last axis of ``a`` and the last but one of ``b``; scalars multiply.
 
-    Raises ``ValueError`` where the sizes differ.
+    Args:
+        a: an array, or a number.
+        b: an array, or a number; of a vector its only axis counts.
+        precision: that of ``lax.dot``.
+        preferred_element_type: the dtype of the result; by default that of the operands.
+        out_sharding: must be None: arrays are not split over devices.
+
+    Returns:
+        An array of the other axes of ``a``, then those of ``b``.
+
+    Raises:
+        NotImplementedError: ``out_sharding`` is given.
+        ValueError: the sizes differ.
+
+    As NumPy's ``dot``.
 
     >>> import stretto.numpy as snp
     >>> snp.dot(snp.array([1.0, 2.0]), snp.array([3.0, 4.0]))
@@ -59,16 +75,30 @@ def dot(
 
 
 def matmul(
-    a: Any,
-    b: Any,
+    a: ArrayLike,
+    b: ArrayLike,
     *,
     precision: Any = None,
-    preferred_element_type: Any = None,
+    preferred_element_type: DTypeLike | None = None,
     out_sharding: None = None,
-) -> Any:
-    """The matrix product over the last two axes, the others broadcast; vectors as in NumPy.
+) -> Array:
+    """Multiply matrices in the last two axes; the others broadcast.
 
-    Raises ``ValueError`` for operands of rank 0, and where sizes do not fit.
+    Args:
+        a: an array of rank 1 or more; a vector is a row.
+        b: an array of rank 1 or more; a vector is a column.
+        precision: that of ``lax.dot``.
+        preferred_element_type: the dtype of the result; by default that of the operands.
+        out_sharding: must be None: arrays are not split over devices.
+
+    Returns:
+        The products; without the axis of each vector.
+
+    Raises:
+        NotImplementedError: ``out_sharding`` is given.
+        ValueError: an array is of rank 0, or sizes do not match.
+
+    As NumPy's and the array API standard's ``matmul``.
 
     >>> import stretto.numpy as snp
     >>> snp.matmul(snp.array([[1, 2], [3, 4]]), snp.array([1, 1]))
@@ -88,17 +118,33 @@ def _any_stack(a: Any, b: Any) -> bool:
 
 
 def tensordot(
-    a: Any,
-    b: Any,
-    axes: Any = 2,
+    a: ArrayLike,
+    b: ArrayLike,
+    axes: int | Sequence[Any] = 2,
     *,
     precision: Any = None,
-    preferred_element_type: Any = None,
+    preferred_element_type: DTypeLike | None = None,
     out_sharding: None = None,
-) -> Any:
-    """Sum products over ``axes``: a pair of axis lists, or how many last of ``a``, first of ``b``.
+) -> Array:
+    """Multiply two arrays and sum over pairs of axes.
 
-    Raises ``ValueError`` where paired sizes differ.
+    Args:
+        a: an array.
+        b: an array.
+        axes: a pair of axes, or of lists of axes; or how many last ones of ``a`` and first ones of
+            ``b``.
+        precision: that of ``lax.dot``.
+        preferred_element_type: the dtype of the result; by default that of the operands.
+        out_sharding: must be None: arrays are not split over devices.
+
+    Returns:
+        An array of the other axes of ``a``, then those of ``b``.
+
+    Raises:
+        NotImplementedError: ``out_sharding`` is given.
+        ValueError: paired sizes differ, or an axis is out of bounds.
+
+    As NumPy's and the array API standard's ``tensordot``.
 
     >>> import stretto.numpy as snp
     >>> snp.tensordot(snp.ones((2, 3, 4)), snp.ones((3, 4, 5))).shape
@@ -108,10 +154,28 @@ def tensordot(
     return contract.tensordot(a, b, axes, precision, preferred_element_type)
 
 
-def vdot(a: Any, b: Any, *, precision: Any = None, preferred_element_type: Any = None) -> Any:
-    """The sum of ``conj(a) * b`` over all elements, in row-major order.
+def vdot(
+    a: ArrayLike,
+    b: ArrayLike,
+    *,
+    precision: Any = None,
+    preferred_element_type: DTypeLike | None = None,
+) -> Array:
+    """Sum ``conj(a) * b`` over all elements, in row-major order.
 
-    Raises ``ValueError`` where there are not as many of them.
+    Args:
+        a: an array, or a number.
+        b: an array of as many elements.
+        precision: that of ``lax.dot``.
+        preferred_element_type: the dtype of the result; by default that of the operands.
+
+    Returns:
+        A number of the promoted dtype.
+
+    Raises:
+        ValueError: the numbers of elements differ.
+
+    As NumPy's ``vdot``.
 
     >>> import stretto.numpy as snp
     >>> snp.vdot(snp.array([1j, 2.0]), snp.array([1j, 3.0]))
@@ -120,10 +184,28 @@ def vdot(a: Any, b: Any, *, precision: Any = None, preferred_element_type: Any =
     return contract.vdot(a, b, precision, preferred_element_type)
 
 
-def inner(a: Any, b: Any, *, precision: Any = None, preferred_element_type: Any = None) -> Any:
-    """The sum of products over the last axes of both; scalars multiply.
+def inner(
+    a: ArrayLike,
+    b: ArrayLike,
+    *,
+    precision: Any = None,
+    preferred_element_type: DTypeLike | None = None,
+) -> Array:
+    """Multiply two arrays and sum over the last axes of both; scalars multiply.
 
-    Raises ``ValueError`` where the sizes differ.
+    Args:
+        a: an array, or a number.
+        b: an array, or a number.
+        precision: that of ``lax.dot``.
+        preferred_element_type: the dtype of the result; by default that of the operands.
+
+    Returns:
+        An array of the other axes of ``a``, then those of ``b``.
+
+    Raises:
+        ValueError: the sizes differ.
+
+    As NumPy's ``inner``.
 
     >>> import stretto.numpy as snp
     >>> snp.inner(snp.ones((2, 3)), snp.ones((4, 3))).shape
@@ -132,8 +214,21 @@ def inner(a: Any, b: Any, *, precision: Any = None, preferred_element_type: Any 
     return contract.inner(a, b, precision, preferred_element_type)
 
 
-def outer(a: Any, b: Any, out: None = None) -> Any:
-    """Every product of an element of ``a`` and one of ``b``, both flattened.
+def outer(a: ArrayLike, b: ArrayLike, out: None = None) -> Array:
+    """Multiply every element of one array with every element of another.
+
+    Args:
+        a: an array of m elements, flattened.
+        b: an array of n elements, flattened.
+        out: must be None: arrays are immutable.
+
+    Returns:
+        The products ``[m, n]``.
+
+    Raises:
+        NotImplementedError: ``out`` is given.
+
+    As NumPy's ``outer``.
 
     >>> import stretto.numpy as snp
     >>> snp.outer(snp.array([1, 2]), snp.array([3, 4]))
@@ -151,17 +246,30 @@ def outer(a: Any, b: Any, out: None = None) -> Any:
 
 
 def vecdot(
-    x1: Any,
-    x2: Any,
+    x1: ArrayLike,
+    x2: ArrayLike,
     /,
     *,
     axis: int = -1,
     precision: Any = None,
-    preferred_element_type: Any = None,
-) -> Any:
-    """The sum of ``conj(x1) * x2`` along ``axis``, the arrays broadcast along the others.
+    preferred_element_type: DTypeLike | None = None,
+) -> Array:
+    """Sum ``conj(x1) * x2`` along an axis.
 
-    Raises ``ValueError`` where the sizes along ``axis`` differ.
+    Args:
+        x1: an array.
+        x2: an array; the other axes broadcast.
+        axis: the axis to sum along.
+        precision: that of ``lax.dot``.
+        preferred_element_type: the dtype of the result; by default that of the operands.
+
+    Returns:
+        An array of the shape that the other axes broadcast to.
+
+    Raises:
+        ValueError: ``axis`` is out of bounds; or the sizes along ``axis`` differ.
+
+    As NumPy's and the array API standard's ``vecdot``.
 
     >>> import stretto.numpy as snp
     >>> snp.vecdot(snp.array([[1, 2], [3, 4]]), snp.array([1, 1]))
@@ -186,10 +294,20 @@ def _stacks(who: str, x1: Any, x2: Any, ranks: tuple[int, int]) -> tuple[Any, An
     return x, y
 
 
-def matvec(x1: Any, x2: Any, /) -> Any:
-    """The products of matrices, the last two axes of ``x1``, and vectors, the last of ``x2``.
+def matvec(x1: ArrayLike, x2: ArrayLike, /) -> Array:
+    """Multiply matrices with vectors.
 
-    The other axes broadcast. Raises ``ValueError`` where sizes do not fit.
+    Args:
+        x1: matrices ``[..., m, n]``.
+        x2: vectors ``[..., n]``; leading axes broadcast.
+
+    Returns:
+        Vectors ``[..., m]``.
+
+    Raises:
+        ValueError: a rank is too small, or sizes do not match.
+
+    As NumPy's ``matvec``.
 
     >>> import stretto.numpy as snp
     >>> snp.matvec(snp.array([[1, 2], [3, 4]]), snp.array([[1, 1], [0, 1]]))
@@ -202,11 +320,20 @@ def matvec(x1: Any, x2: Any, /) -> Any:
     return squeeze(contract.matmul(x, expand_dims(y, y.ndim)), -1)
 
 
-def vecmat(x1: Any, x2: Any, /) -> Any:
-    """The products of the conjugates of vectors, the last axis of ``x1``, and matrices.
+def vecmat(x1: ArrayLike, x2: ArrayLike, /) -> Array:
+    """Multiply the conjugates of vectors with matrices.
 
-    The matrices are the last two axes of ``x2``; the other axes broadcast. Raises ``ValueError``
-    where sizes do not fit.
+    Args:
+        x1: vectors ``[..., m]``.
+        x2: matrices ``[..., m, n]``; leading axes broadcast.
+
+    Returns:
+        Vectors ``[..., n]``.
+
+    Raises:
+        ValueError: a rank is too small, or sizes do not match.
+
+    As NumPy's ``vecmat``.
 
     >>> import stretto.numpy as snp
     >>> snp.vecmat(snp.array([1, 1]), snp.array([[1, 2], [3, 4]]))
@@ -224,10 +351,17 @@ def vecmat(x1: Any, x2: Any, /) -> Any:
 # Of other kinds
 
 
-def kron(a: Any, b: Any) -> Any:
-    """Kronecker's product: in place of each element of ``a`` its product with all of ``b``.
+def kron(a: ArrayLike, b: ArrayLike) -> Array:
+    """Form the Kronecker product: each element of ``a`` times all of ``b``, in its place.
 
-    Axes align from the last.
+    Args:
+        a: an array, or a number.
+        b: an array, or a number; axes align from the last.
+
+    Returns:
+        An array whose sizes are the products of those of ``a`` and ``b``.
+
+    As NumPy's ``kron``.
 
     >>> import stretto.numpy as snp
     >>> snp.kron(snp.array([1, 10]), snp.array([1, 2]))
@@ -244,13 +378,34 @@ def kron(a: Any, b: Any) -> Any:
 
 
 def cross(
-    a: Any, b: Any, axisa: int = -1, axisb: int = -1, axisc: int = -1, axis: int | None = None
-) -> Any:
-    """The cross product of vectors of 3 elements, or of 2 for those in the plane.
+    a: ArrayLike,
+    b: ArrayLike,
+    axisa: int = -1,
+    axisb: int = -1,
+    axisc: int = -1,
+    axis: int | None = None,
+) -> Array:
+    """Multiply vectors of 3 elements crosswise, or of 2 for those in the plane.
 
-    The vectors lie along ``axisa`` and ``axisb``, those of the result along ``axisc``, all three
-    along ``axis`` if it is given; the other axes broadcast. A vector of 2 elements has 0 for its
-    third; of two of them the result is that third element alone. Raises ``ValueError`` for others.
+    A vector of 2 elements has 0 for its third; of two such vectors the result is that third element
+    alone.
+
+    Args:
+        a: an array of size 2 or 3 along ``axisa``.
+        b: an array of size 2 or 3 along ``axisb``; the other axes broadcast.
+        axisa: the axis of the vectors of ``a``.
+        axisb: the axis of the vectors of ``b``.
+        axisc: the axis of the vectors of the result.
+        axis: one axis in the place of all three.
+
+    Returns:
+        The cross products, of the shape that the two broadcast to.
+
+    Raises:
+        ValueError: an axis is out of bounds, or is named twice; or vectors have other sizes, or the
+            shapes do not broadcast.
+
+    As NumPy's ``cross``.
 
     >>> import stretto.numpy as snp
     >>> snp.cross(snp.array([1, 0, 0]), snp.array([0, 1, 0]))

@@ -1,18 +1,17 @@
 """Copies with elements replaced: by place, by mask, along an axis, on the diagonal.
 
 NumPy's functions of these names change their argument. Arrays are immutable, so here
-``inplace=False`` must be said, and the copy is returned; ``x.at[index].set(y)`` is shorter. Next,
+``inplace=False`` is required, and the copy is returned; ``x.at[index].set(y)`` is shorter. Next,
 read ``choosing``.
 """
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 
 from stretto._engine.core.interpreter import as_value
 from stretto._engine.core.types import default_dtype
+from stretto._engine.core.typing import Array, ArrayLike
 from stretto._engine.ops.broadcast import broadcast_to, canonical_axis, reshape
 from stretto._engine.ops.comparison import where as choose
 from stretto._engine.ops.convert import convert
@@ -29,11 +28,27 @@ from stretto.numpy.remainders import remainder
 __all__ = ["fill_diagonal", "place", "put", "put_along_axis", "putmask"]
 
 
-def put(a: Any, ind: Any, v: Any, mode: str | None = None, *, inplace: bool = True) -> Any:
-    """A copy of ``a`` with ``v``, over and over, at the places ``ind`` in row-major order.
+def put(
+    a: ArrayLike, ind: ArrayLike, v: ArrayLike, mode: str | None = None, *, inplace: bool = True
+) -> Array:
+    """Copy an array with values put at places in row-major order.
 
-    Out of bounds nothing is put; ``mode="clip"`` puts at the nearest place, ``"wrap"`` counts round
-    and round, ``"raise"`` raises ``IndexError``. Raises ``ValueError`` unless ``inplace=False``.
+    Args:
+        a: an array.
+        ind: the places, integers; negative ones count from the end.
+        v: the values, used over and over.
+        mode: what happens out of bounds: nothing is put by default; ``"clip"`` puts at the nearest
+            place, ``"wrap"`` counts round and round, ``"raise"`` raises.
+        inplace: must be False: a copy is returned.
+
+    Returns:
+        A copy of ``a``.
+
+    Raises:
+        IndexError: a place is out of bounds in mode ``"raise"``.
+        ValueError: ``inplace`` is not False; or there are places but no values.
+
+    As NumPy's ``put``, which changes its argument.
 
     >>> import stretto.numpy as snp
     >>> snp.put(snp.zeros(3), snp.array([0, 2]), 5, inplace=False)
@@ -57,18 +72,32 @@ def put(a: Any, ind: Any, v: Any, mode: str | None = None, *, inplace: bool = Tr
 
 
 def put_along_axis(
-    arr: Any,
-    indices: Any,
-    values: Any,
+    arr: ArrayLike,
+    indices: ArrayLike,
+    values: ArrayLike,
     axis: int | None,
     inplace: bool = True,
     *,
     mode: str | None = None,
-) -> Any:
-    """A copy of ``arr`` with ``values`` at ``indices`` along ``axis``, each line of them apart.
+) -> Array:
+    """Copy an array with values put at indices along an axis, for each line apart.
 
-    The inverse of ``take_along_axis``; without an axis (``None``) of the elements in row-major
-    order. ``mode`` is that of ``x.at[...].set``. Raises ``ValueError`` unless ``inplace=False``.
+    Args:
+        arr: an array.
+        indices: integers of the rank of ``arr``; the other axes broadcast.
+        values: what to put; broadcasts with ``indices``.
+        axis: the axis to put along; None takes the elements in row-major order.
+        inplace: must be False: a copy is returned.
+        mode: what happens out of bounds, as for ``x.at[...].set``.
+
+    Returns:
+        A copy of ``arr``.
+
+    Raises:
+        ValueError: ``inplace`` is not False; or ``axis`` is out of bounds; or ``indices`` is not of
+            integers, or of another rank.
+
+    As NumPy's ``put_along_axis``, which changes its argument; the inverse of ``take_along_axis``.
 
     >>> import stretto.numpy as snp
     >>> x, at = snp.zeros((2, 3)), snp.array([[1], [2]])
@@ -99,10 +128,22 @@ def put_along_axis(
     return At(x)[tuple(index)].set(new, mode=mode)
 
 
-def place(arr: Any, mask: Any, vals: Any, *, inplace: bool = True) -> Any:
-    """A copy of ``arr`` with ``vals``, over and over, where the mask of its size holds.
+def place(arr: ArrayLike, mask: ArrayLike, vals: ArrayLike, *, inplace: bool = True) -> Array:
+    """Copy an array with values put where a mask holds.
 
-    Raises ``ValueError`` unless ``inplace=False``, and for a mask of another size.
+    Args:
+        arr: an array.
+        mask: an array of the same size; elements that are not zero hold.
+        vals: the values, used over and over.
+        inplace: must be False: a copy is returned.
+
+    Returns:
+        A copy of ``arr``.
+
+    Raises:
+        ValueError: ``inplace`` is not False; or ``mask`` has another size, or ``vals`` is empty.
+
+    As NumPy's ``place``, which changes its argument.
 
     >>> import stretto.numpy as snp
     >>> x = snp.arange(4)
@@ -125,11 +166,22 @@ def place(arr: Any, mask: Any, vals: Any, *, inplace: bool = True) -> Any:
     return reshape(choose(holds, convert(new, x.dtype), reshape(x, (x.size,))), x.shape)
 
 
-def putmask(a: Any, mask: Any, values: Any, *, inplace: bool = True) -> Any:
-    """A copy of ``a`` in which, where the mask holds, each element is that of ``values`` there.
+def putmask(a: ArrayLike, mask: ArrayLike, values: ArrayLike, *, inplace: bool = True) -> Array:
+    """Copy an array with elements of another put where a mask holds.
 
-    Values of another size count over and over, in row-major order. Raises ``ValueError`` unless
-    ``inplace=False``, and for a mask of another size.
+    Args:
+        a: an array.
+        mask: an array of the same size; elements that are not zero hold.
+        values: what to put, element for element; of another size it is used over and over.
+        inplace: must be False: a copy is returned.
+
+    Returns:
+        A copy of ``a``.
+
+    Raises:
+        ValueError: ``inplace`` is not False; or ``mask`` has another size.
+
+    As NumPy's ``putmask``, which changes its argument.
 
     >>> import stretto.numpy as snp
     >>> x = snp.arange(4)
@@ -147,11 +199,25 @@ def putmask(a: Any, mask: Any, values: Any, *, inplace: bool = True) -> Any:
     return choose(reshape(holds, x.shape), new, x)
 
 
-def fill_diagonal(a: Any, val: Any, wrap: bool = False, *, inplace: bool = True) -> Any:
-    """A copy of ``a`` with ``val``, over and over, on its main diagonal.
+def fill_diagonal(
+    a: ArrayLike, val: ArrayLike, wrap: bool = False, *, inplace: bool = True
+) -> Array:
+    """Copy an array with values put on its main diagonal.
 
-    With more than two axes all must have one size. ``wrap`` goes on below the end of a tall matrix,
-    after one free row each time. Raises ``ValueError`` unless ``inplace=False``.
+    Args:
+        a: an array of rank 2, or of a higher rank with axes of one size.
+        val: the values, used over and over.
+        wrap: whether to go on below the end of a tall matrix, after one free row each time.
+        inplace: must be False: a copy is returned.
+
+    Returns:
+        A copy of ``a``.
+
+    Raises:
+        ValueError: ``inplace`` is not False; or the rank is below 2, or more than two axes differ
+            in size.
+
+    As NumPy's ``fill_diagonal``, which changes its argument.
 
     >>> import stretto.numpy as snp
     >>> snp.fill_diagonal(snp.zeros((2, 3)), snp.array([1, 2]), inplace=False)

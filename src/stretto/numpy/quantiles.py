@@ -14,6 +14,7 @@ import numpy as np
 
 from stretto._engine.core.interpreter import Tracer, Value, as_value
 from stretto._engine.core.types import inexact_dtype, is_complex, kind_of
+from stretto._engine.core.typing import Array, ArrayLike, Axes
 from stretto._engine.ops import arithmetic as ops
 from stretto._engine.ops.broadcast import (
     broadcast_to,
@@ -168,7 +169,9 @@ def _quantile(
     known = weights is None and not isinstance(q, Value) and host_of(x, INTEGER) is not None
     lines = _lines(x if known else convert(x, wide), axes)
     if not lines.shape[-1]:
-        raise ValueError(f"{who}: there is no quantile of no elements, {x.type} over axis {axis}")
+        raise ValueError(
+            f"{who}: a quantile of an empty array is undefined, {x.type} over axis {axis}"
+        )
     if isinstance(q, Value):
         q = convert(q, lines.dtype)
     flat = q.reshape(-1)
@@ -197,7 +200,7 @@ def _of_lines(lines: Any, q: Any, method: str, skip: bool, wide: np.dtype) -> An
         skip = skip and host.dtype.kind == "f"
         if not skip or host.size == lines.shape[-1]:
             return array_of(_of_host(host, q, method, skip, wide), wide)
-    missing = isnan(lines)
+    missing: Any = isnan(lines)
     lines = sort(lines, -1)  # NaN goes last
     n: Any = lines.shape[-1]
     if skip:  # so many in each line
@@ -270,24 +273,46 @@ def _of_weighted(lines: Any, weights: Any, q: Any, skip: bool) -> Any:
 
 
 def quantile(
-    a: Any,
-    q: Any,
-    axis: Any = None,
+    a: ArrayLike,
+    q: ArrayLike,
+    axis: Axes = None,
     out: None = None,
     overwrite_input: bool = False,
     method: str = "linear",
     keepdims: bool = False,
     *,
-    weights: Any = None,
-) -> Any:
-    """The value below which the fraction ``q`` of the elements over ``axis`` lies.
+    weights: ArrayLike | None = None,
+) -> Array:
+    """Find the values below which fractions of the elements over axes lie.
 
-    Of several ``q`` the results lie along first axes. NaN where there is one. ``method``:
-    ``inverted_cdf``, ``closest_observation`` (an element), ``averaged_inverted_cdf`` (or the mean
-    of two); ``interpolated_inverted_cdf``, ``hazen``, ``weibull``, ``linear``, ``median_unbiased``,
-    ``normal_unbiased`` (between two); ``lower``, ``higher``, ``midpoint``, ``nearest`` (as
-    ``linear``, at or between its two). ``weights``, for ``inverted_cdf`` alone, have the shape of
-    ``a`` or of its axes here.
+    Methods: ``inverted_cdf`` and ``closest_observation`` give an element, ``averaged_inverted_cdf``
+    an element or the mean of two; ``interpolated_inverted_cdf``, ``hazen``, ``weibull``,
+    ``linear``, ``median_unbiased`` and ``normal_unbiased`` interpolate; ``lower``, ``higher``,
+    ``midpoint`` and ``nearest`` are at or between the two elements of ``linear``.
+
+    Args:
+        a: an array of real numbers.
+        q: fractions from 0 to 1, of any shape; may be traced.
+        axis: the axes to take quantiles over; all by default.
+        out: must be None: arrays are immutable.
+        overwrite_input: has no effect: arrays are immutable.
+        method: how a place between two elements is treated, as above.
+        keepdims: whether the axes stay, with size 1.
+        weights: one for each element, or for each place along the axes; for ``inverted_cdf`` alone.
+
+    Returns:
+        The quantiles, in the float dtype of ``a``: first the axes of ``q``, then those of ``a``
+        that are left; NaN where there is one.
+
+    Raises:
+        NotImplementedError: ``out`` is given.
+        TypeError: ``a`` or ``q`` is complex.
+        ValueError: an axis is out of bounds, or is named twice; or ``q`` is out of range,
+            ``method`` is another, there is no element, or ``weights`` are negative, of another
+            shape, or given with another method.
+
+    As NumPy's ``quantile``. Methods: Hyndman and Fan, Sample quantiles in statistical packages,
+    1996.
 
     >>> import stretto.numpy as snp
     >>> snp.quantile(snp.array([1.0, 2.0, 4.0]), snp.array([0.25, 0.5]))
@@ -298,18 +323,42 @@ def quantile(
 
 
 def percentile(
-    a: Any,
-    q: Any,
-    axis: Any = None,
+    a: ArrayLike,
+    q: ArrayLike,
+    axis: Axes = None,
     out: None = None,
     overwrite_input: bool = False,
     method: str = "linear",
     keepdims: bool = False,
     *,
-    weights: Any = None,
+    weights: ArrayLike | None = None,
     out_sharding: None = None,
-) -> Any:
-    """``quantile`` with ``q`` in percent.
+) -> Array:
+    """Find the values below which percentages of the elements over axes lie.
+
+    Args:
+        a: an array of real numbers.
+        q: percentages from 0 to 100, of any shape; may be traced.
+        axis: the axes to take quantiles over; all by default.
+        out: must be None: arrays are immutable.
+        overwrite_input: has no effect: arrays are immutable.
+        method: how a place between two elements is treated, as for ``quantile``.
+        keepdims: whether the axes stay, with size 1.
+        weights: one for each element, or for each place along the axes; for ``inverted_cdf`` alone.
+        out_sharding: must be None: arrays are not split over devices.
+
+    Returns:
+        The quantiles, in the float dtype of ``a``: first the axes of ``q``, then those of ``a``
+        that are left; NaN where there is one.
+
+    Raises:
+        NotImplementedError: ``out`` is given; or ``out_sharding`` is given.
+        TypeError: ``a`` or ``q`` is complex.
+        ValueError: an axis is out of bounds, or is named twice; or ``q`` is out of range,
+            ``method`` is another, there is no element, or ``weights`` are negative, of another
+            shape, or given with another method.
+
+    As NumPy's ``percentile``.
 
     >>> import stretto.numpy as snp
     >>> snp.percentile(snp.array([1.0, 2.0, 4.0]), 50)
@@ -321,13 +370,31 @@ def percentile(
 
 
 def median(
-    a: Any,
-    axis: Any = None,
+    a: ArrayLike,
+    axis: Axes = None,
     out: None = None,
     overwrite_input: bool = False,
     keepdims: bool = False,
-) -> Any:
-    """The middle value over ``axis``; of an even number of elements, the mean of the middle two.
+) -> Array:
+    """Find the middle value over axes, or the mean of the middle two.
+
+    Args:
+        a: an array of real numbers.
+        axis: the axes to search over; all by default.
+        out: must be None: arrays are immutable.
+        overwrite_input: has no effect: arrays are immutable.
+        keepdims: whether the axes stay, with size 1.
+
+    Returns:
+        The medians, in the float dtype of ``a``, of its shape without the axes; NaN where there is
+        one.
+
+    Raises:
+        NotImplementedError: ``out`` is given.
+        TypeError: ``a`` is complex.
+        ValueError: an axis is out of bounds, or is named twice; or there is no element.
+
+    As NumPy's ``median``.
 
     >>> import stretto.numpy as snp
     >>> snp.median(snp.array([5, 1, 2, 4]))
@@ -338,17 +405,40 @@ def median(
 
 
 def nanquantile(
-    a: Any,
-    q: Any,
-    axis: Any = None,
+    a: ArrayLike,
+    q: ArrayLike,
+    axis: Axes = None,
     out: None = None,
     overwrite_input: bool = False,
     method: str = "linear",
     keepdims: bool = False,
     *,
-    weights: Any = None,
-) -> Any:
-    """``quantile`` without the elements that are NaN.
+    weights: ArrayLike | None = None,
+) -> Array:
+    """Find quantiles over axes, without the elements that are NaN.
+
+    Args:
+        a: an array of real numbers.
+        q: fractions from 0 to 1, of any shape; may be traced.
+        axis: the axes to take quantiles over; all by default.
+        out: must be None: arrays are immutable.
+        overwrite_input: has no effect: arrays are immutable.
+        method: how a place between two elements is treated, as for ``quantile``.
+        keepdims: whether the axes stay, with size 1.
+        weights: one for each element, or for each place along the axes; for ``inverted_cdf`` alone.
+
+    Returns:
+        The quantiles, in the float dtype of ``a``: first the axes of ``q``, then those of ``a``
+        that are left; NaN where there is no number.
+
+    Raises:
+        NotImplementedError: ``out`` is given.
+        TypeError: ``a`` or ``q`` is complex.
+        ValueError: an axis is out of bounds, or is named twice; or ``q`` is out of range,
+            ``method`` is another, there is no element, or ``weights`` are negative, of another
+            shape, or given with another method.
+
+    As NumPy's ``nanquantile``.
 
     >>> import stretto.numpy as snp
     >>> snp.nanquantile(snp.array([1.0, snp.nan, 2.0]), 0.25)
@@ -359,17 +449,40 @@ def nanquantile(
 
 
 def nanpercentile(
-    a: Any,
-    q: Any,
-    axis: Any = None,
+    a: ArrayLike,
+    q: ArrayLike,
+    axis: Axes = None,
     out: None = None,
     overwrite_input: bool = False,
     method: str = "linear",
     keepdims: bool = False,
     *,
-    weights: Any = None,
-) -> Any:
-    """``percentile`` without the elements that are NaN.
+    weights: ArrayLike | None = None,
+) -> Array:
+    """Find percentiles over axes, without the elements that are NaN.
+
+    Args:
+        a: an array of real numbers.
+        q: percentages from 0 to 100, of any shape; may be traced.
+        axis: the axes to take quantiles over; all by default.
+        out: must be None: arrays are immutable.
+        overwrite_input: has no effect: arrays are immutable.
+        method: how a place between two elements is treated, as for ``quantile``.
+        keepdims: whether the axes stay, with size 1.
+        weights: one for each element, or for each place along the axes; for ``inverted_cdf`` alone.
+
+    Returns:
+        The quantiles, in the float dtype of ``a``: first the axes of ``q``, then those of ``a``
+        that are left; NaN where there is no number.
+
+    Raises:
+        NotImplementedError: ``out`` is given.
+        TypeError: ``a`` or ``q`` is complex.
+        ValueError: an axis is out of bounds, or is named twice; or ``q`` is out of range,
+            ``method`` is another, there is no element, or ``weights`` are negative, of another
+            shape, or given with another method.
+
+    As NumPy's ``nanpercentile``.
 
     >>> import stretto.numpy as snp
     >>> snp.nanpercentile(snp.array([1.0, snp.nan, 2.0]), 25)
@@ -380,13 +493,31 @@ def nanpercentile(
 
 
 def nanmedian(
-    a: Any,
-    axis: Any = None,
+    a: ArrayLike,
+    axis: Axes = None,
     out: None = None,
     overwrite_input: bool = False,
     keepdims: bool = False,
-) -> Any:
-    """``median`` without the elements that are NaN.
+) -> Array:
+    """Find the middle value over axes, without the elements that are NaN.
+
+    Args:
+        a: an array of real numbers.
+        axis: the axes to search over; all by default.
+        out: must be None: arrays are immutable.
+        overwrite_input: has no effect: arrays are immutable.
+        keepdims: whether the axes stay, with size 1.
+
+    Returns:
+        The medians, in the float dtype of ``a``, of its shape without the axes; NaN where there is
+        no number.
+
+    Raises:
+        NotImplementedError: ``out`` is given.
+        TypeError: ``a`` is complex.
+        ValueError: an axis is out of bounds, or is named twice; or there is no element.
+
+    As NumPy's ``nanmedian``.
 
     >>> import stretto.numpy as snp
     >>> snp.nanmedian(snp.array([1.0, snp.nan, 3.0]))

@@ -8,13 +8,14 @@ from __future__ import annotations
 import math
 import operator
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, Literal, overload
 
 import numpy as np
 
 from stretto._engine.core.integers import integer
 from stretto._engine.core.interpreter import Value, as_value, state
 from stretto._engine.core.types import array_type, canonical_dtype, kind_of, promote, scalar_dtype
+from stretto._engine.core.typing import ArrayLike, DTypeLike
 from stretto._engine.ops.broadcast import (
     broadcast_in_dim,
     broadcast_to,
@@ -45,17 +46,36 @@ def _number(x: Any) -> Any:
 
 
 def arange(
-    start: Any,
-    stop: Any = None,
-    step: Any = None,
-    dtype: Any = None,
+    start: ArrayLike,
+    stop: ArrayLike | None = None,
+    step: ArrayLike | None = None,
+    dtype: DTypeLike | None = None,
     *,
     device: Any = None,
     out_sharding: None = None,
-) -> Any:
-    """The numbers from ``start`` (0) up to, not including, ``stop``, ``step`` (1) apart.
+) -> Array:
+    """List the numbers from a start up to, not including, a stop.
 
     The bounds must be known while tracing, since the length depends on them.
+
+    Args:
+        start: the first number; given alone, it is ``stop``, and the start is 0.
+        stop: the bound.
+        step: the distance of numbers; 1 by default.
+        dtype: the dtype of the result; by default the one that the arguments promote to.
+        device: None, or the device that arrays are on.
+        out_sharding: must be None: arrays are not split over devices.
+
+    Returns:
+        An array of rank 1.
+
+    Raises:
+        NotImplementedError: ``out_sharding`` is given.
+        OverflowError: a number does not fit in ``dtype``.
+        TracedValueError: an argument is traced.
+        ValueError: ``device`` is not the device that there is; or ``step`` is zero.
+
+    As NumPy's and the array API standard's ``arange``.
 
     >>> import stretto.numpy as snp
     >>> snp.arange(3), snp.arange(1, 2, 0.5)
@@ -102,21 +122,74 @@ def _type_of(x: Any) -> tuple[np.dtype, bool]:
     return scalar_dtype(type(x)), True
 
 
+@overload
 def linspace(
-    start: Any,
-    stop: Any,
+    start: ArrayLike,
+    stop: ArrayLike,
+    num: int = 50,
+    endpoint: bool = True,
+    retstep: Literal[False] = False,
+    dtype: DTypeLike | None = None,
+    axis: int = 0,
+    *,
+    device: Any = None,
+) -> Array: ...
+@overload
+def linspace(
+    start: ArrayLike,
+    stop: ArrayLike,
+    num: int = 50,
+    endpoint: bool = True,
+    *,
+    retstep: Literal[True],
+    dtype: DTypeLike | None = None,
+    axis: int = 0,
+    device: Any = None,
+) -> tuple[Array, Array]: ...
+@overload
+def linspace(
+    start: ArrayLike,
+    stop: ArrayLike,
     num: int = 50,
     endpoint: bool = True,
     retstep: bool = False,
-    dtype: Any = None,
+    dtype: DTypeLike | None = None,
+    axis: int = 0,
+    *,
+    device: Any = None,
+) -> Any: ...
+def linspace(
+    start: ArrayLike,
+    stop: ArrayLike,
+    num: int = 50,
+    endpoint: bool = True,
+    retstep: bool = False,
+    dtype: DTypeLike | None = None,
     axis: int = 0,
     *,
     device: Any = None,
 ) -> Any:
-    """``num`` evenly spaced numbers from ``start`` to ``stop``, the last one if ``endpoint``.
+    """List evenly spaced numbers from a start to a stop.
 
-    ``start`` and ``stop`` may be arrays, and traced: the numbers lie along ``axis``. With
-    ``retstep`` a tuple of the array and the spacing.
+    Args:
+        start: the first numbers; may be traced.
+        stop: the last numbers, or the bounds; both broadcast.
+        num: how many.
+        endpoint: whether ``stop`` is the last number.
+        retstep: whether to return the spacing too.
+        dtype: the dtype of the result; by default the float that the bounds promote to.
+        axis: the place of the numbers in the result.
+        device: None, or the device that arrays are on.
+
+    Returns:
+        An array with ``num`` numbers along ``axis``, or a tuple of it and the spacing.
+
+    Raises:
+        TypeError: ``num`` is not an integer.
+        ValueError: ``device`` is not the device that there is; or ``axis`` is out of bounds; or
+            ``num`` is negative.
+
+    As NumPy's and the array API standard's ``linspace``.
 
     >>> import stretto.numpy as snp
     >>> snp.linspace(0, 1, 5)
@@ -130,7 +203,9 @@ def linspace(
     low, high = promote_values("linspace", start, stop, inexact=True)
     wanted = low.dtype if dtype is None else as_dtype(dtype)
     if type(start) in PYTHON and type(stop) in PYTHON:
-        host = np.linspace(start, stop, num, endpoint)
+        first: Any = start
+        last: Any = stop
+        host = np.linspace(first, last, num, endpoint)
         host = np.floor(host) if kind_of(wanted) in ("int", "uint") else host
         out = Array(host.astype(wanted), array_type(host.shape, wanted))
     else:
@@ -159,10 +234,33 @@ def _spaced(low: Any, high: Any, num: int, gaps: int, endpoint: bool) -> Any:
 
 
 def logspace(
-    start: Any, stop: Any, num: int = 50, endpoint: bool = True, base: Any = 10.0,
-    dtype: Any = None, axis: int = 0,
-) -> Any:  # fmt: skip
-    """``base`` to the power of ``num`` evenly spaced numbers.
+    start: ArrayLike,
+    stop: ArrayLike,
+    num: int = 50,
+    endpoint: bool = True,
+    base: ArrayLike = 10.0,
+    dtype: DTypeLike | None = None,
+    axis: int = 0,
+) -> Array:
+    """List numbers evenly spaced on a logarithmic scale, between powers of a base.
+
+    Args:
+        start: the exponents of the first numbers; may be traced.
+        stop: the exponents of the last numbers, or the bounds; both broadcast.
+        num: how many.
+        endpoint: whether the power of ``stop`` is the last number.
+        base: the base of the powers.
+        dtype: the dtype of the result; by default the float that the arguments promote to.
+        axis: the place of the numbers in the result.
+
+    Returns:
+        An array with ``num`` numbers along ``axis``.
+
+    Raises:
+        TypeError: ``num`` is not an integer.
+        ValueError: ``axis`` is out of bounds; or ``num`` is negative.
+
+    As NumPy's ``logspace``.
 
     >>> import stretto.numpy as snp
     >>> snp.logspace(0, 2, 3)
@@ -173,9 +271,31 @@ def logspace(
 
 
 def geomspace(
-    start: Any, stop: Any, num: int = 50, endpoint: bool = True, dtype: Any = None, axis: int = 0
-) -> Any:
-    """``num`` numbers from ``start`` to ``stop``, each the same multiple of the one before.
+    start: ArrayLike,
+    stop: ArrayLike,
+    num: int = 50,
+    endpoint: bool = True,
+    dtype: DTypeLike | None = None,
+    axis: int = 0,
+) -> Array:
+    """List numbers of which each is the same multiple of the one before.
+
+    Args:
+        start: the first numbers; may be traced.
+        stop: the last numbers, or the bounds; both broadcast.
+        num: how many.
+        endpoint: whether ``stop`` is the last number.
+        dtype: the dtype of the result; by default the float that the bounds promote to.
+        axis: the place of the numbers in the result.
+
+    Returns:
+        An array with ``num`` numbers along ``axis``.
+
+    Raises:
+        TypeError: ``num`` is not an integer.
+        ValueError: ``axis`` is out of bounds; or ``num`` is negative.
+
+    As NumPy's ``geomspace``.
 
     >>> import stretto.numpy as snp
     >>> snp.geomspace(1, 8, 4).round(3)
@@ -189,10 +309,22 @@ def geomspace(
     return convert(out, low.dtype if dtype is None else as_dtype(dtype))
 
 
-def indices(dimensions: Sequence[int], dtype: Any = None, sparse: bool = False) -> Any:
-    """For each axis of a grid, the index along it, stacked; in open form a tuple if ``sparse``.
+def indices(dimensions: Sequence[int], dtype: DTypeLike | None = None, sparse: bool = False) -> Any:
+    """List the indices of a grid along each axis.
 
-    ``dtype`` is the default integer's by default.
+    Args:
+        dimensions: the sizes of the axes.
+        dtype: the dtype of the indices; the default integer by default.
+        sparse: whether to return one array for each axis, of size 1 along the others.
+
+    Returns:
+        An array of the grids along a first axis, or a tuple of arrays if ``sparse``.
+
+    Raises:
+        TypeError: a size is not an integer.
+        ValueError: a size is negative.
+
+    As NumPy's ``indices``.
 
     >>> import stretto.numpy as snp
     >>> snp.indices((2, 2))[0]
@@ -208,8 +340,25 @@ def indices(dimensions: Sequence[int], dtype: Any = None, sparse: bool = False) 
     return stacked([broadcasted_iota(wanted, shape, i) for i in range(len(shape))], "indices")
 
 
-def meshgrid(*xi: Any, copy: bool = True, sparse: bool = False, indexing: str = "xy") -> list[Any]:
-    """Grids of coordinates of rank-1 arrays, one grid an array; ``"ij"`` puts the first axis first.
+def meshgrid(
+    *xi: ArrayLike, copy: bool = True, sparse: bool = False, indexing: str = "xy"
+) -> list[Array]:
+    """Form grids of coordinates from vectors.
+
+    Args:
+        *xi: arrays of rank 1, or numbers.
+        copy: has no effect: arrays are immutable.
+        sparse: whether the grids have size 1 along the axes of other vectors.
+        indexing: ``"xy"``, where the second vector goes along the first axis, or ``"ij"``, where
+            the first does.
+
+    Returns:
+        A list of one grid for each vector.
+
+    Raises:
+        ValueError: a rank is above 1, or ``indexing`` is another.
+
+    As NumPy's and the array API standard's ``meshgrid``.
 
     >>> import stretto.numpy as snp
     >>> snp.meshgrid(snp.array([1, 2]), snp.array([3, 4]))[0]

@@ -6,12 +6,14 @@ Numbers narrower than float32 are summed in float32. Next, read ``statistics``.
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
 from stretto._engine.core.interpreter import Value, as_value
 from stretto._engine.core.types import ArrayType, default_dtype, is_complex, kind_of
+from stretto._engine.core.typing import Array, ArrayLike, Axes, DTypeLike
 from stretto._engine.ops.arithmetic import imag, real
 from stretto._engine.ops.broadcast import (
     ReduceSum,
@@ -111,20 +113,38 @@ def _adds_up(type: ArrayType, wanted: np.dtype) -> bool:
 
 
 def sum(
-    a: Any,
-    axis: Any = None,
-    dtype: Any = None,
+    a: ArrayLike,
+    axis: Axes = None,
+    dtype: DTypeLike | None = None,
     out: None = None,
     keepdims: bool = False,
-    initial: Any = None,
-    where: Any = None,
+    initial: ArrayLike | None = None,
+    where: ArrayLike | None = None,
     promote_integers: bool = True,
-) -> Any:
-    """The sum over ``axis``, one or several, all by default; of those elements ``where`` holds.
+) -> Array:
+    """Sum the elements over axes.
 
-    Small integers and booleans are summed in the default integer, unless ``dtype`` is given;
-    integers in their own dtype where ``promote_integers`` is false. ``initial`` is added to it. In
-    ``bool`` a sum says whether any element is true, as in NumPy.
+    Narrow floats are added up in float32. In ``bool`` a sum says whether any element is true.
+
+    Args:
+        a: an array, or a number; booleans count as integers.
+        axis: the axes to add over; all by default.
+        dtype: the dtype of the sum; by default that of ``a``, at least 32 bits for integers.
+        out: must be None: arrays are immutable.
+        keepdims: whether the axes stay, with size 1.
+        initial: a number that is added to the sum.
+        where: a mask of the elements that count; all by default.
+        promote_integers: whether narrow integers widen to the default integer.
+
+    Returns:
+        The sums, of the shape of ``a`` without the axes.
+
+    Raises:
+        NotImplementedError: ``out`` is given.
+        TypeError: ``where`` is not boolean.
+        ValueError: an axis is out of bounds, or is named twice.
+
+    As NumPy's and the array API standard's ``sum``.
 
     >>> import stretto.numpy as snp
     >>> snp.sum(snp.array([[1.0, 2.0], [3.0, 4.0]]), axis=0)
@@ -151,18 +171,38 @@ def sum(
 
 
 def prod(
-    a: Any,
-    axis: Any = None,
-    dtype: Any = None,
+    a: ArrayLike,
+    axis: Axes = None,
+    dtype: DTypeLike | None = None,
     out: None = None,
     keepdims: bool = False,
-    initial: Any = None,
-    where: Any = None,
+    initial: ArrayLike | None = None,
+    where: ArrayLike | None = None,
     promote_integers: bool = True,
-) -> Any:
-    """The product over ``axis``, one or several, all by default; arguments as for ``sum``.
+) -> Array:
+    """Multiply the elements over axes.
 
     In ``bool`` a product says whether all elements are true.
+
+    Args:
+        a: an array, or a number; booleans count as integers.
+        axis: the axes to multiply over; all by default.
+        dtype: the dtype of the product; by default that of ``a``, at least 32 bits for integers.
+        out: must be None: arrays are immutable.
+        keepdims: whether the axes stay, with size 1.
+        initial: a number that the product is multiplied by.
+        where: a mask of the elements that count; all by default.
+        promote_integers: whether narrow integers widen to the default integer.
+
+    Returns:
+        The products, of the shape of ``a`` without the axes.
+
+    Raises:
+        NotImplementedError: ``out`` is given.
+        TypeError: ``where`` is not boolean.
+        ValueError: an axis is out of bounds, or is named twice.
+
+    As NumPy's and the array API standard's ``prod``.
 
     >>> import stretto.numpy as snp
     >>> snp.prod(snp.array([1, 2, 3]))
@@ -190,14 +230,12 @@ def _extremum(
     greatest = who == "max"
     if where is not None:
         if initial is None:
-            raise ValueError(
-                f"{who}: with where= there may be no element, so initial= must be given"
-            )
+            raise ValueError(f"{who}: where= may leave no element, so initial= must be given")
         worst = reduce.greatest_below if greatest else reduce.least_above
         x = masked(who, x, where, worst(x.dtype))
     axes = canonical_axes(axis, x.type.ndim, who)
     if initial is None and not math.prod([x.type.shape[d] for d in axes]):
-        raise ValueError(f"{who}: there is no {who} of no elements, {x.type} over axis {axis}")
+        raise ValueError(f"{who}: {who} of an empty array is undefined, {x.type} over axis {axis}")
     if is_complex(x.dtype):
         found = _complex_extremum(x, axes, greatest)
     elif initial is None and x.dtype.kind in "fiu" and at_rest(x):
@@ -225,17 +263,33 @@ def _complex_extremum(x: Any, axes: tuple[int, ...], greatest: bool) -> Any:
 
 
 def max(
-    a: Any,
-    axis: Any = None,
+    a: ArrayLike,
+    axis: Axes = None,
     out: None = None,
     keepdims: bool = False,
-    initial: Any = None,
-    where: Any = None,
-) -> Any:
-    """The greatest element over ``axis``, one or several, all by default; NaN where there is one.
+    initial: ArrayLike | None = None,
+    where: ArrayLike | None = None,
+) -> Array:
+    """Find the greatest element over axes; NaN where there is one.
 
-    ``initial`` is the result where nothing is greater; ``where`` needs it. Raises ``ValueError``
-    where there is no element.
+    Args:
+        a: an array, or a number; complex numbers are ordered by real, then imaginary part.
+        axis: the axes to search; all by default.
+        out: must be None: arrays are immutable.
+        keepdims: whether the axes stay, with size 1.
+        initial: the result where no element is greater; ``where`` needs it.
+        where: a mask of the elements that count; all by default.
+
+    Returns:
+        The greatest elements, of the dtype of ``a`` and its shape without the axes.
+
+    Raises:
+        NotImplementedError: ``out`` is given.
+        TypeError: ``where`` is not boolean.
+        ValueError: an axis is out of bounds, or is named twice; or there is no element, or
+            ``where`` is given without ``initial``.
+
+    As NumPy's and the array API standard's ``max``.
 
     >>> import stretto.numpy as snp
     >>> snp.max(snp.array([[1, 5], [7, 3]]), axis=1)
@@ -245,17 +299,33 @@ def max(
 
 
 def min(
-    a: Any,
-    axis: Any = None,
+    a: ArrayLike,
+    axis: Axes = None,
     out: None = None,
     keepdims: bool = False,
-    initial: Any = None,
-    where: Any = None,
-) -> Any:
-    """The least element over ``axis``, one or several, all by default; NaN where there is one.
+    initial: ArrayLike | None = None,
+    where: ArrayLike | None = None,
+) -> Array:
+    """Find the least element over axes; NaN where there is one.
 
-    ``initial`` is the result where nothing is less; ``where`` needs it. Raises ``ValueError``
-    where there is no element.
+    Args:
+        a: an array, or a number; complex numbers are ordered by real, then imaginary part.
+        axis: the axes to search; all by default.
+        out: must be None: arrays are immutable.
+        keepdims: whether the axes stay, with size 1.
+        initial: the result where no element is less; ``where`` needs it.
+        where: a mask of the elements that count; all by default.
+
+    Returns:
+        The least elements, of the dtype of ``a`` and its shape without the axes.
+
+    Raises:
+        NotImplementedError: ``out`` is given.
+        TypeError: ``where`` is not boolean.
+        ValueError: an axis is out of bounds, or is named twice; or there is no element, or
+            ``where`` is given without ``initial``.
+
+    As NumPy's and the array API standard's ``min``.
 
     >>> import stretto.numpy as snp
     >>> snp.min(snp.array([[1, 5], [7, 3]]), axis=1)
@@ -267,8 +337,23 @@ def min(
 amax, amin = max, min
 
 
-def ptp(a: Any, axis: Any = None, out: None = None, keepdims: bool = False) -> Any:
-    """The greatest element less the least one, over ``axis``.
+def ptp(a: ArrayLike, axis: Axes = None, out: None = None, keepdims: bool = False) -> Array:
+    """Subtract the least element over axes from the greatest.
+
+    Args:
+        a: an array, or a number.
+        axis: the axes to search; all by default.
+        out: must be None: arrays are immutable.
+        keepdims: whether the axes stay, with size 1.
+
+    Returns:
+        The ranges, of the dtype of ``a`` and its shape without the axes.
+
+    Raises:
+        NotImplementedError: ``out`` is given.
+        ValueError: an axis is out of bounds, or is named twice; or there is no element.
+
+    As NumPy's ``ptp``.
 
     >>> import stretto.numpy as snp
     >>> snp.ptp(snp.array([2, 9, 4]))
@@ -278,9 +363,31 @@ def ptp(a: Any, axis: Any = None, out: None = None, keepdims: bool = False) -> A
 
 
 def all(
-    a: Any, axis: Any = None, out: None = None, keepdims: bool = False, *, where: Any = None
-) -> Any:
-    """Whether all elements over ``axis`` are true (not zero); so it is of none.
+    a: ArrayLike,
+    axis: Axes = None,
+    out: None = None,
+    keepdims: bool = False,
+    *,
+    where: ArrayLike | None = None,
+) -> Array:
+    """Say whether all elements over axes are true (not zero); True for an empty axis.
+
+    Args:
+        a: an array, or a number.
+        axis: the axes to test; all by default.
+        out: must be None: arrays are immutable.
+        keepdims: whether the axes stay, with size 1.
+        where: a mask of the elements that count; all by default.
+
+    Returns:
+        Booleans, of the shape of ``a`` without the axes.
+
+    Raises:
+        NotImplementedError: ``out`` is given.
+        TypeError: ``where`` is not boolean.
+        ValueError: an axis is out of bounds, or is named twice.
+
+    As NumPy's and the array API standard's ``all``.
 
     >>> import stretto.numpy as snp
     >>> snp.all(snp.array([[True, False], [True, True]]), axis=1)
@@ -300,9 +407,31 @@ def all(
 
 
 def any(
-    a: Any, axis: Any = None, out: None = None, keepdims: bool = False, *, where: Any = None
-) -> Any:
-    """Whether any element over ``axis`` is true (not zero); not so of none.
+    a: ArrayLike,
+    axis: Axes = None,
+    out: None = None,
+    keepdims: bool = False,
+    *,
+    where: ArrayLike | None = None,
+) -> Array:
+    """Say whether any element over axes is true (not zero); False for an empty axis.
+
+    Args:
+        a: an array, or a number.
+        axis: the axes to test; all by default.
+        out: must be None: arrays are immutable.
+        keepdims: whether the axes stay, with size 1.
+        where: a mask of the elements that count; all by default.
+
+    Returns:
+        Booleans, of the shape of ``a`` without the axes.
+
+    Raises:
+        NotImplementedError: ``out`` is given.
+        TypeError: ``where`` is not boolean.
+        ValueError: an axis is out of bounds, or is named twice.
+
+    As NumPy's and the array API standard's ``any``.
 
     >>> import stretto.numpy as snp
     >>> snp.any(snp.array([[True, False], [False, False]]), axis=1)
@@ -321,8 +450,21 @@ def any(
     return keep(reduce.reduce_or(x, axes), x.shape, axes, keepdims)
 
 
-def count_nonzero(a: Any, axis: Any = None, keepdims: bool = False) -> Any:
-    """The number of elements over ``axis`` that are not zero.
+def count_nonzero(a: ArrayLike, axis: Axes = None, keepdims: bool = False) -> Array:
+    """Count the elements over axes that are not zero.
+
+    Args:
+        a: an array, or a number.
+        axis: the axes to count over; all by default.
+        keepdims: whether the axes stay, with size 1.
+
+    Returns:
+        The counts, of the default integer, of the shape of ``a`` without the axes.
+
+    Raises:
+        ValueError: an axis is out of bounds, or is named twice.
+
+    As NumPy's and the array API standard's ``count_nonzero``.
 
     >>> import stretto.numpy as snp
     >>> snp.count_nonzero(snp.array([0, 3, 4]))
@@ -350,16 +492,30 @@ def _arg_extremum(who: str, a: Any, axis: Any, out: Any, keepdims: Any) -> Any:
     else:
         place = canonical_axis(axis, x.ndim, who)
     if not x.shape[place]:
-        raise ValueError(f"{who}: there is no {who} of no elements, {x.type} over axis {axis}")
+        raise ValueError(f"{who}: {who} of an empty array is undefined, {x.type} over axis {axis}")
     find = reduce.argmax if who == "argmax" else reduce.argmin
     return keep(find(x, place, integer), shape, axes, bool(keepdims))
 
 
-def argmax(a: Any, axis: int | None = None, out: None = None, keepdims: bool | None = None) -> Any:
-    """The index of the greatest element along ``axis``, the first of equals; NaN is greatest.
+def argmax(
+    a: ArrayLike, axis: int | None = None, out: None = None, keepdims: bool | None = None
+) -> Array:
+    """Find the index of the greatest element along an axis, the first of equals; NaN is greatest.
 
-    Without ``axis`` the index into the elements in row-major order. The dtype is the default
-    integer's.
+    Args:
+        a: an array, or a number.
+        axis: the axis to search; by default all elements, in row-major order.
+        out: must be None: arrays are immutable.
+        keepdims: whether the axes stay, with size 1.
+
+    Returns:
+        The indices, of the default integer, of the shape of ``a`` without the axis.
+
+    Raises:
+        NotImplementedError: ``out`` is given.
+        ValueError: ``axis`` is out of bounds, or has no element.
+
+    As NumPy's and the array API standard's ``argmax``.
 
     >>> import stretto.numpy as snp
     >>> snp.argmax(snp.array([1.0, 5.0, 5.0]))
@@ -368,10 +524,25 @@ def argmax(a: Any, axis: int | None = None, out: None = None, keepdims: bool | N
     return _arg_extremum("argmax", a, axis, out, keepdims)
 
 
-def argmin(a: Any, axis: int | None = None, out: None = None, keepdims: bool | None = None) -> Any:
-    """The index of the least element along ``axis``, the first of equals; NaN is least.
+def argmin(
+    a: ArrayLike, axis: int | None = None, out: None = None, keepdims: bool | None = None
+) -> Array:
+    """Find the index of the least element along an axis, the first of equals; NaN is least.
 
-    Arguments and result as for ``argmax``.
+    Args:
+        a: an array, or a number.
+        axis: the axis to search; by default all elements, in row-major order.
+        out: must be None: arrays are immutable.
+        keepdims: whether the axes stay, with size 1.
+
+    Returns:
+        The indices, of the default integer, of the shape of ``a`` without the axis.
+
+    Raises:
+        NotImplementedError: ``out`` is given.
+        ValueError: ``axis`` is out of bounds, or has no element.
+
+    As NumPy's and the array API standard's ``argmin``.
 
     >>> import stretto.numpy as snp
     >>> snp.argmin(snp.array([[3, 1], [0, 2]]), axis=0)
@@ -399,8 +570,25 @@ def _running(who: str, a: Any, axis: Any, dtype: Any, out: Any) -> Any:
     return convert(operation(convert(x, wide_dtype(wanted)), axis), wanted)
 
 
-def cumsum(a: Any, axis: int | None = None, dtype: Any = None, out: None = None) -> Any:
-    """The sum of the elements up to each along ``axis``; without it in row-major order.
+def cumsum(
+    a: ArrayLike, axis: int | None = None, dtype: DTypeLike | None = None, out: None = None
+) -> Array:
+    """Sum the elements up to each one along an axis.
+
+    Args:
+        a: an array, or a number.
+        axis: the axis to run along; by default all elements, in row-major order.
+        dtype: the dtype of the sums; by default that of ``a``, the default integer for booleans.
+        out: must be None: arrays are immutable.
+
+    Returns:
+        The running sums, of the shape of ``a``, or of one axis without ``axis``.
+
+    Raises:
+        NotImplementedError: ``out`` is given.
+        ValueError: ``axis`` is out of bounds.
+
+    As NumPy's ``cumsum``.
 
     >>> import stretto.numpy as snp
     >>> snp.cumsum(snp.array([1, 2, 3]))
@@ -409,8 +597,26 @@ def cumsum(a: Any, axis: int | None = None, dtype: Any = None, out: None = None)
     return _running("cumsum", a, axis, dtype, out)
 
 
-def cumprod(a: Any, axis: int | None = None, dtype: Any = None, out: None = None) -> Any:
-    """The product of the elements up to each along ``axis``; without it in row-major order.
+def cumprod(
+    a: ArrayLike, axis: int | None = None, dtype: DTypeLike | None = None, out: None = None
+) -> Array:
+    """Multiply the elements up to each one along an axis.
+
+    Args:
+        a: an array, or a number.
+        axis: the axis to run along; by default all elements, in row-major order.
+        dtype: the dtype of the products; by default that of ``a``, the default integer for
+            booleans.
+        out: must be None: arrays are immutable.
+
+    Returns:
+        The running products, of the shape of ``a``, or of one axis without ``axis``.
+
+    Raises:
+        NotImplementedError: ``out`` is given.
+        ValueError: ``axis`` is out of bounds.
+
+    As NumPy's ``cumprod``.
 
     >>> import stretto.numpy as snp
     >>> snp.cumprod(snp.array([1, 2, 3]))
@@ -434,9 +640,28 @@ def _cumulative(who: str, x: Any, axis: Any, dtype: Any, include_initial: bool) 
 
 
 def cumulative_sum(
-    x: Any, /, *, axis: int | None = None, dtype: Any = None, include_initial: bool = False
-) -> Any:
-    """``cumsum`` as in the array API standard; with a leading zero if ``include_initial``.
+    x: ArrayLike,
+    /,
+    *,
+    axis: int | None = None,
+    dtype: DTypeLike | None = None,
+    include_initial: bool = False,
+) -> Array:
+    """Sum the elements up to each one along an axis, if asked with a leading zero.
+
+    Args:
+        x: an array; ``axis`` may be left out only if it has rank 1.
+        axis: the axis to run along.
+        dtype: the dtype of the sums; by default that of ``x``, at least 32 bits for integers.
+        include_initial: whether to begin with a zero, which makes the axis longer by one.
+
+    Returns:
+        The running sums, of the shape of ``x`` but for ``include_initial``.
+
+    Raises:
+        ValueError: ``axis`` is out of bounds, or is missing for a rank other than 1.
+
+    As the array API standard's ``cumulative_sum``.
 
     >>> import stretto.numpy as snp
     >>> snp.cumulative_sum(snp.array([1, 2, 3]), include_initial=True)
@@ -446,17 +671,62 @@ def cumulative_sum(
 
 
 def cumulative_prod(
-    x: Any, /, *, axis: int | None = None, dtype: Any = None, include_initial: bool = False
-) -> Any:
-    """``cumprod`` as in the array API standard; with a leading one if ``include_initial``."""
+    x: ArrayLike,
+    /,
+    *,
+    axis: int | None = None,
+    dtype: DTypeLike | None = None,
+    include_initial: bool = False,
+) -> Array:
+    """Multiply the elements up to each one along an axis, if asked with a leading one.
+
+    Args:
+        x: an array; ``axis`` may be left out only if it has rank 1.
+        axis: the axis to run along.
+        dtype: the dtype of the products; by default that of ``x``, at least 32 bits for integers.
+        include_initial: whether to begin with a one, which makes the axis longer by one.
+
+    Returns:
+        The running products, of the shape of ``x`` but for ``include_initial``.
+
+    Raises:
+        ValueError: ``axis`` is out of bounds, or is missing for a rank other than 1.
+
+    As the array API standard's ``cumulative_prod``.
+
+    >>> import stretto.numpy as snp
+    >>> snp.cumulative_prod(snp.array([1, 2, 3]), include_initial=True)
+    Array([1, 1, 2, 6], dtype=int32)
+    """
     return _cumulative("cumulative_prod", x, axis, dtype, include_initial)
 
 
 # Equality of whole arrays
 
 
-def allclose(a: Any, b: Any, rtol: Any = 1e-05, atol: Any = 1e-08, equal_nan: bool = False) -> Any:
-    """Whether all elements are close, as ``isclose`` has it.
+def allclose(
+    a: ArrayLike,
+    b: ArrayLike,
+    rtol: ArrayLike = 1e-05,
+    atol: ArrayLike = 1e-08,
+    equal_nan: bool = False,
+) -> Array:
+    """Say whether all elements of two arrays are close, as ``isclose`` has it.
+
+    Args:
+        a: an array, or a number.
+        b: the array to compare with; both broadcast.
+        rtol: the tolerance relative to ``b``.
+        atol: the absolute tolerance.
+        equal_nan: whether NaN is close to NaN.
+
+    Returns:
+        A boolean of rank 0.
+
+    Raises:
+        ValueError: the shapes do not broadcast.
+
+    As NumPy's ``allclose``.
 
     >>> import stretto.numpy as snp
     >>> bool(snp.allclose(snp.array([1.0]), 1.000001))
@@ -465,10 +735,20 @@ def allclose(a: Any, b: Any, rtol: Any = 1e-05, atol: Any = 1e-08, equal_nan: bo
     return all(isclose(a, b, rtol, atol, equal_nan))
 
 
-def array_equal(a1: Any, a2: Any, equal_nan: bool = False) -> Any:
-    """Whether both have one shape and equal elements; NaN equals NaN only if ``equal_nan``.
+def array_equal(
+    a1: ArrayLike | Sequence[Any], a2: ArrayLike | Sequence[Any], equal_nan: bool = False
+) -> Array:
+    """Say whether two arrays have the same shape and equal elements.
 
-    Takes lists too, as NumPy's does.
+    Args:
+        a1: an array, or nested lists of numbers.
+        a2: the array to compare with.
+        equal_nan: whether NaN equals NaN.
+
+    Returns:
+        A boolean of rank 0.
+
+    As NumPy's ``array_equal``.
 
     >>> import stretto.numpy as snp
     >>> bool(snp.array_equal(snp.array([1, 2]), snp.array([1, 3])))
@@ -480,12 +760,29 @@ def array_equal(a1: Any, a2: Any, equal_nan: bool = False) -> Any:
     x, y = listed(a1, "array_equal", "a1"), listed(a2, "array_equal", "a2")
     if x.shape != y.shape:
         return full((), False, np.dtype(bool))
-    same = equal(x, y)
-    return all(same | (isnan(x) & isnan(y)) if equal_nan else same)
+    same: Any = equal(x, y)
+    if not equal_nan:
+        return all(same)
+    missing: Any = isnan(x)
+    return all(same | (missing & isnan(y)))
 
 
-def array_equiv(a1: Any, a2: Any) -> Any:
-    """Whether both broadcast to one shape, with equal elements there; takes lists too."""
+def array_equiv(a1: ArrayLike | Sequence[Any], a2: ArrayLike | Sequence[Any]) -> Array:
+    """Say whether two arrays broadcast to one shape and have equal elements there.
+
+    Args:
+        a1: an array, or nested lists of numbers.
+        a2: the array to compare with.
+
+    Returns:
+        A boolean of rank 0; False where the shapes do not broadcast.
+
+    As NumPy's ``array_equiv``.
+
+    >>> import stretto.numpy as snp
+    >>> bool(snp.array_equiv(snp.array([1, 2]), snp.array([[1, 2], [1, 2]])))
+    True
+    """
     x, y = listed(a1, "array_equiv", "a1"), listed(a2, "array_equiv", "a2")
     try:
         broadcast_shapes("array_equiv", x.shape, y.shape)

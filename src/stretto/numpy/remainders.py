@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from stretto._engine.core.types import is_inexact, kind_of
+from stretto._engine.core.typing import ArrayLike
 from stretto._engine.ops import arithmetic as ops
 from stretto._engine.ops import division
 from stretto._engine.ops.comparison import eq, full_like, lt, ne, select, zeros_like
@@ -93,10 +94,22 @@ _floor_divide = quick(
 )
 
 
-def floor_divide(x: Any, y: Any, /) -> Any:
-    """The greatest whole number not above ``x / y``, in the operands' dtype.
+def floor_divide(x: ArrayLike, y: ArrayLike, /) -> Array:
+    """Divide and round down: the greatest whole number not above ``x / y``.
 
-    Of integers divided by zero, 0; there is no error.
+    Args:
+        x: an array of real numbers.
+        y: the divisors; both broadcast.
+
+    Returns:
+        An array of the promoted dtype and the shape that the two broadcast to; 0 for integers
+        divided by zero.
+
+    Raises:
+        TypeError: an argument is complex.
+        ValueError: the shapes do not broadcast.
+
+    As NumPy's and the array API standard's ``floor_divide``.
 
     >>> import stretto.numpy as snp
     >>> snp.floor_divide(snp.array([7, -7]), 2)
@@ -105,8 +118,22 @@ def floor_divide(x: Any, y: Any, /) -> Any:
     return _floor_divide(x, y)
 
 
-def remainder(x: Any, y: Any, /) -> Any:
-    """``x - y * floor(x / y)``, with the sign of ``y``; of integers by zero, 0.
+def remainder(x: ArrayLike, y: ArrayLike, /) -> Array:
+    """Find the remainder ``x - y * floor(x / y)``, with the sign of ``y``.
+
+    Args:
+        x: an array of real numbers.
+        y: the divisors; both broadcast.
+
+    Returns:
+        An array of the promoted dtype and the shape that the two broadcast to; 0 for integers
+        divided by zero.
+
+    Raises:
+        TypeError: an argument is complex.
+        ValueError: the shapes do not broadcast.
+
+    As NumPy's and the array API standard's ``remainder``.
 
     >>> import stretto.numpy as snp
     >>> snp.remainder(snp.array([7, -7]), 3)
@@ -118,8 +145,21 @@ def remainder(x: Any, y: Any, /) -> Any:
 mod = remainder
 
 
-def divmod(x: Any, y: Any, /) -> tuple[Any, Any]:
-    """``floor_divide`` and ``remainder`` at once.
+def divmod(x: ArrayLike, y: ArrayLike, /) -> tuple[Array, Array]:
+    """Find ``floor_divide`` and ``remainder`` together.
+
+    Args:
+        x: an array of real numbers.
+        y: the divisors; both broadcast.
+
+    Returns:
+        A tuple of the quotients and the remainders; 0 for integers divided by zero.
+
+    Raises:
+        TypeError: an argument is complex.
+        ValueError: the shapes do not broadcast.
+
+    As NumPy's ``divmod``.
 
     >>> import stretto.numpy as snp
     >>> snp.divmod(snp.array([7.0, -7.0]), 2)
@@ -128,8 +168,22 @@ def divmod(x: Any, y: Any, /) -> tuple[Any, Any]:
     return _floor_divide(x, y), _remainder(x, y)
 
 
-def fmod(x: Any, y: Any, /) -> Any:
-    """The remainder of ``x / y`` with the sign of ``x``; of integers by zero, 0.
+def fmod(x: ArrayLike, y: ArrayLike, /) -> Array:
+    """Find the remainder of ``x / y`` with the sign of ``x``.
+
+    Args:
+        x: an array of real numbers.
+        y: the divisors; both broadcast.
+
+    Returns:
+        An array of the promoted dtype and the shape that the two broadcast to; 0 for integers
+        divided by zero.
+
+    Raises:
+        TypeError: an argument is complex.
+        ValueError: the shapes do not broadcast.
+
+    As NumPy's ``fmod``.
 
     >>> import stretto.numpy as snp
     >>> snp.fmod(snp.array([7, -7]), 3)

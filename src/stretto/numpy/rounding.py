@@ -12,6 +12,7 @@ import numpy as np
 from stretto._engine.core.integers import integer
 from stretto._engine.core.interpreter import as_value
 from stretto._engine.core.types import inexact_dtype, is_complex, is_inexact
+from stretto._engine.core.typing import Array, ArrayLike
 from stretto._engine.ops import arithmetic as ops
 from stretto._engine.ops.comparison import full_like
 from stretto._engine.ops.convert import convert
@@ -22,8 +23,19 @@ from stretto.numpy.directly import FLOAT, directly
 __all__ = ["around", "ceil", "fix", "floor", "rint", "round", "trunc"]
 
 
-def floor(x: Any, /) -> Any:
-    """The greatest whole number not above each element; integers as they are.
+def floor(x: ArrayLike, /) -> Array:
+    """Find the greatest whole number not above each element.
+
+    Args:
+        x: an array of real numbers; integers stay as they are.
+
+    Returns:
+        An array of the dtype and shape of ``x``.
+
+    Raises:
+        TypeError: ``x`` is complex.
+
+    As NumPy's and the array API standard's ``floor``.
 
     >>> import stretto.numpy as snp
     >>> snp.floor(snp.array([1.7, -1.2]))
@@ -32,8 +44,19 @@ def floor(x: Any, /) -> Any:
     return ops.floor(x)
 
 
-def ceil(x: Any, /) -> Any:
-    """The least whole number not below each element; integers as they are.
+def ceil(x: ArrayLike, /) -> Array:
+    """Find the least whole number not below each element.
+
+    Args:
+        x: an array of real numbers; integers stay as they are.
+
+    Returns:
+        An array of the dtype and shape of ``x``.
+
+    Raises:
+        TypeError: ``x`` is complex.
+
+    As NumPy's and the array API standard's ``ceil``.
 
     >>> import stretto.numpy as snp
     >>> snp.ceil(snp.array([1.2, -1.7]))
@@ -42,8 +65,19 @@ def ceil(x: Any, /) -> Any:
     return ops.ceil(x)
 
 
-def trunc(x: Any) -> Any:
-    """Each element without its fraction; integers as they are.
+def trunc(x: ArrayLike) -> Array:
+    """Leave out the fraction of each element.
+
+    Args:
+        x: an array of real numbers; integers stay as they are.
+
+    Returns:
+        An array of the dtype and shape of ``x``.
+
+    Raises:
+        TypeError: ``x`` is complex.
+
+    As NumPy's and the array API standard's ``trunc``.
 
     >>> import stretto.numpy as snp
     >>> snp.trunc(snp.array([1.7, -1.7]))
@@ -56,10 +90,23 @@ def trunc(x: Any) -> Any:
 fix = trunc
 
 
-def rint(x: Any, /) -> Any:
-    """The nearest whole number, halves to the even one, as a float."""
-    x = as_value(x, "rint")
-    return _rounded(convert(x, inexact_dtype(x.dtype), x.weak_type))
+def rint(x: ArrayLike, /) -> Array:
+    """Round each element to the nearest whole number, halves to the even one.
+
+    Args:
+        x: an array, or a number; complex numbers are rounded part by part.
+
+    Returns:
+        An array of the dtype of ``x``, integers as the default float.
+
+    As NumPy's ``rint``.
+
+    >>> import stretto.numpy as snp
+    >>> snp.rint(snp.array([1.5, 2.5]))
+    Array([2., 2.], dtype=float32)
+    """
+    value = as_value(x, "rint")
+    return _rounded(convert(value, inexact_dtype(value.dtype), value.weak_type))
 
 
 def _rounded(x: Any) -> Any:
@@ -69,8 +116,22 @@ def _rounded(x: Any) -> Any:
     return ops.round_(x)
 
 
-def round(a: Any, decimals: int = 0, out: None = None) -> Any:
-    """Each element to the nearest multiple of ``10 ** -decimals``, halves to the even digit.
+def round(a: ArrayLike, decimals: int = 0, out: None = None) -> Array:
+    """Round each element to a multiple of ``10 ** -decimals``, halves to the even digit.
+
+    Args:
+        a: an array, or a number; complex numbers are rounded part by part.
+        decimals: the number of digits after the point; before it for negative numbers.
+        out: must be None: arrays are immutable.
+
+    Returns:
+        An array of the dtype and shape of ``a``.
+
+    Raises:
+        NotImplementedError: ``out`` is given.
+        TypeError: ``decimals`` is not an integer.
+
+    As NumPy's ``round``.
 
     >>> import stretto.numpy as snp
     >>> snp.round(snp.array([1.26, 2.5]), 1)

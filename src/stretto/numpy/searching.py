@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import contextlib
 import math
-from typing import Any
+from collections.abc import Sequence
+from typing import Any, overload
 
 import numpy as np
 
@@ -16,11 +17,12 @@ from stretto._engine.core.errors import TracedValueError
 from stretto._engine.core.integers import integer
 from stretto._engine.core.interpreter import Tracer, Value, as_value
 from stretto._engine.core.types import array_type, default_dtype, is_inexact
+from stretto._engine.core.typing import ArrayLike, DTypeLike
 from stretto._engine.ops import sort as ops
+from stretto._engine.ops.bilinear import promote_dtypes
 from stretto._engine.ops.broadcast import broadcast_to, canonical_axis, reshape
 from stretto._engine.ops.comparison import full, full_like, ge, lt, select
 from stretto._engine.ops.comparison import where as choose
-from stretto._engine.ops.contract import promote_dtypes
 from stretto._engine.ops.convert import convert
 from stretto._engine.ops.index import along_axis
 from stretto._engine.ops.iota import iota
@@ -83,15 +85,32 @@ def one_axis(a: Any, axis: Any, who: str) -> tuple[Any, int]:
 
 
 def sort(
-    a: Any,
+    a: ArrayLike,
     axis: int | None = -1,
     kind: str | None = None,
     order: None = None,
     *,
     stable: bool | None = True,
     descending: bool = False,
-) -> Any:
-    """The elements in rising order along ``axis``, falling if ``descending``; NaN comes last.
+) -> Array:
+    """Sort the elements along an axis; NaN comes last.
+
+    Args:
+        a: an array.
+        axis: the axis to sort along, the last by default; None flattens first.
+        kind: one of NumPy's names of algorithms, which all give the same here.
+        order: must be None: arrays have no fields.
+        stable: whether equal elements stay in order.
+        descending: whether the order falls.
+
+    Returns:
+        An array of the dtype of ``a``.
+
+    Raises:
+        NotImplementedError: ``order`` is given.
+        ValueError: ``axis`` is out of bounds; or ``kind`` is none of NumPy's.
+
+    As NumPy's and the array API standard's ``sort``.
 
     >>> import stretto.numpy as snp
     >>> snp.sort(snp.array([3, 1, 2]), descending=True)
@@ -104,18 +123,34 @@ def sort(
 
 
 def argsort(
-    a: Any,
+    a: ArrayLike,
     axis: int | None = -1,
     kind: str | None = None,
     order: None = None,
     *,
     stable: bool | None = True,
     descending: bool = False,
-    dtype: Any = None,
-) -> Any:
-    """The indices that sort the elements along ``axis``; equal ones stay in order.
+    dtype: DTypeLike | None = None,
+) -> Array:
+    """Find the indices that sort the elements along an axis; equal ones stay in order.
 
-    They are of ``dtype``, by default the default integer.
+    Args:
+        a: an array.
+        axis: the axis to sort along, the last by default; None flattens first.
+        kind: one of NumPy's names of algorithms, which all give the same here.
+        order: must be None: arrays have no fields.
+        stable: whether equal elements stay in order.
+        descending: whether the order falls.
+        dtype: the dtype of the indices; the default integer by default.
+
+    Returns:
+        The indices, of the shape of ``a``.
+
+    Raises:
+        NotImplementedError: ``order`` is given.
+        ValueError: ``axis`` is out of bounds; or ``kind`` is none of NumPy's.
+
+    As NumPy's and the array API standard's ``argsort``.
 
     >>> import stretto.numpy as snp
     >>> snp.argsort(snp.array([3, 1, 2]))
@@ -146,24 +181,37 @@ _KINDS = (None, "quicksort", "mergesort", "heapsort", "stable")
 
 
 def check_kind(who: str, kind: Any) -> None:
-    """Refuses a ``kind`` that NumPy has not; of those that it has, all give the same here."""
+    """Refuse a ``kind`` that NumPy does not have; those that it has all give the same here."""
     if kind not in _KINDS:
         raise ValueError(f"{who}: kind must be one of {_KINDS}, got {kind!r}")
 
 
 def refuse_order(who: str, order: Any) -> None:
     if order is not None:
-        raise NotImplementedError(f"{who}: arrays have no fields, so order= means nothing")
+        raise NotImplementedError(f"{who}: arrays have no fields, so order= has no meaning")
 
 
-def lexsort(keys: Any, axis: int = -1) -> Any:
-    """The indices that sort by the last key, among equals by the one before, and so on.
+def lexsort(keys: ArrayLike | Sequence[ArrayLike], axis: int = -1) -> Array:
+    """Find the indices that sort by several keys, the last key first.
+
+    Args:
+        keys: a sequence of arrays of one shape, or one array of them along its first axis.
+        axis: the axis to sort along.
+
+    Returns:
+        The indices, of the default integer and the shape of one key.
+
+    Raises:
+        ValueError: there is no key, the shapes differ, or ``axis`` is out of bounds.
+
+    As NumPy's ``lexsort``.
 
     >>> import stretto.numpy as snp
     >>> snp.lexsort([snp.array([2, 1, 3]), snp.array([1, 1, 0])])
     Array([2, 1, 0], dtype=int32)
     """
-    values = [as_value(k, "lexsort", f"key {i}") for i, k in enumerate(keys)]
+    lines: Any = keys
+    values = [as_value(k, "lexsort", f"key {i}") for i, k in enumerate(lines)]
     if not values:
         raise ValueError("lexsort: expected at least one key, got none")
     axis = canonical_axis(axis, values[0].ndim, "lexsort")
@@ -175,19 +223,36 @@ def lexsort(keys: Any, axis: int = -1) -> Any:
 
 
 def take_along_axis(
-    arr: Any,
-    indices: Any,
+    arr: ArrayLike,
+    indices: ArrayLike,
     axis: int | None = -1,
     mode: str | None = None,
-    fill_value: Any = None,
+    fill_value: ArrayLike | None = None,
     *,
     wrap_negative_indices: bool | None = None,
-) -> Any:
-    """The elements at ``indices`` along ``axis``, each line of both apart.
+) -> Array:
+    """Take elements at indices along an axis, for each line of both arrays apart.
 
-    Out of bounds the nearest element is read; ``mode="fill"`` gives ``fill_value`` (NaN), and is
-    the mode where there is a ``fill_value`` and none is named. Negative indices count from the end,
-    unless ``wrap_negative_indices`` is false: then they are out of bounds.
+    Out of bounds the nearest element is read, unless ``mode`` says otherwise.
+
+    Args:
+        arr: an array.
+        indices: an array of integers of the same rank; the other axes broadcast.
+        axis: the axis to take along, the last by default; None flattens first.
+        mode: ``"fill"`` gives ``fill_value`` out of bounds; other modes are those of
+            ``x.at[...].get``.
+        fill_value: what mode ``"fill"`` gives, NaN by default; given alone, it sets this mode.
+        wrap_negative_indices: whether negative indices count from the end; if not, they are out of
+            bounds.
+
+    Returns:
+        An array of the dtype of ``arr`` and the shape of ``indices``, broadcast.
+
+    Raises:
+        TypeError: ``indices`` is not of integers.
+        ValueError: ``axis`` is out of bounds; or the ranks differ, or ``mode`` is another.
+
+    As NumPy's ``take_along_axis``; the modes as JAX's.
 
     >>> import stretto.numpy as snp
     >>> x = snp.array([[3, 1, 2], [6, 5, 4]])
@@ -200,7 +265,7 @@ def take_along_axis(
     hosts = host_of(x, BOOL + NUMERIC), host_of(indices, INTEGER)
     plain = mode is None and fill_value is None and wrap
     if hosts[0] is not None and hosts[1] is not None and plain:
-        with contextlib.suppress(IndexError, ValueError):  # the general way tells, or clamps
+        with contextlib.suppress(IndexError, ValueError):  # the general way reports it, or clamps
             return array_of(np.take_along_axis(*hosts, axis), x.dtype)
     return along_axis.take_along_axis(x, indices, axis, mode, fill_value, wrap)
 
@@ -209,12 +274,30 @@ _METHODS = ("scan", "scan_unrolled", "sort", "compare_all")
 
 
 def searchsorted(
-    a: Any, v: Any, side: str = "left", sorter: Any = None, *, method: str = "scan"
-) -> Any:
-    """The place of each element of ``v`` in the sorted ``a``, before equals or after (``"right"``).
+    a: ArrayLike,
+    v: ArrayLike,
+    side: str = "left",
+    sorter: ArrayLike | None = None,
+    *,
+    method: str = "scan",
+) -> Array:
+    """Find where elements would go into a sorted array; NaN comes last.
 
-    ``sorter`` holds the indices that sort ``a``, if it is not sorted. NaN comes last. ``method`` is
-    how a traced search is done: ``"compare_all"`` compares all pairs, the others halve ``a``.
+    Args:
+        a: an array of rank 1, in rising order unless ``sorter`` is given.
+        v: the elements to place, of any shape.
+        side: ``"left"``, before elements that are equal, or ``"right"``, after them.
+        sorter: the indices that sort ``a``.
+        method: how a traced search is done: ``"compare_all"`` compares all pairs; ``"scan"``,
+            ``"scan_unrolled"`` and ``"sort"`` halve ``a``.
+
+    Returns:
+        The places, of the default integer and the shape of ``v``.
+
+    Raises:
+        ValueError: ``side`` or ``method`` is another, or ``a`` is not of rank 1.
+
+    As NumPy's ``searchsorted``; ``method`` as JAX's.
 
     >>> import stretto.numpy as snp
     >>> snp.searchsorted(snp.array([1, 3, 5]), snp.array([0, 3, 9]))
@@ -255,19 +338,57 @@ def searchsorted(
 
 def _before(x: Any, y: Any) -> Any:
     """Whether ``x`` comes before ``y``, NaN after all numbers."""
-    return less(x, y) | (isnan(y) & ~isnan(x)) if is_inexact(x.dtype) else less(x, y)
+    earlier: Any = less(x, y)
+    if not is_inexact(x.dtype):
+        return earlier
+    missing: Any = isnan(x)
+    return earlier | (~missing & isnan(y))
 
 
 # Choosing by value
 
 
+@overload
 def where(
-    condition: Any, x: Any = None, y: Any = None, /, *, size: int | None = None,
-    fill_value: Any = None,
-) -> Any:  # fmt: skip
-    """``x`` where ``condition`` holds, else ``y``; with ``condition`` alone, ``nonzero`` of it.
+    condition: ArrayLike,
+    x: None = None,
+    y: None = None,
+    /,
+    *,
+    size: int | None = None,
+    fill_value: ArrayLike | Sequence[Any] | None = None,
+) -> tuple[Array, ...]: ...
+@overload
+def where(condition: ArrayLike, x: ArrayLike, y: ArrayLike, /) -> Array: ...
+def where(
+    condition: ArrayLike,
+    x: ArrayLike | None = None,
+    y: ArrayLike | None = None,
+    /,
+    *,
+    size: int | None = None,
+    fill_value: ArrayLike | Sequence[Any] | None = None,
+) -> Any:
+    """Choose between two arrays by a condition; with the condition alone, find where it holds.
 
     The derivative of a choice not taken is zero, even where it is NaN.
+
+    Args:
+        condition: an array; elements that are not zero hold.
+        x: what to take where the condition holds; broadcasts with it.
+        y: what to take elsewhere; broadcasts with both.
+        size: how many indices to find with the condition alone, as for ``nonzero``.
+        fill_value: what stands for missing indices, as for ``nonzero``.
+
+    Returns:
+        The choices, in the dtype that ``x`` and ``y`` promote to; or the indices, as ``nonzero``
+        gives them.
+
+    Raises:
+        TracedValueError: without ``x`` and ``y`` and ``size``, the condition is traced.
+        ValueError: one of ``x`` and ``y`` is missing, or the shapes do not broadcast.
+
+    As NumPy's ``where``.
 
     >>> import stretto.numpy as snp
     >>> snp.where(snp.array([True, False]), 1.0, snp.array([5.0, 6.0]))
@@ -294,7 +415,7 @@ def _choose_quickly(condition: Any, x: Any, y: Any) -> Any:
         hosts: list[Any] = [c.to_host() if c.__class__ is Array else c for c in choices]
         try:
             chosen = np.where(condition.to_host(), *hosts)
-        except ValueError:  # the shapes do not fit: to be said in words
+        except ValueError:  # the shapes do not fit: the caller says so in words
             return None
         return array_of(chosen, type.dtype, type.weak_type)
     choices = [c if isinstance(c, Value) else splat(c, type) for c in choices]
@@ -303,11 +424,24 @@ def _choose_quickly(condition: Any, x: Any, y: Any) -> Any:
     return None
 
 
-def nonzero(a: Any, *, size: int | None = None, fill_value: Any = None) -> tuple[Any, ...]:
-    """The indices of the elements that are not zero, one array an axis, in row-major order.
+def nonzero(
+    a: ArrayLike, *, size: int | None = None, fill_value: ArrayLike | Sequence[Any] | None = None
+) -> tuple[Array, ...]:
+    """Find the indices of the elements that are not zero, in row-major order.
 
-    While tracing ``size`` must be given: the first ``size`` are taken, and what is missing is
-    ``fill_value`` (0; or one for each axis).
+    Args:
+        a: an array of rank 1 or more.
+        size: how many to find, which must be given while tracing; all by default.
+        fill_value: what stands for missing indices, 0 by default; a sequence has one for each axis.
+
+    Returns:
+        An array of the default integer for each axis.
+
+    Raises:
+        TracedValueError: ``a`` is traced, and ``size`` is not given.
+        ValueError: ``a`` is of rank 0, or ``size`` is negative.
+
+    As NumPy's ``nonzero``; ``size`` and ``fill_value`` as JAX's.
 
     >>> import stretto.numpy as snp
     >>> snp.nonzero(snp.array([0, 5, 0, 7]))
@@ -337,8 +471,24 @@ def nonzero(a: Any, *, size: int | None = None, fill_value: Any = None) -> tuple
     return tuple(out[::-1])
 
 
-def flatnonzero(a: Any, *, size: int | None = None, fill_value: Any = None) -> Any:
-    """The indices, in row-major order, of the elements that are not zero; ``size`` as ``nonzero``.
+def flatnonzero(
+    a: ArrayLike, *, size: int | None = None, fill_value: ArrayLike | None = None
+) -> Array:
+    """Find the places, in row-major order, of the elements that are not zero.
+
+    Args:
+        a: an array.
+        size: how many to find, which must be given while tracing; all by default.
+        fill_value: what stands for missing places, 0 by default.
+
+    Returns:
+        An array of rank 1 of the default integer.
+
+    Raises:
+        TracedValueError: ``a`` is traced, and ``size`` is not given.
+        ValueError: ``size`` is negative.
+
+    As NumPy's ``flatnonzero``; ``size`` and ``fill_value`` as JAX's.
 
     >>> import stretto.numpy as snp
     >>> snp.flatnonzero(snp.array([[0, 5], [7, 0]]))
@@ -347,8 +497,24 @@ def flatnonzero(a: Any, *, size: int | None = None, fill_value: Any = None) -> A
     return nonzero(ravel(as_value(a, "flatnonzero", "a")), size=size, fill_value=fill_value)[0]
 
 
-def argwhere(a: Any, *, size: int | None = None, fill_value: Any = None) -> Any:
-    """The indices of the elements that are not zero, one row each; ``size`` as ``nonzero``.
+def argwhere(
+    a: ArrayLike, *, size: int | None = None, fill_value: ArrayLike | Sequence[Any] | None = None
+) -> Array:
+    """Find the indices of the elements that are not zero, one row for each.
+
+    Args:
+        a: an array.
+        size: how many to find, which must be given while tracing; all by default.
+        fill_value: what stands for missing indices, 0 by default; a sequence has one for each axis.
+
+    Returns:
+        An array of rank 2 of the default integer, with a column for each axis.
+
+    Raises:
+        TracedValueError: ``a`` is traced, and ``size`` is not given.
+        ValueError: ``size`` is negative.
+
+    As NumPy's ``argwhere``; ``size`` and ``fill_value`` as JAX's.
 
     >>> import stretto.numpy as snp
     >>> snp.argwhere(snp.array([[0, 5], [7, 0]]))
@@ -362,8 +528,25 @@ def argwhere(a: Any, *, size: int | None = None, fill_value: Any = None) -> Any:
     return out if x.ndim else slice_in_dim(out, 0, 0, 1, 1)
 
 
-def extract(condition: Any, arr: Any, *, size: int | None = None, fill_value: Any = 0) -> Any:
-    """The elements for which ``condition`` holds, in row-major order; ``size`` as ``nonzero``.
+def extract(
+    condition: ArrayLike, arr: ArrayLike, *, size: int | None = None, fill_value: ArrayLike = 0
+) -> Array:
+    """Take the elements for which a condition holds, in row-major order.
+
+    Args:
+        condition: an array; elements that are not zero hold.
+        arr: the array to take from.
+        size: how many to take, which must be given while tracing; all by default.
+        fill_value: what stands for missing elements.
+
+    Returns:
+        An array of rank 1.
+
+    Raises:
+        TracedValueError: ``condition`` is traced, and ``size`` is not given.
+        ValueError: ``size`` is negative.
+
+    As NumPy's ``extract``; ``size`` and ``fill_value`` as JAX's.
 
     >>> import stretto.numpy as snp
     >>> snp.extract(snp.array([True, False, True]), snp.array([1, 2, 3]))

@@ -12,6 +12,7 @@ import numpy as np
 
 from stretto._engine.core.interpreter import as_value
 from stretto._engine.core.types import is_inexact
+from stretto._engine.core.typing import Array, ArrayLike
 from stretto._engine.ops.broadcast import of_rank, reshape
 from stretto._engine.ops.comparison import full, full_like, ge, lt
 from stretto._engine.ops.comparison import where as choose
@@ -67,8 +68,24 @@ def _ranked(who: str, ar1: Any, ar2: Any) -> tuple[Any, Any, int]:
     return take(both, order), order, x.shape[0]
 
 
-def union1d(ar1: Any, ar2: Any, *, size: int | None = None, fill_value: Any = None) -> Any:
-    """The different elements of both arrays, in order; ``size`` and ``fill_value`` as ``unique``.
+def union1d(
+    ar1: ArrayLike, ar2: ArrayLike, *, size: int | None = None, fill_value: ArrayLike | None = None
+) -> Array:
+    """List the distinct elements of two arrays, in order.
+
+    Args:
+        ar1: an array, flattened.
+        ar2: an array, flattened.
+        size: how many to take, which must be given while tracing; all by default.
+        fill_value: what stands for missing elements; by default the least element.
+
+    Returns:
+        An array of rank 1.
+
+    Raises:
+        TracedValueError: an array is traced, and ``size`` is not given.
+
+    As NumPy's ``union1d``; ``size`` and ``fill_value`` as JAX's.
 
     >>> import stretto.numpy as snp
     >>> snp.union1d(snp.array([3, 1]), snp.array([1, 2]))
@@ -83,19 +100,32 @@ def union1d(ar1: Any, ar2: Any, *, size: int | None = None, fill_value: Any = No
 
 
 def intersect1d(
-    ar1: Any,
-    ar2: Any,
+    ar1: ArrayLike,
+    ar2: ArrayLike,
     assume_unique: bool = False,
     return_indices: bool = False,
     *,
     size: int | None = None,
-    fill_value: Any = None,
+    fill_value: ArrayLike | None = None,
 ) -> Any:
-    """The different elements that are in both arrays, in order.
+    """List the distinct elements that are in both arrays, in order.
 
-    With them, if asked, the index of each one's first occurrence in either. While tracing ``size``
-    must be given; what is missing is ``fill_value``, by default the first of them, and its indices
-    are the arrays' lengths. ``assume_unique`` promises that no array has an element twice.
+    Args:
+        ar1: an array, flattened.
+        ar2: an array, flattened.
+        assume_unique: a promise that no array has an element twice.
+        return_indices: whether to return the indices of first occurrences in both arrays too.
+        size: how many to take, which must be given while tracing; all by default.
+        fill_value: what stands for missing elements, by default the first of them; their indices
+            are the arrays' lengths.
+
+    Returns:
+        An array of rank 1, or a tuple of it and two arrays of indices.
+
+    Raises:
+        TracedValueError: an array is traced, and ``size`` is not given.
+
+    As NumPy's ``intersect1d``; ``size`` and ``fill_value`` as JAX's.
 
     >>> import stretto.numpy as snp
     >>> snp.intersect1d(snp.array([3, 1, 2]), snp.array([1, 3, 9]), return_indices=True)
@@ -127,17 +157,30 @@ def intersect1d(
 
 
 def setdiff1d(
-    ar1: Any,
-    ar2: Any,
+    ar1: ArrayLike,
+    ar2: ArrayLike,
     assume_unique: bool = False,
     *,
     size: int | None = None,
-    fill_value: Any = None,
-) -> Any:
-    """The different elements of ``ar1`` that are not in ``ar2``, in order.
+    fill_value: ArrayLike | None = None,
+) -> Array:
+    """List the distinct elements of one array that are not in another, in order.
 
-    With ``assume_unique`` they are those of ``ar1`` as they stand, in its order. While tracing
-    ``size`` must be given; what is missing is ``fill_value``, by default zero.
+    Args:
+        ar1: an array, flattened.
+        ar2: the array of elements to leave out.
+        assume_unique: a promise that no array has an element twice; the elements stay in the order
+            of ``ar1``.
+        size: how many to take, which must be given while tracing; all by default.
+        fill_value: what stands for missing elements; zero by default.
+
+    Returns:
+        An array of rank 1.
+
+    Raises:
+        TracedValueError: an array is traced, and ``size`` is not given.
+
+    As NumPy's ``setdiff1d``; ``size`` and ``fill_value`` as JAX's.
 
     >>> import stretto.numpy as snp
     >>> snp.setdiff1d(snp.array([3, 1, 3, 2]), snp.array([1, 9]))
@@ -158,18 +201,30 @@ def setdiff1d(
 
 
 def setxor1d(
-    ar1: Any,
-    ar2: Any,
+    ar1: ArrayLike,
+    ar2: ArrayLike,
     assume_unique: bool = False,
     *,
     size: int | None = None,
-    fill_value: Any = None,
-) -> Any:
-    """The different elements that are in one of the arrays alone, in order.
+    fill_value: ArrayLike | None = None,
+) -> Array:
+    """List the distinct elements that are in exactly one of two arrays, in order.
 
-    While tracing ``size`` must be given; what is missing is ``fill_value``, by default the first of
-    them. ``assume_unique`` promises that no array has an element twice; where one has, as in NumPy,
-    that is left out.
+    Args:
+        ar1: an array, flattened.
+        ar2: an array, flattened.
+        assume_unique: a promise that no array has an element twice; one that has is left out, as in
+            NumPy.
+        size: how many to take, which must be given while tracing; all by default.
+        fill_value: what stands for missing elements; by default the first of them.
+
+    Returns:
+        An array of rank 1.
+
+    Raises:
+        TracedValueError: an array is traced, and ``size`` is not given.
+
+    As NumPy's ``setxor1d``; ``size`` and ``fill_value`` as JAX's.
 
     >>> import stretto.numpy as snp
     >>> snp.setxor1d(snp.array([3, 1, 3]), snp.array([1, 2]))
@@ -191,18 +246,31 @@ def setxor1d(
 
 
 def isin(
-    element: Any,
-    test_elements: Any,
+    element: ArrayLike,
+    test_elements: ArrayLike,
     assume_unique: bool = False,
     invert: bool = False,
     *,
     method: str = "auto",
-) -> Any:
-    """Whether each element is among ``test_elements``; whether it is not, if ``invert``.
+) -> Array:
+    """Say whether each element is among others; NaN never is.
 
-    NaN is never. ``method`` is how: ``"compare_all"`` compares all pairs, which ``"auto"`` does for
-    few ``test_elements``; ``"binary_search"`` and ``"sort"`` sort these and search. The results are
-    the same; and ``assume_unique``, a promise, changes nothing.
+    Args:
+        element: an array, or a number.
+        test_elements: the elements to look among.
+        assume_unique: a promise that changes nothing.
+        invert: whether to say the opposite.
+        method: how, with the same results: ``"compare_all"`` compares all pairs, which ``"auto"``
+            does for few ``test_elements``; ``"binary_search"`` and ``"sort"`` sort these and
+            search.
+
+    Returns:
+        Booleans, of the shape of ``element``.
+
+    Raises:
+        ValueError: ``method`` is another.
+
+    As NumPy's ``isin``; ``method`` as JAX's.
 
     >>> import stretto.numpy as snp
     >>> snp.isin(snp.array([[1, 2], [3, 4]]), snp.array([4, 1]))
@@ -211,7 +279,7 @@ def isin(
     """
     if method not in _METHODS:
         raise ValueError(f"isin: method must be one of {', '.join(_METHODS)}; got {method!r}")
-    found = directly(np.isin, REAL, element, test_elements, out=_BOOL, invert=bool(invert))
+    found: Any = directly(np.isin, REAL, element, test_elements, out=_BOOL, invert=bool(invert))
     if found is not None:
         return found
     x, tests = promote_dtypes(

@@ -12,6 +12,7 @@ import numpy as np
 
 from stretto._engine.core.interpreter import Tracer, Value, as_value
 from stretto._engine.core.types import inexact_dtype, is_complex, is_inexact, real_dtype
+from stretto._engine.core.typing import Array, ArrayLike, Axes, DTypeLike
 from stretto._engine.ops.arithmetic import conj, real
 from stretto._engine.ops.broadcast import broadcast_to, canonical_axes, reshape, transpose
 from stretto._engine.ops.comparison import full_like, gt
@@ -57,18 +58,36 @@ def _mean(x: Any, axes: tuple[int, ...], where: Any, who: str) -> Any:
 
 
 def mean(
-    a: Any,
-    axis: Any = None,
-    dtype: Any = None,
+    a: ArrayLike,
+    axis: Axes = None,
+    dtype: DTypeLike | None = None,
     out: None = None,
     keepdims: bool = False,
     *,
-    where: Any = None,
-) -> Any:
-    """The mean over ``axis``, one or several, all by default; of those elements ``where`` holds.
+    where: ArrayLike | None = None,
+) -> Array:
+    """Average the elements over axes.
 
-    Integers give the default float; types below float32 are added up in float32; NaN of none. In a
-    ``dtype`` of integers or booleans, what is added up is converted first, and the mean last.
+    Narrow floats are added up in float32. In a ``dtype`` of integers or booleans, the elements are
+    converted first, and the mean last.
+
+    Args:
+        a: an array, or a number.
+        axis: the axes to average over; all by default.
+        dtype: the dtype of the result; by default that of ``a``, for integers the default float.
+        out: must be None: arrays are immutable.
+        keepdims: whether the axes stay, with size 1.
+        where: a mask of the elements that count; all by default.
+
+    Returns:
+        The means, of the shape of ``a`` without the axes; NaN where there is no element.
+
+    Raises:
+        NotImplementedError: ``out`` is given.
+        TypeError: ``where`` is not boolean.
+        ValueError: an axis is out of bounds, or is named twice.
+
+    As NumPy's and the array API standard's ``mean``.
 
     >>> import stretto.numpy as snp
     >>> snp.mean(snp.array([[1, 2], [3, 4]]), axis=0)
@@ -148,22 +167,40 @@ def real_result(a: Any) -> np.dtype:
 
 
 def var(
-    a: Any,
-    axis: Any = None,
-    dtype: Any = None,
+    a: ArrayLike,
+    axis: Axes = None,
+    dtype: DTypeLike | None = None,
     out: None = None,
-    ddof: Any = 0,
+    ddof: ArrayLike = 0,
     keepdims: bool = False,
     *,
-    where: Any = None,
-    mean: Any = None,
-    correction: Any = None,
-) -> Any:
-    """The mean squared distance from the mean over ``axis``; of n elements, over ``n - ddof``.
+    where: ArrayLike | None = None,
+    mean: ArrayLike | None = None,
+    correction: ArrayLike | None = None,
+) -> Array:
+    """Average the squared distances from the mean over axes.
 
-    NaN where ``n <= ddof``, which may be traced. ``mean`` is the mean, with the axes kept, where it
-    is known already. ``correction`` is the array API's name for ``ddof``. Raises ``TypeError`` for
-    a ``dtype`` that is no float or complex one.
+    Args:
+        a: an array, or a number.
+        axis: the axes to average over; all by default.
+        dtype: the dtype of the result, a float; by default the real one of ``a``.
+        out: must be None: arrays are immutable.
+        ddof: what is taken off the number of elements n before dividing; may be traced.
+        keepdims: whether the axes stay, with size 1.
+        where: a mask of the elements that count; all by default.
+        mean: the mean, with the axes kept, where it is known already.
+        correction: the array API standard's name for ``ddof``.
+
+    Returns:
+        The variances, of the shape of ``a`` without the axes; NaN where n is not above ``ddof``.
+
+    Raises:
+        NotImplementedError: ``out`` is given.
+        TypeError: ``where`` is not boolean; or ``dtype`` is neither float nor complex.
+        ValueError: an axis is out of bounds, or is named twice; or ``ddof`` and ``correction`` are
+            both given.
+
+    As NumPy's and the array API standard's ``var``.
 
     >>> import stretto.numpy as snp
     >>> snp.var(snp.array([1.0, 2.0, 3.0]), ddof=1)
@@ -176,18 +213,40 @@ def var(
 
 
 def std(
-    a: Any,
-    axis: Any = None,
-    dtype: Any = None,
+    a: ArrayLike,
+    axis: Axes = None,
+    dtype: DTypeLike | None = None,
     out: None = None,
-    ddof: Any = 0,
+    ddof: ArrayLike = 0,
     keepdims: bool = False,
     *,
-    where: Any = None,
-    mean: Any = None,
-    correction: Any = None,
-) -> Any:
-    """The square root of the variance; arguments as for ``var``. Its derivative at 0 is 0.
+    where: ArrayLike | None = None,
+    mean: ArrayLike | None = None,
+    correction: ArrayLike | None = None,
+) -> Array:
+    """Take the square root of the variance over axes; its derivative at 0 is 0.
+
+    Args:
+        a: an array, or a number.
+        axis: the axes to average over; all by default.
+        dtype: the dtype of the result, a float; by default the real one of ``a``.
+        out: must be None: arrays are immutable.
+        ddof: what is taken off the number of elements n before dividing; may be traced.
+        keepdims: whether the axes stay, with size 1.
+        where: a mask of the elements that count; all by default.
+        mean: the mean, with the axes kept, where it is known already.
+        correction: the array API standard's name for ``ddof``.
+
+    Returns:
+        The deviations, of the shape of ``a`` without the axes; NaN where n is not above ``ddof``.
+
+    Raises:
+        NotImplementedError: ``out`` is given.
+        TypeError: ``where`` is not boolean; or ``dtype`` is neither float nor complex.
+        ValueError: an axis is out of bounds, or is named twice; or ``ddof`` and ``correction`` are
+            both given.
+
+    As NumPy's and the array API standard's ``std``.
 
     >>> import stretto.numpy as snp
     >>> snp.std(snp.array([1.0, 3.0]))
@@ -200,11 +259,29 @@ def std(
 
 
 def average(
-    a: Any, axis: Any = None, weights: Any = None, returned: bool = False, keepdims: bool = False
+    a: ArrayLike,
+    axis: Axes = None,
+    weights: ArrayLike | None = None,
+    returned: bool = False,
+    keepdims: bool = False,
 ) -> Any:
-    """The mean over ``axis``, each element by its weight; with the weights' sum if ``returned``.
+    """Average the elements over axes, each by its weight.
 
-    Weights have the shape of ``a``, or that of the axes which are averaged over, in their order.
+    Args:
+        a: an array, or a number.
+        axis: the axes to average over; all by default.
+        weights: one for each element, or one for each place along the axes; all 1 by default.
+        returned: whether to return the sum of weights too.
+        keepdims: whether the axes stay, with size 1.
+
+    Returns:
+        The means, of the shape of ``a`` without the axes; a tuple with the sums of weights if
+        ``returned``.
+
+    Raises:
+        ValueError: an axis is out of bounds, or is named twice; or ``weights`` has another shape.
+
+    As NumPy's ``average``.
 
     >>> import stretto.numpy as snp
     >>> snp.average(snp.array([1.0, 2.0]), weights=snp.array([1.0, 3.0]))

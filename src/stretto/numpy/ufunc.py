@@ -17,6 +17,7 @@ import numpy as np
 from stretto._engine.core.interpreter import as_value
 from stretto._engine.core.lazy import LazyModule
 from stretto._engine.core.types import default_dtype
+from stretto._engine.core.typing import Array, ArrayLike, Axes, DTypeLike
 from stretto._engine.ops.broadcast import (
     broadcast_to,
     canonical_axes,
@@ -58,9 +59,9 @@ class _Universal(type):
 class ufunc(metaclass=_Universal):  # NumPy's name
     """A function of scalars, applied to arrays element by element, with methods to combine them.
 
-    Attributes: ``nin`` and ``nout``, the numbers of arguments and results, ``nargs`` their sum, and
-    ``identity``, what combines with any element to that element, if there is such a thing. Made by
-    ``frompyfunc``; those of NumPy are instances too.
+    Attributes: ``nin`` and ``nout``, the numbers of arguments and results; ``nargs``, their sum;
+    ``identity``, what combines with any element to that element, if there is such a number. Made by
+    ``frompyfunc``; NumPy's are instances too.
 
     >>> import stretto.numpy as snp
     >>> isinstance(snp.add, snp.ufunc), snp.add.reduce(snp.array([1, 2, 3]))
@@ -118,18 +119,35 @@ class ufunc(metaclass=_Universal):  # NumPy's name
 
     def reduce(
         self,
-        a: Any,
-        axis: Any = 0,
-        dtype: Any = None,
+        a: ArrayLike,
+        axis: Axes = 0,
+        dtype: DTypeLike | None = None,
         out: None = None,
         keepdims: bool = False,
-        initial: Any = None,
-        where: Any = None,
-    ) -> Any:
-        """All elements along ``axis``, one or several or all (``None``), combined.
+        initial: ArrayLike | None = None,
+        where: ArrayLike | None = None,
+    ) -> Array:
+        """Combine all elements along axes, from left to right.
 
-        From left to right, beginning with ``initial`` if it is given; of those that ``where``
-        holds. Raises ``ValueError`` where there is nothing to begin with.
+        Args:
+            a: an array.
+            axis: the axes to combine along, the first by default; None is all.
+            dtype: the dtype to combine in; by default that of ``a``.
+            out: must be None: arrays are immutable.
+            keepdims: whether the axes stay, with size 1.
+            initial: what to begin with; ``where`` needs it unless there is an ``identity``.
+            where: a mask of the elements that count; all by default.
+
+        Returns:
+            An array of the shape of ``a`` without the axes.
+
+        Raises:
+            NotImplementedError: ``out`` is given.
+            TypeError: ``where`` is not boolean.
+            ValueError: an axis is out of bounds, or is named twice; or the function has not two
+                arguments and one result, or there is nothing to begin with.
+
+        As NumPy's ``ufunc.reduce``.
 
         >>> import stretto.numpy as snp
         >>> snp.subtract.reduce(snp.array([10, 2, 3]))
@@ -144,7 +162,7 @@ class ufunc(metaclass=_Universal):  # NumPy's name
         start = self.identity if initial is None else initial
         if start is None and (empty or where is not None):
             raise ValueError(
-                f"{who}: {self.__name__} has no identity, so of no elements, or with where=, "
+                f"{who}: {self.__name__} has no identity, so for an empty axis, or with where=, "
                 f"initial= must be given"
             )
         if self._collapse is None or empty:
@@ -193,8 +211,26 @@ class ufunc(metaclass=_Universal):  # NumPy's name
             made = self._collapse(reshape(first, (1, *first.shape)), (0,))
         return convert(first, made.dtype, made.weak_type)
 
-    def accumulate(self, a: Any, axis: int = 0, dtype: Any = None, out: None = None) -> Any:
-        """At each place along ``axis`` all elements up to it, combined from left to right.
+    def accumulate(
+        self, a: ArrayLike, axis: int = 0, dtype: DTypeLike | None = None, out: None = None
+    ) -> Array:
+        """Combine the elements up to each one along an axis, from left to right.
+
+        Args:
+            a: an array.
+            axis: the axis to combine along.
+            dtype: the dtype to combine in; by default that of ``a``.
+            out: must be None: arrays are immutable.
+
+        Returns:
+            An array of the shape of ``a``.
+
+        Raises:
+            NotImplementedError: ``out`` is given.
+            ValueError: ``axis`` is out of bounds; or the function has not two arguments and one
+                result.
+
+        As NumPy's ``ufunc.accumulate``.
 
         >>> import stretto.numpy as snp
         >>> snp.maximum.accumulate(snp.array([1, 3, 2]))
@@ -221,8 +257,20 @@ class ufunc(metaclass=_Universal):  # NumPy's name
             totals = moveaxis(concatenate([reshape(first, (1, *first.shape)), others], 0), 0, place)
         return totals if dtype is None else convert(totals, as_dtype(dtype))
 
-    def outer(self, A: Any, B: Any, /) -> Any:
-        """The function of every element of ``A`` with every one of ``B``: axes of A, then of B.
+    def outer(self, A: ArrayLike, B: ArrayLike, /) -> Array:
+        """Apply the function to every element of one array with every element of another.
+
+        Args:
+            A: an array, or a number.
+            B: an array, or a number.
+
+        Returns:
+            An array of the axes of ``A``, then those of ``B``.
+
+        Raises:
+            ValueError: the function has not two arguments.
+
+        As NumPy's ``ufunc.outer``.
 
         >>> import stretto.numpy as snp
         >>> snp.add.outer(snp.array([1, 2]), snp.array([10, 20]))
@@ -235,11 +283,25 @@ class ufunc(metaclass=_Universal):  # NumPy's name
         x, y = as_value(A, who, "A"), as_value(B, who, "B")
         return self.function(reshape(x, x.shape + (1,) * y.ndim), y)
 
-    def at(self, a: Any, indices: Any, b: Any = None, /, *, inplace: bool = True) -> Any:
-        """A copy of ``a`` with the elements at ``indices`` combined with ``b``, each time anew.
+    def at(
+        self, a: ArrayLike, indices: Any, b: ArrayLike | None = None, /, *, inplace: bool = True
+    ) -> Array:
+        """Copy an array with the elements at indices combined with others, each time anew.
 
-        Arrays are immutable, so ``inplace=False`` must be said. Raises ``ValueError`` otherwise,
-        and where ``b`` is missing or too much.
+        Args:
+            a: an array.
+            indices: an index, as for ``x.at[indices]``.
+            b: the other elements, which broadcast; none for a function of one argument.
+            inplace: must be False: a copy is returned.
+
+        Returns:
+            A copy of ``a``.
+
+        Raises:
+            ValueError: ``inplace`` is not False; or the function has several results, or ``b`` is
+                missing or too much.
+
+        As NumPy's ``ufunc.at``, which changes its argument.
 
         >>> import stretto.numpy as snp
         >>> snp.add.at(snp.zeros(3), snp.array([0, 0, 2]), 1, inplace=False)
@@ -272,12 +334,36 @@ class ufunc(metaclass=_Universal):  # NumPy's name
         return reshape(scan.scan(step, flat, (places, others))[0], x.shape)
 
     def reduceat(
-        self, a: Any, indices: Any, axis: int = 0, dtype: Any = None, out: None = None
-    ) -> Any:
-        """The elements from each index up to the next one along ``axis``, combined.
+        self,
+        a: ArrayLike,
+        indices: ArrayLike,
+        axis: int = 0,
+        dtype: DTypeLike | None = None,
+        out: None = None,
+    ) -> Array:
+        """Combine the elements from each index up to the next one along an axis.
 
         The last stretch goes to the end; where the next index is not greater, the result is the
-        element itself. Raises ``IndexError`` for indices out of bounds that are not traced.
+        element itself.
+
+        Args:
+            a: an array.
+            indices: an array of integers of rank 1.
+            axis: the axis to combine along.
+            dtype: the dtype to combine in; by default that of ``a``.
+            out: must be None: arrays are immutable.
+
+        Returns:
+            An array with a place for each index along the axis.
+
+        Raises:
+            IndexError: an index is out of bounds, unless traced.
+            NotImplementedError: ``out`` is given.
+            TypeError: ``indices`` is not of integers of rank 1.
+            ValueError: ``axis`` is out of bounds; or the function has not two arguments and one
+                result.
+
+        As NumPy's ``ufunc.reduceat``.
 
         >>> import stretto.numpy as snp
         >>> snp.add.reduceat(snp.arange(8), snp.array([0, 4, 1, 5]))

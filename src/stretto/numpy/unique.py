@@ -13,6 +13,7 @@ import numpy as np
 from stretto._engine.core.integers import integer
 from stretto._engine.core.interpreter import as_value
 from stretto._engine.core.types import default_dtype, is_inexact
+from stretto._engine.core.typing import ArrayLike
 from stretto._engine.ops.broadcast import canonical_axis, move_axis, reshape
 from stretto._engine.ops.comparison import full, full_like, ge, ne
 from stretto._engine.ops.comparison import where as choose
@@ -40,30 +41,39 @@ _BOOL = np.dtype(bool)
 
 
 class UniqueAllResult(NamedTuple):
-    """What ``unique_all`` finds."""
+    """What ``unique_all`` returns.
 
-    values: Any
-    indices: Any
-    inverse_indices: Any
-    counts: Any
+    Fields: ``values``, ``indices`` of first occurrences, ``inverse_indices`` and ``counts``.
+    """
+
+    values: Array
+    indices: Array
+    inverse_indices: Array
+    counts: Array
 
 
 class UniqueCountsResult(NamedTuple):
-    """What ``unique_counts`` finds."""
+    """What ``unique_counts`` returns.
 
-    values: Any
-    counts: Any
+    Fields: ``values`` and ``counts``.
+    """
+
+    values: Array
+    counts: Array
 
 
 class UniqueInverseResult(NamedTuple):
-    """What ``unique_inverse`` finds."""
+    """What ``unique_inverse`` returns.
 
-    values: Any
-    inverse_indices: Any
+    Fields: ``values`` and ``inverse_indices``.
+    """
+
+    values: Array
+    inverse_indices: Array
 
 
 def unique(
-    ar: Any,
+    ar: ArrayLike,
     return_index: bool = False,
     return_inverse: bool = False,
     return_counts: bool = False,
@@ -71,15 +81,31 @@ def unique(
     *,
     equal_nan: bool = True,
     size: int | None = None,
-    fill_value: Any = None,
+    fill_value: ArrayLike | None = None,
     sorted: bool = True,
 ) -> Any:
-    """The different elements in order; or the different parts along ``axis``.
+    """List the distinct elements, or the distinct parts along an axis, in order.
 
-    With them, if asked, the index of each one's first occurrence, for each element of ``ar`` the
-    index among them, and how often each occurs. While tracing ``size`` must be given: so many are
-    taken, and what is missing is ``fill_value``, by default the least element. They are in order
-    whether or not they need be ``sorted``.
+    Args:
+        ar: an array.
+        return_index: whether to return the indices of first occurrences too.
+        return_inverse: whether to return for each element of ``ar`` its index in the result too.
+        return_counts: whether to return how often each occurs too.
+        axis: the axis of the parts; by default all elements, in row-major order.
+        equal_nan: whether NaN equals NaN.
+        size: how many to take, which must be given while tracing; all by default.
+        fill_value: what stands for missing elements; by default the least element.
+        sorted: has no effect: the elements are in order.
+
+    Returns:
+        An array, or a tuple of it and what else is asked for, in the order of the arguments.
+
+    Raises:
+        TracedValueError: ``ar`` is traced, and ``size`` is not given.
+        ValueError: ``axis`` is out of bounds; or ``size`` is negative, or an empty array is to be
+            filled up without ``fill_value``.
+
+    As NumPy's ``unique``; ``size`` and ``fill_value`` as JAX's.
 
     >>> import stretto.numpy as snp
     >>> snp.unique(snp.array([3, 1, 3]), return_counts=True)
@@ -121,7 +147,8 @@ def starts_of_runs(line: Any, equal_nan: bool) -> Any:
     left, right = slice_in_dim(line, 0, -1), slice_in_dim(line, 1, None)
     differs = ne(left, right)
     if equal_nan and is_inexact(line.dtype):
-        differs = differs & ~(isnan(left) & isnan(right))
+        both: Any = isnan(left)
+        differs = differs & ~(both & isnan(right))
     differs = any_(differs, tuple(range(1, line.ndim)))
     return concatenate([full((min(line.shape[0], 1),), True, _BOOL), differs], 0)
 
@@ -134,7 +161,9 @@ def _unique_sized(
     parts = reshape(x, (x.size,)) if axis is None else move_axis(x, place, 0)
     n, shape, dtype = parts.shape[0], parts.shape[1:], default_dtype("int")
     if not n and size and fill_value is None:
-        raise ValueError(f"unique: {x.type} has nothing to make up {size} of; give fill_value=")
+        raise ValueError(
+            f"unique: {x.type} has no elements to fill {size} places with; give fill_value="
+        )
     if not n:
         none = full((size,), 0, dtype)
         filled = full((size, *shape), 0, x.dtype)
@@ -160,8 +189,24 @@ def _unique_sized(
     return move_axis(values, 0, place), index, inverse, ends - starts
 
 
-def unique_all(x: Any, /, *, size: int | None = None, fill_value: Any = None) -> UniqueAllResult:
-    """``unique`` with all it finds, as in the array API standard: every NaN counts apart.
+def unique_all(
+    x: ArrayLike, /, *, size: int | None = None, fill_value: ArrayLike | None = None
+) -> UniqueAllResult:
+    """List the distinct elements with all that ``unique`` finds; every NaN counts apart.
+
+    Args:
+        x: an array.
+        size: how many to take, which must be given while tracing; all by default.
+        fill_value: what stands for missing elements; by default the least element.
+
+    Returns:
+        ``UniqueAllResult``: values, indices of first occurrences, inverse indices, and counts.
+
+    Raises:
+        TracedValueError: ``x`` is traced, and ``size`` is not given.
+        ValueError: ``size`` is negative.
+
+    As the array API standard's ``unique_all``; ``size`` and ``fill_value`` as JAX's.
 
     >>> import stretto.numpy as snp
     >>> snp.unique_all(snp.array([3, 1, 3])).inverse_indices
@@ -172,9 +217,23 @@ def unique_all(x: Any, /, *, size: int | None = None, fill_value: Any = None) ->
 
 
 def unique_counts(
-    x: Any, /, *, size: int | None = None, fill_value: Any = None
+    x: ArrayLike, /, *, size: int | None = None, fill_value: ArrayLike | None = None
 ) -> UniqueCountsResult:
-    """The different elements and how often each occurs; every NaN counts apart.
+    """List the distinct elements and how often each occurs; every NaN counts apart.
+
+    Args:
+        x: an array.
+        size: how many to take, which must be given while tracing; all by default.
+        fill_value: what stands for missing elements; by default the least element.
+
+    Returns:
+        ``UniqueCountsResult``: values and counts.
+
+    Raises:
+        TracedValueError: ``x`` is traced, and ``size`` is not given.
+        ValueError: ``size`` is negative.
+
+    As the array API standard's ``unique_counts``; ``size`` and ``fill_value`` as JAX's.
 
     >>> import stretto.numpy as snp
     >>> snp.unique_counts(snp.array([3, 1, 3])).counts
@@ -185,9 +244,23 @@ def unique_counts(
 
 
 def unique_inverse(
-    x: Any, /, *, size: int | None = None, fill_value: Any = None
+    x: ArrayLike, /, *, size: int | None = None, fill_value: ArrayLike | None = None
 ) -> UniqueInverseResult:
-    """The different elements, and for each element of ``x`` the index among them.
+    """List the distinct elements, and for each element its index among them.
+
+    Args:
+        x: an array.
+        size: how many to take, which must be given while tracing; all by default.
+        fill_value: what stands for missing elements; by default the least element.
+
+    Returns:
+        ``UniqueInverseResult``: values, and inverse indices of the shape of ``x``.
+
+    Raises:
+        TracedValueError: ``x`` is traced, and ``size`` is not given.
+        ValueError: ``size`` is negative.
+
+    As the array API standard's ``unique_inverse``; ``size`` and ``fill_value`` as JAX's.
 
     >>> import stretto.numpy as snp
     >>> snp.unique_inverse(snp.array([3, 1, 3])).inverse_indices
@@ -197,8 +270,24 @@ def unique_inverse(
     return UniqueInverseResult(*out)
 
 
-def unique_values(x: Any, /, *, size: int | None = None, fill_value: Any = None) -> Any:
-    """The different elements; every NaN counts apart.
+def unique_values(
+    x: ArrayLike, /, *, size: int | None = None, fill_value: ArrayLike | None = None
+) -> Array:
+    """List the distinct elements; every NaN counts apart.
+
+    Args:
+        x: an array.
+        size: how many to take, which must be given while tracing; all by default.
+        fill_value: what stands for missing elements; by default the least element.
+
+    Returns:
+        An array of rank 1.
+
+    Raises:
+        TracedValueError: ``x`` is traced, and ``size`` is not given.
+        ValueError: ``size`` is negative.
+
+    As the array API standard's ``unique_values``; ``size`` and ``fill_value`` as JAX's.
 
     >>> import stretto.numpy as snp
     >>> snp.unique_values(snp.array([3, 1, 3]))

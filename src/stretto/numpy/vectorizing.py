@@ -14,6 +14,7 @@ from stretto._engine.api.arguments import wraps
 from stretto._engine.api.vectorise import vmap
 from stretto._engine.core.integers import integer
 from stretto._engine.core.interpreter import as_value
+from stretto._engine.core.typing import ArrayLike
 from stretto._engine.ops.broadcast import squeeze
 from stretto._engine.ops.elementwise import broadcast_shapes
 from stretto.numpy.ufunc import ufunc
@@ -35,17 +36,30 @@ def vectorize(
     excluded: Iterable[int | str] = frozenset(),
     signature: str | None = None,
 ) -> Callable[..., Any]:
-    """The function on arrays of any shape, which broadcast, example by example.
+    """Apply a function of small arrays to larger ones, which broadcast, example by example.
 
-    Without ``signature`` the function takes and gives scalars. ``"(m,n),(n)->(m)"`` says that it
-    takes a matrix and a vector and gives a vector: these are the last axes of the arguments and
-    results, and those before broadcast. Axes of one name have one size; a number is a size itself.
-    ``excluded`` holds positions and keywords of arguments that it gets as they are; ``None`` is
-    passed on too. Other keyword arguments are allowed only without a signature, and broadcast.
+    With the signature ``"(m,n),(n)->(m)"`` the function takes a matrix and a vector and gives a
+    vector: these are the last axes of arguments and results, and those before broadcast. Axes of
+    one name have one size; a number is a size itself.
 
-    Source: NumPy, ``vectorize`` and generalised ufuncs. Raises ``ValueError`` for a signature that
-    is not well formed, and for arguments or results that do not fit it; ``TypeError`` for another
-    number of arguments or results, and for exclusions that are no integers or strings.
+    The result raises ``ValueError`` for arguments or results that do not match the signature, and
+    ``TypeError`` for another number of them. With a signature it takes only those keyword arguments
+    that are excluded.
+
+    Args:
+        pyfunc: a function of arrays.
+        excluded: the positions and keywords of arguments that it gets as they are; None is always
+            passed on.
+        signature: the axes of arguments and results; scalars by default.
+
+    Returns:
+        The function of larger arrays.
+
+    Raises:
+        TypeError: ``excluded`` holds something other than integers and strings.
+        ValueError: a position is negative, or ``signature`` is not well formed.
+
+    As NumPy's ``vectorize``, with its generalised ufuncs' signatures.
 
     >>> import stretto.numpy as snp
     >>> product = snp.vectorize(lambda x, y: x @ y, signature="(m,n),(n)->(m)")
@@ -187,10 +201,25 @@ def _check_sizes(core: _Core, shape: Sequence[int], sizes: dict[str, int], what:
             )
 
 
-def frompyfunc(func: Callable[..., Any], /, nin: int, nout: int, *, identity: Any = None) -> ufunc:
-    """The ``ufunc`` of a function of ``nin`` scalars that gives ``nout`` of them.
+def frompyfunc(
+    func: Callable[..., Any], /, nin: int, nout: int, *, identity: ArrayLike | None = None
+) -> ufunc:
+    """Make a ``ufunc`` of a function of scalars.
 
-    Raises ``TypeError`` for what cannot be called, ``ValueError`` for numbers below 0.
+    Args:
+        func: a function of ``nin`` scalars that gives ``nout`` of them.
+        nin: the number of arguments.
+        nout: the number of results.
+        identity: what combines with any element to that element, if there is such a number.
+
+    Returns:
+        The ``ufunc``.
+
+    Raises:
+        TypeError: ``func`` cannot be called, or a number is not an integer.
+        ValueError: a number is negative.
+
+    As NumPy's ``frompyfunc``.
 
     >>> import stretto.numpy as snp
     >>> longest = snp.frompyfunc(lambda x, y: (x * x + y * y) ** 0.5, 2, 1, identity=0)

@@ -12,6 +12,7 @@ import numpy as np
 from stretto._engine.core.interpreter import Tracer, as_value
 from stretto._engine.core.lazy import LazyModule
 from stretto._engine.core.types import is_complex, kind_of, real_dtype
+from stretto._engine.core.typing import Array, DTypeLike
 from stretto._engine.ops.arithmetic import imag, real
 from stretto._engine.ops.bitcast import bitcast_convert_type
 from stretto._engine.ops.broadcast import reshape
@@ -32,11 +33,23 @@ _BYTE = np.dtype(np.uint8)
 _BOOL = np.dtype(bool)
 
 
-def view(self: Any, dtype: Any = None, type: None = None) -> Any:
-    """The bytes of the elements as elements of ``dtype``, which change the last axis's size.
+def view(self: Any, dtype: DTypeLike | None = None, type: None = None) -> Array:
+    """Read the bytes of the elements as elements of another dtype.
 
-    Raises ``ValueError`` where the last axis has no whole number of them, and
-    ``NotImplementedError`` for another ``type`` of array than None.
+    Args:
+        self: the array.
+        dtype: the dtype to read, which changes the size of the last axis; by default the array's
+            own.
+        type: must be None: there is one class of arrays.
+
+    Returns:
+        An array of ``dtype``.
+
+    Raises:
+        NotImplementedError: ``type`` is given.
+        ValueError: the last axis does not hold a whole number of elements.
+
+    As NumPy's ``ndarray.view``.
 
     >>> import stretto.numpy as snp
     >>> snp.array([1.0, 2.0]).view(snp.uint16)
@@ -83,8 +96,20 @@ def _side_by_side(parts: list[Any], x: Any) -> Any:
     return reshape(joined, (*x.shape[:-1], -1)) if x.ndim else joined
 
 
-def byteswap(self: Any, inplace: bool = False) -> Any:
-    """Each element with its bytes in the other order.
+def byteswap(self: Any, inplace: bool = False) -> Array:
+    """Reverse the order of the bytes of each element.
+
+    Args:
+        self: the array.
+        inplace: must be False: arrays are immutable.
+
+    Returns:
+        An array of the same dtype and shape.
+
+    Raises:
+        TypeError: ``inplace`` is True.
+
+    As NumPy's ``ndarray.byteswap``.
 
     >>> import stretto.numpy as snp
     >>> snp.array([1, 256], snp.int16).byteswap()
@@ -107,7 +132,19 @@ def _elements(x: Any, who: str) -> np.ndarray:
 
 
 def tobytes(self: Any, order: str = "C") -> bytes:
-    r"""The bytes of the elements, in row-major order, or ``"F"``.
+    r"""Copy the bytes of the elements.
+
+    Args:
+        self: the array.
+        order: ``"C"``, row-major, or ``"F"``, column-major.
+
+    Returns:
+        Python bytes.
+
+    Raises:
+        TracedValueError: the array is traced.
+
+    As NumPy's ``ndarray.tobytes``.
 
     >>> import stretto.numpy as snp
     >>> snp.array([1, 2], snp.int16).tobytes()
@@ -117,9 +154,18 @@ def tobytes(self: Any, order: str = "C") -> bytes:
 
 
 def tofile(self: Any, fid: Any, sep: str = "", format: str = "%s") -> None:
-    r"""Write the elements to a file: their bytes, or text with ``sep`` between them.
+    r"""Write the elements to a file: their bytes, or text.
 
-    ``fid`` is a file open for writing bytes, or the name of one, which is replaced whole.
+    Args:
+        self: the array.
+        fid: a file open for writing bytes, or the name of one, which is replaced whole.
+        sep: what goes between elements; if empty, bytes are written.
+        format: how an element is written as text.
+
+    Raises:
+        TracedValueError: the array is traced.
+
+    As NumPy's ``ndarray.tofile``.
 
     >>> import io, tempfile
     >>> import stretto.numpy as snp

@@ -12,6 +12,7 @@ import numpy as np
 from stretto._engine.core.integers import integer
 from stretto._engine.core.interpreter import Tracer, as_value
 from stretto._engine.core.types import array_type, default_dtype
+from stretto._engine.core.typing import ArrayLike
 from stretto._engine.ops.convert import convert
 from stretto._engine.ops.exponential import exp
 from stretto._engine.ops.special.bessel import I0, bessel_i0, bessel_i0e
@@ -28,8 +29,19 @@ def _window(host: np.ndarray) -> Array:
     return Array(host.astype(dtype), array_type(host.shape, dtype))
 
 
-def bartlett(M: int) -> Any:
-    """The triangle from 0 to 1 and back.
+def bartlett(M: int) -> Array:
+    """Make the triangular window, from 0 to 1 and back.
+
+    Args:
+        M: the number of points.
+
+    Returns:
+        ``[M]``, of the default float.
+
+    Raises:
+        TypeError: ``M`` is not an integer.
+
+    As NumPy's ``bartlett``.
 
     >>> import stretto.numpy as snp
     >>> snp.bartlett(5)
@@ -38,8 +50,19 @@ def bartlett(M: int) -> Any:
     return _window(np.bartlett(integer(M, "bartlett", "M")))
 
 
-def blackman(M: int) -> Any:
-    """0.42 - 0.5 cos(2πn / (M - 1)) + 0.08 cos(4πn / (M - 1)).
+def blackman(M: int) -> Array:
+    """Make Blackman's window: 0.42 - 0.5 cos(2πn / (M - 1)) + 0.08 cos(4πn / (M - 1)).
+
+    Args:
+        M: the number of points.
+
+    Returns:
+        ``[M]``, of the default float.
+
+    Raises:
+        TypeError: ``M`` is not an integer.
+
+    As NumPy's ``blackman``.
 
     >>> import stretto.numpy as snp
     >>> snp.blackman(3).round(3)
@@ -48,8 +71,19 @@ def blackman(M: int) -> Any:
     return _window(np.blackman(integer(M, "blackman", "M")))
 
 
-def hamming(M: int) -> Any:
-    """0.54 - 0.46 cos(2πn / (M - 1)).
+def hamming(M: int) -> Array:
+    """Make Hamming's window: 0.54 - 0.46 cos(2πn / (M - 1)).
+
+    Args:
+        M: the number of points.
+
+    Returns:
+        ``[M]``, of the default float.
+
+    Raises:
+        TypeError: ``M`` is not an integer.
+
+    As NumPy's ``hamming``.
 
     >>> import stretto.numpy as snp
     >>> snp.hamming(3)
@@ -58,8 +92,19 @@ def hamming(M: int) -> Any:
     return _window(np.hamming(integer(M, "hamming", "M")))
 
 
-def hanning(M: int) -> Any:
-    """0.5 - 0.5 cos(2πn / (M - 1)).
+def hanning(M: int) -> Array:
+    """Make Hann's window: 0.5 - 0.5 cos(2πn / (M - 1)).
+
+    Args:
+        M: the number of points.
+
+    Returns:
+        ``[M]``, of the default float.
+
+    Raises:
+        TypeError: ``M`` is not an integer.
+
+    As NumPy's ``hanning``.
 
     >>> import stretto.numpy as snp
     >>> snp.hanning(5)
@@ -68,33 +113,58 @@ def hanning(M: int) -> Any:
     return _window(np.hanning(integer(M, "hanning", "M")))
 
 
-def kaiser(M: int, beta: Any) -> Any:
-    """I₀(β √(1 - (2n / (M - 1) - 1)²)) / I₀(β); differentiable in ``beta``, which may be traced.
+def kaiser(M: int, beta: ArrayLike) -> Array:
+    """Make Kaiser's window: I₀(β √(1 - (2n / (M - 1) - 1)²)) / I₀(β).
+
+    Args:
+        M: the number of points.
+        beta: β, one number; may be traced and differentiated.
+
+    Returns:
+        ``[M]``, of the default float.
+
+    Raises:
+        TypeError: ``M`` is not an integer.
+        ValueError: ``beta`` is not one number.
+
+    As NumPy's ``kaiser``.
 
     >>> import stretto.numpy as snp
     >>> snp.kaiser(3, 0.0)
     Array([1., 1., 1.], dtype=float32)
     """
-    M, beta = integer(M, "kaiser", "M"), as_value(beta, "kaiser", "beta")
-    if beta.ndim:
-        raise ValueError(f"kaiser: expected one number in beta, got {beta.type}")
-    if not isinstance(beta, Tracer):
-        return _window(np.kaiser(M, float(beta)))
-    (beta,) = inexact_values("kaiser", beta=beta)
-    beta = convert(absolute(beta), beta.dtype)
+    M, shape_parameter = integer(M, "kaiser", "M"), as_value(beta, "kaiser", "beta")
+    if shape_parameter.ndim:
+        raise ValueError(f"kaiser: expected one number in beta, got {shape_parameter.type}")
+    if not isinstance(shape_parameter, Tracer):
+        return _window(np.kaiser(M, float(shape_parameter)))
+    (shape_parameter,) = inexact_values("kaiser", beta=shape_parameter)
+    shape_parameter = convert(absolute(shape_parameter), shape_parameter.dtype)
     rise = np.sqrt(1 - np.linspace(-1, 1, M) ** 2) if M > 1 else np.ones(max(M, 0))
-    z = beta * _window(rise)
-    return bessel_i0e(z) * exp(z - beta) / bessel_i0e(beta)
+    z = shape_parameter * _window(rise)
+    return bessel_i0e(z) * exp(z - shape_parameter) / bessel_i0e(shape_parameter)
 
 
-def i0(x: Any) -> Any:
-    """The modified Bessel function of the first kind, of order zero.
+def i0(x: ArrayLike) -> Array:
+    """Compute the modified Bessel function of the first kind, of order zero.
+
+    Args:
+        x: an array of real numbers.
+
+    Returns:
+        An array of the float dtype and shape of ``x``.
+
+    Raises:
+        TypeError: ``x`` is complex.
+
+    As NumPy's ``i0``.
 
     >>> import stretto.numpy as snp
     >>> snp.i0(0.0)
     Array(1., dtype=float32, weak_type=True)
     """
-    if x.__class__ is Array and not I0.compiled((x.type,)):
+    value: Any = x
+    if value.__class__ is Array and not I0.compiled((value.type,)):
         found = directly(lambda v: np.i0(v.astype(np.float64)), FLOAT, x)
         if found is not None:
             return found

@@ -1,4 +1,4 @@
-"""Reductions and running totals that pass over NaN.
+"""Reductions and running totals that leave out NaN.
 
 Next, read ``covariance``.
 """
@@ -12,6 +12,7 @@ import numpy as np
 
 from stretto._engine.core.interpreter import as_value
 from stretto._engine.core.types import is_inexact
+from stretto._engine.core.typing import Array, ArrayLike, Axes, DTypeLike
 from stretto._engine.ops.broadcast import canonical_axes
 from stretto._engine.ops.comparison import full_like
 from stretto._engine.ops.comparison import where as choose
@@ -49,12 +50,41 @@ def _numbers(a: Any, who: str) -> tuple[Any, Any]:
     host = host_of(x, FLOAT + COMPLEX)
     if host is not None and not np.isnan(host).any():
         return x, None
-    return x, (~isnan(x) if is_inexact(x.dtype) else None)
+    if not is_inexact(x.dtype):
+        return x, None
+    missing: Any = isnan(x)
+    return x, ~missing
 
 
-def nansum(a: Any, axis: Any = None, dtype: Any = None, out: None = None, keepdims: bool = False,
-           initial: Any = None, where: Any = None) -> Any:  # fmt: skip
-    """``sum`` without the elements that are NaN.
+def nansum(
+    a: ArrayLike,
+    axis: Axes = None,
+    dtype: DTypeLike | None = None,
+    out: None = None,
+    keepdims: bool = False,
+    initial: ArrayLike | None = None,
+    where: ArrayLike | None = None,
+) -> Array:
+    """Sum the elements over axes, without those that are NaN.
+
+    Args:
+        a: an array, or a number.
+        axis: the axes to add over; all by default.
+        dtype: the dtype of the sum; by default that of ``a``, at least 32 bits for integers.
+        out: must be None: arrays are immutable.
+        keepdims: whether the axes stay, with size 1.
+        initial: a number that is added to the sum.
+        where: a mask of the elements that count; all by default.
+
+    Returns:
+        The sums, of the shape of ``a`` without the axes.
+
+    Raises:
+        NotImplementedError: ``out`` is given.
+        TypeError: ``where`` is not boolean.
+        ValueError: an axis is out of bounds, or is named twice.
+
+    As NumPy's ``nansum``.
 
     >>> import stretto.numpy as snp
     >>> snp.nansum(snp.array([1.0, snp.nan]))
@@ -65,9 +95,35 @@ def nansum(a: Any, axis: Any = None, dtype: Any = None, out: None = None, keepdi
     return sum_(x, axis, dtype, out, keepdims, initial, where)
 
 
-def nanprod(a: Any, axis: Any = None, dtype: Any = None, out: None = None, keepdims: bool = False,
-            initial: Any = None, where: Any = None) -> Any:  # fmt: skip
-    """``prod`` without the elements that are NaN.
+def nanprod(
+    a: ArrayLike,
+    axis: Axes = None,
+    dtype: DTypeLike | None = None,
+    out: None = None,
+    keepdims: bool = False,
+    initial: ArrayLike | None = None,
+    where: ArrayLike | None = None,
+) -> Array:
+    """Multiply the elements over axes, without those that are NaN.
+
+    Args:
+        a: an array, or a number.
+        axis: the axes to multiply over; all by default.
+        dtype: the dtype of the product; by default that of ``a``, at least 32 bits for integers.
+        out: must be None: arrays are immutable.
+        keepdims: whether the axes stay, with size 1.
+        initial: a number that the product is multiplied by.
+        where: a mask of the elements that count; all by default.
+
+    Returns:
+        The products, of the shape of ``a`` without the axes.
+
+    Raises:
+        NotImplementedError: ``out`` is given.
+        TypeError: ``where`` is not boolean.
+        ValueError: an axis is out of bounds, or is named twice.
+
+    As NumPy's ``nanprod``.
 
     >>> import stretto.numpy as snp
     >>> snp.nanprod(snp.array([2.0, snp.nan]))
@@ -85,10 +141,32 @@ def _both(numbers: Any, where: Any, who: str) -> Any:
 
 
 def nanmean(
-    a: Any, axis: Any = None, dtype: Any = None, out: None = None, keepdims: bool = False,
-    where: Any = None,
-) -> Any:  # fmt: skip
-    """``mean`` without the elements that are NaN; NaN where there is no other.
+    a: ArrayLike,
+    axis: Axes = None,
+    dtype: DTypeLike | None = None,
+    out: None = None,
+    keepdims: bool = False,
+    where: ArrayLike | None = None,
+) -> Array:
+    """Average the elements over axes, without those that are NaN.
+
+    Args:
+        a: an array, or a number.
+        axis: the axes to average over; all by default.
+        dtype: the dtype of the result; by default that of ``a``, for integers the default float.
+        out: must be None: arrays are immutable.
+        keepdims: whether the axes stay, with size 1.
+        where: a mask of the elements that count; all by default.
+
+    Returns:
+        The means, of the shape of ``a`` without the axes; NaN where there is no number.
+
+    Raises:
+        NotImplementedError: ``out`` is given.
+        TypeError: ``where`` is not boolean.
+        ValueError: an axis is out of bounds, or is named twice.
+
+    As NumPy's ``nanmean``.
 
     >>> import stretto.numpy as snp
     >>> snp.nanmean(snp.array([1.0, snp.nan, 3.0]))
@@ -99,10 +177,39 @@ def nanmean(
 
 
 def nanvar(
-    a: Any, axis: Any = None, dtype: Any = None, out: None = None, ddof: Any = 0,
-    keepdims: bool = False, where: Any = None, mean: Any = None, correction: Any = None,
-) -> Any:  # fmt: skip
-    """``var`` without the elements that are NaN.
+    a: ArrayLike,
+    axis: Axes = None,
+    dtype: DTypeLike | None = None,
+    out: None = None,
+    ddof: ArrayLike = 0,
+    keepdims: bool = False,
+    where: ArrayLike | None = None,
+    mean: ArrayLike | None = None,
+    correction: ArrayLike | None = None,
+) -> Array:
+    """Average the squared distances from the mean, without elements that are NaN.
+
+    Args:
+        a: an array, or a number.
+        axis: the axes to average over; all by default.
+        dtype: the dtype of the result, a float; by default the real one of ``a``.
+        out: must be None: arrays are immutable.
+        ddof: what is taken off the number of elements n before dividing; may be traced.
+        keepdims: whether the axes stay, with size 1.
+        where: a mask of the elements that count; all by default.
+        mean: the mean, with the axes kept, where it is known already.
+        correction: the array API standard's name for ``ddof``.
+
+    Returns:
+        An array of the shape of ``a`` without the axes; NaN where n is not above ``ddof``.
+
+    Raises:
+        NotImplementedError: ``out`` is given.
+        TypeError: ``where`` is not boolean; or ``dtype`` is neither float nor complex.
+        ValueError: an axis is out of bounds, or is named twice; or ``ddof`` and ``correction`` are
+            both given.
+
+    As NumPy's ``nanvar``.
 
     >>> import stretto.numpy as snp
     >>> snp.nanvar(snp.array([1.0, snp.nan, 3.0]))
@@ -124,10 +231,39 @@ def nanvar(
 
 
 def nanstd(
-    a: Any, axis: Any = None, dtype: Any = None, out: None = None, ddof: Any = 0,
-    keepdims: bool = False, where: Any = None, mean: Any = None, correction: Any = None,
-) -> Any:  # fmt: skip
-    """``std`` without the elements that are NaN.
+    a: ArrayLike,
+    axis: Axes = None,
+    dtype: DTypeLike | None = None,
+    out: None = None,
+    ddof: ArrayLike = 0,
+    keepdims: bool = False,
+    where: ArrayLike | None = None,
+    mean: ArrayLike | None = None,
+    correction: ArrayLike | None = None,
+) -> Array:
+    """Take the square root of the variance, without elements that are NaN.
+
+    Args:
+        a: an array, or a number.
+        axis: the axes to average over; all by default.
+        dtype: the dtype of the result, a float; by default the real one of ``a``.
+        out: must be None: arrays are immutable.
+        ddof: what is taken off the number of elements n before dividing; may be traced.
+        keepdims: whether the axes stay, with size 1.
+        where: a mask of the elements that count; all by default.
+        mean: the mean, with the axes kept, where it is known already.
+        correction: the array API standard's name for ``ddof``.
+
+    Returns:
+        An array of the shape of ``a`` without the axes; NaN where n is not above ``ddof``.
+
+    Raises:
+        NotImplementedError: ``out`` is given.
+        TypeError: ``where`` is not boolean; or ``dtype`` is neither float nor complex.
+        ValueError: an axis is out of bounds, or is named twice; or ``ddof`` and ``correction`` are
+            both given.
+
+    As NumPy's ``nanstd``.
 
     >>> import stretto.numpy as snp
     >>> snp.nanstd(snp.array([1.0, snp.nan, 3.0]))
@@ -170,10 +306,33 @@ def _nan_extremum(
 
 
 def nanmax(
-    a: Any, axis: Any = None, out: None = None, keepdims: bool = False, initial: Any = None,
-    where: Any = None,
-) -> Any:  # fmt: skip
-    """``max`` without the elements that are NaN; NaN where there is no other.
+    a: ArrayLike,
+    axis: Axes = None,
+    out: None = None,
+    keepdims: bool = False,
+    initial: ArrayLike | None = None,
+    where: ArrayLike | None = None,
+) -> Array:
+    """Find the greatest element over axes, without those that are NaN.
+
+    Args:
+        a: an array, or a number.
+        axis: the axes to search over; all by default.
+        out: must be None: arrays are immutable.
+        keepdims: whether the axes stay, with size 1.
+        initial: the result where no element is greater; ``where`` needs it.
+        where: a mask of the elements that count; all by default.
+
+    Returns:
+        The greatest elements, of the shape of ``a`` without the axes; NaN where there is no number.
+
+    Raises:
+        NotImplementedError: ``out`` is given.
+        TypeError: ``where`` is not boolean.
+        ValueError: an axis is out of bounds, or is named twice; or there is no element, or
+            ``where`` is given without ``initial``.
+
+    As NumPy's ``nanmax``.
 
     >>> import stretto.numpy as snp
     >>> snp.nanmax(snp.array([1.0, snp.nan]))
@@ -183,10 +342,33 @@ def nanmax(
 
 
 def nanmin(
-    a: Any, axis: Any = None, out: None = None, keepdims: bool = False, initial: Any = None,
-    where: Any = None,
-) -> Any:  # fmt: skip
-    """``min`` without the elements that are NaN; NaN where there is no other.
+    a: ArrayLike,
+    axis: Axes = None,
+    out: None = None,
+    keepdims: bool = False,
+    initial: ArrayLike | None = None,
+    where: ArrayLike | None = None,
+) -> Array:
+    """Find the least element over axes, without those that are NaN.
+
+    Args:
+        a: an array, or a number.
+        axis: the axes to search over; all by default.
+        out: must be None: arrays are immutable.
+        keepdims: whether the axes stay, with size 1.
+        initial: the result where no element is less; ``where`` needs it.
+        where: a mask of the elements that count; all by default.
+
+    Returns:
+        The least elements, of the shape of ``a`` without the axes; NaN where there is no number.
+
+    Raises:
+        NotImplementedError: ``out`` is given.
+        TypeError: ``where`` is not boolean.
+        ValueError: an axis is out of bounds, or is named twice; or there is no element, or
+            ``where`` is given without ``initial``.
+
+    As NumPy's ``nanmin``.
 
     >>> import stretto.numpy as snp
     >>> snp.nanmin(snp.array([1.0, snp.nan]))
@@ -204,8 +386,25 @@ def _nan_arg_extremum(who: str, a: Any, axis: Any, out: Any, keepdims: bool) -> 
     return choose(all_(~numbers, axis, keepdims=keepdims), full_like(at, -1), at)
 
 
-def nanargmax(a: Any, axis: int | None = None, out: None = None, keepdims: bool = False) -> Any:
-    """``argmax`` of the elements that are not NaN; -1 where there is none.
+def nanargmax(
+    a: ArrayLike, axis: int | None = None, out: None = None, keepdims: bool = False
+) -> Array:
+    """Find the index of the greatest element along an axis, without those that are NaN.
+
+    Args:
+        a: an array, or a number.
+        axis: the axis to search; by default all elements, in row-major order.
+        out: must be None: arrays are immutable.
+        keepdims: whether the axes stay, with size 1.
+
+    Returns:
+        The indices, of the default integer; -1 where there is no number.
+
+    Raises:
+        NotImplementedError: ``out`` is given.
+        ValueError: ``axis`` is out of bounds, or has no element.
+
+    As NumPy's ``nanargmax``.
 
     >>> import stretto.numpy as snp
     >>> snp.nanargmax(snp.array([snp.nan, 1.0, 3.0]))
@@ -214,8 +413,25 @@ def nanargmax(a: Any, axis: int | None = None, out: None = None, keepdims: bool 
     return _nan_arg_extremum("nanargmax", a, axis, out, keepdims)
 
 
-def nanargmin(a: Any, axis: int | None = None, out: None = None, keepdims: bool = False) -> Any:
-    """``argmin`` of the elements that are not NaN; -1 where there is none.
+def nanargmin(
+    a: ArrayLike, axis: int | None = None, out: None = None, keepdims: bool = False
+) -> Array:
+    """Find the index of the least element along an axis, without those that are NaN.
+
+    Args:
+        a: an array, or a number.
+        axis: the axis to search; by default all elements, in row-major order.
+        out: must be None: arrays are immutable.
+        keepdims: whether the axes stay, with size 1.
+
+    Returns:
+        The indices, of the default integer; -1 where there is no number.
+
+    Raises:
+        NotImplementedError: ``out`` is given.
+        ValueError: ``axis`` is out of bounds, or has no element.
+
+    As NumPy's ``nanargmin``.
 
     >>> import stretto.numpy as snp
     >>> snp.nanargmin(snp.array([snp.nan, 1.0, 3.0]))
@@ -224,8 +440,25 @@ def nanargmin(a: Any, axis: int | None = None, out: None = None, keepdims: bool 
     return _nan_arg_extremum("nanargmin", a, axis, out, keepdims)
 
 
-def nancumsum(a: Any, axis: int | None = None, dtype: Any = None, out: None = None) -> Any:
-    """``cumsum`` with zero in the place of NaN.
+def nancumsum(
+    a: ArrayLike, axis: int | None = None, dtype: DTypeLike | None = None, out: None = None
+) -> Array:
+    """Sum the elements up to each one along an axis, with zero in the place of NaN.
+
+    Args:
+        a: an array, or a number.
+        axis: the axis to run along; by default all elements, in row-major order.
+        dtype: the dtype of the sums; by default that of ``a``, the default integer for booleans.
+        out: must be None: arrays are immutable.
+
+    Returns:
+        The running sums, of the shape of ``a``, or of one axis without ``axis``.
+
+    Raises:
+        NotImplementedError: ``out`` is given.
+        ValueError: ``axis`` is out of bounds.
+
+    As NumPy's ``nancumsum``.
 
     >>> import stretto.numpy as snp
     >>> snp.nancumsum(snp.array([1.0, snp.nan, 2.0]))
@@ -235,8 +468,26 @@ def nancumsum(a: Any, axis: int | None = None, dtype: Any = None, out: None = No
     return cumsum(x if numbers is None else masked("nancumsum", x, numbers, 0), axis, dtype, out)
 
 
-def nancumprod(a: Any, axis: int | None = None, dtype: Any = None, out: None = None) -> Any:
-    """``cumprod`` with one in the place of NaN.
+def nancumprod(
+    a: ArrayLike, axis: int | None = None, dtype: DTypeLike | None = None, out: None = None
+) -> Array:
+    """Multiply the elements up to each one along an axis, with one in the place of NaN.
+
+    Args:
+        a: an array, or a number.
+        axis: the axis to run along; by default all elements, in row-major order.
+        dtype: the dtype of the products; by default that of ``a``, the default integer for
+            booleans.
+        out: must be None: arrays are immutable.
+
+    Returns:
+        The running products, of the shape of ``a``, or of one axis without ``axis``.
+
+    Raises:
+        NotImplementedError: ``out`` is given.
+        ValueError: ``axis`` is out of bounds.
+
+    As NumPy's ``nancumprod``.
 
     >>> import stretto.numpy as snp
     >>> snp.nancumprod(snp.array([2.0, snp.nan, 3.0]))

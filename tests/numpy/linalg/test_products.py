@@ -75,7 +75,7 @@ def test_refusals():
         linalg.cross(snp.ones(2), snp.ones(2))
     with pytest.raises(ValueError, match=r"cross: both must have size 3"):
         linalg.cross(snp.ones(3), snp.ones(1))
-    with pytest.raises(ValueError, match="multi_dot: arrays 0 and 1 do not fit"):
+    with pytest.raises(ValueError, match="multi_dot: arrays 0 and 1 do not match"):
         linalg.multi_dot([snp.ones((2, 3)), snp.ones((2, 3))])
     with pytest.raises(ValueError, match="multi_dot: expected two arrays or more, got 1"):
         linalg.multi_dot([snp.ones((2, 3))])

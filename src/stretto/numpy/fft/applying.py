@@ -43,7 +43,7 @@ def along_axes(who: str, kind: FftType, a: Any, s: Any, axes: Any, norm: str | N
     else:
         places = canonical_axes(axes, x.ndim, who)
     if lengths is not None and len(lengths) != len(places):
-        raise ValueError(f"{who}: s {lengths} and axes {axes} must be as many")
+        raise ValueError(f"{who}: s {lengths} and axes {axes} must be equally many")
     return _applied(who, kind, x, lengths, places, norm)
 
 

@@ -13,6 +13,7 @@ import numpy as np
 from stretto._engine.core.integers import integer
 from stretto._engine.core.interpreter import as_value
 from stretto._engine.core.types import default_dtype
+from stretto._engine.core.typing import Array, ArrayLike, DTypeLike
 from stretto._engine.ops.broadcast import canonical_axes
 from stretto._engine.ops.convert import convert
 from stretto.numpy.arguments import refuse_device
@@ -37,10 +38,26 @@ def _count(who: str, n: Any) -> int:
     return count
 
 
-def fftfreq(n: int, d: Any = 1.0, *, dtype: Any = None, device: Any = None) -> Any:
-    """The frequency of each element of a transform of ``n`` points ``d`` apart, in cycles a unit.
+def fftfreq(
+    n: int, d: ArrayLike = 1.0, *, dtype: DTypeLike | None = None, device: Any = None
+) -> Array:
+    """List the frequency of each element of a transform.
 
-    0, 1, ..., then the negative ones, by 1 / (n d); ``n`` / 2 is negative. ``d`` may be traced.
+    Args:
+        n: the number of points.
+        d: the distance of points; may be traced.
+        dtype: the dtype of the result; by default the default float.
+        device: None, or the device that arrays are on.
+
+    Returns:
+        ``[n]``: 0, 1, ... and then the negative frequencies, times ``1 / (n d)``, in cycles a unit
+        of ``d``; ``n / 2`` is negative.
+
+    Raises:
+        TypeError: ``n`` is not an integer.
+        ValueError: ``device`` is not the device that there is; or ``n`` is not positive.
+
+    As NumPy's ``fft.fftfreq``.
 
     >>> import stretto.numpy as snp
     >>> snp.fft.fftfreq(5, 0.5)
@@ -52,8 +69,25 @@ def fftfreq(n: int, d: Any = 1.0, *, dtype: Any = None, device: Any = None) -> A
     return _spaced("fftfreq", places - n * (places >= (n + 1) // 2), n, d, dtype)
 
 
-def rfftfreq(n: int, d: Any = 1.0, *, dtype: Any = None, device: Any = None) -> Any:
-    """The frequencies of ``rfft`` of ``n`` points ``d`` apart: 0 to ``n // 2``, by 1 / (n d).
+def rfftfreq(
+    n: int, d: ArrayLike = 1.0, *, dtype: DTypeLike | None = None, device: Any = None
+) -> Array:
+    """List the frequency of each element of a transform of real numbers.
+
+    Args:
+        n: the number of points.
+        d: the distance of points; may be traced.
+        dtype: the dtype of the result; by default the default float.
+        device: None, or the device that arrays are on.
+
+    Returns:
+        ``[n // 2 + 1]``: 0 to ``n // 2``, times ``1 / (n d)``, in cycles a unit of ``d``.
+
+    Raises:
+        TypeError: ``n`` is not an integer.
+        ValueError: ``device`` is not the device that there is; or ``n`` is not positive.
+
+    As NumPy's ``fft.rfftfreq``.
 
     >>> import stretto.numpy as snp
     >>> snp.fft.rfftfreq(5, 0.5)
@@ -64,25 +98,49 @@ def rfftfreq(n: int, d: Any = 1.0, *, dtype: Any = None, device: Any = None) -> 
     return _spaced("rfftfreq", np.arange(n // 2 + 1), n, d, dtype)
 
 
-def fftshift(x: Any, axes: int | Sequence[int] | None = None) -> Any:
-    """Frequency 0 moved from the start to the middle, ``n // 2``, of ``axes``, by default all.
+def fftshift(x: ArrayLike, axes: int | Sequence[int] | None = None) -> Array:
+    """Move frequency 0 from the start to the middle, ``n // 2``, of axes.
+
+    Args:
+        x: an array.
+        axes: the axes to move along; all by default.
+
+    Returns:
+        An array of the shape of ``x``.
+
+    Raises:
+        ValueError: an axis is out of bounds, or is named twice.
+
+    As NumPy's ``fft.fftshift``.
 
     >>> import stretto.numpy as snp
     >>> snp.fft.fftshift(snp.array([0, 1, 2, -2, -1]))
     Array([-2, -1,  0,  1,  2], dtype=int32)
     """
-    x = as_value(x, "fftshift")
-    places = canonical_axes(axes, x.ndim, "fftshift")
-    return roll(x, [x.shape[d] // 2 for d in places], places)
+    value = as_value(x, "fftshift")
+    places = canonical_axes(axes, value.ndim, "fftshift")
+    return roll(value, [value.shape[d] // 2 for d in places], places)
 
 
-def ifftshift(x: Any, axes: int | Sequence[int] | None = None) -> Any:
-    """The inverse of ``fftshift``.
+def ifftshift(x: ArrayLike, axes: int | Sequence[int] | None = None) -> Array:
+    """Move frequency 0 from the middle back to the start of axes: the inverse of ``fftshift``.
+
+    Args:
+        x: an array.
+        axes: the axes to move along; all by default.
+
+    Returns:
+        An array of the shape of ``x``.
+
+    Raises:
+        ValueError: an axis is out of bounds, or is named twice.
+
+    As NumPy's ``fft.ifftshift``.
 
     >>> import stretto.numpy as snp
     >>> snp.fft.ifftshift(snp.array([-2, -1, 0, 1, 2]))
     Array([ 0,  1,  2, -2, -1], dtype=int32)
     """
-    x = as_value(x, "ifftshift")
-    places = canonical_axes(axes, x.ndim, "ifftshift")
-    return roll(x, [-(x.shape[d] // 2) for d in places], places)
+    value = as_value(x, "ifftshift")
+    places = canonical_axes(axes, value.ndim, "ifftshift")
+    return roll(value, [-(value.shape[d] // 2) for d in places], places)

@@ -1,4 +1,4 @@
-"""Transforms that know of numbers that they are real, or their spectrum that it is.
+"""Transforms of real numbers, or to a real spectrum.
 
 Of real numbers the frequencies k and N - k are conjugates, so that along the last axis only those
 from 0 to N // 2 are kept. Next, read ``frequencies``.
@@ -7,9 +7,9 @@ from 0 to N // 2 are kept. Next, read ``frequencies``.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
 from stretto._engine.core.interpreter import as_value
+from stretto._engine.core.typing import Array, ArrayLike
 from stretto._engine.ops.complex_parts import conj
 from stretto._engine.ops.fft import FftType
 from stretto.numpy.arguments import refuse_out
@@ -19,11 +19,29 @@ __all__ = ["hfft", "ihfft", "irfft", "irfft2", "irfftn", "rfft", "rfft2", "rfftn
 
 
 def rfft(
-    a: Any, n: int | None = None, axis: int = -1, norm: str | None = None, out: None = None
-) -> Any:
-    """The frequencies 0 to ``n // 2`` of the Fourier transform of real numbers along ``axis``.
+    a: ArrayLike, n: int | None = None, axis: int = -1, norm: str | None = None, out: None = None
+) -> Array:
+    """Transform real numbers along an axis; only the frequencies 0 to ``n // 2`` are kept.
 
-    ``n`` and ``norm`` are as in ``fft``. Raises ``TypeError`` for complex numbers.
+    Args:
+        a: an array of real numbers.
+        n: the number of points: the array is cut off there, or filled up with zeros; by default its
+            size.
+        axis: the axis to transform.
+        norm: which way has the factor 1/N: ``"backward"`` (the default), ``"forward"``, or
+            ``"ortho"`` for its root on both.
+        out: must be None: arrays are immutable.
+
+    Returns:
+        An array of complex128 for float64, of complex64 for other dtypes, with ``n // 2 + 1``
+        frequencies along the axis.
+
+    Raises:
+        NotImplementedError: ``out`` is given.
+        TypeError: ``a`` is complex, or ``axis`` is not one integer.
+        ValueError: ``axis`` is out of bounds, there is no point, or ``norm`` is another.
+
+    As NumPy's ``fft.rfft``.
 
     >>> import stretto.numpy as snp
     >>> snp.fft.rfft(snp.array([1.0, 2.0, 3.0, 4.0]))
@@ -34,12 +52,29 @@ def rfft(
 
 
 def irfft(
-    a: Any, n: int | None = None, axis: int = -1, norm: str | None = None, out: None = None
-) -> Any:
-    """The inverse of ``rfft``: ``n`` real numbers along ``axis``, by default ``2 * (m - 1)``.
+    a: ArrayLike, n: int | None = None, axis: int = -1, norm: str | None = None, out: None = None
+) -> Array:
+    """Invert ``rfft``: from half of a spectrum to real numbers.
 
-    An odd ``n`` must be given. The imaginary parts at frequency 0, and at ``n / 2``, have no part
-    in the result. ``norm`` is as in ``fft``.
+    The imaginary parts at frequency 0, and at ``n / 2``, do not count.
+
+    Args:
+        a: the frequencies 0 to ``n // 2``, m of them.
+        n: the number of points of the result, ``2 * (m - 1)`` by default; an odd one must be given.
+        axis: the axis to transform.
+        norm: which way has the factor 1/N: ``"backward"`` (the default), ``"forward"``, or
+            ``"ortho"`` for its root on both.
+        out: must be None: arrays are immutable.
+
+    Returns:
+        An array of float64 for float64 and complex128, of float32 for other dtypes.
+
+    Raises:
+        NotImplementedError: ``out`` is given.
+        TypeError: ``axis`` is not one integer.
+        ValueError: ``axis`` is out of bounds, there is no point, or ``norm`` is another.
+
+    As NumPy's ``fft.irfft``.
 
     >>> import stretto.numpy as snp
     >>> snp.fft.irfft(snp.array([10, -2 + 2j, -2]))
@@ -50,15 +85,34 @@ def irfft(
 
 
 def rfftn(
-    a: Any,
+    a: ArrayLike,
     s: Sequence[int] | None = None,
     axes: Sequence[int] | None = None,
     norm: str | None = None,
     out: None = None,
-) -> Any:
-    """The Fourier transform of real numbers along several axes, half of it along the last one.
+) -> Array:
+    """Transform real numbers along several axes; half of the last axis is kept.
 
-    Arguments are as in ``fftn``. Raises ``TypeError`` for complex numbers.
+    Args:
+        a: an array of real numbers.
+        s: the numbers of points, -1 for the size of ``a``: the array is cut off there, or filled
+            up.
+        axes: the axes to transform; by default all, or the last ``len(s)``.
+        norm: which way has the factor 1/N: ``"backward"`` (the default), ``"forward"``, or
+            ``"ortho"`` for its root on both.
+        out: must be None: arrays are immutable.
+
+    Returns:
+        An array of complex128 for float64, of complex64 for other dtypes, with ``n // 2 + 1``
+        frequencies along the last axis.
+
+    Raises:
+        NotImplementedError: ``out`` is given.
+        TypeError: ``a`` is complex.
+        ValueError: an axis is out of bounds, or is named twice; or ``s`` and ``axes`` differ in
+            length, there is no axis or no point, or ``norm`` is another.
+
+    As NumPy's ``fft.rfftn``.
 
     >>> import stretto.numpy as snp
     >>> snp.fft.rfftn(snp.ones((2, 2)))
@@ -70,15 +124,32 @@ def rfftn(
 
 
 def irfftn(
-    a: Any,
+    a: ArrayLike,
     s: Sequence[int] | None = None,
     axes: Sequence[int] | None = None,
     norm: str | None = None,
     out: None = None,
-) -> Any:
-    """The inverse of ``rfftn``; along the last axis ``s[-1]`` numbers, or ``2 * (m - 1)``.
+) -> Array:
+    """Invert ``rfftn``: from half of a spectrum to real numbers.
 
-    Arguments are as in ``fftn``.
+    Args:
+        a: an array with m frequencies, 0 to ``n // 2``, along the last axis.
+        s: the numbers of points of the result, -1 for the default: the sizes of ``a``, and ``2 * (m
+            - 1)`` for the last one.
+        axes: the axes to transform; by default all, or the last ``len(s)``.
+        norm: which way has the factor 1/N: ``"backward"`` (the default), ``"forward"``, or
+            ``"ortho"`` for its root on both.
+        out: must be None: arrays are immutable.
+
+    Returns:
+        An array of float64 for float64 and complex128, of float32 for other dtypes.
+
+    Raises:
+        NotImplementedError: ``out`` is given.
+        ValueError: an axis is out of bounds, or is named twice; or ``s`` and ``axes`` differ in
+            length, there is no axis or no point, or ``norm`` is another.
+
+    As NumPy's ``fft.irfftn``.
 
     >>> import stretto.numpy as snp
     >>> snp.fft.irfftn(snp.fft.rfftn(snp.ones((2, 3))), (2, 3))
@@ -90,13 +161,34 @@ def irfftn(
 
 
 def rfft2(
-    a: Any,
+    a: ArrayLike,
     s: Sequence[int] | None = None,
     axes: Sequence[int] = (-2, -1),
     norm: str | None = None,
     out: None = None,
-) -> Any:
-    """The Fourier transform of real numbers along two axes; arguments are as in ``fftn``.
+) -> Array:
+    """Transform real numbers along two axes; half of the last axis is kept.
+
+    Args:
+        a: an array of real numbers.
+        s: the numbers of points, -1 for the size of ``a``: the array is cut off there, or filled
+            up.
+        axes: the two axes to transform.
+        norm: which way has the factor 1/N: ``"backward"`` (the default), ``"forward"``, or
+            ``"ortho"`` for its root on both.
+        out: must be None: arrays are immutable.
+
+    Returns:
+        An array of complex128 for float64, of complex64 for other dtypes, with ``n // 2 + 1``
+        frequencies along the last axis.
+
+    Raises:
+        NotImplementedError: ``out`` is given.
+        TypeError: ``a`` is complex.
+        ValueError: an axis is out of bounds, or is named twice; or ``s`` and ``axes`` differ in
+            length, there is no axis or no point, or ``norm`` is another.
+
+    As NumPy's ``fft.rfft2``.
 
     >>> import stretto.numpy as snp
     >>> snp.fft.rfft2(snp.ones((5, 2, 4))).shape
@@ -107,13 +199,32 @@ def rfft2(
 
 
 def irfft2(
-    a: Any,
+    a: ArrayLike,
     s: Sequence[int] | None = None,
     axes: Sequence[int] = (-2, -1),
     norm: str | None = None,
     out: None = None,
-) -> Any:
-    """The inverse of ``rfft2``; arguments are as in ``irfftn``.
+) -> Array:
+    """Invert ``rfft2``: from half of a spectrum to real numbers.
+
+    Args:
+        a: an array with m frequencies, 0 to ``n // 2``, along the last axis.
+        s: the numbers of points of the result, -1 for the default: the sizes of ``a``, and ``2 * (m
+            - 1)`` for the last one.
+        axes: the two axes to transform.
+        norm: which way has the factor 1/N: ``"backward"`` (the default), ``"forward"``, or
+            ``"ortho"`` for its root on both.
+        out: must be None: arrays are immutable.
+
+    Returns:
+        An array of float64 for float64 and complex128, of float32 for other dtypes.
+
+    Raises:
+        NotImplementedError: ``out`` is given.
+        ValueError: an axis is out of bounds, or is named twice; or ``s`` and ``axes`` differ in
+            length, there is no axis or no point, or ``norm`` is another.
+
+    As NumPy's ``fft.irfft2``.
 
     >>> import stretto.numpy as snp
     >>> snp.fft.irfft2(snp.array([[4.0, 0.0], [0.0, 0.0]]))
@@ -125,11 +236,27 @@ def irfft2(
 
 
 def hfft(
-    a: Any, n: int | None = None, axis: int = -1, norm: str | None = None, out: None = None
-) -> Any:
-    """The Fourier transform, which is real, of numbers of which half is given: x[-i] = conj(x[i]).
+    a: ArrayLike, n: int | None = None, axis: int = -1, norm: str | None = None, out: None = None
+) -> Array:
+    """Transform numbers of which half is given, ``x[-i] = conj(x[i])``, to a real spectrum.
 
-    There are ``n`` of them along ``axis``, by default ``2 * (m - 1)``. ``norm`` is as in ``fft``.
+    Args:
+        a: the first half of the numbers, m of them.
+        n: the number of points, ``2 * (m - 1)`` by default; an odd one must be given.
+        axis: the axis to transform.
+        norm: which way has the factor 1/N: ``"backward"`` (the default), ``"forward"``, or
+            ``"ortho"`` for its root on both.
+        out: must be None: arrays are immutable.
+
+    Returns:
+        An array of float64 for float64 and complex128, of float32 for other dtypes.
+
+    Raises:
+        NotImplementedError: ``out`` is given.
+        TypeError: ``axis`` is not one integer.
+        ValueError: ``axis`` is out of bounds, there is no point, or ``norm`` is another.
+
+    As NumPy's ``fft.hfft``.
 
     >>> import stretto.numpy as snp
     >>> snp.fft.hfft(snp.array([1.0, 2.0, 3.0]))
@@ -141,11 +268,29 @@ def hfft(
 
 
 def ihfft(
-    a: Any, n: int | None = None, axis: int = -1, norm: str | None = None, out: None = None
-) -> Any:
-    """The inverse of ``hfft``: the first half of the numbers whose transform is real.
+    a: ArrayLike, n: int | None = None, axis: int = -1, norm: str | None = None, out: None = None
+) -> Array:
+    """Invert ``hfft``: from a real spectrum to the first half of the numbers.
 
-    ``n`` and ``norm`` are as in ``fft``. Raises ``TypeError`` for complex numbers.
+    Args:
+        a: an array of real numbers.
+        n: the number of points: the array is cut off there, or filled up with zeros; by default its
+            size.
+        axis: the axis to transform.
+        norm: which way has the factor 1/N: ``"backward"`` (the default), ``"forward"``, or
+            ``"ortho"`` for its root on both.
+        out: must be None: arrays are immutable.
+
+    Returns:
+        An array of complex128 for float64, of complex64 for other dtypes, with ``n // 2 + 1``
+        elements along the axis.
+
+    Raises:
+        NotImplementedError: ``out`` is given.
+        TypeError: ``a`` is complex, or ``axis`` is not one integer.
+        ValueError: ``axis`` is out of bounds, there is no point, or ``norm`` is another.
+
+    As NumPy's ``fft.ihfft``.
 
     >>> import stretto.numpy as snp
     >>> snp.fft.ihfft(snp.array([8.0, -2.0, 0.0, -2.0])).real

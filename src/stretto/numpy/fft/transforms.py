@@ -10,8 +10,8 @@ X[k] exp(2 pi i k n / N). ``norm`` moves the factor 1/N: ``"backward"`` leaves i
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
+from stretto._engine.core.typing import Array, ArrayLike
 from stretto._engine.ops.fft import FftType
 from stretto.numpy.arguments import refuse_out
 from stretto.numpy.fft.applying import along_axes, along_axis
@@ -20,13 +20,28 @@ __all__ = ["fft", "fft2", "fftn", "ifft", "ifft2", "ifftn"]
 
 
 def fft(
-    a: Any, n: int | None = None, axis: int = -1, norm: str | None = None, out: None = None
-) -> Any:
-    """The Fourier transform along ``axis``.
+    a: ArrayLike, n: int | None = None, axis: int = -1, norm: str | None = None, out: None = None
+) -> Array:
+    """Transform an array along an axis by Fourier's transform.
 
-    With ``n``, that many points: the array is cut off there, or filled up with zeros. ``norm`` is
-    ``"backward"`` (the default), ``"ortho"`` or ``"forward"``. Float64 and complex128 give
-    complex128, all other dtypes complex64. Raises ``ValueError`` where there is no point.
+    Args:
+        a: an array of rank 1 or more.
+        n: the number of points: the array is cut off there, or filled up with zeros; by default its
+            size.
+        axis: the axis to transform.
+        norm: which way has the factor 1/N: ``"backward"`` (the default), ``"forward"``, or
+            ``"ortho"`` for its root on both.
+        out: must be None: arrays are immutable.
+
+    Returns:
+        An array of complex128 for float64 and complex128, of complex64 for other dtypes.
+
+    Raises:
+        NotImplementedError: ``out`` is given.
+        TypeError: ``axis`` is not one integer.
+        ValueError: ``axis`` is out of bounds, there is no point, or ``norm`` is another.
+
+    As NumPy's ``fft.fft``.
 
     >>> import stretto.numpy as snp
     >>> snp.fft.fft(snp.array([1.0, 0.0, 0.0]))
@@ -37,9 +52,28 @@ def fft(
 
 
 def ifft(
-    a: Any, n: int | None = None, axis: int = -1, norm: str | None = None, out: None = None
-) -> Any:
-    """The inverse Fourier transform along ``axis``; arguments are as in ``fft``.
+    a: ArrayLike, n: int | None = None, axis: int = -1, norm: str | None = None, out: None = None
+) -> Array:
+    """Invert Fourier's transform along an axis.
+
+    Args:
+        a: an array of rank 1 or more.
+        n: the number of points: the array is cut off there, or filled up with zeros; by default its
+            size.
+        axis: the axis to transform.
+        norm: which way has the factor 1/N: ``"backward"`` (the default), ``"forward"``, or
+            ``"ortho"`` for its root on both.
+        out: must be None: arrays are immutable.
+
+    Returns:
+        An array of complex128 for float64 and complex128, of complex64 for other dtypes.
+
+    Raises:
+        NotImplementedError: ``out`` is given.
+        TypeError: ``axis`` is not one integer.
+        ValueError: ``axis`` is out of bounds, there is no point, or ``norm`` is another.
+
+    As NumPy's ``fft.ifft``.
 
     >>> import stretto.numpy as snp
     >>> snp.fft.ifft(snp.array([1.0, 1.0, 1.0]))
@@ -50,16 +84,32 @@ def ifft(
 
 
 def fftn(
-    a: Any,
+    a: ArrayLike,
     s: Sequence[int] | None = None,
     axes: Sequence[int] | None = None,
     norm: str | None = None,
     out: None = None,
-) -> Any:
-    """The Fourier transform along several ``axes``, by default all, or the last ``len(s)``.
+) -> Array:
+    """Transform an array along several axes by Fourier's transform.
 
-    ``s`` are the numbers of points, -1 for the size at hand: the array is cut off there, or filled
-    up with zeros. ``norm`` is as in ``fft``. Raises ``ValueError`` for an axis named twice.
+    Args:
+        a: an array.
+        s: the numbers of points, -1 for the size of ``a``: the array is cut off there, or filled
+            up.
+        axes: the axes to transform; by default all, or the last ``len(s)``.
+        norm: which way has the factor 1/N: ``"backward"`` (the default), ``"forward"``, or
+            ``"ortho"`` for its root on both.
+        out: must be None: arrays are immutable.
+
+    Returns:
+        An array of complex128 for float64 and complex128, of complex64 for other dtypes.
+
+    Raises:
+        NotImplementedError: ``out`` is given.
+        ValueError: an axis is out of bounds, or is named twice; or ``s`` and ``axes`` differ in
+            length, there is no point, or ``norm`` is another.
+
+    As NumPy's ``fft.fftn``.
 
     >>> import stretto.numpy as snp
     >>> snp.fft.fftn(snp.eye(2))
@@ -71,13 +121,32 @@ def fftn(
 
 
 def ifftn(
-    a: Any,
+    a: ArrayLike,
     s: Sequence[int] | None = None,
     axes: Sequence[int] | None = None,
     norm: str | None = None,
     out: None = None,
-) -> Any:
-    """The inverse Fourier transform along several axes; arguments are as in ``fftn``.
+) -> Array:
+    """Invert Fourier's transform along several axes.
+
+    Args:
+        a: an array.
+        s: the numbers of points, -1 for the size of ``a``: the array is cut off there, or filled
+            up.
+        axes: the axes to transform; by default all, or the last ``len(s)``.
+        norm: which way has the factor 1/N: ``"backward"`` (the default), ``"forward"``, or
+            ``"ortho"`` for its root on both.
+        out: must be None: arrays are immutable.
+
+    Returns:
+        An array of complex128 for float64 and complex128, of complex64 for other dtypes.
+
+    Raises:
+        NotImplementedError: ``out`` is given.
+        ValueError: an axis is out of bounds, or is named twice; or ``s`` and ``axes`` differ in
+            length, there is no point, or ``norm`` is another.
+
+    As NumPy's ``fft.ifftn``.
 
     >>> import stretto.numpy as snp
     >>> snp.fft.ifftn(2.0 * snp.eye(2))
@@ -89,13 +158,32 @@ def ifftn(
 
 
 def fft2(
-    a: Any,
+    a: ArrayLike,
     s: Sequence[int] | None = None,
     axes: Sequence[int] = (-2, -1),
     norm: str | None = None,
     out: None = None,
-) -> Any:
-    """The Fourier transform along two axes; arguments are as in ``fftn``.
+) -> Array:
+    """Transform an array along two axes by Fourier's transform.
+
+    Args:
+        a: an array.
+        s: the numbers of points, -1 for the size of ``a``: the array is cut off there, or filled
+            up.
+        axes: the two axes to transform.
+        norm: which way has the factor 1/N: ``"backward"`` (the default), ``"forward"``, or
+            ``"ortho"`` for its root on both.
+        out: must be None: arrays are immutable.
+
+    Returns:
+        An array of complex128 for float64 and complex128, of complex64 for other dtypes.
+
+    Raises:
+        NotImplementedError: ``out`` is given.
+        ValueError: an axis is out of bounds, or is named twice; or ``s`` and ``axes`` differ in
+            length, there is no point, or ``norm`` is another.
+
+    As NumPy's ``fft.fft2``.
 
     >>> import stretto.numpy as snp
     >>> snp.fft.fft2(snp.ones((2, 2)))
@@ -107,13 +195,32 @@ def fft2(
 
 
 def ifft2(
-    a: Any,
+    a: ArrayLike,
     s: Sequence[int] | None = None,
     axes: Sequence[int] = (-2, -1),
     norm: str | None = None,
     out: None = None,
-) -> Any:
-    """The inverse Fourier transform along two axes; arguments are as in ``fftn``.
+) -> Array:
+    """Invert Fourier's transform along two axes.
+
+    Args:
+        a: an array.
+        s: the numbers of points, -1 for the size of ``a``: the array is cut off there, or filled
+            up.
+        axes: the two axes to transform.
+        norm: which way has the factor 1/N: ``"backward"`` (the default), ``"forward"``, or
+            ``"ortho"`` for its root on both.
+        out: must be None: arrays are immutable.
+
+    Returns:
+        An array of complex128 for float64 and complex128, of complex64 for other dtypes.
+
+    Raises:
+        NotImplementedError: ``out`` is given.
+        ValueError: an axis is out of bounds, or is named twice; or ``s`` and ``axes`` differ in
+            length, there is no point, or ``norm`` is another.
+
+    As NumPy's ``fft.ifft2``.
 
     >>> import stretto.numpy as snp
     >>> snp.fft.ifft2(snp.ones((2, 2)))

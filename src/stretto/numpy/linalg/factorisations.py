@@ -5,8 +5,9 @@ Next, read ``systems``.
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import Any, Literal, NamedTuple, overload
 
+from stretto._engine.core.typing import Array, ArrayLike
 from stretto._engine.ops.arithmetic import absolute
 from stretto._engine.ops.broadcast import expand_dims
 from stretto._engine.ops.comparison import lt, where
@@ -34,42 +35,63 @@ __all__ = [
 
 
 class EigResult(NamedTuple):
-    """Eigenvalues, and eigenvectors as columns."""
+    """Eigenvalues, and eigenvectors as columns.
 
-    eigenvalues: Any
-    eigenvectors: Any
+    Fields: ``eigenvalues``, ``[..., n]``, and ``eigenvectors``, ``[..., n, n]``.
+    """
+
+    eigenvalues: Array
+    eigenvectors: Array
 
 
 class EighResult(NamedTuple):
-    """Eigenvalues, rising, and orthonormal eigenvectors as columns."""
+    """Eigenvalues, rising, and orthonormal eigenvectors as columns.
 
-    eigenvalues: Any
-    eigenvectors: Any
+    Fields: ``eigenvalues``, ``[..., n]``, and ``eigenvectors``, ``[..., n, n]``.
+    """
+
+    eigenvalues: Array
+    eigenvectors: Array
 
 
 class QRResult(NamedTuple):
-    """The factors ``Q`` and ``R``."""
+    """The factors of a QR factorisation.
 
-    Q: Any
-    R: Any
+    Fields: ``Q``, with orthonormal columns, and ``R``, upper triangular.
+    """
+
+    Q: Array
+    R: Array
 
 
 class SVDResult(NamedTuple):
-    """The factors ``U``, ``S`` and ``Vh``."""
+    """The factors of a singular value decomposition.
 
-    U: Any
-    S: Any
-    Vh: Any
+    Fields: ``U``, the singular values ``S``, falling, and ``Vh``.
+    """
+
+    U: Array
+    S: Array
+    Vh: Array
 
 
-def cholesky(a: Any, *, upper: bool = False, symmetrize_input: bool = True) -> Any:
-    """The lower triangular ``l`` with ``l l^H = a``; or, if ``upper``, its adjoint.
+def cholesky(a: ArrayLike, *, upper: bool = False, symmetrize_input: bool = True) -> Array:
+    """Factorise Hermitian positive definite matrices: ``l l^H = a``, ``l`` lower triangular.
 
-    ``a`` is ``[..., n, n]``, Hermitian and positive definite, and first replaced by
-    ``(a + a^H) / 2``; unless ``symmetrize_input`` only one triangle is read, the lower one, or if
-    ``upper`` the upper one. The triangle is NaN for each matrix that is not positive definite.
+    Args:
+        a: matrices ``[..., n, n]``, Hermitian and positive definite.
+        upper: whether to return the adjoint of ``l``.
+        symmetrize_input: whether to replace ``a`` by ``(a + a^H) / 2`` first; if not, only one
+            triangle is read, the lower one, or the upper one if ``upper``.
 
-    Raises ``TypeError`` for float16 and narrower, ``ValueError`` for matrices that are not square.
+    Returns:
+        Triangular matrices ``[..., n, n]``; NaN for each matrix that is not positive definite.
+
+    Raises:
+        TypeError: the dtype is float16 or narrower.
+        ValueError: the matrices are not square.
+
+    As NumPy's and the array API standard's ``linalg.cholesky``.
 
     >>> import stretto as st
     >>> import stretto.numpy as snp
@@ -84,13 +106,26 @@ def cholesky(a: Any, *, upper: bool = False, symmetrize_input: bool = True) -> A
     return adjoint(out)
 
 
-def qr(a: Any, mode: str = "reduced") -> Any:
-    """``(Q, R)`` with ``Q R = a``, ``Q`` of orthonormal columns and ``R`` upper triangular.
+def qr(a: ArrayLike, mode: str = "reduced") -> Any:
+    """Factorise matrices: ``Q R = a``, ``Q`` with orthonormal columns, ``R`` upper triangular.
 
-    ``a`` is ``[..., m, n]``. ``mode``: ``"reduced"``, ``Q`` of ``min(m, n)`` columns;
-    ``"complete"``, of ``m``; ``"r"``, ``R`` alone; ``"raw"``, the reflections and their factors as
-    NumPy gives them, ``[..., n, m]`` and ``[..., min(m, n)]``. Signs are LAPACK's. No derivative
-    exists in mode ``"complete"`` where ``m > n``, nor in mode ``"raw"``.
+    Signs are LAPACK's. No derivative exists in mode ``"complete"`` where ``m > n``, nor in mode
+    ``"raw"``.
+
+    Args:
+        a: matrices ``[..., m, n]``.
+        mode: ``"reduced"``, where ``Q`` has ``min(m, n)`` columns; ``"complete"``, where it has
+            ``m``; ``"r"``, for ``R`` alone; or ``"raw"``, for the reflections and their factors.
+
+    Returns:
+        ``QRResult(Q, R)``; ``R`` alone in mode ``"r"``; ``[..., n, m]`` and ``[..., min(m, n)]`` in
+        mode ``"raw"``.
+
+    Raises:
+        TypeError: the dtype is float16 or narrower.
+        ValueError: the rank is below 2, or ``mode`` is another.
+
+    As NumPy's ``linalg.qr``.
 
     >>> import stretto as st
     >>> import stretto.numpy as snp
@@ -116,12 +151,24 @@ def _hermitian(who: str, a: Any, UPLO: str | None, symmetrize_input: bool) -> An
     return adjoint(x) if UPLO == "U" else x
 
 
-def eigh(a: Any, UPLO: str | None = None, symmetrize_input: bool = True) -> EighResult:
-    """Eigenvalues, rising, and orthonormal eigenvectors of Hermitian matrices.
+def eigh(a: ArrayLike, UPLO: str | None = None, symmetrize_input: bool = True) -> EighResult:
+    """Find the eigenvalues, rising, and orthonormal eigenvectors of Hermitian matrices.
 
-    ``a`` is ``[..., n, n]``, and first replaced by ``(a + a^H) / 2``; unless ``symmetrize_input``,
-    only the triangle ``UPLO`` is read, the lower one by default. Where eigenvalues are equal the
-    derivatives of the vectors are infinite or NaN.
+    Where eigenvalues are equal the derivatives of the vectors are infinite or NaN.
+
+    Args:
+        a: matrices ``[..., n, n]``, Hermitian.
+        UPLO: the triangle to read unless ``symmetrize_input``: ``"L"``, the default, or ``"U"``.
+        symmetrize_input: whether to replace ``a`` by ``(a + a^H) / 2`` first.
+
+    Returns:
+        ``EighResult``: eigenvalues ``[..., n]``, real, and eigenvectors ``[..., n, n]`` as columns.
+
+    Raises:
+        TypeError: the dtype is float16 or narrower.
+        ValueError: the matrices are not square, or ``UPLO`` is another.
+
+    As NumPy's and the array API standard's ``linalg.eigh``.
 
     >>> import stretto as st
     >>> import stretto.numpy as snp
@@ -132,8 +179,22 @@ def eigh(a: Any, UPLO: str | None = None, symmetrize_input: bool = True) -> Eigh
     return EighResult(w, v)
 
 
-def eigvalsh(a: Any, UPLO: str | None = "L", *, symmetrize_input: bool = True) -> Any:
-    """The eigenvalues of Hermitian matrices, rising; arguments as of ``eigh``.
+def eigvalsh(a: ArrayLike, UPLO: str | None = "L", *, symmetrize_input: bool = True) -> Array:
+    """Find the eigenvalues, rising, of Hermitian matrices.
+
+    Args:
+        a: matrices ``[..., n, n]``, Hermitian.
+        UPLO: the triangle to read unless ``symmetrize_input``: ``"L"`` or ``"U"``.
+        symmetrize_input: whether to replace ``a`` by ``(a + a^H) / 2`` first.
+
+    Returns:
+        The eigenvalues ``[..., n]``, real.
+
+    Raises:
+        TypeError: the dtype is float16 or narrower.
+        ValueError: the matrices are not square, or ``UPLO`` is another.
+
+    As NumPy's and the array API standard's ``linalg.eigvalsh``.
 
     >>> import stretto as st
     >>> import stretto.numpy as snp
@@ -143,11 +204,23 @@ def eigvalsh(a: Any, UPLO: str | None = "L", *, symmetrize_input: bool = True) -
     return Eigh(False)(_hermitian("eigvalsh", a, UPLO, symmetrize_input))[0]
 
 
-def eig(a: Any) -> EigResult:
-    """Eigenvalues and right eigenvectors, as columns of norm 1, of square matrices.
+def eig(a: ArrayLike) -> EigResult:
+    """Find the eigenvalues and right eigenvectors of square matrices.
 
-    Both are complex, in no certain order. To differentiate use ``eigvals``, or
-    ``lax.linalg.eig(..., enable_eigvec_derivs=True)``.
+    To differentiate use ``eigvals``, or ``lax.linalg.eig(..., enable_eigvec_derivs=True)``.
+
+    Args:
+        a: matrices ``[..., n, n]``.
+
+    Returns:
+        ``EigResult``: eigenvalues ``[..., n]`` in no particular order, and eigenvectors ``[..., n,
+        n]`` as columns of norm 1; both complex.
+
+    Raises:
+        TypeError: the dtype is float16 or narrower.
+        ValueError: the matrices are not square.
+
+    As NumPy's ``linalg.eig``, but complex whatever the values.
 
     >>> import stretto as st
     >>> import stretto.numpy as snp
@@ -157,8 +230,20 @@ def eig(a: Any) -> EigResult:
     return EigResult(*Eig(False, True)(matrices("eig", a, square=True)))
 
 
-def eigvals(a: Any) -> Any:
-    """The eigenvalues of square matrices, complex, in no certain order.
+def eigvals(a: ArrayLike) -> Array:
+    """Find the eigenvalues of square matrices.
+
+    Args:
+        a: matrices ``[..., n, n]``.
+
+    Returns:
+        The eigenvalues ``[..., n]``, complex, in no particular order.
+
+    Raises:
+        TypeError: the dtype is float16 or narrower.
+        ValueError: the matrices are not square.
+
+    As NumPy's ``linalg.eigvals``, but complex whatever the values.
 
     >>> import stretto as st
     >>> import stretto.numpy as snp
@@ -168,21 +253,60 @@ def eigvals(a: Any) -> Any:
     return Eig(False, False)(matrices("eigvals", a, square=True))[0]
 
 
+@overload
 def svd(
-    a: Any,
+    a: ArrayLike,
+    full_matrices: bool = True,
+    compute_uv: Literal[True] = True,
+    hermitian: bool = False,
+    subset_by_index: tuple[int, int] | None = None,
+) -> SVDResult: ...
+@overload
+def svd(
+    a: ArrayLike,
+    full_matrices: bool = True,
+    *,
+    compute_uv: Literal[False],
+    hermitian: bool = False,
+    subset_by_index: tuple[int, int] | None = None,
+) -> Array: ...
+@overload
+def svd(
+    a: ArrayLike,
+    full_matrices: bool = True,
+    compute_uv: bool = True,
+    hermitian: bool = False,
+    subset_by_index: tuple[int, int] | None = None,
+) -> Any: ...
+def svd(
+    a: ArrayLike,
     full_matrices: bool = True,
     compute_uv: bool = True,
     hermitian: bool = False,
     subset_by_index: tuple[int, int] | None = None,
 ) -> Any:
-    """``(U, S, Vh)`` with ``a = U S Vh``; or the singular values ``S`` unless ``compute_uv``.
+    """Decompose matrices into singular values and vectors: ``a = U S Vh``.
 
-    ``a`` is ``[..., m, n]``; ``S``, falling, ``[..., min(m, n)]``; ``U`` and ``Vh`` are square if
-    ``full_matrices``, else of ``min(m, n)`` columns and rows. With
-    ``subset_by_index=(start, end)`` only the values and vectors of these places are given. If
-    ``hermitian``, the matrices are taken to be that, and their eigenvalues serve, which is faster.
     Where singular values are equal the derivatives of the vectors are infinite or NaN; those of the
     full factors of matrices that are not square do not exist.
+
+    Args:
+        a: matrices ``[..., m, n]``.
+        full_matrices: whether ``U`` and ``Vh`` are square; if not, they have ``min(m, n)`` columns
+            and rows.
+        compute_uv: whether to return ``U`` and ``Vh`` too.
+        hermitian: whether the matrices are Hermitian, which is faster: their eigenvalues serve.
+        subset_by_index: ``(start, end)``, the places of the only values and vectors to return.
+
+    Returns:
+        ``SVDResult(U, S, Vh)``, with ``S`` ``[..., min(m, n)]``, real and falling; or ``S`` alone.
+
+    Raises:
+        NotImplementedError: ``subset_by_index`` is given for ``hermitian`` matrices.
+        TypeError: the dtype is float16 or narrower.
+        ValueError: the rank is below 2, or ``hermitian`` matrices are not square.
+
+    As NumPy's and the array API standard's ``linalg.svd``; ``subset_by_index`` as JAX's.
 
     >>> import stretto as st
     >>> import stretto.numpy as snp
@@ -220,8 +344,20 @@ def _hermitian_svd(x: Any, compute_uv: bool) -> Any:
     return SVDResult(v, s, adjoint(signed))
 
 
-def svdvals(x: Any, /) -> Any:
-    """The singular values of matrices, falling.
+def svdvals(x: ArrayLike, /) -> Array:
+    """Find the singular values, falling, of matrices.
+
+    Args:
+        x: matrices ``[..., m, n]``.
+
+    Returns:
+        The singular values ``[..., min(m, n)]``, real.
+
+    Raises:
+        TypeError: the dtype is float16 or narrower.
+        ValueError: the rank is below 2.
+
+    As the array API standard's ``linalg.svdvals``.
 
     >>> import stretto as st
     >>> import stretto.numpy as snp

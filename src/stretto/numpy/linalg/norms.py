@@ -12,6 +12,7 @@ import numpy as np
 
 from stretto._engine.core.interpreter import as_value
 from stretto._engine.core.types import default_dtype, is_complex, real_dtype
+from stretto._engine.core.typing import Array, ArrayLike, Axes
 from stretto._engine.ops.arithmetic import absolute, square
 from stretto._engine.ops.broadcast import canonical_axes, expand_dims, of_rank, reshape
 from stretto._engine.ops.comparison import bitwise_not, eq, full_like, ne, select, where
@@ -88,99 +89,171 @@ def _matrix_norm(x: Any, axes: tuple[int, int], ord: Any, keepdims: bool, who: s
     return expand_dims(out, axes) if keepdims else out
 
 
-def norm(x: Any, ord: Any = None, axis: Any = None, keepdims: bool = False) -> Any:
-    """The norm of vectors along one axis, or of matrices in two.
+def norm(
+    x: ArrayLike, ord: float | str | None = None, axis: Axes = None, keepdims: bool = False
+) -> Array:
+    """Measure vectors along one axis, or matrices in two.
 
-    Without ``axis`` and ``ord`` the 2-norm of all elements; with ``ord`` alone, ``x`` must be a
-    vector or a matrix. ``ord`` is as in ``vector_norm`` and ``matrix_norm``. The derivative of a
-    vector's norm, and of ``"fro"``, at 0 is 0, the least of the slopes there. Source: NumPy,
-    ``linalg.norm``.
+    The derivative of a vector's norm, and of ``"fro"``, at 0 is 0, the least of the slopes there.
+
+    Args:
+        x: an array; of rank 1 or 2 if ``ord`` is given without ``axis``.
+        ord: which norm, as for ``vector_norm`` and ``matrix_norm``; by default the root of the sum
+            of squares.
+        axis: the axis of vectors, or the two axes of matrices; all by default.
+        keepdims: whether the axes stay, with size 1.
+
+    Returns:
+        The norms, real, of the shape of ``x`` without the axes.
+
+    Raises:
+        ValueError: an axis is out of bounds, or is named twice; or ``ord`` is another, or there are
+            neither one nor two axes.
+
+    As NumPy's ``linalg.norm``.
 
     >>> import stretto as st
     >>> import stretto.numpy as snp
     >>> st.linalg.norm(snp.array([3.0, 4.0]))
     Array(5., dtype=float32)
     """
-    x = floats("norm", x, "x")
+    value = floats("norm", x, "x")
     if axis is None and ord is None:
-        return _vector_norm(x, tuple(range(x.ndim)), 2, keepdims, "norm")
-    axes = tuple(range(x.ndim)) if axis is None else canonical_axes(axis, x.ndim, "norm")
+        return _vector_norm(value, tuple(range(value.ndim)), 2, keepdims, "norm")
+    axes = tuple(range(value.ndim)) if axis is None else canonical_axes(axis, value.ndim, "norm")
     if len(axes) == 1:
-        return _vector_norm(x, axes, ord, keepdims, "norm")
+        return _vector_norm(value, axes, ord, keepdims, "norm")
     if len(axes) == 2:
-        return _matrix_norm(x, (axes[0], axes[1]), ord, keepdims, "norm")
+        return _matrix_norm(value, (axes[0], axes[1]), ord, keepdims, "norm")
     raise ValueError(
-        f"norm: expected one axis (vectors) or two (matrices), got axis={axis!r} for {x.type}; "
+        f"norm: expected one axis (vectors) or two (matrices), got axis={axis!r} for {value.type}; "
         f"name the axes, or use vector_norm"
     )
 
 
-def vector_norm(x: Any, /, *, axis: Any = None, keepdims: bool = False, ord: Any = 2) -> Any:
-    """The norm of vectors along ``axis``, one or several, all by default.
+def vector_norm(
+    x: ArrayLike, /, *, axis: Axes = None, keepdims: bool = False, ord: float = 2
+) -> Array:
+    """Measure vectors along axes.
 
-    ``ord``: 2; 1; ``inf`` and ``-inf`` for the greatest and least magnitude; 0 for the number of
-    elements that are not zero; p for the p-th root of the sum of p-th powers of magnitudes. Source:
-    the array API standard.
+    Args:
+        x: an array, or a number.
+        axis: the axes of each vector; all by default.
+        keepdims: whether the axes stay, with size 1.
+        ord: 2; 1; ``inf`` or ``-inf``, the greatest or least magnitude; 0, the number of elements
+            that are not zero; or p, for the p-th root of the sum of p-th powers of magnitudes.
+
+    Returns:
+        The norms, real, of the shape of ``x`` without the axes.
+
+    Raises:
+        ValueError: an axis is out of bounds, or is named twice; or ``ord`` is a string.
+
+    As the array API standard's ``linalg.vector_norm``.
 
     >>> import stretto as st
     >>> import stretto.numpy as snp
     >>> st.linalg.vector_norm(snp.array([[3.0, 4.0], [0.0, 1.0]]), axis=1)
     Array([5., 1.], dtype=float32)
     """
-    x = floats("vector_norm", x, "x")
-    axes = tuple(range(x.ndim)) if axis is None else canonical_axes(axis, x.ndim, "vector_norm")
-    return _vector_norm(x, axes, ord, keepdims, "vector_norm")
+    value = floats("vector_norm", x, "x")
+    axes = (
+        tuple(range(value.ndim))
+        if axis is None
+        else canonical_axes(axis, value.ndim, "vector_norm")
+    )
+    return _vector_norm(value, axes, ord, keepdims, "vector_norm")
 
 
-def matrix_norm(x: Any, /, *, keepdims: bool = False, ord: Any = "fro") -> Any:
-    """The norm of the matrices in the last two axes.
+def matrix_norm(
+    x: ArrayLike, /, *, keepdims: bool = False, ord: float | str | None = "fro"
+) -> Array:
+    """Measure the matrices in the last two axes.
 
-    ``ord``: ``"fro"``, the root of the sum of squares; ``"nuc"``, the sum of singular values; 2 and
-    -2, the greatest and least of these; 1 and -1, the greatest and least sum of magnitudes of a
-    column; ``inf`` and ``-inf``, of a row. Source: the array API standard.
+    Args:
+        x: matrices ``[..., m, n]``.
+        keepdims: whether the axes stay, with size 1.
+        ord: ``"fro"``, the root of the sum of squares; ``"nuc"``, the sum of singular values; 2 or
+            -2, the greatest or least of them; 1 or -1, the greatest or least sum of magnitudes of a
+            column; ``inf`` or ``-inf``, of a row.
+
+    Returns:
+        The norms, real, of the shape of ``x`` without the last two axes.
+
+    Raises:
+        ValueError: the rank is below 2, or ``ord`` is another.
+
+    As the array API standard's ``linalg.matrix_norm``.
 
     >>> import stretto as st
     >>> import stretto.numpy as snp
     >>> st.linalg.matrix_norm(snp.array([[1.0, 2.0], [3.0, 4.0]]), ord=1)
     Array(6., dtype=float32)
     """
-    x = floats("matrix_norm", x, "x")
-    if x.ndim < 2:
-        raise ValueError(f"matrix_norm: expected an array of rank 2 or more, got {x.type}")
-    return _matrix_norm(x, (x.ndim - 2, x.ndim - 1), ord, keepdims, "matrix_norm")
+    value = floats("matrix_norm", x, "x")
+    if value.ndim < 2:
+        raise ValueError(f"matrix_norm: expected an array of rank 2 or more, got {value.type}")
+    return _matrix_norm(value, (value.ndim - 2, value.ndim - 1), ord, keepdims, "matrix_norm")
 
 
-def cond(x: Any, p: Any = None) -> Any:
-    """The condition numbers of matrices: the norm ``p`` of each times that of its inverse.
+def cond(x: ArrayLike, p: float | str | None = None) -> Array:
+    """Find the condition numbers of matrices: the norm of each times that of its inverse.
 
-    By default, and for 2 and -2, the ratio of the greatest and the least singular value, or its
-    inverse, for which the matrices need not be square. Infinite where a matrix is singular. Raises
-    ``ValueError`` for matrices without elements.
+    Args:
+        x: matrices ``[..., m, n]``, square unless ``p`` is None, 2 or -2.
+        p: the norm, as for ``matrix_norm``; None and 2 give the ratio of the greatest to the least
+            singular value, -2 its inverse.
+
+    Returns:
+        The condition numbers ``[...]``, real; infinite where a matrix is singular.
+
+    Raises:
+        TypeError: the dtype is float16 or narrower.
+        ValueError: the matrices are empty or not square, or ``p`` is another.
+
+    As NumPy's ``linalg.cond``.
 
     >>> import stretto as st
     >>> import stretto.numpy as snp
     >>> st.linalg.cond(snp.array([[2.0, 0.0], [0.0, 4.0]]))
     Array(2., dtype=float32)
     """
-    x = matrices("cond", x, "x", square=p not in (None, 2, -2))
-    if 0 in x.shape[-2:]:
-        raise ValueError(f"cond: expected matrices with elements, got {x.type}")
+    value = matrices("cond", x, "x", square=p not in (None, 2, -2))
+    if 0 in value.shape[-2:]:
+        raise ValueError(f"cond: expected matrices with elements, got {value.type}")
     if p in (None, 2, -2):
-        s = svdvals(x)
+        s = svdvals(value)
         out = s[..., -1] / s[..., 0] if p == -2 else s[..., 0] / s[..., -1]
     else:
-        out = matrix_norm(x, ord=p) * matrix_norm(inv(x), ord=p)
-    fine = bitwise_not(isnan(out)) | any_(isnan(x), (-2, -1))
+        out = matrix_norm(value, ord=p) * matrix_norm(inv(value), ord=p)
+    fine = bitwise_not(isnan(out)) | any_(isnan(value), (-2, -1))
     return where(fine, out, np.inf)
 
 
-def matrix_rank(M: Any, rtol: Any = None, *, hermitian: bool = False, tol: Any = None) -> Any:
-    """The number of singular values above ``rtol`` times the greatest, a default integer.
+def matrix_rank(
+    M: ArrayLike,
+    rtol: ArrayLike | None = None,
+    *,
+    hermitian: bool = False,
+    tol: ArrayLike | None = None,
+) -> Array:
+    """Count the singular values of matrices that are not negligible.
 
-    ``rtol`` is a number, or one for each matrix, by default ``max(m, n) eps``; ``tol``, in its
-    place, is what the values themselves must be above. If ``hermitian``, by eigenvalues, which is
-    faster. Of an array of rank below 2: 1 where an element is not zero. Raises ``ValueError`` where
-    both are given. Source: NumPy, ``linalg.matrix_rank``, but for ``rtol`` as second argument.
+    Args:
+        M: matrices ``[..., m, n]``; of a lower rank the result is 1 where an element is not zero.
+        rtol: what the values must be above, relative to the greatest: a number, or one for each
+            matrix; by default ``max(m, n) eps``.
+        hermitian: whether the matrices are Hermitian, which is faster: their eigenvalues serve.
+        tol: in the place of ``rtol``, what the values themselves must be above.
+
+    Returns:
+        The ranks ``[...]``, of the default integer.
+
+    Raises:
+        TypeError: the dtype is float16 or narrower.
+        ValueError: ``rtol`` and ``tol`` are both given.
+
+    As NumPy's ``linalg.matrix_rank``, but for ``rtol`` as second argument.
 
     >>> import stretto as st
     >>> import stretto.numpy as snp
@@ -199,7 +272,7 @@ def matrix_rank(M: Any, rtol: Any = None, *, hermitian: bool = False, tol: Any =
     else:
         if rtol is None:
             rtol = max(x.shape[-2:]) * float(ml_dtypes.finfo(real_dtype(x.dtype)).eps)
-        rtol = as_value(rtol, "matrix_rank", "rtol")
+        part = as_value(rtol, "matrix_rank", "rtol")
         greatest = max_(s, -1, keepdims=True, initial=0)
-        least = greatest * of_rank(reshape(rtol, (*rtol.shape, 1)), s.ndim)
+        least = greatest * of_rank(reshape(part, (*part.shape, 1)), s.ndim)
     return sum_(convert(s > least, integer), -1, dtype=integer)

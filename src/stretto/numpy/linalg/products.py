@@ -11,6 +11,7 @@ from typing import Any
 
 from stretto._engine.core.integers import integer
 from stretto._engine.core.interpreter import as_value
+from stretto._engine.core.typing import Array, ArrayLike, DTypeLike
 from stretto._engine.ops.broadcast import canonical_axis, expand_dims, squeeze
 from stretto._engine.ops.elementwise import promote_values
 from stretto._engine.ops.linalg.matrix_parts import identity
@@ -36,10 +37,20 @@ __all__ = [
 ]
 
 
-def outer(x1: Any, x2: Any, /) -> Any:
-    """Every product of an element of one vector and one of another.
+def outer(x1: ArrayLike, x2: ArrayLike, /) -> Array:
+    """Multiply every element of one vector with every element of another.
 
-    Raises ``ValueError`` for arrays of another rank than 1.
+    Args:
+        x1: an array ``[m]``.
+        x2: an array ``[n]``.
+
+    Returns:
+        The products ``[m, n]``.
+
+    Raises:
+        ValueError: an array has another rank than 1.
+
+    As the array API standard's ``linalg.outer``.
 
     >>> import stretto as st
     >>> import stretto.numpy as snp
@@ -56,10 +67,22 @@ def outer(x1: Any, x2: Any, /) -> Any:
     return outer_of(x, y)
 
 
-def cross(x1: Any, x2: Any, /, *, axis: int = -1) -> Any:
-    """The cross product of vectors of 3 elements along ``axis``; the other axes broadcast.
+def cross(x1: ArrayLike, x2: ArrayLike, /, *, axis: int = -1) -> Array:
+    """Multiply vectors of 3 elements crosswise.
 
-    Raises ``ValueError`` for another size. Source: the array API standard.
+    Args:
+        x1: an array of size 3 along ``axis``.
+        x2: an array of size 3 along ``axis``; the other axes broadcast.
+        axis: the axis of the vectors.
+
+    Returns:
+        The cross products, of the shape that the two broadcast to.
+
+    Raises:
+        ValueError: ``axis`` is out of bounds; or a size along ``axis`` is not 3, or the shapes do
+            not broadcast.
+
+    As the array API standard's ``linalg.cross``.
 
     >>> import stretto as st
     >>> import stretto.numpy as snp
@@ -81,8 +104,21 @@ def cross(x1: Any, x2: Any, /, *, axis: int = -1) -> Any:
     return turned(x, 1) * turned(y, 2) - turned(x, 2) * turned(y, 1)
 
 
-def diagonal(x: Any, /, *, offset: int = 0) -> Any:
-    """The diagonal ``offset`` above the main one of the matrices in the last two axes.
+def diagonal(x: ArrayLike, /, *, offset: int = 0) -> Array:
+    """Take the diagonals of the matrices in the last two axes.
+
+    Args:
+        x: matrices ``[..., m, n]``.
+        offset: how far above the main diagonal, below for negative numbers.
+
+    Returns:
+        The diagonals, along a last axis.
+
+    Raises:
+        TypeError: ``offset`` is not an integer.
+        ValueError: the rank is below 2.
+
+    As the array API standard's ``linalg.diagonal``.
 
     >>> import stretto as st
     >>> import stretto.numpy as snp
@@ -92,8 +128,22 @@ def diagonal(x: Any, /, *, offset: int = 0) -> Any:
     return diagonal_along(x, offset, -2, -1)
 
 
-def trace(x: Any, /, *, offset: int = 0, dtype: Any = None) -> Any:
-    """The sum of the diagonal ``offset`` of the matrices in the last two axes.
+def trace(x: ArrayLike, /, *, offset: int = 0, dtype: DTypeLike | None = None) -> Array:
+    """Sum the diagonals of the matrices in the last two axes.
+
+    Args:
+        x: matrices ``[..., m, n]``.
+        offset: how far above the main diagonal, below for negative numbers.
+        dtype: the dtype of the sum; by default that of ``x``, at least 32 bits for integers.
+
+    Returns:
+        The sums ``[...]``.
+
+    Raises:
+        TypeError: ``offset`` is not an integer.
+        ValueError: the rank is below 2.
+
+    As the array API standard's ``linalg.trace``.
 
     >>> import stretto as st
     >>> import stretto.numpy as snp
@@ -103,8 +153,21 @@ def trace(x: Any, /, *, offset: int = 0, dtype: Any = None) -> Any:
     return trace_along(x, offset, -2, -1, dtype)
 
 
-def matrix_power(a: Any, n: int) -> Any:
-    """Square matrices to an integer power, by squaring; to a negative one by their inverses.
+def matrix_power(a: ArrayLike, n: int) -> Array:
+    """Raise square matrices to an integer power, by squaring.
+
+    Args:
+        a: matrices ``[..., n, n]``.
+        n: the power; negative ones are of the inverses.
+
+    Returns:
+        Matrices ``[..., n, n]``.
+
+    Raises:
+        TypeError: ``n`` is not an integer.
+        ValueError: the matrices are not square.
+
+    As NumPy's ``linalg.matrix_power``.
 
     >>> import stretto as st
     >>> import stretto.numpy as snp
@@ -118,7 +181,7 @@ def matrix_power(a: Any, n: int) -> Any:
     if n == 0:
         return identity(x.shape, x.dtype)
     x, n = (inv(x), -n) if n < 0 else (x, n)
-    out = None
+    out: Any = None
     while True:
         if n & 1:
             out = x if out is None else matmul(out, x)
@@ -128,10 +191,20 @@ def matrix_power(a: Any, n: int) -> Any:
         x = matmul(x, x)
 
 
-def multi_dot(arrays: Sequence[Any], *, precision: Any = None) -> Any:
-    """The product of two or more matrices, in the order of least work; the ends may be vectors.
+def multi_dot(arrays: Sequence[ArrayLike], *, precision: Any = None) -> Array:
+    """Multiply two or more matrices in the order that takes least work.
 
-    Raises ``ValueError`` where sizes do not fit.
+    Args:
+        arrays: matrices of rank 2; the first and the last may be vectors.
+        precision: that of ``lax.dot``.
+
+    Returns:
+        The product; of rank 2, less one for each vector.
+
+    Raises:
+        ValueError: there are fewer than two arrays, one has another rank, or sizes do not match.
+
+    As NumPy's ``linalg.multi_dot``.
 
     >>> import stretto as st
     >>> import stretto.numpy as snp
@@ -152,7 +225,9 @@ def multi_dot(arrays: Sequence[Any], *, precision: Any = None) -> Any:
         values[last] = expand_dims(values[last], 1)
     for i, (x, y) in enumerate(itertools.pairwise(values)):
         if x.shape[1] != y.shape[0]:
-            raise ValueError(f"multi_dot: arrays {i} and {i + 1} do not fit: {x.type} and {y.type}")
+            raise ValueError(
+                f"multi_dot: arrays {i} and {i + 1} do not match: {x.type} and {y.type}"
+            )
     order = _cheapest([values[0].shape[0], *[x.shape[1] for x in values]])
 
     def product(i: int, j: int) -> Any:

@@ -6,13 +6,14 @@ Next, read ``norms``.
 from __future__ import annotations
 
 import math
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import ml_dtypes
 import numpy as np
 
 from stretto._engine.core.interpreter import as_value
 from stretto._engine.core.types import real_dtype
+from stretto._engine.core.typing import Array, ArrayLike
 from stretto._engine.ops.arithmetic import absolute, square
 from stretto._engine.ops.broadcast import broadcast_to, expand_dims, reshape, squeeze
 from stretto._engine.ops.comparison import where
@@ -41,34 +42,59 @@ __all__ = [
 
 
 class SlogdetResult(NamedTuple):
-    """The sign of the determinant, and the natural logarithm of its magnitude."""
+    """The sign of a determinant, and the natural logarithm of its magnitude.
 
-    sign: Any
-    logabsdet: Any
+    Fields: ``sign`` and ``logabsdet``.
+    """
+
+    sign: Array
+    logabsdet: Array
 
 
-def solve(a: Any, b: Any) -> Any:
-    """``x`` of ``a x = b``.
+def solve(a: ArrayLike, b: ArrayLike) -> Array:
+    """Solve linear systems: ``x`` of ``a x = b``.
 
-    ``a`` is ``[..., n, n]``; ``b`` a vector ``[n]``, or matrices ``[..., n, k]``; leading axes
-    broadcast. By the LU factorisation, found once for a value and all its
-    derivatives. Infinite or NaN where ``a`` is singular. Raises ``TypeError`` for float16 and
-    narrower, ``ValueError`` where sizes do not fit. Source: NumPy 2, ``linalg.solve``.
+    The LU factorisation is found once for a value and all its derivatives.
+
+    Args:
+        a: matrices ``[..., n, n]``.
+        b: a vector ``[n]``, or matrices ``[..., n, k]``; leading axes broadcast.
+
+    Returns:
+        ``x``, of the shape of ``b``, broadcast; infinite or NaN where ``a`` is singular.
+
+    Raises:
+        TypeError: the dtype is float16 or narrower.
+        ValueError: the matrices are not square, or sizes do not match.
+
+    As NumPy 2's ``linalg.solve``.
 
     >>> import stretto as st
     >>> import stretto.numpy as snp
     >>> st.linalg.solve(snp.array([[2.0, 0.0], [0.0, 4.0]]), snp.array([1.0, 1.0]))
     Array([0.5 , 0.25], dtype=float32)
     """
-    a, b, vector = systems("solve", a, b)
-    x = directly(np.linalg.solve, FLOAT + COMPLEX, a, b) if a.ndim > 2 else None
+    matrix, right, vector = systems("solve", a, b)
+    x = directly(np.linalg.solve, FLOAT + COMPLEX, matrix, right) if matrix.ndim > 2 else None
     if x is None:
-        x = solve_matrices(a, b)
+        x = solve_matrices(matrix, right)
     return squeeze(x, -1) if vector else x
 
 
-def inv(a: Any) -> Any:
-    """The inverses of square matrices; infinite or NaN where they are singular.
+def inv(a: ArrayLike) -> Array:
+    """Invert square matrices.
+
+    Args:
+        a: matrices ``[..., n, n]``.
+
+    Returns:
+        The inverses ``[..., n, n]``; infinite or NaN where a matrix is singular.
+
+    Raises:
+        TypeError: the dtype is float16 or narrower.
+        ValueError: the matrices are not square.
+
+    As NumPy's and the array API standard's ``linalg.inv``.
 
     >>> import stretto as st
     >>> import stretto.numpy as snp
@@ -81,11 +107,23 @@ def inv(a: Any) -> Any:
     return linalg_determinant.inv(x) if found is None else found
 
 
-def det(a: Any) -> Any:
-    """The determinants of square matrices.
+def det(a: ArrayLike) -> Array:
+    """Find the determinants of square matrices.
 
     Of sizes up to 3 by the formula, with all derivatives; else from the LU factorisation, with a
     gradient that holds for singular matrices as well.
+
+    Args:
+        a: matrices ``[..., n, n]``.
+
+    Returns:
+        The determinants ``[...]``.
+
+    Raises:
+        TypeError: the dtype is float16 or narrower.
+        ValueError: the matrices are not square.
+
+    As NumPy's and the array API standard's ``linalg.det``.
 
     >>> import stretto as st
     >>> import stretto.numpy as snp
@@ -97,11 +135,22 @@ def det(a: Any) -> Any:
     return linalg_determinant.det(x) if found is None else found
 
 
-def slogdet(a: Any, *, method: str | None = None) -> SlogdetResult:
-    """The sign of the determinants of square matrices, and the logarithm of their magnitude.
+def slogdet(a: ArrayLike, *, method: str | None = None) -> SlogdetResult:
+    """Find the signs of determinants, and the natural logarithms of their magnitudes.
 
-    Of a singular matrix 0 and minus infinity. By the LU factorisation, whatever ``method`` says,
-    ``"lu"`` or ``"qr"``.
+    Args:
+        a: matrices ``[..., n, n]``.
+        method: None, ``"lu"`` or ``"qr"``; the LU factorisation is used whatever it says.
+
+    Returns:
+        ``SlogdetResult``: ``sign`` and ``logabsdet``, ``[...]``; 0 and minus infinity where a
+        matrix is singular.
+
+    Raises:
+        TypeError: the dtype is float16 or narrower.
+        ValueError: the matrices are not square, or ``method`` is another.
+
+    As NumPy's ``linalg.slogdet``; ``method`` as JAX's.
 
     >>> import stretto as st
     >>> import stretto.numpy as snp
@@ -118,13 +167,32 @@ def slogdet(a: Any, *, method: str | None = None) -> SlogdetResult:
     return SlogdetResult(*(linalg_determinant.slogdet(x) if found is None else found))
 
 
-def pinv(a: Any, rtol: Any = None, hermitian: bool = False, *, rcond: Any = None) -> Any:
-    """The pseudo-inverses of matrices ``[..., m, n]``: ``[..., n, m]``.
+def pinv(
+    a: ArrayLike,
+    rtol: ArrayLike | None = None,
+    hermitian: bool = False,
+    *,
+    rcond: ArrayLike | None = None,
+) -> Array:
+    """Find the pseudo-inverses of matrices.
 
-    Singular values up to ``rtol`` times the greatest count as zero; ``rtol``, for which ``rcond``
-    is another name, is a number, or one for each matrix, by default ``10 max(m, n) eps``. If
-    ``hermitian``, the lower triangle is read, which is faster. Raises ``ValueError`` where both are
-    given. Source: JAX, ``numpy.linalg.pinv``; the derivative is that of a constant rank.
+    The derivative is that of a constant rank.
+
+    Args:
+        a: matrices ``[..., m, n]``.
+        rtol: up to what, relative to the greatest, singular values count as zero: a number, or one
+            for each matrix; by default ``10 max(m, n) eps``.
+        hermitian: whether the matrices are Hermitian, which is faster: the lower triangle is read.
+        rcond: another name for ``rtol``.
+
+    Returns:
+        The pseudo-inverses ``[..., n, m]``.
+
+    Raises:
+        TypeError: the dtype is float16 or narrower.
+        ValueError: ``rtol`` and ``rcond`` are both given, or ``hermitian`` matrices are not square.
+
+    As NumPy's ``linalg.pinv``, with JAX's default of ``rtol``.
 
     >>> import stretto as st
     >>> import stretto.numpy as snp
@@ -134,25 +202,37 @@ def pinv(a: Any, rtol: Any = None, hermitian: bool = False, *, rcond: Any = None
     """
     if rtol is not None and rcond is not None:
         raise ValueError("pinv: give rtol or rcond, not both")
-    rtol = rcond if rtol is None else rtol
+    tolerance = rcond if rtol is None else rtol
     x = matrices("pinv", a, square=hermitian)
     dtype = real_dtype(x.dtype)
-    if rtol is None:
-        rtol = 10 * max(x.shape[-2:]) * float(ml_dtypes.finfo(dtype).eps)
-    rtol = convert(as_value(rtol, "pinv", "rtol"), dtype)
-    return Pinv(bool(hermitian))(x, broadcast_to(rtol, x.shape[:-2]))
+    if tolerance is None:
+        tolerance = 10 * max(x.shape[-2:]) * float(ml_dtypes.finfo(dtype).eps)
+    tolerance = convert(as_value(tolerance, "pinv", "rtol"), dtype)
+    return Pinv(bool(hermitian))(x, broadcast_to(tolerance, x.shape[:-2]))
 
 
 def lstsq(
-    a: Any, b: Any, rcond: float | None = None, *, numpy_resid: bool = False
-) -> tuple[Any, Any, Any, Any]:
-    """The ``x`` of least norm that makes the norm of ``a x - b`` least.
+    a: ArrayLike, b: ArrayLike, rcond: float | None = None, *, numpy_resid: bool = False
+) -> tuple[Array, Array, Array, Array]:
+    """Find the ``x`` of least norm that makes the norm of ``a x - b`` least.
 
-    ``a`` is ``[m, n]``, ``b`` ``[m]`` or ``[m, k]``. Gives ``x``, the sums of squared residuals,
-    ``[1]`` or ``[k]``, the rank of ``a`` as int32, and its singular values, of which those up to
-    ``rcond`` times the greatest count as zero, by default ``max(m, n) eps``, of a negative number
-    ``eps``. With ``numpy_resid`` the residuals are empty where NumPy's are, for which ``a`` must be
-    concrete.
+    Args:
+        a: a matrix ``[m, n]``.
+        b: a vector ``[m]``, or a matrix ``[m, k]``.
+        rcond: up to what, relative to the greatest, singular values count as zero; by default
+            ``max(m, n) eps``, for a negative number ``eps``.
+        numpy_resid: whether the residuals are empty where NumPy's are, for which ``a`` must be
+            concrete.
+
+    Returns:
+        ``x``; the sums of squared residuals, ``[1]`` or ``[k]``; the rank of ``a``, int32; and its
+        singular values.
+
+    Raises:
+        TypeError: the dtype is float16 or narrower.
+        ValueError: ranks are others, or ``a`` and ``b`` differ in rows.
+
+    As NumPy's ``linalg.lstsq``; ``numpy_resid`` as JAX's.
 
     >>> import stretto as st
     >>> import stretto.numpy as snp
@@ -160,29 +240,40 @@ def lstsq(
     >>> x, residuals, int(rank)
     (Array([2.], dtype=float32), Array([9.], dtype=float32), 1)
     """
-    a, b = same_floats("lstsq", a, b)
-    if a.ndim != 2 or b.ndim not in (1, 2) or b.shape[0] != a.shape[0]:
+    matrix, right = same_floats("lstsq", a, b)
+    if matrix.ndim != 2 or right.ndim not in (1, 2) or right.shape[0] != matrix.shape[0]:
         raise ValueError(
-            f"lstsq: expected a of rank 2 and b of rank 1 or 2, with as many rows; got {a.type} "
-            f"and {b.type}; use vmap for more"
+            f"lstsq: expected a of rank 2 and b of rank 1 or 2, with as many rows; got "
+            f"{matrix.type} and {right.type}; use vmap for more"
         )
-    eps = float(ml_dtypes.finfo(real_dtype(a.dtype)).eps)
-    rcond = max(a.shape) * eps if rcond is None else where(rcond < 0, eps, rcond)
-    (s,) = Svd(False, False)(matrices("lstsq", a))
+    eps = float(ml_dtypes.finfo(real_dtype(matrix.dtype)).eps)
+    rcond = max(matrix.shape) * eps if rcond is None else where(rcond < 0, eps, rcond)
+    (s,) = Svd(False, False)(matrices("lstsq", matrix))
     rank = sum_(convert(s > rcond * max_(s, initial=0), np.dtype(np.int32)), dtype=np.int32)
-    columns = b if b.ndim == 2 else expand_dims(b, 1)
-    x = matmul(pinv(a, rcond), columns)
-    residuals = sum_(square(absolute(columns - matmul(a, x))), 0)
-    if numpy_resid and (a.shape[0] <= a.shape[1] or int(rank) < a.shape[1]):
+    columns = right if right.ndim == 2 else expand_dims(right, 1)
+    x = matmul(pinv(matrix, rcond), columns)
+    residuals = sum_(square(absolute(columns - matmul(matrix, x))), 0)
+    if numpy_resid and (matrix.shape[0] <= matrix.shape[1] or int(rank) < matrix.shape[1]):
         residuals = residuals[:0]
-    return x if b.ndim == 2 else squeeze(x, 1), residuals, rank, s
+    return x if right.ndim == 2 else squeeze(x, 1), residuals, rank, s
 
 
-def tensorsolve(a: Any, b: Any, axes: tuple[int, ...] | None = None) -> Any:
-    """``x`` of ``tensordot(a, x, x.ndim) = b``, of the shape of the axes of ``a`` after ``b``'s.
+def tensorsolve(a: ArrayLike, b: ArrayLike, axes: tuple[int, ...] | None = None) -> Array:
+    """Solve the tensor equation ``tensordot(a, x, x.ndim) = b``.
 
-    ``axes`` of ``a`` are moved to the end first. Raises ``ValueError`` unless the sizes of ``x``
-    and ``b`` agree.
+    Args:
+        a: an array of the shape of ``b`` followed by that of ``x``, with as many elements in both.
+        b: an array.
+        axes: the axes of ``a`` to move to the end first.
+
+    Returns:
+        ``x``, of the shape of the axes of ``a`` after those of ``b``.
+
+    Raises:
+        ValueError: an axis is out of bounds, or is named twice; or the axes of ``a`` for ``x`` and
+            ``b`` differ in the number of elements.
+
+    As NumPy's ``linalg.tensorsolve``.
 
     >>> import stretto as st
     >>> import stretto.numpy as snp
@@ -190,23 +281,33 @@ def tensorsolve(a: Any, b: Any, axes: tuple[int, ...] | None = None) -> Any:
     >>> st.linalg.tensorsolve(a, snp.ones(6)).shape
     (2, 3)
     """
-    a, b = same_floats("tensorsolve", a, b)
+    matrix, right = same_floats("tensorsolve", a, b)
     if axes is not None:
-        a = moveaxis(a, axes, tuple(range(a.ndim - len(axes), a.ndim)))
-    shape = a.shape[b.ndim :]
+        matrix = moveaxis(matrix, axes, tuple(range(matrix.ndim - len(axes), matrix.ndim)))
+    shape = matrix.shape[right.ndim :]
     n = math.prod(shape)
-    if n != b.size or a.size != n * n:
+    if n != right.size or matrix.size != n * n:
         raise ValueError(
-            f"tensorsolve: the axes of a after the first {b.ndim} must have as many elements as b: "
-            f"got a: {a.type} and b: {b.type}"
+            f"tensorsolve: the axes of a after the first {right.ndim} must have as many elements "
+            f"as b: got a: {matrix.type} and b: {right.type}"
         )
-    return reshape(solve(reshape(a, (n, n)), reshape(b, (n,))), shape)
+    return reshape(solve(reshape(matrix, (n, n)), reshape(right, (n,))), shape)
 
 
-def tensorinv(a: Any, ind: int = 2) -> Any:
-    """The inverse of ``a`` for ``tensordot(a, x, ind)``: its first ``ind`` axes go to the end.
+def tensorinv(a: ArrayLike, ind: int = 2) -> Array:
+    """Invert an array with respect to ``tensordot(a, x, ind)``.
 
-    Raises ``ValueError`` unless both groups of axes have as many elements.
+    Args:
+        a: an array whose first ``ind`` axes have as many elements as the others.
+        ind: how many axes come first.
+
+    Returns:
+        The inverse, in which the first ``ind`` axes of ``a`` come last.
+
+    Raises:
+        ValueError: ``ind`` is not positive, or the groups of axes differ in the number of elements.
+
+    As NumPy's ``linalg.tensorinv``.
 
     >>> import stretto as st
     >>> import stretto.numpy as snp
