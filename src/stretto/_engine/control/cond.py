@@ -150,8 +150,8 @@ class Cond(ControlFlow):
         out: list[Any] = [None]
         for is_linear, is_mapped in zip(linear, mapped, strict=True):
             ct = next(back) if is_linear else None
-            shared = ct is not None and self.size is not None and not is_mapped
-            out.append(reduce_sum(ct, (0,)) if shared else ct)
+            shared = self.size is not None and not is_mapped
+            out.append(reduce_sum(ct, (0,)) if shared and ct is not None else ct)
         return out
 
     def vmap(self, size: int, args: Sequence[Any], axes: Sequence[int | None]) -> Any:
