@@ -9,7 +9,6 @@ import enum
 import functools
 import inspect
 from collections.abc import Callable
-from typing import Any
 
 from stretto._engine.core.interpreter import as_value
 from stretto._engine.core.types import as_dtype, is_inexact
@@ -38,22 +37,23 @@ __all__ = [
 ]
 
 
-def _with_accuracy(function: Callable[[Any], Any]) -> Callable[..., Any]:
+def _with_accuracy(function: Callable[[ArrayLike], Array]) -> Callable[..., Array]:
     """The function with a keyword ``accuracy``: a ``Tolerance``, an ``AccuracyMode`` or None.
 
     A CPU computes each function in one way, which serves every accuracy that can be asked for.
     """
 
     @functools.wraps(function)
-    def within(x: Any, *, accuracy: Tolerance | AccuracyMode | None = None) -> Any:
+    def within(x: ArrayLike, *, accuracy: Tolerance | AccuracyMode | None = None) -> Array:
         if accuracy is not None:
             check_accuracy(function.__name__, accuracy)
         return function(x)
 
     del within.__wrapped__  # type: ignore[attr-defined]  # so that the signature is the new one
-    within.__doc__ = (inspect.getdoc(function) or "") + (
-        "\n\n``accuracy`` is a ``Tolerance``, an ``AccuracyMode`` or None; a CPU computes the "
-        "function in one\nway, whatever is asked."
+    within.__doc__ = (inspect.getdoc(function) or "").replace(
+        "\n\nReturns:",
+        "\n    accuracy: a ``Tolerance``, an ``AccuracyMode`` or None; a CPU computes the function"
+        "\n        in one way, whatever is asked.\n\nReturns:",
     )
     return within
 
