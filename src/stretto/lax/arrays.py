@@ -14,6 +14,7 @@ import numpy as np
 from stretto._engine.core.integers import integer, sizes_of
 from stretto._engine.core.interpreter import as_value, type_of
 from stretto._engine.core.types import as_dtype, is_inexact, kind_of
+from stretto._engine.core.typing import Array, ArrayLike, DTypeLike, ShapeLike
 from stretto._engine.ops import elementwise
 from stretto._engine.ops.broadcast import (
     broadcast_in_dim,
@@ -61,9 +62,16 @@ def _shape(shape: Sequence[int] | int, who: str) -> tuple[int, ...]:
 
 
 def dtype(x: Any) -> np.dtype:
-    """The dtype of an array or a number, or the one that a type or a name stands for.
+    """Say the dtype of an array or a number, or the one that a type or a name stands for.
 
-    Raises ``TypeError`` for anything else.
+    Args:
+        x: an array, a number, a type, or a name such as ``"int8"``.
+
+    Returns:
+        The dtype.
+
+    Raises:
+        TypeError: ``x`` is anything else.
 
     >>> import stretto as st
     >>> st.lax.dtype(1.0), st.lax.dtype("int8")
@@ -75,11 +83,26 @@ def dtype(x: Any) -> np.dtype:
 
 
 def full(
-    shape: Sequence[int] | int, fill_value: Any, dtype: Any = None, *, sharding: None = None
-) -> Any:
-    """An array of this shape whose elements are all the scalar ``fill_value``.
+    shape: ShapeLike,
+    fill_value: ArrayLike,
+    dtype: DTypeLike | None = None,
+    *,
+    sharding: None = None,
+) -> Array:
+    """Make an array whose elements all are one value.
 
-    ``dtype`` is that of the value by default. Raises ``TypeError`` for a value that is no scalar.
+    Args:
+        shape: the sizes of the axes.
+        fill_value: a scalar.
+        dtype: the dtype; by default that of the value.
+        sharding: must be None.
+
+    Returns:
+        The array.
+
+    Raises:
+        TypeError: ``fill_value`` is not a scalar.
+        NotImplementedError: ``sharding`` is not None.
 
     >>> import stretto as st
     >>> st.lax.full((2,), 3.0, "bfloat16")
@@ -96,12 +119,26 @@ def full(
 
 def full_like(
     x: Any,
-    fill_value: Any,
-    dtype: Any = None,
-    shape: Sequence[int] | int | None = None,
+    fill_value: ArrayLike,
+    dtype: DTypeLike | None = None,
+    shape: ShapeLike | None = None,
     sharding: None = None,
-) -> Any:
-    """``full`` of the shape and dtype of ``x``, unless others are given.
+) -> Array:
+    """Make an array of one value, of the shape and dtype of another.
+
+    Args:
+        x: an array, or what has a shape and a dtype.
+        fill_value: a scalar.
+        dtype: another dtype.
+        shape: another shape.
+        sharding: must be None.
+
+    Returns:
+        The array.
+
+    Raises:
+        TypeError: ``fill_value`` is not a scalar.
+        NotImplementedError: ``sharding`` is not None.
 
     >>> import stretto as st
     >>> st.lax.full_like(st.numpy.ones(2), 7)
@@ -113,8 +150,19 @@ def full_like(
     return full(sizes, fill_value, wanted, sharding=sharding)
 
 
-def empty(shape: Sequence[int] | int, dtype: Any, *, out_sharding: None = None) -> Any:
-    """An array of this shape and dtype; its elements are zeros.
+def empty(shape: ShapeLike, dtype: DTypeLike, *, out_sharding: None = None) -> Array:
+    """Make an array whose elements may be anything; here they are zeros.
+
+    Args:
+        shape: the sizes of the axes.
+        dtype: the dtype.
+        out_sharding: must be None.
+
+    Returns:
+        The array.
+
+    Raises:
+        NotImplementedError: ``out_sharding`` is not None.
 
     >>> import stretto as st
     >>> st.lax.empty((2,), float)
@@ -123,8 +171,14 @@ def empty(shape: Sequence[int] | int, dtype: Any, *, out_sharding: None = None) 
     return full(shape, 0, dtype, sharding=out_sharding)
 
 
-def shape_as_value(shape: Sequence[int]) -> Any:
-    """The sizes as an array of int32.
+def shape_as_value(shape: Sequence[int]) -> Array:
+    """Make an array of the sizes of a shape.
+
+    Args:
+        shape: the sizes of the axes.
+
+    Returns:
+        The sizes, int32.
 
     >>> import stretto as st
     >>> st.lax.shape_as_value((2, 3))
@@ -135,8 +189,17 @@ def shape_as_value(shape: Sequence[int]) -> Any:
     )
 
 
-def stage(x: Any, /) -> Any:
-    """``x`` as an array of this package; an array as it is.
+def stage(x: ArrayLike, /) -> Array:
+    """Make an array of this package of a number or of NumPy's array.
+
+    Args:
+        x: an array or a number.
+
+    Returns:
+        The array; one of this package as it is.
+
+    Raises:
+        TypeError: ``x`` is neither.
 
     >>> import stretto as st
     >>> st.lax.stage(1.0)
@@ -148,8 +211,19 @@ def stage(x: Any, /) -> Any:
 # Repeated and reshaped
 
 
-def broadcast(operand: Any, sizes: Sequence[int], *, out_sharding: None = None) -> Any:
-    """``operand`` repeated along new first axes of these sizes.
+def broadcast(operand: ArrayLike, sizes: Sequence[int], *, out_sharding: None = None) -> Array:
+    """Repeat an array along new first axes.
+
+    Args:
+        operand: an array.
+        sizes: the sizes of the new axes.
+        out_sharding: must be None.
+
+    Returns:
+        The array, of the shape ``(*sizes, *operand.shape)``.
+
+    Raises:
+        NotImplementedError: ``out_sharding`` is not None.
 
     >>> import stretto as st
     >>> st.lax.broadcast(st.numpy.array([1, 2]), (2,))
@@ -162,10 +236,18 @@ def broadcast(operand: Any, sizes: Sequence[int], *, out_sharding: None = None) 
     return broadcast_in_dim(x, (*first, *x.shape), dims, out_sharding=out_sharding)
 
 
-def broadcast_like(arr: Any, like_arr: Any) -> Any:
-    """``arr`` repeated to the shape of ``like_arr``, by NumPy's rule.
+def broadcast_like(arr: ArrayLike, like_arr: ArrayLike) -> Array:
+    """Repeat an array to the shape of another, by NumPy's rule.
 
-    Raises ``ValueError`` where it does not fit.
+    Args:
+        arr: an array.
+        like_arr: the array whose shape to reach.
+
+    Returns:
+        The array, of that shape.
+
+    Raises:
+        ValueError: the shapes do not fit.
 
     >>> import stretto as st
     >>> st.lax.broadcast_like(1.0, st.numpy.array([1, 2]))
@@ -176,9 +258,16 @@ def broadcast_like(arr: Any, like_arr: Any) -> Any:
 
 
 def broadcast_shapes(*shapes: Sequence[int]) -> tuple[int, ...]:
-    """The shape that arrays of these shapes broadcast to.
+    """Say the shape that arrays of these shapes broadcast to.
 
-    Raises ``ValueError`` where there is none.
+    Args:
+        *shapes: shapes.
+
+    Returns:
+        The common shape.
+
+    Raises:
+        ValueError: there is none.
 
     >>> import stretto as st
     >>> st.lax.broadcast_shapes((2, 1), (3,))
@@ -191,27 +280,43 @@ def broadcast_shapes(*shapes: Sequence[int]) -> tuple[int, ...]:
     )
 
 
-def broadcast_to_rank(x: Any, rank: int) -> Any:
-    """``x`` with new first axes of size 1, to ``rank`` axes in all.
+def broadcast_to_rank(x: ArrayLike, rank: int) -> Array:
+    """Insert first axes of size 1, up to a number of axes.
 
-    Raises ``ValueError`` where it has more.
+    Args:
+        x: an array.
+        rank: the number of axes to reach.
+
+    Returns:
+        The array, of ``rank`` axes.
+
+    Raises:
+        ValueError: ``x`` has more axes.
 
     >>> import stretto as st
     >>> st.lax.broadcast_to_rank(st.numpy.ones(3), 3).shape
     (1, 1, 3)
     """
-    x = as_value(x, "broadcast_to_rank")
-    more = integer(rank, "broadcast_to_rank", "rank") - x.ndim
+    value = as_value(x, "broadcast_to_rank")
+    more = integer(rank, "broadcast_to_rank", "rank") - value.ndim
     if more < 0:
-        raise ValueError(f"broadcast_to_rank: {x.type} has more axes than rank {rank}")
-    return reshape(x, (*(1,) * more, *x.shape))
+        raise ValueError(f"broadcast_to_rank: {value.type} has more axes than rank {rank}")
+    return reshape(value, (*(1,) * more, *value.shape))
 
 
-def collapse(operand: Any, start_dimension: int, stop_dimension: int | None = None) -> Any:
-    """The axes from ``start_dimension`` up to, not including, ``stop_dimension`` joined into one.
+def collapse(operand: ArrayLike, start_dimension: int, stop_dimension: int | None = None) -> Array:
+    """Join a range of axes into one.
 
-    An empty range of axes gives a new one of size 1 there. Raises ``ValueError`` where it ends
-    before it starts.
+    Args:
+        operand: an array.
+        start_dimension: the first axis of the range.
+        stop_dimension: the axis to stop before; by default after the last.
+
+    Returns:
+        The array, with one axis in the place of the range; an empty range gives one of size 1.
+
+    Raises:
+        ValueError: the range ends before it starts.
 
     >>> import stretto as st
     >>> st.lax.collapse(st.numpy.ones((2, 3, 4)), 1).shape
@@ -227,10 +332,18 @@ def collapse(operand: Any, start_dimension: int, stop_dimension: int | None = No
     return reshape(x, (*x.shape[:start], joined, *x.shape[stop:]))
 
 
-def tile(operand: Any, reps: Sequence[int]) -> Any:
-    """``operand`` repeated ``reps[d]`` times along each axis ``d``, as a whole.
+def tile(operand: ArrayLike, reps: Sequence[int]) -> Array:
+    """Repeat an array as a whole along each of its axes.
 
-    Raises ``ValueError`` unless there is a number for each axis; ``numpy.tile`` takes any.
+    Args:
+        operand: an array.
+        reps: how often to repeat along each axis; ``numpy.tile`` takes any number of them.
+
+    Returns:
+        The repetitions.
+
+    Raises:
+        ValueError: there is not one number, 0 or more, for each axis.
 
     >>> import stretto as st
     >>> st.lax.tile(st.numpy.array([1, 2]), (2,))
@@ -247,10 +360,18 @@ def tile(operand: Any, reps: Sequence[int]) -> Any:
     return reshape(repeated, tuple(c * n for c, n in zip(counts, x.shape, strict=True)))
 
 
-def stack(operands: Sequence[Any], axis: int = 0) -> Any:
-    """Arrays of one shape, one after another along a new axis; promoted to one dtype.
+def stack(operands: Sequence[ArrayLike], axis: int = 0) -> Array:
+    """Join arrays of one shape along a new axis.
 
-    Raises ``ValueError`` for none, and where shapes differ.
+    Args:
+        operands: the arrays, which are promoted to one dtype.
+        axis: the place of the new axis in the result, negative from the end.
+
+    Returns:
+        The joined array.
+
+    Raises:
+        ValueError: there are no arrays, shapes differ, or the axis is out of bounds.
 
     >>> import stretto as st
     >>> st.lax.stack([st.numpy.zeros(2), st.numpy.ones(2)], axis=1)
@@ -270,25 +391,46 @@ def stack(operands: Sequence[Any], axis: int = 0) -> Any:
     return concatenate([expand_dims(x, place) for x in values], place)
 
 
-def unstack(x: Any, axis: int = 0) -> tuple[Any, ...]:
-    """The parts of ``x`` along ``axis``, each without that axis.
+def unstack(x: ArrayLike, axis: int = 0) -> tuple[Array, ...]:
+    """Divide an array into its parts along an axis.
+
+    Args:
+        x: an array.
+        axis: the axis, negative from the end.
+
+    Returns:
+        The parts, each without that axis.
+
+    Raises:
+        ValueError: the axis is out of bounds.
 
     >>> import stretto as st
     >>> st.lax.unstack(st.numpy.array([1, 2]))
     (Array(1, dtype=int32), Array(2, dtype=int32))
     """
-    x = as_value(x, "unstack")
-    place = canonical_axis(axis, x.ndim, "unstack")
-    return tuple(index_in_dim(x, i, place, keepdims=False) for i in range(x.shape[place]))
+    value = as_value(x, "unstack")
+    place = canonical_axis(axis, value.ndim, "unstack")
+    return tuple(index_in_dim(value, i, place, keepdims=False) for i in range(value.shape[place]))
 
 
 # Read
 
 
-def index_in_dim(operand: Any, index: int, axis: int = 0, keepdims: bool = True) -> Any:
-    """The part at ``index`` along ``axis``, of size 1 there or, without ``keepdims``, without it.
+def index_in_dim(operand: ArrayLike, index: int, axis: int = 0, keepdims: bool = True) -> Array:
+    """Take the part at a static index along an axis.
 
-    Negative indices count from the end. Raises ``IndexError`` out of bounds.
+    Args:
+        operand: an array.
+        index: the index, negative from the end.
+        axis: the axis, negative from the end.
+        keepdims: whether to keep the axis, with size 1.
+
+    Returns:
+        The part.
+
+    Raises:
+        IndexError: the index is out of bounds.
+        ValueError: the axis is out of bounds.
 
     >>> import stretto as st
     >>> st.lax.index_in_dim(st.numpy.array([5, 6, 7]), -1, keepdims=False)
@@ -303,12 +445,22 @@ def index_in_dim(operand: Any, index: int, axis: int = 0, keepdims: bool = True)
     return part if keepdims else reshape(part, (*x.shape[:place], *x.shape[place + 1 :]))
 
 
-def index_take(src: Any, idxs: Any, axes: Sequence[int]) -> Any:
-    """The parts of ``src`` at index vectors: ``idxs[d]`` has the index for each axis ``axes[d]``.
+def index_take(
+    src: ArrayLike, idxs: ArrayLike | tuple[ArrayLike, ...] | list[Any], axes: Sequence[int]
+) -> Array:
+    """Take the parts of an array at index vectors.
 
-    ``idxs`` is a sequence of arrays of integers of one shape ``[n]``, or an array of them. The
-    output has ``n`` parts along its first axis, without those axes. Indices count modulo the size,
-    so that negative ones count from the end. Raises ``ValueError`` where their number is another.
+    Args:
+        src: an array.
+        idxs: for each of the axes, an array of integers ``[n]``; indices count modulo the size, so
+            that negative ones count from the end.
+        axes: the axes that the indices are for.
+
+    Returns:
+        The ``n`` parts along a first axis, without the axes indexed.
+
+    Raises:
+        ValueError: there is not one array of indices for each axis.
 
     >>> import stretto as st, stretto.numpy as snp
     >>> x = snp.reshape(snp.arange(6), (2, 3))
@@ -336,11 +488,20 @@ def index_take(src: Any, idxs: Any, axes: Sequence[int]) -> Any:
     return gather(x, vectors, numbers, sizes, mode="clip")
 
 
-def select_n(which: Any, *cases: Any) -> Any:
-    """The element of ``cases[which]``, element by element; ``which`` is moved into bounds.
+def select_n(which: ArrayLike, *cases: ArrayLike) -> Array:
+    """Choose among several arrays, element by element.
 
-    ``which`` is boolean for one or two cases, or an integer; a scalar or of the cases' shape. The
-    cases are of one type. Raises ``TypeError`` where they are not, ``ValueError`` for none.
+    Args:
+        which: the numbers of the cases, integers (moved into bounds), or booleans for one or two
+            cases; a scalar or of the shape of the cases.
+        *cases: arrays of one shape and dtype.
+
+    Returns:
+        The elements of ``cases[which]``.
+
+    Raises:
+        TypeError: the cases are not of one type, or ``which`` does not fit them.
+        ValueError: there are no cases.
 
     >>> import stretto as st, stretto.numpy as snp
     >>> a, b, c = (snp.array([i, i, i]) for i in (10, 20, 30))
@@ -385,9 +546,21 @@ def _chosen(index: Any, values: Sequence[Any], first: int) -> Any:
 
 
 def sort_key_val(
-    keys: Any, values: Any, dimension: int = -1, is_stable: bool = True
-) -> tuple[Any, Any]:
-    """``keys`` sorted along ``dimension``, and ``values``, of the same shape, put in that order.
+    keys: ArrayLike, values: ArrayLike, dimension: int = -1, is_stable: bool = True
+) -> tuple[Array, Array]:
+    """Sort keys along an axis, and put values in the same order.
+
+    Args:
+        keys: an array.
+        values: an array of the same shape.
+        dimension: the axis, negative from the end.
+        is_stable: whether equal keys stay in their order.
+
+    Returns:
+        The sorted keys, and the values in that order.
+
+    Raises:
+        ValueError: the shapes differ, or the axis is out of bounds.
 
     >>> import stretto as st, stretto.numpy as snp
     >>> st.lax.sort_key_val(snp.array([3, 1, 2]), snp.array([1.0, 2.0, 3.0]))

@@ -13,6 +13,7 @@ import numpy as np
 
 from stretto._engine.core.integers import integers
 from stretto._engine.core.interpreter import as_value
+from stretto._engine.core.typing import Array, ArrayLike, DTypeLike
 from stretto._engine.ops.bilinear import promote_dtypes
 from stretto._engine.ops.broadcast import move_axis, reshape, transpose
 from stretto._engine.ops.comparison import full
@@ -82,7 +83,7 @@ def _laid_out(
 
 
 def conv_general_dilated_patches(
-    lhs: Any,
+    lhs: ArrayLike,
     filter_shape: Sequence[int],
     window_strides: Sequence[int],
     padding: str | Sequence[tuple[int, int]],
@@ -90,15 +91,28 @@ def conv_general_dilated_patches(
     rhs_dilation: Sequence[int] | None = None,
     dimension_numbers: ConvGeneralDilatedDimensionNumbers = None,
     precision: Any = None,
-    preferred_element_type: Any = None,
-) -> Any:
-    """The windows that a convolution with a kernel of ``filter_shape`` would see, along features.
+    preferred_element_type: DTypeLike | None = None,
+) -> Array:
+    """Lay out along features the windows that a convolution would see.
 
-    The output's features are each input feature's window elements in row-major order; its other
-    sizes, and the other arguments, are those of ``conv_general_dilated``. Elements are copied, so
-    ``precision`` makes no difference.
+    Args:
+        lhs: the input.
+        filter_shape: the sizes of the window along the spatial axes.
+        window_strides: the steps of the window along each spatial axis.
+        padding: ``"SAME"``, ``"SAME_LOWER"``, ``"VALID"``, or a pair (low, high) for each spatial
+            axis.
+        lhs_dilation: the spacing of the inputs; by default 1.
+        rhs_dilation: the spacing of the window's elements; by default 1.
+        dimension_numbers: the layouts, as in ``conv_dimension_numbers``; by default ``NC...`` and
+            ``OI...``.
+        precision: has no effect, since elements are copied.
+        preferred_element_type: the dtype of the result; by default that of ``lhs``.
 
-    Raises ``ValueError`` where numbers of entries do not fit.
+    Returns:
+        The windows: for each input feature, its window's elements in row-major order.
+
+    Raises:
+        ValueError: numbers of entries do not fit.
 
     >>> import stretto as st
     >>> x = st.numpy.reshape(st.numpy.arange(3.0), (1, 1, 3))
@@ -118,8 +132,8 @@ def conv_general_dilated_patches(
 
 
 def conv_general_dilated_local(
-    lhs: Any,
-    rhs: Any,
+    lhs: ArrayLike,
+    rhs: ArrayLike,
     window_strides: Sequence[int],
     padding: str | Sequence[tuple[int, int]],
     filter_shape: Sequence[int],
@@ -127,14 +141,29 @@ def conv_general_dilated_local(
     rhs_dilation: Sequence[int] | None = None,
     dimension_numbers: ConvGeneralDilatedDimensionNumbers = None,
     precision: Any = None,
-) -> Any:
-    """A convolution with another kernel at every output position.
+) -> Array:
+    """Convolve with another kernel at every output position.
 
-    ``rhs`` has output features, input features times window elements (in the order of
-    ``conv_general_dilated_patches``), and the output's positions, laid out as the kernel's axes in
-    ``dimension_numbers``. The other arguments are those of ``conv_general_dilated``.
+    Args:
+        lhs: the input.
+        rhs: the kernels, laid out as the kernel's axes in ``dimension_numbers``: output features,
+            input features times window elements (in the order of ``conv_general_dilated_patches``),
+            and the output's positions.
+        window_strides: the steps of the window along each spatial axis.
+        padding: ``"SAME"``, ``"SAME_LOWER"``, ``"VALID"``, or a pair (low, high) for each spatial
+            axis.
+        filter_shape: the sizes of the window along the spatial axes.
+        lhs_dilation: the spacing of the inputs; by default 1.
+        rhs_dilation: the spacing of the window's elements; by default 1.
+        dimension_numbers: the layouts, as in ``conv_dimension_numbers``; by default ``NC...`` and
+            ``OI...``.
+        precision: as in ``dot_general``.
 
-    Raises ``ValueError`` where shapes do not fit.
+    Returns:
+        The output.
+
+    Raises:
+        ValueError: shapes do not fit.
 
     >>> import stretto as st
     >>> x, kernels = st.numpy.ones((1, 1, 3)), st.numpy.array([[[1.0, 10.0], [2.0, 20.0]]])
@@ -171,9 +200,19 @@ def padtype_to_pads(
     window_strides: Sequence[int],
     padding: str,
 ) -> list[tuple[int, int]]:
-    """The (low, high) pairs that ``"SAME"``, ``"SAME_LOWER"`` or ``"VALID"`` stand for.
+    """Say which pairs (low, high) padding by name stands for.
 
-    Raises ``ValueError`` for another name.
+    Args:
+        in_shape: the sizes of the input's spatial axes.
+        window_shape: those of the window.
+        window_strides: the steps of the window.
+        padding: ``"SAME"``, ``"SAME_LOWER"`` or ``"VALID"``.
+
+    Returns:
+        A pair for each axis.
+
+    Raises:
+        ValueError: there is no padding of that name.
 
     >>> import stretto as st
     >>> st.lax.padtype_to_pads((5, 6), (2, 3), (2, 2), "SAME")
@@ -188,9 +227,16 @@ def padtype_to_pads(
 def conv_general_permutations(
     dimension_numbers: tuple[str, str, str],
 ) -> tuple[tuple[int, ...], tuple[int, ...], tuple[int, ...]]:
-    """The axes of ``lhs``, ``rhs`` and output, each in the order of ``ConvDimensionNumbers``.
+    """Say which axes three strings name, each in the order of ``ConvDimensionNumbers``.
 
-    Raises ``ValueError`` where the strings do not fit each other.
+    Args:
+        dimension_numbers: three strings, for input, kernel and output.
+
+    Returns:
+        The axes of input, kernel and output.
+
+    Raises:
+        ValueError: the strings do not fit each other.
 
     >>> import stretto as st
     >>> st.lax.conv_general_permutations(("NHWC", "HWIO", "NCHW"))
@@ -208,7 +254,21 @@ def conv_shape_tuple(
     pads: str | Sequence[tuple[int, int]],
     batch_group_count: int = 1,
 ) -> tuple[int, ...]:
-    """The shape of the convolution of ``NC...`` with ``OI...``.
+    """Compute the shape of the convolution of ``NC...`` with ``OI...``.
+
+    Args:
+        lhs_shape: the shape of the input.
+        rhs_shape: the shape of the kernel.
+        strides: the steps of the window.
+        pads: ``"SAME"``, ``"SAME_LOWER"``, ``"VALID"``, or a pair (low, high) for each spatial
+            axis.
+        batch_group_count: how many groups the batch is divided into.
+
+    Returns:
+        The shape of the output.
+
+    Raises:
+        ValueError: numbers of entries do not fit.
 
     >>> import stretto as st
     >>> st.lax.conv_shape_tuple((1, 3, 8, 8), (4, 3, 3, 3), (2, 2), [(1, 1), (1, 1)])
@@ -237,7 +297,21 @@ def conv_general_shape_tuple(
     padding: str | Sequence[tuple[int, int]],
     dimension_numbers: tuple[str, str, str],
 ) -> tuple[int, ...]:
-    """The shape of the convolution of arrays laid out by ``dimension_numbers``.
+    """Compute the shape of the convolution of arrays laid out by ``dimension_numbers``.
+
+    Args:
+        lhs_shape: the shape of the input.
+        rhs_shape: the shape of the kernel.
+        window_strides: the steps of the window.
+        padding: ``"SAME"``, ``"SAME_LOWER"``, ``"VALID"``, or a pair (low, high) for each spatial
+            axis.
+        dimension_numbers: three strings, for input, kernel and output.
+
+    Returns:
+        The shape of the output.
+
+    Raises:
+        ValueError: numbers of entries or strings do not fit.
 
     >>> import stretto as st
     >>> names = ("NHWC", "HWIO", "NCHW")
@@ -261,7 +335,20 @@ def conv_transpose_shape_tuple(
     padding: str | Sequence[tuple[int, int]],
     dimension_numbers: tuple[str, str, str],
 ) -> tuple[int, ...]:
-    """The shape of ``conv_transpose`` of arrays laid out by ``dimension_numbers``.
+    """Compute the shape of ``conv_transpose`` of arrays laid out by ``dimension_numbers``.
+
+    Args:
+        lhs_shape: the shape of the input.
+        rhs_shape: the shape of the kernel.
+        window_strides: how many outputs each input gives.
+        padding: ``"SAME"``, ``"VALID"``, or a pair (low, high) for each spatial axis.
+        dimension_numbers: three strings, for input, kernel and output.
+
+    Returns:
+        The shape of the output.
+
+    Raises:
+        ValueError: numbers of entries or strings do not fit.
 
     >>> import stretto as st
     >>> names = ("NHWC", "HWIO", "NCHW")
@@ -291,7 +378,21 @@ def reduce_window_shape_tuple(
     base_dilation: Sequence[int] | None = None,
     window_dilation: Sequence[int] | None = None,
 ) -> tuple[int, ...]:
-    """The shape of ``reduce_window``: the number of windows along each axis.
+    """Compute the shape of ``reduce_window``: the number of windows along each axis.
+
+    Args:
+        operand_shape: the shape of the array.
+        window_dimensions: the sizes of the window.
+        window_strides: the steps between windows.
+        padding: ``"SAME"``, ``"SAME_LOWER"``, ``"VALID"``, or a pair (low, high) for each axis.
+        base_dilation: the spacing of the elements; by default 1.
+        window_dilation: the spacing of the window's elements; by default 1.
+
+    Returns:
+        The shape of the output.
+
+    Raises:
+        ValueError: numbers of entries do not fit.
 
     >>> import stretto as st
     >>> st.lax.reduce_window_shape_tuple((8, 8), (2, 2), (2, 2), "VALID")

@@ -9,10 +9,10 @@ import enum
 import functools
 import inspect
 from collections.abc import Callable
-from typing import Any
 
 from stretto._engine.core.interpreter import as_value
 from stretto._engine.core.types import as_dtype, is_inexact
+from stretto._engine.core.typing import Array, ArrayLike, DTypeLike
 from stretto._engine.ops import arithmetic, exponential, rounding, trigonometric
 from stretto._engine.ops.convert import convert
 from stretto._engine.ops.precision import AccuracyMode, Tolerance, check_accuracy
@@ -37,22 +37,23 @@ __all__ = [
 ]
 
 
-def _with_accuracy(function: Callable[[Any], Any]) -> Callable[..., Any]:
+def _with_accuracy(function: Callable[[ArrayLike], Array]) -> Callable[..., Array]:
     """The function with a keyword ``accuracy``: a ``Tolerance``, an ``AccuracyMode`` or None.
 
     A CPU computes each function in one way, which serves every accuracy that can be asked for.
     """
 
     @functools.wraps(function)
-    def within(x: Any, *, accuracy: Tolerance | AccuracyMode | None = None) -> Any:
+    def within(x: ArrayLike, *, accuracy: Tolerance | AccuracyMode | None = None) -> Array:
         if accuracy is not None:
             check_accuracy(function.__name__, accuracy)
         return function(x)
 
     del within.__wrapped__  # type: ignore[attr-defined]  # so that the signature is the new one
-    within.__doc__ = (inspect.getdoc(function) or "") + (
-        "\n\n``accuracy`` is a ``Tolerance``, an ``AccuracyMode`` or None; a CPU computes the "
-        "function in one\nway, whatever is asked."
+    within.__doc__ = (inspect.getdoc(function) or "").replace(
+        "\n\nReturns:",
+        "\n    accuracy: a ``Tolerance``, an ``AccuracyMode`` or None; a CPU computes the function"
+        "\n        in one way, whatever is asked.\n\nReturns:",
     )
     return within
 
@@ -79,11 +80,20 @@ class RoundingMethod(enum.IntEnum):
     TO_NEAREST_EVEN = 1
 
 
-def round(x: Any, rounding_method: RoundingMethod = RoundingMethod.AWAY_FROM_ZERO) -> Any:
-    """The nearest whole number; halves by ``rounding_method``. Integers as they are.
+def round(x: ArrayLike, rounding_method: RoundingMethod = RoundingMethod.AWAY_FROM_ZERO) -> Array:
+    """Round each element to the nearest whole number.
 
-    Source: StableHLO, ``round_nearest_afz`` and ``round_nearest_even``. Raises ``ValueError`` for
-    another method.
+    Args:
+        x: an array or a number.
+        rounding_method: where halves go.
+
+    Returns:
+        The whole numbers, of the shape and dtype of ``x``; integers as they are.
+
+    Raises:
+        ValueError: there is no such method.
+
+    Source: StableHLO, ``round_nearest_afz`` and ``round_nearest_even``.
 
     >>> import stretto as st
     >>> st.lax.round(st.numpy.array([0.5, -1.5]))
@@ -92,14 +102,25 @@ def round(x: Any, rounding_method: RoundingMethod = RoundingMethod.AWAY_FROM_ZER
     Array([ 0., -2.], dtype=float32)
     """
     method = RoundingMethod(rounding_method)
-    x = as_value(x, "round")
-    if method is RoundingMethod.TO_NEAREST_EVEN or not is_inexact(x.dtype):
-        return rounding.round_(x)
-    return rounding.ROUND_AWAY(x)
+    value = as_value(x, "round")
+    if method is RoundingMethod.TO_NEAREST_EVEN or not is_inexact(value.dtype):
+        return rounding.round_(value)
+    return rounding.ROUND_AWAY(value)
 
 
-def mul(x: Any, y: Any, *, out_dtype: Any = None) -> Any:
-    """The product, in ``out_dtype`` where that is given: the operands are converted first.
+def mul(x: ArrayLike, y: ArrayLike, *, out_dtype: DTypeLike | None = None) -> Array:
+    """Multiply two arrays, element by element.
+
+    Args:
+        x: an array or a number.
+        y: another, promoted and broadcast with ``x``.
+        out_dtype: a dtype that both are converted to first; by default the promoted one.
+
+    Returns:
+        The products.
+
+    Raises:
+        ValueError: the shapes cannot be broadcast together.
 
     Source: StableHLO, ``multiply``.
 

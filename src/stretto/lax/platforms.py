@@ -33,9 +33,18 @@ __all__ = [
 def platform_dependent(
     *args: Any, default: Callable[..., Any] | None = None, **per_platform: Callable[..., Any]
 ) -> Any:
-    """The function for the platform, ``cpu``, or else ``default``, of the arguments.
+    """Call the function for the platform that runs, which is ``cpu``.
 
-    Raises ``NotImplementedError`` where there is neither.
+    Args:
+        *args: what the functions take.
+        default: the function for other platforms.
+        **per_platform: a function for each platform, by its name.
+
+    Returns:
+        What the function returns.
+
+    Raises:
+        NotImplementedError: there is neither one for ``cpu`` nor a default.
 
     >>> import stretto as st
     >>> st.lax.platform_dependent(1.0, cpu=lambda x: x + 1, default=lambda x: x)
@@ -51,10 +60,18 @@ def platform_dependent(
 
 
 def composite(decomposition: Callable[..., Any], name: str, version: int = 0) -> Callable[..., Any]:
-    """``decomposition`` as a function whose operations carry ``name`` as a scope.
+    """Name the operations of a function as one.
 
-    JAX lets a compiler replace the whole by what it knows by that name; this one is given what the
-    function does, and has its derivatives. ``version`` says which function of that name it is.
+    JAX lets a compiler replace the whole by what it knows by that name; here it is compiled as it
+    is.
+
+    Args:
+        decomposition: a function.
+        name: the name of the scope that its operations carry.
+        version: which function of that name it is.
+
+    Returns:
+        A function that does the same, and has the same derivatives.
 
     >>> import stretto as st
     >>> st.lax.composite(lambda x: x * x, "my.square")(3.0)
@@ -64,12 +81,17 @@ def composite(decomposition: Callable[..., Any], name: str, version: int = 0) ->
 
 
 def dce_sink(val: Any, *, prevent_mlir_dce: bool = False) -> None:
-    """Marks the arrays of the tree ``val`` as used; gives nothing.
+    """Mark the arrays of a tree as used.
 
-    It is for work to be timed that has no result. Here what has no effect and no result is left
+    It is for timing work that has no result. Here, what has neither an effect nor a result is left
     out all the same: return the values, and wait for them with ``block_until_ready``.
 
-    Raises ``TypeError`` for a leaf that is no array.
+    Args:
+        val: a tree of arrays.
+        prevent_mlir_dce: has no effect.
+
+    Raises:
+        TypeError: a leaf is not an array.
 
     >>> import stretto as st
     >>> st.lax.dce_sink(st.numpy.ones(2))
@@ -79,9 +101,19 @@ def dce_sink(val: Any, *, prevent_mlir_dce: bool = False) -> None:
 
 
 def pbroadcast(x: Any, axis_name: Any, source: int) -> Any:
-    """The leaves of ``x`` of the example ``source`` along the mapped axis, for all examples.
+    """Give all examples of a mapped axis the values of one of them.
 
-    Raises ``ValueError`` where there is no such example, and ``UnboundAxisError`` as ``psum`` does.
+    Args:
+        x: a tree of arrays.
+        axis_name: the name of the axis of a ``vmap`` around the call, or a tuple of names.
+        source: the place of that example.
+
+    Returns:
+        The tree of its values.
+
+    Raises:
+        ValueError: there is no such example.
+        UnboundAxisError: no ``vmap`` around the call has that axis; it is a ``NameError``.
 
     >>> import stretto as st, stretto.numpy as snp
     >>> st.vmap(lambda x: st.lax.pbroadcast(x, "i", 1), axis_name="i")(snp.array([5, 6, 7]))
@@ -98,10 +130,19 @@ def pbroadcast(x: Any, axis_name: Any, source: int) -> Any:
 
 
 def pcast(x: Any, axis_name: Any, *, to: str) -> Any:
-    """``x`` as it is: ``to`` says how JAX's types tell values that differ along a device axis.
+    """Return a tree as it is, where JAX notes how values differ along a device axis.
 
-    Raises ``ValueError`` for another ``to`` than "varying", "reduced", "unreduced" or "invarying",
-    and ``UnboundAxisError`` as ``psum`` does.
+    Args:
+        x: a tree of arrays.
+        axis_name: the name of the axis of a ``vmap`` around the call, or a tuple of names.
+        to: ``"varying"``, ``"reduced"``, ``"unreduced"`` or ``"invarying"``.
+
+    Returns:
+        The same values.
+
+    Raises:
+        ValueError: ``to`` is anything else.
+        UnboundAxisError: no ``vmap`` around the call has that axis; it is a ``NameError``.
 
     >>> import stretto as st, stretto.numpy as snp
     >>> st.vmap(lambda x: st.lax.pcast(x, "i", to="varying"), axis_name="i")(snp.array([5, 6]))
@@ -129,22 +170,38 @@ _NO_SENDING = "there is one device; between the examples of a mapped axis use pp
 
 
 def create_token(_: Any = None) -> NoReturn:
-    """Refused with ``NotImplementedError``: effects are ordered without tokens."""
+    """Refuse to be called: effects are ordered without tokens.
+
+    Raises:
+        NotImplementedError: always.
+    """
     _refuse("create_token", _NO_TOKENS)
 
 
 def after_all(*operands: Any) -> NoReturn:
-    """Refused with ``NotImplementedError``: effects are ordered without tokens."""
+    """Refuse to be called: effects are ordered without tokens.
+
+    Raises:
+        NotImplementedError: always.
+    """
     _refuse("after_all", _NO_TOKENS)
 
 
 def psend(x: Any, axis_name: Any, perm: Sequence[tuple[int, int]]) -> NoReturn:
-    """Refused with ``NotImplementedError``: one half of ``ppermute``, between devices."""
+    """Refuse to be called: one half of ``ppermute``, between devices.
+
+    Raises:
+        NotImplementedError: always.
+    """
     _refuse("psend", _NO_SENDING)
 
 
 def precv(token: Any, out_shape: Any, axis_name: Any, perm: Sequence[tuple[int, int]]) -> NoReturn:
-    """Refused with ``NotImplementedError``: one half of ``ppermute``, between devices."""
+    """Refuse to be called: one half of ``ppermute``, between devices.
+
+    Raises:
+        NotImplementedError: always.
+    """
     _refuse("precv", _NO_SENDING)
 
 
@@ -159,7 +216,11 @@ def ragged_all_to_all(
     axis_name: Any,
     axis_index_groups: Any = None,
 ) -> NoReturn:
-    """Refused with ``NotImplementedError``: it sends parts of unequal sizes between devices."""
+    """Refuse to be called: it sends parts of unequal sizes between devices.
+
+    Raises:
+        NotImplementedError: always.
+    """
     _refuse(
         "ragged_all_to_all",
         "there is one device; between the examples of a mapped axis use all_to_all, padded to one "
@@ -168,7 +229,11 @@ def ragged_all_to_all(
 
 
 def rng_uniform(a: Any, b: Any, shape: Sequence[int]) -> NoReturn:
-    """Refused with ``NotImplementedError``: its numbers come from no key; see ``random``."""
+    """Refuse to be called: its numbers come from no key; see ``random``.
+
+    Raises:
+        NotImplementedError: always.
+    """
     _refuse(
         "rng_uniform",
         "numbers without a key cannot be repeated; use random.uniform or random.randint with a key",

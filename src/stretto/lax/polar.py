@@ -14,6 +14,7 @@ import numpy as np
 from stretto._engine.control.custom_jvp import custom_jvp
 from stretto._engine.control.while_loop import while_loop
 from stretto._engine.core.types import float0, real_dtype
+from stretto._engine.core.typing import Array, ArrayLike
 from stretto._engine.ops.arithmetic import absolute, minimum, square
 from stretto._engine.ops.broadcast import expand_dims, reduce_sum, squeeze
 from stretto._engine.ops.comparison import bitwise_not, full, full_like, select, zeros_like
@@ -125,24 +126,37 @@ def _factor_jvp(
 
 
 def qdwh(
-    x: Any,
+    x: ArrayLike,
     *,
     is_hermitian: bool = False,
     max_iterations: int | None = None,
     eps: float | None = None,
     dynamic_shape: tuple[int, int] | None = None,
-) -> tuple[Any, Any, Any, Any]:
-    """``(u, h, steps, converged)``: ``x = u h``, ``u`` of orthonormal columns, ``h`` Hermitian.
+) -> tuple[Array, Array, Array, Array]:
+    """Compute the polar decomposition ``x = u h``, by Halley's iteration with weights.
 
-    ``x`` is ``[..., m, n]`` with ``m >= n``; ``h`` is positive semidefinite. Halley's iteration
-    with weights, each step a QR factorisation, ends when a step changes ``u`` by less than
-    ``(4 eps)**(1/3)`` of its norm, or after ``max_iterations`` steps, 10 by default; ``eps`` is by
-    default that of the dtype. ``steps`` is an int32 for all matrices, ``converged`` a boolean for
-    each. ``is_hermitian`` has no effect. Derivatives are those of the decomposition, which for a
-    matrix of less than full rank are infinite or NaN. Raises ``TypeError`` for dtypes other than
-    float32, float64, complex64 and complex128, ``ValueError`` where ``m < n``,
-    ``NotImplementedError`` for a ``dynamic_shape``. Source: Nakatsukasa, Bai and Gygi, Optimizing
-    Halley's iteration for computing the matrix polar decomposition (2010).
+    Derivatives are those of the decomposition; for a matrix of less than full rank they are
+    infinite or NaN.
+
+    Args:
+        x: matrices, ``[..., m, n]`` with ``m >= n``.
+        is_hermitian: has no effect.
+        max_iterations: the greatest number of steps; by default 10.
+        eps: the precision; by default that of the dtype. The iteration ends when a step changes
+            ``u`` by less than ``(4 eps)**(1/3)`` of its norm.
+        dynamic_shape: must be None.
+
+    Returns:
+        ``(u, h, steps, converged)``: ``u`` of orthonormal columns, ``h`` Hermitian and positive
+            semidefinite, an int32 for all matrices, and a boolean for each.
+
+    Raises:
+        TypeError: the dtype is not float32, float64, complex64 or complex128.
+        ValueError: ``m < n``.
+        NotImplementedError: ``dynamic_shape`` is not None.
+
+    Source: Nakatsukasa, Bai and Gygi, Optimizing Halley's iteration for computing the matrix polar
+    decomposition (2010).
 
     >>> import stretto as st
     >>> import stretto.numpy as snp
@@ -151,15 +165,15 @@ def qdwh(
     (Array([[2., 0.],
            [0., 2.]], dtype=float32), True)
     """
-    x = as_matrices("qdwh", x)
+    value = as_matrices("qdwh", x)
     if dynamic_shape is not None:
         raise NotImplementedError(
             "qdwh: matrices have the shape they have; slice x instead of giving dynamic_shape"
         )
-    if x.shape[-2] < x.shape[-1]:
+    if value.shape[-2] < value.shape[-1]:
         raise ValueError(
-            f"qdwh: expected no fewer rows than columns, got {x.type}; give the adjoint, for "
+            f"qdwh: expected no fewer rows than columns, got {value.type}; give the adjoint, for "
             f"x^H = u h is x = h u^H"
         )
-    u, steps, converged = polar_factor(x, "qdwh", eps, max_iterations)
-    return u, symmetrized(matmul(adjoint(u), x)), steps, converged
+    u, steps, converged = polar_factor(value, "qdwh", eps, max_iterations)
+    return u, symmetrized(matmul(adjoint(u), value)), steps, converged

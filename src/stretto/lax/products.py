@@ -14,6 +14,7 @@ import numpy as np
 from stretto._engine.core.integers import integers
 from stretto._engine.core.interpreter import as_value
 from stretto._engine.core.types import as_dtype, kind_of
+from stretto._engine.core.typing import Array, ArrayLike, DTypeLike
 from stretto._engine.ops.bilinear import promote_dtypes
 from stretto._engine.ops.broadcast import (
     broadcast_in_dim,
@@ -57,17 +58,32 @@ PrecisionLike: TypeAlias = (
 
 
 def dot(
-    lhs: Any,
-    rhs: Any,
+    lhs: ArrayLike,
+    rhs: ArrayLike,
     *,
     dimension_numbers: DotDimensionNumbers | None = None,
     precision: PrecisionLike = None,
-    preferred_element_type: Any = None,
+    preferred_element_type: DTypeLike | None = None,
     out_sharding: None = None,
-) -> Any:
-    """The product of matrices and vectors, or with ``dimension_numbers`` that of ``dot_general``.
+) -> Array:
+    """Multiply matrices and vectors.
 
-    Raises ``ValueError`` for other ranks without them, and where sizes differ.
+    Args:
+        lhs: a matrix or a vector; any array with ``dimension_numbers``.
+        rhs: another; both are promoted to one dtype.
+        dimension_numbers: the axes summed and shared, as in ``dot_general``; by default the last of
+            ``lhs`` is summed with the first of ``rhs``.
+        precision: as in ``dot_general``.
+        preferred_element_type: the dtype of the result; by default that of the operands.
+        out_sharding: must be None.
+
+    Returns:
+        The product.
+
+    Raises:
+        ValueError: summed sizes differ, or without ``dimension_numbers`` an operand is neither a
+            matrix nor a vector.
+        NotImplementedError: ``out_sharding`` is not None.
 
     >>> import stretto as st
     >>> st.lax.dot(st.numpy.ones((2, 3)), st.numpy.ones(3))
@@ -85,10 +101,19 @@ def dot(
     return dot_general(x, y, dimension_numbers, precision, preferred_element_type)
 
 
-def batch_matmul(lhs: Any, rhs: Any, precision: PrecisionLike = None) -> Any:
-    """The product of each two matrices in the last two axes; the axes before are shared.
+def batch_matmul(lhs: ArrayLike, rhs: ArrayLike, precision: PrecisionLike = None) -> Array:
+    """Multiply the matrices in the last two axes; the axes before are shared.
 
-    Raises ``ValueError`` for ranks below 2 or that differ.
+    Args:
+        lhs: an array, ``[..., m, k]``.
+        rhs: an array of the same rank, ``[..., k, n]``.
+        precision: as in ``dot_general``.
+
+    Returns:
+        The products, ``[..., m, n]``.
+
+    Raises:
+        ValueError: the ranks differ or are below 2, or sizes differ.
 
     >>> import stretto as st
     >>> st.lax.batch_matmul(st.numpy.ones((5, 2, 3)), st.numpy.ones((5, 3, 4))).shape
@@ -108,7 +133,13 @@ def batch_matmul(lhs: Any, rhs: Any, precision: PrecisionLike = None) -> Any:
 
 
 class RaggedDotDimensionNumbers(NamedTuple):
-    """The axes of ``dot_general``, the one axis of ``lhs`` in groups, that of groups of ``rhs``."""
+    """Which axes a product with groups relates: those of ``dot_general``, and the groups'.
+
+    Args:
+        dot_dimension_numbers: the axes summed and shared, as in ``dot_general``.
+        lhs_ragged_dimensions: the one axis of ``lhs`` that is made of groups.
+        rhs_group_dimensions: the axis of ``rhs`` that numbers the groups, or none.
+    """
 
     dot_dimension_numbers: Any
     lhs_ragged_dimensions: Sequence[int]
@@ -116,18 +147,34 @@ class RaggedDotDimensionNumbers(NamedTuple):
 
 
 def ragged_dot(
-    lhs: Any,
-    rhs: Any,
-    group_sizes: Any,
+    lhs: ArrayLike,
+    rhs: ArrayLike,
+    group_sizes: ArrayLike,
     precision: PrecisionLike = None,
-    preferred_element_type: Any = None,
+    preferred_element_type: DTypeLike | None = None,
     group_offset: None = None,
     out_sharding: None = None,
-) -> Any:
-    """Rows of ``lhs`` [m, k] by groups, each with its own matrix of ``rhs`` [g, k, n]: [m, n].
+) -> Array:
+    """Multiply rows by groups, each group by a matrix of its own.
 
-    The first ``group_sizes[0]`` rows are multiplied by ``rhs[0]``, and so on; rows after the last
-    group give zeros. See ``ragged_dot_general`` for errors.
+    The first ``group_sizes[0]`` rows are multiplied by ``rhs[0]``, and so on.
+
+    Args:
+        lhs: the rows, ``[m, k]``.
+        rhs: the matrices, ``[g, k, n]``.
+        group_sizes: how many rows each group has, ``[g]``, integers.
+        precision: as in ``dot_general``.
+        preferred_element_type: the dtype of the result; by default that of the operands.
+        group_offset: must be None.
+        out_sharding: must be None.
+
+    Returns:
+        The products, ``[m, n]``; zeros for rows after the last group.
+
+    Raises:
+        TypeError: ``group_sizes`` are not integers.
+        ValueError: shapes do not fit.
+        NotImplementedError: ``group_offset`` or ``out_sharding`` is not None.
 
     >>> import stretto as st, stretto.numpy as snp
     >>> two = snp.array([[[1.0]], [[10.0]]])
@@ -148,28 +195,42 @@ def ragged_dot(
 
 
 def ragged_dot_general(
-    lhs: Any,
-    rhs: Any,
-    group_sizes: Any,
+    lhs: ArrayLike,
+    rhs: ArrayLike,
+    group_sizes: ArrayLike,
     ragged_dot_dimension_numbers: RaggedDotDimensionNumbers,
     precision: PrecisionLike = None,
-    preferred_element_type: Any = None,
+    preferred_element_type: DTypeLike | None = None,
     group_offset: None = None,
     out_sharding: None = None,
-) -> Any:
-    """``dot_general`` in which one axis of ``lhs`` is made of groups of the sizes ``group_sizes``.
+) -> Array:
+    """Multiply two arrays as ``dot_general`` does, with one axis of ``lhs`` made of groups.
 
     - That axis free: each group meets its own part of ``rhs`` along its group axis; elements after
       the last group give zeros.
-    - That axis contracted: each group is summed apart, along a new first axis of the output.
+    - That axis contracted: each group is summed by itself, along a new first axis of the output.
     - That axis shared: the product is that of ``dot_general``.
 
-    ``group_sizes`` [g] are the same throughout, or have axes before: the shared ones and those of
-    the ragged axis' kind (free or contracted) before it. Computed with a mask, in ``g`` times the
-    work of one group.
+    Computed with a mask, in ``g`` times the work of one group.
 
-    Raises ``ValueError`` where axes or shapes do not fit, ``TypeError`` for sizes that are no
-    integers, ``NotImplementedError`` for a ``group_offset``.
+    Args:
+        lhs: an array.
+        rhs: an array; both are promoted to one dtype.
+        group_sizes: the sizes of the groups, integers, ``[g]``; or with axes before, the shared
+            ones and those of the ragged axis' kind (free or contracted) that come before it.
+        ragged_dot_dimension_numbers: which axes are summed, shared and ragged.
+        precision: as in ``dot_general``.
+        preferred_element_type: the dtype of the result; by default that of the operands.
+        group_offset: must be None.
+        out_sharding: must be None.
+
+    Returns:
+        The products.
+
+    Raises:
+        TypeError: ``group_sizes`` are not integers.
+        ValueError: axes or shapes do not fit.
+        NotImplementedError: ``group_offset`` or ``out_sharding`` is not None.
 
     >>> import stretto as st, stretto.numpy as snp
     >>> numbers = st.lax.RaggedDotDimensionNumbers((((0,), (0,)), ((), ())), (0,), ())
@@ -248,22 +309,30 @@ def _parted(who: str, x: Any, sizes: Any, ragged: int, outer: tuple[int, ...]) -
 
 
 def scaled_dot(
-    lhs: Any,
-    rhs: Any,
+    lhs: ArrayLike,
+    rhs: ArrayLike,
     *,
-    lhs_scale: Any = None,
-    rhs_scale: Any = None,
+    lhs_scale: ArrayLike | None = None,
+    rhs_scale: ArrayLike | None = None,
     dimension_numbers: DotDimensionNumbers | None = None,
-    preferred_element_type: Any = None,
-) -> Any:
-    """The product of operands that each have scales, one for so many elements along an axis.
+    preferred_element_type: DTypeLike | None = None,
+) -> Array:
+    """Multiply operands that each have scales, one for so many elements along an axis.
 
-    A scale has its operand's shape, but for contracted axes where its size divides that of the
-    operand. Operands are matrices, or stacks of them along a first axis, unless
-    ``dimension_numbers`` say otherwise. They are converted to ``preferred_element_type``, bfloat16
-    by default, multiplied by their scales, and contracted.
+    Args:
+        lhs: a matrix, or a stack of them along a first axis.
+        rhs: another.
+        lhs_scale: the scales of ``lhs``: of its shape, except for contracted axes, where the size
+            divides that of ``lhs``; none by default.
+        rhs_scale: those of ``rhs``, likewise.
+        dimension_numbers: the axes summed and shared, as in ``dot_general``, for other operands.
+        preferred_element_type: the dtype to multiply in; by default bfloat16.
 
-    Raises ``ValueError`` where shapes do not fit.
+    Returns:
+        The product of the operands times their scales, of that dtype.
+
+    Raises:
+        ValueError: shapes do not fit.
 
     >>> import stretto as st, stretto.numpy as snp
     >>> x, scale = snp.ones((1, 4)), snp.array([[1.0, 10.0]])

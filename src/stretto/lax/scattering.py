@@ -11,6 +11,7 @@ from typing import Any
 
 from stretto._engine.control.scan import scan
 from stretto._engine.core.interpreter import as_value
+from stretto._engine.core.typing import Array, ArrayLike
 from stretto._engine.ops.broadcast import reshape
 from stretto._engine.ops.index.gather_scatter import ScatterDimensionNumbers, gather, scatter
 from stretto._engine.ops.index.geometry import GatherScatterMode
@@ -19,8 +20,8 @@ __all__ = ["scatter_apply"]
 
 
 def scatter_apply(
-    operand: Any,
-    scatter_indices: Any,
+    operand: ArrayLike,
+    scatter_indices: ArrayLike,
     func: Callable[[Any], Any],
     dimension_numbers: ScatterDimensionNumbers,
     *,
@@ -28,16 +29,29 @@ def scatter_apply(
     indices_are_sorted: bool = False,
     unique_indices: bool = False,
     mode: str | GatherScatterMode | None = None,
-) -> Any:
-    """``operand`` with the windows at ``scatter_indices`` replaced by ``func`` of them.
+) -> Array:
+    """Replace windows of an array by a function of them.
 
-    ``func`` maps arrays element by element; ``update_shape`` is the shape that updates would have,
-    which says the windows' sizes. Windows out of bounds are left alone, or moved inside with
-    ``mode="clip"``. A window named several times is mapped as often, one after another; with
-    ``unique_indices``, a promise that there is none, all are mapped at once.
+    A window named several times is mapped as often, one after another; with ``unique_indices`` all
+    are mapped at once.
 
-    Raises ``ValueError`` where axes or shapes do not fit, ``TypeError`` where ``func`` gives
-    another type.
+    Args:
+        operand: an array.
+        scatter_indices: integers; the index vectors lie along the last axis.
+        func: a function of arrays that works element by element.
+        dimension_numbers: which axes belong together.
+        update_shape: the shape that updates would have, which says the sizes of the windows.
+        indices_are_sorted: a promise that the vectors rise.
+        unique_indices: a promise that no element is named twice.
+        mode: what to do with windows out of bounds: dropped by default; ``"clip"`` moves them
+            inside.
+
+    Returns:
+        The array with the windows replaced.
+
+    Raises:
+        TypeError: ``func`` returns another type.
+        ValueError: axes or shapes do not fit.
 
     >>> import stretto as st, stretto.numpy as snp
     >>> numbers = st.lax.ScatterDimensionNumbers((), (0,), (0,))

@@ -9,6 +9,7 @@ from typing import Any
 
 from stretto._engine.core.interpreter import as_value
 from stretto._engine.core.types import kind_of
+from stretto._engine.core.typing import Array, ArrayLike
 from stretto._engine.ops.arithmetic import negative
 from stretto._engine.ops.broadcast import canonical_axis
 from stretto._engine.ops.comparison import full_like, ne, select
@@ -36,23 +37,34 @@ def _checked(
 
 
 def approx_max_k(
-    operand: Any,
+    operand: ArrayLike,
     k: int,
     reduction_dimension: int = -1,
     recall_target: float = 0.95,
     reduction_input_size_override: int = -1,
     aggregate_to_topk: bool = True,
-) -> tuple[Any, Any]:
-    """The ``k`` greatest elements along an axis, falling, and their int32 indices.
+) -> tuple[Array, Array]:
+    """Find the greatest elements along an axis, or most of them.
 
-    They are exact, so that every ``recall_target``, the share of them that must be found, is met;
-    the size of a whole that the operand is a part of, ``reduction_input_size_override``, and
-    ``aggregate_to_topk``, without which more than ``k`` may be given, make no difference. NaN
-    counts as greatest. Source: Chern et al., "TPU-KNN: K nearest neighbor search at peak FLOP/s",
-    NeurIPS 2022.
+    Here all are found, which meets every ``recall_target``; the two last arguments make no
+    difference.
 
-    Raises ``TypeError`` unless the operand is of real floats, ``ValueError`` where ``k`` is more
-    than the size of the axis, or a target or size has no meaning.
+    Args:
+        operand: an array of real floats.
+        k: how many.
+        reduction_dimension: the axis, negative from the end.
+        recall_target: the share of them that must be found, above 0 and at most 1.
+        reduction_input_size_override: the size of the whole that ``operand`` is a part of, or -1.
+        aggregate_to_topk: whether no more than ``k`` may be returned.
+
+    Returns:
+        The elements, falling, and their int32 indices; NaN counts as greatest.
+
+    Raises:
+        TypeError: ``operand`` is not of real floats.
+        ValueError: ``k`` is more than the size of the axis, or a target or size has no meaning.
+
+    Source: Chern et al., "TPU-KNN: K nearest neighbor search at peak FLOP/s", NeurIPS 2022.
 
     >>> import stretto as st
     >>> st.lax.approx_max_k(st.numpy.array([3.0, 1.0, 2.0]), 2)
@@ -66,16 +78,34 @@ def approx_max_k(
 
 
 def approx_min_k(
-    operand: Any,
+    operand: ArrayLike,
     k: int,
     reduction_dimension: int = -1,
     recall_target: float = 0.95,
     reduction_input_size_override: int = -1,
     aggregate_to_topk: bool = True,
-) -> tuple[Any, Any]:
-    """The ``k`` least elements along an axis, rising, and their int32 indices; NaN comes last.
+) -> tuple[Array, Array]:
+    """Find the least elements along an axis, or most of them.
 
-    See ``approx_max_k``, of which it is the counterpart.
+    Here all are found, which meets every ``recall_target``; the two last arguments make no
+    difference.
+
+    Args:
+        operand: an array of real floats.
+        k: how many.
+        reduction_dimension: the axis, negative from the end.
+        recall_target: the share of them that must be found, above 0 and at most 1.
+        reduction_input_size_override: the size of the whole that ``operand`` is a part of, or -1.
+        aggregate_to_topk: whether no more than ``k`` may be returned.
+
+    Returns:
+        The elements, rising, and their int32 indices; NaN comes last.
+
+    Raises:
+        TypeError: ``operand`` is not of real floats.
+        ValueError: ``k`` is more than the size of the axis, or a target or size has no meaning.
+
+    Source: Chern et al., "TPU-KNN: K nearest neighbor search at peak FLOP/s", NeurIPS 2022.
 
     >>> import stretto as st
     >>> st.lax.approx_min_k(st.numpy.array([3.0, 1.0, 2.0]), 2)

@@ -15,6 +15,7 @@ import numpy as np
 from stretto._engine.core.integers import integer
 from stretto._engine.core.interpreter import as_value
 from stretto._engine.core.types import is_complex, real_dtype
+from stretto._engine.core.typing import Array, ArrayLike
 from stretto._engine.ops.broadcast import canonical_axes, canonical_axis, move_axis, of_rank
 from stretto._engine.ops.complex_parts import complex_, imag, real
 from stretto._engine.ops.convert import convert
@@ -152,15 +153,26 @@ def _transformed(who: str, x: Any, type: Any, s: Any, axes: Any, norm: Any, inve
 
 
 def dct(
-    x: Any, type: int = 2, n: int | None = None, axis: int = -1, norm: str | None = None
-) -> Any:
-    """The discrete cosine transform of a ``type``, 1 to 4, along ``axis``.
+    x: ArrayLike, type: int = 2, n: int | None = None, axis: int = -1, norm: str | None = None
+) -> Array:
+    """Compute the discrete cosine transform along an axis.
 
-    With ``n``, of that many points: the array is cut off there, or filled up with zeros. With
-    ``norm="ortho"`` the transform is orthogonal; ``"backward"``, the default, leaves the factor
-    1 / 2n to the inverse, ``"forward"`` puts it here (for type 1, 1 / 2(n - 1)). The dtype is that
-    of ``x``, at least float32. Raises ``ValueError`` for other types, and where there is no point.
-    Source: SciPy, ``scipy.fft.dct``.
+    Args:
+        x: an array.
+        type: the type, 1 to 4.
+        n: the number of points: the array is cut off there, or filled up with zeros.
+        axis: the axis, negative from the end.
+        norm: ``"ortho"`` for an orthogonal transform; ``"backward"``, the default, leaves the
+            factor ``1 / 2n`` to the inverse, ``"forward"`` puts it here (for type 1, ``1 / 2(n -
+            1)``).
+
+    Returns:
+        The transform, of the dtype of ``x``, at least float32.
+
+    Raises:
+        ValueError: there is no such type or norm, no point, or the axis is out of bounds.
+
+    As SciPy's ``dct``.
 
     >>> import stretto as st
     >>> st.scipy.fft.dct(st.numpy.array([1.0, 1.0, 4.0])).round(3)
@@ -170,9 +182,26 @@ def dct(
 
 
 def idct(
-    x: Any, type: int = 2, n: int | None = None, axis: int = -1, norm: str | None = None
-) -> Any:
-    """The inverse of ``dct`` of the same type and norm; arguments are as there.
+    x: ArrayLike, type: int = 2, n: int | None = None, axis: int = -1, norm: str | None = None
+) -> Array:
+    """Compute the inverse of ``dct`` of the same type and norm, along an axis.
+
+    Args:
+        x: an array.
+        type: the type, 1 to 4.
+        n: the number of points: the array is cut off there, or filled up with zeros.
+        axis: the axis, negative from the end.
+        norm: ``"ortho"`` for an orthogonal transform; ``"backward"``, the default, leaves the
+            factor ``1 / 2n`` to the inverse, ``"forward"`` puts it here (for type 1, ``1 / 2(n -
+            1)``).
+
+    Returns:
+        The transform, of the dtype of ``x``, at least float32.
+
+    Raises:
+        ValueError: there is no such type or norm, no point, or the axis is out of bounds.
+
+    As SciPy's ``idct``.
 
     >>> import stretto as st
     >>> st.scipy.fft.idct(st.scipy.fft.dct(st.numpy.array([1.0, 2.0, 3.0]))).round(3)
@@ -187,15 +216,28 @@ def _along(who: str, x: Any, type: Any, n: Any, axis: int, norm: Any, inverse: b
 
 
 def dctn(
-    x: Any,
+    x: ArrayLike,
     type: int = 2,
     s: int | Sequence[int] | None = None,
     axes: Sequence[int] | None = None,
     norm: str | None = None,
-) -> Any:
-    """The discrete cosine transform along several ``axes``, by default all, or the last ``len(s)``.
+) -> Array:
+    """Compute the discrete cosine transform along several axes.
 
-    ``s`` are the numbers of points; other arguments are as in ``dct``.
+    Args:
+        x: an array.
+        type: the type, 1 to 4.
+        s: the numbers of points: the array is cut off there, or filled up with zeros.
+        axes: the axes; by default all, or the last ``len(s)``.
+        norm: as in ``dct``.
+
+    Returns:
+        The transform, of the dtype of ``x``, at least float32.
+
+    Raises:
+        ValueError: there is no such type or norm, no point, or the axes do not fit.
+
+    As SciPy's ``dctn``.
 
     >>> import stretto as st
     >>> st.scipy.fft.dctn(st.numpy.ones((2, 2)))
@@ -206,13 +248,28 @@ def dctn(
 
 
 def idctn(
-    x: Any,
+    x: ArrayLike,
     type: int = 2,
     s: int | Sequence[int] | None = None,
     axes: Sequence[int] | None = None,
     norm: str | None = None,
-) -> Any:
-    """The inverse of ``dctn`` of the same type and norm; arguments are as there.
+) -> Array:
+    """Compute the inverse of ``dctn`` of the same type and norm, along several axes.
+
+    Args:
+        x: an array.
+        type: the type, 1 to 4.
+        s: the numbers of points: the array is cut off there, or filled up with zeros.
+        axes: the axes; by default all, or the last ``len(s)``.
+        norm: as in ``dct``.
+
+    Returns:
+        The transform, of the dtype of ``x``, at least float32.
+
+    Raises:
+        ValueError: there is no such type or norm, no point, or the axes do not fit.
+
+    As SciPy's ``idctn``.
 
     >>> import stretto as st
     >>> st.scipy.fft.idctn(st.numpy.array([[16.0, 0.0], [0.0, 0.0]]))

@@ -12,6 +12,7 @@ import numpy as np
 import stretto.numpy as snp
 from stretto._engine.core.interpreter import Tracer, as_value
 from stretto._engine.core.types import inexact_dtype
+from stretto._engine.core.typing import Array, ArrayLike
 from stretto._engine.ops.convert import convert
 from stretto._engine.ops.elementwise import promote_values
 
@@ -23,11 +24,21 @@ _METHODS = ("linear", "nearest")
 class RegularGridInterpolator:
     """A function known at the points of a grid, at any point between them.
 
-    ``points``: for each axis of the grid its coordinates, ascending; ``values``: the function's,
-    ``[n0, n1, ..., *outputs]``. ``method`` is ``"linear"`` or ``"nearest"``. Outside the grid is
-    ``fill_value``; what the method gives there, where that is None. ``bounds_error`` is refused,
-    for values raise no exceptions. Points and values may be traced, and are differentiated, as the
-    coordinates are. Source: SciPy, ``scipy.interpolate.RegularGridInterpolator``.
+    Points and values may be traced, and are differentiated, as the coordinates are.
+
+    Args:
+        points: for each axis of the grid its coordinates, ascending.
+        values: the function's values, ``[n0, n1, ..., *outputs]``.
+        method: ``"linear"`` or ``"nearest"``.
+        bounds_error: must be False.
+        fill_value: the value outside the grid; None for what the method gives there.
+
+    Raises:
+        ValueError: the points are not ascending, or do not fit the values.
+        NotImplementedError: there is no such method, or ``bounds_error`` is True: values raise no
+            exceptions.
+
+    As SciPy's ``RegularGridInterpolator``.
 
     >>> import stretto as st
     >>> import stretto.numpy as snp
@@ -39,11 +50,11 @@ class RegularGridInterpolator:
 
     def __init__(
         self,
-        points: Sequence[Any],
-        values: Any,
+        points: Sequence[ArrayLike],
+        values: ArrayLike,
         method: str = "linear",
         bounds_error: bool = False,
-        fill_value: Any = math.nan,
+        fill_value: ArrayLike | None = math.nan,
     ) -> None:
         who = "RegularGridInterpolator"
         if bounds_error:
@@ -52,25 +63,34 @@ class RegularGridInterpolator:
                 f"fill_value, or None to extrapolate"
             )
         self.method = _checked(method)
-        values = as_value(values, who, "values")
-        self.values = convert(values, inexact_dtype(values.dtype))
+        known = as_value(values, who, "values")
+        self.values = convert(known, inexact_dtype(known.dtype))
         self.grid = tuple(as_value(p, who, f"points[{i}]") for i, p in enumerate(points))
-        if len(self.grid) > values.ndim:
-            raise ValueError(f"{who}: {len(self.grid)} axes of points, but values {values.type}")
+        if len(self.grid) > known.ndim:
+            raise ValueError(f"{who}: {len(self.grid)} axes of points, but values {known.type}")
         for i, p in enumerate(self.grid):
-            if p.ndim != 1 or p.size != values.shape[i] or p.size < 2:
+            if p.ndim != 1 or p.size != known.shape[i] or p.size < 2:
                 raise ValueError(
                     f"{who}: points[{i}] must have rank 1, and at least 2 points, as many as axis "
-                    f"{i} of values {values.type}; got {p.type}"
+                    f"{i} of values {known.type}; got {p.type}"
                 )
             if not isinstance(p, Tracer) and not np.all(np.asarray(p)[1:] > np.asarray(p)[:-1]):
                 raise ValueError(f"{who}: points[{i}] must be ascending")
         self.fill_value = fill_value
 
-    def __call__(self, xi: Any, method: str | None = None) -> Any:
-        """The function at points: ``[..., d]``, or a tuple of ``d`` arrays that broadcast.
+    def __call__(self, xi: ArrayLike | tuple[ArrayLike, ...], method: str | None = None) -> Array:
+        """Compute the function at points.
 
-        The shape is ``[..., *outputs]``. Raises ``ValueError`` for another ``d``.
+        Args:
+            xi: the points, ``[..., d]``, or a tuple of ``d`` arrays that broadcast.
+            method: ``"linear"`` or ``"nearest"``; by default the interpolator's.
+
+        Returns:
+            The values, ``[..., *outputs]``.
+
+        Raises:
+            ValueError: the grid does not have ``d`` axes.
+            NotImplementedError: there is no such method.
         """
         kind = self.method if method is None else _checked(method)
         points = self._coordinates(xi)

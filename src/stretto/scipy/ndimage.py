@@ -11,6 +11,7 @@ import numpy as np
 import stretto.numpy as snp
 from stretto._engine.core.interpreter import as_value
 from stretto._engine.core.types import is_inexact
+from stretto._engine.core.typing import Array, ArrayLike
 from stretto._engine.ops.arithmetic import absolute, floor, sign
 from stretto._engine.ops.convert import convert
 from stretto._engine.ops.elementwise import promote_values
@@ -42,17 +43,33 @@ def _round(x: Any) -> Any:
 
 
 def map_coordinates(
-    input: Any, coordinates: Sequence[Any], order: int, mode: str = "constant", cval: Any = 0.0
-) -> Any:
-    """``input`` at ``coordinates``, one array of them an axis: the shape is theirs, broadcast.
+    input: ArrayLike,
+    coordinates: Sequence[ArrayLike],
+    order: int,
+    mode: str = "constant",
+    cval: ArrayLike = 0.0,
+) -> Array:
+    """Read an array at coordinates between its elements.
 
-    ``order`` 0 takes the nearest element, 1 interpolates linearly. ``mode`` says what is outside:
-    ``"constant"`` has ``cval`` there, between which and the edge is interpolated, ``"nearest"`` the
-    nearest element, ``"wrap"`` the elements again, ``"mirror"`` them mirrored about the middle of
-    the last one, ``"reflect"`` about its edge. (SciPy calls the first and the third of these
-    ``"grid-constant"`` and ``"grid-wrap"``.) The dtype is that of ``input``; integers are rounded.
-    Raises ``NotImplementedError`` for a greater order, ``ValueError`` for another number of
-    coordinates. Source: SciPy, ``scipy.ndimage.map_coordinates``.
+    Args:
+        input: an array.
+        coordinates: an array of them for each axis; they broadcast.
+        order: 0 for the nearest element, 1 to interpolate linearly.
+        mode: what is outside: ``"constant"`` has ``cval`` there, ``"nearest"`` the nearest element,
+            ``"wrap"`` the elements again, ``"mirror"`` them mirrored about the middle of the last
+            one, ``"reflect"`` about its edge. SciPy calls the first and the third
+            ``"grid-constant"`` and ``"grid-wrap"``.
+        cval: a scalar.
+
+    Returns:
+        The values, of the shape of the coordinates and the dtype of ``input``; integers are
+            rounded.
+
+    Raises:
+        ValueError: there are not coordinates for each axis, or ``input`` is empty.
+        NotImplementedError: the order is greater, or there is no such mode.
+
+    As SciPy's ``map_coordinates``.
 
     >>> import stretto as st
     >>> x = st.numpy.array([[1.0, 2.0], [3.0, 4.0]])

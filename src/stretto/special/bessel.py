@@ -13,6 +13,7 @@ import numpy as np
 from stretto._engine.core.integers import integer
 from stretto._engine.core.interpreter import as_value
 from stretto._engine.core.types import inexact_dtype
+from stretto._engine.core.typing import Array, ArrayLike
 from stretto._engine.ops.broadcast import broadcast_to
 from stretto._engine.ops.comparison import full_like, gt, select, zeros_like
 from stretto._engine.ops.convert import convert
@@ -146,8 +147,16 @@ def _bessel_j_slope(n: Any, x: Any) -> Any:
 BESSEL_J = BesselJ()
 
 
-def i0(x: Any) -> Any:
-    """The modified Bessel function of order 0, of each element (DLMF 10.25.2).
+def i0(x: ArrayLike) -> Array:
+    """Compute the modified Bessel function of order 0.
+
+    Args:
+        x: real numbers; integers count as floats.
+
+    Returns:
+        The values, of the shape of ``x``.
+
+    As SciPy's ``i0``. Source: DLMF 10.25.2.
 
     >>> import stretto as st
     >>> st.special.i0(st.numpy.array([0.0, 1.0]))
@@ -156,8 +165,16 @@ def i0(x: Any) -> Any:
     return bessel_ops.bessel_i0(x)
 
 
-def i0e(x: Any) -> Any:
-    """``exp(-abs(x)) * i0(x)``.
+def i0e(x: ArrayLike) -> Array:
+    """Compute ``exp(-abs(x)) * i0(x)``, which does not overflow.
+
+    Args:
+        x: real numbers; integers count as floats.
+
+    Returns:
+        The values, of the shape of ``x``.
+
+    As SciPy's ``i0e``. Source: DLMF 10.25.2.
 
     >>> import stretto as st
     >>> st.special.i0e(st.numpy.array([0.0, 1.0]))
@@ -166,8 +183,16 @@ def i0e(x: Any) -> Any:
     return bessel_ops.bessel_i0e(x)
 
 
-def i1(x: Any) -> Any:
-    """The modified Bessel function of order 1, of each element (DLMF 10.25.2).
+def i1(x: ArrayLike) -> Array:
+    """Compute the modified Bessel function of order 1.
+
+    Args:
+        x: real numbers; integers count as floats.
+
+    Returns:
+        The values, of the shape of ``x``.
+
+    As SciPy's ``i1``. Source: DLMF 10.25.2.
 
     >>> import stretto as st
     >>> st.special.i1(st.numpy.array([0.0, 1.0]))
@@ -176,8 +201,16 @@ def i1(x: Any) -> Any:
     return bessel_ops.bessel_i1(x)
 
 
-def i1e(x: Any) -> Any:
-    """``exp(-abs(x)) * i1(x)``.
+def i1e(x: ArrayLike) -> Array:
+    """Compute ``exp(-abs(x)) * i1(x)``, which does not overflow.
+
+    Args:
+        x: real numbers; integers count as floats.
+
+    Returns:
+        The values, of the shape of ``x``.
+
+    As SciPy's ``i1e``. Source: DLMF 10.25.2.
 
     >>> import stretto as st
     >>> st.special.i1e(st.numpy.array([0.0, 1.0]))
@@ -186,11 +219,23 @@ def i1e(x: Any) -> Any:
     return bessel_ops.bessel_i1e(x)
 
 
-def bessel_jn(z: Any, *, v: int, n_iter: int = 50) -> Any:
-    """The Bessel functions of the first kind J_0 to J_v at real ``z``, along a new first axis.
+def bessel_jn(z: ArrayLike, *, v: int, n_iter: int = 50) -> Array:
+    """Compute the Bessel functions of the first kind J_0 to J_v.
 
-    ``n_iter`` is taken because ``jax.scipy.special`` has it; the recurrence is as long as ``z``
-    needs. Raises ``ValueError`` where ``v`` is negative. Source: DLMF 10.2.2.
+    Args:
+        z: real numbers.
+        v: the last order, a Python integer.
+        n_iter: has no effect; ``jax.scipy.special`` has it. The recurrence is as long as ``z``
+            needs.
+
+    Returns:
+        The values, ``[v + 1, *z.shape]``.
+
+    Raises:
+        TypeError: ``v`` is not an integer.
+        ValueError: ``v`` is negative.
+
+    Source: DLMF 10.2.2.
 
     >>> import stretto as st
     >>> st.special.bessel_jn(st.numpy.array([0.0, 1.0]), v=1)
@@ -200,7 +245,7 @@ def bessel_jn(z: Any, *, v: int, n_iter: int = 50) -> Any:
     v = integer(v, "bessel_jn", "v")
     if v < 0:
         raise ValueError(f"bessel_jn: v must not be negative, got {v}")
-    z = as_value(z, "bessel_jn", "z")
-    z = convert(z, inexact_dtype(z.dtype), z.weak_type)
-    orders = broadcasted_iota(z.dtype, (v + 1, *z.shape), 0)
-    return BESSEL_J(orders, broadcast_to(z, orders.shape))
+    value = as_value(z, "bessel_jn", "z")
+    value = convert(value, inexact_dtype(value.dtype), value.weak_type)
+    orders = broadcasted_iota(value.dtype, (v + 1, *value.shape), 0)
+    return BESSEL_J(orders, broadcast_to(value, orders.shape))

@@ -8,6 +8,7 @@ from __future__ import annotations
 import math
 from typing import Any
 
+from stretto._engine.core.typing import Array, ArrayLike
 from stretto._engine.ops.comparison import bitwise_and, eq, full_like, ge, select, zeros_like
 from stretto._engine.ops.elementwise import binary, promote_values
 from stretto._engine.ops.special import incomplete_beta
@@ -149,8 +150,20 @@ def _psi_after(x: Any) -> Any:
 BETA, LOG_BETA, BINOMIAL = Beta(), LogBeta(), Binomial()
 
 
-def beta(a: Any, b: Any) -> Any:
-    """The beta function ``gamma(a) * gamma(b) / gamma(a + b)`` of each pair (DLMF 5.12.1).
+def beta(a: ArrayLike, b: ArrayLike) -> Array:
+    """Compute the beta function ``gamma(a) * gamma(b) / gamma(a + b)``.
+
+    Args:
+        a: real numbers.
+        b: real numbers, promoted and broadcast with ``a``.
+
+    Returns:
+        The values, of the broadcast shape.
+
+    Raises:
+        ValueError: the shapes cannot be broadcast together.
+
+    As SciPy's ``beta``. Source: DLMF 5.12.1.
 
     >>> import stretto as st
     >>> st.special.beta(2.0, st.numpy.array([1.0, 3.0]))
@@ -159,8 +172,20 @@ def beta(a: Any, b: Any) -> Any:
     return binary(BETA, a, b)
 
 
-def betaln(a: Any, b: Any) -> Any:
-    """The logarithm of the absolute value of the beta function of each pair.
+def betaln(a: ArrayLike, b: ArrayLike) -> Array:
+    """Compute the logarithm of the absolute value of the beta function.
+
+    Args:
+        a: real numbers.
+        b: real numbers, promoted and broadcast with ``a``.
+
+    Returns:
+        The values, of the broadcast shape.
+
+    Raises:
+        ValueError: the shapes cannot be broadcast together.
+
+    As SciPy's ``betaln``.
 
     >>> import stretto as st
     >>> st.special.betaln(1.0, st.numpy.array([1.0, 1e30]))
@@ -169,8 +194,21 @@ def betaln(a: Any, b: Any) -> Any:
     return binary(LOG_BETA, a, b)
 
 
-def betainc(a: Any, b: Any, x: Any) -> Any:
-    """The regularised incomplete beta function (DLMF 8.17.2); with derivatives in all three.
+def betainc(a: ArrayLike, b: ArrayLike, x: ArrayLike) -> Array:
+    """Compute the regularised incomplete beta function.
+
+    Args:
+        a: the first parameters, positive floats.
+        b: the second parameters, positive floats.
+        x: the points, from 0 to 1; all three are promoted and broadcast together.
+
+    Returns:
+        The values, from 0 to 1; NaN where an argument is out of its range.
+
+    Raises:
+        ValueError: the shapes cannot be broadcast together.
+
+    As SciPy's ``betainc``, with derivatives in all three. Source: DLMF 8.17.2.
 
     >>> import stretto as st
     >>> st.special.betainc(2.0, 1.0, st.numpy.array([0.0, 0.5, 1.0]))
@@ -179,11 +217,22 @@ def betainc(a: Any, b: Any, x: Any) -> Any:
     return incomplete_beta.betainc(a, b, x)
 
 
-def comb(N: Any, k: Any, *, repetition: bool = False) -> Any:
-    """In how many ways ``k`` things are taken of ``N``, by the gamma function for real numbers.
+def comb(N: ArrayLike, k: ArrayLike, *, repetition: bool = False) -> Array:
+    """Count the ways to take ``k`` things of ``N``; of real numbers, by the gamma function.
 
-    0 where ``N`` or ``k`` is negative, or ``k`` greater than ``N``. With ``repetition`` a thing may
-    be taken again, and ``k`` be greater.
+    Args:
+        N: the numbers of things.
+        k: how many are taken, promoted and broadcast with ``N``.
+        repetition: whether a thing may be taken again.
+
+    Returns:
+        The numbers of ways, floats; 0 where ``N`` or ``k`` is negative, or ``k`` greater than ``N``
+            without ``repetition``.
+
+    Raises:
+        ValueError: the shapes cannot be broadcast together.
+
+    As SciPy's ``comb``.
 
     >>> import stretto as st
     >>> st.special.comb(st.numpy.array([5, 3]), st.numpy.array([2, 4]))
@@ -191,12 +240,12 @@ def comb(N: Any, k: Any, *, repetition: bool = False) -> Any:
     >>> st.special.comb(5, 2, repetition=True)
     Array(15., dtype=float32, weak_type=True)
     """
-    n, k = promote_values("comb", N, k, inexact=True)
+    n, chosen = promote_values("comb", N, k, inexact=True)
     zero = zeros_like(n)
-    some = bitwise_and(ge(n, zero), ge(k, zero))
+    some = bitwise_and(ge(n, zero), ge(chosen, zero))
     if repetition:
         # none of any is taken in one way, of nothing too
-        n = select(eq(k, zero), zero, n + k - full_like(n, 1))
+        n = select(eq(chosen, zero), zero, n + chosen - full_like(n, 1))
     else:
-        some = bitwise_and(some, ge(n, k))
-    return select(some, BINOMIAL(select(some, n, zero), select(some, k, zero)), zero)
+        some = bitwise_and(some, ge(n, chosen))
+    return select(some, BINOMIAL(select(some, n, zero), select(some, chosen, zero)), zero)

@@ -10,6 +10,7 @@ import math
 from typing import Any
 
 from stretto._engine.control.custom_jvp import custom_jvp
+from stretto._engine.core.typing import Array, ArrayLike
 from stretto._engine.ops.arithmetic import absolute
 from stretto._engine.ops.comparison import (
     bitwise_and,
@@ -186,8 +187,20 @@ _boxcox1p.defjvps(
 )
 
 
-def xlogy(x: Any, y: Any) -> Any:
-    """``x * log(y)``, zero where ``x`` is zero, unless ``y`` is NaN.
+def xlogy(x: ArrayLike, y: ArrayLike) -> Array:
+    """Compute ``x * log(y)``, zero where ``x`` is zero.
+
+    Args:
+        x: real numbers.
+        y: real numbers, promoted and broadcast with ``x``.
+
+    Returns:
+        The values; NaN where ``y`` is.
+
+    Raises:
+        ValueError: the shapes cannot be broadcast together.
+
+    As SciPy's ``xlogy``.
 
     >>> import stretto as st
     >>> st.special.xlogy(st.numpy.array([0.0, 2.0]), st.numpy.array([0.0, 1.0]))
@@ -196,8 +209,20 @@ def xlogy(x: Any, y: Any) -> Any:
     return _xlogy(*_pair("xlogy", x, y))
 
 
-def xlog1py(x: Any, y: Any) -> Any:
-    """``x * log1p(y)``, zero where ``x`` is zero, unless ``y`` is NaN.
+def xlog1py(x: ArrayLike, y: ArrayLike) -> Array:
+    """Compute ``x * log1p(y)``, zero where ``x`` is zero.
+
+    Args:
+        x: real numbers.
+        y: real numbers, promoted and broadcast with ``x``.
+
+    Returns:
+        The values; NaN where ``y`` is.
+
+    Raises:
+        ValueError: the shapes cannot be broadcast together.
+
+    As SciPy's ``xlog1py``.
 
     >>> import stretto as st
     >>> st.special.xlog1py(st.numpy.array([0.0, 2.0]), st.numpy.array([-1.0, 0.0]))
@@ -206,8 +231,16 @@ def xlog1py(x: Any, y: Any) -> Any:
     return _xlog1py(*_pair("xlog1py", x, y))
 
 
-def entr(x: Any) -> Any:
-    """``-x * log(x)``, zero at zero, -infinity below.
+def entr(x: ArrayLike) -> Array:
+    """Compute the entropy ``-x * log(x)`` of each element.
+
+    Args:
+        x: real numbers; integers count as floats.
+
+    Returns:
+        The values, of the shape of ``x``; zero at zero, -infinity below.
+
+    As SciPy's ``entr``.
 
     >>> import stretto as st
     >>> st.special.entr(st.numpy.array([-1.0, 0.0, 0.5])).round(4)
@@ -216,8 +249,20 @@ def entr(x: Any) -> Any:
     return _entr(as_inexact(x, "entr"))
 
 
-def rel_entr(p: Any, q: Any) -> Any:
-    """``p * log(p / q)``, zero at ``p`` = 0 <= ``q``, infinite for other signs.
+def rel_entr(p: ArrayLike, q: ArrayLike) -> Array:
+    """Compute the relative entropy ``p * log(p / q)``, element by element.
+
+    Args:
+        p: real numbers.
+        q: real numbers, promoted and broadcast with ``p``.
+
+    Returns:
+        The values; zero where ``p`` is 0 and ``q`` is not negative, infinite for other signs.
+
+    Raises:
+        ValueError: the shapes cannot be broadcast together.
+
+    As SciPy's ``rel_entr``.
 
     >>> import stretto as st
     >>> st.special.rel_entr(st.numpy.array([0.0, 1.0, 1.0]), st.numpy.array([1.0, 1.0, 0.0]))
@@ -226,8 +271,20 @@ def rel_entr(p: Any, q: Any) -> Any:
     return _rel_entr(*_pair("rel_entr", p, q))
 
 
-def kl_div(p: Any, q: Any) -> Any:
-    """``p * log(p / q) - p + q``, ``q`` at ``p`` = 0 <= ``q``, infinite for other signs.
+def kl_div(p: ArrayLike, q: ArrayLike) -> Array:
+    """Compute ``p * log(p / q) - p + q``, element by element.
+
+    Args:
+        p: real numbers.
+        q: real numbers, promoted and broadcast with ``p``.
+
+    Returns:
+        The values; ``q`` where ``p`` is 0 and ``q`` is not negative, infinite for other signs.
+
+    Raises:
+        ValueError: the shapes cannot be broadcast together.
+
+    As SciPy's ``kl_div``.
 
     >>> import stretto as st
     >>> st.special.kl_div(st.numpy.array([0.0, 1.0, 1.0]), st.numpy.array([1.0, 1.0, 0.0]))
@@ -236,8 +293,16 @@ def kl_div(p: Any, q: Any) -> Any:
     return _kl_div(*_pair("kl_div", p, q))
 
 
-def logit(x: Any) -> Any:
-    """``log(x / (1 - x))``, exact near 1/2: infinite at 0 and 1, NaN beyond.
+def logit(x: ArrayLike) -> Array:
+    """Compute ``log(x / (1 - x))`` of each element, exact near 1/2.
+
+    Args:
+        x: real numbers; integers count as floats.
+
+    Returns:
+        The values, of the shape of ``x``; infinite at 0 and 1, NaN beyond.
+
+    As SciPy's ``logit``.
 
     >>> import stretto as st
     >>> st.special.logit(st.numpy.array([0.0, 0.5, 2.0]))
@@ -246,8 +311,16 @@ def logit(x: Any) -> Any:
     return _logit(as_inexact(x, "logit"))
 
 
-def expit(x: Any) -> Any:
-    """``1 / (1 + exp(-x))``, the inverse of ``logit``.
+def expit(x: ArrayLike) -> Array:
+    """Compute ``1 / (1 + exp(-x))``, the inverse of ``logit``, of each element.
+
+    Args:
+        x: real numbers; integers count as floats.
+
+    Returns:
+        The values, from 0 to 1, of the shape of ``x``.
+
+    As SciPy's ``expit``.
 
     >>> import stretto as st
     >>> st.special.expit(st.numpy.array([0.0, 100.0]))
@@ -256,10 +329,20 @@ def expit(x: Any) -> Any:
     return logistic(x)
 
 
-def boxcox(x: Any, lmbda: Any) -> Any:
-    """``(x**lmbda - 1) / lmbda``, and ``log(x)`` where ``lmbda`` is zero.
+def boxcox(x: ArrayLike, lmbda: ArrayLike) -> Array:
+    """Compute ``(x**lmbda - 1) / lmbda``, and ``log(x)`` where ``lmbda`` is zero.
 
-    Source: Box and Cox, "An analysis of transformations", 1964.
+    Args:
+        x: real numbers, not negative.
+        lmbda: the exponents, promoted and broadcast with ``x``.
+
+    Returns:
+        The values, of the broadcast shape.
+
+    Raises:
+        ValueError: the shapes cannot be broadcast together.
+
+    As SciPy's ``boxcox``. Source: Box and Cox, "An analysis of transformations", 1964.
 
     >>> import stretto as st
     >>> st.special.boxcox(st.numpy.array([1.0, 4.0]), 0.5)
@@ -268,8 +351,20 @@ def boxcox(x: Any, lmbda: Any) -> Any:
     return _boxcox(*_pair("boxcox", x, lmbda))
 
 
-def boxcox1p(x: Any, lmbda: Any) -> Any:
-    """``boxcox(1 + x, lmbda)``, exact near zero.
+def boxcox1p(x: ArrayLike, lmbda: ArrayLike) -> Array:
+    """Compute ``boxcox(1 + x, lmbda)``, exact near zero.
+
+    Args:
+        x: real numbers, at least -1.
+        lmbda: the exponents, promoted and broadcast with ``x``.
+
+    Returns:
+        The values, of the broadcast shape.
+
+    Raises:
+        ValueError: the shapes cannot be broadcast together.
+
+    As SciPy's ``boxcox1p``.
 
     >>> import stretto as st
     >>> st.special.boxcox1p(st.numpy.array([0.0, 3.0]), 0.5)

@@ -7,12 +7,12 @@ Sources: DLMF chapter 7 for the definitions; Wichura, "Algorithm AS 241", Applie
 from __future__ import annotations
 
 import math
-from typing import Any
 
 import numpy as np
 
 from stretto._engine.core.interpreter import as_value
 from stretto._engine.core.types import is_complex
+from stretto._engine.core.typing import Array, ArrayLike
 from stretto._engine.ops.comparison import full_like
 from stretto._engine.ops.elementwise import unary
 from stretto._engine.ops.exponential import exp as exp_of
@@ -172,43 +172,73 @@ class Ndtri(Written):
 ERFCX, DAWSN, NDTR, LOG_NDTR, NDTRI = Erfcx(), Dawsn(), Ndtr(), LogNdtr(), Ndtri()
 
 
-def erf(x: Any) -> Any:
-    """The error function of each element, real or complex (DLMF 7.2.1).
+def erf(x: ArrayLike) -> Array:
+    """Compute the error function of each element.
+
+    Args:
+        x: real or complex numbers; integers count as floats.
+
+    Returns:
+        The values, of the shape of ``x``.
+
+    As SciPy's ``erf``. Source: DLMF 7.2.1.
 
     >>> import stretto as st
     >>> st.special.erf(st.numpy.array([0.0, 9.0]))
     Array([0., 1.], dtype=float32)
     """
-    x = as_value(x, "erf")
-    return erf_complex(x) if is_complex(x.dtype) else error_functions.erf(x)
+    value = as_value(x, "erf")
+    return erf_complex(value) if is_complex(value.dtype) else error_functions.erf(value)
 
 
-def erfc(x: Any) -> Any:
-    """``1 - erf(x)``, exact in the tail, of real and complex numbers (DLMF 7.2.2).
+def erfc(x: ArrayLike) -> Array:
+    """Compute ``1 - erf(x)`` of each element, exact in the tail.
+
+    Args:
+        x: real or complex numbers; integers count as floats.
+
+    Returns:
+        The values, of the shape of ``x``.
+
+    As SciPy's ``erfc``. Source: DLMF 7.2.2.
 
     >>> import stretto as st
     >>> st.special.erfc(st.numpy.array([0.0, 99.0]))
     Array([1., 0.], dtype=float32)
     """
-    x = as_value(x, "erfc")
-    return erfc_complex(x) if is_complex(x.dtype) else error_functions.erfc(x)
+    value = as_value(x, "erfc")
+    return erfc_complex(value) if is_complex(value.dtype) else error_functions.erfc(value)
 
 
-def erfcx(x: Any) -> Any:
-    """``exp(x**2) * erfc(x)``, which neither underflows nor loses digits for large ``x``.
+def erfcx(x: ArrayLike) -> Array:
+    """Compute ``exp(x**2) * erfc(x)``, which neither underflows nor loses digits.
 
-    Of real and complex numbers. Source: DLMF 7.2.3 and 7.7.
+    Args:
+        x: real or complex numbers; integers count as floats.
+
+    Returns:
+        The values, of the shape of ``x``.
+
+    As SciPy's ``erfcx``. Source: DLMF 7.2.3 and 7.7.
 
     >>> import stretto as st
     >>> st.special.erfcx(st.numpy.array([0.0, 100.0]))
     Array([1.        , 0.00564161], dtype=float32)
     """
-    x = as_value(x, "erfcx")
-    return erfcx_complex(x) if is_complex(x.dtype) else unary(ERFCX, x)
+    value = as_value(x, "erfcx")
+    return erfcx_complex(value) if is_complex(value.dtype) else unary(ERFCX, value)
 
 
-def erfinv(x: Any) -> Any:
-    """The inverse of ``erf``; infinite at -1 and 1, NaN beyond.
+def erfinv(x: ArrayLike) -> Array:
+    """Compute the inverse of ``erf`` at each element.
+
+    Args:
+        x: real numbers; integers count as floats.
+
+    Returns:
+        The values, of the shape of ``x``; infinite at -1 and 1, NaN beyond.
+
+    As SciPy's ``erfinv``.
 
     >>> import stretto as st
     >>> st.special.erfinv(st.numpy.array([0.0, 1.0, 2.0]))
@@ -217,10 +247,18 @@ def erfinv(x: Any) -> Any:
     return error_functions.erf_inv(x)
 
 
-def dawsn(x: Any) -> Any:
-    """Dawson's integral, ``exp(-x**2)`` times the integral of ``exp(t**2)`` from 0 to ``x``.
+def dawsn(x: ArrayLike) -> Array:
+    """Compute Dawson's integral of each element.
 
-    Source: DLMF 7.2.5.
+    That is ``exp(-x**2)`` times the integral of ``exp(t**2)`` from 0 to ``x``.
+
+    Args:
+        x: real numbers; integers count as floats.
+
+    Returns:
+        The values, of the shape of ``x``.
+
+    As SciPy's ``dawsn``. Source: DLMF 7.2.5.
 
     >>> import stretto as st
     >>> st.special.dawsn(st.numpy.array([0.0, 1.0]))
@@ -229,8 +267,16 @@ def dawsn(x: Any) -> Any:
     return unary(DAWSN, x)
 
 
-def ndtr(x: Any) -> Any:
-    """The distribution function of the standard normal distribution.
+def ndtr(x: ArrayLike) -> Array:
+    """Compute the distribution function of the standard normal distribution.
+
+    Args:
+        x: real numbers; integers count as floats.
+
+    Returns:
+        The probabilities, from 0 to 1, of the shape of ``x``.
+
+    As SciPy's ``ndtr``.
 
     >>> import stretto as st
     >>> st.special.ndtr(st.numpy.array([0.0, 99.0]))
@@ -239,11 +285,21 @@ def ndtr(x: Any) -> Any:
     return unary(NDTR, x)
 
 
-def log_ndtr(x: Any, series_order: int = 3) -> Any:
-    """The logarithm of ``ndtr``, exact in both tails.
+def log_ndtr(x: ArrayLike, series_order: int = 3) -> Array:
+    """Compute the logarithm of ``ndtr``, exact in both tails.
 
-    ``series_order`` is taken because ``jax.scipy.special`` has it; no series is cut off here.
-    Raises ``TypeError`` where it is not an integer, ``ValueError`` where it is not 1 to 30.
+    Args:
+        x: real numbers; integers count as floats.
+        series_order: from 1 to 30; has no effect, since no series is cut off here.
+
+    Returns:
+        The values, of the shape of ``x``.
+
+    Raises:
+        TypeError: ``series_order`` is not an integer.
+        ValueError: ``series_order`` is not from 1 to 30.
+
+    As SciPy's ``log_ndtr``.
 
     >>> import stretto as st
     >>> st.special.log_ndtr(st.numpy.array([0.0, -100.0]))
@@ -256,8 +312,16 @@ def log_ndtr(x: Any, series_order: int = 3) -> Any:
     return unary(LOG_NDTR, x)
 
 
-def ndtri(p: Any) -> Any:
-    """The inverse of ``ndtr``: the quantile of ``p``; infinite at 0 and 1, NaN beyond.
+def ndtri(p: ArrayLike) -> Array:
+    """Compute the inverse of ``ndtr``: the quantiles of the standard normal distribution.
+
+    Args:
+        p: probabilities, from 0 to 1.
+
+    Returns:
+        The quantiles, of the shape of ``p``; infinite at 0 and 1, NaN beyond.
+
+    As SciPy's ``ndtri``.
 
     >>> import stretto as st
     >>> st.special.ndtri(st.numpy.array([0.5, 0.975, 1.0]))

@@ -7,9 +7,9 @@ trapezoidal rules", SIAM J. Numer. Anal. 59, 2021. Next, read ``integrals``.
 from __future__ import annotations
 
 import math
-from typing import Any
 
 from stretto._engine.core.types import is_complex
+from stretto._engine.core.typing import Array, ArrayLike
 from stretto._engine.ops.comparison import full_like, zeros_like
 from stretto._engine.ops.complex_parts import complex_
 from stretto._engine.ops.elementwise import COMPLEX, promote_values
@@ -124,10 +124,16 @@ class Wofz(Written):
 WOFZ = Wofz()
 
 
-def wofz(z: Any) -> Any:
-    """The Faddeeva function ``exp(-z**2) * erfc(-1j * z)`` of each element; complex.
+def wofz(z: ArrayLike) -> Array:
+    """Compute the Faddeeva function ``exp(-z**2) * erfc(-1j * z)`` of each element.
 
-    Source: DLMF 7.2.3.
+    Args:
+        z: real or complex numbers.
+
+    Returns:
+        The values, complex, of the shape of ``z``.
+
+    As SciPy's ``wofz``. Source: DLMF 7.2.3.
 
     >>> import stretto as st
     >>> st.special.wofz(st.numpy.array([0.0, 1j]))

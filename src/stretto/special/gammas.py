@@ -14,6 +14,7 @@ from stretto._engine.core.integers import integer
 from stretto._engine.core.interpreter import as_value
 from stretto._engine.core.lazy import LazyModule
 from stretto._engine.core.types import is_complex, scalar_dtype
+from stretto._engine.core.typing import Array, ArrayLike
 from stretto._engine.ops.broadcast import broadcast_to, reduce_sum, reshape
 from stretto._engine.ops.comparison import eq, full_like, lt, select, zeros_like
 from stretto._engine.ops.convert import as_inexact
@@ -149,21 +150,35 @@ def _riemann_slope(s: Any) -> Any:
 POCH, RIEMANN = Poch(), RiemannZeta()
 
 
-def gamma(x: Any) -> Any:
-    """The gamma function of each element; NaN at the negative integers (DLMF 5.2.1).
+def gamma(x: ArrayLike) -> Array:
+    """Compute the gamma function of each element.
 
-    Of real and of complex numbers.
+    Args:
+        x: real or complex numbers; integers count as floats.
+
+    Returns:
+        The values, of the shape of ``x``; NaN at the negative integers.
+
+    As SciPy's ``gamma``. Source: DLMF 5.2.1.
 
     >>> import stretto as st
     >>> st.special.gamma(st.numpy.array([5.0, 0.5]))
     Array([24.       ,  1.7724539], dtype=float32)
     """
-    x = as_value(x, "gamma")
-    return complex_gamma(x) if is_complex(x.dtype) else gamma_ops.gamma(x)
+    value = as_value(x, "gamma")
+    return complex_gamma(value) if is_complex(value.dtype) else gamma_ops.gamma(value)
 
 
-def gammaln(x: Any) -> Any:
-    """The logarithm of the absolute value of the gamma function of each element.
+def gammaln(x: ArrayLike) -> Array:
+    """Compute the logarithm of the absolute value of the gamma function.
+
+    Args:
+        x: real numbers; integers count as floats.
+
+    Returns:
+        The values, of the shape of ``x``.
+
+    As SciPy's ``gammaln``.
 
     >>> import stretto as st
     >>> st.special.gammaln(st.numpy.array([1.0, 100.0]))
@@ -172,40 +187,66 @@ def gammaln(x: Any) -> Any:
     return gamma_ops.lgamma(x)
 
 
-def loggamma(x: Any) -> Any:
-    """The logarithm of the gamma function of real numbers: NaN where that is negative.
+def loggamma(x: ArrayLike) -> Array:
+    """Compute the logarithm of the gamma function of real numbers.
+
+    Args:
+        x: real numbers; integers count as floats.
+
+    Returns:
+        The values, of the shape of ``x``; NaN where the gamma function is negative.
+
+    As SciPy's ``loggamma``, of real numbers.
 
     >>> import stretto as st
     >>> st.special.loggamma(st.numpy.array([3.0, -0.5]))
     Array([0.6931472,       nan], dtype=float32)
     """
-    x = as_inexact(x, "loggamma")
-    out = gamma_ops.lgamma(x)
-    return select(lt(gammasgn(x), zeros_like(x)), full_like(out, math.nan), out)
+    value = as_inexact(x, "loggamma")
+    out = gamma_ops.lgamma(value)
+    return select(lt(gammasgn(value), zeros_like(value)), full_like(out, math.nan), out)
 
 
-def gammasgn(x: Any) -> Any:
-    """The sign of the gamma function of each element; NaN at the negative integers.
+def gammasgn(x: ArrayLike) -> Array:
+    """Compute the sign of the gamma function of each element.
 
-    At zero that of the zero.
+    Args:
+        x: real numbers; integers count as floats.
+
+    Returns:
+        -1 or 1, of the shape of ``x``; at zero that of the zero, NaN at the negative integers.
+
+    As SciPy's ``gammasgn``.
 
     >>> import stretto as st
     >>> st.special.gammasgn(st.numpy.array([2.5, -0.5, -1.5, -1.0]))
     Array([ 1., -1.,  1., nan], dtype=float32)
     """
-    x = as_inexact(x, "gammasgn")
-    zero, one, half = zeros_like(x), full_like(x, 1), full_like(x, 0.5)
-    down = floor_of(x)
-    odd = floor_of(down * half) * full_like(x, 2)
+    value = as_inexact(x, "gammasgn")
+    zero, one, half = zeros_like(value), full_like(value, 1), full_like(value, 0.5)
+    down = floor_of(value)
+    odd = floor_of(down * half) * full_like(value, 2)
     sign = select(eq(down, odd), one, -one)
-    sign = select(eq(x, down), full_like(x, math.nan), sign)
-    at_zero = select(lt(one / x, zero), -one, one)
-    out = select(lt(x, zero), sign, select(eq(x, zero), at_zero, one))
-    return select(eq(x, x), out, x)
+    sign = select(eq(value, down), full_like(value, math.nan), sign)
+    at_zero = select(lt(one / value, zero), -one, one)
+    out = select(lt(value, zero), sign, select(eq(value, zero), at_zero, one))
+    return select(eq(value, value), out, value)
 
 
-def gammainc(a: Any, x: Any) -> Any:
-    """The regularised lower incomplete gamma function P(a, x) (DLMF 8.2.4).
+def gammainc(a: ArrayLike, x: ArrayLike) -> Array:
+    """Compute the regularised lower incomplete gamma function P(a, x).
+
+    Args:
+        a: the parameters, positive floats.
+        x: the points, promoted and broadcast with ``a``.
+
+    Returns:
+        The values, from 0 to 1; NaN where an argument is negative.
+
+    Raises:
+        ValueError: the shapes cannot be broadcast together.
+
+    As SciPy's ``gammainc``. Source: DLMF 8.2.4.
 
     >>> import stretto as st
     >>> st.special.gammainc(1.0, st.numpy.array([0.0, 1.0]))
@@ -214,8 +255,20 @@ def gammainc(a: Any, x: Any) -> Any:
     return incomplete.igamma(a, x)
 
 
-def gammaincc(a: Any, x: Any) -> Any:
-    """The regularised upper incomplete gamma function Q(a, x), exact in the tail (DLMF 8.2.4).
+def gammaincc(a: ArrayLike, x: ArrayLike) -> Array:
+    """Compute the regularised upper incomplete gamma function Q(a, x), exact in the tail.
+
+    Args:
+        a: the parameters, positive floats.
+        x: the points, promoted and broadcast with ``a``.
+
+    Returns:
+        The values, from 0 to 1; NaN where an argument is negative.
+
+    Raises:
+        ValueError: the shapes cannot be broadcast together.
+
+    As SciPy's ``gammaincc``. Source: DLMF 8.2.4.
 
     >>> import stretto as st
     >>> st.special.gammaincc(1.0, st.numpy.array([0.0, 1.0]))
@@ -224,23 +277,39 @@ def gammaincc(a: Any, x: Any) -> Any:
     return incomplete.igammac(a, x)
 
 
-def digamma(x: Any) -> Any:
-    """The derivative of ``gammaln`` at each element; NaN at the negative integers (DLMF 5.2.2).
+def digamma(x: ArrayLike) -> Array:
+    """Compute the derivative of ``gammaln`` at each element.
 
-    Of real and of complex numbers.
+    Args:
+        x: real or complex numbers; integers count as floats.
+
+    Returns:
+        The values, of the shape of ``x``; NaN at the negative integers.
+
+    As SciPy's ``digamma``. Source: DLMF 5.2.2.
 
     >>> import stretto as st
     >>> st.special.digamma(st.numpy.array([1.0, 2.0]))
     Array([-0.5772157 ,  0.42278433], dtype=float32)
     """
-    x = as_value(x, "digamma")
-    return complex_digamma(x) if is_complex(x.dtype) else gamma_ops.digamma(x)
+    value = as_value(x, "digamma")
+    return complex_digamma(value) if is_complex(value.dtype) else gamma_ops.digamma(value)
 
 
-def polygamma(n: Any, x: Any) -> Any:
-    """The ``n``-th derivative of ``digamma`` at each ``x``; NaN where ``n`` is not 0, 1, 2, ...
+def polygamma(n: ArrayLike, x: ArrayLike) -> Array:
+    """Compute the ``n``-th derivative of ``digamma`` at each ``x``.
 
-    Source: DLMF 5.15.
+    Args:
+        n: the orders, whole numbers from 0 on.
+        x: the points, promoted and broadcast with ``n``.
+
+    Returns:
+        The derivatives; NaN where ``n`` is not 0, 1, 2, ...
+
+    Raises:
+        ValueError: the shapes cannot be broadcast together.
+
+    As SciPy's ``polygamma``. Source: DLMF 5.15.
 
     >>> import stretto as st
     >>> st.special.polygamma(1, st.numpy.array([1.0, 2.0]))
@@ -249,10 +318,20 @@ def polygamma(n: Any, x: Any) -> Any:
     return zeta_ops.polygamma(n, x)
 
 
-def zeta(x: Any, q: Any = None) -> Any:
-    """The Hurwitz zeta function of each pair, or the Riemann zeta function of each ``x``.
+def zeta(x: ArrayLike, q: ArrayLike | None = None) -> Array:
+    """Compute the Hurwitz zeta function of each pair, or the Riemann zeta function of each ``x``.
 
-    The first is NaN for ``x`` below 1. Source: DLMF 25.11.1, 25.2.1.
+    Args:
+        x: the exponents, real numbers.
+        q: the first terms, promoted and broadcast with ``x``; none for the Riemann zeta function.
+
+    Returns:
+        The values; with ``q`` NaN for ``x`` below 1.
+
+    Raises:
+        ValueError: the shapes cannot be broadcast together.
+
+    As SciPy's ``zeta``. Source: DLMF 25.11.1, 25.2.1.
 
     >>> import stretto as st
     >>> st.special.zeta(st.numpy.array([2.0, 0.0]))
@@ -263,10 +342,20 @@ def zeta(x: Any, q: Any = None) -> Any:
     return unary(RIEMANN, x) if q is None else zeta_ops.zeta(x, q)
 
 
-def factorial(n: Any, exact: bool = False) -> Any:
-    """``gamma(n + 1)``, and 0 for negative ``n``.
+def factorial(n: ArrayLike, exact: bool = False) -> Array:
+    """Compute the factorial ``gamma(n + 1)`` of each element.
 
-    Raises ``NotImplementedError`` with ``exact``: arrays have no integers of any length.
+    Args:
+        n: real numbers.
+        exact: must be False.
+
+    Returns:
+        The factorials, floats; 0 for negative ``n``.
+
+    Raises:
+        NotImplementedError: ``exact`` is True: arrays have no integers of any length.
+
+    As SciPy's ``factorial``.
 
     >>> import stretto as st
     >>> st.special.factorial(st.numpy.array([0, 5, -1]))
@@ -276,14 +365,26 @@ def factorial(n: Any, exact: bool = False) -> Any:
         raise NotImplementedError(
             "factorial: exact=True needs integers of any length; use math.factorial"
         )
-    n = as_inexact(n, "factorial", "n")
-    one, zero = full_like(n, 1), zeros_like(n)
-    below = lt(n, zero)
-    return select(below, zero, gamma_ops.gamma(select(below, one, n) + one))
+    order = as_inexact(n, "factorial", "n")
+    one, zero = full_like(order, 1), zeros_like(order)
+    below = lt(order, zero)
+    return select(below, zero, gamma_ops.gamma(select(below, one, order) + one))
 
 
-def poch(z: Any, m: Any) -> Any:
-    """The rising factorial ``gamma(z + m) / gamma(z)`` (DLMF 5.2.5).
+def poch(z: ArrayLike, m: ArrayLike) -> Array:
+    """Compute the rising factorial ``gamma(z + m) / gamma(z)``.
+
+    Args:
+        z: real numbers.
+        m: the numbers of factors, promoted and broadcast with ``z``.
+
+    Returns:
+        The values, of the broadcast shape.
+
+    Raises:
+        ValueError: the shapes cannot be broadcast together.
+
+    As SciPy's ``poch``. Source: DLMF 5.2.5.
 
     >>> import stretto as st
     >>> st.special.poch(st.numpy.array([3.0, -2.0]), 2)
@@ -292,29 +393,49 @@ def poch(z: Any, m: Any) -> Any:
     return binary(POCH, z, m)
 
 
-def multigammaln(a: Any, d: Any) -> Any:
-    """The logarithm of the multivariate gamma function of dimension ``d``, for a > (d - 1) / 2.
+def multigammaln(a: ArrayLike, d: int) -> Array:
+    """Compute the logarithm of the multivariate gamma function.
 
-    ``d`` is a Python integer. Source: Muirhead, "Aspects of multivariate statistical theory", 1982,
-    2.1.
+    Args:
+        a: real numbers, above ``(d - 1) / 2``.
+        d: the dimension, a Python integer.
+
+    Returns:
+        The values, of the shape of ``a``.
+
+    Raises:
+        TypeError: ``d`` is not an integer.
+
+    As SciPy's ``multigammaln``. Source: Muirhead, "Aspects of multivariate statistical theory",
+    1982, 2.1.
 
     >>> import stretto as st
     >>> st.special.multigammaln(st.numpy.array([3.0, 4.0]), 2).round(4)
     Array([1.5502, 3.5651], dtype=float32)
     """
     d = integer(d, "multigammaln", "d")
-    a = as_inexact(a, "multigammaln", "a")
-    halves = broadcasted_iota(a.dtype, (*a.shape, d), a.ndim)
-    column = broadcast_to(reshape(a, (*a.shape, 1)), halves.shape)
+    value = as_inexact(a, "multigammaln", "a")
+    halves = broadcasted_iota(value.dtype, (*value.shape, d), value.ndim)
+    column = broadcast_to(reshape(value, (*value.shape, 1)), halves.shape)
     terms = column - halves * full_like(halves, 0.5)
-    total = reduce_sum(gamma_ops.lgamma(terms), (a.ndim,))
+    total = reduce_sum(gamma_ops.lgamma(terms), (value.ndim,))
     return total + full_like(total, 0.25 * d * (d - 1) * math.log(math.pi))
 
 
-def bernoulli(n: Any) -> Any:
-    """The first Bernoulli numbers B_0 to B_n, of which B_1 is -1/2 (DLMF 24.2.1).
+def bernoulli(n: int) -> Array:
+    """Compute the Bernoulli numbers B_0 to B_n, of which B_1 is -1/2.
 
-    ``n`` is a Python integer. Raises ``ValueError`` where it is negative.
+    Args:
+        n: the last index, a Python integer.
+
+    Returns:
+        The numbers, ``[n + 1]``, of the default float.
+
+    Raises:
+        TypeError: ``n`` is not an integer.
+        ValueError: ``n`` is negative.
+
+    As SciPy's ``bernoulli``. Source: DLMF 24.2.1.
 
     >>> import stretto as st
     >>> st.special.bernoulli(4)

@@ -8,6 +8,7 @@ from __future__ import annotations
 import math
 from typing import Any
 
+from stretto._engine.core.typing import Array, ArrayLike
 from stretto._engine.ops.arithmetic import minimum
 from stretto._engine.ops.comparison import full_like, lt, select, zeros_like
 from stretto._engine.ops.complex_parts import complex_
@@ -85,13 +86,31 @@ LEGENDRE = NormalisedLegendre()
 
 
 def sph_harm_y(
-    n: Any, m: Any, theta: Any, phi: Any, diff_n: None = None, n_max: int | None = None
-) -> Any:
-    """The spherical harmonic of degree ``n`` and order ``m`` at colatitude and longitude; complex.
+    n: ArrayLike,
+    m: ArrayLike,
+    theta: ArrayLike,
+    phi: ArrayLike,
+    diff_n: None = None,
+    n_max: int | None = None,
+) -> Array:
+    """Compute spherical harmonics.
 
-    The four are broadcast together; degree and order are whole, and |m| <= n, else 0. Degrees
-    above ``n_max`` count as that. Derivatives exist in both angles. Raises
-    ``NotImplementedError`` for ``diff_n``. Source: DLMF 14.30.1.
+    Args:
+        n: the degrees, whole numbers from 0 on.
+        m: the orders, whole numbers.
+        theta: the colatitudes, in radians.
+        phi: the longitudes, in radians; all four are broadcast together.
+        diff_n: must be None.
+        n_max: the greatest degree; those above count as it.
+
+    Returns:
+        The values, complex; 0 where ``abs(m) > n``.
+
+    Raises:
+        NotImplementedError: ``diff_n`` is not None.
+        ValueError: the shapes cannot be broadcast together.
+
+    As SciPy's ``sph_harm_y``, with derivatives in both angles. Source: DLMF 14.30.1.
 
     >>> import stretto as st
     >>> st.special.sph_harm_y(1, 0, st.numpy.array([0.0, 3.1415927]), 0.0)
@@ -103,9 +122,9 @@ def sph_harm_y(
         )
     first, second = promote_values("sph_harm_y", theta, phi, inexact=True)
     values = promote_values("sph_harm_y", n, m, first, second, inexact=True)
-    degree, order, theta, phi = values
+    degree, order, colatitude, longitude = values
     if n_max is not None:
         degree = minimum(degree, full_like(degree, n_max))
-    part = LEGENDRE(degree, order, theta)
-    angle = order * phi
+    part = LEGENDRE(degree, order, colatitude)
+    angle = order * longitude
     return complex_(part * cos_of(angle), part * sin_of(angle))

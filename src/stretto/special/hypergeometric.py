@@ -10,6 +10,7 @@ import math
 from collections.abc import Sequence
 from typing import Any
 
+from stretto._engine.core.typing import Array, ArrayLike
 from stretto._engine.ops.elementwise import promote_values
 from stretto._engine.ops.special.gamma_formulas import (
     digamma_formula,
@@ -252,11 +253,24 @@ class Hyp2f1Slope(Written):
 HYP1F1, HYP2F1 = Hyp1f1(), Hyp2f1()
 
 
-def hyp1f1(a: Any, b: Any, x: Any) -> Any:
-    """Kummer's function 1F1(a; b; x) of each triple; infinite where ``b`` is 0, -1, -2, ...
+def hyp1f1(a: ArrayLike, b: ArrayLike, x: ArrayLike) -> Array:
+    """Compute Kummer's function 1F1(a; b; x) of each triple.
 
     Derivatives exist in all three (in ``a`` and ``b`` not far below x = -500, where the asymptotic
-    series serves). Source: DLMF 13.2.2.
+    series serves).
+
+    Args:
+        a: the first parameters, real numbers.
+        b: the second parameters.
+        x: the points; all three are promoted and broadcast together.
+
+    Returns:
+        The values; infinite where ``b`` is 0, -1, -2, ...
+
+    Raises:
+        ValueError: the shapes cannot be broadcast together.
+
+    As SciPy's ``hyp1f1``. Source: DLMF 13.2.2.
 
     >>> import stretto as st
     >>> st.special.hyp1f1(1.0, 2.0, st.numpy.array([0.0, 1.0]))
@@ -265,11 +279,26 @@ def hyp1f1(a: Any, b: Any, x: Any) -> Any:
     return HYP1F1(*promote_values("hyp1f1", a, b, x, inexact=True))
 
 
-def hyp2f1(a: Any, b: Any, c: Any, x: Any) -> Any:
-    """Gauss's function 2F1(a, b; c; x) of each four, for x <= 1, beyond only of polynomials.
+def hyp2f1(a: ArrayLike, b: ArrayLike, c: ArrayLike, x: ArrayLike) -> Array:
+    """Compute Gauss's function 2F1(a, b; c; x) of each four numbers.
 
-    Derivatives exist in all four. Slow, and right to fewer digits, for x above 0.9 where
-    c - a - b is nearly a whole number. Source: DLMF 15.2.1.
+    Derivatives exist in all four. Slow, and right to fewer digits, for ``x`` above 0.9 where ``c -
+    a - b`` is nearly a whole number.
+
+    Args:
+        a: the first parameters, real numbers.
+        b: the second parameters.
+        c: the third parameters.
+        x: the points, at most 1, beyond only for polynomials; all four are promoted and broadcast
+            together.
+
+    Returns:
+        The values.
+
+    Raises:
+        ValueError: the shapes cannot be broadcast together.
+
+    As SciPy's ``hyp2f1``. Source: DLMF 15.2.1.
 
     >>> import stretto as st
     >>> st.special.hyp2f1(1.0, 1.0, 2.0, st.numpy.array([0.0, 0.5]))

@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from stretto._engine.core.lazy import LazyModule
+from stretto._engine.core.typing import Array, ArrayLike
 from stretto._engine.ops.comparison import eq, full_like, ge, select, zeros_like
 from stretto._engine.ops.elementwise import binary, unary
 from stretto._engine.ops.exponential import exp as exp_of
@@ -318,10 +319,16 @@ EXP1, EXPI, EXPN, SPENCE = Exp1(), Expi(), Expn(), Spence()
 SI, CI, FRESNEL_S, FRESNEL_C = SineIntegral(), CosineIntegral(), FresnelSine(), FresnelCosine()
 
 
-def exp1(x: Any) -> Any:
-    """The exponential integral of ``exp(-t) / t`` from ``x`` to infinity; NaN below 0.
+def exp1(x: ArrayLike) -> Array:
+    """Compute the exponential integral of ``exp(-t) / t`` from ``x`` to infinity.
 
-    Source: DLMF 6.2.1.
+    Args:
+        x: real numbers; integers count as floats.
+
+    Returns:
+        The values, of the shape of ``x``; NaN below 0.
+
+    As SciPy's ``exp1``. Source: DLMF 6.2.1.
 
     >>> import stretto as st
     >>> st.special.exp1(st.numpy.array([0.0, 1.0]))
@@ -330,10 +337,16 @@ def exp1(x: Any) -> Any:
     return unary(EXP1, x)
 
 
-def expi(x: Any) -> Any:
-    """The exponential integral of ``exp(t) / t`` from -infinity to ``x``, as a principal value.
+def expi(x: ArrayLike) -> Array:
+    """Compute the exponential integral of ``exp(t) / t`` from -infinity to ``x``.
 
-    Source: DLMF 6.2.5.
+    Args:
+        x: real numbers; integers count as floats.
+
+    Returns:
+        The principal values, of the shape of ``x``.
+
+    As SciPy's ``expi``. Source: DLMF 6.2.5.
 
     >>> import stretto as st
     >>> st.special.expi(st.numpy.array([-1.0, 0.0, 1.0]))
@@ -342,10 +355,20 @@ def expi(x: Any) -> Any:
     return unary(EXPI, x)
 
 
-def expn(n: Any, x: Any) -> Any:
-    """The integral of ``exp(-x t) / t**n`` from 1 to infinity, for whole ``n`` >= 0, ``x`` >= 0.
+def expn(n: ArrayLike, x: ArrayLike) -> Array:
+    """Compute the integral of ``exp(-x t) / t**n`` from 1 to infinity.
 
-    NaN for other arguments. Source: DLMF 8.19.
+    Args:
+        n: whole numbers from 0 on.
+        x: numbers from 0 on, promoted and broadcast with ``n``.
+
+    Returns:
+        The values; NaN for other arguments.
+
+    Raises:
+        ValueError: the shapes cannot be broadcast together.
+
+    As SciPy's ``expn``. Source: DLMF 8.19.
 
     >>> import stretto as st
     >>> st.special.expn(2, st.numpy.array([0.0, 1.0]))
@@ -354,10 +377,16 @@ def expn(n: Any, x: Any) -> Any:
     return binary(EXPN, n, x)
 
 
-def sici(x: Any) -> tuple[Any, Any]:
-    """The sine integral of each element, and the cosine integral of its absolute value.
+def sici(x: ArrayLike) -> tuple[Array, Array]:
+    """Compute the sine and cosine integrals of each element.
 
-    Source: DLMF 6.2.9, 6.2.11.
+    Args:
+        x: real numbers; integers count as floats.
+
+    Returns:
+        The sine integral of ``x``, and the cosine integral of its absolute value.
+
+    As SciPy's ``sici``. Source: DLMF 6.2.9, 6.2.11.
 
     >>> import stretto as st
     >>> [float(part) for part in st.special.sici(1.0)]
@@ -366,10 +395,16 @@ def sici(x: Any) -> tuple[Any, Any]:
     return unary(SI, x), unary(CI, x)
 
 
-def fresnel(x: Any) -> tuple[Any, Any]:
-    """The integrals of ``sin(pi t**2 / 2)`` and ``cos(pi t**2 / 2)`` from 0 to ``x``.
+def fresnel(x: ArrayLike) -> tuple[Array, Array]:
+    """Compute the Fresnel integrals of each element.
 
-    Source: DLMF 7.2.7, 7.2.8.
+    Args:
+        x: real numbers; integers count as floats.
+
+    Returns:
+        The integrals of ``sin(pi t**2 / 2)`` and of ``cos(pi t**2 / 2)`` from 0 to ``x``.
+
+    As SciPy's ``fresnel``. Source: DLMF 7.2.7, 7.2.8.
 
     >>> import stretto as st
     >>> [float(part) for part in st.special.fresnel(1.0)]
@@ -378,10 +413,16 @@ def fresnel(x: Any) -> tuple[Any, Any]:
     return unary(FRESNEL_S, x), unary(FRESNEL_C, x)
 
 
-def spence(x: Any) -> Any:
-    """The dilogarithm of ``1 - x``, the integral of ``log(t) / (1 - t)`` from 1; NaN below 0.
+def spence(x: ArrayLike) -> Array:
+    """Compute the integral of ``log(t) / (1 - t)`` from 1 to ``x``: the dilogarithm of ``1 - x``.
 
-    Source: DLMF 25.12.1.
+    Args:
+        x: real numbers; integers count as floats.
+
+    Returns:
+        The values, of the shape of ``x``; NaN below 0.
+
+    As SciPy's ``spence``. Source: DLMF 25.12.1.
 
     >>> import stretto as st
     >>> st.special.spence(st.numpy.array([0.0, 1.0, 2.0]))

@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 
 from stretto._engine.core.lazy import LazyModule
+from stretto._engine.core.typing import Array, ArrayLike
 from stretto._engine.ops.comparison import full_like
 from stretto._engine.ops.elementwise import binary
 from stretto._engine.ops.exponential import exp as exp_of
@@ -101,10 +102,21 @@ def _integrand(h: Any, a: Any) -> Any:
 OWENS_T = OwensT()
 
 
-def owens_t(h: Any, a: Any) -> Any:
-    """Owen's T: the probability of X > h and 0 < Y < aX, for independent standard normal X and Y.
+def owens_t(h: ArrayLike, a: ArrayLike) -> Array:
+    """Compute Owen's T function, a probability of two normal variables.
 
-    Source: Owen, "Tables for computing bivariate normal probabilities", 1956.
+    Args:
+        h: real numbers.
+        a: real numbers, promoted and broadcast with ``h``.
+
+    Returns:
+        The probabilities of X > h and 0 < Y < aX, for independent standard normal X and Y.
+
+    Raises:
+        ValueError: the shapes cannot be broadcast together.
+
+    As SciPy's ``owens_t``. Source: Owen, "Tables for computing bivariate normal probabilities",
+    1956.
 
     >>> import stretto as st
     >>> st.special.owens_t(st.numpy.array([0.0, 1.0]), 1.0)

@@ -7,23 +7,38 @@ from __future__ import annotations
 
 from typing import Any
 
+from stretto._engine.core.typing import Array, ArrayLike, Axes
 from stretto.numpy import normalised
 
 __all__ = ["log_softmax", "logsumexp", "softmax"]
 
 
 def logsumexp(
-    a: Any,
-    axis: Any = None,
-    b: Any = None,
+    a: ArrayLike,
+    axis: Axes = None,
+    b: ArrayLike | None = None,
     keepdims: bool = False,
     return_sign: bool = False,
-    where: Any = None,
+    where: ArrayLike | None = None,
 ) -> Any:
-    """``log(sum(b * exp(a)))`` over ``axis``, all by default, without overflow.
+    """Compute ``log(sum(b * exp(a)))`` over axes, without overflow.
 
-    With ``return_sign`` a tuple of the logarithm of the sum's size, and its sign; only elements
-    count of which ``where`` holds.
+    Args:
+        a: an array.
+        axis: the axes to add over, negative from the end; all by default.
+        b: factors, broadcast with ``a``; by default 1.
+        keepdims: whether to keep the axes, with size 1.
+        return_sign: whether to return the sign of the sum too.
+        where: booleans, broadcast with ``a``: the elements that count; by default all.
+
+    Returns:
+        The logarithms; with ``return_sign`` a pair, those of the sums' sizes and the signs.
+
+    Raises:
+        TypeError: ``where`` is not boolean.
+        ValueError: an axis is out of bounds, or is named twice.
+
+    As SciPy's ``logsumexp``.
 
     >>> import stretto as st
     >>> st.special.logsumexp(st.numpy.array([1000.0, 1000.0])).round(2)
@@ -32,8 +47,20 @@ def logsumexp(
     return normalised.logsumexp(a, axis, b, keepdims, return_sign, where)
 
 
-def softmax(x: Any, /, *, axis: Any = None) -> Any:
-    """``exp(x) / sum(exp(x))`` over ``axis``, all by default.
+def softmax(x: ArrayLike, /, *, axis: Axes = None) -> Array:
+    """Compute ``exp(x) / sum(exp(x))`` over axes, without overflow.
+
+    Args:
+        x: an array.
+        axis: the axes to add over, negative from the end; all by default.
+
+    Returns:
+        The shares, of the shape of ``x``, which add up to 1 over the axes.
+
+    Raises:
+        ValueError: an axis is out of bounds, or is named twice.
+
+    As SciPy's ``softmax``.
 
     >>> import stretto as st
     >>> st.special.softmax(st.numpy.array([[0.0, 1000.0], [0.0, 0.0]]), axis=1)
@@ -43,8 +70,20 @@ def softmax(x: Any, /, *, axis: Any = None) -> Any:
     return normalised.softmax(x, axis)
 
 
-def log_softmax(x: Any, /, *, axis: Any = None) -> Any:
-    """``x - logsumexp(x)`` over ``axis``, all by default.
+def log_softmax(x: ArrayLike, /, *, axis: Axes = None) -> Array:
+    """Compute ``x - logsumexp(x)`` over axes.
+
+    Args:
+        x: an array.
+        axis: the axes to add over, negative from the end; all by default.
+
+    Returns:
+        The logarithms of ``softmax``, of the shape of ``x``.
+
+    Raises:
+        ValueError: an axis is out of bounds, or is named twice.
+
+    As SciPy's ``log_softmax``.
 
     >>> import stretto as st
     >>> st.special.log_softmax(st.numpy.array([0.0, 1000.0]))

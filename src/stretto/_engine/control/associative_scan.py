@@ -21,16 +21,24 @@ __all__ = ["associative_scan"]
 def associative_scan(
     fn: Callable[[Any, Any], Any], elems: Any, reverse: bool = False, axis: int = 0
 ) -> Any:
-    """All elements up to each along ``axis``, combined by ``fn``; from the end if ``reverse``.
+    """Combine all elements up to each one along an axis, by any associative function.
 
-    ``elems`` is an array, or a tree of arrays that share their size along ``axis``. ``fn(a, b)``
-    takes two such trees, of any size there, and combines each element of one with that of the
-    other; it must be associative. It is called a number of times that grows with the logarithm of
-    the size; in ``reverse`` ``a`` is from nearer the end. The result is like ``elems``.
+    Args:
+        fn: an associative function of two trees like ``elems``, of any size along ``axis``, that
+            combines them element by element. It is called about twice for each halving of the size.
+        elems: an array, or a tree of arrays that share their size along ``axis``.
+        reverse: whether to combine from the end; the first argument of ``fn`` is then nearer the
+            end.
+        axis: the axis to go along, negative from the end.
 
-    Raises ``ValueError`` where sizes differ or there is no such axis, ``TypeError`` where ``fn`` is
-    no function, or returns anything unlike what it takes. Source: Blelloch, Prefix Sums and Their
-    Applications, 1990.
+    Returns:
+        The running combinations, of the structure, shapes and dtypes of ``elems``.
+
+    Raises:
+        TypeError: ``fn`` is not a function, or returns something unlike what it takes.
+        ValueError: sizes along ``axis`` differ, or an array has no such axis.
+
+    Source: Blelloch, Prefix Sums and Their Applications, 1990.
 
     >>> import stretto as st
     >>> st.lax.associative_scan(st.lax.mul, st.numpy.array([1, 2, 3, 4]))

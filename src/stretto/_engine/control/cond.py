@@ -22,6 +22,7 @@ from stretto._engine.core.interpreter import Linear, as_value
 from stretto._engine.core.program import Atom, Equation, Program, Var, literal
 from stretto._engine.core.recorder import record
 from stretto._engine.core.types import ArrayType, array_type, kind_of, promote
+from stretto._engine.core.typing import ArrayLike
 from stretto._engine.ops.arithmetic import clamp
 from stretto._engine.ops.broadcast import broadcast_to, move_to_front, reduce_sum, reshape
 from stretto._engine.ops.comparison import ne
@@ -149,8 +150,8 @@ class Cond(ControlFlow):
         out: list[Any] = [None]
         for is_linear, is_mapped in zip(linear, mapped, strict=True):
             ct = next(back) if is_linear else None
-            shared = ct is not None and self.size is not None and not is_mapped
-            out.append(reduce_sum(ct, (0,)) if shared else ct)
+            shared = self.size is not None and not is_mapped
+            out.append(reduce_sum(ct, (0,)) if shared and ct is not None else ct)
         return out
 
     def vmap(self, size: int, args: Sequence[Any], axes: Sequence[int | None]) -> Any:
@@ -282,63 +283,84 @@ def _operands(who: str, operands: tuple[Any, ...], operand: Any) -> tuple[Any, .
 
 
 def switch(
-    index: Any,
+    index: ArrayLike,
     branches: Sequence[Callable[..., Any]],
     *operands: Any,
     operand: Any = _NOT_GIVEN,
 ) -> Any:
-    """Apply the branch that ``index`` numbers (clamped into range) to the operands.
+    """Apply one of several functions to the operands, the one that ``index`` numbers.
 
-    Parameters: ``index`` an integer scalar; ``branches`` functions of the operands that return
-    trees of one structure and equal types; ``operand`` stands for one operand. Under ``vmap`` an
-    index that is not mapped still runs one branch.
+    Only that one runs, also under ``vmap`` as long as the index is not mapped.
 
-    Raises ``TypeError`` where the branches' results differ.
+    Args:
+        index: an integer or boolean scalar, clamped into the range of ``branches``.
+        branches: functions of the operands that return trees of one structure and equal types.
+        *operands: trees of arrays.
+        operand: stands for one operand, by name.
+
+    Returns:
+        What the branch returns, a tree of arrays.
+
+    Raises:
+        TypeError: ``index`` is not an integer scalar, or the branches return different types.
+        ValueError: there is no branch.
 
     >>> import stretto as st
     >>> st.lax.switch(1, [lambda x: x, lambda x: -x], 3.0)
     Array(-3., dtype=float32, weak_type=True)
     """
     with boundary:
-        index = as_value(index, "switch", "index")
-        if index.ndim or kind_of(index.dtype) not in ("int", "uint", "bool"):
-            raise TypeError(f"switch: index must be an integer scalar, got {index.type}")
+        number = as_value(index, "switch", "index")
+        if number.ndim or kind_of(number.dtype) not in ("int", "uint", "bool"):
+            raise TypeError(f"switch: index must be an integer scalar, got {number.type}")
         if not branches:
             raise ValueError("switch: needs at least one branch")
         named = {f"branch {i}": branch for i, branch in enumerate(branches)}
         given = _operands("switch", operands, operand)
         programs, structure, values = _branch_programs("switch", named, given)
-        bounded = clamp(0, convert(index, _INDEX), len(branches) - 1)
+        bounded = clamp(0, convert(number, _INDEX), len(branches) - 1)
         return tree.unflatten(structure, Cond(tuple(programs))(bounded, *values))
 
 
 def cond(
-    pred: Any,
+    pred: ArrayLike,
     true_fun: Callable[..., Any],
     false_fun: Callable[..., Any],
     *operands: Any,
     operand: Any = _NOT_GIVEN,
 ) -> Any:
-    """``true_fun(*operands)`` if ``pred`` else ``false_fun(*operands)``; only that one runs.
+    """Apply ``true_fun`` to the operands if ``pred`` holds, and ``false_fun`` otherwise.
 
-    Parameters: ``pred`` a boolean (or numeric) scalar; both functions return trees of one structure
-    and equal types; ``operand`` stands for one operand.
+    Only that one runs, also under ``vmap`` as long as ``pred`` is not mapped.
 
-    Raises ``TypeError`` where the results differ, or ``pred`` is not a scalar.
+    Args:
+        pred: a boolean scalar, or a number, which holds unless it is zero.
+        true_fun: a function of the operands that returns a tree of arrays.
+        false_fun: another, whose result has the same structure and types.
+        *operands: trees of arrays.
+        operand: stands for one operand, by name.
+
+    Returns:
+        What the function returns, a tree of arrays.
+
+    Raises:
+        TypeError: ``pred`` is not a scalar, or the two functions return different types.
 
     >>> import stretto as st
     >>> st.lax.cond(True, lambda x: x + 1, lambda x: x - 1, 1.0)
     Array(2., dtype=float32, weak_type=True)
     """
     with boundary:
-        pred = as_value(pred, "cond", "pred")
-        if pred.ndim:
+        condition = as_value(pred, "cond", "pred")
+        if condition.ndim:
             raise TypeError(
-                f"cond: pred must be a scalar, got {pred.type}; use snp.where to choose by "
+                f"cond: pred must be a scalar, got {condition.type}; use snp.where to choose by "
                 f"element, or vmap"
             )
         branches = {"false_fun": false_fun, "true_fun": true_fun}
         given = _operands("cond", operands, operand)
         programs, structure, values = _branch_programs("cond", branches, given)
-        index = convert(pred if kind_of(pred.dtype) == "bool" else ne(pred, 0), _INDEX)
+        index = convert(
+            condition if kind_of(condition.dtype) == "bool" else ne(condition, 0), _INDEX
+        )
         return tree.unflatten(structure, Cond(tuple(programs))(index, *values))

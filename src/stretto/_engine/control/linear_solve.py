@@ -153,17 +153,26 @@ def custom_linear_solve(
     symmetric: bool = False,
     has_aux: bool = False,
 ) -> Any:
-    """The ``x`` for which ``matvec(x) == b``, as ``solve(matvec, b)`` finds it.
+    """Solve ``matvec(x) == b`` for ``x``, by a solver that derivatives do not look into.
 
-    ``matvec`` is a linear function from a tree like ``b`` to one of the same structure, shapes and
-    dtypes. Derivatives, by ``b`` and by what ``matvec`` captures, are solutions of systems with the
-    same matrix, or its transpose: ``transpose_solve(vecmat, b)`` solves those, and is needed for
-    reverse differentiation; ``symmetric`` says that the matrix is its own transpose, so that
-    ``solve`` serves. With ``has_aux`` the solvers return ``(x, aux)``, as does this function;
-    ``aux`` has a derivative of zero.
+    Derivatives, with respect to ``b`` and to what ``matvec`` captures, are solutions of systems
+    with the same matrix, or with its transpose.
 
-    Raises ``TypeError`` unless ``b`` is of floating or complex numbers, and where ``matvec`` or a
-    solver returns anything unlike it.
+    Args:
+        matvec: a linear function from a tree like ``b`` to one of the same structure and types.
+        b: the right-hand side, a tree of arrays of floats or complex numbers.
+        solve: a function of ``matvec`` and ``b`` that returns the solution.
+        transpose_solve: the same for the transposed matrix, a function of ``vecmat`` and ``b``;
+            reverse differentiation needs it, unless ``symmetric``.
+        symmetric: whether the matrix is its own transpose, so that ``solve`` serves for both.
+        has_aux: whether the solvers return pairs ``(x, aux)``; ``aux`` has a derivative of zero.
+
+    Returns:
+        The solution, a tree like ``b``; with ``has_aux`` the pair ``(x, aux)``.
+
+    Raises:
+        TypeError: ``b`` is not of floats or complex numbers, or ``matvec`` or a solver returns
+            something unlike it.
 
     >>> import stretto as st
     >>> diagonal = st.numpy.array([2.0, 4.0])

@@ -16,6 +16,7 @@ from stretto._engine.core import tree
 from stretto._engine.core.boundary import boundary
 from stretto._engine.core.interpreter import Tracer
 from stretto._engine.core.types import kind_of
+from stretto._engine.core.typing import ArrayLike
 from stretto._engine.ops.elementwise import promote_values
 from stretto._engine.transforms.vmap import to_axis
 
@@ -30,20 +31,31 @@ def _static_int(x: Any) -> int | None:
 
 
 def fori_loop(
-    lower: Any,
-    upper: Any,
+    lower: ArrayLike,
+    upper: ArrayLike,
     body_fun: Callable[[Any, Any], Any],
     init_val: Any,
     *,
     unroll: int | bool | None = None,
 ) -> Any:
-    """``body_fun(i, carry)`` for ``i`` from ``lower`` to ``upper`` less one; the last carry.
+    """Step ``body_fun(i, carry)`` for ``i`` from ``lower`` up to, not including, ``upper``.
 
-    With static bounds the body is traced once and the loop is differentiable in reverse, and
-    ``unroll`` is that of ``scan`` (None: 1); with traced ones it is a ``while_loop``.
+    With static bounds the body is traced once and the loop can be differentiated in reverse; with a
+    traced bound it is a ``while_loop``.
 
-    Raises ``TypeError`` where the carry changes type, naming the leaf, or a bound is no integer;
-    ``ValueError`` for an ``unroll`` with traced bounds.
+    Args:
+        lower: the first index, an integer scalar.
+        upper: the index to stop before, an integer scalar.
+        body_fun: a function from the index and the carry to the next carry, of the same types.
+        init_val: the first carry, a tree of arrays.
+        unroll: how many steps to write out for each turn, as in ``scan``; by default 1.
+
+    Returns:
+        The last carry.
+
+    Raises:
+        TypeError: a bound is not an integer scalar, or the carry changes its structure or a type.
+        ValueError: ``unroll`` is given where a bound is traced.
 
     >>> import stretto as st
     >>> st.lax.fori_loop(0, 10, lambda i, x: x + i, 0)
@@ -89,16 +101,26 @@ def map_(
     in_axes: Any = 0,
     out_axes: Any = 0,
 ) -> Any:
-    """``f`` of each element along an axis of the tree ``xs``, one by one; stacked.
+    """Apply a function to each element along an axis, one after another, and stack the results.
 
-    Parameters: ``in_axes`` says along which axis the elements lie, an int, None for what all of
-    them share, or a tree of these that is a prefix of ``xs``; ``out_axes`` likewise where the axis
-    goes in the results, None for one that is the same for all. With ``batch_size``, so many
-    elements at a time, with derivatives that keep the elements of a batch and compute the rest
-    again; for all at once, use ``vmap``.
+    For all elements at once, use ``vmap``.
 
-    Raises ``ValueError`` where mapped sizes differ, an axis is out of bounds, or ``batch_size`` is
-    not positive.
+    Args:
+        f: a function of one element of ``xs``.
+        xs: a tree of arrays.
+        batch_size: how many elements to compute at a time; by default one. Derivatives keep what
+            one batch needs and compute the rest again.
+        in_axes: the axis of the elements: an integer, None for what all of them share, or a tree of
+            these that is a prefix of ``xs``.
+        out_axes: where that axis goes in the results, likewise; None for what is the same for all.
+
+    Returns:
+        The results, a tree of arrays.
+
+    Raises:
+        TypeError: an entry of ``in_axes`` or ``out_axes`` is neither an integer nor None.
+        ValueError: mapped sizes differ, an axis is out of bounds, or ``batch_size`` is not
+            positive.
 
     >>> import stretto as st, stretto.numpy as snp
     >>> st.lax.map(lambda x: x * 2, snp.array([1, 2]))

@@ -332,18 +332,32 @@ def reduce(
     dimensions: Sequence[int],
     out_sharding: None = None,
 ) -> Any:
-    """The elements of ``operands`` over the axes ``dimensions``, combined by ``computation``.
+    """Combine the elements over some axes by any associative function.
 
-    ``operands`` is an array, or a tree of arrays of one shape; ``init_values`` of the same
-    structure has scalars. ``computation(x, y)`` takes and returns an element of each, and must be
-    associative. What is ``lax.add``, ``mul``, ``max``, ``min`` or bitwise becomes that reduction,
-    to which the initial value is joined once. For others it should combine with any element to that
-    element. One that is not associative takes up to 32 elements in row-major order, from the
-    initial value on, and more in blocks of 32, compiled or not, on a CPU; its derivative, and what
-    is mapped over initial values, take it for associative.
+    A ``computation`` that is ``lax.add``, ``mul``, ``max``, ``min`` or bitwise becomes that
+    reduction, and the initial value is combined with its result once. For others the initial value
+    should leave every element as it is. One that is not associative takes up to 32 elements in
+    row-major order, starting from the initial value, and more in blocks of 32, compiled or not, on
+    a CPU; its derivative, and ``vmap`` over initial values, take it to be associative.
 
-    Raises ``ValueError`` where shapes, axes or structures do not fit, ``TypeError`` for dtypes, and
-    for a ``computation`` that uses traced values from outside. Source: StableHLO, ``reduce``.
+    Args:
+        operands: an array, or a tree of arrays of one shape.
+        init_values: the initial scalars, a tree of the same structure.
+        computation: a function of two elements of ``operands`` that returns one.
+        dimensions: the axes to combine over.
+        out_sharding: must be None.
+
+    Returns:
+        The combinations, without the axes ``dimensions``; of the dtypes of ``operands``.
+
+    Raises:
+        TypeError: ``computation`` returns something unlike what it takes, or uses traced values
+            from outside.
+        ValueError: shapes or structures differ, an initial value is not a scalar, there is no
+            operand, or an axis is out of bounds or named twice.
+        NotImplementedError: ``out_sharding`` is not None.
+
+    Source: StableHLO, ``reduce``.
 
     >>> import stretto as st
     >>> x = st.numpy.array([[3.0, 4.0], [5.0, 12.0]])

@@ -107,18 +107,28 @@ def custom_root(
     tangent_solve: Callable[[Callable[[Any], Any], Any], Any],
     has_aux: bool = False,
 ) -> Any:
-    """The ``x`` for which ``f(x)`` is 0, as ``solve(f, initial_guess)`` finds it.
+    """Find the ``x`` for which ``f(x)`` is 0, by a solver that derivatives do not look into.
 
-    ``f`` takes a tree like ``initial_guess`` to one of the same structure, shapes and dtypes. The
-    derivative, by the values that ``f`` captures, comes from the implicit function theorem:
-    ``tangent_solve(g, y)`` must give the ``z`` for which the linear function ``g``, the derivative
-    of ``f`` at the solution, is ``y``. For reverse differentiation what it does must be linear in
-    ``y`` by operations that have a transpose, such as ``y / g(1.0)`` for a scalar, or
-    ``custom_linear_solve``. With ``has_aux`` the result of ``solve``, and of this function, is
-    ``(x, aux)``, and ``aux`` has a derivative of zero.
+    The derivative, with respect to the values that ``f`` captures, comes from the implicit function
+    theorem. For reverse differentiation, what ``tangent_solve`` does must be linear in ``y`` and
+    made of operations that have a transpose, such as ``y / g(1.0)`` for a scalar, or
+    ``custom_linear_solve``.
 
-    Raises ``TypeError`` unless ``initial_guess`` is of floating or complex numbers, and where ``f``
-    or a solver returns anything unlike it.
+    Args:
+        f: a function from a tree like ``initial_guess`` to one of the same structure and types.
+        initial_guess: a tree of arrays of floats or complex numbers.
+        solve: a function of ``f`` and ``initial_guess`` that returns the root, or with ``has_aux``
+            the pair ``(x, aux)``.
+        tangent_solve: a function of ``g``, the linear derivative of ``f`` at the root, and ``y``
+            that returns the ``z`` for which ``g(z)`` is ``y``.
+        has_aux: whether ``solve`` returns more than the root; that has a derivative of zero.
+
+    Returns:
+        The root, a tree like ``initial_guess``; with ``has_aux`` the pair ``(x, aux)``.
+
+    Raises:
+        TypeError: ``initial_guess`` is not of floats or complex numbers, or ``f`` or a solver
+            returns something unlike it.
 
     >>> import stretto as st
     >>> def newton(f, x):

@@ -347,16 +347,24 @@ def scan(
     unroll: int | bool = 1,
     _split_transpose: bool = False,
 ) -> tuple[Any, Any]:
-    """Step ``f`` over the leading axis of ``xs``, carrying a state.
+    """Step a function over the leading axis of ``xs``, carrying a state.
 
-    Parameters: ``f(carry, x)`` gives ``(carry, y)``; ``init`` the first carry, a tree; ``xs`` a
-    tree of arrays that share their leading size, or ``None`` with a ``length``; ``reverse`` steps
-    from the last to the first; ``unroll`` how many steps are written out for each turn of the
-    compiled loop (``True``: all). ``_split_transpose`` asks JAX for another way to the same
-    derivative, and is not needed here. Returns the last carry and the tree of ``y`` stacked.
+    Args:
+        f: a function from ``(carry, x)`` to ``(carry, y)``; the carry keeps its structure and
+            types.
+        init: the first carry, a tree of arrays.
+        xs: a tree of arrays that share their leading size; None, the default, needs ``length``.
+        length: the number of steps; by default the leading size of ``xs``.
+        reverse: whether to step from the last element to the first.
+        unroll: how many steps to write out for each turn of the compiled loop; True for all.
+        _split_transpose: has no effect; in JAX, another way to the same derivative.
 
-    Raises ``TypeError`` where the carry changes type, naming the leaf, and ``ValueError`` where
-    leading sizes differ.
+    Returns:
+        The last carry, and the tree of ``y``, stacked along a new leading axis.
+
+    Raises:
+        TypeError: the carry changes its structure or a type, or ``f`` does not return a pair.
+        ValueError: leading sizes differ, an array has no leading axis, or a number is negative.
 
     >>> import stretto as st, stretto.numpy as snp
     >>> total, running = st.lax.scan(lambda c, x: (c + x, c + x), 0, snp.array([1, 2, 3]))

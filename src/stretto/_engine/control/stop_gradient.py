@@ -46,9 +46,16 @@ STOP_GRADIENT = StopGradient()
 
 
 def stop_gradient(x: Any) -> Any:
-    """The tree ``x``, whose derivative is zero.
+    """Return a tree as it is, with a derivative of zero.
 
-    Raises ``TypeError`` for a leaf that is no array.
+    Args:
+        x: a tree of arrays.
+
+    Returns:
+        The same values.
+
+    Raises:
+        TypeError: a leaf is not an array.
 
     >>> import stretto as st
     >>> float(st.grad(lambda x: x * st.lax.stop_gradient(x))(3.0))

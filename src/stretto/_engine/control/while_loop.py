@@ -306,13 +306,21 @@ def with_out_types(program: Program, types: Sequence[ArrayType], count: int) -> 
 def while_loop(
     cond_fun: Callable[[Any], Any], body_fun: Callable[[Any], Any], init_val: Any
 ) -> Any:
-    """Apply ``body_fun`` to the carry as long as ``cond_fun`` of it holds; give the last carry.
+    """Apply ``body_fun`` to a carry for as long as ``cond_fun`` of it holds.
 
-    Parameters: ``init_val`` a tree of arrays; ``cond_fun`` gives a boolean scalar; ``body_fun`` a
-    tree like its argument in structure, shapes and dtypes. Forward derivatives work; reverse ones
-    do not, since the number of steps is unknown.
+    Forward derivatives work; reverse ones do not, since the number of steps is not known.
 
-    Raises ``TypeError`` where the carry changes type, naming the leaf.
+    Args:
+        cond_fun: a function from the carry to a boolean scalar.
+        body_fun: a function from the carry to the next, of the same structure, shapes and dtypes.
+        init_val: the first carry, a tree of arrays.
+
+    Returns:
+        The last carry.
+
+    Raises:
+        TypeError: the carry changes its structure or a type, or ``cond_fun`` does not return a
+            boolean scalar.
 
     >>> import stretto as st
     >>> st.lax.while_loop(lambda x: x < 100, lambda x: x * 2, 3)

@@ -134,21 +134,35 @@ def reduce_window(
     base_dilation: Sequence[int] | None = None,
     window_dilation: Sequence[int] | None = None,
 ) -> Any:
-    """The elements in each window over ``operand``, combined by ``computation``.
+    """Combine the elements in each window over an array, by any associative function.
 
-    ``operand`` is an array, or a tree of arrays of one shape; ``init_value`` of the same structure
-    has scalars. ``window_dimensions``, ``window_strides`` and the dilations have a number for each
-    axis; ``padding`` is ``"SAME"``, ``"SAME_LOWER"``, ``"VALID"`` or a pair (low, high) for each.
-    ``computation(x, y)`` takes and returns an element of each array, and must be associative and
-    commutative. What is ``lax.add``, ``mul``, ``max``, ``min`` or bitwise becomes that reduction,
-    to which the initial value is joined once; for others it must combine with any element to that
-    element. On a CPU one that is not associative takes a window's elements in row-major order, from
-    the initial value on and without the padding, compiled or not; its derivative, and what is
-    mapped over initial values, take it for associative. The derivative of ``max`` and ``min`` goes
-    to the first of equal elements.
+    A ``computation`` that is ``lax.add``, ``mul``, ``max``, ``min`` or bitwise becomes that
+    reduction, and the initial value is combined with its result once. For others the initial value
+    must leave every element as it is. On a CPU, one that is not associative takes the elements of a
+    window in row-major order, starting from the initial value and without the padding, compiled or
+    not; its derivative, and ``vmap`` over initial values, take it to be associative. The derivative
+    of ``max`` and ``min`` goes to the first of equal elements.
 
-    Raises ``ValueError`` where shapes or structures do not fit, ``TypeError`` for dtypes, and for a
-    ``computation`` that uses traced values from outside. Source: StableHLO, ``reduce_window``.
+    Args:
+        operand: an array, or a tree of arrays of one shape.
+        init_value: the initial scalar, or a tree of them of the same structure.
+        computation: an associative and commutative function of two elements that returns one.
+        window_dimensions: the size of the window along each axis.
+        window_strides: the steps between windows along each axis; by default 1.
+        padding: ``"SAME"``, ``"SAME_LOWER"``, ``"VALID"``, or a pair (low, high) for each axis.
+        base_dilation: the spacing of the elements along each axis; by default 1.
+        window_dilation: the spacing of the elements of a window along each axis; by default 1.
+
+    Returns:
+        The combinations, one for each window; of the dtypes of ``operand``.
+
+    Raises:
+        TypeError: ``computation`` returns something unlike what it takes, or uses traced values
+            from outside.
+        ValueError: shapes or structures differ, an initial value is not a scalar, there is no
+            operand, or the numbers of entries for the axes do not fit.
+
+    Source: StableHLO, ``reduce_window``.
 
     >>> import stretto as st
     >>> x = st.numpy.array([1.0, 3.0, 2.0, 5.0])

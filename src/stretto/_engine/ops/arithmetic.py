@@ -14,6 +14,7 @@ import numpy as np
 from stretto._engine.core.interpreter import Linear, as_value
 from stretto._engine.core.primitive import Kernel
 from stretto._engine.core.types import is_complex, is_inexact, kind_of, real_dtype
+from stretto._engine.core.typing import Array, ArrayLike
 from stretto._engine.ops import division, thresholds
 from stretto._engine.ops.comparison import EQ, GT, LT, SELECT, full_like, gt, lt, select, zeros_like
 from stretto._engine.ops.complex_edges import is_infinite
@@ -350,8 +351,17 @@ def _no_booleans(x: Any, who: str) -> Any:
     return x
 
 
-def negative(x: Any) -> Any:
-    """The negative of each element.
+def negative(x: ArrayLike) -> Array:
+    """Negate each element.
+
+    Args:
+        x: an array or a number.
+
+    Returns:
+        The negatives, of the shape and dtype of ``x``.
+
+    Raises:
+        TypeError: ``x`` is boolean.
 
     Source: StableHLO, ``negate``.
 
@@ -362,8 +372,20 @@ def negative(x: Any) -> Any:
     return unary(NEG, _no_booleans(x, "negative"))
 
 
-def add(x: Any, y: Any) -> Any:
-    """``x + y``, element by element, promoted and broadcast.
+def add(x: ArrayLike, y: ArrayLike) -> Array:
+    """Add two arrays, element by element.
+
+    Args:
+        x: an array or a number.
+        y: another, promoted and broadcast with ``x``.
+
+    Returns:
+        The sums, of the promoted dtype.
+
+    Raises:
+        ValueError: the shapes cannot be broadcast together.
+
+    Source: StableHLO, ``add``.
 
     >>> import stretto.numpy as snp
     >>> snp.add(snp.array([1.0, 2.0]), 1)
@@ -372,8 +394,18 @@ def add(x: Any, y: Any) -> Any:
     return binary(ADD, x, y)
 
 
-def subtract(x: Any, y: Any) -> Any:
-    """``x - y``, element by element, promoted and broadcast.
+def subtract(x: ArrayLike, y: ArrayLike) -> Array:
+    """Subtract ``y`` from ``x``, element by element.
+
+    Args:
+        x: an array or a number.
+        y: another, promoted and broadcast with ``x``.
+
+    Returns:
+        The differences, of the promoted dtype.
+
+    Raises:
+        ValueError: the shapes cannot be broadcast together.
 
     Source: StableHLO, ``subtract``.
 
@@ -396,10 +428,22 @@ def multiply(x: Any, y: Any) -> Any:
     return binary(MUL, x, y)
 
 
-def divide(x: Any, y: Any) -> Any:
-    """``x / y`` in the operands' own dtype: of integers, truncated towards zero (StableHLO).
+def divide(x: ArrayLike, y: ArrayLike) -> Array:
+    """Divide ``x`` by ``y``, element by element, in the operands' own dtype.
 
     ``snp.true_divide`` and the operator ``/`` give floats.
+
+    Args:
+        x: an array or a number.
+        y: another, promoted and broadcast with ``x``.
+
+    Returns:
+        The quotients, of the promoted dtype; of integers, truncated towards zero.
+
+    Raises:
+        ValueError: the shapes cannot be broadcast together.
+
+    Source: StableHLO, ``divide``.
 
     >>> import stretto as st
     >>> st.lax.div(st.numpy.array([7, -7]), 2)
@@ -408,8 +452,20 @@ def divide(x: Any, y: Any) -> Any:
     return binary(DIV, x, y)
 
 
-def remainder(x: Any, y: Any) -> Any:
-    """The remainder of ``x / y`` with the sign of ``x`` (StableHLO ``remainder``, C ``fmod``).
+def remainder(x: ArrayLike, y: ArrayLike) -> Array:
+    """Compute the remainder of ``x / y``, element by element.
+
+    Args:
+        x: an array or a number.
+        y: another, promoted and broadcast with ``x``.
+
+    Returns:
+        The remainders, with the sign of ``x``, of the promoted dtype.
+
+    Raises:
+        ValueError: the shapes cannot be broadcast together.
+
+    Source: StableHLO, ``remainder``; C, ``fmod``.
 
     >>> import stretto as st
     >>> st.lax.rem(st.numpy.array([7, -7]), 4)
@@ -418,8 +474,14 @@ def remainder(x: Any, y: Any) -> Any:
     return binary(REM, x, y)
 
 
-def square(x: Any) -> Any:
-    """``x * x``.
+def square(x: ArrayLike) -> Array:
+    """Multiply each element by itself.
+
+    Args:
+        x: an array or a number.
+
+    Returns:
+        The squares, of the shape and dtype of ``x``.
 
     >>> import stretto as st
     >>> st.lax.square(st.numpy.array([1.0, -3.0]))
@@ -428,8 +490,14 @@ def square(x: Any) -> Any:
     return unary(SQUARE, x)
 
 
-def absolute(x: Any) -> Any:
-    """The absolute value; of complex numbers, the modulus.
+def absolute(x: ArrayLike) -> Array:
+    """Compute the absolute value of each element; of complex numbers, the modulus.
+
+    Args:
+        x: an array or a number.
+
+    Returns:
+        The values, of the shape of ``x``; real.
 
     Source: StableHLO, ``abs``.
 
@@ -437,12 +505,21 @@ def absolute(x: Any) -> Any:
     >>> st.lax.abs(st.numpy.array([3 + 4j]))
     Array([5.], dtype=float32)
     """
-    x = as_value(x, "abs")
-    return x if kind_of(x.dtype) in ("bool", "uint") else ABS(x)
+    value = as_value(x, "abs")
+    return value if kind_of(value.dtype) in ("bool", "uint") else ABS(value)
 
 
-def sign(x: Any) -> Any:
-    """-1, 0 or 1 by the sign; of complex numbers ``x / |x|``; NaN stays NaN.
+def sign(x: ArrayLike) -> Array:
+    """Compute the sign of each element.
+
+    Args:
+        x: an array or a number.
+
+    Returns:
+        -1, 0 or 1; of complex numbers ``x / abs(x)``; NaN stays NaN.
+
+    Raises:
+        TypeError: ``x`` is boolean.
 
     Source: StableHLO, ``sign``.
 
@@ -453,34 +530,69 @@ def sign(x: Any) -> Any:
     return unary(SIGN, _no_booleans(x, "sign"))
 
 
-def maximum(x: Any, y: Any) -> Any:
-    """The greater of ``x`` and ``y``, element by element; NaN where either is.
+def maximum(x: ArrayLike, y: ArrayLike) -> Array:
+    """Choose the greater of ``x`` and ``y``, element by element.
 
-    Complex numbers go by real part, then imaginary part. Source: StableHLO, ``maximum``.
+    Complex numbers are ordered by real part, then imaginary part.
+
+    Args:
+        x: an array or a number.
+        y: another, promoted and broadcast with ``x``.
+
+    Returns:
+        The values, of the promoted dtype; NaN where either is.
+
+    Raises:
+        ValueError: the shapes cannot be broadcast together.
+
+    Source: StableHLO, ``maximum``.
 
     >>> import stretto as st
     >>> st.lax.max(st.numpy.array([1.0, 4.0]), 2.0)
     Array([2., 4.], dtype=float32)
     """
-    x, y = promote_values("max", x, y)
-    return complex_extremum(x, y, True) if is_complex(x.dtype) else MAX(x, y)
+    value, other = promote_values("max", x, y)
+    return complex_extremum(value, other, True) if is_complex(value.dtype) else MAX(value, other)
 
 
-def minimum(x: Any, y: Any) -> Any:
-    """The lesser of ``x`` and ``y``, element by element; NaN where either is.
+def minimum(x: ArrayLike, y: ArrayLike) -> Array:
+    """Choose the lesser of ``x`` and ``y``, element by element.
 
-    Complex numbers go by real part, then imaginary part. Source: StableHLO, ``minimum``.
+    Complex numbers are ordered by real part, then imaginary part.
+
+    Args:
+        x: an array or a number.
+        y: another, promoted and broadcast with ``x``.
+
+    Returns:
+        The values, of the promoted dtype; NaN where either is.
+
+    Raises:
+        ValueError: the shapes cannot be broadcast together.
+
+    Source: StableHLO, ``minimum``.
 
     >>> import stretto as st
     >>> st.lax.min(st.numpy.array([1.0, 4.0]), 2.0)
     Array([1., 2.], dtype=float32)
     """
-    x, y = promote_values("min", x, y)
-    return complex_extremum(x, y, False) if is_complex(x.dtype) else MIN(x, y)
+    value, other = promote_values("min", x, y)
+    return complex_extremum(value, other, False) if is_complex(value.dtype) else MIN(value, other)
 
 
-def clamp(min: Any, x: Any, max: Any) -> Any:
-    """``x`` kept between ``min`` and ``max``, all promoted and broadcast.
+def clamp(min: ArrayLike, x: ArrayLike, max: ArrayLike) -> Array:
+    """Keep each element between two bounds.
+
+    Args:
+        min: the lower bounds.
+        x: the values.
+        max: the upper bounds; all three are promoted and broadcast together.
+
+    Returns:
+        The values within the bounds, of the promoted dtype.
+
+    Raises:
+        ValueError: the shapes cannot be broadcast together.
 
     Source: StableHLO, ``clamp``.
 

@@ -60,12 +60,18 @@ OPTIMIZATION_BARRIER = OptimizationBarrier()
 
 
 def optimization_barrier(operand: Any, /) -> Any:
-    """The tree ``operand``, as a barrier that the compiler's passes do not move work across.
+    """Keep the compiler from moving work across these values.
 
-    Values and derivatives are those of the identity. Source: ``optimization_barrier`` of the
-    StableHLO specification.
+    Args:
+        operand: a tree of arrays.
 
-    Raises ``TypeError`` for a leaf that is no array.
+    Returns:
+        The same values, with the derivatives of the identity.
+
+    Raises:
+        TypeError: a leaf is not an array.
+
+    Source: StableHLO, ``optimization_barrier``.
 
     >>> import stretto as st, stretto.numpy as snp
     >>> st.lax.optimization_barrier({"x": snp.ones(2)})

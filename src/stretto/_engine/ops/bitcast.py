@@ -13,6 +13,7 @@ import numpy as np
 from stretto._engine.core.interpreter import as_value
 from stretto._engine.core.primitive import NOT_LINEAR, ZERO_DERIVATIVE, Kernel, Primitive
 from stretto._engine.core.types import ArrayType, array_type, as_dtype, kind_of
+from stretto._engine.core.typing import Array, ArrayLike, DTypeLike
 from stretto._engine.ops.broadcast import move_to_front
 
 __all__ = ["bitcast_convert_type"]
@@ -73,21 +74,27 @@ class BitcastConvertType(Primitive):
         return self(move_to_front(x, axis)), 0
 
 
-def bitcast_convert_type(operand: Any, new_dtype: Any) -> Any:
-    """The bits of ``operand`` as ``new_dtype``.
+def bitcast_convert_type(operand: ArrayLike, new_dtype: DTypeLike) -> Array:
+    """Read the bits of an array as another dtype.
 
-    A narrower dtype adds a last axis, the low bits first; for a wider one the last axis must hold
-    the parts of one element. Source: StableHLO, ``bitcast_convert``. Raises ``TypeError`` for
-    booleans and complex numbers, ``ValueError`` where the last axis does not fit.
+    Args:
+        operand: an array of integers or real floats.
+        new_dtype: the dtype to read as.
+
+    Returns:
+        The array; a narrower dtype adds a last axis, the low bits first, and a wider one takes it
+            away.
+
+    Raises:
+        TypeError: a dtype is boolean or complex.
+        ValueError: the last axis does not hold the parts of one element.
+
+    Source: StableHLO, ``bitcast_convert``.
 
     >>> import stretto as st
     >>> import stretto.numpy as snp
     >>> st.lax.bitcast_convert_type(snp.array([1.0, -0.0]), snp.uint32)
     Array([1065353216, 2147483648], dtype=uint32)
     """
-    operand, target = as_value(operand, "bitcast_convert_type", "operand"), as_dtype(new_dtype)
-    return (
-        operand
-        if operand.dtype == target and not operand.weak_type
-        else BitcastConvertType(target)(operand)
-    )
+    x, target = as_value(operand, "bitcast_convert_type", "operand"), as_dtype(new_dtype)
+    return x if x.dtype == target and not x.weak_type else BitcastConvertType(target)(x)

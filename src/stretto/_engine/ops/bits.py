@@ -16,6 +16,7 @@ from stretto._engine.core.integers import integer
 from stretto._engine.core.interpreter import Linear, as_value
 from stretto._engine.core.primitive import ZERO_DERIVATIVE
 from stretto._engine.core.types import array_type, kind_of
+from stretto._engine.core.typing import Array, ArrayLike
 from stretto._engine.ops.comparison import Bitwise
 from stretto._engine.ops.elementwise import FLOAT, INTEGRAL, Elementwise, promote_values, unary
 
@@ -135,10 +136,19 @@ class ReducePrecision(Elementwise):
 CLZ, MULHI = Clz(), Mulhi()
 
 
-def clz(x: Any) -> Any:
-    """The number of leading zero bits of each integer; the width of the dtype for 0.
+def clz(x: ArrayLike) -> Array:
+    """Count the leading zero bits of each integer.
 
-    Raises ``TypeError`` for other dtypes. Source: StableHLO, ``count_leading_zeros``.
+    Args:
+        x: integers.
+
+    Returns:
+        The counts, of the shape and dtype of ``x``; the width of the dtype for 0.
+
+    Raises:
+        TypeError: ``x`` is not of integers.
+
+    Source: StableHLO, ``count_leading_zeros``.
 
     >>> import stretto as st
     >>> st.lax.clz(st.numpy.array([0, 1, -1]))
@@ -147,10 +157,21 @@ def clz(x: Any) -> Any:
     return unary(CLZ, x)
 
 
-def mulhi(x: Any, y: Any, /) -> Any:
-    """The high half of the bits of each product of two integers of one dtype.
+def mulhi(x: ArrayLike, y: ArrayLike, /) -> Array:
+    """Compute the high half of the bits of each product of two integers.
 
-    Raises ``TypeError`` for other dtypes. Source: CHLO, ``mulhi``.
+    Args:
+        x: integers.
+        y: integers, promoted and broadcast with ``x``.
+
+    Returns:
+        The high halves, of the operands' dtype.
+
+    Raises:
+        TypeError: an argument is not of integers.
+        ValueError: the shapes cannot be broadcast together.
+
+    Source: CHLO, ``mulhi``.
 
     >>> import stretto as st, stretto.numpy as snp
     >>> st.lax.mulhi(snp.uint32(2**31), snp.uint32(6))
@@ -159,12 +180,25 @@ def mulhi(x: Any, y: Any, /) -> Any:
     return MULHI(*promote_values("mulhi", x, y))
 
 
-def reduce_precision(operand: Any, exponent_bits: int, mantissa_bits: int) -> Any:
-    """Floats rounded to what so many bits of exponent and mantissa hold, in the same dtype.
+def reduce_precision(operand: ArrayLike, exponent_bits: int, mantissa_bits: int) -> Array:
+    """Round floats to what a narrower format holds, in the same dtype.
 
-    To the nearest, halves to even; beyond the range infinity, and below it zero. Tangents and
-    cotangents are rounded in the same way. Raises ``TypeError`` for other dtypes, ``ValueError``
-    without a bit of exponent. Source: StableHLO, ``reduce_precision``.
+    Rounds to the nearest, halves to even; beyond the range to infinity, and below it to zero.
+    Tangents and cotangents are rounded in the same way.
+
+    Args:
+        operand: an array of floats.
+        exponent_bits: the number of bits of the exponent, at least 1.
+        mantissa_bits: the number of bits of the mantissa.
+
+    Returns:
+        The rounded floats, of the shape and dtype of ``operand``.
+
+    Raises:
+        TypeError: ``operand`` is not of floats.
+        ValueError: there is no bit for the exponent, or a number of bits is negative.
+
+    Source: StableHLO, ``reduce_precision``.
 
     >>> import stretto as st
     >>> st.lax.reduce_precision(st.numpy.array([1.2345678, 1e30]), 5, 10)  # float16

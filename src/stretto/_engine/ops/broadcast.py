@@ -17,6 +17,7 @@ from stretto._engine.core.interpreter import Linear, as_value
 from stretto._engine.core.primitive import Kernel, Primitive
 from stretto._engine.core.program import Atom, Equation, repeated
 from stretto._engine.core.types import ArrayType, kind_of
+from stretto._engine.core.typing import Array, ArrayLike
 from stretto._engine.ops.sharding import refuse_sharding
 
 __all__ = [
@@ -304,13 +305,26 @@ def canonical_axes(axis: Any, ndim: int, who: str) -> tuple[int, ...]:
 
 
 def broadcast_in_dim(
-    operand: Any,
+    operand: ArrayLike,
     shape: Sequence[int],
     broadcast_dimensions: Sequence[int],
     *,
     out_sharding: None = None,
-) -> Any:
-    """``operand`` repeated to ``shape``, its axis ``i`` at axis ``broadcast_dimensions[i]``.
+) -> Array:
+    """Repeat an array to a shape, its axis ``i`` at axis ``broadcast_dimensions[i]``.
+
+    Args:
+        operand: an array.
+        shape: the shape to reach.
+        broadcast_dimensions: where each axis of ``operand`` goes, rising.
+        out_sharding: must be None.
+
+    Returns:
+        The array, of that shape and the dtype of ``operand``.
+
+    Raises:
+        ValueError: the axes do not fit, or a size is neither 1 nor that of ``shape``.
+        NotImplementedError: ``out_sharding`` is not None.
 
     Source: StableHLO, ``broadcast_in_dim``.
 
@@ -321,11 +335,11 @@ def broadcast_in_dim(
     """
     if out_sharding is not None:
         refuse_sharding("broadcast_in_dim", out_sharding=out_sharding)
-    operand = as_value(operand, "broadcast_in_dim", "operand")
+    x = as_value(operand, "broadcast_in_dim", "operand")
     shape = tuple(shape)
-    if operand.type.shape == shape:
-        return operand
-    return BroadcastInDim(shape, tuple(broadcast_dimensions))(operand)
+    if x.type.shape == shape:
+        return x
+    return BroadcastInDim(shape, tuple(broadcast_dimensions))(x)
 
 
 def broadcast_to(x: Any, shape: Sequence[int]) -> Any:
@@ -358,10 +372,23 @@ def of_rank(x: Any, rank: int) -> Any:
     return reshape(x, (*(1,) * (rank - x.ndim), *x.shape))
 
 
-def reduce_sum(operand: Any, axes: Sequence[int], *, out_sharding: None = None) -> Any:
-    """The sum over ``axes``; ``operand`` itself where there are none.
+def reduce_sum(operand: ArrayLike, axes: Sequence[int], *, out_sharding: None = None) -> Array:
+    """Sum the elements over axes.
 
-    Source: StableHLO, ``reduce``. Raises ``TypeError`` for booleans.
+    Args:
+        operand: an array.
+        axes: the axes to add over, negative from the end.
+        out_sharding: must be None.
+
+    Returns:
+        The sums, in the dtype of ``operand``, without the axes; ``operand`` where there are none.
+
+    Raises:
+        TypeError: ``operand`` is boolean.
+        ValueError: an axis is out of bounds, or is named twice.
+        NotImplementedError: ``out_sharding`` is not None.
+
+    Source: StableHLO, ``reduce``.
 
     >>> import stretto as st
     >>> st.lax.reduce_sum(st.numpy.ones((2, 3)), (1,))
@@ -369,22 +396,33 @@ def reduce_sum(operand: Any, axes: Sequence[int], *, out_sharding: None = None) 
     """
     if out_sharding is not None:
         refuse_sharding("reduce_sum", out_sharding=out_sharding)
-    operand = as_value(operand, "reduce_sum", "operand")
-    axes = tuple(sorted(canonical_axes(tuple(axes), operand.ndim, "reduce_sum")))
-    return ReduceSum(axes)(operand) if axes else operand
+    x = as_value(operand, "reduce_sum", "operand")
+    axes = tuple(sorted(canonical_axes(tuple(axes), x.ndim, "reduce_sum")))
+    return ReduceSum(axes)(x) if axes else x
 
 
 def reshape(
-    operand: Any,
+    operand: ArrayLike,
     new_sizes: Sequence[int] | int,
     dimensions: Sequence[int] | None = None,
     *,
     out_sharding: None = None,
-) -> Any:
-    """The elements of ``operand`` in row-major order, in another shape; one size may be -1.
+) -> Array:
+    """Give an array another shape, with its elements in row-major order.
 
-    With ``dimensions`` its axes are first put in that order. Raises ``ValueError`` where the sizes
-    do not multiply to that of ``operand``.
+    Args:
+        operand: an array.
+        new_sizes: the new shape; one size may be -1, and is then found from the others.
+        dimensions: an order that the axes are put in first; by default as they are.
+        out_sharding: must be None.
+
+    Returns:
+        The array, of the new shape.
+
+    Raises:
+        TypeError: a size is not an integer.
+        ValueError: the sizes do not multiply to that of ``operand``.
+        NotImplementedError: ``out_sharding`` is not None.
 
     >>> import stretto.numpy as snp
     >>> snp.reshape(snp.arange(6), (2, -1))
@@ -410,24 +448,33 @@ def reshape(
     return x if x.shape == tuple(sizes) else Reshape(tuple(sizes))(x)
 
 
-def transpose(operand: Any, permutation: Sequence[int] | None = None) -> Any:
-    """The axes of ``operand`` in the order ``permutation``, reversed by default.
+def transpose(operand: ArrayLike, permutation: Sequence[int] | None = None) -> Array:
+    """Put the axes of an array in another order.
+
+    Args:
+        operand: an array.
+        permutation: the axes in their new order; reversed by default.
+
+    Returns:
+        The array with its axes in that order.
+
+    Raises:
+        ValueError: ``permutation`` does not name each axis once.
 
     >>> import stretto.numpy as snp
     >>> snp.transpose(snp.ones((2, 3))).shape
     (3, 2)
     """
-    operand = as_value(operand, "transpose", "operand")
+    x = as_value(operand, "transpose", "operand")
     if permutation is None:
-        order = tuple(range(operand.ndim))[::-1]
+        order = tuple(range(x.ndim))[::-1]
     else:
-        order = canonical_axes(tuple(permutation), operand.ndim, "transpose")
-        if len(order) != operand.ndim:
+        order = canonical_axes(tuple(permutation), x.ndim, "transpose")
+        if len(order) != x.ndim:
             raise ValueError(
-                f"transpose: axes {tuple(permutation)} must name all {operand.ndim} axes of "
-                f"{operand.type}"
+                f"transpose: axes {tuple(permutation)} must name all {x.ndim} axes of {x.type}"
             )
-    return operand if order == tuple(range(operand.ndim)) else Transpose(order)(operand)
+    return x if order == tuple(range(x.ndim)) else Transpose(order)(x)
 
 
 def move_axis(x: Any, source: int, destination: int) -> Any:
@@ -445,38 +492,56 @@ def move_to_front(x: Any, axis: int | None) -> Any:
     return move_axis(x, axis, 0)
 
 
-def expand_dims(array: Any, dimensions: int | Sequence[int]) -> Any:
-    """New axes of size 1 at the places ``dimensions`` of the result.
+def expand_dims(array: ArrayLike, dimensions: int | Sequence[int]) -> Array:
+    """Insert axes of size 1.
+
+    Args:
+        array: an array.
+        dimensions: the places of the new axes in the result, negative from the end.
+
+    Returns:
+        The array with the new axes.
+
+    Raises:
+        ValueError: a place is out of bounds, or is named twice.
 
     >>> import stretto.numpy as snp
     >>> snp.expand_dims(snp.ones(3), 0).shape
     (1, 3)
     """
-    array = as_value(array, "expand_dims", "array")
+    x = as_value(array, "expand_dims", "array")
     several = tuple(dimensions) if isinstance(dimensions, (tuple, list)) else (dimensions,)
-    ndim = array.ndim + len(several)
+    ndim = x.ndim + len(several)
     places = canonical_axes(several, ndim, "expand_dims")
     dims = [d for d in range(ndim) if d not in places]
     shape = [1] * ndim
-    for d, n in zip(dims, array.shape, strict=True):
+    for d, n in zip(dims, x.shape, strict=True):
         shape[d] = n
-    return reshape(array, tuple(shape))
+    return reshape(x, tuple(shape))
 
 
-def squeeze(array: Any, dimensions: int | Sequence[int] | None = None) -> Any:
-    """``array`` without its axes of size 1, all or those named.
+def squeeze(array: ArrayLike, dimensions: int | Sequence[int] | None = None) -> Array:
+    """Remove axes of size 1.
 
-    Raises ``ValueError`` where a named axis has another size.
+    Args:
+        array: an array.
+        dimensions: the axes to remove; by default all of size 1.
+
+    Returns:
+        The array without these axes.
+
+    Raises:
+        ValueError: a named axis has another size, is out of bounds, or is named twice.
 
     >>> import stretto.numpy as snp
     >>> snp.squeeze(snp.ones((1, 3, 1))).shape
     (3,)
     """
-    array = as_value(array, "squeeze", "array")
+    x = as_value(array, "squeeze", "array")
     if dimensions is None:
-        axes: tuple[int, ...] = tuple(d for d, n in enumerate(array.shape) if n == 1)
+        axes: tuple[int, ...] = tuple(d for d, n in enumerate(x.shape) if n == 1)
     else:
-        axes = canonical_axes(dimensions, array.ndim, "squeeze")
-    if any(array.shape[a] != 1 for a in axes):
-        raise ValueError(f"squeeze: axis {dimensions} of {array.type} has a size other than 1")
-    return reshape(array, tuple(n for d, n in enumerate(array.shape) if d not in axes))
+        axes = canonical_axes(dimensions, x.ndim, "squeeze")
+    if any(x.shape[a] != 1 for a in axes):
+        raise ValueError(f"squeeze: axis {dimensions} of {x.type} has a size other than 1")
+    return reshape(x, tuple(n for d, n in enumerate(x.shape) if d not in axes))

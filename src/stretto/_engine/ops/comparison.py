@@ -14,6 +14,7 @@ import numpy as np
 from stretto._engine.core.interpreter import Linear, as_value, splat
 from stretto._engine.core.primitive import ZERO_DERIVATIVE, Primitive
 from stretto._engine.core.types import ArrayType, array_type, kind_of
+from stretto._engine.core.typing import Array, ArrayLike
 from stretto._engine.ops.broadcast import broadcast_to, reshape
 from stretto._engine.ops.convert import convert
 from stretto._engine.ops.elementwise import (
@@ -290,8 +291,20 @@ SHIFT_LEFT, SHIFT_RIGHT_ARITHMETIC = ShiftLeft(), ShiftRightArithmetic()
 SHIFT_RIGHT_LOGICAL, POPULATION_COUNT, SELECT = ShiftRightLogical(), PopulationCount(), Select()
 
 
-def eq(x: Any, y: Any) -> Any:
-    """Whether ``x == y``, element by element, promoted and broadcast.
+def eq(x: ArrayLike, y: ArrayLike) -> Array:
+    """Tell whether ``x == y``, element by element.
+
+    Args:
+        x: an array or a number.
+        y: another, promoted and broadcast with ``x``.
+
+    Returns:
+        Booleans, of the broadcast shape.
+
+    Raises:
+        ValueError: the shapes cannot be broadcast together.
+
+    Source: StableHLO, ``compare``.
 
     >>> import stretto as st
     >>> st.lax.eq(st.numpy.array([1, 2]), 2)
@@ -300,8 +313,20 @@ def eq(x: Any, y: Any) -> Any:
     return binary(EQ, x, y)
 
 
-def ne(x: Any, y: Any) -> Any:
-    """Whether ``x != y``, element by element, promoted and broadcast.
+def ne(x: ArrayLike, y: ArrayLike) -> Array:
+    """Tell whether ``x != y``, element by element.
+
+    Args:
+        x: an array or a number.
+        y: another, promoted and broadcast with ``x``.
+
+    Returns:
+        Booleans, of the broadcast shape.
+
+    Raises:
+        ValueError: the shapes cannot be broadcast together.
+
+    Source: StableHLO, ``compare``.
 
     >>> import stretto as st
     >>> st.lax.ne(st.numpy.array([1, 2]), 2)
@@ -310,8 +335,20 @@ def ne(x: Any, y: Any) -> Any:
     return binary(NE, x, y)
 
 
-def lt(x: Any, y: Any) -> Any:
-    """Whether ``x < y``, element by element, promoted and broadcast.
+def lt(x: ArrayLike, y: ArrayLike) -> Array:
+    """Tell whether ``x < y``, element by element.
+
+    Args:
+        x: an array or a number.
+        y: another, promoted and broadcast with ``x``.
+
+    Returns:
+        Booleans, of the broadcast shape.
+
+    Raises:
+        ValueError: the shapes cannot be broadcast together.
+
+    Source: StableHLO, ``compare``.
 
     >>> import stretto as st
     >>> st.lax.lt(st.numpy.array([1, 2]), 2)
@@ -320,8 +357,20 @@ def lt(x: Any, y: Any) -> Any:
     return binary(LT, x, y)
 
 
-def le(x: Any, y: Any) -> Any:
-    """Whether ``x <= y``, element by element, promoted and broadcast.
+def le(x: ArrayLike, y: ArrayLike) -> Array:
+    """Tell whether ``x <= y``, element by element.
+
+    Args:
+        x: an array or a number.
+        y: another, promoted and broadcast with ``x``.
+
+    Returns:
+        Booleans, of the broadcast shape.
+
+    Raises:
+        ValueError: the shapes cannot be broadcast together.
+
+    Source: StableHLO, ``compare``.
 
     >>> import stretto as st
     >>> st.lax.le(st.numpy.array([1, 2]), 2)
@@ -330,8 +379,20 @@ def le(x: Any, y: Any) -> Any:
     return binary(LE, x, y)
 
 
-def gt(x: Any, y: Any) -> Any:
-    """Whether ``x > y``, element by element, promoted and broadcast.
+def gt(x: ArrayLike, y: ArrayLike) -> Array:
+    """Tell whether ``x > y``, element by element.
+
+    Args:
+        x: an array or a number.
+        y: another, promoted and broadcast with ``x``.
+
+    Returns:
+        Booleans, of the broadcast shape.
+
+    Raises:
+        ValueError: the shapes cannot be broadcast together.
+
+    Source: StableHLO, ``compare``.
 
     >>> import stretto as st
     >>> st.lax.gt(st.numpy.array([1, 2]), 1)
@@ -340,8 +401,20 @@ def gt(x: Any, y: Any) -> Any:
     return binary(GT, x, y)
 
 
-def ge(x: Any, y: Any) -> Any:
-    """Whether ``x >= y``, element by element, promoted and broadcast.
+def ge(x: ArrayLike, y: ArrayLike) -> Array:
+    """Tell whether ``x >= y``, element by element.
+
+    Args:
+        x: an array or a number.
+        y: another, promoted and broadcast with ``x``.
+
+    Returns:
+        Booleans, of the broadcast shape.
+
+    Raises:
+        ValueError: the shapes cannot be broadcast together.
+
+    Source: StableHLO, ``compare``.
 
     >>> import stretto as st
     >>> st.lax.ge(st.numpy.array([1, 2]), 2)
@@ -350,8 +423,19 @@ def ge(x: Any, y: Any) -> Any:
     return binary(GE, x, y)
 
 
-def bitwise_and(x: Any, y: Any) -> Any:
-    """``x & y``: bits of integers, truth of booleans; promoted and broadcast.
+def bitwise_and(x: ArrayLike, y: ArrayLike) -> Array:
+    """Compute ``x & y``: of the bits of integers, or of booleans.
+
+    Args:
+        x: an array or a number, of integers or booleans.
+        y: another, promoted and broadcast with ``x``.
+
+    Returns:
+        The results, of the promoted dtype.
+
+    Raises:
+        TypeError: an argument is neither of integers nor boolean.
+        ValueError: the shapes cannot be broadcast together.
 
     Source: StableHLO, ``and``.
 
@@ -362,8 +446,19 @@ def bitwise_and(x: Any, y: Any) -> Any:
     return binary(AND, x, y)
 
 
-def bitwise_or(x: Any, y: Any) -> Any:
-    """``x | y``: bits of integers, truth of booleans; promoted and broadcast.
+def bitwise_or(x: ArrayLike, y: ArrayLike) -> Array:
+    """Compute ``x | y``: of the bits of integers, or of booleans.
+
+    Args:
+        x: an array or a number, of integers or booleans.
+        y: another, promoted and broadcast with ``x``.
+
+    Returns:
+        The results, of the promoted dtype.
+
+    Raises:
+        TypeError: an argument is neither of integers nor boolean.
+        ValueError: the shapes cannot be broadcast together.
 
     Source: StableHLO, ``or``.
 
@@ -374,8 +469,19 @@ def bitwise_or(x: Any, y: Any) -> Any:
     return binary(OR, x, y)
 
 
-def bitwise_xor(x: Any, y: Any) -> Any:
-    """``x ^ y``: bits of integers, truth of booleans; promoted and broadcast.
+def bitwise_xor(x: ArrayLike, y: ArrayLike) -> Array:
+    """Compute ``x ^ y``: of the bits of integers, or of booleans.
+
+    Args:
+        x: an array or a number, of integers or booleans.
+        y: another, promoted and broadcast with ``x``.
+
+    Returns:
+        The results, of the promoted dtype.
+
+    Raises:
+        TypeError: an argument is neither of integers nor boolean.
+        ValueError: the shapes cannot be broadcast together.
 
     Source: StableHLO, ``xor``.
 
@@ -386,8 +492,17 @@ def bitwise_xor(x: Any, y: Any) -> Any:
     return binary(XOR, x, y)
 
 
-def bitwise_not(x: Any) -> Any:
-    """``~x``: the other bits of integers, the other truth value of booleans.
+def bitwise_not(x: ArrayLike) -> Array:
+    """Compute ``~x``: the other bits of integers, or the other truth value.
+
+    Args:
+        x: an array or a number, of integers or booleans.
+
+    Returns:
+        The results, of the shape and dtype of ``x``.
+
+    Raises:
+        TypeError: ``x`` is neither of integers nor boolean.
 
     Source: StableHLO, ``not``.
 
@@ -398,8 +513,19 @@ def bitwise_not(x: Any) -> Any:
     return NOT(as_value(x, "bitwise_not"))
 
 
-def shift_left(x: Any, y: Any) -> Any:
-    """``x`` moved ``y`` bits up, filled with zeros; 0 from the width on.
+def shift_left(x: ArrayLike, y: ArrayLike) -> Array:
+    """Shift the bits of ``x`` up by ``y``, filling with zeros.
+
+    Args:
+        x: integers.
+        y: the numbers of bits, promoted and broadcast with ``x``.
+
+    Returns:
+        The integers, of the promoted dtype; 0 from the width on.
+
+    Raises:
+        TypeError: an argument is not of integers.
+        ValueError: the shapes cannot be broadcast together.
 
     Source: StableHLO, ``shift_left``.
 
@@ -410,8 +536,19 @@ def shift_left(x: Any, y: Any) -> Any:
     return binary(SHIFT_LEFT, x, y)
 
 
-def shift_right_arithmetic(x: Any, y: Any) -> Any:
-    """``x`` moved ``y`` bits down, filled with the sign.
+def shift_right_arithmetic(x: ArrayLike, y: ArrayLike) -> Array:
+    """Shift the bits of ``x`` down by ``y``, filling with the sign.
+
+    Args:
+        x: integers.
+        y: the numbers of bits, promoted and broadcast with ``x``.
+
+    Returns:
+        The integers, of the promoted dtype; the sign alone from the width on.
+
+    Raises:
+        TypeError: an argument is not of integers.
+        ValueError: the shapes cannot be broadcast together.
 
     Source: StableHLO, ``shift_right_arithmetic``.
 
@@ -422,8 +559,19 @@ def shift_right_arithmetic(x: Any, y: Any) -> Any:
     return binary(SHIFT_RIGHT_ARITHMETIC, x, y)
 
 
-def shift_right_logical(x: Any, y: Any) -> Any:
-    """``x`` moved ``y`` bits down, filled with zeros.
+def shift_right_logical(x: ArrayLike, y: ArrayLike) -> Array:
+    """Shift the bits of ``x`` down by ``y``, filling with zeros.
+
+    Args:
+        x: integers.
+        y: the numbers of bits, promoted and broadcast with ``x``.
+
+    Returns:
+        The integers, of the promoted dtype; 0 from the width on.
+
+    Raises:
+        TypeError: an argument is not of integers.
+        ValueError: the shapes cannot be broadcast together.
 
     Source: StableHLO, ``shift_right_logical``.
 
@@ -434,8 +582,17 @@ def shift_right_logical(x: Any, y: Any) -> Any:
     return binary(SHIFT_RIGHT_LOGICAL, x, y)
 
 
-def population_count(x: Any) -> Any:
-    """The number of bits set in each integer.
+def population_count(x: ArrayLike) -> Array:
+    """Count the bits that are set in each integer.
+
+    Args:
+        x: integers.
+
+    Returns:
+        The counts, of the shape and dtype of ``x``.
+
+    Raises:
+        TypeError: ``x`` is not of integers.
 
     Source: StableHLO, ``popcnt``.
 
@@ -446,8 +603,19 @@ def population_count(x: Any) -> Any:
     return unary(POPULATION_COUNT, x)
 
 
-def select(pred: Any, on_true: Any, on_false: Any) -> Any:
-    """``on_true`` where ``pred``, else ``on_false``: of one type; ``pred`` of that shape or scalar.
+def select(pred: ArrayLike, on_true: ArrayLike, on_false: ArrayLike) -> Array:
+    """Choose the elements of ``on_true`` where ``pred`` holds, and of ``on_false`` elsewhere.
+
+    Args:
+        pred: booleans, of the shape of the others, or one for all.
+        on_true: an array.
+        on_false: an array of the same shape and dtype.
+
+    Returns:
+        The chosen elements, of that shape and dtype.
+
+    Raises:
+        TypeError: the dtypes or shapes do not fit.
 
     Source: StableHLO, ``select``.
 

@@ -11,6 +11,7 @@ import numpy as np
 
 from stretto._engine.core.interpreter import Linear, as_value
 from stretto._engine.core.types import ArrayType, array_type, is_complex, real_dtype
+from stretto._engine.core.typing import Array, ArrayLike
 from stretto._engine.ops.comparison import zeros_like
 from stretto._engine.ops.elementwise import COMPLEX, FLOAT, Elementwise, binary
 
@@ -108,8 +109,14 @@ class Conj(Elementwise):
 REAL, IMAG, COMPLEX_, CONJ = Real(), Imag(), Complex(), Conj()
 
 
-def real(x: Any) -> Any:
-    """The real part; real arrays as they are.
+def real(x: ArrayLike) -> Array:
+    """Take the real part of each element.
+
+    Args:
+        x: an array or a number.
+
+    Returns:
+        The real parts; real arrays as they are.
 
     Source: StableHLO, ``real``.
 
@@ -117,12 +124,18 @@ def real(x: Any) -> Any:
     >>> st.lax.real(st.numpy.array([1 + 2j]))
     Array([1.], dtype=float32)
     """
-    x = as_value(x, "real")
-    return REAL(x) if is_complex(x.dtype) else x
+    value = as_value(x, "real")
+    return REAL(value) if is_complex(value.dtype) else value
 
 
-def imag(x: Any) -> Any:
-    """The imaginary part; zeros for real arrays.
+def imag(x: ArrayLike) -> Array:
+    """Take the imaginary part of each element.
+
+    Args:
+        x: an array or a number.
+
+    Returns:
+        The imaginary parts; zeros for real arrays.
 
     Source: StableHLO, ``imag``.
 
@@ -130,12 +143,22 @@ def imag(x: Any) -> Any:
     >>> st.lax.imag(st.numpy.array([1 + 2j]))
     Array([2.], dtype=float32)
     """
-    x = as_value(x, "imag")
-    return IMAG(x) if is_complex(x.dtype) else zeros_like(x)
+    value = as_value(x, "imag")
+    return IMAG(value) if is_complex(value.dtype) else zeros_like(value)
 
 
-def complex_(x: Any, y: Any) -> Any:
-    """The complex array with real part ``x`` and imaginary part ``y``.
+def complex_(x: ArrayLike, y: ArrayLike) -> Array:
+    """Make complex numbers of real and imaginary parts.
+
+    Args:
+        x: the real parts, floats.
+        y: the imaginary parts, promoted and broadcast with ``x``.
+
+    Returns:
+        The complex numbers, complex64 for float32 and complex128 for float64.
+
+    Raises:
+        ValueError: the shapes cannot be broadcast together.
 
     Source: StableHLO, ``complex``.
 
@@ -146,12 +169,18 @@ def complex_(x: Any, y: Any) -> Any:
     return binary(COMPLEX_, x, y)
 
 
-def conj(x: Any) -> Any:
-    """The complex conjugate; real arrays as they are.
+def conj(x: ArrayLike) -> Array:
+    """Conjugate each complex element.
+
+    Args:
+        x: an array or a number.
+
+    Returns:
+        The conjugates; real arrays as they are.
 
     >>> import stretto as st
     >>> st.lax.conj(st.numpy.array([1 + 2j]))
     Array([1.-2.j], dtype=complex64)
     """
-    x = as_value(x, "conj")
-    return CONJ(x) if is_complex(x.dtype) else x
+    value = as_value(x, "conj")
+    return CONJ(value) if is_complex(value.dtype) else value

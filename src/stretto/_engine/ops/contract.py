@@ -17,6 +17,7 @@ from stretto._engine.core.config import settings
 from stretto._engine.core.integers import integer
 from stretto._engine.core.interpreter import Linear, as_value
 from stretto._engine.core.types import ArrayType, array_type, as_dtype
+from stretto._engine.core.typing import Array, ArrayLike, DTypeLike
 from stretto._engine.ops.arithmetic import conj, multiply
 from stretto._engine.ops.bilinear import (
     Bilinear,
@@ -270,26 +271,37 @@ def _check_pairs(
 
 
 def dot_general(
-    lhs: Any,
-    rhs: Any,
+    lhs: ArrayLike,
+    rhs: ArrayLike,
     dimension_numbers: Any,
     precision: Any = None,
-    preferred_element_type: Any = None,
+    preferred_element_type: DTypeLike | None = None,
     *,
     out_sharding: None = None,
-) -> Any:
-    """Products of ``lhs`` and ``rhs`` with any axes summed, and any shared.
+) -> Array:
+    """Multiply two arrays, with any axes summed and any shared.
 
-    ``dimension_numbers`` is ``((summed axes of lhs, of rhs), (shared axes of lhs, of rhs))``. The
-    output's axes are the shared ones, the rest of ``lhs``, the rest of ``rhs``. Its dtype is the
-    operands', or ``preferred_element_type``, in which the products are added up where it is wider.
-    Floats narrower than 32 bits are added up in float32. ``precision`` is a ``Precision`` or its
-    name, a pair of these, or a ``DotAlgorithm`` or its preset; it makes no difference on a CPU, but
-    for an algorithm with factors narrower than the operands. None is what
-    ``config.default_matmul_precision`` says.
+    Args:
+        lhs: an array.
+        rhs: an array; both are promoted to one dtype.
+        dimension_numbers: ``((summed axes of lhs, of rhs), (shared axes of lhs, of rhs))``.
+        precision: a ``Precision`` or its name, a pair of these, or a ``DotAlgorithm`` or its
+            preset. On a CPU only an algorithm with factors narrower than the operands makes a
+            difference. None stands for ``config.default_matmul_precision``.
+        preferred_element_type: the dtype of the result, in which the products are added up where it
+            is wider; by default that of the operands. Floats narrower than 32 bits are added up in
+            float32.
+        out_sharding: must be None.
 
-    Source: StableHLO, ``dot_general``. Raises ``ValueError`` where paired sizes differ, and for an
-    algorithm that CPUs do not have.
+    Returns:
+        The products: the shared axes, the rest of ``lhs``, the rest of ``rhs``.
+
+    Raises:
+        ValueError: paired sizes differ, an axis is out of bounds or named twice, or CPUs do not
+            have the algorithm.
+        NotImplementedError: ``out_sharding`` is not None.
+
+    Source: StableHLO, ``dot_general``.
 
     >>> import stretto as st
     >>> x, y = st.numpy.ones((4, 2, 3)), st.numpy.ones((4, 3, 5))
@@ -298,30 +310,30 @@ def dot_general(
     """
     refuse_sharding("dot_general", out_sharding=out_sharding)
     who = "dot_general"
-    lhs, rhs = promote_dtypes(who, lhs, rhs)
+    left, right = promote_dtypes(who, lhs, rhs)
     (summed_x, summed_y), (shared_x, shared_y) = dimension_numbers
     summed = (
-        canonical_axes(tuple(summed_x), lhs.ndim, who),
-        canonical_axes(tuple(summed_y), rhs.ndim, who),
+        canonical_axes(tuple(summed_x), left.ndim, who),
+        canonical_axes(tuple(summed_y), right.ndim, who),
     )
     shared = (
-        canonical_axes(tuple(shared_x), lhs.ndim, who),
-        canonical_axes(tuple(shared_y), rhs.ndim, who),
+        canonical_axes(tuple(shared_x), left.ndim, who),
+        canonical_axes(tuple(shared_y), right.ndim, who),
     )
     algorithm = algorithm_name(precision, who)
     if algorithm is not None:
         operands, total, _ = ALGORITHMS[algorithm]
         asked = preferred_element_type
-        out_dtype = lhs.dtype if asked is None else as_dtype(asked)
-        factor = lhs.dtype if lhs.dtype in operands else operands[0]
+        out_dtype = left.dtype if asked is None else as_dtype(asked)
+        factor = left.dtype if left.dtype in operands else operands[0]
         preferred = None if total == factor else total
         product = DotGeneral(summed, shared, algorithm, preferred)
-        return convert(product(convert(lhs, factor), convert(rhs, factor)), out_dtype)
+        return convert(product(convert(left, factor), convert(right, factor)), out_dtype)
     name = precision_name(precision, who)
     return accumulated(
         who,
-        lhs,
-        rhs,
+        left,
+        right,
         preferred_element_type,
         lambda x, y, dtype: DotGeneral(summed, shared, name, dtype)(x, y),
     )

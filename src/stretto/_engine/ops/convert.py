@@ -25,6 +25,7 @@ from stretto._engine.core.types import (
     is_inexact,
     kind_of,
 )
+from stretto._engine.core.typing import Array, ArrayLike, DTypeLike
 
 __all__ = ["as_inexact", "convert", "convert_element_type"]
 
@@ -132,10 +133,20 @@ def convert(x: Any, dtype: np.dtype, weak_type: bool = False) -> Any:
     return ConvertElementType(dtype, weak_type)(x)
 
 
-def convert_element_type(operand: Any, new_dtype: Any) -> Any:
-    """Each element of ``operand`` in ``new_dtype``; the same shape.
+def convert_element_type(operand: ArrayLike, new_dtype: DTypeLike) -> Array:
+    """Convert each element to another dtype.
 
-    Source: StableHLO, ``convert``. Raises ``TypeError`` for a dtype that is not numeric.
+    Args:
+        operand: an array.
+        new_dtype: the dtype.
+
+    Returns:
+        The array in that dtype.
+
+    Raises:
+        TypeError: the dtype is not numeric.
+
+    Source: StableHLO, ``convert``.
 
     >>> import stretto as st
     >>> st.lax.convert_element_type(st.numpy.array([1.7, -1.7]), int)

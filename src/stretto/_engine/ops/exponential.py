@@ -23,6 +23,7 @@ from stretto._engine.core.types import (
     real_dtype,
     scalar_dtype,
 )
+from stretto._engine.core.typing import Array, ArrayLike
 from stretto._engine.ops import complex_edges, thresholds
 from stretto._engine.ops.arithmetic import absolute
 from stretto._engine.ops.comparison import eq, full_like, ge, select, zeros_like
@@ -316,50 +317,81 @@ LOG, LOG1P, LOGISTIC = Log(), Log1p(), Logistic()
 SQRT, RSQRT, CBRT = Sqrt(), Rsqrt(), Cbrt()
 
 
-def power(x: Any, y: Any) -> Any:
-    """``x ** y``, element by element; a static integer ``y`` is multiplied out.
+def power(x: ArrayLike, y: ArrayLike) -> Array:
+    """Raise ``x`` to the power ``y``, element by element.
+
+    Args:
+        x: an array or a number.
+        y: the exponents, promoted and broadcast with ``x``; a Python integer is multiplied out.
+
+    Returns:
+        The powers, of the promoted dtype.
+
+    Raises:
+        ValueError: the shapes cannot be broadcast together.
 
     >>> import stretto.numpy as snp
     >>> snp.power(snp.array([2.0, 3.0]), 2)
     Array([4., 9.], dtype=float32)
     """
     if type(y) is int:
-        x = as_value(x, "power")
-        if y >= 0 or is_inexact(x.dtype):
-            return integer_pow(x, y)
+        base = as_value(x, "power")
+        if y >= 0 or is_inexact(base.dtype):
+            return integer_pow(base, y)
     return binary(POW, x, y)
 
 
-def integer_pow(x: Any, y: int) -> Any:
-    """``x`` to a static integer power, by squaring and multiplying.
+def integer_pow(x: ArrayLike, y: int) -> Array:
+    """Raise each element to a static integer power, by squaring and multiplying.
+
+    Args:
+        x: an array or a number; booleans count as integers.
+        y: the exponent, a Python integer; below zero for floats and complex numbers alone.
+
+    Returns:
+        The powers, of the shape and dtype of ``x``.
 
     >>> import stretto as st
     >>> st.lax.integer_pow(st.numpy.array([2.0, 3.0]), -2)
     Array([0.25      , 0.11111111], dtype=float32)
     """
-    x = as_value(x, "integer_pow")
-    if x.type.kind == "bool":
-        x = convert(x, scalar_dtype(int), True)
+    value = as_value(x, "integer_pow")
+    if value.type.kind == "bool":
+        value = convert(value, scalar_dtype(int), True)
     if y == 1:
-        return x
+        return value
     if y == 2:
-        return x * x
-    return unary(IntegerPow(y), x)
+        return value * value
+    return unary(IntegerPow(y), value)
 
 
-def reciprocal(x: Any) -> Any:
-    """``1 / x``, of integers as floats.
+def reciprocal(x: ArrayLike) -> Array:
+    """Compute ``1 / x`` of each element.
+
+    Args:
+        x: an array or a number; integers count as floats.
+
+    Returns:
+        The values, of the shape of ``x``.
 
     >>> import stretto as st
     >>> st.lax.reciprocal(st.numpy.array([2, 4]))
     Array([0.5 , 0.25], dtype=float32)
     """
-    x = as_value(x, "reciprocal")
-    return IntegerPow(-1)(convert(x, inexact_dtype(x.dtype), x.weak_type))
+    value = as_value(x, "reciprocal")
+    return IntegerPow(-1)(convert(value, inexact_dtype(value.dtype), value.weak_type))
 
 
-def exp(x: Any) -> Any:
-    """e to the power of each element.
+def exp(x: ArrayLike) -> Array:
+    """Compute e to the power of each element.
+
+    Args:
+        x: an array or a number; integers count as floats.
+
+    Returns:
+        The values, of the shape of ``x``.
+
+    Source: StableHLO, ``exponential``.
 
     >>> import stretto as st
     >>> st.lax.exp(st.numpy.array([0.0, -float("inf")]))
@@ -368,8 +400,14 @@ def exp(x: Any) -> Any:
     return unary(EXP, x)
 
 
-def exp2(x: Any) -> Any:
-    """2 to the power of each element.
+def exp2(x: ArrayLike) -> Array:
+    """Compute 2 to the power of each element.
+
+    Args:
+        x: an array or a number; integers count as floats.
+
+    Returns:
+        The values, of the shape of ``x``.
 
     >>> import stretto as st
     >>> st.lax.exp2(st.numpy.array([3.0, -1.0]))
@@ -378,8 +416,16 @@ def exp2(x: Any) -> Any:
     return unary(EXP2, x)
 
 
-def expm1(x: Any) -> Any:
-    """``exp(x) - 1``, exact near zero.
+def expm1(x: ArrayLike) -> Array:
+    """Compute ``exp(x) - 1`` of each element, exact near zero.
+
+    Args:
+        x: an array or a number; integers count as floats.
+
+    Returns:
+        The values, of the shape of ``x``.
+
+    Source: StableHLO, ``exponential_minus_one``.
 
     >>> import stretto as st
     >>> st.lax.expm1(st.numpy.array([0.0, float("inf")]))
@@ -388,8 +434,16 @@ def expm1(x: Any) -> Any:
     return unary(EXPM1, x)
 
 
-def log(x: Any) -> Any:
-    """The natural logarithm of each element; NaN below zero, -inf at zero.
+def log(x: ArrayLike) -> Array:
+    """Compute the natural logarithm of each element.
+
+    Args:
+        x: an array or a number; integers count as floats.
+
+    Returns:
+        The values, of the shape of ``x``.
+
+    Source: StableHLO, ``log``.
 
     >>> import stretto as st
     >>> st.lax.log(st.numpy.array([1.0, 0.0, -1.0]))
@@ -398,8 +452,16 @@ def log(x: Any) -> Any:
     return unary(LOG, x)
 
 
-def log1p(x: Any) -> Any:
-    """``log(1 + x)``, exact near zero.
+def log1p(x: ArrayLike) -> Array:
+    """Compute ``log(1 + x)`` of each element, exact near zero.
+
+    Args:
+        x: an array or a number; integers count as floats.
+
+    Returns:
+        The values, of the shape of ``x``.
+
+    Source: StableHLO, ``log_plus_one``.
 
     >>> import stretto as st
     >>> st.lax.log1p(st.numpy.array([0.0, -1.0]))
@@ -408,8 +470,16 @@ def log1p(x: Any) -> Any:
     return unary(LOG1P, x)
 
 
-def logistic(x: Any) -> Any:
-    """``1 / (1 + exp(-x))``, the sigmoid.
+def logistic(x: ArrayLike) -> Array:
+    """Compute ``1 / (1 + exp(-x))`` of each element.
+
+    Args:
+        x: an array or a number; integers count as floats.
+
+    Returns:
+        The values, of the shape of ``x``.
+
+    Source: StableHLO, ``logistic``.
 
     >>> import stretto as st
     >>> st.lax.logistic(st.numpy.array([0.0, 100.0]))
@@ -418,8 +488,16 @@ def logistic(x: Any) -> Any:
     return unary(LOGISTIC, x)
 
 
-def sqrt(x: Any) -> Any:
-    """The square root of each element; NaN below zero.
+def sqrt(x: ArrayLike) -> Array:
+    """Compute the square root of each element.
+
+    Args:
+        x: an array or a number; integers count as floats.
+
+    Returns:
+        The values, of the shape of ``x``.
+
+    Source: StableHLO, ``sqrt``.
 
     >>> import stretto as st
     >>> st.lax.sqrt(st.numpy.array([4.0, -1.0]))
@@ -436,8 +514,16 @@ def root_of_squares(total: Any) -> Any:
     return select(none, zeros_like(total), sqrt(select(none, full_like(total, 1), total)))
 
 
-def rsqrt(x: Any) -> Any:
-    """One over the square root of each element.
+def rsqrt(x: ArrayLike) -> Array:
+    """Compute ``1 / sqrt(x)`` of each element.
+
+    Args:
+        x: an array or a number; integers count as floats.
+
+    Returns:
+        The values, of the shape of ``x``.
+
+    Source: StableHLO, ``rsqrt``.
 
     >>> import stretto as st
     >>> st.lax.rsqrt(st.numpy.array([4.0, 0.25]))
@@ -446,8 +532,16 @@ def rsqrt(x: Any) -> Any:
     return unary(RSQRT, x)
 
 
-def cbrt(x: Any) -> Any:
-    """The real cube root of each element.
+def cbrt(x: ArrayLike) -> Array:
+    """Compute the cube root of each element.
+
+    Args:
+        x: an array or a number; integers count as floats.
+
+    Returns:
+        The values, of the shape of ``x``.
+
+    Source: StableHLO, ``cbrt``.
 
     >>> import stretto as st
     >>> st.numpy.round(st.lax.cbrt(st.numpy.array([8.0, -27.0])), 3)

@@ -18,6 +18,7 @@ from stretto._engine.core.integers import integers
 from stretto._engine.core.interpreter import Linear, as_value
 from stretto._engine.core.primitive import Primitive
 from stretto._engine.core.types import ArrayType, array_type, inexact_dtype, is_complex, real_dtype
+from stretto._engine.core.typing import Array, ArrayLike
 from stretto._engine.ops import thresholds
 from stretto._engine.ops.broadcast import broadcast_in_dim, move_to_front
 from stretto._engine.ops.complex_parts import conj
@@ -165,13 +166,23 @@ def complex_dtype(dtype: np.dtype) -> np.dtype:
     return np.dtype(np.complex128 if dtype.itemsize == 8 else np.complex64)
 
 
-def fft(x: Any, fft_type: FftType | str | int, fft_lengths: Sequence[int]) -> Any:
-    """The Fourier transform of a kind over the last ``len(fft_lengths)`` axes, one to three.
+def fft(x: ArrayLike, fft_type: FftType | str | int, fft_lengths: Sequence[int]) -> Array:
+    """Compute a Fourier transform over the last axes, one to three.
 
-    ``fft_type`` is an ``FftType`` or its name. FFT and IFFT take complex numbers, to which others
-    are converted; RFFT takes real ones, and gives ``n // 2 + 1`` frequencies along the last axis;
-    IRFFT takes those back. IFFT and IRFFT divide by the number of points. Raises ``ValueError``
-    where ``fft_lengths`` are not the sizes of these axes. Source: StableHLO, ``fft``.
+    Args:
+        x: an array; of real numbers for ``RFFT``.
+        fft_type: an ``FftType`` or its name. FFT and IFFT take complex numbers to complex ones;
+            RFFT gives ``n // 2 + 1`` frequencies along the last axis, and IRFFT takes those back.
+        fft_lengths: the sizes of these axes, for ``IRFFT`` those of the result.
+
+    Returns:
+        The transform; IFFT and IRFFT divide by the number of points.
+
+    Raises:
+        TypeError: ``x`` is complex for ``RFFT``.
+        ValueError: there is no such type, or ``fft_lengths`` are not the sizes of these axes.
+
+    Source: StableHLO, ``fft``.
 
     >>> import stretto as st
     >>> st.lax.fft(st.numpy.array([1.0, 2.0, 3.0]), "RFFT", (3,))
@@ -185,11 +196,11 @@ def fft(x: Any, fft_type: FftType | str | int, fft_lengths: Sequence[int]) -> An
         kind = FftType[fft_type.upper()]
     else:
         kind = FftType(fft_type)
-    x = as_value(x, "fft")
+    value = as_value(x, "fft")
     if kind is not FftType.RFFT:
-        x = convert(x, complex_dtype(x.dtype))
-    elif is_complex(x.dtype):
-        raise TypeError(f"fft: kind RFFT takes real numbers, got {x.type}; use FFT, or x.real")
+        value = convert(value, complex_dtype(value.dtype))
+    elif is_complex(value.dtype):
+        raise TypeError(f"fft: kind RFFT takes real numbers, got {value.type}; use FFT, or x.real")
     else:
-        x = convert(x, real_dtype(complex_dtype(x.dtype)))
-    return Fft(kind, integers(fft_lengths, "fft", "fft_lengths"))(x)
+        value = convert(value, real_dtype(complex_dtype(value.dtype)))
+    return Fft(kind, integers(fft_lengths, "fft", "fft_lengths"))(value)

@@ -13,6 +13,7 @@ import numpy as np
 from stretto._engine.core.integers import sizes_of
 from stretto._engine.core.primitive import ZERO_DERIVATIVE, Primitive, Refused
 from stretto._engine.core.types import ArrayType, array_type, as_dtype, kind_of
+from stretto._engine.core.typing import Array, DTypeLike
 from stretto._engine.ops.broadcast import canonical_axis
 from stretto._engine.ops.sharding import refuse_sharding
 
@@ -53,8 +54,18 @@ class Iota(Primitive):
         return self(), None
 
 
-def iota(dtype: Any, size: int) -> Any:
-    """The integers from 0 to ``size - 1``, in ``dtype``.
+def iota(dtype: DTypeLike, size: int) -> Array:
+    """Count from 0 to ``size - 1``.
+
+    Args:
+        dtype: the dtype.
+        size: how many numbers.
+
+    Returns:
+        The numbers, ``[size]``.
+
+    Raises:
+        ValueError: ``size`` is negative.
 
     >>> import stretto as st
     >>> st.lax.iota(float, 3)
@@ -64,9 +75,22 @@ def iota(dtype: Any, size: int) -> Any:
 
 
 def broadcasted_iota(
-    dtype: Any, shape: Sequence[int], dimension: int, *, out_sharding: None = None
-) -> Any:
-    """An array of this shape, each element its index along ``dimension``.
+    dtype: DTypeLike, shape: Sequence[int], dimension: int, *, out_sharding: None = None
+) -> Array:
+    """Make an array whose elements are their indices along an axis.
+
+    Args:
+        dtype: the dtype.
+        shape: the sizes of the axes.
+        dimension: the axis to count along, negative from the end.
+        out_sharding: must be None.
+
+    Returns:
+        The indices.
+
+    Raises:
+        ValueError: a size is negative, or the axis is out of bounds.
+        NotImplementedError: ``out_sharding`` is not None.
 
     Source: StableHLO, ``iota``.
 

@@ -12,6 +12,7 @@ import numpy as np
 from stretto._engine.core.interpreter import as_value
 from stretto._engine.core.primitive import ZERO_DERIVATIVE
 from stretto._engine.core.types import ArrayType, array_type, is_complex, is_inexact
+from stretto._engine.core.typing import Array, ArrayLike
 from stretto._engine.ops import thresholds
 from stretto._engine.ops.comparison import full, lt, select, zeros_like
 from stretto._engine.ops.complex_parts import imag, real
@@ -107,8 +108,14 @@ def _whole(primitive: Elementwise, x: Any) -> Any:
     return primitive(x) if is_inexact(x.dtype) else x
 
 
-def floor(x: Any) -> Any:
-    """The greatest whole number not above each element; integers as they are.
+def floor(x: ArrayLike) -> Array:
+    """Round each element down to a whole number.
+
+    Args:
+        x: an array or a number.
+
+    Returns:
+        The whole numbers, of the shape and dtype of ``x``; integers as they are.
 
     Source: StableHLO, ``floor``.
 
@@ -119,8 +126,14 @@ def floor(x: Any) -> Any:
     return _whole(FLOOR, x)
 
 
-def ceil(x: Any) -> Any:
-    """The least whole number not below each element; integers as they are.
+def ceil(x: ArrayLike) -> Array:
+    """Round each element up to a whole number.
+
+    Args:
+        x: an array or a number.
+
+    Returns:
+        The whole numbers, of the shape and dtype of ``x``; integers as they are.
 
     Source: StableHLO, ``ceil``.
 
@@ -149,8 +162,14 @@ def truncated(x: Any) -> Any:
     return select(lt(x, zeros_like(x)), ceil(x), floor(x)) if is_inexact(x.dtype) else x
 
 
-def is_finite(x: Any) -> Any:
-    """Whether each element is neither infinite nor NaN.
+def is_finite(x: ArrayLike) -> Array:
+    """Tell whether each element is neither infinite nor NaN.
+
+    Args:
+        x: an array or a number.
+
+    Returns:
+        Booleans, of the shape of ``x``.
 
     Source: StableHLO, ``is_finite``.
 
@@ -158,16 +177,26 @@ def is_finite(x: Any) -> Any:
     >>> st.lax.is_finite(st.numpy.array([1.0, float("inf")]))
     Array([ True, False], dtype=bool)
     """
-    x = as_value(x, "is_finite")
-    if is_complex(x.dtype):
-        return IS_FINITE(real(x)) & IS_FINITE(imag(x))
-    if not is_inexact(x.dtype):
-        return full(x.shape, True, np.dtype(bool))
-    return IS_FINITE(x)
+    value = as_value(x, "is_finite")
+    if is_complex(value.dtype):
+        return IS_FINITE(real(value)) & IS_FINITE(imag(value))
+    if not is_inexact(value.dtype):
+        return full(value.shape, True, np.dtype(bool))
+    return IS_FINITE(value)
 
 
-def nextafter(x1: Any, x2: Any) -> Any:
-    """The next number after ``x1`` towards ``x2``.
+def nextafter(x1: ArrayLike, x2: ArrayLike) -> Array:
+    """Compute the next number after ``x1`` towards ``x2``, element by element.
+
+    Args:
+        x1: the floats to start from.
+        x2: the floats to go towards, promoted and broadcast with ``x1``.
+
+    Returns:
+        The numbers, of the promoted dtype.
+
+    Raises:
+        ValueError: the shapes cannot be broadcast together.
 
     Source: CHLO, ``next_after``.
 

@@ -16,6 +16,7 @@ from stretto._engine.core.integers import integers
 from stretto._engine.core.interpreter import Linear, as_value
 from stretto._engine.core.primitive import Kernel, Primitive
 from stretto._engine.core.types import ArrayType, array_type, promote
+from stretto._engine.core.typing import Array, ArrayLike
 from stretto._engine.ops.broadcast import (
     broadcast_in_dim,
     canonical_axes,
@@ -291,10 +292,20 @@ class Rev(Primitive):
 # Functions
 
 
-def concatenate(operands: Sequence[Any], dimension: int = 0) -> Any:
-    """The arrays one after another along ``dimension``, promoted to one dtype.
+def concatenate(operands: Sequence[ArrayLike], dimension: int = 0) -> Array:
+    """Join arrays one after another along an axis.
 
-    Raises ``ValueError`` where they differ in another axis. Source: StableHLO, ``concatenate``.
+    Args:
+        operands: the arrays, which are promoted to one dtype.
+        dimension: the axis, negative from the end.
+
+    Returns:
+        The joined array.
+
+    Raises:
+        ValueError: there are no arrays, they differ in another axis, or the axis is out of bounds.
+
+    Source: StableHLO, ``concatenate``.
 
     >>> import stretto.numpy as snp
     >>> snp.concatenate([snp.array([1, 2]), snp.array([3.5])])
@@ -309,109 +320,161 @@ def concatenate(operands: Sequence[Any], dimension: int = 0) -> Any:
     return values[0] if len(values) == 1 else Concatenate(d)(*values)
 
 
-def pad(operand: Any, padding_value: Any, padding_config: Sequence[tuple[int, int, int]]) -> Any:
-    """``operand`` with ``padding_value`` put before, after and between its elements.
+def pad(
+    operand: ArrayLike, padding_value: ArrayLike, padding_config: Sequence[tuple[int, int, int]]
+) -> Array:
+    """Put a value before, after and between the elements of an array.
 
-    ``padding_config`` gives (low, high, interior) for each axis; negative ``low`` and ``high``
-    crop. The value is a scalar, converted to the dtype of ``operand``. Raises ``ValueError`` where
-    a size would be negative. Source: StableHLO, ``pad``.
+    Args:
+        operand: an array.
+        padding_value: a scalar, which is converted to the dtype of ``operand``.
+        padding_config: a triple (low, high, interior) for each axis; negative ``low`` and ``high``
+            crop.
+
+    Returns:
+        The padded array.
+
+    Raises:
+        ValueError: there is not a triple for each axis, or a size would be negative.
+
+    Source: StableHLO, ``pad``.
 
     >>> import stretto as st
     >>> st.lax.pad(st.numpy.array([1, 2]), 0, [(1, 0, 2)])
     Array([0, 1, 0, 0, 2], dtype=int32)
     """
-    operand = as_value(operand, "pad", "operand")
+    x = as_value(operand, "pad", "operand")
     if type(padding_value) in (bool, int, float, complex):
-        padding_value = full((), padding_value, operand.dtype, True)
+        filler = full((), padding_value, x.dtype, True)
     else:
-        padding_value = as_value(padding_value, "pad", "padding_value")
-        padding_value = convert(
-            padding_value, operand.dtype, padding_value.weak_type and operand.weak_type
-        )
+        filler = as_value(padding_value, "pad", "padding_value")
+        filler = convert(filler, x.dtype, filler.weak_type and x.weak_type)
     settings = tuple((int(low), int(high), int(interior)) for low, high, interior in padding_config)
-    if not any(map(any, settings)) and len(settings) == operand.ndim and not padding_value.ndim:
-        return operand
-    return Pad(settings)(operand, padding_value)
+    if not any(map(any, settings)) and len(settings) == x.ndim and not filler.ndim:
+        return x
+    return Pad(settings)(x, filler)
 
 
 def slice(
-    operand: Any,
+    operand: ArrayLike,
     start_indices: Sequence[int],
     limit_indices: Sequence[int],
     strides: Sequence[int] | None = None,
-) -> Any:
-    """The elements from ``start_indices`` up to ``limit_indices``, every ``strides``-th.
+) -> Array:
+    """Take the elements within static bounds.
 
-    Raises ``ValueError`` where the bounds are not within ``operand``. Source: StableHLO, ``slice``.
+    Args:
+        operand: an array.
+        start_indices: the first index along each axis.
+        limit_indices: the index to stop before along each axis.
+        strides: the steps along each axis; by default 1.
+
+    Returns:
+        The part.
+
+    Raises:
+        ValueError: the bounds are not within ``operand``, or a stride is not positive.
+
+    Source: StableHLO, ``slice``.
 
     >>> import stretto as st
     >>> st.lax.slice(st.numpy.arange(6), (1,), (6,), (2,))
     Array([1, 3, 5], dtype=int32)
     """
-    operand = as_value(operand, "slice", "operand")
+    x = as_value(operand, "slice", "operand")
     starts = integers(start_indices, "slice", "start_indices")
     limits = integers(limit_indices, "slice", "limit_indices")
-    steps = (1,) * operand.ndim if strides is None else integers(strides, "slice", "strides")
-    if (
-        limits == operand.shape
-        and not any(starts)
-        and set(steps) <= {1}
-        and len(starts) == operand.ndim
-    ):
-        return operand
-    return Slice(starts, limits, steps)(operand)
+    steps = (1,) * x.ndim if strides is None else integers(strides, "slice", "strides")
+    if limits == x.shape and not any(starts) and set(steps) <= {1} and len(starts) == x.ndim:
+        return x
+    return Slice(starts, limits, steps)(x)
 
 
 slice_ = slice  # for modules that need the builtin too
 
 
 def slice_in_dim(
-    operand: Any, start_index: int | None, limit_index: int | None, stride: int = 1, axis: int = 0
-) -> Any:
-    """The part along ``axis`` that ``operand[start:limit:stride]`` is, with ``stride > 0``.
+    operand: ArrayLike,
+    start_index: int | None,
+    limit_index: int | None,
+    stride: int = 1,
+    axis: int = 0,
+) -> Array:
+    """Take ``operand[start:limit:stride]`` along one axis.
+
+    Args:
+        operand: an array.
+        start_index: the first index, negative from the end; None for 0.
+        limit_index: the index to stop before, negative from the end; None for the size.
+        stride: the step, positive.
+        axis: the axis, negative from the end.
+
+    Returns:
+        The part.
+
+    Raises:
+        ValueError: ``stride`` is not positive, or the axis is out of bounds.
 
     >>> import stretto as st
     >>> st.lax.slice_in_dim(st.numpy.arange(6), 1, -1)
     Array([1, 2, 3, 4], dtype=int32)
     """
-    operand = as_value(operand, "slice_in_dim", "operand")
-    axis = canonical_axis(axis, operand.ndim, "slice_in_dim")
+    x = as_value(operand, "slice_in_dim", "operand")
+    axis = canonical_axis(axis, x.ndim, "slice_in_dim")
     if stride <= 0:
         raise ValueError(
             f"slice_in_dim: expected stride > 0, got {stride}; use rev to go backwards"
         )
-    start, limit, _ = builtins.slice(start_index, limit_index).indices(operand.shape[axis])
-    starts, limits, strides = [0] * operand.ndim, list(operand.shape), [1] * operand.ndim
+    start, limit, _ = builtins.slice(start_index, limit_index).indices(x.shape[axis])
+    starts, limits, strides = [0] * x.ndim, list(x.shape), [1] * x.ndim
     starts[axis], limits[axis], strides[axis] = start, max(start, limit), stride
-    return slice(operand, starts, limits, strides)
+    return slice(x, starts, limits, strides)
 
 
-def split(operand: Any, sizes: Sequence[int], axis: int = 0) -> list[Any]:
-    """``operand`` cut along ``axis`` into parts of these sizes.
+def split(operand: ArrayLike, sizes: Sequence[int], axis: int = 0) -> list[Array]:
+    """Cut an array along an axis into parts of given sizes.
 
-    Raises ``ValueError`` where the sizes do not add up to that of the axis.
+    Args:
+        operand: an array.
+        sizes: the sizes of the parts.
+        axis: the axis, negative from the end.
+
+    Returns:
+        The parts.
+
+    Raises:
+        ValueError: the sizes do not add up to that of the axis, or the axis is out of bounds.
 
     >>> import stretto as st
     >>> st.lax.split(st.numpy.arange(3), (1, 2))
     [Array([0], dtype=int32), Array([1, 2], dtype=int32)]
     """
-    operand = as_value(operand, "split", "operand")
-    axis = canonical_axis(axis, operand.ndim, "split")
+    x = as_value(operand, "split", "operand")
+    axis = canonical_axis(axis, x.ndim, "split")
     parts = integers(sizes, "split", "sizes")
-    if sum(parts) != operand.shape[axis] or any(n < 0 for n in parts):
+    if sum(parts) != x.shape[axis] or any(n < 0 for n in parts):
         raise ValueError(
-            f"split: sizes {tuple(parts)} must add up to {operand.shape[axis]}, axis {axis} of "
-            f"{operand.type}"
+            f"split: sizes {tuple(parts)} must add up to {x.shape[axis]}, axis {axis} of {x.type}"
         )
     out, start = [], 0
     for n in parts:
-        out.append(slice_in_dim(operand, start, start + n, axis=axis))
+        out.append(slice_in_dim(x, start, start + n, axis=axis))
         start += n
     return out
 
 
-def rev(operand: Any, dimensions: Sequence[int]) -> Any:
-    """``operand`` with the order of its elements reversed along ``dimensions``.
+def rev(operand: ArrayLike, dimensions: Sequence[int]) -> Array:
+    """Reverse the order of the elements along axes.
+
+    Args:
+        operand: an array.
+        dimensions: the axes, negative from the end.
+
+    Returns:
+        The reversed array.
+
+    Raises:
+        ValueError: an axis is out of bounds, or is named twice.
 
     Source: StableHLO, ``reverse``.
 
@@ -419,6 +482,6 @@ def rev(operand: Any, dimensions: Sequence[int]) -> Any:
     >>> st.lax.rev(st.numpy.arange(3), (0,))
     Array([2, 1, 0], dtype=int32)
     """
-    operand = as_value(operand, "rev", "operand")
-    canonical = canonical_axes(dimensions, operand.ndim, "rev")
-    return Rev(tuple(sorted(canonical)))(operand) if canonical else operand
+    x = as_value(operand, "rev", "operand")
+    canonical = canonical_axes(dimensions, x.ndim, "rev")
+    return Rev(tuple(sorted(canonical)))(x) if canonical else x

@@ -23,10 +23,18 @@ def refuse_sharding(who: str, **given: Any) -> None:
 
 
 def with_sharding_constraint(x: Any, shardings: Any) -> Any:
-    """The tree ``x`` as it is, where ``shardings`` asks for nothing: None, or a tree of None.
+    """Return a tree as it is, where no sharding is asked for.
 
-    Raises ``NotImplementedError`` for any other sharding: arrays are not split over devices;
-    ``TypeError`` for a leaf that is no array.
+    Args:
+        x: a tree of arrays.
+        shardings: None, or a tree of None.
+
+    Returns:
+        The same values.
+
+    Raises:
+        TypeError: a leaf of ``x`` is not an array.
+        NotImplementedError: a sharding is asked for; arrays are not split over devices.
 
     >>> import stretto as st, stretto.numpy as snp
     >>> st.lax.with_sharding_constraint(snp.ones(2), None)

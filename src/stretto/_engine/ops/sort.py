@@ -16,6 +16,7 @@ from stretto._engine.core.integers import integer
 from stretto._engine.core.interpreter import as_value
 from stretto._engine.core.primitive import NOT_LINEAR, Primitive
 from stretto._engine.core.types import ArrayType, array_type, default_dtype, is_complex
+from stretto._engine.core.typing import Array, ArrayLike
 from stretto._engine.ops.broadcast import canonical_axis, check_axes, move_axis, move_to_front
 from stretto._engine.ops.convert import convert
 from stretto._engine.ops.elementwise import align_mapped
@@ -223,10 +224,21 @@ class TopK(Primitive):
 def sort_operands(
     operand: Any, dimension: int = -1, is_stable: bool = True, num_keys: int = 1
 ) -> Any:
-    """An array sorted along ``dimension``; or several of one shape, by the first ``num_keys``.
+    """Sort an array along an axis, or several together by the first of them.
 
-    Keys compare as in ``sort``, the first foremost. A sequence of arrays gives a tuple. Raises
-    ``ValueError`` where shapes differ. Source: StableHLO, ``sort``.
+    Args:
+        operand: an array, or a sequence of arrays of one shape.
+        dimension: the axis, negative from the end.
+        is_stable: whether equal elements stay in their order.
+        num_keys: how many of the arrays are compared, the first foremost.
+
+    Returns:
+        The sorted array, or a tuple of them; NaN comes last.
+
+    Raises:
+        ValueError: there is no array, shapes differ, or the axis is out of bounds.
+
+    Source: StableHLO, ``sort``.
 
     >>> import stretto.numpy as snp
     >>> from stretto._engine.ops.sort import sort_operands
@@ -260,30 +272,51 @@ def sort(x: Any, axis: int = -1, *, descending: bool = False, stable: bool = Tru
     return rev(out, (axis,)) if descending else out
 
 
-def argsort(x: Any, axis: int = -1, *, descending: bool = False, stable: bool = True) -> Any:
-    """The indices that put ``x`` in the order of ``sort`` along ``axis``, equals in their order.
+def argsort(
+    x: ArrayLike, axis: int = -1, *, descending: bool = False, stable: bool = True
+) -> Array:
+    """Find the indices that sort an array along an axis.
 
-    The dtype is the default integer's.
+    Args:
+        x: an array.
+        axis: the axis, negative from the end.
+        descending: whether to sort from the greatest down.
+        stable: whether equal elements stay in their order.
+
+    Returns:
+        The indices, of the default integer dtype.
+
+    Raises:
+        ValueError: the axis is out of bounds.
 
     >>> import stretto.numpy as snp
     >>> snp.argsort(snp.array([3.0, 1.0, 2.0]))
     Array([1, 2, 0], dtype=int32)
     """
-    x = as_value(x, "argsort")
-    axis = canonical_axis(axis, x.ndim, "argsort")
-    index = broadcasted_iota(_INT32, x.shape, axis)
+    value = as_value(x, "argsort")
+    axis = canonical_axis(axis, value.ndim, "argsort")
+    index = broadcasted_iota(_INT32, value.shape, axis)
     if descending:  # equals in reversed order, reversed again
-        x, index = rev(x, (axis,)), rev(index, (axis,))
-    _, order = Sort(axis, 1, bool(stable))(x, index)
+        value, index = rev(value, (axis,)), rev(index, (axis,))
+    _, order = Sort(axis, 1, bool(stable))(value, index)
     order = rev(order, (axis,)) if descending else order
     return convert(order, default_dtype("int"))
 
 
-def top_k(operand: Any, k: int, *, axis: int = -1) -> tuple[Any, Any]:
-    """The ``k`` greatest elements along ``axis``, falling, and their int32 indices.
+def top_k(operand: ArrayLike, k: int, *, axis: int = -1) -> tuple[Array, Array]:
+    """Find the greatest elements along an axis.
 
-    Of equal elements the first come first; NaN counts as greatest. Raises ``ValueError`` where the
-    axis has fewer than ``k`` elements.
+    Args:
+        operand: an array.
+        k: how many.
+        axis: the axis, negative from the end.
+
+    Returns:
+        The elements, falling, and their int32 indices; of equal elements the first come first, and
+            NaN counts as greatest.
+
+    Raises:
+        ValueError: the axis has fewer than ``k`` elements, or is out of bounds.
 
     >>> import stretto as st
     >>> st.lax.top_k(st.numpy.array([3.0, 1.0, 2.0]), 2)

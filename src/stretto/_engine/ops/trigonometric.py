@@ -12,6 +12,7 @@ import numpy as np
 
 from stretto._engine.core.primitive import Kernel
 from stretto._engine.core.types import is_complex
+from stretto._engine.core.typing import Array, ArrayLike
 from stretto._engine.ops import thresholds
 from stretto._engine.ops.arithmetic import absolute as magnitude
 from stretto._engine.ops.comparison import eq, full_like, gt, lt, ne, select, zeros_like
@@ -289,8 +290,14 @@ SIN, COS, TAN, ASIN, ACOS, ATAN, ATAN2 = Sin(), Cos(), Tan(), Asin(), Acos(), At
 SINH, COSH, TANH, ASINH, ACOSH, ATANH = Sinh(), Cosh(), Tanh(), Asinh(), Acosh(), Atanh()
 
 
-def sin(x: Any) -> Any:
-    """The sine of each element, in radians.
+def sin(x: ArrayLike) -> Array:
+    """Compute the sine of each element.
+
+    Args:
+        x: angles in radians, an array or a number; integers count as floats.
+
+    Returns:
+        The values, of the shape of ``x``.
 
     Source: StableHLO, ``sine``.
 
@@ -301,8 +308,14 @@ def sin(x: Any) -> Any:
     return unary(SIN, x)
 
 
-def cos(x: Any) -> Any:
-    """The cosine of each element, in radians.
+def cos(x: ArrayLike) -> Array:
+    """Compute the cosine of each element.
+
+    Args:
+        x: angles in radians, an array or a number; integers count as floats.
+
+    Returns:
+        The values, of the shape of ``x``.
 
     Source: StableHLO, ``cosine``.
 
@@ -313,8 +326,14 @@ def cos(x: Any) -> Any:
     return unary(COS, x)
 
 
-def tan(x: Any) -> Any:
-    """The tangent of each element, in radians.
+def tan(x: ArrayLike) -> Array:
+    """Compute the tangent of each element.
+
+    Args:
+        x: angles in radians, an array or a number; integers count as floats.
+
+    Returns:
+        The values, of the shape of ``x``.
 
     Source: StableHLO, ``tan``.
 
@@ -325,8 +344,14 @@ def tan(x: Any) -> Any:
     return unary(TAN, x)
 
 
-def asin(x: Any) -> Any:
-    """The inverse sine of each element, in radians.
+def asin(x: ArrayLike) -> Array:
+    """Compute the inverse sine of each element, in radians.
+
+    Args:
+        x: an array or a number; integers count as floats.
+
+    Returns:
+        The angles, from -pi/2 to pi/2, of the shape of ``x``.
 
     Source: CHLO, ``asin``.
 
@@ -337,8 +362,14 @@ def asin(x: Any) -> Any:
     return unary(ASIN, x)
 
 
-def acos(x: Any) -> Any:
-    """The inverse cosine of each element, in radians.
+def acos(x: ArrayLike) -> Array:
+    """Compute the inverse cosine of each element, in radians.
+
+    Args:
+        x: an array or a number; integers count as floats.
+
+    Returns:
+        The angles, from 0 to pi, of the shape of ``x``.
 
     Source: CHLO, ``acos``.
 
@@ -349,8 +380,14 @@ def acos(x: Any) -> Any:
     return unary(ACOS, x)
 
 
-def atan(x: Any) -> Any:
-    """The inverse tangent of each element, in radians.
+def atan(x: ArrayLike) -> Array:
+    """Compute the inverse tangent of each element, in radians.
+
+    Args:
+        x: an array or a number; integers count as floats.
+
+    Returns:
+        The angles, from -pi/2 to pi/2, of the shape of ``x``.
 
     Source: CHLO, ``atan``.
 
@@ -361,8 +398,14 @@ def atan(x: Any) -> Any:
     return unary(ATAN, x)
 
 
-def sinh(x: Any) -> Any:
-    """The hyperbolic sine of each element.
+def sinh(x: ArrayLike) -> Array:
+    """Compute the hyperbolic sine of each element.
+
+    Args:
+        x: an array or a number; integers count as floats.
+
+    Returns:
+        The values, of the shape of ``x``.
 
     Source: CHLO, ``sinh``.
 
@@ -373,8 +416,14 @@ def sinh(x: Any) -> Any:
     return unary(SINH, x)
 
 
-def cosh(x: Any) -> Any:
-    """The hyperbolic cosine of each element.
+def cosh(x: ArrayLike) -> Array:
+    """Compute the hyperbolic cosine of each element.
+
+    Args:
+        x: an array or a number; integers count as floats.
+
+    Returns:
+        The values, of the shape of ``x``.
 
     Source: CHLO, ``cosh``.
 
@@ -385,8 +434,14 @@ def cosh(x: Any) -> Any:
     return unary(COSH, x)
 
 
-def tanh(x: Any) -> Any:
-    """The hyperbolic tangent of each element.
+def tanh(x: ArrayLike) -> Array:
+    """Compute the hyperbolic tangent of each element.
+
+    Args:
+        x: an array or a number; integers count as floats.
+
+    Returns:
+        The values, of the shape of ``x``.
 
     Source: StableHLO, ``tanh``.
 
@@ -397,8 +452,14 @@ def tanh(x: Any) -> Any:
     return unary(TANH, x)
 
 
-def asinh(x: Any) -> Any:
-    """The inverse hyperbolic sine of each element.
+def asinh(x: ArrayLike) -> Array:
+    """Compute the inverse hyperbolic sine of each element.
+
+    Args:
+        x: an array or a number; integers count as floats.
+
+    Returns:
+        The values, of the shape of ``x``.
 
     Source: CHLO, ``asinh``.
 
@@ -409,8 +470,14 @@ def asinh(x: Any) -> Any:
     return unary(ASINH, x)
 
 
-def acosh(x: Any) -> Any:
-    """The inverse hyperbolic cosine of each element.
+def acosh(x: ArrayLike) -> Array:
+    """Compute the inverse hyperbolic cosine of each element.
+
+    Args:
+        x: an array or a number; integers count as floats.
+
+    Returns:
+        The values, of the shape of ``x``.
 
     Source: CHLO, ``acosh``.
 
@@ -421,8 +488,14 @@ def acosh(x: Any) -> Any:
     return unary(ACOSH, x)
 
 
-def atanh(x: Any) -> Any:
-    """The inverse hyperbolic tangent of each element.
+def atanh(x: ArrayLike) -> Array:
+    """Compute the inverse hyperbolic tangent of each element.
+
+    Args:
+        x: an array or a number; integers count as floats.
+
+    Returns:
+        The values, of the shape of ``x``.
 
     Source: CHLO, ``atanh``.
 
@@ -433,8 +506,18 @@ def atanh(x: Any) -> Any:
     return unary(ATANH, x)
 
 
-def atan2(x: Any, y: Any) -> Any:
-    """The angle in radians, from -pi to pi, whose sine is along ``x`` and cosine along ``y``.
+def atan2(x: ArrayLike, y: ArrayLike) -> Array:
+    """Compute the angle, in radians, of the points with ordinates ``x`` and abscissae ``y``.
+
+    Args:
+        x: the coordinate along the sine, an array or a number.
+        y: the coordinate along the cosine, promoted and broadcast with ``x``.
+
+    Returns:
+        The angles, from -pi to pi, whose sine is along ``x`` and whose cosine is along ``y``.
+
+    Raises:
+        ValueError: the shapes cannot be broadcast together.
 
     Source: StableHLO, ``atan2``.
 

@@ -2,23 +2,31 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import stretto.numpy as snp
 from stretto._engine.core.types import inexact_dtype
+from stretto._engine.core.typing import Array, ArrayLike
 from stretto._engine.ops.bilinear import promote_dtypes
 from stretto._engine.ops.convert import convert
 
 __all__ = ["vq"]
 
 
-def vq(obs: Any, code_book: Any, check_finite: bool = True) -> tuple[Any, Any]:
-    """For each observation the place of the nearest code, and its distance.
+def vq(obs: ArrayLike, code_book: ArrayLike, check_finite: bool = True) -> tuple[Array, Array]:
+    """Find the nearest code for each observation.
 
-    ``obs`` is ``[m, d]``, ``code_book`` ``[k, d]``, or both of rank 1, with d = 1; the results are
-    ``[m]``. Of equally near codes it is the first. NaN is not looked for, whatever ``check_finite``
-    says. The derivative of a distance of 0 is 0. Raises ``ValueError`` for other shapes. Source:
-    SciPy, ``scipy.cluster.vq.vq``.
+    Args:
+        obs: the observations, ``[m, d]``, or ``[m]`` for ``d = 1``.
+        code_book: the codes, ``[k, d]``, or ``[k]``.
+        check_finite: has no effect; NaN is not looked for.
+
+    Returns:
+        The places of the codes, ``[m]``, the first of equally near ones, and the distances,
+            ``[m]``, where 0 has a derivative of 0.
+
+    Raises:
+        ValueError: the shapes are others, or there is no code.
+
+    As SciPy's ``vq``.
 
     >>> import stretto as st
     >>> book = st.numpy.array([[0.0, 0.0], [3.0, 4.0]])

@@ -9,6 +9,7 @@ from typing import Any
 
 from stretto._engine.core.interpreter import as_value
 from stretto._engine.core.types import is_complex
+from stretto._engine.core.typing import Array, ArrayLike
 from stretto._engine.ops.broadcast import broadcast_to
 from stretto._engine.ops.comparison import full, zeros_like
 from stretto._engine.ops.contract import matmul
@@ -29,8 +30,8 @@ __all__ = ["eigh", "eigh_tridiagonal", "hessenberg", "rsf2csf", "schur"]
 
 
 def eigh(
-    a: Any,
-    b: Any = None,
+    a: ArrayLike,
+    b: ArrayLike | None = None,
     lower: bool = True,
     eigvals_only: bool = False,
     overwrite_a: bool = False,
@@ -40,14 +41,30 @@ def eigh(
     type: int = 1,
     check_finite: bool = True,
 ) -> Any:
-    """``(w, v)`` with ``a v = w b v``, for Hermitian ``a`` and positive definite ``b``.
+    """Compute the eigenvalues of Hermitian matrices, also generalised: ``a v = w b v``.
 
-    ``a`` and ``b`` are ``[..., n, n]``, of which the ``lower`` or the upper triangle is read; ``b``
-    is by default the identity. ``w``, real, rises; the columns of ``v`` have ``v^H b v = 1``. Other
-    problems have ``type`` 2, ``a b v = w v`` with ``v^H b v = 1``, and 3, ``b a v = w v`` with
-    ``v^H b^-1 v = 1``. Only ``w`` if ``eigvals_only``. NaN where ``b`` is not positive definite.
-    ``overwrite_a``, ``overwrite_b``, ``turbo`` and ``check_finite`` have no effect. Raises
-    ``NotImplementedError`` for ``eigvals``: slice the result, or see ``lax.linalg.eigh``.
+    Args:
+        a: Hermitian matrices, ``[..., n, n]``.
+        b: Hermitian positive definite matrices, ``[..., n, n]``; by default the identity.
+        lower: whether to read the lower triangles, instead of the upper.
+        eigvals_only: whether to return ``w`` alone.
+        overwrite_a: has no effect.
+        overwrite_b: has no effect.
+        turbo: has no effect.
+        eigvals: must be None.
+        type: 1 for ``a v = w b v``, 2 for ``a b v = w v``, 3 for ``b a v = w v``.
+        check_finite: has no effect; NaN is not looked for.
+
+    Returns:
+        ``(w, v)``: the eigenvalues, rising, and the vectors, with ``v^H b v = 1``, for type 3 ``v^H
+            b^-1 v = 1``; NaN where ``b`` is not positive definite.
+
+    Raises:
+        TypeError: the dtype is float16 or narrower.
+        ValueError: the sizes do not fit, or there is no such type.
+        NotImplementedError: ``eigvals`` is not None: slice the result, or see ``lax.linalg.eigh``.
+
+    As SciPy's ``eigh``.
 
     >>> import stretto as st
     >>> import stretto.numpy as snp
@@ -66,14 +83,14 @@ def eigh(
     if b is None:
         *vectors, w = Eigh(not eigvals_only)(triangle(matrices("eigh", a, square=True)))
         return w if eigvals_only else (w, vectors[0])
-    a, b = same_floats("eigh", a, b)
-    matrices("eigh", a, square=True)
-    if matrices("eigh", b, "b", square=True).shape[-1] != a.shape[-1]:
-        raise ValueError(f"eigh: a and b must have one size, got {a.type} and {b.type}")
-    batch = broadcast_shapes("eigh", a.shape[:-2], b.shape[:-2])
-    a, b = (triangle(broadcast_to(x, (*batch, *x.shape[-2:]))) for x in (a, b))
-    factor = Cholesky()(b)
-    whole = hermitian_from_lower(a)
+    matrix, metric = same_floats("eigh", a, b)
+    matrices("eigh", matrix, square=True)
+    if matrices("eigh", metric, "b", square=True).shape[-1] != matrix.shape[-1]:
+        raise ValueError(f"eigh: a and b must have one size, got {matrix.type} and {metric.type}")
+    batch = broadcast_shapes("eigh", matrix.shape[:-2], metric.shape[:-2])
+    matrix, metric = (triangle(broadcast_to(x, (*batch, *x.shape[-2:]))) for x in (matrix, metric))
+    factor = Cholesky()(metric)
+    whole = hermitian_from_lower(matrix)
     if type == 1:  # l^-1 a l^-H y = w y, with v = l^-H y
         whole = triangular_solve(factor, whole, left_side=True, lower=True)
         whole = triangular_solve(factor, whole, lower=True, transpose_a=True, conjugate_a=True)
@@ -89,8 +106,8 @@ def eigh(
 
 
 def eigh_tridiagonal(
-    d: Any,
-    e: Any,
+    d: ArrayLike,
+    e: ArrayLike,
     *,
     eigvals_only: bool = False,
     select: str = "a",
@@ -98,13 +115,26 @@ def eigh_tridiagonal(
     tol: float | None = None,
     key: Any = None,
 ) -> Any:
-    """``(w, v)``: eigenvalues, rising, and eigenvectors of symmetric tridiagonal matrices.
+    """Compute the eigenvalues of real symmetric tridiagonal matrices.
 
-    ``d`` is ``[..., n]``, the diagonal, ``e``, ``[..., n - 1]``, the one beside it, both real. Only
-    ``w`` if ``eigvals_only``. ``select``: ``"a"`` for all; ``"i"`` for those of the places
-    ``select_range``, both ends included; ``"v"`` for the values in the interval ``select_range``,
-    open on the left, whose number must be known: not under ``jit``, nor of several matrices. The
-    matrix is formed, and its values are accurate to rounding: ``tol`` and ``key`` have no effect.
+    Args:
+        d: the diagonals, ``[..., n]``.
+        e: the diagonals beside them, ``[..., n - 1]``.
+        eigvals_only: whether to return ``w`` alone.
+        select: ``"a"`` for all; ``"i"`` for those of given places; ``"v"`` for those in an
+            interval, of one matrix and not under ``jit``.
+        select_range: the first and last place, both included; or the interval, open on the left.
+        tol: has no effect.
+        key: has no effect.
+
+    Returns:
+        ``(w, v)``: the eigenvalues, rising, and the vectors.
+
+    Raises:
+        TypeError: the numbers are complex, or float16 or narrower.
+        ValueError: the sizes or the selection do not fit.
+
+    As SciPy's ``eigh_tridiagonal``. The matrix is formed, and its values are accurate to rounding.
 
     >>> import stretto as st
     >>> import stretto.numpy as snp
@@ -113,23 +143,25 @@ def eigh_tridiagonal(
     Array([0.5858, 2.    , 3.4142], dtype=float32)
     """
     who = "eigh_tridiagonal"
-    d, e = same_floats(who, as_value(d, who, "d"), as_value(e, who, "e"))
-    if is_complex(d.dtype):
-        raise TypeError(f"{who}: d and e must be real, got {d.type} and {e.type}")
-    if d.ndim < 1 or e.ndim < 1 or e.shape[-1] != max(d.shape[-1] - 1, 0):
-        raise ValueError(f"{who}: e must have one element less than d, got {d.type} and {e.type}")
+    main, off = same_floats(who, as_value(d, who, "d"), as_value(e, who, "e"))
+    if is_complex(main.dtype):
+        raise TypeError(f"{who}: d and e must be real, got {main.type} and {off.type}")
+    if main.ndim < 1 or off.ndim < 1 or off.shape[-1] != max(main.shape[-1] - 1, 0):
+        raise ValueError(
+            f"{who}: e must have one element fewer than d, got {main.type} and {off.type}"
+        )
     if select not in ("a", "i", "v"):
         raise ValueError(f"{who}: select must be 'a', 'i' or 'v'; got {select!r}")
     if select != "a" and select_range is None:
         raise ValueError(f"{who}: select={select!r} needs select_range=(first, last)")
     low, high = (0, 0) if select_range is None else select_range
-    n = d.shape[-1]
-    batch = broadcast_shapes(who, d.shape[:-1], e.shape[:-1])
-    whole = diagonal_matrix(broadcast_to(d, (*batch, n)))
+    n = main.shape[-1]
+    batch = broadcast_shapes(who, main.shape[:-1], off.shape[:-1])
+    whole = diagonal_matrix(broadcast_to(main, (*batch, n)))
     if n > 1:  # only the lower triangle is read
-        beside = diagonal_matrix(broadcast_to(e, (*batch, n - 1)))
+        beside = diagonal_matrix(broadcast_to(off, (*batch, n - 1)))
         widths = [(0, 0, 0)] * len(batch)
-        whole = whole + pad(beside, full((), 0, e.dtype), [*widths, (1, 0, 0), (0, 1, 0)])
+        whole = whole + pad(beside, full((), 0, off.dtype), [*widths, (1, 0, 0), (0, 1, 0)])
     matrices(who, whole, "d")
     *vectors, w = Eigh(not eigvals_only)(whole)
     results = [w, *vectors]
@@ -143,18 +175,29 @@ def eigh_tridiagonal(
         results = [slice_in_dim(x, first, last, 1, x.ndim - 1) for x in results]
     elif select == "v":
         if w.ndim > 1:
-            raise ValueError(f"{who}: select='v' is for one matrix, got {d.type}")
+            raise ValueError(f"{who}: select='v' is for one matrix, got {main.type}")
         inside = flatnonzero((w > low) & (w <= high))
         results = [x[..., inside] for x in results]
     return results[0] if eigvals_only else tuple(results)
 
 
-def schur(a: Any, output: str = "real") -> tuple[Any, Any]:
-    """``(t, z)`` with ``z t z^H = a``: ``z`` unitary, ``t`` upper triangular.
+def schur(a: ArrayLike, output: str = "real") -> tuple[Array, Array]:
+    """Compute the Schur form of square matrices: ``z t z^H = a``.
 
-    ``a`` is ``[..., n, n]``. Of real matrices both are real, with a block of two rows on the
-    diagonal of ``t`` for each pair of complex eigenvalues; or, if ``output="complex"``, complex.
-    There are no derivatives, for phases and the order of eigenvalues are LAPACK's choice.
+    Args:
+        a: square matrices, ``[..., n, n]``.
+        output: ``"real"``, for real matrices of which ``t`` has a block of two rows for each pair
+            of complex eigenvalues; or ``"complex"``.
+
+    Returns:
+        ``(t, z)``: ``t`` upper triangular, ``z`` unitary.
+
+    Raises:
+        TypeError: the dtype is float16 or narrower.
+        ValueError: the matrices are not square, or there is no such output.
+
+    As SciPy's ``schur``. There are no derivatives, since phases and the order of eigenvalues are
+    LAPACK's choice.
 
     >>> import stretto as st
     >>> import stretto.numpy as snp
@@ -169,12 +212,22 @@ def schur(a: Any, output: str = "real") -> tuple[Any, Any]:
     return t, z
 
 
-def rsf2csf(T: Any, Z: Any, check_finite: bool = True) -> tuple[Any, Any]:
-    """The complex Schur form ``(t, z)`` from a real one: ``z t z^H = Z T Z^H``.
+def rsf2csf(T: ArrayLike, Z: ArrayLike, check_finite: bool = True) -> tuple[Array, Array]:
+    """Compute the complex Schur form of matrices from a real one: ``z t z^H = Z T Z^H``.
 
-    ``T`` and ``Z`` are ``[..., n, n]``, leading axes broadcast; the results are complex, ``t``
-    upper triangular. Found as the complex Schur form of ``T``, so that eigenvalues may change
-    places. There are no derivatives.
+    Args:
+        T: the real form, ``[..., n, n]``.
+        Z: its vectors, ``[..., n, n]``; leading axes broadcast.
+        check_finite: has no effect; NaN is not looked for.
+
+    Returns:
+        ``(t, z)``, complex; eigenvalues may change places.
+
+    Raises:
+        TypeError: the dtype is float16 or narrower.
+        ValueError: the sizes do not fit.
+
+    As SciPy's ``rsf2csf``. There are no derivatives.
 
     >>> import stretto as st
     >>> import stretto.numpy as snp
@@ -193,11 +246,24 @@ def rsf2csf(T: Any, Z: Any, check_finite: bool = True) -> tuple[Any, Any]:
 
 
 def hessenberg(
-    a: Any, *, calc_q: bool = False, overwrite_a: bool = False, check_finite: bool = True
+    a: ArrayLike, *, calc_q: bool = False, overwrite_a: bool = False, check_finite: bool = True
 ) -> Any:
-    """``h``, zero below the first subdiagonal, with ``q h q^H = a``; ``(h, q)`` if ``calc_q``.
+    """Compute the Hessenberg form of square matrices: ``q h q^H = a``.
 
-    ``a`` is ``[..., n, n]``, ``q`` unitary. There are no derivatives.
+    Args:
+        a: square matrices, ``[..., n, n]``.
+        calc_q: whether to return ``q`` too.
+        overwrite_a: has no effect.
+        check_finite: has no effect; NaN is not looked for.
+
+    Returns:
+        ``h``, zero below the first subdiagonal; or ``(h, q)``, with ``q`` unitary.
+
+    Raises:
+        TypeError: the dtype is float16 or narrower.
+        ValueError: the matrices are not square.
+
+    As SciPy's ``hessenberg``. There are no derivatives.
 
     >>> import stretto as st
     >>> import stretto.numpy as snp

@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from stretto._engine.core.types import real_dtype
+from stretto._engine.core.typing import Array, ArrayLike
 from stretto._engine.ops.broadcast import expand_dims, squeeze
 from stretto._engine.ops.comparison import eq, zeros_like
 from stretto._engine.ops.complex_parts import conj
@@ -35,13 +36,25 @@ _DRIVERS = {"gesdd": SvdAlgorithm.DIVIDE_AND_CONQUER, "gesvd": SvdAlgorithm.QR}
 
 
 def cholesky(
-    a: Any, lower: bool = False, overwrite_a: bool = False, check_finite: bool = True
-) -> Any:
-    """The upper triangular ``u`` with ``u^H u = a``; or, if ``lower``, ``l`` with ``l l^H = a``.
+    a: ArrayLike, lower: bool = False, overwrite_a: bool = False, check_finite: bool = True
+) -> Array:
+    """Factor Hermitian positive definite matrices into a triangle and its adjoint.
 
-    ``a`` is ``[..., n, n]``, Hermitian and positive definite; only its upper (or lower) triangle is
-    read. The triangle of the result is NaN for each matrix that is not positive definite. Raises
-    ``TypeError`` for float16 and narrower, ``ValueError`` for matrices that are not square.
+    Args:
+        a: Hermitian positive definite matrices, ``[..., n, n]``; only one triangle is read.
+        lower: whether to read the lower triangle and return a lower one, instead of the upper.
+        overwrite_a: has no effect.
+        check_finite: has no effect; NaN is not looked for.
+
+    Returns:
+        The upper triangular ``u`` with ``u^H u = a``, or the lower ``l`` with ``l l^H = a``; NaN in
+            the triangle of each matrix that is not positive definite.
+
+    Raises:
+        TypeError: the dtype is float16 or narrower.
+        ValueError: the matrices are not square.
+
+    As SciPy's ``cholesky``.
 
     >>> import stretto as st
     >>> import stretto.numpy as snp
@@ -54,11 +67,24 @@ def cholesky(
 
 
 def cho_factor(
-    a: Any, lower: bool = False, overwrite_a: bool = False, check_finite: bool = True
-) -> tuple[Any, bool]:
-    """The Cholesky factor of ``a``, upper or ``lower``, and which, for ``cho_solve``.
+    a: ArrayLike, lower: bool = False, overwrite_a: bool = False, check_finite: bool = True
+) -> tuple[Array, bool]:
+    """Factor Hermitian positive definite matrices for ``cho_solve``.
 
-    As ``cholesky``; the other triangle is zero. Source: SciPy, ``cho_factor``.
+    Args:
+        a: Hermitian positive definite matrices, ``[..., n, n]``; only one triangle is read.
+        lower: whether to read the lower triangle and return a lower one, instead of the upper.
+        overwrite_a: has no effect.
+        check_finite: has no effect; NaN is not looked for.
+
+    Returns:
+        The triangle, with zeros in the other one, and whether it is the lower.
+
+    Raises:
+        TypeError: the dtype is float16 or narrower.
+        ValueError: the matrices are not square.
+
+    As SciPy's ``cho_factor``.
 
     >>> import stretto as st
     >>> import stretto.numpy as snp
@@ -69,11 +95,24 @@ def cho_factor(
     return cholesky(a, lower), bool(lower)
 
 
-def lu_factor(a: Any, overwrite_a: bool = False, check_finite: bool = True) -> tuple[Any, Any]:
-    """Both triangles of the LU factorisation in one array, and its pivots, for ``lu_solve``.
+def lu_factor(
+    a: ArrayLike, overwrite_a: bool = False, check_finite: bool = True
+) -> tuple[Array, Array]:
+    """Factor matrices into two triangles, with pivoting, for ``lu_solve``.
 
-    ``a`` is ``[..., m, n]``; the int32 pivots ``[..., min(m, n)]`` name the row that each row was
-    exchanged with, in turn. Source: SciPy, ``lu_factor``.
+    Args:
+        a: matrices, ``[..., m, n]``.
+        overwrite_a: has no effect.
+        check_finite: has no effect; NaN is not looked for.
+
+    Returns:
+        Both triangles in one array, and the pivots, int32, ``[..., min(m, n)]``: the row that each
+            row was exchanged with, in turn.
+
+    Raises:
+        TypeError: the dtype is float16 or narrower.
+
+    As SciPy's ``lu_factor``.
 
     >>> import stretto as st
     >>> import stretto.numpy as snp
@@ -85,17 +124,28 @@ def lu_factor(a: Any, overwrite_a: bool = False, check_finite: bool = True) -> t
 
 
 def lu(
-    a: Any,
+    a: ArrayLike,
     permute_l: bool = False,
     overwrite_a: bool = False,
     check_finite: bool = True,
     p_indices: bool = False,
-) -> tuple[Any, ...]:
-    """``(p, l, u)`` with ``a = p l u``: a permutation matrix and two triangles.
+) -> tuple[Array, ...]:
+    """Factor matrices into a permutation and two triangles: ``a = p l u``.
 
-    ``a`` is ``[..., m, n]``, ``l`` ``[..., m, min(m, n)]`` with ones on its diagonal. If
-    ``permute_l``, the pair ``(p l, u)``; if ``p_indices``, ``p`` is an index vector with
-    ``a = l[p] u``. Source: SciPy, ``lu``.
+    Args:
+        a: matrices, ``[..., m, n]``.
+        permute_l: whether to return the pair ``(p l, u)``.
+        overwrite_a: has no effect.
+        check_finite: has no effect; NaN is not looked for.
+        p_indices: whether to return ``p`` as indices, with ``a = l[p] u``.
+
+    Returns:
+        ``(p, l, u)``, where ``l`` is ``[..., m, min(m, n)]`` with ones on its diagonal.
+
+    Raises:
+        TypeError: the dtype is float16 or narrower.
+
+    As SciPy's ``lu``.
 
     >>> import stretto as st
     >>> import stretto.numpy as snp
@@ -118,19 +168,33 @@ def lu(
 
 
 def qr(
-    a: Any,
+    a: ArrayLike,
     overwrite_a: bool = False,
     lwork: Any = None,
     mode: str = "full",
     pivoting: bool = False,
     check_finite: bool = True,
-) -> tuple[Any, ...]:
-    """``(q, r)`` with ``q r = a``, ``q`` of orthonormal columns and ``r`` upper triangular.
+) -> tuple[Array, ...]:
+    """Factor matrices into orthonormal columns and an upper triangle: ``q r = a``.
 
-    ``a`` is ``[..., m, n]``. ``mode``: ``"full"``, ``q`` is square; ``"economic"``, it has
-    ``min(m, n)`` columns; ``"r"``, the tuple ``(r,)``, of as many rows as ``a``. If ``pivoting``,
-    the order ``p`` of columns is added: ``q r = a[:, p]``, where the magnitudes on the diagonal of
-    ``r`` fall. The full ``q`` has no derivative where ``m > n``.
+    Args:
+        a: matrices, ``[..., m, n]``.
+        overwrite_a: has no effect.
+        lwork: has no effect.
+        mode: ``"full"`` for a square ``q``, which has no derivative where ``m > n``; ``"economic"``
+            for ``min(m, n)`` columns; ``"r"`` for the tuple ``(r,)``.
+        pivoting: whether to choose an order ``p`` of the columns, ``q r = a[:, p]``, so that the
+            magnitudes on the diagonal of ``r`` fall.
+        check_finite: has no effect; NaN is not looked for.
+
+    Returns:
+        ``(q, r)``, or ``(q, r, p)``.
+
+    Raises:
+        TypeError: the dtype is float16 or narrower.
+        ValueError: there is no such mode.
+
+    As SciPy's ``qr``.
 
     >>> import stretto as st
     >>> import stretto.numpy as snp
@@ -152,57 +216,84 @@ def qr(
 
 
 def qr_multiply(
-    a: Any,
-    c: Any,
+    a: ArrayLike,
+    c: ArrayLike,
     mode: str = "right",
     pivoting: bool = False,
     conjugate: bool = False,
     overwrite_a: bool = False,
     overwrite_c: bool = False,
-) -> tuple[Any, ...]:
-    """``(c q, r)`` for ``q r = a``; ``(q c, r)`` in mode ``"left"``.
+) -> tuple[Array, ...]:
+    """Multiply by the ``q`` of ``q r = a``.
 
-    ``a`` is ``[..., m, n]``, and ``q`` has ``k = min(m, n)`` columns; ``c`` is ``[..., p, m]``, in
-    mode ``"left"`` ``[..., k, p]``, or a vector, which gives a vector. ``conjugate`` puts
-    ``conj(q)`` for ``q``; ``pivoting`` adds the order of columns, as in ``qr``. Derivatives by
-    both. To multiply by the square ``q``, without forming it, see ``lax.linalg.ormqr``.
+    Args:
+        a: matrices, ``[..., m, n]``; ``q`` has ``k = min(m, n)`` columns.
+        c: ``[..., p, m]``, or ``[..., k, p]`` in mode ``"left"``; or a vector.
+        mode: ``"right"`` for ``c q``, ``"left"`` for ``q c``.
+        pivoting: whether to choose an order of the columns, as in ``qr``.
+        conjugate: whether to take ``conj(q)`` for ``q``.
+        overwrite_a: has no effect.
+        overwrite_c: has no effect.
+
+    Returns:
+        ``(c q, r)`` or ``(q c, r)``, with the order of the columns if ``pivoting``.
+
+    Raises:
+        TypeError: the dtype is float16 or narrower.
+        ValueError: the sizes do not fit, or there is no such mode.
+
+    As SciPy's ``qr_multiply``. To multiply by the square ``q`` see ``lax.linalg.ormqr``.
 
     >>> import stretto as st
     >>> import stretto.numpy as snp
     >>> st.scipy.linalg.qr_multiply(snp.array([[3.0], [4.0]]), snp.array([3.0, 4.0]))[0]
     Array([-5.], dtype=float32)
     """
-    a, c = same_floats("qr_multiply", a, c)
-    matrices("qr_multiply", a)
+    matrix, other = same_floats("qr_multiply", a, c)
+    matrices("qr_multiply", matrix)
     if mode not in ("left", "right"):
         raise ValueError(f"qr_multiply: mode must be 'left' or 'right'; got {mode!r}")
     left = mode == "left"
-    vector = c.ndim == 1
-    columns = expand_dims(c, 1 if left else 0) if vector else c
-    size = min(a.shape[-2:]) if left else a.shape[-2]
+    vector = other.ndim == 1
+    columns = expand_dims(other, 1 if left else 0) if vector else other
+    size = min(matrix.shape[-2:]) if left else matrix.shape[-2]
     if columns.ndim < 2 or columns.shape[-2 if left else -1] != size:
         raise ValueError(
             f"qr_multiply: c must have size {size} along axis {-2 if left else -1} in mode "
-            f"{mode!r}; got a: {a.type} and c: {c.type}"
+            f"{mode!r}; got a: {matrix.type} and c: {other.type}"
         )
-    q, r, *order = lax_qr(a, pivoting=pivoting, full_matrices=False)
+    q, r, *order = lax_qr(matrix, pivoting=pivoting, full_matrices=False)
     q = conj(q) if conjugate else q
     out = matmul(q, columns) if left else matmul(columns, q)
     return (squeeze(out, -1 if left else -2) if vector else out, r, *order)
 
 
 def svd(
-    a: Any,
+    a: ArrayLike,
     full_matrices: bool = True,
     compute_uv: bool = True,
     overwrite_a: bool = False,
     check_finite: bool = True,
     lapack_driver: str = "gesdd",
 ) -> Any:
-    """``(u, s, vh)`` with ``a = u s vh``; or the singular values ``s`` unless ``compute_uv``.
+    """Factor matrices by singular values: ``a = u s vh``.
 
-    ``a`` is ``[..., m, n]``; as ``numpy.linalg.svd``, with a choice of LAPACK's routines: ``gesdd``
-    or ``gesvd``.
+    Args:
+        a: matrices, ``[..., m, n]``.
+        full_matrices: whether ``u`` and ``vh`` are square.
+        compute_uv: whether to return more than ``s``.
+        overwrite_a: has no effect.
+        check_finite: has no effect; NaN is not looked for.
+        lapack_driver: LAPACK's routine, ``gesdd`` or ``gesvd``.
+
+    Returns:
+        ``(u, s, vh)``, or ``s`` alone: the values fall.
+
+    Raises:
+        TypeError: the dtype is float16 or narrower.
+        ValueError: there is no such routine.
+
+    As SciPy's ``svd``; derivatives as of ``numpy.linalg.svd``.
 
     >>> import stretto as st
     >>> import stretto.numpy as snp
@@ -220,19 +311,31 @@ def svd(
 
 
 def polar(
-    a: Any,
+    a: ArrayLike,
     side: str = "right",
     *,
     method: str = "qdwh",
     eps: float | None = None,
     max_iterations: int | None = None,
-) -> tuple[Any, Any]:
-    """``(u, p)`` with ``a = u p``, or ``a = p u`` of ``side="left"``: a rotation and a stretch.
+) -> tuple[Array, Array]:
+    """Factor matrices into a rotation and a stretch.
 
-    ``a`` is ``[..., m, n]``; ``u``, of that shape, has orthonormal columns, or rows if these are
-    fewer; ``p`` is Hermitian and positive semidefinite. By Halley's iteration
-    (``method="qdwh"``; see ``lax.linalg.qdwh`` for ``eps`` and ``max_iterations``), or by singular
-    values (``"svd"``). The derivative is infinite or NaN where ``a`` has not full rank.
+    Args:
+        a: matrices, ``[..., m, n]``.
+        side: ``"right"`` for ``a = u p``, ``"left"`` for ``a = p u``.
+        method: ``"qdwh"`` for Halley's iteration, ``"svd"`` for singular values.
+        eps: the precision, as in ``lax.linalg.qdwh``.
+        max_iterations: the greatest number of steps, as there.
+
+    Returns:
+        ``u``, of the shape of ``a``, of orthonormal columns (or rows, if these are fewer), and
+            ``p``, Hermitian and positive semidefinite.
+
+    Raises:
+        TypeError: the dtype is float16 or narrower.
+        ValueError: there is no such side or method.
+
+    As SciPy's ``polar``. The derivative is infinite or NaN where ``a`` does not have full rank.
 
     >>> import stretto as st
     >>> import stretto.numpy as snp

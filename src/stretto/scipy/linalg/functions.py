@@ -17,6 +17,7 @@ from stretto._engine.api.vectorise import vmap
 from stretto._engine.control.custom_jvp import custom_jvp
 from stretto._engine.control.loops import fori_loop
 from stretto._engine.core.types import is_complex, real_dtype
+from stretto._engine.core.typing import Array, ArrayLike
 from stretto._engine.ops.arithmetic import absolute, ceil, maximum
 from stretto._engine.ops.broadcast import (
     broadcast_in_dim,
@@ -57,15 +58,23 @@ _UPPER = TriangularSolve(True, False, "N", False)
 _DEGREES = {4: (7, 3.925724783138660), 8: (13, 5.371920351148152)}
 
 
-def expm(A: Any, *, upper_triangular: bool = False, max_squarings: int = 16) -> Any:
-    """The exponential of square matrices, the sum of their powers divided by factorials.
+def expm(A: ArrayLike, *, upper_triangular: bool = False, max_squarings: int = 16) -> Array:
+    """Compute the exponential of square matrices.
 
-    ``A`` is ``[..., n, n]``, halved so often, up to ``max_squarings`` times, that its 1-norm is
-    small; then a Padé approximant, and as many squarings. NaN for each matrix of a norm above about
-    ``4 * 2**max_squarings``. If ``upper_triangular``, only that triangle is read. Source: Higham,
-    The scaling and squaring method for the matrix exponential revisited (2005).
+    Args:
+        A: square matrices, ``[..., n, n]``.
+        upper_triangular: whether to read that triangle alone.
+        max_squarings: how often a matrix is halved at most, so that its 1-norm is small.
 
-    Raises ``TypeError`` for float16 and narrower, ``ValueError`` for matrices that are not square.
+    Returns:
+        The exponentials; NaN for each matrix of a norm above about ``4 * 2**max_squarings``.
+
+    Raises:
+        TypeError: the dtype is float16 or narrower.
+        ValueError: the matrices are not square.
+
+    As SciPy's ``expm``. Source: Higham, The scaling and squaring method for the matrix exponential
+    revisited (2005).
 
     >>> import stretto as st
     >>> import stretto.numpy as snp
@@ -117,10 +126,25 @@ def _pade(x: Any, m: int, solve: Callable[[Any, Any], Any]) -> Any:
     return solve(even - odd, even + odd)
 
 
-def expm_frechet(A: Any, E: Any, *, method: str | None = None, compute_expm: bool = True) -> Any:
-    """``(expm(A), d)``: the exponential, and its derivative ``d`` in the direction ``E``.
+def expm_frechet(
+    A: ArrayLike, E: ArrayLike, *, method: str | None = None, compute_expm: bool = True
+) -> Any:
+    """Compute the exponential of matrices, and its derivative in a direction.
 
-    Both are ``[..., n, n]``; only ``d`` unless ``compute_expm``. ``method`` has no effect.
+    Args:
+        A: square matrices, ``[..., n, n]``.
+        E: the direction, of the same shape.
+        method: has no effect.
+        compute_expm: whether to return the exponential too.
+
+    Returns:
+        ``(expm(A), d)``, or the derivative ``d`` alone.
+
+    Raises:
+        TypeError: the dtype is float16 or narrower.
+        ValueError: the shapes differ, or the matrices are not square.
+
+    As SciPy's ``expm_frechet``.
 
     >>> import stretto as st
     >>> import stretto.numpy as snp
@@ -195,13 +219,23 @@ def _square_root_jvp(primals: Sequence[Any], tangents: Sequence[Any]) -> tuple[A
     return r, solve_sylvester(r, r, as_complex(tangents[0]), tol=0.0)
 
 
-def sqrtm(A: Any, blocksize: int = 1) -> Any:
-    """The principal square root of square matrices: ``r r = A``, no eigenvalue left of zero.
+def sqrtm(A: ArrayLike, blocksize: int = 1) -> Array:
+    """Compute the principal square root of square matrices: ``r r = A``.
 
-    ``A`` is ``[..., n, n]``; the result is complex. NaN for each matrix that has none, such as
-    ``[[0, 1], [0, 0]]``. The derivative, by Sylvester's equation, is NaN where an eigenvalue is
-    zero. ``blocksize`` has no effect. Source: Björck and Hammarling, A Schur method for the square
-    root of a matrix (1983).
+    Args:
+        A: square matrices, ``[..., n, n]``.
+        blocksize: has no effect.
+
+    Returns:
+        The roots, complex, with no eigenvalue left of zero; NaN for each matrix that has none, such
+            as ``[[0, 1], [0, 0]]``.
+
+    Raises:
+        TypeError: the dtype is float16 or narrower.
+        ValueError: the matrices are not square.
+
+    As SciPy's ``sqrtm``; the derivative is NaN where an eigenvalue is zero. Source: Björck and
+    Hammarling, A Schur method for the square root of a matrix (1983).
 
     >>> import stretto as st
     >>> import stretto.numpy as snp
@@ -213,15 +247,25 @@ def sqrtm(A: Any, blocksize: int = 1) -> Any:
     return _square_root(x) if x.size else as_complex(x)
 
 
-def funm(A: Any, func: Callable[[Any], Any], disp: bool = True) -> Any:
-    """The function ``func`` of square matrices: of the eigenvalues of each, in its eigenspaces.
+def funm(A: ArrayLike, func: Callable[[Any], Any], disp: bool = True) -> Any:
+    """Apply a function of complex numbers to square matrices, by their eigenvalues.
 
-    ``A`` is ``[..., n, n]``, ``func`` takes and returns a complex scalar; the result is complex.
-    Unless ``disp``, a pair: with it, for each matrix, an estimate of the relative error of the
-    1-norm, which is great where eigenvalues lie close together. By the recurrence of Parlett on the
-    Schur form; equal eigenvalues are well only where the matrix acts on them as a number.
-    Derivatives exist where eigenvalues differ. Source: Golub and Van Loan, Matrix Computations,
-    9.1.
+    Args:
+        A: square matrices, ``[..., n, n]``.
+        func: a function of a complex scalar.
+        disp: whether to leave out the estimate of the error.
+
+    Returns:
+        The results, complex; unless ``disp`` a pair, with an estimate of the relative error of the
+            1-norm, which is great where eigenvalues lie close together.
+
+    Raises:
+        TypeError: the dtype is float16 or narrower.
+        ValueError: the matrices are not square.
+
+    As SciPy's ``funm``, by the recurrence of Parlett on the Schur form. Equal eigenvalues are right
+    only where the matrix acts on them as a number; derivatives exist where eigenvalues differ.
+    Source: Golub and Van Loan, Matrix Computations, 9.1.
 
     >>> import stretto as st
     >>> import stretto.numpy as snp

@@ -13,6 +13,7 @@ from stretto._engine.core.integers import integer
 from stretto._engine.core.interpreter import as_value
 from stretto._engine.core.lazy import LazyModule
 from stretto._engine.core.types import default_dtype, is_complex
+from stretto._engine.core.typing import Array, ArrayLike, DTypeLike
 from stretto._engine.ops.arithmetic import absolute
 from stretto._engine.ops.bilinear import promote_dtypes, promote_dtypes_of
 from stretto._engine.ops.broadcast import broadcast_to, expand_dims, reshape
@@ -57,11 +58,19 @@ def _patterned(x: Any, places: np.ndarray) -> Any:
     return x[..., places]
 
 
-def block_diag(*arrs: Any) -> Any:
-    """The matrix with these along its diagonal, and zeros elsewhere.
+def block_diag(*arrs: ArrayLike) -> Array:
+    """Make a matrix with others along its diagonal, and zeros elsewhere.
 
-    Each is a number, a vector, which is taken as a row, or a matrix; leading axes broadcast.
-    Without any the shape is ``(1, 0)``.
+    Args:
+        *arrs: matrices, numbers, or vectors, which count as rows; leading axes broadcast.
+
+    Returns:
+        The matrix; without any, of the shape ``(1, 0)``.
+
+    Raises:
+        ValueError: leading axes cannot be broadcast together.
+
+    As SciPy's ``block_diag``.
 
     >>> import stretto as st
     >>> import stretto.numpy as snp
@@ -87,11 +96,21 @@ def block_diag(*arrs: Any) -> Any:
     return concatenate(rows, len(batch))
 
 
-def toeplitz(c: Any, r: Any = None) -> Any:
-    """The matrix of equal diagonals whose first column is ``c`` and first row ``r``.
+def toeplitz(c: ArrayLike, r: ArrayLike | None = None) -> Array:
+    """Make a matrix of equal diagonals from its first column and row.
 
-    ``c`` is ``[..., n]``, ``r`` ``[..., m]``, by default the conjugate of ``c``; its first element
-    is not read; leading axes broadcast; the result is ``[..., n, m]``.
+    Args:
+        c: the first column, ``[..., n]``.
+        r: the first row, ``[..., m]``, whose first element is not read; by default the conjugate of
+            ``c``.
+
+    Returns:
+        The matrix, ``[..., n, m]``.
+
+    Raises:
+        ValueError: an argument has no axis, or leading axes cannot be broadcast together.
+
+    As SciPy's ``toeplitz``.
 
     >>> import stretto as st
     >>> import stretto.numpy as snp
@@ -99,20 +118,35 @@ def toeplitz(c: Any, r: Any = None) -> Any:
     Array([[1, 5, 6],
            [2, 1, 5]], dtype=int32)
     """
-    c = _line("toeplitz", c, "c")
-    r = (conj(c) if is_complex(c.dtype) else c) if r is None else _line("toeplitz", r, "r")
-    c, r = _of_one_batch("toeplitz", c, r)
-    n, m = c.shape[-1], r.shape[-1]
-    values = concatenate([rev(c, (c.ndim - 1,)), r], c.ndim - 1)
+    first_column = _line("toeplitz", c, "c")
+    first_row = (
+        (conj(first_column) if is_complex(first_column.dtype) else first_column)
+        if r is None
+        else _line("toeplitz", r, "r")
+    )
+    first_column, first_row = _of_one_batch("toeplitz", first_column, first_row)
+    n, m = first_column.shape[-1], first_row.shape[-1]
+    values = concatenate(
+        [rev(first_column, (first_column.ndim - 1,)), first_row], first_column.ndim - 1
+    )
     row, column = np.indices((n, m))
     return _patterned(values, np.where(row >= column, n - 1 - row + column, n + column - row))
 
 
-def hankel(c: Any, r: Any = None) -> Any:
-    """The matrix of equal antidiagonals whose first column is ``c`` and last row ``r``.
+def hankel(c: ArrayLike, r: ArrayLike | None = None) -> Array:
+    """Make a matrix of equal antidiagonals from its first column and last row.
 
-    ``c`` is ``[..., n]``, ``r`` ``[..., m]``, by default zeros like ``c``; its first element is not
-    read; leading axes broadcast; the result is ``[..., n, m]``.
+    Args:
+        c: the first column, ``[..., n]``.
+        r: the last row, ``[..., m]``, whose first element is not read; by default zeros.
+
+    Returns:
+        The matrix, ``[..., n, m]``.
+
+    Raises:
+        ValueError: an argument has no axis, or leading axes cannot be broadcast together.
+
+    As SciPy's ``hankel``.
 
     >>> import stretto as st
     >>> import stretto.numpy as snp
@@ -120,13 +154,13 @@ def hankel(c: Any, r: Any = None) -> Any:
     Array([[1, 2, 5],
            [2, 5, 6]], dtype=int32)
     """
-    c = _line("hankel", c, "c")
-    r = zeros_like(c) if r is None else _line("hankel", r, "r")
-    c, r = _of_one_batch("hankel", c, r)
-    n, m = c.shape[-1], r.shape[-1]
+    first_column = _line("hankel", c, "c")
+    last_row = zeros_like(first_column) if r is None else _line("hankel", r, "r")
+    first_column, last_row = _of_one_batch("hankel", first_column, last_row)
+    n, m = first_column.shape[-1], last_row.shape[-1]
     row, column = np.indices((n, m))
     place = row + column  # in c, then in r without its first
-    values = concatenate([c, r], c.ndim - 1)
+    values = concatenate([first_column, last_row], first_column.ndim - 1)
     return _patterned(values, place + (place >= n))
 
 
@@ -136,10 +170,19 @@ def _of_one_batch(who: str, c: Any, r: Any) -> tuple[Any, Any]:
     return broadcast_to(c, (*batch, c.shape[-1])), broadcast_to(r, (*batch, r.shape[-1]))
 
 
-def circulant(c: Any) -> Any:
-    """The matrix whose columns are ``c``, each moved down by one more, around the end.
+def circulant(c: ArrayLike) -> Array:
+    """Make a matrix whose columns are one vector, each moved down by one more.
 
-    ``c`` is ``[..., n]``, the result ``[..., n, n]``.
+    Args:
+        c: the first column, ``[..., n]``.
+
+    Returns:
+        The matrix, ``[..., n, n]``; elements moved beyond the end come in at the top.
+
+    Raises:
+        ValueError: ``c`` has no axis.
+
+    As SciPy's ``circulant``.
 
     >>> import stretto as st
     >>> import stretto.numpy as snp
@@ -148,16 +191,25 @@ def circulant(c: Any) -> Any:
            [2, 1, 3],
            [3, 2, 1]], dtype=int32)
     """
-    c = _line("circulant", c, "c")
-    n = c.shape[-1]
+    line = _line("circulant", c, "c")
+    n = line.shape[-1]
     row, column = np.indices((n, n))
-    return _patterned(c, (row - column) % max(n, 1))
+    return _patterned(line, (row - column) % max(n, 1))
 
 
-def fiedler(a: Any) -> Any:
-    """The distances ``|a[i] - a[j]|``.
+def fiedler(a: ArrayLike) -> Array:
+    """Make the matrix of the distances ``abs(a[i] - a[j])``.
 
-    ``a`` is ``[..., n]``, the result ``[..., n, n]``.
+    Args:
+        a: numbers, ``[..., n]``.
+
+    Returns:
+        The matrix, ``[..., n, n]``.
+
+    Raises:
+        ValueError: ``a`` has no axis.
+
+    As SciPy's ``fiedler``.
 
     >>> import stretto as st
     >>> import stretto.numpy as snp
@@ -165,15 +217,24 @@ def fiedler(a: Any) -> Any:
     Array([[0, 3],
            [3, 0]], dtype=int32)
     """
-    a = _line("fiedler", a, "a")
-    return absolute(expand_dims(a, a.ndim) - expand_dims(a, a.ndim - 1))
+    line = _line("fiedler", a, "a")
+    return absolute(expand_dims(line, line.ndim) - expand_dims(line, line.ndim - 1))
 
 
-def leslie(f: Any, s: Any) -> Any:
-    """The matrix with ``f`` for its first row and ``s`` below its diagonal.
+def leslie(f: ArrayLike, s: ArrayLike) -> Array:
+    """Make a matrix with a given first row, and a given diagonal below the main one.
 
-    ``f`` is ``[..., n]`` with ``n > 1``, ``s`` ``[..., n - 1]``, the result ``[..., n, n]``;
-    leading axes broadcast. Raises ``ValueError`` for other sizes.
+    Args:
+        f: the first row, ``[..., n]`` with ``n > 1``.
+        s: the diagonal below, ``[..., n - 1]``; leading axes broadcast.
+
+    Returns:
+        The matrix, ``[..., n, n]``.
+
+    Raises:
+        ValueError: the sizes are others.
+
+    As SciPy's ``leslie``.
 
     >>> import stretto as st
     >>> import stretto.numpy as snp
@@ -182,18 +243,18 @@ def leslie(f: Any, s: Any) -> Any:
            [4, 0, 0],
            [0, 5, 0]], dtype=int32)
     """
-    f, s = _line("leslie", f, "f"), _line("leslie", s, "s")
-    f, s = _of_one_batch("leslie", f, s)
-    n = f.shape[-1]
-    if n < 2 or s.shape[-1] != n - 1:
+    first_row, below = _line("leslie", f, "f"), _line("leslie", s, "s")
+    first_row, below = _of_one_batch("leslie", first_row, below)
+    n = first_row.shape[-1]
+    if n < 2 or below.shape[-1] != n - 1:
         raise ValueError(
-            f"leslie: expected f of two or more elements and s of one less, got {f.type} and "
-            f"{s.type}"
+            f"leslie: expected f of two or more elements and s of one fewer, got "
+            f"{first_row.type} and {below.type}"
         )
     places = np.full((n, n), 2 * n - 1)
     places[0], places[np.arange(1, n), np.arange(n - 1)] = np.arange(n), np.arange(n, 2 * n - 1)
-    zero = zeros_like(slice_in_dim(f, 0, 1, 1, f.ndim - 1))
-    return _patterned(concatenate([f, s, zero], f.ndim - 1), places)
+    zero = zeros_like(slice_in_dim(first_row, 0, 1, 1, first_row.ndim - 1))
+    return _patterned(concatenate([first_row, below, zero], first_row.ndim - 1), places)
 
 
 def _quotients(who: str, a: Any) -> Any:
@@ -206,12 +267,20 @@ def _quotients(who: str, a: Any) -> Any:
     return concatenate([-(rest / first), zeros_like(one), one], last)
 
 
-def companion(a: Any) -> Any:
-    """The matrix whose eigenvalues are the roots of a polynomial.
+def companion(a: ArrayLike) -> Array:
+    """Make a matrix whose eigenvalues are the roots of a polynomial.
 
-    ``a`` is ``[..., n]`` with ``n > 1``, the coefficients, that of the highest power first; the
-    result ``[..., n - 1, n - 1]`` has ``-a[1:] / a[0]`` for its first row, and ones below the
-    diagonal. Raises ``ValueError`` for fewer coefficients.
+    Args:
+        a: the coefficients, that of the highest power first, ``[..., n]`` with ``n > 1``.
+
+    Returns:
+        The matrix, ``[..., n - 1, n - 1]``: its first row is ``-a[1:] / a[0]``, and ones are below
+            the diagonal.
+
+    Raises:
+        ValueError: there are fewer than two coefficients.
+
+    As SciPy's ``companion``.
 
     >>> import stretto as st
     >>> import stretto.numpy as snp
@@ -228,11 +297,19 @@ def companion(a: Any) -> Any:
     return _patterned(values, places)
 
 
-def fiedler_companion(a: Any) -> Any:
-    """A matrix of five diagonals whose eigenvalues are the roots of a polynomial.
+def fiedler_companion(a: ArrayLike) -> Array:
+    """Make a matrix of five diagonals whose eigenvalues are the roots of a polynomial.
 
-    ``a`` is ``[..., n]`` with ``n > 0``, the coefficients, that of the highest power first; the
-    result is ``[..., n - 1, n - 1]``. Source: Fiedler, A note on companion matrices (2003).
+    Args:
+        a: the coefficients, that of the highest power first, ``[..., n]`` with ``n > 0``.
+
+    Returns:
+        The matrix, ``[..., n - 1, n - 1]``.
+
+    Raises:
+        ValueError: there are no coefficients.
+
+    As SciPy's ``fiedler_companion``. Source: Fiedler, A note on companion matrices (2003).
 
     >>> import stretto as st
     >>> import stretto.numpy as snp
@@ -256,12 +333,21 @@ def fiedler_companion(a: Any) -> Any:
     return _patterned(values, places)
 
 
-def convolution_matrix(a: Any, n: int, mode: str = "full") -> Any:
-    """The matrix whose product with a vector of ``n`` elements is its convolution with ``a``.
+def convolution_matrix(a: ArrayLike, n: int, mode: str = "full") -> Array:
+    """Make the matrix whose product with a vector is its convolution with ``a``.
 
-    ``a`` is ``[..., m]``; the result has ``m + n - 1`` rows, in mode ``"same"`` ``max(m, n)``, in
-    mode ``"valid"`` ``max(m, n) - min(m, n) + 1``. Raises ``ValueError`` for an empty ``a`` or
-    ``n``.
+    Args:
+        a: the other vector, ``[..., m]``.
+        n: the number of elements of the vector.
+        mode: ``"full"``, ``"same"`` or ``"valid"``.
+
+    Returns:
+        The matrix, of ``m + n - 1``, ``max(m, n)`` or ``max(m, n) - min(m, n) + 1`` rows.
+
+    Raises:
+        ValueError: ``a`` or ``n`` is empty, or there is no such mode.
+
+    As SciPy's ``convolution_matrix``.
 
     >>> import stretto as st
     >>> import stretto.numpy as snp
@@ -270,10 +356,12 @@ def convolution_matrix(a: Any, n: int, mode: str = "full") -> Any:
            [2, 1],
            [0, 2]], dtype=int32)
     """
-    a, n = _line("convolution_matrix", a, "a"), integer(n, "convolution_matrix", "n")
-    m = a.shape[-1]
+    kernel, n = _line("convolution_matrix", a, "a"), integer(n, "convolution_matrix", "n")
+    m = kernel.shape[-1]
     if m < 1 or n < 1:
-        raise ValueError(f"convolution_matrix: expected elements in a and n > 0, got {a.type}, {n}")
+        raise ValueError(
+            f"convolution_matrix: expected elements in a and n > 0, got {kernel.type}, {n}"
+        )
     if mode not in ("full", "same", "valid"):
         raise ValueError(
             f"convolution_matrix: mode must be 'full', 'same' or 'valid'; got {mode!r}"
@@ -283,8 +371,8 @@ def convolution_matrix(a: Any, n: int, mode: str = "full") -> Any:
     rows = {"full": m + n - 1, "same": max(m, n), "valid": max(m, n) - less}[mode]
     row, column = np.indices((rows, n))
     place = row + first - column
-    zero = zeros_like(slice_in_dim(a, 0, 1, 1, a.ndim - 1))
-    values = concatenate([a, zero], a.ndim - 1)
+    zero = zeros_like(slice_in_dim(kernel, 0, 1, 1, kernel.ndim - 1))
+    values = concatenate([kernel, zero], kernel.ndim - 1)
     return _patterned(values, np.where((place >= 0) & (place < m), place, m))
 
 
@@ -304,11 +392,22 @@ def _kind(who: str, kind: str | None) -> str:
     return kind or "symmetric"
 
 
-def dft(n: int, scale: str | None = None, *, dtype: Any = None) -> Any:
-    """The matrix of the discrete Fourier transform of ``n`` elements: ``exp(-2 pi i j k / n)``.
+def dft(n: int, scale: str | None = None, *, dtype: DTypeLike | None = None) -> Array:
+    """Make the matrix of the discrete Fourier transform: ``exp(-2 pi i j k / n)``.
 
-    ``scale``: ``None``; ``"sqrtn"``, divided by the root of ``n``, so that it is unitary; ``"n"``,
-    divided by ``n``. ``dtype`` is by default the default complex one.
+    Args:
+        n: the number of rows.
+        scale: None; ``"sqrtn"`` to divide by the root of ``n``, so that the matrix is unitary; or
+            ``"n"`` to divide by ``n``.
+        dtype: the dtype; by default the default complex one.
+
+    Returns:
+        The matrix, ``[n, n]``.
+
+    Raises:
+        ValueError: ``n`` is negative, or there is no such scale.
+
+    As SciPy's ``dft``.
 
     >>> import stretto as st
     >>> st.scipy.linalg.dft(2).real
@@ -325,10 +424,20 @@ def dft(n: int, scale: str | None = None, *, dtype: Any = None) -> Any:
     )
 
 
-def hadamard(n: int, dtype: Any = int) -> Any:
-    """The matrix of Hadamard, of Sylvester's construction: orthogonal rows of ones, signed.
+def hadamard(n: int, dtype: DTypeLike = int) -> Array:
+    """Make Hadamard's matrix, of Sylvester's construction: orthogonal rows of signed ones.
 
-    Raises ``ValueError`` unless ``n`` is a power of 2.
+    Args:
+        n: the number of rows, a power of 2.
+        dtype: the dtype; by default the default integer.
+
+    Returns:
+        The matrix, ``[n, n]``.
+
+    Raises:
+        ValueError: ``n`` is not a power of 2.
+
+    As SciPy's ``hadamard``.
 
     >>> import stretto as st
     >>> st.scipy.linalg.hadamard(2)
@@ -341,8 +450,20 @@ def hadamard(n: int, dtype: Any = int) -> Any:
     return asarray(scipy_linalg.hadamard(n, np.int8), dtype)
 
 
-def helmert(n: int, full: bool = False) -> Any:
-    """Orthonormal contrasts: the rows of Helmert's matrix, with the first, constant, if ``full``.
+def helmert(n: int, full: bool = False) -> Array:
+    """Make orthonormal contrasts: the rows of Helmert's matrix.
+
+    Args:
+        n: the number of columns.
+        full: whether to include the first row, which is constant.
+
+    Returns:
+        The matrix, ``[n - 1, n]``, or ``[n, n]`` if ``full``.
+
+    Raises:
+        ValueError: ``n`` is not positive.
+
+    As SciPy's ``helmert``.
 
     >>> import stretto as st
     >>> st.scipy.linalg.helmert(2).round(4)
@@ -351,8 +472,19 @@ def helmert(n: int, full: bool = False) -> Any:
     return asarray(scipy_linalg.helmert(_size("helmert", n, 1), full), default_dtype("float"))
 
 
-def hilbert(n: int) -> Any:
-    """Hilbert's matrix, ``1 / (i + j + 1)``.
+def hilbert(n: int) -> Array:
+    """Make Hilbert's matrix, ``1 / (i + j + 1)``.
+
+    Args:
+        n: the number of rows.
+
+    Returns:
+        The matrix, ``[n, n]``.
+
+    Raises:
+        ValueError: ``n`` is negative.
+
+    As SciPy's ``hilbert``.
 
     >>> import stretto as st
     >>> st.scipy.linalg.hilbert(2).round(4)
@@ -362,8 +494,19 @@ def hilbert(n: int) -> Any:
     return asarray(scipy_linalg.hilbert(_size("hilbert", n)), default_dtype("float"))
 
 
-def invhilbert(n: int) -> Any:
-    """The inverse of Hilbert's matrix: integers, as floats, rounded once.
+def invhilbert(n: int) -> Array:
+    """Make the inverse of Hilbert's matrix.
+
+    Args:
+        n: the number of rows.
+
+    Returns:
+        The matrix, ``[n, n]``: integers, as floats, rounded once.
+
+    Raises:
+        ValueError: ``n`` is negative.
+
+    As SciPy's ``invhilbert``.
 
     >>> import stretto as st
     >>> st.scipy.linalg.invhilbert(2)
@@ -374,10 +517,20 @@ def invhilbert(n: int) -> Any:
     return _rounded_once(scipy_linalg.invhilbert(n, exact=True))
 
 
-def pascal(n: int, kind: str | None = None) -> Any:
-    """Pascal's triangle: ``"symmetric"``, by default, ``"lower"`` or ``"upper"``.
+def pascal(n: int, kind: str | None = None) -> Array:
+    """Make Pascal's triangle as a matrix.
 
-    The elements are integers, as floats, rounded once.
+    Args:
+        n: the number of rows.
+        kind: ``"symmetric"``, the default, ``"lower"`` or ``"upper"``.
+
+    Returns:
+        The matrix, ``[n, n]``: integers, as floats, rounded once.
+
+    Raises:
+        ValueError: ``n`` is negative, or there is no such kind.
+
+    As SciPy's ``pascal``.
 
     >>> import stretto as st
     >>> st.scipy.linalg.pascal(3)
@@ -388,8 +541,20 @@ def pascal(n: int, kind: str | None = None) -> Any:
     return _rounded_once(scipy_linalg.pascal(_size("pascal", n), _kind("pascal", kind)))
 
 
-def invpascal(n: int, kind: str | None = None) -> Any:
-    """The inverse of ``pascal(n, kind)``: integers, as floats, rounded once.
+def invpascal(n: int, kind: str | None = None) -> Array:
+    """Make the inverse of ``pascal(n, kind)``.
+
+    Args:
+        n: the number of rows.
+        kind: ``"symmetric"``, the default, ``"lower"`` or ``"upper"``.
+
+    Returns:
+        The matrix, ``[n, n]``: integers, as floats, rounded once.
+
+    Raises:
+        ValueError: ``n`` is negative, or there is no such kind.
+
+    As SciPy's ``invpascal``.
 
     >>> import stretto as st
     >>> st.scipy.linalg.invpascal(2)

@@ -10,6 +10,7 @@ from typing import Any
 from stretto._engine.control.linear_solve import custom_linear_solve
 from stretto._engine.control.stop_gradient import stop_gradient
 from stretto._engine.core.types import is_complex
+from stretto._engine.core.typing import Array, ArrayLike
 from stretto._engine.ops.arithmetic import absolute
 from stretto._engine.ops.bilinear import promote_dtypes_of
 from stretto._engine.ops.broadcast import broadcast_to, expand_dims
@@ -28,14 +29,26 @@ from stretto.scipy.linalg.arguments import as_complex
 __all__ = ["solve_sylvester"]
 
 
-def solve_sylvester(A: Any, B: Any, C: Any, *, method: str = "schur", tol: float = 1e-8) -> Any:
-    """The ``x`` of ``A x + x B = C``.
+def solve_sylvester(
+    A: ArrayLike, B: ArrayLike, C: ArrayLike, *, method: str = "schur", tol: float = 1e-8
+) -> Array:
+    """Solve Sylvester's equation ``A x + x B = C`` for ``x``.
 
-    ``A`` is ``[..., m, m]``, ``B`` ``[..., n, n]``, ``C`` ``[..., m, n]``; leading axes broadcast.
-    By the Schur forms of ``A`` and ``B``, whatever ``method`` says. NaN for each system in which an
-    eigenvalue of ``A`` and one of ``B`` add up to no more than ``tol``. Derivatives by all three
-    are solutions with the same forms. Raises ``TypeError`` for float16 and narrower,
-    ``ValueError`` where sizes do not fit. Source: Bartels and Stewart, Solution of the matrix
+    Args:
+        A: square matrices, ``[..., m, m]``.
+        B: square matrices, ``[..., n, n]``.
+        C: matrices, ``[..., m, n]``; leading axes broadcast.
+        method: ``"schur"`` or ``"eigen"``; has no effect.
+        tol: how near to zero an eigenvalue of ``A`` plus one of ``B`` may not come.
+
+    Returns:
+        The solutions, ``[..., m, n]``; NaN for each system that comes nearer.
+
+    Raises:
+        TypeError: the dtype is float16 or narrower.
+        ValueError: the sizes do not fit, or there is no such method.
+
+    By the Schur forms of ``A`` and ``B``. Source: Bartels and Stewart, Solution of the matrix
     equation AX + XB = C (1972).
 
     >>> import stretto as st

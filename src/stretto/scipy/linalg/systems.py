@@ -10,6 +10,7 @@ from typing import Any
 
 from stretto._engine.core.interpreter import as_value
 from stretto._engine.core.types import is_complex
+from stretto._engine.core.typing import Array, ArrayLike
 from stretto._engine.ops.broadcast import broadcast_to, squeeze
 from stretto._engine.ops.elementwise import broadcast_shapes
 from stretto._engine.ops.linalg import determinant as linalg_determinant
@@ -51,23 +52,38 @@ def _form(who: str, trans: int | str) -> str:
 
 
 def solve(
-    a: Any,
-    b: Any,
+    a: ArrayLike,
+    b: ArrayLike,
     lower: bool = False,
     overwrite_a: bool = False,
     overwrite_b: bool = False,
     debug: bool = False,
     check_finite: bool = True,
     assume_a: str = "gen",
-) -> Any:
-    """``x`` of ``a x = b``, for matrices of which something may be known.
+) -> Array:
+    """Solve ``a x = b``, for matrices of which something may be known.
 
-    ``a`` is ``[..., n, n]``; ``b`` a vector ``[n]``, or matrices ``[..., n, k]``; leading axes
-    broadcast. ``assume_a``: ``"gen"`` for nothing; ``"sym"``, ``"her"`` or ``"pos"`` for matrices
-    that are symmetric, Hermitian, or Hermitian and positive definite, of which only the ``lower``
-    or else the upper triangle is read; ``"upper triangular"`` or ``"lower triangular"``. Infinite
-    or NaN where ``a`` is singular, NaN where it is not positive definite as assumed. Raises
-    ``TypeError`` for float16 and narrower, ``ValueError`` where sizes do not fit.
+    Args:
+        a: square matrices, ``[..., n, n]``.
+        b: a vector ``[n]``, or matrices ``[..., n, k]``; leading axes broadcast.
+        lower: whether to read the lower triangle of a symmetric or Hermitian matrix.
+        overwrite_a: has no effect.
+        overwrite_b: has no effect.
+        debug: has no effect.
+        check_finite: has no effect; NaN is not looked for.
+        assume_a: ``"gen"`` for nothing; ``"sym"``, ``"her"`` or ``"pos"`` for symmetric, Hermitian,
+            or Hermitian positive definite matrices, of which one triangle is read; ``"upper
+            triangular"`` or ``"lower triangular"``.
+
+    Returns:
+        The solution, of the shape of ``b``; infinite or NaN where ``a`` is singular, NaN where it
+            is not positive definite as assumed.
+
+    Raises:
+        TypeError: the dtype is float16 or narrower.
+        ValueError: the sizes do not fit, or there is no such assumption.
+
+    As SciPy's ``solve``.
 
     >>> import stretto as st
     >>> import stretto.numpy as snp
@@ -82,12 +98,12 @@ def solve(
         return cho_solve(cho_factor(a, lower), b)
     if kind in ("upper", "lower"):
         return solve_triangular(a, b, 0, kind == "lower")
-    a, b, vector = systems("solve", a, b)
+    matrix, right, vector = systems("solve", a, b)
     if kind != "gen":
-        hermitian = kind == "her" and is_complex(a.dtype)
-        a = a if lower else (adjoint(a) if hermitian else matrix_transpose(a))
-        a = hermitian_from_lower(a) if hermitian else _symmetric_from_lower(a)
-    x = solve_matrices(a, b)
+        hermitian = kind == "her" and is_complex(matrix.dtype)
+        matrix = matrix if lower else (adjoint(matrix) if hermitian else matrix_transpose(matrix))
+        matrix = hermitian_from_lower(matrix) if hermitian else _symmetric_from_lower(matrix)
+    x = solve_matrices(matrix, right)
     return squeeze(x, -1) if vector else x
 
 
@@ -97,16 +113,29 @@ def _symmetric_from_lower(x: Any) -> Any:
 
 
 def lu_solve(
-    lu_and_piv: tuple[Any, Any],
-    b: Any,
+    lu_and_piv: tuple[ArrayLike, ArrayLike],
+    b: ArrayLike,
     trans: int = 0,
     overwrite_b: bool = False,
     check_finite: bool = True,
-) -> Any:
-    """``x`` of ``op(a) x = b`` from what ``lu_factor(a)`` gives.
+) -> Array:
+    """Solve ``op(a) x = b`` from what ``lu_factor(a)`` returns.
 
-    ``trans``: 0 for ``a`` itself, 1 for its transpose, 2 for its adjoint. ``b`` as in ``solve``.
-    Source: SciPy, ``lu_solve``.
+    Args:
+        lu_and_piv: the triangles and the pivots.
+        b: a vector ``[n]``, or matrices ``[..., n, k]``; leading axes broadcast.
+        trans: 0 for ``a`` itself, 1 for its transpose, 2 for its adjoint.
+        overwrite_b: has no effect.
+        check_finite: has no effect; NaN is not looked for.
+
+    Returns:
+        The solution, of the shape of ``b``.
+
+    Raises:
+        TypeError: the dtype is float16 or narrower.
+        ValueError: the sizes do not fit, or there is no such ``trans``.
+
+    As SciPy's ``lu_solve``.
 
     >>> import stretto as st
     >>> import stretto.numpy as snp
@@ -115,30 +144,47 @@ def lu_solve(
     Array([0.5 , 0.25], dtype=float32)
     """
     form = _form("lu_solve", trans)
-    both, b, vector = systems("lu_solve", lu_and_piv[0], b)
+    both, right, vector = systems("lu_solve", lu_and_piv[0], b)
     order = PivotsToPermutation(both.shape[-1])(as_value(lu_and_piv[1], "lu_solve", "piv"))
-    if both.ndim > 2 or b.ndim > 2:
-        batch = broadcast_shapes("lu_solve", both.shape[:-2], b.shape[:-2])
-        both, b = (broadcast_to(m, (*batch, *m.shape[-2:])) for m in (both, b))
+    if both.ndim > 2 or right.ndim > 2:
+        batch = broadcast_shapes("lu_solve", both.shape[:-2], right.shape[:-2])
+        both, right = (broadcast_to(m, (*batch, *m.shape[-2:])) for m in (both, right))
         order = broadcast_to(order, (*batch, order.shape[-1]))
-    x = solve_factored(both, order, b, form)
+    x = solve_factored(both, order, right, form)
     return squeeze(x, -1) if vector else x
 
 
 def solve_triangular(
-    a: Any,
-    b: Any,
+    a: ArrayLike,
+    b: ArrayLike,
     trans: int | str = 0,
     lower: bool = False,
     unit_diagonal: bool = False,
     overwrite_b: bool = False,
     debug: Any = None,
     check_finite: bool = True,
-) -> Any:
-    """``x`` of ``op(a) x = b`` for triangular matrices, of which only that triangle is read.
+) -> Array:
+    """Solve ``op(a) x = b`` for triangular matrices.
 
-    ``trans``: 0 or ``"N"`` for ``a`` itself, 1 or ``"T"`` for its transpose, 2 or ``"C"`` for its
-    adjoint. ``b`` as in ``solve``. Source: SciPy, ``solve_triangular``.
+    Args:
+        a: triangular matrices, ``[..., n, n]``; only that triangle is read.
+        b: a vector ``[n]``, or matrices ``[..., n, k]``; leading axes broadcast.
+        trans: 0 or ``"N"`` for ``a`` itself, 1 or ``"T"`` for its transpose, 2 or ``"C"`` for its
+            adjoint.
+        lower: whether the lower triangle is read, instead of the upper.
+        unit_diagonal: whether the diagonal counts as ones.
+        overwrite_b: has no effect.
+        debug: has no effect.
+        check_finite: has no effect; NaN is not looked for.
+
+    Returns:
+        The solution, of the shape of ``b``.
+
+    Raises:
+        TypeError: the dtype is float16 or narrower.
+        ValueError: the sizes do not fit, or there is no such ``trans``.
+
+    As SciPy's ``solve_triangular``.
 
     >>> import stretto as st
     >>> import stretto.numpy as snp
@@ -148,18 +194,34 @@ def solve_triangular(
     Array([1., 2.], dtype=float32)
     """
     form = _form("solve_triangular", trans)
-    a, b, vector = systems("solve_triangular", a, b)
+    matrix, right, vector = systems("solve_triangular", a, b)
     step = TriangularSolve(True, bool(lower), form, bool(unit_diagonal))
-    x = solve_triangles("solve_triangular", step, a, b)
+    x = solve_triangles("solve_triangular", step, matrix, right)
     return squeeze(x, -1) if vector else x
 
 
 def cho_solve(
-    c_and_lower: tuple[Any, bool], b: Any, overwrite_b: bool = False, check_finite: bool = True
-) -> Any:
-    """``x`` of ``a x = b`` from what ``cho_factor(a)`` gives; ``b`` as in ``solve``.
+    c_and_lower: tuple[ArrayLike, bool],
+    b: ArrayLike,
+    overwrite_b: bool = False,
+    check_finite: bool = True,
+) -> Array:
+    """Solve ``a x = b`` from what ``cho_factor(a)`` returns.
 
-    Source: SciPy, ``cho_solve``.
+    Args:
+        c_and_lower: the factor, and whether it is the lower triangle.
+        b: a vector ``[n]``, or matrices ``[..., n, k]``; leading axes broadcast.
+        overwrite_b: has no effect.
+        check_finite: has no effect; NaN is not looked for.
+
+    Returns:
+        The solution, of the shape of ``b``.
+
+    Raises:
+        TypeError: the dtype is float16 or narrower.
+        ValueError: the sizes do not fit.
+
+    As SciPy's ``cho_solve``.
 
     >>> import stretto as st
     >>> import stretto.numpy as snp
@@ -174,8 +236,22 @@ def cho_solve(
     return squeeze(x, -1) if vector else x
 
 
-def inv(a: Any, overwrite_a: bool = False, check_finite: bool = True) -> Any:
-    """The inverses of square matrices; infinite or NaN where they are singular.
+def inv(a: ArrayLike, overwrite_a: bool = False, check_finite: bool = True) -> Array:
+    """Invert square matrices.
+
+    Args:
+        a: square matrices, ``[..., n, n]``.
+        overwrite_a: has no effect.
+        check_finite: has no effect; NaN is not looked for.
+
+    Returns:
+        The inverses; infinite or NaN where a matrix is singular.
+
+    Raises:
+        TypeError: the dtype is float16 or narrower.
+        ValueError: the matrices are not square.
+
+    As SciPy's ``inv``.
 
     >>> import stretto as st
     >>> import stretto.numpy as snp
@@ -186,8 +262,22 @@ def inv(a: Any, overwrite_a: bool = False, check_finite: bool = True) -> Any:
     return linalg_determinant.inv(matrices("inv", a, square=True))
 
 
-def det(a: Any, overwrite_a: bool = False, check_finite: bool = True) -> Any:
-    """The determinants of square matrices, as ``numpy.linalg.det`` gives them.
+def det(a: ArrayLike, overwrite_a: bool = False, check_finite: bool = True) -> Array:
+    """Compute the determinants of square matrices.
+
+    Args:
+        a: square matrices, ``[..., n, n]``.
+        overwrite_a: has no effect.
+        check_finite: has no effect; NaN is not looked for.
+
+    Returns:
+        The determinants, ``[...]``.
+
+    Raises:
+        TypeError: the dtype is float16 or narrower.
+        ValueError: the matrices are not square.
+
+    As SciPy's ``det``.
 
     >>> import stretto as st
     >>> import stretto.numpy as snp

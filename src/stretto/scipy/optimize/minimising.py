@@ -13,6 +13,7 @@ import numpy as np
 
 from stretto._engine.core.interpreter import as_value
 from stretto._engine.core.types import inexact_dtype, is_complex
+from stretto._engine.core.typing import ArrayLike
 from stretto._engine.ops.convert import convert
 from stretto.scipy.optimize.bfgs import minimize_bfgs
 from stretto.scipy.optimize.descent import Stop
@@ -63,30 +64,42 @@ _METHODS = {
 
 def minimize(
     fun: Callable[..., Any],
-    x0: Any,
+    x0: ArrayLike,
     args: tuple[Any, ...] = (),
     *,
     method: str,
     tol: float | None = None,
     options: Mapping[str, Any] | None = None,
 ) -> OptimizeResults:
-    """Search for a minimum of ``fun(x, *args)``, a real number, from the vector ``x0`` on.
+    """Search for a minimum of a function of a vector.
 
-    ``method`` is ``"BFGS"``, or ``"L-BFGS"`` for many variables, which goes by the last steps alone
-    (JAX's ``"l-bfgs-experimental-do-not-rely-on-this"`` is another name for it). Works inside
-    ``jit`` and ``vmap``, where each example stops by itself; derivatives of the result exist
-    forwards only, for in reverse see ``lax.custom_root``.
+    Works inside ``jit`` and ``vmap``, where each example stops by itself. Derivatives of the result
+    exist forwards only; for reverse ones see ``lax.custom_root``.
 
-    ``options`` of both: the search ends where the ``norm`` of the gradient (its largest element) is
-    less than ``gtol`` (1e-5), or after ``maxiter`` steps. Of ``"BFGS"``: 200 for each element of
-    ``x0``, of ``line_search_maxiter`` values each (10). Of ``"L-BFGS"``: 15000, of ``maxls`` values
-    each (20) and ``maxfun`` in all (15000), with ``maxcor`` steps in memory (10); it ends too where
-    a step lowers the value by no more than ``ftol`` (2.2e-9) of it, or of 1 if that is more.
-    ``tol`` is ``gtol``, and ``ftol``, where these are not given.
+    Args:
+        fun: a function of ``x`` and ``args`` that returns a real number.
+        x0: where to start, a vector.
+        args: further arguments of ``fun``.
+        method: ``"BFGS"``; or ``"L-BFGS"`` for many variables, which looks at the last steps alone
+            (JAX's ``"l-bfgs-experimental-do-not-rely-on-this"`` is another name for it).
+        tol: ``gtol``, and ``ftol``, where these are not given.
+        options: see below.
 
-    Raises ``TypeError`` for ``x0`` that is not real or ``args`` that are no tuple, ``ValueError``
-    for ``x0`` of another rank than 1, and for other methods and options. Source: SciPy,
-    ``scipy.optimize.minimize``.
+    Returns:
+        What was found, an ``OptimizeResults``.
+
+    Raises:
+        TypeError: ``x0`` is not real, or ``args`` are not a tuple.
+        ValueError: ``x0`` is not a vector, or there is no such method or option.
+
+    Options of both methods: the search ends where the ``norm`` of the gradient (its largest
+    element) is less than ``gtol`` (1e-5), or after ``maxiter`` steps. Of ``"BFGS"``: 200 for each
+    element of ``x0``, of ``line_search_maxiter`` values each (10). Of ``"L-BFGS"``: 15000, of
+    ``maxls`` values each (20) and ``maxfun`` in all (15000), with ``maxcor`` steps in memory (10);
+    it ends too where a step lowers the value by no more than ``ftol`` (2.2e-9) of it, or of 1 if
+    that is more.
+
+    As SciPy's ``minimize``.
 
     >>> import stretto as st
     >>> import stretto.numpy as snp

@@ -15,6 +15,7 @@ import stretto.numpy as snp
 from stretto._engine.core.interpreter import as_value
 from stretto._engine.core.lazy import LazyModule
 from stretto._engine.core.types import inexact_dtype, is_complex, is_inexact
+from stretto._engine.core.typing import Array, ArrayLike, Axes
 from stretto._engine.ops.bilinear import promote_dtypes
 from stretto._engine.ops.broadcast import canonical_axes
 from stretto._engine.ops.complex_parts import conj
@@ -84,16 +85,28 @@ def _convolved(who: str, x: Any, y: Any, mode: str, method: str, precision: Any)
 
 
 def convolve(
-    in1: Any, in2: Any, mode: str = "full", method: str = "auto", precision: Any = None
-) -> Any:
-    """The convolution of two arrays of one rank: element k is the sum of ``in1[i] in2[k - i]``.
+    in1: ArrayLike, in2: ArrayLike, mode: str = "full", method: str = "auto", precision: Any = None
+) -> Array:
+    """Convolve two arrays of one rank.
 
-    ``mode``: ``"full"`` has all n + m - 1 elements along an axis, ``"same"`` the middle as many as
-    ``in1`` has, ``"valid"`` those where one input lies within the other. ``method``: ``"direct"``
-    adds up products, ``"fft"`` multiplies Fourier transforms (rounded for integers), ``"auto"``
-    takes for floats what should be faster. ``precision`` is that of ``lax.conv``. Raises
-    ``ValueError`` for empty inputs, and where in mode ``"valid"`` neither is the larger. Source:
-    SciPy, ``scipy.signal.convolve``.
+    Args:
+        in1: an array.
+        in2: another, of the same rank.
+        mode: ``"full"`` for all ``n + m - 1`` elements along an axis, ``"same"`` for the middle
+            ones, as many as ``in1`` has, ``"valid"`` for those where one input lies within the
+            other.
+        method: ``"direct"`` to add up products, ``"fft"`` to multiply Fourier transforms (rounded
+            for integers), ``"auto"`` for what should be faster for floats.
+        precision: that of ``lax.conv_general_dilated``.
+
+    Returns:
+        The sums of ``in1[i] in2[k - i]``.
+
+    Raises:
+        ValueError: an input is empty, the ranks differ, there is no such mode or method, or in mode
+            ``"valid"`` neither input is the larger.
+
+    As SciPy's ``convolve``.
 
     >>> import stretto as st
     >>> x = st.numpy.array([1.0, 2.0, 3.0])
@@ -105,11 +118,28 @@ def convolve(
 
 
 def correlate(
-    in1: Any, in2: Any, mode: str = "full", method: str = "auto", precision: Any = None
-) -> Any:
-    """The correlation of two arrays of one rank: the sum of ``in1[i + k] conj(in2[i])``.
+    in1: ArrayLike, in2: ArrayLike, mode: str = "full", method: str = "auto", precision: Any = None
+) -> Array:
+    """Correlate two arrays of one rank.
 
-    Arguments are as in ``convolve``. Source: SciPy, ``scipy.signal.correlate``.
+    Args:
+        in1: an array.
+        in2: another, of the same rank.
+        mode: ``"full"`` for all ``n + m - 1`` elements along an axis, ``"same"`` for the middle
+            ones, as many as ``in1`` has, ``"valid"`` for those where one input lies within the
+            other.
+        method: ``"direct"`` to add up products, ``"fft"`` to multiply Fourier transforms (rounded
+            for integers), ``"auto"`` for what should be faster for floats.
+        precision: that of ``lax.conv_general_dilated``.
+
+    Returns:
+        The sums of ``in1[i + k] conj(in2[i])``.
+
+    Raises:
+        ValueError: an input is empty, the ranks differ, there is no such mode or method, or in mode
+            ``"valid"`` neither input is the larger.
+
+    As SciPy's ``correlate``.
 
     >>> import stretto as st
     >>> x = st.numpy.array([1.0, 2.0, 3.0])
@@ -160,18 +190,31 @@ def _plane(
 
 
 def convolve2d(
-    in1: Any,
-    in2: Any,
+    in1: ArrayLike,
+    in2: ArrayLike,
     mode: str = "full",
     boundary: str = "fill",
-    fillvalue: Any = 0,
+    fillvalue: ArrayLike = 0,
     precision: Any = None,
-) -> Any:
-    """The convolution of two matrices, where ``in1`` goes on beyond its edges.
+) -> Array:
+    """Convolve two matrices, where ``in1`` goes on beyond its edges.
 
-    ``boundary``: with ``"fill"`` by ``fillvalue``, with ``"wrap"`` from the other side, with
-    ``"symm"`` mirrored. ``mode`` and ``precision`` are as in ``convolve``. Source: SciPy,
-    ``scipy.signal.convolve2d``.
+    Args:
+        in1: a matrix.
+        in2: another.
+        mode: as in ``convolve``.
+        boundary: how ``in1`` goes on: ``"fill"`` with ``fillvalue``, ``"wrap"`` from the other
+            side, ``"symm"`` mirrored.
+        fillvalue: a scalar.
+        precision: that of ``lax.conv_general_dilated``.
+
+    Returns:
+        The matrix.
+
+    Raises:
+        ValueError: an input is not a matrix or is empty, or there is no such mode or boundary.
+
+    As SciPy's ``convolve2d``.
 
     >>> import stretto as st
     >>> x = st.numpy.array([[1.0, 2.0], [3.0, 4.0]])
@@ -183,16 +226,31 @@ def convolve2d(
 
 
 def correlate2d(
-    in1: Any,
-    in2: Any,
+    in1: ArrayLike,
+    in2: ArrayLike,
     mode: str = "full",
     boundary: str = "fill",
-    fillvalue: Any = 0,
+    fillvalue: ArrayLike = 0,
     precision: Any = None,
-) -> Any:
-    """The correlation of two matrices; arguments are as in ``convolve2d``.
+) -> Array:
+    """Correlate two matrices, where ``in1`` goes on beyond its edges.
 
-    Source: SciPy, ``scipy.signal.correlate2d``.
+    Args:
+        in1: a matrix.
+        in2: another.
+        mode: as in ``convolve``.
+        boundary: how ``in1`` goes on: ``"fill"`` with ``fillvalue``, ``"wrap"`` from the other
+            side, ``"symm"`` mirrored.
+        fillvalue: a scalar.
+        precision: that of ``lax.conv_general_dilated``.
+
+    Returns:
+        The matrix.
+
+    Raises:
+        ValueError: an input is not a matrix or is empty, or there is no such mode or boundary.
+
+    As SciPy's ``correlate2d``.
 
     >>> import stretto as st
     >>> x = st.numpy.array([[1.0, 2.0], [3.0, 4.0]])
@@ -225,11 +283,22 @@ def _fourier(
     return convert(slice(out, lows, highs), dtype)
 
 
-def fftconvolve(in1: Any, in2: Any, mode: str = "full", axes: Any = None) -> Any:
-    """The convolution of two arrays of one rank along ``axes``, by Fourier transforms.
+def fftconvolve(in1: ArrayLike, in2: ArrayLike, mode: str = "full", axes: Axes = None) -> Array:
+    """Convolve two arrays of one rank along axes, by Fourier transforms.
 
-    Along the other axes the arrays broadcast. Errors are relative to the largest elements. ``mode``
-    is as in ``convolve``. Source: SciPy, ``scipy.signal.fftconvolve``.
+    Args:
+        in1: an array.
+        in2: another, of the same rank; along the other axes they broadcast.
+        mode: as in ``convolve``.
+        axes: the axes to convolve along; all by default.
+
+    Returns:
+        The convolution; errors are relative to the largest elements.
+
+    Raises:
+        ValueError: an input is empty, or the sizes, axes or mode do not fit.
+
+    As SciPy's ``fftconvolve``.
 
     >>> import stretto as st
     >>> x = st.numpy.array([1.0, 2.0, 3.0])

@@ -5,6 +5,7 @@ Next, read ``segments``.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -13,6 +14,7 @@ import stretto.numpy as snp
 from stretto._engine.core.integers import integers
 from stretto._engine.core.interpreter import as_value
 from stretto._engine.core.types import inexact_dtype
+from stretto._engine.core.typing import Array, ArrayLike
 from stretto._engine.ops.broadcast import canonical_axis, move_axis, of_rank
 from stretto._engine.ops.convert import convert
 from stretto._engine.ops.shape import concatenate, split
@@ -21,13 +23,29 @@ __all__ = ["detrend"]
 
 
 def detrend(
-    data: Any, axis: int = -1, type: str = "linear", bp: Any = 0, overwrite_data: None = None
-) -> Any:
-    """``data`` less the line of best fit along ``axis``, or less its mean.
+    data: ArrayLike,
+    axis: int = -1,
+    type: str = "linear",
+    bp: int | Sequence[int] | np.ndarray = 0,
+    overwrite_data: None = None,
+) -> Array:
+    """Subtract the line of best fit along an axis, or the mean.
 
-    ``type`` is ``"linear"`` or ``"constant"``. Each piece between the places ``bp`` has a line of
-    its own. Raises ``ValueError`` for places beyond the data. Source: SciPy,
-    ``scipy.signal.detrend``.
+    Args:
+        data: an array.
+        axis: the axis, negative from the end.
+        type: ``"linear"`` or ``"constant"``.
+        bp: the places between which each piece has a line of its own; by default none.
+        overwrite_data: must be None.
+
+    Returns:
+        The array less the lines, at least float32.
+
+    Raises:
+        ValueError: a place is beyond the data, there is no such type, or the axis is out of bounds.
+        NotImplementedError: ``overwrite_data`` is given.
+
+    As SciPy's ``detrend``.
 
     >>> import stretto as st
     >>> st.scipy.signal.detrend(st.numpy.array([1.0, 4.0, 8.0, 8.0, 9.0])).round(3) + 0.0

@@ -13,6 +13,7 @@ import stretto.numpy as snp
 from stretto._engine.core.integers import integer
 from stretto._engine.core.interpreter import as_value
 from stretto._engine.core.types import real_dtype
+from stretto._engine.core.typing import Array, ArrayLike
 from stretto._engine.ops.arithmetic import square
 from stretto._engine.ops.broadcast import broadcast_to, canonical_axis, move_axis, of_rank
 from stretto._engine.ops.comparison import gt, select
@@ -27,8 +28,8 @@ _LEAST = 1e-10
 
 
 def istft(
-    Zxx: Any,
-    fs: Any = 1.0,
+    Zxx: ArrayLike,
+    fs: ArrayLike = 1.0,
     window: Any = "hann",
     nperseg: int | None = None,
     noverlap: int | None = None,
@@ -37,14 +38,29 @@ def istft(
     boundary: bool = True,
     time_axis: int = -1,
     freq_axis: int = -2,
-) -> tuple[Any, Any]:
-    """The signal with this short-time Fourier transform, and its times: ``(times, signal)``.
+) -> tuple[Array, Array]:
+    """Find the signal with a given short-time Fourier transform.
 
-    Of what is no such transform, the signal whose transform is nearest. ``window``, ``noverlap``
-    and ``nfft`` are those of ``stft``; ``nperseg`` by default what the number of frequencies says.
-    ``boundary``: whether ``stft`` put half a segment on at each end, which is cut off. Where the
-    windows' squares add up to nothing the signal is not known. Source: SciPy,
-    ``scipy.signal.istft``.
+    Args:
+        Zxx: the transforms; of what is none, the signal with the nearest one is found.
+        fs: the number of samples in a unit of time.
+        window: a name or a tuple for SciPy's ``get_window``, or weights.
+        nperseg: how many points a segment has; by default what the number of frequencies says.
+        noverlap: how many points neighbours share; by default half of them.
+        nfft: how many points are transformed; by default ``nperseg``.
+        input_onesided: whether negative frequencies are left out.
+        boundary: whether ``stft`` put on half a segment at each end, which is cut off.
+        time_axis: the axis of the segments.
+        freq_axis: the axis of the frequencies.
+
+    Returns:
+        ``(times, signal)``; where the squares of the windows add up to nothing, the signal is not
+            known.
+
+    Raises:
+        ValueError: the settings do not fit each other or the transforms.
+
+    As SciPy's ``istft``.
 
     >>> import stretto as st
     >>> x = st.numpy.array([1.0, 2.0, 3.0, 2.0, 1.0, 0.0, 1.0, 2.0])

@@ -14,6 +14,7 @@ import stretto.numpy as snp
 from stretto._engine.core.integers import integer
 from stretto._engine.core.interpreter import as_value
 from stretto._engine.core.types import inexact_dtype, is_complex, real_dtype
+from stretto._engine.core.typing import Array, ArrayLike
 from stretto._engine.ops.arithmetic import square
 from stretto._engine.ops.bilinear import promote_dtypes
 from stretto._engine.ops.broadcast import canonical_axis, move_axis, of_rank
@@ -137,8 +138,8 @@ def _extended(who: str, x: Any, n: int, boundary: str | None) -> Any:
 
 
 def stft(
-    x: Any,
-    fs: Any = 1.0,
+    x: ArrayLike,
+    fs: ArrayLike = 1.0,
     window: Any = "hann",
     nperseg: int = _SEGMENT,
     noverlap: int | None = None,
@@ -148,17 +149,31 @@ def stft(
     boundary: str | None = "zeros",
     padded: bool = True,
     axis: int = -1,
-) -> tuple[Any, Any, Any]:
-    """The short-time Fourier transform: spectra of segments that overlap, along ``axis``.
+) -> tuple[Array, Array, Array]:
+    """Compute a short-time Fourier transform: spectra of segments that overlap.
 
-    Gives the frequencies, the times of the segments' middles, and the transforms, with the
-    frequencies in the place of ``axis`` and the times last. ``fs`` is the number of samples a unit
-    of time. ``window``: a name or a tuple for SciPy's ``get_window``, or weights. Segments have
-    ``nperseg`` points, of which neighbours share ``noverlap``, half of them by default; ``nfft``
-    points are transformed. ``detrend``: False, ``"constant"``, ``"linear"``, or a function of
-    segments. Complex signals have spectra of both sides. ``boundary``: how half a segment is put
-    on at each end, ``"zeros"``, ``"even"``, ``"odd"``, ``"constant"``, or None; ``padded`` fills
-    the last segment up with zeros. Source: SciPy, ``scipy.signal.stft``.
+    Args:
+        x: the signal.
+        fs: the number of samples in a unit of time.
+        window: a name or a tuple for SciPy's ``get_window``, or weights.
+        nperseg: how many points a segment has.
+        noverlap: how many points neighbours share; by default half of them.
+        nfft: how many points are transformed; by default ``nperseg``.
+        detrend: ``"constant"``, ``"linear"``, False, or a function of segments.
+        return_onesided: whether to leave out the negative frequencies of real signals.
+        boundary: how half a segment is put on at each end: ``"zeros"``, ``"even"``, ``"odd"``,
+            ``"constant"``, or None.
+        padded: whether to fill up the last segment with zeros.
+        axis: the axis of time, negative from the end.
+
+    Returns:
+        The frequencies, the times of the segments' middles, and the transforms, with the
+            frequencies in the place of ``axis`` and the times last.
+
+    Raises:
+        ValueError: the settings do not fit each other or the signal, or there is no such boundary.
+
+    As SciPy's ``stft``.
 
     >>> import stretto as st
     >>> f, t, z = st.scipy.signal.stft(st.numpy.ones(8), nperseg=4)
@@ -166,27 +181,29 @@ def stft(
     (Array([0.  , 0.25, 0.5 ], dtype=float32), (3, 5))
     """
     who = "stft"
-    x = as_value(x, who)
-    x = convert(x, inexact_dtype(x.dtype))
-    place = canonical_axis(axis, x.ndim, who)
-    x = move_axis(x, place, x.ndim - 1)
-    how = _settings(who, x, x.shape[-1], window, nperseg, noverlap, nfft, detrend, return_onesided)
-    x = _extended(who, x, how.nperseg // 2, boundary)
+    value = as_value(x, who)
+    value = convert(value, inexact_dtype(value.dtype))
+    place = canonical_axis(axis, value.ndim, who)
+    value = move_axis(value, place, value.ndim - 1)
+    how = _settings(
+        who, value, value.shape[-1], window, nperseg, noverlap, nfft, detrend, return_onesided
+    )
+    value = _extended(who, value, how.nperseg // 2, boundary)
     if padded:
-        missing = -(x.shape[-1] - how.nperseg) % how.step % how.nperseg
-        x = pad(x, 0, [*[(0, 0, 0)] * (x.ndim - 1), (0, missing, 0)])
-    out = how.transforms(x)
+        missing = -(value.shape[-1] - how.nperseg) % how.step % how.nperseg
+        value = pad(value, 0, [*[(0, 0, 0)] * (value.ndim - 1), (0, missing, 0)])
+    out = how.transforms(value)
     out = out / convert(snp.sum(how.window), out.dtype)
     places = np.arange(out.shape[-1]) * how.step
     middle = 0 if boundary is not None else how.nperseg / 2
-    times = as_value((places + middle).astype(real_dtype(x.dtype))) / fs
-    return how.frequencies(fs), times, move_axis(out, x.ndim - 1, place)
+    times = as_value((places + middle).astype(real_dtype(value.dtype))) / fs
+    return how.frequencies(fs), times, move_axis(out, value.ndim - 1, place)
 
 
 def csd(
-    x: Any,
-    y: Any,
-    fs: Any = 1.0,
+    x: ArrayLike,
+    y: ArrayLike | None,
+    fs: ArrayLike = 1.0,
     window: Any = "hann",
     nperseg: int | None = None,
     noverlap: int | None = None,
@@ -196,14 +213,31 @@ def csd(
     scaling: str = "density",
     axis: int = -1,
     average: str = "mean",
-) -> tuple[Any, Any]:
-    """The cross spectral density of two signals by Welch's method; of one where ``y`` is None.
+) -> tuple[Array, Array]:
+    """Compute the cross spectral density of two signals, by Welch's method.
 
-    Gives the frequencies, and the average over segments of conj(X) Y, with transforms X and Y. The
-    shorter signal is filled up with zeros. ``scaling``: ``"density"`` is a power per unit of
-    frequency, ``"spectrum"`` a power. ``average``: ``"mean"``, or ``"median"`` (corrected for its
-    bias). Segments have 256 points by default; other arguments are as in ``stft``. Source: SciPy,
-    ``scipy.signal.csd``.
+    Args:
+        x: a signal.
+        y: another; the shorter is filled up with zeros. None stands for ``x``.
+        fs: the number of samples in a unit of time.
+        window: a name or a tuple for SciPy's ``get_window``, or weights.
+        nperseg: how many points a segment has; by default 256.
+        noverlap: how many points neighbours share; by default half of them.
+        nfft: how many points are transformed; by default ``nperseg``.
+        detrend: ``"constant"``, ``"linear"``, False, or a function of segments.
+        return_onesided: whether to leave out the negative frequencies of real signals.
+        scaling: ``"density"`` for a power per unit of frequency, ``"spectrum"`` for a power.
+        axis: the axis of time, negative from the end.
+        average: ``"mean"``, or ``"median"``, corrected for its bias.
+
+    Returns:
+        The frequencies, and the averages over segments of ``conj(X) Y``, with the transforms X and
+            Y.
+
+    Raises:
+        ValueError: the settings do not fit each other or the signals.
+
+    As SciPy's ``csd``.
 
     >>> import stretto as st
     >>> x = st.numpy.array([1.0, -1.0, 1.0, -1.0])
@@ -215,8 +249,8 @@ def csd(
 
 
 def welch(
-    x: Any,
-    fs: Any = 1.0,
+    x: ArrayLike,
+    fs: ArrayLike = 1.0,
     window: Any = "hann",
     nperseg: int | None = None,
     noverlap: int | None = None,
@@ -226,10 +260,29 @@ def welch(
     scaling: str = "density",
     axis: int = -1,
     average: str = "mean",
-) -> tuple[Any, Any]:
-    """The power spectral density by Welch's method, real; arguments are as in ``csd``.
+) -> tuple[Array, Array]:
+    """Compute the power spectral density of a signal, by Welch's method.
 
-    Source: SciPy, ``scipy.signal.welch``.
+    Args:
+        x: a signal.
+        fs: the number of samples in a unit of time.
+        window: a name or a tuple for SciPy's ``get_window``, or weights.
+        nperseg: how many points a segment has; by default 256.
+        noverlap: how many points neighbours share; by default half of them.
+        nfft: how many points are transformed; by default ``nperseg``.
+        detrend: ``"constant"``, ``"linear"``, False, or a function of segments.
+        return_onesided: whether to leave out the negative frequencies of real signals.
+        scaling: ``"density"`` for a power per unit of frequency, ``"spectrum"`` for a power.
+        axis: the axis of time, negative from the end.
+        average: ``"mean"``, or ``"median"``, corrected for its bias.
+
+    Returns:
+        The frequencies, and the powers, which are real.
+
+    Raises:
+        ValueError: the settings do not fit each other or the signal.
+
+    As SciPy's ``welch``.
 
     >>> import stretto as st
     >>> x = st.numpy.array([1.0, -1.0, 1.0, -1.0])

@@ -22,6 +22,7 @@ from stretto._engine.core import tree
 from stretto._engine.core.integers import integer
 from stretto._engine.core.interpreter import Value, as_value
 from stretto._engine.core.types import as_dtype, inexact_dtype, is_complex, real_dtype
+from stretto._engine.core.typing import Array, ArrayLike
 from stretto._engine.ops.arithmetic import maximum
 from stretto._engine.ops.bilinear import promote_dtypes_of
 from stretto._engine.ops.broadcast import expand_dims, reshape
@@ -279,23 +280,31 @@ def cg(
     b: Any,
     x0: Any = None,
     *,
-    tol: Any = 1e-5,
-    atol: Any = 0.0,
+    tol: ArrayLike = 1e-5,
+    atol: ArrayLike = 0.0,
     maxiter: int | None = None,
     M: Any = None,
-) -> tuple[Any, Any]:
-    """``(x, info)`` with ``A x = b``, by conjugate gradients; ``A`` Hermitian, positive definite.
+) -> tuple[Any, Array]:
+    """Solve ``A x = b`` by conjugate gradients, for Hermitian positive definite ``A``.
 
-    Parameters: ``A``, a square matrix, a function that multiplies by one, from a tree like ``b`` to
-    another, or an object that does so by ``@``; ``b``, an array or a tree of arrays; ``x0``, where
-    to start, by default zero; ``M``, as ``A``, near its inverse, Hermitian and positive definite.
-    It ends when the norm of ``b - A x`` is at most ``max(tol * norm(b), atol)``, or after
-    ``maxiter`` steps, by default ten
-    for each element of ``b``. ``info`` is an int32: 0 where it got there, else the number of steps.
+    Args:
+        A: a square matrix, a function that multiplies by one, or an object that does so by ``@``.
+        b: an array, or a tree of arrays.
+        x0: where to start, a tree like ``b``; by default zero.
+        tol: the search ends when the norm of ``b - A x`` is at most ``max(tol * norm(b), atol)``.
+        atol: see there.
+        maxiter: the greatest number of steps; by default ten for each element of ``b``.
+        M: as ``A``, near its inverse, Hermitian and positive definite; by default none.
 
-    Derivatives, forward and reverse, are solutions by the same method. Raises ``TypeError`` where
-    ``A`` is nothing of these or gives something unlike ``b``, ``ValueError`` where
-    shapes do not fit. Source: SciPy, ``sparse.linalg.cg``.
+    Returns:
+        ``(x, info)``: a tree like ``b``, and an int32, 0 where the search got there, else the
+            number of steps.
+
+    Raises:
+        TypeError: ``A`` is none of these, or returns something unlike ``b``.
+        ValueError: the shapes do not fit.
+
+    As SciPy's ``cg``. Derivatives, forward and reverse, are solutions by the same method.
 
     >>> import stretto as st
     >>> import stretto.numpy as snp
@@ -312,16 +321,31 @@ def bicgstab(
     b: Any,
     x0: Any = None,
     *,
-    tol: Any = 1e-5,
-    atol: Any = 0.0,
+    tol: ArrayLike = 1e-5,
+    atol: ArrayLike = 0.0,
     maxiter: int | None = None,
     M: Any = None,
-) -> tuple[Any, Any]:
-    """``(x, info)`` with ``A x = b``, by stabilised biconjugate gradients, for any square ``A``.
+) -> tuple[Any, Array]:
+    """Solve ``A x = b`` by stabilised biconjugate gradients, for any square ``A``.
 
-    Parameters, results, derivatives and errors are as of ``cg``. It ends too where a number that
-    it divides by is zero, with ``info`` the number of steps. Source: SciPy,
-    ``sparse.linalg.bicgstab``.
+    Args:
+        A: a square matrix, a function that multiplies by one, or an object that does so by ``@``.
+        b: an array, or a tree of arrays.
+        x0: where to start, a tree like ``b``; by default zero.
+        tol: the search ends when the norm of ``b - A x`` is at most ``max(tol * norm(b), atol)``.
+        atol: see there.
+        maxiter: the greatest number of steps; by default ten for each element of ``b``.
+        M: as ``A``, near its inverse; by default none.
+
+    Returns:
+        ``(x, info)``, as of ``cg``; the search ends too where a number that it divides by is zero,
+            with ``info`` the number of steps.
+
+    Raises:
+        TypeError: ``A`` is none of these, or returns something unlike ``b``.
+        ValueError: the shapes do not fit.
+
+    As SciPy's ``bicgstab``. Derivatives, forward and reverse, are solutions by the same method.
 
     >>> import stretto as st
     >>> import stretto.numpy as snp
@@ -337,19 +361,34 @@ def gmres(
     b: Any,
     x0: Any = None,
     *,
-    tol: Any = 1e-5,
-    atol: Any = 0.0,
+    tol: ArrayLike = 1e-5,
+    atol: ArrayLike = 0.0,
     restart: int = 20,
     maxiter: int | None = None,
     M: Any = None,
     solve_method: str = "batched",
-) -> tuple[Any, Any]:
-    """``(x, info)`` with ``A x = b``, by generalised minimal residuals, for any square ``A``.
+) -> tuple[Any, Array]:
+    """Solve ``A x = b`` by generalised minimal residuals, for any square ``A``.
 
-    Each of at most ``maxiter`` cycles finds the best ``x`` in a space that ``restart`` products
-    with ``A`` span. Parameters, results, derivatives and errors are otherwise as of ``cg``, with
-    ``info`` a number of cycles; ``solve_method``, ``"batched"`` or ``"incremental"``, has no
-    effect. Source: SciPy, ``sparse.linalg.gmres``.
+    Args:
+        A: a square matrix, a function that multiplies by one, or an object that does so by ``@``.
+        b: an array, or a tree of arrays.
+        x0: where to start, a tree like ``b``; by default zero.
+        tol: the search ends when the norm of ``b - A x`` is at most ``max(tol * norm(b), atol)``.
+        atol: see there.
+        restart: how many products with ``A`` span the space that each cycle searches.
+        maxiter: the greatest number of cycles.
+        M: as ``A``, near its inverse; by default none.
+        solve_method: ``"batched"`` or ``"incremental"``; has no effect.
+
+    Returns:
+        ``(x, info)``, as of ``cg``, with ``info`` a number of cycles.
+
+    Raises:
+        TypeError: ``A`` is none of these, or returns something unlike ``b``.
+        ValueError: the shapes do not fit, ``restart`` is not positive, or there is no such method.
+
+    As SciPy's ``gmres``. Derivatives, forward and reverse, are solutions by the same method.
 
     >>> import stretto as st
     >>> import stretto.numpy as snp

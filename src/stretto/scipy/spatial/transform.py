@@ -17,6 +17,7 @@ from stretto._engine.core.integers import integer
 from stretto._engine.core.interpreter import as_value
 from stretto._engine.core.tree import register_dataclass
 from stretto._engine.core.types import as_dtype, inexact_dtype, is_complex
+from stretto._engine.core.typing import Array, ArrayLike, DTypeLike, Key
 from stretto._engine.ops.convert import convert
 from stretto.scipy.spatial import quaternions
 
@@ -67,28 +68,28 @@ class Rotation:
     # From other forms
 
     @staticmethod
-    def from_quat(quat: Any) -> Rotation:
+    def from_quat(quat: ArrayLike) -> Rotation:
         """Of a quaternion x y z w, ``[..., 4]``, which is normalised."""
         return Rotation(quaternions.normalised(_floats("from_quat", quat, "quat", 4)))
 
     @staticmethod
-    def from_matrix(matrix: Any) -> Rotation:
+    def from_matrix(matrix: ArrayLike) -> Rotation:
         """Of an orthogonal matrix ``[..., 3, 3]`` of determinant 1, which is not checked."""
         return Rotation(quaternions.from_matrix(_floats("from_matrix", matrix, "matrix", 3, 3)))
 
     @staticmethod
-    def from_rotvec(rotvec: Any, degrees: bool = False) -> Rotation:
+    def from_rotvec(rotvec: ArrayLike, degrees: bool = False) -> Rotation:
         """Of a vector along the axis, ``[..., 3]``, as long as the angle."""
         v = _floats("from_rotvec", rotvec, "rotvec", 3)
         return Rotation(quaternions.from_rotvec(v * _RADIANS if degrees else v))
 
     @staticmethod
-    def from_mrp(mrp: Any) -> Rotation:
+    def from_mrp(mrp: ArrayLike) -> Rotation:
         """Of modified Rodrigues parameters ``[..., 3]``: tan(a / 4) along the axis."""
         return Rotation(quaternions.from_mrp(_floats("from_mrp", mrp, "mrp", 3)))
 
     @staticmethod
-    def from_euler(seq: str, angles: Any, degrees: bool = False) -> Rotation:
+    def from_euler(seq: str, angles: ArrayLike, degrees: bool = False) -> Rotation:
         """Of turns about axes, one after another: ``[..., len(seq)]``, or a number for one.
 
         ``seq`` names the axes: ``"xyz"`` those of space, ``"XYZ"`` those that are turned.
@@ -100,7 +101,7 @@ class Rotation:
         return Rotation(quaternions.from_euler(axes, intrinsic, x * _RADIANS if degrees else x))
 
     @staticmethod
-    def identity(num: int | None = None, dtype: Any = float) -> Rotation:
+    def identity(num: int | None = None, dtype: DTypeLike = float) -> Rotation:
         """No rotation, or ``num`` of them."""
         one = snp.array([0, 0, 0, 1], as_dtype(dtype))
         return Rotation(
@@ -110,7 +111,7 @@ class Rotation:
         )
 
     @staticmethod
-    def random(random_key: Any, num: int | None = None) -> Rotation:
+    def random(random_key: Key, num: int | None = None) -> Rotation:
         """A rotation, or ``num``, uniformly at random."""
         shape = (4,) if num is None else (integer(num, "Rotation.random", "num", 0), 4)
         return Rotation(quaternions.normalised(random.normal(random_key, shape)))
@@ -122,27 +123,27 @@ class Rotation:
 
     # To other forms
 
-    def as_quat(self, canonical: bool = False, scalar_first: bool = False) -> Any:
+    def as_quat(self, canonical: bool = False, scalar_first: bool = False) -> Array:
         """The quaternion x y z w, or w x y z; with w not negative, if ``canonical``."""
         q = self.quat
         if canonical:
             q = snp.where(q[..., 3:] < 0, -q, q)
         return snp.roll(q, 1, -1) if scalar_first else q
 
-    def as_matrix(self) -> Any:
+    def as_matrix(self) -> Array:
         """The orthogonal matrix, ``[..., 3, 3]``."""
         return quaternions.matrix_of(self.quat)
 
-    def as_rotvec(self, degrees: bool = False) -> Any:
+    def as_rotvec(self, degrees: bool = False) -> Array:
         """The vector along the axis, as long as the angle, which is at most pi."""
         out = quaternions.rotvec_of(self.quat)
         return out / _RADIANS if degrees else out
 
-    def as_mrp(self) -> Any:
+    def as_mrp(self) -> Array:
         """The modified Rodrigues parameters."""
         return quaternions.mrp_of(self.quat)
 
-    def as_euler(self, seq: str, degrees: bool = False) -> Any:
+    def as_euler(self, seq: str, degrees: bool = False) -> Array:
         """The angles about three axes, ``[..., 3]``; see ``from_euler``.
 
         The middle one is from -pi/2 to pi/2, or from 0 to pi where the first and last axis are one.
@@ -154,7 +155,7 @@ class Rotation:
 
     # What they do
 
-    def apply(self, vectors: Any, inverse: bool = False) -> Any:
+    def apply(self, vectors: ArrayLike, inverse: bool = False) -> Array:
         """Vectors ``[..., 3]`` turned, or turned back; rotations and vectors broadcast."""
         v = _floats("apply", vectors, "vectors", 3)
         matrix = self.as_matrix()
@@ -165,11 +166,11 @@ class Rotation:
         """The rotation back."""
         return Rotation(snp.concatenate([-self.quat[..., :3], self.quat[..., 3:]], -1))
 
-    def magnitude(self) -> Any:
+    def magnitude(self) -> Array:
         """The angle, from 0 to pi."""
         return quaternions.magnitude_of(self.quat)
 
-    def mean(self, weights: Any = None) -> Rotation:
+    def mean(self, weights: ArrayLike | None = None) -> Rotation:
         """The rotation from which the squares of distances are least, of an array of them.
 
         Source: Markley and others, Averaging quaternions (2007).
@@ -225,7 +226,7 @@ class Slerp:
     rotvecs: Any
 
     @classmethod
-    def init(cls, times: Any, rotations: Rotation) -> Slerp:
+    def init(cls, times: ArrayLike, rotations: Rotation) -> Slerp:
         """Through ``rotations`` at ``times``, which ascend; at least two."""
         t = as_value(times, "Slerp", "times")
         if not isinstance(rotations, Rotation) or rotations.single or len(rotations) < 2:
@@ -238,7 +239,7 @@ class Slerp:
         steps = rotations[:-1].inv() * rotations[1:]
         return cls(t, t[1:] - t[:-1], rotations, steps.as_rotvec())
 
-    def __call__(self, times: Any) -> Rotation:
+    def __call__(self, times: ArrayLike) -> Rotation:
         """The rotations at these times; before the first and after the last they turn on."""
         t = as_value(times, "Slerp", "times")
         last = self.timedelta.size - 1

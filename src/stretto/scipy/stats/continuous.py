@@ -35,6 +35,15 @@ _LOG_2PI = math.log(2 * math.pi)
 class Norm(Invertible):
     """The normal distribution, of density exp(-y²/2) / √(2π).
 
+    Its methods take a value, and these parameters, by place or by name. All are promoted and
+    broadcast together; the result is NaN where a parameter is out of its range.
+
+    Args:
+        loc: the location; 0 by default.
+        scale: the scale, positive; 1 by default.
+
+    As SciPy's ``norm``.
+
     >>> from stretto.scipy.stats import norm
     >>> norm.ppf(norm.cdf(1.0, 3.0, 2.0), 3.0, 2.0).round(4)
     Array(1., dtype=float32, weak_type=True)
@@ -72,6 +81,15 @@ class Norm(Invertible):
 class Cauchy(Invertible):
     """The Cauchy distribution, of density 1 / (π (1 + y²)).
 
+    Its methods take a value, and these parameters, by place or by name. All are promoted and
+    broadcast together; the result is NaN where a parameter is out of its range.
+
+    Args:
+        loc: the location; 0 by default.
+        scale: the scale, positive; 1 by default.
+
+    As SciPy's ``cauchy``.
+
     >>> from stretto.scipy.stats import cauchy
     >>> cauchy.cdf(1.0)
     Array(0.75, dtype=float32, weak_type=True)
@@ -100,6 +118,15 @@ class Cauchy(Invertible):
 
 class Expon(Invertible):
     """The exponential distribution, of density exp(-y) for y ≥ 0.
+
+    Its methods take a value, and these parameters, by place or by name. All are promoted and
+    broadcast together; the result is NaN where a parameter is out of its range.
+
+    Args:
+        loc: the location; 0 by default.
+        scale: the scale, positive; 1 by default.
+
+    As SciPy's ``expon``.
 
     >>> from stretto.scipy.stats import expon
     >>> expon.logsf(3.0, 1.0)
@@ -142,6 +169,15 @@ class Expon(Invertible):
 class Laplace(Invertible):
     """The Laplace distribution, of density exp(-|y|) / 2.
 
+    Its methods take a value, and these parameters, by place or by name. All are promoted and
+    broadcast together; the result is NaN where a parameter is out of its range.
+
+    Args:
+        loc: the location; 0 by default.
+        scale: the scale, positive; 1 by default.
+
+    As SciPy's ``laplace``.
+
     >>> from stretto.scipy.stats import laplace
     >>> laplace.cdf(0.0)
     Array(0.5, dtype=float32, weak_type=True)
@@ -183,6 +219,15 @@ class Laplace(Invertible):
 class Logistic(Invertible):
     """The logistic distribution, of density exp(-y) / (1 + exp(-y))².
 
+    Its methods take a value, and these parameters, by place or by name. All are promoted and
+    broadcast together; the result is NaN where a parameter is out of its range.
+
+    Args:
+        loc: the location; 0 by default.
+        scale: the scale, positive; 1 by default.
+
+    As SciPy's ``logistic``.
+
     >>> from stretto.scipy.stats import logistic
     >>> logistic.ppf(0.5)
     Array(0., dtype=float32, weak_type=True)
@@ -221,6 +266,15 @@ class Logistic(Invertible):
 class Uniform(Invertible):
     """The uniform distribution from ``loc`` to ``loc + scale``.
 
+    Its methods take a value, and these parameters, by place or by name. All are promoted and
+    broadcast together; the result is NaN where a parameter is out of its range.
+
+    Args:
+        loc: the location; 0 by default.
+        scale: the scale, positive; 1 by default.
+
+    As SciPy's ``uniform``.
+
     >>> from stretto.scipy.stats import uniform
     >>> uniform.cdf(3.0, 2.0, 4.0)
     Array(0.25, dtype=float32, weak_type=True)
@@ -245,6 +299,16 @@ class Uniform(Invertible):
 
 class Pareto(Invertible):
     """The Pareto distribution with exponent ``b``, of density b / y^(b+1) for y ≥ 1.
+
+    Its methods take a value, and these parameters, by place or by name. All are promoted and
+    broadcast together; the result is NaN where a parameter is out of its range.
+
+    Args:
+        b: the exponent, positive.
+        loc: the location; 0 by default.
+        scale: the scale, positive; 1 by default.
+
+    As SciPy's ``pareto``.
 
     >>> from stretto.scipy.stats import pareto
     >>> pareto.sf(2.0, 3.0)
@@ -297,6 +361,15 @@ class Pareto(Invertible):
 class Gumbel_R(Invertible):
     """The Gumbel distribution of maxima, of distribution function exp(-exp(-y)).
 
+    Its methods take a value, and these parameters, by place or by name. All are promoted and
+    broadcast together; the result is NaN where a parameter is out of its range.
+
+    Args:
+        loc: the location; 0 by default.
+        scale: the scale, positive; 1 by default.
+
+    As SciPy's ``gumbel_r``.
+
     >>> from stretto.scipy.stats import gumbel_r
     >>> gumbel_r.logcdf(0.0)
     Array(-1., dtype=float32, weak_type=True)
@@ -333,6 +406,15 @@ class Gumbel_R(Invertible):
 
 class Gumbel_L(Invertible):
     """The Gumbel distribution of minima: the mirror image of ``gumbel_r``.
+
+    Its methods take a value, and these parameters, by place or by name. All are promoted and
+    broadcast together; the result is NaN where a parameter is out of its range.
+
+    Args:
+        loc: the location; 0 by default.
+        scale: the scale, positive; 1 by default.
+
+    As SciPy's ``gumbel_l``.
 
     >>> from stretto.scipy.stats import gumbel_l
     >>> gumbel_l.logsf(0.0)
@@ -372,6 +454,17 @@ class Gumbel_L(Invertible):
 
 class TruncNorm(Continuous):
     """The normal distribution cut to [a, b], which are in units of ``scale`` from ``loc``.
+
+    Its methods take a value, and these parameters, by place or by name. All are promoted and
+    broadcast together; the result is NaN where a parameter is out of its range.
+
+    Args:
+        a: the lower end, in units of ``scale`` from ``loc``.
+        b: the upper end, likewise; above ``a``.
+        loc: the location; 0 by default.
+        scale: the scale, positive; 1 by default.
+
+    As SciPy's ``truncnorm``.
 
     >>> from stretto.scipy.stats import truncnorm
     >>> truncnorm.cdf(0.0, -1.0, 1.0).round(4)

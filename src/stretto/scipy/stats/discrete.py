@@ -6,8 +6,9 @@ Definitions as in SciPy's manual. Next, read ``multivariate``.
 from __future__ import annotations
 
 import math
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
+from stretto._engine.core.typing import Array, ArrayLike
 from stretto._engine.ops.broadcast import of_rank
 from stretto._engine.ops.elementwise import promote_values
 from stretto.numpy.elementary import exp, expm1, log, log1p
@@ -29,6 +30,16 @@ def log_choose(n: Any, k: Any) -> Any:
 class Binom(Discrete):
     """The binomial distribution: successes among ``n`` trials of probability ``p``.
 
+    Its methods take a value, and these parameters, by place or by name. All are promoted and
+    broadcast together; the result is NaN where a parameter is out of its range.
+
+    Args:
+        n: the number of trials.
+        p: the probability of success.
+        loc: the location; 0 by default. Values are shifted by it.
+
+    As SciPy's ``binom``.
+
     >>> from stretto.scipy.stats import binom
     >>> binom.pmf(1, 2, 0.5).round(4)
     Array(0.5, dtype=float32, weak_type=True)
@@ -36,6 +47,12 @@ class Binom(Discrete):
 
     shapes = ("n", "p")
     methods: ClassVar[dict[str, str]] = {**Discrete.methods, "cdf": "k"}
+
+    if TYPE_CHECKING:  # what ``methods`` names, made by the base class
+
+        def cdf(self, k: ArrayLike, *args: ArrayLike, **kwargs: ArrayLike) -> Array:
+            """The probability of a value of at most the first argument."""
+            ...
 
     def allowed(self, n: Any, p: Any) -> Any:
         """n a natural number, p in [0, 1]."""
@@ -57,6 +74,15 @@ class Binom(Discrete):
 class Bernoulli(Discrete):
     """One trial of probability ``p``: 1 or 0.
 
+    Its methods take a value, and these parameters, by place or by name. All are promoted and
+    broadcast together; the result is NaN where a parameter is out of its range.
+
+    Args:
+        p: the probability of 1.
+        loc: the location; 0 by default. Values are shifted by it.
+
+    As SciPy's ``bernoulli``.
+
     >>> from stretto.scipy.stats import bernoulli
     >>> bernoulli.pmf(0, 0.25)
     Array(0.75, dtype=float32, weak_type=True)
@@ -64,6 +90,16 @@ class Bernoulli(Discrete):
 
     shapes = ("p",)
     methods: ClassVar[dict[str, str]] = {**Discrete.methods, "cdf": "k", "ppf": "q"}
+
+    if TYPE_CHECKING:  # what ``methods`` names, made by the base class
+
+        def cdf(self, k: ArrayLike, *args: ArrayLike, **kwargs: ArrayLike) -> Array:
+            """The probability of a value of at most the first argument."""
+            ...
+
+        def ppf(self, q: ArrayLike, *args: ArrayLike, **kwargs: ArrayLike) -> Array:
+            """The quantile: the inverse of ``cdf``."""
+            ...
 
     def allowed(self, p: Any) -> Any:
         """p in [0, 1]."""
@@ -92,6 +128,17 @@ class Bernoulli(Discrete):
 class BetaBinom(Discrete):
     """The binomial distribution whose probability is beta distributed.
 
+    Its methods take a value, and these parameters, by place or by name. All are promoted and
+    broadcast together; the result is NaN where a parameter is out of its range.
+
+    Args:
+        n: the number of trials.
+        a: the first shape of the beta distribution, positive.
+        b: the second shape, positive.
+        loc: the location; 0 by default. Values are shifted by it.
+
+    As SciPy's ``betabinom``.
+
     >>> from stretto.scipy.stats import betabinom
     >>> betabinom.pmf(1, 3, 1.0, 1.0).round(4)
     Array(0.25, dtype=float32, weak_type=True)
@@ -115,6 +162,15 @@ class BetaBinom(Discrete):
 class Geom(Discrete):
     """The trial of the first success, of probability ``p`` each.
 
+    Its methods take a value, and these parameters, by place or by name. All are promoted and
+    broadcast together; the result is NaN where a parameter is out of its range.
+
+    Args:
+        p: the probability of success, above 0.
+        loc: the location; 0 by default. Values are shifted by it.
+
+    As SciPy's ``geom``.
+
     >>> from stretto.scipy.stats import geom
     >>> geom.pmf(2, 0.5)
     Array(0.25, dtype=float32, weak_type=True)
@@ -122,6 +178,12 @@ class Geom(Discrete):
 
     shapes = ("p",)
     methods: ClassVar[dict[str, str]] = {**Discrete.methods, "cdf": "k"}
+
+    if TYPE_CHECKING:  # what ``methods`` names, made by the base class
+
+        def cdf(self, k: ArrayLike, *args: ArrayLike, **kwargs: ArrayLike) -> Array:
+            """The probability of a value of at most the first argument."""
+            ...
 
     def allowed(self, p: Any) -> Any:
         """0 < p ≤ 1."""
@@ -147,6 +209,16 @@ class Geom(Discrete):
 class NBinom(Discrete):
     """The negative binomial distribution: failures before the ``n``-th success.
 
+    Its methods take a value, and these parameters, by place or by name. All are promoted and
+    broadcast together; the result is NaN where a parameter is out of its range.
+
+    Args:
+        n: the number of successes, positive.
+        p: the probability of success, above 0.
+        loc: the location; 0 by default. Values are shifted by it.
+
+    As SciPy's ``nbinom``.
+
     >>> from stretto.scipy.stats import nbinom
     >>> nbinom.pmf(0, 2, 0.5).round(4)
     Array(0.25, dtype=float32, weak_type=True)
@@ -154,6 +226,12 @@ class NBinom(Discrete):
 
     shapes = ("n", "p")
     methods: ClassVar[dict[str, str]] = {**Discrete.methods, "cdf": "k"}
+
+    if TYPE_CHECKING:  # what ``methods`` names, made by the base class
+
+        def cdf(self, k: ArrayLike, *args: ArrayLike, **kwargs: ArrayLike) -> Array:
+            """The probability of a value of at most the first argument."""
+            ...
 
     def allowed(self, n: Any, p: Any) -> Any:
         """n > 0, 0 < p ≤ 1."""
@@ -175,6 +253,15 @@ class NBinom(Discrete):
 class Poisson(Discrete):
     """The Poisson distribution of mean ``mu``.
 
+    Its methods take a value, and these parameters, by place or by name. All are promoted and
+    broadcast together; the result is NaN where a parameter is out of its range.
+
+    Args:
+        mu: the mean, 0 or more.
+        loc: the location; 0 by default. Values are shifted by it.
+
+    As SciPy's ``poisson``.
+
     >>> from stretto.scipy.stats import poisson
     >>> poisson.logpmf(0, 2.5)
     Array(-2.5, dtype=float32, weak_type=True)
@@ -182,6 +269,13 @@ class Poisson(Discrete):
 
     shapes = ("mu",)
     methods: ClassVar[dict[str, str]] = {**Discrete.methods, "cdf": "k"}
+
+    if TYPE_CHECKING:  # what ``methods`` names, made by the base class
+
+        def cdf(self, k: ArrayLike, *args: ArrayLike, **kwargs: ArrayLike) -> Array:
+            """The probability of a value of at most the first argument."""
+            ...
+
     terms: ClassVar[int] = 320
     """The entropy sums so many terms, up to the mean beyond which its series is exact."""
 
@@ -201,28 +295,35 @@ class Poisson(Discrete):
         """The complement of the incomplete gamma function."""
         return gammaincc(k + 1, mu)
 
-    def entropy(self, mu: Any, loc: Any = 0) -> Any:
-        """The entropy in nats; ``loc`` does not change it.
+    def entropy(self, mu: ArrayLike, loc: ArrayLike = 0) -> Array:
+        """Compute the entropy, in nats.
 
         By its definition up to a mean of 150, beyond by its series in 1/mu, whose relative error is
         below 1e-10 there.
+
+        Args:
+            mu: the mean, 0 or more.
+            loc: the location; it does not change the entropy.
+
+        Returns:
+            The entropies; NaN where ``mu`` is negative.
 
         >>> from stretto.scipy.stats import poisson
         >>> poisson.entropy(0.0)
         Array(0., dtype=float32)
         """
-        mu, _ = promote_values("poisson.entropy", mu, loc, inexact=True)
-        few = (mu > 0) & (mu <= 150)
-        small, large = where(few, mu, 1.0), where(mu > 150, mu, 1000.0)
-        k = of_rank(arange(self.terms, dtype=mu.dtype), mu.ndim + 1)
+        mean, _ = promote_values("poisson.entropy", mu, loc, inexact=True)
+        few = (mean > 0) & (mean <= 150)
+        small, large = where(few, mean, 1.0), where(mean > 150, mean, 1000.0)
+        k = of_rank(arange(self.terms, dtype=mean.dtype), mean.ndim + 1)
         log_pmf = self._logpmf_of(k, (small[..., None],))
         total = -sum_(exp(log_pmf) * log_pmf, -1)
         inverse = 1 / large
         series = (1 / 12, 1 / 24, 19 / 360, 9 / 80)
         tail = sum(c * inverse ** (i + 1) for i, c in enumerate(series))
         limit = (math.log(2 * math.pi * math.e) + log(large)) / 2 - tail
-        known = where(few, total, where(mu > 0, limit, 0.0))
-        return where(mu >= 0, known, math.nan)
+        known = where(few, total, where(mean > 0, limit, 0.0))
+        return where(mean >= 0, known, math.nan)
 
 
 binom, bernoulli, betabinom = Binom(), Bernoulli(), BetaBinom()

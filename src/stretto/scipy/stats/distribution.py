@@ -12,8 +12,9 @@ import functools
 import inspect
 import math
 from collections.abc import Callable
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
+from stretto._engine.core.typing import Array, ArrayLike
 from stretto._engine.ops.elementwise import promote_values
 from stretto.numpy.elementary import exp, log
 from stretto.numpy.logic import isfinite, isnan
@@ -91,6 +92,16 @@ class Density(Distribution):
 
     methods: ClassVar[dict[str, str]] = {"logpdf": "x", "pdf": "x"}
 
+    if TYPE_CHECKING:  # what ``methods`` names, made by ``_public``
+
+        def logpdf(self, x: ArrayLike, *args: ArrayLike, **kwargs: ArrayLike) -> Array:
+            """The logarithm of the probability density: -inf outside the support."""
+            ...
+
+        def pdf(self, x: ArrayLike, *args: ArrayLike, **kwargs: ArrayLike) -> Array:
+            """The probability density: 0 outside the support."""
+            ...
+
     def logpdf_formula(self, y: Any, *shapes: Any) -> Any:
         """The logarithm of the density of the standard form, inside the support."""
         raise NotImplementedError
@@ -126,6 +137,24 @@ class Continuous(Density):
         "sf": "x",
         "logsf": "x",
     }
+
+    if TYPE_CHECKING:  # what ``methods`` names, made by ``_public``
+
+        def cdf(self, x: ArrayLike, *args: ArrayLike, **kwargs: ArrayLike) -> Array:
+            """The probability of a value of at most the first argument."""
+            ...
+
+        def logcdf(self, x: ArrayLike, *args: ArrayLike, **kwargs: ArrayLike) -> Array:
+            """The logarithm of ``cdf``."""
+            ...
+
+        def sf(self, x: ArrayLike, *args: ArrayLike, **kwargs: ArrayLike) -> Array:
+            """The survival function: the probability of a greater value."""
+            ...
+
+        def logsf(self, x: ArrayLike, *args: ArrayLike, **kwargs: ArrayLike) -> Array:
+            """The logarithm of ``sf``."""
+            ...
 
     def cdf_formula(self, y: Any, *shapes: Any) -> Any:
         """The probability of at most y, inside the support."""
@@ -174,6 +203,16 @@ class Invertible(Continuous):
 
     methods: ClassVar[dict[str, str]] = {**Continuous.methods, "ppf": "q", "isf": "q"}
 
+    if TYPE_CHECKING:  # what ``methods`` names, made by ``_public``
+
+        def ppf(self, q: ArrayLike, *args: ArrayLike, **kwargs: ArrayLike) -> Array:
+            """The quantile: the inverse of ``cdf``."""
+            ...
+
+        def isf(self, q: ArrayLike, *args: ArrayLike, **kwargs: ArrayLike) -> Array:
+            """The inverse of ``sf``."""
+            ...
+
     def ppf_formula(self, q: Any, *shapes: Any) -> Any:
         """The y of which the cumulative distribution is q."""
         raise NotImplementedError
@@ -206,6 +245,16 @@ class Discrete(Distribution):
 
     placing: ClassVar[dict[str, float]] = {"loc": 0}
     methods: ClassVar[dict[str, str]] = {"logpmf": "k", "pmf": "k"}
+
+    if TYPE_CHECKING:  # what ``methods`` names, made by ``_public``
+
+        def logpmf(self, k: ArrayLike, *args: ArrayLike, **kwargs: ArrayLike) -> Array:
+            """The logarithm of the probability: -inf where it is none of the values."""
+            ...
+
+        def pmf(self, k: ArrayLike, *args: ArrayLike, **kwargs: ArrayLike) -> Array:
+            """The probability of the value."""
+            ...
 
     def logpmf_formula(self, k: Any, *shapes: Any) -> Any:
         """The logarithm of the probability of an integer inside the support."""

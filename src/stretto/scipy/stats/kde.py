@@ -7,6 +7,7 @@ from typing import Any
 
 from stretto._engine.core.interpreter import as_value
 from stretto._engine.core.tree import register_pytree_node_class
+from stretto._engine.core.typing import Array, ArrayLike, Key, ShapeLike
 from stretto._engine.ops.broadcast import broadcast_to, reshape
 from stretto._engine.ops.contract import matmul
 from stretto._engine.ops.elementwise import promote_values
@@ -30,10 +31,19 @@ __all__ = ["gaussian_kde"]
 class gaussian_kde:
     """A density estimate by a Gaussian around each sample.
 
-    ``dataset`` is ``[dimensions, samples]``, or ``[samples]``; ``weights`` ``[samples]``.
-    ``bw_method``: the factor that multiplies the samples' covariance's root: "scott", which is the
-    default, "silverman", a number, or a function of the estimate. An estimate is a tree of arrays,
-    and passes through transformations. Definition: SciPy's ``gaussian_kde``.
+    An estimate is a tree of arrays, and passes through transformations.
+
+    Args:
+        dataset: the samples, ``[dimensions, samples]`` or ``[samples]``.
+        bw_method: the factor that multiplies the root of the samples' covariance: ``"scott"``, the
+            default, ``"silverman"``, a number, or a function of the estimate.
+        weights: the weights of the samples, ``[samples]``; by default equal.
+
+    Raises:
+        ValueError: there is no more than one sample, the weights have another shape, or there is no
+            such ``bw_method``.
+
+    As SciPy's ``gaussian_kde``.
 
     >>> import stretto.numpy as snp
     >>> from stretto.scipy.stats import gaussian_kde
@@ -77,11 +87,11 @@ class gaussian_kde:
             return self.silverman_factor()
         return method(self) if callable(method) else as_value(method, "gaussian_kde", "bw_method")
 
-    def scotts_factor(self) -> Any:
+    def scotts_factor(self) -> Array:
         """n^(-1/(d + 4)) of the effective number of samples (Scott 1992)."""
         return self.neff ** (-1 / (self.d + 4))
 
-    def silverman_factor(self) -> Any:
+    def silverman_factor(self) -> Array:
         """(n (d + 2) / 4)^(-1/(d + 4)) (Silverman 1986)."""
         return (self.neff * (self.d + 2) / 4) ** (-1 / (self.d + 4))
 
@@ -96,7 +106,7 @@ class gaussian_kde:
         return self.dataset.shape[1]
 
     @property
-    def inv_cov(self) -> Any:
+    def inv_cov(self) -> Array:
         """The inverse of the kernel's covariance."""
         return inv(self.covariance)
 
@@ -131,17 +141,17 @@ class gaussian_kde:
         spread = sum_(log(factor.diagonal()))
         return -sum_(square(gap), 0) / 2 - self.d * math.log(2 * math.pi) / 2 - spread
 
-    def logpdf(self, x: Any) -> Any:
+    def logpdf(self, x: ArrayLike) -> Array:
         """The logarithm of the density at the points ``[dimensions, points]``."""
         points = self._points(x, "logpdf")
         kernels = self._log_kernels(points, self.covariance)
         return logsumexp(kernels, axis=0, b=reshape(self.weights, (-1, 1)))
 
-    def pdf(self, x: Any) -> Any:
+    def pdf(self, x: ArrayLike) -> Array:
         """The density at the points ``[dimensions, points]``."""
         return exp(self.logpdf(x))
 
-    def evaluate(self, points: Any) -> Any:
+    def evaluate(self, points: ArrayLike) -> Array:
         """The density at the points, as ``pdf``."""
         return self.pdf(points)
 
@@ -170,14 +180,14 @@ class gaussian_kde:
         ends = [(end.astype(width.dtype) - self.dataset[0]) / width for end in (low, high)]
         return sum_(self.weights * (ndtr(ends[1]) - ndtr(ends[0])))
 
-    def integrate_kde(self, other: gaussian_kde) -> Any:
+    def integrate_kde(self, other: gaussian_kde) -> Array:
         """The integral of the product of two estimates of equal dimensions."""
         if other.d != self.d:
             raise ValueError(f"integrate_kde: the estimates have {self.d} and {other.d} dimensions")
         kernels = self._log_kernels(other.dataset, self.covariance + other.covariance)
         return matmul(matmul(self.weights, exp(kernels)), other.weights)
 
-    def resample(self, key: Any, shape: Any = ()) -> Any:
+    def resample(self, key: Key, shape: ShapeLike = ()) -> Array:
         """Draws from the estimate: ``[dimensions, *shape]``."""
         which, where_ = split(key)
         index = choice(which, self.n, shape, p=self.weights)

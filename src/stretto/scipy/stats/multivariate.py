@@ -8,6 +8,7 @@ from __future__ import annotations
 import math
 from typing import Any
 
+from stretto._engine.core.typing import Array, ArrayLike
 from stretto._engine.ops.broadcast import broadcast_to
 from stretto._engine.ops.elementwise import promote_values
 from stretto._engine.ops.linalg.triangular import triangular_solve
@@ -35,13 +36,22 @@ class Dirichlet:
     Array(1., dtype=float32)
     """
 
-    def logpdf(self, x: Any, alpha: Any) -> Any:
-        """The logarithm of the density; -inf where ``x`` is not on the simplex.
+    def logpdf(self, x: ArrayLike, alpha: ArrayLike) -> Array:
+        """Compute the logarithm of the density.
 
-        ``alpha`` is ``[k]``; ``x`` is ``[k, ...]``, or ``[k - 1, ...]``, which leaves the last
-        proportion to be what is missing to 1. Raises ``ValueError`` for other shapes.
+        Args:
+            x: the proportions, ``[k, ...]``; or ``[k - 1, ...]``, and the last one is the rest.
+            alpha: the concentrations, ``[k]``.
+
+        Returns:
+            The logarithms; -inf where ``x`` is not on the simplex.
+
+        Raises:
+            ValueError: the shapes are others.
         """
-        x, alpha = inexact_values("dirichlet", x=x, alpha=alpha)
+        return self._logpdf(*inexact_values("dirichlet", x=x, alpha=alpha))
+
+    def _logpdf(self, x: Any, alpha: Any) -> Any:
         if alpha.ndim != 1 or not x.ndim or x.shape[0] not in (alpha.size, alpha.size - 1):
             raise ValueError(
                 f"dirichlet: expected alpha of shape (k,) and x of shape (k, ...) or (k - 1, ...), "
@@ -56,8 +66,8 @@ class Dirichlet:
         out = sum_(xlogy(alpha - 1, safe), 0) - norm
         return where(inside, out, -math.inf)
 
-    def pdf(self, x: Any, alpha: Any) -> Any:
-        """The density; 0 where ``x`` is not on the simplex."""
+    def pdf(self, x: ArrayLike, alpha: ArrayLike) -> Array:
+        """Compute the density, 0 where ``x`` is not on the simplex; arguments as of ``logpdf``."""
         return exp(self.logpdf(x, alpha))
 
 
@@ -70,20 +80,26 @@ class Multinomial:
     Array(0.5, dtype=float32)
     """
 
-    def logpmf(self, x: Any, n: Any, p: Any) -> Any:
-        """The logarithm of the probability of the counts ``x``; -inf where they do not sum to n.
+    def logpmf(self, x: ArrayLike, n: ArrayLike, p: ArrayLike) -> Array:
+        """Compute the logarithm of the probability of counts.
 
-        ``x`` and ``p`` are ``[..., k]``, ``n`` is ``[...]``.
+        Args:
+            x: the counts, ``[..., k]``.
+            n: the numbers of trials, ``[...]``.
+            p: the probabilities of the outcomes, ``[..., k]``.
+
+        Returns:
+            The logarithms, ``[...]``; -inf where the counts do not add up to ``n``.
         """
-        x, p = promote_values("multinomial", x, p, inexact=True)
-        (n,) = inexact_values("multinomial", n=n)
-        inside = all_((x >= 0) & (x == floor(x)), -1) & (sum_(x, -1) == n)
-        safe = where(expand_dims(inside, -1), x, 0)
-        out = gammaln(n + 1) + sum_(xlogy(safe, p) - gammaln(safe + 1), -1)
+        counts, shares = promote_values("multinomial", x, p, inexact=True)
+        (trials,) = inexact_values("multinomial", n=n)
+        inside = all_((counts >= 0) & (counts == floor(counts)), -1) & (sum_(counts, -1) == trials)
+        safe = where(expand_dims(inside, -1), counts, 0)
+        out = gammaln(trials + 1) + sum_(xlogy(safe, shares) - gammaln(safe + 1), -1)
         return where(inside, out, -math.inf)
 
-    def pmf(self, x: Any, n: Any, p: Any) -> Any:
-        """The probability of the counts ``x``."""
+    def pmf(self, x: ArrayLike, n: ArrayLike, p: ArrayLike) -> Array:
+        """Compute the probability of the counts ``x``; arguments as of ``logpmf``."""
         return exp(self.logpmf(x, n, p))
 
 
@@ -97,20 +113,36 @@ class MultivariateNormal:
     Array(1., dtype=float32)
     """
 
-    def logpdf(self, x: Any, mean: Any = 0, cov: Any = 1, allow_singular: None = None) -> Any:
-        """The logarithm of the density; NaN where the covariance is not positive definite.
+    def logpdf(
+        self,
+        x: ArrayLike,
+        mean: ArrayLike = 0,
+        cov: ArrayLike = 1,
+        allow_singular: None = None,
+    ) -> Array:
+        """Compute the logarithm of the density.
 
-        ``x`` is ``[..., n]``, ``mean`` ``[..., n]`` or one number, ``cov`` ``[..., n, n]``, or one
-        number: that times the unit matrix. Where ``mean`` is one number and ``cov`` too, ``x`` are
-        numbers. Raises ``NotImplementedError`` for ``allow_singular``.
+        Args:
+            x: the points, ``[..., n]``; numbers where ``mean`` and ``cov`` are each one number.
+            mean: the means, ``[..., n]``, or one number.
+            cov: the covariances, ``[..., n, n]``, or one number, times the unit matrix.
+            allow_singular: must be None.
+
+        Returns:
+            The logarithms; NaN where a covariance is not positive definite.
+
+        Raises:
+            ValueError: the shapes do not fit.
+            NotImplementedError: ``allow_singular`` is not None.
         """
         if allow_singular is not None:
             raise NotImplementedError(
                 "multivariate_normal: allow_singular must be None; add a small multiple of the "
                 "unit matrix to cov"
             )
-        values = inexact_values("multivariate_normal", x=x, mean=mean, cov=cov)
-        x, mean, cov = values
+        return self._logpdf(*inexact_values("multivariate_normal", x=x, mean=mean, cov=cov))
+
+    def _logpdf(self, x: Any, mean: Any, cov: Any) -> Any:
         if not mean.ndim and not cov.ndim:
             return -(square(x - mean) / cov + log(2 * math.pi * cov)) / 2
         gap = x - mean
@@ -118,7 +150,7 @@ class MultivariateNormal:
         if gap.shape[-1:] != (n,) or (cov.ndim and cov.shape[-2:] != (n, n)):
             raise ValueError(
                 f"multivariate_normal: expected x [..., n], mean [..., n] and cov [..., n, n], got "
-                f"{values[0].type}, {values[1].type} and {values[2].type}"
+                f"{x.type}, {mean.type} and {cov.type}"
             )
         if not cov.ndim:
             return -(sum_(square(gap), -1) / cov + n * log(2 * math.pi * cov)) / 2
@@ -134,8 +166,14 @@ class MultivariateNormal:
         spread = sum_(log(diagonal(factor, axis1=-2, axis2=-1)), -1)
         return -(sum_(square(white), (-2, -1)) + n * math.log(2 * math.pi)) / 2 - spread
 
-    def pdf(self, x: Any, mean: Any = 0, cov: Any = 1, allow_singular: None = None) -> Any:
-        """The density."""
+    def pdf(
+        self,
+        x: ArrayLike,
+        mean: ArrayLike = 0,
+        cov: ArrayLike = 1,
+        allow_singular: None = None,
+    ) -> Array:
+        """Compute the density; arguments as of ``logpdf``."""
         return exp(self.logpdf(x, mean, cov, allow_singular))
 
 

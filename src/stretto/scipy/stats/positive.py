@@ -20,6 +20,16 @@ __all__ = ["beta", "chi2", "gamma", "gennorm", "t"]
 class Gamma(Continuous):
     """The gamma distribution with shape ``a``, of density y^(a-1) exp(-y) / Γ(a) for y ≥ 0.
 
+    Its methods take a value, and these parameters, by place or by name. All are promoted and
+    broadcast together; the result is NaN where a parameter is out of its range.
+
+    Args:
+        a: the shape, positive.
+        loc: the location; 0 by default.
+        scale: the scale, positive; 1 by default.
+
+    As SciPy's ``gamma``.
+
     >>> from stretto.scipy.stats import gamma
     >>> gamma.logpdf(2.0, 1.0)
     Array(-2., dtype=float32, weak_type=True)
@@ -54,6 +64,16 @@ class Gamma(Continuous):
 
 class Chi2(Continuous):
     """The chi-squared distribution with ``df`` degrees of freedom: gamma with df/2, doubled.
+
+    Its methods take a value, and these parameters, by place or by name. All are promoted and
+    broadcast together; the result is NaN where a parameter is out of its range.
+
+    Args:
+        df: the degrees of freedom, positive.
+        loc: the location; 0 by default.
+        scale: the scale, positive; 1 by default.
+
+    As SciPy's ``chi2``.
 
     >>> from stretto.scipy.stats import chi2
     >>> chi2.sf(0.0, 3.0)
@@ -90,6 +110,17 @@ class Chi2(Continuous):
 class Beta(Continuous):
     """The beta distribution, of density y^(a-1) (1-y)^(b-1) / B(a, b) for y in [0, 1].
 
+    Its methods take a value, and these parameters, by place or by name. All are promoted and
+    broadcast together; the result is NaN where a parameter is out of its range.
+
+    Args:
+        a: the first shape, positive.
+        b: the second shape, positive.
+        loc: the location; 0 by default.
+        scale: the scale, positive; 1 by default.
+
+    As SciPy's ``beta``.
+
     >>> from stretto.scipy.stats import beta
     >>> beta.pdf(0.25, 1.0, 1.0)
     Array(1., dtype=float32, weak_type=True)
@@ -125,6 +156,16 @@ class Beta(Continuous):
 class T(Continuous):
     """Student's distribution, of density ∝ (1 + y²/df)^(-(df+1)/2).
 
+    Its methods take a value, and these parameters, by place or by name. All are promoted and
+    broadcast together; the result is NaN where a parameter is out of its range.
+
+    Args:
+        df: the degrees of freedom, positive.
+        loc: the location; 0 by default.
+        scale: the scale, positive; 1 by default.
+
+    As SciPy's ``t``.
+
     >>> from stretto.scipy.stats import t
     >>> t.cdf(0.0, 5.0)
     Array(0.5, dtype=float32, weak_type=True)
@@ -158,6 +199,16 @@ class T(Continuous):
 
 class GenNorm(Continuous):
     """The generalised normal distribution, of density ∝ exp(-|y|^beta).
+
+    Its methods take a value, and these parameters, by place or by name. All are promoted and
+    broadcast together; the result is NaN where a parameter is out of its range.
+
+    Args:
+        beta: the exponent, positive.
+        loc: the location; 0 by default.
+        scale: the scale, positive; 1 by default.
+
+    As SciPy's ``gennorm``.
 
     >>> from stretto.scipy.stats import gennorm
     >>> gennorm.cdf(0.0, 3.0)

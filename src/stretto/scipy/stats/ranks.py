@@ -14,6 +14,7 @@ import numpy as np
 from stretto._engine.api.vectorise import vmap
 from stretto._engine.core.interpreter import as_value
 from stretto._engine.core.types import is_inexact
+from stretto._engine.core.typing import Array, ArrayLike, Axis
 from stretto._engine.ops.broadcast import canonical_axis, reshape
 from stretto._engine.ops.comparison import full_like
 from stretto._engine.ops.convert import convert
@@ -59,13 +60,25 @@ def _propagates(who: str, nan_policy: str, *others: str) -> None:
 
 
 def rankdata(
-    a: Any, method: str = "average", *, axis: int | None = None, nan_policy: str = "propagate"
-) -> Any:
-    """The place of each element among the others in order, from 1.
+    a: ArrayLike, method: str = "average", *, axis: Axis = None, nan_policy: str = "propagate"
+) -> Array:
+    """Number the elements in their order, from 1.
 
-    ``method`` says what equal elements get: ``average`` (floats), ``min``, ``max``, ``dense``, all
-    the same, or ``ordinal``, places in the order in which they stand. Where there is NaN along
-    ``axis``, all are NaN. Definition: SciPy's ``rankdata``.
+    Args:
+        a: an array.
+        method: what equal elements get: ``"average"`` (floats), ``"min"``, ``"max"`` or
+            ``"dense"``, all the same; or ``"ordinal"``, places in the order in which they stand.
+        axis: the axis to go along; by default the elements of all.
+        nan_policy: must be ``"propagate"``.
+
+    Returns:
+        The places; NaN throughout where there is one along the axis.
+
+    Raises:
+        ValueError: there is no such method, or the axis is out of bounds.
+        NotImplementedError: ``nan_policy`` is another.
+
+    As SciPy's ``rankdata``.
 
     >>> import stretto.numpy as snp
     >>> from stretto.scipy.stats import rankdata
@@ -104,11 +117,24 @@ def rankdata(
 
 
 def mode(
-    a: Any, axis: int | None = 0, nan_policy: str = "propagate", keepdims: bool = False
+    a: ArrayLike, axis: Axis = 0, nan_policy: str = "propagate", keepdims: bool = False
 ) -> ModeResult:
-    """The most frequent value along an axis, the least of equally frequent ones, and its count.
+    """Find the most frequent value along an axis, and its count.
 
-    NaN equal one another, and come after all numbers. Definition: SciPy's ``mode``.
+    Args:
+        a: an array.
+        axis: the axis to go along; None for all elements.
+        nan_policy: must be ``"propagate"``; NaN equal one another, and come after all numbers.
+        keepdims: whether to keep the axis, with size 1.
+
+    Returns:
+        The values, the least of equally frequent ones, and their counts.
+
+    Raises:
+        ValueError: ``a`` is empty, or the axis is out of bounds.
+        NotImplementedError: ``nan_policy`` is another.
+
+    As SciPy's ``mode``.
 
     >>> import stretto.numpy as snp
     >>> from stretto.scipy.stats import mode
@@ -135,12 +161,26 @@ def mode(
 
 
 def sem(
-    a: Any, axis: int | None = 0, ddof: int = 1, nan_policy: str = "propagate", *,
+    a: ArrayLike, axis: Axis = 0, ddof: int = 1, nan_policy: str = "propagate", *,
     keepdims: bool = False,
-) -> Any:  # fmt: skip
-    """The standard error of the mean: the standard deviation over the root of the count.
+) -> Array:  # fmt: skip
+    """Compute the standard error of the mean along an axis.
 
-    With ``nan_policy="omit"`` of the elements that are numbers. Definition: SciPy's ``sem``.
+    Args:
+        a: an array.
+        axis: the axis to go along; None for all elements.
+        ddof: what is subtracted from the count in the variance.
+        nan_policy: ``"propagate"``, or ``"omit"`` to leave out NaN.
+        keepdims: whether to keep the axis, with size 1.
+
+    Returns:
+        The standard deviation over the root of the count.
+
+    Raises:
+        ValueError: the axis is out of bounds.
+        NotImplementedError: ``nan_policy`` is another.
+
+    As SciPy's ``sem``.
 
     >>> import stretto.numpy as snp
     >>> from stretto.scipy.stats import sem

@@ -16,6 +16,7 @@ from stretto._engine.core import tree
 from stretto._engine.core.integers import integers
 from stretto._engine.core.interpreter import as_value
 from stretto._engine.core.types import kind_of
+from stretto._engine.core.typing import Array
 from stretto._engine.ops.broadcast import (
     canonical_axis,
     move_axis,
@@ -83,15 +84,21 @@ def _total(x: Any, axes: Axes, groups: Groups | None) -> Any:
 
 
 def psum(x: Any, axis_name: Any, *, axis_index_groups: Any = None) -> Any:
-    """The sum of each leaf of ``x`` over the examples of the axis: the same for all of them.
+    """Sum each leaf over the examples of a mapped axis.
 
-    ``axis_name`` is that of a ``vmap`` around the call, or a tuple of such; ``axis_index_groups``
-    lists groups of indices along the axis, each of which adds up its own. A Python number is
-    counted so many times and stays one: ``psum(1, "i")`` is the size of the axis. Booleans are
-    added as int32.
+    Args:
+        x: a tree of arrays; booleans count as int32.
+        axis_name: the name of the axis of a ``vmap`` around the call, or a tuple of names.
+        axis_index_groups: lists of indices along the axis, each of which keeps to itself; by
+            default all are one group.
 
-    Raises ``UnboundAxisError``, which is a ``NameError``, where no ``vmap`` has that name, and
-    ``ValueError`` for groups that do not have each index once.
+    Returns:
+        The sums, the same for all examples of a group. A Python number is multiplied and stays one:
+            ``psum(1, "i")`` is the size of the axis.
+
+    Raises:
+        ValueError: the groups do not have each index once.
+        UnboundAxisError: no ``vmap`` around the call has that axis; it is a ``NameError``.
 
     >>> import stretto as st, stretto.numpy as snp
     >>> st.vmap(lambda x: x / st.lax.psum(x, "i"), axis_name="i")(snp.array([1.0, 3.0]))
@@ -102,9 +109,22 @@ def psum(x: Any, axis_name: Any, *, axis_index_groups: Any = None) -> Any:
 
 
 def pmean(x: Any, axis_name: Any, *, axis_index_groups: Any = None) -> Any:
-    """The mean of each leaf of ``x`` over the examples of the axis: the same for all of them.
+    """Average each leaf over the examples of a mapped axis.
 
-    Parameters and errors are those of ``psum``. Batch normalisation, written for one example:
+    With it, batch normalisation can be written for one example.
+
+    Args:
+        x: a tree of arrays.
+        axis_name: the name of the axis of a ``vmap`` around the call, or a tuple of names.
+        axis_index_groups: lists of indices along the axis, each of which keeps to itself; by
+            default all are one group.
+
+    Returns:
+        The means, the same for all examples of a group.
+
+    Raises:
+        ValueError: the groups do not have each index once.
+        UnboundAxisError: no ``vmap`` around the call has that axis; it is a ``NameError``.
 
     >>> import stretto as st, stretto.numpy as snp
     >>> def normalised(x):
@@ -146,10 +166,22 @@ def _extreme(
 
 
 def pmax(x: Any, axis_name: Any, *, axis_index_groups: Any = None) -> Any:
-    """The greatest of each element of ``x`` over the examples of the axis: the same for all.
+    """Take the greatest of each element over the examples of a mapped axis.
 
-    Parameters and errors are those of ``psum``. NaN where an example has it; the derivative is
-    shared equally among examples that tie.
+    The derivative is shared equally among examples that tie.
+
+    Args:
+        x: a tree of arrays.
+        axis_name: the name of the axis of a ``vmap`` around the call, or a tuple of names.
+        axis_index_groups: lists of indices along the axis, each of which keeps to itself; by
+            default all are one group.
+
+    Returns:
+        The greatest values, the same for all examples of a group; NaN where one has it.
+
+    Raises:
+        ValueError: the groups do not have each index once.
+        UnboundAxisError: no ``vmap`` around the call has that axis; it is a ``NameError``.
 
     >>> import stretto as st, stretto.numpy as snp
     >>> st.vmap(lambda x: st.lax.pmax(x, "i") - x, axis_name="i")(snp.array([1, 5, 2]))
@@ -159,10 +191,22 @@ def pmax(x: Any, axis_name: Any, *, axis_index_groups: Any = None) -> Any:
 
 
 def pmin(x: Any, axis_name: Any, *, axis_index_groups: Any = None) -> Any:
-    """The least of each element of ``x`` over the examples of the axis: the same for all.
+    """Take the least of each element over the examples of a mapped axis.
 
-    Parameters and errors are those of ``psum``. NaN where an example has it; the derivative is
-    shared equally among examples that tie.
+    The derivative is shared equally among examples that tie.
+
+    Args:
+        x: a tree of arrays.
+        axis_name: the name of the axis of a ``vmap`` around the call, or a tuple of names.
+        axis_index_groups: lists of indices along the axis, each of which keeps to itself; by
+            default all are one group.
+
+    Returns:
+        The least values, the same for all examples of a group; NaN where one has it.
+
+    Raises:
+        ValueError: the groups do not have each index once.
+        UnboundAxisError: no ``vmap`` around the call has that axis; it is a ``NameError``.
 
     >>> import stretto as st, stretto.numpy as snp
     >>> st.vmap(lambda x: st.lax.pmin(x, "i"), axis_name="i", out_axes=None)(snp.array([3, 2]))
@@ -172,10 +216,19 @@ def pmin(x: Any, axis_name: Any, *, axis_index_groups: Any = None) -> Any:
 
 
 def ppermute(x: Any, axis_name: Any, perm: Sequence[tuple[int, int]]) -> Any:
-    """The leaves of ``x`` that another example has, by pairs (source, destination).
+    """Send the leaves of a tree from examples of a mapped axis to others.
 
-    An example to which none is sent gets zeros. Raises ``ValueError`` where an index is out of
-    range, or is twice a source or a destination; ``UnboundAxisError`` as ``psum`` does.
+    Args:
+        x: a tree of arrays.
+        axis_name: the name of the axis of a ``vmap`` around the call, or a tuple of names.
+        perm: pairs (source, destination) of indices.
+
+    Returns:
+        What each example receives; zeros where nothing is sent.
+
+    Raises:
+        ValueError: an index is out of range, or is twice a source or a destination.
+        UnboundAxisError: no ``vmap`` around the call has that axis; it is a ``NameError``.
 
     >>> import stretto as st, stretto.numpy as snp
     >>> shift = lambda x: st.lax.ppermute(x, "i", [(0, 1), (1, 2)])
@@ -205,10 +258,19 @@ def ppermute(x: Any, axis_name: Any, perm: Sequence[tuple[int, int]]) -> Any:
 
 
 def pshuffle(x: Any, axis_name: Any, perm: Sequence[int]) -> Any:
-    """The leaves of ``x`` that example ``perm[i]`` has, in example ``i``.
+    """Permute the examples of a mapped axis.
 
-    Raises ``ValueError`` unless ``perm`` has each index of the axis once; ``UnboundAxisError`` as
-    ``psum`` does.
+    Args:
+        x: a tree of arrays.
+        axis_name: the name of the axis of a ``vmap`` around the call, or a tuple of names.
+        perm: the index of the example whose values each one receives.
+
+    Returns:
+        What example ``perm[i]`` has, in example ``i``.
+
+    Raises:
+        ValueError: ``perm`` does not have each index once.
+        UnboundAxisError: no ``vmap`` around the call has that axis; it is a ``NameError``.
 
     >>> import stretto as st, stretto.numpy as snp
     >>> st.vmap(lambda x: st.lax.pshuffle(x, "i", [2, 0, 1]), axis_name="i")(snp.array([5, 6, 7]))
@@ -229,14 +291,24 @@ def all_gather(
     tiled: bool = False,
     to: str = "varying",
 ) -> Any:
-    """The leaves of ``x`` of all examples, along a new axis at ``axis``: the same for all.
+    """Collect the leaves of all examples of a mapped axis.
 
-    With ``tiled`` they are joined along the axis that is there. With ``axis_index_groups``, which
-    must be of one size, each example gets those of its group. ``to`` says how JAX types the result
-    where arrays are split over devices: "varying" or "reduced", one and the same here.
+    Args:
+        x: a tree of arrays.
+        axis_name: the name of the axis of a ``vmap`` around the call, or a tuple of names.
+        axis_index_groups: lists of indices along the axis, each of which keeps to itself; by
+            default all are one group.
+        axis: the place of the new axis.
+        tiled: whether to join along the axis that is there, instead of a new one.
+        to: ``"varying"`` or ``"reduced"``, one and the same here; in JAX, the type of the result.
 
-    Raises ``ValueError`` where the axis is out of bounds or groups do not fit, and
-    ``UnboundAxisError`` as ``psum`` does.
+    Returns:
+        The leaves of all examples of a group, in order.
+
+    Raises:
+        ValueError: sizes or axes do not fit, or the groups do not have one size and each index
+            once.
+        UnboundAxisError: no ``vmap`` around the call has that axis; it is a ``NameError``.
 
     >>> import stretto as st, stretto.numpy as snp
     >>> st.vmap(lambda x: x - st.lax.all_gather(x, "i"), axis_name="i")(snp.array([1, 3]))
@@ -291,14 +363,24 @@ def all_to_all(
     axis_index_groups: Any = None,
     tiled: bool = False,
 ) -> Any:
-    """Each example's ``split_axis`` dealt out to the examples, and what each gets stacked.
+    """Deal out an axis of each example to the examples, and stack what each receives.
 
-    Example ``i`` gets the entry ``i`` of all, in order, along a new axis at ``concat_axis`` of the
-    result; ``split_axis``, of the size of the named axis, goes away. With ``tiled`` the split axis
-    is cut into as many parts, and what comes is joined along ``concat_axis``. With
-    ``axis_index_groups``, which must be of one size, each group keeps to itself.
+    Args:
+        x: a tree of arrays.
+        axis_name: the name of the axis of a ``vmap`` around the call, or a tuple of names.
+        split_axis: the axis to deal out, of the size of the named one.
+        concat_axis: the place of the new axis in the result.
+        axis_index_groups: lists of indices along the axis, each of which keeps to itself; by
+            default all are one group.
+        tiled: whether to cut the split axis into as many parts, and to join along ``concat_axis``.
 
-    Raises ``ValueError`` where sizes or axes do not fit, and ``UnboundAxisError`` as ``psum`` does.
+    Returns:
+        In example ``i``, the entries ``i`` of all examples of its group, in order.
+
+    Raises:
+        ValueError: sizes or axes do not fit, or the groups do not have one size and each index
+            once.
+        UnboundAxisError: no ``vmap`` around the call has that axis; it is a ``NameError``.
 
     >>> import stretto as st, stretto.numpy as snp
     >>> exchange = lambda x: st.lax.all_to_all(x, "i", 0, 0)
@@ -326,9 +408,22 @@ def all_to_all(
 
 
 def pswapaxes(x: Any, axis_name: Any, axis: int, *, axis_index_groups: Any = None) -> Any:
-    """The named axis and the array axis ``axis``, of one size, change places.
+    """Exchange the named axis with an axis of the arrays.
 
-    Parameters and errors are those of ``all_to_all``.
+    Args:
+        x: a tree of arrays.
+        axis_name: the name of the axis of a ``vmap`` around the call, or a tuple of names.
+        axis: the axis of the arrays, of the size of the named one.
+        axis_index_groups: lists of indices along the axis, each of which keeps to itself; by
+            default all are one group.
+
+    Returns:
+        The tree with the axes exchanged.
+
+    Raises:
+        ValueError: sizes or axes do not fit, or the groups do not have one size and each index
+            once.
+        UnboundAxisError: no ``vmap`` around the call has that axis; it is a ``NameError``.
 
     >>> import stretto as st, stretto.numpy as snp
     >>> st.vmap(lambda x: st.lax.pswapaxes(x, "i", 0), axis_name="i")(snp.array([[1, 2], [3, 4]]))
@@ -346,12 +441,23 @@ def psum_scatter(
     axis_index_groups: Any = None,
     tiled: bool = False,
 ) -> Any:
-    """The sum over the examples, of which each gets its own entry along ``scatter_dimension``.
+    """Sum over the examples of a mapped axis, and give each its own entry of the sum.
 
-    That axis, of the size of the named one, goes away; with ``tiled`` each gets a part of it. With
-    ``axis_index_groups``, which must be of one size, each group keeps to itself.
+    Args:
+        x: a tree of arrays.
+        axis_name: the name of the axis of a ``vmap`` around the call, or a tuple of names.
+        scatter_dimension: the axis that is dealt out, of the size of the named one.
+        axis_index_groups: lists of indices along the axis, each of which keeps to itself; by
+            default all are one group.
+        tiled: whether each example receives a part of that axis, instead of one entry without it.
 
-    Raises ``ValueError`` where sizes or axes do not fit, and ``UnboundAxisError`` as ``psum`` does.
+    Returns:
+        The entries of the sum.
+
+    Raises:
+        ValueError: sizes or axes do not fit, or the groups do not have one size and each index
+            once.
+        UnboundAxisError: no ``vmap`` around the call has that axis; it is a ``NameError``.
 
     >>> import stretto as st, stretto.numpy as snp
     >>> st.vmap(lambda x: st.lax.psum_scatter(x, "i"), axis_name="i")(snp.array([[1, 2], [3, 4]]))
@@ -376,10 +482,17 @@ def psum_scatter(
     return tree.map(one, x)
 
 
-def axis_index(axis_name: Any) -> Any:
-    """The place of the example along the axis, an int32; of a tuple of names, among all of them.
+def axis_index(axis_name: Any) -> Array:
+    """Say the place of the example along a mapped axis.
 
-    Raises ``UnboundAxisError`` as ``psum`` does.
+    Args:
+        axis_name: the name of the axis of a ``vmap`` around the call, or a tuple of names.
+
+    Returns:
+        An int32; of a tuple of names, the place among all.
+
+    Raises:
+        UnboundAxisError: no ``vmap`` around the call has that axis; it is a ``NameError``.
 
     >>> import stretto as st, stretto.numpy as snp
     >>> st.vmap(lambda x: x * st.lax.axis_index("i"), axis_name="i")(snp.array([7, 7, 7]))
@@ -389,9 +502,16 @@ def axis_index(axis_name: Any) -> Any:
 
 
 def axis_size(axis_name: Any) -> int:
-    """The size of the axis, a Python integer; of a tuple of names, the product.
+    """Say the size of a mapped axis.
 
-    Raises ``UnboundAxisError`` as ``psum`` does.
+    Args:
+        axis_name: the name of the axis of a ``vmap`` around the call, or a tuple of names.
+
+    Returns:
+        A Python integer; of a tuple of names, the product.
+
+    Raises:
+        UnboundAxisError: no ``vmap`` around the call has that axis; it is a ``NameError``.
 
     >>> import stretto as st, stretto.numpy as snp
     >>> st.vmap(lambda x: x / st.lax.axis_size("i"), axis_name="i")(snp.array([2.0, 4.0]))

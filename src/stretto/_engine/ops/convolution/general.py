@@ -22,6 +22,7 @@ from stretto._engine.core.integers import integer, integers
 from stretto._engine.core.interpreter import Linear
 from stretto._engine.core.primitive import Kernel
 from stretto._engine.core.types import ArrayType, array_type, kind_of
+from stretto._engine.core.typing import Array, ArrayLike, DTypeLike
 from stretto._engine.ops.bilinear import (
     Bilinear,
     accumulated,
@@ -336,26 +337,47 @@ def ones_or(values: Sequence[int] | None, n: int, who: str, argument: str) -> tu
 
 
 def conv_general_dilated(
-    lhs: Any,
-    rhs: Any,
+    lhs: ArrayLike,
+    rhs: ArrayLike,
     window_strides: Sequence[int],
-    padding: Any,
+    padding: str | Sequence[tuple[int, int]],
     lhs_dilation: Sequence[int] | None = None,
     rhs_dilation: Sequence[int] | None = None,
     dimension_numbers: Any = None,
     feature_group_count: int = 1,
     batch_group_count: int = 1,
     precision: Any = None,
-    preferred_element_type: Any = None,
+    preferred_element_type: DTypeLike | None = None,
     out_sharding: None = None,
-) -> Any:
-    """Convolve ``lhs`` with the kernel ``rhs``, which is not reversed.
+) -> Array:
+    """Convolve an array with a kernel, which is not reversed.
 
-    ``padding`` is ``"SAME"``, ``"SAME_LOWER"``, ``"VALID"`` or a (low, high) pair for each spatial
-    axis. ``lhs_dilation`` puts zeros between inputs (fractional strides), ``rhs_dilation`` between
-    kernel elements. ``dimension_numbers``: see ``conv_dimension_numbers``.
+    Args:
+        lhs: the input.
+        rhs: the kernel; both are promoted to one dtype.
+        window_strides: the steps of the window along each spatial axis.
+        padding: ``"SAME"``, ``"SAME_LOWER"``, ``"VALID"``, or a pair (low, high) for each spatial
+            axis.
+        lhs_dilation: the spacing of the inputs along each spatial axis, with zeros between
+            (fractional strides); by default 1.
+        rhs_dilation: the spacing of the kernel's elements; by default 1.
+        dimension_numbers: the layouts, as in ``conv_dimension_numbers``; by default ``NC...`` and
+            ``OI...``.
+        feature_group_count: how many groups the features are divided into.
+        batch_group_count: how many groups the batch is divided into.
+        precision: as in ``dot_general``.
+        preferred_element_type: the dtype of the result; by default that of the operands.
+        out_sharding: must be None.
 
-    Source: StableHLO, ``convolution``. Raises ``ValueError`` where features and groups do not fit.
+    Returns:
+        The output, laid out by ``dimension_numbers``.
+
+    Raises:
+        ValueError: features, groups or numbers of entries do not fit, or padding by name is asked
+            for with ``lhs_dilation``.
+        NotImplementedError: ``out_sharding`` is not None.
+
+    Source: StableHLO, ``convolution``.
 
     >>> import stretto as st
     >>> image, kernel = st.numpy.ones((1, 3, 8, 8)), st.numpy.ones((16, 3, 3, 3))
@@ -364,15 +386,15 @@ def conv_general_dilated(
     """
     refuse_sharding("conv_general_dilated", out_sharding=out_sharding)
     who = "conv_general_dilated"
-    lhs, rhs = promote_dtypes(who, lhs, rhs)
-    dims = conv_dimension_numbers(lhs.shape, rhs.shape, dimension_numbers)
-    n = lhs.ndim - 2
+    left, right = promote_dtypes(who, lhs, rhs)
+    dims = conv_dimension_numbers(left.shape, right.shape, dimension_numbers)
+    n = left.ndim - 2
     strides = ones_or(window_strides, n, who, "window_strides")
     rhs_dilation = ones_or(rhs_dilation, n, who, "rhs_dilation")
     if len(strides) != n or len(rhs_dilation) != n:
         raise ValueError(
             f"{who}: window_strides {strides} and rhs_dilation {rhs_dilation} must have {n} "
-            f"entries for lhs: {lhs.type}"
+            f"entries for lhs: {left.type}"
         )
     lhs_dilation = ones_or(lhs_dilation, n, who, "lhs_dilation")
     if isinstance(padding, str) and any(d != 1 for d in lhs_dilation):
@@ -381,15 +403,15 @@ def conv_general_dilated(
             f"(low, high) pairs, or use conv_transpose"
         )
     extents = [
-        dilated(rhs.shape[a], d) for a, d in zip(dims.rhs_spec[2:], rhs_dilation, strict=True)
+        dilated(right.shape[a], d) for a, d in zip(dims.rhs_spec[2:], rhs_dilation, strict=True)
     ]
-    inputs = [lhs.shape[a] for a in dims.lhs_spec[2:]]
+    inputs = [left.shape[a] for a in dims.lhs_spec[2:]]
     pairs = pads(padding, inputs, extents, strides, who)
     for size, dilation, pair in zip(inputs, lhs_dilation, pairs, strict=False):
         if dilated(size, dilation) + sum(pair) < 0:
             raise ValueError(
                 f"{who}: padding {pair} takes away more than the {size} elements that a spatial "
-                f"axis of lhs has: {lhs.type}"
+                f"axis of lhs has: {left.type}"
             )
     op = ConvGeneralDilated(
         strides,
@@ -403,8 +425,8 @@ def conv_general_dilated(
     )
     return accumulated(
         who,
-        lhs,
-        rhs,
+        left,
+        right,
         preferred_element_type,
         lambda x, y, dtype: dataclasses.replace(op, preferred=dtype)(x, y),
     )

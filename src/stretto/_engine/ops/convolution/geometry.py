@@ -51,12 +51,21 @@ def letters(spec: tuple[int, ...], names: str) -> str:
 def conv_dimension_numbers(
     lhs_shape: Sequence[int], rhs_shape: Sequence[int], dimension_numbers: Any
 ) -> ConvDimensionNumbers:
-    """The axes that three strings name, such as ``("NHWC", "HWIO", "NHWC")``.
+    """Say which axes three strings name, such as ``("NHWC", "HWIO", "NHWC")``.
 
-    ``N`` is the batch, ``C`` the features, ``O`` and ``I`` the kernel's output and input features;
-    other letters are spatial axes, in the kernel's order. ``None``: ``NC...`` and ``OI...``.
+    Args:
+        lhs_shape: the shape of the input.
+        rhs_shape: the shape of the kernel.
+        dimension_numbers: three strings, for input, kernel and output. ``N`` is the batch, ``C``
+            the features, ``O`` and ``I`` the kernel's output and input features; other letters are
+            spatial axes. None stands for ``NC...`` and ``OI...``; a ``ConvDimensionNumbers`` is
+            returned as it is.
 
-    Raises ``ValueError`` where the strings do not fit the ranks or each other.
+    Returns:
+        The axes; spatial ones in the kernel's order.
+
+    Raises:
+        ValueError: the ranks differ, or the strings do not fit them or each other.
     """
     if isinstance(dimension_numbers, ConvDimensionNumbers):
         return dimension_numbers

@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from stretto._engine.core.integers import pairs_of
+from stretto._engine.core.typing import Array, ArrayLike, DTypeLike
 from stretto._engine.ops.bilinear import promote_dtypes
 from stretto._engine.ops.broadcast import transpose
 from stretto._engine.ops.convolution.general import (
@@ -23,14 +24,30 @@ __all__ = ["conv", "conv_transpose", "conv_with_general_padding"]
 
 
 def conv(
-    lhs: Any,
-    rhs: Any,
+    lhs: ArrayLike,
+    rhs: ArrayLike,
     window_strides: Sequence[int],
-    padding: Any,
+    padding: str | Sequence[tuple[int, int]],
     precision: Any = None,
-    preferred_element_type: Any = None,
-) -> Any:
-    """Convolve ``lhs`` (``NC...``) with the kernel ``rhs`` (``OI...``)."""
+    preferred_element_type: DTypeLike | None = None,
+) -> Array:
+    """Convolve an array, laid out as ``NC...``, with a kernel laid out as ``OI...``.
+
+    Args:
+        lhs: the input.
+        rhs: the kernel.
+        window_strides: the steps of the window along each spatial axis.
+        padding: ``"SAME"``, ``"SAME_LOWER"``, ``"VALID"``, or a pair (low, high) for each spatial
+            axis.
+        precision: as in ``dot_general``.
+        preferred_element_type: the dtype of the result; by default that of the operands.
+
+    Returns:
+        The output, laid out as ``NC...``.
+
+    Raises:
+        ValueError: shapes or numbers of entries do not fit.
+    """
     return conv_general_dilated(
         lhs,
         rhs,
@@ -42,16 +59,35 @@ def conv(
 
 
 def conv_with_general_padding(
-    lhs: Any,
-    rhs: Any,
+    lhs: ArrayLike,
+    rhs: ArrayLike,
     window_strides: Sequence[int],
-    padding: Any,
+    padding: str | Sequence[tuple[int, int]],
     lhs_dilation: Sequence[int] | None,
     rhs_dilation: Sequence[int] | None,
     precision: Any = None,
-    preferred_element_type: Any = None,
-) -> Any:
-    """Convolve ``lhs`` (``NC...``) with ``rhs`` (``OI...``), with dilations."""
+    preferred_element_type: DTypeLike | None = None,
+) -> Array:
+    """Convolve an array (``NC...``) with a kernel (``OI...``), with dilations.
+
+    Args:
+        lhs: the input.
+        rhs: the kernel.
+        window_strides: the steps of the window along each spatial axis.
+        padding: ``"SAME"``, ``"SAME_LOWER"``, ``"VALID"``, or a pair (low, high) for each spatial
+            axis.
+        lhs_dilation: the spacing of the inputs along each spatial axis; None for 1.
+        rhs_dilation: the spacing of the kernel's elements; None for 1.
+        precision: as in ``dot_general``.
+        preferred_element_type: the dtype of the result; by default that of the operands.
+
+    Returns:
+        The output, laid out as ``NC...``.
+
+    Raises:
+        ValueError: shapes or numbers of entries do not fit, or padding by name is asked for with
+            ``lhs_dilation``.
+    """
     return conv_general_dilated(
         lhs,
         rhs,
@@ -68,24 +104,40 @@ _CHANNELS_LAST = {n: (f"N{s}C", f"{s}IO", f"N{s}C") for n, s in enumerate(("", "
 
 
 def conv_transpose(
-    lhs: Any,
-    rhs: Any,
+    lhs: ArrayLike,
+    rhs: ArrayLike,
     strides: Sequence[int],
-    padding: Any,
+    padding: str | Sequence[tuple[int, int]],
     rhs_dilation: Sequence[int] | None = None,
     dimension_numbers: Any = None,
     transpose_kernel: bool = False,
     precision: Any = None,
-    preferred_element_type: Any = None,
+    preferred_element_type: DTypeLike | None = None,
     use_consistent_padding: bool = False,
-) -> Any:
+) -> Array:
     """Convolve with fractional strides: each input gives ``strides`` outputs.
 
-    ``padding`` ``"SAME"`` gives ``n * stride`` outputs, ``"VALID"`` as many as a convolution would
-    take to ``n``; pairs pad the dilated input, or with ``use_consistent_padding`` are those of the
-    convolution that goes the other way, which crops. By default the layout is ``N...C`` and
-    ``...IO``. With ``transpose_kernel`` the kernel is that of the convolution whose gradient this
-    is: reversed in space, its features swapped.
+    Args:
+        lhs: the input, by default ``N...C``.
+        rhs: the kernel, by default ``...IO``.
+        strides: how many outputs each input gives along each spatial axis.
+        padding: ``"SAME"`` gives ``n * stride`` outputs, ``"VALID"`` as many as a convolution would
+            take to ``n``; or pairs (low, high) that pad the dilated input.
+        rhs_dilation: the spacing of the kernel's elements; by default 1.
+        dimension_numbers: the layouts, as in ``conv_dimension_numbers``.
+        transpose_kernel: whether to reverse the kernel in space and swap its features, so that this
+            is the gradient of the convolution with it.
+        precision: as in ``dot_general``.
+        preferred_element_type: the dtype of the result; by default that of the operands.
+        use_consistent_padding: whether pairs are those of the convolution that goes the other way,
+            which crops.
+
+    Returns:
+        The output.
+
+    Raises:
+        ValueError: shapes or numbers of entries do not fit, or there are no default layouts for so
+            many spatial axes.
 
     >>> import stretto as st
     >>> x, kernel = st.numpy.ones((1, 4, 4, 3)), st.numpy.ones((3, 3, 3, 8))
@@ -93,22 +145,22 @@ def conv_transpose(
     (1, 8, 8, 8)
     """
     who = "conv_transpose"
-    lhs, rhs = promote_dtypes(who, lhs, rhs)
-    n = lhs.ndim - 2
+    x, y = promote_dtypes(who, lhs, rhs)
+    n = x.ndim - 2
     if dimension_numbers is None:
         if n not in _CHANNELS_LAST:
-            raise ValueError(f"{who}: give dimension_numbers for lhs: {lhs.type}")
+            raise ValueError(f"{who}: give dimension_numbers for lhs: {x.type}")
         dimension_numbers = _CHANNELS_LAST[n]
-    dims = conv_dimension_numbers(lhs.shape, rhs.shape, dimension_numbers)
+    dims = conv_dimension_numbers(x.shape, y.shape, dimension_numbers)
     rhs_dilation = ones_or(rhs_dilation, n, who, "rhs_dilation")
     if isinstance(padding, str):
         pairs = []
         for a, d, s in zip(dims.rhs_spec[2:], rhs_dilation, strides, strict=True):
-            pairs.append(transposed_pad(dilated(rhs.shape[a], d), s, padding.upper()))
+            pairs.append(transposed_pad(dilated(y.shape[a], d), s, padding.upper()))
         padding = pairs
     elif use_consistent_padding:
         extents = [
-            dilated(rhs.shape[a], d) for a, d in zip(dims.rhs_spec[2:], rhs_dilation, strict=True)
+            dilated(y.shape[a], d) for a, d in zip(dims.rhs_spec[2:], rhs_dilation, strict=True)
         ]
         padding = [
             (k - 1 - low, k - 1 - high)
@@ -116,12 +168,12 @@ def conv_transpose(
         ]
     if transpose_kernel:
         o, i, *spatial = dims.rhs_spec
-        order = list(range(rhs.ndim))
+        order = list(range(y.ndim))
         order[o], order[i] = i, o
-        rhs = transpose(rev(rhs, spatial), order)
+        y = transpose(rev(y, spatial), order)
     return conv_general_dilated(
-        lhs,
-        rhs,
+        x,
+        y,
         (1,) * n,
         padding,
         strides,

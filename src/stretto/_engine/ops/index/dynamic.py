@@ -15,6 +15,7 @@ from stretto._engine.core.integers import integer, integers
 from stretto._engine.core.interpreter import Linear, Value, as_value
 from stretto._engine.core.primitive import Kernel, Primitive
 from stretto._engine.core.types import ArrayType, array_type, kind_of, promote
+from stretto._engine.core.typing import Array, ArrayLike
 from stretto._engine.ops.broadcast import (
     broadcast_in_dim,
     broadcast_to,
@@ -259,55 +260,77 @@ def _start_indices(
 
 
 def dynamic_slice(
-    operand: Any,
-    start_indices: Any,
+    operand: ArrayLike,
+    start_indices: ArrayLike | Sequence[ArrayLike],
     slice_sizes: Sequence[int],
     *,
     allow_negative_indices: bool | Sequence[bool] = True,
-) -> Any:
-    """The part of ``operand`` of static sizes from ``start_indices``, which may be traced.
+) -> Array:
+    """Take a part of static sizes from a start that may be traced.
 
-    ``start_indices`` is a sequence of integer scalars or an array of them, one for each axis.
-    Negative ones count from the end, unless not allowed (on that axis); then each is moved so that
-    the slice lies within ``operand``. Raises ``ValueError`` where the sizes do not fit. Source:
-    StableHLO, ``dynamic_slice``.
+    Args:
+        operand: an array.
+        start_indices: an integer scalar for each axis, or an array of them; moved so that the part
+            lies within ``operand``.
+        slice_sizes: the sizes of the part.
+        allow_negative_indices: whether negative starts count from the end; for all axes or each.
+
+    Returns:
+        The part.
+
+    Raises:
+        ValueError: the sizes do not fit.
+
+    Source: StableHLO, ``dynamic_slice``.
 
     >>> import stretto as st
     >>> st.lax.dynamic_slice(st.numpy.arange(5), (9,), (2,))
     Array([3, 4], dtype=int32)
     """
-    operand = as_value(operand, "dynamic_slice", "operand")
+    x = as_value(operand, "dynamic_slice", "operand")
     sizes = integers(slice_sizes, "dynamic_slice", "slice_sizes")
-    _check_sizes("dynamic_slice", "the slice of sizes", operand.type, sizes)
+    _check_sizes("dynamic_slice", "the slice of sizes", x.type, sizes)
     return DynamicSlice(sizes)(
-        operand, *_start_indices("dynamic_slice", operand, start_indices, allow_negative_indices)
+        x, *_start_indices("dynamic_slice", x, start_indices, allow_negative_indices)
     )
 
 
 def dynamic_update_slice(
-    operand: Any,
-    update: Any,
-    start_indices: Any,
+    operand: ArrayLike,
+    update: ArrayLike,
+    start_indices: ArrayLike | Sequence[ArrayLike],
     *,
     allow_negative_indices: bool | Sequence[bool] = True,
-) -> Any:
-    """``operand`` with the part from ``start_indices``, which may be traced, set to ``update``.
+) -> Array:
+    """Replace a part of an array, from a start that may be traced.
 
-    ``update`` has the dtype of ``operand`` and as many axes. Negative starts count from the end,
-    unless not allowed (on that axis); then each is moved so that the update fits. Source:
-    StableHLO, ``dynamic_update_slice``.
+    Args:
+        operand: an array.
+        update: the new part, of the dtype and rank of ``operand``.
+        start_indices: an integer scalar for each axis, or an array of them; moved so that the part
+            lies within ``operand``.
+        allow_negative_indices: whether negative starts count from the end; for all axes or each.
+
+    Returns:
+        The array with the part replaced.
+
+    Raises:
+        TypeError: the dtypes differ.
+        ValueError: the sizes do not fit.
+
+    Source: StableHLO, ``dynamic_update_slice``.
 
     >>> import stretto as st
     >>> st.lax.dynamic_update_slice(st.numpy.arange(4), st.numpy.array([7, 7]), (1,))
     Array([0, 7, 7, 3], dtype=int32)
     """
     who = "dynamic_update_slice"
-    operand, update = as_value(operand, who, "operand"), as_value(update, who, "update")
-    _check_sizes(who, "the update of shape", operand.type, update.shape)
-    if update.weak_type:
-        update = convert(update, operand.dtype, operand.weak_type)
+    x, part = as_value(operand, who, "operand"), as_value(update, who, "update")
+    _check_sizes(who, "the update of shape", x.type, part.shape)
+    if part.weak_type:
+        part = convert(part, x.dtype, x.weak_type)
     return DYNAMIC_UPDATE_SLICE(
-        operand, update, *_start_indices(who, operand, start_indices, allow_negative_indices)
+        x, part, *_start_indices(who, x, start_indices, allow_negative_indices)
     )
 
 
@@ -318,83 +341,143 @@ def _along(x: Any, start: Any, axis: int) -> list[Any]:
 
 
 def dynamic_slice_in_dim(
-    operand: Any,
-    start_index: Any,
+    operand: ArrayLike,
+    start_index: ArrayLike,
     slice_size: int,
     axis: int = 0,
     *,
     allow_negative_indices: bool = True,
-) -> Any:
-    """``dynamic_slice`` along one axis.
+) -> Array:
+    """Take a part along one axis, from a start that may be traced.
+
+    Args:
+        operand: an array.
+        start_index: an integer scalar, moved so that the part lies within ``operand``.
+        slice_size: the size of the part.
+        axis: the axis, negative from the end.
+        allow_negative_indices: whether a negative start counts from the end.
+
+    Returns:
+        The part.
+
+    Raises:
+        ValueError: the size does not fit, or the axis is out of bounds.
 
     >>> import stretto as st
     >>> st.lax.dynamic_slice_in_dim(st.numpy.arange(5), 1, 2)
     Array([1, 2], dtype=int32)
     """
-    operand = as_value(operand, "dynamic_slice_in_dim", "operand")
-    axis = canonical_axis(axis, operand.ndim, "dynamic_slice_in_dim")
+    x = as_value(operand, "dynamic_slice_in_dim", "operand")
+    axis = canonical_axis(axis, x.ndim, "dynamic_slice_in_dim")
     sizes = (
-        *operand.shape[:axis],
+        *x.shape[:axis],
         integer(slice_size, "dynamic_slice_in_dim", "slice_size"),
-        *operand.shape[axis + 1 :],
+        *x.shape[axis + 1 :],
     )
-    starts = _along(operand, start_index, axis)
-    return dynamic_slice(operand, starts, sizes, allow_negative_indices=allow_negative_indices)
+    starts = _along(x, start_index, axis)
+    return dynamic_slice(x, starts, sizes, allow_negative_indices=allow_negative_indices)
 
 
 def dynamic_index_in_dim(
-    operand: Any,
-    index: Any,
+    operand: ArrayLike,
+    index: ArrayLike,
     axis: int = 0,
     keepdims: bool = True,
     *,
     allow_negative_indices: bool = True,
-) -> Any:
-    """The part of size 1 at ``index`` along ``axis``; without that axis unless ``keepdims``.
+) -> Array:
+    """Take the part at an index along an axis, which may be traced.
+
+    Args:
+        operand: an array.
+        index: an integer scalar, moved into bounds.
+        axis: the axis, negative from the end.
+        keepdims: whether to keep the axis, with size 1.
+        allow_negative_indices: whether a negative start counts from the end.
+
+    Returns:
+        The part.
+
+    Raises:
+        ValueError: the axis is empty or out of bounds.
 
     >>> import stretto as st
     >>> st.lax.dynamic_index_in_dim(st.numpy.arange(5), 3, keepdims=False)
     Array(3, dtype=int32)
     """
-    operand = as_value(operand, "dynamic_index_in_dim", "operand")
-    axis = canonical_axis(axis, operand.ndim, "dynamic_index_in_dim")
-    part = dynamic_slice_in_dim(
-        operand, index, 1, axis, allow_negative_indices=allow_negative_indices
-    )
-    return part if keepdims else reshape(part, (*operand.shape[:axis], *operand.shape[axis + 1 :]))
+    x = as_value(operand, "dynamic_index_in_dim", "operand")
+    axis = canonical_axis(axis, x.ndim, "dynamic_index_in_dim")
+    part = dynamic_slice_in_dim(x, index, 1, axis, allow_negative_indices=allow_negative_indices)
+    return part if keepdims else reshape(part, (*x.shape[:axis], *x.shape[axis + 1 :]))
 
 
 def dynamic_update_slice_in_dim(
-    operand: Any, update: Any, start_index: Any, axis: int, *, allow_negative_indices: bool = True
-) -> Any:
-    """``dynamic_update_slice`` along one axis.
+    operand: ArrayLike,
+    update: ArrayLike,
+    start_index: ArrayLike,
+    axis: int,
+    *,
+    allow_negative_indices: bool = True,
+) -> Array:
+    """Replace a part along one axis, from a start that may be traced.
+
+    Args:
+        operand: an array.
+        update: the new part, of the dtype and rank of ``operand``.
+        start_index: an integer scalar, moved so that the part lies within ``operand``.
+        axis: the axis, negative from the end.
+        allow_negative_indices: whether a negative start counts from the end.
+
+    Returns:
+        The array with the part replaced.
+
+    Raises:
+        TypeError: the dtypes differ.
+        ValueError: the sizes do not fit, or the axis is out of bounds.
 
     >>> import stretto as st
     >>> st.lax.dynamic_update_slice_in_dim(st.numpy.arange(4), st.numpy.array([9]), 2, 0)
     Array([0, 1, 9, 3], dtype=int32)
     """
-    operand = as_value(operand, "dynamic_update_slice_in_dim", "operand")
-    axis = canonical_axis(axis, operand.ndim, "dynamic_update_slice_in_dim")
-    starts = _along(operand, start_index, axis)
-    return dynamic_update_slice(
-        operand, update, starts, allow_negative_indices=allow_negative_indices
-    )
+    x = as_value(operand, "dynamic_update_slice_in_dim", "operand")
+    axis = canonical_axis(axis, x.ndim, "dynamic_update_slice_in_dim")
+    starts = _along(x, start_index, axis)
+    return dynamic_update_slice(x, update, starts, allow_negative_indices=allow_negative_indices)
 
 
 def dynamic_update_index_in_dim(
-    operand: Any, update: Any, index: Any, axis: int, *, allow_negative_indices: bool = True
-) -> Any:
-    """``operand`` with its part at ``index`` along ``axis`` set to ``update`` (with or without it).
+    operand: ArrayLike,
+    update: ArrayLike,
+    index: ArrayLike,
+    axis: int,
+    *,
+    allow_negative_indices: bool = True,
+) -> Array:
+    """Replace the part at an index along an axis, which may be traced.
+
+    Args:
+        operand: an array.
+        update: the new part, with or without the axis.
+        index: an integer scalar, moved into bounds.
+        axis: the axis, negative from the end.
+        allow_negative_indices: whether a negative start counts from the end.
+
+    Returns:
+        The array with the part replaced.
+
+    Raises:
+        TypeError: the dtypes differ.
+        ValueError: the sizes do not fit, or the axis is out of bounds.
 
     >>> import stretto as st
     >>> st.lax.dynamic_update_index_in_dim(st.numpy.arange(4), 9, 2, 0)
     Array([0, 1, 9, 3], dtype=int32)
     """
     who = "dynamic_update_index_in_dim"
-    operand, update = as_value(operand, who, "operand"), as_value(update, who, "update")
-    axis = canonical_axis(axis, operand.ndim, who)
-    if update.ndim == operand.ndim - 1:
-        update = reshape(update, (*update.shape[:axis], 1, *update.shape[axis:]))
+    x, part = as_value(operand, who, "operand"), as_value(update, who, "update")
+    axis = canonical_axis(axis, x.ndim, who)
+    if part.ndim == x.ndim - 1:
+        part = reshape(part, (*part.shape[:axis], 1, *part.shape[axis:]))
     return dynamic_update_slice_in_dim(
-        operand, update, index, axis, allow_negative_indices=allow_negative_indices
+        x, part, index, axis, allow_negative_indices=allow_negative_indices
     )

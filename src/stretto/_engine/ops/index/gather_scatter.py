@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from stretto._engine.core.interpreter import Value, as_value
+from stretto._engine.core.typing import Array, ArrayLike
 from stretto._engine.ops.convert import convert
 from stretto._engine.ops.index.combine import ScatterMax, ScatterMin, ScatterMul
 from stretto._engine.ops.index.geometry import (
@@ -42,22 +43,37 @@ __all__ = [
 
 
 def gather(
-    operand: Any,
-    start_indices: Any,
+    operand: ArrayLike,
+    start_indices: ArrayLike,
     dimension_numbers: GatherDimensionNumbers,
     slice_sizes: Sequence[int],
     *,
     unique_indices: bool = False,
     indices_are_sorted: bool = False,
     mode: str | GatherScatterMode | None = None,
-    fill_value: Any = None,
-) -> Any:
-    """Windows of ``operand``, of ``slice_sizes``, that start at the vectors in ``start_indices``.
+    fill_value: ArrayLike | None = None,
+) -> Array:
+    """Take windows of an array that start at given index vectors.
 
-    Out of bounds, ``mode`` ``"clip"`` (the default) moves a window inside, ``"fill"`` (that with a
-    ``fill_value``) gives this: by default NaN, the least signed or greatest unsigned integer, or
-    True.
-    Raises ``ValueError`` where axes or sizes do not fit, ``TypeError`` for indices not integers.
+    Args:
+        operand: an array.
+        start_indices: integers; the vectors lie along the last axis.
+        dimension_numbers: which axes belong together.
+        slice_sizes: the sizes of the window along each axis of ``operand``.
+        unique_indices: a promise that no window is taken twice.
+        indices_are_sorted: a promise that the vectors rise.
+        mode: what to do with windows out of bounds: ``"clip"``, the default, moves them inside;
+            ``"fill"``, the default with a ``fill_value``, gives that; or a ``GatherScatterMode``.
+        fill_value: a scalar; by default NaN, the least signed or greatest unsigned integer, or
+            True.
+
+    Returns:
+        The windows.
+
+    Raises:
+        TypeError: ``start_indices`` are not integers.
+        ValueError: axes or sizes do not fit, or there is no such mode.
+
     Source: StableHLO, ``gather``.
 
     >>> import stretto as st
@@ -67,13 +83,13 @@ def gather(
     Array([[4, 5],
            [0, 1]], dtype=int32)
     """
-    operand = as_value(operand, "gather", "operand")
-    start_indices = as_value(start_indices, "gather", "start_indices")
+    x = as_value(operand, "gather", "operand")
+    starts = as_value(start_indices, "gather", "start_indices")
     mode = access_mode("gather", reading_mode(mode, fill_value), "clip")
-    fill = fill_bytes(operand.dtype, fill_value) if mode == "fill" else b""
+    fill = fill_bytes(x.dtype, fill_value) if mode == "fill" else b""
     sizes = tuple(map(int, slice_sizes))
     primitive = Gather(dimension_numbers, sizes, mode, fill, indices_are_sorted, unique_indices)
-    return primitive(operand, start_indices)
+    return primitive(x, starts)
 
 
 def _scatter(
@@ -96,20 +112,37 @@ def _scatter(
 
 
 def scatter(
-    operand: Any,
-    scatter_indices: Any,
-    updates: Any,
+    operand: ArrayLike,
+    scatter_indices: ArrayLike,
+    updates: ArrayLike,
     dimension_numbers: ScatterDimensionNumbers,
     *,
     indices_are_sorted: bool = False,
     unique_indices: bool = False,
     mode: str | GatherScatterMode | None = None,
-) -> Any:
-    """``operand`` with the windows at ``scatter_indices`` set to ``updates``.
+) -> Array:
+    """Set windows of an array to new values.
 
-    Windows out of bounds are dropped, or moved inside with ``mode="clip"``. Of several updates of
-    an element the last counts on the CPU; on other devices any. Raises ``TypeError`` where the
-    updates do not have the windows' shape and the operand's dtype. Source: StableHLO, ``scatter``.
+    Of several updates of one element the last counts on a CPU; on other devices any.
+
+    Args:
+        operand: an array.
+        scatter_indices: integers; the index vectors lie along the last axis.
+        updates: the new values, of the windows' shape and the dtype of ``operand``.
+        dimension_numbers: which axes belong together.
+        indices_are_sorted: a promise that the vectors rise.
+        unique_indices: a promise that no element is named twice.
+        mode: what to do with windows out of bounds: dropped by default; ``"clip"`` moves them
+            inside.
+
+    Returns:
+        The array with the windows set.
+
+    Raises:
+        TypeError: the updates do not have that shape and dtype, or the indices are not integers.
+        ValueError: axes do not fit, or there is no such mode.
+
+    Source: StableHLO, ``scatter``.
 
     >>> import stretto as st
     >>> numbers = st.lax.ScatterDimensionNumbers((), (0,), (0,))
@@ -130,16 +163,35 @@ def scatter(
 
 
 def scatter_add(
-    operand: Any,
-    scatter_indices: Any,
-    updates: Any,
+    operand: ArrayLike,
+    scatter_indices: ArrayLike,
+    updates: ArrayLike,
     dimension_numbers: ScatterDimensionNumbers,
     *,
     indices_are_sorted: bool = False,
     unique_indices: bool = False,
     mode: str | GatherScatterMode | None = None,
-) -> Any:
-    """As ``scatter``, with every update added to its element.
+) -> Array:
+    """Add values to windows of an array.
+
+    Args:
+        operand: an array.
+        scatter_indices: integers; the index vectors lie along the last axis.
+        updates: the new values, of the windows' shape and the dtype of ``operand``.
+        dimension_numbers: which axes belong together.
+        indices_are_sorted: a promise that the vectors rise.
+        unique_indices: a promise that no element is named twice.
+        mode: what to do with windows out of bounds: dropped by default; ``"clip"`` moves them
+            inside.
+
+    Returns:
+        The array with every update added to its element.
+
+    Raises:
+        TypeError: the updates do not have that shape and dtype, or the indices are not integers.
+        ValueError: axes do not fit, or there is no such mode.
+
+    Source: StableHLO, ``scatter``.
 
     >>> import stretto as st
     >>> numbers = st.lax.ScatterDimensionNumbers((), (0,), (0,))
@@ -160,16 +212,35 @@ def scatter_add(
 
 
 def scatter_sub(
-    operand: Any,
-    scatter_indices: Any,
-    updates: Any,
+    operand: ArrayLike,
+    scatter_indices: ArrayLike,
+    updates: ArrayLike,
     dimension_numbers: ScatterDimensionNumbers,
     *,
     indices_are_sorted: bool = False,
     unique_indices: bool = False,
     mode: str | GatherScatterMode | None = None,
-) -> Any:
-    """As ``scatter``, with every update subtracted from its element.
+) -> Array:
+    """Subtract values from windows of an array.
+
+    Args:
+        operand: an array.
+        scatter_indices: integers; the index vectors lie along the last axis.
+        updates: the new values, of the windows' shape and the dtype of ``operand``.
+        dimension_numbers: which axes belong together.
+        indices_are_sorted: a promise that the vectors rise.
+        unique_indices: a promise that no element is named twice.
+        mode: what to do with windows out of bounds: dropped by default; ``"clip"`` moves them
+            inside.
+
+    Returns:
+        The array with every update subtracted from its element.
+
+    Raises:
+        TypeError: the updates do not have that shape and dtype, or the indices are not integers.
+        ValueError: axes do not fit, or there is no such mode.
+
+    Source: StableHLO, ``scatter``.
 
     >>> import stretto as st
     >>> numbers = st.lax.ScatterDimensionNumbers((), (0,), (0,))
@@ -190,16 +261,35 @@ def scatter_sub(
 
 
 def scatter_mul(
-    operand: Any,
-    scatter_indices: Any,
-    updates: Any,
+    operand: ArrayLike,
+    scatter_indices: ArrayLike,
+    updates: ArrayLike,
     dimension_numbers: ScatterDimensionNumbers,
     *,
     indices_are_sorted: bool = False,
     unique_indices: bool = False,
     mode: str | GatherScatterMode | None = None,
-) -> Any:
-    """As ``scatter``, with each element multiplied by its updates.
+) -> Array:
+    """Multiply windows of an array by values.
+
+    Args:
+        operand: an array.
+        scatter_indices: integers; the index vectors lie along the last axis.
+        updates: the new values, of the windows' shape and the dtype of ``operand``.
+        dimension_numbers: which axes belong together.
+        indices_are_sorted: a promise that the vectors rise.
+        unique_indices: a promise that no element is named twice.
+        mode: what to do with windows out of bounds: dropped by default; ``"clip"`` moves them
+            inside.
+
+    Returns:
+        The array with each element multiplied by its updates.
+
+    Raises:
+        TypeError: the updates do not have that shape and dtype, or the indices are not integers.
+        ValueError: axes do not fit, or there is no such mode.
+
+    Source: StableHLO, ``scatter``.
 
     >>> import stretto as st
     >>> numbers = st.lax.ScatterDimensionNumbers((), (0,), (0,))
@@ -220,16 +310,35 @@ def scatter_mul(
 
 
 def scatter_min(
-    operand: Any,
-    scatter_indices: Any,
-    updates: Any,
+    operand: ArrayLike,
+    scatter_indices: ArrayLike,
+    updates: ArrayLike,
     dimension_numbers: ScatterDimensionNumbers,
     *,
     indices_are_sorted: bool = False,
     unique_indices: bool = False,
     mode: str | GatherScatterMode | None = None,
-) -> Any:
-    """As ``scatter``, with the least of each element and its updates.
+) -> Array:
+    """Take the least of each element and its updates.
+
+    Args:
+        operand: an array.
+        scatter_indices: integers; the index vectors lie along the last axis.
+        updates: the new values, of the windows' shape and the dtype of ``operand``.
+        dimension_numbers: which axes belong together.
+        indices_are_sorted: a promise that the vectors rise.
+        unique_indices: a promise that no element is named twice.
+        mode: what to do with windows out of bounds: dropped by default; ``"clip"`` moves them
+            inside.
+
+    Returns:
+        The array with the least of each element and its updates.
+
+    Raises:
+        TypeError: the updates do not have that shape and dtype, or the indices are not integers.
+        ValueError: axes do not fit, or there is no such mode.
+
+    Source: StableHLO, ``scatter``.
 
     >>> import stretto as st
     >>> numbers = st.lax.ScatterDimensionNumbers((), (0,), (0,))
@@ -250,16 +359,35 @@ def scatter_min(
 
 
 def scatter_max(
-    operand: Any,
-    scatter_indices: Any,
-    updates: Any,
+    operand: ArrayLike,
+    scatter_indices: ArrayLike,
+    updates: ArrayLike,
     dimension_numbers: ScatterDimensionNumbers,
     *,
     indices_are_sorted: bool = False,
     unique_indices: bool = False,
     mode: str | GatherScatterMode | None = None,
-) -> Any:
-    """As ``scatter``, with the greatest of each element and its updates.
+) -> Array:
+    """Take the greatest of each element and its updates.
+
+    Args:
+        operand: an array.
+        scatter_indices: integers; the index vectors lie along the last axis.
+        updates: the new values, of the windows' shape and the dtype of ``operand``.
+        dimension_numbers: which axes belong together.
+        indices_are_sorted: a promise that the vectors rise.
+        unique_indices: a promise that no element is named twice.
+        mode: what to do with windows out of bounds: dropped by default; ``"clip"`` moves them
+            inside.
+
+    Returns:
+        The array with the greatest of each element and its updates.
+
+    Raises:
+        TypeError: the updates do not have that shape and dtype, or the indices are not integers.
+        ValueError: axes do not fit, or there is no such mode.
+
+    Source: StableHLO, ``scatter``.
 
     >>> import stretto as st
     >>> numbers = st.lax.ScatterDimensionNumbers((), (0,), (0,))

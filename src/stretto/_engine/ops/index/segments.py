@@ -15,6 +15,7 @@ from stretto._engine.core.errors import TracedValueError
 from stretto._engine.core.integers import integer
 from stretto._engine.core.interpreter import Tracer, as_value
 from stretto._engine.core.types import kind_of
+from stretto._engine.core.typing import Array, ArrayLike
 from stretto._engine.ops.arithmetic import maximum, minimum
 from stretto._engine.ops.broadcast import reduce_sum, reshape
 from stretto._engine.ops.comparison import full, full_like
@@ -121,23 +122,38 @@ def _in_32_bits(ids: Any, count: int) -> Any:
 
 
 def segment_sum(
-    data: Any,
-    segment_ids: Any,
+    data: ArrayLike,
+    segment_ids: ArrayLike,
     num_segments: int | None = None,
     indices_are_sorted: bool = False,
     unique_indices: bool = False,
     bucket_size: int | None = None,
     mode: str | None = None,
     out_sharding: None = None,
-) -> Any:
-    """The sum of the parts of ``data`` of each segment: 0, 1, … ``num_segments - 1``.
+) -> Array:
+    """Sum the parts of an array that belong to each segment.
 
-    ``segment_ids`` says of which segment each part along the first axes is; parts of others are
-    dropped, or with ``mode="clip"`` belong to the nearest. By default there are as many segments as
-    the ids need, which must then be known: while tracing give ``num_segments``.
-    ``indices_are_sorted`` and ``unique_indices`` are promises that may save work. With
-    ``bucket_size`` each so many parts are added up by themselves, and their sums then: of many
-    parts that loses fewer digits, and takes the memory of a result for each bucket.
+    Args:
+        data: an array.
+        segment_ids: integers that say of which segment each part along the first axes of ``data``
+            is.
+        num_segments: the number of segments; by default as many as the ids need, which must be
+            known: while tracing, give it.
+        indices_are_sorted: a promise that the ids rise, which may save work.
+        unique_indices: a promise that no id comes twice, which may save work.
+        bucket_size: how many parts to combine by themselves, before their results are; of many
+            parts a sum so loses fewer digits, and takes the memory of a result for each bucket.
+        mode: what to do with ids out of range: dropped by default; ``"clip"`` gives them to the
+            nearest segment.
+        out_sharding: must be None.
+
+    Returns:
+        The sums; 0 for a segment without parts.
+
+    Raises:
+        TypeError: ``segment_ids`` are not integers, or ``data`` is boolean.
+        ValueError: there is not an id for each part, or a number is negative.
+        NotImplementedError: ``out_sharding`` is not None.
 
     >>> import stretto as st, stretto.numpy as snp
     >>> st.ops.segment_sum(snp.array([1.0, 2.0, 4.0]), snp.array([0, 2, 0]))
@@ -158,16 +174,38 @@ def segment_sum(
 
 
 def segment_prod(
-    data: Any,
-    segment_ids: Any,
+    data: ArrayLike,
+    segment_ids: ArrayLike,
     num_segments: int | None = None,
     indices_are_sorted: bool = False,
     unique_indices: bool = False,
     bucket_size: int | None = None,
     mode: str | None = None,
     out_sharding: None = None,
-) -> Any:
-    """The product of the parts of each segment, 1 of none; arguments as for ``segment_sum``.
+) -> Array:
+    """Multiply the parts of an array that belong to each segment.
+
+    Args:
+        data: an array.
+        segment_ids: integers that say of which segment each part along the first axes of ``data``
+            is.
+        num_segments: the number of segments; by default as many as the ids need, which must be
+            known: while tracing, give it.
+        indices_are_sorted: a promise that the ids rise, which may save work.
+        unique_indices: a promise that no id comes twice, which may save work.
+        bucket_size: how many parts to combine by themselves, before their results are; of many
+            parts a sum so loses fewer digits, and takes the memory of a result for each bucket.
+        mode: what to do with ids out of range: dropped by default; ``"clip"`` gives them to the
+            nearest segment.
+        out_sharding: must be None.
+
+    Returns:
+        The products; 1 for a segment without parts.
+
+    Raises:
+        TypeError: ``segment_ids`` are not integers.
+        ValueError: there is not an id for each part, or a number is negative.
+        NotImplementedError: ``out_sharding`` is not None.
 
     >>> import stretto as st, stretto.numpy as snp
     >>> st.ops.segment_prod(snp.array([1.0, 2.0, 4.0]), snp.array([0, 2, 0]))
@@ -188,16 +226,38 @@ def segment_prod(
 
 
 def segment_max(
-    data: Any,
-    segment_ids: Any,
+    data: ArrayLike,
+    segment_ids: ArrayLike,
     num_segments: int | None = None,
     indices_are_sorted: bool = False,
     unique_indices: bool = False,
     bucket_size: int | None = None,
     mode: str | None = None,
     out_sharding: None = None,
-) -> Any:
-    """The greatest part of each segment, the least number of none; arguments as ``segment_sum``.
+) -> Array:
+    """Take the greatest of the parts that belong to each segment.
+
+    Args:
+        data: an array.
+        segment_ids: integers that say of which segment each part along the first axes of ``data``
+            is.
+        num_segments: the number of segments; by default as many as the ids need, which must be
+            known: while tracing, give it.
+        indices_are_sorted: a promise that the ids rise, which may save work.
+        unique_indices: a promise that no id comes twice, which may save work.
+        bucket_size: how many parts to combine by themselves, before their results are; of many
+            parts a sum so loses fewer digits, and takes the memory of a result for each bucket.
+        mode: what to do with ids out of range: dropped by default; ``"clip"`` gives them to the
+            nearest segment.
+        out_sharding: must be None.
+
+    Returns:
+        The greatest parts; the least number of the dtype for a segment without parts.
+
+    Raises:
+        TypeError: ``segment_ids`` are not integers.
+        ValueError: there is not an id for each part, or a number is negative.
+        NotImplementedError: ``out_sharding`` is not None.
 
     >>> import stretto as st, stretto.numpy as snp
     >>> st.ops.segment_max(snp.array([1.0, 2.0, 4.0]), snp.array([0, 2, 0]))
@@ -218,16 +278,38 @@ def segment_max(
 
 
 def segment_min(
-    data: Any,
-    segment_ids: Any,
+    data: ArrayLike,
+    segment_ids: ArrayLike,
     num_segments: int | None = None,
     indices_are_sorted: bool = False,
     unique_indices: bool = False,
     bucket_size: int | None = None,
     mode: str | None = None,
     out_sharding: None = None,
-) -> Any:
-    """The least part of each segment, the greatest number of none; arguments as ``segment_sum``.
+) -> Array:
+    """Take the least of the parts that belong to each segment.
+
+    Args:
+        data: an array.
+        segment_ids: integers that say of which segment each part along the first axes of ``data``
+            is.
+        num_segments: the number of segments; by default as many as the ids need, which must be
+            known: while tracing, give it.
+        indices_are_sorted: a promise that the ids rise, which may save work.
+        unique_indices: a promise that no id comes twice, which may save work.
+        bucket_size: how many parts to combine by themselves, before their results are; of many
+            parts a sum so loses fewer digits, and takes the memory of a result for each bucket.
+        mode: what to do with ids out of range: dropped by default; ``"clip"`` gives them to the
+            nearest segment.
+        out_sharding: must be None.
+
+    Returns:
+        The least parts; the greatest number of the dtype for a segment without parts.
+
+    Raises:
+        TypeError: ``segment_ids`` are not integers.
+        ValueError: there is not an id for each part, or a number is negative.
+        NotImplementedError: ``out_sharding`` is not None.
 
     >>> import stretto as st, stretto.numpy as snp
     >>> st.ops.segment_min(snp.array([1.0, 2.0, 4.0]), snp.array([0, 2, 0]))

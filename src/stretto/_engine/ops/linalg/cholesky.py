@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from stretto._engine.core.types import ArrayType, array_type, is_complex
+from stretto._engine.core.typing import Array, ArrayLike
 from stretto._engine.ops.arithmetic import absolute, square
 from stretto._engine.ops.bilinear import promote_dtypes
 from stretto._engine.ops.broadcast import broadcast_to, expand_dims
@@ -181,13 +182,23 @@ def symmetrized(x: Any) -> Any:
     return (x + adjoint(x)) * 0.5
 
 
-def cholesky(x: Any, *, symmetrize_input: bool = True) -> Any:
-    """The lower triangular ``l`` with ``l l^H = x``, for Hermitian positive definite matrices.
+def cholesky(x: ArrayLike, *, symmetrize_input: bool = True) -> Array:
+    """Factor Hermitian positive definite matrices: ``l l^H = x``.
 
-    ``x`` is ``[..., n, n]``, and first replaced by ``(x + x^H) / 2``; unless ``symmetrize_input``,
-    only its lower triangle is read. The lower triangle of the result is NaN for each matrix that is
-    not positive definite. Raises ``TypeError`` for dtypes other than float32, float64, complex64
-    and complex128, ``ValueError`` for matrices that are not square.
+    Args:
+        x: the matrices, ``[..., n, n]``.
+        symmetrize_input: whether to take ``(x + x^H) / 2`` first, instead of reading the lower
+            triangle.
+
+    Returns:
+        The lower triangular ``l``; NaN in the triangle of each matrix that is not positive
+            definite.
+
+    Raises:
+        TypeError: the dtype is not float32, float64, complex64 or complex128.
+        ValueError: the matrices are not square.
+
+    Source: LAPACK, ``potrf``.
 
     >>> import stretto as st
     >>> import stretto.numpy as snp
@@ -195,17 +206,25 @@ def cholesky(x: Any, *, symmetrize_input: bool = True) -> Any:
     Array([[2., 0.],
            [1., 2.]], dtype=float32)
     """
-    x = as_matrices("cholesky", x, square=True)
-    return Cholesky()(symmetrized(x) if symmetrize_input else x)
+    value = as_matrices("cholesky", x, square=True)
+    return Cholesky()(symmetrized(value) if symmetrize_input else value)
 
 
-def cholesky_update(r_matrix: Any, w_vector: Any) -> Any:
-    """The upper triangular ``u`` with ``u^H u = r^H r + w w^H``, in about ``n^2`` operations.
+def cholesky_update(r_matrix: ArrayLike, w_vector: ArrayLike) -> Array:
+    """Update a Cholesky factor: find ``u`` with ``u^H u = r^H r + w w^H``.
 
-    ``r_matrix`` is ``[..., n, n]``, of which the upper triangle is read, ``w_vector``
-    ``[..., n]``; leading axes broadcast. The diagonal is not negative. Raises ``TypeError`` for
-    dtypes other than float32, float64, complex64 and complex128, ``ValueError`` where shapes do not
-    fit. Source: Golub and Van Loan, Matrix Computations, 6.5.4, by rotations.
+    Args:
+        r_matrix: the factor, ``[..., n, n]``; only its upper triangle is read.
+        w_vector: the vector, ``[..., n]``; leading axes broadcast.
+
+    Returns:
+        The upper triangular ``u``, whose diagonal is not negative, in about ``n^2`` operations.
+
+    Raises:
+        TypeError: the dtype is not float32, float64, complex64 or complex128.
+        ValueError: the shapes do not fit.
+
+    Source: Golub and Van Loan, Matrix Computations, 6.5.4, by rotations.
 
     >>> import stretto as st
     >>> import stretto.numpy as snp

@@ -13,6 +13,7 @@ import numpy as np
 
 from stretto._engine.core.errors import MissingRuleError
 from stretto._engine.core.types import ArrayType, array_type, is_complex, real_dtype
+from stretto._engine.core.typing import Array, ArrayLike
 from stretto._engine.ops.arithmetic import absolute
 from stretto._engine.ops.broadcast import expand_dims, reduce_sum
 from stretto._engine.ops.complex_parts import complex_, conj, imag, real
@@ -123,23 +124,38 @@ def _change(v: Any, w: Any, p: Any) -> Any:
 
 
 def eig(
-    x: Any,
+    x: ArrayLike,
     *,
     compute_left_eigenvectors: bool = True,
     compute_right_eigenvectors: bool = True,
     enable_eigvec_derivs: bool = False,
     implementation: EigImplementation | None = None,
     use_magma: bool | None = None,
-) -> list[Any]:
-    """``[w, vl, vr]``: eigenvalues, left and right eigenvectors, each of the latter if asked for.
+) -> list[Array]:
+    """Compute the eigenvalues and eigenvectors of square matrices.
 
-    ``x`` is ``[..., n, n]``; all results are complex, the values in no certain order. The columns
-    of ``vr`` have ``x v = w v``, those of ``vl`` ``v^H x = w v^H``, norm 1, and a real element of
-    greatest magnitude. NaN for each matrix with which LAPACK fails. Eigenvalues have derivatives
-    where they differ, vectors only if ``enable_eigvec_derivs``. ``use_magma`` is about GPUs, and
-    has no effect. Raises ``TypeError`` for dtypes other than float32, float64, complex64 and
-    complex128, ``ValueError`` for matrices that are not square, ``NotImplementedError`` for an
-    ``implementation`` other than LAPACK, ``MissingRuleError`` for a derivative that is not enabled.
+    Eigenvalues have derivatives where they differ.
+
+    Args:
+        x: square matrices, ``[..., n, n]``.
+        compute_left_eigenvectors: whether to return ``vl``.
+        compute_right_eigenvectors: whether to return ``vr``.
+        enable_eigvec_derivs: whether eigenvectors have derivatives.
+        implementation: LAPACK's, or None.
+        use_magma: has no effect; it is about GPUs.
+
+    Returns:
+        ``[w, vl, vr]``, complex, the values in no certain order. The columns of ``vr`` have ``x v =
+            w v``, those of ``vl`` ``v^H x = w v^H``, norm 1, and a real element of greatest
+            magnitude. NaN for each matrix with which LAPACK fails.
+
+    Raises:
+        TypeError: the dtype is not float32, float64, complex64 or complex128.
+        ValueError: the matrices are not square.
+        NotImplementedError: ``implementation`` is another.
+        MissingRuleError: a derivative is not enabled.
+
+    Source: LAPACK, ``geev``.
 
     >>> import stretto as st
     >>> import stretto.numpy as snp

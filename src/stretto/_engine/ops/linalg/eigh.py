@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 
 from stretto._engine.core.types import ArrayType, is_complex, real_dtype
+from stretto._engine.core.typing import Array, ArrayLike
 from stretto._engine.ops.broadcast import broadcast_in_dim, broadcast_to
 from stretto._engine.ops.comparison import full_like, select, zeros_like
 from stretto._engine.ops.complex_parts import real
@@ -96,24 +97,38 @@ def inverse_differences(w: Any, same: Any = None) -> Any:
 
 
 def eigh(
-    x: Any,
+    x: ArrayLike,
     *,
     lower: bool = True,
     symmetrize_input: bool = True,
     sort_eigenvalues: bool = True,
     subset_by_index: tuple[int, int] | None = None,
     implementation: EighImplementation | None = None,
-) -> tuple[Any, Any]:
-    """``(v, w)``: orthonormal eigenvectors, the columns of ``v``, and eigenvalues, rising.
+) -> tuple[Array, Array]:
+    """Compute the eigenvalues and eigenvectors of Hermitian matrices.
 
-    ``x`` is ``[..., n, n]``, and first replaced by ``(x + x^H) / 2``; unless ``symmetrize_input``,
-    only its lower (or upper) triangle is read. With ``subset_by_index=(start, end)`` only the pairs
-    of these places are given, ``start`` included. NaN for each matrix with which LAPACK fails.
-    Where eigenvalues are equal the derivatives of the vectors, and second derivatives of the
-    values, are infinite or NaN. They are sorted whatever ``sort_eigenvalues`` says. Raises
-    ``TypeError`` for dtypes other than float32, float64, complex64 and complex128, ``ValueError``
-    for matrices that are not square and subsets that do not fit, ``NotImplementedError`` for an
-    ``implementation`` other than ``QR``.
+    Where eigenvalues are equal, the derivatives of the vectors, and second derivatives of the
+    values, are infinite or NaN.
+
+    Args:
+        x: Hermitian matrices, ``[..., n, n]``.
+        lower: whether to read the lower triangle, unless ``symmetrize_input``.
+        symmetrize_input: whether to take ``(x + x^H) / 2`` first.
+        sort_eigenvalues: has no effect; they are always sorted.
+        subset_by_index: the places ``(start, end)`` of the pairs to return, ``start`` included; by
+            default all.
+        implementation: ``QR``, or None.
+
+    Returns:
+        ``(v, w)``: orthonormal vectors, the columns of ``v``, and the values, rising. NaN for each
+            matrix with which LAPACK fails.
+
+    Raises:
+        TypeError: the dtype is not float32, float64, complex64 or complex128.
+        ValueError: the matrices are not square, or the subset does not fit.
+        NotImplementedError: ``implementation`` is another.
+
+    Source: LAPACK, ``syevd`` and ``heevd``.
 
     >>> import stretto as st
     >>> import stretto.numpy as snp
@@ -127,12 +142,12 @@ def eigh(
         raise NotImplementedError(
             f"eigh: implementation must be EighImplementation.QR or None, got {implementation}"
         )
-    x = as_matrices("eigh", x, square=True)
+    value = as_matrices("eigh", x, square=True)
     if symmetrize_input:
-        x = symmetrized(x)
+        value = symmetrized(value)
     elif not lower:
-        x = adjoint(x)
-    v, w = Eigh()(x)
+        value = adjoint(value)
+    v, w = Eigh()(value)
     if subset_by_index is None:
         return v, w
     start, end = subset_of("eigh", subset_by_index, w.shape[-1])

@@ -15,6 +15,7 @@ from stretto._engine.core.integers import integer
 from stretto._engine.core.interpreter import Linear, as_value
 from stretto._engine.core.primitive import ZERO_DERIVATIVE
 from stretto._engine.core.types import ArrayType, array_type
+from stretto._engine.core.typing import Array, ArrayLike
 from stretto._engine.ops.broadcast import (
     broadcast_in_dim,
     broadcast_to,
@@ -276,16 +277,24 @@ _STEPS = {
 # Functions
 
 
-def lu(x: Any) -> tuple[Any, Any, Any]:
-    """The LU factorisation with partial pivoting: factors, pivots and permutation.
+def lu(x: ArrayLike) -> tuple[Array, Array, Array]:
+    """Factor matrices into two triangles, with partial pivoting.
 
-    ``x`` is ``[..., m, n]``. The first result, of that shape, holds ``u`` in its upper triangle and
-    ``l``, without the ones on its diagonal, below; the int32 pivots ``[..., min(m, n)]`` name the
-    row that each row was exchanged with in turn; the int32 permutation ``[..., m]`` the row of
-    ``x`` that came to each place: ``x[permutation] = l u``. In derivatives a pivot of a column that
-    depends on those before, 0 or up to ``10 max(m, n) eps`` of that column of ``u``, counts as 0,
-    and ``l`` stays as it is in that column. Raises ``TypeError`` for dtypes other
-    than float32, float64, complex64 and complex128. Source: LAPACK, ``getrf``.
+    In derivatives a pivot of a column that depends on those before, 0 or up to ``10 max(m, n) eps``
+    of that column of ``u``, counts as 0, and ``l`` stays as it is in that column.
+
+    Args:
+        x: matrices, ``[..., m, n]``.
+
+    Returns:
+        Both triangles in one array (``l`` without the ones on its diagonal); the pivots, int32,
+            ``[..., min(m, n)]``: the row that each row was exchanged with, in turn; and the
+            permutation, int32, ``[..., m]``, with ``x[permutation] = l u``.
+
+    Raises:
+        TypeError: the dtype is not float32, float64, complex64 or complex128.
+
+    Source: LAPACK, ``getrf``.
 
     >>> import stretto as st
     >>> import stretto.numpy as snp
@@ -296,15 +305,23 @@ def lu(x: Any) -> tuple[Any, Any, Any]:
     >>> permutation
     Array([1, 0], dtype=int32)
     """
-    x = as_matrices("lu", x)
-    both, pivots = Lu()(x)
-    return both, pivots, PivotsToPermutation(x.shape[-2])(pivots)
+    value = as_matrices("lu", x)
+    both, pivots = Lu()(value)
+    return both, pivots, PivotsToPermutation(value.shape[-2])(pivots)
 
 
-def lu_pivots_to_permutation(pivots: Any, permutation_size: int) -> Any:
-    """The permutation of rows that exchanging row ``i`` with row ``pivots[i]``, in turn, gives.
+def lu_pivots_to_permutation(pivots: ArrayLike, permutation_size: int) -> Array:
+    """Turn the pivots of ``lu`` into a permutation of rows.
 
-    ``pivots`` is int32, ``[..., k]``; the result ``[..., permutation_size]``.
+    Args:
+        pivots: int32, ``[..., k]``: the row that each row is exchanged with, in turn.
+        permutation_size: the number of rows.
+
+    Returns:
+        The permutation, int32, ``[..., permutation_size]``.
+
+    Raises:
+        ValueError: the shapes do not fit.
 
     >>> import stretto as st
     >>> import stretto.numpy as snp

@@ -14,6 +14,7 @@ from stretto._engine.core.errors import MissingRuleError
 from stretto._engine.core.interpreter import Linear, as_value
 from stretto._engine.core.primitive import Refused
 from stretto._engine.core.types import ArrayType, array_type, is_complex
+from stretto._engine.core.typing import Array, ArrayLike
 from stretto._engine.ops.bilinear import promote_dtypes, promote_dtypes_of
 from stretto._engine.ops.broadcast import broadcast_to, expand_dims
 from stretto._engine.ops.comparison import zeros_like
@@ -314,12 +315,20 @@ def _changes(q: Any, r: Any, dx: Any, full: bool) -> tuple[Any, Any]:
 # Functions
 
 
-def geqrf(a: Any) -> tuple[Any, Any]:
-    """The Householder reflections of the QR factorisation, and their factors ``tau``.
+def geqrf(a: ArrayLike) -> tuple[Array, Array]:
+    """Compute the Householder reflections of the QR factorisation.
 
-    ``a`` is ``[..., m, n]``. The first result, of that shape, has ``r`` in its upper triangle and
-    below it the vectors ``v`` of the reflections ``1 - tau v v^H``, whose first elements, 1, are
-    left out. Raises ``TypeError`` for dtypes other than float32, float64, complex64 and complex128.
+    Args:
+        a: matrices, ``[..., m, n]``.
+
+    Returns:
+        An array of that shape, with ``r`` in its upper triangle and below it the vectors ``v`` of
+            the reflections ``1 - tau v v^H``, without their first elements, 1; and the factors
+            ``tau``.
+
+    Raises:
+        TypeError: the dtype is not float32, float64, complex64 or complex128.
+
     Source: LAPACK, ``geqrf``.
 
     >>> import stretto.numpy as snp
@@ -330,29 +339,53 @@ def geqrf(a: Any) -> tuple[Any, Any]:
     return Geqrf()(as_matrices("geqrf", a))
 
 
-def householder_product(a: Any, taus: Any) -> Any:
-    """The first columns of the product of the reflections that ``geqrf`` gives.
+def householder_product(a: ArrayLike, taus: ArrayLike) -> Array:
+    """Multiply out the reflections that ``geqrf`` returns.
 
-    ``a`` is ``[..., m, n]`` with ``m >= n``, ``taus`` ``[..., k]`` with ``k <= n``; the result has
-    the shape of ``a``. Raises ``ValueError`` for other shapes. Source: LAPACK, ``orgqr``.
+    Args:
+        a: the reflections, ``[..., m, n]`` with ``m >= n``.
+        taus: their factors, ``[..., k]`` with ``k <= n``.
+
+    Returns:
+        The first columns of the product, of the shape of ``a``.
+
+    Raises:
+        TypeError: the dtype is not float32, float64, complex64 or complex128.
+        ValueError: the shapes do not fit.
+
+    Source: LAPACK, ``orgqr``.
 
     >>> import stretto.numpy as snp
     >>> householder_product(*geqrf(snp.array([[3.0], [4.0]])))
     Array([[-0.6],
            [-0.8]], dtype=float32)
     """
-    a, taus = promote_dtypes("householder_product", as_matrices("householder_product", a), taus)
-    return HouseholderProduct()(a, taus)
+    matrix, factors = promote_dtypes(
+        "householder_product", as_matrices("householder_product", a), taus
+    )
+    return HouseholderProduct()(matrix, factors)
 
 
-def ormqr(a: Any, taus: Any, c: Any, *, left: bool = True, transpose: bool = False) -> Any:
-    """``q c``, for the product ``q`` of reflections as ``geqrf`` gives them, without forming it.
+def ormqr(
+    a: ArrayLike, taus: ArrayLike, c: ArrayLike, *, left: bool = True, transpose: bool = False
+) -> Array:
+    """Multiply by the product ``q`` of reflections, without forming it.
 
-    ``a`` is ``[..., m, n]``, ``taus`` ``[..., k]`` with ``k <= min(m, n)``; ``q`` is square, of
-    ``m`` rows. With ``transpose`` its adjoint; ``c q`` unless ``left``. The result has the shape of
-    ``c``; leading axes broadcast. Derivatives by ``c`` alone. Raises ``TypeError`` for dtypes other
-    than float32, float64, complex64 and complex128, ``ValueError`` where shapes do not fit. Source:
-    LAPACK, ``ormqr``.
+    Args:
+        a: the reflections, as ``geqrf`` returns them, ``[..., m, n]``.
+        taus: their factors, ``[..., k]`` with ``k <= min(m, n)``.
+        c: matrices; leading axes broadcast.
+        left: whether to compute ``q c``, instead of ``c q``.
+        transpose: whether to take the adjoint of ``q``.
+
+    Returns:
+        The product, of the shape of ``c``; with derivatives by ``c`` alone.
+
+    Raises:
+        TypeError: the dtype is not float32, float64, complex64 or complex128.
+        ValueError: the shapes do not fit.
+
+    Source: LAPACK, ``ormqr``.
 
     >>> import stretto as st
     >>> import stretto.numpy as snp
@@ -364,34 +397,45 @@ def ormqr(a: Any, taus: Any, c: Any, *, left: bool = True, transpose: bool = Fal
     names = zip(("a", "taus", "c"), (a, taus, c), strict=True)
     values = [as_value(v, "ormqr", name) for name, v in names]
     dtype = promote_dtypes_of(*values)
-    a, taus, c = [convert(v, dtype) for v in values]
-    check_matrix("ormqr", a.type)
-    check_matrix("ormqr", c.type)
-    batch = broadcast_shapes("ormqr", a.shape[:-2], c.shape[:-2])
-    batch = broadcast_shapes("ormqr", batch, taus.shape[:-1])
-    a, c = (broadcast_to(v, (*batch, *v.shape[-2:])) for v in (a, c))
-    return Ormqr(bool(left), bool(transpose))(a, broadcast_to(taus, (*batch, taus.shape[-1])), c)
+    matrix, factors, other = [convert(v, dtype) for v in values]
+    check_matrix("ormqr", matrix.type)
+    check_matrix("ormqr", other.type)
+    batch = broadcast_shapes("ormqr", matrix.shape[:-2], other.shape[:-2])
+    batch = broadcast_shapes("ormqr", batch, factors.shape[:-1])
+    matrix, other = (broadcast_to(v, (*batch, *v.shape[-2:])) for v in (matrix, other))
+    return Ormqr(bool(left), bool(transpose))(
+        matrix, broadcast_to(factors, (*batch, factors.shape[-1])), other
+    )
 
 
 def qr(
-    x: Any,
+    x: ArrayLike,
     *,
     pivoting: bool = False,
     full_matrices: bool = True,
     use_magma: bool | None = None,
-) -> tuple[Any, ...]:
-    """``(q, r)`` with ``q r = x``, ``q`` of orthonormal columns and ``r`` upper triangular.
+) -> tuple[Array, ...]:
+    """Factor matrices into orthonormal columns and an upper triangle: ``q r = x``.
 
-    ``x`` is ``[..., m, n]``; ``q`` is ``[..., m, m]`` if ``full_matrices``, else
-    ``[..., m, min(m, n)]``. Signs are LAPACK's: the diagonal of ``r`` is real. If ``pivoting``,
-    ``(q, r, p)`` with ``q r = x[:, p]``: the int32 ``p``, ``[..., n]``, is so chosen that the
-    magnitudes on the diagonal of ``r`` fall. The full factors of matrices with more rows than
-    columns have no derivative (``MissingRuleError``). A column that depends on those before it has
-    no direction of its own, and its diagonal element of ``r`` is 0 or what rounding leaves, up to
-    ``10 max(m, n) eps`` of the column: in derivatives it counts as 0, and as turning ``q`` no way,
-    so that they are finite, and those of ``sum(abs(r)**2)`` are ``2 x``. ``use_magma`` is about
-    GPUs, and has no effect. Raises ``TypeError`` for dtypes other than float32, float64, complex64
-    and complex128.
+    A column that depends on those before it has no direction of its own, and its diagonal element
+    of ``r`` is 0 or what rounding leaves, up to ``10 max(m, n) eps`` of the column: in derivatives
+    it counts as 0, and as turning ``q`` no way, so that they are finite, and those of
+    ``sum(abs(r)**2)`` are ``2 x``.
+
+    Args:
+        x: matrices, ``[..., m, n]``.
+        pivoting: whether to choose an order ``p`` of the columns, ``q r = x[:, p]``, so that the
+            magnitudes on the diagonal of ``r`` fall.
+        full_matrices: whether ``q`` is square; of more rows than columns, it has no derivative.
+        use_magma: has no effect; it is about GPUs.
+
+    Returns:
+        ``(q, r)``, or ``(q, r, p)`` with int32 ``p``, ``[..., n]``; the diagonal of ``r`` is real.
+
+    Raises:
+        TypeError: the dtype is not float32, float64, complex64 or complex128.
+
+    Source: LAPACK, ``geqrf`` and ``geqp3``.
 
     >>> import stretto as st
     >>> import stretto.numpy as snp

@@ -13,6 +13,7 @@ import numpy as np
 from stretto._engine.core.errors import MissingRuleError
 from stretto._engine.core.primitive import Refused
 from stretto._engine.core.types import ArrayType, array_type, is_complex
+from stretto._engine.core.typing import Array, ArrayLike
 from stretto._engine.ops.contract import matmul
 from stretto._engine.ops.linalg import reference as linalg_reference
 from stretto._engine.ops.linalg.family import (
@@ -117,20 +118,31 @@ class Hessenberg(MatrixOperation):
 
 
 def schur(
-    x: Any,
+    x: ArrayLike,
     *,
     compute_schur_vectors: bool = True,
     sort_eig_vals: bool = False,
     select_callable: Any = None,
-) -> list[Any]:
-    """``[t, z]`` with ``z t z^H = x``, for square matrices; ``[t]`` without vectors.
+) -> list[Array]:
+    """Compute the Schur form of square matrices: ``z t z^H = x``.
 
-    ``x`` is ``[..., n, n]``, ``z`` unitary. ``t`` is upper triangular, with the eigenvalues on its
-    diagonal; of real matrices it is real, with a block of two rows for each pair of complex
-    eigenvalues. NaN for each matrix with which LAPACK fails. There are no derivatives, for phases
-    and order are LAPACK's choice. Raises ``TypeError`` for dtypes other than float32, float64,
-    complex64 and complex128, ``ValueError`` for matrices that are not square,
-    ``NotImplementedError`` where eigenvalues are to be sorted. Source: LAPACK, ``gees``.
+    Args:
+        x: square matrices, ``[..., n, n]``.
+        compute_schur_vectors: whether to return ``z`` too.
+        sort_eig_vals: must be False.
+        select_callable: must be None.
+
+    Returns:
+        ``[t, z]`` or ``[t]``: ``z`` unitary, ``t`` upper triangular; of real matrices it is real,
+            with a block of two rows for each pair of complex eigenvalues. NaN for each matrix with
+            which LAPACK fails.
+
+    Raises:
+        TypeError: the dtype is not float32, float64, complex64 or complex128.
+        ValueError: the matrices are not square.
+        NotImplementedError: eigenvalues are to be sorted.
+
+    Source: LAPACK, ``gees``. There are no derivatives, since phases and order are LAPACK's choice.
 
     >>> import stretto as st
     >>> import stretto.numpy as snp
@@ -146,13 +158,22 @@ def schur(
     return list(Schur(bool(compute_schur_vectors))(as_matrices("schur", x, square=True)))
 
 
-def hessenberg(a: Any) -> tuple[Any, Any]:
-    """The Hessenberg form of square matrices, with the reflections that lead to it.
+def hessenberg(a: ArrayLike) -> tuple[Array, Array]:
+    """Compute the Hessenberg form of square matrices, with its reflections.
 
-    ``a`` is ``[..., n, n]``. The first result, of that shape, has the form ``h`` in its upper
-    triangle and first subdiagonal, and below these the vectors ``v`` of the reflections
-    ``1 - tau v v^H``; the second, ``[..., n - 1]``, the ``tau``. There are no derivatives. Raises
-    as ``schur`` does. Source: LAPACK, ``gehrd``.
+    Args:
+        a: square matrices, ``[..., n, n]``.
+
+    Returns:
+        An array of that shape, with the form in its upper triangle and first subdiagonal, and below
+            these the vectors of the reflections ``1 - tau v v^H``; and the ``tau``, ``[..., n -
+            1]``.
+
+    Raises:
+        TypeError: the dtype is not float32, float64, complex64 or complex128.
+        ValueError: the matrices are not square.
+
+    Source: LAPACK, ``gehrd``. There are no derivatives.
 
     >>> import stretto as st
     >>> import stretto.numpy as snp

@@ -14,6 +14,7 @@ import numpy as np
 
 from stretto._engine.core.errors import MissingRuleError
 from stretto._engine.core.types import ArrayType, is_complex, real_dtype
+from stretto._engine.core.typing import ArrayLike
 from stretto._engine.ops.broadcast import broadcast_to, expand_dims
 from stretto._engine.ops.comparison import full_like, le, select, zeros_like
 from stretto._engine.ops.complex_parts import complex_, imag, real
@@ -145,26 +146,38 @@ def _zeros(s: Any, size: int) -> Any:
 
 
 def svd(
-    x: Any,
+    x: ArrayLike,
     *,
     full_matrices: bool = True,
     compute_uv: bool = True,
     subset_by_index: tuple[int, int] | None = None,
     algorithm: SvdAlgorithm | None = None,
 ) -> Any:
-    """``(u, s, vh)`` with ``x = u s vh``; or the singular values ``s`` unless ``compute_uv``.
+    """Factor matrices by singular values: ``x = u s vh``.
 
-    ``x`` is ``[..., m, n]``; ``s``, falling, ``[..., min(m, n)]``; ``u`` and ``vh`` are square if
-    ``full_matrices``, else of ``min(m, n)`` columns and rows. With
-    ``subset_by_index=(start, end)`` only the values and vectors of these places are given,
-    ``start`` included. NaN for each matrix with which LAPACK fails. Where singular values are equal
-    the derivatives of the vectors, and second derivatives of the values, are infinite or NaN; but
-    vectors of values that are zero, up to ``max(m, n) eps`` of the greatest, count as turning no
-    way, so that what is computed with the others has derivatives. The full factors of matrices
-    that are not square have no derivative (``MissingRuleError``). Raises ``TypeError`` for dtypes
-    other than float32, float64, complex64 and complex128, ``ValueError`` for a subset that does not
-    fit, or of full matrices, ``NotImplementedError`` for an ``algorithm`` that LAPACK does not
-    have.
+    Where singular values are equal, the derivatives of the vectors, and second derivatives of the
+    values, are infinite or NaN; but vectors of values that are zero, up to ``max(m, n) eps`` of the
+    greatest, count as turning no way, so that what is computed with the others has derivatives.
+
+    Args:
+        x: matrices, ``[..., m, n]``.
+        full_matrices: whether ``u`` and ``vh`` are square; of matrices that are not, they have no
+            derivative.
+        compute_uv: whether to return more than ``s``.
+        subset_by_index: the places ``(start, end)`` of the values to return, ``start`` included; by
+            default all.
+        algorithm: LAPACK's routine; None for its default.
+
+    Returns:
+        ``(u, s, vh)``, or ``s`` alone, ``[..., min(m, n)]``, falling. NaN for each matrix with
+            which LAPACK fails.
+
+    Raises:
+        TypeError: the dtype is not float32, float64, complex64 or complex128.
+        ValueError: the subset does not fit, or is of full matrices.
+        NotImplementedError: LAPACK does not have the ``algorithm``.
+
+    Source: LAPACK, ``gesdd`` and ``gesvd``.
 
     >>> import stretto as st
     >>> import stretto.numpy as snp
@@ -176,14 +189,14 @@ def svd(
             f"svd: algorithm must be SvdAlgorithm.QR, DIVIDE_AND_CONQUER, DEFAULT or None, got "
             f"{algorithm}"
         )
-    x = as_matrices("svd", x)
+    value = as_matrices("svd", x)
     full = bool(full_matrices and compute_uv)
-    found = Svd(full, bool(compute_uv), _ROUTINES[algorithm])(x)
+    found = Svd(full, bool(compute_uv), _ROUTINES[algorithm])(value)
     if subset_by_index is not None:
         if full:
             raise ValueError("svd: subset_by_index needs full_matrices=False")
-        start, end = subset_of("svd", subset_by_index, min(x.shape[-2:]))
-        last = x.ndim - 1
+        start, end = subset_of("svd", subset_by_index, min(value.shape[-2:]))
+        last = value.ndim - 1
         axes = (last, last - 1, last - 1) if compute_uv else (last - 1,)
         found = [slice_in_dim(o, start, end, 1, d) for o, d in zip(found, axes, strict=True)]
     return tuple(found) if compute_uv else found[0]

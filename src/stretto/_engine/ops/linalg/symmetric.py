@@ -5,8 +5,7 @@ Layer 2 (ops).
 
 from __future__ import annotations
 
-from typing import Any
-
+from stretto._engine.core.typing import Array, ArrayLike
 from stretto._engine.ops.bilinear import promote_dtypes
 from stretto._engine.ops.contract import matmul
 from stretto._engine.ops.convert import convert
@@ -17,19 +16,28 @@ __all__ = ["symmetric_product"]
 
 
 def symmetric_product(
-    a_matrix: Any,
-    c_matrix: Any,
+    a_matrix: ArrayLike,
+    c_matrix: ArrayLike,
     *,
     alpha: float = 1.0,
     beta: float = 0.0,
     symmetrize_output: bool = False,
-) -> Any:
-    """``alpha a a^T + beta c``, for a symmetric ``c``.
+) -> Array:
+    """Compute ``alpha a a^T + beta c``, for a symmetric ``c``.
 
-    ``a_matrix`` is ``[..., m, n]``, ``c_matrix`` ``[..., m, m]``; leading axes broadcast. Complex
-    numbers are not conjugated. With ``symmetrize_output`` the lower triangle stands in the upper
-    one's place too. Raises ``TypeError`` for dtypes other than float32, float64, complex64 and
-    complex128, ``ValueError`` where shapes do not fit.
+    Args:
+        a_matrix: matrices, ``[..., m, n]``; complex numbers are not conjugated.
+        c_matrix: symmetric matrices, ``[..., m, m]``; leading axes broadcast.
+        alpha: a number.
+        beta: a number.
+        symmetrize_output: whether to copy the lower triangle to the upper one.
+
+    Returns:
+        The matrices, ``[..., m, m]``.
+
+    Raises:
+        TypeError: the dtype is not float32, float64, complex64 or complex128.
+        ValueError: the shapes do not fit.
 
     >>> import stretto as st
     >>> import stretto.numpy as snp

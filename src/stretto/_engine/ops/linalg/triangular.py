@@ -13,6 +13,7 @@ import numpy as np
 
 from stretto._engine.core.interpreter import Linear
 from stretto._engine.core.types import ArrayType, array_type, is_complex
+from stretto._engine.core.typing import Array, ArrayLike
 from stretto._engine.ops.bilinear import promote_dtypes
 from stretto._engine.ops.broadcast import broadcast_to, move_to_front, reshape, squeeze, transpose
 from stretto._engine.ops.complex_parts import conj
@@ -119,23 +120,35 @@ def as_columns(solve: Callable[[Any], Any], b: Any) -> tuple[Any, int]:
 
 
 def triangular_solve(
-    a: Any,
-    b: Any,
+    a: ArrayLike,
+    b: ArrayLike,
     *,
     left_side: bool = False,
     lower: bool = False,
     transpose_a: bool = False,
     conjugate_a: bool = False,
     unit_diagonal: bool = False,
-) -> Any:
-    """``x`` of ``op(a) x = b`` (``left_side``) or ``x op(a) = b``, for triangular matrices ``a``.
+) -> Array:
+    """Solve ``op(a) x = b`` or ``x op(a) = b`` for triangular matrices ``a``.
 
-    ``a`` is ``[..., n, n]``, of which the lower or upper triangle is read, with ones for its
-    diagonal if ``unit_diagonal``; ``op`` transposes, conjugates, both or neither. ``b`` is
-    ``[..., n, k]`` (``[..., k, n]`` unless ``left_side``), or a vector if of one axis less than
-    ``a``; leading axes broadcast. A zero on the diagonal gives infinities and NaN, as division
-    does. Raises ``TypeError`` for dtypes other than float32, float64, complex64 and complex128, and
-    ``ValueError`` where sizes do not fit.
+    Args:
+        a: triangular matrices, ``[..., n, n]``; only that triangle is read.
+        b: ``[..., n, k]``, or ``[..., k, n]`` unless ``left_side``; or a vector, of one axis fewer
+            than ``a``. Leading axes broadcast.
+        left_side: whether ``a`` stands on the left of ``x``.
+        lower: whether the lower triangle is read, instead of the upper.
+        transpose_a: whether ``op`` transposes.
+        conjugate_a: whether ``op`` conjugates.
+        unit_diagonal: whether the diagonal counts as ones.
+
+    Returns:
+        The solution, of the shape of ``b``; a zero on the diagonal gives infinities and NaN.
+
+    Raises:
+        TypeError: the dtype is not float32, float64, complex64 or complex128.
+        ValueError: the shapes do not fit.
+
+    Source: BLAS, ``trsm``.
 
     >>> import stretto as st
     >>> import stretto.numpy as snp
@@ -144,21 +157,23 @@ def triangular_solve(
     Array([[1.],
            [2.]], dtype=float32)
     """
-    a, b = promote_dtypes("triangular_solve", a, b)
-    n = check_matrix("triangular_solve", a.type, square=True)[-1]
-    vector = b.ndim == a.ndim - 1
+    matrix, right = promote_dtypes("triangular_solve", a, b)
+    n = check_matrix("triangular_solve", matrix.type, square=True)[-1]
+    vector = right.ndim == matrix.ndim - 1
     if vector:
-        b = reshape(b, (*b.shape, 1) if left_side else (*b.shape[:-1], 1, *b.shape[-1:]))
-    if b.ndim < 2 or b.shape[-2 if left_side else -1] != n:
+        right = reshape(
+            right, (*right.shape, 1) if left_side else (*right.shape[:-1], 1, *right.shape[-1:])
+        )
+    if right.ndim < 2 or right.shape[-2 if left_side else -1] != n:
         raise ValueError(
             f"triangular_solve: b must have size {n} along its axis {-2 if left_side else -1}, as "
-            f"a has: got a: {a.type} and b: {b.type}"
+            f"a has: got a: {matrix.type} and b: {right.type}"
         )
-    if conjugate_a and not transpose_a and is_complex(a.dtype):
-        a = conj(a)
-    form = ("C" if conjugate_a and is_complex(a.dtype) else "T") if transpose_a else "N"
+    if conjugate_a and not transpose_a and is_complex(matrix.dtype):
+        matrix = conj(matrix)
+    form = ("C" if conjugate_a and is_complex(matrix.dtype) else "T") if transpose_a else "N"
     step = TriangularSolve(bool(left_side), bool(lower), form, bool(unit_diagonal))
-    x = solve_triangles("triangular_solve", step, a, b)
+    x = solve_triangles("triangular_solve", step, matrix, right)
     return squeeze(x, -1 if left_side else -2) if vector else x
 
 

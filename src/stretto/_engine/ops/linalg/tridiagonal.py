@@ -13,6 +13,7 @@ import numpy as np
 from stretto._engine.core.interpreter import Linear, as_value
 from stretto._engine.core.primitive import Refused
 from stretto._engine.core.types import ArrayType, array_type, is_complex, real_dtype
+from stretto._engine.core.typing import Array, ArrayLike
 from stretto._engine.ops.bilinear import promote_dtypes_of
 from stretto._engine.ops.broadcast import broadcast_to, expand_dims
 from stretto._engine.ops.comparison import zeros_like
@@ -146,16 +147,28 @@ class TridiagonalReduction(MatrixOperation):
 # Functions
 
 
-def tridiagonal_solve(dl: Any, d: Any, du: Any, b: Any, *, perturb_singular: bool = False) -> Any:
-    """``x`` of ``a x = b`` for tridiagonal matrices ``a``, by elimination with partial pivoting.
+def tridiagonal_solve(
+    dl: ArrayLike, d: ArrayLike, du: ArrayLike, b: ArrayLike, *, perturb_singular: bool = False
+) -> Array:
+    """Solve ``a x = b`` for tridiagonal matrices, by elimination with partial pivoting.
 
-    ``dl``, ``d`` and ``du`` are ``[..., n]``: ``a[i, i - 1] = dl[i]``, ``a[i, i] = d[i]`` and
-    ``a[i, i + 1] = du[i]``, where ``dl[0]`` and ``du[n - 1]`` are not read; ``b`` is
-    ``[..., n, k]``; leading axes broadcast. NaN for each system in which a pivot is zero; if
-    ``perturb_singular``, pivots near zero are moved away from it, by about the precision of the
-    greatest element, and the result is finite. Derivatives by all four. Raises ``TypeError`` for
-    dtypes other than float32, float64, complex64 and complex128, ``ValueError`` where shapes do not
-    fit. Source: LAPACK, ``gtsv``.
+    Args:
+        dl: ``a[i, i - 1]``, ``[..., n]``; the first is not read.
+        d: ``a[i, i]``, ``[..., n]``.
+        du: ``a[i, i + 1]``, ``[..., n]``; the last is not read.
+        b: ``[..., n, k]``; leading axes broadcast.
+        perturb_singular: whether to move pivots near zero away from it, by about the precision of
+            the greatest element, so that the result is finite.
+
+    Returns:
+        The solution, ``[..., n, k]``; NaN for each system in which a pivot is zero. Derivatives
+            exist by all four.
+
+    Raises:
+        TypeError: the dtype is not float32, float64, complex64 or complex128.
+        ValueError: the shapes do not fit.
+
+    Source: LAPACK, ``gtsv``.
 
     >>> import stretto as st
     >>> import stretto.numpy as snp
@@ -183,15 +196,23 @@ def tridiagonal_solve(dl: Any, d: Any, du: Any, b: Any, *, perturb_singular: boo
     return TridiagonalSolve(bool(perturb_singular))(*diagonals, right)
 
 
-def tridiagonal(a: Any, *, lower: bool = True) -> tuple[Any, Any, Any, Any]:
-    """``(a, d, e, taus)``: Hermitian matrices turned by reflections to tridiagonal form.
+def tridiagonal(a: ArrayLike, *, lower: bool = True) -> tuple[Array, Array, Array, Array]:
+    """Turn Hermitian matrices by reflections to tridiagonal form.
 
-    ``a`` is ``[..., n, n]``, of which the ``lower`` or the upper triangle is read. ``d``, real,
-    ``[..., n]``, is the main diagonal of the form, ``e``, real, ``[..., n - 1]``, the one below (or
-    above); the first result holds both, and beyond them the vectors of the reflections
-    ``1 - tau v v^H``. There are no derivatives. Raises ``TypeError`` for dtypes other than float32,
-    float64, complex64 and complex128, ``ValueError`` for matrices that are not square. Source:
-    LAPACK, ``sytrd``.
+    Args:
+        a: Hermitian matrices, ``[..., n, n]``.
+        lower: whether to read the lower triangle, instead of the upper.
+
+    Returns:
+        ``(a, d, e, taus)``: the form and beyond it the vectors of the reflections ``1 - tau v
+            v^H``; its main diagonal, ``[..., n]``; the one below or above, ``[..., n - 1]``; and
+            the factors.
+
+    Raises:
+        TypeError: the dtype is not float32, float64, complex64 or complex128.
+        ValueError: the matrices are not square.
+
+    Source: LAPACK, ``sytrd``. There are no derivatives.
 
     >>> import stretto as st
     >>> import stretto.numpy as snp

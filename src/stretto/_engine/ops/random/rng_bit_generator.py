@@ -21,6 +21,7 @@ from stretto._engine.core.integers import sizes_of
 from stretto._engine.core.interpreter import as_value
 from stretto._engine.core.primitive import NOT_LINEAR, ZERO_DERIVATIVE, Primitive
 from stretto._engine.core.types import ArrayType, array_type, as_dtype
+from stretto._engine.core.typing import Array, ArrayLike, DTypeLike
 from stretto._engine.ops.bitcast import BitcastConvertType
 from stretto._engine.ops.broadcast import broadcast_in_dim, move_to_front, reshape
 from stretto._engine.ops.comparison import full
@@ -202,20 +203,33 @@ class RngBitGenerator(Primitive):
 
 
 def rng_bit_generator(
-    key: Any,
+    key: ArrayLike,
     shape: Sequence[int],
-    dtype: Any = np.uint32,
+    dtype: DTypeLike = np.uint32,
     algorithm: RandomAlgorithm | int = RandomAlgorithm.RNG_DEFAULT,
     *,
     out_sharding: None = None,
-) -> tuple[Any, Any]:
-    """The key after, and an array of uniform random bits of this shape and unsigned ``dtype``.
+) -> tuple[Array, Array]:
+    """Make uniform random bits, and the key that comes next.
 
-    ``key`` is uint32[4] or uint64[2]: a key of 64 bits and a counter of 64, low words first; under
-    ``vmap`` each key gives what it gives alone. uint8 and uint16 are the low bits of 32. The bits
-    are those that XLA gives on a CPU, on every device. Source: Salmon et al., SC 2011.
+    Under ``vmap`` each key gives what it gives alone.
 
-    Raises ``TypeError`` for another key or dtype, ``ValueError`` for another algorithm.
+    Args:
+        key: uint32[4] or uint64[2]: a key of 64 bits and a counter of 64, low words first.
+        shape: the sizes of the axes.
+        dtype: an unsigned dtype; uint8 and uint16 are the low bits of 32.
+        algorithm: the generator; by default Philox.
+        out_sharding: must be None.
+
+    Returns:
+        The next key, and the bits: those that XLA gives on a CPU, on every device.
+
+    Raises:
+        TypeError: the key or the dtype is another.
+        ValueError: there is no such algorithm.
+        NotImplementedError: ``out_sharding`` is not None.
+
+    Source: Salmon et al., SC 2011.
 
     >>> import stretto as st, stretto.numpy as snp
     >>> key, bits = st.lax.rng_bit_generator(snp.arange(4, dtype=snp.uint32), (2,))

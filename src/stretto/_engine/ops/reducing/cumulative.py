@@ -14,6 +14,7 @@ import numpy as np
 from stretto._engine.core.interpreter import Linear, as_value
 from stretto._engine.core.primitive import NOT_LINEAR, Kernel, Primitive
 from stretto._engine.core.types import ArrayType, kind_of
+from stretto._engine.core.typing import Array, ArrayLike
 from stretto._engine.ops.arithmetic import absolute
 from stretto._engine.ops.broadcast import canonical_axis
 from stretto._engine.ops.comparison import eq, full_like, ne, select, zeros_like
@@ -213,10 +214,20 @@ def _running(family: type[Cumulative], x: Any, axis: int, reverse: bool, who: st
     return family(canonical_axis(axis, x.ndim, who), bool(reverse))(x)
 
 
-def cumsum(operand: Any, axis: int = 0, reverse: bool = False) -> Any:
-    """The sum of the elements up to each along ``axis``; from each on if ``reverse``.
+def cumsum(operand: ArrayLike, axis: int = 0, reverse: bool = False) -> Array:
+    """Sum the elements up to each one along an axis.
 
-    The shape and dtype of ``operand``. Raises ``TypeError`` for booleans.
+    Args:
+        operand: an array.
+        axis: the axis to go along, negative from the end.
+        reverse: whether to go from the end, so that each result is of the elements from there on.
+
+    Returns:
+        The running sums, of the shape and dtype of ``operand``.
+
+    Raises:
+        TypeError: ``operand`` is boolean.
+        ValueError: the axis is out of bounds.
 
     >>> import stretto as st
     >>> st.lax.cumsum(st.numpy.array([1, 2, 3]))
@@ -225,10 +236,20 @@ def cumsum(operand: Any, axis: int = 0, reverse: bool = False) -> Any:
     return _running(Cumsum, operand, axis, reverse, "cumsum")
 
 
-def cumprod(operand: Any, axis: int = 0, reverse: bool = False) -> Any:
-    """The product of the elements up to each along ``axis``; from each on if ``reverse``.
+def cumprod(operand: ArrayLike, axis: int = 0, reverse: bool = False) -> Array:
+    """Multiply the elements up to each one along an axis.
 
-    The shape and dtype of ``operand``. Raises ``TypeError`` for booleans.
+    Args:
+        operand: an array.
+        axis: the axis to go along, negative from the end.
+        reverse: whether to go from the end, so that each result is of the elements from there on.
+
+    Returns:
+        The running products, of the shape and dtype of ``operand``.
+
+    Raises:
+        TypeError: ``operand`` is boolean.
+        ValueError: the axis is out of bounds.
 
     >>> import stretto as st
     >>> st.lax.cumprod(st.numpy.array([1, 2, 3]))
@@ -237,10 +258,21 @@ def cumprod(operand: Any, axis: int = 0, reverse: bool = False) -> Any:
     return _running(Cumprod, operand, axis, reverse, "cumprod")
 
 
-def cummax(operand: Any, axis: int = 0, reverse: bool = False) -> Any:
-    """The greatest element up to each along ``axis``; from each on if ``reverse``.
+def cummax(operand: ArrayLike, axis: int = 0, reverse: bool = False) -> Array:
+    """Take the greatest element up to each one along an axis.
 
     NaN from the first NaN on. The derivative is shared equally among elements that tie.
+
+    Args:
+        operand: an array.
+        axis: the axis to go along, negative from the end.
+        reverse: whether to go from the end, so that each result is of the elements from there on.
+
+    Returns:
+        The running maxima, of the shape and dtype of ``operand``.
+
+    Raises:
+        ValueError: the axis is out of bounds.
 
     >>> import stretto as st
     >>> st.lax.cummax(st.numpy.array([1, 3, 2]))
@@ -249,10 +281,21 @@ def cummax(operand: Any, axis: int = 0, reverse: bool = False) -> Any:
     return _running(Cummax, operand, axis, reverse, "cummax")
 
 
-def cummin(operand: Any, axis: int = 0, reverse: bool = False) -> Any:
-    """The least element up to each along ``axis``; from each on if ``reverse``.
+def cummin(operand: ArrayLike, axis: int = 0, reverse: bool = False) -> Array:
+    """Take the least element up to each one along an axis.
 
     NaN from the first NaN on. The derivative is shared equally among elements that tie.
+
+    Args:
+        operand: an array.
+        axis: the axis to go along, negative from the end.
+        reverse: whether to go from the end, so that each result is of the elements from there on.
+
+    Returns:
+        The running minima, of the shape and dtype of ``operand``.
+
+    Raises:
+        ValueError: the axis is out of bounds.
 
     >>> import stretto as st
     >>> st.lax.cummin(st.numpy.array([2, 1, 3]))
@@ -261,10 +304,20 @@ def cummin(operand: Any, axis: int = 0, reverse: bool = False) -> Any:
     return _running(Cummin, operand, axis, reverse, "cummin")
 
 
-def cumlogsumexp(operand: Any, axis: int = 0, reverse: bool = False) -> Any:
-    """``log(cumsum(exp(operand)))`` along ``axis`` without overflow; from the end if ``reverse``.
+def cumlogsumexp(operand: ArrayLike, axis: int = 0, reverse: bool = False) -> Array:
+    """Compute ``log(cumsum(exp(operand)))`` along an axis, without overflow.
 
-    Raises ``TypeError`` unless ``operand`` is of real floats.
+    Args:
+        operand: an array.
+        axis: the axis to go along, negative from the end.
+        reverse: whether to go from the end, so that each result is of the elements from there on.
+
+    Returns:
+        The logarithms of the running sums, of the shape and dtype of ``operand``.
+
+    Raises:
+        TypeError: ``operand`` is not of real floats.
+        ValueError: the axis is out of bounds.
 
     >>> import stretto as st
     >>> st.lax.cumlogsumexp(st.numpy.array([1000.0, 1000.0]))

@@ -15,6 +15,7 @@ import numpy as np
 from stretto._engine.core.interpreter import as_value
 from stretto._engine.core.primitive import NOT_LINEAR, ZERO_DERIVATIVE, Kernel, Primitive
 from stretto._engine.core.types import ArrayType, array_type, as_dtype, is_inexact, kind_of
+from stretto._engine.core.typing import Array, ArrayLike, DTypeLike
 from stretto._engine.ops.broadcast import (
     broadcast_in_dim,
     canonical_axes,
@@ -312,11 +313,24 @@ def _reduced(family: type[Reduction], x: Any, axes: Sequence[int] | int | None, 
     return x
 
 
-def reduce_max(operand: Any, axes: Sequence[int] | int | None = None) -> Any:
-    """The greatest element over ``axes`` (all by default); NaN where there is one.
+def reduce_max(operand: ArrayLike, axes: Sequence[int] | int | None = None) -> Array:
+    """Take the greatest element over axes.
 
-    Of no elements, minus infinity or the least integer. The derivative is shared equally among
-    elements that tie. Raises ``TypeError`` for complex numbers.
+    The derivative is shared equally among elements that tie.
+
+    Args:
+        operand: an array.
+        axes: the axes to reduce, negative from the end; all by default.
+
+    Returns:
+        The greatest elements; NaN where there is one. Of no elements, minus infinity or the least
+            integer.
+
+    Raises:
+        TypeError: ``operand`` is complex.
+        ValueError: an axis is out of bounds, or is named twice.
+
+    Source: StableHLO, ``reduce``.
 
     >>> import stretto as st
     >>> st.lax.reduce_max(st.numpy.array([[1, 5], [7, 3]]), (0,))
@@ -325,11 +339,24 @@ def reduce_max(operand: Any, axes: Sequence[int] | int | None = None) -> Any:
     return _reduced(ReduceMax, operand, axes, "reduce_max")
 
 
-def reduce_min(operand: Any, axes: Sequence[int] | int | None = None) -> Any:
-    """The least element over ``axes`` (all by default); NaN where there is one.
+def reduce_min(operand: ArrayLike, axes: Sequence[int] | int | None = None) -> Array:
+    """Take the least element over axes.
 
-    Of no elements, infinity or the greatest integer. The derivative is shared equally among
-    elements that tie. Raises ``TypeError`` for complex numbers.
+    The derivative is shared equally among elements that tie.
+
+    Args:
+        operand: an array.
+        axes: the axes to reduce, negative from the end; all by default.
+
+    Returns:
+        The least elements; NaN where there is one. Of no elements, infinity or the greatest
+            integer.
+
+    Raises:
+        TypeError: ``operand`` is complex.
+        ValueError: an axis is out of bounds, or is named twice.
+
+    Source: StableHLO, ``reduce``.
 
     >>> import stretto as st
     >>> st.lax.reduce_min(st.numpy.array([[1, 5], [7, 3]]), (0,))
@@ -338,8 +365,20 @@ def reduce_min(operand: Any, axes: Sequence[int] | int | None = None) -> Any:
     return _reduced(ReduceMin, operand, axes, "reduce_min")
 
 
-def reduce_prod(operand: Any, axes: Sequence[int] | int | None = None) -> Any:
-    """The product over ``axes`` (all by default), in the dtype of ``operand``; 1 of no elements.
+def reduce_prod(operand: ArrayLike, axes: Sequence[int] | int | None = None) -> Array:
+    """Multiply the elements over axes.
+
+    Args:
+        operand: an array.
+        axes: the axes to reduce, negative from the end; all by default.
+
+    Returns:
+        The products, in the dtype of ``operand``; 1 of no elements.
+
+    Raises:
+        ValueError: an axis is out of bounds, or is named twice.
+
+    Source: StableHLO, ``reduce``.
 
     >>> import stretto as st
     >>> st.lax.reduce_prod(st.numpy.array([[1, 5], [7, 3]]), (0,))
@@ -348,8 +387,21 @@ def reduce_prod(operand: Any, axes: Sequence[int] | int | None = None) -> Any:
     return _reduced(ReduceProd, operand, axes, "reduce_prod")
 
 
-def reduce_and(operand: Any, axes: Sequence[int] | int | None = None) -> Any:
-    """The bits, or truth, in all elements over ``axes`` (all axes by default).
+def reduce_and(operand: ArrayLike, axes: Sequence[int] | int | None = None) -> Array:
+    """Combine the bits, or truth values, over axes by "and".
+
+    Args:
+        operand: an array.
+        axes: the axes to reduce, negative from the end; all by default.
+
+    Returns:
+        The bits, or truth, that all elements have.
+
+    Raises:
+        TypeError: ``operand`` is neither of integers nor boolean.
+        ValueError: an axis is out of bounds, or is named twice.
+
+    Source: StableHLO, ``reduce``.
 
     >>> import stretto as st
     >>> st.lax.reduce_and(st.numpy.array([6, 3]))
@@ -358,8 +410,21 @@ def reduce_and(operand: Any, axes: Sequence[int] | int | None = None) -> Any:
     return _reduced(ReduceAnd, operand, axes, "reduce_and")
 
 
-def reduce_or(operand: Any, axes: Sequence[int] | int | None = None) -> Any:
-    """The bits, or truth, in any element over ``axes`` (all axes by default).
+def reduce_or(operand: ArrayLike, axes: Sequence[int] | int | None = None) -> Array:
+    """Combine the bits, or truth values, over axes by "or".
+
+    Args:
+        operand: an array.
+        axes: the axes to reduce, negative from the end; all by default.
+
+    Returns:
+        The bits, or truth, that any element has.
+
+    Raises:
+        TypeError: ``operand`` is neither of integers nor boolean.
+        ValueError: an axis is out of bounds, or is named twice.
+
+    Source: StableHLO, ``reduce``.
 
     >>> import stretto as st
     >>> st.lax.reduce_or(st.numpy.array([6, 3]))
@@ -368,8 +433,21 @@ def reduce_or(operand: Any, axes: Sequence[int] | int | None = None) -> Any:
     return _reduced(ReduceOr, operand, axes, "reduce_or")
 
 
-def reduce_xor(operand: Any, axes: Sequence[int] | int | None = None) -> Any:
-    """The bits, or truth, in an odd number of elements over ``axes`` (all axes by default).
+def reduce_xor(operand: ArrayLike, axes: Sequence[int] | int | None = None) -> Array:
+    """Combine the bits, or truth values, over axes by "exclusive or".
+
+    Args:
+        operand: an array.
+        axes: the axes to reduce, negative from the end; all by default.
+
+    Returns:
+        The bits, or truth, that an odd number of elements has.
+
+    Raises:
+        TypeError: ``operand`` is neither of integers nor boolean.
+        ValueError: an axis is out of bounds, or is named twice.
+
+    Source: StableHLO, ``reduce``.
 
     >>> import stretto as st
     >>> st.lax.reduce_xor(st.numpy.array([6, 3]))
@@ -378,27 +456,47 @@ def reduce_xor(operand: Any, axes: Sequence[int] | int | None = None) -> Any:
     return _reduced(ReduceXor, operand, axes, "reduce_xor")
 
 
-def argmax(operand: Any, axis: int, index_dtype: Any = np.int32) -> Any:
-    """The index along ``axis`` of the greatest element, the first of equals; NaN is greatest.
+def argmax(operand: ArrayLike, axis: int, index_dtype: DTypeLike = np.int32) -> Array:
+    """Find the index of the greatest element along an axis.
 
-    Raises ``ValueError`` where the axis is empty.
+    Args:
+        operand: an array.
+        axis: the axis to go along, negative from the end.
+        index_dtype: the dtype of the indices; by default int32.
+
+    Returns:
+        The indices, without the axis: the first of equal elements; NaN counts as greatest.
+
+    Raises:
+        TypeError: ``operand`` is complex, or ``index_dtype`` is not of integers.
+        ValueError: the axis is empty, or out of bounds.
 
     >>> import stretto as st
     >>> st.lax.argmax(st.numpy.array([1.0, 5.0, 5.0]), 0)
     Array(1, dtype=int32)
     """
-    operand = as_value(operand, "argmax", "operand")
-    return Argmax(canonical_axis(axis, operand.ndim, "argmax"), as_dtype(index_dtype))(operand)
+    x = as_value(operand, "argmax", "operand")
+    return Argmax(canonical_axis(axis, x.ndim, "argmax"), as_dtype(index_dtype))(x)
 
 
-def argmin(operand: Any, axis: int, index_dtype: Any = np.int32) -> Any:
-    """The index along ``axis`` of the least element, the first of equals; NaN is least.
+def argmin(operand: ArrayLike, axis: int, index_dtype: DTypeLike = np.int32) -> Array:
+    """Find the index of the least element along an axis.
 
-    Raises ``ValueError`` where the axis is empty.
+    Args:
+        operand: an array.
+        axis: the axis to go along, negative from the end.
+        index_dtype: the dtype of the indices; by default int32.
+
+    Returns:
+        The indices, without the axis: the first of equal elements; NaN counts as least.
+
+    Raises:
+        TypeError: ``operand`` is complex, or ``index_dtype`` is not of integers.
+        ValueError: the axis is empty, or out of bounds.
 
     >>> import stretto as st
     >>> st.lax.argmin(st.numpy.array([5.0, 1.0, 1.0]), 0)
     Array(1, dtype=int32)
     """
-    operand = as_value(operand, "argmin", "operand")
-    return Argmin(canonical_axis(axis, operand.ndim, "argmin"), as_dtype(index_dtype))(operand)
+    x = as_value(operand, "argmin", "operand")
+    return Argmin(canonical_axis(axis, x.ndim, "argmin"), as_dtype(index_dtype))(x)

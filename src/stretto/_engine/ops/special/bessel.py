@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 
+from stretto._engine.core.typing import Array, ArrayLike
 from stretto._engine.ops import thresholds
 from stretto._engine.ops.arithmetic import absolute as absolute_of
 from stretto._engine.ops.arithmetic import sign
@@ -289,8 +290,14 @@ def bessel_i1(x: Any) -> Any:
     return unary(I1, x)
 
 
-def bessel_i0e(x: Any) -> Any:
-    """``exp(-abs(x))`` times the modified Bessel function of order 0, of each element.
+def bessel_i0e(x: ArrayLike) -> Array:
+    """Compute the modified Bessel function of order 0, times ``exp(-abs(x))``.
+
+    Args:
+        x: an array or a number; integers count as floats.
+
+    Returns:
+        The values, of the shape of ``x``.
 
     Source: DLMF 10.25.2.
 
@@ -301,8 +308,14 @@ def bessel_i0e(x: Any) -> Any:
     return unary(I0E, x)
 
 
-def bessel_i1e(x: Any) -> Any:
-    """``exp(-abs(x))`` times the modified Bessel function of order 1, of each element.
+def bessel_i1e(x: ArrayLike) -> Array:
+    """Compute the modified Bessel function of order 1, times ``exp(-abs(x))``.
+
+    Args:
+        x: an array or a number; integers count as floats.
+
+    Returns:
+        The values, of the shape of ``x``.
 
     Source: DLMF 10.25.2.
 

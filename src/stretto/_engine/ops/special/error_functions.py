@@ -12,6 +12,7 @@ import numpy as np
 
 from stretto._engine.core.lazy import LazyModule
 from stretto._engine.core.primitive import Kernel
+from stretto._engine.core.typing import Array, ArrayLike
 from stretto._engine.ops import thresholds
 from stretto._engine.ops.comparison import full_like
 from stretto._engine.ops.elementwise import FLOAT, Elementwise, unary
@@ -81,8 +82,16 @@ class ErfInv(Elementwise):
 ERF, ERFC, ERF_INV = Erf(), Erfc(), ErfInv()
 
 
-def erf(x: Any) -> Any:
-    """The error function of each element (Abramowitz and Stegun 7.1.1).
+def erf(x: ArrayLike) -> Array:
+    """Compute the error function of each element.
+
+    Args:
+        x: an array or a number; integers count as floats.
+
+    Returns:
+        The values, from -1 to 1, of the shape of ``x``.
+
+    Source: Abramowitz and Stegun 7.1.1.
 
     >>> import stretto as st
     >>> st.lax.erf(st.numpy.array([0.0, 9.0]))
@@ -91,8 +100,16 @@ def erf(x: Any) -> Any:
     return unary(ERF, x)
 
 
-def erfc(x: Any) -> Any:
-    """``1 - erf(x)``, exact in the tail (Abramowitz and Stegun 7.1.2).
+def erfc(x: ArrayLike) -> Array:
+    """Compute ``1 - erf(x)`` of each element, exact in the tail.
+
+    Args:
+        x: an array or a number; integers count as floats.
+
+    Returns:
+        The values, from 0 to 2, of the shape of ``x``.
+
+    Source: Abramowitz and Stegun 7.1.2.
 
     >>> import stretto as st
     >>> st.lax.erfc(st.numpy.array([0.0, 99.0]))
@@ -101,8 +118,14 @@ def erfc(x: Any) -> Any:
     return unary(ERFC, x)
 
 
-def erf_inv(x: Any) -> Any:
-    """The inverse of the error function; infinite at -1 and 1, NaN beyond.
+def erf_inv(x: ArrayLike) -> Array:
+    """Compute the inverse of the error function at each element.
+
+    Args:
+        x: an array or a number; integers count as floats.
+
+    Returns:
+        The values, of the shape of ``x``; infinite at -1 and 1, NaN beyond.
 
     Source: CHLO, ``erf_inv``.
 

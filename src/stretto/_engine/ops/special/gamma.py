@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from stretto._engine.core.lazy import LazyModule
+from stretto._engine.core.typing import Array, ArrayLike
 from stretto._engine.ops.elementwise import unary
 from stretto._engine.ops.special.gamma_formulas import (
     digamma_formula,
@@ -68,10 +69,16 @@ class Gamma(Written):
 LGAMMA, DIGAMMA, GAMMA = Lgamma(), Digamma(), Gamma()
 
 
-def lgamma(x: Any) -> Any:
-    """The logarithm of the absolute value of the gamma function of each element.
+def lgamma(x: ArrayLike) -> Array:
+    """Compute the logarithm of the absolute value of the gamma function.
 
-    Infinite at zero and the negative integers. Source: DLMF 5.2.1.
+    Args:
+        x: an array or a number; integers count as floats.
+
+    Returns:
+        The values, of the shape of ``x``; infinite at zero and the negative integers.
+
+    Source: DLMF 5.2.1.
 
     >>> import stretto as st
     >>> st.lax.lgamma(st.numpy.array([1.0, 3.0, 0.0]))
@@ -80,8 +87,14 @@ def lgamma(x: Any) -> Any:
     return unary(LGAMMA, x)
 
 
-def digamma(x: Any) -> Any:
-    """The derivative of ``lgamma`` at each element; NaN at the negative integers.
+def digamma(x: ArrayLike) -> Array:
+    """Compute the derivative of ``lgamma`` at each element.
+
+    Args:
+        x: an array or a number; integers count as floats.
+
+    Returns:
+        The values, of the shape of ``x``; NaN at the negative integers.
 
     Source: DLMF 5.2.2.
 

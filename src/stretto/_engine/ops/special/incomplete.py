@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from stretto._engine.core.lazy import LazyModule
+from stretto._engine.core.typing import Array, ArrayLike
 from stretto._engine.ops.comparison import full_like
 from stretto._engine.ops.elementwise import binary
 from stretto._engine.ops.exponential import log
@@ -123,10 +124,22 @@ DENSITY, IGAMMA_GRAD_A, RANDOM_GAMMA_GRAD = GammaDensity(), IgammaGradA(), Rando
 IGAMMA, IGAMMAC = Igamma(), Igammac()
 
 
-def igamma(a: Any, x: Any) -> Any:
-    """The regularised lower incomplete gamma function P(a, x) of each pair.
+def igamma(a: ArrayLike, x: ArrayLike) -> Array:
+    """Compute the regularised lower incomplete gamma function P(a, x).
 
-    NaN where either is negative. Derivatives exist in both. Source: DLMF 8.2.4.
+    Derivatives exist with respect to both arguments.
+
+    Args:
+        a: the parameters, positive floats.
+        x: the points, promoted and broadcast with ``a``.
+
+    Returns:
+        The values, from 0 to 1; NaN where an argument is negative.
+
+    Raises:
+        ValueError: the shapes cannot be broadcast together.
+
+    Source: DLMF 8.2.4.
 
     >>> import stretto as st
     >>> st.lax.igamma(1.0, st.numpy.array([0.0, 1.0]))
@@ -135,8 +148,18 @@ def igamma(a: Any, x: Any) -> Any:
     return binary(IGAMMA, a, x)
 
 
-def igammac(a: Any, x: Any) -> Any:
-    """The regularised upper incomplete gamma function, ``1 - igamma(a, x)``, exact in the tail.
+def igammac(a: ArrayLike, x: ArrayLike) -> Array:
+    """Compute ``1 - igamma(a, x)``, exact in the tail.
+
+    Args:
+        a: the parameters, positive floats.
+        x: the points, promoted and broadcast with ``a``.
+
+    Returns:
+        The values, from 0 to 1; NaN where an argument is negative.
+
+    Raises:
+        ValueError: the shapes cannot be broadcast together.
 
     Source: DLMF 8.2.4.
 
@@ -147,10 +170,20 @@ def igammac(a: Any, x: Any) -> Any:
     return binary(IGAMMAC, a, x)
 
 
-def igamma_grad_a(a: Any, x: Any) -> Any:
-    """The derivative of ``igamma(a, x)`` in ``a``.
+def igamma_grad_a(a: ArrayLike, x: ArrayLike) -> Array:
+    """Compute the derivative of ``igamma(a, x)`` with respect to ``a``.
 
-    It has itself a derivative in ``x`` alone; in ``a`` raises ``MissingRuleError``.
+    It has a derivative with respect to ``x`` alone; one in ``a`` raises ``MissingRuleError``.
+
+    Args:
+        a: the parameters, positive floats.
+        x: the points, promoted and broadcast with ``a``.
+
+    Returns:
+        The derivatives, of the promoted dtype.
+
+    Raises:
+        ValueError: the shapes cannot be broadcast together.
 
     >>> import stretto as st
     >>> st.lax.igamma_grad_a(1.0, st.numpy.array([0.0, 1.0]))
@@ -159,11 +192,22 @@ def igamma_grad_a(a: Any, x: Any) -> Any:
     return binary(IGAMMA_GRAD_A, a, x)
 
 
-def random_gamma_grad(a: Any, sample: Any) -> Any:
-    """The derivative in ``a`` of a variate of the gamma distribution that has this value.
+def random_gamma_grad(a: ArrayLike, sample: ArrayLike) -> Array:
+    """Compute how a variate of the gamma distribution moves with its parameter.
 
-    Along it ``igamma(a, sample)`` stays what it is, which makes samples differentiable in the
-    parameter. Source: Figurnov, Mohamed, Mnih, "Implicit reparameterization gradients", 2018.
+    ``igamma(a, sample)`` stays the same along it, which makes samples differentiable.
+
+    Args:
+        a: the parameters, positive floats.
+        sample: the variates, promoted and broadcast with ``a``.
+
+    Returns:
+        The derivatives with respect to ``a``, of the promoted dtype.
+
+    Raises:
+        ValueError: the shapes cannot be broadcast together.
+
+    Source: Figurnov, Mohamed, Mnih, "Implicit reparameterization gradients", 2018.
 
     >>> import stretto as st
     >>> st.lax.random_gamma_grad(st.numpy.array([1.0, 1e6]), st.numpy.array([1.0, 1e6]))

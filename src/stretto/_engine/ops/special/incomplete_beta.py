@@ -10,6 +10,7 @@ from __future__ import annotations
 import math
 from typing import Any
 
+from stretto._engine.core.typing import Array, ArrayLike
 from stretto._engine.ops.comparison import full_like
 from stretto._engine.ops.elementwise import promote_values
 from stretto._engine.ops.special.gamma_formulas import digamma_formula
@@ -184,11 +185,23 @@ class RegularizedIncompleteBeta(Written):
 DENSITY, GRAD_A, BETAINC = BetaDensity(), BetaincGradA(), RegularizedIncompleteBeta()
 
 
-def betainc(a: Any, b: Any, x: Any) -> Any:
-    """The regularised incomplete beta function of each triple, which are broadcast together.
+def betainc(a: ArrayLike, b: ArrayLike, x: ArrayLike) -> Array:
+    """Compute the regularised incomplete beta function of each triple.
 
-    NaN unless ``a`` and ``b`` are positive and ``x`` is from 0 to 1. Derivatives exist in all
-    three; second ones in ``x`` alone. Source: DLMF 8.17.2.
+    Derivatives exist with respect to all three arguments; second ones in ``x`` alone.
+
+    Args:
+        a: the first parameters, positive floats.
+        b: the second parameters, positive floats.
+        x: the points, from 0 to 1; all three are promoted and broadcast together.
+
+    Returns:
+        The values, from 0 to 1; NaN where an argument is out of its range.
+
+    Raises:
+        ValueError: the shapes cannot be broadcast together.
+
+    Source: DLMF 8.17.2.
 
     >>> import stretto as st
     >>> st.lax.betainc(2.0, 1.0, st.numpy.array([0.0, 0.5, 1.0]))

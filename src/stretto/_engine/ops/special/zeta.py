@@ -13,6 +13,7 @@ import numpy as np
 
 from stretto._engine.core.errors import MissingRuleError
 from stretto._engine.core.lazy import LazyModule
+from stretto._engine.core.typing import Array, ArrayLike
 from stretto._engine.ops.comparison import full_like, gt, select
 from stretto._engine.ops.elementwise import binary
 from stretto._engine.ops.special.gamma_formulas import digamma_formula, gamma_formula
@@ -197,11 +198,22 @@ class Polygamma(Written):
 ZETA, POLYGAMMA = Zeta(), Polygamma()
 
 
-def zeta(x: Any, q: Any) -> Any:
-    """The Hurwitz zeta function ``sum((q + k) ** -x for k = 0, 1, ...)`` of each pair.
+def zeta(x: ArrayLike, q: ArrayLike) -> Array:
+    """Compute the Hurwitz zeta function ``sum((q + k) ** -x for k = 0, 1, ...)``.
 
-    Infinite at ``x`` = 1 and where ``q`` is zero or a negative integer, NaN for ``x`` below 1. With
-    derivatives in both arguments, in ``x`` for positive ``q``. Source: DLMF 25.11.1.
+    Derivatives exist with respect to both arguments, in ``x`` for positive ``q``.
+
+    Args:
+        x: the exponents, floats.
+        q: the first terms, promoted and broadcast with ``x``.
+
+    Returns:
+        The sums; infinite at ``x`` = 1 and where ``q`` is 0, -1, ..., NaN for ``x`` below 1.
+
+    Raises:
+        ValueError: the shapes cannot be broadcast together.
+
+    Source: DLMF 25.11.1.
 
     >>> import stretto as st
     >>> st.lax.zeta(st.numpy.array([2.0, 4.0]), 1.0)
@@ -210,8 +222,18 @@ def zeta(x: Any, q: Any) -> Any:
     return binary(ZETA, x, q)
 
 
-def polygamma(m: Any, x: Any) -> Any:
-    """The ``m``-th derivative of ``digamma`` at each ``x``; NaN where ``m`` is not 0, 1, 2, ...
+def polygamma(m: ArrayLike, x: ArrayLike) -> Array:
+    """Compute the ``m``-th derivative of ``digamma`` at each ``x``.
+
+    Args:
+        m: the orders: whole numbers from 0 on, as floats.
+        x: the points, promoted and broadcast with ``m``.
+
+    Returns:
+        The derivatives; NaN where ``m`` is not 0, 1, 2, ...
+
+    Raises:
+        ValueError: the shapes cannot be broadcast together.
 
     Source: DLMF 5.15.
 
