@@ -11,6 +11,7 @@ from collections.abc import Callable
 from typing import Any, ClassVar
 
 from stretto._engine.core.interpreter import as_value
+from stretto._engine.core.typing import Array, ArrayLike, DTypeLike, Key
 from stretto.nn import functional as F
 from stretto.nn.init import constant
 from stretto.nn.inputs import positive, refuse
@@ -54,7 +55,7 @@ class _Activation(Module):
     function: ClassVar[Callable[..., Any]]
     settings: ClassVar[tuple[str, ...]] = ()
 
-    def forward(self, input: Any) -> Any:
+    def forward(self, input: ArrayLike) -> Array:
         """The function of the input."""
         return type(self).function(input, **{name: getattr(self, name) for name in self.settings})
 
@@ -323,7 +324,7 @@ class Softmax2d(Module):
     Raises ``ValueError`` for another rank.
     """
 
-    def forward(self, input: Any) -> Any:
+    def forward(self, input: ArrayLike) -> Array:
         """The images with channels that add up to 1 in each place."""
         x = as_value(input, "Softmax2d", "input")
         if x.ndim not in (3, 4):
@@ -345,15 +346,17 @@ class PReLU(Module):
     Array([-1.,  2.], dtype=float32)
     """
 
-    weight: Any
+    weight: Array
 
-    def __init__(self, num_parameters: int = 1, init: float = 0.25, *, dtype: Any = None) -> None:
+    def __init__(
+        self, num_parameters: int = 1, init: float = 0.25, *, dtype: DTypeLike | None = None
+    ) -> None:
         super().__init__()
         positive("PReLU", num_parameters=num_parameters)
         self.num_parameters = num_parameters
         self.weight = Parameter(constant((num_parameters,), init, dtype))
 
-    def forward(self, input: Any) -> Any:
+    def forward(self, input: ArrayLike) -> Array:
         """The function of the input."""
         return F.prelu(input, self.weight)
 
@@ -378,7 +381,7 @@ class RReLU(Module):
         self.lower = lower
         self.upper = upper
 
-    def forward(self, input: Any, *, key: Any = None) -> Any:
+    def forward(self, input: ArrayLike, *, key: Key | None = None) -> Array:
         """The function of the input."""
         return F.rrelu(input, self.lower, self.upper, self.training, key=key)
 

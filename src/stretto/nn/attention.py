@@ -6,8 +6,7 @@ key to draw from is ``dropout_key=``. Next, read ``transformer``.
 
 from __future__ import annotations
 
-from typing import Any
-
+from stretto._engine.core.typing import Array, ArrayLike, DTypeLike, Key
 from stretto.nn import functional as F
 from stretto.nn import init
 from stretto.nn.functional.checks import key_or_next, probability
@@ -40,13 +39,13 @@ class MultiheadAttention(Module):
     ((4, 5, 8), (4, 5, 5))
     """
 
-    in_proj_weight: Any
-    q_proj_weight: Any
-    k_proj_weight: Any
-    v_proj_weight: Any
-    in_proj_bias: Any
-    bias_k: Any
-    bias_v: Any
+    in_proj_weight: Array | None
+    q_proj_weight: Array | None
+    k_proj_weight: Array | None
+    v_proj_weight: Array | None
+    in_proj_bias: Array | None
+    bias_k: Array | None
+    bias_v: Array | None
     out_proj: Linear
 
     def __init__(
@@ -61,8 +60,8 @@ class MultiheadAttention(Module):
         vdim: int | None = None,
         batch_first: bool = False,
         *,
-        key: Any = None,
-        dtype: Any = None,
+        key: Key | None = None,
+        dtype: DTypeLike | None = None,
     ) -> None:
         super().__init__()
         who = "MultiheadAttention"
@@ -100,17 +99,17 @@ class MultiheadAttention(Module):
 
     def forward(
         self,
-        query: Any,
-        key: Any,
-        value: Any,
-        key_padding_mask: Any = None,
+        query: ArrayLike,
+        key: ArrayLike,
+        value: ArrayLike,
+        key_padding_mask: ArrayLike | None = None,
         need_weights: bool = True,
-        attn_mask: Any = None,
+        attn_mask: ArrayLike | None = None,
         average_attn_weights: bool = True,
         is_causal: bool = False,
         *,
-        dropout_key: Any = None,
-    ) -> tuple[Any, Any]:
+        dropout_key: Key | None = None,
+    ) -> tuple[Array, Array | None]:
         """What the heads find, in the shape of ``query``; and the weights, or None.
 
         The weights are (batch, queries, keys), or (batch, heads, queries, keys) without

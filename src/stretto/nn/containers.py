@@ -125,7 +125,7 @@ class Sequential(ModuleList):
     (5, 2)
     """
 
-    def __init__(self, *modules: Any) -> None:
+    def __init__(self, *modules: Module | Mapping[str, Module]) -> None:
         Module.__init__(self)
         if len(modules) == 1 and isinstance(modules[0], Mapping):
             for name, module in modules[0].items():
@@ -152,7 +152,7 @@ class ModuleDict(Module):
     ['left', 'right']
     """
 
-    def __init__(self, modules: Any = ()) -> None:
+    def __init__(self, modules: Mapping[str, Any] | Iterable[tuple[str, Any]] = ()) -> None:
         super().__init__()
         self.update(modules)
 
@@ -206,9 +206,10 @@ class ModuleDict(Module):
         """Both."""
         return [(name, self.__dict__[name]) for name in self._names()]
 
-    def update(self, values: Any) -> None:
+    def update(self, values: Mapping[str, Any] | Iterable[tuple[str, Any]]) -> None:
         """Add what a dictionary, or (name, value) pairs, hold."""
-        for name, value in values.items() if hasattr(values, "items") else values:
+        pairs: Any = values
+        for name, value in pairs.items() if hasattr(pairs, "items") else pairs:
             self[name] = value
 
 

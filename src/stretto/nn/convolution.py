@@ -10,6 +10,7 @@ from collections.abc import Callable, Sequence
 from typing import Any, ClassVar
 
 from stretto._engine.core.interpreter import Value
+from stretto._engine.core.typing import Array, ArrayLike, DTypeLike, Key
 from stretto.nn import init
 from stretto.nn.functional import convolution as functions
 from stretto.nn.functional.arguments import per_axis
@@ -35,8 +36,8 @@ class _Kernel(Module):
     _axes: ClassVar[int]
     _function: ClassVar[Callable[..., Any]]
 
-    weight: Any
-    bias: Any
+    weight: Array
+    bias: Array | None
 
     def _set_up(
         self,
@@ -100,16 +101,16 @@ class _Convolution(_Kernel):
         self,
         in_channels: int,
         out_channels: int,
-        kernel_size: Any,
-        stride: Any = 1,
-        padding: Any = 0,
-        dilation: Any = 1,
+        kernel_size: int | Sequence[int],
+        stride: int | Sequence[int] = 1,
+        padding: int | Sequence[int] | str = 0,
+        dilation: int | Sequence[int] = 1,
         groups: int = 1,
         bias: bool = True,
         padding_mode: str = "zeros",
         *,
-        key: Any = None,
-        dtype: Any = None,
+        key: Key | None = None,
+        dtype: DTypeLike | None = None,
     ) -> None:
         who = type(self).__name__
         if not isinstance(padding, str):
@@ -137,7 +138,7 @@ class _Convolution(_Kernel):
         shape = (out_channels, in_channels // groups, *self.kernel_size)
         self._draw(shape, bias, key, dtype)
 
-    def forward(self, input: Any) -> Value:
+    def forward(self, input: ArrayLike) -> Array:
         """The input convolved."""
         x = check_signal(self, input, self._axes, self.in_channels)
         padding = self.padding
@@ -209,17 +210,17 @@ class _Transposed(_Kernel):
         self,
         in_channels: int,
         out_channels: int,
-        kernel_size: Any,
-        stride: Any = 1,
-        padding: Any = 0,
-        output_padding: Any = 0,
+        kernel_size: int | Sequence[int],
+        stride: int | Sequence[int] = 1,
+        padding: int | Sequence[int] = 0,
+        output_padding: int | Sequence[int] = 0,
         groups: int = 1,
         bias: bool = True,
-        dilation: Any = 1,
+        dilation: int | Sequence[int] = 1,
         padding_mode: str = "zeros",
         *,
-        key: Any = None,
-        dtype: Any = None,
+        key: Key | None = None,
+        dtype: DTypeLike | None = None,
     ) -> None:
         who = type(self).__name__
         if padding_mode != "zeros":
@@ -238,7 +239,7 @@ class _Transposed(_Kernel):
         shape = (in_channels, out_channels // groups, *self.kernel_size)
         self._draw(shape, bias, key, dtype)
 
-    def forward(self, input: Any, output_size: Sequence[int] | None = None) -> Value:
+    def forward(self, input: ArrayLike, output_size: Sequence[int] | None = None) -> Array:
         """The transpose of a convolution; ``output_size``, the spatial one, may settle its size."""
         x = check_signal(self, input, self._axes, self.in_channels)
         extra = self.output_padding if output_size is None else self._extra(x, output_size)

@@ -11,6 +11,7 @@ from typing import Any
 import stretto.numpy as snp
 from stretto._engine.core.interpreter import as_value
 from stretto._engine.core.types import ArrayType
+from stretto._engine.core.typing import ArrayLike
 from stretto._engine.ops.broadcast import reshape
 from stretto._engine.ops.contract import matmul
 from stretto._engine.ops.iota import broadcasted_iota
@@ -71,16 +72,16 @@ def _allowed(
 
 
 def dot_product_attention(
-    query: Any,
-    key: Any,
-    value: Any,
-    bias: Any = None,
-    mask: Any = None,
+    query: ArrayLike,
+    key: ArrayLike,
+    value: ArrayLike,
+    bias: ArrayLike | None = None,
+    mask: ArrayLike | None = None,
     *,
     scale: float | None = None,
     is_causal: bool = False,
-    query_seq_lengths: Any = None,
-    key_value_seq_lengths: Any = None,
+    query_seq_lengths: ArrayLike | None = None,
+    key_value_seq_lengths: ArrayLike | None = None,
     local_window_size: int | tuple[int, int] | None = None,
     implementation: str | None = None,
     return_residual: bool = False,
@@ -112,15 +113,14 @@ def dot_product_attention(
     single = q.ndim == 3
     if single:
         q, k, v = (reshape(x, (1, *x.shape)) for x in (q, k, v))
-    if mask is not None:
-        mask = as_value(mask, _WHO, "mask")
-        if mask.dtype != snp.bool_:
-            raise TypeError(f"{_WHO}: mask must be boolean, got {mask.type}; floats go into bias")
+    shown = None if mask is None else as_value(mask, _WHO, "mask")
+    if shown is not None and shown.dtype != snp.bool_:
+        raise TypeError(f"{_WHO}: mask must be boolean, got {shown.type}; floats go into bias")
     q, k, v = (snp.swapaxes(x, 1, 2) for x in (q, k, v))
     q = q * (1 / math.sqrt(q.shape[-1]) if scale is None else scale)
     shape = (q.shape[-2], k.shape[-2])
     lengths = (query_seq_lengths, key_value_seq_lengths)
-    allowed = _allowed(shape, mask, is_causal, lengths, local_window_size)
+    allowed = _allowed(shape, shown, is_causal, lengths, local_window_size)
     if bias is not None:
         bias = as_float(bias, _WHO, "bias")
         allowed = bias if allowed is None else snp.where(allowed, bias, -math.inf)

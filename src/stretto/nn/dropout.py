@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, ClassVar
 
+from stretto._engine.core.typing import Array, ArrayLike, Key
 from stretto.nn import functional as F
 from stretto.nn.functional.checks import key_or_next, probability
 from stretto.nn.module import Module
@@ -32,7 +33,7 @@ class _Dropping(Module):
         super().__init__()
         self.p = probability(p, type(self).__name__)
 
-    def forward(self, input: Any, *, key: Any = None) -> Any:
+    def forward(self, input: ArrayLike, *, key: Key | None = None) -> Array:
         """The input with parts dropped in train mode, else as it is."""
         if self.training and 0 < self.p < 1:
             key = key_or_next(key, type(self).__name__)

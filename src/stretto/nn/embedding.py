@@ -6,9 +6,7 @@ table in a call (``max_norm``) or its gradient's form (``sparse``).
 
 from __future__ import annotations
 
-from typing import Any
-
-from stretto._engine.core.interpreter import Value
+from stretto._engine.core.typing import Array, ArrayLike, DTypeLike, Key
 from stretto._engine.ops.broadcast import expand_dims
 from stretto._engine.ops.comparison import eq, where, zeros_like
 from stretto.nn import init
@@ -24,10 +22,15 @@ __all__ = ["Embedding", "EmbeddingBag"]
 class _Table(Module):
     """A table of rows, one of which may stand for padding."""
 
-    weight: Any
+    weight: Array
 
     def __init__(
-        self, rows: int, features: int, padding_idx: int | None, key: Any, dtype: Any
+        self,
+        rows: int,
+        features: int,
+        padding_idx: int | None,
+        key: Key | None,
+        dtype: DTypeLike | None,
     ) -> None:
         super().__init__()
         who = type(self).__name__
@@ -68,12 +71,12 @@ class Embedding(_Table):
         embedding_dim: int,
         padding_idx: int | None = None,
         *,
-        key: Any = None,
-        dtype: Any = None,
+        key: Key | None = None,
+        dtype: DTypeLike | None = None,
     ) -> None:
         super().__init__(num_embeddings, embedding_dim, padding_idx, key, dtype)
 
-    def forward(self, input: Any) -> Value:
+    def forward(self, input: ArrayLike) -> Array:
         """The rows at the input."""
         return embedding(input, self.weight, self.padding_idx)
 
@@ -97,13 +100,13 @@ class EmbeddingBag(_Table):
         *,
         mode: str = "mean",
         padding_idx: int | None = None,
-        key: Any = None,
-        dtype: Any = None,
+        key: Key | None = None,
+        dtype: DTypeLike | None = None,
     ) -> None:
         super().__init__(num_embeddings, embedding_dim, padding_idx, key, dtype)
         self.mode = mode
 
-    def forward(self, input: Any, per_sample_weights: Any = None) -> Value:
+    def forward(self, input: ArrayLike, per_sample_weights: ArrayLike | None = None) -> Array:
         """The rows of each bag together; ``per_sample_weights`` multiply them in mode "sum"."""
         return embedding_bag(
             input,

@@ -7,12 +7,14 @@ the default float.
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
-from stretto._engine.core.interpreter import as_value
+from stretto._engine.core.interpreter import Value, as_value
 from stretto._engine.core.types import inexact_dtype, is_inexact
+from stretto._engine.core.typing import Array, ArrayLike, Axes, DTypeLike
 from stretto._engine.ops.arithmetic import absolute, maximum
 from stretto._engine.ops.broadcast import canonical_axis, expand_dims
 from stretto._engine.ops.comparison import eq, full_like, select, zeros_like
@@ -68,12 +70,12 @@ __all__ = [
 ]
 
 
-def _float(x: Any, who: str) -> Any:
+def _float(x: Any, who: str) -> Value:
     x = as_value(x, who)
     return x if is_inexact(x.dtype) else convert(x, inexact_dtype(x.dtype), x.weak_type)
 
 
-def identity(x: Any) -> Any:
+def identity(x: ArrayLike) -> Array:
     """``x`` itself."""
     return as_value(x, "identity")
 
@@ -81,7 +83,7 @@ def identity(x: Any) -> Any:
 # Rectifiers
 
 
-def relu(x: Any) -> Any:
+def relu(x: ArrayLike) -> Array:
     """``max(x, 0)``; its derivative at 0 is 0.
 
     >>> import stretto as st
@@ -101,7 +103,7 @@ def _rectified(x: np.ndarray) -> np.ndarray:
     return np.add(out, 0, out=out)
 
 
-def relu6(x: Any) -> Any:
+def relu6(x: ArrayLike) -> Array:
     """``min(max(x, 0), 6)``; its derivative at 0 and 6 is 0.
 
     Source: Krizhevsky, Convolutional Deep Belief Networks on CIFAR-10, 2010.
@@ -114,7 +116,7 @@ def relu6(x: Any) -> Any:
     return select(greater_equal(x, 6), full_like(x, 6), relu(x))
 
 
-def leaky_relu(x: Any, negative_slope: Any = 1e-2) -> Any:
+def leaky_relu(x: ArrayLike, negative_slope: ArrayLike = 1e-2) -> Array:
     """``x`` where it is not negative, else ``negative_slope * x``.
 
     >>> import stretto as st
@@ -130,7 +132,7 @@ def _negative_part(x: Any) -> Any:
     return select(greater(x, 0), zeros_like(x), x)
 
 
-def elu(x: Any, alpha: Any = 1.0) -> Any:
+def elu(x: ArrayLike, alpha: ArrayLike = 1.0) -> Array:
     """``x`` where it is positive, else ``alpha * (exp(x) - 1)``.
 
     Source: Clevert et al., Fast and Accurate Deep Network Learning by ELUs, 2015.
@@ -143,7 +145,7 @@ def elu(x: Any, alpha: Any = 1.0) -> Any:
     return choose(greater(x, 0), x, alpha * expm1(_negative_part(x)))
 
 
-def selu(x: Any) -> Any:
+def selu(x: ArrayLike) -> Array:
     """``elu`` scaled so that deep networks keep mean 0 and variance 1.
 
     Source: Klambauer et al., Self-Normalizing Neural Networks, 2017.
@@ -155,7 +157,7 @@ def selu(x: Any) -> Any:
     return 1.0507009873554804934193349852946 * elu(x, 1.6732632423543772848170429916717)
 
 
-def celu(x: Any, alpha: Any = 1.0) -> Any:
+def celu(x: ArrayLike, alpha: ArrayLike = 1.0) -> Array:
     """``x`` where it is positive, else ``alpha * (exp(x / alpha) - 1)``.
 
     Source: Barron, Continuously Differentiable Exponential Linear Units, 2017.
@@ -167,7 +169,7 @@ def celu(x: Any, alpha: Any = 1.0) -> Any:
 # Smooth relatives
 
 
-def sigmoid(x: Any) -> Any:
+def sigmoid(x: ArrayLike) -> Array:
     """``1 / (1 + exp(-x))``.
 
     >>> import stretto as st
@@ -177,12 +179,12 @@ def sigmoid(x: Any) -> Any:
     return logistic(_float(x, "sigmoid"))
 
 
-def log_sigmoid(x: Any) -> Any:
+def log_sigmoid(x: ArrayLike) -> Array:
     """``log(sigmoid(x))``, exact for large negative ``x``."""
     return -softplus(-_float(x, "log_sigmoid"))
 
 
-def softplus(x: Any) -> Any:
+def softplus(x: ArrayLike) -> Array:
     """``log(1 + exp(x))`` without overflow.
 
     >>> import stretto as st
@@ -203,7 +205,7 @@ def _softplus(x: np.ndarray) -> np.ndarray:
     return np.maximum(x, 0) + np.log1p(np.exp(-np.abs(x)))
 
 
-def squareplus(x: Any, b: Any = 4) -> Any:
+def squareplus(x: ArrayLike, b: ArrayLike = 4) -> Array:
     """``(x + sqrt(x**2 + b)) / 2``.
 
     Source: Barron, Squareplus: A Softplus-Like Algebraic Rectifier, 2021.
@@ -212,7 +214,7 @@ def squareplus(x: Any, b: Any = 4) -> Any:
     return (x + sqrt(x * x + b)) * 0.5
 
 
-def soft_sign(x: Any) -> Any:
+def soft_sign(x: ArrayLike) -> Array:
     """``x / (1 + |x|)``.
 
     >>> import stretto as st
@@ -226,7 +228,7 @@ def soft_sign(x: Any) -> Any:
 softsign = soft_sign
 
 
-def silu(x: Any) -> Any:
+def silu(x: ArrayLike) -> Array:
     """``x * sigmoid(x)``, also called swish.
 
     Source: Hendrycks and Gimpel, Gaussian Error Linear Units, 2016.
@@ -242,7 +244,7 @@ def silu(x: Any) -> Any:
 swish = silu
 
 
-def mish(x: Any) -> Any:
+def mish(x: ArrayLike) -> Array:
     """``x * tanh(softplus(x))``.
 
     Source: Misra, Mish: A Self Regularized Non-Monotonic Activation Function, 2019.
@@ -251,7 +253,7 @@ def mish(x: Any) -> Any:
     return x * tanh(softplus(x))
 
 
-def gelu(x: Any, approximate: bool = True) -> Any:
+def gelu(x: ArrayLike, approximate: bool = True) -> Array:
     """``x`` times the normal distribution's cumulative function; by default with ``tanh`` in it.
 
     Source: Hendrycks and Gimpel, Gaussian Error Linear Units, 2016.
@@ -270,7 +272,7 @@ def gelu(x: Any, approximate: bool = True) -> Any:
 # Piecewise linear
 
 
-def hard_tanh(x: Any) -> Any:
+def hard_tanh(x: ArrayLike) -> Array:
     """``x`` kept between -1 and 1.
 
     >>> import stretto as st
@@ -282,7 +284,7 @@ def hard_tanh(x: Any) -> Any:
     return select(greater(x, 1), full_like(x, 1), inside)
 
 
-def hard_sigmoid(x: Any) -> Any:
+def hard_sigmoid(x: ArrayLike) -> Array:
     """``relu6(x + 3) / 6``.
 
     >>> import stretto as st
@@ -292,7 +294,7 @@ def hard_sigmoid(x: Any) -> Any:
     return relu6(_float(x, "hard_sigmoid") + 3) / 6
 
 
-def hard_silu(x: Any) -> Any:
+def hard_silu(x: ArrayLike) -> Array:
     """``x * hard_sigmoid(x)``, also called hard swish.
 
     Source: Howard et al., Searching for MobileNetV3, 2019.
@@ -304,7 +306,7 @@ def hard_silu(x: Any) -> Any:
 hard_swish = hard_silu
 
 
-def glu(x: Any, axis: int = -1) -> Any:
+def glu(x: ArrayLike, axis: int = -1) -> Array:
     """The first half of ``x`` along ``axis`` times ``sigmoid`` of the second.
 
     Raises ``ValueError`` where the size along ``axis`` is odd. Source: Dauphin et al., Language
@@ -322,7 +324,7 @@ def glu(x: Any, axis: int = -1) -> Any:
     return first * logistic(second)
 
 
-def sparse_plus(x: Any) -> Any:
+def sparse_plus(x: ArrayLike) -> Array:
     """0 up to -1, ``x`` from 1 on, and ``(x + 1)² / 4`` between them.
 
     Source: Martins and Astudillo, From Softmax to Sparsemax, 2016.
@@ -336,7 +338,7 @@ def sparse_plus(x: Any) -> Any:
     return choose(less_equal(x, -1), 0.0, choose(greater_equal(x, 1), x, curve))
 
 
-def sparse_sigmoid(x: Any) -> Any:
+def sparse_sigmoid(x: ArrayLike) -> Array:
     """0 up to -1, 1 from 1 on, and ``(x + 1) / 2`` between them: the slope of ``sparse_plus``.
 
     >>> import stretto as st
@@ -350,7 +352,9 @@ def sparse_sigmoid(x: Any) -> Any:
 # Logarithms of sums
 
 
-def logmeanexp(x: Any, axis: Any = None, where: Any = None, keepdims: bool = False) -> Any:
+def logmeanexp(
+    x: ArrayLike, axis: Axes | None = None, where: ArrayLike | None = None, keepdims: bool = False
+) -> Array:
     """``log(mean(exp(x)))`` over ``axis``, one or several, of the elements ``where`` holds.
 
     >>> import stretto as st
@@ -367,15 +371,15 @@ def logmeanexp(x: Any, axis: Any = None, where: Any = None, keepdims: bool = Fal
 
 
 def standardize(
-    x: Any,
-    axis: Any = -1,
-    mean: Any = None,
-    variance: Any = None,
-    epsilon: Any = 1e-5,
-    where: Any = None,
+    x: ArrayLike,
+    axis: Axes = -1,
+    mean: ArrayLike | None = None,
+    variance: ArrayLike | None = None,
+    epsilon: ArrayLike = 1e-5,
+    where: ArrayLike | None = None,
     *,
     algorithm: str = "stable",
-) -> Any:
+) -> Array:
     """``(x - mean) / sqrt(variance + epsilon)``, by default those of ``x`` over ``axis``.
 
     ``algorithm`` says how to find the variance: ``"stable"`` averages ``(x - mean)**2``; ``"fast"``
@@ -389,24 +393,26 @@ def standardize(
     """
     if algorithm not in ("fast", "stable"):
         raise ValueError(f"standardize: algorithm must be 'fast' or 'stable', got {algorithm!r}")
-    x = _float(x, "standardize")
-    given, finite = x, None
+    whole = counted = _float(x, "standardize")
+    finite = None
     if where is not None:
         # What is left out may be NaN or infinite: that stays, without a way into derivatives.
-        finite = truth(where, "standardize", "where") | isfinite(x)
-        x = choose(finite, x, 0)
-    if mean is None:
-        mean = mean_(x, axis, keepdims=True, where=where)
-    if variance is None and algorithm == "stable":
-        variance = mean_((x - mean) ** 2, axis, keepdims=True, where=where)
-    elif variance is None:
-        square = mean_(x * x, axis, keepdims=True, where=where)
-        variance = maximum(square - mean * mean, zeros_like(square))
-    out = (x - mean) * rsqrt(_float(variance, "standardize") + epsilon)
-    return out if finite is None else choose(finite, out, given)
+        finite = truth(where, "standardize", "where") | isfinite(whole)
+        counted = choose(finite, whole, 0)
+    centre: Any = mean_(counted, axis, keepdims=True, where=where) if mean is None else mean
+    spread: Any = variance
+    if spread is None and algorithm == "stable":
+        spread = mean_((counted - centre) ** 2, axis, keepdims=True, where=where)
+    elif spread is None:
+        square = mean_(counted * counted, axis, keepdims=True, where=where)
+        spread = maximum(square - centre * centre, zeros_like(square))
+    out = (counted - centre) * rsqrt(_float(spread, "standardize") + epsilon)
+    return out if finite is None else choose(finite, out, whole)
 
 
-def one_hot(x: Any, num_classes: int, *, dtype: Any = float, axis: int = -1) -> Any:
+def one_hot(
+    x: ArrayLike | Sequence[Any], num_classes: int, *, dtype: DTypeLike = float, axis: int = -1
+) -> Array:
     """For each index in ``x`` a vector along a new ``axis``: 1 at the index, else 0.
 
     An index out of bounds gives zeros. Takes lists of indices too, as JAX's does.
@@ -416,8 +422,8 @@ def one_hot(x: Any, num_classes: int, *, dtype: Any = float, axis: int = -1) -> 
     Array([[1., 0., 0.],
            [0., 0., 1.]], dtype=float32)
     """
-    x = listed(x, "one_hot", "x")
-    d = canonical_axis(axis, x.ndim + 1, "one_hot")
-    sizes = tuple(num_classes if i == d else 1 for i in range(x.ndim + 1))
+    indices = listed(x, "one_hot", "x")
+    d = canonical_axis(axis, indices.ndim + 1, "one_hot")
+    sizes = tuple(num_classes if i == d else 1 for i in range(indices.ndim + 1))
     classes = broadcasted_iota(np.dtype(np.int32), sizes, d)
-    return convert(eq(expand_dims(x, d), classes), as_dtype(dtype))
+    return convert(eq(expand_dims(indices, d), classes), as_dtype(dtype))

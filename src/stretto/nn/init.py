@@ -16,6 +16,7 @@ import numpy as np
 from stretto._engine.core.interpreter import as_value
 from stretto._engine.core.lazy import LazyModule
 from stretto._engine.core.types import scalar_dtype
+from stretto._engine.core.typing import Array, DTypeLike, Key
 from stretto._engine.ops.broadcast import reshape, transpose
 from stretto._engine.ops.comparison import full, lt, where
 from stretto._engine.ops.convert import convert
@@ -111,8 +112,12 @@ def _fan(shape: Sequence[int], mode: str, who: str) -> int:
 
 
 def uniform(
-    key: Any, shape: Sequence[int], a: float = 0.0, b: float = 1.0, dtype: Any = None
-) -> Any:
+    key: Key | None,
+    shape: Sequence[int],
+    a: float = 0.0,
+    b: float = 1.0,
+    dtype: DTypeLike | None = None,
+) -> Array:
     """Numbers equally likely in [a, b).
 
     >>> import stretto as st
@@ -123,8 +128,12 @@ def uniform(
 
 
 def normal(
-    key: Any, shape: Sequence[int], mean: float = 0.0, std: float = 1.0, dtype: Any = None
-) -> Any:
+    key: Key | None,
+    shape: Sequence[int],
+    mean: float = 0.0,
+    std: float = 1.0,
+    dtype: DTypeLike | None = None,
+) -> Array:
     """Numbers of the normal distribution.
 
     >>> import stretto as st
@@ -136,14 +145,14 @@ def normal(
 
 
 def trunc_normal(
-    key: Any,
+    key: Key | None,
     shape: Sequence[int],
     mean: float = 0.0,
     std: float = 1.0,
     a: float = -2.0,
     b: float = 2.0,
-    dtype: Any = None,
-) -> Any:
+    dtype: DTypeLike | None = None,
+) -> Array:
     """Numbers of the normal distribution, given that they lie in [a, b].
 
     >>> import stretto as st
@@ -157,13 +166,13 @@ def trunc_normal(
 
 
 def kaiming_uniform(
-    key: Any,
+    key: Key | None,
     shape: Sequence[int],
     a: float = 0,
     mode: str = "fan_in",
     nonlinearity: str = "leaky_relu",
-    dtype: Any = None,
-) -> Any:
+    dtype: DTypeLike | None = None,
+) -> Array:
     """Uniform numbers of variance gain² / fan: within ±gain √(3 / fan).
 
     ``a`` is the negative slope after the layer, ``mode`` says whether ``fan`` is the inputs of an
@@ -180,13 +189,13 @@ def kaiming_uniform(
 
 
 def kaiming_normal(
-    key: Any,
+    key: Key | None,
     shape: Sequence[int],
     a: float = 0,
     mode: str = "fan_in",
     nonlinearity: str = "leaky_relu",
-    dtype: Any = None,
-) -> Any:
+    dtype: DTypeLike | None = None,
+) -> Array:
     """Normal numbers of variance gain² / fan; arguments as in ``kaiming_uniform``.
 
     >>> import stretto as st
@@ -198,7 +207,9 @@ def kaiming_normal(
     return normal(_key(key, who), shape, 0.0, std, dtype)
 
 
-def xavier_uniform(key: Any, shape: Sequence[int], gain: float = 1.0, dtype: Any = None) -> Any:
+def xavier_uniform(
+    key: Key | None, shape: Sequence[int], gain: float = 1.0, dtype: DTypeLike | None = None
+) -> Array:
     """Uniform numbers of variance 2 gain² / (inputs + outputs).
 
     Source: Glorot and Bengio, Understanding the Difficulty of Training Deep Feedforward Neural
@@ -213,7 +224,9 @@ def xavier_uniform(key: Any, shape: Sequence[int], gain: float = 1.0, dtype: Any
     return uniform(_key(key, "xavier_uniform"), shape, -bound, bound, dtype)
 
 
-def xavier_normal(key: Any, shape: Sequence[int], gain: float = 1.0, dtype: Any = None) -> Any:
+def xavier_normal(
+    key: Key | None, shape: Sequence[int], gain: float = 1.0, dtype: DTypeLike | None = None
+) -> Array:
     """Normal numbers of variance 2 gain² / (inputs + outputs); see ``xavier_uniform``.
 
     >>> import stretto as st
@@ -224,7 +237,9 @@ def xavier_normal(key: Any, shape: Sequence[int], gain: float = 1.0, dtype: Any 
     return normal(_key(key, "xavier_normal"), shape, 0.0, std, dtype)
 
 
-def orthogonal(key: Any, shape: Sequence[int], gain: float = 1.0, dtype: Any = None) -> Any:
+def orthogonal(
+    key: Key | None, shape: Sequence[int], gain: float = 1.0, dtype: DTypeLike | None = None
+) -> Array:
     """A matrix with orthonormal rows or columns, whichever are fewer, times ``gain``.
 
     It is uniform among these. Axes after the first count as one. Source: Saxe et al., Exact
@@ -249,8 +264,12 @@ def orthogonal(key: Any, shape: Sequence[int], gain: float = 1.0, dtype: Any = N
 
 
 def sparse(
-    key: Any, shape: Sequence[int], sparsity: float, std: float = 0.01, dtype: Any = None
-) -> Any:
+    key: Key | None,
+    shape: Sequence[int],
+    sparsity: float,
+    std: float = 0.01,
+    dtype: DTypeLike | None = None,
+) -> Array:
     """A matrix of normal numbers, of which a fraction in each column is zero.
 
     Source: Martens, Deep Learning via Hessian-Free Optimization, 2010.
@@ -280,7 +299,7 @@ def _matrix(who: str, shape: Sequence[int]) -> None:
         raise ValueError(f"{who}: shape must be (outputs, inputs), got {tuple(shape)}")
 
 
-def constant(shape: Sequence[int], val: float, dtype: Any = None) -> Any:
+def constant(shape: Sequence[int], val: float, dtype: DTypeLike | None = None) -> Array:
     """The same number everywhere.
 
     >>> from stretto import nn
@@ -290,7 +309,7 @@ def constant(shape: Sequence[int], val: float, dtype: Any = None) -> Any:
     return full(tuple(shape), val, _dtype(dtype))
 
 
-def zeros(shape: Sequence[int], dtype: Any = None) -> Any:
+def zeros(shape: Sequence[int], dtype: DTypeLike | None = None) -> Array:
     """Zeros.
 
     >>> from stretto import nn
@@ -300,7 +319,7 @@ def zeros(shape: Sequence[int], dtype: Any = None) -> Any:
     return constant(shape, 0, dtype)
 
 
-def ones(shape: Sequence[int], dtype: Any = None) -> Any:
+def ones(shape: Sequence[int], dtype: DTypeLike | None = None) -> Array:
     """Ones.
 
     >>> from stretto import nn
@@ -310,7 +329,7 @@ def ones(shape: Sequence[int], dtype: Any = None) -> Any:
     return constant(shape, 1, dtype)
 
 
-def eye(shape: Sequence[int], dtype: Any = None) -> Any:
+def eye(shape: Sequence[int], dtype: DTypeLike | None = None) -> Array:
     """A matrix of ones on the diagonal, which keeps as many inputs as it can.
 
     >>> from stretto import nn
@@ -323,7 +342,7 @@ def eye(shape: Sequence[int], dtype: Any = None) -> Any:
     return as_value(np.eye(rows, columns).astype(_dtype(dtype)))
 
 
-def dirac(shape: Sequence[int], groups: int = 1, dtype: Any = None) -> Any:
+def dirac(shape: Sequence[int], groups: int = 1, dtype: DTypeLike | None = None) -> Array:
     """A convolution's kernel that hands on as many input channels as it can, in each group.
 
     ``shape`` is (outputs, inputs, and one to three spatial axes). Raises ``ValueError`` for another

@@ -16,6 +16,7 @@ import numpy as np
 from stretto._engine.core.integers import sizes_of
 from stretto._engine.core.interpreter import as_value
 from stretto._engine.core.types import is_complex, kind_of, real_dtype, scalar_dtype
+from stretto._engine.core.typing import Array, ArrayLike, DTypeLike, Key
 from stretto._engine.ops.broadcast import broadcast_to, canonical_axis, move_axis, reshape
 from stretto._engine.ops.comparison import full
 from stretto._engine.ops.complex_parts import complex_
@@ -62,8 +63,12 @@ class Initializer(Protocol):
     """A function of a key, a shape and a dtype, which gives an array."""
 
     def __call__(
-        self, key: Any, shape: Sequence[int], dtype: Any = None, out_sharding: None = None
-    ) -> Any:
+        self,
+        key: Key,
+        shape: Sequence[int],
+        dtype: DTypeLike | None = None,
+        out_sharding: None = None,
+    ) -> Array:
         """The array, which lies whole on the one device: ``out_sharding`` is None."""
         ...
 
@@ -83,7 +88,9 @@ def _inexact(who: str, dtype: Any, default: Any) -> np.dtype:
 # Without chance
 
 
-def zeros(key: Any, shape: Sequence[int], dtype: Any = None, out_sharding: None = None) -> Any:
+def zeros(
+    key: Key, shape: Sequence[int], dtype: DTypeLike | None = None, out_sharding: None = None
+) -> Array:
     """Zeros.
 
     >>> import stretto as st
@@ -94,7 +101,9 @@ def zeros(key: Any, shape: Sequence[int], dtype: Any = None, out_sharding: None 
     return full(tuple(shape), 0, _dtype(dtype))
 
 
-def ones(key: Any, shape: Sequence[int], dtype: Any = None, out_sharding: None = None) -> Any:
+def ones(
+    key: Key, shape: Sequence[int], dtype: DTypeLike | None = None, out_sharding: None = None
+) -> Array:
     """Ones.
 
     >>> import stretto as st
@@ -105,7 +114,7 @@ def ones(key: Any, shape: Sequence[int], dtype: Any = None, out_sharding: None =
     return full(tuple(shape), 1, _dtype(dtype))
 
 
-def constant(value: Any, dtype: Any = None) -> Initializer:
+def constant(value: ArrayLike, dtype: DTypeLike | None = None) -> Initializer:
     """The same number everywhere, or an array broadcast.
 
     >>> import stretto as st
@@ -114,7 +123,9 @@ def constant(value: Any, dtype: Any = None) -> Initializer:
     """
     default = dtype
 
-    def init(key: Any, shape: Sequence[int], dtype: Any = None, out_sharding: None = None) -> Any:
+    def init(
+        key: Key, shape: Sequence[int], dtype: DTypeLike | None = None, out_sharding: None = None
+    ) -> Array:
         refuse_sharding("initializers.constant", out_sharding=out_sharding)
         target = _dtype(dtype, default)
         return broadcast_to(convert(as_value(value, "constant", "value"), target), tuple(shape))
@@ -125,7 +136,7 @@ def constant(value: Any, dtype: Any = None) -> Initializer:
 # Of one spread
 
 
-def uniform(scale: float = 1e-2, dtype: Any = None) -> Initializer:
+def uniform(scale: float = 1e-2, dtype: DTypeLike | None = None) -> Initializer:
     """Numbers equally likely in [0, ``scale``).
 
     >>> import stretto as st
@@ -134,7 +145,9 @@ def uniform(scale: float = 1e-2, dtype: Any = None) -> Initializer:
     """
     default = dtype
 
-    def init(key: Any, shape: Sequence[int], dtype: Any = None, out_sharding: None = None) -> Any:
+    def init(
+        key: Key, shape: Sequence[int], dtype: DTypeLike | None = None, out_sharding: None = None
+    ) -> Array:
         refuse_sharding("initializers.uniform", out_sharding=out_sharding)
         target = _inexact("uniform", dtype, default)
         return distributions.uniform(key, shape, target) * _number(scale, target)
@@ -142,7 +155,7 @@ def uniform(scale: float = 1e-2, dtype: Any = None) -> Initializer:
     return init
 
 
-def normal(stddev: float = 1e-2, dtype: Any = None) -> Initializer:
+def normal(stddev: float = 1e-2, dtype: DTypeLike | None = None) -> Initializer:
     """Numbers of the normal distribution of this standard deviation.
 
     >>> import stretto as st
@@ -151,7 +164,9 @@ def normal(stddev: float = 1e-2, dtype: Any = None) -> Initializer:
     """
     default = dtype
 
-    def init(key: Any, shape: Sequence[int], dtype: Any = None, out_sharding: None = None) -> Any:
+    def init(
+        key: Key, shape: Sequence[int], dtype: DTypeLike | None = None, out_sharding: None = None
+    ) -> Array:
         refuse_sharding("initializers.normal", out_sharding=out_sharding)
         target = _inexact("normal", dtype, default)
         return distributions.normal(key, shape, target) * _number(stddev, target)
@@ -160,7 +175,7 @@ def normal(stddev: float = 1e-2, dtype: Any = None) -> Initializer:
 
 
 def truncated_normal(
-    stddev: float = 1e-2, dtype: Any = None, lower: float = -2.0, upper: float = 2.0
+    stddev: float = 1e-2, dtype: DTypeLike | None = None, lower: float = -2.0, upper: float = 2.0
 ) -> Initializer:
     """Numbers of the normal distribution between ``lower`` and ``upper``, times ``stddev``.
 
@@ -171,7 +186,9 @@ def truncated_normal(
     """
     default = dtype
 
-    def init(key: Any, shape: Sequence[int], dtype: Any = None, out_sharding: None = None) -> Any:
+    def init(
+        key: Key, shape: Sequence[int], dtype: DTypeLike | None = None, out_sharding: None = None
+    ) -> Array:
         refuse_sharding("initializers.truncated_normal", out_sharding=out_sharding)
         target = _inexact("truncated_normal", dtype, default)
         draw = distributions.truncated_normal(key, lower, upper, shape, target)
@@ -244,7 +261,7 @@ def variance_scaling(
     in_axis: Axes = -2,
     out_axis: Axes = -1,
     batch_axis: Axes = (),
-    dtype: Any = None,
+    dtype: DTypeLike | None = None,
 ) -> Initializer:
     """Numbers of variance ``scale`` / n, where ``mode`` says what n is.
 
@@ -274,7 +291,9 @@ def variance_scaling(
             )
     default = dtype
 
-    def init(key: Any, shape: Sequence[int], dtype: Any = None, out_sharding: None = None) -> Any:
+    def init(
+        key: Key, shape: Sequence[int], dtype: DTypeLike | None = None, out_sharding: None = None
+    ) -> Array:
         refuse_sharding("initializers.variance_scaling", out_sharding=out_sharding)
         target = _inexact("variance_scaling", dtype, default)
         sizes = sizes_of(shape, "initializers.variance_scaling")
@@ -326,7 +345,9 @@ kaiming_normal = he_normal
 # Orthogonal
 
 
-def orthogonal(scale: float = 1.0, column_axis: int = -1, dtype: Any = None) -> Initializer:
+def orthogonal(
+    scale: float = 1.0, column_axis: int = -1, dtype: DTypeLike | None = None
+) -> Initializer:
     """Orthonormal columns or rows, whichever are fewer, times ``scale``.
 
     The axis ``column_axis`` is the columns, all others count as one. Source: Saxe et al., Exact
@@ -340,7 +361,9 @@ def orthogonal(scale: float = 1.0, column_axis: int = -1, dtype: Any = None) -> 
     """
     default = dtype
 
-    def init(key: Any, shape: Sequence[int], dtype: Any = None, out_sharding: None = None) -> Any:
+    def init(
+        key: Key, shape: Sequence[int], dtype: DTypeLike | None = None, out_sharding: None = None
+    ) -> Array:
         refuse_sharding("initializers.orthogonal", out_sharding=out_sharding)
         target = _inexact("orthogonal", dtype, default)
         sizes = sizes_of(shape, "initializers.orthogonal")
@@ -355,7 +378,9 @@ def orthogonal(scale: float = 1.0, column_axis: int = -1, dtype: Any = None) -> 
     return init
 
 
-def delta_orthogonal(scale: float = 1.0, column_axis: int = -1, dtype: Any = None) -> Initializer:
+def delta_orthogonal(
+    scale: float = 1.0, column_axis: int = -1, dtype: DTypeLike | None = None
+) -> Initializer:
     """A convolution's kernel that is an orthogonal matrix in the middle, and zero elsewhere.
 
     The shape has one to three spatial axes, then inputs and outputs, of which there may not be
@@ -369,7 +394,9 @@ def delta_orthogonal(scale: float = 1.0, column_axis: int = -1, dtype: Any = Non
     """
     default = dtype
 
-    def init(key: Any, shape: Sequence[int], dtype: Any = None, out_sharding: None = None) -> Any:
+    def init(
+        key: Key, shape: Sequence[int], dtype: DTypeLike | None = None, out_sharding: None = None
+    ) -> Array:
         refuse_sharding("initializers.delta_orthogonal", out_sharding=out_sharding)
         target = _inexact("delta_orthogonal", dtype, default)
         sizes = sizes_of(shape, "initializers.delta_orthogonal")

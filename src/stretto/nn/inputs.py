@@ -46,7 +46,7 @@ def refuse(layer: Module, expected: str, x: Value) -> None:
 
 def check_signal(
     layer: Module, input: Any, n: int, channels: int | None = None, batch: bool = False
-) -> Value:
+) -> Any:
     """The input as a value: (batch, channels, and ``n`` spatial axes), or without the batch.
 
     Raises ``ValueError`` that names the layer for another rank or number of channels; with
@@ -61,7 +61,7 @@ def check_signal(
     return x
 
 
-def check_features(layer: Module, input: Any, features: int, name: str = "input") -> Value:
+def check_features(layer: Module, input: Any, features: int, name: str = "input") -> Any:
     """The input as a value (..., features); raises ``ValueError`` that names the layer."""
     x = as_value(input, type(layer).__name__, name)
     if not x.ndim or x.shape[-1] != features:

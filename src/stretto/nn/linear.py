@@ -6,15 +6,17 @@ Arguments, attributes, shapes and initial distributions are PyTorch's.
 from __future__ import annotations
 
 import math
-from typing import Any
+from typing import Any, TypeVar
 
-from stretto._engine.core.interpreter import Value
+from stretto._engine.core.typing import Array, ArrayLike, DTypeLike, Key
 from stretto.nn import init
 from stretto.nn.functional.affine import bilinear, linear
 from stretto.nn.inputs import check_features, positive, two_keys
 from stretto.nn.module import Module, Parameter
 
 __all__ = ["Bilinear", "Identity", "Linear"]
+
+_T = TypeVar("_T")
 
 
 class Linear(Module):
@@ -30,8 +32,8 @@ class Linear(Module):
     (5, 2)
     """
 
-    weight: Any
-    bias: Any
+    weight: Array
+    bias: Array | None
 
     def __init__(
         self,
@@ -39,8 +41,8 @@ class Linear(Module):
         out_features: int,
         bias: bool = True,
         *,
-        key: Any = None,
-        dtype: Any = None,
+        key: Key | None = None,
+        dtype: DTypeLike | None = None,
     ) -> None:
         super().__init__()
         positive("Linear", in_features=in_features, out_features=out_features)
@@ -53,7 +55,7 @@ class Linear(Module):
         drawn = init.uniform(bias_key, (out_features,), -bound, bound, dtype) if bias else None
         self.register_parameter("bias", drawn)
 
-    def forward(self, input: Any) -> Value:
+    def forward(self, input: ArrayLike) -> Array:
         """The features mapped."""
         return linear(check_features(self, input, self.in_features), self.weight, self.bias)
 
@@ -77,8 +79,8 @@ class Bilinear(Module):
     (5, 2)
     """
 
-    weight: Any
-    bias: Any
+    weight: Array
+    bias: Array | None
 
     def __init__(
         self,
@@ -87,8 +89,8 @@ class Bilinear(Module):
         out_features: int,
         bias: bool = True,
         *,
-        key: Any = None,
-        dtype: Any = None,
+        key: Key | None = None,
+        dtype: DTypeLike | None = None,
     ) -> None:
         super().__init__()
         sizes = {"in1_features": in1_features, "in2_features": in2_features}
@@ -103,7 +105,7 @@ class Bilinear(Module):
         drawn = init.uniform(bias_key, (out_features,), -bound, bound, dtype) if bias else None
         self.register_parameter("bias", drawn)
 
-    def forward(self, input1: Any, input2: Any) -> Value:
+    def forward(self, input1: ArrayLike, input2: ArrayLike) -> Array:
         """Both inputs mapped together."""
         x = check_features(self, input1, self.in1_features, "input1")
         y = check_features(self, input2, self.in2_features, "input2")
@@ -128,6 +130,6 @@ class Identity(Module):
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__()
 
-    def forward(self, input: Any) -> Any:
+    def forward(self, input: _T) -> _T:
         """The input."""
         return input

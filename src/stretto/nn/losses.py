@@ -7,9 +7,10 @@ Next, read ``dropout``.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any, ClassVar
 
+from stretto._engine.core.typing import Array, ArrayLike
 from stretto.nn import functional as F
 from stretto.nn.module import Module
 
@@ -59,7 +60,7 @@ class _Loss(Module):
         settings = {name: getattr(self, name) for name in self.settings}
         return type(self).function(*arguments, **settings)
 
-    def forward(self, input: Any, target: Any) -> Any:
+    def forward(self, input: ArrayLike, target: ArrayLike) -> Array:
         """The loss."""
         return self._of(input, target)
 
@@ -128,7 +129,7 @@ class GaussianNLLLoss(_Loss):
         self.full = full
         self.eps = eps
 
-    def forward(self, input: Any, target: Any, var: Any) -> Any:
+    def forward(self, input: ArrayLike, target: ArrayLike, var: ArrayLike) -> Array:
         """The loss of means ``input`` and variances ``var``."""
         return self._of(input, target, var)
 
@@ -173,7 +174,7 @@ class CrossEntropyLoss(_Loss):
 
     def __init__(
         self,
-        weight: Any = None,
+        weight: ArrayLike | None = None,
         *,
         ignore_index: int = -100,
         reduction: str = "mean",
@@ -192,7 +193,7 @@ class NLLLoss(_Loss):
     settings = ("weight", "ignore_index", "reduction")
 
     def __init__(
-        self, weight: Any = None, *, ignore_index: int = -100, reduction: str = "mean"
+        self, weight: ArrayLike | None = None, *, ignore_index: int = -100, reduction: str = "mean"
     ) -> None:
         super().__init__(reduction)
         self.register_buffer("weight", weight)
@@ -205,7 +206,7 @@ class BCELoss(_Loss):
     function = staticmethod(F.binary_cross_entropy)
     settings = ("weight", "reduction")
 
-    def __init__(self, weight: Any = None, *, reduction: str = "mean") -> None:
+    def __init__(self, weight: ArrayLike | None = None, *, reduction: str = "mean") -> None:
         super().__init__(reduction)
         self.register_buffer("weight", weight)
 
@@ -222,7 +223,11 @@ class BCEWithLogitsLoss(_Loss):
     settings = ("weight", "reduction", "pos_weight")
 
     def __init__(
-        self, weight: Any = None, *, reduction: str = "mean", pos_weight: Any = None
+        self,
+        weight: ArrayLike | None = None,
+        *,
+        reduction: str = "mean",
+        pos_weight: ArrayLike | None = None,
     ) -> None:
         super().__init__(reduction)
         self.register_buffer("weight", weight)
@@ -259,7 +264,13 @@ class CTCLoss(_Loss):
         self.blank = blank
         self.zero_infinity = zero_infinity
 
-    def forward(self, log_probs: Any, targets: Any, input_lengths: Any, target_lengths: Any) -> Any:
+    def forward(
+        self,
+        log_probs: ArrayLike,
+        targets: ArrayLike,
+        input_lengths: ArrayLike | Sequence[int],
+        target_lengths: ArrayLike | Sequence[int],
+    ) -> Array:
         """The loss of logarithms of probabilities (time, batch, classes)."""
         return self._of(log_probs, targets, input_lengths, target_lengths)
 
@@ -274,7 +285,12 @@ class MultiMarginLoss(_Loss):
     settings = ("p", "margin", "weight", "reduction")
 
     def __init__(
-        self, p: int = 1, margin: float = 1.0, weight: Any = None, *, reduction: str = "mean"
+        self,
+        p: int = 1,
+        margin: float = 1.0,
+        weight: ArrayLike | None = None,
+        *,
+        reduction: str = "mean",
     ) -> None:
         super().__init__(reduction)
         self.p = p
@@ -294,7 +310,7 @@ class MultiLabelSoftMarginLoss(_Loss):
     function = staticmethod(F.multilabel_soft_margin_loss)
     settings = ("weight", "reduction")
 
-    def __init__(self, weight: Any = None, *, reduction: str = "mean") -> None:
+    def __init__(self, weight: ArrayLike | None = None, *, reduction: str = "mean") -> None:
         super().__init__(reduction)
         self.register_buffer("weight", weight)
 
@@ -326,7 +342,7 @@ class MarginRankingLoss(_Loss):
         super().__init__(reduction)
         self.margin = margin
 
-    def forward(self, input1: Any, input2: Any, target: Any) -> Any:
+    def forward(self, input1: ArrayLike, input2: ArrayLike, target: ArrayLike) -> Array:
         """The loss; a target of 1 asks for ``input1`` to be the greater."""
         return self._of(input1, input2, target)
 
@@ -361,7 +377,7 @@ class TripletMarginLoss(_Loss):
         self.eps = eps
         self.swap = swap
 
-    def forward(self, anchor: Any, positive: Any, negative: Any) -> Any:
+    def forward(self, anchor: ArrayLike, positive: ArrayLike, negative: ArrayLike) -> Array:
         """The loss."""
         return self._of(anchor, positive, negative)
 
@@ -380,7 +396,7 @@ class PairwiseDistance(Module):
         self.eps = eps
         self.keepdim = keepdim
 
-    def forward(self, x1: Any, x2: Any) -> Any:
+    def forward(self, x1: ArrayLike, x2: ArrayLike) -> Array:
         """The distances."""
         return F.pairwise_distance(x1, x2, self.norm, self.eps, self.keepdim)
 
@@ -398,6 +414,6 @@ class CosineSimilarity(Module):
         self.dim = dim
         self.eps = eps
 
-    def forward(self, x1: Any, x2: Any) -> Any:
+    def forward(self, x1: ArrayLike, x2: ArrayLike) -> Array:
         """The similarities."""
         return F.cosine_similarity(x1, x2, self.dim, self.eps)

@@ -9,19 +9,32 @@ dictionaries, updates of buffers) and ``containers``.
 from __future__ import annotations
 
 import copy
-from collections.abc import Callable, Iterator
-from typing import Any
+from collections.abc import Callable, Iterator, Mapping
+from typing import TYPE_CHECKING, Any, ParamSpec, Protocol, TypeVar
 
 import numpy as np
 
 from stretto._engine.core import tree
 from stretto._engine.core.interpreter import Tracer, Value, as_value
 from stretto._engine.core.types import as_dtype, is_inexact, kind_of
+from stretto._engine.core.typing import Array, ArrayLike, DTypeLike
 from stretto._engine.ops.convert import convert
 from stretto.nn import updating
 from stretto.nn.layout import Layout
 
 __all__ = ["Module", "Parameter"]
+
+_P = ParamSpec("_P")
+_R_co = TypeVar("_R_co", covariant=True)
+_M = TypeVar("_M", bound="Module")
+
+
+class _Forward(Protocol[_P, _R_co]):
+    """A module whose ``forward`` takes and gives these: its calls take and give the same."""
+
+    def forward(self, *args: _P.args, **kwargs: _P.kwargs) -> _R_co:
+        """What the module computes."""
+        ...
 
 
 class Parameter:
@@ -45,7 +58,13 @@ class Parameter:
 
     __slots__ = ("value",)
 
-    def __init__(self, value: Any) -> None:
+    if TYPE_CHECKING:  # an attribute to which one is assigned holds the array
+
+        def __new__(cls, value: ArrayLike | Parameter) -> Array:
+            """The array."""
+            ...
+
+    def __init__(self, value: ArrayLike | Parameter) -> None:
         self.value = value.value if isinstance(value, Parameter) else _array(value, "Parameter")
         if not is_inexact(self.value.dtype):
             raise TypeError(
@@ -109,7 +128,7 @@ class Module:
             f"{type(self).__name__} has no forward: define forward(self, x) in the class"
         )
 
-    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+    def __call__(self: _Forward[_P, _R_co], *args: _P.args, **kwargs: _P.kwargs) -> _R_co:
         """``forward`` of these arguments."""
         return self.forward(*args, **kwargs)
 
@@ -207,12 +226,15 @@ class Module:
         # The layout keeps a hash, and hashes differ between processes.
         return {**self.__dict__, "_layout": None}
 
-    def register_parameter(self, name: str, value: Any) -> None:
+    def register_parameter(self, name: str, value: ArrayLike | Parameter | None) -> None:
         """Add a parameter, or ``None`` in its place."""
         self._free(name)
-        self._assign(name, None if value is None else Parameter(value).value, "parameter")
+        marked: Any = None if value is None else Parameter(value)
+        self._assign(name, None if marked is None else marked.value, "parameter")
 
-    def register_buffer(self, name: str, value: Any, persistent: bool = True) -> None:
+    def register_buffer(
+        self, name: str, value: ArrayLike | Parameter | None, persistent: bool = True
+    ) -> None:
         """Add an array that is not trained, or ``None`` in its place.
 
         It is part of ``state_dict`` if ``persistent``.
@@ -240,7 +262,7 @@ class Module:
         if name in self._roles:
             raise KeyError(f"{type(self).__name__} has an attribute {name!r} already")
 
-    def update_buffer(self, name: str, value: Any) -> None:
+    def update_buffer(self, name: str, value: ArrayLike | Parameter | None) -> None:
         """Give a buffer its next value, as batch normalisation does in train mode.
 
         At rest it is assigned. Inside a transformation the assignment would be lost, and
@@ -290,19 +312,21 @@ class Module:
                     seen.add(id(value))
                     yield f"{path}.{name}" if path else name, value
 
-    def named_parameters(self, prefix: str = "", recurse: bool = True) -> Iterator[Any]:
+    def named_parameters(
+        self, prefix: str = "", recurse: bool = True
+    ) -> Iterator[tuple[str, Array]]:
         """(name, array) of each parameter; one that is there twice is given once."""
         return self._named("parameter", prefix, recurse)
 
-    def parameters(self, recurse: bool = True) -> Iterator[Any]:
+    def parameters(self, recurse: bool = True) -> Iterator[Array]:
         """The parameters."""
         return (x for _, x in self.named_parameters(recurse=recurse))
 
-    def named_buffers(self, prefix: str = "", recurse: bool = True) -> Iterator[Any]:
+    def named_buffers(self, prefix: str = "", recurse: bool = True) -> Iterator[tuple[str, Array]]:
         """(name, array) of each buffer."""
         return self._named("buffer", prefix, recurse)
 
-    def buffers(self, recurse: bool = True) -> Iterator[Any]:
+    def buffers(self, recurse: bool = True) -> Iterator[Array]:
         """The buffers."""
         return (x for _, x in self.named_buffers(recurse=recurse))
 
@@ -318,7 +342,7 @@ class Module:
             module = module.__dict__[name]
         return module
 
-    def apply(self, f: Callable[[Module], Any]) -> Any:
+    def apply(self: _M, f: Callable[[Module], Any]) -> _M:
         """Call ``f`` on every module inside, then on this one; returns this one."""
         for child in self.children():
             child.apply(f)
@@ -327,17 +351,17 @@ class Module:
 
     # Modes and types
 
-    def train(self, mode: bool = True) -> Any:
+    def train(self: _M, mode: bool = True) -> _M:
         """Put this module, and all inside, in train mode or not; returns it."""
         for module in self.modules():
             module.training = bool(mode)
         return self
 
-    def eval(self) -> Any:
+    def eval(self: _M) -> _M:
         """Put this module, and all inside, in evaluation mode; returns it."""
         return self.train(False)
 
-    def to(self, dtype: Any) -> Any:
+    def to(self: _M, dtype: DTypeLike) -> _M:
         """Convert parameters and buffers of floating dtypes to this one; returns this module.
 
         Complex numbers stay as they are. Raises ``TypeError`` for a dtype that is not floating.
@@ -354,7 +378,7 @@ class Module:
                     module.__dict__[name] = found[id(value)][1]
         return self
 
-    def clone(self) -> Any:
+    def clone(self: _M) -> _M:
         """A deep copy: what is assigned to one is not seen by the other."""
         return _clone(self, {})
 
@@ -366,7 +390,7 @@ class Module:
             if role in ("parameter", "buffer") and self.__dict__[name] is not None:
                 yield name, self.__dict__[name]
 
-    def state_dict(self, prefix: str = "") -> dict[str, Any]:
+    def state_dict(self, prefix: str = "") -> dict[str, Array]:
         """Parameters and persistent buffers by dotted name."""
         return {
             name: value
@@ -374,7 +398,9 @@ class Module:
             if attribute not in module._unsaved
         }
 
-    def load_state_dict(self, state_dict: Any, strict: bool = True) -> Any:
+    def load_state_dict(
+        self, state_dict: Mapping[str, Any], strict: bool = True
+    ) -> updating.LoadedKeys:
         """Assign arrays by name: ``(missing_keys, unexpected_keys)``.
 
         Arrays may be NumPy's, or anything NumPy takes; they are converted to the dtypes that are

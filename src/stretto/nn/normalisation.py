@@ -15,6 +15,7 @@ import numpy as np
 
 from stretto._engine.control.stop_gradient import stop_gradient
 from stretto._engine.core.interpreter import Value, as_value
+from stretto._engine.core.typing import Array, ArrayLike, DTypeLike
 from stretto._engine.ops.broadcast import reduce_sum, reshape
 from stretto._engine.ops.comparison import full
 from stretto._engine.ops.convert import convert
@@ -43,10 +44,10 @@ class _Tracking(Module):
 
     _axes: ClassVar[int]
 
-    weight: Any
-    bias: Any
-    running_mean: Any
-    running_var: Any
+    weight: Array | None
+    bias: Array | None
+    running_mean: Array | None
+    running_var: Array | None
     num_batches_tracked: Any
 
     def __init__(
@@ -56,7 +57,7 @@ class _Tracking(Module):
         momentum: float | None,
         affine: bool,
         track_running_stats: bool,
-        dtype: Any,
+        dtype: DTypeLike | None,
     ) -> None:
         super().__init__()
         positive(type(self).__name__, num_features=num_features)
@@ -101,11 +102,11 @@ class _BatchNorm(_Tracking):
         affine: bool = True,
         track_running_stats: bool = True,
         *,
-        dtype: Any = None,
+        dtype: DTypeLike | None = None,
     ) -> None:
         super().__init__(num_features, eps, momentum, affine, track_running_stats, dtype)
 
-    def forward(self, input: Any) -> Value:
+    def forward(self, input: ArrayLike) -> Array:
         """The input normalised, by its own statistics in train mode, by the running ones else."""
         x = self._checked(input)
         mean, variance = self.running_mean, self.running_var
@@ -194,11 +195,11 @@ class _InstanceNorm(_Tracking):
         affine: bool = False,
         track_running_stats: bool = False,
         *,
-        dtype: Any = None,
+        dtype: DTypeLike | None = None,
     ) -> None:
         super().__init__(num_features, eps, momentum, affine, track_running_stats, dtype)
 
-    def forward(self, input: Any) -> Value:
+    def forward(self, input: ArrayLike) -> Array:
         """The input normalised: by itself, or in evaluation mode by running statistics if kept."""
         x = check_signal(self, input, self._axes, self.num_features)
         single = x.ndim == self._axes + 1
@@ -278,8 +279,8 @@ class LayerNorm(Module):
            [-1.,  1.]], dtype=float32)
     """
 
-    weight: Any
-    bias: Any
+    weight: Array | None
+    bias: Array | None
 
     def __init__(
         self,
@@ -288,7 +289,7 @@ class LayerNorm(Module):
         elementwise_affine: bool = True,
         bias: bool = True,
         *,
-        dtype: Any = None,
+        dtype: DTypeLike | None = None,
     ) -> None:
         super().__init__()
         self.normalized_shape = numbers(normalized_shape, type(self).__name__, "normalized_shape")
@@ -299,7 +300,7 @@ class LayerNorm(Module):
         biased = elementwise_affine and bias
         self.register_parameter("bias", init.zeros(shape, dtype) if biased else None)
 
-    def forward(self, input: Any) -> Value:
+    def forward(self, input: ArrayLike) -> Array:
         """The input normalised."""
         x = _with_last_axes(self, input, self.normalized_shape)
         return functions.layer_norm(x, self.normalized_shape, self.weight, self.bias, self.eps)
@@ -323,7 +324,7 @@ class RMSNorm(Module):
     Array([[0.849, 1.131]], dtype=float32)
     """
 
-    weight: Any
+    weight: Array | None
 
     def __init__(
         self,
@@ -331,7 +332,7 @@ class RMSNorm(Module):
         eps: float | None = None,
         elementwise_affine: bool = True,
         *,
-        dtype: Any = None,
+        dtype: DTypeLike | None = None,
     ) -> None:
         super().__init__()
         self.normalized_shape = numbers(normalized_shape, type(self).__name__, "normalized_shape")
@@ -340,7 +341,7 @@ class RMSNorm(Module):
         ones = init.ones(self.normalized_shape, dtype) if elementwise_affine else None
         self.register_parameter("weight", ones)
 
-    def forward(self, input: Any) -> Value:
+    def forward(self, input: ArrayLike) -> Array:
         """The input normalised."""
         x = _with_last_axes(self, input, self.normalized_shape)
         return functions.rms_norm(x, self.normalized_shape, self.weight, self.eps)
@@ -371,8 +372,8 @@ class GroupNorm(Module):
     Array([[-1.,  1., -1.,  1.]], dtype=float32)
     """
 
-    weight: Any
-    bias: Any
+    weight: Array | None
+    bias: Array | None
 
     def __init__(
         self,
@@ -381,7 +382,7 @@ class GroupNorm(Module):
         eps: float = 1e-5,
         affine: bool = True,
         *,
-        dtype: Any = None,
+        dtype: DTypeLike | None = None,
     ) -> None:
         super().__init__()
         positive("GroupNorm", num_groups=num_groups, num_channels=num_channels)
@@ -398,7 +399,7 @@ class GroupNorm(Module):
         self.register_parameter("weight", init.ones(shape, dtype) if affine else None)
         self.register_parameter("bias", init.zeros(shape, dtype) if affine else None)
 
-    def forward(self, input: Any) -> Value:
+    def forward(self, input: ArrayLike) -> Array:
         """The input normalised."""
         x = as_value(input, "GroupNorm", "input")
         if x.ndim < 2 or x.shape[1] != self.num_channels:
@@ -429,7 +430,7 @@ class LocalResponseNorm(Module):
         self.beta = beta
         self.k = k
 
-    def forward(self, input: Any) -> Value:
+    def forward(self, input: ArrayLike) -> Array:
         """The input normalised."""
         return functions.local_response_norm(input, self.size, self.alpha, self.beta, self.k)
 

@@ -5,9 +5,10 @@ Arguments and attributes are PyTorch's; the function is ``functional.pad``.
 
 from __future__ import annotations
 
-from typing import Any, ClassVar
+from collections.abc import Sequence
+from typing import ClassVar
 
-from stretto._engine.core.interpreter import Value
+from stretto._engine.core.typing import Array, ArrayLike
 from stretto.nn.functional.arguments import numbers
 from stretto.nn.functional.padding import pad
 from stretto.nn.inputs import check_signal
@@ -38,7 +39,7 @@ class _Pad(Module):
     _axes: ClassVar[int]
     _mode: ClassVar[str] = "constant"
 
-    def __init__(self, padding: Any) -> None:
+    def __init__(self, padding: int | Sequence[int]) -> None:
         super().__init__()
         n, ends = self._axes, numbers(padding, type(self).__name__, "padding")
         self.padding = ends * (2 * n) if len(ends) == 1 else ends
@@ -48,7 +49,7 @@ class _Pad(Module):
                 f"each axis, the last first; got {padding!r}"
             )
 
-    def forward(self, input: Any) -> Value:
+    def forward(self, input: ArrayLike) -> Array:
         """The input padded."""
         x = check_signal(self, input, self._axes)
         return pad(x, self.padding, self._mode)
@@ -59,11 +60,11 @@ class _Pad(Module):
 
 
 class _ConstantPad(_Pad):
-    def __init__(self, padding: Any, value: float) -> None:
+    def __init__(self, padding: int | Sequence[int], value: float) -> None:
         super().__init__(padding)
         self.value = value
 
-    def forward(self, input: Any) -> Value:
+    def forward(self, input: ArrayLike) -> Array:
         """The input padded."""
         x = check_signal(self, input, self._axes)
         return pad(x, self.padding, value=self.value)

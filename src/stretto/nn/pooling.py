@@ -6,9 +6,10 @@ Arguments and attributes are PyTorch's; the functions are in ``functional.poolin
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any, ClassVar
 
+from stretto._engine.core.typing import ArrayLike
 from stretto.nn.functional import adaptive, pooling
 from stretto.nn.inputs import check_signal, hashable
 from stretto.nn.module import Module
@@ -44,7 +45,7 @@ class _Pool(Module):
             setattr(self, name, hashable(value))
         self._names = tuple(settings)
 
-    def forward(self, input: Any) -> Any:
+    def forward(self, input: ArrayLike) -> Any:
         """The input pooled."""
         x = check_signal(self, input, self._axes)
         settings = {name: getattr(self, name) for name in self._names}
@@ -58,10 +59,10 @@ class _Pool(Module):
 class _MaxPool(_Pool):
     def __init__(
         self,
-        kernel_size: Any,
-        stride: Any = None,
-        padding: Any = 0,
-        dilation: Any = 1,
+        kernel_size: int | Sequence[int],
+        stride: int | Sequence[int] | None = None,
+        padding: int | Sequence[int] = 0,
+        dilation: int | Sequence[int] = 1,
         return_indices: bool = False,
         ceil_mode: bool = False,
     ) -> None:
@@ -127,9 +128,9 @@ class AvgPool1d(_Pool):
 
     def __init__(
         self,
-        kernel_size: Any,
-        stride: Any = None,
-        padding: Any = 0,
+        kernel_size: int | Sequence[int],
+        stride: int | Sequence[int] | None = None,
+        padding: int | Sequence[int] = 0,
         ceil_mode: bool = False,
         count_include_pad: bool = True,
     ) -> None:
@@ -145,9 +146,9 @@ class AvgPool1d(_Pool):
 class _AvgPool(_Pool):
     def __init__(
         self,
-        kernel_size: Any,
-        stride: Any = None,
-        padding: Any = 0,
+        kernel_size: int | Sequence[int],
+        stride: int | Sequence[int] | None = None,
+        padding: int | Sequence[int] = 0,
         ceil_mode: bool = False,
         count_include_pad: bool = True,
         divisor_override: int | None = None,
@@ -188,7 +189,11 @@ class AvgPool3d(_AvgPool):
 
 class _LPPool(_Pool):
     def __init__(
-        self, norm_type: float, kernel_size: Any, stride: Any = None, ceil_mode: bool = False
+        self,
+        norm_type: float,
+        kernel_size: int | Sequence[int],
+        stride: int | Sequence[int] | None = None,
+        ceil_mode: bool = False,
     ) -> None:
         super().__init__(
             norm_type=norm_type, kernel_size=kernel_size, stride=stride, ceil_mode=ceil_mode
@@ -235,7 +240,7 @@ class LPPool3d(_LPPool):
 
 
 class _AdaptiveAvgPool(_Pool):
-    def __init__(self, output_size: Any) -> None:
+    def __init__(self, output_size: int | Sequence[int | None] | None) -> None:
         super().__init__(output_size=output_size)
 
 
@@ -276,7 +281,9 @@ class AdaptiveAvgPool3d(_AdaptiveAvgPool):
 
 
 class _AdaptiveMaxPool(_Pool):
-    def __init__(self, output_size: Any, return_indices: bool = False) -> None:
+    def __init__(
+        self, output_size: int | Sequence[int | None] | None, return_indices: bool = False
+    ) -> None:
         super().__init__(output_size=output_size, return_indices=return_indices)
 
 

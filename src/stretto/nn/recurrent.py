@@ -9,6 +9,7 @@ from __future__ import annotations
 import math
 from typing import Any
 
+from stretto._engine.core.typing import Array, ArrayLike, DTypeLike, Key
 from stretto.nn import functional as F
 from stretto.nn import init
 from stretto.nn.functional.checks import key_or_next, probability
@@ -48,8 +49,8 @@ class _Recurrent(Module):
         dropout: float,
         bidirectional: bool,
         proj_size: int,
-        key: Any,
-        dtype: Any,
+        key: Key | None,
+        dtype: DTypeLike | None,
     ) -> None:
         super().__init__()
         who = type(self).__name__
@@ -157,15 +158,17 @@ class RNN(_Recurrent):
         dropout: float = 0.0,
         bidirectional: bool = False,
         *,
-        key: Any = None,
-        dtype: Any = None,
+        key: Key | None = None,
+        dtype: DTypeLike | None = None,
     ) -> None:
         _check_nonlinearity("RNN", nonlinearity)
         sizes = (1, input_size, hidden_size, num_layers)
         super().__init__(*sizes, bias, batch_first, dropout, bidirectional, 0, key, dtype)
         self.nonlinearity = nonlinearity
 
-    def forward(self, input: Any, hx: Any = None, *, key: Any = None) -> tuple[Any, Any]:
+    def forward(
+        self, input: ArrayLike, hx: ArrayLike | None = None, *, key: Key | None = None
+    ) -> tuple[Array, Array]:
         """The outputs, and the last states."""
         return self._run(F.rnn_tanh if self.nonlinearity == "tanh" else F.rnn_relu, input, hx, key)
 
@@ -198,15 +201,19 @@ class LSTM(_Recurrent):
         bidirectional: bool = False,
         proj_size: int = 0,
         *,
-        key: Any = None,
-        dtype: Any = None,
+        key: Key | None = None,
+        dtype: DTypeLike | None = None,
     ) -> None:
         sizes = (4, input_size, hidden_size, num_layers)
         super().__init__(*sizes, bias, batch_first, dropout, bidirectional, proj_size, key, dtype)
 
     def forward(
-        self, input: Any, hx: Any = None, *, key: Any = None
-    ) -> tuple[Any, tuple[Any, Any]]:
+        self,
+        input: ArrayLike,
+        hx: tuple[ArrayLike, ArrayLike] | None = None,
+        *,
+        key: Key | None = None,
+    ) -> tuple[Array, tuple[Array, Array]]:
         """The outputs, and the last states and cells."""
         out, h, c = self._run(F.lstm, input, hx, key)
         return out, (h, c)
@@ -236,13 +243,15 @@ class GRU(_Recurrent):
         dropout: float = 0.0,
         bidirectional: bool = False,
         *,
-        key: Any = None,
-        dtype: Any = None,
+        key: Key | None = None,
+        dtype: DTypeLike | None = None,
     ) -> None:
         sizes = (3, input_size, hidden_size, num_layers)
         super().__init__(*sizes, bias, batch_first, dropout, bidirectional, 0, key, dtype)
 
-    def forward(self, input: Any, hx: Any = None, *, key: Any = None) -> tuple[Any, Any]:
+    def forward(
+        self, input: ArrayLike, hx: ArrayLike | None = None, *, key: Key | None = None
+    ) -> tuple[Array, Array]:
         """The outputs, and the last states."""
         return self._run(F.gru, input, hx, key)
 
@@ -250,13 +259,19 @@ class GRU(_Recurrent):
 class _Cell(Module):
     """What cells share: sizes and parameters."""
 
-    weight_ih: Any
-    weight_hh: Any
-    bias_ih: Any
-    bias_hh: Any
+    weight_ih: Array
+    weight_hh: Array
+    bias_ih: Array | None
+    bias_hh: Array | None
 
     def __init__(
-        self, gates: int, input_size: int, hidden_size: int, bias: bool, key: Any, dtype: Any
+        self,
+        gates: int,
+        input_size: int,
+        hidden_size: int,
+        bias: bool,
+        key: Key | None,
+        dtype: DTypeLike | None,
     ) -> None:
         super().__init__()
         positive(type(self).__name__, input_size=input_size, hidden_size=hidden_size)
@@ -306,14 +321,14 @@ class RNNCell(_Cell):
         bias: bool = True,
         nonlinearity: str = "tanh",
         *,
-        key: Any = None,
-        dtype: Any = None,
+        key: Key | None = None,
+        dtype: DTypeLike | None = None,
     ) -> None:
         _check_nonlinearity("RNNCell", nonlinearity)
         super().__init__(1, input_size, hidden_size, bias, key, dtype)
         self.nonlinearity = nonlinearity
 
-    def forward(self, input: Any, hx: Any = None) -> Any:
+    def forward(self, input: ArrayLike, hx: ArrayLike | None = None) -> Array:
         """The next state, from ``hx`` or zeros."""
         tanh = self.nonlinearity == "tanh"
         return self._step(F.rnn_tanh_cell if tanh else F.rnn_relu_cell, input, hx)
@@ -337,12 +352,14 @@ class LSTMCell(_Cell):
         hidden_size: int,
         bias: bool = True,
         *,
-        key: Any = None,
-        dtype: Any = None,
+        key: Key | None = None,
+        dtype: DTypeLike | None = None,
     ) -> None:
         super().__init__(4, input_size, hidden_size, bias, key, dtype)
 
-    def forward(self, input: Any, hx: Any = None) -> tuple[Any, Any]:
+    def forward(
+        self, input: ArrayLike, hx: tuple[ArrayLike, ArrayLike] | None = None
+    ) -> tuple[Array, Array]:
         """The next state and cell."""
         return self._step(F.lstm_cell, input, hx)
 
@@ -364,11 +381,11 @@ class GRUCell(_Cell):
         hidden_size: int,
         bias: bool = True,
         *,
-        key: Any = None,
-        dtype: Any = None,
+        key: Key | None = None,
+        dtype: DTypeLike | None = None,
     ) -> None:
         super().__init__(3, input_size, hidden_size, bias, key, dtype)
 
-    def forward(self, input: Any, hx: Any = None) -> Any:
+    def forward(self, input: ArrayLike, hx: ArrayLike | None = None) -> Array:
         """The next state."""
         return self._step(F.gru_cell, input, hx)

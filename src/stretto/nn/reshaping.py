@@ -7,9 +7,8 @@ Arguments and attributes are PyTorch's; the functions are in ``functional.reshap
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
-from stretto._engine.core.interpreter import Value
+from stretto._engine.core.typing import Array, ArrayLike
 from stretto.nn.functional import reshaping as functions
 from stretto.nn.functional.resizing import interpolate
 from stretto.nn.inputs import hashable
@@ -42,7 +41,7 @@ class Flatten(Module):
         self.start_dim = start_dim
         self.end_dim = end_dim
 
-    def forward(self, input: Any) -> Value:
+    def forward(self, input: ArrayLike) -> Array:
         """The input flattened."""
         return functions.flatten(input, self.start_dim, self.end_dim)
 
@@ -64,7 +63,7 @@ class Unflatten(Module):
         self.dim = dim
         self.unflattened_size = tuple(unflattened_size)
 
-    def forward(self, input: Any) -> Value:
+    def forward(self, input: ArrayLike) -> Array:
         """The input with more axes."""
         return functions.unflatten(input, self.dim, self.unflattened_size)
 
@@ -85,7 +84,7 @@ class PixelShuffle(Module):
         super().__init__()
         self.upscale_factor = upscale_factor
 
-    def forward(self, input: Any) -> Value:
+    def forward(self, input: ArrayLike) -> Array:
         """Channels moved to pixels."""
         return functions.pixel_shuffle(input, self.upscale_factor)
 
@@ -106,7 +105,7 @@ class PixelUnshuffle(Module):
         super().__init__()
         self.downscale_factor = downscale_factor
 
-    def forward(self, input: Any) -> Value:
+    def forward(self, input: ArrayLike) -> Array:
         """Pixels moved to channels."""
         return functions.pixel_unshuffle(input, self.downscale_factor)
 
@@ -127,7 +126,7 @@ class ChannelShuffle(Module):
         super().__init__()
         self.groups = groups
 
-    def forward(self, input: Any) -> Value:
+    def forward(self, input: ArrayLike) -> Array:
         """The channels in another order."""
         return functions.channel_shuffle(input, self.groups)
 
@@ -145,7 +144,11 @@ class Unfold(Module):
     """
 
     def __init__(
-        self, kernel_size: Any, dilation: Any = 1, padding: Any = 0, stride: Any = 1
+        self,
+        kernel_size: int | Sequence[int],
+        dilation: int | Sequence[int] = 1,
+        padding: int | Sequence[int] = 0,
+        stride: int | Sequence[int] = 1,
     ) -> None:
         super().__init__()
         self.kernel_size = hashable(kernel_size)
@@ -153,7 +156,7 @@ class Unfold(Module):
         self.padding = hashable(padding)
         self.stride = hashable(stride)
 
-    def forward(self, input: Any) -> Value:
+    def forward(self, input: ArrayLike) -> Array:
         """The windows."""
         return functions.unfold(input, self.kernel_size, self.dilation, self.padding, self.stride)
 
@@ -175,11 +178,11 @@ class Fold(Module):
 
     def __init__(
         self,
-        output_size: Any,
-        kernel_size: Any,
-        dilation: Any = 1,
-        padding: Any = 0,
-        stride: Any = 1,
+        output_size: int | Sequence[int],
+        kernel_size: int | Sequence[int],
+        dilation: int | Sequence[int] = 1,
+        padding: int | Sequence[int] = 0,
+        stride: int | Sequence[int] = 1,
     ) -> None:
         super().__init__()
         self.output_size = hashable(output_size)
@@ -188,7 +191,7 @@ class Fold(Module):
         self.padding = hashable(padding)
         self.stride = hashable(stride)
 
-    def forward(self, input: Any) -> Value:
+    def forward(self, input: ArrayLike) -> Array:
         """The images."""
         return functions.fold(
             input, self.output_size, self.kernel_size, self.dilation, self.padding, self.stride
@@ -212,8 +215,8 @@ class Upsample(Module):
 
     def __init__(
         self,
-        size: Any = None,
-        scale_factor: Any = None,
+        size: int | Sequence[int] | None = None,
+        scale_factor: float | Sequence[float] | None = None,
         mode: str = "nearest",
         align_corners: bool | None = None,
         recompute_scale_factor: bool | None = None,
@@ -225,7 +228,7 @@ class Upsample(Module):
         self.align_corners = align_corners
         self.recompute_scale_factor = recompute_scale_factor
 
-    def forward(self, input: Any) -> Value:
+    def forward(self, input: ArrayLike) -> Array:
         """The input at the other size."""
         return interpolate(
             input,
@@ -250,7 +253,11 @@ class UpsamplingNearest2d(Upsample):
     (4, 3, 16, 16)
     """
 
-    def __init__(self, size: Any = None, scale_factor: Any = None) -> None:
+    def __init__(
+        self,
+        size: int | Sequence[int] | None = None,
+        scale_factor: float | Sequence[float] | None = None,
+    ) -> None:
         super().__init__(size, scale_factor, "nearest")
 
 
@@ -262,5 +269,9 @@ class UpsamplingBilinear2d(Upsample):
     (4, 3, 16, 16)
     """
 
-    def __init__(self, size: Any = None, scale_factor: Any = None) -> None:
+    def __init__(
+        self,
+        size: int | Sequence[int] | None = None,
+        scale_factor: float | Sequence[float] | None = None,
+    ) -> None:
         super().__init__(size, scale_factor, "bilinear", True)

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, TypeVar
 
 from stretto.nn.module import Module
 from stretto.nn.updating import updates_of
 
 __all__ = ["stateful_call"]
 
+_M = TypeVar("_M", bound=Module)
 
-def stateful_call(module: Module, /, *args: Any, **kwargs: Any) -> tuple[Any, Any]:
+
+def stateful_call(module: _M, /, *args: Any, **kwargs: Any) -> tuple[Any, _M]:
     """The module's output for these arguments, and the module as the call leaves it.
 
     What the call assigns to buffers (running statistics) is in the module returned; the one given

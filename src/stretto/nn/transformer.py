@@ -12,6 +12,7 @@ from typing import Any
 
 import stretto.numpy as snp
 from stretto._engine.core import tree
+from stretto._engine.core.typing import Array, ArrayLike, DTypeLike, Key
 from stretto.nn import functional as F
 from stretto.nn import init
 from stretto.nn.attention import MultiheadAttention
@@ -92,8 +93,8 @@ class TransformerEncoderLayer(Module):
         norm_first: bool = False,
         bias: bool = True,
         *,
-        key: Any = None,
-        dtype: Any = None,
+        key: Key | None = None,
+        dtype: DTypeLike | None = None,
     ) -> None:
         super().__init__()
         who = type(self).__name__
@@ -113,13 +114,13 @@ class TransformerEncoderLayer(Module):
 
     def forward(
         self,
-        src: Any,
-        src_mask: Any = None,
-        src_key_padding_mask: Any = None,
+        src: ArrayLike,
+        src_mask: ArrayLike | None = None,
+        src_key_padding_mask: ArrayLike | None = None,
         is_causal: bool = False,
         *,
-        key: Any = None,
-    ) -> Any:
+        key: Key | None = None,
+    ) -> Array:
         """The sequence transformed; masks as in ``MultiheadAttention``."""
         keys = _parts(key, 4)
 
@@ -172,8 +173,8 @@ class TransformerDecoderLayer(Module):
         norm_first: bool = False,
         bias: bool = True,
         *,
-        key: Any = None,
-        dtype: Any = None,
+        key: Key | None = None,
+        dtype: DTypeLike | None = None,
     ) -> None:
         super().__init__()
         who = type(self).__name__
@@ -198,17 +199,17 @@ class TransformerDecoderLayer(Module):
 
     def forward(
         self,
-        tgt: Any,
-        memory: Any,
-        tgt_mask: Any = None,
-        memory_mask: Any = None,
-        tgt_key_padding_mask: Any = None,
-        memory_key_padding_mask: Any = None,
+        tgt: ArrayLike,
+        memory: ArrayLike,
+        tgt_mask: ArrayLike | None = None,
+        memory_mask: ArrayLike | None = None,
+        tgt_key_padding_mask: ArrayLike | None = None,
+        memory_key_padding_mask: ArrayLike | None = None,
         tgt_is_causal: bool = False,
         memory_is_causal: bool = False,
         *,
-        key: Any = None,
-    ) -> Any:
+        key: Key | None = None,
+    ) -> Array:
         """The sequence transformed; masks as in ``MultiheadAttention``."""
         keys = _parts(key, 6)
 
@@ -278,15 +279,15 @@ class TransformerEncoder(Module):
 
     def forward(
         self,
-        src: Any,
-        mask: Any = None,
-        src_key_padding_mask: Any = None,
+        src: ArrayLike,
+        mask: ArrayLike | None = None,
+        src_key_padding_mask: ArrayLike | None = None,
         is_causal: bool = False,
         *,
-        key: Any = None,
-    ) -> Any:
+        key: Key | None = None,
+    ) -> Array:
         """The sequence transformed by each layer; masks as in ``MultiheadAttention``."""
-        x = src
+        x: Any = src
         for layer, k in zip(self.layers, _parts(key, self.num_layers), strict=True):
             x = layer(x, mask, src_key_padding_mask, is_causal, key=k)
         return x if self.norm is None else self.norm(x)
@@ -318,19 +319,19 @@ class TransformerDecoder(Module):
 
     def forward(
         self,
-        tgt: Any,
-        memory: Any,
-        tgt_mask: Any = None,
-        memory_mask: Any = None,
-        tgt_key_padding_mask: Any = None,
-        memory_key_padding_mask: Any = None,
+        tgt: ArrayLike,
+        memory: ArrayLike,
+        tgt_mask: ArrayLike | None = None,
+        memory_mask: ArrayLike | None = None,
+        tgt_key_padding_mask: ArrayLike | None = None,
+        memory_key_padding_mask: ArrayLike | None = None,
         tgt_is_causal: bool = False,
         memory_is_causal: bool = False,
         *,
-        key: Any = None,
-    ) -> Any:
+        key: Key | None = None,
+    ) -> Array:
         """The sequence transformed by each layer; masks as in ``MultiheadAttention``."""
-        x = tgt
+        x: Any = tgt
         for layer, k in zip(self.layers, _parts(key, self.num_layers), strict=True):
             x = layer(
                 x,
@@ -381,8 +382,8 @@ class Transformer(Module):
         norm_first: bool = False,
         bias: bool = True,
         *,
-        key: Any = None,
-        dtype: Any = None,
+        key: Key | None = None,
+        dtype: DTypeLike | None = None,
     ) -> None:
         super().__init__()
         keys = split(key_or_next(key, "Transformer"), 3)
@@ -420,20 +421,20 @@ class Transformer(Module):
 
     def forward(
         self,
-        src: Any,
-        tgt: Any,
-        src_mask: Any = None,
-        tgt_mask: Any = None,
-        memory_mask: Any = None,
-        src_key_padding_mask: Any = None,
-        tgt_key_padding_mask: Any = None,
-        memory_key_padding_mask: Any = None,
+        src: ArrayLike,
+        tgt: ArrayLike,
+        src_mask: ArrayLike | None = None,
+        tgt_mask: ArrayLike | None = None,
+        memory_mask: ArrayLike | None = None,
+        src_key_padding_mask: ArrayLike | None = None,
+        tgt_key_padding_mask: ArrayLike | None = None,
+        memory_key_padding_mask: ArrayLike | None = None,
         src_is_causal: bool = False,
         tgt_is_causal: bool = False,
         memory_is_causal: bool = False,
         *,
-        key: Any = None,
-    ) -> Any:
+        key: Key | None = None,
+    ) -> Array:
         """The second sequence transformed, given the first."""
         keys = _parts(key, 2)
         memory = self.encoder(src, src_mask, src_key_padding_mask, src_is_causal, key=keys[0])
@@ -450,7 +451,7 @@ class Transformer(Module):
         )
 
     @staticmethod
-    def generate_square_subsequent_mask(sz: int, dtype: Any = None) -> Any:
+    def generate_square_subsequent_mask(sz: int, dtype: DTypeLike | None = None) -> Array:
         """The mask (sz, sz) that is -inf for what comes after, and else 0.
 
         >>> import stretto as st

@@ -7,11 +7,10 @@ code uses their memory again by itself. Next, read ``softmaxes``.
 
 from __future__ import annotations
 
-from typing import Any
-
 import stretto.numpy as snp
 from stretto import random
 from stretto._engine.core.interpreter import as_value
+from stretto._engine.core.typing import Array, ArrayLike, Key
 from stretto._engine.ops.comparison import select
 from stretto.nn import functions
 from stretto.nn.functional.arguments import as_float
@@ -48,7 +47,7 @@ __all__ = [
 # Rectifiers
 
 
-def relu(input: Any, inplace: bool = False) -> Any:
+def relu(input: ArrayLike, inplace: bool = False) -> Array:
     """``max(x, 0)``; its derivative at 0 is 0.
 
     >>> import stretto as st
@@ -58,7 +57,7 @@ def relu(input: Any, inplace: bool = False) -> Any:
     return functions.relu(input)
 
 
-def relu6(input: Any, inplace: bool = False) -> Any:
+def relu6(input: ArrayLike, inplace: bool = False) -> Array:
     """``min(max(x, 0), 6)``; its derivative at 0 and 6 is 0.
 
     Source: Krizhevsky, Convolutional Deep Belief Networks on CIFAR-10, 2010.
@@ -66,7 +65,7 @@ def relu6(input: Any, inplace: bool = False) -> Any:
     return functions.relu6(input)
 
 
-def leaky_relu(input: Any, negative_slope: Any = 0.01, inplace: bool = False) -> Any:
+def leaky_relu(input: ArrayLike, negative_slope: ArrayLike = 0.01, inplace: bool = False) -> Array:
     """``x`` where it is positive, else ``negative_slope * x``, at 0 too.
 
     Source: Maas et al., Rectifier Nonlinearities Improve Neural Network Acoustic Models, 2013.
@@ -79,7 +78,7 @@ def leaky_relu(input: Any, negative_slope: Any = 0.01, inplace: bool = False) ->
     return snp.where(snp.greater(x, 0), x, x * negative_slope)
 
 
-def prelu(input: Any, weight: Any) -> Any:
+def prelu(input: ArrayLike, weight: ArrayLike) -> Array:
     """``x`` where it is positive, else ``weight * x``.
 
     ``weight`` has one element, or one for each channel, axis 1 of ``input`` (axis 0 if that is its
@@ -105,13 +104,13 @@ def prelu(input: Any, weight: Any) -> Any:
 
 
 def rrelu(
-    input: Any,
+    input: ArrayLike,
     lower: float = 1 / 8,
     upper: float = 1 / 3,
     training: bool = False,
     inplace: bool = False,
-    key: Any = None,
-) -> Any:
+    key: Key | None = None,
+) -> Array:
     """``x`` where it is positive, else ``x`` times a slope.
 
     While ``training`` each element's slope is drawn between ``lower`` and ``upper``, from ``key``
@@ -132,7 +131,9 @@ def rrelu(
     return snp.where(snp.greater(x, 0), x, x * slope)
 
 
-def threshold(input: Any, threshold: Any, value: Any, inplace: bool = False) -> Any:
+def threshold(
+    input: ArrayLike, threshold: ArrayLike, value: ArrayLike, inplace: bool = False
+) -> Array:
     """``x`` where it is greater than ``threshold``, else ``value``.
 
     >>> import stretto as st
@@ -143,7 +144,7 @@ def threshold(input: Any, threshold: Any, value: Any, inplace: bool = False) -> 
     return snp.where(snp.less_equal(x, threshold), value, x).astype(x.dtype)
 
 
-def elu(input: Any, alpha: Any = 1.0, inplace: bool = False) -> Any:
+def elu(input: ArrayLike, alpha: ArrayLike = 1.0, inplace: bool = False) -> Array:
     """``x`` where it is positive, else ``alpha * (exp(x) - 1)``.
 
     Source: Clevert et al., Fast and Accurate Deep Network Learning by ELUs, 2015.
@@ -151,7 +152,7 @@ def elu(input: Any, alpha: Any = 1.0, inplace: bool = False) -> Any:
     return functions.elu(input, alpha)
 
 
-def selu(input: Any, inplace: bool = False) -> Any:
+def selu(input: ArrayLike, inplace: bool = False) -> Array:
     """``elu`` scaled so that deep networks keep mean 0 and variance 1.
 
     Source: Klambauer et al., Self-Normalizing Neural Networks, 2017.
@@ -159,7 +160,7 @@ def selu(input: Any, inplace: bool = False) -> Any:
     return functions.selu(input)
 
 
-def celu(input: Any, alpha: Any = 1.0, inplace: bool = False) -> Any:
+def celu(input: ArrayLike, alpha: ArrayLike = 1.0, inplace: bool = False) -> Array:
     """``x`` where it is positive, else ``alpha * (exp(x / alpha) - 1)``.
 
     Source: Barron, Continuously Differentiable Exponential Linear Units, 2017.
@@ -170,7 +171,7 @@ def celu(input: Any, alpha: Any = 1.0, inplace: bool = False) -> Any:
 # Smooth functions
 
 
-def gelu(input: Any, approximate: str = "none") -> Any:
+def gelu(input: ArrayLike, approximate: str = "none") -> Array:
     """``x`` times the normal distribution's cumulative function, exact or with ``"tanh"`` in it.
 
     Raises ``ValueError`` for another word. Source: Hendrycks and Gimpel, Gaussian Error Linear
@@ -185,7 +186,7 @@ def gelu(input: Any, approximate: str = "none") -> Any:
     return functions.gelu(input, approximate=approximate == "tanh")
 
 
-def silu(input: Any, inplace: bool = False) -> Any:
+def silu(input: ArrayLike, inplace: bool = False) -> Array:
     """``x * sigmoid(x)``.
 
     Source: Hendrycks and Gimpel, Gaussian Error Linear Units, 2016.
@@ -193,7 +194,7 @@ def silu(input: Any, inplace: bool = False) -> Any:
     return functions.silu(input)
 
 
-def mish(input: Any, inplace: bool = False) -> Any:
+def mish(input: ArrayLike, inplace: bool = False) -> Array:
     """``x * tanh(softplus(x))``.
 
     Source: Misra, Mish: A Self Regularized Non-Monotonic Activation Function, 2019.
@@ -201,22 +202,22 @@ def mish(input: Any, inplace: bool = False) -> Any:
     return functions.mish(input)
 
 
-def sigmoid(input: Any) -> Any:
+def sigmoid(input: ArrayLike) -> Array:
     """``1 / (1 + exp(-x))``."""
     return functions.sigmoid(input)
 
 
-def logsigmoid(input: Any) -> Any:
+def logsigmoid(input: ArrayLike) -> Array:
     """``log(sigmoid(x))``, exact for large negative ``x``."""
     return functions.log_sigmoid(input)
 
 
-def tanh(input: Any) -> Any:
+def tanh(input: ArrayLike) -> Array:
     """The hyperbolic tangent."""
     return functions.tanh(input)
 
 
-def softplus(input: Any, beta: float = 1.0, threshold: float = 20.0) -> Any:
+def softplus(input: ArrayLike, beta: float = 1.0, threshold: float = 20.0) -> Array:
     """``log(1 + exp(beta * x)) / beta``; ``x`` itself where ``beta * x`` exceeds ``threshold``.
 
     >>> import stretto as st
@@ -228,12 +229,12 @@ def softplus(input: Any, beta: float = 1.0, threshold: float = 20.0) -> Any:
     return snp.where(snp.greater(scaled, threshold), x, functions.softplus(scaled) / beta)
 
 
-def softsign(input: Any) -> Any:
+def softsign(input: ArrayLike) -> Array:
     """``x / (1 + |x|)``."""
     return functions.soft_sign(input)
 
 
-def tanhshrink(input: Any) -> Any:
+def tanhshrink(input: ArrayLike) -> Array:
     """``x - tanh(x)``.
 
     >>> import stretto as st
@@ -244,7 +245,7 @@ def tanhshrink(input: Any) -> Any:
     return x - functions.tanh(x)
 
 
-def glu(input: Any, dim: int = -1) -> Any:
+def glu(input: ArrayLike, dim: int = -1) -> Array:
     """The first half of ``x`` along ``dim`` times ``sigmoid`` of the second.
 
     Raises ``ValueError`` where the size along ``dim`` is odd. Source: Dauphin et al., Language
@@ -256,7 +257,9 @@ def glu(input: Any, dim: int = -1) -> Any:
 # Piecewise linear functions
 
 
-def hardtanh(input: Any, min_val: float = -1.0, max_val: float = 1.0, inplace: bool = False) -> Any:
+def hardtanh(
+    input: ArrayLike, min_val: float = -1.0, max_val: float = 1.0, inplace: bool = False
+) -> Array:
     """``x`` kept between the two values; its derivative there is 0.
 
     Raises ``ValueError`` where ``min_val`` is greater.
@@ -274,7 +277,7 @@ def hardtanh(input: Any, min_val: float = -1.0, max_val: float = 1.0, inplace: b
     return snp.where(snp.greater_equal(x, max_val), max_val, kept).astype(x.dtype)
 
 
-def hardsigmoid(input: Any, inplace: bool = False) -> Any:
+def hardsigmoid(input: ArrayLike, inplace: bool = False) -> Array:
     """``relu6(x + 3) / 6``.
 
     Source: Courbariaux et al., BinaryConnect, 2015.
@@ -282,7 +285,7 @@ def hardsigmoid(input: Any, inplace: bool = False) -> Any:
     return functions.hard_sigmoid(input)
 
 
-def hardswish(input: Any, inplace: bool = False) -> Any:
+def hardswish(input: ArrayLike, inplace: bool = False) -> Array:
     """``x * hardsigmoid(x)``; its derivative at -3 is 0, and at 3 it is 1.
 
     Source: Howard et al., Searching for MobileNetV3, 2019.
@@ -290,7 +293,7 @@ def hardswish(input: Any, inplace: bool = False) -> Any:
     return functions.hard_silu(input)
 
 
-def softshrink(input: Any, lambd: float = 0.5) -> Any:
+def softshrink(input: ArrayLike, lambd: float = 0.5) -> Array:
     """``x`` brought nearer to 0 by ``lambd``, and 0 where it is no farther than that.
 
     Raises ``ValueError`` where ``lambd`` is negative.
@@ -306,7 +309,7 @@ def softshrink(input: Any, lambd: float = 0.5) -> Any:
     return select(snp.less_equal(snp.abs(x), lambd), snp.zeros_like(x), nearer)
 
 
-def hardshrink(input: Any, lambd: float = 0.5) -> Any:
+def hardshrink(input: ArrayLike, lambd: float = 0.5) -> Array:
     """``x``, but 0 where it is no farther from 0 than ``lambd``.
 
     >>> import stretto as st

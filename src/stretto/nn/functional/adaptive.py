@@ -7,11 +7,13 @@ pool is that of ``pooling``.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
 from stretto._engine.core.interpreter import as_value
+from stretto._engine.core.typing import Array, ArrayLike
 from stretto._engine.ops.broadcast import reduce_sum, reshape
 from stretto._engine.ops.comparison import where, zeros_like
 from stretto._engine.ops.convert import convert
@@ -97,7 +99,7 @@ def _adaptive_max_pool(n: int, input: Any, output_size: Any, return_indices: boo
     return unbatched(values, single), unbatched(places, single)
 
 
-def adaptive_avg_pool1d(input: Any, output_size: Any) -> Any:
+def adaptive_avg_pool1d(input: ArrayLike, output_size: int | Sequence[int | None] | None) -> Array:
     """The means of ``output_size`` windows of signals (batch, channels, length), or of one.
 
     Raises ``ValueError`` for a size that is not positive.
@@ -110,7 +112,7 @@ def adaptive_avg_pool1d(input: Any, output_size: Any) -> Any:
     return _adaptive_avg_pool(1, input, output_size)
 
 
-def adaptive_avg_pool2d(input: Any, output_size: Any) -> Any:
+def adaptive_avg_pool2d(input: ArrayLike, output_size: int | Sequence[int | None] | None) -> Array:
     """The means of windows of images (batch, channels, height, width), or of one.
 
     ``output_size`` is a number, or (height, width), of which None keeps the input's.
@@ -123,7 +125,7 @@ def adaptive_avg_pool2d(input: Any, output_size: Any) -> Any:
     return _adaptive_avg_pool(2, input, output_size)
 
 
-def adaptive_avg_pool3d(input: Any, output_size: Any) -> Any:
+def adaptive_avg_pool3d(input: ArrayLike, output_size: int | Sequence[int | None] | None) -> Array:
     """The means of windows of volumes; see ``adaptive_avg_pool2d``.
 
     >>> import stretto.numpy as snp
@@ -134,7 +136,9 @@ def adaptive_avg_pool3d(input: Any, output_size: Any) -> Any:
     return _adaptive_avg_pool(3, input, output_size)
 
 
-def adaptive_max_pool1d(input: Any, output_size: Any, return_indices: bool = False) -> Any:
+def adaptive_max_pool1d(
+    input: ArrayLike, output_size: int | Sequence[int | None] | None, return_indices: bool = False
+) -> Any:
     """The greatest elements of ``output_size`` windows of signals, or of one.
 
     With ``return_indices`` also the index of each, int32, of equals the first.
@@ -147,7 +151,9 @@ def adaptive_max_pool1d(input: Any, output_size: Any, return_indices: bool = Fal
     return _adaptive_max_pool(1, input, output_size, return_indices)
 
 
-def adaptive_max_pool2d(input: Any, output_size: Any, return_indices: bool = False) -> Any:
+def adaptive_max_pool2d(
+    input: ArrayLike, output_size: int | Sequence[int | None] | None, return_indices: bool = False
+) -> Any:
     """The greatest elements of windows of images; sizes as in ``adaptive_avg_pool2d``.
 
     >>> import stretto.numpy as snp
@@ -158,7 +164,9 @@ def adaptive_max_pool2d(input: Any, output_size: Any, return_indices: bool = Fal
     return _adaptive_max_pool(2, input, output_size, return_indices)
 
 
-def adaptive_max_pool3d(input: Any, output_size: Any, return_indices: bool = False) -> Any:
+def adaptive_max_pool3d(
+    input: ArrayLike, output_size: int | Sequence[int | None] | None, return_indices: bool = False
+) -> Any:
     """The greatest elements of windows of volumes; sizes as in ``adaptive_avg_pool2d``.
 
     >>> import stretto.numpy as snp

@@ -15,6 +15,7 @@ import stretto.numpy as snp
 from stretto._engine.control.stop_gradient import stop_gradient
 from stretto._engine.core.interpreter import as_value
 from stretto._engine.core.types import ArrayType, inexact_dtype, is_complex, is_inexact
+from stretto._engine.core.typing import Array, ArrayLike, Key
 from stretto._engine.ops.broadcast import reshape
 from stretto._engine.ops.contract import matmul
 from stretto._engine.ops.convert import convert
@@ -28,7 +29,7 @@ from stretto.nn.functional.dropouts import dropout
 __all__ = ["scaled_dot_product_attention"]
 
 
-def causal(queries: int, keys: int) -> Any:
+def causal(queries: int, keys: int) -> Array:
     """Truth values (queries, keys): which keys do not come after the query, both counted from 0."""
     shape = (queries, keys)
     row, column = (broadcasted_iota(snp.int32, shape, d) for d in (0, 1))
@@ -48,7 +49,15 @@ def _exponentials(scores: Any, mask: Any) -> tuple[Any, Any]:
 
 
 def attend(
-    who: str, q: Any, k: Any, v: Any, mask: Any, p: float, key: Any, *, shared: bool = False
+    who: str,
+    q: Any,
+    k: Any,
+    v: Any,
+    mask: Any,
+    p: float,
+    key: Any,
+    *,
+    shared: bool = False,
 ) -> tuple[Any, Any, Any]:
     """The weighted means, (..., L, V), the weights, (..., L, S), and by what to divide these.
 
@@ -126,16 +135,16 @@ def _mask(who: str, attn_mask: Any, is_causal: bool, queries: int, keys: int) ->
 
 
 def scaled_dot_product_attention(
-    query: Any,
-    key: Any,
-    value: Any,
-    attn_mask: Any = None,
+    query: ArrayLike,
+    key: ArrayLike,
+    value: ArrayLike,
+    attn_mask: ArrayLike | None = None,
     dropout_p: float = 0.0,
     is_causal: bool = False,
     scale: float | None = None,
     enable_gqa: bool = False,
     *,
-    dropout_key: Any = None,
+    dropout_key: Key | None = None,
 ) -> Any:
     """``softmax(query @ key.T * scale + mask) @ value``.
 

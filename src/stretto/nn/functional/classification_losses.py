@@ -16,6 +16,7 @@ import stretto.numpy as snp
 from stretto._engine.control.custom_jvp import custom_jvp
 from stretto._engine.core.interpreter import as_value
 from stretto._engine.core.types import is_inexact
+from stretto._engine.core.typing import ArrayLike
 from stretto._engine.ops.broadcast import expand_dims, of_rank
 from stretto._engine.ops.convert import convert
 from stretto._engine.ops.iota import broadcasted_iota
@@ -105,13 +106,13 @@ def _read(x: Any, t: Any, axis: int, ignore_index: int) -> Any:
 
 
 def nll_loss(
-    input: Any,
-    target: Any,
-    weight: Any = None,
+    input: ArrayLike,
+    target: ArrayLike,
+    weight: ArrayLike | None = None,
     *,
     ignore_index: int = -100,
     reduction: str = "mean",
-) -> Any:
+) -> Array:
     """``-weight[t] * input[t]`` for logarithms of probabilities, and a class ``t`` for each.
 
     ``input`` is (C,), (N, C) or (N, C, d1, ...), ``target`` integers without the class axis,
@@ -131,14 +132,14 @@ def nll_loss(
 
 
 def cross_entropy(
-    input: Any,
-    target: Any,
-    weight: Any = None,
+    input: ArrayLike,
+    target: ArrayLike,
+    weight: ArrayLike | None = None,
     *,
     ignore_index: int = -100,
     reduction: str = "mean",
     label_smoothing: float = 0.0,
-) -> Any:
+) -> Array:
     """``-weight[t] * log_softmax(input)[t]``, for classes, or for probabilities their mean.
 
     ``input`` has logits, (C,), (N, C) or (N, C, d1, ...); ``target`` integers without the class
@@ -204,8 +205,8 @@ _binary.defjvps(
 
 
 def binary_cross_entropy(
-    input: Any, target: Any, weight: Any = None, *, reduction: str = "mean"
-) -> Any:
+    input: ArrayLike, target: ArrayLike, weight: ArrayLike | None = None, *, reduction: str = "mean"
+) -> Array:
     """``-(t log x + (1 - t) log(1 - x))`` for probabilities ``x``, times ``weight``.
 
     The logarithms are at least -100, and derivatives finite. From logits use
@@ -232,13 +233,13 @@ def binary_cross_entropy(
 
 
 def binary_cross_entropy_with_logits(
-    input: Any,
-    target: Any,
-    weight: Any = None,
+    input: ArrayLike,
+    target: ArrayLike,
+    weight: ArrayLike | None = None,
     *,
     reduction: str = "mean",
-    pos_weight: Any = None,
-) -> Any:
+    pos_weight: ArrayLike | None = None,
+) -> Array:
     """``-(p t log sigmoid(x) + (1 - t) log(1 - sigmoid(x)))`` for logits ``x``, times ``weight``.
 
     ``p`` is ``pos_weight``, by default 1; it and ``weight`` broadcast to ``input``.
@@ -262,7 +263,9 @@ def binary_cross_entropy_with_logits(
     return reduced(loss, reduction, who)
 
 
-def kl_div(input: Any, target: Any, *, reduction: str = "mean", log_target: bool = False) -> Any:
+def kl_div(
+    input: ArrayLike, target: ArrayLike, *, reduction: str = "mean", log_target: bool = False
+) -> Array:
     """``t (log t - input)`` for probabilities ``t`` and logarithms of probabilities ``input``.
 
     With ``log_target`` the target is logarithms too. Where ``t`` is 0, so is the loss. The

@@ -6,9 +6,11 @@ a kernel that is not reversed. Each is one operation of ``ops.convolution``.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 from stretto._engine.core.interpreter import as_value
+from stretto._engine.core.typing import Array, ArrayLike
 from stretto._engine.ops.broadcast import of_rank, reshape, transpose
 from stretto._engine.ops.convolution.general import conv_general_dilated
 from stretto._engine.ops.shape import rev
@@ -106,14 +108,14 @@ def _padding(
 
 
 def conv1d(
-    input: Any,
-    weight: Any,
-    bias: Any = None,
-    stride: Any = 1,
-    padding: Any = 0,
-    dilation: Any = 1,
+    input: ArrayLike,
+    weight: ArrayLike,
+    bias: ArrayLike | None = None,
+    stride: int | Sequence[int] = 1,
+    padding: int | Sequence[int] | str = 0,
+    dilation: int | Sequence[int] = 1,
     groups: int = 1,
-) -> Any:
+) -> Array:
     """Convolve signals (batch, channels, length), or one without the batch, with a kernel.
 
     ``weight`` is (outputs, channels / groups, size), ``bias`` (outputs,). ``padding`` is a number,
@@ -129,14 +131,14 @@ def conv1d(
 
 
 def conv2d(
-    input: Any,
-    weight: Any,
-    bias: Any = None,
-    stride: Any = 1,
-    padding: Any = 0,
-    dilation: Any = 1,
+    input: ArrayLike,
+    weight: ArrayLike,
+    bias: ArrayLike | None = None,
+    stride: int | Sequence[int] = 1,
+    padding: int | Sequence[int] | str = 0,
+    dilation: int | Sequence[int] = 1,
     groups: int = 1,
-) -> Any:
+) -> Array:
     """Convolve images (batch, channels, height, width), or one without the batch, with a kernel.
 
     ``weight`` is (outputs, channels / groups, height, width), ``bias`` (outputs,). Each setting is
@@ -152,14 +154,14 @@ def conv2d(
 
 
 def conv3d(
-    input: Any,
-    weight: Any,
-    bias: Any = None,
-    stride: Any = 1,
-    padding: Any = 0,
-    dilation: Any = 1,
+    input: ArrayLike,
+    weight: ArrayLike,
+    bias: ArrayLike | None = None,
+    stride: int | Sequence[int] = 1,
+    padding: int | Sequence[int] | str = 0,
+    dilation: int | Sequence[int] = 1,
     groups: int = 1,
-) -> Any:
+) -> Array:
     """Convolve volumes (batch, channels, depth, height, width); otherwise as ``conv2d``.
 
     >>> import stretto.numpy as snp
@@ -222,15 +224,15 @@ def _transposed(
 
 
 def conv_transpose1d(
-    input: Any,
-    weight: Any,
-    bias: Any = None,
-    stride: Any = 1,
-    padding: Any = 0,
-    output_padding: Any = 0,
+    input: ArrayLike,
+    weight: ArrayLike,
+    bias: ArrayLike | None = None,
+    stride: int | Sequence[int] = 1,
+    padding: int | Sequence[int] = 0,
+    output_padding: int | Sequence[int] = 0,
     groups: int = 1,
-    dilation: Any = 1,
-) -> Any:
+    dilation: int | Sequence[int] = 1,
+) -> Array:
     """The transpose of ``conv1d`` in its input: each input adds the kernel to the output.
 
     ``input`` is (batch, channels, length), ``weight`` (channels, outputs / groups, size), ``bias``
@@ -246,15 +248,15 @@ def conv_transpose1d(
 
 
 def conv_transpose2d(
-    input: Any,
-    weight: Any,
-    bias: Any = None,
-    stride: Any = 1,
-    padding: Any = 0,
-    output_padding: Any = 0,
+    input: ArrayLike,
+    weight: ArrayLike,
+    bias: ArrayLike | None = None,
+    stride: int | Sequence[int] = 1,
+    padding: int | Sequence[int] = 0,
+    output_padding: int | Sequence[int] = 0,
     groups: int = 1,
-    dilation: Any = 1,
-) -> Any:
+    dilation: int | Sequence[int] = 1,
+) -> Array:
     """The transpose of ``conv2d`` in its input; see ``conv_transpose1d``.
 
     >>> import stretto.numpy as snp
@@ -267,15 +269,15 @@ def conv_transpose2d(
 
 
 def conv_transpose3d(
-    input: Any,
-    weight: Any,
-    bias: Any = None,
-    stride: Any = 1,
-    padding: Any = 0,
-    output_padding: Any = 0,
+    input: ArrayLike,
+    weight: ArrayLike,
+    bias: ArrayLike | None = None,
+    stride: int | Sequence[int] = 1,
+    padding: int | Sequence[int] = 0,
+    output_padding: int | Sequence[int] = 0,
     groups: int = 1,
-    dilation: Any = 1,
-) -> Any:
+    dilation: int | Sequence[int] = 1,
+) -> Array:
     """The transpose of ``conv3d`` in its input; see ``conv_transpose1d``.
 
     >>> import stretto.numpy as snp

@@ -8,6 +8,7 @@ from __future__ import annotations
 import functools
 import math
 import operator
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -18,6 +19,7 @@ from stretto._engine.control.stop_gradient import stop_gradient
 from stretto._engine.core.errors import TracedValueError
 from stretto._engine.core.interpreter import Tracer, as_value
 from stretto._engine.core.types import ArrayType, kind_of
+from stretto._engine.core.typing import Array, ArrayLike
 from stretto._engine.ops.broadcast import expand_dims
 from stretto._engine.ops.comparison import full
 from stretto._engine.ops.convert import convert
@@ -79,14 +81,14 @@ def _check(x: ArrayType, targets: ArrayType, blank: int) -> None:
 
 
 def ctc_loss(
-    log_probs: Any,
-    targets: Any,
-    input_lengths: Any,
-    target_lengths: Any,
+    log_probs: ArrayLike,
+    targets: ArrayLike,
+    input_lengths: ArrayLike | Sequence[int],
+    target_lengths: ArrayLike | Sequence[int],
     blank: int = 0,
     reduction: str = "mean",
     zero_infinity: bool = False,
-) -> Any:
+) -> Array:
     """``-log p(targets)``, the sum over all ways to spread the targets over the steps.
 
     ``log_probs`` are logarithms of probabilities (T, N, C), or (T, C); ``targets`` classes other

@@ -6,9 +6,8 @@ Names, arguments and defaults are those of PyTorch's ``torch.nn.functional``, wi
 
 from __future__ import annotations
 
-from typing import Any
-
 import stretto.numpy as snp
+from stretto._engine.core.typing import Array, ArrayLike
 from stretto._engine.ops.broadcast import canonical_axis, of_rank
 from stretto._engine.ops.elementwise import broadcast_shapes
 from stretto.nn.functional.arguments import as_float
@@ -24,8 +23,8 @@ __all__ = [
 
 
 def pairwise_distance(
-    x1: Any, x2: Any, p: float = 2.0, eps: float = 1e-6, keepdim: bool = False
-) -> Any:
+    x1: ArrayLike, x2: ArrayLike, p: float = 2.0, eps: float = 1e-6, keepdim: bool = False
+) -> Array:
     """The p-norm of ``x1 - x2 + eps`` along the last axis; the others broadcast.
 
     Raises ``ValueError`` for a negative ``p``, and where shapes do not broadcast.
@@ -46,7 +45,7 @@ def pairwise_distance(
     return vector_norm(difference, axis=-1, keepdims=keepdim, ord=p)
 
 
-def cosine_similarity(x1: Any, x2: Any, dim: int = 1, eps: float = 1e-8) -> Any:
+def cosine_similarity(x1: ArrayLike, x2: ArrayLike, dim: int = 1, eps: float = 1e-8) -> Array:
     """The product of ``x1`` and ``x2`` along ``dim``, by both norms, each at least ``eps``.
 
     ``dim`` is an axis of the shape to which the two broadcast. Raises ``ValueError`` where they do
@@ -71,8 +70,13 @@ _SMALLEST_SQUARE = 1e-12
 
 
 def cosine_embedding_loss(
-    input1: Any, input2: Any, target: Any, margin: float = 0.0, *, reduction: str = "mean"
-) -> Any:
+    input1: ArrayLike,
+    input2: ArrayLike,
+    target: ArrayLike,
+    margin: float = 0.0,
+    *,
+    reduction: str = "mean",
+) -> Array:
     """``1 - cos`` of two vectors whose target is 1, ``max(0, cos - margin)`` where it is -1.
 
     Inputs are (N, D) or (D,), targets (N,) or (). Raises ``ValueError`` for others.
@@ -98,16 +102,16 @@ def cosine_embedding_loss(
 
 
 def triplet_margin_loss(
-    anchor: Any,
-    positive: Any,
-    negative: Any,
+    anchor: ArrayLike,
+    positive: ArrayLike,
+    negative: ArrayLike,
     margin: float = 1.0,
     p: float = 2.0,
     eps: float = 1e-6,
     swap: bool = False,
     *,
     reduction: str = "mean",
-) -> Any:
+) -> Array:
     """``max(0, d(anchor, positive) - d(anchor, negative) + margin)`` of distances by the p-norm.
 
     With ``swap`` the negative's distance is the smaller of those from anchor and positive. Raises

@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 
 from stretto import random
+from stretto._engine.core.typing import Array, ArrayLike, Key
 from stretto._engine.ops.broadcast import broadcast_in_dim
 from stretto._engine.ops.comparison import full_like, ge, select, zeros_like
 from stretto.nn.functional.arguments import as_float
@@ -67,8 +68,12 @@ def _dropout(
 
 
 def dropout(
-    input: Any, p: float = 0.5, training: bool = True, inplace: bool = False, key: Any = None
-) -> Any:
+    input: ArrayLike,
+    p: float = 0.5,
+    training: bool = True,
+    inplace: bool = False,
+    key: Key | None = None,
+) -> Array:
     """Each element 0 with probability ``p``, else divided by ``1 - p``; as it is if not training.
 
     ``key`` is the key to draw from, by default the ambient stream's next. Raises ``ValueError`` for
@@ -83,8 +88,12 @@ def dropout(
 
 
 def dropout1d(
-    input: Any, p: float = 0.5, training: bool = True, inplace: bool = False, key: Any = None
-) -> Any:
+    input: ArrayLike,
+    p: float = 0.5,
+    training: bool = True,
+    inplace: bool = False,
+    key: Key | None = None,
+) -> Array:
     """``dropout`` of whole channels of an input (N, C, L) or (C, L).
 
     Raises ``ValueError`` for another rank. Source: Tompson et al., Efficient Object Localization
@@ -101,8 +110,12 @@ def dropout1d(
 
 
 def dropout2d(
-    input: Any, p: float = 0.5, training: bool = True, inplace: bool = False, key: Any = None
-) -> Any:
+    input: ArrayLike,
+    p: float = 0.5,
+    training: bool = True,
+    inplace: bool = False,
+    key: Key | None = None,
+) -> Array:
     """``dropout`` of whole channels of an input (N, C, H, W) or (C, H, W).
 
     Raises ``ValueError`` for another rank.
@@ -111,8 +124,12 @@ def dropout2d(
 
 
 def dropout3d(
-    input: Any, p: float = 0.5, training: bool = True, inplace: bool = False, key: Any = None
-) -> Any:
+    input: ArrayLike,
+    p: float = 0.5,
+    training: bool = True,
+    inplace: bool = False,
+    key: Key | None = None,
+) -> Array:
     """``dropout`` of whole channels of an input (N, C, D, H, W) or (C, D, H, W).
 
     Raises ``ValueError`` for another rank.
@@ -138,8 +155,12 @@ def _alpha(who: str, input: Any, p: Any, training: bool, key: Any, channels: boo
 
 
 def alpha_dropout(
-    input: Any, p: float = 0.5, training: bool = False, inplace: bool = False, key: Any = None
-) -> Any:
+    input: ArrayLike,
+    p: float = 0.5,
+    training: bool = False,
+    inplace: bool = False,
+    key: Key | None = None,
+) -> Array:
     """Each element at ``selu``'s lower limit with probability ``p``, then mean and variance kept.
 
     Raises as ``dropout``. Source: Klambauer et al., Self-Normalizing Neural Networks, 2017.
@@ -155,8 +176,12 @@ def alpha_dropout(
 
 
 def feature_alpha_dropout(
-    input: Any, p: float = 0.5, training: bool = False, inplace: bool = False, key: Any = None
-) -> Any:
+    input: ArrayLike,
+    p: float = 0.5,
+    training: bool = False,
+    inplace: bool = False,
+    key: Key | None = None,
+) -> Array:
     """``alpha_dropout`` of whole channels of an input (N, C, ...).
 
     Raises ``ValueError`` for a rank below 2.

@@ -12,6 +12,7 @@ from typing import Any
 from stretto._engine.control.stop_gradient import stop_gradient
 from stretto._engine.core.interpreter import as_value
 from stretto._engine.core.types import ArrayType, kind_of
+from stretto._engine.core.typing import Array, ArrayLike
 from stretto._engine.ops.arithmetic import maximum
 from stretto._engine.ops.broadcast import expand_dims
 from stretto._engine.ops.comparison import full_like, ne, where, zeros_like
@@ -39,7 +40,7 @@ def _padding(who: str, padding_idx: int, weight: ArrayType) -> int:
     return padding_idx % rows
 
 
-def embedding(input: Any, weight: Any, padding_idx: int | None = None) -> Any:
+def embedding(input: ArrayLike, weight: ArrayLike, padding_idx: int | None = None) -> Array:
     """The rows of ``weight`` (rows, features) at ``input``: the shape of ``input``, and features.
 
     The row ``padding_idx`` gets no gradient. Numbers beyond the rows give NaN; negative ones count
@@ -52,22 +53,22 @@ def embedding(input: Any, weight: Any, padding_idx: int | None = None) -> Any:
            [1., 2.],
            [3., 4.]], dtype=float32)
     """
-    ids, weight = _table("embedding", input, weight)
-    out = take(weight, ids, 0, mode="fill")
+    ids, table = _table("embedding", input, weight)
+    out = take(table, ids, 0, mode="fill")
     if padding_idx is None:
         return out
-    trained = expand_dims(ne(ids, _padding("embedding", padding_idx, weight.type)), (ids.ndim,))
+    trained = expand_dims(ne(ids, _padding("embedding", padding_idx, table.type)), (ids.ndim,))
     return where(trained, out, stop_gradient(out))
 
 
 def embedding_bag(
-    input: Any,
-    weight: Any,
+    input: ArrayLike,
+    weight: ArrayLike,
     *,
     mode: str = "mean",
-    per_sample_weights: Any = None,
+    per_sample_weights: ArrayLike | None = None,
     padding_idx: int | None = None,
-) -> Any:
+) -> Array:
     """The mean, sum or greatest of the rows at each line of ``input``: (bags, features).
 
     ``input`` is (bags, length) of integers. ``per_sample_weights``, of the same shape, multiply the
@@ -82,14 +83,14 @@ def embedding_bag(
            [3., 4.]], dtype=float32)
     """
     who = "embedding_bag"
-    ids, weight = _table(who, input, weight)
+    ids, table = _table(who, input, weight)
     if mode not in ("mean", "sum", "max"):
         raise ValueError(f"{who}: mode must be 'mean', 'sum' or 'max', got {mode!r}")
     if ids.ndim != 2:
         raise ValueError(f"{who}: input must be (bags, length), got {ids.type}")
     if per_sample_weights is not None and mode != "sum":
         raise ValueError(f"{who}: per_sample_weights are for mode 'sum', got mode {mode!r}")
-    rows = take(weight, ids, 0, mode="fill")
+    rows = take(table, ids, 0, mode="fill")
     if per_sample_weights is not None:
         factors = as_value(per_sample_weights, who, "per_sample_weights")
         if factors.shape != ids.shape:
@@ -100,7 +101,7 @@ def embedding_bag(
         rows = rows * expand_dims(factors, (2,))
     counted, length = None, ids.shape[1]
     if padding_idx is not None:
-        counted = expand_dims(ne(ids, _padding(who, padding_idx, weight.type)), (2,))
+        counted = expand_dims(ne(ids, _padding(who, padding_idx, table.type)), (2,))
     if mode == "max":
         if counted is None:
             return max_(rows, 1) if length else sum_(rows, 1)

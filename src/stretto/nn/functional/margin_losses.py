@@ -11,6 +11,7 @@ from typing import Any
 import stretto.numpy as snp
 from stretto._engine.core.interpreter import as_value
 from stretto._engine.core.types import kind_of
+from stretto._engine.core.typing import Array, ArrayLike
 from stretto._engine.ops.broadcast import expand_dims, of_rank
 from stretto._engine.ops.iota import broadcasted_iota
 from stretto.nn import functions
@@ -28,8 +29,8 @@ __all__ = [
 
 
 def hinge_embedding_loss(
-    input: Any, target: Any, margin: float = 1.0, *, reduction: str = "mean"
-) -> Any:
+    input: ArrayLike, target: ArrayLike, margin: float = 1.0, *, reduction: str = "mean"
+) -> Array:
     """``x`` where the target is 1, and ``max(0, margin - x)`` where it is -1.
 
     Raises ``ValueError`` where shapes differ.
@@ -46,8 +47,13 @@ def hinge_embedding_loss(
 
 
 def margin_ranking_loss(
-    input1: Any, input2: Any, target: Any, margin: float = 0.0, *, reduction: str = "mean"
-) -> Any:
+    input1: ArrayLike,
+    input2: ArrayLike,
+    target: ArrayLike,
+    margin: float = 0.0,
+    *,
+    reduction: str = "mean",
+) -> Array:
     """``max(0, margin - target * (input1 - input2))``: which of two is to be the greater.
 
     Raises ``ValueError`` where shapes do not broadcast.
@@ -63,7 +69,7 @@ def margin_ranking_loss(
     return reduced(positive_part(margin - t * (x - y)), reduction, who)
 
 
-def soft_margin_loss(input: Any, target: Any, *, reduction: str = "mean") -> Any:
+def soft_margin_loss(input: ArrayLike, target: ArrayLike, *, reduction: str = "mean") -> Array:
     """``log(1 + exp(-target * input))`` for targets 1 and -1, without overflow.
 
     Raises ``ValueError`` where shapes differ.
@@ -86,14 +92,14 @@ def _rows(who: str, input: Any) -> Any:
 
 
 def multi_margin_loss(
-    input: Any,
-    target: Any,
+    input: ArrayLike,
+    target: ArrayLike,
     p: int = 1,
     margin: float = 1.0,
-    weight: Any = None,
+    weight: ArrayLike | None = None,
     *,
     reduction: str = "mean",
-) -> Any:
+) -> Array:
     """``weight[t]`` times the sum of ``max(0, margin - x[t] + x[i])**p`` over classes ``i``, by C.
 
     ``input`` is (N, C) or (C,), ``target`` the classes, ``p`` 1 or 2. Raises ``ValueError`` for
@@ -128,7 +134,9 @@ def multi_margin_loss(
     return reduced(loss, reduction, who)
 
 
-def multilabel_margin_loss(input: Any, target: Any, *, reduction: str = "mean") -> Any:
+def multilabel_margin_loss(
+    input: ArrayLike, target: ArrayLike, *, reduction: str = "mean"
+) -> Array:
     """The sum of ``max(0, 1 - x[t] + x[i])`` over targets ``t`` and other classes ``i``, by C.
 
     ``target`` has the shape of ``input``, (N, C) or (C,): the classes of each row, then -1. Raises
@@ -158,8 +166,8 @@ def multilabel_margin_loss(input: Any, target: Any, *, reduction: str = "mean") 
 
 
 def multilabel_soft_margin_loss(
-    input: Any, target: Any, weight: Any = None, *, reduction: str = "mean"
-) -> Any:
+    input: ArrayLike, target: ArrayLike, weight: ArrayLike | None = None, *, reduction: str = "mean"
+) -> Array:
     """The mean over classes of the binary cross-entropy of logits, each class times its weight.
 
     ``input`` and ``target``, of 0 and 1, are (N, C) or (C,), ``weight`` (C,). Raises ``ValueError``

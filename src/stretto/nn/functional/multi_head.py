@@ -12,6 +12,7 @@ from typing import Any
 import stretto.numpy as snp
 from stretto._engine.core.interpreter import as_value
 from stretto._engine.core.types import is_complex, is_inexact
+from stretto._engine.core.typing import Array, ArrayLike, Key
 from stretto._engine.ops.broadcast import of_rank, reshape, transpose
 from stretto._engine.ops.comparison import zeros_like
 from stretto._engine.ops.shape import concatenate, pad, slice_in_dim
@@ -104,33 +105,33 @@ def _check(query: Any, key: Any, value: Any, features: tuple[int, int, int], axi
 
 
 def multi_head_attention_forward(
-    query: Any,
-    key: Any,
-    value: Any,
+    query: ArrayLike,
+    key: ArrayLike,
+    value: ArrayLike,
     embed_dim_to_check: int,
     num_heads: int,
-    in_proj_weight: Any,
-    in_proj_bias: Any,
-    bias_k: Any,
-    bias_v: Any,
+    in_proj_weight: ArrayLike | None,
+    in_proj_bias: ArrayLike | None,
+    bias_k: ArrayLike | None,
+    bias_v: ArrayLike | None,
     add_zero_attn: bool,
     dropout_p: float,
-    out_proj_weight: Any,
-    out_proj_bias: Any,
+    out_proj_weight: ArrayLike,
+    out_proj_bias: ArrayLike | None,
     training: bool = True,
-    key_padding_mask: Any = None,
+    key_padding_mask: ArrayLike | None = None,
     need_weights: bool = True,
-    attn_mask: Any = None,
+    attn_mask: ArrayLike | None = None,
     use_separate_proj_weight: bool = False,
-    q_proj_weight: Any = None,
-    k_proj_weight: Any = None,
-    v_proj_weight: Any = None,
+    q_proj_weight: ArrayLike | None = None,
+    k_proj_weight: ArrayLike | None = None,
+    v_proj_weight: ArrayLike | None = None,
     *,
     average_attn_weights: bool = True,
     is_causal: bool = False,
     batch_first: bool = False,
-    dropout_key: Any = None,
-) -> tuple[Any, Any]:
+    dropout_key: Key | None = None,
+) -> tuple[Array, Array | None]:
     """What each of ``num_heads`` heads finds, projected; and the weights (N, L, S), or None.
 
     ``query`` is (L, N, E), ``key`` (S, N, kdim), ``value`` (S, N, vdim), with N first if
@@ -169,8 +170,8 @@ def multi_head_attention_forward(
     e, heads = embed_dim_to_check, num_heads
     if heads < 1 or e % heads:
         raise ValueError(f"{_WHO}: embed_dim {e} is not a multiple of num_heads {heads}")
-    separate = (q_proj_weight, k_proj_weight, v_proj_weight)
-    features = tuple(w.shape[-1] for w in separate) if use_separate_proj_weight else (e, e, e)
+    separate: Any = (q_proj_weight, k_proj_weight, v_proj_weight)
+    features: Any = tuple(w.shape[-1] for w in separate) if use_separate_proj_weight else (e, e, e)
     batched, axis = query.ndim == 3, 1 if batch_first and query.ndim == 3 else 0
     _check(query, key, value, features, axis)
     if use_separate_proj_weight:

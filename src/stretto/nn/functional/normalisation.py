@@ -14,6 +14,7 @@ from typing import Any
 from ml_dtypes import finfo
 
 from stretto._engine.core.interpreter import Value, as_value
+from stretto._engine.core.typing import Array, ArrayLike
 from stretto._engine.ops.arithmetic import maximum
 from stretto._engine.ops.broadcast import canonical_axis, of_rank, reduce_sum, reshape
 from stretto._engine.ops.convert import convert
@@ -84,7 +85,7 @@ def _counted(who: str, x: Value, axes: tuple[int, ...]) -> None:
         )
 
 
-def batch_statistics(input: Any) -> tuple[Any, Any]:
+def batch_statistics(input: ArrayLike) -> tuple[Array, Array]:
     """The mean and the (biased) variance of each channel of (batch, channels, ...).
 
     Two arrays (channels,), float32 for narrower floats. Running statistics, as PyTorch keeps them,
@@ -104,15 +105,15 @@ def batch_statistics(input: Any) -> tuple[Any, Any]:
 
 
 def batch_norm(
-    input: Any,
-    running_mean: Any,
-    running_var: Any,
-    weight: Any = None,
-    bias: Any = None,
+    input: ArrayLike,
+    running_mean: ArrayLike | None,
+    running_var: ArrayLike | None,
+    weight: ArrayLike | None = None,
+    bias: ArrayLike | None = None,
     training: bool = False,
     *,
     eps: float = 1e-5,
-) -> Any:
+) -> Array:
     """``(input - mean) / sqrt(variance + eps) * weight + bias``, each of these (channels,).
 
     ``input`` is (batch, channels, ...). Mean and variance are ``running_mean`` and ``running_var``
@@ -153,15 +154,15 @@ def batch_norm(
 
 
 def instance_norm(
-    input: Any,
-    running_mean: Any = None,
-    running_var: Any = None,
-    weight: Any = None,
-    bias: Any = None,
+    input: ArrayLike,
+    running_mean: ArrayLike | None = None,
+    running_var: ArrayLike | None = None,
+    weight: ArrayLike | None = None,
+    bias: ArrayLike | None = None,
     use_input_stats: bool = True,
     *,
     eps: float = 1e-5,
-) -> Any:
+) -> Array:
     """Each channel of each example normalised by itself, times ``weight``, plus ``bias``.
 
     ``input`` is (batch, channels, ...); the others are (channels,). Without ``use_input_stats``,
@@ -204,12 +205,12 @@ def _last_axes(who: str, x: Value, normalized_shape: Any) -> tuple[tuple[int, ..
 
 
 def layer_norm(
-    input: Any,
+    input: ArrayLike,
     normalized_shape: int | Sequence[int],
-    weight: Any = None,
-    bias: Any = None,
+    weight: ArrayLike | None = None,
+    bias: ArrayLike | None = None,
     eps: float = 1e-5,
-) -> Any:
+) -> Array:
     """``input`` with mean 0 and variance 1 over its last axes, times ``weight``, plus ``bias``.
 
     ``normalized_shape`` is the shape of those axes, of ``weight`` and of ``bias``. Raises
@@ -233,11 +234,11 @@ def layer_norm(
 
 
 def rms_norm(
-    input: Any,
+    input: ArrayLike,
     normalized_shape: int | Sequence[int],
-    weight: Any = None,
+    weight: ArrayLike | None = None,
     eps: float | None = None,
-) -> Any:
+) -> Array:
     """``input / sqrt(mean(input²) + eps) * weight``, the mean over its last axes.
 
     ``normalized_shape`` is the shape of those axes and of ``weight``; ``eps`` is by default the
@@ -260,8 +261,12 @@ def rms_norm(
 
 
 def group_norm(
-    input: Any, num_groups: int, weight: Any = None, bias: Any = None, eps: float = 1e-5
-) -> Any:
+    input: ArrayLike,
+    num_groups: int,
+    weight: ArrayLike | None = None,
+    bias: ArrayLike | None = None,
+    eps: float = 1e-5,
+) -> Array:
     """Each example's channels normalised in ``num_groups`` groups, times ``weight``, plus ``bias``.
 
     ``input`` is (batch, channels, ...); ``weight`` and ``bias`` are (channels,). Raises
@@ -295,8 +300,8 @@ def group_norm(
 
 
 def local_response_norm(
-    input: Any, size: int, alpha: float = 1e-4, beta: float = 0.75, k: float = 1.0
-) -> Any:
+    input: ArrayLike, size: int, alpha: float = 1e-4, beta: float = 0.75, k: float = 1.0
+) -> Array:
     """``input / (k + alpha * mean)^beta``, the mean of squares over ``size`` channels around each.
 
     ``input`` is (batch, channels, length, ...), channels beyond the ends count as zeros. Source:
@@ -319,7 +324,7 @@ def local_response_norm(
     return convert(wide * power(mean * alpha + k, -beta), x.dtype)
 
 
-def normalize(input: Any, p: float = 2.0, dim: int = 1, eps: float = 1e-12) -> Any:
+def normalize(input: ArrayLike, p: float = 2.0, dim: int = 1, eps: float = 1e-12) -> Array:
     """``input / max(norm, eps)``, the ``p``-norm along ``dim``.
 
     Its derivative at 0 is that of ``input / eps``.

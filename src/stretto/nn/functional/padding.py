@@ -10,6 +10,7 @@ from typing import Any
 
 from stretto._engine.core.integers import integers
 from stretto._engine.core.interpreter import as_value
+from stretto._engine.core.typing import Array, ArrayLike
 from stretto._engine.ops.broadcast import broadcast_to
 from stretto._engine.ops.shape import concatenate, rev, slice_in_dim
 from stretto._engine.ops.shape import pad as pad_values
@@ -17,7 +18,9 @@ from stretto._engine.ops.shape import pad as pad_values
 __all__ = ["pad"]
 
 
-def pad(input: Any, pad: Sequence[int], mode: str = "constant", value: Any = None) -> Any:
+def pad(
+    input: ArrayLike, pad: Sequence[int], mode: str = "constant", value: float | None = None
+) -> Array:
     """``input`` with elements before and after, along its last axes.
 
     ``pad`` has (before, after) of the last axis, then of the one before it, and so on; negative

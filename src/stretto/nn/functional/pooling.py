@@ -7,11 +7,13 @@ each one window reduction of ``ops.window``. Next, read ``adaptive``.
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
 from stretto._engine.core.interpreter import Value, as_value
+from stretto._engine.core.typing import Array, ArrayLike
 from stretto._engine.ops.broadcast import of_rank
 from stretto._engine.ops.convert import convert
 from stretto._engine.ops.exponential import power
@@ -89,11 +91,11 @@ def _max_pool(
 
 
 def max_pool1d(
-    input: Any,
-    kernel_size: Any,
-    stride: Any = None,
-    padding: Any = 0,
-    dilation: Any = 1,
+    input: ArrayLike,
+    kernel_size: int | Sequence[int],
+    stride: int | Sequence[int] | None = None,
+    padding: int | Sequence[int] = 0,
+    dilation: int | Sequence[int] = 1,
     ceil_mode: bool = False,
     return_indices: bool = False,
 ) -> Any:
@@ -112,11 +114,11 @@ def max_pool1d(
 
 
 def max_pool2d(
-    input: Any,
-    kernel_size: Any,
-    stride: Any = None,
-    padding: Any = 0,
-    dilation: Any = 1,
+    input: ArrayLike,
+    kernel_size: int | Sequence[int],
+    stride: int | Sequence[int] | None = None,
+    padding: int | Sequence[int] = 0,
+    dilation: int | Sequence[int] = 1,
     ceil_mode: bool = False,
     return_indices: bool = False,
 ) -> Any:
@@ -135,11 +137,11 @@ def max_pool2d(
 
 
 def max_pool3d(
-    input: Any,
-    kernel_size: Any,
-    stride: Any = None,
-    padding: Any = 0,
-    dilation: Any = 1,
+    input: ArrayLike,
+    kernel_size: int | Sequence[int],
+    stride: int | Sequence[int] | None = None,
+    padding: int | Sequence[int] = 0,
+    dilation: int | Sequence[int] = 1,
     ceil_mode: bool = False,
     return_indices: bool = False,
 ) -> Any:
@@ -199,13 +201,13 @@ def _avg_pool(
 
 
 def avg_pool1d(
-    input: Any,
-    kernel_size: Any,
-    stride: Any = None,
-    padding: Any = 0,
+    input: ArrayLike,
+    kernel_size: int | Sequence[int],
+    stride: int | Sequence[int] | None = None,
+    padding: int | Sequence[int] = 0,
     ceil_mode: bool = False,
     count_include_pad: bool = True,
-) -> Any:
+) -> Array:
     """The mean of each window of signals (batch, channels, length), or of one.
 
     ``stride`` is the kernel's size by default. The zeros of the padding count, unless
@@ -221,14 +223,14 @@ def avg_pool1d(
 
 
 def avg_pool2d(
-    input: Any,
-    kernel_size: Any,
-    stride: Any = None,
-    padding: Any = 0,
+    input: ArrayLike,
+    kernel_size: int | Sequence[int],
+    stride: int | Sequence[int] | None = None,
+    padding: int | Sequence[int] = 0,
     ceil_mode: bool = False,
     count_include_pad: bool = True,
     divisor_override: int | None = None,
-) -> Any:
+) -> Array:
     """The mean of each window of images (batch, channels, height, width), or of one.
 
     Each setting is a number or one an axis; see ``avg_pool1d``. ``divisor_override`` divides the
@@ -246,14 +248,14 @@ def avg_pool2d(
 
 
 def avg_pool3d(
-    input: Any,
-    kernel_size: Any,
-    stride: Any = None,
-    padding: Any = 0,
+    input: ArrayLike,
+    kernel_size: int | Sequence[int],
+    stride: int | Sequence[int] | None = None,
+    padding: int | Sequence[int] = 0,
     ceil_mode: bool = False,
     count_include_pad: bool = True,
     divisor_override: int | None = None,
-) -> Any:
+) -> Array:
     """The mean of each window of volumes; see ``avg_pool2d``.
 
     >>> import stretto.numpy as snp
@@ -280,12 +282,12 @@ def _lp_pool(
 
 
 def lp_pool1d(
-    input: Any,
+    input: ArrayLike,
     norm_type: float,
-    kernel_size: Any,
-    stride: Any = None,
+    kernel_size: int | Sequence[int],
+    stride: int | Sequence[int] | None = None,
     ceil_mode: bool = False,
-) -> Any:
+) -> Array:
     """The ``norm_type``-th root of the sum of ``norm_type``-th powers in each window of signals.
 
     A window that reaches beyond the end, with ``ceil_mode``, counts as if it were full of elements
@@ -300,12 +302,12 @@ def lp_pool1d(
 
 
 def lp_pool2d(
-    input: Any,
+    input: ArrayLike,
     norm_type: float,
-    kernel_size: Any,
-    stride: Any = None,
+    kernel_size: int | Sequence[int],
+    stride: int | Sequence[int] | None = None,
     ceil_mode: bool = False,
-) -> Any:
+) -> Array:
     """The root of the sum of powers in each window of images; see ``lp_pool1d``.
 
     >>> import stretto.numpy as snp
@@ -318,12 +320,12 @@ def lp_pool2d(
 
 
 def lp_pool3d(
-    input: Any,
+    input: ArrayLike,
     norm_type: float,
-    kernel_size: Any,
-    stride: Any = None,
+    kernel_size: int | Sequence[int],
+    stride: int | Sequence[int] | None = None,
     ceil_mode: bool = False,
-) -> Any:
+) -> Array:
     """The root of the sum of powers in each window of volumes; see ``lp_pool1d``.
 
     >>> import stretto.numpy as snp

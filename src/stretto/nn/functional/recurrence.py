@@ -13,6 +13,7 @@ from typing import Any, NamedTuple
 import stretto.numpy as snp
 from stretto._engine.control.scan import scan
 from stretto._engine.core.interpreter import as_value
+from stretto._engine.core.typing import Array, ArrayLike, Key
 from stretto._engine.ops.broadcast import of_rank
 from stretto._engine.ops.comparison import full
 from stretto._engine.ops.contract import matmul
@@ -250,8 +251,8 @@ def _cell(
 
 
 def rnn_tanh(
-    input: Any,
-    hx: Any,
+    input: ArrayLike,
+    hx: ArrayLike | None,
     params: Sequence[Any],
     has_biases: bool = True,
     num_layers: int = 1,
@@ -260,8 +261,8 @@ def rnn_tanh(
     bidirectional: bool = False,
     batch_first: bool = False,
     *,
-    key: Any = None,
-) -> tuple[Any, Any]:
+    key: Key | None = None,
+) -> tuple[Array, Array]:
     """Elman's network, ``h' = tanh(W x + b + U h + c)``: the outputs, and the last states.
 
     ``input`` is (L, N, features), (N, L, features) if ``batch_first``, or (L, features); ``hx`` the
@@ -297,8 +298,8 @@ def rnn_tanh(
 
 
 def rnn_relu(
-    input: Any,
-    hx: Any,
+    input: ArrayLike,
+    hx: ArrayLike | None,
     params: Sequence[Any],
     has_biases: bool = True,
     num_layers: int = 1,
@@ -307,8 +308,8 @@ def rnn_relu(
     bidirectional: bool = False,
     batch_first: bool = False,
     *,
-    key: Any = None,
-) -> tuple[Any, Any]:
+    key: Key | None = None,
+) -> tuple[Array, Array]:
     """``rnn_tanh`` with ``relu`` in place of ``tanh``.
 
     >>> import stretto as st, stretto.numpy as snp
@@ -334,8 +335,8 @@ def rnn_relu(
 
 
 def lstm(
-    input: Any,
-    hx: Any,
+    input: ArrayLike,
+    hx: tuple[ArrayLike, ArrayLike] | None,
     params: Sequence[Any],
     has_biases: bool = True,
     num_layers: int = 1,
@@ -344,8 +345,8 @@ def lstm(
     bidirectional: bool = False,
     batch_first: bool = False,
     *,
-    key: Any = None,
-) -> tuple[Any, Any, Any]:
+    key: Key | None = None,
+) -> tuple[Array, Array, Array]:
     """Long short-term memory: the outputs, the last states ``h``, and the last cells ``c``.
 
     As ``rnn_tanh``, but ``hx`` is a pair of first states and cells, and weights have the rows of
@@ -378,8 +379,8 @@ def lstm(
 
 
 def gru(
-    input: Any,
-    hx: Any,
+    input: ArrayLike,
+    hx: ArrayLike | None,
     params: Sequence[Any],
     has_biases: bool = True,
     num_layers: int = 1,
@@ -388,8 +389,8 @@ def gru(
     bidirectional: bool = False,
     batch_first: bool = False,
     *,
-    key: Any = None,
-) -> tuple[Any, Any]:
+    key: Key | None = None,
+) -> tuple[Array, Array]:
     """The gated recurrent unit: the outputs, and the last states.
 
     As ``rnn_tanh``, but weights have the rows of three gates: reset, update, new. Raises as that.
@@ -419,8 +420,13 @@ def gru(
 
 
 def rnn_tanh_cell(
-    input: Any, hx: Any, w_ih: Any, w_hh: Any, b_ih: Any = None, b_hh: Any = None
-) -> Any:
+    input: ArrayLike,
+    hx: ArrayLike | None,
+    w_ih: ArrayLike,
+    w_hh: ArrayLike,
+    b_ih: ArrayLike | None = None,
+    b_hh: ArrayLike | None = None,
+) -> Array:
     """One step of ``rnn_tanh``: the next state of an input (N, features) or (features,).
 
     Raises ``ValueError`` where shapes do not fit.
@@ -434,20 +440,37 @@ def rnn_tanh_cell(
 
 
 def rnn_relu_cell(
-    input: Any, hx: Any, w_ih: Any, w_hh: Any, b_ih: Any = None, b_hh: Any = None
-) -> Any:
+    input: ArrayLike,
+    hx: ArrayLike | None,
+    w_ih: ArrayLike,
+    w_hh: ArrayLike,
+    b_ih: ArrayLike | None = None,
+    b_hh: ArrayLike | None = None,
+) -> Array:
     """One step of ``rnn_relu``; as ``rnn_tanh_cell``."""
     return _cell(_RELU, input, hx, w_ih, w_hh, b_ih, b_hh)[0]
 
 
 def lstm_cell(
-    input: Any, hx: Any, w_ih: Any, w_hh: Any, b_ih: Any = None, b_hh: Any = None
-) -> tuple[Any, Any]:
+    input: ArrayLike,
+    hx: tuple[ArrayLike, ArrayLike] | None,
+    w_ih: ArrayLike,
+    w_hh: ArrayLike,
+    b_ih: ArrayLike | None = None,
+    b_hh: ArrayLike | None = None,
+) -> tuple[Array, Array]:
     """One step of ``lstm``: the next state and cell, for such a pair ``hx``, zeros for None."""
     h, c = _cell(_LSTM, input, hx, w_ih, w_hh, b_ih, b_hh)
     return h, c
 
 
-def gru_cell(input: Any, hx: Any, w_ih: Any, w_hh: Any, b_ih: Any = None, b_hh: Any = None) -> Any:
+def gru_cell(
+    input: ArrayLike,
+    hx: ArrayLike | None,
+    w_ih: ArrayLike,
+    w_hh: ArrayLike,
+    b_ih: ArrayLike | None = None,
+    b_hh: ArrayLike | None = None,
+) -> Array:
     """One step of ``gru``; as ``rnn_tanh_cell``."""
     return _cell(_GRU, input, hx, w_ih, w_hh, b_ih, b_hh)[0]

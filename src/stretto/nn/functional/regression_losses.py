@@ -13,6 +13,7 @@ from typing import Any
 
 import stretto.numpy as snp
 from stretto._engine.control.custom_jvp import custom_jvp
+from stretto._engine.core.typing import Array, ArrayLike
 from stretto._engine.ops.broadcast import expand_dims
 from stretto._engine.ops.comparison import full_like
 from stretto.nn.functional.arguments import as_float
@@ -39,7 +40,9 @@ def _weighted(loss: Any, weight: Any, reduction: str, who: str) -> Any:
     return reduced(loss * weight, reduction, who)
 
 
-def mse_loss(input: Any, target: Any, *, reduction: str = "mean", weight: Any = None) -> Any:
+def mse_loss(
+    input: ArrayLike, target: ArrayLike, *, reduction: str = "mean", weight: ArrayLike | None = None
+) -> Array:
     """``(input - target)**2``; of a weighted mean, the sum is divided by that of the weights.
 
     Raises ``ValueError`` where shapes differ.
@@ -52,7 +55,9 @@ def mse_loss(input: Any, target: Any, *, reduction: str = "mean", weight: Any = 
     return _weighted(snp.square(x - y), weight, reduction, "mse_loss")
 
 
-def l1_loss(input: Any, target: Any, *, reduction: str = "mean", weight: Any = None) -> Any:
+def l1_loss(
+    input: ArrayLike, target: ArrayLike, *, reduction: str = "mean", weight: ArrayLike | None = None
+) -> Array:
     """``|input - target|``, whose derivative at 0 is 0; weights as in ``mse_loss``.
 
     Raises ``ValueError`` where shapes differ.
@@ -65,7 +70,9 @@ def l1_loss(input: Any, target: Any, *, reduction: str = "mean", weight: Any = N
     return _weighted(snp.abs(x - y), weight, reduction, "l1_loss")
 
 
-def smooth_l1_loss(input: Any, target: Any, *, reduction: str = "mean", beta: float = 1.0) -> Any:
+def smooth_l1_loss(
+    input: ArrayLike, target: ArrayLike, *, reduction: str = "mean", beta: float = 1.0
+) -> Array:
     """``d**2 / (2 beta)`` for differences ``d`` below ``beta``, else ``|d| - beta / 2``.
 
     Raises ``ValueError`` where shapes differ or ``beta`` is negative. Source: Girshick, Fast R-CNN,
@@ -87,8 +94,13 @@ def smooth_l1_loss(input: Any, target: Any, *, reduction: str = "mean", beta: fl
 
 
 def huber_loss(
-    input: Any, target: Any, *, reduction: str = "mean", delta: float = 1.0, weight: Any = None
-) -> Any:
+    input: ArrayLike,
+    target: ArrayLike,
+    *,
+    reduction: str = "mean",
+    delta: float = 1.0,
+    weight: ArrayLike | None = None,
+) -> Array:
     """``d**2 / 2`` for differences ``d`` up to ``delta``, else ``delta (|d| - delta / 2)``.
 
     ``weight`` multiplies each. Raises ``ValueError`` where shapes differ or ``delta`` is not
@@ -121,13 +133,13 @@ _at_least.defjvps(lambda dx, out, x, least: dx, None)
 
 
 def gaussian_nll_loss(
-    input: Any,
-    target: Any,
-    var: Any,
+    input: ArrayLike,
+    target: ArrayLike,
+    var: ArrayLike,
     full: bool = False,
     eps: float = 1e-6,
     reduction: str = "mean",
-) -> Any:
+) -> Array:
     """``(log v + (input - target)**2 / v) / 2``: what a normal density's negative logarithm varies.
 
     ``v`` is ``var``, at least ``eps``; the derivative does not see that limit. ``full`` adds
@@ -161,14 +173,14 @@ def gaussian_nll_loss(
 
 
 def poisson_nll_loss(
-    input: Any,
-    target: Any,
+    input: ArrayLike,
+    target: ArrayLike,
     log_input: bool = True,
     full: bool = False,
     *,
     eps: float = 1e-8,
     reduction: str = "mean",
-) -> Any:
+) -> Array:
     """``exp(input) - target * input``: the negative logarithm of Poisson probabilities.
 
     Without ``log_input`` the rate itself is given: ``input - target * log(input + eps)``. ``full``

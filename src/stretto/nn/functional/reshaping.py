@@ -12,6 +12,7 @@ from typing import Any
 from stretto._engine.api.graph import ShapeDtypeStruct
 from stretto._engine.api.linear_transpose import linear_transpose
 from stretto._engine.core.interpreter import as_value
+from stretto._engine.core.typing import Array, ArrayLike
 from stretto._engine.ops.broadcast import canonical_axis, expand_dims, reshape, transpose
 from stretto._engine.ops.shape import concatenate, pad, slice_in_dim
 from stretto.nn.functional.arguments import batched, per_axis, unbatched
@@ -27,7 +28,7 @@ __all__ = [
 ]
 
 
-def flatten(input: Any, start_dim: int = 0, end_dim: int = -1) -> Any:
+def flatten(input: ArrayLike, start_dim: int = 0, end_dim: int = -1) -> Array:
     """The axes from ``start_dim`` to ``end_dim``, inclusive, as one.
 
     Raises ``ValueError`` where the first lies behind the last.
@@ -49,7 +50,7 @@ def flatten(input: Any, start_dim: int = 0, end_dim: int = -1) -> Any:
     return reshape(x, (*x.shape[:first], joined, *x.shape[last + 1 :]))
 
 
-def unflatten(input: Any, dim: int, sizes: Sequence[int]) -> Any:
+def unflatten(input: ArrayLike, dim: int, sizes: Sequence[int]) -> Array:
     """The axis ``dim`` as several of these sizes, of which one may be -1: the rest.
 
     Raises ``ValueError`` where they do not multiply to the axis.
@@ -77,7 +78,7 @@ def _images(who: str, input: Any) -> Any:
     return x
 
 
-def pixel_shuffle(input: Any, upscale_factor: int) -> Any:
+def pixel_shuffle(input: ArrayLike, upscale_factor: int) -> Array:
     """From (..., c r², h, w) to (..., c, h r, w r): channels become squares of r × r pixels.
 
     Raises ``ValueError`` where r² does not divide the channels. Source: Shi et al., Real-Time
@@ -98,7 +99,7 @@ def pixel_shuffle(input: Any, upscale_factor: int) -> Any:
     return reshape(transpose(x, (0, 1, 4, 2, 5, 3)), (*outer, c // (r * r), h * r, w * r))
 
 
-def pixel_unshuffle(input: Any, downscale_factor: int) -> Any:
+def pixel_unshuffle(input: ArrayLike, downscale_factor: int) -> Array:
     """From (..., c, h r, w r) to (..., c r², h, w): the inverse of ``pixel_shuffle``.
 
     Raises ``ValueError`` where r does not divide height and width.
@@ -117,7 +118,7 @@ def pixel_unshuffle(input: Any, downscale_factor: int) -> Any:
     return reshape(transpose(x, (0, 1, 3, 5, 2, 4)), (*outer, c * r * r, h // r, w // r))
 
 
-def channel_shuffle(input: Any, groups: int) -> Any:
+def channel_shuffle(input: ArrayLike, groups: int) -> Array:
     """The channels (axis 1) dealt out anew: one of each group, then the next of each.
 
     Raises ``ValueError`` where the groups do not divide the channels. Source: Zhang et al.,
@@ -163,8 +164,12 @@ def _settings(
 
 
 def unfold(
-    input: Any, kernel_size: Any, dilation: Any = 1, padding: Any = 0, stride: Any = 1
-) -> Any:
+    input: ArrayLike,
+    kernel_size: int | Sequence[int],
+    dilation: int | Sequence[int] = 1,
+    padding: int | Sequence[int] = 0,
+    stride: int | Sequence[int] = 1,
+) -> Array:
     """The windows of images (batch, channels, height, width) as columns, or of one image.
 
     The result is (batch, channels × kernel elements, windows). Raises ``ValueError`` where no
@@ -193,13 +198,13 @@ def unfold(
 
 
 def fold(
-    input: Any,
-    output_size: Any,
-    kernel_size: Any,
-    dilation: Any = 1,
-    padding: Any = 0,
-    stride: Any = 1,
-) -> Any:
+    input: ArrayLike,
+    output_size: int | Sequence[int],
+    kernel_size: int | Sequence[int],
+    dilation: int | Sequence[int] = 1,
+    padding: int | Sequence[int] = 0,
+    stride: int | Sequence[int] = 1,
+) -> Array:
     """Columns added up where their windows lie in images of ``output_size``.
 
     ``input`` is (batch, channels × kernel elements, windows), or without the batch: what ``unfold``

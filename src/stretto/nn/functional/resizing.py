@@ -7,12 +7,14 @@ Means are products with a matrix (outputs, inputs) of weights, a few in each row
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
 from stretto._engine.core.integers import integers
 from stretto._engine.core.interpreter import Value, as_value
+from stretto._engine.core.typing import Array, ArrayLike
 from stretto._engine.ops.broadcast import broadcast_to, expand_dims, move_axis, reshape
 from stretto._engine.ops.contract import dot_general
 from stretto._engine.ops.convert import convert
@@ -40,13 +42,13 @@ _MEANS = {3: adaptive_avg_pool1d, 4: adaptive_avg_pool2d, 5: adaptive_avg_pool3d
 
 
 def interpolate(
-    input: Any,
-    size: Any = None,
-    scale_factor: Any = None,
+    input: ArrayLike,
+    size: int | Sequence[int] | None = None,
+    scale_factor: float | Sequence[float] | None = None,
     mode: str = "nearest",
     align_corners: bool | None = None,
     recompute_scale_factor: bool | None = None,
-) -> Any:
+) -> Array:
     """``input`` (batch, channels, spatial ...) made as big as ``size``, or by ``scale_factor``.
 
     One of the two is given: a number, or one for each spatial axis. ``mode``: ``nearest``,
@@ -99,12 +101,12 @@ def interpolate(
 
 
 def upsample(
-    input: Any,
-    size: Any = None,
-    scale_factor: Any = None,
+    input: ArrayLike,
+    size: int | Sequence[int] | None = None,
+    scale_factor: float | Sequence[float] | None = None,
     mode: str = "nearest",
     align_corners: bool | None = None,
-) -> Any:
+) -> Array:
     """The same as ``interpolate``.
 
     >>> import stretto.numpy as snp

@@ -12,6 +12,7 @@ import stretto.numpy as snp
 from stretto import random
 from stretto._engine.control.stop_gradient import stop_gradient
 from stretto._engine.core.interpreter import as_value
+from stretto._engine.core.typing import Array, ArrayLike, DTypeLike, Key
 from stretto._engine.ops.convert import convert
 from stretto.nn import functions
 from stretto.nn.functional.arguments import as_float
@@ -26,7 +27,7 @@ def _as(x: Any, dtype: Any, who: str) -> Any:
     return x if dtype is None else convert(x, as_dtype(dtype))
 
 
-def softmax(input: Any, dim: int, dtype: Any = None) -> Any:
+def softmax(input: ArrayLike, dim: int, dtype: DTypeLike | None = None) -> Array:
     """``exp(x) / sum(exp(x))`` along ``dim``, of ``x`` converted to ``dtype`` if that is given.
 
     >>> import stretto as st
@@ -36,7 +37,7 @@ def softmax(input: Any, dim: int, dtype: Any = None) -> Any:
     return functions.softmax(_as(input, dtype, "softmax"), dim)
 
 
-def softmin(input: Any, dim: int, dtype: Any = None) -> Any:
+def softmin(input: ArrayLike, dim: int, dtype: DTypeLike | None = None) -> Array:
     """``softmax(-x)`` along ``dim``.
 
     >>> import stretto as st
@@ -46,7 +47,7 @@ def softmin(input: Any, dim: int, dtype: Any = None) -> Any:
     return functions.softmax(-_as(input, dtype, "softmin"), dim)
 
 
-def log_softmax(input: Any, dim: int, dtype: Any = None) -> Any:
+def log_softmax(input: ArrayLike, dim: int, dtype: DTypeLike | None = None) -> Array:
     """``x - log(sum(exp(x)))`` along ``dim``, of ``x`` converted to ``dtype`` if that is given.
 
     >>> import stretto as st
@@ -57,8 +58,12 @@ def log_softmax(input: Any, dim: int, dtype: Any = None) -> Any:
 
 
 def gumbel_softmax(
-    logits: Any, tau: Any = 1.0, hard: bool = False, dim: int = -1, key: Any = None
-) -> Any:
+    logits: ArrayLike,
+    tau: ArrayLike = 1.0,
+    hard: bool = False,
+    dim: int = -1,
+    key: Key | None = None,
+) -> Array:
     """A draw near to a one-hot vector along ``dim``, differentiable by the logits.
 
     The smaller ``tau``, the nearer. A ``hard`` draw is one-hot; its derivative is that of the soft
