@@ -38,10 +38,17 @@ class _Forward(Protocol[_P, _R_co]):
 
 
 class Parameter:
-    """Marks an array, assigned to an attribute of a module, as one that is trained.
+    """Mark an array, assigned to an attribute of a module, as one that is trained.
 
-    The attribute holds the array itself. Raises ``TypeError`` for what is no array, and for
-    integers and booleans, which have no gradient.
+    The attribute then holds the array itself.
+
+    Args:
+        value: the array, of a floating or complex dtype; a Python number becomes an array.
+
+    Raises:
+        TypeError: ``value`` is not an array, or holds integers or booleans, which have no gradient.
+
+    As PyTorch's ``nn.Parameter``.
 
     >>> import stretto as st
     >>> from stretto import nn
@@ -83,16 +90,21 @@ class Module:
     """The base class of models and layers.
 
     A subclass calls ``super().__init__()``, then assigns ``Parameter(array)``, modules, and static
-    settings (numbers, strings, functions, tuples: anything hashable) to attributes, and gives
-    ``forward``. Arrays that are not trained go in by ``register_buffer``. Arrays never change; an
-    attribute is assigned anew.
+    settings (numbers, strings, functions, tuples: anything hashable) to attributes, and defines
+    ``forward``. Arrays that are not trained are added by ``register_buffer``. Arrays never change;
+    an attribute is assigned anew.
 
-    What a module holds at two places (a module, or an array: tied weights) is one for names,
-    copies, ``to`` and ``func.functional_call``. A tree has no such thing: a module that went
+    What a module holds in two places (a module, or an array: tied weights) counts once for names,
+    copies, ``to`` and ``func.functional_call``. A tree has no such notion: a module that went
     through a transformation, or ``tree.map``, holds two.
 
-    Raises ``TypeError`` for an attribute that is a bare array, or a list or dictionary (which
-    PyTorch would leave out of the parameters without a word).
+    Raises:
+        AttributeError: an attribute is used before ``super().__init__()``, or has the name of a
+            method.
+        TypeError: an attribute is a bare array, or not hashable, or a list or dictionary of arrays
+            or modules (which PyTorch would silently leave out of the parameters).
+
+    As PyTorch's ``nn.Module``.
 
     >>> import stretto as st
     >>> from stretto import nn
@@ -123,13 +135,32 @@ class Module:
         self.training = True
 
     def forward(self, *args: Any, **kwargs: Any) -> Any:
-        """What the module computes; each subclass gives its own."""
+        """Compute what the module is for; each subclass defines its own.
+
+        Args:
+            *args: whatever the subclass takes.
+            **kwargs: the same, by name.
+
+        Returns:
+            Whatever the subclass gives.
+
+        Raises:
+            NotImplementedError: the subclass does not define it.
+        """
         raise NotImplementedError(
             f"{type(self).__name__} has no forward: define forward(self, x) in the class"
         )
 
     def __call__(self: _Forward[_P, _R_co], *args: _P.args, **kwargs: _P.kwargs) -> _R_co:
-        """``forward`` of these arguments."""
+        """Call ``forward`` with these arguments.
+
+        Args:
+            *args: those of ``forward``.
+            **kwargs: those of ``forward``, by name.
+
+        Returns:
+            What ``forward`` returns.
+        """
         return self.forward(*args, **kwargs)
 
     # Attributes
@@ -227,7 +258,18 @@ class Module:
         return {**self.__dict__, "_layout": None}
 
     def register_parameter(self, name: str, value: ArrayLike | Parameter | None) -> None:
-        """Add a parameter, or ``None`` in its place."""
+        """Add a parameter, or ``None`` in its place.
+
+        Args:
+            name: the attribute, without dots.
+            value: the array, floating or complex; None for a parameter that this module does
+                without.
+
+        Raises:
+            KeyError: there is such an attribute already.
+            TypeError: ``value`` is not an array, or has no gradient.
+            ValueError: ``name`` is empty or has a dot.
+        """
         self._free(name)
         marked: Any = None if value is None else Parameter(value)
         self._assign(name, None if marked is None else marked.value, "parameter")
@@ -237,7 +279,15 @@ class Module:
     ) -> None:
         """Add an array that is not trained, or ``None`` in its place.
 
-        It is part of ``state_dict`` if ``persistent``.
+        Args:
+            name: the attribute, without dots.
+            value: the array, of any dtype; None for a buffer that this module does without.
+            persistent: whether ``state_dict`` has it.
+
+        Raises:
+            KeyError: there is such an attribute already.
+            TypeError: ``value`` is not an array.
+            ValueError: ``name`` is empty or has a dot.
         """
         self._free(name)
         value = None if value is None else _array(value, type(self).__name__, name)
@@ -246,7 +296,17 @@ class Module:
             self.__dict__["_unsaved"] = self._unsaved | {name}
 
     def register_module(self, name: str, module: Module | None) -> None:
-        """Add a submodule, or ``None`` in its place."""
+        """Add a submodule, or ``None`` in its place.
+
+        Args:
+            name: the attribute, without dots.
+            module: the module; None for one that this module does without.
+
+        Raises:
+            KeyError: there is such an attribute already.
+            TypeError: ``module`` is neither a module nor None.
+            ValueError: ``name`` is empty or has a dot.
+        """
         self._free(name)
         if not (module is None or isinstance(module, Module)):
             raise TypeError(
@@ -265,9 +325,16 @@ class Module:
     def update_buffer(self, name: str, value: ArrayLike | Parameter | None) -> None:
         """Give a buffer its next value, as batch normalisation does in train mode.
 
-        At rest it is assigned. Inside a transformation the assignment would be lost, and
-        ``RuntimeError`` is raised, unless the module is run by ``nn.stateful_call``. Raises
-        ``KeyError`` for a name that is no buffer's.
+        Outside transformations it is assigned. Inside one the assignment would be lost, unless the
+        module is called by ``nn.stateful_call``.
+
+        Args:
+            name: the buffer.
+            value: its next value; None empties it.
+
+        Raises:
+            KeyError: there is no such buffer.
+            RuntimeError: the update would be lost.
         """
         if self._roles.get(name) != "buffer":
             raise KeyError(f"{type(self).__name__} has no buffer {name!r}")
@@ -278,17 +345,32 @@ class Module:
     # Walking
 
     def named_children(self) -> Iterator[tuple[str, Module]]:
-        """The modules among the attributes, by name."""
+        """Iterate over the modules among the attributes.
+
+        Returns:
+            Pairs of name and module.
+        """
         for name, role in self._roles.items():
             if role == "module" and self.__dict__[name] is not None:
                 yield name, self.__dict__[name]
 
     def children(self) -> Iterator[Module]:
-        """The modules among the attributes."""
+        """Iterate over the modules among the attributes.
+
+        Returns:
+            The modules.
+        """
         return (module for _, module in self.named_children())
 
     def named_modules(self, prefix: str = "") -> Iterator[tuple[str, Module]]:
-        """This module and all inside it, by dotted name; one that is there twice is given once."""
+        """Iterate over this module and all inside it; one held twice comes once.
+
+        Args:
+            prefix: what names begin with.
+
+        Yields:
+            Pairs of dotted name and module; this module's own name is ``prefix``.
+        """
         yield from self._walk(prefix, set())
 
     def _walk(self, prefix: str, seen: set[int]) -> Iterator[tuple[str, Module]]:
@@ -300,7 +382,11 @@ class Module:
             yield from module._walk(f"{prefix}.{name}" if prefix else name, seen)
 
     def modules(self) -> Iterator[Module]:
-        """This module and all inside it."""
+        """Iterate over this module and all inside it; one held twice comes once.
+
+        Returns:
+            The modules.
+        """
         return (module for _, module in self.named_modules())
 
     def _named(self, role: str, prefix: str, recurse: bool) -> Iterator[tuple[str, Any]]:
@@ -315,23 +401,63 @@ class Module:
     def named_parameters(
         self, prefix: str = "", recurse: bool = True
     ) -> Iterator[tuple[str, Array]]:
-        """(name, array) of each parameter; one that is there twice is given once."""
+        """Iterate over the parameters by name; one held twice comes once.
+
+        Args:
+            prefix: what names begin with.
+            recurse: whether those of inner modules come too.
+
+        Returns:
+            Pairs of dotted name and array.
+        """
         return self._named("parameter", prefix, recurse)
 
     def parameters(self, recurse: bool = True) -> Iterator[Array]:
-        """The parameters."""
+        """Iterate over the parameters; one held twice comes once.
+
+        Args:
+            recurse: whether those of inner modules come too.
+
+        Returns:
+            The arrays.
+        """
         return (x for _, x in self.named_parameters(recurse=recurse))
 
     def named_buffers(self, prefix: str = "", recurse: bool = True) -> Iterator[tuple[str, Array]]:
-        """(name, array) of each buffer."""
+        """Iterate over the buffers by name; one held twice comes once.
+
+        Args:
+            prefix: what names begin with.
+            recurse: whether those of inner modules come too.
+
+        Returns:
+            Pairs of dotted name and array.
+        """
         return self._named("buffer", prefix, recurse)
 
     def buffers(self, recurse: bool = True) -> Iterator[Array]:
-        """The buffers."""
+        """Iterate over the buffers; one held twice comes once.
+
+        Args:
+            recurse: whether those of inner modules come too.
+
+        Returns:
+            The arrays.
+        """
         return (x for _, x in self.named_buffers(recurse=recurse))
 
     def get_submodule(self, target: str) -> Module:
-        """The module of this dotted name; itself for the empty name."""
+        """Find a module inside this one by its dotted name.
+
+        Args:
+            target: the name, such as ``"encoder.layers.0"``; the empty name is this module's.
+
+        Returns:
+            The module.
+
+        Raises:
+            AttributeError: there is no such module; the message lists those there are.
+        """
         module: Any = self
         for name in target.split(".") if target else ():
             if module._roles.get(name) != "module" or module.__dict__[name] is None:
@@ -343,7 +469,14 @@ class Module:
         return module
 
     def apply(self: _M, f: Callable[[Module], Any]) -> _M:
-        """Call ``f`` on every module inside, then on this one; returns this one."""
+        """Call a function on every module inside, then on this one.
+
+        Args:
+            f: the function of a module; what it returns is not used.
+
+        Returns:
+            This module.
+        """
         for child in self.children():
             child.apply(f)
         f(self)
@@ -352,19 +485,37 @@ class Module:
     # Modes and types
 
     def train(self: _M, mode: bool = True) -> _M:
-        """Put this module, and all inside, in train mode or not; returns it."""
+        """Put this module, and all inside it, in train mode.
+
+        Args:
+            mode: False for evaluation mode.
+
+        Returns:
+            This module.
+        """
         for module in self.modules():
             module.training = bool(mode)
         return self
 
     def eval(self: _M) -> _M:
-        """Put this module, and all inside, in evaluation mode; returns it."""
+        """Put this module, and all inside it, in evaluation mode.
+
+        Returns:
+            This module.
+        """
         return self.train(False)
 
     def to(self: _M, dtype: DTypeLike) -> _M:
-        """Convert parameters and buffers of floating dtypes to this one; returns this module.
+        """Convert parameters and buffers of floating dtypes; complex ones stay as they are.
 
-        Complex numbers stay as they are. Raises ``TypeError`` for a dtype that is not floating.
+        Args:
+            dtype: the floating dtype to convert to.
+
+        Returns:
+            This module.
+
+        Raises:
+            TypeError: ``dtype`` is not floating.
         """
         dtype = as_dtype(dtype)
         if kind_of(dtype) != "float":
@@ -379,7 +530,11 @@ class Module:
         return self
 
     def clone(self: _M) -> _M:
-        """A deep copy: what is assigned to one is not seen by the other."""
+        """Copy the module deeply: assignments to one are not seen by the other.
+
+        Returns:
+            The copy.
+        """
         return _clone(self, {})
 
     # State
@@ -391,7 +546,14 @@ class Module:
                 yield name, self.__dict__[name]
 
     def state_dict(self, prefix: str = "") -> dict[str, Array]:
-        """Parameters and persistent buffers by dotted name."""
+        """Collect parameters and persistent buffers by dotted name.
+
+        Args:
+            prefix: what names begin with.
+
+        Returns:
+            The arrays by name; one held twice is under both names.
+        """
         return {
             name: value
             for name, (module, attribute, value) in updating.places(self, prefix).items()
@@ -401,11 +563,19 @@ class Module:
     def load_state_dict(
         self, state_dict: Mapping[str, Any], strict: bool = True
     ) -> updating.LoadedKeys:
-        """Assign arrays by name: ``(missing_keys, unexpected_keys)``.
+        """Assign arrays by name: all of them, or none.
 
-        Arrays may be NumPy's, or anything NumPy takes; they are converted to the dtypes that are
-        there. Raises ``ValueError`` listing names that are missing or unexpected (if ``strict``)
-        and shapes that differ; nothing is loaded then.
+        Args:
+            state_dict: arrays by dotted name, ours, NumPy's, or anything NumPy takes; they are
+                converted to the dtypes that are there.
+            strict: whether the names must be the same; otherwise those in common are loaded.
+
+        Returns:
+            The names ``(missing_keys, unexpected_keys)``.
+
+        Raises:
+            TypeError: ``state_dict`` is not a dictionary.
+            ValueError: shapes differ, or names do while ``strict``; the message lists them all.
 
         >>> from stretto import nn
         >>> one, other = nn.Linear(2, 1), nn.Linear(2, 1)
@@ -417,7 +587,11 @@ class Module:
     # Words
 
     def extra_repr(self) -> str:
-        """The settings, as they stand in the printed form."""
+        """Describe the settings, as they appear in the printed form.
+
+        Returns:
+            Text to stand between the parentheses.
+        """
         return ""
 
     def __repr__(self) -> str:

@@ -82,7 +82,12 @@ def places(module: Any, prefix: str = "") -> dict[str, tuple[Any, str, Any]]:
 
 
 class LoadedKeys(NamedTuple):
-    """The names that a state dictionary lacked, and those it had too many."""
+    """The names that a state dictionary lacked, and those that it had in excess.
+
+    Args:
+        missing_keys: names of the module that the dictionary lacked.
+        unexpected_keys: names of the dictionary that the module lacks.
+    """
 
     missing_keys: list[str]
     unexpected_keys: list[str]
