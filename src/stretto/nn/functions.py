@@ -76,7 +76,23 @@ def _float(x: Any, who: str) -> Value:
 
 
 def identity(x: ArrayLike) -> Array:
-    """``x`` itself."""
+    """Return ``x`` itself, as an array.
+
+    Args:
+        x: an array, or a number.
+
+    Returns:
+        The array.
+
+    Raises:
+        TypeError: ``x`` is not an array or a number.
+
+    As ``jax.nn.identity``.
+
+    >>> import stretto as st
+    >>> st.nn.identity(st.numpy.array([1.0]))
+    Array([1.], dtype=float32)
+    """
     return as_value(x, "identity")
 
 
@@ -84,7 +100,18 @@ def identity(x: ArrayLike) -> Array:
 
 
 def relu(x: ArrayLike) -> Array:
-    """``max(x, 0)``; its derivative at 0 is 0.
+    """Take ``max(x, 0)`` of each element; its derivative at 0 is 0.
+
+    Args:
+        x: an array of any shape and real dtype.
+
+    Returns:
+        The values, of the shape and dtype of ``x``.
+
+    Raises:
+        TypeError: ``x`` is not an array or a number.
+
+    As ``jax.nn.relu``.
 
     >>> import stretto as st
     >>> st.nn.relu(st.numpy.array([-1.0, 2.0]))
@@ -104,9 +131,18 @@ def _rectified(x: np.ndarray) -> np.ndarray:
 
 
 def relu6(x: ArrayLike) -> Array:
-    """``min(max(x, 0), 6)``; its derivative at 0 and 6 is 0.
+    """Take ``min(max(x, 0), 6)`` of each element; its derivative at 0 and 6 is 0.
 
-    Source: Krizhevsky, Convolutional Deep Belief Networks on CIFAR-10, 2010.
+    Args:
+        x: an array of any shape; integers become floats.
+
+    Returns:
+        The values, in the shape of ``x``.
+
+    Raises:
+        TypeError: ``x`` is not an array or a number.
+
+    As ``jax.nn.relu6``. Source: Krizhevsky, Convolutional Deep Belief Networks on CIFAR-10, 2010.
 
     >>> import stretto as st
     >>> st.nn.relu6(st.numpy.array([-1.0, 2.0, 8.0]))
@@ -117,7 +153,19 @@ def relu6(x: ArrayLike) -> Array:
 
 
 def leaky_relu(x: ArrayLike, negative_slope: ArrayLike = 1e-2) -> Array:
-    """``x`` where it is not negative, else ``negative_slope * x``.
+    """Keep elements that are not negative, and multiply the others by a slope.
+
+    Args:
+        x: an array of any shape; integers become floats.
+        negative_slope: the slope.
+
+    Returns:
+        The values, in the shape of ``x``.
+
+    Raises:
+        TypeError: ``x`` is not an array or a number.
+
+    As ``jax.nn.leaky_relu``.
 
     >>> import stretto as st
     >>> st.nn.leaky_relu(st.numpy.array([-1.0, 2.0]))
@@ -133,9 +181,20 @@ def _negative_part(x: Any) -> Any:
 
 
 def elu(x: ArrayLike, alpha: ArrayLike = 1.0) -> Array:
-    """``x`` where it is positive, else ``alpha * (exp(x) - 1)``.
+    """Keep positive elements, and take ``alpha * (exp(x) - 1)`` of the others.
 
-    Source: Clevert et al., Fast and Accurate Deep Network Learning by ELUs, 2015.
+    Args:
+        x: an array of any shape; integers become floats.
+        alpha: minus the limit for large negative elements.
+
+    Returns:
+        The values, in the shape of ``x``.
+
+    Raises:
+        TypeError: ``x`` is not an array or a number.
+
+    As ``jax.nn.elu``. Source: Clevert et al., Fast and Accurate Deep Network Learning by ELUs,
+    2015.
 
     >>> import stretto as st
     >>> st.nn.elu(st.numpy.array([-1.0, 2.0])).round(3)
@@ -146,9 +205,18 @@ def elu(x: ArrayLike, alpha: ArrayLike = 1.0) -> Array:
 
 
 def selu(x: ArrayLike) -> Array:
-    """``elu`` scaled so that deep networks keep mean 0 and variance 1.
+    """Take ``elu``, scaled so that deep networks keep mean 0 and variance 1.
 
-    Source: Klambauer et al., Self-Normalizing Neural Networks, 2017.
+    Args:
+        x: an array of any shape; integers become floats.
+
+    Returns:
+        The values, in the shape of ``x``.
+
+    Raises:
+        TypeError: ``x`` is not an array or a number.
+
+    As ``jax.nn.selu``. Source: Klambauer et al., Self-Normalizing Neural Networks, 2017.
 
     >>> import stretto as st
     >>> st.nn.selu(st.numpy.array([1.0])).round(3)
@@ -158,9 +226,23 @@ def selu(x: ArrayLike) -> Array:
 
 
 def celu(x: ArrayLike, alpha: ArrayLike = 1.0) -> Array:
-    """``x`` where it is positive, else ``alpha * (exp(x / alpha) - 1)``.
+    """Keep positive elements, and take ``alpha * (exp(x / alpha) - 1)`` of the others.
 
-    Source: Barron, Continuously Differentiable Exponential Linear Units, 2017.
+    Args:
+        x: an array of any shape; integers become floats.
+        alpha: minus the limit for large negative elements.
+
+    Returns:
+        The values, in the shape of ``x``.
+
+    Raises:
+        TypeError: ``x`` is not an array or a number.
+
+    As ``jax.nn.celu``. Source: Barron, Continuously Differentiable Exponential Linear Units, 2017.
+
+    >>> import stretto as st
+    >>> st.nn.celu(st.numpy.array([-1.0, 2.0])).round(3)
+    Array([-0.632,  2.   ], dtype=float32)
     """
     x = _float(x, "celu")
     return choose(greater(x, 0), x, alpha * expm1(_negative_part(x) / alpha))
@@ -170,7 +252,18 @@ def celu(x: ArrayLike, alpha: ArrayLike = 1.0) -> Array:
 
 
 def sigmoid(x: ArrayLike) -> Array:
-    """``1 / (1 + exp(-x))``.
+    """Take ``1 / (1 + exp(-x))`` of each element.
+
+    Args:
+        x: an array of any shape; integers become floats.
+
+    Returns:
+        The values, in the shape of ``x``.
+
+    Raises:
+        TypeError: ``x`` is not an array or a number.
+
+    As ``jax.nn.sigmoid``.
 
     >>> import stretto as st
     >>> st.nn.sigmoid(st.numpy.array([0.0, 100.0]))
@@ -180,12 +273,39 @@ def sigmoid(x: ArrayLike) -> Array:
 
 
 def log_sigmoid(x: ArrayLike) -> Array:
-    """``log(sigmoid(x))``, exact for large negative ``x``."""
+    """Take ``log(sigmoid(x))`` of each element, exact for large negative ones.
+
+    Args:
+        x: an array of any shape; integers become floats.
+
+    Returns:
+        The values, in the shape of ``x``.
+
+    Raises:
+        TypeError: ``x`` is not an array or a number.
+
+    As ``jax.nn.log_sigmoid``.
+
+    >>> import stretto as st
+    >>> st.nn.log_sigmoid(st.numpy.array([-100.0, 0.0])).round(3)
+    Array([-100.   ,   -0.693], dtype=float32)
+    """
     return -softplus(-_float(x, "log_sigmoid"))
 
 
 def softplus(x: ArrayLike) -> Array:
-    """``log(1 + exp(x))`` without overflow.
+    """Take ``log(1 + exp(x))`` of each element, without overflow.
+
+    Args:
+        x: an array of any shape; integers become floats.
+
+    Returns:
+        The values, in the shape of ``x``.
+
+    Raises:
+        TypeError: ``x`` is not an array or a number.
+
+    As ``jax.nn.softplus``.
 
     >>> import stretto as st
     >>> st.nn.softplus(st.numpy.array([0.0, 100.0])).round(3)
@@ -206,16 +326,41 @@ def _softplus(x: np.ndarray) -> np.ndarray:
 
 
 def squareplus(x: ArrayLike, b: ArrayLike = 4) -> Array:
-    """``(x + sqrt(x**2 + b)) / 2``.
+    """Take ``(x + sqrt(x**2 + b)) / 2`` of each element.
 
-    Source: Barron, Squareplus: A Softplus-Like Algebraic Rectifier, 2021.
+    Args:
+        x: an array of any shape; integers become floats.
+        b: how smooth the corner is.
+
+    Returns:
+        The values, in the shape of ``x``.
+
+    Raises:
+        TypeError: ``x`` is not an array or a number.
+
+    As ``jax.nn.squareplus``. Source: Barron, Squareplus: A Softplus-Like Algebraic Rectifier, 2021.
+
+    >>> import stretto as st
+    >>> st.nn.squareplus(st.numpy.array([0.0]))
+    Array([1.], dtype=float32)
     """
     x = _float(x, "squareplus")
     return (x + sqrt(x * x + b)) * 0.5
 
 
 def soft_sign(x: ArrayLike) -> Array:
-    """``x / (1 + |x|)``.
+    """Take ``x / (1 + |x|)`` of each element.
+
+    Args:
+        x: an array of any shape; integers become floats.
+
+    Returns:
+        The values, in the shape of ``x``.
+
+    Raises:
+        TypeError: ``x`` is not an array or a number.
+
+    As ``jax.nn.soft_sign``.
 
     >>> import stretto as st
     >>> st.nn.soft_sign(st.numpy.array([1.0, -3.0]))
@@ -229,9 +374,18 @@ softsign = soft_sign
 
 
 def silu(x: ArrayLike) -> Array:
-    """``x * sigmoid(x)``, also called swish.
+    """Take ``x * sigmoid(x)`` of each element, also called swish.
 
-    Source: Hendrycks and Gimpel, Gaussian Error Linear Units, 2016.
+    Args:
+        x: an array of any shape; integers become floats.
+
+    Returns:
+        The values, in the shape of ``x``.
+
+    Raises:
+        TypeError: ``x`` is not an array or a number.
+
+    As ``jax.nn.silu``. Source: Hendrycks and Gimpel, Gaussian Error Linear Units, 2016.
 
     >>> import stretto as st
     >>> st.nn.silu(st.numpy.array([1.0])).round(3)
@@ -245,18 +399,42 @@ swish = silu
 
 
 def mish(x: ArrayLike) -> Array:
-    """``x * tanh(softplus(x))``.
+    """Take ``x * tanh(softplus(x))`` of each element.
 
-    Source: Misra, Mish: A Self Regularized Non-Monotonic Activation Function, 2019.
+    Args:
+        x: an array of any shape; integers become floats.
+
+    Returns:
+        The values, in the shape of ``x``.
+
+    Raises:
+        TypeError: ``x`` is not an array or a number.
+
+    As ``jax.nn.mish``. Source: Misra, Mish: A Self Regularized Non-Monotonic Activation Function,
+    2019.
+
+    >>> import stretto as st
+    >>> st.nn.mish(st.numpy.array([0.0, 1.0])).round(3)
+    Array([0.   , 0.865], dtype=float32)
     """
     x = _float(x, "mish")
     return x * tanh(softplus(x))
 
 
 def gelu(x: ArrayLike, approximate: bool = True) -> Array:
-    """``x`` times the normal distribution's cumulative function; by default with ``tanh`` in it.
+    """Multiply each element by the normal distribution's cumulative function of it.
 
-    Source: Hendrycks and Gimpel, Gaussian Error Linear Units, 2016.
+    Args:
+        x: an array of any shape; integers become floats.
+        approximate: whether that function is approximated with ``tanh``, which is faster.
+
+    Returns:
+        The values, in the shape of ``x``.
+
+    Raises:
+        TypeError: ``x`` is not an array or a number.
+
+    As ``jax.nn.gelu``. Source: Hendrycks and Gimpel, Gaussian Error Linear Units, 2016.
 
     >>> import stretto as st
     >>> st.nn.gelu(st.numpy.array([1.0])).round(4)
@@ -273,7 +451,18 @@ def gelu(x: ArrayLike, approximate: bool = True) -> Array:
 
 
 def hard_tanh(x: ArrayLike) -> Array:
-    """``x`` kept between -1 and 1.
+    """Keep each element between -1 and 1.
+
+    Args:
+        x: an array of any shape and real dtype.
+
+    Returns:
+        The values, of the shape and dtype of ``x``.
+
+    Raises:
+        TypeError: ``x`` is not an array or a number.
+
+    As ``jax.nn.hard_tanh``.
 
     >>> import stretto as st
     >>> st.nn.hard_tanh(st.numpy.array([-2.0, 0.5]))
@@ -285,7 +474,18 @@ def hard_tanh(x: ArrayLike) -> Array:
 
 
 def hard_sigmoid(x: ArrayLike) -> Array:
-    """``relu6(x + 3) / 6``.
+    """Take ``relu6(x + 3) / 6`` of each element.
+
+    Args:
+        x: an array of any shape; integers become floats.
+
+    Returns:
+        The values, in the shape of ``x``.
+
+    Raises:
+        TypeError: ``x`` is not an array or a number.
+
+    As ``jax.nn.hard_sigmoid``.
 
     >>> import stretto as st
     >>> st.nn.hard_sigmoid(st.numpy.array([0.0, 9.0]))
@@ -295,9 +495,22 @@ def hard_sigmoid(x: ArrayLike) -> Array:
 
 
 def hard_silu(x: ArrayLike) -> Array:
-    """``x * hard_sigmoid(x)``, also called hard swish.
+    """Take ``x * hard_sigmoid(x)`` of each element, also called hard swish.
 
-    Source: Howard et al., Searching for MobileNetV3, 2019.
+    Args:
+        x: an array of any shape; integers become floats.
+
+    Returns:
+        The values, in the shape of ``x``.
+
+    Raises:
+        TypeError: ``x`` is not an array or a number.
+
+    As ``jax.nn.hard_silu``. Source: Howard et al., Searching for MobileNetV3, 2019.
+
+    >>> import stretto as st
+    >>> st.nn.hard_silu(st.numpy.array([-3.0, 0.0, 3.0]))
+    Array([-0.,  0.,  3.], dtype=float32)
     """
     x = _float(x, "hard_silu")
     return x * hard_sigmoid(x)
@@ -307,10 +520,20 @@ hard_swish = hard_silu
 
 
 def glu(x: ArrayLike, axis: int = -1) -> Array:
-    """The first half of ``x`` along ``axis`` times ``sigmoid`` of the second.
+    """Multiply the first half along an axis by ``sigmoid`` of the second half.
 
-    Raises ``ValueError`` where the size along ``axis`` is odd. Source: Dauphin et al., Language
-    Modeling with Gated Convolutional Networks, 2016.
+    Args:
+        x: an array of any shape; integers become floats.
+        axis: the axis, of even size.
+
+    Returns:
+        The products, of half the size along ``axis``.
+
+    Raises:
+        ValueError: the size along ``axis`` is odd, or ``axis`` is out of bounds.
+
+    As ``jax.nn.glu``. Source: Dauphin et al., Language Modeling with Gated Convolutional Networks,
+    2016.
 
     >>> import stretto as st
     >>> st.nn.glu(st.numpy.array([3.0, 0.0]))
@@ -325,9 +548,18 @@ def glu(x: ArrayLike, axis: int = -1) -> Array:
 
 
 def sparse_plus(x: ArrayLike) -> Array:
-    """0 up to -1, ``x`` from 1 on, and ``(x + 1)² / 4`` between them.
+    """Take 0 up to -1, ``x`` from 1 on, and ``(x + 1)² / 4`` between them.
 
-    Source: Martins and Astudillo, From Softmax to Sparsemax, 2016.
+    Args:
+        x: an array of any shape; integers become floats.
+
+    Returns:
+        The values, in the shape of ``x``.
+
+    Raises:
+        TypeError: ``x`` is not an array or a number.
+
+    As ``jax.nn.sparse_plus``. Source: Martins and Astudillo, From Softmax to Sparsemax, 2016.
 
     >>> import stretto as st
     >>> st.nn.sparse_plus(st.numpy.array([-2.0, 0.0, 2.0]))
@@ -339,7 +571,18 @@ def sparse_plus(x: ArrayLike) -> Array:
 
 
 def sparse_sigmoid(x: ArrayLike) -> Array:
-    """0 up to -1, 1 from 1 on, and ``(x + 1) / 2`` between them: the slope of ``sparse_plus``.
+    """Take 0 up to -1, 1 from 1 on, and ``(x + 1) / 2`` between: the slope of ``sparse_plus``.
+
+    Args:
+        x: an array of any shape; integers become floats.
+
+    Returns:
+        The values, in the shape of ``x``.
+
+    Raises:
+        TypeError: ``x`` is not an array or a number.
+
+    As ``jax.nn.sparse_sigmoid``.
 
     >>> import stretto as st
     >>> st.nn.sparse_sigmoid(st.numpy.array([-2.0, 0.0, 2.0]))
@@ -355,7 +598,22 @@ def sparse_sigmoid(x: ArrayLike) -> Array:
 def logmeanexp(
     x: ArrayLike, axis: Axes | None = None, where: ArrayLike | None = None, keepdims: bool = False
 ) -> Array:
-    """``log(mean(exp(x)))`` over ``axis``, one or several, of the elements ``where`` holds.
+    """Take ``log(mean(exp(x)))`` over axes, without overflow.
+
+    Args:
+        x: an array of any shape; integers become floats.
+        axis: the axes to average over; all by default.
+        where: boolean, which elements count; all by default.
+        keepdims: whether the axes stay, with size 1.
+
+    Returns:
+        The values, of the shape of ``x`` without the axes.
+
+    Raises:
+        TypeError: ``where`` is not boolean.
+        ValueError: an axis is out of bounds, or is named twice.
+
+    As ``jax.nn.logmeanexp``.
 
     >>> import stretto as st
     >>> st.nn.logmeanexp(st.numpy.array([1000.0, 1000.0]))
@@ -380,12 +638,28 @@ def standardize(
     *,
     algorithm: str = "stable",
 ) -> Array:
-    """``(x - mean) / sqrt(variance + epsilon)``, by default those of ``x`` over ``axis``.
+    """Take ``(x - mean) / sqrt(variance + epsilon)``, by default with those of ``x`` over ``axis``.
 
-    ``algorithm`` says how to find the variance: ``"stable"`` averages ``(x - mean)**2``; ``"fast"``
-    (JAX's default) subtracts ``mean**2`` from the average of ``x**2``, which cancels where the mean
-    is much greater than the deviation, and is the same only of the mean of ``x`` itself. Raises
-    ``ValueError`` for another word.
+    Args:
+        x: an array of any shape; integers become floats.
+        axis: the axes of mean and variance; all for None.
+        mean: the mean, which broadcasts to ``x``.
+        variance: the variance, which broadcasts to ``x``.
+        epsilon: what is added to the variance.
+        where: boolean, which elements count; the others stay as they are where not finite.
+        algorithm: how to find the variance: ``"stable"`` averages ``(x - mean)**2``; ``"fast"``
+            (JAX's default) subtracts ``mean**2`` from the average of ``x**2``, which cancels where
+            the mean is much greater than the deviation, and is the same only with the mean of ``x``
+            itself.
+
+    Returns:
+        The values, in the shape of ``x``.
+
+    Raises:
+        TypeError: ``where`` is not boolean.
+        ValueError: ``algorithm`` is another word, or an axis is out of bounds.
+
+    As ``jax.nn.standardize``.
 
     >>> import stretto as st
     >>> st.nn.standardize(st.numpy.array([1.0, 3.0]), epsilon=0.0)
@@ -413,9 +687,21 @@ def standardize(
 def one_hot(
     x: ArrayLike | Sequence[Any], num_classes: int, *, dtype: DTypeLike = float, axis: int = -1
 ) -> Array:
-    """For each index in ``x`` a vector along a new ``axis``: 1 at the index, else 0.
+    """Turn each index into a vector along a new axis: 1 at the index, 0 elsewhere.
 
-    An index out of bounds gives zeros. Takes lists of indices too, as JAX's does.
+    Args:
+        x: the indices, an array or lists of integers; one out of bounds gives zeros.
+        num_classes: the size of the new axis.
+        dtype: the dtype of the vectors.
+        axis: where the new axis is; the last by default.
+
+    Returns:
+        The vectors, of the shape of ``x`` with the new axis.
+
+    Raises:
+        ValueError: ``axis`` is out of bounds.
+
+    As ``jax.nn.one_hot``.
 
     >>> import stretto as st
     >>> st.nn.one_hot(st.numpy.array([0, 2]), 3)

@@ -67,10 +67,19 @@ _GAINS = {
 
 
 def calculate_gain(nonlinearity: str, param: float | None = None) -> float:
-    """The factor that keeps the variance of what goes through a nonlinearity.
+    """Give the factor that keeps the variance of what goes through a nonlinearity.
 
-    ``param`` is the negative slope of ``leaky_relu``, 0.01 by default. Raises ``ValueError`` for a
-    name that is not known.
+    Args:
+        nonlinearity: its name, such as ``"relu"``, ``"tanh"`` or ``"leaky_relu"``.
+        param: the negative slope of ``leaky_relu``, 0.01 by default.
+
+    Returns:
+        The factor.
+
+    Raises:
+        ValueError: the name is not known.
+
+    As PyTorch's ``nn.init.calculate_gain``.
 
     >>> from stretto import nn
     >>> round(nn.init.calculate_gain("relu"), 4)
@@ -118,7 +127,19 @@ def uniform(
     b: float = 1.0,
     dtype: DTypeLike | None = None,
 ) -> Array:
-    """Numbers equally likely in [a, b).
+    """Draw numbers equally likely in [a, b).
+
+    Args:
+        key: the key to draw from; None for the ambient stream's next one.
+        shape: the shape of the array.
+        a: the least number.
+        b: the bound above.
+        dtype: the dtype, by default the default float.
+
+    Returns:
+        The array.
+
+    As PyTorch's ``nn.init.uniform_``.
 
     >>> import stretto as st
     >>> st.nn.init.uniform(st.random.PRNGKey(0), (2, 3)).shape
@@ -134,7 +155,19 @@ def normal(
     std: float = 1.0,
     dtype: DTypeLike | None = None,
 ) -> Array:
-    """Numbers of the normal distribution.
+    """Draw numbers from the normal distribution.
+
+    Args:
+        key: the key to draw from; None for the ambient stream's next one.
+        shape: the shape of the array.
+        mean: the mean.
+        std: the standard deviation.
+        dtype: the dtype, by default the default float.
+
+    Returns:
+        The array.
+
+    As PyTorch's ``nn.init.normal_``.
 
     >>> import stretto as st
     >>> st.nn.init.normal(st.random.PRNGKey(0), (2, 3), std=0.02).shape
@@ -153,7 +186,21 @@ def trunc_normal(
     b: float = 2.0,
     dtype: DTypeLike | None = None,
 ) -> Array:
-    """Numbers of the normal distribution, given that they lie in [a, b].
+    """Draw numbers from the normal distribution, given that they lie in [a, b].
+
+    Args:
+        key: the key to draw from; None for the ambient stream's next one.
+        shape: the shape of the array.
+        mean: the mean before the cut.
+        std: the standard deviation before the cut.
+        a: the lower limit.
+        b: the upper limit.
+        dtype: the dtype, by default the default float.
+
+    Returns:
+        The array.
+
+    As PyTorch's ``nn.init.trunc_normal_``.
 
     >>> import stretto as st
     >>> x = st.nn.init.trunc_normal(st.random.PRNGKey(0), (100,), std=5.0)
@@ -173,10 +220,25 @@ def kaiming_uniform(
     nonlinearity: str = "leaky_relu",
     dtype: DTypeLike | None = None,
 ) -> Array:
-    """Uniform numbers of variance gain² / fan: within ±gain √(3 / fan).
+    """Draw uniform numbers of variance gain² / fan: within ±gain √(3 / fan).
 
-    ``a`` is the negative slope after the layer, ``mode`` says whether ``fan`` is the inputs of an
-    output or the outputs of an input. Source: He et al., Delving Deep into Rectifiers, 2015.
+    Args:
+        key: the key to draw from; None for the ambient stream's next one.
+        shape: the shape, (outputs, inputs, ...), of two axes or more.
+        a: the negative slope of the rectifier after the layer, for ``"leaky_relu"``.
+        mode: ``"fan_in"`` (inputs of an output) or ``"fan_out"`` (outputs of an input).
+        nonlinearity: what follows the layer, as for ``calculate_gain``.
+        dtype: the dtype, by default the default float.
+
+    Returns:
+        The array.
+
+    Raises:
+        ValueError: ``mode`` or ``nonlinearity`` is another word, or ``shape`` has fewer than two
+            axes.
+
+    As PyTorch's ``nn.init.kaiming_uniform_``. Source: He et al., Delving Deep into Rectifiers,
+    2015.
 
     >>> import stretto as st
     >>> x = st.nn.init.kaiming_uniform(st.random.PRNGKey(0), (4, 6))
@@ -196,7 +258,24 @@ def kaiming_normal(
     nonlinearity: str = "leaky_relu",
     dtype: DTypeLike | None = None,
 ) -> Array:
-    """Normal numbers of variance gain² / fan; arguments as in ``kaiming_uniform``.
+    """Draw normal numbers of variance gain² / fan.
+
+    Args:
+        key: the key to draw from; None for the ambient stream's next one.
+        shape: the shape, (outputs, inputs, ...), of two axes or more.
+        a: the negative slope of the rectifier after the layer, for ``"leaky_relu"``.
+        mode: ``"fan_in"`` (inputs of an output) or ``"fan_out"`` (outputs of an input).
+        nonlinearity: what follows the layer, as for ``calculate_gain``.
+        dtype: the dtype, by default the default float.
+
+    Returns:
+        The array.
+
+    Raises:
+        ValueError: ``mode`` or ``nonlinearity`` is another word, or ``shape`` has fewer than two
+            axes.
+
+    As PyTorch's ``nn.init.kaiming_normal_``. Source: He et al., Delving Deep into Rectifiers, 2015.
 
     >>> import stretto as st
     >>> st.nn.init.kaiming_normal(st.random.PRNGKey(0), (4, 6)).shape
@@ -210,10 +289,22 @@ def kaiming_normal(
 def xavier_uniform(
     key: Key | None, shape: Sequence[int], gain: float = 1.0, dtype: DTypeLike | None = None
 ) -> Array:
-    """Uniform numbers of variance 2 gain² / (inputs + outputs).
+    """Draw uniform numbers of variance 2 gain² / (inputs + outputs).
 
-    Source: Glorot and Bengio, Understanding the Difficulty of Training Deep Feedforward Neural
-    Networks, 2010.
+    Args:
+        key: the key to draw from; None for the ambient stream's next one.
+        shape: the shape, (outputs, inputs, ...), of two axes or more.
+        gain: a factor, as ``calculate_gain`` gives.
+        dtype: the dtype, by default the default float.
+
+    Returns:
+        The array.
+
+    Raises:
+        ValueError: ``shape`` has fewer than two axes.
+
+    As PyTorch's ``nn.init.xavier_uniform_``. Source: Glorot and Bengio, Understanding the
+    Difficulty of Training Deep Feedforward Neural Networks, 2010.
 
     >>> import stretto as st
     >>> x = st.nn.init.xavier_uniform(st.random.PRNGKey(0), (2, 4))
@@ -227,7 +318,22 @@ def xavier_uniform(
 def xavier_normal(
     key: Key | None, shape: Sequence[int], gain: float = 1.0, dtype: DTypeLike | None = None
 ) -> Array:
-    """Normal numbers of variance 2 gain² / (inputs + outputs); see ``xavier_uniform``.
+    """Draw normal numbers of variance 2 gain² / (inputs + outputs).
+
+    Args:
+        key: the key to draw from; None for the ambient stream's next one.
+        shape: the shape, (outputs, inputs, ...), of two axes or more.
+        gain: a factor, as ``calculate_gain`` gives.
+        dtype: the dtype, by default the default float.
+
+    Returns:
+        The array.
+
+    Raises:
+        ValueError: ``shape`` has fewer than two axes.
+
+    As PyTorch's ``nn.init.xavier_normal_``. Source: Glorot and Bengio, Understanding the Difficulty
+    of Training Deep Feedforward Neural Networks, 2010.
 
     >>> import stretto as st
     >>> st.nn.init.xavier_normal(st.random.PRNGKey(0), (2, 4)).shape
@@ -240,10 +346,24 @@ def xavier_normal(
 def orthogonal(
     key: Key | None, shape: Sequence[int], gain: float = 1.0, dtype: DTypeLike | None = None
 ) -> Array:
-    """A matrix with orthonormal rows or columns, whichever are fewer, times ``gain``.
+    """Draw a matrix with orthonormal rows or columns, whichever are fewer, times ``gain``.
 
-    It is uniform among these. Axes after the first count as one. Source: Saxe et al., Exact
-    Solutions to the Nonlinear Dynamics of Learning in Deep Linear Neural Networks, 2013.
+    It is uniform among such matrices. Axes after the first count as one.
+
+    Args:
+        key: the key to draw from; None for the ambient stream's next one.
+        shape: the shape, (outputs, inputs, ...), of two axes or more.
+        gain: a factor.
+        dtype: the dtype, by default the default float.
+
+    Returns:
+        The array.
+
+    Raises:
+        ValueError: ``shape`` has fewer than two axes.
+
+    As PyTorch's ``nn.init.orthogonal_``. Source: Saxe et al., Exact Solutions to the Nonlinear
+    Dynamics of Learning in Deep Linear Neural Networks, 2013.
 
     >>> import stretto as st
     >>> q = st.nn.init.orthogonal(st.random.PRNGKey(0), (2, 3))
@@ -270,9 +390,23 @@ def sparse(
     std: float = 0.01,
     dtype: DTypeLike | None = None,
 ) -> Array:
-    """A matrix of normal numbers, of which a fraction in each column is zero.
+    """Draw a matrix of normal numbers, with a fraction of zeros in each column.
 
-    Source: Martens, Deep Learning via Hessian-Free Optimization, 2010.
+    Args:
+        key: the key to draw from; None for the ambient stream's next one.
+        shape: the shape, (outputs, inputs).
+        sparsity: the fraction of zeros.
+        std: the standard deviation of the others.
+        dtype: the dtype, by default the default float.
+
+    Returns:
+        The array.
+
+    Raises:
+        ValueError: ``shape`` does not have two axes.
+
+    As PyTorch's ``nn.init.sparse_``. Source: Martens, Deep Learning via Hessian-Free Optimization,
+    2010.
 
     >>> import stretto as st
     >>> x = st.nn.init.sparse(st.random.PRNGKey(0), (10, 3), sparsity=0.25)
@@ -300,7 +434,17 @@ def _matrix(who: str, shape: Sequence[int]) -> None:
 
 
 def constant(shape: Sequence[int], val: float, dtype: DTypeLike | None = None) -> Array:
-    """The same number everywhere.
+    """Make an array of the same number everywhere.
+
+    Args:
+        shape: the shape of the array.
+        val: the number.
+        dtype: the dtype, by default the default float.
+
+    Returns:
+        The array.
+
+    As PyTorch's ``nn.init.constant_``.
 
     >>> from stretto import nn
     >>> nn.init.constant((2,), 0.5)
@@ -310,7 +454,16 @@ def constant(shape: Sequence[int], val: float, dtype: DTypeLike | None = None) -
 
 
 def zeros(shape: Sequence[int], dtype: DTypeLike | None = None) -> Array:
-    """Zeros.
+    """Make an array of zeros.
+
+    Args:
+        shape: the shape of the array.
+        dtype: the dtype, by default the default float.
+
+    Returns:
+        The array.
+
+    As PyTorch's ``nn.init.zeros_``.
 
     >>> from stretto import nn
     >>> nn.init.zeros((2,))
@@ -320,7 +473,16 @@ def zeros(shape: Sequence[int], dtype: DTypeLike | None = None) -> Array:
 
 
 def ones(shape: Sequence[int], dtype: DTypeLike | None = None) -> Array:
-    """Ones.
+    """Make an array of ones.
+
+    Args:
+        shape: the shape of the array.
+        dtype: the dtype, by default the default float.
+
+    Returns:
+        The array.
+
+    As PyTorch's ``nn.init.ones_``.
 
     >>> from stretto import nn
     >>> nn.init.ones((2,))
@@ -330,7 +492,19 @@ def ones(shape: Sequence[int], dtype: DTypeLike | None = None) -> Array:
 
 
 def eye(shape: Sequence[int], dtype: DTypeLike | None = None) -> Array:
-    """A matrix of ones on the diagonal, which keeps as many inputs as it can.
+    """Make a matrix of ones on the diagonal, which keeps as many inputs as it can.
+
+    Args:
+        shape: the shape, (outputs, inputs).
+        dtype: the dtype, by default the default float.
+
+    Returns:
+        The array.
+
+    Raises:
+        ValueError: ``shape`` does not have two axes.
+
+    As PyTorch's ``nn.init.eye_``.
 
     >>> from stretto import nn
     >>> nn.init.eye((2, 3))
@@ -343,10 +517,20 @@ def eye(shape: Sequence[int], dtype: DTypeLike | None = None) -> Array:
 
 
 def dirac(shape: Sequence[int], groups: int = 1, dtype: DTypeLike | None = None) -> Array:
-    """A convolution's kernel that hands on as many input channels as it can, in each group.
+    """Make a convolution's kernel that passes on as many input channels as it can, in each group.
 
-    ``shape`` is (outputs, inputs, and one to three spatial axes). Raises ``ValueError`` for another
-    rank, and where the groups do not divide the outputs.
+    Args:
+        shape: the shape, (outputs, inputs, and one to three spatial axes).
+        groups: into how many groups the outputs are divided.
+        dtype: the dtype, by default the default float.
+
+    Returns:
+        The array.
+
+    Raises:
+        ValueError: ``shape`` has another rank, or the groups do not divide the outputs.
+
+    As PyTorch's ``nn.init.dirac_``.
 
     >>> from stretto import nn
     >>> nn.init.dirac((2, 2, 3))

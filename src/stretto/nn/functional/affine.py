@@ -14,10 +14,20 @@ __all__ = ["bilinear", "linear"]
 
 
 def linear(input: ArrayLike, weight: ArrayLike, bias: ArrayLike | None = None) -> Array:
-    """``input @ weight.T + bias``.
+    """Map the last axis by a matrix, and add a bias: ``input @ weight.T + bias``.
 
-    ``input`` is (..., inputs), ``weight`` (outputs, inputs) or (inputs,), ``bias`` (outputs,) or a
-    scalar; the result is (..., outputs). Raises ``ValueError`` where these do not fit.
+    Args:
+        input: (..., inputs).
+        weight: (outputs, inputs) or (inputs,).
+        bias: (outputs,), or a scalar where ``weight`` has one axis.
+
+    Returns:
+        (..., outputs), or (...,) where ``weight`` has one axis.
+
+    Raises:
+        ValueError: the shapes do not fit.
+
+    As PyTorch's ``nn.functional.linear``.
 
     >>> import stretto.numpy as snp
     >>> from stretto.nn import functional as F
@@ -38,10 +48,23 @@ def linear(input: ArrayLike, weight: ArrayLike, bias: ArrayLike | None = None) -
 def bilinear(
     input1: ArrayLike, input2: ArrayLike, weight: ArrayLike, bias: ArrayLike | None = None
 ) -> Array:
-    """The sums ``input1[i] * weight[k, i, j] * input2[j]`` for each output k, plus ``bias``.
+    """Map two inputs together: a product of both with a tensor, and a bias.
 
-    ``input1`` is (..., inputs1), ``input2`` (..., inputs2), ``weight`` (outputs, inputs1,
-    inputs2). Raises ``ValueError`` where these do not fit.
+    Output k is the sum of ``input1[i] * weight[k, i, j] * input2[j]``, plus ``bias[k]``.
+
+    Args:
+        input1: (..., inputs1).
+        input2: (..., inputs2), with the same leading axes.
+        weight: (outputs, inputs1, inputs2).
+        bias: (outputs,).
+
+    Returns:
+        (..., outputs).
+
+    Raises:
+        ValueError: the shapes do not fit.
+
+    As PyTorch's ``nn.functional.bilinear``.
 
     >>> import stretto.numpy as snp
     >>> from stretto.nn import functional as F

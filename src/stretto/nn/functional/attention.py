@@ -146,21 +146,36 @@ def scaled_dot_product_attention(
     *,
     dropout_key: Key | None = None,
 ) -> Any:
-    """``softmax(query @ key.T * scale + mask) @ value``.
+    """Average values by how well their keys fit the queries.
 
-    ``query`` is (..., L, E), ``key`` (..., S, E), ``value`` (..., S, V), and the result (..., L,
-    V); other axes broadcast. ``attn_mask`` broadcasts to (..., L, S): True for keys to attend to,
-    or floats that are added. ``is_causal`` hides keys that come after the query. ``scale`` is by
-    default ``1 / sqrt(E)``. With ``enable_gqa`` axis -3 is heads, and several heads of ``query``
-    share one of ``key`` and ``value``. A query that may attend to nothing gives 0. Scores and sums
-    are at least float32.
+    The output is ``softmax(query @ key.T * scale + mask) @ value``. A query that may attend to
+    nothing gives 0. Scores and sums are at least float32.
 
-    ``dropout_p`` is always applied (pass 0 when not training), and draws from ``dropout_key``, or
-    the ambient stream.
+    Args:
+        query: (..., L, E); leading axes broadcast.
+        key: (..., S, E).
+        value: (..., S, V).
+        attn_mask: what broadcasts to (..., L, S): True for keys to attend to, or floats that are
+            added.
+        dropout_p: the probability with which weights are dropped, always (pass 0 when not
+            training).
+        is_causal: whether keys that come after the query are hidden.
+        scale: the factor of the scores, ``1 / sqrt(E)`` by default.
+        enable_gqa: whether axis -3 is heads, several of ``query`` sharing one of ``key`` and
+            ``value``.
+        dropout_key: the key of dropout; by default the ambient stream's next one.
 
-    Raises ``ValueError`` where shapes do not fit or both masks are given, ``TypeError`` for another
-    kind of mask, ``RuntimeError`` where there is no key. Source: Vaswani et al., Attention Is All
-    You Need, 2017; Ainslie et al., GQA, 2023.
+    Returns:
+        (..., L, V).
+
+    Raises:
+        RuntimeError: dropout has no key to draw from.
+        TypeError: ``attn_mask`` is neither boolean nor floating, or ``dropout_p`` is not a number.
+        ValueError: shapes do not fit, ``attn_mask`` comes with ``is_causal``, or ``dropout_p`` is
+            not from 0 to 1.
+
+    As PyTorch's ``nn.functional.scaled_dot_product_attention``. Source: Vaswani et al., Attention
+    Is All You Need, 2017; Ainslie et al., GQA, 2023.
 
     >>> import stretto as st, stretto.numpy as snp
     >>> q, k, v = snp.zeros((1, 2)), snp.ones((3, 2)), snp.array([[0.0], [3.0], [6.0]])

@@ -116,11 +116,26 @@ def conv1d(
     dilation: int | Sequence[int] = 1,
     groups: int = 1,
 ) -> Array:
-    """Convolve signals (batch, channels, length), or one without the batch, with a kernel.
+    """Convolve signals with a kernel that is not reversed.
 
-    ``weight`` is (outputs, channels / groups, size), ``bias`` (outputs,). ``padding`` is a number,
-    ``"valid"`` (none) or ``"same"`` (as many outputs as inputs; ``stride`` must be 1). Raises
-    ``ValueError`` where channels, groups and sizes do not fit.
+    Args:
+        input: (batch, channels, length), or without the batch.
+        weight: (outputs, channels / groups, size).
+        bias: (outputs,).
+        stride: by how much the kernel moves from one output to the next.
+        padding: how many zeros to add at both ends, ``"valid"`` (none) or ``"same"`` (as many
+            outputs as inputs; ``stride`` must be 1).
+        dilation: the distance between elements that the kernel takes.
+        groups: into how many groups the channels are divided, which do not mix.
+
+    Returns:
+        (batch, outputs, (length + 2 padding - dilation (size - 1) - 1) // stride + 1), without the
+        batch if the input is.
+
+    Raises:
+        ValueError: channels, groups and sizes do not fit, or ``padding`` is another word.
+
+    As PyTorch's ``nn.functional.conv1d``.
 
     >>> import stretto.numpy as snp
     >>> from stretto.nn import functional as F
@@ -139,10 +154,26 @@ def conv2d(
     dilation: int | Sequence[int] = 1,
     groups: int = 1,
 ) -> Array:
-    """Convolve images (batch, channels, height, width), or one without the batch, with a kernel.
+    """Convolve images with a kernel that is not reversed.
 
-    ``weight`` is (outputs, channels / groups, height, width), ``bias`` (outputs,). Each setting is
-    a number, or one an axis; ``padding`` may be ``"same"`` or ``"valid"``, as in ``conv1d``.
+    Args:
+        input: (batch, channels, height, width), or without the batch.
+        weight: (outputs, channels / groups, height, width).
+        bias: (outputs,).
+        stride: by how much the kernel moves, a number or (vertical, horizontal), as are the next
+            two.
+        padding: how many zeros to add at both ends, ``"valid"`` or ``"same"``, as for ``conv1d``.
+        dilation: the distance between elements that the kernel takes.
+        groups: into how many groups the channels are divided, which do not mix.
+
+    Returns:
+        (batch, outputs, height, width), with sizes as of ``conv1d``, without the batch if the input
+        is.
+
+    Raises:
+        ValueError: channels, groups and sizes do not fit, or ``padding`` is another word.
+
+    As PyTorch's ``nn.functional.conv2d``.
 
     >>> import stretto.numpy as snp
     >>> from stretto.nn import functional as F
@@ -162,7 +193,25 @@ def conv3d(
     dilation: int | Sequence[int] = 1,
     groups: int = 1,
 ) -> Array:
-    """Convolve volumes (batch, channels, depth, height, width); otherwise as ``conv2d``.
+    """Convolve volumes with a kernel that is not reversed.
+
+    Args:
+        input: (batch, channels, depth, height, width), or without the batch.
+        weight: (outputs, channels / groups, depth, height, width).
+        bias: (outputs,).
+        stride: by how much the kernel moves, a number or one an axis, as are the next two.
+        padding: how many zeros to add at both ends, ``"valid"`` or ``"same"``, as for ``conv1d``.
+        dilation: the distance between elements that the kernel takes.
+        groups: into how many groups the channels are divided, which do not mix.
+
+    Returns:
+        (batch, outputs, depth, height, width), with sizes as of ``conv1d``, without the batch if
+        the input is.
+
+    Raises:
+        ValueError: channels, groups and sizes do not fit, or ``padding`` is another word.
+
+    As PyTorch's ``nn.functional.conv3d``.
 
     >>> import stretto.numpy as snp
     >>> from stretto.nn import functional as F
@@ -233,11 +282,26 @@ def conv_transpose1d(
     groups: int = 1,
     dilation: int | Sequence[int] = 1,
 ) -> Array:
-    """The transpose of ``conv1d`` in its input: each input adds the kernel to the output.
+    """Apply the transpose of ``conv1d``: each input adds the kernel to the output.
 
-    ``input`` is (batch, channels, length), ``weight`` (channels, outputs / groups, size), ``bias``
-    (outputs,). ``padding`` takes elements away from both ends of the output, ``output_padding``
-    adds some to its end. Raises ``ValueError`` where channels, groups and sizes do not fit.
+    Args:
+        input: (batch, channels, length), or without the batch.
+        weight: (channels, outputs / groups, size).
+        bias: (outputs,).
+        stride: by how much outputs of neighbouring inputs are apart.
+        padding: how many elements to take away at both ends of the output.
+        output_padding: how many elements to add at its end, fewer than ``stride`` or ``dilation``.
+        groups: into how many groups the channels are divided, which do not mix.
+        dilation: the distance between elements that the kernel adds to.
+
+    Returns:
+        (batch, outputs, (length - 1) stride - 2 padding + dilation (size - 1) + output_padding +
+        1), without the batch if the input is.
+
+    Raises:
+        ValueError: channels, groups, sizes or paddings do not fit.
+
+    As PyTorch's ``nn.functional.conv_transpose1d``.
 
     >>> import stretto.numpy as snp
     >>> from stretto.nn import functional as F
@@ -257,7 +321,25 @@ def conv_transpose2d(
     groups: int = 1,
     dilation: int | Sequence[int] = 1,
 ) -> Array:
-    """The transpose of ``conv2d`` in its input; see ``conv_transpose1d``.
+    """Apply the transpose of ``conv2d``: each input adds the kernel to the output.
+
+    Args:
+        input: (batch, channels, height, width), or without the batch.
+        weight: (channels, outputs / groups, height, width).
+        bias: (outputs,).
+        stride: by how much outputs of neighbouring inputs are apart.
+        padding: how many elements to take away at both ends of the output.
+        output_padding: how many elements to add at its end, fewer than ``stride`` or ``dilation``.
+        groups: into how many groups the channels are divided, which do not mix.
+        dilation: the distance between elements that the kernel adds to.
+
+    Returns:
+        (batch, outputs, height, width), with sizes as of ``conv_transpose1d``.
+
+    Raises:
+        ValueError: channels, groups, sizes or paddings do not fit.
+
+    As PyTorch's ``nn.functional.conv_transpose2d``.
 
     >>> import stretto.numpy as snp
     >>> from stretto.nn import functional as F
@@ -278,7 +360,25 @@ def conv_transpose3d(
     groups: int = 1,
     dilation: int | Sequence[int] = 1,
 ) -> Array:
-    """The transpose of ``conv3d`` in its input; see ``conv_transpose1d``.
+    """Apply the transpose of ``conv3d``: each input adds the kernel to the output.
+
+    Args:
+        input: (batch, channels, depth, height, width), or without the batch.
+        weight: (channels, outputs / groups, depth, height, width).
+        bias: (outputs,).
+        stride: by how much outputs of neighbouring inputs are apart.
+        padding: how many elements to take away at both ends of the output.
+        output_padding: how many elements to add at its end, fewer than ``stride`` or ``dilation``.
+        groups: into how many groups the channels are divided, which do not mix.
+        dilation: the distance between elements that the kernel adds to.
+
+    Returns:
+        (batch, outputs, depth, height, width), with sizes as of ``conv_transpose1d``.
+
+    Raises:
+        ValueError: channels, groups, sizes or paddings do not fit.
+
+    As PyTorch's ``nn.functional.conv_transpose3d``.
 
     >>> import stretto.numpy as snp
     >>> from stretto.nn import functional as F
