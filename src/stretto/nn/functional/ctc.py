@@ -89,15 +89,29 @@ def ctc_loss(
     reduction: str = "mean",
     zero_infinity: bool = False,
 ) -> Array:
-    """``-log p(targets)``, the sum over all ways to spread the targets over the steps.
+    """Take ``-log p(targets)``, summed over all ways to spread the targets over the steps.
 
-    ``log_probs`` are logarithms of probabilities (T, N, C), or (T, C); ``targets`` classes other
-    than ``blank``, (N, S), (S,) without N, or those of all examples one after another;
-    ``input_lengths`` and ``target_lengths`` (N,) say how much of each counts. The mean is over the
-    batch, each loss by its target's length. ``zero_infinity`` makes infinite losses, of targets too
-    long for their input, 0.
+    The mean is over the batch, each loss divided by its target's length.
 
-    Raises ``ValueError`` where shapes do not fit. Source: Graves et al., Connectionist Temporal
+    Args:
+        log_probs: logarithms of probabilities (T, N, C), or (T, C).
+        targets: classes other than ``blank``, (N, S), (S,) without N, or those of all examples one
+            after another.
+        input_lengths: how many steps of each example count, (N,).
+        target_lengths: how many targets of each example count, (N,).
+        blank: the class that stands for no label.
+        reduction: ``"none"`` for each loss, ``"mean"`` or ``"sum"``.
+        zero_infinity: whether infinite losses, of targets too long for their input, become 0.
+
+    Returns:
+        A scalar, or a loss for each example where ``reduction`` is ``"none"``.
+
+    Raises:
+        TracedValueError: targets come one after another, and ``target_lengths`` is traced.
+        ValueError: shapes or lengths do not fit, ``blank`` is not a class, or ``reduction`` is
+            another word.
+
+    As PyTorch's ``nn.functional.ctc_loss``. Source: Graves et al., Connectionist Temporal
     Classification, 2006.
 
     >>> import stretto as st, stretto.numpy as snp

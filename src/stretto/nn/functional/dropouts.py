@@ -74,11 +74,25 @@ def dropout(
     inplace: bool = False,
     key: Key | None = None,
 ) -> Array:
-    """Each element 0 with probability ``p``, else divided by ``1 - p``; as it is if not training.
+    """Set each element to 0 with probability ``p``, and divide the others by ``1 - p``.
 
-    ``key`` is the key to draw from, by default the ambient stream's next. Raises ``ValueError`` for
-    a ``p`` that is no probability, ``RuntimeError`` where there is no key. Source: Srivastava et
-    al., Dropout: A Simple Way to Prevent Neural Networks from Overfitting, 2014.
+    Args:
+        input: an array of any shape.
+        p: the probability, a Python number.
+        training: whether anything is dropped; otherwise the input is returned.
+        inplace: ignored, as arrays never change.
+        key: the key to draw from; by default the ambient stream's next one.
+
+    Returns:
+        The input with parts dropped; integers become floats.
+
+    Raises:
+        RuntimeError: there is no key to draw from.
+        TypeError: ``p`` is not a number.
+        ValueError: ``p`` is not from 0 to 1.
+
+    As PyTorch's ``nn.functional.dropout``. Source: Srivastava et al., Dropout: A Simple Way to
+    Prevent Neural Networks from Overfitting, 2014.
 
     >>> import stretto as st
     >>> st.nn.functional.dropout(st.numpy.ones(4), key=st.random.PRNGKey(1))
@@ -94,9 +108,24 @@ def dropout1d(
     inplace: bool = False,
     key: Key | None = None,
 ) -> Array:
-    """``dropout`` of whole channels of an input (N, C, L) or (C, L).
+    """Drop whole channels of signals.
 
-    Raises ``ValueError`` for another rank. Source: Tompson et al., Efficient Object Localization
+    Args:
+        input: (N, C, L) or (C, L).
+        p: the probability, a Python number.
+        training: whether anything is dropped; otherwise the input is returned.
+        inplace: ignored, as arrays never change.
+        key: the key to draw from; by default the ambient stream's next one.
+
+    Returns:
+        The input with parts dropped; integers become floats.
+
+    Raises:
+        RuntimeError: there is no key to draw from.
+        TypeError: ``p`` is not a number.
+        ValueError: ``p`` is not from 0 to 1, or ``input`` has another rank.
+
+    As PyTorch's ``nn.functional.dropout1d``. Source: Tompson et al., Efficient Object Localization
     Using Convolutional Networks, 2015.
 
     >>> import stretto as st
@@ -116,9 +145,28 @@ def dropout2d(
     inplace: bool = False,
     key: Key | None = None,
 ) -> Array:
-    """``dropout`` of whole channels of an input (N, C, H, W) or (C, H, W).
+    """Drop whole channels of images.
 
-    Raises ``ValueError`` for another rank.
+    Args:
+        input: (N, C, H, W) or (C, H, W).
+        p: the probability, a Python number.
+        training: whether anything is dropped; otherwise the input is returned.
+        inplace: ignored, as arrays never change.
+        key: the key to draw from; by default the ambient stream's next one.
+
+    Returns:
+        The input with parts dropped; integers become floats.
+
+    Raises:
+        RuntimeError: there is no key to draw from.
+        TypeError: ``p`` is not a number.
+        ValueError: ``p`` is not from 0 to 1, or ``input`` has another rank.
+
+    As PyTorch's ``nn.functional.dropout2d``.
+
+    >>> import stretto as st
+    >>> st.nn.functional.dropout2d(st.numpy.ones((2, 4, 4)), key=st.random.PRNGKey(0)).shape
+    (2, 4, 4)
     """
     return _dropout("dropout2d", input, p, training, key, 2)
 
@@ -130,9 +178,28 @@ def dropout3d(
     inplace: bool = False,
     key: Key | None = None,
 ) -> Array:
-    """``dropout`` of whole channels of an input (N, C, D, H, W) or (C, D, H, W).
+    """Drop whole channels of volumes.
 
-    Raises ``ValueError`` for another rank.
+    Args:
+        input: (N, C, D, H, W) or (C, D, H, W).
+        p: the probability, a Python number.
+        training: whether anything is dropped; otherwise the input is returned.
+        inplace: ignored, as arrays never change.
+        key: the key to draw from; by default the ambient stream's next one.
+
+    Returns:
+        The input with parts dropped; integers become floats.
+
+    Raises:
+        RuntimeError: there is no key to draw from.
+        TypeError: ``p`` is not a number.
+        ValueError: ``p`` is not from 0 to 1, or ``input`` has another rank.
+
+    As PyTorch's ``nn.functional.dropout3d``.
+
+    >>> import stretto as st
+    >>> st.nn.functional.dropout3d(st.numpy.ones((2, 2, 2, 2)), key=st.random.PRNGKey(0)).shape
+    (2, 2, 2, 2)
     """
     return _dropout("dropout3d", input, p, training, key, 3)
 
@@ -161,9 +228,25 @@ def alpha_dropout(
     inplace: bool = False,
     key: Key | None = None,
 ) -> Array:
-    """Each element at ``selu``'s lower limit with probability ``p``, then mean and variance kept.
+    """Set each element to ``selu``'s lower limit with probability ``p``; keep mean and variance.
 
-    Raises as ``dropout``. Source: Klambauer et al., Self-Normalizing Neural Networks, 2017.
+    Args:
+        input: an array of any shape.
+        p: the probability, a Python number.
+        training: whether anything is dropped; otherwise the input is returned.
+        inplace: ignored, as arrays never change.
+        key: the key to draw from; by default the ambient stream's next one.
+
+    Returns:
+        The input with parts dropped; integers become floats.
+
+    Raises:
+        RuntimeError: there is no key to draw from.
+        TypeError: ``p`` is not a number.
+        ValueError: ``p`` is not from 0 to 1.
+
+    As PyTorch's ``nn.functional.alpha_dropout``. Source: Klambauer et al., Self-Normalizing Neural
+    Networks, 2017.
 
     >>> import stretto as st
     >>> key, x_key = st.random.split(st.random.PRNGKey(0))
@@ -182,8 +265,27 @@ def feature_alpha_dropout(
     inplace: bool = False,
     key: Key | None = None,
 ) -> Array:
-    """``alpha_dropout`` of whole channels of an input (N, C, ...).
+    """Apply ``alpha_dropout`` to whole channels.
 
-    Raises ``ValueError`` for a rank below 2.
+    Args:
+        input: (N, C, ...).
+        p: the probability, a Python number.
+        training: whether anything is dropped; otherwise the input is returned.
+        inplace: ignored, as arrays never change.
+        key: the key to draw from; by default the ambient stream's next one.
+
+    Returns:
+        The input with parts dropped; integers become floats.
+
+    Raises:
+        RuntimeError: there is no key to draw from.
+        TypeError: ``p`` is not a number.
+        ValueError: ``p`` is not from 0 to 1, or ``input`` has another rank.
+
+    As PyTorch's ``nn.functional.feature_alpha_dropout``.
+
+    >>> import stretto as st
+    >>> st.nn.functional.feature_alpha_dropout(st.numpy.ones((2, 3, 4))).shape
+    (2, 3, 4)
     """
     return _alpha("feature_alpha_dropout", input, p, training, key, True)

@@ -41,10 +41,22 @@ def _padding(who: str, padding_idx: int, weight: ArrayType) -> int:
 
 
 def embedding(input: ArrayLike, weight: ArrayLike, padding_idx: int | None = None) -> Array:
-    """The rows of ``weight`` (rows, features) at ``input``: the shape of ``input``, and features.
+    """Look up rows of a table by number.
 
-    The row ``padding_idx`` gets no gradient. Numbers beyond the rows give NaN; negative ones count
-    from the end. Raises ``TypeError`` where ``input`` is not of integers.
+    Args:
+        input: integers, of any shape; a number beyond the rows gives NaN, a negative one counts
+            from the end.
+        weight: the table (rows, features).
+        padding_idx: a row that gets no gradient.
+
+    Returns:
+        The rows, of the shape of ``input`` and features.
+
+    Raises:
+        TypeError: ``input`` is not of integers.
+        ValueError: ``weight`` does not have two axes, or ``padding_idx`` is not one of its rows.
+
+    As PyTorch's ``nn.functional.embedding``.
 
     >>> import stretto.numpy as snp
     >>> from stretto.nn import functional as F
@@ -69,12 +81,26 @@ def embedding_bag(
     per_sample_weights: ArrayLike | None = None,
     padding_idx: int | None = None,
 ) -> Array:
-    """The mean, sum or greatest of the rows at each line of ``input``: (bags, features).
+    """Look up rows of a table, and take the mean, sum or maximum of those of each bag.
 
-    ``input`` is (bags, length) of integers. ``per_sample_weights``, of the same shape, multiply the
-    rows where ``mode`` is ``"sum"``. Entries equal to ``padding_idx`` are left out, and a bag of
-    none is zeros. (PyTorch's ``offsets``, for bags of differing lengths, are not taken: their
-    shapes would depend on values; fill up with ``padding_idx``.)
+    PyTorch's ``offsets``, for bags of differing lengths, are not taken: shapes would depend on
+    values. Fill up with ``padding_idx`` instead.
+
+    Args:
+        input: integers (bags, length).
+        weight: the table (rows, features).
+        mode: ``"mean"``, ``"sum"`` or ``"max"``.
+        per_sample_weights: factors of the rows, of the shape of ``input``, in mode ``"sum"``.
+        padding_idx: a row to leave out; a bag of nothing else gives zeros.
+
+    Returns:
+        (bags, features).
+
+    Raises:
+        TypeError: ``input`` is not of integers.
+        ValueError: shapes do not fit, ``mode`` is another word, or ``padding_idx`` is not a row.
+
+    As PyTorch's ``nn.functional.embedding_bag``.
 
     >>> import stretto.numpy as snp
     >>> from stretto.nn import functional as F

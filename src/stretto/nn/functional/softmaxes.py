@@ -28,7 +28,20 @@ def _as(x: Any, dtype: Any, who: str) -> Any:
 
 
 def softmax(input: ArrayLike, dim: int, dtype: DTypeLike | None = None) -> Array:
-    """``exp(x) / sum(exp(x))`` along ``dim``, of ``x`` converted to ``dtype`` if that is given.
+    """Take ``exp(x) / sum(exp(x))`` along an axis, without overflow.
+
+    Args:
+        input: an array of any shape.
+        dim: the axis.
+        dtype: the dtype to convert to first; by default that of ``input``.
+
+    Returns:
+        The values, in the shape of ``input``.
+
+    Raises:
+        ValueError: ``dim`` is out of bounds.
+
+    As PyTorch's ``nn.functional.softmax``.
 
     >>> import stretto as st
     >>> st.nn.functional.softmax(st.numpy.array([0.0, 1000.0]), dim=0)
@@ -38,7 +51,20 @@ def softmax(input: ArrayLike, dim: int, dtype: DTypeLike | None = None) -> Array
 
 
 def softmin(input: ArrayLike, dim: int, dtype: DTypeLike | None = None) -> Array:
-    """``softmax(-x)`` along ``dim``.
+    """Take ``softmax(-x)`` along an axis.
+
+    Args:
+        input: an array of any shape.
+        dim: the axis.
+        dtype: the dtype to convert to first; by default that of ``input``.
+
+    Returns:
+        The values, in the shape of ``input``.
+
+    Raises:
+        ValueError: ``dim`` is out of bounds.
+
+    As PyTorch's ``nn.functional.softmin``.
 
     >>> import stretto as st
     >>> st.nn.functional.softmin(st.numpy.array([0.0, 1000.0]), dim=0)
@@ -48,7 +74,20 @@ def softmin(input: ArrayLike, dim: int, dtype: DTypeLike | None = None) -> Array
 
 
 def log_softmax(input: ArrayLike, dim: int, dtype: DTypeLike | None = None) -> Array:
-    """``x - log(sum(exp(x)))`` along ``dim``, of ``x`` converted to ``dtype`` if that is given.
+    """Take ``x - log(sum(exp(x)))`` along an axis, without overflow.
+
+    Args:
+        input: an array of any shape.
+        dim: the axis.
+        dtype: the dtype to convert to first; by default that of ``input``.
+
+    Returns:
+        The values, in the shape of ``input``.
+
+    Raises:
+        ValueError: ``dim`` is out of bounds.
+
+    As PyTorch's ``nn.functional.log_softmax``.
 
     >>> import stretto as st
     >>> st.nn.functional.log_softmax(st.numpy.array([0.0, 0.0]), dim=0).round(3)
@@ -64,10 +103,23 @@ def gumbel_softmax(
     dim: int = -1,
     key: Key | None = None,
 ) -> Array:
-    """A draw near to a one-hot vector along ``dim``, differentiable by the logits.
+    """Draw vectors near to one-hot ones, differentiable with respect to the logits.
 
-    The smaller ``tau``, the nearer. A ``hard`` draw is one-hot; its derivative is that of the soft
-    one. The noise is drawn from ``key``, or the ambient stream. Source: Jang et al., Categorical
+    Args:
+        logits: an array of any shape.
+        tau: the temperature: the smaller, the nearer.
+        hard: whether the draw is one-hot; its derivative is that of the soft one.
+        dim: the axis.
+        key: the key to draw from; by default the ambient stream's next one.
+
+    Returns:
+        The vectors along ``dim``, in the shape of ``logits``.
+
+    Raises:
+        RuntimeError: there is no key to draw from.
+        ValueError: ``dim`` is out of bounds.
+
+    As PyTorch's ``nn.functional.gumbel_softmax``. Source: Jang et al., Categorical
     Reparameterization with Gumbel-Softmax, 2017.
 
     >>> import stretto as st
