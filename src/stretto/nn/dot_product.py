@@ -86,17 +86,33 @@ def dot_product_attention(
     implementation: str | None = None,
     return_residual: bool = False,
 ) -> Any:
-    """``softmax(query @ key.T * scale + bias) @ value``, head by head.
+    """Average values by how well their keys fit the queries, head by head.
 
-    ``query`` is (B, T, N, H), ``key`` and ``value`` (B, S, K, H), and the result (B, T, N, H); or
-    all are without B. Each of K heads serves N / K heads of ``query``. ``bias`` and the boolean
-    ``mask`` (True for keys to attend to) broadcast to (B, N, T, S). ``is_causal`` hides keys after
-    the query, lengths those (and queries) beyond them, a window of (left, right) those further
-    away. ``scale`` is by default 1 / √H. A query that may attend to nothing gives 0. With
-    ``return_residual`` the logarithms of the sums of exponentials (B, T, N) come second.
+    The output is ``softmax(query @ key.T * scale + bias) @ value``. A query that may attend to
+    nothing gives 0.
 
-    Raises ``ValueError`` where shapes do not fit, and for an ``implementation`` other than
-    ``"xla"``. Source: Vaswani et al., Attention Is All You Need, 2017.
+    Args:
+        query: (B, T, N, H), or without B.
+        key: (B, S, K, H), or without B; each of K heads serves N / K of ``query``.
+        value: (B, S, K, H), or without B.
+        bias: floats that are added to scores; what broadcasts to (B, N, T, S).
+        mask: booleans, True for keys to attend to; what broadcasts to (B, N, T, S).
+        scale: the factor of the scores, 1 / √H by default.
+        is_causal: whether keys that come after the query are hidden.
+        query_seq_lengths: how many queries of each example count, (B,).
+        key_value_seq_lengths: how many keys of each example count, (B,).
+        local_window_size: how far keys may be from the query: a number, or (before, after).
+        implementation: None or ``"xla"``.
+        return_residual: whether to return the logarithms of the sums of exponentials as well.
+
+    Returns:
+        (B, T, N, H), or without B; with ``return_residual`` also the logarithms (B, T, N).
+
+    Raises:
+        TypeError: ``mask`` is not boolean.
+        ValueError: shapes do not fit, or ``implementation`` is another word.
+
+    As ``jax.nn.dot_product_attention``. Source: Vaswani et al., Attention Is All You Need, 2017.
 
     >>> import stretto as st, stretto.numpy as snp
     >>> q, k = snp.zeros((1, 1, 1, 2)), snp.ones((1, 3, 1, 2))

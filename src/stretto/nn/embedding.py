@@ -53,11 +53,23 @@ class _Table(Module):
 
 
 class Embedding(_Table):
-    """A row of ``weight`` (num_embeddings, embedding_dim) for each integer of the input.
+    """Look up rows of a table: ``weight[input]``.
 
-    The table begins normal, with zeros in the row ``padding_idx``, which gets no gradient. Drawn
-    from ``key``, or the ambient stream. An integer beyond the table gives NaN; a negative one
-    counts from the end. Raises ``TypeError`` for an input that is not of integers.
+    ``weight`` is (num_embeddings, embedding_dim); it begins normal, with zeros in the row
+    ``padding_idx``.
+
+    Args:
+        num_embeddings: the number of rows.
+        embedding_dim: the size of a row.
+        padding_idx: a row that gets no gradient.
+        key: the key to draw the parameters from; by default the ambient stream's next one.
+        dtype: the dtype of the parameters, by default the default float.
+
+    Raises:
+        TypeError: an input is not of integers.
+        ValueError: a size is not a positive integer, or ``padding_idx`` is not a row.
+
+    As PyTorch's ``nn.Embedding``.
 
     >>> import stretto as st
     >>> layer = st.nn.Embedding(10, 3, padding_idx=0, key=st.random.PRNGKey(0))
@@ -77,15 +89,37 @@ class Embedding(_Table):
         super().__init__(num_embeddings, embedding_dim, padding_idx, key, dtype)
 
     def forward(self, input: ArrayLike) -> Array:
-        """The rows at the input."""
+        """Look up the rows.
+
+        Args:
+            input: integers, of any shape; one beyond the table gives NaN, a negative one counts
+                from the end.
+
+        Returns:
+            The rows, of the shape of ``input`` and (embedding_dim,).
+        """
         return embedding(input, self.weight, self.padding_idx)
 
 
 class EmbeddingBag(_Table):
-    """The mean, sum or greatest of the rows at each line of an input (bags, length) of integers.
+    """Look up rows of a table, and take the mean, sum or maximum of those of each bag.
 
-    ``mode`` is ``"mean"``, ``"sum"`` or ``"max"``. Entries equal to ``padding_idx`` are left out.
-    The table begins normal. See ``functional.embedding_bag``.
+    ``weight`` is (num_embeddings, embedding_dim); it begins normal.
+
+    Args:
+        num_embeddings: the number of rows.
+        embedding_dim: the size of a row.
+        mode: ``"mean"``, ``"sum"`` or ``"max"``.
+        padding_idx: a row to leave out, which begins as zeros.
+        key: the key to draw the parameters from; by default the ambient stream's next one.
+        dtype: the dtype of the parameters, by default the default float.
+
+    Raises:
+        TypeError: an input is not of integers.
+        ValueError: a size is not a positive integer, ``padding_idx`` is not a row, or, on the call,
+            ``mode`` is another word or shapes do not fit.
+
+    As PyTorch's ``nn.EmbeddingBag``; see ``functional.embedding_bag``.
 
     >>> import stretto as st
     >>> layer = st.nn.EmbeddingBag(10, 3, mode="sum", key=st.random.PRNGKey(0))
@@ -107,7 +141,15 @@ class EmbeddingBag(_Table):
         self.mode = mode
 
     def forward(self, input: ArrayLike, per_sample_weights: ArrayLike | None = None) -> Array:
-        """The rows of each bag together; ``per_sample_weights`` multiply them in mode "sum"."""
+        """Look up the rows, and reduce each bag.
+
+        Args:
+            input: integers (bags, length).
+            per_sample_weights: factors of the rows, of the shape of ``input``, in mode ``"sum"``.
+
+        Returns:
+            (bags, embedding_dim).
+        """
         return embedding_bag(
             input,
             self.weight,

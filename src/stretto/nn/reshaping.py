@@ -29,7 +29,16 @@ __all__ = [
 
 
 class Flatten(Module):
-    """The axes from ``start_dim`` to ``end_dim`` as one: by default all but the batch.
+    """Join consecutive axes into one: by default all but the batch.
+
+    Args:
+        start_dim: the first axis to join.
+        end_dim: the last axis to join.
+
+    Raises:
+        ValueError: the axes do not fit an input.
+
+    As PyTorch's ``nn.Flatten``.
 
     >>> import stretto as st
     >>> st.nn.Flatten()(st.numpy.ones((4, 3, 8, 8))).shape
@@ -42,7 +51,14 @@ class Flatten(Module):
         self.end_dim = end_dim
 
     def forward(self, input: ArrayLike) -> Array:
-        """The input flattened."""
+        """Join the axes.
+
+        Args:
+            input: an array of any shape.
+
+        Returns:
+            The same elements, with fewer axes.
+        """
         return functions.flatten(input, self.start_dim, self.end_dim)
 
     def extra_repr(self) -> str:
@@ -51,7 +67,16 @@ class Flatten(Module):
 
 
 class Unflatten(Module):
-    """The axis ``dim`` as several, of these sizes.
+    """Split an axis into several.
+
+    Args:
+        dim: the axis.
+        unflattened_size: the sizes, one of which may be -1: the rest.
+
+    Raises:
+        ValueError: the sizes do not multiply to an input's axis.
+
+    As PyTorch's ``nn.Unflatten``.
 
     >>> import stretto as st
     >>> st.nn.Unflatten(1, (3, -1))(st.numpy.ones((4, 12))).shape
@@ -64,7 +89,14 @@ class Unflatten(Module):
         self.unflattened_size = tuple(unflattened_size)
 
     def forward(self, input: ArrayLike) -> Array:
-        """The input with more axes."""
+        """Split the axis.
+
+        Args:
+            input: an array of any shape.
+
+        Returns:
+            The same elements, with more axes.
+        """
         return functions.unflatten(input, self.dim, self.unflattened_size)
 
     def extra_repr(self) -> str:
@@ -73,7 +105,15 @@ class Unflatten(Module):
 
 
 class PixelShuffle(Module):
-    """From (..., c r², h, w) to (..., c, h r, w r); see ``functional.pixel_shuffle``.
+    """Move channels to pixels: from (..., c r², h, w) to (..., c, h r, w r).
+
+    Args:
+        upscale_factor: r.
+
+    Raises:
+        ValueError: r² does not divide an input's channels.
+
+    As PyTorch's ``nn.PixelShuffle``.
 
     >>> import stretto as st
     >>> st.nn.PixelShuffle(2)(st.numpy.ones((4, 12, 8, 8))).shape
@@ -85,7 +125,14 @@ class PixelShuffle(Module):
         self.upscale_factor = upscale_factor
 
     def forward(self, input: ArrayLike) -> Array:
-        """Channels moved to pixels."""
+        """Move channels to pixels.
+
+        Args:
+            input: (..., c r², h, w).
+
+        Returns:
+            (..., c, h r, w r).
+        """
         return functions.pixel_shuffle(input, self.upscale_factor)
 
     def extra_repr(self) -> str:
@@ -94,7 +141,15 @@ class PixelShuffle(Module):
 
 
 class PixelUnshuffle(Module):
-    """From (..., c, h r, w r) to (..., c r², h, w); see ``functional.pixel_unshuffle``.
+    """Move pixels to channels: from (..., c, h r, w r) to (..., c r², h, w).
+
+    Args:
+        downscale_factor: r.
+
+    Raises:
+        ValueError: r does not divide an input's height and width.
+
+    As PyTorch's ``nn.PixelUnshuffle``.
 
     >>> import stretto as st
     >>> st.nn.PixelUnshuffle(2)(st.numpy.ones((4, 3, 16, 16))).shape
@@ -106,7 +161,14 @@ class PixelUnshuffle(Module):
         self.downscale_factor = downscale_factor
 
     def forward(self, input: ArrayLike) -> Array:
-        """Pixels moved to channels."""
+        """Move pixels to channels.
+
+        Args:
+            input: (..., c, h r, w r).
+
+        Returns:
+            (..., c r², h, w).
+        """
         return functions.pixel_unshuffle(input, self.downscale_factor)
 
     def extra_repr(self) -> str:
@@ -115,7 +177,15 @@ class PixelUnshuffle(Module):
 
 
 class ChannelShuffle(Module):
-    """The channels of all groups dealt out in turn; see ``functional.channel_shuffle``.
+    """Deal the channels out anew: one of each group, then the next of each.
+
+    Args:
+        groups: the number of groups.
+
+    Raises:
+        ValueError: the groups do not divide an input's channels.
+
+    As PyTorch's ``nn.ChannelShuffle``.
 
     >>> import stretto as st
     >>> st.nn.ChannelShuffle(2)(st.numpy.ones((4, 6, 8, 8))).shape
@@ -127,7 +197,14 @@ class ChannelShuffle(Module):
         self.groups = groups
 
     def forward(self, input: ArrayLike) -> Array:
-        """The channels in another order."""
+        """Reorder the channels.
+
+        Args:
+            input: (batch, channels, ...).
+
+        Returns:
+            The same shape.
+        """
         return functions.channel_shuffle(input, self.groups)
 
     def extra_repr(self) -> str:
@@ -136,7 +213,19 @@ class ChannelShuffle(Module):
 
 
 class Unfold(Module):
-    """The windows of images as columns; see ``functional.unfold``.
+    """Lay out the windows of images as columns.
+
+    Args:
+        kernel_size: the size of a window, a number or (height, width), as are the settings after
+            it.
+        dilation: the distance between elements of a window.
+        padding: how many zeros to add at both ends.
+        stride: by how much windows are apart.
+
+    Raises:
+        ValueError: an input has another rank, or no window fits.
+
+    As PyTorch's ``nn.Unfold``.
 
     >>> import stretto as st
     >>> st.nn.Unfold(2)(st.numpy.ones((4, 3, 8, 8))).shape
@@ -157,7 +246,14 @@ class Unfold(Module):
         self.stride = hashable(stride)
 
     def forward(self, input: ArrayLike) -> Array:
-        """The windows."""
+        """Lay out the windows.
+
+        Args:
+            input: (batch, channels, height, width), or without the batch.
+
+        Returns:
+            (batch, channels × kernel elements, windows), without the batch if the input is.
+        """
         return functions.unfold(input, self.kernel_size, self.dilation, self.padding, self.stride)
 
     def extra_repr(self) -> str:
@@ -169,7 +265,20 @@ class Unfold(Module):
 
 
 class Fold(Module):
-    """Columns added up where their windows lie in images; see ``functional.fold``.
+    """Add columns up where their windows lie in images.
+
+    Args:
+        output_size: the height and width of the images.
+        kernel_size: the size of a window, a number or (height, width), as are the settings after
+            it.
+        dilation: the distance between elements of a window.
+        padding: how many zeros were added at both ends.
+        stride: by how much windows are apart.
+
+    Raises:
+        ValueError: the number of elements or of windows of an input does not fit.
+
+    As PyTorch's ``nn.Fold``.
 
     >>> import stretto as st
     >>> st.nn.Fold(8, 2)(st.numpy.ones((4, 12, 49))).shape
@@ -192,7 +301,14 @@ class Fold(Module):
         self.stride = hashable(stride)
 
     def forward(self, input: ArrayLike) -> Array:
-        """The images."""
+        """Add the columns up.
+
+        Args:
+            input: (batch, channels × kernel elements, windows), or without the batch.
+
+        Returns:
+            (batch, channels, *output_size), without the batch if the input is.
+        """
         return functions.fold(
             input, self.output_size, self.kernel_size, self.dilation, self.padding, self.stride
         )
@@ -206,7 +322,19 @@ class Fold(Module):
 
 
 class Upsample(Module):
-    """(batch, channels, spatial ...) at another size; see ``functional.interpolate``.
+    """Resize the spatial axes.
+
+    Args:
+        size: the spatial sizes, a number or one an axis; this or ``scale_factor``.
+        scale_factor: by how much sizes grow, likewise.
+        mode: as for ``functional.interpolate``.
+        align_corners: whether corner elements keep their places, in the linear and cubic modes.
+        recompute_scale_factor: whether the scale is taken from the rounded sizes.
+
+    Raises:
+        ValueError: the settings do not fit an input, or each other; on the call.
+
+    As PyTorch's ``nn.Upsample``; see ``functional.interpolate``.
 
     >>> import stretto as st
     >>> st.nn.Upsample(scale_factor=2, mode="bilinear")(st.numpy.ones((4, 3, 8, 8))).shape
@@ -229,7 +357,14 @@ class Upsample(Module):
         self.recompute_scale_factor = recompute_scale_factor
 
     def forward(self, input: ArrayLike) -> Array:
-        """The input at the other size."""
+        """Resize the input.
+
+        Args:
+            input: (batch, channels, and one to three spatial axes).
+
+        Returns:
+            The same axes with other sizes.
+        """
         return interpolate(
             input,
             self.size,
@@ -246,7 +381,16 @@ class Upsample(Module):
 
 
 class UpsamplingNearest2d(Upsample):
-    """``Upsample`` of images by the nearest element.
+    """Resize images by the nearest element.
+
+    Args:
+        size: the height and width; this or ``scale_factor``.
+        scale_factor: by how much they grow.
+
+    Raises:
+        ValueError: the settings do not fit an input, or each other; on the call.
+
+    As PyTorch's ``nn.UpsamplingNearest2d``.
 
     >>> import stretto as st
     >>> st.nn.UpsamplingNearest2d(scale_factor=2)(st.numpy.ones((4, 3, 8, 8))).shape
@@ -262,7 +406,16 @@ class UpsamplingNearest2d(Upsample):
 
 
 class UpsamplingBilinear2d(Upsample):
-    """``Upsample`` of images between four neighbours, the corners staying in place.
+    """Resize images by means of four neighbours, with corners in their places.
+
+    Args:
+        size: the height and width; this or ``scale_factor``.
+        scale_factor: by how much they grow.
+
+    Raises:
+        ValueError: the settings do not fit an input, or each other; on the call.
+
+    As PyTorch's ``nn.UpsamplingBilinear2d``.
 
     >>> import stretto as st
     >>> st.nn.UpsamplingBilinear2d(scale_factor=2)(st.numpy.ones((4, 3, 8, 8))).shape

@@ -100,9 +100,19 @@ def _adaptive_max_pool(n: int, input: Any, output_size: Any, return_indices: boo
 
 
 def adaptive_avg_pool1d(input: ArrayLike, output_size: int | Sequence[int | None] | None) -> Array:
-    """The means of ``output_size`` windows of signals (batch, channels, length), or of one.
+    """Take the mean of each of as many windows of signals as asked for.
 
-    Raises ``ValueError`` for a size that is not positive.
+    Args:
+        input: (batch, channels, length), or without the batch.
+        output_size: the number of windows; None keeps the input's size.
+
+    Returns:
+        (batch, channels, length), without the batch if the input is; integers become floats.
+
+    Raises:
+        ValueError: ``input`` has another rank or an empty axis, or a size is not positive.
+
+    As PyTorch's ``nn.functional.adaptive_avg_pool1d``.
 
     >>> import stretto.numpy as snp
     >>> from stretto.nn import functional as F
@@ -113,9 +123,20 @@ def adaptive_avg_pool1d(input: ArrayLike, output_size: int | Sequence[int | None
 
 
 def adaptive_avg_pool2d(input: ArrayLike, output_size: int | Sequence[int | None] | None) -> Array:
-    """The means of windows of images (batch, channels, height, width), or of one.
+    """Take the mean of each of as many windows of images as asked for.
 
-    ``output_size`` is a number, or (height, width), of which None keeps the input's.
+    Args:
+        input: (batch, channels, height, width), or without the batch.
+        output_size: the number of windows along each axis, a number or one an axis; None keeps the
+            input's.
+
+    Returns:
+        (batch, channels, height, width), without the batch if the input is; integers become floats.
+
+    Raises:
+        ValueError: ``input`` has another rank or an empty axis, or a size is not positive.
+
+    As PyTorch's ``nn.functional.adaptive_avg_pool2d``.
 
     >>> import stretto.numpy as snp
     >>> from stretto.nn import functional as F
@@ -126,7 +147,21 @@ def adaptive_avg_pool2d(input: ArrayLike, output_size: int | Sequence[int | None
 
 
 def adaptive_avg_pool3d(input: ArrayLike, output_size: int | Sequence[int | None] | None) -> Array:
-    """The means of windows of volumes; see ``adaptive_avg_pool2d``.
+    """Take the mean of each of as many windows of volumes as asked for.
+
+    Args:
+        input: (batch, channels, depth, height, width), or without the batch.
+        output_size: the number of windows along each axis, a number or one an axis; None keeps the
+            input's.
+
+    Returns:
+        (batch, channels, depth, height, width), without the batch if the input is; integers become
+        floats.
+
+    Raises:
+        ValueError: ``input`` has another rank or an empty axis, or a size is not positive.
+
+    As PyTorch's ``nn.functional.adaptive_avg_pool3d``.
 
     >>> import stretto.numpy as snp
     >>> from stretto.nn import functional as F
@@ -139,9 +174,21 @@ def adaptive_avg_pool3d(input: ArrayLike, output_size: int | Sequence[int | None
 def adaptive_max_pool1d(
     input: ArrayLike, output_size: int | Sequence[int | None] | None, return_indices: bool = False
 ) -> Any:
-    """The greatest elements of ``output_size`` windows of signals, or of one.
+    """Take the maximum of each of as many windows of signals as asked for.
 
-    With ``return_indices`` also the index of each, int32, of equals the first.
+    Args:
+        input: (batch, channels, length), or without the batch.
+        output_size: the number of windows; None keeps the input's size.
+        return_indices: whether to return the places of the maxima as well.
+
+    Returns:
+        (batch, channels, length), without the batch if the input is; with ``return_indices`` also
+        the index of each in its channel, flattened, int32.
+
+    Raises:
+        ValueError: ``input`` has another rank or an empty axis, or a size is not positive.
+
+    As PyTorch's ``nn.functional.adaptive_max_pool1d``.
 
     >>> import stretto.numpy as snp
     >>> from stretto.nn import functional as F
@@ -154,7 +201,22 @@ def adaptive_max_pool1d(
 def adaptive_max_pool2d(
     input: ArrayLike, output_size: int | Sequence[int | None] | None, return_indices: bool = False
 ) -> Any:
-    """The greatest elements of windows of images; sizes as in ``adaptive_avg_pool2d``.
+    """Take the maximum of each of as many windows of images as asked for.
+
+    Args:
+        input: (batch, channels, height, width), or without the batch.
+        output_size: the number of windows along each axis, a number or one an axis; None keeps the
+            input's.
+        return_indices: whether to return the places of the maxima as well.
+
+    Returns:
+        (batch, channels, height, width), without the batch if the input is; with ``return_indices``
+        also the index of each in its channel, flattened, int32.
+
+    Raises:
+        ValueError: ``input`` has another rank or an empty axis, or a size is not positive.
+
+    As PyTorch's ``nn.functional.adaptive_max_pool2d``.
 
     >>> import stretto.numpy as snp
     >>> from stretto.nn import functional as F
@@ -167,7 +229,22 @@ def adaptive_max_pool2d(
 def adaptive_max_pool3d(
     input: ArrayLike, output_size: int | Sequence[int | None] | None, return_indices: bool = False
 ) -> Any:
-    """The greatest elements of windows of volumes; sizes as in ``adaptive_avg_pool2d``.
+    """Take the maximum of each of as many windows of volumes as asked for.
+
+    Args:
+        input: (batch, channels, depth, height, width), or without the batch.
+        output_size: the number of windows along each axis, a number or one an axis; None keeps the
+            input's.
+        return_indices: whether to return the places of the maxima as well.
+
+    Returns:
+        (batch, channels, depth, height, width), without the batch if the input is; with
+        ``return_indices`` also the index of each in its channel, flattened, int32.
+
+    Raises:
+        ValueError: ``input`` has another rank or an empty axis, or a size is not positive.
+
+    As PyTorch's ``nn.functional.adaptive_max_pool3d``.
 
     >>> import stretto.numpy as snp
     >>> from stretto.nn import functional as F

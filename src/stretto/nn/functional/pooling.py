@@ -99,11 +99,25 @@ def max_pool1d(
     ceil_mode: bool = False,
     return_indices: bool = False,
 ) -> Any:
-    """The greatest element of each window of signals (batch, channels, length), or of one.
+    """Take the maximum of each window of signals; the derivative goes to the first of equals.
 
-    ``stride`` is the kernel's size by default. Padding never wins. With ``ceil_mode`` a last window
-    may reach beyond the end. With ``return_indices`` also the index of each, int32, of equals the
-    first. The derivative goes to the first of equals. Raises ``ValueError`` where no window fits.
+    Args:
+        input: (batch, channels, length), or without the batch.
+        kernel_size: the size of a window.
+        stride: by how much windows are apart; ``kernel_size`` by default.
+        padding: how many elements, which never win, to add at both ends; at most half a window.
+        dilation: the distance between elements of a window.
+        ceil_mode: whether a last window may reach beyond the end.
+        return_indices: whether to return the places of the maxima as well.
+
+    Returns:
+        (batch, channels, length), without the batch if the input is; with ``return_indices`` also
+        the index of each in its channel, flattened, int32, of equals the first.
+
+    Raises:
+        ValueError: ``input`` has another rank, a setting is out of range, or no window fits.
+
+    As PyTorch's ``nn.functional.max_pool1d``.
 
     >>> import stretto.numpy as snp
     >>> from stretto.nn import functional as F
@@ -122,10 +136,25 @@ def max_pool2d(
     ceil_mode: bool = False,
     return_indices: bool = False,
 ) -> Any:
-    """The greatest element of each window of images (batch, channels, height, width), or of one.
+    """Take the maximum of each window of images; the derivative goes to the first of equals.
 
-    Each setting is a number or one an axis; see ``max_pool1d``. The indices count through a
-    channel's elements row by row.
+    Args:
+        input: (batch, channels, height, width), or without the batch.
+        kernel_size: the size of a window, a number or one an axis, as are the settings after it.
+        stride: by how much windows are apart; ``kernel_size`` by default.
+        padding: how many elements, which never win, to add at both ends; at most half a window.
+        dilation: the distance between elements of a window.
+        ceil_mode: whether a last window may reach beyond the end.
+        return_indices: whether to return the places of the maxima as well.
+
+    Returns:
+        (batch, channels, height, width), without the batch if the input is; with ``return_indices``
+        also the index of each in its channel, flattened, int32, of equals the first.
+
+    Raises:
+        ValueError: ``input`` has another rank, a setting is out of range, or no window fits.
+
+    As PyTorch's ``nn.functional.max_pool2d``.
 
     >>> import stretto.numpy as snp
     >>> from stretto.nn import functional as F
@@ -145,7 +174,26 @@ def max_pool3d(
     ceil_mode: bool = False,
     return_indices: bool = False,
 ) -> Any:
-    """The greatest element of each window of volumes; see ``max_pool2d``.
+    """Take the maximum of each window of volumes; the derivative goes to the first of equals.
+
+    Args:
+        input: (batch, channels, depth, height, width), or without the batch.
+        kernel_size: the size of a window, a number or one an axis, as are the settings after it.
+        stride: by how much windows are apart; ``kernel_size`` by default.
+        padding: how many elements, which never win, to add at both ends; at most half a window.
+        dilation: the distance between elements of a window.
+        ceil_mode: whether a last window may reach beyond the end.
+        return_indices: whether to return the places of the maxima as well.
+
+    Returns:
+        (batch, channels, depth, height, width), without the batch if the input is; with
+        ``return_indices`` also the index of each in its channel, flattened, int32, of equals the
+        first.
+
+    Raises:
+        ValueError: ``input`` has another rank, a setting is out of range, or no window fits.
+
+    As PyTorch's ``nn.functional.max_pool3d``.
 
     >>> import stretto.numpy as snp
     >>> from stretto.nn import functional as F
@@ -208,11 +256,23 @@ def avg_pool1d(
     ceil_mode: bool = False,
     count_include_pad: bool = True,
 ) -> Array:
-    """The mean of each window of signals (batch, channels, length), or of one.
+    """Take the mean of each window of signals.
 
-    ``stride`` is the kernel's size by default. The zeros of the padding count, unless
-    ``count_include_pad`` is false. With ``ceil_mode`` a last window may reach beyond the end, where
-    nothing counts. Raises ``ValueError`` where no window fits.
+    Args:
+        input: (batch, channels, length), or without the batch.
+        kernel_size: the size of a window.
+        stride: by how much windows are apart; ``kernel_size`` by default.
+        padding: how many zeros to add at both ends; at most half a window.
+        ceil_mode: whether a last window may reach beyond the end, where nothing counts.
+        count_include_pad: whether the zeros of the padding count.
+
+    Returns:
+        (batch, channels, length), without the batch if the input is; integers become floats.
+
+    Raises:
+        ValueError: ``input`` has another rank, a setting is out of range, or no window fits.
+
+    As PyTorch's ``nn.functional.avg_pool1d``.
 
     >>> import stretto.numpy as snp
     >>> from stretto.nn import functional as F
@@ -231,10 +291,24 @@ def avg_pool2d(
     count_include_pad: bool = True,
     divisor_override: int | None = None,
 ) -> Array:
-    """The mean of each window of images (batch, channels, height, width), or of one.
+    """Take the mean of each window of images.
 
-    Each setting is a number or one an axis; see ``avg_pool1d``. ``divisor_override`` divides the
-    sums in place of the number of elements.
+    Args:
+        input: (batch, channels, height, width), or without the batch.
+        kernel_size: the size of a window, a number or one an axis, as are the settings after it.
+        stride: by how much windows are apart; ``kernel_size`` by default.
+        padding: how many zeros to add at both ends; at most half a window.
+        ceil_mode: whether a last window may reach beyond the end, where nothing counts.
+        count_include_pad: whether the zeros of the padding count.
+        divisor_override: what to divide sums by, in place of the number of elements.
+
+    Returns:
+        (batch, channels, height, width), without the batch if the input is; integers become floats.
+
+    Raises:
+        ValueError: ``input`` has another rank, a setting is out of range, or no window fits.
+
+    As PyTorch's ``nn.functional.avg_pool2d``.
 
     >>> import stretto.numpy as snp
     >>> from stretto.nn import functional as F
@@ -256,7 +330,25 @@ def avg_pool3d(
     count_include_pad: bool = True,
     divisor_override: int | None = None,
 ) -> Array:
-    """The mean of each window of volumes; see ``avg_pool2d``.
+    """Take the mean of each window of volumes.
+
+    Args:
+        input: (batch, channels, depth, height, width), or without the batch.
+        kernel_size: the size of a window, a number or one an axis, as are the settings after it.
+        stride: by how much windows are apart; ``kernel_size`` by default.
+        padding: how many zeros to add at both ends; at most half a window.
+        ceil_mode: whether a last window may reach beyond the end, where nothing counts.
+        count_include_pad: whether the zeros of the padding count.
+        divisor_override: what to divide sums by, in place of the number of elements.
+
+    Returns:
+        (batch, channels, depth, height, width), without the batch if the input is; integers become
+        floats.
+
+    Raises:
+        ValueError: ``input`` has another rank, a setting is out of range, or no window fits.
+
+    As PyTorch's ``nn.functional.avg_pool3d``.
 
     >>> import stretto.numpy as snp
     >>> from stretto.nn import functional as F
@@ -288,10 +380,25 @@ def lp_pool1d(
     stride: int | Sequence[int] | None = None,
     ceil_mode: bool = False,
 ) -> Array:
-    """The ``norm_type``-th root of the sum of ``norm_type``-th powers in each window of signals.
+    """Take the root of the sum of powers in each window of signals.
 
-    A window that reaches beyond the end, with ``ceil_mode``, counts as if it were full of elements
-    like those inside. As in PyTorch the powers are of the elements, not of their magnitudes.
+    As in PyTorch, powers are of elements, not of their magnitudes. A window that reaches beyond the
+    end counts as if it were full of elements like those inside.
+
+    Args:
+        input: (batch, channels, length), or without the batch.
+        norm_type: the power.
+        kernel_size: the size of a window.
+        stride: by how much windows are apart; ``kernel_size`` by default.
+        ceil_mode: whether a last window may reach beyond the end.
+
+    Returns:
+        (batch, channels, length), without the batch if the input is; integers become floats.
+
+    Raises:
+        ValueError: ``input`` has another rank, a setting is out of range, or no window fits.
+
+    As PyTorch's ``nn.functional.lp_pool1d``.
 
     >>> import stretto.numpy as snp
     >>> from stretto.nn import functional as F
@@ -308,7 +415,25 @@ def lp_pool2d(
     stride: int | Sequence[int] | None = None,
     ceil_mode: bool = False,
 ) -> Array:
-    """The root of the sum of powers in each window of images; see ``lp_pool1d``.
+    """Take the root of the sum of powers in each window of images.
+
+    As in PyTorch, powers are of elements, not of their magnitudes. A window that reaches beyond the
+    end counts as if it were full of elements like those inside.
+
+    Args:
+        input: (batch, channels, height, width), or without the batch.
+        norm_type: the power.
+        kernel_size: the size of a window, a number or one an axis, as are the settings after it.
+        stride: by how much windows are apart; ``kernel_size`` by default.
+        ceil_mode: whether a last window may reach beyond the end.
+
+    Returns:
+        (batch, channels, height, width), without the batch if the input is; integers become floats.
+
+    Raises:
+        ValueError: ``input`` has another rank, a setting is out of range, or no window fits.
+
+    As PyTorch's ``nn.functional.lp_pool2d``.
 
     >>> import stretto.numpy as snp
     >>> from stretto.nn import functional as F
@@ -326,7 +451,26 @@ def lp_pool3d(
     stride: int | Sequence[int] | None = None,
     ceil_mode: bool = False,
 ) -> Array:
-    """The root of the sum of powers in each window of volumes; see ``lp_pool1d``.
+    """Take the root of the sum of powers in each window of volumes.
+
+    As in PyTorch, powers are of elements, not of their magnitudes. A window that reaches beyond the
+    end counts as if it were full of elements like those inside.
+
+    Args:
+        input: (batch, channels, depth, height, width), or without the batch.
+        norm_type: the power.
+        kernel_size: the size of a window, a number or one an axis, as are the settings after it.
+        stride: by how much windows are apart; ``kernel_size`` by default.
+        ceil_mode: whether a last window may reach beyond the end.
+
+    Returns:
+        (batch, channels, depth, height, width), without the batch if the input is; integers become
+        floats.
+
+    Raises:
+        ValueError: ``input`` has another rank, a setting is out of range, or no window fits.
+
+    As PyTorch's ``nn.functional.lp_pool3d``.
 
     >>> import stretto.numpy as snp
     >>> from stretto.nn import functional as F

@@ -49,16 +49,30 @@ def interpolate(
     align_corners: bool | None = None,
     recompute_scale_factor: bool | None = None,
 ) -> Array:
-    """``input`` (batch, channels, spatial ...) made as big as ``size``, or by ``scale_factor``.
+    """Resize the spatial axes.
 
-    One of the two is given: a number, or one for each spatial axis. ``mode``: ``nearest``,
-    ``nearest-exact``; ``linear`` (signals), ``bilinear``, ``bicubic`` (images), ``trilinear``
-    (volumes); ``area`` (``adaptive_avg_pool``). With ``align_corners``, in the linear and cubic
-    modes, the corner elements keep their places; else elements are little squares, aligned at their
-    edges. ``recompute_scale_factor`` takes the scale from the rounded sizes.
+    In the linear and cubic modes an infinity or NaN spreads along its line.
 
-    In the linear and cubic modes an infinity or NaN spreads along its line. Raises ``ValueError``
-    for a mode that does not fit the rank, and where both or none of the sizes are given.
+    Args:
+        input: (batch, channels, and one to three spatial axes).
+        size: the spatial sizes, a number or one an axis; this or ``scale_factor``.
+        scale_factor: by how much sizes grow, likewise.
+        mode: ``"nearest"``, ``"nearest-exact"``, ``"linear"`` (signals), ``"bilinear"`` or
+            ``"bicubic"`` (images), ``"trilinear"`` (volumes), or ``"area"``
+            (``adaptive_avg_pool``).
+        align_corners: whether, in the linear and cubic modes, corner elements keep their places;
+            otherwise elements are little squares, aligned at their edges.
+        recompute_scale_factor: whether the scale is taken from the rounded sizes.
+
+    Returns:
+        The resized array, of the dtype of ``input``; integers become floats, except in the nearest
+        modes.
+
+    Raises:
+        ValueError: ``mode`` does not fit the rank, or both or neither of ``size`` and
+            ``scale_factor`` are given.
+
+    As PyTorch's ``nn.functional.interpolate``.
 
     >>> import stretto.numpy as snp
     >>> from stretto.nn import functional as F
@@ -107,7 +121,22 @@ def upsample(
     mode: str = "nearest",
     align_corners: bool | None = None,
 ) -> Array:
-    """The same as ``interpolate``.
+    """Resize the spatial axes: the same as ``interpolate``.
+
+    Args:
+        input: (batch, channels, and one to three spatial axes).
+        size: the spatial sizes, a number or one an axis; this or ``scale_factor``.
+        scale_factor: by how much sizes grow, likewise.
+        mode: as for ``interpolate``.
+        align_corners: as for ``interpolate``.
+
+    Returns:
+        The resized array.
+
+    Raises:
+        ValueError: as for ``interpolate``.
+
+    As PyTorch's ``nn.functional.upsample``.
 
     >>> import stretto.numpy as snp
     >>> from stretto.nn import functional as F
