@@ -69,7 +69,17 @@ class Initializer(Protocol):
         dtype: DTypeLike | None = None,
         out_sharding: None = None,
     ) -> Array:
-        """The array, which lies whole on the one device: ``out_sharding`` is None."""
+        """Make an array.
+
+        Args:
+            key: the key to draw from.
+            shape: the shape of the array.
+            dtype: the dtype; by default the one that the initialiser was made with.
+            out_sharding: only None: the array lies whole on the one device.
+
+        Returns:
+            The array.
+        """
         ...
 
 
@@ -91,7 +101,18 @@ def _inexact(who: str, dtype: Any, default: Any) -> np.dtype:
 def zeros(
     key: Key, shape: Sequence[int], dtype: DTypeLike | None = None, out_sharding: None = None
 ) -> Array:
-    """Zeros.
+    """Make an array of zeros.
+
+    Args:
+        key: the key, which is not used.
+        shape: the shape of the array.
+        dtype: the dtype, by default the default float.
+        out_sharding: only None: the array lies whole on the one device.
+
+    Returns:
+        The array.
+
+    As ``jax.nn.initializers.zeros``.
 
     >>> import stretto as st
     >>> st.nn.initializers.zeros(st.random.key(0), (2,))
@@ -104,7 +125,18 @@ def zeros(
 def ones(
     key: Key, shape: Sequence[int], dtype: DTypeLike | None = None, out_sharding: None = None
 ) -> Array:
-    """Ones.
+    """Make an array of ones.
+
+    Args:
+        key: the key, which is not used.
+        shape: the shape of the array.
+        dtype: the dtype, by default the default float.
+        out_sharding: only None: the array lies whole on the one device.
+
+    Returns:
+        The array.
+
+    As ``jax.nn.initializers.ones``.
 
     >>> import stretto as st
     >>> st.nn.initializers.ones(st.random.key(0), (2,))
@@ -115,7 +147,16 @@ def ones(
 
 
 def constant(value: ArrayLike, dtype: DTypeLike | None = None) -> Initializer:
-    """The same number everywhere, or an array broadcast.
+    """Give the same number everywhere, or an array broadcast.
+
+    Args:
+        value: the number, or an array that broadcasts to the shape.
+        dtype: the dtype where a call gives none, by default the default float.
+
+    Returns:
+        A function of a key, a shape and a dtype.
+
+    As ``jax.nn.initializers.constant``.
 
     >>> import stretto as st
     >>> st.nn.initializers.constant(0.5)(st.random.key(0), (2,))
@@ -137,7 +178,19 @@ def constant(value: ArrayLike, dtype: DTypeLike | None = None) -> Initializer:
 
 
 def uniform(scale: float = 1e-2, dtype: DTypeLike | None = None) -> Initializer:
-    """Numbers equally likely in [0, ``scale``).
+    """Draw numbers equally likely in [0, ``scale``).
+
+    Args:
+        scale: the bound above.
+        dtype: the dtype where a call gives none, by default the default float.
+
+    Returns:
+        A function of a key, a shape and a dtype.
+
+    Raises:
+        ValueError: ``dtype`` is neither floating nor complex; on the call.
+
+    As ``jax.nn.initializers.uniform``.
 
     >>> import stretto as st
     >>> st.nn.initializers.uniform(10.0)(st.random.key(0), (2, 3)).shape
@@ -156,7 +209,19 @@ def uniform(scale: float = 1e-2, dtype: DTypeLike | None = None) -> Initializer:
 
 
 def normal(stddev: float = 1e-2, dtype: DTypeLike | None = None) -> Initializer:
-    """Numbers of the normal distribution of this standard deviation.
+    """Draw numbers from the normal distribution.
+
+    Args:
+        stddev: the standard deviation.
+        dtype: the dtype where a call gives none, by default the default float.
+
+    Returns:
+        A function of a key, a shape and a dtype.
+
+    Raises:
+        ValueError: ``dtype`` is neither floating nor complex; on the call.
+
+    As ``jax.nn.initializers.normal``.
 
     >>> import stretto as st
     >>> st.nn.initializers.normal(5.0)(st.random.key(0), (2, 3)).shape
@@ -177,7 +242,21 @@ def normal(stddev: float = 1e-2, dtype: DTypeLike | None = None) -> Initializer:
 def truncated_normal(
     stddev: float = 1e-2, dtype: DTypeLike | None = None, lower: float = -2.0, upper: float = 2.0
 ) -> Initializer:
-    """Numbers of the normal distribution between ``lower`` and ``upper``, times ``stddev``.
+    """Draw numbers from the normal distribution cut off at two limits, times ``stddev``.
+
+    Args:
+        stddev: the standard deviation before the cut.
+        dtype: the dtype where a call gives none, by default the default float.
+        lower: the lower limit, in standard deviations.
+        upper: the upper limit, in standard deviations.
+
+    Returns:
+        A function of a key, a shape and a dtype.
+
+    Raises:
+        ValueError: ``dtype`` is neither floating nor complex; on the call.
+
+    As ``jax.nn.initializers.truncated_normal``.
 
     >>> import stretto as st
     >>> x = st.nn.initializers.truncated_normal(5.0)(st.random.key(0), (100,))
@@ -263,13 +342,29 @@ def variance_scaling(
     batch_axis: Axes = (),
     dtype: DTypeLike | None = None,
 ) -> Initializer:
-    """Numbers of variance ``scale`` / n, where ``mode`` says what n is.
+    """Draw numbers of variance ``scale`` / n, where ``mode`` says what n is.
 
-    ``"fan_in"``: the inputs of an output; ``"fan_out"``: the outputs of an input; ``"fan_avg"``:
-    their mean, ``"fan_geo_avg"`` their geometric mean. Axes that are neither inputs, outputs nor
-    batch are a receptive field, and count for both. ``distribution``: ``"truncated_normal"`` (cut
-    off at twice its deviation), ``"normal"`` or ``"uniform"``. Raises ``ValueError`` for another
-    word, and for a shape of fewer than two axes.
+    Axes that are neither inputs, outputs nor batch are a receptive field, and count for both.
+
+    Args:
+        scale: the factor of the variance.
+        mode: ``"fan_in"`` (the inputs of an output), ``"fan_out"`` (the outputs of an input),
+            ``"fan_avg"`` (their mean) or ``"fan_geo_avg"`` (their geometric mean).
+        distribution: ``"truncated_normal"`` (cut off at twice its deviation), ``"normal"`` or
+            ``"uniform"``.
+        in_axis: the axes of the inputs.
+        out_axis: the axes of the outputs.
+        batch_axis: axes that are neither, along which weights do not share inputs or outputs.
+        dtype: the dtype where a call gives none, by default the default float.
+
+    Returns:
+        A function of a key, a shape and a dtype.
+
+    Raises:
+        ValueError: ``mode`` or ``distribution`` is another word; on the call, the shape has fewer
+            than two axes, or the dtype is neither floating nor complex.
+
+    As ``jax.nn.initializers.variance_scaling``.
 
     >>> import stretto as st
     >>> init = st.nn.initializers.variance_scaling(3.0, "fan_in", "uniform")
@@ -348,10 +443,22 @@ kaiming_normal = he_normal
 def orthogonal(
     scale: float = 1.0, column_axis: int = -1, dtype: DTypeLike | None = None
 ) -> Initializer:
-    """Orthonormal columns or rows, whichever are fewer, times ``scale``.
+    """Draw orthonormal columns or rows, whichever are fewer, times ``scale``.
 
-    The axis ``column_axis`` is the columns, all others count as one. Source: Saxe et al., Exact
-    Solutions to the Nonlinear Dynamics of Learning in Deep Linear Neural Networks, 2013.
+    Args:
+        scale: the factor.
+        column_axis: the axis of the columns; all others count as one.
+        dtype: the dtype where a call gives none, by default the default float.
+
+    Returns:
+        A function of a key, a shape and a dtype.
+
+    Raises:
+        ValueError: the shape has fewer than two axes, or the dtype is neither floating nor complex;
+            on the call.
+
+    As ``jax.nn.initializers.orthogonal``. Source: Saxe et al., Exact Solutions to the Nonlinear
+    Dynamics of Learning in Deep Linear Neural Networks, 2013.
 
     >>> import stretto as st
     >>> q = st.nn.initializers.orthogonal()(st.random.key(0), (2, 3))
@@ -381,10 +488,24 @@ def orthogonal(
 def delta_orthogonal(
     scale: float = 1.0, column_axis: int = -1, dtype: DTypeLike | None = None
 ) -> Initializer:
-    """A convolution's kernel that is an orthogonal matrix in the middle, and zero elsewhere.
+    """Draw a convolution's kernel that is an orthogonal matrix in the middle, and zero elsewhere.
 
-    The shape has one to three spatial axes, then inputs and outputs, of which there may not be
-    fewer. Source: Xiao et al., Dynamical Isometry and a Mean Field Theory of CNNs, 2018.
+    The shape has one to three spatial axes, then inputs and outputs; there may not be fewer
+    outputs.
+
+    Args:
+        scale: the factor.
+        column_axis: the axis of the matrix that is its columns.
+        dtype: the dtype where a call gives none, by default the default float.
+
+    Returns:
+        A function of a key, a shape and a dtype.
+
+    Raises:
+        ValueError: the shape is another, or the dtype is neither floating nor complex; on the call.
+
+    As ``jax.nn.initializers.delta_orthogonal``. Source: Xiao et al., Dynamical Isometry and a Mean
+    Field Theory of CNNs, 2018.
 
     >>> import stretto as st
     >>> x = st.nn.initializers.delta_orthogonal()(st.random.key(0), (3, 2, 2))
