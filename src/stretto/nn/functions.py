@@ -542,7 +542,7 @@ def glu(x: ArrayLike, axis: int = -1) -> Array:
     x = _float(x, "glu")
     d = canonical_axis(axis, x.ndim, "glu")
     if x.shape[d] % 2:
-        raise ValueError(f"glu: axis {axis} of {x.type} has an odd size, so it has no halves")
+        raise ValueError(f"glu: axis {axis} of {x.type} has an odd size, so it has no two halves")
     first, second = split(x, (x.shape[d] // 2,) * 2, d)
     return first * logistic(second)
 

@@ -112,6 +112,9 @@ def zeros(
     Returns:
         The array.
 
+    Raises:
+        NotImplementedError: ``out_sharding`` is not None.
+
     As ``jax.nn.initializers.zeros``.
 
     >>> import stretto as st
@@ -135,6 +138,9 @@ def ones(
 
     Returns:
         The array.
+
+    Raises:
+        NotImplementedError: ``out_sharding`` is not None.
 
     As ``jax.nn.initializers.ones``.
 
@@ -399,7 +405,7 @@ def variance_scaling(
 
 
 def _named(
-    name: str, scale: float, mode: str, distribution: str, doc: str
+    name: str, scale: float, mode: str, distribution: str, doc: str, source: str
 ) -> Callable[..., Initializer]:
     def make(
         in_axis: Axes = -2, out_axis: Axes = -1, batch_axis: Axes = (), dtype: Any = None
@@ -407,9 +413,24 @@ def _named(
         return variance_scaling(scale, mode, distribution, in_axis, out_axis, batch_axis, dtype)
 
     make.__name__ = make.__qualname__ = name
-    make.__doc__ = f"""{doc}
+    make.__doc__ = f"""Draw {doc}
 
-    Arguments as for ``variance_scaling``, with scale {scale:g}, {mode} and {distribution}.
+    It is ``variance_scaling`` with scale {scale:g}, {mode!r} and {distribution!r}.
+
+    Args:
+        in_axis: the axes of the inputs.
+        out_axis: the axes of the outputs.
+        batch_axis: axes that are neither.
+        dtype: the dtype where a call gives none, by default the default float.
+
+    Returns:
+        A function of a key, a shape and a dtype.
+
+    Raises:
+        ValueError: the shape has fewer than two axes, or the dtype is neither floating nor
+            complex; on the call.
+
+    As ``jax.nn.initializers.{name}``. Source: {source}
 
     >>> import stretto as st
     >>> st.nn.initializers.{name}()(st.random.key(0), (2, 3)).shape
@@ -418,18 +439,26 @@ def _named(
     return make
 
 
-_GLOROT = "of variance 2 / (inputs + outputs). Source: Glorot and Bengio, 2010."
-_HE = "of variance 2 / inputs. Source: He et al., 2015."
-_LECUN = "of variance 1 / inputs. Source: LeCun et al., 1998."
-glorot_uniform = _named("glorot_uniform", 1, "fan_avg", "uniform", f"Uniform numbers {_GLOROT}")
-glorot_normal = _named(
-    "glorot_normal", 1, "fan_avg", "truncated_normal", f"Normal numbers, cut off, {_GLOROT}"
+_CUT_OFF = "cut-off normal numbers of variance"
+_GLOROT = "Glorot and Bengio, 2010."
+_HE = "He et al., 2015."
+_LECUN = "LeCun et al., 1998."
+_BOTH = "2 / (inputs + outputs)."
+glorot_uniform = _named(
+    "glorot_uniform", 1, "fan_avg", "uniform", f"uniform numbers of variance {_BOTH}", _GLOROT
 )
-he_uniform = _named("he_uniform", 2, "fan_in", "uniform", f"Uniform numbers {_HE}")
-he_normal = _named("he_normal", 2, "fan_in", "truncated_normal", f"Normal numbers, cut off, {_HE}")
-lecun_uniform = _named("lecun_uniform", 1, "fan_in", "uniform", f"Uniform numbers {_LECUN}")
+glorot_normal = _named(
+    "glorot_normal", 1, "fan_avg", "truncated_normal", f"{_CUT_OFF} {_BOTH}", _GLOROT
+)
+he_uniform = _named(
+    "he_uniform", 2, "fan_in", "uniform", "uniform numbers of variance 2 / inputs.", _HE
+)
+he_normal = _named("he_normal", 2, "fan_in", "truncated_normal", f"{_CUT_OFF} 2 / inputs.", _HE)
+lecun_uniform = _named(
+    "lecun_uniform", 1, "fan_in", "uniform", "uniform numbers of variance 1 / inputs.", _LECUN
+)
 lecun_normal = _named(
-    "lecun_normal", 1, "fan_in", "truncated_normal", f"Normal numbers, cut off, {_LECUN}"
+    "lecun_normal", 1, "fan_in", "truncated_normal", f"{_CUT_OFF} 1 / inputs.", _LECUN
 )
 xavier_uniform = glorot_uniform
 xavier_normal = glorot_normal

@@ -75,8 +75,8 @@ class Parameter:
         self.value = value.value if isinstance(value, Parameter) else _array(value, "Parameter")
         if not is_inexact(self.value.dtype):
             raise TypeError(
-                f"Parameter: {self.value.type} has no gradient; convert it to a float, or hold it "
-                f"by register_buffer"
+                f"Parameter: {self.value.type} has no gradient; convert it to a float, or keep it "
+                f"with register_buffer"
             )
 
 
@@ -179,8 +179,8 @@ class Module:
         elif isinstance(value, (Value, np.ndarray)):
             if role != "parameter":
                 raise TypeError(
-                    f"{type(self).__name__}.{name}: a bare array says not whether it is trained. "
-                    f"Write self.{name} = nn.Parameter(array) if it is, "
+                    f"{type(self).__name__}.{name}: a bare array does not say whether it is "
+                    f"trained. Write self.{name} = nn.Parameter(array) if it is, "
                     f'self.register_buffer("{name}", array) if it is not'
                 )
             self.__dict__[name] = _array(value, type(self).__name__, name)
@@ -520,13 +520,13 @@ class Module:
         dtype = as_dtype(dtype)
         if kind_of(dtype) != "float":
             raise TypeError(f"{type(self).__name__}.to: expected a floating dtype, got {dtype}")
-        found: dict[int, Any] = {}  # what is at two places stays one array
+        converted: dict[int, Any] = {}  # what is in two places stays one array
         for module in self.modules():
             for name, value in module._arrays():
                 if kind_of(value.dtype) == "float":
-                    if id(value) not in found:
-                        found[id(value)] = value, convert(value, dtype)
-                    module.__dict__[name] = found[id(value)][1]
+                    if id(value) not in converted:
+                        converted[id(value)] = value, convert(value, dtype)
+                    module.__dict__[name] = converted[id(value)][1]
         return self
 
     def clone(self: _M) -> _M:
