@@ -121,7 +121,7 @@ def test_an_attribute_before_init():
     ("name", "value", "error", "words"),
     [
         ("x", snp.ones(3), TypeError, r"Affine\.x: a bare array .*Parameter\(array\).*register_bu"),
-        ("x", np.ones(3), TypeError, "a bare array"),
+        ("x", np.ones(3), TypeError, "a bare array does not say whether it is trained"),
         ("one", snp.ones(3), TypeError, "a bare array"),
         (
             "x",

@@ -11,6 +11,7 @@ from collections.abc import Callable
 from typing import Any, ClassVar
 
 from stretto._engine.core.interpreter import as_value
+from stretto._engine.core.typing import Array, ArrayLike, DTypeLike, Key
 from stretto.nn import functional as F
 from stretto.nn.init import constant
 from stretto.nn.inputs import positive, refuse
@@ -54,8 +55,15 @@ class _Activation(Module):
     function: ClassVar[Callable[..., Any]]
     settings: ClassVar[tuple[str, ...]] = ()
 
-    def forward(self, input: Any) -> Any:
-        """The function of the input."""
+    def forward(self, input: ArrayLike) -> Array:
+        """Apply the function.
+
+        Args:
+            input: an array, of any shape unless the layer says otherwise.
+
+        Returns:
+            The values.
+        """
         return type(self).function(input, **{name: getattr(self, name) for name in self.settings})
 
     def extra_repr(self) -> str:
@@ -74,7 +82,12 @@ class _InPlace(_Activation):
 
 
 class ReLU(_InPlace):
-    """``max(x, 0)``.
+    """Take ``max(x, 0)`` of each element.
+
+    Args:
+        inplace: ignored, as arrays never change.
+
+    As PyTorch's ``nn.ReLU``.
 
     >>> import stretto as st
     >>> st.nn.ReLU()(st.numpy.array([-1.0, 2.0]))
@@ -85,67 +98,162 @@ class ReLU(_InPlace):
 
 
 class ReLU6(_InPlace):
-    """``min(max(x, 0), 6)``."""
+    """Take ``min(max(x, 0), 6)`` of each element.
+
+    Args:
+        inplace: ignored, as arrays never change.
+
+    As PyTorch's ``nn.ReLU6``.
+
+    >>> import stretto as st
+    >>> st.nn.ReLU6()(st.numpy.array([-1.0, 8.0])).round(3)
+    Array([0., 6.], dtype=float32)
+    """
 
     function = staticmethod(F.relu6)
 
 
 class SELU(_InPlace):
-    """``elu`` scaled so that deep networks keep mean 0 and variance 1."""
+    """Take ``elu``, scaled so that deep networks keep mean 0 and variance 1.
+
+    Args:
+        inplace: ignored, as arrays never change.
+
+    As PyTorch's ``nn.SELU``.
+
+    >>> import stretto as st
+    >>> st.nn.SELU()(st.numpy.array([1.0])).round(3)
+    Array([1.051], dtype=float32)
+    """
 
     function = staticmethod(F.selu)
 
 
 class SiLU(_InPlace):
-    """``x * sigmoid(x)``."""
+    """Take ``x * sigmoid(x)`` of each element.
+
+    Args:
+        inplace: ignored, as arrays never change.
+
+    As PyTorch's ``nn.SiLU``.
+
+    >>> import stretto as st
+    >>> st.nn.SiLU()(st.numpy.array([1.0])).round(3)
+    Array([0.731], dtype=float32)
+    """
 
     function = staticmethod(F.silu)
 
 
 class Mish(_InPlace):
-    """``x * tanh(softplus(x))``."""
+    """Take ``x * tanh(softplus(x))`` of each element.
+
+    Args:
+        inplace: ignored, as arrays never change.
+
+    As PyTorch's ``nn.Mish``.
+
+    >>> import stretto as st
+    >>> st.nn.Mish()(st.numpy.array([1.0])).round(3)
+    Array([0.865], dtype=float32)
+    """
 
     function = staticmethod(F.mish)
 
 
 class Hardswish(_InPlace):
-    """``x * relu6(x + 3) / 6``."""
+    """Take ``x * relu6(x + 3) / 6`` of each element.
+
+    Args:
+        inplace: ignored, as arrays never change.
+
+    As PyTorch's ``nn.Hardswish``.
+
+    >>> import stretto as st
+    >>> st.nn.Hardswish()(st.numpy.array([-3.0, 3.0])).round(3)
+    Array([-0.,  3.], dtype=float32)
+    """
 
     function = staticmethod(F.hardswish)
 
 
 class Hardsigmoid(_InPlace):
-    """``relu6(x + 3) / 6``."""
+    """Take ``relu6(x + 3) / 6`` of each element.
+
+    Args:
+        inplace: ignored, as arrays never change.
+
+    As PyTorch's ``nn.Hardsigmoid``.
+
+    >>> import stretto as st
+    >>> st.nn.Hardsigmoid()(st.numpy.array([0.0, 9.0])).round(3)
+    Array([0.5, 1. ], dtype=float32)
+    """
 
     function = staticmethod(F.hardsigmoid)
 
 
 class Sigmoid(_Activation):
-    """``1 / (1 + exp(-x))``."""
+    """Take ``1 / (1 + exp(-x))`` of each element.
+
+    As PyTorch's ``nn.Sigmoid``.
+
+    >>> import stretto as st
+    >>> st.nn.Sigmoid()(st.numpy.array([0.0])).round(3)
+    Array([0.5], dtype=float32)
+    """
 
     function = staticmethod(F.sigmoid)
 
 
 class LogSigmoid(_Activation):
-    """``log(sigmoid(x))``."""
+    """Take ``log(sigmoid(x))`` of each element.
+
+    As PyTorch's ``nn.LogSigmoid``.
+
+    >>> import stretto as st
+    >>> st.nn.LogSigmoid()(st.numpy.array([0.0])).round(3)
+    Array([-0.693], dtype=float32)
+    """
 
     function = staticmethod(F.logsigmoid)
 
 
 class Tanh(_Activation):
-    """The hyperbolic tangent."""
+    """Take the hyperbolic tangent of each element.
+
+    As PyTorch's ``nn.Tanh``.
+
+    >>> import stretto as st
+    >>> st.nn.Tanh()(st.numpy.array([0.0])).round(3)
+    Array([0.], dtype=float32)
+    """
 
     function = staticmethod(F.tanh)
 
 
 class Tanhshrink(_Activation):
-    """``x - tanh(x)``."""
+    """Take ``x - tanh(x)`` of each element.
+
+    As PyTorch's ``nn.Tanhshrink``.
+
+    >>> import stretto as st
+    >>> st.nn.Tanhshrink()(st.numpy.array([1.0])).round(3)
+    Array([0.238], dtype=float32)
+    """
 
     function = staticmethod(F.tanhshrink)
 
 
 class Softsign(_Activation):
-    """``x / (1 + |x|)``."""
+    """Take ``x / (1 + |x|)`` of each element.
+
+    As PyTorch's ``nn.Softsign``.
+
+    >>> import stretto as st
+    >>> st.nn.Softsign()(st.numpy.array([1.0, -3.0])).round(3)
+    Array([ 0.5 , -0.75], dtype=float32)
+    """
 
     function = staticmethod(F.softsign)
 
@@ -154,7 +262,13 @@ class Softsign(_Activation):
 
 
 class LeakyReLU(_Activation):
-    """``x`` where it is positive, else ``negative_slope * x``.
+    """Keep positive elements, and multiply the others by ``negative_slope``.
+
+    Args:
+        negative_slope: the slope.
+        inplace: ignored, as arrays never change.
+
+    As PyTorch's ``nn.LeakyReLU``.
 
     >>> import stretto as st
     >>> st.nn.LeakyReLU(0.5)(st.numpy.array([-1.0, 2.0]))
@@ -170,7 +284,18 @@ class LeakyReLU(_Activation):
 
 
 class ELU(_Activation):
-    """``x`` where it is positive, else ``alpha * (exp(x) - 1)``."""
+    """Keep positive elements, and take ``alpha * (exp(x) - 1)`` of the others.
+
+    Args:
+        alpha: minus the limit for large negative elements.
+        inplace: ignored, as arrays never change.
+
+    As PyTorch's ``nn.ELU``.
+
+    >>> import stretto as st
+    >>> st.nn.ELU()(st.numpy.array([-1.0, 2.0])).round(3)
+    Array([-0.632,  2.   ], dtype=float32)
+    """
 
     function = staticmethod(F.elu)
     settings = ("alpha",)
@@ -181,7 +306,18 @@ class ELU(_Activation):
 
 
 class CELU(_Activation):
-    """``x`` where it is positive, else ``alpha * (exp(x / alpha) - 1)``."""
+    """Keep positive elements, and take ``alpha * (exp(x / alpha) - 1)`` of the others.
+
+    Args:
+        alpha: minus the limit for large negative elements.
+        inplace: ignored, as arrays never change.
+
+    As PyTorch's ``nn.CELU``.
+
+    >>> import stretto as st
+    >>> st.nn.CELU()(st.numpy.array([-1.0, 2.0])).round(3)
+    Array([-0.632,  2.   ], dtype=float32)
+    """
 
     function = staticmethod(F.celu)
     settings = ("alpha",)
@@ -192,7 +328,15 @@ class CELU(_Activation):
 
 
 class GELU(_Activation):
-    """``x`` times the normal distribution's cumulative function, exact or with ``"tanh"`` in it.
+    """Multiply each element by the normal distribution's cumulative function of it.
+
+    Args:
+        approximate: ``"none"`` for the exact function, ``"tanh"`` for one that is faster.
+
+    Raises:
+        ValueError: ``approximate`` is another word; on the call.
+
+    As PyTorch's ``nn.GELU``.
 
     >>> import stretto as st
     >>> st.nn.GELU("tanh")(st.numpy.array([1.0])).round(4)
@@ -208,7 +352,18 @@ class GELU(_Activation):
 
 
 class Softplus(_Activation):
-    """``log(1 + exp(beta * x)) / beta``; ``x`` itself where ``beta * x`` exceeds ``threshold``."""
+    """Take ``log(1 + exp(beta * x)) / beta`` of each element.
+
+    Args:
+        beta: how sharp the corner is.
+        threshold: beyond this, ``beta * x`` counts as so large that the value is ``x`` itself.
+
+    As PyTorch's ``nn.Softplus``.
+
+    >>> import stretto as st
+    >>> st.nn.Softplus()(st.numpy.array([0.0, 100.0])).round(3)
+    Array([  0.693, 100.   ], dtype=float32)
+    """
 
     function = staticmethod(F.softplus)
     settings = ("beta", "threshold")
@@ -220,7 +375,22 @@ class Softplus(_Activation):
 
 
 class Hardtanh(_Activation):
-    """``x`` kept between ``min_val`` and ``max_val``."""
+    """Keep each element between ``min_val`` and ``max_val``.
+
+    Args:
+        min_val: the lower limit.
+        max_val: the upper limit.
+        inplace: ignored, as arrays never change.
+
+    Raises:
+        ValueError: ``min_val`` exceeds ``max_val``; on the call.
+
+    As PyTorch's ``nn.Hardtanh``.
+
+    >>> import stretto as st
+    >>> st.nn.Hardtanh()(st.numpy.array([-2.0, 0.5])).round(3)
+    Array([-1. ,  0.5], dtype=float32)
+    """
 
     function = staticmethod(F.hardtanh)
     settings = ("min_val", "max_val")
@@ -232,7 +402,19 @@ class Hardtanh(_Activation):
 
 
 class Threshold(_Activation):
-    """``x`` where it is greater than ``threshold``, else ``value``."""
+    """Keep elements greater than ``threshold``, and replace the others by ``value``.
+
+    Args:
+        threshold: the threshold.
+        value: what stands in place of the others.
+        inplace: ignored, as arrays never change.
+
+    As PyTorch's ``nn.Threshold``.
+
+    >>> import stretto as st
+    >>> st.nn.Threshold(1.0, -7.0)(st.numpy.array([0.5, 2.0])).round(3)
+    Array([-7.,  2.], dtype=float32)
+    """
 
     function = staticmethod(F.threshold)
     settings = ("threshold", "value")
@@ -244,7 +426,20 @@ class Threshold(_Activation):
 
 
 class Softshrink(_Activation):
-    """``x`` brought nearer to 0 by ``lambd``, and 0 where it is no farther than that."""
+    """Move each element towards 0 by ``lambd``, and to 0 where it is no farther than that.
+
+    Args:
+        lambd: by how much, not negative.
+
+    Raises:
+        ValueError: ``lambd`` is negative; on the call.
+
+    As PyTorch's ``nn.Softshrink``.
+
+    >>> import stretto as st
+    >>> st.nn.Softshrink()(st.numpy.array([-2.0, 0.25])).round(3)
+    Array([-1.5,  0. ], dtype=float32)
+    """
 
     function = staticmethod(F.softshrink)
     settings = ("lambd",)
@@ -255,7 +450,17 @@ class Softshrink(_Activation):
 
 
 class Hardshrink(_Activation):
-    """``x``, but 0 where it is no farther from 0 than ``lambd``."""
+    """Keep each element, but 0 where it is no farther from 0 than ``lambd``.
+
+    Args:
+        lambd: the distance.
+
+    As PyTorch's ``nn.Hardshrink``.
+
+    >>> import stretto as st
+    >>> st.nn.Hardshrink()(st.numpy.array([-2.0, 0.25])).round(3)
+    Array([-2.,  0.], dtype=float32)
+    """
 
     function = staticmethod(F.hardshrink)
     settings = ("lambd",)
@@ -269,7 +474,20 @@ class Hardshrink(_Activation):
 
 
 class GLU(_Activation):
-    """The first half of ``x`` along ``dim`` times ``sigmoid`` of the second."""
+    """Multiply the first half along ``dim`` by ``sigmoid`` of the second half.
+
+    Args:
+        dim: the axis, of even size.
+
+    Raises:
+        ValueError: an input's size along ``dim`` is odd.
+
+    As PyTorch's ``nn.GLU``.
+
+    >>> import stretto as st
+    >>> st.nn.GLU()(st.numpy.array([3.0, 0.0])).round(3)
+    Array([1.5], dtype=float32)
+    """
 
     function = staticmethod(F.glu)
     settings = ("dim",)
@@ -280,7 +498,15 @@ class GLU(_Activation):
 
 
 class Softmax(_Activation):
-    """``exp(x) / sum(exp(x))`` along ``dim``, which has to be given.
+    """Take ``exp(x) / sum(exp(x))`` along an axis.
+
+    Args:
+        dim: the axis.
+
+    Raises:
+        ValueError: ``dim`` is out of an input's bounds.
+
+    As PyTorch's ``nn.Softmax``.
 
     >>> import stretto as st
     >>> st.nn.Softmax(dim=1)(st.numpy.zeros((1, 4)))
@@ -296,7 +522,20 @@ class Softmax(_Activation):
 
 
 class Softmin(_Activation):
-    """``softmax(-x)`` along ``dim``, which has to be given."""
+    """Take ``softmax(-x)`` along an axis.
+
+    Args:
+        dim: the axis.
+
+    Raises:
+        ValueError: ``dim`` is out of an input's bounds.
+
+    As PyTorch's ``nn.Softmin``.
+
+    >>> import stretto as st
+    >>> st.nn.Softmin(0)(st.numpy.array([0.0, 0.0])).round(3)
+    Array([0.5, 0.5], dtype=float32)
+    """
 
     function = staticmethod(F.softmin)
     settings = ("dim",)
@@ -307,7 +546,20 @@ class Softmin(_Activation):
 
 
 class LogSoftmax(_Activation):
-    """``x - log(sum(exp(x)))`` along ``dim``, which has to be given."""
+    """Take ``x - log(sum(exp(x)))`` along an axis.
+
+    Args:
+        dim: the axis.
+
+    Raises:
+        ValueError: ``dim`` is out of an input's bounds.
+
+    As PyTorch's ``nn.LogSoftmax``.
+
+    >>> import stretto as st
+    >>> st.nn.LogSoftmax(0)(st.numpy.array([0.0, 0.0])).round(3)
+    Array([-0.693, -0.693], dtype=float32)
+    """
 
     function = staticmethod(F.log_softmax)
     settings = ("dim",)
@@ -318,13 +570,27 @@ class LogSoftmax(_Activation):
 
 
 class Softmax2d(Module):
-    """``softmax`` over the channels of images (N, C, H, W) or (C, H, W).
+    """Take ``softmax`` over the channels of images.
 
-    Raises ``ValueError`` for another rank.
+    Raises:
+        ValueError: an input has another rank.
+
+    As PyTorch's ``nn.Softmax2d``.
+
+    >>> import stretto as st
+    >>> st.nn.Softmax2d()(st.numpy.zeros((2, 1, 1))).ravel()
+    Array([0.5, 0.5], dtype=float32)
     """
 
-    def forward(self, input: Any) -> Any:
-        """The images with channels that add up to 1 in each place."""
+    def forward(self, input: ArrayLike) -> Array:
+        """Apply the function.
+
+        Args:
+            input: (N, C, H, W) or (C, H, W).
+
+        Returns:
+            The same shape, with channels that add up to 1 in each place.
+        """
         x = as_value(input, "Softmax2d", "input")
         if x.ndim not in (3, 4):
             refuse(self, "(batch, channels, height, width), or the same without the batch", x)
@@ -335,26 +601,42 @@ class Softmax2d(Module):
 
 
 class PReLU(Module):
-    """``x`` where it is positive, else ``weight * x``, with a weight that is trained.
+    """Keep positive elements, and multiply the others by slopes that are trained.
 
-    ``weight`` has one element, or one for each of ``num_parameters`` channels, axis 1; all begin as
-    ``init``. Raises ``ValueError`` for an input with another number of channels.
+    Args:
+        num_parameters: the number of slopes: 1, or one for each channel (axis 1).
+        init: what the slopes begin as.
+        dtype: the dtype of the parameters, by default the default float.
+
+    Raises:
+        ValueError: ``num_parameters`` is not positive, or an input has another number of channels.
+
+    As PyTorch's ``nn.PReLU``. Source: He et al., Delving Deep into Rectifiers, 2015.
 
     >>> import stretto as st
     >>> st.nn.PReLU()(st.numpy.array([-4.0, 2.0]))
     Array([-1.,  2.], dtype=float32)
     """
 
-    weight: Any
+    weight: Array
 
-    def __init__(self, num_parameters: int = 1, init: float = 0.25, *, dtype: Any = None) -> None:
+    def __init__(
+        self, num_parameters: int = 1, init: float = 0.25, *, dtype: DTypeLike | None = None
+    ) -> None:
         super().__init__()
         positive("PReLU", num_parameters=num_parameters)
         self.num_parameters = num_parameters
         self.weight = Parameter(constant((num_parameters,), init, dtype))
 
-    def forward(self, input: Any) -> Any:
-        """The function of the input."""
+    def forward(self, input: ArrayLike) -> Array:
+        """Apply the function.
+
+        Args:
+            input: (N, C, ...), or any shape with one slope.
+
+        Returns:
+            The same shape; integers become floats.
+        """
         return F.prelu(input, self.weight)
 
     def extra_repr(self) -> str:
@@ -363,10 +645,21 @@ class PReLU(Module):
 
 
 class RReLU(Module):
-    """``x`` where it is positive, else ``x`` times a slope between ``lower`` and ``upper``.
+    """Keep positive elements, and multiply the others by slopes, random in train mode.
 
-    In train mode each element's slope is drawn, from ``key=`` of the call or the ambient stream;
-    else it is the mean of the two.
+    In evaluation mode each slope is the mean of the two limits.
+
+    Args:
+        lower: the least slope.
+        upper: the greatest slope.
+        inplace: ignored, as arrays never change.
+
+    Raises:
+        RuntimeError: a call has no key to draw from.
+        ValueError: ``lower`` exceeds ``upper``; on the call.
+
+    As PyTorch's ``nn.RReLU``. Source: Xu et al., Empirical Evaluation of Rectified Activations,
+    2015.
 
     >>> import stretto as st
     >>> st.nn.RReLU(0.25, 0.75).eval()(st.numpy.array([-4.0, 2.0]))
@@ -378,8 +671,16 @@ class RReLU(Module):
         self.lower = lower
         self.upper = upper
 
-    def forward(self, input: Any, *, key: Any = None) -> Any:
-        """The function of the input."""
+    def forward(self, input: ArrayLike, *, key: Key | None = None) -> Array:
+        """Apply the function.
+
+        Args:
+            input: an array of any shape.
+            key: the key to draw from; by default the ambient stream's next one.
+
+        Returns:
+            The same shape; integers become floats.
+        """
         return F.rrelu(input, self.lower, self.upper, self.training, key=key)
 
     def extra_repr(self) -> str:

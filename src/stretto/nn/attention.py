@@ -6,8 +6,7 @@ key to draw from is ``dropout_key=``. Next, read ``transformer``.
 
 from __future__ import annotations
 
-from typing import Any
-
+from stretto._engine.core.typing import Array, ArrayLike, DTypeLike, Key
 from stretto.nn import functional as F
 from stretto.nn import init
 from stretto.nn.functional.checks import key_or_next, probability
@@ -20,17 +19,33 @@ __all__ = ["MultiheadAttention"]
 
 
 class MultiheadAttention(Module):
-    """Attention by ``num_heads`` heads, each with ``embed_dim / num_heads`` features.
+    """Attend by several heads, each to its own part of the features.
 
-    Queries and outputs have ``embed_dim`` features, keys ``kdim`` and values ``vdim``, by default
-    as many. Inputs are (length, batch, features), with ``batch_first`` (batch, length, features),
-    or without the batch. Parameters are ``in_proj_weight`` (3 embed_dim, embed_dim), or where kdim
-    or vdim differ ``q_proj_weight``, ``k_proj_weight``, ``v_proj_weight`` (embed_dim, features);
-    ``in_proj_bias``; ``out_proj``; ``bias_k`` and ``bias_v``, one key and value more. They begin as
-    in PyTorch, drawn from ``key`` or the ambient stream.
+    Each head computes ``softmax(q @ k.T / √(embed_dim / num_heads)) @ v`` of projections of its
+    inputs; a last projection, ``out_proj``, joins what the heads find. Parameters are
+    ``in_proj_weight`` (3 embed_dim, embed_dim) or, where kdim or vdim differ, ``q_proj_weight``,
+    ``k_proj_weight`` and ``v_proj_weight`` (embed_dim, features); ``in_proj_bias``; ``bias_k`` and
+    ``bias_v`` (1, 1, embed_dim).
 
-    Raises ``ValueError`` for sizes that do not fit. Source: Vaswani et al., Attention Is All You
-    Need, 2017.
+    Args:
+        embed_dim: the features of queries and outputs.
+        num_heads: the number of heads, a divisor of ``embed_dim``.
+        dropout: the probability with which a weight is dropped in train mode.
+        bias: whether the projections have biases (zeros).
+        add_bias_kv: whether there are ``bias_k`` and ``bias_v``, an additional key and value.
+        add_zero_attn: whether there is an additional key and value of zeros.
+        kdim: the features of keys, ``embed_dim`` by default.
+        vdim: the features of values, ``embed_dim`` by default.
+        batch_first: whether inputs are (batch, length, features) rather than (length, batch,
+            features).
+        key: the key to draw the parameters from; by default the ambient stream's next one.
+        dtype: the dtype of the parameters, by default the default float.
+
+    Raises:
+        TypeError: ``dropout`` is not a number, or a mask neither boolean nor floating.
+        ValueError: sizes do not fit, or ``dropout`` is not from 0 to 1.
+
+    As PyTorch's ``nn.MultiheadAttention``. Source: Vaswani et al., Attention Is All You Need, 2017.
 
     >>> import stretto as st
     >>> layer = st.nn.MultiheadAttention(8, 2, batch_first=True, key=st.random.PRNGKey(0))
@@ -40,13 +55,13 @@ class MultiheadAttention(Module):
     ((4, 5, 8), (4, 5, 5))
     """
 
-    in_proj_weight: Any
-    q_proj_weight: Any
-    k_proj_weight: Any
-    v_proj_weight: Any
-    in_proj_bias: Any
-    bias_k: Any
-    bias_v: Any
+    in_proj_weight: Array | None
+    q_proj_weight: Array | None
+    k_proj_weight: Array | None
+    v_proj_weight: Array | None
+    in_proj_bias: Array | None
+    bias_k: Array | None
+    bias_v: Array | None
     out_proj: Linear
 
     def __init__(
@@ -61,8 +76,8 @@ class MultiheadAttention(Module):
         vdim: int | None = None,
         batch_first: bool = False,
         *,
-        key: Any = None,
-        dtype: Any = None,
+        key: Key | None = None,
+        dtype: DTypeLike | None = None,
     ) -> None:
         super().__init__()
         who = "MultiheadAttention"
@@ -100,24 +115,36 @@ class MultiheadAttention(Module):
 
     def forward(
         self,
-        query: Any,
-        key: Any,
-        value: Any,
-        key_padding_mask: Any = None,
+        query: ArrayLike,
+        key: ArrayLike,
+        value: ArrayLike,
+        key_padding_mask: ArrayLike | None = None,
         need_weights: bool = True,
-        attn_mask: Any = None,
+        attn_mask: ArrayLike | None = None,
         average_attn_weights: bool = True,
         is_causal: bool = False,
         *,
-        dropout_key: Any = None,
-    ) -> tuple[Any, Any]:
-        """What the heads find, in the shape of ``query``; and the weights, or None.
+        dropout_key: Key | None = None,
+    ) -> tuple[Array, Array | None]:
+        """Attend from queries to keys, and average their values.
 
-        The weights are (batch, queries, keys), or (batch, heads, queries, keys) without
-        ``average_attn_weights``, and None without ``need_weights``. ``attn_mask`` is (queries,
-        keys) or (batch * heads, queries, keys), ``key_padding_mask`` (batch, keys): True for keys
-        to leave out, or floats that are added. ``is_causal`` leaves out keys after the query;
-        beside an ``attn_mask`` it only says that this does so.
+        Args:
+            query: (queries, batch, embed_dim), with ``batch_first`` (batch, queries, embed_dim), or
+                without the batch.
+            key: (keys, batch, kdim), likewise.
+            value: (keys, batch, vdim), likewise.
+            key_padding_mask: (batch, keys), True for keys to leave out, or floats that are added to
+                scores.
+            need_weights: whether the weights are returned.
+            attn_mask: (queries, keys) or (batch * num_heads, queries, keys), of the same meaning.
+            average_attn_weights: whether the weights returned are the mean over heads.
+            is_causal: leaves out keys after the query; beside an ``attn_mask`` it only says that
+                this does so.
+            dropout_key: the key of dropout in train mode; by default the ambient stream's next one.
+
+        Returns:
+            The outputs, in the shape of ``query``; and the weights (batch, queries, keys), or
+            (batch, num_heads, queries, keys) if not averaged, or None if not needed.
         """
         return F.multi_head_attention_forward(
             query,

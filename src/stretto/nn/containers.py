@@ -64,36 +64,71 @@ class _Ordered(Module):
         return made.extend(values)
 
     def append(self, value: Any) -> Any:
-        """Add one at the end; returns the container."""
+        """Add an element at the end.
+
+        Args:
+            value: the element.
+
+        Returns:
+            The container.
+        """
         name = str(len(self))
         self._free(name)
         setattr(self, name, self._value(value))
         return self
 
     def extend(self, values: Iterable[Any]) -> Any:
-        """Add several at the end; returns the container."""
+        """Add elements at the end.
+
+        Args:
+            values: the elements, in order.
+
+        Returns:
+            The container.
+        """
         for value in values:
             self.append(value)
         return self
 
     def insert(self, index: int, value: Any) -> None:
-        """Add one before this index."""
+        """Add an element before an index.
+
+        Args:
+            index: where; negative ones count from the end.
+            value: the element.
+        """
         self._value(value)
         values = list(self)
         values.insert(index, value)
         self._replace(values)
 
     def pop(self, index: int = -1) -> Any:
-        """Take one out; returns it."""
+        """Remove an element.
+
+        Args:
+            index: which; the last by default.
+
+        Returns:
+            The element.
+
+        Raises:
+            IndexError: there is no such element.
+        """
         value = self[index]
         del self[index]
         return value
 
 
 class ModuleList(_Ordered):
-    """A list of modules, held by another.
+    """A list of modules, held by another module.
 
-    Raises ``TypeError`` for an element that is no module.
+    Args:
+        modules: the modules, in order.
+
+    Raises:
+        TypeError: an element is not a module.
+
+    As PyTorch's ``nn.ModuleList``.
 
     >>> from stretto import nn
     >>> layers = nn.ModuleList([nn.Linear(2, 2), nn.Linear(2, 2)])
@@ -114,9 +149,15 @@ class ModuleList(_Ordered):
 
 
 class Sequential(ModuleList):
-    """Modules run one after the other: each takes what the one before gives.
+    """Modules run one after another: each takes what the one before it gives.
 
-    They are given one by one, or as one dictionary of names and modules.
+    Args:
+        *modules: the modules in order, or one dictionary of names and modules.
+
+    Raises:
+        TypeError: an argument is not a module.
+
+    As PyTorch's ``nn.Sequential``.
 
     >>> import stretto as st
     >>> from stretto import nn
@@ -125,7 +166,7 @@ class Sequential(ModuleList):
     (5, 2)
     """
 
-    def __init__(self, *modules: Any) -> None:
+    def __init__(self, *modules: Module | Mapping[str, Module]) -> None:
         Module.__init__(self)
         if len(modules) == 1 and isinstance(modules[0], Mapping):
             for name, module in modules[0].items():
@@ -137,7 +178,14 @@ class Sequential(ModuleList):
         return [name for name, role in self._roles.items() if role == "module"]
 
     def forward(self, input: Any) -> Any:
-        """The last module's output."""
+        """Run the modules.
+
+        Args:
+            input: what the first module takes.
+
+        Returns:
+            What the last module gives; ``input`` itself where there is none.
+        """
         for module in self:
             input = module(input)
         return input
@@ -146,13 +194,22 @@ class Sequential(ModuleList):
 class ModuleDict(Module):
     """A dictionary of modules, held by another module.
 
+    Args:
+        modules: a dictionary of names and modules, or pairs of them.
+
+    Raises:
+        KeyError: a name is that of another attribute.
+        TypeError: a value is not a module.
+
+    As PyTorch's ``nn.ModuleDict``.
+
     >>> from stretto import nn
     >>> heads = nn.ModuleDict({"left": nn.Linear(2, 1), "right": nn.Linear(2, 1)})
     >>> sorted(heads)
     ['left', 'right']
     """
 
-    def __init__(self, modules: Any = ()) -> None:
+    def __init__(self, modules: Mapping[str, Any] | Iterable[tuple[str, Any]] = ()) -> None:
         super().__init__()
         self.update(modules)
 
@@ -189,31 +246,54 @@ class ModuleDict(Module):
         self.pop(name)
 
     def pop(self, name: str) -> Any:
-        """Take one out by name; returns it."""
+        """Remove an element by name.
+
+        Args:
+            name: its name.
+
+        Returns:
+            The element.
+
+        Raises:
+            KeyError: there is no such element.
+        """
         value = self[name]
         delattr(self, name)
         return value
 
     def keys(self) -> list[str]:
-        """The names."""
+        """List the names, in order."""
         return self._names()
 
     def values(self) -> list[Any]:
-        """What they name."""
+        """List the elements, in order."""
         return [self.__dict__[name] for name in self._names()]
 
     def items(self) -> list[tuple[str, Any]]:
-        """Both."""
+        """List pairs of name and element, in order."""
         return [(name, self.__dict__[name]) for name in self._names()]
 
-    def update(self, values: Any) -> None:
-        """Add what a dictionary, or (name, value) pairs, hold."""
-        for name, value in values.items() if hasattr(values, "items") else values:
+    def update(self, values: Mapping[str, Any] | Iterable[tuple[str, Any]]) -> None:
+        """Add elements, or replace those of the same names.
+
+        Args:
+            values: a dictionary of names and elements, or pairs of them.
+        """
+        pairs: Any = values
+        for name, value in pairs.items() if hasattr(pairs, "items") else pairs:
             self[name] = value
 
 
 class ParameterList(_Ordered):
     """A list of parameters, held by a module.
+
+    Args:
+        values: the arrays, in order.
+
+    Raises:
+        TypeError: an element is not an array, or has no gradient.
+
+    As PyTorch's ``nn.ParameterList``.
 
     >>> import stretto as st
     >>> from stretto import nn
@@ -229,6 +309,15 @@ class ParameterList(_Ordered):
 
 class ParameterDict(ModuleDict):
     """A dictionary of parameters, held by a module.
+
+    Args:
+        modules: a dictionary of names and arrays, or pairs of them.
+
+    Raises:
+        KeyError: a name is that of another attribute.
+        TypeError: a value is not an array, or has no gradient.
+
+    As PyTorch's ``nn.ParameterDict``.
 
     >>> import stretto as st
     >>> from stretto import nn

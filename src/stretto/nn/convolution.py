@@ -10,6 +10,7 @@ from collections.abc import Callable, Sequence
 from typing import Any, ClassVar
 
 from stretto._engine.core.interpreter import Value
+from stretto._engine.core.typing import Array, ArrayLike, DTypeLike, Key
 from stretto.nn import init
 from stretto.nn.functional import convolution as functions
 from stretto.nn.functional.arguments import per_axis
@@ -35,8 +36,8 @@ class _Kernel(Module):
     _axes: ClassVar[int]
     _function: ClassVar[Callable[..., Any]]
 
-    weight: Any
-    bias: Any
+    weight: Array
+    bias: Array | None
 
     def _set_up(
         self,
@@ -100,16 +101,16 @@ class _Convolution(_Kernel):
         self,
         in_channels: int,
         out_channels: int,
-        kernel_size: Any,
-        stride: Any = 1,
-        padding: Any = 0,
-        dilation: Any = 1,
+        kernel_size: int | Sequence[int],
+        stride: int | Sequence[int] = 1,
+        padding: int | Sequence[int] | str = 0,
+        dilation: int | Sequence[int] = 1,
         groups: int = 1,
         bias: bool = True,
         padding_mode: str = "zeros",
         *,
-        key: Any = None,
-        dtype: Any = None,
+        key: Key | None = None,
+        dtype: DTypeLike | None = None,
     ) -> None:
         who = type(self).__name__
         if not isinstance(padding, str):
@@ -137,8 +138,16 @@ class _Convolution(_Kernel):
         shape = (out_channels, in_channels // groups, *self.kernel_size)
         self._draw(shape, bias, key, dtype)
 
-    def forward(self, input: Any) -> Value:
-        """The input convolved."""
+    def forward(self, input: ArrayLike) -> Array:
+        """Convolve the input.
+
+        Args:
+            input: (batch, in_channels, *space), or without the batch.
+
+        Returns:
+            (batch, out_channels, *space), without the batch if the input is; an axis of n becomes
+            (n + 2 padding - dilation (kernel_size - 1) - 1) // stride + 1.
+        """
         x = check_signal(self, input, self._axes, self.in_channels)
         padding = self.padding
         if self.padding_mode != "zeros":
@@ -161,12 +170,31 @@ class _Convolution(_Kernel):
 
 
 class Conv1d(_Convolution):
-    """A convolution of signals (batch, in_channels, length), or of one without the batch.
+    """Convolve signals (batch, channels, length), or one without the batch.
 
-    ``weight`` is (out_channels, in_channels / groups, size), ``bias`` (out_channels,) or None; both
-    begin uniform within ±1/√(in_channels / groups × size), drawn from ``key`` or the ambient
-    stream. ``padding`` may be ``"same"`` or ``"valid"``, ``padding_mode`` ``"reflect"``,
-    ``"replicate"`` or ``"circular"``. Raises ``ValueError`` for an input that does not fit.
+    Output channel o is ``bias[o]`` plus the sum over input channels c of the cross-correlation of
+    ``weight[o, c]`` with ``input[c]``. ``weight`` is (out_channels, in_channels / groups, size),
+    ``bias`` (out_channels,) or None; both begin uniform within ±1/√(in_channels / groups × size).
+
+    Args:
+        in_channels: the channels of the input.
+        out_channels: the channels of the output.
+        kernel_size: the size of the kernel.
+        stride: by how much the kernel moves from one output to the next.
+        padding: how many elements to add at both ends, or ``"same"`` or ``"valid"`` (none).
+        dilation: the distance between elements that the kernel takes.
+        groups: into how many groups the channels are divided, which do not mix.
+        bias: whether there is a bias.
+        padding_mode: what to pad with: ``"zeros"``, ``"reflect"``, ``"replicate"`` or
+            ``"circular"``.
+        key: the key to draw the parameters from; by default the ambient stream's next one.
+        dtype: the dtype of the parameters, by default the default float.
+
+    Raises:
+        ValueError: the groups do not divide the channels, a setting is not one of those above, or
+            an input does not fit.
+
+    As PyTorch's ``nn.Conv1d``.
 
     >>> import stretto as st
     >>> layer = st.nn.Conv1d(3, 8, 5, padding=2, key=st.random.PRNGKey(0))
@@ -179,7 +207,28 @@ class Conv1d(_Convolution):
 
 
 class Conv2d(_Convolution):
-    """A convolution of images (batch, in_channels, height, width); settings as in ``Conv1d``.
+    """Convolve images (batch, channels, height, width), or one without the batch.
+
+    ``weight`` is (out_channels, in_channels / groups, height, width), ``bias`` (out_channels,) or
+    None; both begin uniform within ±1/√n, n the elements of ``weight[0]``.
+
+    Args:
+        in_channels: the channels of the input.
+        out_channels: the channels of the output.
+        kernel_size: the size of the kernel, one number or (height, width), as are the next three.
+        stride: by how much the kernel moves.
+        padding: how many elements to add at both ends, or ``"same"`` or ``"valid"`` (none).
+        dilation: the distance between elements that the kernel takes.
+        groups: into how many groups the channels are divided, which do not mix.
+        bias: whether there is a bias.
+        padding_mode: what to pad with, as for ``Conv1d``.
+        key: the key to draw the parameters from; by default the ambient stream's next one.
+        dtype: the dtype of the parameters, by default the default float.
+
+    Raises:
+        ValueError: as for ``Conv1d``.
+
+    As PyTorch's ``nn.Conv2d``.
 
     >>> import stretto as st
     >>> layer = st.nn.Conv2d(3, 16, 3, stride=2, padding=1, key=st.random.PRNGKey(0))
@@ -192,7 +241,28 @@ class Conv2d(_Convolution):
 
 
 class Conv3d(_Convolution):
-    """A convolution of volumes (batch, in_channels, depth, height, width); see ``Conv1d``.
+    """Convolve volumes (batch, channels, depth, height, width), or one without the batch.
+
+    ``weight`` is (out_channels, in_channels / groups, depth, height, width), ``bias``
+    (out_channels,) or None; both begin uniform within ±1/√n, n the elements of ``weight[0]``.
+
+    Args:
+        in_channels: the channels of the input.
+        out_channels: the channels of the output.
+        kernel_size: the size of the kernel, one number or one an axis, as are the next three.
+        stride: by how much the kernel moves.
+        padding: how many elements to add at both ends, or ``"same"`` or ``"valid"`` (none).
+        dilation: the distance between elements that the kernel takes.
+        groups: into how many groups the channels are divided, which do not mix.
+        bias: whether there is a bias.
+        padding_mode: what to pad with, as for ``Conv1d``.
+        key: the key to draw the parameters from; by default the ambient stream's next one.
+        dtype: the dtype of the parameters, by default the default float.
+
+    Raises:
+        ValueError: as for ``Conv1d``.
+
+    As PyTorch's ``nn.Conv3d``.
 
     >>> import stretto as st
     >>> layer = st.nn.Conv3d(2, 4, 3, key=st.random.PRNGKey(0))
@@ -209,17 +279,17 @@ class _Transposed(_Kernel):
         self,
         in_channels: int,
         out_channels: int,
-        kernel_size: Any,
-        stride: Any = 1,
-        padding: Any = 0,
-        output_padding: Any = 0,
+        kernel_size: int | Sequence[int],
+        stride: int | Sequence[int] = 1,
+        padding: int | Sequence[int] = 0,
+        output_padding: int | Sequence[int] = 0,
         groups: int = 1,
         bias: bool = True,
-        dilation: Any = 1,
+        dilation: int | Sequence[int] = 1,
         padding_mode: str = "zeros",
         *,
-        key: Any = None,
-        dtype: Any = None,
+        key: Key | None = None,
+        dtype: DTypeLike | None = None,
     ) -> None:
         who = type(self).__name__
         if padding_mode != "zeros":
@@ -238,8 +308,19 @@ class _Transposed(_Kernel):
         shape = (in_channels, out_channels // groups, *self.kernel_size)
         self._draw(shape, bias, key, dtype)
 
-    def forward(self, input: Any, output_size: Sequence[int] | None = None) -> Value:
-        """The transpose of a convolution; ``output_size``, the spatial one, may settle its size."""
+    def forward(self, input: ArrayLike, output_size: Sequence[int] | None = None) -> Array:
+        """Apply the transpose of a convolution.
+
+        Args:
+            input: (batch, in_channels, *space), or without the batch.
+            output_size: the spatial sizes to reach, in place of ``output_padding``.
+
+        Returns:
+            (batch, out_channels, *space), without the batch if the input is.
+
+        Raises:
+            ValueError: ``input`` does not fit, or ``output_size`` cannot be reached.
+        """
         x = check_signal(self, input, self._axes, self.in_channels)
         extra = self.output_padding if output_size is None else self._extra(x, output_size)
         return type(self)._function(
@@ -271,12 +352,32 @@ class _Transposed(_Kernel):
 
 
 class ConvTranspose1d(_Transposed):
-    """The transpose of a convolution of signals: from (batch, in_channels, length).
+    """Apply the transpose of a convolution of signals.
 
-    ``weight`` is (in_channels, out_channels / groups, size), ``bias`` (out_channels,) or None; both
-    begin uniform within ±1/√(out_channels / groups × size), as in PyTorch, drawn from ``key`` or
-    the ambient stream. The output is (length - 1) stride - 2 padding + dilation (size - 1) +
-    output_padding + 1 long. Raises ``ValueError`` for an input that does not fit.
+    An output is (length - 1) stride - 2 padding + dilation (kernel_size - 1) + output_padding + 1
+    long. ``weight`` is (in_channels, out_channels / groups, size), ``bias`` (out_channels,) or
+    None; both begin uniform within ±1/√(out_channels / groups × size).
+
+    Args:
+        in_channels: the channels of the input.
+        out_channels: the channels of the output.
+        kernel_size: the size of the kernel.
+        stride: by how much outputs of neighbouring inputs are apart.
+        padding: how many elements to take away at both ends of the output.
+        output_padding: how many elements to add at the end of the output, fewer than ``stride`` or
+            ``dilation``.
+        groups: into how many groups the channels are divided, which do not mix.
+        bias: whether there is a bias.
+        dilation: the distance between elements that the kernel adds to.
+        padding_mode: only ``"zeros"``.
+        key: the key to draw the parameters from; by default the ambient stream's next one.
+        dtype: the dtype of the parameters, by default the default float.
+
+    Raises:
+        ValueError: the groups do not divide the channels, a setting is out of range, or an input
+            does not fit.
+
+    As PyTorch's ``nn.ConvTranspose1d``.
 
     >>> import stretto as st
     >>> layer = st.nn.ConvTranspose1d(3, 2, 4, stride=2, padding=1, key=st.random.PRNGKey(0))
@@ -289,7 +390,12 @@ class ConvTranspose1d(_Transposed):
 
 
 class ConvTranspose2d(_Transposed):
-    """The transpose of a convolution of images; see ``ConvTranspose1d``.
+    """Apply the transpose of a convolution of images (batch, channels, height, width).
+
+    Settings, parameters and errors are those of ``ConvTranspose1d``; each setting is a number or
+    one an axis.
+
+    As PyTorch's ``nn.ConvTranspose2d``.
 
     >>> import stretto as st
     >>> layer = st.nn.ConvTranspose2d(3, 2, 3, stride=2, padding=1, key=st.random.PRNGKey(0))
@@ -302,7 +408,12 @@ class ConvTranspose2d(_Transposed):
 
 
 class ConvTranspose3d(_Transposed):
-    """The transpose of a convolution of volumes; see ``ConvTranspose1d``.
+    """Apply the transpose of a convolution of volumes (batch, channels, depth, height, width).
+
+    Settings, parameters and errors are those of ``ConvTranspose1d``; each setting is a number or
+    one an axis.
+
+    As PyTorch's ``nn.ConvTranspose3d``.
 
     >>> import stretto as st
     >>> layer = st.nn.ConvTranspose3d(3, 2, 2, stride=2, key=st.random.PRNGKey(0))

@@ -11,6 +11,7 @@ from typing import Any
 import stretto.numpy as snp
 from stretto._engine.core.interpreter import as_value
 from stretto._engine.core.types import ArrayType
+from stretto._engine.core.typing import ArrayLike
 from stretto._engine.ops.broadcast import reshape
 from stretto._engine.ops.contract import matmul
 from stretto._engine.ops.iota import broadcasted_iota
@@ -71,31 +72,47 @@ def _allowed(
 
 
 def dot_product_attention(
-    query: Any,
-    key: Any,
-    value: Any,
-    bias: Any = None,
-    mask: Any = None,
+    query: ArrayLike,
+    key: ArrayLike,
+    value: ArrayLike,
+    bias: ArrayLike | None = None,
+    mask: ArrayLike | None = None,
     *,
     scale: float | None = None,
     is_causal: bool = False,
-    query_seq_lengths: Any = None,
-    key_value_seq_lengths: Any = None,
+    query_seq_lengths: ArrayLike | None = None,
+    key_value_seq_lengths: ArrayLike | None = None,
     local_window_size: int | tuple[int, int] | None = None,
     implementation: str | None = None,
     return_residual: bool = False,
 ) -> Any:
-    """``softmax(query @ key.T * scale + bias) @ value``, head by head.
+    """Average values by how well their keys fit the queries, head by head.
 
-    ``query`` is (B, T, N, H), ``key`` and ``value`` (B, S, K, H), and the result (B, T, N, H); or
-    all are without B. Each of K heads serves N / K heads of ``query``. ``bias`` and the boolean
-    ``mask`` (True for keys to attend to) broadcast to (B, N, T, S). ``is_causal`` hides keys after
-    the query, lengths those (and queries) beyond them, a window of (left, right) those further
-    away. ``scale`` is by default 1 / √H. A query that may attend to nothing gives 0. With
-    ``return_residual`` the logarithms of the sums of exponentials (B, T, N) come second.
+    The output is ``softmax(query @ key.T * scale + bias) @ value``. A query that may attend to
+    nothing gives 0.
 
-    Raises ``ValueError`` where shapes do not fit, and for an ``implementation`` other than
-    ``"xla"``. Source: Vaswani et al., Attention Is All You Need, 2017.
+    Args:
+        query: (B, T, N, H), or without B.
+        key: (B, S, K, H), or without B; each of K heads serves N / K of ``query``.
+        value: (B, S, K, H), or without B.
+        bias: floats that are added to scores; what broadcasts to (B, N, T, S).
+        mask: booleans, True for keys to attend to; what broadcasts to (B, N, T, S).
+        scale: the factor of the scores, 1 / √H by default.
+        is_causal: whether keys that come after the query are hidden.
+        query_seq_lengths: how many queries of each example count, (B,).
+        key_value_seq_lengths: how many keys of each example count, (B,).
+        local_window_size: how far keys may be from the query: a number, or (before, after).
+        implementation: None or ``"xla"``.
+        return_residual: whether to return the logarithms of the sums of exponentials as well.
+
+    Returns:
+        (B, T, N, H), or without B; with ``return_residual`` also the logarithms (B, T, N).
+
+    Raises:
+        TypeError: ``mask`` is not boolean.
+        ValueError: shapes do not fit, or ``implementation`` is another word.
+
+    As ``jax.nn.dot_product_attention``. Source: Vaswani et al., Attention Is All You Need, 2017.
 
     >>> import stretto as st, stretto.numpy as snp
     >>> q, k = snp.zeros((1, 1, 1, 2)), snp.ones((1, 3, 1, 2))
@@ -112,15 +129,14 @@ def dot_product_attention(
     single = q.ndim == 3
     if single:
         q, k, v = (reshape(x, (1, *x.shape)) for x in (q, k, v))
-    if mask is not None:
-        mask = as_value(mask, _WHO, "mask")
-        if mask.dtype != snp.bool_:
-            raise TypeError(f"{_WHO}: mask must be boolean, got {mask.type}; floats go into bias")
+    shown = None if mask is None else as_value(mask, _WHO, "mask")
+    if shown is not None and shown.dtype != snp.bool_:
+        raise TypeError(f"{_WHO}: mask must be boolean, got {shown.type}; floats go into bias")
     q, k, v = (snp.swapaxes(x, 1, 2) for x in (q, k, v))
     q = q * (1 / math.sqrt(q.shape[-1]) if scale is None else scale)
     shape = (q.shape[-2], k.shape[-2])
     lengths = (query_seq_lengths, key_value_seq_lengths)
-    allowed = _allowed(shape, mask, is_causal, lengths, local_window_size)
+    allowed = _allowed(shape, shown, is_causal, lengths, local_window_size)
     if bias is not None:
         bias = as_float(bias, _WHO, "bias")
         allowed = bias if allowed is None else snp.where(allowed, bias, -math.inf)

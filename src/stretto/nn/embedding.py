@@ -6,9 +6,7 @@ table in a call (``max_norm``) or its gradient's form (``sparse``).
 
 from __future__ import annotations
 
-from typing import Any
-
-from stretto._engine.core.interpreter import Value
+from stretto._engine.core.typing import Array, ArrayLike, DTypeLike, Key
 from stretto._engine.ops.broadcast import expand_dims
 from stretto._engine.ops.comparison import eq, where, zeros_like
 from stretto.nn import init
@@ -24,10 +22,15 @@ __all__ = ["Embedding", "EmbeddingBag"]
 class _Table(Module):
     """A table of rows, one of which may stand for padding."""
 
-    weight: Any
+    weight: Array
 
     def __init__(
-        self, rows: int, features: int, padding_idx: int | None, key: Any, dtype: Any
+        self,
+        rows: int,
+        features: int,
+        padding_idx: int | None,
+        key: Key | None,
+        dtype: DTypeLike | None,
     ) -> None:
         super().__init__()
         who = type(self).__name__
@@ -50,11 +53,23 @@ class _Table(Module):
 
 
 class Embedding(_Table):
-    """A row of ``weight`` (num_embeddings, embedding_dim) for each integer of the input.
+    """Look up rows of a table: ``weight[input]``.
 
-    The table begins normal, with zeros in the row ``padding_idx``, which gets no gradient. Drawn
-    from ``key``, or the ambient stream. An integer beyond the table gives NaN; a negative one
-    counts from the end. Raises ``TypeError`` for an input that is not of integers.
+    ``weight`` is (num_embeddings, embedding_dim); it begins normal, with zeros in the row
+    ``padding_idx``.
+
+    Args:
+        num_embeddings: the number of rows.
+        embedding_dim: the size of a row.
+        padding_idx: a row that gets no gradient.
+        key: the key to draw the parameters from; by default the ambient stream's next one.
+        dtype: the dtype of the parameters, by default the default float.
+
+    Raises:
+        TypeError: an input is not of integers.
+        ValueError: a size is not a positive integer, or ``padding_idx`` is not a row.
+
+    As PyTorch's ``nn.Embedding``.
 
     >>> import stretto as st
     >>> layer = st.nn.Embedding(10, 3, padding_idx=0, key=st.random.PRNGKey(0))
@@ -68,21 +83,43 @@ class Embedding(_Table):
         embedding_dim: int,
         padding_idx: int | None = None,
         *,
-        key: Any = None,
-        dtype: Any = None,
+        key: Key | None = None,
+        dtype: DTypeLike | None = None,
     ) -> None:
         super().__init__(num_embeddings, embedding_dim, padding_idx, key, dtype)
 
-    def forward(self, input: Any) -> Value:
-        """The rows at the input."""
+    def forward(self, input: ArrayLike) -> Array:
+        """Look up the rows.
+
+        Args:
+            input: integers, of any shape; one beyond the table gives NaN, a negative one counts
+                from the end.
+
+        Returns:
+            The rows, of the shape of ``input`` and (embedding_dim,).
+        """
         return embedding(input, self.weight, self.padding_idx)
 
 
 class EmbeddingBag(_Table):
-    """The mean, sum or greatest of the rows at each line of an input (bags, length) of integers.
+    """Look up rows of a table, and take the mean, sum or maximum of those of each bag.
 
-    ``mode`` is ``"mean"``, ``"sum"`` or ``"max"``. Entries equal to ``padding_idx`` are left out.
-    The table begins normal. See ``functional.embedding_bag``.
+    ``weight`` is (num_embeddings, embedding_dim); it begins normal.
+
+    Args:
+        num_embeddings: the number of rows.
+        embedding_dim: the size of a row.
+        mode: ``"mean"``, ``"sum"`` or ``"max"``.
+        padding_idx: a row to leave out, which begins as zeros.
+        key: the key to draw the parameters from; by default the ambient stream's next one.
+        dtype: the dtype of the parameters, by default the default float.
+
+    Raises:
+        TypeError: an input is not of integers.
+        ValueError: a size is not a positive integer, ``padding_idx`` is not a row, or, on the call,
+            ``mode`` is another word or shapes do not fit.
+
+    As PyTorch's ``nn.EmbeddingBag``; see ``functional.embedding_bag``.
 
     >>> import stretto as st
     >>> layer = st.nn.EmbeddingBag(10, 3, mode="sum", key=st.random.PRNGKey(0))
@@ -97,14 +134,22 @@ class EmbeddingBag(_Table):
         *,
         mode: str = "mean",
         padding_idx: int | None = None,
-        key: Any = None,
-        dtype: Any = None,
+        key: Key | None = None,
+        dtype: DTypeLike | None = None,
     ) -> None:
         super().__init__(num_embeddings, embedding_dim, padding_idx, key, dtype)
         self.mode = mode
 
-    def forward(self, input: Any, per_sample_weights: Any = None) -> Value:
-        """The rows of each bag together; ``per_sample_weights`` multiply them in mode "sum"."""
+    def forward(self, input: ArrayLike, per_sample_weights: ArrayLike | None = None) -> Array:
+        """Look up the rows, and reduce each bag.
+
+        Args:
+            input: integers (bags, length).
+            per_sample_weights: factors of the rows, of the shape of ``input``, in mode ``"sum"``.
+
+        Returns:
+            (bags, embedding_dim).
+        """
         return embedding_bag(
             input,
             self.weight,

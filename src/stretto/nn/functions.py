@@ -7,12 +7,14 @@ the default float.
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
-from stretto._engine.core.interpreter import as_value
+from stretto._engine.core.interpreter import Value, as_value
 from stretto._engine.core.types import inexact_dtype, is_inexact
+from stretto._engine.core.typing import Array, ArrayLike, Axes, DTypeLike
 from stretto._engine.ops.arithmetic import absolute, maximum
 from stretto._engine.ops.broadcast import canonical_axis, expand_dims
 from stretto._engine.ops.comparison import eq, full_like, select, zeros_like
@@ -68,21 +70,48 @@ __all__ = [
 ]
 
 
-def _float(x: Any, who: str) -> Any:
+def _float(x: Any, who: str) -> Value:
     x = as_value(x, who)
     return x if is_inexact(x.dtype) else convert(x, inexact_dtype(x.dtype), x.weak_type)
 
 
-def identity(x: Any) -> Any:
-    """``x`` itself."""
+def identity(x: ArrayLike) -> Array:
+    """Return ``x`` itself, as an array.
+
+    Args:
+        x: an array, or a number.
+
+    Returns:
+        The array.
+
+    Raises:
+        TypeError: ``x`` is not an array or a number.
+
+    As ``jax.nn.identity``.
+
+    >>> import stretto as st
+    >>> st.nn.identity(st.numpy.array([1.0]))
+    Array([1.], dtype=float32)
+    """
     return as_value(x, "identity")
 
 
 # Rectifiers
 
 
-def relu(x: Any) -> Any:
-    """``max(x, 0)``; its derivative at 0 is 0.
+def relu(x: ArrayLike) -> Array:
+    """Take ``max(x, 0)`` of each element; its derivative at 0 is 0.
+
+    Args:
+        x: an array of any shape and real dtype.
+
+    Returns:
+        The values, of the shape and dtype of ``x``.
+
+    Raises:
+        TypeError: ``x`` is not an array or a number.
+
+    As ``jax.nn.relu``.
 
     >>> import stretto as st
     >>> st.nn.relu(st.numpy.array([-1.0, 2.0]))
@@ -101,10 +130,19 @@ def _rectified(x: np.ndarray) -> np.ndarray:
     return np.add(out, 0, out=out)
 
 
-def relu6(x: Any) -> Any:
-    """``min(max(x, 0), 6)``; its derivative at 0 and 6 is 0.
+def relu6(x: ArrayLike) -> Array:
+    """Take ``min(max(x, 0), 6)`` of each element; its derivative at 0 and 6 is 0.
 
-    Source: Krizhevsky, Convolutional Deep Belief Networks on CIFAR-10, 2010.
+    Args:
+        x: an array of any shape; integers become floats.
+
+    Returns:
+        The values, in the shape of ``x``.
+
+    Raises:
+        TypeError: ``x`` is not an array or a number.
+
+    As ``jax.nn.relu6``. Source: Krizhevsky, Convolutional Deep Belief Networks on CIFAR-10, 2010.
 
     >>> import stretto as st
     >>> st.nn.relu6(st.numpy.array([-1.0, 2.0, 8.0]))
@@ -114,8 +152,20 @@ def relu6(x: Any) -> Any:
     return select(greater_equal(x, 6), full_like(x, 6), relu(x))
 
 
-def leaky_relu(x: Any, negative_slope: Any = 1e-2) -> Any:
-    """``x`` where it is not negative, else ``negative_slope * x``.
+def leaky_relu(x: ArrayLike, negative_slope: ArrayLike = 1e-2) -> Array:
+    """Keep elements that are not negative, and multiply the others by a slope.
+
+    Args:
+        x: an array of any shape; integers become floats.
+        negative_slope: the slope.
+
+    Returns:
+        The values, in the shape of ``x``.
+
+    Raises:
+        TypeError: ``x`` is not an array or a number.
+
+    As ``jax.nn.leaky_relu``.
 
     >>> import stretto as st
     >>> st.nn.leaky_relu(st.numpy.array([-1.0, 2.0]))
@@ -130,10 +180,21 @@ def _negative_part(x: Any) -> Any:
     return select(greater(x, 0), zeros_like(x), x)
 
 
-def elu(x: Any, alpha: Any = 1.0) -> Any:
-    """``x`` where it is positive, else ``alpha * (exp(x) - 1)``.
+def elu(x: ArrayLike, alpha: ArrayLike = 1.0) -> Array:
+    """Keep positive elements, and take ``alpha * (exp(x) - 1)`` of the others.
 
-    Source: Clevert et al., Fast and Accurate Deep Network Learning by ELUs, 2015.
+    Args:
+        x: an array of any shape; integers become floats.
+        alpha: minus the limit for large negative elements.
+
+    Returns:
+        The values, in the shape of ``x``.
+
+    Raises:
+        TypeError: ``x`` is not an array or a number.
+
+    As ``jax.nn.elu``. Source: Clevert et al., Fast and Accurate Deep Network Learning by ELUs,
+    2015.
 
     >>> import stretto as st
     >>> st.nn.elu(st.numpy.array([-1.0, 2.0])).round(3)
@@ -143,10 +204,19 @@ def elu(x: Any, alpha: Any = 1.0) -> Any:
     return choose(greater(x, 0), x, alpha * expm1(_negative_part(x)))
 
 
-def selu(x: Any) -> Any:
-    """``elu`` scaled so that deep networks keep mean 0 and variance 1.
+def selu(x: ArrayLike) -> Array:
+    """Take ``elu``, scaled so that deep networks keep mean 0 and variance 1.
 
-    Source: Klambauer et al., Self-Normalizing Neural Networks, 2017.
+    Args:
+        x: an array of any shape; integers become floats.
+
+    Returns:
+        The values, in the shape of ``x``.
+
+    Raises:
+        TypeError: ``x`` is not an array or a number.
+
+    As ``jax.nn.selu``. Source: Klambauer et al., Self-Normalizing Neural Networks, 2017.
 
     >>> import stretto as st
     >>> st.nn.selu(st.numpy.array([1.0])).round(3)
@@ -155,10 +225,24 @@ def selu(x: Any) -> Any:
     return 1.0507009873554804934193349852946 * elu(x, 1.6732632423543772848170429916717)
 
 
-def celu(x: Any, alpha: Any = 1.0) -> Any:
-    """``x`` where it is positive, else ``alpha * (exp(x / alpha) - 1)``.
+def celu(x: ArrayLike, alpha: ArrayLike = 1.0) -> Array:
+    """Keep positive elements, and take ``alpha * (exp(x / alpha) - 1)`` of the others.
 
-    Source: Barron, Continuously Differentiable Exponential Linear Units, 2017.
+    Args:
+        x: an array of any shape; integers become floats.
+        alpha: minus the limit for large negative elements.
+
+    Returns:
+        The values, in the shape of ``x``.
+
+    Raises:
+        TypeError: ``x`` is not an array or a number.
+
+    As ``jax.nn.celu``. Source: Barron, Continuously Differentiable Exponential Linear Units, 2017.
+
+    >>> import stretto as st
+    >>> st.nn.celu(st.numpy.array([-1.0, 2.0])).round(3)
+    Array([-0.632,  2.   ], dtype=float32)
     """
     x = _float(x, "celu")
     return choose(greater(x, 0), x, alpha * expm1(_negative_part(x) / alpha))
@@ -167,8 +251,19 @@ def celu(x: Any, alpha: Any = 1.0) -> Any:
 # Smooth relatives
 
 
-def sigmoid(x: Any) -> Any:
-    """``1 / (1 + exp(-x))``.
+def sigmoid(x: ArrayLike) -> Array:
+    """Take ``1 / (1 + exp(-x))`` of each element.
+
+    Args:
+        x: an array of any shape; integers become floats.
+
+    Returns:
+        The values, in the shape of ``x``.
+
+    Raises:
+        TypeError: ``x`` is not an array or a number.
+
+    As ``jax.nn.sigmoid``.
 
     >>> import stretto as st
     >>> st.nn.sigmoid(st.numpy.array([0.0, 100.0]))
@@ -177,13 +272,40 @@ def sigmoid(x: Any) -> Any:
     return logistic(_float(x, "sigmoid"))
 
 
-def log_sigmoid(x: Any) -> Any:
-    """``log(sigmoid(x))``, exact for large negative ``x``."""
+def log_sigmoid(x: ArrayLike) -> Array:
+    """Take ``log(sigmoid(x))`` of each element, exact for large negative ones.
+
+    Args:
+        x: an array of any shape; integers become floats.
+
+    Returns:
+        The values, in the shape of ``x``.
+
+    Raises:
+        TypeError: ``x`` is not an array or a number.
+
+    As ``jax.nn.log_sigmoid``.
+
+    >>> import stretto as st
+    >>> st.nn.log_sigmoid(st.numpy.array([-100.0, 0.0])).round(3)
+    Array([-100.   ,   -0.693], dtype=float32)
+    """
     return -softplus(-_float(x, "log_sigmoid"))
 
 
-def softplus(x: Any) -> Any:
-    """``log(1 + exp(x))`` without overflow.
+def softplus(x: ArrayLike) -> Array:
+    """Take ``log(1 + exp(x))`` of each element, without overflow.
+
+    Args:
+        x: an array of any shape; integers become floats.
+
+    Returns:
+        The values, in the shape of ``x``.
+
+    Raises:
+        TypeError: ``x`` is not an array or a number.
+
+    As ``jax.nn.softplus``.
 
     >>> import stretto as st
     >>> st.nn.softplus(st.numpy.array([0.0, 100.0])).round(3)
@@ -203,17 +325,42 @@ def _softplus(x: np.ndarray) -> np.ndarray:
     return np.maximum(x, 0) + np.log1p(np.exp(-np.abs(x)))
 
 
-def squareplus(x: Any, b: Any = 4) -> Any:
-    """``(x + sqrt(x**2 + b)) / 2``.
+def squareplus(x: ArrayLike, b: ArrayLike = 4) -> Array:
+    """Take ``(x + sqrt(x**2 + b)) / 2`` of each element.
 
-    Source: Barron, Squareplus: A Softplus-Like Algebraic Rectifier, 2021.
+    Args:
+        x: an array of any shape; integers become floats.
+        b: how smooth the corner is.
+
+    Returns:
+        The values, in the shape of ``x``.
+
+    Raises:
+        TypeError: ``x`` is not an array or a number.
+
+    As ``jax.nn.squareplus``. Source: Barron, Squareplus: A Softplus-Like Algebraic Rectifier, 2021.
+
+    >>> import stretto as st
+    >>> st.nn.squareplus(st.numpy.array([0.0]))
+    Array([1.], dtype=float32)
     """
     x = _float(x, "squareplus")
     return (x + sqrt(x * x + b)) * 0.5
 
 
-def soft_sign(x: Any) -> Any:
-    """``x / (1 + |x|)``.
+def soft_sign(x: ArrayLike) -> Array:
+    """Take ``x / (1 + |x|)`` of each element.
+
+    Args:
+        x: an array of any shape; integers become floats.
+
+    Returns:
+        The values, in the shape of ``x``.
+
+    Raises:
+        TypeError: ``x`` is not an array or a number.
+
+    As ``jax.nn.soft_sign``.
 
     >>> import stretto as st
     >>> st.nn.soft_sign(st.numpy.array([1.0, -3.0]))
@@ -226,10 +373,19 @@ def soft_sign(x: Any) -> Any:
 softsign = soft_sign
 
 
-def silu(x: Any) -> Any:
-    """``x * sigmoid(x)``, also called swish.
+def silu(x: ArrayLike) -> Array:
+    """Take ``x * sigmoid(x)`` of each element, also called swish.
 
-    Source: Hendrycks and Gimpel, Gaussian Error Linear Units, 2016.
+    Args:
+        x: an array of any shape; integers become floats.
+
+    Returns:
+        The values, in the shape of ``x``.
+
+    Raises:
+        TypeError: ``x`` is not an array or a number.
+
+    As ``jax.nn.silu``. Source: Hendrycks and Gimpel, Gaussian Error Linear Units, 2016.
 
     >>> import stretto as st
     >>> st.nn.silu(st.numpy.array([1.0])).round(3)
@@ -242,19 +398,43 @@ def silu(x: Any) -> Any:
 swish = silu
 
 
-def mish(x: Any) -> Any:
-    """``x * tanh(softplus(x))``.
+def mish(x: ArrayLike) -> Array:
+    """Take ``x * tanh(softplus(x))`` of each element.
 
-    Source: Misra, Mish: A Self Regularized Non-Monotonic Activation Function, 2019.
+    Args:
+        x: an array of any shape; integers become floats.
+
+    Returns:
+        The values, in the shape of ``x``.
+
+    Raises:
+        TypeError: ``x`` is not an array or a number.
+
+    As ``jax.nn.mish``. Source: Misra, Mish: A Self Regularized Non-Monotonic Activation Function,
+    2019.
+
+    >>> import stretto as st
+    >>> st.nn.mish(st.numpy.array([0.0, 1.0])).round(3)
+    Array([0.   , 0.865], dtype=float32)
     """
     x = _float(x, "mish")
     return x * tanh(softplus(x))
 
 
-def gelu(x: Any, approximate: bool = True) -> Any:
-    """``x`` times the normal distribution's cumulative function; by default with ``tanh`` in it.
+def gelu(x: ArrayLike, approximate: bool = True) -> Array:
+    """Multiply each element by the normal distribution's cumulative function of it.
 
-    Source: Hendrycks and Gimpel, Gaussian Error Linear Units, 2016.
+    Args:
+        x: an array of any shape; integers become floats.
+        approximate: whether that function is approximated with ``tanh``, which is faster.
+
+    Returns:
+        The values, in the shape of ``x``.
+
+    Raises:
+        TypeError: ``x`` is not an array or a number.
+
+    As ``jax.nn.gelu``. Source: Hendrycks and Gimpel, Gaussian Error Linear Units, 2016.
 
     >>> import stretto as st
     >>> st.nn.gelu(st.numpy.array([1.0])).round(4)
@@ -270,8 +450,19 @@ def gelu(x: Any, approximate: bool = True) -> Any:
 # Piecewise linear
 
 
-def hard_tanh(x: Any) -> Any:
-    """``x`` kept between -1 and 1.
+def hard_tanh(x: ArrayLike) -> Array:
+    """Keep each element between -1 and 1.
+
+    Args:
+        x: an array of any shape and real dtype.
+
+    Returns:
+        The values, of the shape and dtype of ``x``.
+
+    Raises:
+        TypeError: ``x`` is not an array or a number.
+
+    As ``jax.nn.hard_tanh``.
 
     >>> import stretto as st
     >>> st.nn.hard_tanh(st.numpy.array([-2.0, 0.5]))
@@ -282,8 +473,19 @@ def hard_tanh(x: Any) -> Any:
     return select(greater(x, 1), full_like(x, 1), inside)
 
 
-def hard_sigmoid(x: Any) -> Any:
-    """``relu6(x + 3) / 6``.
+def hard_sigmoid(x: ArrayLike) -> Array:
+    """Take ``relu6(x + 3) / 6`` of each element.
+
+    Args:
+        x: an array of any shape; integers become floats.
+
+    Returns:
+        The values, in the shape of ``x``.
+
+    Raises:
+        TypeError: ``x`` is not an array or a number.
+
+    As ``jax.nn.hard_sigmoid``.
 
     >>> import stretto as st
     >>> st.nn.hard_sigmoid(st.numpy.array([0.0, 9.0]))
@@ -292,10 +494,23 @@ def hard_sigmoid(x: Any) -> Any:
     return relu6(_float(x, "hard_sigmoid") + 3) / 6
 
 
-def hard_silu(x: Any) -> Any:
-    """``x * hard_sigmoid(x)``, also called hard swish.
+def hard_silu(x: ArrayLike) -> Array:
+    """Take ``x * hard_sigmoid(x)`` of each element, also called hard swish.
 
-    Source: Howard et al., Searching for MobileNetV3, 2019.
+    Args:
+        x: an array of any shape; integers become floats.
+
+    Returns:
+        The values, in the shape of ``x``.
+
+    Raises:
+        TypeError: ``x`` is not an array or a number.
+
+    As ``jax.nn.hard_silu``. Source: Howard et al., Searching for MobileNetV3, 2019.
+
+    >>> import stretto as st
+    >>> st.nn.hard_silu(st.numpy.array([-3.0, 0.0, 3.0]))
+    Array([-0.,  0.,  3.], dtype=float32)
     """
     x = _float(x, "hard_silu")
     return x * hard_sigmoid(x)
@@ -304,11 +519,21 @@ def hard_silu(x: Any) -> Any:
 hard_swish = hard_silu
 
 
-def glu(x: Any, axis: int = -1) -> Any:
-    """The first half of ``x`` along ``axis`` times ``sigmoid`` of the second.
+def glu(x: ArrayLike, axis: int = -1) -> Array:
+    """Multiply the first half along an axis by ``sigmoid`` of the second half.
 
-    Raises ``ValueError`` where the size along ``axis`` is odd. Source: Dauphin et al., Language
-    Modeling with Gated Convolutional Networks, 2016.
+    Args:
+        x: an array of any shape; integers become floats.
+        axis: the axis, of even size.
+
+    Returns:
+        The products, of half the size along ``axis``.
+
+    Raises:
+        ValueError: the size along ``axis`` is odd, or ``axis`` is out of bounds.
+
+    As ``jax.nn.glu``. Source: Dauphin et al., Language Modeling with Gated Convolutional Networks,
+    2016.
 
     >>> import stretto as st
     >>> st.nn.glu(st.numpy.array([3.0, 0.0]))
@@ -317,15 +542,24 @@ def glu(x: Any, axis: int = -1) -> Any:
     x = _float(x, "glu")
     d = canonical_axis(axis, x.ndim, "glu")
     if x.shape[d] % 2:
-        raise ValueError(f"glu: axis {axis} of {x.type} has an odd size, so it has no halves")
+        raise ValueError(f"glu: axis {axis} of {x.type} has an odd size, so it has no two halves")
     first, second = split(x, (x.shape[d] // 2,) * 2, d)
     return first * logistic(second)
 
 
-def sparse_plus(x: Any) -> Any:
-    """0 up to -1, ``x`` from 1 on, and ``(x + 1)² / 4`` between them.
+def sparse_plus(x: ArrayLike) -> Array:
+    """Take 0 up to -1, ``x`` from 1 on, and ``(x + 1)² / 4`` between them.
 
-    Source: Martins and Astudillo, From Softmax to Sparsemax, 2016.
+    Args:
+        x: an array of any shape; integers become floats.
+
+    Returns:
+        The values, in the shape of ``x``.
+
+    Raises:
+        TypeError: ``x`` is not an array or a number.
+
+    As ``jax.nn.sparse_plus``. Source: Martins and Astudillo, From Softmax to Sparsemax, 2016.
 
     >>> import stretto as st
     >>> st.nn.sparse_plus(st.numpy.array([-2.0, 0.0, 2.0]))
@@ -336,8 +570,19 @@ def sparse_plus(x: Any) -> Any:
     return choose(less_equal(x, -1), 0.0, choose(greater_equal(x, 1), x, curve))
 
 
-def sparse_sigmoid(x: Any) -> Any:
-    """0 up to -1, 1 from 1 on, and ``(x + 1) / 2`` between them: the slope of ``sparse_plus``.
+def sparse_sigmoid(x: ArrayLike) -> Array:
+    """Take 0 up to -1, 1 from 1 on, and ``(x + 1) / 2`` between: the slope of ``sparse_plus``.
+
+    Args:
+        x: an array of any shape; integers become floats.
+
+    Returns:
+        The values, in the shape of ``x``.
+
+    Raises:
+        TypeError: ``x`` is not an array or a number.
+
+    As ``jax.nn.sparse_sigmoid``.
 
     >>> import stretto as st
     >>> st.nn.sparse_sigmoid(st.numpy.array([-2.0, 0.0, 2.0]))
@@ -350,8 +595,25 @@ def sparse_sigmoid(x: Any) -> Any:
 # Logarithms of sums
 
 
-def logmeanexp(x: Any, axis: Any = None, where: Any = None, keepdims: bool = False) -> Any:
-    """``log(mean(exp(x)))`` over ``axis``, one or several, of the elements ``where`` holds.
+def logmeanexp(
+    x: ArrayLike, axis: Axes | None = None, where: ArrayLike | None = None, keepdims: bool = False
+) -> Array:
+    """Take ``log(mean(exp(x)))`` over axes, without overflow.
+
+    Args:
+        x: an array of any shape; integers become floats.
+        axis: the axes to average over; all by default.
+        where: boolean, which elements count; all by default.
+        keepdims: whether the axes stay, with size 1.
+
+    Returns:
+        The values, of the shape of ``x`` without the axes.
+
+    Raises:
+        TypeError: ``where`` is not boolean.
+        ValueError: an axis is out of bounds, or is named twice.
+
+    As ``jax.nn.logmeanexp``.
 
     >>> import stretto as st
     >>> st.nn.logmeanexp(st.numpy.array([1000.0, 1000.0]))
@@ -367,21 +629,37 @@ def logmeanexp(x: Any, axis: Any = None, where: Any = None, keepdims: bool = Fal
 
 
 def standardize(
-    x: Any,
-    axis: Any = -1,
-    mean: Any = None,
-    variance: Any = None,
-    epsilon: Any = 1e-5,
-    where: Any = None,
+    x: ArrayLike,
+    axis: Axes = -1,
+    mean: ArrayLike | None = None,
+    variance: ArrayLike | None = None,
+    epsilon: ArrayLike = 1e-5,
+    where: ArrayLike | None = None,
     *,
     algorithm: str = "stable",
-) -> Any:
-    """``(x - mean) / sqrt(variance + epsilon)``, by default those of ``x`` over ``axis``.
+) -> Array:
+    """Take ``(x - mean) / sqrt(variance + epsilon)``, by default with those of ``x`` over ``axis``.
 
-    ``algorithm`` says how to find the variance: ``"stable"`` averages ``(x - mean)**2``; ``"fast"``
-    (JAX's default) subtracts ``mean**2`` from the average of ``x**2``, which cancels where the mean
-    is much greater than the deviation, and is the same only of the mean of ``x`` itself. Raises
-    ``ValueError`` for another word.
+    Args:
+        x: an array of any shape; integers become floats.
+        axis: the axes of mean and variance; all for None.
+        mean: the mean, which broadcasts to ``x``.
+        variance: the variance, which broadcasts to ``x``.
+        epsilon: what is added to the variance.
+        where: boolean, which elements count; the others stay as they are where not finite.
+        algorithm: how to find the variance: ``"stable"`` averages ``(x - mean)**2``; ``"fast"``
+            (JAX's default) subtracts ``mean**2`` from the average of ``x**2``, which cancels where
+            the mean is much greater than the deviation, and is the same only with the mean of ``x``
+            itself.
+
+    Returns:
+        The values, in the shape of ``x``.
+
+    Raises:
+        TypeError: ``where`` is not boolean.
+        ValueError: ``algorithm`` is another word, or an axis is out of bounds.
+
+    As ``jax.nn.standardize``.
 
     >>> import stretto as st
     >>> st.nn.standardize(st.numpy.array([1.0, 3.0]), epsilon=0.0)
@@ -389,35 +667,49 @@ def standardize(
     """
     if algorithm not in ("fast", "stable"):
         raise ValueError(f"standardize: algorithm must be 'fast' or 'stable', got {algorithm!r}")
-    x = _float(x, "standardize")
-    given, finite = x, None
+    whole = counted = _float(x, "standardize")
+    finite = None
     if where is not None:
         # What is left out may be NaN or infinite: that stays, without a way into derivatives.
-        finite = truth(where, "standardize", "where") | isfinite(x)
-        x = choose(finite, x, 0)
-    if mean is None:
-        mean = mean_(x, axis, keepdims=True, where=where)
-    if variance is None and algorithm == "stable":
-        variance = mean_((x - mean) ** 2, axis, keepdims=True, where=where)
-    elif variance is None:
-        square = mean_(x * x, axis, keepdims=True, where=where)
-        variance = maximum(square - mean * mean, zeros_like(square))
-    out = (x - mean) * rsqrt(_float(variance, "standardize") + epsilon)
-    return out if finite is None else choose(finite, out, given)
+        finite = truth(where, "standardize", "where") | isfinite(whole)
+        counted = choose(finite, whole, 0)
+    centre: Any = mean_(counted, axis, keepdims=True, where=where) if mean is None else mean
+    spread: Any = variance
+    if spread is None and algorithm == "stable":
+        spread = mean_((counted - centre) ** 2, axis, keepdims=True, where=where)
+    elif spread is None:
+        square = mean_(counted * counted, axis, keepdims=True, where=where)
+        spread = maximum(square - centre * centre, zeros_like(square))
+    out = (counted - centre) * rsqrt(_float(spread, "standardize") + epsilon)
+    return out if finite is None else choose(finite, out, whole)
 
 
-def one_hot(x: Any, num_classes: int, *, dtype: Any = float, axis: int = -1) -> Any:
-    """For each index in ``x`` a vector along a new ``axis``: 1 at the index, else 0.
+def one_hot(
+    x: ArrayLike | Sequence[Any], num_classes: int, *, dtype: DTypeLike = float, axis: int = -1
+) -> Array:
+    """Turn each index into a vector along a new axis: 1 at the index, 0 elsewhere.
 
-    An index out of bounds gives zeros. Takes lists of indices too, as JAX's does.
+    Args:
+        x: the indices, an array or lists of integers; one out of bounds gives zeros.
+        num_classes: the size of the new axis.
+        dtype: the dtype of the vectors.
+        axis: where the new axis is; the last by default.
+
+    Returns:
+        The vectors, of the shape of ``x`` with the new axis.
+
+    Raises:
+        ValueError: ``axis`` is out of bounds.
+
+    As ``jax.nn.one_hot``.
 
     >>> import stretto as st
     >>> st.nn.one_hot(st.numpy.array([0, 2]), 3)
     Array([[1., 0., 0.],
            [0., 0., 1.]], dtype=float32)
     """
-    x = listed(x, "one_hot", "x")
-    d = canonical_axis(axis, x.ndim + 1, "one_hot")
-    sizes = tuple(num_classes if i == d else 1 for i in range(x.ndim + 1))
+    indices = listed(x, "one_hot", "x")
+    d = canonical_axis(axis, indices.ndim + 1, "one_hot")
+    sizes = tuple(num_classes if i == d else 1 for i in range(indices.ndim + 1))
     classes = broadcasted_iota(np.dtype(np.int32), sizes, d)
-    return convert(eq(expand_dims(x, d), classes), as_dtype(dtype))
+    return convert(eq(expand_dims(indices, d), classes), as_dtype(dtype))

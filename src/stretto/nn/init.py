@@ -16,6 +16,7 @@ import numpy as np
 from stretto._engine.core.interpreter import as_value
 from stretto._engine.core.lazy import LazyModule
 from stretto._engine.core.types import scalar_dtype
+from stretto._engine.core.typing import Array, DTypeLike, Key
 from stretto._engine.ops.broadcast import reshape, transpose
 from stretto._engine.ops.comparison import full, lt, where
 from stretto._engine.ops.convert import convert
@@ -66,10 +67,19 @@ _GAINS = {
 
 
 def calculate_gain(nonlinearity: str, param: float | None = None) -> float:
-    """The factor that keeps the variance of what goes through a nonlinearity.
+    """Give the factor that keeps the variance of what goes through a nonlinearity.
 
-    ``param`` is the negative slope of ``leaky_relu``, 0.01 by default. Raises ``ValueError`` for a
-    name that is not known.
+    Args:
+        nonlinearity: its name, such as ``"relu"``, ``"tanh"`` or ``"leaky_relu"``.
+        param: the negative slope of ``leaky_relu``, 0.01 by default.
+
+    Returns:
+        The factor.
+
+    Raises:
+        ValueError: the name is not known.
+
+    As PyTorch's ``nn.init.calculate_gain``.
 
     >>> from stretto import nn
     >>> round(nn.init.calculate_gain("relu"), 4)
@@ -111,9 +121,25 @@ def _fan(shape: Sequence[int], mode: str, who: str) -> int:
 
 
 def uniform(
-    key: Any, shape: Sequence[int], a: float = 0.0, b: float = 1.0, dtype: Any = None
-) -> Any:
-    """Numbers equally likely in [a, b).
+    key: Key | None,
+    shape: Sequence[int],
+    a: float = 0.0,
+    b: float = 1.0,
+    dtype: DTypeLike | None = None,
+) -> Array:
+    """Draw numbers equally likely in [a, b).
+
+    Args:
+        key: the key to draw from; None for the ambient stream's next one.
+        shape: the shape of the array.
+        a: the least number.
+        b: the bound above.
+        dtype: the dtype, by default the default float.
+
+    Returns:
+        The array.
+
+    As PyTorch's ``nn.init.uniform_``.
 
     >>> import stretto as st
     >>> st.nn.init.uniform(st.random.PRNGKey(0), (2, 3)).shape
@@ -123,9 +149,25 @@ def uniform(
 
 
 def normal(
-    key: Any, shape: Sequence[int], mean: float = 0.0, std: float = 1.0, dtype: Any = None
-) -> Any:
-    """Numbers of the normal distribution.
+    key: Key | None,
+    shape: Sequence[int],
+    mean: float = 0.0,
+    std: float = 1.0,
+    dtype: DTypeLike | None = None,
+) -> Array:
+    """Draw numbers from the normal distribution.
+
+    Args:
+        key: the key to draw from; None for the ambient stream's next one.
+        shape: the shape of the array.
+        mean: the mean.
+        std: the standard deviation.
+        dtype: the dtype, by default the default float.
+
+    Returns:
+        The array.
+
+    As PyTorch's ``nn.init.normal_``.
 
     >>> import stretto as st
     >>> st.nn.init.normal(st.random.PRNGKey(0), (2, 3), std=0.02).shape
@@ -136,15 +178,29 @@ def normal(
 
 
 def trunc_normal(
-    key: Any,
+    key: Key | None,
     shape: Sequence[int],
     mean: float = 0.0,
     std: float = 1.0,
     a: float = -2.0,
     b: float = 2.0,
-    dtype: Any = None,
-) -> Any:
-    """Numbers of the normal distribution, given that they lie in [a, b].
+    dtype: DTypeLike | None = None,
+) -> Array:
+    """Draw numbers from the normal distribution, given that they lie in [a, b].
+
+    Args:
+        key: the key to draw from; None for the ambient stream's next one.
+        shape: the shape of the array.
+        mean: the mean before the cut.
+        std: the standard deviation before the cut.
+        a: the lower limit.
+        b: the upper limit.
+        dtype: the dtype, by default the default float.
+
+    Returns:
+        The array.
+
+    As PyTorch's ``nn.init.trunc_normal_``.
 
     >>> import stretto as st
     >>> x = st.nn.init.trunc_normal(st.random.PRNGKey(0), (100,), std=5.0)
@@ -157,17 +213,32 @@ def trunc_normal(
 
 
 def kaiming_uniform(
-    key: Any,
+    key: Key | None,
     shape: Sequence[int],
     a: float = 0,
     mode: str = "fan_in",
     nonlinearity: str = "leaky_relu",
-    dtype: Any = None,
-) -> Any:
-    """Uniform numbers of variance gain² / fan: within ±gain √(3 / fan).
+    dtype: DTypeLike | None = None,
+) -> Array:
+    """Draw uniform numbers of variance gain² / fan: within ±gain √(3 / fan).
 
-    ``a`` is the negative slope after the layer, ``mode`` says whether ``fan`` is the inputs of an
-    output or the outputs of an input. Source: He et al., Delving Deep into Rectifiers, 2015.
+    Args:
+        key: the key to draw from; None for the ambient stream's next one.
+        shape: the shape, (outputs, inputs, ...), of two axes or more.
+        a: the negative slope of the rectifier after the layer, for ``"leaky_relu"``.
+        mode: ``"fan_in"`` (inputs of an output) or ``"fan_out"`` (outputs of an input).
+        nonlinearity: what follows the layer, as for ``calculate_gain``.
+        dtype: the dtype, by default the default float.
+
+    Returns:
+        The array.
+
+    Raises:
+        ValueError: ``mode`` or ``nonlinearity`` is another word, or ``shape`` has fewer than two
+            axes.
+
+    As PyTorch's ``nn.init.kaiming_uniform_``. Source: He et al., Delving Deep into Rectifiers,
+    2015.
 
     >>> import stretto as st
     >>> x = st.nn.init.kaiming_uniform(st.random.PRNGKey(0), (4, 6))
@@ -180,14 +251,31 @@ def kaiming_uniform(
 
 
 def kaiming_normal(
-    key: Any,
+    key: Key | None,
     shape: Sequence[int],
     a: float = 0,
     mode: str = "fan_in",
     nonlinearity: str = "leaky_relu",
-    dtype: Any = None,
-) -> Any:
-    """Normal numbers of variance gain² / fan; arguments as in ``kaiming_uniform``.
+    dtype: DTypeLike | None = None,
+) -> Array:
+    """Draw normal numbers of variance gain² / fan.
+
+    Args:
+        key: the key to draw from; None for the ambient stream's next one.
+        shape: the shape, (outputs, inputs, ...), of two axes or more.
+        a: the negative slope of the rectifier after the layer, for ``"leaky_relu"``.
+        mode: ``"fan_in"`` (inputs of an output) or ``"fan_out"`` (outputs of an input).
+        nonlinearity: what follows the layer, as for ``calculate_gain``.
+        dtype: the dtype, by default the default float.
+
+    Returns:
+        The array.
+
+    Raises:
+        ValueError: ``mode`` or ``nonlinearity`` is another word, or ``shape`` has fewer than two
+            axes.
+
+    As PyTorch's ``nn.init.kaiming_normal_``. Source: He et al., Delving Deep into Rectifiers, 2015.
 
     >>> import stretto as st
     >>> st.nn.init.kaiming_normal(st.random.PRNGKey(0), (4, 6)).shape
@@ -198,11 +286,25 @@ def kaiming_normal(
     return normal(_key(key, who), shape, 0.0, std, dtype)
 
 
-def xavier_uniform(key: Any, shape: Sequence[int], gain: float = 1.0, dtype: Any = None) -> Any:
-    """Uniform numbers of variance 2 gain² / (inputs + outputs).
+def xavier_uniform(
+    key: Key | None, shape: Sequence[int], gain: float = 1.0, dtype: DTypeLike | None = None
+) -> Array:
+    """Draw uniform numbers of variance 2 gain² / (inputs + outputs).
 
-    Source: Glorot and Bengio, Understanding the Difficulty of Training Deep Feedforward Neural
-    Networks, 2010.
+    Args:
+        key: the key to draw from; None for the ambient stream's next one.
+        shape: the shape, (outputs, inputs, ...), of two axes or more.
+        gain: a factor, as ``calculate_gain`` gives.
+        dtype: the dtype, by default the default float.
+
+    Returns:
+        The array.
+
+    Raises:
+        ValueError: ``shape`` has fewer than two axes.
+
+    As PyTorch's ``nn.init.xavier_uniform_``. Source: Glorot and Bengio, Understanding the
+    Difficulty of Training Deep Feedforward Neural Networks, 2010.
 
     >>> import stretto as st
     >>> x = st.nn.init.xavier_uniform(st.random.PRNGKey(0), (2, 4))
@@ -213,8 +315,25 @@ def xavier_uniform(key: Any, shape: Sequence[int], gain: float = 1.0, dtype: Any
     return uniform(_key(key, "xavier_uniform"), shape, -bound, bound, dtype)
 
 
-def xavier_normal(key: Any, shape: Sequence[int], gain: float = 1.0, dtype: Any = None) -> Any:
-    """Normal numbers of variance 2 gain² / (inputs + outputs); see ``xavier_uniform``.
+def xavier_normal(
+    key: Key | None, shape: Sequence[int], gain: float = 1.0, dtype: DTypeLike | None = None
+) -> Array:
+    """Draw normal numbers of variance 2 gain² / (inputs + outputs).
+
+    Args:
+        key: the key to draw from; None for the ambient stream's next one.
+        shape: the shape, (outputs, inputs, ...), of two axes or more.
+        gain: a factor, as ``calculate_gain`` gives.
+        dtype: the dtype, by default the default float.
+
+    Returns:
+        The array.
+
+    Raises:
+        ValueError: ``shape`` has fewer than two axes.
+
+    As PyTorch's ``nn.init.xavier_normal_``. Source: Glorot and Bengio, Understanding the Difficulty
+    of Training Deep Feedforward Neural Networks, 2010.
 
     >>> import stretto as st
     >>> st.nn.init.xavier_normal(st.random.PRNGKey(0), (2, 4)).shape
@@ -224,11 +343,27 @@ def xavier_normal(key: Any, shape: Sequence[int], gain: float = 1.0, dtype: Any 
     return normal(_key(key, "xavier_normal"), shape, 0.0, std, dtype)
 
 
-def orthogonal(key: Any, shape: Sequence[int], gain: float = 1.0, dtype: Any = None) -> Any:
-    """A matrix with orthonormal rows or columns, whichever are fewer, times ``gain``.
+def orthogonal(
+    key: Key | None, shape: Sequence[int], gain: float = 1.0, dtype: DTypeLike | None = None
+) -> Array:
+    """Draw a matrix with orthonormal rows or columns, whichever are fewer, times ``gain``.
 
-    It is uniform among these. Axes after the first count as one. Source: Saxe et al., Exact
-    Solutions to the Nonlinear Dynamics of Learning in Deep Linear Neural Networks, 2013.
+    It is uniform among such matrices. Axes after the first count as one.
+
+    Args:
+        key: the key to draw from; None for the ambient stream's next one.
+        shape: the shape, (outputs, inputs, ...), of two axes or more.
+        gain: a factor.
+        dtype: the dtype, by default the default float.
+
+    Returns:
+        The array.
+
+    Raises:
+        ValueError: ``shape`` has fewer than two axes.
+
+    As PyTorch's ``nn.init.orthogonal_``. Source: Saxe et al., Exact Solutions to the Nonlinear
+    Dynamics of Learning in Deep Linear Neural Networks, 2013.
 
     >>> import stretto as st
     >>> q = st.nn.init.orthogonal(st.random.PRNGKey(0), (2, 3))
@@ -249,11 +384,29 @@ def orthogonal(key: Any, shape: Sequence[int], gain: float = 1.0, dtype: Any = N
 
 
 def sparse(
-    key: Any, shape: Sequence[int], sparsity: float, std: float = 0.01, dtype: Any = None
-) -> Any:
-    """A matrix of normal numbers, of which a fraction in each column is zero.
+    key: Key | None,
+    shape: Sequence[int],
+    sparsity: float,
+    std: float = 0.01,
+    dtype: DTypeLike | None = None,
+) -> Array:
+    """Draw a matrix of normal numbers, with a fraction of zeros in each column.
 
-    Source: Martens, Deep Learning via Hessian-Free Optimization, 2010.
+    Args:
+        key: the key to draw from; None for the ambient stream's next one.
+        shape: the shape, (outputs, inputs).
+        sparsity: the fraction of zeros.
+        std: the standard deviation of the others.
+        dtype: the dtype, by default the default float.
+
+    Returns:
+        The array.
+
+    Raises:
+        ValueError: ``shape`` does not have two axes.
+
+    As PyTorch's ``nn.init.sparse_``. Source: Martens, Deep Learning via Hessian-Free Optimization,
+    2010.
 
     >>> import stretto as st
     >>> x = st.nn.init.sparse(st.random.PRNGKey(0), (10, 3), sparsity=0.25)
@@ -280,8 +433,18 @@ def _matrix(who: str, shape: Sequence[int]) -> None:
         raise ValueError(f"{who}: shape must be (outputs, inputs), got {tuple(shape)}")
 
 
-def constant(shape: Sequence[int], val: float, dtype: Any = None) -> Any:
-    """The same number everywhere.
+def constant(shape: Sequence[int], val: float, dtype: DTypeLike | None = None) -> Array:
+    """Make an array of the same number everywhere.
+
+    Args:
+        shape: the shape of the array.
+        val: the number.
+        dtype: the dtype, by default the default float.
+
+    Returns:
+        The array.
+
+    As PyTorch's ``nn.init.constant_``.
 
     >>> from stretto import nn
     >>> nn.init.constant((2,), 0.5)
@@ -290,8 +453,17 @@ def constant(shape: Sequence[int], val: float, dtype: Any = None) -> Any:
     return full(tuple(shape), val, _dtype(dtype))
 
 
-def zeros(shape: Sequence[int], dtype: Any = None) -> Any:
-    """Zeros.
+def zeros(shape: Sequence[int], dtype: DTypeLike | None = None) -> Array:
+    """Make an array of zeros.
+
+    Args:
+        shape: the shape of the array.
+        dtype: the dtype, by default the default float.
+
+    Returns:
+        The array.
+
+    As PyTorch's ``nn.init.zeros_``.
 
     >>> from stretto import nn
     >>> nn.init.zeros((2,))
@@ -300,8 +472,17 @@ def zeros(shape: Sequence[int], dtype: Any = None) -> Any:
     return constant(shape, 0, dtype)
 
 
-def ones(shape: Sequence[int], dtype: Any = None) -> Any:
-    """Ones.
+def ones(shape: Sequence[int], dtype: DTypeLike | None = None) -> Array:
+    """Make an array of ones.
+
+    Args:
+        shape: the shape of the array.
+        dtype: the dtype, by default the default float.
+
+    Returns:
+        The array.
+
+    As PyTorch's ``nn.init.ones_``.
 
     >>> from stretto import nn
     >>> nn.init.ones((2,))
@@ -310,8 +491,20 @@ def ones(shape: Sequence[int], dtype: Any = None) -> Any:
     return constant(shape, 1, dtype)
 
 
-def eye(shape: Sequence[int], dtype: Any = None) -> Any:
-    """A matrix of ones on the diagonal, which keeps as many inputs as it can.
+def eye(shape: Sequence[int], dtype: DTypeLike | None = None) -> Array:
+    """Make a matrix of ones on the diagonal, which keeps as many inputs as it can.
+
+    Args:
+        shape: the shape, (outputs, inputs).
+        dtype: the dtype, by default the default float.
+
+    Returns:
+        The array.
+
+    Raises:
+        ValueError: ``shape`` does not have two axes.
+
+    As PyTorch's ``nn.init.eye_``.
 
     >>> from stretto import nn
     >>> nn.init.eye((2, 3))
@@ -323,11 +516,21 @@ def eye(shape: Sequence[int], dtype: Any = None) -> Any:
     return as_value(np.eye(rows, columns).astype(_dtype(dtype)))
 
 
-def dirac(shape: Sequence[int], groups: int = 1, dtype: Any = None) -> Any:
-    """A convolution's kernel that hands on as many input channels as it can, in each group.
+def dirac(shape: Sequence[int], groups: int = 1, dtype: DTypeLike | None = None) -> Array:
+    """Make a convolution's kernel that passes on as many input channels as it can, in each group.
 
-    ``shape`` is (outputs, inputs, and one to three spatial axes). Raises ``ValueError`` for another
-    rank, and where the groups do not divide the outputs.
+    Args:
+        shape: the shape, (outputs, inputs, and one to three spatial axes).
+        groups: into how many groups the outputs are divided.
+        dtype: the dtype, by default the default float.
+
+    Returns:
+        The array.
+
+    Raises:
+        ValueError: ``shape`` has another rank, or the groups do not divide the outputs.
+
+    As PyTorch's ``nn.init.dirac_``.
 
     >>> from stretto import nn
     >>> nn.init.dirac((2, 2, 3))

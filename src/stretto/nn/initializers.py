@@ -16,6 +16,7 @@ import numpy as np
 from stretto._engine.core.integers import sizes_of
 from stretto._engine.core.interpreter import as_value
 from stretto._engine.core.types import is_complex, kind_of, real_dtype, scalar_dtype
+from stretto._engine.core.typing import Array, ArrayLike, DTypeLike, Key
 from stretto._engine.ops.broadcast import broadcast_to, canonical_axis, move_axis, reshape
 from stretto._engine.ops.comparison import full
 from stretto._engine.ops.complex_parts import complex_
@@ -62,9 +63,23 @@ class Initializer(Protocol):
     """A function of a key, a shape and a dtype, which gives an array."""
 
     def __call__(
-        self, key: Any, shape: Sequence[int], dtype: Any = None, out_sharding: None = None
-    ) -> Any:
-        """The array, which lies whole on the one device: ``out_sharding`` is None."""
+        self,
+        key: Key,
+        shape: Sequence[int],
+        dtype: DTypeLike | None = None,
+        out_sharding: None = None,
+    ) -> Array:
+        """Make an array.
+
+        Args:
+            key: the key to draw from.
+            shape: the shape of the array.
+            dtype: the dtype; by default the one that the initialiser was made with.
+            out_sharding: only None: the array lies whole on the one device.
+
+        Returns:
+            The array.
+        """
         ...
 
 
@@ -83,8 +98,24 @@ def _inexact(who: str, dtype: Any, default: Any) -> np.dtype:
 # Without chance
 
 
-def zeros(key: Any, shape: Sequence[int], dtype: Any = None, out_sharding: None = None) -> Any:
-    """Zeros.
+def zeros(
+    key: Key, shape: Sequence[int], dtype: DTypeLike | None = None, out_sharding: None = None
+) -> Array:
+    """Make an array of zeros.
+
+    Args:
+        key: the key, which is not used.
+        shape: the shape of the array.
+        dtype: the dtype, by default the default float.
+        out_sharding: only None: the array lies whole on the one device.
+
+    Returns:
+        The array.
+
+    Raises:
+        NotImplementedError: ``out_sharding`` is not None.
+
+    As ``jax.nn.initializers.zeros``.
 
     >>> import stretto as st
     >>> st.nn.initializers.zeros(st.random.key(0), (2,))
@@ -94,8 +125,24 @@ def zeros(key: Any, shape: Sequence[int], dtype: Any = None, out_sharding: None 
     return full(tuple(shape), 0, _dtype(dtype))
 
 
-def ones(key: Any, shape: Sequence[int], dtype: Any = None, out_sharding: None = None) -> Any:
-    """Ones.
+def ones(
+    key: Key, shape: Sequence[int], dtype: DTypeLike | None = None, out_sharding: None = None
+) -> Array:
+    """Make an array of ones.
+
+    Args:
+        key: the key, which is not used.
+        shape: the shape of the array.
+        dtype: the dtype, by default the default float.
+        out_sharding: only None: the array lies whole on the one device.
+
+    Returns:
+        The array.
+
+    Raises:
+        NotImplementedError: ``out_sharding`` is not None.
+
+    As ``jax.nn.initializers.ones``.
 
     >>> import stretto as st
     >>> st.nn.initializers.ones(st.random.key(0), (2,))
@@ -105,8 +152,17 @@ def ones(key: Any, shape: Sequence[int], dtype: Any = None, out_sharding: None =
     return full(tuple(shape), 1, _dtype(dtype))
 
 
-def constant(value: Any, dtype: Any = None) -> Initializer:
-    """The same number everywhere, or an array broadcast.
+def constant(value: ArrayLike, dtype: DTypeLike | None = None) -> Initializer:
+    """Give the same number everywhere, or an array broadcast.
+
+    Args:
+        value: the number, or an array that broadcasts to the shape.
+        dtype: the dtype where a call gives none, by default the default float.
+
+    Returns:
+        A function of a key, a shape and a dtype.
+
+    As ``jax.nn.initializers.constant``.
 
     >>> import stretto as st
     >>> st.nn.initializers.constant(0.5)(st.random.key(0), (2,))
@@ -114,7 +170,9 @@ def constant(value: Any, dtype: Any = None) -> Initializer:
     """
     default = dtype
 
-    def init(key: Any, shape: Sequence[int], dtype: Any = None, out_sharding: None = None) -> Any:
+    def init(
+        key: Key, shape: Sequence[int], dtype: DTypeLike | None = None, out_sharding: None = None
+    ) -> Array:
         refuse_sharding("initializers.constant", out_sharding=out_sharding)
         target = _dtype(dtype, default)
         return broadcast_to(convert(as_value(value, "constant", "value"), target), tuple(shape))
@@ -125,8 +183,20 @@ def constant(value: Any, dtype: Any = None) -> Initializer:
 # Of one spread
 
 
-def uniform(scale: float = 1e-2, dtype: Any = None) -> Initializer:
-    """Numbers equally likely in [0, ``scale``).
+def uniform(scale: float = 1e-2, dtype: DTypeLike | None = None) -> Initializer:
+    """Draw numbers equally likely in [0, ``scale``).
+
+    Args:
+        scale: the bound above.
+        dtype: the dtype where a call gives none, by default the default float.
+
+    Returns:
+        A function of a key, a shape and a dtype.
+
+    Raises:
+        ValueError: ``dtype`` is neither floating nor complex; on the call.
+
+    As ``jax.nn.initializers.uniform``.
 
     >>> import stretto as st
     >>> st.nn.initializers.uniform(10.0)(st.random.key(0), (2, 3)).shape
@@ -134,7 +204,9 @@ def uniform(scale: float = 1e-2, dtype: Any = None) -> Initializer:
     """
     default = dtype
 
-    def init(key: Any, shape: Sequence[int], dtype: Any = None, out_sharding: None = None) -> Any:
+    def init(
+        key: Key, shape: Sequence[int], dtype: DTypeLike | None = None, out_sharding: None = None
+    ) -> Array:
         refuse_sharding("initializers.uniform", out_sharding=out_sharding)
         target = _inexact("uniform", dtype, default)
         return distributions.uniform(key, shape, target) * _number(scale, target)
@@ -142,8 +214,20 @@ def uniform(scale: float = 1e-2, dtype: Any = None) -> Initializer:
     return init
 
 
-def normal(stddev: float = 1e-2, dtype: Any = None) -> Initializer:
-    """Numbers of the normal distribution of this standard deviation.
+def normal(stddev: float = 1e-2, dtype: DTypeLike | None = None) -> Initializer:
+    """Draw numbers from the normal distribution.
+
+    Args:
+        stddev: the standard deviation.
+        dtype: the dtype where a call gives none, by default the default float.
+
+    Returns:
+        A function of a key, a shape and a dtype.
+
+    Raises:
+        ValueError: ``dtype`` is neither floating nor complex; on the call.
+
+    As ``jax.nn.initializers.normal``.
 
     >>> import stretto as st
     >>> st.nn.initializers.normal(5.0)(st.random.key(0), (2, 3)).shape
@@ -151,7 +235,9 @@ def normal(stddev: float = 1e-2, dtype: Any = None) -> Initializer:
     """
     default = dtype
 
-    def init(key: Any, shape: Sequence[int], dtype: Any = None, out_sharding: None = None) -> Any:
+    def init(
+        key: Key, shape: Sequence[int], dtype: DTypeLike | None = None, out_sharding: None = None
+    ) -> Array:
         refuse_sharding("initializers.normal", out_sharding=out_sharding)
         target = _inexact("normal", dtype, default)
         return distributions.normal(key, shape, target) * _number(stddev, target)
@@ -160,9 +246,23 @@ def normal(stddev: float = 1e-2, dtype: Any = None) -> Initializer:
 
 
 def truncated_normal(
-    stddev: float = 1e-2, dtype: Any = None, lower: float = -2.0, upper: float = 2.0
+    stddev: float = 1e-2, dtype: DTypeLike | None = None, lower: float = -2.0, upper: float = 2.0
 ) -> Initializer:
-    """Numbers of the normal distribution between ``lower`` and ``upper``, times ``stddev``.
+    """Draw numbers from the normal distribution cut off at two limits, times ``stddev``.
+
+    Args:
+        stddev: the standard deviation before the cut.
+        dtype: the dtype where a call gives none, by default the default float.
+        lower: the lower limit, in standard deviations.
+        upper: the upper limit, in standard deviations.
+
+    Returns:
+        A function of a key, a shape and a dtype.
+
+    Raises:
+        ValueError: ``dtype`` is neither floating nor complex; on the call.
+
+    As ``jax.nn.initializers.truncated_normal``.
 
     >>> import stretto as st
     >>> x = st.nn.initializers.truncated_normal(5.0)(st.random.key(0), (100,))
@@ -171,7 +271,9 @@ def truncated_normal(
     """
     default = dtype
 
-    def init(key: Any, shape: Sequence[int], dtype: Any = None, out_sharding: None = None) -> Any:
+    def init(
+        key: Key, shape: Sequence[int], dtype: DTypeLike | None = None, out_sharding: None = None
+    ) -> Array:
         refuse_sharding("initializers.truncated_normal", out_sharding=out_sharding)
         target = _inexact("truncated_normal", dtype, default)
         draw = distributions.truncated_normal(key, lower, upper, shape, target)
@@ -244,15 +346,31 @@ def variance_scaling(
     in_axis: Axes = -2,
     out_axis: Axes = -1,
     batch_axis: Axes = (),
-    dtype: Any = None,
+    dtype: DTypeLike | None = None,
 ) -> Initializer:
-    """Numbers of variance ``scale`` / n, where ``mode`` says what n is.
+    """Draw numbers of variance ``scale`` / n, where ``mode`` says what n is.
 
-    ``"fan_in"``: the inputs of an output; ``"fan_out"``: the outputs of an input; ``"fan_avg"``:
-    their mean, ``"fan_geo_avg"`` their geometric mean. Axes that are neither inputs, outputs nor
-    batch are a receptive field, and count for both. ``distribution``: ``"truncated_normal"`` (cut
-    off at twice its deviation), ``"normal"`` or ``"uniform"``. Raises ``ValueError`` for another
-    word, and for a shape of fewer than two axes.
+    Axes that are neither inputs, outputs nor batch are a receptive field, and count for both.
+
+    Args:
+        scale: the factor of the variance.
+        mode: ``"fan_in"`` (the inputs of an output), ``"fan_out"`` (the outputs of an input),
+            ``"fan_avg"`` (their mean) or ``"fan_geo_avg"`` (their geometric mean).
+        distribution: ``"truncated_normal"`` (cut off at twice its deviation), ``"normal"`` or
+            ``"uniform"``.
+        in_axis: the axes of the inputs.
+        out_axis: the axes of the outputs.
+        batch_axis: axes that are neither, along which weights do not share inputs or outputs.
+        dtype: the dtype where a call gives none, by default the default float.
+
+    Returns:
+        A function of a key, a shape and a dtype.
+
+    Raises:
+        ValueError: ``mode`` or ``distribution`` is another word; on the call, the shape has fewer
+            than two axes, or the dtype is neither floating nor complex.
+
+    As ``jax.nn.initializers.variance_scaling``.
 
     >>> import stretto as st
     >>> init = st.nn.initializers.variance_scaling(3.0, "fan_in", "uniform")
@@ -274,7 +392,9 @@ def variance_scaling(
             )
     default = dtype
 
-    def init(key: Any, shape: Sequence[int], dtype: Any = None, out_sharding: None = None) -> Any:
+    def init(
+        key: Key, shape: Sequence[int], dtype: DTypeLike | None = None, out_sharding: None = None
+    ) -> Array:
         refuse_sharding("initializers.variance_scaling", out_sharding=out_sharding)
         target = _inexact("variance_scaling", dtype, default)
         sizes = sizes_of(shape, "initializers.variance_scaling")
@@ -285,7 +405,7 @@ def variance_scaling(
 
 
 def _named(
-    name: str, scale: float, mode: str, distribution: str, doc: str
+    name: str, scale: float, mode: str, distribution: str, doc: str, source: str
 ) -> Callable[..., Initializer]:
     def make(
         in_axis: Axes = -2, out_axis: Axes = -1, batch_axis: Axes = (), dtype: Any = None
@@ -293,9 +413,24 @@ def _named(
         return variance_scaling(scale, mode, distribution, in_axis, out_axis, batch_axis, dtype)
 
     make.__name__ = make.__qualname__ = name
-    make.__doc__ = f"""{doc}
+    make.__doc__ = f"""Draw {doc}
 
-    Arguments as for ``variance_scaling``, with scale {scale:g}, {mode} and {distribution}.
+    It is ``variance_scaling`` with scale {scale:g}, {mode!r} and {distribution!r}.
+
+    Args:
+        in_axis: the axes of the inputs.
+        out_axis: the axes of the outputs.
+        batch_axis: axes that are neither.
+        dtype: the dtype where a call gives none, by default the default float.
+
+    Returns:
+        A function of a key, a shape and a dtype.
+
+    Raises:
+        ValueError: the shape has fewer than two axes, or the dtype is neither floating nor
+            complex; on the call.
+
+    As ``jax.nn.initializers.{name}``. Source: {source}
 
     >>> import stretto as st
     >>> st.nn.initializers.{name}()(st.random.key(0), (2, 3)).shape
@@ -304,18 +439,26 @@ def _named(
     return make
 
 
-_GLOROT = "of variance 2 / (inputs + outputs). Source: Glorot and Bengio, 2010."
-_HE = "of variance 2 / inputs. Source: He et al., 2015."
-_LECUN = "of variance 1 / inputs. Source: LeCun et al., 1998."
-glorot_uniform = _named("glorot_uniform", 1, "fan_avg", "uniform", f"Uniform numbers {_GLOROT}")
-glorot_normal = _named(
-    "glorot_normal", 1, "fan_avg", "truncated_normal", f"Normal numbers, cut off, {_GLOROT}"
+_CUT_OFF = "cut-off normal numbers of variance"
+_GLOROT = "Glorot and Bengio, 2010."
+_HE = "He et al., 2015."
+_LECUN = "LeCun et al., 1998."
+_BOTH = "2 / (inputs + outputs)."
+glorot_uniform = _named(
+    "glorot_uniform", 1, "fan_avg", "uniform", f"uniform numbers of variance {_BOTH}", _GLOROT
 )
-he_uniform = _named("he_uniform", 2, "fan_in", "uniform", f"Uniform numbers {_HE}")
-he_normal = _named("he_normal", 2, "fan_in", "truncated_normal", f"Normal numbers, cut off, {_HE}")
-lecun_uniform = _named("lecun_uniform", 1, "fan_in", "uniform", f"Uniform numbers {_LECUN}")
+glorot_normal = _named(
+    "glorot_normal", 1, "fan_avg", "truncated_normal", f"{_CUT_OFF} {_BOTH}", _GLOROT
+)
+he_uniform = _named(
+    "he_uniform", 2, "fan_in", "uniform", "uniform numbers of variance 2 / inputs.", _HE
+)
+he_normal = _named("he_normal", 2, "fan_in", "truncated_normal", f"{_CUT_OFF} 2 / inputs.", _HE)
+lecun_uniform = _named(
+    "lecun_uniform", 1, "fan_in", "uniform", "uniform numbers of variance 1 / inputs.", _LECUN
+)
 lecun_normal = _named(
-    "lecun_normal", 1, "fan_in", "truncated_normal", f"Normal numbers, cut off, {_LECUN}"
+    "lecun_normal", 1, "fan_in", "truncated_normal", f"{_CUT_OFF} 1 / inputs.", _LECUN
 )
 xavier_uniform = glorot_uniform
 xavier_normal = glorot_normal
@@ -326,11 +469,25 @@ kaiming_normal = he_normal
 # Orthogonal
 
 
-def orthogonal(scale: float = 1.0, column_axis: int = -1, dtype: Any = None) -> Initializer:
-    """Orthonormal columns or rows, whichever are fewer, times ``scale``.
+def orthogonal(
+    scale: float = 1.0, column_axis: int = -1, dtype: DTypeLike | None = None
+) -> Initializer:
+    """Draw orthonormal columns or rows, whichever are fewer, times ``scale``.
 
-    The axis ``column_axis`` is the columns, all others count as one. Source: Saxe et al., Exact
-    Solutions to the Nonlinear Dynamics of Learning in Deep Linear Neural Networks, 2013.
+    Args:
+        scale: the factor.
+        column_axis: the axis of the columns; all others count as one.
+        dtype: the dtype where a call gives none, by default the default float.
+
+    Returns:
+        A function of a key, a shape and a dtype.
+
+    Raises:
+        ValueError: the shape has fewer than two axes, or the dtype is neither floating nor complex;
+            on the call.
+
+    As ``jax.nn.initializers.orthogonal``. Source: Saxe et al., Exact Solutions to the Nonlinear
+    Dynamics of Learning in Deep Linear Neural Networks, 2013.
 
     >>> import stretto as st
     >>> q = st.nn.initializers.orthogonal()(st.random.key(0), (2, 3))
@@ -340,7 +497,9 @@ def orthogonal(scale: float = 1.0, column_axis: int = -1, dtype: Any = None) -> 
     """
     default = dtype
 
-    def init(key: Any, shape: Sequence[int], dtype: Any = None, out_sharding: None = None) -> Any:
+    def init(
+        key: Key, shape: Sequence[int], dtype: DTypeLike | None = None, out_sharding: None = None
+    ) -> Array:
         refuse_sharding("initializers.orthogonal", out_sharding=out_sharding)
         target = _inexact("orthogonal", dtype, default)
         sizes = sizes_of(shape, "initializers.orthogonal")
@@ -355,11 +514,27 @@ def orthogonal(scale: float = 1.0, column_axis: int = -1, dtype: Any = None) -> 
     return init
 
 
-def delta_orthogonal(scale: float = 1.0, column_axis: int = -1, dtype: Any = None) -> Initializer:
-    """A convolution's kernel that is an orthogonal matrix in the middle, and zero elsewhere.
+def delta_orthogonal(
+    scale: float = 1.0, column_axis: int = -1, dtype: DTypeLike | None = None
+) -> Initializer:
+    """Draw a convolution's kernel that is an orthogonal matrix in the middle, and zero elsewhere.
 
-    The shape has one to three spatial axes, then inputs and outputs, of which there may not be
-    fewer. Source: Xiao et al., Dynamical Isometry and a Mean Field Theory of CNNs, 2018.
+    The shape has one to three spatial axes, then inputs and outputs; there may not be fewer
+    outputs.
+
+    Args:
+        scale: the factor.
+        column_axis: the axis of the matrix that is its columns.
+        dtype: the dtype where a call gives none, by default the default float.
+
+    Returns:
+        A function of a key, a shape and a dtype.
+
+    Raises:
+        ValueError: the shape is another, or the dtype is neither floating nor complex; on the call.
+
+    As ``jax.nn.initializers.delta_orthogonal``. Source: Xiao et al., Dynamical Isometry and a Mean
+    Field Theory of CNNs, 2018.
 
     >>> import stretto as st
     >>> x = st.nn.initializers.delta_orthogonal()(st.random.key(0), (3, 2, 2))
@@ -369,7 +544,9 @@ def delta_orthogonal(scale: float = 1.0, column_axis: int = -1, dtype: Any = Non
     """
     default = dtype
 
-    def init(key: Any, shape: Sequence[int], dtype: Any = None, out_sharding: None = None) -> Any:
+    def init(
+        key: Key, shape: Sequence[int], dtype: DTypeLike | None = None, out_sharding: None = None
+    ) -> Array:
         refuse_sharding("initializers.delta_orthogonal", out_sharding=out_sharding)
         target = _inexact("delta_orthogonal", dtype, default)
         sizes = sizes_of(shape, "initializers.delta_orthogonal")

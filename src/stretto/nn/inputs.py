@@ -26,7 +26,7 @@ def two_keys(key: Any, who: str) -> tuple[Any, Any]:
 
 
 def positive(who: str, **sizes: Any) -> None:
-    """Raise ``ValueError`` for a size of a layer that is no positive integer."""
+    """Raise ``ValueError`` for a size of a layer that is not a positive integer."""
     for name, size in sizes.items():
         if isinstance(size, bool) or not isinstance(size, int) or size < 1:
             raise ValueError(f"{who}: {name} must be a positive integer, got {size!r}")
@@ -46,11 +46,11 @@ def refuse(layer: Module, expected: str, x: Value) -> None:
 
 def check_signal(
     layer: Module, input: Any, n: int, channels: int | None = None, batch: bool = False
-) -> Value:
+) -> Any:
     """The input as a value: (batch, channels, and ``n`` spatial axes), or without the batch.
 
-    Raises ``ValueError`` that names the layer for another rank or number of channels; with
-    ``batch`` also where there is no batch.
+    Raises ``ValueError``, with the layer's name, for another rank or number of channels, and with
+    ``batch`` for an input without one.
     """
     x = as_value(input, type(layer).__name__, "input")
     fits = x.ndim == n + 2 or (x.ndim == n + 1 and not batch)
@@ -61,7 +61,7 @@ def check_signal(
     return x
 
 
-def check_features(layer: Module, input: Any, features: int, name: str = "input") -> Value:
+def check_features(layer: Module, input: Any, features: int, name: str = "input") -> Any:
     """The input as a value (..., features); raises ``ValueError`` that names the layer."""
     x = as_value(input, type(layer).__name__, name)
     if not x.ndim or x.shape[-1] != features:

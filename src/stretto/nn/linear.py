@@ -6,9 +6,9 @@ Arguments, attributes, shapes and initial distributions are PyTorch's.
 from __future__ import annotations
 
 import math
-from typing import Any
+from typing import Any, TypeVar
 
-from stretto._engine.core.interpreter import Value
+from stretto._engine.core.typing import Array, ArrayLike, DTypeLike, Key
 from stretto.nn import init
 from stretto.nn.functional.affine import bilinear, linear
 from stretto.nn.inputs import check_features, positive, two_keys
@@ -16,13 +16,27 @@ from stretto.nn.module import Module, Parameter
 
 __all__ = ["Bilinear", "Identity", "Linear"]
 
+_T = TypeVar("_T")
+
 
 class Linear(Module):
-    """``input @ weight.T + bias``, from (..., in_features) to (..., out_features).
+    """Map the last axis by a matrix, and add a bias.
 
-    ``weight`` is (out_features, in_features), ``bias`` (out_features,) or None; both begin uniform
-    within ±1/√in_features. Drawn from ``key``, or the ambient stream. Raises ``ValueError`` for an
-    input with another last axis.
+    The output is ``input @ weight.T + bias``. ``weight`` is (out_features, in_features), ``bias``
+    (out_features,) or None; both begin uniform within ±1/√in_features.
+
+    Args:
+        in_features: the size of the input's last axis.
+        out_features: the size of the output's last axis.
+        bias: whether there is a bias.
+        key: the key to draw the parameters from; by default the ambient stream's next one.
+        dtype: the dtype of the parameters, by default the default float.
+
+    Raises:
+        RuntimeError: ``key`` is None inside a transformation that began after the ambient stream.
+        ValueError: a size is not a positive integer, or an input has another last axis.
+
+    As PyTorch's ``nn.Linear``.
 
     >>> import stretto as st
     >>> layer = st.nn.Linear(3, 2, key=st.random.PRNGKey(0))
@@ -30,8 +44,8 @@ class Linear(Module):
     (5, 2)
     """
 
-    weight: Any
-    bias: Any
+    weight: Array
+    bias: Array | None
 
     def __init__(
         self,
@@ -39,8 +53,8 @@ class Linear(Module):
         out_features: int,
         bias: bool = True,
         *,
-        key: Any = None,
-        dtype: Any = None,
+        key: Key | None = None,
+        dtype: DTypeLike | None = None,
     ) -> None:
         super().__init__()
         positive("Linear", in_features=in_features, out_features=out_features)
@@ -53,8 +67,15 @@ class Linear(Module):
         drawn = init.uniform(bias_key, (out_features,), -bound, bound, dtype) if bias else None
         self.register_parameter("bias", drawn)
 
-    def forward(self, input: Any) -> Value:
-        """The features mapped."""
+    def forward(self, input: ArrayLike) -> Array:
+        """Map the features.
+
+        Args:
+            input: (..., in_features).
+
+        Returns:
+            (..., out_features).
+        """
         return linear(check_features(self, input, self.in_features), self.weight, self.bias)
 
     def extra_repr(self) -> str:
@@ -66,10 +87,24 @@ class Linear(Module):
 
 
 class Bilinear(Module):
-    """The sums ``input1[i] * weight[k, i, j] * input2[j]`` for each output k, plus ``bias``.
+    """Map two inputs together: a product of both with a tensor, and a bias.
 
-    ``weight`` is (out_features, in1_features, in2_features), ``bias`` (out_features,) or None; both
-    begin uniform within ±1/√in1_features. Drawn from ``key``, or the ambient stream.
+    Output k is the sum of ``input1[i] * weight[k, i, j] * input2[j]``, plus ``bias[k]``. ``weight``
+    is (out_features, in1_features, in2_features), ``bias`` (out_features,) or None; both begin
+    uniform within ±1/√in1_features.
+
+    Args:
+        in1_features: the size of the first input's last axis.
+        in2_features: the size of the second input's last axis.
+        out_features: the size of the output's last axis.
+        bias: whether there is a bias.
+        key: the key to draw the parameters from; by default the ambient stream's next one.
+        dtype: the dtype of the parameters, by default the default float.
+
+    Raises:
+        ValueError: a size is not a positive integer, or the inputs do not fit.
+
+    As PyTorch's ``nn.Bilinear``.
 
     >>> import stretto as st
     >>> layer = st.nn.Bilinear(3, 4, 2, key=st.random.PRNGKey(0))
@@ -77,8 +112,8 @@ class Bilinear(Module):
     (5, 2)
     """
 
-    weight: Any
-    bias: Any
+    weight: Array
+    bias: Array | None
 
     def __init__(
         self,
@@ -87,8 +122,8 @@ class Bilinear(Module):
         out_features: int,
         bias: bool = True,
         *,
-        key: Any = None,
-        dtype: Any = None,
+        key: Key | None = None,
+        dtype: DTypeLike | None = None,
     ) -> None:
         super().__init__()
         sizes = {"in1_features": in1_features, "in2_features": in2_features}
@@ -103,8 +138,16 @@ class Bilinear(Module):
         drawn = init.uniform(bias_key, (out_features,), -bound, bound, dtype) if bias else None
         self.register_parameter("bias", drawn)
 
-    def forward(self, input1: Any, input2: Any) -> Value:
-        """Both inputs mapped together."""
+    def forward(self, input1: ArrayLike, input2: ArrayLike) -> Array:
+        """Map both inputs.
+
+        Args:
+            input1: (..., in1_features).
+            input2: (..., in2_features), with the same leading axes.
+
+        Returns:
+            (..., out_features).
+        """
         x = check_features(self, input1, self.in1_features, "input1")
         y = check_features(self, input2, self.in2_features, "input2")
         return bilinear(x, y, self.weight, self.bias)
@@ -118,7 +161,13 @@ class Bilinear(Module):
 
 
 class Identity(Module):
-    """The input itself, whatever arguments the layer was made with.
+    """Return the input itself, whatever arguments the layer was made with.
+
+    Args:
+        *args: ignored.
+        **kwargs: ignored.
+
+    As PyTorch's ``nn.Identity``.
 
     >>> import stretto as st
     >>> st.nn.Identity(54, unused=True)(st.numpy.ones(2))
@@ -128,6 +177,13 @@ class Identity(Module):
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__()
 
-    def forward(self, input: Any) -> Any:
-        """The input."""
+    def forward(self, input: _T) -> _T:
+        """Return the input.
+
+        Args:
+            input: anything.
+
+        Returns:
+            The same.
+        """
         return input

@@ -7,9 +7,10 @@ Next, read ``dropout``.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any, ClassVar
 
+from stretto._engine.core.typing import Array, ArrayLike
 from stretto.nn import functional as F
 from stretto.nn.module import Module
 
@@ -59,8 +60,16 @@ class _Loss(Module):
         settings = {name: getattr(self, name) for name in self.settings}
         return type(self).function(*arguments, **settings)
 
-    def forward(self, input: Any, target: Any) -> Any:
-        """The loss."""
+    def forward(self, input: ArrayLike, target: ArrayLike) -> Array:
+        """Compute the loss.
+
+        Args:
+            input: what the model gives.
+            target: what it should give.
+
+        Returns:
+            A scalar, or each loss where ``reduction`` is ``"none"``.
+        """
         return self._of(input, target)
 
     def extra_repr(self) -> str:
@@ -73,7 +82,15 @@ class _Loss(Module):
 
 
 class MSELoss(_Loss):
-    """``(input - target)**2``.
+    """Square the differences: ``(input - target)**2``.
+
+    Args:
+        reduction: ``"none"`` for each loss, ``"mean"`` or ``"sum"``.
+
+    Raises:
+        ValueError: ``reduction`` is another word, or shapes do not fit.
+
+    As PyTorch's ``nn.MSELoss``.
 
     >>> import stretto as st
     >>> st.nn.MSELoss()(st.numpy.ones(3), st.numpy.zeros(3))
@@ -84,13 +101,43 @@ class MSELoss(_Loss):
 
 
 class L1Loss(_Loss):
-    """``|input - target|``."""
+    """Take the magnitudes of differences: ``|input - target|``.
+
+    Args:
+        reduction: ``"none"`` for each loss, ``"mean"`` or ``"sum"``.
+
+    Raises:
+        ValueError: ``reduction`` is another word, or shapes do not fit.
+
+    As PyTorch's ``nn.L1Loss``.
+
+    >>> import stretto as st
+    >>> st.nn.L1Loss()(st.numpy.array([1.0, -3.0]), st.numpy.zeros(2))
+    Array(2., dtype=float32)
+    """
 
     function = staticmethod(F.l1_loss)
 
 
 class SmoothL1Loss(_Loss):
-    """``d**2 / (2 beta)`` for differences ``d`` below ``beta``, else ``|d| - beta / 2``."""
+    """Square small differences, and take the magnitudes of large ones.
+
+    The loss is ``d**2 / (2 beta)`` for differences ``d`` below ``beta``, otherwise ``|d| - beta /
+    2``.
+
+    Args:
+        reduction: ``"none"`` for each loss, ``"mean"`` or ``"sum"``.
+        beta: where the two meet; not negative.
+
+    Raises:
+        ValueError: ``reduction`` is another word, ``beta`` is negative, or shapes differ.
+
+    As PyTorch's ``nn.SmoothL1Loss``.
+
+    >>> import stretto as st
+    >>> st.nn.SmoothL1Loss(reduction="none")(st.numpy.array([0.5, 3.0]), st.numpy.zeros(2))
+    Array([0.125, 2.5  ], dtype=float32)
+    """
 
     function = staticmethod(F.smooth_l1_loss)
     settings = ("reduction", "beta")
@@ -101,7 +148,24 @@ class SmoothL1Loss(_Loss):
 
 
 class HuberLoss(_Loss):
-    """``d**2 / 2`` for differences ``d`` up to ``delta``, else ``delta (|d| - delta / 2)``."""
+    """Square small differences, and take multiples of large ones.
+
+    The loss is ``d**2 / 2`` for differences ``d`` up to ``delta``, otherwise ``delta (|d| - delta /
+    2)``.
+
+    Args:
+        reduction: ``"none"`` for each loss, ``"mean"`` or ``"sum"``.
+        delta: where the two meet; positive.
+
+    Raises:
+        ValueError: ``reduction`` is another word, ``delta`` is not positive, or shapes differ.
+
+    As PyTorch's ``nn.HuberLoss``.
+
+    >>> import stretto as st
+    >>> st.nn.HuberLoss("none", 2.0)(st.numpy.array([1.0, 3.0]), st.numpy.zeros(2))
+    Array([0.5, 4. ], dtype=float32)
+    """
 
     function = staticmethod(F.huber_loss)
     settings = ("reduction", "delta")
@@ -112,7 +176,20 @@ class HuberLoss(_Loss):
 
 
 class GaussianNLLLoss(_Loss):
-    """The negative logarithm of a normal density whose mean and variance are given.
+    """Take the negative logarithm of a normal density of given mean and variance.
+
+    The loss is ``(log v + (input - target)**2 / v) / 2``, where ``v`` is ``var``, at least ``eps``.
+
+    Args:
+        full: whether to add ``log(2 pi) / 2``.
+        eps: the least variance.
+        reduction: ``"none"`` for each loss, ``"mean"`` or ``"sum"``.
+
+    Raises:
+        ValueError: ``reduction`` is another word, shapes do not fit, or a variance is known to be
+            negative.
+
+    As PyTorch's ``nn.GaussianNLLLoss``.
 
     >>> import stretto as st
     >>> x, one = st.numpy.array([3.0]), st.numpy.ones(1)
@@ -128,13 +205,41 @@ class GaussianNLLLoss(_Loss):
         self.full = full
         self.eps = eps
 
-    def forward(self, input: Any, target: Any, var: Any) -> Any:
-        """The loss of means ``input`` and variances ``var``."""
+    def forward(self, input: ArrayLike, target: ArrayLike, var: ArrayLike) -> Array:
+        """Compute the loss.
+
+        Args:
+            input: the means.
+            target: the observations, of the same shape.
+            var: the variances, of the same shape, without its last axis, with size 1 there, or a
+                number.
+
+        Returns:
+            A scalar, or each loss where ``reduction`` is ``"none"``.
+        """
         return self._of(input, target, var)
 
 
 class PoissonNLLLoss(_Loss):
-    """The negative logarithm of Poisson probabilities, of rates or their logarithms."""
+    """Take the negative logarithm of Poisson probabilities.
+
+    The loss is ``exp(input) - target * input``, or ``input - target * log(input + eps)``.
+
+    Args:
+        log_input: whether the input is the logarithm of the rate, rather than the rate.
+        full: whether to add Stirling's approximation of the constant term.
+        eps: what is added to a rate before its logarithm is taken.
+        reduction: ``"none"`` for each loss, ``"mean"`` or ``"sum"``.
+
+    Raises:
+        ValueError: ``reduction`` is another word, or shapes do not fit.
+
+    As PyTorch's ``nn.PoissonNLLLoss``.
+
+    >>> import stretto as st
+    >>> st.nn.PoissonNLLLoss()(st.numpy.zeros(1), st.numpy.array([2.0]))
+    Array(1., dtype=float32)
+    """
 
     function = staticmethod(F.poisson_nll_loss)
     settings = ("reduction", "log_input", "full", "eps")
@@ -157,10 +262,22 @@ class PoissonNLLLoss(_Loss):
 
 
 class CrossEntropyLoss(_Loss):
-    """``-log_softmax(input)`` of the target, a class or probabilities of classes.
+    """Take ``-log_softmax(input)`` of the target, a class or probabilities of classes.
 
-    ``weight``, one number for each class, is a buffer. Shapes, reductions and errors are those of
-    ``functional.cross_entropy``.
+    Inputs are logits (C,), (N, C) or (N, C, d1, ...); targets integers without the class axis, or
+    probabilities in the shape of the input. The mean is over the sum of the targets' weights.
+
+    Args:
+        weight: a factor for each class, (classes,); kept as a buffer.
+        ignore_index: the class whose targets count nothing.
+        reduction: ``"none"`` for each loss, ``"mean"`` or ``"sum"``.
+        label_smoothing: how much of a uniform distribution to mix into the targets, from 0 to 1.
+
+    Raises:
+        IndexError: a class is known to be out of range; traced, its loss is NaN.
+        ValueError: a setting is not one of those above, or shapes do not fit.
+
+    As PyTorch's ``nn.CrossEntropyLoss``.
 
     >>> import stretto as st
     >>> loss = st.nn.CrossEntropyLoss()
@@ -173,7 +290,7 @@ class CrossEntropyLoss(_Loss):
 
     def __init__(
         self,
-        weight: Any = None,
+        weight: ArrayLike | None = None,
         *,
         ignore_index: int = -100,
         reduction: str = "mean",
@@ -186,13 +303,32 @@ class CrossEntropyLoss(_Loss):
 
 
 class NLLLoss(_Loss):
-    """``-input`` of the target's class, for logarithms of probabilities."""
+    """Take ``-input`` of the target's class, for logarithms of probabilities.
+
+    Shapes and the mean are those of ``CrossEntropyLoss``, for targets that are classes.
+
+    Args:
+        weight: a factor for each class, (classes,); kept as a buffer.
+        ignore_index: the class whose targets count nothing.
+        reduction: ``"none"`` for each loss, ``"mean"`` or ``"sum"``.
+
+    Raises:
+        IndexError: a class is known to be out of range; traced, its loss is NaN.
+        ValueError: ``reduction`` is another word, or shapes do not fit.
+
+    As PyTorch's ``nn.NLLLoss``.
+
+    >>> import stretto as st
+    >>> logs = st.numpy.log(st.numpy.array([[0.5, 0.5]]))
+    >>> st.nn.NLLLoss()(logs, st.numpy.array([1])).round(3)
+    Array(0.693, dtype=float32)
+    """
 
     function = staticmethod(F.nll_loss)
     settings = ("weight", "ignore_index", "reduction")
 
     def __init__(
-        self, weight: Any = None, *, ignore_index: int = -100, reduction: str = "mean"
+        self, weight: ArrayLike | None = None, *, ignore_index: int = -100, reduction: str = "mean"
     ) -> None:
         super().__init__(reduction)
         self.register_buffer("weight", weight)
@@ -200,18 +336,46 @@ class NLLLoss(_Loss):
 
 
 class BCELoss(_Loss):
-    """``-(t log x + (1 - t) log(1 - x))`` for probabilities ``x``, times ``weight``, a buffer."""
+    """Take the cross-entropy of probabilities of two classes.
+
+    The loss is ``-(t log x + (1 - t) log(1 - x))``, with logarithms of at least -100.
+
+    Args:
+        weight: factors that broadcast to the input; kept as a buffer.
+        reduction: ``"none"`` for each loss, ``"mean"`` or ``"sum"``.
+
+    Raises:
+        ValueError: ``reduction`` is another word, shapes differ, or an input is known not to be
+            from 0 to 1.
+
+    As PyTorch's ``nn.BCELoss``.
+
+    >>> import stretto as st
+    >>> st.nn.BCELoss()(st.numpy.array([0.5]), st.numpy.ones(1)).round(3)
+    Array(0.693, dtype=float32)
+    """
 
     function = staticmethod(F.binary_cross_entropy)
     settings = ("weight", "reduction")
 
-    def __init__(self, weight: Any = None, *, reduction: str = "mean") -> None:
+    def __init__(self, weight: ArrayLike | None = None, *, reduction: str = "mean") -> None:
         super().__init__(reduction)
         self.register_buffer("weight", weight)
 
 
 class BCEWithLogitsLoss(_Loss):
-    """``BCELoss`` of ``sigmoid(x)``, exact for all ``x``; ``pos_weight`` multiplies ``t``'s part.
+    """Take ``BCELoss`` of ``sigmoid(input)``, exact for all inputs.
+
+    Args:
+        weight: factors that broadcast to the input; kept as a buffer.
+        reduction: ``"none"`` for each loss, ``"mean"`` or ``"sum"``.
+        pos_weight: factors for the part of targets of 1, which broadcast to the input; kept as a
+            buffer.
+
+    Raises:
+        ValueError: ``reduction`` is another word, or shapes do not fit.
+
+    As PyTorch's ``nn.BCEWithLogitsLoss``.
 
     >>> import stretto as st
     >>> st.nn.BCEWithLogitsLoss()(st.numpy.zeros(3), st.numpy.ones(3)).round(3)
@@ -222,7 +386,11 @@ class BCEWithLogitsLoss(_Loss):
     settings = ("weight", "reduction", "pos_weight")
 
     def __init__(
-        self, weight: Any = None, *, reduction: str = "mean", pos_weight: Any = None
+        self,
+        weight: ArrayLike | None = None,
+        *,
+        reduction: str = "mean",
+        pos_weight: ArrayLike | None = None,
     ) -> None:
         super().__init__(reduction)
         self.register_buffer("weight", weight)
@@ -230,9 +398,24 @@ class BCEWithLogitsLoss(_Loss):
 
 
 class KLDivLoss(_Loss):
-    """``t (log t - input)`` for probabilities ``t`` and logarithms of probabilities ``input``.
+    """Take the Kullback-Leibler divergence from logarithms of probabilities to probabilities.
 
-    The reduction ``"batchmean"`` gives the divergence by its definition.
+    The loss is ``t (log t - input)``, and 0 where ``t`` is 0.
+
+    Args:
+        reduction: ``"none"``, ``"mean"``, ``"sum"``, or ``"batchmean"``, the sum over the batch's
+            size.
+        log_target: whether targets are logarithms too.
+
+    Raises:
+        ValueError: ``reduction`` is another word, or shapes do not fit.
+
+    As PyTorch's ``nn.KLDivLoss``.
+
+    >>> import stretto as st
+    >>> logs = st.numpy.log(st.numpy.array([[0.5, 0.5]]))
+    >>> st.nn.KLDivLoss(reduction="batchmean")(logs, st.numpy.array([[1.0, 0.0]])).round(3)
+    Array(0.693, dtype=float32)
     """
 
     function = staticmethod(F.kl_div)
@@ -244,9 +427,22 @@ class KLDivLoss(_Loss):
 
 
 class CTCLoss(_Loss):
-    """The negative logarithm of the probability of a sequence of labels, over all alignments.
+    """Take the negative logarithm of the probability of labels, over all alignments.
 
-    Shapes, reductions and errors are those of ``functional.ctc_loss``.
+    Args:
+        blank: the class that stands for no label.
+        reduction: ``"none"`` for each loss, ``"mean"`` or ``"sum"``.
+        zero_infinity: whether infinite losses, of targets too long for their input, become 0.
+
+    Raises:
+        ValueError: ``reduction`` is another word, or shapes do not fit.
+
+    As PyTorch's ``nn.CTCLoss``. Source: Graves et al., Connectionist Temporal Classification, 2006.
+
+    >>> import stretto as st, stretto.numpy as snp
+    >>> logs = snp.log(snp.full((2, 1, 2), 0.5))
+    >>> st.nn.CTCLoss()(logs, snp.array([[1]]), [2], [1]).round(3)
+    Array(0.288, dtype=float32)
     """
 
     function = staticmethod(F.ctc_loss)
@@ -259,8 +455,24 @@ class CTCLoss(_Loss):
         self.blank = blank
         self.zero_infinity = zero_infinity
 
-    def forward(self, log_probs: Any, targets: Any, input_lengths: Any, target_lengths: Any) -> Any:
-        """The loss of logarithms of probabilities (time, batch, classes)."""
+    def forward(
+        self,
+        log_probs: ArrayLike,
+        targets: ArrayLike,
+        input_lengths: ArrayLike | Sequence[int],
+        target_lengths: ArrayLike | Sequence[int],
+    ) -> Array:
+        """Compute the loss.
+
+        Args:
+            log_probs: logarithms of probabilities (time, batch, classes), or without the batch.
+            targets: classes (batch, longest), or those of all examples one after another.
+            input_lengths: how many steps of each example count, (batch,).
+            target_lengths: how many targets of each example count, (batch,).
+
+        Returns:
+            A scalar, or a loss for each example where ``reduction`` is ``"none"``.
+        """
         return self._of(log_probs, targets, input_lengths, target_lengths)
 
 
@@ -268,13 +480,37 @@ class CTCLoss(_Loss):
 
 
 class MultiMarginLoss(_Loss):
-    """The sum of ``max(0, margin - x[t] + x[i])**p`` over other classes ``i``, by their number."""
+    """Ask for the target's class to exceed the others by a margin.
+
+    The loss is the sum of ``max(0, margin - x[t] + x[i])**p`` over other classes i, divided by the
+    number of classes.
+
+    Args:
+        p: 1 or 2.
+        margin: the margin.
+        weight: a factor for each class, (classes,); kept as a buffer.
+        reduction: ``"none"`` for each loss, ``"mean"`` or ``"sum"``.
+
+    Raises:
+        ValueError: ``p`` or ``reduction`` is not one of those above, or shapes do not fit.
+
+    As PyTorch's ``nn.MultiMarginLoss``.
+
+    >>> import stretto as st
+    >>> st.nn.MultiMarginLoss()(st.numpy.array([0.0, 0.5, 2.0]), st.numpy.array(1))
+    Array(1., dtype=float32)
+    """
 
     function = staticmethod(F.multi_margin_loss)
     settings = ("p", "margin", "weight", "reduction")
 
     def __init__(
-        self, p: int = 1, margin: float = 1.0, weight: Any = None, *, reduction: str = "mean"
+        self,
+        p: int = 1,
+        margin: float = 1.0,
+        weight: ArrayLike | None = None,
+        *,
+        reduction: str = "mean",
     ) -> None:
         super().__init__(reduction)
         self.p = p
@@ -283,30 +519,89 @@ class MultiMarginLoss(_Loss):
 
 
 class MultiLabelMarginLoss(_Loss):
-    """The sum of ``max(0, 1 - x[t] + x[i])`` over targets ``t`` and other classes ``i``, by C."""
+    """Ask for all targets' classes to exceed the others by 1.
+
+    The loss is the sum of ``max(0, 1 - x[t] + x[i])`` over targets t and other classes i, divided
+    by the number of classes. Targets are the classes of each row, followed by -1.
+
+    Args:
+        reduction: ``"none"`` for each loss, ``"mean"`` or ``"sum"``.
+
+    Raises:
+        ValueError: ``reduction`` is another word, or shapes do not fit.
+
+    As PyTorch's ``nn.MultiLabelMarginLoss``.
+
+    >>> import stretto as st, stretto.numpy as snp
+    >>> st.nn.MultiLabelMarginLoss()(snp.array([0.1, 0.2, 0.4]), snp.array([2, -1, 0])).round(3)
+    Array(0.5, dtype=float32)
+    """
 
     function = staticmethod(F.multilabel_margin_loss)
 
 
 class MultiLabelSoftMarginLoss(_Loss):
-    """The mean over classes of ``BCEWithLogitsLoss``, each class times its ``weight``, a buffer."""
+    """Average ``BCEWithLogitsLoss`` over classes.
+
+    Args:
+        weight: a factor for each class, (classes,); kept as a buffer.
+        reduction: ``"none"`` for each loss, ``"mean"`` or ``"sum"``.
+
+    Raises:
+        ValueError: ``reduction`` is another word, or shapes do not fit.
+
+    As PyTorch's ``nn.MultiLabelSoftMarginLoss``.
+
+    >>> import stretto as st, stretto.numpy as snp
+    >>> st.nn.MultiLabelSoftMarginLoss()(snp.zeros((1, 2)), snp.array([[1.0, 0.0]])).round(3)
+    Array(0.693, dtype=float32)
+    """
 
     function = staticmethod(F.multilabel_soft_margin_loss)
     settings = ("weight", "reduction")
 
-    def __init__(self, weight: Any = None, *, reduction: str = "mean") -> None:
+    def __init__(self, weight: ArrayLike | None = None, *, reduction: str = "mean") -> None:
         super().__init__(reduction)
         self.register_buffer("weight", weight)
 
 
 class SoftMarginLoss(_Loss):
-    """``log(1 + exp(-target * input))`` for targets 1 and -1."""
+    """Take ``log(1 + exp(-target * input))`` for targets 1 and -1.
+
+    Args:
+        reduction: ``"none"`` for each loss, ``"mean"`` or ``"sum"``.
+
+    Raises:
+        ValueError: ``reduction`` is another word, or shapes do not fit.
+
+    As PyTorch's ``nn.SoftMarginLoss``.
+
+    >>> import stretto as st
+    >>> st.nn.SoftMarginLoss()(st.numpy.zeros(1), st.numpy.ones(1)).round(3)
+    Array(0.693, dtype=float32)
+    """
 
     function = staticmethod(F.soft_margin_loss)
 
 
 class HingeEmbeddingLoss(_Loss):
-    """``x`` where the target is 1, and ``max(0, margin - x)`` where it is -1."""
+    """Ask for distances to be small where the target is 1, and large where it is -1.
+
+    The loss is ``x`` where the target is 1, and ``max(0, margin - x)`` where it is -1.
+
+    Args:
+        margin: how large is large enough.
+        reduction: ``"none"`` for each loss, ``"mean"`` or ``"sum"``.
+
+    Raises:
+        ValueError: ``reduction`` is another word, or shapes do not fit.
+
+    As PyTorch's ``nn.HingeEmbeddingLoss``.
+
+    >>> import stretto as st
+    >>> st.nn.HingeEmbeddingLoss(reduction="none")(st.numpy.full(2, 0.25), st.numpy.array([1, -1]))
+    Array([0.25, 0.75], dtype=float32, weak_type=True)
+    """
 
     function = staticmethod(F.hinge_embedding_loss)
     settings = ("margin", "reduction")
@@ -317,7 +612,23 @@ class HingeEmbeddingLoss(_Loss):
 
 
 class MarginRankingLoss(_Loss):
-    """``max(0, margin - target * (input1 - input2))``."""
+    """Ask for one of two inputs to exceed the other by a margin.
+
+    The loss is ``max(0, margin - target * (input1 - input2))``.
+
+    Args:
+        margin: the margin.
+        reduction: ``"none"`` for each loss, ``"mean"`` or ``"sum"``.
+
+    Raises:
+        ValueError: ``reduction`` is another word, or shapes do not fit.
+
+    As PyTorch's ``nn.MarginRankingLoss``.
+
+    >>> import stretto as st, stretto.numpy as snp
+    >>> st.nn.MarginRankingLoss()(snp.ones(1), snp.array([3.0]), snp.ones(1))
+    Array(2., dtype=float32)
+    """
 
     function = staticmethod(F.margin_ranking_loss)
     settings = ("margin", "reduction")
@@ -326,8 +637,18 @@ class MarginRankingLoss(_Loss):
         super().__init__(reduction)
         self.margin = margin
 
-    def forward(self, input1: Any, input2: Any, target: Any) -> Any:
-        """The loss; a target of 1 asks for ``input1`` to be the greater."""
+    def forward(self, input1: ArrayLike, input2: ArrayLike, target: ArrayLike) -> Array:
+        """Compute the loss.
+
+        Args:
+            input1: the first inputs.
+            input2: the second inputs.
+            target: 1 or -1: which of the two is the first in rank, or for ``CosineEmbeddingLoss``
+                whether they are alike.
+
+        Returns:
+            A scalar, or each loss where ``reduction`` is ``"none"``.
+        """
         return self._of(input1, input2, target)
 
 
@@ -335,13 +656,52 @@ class MarginRankingLoss(_Loss):
 
 
 class CosineEmbeddingLoss(MarginRankingLoss):
-    """``1 - cos`` of two vectors whose target is 1, ``max(0, cos - margin)`` where it is -1."""
+    """Ask for vectors to point the same way where the target is 1, and not to where it is -1.
+
+    The loss is ``1 - cos`` where the target is 1, and ``max(0, cos - margin)`` where it is -1.
+    Inputs are (N, D) or (D,), targets (N,) or ().
+
+    Args:
+        margin: the cosine that costs nothing where the target is -1.
+        reduction: ``"none"`` for each loss, ``"mean"`` or ``"sum"``.
+
+    Raises:
+        ValueError: ``reduction`` is another word, or shapes do not fit.
+
+    As PyTorch's ``nn.CosineEmbeddingLoss``.
+
+    >>> import stretto as st, stretto.numpy as snp
+    >>> x, y = snp.array([[3.0, 4.0]]), snp.array([[1.0, 0.0]])
+    >>> st.nn.CosineEmbeddingLoss()(x, y, snp.array([1])).round(3)
+    Array(0.4, dtype=float32)
+    """
 
     function = staticmethod(F.cosine_embedding_loss)
 
 
 class TripletMarginLoss(_Loss):
-    """``max(0, d(anchor, positive) - d(anchor, negative) + margin)`` of distances by the p-norm."""
+    """Ask for an anchor to be nearer to a positive than to a negative, by a margin.
+
+    The loss is ``max(0, d(anchor, positive) - d(anchor, negative) + margin)``, d the p-norm's
+    distance.
+
+    Args:
+        margin: the margin.
+        p: the norm.
+        eps: what is added to differences.
+        swap: whether the negative's distance is the smaller of those from anchor and positive.
+        reduction: ``"none"`` for each loss, ``"mean"`` or ``"sum"``.
+
+    Raises:
+        ValueError: ``reduction`` is another word, or shapes do not fit.
+
+    As PyTorch's ``nn.TripletMarginLoss``.
+
+    >>> import stretto as st, stretto.numpy as snp
+    >>> a, p, n = snp.zeros((1, 2)), snp.array([[3.0, 4.0]]), snp.array([[0.0, 2.0]])
+    >>> st.nn.TripletMarginLoss()(a, p, n).round(3)
+    Array(4., dtype=float32)
+    """
 
     function = staticmethod(F.triplet_margin_loss)
     settings = ("margin", "p", "eps", "swap", "reduction")
@@ -361,13 +721,32 @@ class TripletMarginLoss(_Loss):
         self.eps = eps
         self.swap = swap
 
-    def forward(self, anchor: Any, positive: Any, negative: Any) -> Any:
-        """The loss."""
+    def forward(self, anchor: ArrayLike, positive: ArrayLike, negative: ArrayLike) -> Array:
+        """Compute the loss.
+
+        Args:
+            anchor: vectors along the last axis.
+            positive: vectors to be near.
+            negative: vectors to be far.
+
+        Returns:
+            A scalar, or each loss where ``reduction`` is ``"none"``.
+        """
         return self._of(anchor, positive, negative)
 
 
 class PairwiseDistance(Module):
-    """The p-norm of ``x1 - x2 + eps`` along the last axis.
+    """Take the p-norm of ``x1 - x2 + eps`` along the last axis.
+
+    Args:
+        p: the norm, not negative.
+        eps: what is added to differences.
+        keepdim: whether the last axis stays, with size 1.
+
+    Raises:
+        ValueError: ``p`` is negative, or shapes do not broadcast.
+
+    As PyTorch's ``nn.PairwiseDistance``.
 
     >>> import stretto as st
     >>> st.nn.PairwiseDistance()(st.numpy.zeros((1, 2)), st.numpy.array([[3.0, 4.0]])).round(3)
@@ -380,13 +759,30 @@ class PairwiseDistance(Module):
         self.eps = eps
         self.keepdim = keepdim
 
-    def forward(self, x1: Any, x2: Any) -> Any:
-        """The distances."""
+    def forward(self, x1: ArrayLike, x2: ArrayLike) -> Array:
+        """Compute the distances.
+
+        Args:
+            x1: vectors along the last axis.
+            x2: vectors along the last axis; the others broadcast.
+
+        Returns:
+            The distances, without the last axis unless ``keepdim``.
+        """
         return F.pairwise_distance(x1, x2, self.norm, self.eps, self.keepdim)
 
 
 class CosineSimilarity(Module):
-    """The cosine of the angle between vectors along ``dim``.
+    """Take the cosine of the angle between vectors along an axis.
+
+    Args:
+        dim: the axis, of the shape to which both inputs broadcast.
+        eps: the least norm.
+
+    Raises:
+        ValueError: ``dim`` is out of bounds, or shapes do not broadcast.
+
+    As PyTorch's ``nn.CosineSimilarity``.
 
     >>> import stretto as st
     >>> st.nn.CosineSimilarity()(st.numpy.ones((1, 2)), st.numpy.array([[3.0, 4.0]])).round(2)
@@ -398,6 +794,14 @@ class CosineSimilarity(Module):
         self.dim = dim
         self.eps = eps
 
-    def forward(self, x1: Any, x2: Any) -> Any:
-        """The similarities."""
+    def forward(self, x1: ArrayLike, x2: ArrayLike) -> Array:
+        """Compute the similarities.
+
+        Args:
+            x1: vectors along ``dim``.
+            x2: vectors along ``dim``; the others broadcast.
+
+        Returns:
+            The cosines, without the axis ``dim``.
+        """
         return F.cosine_similarity(x1, x2, self.dim, self.eps)

@@ -9,26 +9,46 @@ dictionaries, updates of buffers) and ``containers``.
 from __future__ import annotations
 
 import copy
-from collections.abc import Callable, Iterator
-from typing import Any
+from collections.abc import Callable, Iterator, Mapping
+from typing import TYPE_CHECKING, Any, ParamSpec, Protocol, TypeVar
 
 import numpy as np
 
 from stretto._engine.core import tree
 from stretto._engine.core.interpreter import Tracer, Value, as_value
 from stretto._engine.core.types import as_dtype, is_inexact, kind_of
+from stretto._engine.core.typing import Array, ArrayLike, DTypeLike
 from stretto._engine.ops.convert import convert
 from stretto.nn import updating
 from stretto.nn.layout import Layout
 
 __all__ = ["Module", "Parameter"]
 
+_P = ParamSpec("_P")
+_R_co = TypeVar("_R_co", covariant=True)
+_M = TypeVar("_M", bound="Module")
+
+
+class _Forward(Protocol[_P, _R_co]):
+    """A module whose ``forward`` takes and gives these: its calls take and give the same."""
+
+    def forward(self, *args: _P.args, **kwargs: _P.kwargs) -> _R_co:
+        """What the module computes."""
+        ...
+
 
 class Parameter:
-    """Marks an array, assigned to an attribute of a module, as one that is trained.
+    """Mark an array, assigned to an attribute of a module, as one that is trained.
 
-    The attribute holds the array itself. Raises ``TypeError`` for what is no array, and for
-    integers and booleans, which have no gradient.
+    The attribute then holds the array itself.
+
+    Args:
+        value: the array, of a floating or complex dtype; a Python number becomes an array.
+
+    Raises:
+        TypeError: ``value`` is not an array, or holds integers or booleans, which have no gradient.
+
+    As PyTorch's ``nn.Parameter``.
 
     >>> import stretto as st
     >>> from stretto import nn
@@ -45,12 +65,18 @@ class Parameter:
 
     __slots__ = ("value",)
 
-    def __init__(self, value: Any) -> None:
+    if TYPE_CHECKING:  # an attribute to which one is assigned holds the array
+
+        def __new__(cls, value: ArrayLike | Parameter) -> Array:
+            """The array."""
+            ...
+
+    def __init__(self, value: ArrayLike | Parameter) -> None:
         self.value = value.value if isinstance(value, Parameter) else _array(value, "Parameter")
         if not is_inexact(self.value.dtype):
             raise TypeError(
-                f"Parameter: {self.value.type} has no gradient; convert it to a float, or hold it "
-                f"by register_buffer"
+                f"Parameter: {self.value.type} has no gradient; convert it to a float, or keep it "
+                f"with register_buffer"
             )
 
 
@@ -64,16 +90,21 @@ class Module:
     """The base class of models and layers.
 
     A subclass calls ``super().__init__()``, then assigns ``Parameter(array)``, modules, and static
-    settings (numbers, strings, functions, tuples: anything hashable) to attributes, and gives
-    ``forward``. Arrays that are not trained go in by ``register_buffer``. Arrays never change; an
-    attribute is assigned anew.
+    settings (numbers, strings, functions, tuples: anything hashable) to attributes, and defines
+    ``forward``. Arrays that are not trained are added by ``register_buffer``. Arrays never change;
+    an attribute is assigned anew.
 
-    What a module holds at two places (a module, or an array: tied weights) is one for names,
-    copies, ``to`` and ``func.functional_call``. A tree has no such thing: a module that went
+    What a module holds in two places (a module, or an array: tied weights) counts once for names,
+    copies, ``to`` and ``func.functional_call``. A tree has no such notion: a module that went
     through a transformation, or ``tree.map``, holds two.
 
-    Raises ``TypeError`` for an attribute that is a bare array, or a list or dictionary (which
-    PyTorch would leave out of the parameters without a word).
+    Raises:
+        AttributeError: an attribute is used before ``super().__init__()``, or has the name of a
+            method.
+        TypeError: an attribute is a bare array, or not hashable, or a list or dictionary of arrays
+            or modules (which PyTorch would silently leave out of the parameters).
+
+    As PyTorch's ``nn.Module``.
 
     >>> import stretto as st
     >>> from stretto import nn
@@ -104,13 +135,32 @@ class Module:
         self.training = True
 
     def forward(self, *args: Any, **kwargs: Any) -> Any:
-        """What the module computes; each subclass gives its own."""
+        """Compute what the module is for; each subclass defines its own.
+
+        Args:
+            *args: whatever the subclass takes.
+            **kwargs: the same, by name.
+
+        Returns:
+            Whatever the subclass gives.
+
+        Raises:
+            NotImplementedError: the subclass does not define it.
+        """
         raise NotImplementedError(
             f"{type(self).__name__} has no forward: define forward(self, x) in the class"
         )
 
-    def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        """``forward`` of these arguments."""
+    def __call__(self: _Forward[_P, _R_co], *args: _P.args, **kwargs: _P.kwargs) -> _R_co:
+        """Call ``forward`` with these arguments.
+
+        Args:
+            *args: those of ``forward``.
+            **kwargs: those of ``forward``, by name.
+
+        Returns:
+            What ``forward`` returns.
+        """
         return self.forward(*args, **kwargs)
 
     # Attributes
@@ -129,8 +179,8 @@ class Module:
         elif isinstance(value, (Value, np.ndarray)):
             if role != "parameter":
                 raise TypeError(
-                    f"{type(self).__name__}.{name}: a bare array says not whether it is trained. "
-                    f"Write self.{name} = nn.Parameter(array) if it is, "
+                    f"{type(self).__name__}.{name}: a bare array does not say whether it is "
+                    f"trained. Write self.{name} = nn.Parameter(array) if it is, "
                     f'self.register_buffer("{name}", array) if it is not'
                 )
             self.__dict__[name] = _array(value, type(self).__name__, name)
@@ -207,15 +257,37 @@ class Module:
         # The layout keeps a hash, and hashes differ between processes.
         return {**self.__dict__, "_layout": None}
 
-    def register_parameter(self, name: str, value: Any) -> None:
-        """Add a parameter, or ``None`` in its place."""
-        self._free(name)
-        self._assign(name, None if value is None else Parameter(value).value, "parameter")
+    def register_parameter(self, name: str, value: ArrayLike | Parameter | None) -> None:
+        """Add a parameter, or ``None`` in its place.
 
-    def register_buffer(self, name: str, value: Any, persistent: bool = True) -> None:
+        Args:
+            name: the attribute, without dots.
+            value: the array, floating or complex; None for a parameter that this module does
+                without.
+
+        Raises:
+            KeyError: there is such an attribute already.
+            TypeError: ``value`` is not an array, or has no gradient.
+            ValueError: ``name`` is empty or has a dot.
+        """
+        self._free(name)
+        marked: Any = None if value is None else Parameter(value)
+        self._assign(name, None if marked is None else marked.value, "parameter")
+
+    def register_buffer(
+        self, name: str, value: ArrayLike | Parameter | None, persistent: bool = True
+    ) -> None:
         """Add an array that is not trained, or ``None`` in its place.
 
-        It is part of ``state_dict`` if ``persistent``.
+        Args:
+            name: the attribute, without dots.
+            value: the array, of any dtype; None for a buffer that this module does without.
+            persistent: whether ``state_dict`` has it.
+
+        Raises:
+            KeyError: there is such an attribute already.
+            TypeError: ``value`` is not an array.
+            ValueError: ``name`` is empty or has a dot.
         """
         self._free(name)
         value = None if value is None else _array(value, type(self).__name__, name)
@@ -224,7 +296,17 @@ class Module:
             self.__dict__["_unsaved"] = self._unsaved | {name}
 
     def register_module(self, name: str, module: Module | None) -> None:
-        """Add a submodule, or ``None`` in its place."""
+        """Add a submodule, or ``None`` in its place.
+
+        Args:
+            name: the attribute, without dots.
+            module: the module; None for one that this module does without.
+
+        Raises:
+            KeyError: there is such an attribute already.
+            TypeError: ``module`` is neither a module nor None.
+            ValueError: ``name`` is empty or has a dot.
+        """
         self._free(name)
         if not (module is None or isinstance(module, Module)):
             raise TypeError(
@@ -240,12 +322,19 @@ class Module:
         if name in self._roles:
             raise KeyError(f"{type(self).__name__} has an attribute {name!r} already")
 
-    def update_buffer(self, name: str, value: Any) -> None:
+    def update_buffer(self, name: str, value: ArrayLike | Parameter | None) -> None:
         """Give a buffer its next value, as batch normalisation does in train mode.
 
-        At rest it is assigned. Inside a transformation the assignment would be lost, and
-        ``RuntimeError`` is raised, unless the module is run by ``nn.stateful_call``. Raises
-        ``KeyError`` for a name that is no buffer's.
+        Outside transformations it is assigned. Inside one the assignment would be lost, unless the
+        module is called by ``nn.stateful_call``.
+
+        Args:
+            name: the buffer.
+            value: its next value; None empties it.
+
+        Raises:
+            KeyError: there is no such buffer.
+            RuntimeError: the update would be lost.
         """
         if self._roles.get(name) != "buffer":
             raise KeyError(f"{type(self).__name__} has no buffer {name!r}")
@@ -256,17 +345,32 @@ class Module:
     # Walking
 
     def named_children(self) -> Iterator[tuple[str, Module]]:
-        """The modules among the attributes, by name."""
+        """Iterate over the modules among the attributes.
+
+        Returns:
+            Pairs of name and module.
+        """
         for name, role in self._roles.items():
             if role == "module" and self.__dict__[name] is not None:
                 yield name, self.__dict__[name]
 
     def children(self) -> Iterator[Module]:
-        """The modules among the attributes."""
+        """Iterate over the modules among the attributes.
+
+        Returns:
+            The modules.
+        """
         return (module for _, module in self.named_children())
 
     def named_modules(self, prefix: str = "") -> Iterator[tuple[str, Module]]:
-        """This module and all inside it, by dotted name; one that is there twice is given once."""
+        """Iterate over this module and all inside it; one held twice comes once.
+
+        Args:
+            prefix: what names begin with.
+
+        Yields:
+            Pairs of dotted name and module; this module's own name is ``prefix``.
+        """
         yield from self._walk(prefix, set())
 
     def _walk(self, prefix: str, seen: set[int]) -> Iterator[tuple[str, Module]]:
@@ -278,7 +382,11 @@ class Module:
             yield from module._walk(f"{prefix}.{name}" if prefix else name, seen)
 
     def modules(self) -> Iterator[Module]:
-        """This module and all inside it."""
+        """Iterate over this module and all inside it; one held twice comes once.
+
+        Returns:
+            The modules.
+        """
         return (module for _, module in self.named_modules())
 
     def _named(self, role: str, prefix: str, recurse: bool) -> Iterator[tuple[str, Any]]:
@@ -290,24 +398,66 @@ class Module:
                     seen.add(id(value))
                     yield f"{path}.{name}" if path else name, value
 
-    def named_parameters(self, prefix: str = "", recurse: bool = True) -> Iterator[Any]:
-        """(name, array) of each parameter; one that is there twice is given once."""
+    def named_parameters(
+        self, prefix: str = "", recurse: bool = True
+    ) -> Iterator[tuple[str, Array]]:
+        """Iterate over the parameters by name; one held twice comes once.
+
+        Args:
+            prefix: what names begin with.
+            recurse: whether those of inner modules come too.
+
+        Returns:
+            Pairs of dotted name and array.
+        """
         return self._named("parameter", prefix, recurse)
 
-    def parameters(self, recurse: bool = True) -> Iterator[Any]:
-        """The parameters."""
+    def parameters(self, recurse: bool = True) -> Iterator[Array]:
+        """Iterate over the parameters; one held twice comes once.
+
+        Args:
+            recurse: whether those of inner modules come too.
+
+        Returns:
+            The arrays.
+        """
         return (x for _, x in self.named_parameters(recurse=recurse))
 
-    def named_buffers(self, prefix: str = "", recurse: bool = True) -> Iterator[Any]:
-        """(name, array) of each buffer."""
+    def named_buffers(self, prefix: str = "", recurse: bool = True) -> Iterator[tuple[str, Array]]:
+        """Iterate over the buffers by name; one held twice comes once.
+
+        Args:
+            prefix: what names begin with.
+            recurse: whether those of inner modules come too.
+
+        Returns:
+            Pairs of dotted name and array.
+        """
         return self._named("buffer", prefix, recurse)
 
-    def buffers(self, recurse: bool = True) -> Iterator[Any]:
-        """The buffers."""
+    def buffers(self, recurse: bool = True) -> Iterator[Array]:
+        """Iterate over the buffers; one held twice comes once.
+
+        Args:
+            recurse: whether those of inner modules come too.
+
+        Returns:
+            The arrays.
+        """
         return (x for _, x in self.named_buffers(recurse=recurse))
 
     def get_submodule(self, target: str) -> Module:
-        """The module of this dotted name; itself for the empty name."""
+        """Find a module inside this one by its dotted name.
+
+        Args:
+            target: the name, such as ``"encoder.layers.0"``; the empty name is this module's.
+
+        Returns:
+            The module.
+
+        Raises:
+            AttributeError: there is no such module; the message lists those there are.
+        """
         module: Any = self
         for name in target.split(".") if target else ():
             if module._roles.get(name) != "module" or module.__dict__[name] is None:
@@ -318,8 +468,15 @@ class Module:
             module = module.__dict__[name]
         return module
 
-    def apply(self, f: Callable[[Module], Any]) -> Any:
-        """Call ``f`` on every module inside, then on this one; returns this one."""
+    def apply(self: _M, f: Callable[[Module], Any]) -> _M:
+        """Call a function on every module inside, then on this one.
+
+        Args:
+            f: the function of a module; what it returns is not used.
+
+        Returns:
+            This module.
+        """
         for child in self.children():
             child.apply(f)
         f(self)
@@ -327,35 +484,57 @@ class Module:
 
     # Modes and types
 
-    def train(self, mode: bool = True) -> Any:
-        """Put this module, and all inside, in train mode or not; returns it."""
+    def train(self: _M, mode: bool = True) -> _M:
+        """Put this module, and all inside it, in train mode.
+
+        Args:
+            mode: False for evaluation mode.
+
+        Returns:
+            This module.
+        """
         for module in self.modules():
             module.training = bool(mode)
         return self
 
-    def eval(self) -> Any:
-        """Put this module, and all inside, in evaluation mode; returns it."""
+    def eval(self: _M) -> _M:
+        """Put this module, and all inside it, in evaluation mode.
+
+        Returns:
+            This module.
+        """
         return self.train(False)
 
-    def to(self, dtype: Any) -> Any:
-        """Convert parameters and buffers of floating dtypes to this one; returns this module.
+    def to(self: _M, dtype: DTypeLike) -> _M:
+        """Convert parameters and buffers of floating dtypes; complex ones stay as they are.
 
-        Complex numbers stay as they are. Raises ``TypeError`` for a dtype that is not floating.
+        Args:
+            dtype: the floating dtype to convert to.
+
+        Returns:
+            This module.
+
+        Raises:
+            TypeError: ``dtype`` is not floating.
         """
         dtype = as_dtype(dtype)
         if kind_of(dtype) != "float":
             raise TypeError(f"{type(self).__name__}.to: expected a floating dtype, got {dtype}")
-        found: dict[int, Any] = {}  # what is at two places stays one array
+        converted: dict[int, Any] = {}  # what is in two places stays one array
         for module in self.modules():
             for name, value in module._arrays():
                 if kind_of(value.dtype) == "float":
-                    if id(value) not in found:
-                        found[id(value)] = value, convert(value, dtype)
-                    module.__dict__[name] = found[id(value)][1]
+                    if id(value) not in converted:
+                        converted[id(value)] = value, convert(value, dtype)
+                    module.__dict__[name] = converted[id(value)][1]
         return self
 
-    def clone(self) -> Any:
-        """A deep copy: what is assigned to one is not seen by the other."""
+    def clone(self: _M) -> _M:
+        """Copy the module deeply: assignments to one are not seen by the other.
+
+        Returns:
+            The copy.
+        """
         return _clone(self, {})
 
     # State
@@ -366,20 +545,37 @@ class Module:
             if role in ("parameter", "buffer") and self.__dict__[name] is not None:
                 yield name, self.__dict__[name]
 
-    def state_dict(self, prefix: str = "") -> dict[str, Any]:
-        """Parameters and persistent buffers by dotted name."""
+    def state_dict(self, prefix: str = "") -> dict[str, Array]:
+        """Collect parameters and persistent buffers by dotted name.
+
+        Args:
+            prefix: what names begin with.
+
+        Returns:
+            The arrays by name; one held twice is under both names.
+        """
         return {
             name: value
             for name, (module, attribute, value) in updating.places(self, prefix).items()
             if attribute not in module._unsaved
         }
 
-    def load_state_dict(self, state_dict: Any, strict: bool = True) -> Any:
-        """Assign arrays by name: ``(missing_keys, unexpected_keys)``.
+    def load_state_dict(
+        self, state_dict: Mapping[str, Any], strict: bool = True
+    ) -> updating.LoadedKeys:
+        """Assign arrays by name: all of them, or none.
 
-        Arrays may be NumPy's, or anything NumPy takes; they are converted to the dtypes that are
-        there. Raises ``ValueError`` listing names that are missing or unexpected (if ``strict``)
-        and shapes that differ; nothing is loaded then.
+        Args:
+            state_dict: arrays by dotted name, ours, NumPy's, or anything NumPy takes; they are
+                converted to the dtypes that are there.
+            strict: whether the names must be the same; otherwise those in common are loaded.
+
+        Returns:
+            The names ``(missing_keys, unexpected_keys)``.
+
+        Raises:
+            TypeError: ``state_dict`` is not a dictionary.
+            ValueError: shapes differ, or names do while ``strict``; the message lists them all.
 
         >>> from stretto import nn
         >>> one, other = nn.Linear(2, 1), nn.Linear(2, 1)
@@ -391,7 +587,11 @@ class Module:
     # Words
 
     def extra_repr(self) -> str:
-        """The settings, as they stand in the printed form."""
+        """Describe the settings, as they appear in the printed form.
+
+        Returns:
+            Text to stand between the parentheses.
+        """
         return ""
 
     def __repr__(self) -> str:

@@ -15,6 +15,7 @@ import numpy as np
 
 from stretto._engine.control.stop_gradient import stop_gradient
 from stretto._engine.core.interpreter import Value, as_value
+from stretto._engine.core.typing import Array, ArrayLike, DTypeLike
 from stretto._engine.ops.broadcast import reduce_sum, reshape
 from stretto._engine.ops.comparison import full
 from stretto._engine.ops.convert import convert
@@ -43,10 +44,10 @@ class _Tracking(Module):
 
     _axes: ClassVar[int]
 
-    weight: Any
-    bias: Any
-    running_mean: Any
-    running_var: Any
+    weight: Array | None
+    bias: Array | None
+    running_mean: Array | None
+    running_var: Array | None
     num_batches_tracked: Any
 
     def __init__(
@@ -56,7 +57,7 @@ class _Tracking(Module):
         momentum: float | None,
         affine: bool,
         track_running_stats: bool,
-        dtype: Any,
+        dtype: DTypeLike | None,
     ) -> None:
         super().__init__()
         positive(type(self).__name__, num_features=num_features)
@@ -101,12 +102,25 @@ class _BatchNorm(_Tracking):
         affine: bool = True,
         track_running_stats: bool = True,
         *,
-        dtype: Any = None,
+        dtype: DTypeLike | None = None,
     ) -> None:
         super().__init__(num_features, eps, momentum, affine, track_running_stats, dtype)
 
-    def forward(self, input: Any) -> Value:
-        """The input normalised, by its own statistics in train mode, by the running ones else."""
+    def forward(self, input: ArrayLike) -> Array:
+        """Normalise the input.
+
+        In train mode by its own statistics, otherwise by the running ones.
+
+        Args:
+            input: (batch, num_features, *space).
+
+        Returns:
+            The same shape and dtype.
+
+        Raises:
+            RuntimeError: the update of the running statistics would be lost.
+            ValueError: the input does not fit, or has one value a channel in train mode.
+        """
         x = self._checked(input)
         mean, variance = self.running_mean, self.running_var
         if self.training or mean is None:
@@ -132,15 +146,26 @@ class _BatchNorm(_Tracking):
 
 
 class BatchNorm1d(_BatchNorm):
-    """Normalisation of each channel over the batch: (batch, channels) or (batch, channels, length).
+    """Normalise each channel over the batch: (batch, channels) or (batch, channels, length).
 
-    In train mode by the batch's mean and (biased) variance, with which ``running_mean`` and
-    ``running_var`` (unbiased) move by ``momentum``; None makes them plain means over all batches.
-    In evaluation mode by the running ones. ``weight`` (ones) and ``bias`` (zeros) are there if
-    ``affine``, the buffers if ``track_running_stats``; without them the batch's are always used.
-    Raises ``ValueError`` for an input that does not fit, or of one value a channel in train mode,
-    ``RuntimeError`` where an update would be lost (see ``nn.stateful_call``). Source: Ioffe and
-    Szegedy, Batch Normalization, 2015.
+    The output is ``(input - mean) / sqrt(variance + eps) * weight + bias`` for each channel. In
+    train mode mean and (biased) variance are the batch's, and the buffers ``running_mean`` and
+    ``running_var`` (unbiased) move towards them; in evaluation mode they are the running ones.
+    Without running statistics the batch's are always used.
+
+    Args:
+        num_features: the number of channels, axis 1.
+        eps: what is added to the variance.
+        momentum: the share of a batch in the running statistics; None makes them plain means.
+        affine: whether there are ``weight`` (ones) and ``bias`` (zeros), each (num_features,).
+        track_running_stats: whether there are running statistics.
+        dtype: the dtype of the parameters, by default the default float.
+
+    Raises:
+        RuntimeError: an update of the buffers would be lost; see ``nn.stateful_call``.
+        ValueError: an input does not fit, or has one value a channel in train mode.
+
+    As PyTorch's ``nn.BatchNorm1d``. Source: Ioffe and Szegedy, Batch Normalization, 2015.
 
     >>> import stretto as st
     >>> layer = st.nn.BatchNorm1d(2)
@@ -162,7 +187,11 @@ class BatchNorm1d(_BatchNorm):
 
 
 class BatchNorm2d(_BatchNorm):
-    """Normalisation of each channel of (batch, channels, height, width); see ``BatchNorm1d``.
+    """Normalise each channel of images (batch, channels, height, width) over the batch.
+
+    Settings, buffers and errors are those of ``BatchNorm1d``.
+
+    As PyTorch's ``nn.BatchNorm2d``.
 
     >>> import stretto as st
     >>> st.nn.BatchNorm2d(3)(st.numpy.ones((4, 3, 8, 8))).shape
@@ -173,9 +202,11 @@ class BatchNorm2d(_BatchNorm):
 
 
 class BatchNorm3d(_BatchNorm):
-    """Normalisation of each channel of (batch, channels, depth, height, width).
+    """Normalise each channel of volumes (batch, channels, depth, height, width) over the batch.
 
-    See ``BatchNorm1d``.
+    Settings, buffers and errors are those of ``BatchNorm1d``.
+
+    As PyTorch's ``nn.BatchNorm3d``.
 
     >>> import stretto as st
     >>> st.nn.BatchNorm3d(3)(st.numpy.ones((4, 3, 2, 8, 8))).shape
@@ -194,12 +225,25 @@ class _InstanceNorm(_Tracking):
         affine: bool = False,
         track_running_stats: bool = False,
         *,
-        dtype: Any = None,
+        dtype: DTypeLike | None = None,
     ) -> None:
         super().__init__(num_features, eps, momentum, affine, track_running_stats, dtype)
 
-    def forward(self, input: Any) -> Value:
-        """The input normalised: by itself, or in evaluation mode by running statistics if kept."""
+    def forward(self, input: ArrayLike) -> Array:
+        """Normalise the input.
+
+        By its own statistics, or in evaluation mode by the running ones if there are any.
+
+        Args:
+            input: (batch, num_features, *space), or without the batch.
+
+        Returns:
+            The same shape and dtype.
+
+        Raises:
+            RuntimeError: the update of the running statistics would be lost.
+            ValueError: the input does not fit, or has one value a channel.
+        """
         x = check_signal(self, input, self._axes, self.num_features)
         single = x.ndim == self._axes + 1
         batch = reshape(x, (1, *x.shape)) if single else x
@@ -226,11 +270,24 @@ class _InstanceNorm(_Tracking):
 
 
 class InstanceNorm1d(_InstanceNorm):
-    """Normalisation of each channel of each example of (batch, channels, length), or of one.
+    """Normalise each channel of each signal (batch, channels, length), or of one, by itself.
 
-    By default without weight, bias and running statistics, for which there are ``affine`` and
-    ``track_running_stats``; see ``BatchNorm1d``. Source: Ulyanov et al., Instance Normalization,
-    2016.
+    The output is ``(input - mean) / sqrt(variance + eps) * weight + bias`` for each channel. By
+    default there are neither parameters nor running statistics.
+
+    Args:
+        num_features: the number of channels, axis 1.
+        eps: what is added to the variance.
+        momentum: the share of a batch in the running statistics.
+        affine: whether there are ``weight`` (ones) and ``bias`` (zeros), each (num_features,).
+        track_running_stats: whether there are running statistics.
+        dtype: the dtype of the parameters, by default the default float.
+
+    Raises:
+        RuntimeError: an update of the buffers would be lost; see ``nn.stateful_call``.
+        ValueError: an input does not fit, or has one value a channel.
+
+    As PyTorch's ``nn.InstanceNorm1d``. Source: Ulyanov et al., Instance Normalization, 2016.
 
     >>> import stretto as st
     >>> st.nn.InstanceNorm1d(1)(st.numpy.array([[1.0, 3.0]])).round(3)
@@ -241,7 +298,11 @@ class InstanceNorm1d(_InstanceNorm):
 
 
 class InstanceNorm2d(_InstanceNorm):
-    """Normalisation of each channel of each image; see ``InstanceNorm1d``.
+    """Normalise each channel of each image (batch, channels, height, width) by itself.
+
+    Settings, buffers and errors are those of ``InstanceNorm1d``.
+
+    As PyTorch's ``nn.InstanceNorm2d``.
 
     >>> import stretto as st
     >>> st.nn.InstanceNorm2d(3)(st.numpy.ones((4, 3, 8, 8))).shape
@@ -252,7 +313,11 @@ class InstanceNorm2d(_InstanceNorm):
 
 
 class InstanceNorm3d(_InstanceNorm):
-    """Normalisation of each channel of each volume; see ``InstanceNorm1d``.
+    """Normalise each channel of each volume (batch, channels, depth, height, width) by itself.
+
+    Settings, buffers and errors are those of ``InstanceNorm1d``.
+
+    As PyTorch's ``nn.InstanceNorm3d``.
 
     >>> import stretto as st
     >>> st.nn.InstanceNorm3d(3)(st.numpy.ones((4, 3, 2, 8, 8))).shape
@@ -266,11 +331,22 @@ class InstanceNorm3d(_InstanceNorm):
 
 
 class LayerNorm(Module):
-    """Mean 0 and variance 1 over the last axes, times ``weight`` (ones), plus ``bias`` (zeros).
+    """Normalise the last axes to mean 0 and variance 1, then scale and shift.
 
-    ``normalized_shape`` is the shape of those axes, and of both parameters, which are there if
-    ``elementwise_affine`` (``bias`` if also ``bias``). Raises ``ValueError`` for an input with
-    other last axes. Source: Ba et al., Layer Normalization, 2016.
+    The output is ``(input - mean) / sqrt(variance + eps) * weight + bias``, with mean and variance
+    over the last axes of each example.
+
+    Args:
+        normalized_shape: the shape of those axes, and of the parameters.
+        eps: what is added to the variance.
+        elementwise_affine: whether there is ``weight`` (ones).
+        bias: whether there is ``bias`` (zeros) as well.
+        dtype: the dtype of the parameters, by default the default float.
+
+    Raises:
+        ValueError: an input has other last axes.
+
+    As PyTorch's ``nn.LayerNorm``. Source: Ba et al., Layer Normalization, 2016.
 
     >>> import stretto as st
     >>> st.nn.LayerNorm(2)(st.numpy.array([[1.0, 3.0], [0.0, 8.0]])).round(3)
@@ -278,8 +354,8 @@ class LayerNorm(Module):
            [-1.,  1.]], dtype=float32)
     """
 
-    weight: Any
-    bias: Any
+    weight: Array | None
+    bias: Array | None
 
     def __init__(
         self,
@@ -288,7 +364,7 @@ class LayerNorm(Module):
         elementwise_affine: bool = True,
         bias: bool = True,
         *,
-        dtype: Any = None,
+        dtype: DTypeLike | None = None,
     ) -> None:
         super().__init__()
         self.normalized_shape = numbers(normalized_shape, type(self).__name__, "normalized_shape")
@@ -299,8 +375,15 @@ class LayerNorm(Module):
         biased = elementwise_affine and bias
         self.register_parameter("bias", init.zeros(shape, dtype) if biased else None)
 
-    def forward(self, input: Any) -> Value:
-        """The input normalised."""
+    def forward(self, input: ArrayLike) -> Array:
+        """Normalise the input.
+
+        Args:
+            input: an array whose last axes are ``normalized_shape``.
+
+        Returns:
+            The same shape and dtype; integers become floats.
+        """
         x = _with_last_axes(self, input, self.normalized_shape)
         return functions.layer_norm(x, self.normalized_shape, self.weight, self.bias, self.eps)
 
@@ -313,17 +396,28 @@ class LayerNorm(Module):
 
 
 class RMSNorm(Module):
-    """The input over the root of its mean square over the last axes, times ``weight`` (ones).
+    """Divide by the root mean square over the last axes, then scale.
 
-    ``eps`` is by default the precision of the dtype. Raises ``ValueError`` for an input with other
-    last axes. Source: Zhang and Sennrich, Root Mean Square Layer Normalization, 2019.
+    The output is ``input / sqrt(mean(input²) + eps) * weight``.
+
+    Args:
+        normalized_shape: the shape of those axes, and of ``weight``.
+        eps: what is added to the mean; by default the precision of the dtype.
+        elementwise_affine: whether there is ``weight`` (ones).
+        dtype: the dtype of the parameters, by default the default float.
+
+    Raises:
+        ValueError: an input has other last axes.
+
+    As PyTorch's ``nn.RMSNorm``. Source: Zhang and Sennrich, Root Mean Square Layer Normalization,
+    2019.
 
     >>> import stretto as st
     >>> st.nn.RMSNorm(2)(st.numpy.array([[3.0, 4.0]])).round(3)
     Array([[0.849, 1.131]], dtype=float32)
     """
 
-    weight: Any
+    weight: Array | None
 
     def __init__(
         self,
@@ -331,7 +425,7 @@ class RMSNorm(Module):
         eps: float | None = None,
         elementwise_affine: bool = True,
         *,
-        dtype: Any = None,
+        dtype: DTypeLike | None = None,
     ) -> None:
         super().__init__()
         self.normalized_shape = numbers(normalized_shape, type(self).__name__, "normalized_shape")
@@ -340,8 +434,15 @@ class RMSNorm(Module):
         ones = init.ones(self.normalized_shape, dtype) if elementwise_affine else None
         self.register_parameter("weight", ones)
 
-    def forward(self, input: Any) -> Value:
-        """The input normalised."""
+    def forward(self, input: ArrayLike) -> Array:
+        """Normalise the input.
+
+        Args:
+            input: an array whose last axes are ``normalized_shape``.
+
+        Returns:
+            The same shape and dtype; integers become floats.
+        """
         x = _with_last_axes(self, input, self.normalized_shape)
         return functions.rms_norm(x, self.normalized_shape, self.weight, self.eps)
 
@@ -360,19 +461,30 @@ def _with_last_axes(layer: Module, input: Any, shape: tuple[int, ...]) -> Value:
 
 
 class GroupNorm(Module):
-    """Each example's channels normalised in groups, times ``weight`` (ones), plus ``bias`` (zeros).
+    """Normalise each example's channels in groups, then scale and shift each channel.
 
-    The input is (batch, num_channels, ...); the parameters are there if ``affine``. Raises
-    ``ValueError`` where the groups do not divide the channels, and for an input that does not fit.
-    Source: Wu and He, Group Normalization, 2018.
+    The output is ``(input - mean) / sqrt(variance + eps) * weight + bias``, with mean and variance
+    over a group's channels and space.
+
+    Args:
+        num_groups: the number of groups, a divisor of ``num_channels``.
+        num_channels: the number of channels, axis 1.
+        eps: what is added to the variance.
+        affine: whether there are ``weight`` (ones) and ``bias`` (zeros), each (num_channels,).
+        dtype: the dtype of the parameters, by default the default float.
+
+    Raises:
+        ValueError: the groups do not divide the channels, or an input does not fit.
+
+    As PyTorch's ``nn.GroupNorm``. Source: Wu and He, Group Normalization, 2018.
 
     >>> import stretto as st
     >>> st.nn.GroupNorm(2, 4)(st.numpy.array([[1.0, 3.0, 10.0, 30.0]])).round(3)
     Array([[-1.,  1., -1.,  1.]], dtype=float32)
     """
 
-    weight: Any
-    bias: Any
+    weight: Array | None
+    bias: Array | None
 
     def __init__(
         self,
@@ -381,7 +493,7 @@ class GroupNorm(Module):
         eps: float = 1e-5,
         affine: bool = True,
         *,
-        dtype: Any = None,
+        dtype: DTypeLike | None = None,
     ) -> None:
         super().__init__()
         positive("GroupNorm", num_groups=num_groups, num_channels=num_channels)
@@ -398,8 +510,15 @@ class GroupNorm(Module):
         self.register_parameter("weight", init.ones(shape, dtype) if affine else None)
         self.register_parameter("bias", init.zeros(shape, dtype) if affine else None)
 
-    def forward(self, input: Any) -> Value:
-        """The input normalised."""
+    def forward(self, input: ArrayLike) -> Array:
+        """Normalise the input.
+
+        Args:
+            input: (batch, num_channels, ...).
+
+        Returns:
+            The same shape and dtype; integers become floats.
+        """
         x = as_value(input, "GroupNorm", "input")
         if x.ndim < 2 or x.shape[1] != self.num_channels:
             refuse(self, f"(batch, {self.num_channels} channels, ...)", x)
@@ -411,9 +530,22 @@ class GroupNorm(Module):
 
 
 class LocalResponseNorm(Module):
-    """The input over a power of the mean square of neighbouring channels.
+    """Divide by a power of the mean square of neighbouring channels.
 
-    See ``functional.local_response_norm``.
+    The output is ``input / (k + alpha * mean)**beta``, with the mean of squares over ``size``
+    channels.
+
+    Args:
+        size: how many channels count, around each.
+        alpha: the factor of the mean.
+        beta: the power.
+        k: what is added to the mean.
+
+    Raises:
+        ValueError: ``size`` is not positive, or an input has fewer than 3 axes.
+
+    As PyTorch's ``nn.LocalResponseNorm``. Source: Krizhevsky et al., ImageNet Classification with
+    Deep Convolutional Neural Networks, 2012.
 
     >>> import stretto as st
     >>> layer = st.nn.LocalResponseNorm(3, alpha=3.0, beta=1.0)
@@ -429,8 +561,15 @@ class LocalResponseNorm(Module):
         self.beta = beta
         self.k = k
 
-    def forward(self, input: Any) -> Value:
-        """The input normalised."""
+    def forward(self, input: ArrayLike) -> Array:
+        """Normalise the input.
+
+        Args:
+            input: (batch, channels, length, ...).
+
+        Returns:
+            The same shape and dtype; integers become floats.
+        """
         return functions.local_response_norm(input, self.size, self.alpha, self.beta, self.k)
 
     def extra_repr(self) -> str:

@@ -5,9 +5,10 @@ Arguments and attributes are PyTorch's; the function is ``functional.pad``.
 
 from __future__ import annotations
 
-from typing import Any, ClassVar
+from collections.abc import Sequence
+from typing import ClassVar
 
-from stretto._engine.core.interpreter import Value
+from stretto._engine.core.typing import Array, ArrayLike
 from stretto.nn.functional.arguments import numbers
 from stretto.nn.functional.padding import pad
 from stretto.nn.inputs import check_signal
@@ -38,7 +39,7 @@ class _Pad(Module):
     _axes: ClassVar[int]
     _mode: ClassVar[str] = "constant"
 
-    def __init__(self, padding: Any) -> None:
+    def __init__(self, padding: int | Sequence[int]) -> None:
         super().__init__()
         n, ends = self._axes, numbers(padding, type(self).__name__, "padding")
         self.padding = ends * (2 * n) if len(ends) == 1 else ends
@@ -48,8 +49,15 @@ class _Pad(Module):
                 f"each axis, the last first; got {padding!r}"
             )
 
-    def forward(self, input: Any) -> Value:
-        """The input padded."""
+    def forward(self, input: ArrayLike) -> Array:
+        """Pad the input.
+
+        Args:
+            input: (batch, channels, *space), or without the batch.
+
+        Returns:
+            The same axes with the padding around them.
+        """
         x = check_signal(self, input, self._axes)
         return pad(x, self.padding, self._mode)
 
@@ -59,12 +67,19 @@ class _Pad(Module):
 
 
 class _ConstantPad(_Pad):
-    def __init__(self, padding: Any, value: float) -> None:
+    def __init__(self, padding: int | Sequence[int], value: float) -> None:
         super().__init__(padding)
         self.value = value
 
-    def forward(self, input: Any) -> Value:
-        """The input padded."""
+    def forward(self, input: ArrayLike) -> Array:
+        """Pad the input.
+
+        Args:
+            input: (batch, channels, *space), or without the batch.
+
+        Returns:
+            The same axes with the padding around them.
+        """
         x = check_signal(self, input, self._axes)
         return pad(x, self.padding, value=self.value)
 
@@ -74,7 +89,17 @@ class _ConstantPad(_Pad):
 
 
 class ConstantPad1d(_ConstantPad):
-    """A constant around signals (batch, channels, length), or around one.
+    """Put a constant around signals (batch, channels, length), or one.
+
+    Args:
+        padding: a number for all ends, or (before, after); negative ones take elements away.
+        value: the constant.
+
+    Raises:
+        ValueError: ``padding`` has another length, an input has another rank, or an axis has too
+            few elements.
+
+    As PyTorch's ``nn.ConstantPad1d``.
 
     >>> import stretto as st
     >>> st.nn.ConstantPad1d(1, 2.0)(st.numpy.array([[1.0, 3.0]]))
@@ -85,7 +110,18 @@ class ConstantPad1d(_ConstantPad):
 
 
 class ConstantPad2d(_ConstantPad):
-    """A constant around images (batch, channels, height, width), or around one.
+    """Put a constant around images (batch, channels, height, width), or one.
+
+    Args:
+        padding: a number for all ends, or (before, after) of each axis, the last first; negative
+            ones take elements away.
+        value: the constant.
+
+    Raises:
+        ValueError: ``padding`` has another length, an input has another rank, or an axis has too
+            few elements.
+
+    As PyTorch's ``nn.ConstantPad2d``.
 
     >>> import stretto as st
     >>> st.nn.ConstantPad2d(1, 2.0)(st.numpy.ones((1, 4, 5))).shape
@@ -96,7 +132,18 @@ class ConstantPad2d(_ConstantPad):
 
 
 class ConstantPad3d(_ConstantPad):
-    """A constant around volumes (batch, channels, depth, height, width), or around one.
+    """Put a constant around volumes (batch, channels, depth, height, width), or one.
+
+    Args:
+        padding: a number for all ends, or (before, after) of each axis, the last first; negative
+            ones take elements away.
+        value: the constant.
+
+    Raises:
+        ValueError: ``padding`` has another length, an input has another rank, or an axis has too
+            few elements.
+
+    As PyTorch's ``nn.ConstantPad3d``.
 
     >>> import stretto as st
     >>> st.nn.ConstantPad3d(1, 2.0)(st.numpy.ones((1, 4, 5, 6))).shape
@@ -107,7 +154,16 @@ class ConstantPad3d(_ConstantPad):
 
 
 class ZeroPad1d(_Pad):
-    """Zeros around signals (batch, channels, length), or around one.
+    """Put zeros around signals (batch, channels, length), or one.
+
+    Args:
+        padding: a number for all ends, or (before, after); negative ones take elements away.
+
+    Raises:
+        ValueError: ``padding`` has another length, an input has another rank, or an axis has too
+            few elements.
+
+    As PyTorch's ``nn.ZeroPad1d``.
 
     >>> import stretto as st
     >>> st.nn.ZeroPad1d(1)(st.numpy.array([[1.0, 3.0]]))
@@ -118,7 +174,17 @@ class ZeroPad1d(_Pad):
 
 
 class ZeroPad2d(_Pad):
-    """Zeros around images (batch, channels, height, width), or around one.
+    """Put zeros around images (batch, channels, height, width), or one.
+
+    Args:
+        padding: a number for all ends, or (before, after) of each axis, the last first; negative
+            ones take elements away.
+
+    Raises:
+        ValueError: ``padding`` has another length, an input has another rank, or an axis has too
+            few elements.
+
+    As PyTorch's ``nn.ZeroPad2d``.
 
     >>> import stretto as st
     >>> st.nn.ZeroPad2d(1)(st.numpy.ones((1, 4, 5))).shape
@@ -129,7 +195,17 @@ class ZeroPad2d(_Pad):
 
 
 class ZeroPad3d(_Pad):
-    """Zeros around volumes (batch, channels, depth, height, width), or around one.
+    """Put zeros around volumes (batch, channels, depth, height, width), or one.
+
+    Args:
+        padding: a number for all ends, or (before, after) of each axis, the last first; negative
+            ones take elements away.
+
+    Raises:
+        ValueError: ``padding`` has another length, an input has another rank, or an axis has too
+            few elements.
+
+    As PyTorch's ``nn.ZeroPad3d``.
 
     >>> import stretto as st
     >>> st.nn.ZeroPad3d(1)(st.numpy.ones((1, 4, 5, 6))).shape
@@ -140,7 +216,18 @@ class ZeroPad3d(_Pad):
 
 
 class ReflectionPad1d(_Pad):
-    """Signals (batch, channels, length) reflected at their ends, without the end element.
+    """Reflect the ends of signals (batch, channels, length), or one.
+
+    The end elements themselves are not repeated.
+
+    Args:
+        padding: a number for all ends, or (before, after); negative ones take elements away.
+
+    Raises:
+        ValueError: ``padding`` has another length, an input has another rank, or an axis has too
+            few elements.
+
+    As PyTorch's ``nn.ReflectionPad1d``.
 
     >>> import stretto as st
     >>> st.nn.ReflectionPad1d(1)(st.numpy.array([[1.0, 3.0]]))
@@ -152,7 +239,19 @@ class ReflectionPad1d(_Pad):
 
 
 class ReflectionPad2d(_Pad):
-    """Images (batch, channels, height, width) reflected at their ends, without the end element.
+    """Reflect the ends of images (batch, channels, height, width), or one.
+
+    The end elements themselves are not repeated.
+
+    Args:
+        padding: a number for all ends, or (before, after) of each axis, the last first; negative
+            ones take elements away.
+
+    Raises:
+        ValueError: ``padding`` has another length, an input has another rank, or an axis has too
+            few elements.
+
+    As PyTorch's ``nn.ReflectionPad2d``.
 
     >>> import stretto as st
     >>> st.nn.ReflectionPad2d(1)(st.numpy.ones((1, 4, 5))).shape
@@ -164,7 +263,19 @@ class ReflectionPad2d(_Pad):
 
 
 class ReflectionPad3d(_Pad):
-    """Volumes (batch, channels, depth, height, width) reflected, without the end element.
+    """Reflect the ends of volumes (batch, channels, depth, height, width), or one.
+
+    The end elements themselves are not repeated.
+
+    Args:
+        padding: a number for all ends, or (before, after) of each axis, the last first; negative
+            ones take elements away.
+
+    Raises:
+        ValueError: ``padding`` has another length, an input has another rank, or an axis has too
+            few elements.
+
+    As PyTorch's ``nn.ReflectionPad3d``.
 
     >>> import stretto as st
     >>> st.nn.ReflectionPad3d(1)(st.numpy.ones((1, 4, 5, 6))).shape
@@ -176,7 +287,16 @@ class ReflectionPad3d(_Pad):
 
 
 class ReplicationPad1d(_Pad):
-    """Signals (batch, channels, length) with their end elements replicated.
+    """Repeat the end elements of signals (batch, channels, length), or one.
+
+    Args:
+        padding: a number for all ends, or (before, after); negative ones take elements away.
+
+    Raises:
+        ValueError: ``padding`` has another length, an input has another rank, or an axis has too
+            few elements.
+
+    As PyTorch's ``nn.ReplicationPad1d``.
 
     >>> import stretto as st
     >>> st.nn.ReplicationPad1d(1)(st.numpy.array([[1.0, 3.0]]))
@@ -188,7 +308,17 @@ class ReplicationPad1d(_Pad):
 
 
 class ReplicationPad2d(_Pad):
-    """Images (batch, channels, height, width) with their end elements replicated.
+    """Repeat the end elements of images (batch, channels, height, width), or one.
+
+    Args:
+        padding: a number for all ends, or (before, after) of each axis, the last first; negative
+            ones take elements away.
+
+    Raises:
+        ValueError: ``padding`` has another length, an input has another rank, or an axis has too
+            few elements.
+
+    As PyTorch's ``nn.ReplicationPad2d``.
 
     >>> import stretto as st
     >>> st.nn.ReplicationPad2d(1)(st.numpy.ones((1, 4, 5))).shape
@@ -200,7 +330,17 @@ class ReplicationPad2d(_Pad):
 
 
 class ReplicationPad3d(_Pad):
-    """Volumes (batch, channels, depth, height, width) with their end elements replicated.
+    """Repeat the end elements of volumes (batch, channels, depth, height, width), or one.
+
+    Args:
+        padding: a number for all ends, or (before, after) of each axis, the last first; negative
+            ones take elements away.
+
+    Raises:
+        ValueError: ``padding`` has another length, an input has another rank, or an axis has too
+            few elements.
+
+    As PyTorch's ``nn.ReplicationPad3d``.
 
     >>> import stretto as st
     >>> st.nn.ReplicationPad3d(1)(st.numpy.ones((1, 4, 5, 6))).shape
@@ -212,7 +352,16 @@ class ReplicationPad3d(_Pad):
 
 
 class CircularPad1d(_Pad):
-    """Signals (batch, channels, length) continued from their other end.
+    """Continue from their other ends signals (batch, channels, length), or one.
+
+    Args:
+        padding: a number for all ends, or (before, after); negative ones take elements away.
+
+    Raises:
+        ValueError: ``padding`` has another length, an input has another rank, or an axis has too
+            few elements.
+
+    As PyTorch's ``nn.CircularPad1d``.
 
     >>> import stretto as st
     >>> st.nn.CircularPad1d(1)(st.numpy.array([[1.0, 3.0]]))
@@ -224,7 +373,17 @@ class CircularPad1d(_Pad):
 
 
 class CircularPad2d(_Pad):
-    """Images (batch, channels, height, width) continued from their other end.
+    """Continue from their other ends images (batch, channels, height, width), or one.
+
+    Args:
+        padding: a number for all ends, or (before, after) of each axis, the last first; negative
+            ones take elements away.
+
+    Raises:
+        ValueError: ``padding`` has another length, an input has another rank, or an axis has too
+            few elements.
+
+    As PyTorch's ``nn.CircularPad2d``.
 
     >>> import stretto as st
     >>> st.nn.CircularPad2d(1)(st.numpy.ones((1, 4, 5))).shape
@@ -236,7 +395,17 @@ class CircularPad2d(_Pad):
 
 
 class CircularPad3d(_Pad):
-    """Volumes (batch, channels, depth, height, width) continued from their other end.
+    """Continue from their other ends volumes (batch, channels, depth, height, width), or one.
+
+    Args:
+        padding: a number for all ends, or (before, after) of each axis, the last first; negative
+            ones take elements away.
+
+    Raises:
+        ValueError: ``padding`` has another length, an input has another rank, or an axis has too
+            few elements.
+
+    As PyTorch's ``nn.CircularPad3d``.
 
     >>> import stretto as st
     >>> st.nn.CircularPad3d(1)(st.numpy.ones((1, 4, 5, 6))).shape

@@ -6,9 +6,10 @@ Arguments and attributes are PyTorch's; the functions are in ``functional.poolin
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any, ClassVar
 
+from stretto._engine.core.typing import ArrayLike
 from stretto.nn.functional import adaptive, pooling
 from stretto.nn.inputs import check_signal, hashable
 from stretto.nn.module import Module
@@ -44,8 +45,15 @@ class _Pool(Module):
             setattr(self, name, hashable(value))
         self._names = tuple(settings)
 
-    def forward(self, input: Any) -> Any:
-        """The input pooled."""
+    def forward(self, input: ArrayLike) -> Any:
+        """Pool the input.
+
+        Args:
+            input: (batch, channels, *space), or without the batch.
+
+        Returns:
+            The same axes with pooled sizes; with ``return_indices`` a pair of values and indices.
+        """
         x = check_signal(self, input, self._axes)
         settings = {name: getattr(self, name) for name in self._names}
         return type(self)._function(x, **settings)
@@ -58,10 +66,10 @@ class _Pool(Module):
 class _MaxPool(_Pool):
     def __init__(
         self,
-        kernel_size: Any,
-        stride: Any = None,
-        padding: Any = 0,
-        dilation: Any = 1,
+        kernel_size: int | Sequence[int],
+        stride: int | Sequence[int] | None = None,
+        padding: int | Sequence[int] = 0,
+        dilation: int | Sequence[int] = 1,
         return_indices: bool = False,
         ceil_mode: bool = False,
     ) -> None:
@@ -76,10 +84,21 @@ class _MaxPool(_Pool):
 
 
 class MaxPool1d(_MaxPool):
-    """The greatest element of each window of signals; see ``functional.max_pool1d``.
+    """Take the maximum of each window of signals.
 
-    The input is (batch, channels, length), or without the batch; ``stride`` is the window's size by
-    default. With ``return_indices`` also the indices.
+    Args:
+        kernel_size: the size of a window.
+        stride: by how much windows are apart; ``kernel_size`` by default.
+        padding: how many elements, which never win, to add at both ends.
+        dilation: the distance between elements of a window.
+        return_indices: whether to return the places of the maxima as well.
+        ceil_mode: whether a last window may reach beyond the end.
+
+    Raises:
+        ValueError: an input has another rank, a setting is out of range, or no window fits; on the
+            call.
+
+    As PyTorch's ``nn.MaxPool1d``; see ``functional.max_pool1d``.
 
     >>> import stretto as st
     >>> st.nn.MaxPool1d(2)(st.numpy.array([[1.0, 3.0, 2.0, 5.0]]))
@@ -91,7 +110,21 @@ class MaxPool1d(_MaxPool):
 
 
 class MaxPool2d(_MaxPool):
-    """The greatest element of each window of images; see ``functional.max_pool2d``.
+    """Take the maximum of each window of images.
+
+    Args:
+        kernel_size: the size of a window, a number or one an axis, as are the settings after it.
+        stride: by how much windows are apart; ``kernel_size`` by default.
+        padding: how many elements, which never win, to add at both ends.
+        dilation: the distance between elements of a window.
+        return_indices: whether to return the places of the maxima as well.
+        ceil_mode: whether a last window may reach beyond the end.
+
+    Raises:
+        ValueError: an input has another rank, a setting is out of range, or no window fits; on the
+            call.
+
+    As PyTorch's ``nn.MaxPool2d``; see ``functional.max_pool2d``.
 
     >>> import stretto as st
     >>> st.nn.MaxPool2d(3, stride=2, padding=1)(st.numpy.ones((4, 16, 8, 8))).shape
@@ -103,7 +136,21 @@ class MaxPool2d(_MaxPool):
 
 
 class MaxPool3d(_MaxPool):
-    """The greatest element of each window of volumes; see ``functional.max_pool3d``.
+    """Take the maximum of each window of volumes.
+
+    Args:
+        kernel_size: the size of a window, a number or one an axis, as are the settings after it.
+        stride: by how much windows are apart; ``kernel_size`` by default.
+        padding: how many elements, which never win, to add at both ends.
+        dilation: the distance between elements of a window.
+        return_indices: whether to return the places of the maxima as well.
+        ceil_mode: whether a last window may reach beyond the end.
+
+    Raises:
+        ValueError: an input has another rank, a setting is out of range, or no window fits; on the
+            call.
+
+    As PyTorch's ``nn.MaxPool3d``; see ``functional.max_pool3d``.
 
     >>> import stretto as st
     >>> st.nn.MaxPool3d(2)(st.numpy.ones((4, 2, 6, 6, 6))).shape
@@ -115,7 +162,20 @@ class MaxPool3d(_MaxPool):
 
 
 class AvgPool1d(_Pool):
-    """The mean of each window of signals; see ``functional.avg_pool1d``.
+    """Take the mean of each window of signals.
+
+    Args:
+        kernel_size: the size of a window.
+        stride: by how much windows are apart; ``kernel_size`` by default.
+        padding: how many zeros to add at both ends.
+        ceil_mode: whether a last window may reach beyond the end, where nothing counts.
+        count_include_pad: whether the zeros of the padding count.
+
+    Raises:
+        ValueError: an input has another rank, a setting is out of range, or no window fits; on the
+            call.
+
+    As PyTorch's ``nn.AvgPool1d``; see ``functional.avg_pool1d``.
 
     >>> import stretto as st
     >>> st.nn.AvgPool1d(2)(st.numpy.array([[1.0, 3.0, 2.0, 6.0]]))
@@ -127,9 +187,9 @@ class AvgPool1d(_Pool):
 
     def __init__(
         self,
-        kernel_size: Any,
-        stride: Any = None,
-        padding: Any = 0,
+        kernel_size: int | Sequence[int],
+        stride: int | Sequence[int] | None = None,
+        padding: int | Sequence[int] = 0,
         ceil_mode: bool = False,
         count_include_pad: bool = True,
     ) -> None:
@@ -145,9 +205,9 @@ class AvgPool1d(_Pool):
 class _AvgPool(_Pool):
     def __init__(
         self,
-        kernel_size: Any,
-        stride: Any = None,
-        padding: Any = 0,
+        kernel_size: int | Sequence[int],
+        stride: int | Sequence[int] | None = None,
+        padding: int | Sequence[int] = 0,
         ceil_mode: bool = False,
         count_include_pad: bool = True,
         divisor_override: int | None = None,
@@ -163,7 +223,21 @@ class _AvgPool(_Pool):
 
 
 class AvgPool2d(_AvgPool):
-    """The mean of each window of images; see ``functional.avg_pool2d``.
+    """Take the mean of each window of images.
+
+    Args:
+        kernel_size: the size of a window, a number or one an axis, as are the settings after it.
+        stride: by how much windows are apart; ``kernel_size`` by default.
+        padding: how many zeros to add at both ends.
+        ceil_mode: whether a last window may reach beyond the end, where nothing counts.
+        count_include_pad: whether the zeros of the padding count.
+        divisor_override: what to divide sums by, in place of the number of elements.
+
+    Raises:
+        ValueError: an input has another rank, a setting is out of range, or no window fits; on the
+            call.
+
+    As PyTorch's ``nn.AvgPool2d``; see ``functional.avg_pool2d``.
 
     >>> import stretto as st
     >>> st.nn.AvgPool2d(2)(st.numpy.ones((4, 16, 8, 8))).shape
@@ -175,7 +249,21 @@ class AvgPool2d(_AvgPool):
 
 
 class AvgPool3d(_AvgPool):
-    """The mean of each window of volumes; see ``functional.avg_pool3d``.
+    """Take the mean of each window of volumes.
+
+    Args:
+        kernel_size: the size of a window, a number or one an axis, as are the settings after it.
+        stride: by how much windows are apart; ``kernel_size`` by default.
+        padding: how many zeros to add at both ends.
+        ceil_mode: whether a last window may reach beyond the end, where nothing counts.
+        count_include_pad: whether the zeros of the padding count.
+        divisor_override: what to divide sums by, in place of the number of elements.
+
+    Raises:
+        ValueError: an input has another rank, a setting is out of range, or no window fits; on the
+            call.
+
+    As PyTorch's ``nn.AvgPool3d``; see ``functional.avg_pool3d``.
 
     >>> import stretto as st
     >>> st.nn.AvgPool3d(2)(st.numpy.ones((4, 2, 6, 6, 6))).shape
@@ -188,7 +276,11 @@ class AvgPool3d(_AvgPool):
 
 class _LPPool(_Pool):
     def __init__(
-        self, norm_type: float, kernel_size: Any, stride: Any = None, ceil_mode: bool = False
+        self,
+        norm_type: float,
+        kernel_size: int | Sequence[int],
+        stride: int | Sequence[int] | None = None,
+        ceil_mode: bool = False,
     ) -> None:
         super().__init__(
             norm_type=norm_type, kernel_size=kernel_size, stride=stride, ceil_mode=ceil_mode
@@ -196,7 +288,19 @@ class _LPPool(_Pool):
 
 
 class LPPool1d(_LPPool):
-    """The root of the sum of powers in each window of signals; see ``functional.lp_pool1d``.
+    """Take the root of the sum of powers in each window of signals.
+
+    Args:
+        norm_type: the power.
+        kernel_size: the size of a window.
+        stride: by how much windows are apart; ``kernel_size`` by default.
+        ceil_mode: whether a last window may reach beyond the end.
+
+    Raises:
+        ValueError: an input has another rank, a setting is out of range, or no window fits; on the
+            call.
+
+    As PyTorch's ``nn.LPPool1d``; see ``functional.lp_pool1d``.
 
     >>> import stretto as st
     >>> st.nn.LPPool1d(2, 2)(st.numpy.array([[3.0, 4.0]]))
@@ -208,7 +312,19 @@ class LPPool1d(_LPPool):
 
 
 class LPPool2d(_LPPool):
-    """The root of the sum of powers in each window of images; see ``functional.lp_pool2d``.
+    """Take the root of the sum of powers in each window of images.
+
+    Args:
+        norm_type: the power.
+        kernel_size: the size of a window, a number or one an axis, as are the settings after it.
+        stride: by how much windows are apart; ``kernel_size`` by default.
+        ceil_mode: whether a last window may reach beyond the end.
+
+    Raises:
+        ValueError: an input has another rank, a setting is out of range, or no window fits; on the
+            call.
+
+    As PyTorch's ``nn.LPPool2d``; see ``functional.lp_pool2d``.
 
     >>> import stretto as st
     >>> st.nn.LPPool2d(2, 2)(st.numpy.ones((4, 16, 8, 8))).shape
@@ -220,7 +336,19 @@ class LPPool2d(_LPPool):
 
 
 class LPPool3d(_LPPool):
-    """The root of the sum of powers in each window of volumes; see ``functional.lp_pool3d``.
+    """Take the root of the sum of powers in each window of volumes.
+
+    Args:
+        norm_type: the power.
+        kernel_size: the size of a window, a number or one an axis, as are the settings after it.
+        stride: by how much windows are apart; ``kernel_size`` by default.
+        ceil_mode: whether a last window may reach beyond the end.
+
+    Raises:
+        ValueError: an input has another rank, a setting is out of range, or no window fits; on the
+            call.
+
+    As PyTorch's ``nn.LPPool3d``; see ``functional.lp_pool3d``.
 
     >>> import stretto as st
     >>> st.nn.LPPool3d(2, 2)(st.numpy.ones((4, 2, 6, 6, 6))).shape
@@ -235,12 +363,22 @@ class LPPool3d(_LPPool):
 
 
 class _AdaptiveAvgPool(_Pool):
-    def __init__(self, output_size: Any) -> None:
+    def __init__(self, output_size: int | Sequence[int | None] | None) -> None:
         super().__init__(output_size=output_size)
 
 
 class AdaptiveAvgPool1d(_AdaptiveAvgPool):
-    """The means of ``output_size`` windows of signals; see ``functional.adaptive_avg_pool1d``.
+    """Take the mean of each of as many windows of signals as asked for.
+
+    Window o of m over n elements goes from ⌊o n / m⌋ to ⌈(o + 1) n / m⌉.
+
+    Args:
+        output_size: the number of windows; None keeps the input's size.
+
+    Raises:
+        ValueError: a size is not positive, or an input does not fit.
+
+    As PyTorch's ``nn.AdaptiveAvgPool1d``; see ``functional.adaptive_avg_pool1d``.
 
     >>> import stretto as st
     >>> st.nn.AdaptiveAvgPool1d(2)(st.numpy.array([[1.0, 2.0, 3.0]]))
@@ -252,7 +390,18 @@ class AdaptiveAvgPool1d(_AdaptiveAvgPool):
 
 
 class AdaptiveAvgPool2d(_AdaptiveAvgPool):
-    """The means of windows of images, to any size; see ``functional.adaptive_avg_pool2d``.
+    """Take the mean of each of as many windows of images as asked for.
+
+    Window o of m over n elements goes from ⌊o n / m⌋ to ⌈(o + 1) n / m⌉.
+
+    Args:
+        output_size: the number of windows along each axis, a number or one an axis; None keeps the
+            input's.
+
+    Raises:
+        ValueError: a size is not positive, or an input does not fit.
+
+    As PyTorch's ``nn.AdaptiveAvgPool2d``; see ``functional.adaptive_avg_pool2d``.
 
     >>> import stretto as st
     >>> st.nn.AdaptiveAvgPool2d((1, None))(st.numpy.ones((4, 16, 7, 5))).shape
@@ -264,7 +413,18 @@ class AdaptiveAvgPool2d(_AdaptiveAvgPool):
 
 
 class AdaptiveAvgPool3d(_AdaptiveAvgPool):
-    """The means of windows of volumes; see ``functional.adaptive_avg_pool3d``.
+    """Take the mean of each of as many windows of volumes as asked for.
+
+    Window o of m over n elements goes from ⌊o n / m⌋ to ⌈(o + 1) n / m⌉.
+
+    Args:
+        output_size: the number of windows along each axis, a number or one an axis; None keeps the
+            input's.
+
+    Raises:
+        ValueError: a size is not positive, or an input does not fit.
+
+    As PyTorch's ``nn.AdaptiveAvgPool3d``; see ``functional.adaptive_avg_pool3d``.
 
     >>> import stretto as st
     >>> st.nn.AdaptiveAvgPool3d(2)(st.numpy.ones((4, 2, 5, 6, 7))).shape
@@ -276,12 +436,25 @@ class AdaptiveAvgPool3d(_AdaptiveAvgPool):
 
 
 class _AdaptiveMaxPool(_Pool):
-    def __init__(self, output_size: Any, return_indices: bool = False) -> None:
+    def __init__(
+        self, output_size: int | Sequence[int | None] | None, return_indices: bool = False
+    ) -> None:
         super().__init__(output_size=output_size, return_indices=return_indices)
 
 
 class AdaptiveMaxPool1d(_AdaptiveMaxPool):
-    """The greatest of ``output_size`` windows of signals; see ``functional.adaptive_max_pool1d``.
+    """Take the maximum of each of as many windows of signals as asked for.
+
+    Window o of m over n elements goes from ⌊o n / m⌋ to ⌈(o + 1) n / m⌉.
+
+    Args:
+        output_size: the number of windows; None keeps the input's size.
+        return_indices: whether to return the places of the maxima as well.
+
+    Raises:
+        ValueError: a size is not positive, or an input does not fit.
+
+    As PyTorch's ``nn.AdaptiveMaxPool1d``; see ``functional.adaptive_max_pool1d``.
 
     >>> import stretto as st
     >>> st.nn.AdaptiveMaxPool1d(2)(st.numpy.array([[1.0, 2.0, 3.0]]))
@@ -293,7 +466,19 @@ class AdaptiveMaxPool1d(_AdaptiveMaxPool):
 
 
 class AdaptiveMaxPool2d(_AdaptiveMaxPool):
-    """The greatest of windows of images, to any size; see ``functional.adaptive_max_pool2d``.
+    """Take the maximum of each of as many windows of images as asked for.
+
+    Window o of m over n elements goes from ⌊o n / m⌋ to ⌈(o + 1) n / m⌉.
+
+    Args:
+        output_size: the number of windows along each axis, a number or one an axis; None keeps the
+            input's.
+        return_indices: whether to return the places of the maxima as well.
+
+    Raises:
+        ValueError: a size is not positive, or an input does not fit.
+
+    As PyTorch's ``nn.AdaptiveMaxPool2d``; see ``functional.adaptive_max_pool2d``.
 
     >>> import stretto as st
     >>> st.nn.AdaptiveMaxPool2d((3, None))(st.numpy.ones((4, 16, 7, 5))).shape
@@ -305,7 +490,19 @@ class AdaptiveMaxPool2d(_AdaptiveMaxPool):
 
 
 class AdaptiveMaxPool3d(_AdaptiveMaxPool):
-    """The greatest of windows of volumes; see ``functional.adaptive_max_pool3d``.
+    """Take the maximum of each of as many windows of volumes as asked for.
+
+    Window o of m over n elements goes from ⌊o n / m⌋ to ⌈(o + 1) n / m⌉.
+
+    Args:
+        output_size: the number of windows along each axis, a number or one an axis; None keeps the
+            input's.
+        return_indices: whether to return the places of the maxima as well.
+
+    Raises:
+        ValueError: a size is not positive, or an input does not fit.
+
+    As PyTorch's ``nn.AdaptiveMaxPool3d``; see ``functional.adaptive_max_pool3d``.
 
     >>> import stretto as st
     >>> st.nn.AdaptiveMaxPool3d(2)(st.numpy.ones((4, 2, 5, 6, 7))).shape

@@ -9,6 +9,7 @@ from __future__ import annotations
 import math
 from typing import Any
 
+from stretto._engine.core.typing import Array, ArrayLike, DTypeLike, Key
 from stretto.nn import functional as F
 from stretto.nn import init
 from stretto.nn.functional.checks import key_or_next, probability
@@ -48,8 +49,8 @@ class _Recurrent(Module):
         dropout: float,
         bidirectional: bool,
         proj_size: int,
-        key: Any,
-        dtype: Any,
+        key: Key | None,
+        dtype: DTypeLike | None,
     ) -> None:
         super().__init__()
         who = type(self).__name__
@@ -127,17 +128,30 @@ class _Recurrent(Module):
 
 
 class RNN(_Recurrent):
-    """Elman's network: ``h' = tanh(W x + b + U h + c)``, or ``relu`` by ``nonlinearity``.
+    """Run Elman's network over sequences.
 
-    A call takes (length, batch, input_size), with ``batch_first`` (batch, length, input_size), or
-    (length, input_size), and the first states (layers and directions, batch, hidden_size), by
-    default zeros; it gives the outputs of the last layer, those of both directions side by side,
-    and the last states. In train mode ``dropout`` is between layers, by ``key=`` of the call or the
-    ambient stream. Parameters are ``weight_ih_l0``, ``weight_hh_l0``, ``bias_ih_l0``,
-    ``bias_hh_l0``, then those with ``_reverse``, and so on for each layer; all begin uniform within
-    ±1/√hidden_size.
+    Each step is ``h' = tanh(W x + b + U h + c)``. Parameters are ``weight_ih_l0`` (W),
+    ``weight_hh_l0`` (U), ``bias_ih_l0``, ``bias_hh_l0``, then those with ``_reverse``, and so on
+    for each layer; all begin uniform within ±1/√hidden_size.
 
-    Raises ``ValueError`` for sizes that do not fit. Source: Elman, Finding Structure in Time, 1990.
+    Args:
+        input_size: the features of the input.
+        hidden_size: the features of the state.
+        num_layers: how many layers are stacked.
+        nonlinearity: ``"tanh"`` or ``"relu"``.
+        bias: whether there are biases.
+        batch_first: whether inputs are (batch, length, features) rather than (length, batch,
+            features).
+        dropout: the probability of dropout between layers, in train mode.
+        bidirectional: whether each layer also runs from the end to the beginning.
+        key: the key to draw the parameters from; by default the ambient stream's next one.
+        dtype: the dtype of the parameters, by default the default float.
+
+    Raises:
+        TypeError: ``dropout`` is not a number.
+        ValueError: sizes do not fit, or a setting is not one of those above.
+
+    As PyTorch's ``nn.RNN``. Source: Elman, Finding Structure in Time, 1990.
 
     >>> import stretto as st
     >>> layer = st.nn.RNN(3, 4, key=st.random.PRNGKey(0))
@@ -157,28 +171,61 @@ class RNN(_Recurrent):
         dropout: float = 0.0,
         bidirectional: bool = False,
         *,
-        key: Any = None,
-        dtype: Any = None,
+        key: Key | None = None,
+        dtype: DTypeLike | None = None,
     ) -> None:
         _check_nonlinearity("RNN", nonlinearity)
         sizes = (1, input_size, hidden_size, num_layers)
         super().__init__(*sizes, bias, batch_first, dropout, bidirectional, 0, key, dtype)
         self.nonlinearity = nonlinearity
 
-    def forward(self, input: Any, hx: Any = None, *, key: Any = None) -> tuple[Any, Any]:
-        """The outputs, and the last states."""
+    def forward(
+        self, input: ArrayLike, hx: ArrayLike | None = None, *, key: Key | None = None
+    ) -> tuple[Array, Array]:
+        """Run the network.
+
+        Args:
+            input: (length, batch, input_size), with ``batch_first`` (batch, length, input_size), or
+                (length, input_size).
+            hx: the first states (layers × directions, batch, hidden_size); zeros by default.
+            key: the key of dropout; by default the ambient stream's next one.
+
+        Returns:
+            The last layer's outputs, those of both directions side by side, in the order of
+            ``input``; and the last states.
+
+        Raises:
+            RuntimeError: dropout has no key to draw from.
+            ValueError: shapes do not fit.
+        """
         return self._run(F.rnn_tanh if self.nonlinearity == "tanh" else F.rnn_relu, input, hx, key)
 
 
 class LSTM(_Recurrent):
-    """Long short-term memory.
+    """Run long short-term memory over sequences.
 
-    As ``RNN``, but states are pairs ``(h, c)``, and weights have the rows of four gates: input,
-    forget, cell, output. With ``proj_size`` the outputs, and so ``h``, are projected to that size
-    by ``weight_hr_l0`` and so on.
+    Each step is ``c' = σ(f) c + σ(i) tanh(g)``, ``h' = σ(o) tanh(c')``, where i, f, g and o are the
+    four parts of ``W x + b + U h + c``. Parameters are named as those of ``RNN``; weights have the
+    rows of the four gates.
 
-    Raises ``ValueError`` for sizes that do not fit. Source: Hochreiter and Schmidhuber, Long
-    Short-Term Memory, 1997.
+    Args:
+        input_size: the features of the input.
+        hidden_size: the features of the state.
+        num_layers: how many layers are stacked.
+        bias: whether there are biases.
+        batch_first: whether inputs are (batch, length, features) rather than (length, batch,
+            features).
+        dropout: the probability of dropout between layers, in train mode.
+        bidirectional: whether each layer also runs from the end to the beginning.
+        proj_size: the size to which ``weight_hr_l0`` and so on project ``h``; 0 for none.
+        key: the key to draw the parameters from; by default the ambient stream's next one.
+        dtype: the dtype of the parameters, by default the default float.
+
+    Raises:
+        TypeError: ``dropout`` is not a number.
+        ValueError: sizes do not fit.
+
+    As PyTorch's ``nn.LSTM``. Source: Hochreiter and Schmidhuber, Long Short-Term Memory, 1997.
 
     >>> import stretto as st
     >>> layer = st.nn.LSTM(3, 4, bidirectional=True, key=st.random.PRNGKey(0))
@@ -198,25 +245,64 @@ class LSTM(_Recurrent):
         bidirectional: bool = False,
         proj_size: int = 0,
         *,
-        key: Any = None,
-        dtype: Any = None,
+        key: Key | None = None,
+        dtype: DTypeLike | None = None,
     ) -> None:
         sizes = (4, input_size, hidden_size, num_layers)
         super().__init__(*sizes, bias, batch_first, dropout, bidirectional, proj_size, key, dtype)
 
     def forward(
-        self, input: Any, hx: Any = None, *, key: Any = None
-    ) -> tuple[Any, tuple[Any, Any]]:
-        """The outputs, and the last states and cells."""
+        self,
+        input: ArrayLike,
+        hx: tuple[ArrayLike, ArrayLike] | None = None,
+        *,
+        key: Key | None = None,
+    ) -> tuple[Array, tuple[Array, Array]]:
+        """Run the network.
+
+        Args:
+            input: (length, batch, input_size), with ``batch_first`` (batch, length, input_size), or
+                (length, input_size).
+            hx: the first states (layers × directions, batch, proj_size or hidden_size) and cells
+                (layers × directions, batch, hidden_size); zeros by default.
+            key: the key of dropout; by default the ambient stream's next one.
+
+        Returns:
+            The last layer's outputs, those of both directions side by side, in the order of
+            ``input``; and the last states and cells.
+
+        Raises:
+            RuntimeError: dropout has no key to draw from.
+            ValueError: shapes do not fit.
+        """
         out, h, c = self._run(F.lstm, input, hx, key)
         return out, (h, c)
 
 
 class GRU(_Recurrent):
-    """The gated recurrent unit.
+    """Run gated recurrent units over sequences.
 
-    As ``RNN``, but weights have the rows of three gates: reset, update, new. Raises ``ValueError``
-    for sizes that do not fit. Source: Cho et al., Learning Phrase Representations using RNN
+    Each step is ``h' = (1 - z) n + z h``, with ``r`` and ``z`` sigmoids of their parts of ``W x + b
+    + U h + c``, and ``n = tanh(W x + b + r (U h + c))`` of the third. Parameters are named as those
+    of ``RNN``; weights have the rows of the gates reset, update and new.
+
+    Args:
+        input_size: the features of the input.
+        hidden_size: the features of the state.
+        num_layers: how many layers are stacked.
+        bias: whether there are biases.
+        batch_first: whether inputs are (batch, length, features) rather than (length, batch,
+            features).
+        dropout: the probability of dropout between layers, in train mode.
+        bidirectional: whether each layer also runs from the end to the beginning.
+        key: the key to draw the parameters from; by default the ambient stream's next one.
+        dtype: the dtype of the parameters, by default the default float.
+
+    Raises:
+        TypeError: ``dropout`` is not a number.
+        ValueError: sizes do not fit.
+
+    As PyTorch's ``nn.GRU``. Source: Cho et al., Learning Phrase Representations using RNN
     Encoder-Decoder, 2014.
 
     >>> import stretto as st
@@ -236,27 +322,50 @@ class GRU(_Recurrent):
         dropout: float = 0.0,
         bidirectional: bool = False,
         *,
-        key: Any = None,
-        dtype: Any = None,
+        key: Key | None = None,
+        dtype: DTypeLike | None = None,
     ) -> None:
         sizes = (3, input_size, hidden_size, num_layers)
         super().__init__(*sizes, bias, batch_first, dropout, bidirectional, 0, key, dtype)
 
-    def forward(self, input: Any, hx: Any = None, *, key: Any = None) -> tuple[Any, Any]:
-        """The outputs, and the last states."""
+    def forward(
+        self, input: ArrayLike, hx: ArrayLike | None = None, *, key: Key | None = None
+    ) -> tuple[Array, Array]:
+        """Run the network.
+
+        Args:
+            input: (length, batch, input_size), with ``batch_first`` (batch, length, input_size), or
+                (length, input_size).
+            hx: the first states (layers × directions, batch, hidden_size); zeros by default.
+            key: the key of dropout; by default the ambient stream's next one.
+
+        Returns:
+            The last layer's outputs, those of both directions side by side, in the order of
+            ``input``; and the last states.
+
+        Raises:
+            RuntimeError: dropout has no key to draw from.
+            ValueError: shapes do not fit.
+        """
         return self._run(F.gru, input, hx, key)
 
 
 class _Cell(Module):
     """What cells share: sizes and parameters."""
 
-    weight_ih: Any
-    weight_hh: Any
-    bias_ih: Any
-    bias_hh: Any
+    weight_ih: Array
+    weight_hh: Array
+    bias_ih: Array | None
+    bias_hh: Array | None
 
     def __init__(
-        self, gates: int, input_size: int, hidden_size: int, bias: bool, key: Any, dtype: Any
+        self,
+        gates: int,
+        input_size: int,
+        hidden_size: int,
+        bias: bool,
+        key: Key | None,
+        dtype: DTypeLike | None,
     ) -> None:
         super().__init__()
         positive(type(self).__name__, input_size=input_size, hidden_size=hidden_size)
@@ -288,10 +397,23 @@ class _Cell(Module):
 
 
 class RNNCell(_Cell):
-    """One step of ``RNN``: the next state of an input (batch, input_size) or (input_size,).
+    """Make one step of ``RNN``: ``h' = tanh(W x + b + U h + c)``.
 
-    Parameters are ``weight_ih``, ``weight_hh``, ``bias_ih``, ``bias_hh``, which begin uniform
-    within ±1/√hidden_size. Raises ``ValueError`` for sizes that do not fit.
+    Parameters are ``weight_ih``, ``weight_hh``, ``bias_ih`` and ``bias_hh``; all begin uniform
+    within ±1/√hidden_size.
+
+    Args:
+        input_size: the features of the input.
+        hidden_size: the features of the state.
+        bias: whether there are biases.
+        nonlinearity: ``"tanh"`` or ``"relu"``.
+        key: the key to draw the parameters from; by default the ambient stream's next one.
+        dtype: the dtype of the parameters, by default the default float.
+
+    Raises:
+        ValueError: sizes do not fit, or ``nonlinearity`` is another word.
+
+    As PyTorch's ``nn.RNNCell``.
 
     >>> import stretto as st
     >>> cell = st.nn.RNNCell(3, 4, key=st.random.PRNGKey(0))
@@ -306,23 +428,47 @@ class RNNCell(_Cell):
         bias: bool = True,
         nonlinearity: str = "tanh",
         *,
-        key: Any = None,
-        dtype: Any = None,
+        key: Key | None = None,
+        dtype: DTypeLike | None = None,
     ) -> None:
         _check_nonlinearity("RNNCell", nonlinearity)
         super().__init__(1, input_size, hidden_size, bias, key, dtype)
         self.nonlinearity = nonlinearity
 
-    def forward(self, input: Any, hx: Any = None) -> Any:
-        """The next state, from ``hx`` or zeros."""
+    def forward(self, input: ArrayLike, hx: ArrayLike | None = None) -> Array:
+        """Make the step.
+
+        Args:
+            input: (batch, input_size), or (input_size,).
+            hx: the state (batch, hidden_size), or (hidden_size,); zeros by default.
+
+        Returns:
+            The next state, in the shape of ``hx``.
+
+        Raises:
+            ValueError: shapes do not fit.
+        """
         tanh = self.nonlinearity == "tanh"
         return self._step(F.rnn_tanh_cell if tanh else F.rnn_relu_cell, input, hx)
 
 
 class LSTMCell(_Cell):
-    """One step of ``LSTM``: the next state and cell, for such a pair ``hx`` or zeros.
+    """Make one step of ``LSTM``.
 
-    Parameters as in ``RNNCell``, with the rows of four gates.
+    Parameters are ``weight_ih``, ``weight_hh``, ``bias_ih`` and ``bias_hh``; all begin uniform
+    within ±1/√hidden_size. Weights have the rows of the gates input, forget, cell and output.
+
+    Args:
+        input_size: the features of the input.
+        hidden_size: the features of the state.
+        bias: whether there are biases.
+        key: the key to draw the parameters from; by default the ambient stream's next one.
+        dtype: the dtype of the parameters, by default the default float.
+
+    Raises:
+        ValueError: sizes do not fit.
+
+    As PyTorch's ``nn.LSTMCell``.
 
     >>> import stretto as st
     >>> cell = st.nn.LSTMCell(3, 4, key=st.random.PRNGKey(0))
@@ -337,20 +483,47 @@ class LSTMCell(_Cell):
         hidden_size: int,
         bias: bool = True,
         *,
-        key: Any = None,
-        dtype: Any = None,
+        key: Key | None = None,
+        dtype: DTypeLike | None = None,
     ) -> None:
         super().__init__(4, input_size, hidden_size, bias, key, dtype)
 
-    def forward(self, input: Any, hx: Any = None) -> tuple[Any, Any]:
-        """The next state and cell."""
+    def forward(
+        self, input: ArrayLike, hx: tuple[ArrayLike, ArrayLike] | None = None
+    ) -> tuple[Array, Array]:
+        """Make the step.
+
+        Args:
+            input: (batch, input_size), or (input_size,).
+            hx: the state and the cell, each (batch, hidden_size) or (hidden_size,); zeros by
+                default.
+
+        Returns:
+            The next state and the next cell.
+
+        Raises:
+            ValueError: shapes do not fit.
+        """
         return self._step(F.lstm_cell, input, hx)
 
 
 class GRUCell(_Cell):
-    """One step of ``GRU``: the next state, from ``hx`` or zeros.
+    """Make one step of ``GRU``.
 
-    Parameters as in ``RNNCell``, with the rows of three gates.
+    Parameters are ``weight_ih``, ``weight_hh``, ``bias_ih`` and ``bias_hh``; all begin uniform
+    within ±1/√hidden_size. Weights have the rows of the gates reset, update and new.
+
+    Args:
+        input_size: the features of the input.
+        hidden_size: the features of the state.
+        bias: whether there are biases.
+        key: the key to draw the parameters from; by default the ambient stream's next one.
+        dtype: the dtype of the parameters, by default the default float.
+
+    Raises:
+        ValueError: sizes do not fit.
+
+    As PyTorch's ``nn.GRUCell``.
 
     >>> import stretto as st
     >>> cell = st.nn.GRUCell(3, 4, key=st.random.PRNGKey(0))
@@ -364,11 +537,22 @@ class GRUCell(_Cell):
         hidden_size: int,
         bias: bool = True,
         *,
-        key: Any = None,
-        dtype: Any = None,
+        key: Key | None = None,
+        dtype: DTypeLike | None = None,
     ) -> None:
         super().__init__(3, input_size, hidden_size, bias, key, dtype)
 
-    def forward(self, input: Any, hx: Any = None) -> Any:
-        """The next state."""
+    def forward(self, input: ArrayLike, hx: ArrayLike | None = None) -> Array:
+        """Make the step.
+
+        Args:
+            input: (batch, input_size), or (input_size,).
+            hx: the state (batch, hidden_size), or (hidden_size,); zeros by default.
+
+        Returns:
+            The next state, in the shape of ``hx``.
+
+        Raises:
+            ValueError: shapes do not fit.
+        """
         return self._step(F.gru_cell, input, hx)

@@ -7,9 +7,8 @@ Arguments and attributes are PyTorch's; the functions are in ``functional.reshap
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
-from stretto._engine.core.interpreter import Value
+from stretto._engine.core.typing import Array, ArrayLike
 from stretto.nn.functional import reshaping as functions
 from stretto.nn.functional.resizing import interpolate
 from stretto.nn.inputs import hashable
@@ -30,7 +29,16 @@ __all__ = [
 
 
 class Flatten(Module):
-    """The axes from ``start_dim`` to ``end_dim`` as one: by default all but the batch.
+    """Join consecutive axes into one: by default all but the batch.
+
+    Args:
+        start_dim: the first axis to join.
+        end_dim: the last axis to join.
+
+    Raises:
+        ValueError: the axes do not fit an input.
+
+    As PyTorch's ``nn.Flatten``.
 
     >>> import stretto as st
     >>> st.nn.Flatten()(st.numpy.ones((4, 3, 8, 8))).shape
@@ -42,8 +50,15 @@ class Flatten(Module):
         self.start_dim = start_dim
         self.end_dim = end_dim
 
-    def forward(self, input: Any) -> Value:
-        """The input flattened."""
+    def forward(self, input: ArrayLike) -> Array:
+        """Join the axes.
+
+        Args:
+            input: an array of any shape.
+
+        Returns:
+            The same elements, with fewer axes.
+        """
         return functions.flatten(input, self.start_dim, self.end_dim)
 
     def extra_repr(self) -> str:
@@ -52,7 +67,16 @@ class Flatten(Module):
 
 
 class Unflatten(Module):
-    """The axis ``dim`` as several, of these sizes.
+    """Split an axis into several.
+
+    Args:
+        dim: the axis.
+        unflattened_size: the sizes, one of which may be -1: the rest.
+
+    Raises:
+        ValueError: the sizes do not multiply to an input's axis.
+
+    As PyTorch's ``nn.Unflatten``.
 
     >>> import stretto as st
     >>> st.nn.Unflatten(1, (3, -1))(st.numpy.ones((4, 12))).shape
@@ -64,8 +88,15 @@ class Unflatten(Module):
         self.dim = dim
         self.unflattened_size = tuple(unflattened_size)
 
-    def forward(self, input: Any) -> Value:
-        """The input with more axes."""
+    def forward(self, input: ArrayLike) -> Array:
+        """Split the axis.
+
+        Args:
+            input: an array of any shape.
+
+        Returns:
+            The same elements, with more axes.
+        """
         return functions.unflatten(input, self.dim, self.unflattened_size)
 
     def extra_repr(self) -> str:
@@ -74,7 +105,15 @@ class Unflatten(Module):
 
 
 class PixelShuffle(Module):
-    """From (..., c r², h, w) to (..., c, h r, w r); see ``functional.pixel_shuffle``.
+    """Move channels to pixels: from (..., c r², h, w) to (..., c, h r, w r).
+
+    Args:
+        upscale_factor: r.
+
+    Raises:
+        ValueError: r² does not divide an input's channels.
+
+    As PyTorch's ``nn.PixelShuffle``.
 
     >>> import stretto as st
     >>> st.nn.PixelShuffle(2)(st.numpy.ones((4, 12, 8, 8))).shape
@@ -85,8 +124,15 @@ class PixelShuffle(Module):
         super().__init__()
         self.upscale_factor = upscale_factor
 
-    def forward(self, input: Any) -> Value:
-        """Channels moved to pixels."""
+    def forward(self, input: ArrayLike) -> Array:
+        """Move channels to pixels.
+
+        Args:
+            input: (..., c r², h, w).
+
+        Returns:
+            (..., c, h r, w r).
+        """
         return functions.pixel_shuffle(input, self.upscale_factor)
 
     def extra_repr(self) -> str:
@@ -95,7 +141,15 @@ class PixelShuffle(Module):
 
 
 class PixelUnshuffle(Module):
-    """From (..., c, h r, w r) to (..., c r², h, w); see ``functional.pixel_unshuffle``.
+    """Move pixels to channels: from (..., c, h r, w r) to (..., c r², h, w).
+
+    Args:
+        downscale_factor: r.
+
+    Raises:
+        ValueError: r does not divide an input's height and width.
+
+    As PyTorch's ``nn.PixelUnshuffle``.
 
     >>> import stretto as st
     >>> st.nn.PixelUnshuffle(2)(st.numpy.ones((4, 3, 16, 16))).shape
@@ -106,8 +160,15 @@ class PixelUnshuffle(Module):
         super().__init__()
         self.downscale_factor = downscale_factor
 
-    def forward(self, input: Any) -> Value:
-        """Pixels moved to channels."""
+    def forward(self, input: ArrayLike) -> Array:
+        """Move pixels to channels.
+
+        Args:
+            input: (..., c, h r, w r).
+
+        Returns:
+            (..., c r², h, w).
+        """
         return functions.pixel_unshuffle(input, self.downscale_factor)
 
     def extra_repr(self) -> str:
@@ -116,7 +177,15 @@ class PixelUnshuffle(Module):
 
 
 class ChannelShuffle(Module):
-    """The channels of all groups dealt out in turn; see ``functional.channel_shuffle``.
+    """Deal the channels out anew: one of each group, then the next of each.
+
+    Args:
+        groups: the number of groups.
+
+    Raises:
+        ValueError: the groups do not divide an input's channels.
+
+    As PyTorch's ``nn.ChannelShuffle``.
 
     >>> import stretto as st
     >>> st.nn.ChannelShuffle(2)(st.numpy.ones((4, 6, 8, 8))).shape
@@ -127,8 +196,15 @@ class ChannelShuffle(Module):
         super().__init__()
         self.groups = groups
 
-    def forward(self, input: Any) -> Value:
-        """The channels in another order."""
+    def forward(self, input: ArrayLike) -> Array:
+        """Reorder the channels.
+
+        Args:
+            input: (batch, channels, ...).
+
+        Returns:
+            The same shape.
+        """
         return functions.channel_shuffle(input, self.groups)
 
     def extra_repr(self) -> str:
@@ -137,7 +213,19 @@ class ChannelShuffle(Module):
 
 
 class Unfold(Module):
-    """The windows of images as columns; see ``functional.unfold``.
+    """Lay out the windows of images as columns.
+
+    Args:
+        kernel_size: the size of a window, a number or (height, width), as are the settings after
+            it.
+        dilation: the distance between elements of a window.
+        padding: how many zeros to add at both ends.
+        stride: by how much windows are apart.
+
+    Raises:
+        ValueError: an input has another rank, or no window fits.
+
+    As PyTorch's ``nn.Unfold``.
 
     >>> import stretto as st
     >>> st.nn.Unfold(2)(st.numpy.ones((4, 3, 8, 8))).shape
@@ -145,7 +233,11 @@ class Unfold(Module):
     """
 
     def __init__(
-        self, kernel_size: Any, dilation: Any = 1, padding: Any = 0, stride: Any = 1
+        self,
+        kernel_size: int | Sequence[int],
+        dilation: int | Sequence[int] = 1,
+        padding: int | Sequence[int] = 0,
+        stride: int | Sequence[int] = 1,
     ) -> None:
         super().__init__()
         self.kernel_size = hashable(kernel_size)
@@ -153,8 +245,15 @@ class Unfold(Module):
         self.padding = hashable(padding)
         self.stride = hashable(stride)
 
-    def forward(self, input: Any) -> Value:
-        """The windows."""
+    def forward(self, input: ArrayLike) -> Array:
+        """Lay out the windows.
+
+        Args:
+            input: (batch, channels, height, width), or without the batch.
+
+        Returns:
+            (batch, channels × kernel elements, windows), without the batch if the input is.
+        """
         return functions.unfold(input, self.kernel_size, self.dilation, self.padding, self.stride)
 
     def extra_repr(self) -> str:
@@ -166,7 +265,20 @@ class Unfold(Module):
 
 
 class Fold(Module):
-    """Columns added up where their windows lie in images; see ``functional.fold``.
+    """Add columns up where their windows lie in images.
+
+    Args:
+        output_size: the height and width of the images.
+        kernel_size: the size of a window, a number or (height, width), as are the settings after
+            it.
+        dilation: the distance between elements of a window.
+        padding: how many zeros were added at both ends.
+        stride: by how much windows are apart.
+
+    Raises:
+        ValueError: the number of elements or of windows of an input does not fit.
+
+    As PyTorch's ``nn.Fold``.
 
     >>> import stretto as st
     >>> st.nn.Fold(8, 2)(st.numpy.ones((4, 12, 49))).shape
@@ -175,11 +287,11 @@ class Fold(Module):
 
     def __init__(
         self,
-        output_size: Any,
-        kernel_size: Any,
-        dilation: Any = 1,
-        padding: Any = 0,
-        stride: Any = 1,
+        output_size: int | Sequence[int],
+        kernel_size: int | Sequence[int],
+        dilation: int | Sequence[int] = 1,
+        padding: int | Sequence[int] = 0,
+        stride: int | Sequence[int] = 1,
     ) -> None:
         super().__init__()
         self.output_size = hashable(output_size)
@@ -188,8 +300,15 @@ class Fold(Module):
         self.padding = hashable(padding)
         self.stride = hashable(stride)
 
-    def forward(self, input: Any) -> Value:
-        """The images."""
+    def forward(self, input: ArrayLike) -> Array:
+        """Add the columns up.
+
+        Args:
+            input: (batch, channels × kernel elements, windows), or without the batch.
+
+        Returns:
+            (batch, channels, *output_size), without the batch if the input is.
+        """
         return functions.fold(
             input, self.output_size, self.kernel_size, self.dilation, self.padding, self.stride
         )
@@ -203,7 +322,19 @@ class Fold(Module):
 
 
 class Upsample(Module):
-    """(batch, channels, spatial ...) at another size; see ``functional.interpolate``.
+    """Resize the spatial axes.
+
+    Args:
+        size: the spatial sizes, a number or one an axis; this or ``scale_factor``.
+        scale_factor: by how much sizes grow, likewise.
+        mode: as for ``functional.interpolate``.
+        align_corners: whether corner elements keep their places, in the linear and cubic modes.
+        recompute_scale_factor: whether the scale is taken from the rounded sizes.
+
+    Raises:
+        ValueError: the settings do not fit an input, or each other; on the call.
+
+    As PyTorch's ``nn.Upsample``; see ``functional.interpolate``.
 
     >>> import stretto as st
     >>> st.nn.Upsample(scale_factor=2, mode="bilinear")(st.numpy.ones((4, 3, 8, 8))).shape
@@ -212,8 +343,8 @@ class Upsample(Module):
 
     def __init__(
         self,
-        size: Any = None,
-        scale_factor: Any = None,
+        size: int | Sequence[int] | None = None,
+        scale_factor: float | Sequence[float] | None = None,
         mode: str = "nearest",
         align_corners: bool | None = None,
         recompute_scale_factor: bool | None = None,
@@ -225,8 +356,15 @@ class Upsample(Module):
         self.align_corners = align_corners
         self.recompute_scale_factor = recompute_scale_factor
 
-    def forward(self, input: Any) -> Value:
-        """The input at the other size."""
+    def forward(self, input: ArrayLike) -> Array:
+        """Resize the input.
+
+        Args:
+            input: (batch, channels, and one to three spatial axes).
+
+        Returns:
+            The same axes with other sizes.
+        """
         return interpolate(
             input,
             self.size,
@@ -243,24 +381,50 @@ class Upsample(Module):
 
 
 class UpsamplingNearest2d(Upsample):
-    """``Upsample`` of images by the nearest element.
+    """Resize images by the nearest element.
+
+    Args:
+        size: the height and width; this or ``scale_factor``.
+        scale_factor: by how much they grow.
+
+    Raises:
+        ValueError: the settings do not fit an input, or each other; on the call.
+
+    As PyTorch's ``nn.UpsamplingNearest2d``.
 
     >>> import stretto as st
     >>> st.nn.UpsamplingNearest2d(scale_factor=2)(st.numpy.ones((4, 3, 8, 8))).shape
     (4, 3, 16, 16)
     """
 
-    def __init__(self, size: Any = None, scale_factor: Any = None) -> None:
+    def __init__(
+        self,
+        size: int | Sequence[int] | None = None,
+        scale_factor: float | Sequence[float] | None = None,
+    ) -> None:
         super().__init__(size, scale_factor, "nearest")
 
 
 class UpsamplingBilinear2d(Upsample):
-    """``Upsample`` of images between four neighbours, the corners staying in place.
+    """Resize images by means of four neighbours, with corners in their places.
+
+    Args:
+        size: the height and width; this or ``scale_factor``.
+        scale_factor: by how much they grow.
+
+    Raises:
+        ValueError: the settings do not fit an input, or each other; on the call.
+
+    As PyTorch's ``nn.UpsamplingBilinear2d``.
 
     >>> import stretto as st
     >>> st.nn.UpsamplingBilinear2d(scale_factor=2)(st.numpy.ones((4, 3, 8, 8))).shape
     (4, 3, 16, 16)
     """
 
-    def __init__(self, size: Any = None, scale_factor: Any = None) -> None:
+    def __init__(
+        self,
+        size: int | Sequence[int] | None = None,
+        scale_factor: float | Sequence[float] | None = None,
+    ) -> None:
         super().__init__(size, scale_factor, "bilinear", True)

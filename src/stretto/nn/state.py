@@ -2,21 +2,32 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, TypeVar
 
 from stretto.nn.module import Module
 from stretto.nn.updating import updates_of
 
 __all__ = ["stateful_call"]
 
+_M = TypeVar("_M", bound=Module)
 
-def stateful_call(module: Module, /, *args: Any, **kwargs: Any) -> tuple[Any, Any]:
-    """The module's output for these arguments, and the module as the call leaves it.
 
-    What the call assigns to buffers (running statistics) is in the module returned; the one given
-    is as before. Nothing else changes, so this works inside every transformation.
+def stateful_call(module: _M, /, *args: Any, **kwargs: Any) -> tuple[Any, _M]:
+    """Call a module, and return it as the call leaves it.
 
-    Raises ``TypeError`` for what is no module.
+    What the call assigns to buffers (running statistics) is in the module returned; the one passed
+    in is as before. As nothing else changes, this works inside every transformation.
+
+    Args:
+        module: the module to call.
+        *args: what the module takes.
+        **kwargs: the same, by name.
+
+    Returns:
+        The module's output, and the module with its new buffers.
+
+    Raises:
+        TypeError: ``module`` is not a module.
 
     >>> import stretto as st
     >>> from stretto import nn

@@ -12,6 +12,7 @@ from typing import Any
 
 import stretto.numpy as snp
 from stretto._engine.core import tree
+from stretto._engine.core.typing import Array, ArrayLike, DTypeLike, Key
 from stretto.nn import functional as F
 from stretto.nn import init
 from stretto.nn.attention import MultiheadAttention
@@ -58,15 +59,33 @@ def _copies(layer: Module, count: int) -> ModuleList:
 
 
 class TransformerEncoderLayer(Module):
-    """Attention of a sequence to itself, then a network of two layers for each of its elements.
+    """Attend from a sequence to itself, then run a network of two layers on each element.
 
-    Each of the two is added to its input, and ``LayerNorm`` is after the sum, or with
-    ``norm_first`` in front. Inputs are (length, batch, d_model), with ``batch_first`` (batch,
-    length, d_model), or without the batch. ``activation`` is ``"relu"``, ``"gelu"``, a function or
-    a module. Parameters, named as in PyTorch, are drawn from ``key`` or the ambient stream.
+    Both parts are added to their inputs: ``x = norm1(x + attention(x))``, ``x = norm2(x +
+    linear2(activation(linear1(x))))``; with ``norm_first`` the norms are of the parts' inputs.
+    Parameters are named as in PyTorch.
 
-    Raises ``ValueError`` for sizes that do not fit. Source: Vaswani et al., Attention Is All You
-    Need, 2017; Xiong et al., On Layer Normalization in the Transformer Architecture, 2020.
+    Args:
+        d_model: the features of inputs and outputs.
+        nhead: the number of heads, a divisor of ``d_model``.
+        dim_feedforward: the features between the two layers of the network.
+        dropout: the probability of dropout in train mode.
+        activation: ``"relu"``, ``"gelu"``, a function or a module.
+        layer_norm_eps: what the normalisations add to variances.
+        batch_first: whether inputs are (batch, length, d_model) rather than (length, batch,
+            d_model).
+        norm_first: whether normalisation comes before each part rather than after its sum.
+        bias: whether layers and normalisations have biases.
+        key: the key to draw the parameters from; by default the ambient stream's next one.
+        dtype: the dtype of the parameters, by default the default float.
+
+    Raises:
+        TypeError: ``activation`` is neither a word nor callable.
+        ValueError: sizes do not fit, ``activation`` is another word, or ``dropout`` is not from 0
+            to 1.
+
+    As PyTorch's ``nn.TransformerEncoderLayer``. Source: Vaswani et al., Attention Is All You Need,
+    2017; Xiong et al., On Layer Normalization in the Transformer Architecture, 2020.
 
     >>> import stretto as st
     >>> layer = st.nn.TransformerEncoderLayer(8, 2, 16, key=st.random.PRNGKey(0))
@@ -92,8 +111,8 @@ class TransformerEncoderLayer(Module):
         norm_first: bool = False,
         bias: bool = True,
         *,
-        key: Any = None,
-        dtype: Any = None,
+        key: Key | None = None,
+        dtype: DTypeLike | None = None,
     ) -> None:
         super().__init__()
         who = type(self).__name__
@@ -113,14 +132,30 @@ class TransformerEncoderLayer(Module):
 
     def forward(
         self,
-        src: Any,
-        src_mask: Any = None,
-        src_key_padding_mask: Any = None,
+        src: ArrayLike,
+        src_mask: ArrayLike | None = None,
+        src_key_padding_mask: ArrayLike | None = None,
         is_causal: bool = False,
         *,
-        key: Any = None,
-    ) -> Any:
-        """The sequence transformed; masks as in ``MultiheadAttention``."""
+        key: Key | None = None,
+    ) -> Array:
+        """Transform a sequence.
+
+        Args:
+            src: (length, batch, d_model), with ``batch_first`` (batch, length, d_model), or without
+                the batch.
+            src_mask: which elements to hide from which, as ``attn_mask`` of ``MultiheadAttention``.
+            src_key_padding_mask: (batch, length), which elements to hide from all.
+            is_causal: whether later elements are hidden.
+            key: the key of dropout; by default the ambient stream's next one.
+
+        Returns:
+            The transformed sequence, in the shape of the first.
+
+        Raises:
+            RuntimeError: dropout has no key to draw from.
+            ValueError: shapes do not fit.
+        """
         keys = _parts(key, 4)
 
         def attention(x: Any) -> Any:
@@ -141,10 +176,31 @@ class TransformerEncoderLayer(Module):
 
 
 class TransformerDecoderLayer(Module):
-    """Attention of a sequence to itself, then to another, then a network of two layers.
+    """Attend from a sequence to itself, then to another, then run a network of two layers.
 
     As ``TransformerEncoderLayer``, with ``multihead_attn`` and ``norm2`` for the attention to
     ``memory``, the output of an encoder.
+
+    Args:
+        d_model: the features of inputs and outputs.
+        nhead: the number of heads, a divisor of ``d_model``.
+        dim_feedforward: the features between the two layers of the network.
+        dropout: the probability of dropout in train mode.
+        activation: ``"relu"``, ``"gelu"``, a function or a module.
+        layer_norm_eps: what the normalisations add to variances.
+        batch_first: whether inputs are (batch, length, d_model) rather than (length, batch,
+            d_model).
+        norm_first: whether normalisation comes before each part rather than after its sum.
+        bias: whether layers and normalisations have biases.
+        key: the key to draw the parameters from; by default the ambient stream's next one.
+        dtype: the dtype of the parameters, by default the default float.
+
+    Raises:
+        TypeError: ``activation`` is neither a word nor callable.
+        ValueError: sizes do not fit, ``activation`` is another word, or ``dropout`` is not from 0
+            to 1.
+
+    As PyTorch's ``nn.TransformerDecoderLayer``.
 
     >>> import stretto as st
     >>> layer = st.nn.TransformerDecoderLayer(8, 2, 16, key=st.random.PRNGKey(0)).eval()
@@ -172,8 +228,8 @@ class TransformerDecoderLayer(Module):
         norm_first: bool = False,
         bias: bool = True,
         *,
-        key: Any = None,
-        dtype: Any = None,
+        key: Key | None = None,
+        dtype: DTypeLike | None = None,
     ) -> None:
         super().__init__()
         who = type(self).__name__
@@ -198,18 +254,38 @@ class TransformerDecoderLayer(Module):
 
     def forward(
         self,
-        tgt: Any,
-        memory: Any,
-        tgt_mask: Any = None,
-        memory_mask: Any = None,
-        tgt_key_padding_mask: Any = None,
-        memory_key_padding_mask: Any = None,
+        tgt: ArrayLike,
+        memory: ArrayLike,
+        tgt_mask: ArrayLike | None = None,
+        memory_mask: ArrayLike | None = None,
+        tgt_key_padding_mask: ArrayLike | None = None,
+        memory_key_padding_mask: ArrayLike | None = None,
         tgt_is_causal: bool = False,
         memory_is_causal: bool = False,
         *,
-        key: Any = None,
-    ) -> Any:
-        """The sequence transformed; masks as in ``MultiheadAttention``."""
+        key: Key | None = None,
+    ) -> Array:
+        """Transform a sequence, given another.
+
+        Args:
+            tgt: (length, batch, d_model), with ``batch_first`` (batch, length, d_model), or without
+                the batch.
+            memory: the output of an encoder, likewise.
+            tgt_mask: which elements of ``tgt`` to hide, as ``attn_mask`` of ``MultiheadAttention``.
+            memory_mask: which elements of ``memory`` to hide, likewise.
+            tgt_key_padding_mask: (batch, length), which elements of ``tgt`` to hide from all.
+            memory_key_padding_mask: (batch, length), which elements of ``memory`` to hide from all.
+            tgt_is_causal: whether later elements of ``tgt`` are hidden.
+            memory_is_causal: whether later elements of ``memory`` are hidden.
+            key: the key of dropout; by default the ambient stream's next one.
+
+        Returns:
+            The transformed sequence, in the shape of the first.
+
+        Raises:
+            RuntimeError: dropout has no key to draw from.
+            ValueError: shapes do not fit.
+        """
         keys = _parts(key, 6)
 
         def own(x: Any) -> Any:
@@ -252,10 +328,20 @@ class TransformerDecoderLayer(Module):
 
 
 class TransformerEncoder(Module):
-    """``num_layers`` copies of a layer, one after another, then ``norm`` if there is one.
+    """Run copies of an encoder's layer one after another, then ``norm`` if there is one.
 
     As in PyTorch the copies begin with the same parameters: draw new ones where that matters, or
     make the layers one by one in a ``ModuleList``.
+
+    Args:
+        encoder_layer: the layer.
+        num_layers: the number of copies.
+        norm: a module to run on the output.
+
+    Raises:
+        ValueError: ``num_layers`` is not a positive integer.
+
+    As PyTorch's ``nn.TransformerEncoder``.
 
     >>> import stretto as st
     >>> layer = st.nn.TransformerEncoderLayer(8, 2, 16, key=st.random.PRNGKey(0))
@@ -278,24 +364,50 @@ class TransformerEncoder(Module):
 
     def forward(
         self,
-        src: Any,
-        mask: Any = None,
-        src_key_padding_mask: Any = None,
+        src: ArrayLike,
+        mask: ArrayLike | None = None,
+        src_key_padding_mask: ArrayLike | None = None,
         is_causal: bool = False,
         *,
-        key: Any = None,
-    ) -> Any:
-        """The sequence transformed by each layer; masks as in ``MultiheadAttention``."""
-        x = src
+        key: Key | None = None,
+    ) -> Array:
+        """Transform a sequence by each layer.
+
+        Args:
+            src: (length, batch, d_model), with ``batch_first`` (batch, length, d_model), or without
+                the batch.
+            mask: which elements to hide from which, as ``attn_mask`` of ``MultiheadAttention``.
+            src_key_padding_mask: (batch, length), which elements to hide from all.
+            is_causal: whether later elements are hidden.
+            key: the key of dropout; by default the ambient stream's next one.
+
+        Returns:
+            The transformed sequence, in the shape of the first.
+
+        Raises:
+            RuntimeError: dropout has no key to draw from.
+            ValueError: shapes do not fit.
+        """
+        x: Any = src
         for layer, k in zip(self.layers, _parts(key, self.num_layers), strict=True):
             x = layer(x, mask, src_key_padding_mask, is_causal, key=k)
         return x if self.norm is None else self.norm(x)
 
 
 class TransformerDecoder(Module):
-    """``num_layers`` copies of a decoder's layer, one after another, then ``norm`` if there is one.
+    """Run copies of a decoder's layer one after another, then ``norm`` if there is one.
 
     The copies begin with the same parameters, as those of ``TransformerEncoder``.
+
+    Args:
+        decoder_layer: the layer.
+        num_layers: the number of copies.
+        norm: a module to run on the output.
+
+    Raises:
+        ValueError: ``num_layers`` is not a positive integer.
+
+    As PyTorch's ``nn.TransformerDecoder``.
 
     >>> import stretto as st
     >>> layer = st.nn.TransformerDecoderLayer(8, 2, 16, key=st.random.PRNGKey(0))
@@ -318,19 +430,39 @@ class TransformerDecoder(Module):
 
     def forward(
         self,
-        tgt: Any,
-        memory: Any,
-        tgt_mask: Any = None,
-        memory_mask: Any = None,
-        tgt_key_padding_mask: Any = None,
-        memory_key_padding_mask: Any = None,
+        tgt: ArrayLike,
+        memory: ArrayLike,
+        tgt_mask: ArrayLike | None = None,
+        memory_mask: ArrayLike | None = None,
+        tgt_key_padding_mask: ArrayLike | None = None,
+        memory_key_padding_mask: ArrayLike | None = None,
         tgt_is_causal: bool = False,
         memory_is_causal: bool = False,
         *,
-        key: Any = None,
-    ) -> Any:
-        """The sequence transformed by each layer; masks as in ``MultiheadAttention``."""
-        x = tgt
+        key: Key | None = None,
+    ) -> Array:
+        """Transform a sequence, given another.
+
+        Args:
+            tgt: (length, batch, d_model), with ``batch_first`` (batch, length, d_model), or without
+                the batch.
+            memory: the output of an encoder, likewise.
+            tgt_mask: which elements of ``tgt`` to hide, as ``attn_mask`` of ``MultiheadAttention``.
+            memory_mask: which elements of ``memory`` to hide, likewise.
+            tgt_key_padding_mask: (batch, length), which elements of ``tgt`` to hide from all.
+            memory_key_padding_mask: (batch, length), which elements of ``memory`` to hide from all.
+            tgt_is_causal: whether later elements of ``tgt`` are hidden.
+            memory_is_causal: whether later elements of ``memory`` are hidden.
+            key: the key of dropout; by default the ambient stream's next one.
+
+        Returns:
+            The transformed sequence, in the shape of the first.
+
+        Raises:
+            RuntimeError: dropout has no key to draw from.
+            ValueError: shapes do not fit.
+        """
+        x: Any = tgt
         for layer, k in zip(self.layers, _parts(key, self.num_layers), strict=True):
             x = layer(
                 x,
@@ -347,14 +479,34 @@ class TransformerDecoder(Module):
 
 
 class Transformer(Module):
-    """An encoder of one sequence, and a decoder that makes another of it.
+    """Encode one sequence, and decode it into another.
 
-    Arguments are those of the layers, and how many of each; ``custom_encoder`` and
-    ``custom_decoder`` are modules in place of them. Weights begin by ``xavier_uniform``, each layer
-    with its own.
+    Weights begin by ``init.xavier_uniform``, each layer with its own.
 
-    Raises ``ValueError`` for sizes that do not fit. Source: Vaswani et al., Attention Is All You
-    Need, 2017.
+    Args:
+        d_model: the features of inputs and outputs.
+        nhead: the number of heads, a divisor of ``d_model``.
+        num_encoder_layers: the number of the encoder's layers.
+        num_decoder_layers: the number of the decoder's layers.
+        dim_feedforward: the features between the two layers of the network.
+        dropout: the probability of dropout in train mode.
+        activation: ``"relu"``, ``"gelu"``, a function or a module.
+        custom_encoder: a module in place of the encoder.
+        custom_decoder: a module in place of the decoder.
+        layer_norm_eps: what the normalisations add to variances.
+        batch_first: whether inputs are (batch, length, d_model) rather than (length, batch,
+            d_model).
+        norm_first: whether normalisation comes before each part rather than after its sum.
+        bias: whether layers and normalisations have biases.
+        key: the key to draw the parameters from; by default the ambient stream's next one.
+        dtype: the dtype of the parameters, by default the default float.
+
+    Raises:
+        TypeError: ``activation`` is neither a word nor callable.
+        ValueError: sizes do not fit, ``activation`` is another word, or ``dropout`` is not from 0
+            to 1.
+
+    As PyTorch's ``nn.Transformer``. Source: Vaswani et al., Attention Is All You Need, 2017.
 
     >>> import stretto as st
     >>> model = st.nn.Transformer(8, 2, 1, 1, 16, key=st.random.PRNGKey(0)).eval()
@@ -381,8 +533,8 @@ class Transformer(Module):
         norm_first: bool = False,
         bias: bool = True,
         *,
-        key: Any = None,
-        dtype: Any = None,
+        key: Key | None = None,
+        dtype: DTypeLike | None = None,
     ) -> None:
         super().__init__()
         keys = split(key_or_next(key, "Transformer"), 3)
@@ -420,21 +572,45 @@ class Transformer(Module):
 
     def forward(
         self,
-        src: Any,
-        tgt: Any,
-        src_mask: Any = None,
-        tgt_mask: Any = None,
-        memory_mask: Any = None,
-        src_key_padding_mask: Any = None,
-        tgt_key_padding_mask: Any = None,
-        memory_key_padding_mask: Any = None,
+        src: ArrayLike,
+        tgt: ArrayLike,
+        src_mask: ArrayLike | None = None,
+        tgt_mask: ArrayLike | None = None,
+        memory_mask: ArrayLike | None = None,
+        src_key_padding_mask: ArrayLike | None = None,
+        tgt_key_padding_mask: ArrayLike | None = None,
+        memory_key_padding_mask: ArrayLike | None = None,
         src_is_causal: bool = False,
         tgt_is_causal: bool = False,
         memory_is_causal: bool = False,
         *,
-        key: Any = None,
-    ) -> Any:
-        """The second sequence transformed, given the first."""
+        key: Key | None = None,
+    ) -> Array:
+        """Transform the second sequence, given the first.
+
+        Args:
+            src: (length, batch, d_model), with ``batch_first`` (batch, length, d_model), or without
+                the batch.
+            tgt: (length, batch, d_model), with ``batch_first`` (batch, length, d_model), or without
+                the batch.
+            src_mask: which elements to hide from which, as ``attn_mask`` of ``MultiheadAttention``.
+            tgt_mask: which elements of ``tgt`` to hide, as ``attn_mask`` of ``MultiheadAttention``.
+            memory_mask: which elements of ``memory`` to hide, likewise.
+            src_key_padding_mask: (batch, length), which elements to hide from all.
+            tgt_key_padding_mask: (batch, length), which elements of ``tgt`` to hide from all.
+            memory_key_padding_mask: (batch, length), which elements of ``memory`` to hide from all.
+            src_is_causal: whether later elements of ``src`` are hidden.
+            tgt_is_causal: whether later elements of ``tgt`` are hidden.
+            memory_is_causal: whether later elements of ``memory`` are hidden.
+            key: the key of dropout; by default the ambient stream's next one.
+
+        Returns:
+            The transformed ``tgt``, in its shape.
+
+        Raises:
+            RuntimeError: dropout has no key to draw from.
+            ValueError: shapes do not fit.
+        """
         keys = _parts(key, 2)
         memory = self.encoder(src, src_mask, src_key_padding_mask, src_is_causal, key=keys[0])
         return self.decoder(
@@ -450,8 +626,15 @@ class Transformer(Module):
         )
 
     @staticmethod
-    def generate_square_subsequent_mask(sz: int, dtype: Any = None) -> Any:
-        """The mask (sz, sz) that is -inf for what comes after, and else 0.
+    def generate_square_subsequent_mask(sz: int, dtype: DTypeLike | None = None) -> Array:
+        """Make the mask that hides later elements: -inf for those, 0 elsewhere.
+
+        Args:
+            sz: the length of the sequence.
+            dtype: the dtype, by default the default float.
+
+        Returns:
+            The mask (sz, sz).
 
         >>> import stretto as st
         >>> st.nn.Transformer.generate_square_subsequent_mask(2)

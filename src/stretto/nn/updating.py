@@ -42,7 +42,7 @@ def check(module: Any, name: str) -> None:
         return
     if id(module) not in _open.kept:
         raise RuntimeError(
-            f"{who} inside a transformation, and the update lost. Call the model by "
+            f"{who} inside a transformation, and the update would be lost. Call the model by "
             f"`output, model = nn.stateful_call(model, ...)`, which returns it "
             f"(func.functional_call has return_buffers=True, and an Ensemble a stateful_call of "
             f"its own), or use model.eval()"
@@ -72,7 +72,7 @@ def updates_of(modules: Iterable[Any], kept: bool = True) -> Iterator[None]:
 def places(module: Any, prefix: str = "") -> dict[str, tuple[Any, str, Any]]:
     """(module, attribute, array) of each parameter and buffer, by dotted name.
 
-    What is at two places has both names.
+    What is in two places has both names.
     """
     lead = f"{prefix}." if prefix else ""
     out = {f"{lead}{name}": (module, name, value) for name, value in module._arrays()}
@@ -82,35 +82,40 @@ def places(module: Any, prefix: str = "") -> dict[str, tuple[Any, str, Any]]:
 
 
 class LoadedKeys(NamedTuple):
-    """The names that a state dictionary lacked, and those it had too many."""
+    """The names that a state dictionary lacked, and those that it had in excess.
+
+    Args:
+        missing_keys: names of the module that the dictionary lacked.
+        unexpected_keys: names of the dictionary that the module lacks.
+    """
 
     missing_keys: list[str]
     unexpected_keys: list[str]
 
 
-def load(module: Any, given: Any, strict: bool) -> LoadedKeys:
-    """Assign what is given to the places that are saved; all or nothing.
+def load(module: Any, arrays: Any, strict: bool) -> LoadedKeys:
+    """Assign arrays by name to the places that are saved; all of them, or none.
 
-    An array that is at two places, and is given the same values for both, stays one array.
+    An array in two places that gets the same values for both stays one array.
     """
     who = f"{type(module).__name__}.load_state_dict"
-    if not isinstance(given, Mapping):
+    if not isinstance(arrays, Mapping):
         raise TypeError(
-            f"{who}: expected a dictionary of names and arrays, got {type(given).__name__}"
+            f"{who}: expected a dictionary of names and arrays, got {type(arrays).__name__}"
         )
     here = {name: at for name, at in places(module).items() if at[1] not in at[0]._unsaved}
-    missing = [n for n in here if n not in given]
-    unexpected = [n for n in given if n not in here]
+    missing = [n for n in here if n not in arrays]
+    unexpected = [n for n in arrays if n not in here]
     problems = []
     if strict and missing:
         problems.append(f"missing: {', '.join(missing)}")
     if strict and unexpected:
         problems.append(f"unexpected: {', '.join(map(str, unexpected))}")
     way = "; strict=False loads the names in common" if problems else ""
-    found = {}
+    values = {}
     for name, (_, _, old) in here.items():
-        if name in given:
-            array = given[name]
+        if name in arrays:
+            array = arrays[name]
             value = as_value(array if isinstance(array, Value) else np.asarray(array), who, name)
             if value.shape != old.shape:
                 way = ""
@@ -118,11 +123,11 @@ def load(module: Any, given: Any, strict: bool) -> LoadedKeys:
                     f"{name}: expected shape {old.shape}, got {value.shape} of {value.type}"
                 )
             else:
-                found[name] = convert(value, old.dtype)
+                values[name] = convert(value, old.dtype)
     if problems:
         raise ValueError(f"{who}: nothing was loaded. " + "; ".join(problems) + way)
     loaded: dict[int, Any] = {}
-    for name, value in found.items():
+    for name, value in values.items():
         owner, attribute, old = here[name]
         first = loaded.setdefault(id(old), value)
         if not isinstance(value, Tracer) and np.array_equal(first, value):

@@ -7,11 +7,10 @@ code uses their memory again by itself. Next, read ``softmaxes``.
 
 from __future__ import annotations
 
-from typing import Any
-
 import stretto.numpy as snp
 from stretto import random
 from stretto._engine.core.interpreter import as_value
+from stretto._engine.core.typing import Array, ArrayLike, Key
 from stretto._engine.ops.comparison import select
 from stretto.nn import functions
 from stretto.nn.functional.arguments import as_float
@@ -48,8 +47,20 @@ __all__ = [
 # Rectifiers
 
 
-def relu(input: Any, inplace: bool = False) -> Any:
-    """``max(x, 0)``; its derivative at 0 is 0.
+def relu(input: ArrayLike, inplace: bool = False) -> Array:
+    """Take ``max(x, 0)`` of each element; its derivative at 0 is 0.
+
+    Args:
+        input: an array of any shape and real dtype.
+        inplace: ignored, as arrays never change.
+
+    Returns:
+        The values, in the shape of ``input``.
+
+    Raises:
+        TypeError: ``input`` is not an array or a number.
+
+    As PyTorch's ``nn.functional.relu``.
 
     >>> import stretto as st
     >>> st.nn.functional.relu(st.numpy.array([-1.0, 2.0]))
@@ -58,18 +69,45 @@ def relu(input: Any, inplace: bool = False) -> Any:
     return functions.relu(input)
 
 
-def relu6(input: Any, inplace: bool = False) -> Any:
-    """``min(max(x, 0), 6)``; its derivative at 0 and 6 is 0.
+def relu6(input: ArrayLike, inplace: bool = False) -> Array:
+    """Take ``min(max(x, 0), 6)`` of each element; its derivative at 0 and 6 is 0.
 
-    Source: Krizhevsky, Convolutional Deep Belief Networks on CIFAR-10, 2010.
+    Args:
+        input: an array of any shape; integers become floats.
+        inplace: ignored, as arrays never change.
+
+    Returns:
+        The values, in the shape of ``input``.
+
+    Raises:
+        TypeError: ``input`` is not an array or a number.
+
+    As PyTorch's ``nn.functional.relu6``. Source: Krizhevsky, Convolutional Deep Belief Networks on
+    CIFAR-10, 2010.
+
+    >>> import stretto as st
+    >>> st.nn.functional.relu6(st.numpy.array([-1.0, 8.0]))
+    Array([0., 6.], dtype=float32)
     """
     return functions.relu6(input)
 
 
-def leaky_relu(input: Any, negative_slope: Any = 0.01, inplace: bool = False) -> Any:
-    """``x`` where it is positive, else ``negative_slope * x``, at 0 too.
+def leaky_relu(input: ArrayLike, negative_slope: ArrayLike = 0.01, inplace: bool = False) -> Array:
+    """Keep positive elements, and multiply the others by a slope, at 0 too.
 
-    Source: Maas et al., Rectifier Nonlinearities Improve Neural Network Acoustic Models, 2013.
+    Args:
+        input: an array of any shape; integers become floats.
+        negative_slope: the slope.
+        inplace: ignored, as arrays never change.
+
+    Returns:
+        The values, in the shape of ``input``.
+
+    Raises:
+        TypeError: ``input`` is not an array or a number.
+
+    As PyTorch's ``nn.functional.leaky_relu``. Source: Maas et al., Rectifier Nonlinearities Improve
+    Neural Network Acoustic Models, 2013.
 
     >>> import stretto as st
     >>> st.nn.functional.leaky_relu(st.numpy.array([-1.0, 2.0]))
@@ -79,12 +117,21 @@ def leaky_relu(input: Any, negative_slope: Any = 0.01, inplace: bool = False) ->
     return snp.where(snp.greater(x, 0), x, x * negative_slope)
 
 
-def prelu(input: Any, weight: Any) -> Any:
-    """``x`` where it is positive, else ``weight * x``.
+def prelu(input: ArrayLike, weight: ArrayLike) -> Array:
+    """Keep positive elements, and multiply the others by a slope that is trained.
 
-    ``weight`` has one element, or one for each channel, axis 1 of ``input`` (axis 0 if that is its
-    only one). Raises ``ValueError`` for another shape. Source: He et al., Delving Deep into
-    Rectifiers, 2015.
+    Args:
+        input: an array of any shape; integers become floats.
+        weight: the slope: one element, or one for each channel (axis 1, or axis 0 if that is the
+            only one).
+
+    Returns:
+        The values, in the shape of ``input``.
+
+    Raises:
+        ValueError: ``weight`` has another shape.
+
+    As PyTorch's ``nn.functional.prelu``. Source: He et al., Delving Deep into Rectifiers, 2015.
 
     >>> import stretto as st
     >>> st.nn.functional.prelu(st.numpy.array([[-1.0, -1.0]]), st.numpy.array([0.5, 0.25]))
@@ -105,18 +152,32 @@ def prelu(input: Any, weight: Any) -> Any:
 
 
 def rrelu(
-    input: Any,
+    input: ArrayLike,
     lower: float = 1 / 8,
     upper: float = 1 / 3,
     training: bool = False,
     inplace: bool = False,
-    key: Any = None,
-) -> Any:
-    """``x`` where it is positive, else ``x`` times a slope.
+    key: Key | None = None,
+) -> Array:
+    """Keep positive elements, and multiply the others by random slopes.
 
-    While ``training`` each element's slope is drawn between ``lower`` and ``upper``, from ``key``
-    or the ambient stream; else it is their mean. Raises ``ValueError`` where ``lower`` is greater.
-    Source: Xu et al., Empirical Evaluation of Rectified Activations, 2015.
+    Args:
+        input: an array of any shape; integers become floats.
+        lower: the least slope.
+        upper: the greatest slope.
+        training: whether slopes are drawn; otherwise each is the mean of the two.
+        inplace: ignored, as arrays never change.
+        key: the key to draw from; by default the ambient stream's next one.
+
+    Returns:
+        The values, in the shape of ``input``.
+
+    Raises:
+        RuntimeError: there is no key to draw from.
+        ValueError: ``lower`` exceeds ``upper``.
+
+    As PyTorch's ``nn.functional.rrelu``. Source: Xu et al., Empirical Evaluation of Rectified
+    Activations, 2015.
 
     >>> import stretto as st
     >>> st.nn.functional.rrelu(st.numpy.array([-4.0, 2.0]), 0.25, 0.75)
@@ -132,8 +193,24 @@ def rrelu(
     return snp.where(snp.greater(x, 0), x, x * slope)
 
 
-def threshold(input: Any, threshold: Any, value: Any, inplace: bool = False) -> Any:
-    """``x`` where it is greater than ``threshold``, else ``value``.
+def threshold(
+    input: ArrayLike, threshold: ArrayLike, value: ArrayLike, inplace: bool = False
+) -> Array:
+    """Keep elements greater than a threshold, and replace the others.
+
+    Args:
+        input: an array of any shape and real dtype.
+        threshold: the threshold.
+        value: what stands in place of the others.
+        inplace: ignored, as arrays never change.
+
+    Returns:
+        The values, of the shape and dtype of ``input``.
+
+    Raises:
+        TypeError: ``input`` is not an array or a number.
+
+    As PyTorch's ``nn.functional.threshold``.
 
     >>> import stretto as st
     >>> st.nn.functional.threshold(st.numpy.array([0.5, 2.0]), 1.0, -7.0)
@@ -143,26 +220,73 @@ def threshold(input: Any, threshold: Any, value: Any, inplace: bool = False) -> 
     return snp.where(snp.less_equal(x, threshold), value, x).astype(x.dtype)
 
 
-def elu(input: Any, alpha: Any = 1.0, inplace: bool = False) -> Any:
-    """``x`` where it is positive, else ``alpha * (exp(x) - 1)``.
+def elu(input: ArrayLike, alpha: ArrayLike = 1.0, inplace: bool = False) -> Array:
+    """Keep positive elements, and take ``alpha * (exp(x) - 1)`` of the others.
 
-    Source: Clevert et al., Fast and Accurate Deep Network Learning by ELUs, 2015.
+    Args:
+        input: an array of any shape; integers become floats.
+        alpha: minus the limit for large negative elements.
+        inplace: ignored, as arrays never change.
+
+    Returns:
+        The values, in the shape of ``input``.
+
+    Raises:
+        TypeError: ``input`` is not an array or a number.
+
+    As PyTorch's ``nn.functional.elu``. Source: Clevert et al., Fast and Accurate Deep Network
+    Learning by ELUs, 2015.
+
+    >>> import stretto as st
+    >>> st.nn.functional.elu(st.numpy.array([-1.0, 2.0])).round(3)
+    Array([-0.632,  2.   ], dtype=float32)
     """
     return functions.elu(input, alpha)
 
 
-def selu(input: Any, inplace: bool = False) -> Any:
-    """``elu`` scaled so that deep networks keep mean 0 and variance 1.
+def selu(input: ArrayLike, inplace: bool = False) -> Array:
+    """Take ``elu``, scaled so that deep networks keep mean 0 and variance 1.
 
-    Source: Klambauer et al., Self-Normalizing Neural Networks, 2017.
+    Args:
+        input: an array of any shape; integers become floats.
+        inplace: ignored, as arrays never change.
+
+    Returns:
+        The values, in the shape of ``input``.
+
+    Raises:
+        TypeError: ``input`` is not an array or a number.
+
+    As PyTorch's ``nn.functional.selu``. Source: Klambauer et al., Self-Normalizing Neural Networks,
+    2017.
+
+    >>> import stretto as st
+    >>> st.nn.functional.selu(st.numpy.array([1.0])).round(3)
+    Array([1.051], dtype=float32)
     """
     return functions.selu(input)
 
 
-def celu(input: Any, alpha: Any = 1.0, inplace: bool = False) -> Any:
-    """``x`` where it is positive, else ``alpha * (exp(x / alpha) - 1)``.
+def celu(input: ArrayLike, alpha: ArrayLike = 1.0, inplace: bool = False) -> Array:
+    """Keep positive elements, and take ``alpha * (exp(x / alpha) - 1)`` of the others.
 
-    Source: Barron, Continuously Differentiable Exponential Linear Units, 2017.
+    Args:
+        input: an array of any shape; integers become floats.
+        alpha: minus the limit for large negative elements.
+        inplace: ignored, as arrays never change.
+
+    Returns:
+        The values, in the shape of ``input``.
+
+    Raises:
+        TypeError: ``input`` is not an array or a number.
+
+    As PyTorch's ``nn.functional.celu``. Source: Barron, Continuously Differentiable Exponential
+    Linear Units, 2017.
+
+    >>> import stretto as st
+    >>> st.nn.functional.celu(st.numpy.array([-1.0, 2.0])).round(3)
+    Array([-0.632,  2.   ], dtype=float32)
     """
     return functions.celu(input, alpha)
 
@@ -170,11 +294,21 @@ def celu(input: Any, alpha: Any = 1.0, inplace: bool = False) -> Any:
 # Smooth functions
 
 
-def gelu(input: Any, approximate: str = "none") -> Any:
-    """``x`` times the normal distribution's cumulative function, exact or with ``"tanh"`` in it.
+def gelu(input: ArrayLike, approximate: str = "none") -> Array:
+    """Multiply each element by the normal distribution's cumulative function of it.
 
-    Raises ``ValueError`` for another word. Source: Hendrycks and Gimpel, Gaussian Error Linear
-    Units, 2016.
+    Args:
+        input: an array of any shape; integers become floats.
+        approximate: ``"none"`` for the exact function, ``"tanh"`` for one that is faster.
+
+    Returns:
+        The values, in the shape of ``input``.
+
+    Raises:
+        ValueError: ``approximate`` is another word.
+
+    As PyTorch's ``nn.functional.gelu``. Source: Hendrycks and Gimpel, Gaussian Error Linear Units,
+    2016.
 
     >>> import stretto as st
     >>> st.nn.functional.gelu(st.numpy.array([1.0])).round(4)
@@ -185,39 +319,130 @@ def gelu(input: Any, approximate: str = "none") -> Any:
     return functions.gelu(input, approximate=approximate == "tanh")
 
 
-def silu(input: Any, inplace: bool = False) -> Any:
-    """``x * sigmoid(x)``.
+def silu(input: ArrayLike, inplace: bool = False) -> Array:
+    """Take ``x * sigmoid(x)`` of each element, also called swish.
 
-    Source: Hendrycks and Gimpel, Gaussian Error Linear Units, 2016.
+    Args:
+        input: an array of any shape; integers become floats.
+        inplace: ignored, as arrays never change.
+
+    Returns:
+        The values, in the shape of ``input``.
+
+    Raises:
+        TypeError: ``input`` is not an array or a number.
+
+    As PyTorch's ``nn.functional.silu``. Source: Hendrycks and Gimpel, Gaussian Error Linear Units,
+    2016.
+
+    >>> import stretto as st
+    >>> st.nn.functional.silu(st.numpy.array([1.0])).round(3)
+    Array([0.731], dtype=float32)
     """
     return functions.silu(input)
 
 
-def mish(input: Any, inplace: bool = False) -> Any:
-    """``x * tanh(softplus(x))``.
+def mish(input: ArrayLike, inplace: bool = False) -> Array:
+    """Take ``x * tanh(softplus(x))`` of each element.
 
-    Source: Misra, Mish: A Self Regularized Non-Monotonic Activation Function, 2019.
+    Args:
+        input: an array of any shape; integers become floats.
+        inplace: ignored, as arrays never change.
+
+    Returns:
+        The values, in the shape of ``input``.
+
+    Raises:
+        TypeError: ``input`` is not an array or a number.
+
+    As PyTorch's ``nn.functional.mish``. Source: Misra, Mish: A Self Regularized Non-Monotonic
+    Activation Function, 2019.
+
+    >>> import stretto as st
+    >>> st.nn.functional.mish(st.numpy.array([1.0])).round(3)
+    Array([0.865], dtype=float32)
     """
     return functions.mish(input)
 
 
-def sigmoid(input: Any) -> Any:
-    """``1 / (1 + exp(-x))``."""
+def sigmoid(input: ArrayLike) -> Array:
+    """Take ``1 / (1 + exp(-x))`` of each element.
+
+    Args:
+        input: an array of any shape; integers become floats.
+
+    Returns:
+        The values, in the shape of ``input``.
+
+    Raises:
+        TypeError: ``input`` is not an array or a number.
+
+    As PyTorch's ``nn.functional.sigmoid``.
+
+    >>> import stretto as st
+    >>> st.nn.functional.sigmoid(st.numpy.array([0.0]))
+    Array([0.5], dtype=float32)
+    """
     return functions.sigmoid(input)
 
 
-def logsigmoid(input: Any) -> Any:
-    """``log(sigmoid(x))``, exact for large negative ``x``."""
+def logsigmoid(input: ArrayLike) -> Array:
+    """Take ``log(sigmoid(x))`` of each element, exact for large negative ones.
+
+    Args:
+        input: an array of any shape; integers become floats.
+
+    Returns:
+        The values, in the shape of ``input``.
+
+    Raises:
+        TypeError: ``input`` is not an array or a number.
+
+    As PyTorch's ``nn.functional.logsigmoid``.
+
+    >>> import stretto as st
+    >>> st.nn.functional.logsigmoid(st.numpy.array([-100.0, 0.0])).round(3)
+    Array([-100.   ,   -0.693], dtype=float32)
+    """
     return functions.log_sigmoid(input)
 
 
-def tanh(input: Any) -> Any:
-    """The hyperbolic tangent."""
+def tanh(input: ArrayLike) -> Array:
+    """Take the hyperbolic tangent of each element.
+
+    Args:
+        input: an array of any shape; integers become floats.
+
+    Returns:
+        The values, in the shape of ``input``.
+
+    Raises:
+        TypeError: ``input`` is not an array or a number.
+
+    As PyTorch's ``nn.functional.tanh``.
+
+    >>> import stretto as st
+    >>> st.nn.functional.tanh(st.numpy.array([0.0]))
+    Array([0.], dtype=float32)
+    """
     return functions.tanh(input)
 
 
-def softplus(input: Any, beta: float = 1.0, threshold: float = 20.0) -> Any:
-    """``log(1 + exp(beta * x)) / beta``; ``x`` itself where ``beta * x`` exceeds ``threshold``.
+def softplus(input: ArrayLike, beta: float = 1.0, threshold: float = 20.0) -> Array:
+    """Take ``log(1 + exp(beta * x)) / beta`` of each element, without overflow.
+
+    Args:
+        input: an array of any shape; integers become floats.
+        beta: how sharp the corner is.
+        threshold: beyond this, ``beta * x`` counts as so large that the value is ``x`` itself.
+
+    Returns:
+        The values, in the shape of ``input``.
+
+    Raises:
+        TypeError: ``input`` is not an array or a number.
+
+    As PyTorch's ``nn.functional.softplus``.
 
     >>> import stretto as st
     >>> st.nn.functional.softplus(st.numpy.array([0.0, 100.0]), beta=2).round(3)
@@ -228,13 +453,40 @@ def softplus(input: Any, beta: float = 1.0, threshold: float = 20.0) -> Any:
     return snp.where(snp.greater(scaled, threshold), x, functions.softplus(scaled) / beta)
 
 
-def softsign(input: Any) -> Any:
-    """``x / (1 + |x|)``."""
+def softsign(input: ArrayLike) -> Array:
+    """Take ``x / (1 + |x|)`` of each element.
+
+    Args:
+        input: an array of any shape; integers become floats.
+
+    Returns:
+        The values, in the shape of ``input``.
+
+    Raises:
+        TypeError: ``input`` is not an array or a number.
+
+    As PyTorch's ``nn.functional.softsign``.
+
+    >>> import stretto as st
+    >>> st.nn.functional.softsign(st.numpy.array([1.0, -3.0]))
+    Array([ 0.5 , -0.75], dtype=float32)
+    """
     return functions.soft_sign(input)
 
 
-def tanhshrink(input: Any) -> Any:
-    """``x - tanh(x)``.
+def tanhshrink(input: ArrayLike) -> Array:
+    """Take ``x - tanh(x)`` of each element.
+
+    Args:
+        input: an array of any shape; integers become floats.
+
+    Returns:
+        The values, in the shape of ``input``.
+
+    Raises:
+        TypeError: ``input`` is not an array or a number.
+
+    As PyTorch's ``nn.functional.tanhshrink``.
 
     >>> import stretto as st
     >>> st.nn.functional.tanhshrink(st.numpy.array([1.0])).round(3)
@@ -244,11 +496,25 @@ def tanhshrink(input: Any) -> Any:
     return x - functions.tanh(x)
 
 
-def glu(input: Any, dim: int = -1) -> Any:
-    """The first half of ``x`` along ``dim`` times ``sigmoid`` of the second.
+def glu(input: ArrayLike, dim: int = -1) -> Array:
+    """Multiply the first half along an axis by ``sigmoid`` of the second half.
 
-    Raises ``ValueError`` where the size along ``dim`` is odd. Source: Dauphin et al., Language
-    Modeling with Gated Convolutional Networks, 2016.
+    Args:
+        input: an array of any shape; integers become floats.
+        dim: the axis, of even size.
+
+    Returns:
+        The products, of half the size along ``dim``.
+
+    Raises:
+        ValueError: the size along ``dim`` is odd, or ``dim`` is out of bounds.
+
+    As PyTorch's ``nn.functional.glu``. Source: Dauphin et al., Language Modeling with Gated
+    Convolutional Networks, 2016.
+
+    >>> import stretto as st
+    >>> st.nn.functional.glu(st.numpy.array([3.0, 0.0]))
+    Array([1.5], dtype=float32)
     """
     return functions.glu(input, dim)
 
@@ -256,10 +522,24 @@ def glu(input: Any, dim: int = -1) -> Any:
 # Piecewise linear functions
 
 
-def hardtanh(input: Any, min_val: float = -1.0, max_val: float = 1.0, inplace: bool = False) -> Any:
-    """``x`` kept between the two values; its derivative there is 0.
+def hardtanh(
+    input: ArrayLike, min_val: float = -1.0, max_val: float = 1.0, inplace: bool = False
+) -> Array:
+    """Keep each element between two limits, at which the derivative is 0.
 
-    Raises ``ValueError`` where ``min_val`` is greater.
+    Args:
+        input: an array of any shape and real dtype.
+        min_val: the lower limit.
+        max_val: the upper limit.
+        inplace: ignored, as arrays never change.
+
+    Returns:
+        The values, of the shape and dtype of ``input``.
+
+    Raises:
+        ValueError: ``min_val`` exceeds ``max_val``.
+
+    As PyTorch's ``nn.functional.hardtanh``.
 
     >>> import stretto as st
     >>> st.nn.functional.hardtanh(st.numpy.array([-2.0, 0.5]))
@@ -274,26 +554,65 @@ def hardtanh(input: Any, min_val: float = -1.0, max_val: float = 1.0, inplace: b
     return snp.where(snp.greater_equal(x, max_val), max_val, kept).astype(x.dtype)
 
 
-def hardsigmoid(input: Any, inplace: bool = False) -> Any:
-    """``relu6(x + 3) / 6``.
+def hardsigmoid(input: ArrayLike, inplace: bool = False) -> Array:
+    """Take ``relu6(x + 3) / 6`` of each element.
 
-    Source: Courbariaux et al., BinaryConnect, 2015.
+    Args:
+        input: an array of any shape; integers become floats.
+        inplace: ignored, as arrays never change.
+
+    Returns:
+        The values, in the shape of ``input``.
+
+    Raises:
+        TypeError: ``input`` is not an array or a number.
+
+    As PyTorch's ``nn.functional.hardsigmoid``. Source: Courbariaux et al., BinaryConnect, 2015.
+
+    >>> import stretto as st
+    >>> st.nn.functional.hardsigmoid(st.numpy.array([0.0, 9.0]))
+    Array([0.5, 1. ], dtype=float32)
     """
     return functions.hard_sigmoid(input)
 
 
-def hardswish(input: Any, inplace: bool = False) -> Any:
-    """``x * hardsigmoid(x)``; its derivative at -3 is 0, and at 3 it is 1.
+def hardswish(input: ArrayLike, inplace: bool = False) -> Array:
+    """Take ``x * hardsigmoid(x)``; its derivative at -3 is 0, and at 3 it is 1.
 
-    Source: Howard et al., Searching for MobileNetV3, 2019.
+    Args:
+        input: an array of any shape; integers become floats.
+        inplace: ignored, as arrays never change.
+
+    Returns:
+        The values, in the shape of ``input``.
+
+    Raises:
+        TypeError: ``input`` is not an array or a number.
+
+    As PyTorch's ``nn.functional.hardswish``. Source: Howard et al., Searching for MobileNetV3,
+    2019.
+
+    >>> import stretto as st
+    >>> st.nn.functional.hardswish(st.numpy.array([-3.0, 0.0, 3.0]))
+    Array([-0.,  0.,  3.], dtype=float32)
     """
     return functions.hard_silu(input)
 
 
-def softshrink(input: Any, lambd: float = 0.5) -> Any:
-    """``x`` brought nearer to 0 by ``lambd``, and 0 where it is no farther than that.
+def softshrink(input: ArrayLike, lambd: float = 0.5) -> Array:
+    """Move each element towards 0 by ``lambd``, and to 0 where it is no farther than that.
 
-    Raises ``ValueError`` where ``lambd`` is negative.
+    Args:
+        input: an array of any shape; integers become floats.
+        lambd: by how much, not negative.
+
+    Returns:
+        The values, in the shape of ``input``.
+
+    Raises:
+        ValueError: ``lambd`` is negative.
+
+    As PyTorch's ``nn.functional.softshrink``.
 
     >>> import stretto as st
     >>> st.nn.functional.softshrink(st.numpy.array([-2.0, 0.25, 2.0]))
@@ -306,8 +625,20 @@ def softshrink(input: Any, lambd: float = 0.5) -> Any:
     return select(snp.less_equal(snp.abs(x), lambd), snp.zeros_like(x), nearer)
 
 
-def hardshrink(input: Any, lambd: float = 0.5) -> Any:
-    """``x``, but 0 where it is no farther from 0 than ``lambd``.
+def hardshrink(input: ArrayLike, lambd: float = 0.5) -> Array:
+    """Keep each element, but 0 where it is no farther from 0 than ``lambd``.
+
+    Args:
+        input: an array of any shape and real dtype.
+        lambd: the distance.
+
+    Returns:
+        The values, of the shape and dtype of ``input``.
+
+    Raises:
+        TypeError: ``input`` is not an array or a number.
+
+    As PyTorch's ``nn.functional.hardshrink``.
 
     >>> import stretto as st
     >>> st.nn.functional.hardshrink(st.numpy.array([-2.0, 0.25, 2.0]))

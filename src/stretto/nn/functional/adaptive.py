@@ -7,11 +7,13 @@ pool is that of ``pooling``.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
 from stretto._engine.core.interpreter import as_value
+from stretto._engine.core.typing import Array, ArrayLike
 from stretto._engine.ops.broadcast import reduce_sum, reshape
 from stretto._engine.ops.comparison import where, zeros_like
 from stretto._engine.ops.convert import convert
@@ -97,10 +99,20 @@ def _adaptive_max_pool(n: int, input: Any, output_size: Any, return_indices: boo
     return unbatched(values, single), unbatched(places, single)
 
 
-def adaptive_avg_pool1d(input: Any, output_size: Any) -> Any:
-    """The means of ``output_size`` windows of signals (batch, channels, length), or of one.
+def adaptive_avg_pool1d(input: ArrayLike, output_size: int | Sequence[int | None] | None) -> Array:
+    """Take the mean of each of as many windows of signals as asked for.
 
-    Raises ``ValueError`` for a size that is not positive.
+    Args:
+        input: (batch, channels, length), or without the batch.
+        output_size: the number of windows; None keeps the input's size.
+
+    Returns:
+        (batch, channels, length), without the batch if the input is; integers become floats.
+
+    Raises:
+        ValueError: ``input`` has another rank or an empty axis, or a size is not positive.
+
+    As PyTorch's ``nn.functional.adaptive_avg_pool1d``.
 
     >>> import stretto.numpy as snp
     >>> from stretto.nn import functional as F
@@ -110,10 +122,21 @@ def adaptive_avg_pool1d(input: Any, output_size: Any) -> Any:
     return _adaptive_avg_pool(1, input, output_size)
 
 
-def adaptive_avg_pool2d(input: Any, output_size: Any) -> Any:
-    """The means of windows of images (batch, channels, height, width), or of one.
+def adaptive_avg_pool2d(input: ArrayLike, output_size: int | Sequence[int | None] | None) -> Array:
+    """Take the mean of each of as many windows of images as asked for.
 
-    ``output_size`` is a number, or (height, width), of which None keeps the input's.
+    Args:
+        input: (batch, channels, height, width), or without the batch.
+        output_size: the number of windows along each axis, a number or one an axis; None keeps the
+            input's.
+
+    Returns:
+        (batch, channels, height, width), without the batch if the input is; integers become floats.
+
+    Raises:
+        ValueError: ``input`` has another rank or an empty axis, or a size is not positive.
+
+    As PyTorch's ``nn.functional.adaptive_avg_pool2d``.
 
     >>> import stretto.numpy as snp
     >>> from stretto.nn import functional as F
@@ -123,8 +146,22 @@ def adaptive_avg_pool2d(input: Any, output_size: Any) -> Any:
     return _adaptive_avg_pool(2, input, output_size)
 
 
-def adaptive_avg_pool3d(input: Any, output_size: Any) -> Any:
-    """The means of windows of volumes; see ``adaptive_avg_pool2d``.
+def adaptive_avg_pool3d(input: ArrayLike, output_size: int | Sequence[int | None] | None) -> Array:
+    """Take the mean of each of as many windows of volumes as asked for.
+
+    Args:
+        input: (batch, channels, depth, height, width), or without the batch.
+        output_size: the number of windows along each axis, a number or one an axis; None keeps the
+            input's.
+
+    Returns:
+        (batch, channels, depth, height, width), without the batch if the input is; integers become
+        floats.
+
+    Raises:
+        ValueError: ``input`` has another rank or an empty axis, or a size is not positive.
+
+    As PyTorch's ``nn.functional.adaptive_avg_pool3d``.
 
     >>> import stretto.numpy as snp
     >>> from stretto.nn import functional as F
@@ -134,10 +171,24 @@ def adaptive_avg_pool3d(input: Any, output_size: Any) -> Any:
     return _adaptive_avg_pool(3, input, output_size)
 
 
-def adaptive_max_pool1d(input: Any, output_size: Any, return_indices: bool = False) -> Any:
-    """The greatest elements of ``output_size`` windows of signals, or of one.
+def adaptive_max_pool1d(
+    input: ArrayLike, output_size: int | Sequence[int | None] | None, return_indices: bool = False
+) -> Any:
+    """Take the maximum of each of as many windows of signals as asked for.
 
-    With ``return_indices`` also the index of each, int32, of equals the first.
+    Args:
+        input: (batch, channels, length), or without the batch.
+        output_size: the number of windows; None keeps the input's size.
+        return_indices: whether to return the places of the maxima as well.
+
+    Returns:
+        (batch, channels, length), without the batch if the input is; with ``return_indices`` also
+        the index of each in its channel, flattened, int32.
+
+    Raises:
+        ValueError: ``input`` has another rank or an empty axis, or a size is not positive.
+
+    As PyTorch's ``nn.functional.adaptive_max_pool1d``.
 
     >>> import stretto.numpy as snp
     >>> from stretto.nn import functional as F
@@ -147,8 +198,25 @@ def adaptive_max_pool1d(input: Any, output_size: Any, return_indices: bool = Fal
     return _adaptive_max_pool(1, input, output_size, return_indices)
 
 
-def adaptive_max_pool2d(input: Any, output_size: Any, return_indices: bool = False) -> Any:
-    """The greatest elements of windows of images; sizes as in ``adaptive_avg_pool2d``.
+def adaptive_max_pool2d(
+    input: ArrayLike, output_size: int | Sequence[int | None] | None, return_indices: bool = False
+) -> Any:
+    """Take the maximum of each of as many windows of images as asked for.
+
+    Args:
+        input: (batch, channels, height, width), or without the batch.
+        output_size: the number of windows along each axis, a number or one an axis; None keeps the
+            input's.
+        return_indices: whether to return the places of the maxima as well.
+
+    Returns:
+        (batch, channels, height, width), without the batch if the input is; with ``return_indices``
+        also the index of each in its channel, flattened, int32.
+
+    Raises:
+        ValueError: ``input`` has another rank or an empty axis, or a size is not positive.
+
+    As PyTorch's ``nn.functional.adaptive_max_pool2d``.
 
     >>> import stretto.numpy as snp
     >>> from stretto.nn import functional as F
@@ -158,8 +226,25 @@ def adaptive_max_pool2d(input: Any, output_size: Any, return_indices: bool = Fal
     return _adaptive_max_pool(2, input, output_size, return_indices)
 
 
-def adaptive_max_pool3d(input: Any, output_size: Any, return_indices: bool = False) -> Any:
-    """The greatest elements of windows of volumes; sizes as in ``adaptive_avg_pool2d``.
+def adaptive_max_pool3d(
+    input: ArrayLike, output_size: int | Sequence[int | None] | None, return_indices: bool = False
+) -> Any:
+    """Take the maximum of each of as many windows of volumes as asked for.
+
+    Args:
+        input: (batch, channels, depth, height, width), or without the batch.
+        output_size: the number of windows along each axis, a number or one an axis; None keeps the
+            input's.
+        return_indices: whether to return the places of the maxima as well.
+
+    Returns:
+        (batch, channels, depth, height, width), without the batch if the input is; with
+        ``return_indices`` also the index of each in its channel, flattened, int32.
+
+    Raises:
+        ValueError: ``input`` has another rank or an empty axis, or a size is not positive.
+
+    As PyTorch's ``nn.functional.adaptive_max_pool3d``.
 
     >>> import stretto.numpy as snp
     >>> from stretto.nn import functional as F

@@ -15,23 +15,23 @@ from stretto._engine.ops.convert import as_inexact
 __all__ = ["as_float", "batched", "numbers", "per_axis", "unbatched"]
 
 
-def numbers(given: Any, who: str, name: str) -> tuple[int, ...]:
+def numbers(value: Any, who: str, name: str) -> tuple[int, ...]:
     """One integer or a sequence of them, as a tuple."""
-    several = given if isinstance(given, (tuple, list)) else (given,)
-    return integers(several, who, name)
+    values = value if isinstance(value, (tuple, list)) else (value,)
+    return integers(values, who, name)
 
 
-def per_axis(given: Any, n: int, who: str, name: str, least: int = 1) -> tuple[int, ...]:
+def per_axis(value: Any, n: int, who: str, name: str, least: int = 1) -> tuple[int, ...]:
     """``n`` integers, of one that stands for all or of one for each; none below ``least``."""
     try:
-        values = numbers(given, who, name)
+        values = numbers(value, who, name)
     except TypeError:
         values = ()
     if len(values) == 1:
         values *= n
     if len(values) != n or min(values, default=least) < least:
         raise ValueError(
-            f"{who}: {name} must be an integer of at least {least}, or {n} of them; got {given!r}"
+            f"{who}: {name} must be an integer of at least {least}, or {n} of them; got {value!r}"
         )
     return values
 

@@ -15,6 +15,7 @@ import stretto.numpy as snp
 from stretto._engine.control.stop_gradient import stop_gradient
 from stretto._engine.core.interpreter import as_value
 from stretto._engine.core.types import ArrayType, inexact_dtype, is_complex, is_inexact
+from stretto._engine.core.typing import Array, ArrayLike, Key
 from stretto._engine.ops.broadcast import reshape
 from stretto._engine.ops.contract import matmul
 from stretto._engine.ops.convert import convert
@@ -28,7 +29,7 @@ from stretto.nn.functional.dropouts import dropout
 __all__ = ["scaled_dot_product_attention"]
 
 
-def causal(queries: int, keys: int) -> Any:
+def causal(queries: int, keys: int) -> Array:
     """Truth values (queries, keys): which keys do not come after the query, both counted from 0."""
     shape = (queries, keys)
     row, column = (broadcasted_iota(snp.int32, shape, d) for d in (0, 1))
@@ -48,7 +49,15 @@ def _exponentials(scores: Any, mask: Any) -> tuple[Any, Any]:
 
 
 def attend(
-    who: str, q: Any, k: Any, v: Any, mask: Any, p: float, key: Any, *, shared: bool = False
+    who: str,
+    q: Any,
+    k: Any,
+    v: Any,
+    mask: Any,
+    p: float,
+    key: Any,
+    *,
+    shared: bool = False,
 ) -> tuple[Any, Any, Any]:
     """The weighted means, (..., L, V), the weights, (..., L, S), and by what to divide these.
 
@@ -126,32 +135,47 @@ def _mask(who: str, attn_mask: Any, is_causal: bool, queries: int, keys: int) ->
 
 
 def scaled_dot_product_attention(
-    query: Any,
-    key: Any,
-    value: Any,
-    attn_mask: Any = None,
+    query: ArrayLike,
+    key: ArrayLike,
+    value: ArrayLike,
+    attn_mask: ArrayLike | None = None,
     dropout_p: float = 0.0,
     is_causal: bool = False,
     scale: float | None = None,
     enable_gqa: bool = False,
     *,
-    dropout_key: Any = None,
+    dropout_key: Key | None = None,
 ) -> Any:
-    """``softmax(query @ key.T * scale + mask) @ value``.
+    """Average values by how well their keys fit the queries.
 
-    ``query`` is (..., L, E), ``key`` (..., S, E), ``value`` (..., S, V), and the result (..., L,
-    V); other axes broadcast. ``attn_mask`` broadcasts to (..., L, S): True for keys to attend to,
-    or floats that are added. ``is_causal`` hides keys that come after the query. ``scale`` is by
-    default ``1 / sqrt(E)``. With ``enable_gqa`` axis -3 is heads, and several heads of ``query``
-    share one of ``key`` and ``value``. A query that may attend to nothing gives 0. Scores and sums
-    are at least float32.
+    The output is ``softmax(query @ key.T * scale + mask) @ value``. A query that may attend to
+    nothing gives 0. Scores and sums are at least float32.
 
-    ``dropout_p`` is always applied (pass 0 when not training), and draws from ``dropout_key``, or
-    the ambient stream.
+    Args:
+        query: (..., L, E); leading axes broadcast.
+        key: (..., S, E).
+        value: (..., S, V).
+        attn_mask: what broadcasts to (..., L, S): True for keys to attend to, or floats that are
+            added.
+        dropout_p: the probability with which weights are dropped, always (pass 0 when not
+            training).
+        is_causal: whether keys that come after the query are hidden.
+        scale: the factor of the scores, ``1 / sqrt(E)`` by default.
+        enable_gqa: whether axis -3 is heads, several of ``query`` sharing one of ``key`` and
+            ``value``.
+        dropout_key: the key of dropout; by default the ambient stream's next one.
 
-    Raises ``ValueError`` where shapes do not fit or both masks are given, ``TypeError`` for another
-    kind of mask, ``RuntimeError`` where there is no key. Source: Vaswani et al., Attention Is All
-    You Need, 2017; Ainslie et al., GQA, 2023.
+    Returns:
+        (..., L, V).
+
+    Raises:
+        RuntimeError: dropout has no key to draw from.
+        TypeError: ``attn_mask`` is neither boolean nor floating, or ``dropout_p`` is not a number.
+        ValueError: shapes do not fit, ``attn_mask`` comes with ``is_causal``, or ``dropout_p`` is
+            not from 0 to 1.
+
+    As PyTorch's ``nn.functional.scaled_dot_product_attention``. Source: Vaswani et al., Attention
+    Is All You Need, 2017; Ainslie et al., GQA, 2023.
 
     >>> import stretto as st, stretto.numpy as snp
     >>> q, k, v = snp.zeros((1, 2)), snp.ones((3, 2)), snp.array([[0.0], [3.0], [6.0]])

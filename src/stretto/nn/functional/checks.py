@@ -65,7 +65,7 @@ def check_known(condition: Any, message: str) -> None:
 
 
 def probability(p: Any, who: str, name: str = "p") -> float:
-    """The number from 0 to 1; raises ``ValueError`` for others, ``TypeError`` for no number."""
+    """The number from 0 to 1; raises ``ValueError`` for others, ``TypeError`` unless it is one."""
     if isinstance(p, bool) or not isinstance(p, (int, float)):
         raise TypeError(f"{who}: {name} must be a Python number from 0 to 1, got {p!r}")
     if not 0 <= p <= 1:

@@ -16,6 +16,7 @@ import stretto.numpy as snp
 from stretto._engine.control.custom_jvp import custom_jvp
 from stretto._engine.core.interpreter import as_value
 from stretto._engine.core.types import is_inexact
+from stretto._engine.core.typing import ArrayLike
 from stretto._engine.ops.broadcast import expand_dims, of_rank
 from stretto._engine.ops.convert import convert
 from stretto._engine.ops.iota import broadcasted_iota
@@ -105,21 +106,32 @@ def _read(x: Any, t: Any, axis: int, ignore_index: int) -> Any:
 
 
 def nll_loss(
-    input: Any,
-    target: Any,
-    weight: Any = None,
+    input: ArrayLike,
+    target: ArrayLike,
+    weight: ArrayLike | None = None,
     *,
     ignore_index: int = -100,
     reduction: str = "mean",
-) -> Any:
-    """``-weight[t] * input[t]`` for logarithms of probabilities, and a class ``t`` for each.
+) -> Array:
+    """Take ``-weight[t] * input[t]`` of logarithms of probabilities, with a class t for each.
 
-    ``input`` is (C,), (N, C) or (N, C, d1, ...), ``target`` integers without the class axis,
-    ``weight`` (C,). Targets that are ``ignore_index`` count nothing, and the mean is over the sum
-    of the others' weights.
+    The mean is over the sum of the targets' weights.
 
-    Raises ``ValueError`` where shapes do not fit, ``IndexError`` for a class that is known to be
-    out of range; traced, the loss is then NaN.
+    Args:
+        input: logarithms of probabilities (C,), (N, C) or (N, C, d1, ...).
+        target: integers, of that shape without the class axis.
+        weight: a factor for each class, (C,).
+        ignore_index: the class whose targets count nothing.
+        reduction: ``"none"`` for each loss, ``"mean"`` or ``"sum"``.
+
+    Returns:
+        A scalar, or each loss where ``reduction`` is ``"none"``.
+
+    Raises:
+        IndexError: a class is known to be out of range; traced, its loss is NaN.
+        ValueError: shapes do not fit, or ``reduction`` is another word.
+
+    As PyTorch's ``nn.functional.nll_loss``.
 
     >>> import stretto as st, stretto.numpy as snp
     >>> logs = snp.log(snp.array([[0.5, 0.5], [0.25, 0.75]]))
@@ -131,25 +143,37 @@ def nll_loss(
 
 
 def cross_entropy(
-    input: Any,
-    target: Any,
-    weight: Any = None,
+    input: ArrayLike,
+    target: ArrayLike,
+    weight: ArrayLike | None = None,
     *,
     ignore_index: int = -100,
     reduction: str = "mean",
     label_smoothing: float = 0.0,
-) -> Any:
-    """``-weight[t] * log_softmax(input)[t]``, for classes, or for probabilities their mean.
+) -> Array:
+    """Take ``-weight[t] * log_softmax(input)[t]``, or its mean over probabilities of classes.
 
-    ``input`` has logits, (C,), (N, C) or (N, C, d1, ...); ``target`` integers without the class
-    axis, or probabilities in the shape of ``input``; ``weight`` is (C,). Targets that are
-    ``ignore_index`` count nothing, and the mean is over the sum of the others' weights; with
-    probabilities it is over their number. ``label_smoothing`` mixes that much of a uniform
-    distribution in.
+    The mean is over the sum of the targets' weights; with probabilities, over the number of
+    targets.
 
-    Raises ``ValueError`` where shapes or settings do not fit, ``IndexError`` for a class that is
-    known to be out of range; traced, the loss is then NaN. Source: Szegedy et al., Rethinking the
-    Inception Architecture, 2016, for smoothing.
+    Args:
+        input: logits (C,), (N, C) or (N, C, d1, ...).
+        target: integers, of that shape without the class axis; or probabilities, of that shape.
+        weight: a factor for each class, (C,).
+        ignore_index: the class whose targets count nothing.
+        reduction: ``"none"`` for each loss, ``"mean"`` or ``"sum"``.
+        label_smoothing: how much of a uniform distribution to mix into the targets.
+
+    Returns:
+        A scalar, or each loss where ``reduction`` is ``"none"``.
+
+    Raises:
+        IndexError: a class is known to be out of range; traced, its loss is NaN.
+        ValueError: shapes do not fit, ``label_smoothing`` is not from 0 to 1, ``ignore_index``
+            comes with probabilities, or ``reduction`` is another word.
+
+    As PyTorch's ``nn.functional.cross_entropy``. Source: Szegedy et al., Rethinking the Inception
+    Architecture, 2016, for smoothing.
 
     >>> import stretto as st, stretto.numpy as snp
     >>> logits = snp.array([[0.0, 0.0], [2.0, 0.0]])
@@ -204,15 +228,27 @@ _binary.defjvps(
 
 
 def binary_cross_entropy(
-    input: Any, target: Any, weight: Any = None, *, reduction: str = "mean"
-) -> Any:
-    """``-(t log x + (1 - t) log(1 - x))`` for probabilities ``x``, times ``weight``.
+    input: ArrayLike, target: ArrayLike, weight: ArrayLike | None = None, *, reduction: str = "mean"
+) -> Array:
+    """Take the cross-entropy of probabilities of two classes.
 
-    The logarithms are at least -100, and derivatives finite. From logits use
-    ``binary_cross_entropy_with_logits``, which is exact.
+    The loss is ``-(t log x + (1 - t) log(1 - x))``, with logarithms of at least -100, and finite
+    derivatives. From logits use ``binary_cross_entropy_with_logits``, which is exact.
 
-    Raises ``ValueError`` where shapes differ, and for an input that is known not to be from 0 to 1;
-    traced, the loss is then NaN.
+    Args:
+        input: probabilities, of any shape.
+        target: probabilities, of the same shape.
+        weight: factors that broadcast to ``input``.
+        reduction: ``"none"`` for each loss, ``"mean"`` or ``"sum"``.
+
+    Returns:
+        A scalar, or each loss where ``reduction`` is ``"none"``.
+
+    Raises:
+        ValueError: shapes differ, ``reduction`` is another word, or an input is known not to be
+            from 0 to 1 (traced, the loss is NaN).
+
+    As PyTorch's ``nn.functional.binary_cross_entropy``.
 
     >>> import stretto as st, stretto.numpy as snp
     >>> x, t = snp.array([0.5, 0.0]), snp.array([1.0, 1.0])
@@ -232,18 +268,32 @@ def binary_cross_entropy(
 
 
 def binary_cross_entropy_with_logits(
-    input: Any,
-    target: Any,
-    weight: Any = None,
+    input: ArrayLike,
+    target: ArrayLike,
+    weight: ArrayLike | None = None,
     *,
     reduction: str = "mean",
-    pos_weight: Any = None,
-) -> Any:
-    """``-(p t log sigmoid(x) + (1 - t) log(1 - sigmoid(x)))`` for logits ``x``, times ``weight``.
+    pos_weight: ArrayLike | None = None,
+) -> Array:
+    """Take the cross-entropy of logits of two classes.
 
-    ``p`` is ``pos_weight``, by default 1; it and ``weight`` broadcast to ``input``.
+    The loss is ``-(p t log sigmoid(x) + (1 - t) log(1 - sigmoid(x)))``, where p is ``pos_weight``.
 
-    Raises ``ValueError`` where the shapes of ``input`` and ``target`` differ.
+    Args:
+        input: logits, of any shape.
+        target: probabilities, of the same shape.
+        weight: factors that broadcast to ``input``.
+        reduction: ``"none"`` for each loss, ``"mean"`` or ``"sum"``.
+        pos_weight: factors for the part of targets of 1, which broadcast to ``input``; 1 by
+            default.
+
+    Returns:
+        A scalar, or each loss where ``reduction`` is ``"none"``.
+
+    Raises:
+        ValueError: shapes differ, or ``reduction`` is another word.
+
+    As PyTorch's ``nn.functional.binary_cross_entropy_with_logits``.
 
     >>> import stretto as st, stretto.numpy as snp
     >>> x, t = snp.array([0.0, 100.0]), snp.array([1.0, 0.0])
@@ -262,14 +312,28 @@ def binary_cross_entropy_with_logits(
     return reduced(loss, reduction, who)
 
 
-def kl_div(input: Any, target: Any, *, reduction: str = "mean", log_target: bool = False) -> Any:
-    """``t (log t - input)`` for probabilities ``t`` and logarithms of probabilities ``input``.
+def kl_div(
+    input: ArrayLike, target: ArrayLike, *, reduction: str = "mean", log_target: bool = False
+) -> Array:
+    """Take the Kullback-Leibler divergence from logarithms of probabilities to probabilities.
 
-    With ``log_target`` the target is logarithms too. Where ``t`` is 0, so is the loss. The
-    reduction ``"batchmean"`` divides the sum by the first size, which makes it the divergence by
-    its definition; ``"mean"`` divides by the number of elements.
+    The loss is ``t (log t - input)``, and 0 where ``t`` is 0.
 
-    Raises ``ValueError`` where shapes differ. Source: Kullback and Leibler, On Information and
+    Args:
+        input: logarithms of probabilities, of any shape.
+        target: probabilities, of the same shape.
+        reduction: ``"none"``, ``"mean"`` (over elements), ``"sum"``, or ``"batchmean"``, the sum
+            over the first size, which is the divergence by its definition.
+        log_target: whether ``target`` is logarithms too.
+
+    Returns:
+        A scalar, or each loss where ``reduction`` is ``"none"``.
+
+    Raises:
+        ValueError: shapes differ, ``reduction`` is another word, or there is no batch for
+            ``"batchmean"``.
+
+    As PyTorch's ``nn.functional.kl_div``. Source: Kullback and Leibler, On Information and
     Sufficiency, 1951.
 
     >>> import stretto as st, stretto.numpy as snp

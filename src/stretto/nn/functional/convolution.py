@@ -6,9 +6,11 @@ a kernel that is not reversed. Each is one operation of ``ops.convolution``.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 from stretto._engine.core.interpreter import as_value
+from stretto._engine.core.typing import Array, ArrayLike
 from stretto._engine.ops.broadcast import of_rank, reshape, transpose
 from stretto._engine.ops.convolution.general import conv_general_dilated
 from stretto._engine.ops.shape import rev
@@ -106,19 +108,34 @@ def _padding(
 
 
 def conv1d(
-    input: Any,
-    weight: Any,
-    bias: Any = None,
-    stride: Any = 1,
-    padding: Any = 0,
-    dilation: Any = 1,
+    input: ArrayLike,
+    weight: ArrayLike,
+    bias: ArrayLike | None = None,
+    stride: int | Sequence[int] = 1,
+    padding: int | Sequence[int] | str = 0,
+    dilation: int | Sequence[int] = 1,
     groups: int = 1,
-) -> Any:
-    """Convolve signals (batch, channels, length), or one without the batch, with a kernel.
+) -> Array:
+    """Convolve signals with a kernel that is not reversed.
 
-    ``weight`` is (outputs, channels / groups, size), ``bias`` (outputs,). ``padding`` is a number,
-    ``"valid"`` (none) or ``"same"`` (as many outputs as inputs; ``stride`` must be 1). Raises
-    ``ValueError`` where channels, groups and sizes do not fit.
+    Args:
+        input: (batch, channels, length), or without the batch.
+        weight: (outputs, channels / groups, size).
+        bias: (outputs,).
+        stride: by how much the kernel moves from one output to the next.
+        padding: how many zeros to add at both ends, ``"valid"`` (none) or ``"same"`` (as many
+            outputs as inputs; ``stride`` must be 1).
+        dilation: the distance between elements that the kernel takes.
+        groups: into how many groups the channels are divided, which do not mix.
+
+    Returns:
+        (batch, outputs, (length + 2 padding - dilation (size - 1) - 1) // stride + 1), without the
+        batch if the input is.
+
+    Raises:
+        ValueError: channels, groups and sizes do not fit, or ``padding`` is another word.
+
+    As PyTorch's ``nn.functional.conv1d``.
 
     >>> import stretto.numpy as snp
     >>> from stretto.nn import functional as F
@@ -129,18 +146,34 @@ def conv1d(
 
 
 def conv2d(
-    input: Any,
-    weight: Any,
-    bias: Any = None,
-    stride: Any = 1,
-    padding: Any = 0,
-    dilation: Any = 1,
+    input: ArrayLike,
+    weight: ArrayLike,
+    bias: ArrayLike | None = None,
+    stride: int | Sequence[int] = 1,
+    padding: int | Sequence[int] | str = 0,
+    dilation: int | Sequence[int] = 1,
     groups: int = 1,
-) -> Any:
-    """Convolve images (batch, channels, height, width), or one without the batch, with a kernel.
+) -> Array:
+    """Convolve images with a kernel that is not reversed.
 
-    ``weight`` is (outputs, channels / groups, height, width), ``bias`` (outputs,). Each setting is
-    a number, or one an axis; ``padding`` may be ``"same"`` or ``"valid"``, as in ``conv1d``.
+    Args:
+        input: (batch, channels, height, width), or without the batch.
+        weight: (outputs, channels / groups, height, width).
+        bias: (outputs,).
+        stride: by how much the kernel moves, a number or (vertical, horizontal), as are the next
+            two.
+        padding: how many zeros to add at both ends, ``"valid"`` or ``"same"``, as for ``conv1d``.
+        dilation: the distance between elements that the kernel takes.
+        groups: into how many groups the channels are divided, which do not mix.
+
+    Returns:
+        (batch, outputs, height, width), with sizes as of ``conv1d``, without the batch if the input
+        is.
+
+    Raises:
+        ValueError: channels, groups and sizes do not fit, or ``padding`` is another word.
+
+    As PyTorch's ``nn.functional.conv2d``.
 
     >>> import stretto.numpy as snp
     >>> from stretto.nn import functional as F
@@ -152,15 +185,33 @@ def conv2d(
 
 
 def conv3d(
-    input: Any,
-    weight: Any,
-    bias: Any = None,
-    stride: Any = 1,
-    padding: Any = 0,
-    dilation: Any = 1,
+    input: ArrayLike,
+    weight: ArrayLike,
+    bias: ArrayLike | None = None,
+    stride: int | Sequence[int] = 1,
+    padding: int | Sequence[int] | str = 0,
+    dilation: int | Sequence[int] = 1,
     groups: int = 1,
-) -> Any:
-    """Convolve volumes (batch, channels, depth, height, width); otherwise as ``conv2d``.
+) -> Array:
+    """Convolve volumes with a kernel that is not reversed.
+
+    Args:
+        input: (batch, channels, depth, height, width), or without the batch.
+        weight: (outputs, channels / groups, depth, height, width).
+        bias: (outputs,).
+        stride: by how much the kernel moves, a number or one an axis, as are the next two.
+        padding: how many zeros to add at both ends, ``"valid"`` or ``"same"``, as for ``conv1d``.
+        dilation: the distance between elements that the kernel takes.
+        groups: into how many groups the channels are divided, which do not mix.
+
+    Returns:
+        (batch, outputs, depth, height, width), with sizes as of ``conv1d``, without the batch if
+        the input is.
+
+    Raises:
+        ValueError: channels, groups and sizes do not fit, or ``padding`` is another word.
+
+    As PyTorch's ``nn.functional.conv3d``.
 
     >>> import stretto.numpy as snp
     >>> from stretto.nn import functional as F
@@ -222,20 +273,35 @@ def _transposed(
 
 
 def conv_transpose1d(
-    input: Any,
-    weight: Any,
-    bias: Any = None,
-    stride: Any = 1,
-    padding: Any = 0,
-    output_padding: Any = 0,
+    input: ArrayLike,
+    weight: ArrayLike,
+    bias: ArrayLike | None = None,
+    stride: int | Sequence[int] = 1,
+    padding: int | Sequence[int] = 0,
+    output_padding: int | Sequence[int] = 0,
     groups: int = 1,
-    dilation: Any = 1,
-) -> Any:
-    """The transpose of ``conv1d`` in its input: each input adds the kernel to the output.
+    dilation: int | Sequence[int] = 1,
+) -> Array:
+    """Apply the transpose of ``conv1d``: each input adds the kernel to the output.
 
-    ``input`` is (batch, channels, length), ``weight`` (channels, outputs / groups, size), ``bias``
-    (outputs,). ``padding`` takes elements away from both ends of the output, ``output_padding``
-    adds some to its end. Raises ``ValueError`` where channels, groups and sizes do not fit.
+    Args:
+        input: (batch, channels, length), or without the batch.
+        weight: (channels, outputs / groups, size).
+        bias: (outputs,).
+        stride: by how much outputs of neighbouring inputs are apart.
+        padding: how many elements to take away at both ends of the output.
+        output_padding: how many elements to add at its end, fewer than ``stride`` or ``dilation``.
+        groups: into how many groups the channels are divided, which do not mix.
+        dilation: the distance between elements that the kernel adds to.
+
+    Returns:
+        (batch, outputs, (length - 1) stride - 2 padding + dilation (size - 1) + output_padding +
+        1), without the batch if the input is.
+
+    Raises:
+        ValueError: channels, groups, sizes or paddings do not fit.
+
+    As PyTorch's ``nn.functional.conv_transpose1d``.
 
     >>> import stretto.numpy as snp
     >>> from stretto.nn import functional as F
@@ -246,16 +312,34 @@ def conv_transpose1d(
 
 
 def conv_transpose2d(
-    input: Any,
-    weight: Any,
-    bias: Any = None,
-    stride: Any = 1,
-    padding: Any = 0,
-    output_padding: Any = 0,
+    input: ArrayLike,
+    weight: ArrayLike,
+    bias: ArrayLike | None = None,
+    stride: int | Sequence[int] = 1,
+    padding: int | Sequence[int] = 0,
+    output_padding: int | Sequence[int] = 0,
     groups: int = 1,
-    dilation: Any = 1,
-) -> Any:
-    """The transpose of ``conv2d`` in its input; see ``conv_transpose1d``.
+    dilation: int | Sequence[int] = 1,
+) -> Array:
+    """Apply the transpose of ``conv2d``: each input adds the kernel to the output.
+
+    Args:
+        input: (batch, channels, height, width), or without the batch.
+        weight: (channels, outputs / groups, height, width).
+        bias: (outputs,).
+        stride: by how much outputs of neighbouring inputs are apart.
+        padding: how many elements to take away at both ends of the output.
+        output_padding: how many elements to add at its end, fewer than ``stride`` or ``dilation``.
+        groups: into how many groups the channels are divided, which do not mix.
+        dilation: the distance between elements that the kernel adds to.
+
+    Returns:
+        (batch, outputs, height, width), with sizes as of ``conv_transpose1d``.
+
+    Raises:
+        ValueError: channels, groups, sizes or paddings do not fit.
+
+    As PyTorch's ``nn.functional.conv_transpose2d``.
 
     >>> import stretto.numpy as snp
     >>> from stretto.nn import functional as F
@@ -267,16 +351,34 @@ def conv_transpose2d(
 
 
 def conv_transpose3d(
-    input: Any,
-    weight: Any,
-    bias: Any = None,
-    stride: Any = 1,
-    padding: Any = 0,
-    output_padding: Any = 0,
+    input: ArrayLike,
+    weight: ArrayLike,
+    bias: ArrayLike | None = None,
+    stride: int | Sequence[int] = 1,
+    padding: int | Sequence[int] = 0,
+    output_padding: int | Sequence[int] = 0,
     groups: int = 1,
-    dilation: Any = 1,
-) -> Any:
-    """The transpose of ``conv3d`` in its input; see ``conv_transpose1d``.
+    dilation: int | Sequence[int] = 1,
+) -> Array:
+    """Apply the transpose of ``conv3d``: each input adds the kernel to the output.
+
+    Args:
+        input: (batch, channels, depth, height, width), or without the batch.
+        weight: (channels, outputs / groups, depth, height, width).
+        bias: (outputs,).
+        stride: by how much outputs of neighbouring inputs are apart.
+        padding: how many elements to take away at both ends of the output.
+        output_padding: how many elements to add at its end, fewer than ``stride`` or ``dilation``.
+        groups: into how many groups the channels are divided, which do not mix.
+        dilation: the distance between elements that the kernel adds to.
+
+    Returns:
+        (batch, outputs, depth, height, width), with sizes as of ``conv_transpose1d``.
+
+    Raises:
+        ValueError: channels, groups, sizes or paddings do not fit.
+
+    As PyTorch's ``nn.functional.conv_transpose3d``.
 
     >>> import stretto.numpy as snp
     >>> from stretto.nn import functional as F

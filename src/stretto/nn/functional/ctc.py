@@ -8,6 +8,7 @@ from __future__ import annotations
 import functools
 import math
 import operator
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -18,6 +19,7 @@ from stretto._engine.control.stop_gradient import stop_gradient
 from stretto._engine.core.errors import TracedValueError
 from stretto._engine.core.interpreter import Tracer, as_value
 from stretto._engine.core.types import ArrayType, kind_of
+from stretto._engine.core.typing import Array, ArrayLike
 from stretto._engine.ops.broadcast import expand_dims
 from stretto._engine.ops.comparison import full
 from stretto._engine.ops.convert import convert
@@ -79,23 +81,37 @@ def _check(x: ArrayType, targets: ArrayType, blank: int) -> None:
 
 
 def ctc_loss(
-    log_probs: Any,
-    targets: Any,
-    input_lengths: Any,
-    target_lengths: Any,
+    log_probs: ArrayLike,
+    targets: ArrayLike,
+    input_lengths: ArrayLike | Sequence[int],
+    target_lengths: ArrayLike | Sequence[int],
     blank: int = 0,
     reduction: str = "mean",
     zero_infinity: bool = False,
-) -> Any:
-    """``-log p(targets)``, the sum over all ways to spread the targets over the steps.
+) -> Array:
+    """Take ``-log p(targets)``, summed over all ways to spread the targets over the steps.
 
-    ``log_probs`` are logarithms of probabilities (T, N, C), or (T, C); ``targets`` classes other
-    than ``blank``, (N, S), (S,) without N, or those of all examples one after another;
-    ``input_lengths`` and ``target_lengths`` (N,) say how much of each counts. The mean is over the
-    batch, each loss by its target's length. ``zero_infinity`` makes infinite losses, of targets too
-    long for their input, 0.
+    The mean is over the batch, each loss divided by its target's length.
 
-    Raises ``ValueError`` where shapes do not fit. Source: Graves et al., Connectionist Temporal
+    Args:
+        log_probs: logarithms of probabilities (T, N, C), or (T, C).
+        targets: classes other than ``blank``, (N, S), (S,) without N, or those of all examples one
+            after another.
+        input_lengths: how many steps of each example count, (N,).
+        target_lengths: how many targets of each example count, (N,).
+        blank: the class that stands for no label.
+        reduction: ``"none"`` for each loss, ``"mean"`` or ``"sum"``.
+        zero_infinity: whether infinite losses, of targets too long for their input, become 0.
+
+    Returns:
+        A scalar, or a loss for each example where ``reduction`` is ``"none"``.
+
+    Raises:
+        TracedValueError: targets come one after another, and ``target_lengths`` is traced.
+        ValueError: shapes or lengths do not fit, ``blank`` is not a class, or ``reduction`` is
+            another word.
+
+    As PyTorch's ``nn.functional.ctc_loss``. Source: Graves et al., Connectionist Temporal
     Classification, 2006.
 
     >>> import stretto as st, stretto.numpy as snp

@@ -6,9 +6,8 @@ Names, arguments and defaults are those of PyTorch's ``torch.nn.functional``, wi
 
 from __future__ import annotations
 
-from typing import Any
-
 import stretto.numpy as snp
+from stretto._engine.core.typing import Array, ArrayLike
 from stretto._engine.ops.broadcast import canonical_axis, of_rank
 from stretto._engine.ops.elementwise import broadcast_shapes
 from stretto.nn.functional.arguments import as_float
@@ -24,11 +23,24 @@ __all__ = [
 
 
 def pairwise_distance(
-    x1: Any, x2: Any, p: float = 2.0, eps: float = 1e-6, keepdim: bool = False
-) -> Any:
-    """The p-norm of ``x1 - x2 + eps`` along the last axis; the others broadcast.
+    x1: ArrayLike, x2: ArrayLike, p: float = 2.0, eps: float = 1e-6, keepdim: bool = False
+) -> Array:
+    """Take the p-norm of ``x1 - x2 + eps`` along the last axis.
 
-    Raises ``ValueError`` for a negative ``p``, and where shapes do not broadcast.
+    Args:
+        x1: vectors along the last axis.
+        x2: vectors along the last axis; the others broadcast.
+        p: the norm, not negative.
+        eps: what is added to differences.
+        keepdim: whether the last axis stays, with size 1.
+
+    Returns:
+        The distances.
+
+    Raises:
+        ValueError: ``p`` is negative, there is no axis, or shapes do not broadcast.
+
+    As PyTorch's ``nn.functional.pairwise_distance``.
 
     >>> import stretto as st, stretto.numpy as snp
     >>> x, y = snp.array([[3.0, 4.0]]), snp.zeros((1, 2))
@@ -46,11 +58,22 @@ def pairwise_distance(
     return vector_norm(difference, axis=-1, keepdims=keepdim, ord=p)
 
 
-def cosine_similarity(x1: Any, x2: Any, dim: int = 1, eps: float = 1e-8) -> Any:
-    """The product of ``x1`` and ``x2`` along ``dim``, by both norms, each at least ``eps``.
+def cosine_similarity(x1: ArrayLike, x2: ArrayLike, dim: int = 1, eps: float = 1e-8) -> Array:
+    """Take the cosine of the angle between vectors: their product, divided by both norms.
 
-    ``dim`` is an axis of the shape to which the two broadcast. Raises ``ValueError`` where they do
-    not.
+    Args:
+        x1: vectors along ``dim``.
+        x2: vectors along ``dim``; both broadcast.
+        dim: the axis, of the shape to which they broadcast.
+        eps: the least norm.
+
+    Returns:
+        The cosines, without the axis ``dim``.
+
+    Raises:
+        ValueError: ``dim`` is out of bounds, or shapes do not broadcast.
+
+    As PyTorch's ``nn.functional.cosine_similarity``.
 
     >>> import stretto as st, stretto.numpy as snp
     >>> x, y = snp.array([[3.0, 4.0]]), snp.array([[1.0, 0.0]])
@@ -71,11 +94,29 @@ _SMALLEST_SQUARE = 1e-12
 
 
 def cosine_embedding_loss(
-    input1: Any, input2: Any, target: Any, margin: float = 0.0, *, reduction: str = "mean"
-) -> Any:
-    """``1 - cos`` of two vectors whose target is 1, ``max(0, cos - margin)`` where it is -1.
+    input1: ArrayLike,
+    input2: ArrayLike,
+    target: ArrayLike,
+    margin: float = 0.0,
+    *,
+    reduction: str = "mean",
+) -> Array:
+    """Take ``1 - cos`` of vectors whose target is 1, and ``max(0, cos - margin)`` where it is -1.
 
-    Inputs are (N, D) or (D,), targets (N,) or (). Raises ``ValueError`` for others.
+    Args:
+        input1: vectors (N, D) or (D,).
+        input2: vectors of the same shape.
+        target: 1 or -1, (N,) or ().
+        margin: the cosine that costs nothing where the target is -1.
+        reduction: ``"none"`` for each loss, ``"mean"`` or ``"sum"``.
+
+    Returns:
+        A scalar, or each loss where ``reduction`` is ``"none"``.
+
+    Raises:
+        ValueError: shapes do not fit, or ``reduction`` is another word.
+
+    As PyTorch's ``nn.functional.cosine_embedding_loss``.
 
     >>> import stretto as st, stretto.numpy as snp
     >>> x, y = snp.array([[3.0, 4.0]]), snp.array([[1.0, 0.0]])
@@ -98,20 +139,35 @@ def cosine_embedding_loss(
 
 
 def triplet_margin_loss(
-    anchor: Any,
-    positive: Any,
-    negative: Any,
+    anchor: ArrayLike,
+    positive: ArrayLike,
+    negative: ArrayLike,
     margin: float = 1.0,
     p: float = 2.0,
     eps: float = 1e-6,
     swap: bool = False,
     *,
     reduction: str = "mean",
-) -> Any:
-    """``max(0, d(anchor, positive) - d(anchor, negative) + margin)`` of distances by the p-norm.
+) -> Array:
+    """Take ``max(0, d(anchor, positive) - d(anchor, negative) + margin)``, d a p-norm's distance.
 
-    With ``swap`` the negative's distance is the smaller of those from anchor and positive. Raises
-    ``ValueError`` where shapes do not broadcast. Source: Balntas et al., Learning Shallow
+    Args:
+        anchor: vectors along the last axis; the others broadcast.
+        positive: vectors to be near.
+        negative: vectors to be far.
+        margin: the margin.
+        p: the norm, not negative.
+        eps: what is added to differences.
+        swap: whether the negative's distance is the smaller of those from anchor and positive.
+        reduction: ``"none"`` for each loss, ``"mean"`` or ``"sum"``.
+
+    Returns:
+        A scalar, or each loss where ``reduction`` is ``"none"``.
+
+    Raises:
+        ValueError: ``p`` is negative, shapes do not broadcast, or ``reduction`` is another word.
+
+    As PyTorch's ``nn.functional.triplet_margin_loss``. Source: Balntas et al., Learning Shallow
     Convolutional Feature Descriptors with Triplet Losses, 2016.
 
     >>> import stretto as st, stretto.numpy as snp

@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 
 from stretto import random
+from stretto._engine.core.typing import Array, ArrayLike, Key
 from stretto._engine.ops.broadcast import broadcast_in_dim
 from stretto._engine.ops.comparison import full_like, ge, select, zeros_like
 from stretto.nn.functional.arguments import as_float
@@ -67,13 +68,31 @@ def _dropout(
 
 
 def dropout(
-    input: Any, p: float = 0.5, training: bool = True, inplace: bool = False, key: Any = None
-) -> Any:
-    """Each element 0 with probability ``p``, else divided by ``1 - p``; as it is if not training.
+    input: ArrayLike,
+    p: float = 0.5,
+    training: bool = True,
+    inplace: bool = False,
+    key: Key | None = None,
+) -> Array:
+    """Set each element to 0 with probability ``p``, and divide the others by ``1 - p``.
 
-    ``key`` is the key to draw from, by default the ambient stream's next. Raises ``ValueError`` for
-    a ``p`` that is no probability, ``RuntimeError`` where there is no key. Source: Srivastava et
-    al., Dropout: A Simple Way to Prevent Neural Networks from Overfitting, 2014.
+    Args:
+        input: an array of any shape.
+        p: the probability, a Python number.
+        training: whether anything is dropped; otherwise the input is returned.
+        inplace: ignored, as arrays never change.
+        key: the key to draw from; by default the ambient stream's next one.
+
+    Returns:
+        The input with parts dropped; integers become floats.
+
+    Raises:
+        RuntimeError: there is no key to draw from.
+        TypeError: ``p`` is not a number.
+        ValueError: ``p`` is not from 0 to 1.
+
+    As PyTorch's ``nn.functional.dropout``. Source: Srivastava et al., Dropout: A Simple Way to
+    Prevent Neural Networks from Overfitting, 2014.
 
     >>> import stretto as st
     >>> st.nn.functional.dropout(st.numpy.ones(4), key=st.random.PRNGKey(1))
@@ -83,11 +102,30 @@ def dropout(
 
 
 def dropout1d(
-    input: Any, p: float = 0.5, training: bool = True, inplace: bool = False, key: Any = None
-) -> Any:
-    """``dropout`` of whole channels of an input (N, C, L) or (C, L).
+    input: ArrayLike,
+    p: float = 0.5,
+    training: bool = True,
+    inplace: bool = False,
+    key: Key | None = None,
+) -> Array:
+    """Drop whole channels of signals.
 
-    Raises ``ValueError`` for another rank. Source: Tompson et al., Efficient Object Localization
+    Args:
+        input: (N, C, L) or (C, L).
+        p: the probability, a Python number.
+        training: whether anything is dropped; otherwise the input is returned.
+        inplace: ignored, as arrays never change.
+        key: the key to draw from; by default the ambient stream's next one.
+
+    Returns:
+        The input with parts dropped; integers become floats.
+
+    Raises:
+        RuntimeError: there is no key to draw from.
+        TypeError: ``p`` is not a number.
+        ValueError: ``p`` is not from 0 to 1, or ``input`` has another rank.
+
+    As PyTorch's ``nn.functional.dropout1d``. Source: Tompson et al., Efficient Object Localization
     Using Convolutional Networks, 2015.
 
     >>> import stretto as st
@@ -101,21 +139,67 @@ def dropout1d(
 
 
 def dropout2d(
-    input: Any, p: float = 0.5, training: bool = True, inplace: bool = False, key: Any = None
-) -> Any:
-    """``dropout`` of whole channels of an input (N, C, H, W) or (C, H, W).
+    input: ArrayLike,
+    p: float = 0.5,
+    training: bool = True,
+    inplace: bool = False,
+    key: Key | None = None,
+) -> Array:
+    """Drop whole channels of images.
 
-    Raises ``ValueError`` for another rank.
+    Args:
+        input: (N, C, H, W) or (C, H, W).
+        p: the probability, a Python number.
+        training: whether anything is dropped; otherwise the input is returned.
+        inplace: ignored, as arrays never change.
+        key: the key to draw from; by default the ambient stream's next one.
+
+    Returns:
+        The input with parts dropped; integers become floats.
+
+    Raises:
+        RuntimeError: there is no key to draw from.
+        TypeError: ``p`` is not a number.
+        ValueError: ``p`` is not from 0 to 1, or ``input`` has another rank.
+
+    As PyTorch's ``nn.functional.dropout2d``.
+
+    >>> import stretto as st
+    >>> st.nn.functional.dropout2d(st.numpy.ones((2, 4, 4)), key=st.random.PRNGKey(0)).shape
+    (2, 4, 4)
     """
     return _dropout("dropout2d", input, p, training, key, 2)
 
 
 def dropout3d(
-    input: Any, p: float = 0.5, training: bool = True, inplace: bool = False, key: Any = None
-) -> Any:
-    """``dropout`` of whole channels of an input (N, C, D, H, W) or (C, D, H, W).
+    input: ArrayLike,
+    p: float = 0.5,
+    training: bool = True,
+    inplace: bool = False,
+    key: Key | None = None,
+) -> Array:
+    """Drop whole channels of volumes.
 
-    Raises ``ValueError`` for another rank.
+    Args:
+        input: (N, C, D, H, W) or (C, D, H, W).
+        p: the probability, a Python number.
+        training: whether anything is dropped; otherwise the input is returned.
+        inplace: ignored, as arrays never change.
+        key: the key to draw from; by default the ambient stream's next one.
+
+    Returns:
+        The input with parts dropped; integers become floats.
+
+    Raises:
+        RuntimeError: there is no key to draw from.
+        TypeError: ``p`` is not a number.
+        ValueError: ``p`` is not from 0 to 1, or ``input`` has another rank.
+
+    As PyTorch's ``nn.functional.dropout3d``.
+
+    >>> import stretto as st
+    >>> st.nn.functional.dropout3d(st.numpy.ones((2, 2, 2, 2)), key=st.random.PRNGKey(0)).shape
+    (2, 2, 2, 2)
     """
     return _dropout("dropout3d", input, p, training, key, 3)
 
@@ -138,11 +222,31 @@ def _alpha(who: str, input: Any, p: Any, training: bool, key: Any, channels: boo
 
 
 def alpha_dropout(
-    input: Any, p: float = 0.5, training: bool = False, inplace: bool = False, key: Any = None
-) -> Any:
-    """Each element at ``selu``'s lower limit with probability ``p``, then mean and variance kept.
+    input: ArrayLike,
+    p: float = 0.5,
+    training: bool = False,
+    inplace: bool = False,
+    key: Key | None = None,
+) -> Array:
+    """Set each element to ``selu``'s lower limit with probability ``p``; keep mean and variance.
 
-    Raises as ``dropout``. Source: Klambauer et al., Self-Normalizing Neural Networks, 2017.
+    Args:
+        input: an array of any shape.
+        p: the probability, a Python number.
+        training: whether anything is dropped; otherwise the input is returned.
+        inplace: ignored, as arrays never change.
+        key: the key to draw from; by default the ambient stream's next one.
+
+    Returns:
+        The input with parts dropped; integers become floats.
+
+    Raises:
+        RuntimeError: there is no key to draw from.
+        TypeError: ``p`` is not a number.
+        ValueError: ``p`` is not from 0 to 1.
+
+    As PyTorch's ``nn.functional.alpha_dropout``. Source: Klambauer et al., Self-Normalizing Neural
+    Networks, 2017.
 
     >>> import stretto as st
     >>> key, x_key = st.random.split(st.random.PRNGKey(0))
@@ -155,10 +259,33 @@ def alpha_dropout(
 
 
 def feature_alpha_dropout(
-    input: Any, p: float = 0.5, training: bool = False, inplace: bool = False, key: Any = None
-) -> Any:
-    """``alpha_dropout`` of whole channels of an input (N, C, ...).
+    input: ArrayLike,
+    p: float = 0.5,
+    training: bool = False,
+    inplace: bool = False,
+    key: Key | None = None,
+) -> Array:
+    """Apply ``alpha_dropout`` to whole channels.
 
-    Raises ``ValueError`` for a rank below 2.
+    Args:
+        input: (N, C, ...).
+        p: the probability, a Python number.
+        training: whether anything is dropped; otherwise the input is returned.
+        inplace: ignored, as arrays never change.
+        key: the key to draw from; by default the ambient stream's next one.
+
+    Returns:
+        The input with parts dropped; integers become floats.
+
+    Raises:
+        RuntimeError: there is no key to draw from.
+        TypeError: ``p`` is not a number.
+        ValueError: ``p`` is not from 0 to 1, or ``input`` has another rank.
+
+    As PyTorch's ``nn.functional.feature_alpha_dropout``.
+
+    >>> import stretto as st
+    >>> st.nn.functional.feature_alpha_dropout(st.numpy.ones((2, 3, 4))).shape
+    (2, 3, 4)
     """
     return _alpha("feature_alpha_dropout", input, p, training, key, True)

@@ -12,6 +12,7 @@ from typing import Any
 from stretto._engine.control.stop_gradient import stop_gradient
 from stretto._engine.core.interpreter import as_value
 from stretto._engine.core.types import ArrayType, kind_of
+from stretto._engine.core.typing import Array, ArrayLike
 from stretto._engine.ops.arithmetic import maximum
 from stretto._engine.ops.broadcast import expand_dims
 from stretto._engine.ops.comparison import full_like, ne, where, zeros_like
@@ -39,11 +40,23 @@ def _padding(who: str, padding_idx: int, weight: ArrayType) -> int:
     return padding_idx % rows
 
 
-def embedding(input: Any, weight: Any, padding_idx: int | None = None) -> Any:
-    """The rows of ``weight`` (rows, features) at ``input``: the shape of ``input``, and features.
+def embedding(input: ArrayLike, weight: ArrayLike, padding_idx: int | None = None) -> Array:
+    """Look up rows of a table by number.
 
-    The row ``padding_idx`` gets no gradient. Numbers beyond the rows give NaN; negative ones count
-    from the end. Raises ``TypeError`` where ``input`` is not of integers.
+    Args:
+        input: integers, of any shape; a number beyond the rows gives NaN, a negative one counts
+            from the end.
+        weight: the table (rows, features).
+        padding_idx: a row that gets no gradient.
+
+    Returns:
+        The rows, of the shape of ``input`` and features.
+
+    Raises:
+        TypeError: ``input`` is not of integers.
+        ValueError: ``weight`` does not have two axes, or ``padding_idx`` is not one of its rows.
+
+    As PyTorch's ``nn.functional.embedding``.
 
     >>> import stretto.numpy as snp
     >>> from stretto.nn import functional as F
@@ -52,28 +65,42 @@ def embedding(input: Any, weight: Any, padding_idx: int | None = None) -> Any:
            [1., 2.],
            [3., 4.]], dtype=float32)
     """
-    ids, weight = _table("embedding", input, weight)
-    out = take(weight, ids, 0, mode="fill")
+    ids, table = _table("embedding", input, weight)
+    out = take(table, ids, 0, mode="fill")
     if padding_idx is None:
         return out
-    trained = expand_dims(ne(ids, _padding("embedding", padding_idx, weight.type)), (ids.ndim,))
+    trained = expand_dims(ne(ids, _padding("embedding", padding_idx, table.type)), (ids.ndim,))
     return where(trained, out, stop_gradient(out))
 
 
 def embedding_bag(
-    input: Any,
-    weight: Any,
+    input: ArrayLike,
+    weight: ArrayLike,
     *,
     mode: str = "mean",
-    per_sample_weights: Any = None,
+    per_sample_weights: ArrayLike | None = None,
     padding_idx: int | None = None,
-) -> Any:
-    """The mean, sum or greatest of the rows at each line of ``input``: (bags, features).
+) -> Array:
+    """Look up rows of a table, and take the mean, sum or maximum of those of each bag.
 
-    ``input`` is (bags, length) of integers. ``per_sample_weights``, of the same shape, multiply the
-    rows where ``mode`` is ``"sum"``. Entries equal to ``padding_idx`` are left out, and a bag of
-    none is zeros. (PyTorch's ``offsets``, for bags of differing lengths, are not taken: their
-    shapes would depend on values; fill up with ``padding_idx``.)
+    PyTorch's ``offsets``, for bags of differing lengths, are not taken: shapes would depend on
+    values. Fill up with ``padding_idx`` instead.
+
+    Args:
+        input: integers (bags, length).
+        weight: the table (rows, features).
+        mode: ``"mean"``, ``"sum"`` or ``"max"``.
+        per_sample_weights: factors of the rows, of the shape of ``input``, in mode ``"sum"``.
+        padding_idx: a row to leave out; a bag of nothing else gives zeros.
+
+    Returns:
+        (bags, features).
+
+    Raises:
+        TypeError: ``input`` is not of integers.
+        ValueError: shapes do not fit, ``mode`` is another word, or ``padding_idx`` is not a row.
+
+    As PyTorch's ``nn.functional.embedding_bag``.
 
     >>> import stretto.numpy as snp
     >>> from stretto.nn import functional as F
@@ -82,14 +109,14 @@ def embedding_bag(
            [3., 4.]], dtype=float32)
     """
     who = "embedding_bag"
-    ids, weight = _table(who, input, weight)
+    ids, table = _table(who, input, weight)
     if mode not in ("mean", "sum", "max"):
         raise ValueError(f"{who}: mode must be 'mean', 'sum' or 'max', got {mode!r}")
     if ids.ndim != 2:
         raise ValueError(f"{who}: input must be (bags, length), got {ids.type}")
     if per_sample_weights is not None and mode != "sum":
         raise ValueError(f"{who}: per_sample_weights are for mode 'sum', got mode {mode!r}")
-    rows = take(weight, ids, 0, mode="fill")
+    rows = take(table, ids, 0, mode="fill")
     if per_sample_weights is not None:
         factors = as_value(per_sample_weights, who, "per_sample_weights")
         if factors.shape != ids.shape:
@@ -100,7 +127,7 @@ def embedding_bag(
         rows = rows * expand_dims(factors, (2,))
     counted, length = None, ids.shape[1]
     if padding_idx is not None:
-        counted = expand_dims(ne(ids, _padding(who, padding_idx, weight.type)), (2,))
+        counted = expand_dims(ne(ids, _padding(who, padding_idx, table.type)), (2,))
     if mode == "max":
         if counted is None:
             return max_(rows, 1) if length else sum_(rows, 1)

@@ -11,6 +11,7 @@ from typing import Any
 import stretto.numpy as snp
 from stretto._engine.core.interpreter import as_value
 from stretto._engine.core.types import kind_of
+from stretto._engine.core.typing import Array, ArrayLike
 from stretto._engine.ops.broadcast import expand_dims, of_rank
 from stretto._engine.ops.iota import broadcasted_iota
 from stretto.nn import functions
@@ -28,11 +29,23 @@ __all__ = [
 
 
 def hinge_embedding_loss(
-    input: Any, target: Any, margin: float = 1.0, *, reduction: str = "mean"
-) -> Any:
-    """``x`` where the target is 1, and ``max(0, margin - x)`` where it is -1.
+    input: ArrayLike, target: ArrayLike, margin: float = 1.0, *, reduction: str = "mean"
+) -> Array:
+    """Take ``x`` where the target is 1, and ``max(0, margin - x)`` where it is -1.
 
-    Raises ``ValueError`` where shapes differ.
+    Args:
+        input: distances, of any shape.
+        target: 1 or -1, of the same shape.
+        margin: how large is large enough.
+        reduction: ``"none"`` for each loss, ``"mean"`` or ``"sum"``.
+
+    Returns:
+        A scalar, or each loss where ``reduction`` is ``"none"``.
+
+    Raises:
+        ValueError: shapes differ, or ``reduction`` is another word.
+
+    As PyTorch's ``nn.functional.hinge_embedding_loss``.
 
     >>> import stretto as st, stretto.numpy as snp
     >>> x, t = snp.array([0.25, 0.25]), snp.array([1, -1])
@@ -46,11 +59,29 @@ def hinge_embedding_loss(
 
 
 def margin_ranking_loss(
-    input1: Any, input2: Any, target: Any, margin: float = 0.0, *, reduction: str = "mean"
-) -> Any:
-    """``max(0, margin - target * (input1 - input2))``: which of two is to be the greater.
+    input1: ArrayLike,
+    input2: ArrayLike,
+    target: ArrayLike,
+    margin: float = 0.0,
+    *,
+    reduction: str = "mean",
+) -> Array:
+    """Take ``max(0, margin - target * (input1 - input2))``: one of two is to exceed the other.
 
-    Raises ``ValueError`` where shapes do not broadcast.
+    Args:
+        input1: the first inputs.
+        input2: the second inputs, which broadcast with the first.
+        target: 1 where ``input1`` is to be the greater, -1 where ``input2`` is.
+        margin: the margin.
+        reduction: ``"none"`` for each loss, ``"mean"`` or ``"sum"``.
+
+    Returns:
+        A scalar, or each loss where ``reduction`` is ``"none"``.
+
+    Raises:
+        ValueError: shapes do not broadcast, or ``reduction`` is another word.
+
+    As PyTorch's ``nn.functional.margin_ranking_loss``.
 
     >>> import stretto as st, stretto.numpy as snp
     >>> one, other = snp.array([1.0, 1.0]), snp.array([3.0, 3.0])
@@ -63,10 +94,21 @@ def margin_ranking_loss(
     return reduced(positive_part(margin - t * (x - y)), reduction, who)
 
 
-def soft_margin_loss(input: Any, target: Any, *, reduction: str = "mean") -> Any:
-    """``log(1 + exp(-target * input))`` for targets 1 and -1, without overflow.
+def soft_margin_loss(input: ArrayLike, target: ArrayLike, *, reduction: str = "mean") -> Array:
+    """Take ``log(1 + exp(-target * input))`` for targets 1 and -1, without overflow.
 
-    Raises ``ValueError`` where shapes differ.
+    Args:
+        input: scores, of any shape.
+        target: 1 or -1, of the same shape.
+        reduction: ``"none"`` for each loss, ``"mean"`` or ``"sum"``.
+
+    Returns:
+        A scalar, or each loss where ``reduction`` is ``"none"``.
+
+    Raises:
+        ValueError: shapes differ, or ``reduction`` is another word.
+
+    As PyTorch's ``nn.functional.soft_margin_loss``.
 
     >>> import stretto as st, stretto.numpy as snp
     >>> x, t = snp.array([0.0, 100.0]), snp.array([1, -1])
@@ -86,18 +128,34 @@ def _rows(who: str, input: Any) -> Any:
 
 
 def multi_margin_loss(
-    input: Any,
-    target: Any,
+    input: ArrayLike,
+    target: ArrayLike,
     p: int = 1,
     margin: float = 1.0,
-    weight: Any = None,
+    weight: ArrayLike | None = None,
     *,
     reduction: str = "mean",
-) -> Any:
-    """``weight[t]`` times the sum of ``max(0, margin - x[t] + x[i])**p`` over classes ``i``, by C.
+) -> Array:
+    """Ask for the target's class to exceed the others by a margin.
 
-    ``input`` is (N, C) or (C,), ``target`` the classes, ``p`` 1 or 2. Raises ``ValueError`` for
-    another ``p``, and where shapes do not fit. Source: Crammer and Singer, On the Algorithmic
+    The loss is ``weight[t]`` times the sum of ``max(0, margin - x[t] + x[i])**p`` over other
+    classes i, divided by C.
+
+    Args:
+        input: scores (N, C) or (C,).
+        target: the classes, (N,) or ().
+        p: 1 or 2.
+        margin: the margin.
+        weight: a factor for each class, (C,).
+        reduction: ``"none"`` for each loss, ``"mean"`` or ``"sum"``.
+
+    Returns:
+        A scalar, or each loss where ``reduction`` is ``"none"``.
+
+    Raises:
+        ValueError: ``p`` or ``reduction`` is not one of those above, or shapes do not fit.
+
+    As PyTorch's ``nn.functional.multi_margin_loss``. Source: Crammer and Singer, On the Algorithmic
     Implementation of Multiclass Kernel-based Vector Machines, 2001.
 
     >>> import stretto as st, stretto.numpy as snp
@@ -128,11 +186,26 @@ def multi_margin_loss(
     return reduced(loss, reduction, who)
 
 
-def multilabel_margin_loss(input: Any, target: Any, *, reduction: str = "mean") -> Any:
-    """The sum of ``max(0, 1 - x[t] + x[i])`` over targets ``t`` and other classes ``i``, by C.
+def multilabel_margin_loss(
+    input: ArrayLike, target: ArrayLike, *, reduction: str = "mean"
+) -> Array:
+    """Ask for all targets' classes to exceed the others by 1.
 
-    ``target`` has the shape of ``input``, (N, C) or (C,): the classes of each row, then -1. Raises
-    ``ValueError`` where shapes differ, or the target is not integer.
+    The loss is the sum of ``max(0, 1 - x[t] + x[i])`` over targets t and other classes i, divided
+    by C.
+
+    Args:
+        input: scores (N, C) or (C,).
+        target: integers of the same shape: the classes of each row, followed by -1.
+        reduction: ``"none"`` for each loss, ``"mean"`` or ``"sum"``.
+
+    Returns:
+        A scalar, or each loss where ``reduction`` is ``"none"``.
+
+    Raises:
+        ValueError: shapes differ, ``target`` is not integer, or ``reduction`` is another word.
+
+    As PyTorch's ``nn.functional.multilabel_margin_loss``.
 
     >>> import stretto as st, stretto.numpy as snp
     >>> x, t = snp.array([0.1, 0.2, 0.4, 0.8]), snp.array([3, 0, -1, 1])
@@ -158,12 +231,23 @@ def multilabel_margin_loss(input: Any, target: Any, *, reduction: str = "mean") 
 
 
 def multilabel_soft_margin_loss(
-    input: Any, target: Any, weight: Any = None, *, reduction: str = "mean"
-) -> Any:
-    """The mean over classes of the binary cross-entropy of logits, each class times its weight.
+    input: ArrayLike, target: ArrayLike, weight: ArrayLike | None = None, *, reduction: str = "mean"
+) -> Array:
+    """Average the binary cross-entropy of logits over classes.
 
-    ``input`` and ``target``, of 0 and 1, are (N, C) or (C,), ``weight`` (C,). Raises ``ValueError``
-    where shapes differ.
+    Args:
+        input: logits (N, C) or (C,).
+        target: 0 or 1, of the same shape.
+        weight: a factor for each class, (C,).
+        reduction: ``"none"`` for each loss, ``"mean"`` or ``"sum"``.
+
+    Returns:
+        A scalar, or each loss where ``reduction`` is ``"none"``.
+
+    Raises:
+        ValueError: shapes differ, or ``reduction`` is another word.
+
+    As PyTorch's ``nn.functional.multilabel_soft_margin_loss``.
 
     >>> import stretto as st, stretto.numpy as snp
     >>> x, t = snp.zeros((1, 2)), snp.array([[1.0, 0.0]])

@@ -12,6 +12,7 @@ from typing import Any
 import stretto.numpy as snp
 from stretto._engine.core.interpreter import as_value
 from stretto._engine.core.types import is_complex, is_inexact
+from stretto._engine.core.typing import Array, ArrayLike, Key
 from stretto._engine.ops.broadcast import of_rank, reshape, transpose
 from stretto._engine.ops.comparison import zeros_like
 from stretto._engine.ops.shape import concatenate, pad, slice_in_dim
@@ -104,49 +105,77 @@ def _check(query: Any, key: Any, value: Any, features: tuple[int, int, int], axi
 
 
 def multi_head_attention_forward(
-    query: Any,
-    key: Any,
-    value: Any,
+    query: ArrayLike,
+    key: ArrayLike,
+    value: ArrayLike,
     embed_dim_to_check: int,
     num_heads: int,
-    in_proj_weight: Any,
-    in_proj_bias: Any,
-    bias_k: Any,
-    bias_v: Any,
+    in_proj_weight: ArrayLike | None,
+    in_proj_bias: ArrayLike | None,
+    bias_k: ArrayLike | None,
+    bias_v: ArrayLike | None,
     add_zero_attn: bool,
     dropout_p: float,
-    out_proj_weight: Any,
-    out_proj_bias: Any,
+    out_proj_weight: ArrayLike,
+    out_proj_bias: ArrayLike | None,
     training: bool = True,
-    key_padding_mask: Any = None,
+    key_padding_mask: ArrayLike | None = None,
     need_weights: bool = True,
-    attn_mask: Any = None,
+    attn_mask: ArrayLike | None = None,
     use_separate_proj_weight: bool = False,
-    q_proj_weight: Any = None,
-    k_proj_weight: Any = None,
-    v_proj_weight: Any = None,
+    q_proj_weight: ArrayLike | None = None,
+    k_proj_weight: ArrayLike | None = None,
+    v_proj_weight: ArrayLike | None = None,
     *,
     average_attn_weights: bool = True,
     is_causal: bool = False,
     batch_first: bool = False,
-    dropout_key: Any = None,
-) -> tuple[Any, Any]:
-    """What each of ``num_heads`` heads finds, projected; and the weights (N, L, S), or None.
+    dropout_key: Key | None = None,
+) -> tuple[Array, Array | None]:
+    """Project, attend by several heads, and project what they find.
 
-    ``query`` is (L, N, E), ``key`` (S, N, kdim), ``value`` (S, N, vdim), with N first if
-    ``batch_first``, or all without N; the first result has the shape of ``query``.
-    ``in_proj_weight`` is (3 E, E), or, with ``use_separate_proj_weight``, three weights (E, E), (E,
-    kdim), (E, vdim) stand in its place; ``in_proj_bias`` (3 E,), ``out_proj_weight`` (E, E).
-    ``bias_k`` and ``bias_v`` (1, 1, E) are one key and value more, ``add_zero_attn`` one of zeros.
+    Inputs are (length, batch, features), with ``batch_first`` (batch, length, features), or without
+    the batch.
 
-    ``attn_mask`` is (L, S) or (N num_heads, L, S), ``key_padding_mask`` (N, S): True for keys to
-    leave out, or floats that are added. ``is_causal`` leaves out keys after the query; beside an
-    ``attn_mask`` it only says that this does so. While ``training``, weights are dropped with
-    probability ``dropout_p``, by ``dropout_key`` or the ambient stream; those returned as well.
-    Without ``average_attn_weights`` they are (N, num_heads, L, S).
+    Args:
+        query: (L, N, E).
+        key: (S, N, kdim).
+        value: (S, N, vdim).
+        embed_dim_to_check: E.
+        num_heads: the number of heads, a divisor of E.
+        in_proj_weight: (3 E, E); None with ``use_separate_proj_weight``.
+        in_proj_bias: (3 E,), or None.
+        bias_k: (1, 1, E), an additional key, or None.
+        bias_v: (1, 1, E), its value, or None.
+        add_zero_attn: whether there is an additional key and value of zeros.
+        dropout_p: the probability with which weights, those returned as well, are dropped while
+            ``training``.
+        out_proj_weight: (E, E).
+        out_proj_bias: (E,), or None.
+        training: whether there is dropout.
+        key_padding_mask: (N, S), True for keys to leave out, or floats that are added to scores.
+        need_weights: whether the weights are returned.
+        attn_mask: (L, S) or (N num_heads, L, S), of the same meaning.
+        use_separate_proj_weight: whether the next three stand in place of ``in_proj_weight``.
+        q_proj_weight: (E, E).
+        k_proj_weight: (E, kdim).
+        v_proj_weight: (E, vdim).
+        average_attn_weights: whether the weights returned are the mean over heads.
+        is_causal: leaves out keys after the query; beside an ``attn_mask`` it only says that this
+            does so.
+        batch_first: whether the batch is the first axis.
+        dropout_key: the key of dropout; by default the ambient stream's next one.
 
-    Raises ``ValueError`` where shapes do not fit, ``TypeError`` for another kind of mask,
-    ``RuntimeError`` where there is no key. Source: Vaswani et al., Attention Is All You Need, 2017.
+    Returns:
+        The outputs, in the shape of ``query``; and the weights (N, L, S), or (N, num_heads, L, S)
+        if not averaged, or None if not needed.
+
+    Raises:
+        RuntimeError: dropout has no key to draw from.
+        TypeError: a mask is neither boolean nor floating.
+        ValueError: shapes do not fit.
+
+    As PyTorch's function of this name. Source: Vaswani et al., Attention Is All You Need, 2017.
 
     >>> import stretto as st, stretto.numpy as snp
     >>> x, eye = snp.ones((3, 2)), snp.eye(2)
@@ -169,8 +198,8 @@ def multi_head_attention_forward(
     e, heads = embed_dim_to_check, num_heads
     if heads < 1 or e % heads:
         raise ValueError(f"{_WHO}: embed_dim {e} is not a multiple of num_heads {heads}")
-    separate = (q_proj_weight, k_proj_weight, v_proj_weight)
-    features = tuple(w.shape[-1] for w in separate) if use_separate_proj_weight else (e, e, e)
+    separate: Any = (q_proj_weight, k_proj_weight, v_proj_weight)
+    features: Any = tuple(w.shape[-1] for w in separate) if use_separate_proj_weight else (e, e, e)
     batched, axis = query.ndim == 3, 1 if batch_first and query.ndim == 3 else 0
     _check(query, key, value, features, axis)
     if use_separate_proj_weight:

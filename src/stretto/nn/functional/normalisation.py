@@ -14,6 +14,7 @@ from typing import Any
 from ml_dtypes import finfo
 
 from stretto._engine.core.interpreter import Value, as_value
+from stretto._engine.core.typing import Array, ArrayLike
 from stretto._engine.ops.arithmetic import maximum
 from stretto._engine.ops.broadcast import canonical_axis, of_rank, reduce_sum, reshape
 from stretto._engine.ops.convert import convert
@@ -84,11 +85,20 @@ def _counted(who: str, x: Value, axes: tuple[int, ...]) -> None:
         )
 
 
-def batch_statistics(input: Any) -> tuple[Any, Any]:
-    """The mean and the (biased) variance of each channel of (batch, channels, ...).
+def batch_statistics(input: ArrayLike) -> tuple[Array, Array]:
+    """Find the mean and the (biased) variance of each channel.
 
-    Two arrays (channels,), float32 for narrower floats. Running statistics, as PyTorch keeps them,
-    are weighted means of these, the variance times n / (n - 1) for n values a channel.
+    Running statistics, as PyTorch keeps them, are weighted means of these, the variance times n /
+    (n - 1) for n values a channel.
+
+    Args:
+        input: (batch, channels, ...).
+
+    Returns:
+        The means and the variances, each (channels,), float32 for narrower floats.
+
+    Raises:
+        ValueError: ``input`` has fewer than two axes.
 
     >>> import stretto.numpy as snp
     >>> from stretto.nn import functional as F
@@ -104,22 +114,37 @@ def batch_statistics(input: Any) -> tuple[Any, Any]:
 
 
 def batch_norm(
-    input: Any,
-    running_mean: Any,
-    running_var: Any,
-    weight: Any = None,
-    bias: Any = None,
+    input: ArrayLike,
+    running_mean: ArrayLike | None,
+    running_var: ArrayLike | None,
+    weight: ArrayLike | None = None,
+    bias: ArrayLike | None = None,
     training: bool = False,
     *,
     eps: float = 1e-5,
-) -> Any:
-    """``(input - mean) / sqrt(variance + eps) * weight + bias``, each of these (channels,).
+) -> Array:
+    """Normalise each channel over the batch, then scale and shift it.
 
-    ``input`` is (batch, channels, ...). Mean and variance are ``running_mean`` and ``running_var``
-    or, if ``training``, those of the input, whose gradient then counts; the running ones are
-    unused, may be None, and never change (see ``batch_statistics``). Raises ``ValueError`` for
-    shapes that do not fit, and in training for a single value a channel. Source: Ioffe and Szegedy,
-    Batch Normalization, 2015.
+    The output is ``(input - mean) / sqrt(variance + eps) * weight + bias``.
+
+    Args:
+        input: (batch, channels, ...).
+        running_mean: the means used unless ``training``, (channels,); never changed (see
+            ``batch_statistics``).
+        running_var: the variances, likewise.
+        weight: a factor for each channel, (channels,).
+        bias: a summand for each channel, (channels,).
+        training: whether mean and variance are those of the input, whose gradient then counts.
+        eps: what is added to the variance.
+
+    Returns:
+        The shape of ``input``, in its dtype; integers become floats.
+
+    Raises:
+        ValueError: shapes do not fit, statistics are missing, or there is one value a channel in
+            training.
+
+    As PyTorch's ``nn.functional.batch_norm``. Source: Ioffe and Szegedy, Batch Normalization, 2015.
 
     >>> import stretto.numpy as snp
     >>> from stretto.nn import functional as F
@@ -153,21 +178,34 @@ def batch_norm(
 
 
 def instance_norm(
-    input: Any,
-    running_mean: Any = None,
-    running_var: Any = None,
-    weight: Any = None,
-    bias: Any = None,
+    input: ArrayLike,
+    running_mean: ArrayLike | None = None,
+    running_var: ArrayLike | None = None,
+    weight: ArrayLike | None = None,
+    bias: ArrayLike | None = None,
     use_input_stats: bool = True,
     *,
     eps: float = 1e-5,
-) -> Any:
-    """Each channel of each example normalised by itself, times ``weight``, plus ``bias``.
+) -> Array:
+    """Normalise each channel of each example by itself, then scale and shift it.
 
-    ``input`` is (batch, channels, ...); the others are (channels,). Without ``use_input_stats``,
-    ``running_mean`` and ``running_var`` are used instead, as in ``batch_norm``; they never change.
-    Raises ``ValueError`` for shapes that do not fit, and for a single value a channel. Source:
-    Ulyanov et al., Instance Normalization, 2016.
+    Args:
+        input: (batch, channels, ...).
+        running_mean: the means used without ``use_input_stats``, (channels,); never changed.
+        running_var: the variances, likewise.
+        weight: a factor for each channel, (channels,).
+        bias: a summand for each channel, (channels,).
+        use_input_stats: whether mean and variance are those of the input.
+        eps: what is added to the variance.
+
+    Returns:
+        The shape of ``input``, in its dtype; integers become floats.
+
+    Raises:
+        ValueError: shapes do not fit, statistics are missing, or there is one value a channel.
+
+    As PyTorch's ``nn.functional.instance_norm``. Source: Ulyanov et al., Instance Normalization,
+    2016.
 
     >>> import stretto.numpy as snp
     >>> from stretto.nn import functional as F
@@ -204,16 +242,28 @@ def _last_axes(who: str, x: Value, normalized_shape: Any) -> tuple[tuple[int, ..
 
 
 def layer_norm(
-    input: Any,
+    input: ArrayLike,
     normalized_shape: int | Sequence[int],
-    weight: Any = None,
-    bias: Any = None,
+    weight: ArrayLike | None = None,
+    bias: ArrayLike | None = None,
     eps: float = 1e-5,
-) -> Any:
-    """``input`` with mean 0 and variance 1 over its last axes, times ``weight``, plus ``bias``.
+) -> Array:
+    """Normalise the last axes to mean 0 and variance 1, then scale and shift.
 
-    ``normalized_shape`` is the shape of those axes, of ``weight`` and of ``bias``. Raises
-    ``ValueError`` where they differ. Source: Ba et al., Layer Normalization, 2016.
+    Args:
+        input: an array whose last axes are ``normalized_shape``.
+        normalized_shape: the shape of those axes.
+        weight: factors, of shape ``normalized_shape``.
+        bias: summands, of shape ``normalized_shape``.
+        eps: what is added to the variance.
+
+    Returns:
+        The shape of ``input``, in its dtype; integers become floats.
+
+    Raises:
+        ValueError: shapes do not fit.
+
+    As PyTorch's ``nn.functional.layer_norm``. Source: Ba et al., Layer Normalization, 2016.
 
     >>> import stretto.numpy as snp
     >>> from stretto.nn import functional as F
@@ -233,16 +283,29 @@ def layer_norm(
 
 
 def rms_norm(
-    input: Any,
+    input: ArrayLike,
     normalized_shape: int | Sequence[int],
-    weight: Any = None,
+    weight: ArrayLike | None = None,
     eps: float | None = None,
-) -> Any:
-    """``input / sqrt(mean(input²) + eps) * weight``, the mean over its last axes.
+) -> Array:
+    """Divide by the root mean square over the last axes, then scale.
 
-    ``normalized_shape`` is the shape of those axes and of ``weight``; ``eps`` is by default the
-    precision of the dtype that the mean is taken in. Raises ``ValueError`` where shapes differ.
-    Source: Zhang and Sennrich, Root Mean Square Layer Normalization, 2019.
+    The output is ``input / sqrt(mean(input²) + eps) * weight``.
+
+    Args:
+        input: an array whose last axes are ``normalized_shape``.
+        normalized_shape: the shape of those axes.
+        weight: factors, of shape ``normalized_shape``.
+        eps: what is added to the mean; by default the precision of the dtype in which it is taken.
+
+    Returns:
+        The shape of ``input``, in its dtype; integers become floats.
+
+    Raises:
+        ValueError: shapes do not fit.
+
+    As PyTorch's ``nn.functional.rms_norm``. Source: Zhang and Sennrich, Root Mean Square Layer
+    Normalization, 2019.
 
     >>> import stretto.numpy as snp
     >>> from stretto.nn import functional as F
@@ -260,13 +323,28 @@ def rms_norm(
 
 
 def group_norm(
-    input: Any, num_groups: int, weight: Any = None, bias: Any = None, eps: float = 1e-5
-) -> Any:
-    """Each example's channels normalised in ``num_groups`` groups, times ``weight``, plus ``bias``.
+    input: ArrayLike,
+    num_groups: int,
+    weight: ArrayLike | None = None,
+    bias: ArrayLike | None = None,
+    eps: float = 1e-5,
+) -> Array:
+    """Normalise each example's channels in groups, then scale and shift each channel.
 
-    ``input`` is (batch, channels, ...); ``weight`` and ``bias`` are (channels,). Raises
-    ``ValueError`` where the groups do not divide the channels. Source: Wu and He, Group
-    Normalization, 2018.
+    Args:
+        input: (batch, channels, ...).
+        num_groups: the number of groups, which divides the channels.
+        weight: a factor for each channel, (channels,).
+        bias: a summand for each channel, (channels,).
+        eps: what is added to the variance.
+
+    Returns:
+        The shape of ``input``, in its dtype; integers become floats.
+
+    Raises:
+        ValueError: shapes do not fit, or the groups do not divide the channels.
+
+    As PyTorch's ``nn.functional.group_norm``. Source: Wu and He, Group Normalization, 2018.
 
     >>> import stretto.numpy as snp
     >>> from stretto.nn import functional as F
@@ -295,12 +373,27 @@ def group_norm(
 
 
 def local_response_norm(
-    input: Any, size: int, alpha: float = 1e-4, beta: float = 0.75, k: float = 1.0
-) -> Any:
-    """``input / (k + alpha * mean)^beta``, the mean of squares over ``size`` channels around each.
+    input: ArrayLike, size: int, alpha: float = 1e-4, beta: float = 0.75, k: float = 1.0
+) -> Array:
+    """Divide by a power of the mean square of neighbouring channels.
 
-    ``input`` is (batch, channels, length, ...), channels beyond the ends count as zeros. Source:
-    Krizhevsky et al., ImageNet Classification with Deep Convolutional Neural Networks, 2012.
+    The output is ``input / (k + alpha * mean)**beta``; channels beyond the ends count as zeros.
+
+    Args:
+        input: (batch, channels, length, ...).
+        size: how many channels count, around each.
+        alpha: the factor of the mean.
+        beta: the power.
+        k: what is added to the mean.
+
+    Returns:
+        The shape of ``input``, in its dtype; integers become floats.
+
+    Raises:
+        ValueError: ``input`` has fewer than three axes, or ``size`` is not positive.
+
+    As PyTorch's ``nn.functional.local_response_norm``. Source: Krizhevsky et al., ImageNet
+    Classification with Deep Convolutional Neural Networks, 2012.
 
     >>> import stretto.numpy as snp
     >>> from stretto.nn import functional as F
@@ -319,10 +412,24 @@ def local_response_norm(
     return convert(wide * power(mean * alpha + k, -beta), x.dtype)
 
 
-def normalize(input: Any, p: float = 2.0, dim: int = 1, eps: float = 1e-12) -> Any:
-    """``input / max(norm, eps)``, the ``p``-norm along ``dim``.
+def normalize(input: ArrayLike, p: float = 2.0, dim: int = 1, eps: float = 1e-12) -> Array:
+    """Divide vectors along an axis by their norms: ``input / max(norm, eps)``.
 
-    Its derivative at 0 is that of ``input / eps``.
+    The derivative at 0 is that of ``input / eps``.
+
+    Args:
+        input: an array of any shape.
+        p: the norm.
+        dim: the axis.
+        eps: the least norm.
+
+    Returns:
+        The shape of ``input``, in its dtype; integers become floats.
+
+    Raises:
+        ValueError: ``dim`` is out of bounds.
+
+    As PyTorch's ``nn.functional.normalize``.
 
     >>> import stretto.numpy as snp
     >>> from stretto.nn import functional as F

@@ -10,6 +10,7 @@ from typing import Any
 
 from stretto._engine.core.integers import integers
 from stretto._engine.core.interpreter import as_value
+from stretto._engine.core.typing import Array, ArrayLike
 from stretto._engine.ops.broadcast import broadcast_to
 from stretto._engine.ops.shape import concatenate, rev, slice_in_dim
 from stretto._engine.ops.shape import pad as pad_values
@@ -17,15 +18,28 @@ from stretto._engine.ops.shape import pad as pad_values
 __all__ = ["pad"]
 
 
-def pad(input: Any, pad: Sequence[int], mode: str = "constant", value: Any = None) -> Any:
-    """``input`` with elements before and after, along its last axes.
+def pad(
+    input: ArrayLike, pad: Sequence[int], mode: str = "constant", value: float | None = None
+) -> Array:
+    """Add elements before and after, along the last axes.
 
-    ``pad`` has (before, after) of the last axis, then of the one before it, and so on; negative
-    numbers take elements away. ``mode``: ``constant`` (``value``, 0), ``reflect`` (without the end
-    element itself), ``replicate`` (the end element), ``circular`` (from the other end).
+    Args:
+        input: an array of any shape.
+        pad: (before, after) of the last axis, then of the one before it, and so on; negative
+            numbers take elements away.
+        mode: ``"constant"``, ``"reflect"`` (without the end element itself), ``"replicate"`` (the
+            end element) or ``"circular"`` (from the other end).
+        value: the constant, 0 by default.
 
-    Raises ``ValueError`` for numbers that do not come in pairs, more than there are axes, or more
-    elements than an axis has to reflect or repeat.
+    Returns:
+        The padded array, of the dtype of ``input``.
+
+    Raises:
+        TypeError: ``pad`` is not of integers.
+        ValueError: ``pad`` does not come in pairs, has more of them than there are axes, asks for
+            more elements than an axis has, or ``mode`` is another word.
+
+    As PyTorch's ``nn.functional.pad``.
 
     >>> import stretto.numpy as snp
     >>> from stretto.nn import functional as F

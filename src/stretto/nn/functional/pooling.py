@@ -7,11 +7,13 @@ each one window reduction of ``ops.window``. Next, read ``adaptive``.
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
 from stretto._engine.core.interpreter import Value, as_value
+from stretto._engine.core.typing import Array, ArrayLike
 from stretto._engine.ops.broadcast import of_rank
 from stretto._engine.ops.convert import convert
 from stretto._engine.ops.exponential import power
@@ -89,19 +91,33 @@ def _max_pool(
 
 
 def max_pool1d(
-    input: Any,
-    kernel_size: Any,
-    stride: Any = None,
-    padding: Any = 0,
-    dilation: Any = 1,
+    input: ArrayLike,
+    kernel_size: int | Sequence[int],
+    stride: int | Sequence[int] | None = None,
+    padding: int | Sequence[int] = 0,
+    dilation: int | Sequence[int] = 1,
     ceil_mode: bool = False,
     return_indices: bool = False,
 ) -> Any:
-    """The greatest element of each window of signals (batch, channels, length), or of one.
+    """Take the maximum of each window of signals; the derivative goes to the first of equals.
 
-    ``stride`` is the kernel's size by default. Padding never wins. With ``ceil_mode`` a last window
-    may reach beyond the end. With ``return_indices`` also the index of each, int32, of equals the
-    first. The derivative goes to the first of equals. Raises ``ValueError`` where no window fits.
+    Args:
+        input: (batch, channels, length), or without the batch.
+        kernel_size: the size of a window.
+        stride: by how much windows are apart; ``kernel_size`` by default.
+        padding: how many elements, which never win, to add at both ends; at most half a window.
+        dilation: the distance between elements of a window.
+        ceil_mode: whether a last window may reach beyond the end.
+        return_indices: whether to return the places of the maxima as well.
+
+    Returns:
+        (batch, channels, length), without the batch if the input is; with ``return_indices`` also
+        the index of each in its channel, flattened, int32, of equals the first.
+
+    Raises:
+        ValueError: ``input`` has another rank, a setting is out of range, or no window fits.
+
+    As PyTorch's ``nn.functional.max_pool1d``.
 
     >>> import stretto.numpy as snp
     >>> from stretto.nn import functional as F
@@ -112,18 +128,33 @@ def max_pool1d(
 
 
 def max_pool2d(
-    input: Any,
-    kernel_size: Any,
-    stride: Any = None,
-    padding: Any = 0,
-    dilation: Any = 1,
+    input: ArrayLike,
+    kernel_size: int | Sequence[int],
+    stride: int | Sequence[int] | None = None,
+    padding: int | Sequence[int] = 0,
+    dilation: int | Sequence[int] = 1,
     ceil_mode: bool = False,
     return_indices: bool = False,
 ) -> Any:
-    """The greatest element of each window of images (batch, channels, height, width), or of one.
+    """Take the maximum of each window of images; the derivative goes to the first of equals.
 
-    Each setting is a number or one an axis; see ``max_pool1d``. The indices count through a
-    channel's elements row by row.
+    Args:
+        input: (batch, channels, height, width), or without the batch.
+        kernel_size: the size of a window, a number or one an axis, as are the settings after it.
+        stride: by how much windows are apart; ``kernel_size`` by default.
+        padding: how many elements, which never win, to add at both ends; at most half a window.
+        dilation: the distance between elements of a window.
+        ceil_mode: whether a last window may reach beyond the end.
+        return_indices: whether to return the places of the maxima as well.
+
+    Returns:
+        (batch, channels, height, width), without the batch if the input is; with ``return_indices``
+        also the index of each in its channel, flattened, int32, of equals the first.
+
+    Raises:
+        ValueError: ``input`` has another rank, a setting is out of range, or no window fits.
+
+    As PyTorch's ``nn.functional.max_pool2d``.
 
     >>> import stretto.numpy as snp
     >>> from stretto.nn import functional as F
@@ -135,15 +166,34 @@ def max_pool2d(
 
 
 def max_pool3d(
-    input: Any,
-    kernel_size: Any,
-    stride: Any = None,
-    padding: Any = 0,
-    dilation: Any = 1,
+    input: ArrayLike,
+    kernel_size: int | Sequence[int],
+    stride: int | Sequence[int] | None = None,
+    padding: int | Sequence[int] = 0,
+    dilation: int | Sequence[int] = 1,
     ceil_mode: bool = False,
     return_indices: bool = False,
 ) -> Any:
-    """The greatest element of each window of volumes; see ``max_pool2d``.
+    """Take the maximum of each window of volumes; the derivative goes to the first of equals.
+
+    Args:
+        input: (batch, channels, depth, height, width), or without the batch.
+        kernel_size: the size of a window, a number or one an axis, as are the settings after it.
+        stride: by how much windows are apart; ``kernel_size`` by default.
+        padding: how many elements, which never win, to add at both ends; at most half a window.
+        dilation: the distance between elements of a window.
+        ceil_mode: whether a last window may reach beyond the end.
+        return_indices: whether to return the places of the maxima as well.
+
+    Returns:
+        (batch, channels, depth, height, width), without the batch if the input is; with
+        ``return_indices`` also the index of each in its channel, flattened, int32, of equals the
+        first.
+
+    Raises:
+        ValueError: ``input`` has another rank, a setting is out of range, or no window fits.
+
+    As PyTorch's ``nn.functional.max_pool3d``.
 
     >>> import stretto.numpy as snp
     >>> from stretto.nn import functional as F
@@ -199,18 +249,30 @@ def _avg_pool(
 
 
 def avg_pool1d(
-    input: Any,
-    kernel_size: Any,
-    stride: Any = None,
-    padding: Any = 0,
+    input: ArrayLike,
+    kernel_size: int | Sequence[int],
+    stride: int | Sequence[int] | None = None,
+    padding: int | Sequence[int] = 0,
     ceil_mode: bool = False,
     count_include_pad: bool = True,
-) -> Any:
-    """The mean of each window of signals (batch, channels, length), or of one.
+) -> Array:
+    """Take the mean of each window of signals.
 
-    ``stride`` is the kernel's size by default. The zeros of the padding count, unless
-    ``count_include_pad`` is false. With ``ceil_mode`` a last window may reach beyond the end, where
-    nothing counts. Raises ``ValueError`` where no window fits.
+    Args:
+        input: (batch, channels, length), or without the batch.
+        kernel_size: the size of a window.
+        stride: by how much windows are apart; ``kernel_size`` by default.
+        padding: how many zeros to add at both ends; at most half a window.
+        ceil_mode: whether a last window may reach beyond the end, where nothing counts.
+        count_include_pad: whether the zeros of the padding count.
+
+    Returns:
+        (batch, channels, length), without the batch if the input is; integers become floats.
+
+    Raises:
+        ValueError: ``input`` has another rank, a setting is out of range, or no window fits.
+
+    As PyTorch's ``nn.functional.avg_pool1d``.
 
     >>> import stretto.numpy as snp
     >>> from stretto.nn import functional as F
@@ -221,18 +283,32 @@ def avg_pool1d(
 
 
 def avg_pool2d(
-    input: Any,
-    kernel_size: Any,
-    stride: Any = None,
-    padding: Any = 0,
+    input: ArrayLike,
+    kernel_size: int | Sequence[int],
+    stride: int | Sequence[int] | None = None,
+    padding: int | Sequence[int] = 0,
     ceil_mode: bool = False,
     count_include_pad: bool = True,
     divisor_override: int | None = None,
-) -> Any:
-    """The mean of each window of images (batch, channels, height, width), or of one.
+) -> Array:
+    """Take the mean of each window of images.
 
-    Each setting is a number or one an axis; see ``avg_pool1d``. ``divisor_override`` divides the
-    sums in place of the number of elements.
+    Args:
+        input: (batch, channels, height, width), or without the batch.
+        kernel_size: the size of a window, a number or one an axis, as are the settings after it.
+        stride: by how much windows are apart; ``kernel_size`` by default.
+        padding: how many zeros to add at both ends; at most half a window.
+        ceil_mode: whether a last window may reach beyond the end, where nothing counts.
+        count_include_pad: whether the zeros of the padding count.
+        divisor_override: what to divide sums by, in place of the number of elements.
+
+    Returns:
+        (batch, channels, height, width), without the batch if the input is; integers become floats.
+
+    Raises:
+        ValueError: ``input`` has another rank, a setting is out of range, or no window fits.
+
+    As PyTorch's ``nn.functional.avg_pool2d``.
 
     >>> import stretto.numpy as snp
     >>> from stretto.nn import functional as F
@@ -246,15 +322,33 @@ def avg_pool2d(
 
 
 def avg_pool3d(
-    input: Any,
-    kernel_size: Any,
-    stride: Any = None,
-    padding: Any = 0,
+    input: ArrayLike,
+    kernel_size: int | Sequence[int],
+    stride: int | Sequence[int] | None = None,
+    padding: int | Sequence[int] = 0,
     ceil_mode: bool = False,
     count_include_pad: bool = True,
     divisor_override: int | None = None,
-) -> Any:
-    """The mean of each window of volumes; see ``avg_pool2d``.
+) -> Array:
+    """Take the mean of each window of volumes.
+
+    Args:
+        input: (batch, channels, depth, height, width), or without the batch.
+        kernel_size: the size of a window, a number or one an axis, as are the settings after it.
+        stride: by how much windows are apart; ``kernel_size`` by default.
+        padding: how many zeros to add at both ends; at most half a window.
+        ceil_mode: whether a last window may reach beyond the end, where nothing counts.
+        count_include_pad: whether the zeros of the padding count.
+        divisor_override: what to divide sums by, in place of the number of elements.
+
+    Returns:
+        (batch, channels, depth, height, width), without the batch if the input is; integers become
+        floats.
+
+    Raises:
+        ValueError: ``input`` has another rank, a setting is out of range, or no window fits.
+
+    As PyTorch's ``nn.functional.avg_pool3d``.
 
     >>> import stretto.numpy as snp
     >>> from stretto.nn import functional as F
@@ -280,16 +374,31 @@ def _lp_pool(
 
 
 def lp_pool1d(
-    input: Any,
+    input: ArrayLike,
     norm_type: float,
-    kernel_size: Any,
-    stride: Any = None,
+    kernel_size: int | Sequence[int],
+    stride: int | Sequence[int] | None = None,
     ceil_mode: bool = False,
-) -> Any:
-    """The ``norm_type``-th root of the sum of ``norm_type``-th powers in each window of signals.
+) -> Array:
+    """Take the root of the sum of powers in each window of signals.
 
-    A window that reaches beyond the end, with ``ceil_mode``, counts as if it were full of elements
-    like those inside. As in PyTorch the powers are of the elements, not of their magnitudes.
+    As in PyTorch, powers are of elements, not of their magnitudes. A window that reaches beyond the
+    end counts as if it were full of elements like those inside.
+
+    Args:
+        input: (batch, channels, length), or without the batch.
+        norm_type: the power.
+        kernel_size: the size of a window.
+        stride: by how much windows are apart; ``kernel_size`` by default.
+        ceil_mode: whether a last window may reach beyond the end.
+
+    Returns:
+        (batch, channels, length), without the batch if the input is; integers become floats.
+
+    Raises:
+        ValueError: ``input`` has another rank, a setting is out of range, or no window fits.
+
+    As PyTorch's ``nn.functional.lp_pool1d``.
 
     >>> import stretto.numpy as snp
     >>> from stretto.nn import functional as F
@@ -300,13 +409,31 @@ def lp_pool1d(
 
 
 def lp_pool2d(
-    input: Any,
+    input: ArrayLike,
     norm_type: float,
-    kernel_size: Any,
-    stride: Any = None,
+    kernel_size: int | Sequence[int],
+    stride: int | Sequence[int] | None = None,
     ceil_mode: bool = False,
-) -> Any:
-    """The root of the sum of powers in each window of images; see ``lp_pool1d``.
+) -> Array:
+    """Take the root of the sum of powers in each window of images.
+
+    As in PyTorch, powers are of elements, not of their magnitudes. A window that reaches beyond the
+    end counts as if it were full of elements like those inside.
+
+    Args:
+        input: (batch, channels, height, width), or without the batch.
+        norm_type: the power.
+        kernel_size: the size of a window, a number or one an axis, as are the settings after it.
+        stride: by how much windows are apart; ``kernel_size`` by default.
+        ceil_mode: whether a last window may reach beyond the end.
+
+    Returns:
+        (batch, channels, height, width), without the batch if the input is; integers become floats.
+
+    Raises:
+        ValueError: ``input`` has another rank, a setting is out of range, or no window fits.
+
+    As PyTorch's ``nn.functional.lp_pool2d``.
 
     >>> import stretto.numpy as snp
     >>> from stretto.nn import functional as F
@@ -318,13 +445,32 @@ def lp_pool2d(
 
 
 def lp_pool3d(
-    input: Any,
+    input: ArrayLike,
     norm_type: float,
-    kernel_size: Any,
-    stride: Any = None,
+    kernel_size: int | Sequence[int],
+    stride: int | Sequence[int] | None = None,
     ceil_mode: bool = False,
-) -> Any:
-    """The root of the sum of powers in each window of volumes; see ``lp_pool1d``.
+) -> Array:
+    """Take the root of the sum of powers in each window of volumes.
+
+    As in PyTorch, powers are of elements, not of their magnitudes. A window that reaches beyond the
+    end counts as if it were full of elements like those inside.
+
+    Args:
+        input: (batch, channels, depth, height, width), or without the batch.
+        norm_type: the power.
+        kernel_size: the size of a window, a number or one an axis, as are the settings after it.
+        stride: by how much windows are apart; ``kernel_size`` by default.
+        ceil_mode: whether a last window may reach beyond the end.
+
+    Returns:
+        (batch, channels, depth, height, width), without the batch if the input is; integers become
+        floats.
+
+    Raises:
+        ValueError: ``input`` has another rank, a setting is out of range, or no window fits.
+
+    As PyTorch's ``nn.functional.lp_pool3d``.
 
     >>> import stretto.numpy as snp
     >>> from stretto.nn import functional as F

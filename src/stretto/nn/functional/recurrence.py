@@ -13,6 +13,7 @@ from typing import Any, NamedTuple
 import stretto.numpy as snp
 from stretto._engine.control.scan import scan
 from stretto._engine.core.interpreter import as_value
+from stretto._engine.core.typing import Array, ArrayLike, Key
 from stretto._engine.ops.broadcast import of_rank
 from stretto._engine.ops.comparison import full
 from stretto._engine.ops.contract import matmul
@@ -250,8 +251,8 @@ def _cell(
 
 
 def rnn_tanh(
-    input: Any,
-    hx: Any,
+    input: ArrayLike,
+    hx: ArrayLike | None,
     params: Sequence[Any],
     has_biases: bool = True,
     num_layers: int = 1,
@@ -260,19 +261,31 @@ def rnn_tanh(
     bidirectional: bool = False,
     batch_first: bool = False,
     *,
-    key: Any = None,
-) -> tuple[Any, Any]:
-    """Elman's network, ``h' = tanh(W x + b + U h + c)``: the outputs, and the last states.
+    key: Key | None = None,
+) -> tuple[Array, Array]:
+    """Run Elman's network, ``h' = tanh(W x + b + U h + c)``, over sequences.
 
-    ``input`` is (L, N, features), (N, L, features) if ``batch_first``, or (L, features); ``hx`` the
-    first states, (layers and directions, N, hidden), zeros for None. ``params`` has for each layer,
-    and in it for each direction, ``W`` (hidden, features), ``U`` (hidden, hidden), and if
-    ``has_biases`` ``b`` and ``c`` (hidden,). Further layers take the outputs of the one before,
-    those of both directions side by side, with ``dropout`` while ``train``, by ``key`` or the
-    ambient stream.
+    Args:
+        input: (L, N, features), (N, L, features) if ``batch_first``, or (L, features).
+        hx: the first states (layers × directions, N, hidden); zeros for None.
+        params: for each layer, and in it for each direction, W (hidden, features), U (hidden,
+            hidden), and with ``has_biases`` b and c (hidden,).
+        has_biases: whether ``params`` has biases.
+        num_layers: how many layers are stacked; each takes the outputs of the one before.
+        dropout: the probability of dropout between layers while ``train``.
+        train: whether there is dropout.
+        bidirectional: whether each layer also runs from the end to the beginning.
+        batch_first: whether the batch is the first axis.
+        key: the key of dropout; by default the ambient stream's next one.
 
-    Raises ``ValueError`` where shapes or the number of weights do not fit, ``RuntimeError`` where
-    there is no key. Source: Elman, Finding Structure in Time, 1990.
+    Returns:
+        The last layer's outputs, those of both directions side by side, and the last states.
+
+    Raises:
+        RuntimeError: dropout has no key to draw from.
+        ValueError: shapes or the number of weights do not fit.
+
+    As PyTorch's ``torch.rnn_tanh``. Source: Elman, Finding Structure in Time, 1990.
 
     >>> import stretto as st, stretto.numpy as snp
     >>> x, w, u = snp.ones((2, 1)), snp.ones((1, 1)), snp.zeros((1, 1))
@@ -297,8 +310,8 @@ def rnn_tanh(
 
 
 def rnn_relu(
-    input: Any,
-    hx: Any,
+    input: ArrayLike,
+    hx: ArrayLike | None,
     params: Sequence[Any],
     has_biases: bool = True,
     num_layers: int = 1,
@@ -307,9 +320,30 @@ def rnn_relu(
     bidirectional: bool = False,
     batch_first: bool = False,
     *,
-    key: Any = None,
-) -> tuple[Any, Any]:
-    """``rnn_tanh`` with ``relu`` in place of ``tanh``.
+    key: Key | None = None,
+) -> tuple[Array, Array]:
+    """Run Elman's network with ``relu``, ``h' = relu(W x + b + U h + c)``, over sequences.
+
+    Args:
+        input: (L, N, features), (N, L, features) if ``batch_first``, or (L, features).
+        hx: the first states (layers × directions, N, hidden); zeros for None.
+        params: the weights, as for ``rnn_tanh``.
+        has_biases: whether ``params`` has biases.
+        num_layers: how many layers are stacked; each takes the outputs of the one before.
+        dropout: the probability of dropout between layers while ``train``.
+        train: whether there is dropout.
+        bidirectional: whether each layer also runs from the end to the beginning.
+        batch_first: whether the batch is the first axis.
+        key: the key of dropout; by default the ambient stream's next one.
+
+    Returns:
+        The last layer's outputs, those of both directions side by side, and the last states.
+
+    Raises:
+        RuntimeError: dropout has no key to draw from.
+        ValueError: shapes or the number of weights do not fit.
+
+    As PyTorch's ``torch.rnn_relu``.
 
     >>> import stretto as st, stretto.numpy as snp
     >>> x, one = snp.ones((3, 1)), snp.ones((1, 1))
@@ -334,8 +368,8 @@ def rnn_relu(
 
 
 def lstm(
-    input: Any,
-    hx: Any,
+    input: ArrayLike,
+    hx: tuple[ArrayLike, ArrayLike] | None,
     params: Sequence[Any],
     has_biases: bool = True,
     num_layers: int = 1,
@@ -344,16 +378,34 @@ def lstm(
     bidirectional: bool = False,
     batch_first: bool = False,
     *,
-    key: Any = None,
-) -> tuple[Any, Any, Any]:
-    """Long short-term memory: the outputs, the last states ``h``, and the last cells ``c``.
+    key: Key | None = None,
+) -> tuple[Array, Array, Array]:
+    """Run long short-term memory over sequences.
 
-    As ``rnn_tanh``, but ``hx`` is a pair of first states and cells, and weights have the rows of
-    four gates, input, forget, cell, output. A further weight (out, hidden) after each layer's
-    others projects its outputs, which are its states.
+    Args:
+        input: (L, N, features), (N, L, features) if ``batch_first``, or (L, features).
+        hx: the first states and cells, each (layers × directions, N, hidden); zeros for None.
+        params: as for ``rnn_tanh``, with the rows of four gates: input, forget, cell, output. A
+            further weight (out, hidden) after each layer's others projects its outputs, which are
+            its states.
+        has_biases: whether ``params`` has biases.
+        num_layers: how many layers are stacked; each takes the outputs of the one before.
+        dropout: the probability of dropout between layers while ``train``.
+        train: whether there is dropout.
+        bidirectional: whether each layer also runs from the end to the beginning.
+        batch_first: whether the batch is the first axis.
+        key: the key of dropout; by default the ambient stream's next one.
 
-    Raises as ``rnn_tanh``. Source: Hochreiter and Schmidhuber, Long Short-Term Memory, 1997; Sak et
-    al., Long Short-Term Memory Recurrent Neural Network Architectures, 2014, for projections.
+    Returns:
+        The last layer's outputs, the last states, and the last cells.
+
+    Raises:
+        RuntimeError: dropout has no key to draw from.
+        ValueError: shapes or the number of weights do not fit.
+
+    As PyTorch's ``torch.lstm``. Source: Hochreiter and Schmidhuber, Long Short-Term Memory, 1997;
+    Sak et al., Long Short-Term Memory Recurrent Neural Network Architectures, 2014, for
+    projections.
 
     >>> import stretto as st, stretto.numpy as snp
     >>> x, w, u = snp.ones((5, 3, 2)), snp.ones((16, 2)), snp.ones((16, 4))
@@ -378,8 +430,8 @@ def lstm(
 
 
 def gru(
-    input: Any,
-    hx: Any,
+    input: ArrayLike,
+    hx: ArrayLike | None,
     params: Sequence[Any],
     has_biases: bool = True,
     num_layers: int = 1,
@@ -388,13 +440,31 @@ def gru(
     bidirectional: bool = False,
     batch_first: bool = False,
     *,
-    key: Any = None,
-) -> tuple[Any, Any]:
-    """The gated recurrent unit: the outputs, and the last states.
+    key: Key | None = None,
+) -> tuple[Array, Array]:
+    """Run gated recurrent units over sequences.
 
-    As ``rnn_tanh``, but weights have the rows of three gates: reset, update, new. Raises as that.
-    Source: Cho et al., Learning Phrase Representations using RNN Encoder-Decoder, 2014; the reset
-    gate multiplies after the product, as in PyTorch.
+    Args:
+        input: (L, N, features), (N, L, features) if ``batch_first``, or (L, features).
+        hx: the first states (layers × directions, N, hidden); zeros for None.
+        params: as for ``rnn_tanh``, with the rows of three gates: reset, update, new.
+        has_biases: whether ``params`` has biases.
+        num_layers: how many layers are stacked; each takes the outputs of the one before.
+        dropout: the probability of dropout between layers while ``train``.
+        train: whether there is dropout.
+        bidirectional: whether each layer also runs from the end to the beginning.
+        batch_first: whether the batch is the first axis.
+        key: the key of dropout; by default the ambient stream's next one.
+
+    Returns:
+        The last layer's outputs, those of both directions side by side, and the last states.
+
+    Raises:
+        RuntimeError: dropout has no key to draw from.
+        ValueError: shapes or the number of weights do not fit.
+
+    As PyTorch's ``torch.gru``, whose reset gate multiplies after the product. Source: Cho et al.,
+    Learning Phrase Representations using RNN Encoder-Decoder, 2014.
 
     >>> import stretto as st, stretto.numpy as snp
     >>> x, w, u = snp.ones((5, 3, 2)), snp.ones((12, 2)), snp.ones((12, 4))
@@ -419,11 +489,30 @@ def gru(
 
 
 def rnn_tanh_cell(
-    input: Any, hx: Any, w_ih: Any, w_hh: Any, b_ih: Any = None, b_hh: Any = None
-) -> Any:
-    """One step of ``rnn_tanh``: the next state of an input (N, features) or (features,).
+    input: ArrayLike,
+    hx: ArrayLike | None,
+    w_ih: ArrayLike,
+    w_hh: ArrayLike,
+    b_ih: ArrayLike | None = None,
+    b_hh: ArrayLike | None = None,
+) -> Array:
+    """Make one step of ``rnn_tanh``.
 
-    Raises ``ValueError`` where shapes do not fit.
+    Args:
+        input: (N, features), or (features,).
+        hx: the state (N, hidden), or (hidden,); zeros for None.
+        w_ih: (gates × hidden, features).
+        w_hh: (gates × hidden, hidden).
+        b_ih: (gates × hidden,), or None for neither bias.
+        b_hh: (gates × hidden,), with ``b_ih``.
+
+    Returns:
+        The next state.
+
+    Raises:
+        ValueError: shapes do not fit.
+
+    As PyTorch's ``torch.rnn_tanh_cell``.
 
     >>> import stretto as st, stretto.numpy as snp
     >>> one = snp.ones((1, 1))
@@ -434,20 +523,103 @@ def rnn_tanh_cell(
 
 
 def rnn_relu_cell(
-    input: Any, hx: Any, w_ih: Any, w_hh: Any, b_ih: Any = None, b_hh: Any = None
-) -> Any:
-    """One step of ``rnn_relu``; as ``rnn_tanh_cell``."""
+    input: ArrayLike,
+    hx: ArrayLike | None,
+    w_ih: ArrayLike,
+    w_hh: ArrayLike,
+    b_ih: ArrayLike | None = None,
+    b_hh: ArrayLike | None = None,
+) -> Array:
+    """Make one step of ``rnn_relu``.
+
+    Args:
+        input: (N, features), or (features,).
+        hx: the state (N, hidden), or (hidden,); zeros for None.
+        w_ih: (gates × hidden, features).
+        w_hh: (gates × hidden, hidden).
+        b_ih: (gates × hidden,), or None for neither bias.
+        b_hh: (gates × hidden,), with ``b_ih``.
+
+    Returns:
+        The next state.
+
+    Raises:
+        ValueError: shapes do not fit.
+
+    As PyTorch's ``torch.rnn_relu_cell``.
+
+    >>> import stretto as st, stretto.numpy as snp
+    >>> one = snp.ones((1, 1))
+    >>> st.nn.functional.rnn_relu_cell(one, one, one, one)
+    Array([[2.]], dtype=float32)
+    """
     return _cell(_RELU, input, hx, w_ih, w_hh, b_ih, b_hh)[0]
 
 
 def lstm_cell(
-    input: Any, hx: Any, w_ih: Any, w_hh: Any, b_ih: Any = None, b_hh: Any = None
-) -> tuple[Any, Any]:
-    """One step of ``lstm``: the next state and cell, for such a pair ``hx``, zeros for None."""
+    input: ArrayLike,
+    hx: tuple[ArrayLike, ArrayLike] | None,
+    w_ih: ArrayLike,
+    w_hh: ArrayLike,
+    b_ih: ArrayLike | None = None,
+    b_hh: ArrayLike | None = None,
+) -> tuple[Array, Array]:
+    """Make one step of ``lstm``.
+
+    Args:
+        input: (N, features), or (features,).
+        hx: the state and the cell, each (N, hidden) or (hidden,); zeros for None.
+        w_ih: (gates × hidden, features).
+        w_hh: (gates × hidden, hidden).
+        b_ih: (gates × hidden,), or None for neither bias.
+        b_hh: (gates × hidden,), with ``b_ih``.
+
+    Returns:
+        The next state and the next cell.
+
+    Raises:
+        ValueError: shapes do not fit.
+
+    As PyTorch's ``torch.lstm_cell``.
+
+    >>> import stretto as st, stretto.numpy as snp
+    >>> w, u = snp.ones((16, 2)), snp.ones((16, 4))
+    >>> [x.shape for x in st.nn.functional.lstm_cell(snp.ones((3, 2)), None, w, u)]
+    [(3, 4), (3, 4)]
+    """
     h, c = _cell(_LSTM, input, hx, w_ih, w_hh, b_ih, b_hh)
     return h, c
 
 
-def gru_cell(input: Any, hx: Any, w_ih: Any, w_hh: Any, b_ih: Any = None, b_hh: Any = None) -> Any:
-    """One step of ``gru``; as ``rnn_tanh_cell``."""
+def gru_cell(
+    input: ArrayLike,
+    hx: ArrayLike | None,
+    w_ih: ArrayLike,
+    w_hh: ArrayLike,
+    b_ih: ArrayLike | None = None,
+    b_hh: ArrayLike | None = None,
+) -> Array:
+    """Make one step of ``gru``.
+
+    Args:
+        input: (N, features), or (features,).
+        hx: the state (N, hidden), or (hidden,); zeros for None.
+        w_ih: (gates × hidden, features).
+        w_hh: (gates × hidden, hidden).
+        b_ih: (gates × hidden,), or None for neither bias.
+        b_hh: (gates × hidden,), with ``b_ih``.
+
+    Returns:
+        The next state.
+
+    Raises:
+        ValueError: shapes do not fit.
+
+    As PyTorch's ``torch.gru_cell``.
+
+    >>> import stretto as st, stretto.numpy as snp
+    >>> w, u = snp.ones((12, 2)), snp.ones((12, 4))
+    >>> st.nn.functional.gru_cell(snp.ones((3, 2)), None, w, u).shape
+    (3, 4)
+    """
     return _cell(_GRU, input, hx, w_ih, w_hh, b_ih, b_hh)[0]

@@ -13,6 +13,7 @@ from typing import Any
 
 import stretto.numpy as snp
 from stretto._engine.control.custom_jvp import custom_jvp
+from stretto._engine.core.typing import Array, ArrayLike
 from stretto._engine.ops.broadcast import expand_dims
 from stretto._engine.ops.comparison import full_like
 from stretto.nn.functional.arguments import as_float
@@ -39,10 +40,25 @@ def _weighted(loss: Any, weight: Any, reduction: str, who: str) -> Any:
     return reduced(loss * weight, reduction, who)
 
 
-def mse_loss(input: Any, target: Any, *, reduction: str = "mean", weight: Any = None) -> Any:
-    """``(input - target)**2``; of a weighted mean, the sum is divided by that of the weights.
+def mse_loss(
+    input: ArrayLike, target: ArrayLike, *, reduction: str = "mean", weight: ArrayLike | None = None
+) -> Array:
+    """Square the differences: ``(input - target)**2``.
 
-    Raises ``ValueError`` where shapes differ.
+    Args:
+        input: predictions, of any shape.
+        target: what ``input`` should be, of the same shape.
+        reduction: ``"none"`` for each loss, ``"mean"`` or ``"sum"``.
+        weight: factors of the shape of ``input``; a mean is over their sum.
+
+    Returns:
+        A scalar, or each loss where ``reduction`` is ``"none"``.
+
+    Raises:
+        TypeError: losses are complex.
+        ValueError: shapes differ, or ``reduction`` is another word.
+
+    As PyTorch's ``nn.functional.mse_loss``.
 
     >>> import stretto as st, stretto.numpy as snp
     >>> st.nn.functional.mse_loss(snp.array([1.0, 3.0]), snp.array([0.0, 0.0]))
@@ -52,10 +68,24 @@ def mse_loss(input: Any, target: Any, *, reduction: str = "mean", weight: Any = 
     return _weighted(snp.square(x - y), weight, reduction, "mse_loss")
 
 
-def l1_loss(input: Any, target: Any, *, reduction: str = "mean", weight: Any = None) -> Any:
-    """``|input - target|``, whose derivative at 0 is 0; weights as in ``mse_loss``.
+def l1_loss(
+    input: ArrayLike, target: ArrayLike, *, reduction: str = "mean", weight: ArrayLike | None = None
+) -> Array:
+    """Take the magnitudes of differences: ``|input - target|``, with a derivative of 0 at 0.
 
-    Raises ``ValueError`` where shapes differ.
+    Args:
+        input: predictions, of any shape.
+        target: what ``input`` should be, of the same shape.
+        reduction: ``"none"`` for each loss, ``"mean"`` or ``"sum"``.
+        weight: factors of the shape of ``input``; a mean is over their sum.
+
+    Returns:
+        A scalar, or each loss where ``reduction`` is ``"none"``.
+
+    Raises:
+        ValueError: shapes differ, or ``reduction`` is another word.
+
+    As PyTorch's ``nn.functional.l1_loss``.
 
     >>> import stretto as st, stretto.numpy as snp
     >>> st.nn.functional.l1_loss(snp.array([1.0, 3.0]), snp.array([0.0, 0.0]), reduction="none")
@@ -65,11 +95,27 @@ def l1_loss(input: Any, target: Any, *, reduction: str = "mean", weight: Any = N
     return _weighted(snp.abs(x - y), weight, reduction, "l1_loss")
 
 
-def smooth_l1_loss(input: Any, target: Any, *, reduction: str = "mean", beta: float = 1.0) -> Any:
-    """``d**2 / (2 beta)`` for differences ``d`` below ``beta``, else ``|d| - beta / 2``.
+def smooth_l1_loss(
+    input: ArrayLike, target: ArrayLike, *, reduction: str = "mean", beta: float = 1.0
+) -> Array:
+    """Square small differences, and take the magnitudes of large ones.
 
-    Raises ``ValueError`` where shapes differ or ``beta`` is negative. Source: Girshick, Fast R-CNN,
-    2015.
+    The loss is ``d**2 / (2 beta)`` for differences ``d`` below ``beta``, otherwise ``|d| - beta /
+    2``.
+
+    Args:
+        input: predictions, of any shape.
+        target: what ``input`` should be, of the same shape.
+        reduction: ``"none"`` for each loss, ``"mean"`` or ``"sum"``.
+        beta: where the two meet.
+
+    Returns:
+        A scalar, or each loss where ``reduction`` is ``"none"``.
+
+    Raises:
+        ValueError: shapes differ, ``beta`` is negative, or ``reduction`` is another word.
+
+    As PyTorch's ``nn.functional.smooth_l1_loss``. Source: Girshick, Fast R-CNN, 2015.
 
     >>> import stretto as st, stretto.numpy as snp
     >>> x = snp.array([0.5, 3.0])
@@ -87,12 +133,33 @@ def smooth_l1_loss(input: Any, target: Any, *, reduction: str = "mean", beta: fl
 
 
 def huber_loss(
-    input: Any, target: Any, *, reduction: str = "mean", delta: float = 1.0, weight: Any = None
-) -> Any:
-    """``d**2 / 2`` for differences ``d`` up to ``delta``, else ``delta (|d| - delta / 2)``.
+    input: ArrayLike,
+    target: ArrayLike,
+    *,
+    reduction: str = "mean",
+    delta: float = 1.0,
+    weight: ArrayLike | None = None,
+) -> Array:
+    """Square small differences, and take multiples of large ones.
 
-    ``weight`` multiplies each. Raises ``ValueError`` where shapes differ or ``delta`` is not
-    positive. Source: Huber, Robust Estimation of a Location Parameter, 1964.
+    The loss is ``d**2 / 2`` for differences ``d`` up to ``delta``, otherwise ``delta (|d| - delta /
+    2)``.
+
+    Args:
+        input: predictions, of any shape.
+        target: what ``input`` should be, of the same shape.
+        reduction: ``"none"`` for each loss, ``"mean"`` or ``"sum"``.
+        delta: where the two meet.
+        weight: factors of the shape of ``input``.
+
+    Returns:
+        A scalar, or each loss where ``reduction`` is ``"none"``.
+
+    Raises:
+        ValueError: shapes differ, ``delta`` is not positive, or ``reduction`` is another word.
+
+    As PyTorch's ``nn.functional.huber_loss``. Source: Huber, Robust Estimation of a Location
+    Parameter, 1964.
 
     >>> import stretto as st, stretto.numpy as snp
     >>> x = snp.array([1.0, 3.0])
@@ -121,21 +188,36 @@ _at_least.defjvps(lambda dx, out, x, least: dx, None)
 
 
 def gaussian_nll_loss(
-    input: Any,
-    target: Any,
-    var: Any,
+    input: ArrayLike,
+    target: ArrayLike,
+    var: ArrayLike,
     full: bool = False,
     eps: float = 1e-6,
     reduction: str = "mean",
-) -> Any:
-    """``(log v + (input - target)**2 / v) / 2``: what a normal density's negative logarithm varies.
+) -> Array:
+    """Take the negative logarithm of a normal density of given mean and variance.
 
-    ``v`` is ``var``, at least ``eps``; the derivative does not see that limit. ``full`` adds
-    ``log(2 pi) / 2``. ``var`` has the shape of ``input``, or that without the last axis, or with
-    size 1 there, or is a number.
+    The loss is ``(log v + (input - target)**2 / v) / 2``, where ``v`` is ``var``, at least ``eps``;
+    the derivative does not see that limit.
 
-    Raises ``ValueError`` where shapes do not fit, or ``var`` is known to be negative. Source: Nix
-    and Weigend, Estimating the Mean and Variance of the Target Probability Distribution, 1994.
+    Args:
+        input: the means, of any shape.
+        target: the observations, of the same shape.
+        var: the variances, of the same shape, without its last axis, with size 1 there, or a
+            number.
+        full: whether to add ``log(2 pi) / 2``.
+        eps: the least variance.
+        reduction: ``"none"`` for each loss, ``"mean"`` or ``"sum"``.
+
+    Returns:
+        A scalar, or each loss where ``reduction`` is ``"none"``.
+
+    Raises:
+        ValueError: shapes do not fit, a variance is known to be negative, or ``reduction`` is
+            another word.
+
+    As PyTorch's ``nn.functional.gaussian_nll_loss``. Source: Nix and Weigend, Estimating the Mean
+    and Variance of the Target Probability Distribution, 1994.
 
     >>> import stretto as st, stretto.numpy as snp
     >>> st.nn.functional.gaussian_nll_loss(snp.array([3.0]), snp.array([1.0]), snp.array([1.0]))
@@ -161,20 +243,33 @@ def gaussian_nll_loss(
 
 
 def poisson_nll_loss(
-    input: Any,
-    target: Any,
+    input: ArrayLike,
+    target: ArrayLike,
     log_input: bool = True,
     full: bool = False,
     *,
     eps: float = 1e-8,
     reduction: str = "mean",
-) -> Any:
-    """``exp(input) - target * input``: the negative logarithm of Poisson probabilities.
+) -> Array:
+    """Take the negative logarithm of Poisson probabilities.
 
-    Without ``log_input`` the rate itself is given: ``input - target * log(input + eps)``. ``full``
-    adds Stirling's ``t log t - t + log(2 pi t) / 2`` for targets above 1.
+    The loss is ``exp(input) - target * input``, or ``input - target * log(input + eps)``.
 
-    Raises ``ValueError`` where shapes differ.
+    Args:
+        input: the rates or their logarithms, of any shape.
+        target: the counts, of the same shape.
+        log_input: whether ``input`` is the logarithm of the rate, rather than the rate.
+        full: whether to add Stirling's ``t log t - t + log(2 pi t) / 2`` for targets above 1.
+        eps: what is added to a rate before its logarithm is taken.
+        reduction: ``"none"`` for each loss, ``"mean"`` or ``"sum"``.
+
+    Returns:
+        A scalar, or each loss where ``reduction`` is ``"none"``.
+
+    Raises:
+        ValueError: shapes differ, or ``reduction`` is another word.
+
+    As PyTorch's ``nn.functional.poisson_nll_loss``.
 
     >>> import stretto as st, stretto.numpy as snp
     >>> st.nn.functional.poisson_nll_loss(snp.array([0.0]), snp.array([2.0]))

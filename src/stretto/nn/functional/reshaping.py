@@ -12,6 +12,7 @@ from typing import Any
 from stretto._engine.api.graph import ShapeDtypeStruct
 from stretto._engine.api.linear_transpose import linear_transpose
 from stretto._engine.core.interpreter import as_value
+from stretto._engine.core.typing import Array, ArrayLike
 from stretto._engine.ops.broadcast import canonical_axis, expand_dims, reshape, transpose
 from stretto._engine.ops.shape import concatenate, pad, slice_in_dim
 from stretto.nn.functional.arguments import batched, per_axis, unbatched
@@ -27,10 +28,21 @@ __all__ = [
 ]
 
 
-def flatten(input: Any, start_dim: int = 0, end_dim: int = -1) -> Any:
-    """The axes from ``start_dim`` to ``end_dim``, inclusive, as one.
+def flatten(input: ArrayLike, start_dim: int = 0, end_dim: int = -1) -> Array:
+    """Join consecutive axes into one.
 
-    Raises ``ValueError`` where the first lies behind the last.
+    Args:
+        input: an array of any shape.
+        start_dim: the first axis to join.
+        end_dim: the last axis to join.
+
+    Returns:
+        The array with the axes joined; one element long for a scalar.
+
+    Raises:
+        ValueError: the first lies behind the last, or one is out of bounds.
+
+    As PyTorch's ``torch.flatten``.
 
     >>> import stretto.numpy as snp
     >>> from stretto.nn import functional as F
@@ -49,10 +61,21 @@ def flatten(input: Any, start_dim: int = 0, end_dim: int = -1) -> Any:
     return reshape(x, (*x.shape[:first], joined, *x.shape[last + 1 :]))
 
 
-def unflatten(input: Any, dim: int, sizes: Sequence[int]) -> Any:
-    """The axis ``dim`` as several of these sizes, of which one may be -1: the rest.
+def unflatten(input: ArrayLike, dim: int, sizes: Sequence[int]) -> Array:
+    """Split an axis into several.
 
-    Raises ``ValueError`` where they do not multiply to the axis.
+    Args:
+        input: an array of any shape.
+        dim: the axis.
+        sizes: the sizes, one of which may be -1: the rest.
+
+    Returns:
+        The array with more axes.
+
+    Raises:
+        ValueError: the sizes do not multiply to the axis, or ``dim`` is out of bounds.
+
+    As PyTorch's ``torch.unflatten``.
 
     >>> import stretto.numpy as snp
     >>> from stretto.nn import functional as F
@@ -77,11 +100,21 @@ def _images(who: str, input: Any) -> Any:
     return x
 
 
-def pixel_shuffle(input: Any, upscale_factor: int) -> Any:
-    """From (..., c r², h, w) to (..., c, h r, w r): channels become squares of r × r pixels.
+def pixel_shuffle(input: ArrayLike, upscale_factor: int) -> Array:
+    """Move channels to pixels: each r² of them become squares of r × r.
 
-    Raises ``ValueError`` where r² does not divide the channels. Source: Shi et al., Real-Time
-    Single Image and Video Super-Resolution, 2016.
+    Args:
+        input: (..., c r², h, w).
+        upscale_factor: r.
+
+    Returns:
+        (..., c, h r, w r).
+
+    Raises:
+        ValueError: r² does not divide the channels, or there are fewer than three axes.
+
+    As PyTorch's ``nn.functional.pixel_shuffle``. Source: Shi et al., Real-Time Single Image and
+    Video Super-Resolution, 2016.
 
     >>> import stretto.numpy as snp
     >>> from stretto.nn import functional as F
@@ -98,10 +131,20 @@ def pixel_shuffle(input: Any, upscale_factor: int) -> Any:
     return reshape(transpose(x, (0, 1, 4, 2, 5, 3)), (*outer, c // (r * r), h * r, w * r))
 
 
-def pixel_unshuffle(input: Any, downscale_factor: int) -> Any:
-    """From (..., c, h r, w r) to (..., c r², h, w): the inverse of ``pixel_shuffle``.
+def pixel_unshuffle(input: ArrayLike, downscale_factor: int) -> Array:
+    """Move pixels to channels: the inverse of ``pixel_shuffle``.
 
-    Raises ``ValueError`` where r does not divide height and width.
+    Args:
+        input: (..., c, h r, w r).
+        downscale_factor: r.
+
+    Returns:
+        (..., c r², h, w).
+
+    Raises:
+        ValueError: r does not divide height and width, or there are fewer than three axes.
+
+    As PyTorch's ``nn.functional.pixel_unshuffle``.
 
     >>> import stretto.numpy as snp
     >>> from stretto.nn import functional as F
@@ -117,11 +160,20 @@ def pixel_unshuffle(input: Any, downscale_factor: int) -> Any:
     return reshape(transpose(x, (0, 1, 3, 5, 2, 4)), (*outer, c * r * r, h // r, w // r))
 
 
-def channel_shuffle(input: Any, groups: int) -> Any:
-    """The channels (axis 1) dealt out anew: one of each group, then the next of each.
+def channel_shuffle(input: ArrayLike, groups: int) -> Array:
+    """Deal the channels out anew: one of each group, then the next of each.
 
-    Raises ``ValueError`` where the groups do not divide the channels. Source: Zhang et al.,
-    ShuffleNet, 2017.
+    Args:
+        input: (batch, channels, ...), of three axes or more.
+        groups: the number of groups, which divides the channels.
+
+    Returns:
+        The same shape and dtype.
+
+    Raises:
+        ValueError: the groups do not divide the channels, or there are fewer than three axes.
+
+    As PyTorch's ``nn.functional.channel_shuffle``. Source: Zhang et al., ShuffleNet, 2017.
 
     >>> import stretto.numpy as snp
     >>> from stretto.nn import functional as F
@@ -163,12 +215,29 @@ def _settings(
 
 
 def unfold(
-    input: Any, kernel_size: Any, dilation: Any = 1, padding: Any = 0, stride: Any = 1
-) -> Any:
-    """The windows of images (batch, channels, height, width) as columns, or of one image.
+    input: ArrayLike,
+    kernel_size: int | Sequence[int],
+    dilation: int | Sequence[int] = 1,
+    padding: int | Sequence[int] = 0,
+    stride: int | Sequence[int] = 1,
+) -> Array:
+    """Lay out the windows of images as columns.
 
-    The result is (batch, channels × kernel elements, windows). Raises ``ValueError`` where no
-    window fits.
+    Args:
+        input: (batch, channels, height, width), or without the batch.
+        kernel_size: the size of a window, a number or (height, width), as are the settings after
+            it.
+        dilation: the distance between elements of a window.
+        padding: how many zeros to add at both ends.
+        stride: by how much windows are apart.
+
+    Returns:
+        (batch, channels × kernel elements, windows), without the batch if the input is.
+
+    Raises:
+        ValueError: ``input`` has another rank, or no window fits.
+
+    As PyTorch's ``nn.functional.unfold``.
 
     >>> import stretto.numpy as snp
     >>> from stretto.nn import functional as F
@@ -193,18 +262,31 @@ def unfold(
 
 
 def fold(
-    input: Any,
-    output_size: Any,
-    kernel_size: Any,
-    dilation: Any = 1,
-    padding: Any = 0,
-    stride: Any = 1,
-) -> Any:
-    """Columns added up where their windows lie in images of ``output_size``.
+    input: ArrayLike,
+    output_size: int | Sequence[int],
+    kernel_size: int | Sequence[int],
+    dilation: int | Sequence[int] = 1,
+    padding: int | Sequence[int] = 0,
+    stride: int | Sequence[int] = 1,
+) -> Array:
+    """Add columns up where their windows lie in images: the transpose of ``unfold``.
 
-    ``input`` is (batch, channels × kernel elements, windows), or without the batch: what ``unfold``
-    makes of images (batch, channels, *output_size), of which this is the transpose. Raises
-    ``ValueError`` where the number of elements or of windows does not fit.
+    Args:
+        input: (batch, channels × kernel elements, windows), or without the batch.
+        output_size: the height and width of the images.
+        kernel_size: the size of a window, a number or (height, width), as are the settings after
+            it.
+        dilation: the distance between elements of a window.
+        padding: how many zeros were added at both ends.
+        stride: by how much windows are apart.
+
+    Returns:
+        (batch, channels, *output_size), without the batch if the input is.
+
+    Raises:
+        ValueError: the number of elements or of windows does not fit.
+
+    As PyTorch's ``nn.functional.fold``.
 
     >>> import stretto.numpy as snp
     >>> from stretto.nn import functional as F

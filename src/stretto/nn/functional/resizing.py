@@ -7,12 +7,14 @@ Means are products with a matrix (outputs, inputs) of weights, a few in each row
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
 from stretto._engine.core.integers import integers
 from stretto._engine.core.interpreter import Value, as_value
+from stretto._engine.core.typing import Array, ArrayLike
 from stretto._engine.ops.broadcast import broadcast_to, expand_dims, move_axis, reshape
 from stretto._engine.ops.contract import dot_general
 from stretto._engine.ops.convert import convert
@@ -40,23 +42,37 @@ _MEANS = {3: adaptive_avg_pool1d, 4: adaptive_avg_pool2d, 5: adaptive_avg_pool3d
 
 
 def interpolate(
-    input: Any,
-    size: Any = None,
-    scale_factor: Any = None,
+    input: ArrayLike,
+    size: int | Sequence[int] | None = None,
+    scale_factor: float | Sequence[float] | None = None,
     mode: str = "nearest",
     align_corners: bool | None = None,
     recompute_scale_factor: bool | None = None,
-) -> Any:
-    """``input`` (batch, channels, spatial ...) made as big as ``size``, or by ``scale_factor``.
+) -> Array:
+    """Resize the spatial axes.
 
-    One of the two is given: a number, or one for each spatial axis. ``mode``: ``nearest``,
-    ``nearest-exact``; ``linear`` (signals), ``bilinear``, ``bicubic`` (images), ``trilinear``
-    (volumes); ``area`` (``adaptive_avg_pool``). With ``align_corners``, in the linear and cubic
-    modes, the corner elements keep their places; else elements are little squares, aligned at their
-    edges. ``recompute_scale_factor`` takes the scale from the rounded sizes.
+    In the linear and cubic modes an infinity or NaN spreads along its line.
 
-    In the linear and cubic modes an infinity or NaN spreads along its line. Raises ``ValueError``
-    for a mode that does not fit the rank, and where both or none of the sizes are given.
+    Args:
+        input: (batch, channels, and one to three spatial axes).
+        size: the spatial sizes, a number or one an axis; this or ``scale_factor``.
+        scale_factor: by how much sizes grow, likewise.
+        mode: ``"nearest"``, ``"nearest-exact"``, ``"linear"`` (signals), ``"bilinear"`` or
+            ``"bicubic"`` (images), ``"trilinear"`` (volumes), or ``"area"``
+            (``adaptive_avg_pool``).
+        align_corners: whether, in the linear and cubic modes, corner elements keep their places;
+            otherwise elements are little squares, aligned at their edges.
+        recompute_scale_factor: whether the scale is taken from the rounded sizes.
+
+    Returns:
+        The resized array, of the dtype of ``input``; integers become floats, except in the nearest
+        modes.
+
+    Raises:
+        ValueError: ``mode`` does not fit the rank, or both or neither of ``size`` and
+            ``scale_factor`` are given.
+
+    As PyTorch's ``nn.functional.interpolate``.
 
     >>> import stretto.numpy as snp
     >>> from stretto.nn import functional as F
@@ -99,13 +115,28 @@ def interpolate(
 
 
 def upsample(
-    input: Any,
-    size: Any = None,
-    scale_factor: Any = None,
+    input: ArrayLike,
+    size: int | Sequence[int] | None = None,
+    scale_factor: float | Sequence[float] | None = None,
     mode: str = "nearest",
     align_corners: bool | None = None,
-) -> Any:
-    """The same as ``interpolate``.
+) -> Array:
+    """Resize the spatial axes: the same as ``interpolate``.
+
+    Args:
+        input: (batch, channels, and one to three spatial axes).
+        size: the spatial sizes, a number or one an axis; this or ``scale_factor``.
+        scale_factor: by how much sizes grow, likewise.
+        mode: as for ``interpolate``.
+        align_corners: as for ``interpolate``.
+
+    Returns:
+        The resized array.
+
+    Raises:
+        ValueError: as for ``interpolate``.
+
+    As PyTorch's ``nn.functional.upsample``.
 
     >>> import stretto.numpy as snp
     >>> from stretto.nn import functional as F

@@ -12,6 +12,7 @@ import stretto.numpy as snp
 from stretto import random
 from stretto._engine.control.stop_gradient import stop_gradient
 from stretto._engine.core.interpreter import as_value
+from stretto._engine.core.typing import Array, ArrayLike, DTypeLike, Key
 from stretto._engine.ops.convert import convert
 from stretto.nn import functions
 from stretto.nn.functional.arguments import as_float
@@ -26,8 +27,21 @@ def _as(x: Any, dtype: Any, who: str) -> Any:
     return x if dtype is None else convert(x, as_dtype(dtype))
 
 
-def softmax(input: Any, dim: int, dtype: Any = None) -> Any:
-    """``exp(x) / sum(exp(x))`` along ``dim``, of ``x`` converted to ``dtype`` if that is given.
+def softmax(input: ArrayLike, dim: int, dtype: DTypeLike | None = None) -> Array:
+    """Take ``exp(x) / sum(exp(x))`` along an axis, without overflow.
+
+    Args:
+        input: an array of any shape.
+        dim: the axis.
+        dtype: the dtype to convert to first; by default that of ``input``.
+
+    Returns:
+        The values, in the shape of ``input``.
+
+    Raises:
+        ValueError: ``dim`` is out of bounds.
+
+    As PyTorch's ``nn.functional.softmax``.
 
     >>> import stretto as st
     >>> st.nn.functional.softmax(st.numpy.array([0.0, 1000.0]), dim=0)
@@ -36,8 +50,21 @@ def softmax(input: Any, dim: int, dtype: Any = None) -> Any:
     return functions.softmax(_as(input, dtype, "softmax"), dim)
 
 
-def softmin(input: Any, dim: int, dtype: Any = None) -> Any:
-    """``softmax(-x)`` along ``dim``.
+def softmin(input: ArrayLike, dim: int, dtype: DTypeLike | None = None) -> Array:
+    """Take ``softmax(-x)`` along an axis.
+
+    Args:
+        input: an array of any shape.
+        dim: the axis.
+        dtype: the dtype to convert to first; by default that of ``input``.
+
+    Returns:
+        The values, in the shape of ``input``.
+
+    Raises:
+        ValueError: ``dim`` is out of bounds.
+
+    As PyTorch's ``nn.functional.softmin``.
 
     >>> import stretto as st
     >>> st.nn.functional.softmin(st.numpy.array([0.0, 1000.0]), dim=0)
@@ -46,8 +73,21 @@ def softmin(input: Any, dim: int, dtype: Any = None) -> Any:
     return functions.softmax(-_as(input, dtype, "softmin"), dim)
 
 
-def log_softmax(input: Any, dim: int, dtype: Any = None) -> Any:
-    """``x - log(sum(exp(x)))`` along ``dim``, of ``x`` converted to ``dtype`` if that is given.
+def log_softmax(input: ArrayLike, dim: int, dtype: DTypeLike | None = None) -> Array:
+    """Take ``x - log(sum(exp(x)))`` along an axis, without overflow.
+
+    Args:
+        input: an array of any shape.
+        dim: the axis.
+        dtype: the dtype to convert to first; by default that of ``input``.
+
+    Returns:
+        The values, in the shape of ``input``.
+
+    Raises:
+        ValueError: ``dim`` is out of bounds.
+
+    As PyTorch's ``nn.functional.log_softmax``.
 
     >>> import stretto as st
     >>> st.nn.functional.log_softmax(st.numpy.array([0.0, 0.0]), dim=0).round(3)
@@ -57,12 +97,29 @@ def log_softmax(input: Any, dim: int, dtype: Any = None) -> Any:
 
 
 def gumbel_softmax(
-    logits: Any, tau: Any = 1.0, hard: bool = False, dim: int = -1, key: Any = None
-) -> Any:
-    """A draw near to a one-hot vector along ``dim``, differentiable by the logits.
+    logits: ArrayLike,
+    tau: ArrayLike = 1.0,
+    hard: bool = False,
+    dim: int = -1,
+    key: Key | None = None,
+) -> Array:
+    """Draw vectors near to one-hot ones, differentiable with respect to the logits.
 
-    The smaller ``tau``, the nearer. A ``hard`` draw is one-hot; its derivative is that of the soft
-    one. The noise is drawn from ``key``, or the ambient stream. Source: Jang et al., Categorical
+    Args:
+        logits: an array of any shape.
+        tau: the temperature: the smaller, the nearer.
+        hard: whether the draw is one-hot; its derivative is that of the soft one.
+        dim: the axis.
+        key: the key to draw from; by default the ambient stream's next one.
+
+    Returns:
+        The vectors along ``dim``, in the shape of ``logits``.
+
+    Raises:
+        RuntimeError: there is no key to draw from.
+        ValueError: ``dim`` is out of bounds.
+
+    As PyTorch's ``nn.functional.gumbel_softmax``. Source: Jang et al., Categorical
     Reparameterization with Gumbel-Softmax, 2017.
 
     >>> import stretto as st
