@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 import stretto.numpy as snp
-from stretto.optim.base import Schedule
+from stretto.optim.base import Scalar, Schedule
 from stretto.optim.leaves import check
 from stretto.optim.schedules import join_schedules, warmup_cosine_decay_schedule
 
@@ -36,7 +36,7 @@ _BETWEEN = {"linear": _along_line, "cosine": _along_cosine}
 
 def piecewise_interpolate_schedule(
     interpolate_type: str,
-    init_value: Any,
+    init_value: Scalar,
     boundaries_and_scales: Mapping[int, Any] | None = None,
 ) -> Schedule:
     """From boundary to boundary along a line or half a cosine; at each the value is scaled.
@@ -79,7 +79,7 @@ def piecewise_interpolate_schedule(
 
 def linear_onecycle_schedule(
     transition_steps: int,
-    peak_value: Any,
+    peak_value: Scalar,
     pct_start: float = 0.3,
     pct_final: float = 0.85,
     div_factor: float = 25.0,
@@ -115,7 +115,7 @@ def linear_onecycle_schedule(
 
 def cosine_onecycle_schedule(
     transition_steps: int,
-    peak_value: Any,
+    peak_value: Scalar,
     pct_start: float = 0.3,
     div_factor: float = 25.0,
     final_div_factor: float = 1e4,

@@ -17,7 +17,7 @@ from stretto._engine.core.interpreter import as_value
 from stretto._engine.core.types import real_dtype
 from stretto._engine.ops.convert import convert
 from stretto._engine.ops.exponential import rsqrt
-from stretto.optim.base import GradientTransformationExtraArgs
+from stretto.optim.base import GradientTransformationExtraArgs, Scalar
 from stretto.optim.leaves import (
     check,
     columns,
@@ -46,10 +46,10 @@ class FactoredState(NamedTuple):
 
 def scale_by_factored_rms(
     factored: bool = True,
-    decay_rate: Any = 0.8,
-    step_offset: Any = 0,
+    decay_rate: Scalar = 0.8,
+    step_offset: Scalar = 0,
     min_dim_size_to_factor: int = 128,
-    epsilon: Any = 1e-30,
+    epsilon: Scalar = 1e-30,
     decay_rate_fn: Callable[[Any, Any], Any] | None = None,
 ) -> GradientTransformationExtraArgs:
     """g / √v, with v of a matrix the product of mean squares of its rows and columns.

@@ -9,7 +9,8 @@ from collections.abc import Callable
 from typing import Any, Literal, NamedTuple
 
 import stretto.numpy as snp
-from stretto.optim.base import GradientTransformationExtraArgs
+from stretto._engine.core.typing import DTypeLike
+from stretto.optim.base import GradientTransformationExtraArgs, Scalar
 from stretto.optim.leaves import check, filled, first_count, leafwise, safe_increment, unbias
 
 __all__ = ["EmaState", "ScaleByLionState", "TraceState", "ema", "scale_by_lion", "trace"]
@@ -36,7 +37,7 @@ class ScaleByLionState(NamedTuple):
 
 
 def trace(
-    decay: Any, nesterov: bool = False, accumulator_dtype: Any = None
+    decay: Scalar, nesterov: bool = False, accumulator_dtype: DTypeLike | None = None
 ) -> GradientTransformationExtraArgs:
     """The decayed sum of updates: mₜ = gₜ + decay · mₜ₋₁.
 
@@ -78,7 +79,7 @@ def trace(
 
 
 def ema(
-    decay: Any, debias: bool = True, accumulator_dtype: Any = None
+    decay: Scalar, debias: bool = True, accumulator_dtype: DTypeLike | None = None
 ) -> GradientTransformationExtraArgs:
     """The exponential mean of the updates: mₜ = decay · mₜ₋₁ + (1 − decay) · gₜ.
 
@@ -137,12 +138,12 @@ _SIGNS: dict[str, Callable[[Any, Any], Any]] = {
 
 
 def scale_by_lion(
-    b1: Any = 0.9,
-    b2: Any = 0.99,
-    mu_dtype: Any = None,
+    b1: Scalar = 0.9,
+    b2: Scalar = 0.99,
+    mu_dtype: DTypeLike | None = None,
     *,
     mode: Literal["hard", "smooth", "refined"] = "hard",
-    smooth_beta: Any = 1.0,
+    smooth_beta: Scalar = 1.0,
 ) -> GradientTransformationExtraArgs:
     """The sign of the momentum before this step, mixed with the gradient.
 

@@ -5,11 +5,16 @@ Each is a ``chain`` of transformations. Adam's family is in ``adams``.
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 
-from stretto.optim.base import GradientTransformationExtraArgs, Mask, ScalarOrSchedule, identity
+from stretto._engine.core.typing import DTypeLike, Key
+from stretto.optim.base import (
+    GradientTransformationExtraArgs,
+    Mask,
+    Scalar,
+    ScalarOrSchedule,
+    identity,
+)
 from stretto.optim.clipping import clip_by_block_rms
 from stretto.optim.combining import chain
 from stretto.optim.factored import scale_by_factored_rms
@@ -40,9 +45,9 @@ __all__ = [
 
 def sgd(
     learning_rate: ScalarOrSchedule,
-    momentum: Any = None,
+    momentum: Scalar | None = None,
     nesterov: bool = False,
-    accumulator_dtype: Any = None,
+    accumulator_dtype: DTypeLike | None = None,
 ) -> GradientTransformationExtraArgs:
     """Stochastic gradient descent: −learning_rate · g, or · (g + momentum · the sum before).
 
@@ -76,7 +81,10 @@ def sgd(
 
 
 def noisy_sgd(
-    learning_rate: ScalarOrSchedule, eta: Any = 0.01, gamma: Any = 0.55, key: Any = None
+    learning_rate: ScalarOrSchedule,
+    eta: Scalar = 0.01,
+    gamma: Scalar = 0.55,
+    key: Key | int | None = None,
 ) -> GradientTransformationExtraArgs:
     """SGD with normal noise of variance ``eta / tᵞ`` on the gradients of update t = 1, 2, ….
 
@@ -103,7 +111,7 @@ def noisy_sgd(
 
 
 def adagrad(
-    learning_rate: ScalarOrSchedule, initial_accumulator_value: Any = 0.1, eps: Any = 1e-7
+    learning_rate: ScalarOrSchedule, initial_accumulator_value: Scalar = 0.1, eps: Scalar = 1e-7
 ) -> GradientTransformationExtraArgs:
     """−learning_rate · g / √(s + eps), with s the sum of squares so far.
 
@@ -130,8 +138,8 @@ def adagrad(
 
 def adadelta(
     learning_rate: ScalarOrSchedule | None = None,
-    rho: Any = 0.9,
-    eps: Any = 1e-6,
+    rho: Scalar = 0.9,
+    eps: Scalar = 1e-6,
     weight_decay: ScalarOrSchedule = 0.0,
     weight_decay_mask: Mask | None = None,
 ) -> GradientTransformationExtraArgs:
@@ -166,12 +174,12 @@ def adadelta(
 
 def rmsprop(
     learning_rate: ScalarOrSchedule,
-    decay: Any = 0.9,
-    eps: Any = 1e-8,
-    initial_scale: Any = 0.0,
+    decay: Scalar = 0.9,
+    eps: Scalar = 1e-8,
+    initial_scale: Scalar = 0.0,
     eps_in_sqrt: bool = True,
     centered: bool = False,
-    momentum: Any = None,
+    momentum: Scalar | None = None,
     nesterov: bool = False,
     bias_correction: bool = False,
 ) -> GradientTransformationExtraArgs:
@@ -210,9 +218,9 @@ def rmsprop(
 
 def lion(
     learning_rate: ScalarOrSchedule,
-    b1: Any = 0.9,
-    b2: Any = 0.99,
-    mu_dtype: Any = None,
+    b1: Scalar = 0.9,
+    b2: Scalar = 0.99,
+    mu_dtype: DTypeLike | None = None,
     weight_decay: ScalarOrSchedule = 1e-3,
     mask: Mask | None = None,
 ) -> GradientTransformationExtraArgs:
@@ -250,10 +258,10 @@ def lion(
 
 def lamb(
     learning_rate: ScalarOrSchedule,
-    b1: Any = 0.9,
-    b2: Any = 0.999,
-    eps: Any = 1e-6,
-    eps_root: Any = 0.0,
+    b1: Scalar = 0.9,
+    b2: Scalar = 0.999,
+    eps: Scalar = 1e-6,
+    eps_root: Scalar = 0.0,
     weight_decay: ScalarOrSchedule = 0.0,
     mask: Mask | None = None,
 ) -> GradientTransformationExtraArgs:
@@ -293,10 +301,10 @@ def lars(
     learning_rate: ScalarOrSchedule,
     weight_decay: ScalarOrSchedule = 0.0,
     weight_decay_mask: Mask = True,
-    trust_coefficient: Any = 0.001,
-    eps: Any = 0.0,
+    trust_coefficient: Scalar = 0.001,
+    eps: Scalar = 0.0,
     trust_ratio_mask: Mask = True,
-    momentum: Any = 0.9,
+    momentum: Scalar = 0.9,
     nesterov: bool = False,
 ) -> GradientTransformationExtraArgs:
     """SGD with momentum whose step is a fixed share of the length of each leaf.
@@ -338,14 +346,14 @@ def lars(
 def adafactor(
     learning_rate: ScalarOrSchedule | None = None,
     min_dim_size_to_factor: int = 128,
-    decay_rate: Any = 0.8,
+    decay_rate: Scalar = 0.8,
     decay_offset: int = 0,
     multiply_by_parameter_scale: bool = True,
-    clipping_threshold: Any = 1.0,
-    momentum: Any = None,
-    dtype_momentum: Any = np.float32,
+    clipping_threshold: Scalar = 1.0,
+    momentum: Scalar | None = None,
+    dtype_momentum: DTypeLike = np.float32,
     weight_decay_rate: ScalarOrSchedule | None = None,
-    eps: Any = 1e-30,
+    eps: Scalar = 1e-30,
     factored: bool = True,
     weight_decay_mask: Mask | None = None,
 ) -> GradientTransformationExtraArgs:

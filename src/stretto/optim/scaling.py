@@ -9,10 +9,12 @@ from typing import Any, NamedTuple
 
 from stretto._engine.core import tree
 from stretto._engine.core.interpreter import Value
+from stretto._engine.core.typing import Key
 from stretto.optim.base import (
     EmptyState,
     GradientTransformationExtraArgs,
     Mask,
+    Scalar,
     ScalarOrSchedule,
     Schedule,
     identity,
@@ -61,8 +63,17 @@ class AddNoiseState(NamedTuple):
     rng_key: Any
 
 
-def scale(step_size: Any) -> GradientTransformationExtraArgs:
-    """The updates times ``step_size``, a number or an array of rank 0.
+def scale(step_size: Scalar) -> GradientTransformationExtraArgs:
+    """Multiply the updates by a number.
+
+    Args:
+        step_size: a number or an array of rank 0.
+
+    Returns:
+        The transformation.
+
+    Raises:
+        ValueError: an array has axes (see ``per_member``).
 
     >>> import stretto.numpy as snp
     >>> scale(-0.5).update({"w": snp.ones(2)}, scale(-0.5).init(None))[0]
@@ -77,7 +88,13 @@ def _times(who: str, updates: Any, factor: Any) -> Any:
 
 
 def scale_by_schedule(step_size_fn: Schedule) -> GradientTransformationExtraArgs:
-    """The updates times ``step_size_fn(count)``, with the number of updates done before.
+    """Multiply the updates by ``step_size_fn(count)``, of the number of updates done before.
+
+    Args:
+        step_size_fn: a schedule.
+
+    Returns:
+        The transformation.
 
     >>> import stretto.numpy as snp
     >>> tx = scale_by_schedule(lambda count: 1 / (count + 1))
@@ -171,7 +188,9 @@ def add_decayed_weights(
     return tx if mask is None else masked(tx, mask)
 
 
-def add_noise(eta: Any, gamma: Any, key: Any = None) -> GradientTransformationExtraArgs:
+def add_noise(
+    eta: Scalar, gamma: Scalar, key: Key | int | None = None
+) -> GradientTransformationExtraArgs:
     """The updates plus normal noise of variance ``eta / tᵞ`` at update t = 1, 2, ….
 
     Source: Neelakantan et al., "Adding gradient noise improves learning for very deep networks",

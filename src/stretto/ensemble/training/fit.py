@@ -21,6 +21,7 @@ from stretto._engine.api.jit import jit
 from stretto._engine.core import integers, tree
 from stretto._engine.core.config import config
 from stretto._engine.core.errors import DonatedArrayError
+from stretto._engine.core.typing import Key
 from stretto.ensemble.training.checkpoints import Checkpoints
 from stretto.ensemble.training.divergence import Divergence, divergences
 from stretto.ensemble.training.evaluation import Evaluator
@@ -76,7 +77,7 @@ def fit(
     order: str | None = None,
     fraction: float = 1.0,
     drop_last: bool = True,
-    key: Any = None,
+    key: Key | None = None,
     hyperparams: Mapping[str, Any] | None = None,
     per_member: Mapping[str, Any] | None = None,
     shared_optimiser: Any = None,

@@ -130,7 +130,14 @@ class TrainState:
     """What of the ensemble is not arrays."""
 
     def replace(self, **fields: Any) -> TrainState:
-        """A state with other fields."""
+        """Return a state with other values of some fields.
+
+        Args:
+            **fields: by name.
+
+        Returns:
+            The new state.
+        """
         return dataclasses.replace(self, **fields)
 
     @property
@@ -159,13 +166,24 @@ class TrainState:
         return [united((p, *f)) for p, f in zip(self.packs, self.finished, strict=True)]
 
     def all_packs(self) -> Iterable[Pack]:
-        """Those that run, and those that do not."""
+        """Go through the packs that run, then those that no longer do.
+
+        Returns:
+            The packs.
+        """
         yield from self.packs
         for several in self.finished:
             yield from several
 
     def each(self, name: str) -> np.ndarray:
-        """A field of ``Rows``, such as ``"active"``, for all members in their order."""
+        """Return a field of ``Rows``, such as ``"active"``, for all members in their order.
+
+        Args:
+            name: the field.
+
+        Returns:
+            (members,).
+        """
         found: Any = None
         for pack in self.all_packs():
             values = np.asarray(getattr(pack.rows, name))
