@@ -124,8 +124,6 @@ def confidence(probs: ArrayLike) -> Array:
 def margin(probs: ArrayLike) -> Array:
     """The largest less the second largest of the ensemble's mean probabilities.
 
-    Source: Scheffer et al., Active Hidden Markov Models for Information Extraction, 2001.
-
     Args:
         probs: (members, ..., classes), of at least 2 classes.
 
@@ -134,6 +132,8 @@ def margin(probs: ArrayLike) -> Array:
 
     Raises:
         ValueError: probs has no axis of members, or fewer than 2 classes.
+
+    Source: Scheffer et al., Active Hidden Markov Models for Information Extraction, 2001.
 
     >>> float(margin(snp.array([[1.0, 0.0], [0.5, 0.5]])))
     0.5

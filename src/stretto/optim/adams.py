@@ -45,9 +45,8 @@ def adam(
 ) -> GradientTransformationExtraArgs:
     """Adam: −learning_rate · m̂ / (√(v̂ + eps_root) + eps).
 
-    m and v are running means of the gradients and of their squares, and m̂ and v̂ those over
-    1 − b1ᵗ and 1 − b2ᵗ. Source: Kingma and Ba, "Adam: a method for stochastic optimization", 2015,
-    algorithm 1; with ``nesterov``, Dozat, "Incorporating Nesterov momentum into Adam", 2016.
+    m and v are running means of the gradients and of their squares, and m̂ and v̂ those over 1 −
+    b1ᵗ and 1 − b2ᵗ.
 
     Args:
         learning_rate: a number, an array of rank 0 or a schedule.
@@ -58,8 +57,14 @@ def adam(
         mu_dtype: the dtype of m; None is that of the parameters.
         nesterov: take m̂ of the step to come, as ``nadam``.
 
+    Returns:
+        The transformation.
+
     Raises:
         ValueError: a number is out of its range, or an array has axes (see ``per_member``).
+
+    Source: Kingma and Ba, "Adam: a method for stochastic optimization", 2015, algorithm 1; with
+    ``nesterov``, Dozat, "Incorporating Nesterov momentum into Adam", 2016.
 
     >>> import stretto as st, stretto.numpy as snp
     >>> params = {"w": snp.array([1.0, -2.0])}
@@ -90,7 +95,6 @@ def adamw(
 ) -> GradientTransformationExtraArgs:
     """Adam with decoupled weight decay: −learning_rate · (Adam's direction + weight_decay · p).
 
-    Source: Loshchilov and Hutter, "Decoupled weight decay regularization", 2019, algorithm 2.
     ``update`` needs ``params``.
 
     Args:
@@ -104,8 +108,13 @@ def adamw(
         mask: which leaves decay; see ``masked``.
         nesterov: see ``adam``.
 
+    Returns:
+        The transformation.
+
     Raises:
         ValueError: as ``adam``; or ``update`` is called without parameters.
+
+    Source: Loshchilov and Hutter, "Decoupled weight decay regularization", 2019, algorithm 2.
 
     >>> import stretto.numpy as snp
     >>> tx = adamw(0.1, weight_decay=0.5)
@@ -213,9 +222,6 @@ def amsgrad(
 ) -> GradientTransformationExtraArgs:
     """Adam whose v̂ never falls.
 
-    Source: Reddi, Kale and Kumar, "On the convergence of Adam and beyond", 2018, algorithm 2, which
-    has no corrections: give False for both.
-
     Args:
         learning_rate: a number, an array of rank 0 or a schedule.
         b1: see ``adam``, as for ``b2``, ``eps``, ``eps_root``, ``mu_dtype``.
@@ -226,8 +232,14 @@ def amsgrad(
         bias_correction_mu: divide m by 1 − b1ᵗ.
         bias_correction_nu: divide v by 1 − b2ᵗ before the largest is taken.
 
+    Returns:
+        The transformation.
+
     Raises:
         ValueError: as ``adam``.
+
+    Source: Reddi, Kale and Kumar, "On the convergence of Adam and beyond", 2018, algorithm 2, which
+    has no corrections: give False for both.
 
     >>> import stretto.numpy as snp
     >>> tx = amsgrad(0.1)
@@ -253,9 +265,6 @@ def radam(
 ) -> GradientTransformationExtraArgs:
     """Rectified Adam, which scales by v̂ only where that is known well enough.
 
-    Source: Liu et al., "On the variance of the adaptive learning rate and beyond", 2020,
-    algorithm 2.
-
     Args:
         learning_rate: a number, an array of rank 0 or a schedule.
         b1: see ``adam``, as for ``b2``, ``eps``, ``eps_root``, ``nesterov``.
@@ -265,8 +274,14 @@ def radam(
         threshold: from which length ρ of the mean v̂ counts as known; at least 4.
         nesterov: see ``adam``.
 
+    Returns:
+        The transformation.
+
     Raises:
         ValueError: as ``adam``, or the threshold is below 4.
+
+    Source: Liu et al., "On the variance of the adaptive learning rate and beyond", 2020, algorithm
+    2.
 
     >>> import stretto.numpy as snp
     >>> tx = radam(0.1)

@@ -109,18 +109,21 @@ def adaptive_grad_clip(
     a matrix (inputs, outputs); what lies along all axes but the last of one with four or five, such
     as a kernel (height, width, inputs, outputs).
 
-    Source: Brock et al., "High-performance large-scale image recognition without normalization",
-    2021, equation 3.
-
     Args:
         clipping: the largest ratio of norms.
         eps: norms of parameters below it count as it.
         axis: the axes within a unit; None as described. PyTorch's layers have outputs first: for
             them give the axes after the first.
 
+    Returns:
+        The transformation.
+
     Raises:
         ValueError: ``update`` is called without parameters, a number is negative, or ``axis`` is
             None and a leaf has more than five axes.
+
+    Source: Brock et al., "High-performance large-scale image recognition without normalization",
+    2021, equation 3.
 
     >>> import stretto.numpy as snp
     >>> tx = adaptive_grad_clip(0.1)

@@ -112,6 +112,9 @@ def multi_transform(
         param_labels: a tree of labels of the structure of the parameters or of a prefix of it, or
             a function that makes such a tree of the parameters.
 
+    Returns:
+        The transformation.
+
     Raises:
         ValueError: a leaf has a label without a transformation, or the labels are no prefix of the
             parameters.

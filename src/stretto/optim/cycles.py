@@ -47,6 +47,9 @@ def piecewise_interpolate_schedule(
         boundaries_and_scales: at each boundary, the value there over that at the one before. After
             the last the value stays.
 
+    Returns:
+        The schedule.
+
     Raises:
         ValueError: another type, or a negative scale.
 
@@ -87,8 +90,6 @@ def linear_onecycle_schedule(
 ) -> Schedule:
     """Up and down again along lines, and at last further down.
 
-    Source: Smith and Topin, "Super-convergence", 2018.
-
     Args:
         transition_steps: how many updates all takes.
         peak_value: the largest value.
@@ -97,8 +98,13 @@ def linear_onecycle_schedule(
         div_factor: the peak over the first value.
         final_div_factor: the first value over the last.
 
+    Returns:
+        The schedule.
+
     Raises:
         ValueError: there are no steps.
+
+    Source: Smith and Topin, "Super-convergence", 2018.
 
     >>> schedule = linear_onecycle_schedule(100, 1.0)
     >>> [round(float(schedule(t)), 6) for t in (0, 15, 30, 85, 100)]
@@ -122,8 +128,6 @@ def cosine_onecycle_schedule(
 ) -> Schedule:
     """Up and down along half cosines.
 
-    Source: Smith and Topin, "Super-convergence", 2018.
-
     Args:
         transition_steps: how many updates all takes.
         peak_value: the largest value.
@@ -131,8 +135,13 @@ def cosine_onecycle_schedule(
         div_factor: the peak over the first value.
         final_div_factor: the first value over the last.
 
+    Returns:
+        The schedule.
+
     Raises:
         ValueError: there are no steps.
+
+    Source: Smith and Topin, "Super-convergence", 2018.
 
     >>> schedule = cosine_onecycle_schedule(100, 1.0)
     >>> [round(float(schedule(t)), 6) for t in (0, 15, 30, 65, 100)]
@@ -149,13 +158,16 @@ def cosine_onecycle_schedule(
 def sgdr_schedule(cosine_kwargs: Iterable[Mapping[str, Any]]) -> Schedule:
     """Cosines with warm restarts: one ``warmup_cosine_decay_schedule`` after the other.
 
-    Source: Loshchilov and Hutter, "SGDR", 2017.
-
     Args:
         cosine_kwargs: the arguments of each.
 
+    Returns:
+        The schedule.
+
     Raises:
         ValueError: there are none.
+
+    Source: Loshchilov and Hutter, "SGDR", 2017.
 
     >>> one = dict(init_value=0.0, peak_value=1.0, warmup_steps=1, decay_steps=3)
     >>> schedule = sgdr_schedule([one, {**one, "peak_value": 0.5}])

@@ -59,8 +59,6 @@ def scale_by_factored_rms(
     −decay_rate. A parameter with an axis of members more must be transformed by ``per_member``,
     lest the members be taken for rows.
 
-    Source: Shazeer and Stern, "Adafactor", 2018, algorithm 4.
-
     Args:
         factored: False keeps v itself for all parameters.
         decay_rate: how fast the weight of the past grows to 1.
@@ -69,8 +67,13 @@ def scale_by_factored_rms(
         epsilon: added to the squares.
         decay_rate_fn: from the number of updates done and ``decay_rate`` to the weight of the past.
 
+    Returns:
+        The transformation.
+
     Raises:
         ValueError: ``update`` is called without parameters, or a number is out of its range.
+
+    Source: Shazeer and Stern, "Adafactor", 2018, algorithm 4.
 
     >>> import stretto.numpy as snp
     >>> tx = scale_by_factored_rms(min_dim_size_to_factor=2)

@@ -46,6 +46,9 @@ def per_member(
 
     Keyword arguments of ``update`` have one entry a member, too.
 
+    Returns:
+        The transformation.
+
     Raises:
         ValueError: leaves, or hyperparameters, differ in the number of members; the message names
             them.

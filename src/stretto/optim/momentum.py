@@ -41,16 +41,19 @@ def trace(
 ) -> GradientTransformationExtraArgs:
     """The decayed sum of updates: mₜ = gₜ + decay · mₜ₋₁.
 
-    Source: Polyak, "Some methods of speeding up the convergence of iteration methods", 1964;
-    Sutskever et al., "On the importance of initialization and momentum", 2013.
-
     Args:
         decay: the share of the sum that stays at each step.
         nesterov: give gₜ + decay · mₜ in place of mₜ.
         accumulator_dtype: the dtype of the sum; None is that of the parameters.
 
+    Returns:
+        The transformation.
+
     Raises:
         ValueError: ``decay`` is negative.
+
+    Source: Polyak, "Some methods of speeding up the convergence of iteration methods", 1964;
+    Sutskever et al., "On the importance of initialization and momentum", 2013.
 
     >>> import stretto.numpy as snp
     >>> tx = trace(0.5)
@@ -90,6 +93,9 @@ def ema(
         debias: divide by 1 − decayᵗ, so that the mean does not begin near zero (Kingma and Ba,
             "Adam", 2015, section 3).
         accumulator_dtype: the dtype of the mean; None is that of the parameters.
+
+    Returns:
+        The transformation.
 
     Raises:
         ValueError: ``decay`` is out of its range.
@@ -147,8 +153,7 @@ def scale_by_lion(
 ) -> GradientTransformationExtraArgs:
     """The sign of the momentum before this step, mixed with the gradient.
 
-    sign(b1 · m + (1 − b1) · g), and then m ← b2 · m + (1 − b2) · g. Source: Chen et al., "Symbolic
-    discovery of optimization algorithms", 2023, algorithm 2.
+    sign(b1 · m + (1 − b1) · g), and then m ← b2 · m + (1 − b2) · g.
 
     Args:
         b1: the weight of the momentum in the update.
@@ -158,8 +163,13 @@ def scale_by_lion(
             the mixture; ``"refined"`` the mixture itself, kept between −1 and 1.
         smooth_beta: how steep the tangent is.
 
+    Returns:
+        The transformation.
+
     Raises:
         ValueError: ``b1`` or ``b2`` is not in [0, 1), or another mode.
+
+    Source: Chen et al., "Symbolic discovery of optimization algorithms", 2023, algorithm 2.
 
     >>> import stretto.numpy as snp
     >>> tx = scale_by_lion()

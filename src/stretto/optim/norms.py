@@ -42,16 +42,19 @@ def scale_by_trust_ratio(
 ) -> GradientTransformationExtraArgs:
     """Each leaf times ``trust_coefficient`` · ‖p‖ / (‖g‖ + eps), or as it is where a norm is 0.
 
-    Source: You, Gitman and Ginsburg, "Large batch training of convolutional networks" (LARS), 2017;
-    You et al., "Large batch optimization for deep learning" (LAMB), 2020.
-
     Args:
         min_norm: norms below it count as it.
         trust_coefficient: a factor of the ratio.
         eps: added to the norm of the update.
 
+    Returns:
+        The transformation.
+
     Raises:
         ValueError: ``update`` is called without parameters, or a number is negative.
+
+    Source: You, Gitman and Ginsburg, "Large batch training of convolutional networks" (LARS), 2017;
+    You et al., "Large batch optimization for deep learning" (LAMB), 2020.
 
     >>> import stretto.numpy as snp
     >>> tx = scale_by_trust_ratio()

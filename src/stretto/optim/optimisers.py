@@ -51,18 +51,21 @@ def sgd(
 ) -> GradientTransformationExtraArgs:
     """Stochastic gradient descent: −learning_rate · g, or · (g + momentum · the sum before).
 
-    Source: Robbins and Monro, 1951; Polyak, 1964; Sutskever et al., "On the importance of
-    initialization and momentum in deep learning", 2013.
-
     Args:
         learning_rate: a number, an array of rank 0 or a schedule.
         momentum: the share of the sum of past gradients that stays; None keeps no sum.
         nesterov: Nesterov's momentum.
         accumulator_dtype: the dtype of the sum; None is that of the parameters.
 
+    Returns:
+        The transformation.
+
     Raises:
         ValueError: a number is negative, an array has axes (see ``per_member``), or ``nesterov``
             without momentum.
+
+    Source: Robbins and Monro, 1951; Polyak, 1964; Sutskever et al., "On the importance of
+    initialization and momentum in deep learning", 2013.
 
     >>> import stretto as st, stretto.numpy as snp
     >>> params = {"w": snp.array([1.0, -2.0])}
@@ -88,9 +91,6 @@ def noisy_sgd(
 ) -> GradientTransformationExtraArgs:
     """SGD with normal noise of variance ``eta / tᵞ`` on the gradients of update t = 1, 2, ….
 
-    Source: Neelakantan et al., "Adding gradient noise improves learning for very deep networks",
-    2015.
-
     Args:
         learning_rate: a number, an array of rank 0 or a schedule.
         eta: the variance at the first update.
@@ -98,8 +98,14 @@ def noisy_sgd(
         key: a PRNG key or a seed; None draws one from the ambient stream when the state is made.
             For members of their own noise: ``per_member(noisy_sgd, learning_rate=..., key=keys)``.
 
+    Returns:
+        The transformation.
+
     Raises:
         ValueError: a number is negative, or an array has axes.
+
+    Source: Neelakantan et al., "Adding gradient noise improves learning for very deep networks",
+    2015.
 
     >>> import stretto as st, stretto.numpy as snp
     >>> tx = noisy_sgd(0.1, key=st.random.PRNGKey(0))
@@ -115,15 +121,18 @@ def adagrad(
 ) -> GradientTransformationExtraArgs:
     """−learning_rate · g / √(s + eps), with s the sum of squares so far.
 
-    Source: Duchi, Hazan and Singer, "Adaptive subgradient methods", 2011.
-
     Args:
         learning_rate: a number, an array of rank 0 or a schedule.
         initial_accumulator_value: s before the first update.
         eps: added to s.
 
+    Returns:
+        The transformation.
+
     Raises:
         ValueError: a number is negative, or an array has axes (see ``per_member``).
+
+    Source: Duchi, Hazan and Singer, "Adaptive subgradient methods", 2011.
 
     >>> import stretto.numpy as snp
     >>> tx = adagrad(0.1, initial_accumulator_value=0.0)
@@ -145,8 +154,7 @@ def adadelta(
 ) -> GradientTransformationExtraArgs:
     """−learning_rate · g · √(x + eps) / √(v + eps), with running means of squares.
 
-    v is that of the gradients, x that of the updates before the learning rate. Source: Zeiler,
-    "ADADELTA", 2012, algorithm 1.
+    v is that of the gradients, x that of the updates before the learning rate.
 
     Args:
         learning_rate: a number, an array of rank 0 or a schedule; None is 1, as in the paper.
@@ -155,8 +163,13 @@ def adadelta(
         weight_decay: added to the gradients, times the parameters.
         weight_decay_mask: which leaves decay; see ``masked``.
 
+    Returns:
+        The transformation.
+
     Raises:
         ValueError: a number is out of its range, or an array has axes (see ``per_member``).
+
+    Source: Zeiler, "ADADELTA", 2012, algorithm 1.
 
     >>> import stretto.numpy as snp
     >>> tx = adadelta(1.0)
@@ -185,9 +198,6 @@ def rmsprop(
 ) -> GradientTransformationExtraArgs:
     """−learning_rate · g / √(v + eps), with v the running mean of squares.
 
-    Source: Tieleman and Hinton, lecture 6.5 of "Neural networks for machine learning", 2012;
-    centred, Graves, "Generating sequences with recurrent neural networks", 2013.
-
     Args:
         learning_rate: a number, an array of rank 0 or a schedule.
         decay: the weight of the past.
@@ -199,8 +209,14 @@ def rmsprop(
         nesterov: Nesterov's momentum.
         bias_correction: divide the means by 1 − decayᵗ.
 
+    Returns:
+        The transformation.
+
     Raises:
         ValueError: a number is out of its range, or an array has axes (see ``per_member``).
+
+    Source: Tieleman and Hinton, lecture 6.5 of "Neural networks for machine learning", 2012;
+    centred, Graves, "Generating sequences with recurrent neural networks", 2013.
 
     >>> import stretto.numpy as snp
     >>> tx = rmsprop(0.1, decay=0.75)
@@ -227,7 +243,6 @@ def lion(
     """−learning_rate · (sign(b1 · m + (1 − b1) · g) + weight_decay · p).
 
     Every element moves by the learning rate, which is to be three to ten times smaller than Adam's.
-    Source: Chen et al., "Symbolic discovery of optimization algorithms", 2023, algorithm 2.
     ``update`` needs ``params``.
 
     Args:
@@ -238,9 +253,14 @@ def lion(
         weight_decay: a number, an array of rank 0 or a schedule.
         mask: which leaves decay; see ``masked``.
 
+    Returns:
+        The transformation.
+
     Raises:
         ValueError: a number is out of its range, an array has axes (see ``per_member``), or
             ``update`` is called without parameters.
+
+    Source: Chen et al., "Symbolic discovery of optimization algorithms", 2023, algorithm 2.
 
     >>> import stretto.numpy as snp
     >>> tx = lion(0.1, weight_decay=0.5)
@@ -267,8 +287,7 @@ def lamb(
 ) -> GradientTransformationExtraArgs:
     """AdamW's direction of each leaf, as long as the leaf itself, times −learning_rate.
 
-    Source: You et al., "Large batch optimization for deep learning", 2020, algorithm 2. ``update``
-    needs ``params``; with an axis of members, use ``per_member(lamb(...))``.
+    ``update`` needs ``params``; with an axis of members, use ``per_member(lamb(...))``.
 
     Args:
         learning_rate: a number, an array of rank 0 or a schedule.
@@ -279,8 +298,13 @@ def lamb(
         weight_decay: a number, an array of rank 0 or a schedule.
         mask: which leaves decay; see ``masked``.
 
+    Returns:
+        The transformation.
+
     Raises:
         ValueError: as ``adamw``.
+
+    Source: You et al., "Large batch optimization for deep learning", 2020, algorithm 2.
 
     >>> import stretto.numpy as snp
     >>> tx = lamb(0.1)
@@ -309,9 +333,7 @@ def lars(
 ) -> GradientTransformationExtraArgs:
     """SGD with momentum whose step is a fixed share of the length of each leaf.
 
-    Source: You, Gitman and Ginsburg, "Large batch training of convolutional networks", 2017,
-    algorithm 1. ``update`` needs ``params``; with an axis of members, use
-    ``per_member(lars(...))``.
+    ``update`` needs ``params``; with an axis of members, use ``per_member(lars(...))``.
 
     Args:
         learning_rate: a number, an array of rank 0 or a schedule.
@@ -323,9 +345,15 @@ def lars(
         momentum: the share of the sum of past updates that stays.
         nesterov: Nesterov's momentum.
 
+    Returns:
+        The transformation.
+
     Raises:
         ValueError: a number is negative, an array has axes, or ``update`` is called without
             parameters.
+
+    Source: You, Gitman and Ginsburg, "Large batch training of convolutional networks", 2017,
+    algorithm 1.
 
     >>> import stretto.numpy as snp
     >>> tx = lars(1.0)
@@ -359,9 +387,7 @@ def adafactor(
 ) -> GradientTransformationExtraArgs:
     """Adam without its first moment, and with the second kept by rows and columns.
 
-    Source: Shazeer and Stern, "Adafactor: adaptive learning rates with sublinear memory cost",
-    2018, algorithm 4; with a learning rate that is not relative to the step. ``update`` needs
-    ``params``; with an axis of members, use ``per_member(adafactor(...))``.
+    ``update`` needs ``params``; with an axis of members, use ``per_member(adafactor(...))``.
 
     Args:
         learning_rate: a number, an array of rank 0 or a schedule; None is 1.
@@ -379,9 +405,15 @@ def adafactor(
         factored: False keeps the second moment whole.
         weight_decay_mask: which leaves decay; see ``masked``.
 
+    Returns:
+        The transformation.
+
     Raises:
         ValueError: a number is out of its range, an array has axes, or ``update`` is called
             without parameters.
+
+    Source: Shazeer and Stern, "Adafactor: adaptive learning rates with sublinear memory cost",
+    2018, algorithm 4; with a learning rate that is not relative to the step.
 
     >>> import stretto.numpy as snp
     >>> tx = adafactor(0.1)

@@ -129,6 +129,9 @@ def scale_by_learning_rate(
         learning_rate: a number, an array of rank 0 or a schedule.
         flip_sign: False leaves the minus out.
 
+    Returns:
+        The transformation.
+
     Raises:
         ValueError: the learning rate is negative; or an array with axes, see ``per_member``.
 
@@ -152,15 +155,20 @@ def add_decayed_weights(
 ) -> GradientTransformationExtraArgs:
     """The updates plus ``weight_decay`` times the parameters.
 
-    Source: Loshchilov and Hutter, "Decoupled weight decay regularization", 2019, where it comes
-    after the adaptive scaling. ``update`` needs ``params``, unless the decay is the number 0.
+    ``update`` needs ``params``, unless the decay is the number 0.
 
     Args:
         weight_decay: a number, an array of rank 0 or a schedule.
         mask: which leaves decay; see ``masked``.
 
+    Returns:
+        The transformation.
+
     Raises:
         ValueError: the decay is negative; ``update`` is called without parameters.
+
+    Source: Loshchilov and Hutter, "Decoupled weight decay regularization", 2019, where it comes
+    after the adaptive scaling.
 
     >>> import stretto.numpy as snp
     >>> tx = add_decayed_weights(0.1)
@@ -193,16 +201,19 @@ def add_noise(
 ) -> GradientTransformationExtraArgs:
     """The updates plus normal noise of variance ``eta / tᵞ`` at update t = 1, 2, ….
 
-    Source: Neelakantan et al., "Adding gradient noise improves learning for very deep networks",
-    2015, equation 1 with t from 1.
-
     Args:
         eta: the variance at the first update.
         gamma: how fast it falls.
         key: a PRNG key or a seed; None draws one from the ambient stream when the state is made.
 
+    Returns:
+        The transformation.
+
     Raises:
         ValueError: ``eta`` or ``gamma`` is negative.
+
+    Source: Neelakantan et al., "Adding gradient noise improves learning for very deep networks",
+    2015, equation 1 with t from 1.
 
     >>> import stretto as st, stretto.numpy as snp
     >>> tx = add_noise(0.01, 0.55, st.random.PRNGKey(0))

@@ -246,7 +246,7 @@ def join_schedules(schedules: Sequence[Schedule], boundaries: Sequence[int]) -> 
     parts, ends = list(schedules), list(boundaries)
     if len(ends) != len(parts) - 1:
         raise ValueError(
-            f"join_schedules: expected one boundary less than schedules, got {len(ends)} "
+            f"join_schedules: expected one boundary fewer than schedules, got {len(ends)} "
             f"boundaries for {len(parts)} schedules"
         )
     if any(b < a for a, b in itertools.pairwise(ends)):

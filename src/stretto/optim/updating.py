@@ -14,6 +14,7 @@ from stretto._engine.core.interpreter import as_value
 from stretto._engine.core.types import is_float0
 from stretto._engine.core.typing import ArrayLike
 from stretto._engine.ops.convert import convert
+from stretto.optim.base import Scalar
 from stretto.optim.leaves import columns, wide
 
 __all__ = ["apply_updates", "incremental_update", "periodic_update"]
@@ -58,7 +59,7 @@ def apply_updates(params: Any, updates: Any) -> Any:
     return _in_place_of("apply_updates", ("params", "updates"), params, updates, added)
 
 
-def incremental_update(new_tensors: Any, old_tensors: Any, step_size: ArrayLike) -> Any:
+def incremental_update(new_tensors: Any, old_tensors: Any, step_size: Scalar) -> Any:
     """Move a tree towards another: ``step_size · new + (1 − step_size) · old``.
 
     Args:

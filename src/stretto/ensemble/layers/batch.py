@@ -130,9 +130,27 @@ class BatchEnsembleLinear(BatchEnsemble):
 class BatchEnsembleConv2d(BatchEnsemble):
     """``Conv2d`` layers of many members, whose weights differ by a product of two vectors.
 
-    Parameters: as for ``BatchEnsembleLinear``, with channels for features, and ``Conv2d``'s other
-    settings. The input is tiled, (num_estimators × batch, in_channels, height, width), or split,
-    (num_estimators, batch, in_channels, height, width), and so is the output.
+    Parameters: as for ``BatchEnsembleLinear``, with channels for features. The input is tiled,
+    (num_estimators × batch, in_channels, height, width), or split, (num_estimators, batch,
+    in_channels, height, width), and so is the output.
+
+    Args:
+        in_channels: of the input.
+        out_channels: of the output.
+        kernel_size: as for ``Conv2d``.
+        num_estimators: how many members.
+        stride: as for ``Conv2d``.
+        padding: as for ``Conv2d``.
+        dilation: as for ``Conv2d``.
+        groups: as for ``Conv2d``.
+        bias: whether each member adds one.
+        padding_mode: as for ``Conv2d``.
+        factors: as for ``BatchEnsembleLinear``.
+        key: a key; ``None`` draws from the ambient stream.
+        dtype: of the parameters; the default float by default.
+
+    Raises:
+        ValueError: a setting is out of range; or, when called, the input does not match.
 
     >>> import stretto as st
     >>> from stretto.ensemble.layers import BatchEnsembleConv2d

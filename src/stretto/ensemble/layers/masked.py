@@ -121,9 +121,18 @@ class _Masksembles(Module):
 class Masksembles1d(_Masksembles):
     """Features masked for each member: a layer to put where dropout would be.
 
-    ``masks`` is a buffer, see ``masksembles_masks``. The input is tiled, (num_estimators × batch,
-    channels), or split, (num_estimators, batch, ..., channels), and so is the output. Raises
-    ``ValueError`` for an input that does not fit.
+    ``masks`` is a buffer. The input is tiled, (num_estimators × batch, channels), or split,
+    (num_estimators, batch, ..., channels), and so is the output.
+
+    Args:
+        channels: of the input.
+        num_estimators: how many members.
+        scale: how little the masks overlap; see ``masksembles_masks``.
+        key: a key; ``None`` draws from the ambient stream.
+        dtype: of the masks; float32 by default.
+
+    Raises:
+        ValueError: as for ``masksembles_masks``; or, when called, the input does not match.
 
     >>> import stretto as st
     >>> from stretto.ensemble.layers import Masksembles1d
@@ -140,6 +149,16 @@ class Masksembles2d(_Masksembles):
     """Channels of images masked for each member; see ``Masksembles1d``.
 
     The input is tiled, (num_estimators × batch, channels, height, width), or split.
+
+    Args:
+        channels: of the input.
+        num_estimators: how many members.
+        scale: how little the masks overlap; see ``masksembles_masks``.
+        key: a key; ``None`` draws from the ambient stream.
+        dtype: of the masks; float32 by default.
+
+    Raises:
+        ValueError: as for ``masksembles_masks``; or, when called, the input does not match.
 
     >>> import stretto as st
     >>> from stretto.ensemble.layers import Masksembles2d
