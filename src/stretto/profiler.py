@@ -57,7 +57,7 @@ def start_trace(log_dir: str | os.PathLike[str], create_perfetto_trace: bool = T
     folder = checked_path(log_dir, "start_trace")
     if os.path.exists(folder) and not os.path.isdir(folder):
         raise NotADirectoryError(
-            errno.ENOTDIR, f"start_trace: {folder} is no folder; name one, or a place for one"
+            errno.ENOTDIR, f"start_trace: {folder} is not a folder; name one, or a place for one"
         )
     with _running.lock:
         if _running.profile is not None:
@@ -101,11 +101,11 @@ def _write_perfetto(folder: Path) -> None:
         name = names.get((args["hlo_module"], args["hlo_op"]))
         if name is not None:
             args["op_name"] = name
-    said = json.dumps({"displayTimeUnit": "ns", "traceEvents": events}).encode()
+    document = json.dumps({"displayTimeUnit": "ns", "traceEvents": events}).encode()
 
     def write(file: BinaryIO) -> None:
         with gzip.open(file, "wb") as compressed:
-            compressed.write(said)
+            compressed.write(document)
 
     write_whole(folder / "perfetto_trace.json.gz", write, "stop_trace", durable=False)
 

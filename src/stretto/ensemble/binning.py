@@ -63,7 +63,7 @@ def fit_isotonic(probs: ArrayLike, labels: ArrayLike) -> Isotonic:
         ``Isotonic`` of places and values.
 
     Raises:
-        ValueError: shapes do not fit, no examples, a label is out of range, a probability is NaN.
+        ValueError: shapes do not match, no examples, a label is out of range, a probability is NaN.
         TypeError: labels are not integers; or the arguments are traced, since the number of places
             depends on their values: fit outside ``jit`` and ``vmap``.
 
@@ -130,7 +130,7 @@ def fit_histogram_binning(
         ``HistogramBinning`` of edges and values. A bin without examples has its middle as value.
 
     Raises:
-        ValueError: shapes do not fit, no examples, a label is out of range, no bins, an unknown
+        ValueError: shapes do not match, no examples, a label is out of range, no bins, an unknown
             binning.
         TypeError: labels are not integers.
 

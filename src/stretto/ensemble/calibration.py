@@ -73,7 +73,7 @@ def fit_temperature(logits: ArrayLike, labels: ArrayLike) -> Temperature:
         by the logits, by the implicit function theorem.
 
     Raises:
-        ValueError: shapes do not fit, no examples, or a label is out of range.
+        ValueError: shapes do not match, no examples, or a label is out of range.
         TypeError: labels are not integers.
 
     >>> logits = snp.array([[2.0, 0.0], [2.0, 0.0], [2.0, 0.0], [2.0, 0.0]])
@@ -176,7 +176,7 @@ def fit_vector_scaling(logits: ArrayLike, labels: ArrayLike) -> VectorScaling:
         in reverse: it is found by a loop whose number of steps is unknown.
 
     Raises:
-        ValueError: shapes do not fit, no examples, or a label is out of range.
+        ValueError: shapes do not match, no examples, or a label is out of range.
         TypeError: labels are not integers.
 
     >>> logits = snp.array([[2.0, 0.0], [2.0, 0.0], [0.0, 2.0], [0.0, 2.0]])
@@ -234,7 +234,7 @@ def fit_platt(logits: ArrayLike, labels: ArrayLike) -> Platt:
         reverse: it is found by a loop whose number of steps is unknown.
 
     Raises:
-        ValueError: shapes do not fit, no examples, or a label is neither 0 nor 1.
+        ValueError: shapes do not match, no examples, or a label is neither 0 nor 1.
         TypeError: labels are not integers.
 
     >>> calibrated = fit_platt(snp.array([-1.0, -1.0, 1.0, 1.0]), snp.array([0, 0, 1, 1]))

@@ -93,7 +93,7 @@ def ece(probs: ArrayLike, labels: ArrayLike, bins: int = 15, binning: Binning = 
         (...), between 0 and 1.
 
     Raises:
-        ValueError: shapes do not fit, a label is out of range, no bins, an unknown binning.
+        ValueError: shapes do not match, a label is out of range, no bins, an unknown binning.
         TypeError: labels are not integers.
 
     >>> probs = snp.array([[0.75, 0.25], [0.75, 0.25], [1.0, 0.0], [0.0, 1.0]])
@@ -118,7 +118,7 @@ def mce(probs: ArrayLike, labels: ArrayLike, bins: int = 15, binning: Binning = 
         (...), between 0 and 1.
 
     Raises:
-        ValueError: shapes do not fit, a label is out of range, no bins, an unknown binning.
+        ValueError: shapes do not match, a label is out of range, no bins, an unknown binning.
         TypeError: labels are not integers.
 
     >>> probs = snp.array([[0.75, 0.25], [0.75, 0.25], [1.0, 0.0], [0.0, 1.0]])
@@ -148,7 +148,7 @@ def classwise_ece(
         (...), between 0 and 1.
 
     Raises:
-        ValueError: shapes do not fit, a label is out of range, no bins, an unknown binning.
+        ValueError: shapes do not match, a label is out of range, no bins, an unknown binning.
         TypeError: labels are not integers.
 
     >>> probs = snp.array([[0.75, 0.25], [0.75, 0.25], [1.0, 0.0], [0.0, 1.0]])

@@ -73,8 +73,8 @@ def weighted_mean(predictions: ArrayLike, weights: Weights, *, normalise: bool =
 
     Raises:
         ValueError: another number of weights than of members or outputs; a weight that is negative,
-            infinite or NaN; weights that add up to 0. While weights are traced, their values are
-            not looked at. For a combination with negative weights use ``snp.tensordot(weights,
+            infinite or NaN; weights that add up to 0. The values of traced weights are not
+            checked. For a combination with negative weights use ``snp.tensordot(weights,
             predictions, 1)``.
 
     >>> predictions = snp.array([[1.0, 0.0], [0.0, 1.0]])

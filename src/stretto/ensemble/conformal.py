@@ -65,7 +65,7 @@ def fit_conformal(
         is.
 
     Raises:
-        ValueError: shapes do not fit, no examples, a label or ``coverage`` is out of range, an
+        ValueError: shapes do not match, no examples, a label or ``coverage`` is out of range, an
             unknown method.
         TypeError: labels are not integers.
 

@@ -31,7 +31,7 @@ def confusion_matrix(probs: ArrayLike, labels: ArrayLike) -> Array:
         (..., classes, classes), int32: the label's class first, then the predicted one.
 
     Raises:
-        ValueError: shapes do not fit, or a label is out of range. A traced label that is out of
+        ValueError: shapes do not match, or a label is out of range. A traced label that is out of
             range is left out.
         TypeError: labels are not integers.
 
@@ -55,7 +55,7 @@ def balanced_accuracy(probs: ArrayLike, labels: ArrayLike) -> Array:
         (...), between 0 and 1; NaN without examples, or where a prediction is.
 
     Raises:
-        ValueError: shapes do not fit, or a label is out of range.
+        ValueError: shapes do not match, or a label is out of range.
         TypeError: labels are not integers.
 
     >>> probs = snp.array([[0.9, 0.1], [0.2, 0.8], [0.3, 0.7]])
@@ -90,7 +90,7 @@ def f1(
         (...), or (..., classes) for ``None``; between 0 and 1; NaN where a prediction is.
 
     Raises:
-        ValueError: shapes do not fit, a label is out of range, or an unknown average.
+        ValueError: shapes do not match, a label is out of range, or an unknown average.
         TypeError: labels are not integers.
 
     >>> probs = snp.array([[0.9, 0.1], [0.2, 0.8], [0.3, 0.7]])

@@ -33,7 +33,7 @@ def auroc(scores: ArrayLike, positive: ArrayLike) -> Array:
         (...), from 0 to 1; 0.5 for a score that says nothing.
 
     Raises:
-        ValueError: shapes do not fit.
+        ValueError: shapes do not match.
         TypeError: ``positive`` is not of a boolean or integer dtype.
 
     >>> float(auroc(snp.array([0.1, 0.4, 0.35, 0.8]), snp.array([0, 0, 1, 1])))
@@ -56,7 +56,7 @@ def aupr(scores: ArrayLike, positive: ArrayLike) -> Array:
         (...), from 0 to 1; the share of positives for a score that says nothing.
 
     Raises:
-        ValueError: shapes do not fit.
+        ValueError: shapes do not match.
         TypeError: ``positive`` is not of a boolean or integer dtype.
 
     >>> round(float(aupr(snp.array([0.1, 0.4, 0.35, 0.8]), snp.array([0, 0, 1, 1]))), 4)
@@ -77,7 +77,7 @@ def fpr_at_tpr(scores: ArrayLike, positive: ArrayLike, tpr: float = 0.95) -> Arr
         (...), from 0 to 1, lower is better.
 
     Raises:
-        ValueError: shapes do not fit, or ``tpr`` is out of range.
+        ValueError: shapes do not match, or ``tpr`` is out of range.
         TypeError: ``positive`` is not of a boolean or integer dtype.
 
     >>> float(fpr_at_tpr(snp.array([0.1, 0.4, 0.35, 0.8]), snp.array([0, 0, 1, 1])))
@@ -97,7 +97,7 @@ def ood_auroc(scores_in: ArrayLike, scores_out: ArrayLike) -> Array:
         (...), from 0 to 1.
 
     Raises:
-        ValueError: shapes do not fit.
+        ValueError: shapes do not match.
 
     >>> float(ood_auroc(snp.array([0.1, 0.4]), snp.array([0.35, 0.8, 0.4])))
     0.75
@@ -118,7 +118,7 @@ def ood_aupr(scores_in: ArrayLike, scores_out: ArrayLike) -> Array:
         (...), from 0 to 1.
 
     Raises:
-        ValueError: shapes do not fit.
+        ValueError: shapes do not match.
 
     >>> round(float(ood_aupr(snp.array([0.1, 0.4]), snp.array([0.35, 0.8]))), 4)
     0.8333
@@ -141,7 +141,7 @@ def ood_fpr(scores_in: ArrayLike, scores_out: ArrayLike, tpr: float = 0.95) -> A
         (...), from 0 to 1, lower is better.
 
     Raises:
-        ValueError: shapes do not fit, or ``tpr`` is out of range.
+        ValueError: shapes do not match, or ``tpr`` is out of range.
 
     >>> float(ood_fpr(snp.array([0.1, 0.4]), snp.array([0.35, 0.8])))
     0.5

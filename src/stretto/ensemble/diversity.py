@@ -79,7 +79,7 @@ def q_statistic(predictions: ArrayLike, labels: ArrayLike) -> Array:
         (members, members, ...), from −1 to 1; NaN where both products are 0.
 
     Raises:
-        ValueError: shapes do not fit, or a label is out of range.
+        ValueError: shapes do not match, or a label is out of range.
         TypeError: labels are not integers.
 
     >>> predictions = snp.array([[[0.9, 0.1], [0.9, 0.1]], [[0.1, 0.9], [0.1, 0.9]]])

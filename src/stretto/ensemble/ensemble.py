@@ -94,7 +94,7 @@ class Ensemble:
         groups, columns = groups_of(apply_or_members, members, shared, frozen, stacked)
         options = (("plan", plan), ("memory_budget", memory_budget))
         asked = tuple([(name, value) for name, value in options if value is not None])
-        with config(**dict(asked)):  # refuses what is no such setting
+        with config(**dict(asked)):  # refuses what is not such a setting
             pass
         if chunk_size is not None and chunk_size != "auto":
             chunk_size = positive(chunk_size, "Ensemble: chunk_size")

@@ -42,7 +42,7 @@ def rmse(predictions: ArrayLike, targets: ArrayLike) -> Array:
         (...), in the unit of the targets.
 
     Raises:
-        ValueError: shapes do not fit.
+        ValueError: shapes do not match.
 
     >>> round(float(rmse(snp.array([1.0, 4.0]), snp.array([1.0, 2.0]))), 4)
     1.4142
@@ -62,7 +62,7 @@ def mae(predictions: ArrayLike, targets: ArrayLike) -> Array:
         (...), in the unit of the targets.
 
     Raises:
-        ValueError: shapes do not fit.
+        ValueError: shapes do not match.
 
     >>> float(mae(snp.array([1.0, 4.0]), snp.array([1.0, 2.0])))
     1.0
@@ -85,7 +85,7 @@ def r2(predictions: ArrayLike, targets: ArrayLike) -> Array:
         (...), at most 1; −inf or NaN where the targets are constant.
 
     Raises:
-        ValueError: shapes do not fit.
+        ValueError: shapes do not match.
 
     >>> float(r2(snp.array([1.0, 2.0, 4.0]), snp.array([1.0, 2.0, 3.0])))
     0.5
@@ -111,7 +111,7 @@ def gaussian_nll(means: ArrayLike, variances: ArrayLike, targets: ArrayLike) -> 
         (...).
 
     Raises:
-        ValueError: shapes do not fit, or a variance that is not traced is not positive.
+        ValueError: shapes do not match, or a variance that is not traced is not positive.
 
     >>> zero, one = snp.zeros(2), snp.ones(2)
     >>> round(float(gaussian_nll(zero, one, zero)), 4)  # ½ log 2π
@@ -136,7 +136,7 @@ def crps_gaussian(means: ArrayLike, variances: ArrayLike, targets: ArrayLike) ->
         (...), at least 0.
 
     Raises:
-        ValueError: shapes do not fit, or a variance that is not traced is not positive.
+        ValueError: shapes do not match, or a variance that is not traced is not positive.
 
     >>> zero, one = snp.zeros(2), snp.ones(2)
     >>> round(float(crps_gaussian(zero, one, zero)), 4)
@@ -167,7 +167,7 @@ def crps_ensemble(predictions: ArrayLike, targets: ArrayLike, *, fair: bool = Fa
         (...), the axes between members and those of the targets.
 
     Raises:
-        ValueError: shapes do not fit, or ``fair`` with one member.
+        ValueError: shapes do not match, or ``fair`` with one member.
 
     >>> members = snp.array([[0.0], [2.0]])
     >>> float(crps_ensemble(members, snp.array([1.0])))
@@ -200,7 +200,7 @@ def interval_coverage(lower: ArrayLike, upper: ArrayLike, targets: ArrayLike) ->
         (...), between 0 and 1; NaN where a bound or a target is.
 
     Raises:
-        ValueError: shapes do not fit.
+        ValueError: shapes do not match.
 
     >>> lower, upper = snp.zeros(2), snp.ones(2)
     >>> float(interval_coverage(lower, upper, snp.array([0.5, 2.0])))
@@ -227,7 +227,7 @@ def pit_gaussian(means: ArrayLike, variances: ArrayLike, targets: ArrayLike) -> 
         Of the shape of means.
 
     Raises:
-        ValueError: shapes do not fit, or a variance that is not traced is not positive.
+        ValueError: shapes do not match, or a variance that is not traced is not positive.
 
     >>> float(pit_gaussian(snp.zeros(1), snp.ones(1), snp.zeros(1))[0])
     0.5
@@ -250,7 +250,7 @@ def pit_ensemble(predictions: ArrayLike, targets: ArrayLike) -> Array:
         The shape of predictions without the members, from 0 to 1.
 
     Raises:
-        ValueError: shapes do not fit.
+        ValueError: shapes do not match.
 
     >>> members = snp.array([[0.0], [2.0], [4.0], [6.0]])
     >>> pit_ensemble(members, snp.array([3.0])).tolist()

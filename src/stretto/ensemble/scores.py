@@ -35,7 +35,7 @@ def accuracy(probs: ArrayLike, labels: ArrayLike) -> Array:
         (...), between 0 and 1.
 
     Raises:
-        ValueError: shapes do not fit, or a label is out of range.
+        ValueError: shapes do not match, or a label is out of range.
         TypeError: labels are not integers.
 
     >>> probs = snp.array([[0.7, 0.3], [0.6, 0.4], [0.2, 0.8], [0.1, 0.9]])
@@ -60,7 +60,7 @@ def top_k_accuracy(probs: ArrayLike, labels: ArrayLike, k: int = 5) -> Array:
         (...), between 0 and 1.
 
     Raises:
-        ValueError: shapes do not fit, a label or ``k`` is out of range.
+        ValueError: shapes do not match, a label or ``k`` is out of range.
         TypeError: labels are not integers.
 
     >>> probs = snp.array([[0.5, 0.3, 0.2], [0.5, 0.3, 0.2]])
@@ -91,7 +91,7 @@ def nll(probs: ArrayLike, labels: ArrayLike) -> Array:
         (...), at least 0.
 
     Raises:
-        ValueError: shapes do not fit, or a label is out of range.
+        ValueError: shapes do not match, or a label is out of range.
         TypeError: labels are not integers.
 
     >>> probs = snp.array([[0.5, 0.5], [0.25, 0.75]])
@@ -117,7 +117,7 @@ def nll_from_logits(logits: ArrayLike, labels: ArrayLike) -> Array:
         (...), at least 0; infinite where a label's class is ruled out.
 
     Raises:
-        ValueError: shapes do not fit, or a label is out of range.
+        ValueError: shapes do not match, or a label is out of range.
         TypeError: labels are not integers.
 
     >>> float(nll_from_logits(snp.array([[0.0, -500.0]]), snp.array([1])))
@@ -144,7 +144,7 @@ def brier(probs: ArrayLike, labels: ArrayLike) -> Array:
         (...), from 0 (sure and right) to 2 (sure and wrong).
 
     Raises:
-        ValueError: shapes do not fit, or a label is out of range.
+        ValueError: shapes do not match, or a label is out of range.
         TypeError: labels are not integers.
 
     >>> probs = snp.array([[1.0, 0.0], [0.5, 0.5]])

@@ -44,7 +44,7 @@ def stacking_weights(
         loop whose number of steps is unknown.
 
     Raises:
-        ValueError: shapes do not fit, a label is out of range, a tolerance that is not positive.
+        ValueError: shapes do not match, a label is out of range, a tolerance that is not positive.
         TypeError: labels are not integers.
 
     >>> always_right = snp.array([[0.9, 0.1], [0.1, 0.9]])
@@ -115,7 +115,7 @@ def greedy_selection(
         ``Selection`` of weights, order and scores.
 
     Raises:
-        ValueError: shapes do not fit, a label is out of range, no rounds, or without replacement
+        ValueError: shapes do not match, a label is out of range, no rounds, or without replacement
             more rounds than members.
         TypeError: labels are not integers.
 

@@ -57,7 +57,7 @@ def uniform_soup(members: Any, *, stacked: bool | None = None) -> Any:
 
 
 def _noting(members: Iterator[Any], kept: list[Any]) -> Iterator[Any]:
-    """The members; of the first, what is no weight goes into ``kept``."""
+    """The members; of the first, what is not a weight goes into ``kept``."""
     is_first = True
     for member in members:
         if is_first:
@@ -150,7 +150,7 @@ def greedy_soup(
 def _begun(first: Any) -> tuple[Callable[[Any], Any], Any]:
     """An average of one member, and what gives such an average as a tree like the member.
 
-    It has the member's dtypes, and what is no weight from it; the member itself is not held.
+    It has the member's dtypes, and what is not a weight from it; the member itself is not held.
     """
     flat, alike = begun(first, "greedy_soup")
     kept: list[Any] = []

@@ -231,7 +231,7 @@ def total_variance(means: ArrayLike, variances: ArrayLike) -> TotalVariance:
 
     Args:
         means: (members, ...).
-        variances: (members, ...), of the same shape, not negative (looked at unless traced).
+        variances: (members, ...), of the same shape, not negative (checked unless traced).
 
     Returns:
         ``TotalVariance`` of mean, aleatoric and epistemic variance, each (...).

@@ -267,11 +267,11 @@ def _places(file: _File) -> dict[str, tuple[int, int]]:
 
 def _check(file: _File) -> None:
     """Raise ``Damaged`` unless the file holds what it was written with."""
-    said = file.metadata.get(CHECKSUM)
-    if said is None:
+    written = file.metadata.get(CHECKSUM)
+    if written is None:
         raise Damaged("it has no checksum")
     places = _places(file)
-    if said != checksum(file.stated, file.metadata, lambda name: file.bytes_at(*places[name])):
+    if written != checksum(file.stated, file.metadata, lambda name: file.bytes_at(*places[name])):
         raise Damaged("it is damaged: its checksum is not that of what is in it")
 
 
@@ -333,7 +333,7 @@ def _as_like(file: _File, contents: _Contents, like: Any, who: str, lost: list[s
         if name in entries and (expected := _misfit(kind, type, entries[name])):
             problems.append(f"{name}: expected {expected}, got {entries[name].type}")
     if problems:
-        raise ValueError("\n  ".join([f"{who} does not fit like:", *problems]))
+        raise ValueError("\n  ".join([f"{who} does not match `like`:", *problems]))
     found = {}
     for name, entry in entries.items():  # in the file's order
         found[name] = _leaf(file, name, entry, *wanted[name], lost)
@@ -347,7 +347,7 @@ def _wanted(leaf: Any, name: str, who: str) -> tuple[str | None, Type]:
     try:
         kind = kind_of_leaf(leaf)
     except TypeError as error:
-        raise TypeError(f"{who}: like has at {name} {error}; no file has that") from None
+        raise TypeError(f"{who}: `like` has at {name} {error}, which a file cannot hold") from None
     if not isinstance(leaf, (Value, np.ndarray, np.generic)):
         leaf = as_value(leaf, who, name)
     return kind, Type(leaf.shape, leaf.dtype)

@@ -101,19 +101,19 @@ def _header(arrays: Mapping[str, np.ndarray], words: Mapping[str, str]) -> bytes
             "data_offsets": (begin, end),
         }
     try:
-        said = json.dumps(entries, separators=(",", ":"), ensure_ascii=False).encode()
+        text = json.dumps(entries, separators=(",", ":"), ensure_ascii=False).encode()
     except UnicodeEncodeError as error:
         raise ValueError(
             f"save: the names and the metadata must be text, and {error.object[error.start]!r} is "
             f"half a character"
         ) from None
-    said += b" " * (-len(said) % _ALIGNMENT)
-    if len(said) > _LONGEST:
+    text += b" " * (-len(text) % _ALIGNMENT)
+    if len(text) > _LONGEST:
         raise ValueError(
-            f"save: the names, shapes and metadata take {len(said)} bytes, and the format has room "
+            f"save: the names, shapes and metadata take {len(text)} bytes, and the format has room "
             f"for {_LONGEST}; keep large data in arrays"
         )
-    return len(said).to_bytes(8, "little") + said
+    return len(text).to_bytes(8, "little") + text
 
 
 def _bytes_of(array: np.ndarray) -> memoryview:

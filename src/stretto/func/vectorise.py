@@ -175,7 +175,7 @@ def _suspect(x: Any, axis: Any, inner: int) -> bool:
 
 
 def _check_out_dims(out_dims: Any, out: Any) -> None:
-    """Raise for what is no axis of a result, seen as one example."""
+    """Raise for what is not an axis of a result, seen as one example."""
     dims = tree.prefix_leaves(out_dims, out, "func.vmap", "out_dims")
     leaves, structure = tree.flatten(out)
     for x, axis, n in zip(leaves, dims, inner_axes(structure, leaves), strict=True):

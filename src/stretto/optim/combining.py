@@ -116,8 +116,8 @@ def multi_transform(
         The transformation.
 
     Raises:
-        ValueError: a leaf has a label without a transformation, or the labels are no prefix of the
-            parameters.
+        ValueError: a leaf has a label without a transformation, or the labels are not a prefix of
+            the parameters.
 
     >>> import stretto as st, stretto.numpy as snp
     >>> tx = multi_transform(

@@ -102,7 +102,7 @@ def linear_onecycle_schedule(
         The schedule.
 
     Raises:
-        ValueError: there are no steps.
+        ValueError: ``transition_steps`` is not positive.
 
     Source: Smith and Topin, "Super-convergence", 2018.
 
@@ -139,7 +139,7 @@ def cosine_onecycle_schedule(
         The schedule.
 
     Raises:
-        ValueError: there are no steps.
+        ValueError: ``transition_steps`` is not positive.
 
     Source: Smith and Topin, "Super-convergence", 2018.
 

@@ -56,8 +56,8 @@ def scale_by_factored_rms(
 
     Over the two largest axes of a parameter, v = r cᵀ / mean(r), with running means r and c of
     g² + epsilon along each. At update t from 0, the past weighs 1 − (t + 1) to the power
-    −decay_rate. A parameter with an axis of members more must be transformed by ``per_member``,
-    lest the members be taken for rows.
+    −decay_rate. A parameter with a further axis of members must be transformed by
+    ``per_member``, so that the members are not taken for rows.
 
     Args:
         factored: False keeps v itself for all parameters.

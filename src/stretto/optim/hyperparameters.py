@@ -163,7 +163,7 @@ def _scalar(x: Any, who: str, name: str, dtype: Any, schedule: Schedule | None =
     if value is None or (schedule is not None and value.ndim):
         raise TypeError(
             f"{who}: {name} was taken for a schedule, but {name}(count) gave "
-            f"{x if value is None else value.type}, and not one number; if it is no schedule, name "
+            f"{x if value is None else value.type}, not one number; if it is not a schedule, name "
             f"it in static_args"
         )
     if not value.weak_type and not isinstance(x, (int, float)):

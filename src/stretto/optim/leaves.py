@@ -237,7 +237,7 @@ def check(
 ) -> None:
     """Refuse numbers that cannot be meant; arrays of rank 0 and schedules pass, as does None.
 
-    Raises ``ValueError`` for such numbers and for arrays with axes, ``TypeError`` for what is none.
+    Raises ``ValueError`` for such numbers and for arrays with axes, ``TypeError`` for others.
     """
     bounds = [
         f"{sign} {bound:g}"

@@ -43,8 +43,8 @@ def masked(inner: GradientTransformation, mask: Mask) -> GradientTransformationE
         The transformation.
 
     Raises:
-        ValueError: the mask is no prefix of the parameters; the message says where they part.
-        TypeError: a leaf of the mask is no boolean.
+        ValueError: the mask is not a prefix of the parameters; the message says where they part.
+        TypeError: a leaf of the mask is not a boolean.
 
     >>> import stretto as st, stretto.numpy as snp
     >>> matrices = lambda params: st.tree.map(lambda x: x.ndim > 1, params)

@@ -286,7 +286,7 @@ def scale_by_radam(
     who = "scale_by_radam"
     check(who, least=0, below=1, b1=b1, b2=b2)
     check(who, least=0, eps=eps, eps_root=eps_root)
-    check(who, least=4, threshold=threshold)  # below 4, r is no real number
+    check(who, least=4, threshold=threshold)  # below 4, r is not a real number
     limit = 2 / (1 - b2) - 1
 
     def rule_at(count: Any) -> Callable[..., Any]:

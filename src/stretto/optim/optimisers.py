@@ -341,7 +341,7 @@ def lars(
         weight_decay_mask: which leaves decay; see ``masked``.
         trust_coefficient: the share.
         eps: added to the length of the update.
-        trust_ratio_mask: which leaves have their length looked at; see ``masked``.
+        trust_ratio_mask: the leaves whose length counts; see ``masked``.
         momentum: the share of the sum of past updates that stays.
         nesterov: Nesterov's momentum.
 

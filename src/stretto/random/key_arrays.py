@@ -80,7 +80,7 @@ class KeyArray:
     __slots__ = ("_implementation", "_words")
     __array_priority__ = 100  # so that NumPy's operators leave it to those below
     inner_axes: ClassVar[int] = 1
-    """How many of its child's last axes are no axes of its own."""
+    """How many of the last axes of its child are not its own."""
 
     _words: Any
     _implementation: Implementation
@@ -107,7 +107,7 @@ class KeyArray:
         shape = self._words.shape
         if shape[-1:] != (self._implementation.size,):
             raise ValueError(
-                f"these words are no keys of {self._implementation.name}: their last axis must "
+                f"these words are not keys of {self._implementation.name}: their last axis must "
                 f"have size {self._implementation.size}, got shape {shape}; an axis of the words "
                 f"was taken for one of the keys"
             )
@@ -183,8 +183,8 @@ class KeyArray:
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> np.ndarray:
         raise TypeError(
-            "a typed key is no array of numbers: random.key_data(keys) gives its words; to stack "
-            "or reshape keys use st.stack([...]), st.tree.map or the methods of the key array"
+            "a typed key is not an array of numbers: random.key_data(keys) gives its words; to "
+            "stack or reshape keys use st.stack([...]), st.tree.map or the methods of the key array"
         )
 
     def __repr__(self) -> str:

@@ -63,7 +63,7 @@ def _one_of(impl: Any, dtype: Any, who: str) -> Implementation:
 
 
 def _of_data(keys: Any, who: str, several: bool = True) -> tuple[Any, Implementation]:
-    """The words of keys, and their implementation; ``TypeError`` for what is no key, or not one."""
+    """The words of keys, and their implementation; ``TypeError`` for what is not a key, or one."""
     if isinstance(keys, KeyArray):
         words, made = keys._words, keys._implementation
         if several or not keys.shape:

@@ -39,7 +39,7 @@ class Alike:
             self.structure = structure
         elif structure != self.structure:
             raise ValueError(
-                f"{self.who}: member {number} has another structure than member 0; they part at "
+                f"{self.who}: member {number} differs in structure from member 0; they part at "
                 f"{_tree.difference(self._sketch(), member, 'member')}"
             )
         row = [self.value(x, self.who, "a leaf") for x in flat]
@@ -190,7 +190,7 @@ def concat(trees: Iterable[Any], axis: int = 0) -> Any:
     for i, member in enumerate(members[1:], 1):
         if structure(member) != spec:
             raise ValueError(
-                f"concat: tree {i} has another structure than tree 0; they part at "
+                f"concat: tree {i} differs in structure from tree 0; they part at "
                 f"{_tree.difference(members[0], member)}"
             )
     rows = [[as_value(x, "concat", "a leaf") for x in leaves(m)] for m in members]
@@ -199,7 +199,7 @@ def concat(trees: Iterable[Any], axis: int = 0) -> Any:
         for i, shape in enumerate(kept):
             if shape is None or shape != kept[0]:
                 raise ValueError(
-                    f"concat: tree {i} does not fit tree 0 along axis {axis} at {path}: "
+                    f"concat: tree {i} does not match tree 0 along axis {axis} at {path}: "
                     f"{rows[i][k].type} and {column[0].type}"
                 )
     return unflatten(spec, [concatenate(list(c), axis) for c in zip(*rows, strict=True)])

@@ -14,7 +14,7 @@ import numpy as np
 from stretto._engine.core.interpreter import Tracer, Value, as_value, constant, state
 from stretto._engine.core.tree import leaves, structure, unflatten
 from stretto._engine.core.types import array_type, canonical_dtype, inexact_dtype, kind_of, promote
-from stretto._engine.core.typing import Array, ArrayLike
+from stretto._engine.core.typing import ArrayLike
 from stretto._engine.ops.arithmetic import add, multiply
 from stretto._engine.ops.contract import tensordot
 from stretto._engine.ops.convert import convert

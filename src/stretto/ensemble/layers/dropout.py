@@ -71,7 +71,7 @@ def mc_dropout(
     dropping = [module for module in made.modules() if _probability(module) > 0]
     if not dropping:
         raise ValueError(
-            f"mc_dropout: {type(model).__name__} has no dropout, so that all runs would be alike"
+            f"mc_dropout: {type(model).__name__} has no dropout, so all runs would be the same"
         )
     for module in dropping:
         module.training = True

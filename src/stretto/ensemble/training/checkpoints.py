@@ -34,7 +34,7 @@ _NAME = re.compile(r"step-(\d{12})\.safetensors")
 _ENTRY = "stretto.fit"
 _VERSION = 2
 _UNREADABLE = (errno.EIO, errno.EINVAL, errno.EISDIR)
-"""What the system says of a damaged disk, and ``files`` of what is no plain file."""
+"""What the system says of a damaged disk, and ``files`` of what is not a plain file."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -184,16 +184,16 @@ class Checkpoints:
                 passed.append(str(error))
                 continue
             if passed:
-                said = "\n  ".join(
+                message = "\n  ".join(
                     [f"fit: going on from {path}, as later checkpoints are damaged:", *passed]
                 )
-                warnings.warn(said, stacklevel=user_stack_level())
+                warnings.warn(message, stacklevel=user_stack_level())
             return state
         if passed:
-            said = "\n  ".join(["fit: there is no whole checkpoint to go on from:", *passed])
+            message = "\n  ".join(["fit: there is no whole checkpoint to go on from:", *passed])
             raise ValueError(
-                f"{said}\nput a copy of one there, or remove them to begin anew, or give another "
-                f"directory"
+                f"{message}\nput a copy of one there, or remove them to begin anew, or give "
+                f"another directory"
             )
         if resume is True:
             raise FileNotFoundError(f"fit: there is no checkpoint in {self.directory}")
@@ -270,11 +270,11 @@ def _refuse_other(path: Path, theirs: Mapping[str, str], ours: Mapping[str, str]
     """Raise ``ValueError`` listing in what a checkpoint is of another configuration."""
     names = [n for n in {**theirs, **ours} if theirs.get(n) != ours.get(n)]
     if names:
-        said = "\n  ".join(
+        message = "\n  ".join(
             f"{n}: {theirs.get(n, 'absent')} in the checkpoint, {ours.get(n, 'absent')} here"
             for n in names
         )
         raise ValueError(
             f"fit: {path} is of another configuration, and going on from it would not be the same "
-            f"training; give another directory, or these settings again:\n  {said}"
+            f"training; give another directory, or these settings again:\n  {message}"
         )

@@ -12,7 +12,7 @@ import os
 import re
 import zlib
 from collections.abc import Callable, Iterable, Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -41,6 +41,9 @@ from stretto.ensemble.training.stopping import EarlyStopping
 from stretto.ensemble.training.trainer import Trainer
 from stretto.random.keys import key_data
 
+if TYPE_CHECKING:  # it is above, and trains by this
+    from stretto.ensemble.ensemble import Ensemble
+
 __all__ = ["Fitted", "fit"]
 
 _USUAL_BATCH = 32
@@ -51,7 +54,7 @@ _USUAL_PART = 256
 class Fitted:
     """What a training gave."""
 
-    ensemble: Any
+    ensemble: Ensemble
     """The ensemble that was trained."""
     history: dict[str, np.ndarray]
     """``step`` and ``epoch`` of each entry; ``loss``, metrics, ``validation_loss``, … of shape
@@ -66,7 +69,7 @@ class Fitted:
 
 
 def fit(
-    ensemble: Any,
+    ensemble: Ensemble,
     loss: Callable[..., Any],
     data: Any,
     optimiser: Any,
@@ -256,7 +259,7 @@ def fit(
 
 
 def _check_counts(least: int, **counts: Any) -> None:
-    """Refuses numbers that are no counts; ``None`` is the default of each."""
+    """Refuses numbers that are not counts; ``None`` is the default of each."""
     for name, value in counts.items():
         if value is not None:
             integers.count(value, "fit", name, least)

@@ -8,13 +8,16 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 import stretto.numpy as snp
 from stretto._engine.core import tree
 from stretto.ensemble.groups import Group
+
+if TYPE_CHECKING:  # it is above, and trains by this
+    from stretto.ensemble.ensemble import Ensemble
 
 __all__ = ["Best", "Pack", "Rows", "TrainState", "divided", "united"]
 
@@ -146,12 +149,12 @@ class TrainState:
         return sum(p.group.size for p in self.all_packs())
 
     @property
-    def ensemble(self) -> Any:
+    def ensemble(self) -> Ensemble:
         """The ensemble as it stands."""
         return self._made([w.arrays() for w in self._whole()])
 
     @property
-    def best(self) -> Any:
+    def best(self) -> Ensemble:
         """The ensemble with each member as it was at its best evaluation.
 
         As it stands, without early stopping.

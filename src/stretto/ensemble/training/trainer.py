@@ -8,7 +8,7 @@ from __future__ import annotations
 import dataclasses
 import functools
 from collections.abc import Callable, Mapping
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
@@ -29,6 +29,9 @@ from stretto.optim.hyperparameters import name_of
 from stretto.optim.members import per_member as of_members
 from stretto.random.keys import PRNGKey, checked
 from stretto.random.streams import next_key
+
+if TYPE_CHECKING:  # it is above, and trains by this
+    from stretto.ensemble.ensemble import Ensemble
 
 __all__ = ["REACTIONS", "Trainer"]
 
@@ -130,7 +133,7 @@ class Trainer:
 
     # Beginning
 
-    def start(self, ensemble: Any, key: Key | None = None) -> TrainState:
+    def start(self, ensemble: Ensemble, key: Key | None = None) -> TrainState:
         """Return the state before the first step; the ensemble's arrays are copied, and stay.
 
         Args:
