@@ -287,7 +287,7 @@ def _check_count(n: int, who: str) -> None:
         )
 
 
-def split(key: Key, num: int | Sequence[int] = 2) -> Key:
+def split(key: Key, num: int | Sequence[int] = 2) -> Any:
     """Make new keys from a key, which should not be used again.
 
     Args:
