@@ -55,7 +55,7 @@ def test_operations_and_annotations(tmp_path):
 def test_what_is_no_folder_is_refused_before_anything_runs(tmp_path, kind):
     path = tmp_path / kind
     path.touch() if kind == "file" else os.mkfifo(path)
-    with pytest.raises(NotADirectoryError, match=f"start_trace: {path} is no folder"):
+    with pytest.raises(NotADirectoryError, match=f"start_trace: {path} is not a folder"):
         st.profiler.start_trace(path)
     for given in (None, b"x", "", "\0"):
         with pytest.raises((TypeError, ValueError), match="start_trace: the path "):

@@ -30,16 +30,21 @@ def callback(
 ) -> None:
     """Call a Python function with values of a program, whenever they are computed.
 
-    Parameters: ``callback`` is called with ``args`` and ``kwargs``, in which arrays, numbers and
-    traced values are arrays, and what else there is (strings, objects) is as it was given; what it
-    returns is ignored. With ``ordered``, calls come in the order of the program. ``partitioned`` is
-    about arrays spread over devices, of which there is one, and changes nothing.
-
     Derivatives see primals, once; ``vmap`` calls for each example if any argument is mapped, else
     once; loops and branches as often as they get there. A compiled program whose results nobody
     uses calls it all the same, and its call returns when all callbacks have.
 
-    Raises what ``callback`` raises; ``TypeError`` where it is no function.
+    Args:
+        callback: the function; what it returns is ignored.
+        *args: its arguments: arrays, numbers and traced values arrive as arrays, anything else
+            (strings, objects) as it was given.
+        ordered: make the calls in the order of the program.
+        partitioned: about arrays spread over devices, of which there is one; changes nothing.
+        **kwargs: its keyword arguments, likewise.
+
+    Raises:
+        TypeError: ``callback`` is not a function.
+        Exception: what ``callback`` raises.
 
     >>> import stretto as st
     >>> seen = []
@@ -56,12 +61,19 @@ def callback(
 def print(fmt: str, *args: Any, ordered: bool = False, **kwargs: Any) -> None:
     """Print values of a program to standard output, whenever they are computed.
 
-    Parameters: ``fmt`` as of ``str.format``, for the arguments that follow. Trees of arrays, and
-    what is no array, are formatted as Python does it. NumPy's print options hold as they are set
-    where this is called. Else all is as with ``debug.callback``.
+    Trees of arrays, and what is not an array, are formatted as Python does it. NumPy's print
+    options hold as they are set where this is called. Otherwise all is as with ``debug.callback``.
 
-    Raises ``TypeError`` where ``fmt`` is no string, ``ValueError`` where it does not fit the
-    arguments: one is missing, or left over, or has a format that its type does not take.
+    Args:
+        fmt: a string for ``str.format``.
+        *args: what it formats.
+        ordered: print in the order of the program.
+        **kwargs: what it formats by name.
+
+    Raises:
+        TypeError: ``fmt`` is not a string.
+        ValueError: ``fmt`` does not match the arguments: one is missing, or left over, or has a
+            format that its type does not take.
 
     >>> import stretto as st, stretto.numpy as snp
     >>> @st.jit

@@ -15,6 +15,7 @@ import numpy as np
 from stretto._engine.core import tree
 from stretto._engine.core.interpreter import as_value
 from stretto._engine.core.types import is_complex, promote
+from stretto._engine.core.typing import Array
 from stretto._engine.ops.arithmetic import real
 from stretto._engine.ops.broadcast import reshape
 from stretto._engine.ops.comparison import full
@@ -62,10 +63,15 @@ def _to(x: Any, dtype: np.dtype) -> Any:
     return convert(real(x) if is_complex(x.dtype) and not is_complex(dtype) else x, dtype)
 
 
-def ravel_pytree(pytree: Any) -> tuple[Any, Unravel]:
-    """The numbers of all leaves along one axis, and the function that undoes it.
+def ravel_pytree(pytree: Any) -> tuple[Array, Unravel]:
+    """Put the elements of all leaves in one vector.
 
-    Leaves of several dtypes are promoted, and get their own dtypes back.
+    Args:
+        pytree: a tree of arrays; leaves of several dtypes are promoted.
+
+    Returns:
+        The vector; and the function that turns such a vector into a tree, whose leaves have their
+            own dtypes.
 
     >>> import stretto.numpy as snp
     >>> from stretto.flatten_util import ravel_pytree

@@ -40,18 +40,24 @@ _running = _Running()
 
 
 def start_trace(log_dir: str | os.PathLike[str], create_perfetto_trace: bool = True) -> None:
-    """Begin a profile, which ``stop_trace`` writes below the folder ``log_dir``.
+    """Begin a profile, which ``stop_trace`` writes below a folder.
 
     It holds each operation of compiled programs, with the time and the thread that it took, and
     the ``TraceAnnotation`` blocks. Python's own functions are not in it.
 
-    Raises ``RuntimeError`` while another profile is being taken, ``NotADirectoryError`` where
-    ``log_dir`` is something else than a folder, and ``TypeError`` or ``ValueError`` for no path.
+    Args:
+        log_dir: the folder; made if it does not exist.
+        create_perfetto_trace: whether to write the file for Perfetto too.
+
+    Raises:
+        RuntimeError: another profile is being taken.
+        NotADirectoryError: ``log_dir`` is not a folder.
+        TypeError, ValueError: ``log_dir`` is not a path.
     """
     folder = checked_path(log_dir, "start_trace")
     if os.path.exists(folder) and not os.path.isdir(folder):
         raise NotADirectoryError(
-            errno.ENOTDIR, f"start_trace: {folder} is no folder; name one, or a place for one"
+            errno.ENOTDIR, f"start_trace: {folder} is not a folder; name one, or a place for one"
         )
     with _running.lock:
         if _running.profile is not None:
@@ -72,7 +78,8 @@ def stop_trace() -> None:
     ``perfetto_trace.json.gz`` for https://ui.perfetto.dev: events of the Chrome trace format, times
     in microseconds. In the last, operations have the ``op_name`` that ``st.named_scope`` gave them.
 
-    Raises ``RuntimeError`` where no profile was begun.
+    Raises:
+        RuntimeError: no profile was begun.
     """
     with _running.lock:
         profile, _running.profile = _running.profile, None
@@ -94,11 +101,11 @@ def _write_perfetto(folder: Path) -> None:
         name = names.get((args["hlo_module"], args["hlo_op"]))
         if name is not None:
             args["op_name"] = name
-    said = json.dumps({"displayTimeUnit": "ns", "traceEvents": events}).encode()
+    document = json.dumps({"displayTimeUnit": "ns", "traceEvents": events}).encode()
 
     def write(file: BinaryIO) -> None:
         with gzip.open(file, "wb") as compressed:
-            compressed.write(said)
+            compressed.write(document)
 
     write_whole(folder / "perfetto_trace.json.gz", write, "stop_trace", durable=False)
 
@@ -109,7 +116,15 @@ def trace(log_dir: str | os.PathLike[str], create_perfetto_trace: bool = True) -
 
     Wait for results inside the block (``st.block_until_ready``), or they are not in it.
 
-    Raises ``RuntimeError`` while another profile is being taken.
+    Args:
+        log_dir: the folder; made if it does not exist.
+        create_perfetto_trace: whether to write the file for Perfetto too.
+
+    Returns:
+        A context manager.
+
+    Raises:
+        RuntimeError: another profile is being taken.
 
     >>> import pathlib, tempfile
     >>> import stretto as st, stretto.numpy as snp
@@ -127,9 +142,13 @@ def trace(log_dir: str | os.PathLike[str], create_perfetto_trace: bool = True) -
 
 
 class TraceAnnotation(contextlib.ContextDecorator):
-    """Name a ``with`` block, which then shows in profiles; keyword arguments show beside the name.
+    """Name a ``with`` block, which then shows in profiles.
 
     Costs next to nothing while no profile is taken.
+
+    Args:
+        name: the name.
+        **metadata: shown beside it.
 
     >>> import stretto as st
     >>> with st.profiler.TraceAnnotation("load", batch=3):
@@ -157,7 +176,15 @@ class TraceAnnotation(contextlib.ContextDecorator):
 def annotate_function(
     func: Callable[..., Any], name: str | None = None, **metadata: Any
 ) -> Callable[..., Any]:
-    """The function, whose calls show in profiles under its name, or under ``name``.
+    """Make a function's calls show in profiles.
+
+    Args:
+        func: the function.
+        name: the name; by default the function's.
+        **metadata: shown beside it.
+
+    Returns:
+        The function, wrapped.
 
     >>> import stretto as st
     >>> @st.profiler.annotate_function

@@ -103,7 +103,14 @@ tree_unflatten = unflatten
 
 
 def all_leaves(iterable: Iterable[Any], is_leaf: Callable[[Any], bool] | None = None) -> bool:
-    """Whether every element is a leaf.
+    """Say whether every element is a leaf.
+
+    Args:
+        iterable: the elements.
+        is_leaf: which nodes to take for leaves.
+
+    Returns:
+        Whether it is so.
 
     >>> all_leaves([1, 2]), all_leaves([1, [2]]), all_leaves([None])
     (True, False, False)
@@ -112,7 +119,13 @@ def all_leaves(iterable: Iterable[Any], is_leaf: Callable[[Any], bool] | None = 
 
 
 def is_tree_node(typ: type) -> bool:
-    """Whether objects of this class are nodes, and not leaves.
+    """Say whether objects of a class are nodes, and not leaves.
+
+    Args:
+        typ: the class.
+
+    Returns:
+        Whether they are.
 
     >>> is_tree_node(dict), is_tree_node(int)
     (True, False)
@@ -121,7 +134,16 @@ def is_tree_node(typ: type) -> bool:
 
 
 def flatten_one_level(tree: Any) -> tuple[list[Any], Any]:
-    """The children of a node, and its static data; raises ``ValueError`` for a leaf.
+    """Take a node apart into its children and its static data.
+
+    Args:
+        tree: a node.
+
+    Returns:
+        The children, and the static data.
+
+    Raises:
+        ValueError: ``tree`` is a leaf.
 
     >>> flatten_one_level({"b": 1, "a": [2]})
     ([[2], 1], ('a', 'b'))
@@ -131,7 +153,16 @@ def flatten_one_level(tree: Any) -> tuple[list[Any], Any]:
 
 
 def flatten_one_level_with_keys(tree: Any) -> tuple[list[tuple[Any, Any]], Any]:
-    """The children of a node, each with its key, and its static data.
+    """Take a node apart into its children, each with its key, and its static data.
+
+    Args:
+        tree: a node.
+
+    Returns:
+        Pairs of a key and a child, and the static data.
+
+    Raises:
+        ValueError: ``tree`` is a leaf.
 
     >>> flatten_one_level_with_keys([5])
     ([(SequenceKey(idx=0), 5)], None)
@@ -140,7 +171,13 @@ def flatten_one_level_with_keys(tree: Any) -> tuple[list[tuple[Any, Any]], Any]:
 
 
 def treedef_children(treedef: PyTreeDef) -> list[PyTreeDef]:
-    """The structures of the children.
+    """List the structures of a structure's children.
+
+    Args:
+        treedef: a structure.
+
+    Returns:
+        The structures.
 
     >>> treedef_children(tree_structure([1, (2, 3)]))[1] == tree_structure((0, 0))
     True
@@ -149,7 +186,13 @@ def treedef_children(treedef: PyTreeDef) -> list[PyTreeDef]:
 
 
 def treedef_is_leaf(treedef: PyTreeDef) -> bool:
-    """Whether the structure is a single node or leaf.
+    """Say whether a structure is a single node or leaf.
+
+    Args:
+        treedef: a structure.
+
+    Returns:
+        Whether it is.
 
     >>> treedef_is_leaf(tree_structure(1)), treedef_is_leaf(tree_structure([1]))
     (True, False)
@@ -158,7 +201,13 @@ def treedef_is_leaf(treedef: PyTreeDef) -> bool:
 
 
 def treedef_tuple(treedefs: Iterable[PyTreeDef]) -> PyTreeDef:
-    """The structure of a tuple of trees of these structures.
+    """Return the structure of a tuple of trees.
+
+    Args:
+        treedefs: the structures of the trees.
+
+    Returns:
+        The structure.
 
     >>> treedef_tuple([tree_structure(1), tree_structure([2])]) == tree_structure((1, [2]))
     True
@@ -191,11 +240,26 @@ class PyTreeRegistry:
     def flatten(
         self, tree: Any, is_leaf: Callable[[Any], bool] | None = None
     ) -> tuple[list[Any], PyTreeDef]:
-        """The leaves, and the structure around them."""
+        """Take a tree apart into its leaves and the structure around them.
+
+        Args:
+            tree: the tree.
+            is_leaf: which nodes to take for leaves.
+
+        Returns:
+            The leaves, and the structure.
+        """
         return flatten(tree, is_leaf)
 
     def flatten_one_level(self, tree: Any) -> tuple[list[Any], Any] | None:
-        """The children of a node, and its static data; ``None`` for a leaf."""
+        """Take a node apart into its children and its static data.
+
+        Args:
+            tree: a node or leaf.
+
+        Returns:
+            The children, and the static data; ``None`` for a leaf.
+        """
         return flatten_one_level(tree) if is_tree_node(type(tree)) else None
 
     def register_node(
@@ -204,7 +268,13 @@ class PyTreeRegistry:
         to_iterable: Callable[[Any], tuple[Any, Any]],
         from_iterable: Callable[[Any, Any], Any],
     ) -> None:
-        """Make a class a node."""
+        """Make a class a node.
+
+        Args:
+            nodetype: the class.
+            to_iterable: from an object to its children and its static data.
+            from_iterable: from static data and children to an object.
+        """
         register_pytree_node(nodetype, to_iterable, from_iterable)
 
 

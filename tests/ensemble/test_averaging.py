@@ -138,7 +138,7 @@ def test_modules_and_files(tmp_path):
         ),
         (
             lambda: SWA().update(SWA().init({"w": snp.ones(2)}), {"v": snp.ones(2)}),
-            "SWA.update: member 1 has another structure",
+            "SWA.update: member 1 differs in structure",
         ),
     ],
     ids=["decay", "shape", "structure"],

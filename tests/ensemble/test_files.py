@@ -73,7 +73,7 @@ def test_functions_dtypes_and_ties_come_back(path):
     first = made[0]
     assert first[0] is first[1]
     loose = st.Ensemble([nn.Sequential(nn.Linear(4, 4), nn.Linear(4, 4))])
-    with pytest.raises(ValueError, match="its members tie 1 to 0, and those of like nothing"):
+    with pytest.raises(ValueError, match="its members tie 1 to 0, those of `like` nothing"):
         st.Ensemble.load(path, loose)
 
 
@@ -109,12 +109,12 @@ def test_files_that_do_not_fit(path):
         st.Ensemble.load(path, st.Ensemble(models(3)))
     with pytest.raises(ValueError, match=r"(?s)missing: bias, weight.*unexpected: 0\.bias"):
         st.Ensemble.load(path, st.Ensemble([nn.Linear(4, 2)]))
-    with pytest.raises(ValueError, match="it has members of 1 architectures, and like of 2"):
+    with pytest.raises(ValueError, match="it has members of 1 architectures, `like` has 2"):
         st.Ensemble.load(path, st.Ensemble(models(5, 3)))
     with pytest.raises(TypeError, match=r"like must be an Ensemble, .* got Sequential"):
         st.Ensemble.load(path, model(KEY))
     st.save(path, {"w": snp.ones(2)})
-    with pytest.raises(ValueError, match=r"Ensemble.load: .* it is no file of an ensemble"):
+    with pytest.raises(ValueError, match=r"Ensemble.load: .* not an ensemble file"):
         st.Ensemble.load(path, st.Ensemble(models(5)))
     with pytest.raises(FileNotFoundError):
         st.Ensemble.load(path.with_name("other"), st.Ensemble(models(5)))

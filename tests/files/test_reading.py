@@ -175,14 +175,14 @@ def test_all_that_does_not_fit_like_is_listed(path):
     with pytest.raises(ValueError) as caught:
         st.load(path, like)
     assert str(caught.value).split("\n  ") == [
-        f"load: {path} does not fit like:",
+        f"load: {path} does not match `like`:",
         "missing: new.0, new.1",
         "unexpected: old",
         "fc1.b: expected int32[2], got float32[2]",
         "fc1.w: expected float32[4,3], got float32[2,3]",
         "n: expected a Python int, got float64[]",
     ]
-    with pytest.raises(TypeError, match="like has at name a str"):
+    with pytest.raises(TypeError, match="`like` has at name a str"):
         st.load(path, {"fc1": {"w": 1, "b": 1}, "old": 1, "n": 1, "name": "x"})
 
 

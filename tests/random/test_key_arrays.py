@@ -178,7 +178,7 @@ def test_axes_count_the_keys_own():
         (lambda: lax.map(R.normal, KEY), "in_axes maps axis 0 of xs.words"),
         (lambda: st.func.vmap(R.normal, in_dims=1)(KEYS), "in_dims maps axis 1 of key.words"),
         (lambda: st.func.vmap(R.split, out_dims=2)(KEYS), "out_dims places axis 2"),
-        (lambda: lax.scan(lambda c, k: (c, k.shape), 0, KEY), "these words are no keys"),
+        (lambda: lax.scan(lambda c, k: (c, k.shape), 0, KEY), "these words are not keys"),
     ],
     ids=range(7),
 )

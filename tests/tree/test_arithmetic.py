@@ -136,7 +136,7 @@ ONES = {"a": [np.ones(2, np.float32)], "b": 1.0}
             r"dot: member 1 differs from member 0 at member\['a'\]\[0\]",
         ),
         (lambda: st.tree.dot({}, {}), ValueError, "dot: expected a tree with arrays"),
-        (lambda: st.tree.slerp(ONES, [], 0.5), ValueError, "slerp: member 1 has another structure"),
+        (lambda: st.tree.slerp(ONES, [], 0.5), ValueError, "slerp: member 1 differs in structure"),
         (lambda: st.tree.slerp(ONES, ONES, np.ones(2)), ValueError, "weight must be a scalar"),
     ],
 )

@@ -143,7 +143,7 @@ ONES = {"a": [np.ones(2, np.float32)], "b": 1.0}
         (
             lambda: st.stack([ONES, {"a": [np.ones(2), 1], "b": 1.0}]),
             ValueError,
-            r"member 1 has another structure than member 0; they part at member\['a'\]",
+            r"member 1 differs in structure from member 0; they part at member\['a'\]",
         ),
         (
             lambda: st.stack([ONES, {"a": [np.ones(2)], "b": "x"}]),
@@ -165,17 +165,17 @@ ONES = {"a": [np.ones(2, np.float32)], "b": 1.0}
         (
             lambda: st.concat([{"a": np.ones(2)}, {"b": np.ones(2)}]),
             ValueError,
-            "tree 1 has another structure",
+            "tree 1 differs in structure",
         ),
         (
             lambda: st.concat([{"a": np.ones((2, 3))}, {"a": np.ones((2, 4))}]),
             ValueError,
-            r"1 does not fit tree 0 along axis 0 at tree\['a'\]: .*\[2,4\] and float32\[2,3\]",
+            r"1 does not match tree 0 along axis 0 at tree\['a'\]: .*\[2,4\] and float32\[2,3\]",
         ),
         (
             lambda: st.concat([{"a": 1.0}, {"a": 2.0}]),
             ValueError,
-            r"tree 0 does not fit.*tree\['a'\]",
+            r"tree 0 does not match.*tree\['a'\]",
         ),
     ],
 )

@@ -5,15 +5,15 @@ Values are checked where they are known; a tracer's are not. Read ``probabilitie
 
 from __future__ import annotations
 
-from typing import Any, TypeAlias
+from typing import Any
 
 import numpy as np
 
-from stretto._engine.core.interpreter import Tracer, Value, as_value
+from stretto._engine.core.interpreter import Tracer, as_value
+from stretto._engine.core.typing import Array
 from stretto._engine.ops.broadcast import of_rank
 
 __all__ = [
-    "ArrayLike",
     "at_least",
     "at_least_float32",
     "check_binning",
@@ -23,16 +23,14 @@ __all__ = [
     "with_targets",
 ]
 
-ArrayLike: TypeAlias = Value | np.ndarray
 
-
-def at_least_float32(x: Any, who: str, argument: str) -> Value:
+def at_least_float32(x: Any, who: str, argument: str) -> Array:
     """As an array of float32 or float64: bfloat16 cannot tell a confidence of 0.999 from 1."""
     values = as_value(x, who, argument)
     return values if values.dtype == np.float64 else values.astype(np.float32)
 
 
-def concrete(x: Value) -> np.ndarray | None:
+def concrete(x: Array) -> np.ndarray | None:
     """The values, or ``None`` while they are traced."""
     return None if isinstance(x, Tracer) else np.asarray(x)
 
@@ -50,7 +48,7 @@ def check_binning(who: str, bins: int, binning: str) -> None:
         raise ValueError(f"{who}: binning must be 'width' or 'mass', got {binning!r}")
 
 
-def of_members(who: str, x: Any, argument: str = "probs", axes: str = "..., classes") -> Value:
+def of_members(who: str, x: Any, argument: str = "probs", axes: str = "..., classes") -> Array:
     """An array with an axis of members, of at least one, in front of the named others."""
     values = at_least_float32(x, who, argument)
     named = [a for a in axes.split(", ") if a and a != "..."]
@@ -65,7 +63,7 @@ def of_members(who: str, x: Any, argument: str = "probs", axes: str = "..., clas
 
 def labelled(
     who: str, probs: Any, labels: Any, argument: str = "probs", axes: str = "examples, classes"
-) -> tuple[Value, Value]:
+) -> tuple[Array, Array]:
     """Predictions of shape (..., examples, classes), and labels of their classes.
 
     With ``axes="examples"`` predictions are of shape (..., examples), and labels are 0 or 1.
@@ -94,7 +92,7 @@ def labelled(
 
 def with_targets(
     who: str, predictions: Any, targets: Any, argument: str = "predictions"
-) -> tuple[Value, Value, tuple[int, ...]]:
+) -> tuple[Array, Array, tuple[int, ...]]:
     """Predictions of shape (..., *targets), real targets, and the axes that those are of."""
     p = at_least_float32(predictions, who, argument)
     t = at_least_float32(targets, who, "targets")

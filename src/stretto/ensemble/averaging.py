@@ -71,13 +71,21 @@ class EMA:
 
     It begins with the tree given to ``init``; with ``bias_correction`` with zeros instead, whose
     share ``value`` divides out, as Adam does, so that the first tree does not count for more than
-    others. With ``warm_up`` the decay is at most (1 + n) / (10 + n) after n updates, so that the
-    beginning is soon forgotten. Leaves of low precision are kept in float32; integers and booleans
-    are those of the last tree.
+    others. Leaves of low precision are kept in float32; integers and booleans are those of the last
+    tree.
 
-    Raises ``ValueError`` for a decay outside 0 to 1, or naming the path where a tree differs from
-    the one before. Sources: Polyak and Juditsky, 1992; Kingma and Ba, "Adam", 2015 (section 3);
-    TensorFlow's ``ExponentialMovingAverage`` (warm-up).
+    Args:
+        decay: the share of the average that an update keeps, from 0 to 1.
+        bias_correction: begin with zeros, and correct for them.
+        warm_up: let the decay be at most (1 + n) / (10 + n) after n updates, so that the beginning
+            is soon forgotten.
+
+    Raises:
+        ValueError: ``decay`` is outside 0 to 1; or, in ``update``, a tree differs from the one
+            before, with the path.
+
+    Sources: Polyak and Juditsky, 1992; Kingma and Ba, "Adam", 2015 (section 3); TensorFlow's
+    ``ExponentialMovingAverage`` (warm-up).
 
     >>> import stretto as st, stretto.numpy as snp
     >>> ema = st.ensemble.EMA(0.5)
@@ -97,7 +105,14 @@ class EMA:
             raise ValueError(f"EMA: decay must be between 0 and 1, got {self.decay}")
 
     def init(self, tree: Any) -> AverageState:
-        """The state before any update."""
+        """Return the state before any update.
+
+        Args:
+            tree: a tree of arrays, the weights to begin with.
+
+        Returns:
+            The state.
+        """
         leaves, alike = begun(tree, "EMA.init")
         if self.bias_correction:
             leaves = [snp.zeros_like(x) if is_inexact(x.dtype) else x for x in leaves]
@@ -106,7 +121,15 @@ class EMA:
         return AverageState(snp.zeros((), np.int32), snp.ones((), np.float32), average, dtypes)
 
     def update(self, state: AverageState, tree: Any) -> AverageState:
-        """The state after one more tree."""
+        """Return the state after one more tree.
+
+        Args:
+            state: the state before.
+            tree: a tree of arrays like that given to ``init``.
+
+        Returns:
+            The new state.
+        """
         decay = self.decay
         if self.warm_up:
             count = state.count.astype(np.float32)
@@ -116,7 +139,14 @@ class EMA:
         return AverageState(state.count + 1, left, average, state.dtypes)
 
     def value(self, state: AverageState) -> Any:
-        """The average, in the dtypes of the trees."""
+        """Return the average, in the dtypes of the trees.
+
+        Args:
+            state: what ``init`` or ``update`` gave.
+
+        Returns:
+            A tree of arrays.
+        """
         average = state.average
         if self.bias_correction:
             taken = snp.where(state.count > 0, 1 - state.left, 1)
@@ -136,8 +166,11 @@ class SWA:
     ``update_batch_norm``. Leaves of low precision are kept in float32; integers and booleans are
     those of the last tree.
 
-    Raises ``ValueError`` naming the path where a tree differs from the one before. Source: Izmailov
-    et al., "Averaging weights leads to wider optima and better generalization", 2018.
+    Raises:
+        ValueError: in ``update``, a tree differs from the one before, with the path.
+
+    Source: Izmailov et al., "Averaging weights leads to wider optima and better generalization",
+    2018.
 
     >>> import stretto as st, stretto.numpy as snp
     >>> swa = st.ensemble.SWA()
@@ -149,18 +182,40 @@ class SWA:
     """
 
     def init(self, tree: Any) -> AverageState:
-        """The state before any update; its value is the tree itself."""
+        """Return the state before any update, whose value is the tree itself.
+
+        Args:
+            tree: a tree of arrays.
+
+        Returns:
+            The state.
+        """
         leaves, alike = begun(tree, "SWA.init")
         dtypes = tuple([type.dtype for type in alike.types])
         average = unflatten(alike.structure, leaves)
         return AverageState(snp.zeros((), np.int32), snp.ones((), np.float32), average, dtypes)
 
     def update(self, state: AverageState, tree: Any) -> AverageState:
-        """The state after one more tree."""
+        """Return the state after one more tree.
+
+        Args:
+            state: the state before.
+            tree: a tree of arrays like that given to ``init``.
+
+        Returns:
+            The new state.
+        """
         count = state.count + 1
         average = moved(state.average, tree, 1 / count.astype(np.float32), "SWA.update")
         return AverageState(count, snp.zeros_like(state.left), average, state.dtypes)
 
     def value(self, state: AverageState) -> Any:
-        """The mean, in the dtypes of the trees."""
+        """Return the mean, in the dtypes of the trees.
+
+        Args:
+            state: what ``init`` or ``update`` gave.
+
+        Returns:
+            A tree of arrays.
+        """
         return in_dtypes(state.average, state.dtypes)

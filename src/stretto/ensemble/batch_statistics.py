@@ -10,6 +10,7 @@ import stretto.numpy as snp
 from stretto import tree
 from stretto._engine.api.jit import jit
 from stretto._engine.api.vectorise import vmap
+from stretto._engine.core.typing import Key
 from stretto.ensemble.ensemble import Ensemble
 from stretto.nn.module import Module
 from stretto.nn.normalisation import BatchNorm1d, BatchNorm2d, BatchNorm3d
@@ -24,22 +25,26 @@ _BUFFERS = ("running_mean", "running_var", "num_batches_tracked")
 _NO_KEY = "update_batch_norm was called without a key, and runs the model in train mode: pass key="
 
 
-def update_batch_norm(model: Any, data: Iterable[Any], *, key: Any = None) -> Any:
-    """The model with the running statistics of its batch normalisation computed anew over ``data``.
+def update_batch_norm(model: Any, data: Iterable[Any], *, key: Key | None = None) -> Any:
+    """Compute the running statistics of a model's batch normalisation anew over ``data``.
 
     They are the plain means over the batches, whatever ``momentum`` is, with the model in train
-    mode, as PyTorch's ``torch.optim.swa_utils.update_bn`` has them. An average of weights, or a
-    sample of them, needs this before it is used: the running statistics of its members are those of
-    other activations. The model given stays as it is.
+    mode. An average of weights, or a sample of them, needs this before it is used: the running
+    statistics of its members are those of other activations. The model given stays as it is.
 
     Args:
         model: a module, or an ``Ensemble`` of modules, all of whose members are run at once.
         data: batches; of a batch that is a tuple or list, the first part is the model's input.
         key: for layers that draw random numbers in train mode, such as dropout.
 
+    Returns:
+        A model like the one given, with the new statistics.
+
     Raises:
-        TypeError: the model is no module.
+        TypeError: the model is not a module.
         ValueError: ``data`` has no batch.
+
+    As PyTorch's ``torch.optim.swa_utils.update_bn``.
 
     >>> import stretto as st, stretto.numpy as snp
     >>> model = st.nn.Sequential(st.nn.BatchNorm1d(1))

@@ -15,17 +15,11 @@ import numpy as np
 import stretto.numpy as snp
 from stretto._engine.api.vectorise import vmap
 from stretto._engine.core.errors import TracedValueError
-from stretto._engine.core.interpreter import Value
 from stretto._engine.core.lazy import LazyModule
 from stretto._engine.core.tree import register_dataclass
+from stretto._engine.core.typing import Array, ArrayLike
 from stretto._engine.ops.broadcast import of_rank
-from stretto.ensemble.arguments import (
-    ArrayLike,
-    at_least_float32,
-    check_binning,
-    concrete,
-    labelled,
-)
+from stretto.ensemble.arguments import at_least_float32, check_binning, concrete, labelled
 from stretto.ensemble.calibration_error import Binning
 from stretto.ensemble.probabilities import one_hot_like, to_sum_one
 from stretto.nn.functions import one_hot
@@ -40,12 +34,12 @@ optimize = LazyModule("scipy.optimize")
 class Isotonic:
     """Probabilities mapped by a rising function, linear between places, constant beyond them."""
 
-    places: Value
+    places: Array
     """(n,), or (classes, n) for a function of each class: rising, not always strictly."""
-    values: Value
+    values: Array
     """Of the same shape: the function there."""
 
-    def __call__(self, probs: ArrayLike) -> Value:
+    def __call__(self, probs: ArrayLike) -> Array:
         """Calibrated probabilities: of the shape of ``probs``, (...) or (..., classes)."""
         p = at_least_float32(probs, "Isotonic", "probs")
         if self.places.ndim == 1:
@@ -69,7 +63,7 @@ def fit_isotonic(probs: ArrayLike, labels: ArrayLike) -> Isotonic:
         ``Isotonic`` of places and values.
 
     Raises:
-        ValueError: shapes do not fit, no examples, a label is out of range, a probability is NaN.
+        ValueError: shapes do not match, no examples, a label is out of range, a probability is NaN.
         TypeError: labels are not integers; or the arguments are traced, since the number of places
             depends on their values: fit outside ``jit`` and ``vmap``.
 
@@ -104,12 +98,12 @@ def fit_isotonic(probs: ArrayLike, labels: ArrayLike) -> Isotonic:
 class HistogramBinning:
     """Probabilities replaced by the frequency of the class in their bin."""
 
-    edges: Value
+    edges: Array
     """(bins − 1,) or (classes, bins − 1): between the bins; an edge is in the lower one."""
-    values: Value
+    values: Array
     """(bins,) or (classes, bins)."""
 
-    def __call__(self, probs: ArrayLike) -> Value:
+    def __call__(self, probs: ArrayLike) -> Array:
         """Calibrated probabilities: of the shape of ``probs``, (...) or (..., classes)."""
         p = at_least_float32(probs, "HistogramBinning", "probs")
         in_bin = one_hot(_bin_of(p, self.edges), self.values.shape[-1], dtype=p.dtype)
@@ -136,7 +130,7 @@ def fit_histogram_binning(
         ``HistogramBinning`` of edges and values. A bin without examples has its middle as value.
 
     Raises:
-        ValueError: shapes do not fit, no examples, a label is out of range, no bins, an unknown
+        ValueError: shapes do not match, no examples, a label is out of range, no bins, an unknown
             binning.
         TypeError: labels are not integers.
 
@@ -161,7 +155,7 @@ def fit_histogram_binning(
     return HistogramBinning(edges, values)
 
 
-def _each_class(who: str, probs: ArrayLike, labels: ArrayLike) -> tuple[Value, Value]:
+def _each_class(who: str, probs: ArrayLike, labels: ArrayLike) -> tuple[Array, Array]:
     """(examples, classes): the probability of each class, and 1 where it is the label.
 
     Of (examples,) one class, class 1.
@@ -187,7 +181,7 @@ def _isotonic(x: np.ndarray, happened: np.ndarray) -> tuple[np.ndarray, np.ndarr
     return places, values.astype(x.dtype)
 
 
-def _interpolated(x: Value, places: Value, values: Value) -> Value:
+def _interpolated(x: Array, places: Array, values: Array) -> Array:
     """The function that is linear between places, and constant beyond them."""
     last = places.shape[0] - 1
     above = snp.clip(snp.searchsorted(places, x), 0, last)
@@ -199,6 +193,6 @@ def _interpolated(x: Value, places: Value, values: Value) -> Value:
     return start + part * (end - start)
 
 
-def _bin_of(p: Value, edges: Value) -> Value:
+def _bin_of(p: Array, edges: Array) -> Array:
     """The bin of each element; the last axis of edges is that between bins."""
     return snp.sum(p[..., None] > of_rank(edges, p.ndim + 1), axis=-1)

@@ -19,15 +19,10 @@ import numpy as np
 import stretto.numpy as snp
 from stretto import lax
 from stretto._engine.api.vectorise import vmap
-from stretto._engine.core.interpreter import Value
 from stretto._engine.core.tree import register_dataclass
+from stretto._engine.core.typing import Array, ArrayLike
 from stretto._engine.ops.broadcast import of_rank
-from stretto.ensemble.arguments import (
-    ArrayLike,
-    at_least,
-    at_least_float32,
-    labelled,
-)
+from stretto.ensemble.arguments import at_least, at_least_float32, labelled
 from stretto.ensemble.newton import minimise
 from stretto.ensemble.probabilities import one_hot_like
 from stretto.ensemble.scores import nll_from_logits
@@ -51,10 +46,10 @@ _STEPS = 100
 class Temperature:
     """Logits divided by a temperature: softmax(z / T). The predicted class stays."""
 
-    temperature: Value
+    temperature: Array
     """(...): T, one for each of the leading axes of the logits that it was fitted to."""
 
-    def __call__(self, logits: ArrayLike) -> Value:
+    def __call__(self, logits: ArrayLike) -> Array:
         """Calibrated probabilities of logits (..., examples, classes), of the same shape."""
         z = at_least_float32(logits, "Temperature", "logits")
         return softmax(z / _before(self.temperature, 2), axis=-1)
@@ -78,7 +73,7 @@ def fit_temperature(logits: ArrayLike, labels: ArrayLike) -> Temperature:
         by the logits, by the implicit function theorem.
 
     Raises:
-        ValueError: shapes do not fit, no examples, or a label is out of range.
+        ValueError: shapes do not match, no examples, or a label is out of range.
         TypeError: labels are not integers.
 
     >>> logits = snp.array([[2.0, 0.0], [2.0, 0.0], [2.0, 0.0], [2.0, 0.0]])
@@ -93,7 +88,7 @@ def fit_temperature(logits: ArrayLike, labels: ArrayLike) -> Temperature:
     of_label = one_hot_like(z, y) > 0
     log_z = snp.where(snp.equal(z, -np.inf), 0, z)  # has probability 0 at any temperature
 
-    def moments(inverse: Value) -> tuple[Value, Value]:
+    def moments(inverse: Array) -> tuple[Array, Array]:
         """First and second derivative of the NLL by 1 / T."""
         p = softmax(z * inverse[..., None, None], axis=-1)
         mean = snp.sum(p * log_z, axis=-1, keepdims=True)
@@ -104,16 +99,16 @@ def fit_temperature(logits: ArrayLike, labels: ArrayLike) -> Temperature:
     low = snp.full(z.shape[:-2], 1 / _GREATEST, z.dtype)
     high = snp.full(z.shape[:-2], 1 / _LEAST, z.dtype)
 
-    def slope(inverse: Value) -> Value:
+    def slope(inverse: Array) -> Array:
         """Its zero is the optimum, which is an end of the range if there is none inside."""
         beyond = snp.where(moments(low)[0] >= 0, low, high)
         inside = (moments(low)[0] < 0) & (moments(high)[0] > 0)
         return snp.where(inside, moments(inverse)[0], inverse - beyond)
 
-    def solve(_: Callable[[Value], Value], start: Value) -> Value:
+    def solve(_: Callable[[Array], Array], start: Array) -> Array:
         return _root(moments, low, start, high)
 
-    def tangent_solve(linear: Callable[[Value], Value], y: Value) -> Value:
+    def tangent_solve(linear: Callable[[Array], Array], y: Array) -> Array:
         return y / linear(snp.ones_like(y))  # each temperature has its own equation
 
     inverse = lax.custom_root(slope, snp.ones_like(low), solve, tangent_solve)
@@ -122,8 +117,8 @@ def fit_temperature(logits: ArrayLike, labels: ArrayLike) -> Temperature:
 
 
 def _root(
-    moments: Callable[[Value], tuple[Value, Value]], low: Value, start: Value, high: Value
-) -> Value:
+    moments: Callable[[Array], tuple[Array, Array]], low: Array, start: Array, high: Array
+) -> Array:
     """Where the first of ``moments``, which rises, is 0; its derivative is the second.
 
     Newton's step, unless it leaves the bracket or is not half as long as the last: then the
@@ -131,7 +126,7 @@ def _root(
     """
     tolerance = 4 * float(np.finfo(low.dtype).eps)
 
-    def unfinished(carry: Any) -> Value:
+    def unfinished(carry: Any) -> Array:
         _, x, _, moved, i = carry
         return snp.any(moved > tolerance * x) & (i < _STEPS)
 
@@ -156,12 +151,12 @@ def _root(
 class VectorScaling:
     """Logits scaled and shifted class by class: softmax(a ⊙ z + b)."""
 
-    scale: Value
+    scale: Array
     """(..., classes): a."""
-    shift: Value
+    shift: Array
     """(..., classes): b."""
 
-    def __call__(self, logits: ArrayLike) -> Value:
+    def __call__(self, logits: ArrayLike) -> Array:
         """Calibrated probabilities of logits (..., examples, classes), of the same shape."""
         z = at_least_float32(logits, "VectorScaling", "logits")
         return softmax(_over_examples(self.scale) * z + _over_examples(self.shift), axis=-1)
@@ -181,7 +176,7 @@ def fit_vector_scaling(logits: ArrayLike, labels: ArrayLike) -> VectorScaling:
         in reverse: it is found by a loop whose number of steps is unknown.
 
     Raises:
-        ValueError: shapes do not fit, no examples, or a label is out of range.
+        ValueError: shapes do not match, no examples, or a label is out of range.
         TypeError: labels are not integers.
 
     >>> logits = snp.array([[2.0, 0.0], [2.0, 0.0], [0.0, 2.0], [0.0, 2.0]])
@@ -190,10 +185,10 @@ def fit_vector_scaling(logits: ArrayLike, labels: ArrayLike) -> VectorScaling:
     Array([0.5, 0.5], dtype=float32)
     """
 
-    def fit(z: Value, y: Value) -> VectorScaling:
+    def fit(z: Array, y: Array) -> VectorScaling:
         classes = z.shape[-1]
 
-        def loss(x: Value) -> Value:
+        def loss(x: Array) -> Array:
             factor, shift = of_rank(x[:classes], z.ndim), of_rank(x[classes:], z.ndim)
             return nll_from_logits(factor * z + shift, y)
 
@@ -212,12 +207,12 @@ def fit_vector_scaling(logits: ArrayLike, labels: ArrayLike) -> VectorScaling:
 class Platt:
     """A number scaled and shifted, for two classes: sigmoid(a z + b)."""
 
-    scale: Value
+    scale: Array
     """(...): a."""
-    shift: Value
+    shift: Array
     """(...): b."""
 
-    def __call__(self, logits: ArrayLike) -> Value:
+    def __call__(self, logits: ArrayLike) -> Array:
         """Probabilities of class 1, of the shape of the logits (..., examples)."""
         z = at_least_float32(logits, "Platt", "logits")
         return sigmoid(_before(self.scale, 1) * z + _before(self.shift, 1))
@@ -239,7 +234,7 @@ def fit_platt(logits: ArrayLike, labels: ArrayLike) -> Platt:
         reverse: it is found by a loop whose number of steps is unknown.
 
     Raises:
-        ValueError: shapes do not fit, no examples, or a label is neither 0 nor 1.
+        ValueError: shapes do not match, no examples, or a label is neither 0 nor 1.
         TypeError: labels are not integers.
 
     >>> calibrated = fit_platt(snp.array([-1.0, -1.0, 1.0, 1.0]), snp.array([0, 0, 1, 1]))
@@ -247,14 +242,14 @@ def fit_platt(logits: ArrayLike, labels: ArrayLike) -> Platt:
     Array([0.25, 0.75], dtype=float32)
     """
 
-    def fit(z: Value, y: Value) -> Platt:
+    def fit(z: Array, y: Array) -> Platt:
         ones = snp.sum(y > 0)
         count = lambda n: n.astype(z.dtype)
         high, low = (count(ones) + 1) / (count(ones) + 2), 1 / (count(y.size - ones) + 2)
         target = snp.where(y > 0, high, low)
         prior = snp.log((count(ones) + 1) / (count(y.size - ones) + 1))
 
-        def loss(x: Value) -> Value:
+        def loss(x: Array) -> Array:
             scaled = x[0] * z + x[1]
             return snp.mean(softplus(scaled) - target * scaled)
 
@@ -266,7 +261,7 @@ def fit_platt(logits: ArrayLike, labels: ArrayLike) -> Platt:
     return _each(fit, z, y, 1)
 
 
-def _each(fit: Callable[[Value, Value], Any], z: Value, y: Value, rank: int) -> Any:
+def _each(fit: Callable[[Array, Array], Any], z: Array, y: Array, rank: int) -> Any:
     """The fit of each of the leading axes of predictions of ``rank`` axes."""
     leading = z.ndim - rank
     for i in range(leading):  # the innermost first
@@ -275,11 +270,11 @@ def _each(fit: Callable[[Value, Value], Any], z: Value, y: Value, rank: int) -> 
     return fit(z, y)
 
 
-def _before(parameters: Value, axes: int) -> Value:
+def _before(parameters: Array, axes: int) -> Array:
     """With so many axes of size 1 at the end, unless there is only one number."""
     return parameters.reshape(*parameters.shape, *[1] * axes) if parameters.ndim else parameters
 
 
-def _over_examples(parameters: Value) -> Value:
+def _over_examples(parameters: Array) -> Array:
     """(..., classes) with an axis of examples, unless there are no leading axes."""
     return parameters[..., None, :] if parameters.ndim > 1 else parameters

@@ -13,9 +13,9 @@ import numpy as np
 
 import stretto.numpy as snp
 from stretto import lax
-from stretto._engine.core.interpreter import Value
+from stretto._engine.core.typing import Array, ArrayLike
 from stretto._engine.ops.broadcast import of_rank
-from stretto.ensemble.arguments import ArrayLike, check_binning, labelled
+from stretto.ensemble.arguments import check_binning, labelled
 from stretto.ensemble.probabilities import correct, one_hot_like
 from stretto.ensemble.scores import brier
 from stretto.nn.functions import one_hot
@@ -37,11 +37,11 @@ Binning: TypeAlias = Literal["width", "mass"]
 class Reliability(NamedTuple):
     """What a reliability diagram shows, bin by bin; the last axis of each array is that of bins."""
 
-    share: Value
+    share: Array
     """(..., bins): the share of examples whose confidence falls into the bin; sums to 1."""
-    confidence: Value
+    confidence: Array
     """(..., bins): their mean confidence; 0 where the bin is empty."""
-    accuracy: Value
+    accuracy: Array
     """(..., bins): the share of them that is right; 0 where the bin is empty."""
 
 
@@ -61,8 +61,12 @@ def reliability(
         bins: how many bins.
         binning: ``"width"`` or ``"mass"``.
 
+    Returns:
+        A ``Reliability`` of shares, confidences and accuracies, each (..., bins).
+
     Raises:
-        ValueError: shapes do not fit, a label is out of range, no bins, an unknown binning.
+        ValueError: shapes do not match, a label is out of range, ``bins`` is below 1, or
+            ``binning`` is neither.
         TypeError: labels are not integers.
 
     >>> probs = snp.array([[0.75, 0.25], [0.75, 0.25], [1.0, 0.0], [0.0, 1.0]])
@@ -73,7 +77,7 @@ def reliability(
     return _of_prediction("reliability", probs, labels, bins, binning)
 
 
-def ece(probs: ArrayLike, labels: ArrayLike, bins: int = 15, binning: Binning = "width") -> Value:
+def ece(probs: ArrayLike, labels: ArrayLike, bins: int = 15, binning: Binning = "width") -> Array:
     """The expected calibration error (Guo et al., 2017, equation 3).
 
     Σ over bins of (share of examples in the bin) × |accuracy − mean confidence in the bin|, for the
@@ -89,7 +93,7 @@ def ece(probs: ArrayLike, labels: ArrayLike, bins: int = 15, binning: Binning = 
         (...), between 0 and 1.
 
     Raises:
-        ValueError: shapes do not fit, a label is out of range, no bins, an unknown binning.
+        ValueError: shapes do not match, a label is out of range, no bins, an unknown binning.
         TypeError: labels are not integers.
 
     >>> probs = snp.array([[0.75, 0.25], [0.75, 0.25], [1.0, 0.0], [0.0, 1.0]])
@@ -99,7 +103,7 @@ def ece(probs: ArrayLike, labels: ArrayLike, bins: int = 15, binning: Binning = 
     return _expected_gap(_of_prediction("ece", probs, labels, bins, binning))
 
 
-def mce(probs: ArrayLike, labels: ArrayLike, bins: int = 15, binning: Binning = "width") -> Value:
+def mce(probs: ArrayLike, labels: ArrayLike, bins: int = 15, binning: Binning = "width") -> Array:
     """The maximum calibration error (Guo et al., 2017, equation 5).
 
     The greatest |accuracy − mean confidence| of a bin that is not empty.
@@ -114,7 +118,7 @@ def mce(probs: ArrayLike, labels: ArrayLike, bins: int = 15, binning: Binning = 
         (...), between 0 and 1.
 
     Raises:
-        ValueError: shapes do not fit, a label is out of range, no bins, an unknown binning.
+        ValueError: shapes do not match, a label is out of range, no bins, an unknown binning.
         TypeError: labels are not integers.
 
     >>> probs = snp.array([[0.75, 0.25], [0.75, 0.25], [1.0, 0.0], [0.0, 1.0]])
@@ -127,7 +131,7 @@ def mce(probs: ArrayLike, labels: ArrayLike, bins: int = 15, binning: Binning = 
 
 def classwise_ece(
     probs: ArrayLike, labels: ArrayLike, bins: int = 15, binning: Binning = "width"
-) -> Value:
+) -> Array:
     """The mean over classes of each class's calibration error: all probabilities count.
 
     For each class, Σ over bins of (share of examples whose p_c is in the bin) × |share of these
@@ -144,7 +148,7 @@ def classwise_ece(
         (...), between 0 and 1.
 
     Raises:
-        ValueError: shapes do not fit, a label is out of range, no bins, an unknown binning.
+        ValueError: shapes do not match, a label is out of range, no bins, an unknown binning.
         TypeError: labels are not integers.
 
     >>> probs = snp.array([[0.75, 0.25], [0.75, 0.25], [1.0, 0.0], [0.0, 1.0]])
@@ -161,13 +165,13 @@ class BrierParts(NamedTuple):
     Each is an array (...), and a sum over classes.
     """
 
-    reliability: Value
+    reliability: Array
     """How far probabilities are from the frequencies of their bins: lower is better."""
-    resolution: Value
+    resolution: Array
     """How far those frequencies are from the classes' overall ones: higher is better."""
-    uncertainty: Value
+    uncertainty: Array
     """The Brier score of always predicting the classes' frequencies: of the data alone."""
-    within: Value
+    within: Array
     """What differences inside bins add; 0 where all predictions in a bin are equal."""
 
 
@@ -186,8 +190,12 @@ def brier_decomposition(
         bins: how many bins.
         binning: ``"width"`` or ``"mass"``; see ``reliability``.
 
+    Returns:
+        A ``BrierParts``, whose parts are each (...).
+
     Raises:
-        ValueError: shapes do not fit, a label is out of range, no bins, an unknown binning.
+        ValueError: shapes do not match, a label is out of range, ``bins`` is below 1, or
+            ``binning`` is neither.
         TypeError: labels are not integers.
 
     >>> probs = snp.array([[0.75, 0.25], [0.75, 0.25], [1.0, 0.0], [0.0, 1.0]])
@@ -207,7 +215,7 @@ def brier_decomposition(
     return BrierParts(*parts, brier(probs, labels) - (parts[0] - parts[1] + parts[2]))
 
 
-def _expected_gap(in_bins: Reliability) -> Value:
+def _expected_gap(in_bins: Reliability) -> Array:
     return snp.sum(in_bins.share * snp.abs(in_bins.accuracy - in_bins.confidence), axis=-1)
 
 
@@ -233,7 +241,7 @@ def _of_classes(
     )
 
 
-def _in_bins(confidence: Value, happened: Value, bins: int, binning: Binning) -> Reliability:
+def _in_bins(confidence: Array, happened: Array, bins: int, binning: Binning) -> Reliability:
     """Examples, along the last axis, put into bins by their confidence."""
     examples = confidence.shape[-1]
     if binning == "width":

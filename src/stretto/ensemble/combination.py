@@ -16,8 +16,8 @@ import numpy as np
 
 import stretto.numpy as snp
 from stretto import lax
-from stretto._engine.core.interpreter import Value
-from stretto.ensemble.arguments import ArrayLike, at_least_float32, concrete, of_members
+from stretto._engine.core.typing import Array, ArrayLike
+from stretto.ensemble.arguments import at_least_float32, concrete, of_members
 from stretto.ensemble.probabilities import clamped, to_sum_one
 from stretto.nn.functions import log_softmax, one_hot, softmax
 
@@ -40,7 +40,7 @@ Weights: TypeAlias = ArrayLike | Sequence[float]
 _LARGE = 80.0  # whose exponential float32 holds
 
 
-def mean(predictions: ArrayLike) -> Value:
+def mean(predictions: ArrayLike) -> Array:
     """The mean over the members: of probabilities, the linear opinion pool (Stone, 1961).
 
     Args:
@@ -58,7 +58,7 @@ def mean(predictions: ArrayLike) -> Value:
     return snp.mean(of_members("mean", predictions, "predictions", "..."), axis=0)
 
 
-def weighted_mean(predictions: ArrayLike, weights: Weights, *, normalise: bool = False) -> Value:
+def weighted_mean(predictions: ArrayLike, weights: Weights, *, normalise: bool = False) -> Array:
     """The mean over the members by their weights, which are divided by their sum.
 
     Args:
@@ -73,8 +73,8 @@ def weighted_mean(predictions: ArrayLike, weights: Weights, *, normalise: bool =
 
     Raises:
         ValueError: another number of weights than of members or outputs; a weight that is negative,
-            infinite or NaN; weights that add up to 0. While weights are traced, their values are
-            not looked at. For a combination with negative weights use ``snp.tensordot(weights,
+            infinite or NaN; weights that add up to 0. The values of traced weights are not
+            checked. For a combination with negative weights use ``snp.tensordot(weights,
             predictions, 1)``.
 
     >>> predictions = snp.array([[1.0, 0.0], [0.0, 1.0]])
@@ -88,7 +88,7 @@ def weighted_mean(predictions: ArrayLike, weights: Weights, *, normalise: bool =
     return to_sum_one(combined) if normalise else combined
 
 
-def median(predictions: ArrayLike, *, normalise: bool = False) -> Value:
+def median(predictions: ArrayLike, *, normalise: bool = False) -> Array:
     """The median over the members, output by output: of an even number, the mean of the middle two.
 
     Robust: fewer than half of the members cannot move it arbitrarily. Medians of probabilities need
@@ -112,7 +112,7 @@ def median(predictions: ArrayLike, *, normalise: bool = False) -> Value:
     return to_sum_one(combined) if normalise else combined
 
 
-def trimmed_mean(predictions: ArrayLike, cut: float = 0.1, *, normalise: bool = False) -> Value:
+def trimmed_mean(predictions: ArrayLike, cut: float = 0.1, *, normalise: bool = False) -> Array:
     """The mean over the members without the least and the greatest of each output.
 
     Args:
@@ -141,7 +141,7 @@ def trimmed_mean(predictions: ArrayLike, cut: float = 0.1, *, normalise: bool = 
     return to_sum_one(combined) if normalise else combined
 
 
-def maximum(predictions: ArrayLike, *, normalise: bool = False) -> Value:
+def maximum(predictions: ArrayLike, *, normalise: bool = False) -> Array:
     """The greatest over the members, output by output (Kittler et al., 1998, max rule).
 
     Args:
@@ -162,7 +162,7 @@ def maximum(predictions: ArrayLike, *, normalise: bool = False) -> Value:
     return to_sum_one(combined) if normalise else combined
 
 
-def vote_shares(predictions: ArrayLike, weights: Weights | None = None) -> Value:
+def vote_shares(predictions: ArrayLike, weights: Weights | None = None) -> Array:
     """Each class's share of the members' votes; a member votes for its greatest output.
 
     A member's tie goes to the first class. A member with a NaN does not vote.
@@ -183,7 +183,7 @@ def vote_shares(predictions: ArrayLike, weights: Weights | None = None) -> Value
     return _votes("vote_shares", predictions, weights)
 
 
-def majority_vote(predictions: ArrayLike, weights: Weights | None = None) -> Value:
+def majority_vote(predictions: ArrayLike, weights: Weights | None = None) -> Array:
     """The class with most of the members' votes; a tie goes to the first of the classes in it.
 
     A member votes for its greatest output, likewise the first of equals. The rule for ties is that
@@ -206,7 +206,7 @@ def majority_vote(predictions: ArrayLike, weights: Weights | None = None) -> Val
     return snp.argmax(_votes("majority_vote", predictions, weights), axis=-1)
 
 
-def geometric_mean(probs: ArrayLike, weights: Weights | None = None) -> Value:
+def geometric_mean(probs: ArrayLike, weights: Weights | None = None) -> Array:
     """The normalised geometric mean of probabilities: the logarithmic opinion pool.
 
     p_c ∝ Π over members of p_mc^w_m with Σ w = 1 (Genest and Zidek, 1986): the mean of log
@@ -230,7 +230,7 @@ def geometric_mean(probs: ArrayLike, weights: Weights | None = None) -> Value:
     return softmax(snp.sum(snp.log(clamped(p)) * shares, axis=0), axis=-1)
 
 
-def product_of_experts(probs: ArrayLike) -> Value:
+def product_of_experts(probs: ArrayLike) -> Array:
     """The normalised product of the members' probabilities (Hinton, 2002).
 
     Sharper than ``geometric_mean``, which takes the members' root of the product: right where
@@ -252,7 +252,7 @@ def product_of_experts(probs: ArrayLike) -> Value:
     return softmax(snp.sum(snp.log(clamped(p)), axis=0), axis=-1)
 
 
-def logit_mean(logits: ArrayLike, weights: Weights | None = None) -> Value:
+def logit_mean(logits: ArrayLike, weights: Weights | None = None) -> Array:
     """The probabilities of the mean logits: ``geometric_mean`` without ever leaving logarithms.
 
     softmax(Σ over members of w_m z_m), with Σ w = 1.
@@ -274,7 +274,7 @@ def logit_mean(logits: ArrayLike, weights: Weights | None = None) -> Value:
     return softmax(snp.sum(z * _shares("logit_mean", _or_equal(weights, z), z), axis=0), axis=-1)
 
 
-def log_mean(logits: ArrayLike, weights: Weights | None = None) -> Value:
+def log_mean(logits: ArrayLike, weights: Weights | None = None) -> Array:
     """The logarithm of the members' mean probability, from their logits, without underflow.
 
     log Σ over members of w_m softmax(z_m), with Σ w = 1. The result is log probabilities, which are
@@ -305,7 +305,7 @@ def log_mean(logits: ArrayLike, weights: Weights | None = None) -> Value:
     return snp.where(none, -np.inf, snp.log(snp.where(none, 1, total)) + top)
 
 
-def _votes(who: str, predictions: ArrayLike, weights: Weights | None) -> Value:
+def _votes(who: str, predictions: ArrayLike, weights: Weights | None) -> Array:
     p = of_members(who, predictions, "predictions")
     shares = _shares(who, _or_equal(weights, p), p[..., 0])
     shares = snp.where(snp.any(snp.isnan(p), axis=-1), 0, shares)[..., None]
@@ -314,11 +314,11 @@ def _votes(who: str, predictions: ArrayLike, weights: Weights | None) -> Value:
     return votes / snp.where(total > 0, total, 1)
 
 
-def _or_equal(weights: Weights | None, predictions: Value) -> Weights:
+def _or_equal(weights: Weights | None, predictions: Array) -> Weights:
     return snp.ones(predictions.shape[0], predictions.dtype) if weights is None else weights
 
 
-def _shares(who: str, weights: Weights, predictions: Value) -> Value:
+def _shares(who: str, weights: Weights, predictions: Array) -> Array:
     """The weights divided by their sum, of a shape to multiply the predictions with."""
     w = at_least_float32(snp.asarray(weights), who, "weights")
     members, *outputs = predictions.shape

@@ -14,9 +14,9 @@ from typing import Literal
 import numpy as np
 
 import stretto.numpy as snp
-from stretto._engine.core.interpreter import Value
 from stretto._engine.core.tree import register_dataclass
-from stretto.ensemble.arguments import ArrayLike, at_least, at_least_float32, labelled
+from stretto._engine.core.typing import Array, ArrayLike
+from stretto.ensemble.arguments import at_least, at_least_float32, labelled
 from stretto.ensemble.probabilities import one_hot_like
 
 __all__ = ["ConformalSets", "fit_conformal"]
@@ -27,12 +27,12 @@ __all__ = ["ConformalSets", "fit_conformal"]
 class ConformalSets:
     """The classes whose score is at most a threshold."""
 
-    threshold: Value
+    threshold: Array
     """(...), one for each of the leading axes of the probabilities that it was fitted to."""
     method: Literal["lac", "aps"] = field(metadata={"static": True})
     """Which score: see ``fit_conformal``."""
 
-    def __call__(self, probs: ArrayLike) -> Value:
+    def __call__(self, probs: ArrayLike) -> Array:
         """Which classes are in the set: booleans of the shape of probs (..., examples, classes)."""
         p = at_least_float32(probs, "ConformalSets", "probs")
         t = self.threshold
@@ -65,7 +65,7 @@ def fit_conformal(
         is.
 
     Raises:
-        ValueError: shapes do not fit, no examples, a label or ``coverage`` is out of range, an
+        ValueError: shapes do not match, no examples, a label or ``coverage`` is out of range, an
             unknown method.
         TypeError: labels are not integers.
 
@@ -88,7 +88,7 @@ def fit_conformal(
     return ConformalSets(snp.where(missing, np.nan, threshold).astype(p.dtype), method)
 
 
-def _scores(p: Value, method: str) -> Value:
+def _scores(p: Array, method: str) -> Array:
     """How badly each class fits."""
     if method == "lac":
         return 1 - p

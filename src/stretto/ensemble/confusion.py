@@ -13,14 +13,14 @@ import numpy as np
 
 import stretto.numpy as snp
 from stretto._engine.api.vectorise import vmap
-from stretto._engine.core.interpreter import Value
+from stretto._engine.core.typing import Array, ArrayLike
 from stretto._engine.ops.broadcast import of_rank
-from stretto.ensemble.arguments import ArrayLike, labelled
+from stretto.ensemble.arguments import labelled
 
 __all__ = ["balanced_accuracy", "confusion_matrix", "f1"]
 
 
-def confusion_matrix(probs: ArrayLike, labels: ArrayLike) -> Value:
+def confusion_matrix(probs: ArrayLike, labels: ArrayLike) -> Array:
     """How many examples of each class were predicted to be of each class.
 
     Args:
@@ -31,7 +31,7 @@ def confusion_matrix(probs: ArrayLike, labels: ArrayLike) -> Value:
         (..., classes, classes), int32: the label's class first, then the predicted one.
 
     Raises:
-        ValueError: shapes do not fit, or a label is out of range. A traced label that is out of
+        ValueError: shapes do not match, or a label is out of range. A traced label that is out of
             range is left out.
         TypeError: labels are not integers.
 
@@ -42,7 +42,7 @@ def confusion_matrix(probs: ArrayLike, labels: ArrayLike) -> Value:
     return _count("confusion_matrix", probs, labels)[0]
 
 
-def balanced_accuracy(probs: ArrayLike, labels: ArrayLike) -> Value:
+def balanced_accuracy(probs: ArrayLike, labels: ArrayLike) -> Array:
     """The mean over classes of the share of a class's examples that is recognised.
 
     Brodersen et al. (2010). Classes without examples are left out.
@@ -55,7 +55,7 @@ def balanced_accuracy(probs: ArrayLike, labels: ArrayLike) -> Value:
         (...), between 0 and 1; NaN without examples, or where a prediction is.
 
     Raises:
-        ValueError: shapes do not fit, or a label is out of range.
+        ValueError: shapes do not match, or a label is out of range.
         TypeError: labels are not integers.
 
     >>> probs = snp.array([[0.9, 0.1], [0.2, 0.8], [0.3, 0.7]])
@@ -74,7 +74,7 @@ def f1(
     probs: ArrayLike,
     labels: ArrayLike,
     average: Literal["macro", "micro", "weighted"] | None = "macro",
-) -> Value:
+) -> Array:
     """The harmonic mean of precision and recall (van Rijsbergen, 1979), over classes.
 
     Of a class: 2 right / (labelled so + predicted so).
@@ -90,7 +90,7 @@ def f1(
         (...), or (..., classes) for ``None``; between 0 and 1; NaN where a prediction is.
 
     Raises:
-        ValueError: shapes do not fit, a label is out of range, or an unknown average.
+        ValueError: shapes do not match, a label is out of range, or an unknown average.
         TypeError: labels are not integers.
 
     >>> probs = snp.array([[0.9, 0.1], [0.2, 0.8], [0.3, 0.7]])
@@ -116,7 +116,7 @@ def f1(
     return snp.where(missing, np.nan, result)
 
 
-def _totals(who: str, probs: ArrayLike, labels: ArrayLike) -> tuple[Value, Value, Value, Value]:
+def _totals(who: str, probs: ArrayLike, labels: ArrayLike) -> tuple[Array, Array, Array, Array]:
     """Counts class by class: right, of the label, of the prediction; and whether a NaN was met."""
     counts, p = _count(who, probs, labels)
     counts = counts.astype(p.dtype)
@@ -125,7 +125,7 @@ def _totals(who: str, probs: ArrayLike, labels: ArrayLike) -> tuple[Value, Value
     return right, snp.sum(counts, axis=-1), snp.sum(counts, axis=-2), missing
 
 
-def _count(who: str, probs: ArrayLike, labels: ArrayLike) -> tuple[Value, Value]:
+def _count(who: str, probs: ArrayLike, labels: ArrayLike) -> tuple[Array, Array]:
     """The matrix of counts, and the probabilities."""
     p, y = labelled(who, probs, labels)
     y = of_rank(y, p.ndim - 1)

@@ -12,13 +12,14 @@ import numpy as np
 
 import stretto.numpy as snp
 from stretto import lax
-from stretto._engine.core.interpreter import Value, as_value
-from stretto.ensemble.arguments import ArrayLike, at_least_float32
+from stretto._engine.core.interpreter import as_value
+from stretto._engine.core.typing import Array, ArrayLike
+from stretto.ensemble.arguments import at_least_float32
 
 __all__ = ["aupr", "auroc", "fpr_at_tpr", "ood_aupr", "ood_auroc", "ood_fpr"]
 
 
-def auroc(scores: ArrayLike, positive: ArrayLike) -> Value:
+def auroc(scores: ArrayLike, positive: ArrayLike) -> Array:
     """The area under the receiver operating characteristic.
 
     The probability that a positive example has the greater score than a negative one, ties counting
@@ -32,7 +33,7 @@ def auroc(scores: ArrayLike, positive: ArrayLike) -> Value:
         (...), from 0 to 1; 0.5 for a score that says nothing.
 
     Raises:
-        ValueError: shapes do not fit.
+        ValueError: shapes do not match.
         TypeError: ``positive`` is not of a boolean or integer dtype.
 
     >>> float(auroc(snp.array([0.1, 0.4, 0.35, 0.8]), snp.array([0, 0, 1, 1])))
@@ -41,7 +42,7 @@ def auroc(scores: ArrayLike, positive: ArrayLike) -> Value:
     return _auroc(*_of_labels("auroc", scores, positive))
 
 
-def aupr(scores: ArrayLike, positive: ArrayLike) -> Value:
+def aupr(scores: ArrayLike, positive: ArrayLike) -> Array:
     """The area under the curve of precision over recall, as the average precision.
 
     Σ over thresholds of (gain in recall) × precision, without interpolation (Davis and Goadrich,
@@ -55,7 +56,7 @@ def aupr(scores: ArrayLike, positive: ArrayLike) -> Value:
         (...), from 0 to 1; the share of positives for a score that says nothing.
 
     Raises:
-        ValueError: shapes do not fit.
+        ValueError: shapes do not match.
         TypeError: ``positive`` is not of a boolean or integer dtype.
 
     >>> round(float(aupr(snp.array([0.1, 0.4, 0.35, 0.8]), snp.array([0, 0, 1, 1]))), 4)
@@ -64,7 +65,7 @@ def aupr(scores: ArrayLike, positive: ArrayLike) -> Value:
     return _aupr(*_of_labels("aupr", scores, positive))
 
 
-def fpr_at_tpr(scores: ArrayLike, positive: ArrayLike, tpr: float = 0.95) -> Value:
+def fpr_at_tpr(scores: ArrayLike, positive: ArrayLike, tpr: float = 0.95) -> Array:
     """The share of negatives above the highest threshold that finds the share ``tpr`` of positives.
 
     Args:
@@ -76,7 +77,7 @@ def fpr_at_tpr(scores: ArrayLike, positive: ArrayLike, tpr: float = 0.95) -> Val
         (...), from 0 to 1, lower is better.
 
     Raises:
-        ValueError: shapes do not fit, or ``tpr`` is out of range.
+        ValueError: shapes do not match, or ``tpr`` is out of range.
         TypeError: ``positive`` is not of a boolean or integer dtype.
 
     >>> float(fpr_at_tpr(snp.array([0.1, 0.4, 0.35, 0.8]), snp.array([0, 0, 1, 1])))
@@ -85,7 +86,7 @@ def fpr_at_tpr(scores: ArrayLike, positive: ArrayLike, tpr: float = 0.95) -> Val
     return _fpr(*_of_labels("fpr_at_tpr", scores, positive), tpr, "fpr_at_tpr")
 
 
-def ood_auroc(scores_in: ArrayLike, scores_out: ArrayLike) -> Value:
+def ood_auroc(scores_in: ArrayLike, scores_out: ArrayLike) -> Array:
     """``auroc`` of telling inputs out of the distribution, the positives, from those in it.
 
     Args:
@@ -96,7 +97,7 @@ def ood_auroc(scores_in: ArrayLike, scores_out: ArrayLike) -> Value:
         (...), from 0 to 1.
 
     Raises:
-        ValueError: shapes do not fit.
+        ValueError: shapes do not match.
 
     >>> float(ood_auroc(snp.array([0.1, 0.4]), snp.array([0.35, 0.8, 0.4])))
     0.75
@@ -104,7 +105,7 @@ def ood_auroc(scores_in: ArrayLike, scores_out: ArrayLike) -> Value:
     return _auroc(*_of_two("ood_auroc", scores_in, scores_out))
 
 
-def ood_aupr(scores_in: ArrayLike, scores_out: ArrayLike) -> Value:
+def ood_aupr(scores_in: ArrayLike, scores_out: ArrayLike) -> Array:
     """``aupr`` of telling inputs out of the distribution, the positives, from those in it.
 
     With those in it as the positives: ``ood_aupr(-scores_out, -scores_in)``.
@@ -117,7 +118,7 @@ def ood_aupr(scores_in: ArrayLike, scores_out: ArrayLike) -> Value:
         (...), from 0 to 1.
 
     Raises:
-        ValueError: shapes do not fit.
+        ValueError: shapes do not match.
 
     >>> round(float(ood_aupr(snp.array([0.1, 0.4]), snp.array([0.35, 0.8]))), 4)
     0.8333
@@ -125,7 +126,7 @@ def ood_aupr(scores_in: ArrayLike, scores_out: ArrayLike) -> Value:
     return _aupr(*_of_two("ood_aupr", scores_in, scores_out))
 
 
-def ood_fpr(scores_in: ArrayLike, scores_out: ArrayLike, tpr: float = 0.95) -> Value:
+def ood_fpr(scores_in: ArrayLike, scores_out: ArrayLike, tpr: float = 0.95) -> Array:
     """``fpr_at_tpr``, by default FPR95: alarms on known inputs if 95 % of unknown ones are found.
 
     With those in the distribution as the positives, as some report it: ``ood_fpr(-scores_out,
@@ -140,7 +141,7 @@ def ood_fpr(scores_in: ArrayLike, scores_out: ArrayLike, tpr: float = 0.95) -> V
         (...), from 0 to 1, lower is better.
 
     Raises:
-        ValueError: shapes do not fit, or ``tpr`` is out of range.
+        ValueError: shapes do not match, or ``tpr`` is out of range.
 
     >>> float(ood_fpr(snp.array([0.1, 0.4]), snp.array([0.35, 0.8])))
     0.5
@@ -148,7 +149,7 @@ def ood_fpr(scores_in: ArrayLike, scores_out: ArrayLike, tpr: float = 0.95) -> V
     return _fpr(*_of_two("ood_fpr", scores_in, scores_out), tpr, "ood_fpr")
 
 
-def _of_labels(who: str, scores: ArrayLike, positive: ArrayLike) -> tuple[Value, Value]:
+def _of_labels(who: str, scores: ArrayLike, positive: ArrayLike) -> tuple[Array, Array]:
     s, flag = at_least_float32(scores, who, "scores"), as_value(positive, who, "positive")
     if s.ndim < 1 or flag.ndim < 1 or s.shape[-flag.ndim :] != flag.shape:
         raise ValueError(
@@ -160,7 +161,7 @@ def _of_labels(who: str, scores: ArrayLike, positive: ArrayLike) -> tuple[Value,
     return s, snp.broadcast_to(snp.not_equal(flag, 0).astype(np.int32), s.shape)
 
 
-def _of_two(who: str, scores_in: ArrayLike, scores_out: ArrayLike) -> tuple[Value, Value]:
+def _of_two(who: str, scores_in: ArrayLike, scores_out: ArrayLike) -> tuple[Array, Array]:
     inside = at_least_float32(scores_in, who, "scores_in")
     outside = at_least_float32(scores_out, who, "scores_out")
     if inside.ndim < 1 or inside.shape[:-1] != outside.shape[:-1] or outside.ndim < 1:
@@ -173,7 +174,7 @@ def _of_two(who: str, scores_in: ArrayLike, scores_out: ArrayLike) -> tuple[Valu
     return s, snp.broadcast_to(flag, s.shape)
 
 
-def _found(scores: Value, positive: Value) -> tuple[Value, Value]:
+def _found(scores: Array, positive: Array) -> tuple[Array, Array]:
     """Positives and negatives with a score at or above each, in falling order: int32."""
     key, flag = lax.sort((-scores, positive), dimension=-1, num_keys=1)
     n = key.shape[-1]
@@ -186,20 +187,20 @@ def _found(scores: Value, positive: Value) -> tuple[Value, Value]:
     return true, false
 
 
-def _step(counts: Value) -> Value:
+def _step(counts: Array) -> Array:
     """The gain from one threshold to the next, from zero on: of counts, since these are exact."""
     padded = snp.pad(counts, [(0, 0)] * (counts.ndim - 1) + [(1, 0)])
     return padded[..., 1:] - padded[..., :-1]
 
 
-def _defined(result: Value, scores: Value, positive: Value) -> Value:
+def _defined(result: Array, scores: Array, positive: Array) -> Array:
     """NaN where a score is, or one kind has no examples."""
     total, n = snp.sum(positive, axis=-1), positive.shape[-1]
     undefined = snp.any(snp.isnan(scores), axis=-1) | (total == 0) | (total == n)
     return snp.where(undefined, np.nan, result)
 
 
-def _auroc(scores: Value, positive: Value) -> Value:
+def _auroc(scores: Array, positive: Array) -> Array:
     true, false = _found(scores, positive)
     # Trapezia: over a group of ties the curve is straight.
     middle = (2 * true - _step(true)).astype(scores.dtype) / (2 * _total(true, scores))
@@ -207,14 +208,14 @@ def _auroc(scores: Value, positive: Value) -> Value:
     return _defined(area / _total(false, scores)[..., 0], scores, positive)
 
 
-def _aupr(scores: Value, positive: Value) -> Value:
+def _aupr(scores: Array, positive: Array) -> Array:
     true, false = _found(scores, positive)
     precision = true.astype(scores.dtype) / (true + false).astype(scores.dtype)
     area = snp.sum(_step(true).astype(scores.dtype) * precision, axis=-1)
     return _defined(area / _total(true, scores)[..., 0], scores, positive)
 
 
-def _fpr(scores: Value, positive: Value, tpr: float, who: str) -> Value:
+def _fpr(scores: Array, positive: Array, tpr: float, who: str) -> Array:
     if not 0 < tpr <= 1:
         raise ValueError(f"{who}: tpr must be in (0, 1], got {tpr}")
     true, false = _found(scores, positive)
@@ -224,6 +225,6 @@ def _fpr(scores: Value, positive: Value, tpr: float, who: str) -> Value:
     return _defined(snp.min(rate, axis=-1), scores, positive)
 
 
-def _total(counts: Value, scores: Value) -> Value:
+def _total(counts: Array, scores: Array) -> Array:
     """The last count, which is the greatest, as a divisor: 1 where there are none."""
     return snp.maximum(counts[..., -1:], 1).astype(scores.dtype)

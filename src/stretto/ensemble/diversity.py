@@ -11,15 +11,15 @@ from __future__ import annotations
 import numpy as np
 
 import stretto.numpy as snp
-from stretto._engine.core.interpreter import Value
-from stretto.ensemble.arguments import ArrayLike, labelled, of_members
+from stretto._engine.core.typing import Array, ArrayLike
+from stretto.ensemble.arguments import labelled, of_members
 from stretto.ensemble.probabilities import correct
 from stretto.nn.functions import one_hot
 
 __all__ = ["cohen_kappa", "pairwise_disagreement", "q_statistic"]
 
 
-def pairwise_disagreement(predictions: ArrayLike) -> Value:
+def pairwise_disagreement(predictions: ArrayLike) -> Array:
     """The share of examples on which two members predict different classes.
 
     Args:
@@ -39,7 +39,7 @@ def pairwise_disagreement(predictions: ArrayLike) -> Value:
     return 1 - _pairs(votes.reshape(*votes.shape[:-2], -1)) / votes.shape[-2]
 
 
-def cohen_kappa(predictions: ArrayLike) -> Value:
+def cohen_kappa(predictions: ArrayLike) -> Array:
     """How far two members agree beyond chance: 1 always, 0 as chance would have it (Cohen, 1960).
 
     (a − e) / (1 − e) with a the share of examples on which they agree, and e that expected if they
@@ -65,7 +65,7 @@ def cohen_kappa(predictions: ArrayLike) -> Value:
     return _ratio(agreed - expected, 1 - expected)
 
 
-def q_statistic(predictions: ArrayLike, labels: ArrayLike) -> Value:
+def q_statistic(predictions: ArrayLike, labels: ArrayLike) -> Array:
     """Yule's Q of two members being right: 1 if on the same examples, negative if on others.
 
     (n₁₁n₀₀ − n₀₁n₁₀) / (n₁₁n₀₀ + n₀₁n₁₀), with n₁₀ the number of examples that the first has right
@@ -79,7 +79,7 @@ def q_statistic(predictions: ArrayLike, labels: ArrayLike) -> Value:
         (members, members, ...), from −1 to 1; NaN where both products are 0.
 
     Raises:
-        ValueError: shapes do not fit, or a label is out of range.
+        ValueError: shapes do not match, or a label is out of range.
         TypeError: labels are not integers.
 
     >>> predictions = snp.array([[[0.9, 0.1], [0.9, 0.1]], [[0.1, 0.9], [0.1, 0.9]]])
@@ -94,20 +94,20 @@ def q_statistic(predictions: ArrayLike, labels: ArrayLike) -> Value:
     return _ratio(both * neither - first * second, both * neither + first * second)
 
 
-def _votes(who: str, predictions: ArrayLike) -> Value:
+def _votes(who: str, predictions: ArrayLike) -> Array:
     """(members, ..., examples, classes): 1 at the greatest output; NaN where an output is."""
     p = of_members(who, predictions, "predictions", "..., examples, classes")
     votes = one_hot(snp.argmax(p, axis=-1), p.shape[-1], dtype=p.dtype)
     return snp.where(snp.any(snp.isnan(p), axis=-1, keepdims=True), np.nan, votes)
 
 
-def _pairs(x: Value) -> Value:
+def _pairs(x: Array) -> Array:
     """(members, ..., n) to (members, members, ...): the inner product of each two members' rows."""
     rows = snp.moveaxis(x, 0, -2)
     return snp.moveaxis(rows @ snp.swapaxes(rows, -1, -2), (-2, -1), (0, 1))
 
 
-def _ratio(above: Value, below: Value) -> Value:
+def _ratio(above: Array, below: Array) -> Array:
     """Their quotient, NaN where the divisor is 0."""
     zero = snp.equal(below, 0)
     return snp.where(zero, np.nan, above / snp.where(zero, 1, below))

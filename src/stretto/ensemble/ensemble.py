@@ -22,6 +22,7 @@ from stretto._engine.core.config import config
 from stretto._engine.core.integers import integer
 from stretto._engine.core.interpreter import Value
 from stretto._engine.core.lazy import LazyMethod, LazyModule
+from stretto._engine.core.typing import Key
 from stretto.ensemble.grouping import groups_of, joined, merged, refuse_others_than_modules
 from stretto.ensemble.groups import Member, call_module, changed, moved
 from stretto.ensemble.layout import Layout
@@ -45,25 +46,27 @@ class Ensemble:
     """Members run, trained and measured as one program.
 
     ``Ensemble(models)`` takes modules; ``Ensemble(apply, members)`` a function ``apply(params,
-    ...)`` and a tree of parameters for each member. Members are a list, or one tree stacked along
-    axis 0 (of a list that is itself a stacked tree, say ``stacked=True``). Members of several
-    structures make several groups, each run as one; the order of members is kept. A list of
-    functions goes with a list of members, one for each.
+    ...)`` and a tree of parameters for each member. Members of several structures make several
+    groups, each run as one; the order of members is kept. What a module holds in two places (tied
+    weights, or one module used twice) is kept, trained and named once.
 
-    What a module holds at two places (tied weights, or one module used twice) is kept, trained and
-    named once. A module that was stacked by tree functions shows no ties any more.
+    Args:
+        apply_or_members: modules, as a list or as one tree stacked along axis 0; or ``apply``, one
+            function for all members or a list with one for each.
+        members: trees of arrays, the parameters of ``apply``: a list, or one stacked tree.
+        shared: parts that are kept once for all members: a pattern of dotted names such as
+            ``"trunk"`` or ``"*.bias"``, a list of them, or a function of the name.
+        frozen: parts that training leaves alone, named as in ``shared``.
+        chunk_size: members run at a time, which bounds memory; ``"auto"`` runs as many as fit in
+            ``memory_budget``. All by default.
+        memory_budget: in bytes.
+        plan: the formulation to use, as in ``config.plan``; ``explain`` shows which was chosen.
+        stacked: whether the members are one stacked tree, where a list leaves that open.
 
-    ``shared`` names parts that are kept once for all members, ``frozen`` parts that training leaves
-    alone: a pattern of dotted names such as ``"trunk"`` or ``"*.bias"``, a list of them, or a
-    function of the name.
-
-    ``chunk_size`` bounds memory: so many members at a time, or with ``"auto"`` as many as fit in
-    ``memory_budget`` bytes. ``plan`` forces the formulation, as ``config.plan`` does; ``explain``
-    shows which was chosen.
-
-    Raises ``ValueError`` naming member and part where members of one structure differ in shape or
-    ties, a stacked tree's axes disagree, or a shared part differs; ``TypeError`` for what is no
-    member.
+    Raises:
+        ValueError: members of one structure differ in shape or ties, the axes of a stacked tree
+            disagree, or a shared part differs; the message names the member and the part.
+        TypeError: something is not a member.
 
     >>> import stretto as st, stretto.numpy as snp
     >>> ensemble = st.Ensemble(lambda p, x: p["w"] * x, [{"w": 2.0}, {"w": 3.0}])
@@ -91,7 +94,7 @@ class Ensemble:
         groups, columns = groups_of(apply_or_members, members, shared, frozen, stacked)
         options = (("plan", plan), ("memory_budget", memory_budget))
         asked = tuple([(name, value) for name, value in options if value is not None])
-        with config(**dict(asked)):  # refuses what is no such setting
+        with config(**dict(asked)):  # refuses what is not such a setting
             pass
         if chunk_size is not None and chunk_size != "auto":
             chunk_size = positive(chunk_size, "Ensemble: chunk_size")
@@ -110,17 +113,27 @@ class Ensemble:
     @classmethod
     def init(
         cls,
-        init: Callable[[Any], Any],
-        key: Any,
+        init: Callable[[Key], Any],
+        key: Key,
         size: int,
         *,
         apply: Callable[..., Any] | None = None,
         **options: Any,
     ) -> Ensemble:
-        """An ensemble of ``size`` members ``init(key)``, with a key each, made by one program.
+        """Make an ensemble of ``size`` members, each ``init`` of its own key, with one program.
 
-        ``init`` gives a module, or the parameters of ``apply``. Member ``i`` is ``init(split(key,
-        size)[i])``.
+        Args:
+            init: a function from a key to a module, or to the parameters of ``apply``.
+            key: member ``i`` is ``init(split(key, size)[i])``.
+            size: the number of members.
+            apply: the function of the parameters; left out for modules.
+            **options: as for ``Ensemble``.
+
+        Returns:
+            The ensemble.
+
+        Raises:
+            TypeError: ``init`` does not return a module, and ``apply`` is not given.
 
         >>> import stretto as st
         >>> from stretto import nn
@@ -214,18 +227,34 @@ class Ensemble:
         return (self[i] for i in range(len(self)))
 
     def append(self, member: Any) -> Ensemble:
-        """Add a member at the end: a module or parameters as those that are there, or new ones.
+        """Add a member at the end: one like those already there, or of a new architecture.
 
-        Changes the ensemble, and returns it. A module in another mode stays so, in a group of its
-        own, until ``train`` or ``eval``.
+        A module in another mode keeps it, in a group of its own, until ``train`` or ``eval``.
+
+        Args:
+            member: a module, or a tree of parameters.
+
+        Returns:
+            The ensemble itself, which has changed.
+
+        Raises:
+            ValueError: as for ``extend``.
         """
         return self.extend([member])
 
     def extend(self, other: Any) -> Ensemble:
         """Add the members of an ensemble, or of a list, at the end.
 
-        Changes the ensemble, and returns it. Raises ``ValueError`` where members of one structure
-        differ in shape, or in the values of shared parts.
+        Args:
+            other: an ensemble, or modules or trees of parameters.
+
+        Returns:
+            The ensemble itself, which has changed.
+
+        Raises:
+            ValueError: members of one structure differ in shape, or in the values of shared parts;
+                or the ensemble has several functions, and parameters do not say which is theirs.
+            TypeError: something is not a member.
         """
         if not isinstance(other, Ensemble):
             members = list(other)
@@ -249,9 +278,18 @@ class Ensemble:
         return next(iter(found))
 
     def drop(self, index: Any) -> Ensemble:
-        """Remove the member at this place, or those of a slice, a mask or a list of places.
+        """Remove a member, or those of a slice, a mask or a list of places.
 
-        Changes the ensemble, and returns it. Raises ``ValueError`` where no member would be left.
+        Args:
+            index: a place, negative from the end; a slice, a list of places, or booleans of shape
+                (members,).
+
+        Returns:
+            The ensemble itself, which has changed.
+
+        Raises:
+            ValueError: no member would be left.
+            IndexError: there is no such place, or a mask has another length.
         """
         gone = set(self._places(index) if _is_several(index) else [self._place(index)])
         kept = self._taken([i for i in range(len(self)) if i not in gone])
@@ -269,7 +307,7 @@ class Ensemble:
 
     # Running
 
-    def __call__(self, *args: Any, key: Any = None, **kwargs: Any) -> Any:
+    def __call__(self, *args: Any, key: Key | None = None, **kwargs: Any) -> Any:
         """The results of all members on the same arguments, stacked along a new axis 0.
 
         Numbers and arrays are traced; other arguments are static. ``key`` gives each member a key
@@ -277,18 +315,35 @@ class Ensemble:
         """
         return self._layout.runner(self._arrays, args, kwargs, key, None, False)
 
-    def each(self, *args: Any, key: Any = None, **kwargs: Any) -> Any:
-        """The results of each member on its own arguments: entry ``i`` along axis 0 for member i.
+    def each(self, *args: Any, key: Key | None = None, **kwargs: Any) -> Any:
+        """Run each member on its own arguments.
 
-        Keyword arguments are the same for all.
+        Args:
+            *args: trees of arrays of shape (members, ...): entry ``i`` goes to member ``i``.
+            key: a key, split between the members, for layers that draw random numbers.
+            **kwargs: the same for all members.
+
+        Returns:
+            The results, stacked along a new axis 0: (members, ...).
+
+        Raises:
+            ValueError: an argument does not have an entry for each member.
         """
         return self._layout.runner(self._arrays, args, kwargs, key, 0, False)
 
-    def explain(self, *args: Any, each: bool = False, key: Any = None, **kwargs: Any) -> Any:
-        """Which formulation a call with these arguments has, its cost predicted and measured.
+    def explain(self, *args: Any, each: bool = False, key: Key | None = None, **kwargs: Any) -> Any:
+        """Say which formulation a call with these arguments uses, and its cost.
 
-        ``each``: as for a call of ``each``. Printed, the result is a table; its ``decisions`` say,
-        for each product and convolution, what was chosen and what else there was.
+        Args:
+            *args: those of the call.
+            each: whether it is a call of ``each``.
+            key: as in a call.
+            **kwargs: those of the call.
+
+        Returns:
+            A report, which prints as a table: for each product and convolution its ``decisions``
+                say what was chosen and what the alternatives were, with costs predicted and
+                measured.
 
         >>> import stretto as st, stretto.numpy as snp
         >>> weights = snp.ones((10, 100, 50))
@@ -304,10 +359,18 @@ class Ensemble:
             return explaining.explained(run, given, layout.chunk_size)
 
     def vmap(self, f: Callable[..., Any], in_axes: Any = None) -> Callable[..., Any]:
-        """A function that runs ``f(member, *args)`` for every member, and stacks the results.
+        """Make a function that runs ``f(member, *args)`` for every member, and stacks the results.
 
-        ``in_axes`` has 0 for arguments with an entry for each member along axis 0, and ``None`` for
-        those that all share; one of these stands for all. ``key=`` as in a call.
+        Args:
+            f: a function of a member and of ``args``.
+            in_axes: for each argument, 0 where it has an entry for each member along axis 0, and
+                ``None`` where all share it; one value stands for all. ``None`` by default.
+
+        Returns:
+            A function of ``args``, and of ``key=`` as in a call.
+
+        Raises:
+            ValueError: when called, if ``in_axes`` is not 0 or ``None`` for each argument.
 
         >>> import stretto as st, stretto.numpy as snp
         >>> ensemble = st.Ensemble(lambda p, x: p * x, [2.0, 3.0])
@@ -338,15 +401,42 @@ class Ensemble:
 
         return mapped
 
-    def stateful_call(self, *args: Any, key: Any = None, **kwargs: Any) -> tuple[Any, Ensemble]:
-        """The results on the same arguments, and the ensemble with the buffers they updated.
+    def stateful_call(
+        self, *args: Any, key: Key | None = None, **kwargs: Any
+    ) -> tuple[Any, Ensemble]:
+        """Run all members on the same arguments, and give the buffers that they updated.
 
-        For modules in train mode that keep running statistics. The ensemble itself stays as it is.
+        For modules in train mode that keep running statistics. The ensemble itself does not change.
+
+        Args:
+            *args: the same for all members.
+            key: as in a call.
+            **kwargs: the same for all members.
+
+        Returns:
+            The results, stacked along axis 0, and the ensemble with the new buffers.
+
+        Raises:
+            TypeError: the members are functions, which return their state themselves.
         """
         return self._stateful(args, kwargs, key, None)
 
-    def stateful_each(self, *args: Any, key: Any = None, **kwargs: Any) -> tuple[Any, Ensemble]:
-        """As ``stateful_call``, with each member's own arguments along axis 0."""
+    def stateful_each(
+        self, *args: Any, key: Key | None = None, **kwargs: Any
+    ) -> tuple[Any, Ensemble]:
+        """Run each member on its own arguments, and give the buffers that they updated.
+
+        Args:
+            *args: trees of arrays of shape (members, ...): entry ``i`` goes to member ``i``.
+            key: as in a call.
+            **kwargs: the same for all members.
+
+        Returns:
+            The results, stacked along axis 0, and the ensemble with the new buffers.
+
+        Raises:
+            TypeError: the members are functions, which return their state themselves.
+        """
         return self._stateful(args, kwargs, key, 0)
 
     def _stateful(self, args: Any, kwargs: Any, key: Any, axis: int | None) -> Any:
@@ -368,9 +458,15 @@ class Ensemble:
     # Modes
 
     def train(self, mode: bool = True) -> Ensemble:
-        """Put all members in train mode, or not; changes and returns the ensemble.
+        """Put all members in train mode, or take them out of it.
 
-        Members that differed in their mode alone make one group from then on.
+        Members that differed in their mode alone form one group from then on.
+
+        Args:
+            mode: whether to train.
+
+        Returns:
+            The ensemble itself, which has changed.
         """
         groups = []
         for group in self._layout.groups:
@@ -386,22 +482,33 @@ class Ensemble:
         return self
 
     def eval(self) -> Ensemble:
-        """Put all members in evaluation mode; changes and returns the ensemble."""
+        """Put all members in evaluation mode.
+
+        Returns:
+            The ensemble itself, which has changed.
+        """
         return self.train(False)
 
     # Arrays
 
     def state_dict(self) -> list[dict[str, Any]]:
-        """For each group, all its arrays by dotted name: stacked, or once where they are shared."""
+        """Return all arrays of each group, by dotted name.
+
+        Returns:
+            A dictionary for each group: arrays of shape (members, ...), or (...) where shared.
+        """
         return [
             dict(zip(g.names, arrays, strict=True))
             for g, arrays in zip(self._layout.groups, self._arrays, strict=True)
         ]
 
     def trainable(self) -> list[dict[str, Any]]:
-        """For each group, by dotted name, the arrays that an optimiser may change.
+        """Return the arrays of each group that an optimiser may change, by dotted name.
 
         Parameters of inexact dtype; not buffers, nor what is frozen.
+
+        Returns:
+            A dictionary for each group, as in ``state_dict``.
         """
         return [
             {n: x for n, x, t in zip(g.names, arrays, g.trained, strict=True) if t}
@@ -409,9 +516,17 @@ class Ensemble:
         ]
 
     def replace(self, arrays: Sequence[dict[str, Any]]) -> Ensemble:
-        """An ensemble with other arrays in the places named, as ``trainable`` gives them.
+        """Return an ensemble with other arrays in place of those named.
 
-        Raises ``ValueError`` for names that are not there, and for other shapes.
+        Args:
+            arrays: a dictionary for each group, as ``trainable`` gives them.
+
+        Returns:
+            The new ensemble.
+
+        Raises:
+            ValueError: there is no part of a name, a shape differs, or there is not a dictionary
+                for each group.
         """
         if len(arrays) != len(self._layout.groups):
             raise ValueError(
@@ -438,22 +553,36 @@ class Ensemble:
     # Files
 
     def save(self, path: str | os.PathLike[str], metadata: Mapping[str, str] | None = None) -> None:
-        """Write all members to one safetensors file, whole or not at all, as ``stretto.save`` does.
+        """Write all members to one safetensors file, whole or not at all.
 
-        Arrays are called as in ``state_dict``, after ``group0.`` and so on where there are several
+        Arrays are named as in ``state_dict``, after ``group0.`` and so on where there are several
         architectures; the metadata has the places of the members, what they share and what they
-        tie. Functions, modes and settings are not saved. Raises what ``stretto.save`` raises.
+        tie. Functions, modes and settings are not saved.
+
+        Args:
+            path: the file, replaced if it exists.
+            metadata: further entries, strings by name.
+
+        Raises:
+            ValueError, OSError: as for ``stretto.save``.
         """
         files.write(path, self._layout, self._arrays, metadata)
 
     @classmethod
     def load(cls, path: str | os.PathLike[str], like: Ensemble) -> Ensemble:
-        """The ensemble that ``save`` wrote.
+        """Read the ensemble that ``save`` wrote.
 
-        ``like`` is an ensemble of the same architectures in the same order, of any number of
-        members: functions, modes, settings and what is frozen are from there; arrays, the number of
-        members, their places, and what they share from the file. Raises ``ValueError`` naming the
-        path, and what is damaged or does not fit.
+        Args:
+            path: the file.
+            like: an ensemble of the same architectures in the same order, of any number of members;
+                functions, modes, settings and what is frozen come from it.
+
+        Returns:
+            An ensemble whose arrays, number of members, places and shared parts are the file's.
+
+        Raises:
+            ValueError: the file is damaged, or does not match ``like``; the message names the path.
+            TypeError: ``like`` is not an ensemble.
 
         >>> import os, tempfile, stretto as st
         >>> from stretto import nn

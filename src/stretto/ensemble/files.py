@@ -34,7 +34,7 @@ def write(
     """Save the arrays by name, and the places and shared parts of each group among the metadata."""
     if metadata and _ENTRY in metadata:
         raise ValueError(f"Ensemble.save: metadata[{_ENTRY!r}] is where the members are described")
-    said = {
+    record = {
         "version": _VERSION,
         "stretto": VERSION,
         "members": sum(g.size for g in layout.groups),
@@ -49,7 +49,7 @@ def write(
     }
     flat = [x for column in arrays for x in column]
     found = dict(zip(layout.names, flat, strict=True))
-    save(path, found, {**(metadata or {}), _ENTRY: json.dumps(said, separators=(",", ":"))})
+    save(path, found, {**(metadata or {}), _ENTRY: json.dumps(record, separators=(",", ":"))})
 
 
 def read(
@@ -72,32 +72,32 @@ def _groups(path: str | os.PathLike[str], like: Sequence[Group]) -> list[Group]:
     who = f"Ensemble.load: {checked_path(path, 'Ensemble.load')}"
     text = load_header(path).metadata.get(_ENTRY)
     if text is None:
-        raise ValueError(f"{who}: it is no file of an ensemble; load its arrays by stretto.load")
+        raise ValueError(f"{who}: not an ensemble file; load its arrays with stretto.load")
     try:
-        said = json.loads(text)
-        version = said["version"]
+        record = json.loads(text)
+        version = record["version"]
         if version != _VERSION:
             raise ValueError(f"it is of version {version!r}, and this Stretto knows {_VERSION}")
         kept = [
             (tuple(map(int, g["places"])), set(g["shared"]), tuple(map(tuple, g["ties"])))
-            for g in said["groups"]
+            for g in record["groups"]
         ]
-        places = [p for several, _, _ in kept for p in several]
+        places = [p for group, _, _ in kept for p in group]
         ordered = all(list(p) == sorted(p) and p for p, _, _ in kept)
-        if sorted(places) != list(range(said["members"])) or not (places and ordered):
-            raise ValueError(f"{said['members']} members stand at {places}")
+        if sorted(places) != list(range(record["members"])) or not (places and ordered):
+            raise ValueError(f"{record['members']} members stand at {places}")
     except (KeyError, TypeError, ValueError, RecursionError) as error:
         raise ValueError(f"{who}: its description of the ensemble is damaged: {error}") from None
     if len(kept) != len(like):
         raise ValueError(
-            f"{who} does not fit like: it has members of {len(kept)} architectures, and like of "
+            f"{who} does not match `like`: it has members of {len(kept)} architectures, `like` has "
             f"{len(like)}"
         )
     made = []
     for group, (where, shared, ties) in zip(like, kept, strict=True):
         if ties != group.ties:
             raise ValueError(
-                f"{who} does not fit like: its members tie {_described(ties)}, and those of like "
+                f"{who} does not match `like`: its members tie {_described(ties)}, those of `like` "
                 f"{_described(group.ties)}"
             )
         once = tuple(n in shared for n in group.names)

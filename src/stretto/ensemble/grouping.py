@@ -261,7 +261,7 @@ def _refuse_unequal(name: str, column: Sequence[Any], places: Sequence[int]) -> 
 
 
 def refuse_others_than_modules(members: Sequence[Any]) -> None:
-    """Raise ``TypeError`` for a member that is no module."""
+    """Raise ``TypeError`` for a member that is not a module."""
     for i, member in enumerate(members):
         if not isinstance(member, Module):
             raise TypeError(

@@ -16,6 +16,7 @@ from stretto._engine.api.derivatives import grad
 from stretto._engine.api.vectorise import vmap
 from stretto._engine.core.tree import unflatten
 from stretto._engine.core.types import is_inexact
+from stretto._engine.core.typing import ArrayLike, Key
 from stretto._engine.ops.convert import convert
 from stretto.ensemble.averaging import begun
 from stretto.random.discrete import bernoulli
@@ -33,10 +34,19 @@ __all__ = [
 
 
 def task_vector(tuned: Any, base: Any) -> Any:
-    """``tuned - base``, leaf by leaf; leaves of low precision in float32, integers as zeros.
+    """Subtract a base model from a tuned one, leaf by leaf.
 
-    Raises ``ValueError`` naming the path where the trees differ. Source: Ilharco et al., "Editing
-    models with task arithmetic", 2023.
+    Args:
+        tuned: a tree of arrays.
+        base: the tree that it was tuned from.
+
+    Returns:
+        ``tuned - base``; leaves of low precision in float32, integers as zeros.
+
+    Raises:
+        ValueError: the trees differ, with the path.
+
+    Source: Ilharco et al., "Editing models with task arithmetic", 2023.
 
     >>> import stretto as st, stretto.numpy as snp
     >>> st.ensemble.task_vector({"w": snp.array([1.0, 5.0])}, {"w": snp.array([1.0, 2.0])})
@@ -51,13 +61,24 @@ def task_vector(tuned: Any, base: Any) -> Any:
 
 
 def add_task_vectors(base: Any, vectors: Sequence[Any], scales: Any = 1.0) -> Any:
-    """``base`` plus the sum of ``scales[i] * vectors[i]``, in the dtypes of ``base``.
+    """Add task vectors to a model: ``base`` plus the sum of ``scales[i] * vectors[i]``.
 
-    A negative scale makes a model forget a task. ``scales`` is one number for all vectors, or one
-    for each; differentiable. Integers and booleans stay.
+    A negative scale makes a model forget a task. Differentiable.
 
-    Raises ``ValueError`` where scales and vectors are not as many, or naming the vector (from 1)
-    and path where one differs from the base. Source: Ilharco et al., 2023.
+    Args:
+        base: a tree of arrays; its integers and booleans stay.
+        vectors: trees like ``base``.
+        scales: one number for all vectors, or one for each.
+
+    Returns:
+        A tree in the dtypes of ``base``.
+
+    Raises:
+        ValueError: there are not as many scales as vectors, or no vectors; or a vector differs from
+            the base, with its number (from 1) and the path.
+        TypeError: ``vectors`` is not a list.
+
+    Source: Ilharco et al., 2023.
 
     >>> import stretto as st, stretto.numpy as snp
     >>> base = {"w": snp.array([1.0, 2.0])}
@@ -86,14 +107,25 @@ def add_task_vectors(base: Any, vectors: Sequence[Any], scales: Any = 1.0) -> An
 
 
 def ties(vectors: Sequence[Any], density: float = 0.2) -> Any:
-    """One task vector from several: trimmed, with signs elected, and averaged where they agree.
+    """Merge task vectors: trimmed, with signs elected, and averaged where they agree.
 
-    Of each vector only the ``density`` of elements with the largest magnitudes is kept, over all
-    leaves. Each element's sign is that of the sum of what is kept, and its value the mean over the
-    vectors that have this sign there, or 0. Add it by ``add_task_vectors``.
+    Of each vector only the elements with the largest magnitudes are kept, over all leaves. Each
+    element's sign is that of the sum of what is kept, and its value the mean over the vectors that
+    have this sign there, or 0. Add the result by ``add_task_vectors``.
 
-    Raises ``ValueError`` for a density outside 0 to 1, or naming member and path where the vectors
-    differ. Source: Yadav et al., "TIES-Merging: resolving interference when merging models", 2023.
+    Args:
+        vectors: trees of arrays, all alike.
+        density: the share of elements to keep, above 0 and at most 1.
+
+    Returns:
+        One task vector.
+
+    Raises:
+        ValueError: ``density`` is out of range, there are no vectors, or they differ, with the
+            member and the path.
+        TypeError: ``vectors`` is not a list.
+
+    Source: Yadav et al., "TIES-Merging: resolving interference when merging models", 2023.
 
     >>> import stretto as st, stretto.numpy as snp
     >>> vectors = [{"w": snp.array([3.0, -1.0, 0.1])}, {"w": snp.array([1.0, 2.0, 0.1])}]
@@ -130,14 +162,24 @@ def _agreed(column: Sequence[Any]) -> Any:
     return total / snp.maximum(count, 1).astype(column[0].dtype)
 
 
-def dare(vector: Any, key: Any, drop: float = 0.9) -> Any:
-    """A task vector with a random share ``drop`` of its elements 0, the others made up for it.
+def dare(vector: Any, key: Key, drop: float = 0.9) -> Any:
+    """Set a random share of a task vector's elements to 0, and scale up the others to compensate.
 
     What is left is divided by 1 − ``drop``, so that the mean stays. Several vectors treated so
     disturb each other less when they are added. Works under ``jit``, and ``vmap`` over keys.
 
-    Raises ``ValueError`` for a share that is not at least 0 and below 1. Source: Yu et al.,
-    "Language models are super Mario", 2024.
+    Args:
+        vector: a tree of arrays.
+        key: the key.
+        drop: the share, at least 0 and below 1.
+
+    Returns:
+        A task vector in the same dtypes.
+
+    Raises:
+        ValueError: ``drop`` is out of range.
+
+    Source: Yu et al., "Language models are super Mario", 2024.
 
     >>> import stretto as st, stretto.numpy as snp
     >>> thin = st.ensemble.dare({"w": snp.ones(1000)}, st.random.PRNGKey(0), drop=0.75)
@@ -158,13 +200,21 @@ def dare(vector: Any, key: Any, drop: float = 0.9) -> Any:
     return unflatten(alike.structure, thinned)
 
 
-def diagonal_fisher(log_likelihood: Callable[..., Any], params: Any, *examples: Any) -> Any:
+def diagonal_fisher(log_likelihood: Callable[..., Any], params: Any, *examples: ArrayLike) -> Any:
     """The diagonal of the Fisher information: the mean over examples of squared gradients.
 
-    ``log_likelihood(params, *example)`` is of one example, whose parts are taken along axis 0 of
-    ``examples``. With labels of the data it is the empirical Fisher; with labels drawn from the
-    model, the Fisher itself. Leaves are at least float32, and 0 for integers. Source: Matena and
-    Raffel, "Merging models with Fisher-weighted averaging", 2022.
+    With labels of the data it is the empirical Fisher; with labels drawn from the model, the Fisher
+    itself.
+
+    Args:
+        log_likelihood: ``log_likelihood(params, *example)`` of one example, a number.
+        params: a tree of arrays.
+        *examples: arrays with the examples along axis 0.
+
+    Returns:
+        A tree like ``params``, at least float32; 0 for integers.
+
+    Source: Matena and Raffel, "Merging models with Fisher-weighted averaging", 2022.
 
     >>> import stretto as st, stretto.numpy as snp
     >>> log_likelihood = lambda p, x: -0.5 * (x - p["mean"]) ** 2
@@ -189,17 +239,32 @@ def diagonal_fisher(log_likelihood: Callable[..., Any], params: Any, *examples: 
 
 
 def fisher_average(
-    members: Sequence[Any], fishers: Sequence[Any], weights: Any = None, *, least: float = 1e-6
+    members: Sequence[Any],
+    fishers: Sequence[Any],
+    weights: Any = None,
+    *,
+    least: float = 1e-6,
 ) -> Any:
-    """The average in which each weight counts by how sure its model is of it.
+    """Average models, each weight counting by how sure its model is of it.
 
-    Σ λ_i F_i θ_i / Σ λ_i F_i, element by element, with ``fishers[i]`` the diagonal F_i (see
-    ``diagonal_fisher``), raised to ``least`` where it is smaller, so that weights that matter to
-    nobody are averaged alike, and ``weights`` the λ_i, equal by default. In the dtypes of the first
-    member, whose integers and booleans it has.
+    Σ λ_i F_i θ_i / Σ λ_i F_i, element by element.
 
-    Raises ``ValueError`` where there are not as many of each, or naming member and path where they
-    differ. Source: Matena and Raffel, 2022, equation 3.
+    Args:
+        members: trees of arrays.
+        fishers: for each the diagonal F_i, a tree like it (see ``diagonal_fisher``).
+        weights: for each the λ_i; equal by default.
+        least: smaller F_i are raised to it, so that weights that matter to no model are averaged
+            evenly.
+
+    Returns:
+        A tree in the dtypes of the first member, whose integers and booleans it has.
+
+    Raises:
+        ValueError: there are not as many of each, or none; or they differ, with the member and the
+            path.
+        TypeError: ``members`` or ``fishers`` is not a list.
+
+    Source: Matena and Raffel, 2022, equation 3.
 
     >>> import stretto as st, stretto.numpy as snp
     >>> members = [{"w": snp.array([0.0, 0.0])}, {"w": snp.array([4.0, 4.0])}]

@@ -13,7 +13,7 @@ import numpy as np
 import stretto.numpy as snp
 from stretto import lax
 from stretto._engine.api.derivatives import grad, jvp
-from stretto._engine.core.interpreter import Value
+from stretto._engine.core.typing import Array
 
 __all__ = ["minimise"]
 
@@ -21,7 +21,7 @@ _STEPS, _HALVINGS, _INNER = 100, 30, 50
 _INEXACT = 1e-4  # what may be left of the squared residual of a step
 
 
-def minimise(loss: Callable[[Value], Value], start: Value) -> Value:
+def minimise(loss: Callable[[Array], Array], start: Array) -> Array:
     """The vector at which the convex, twice differentiable ``loss`` is least.
 
     Each step solves H d = −g with the Hessian H by conjugate gradients, which take H only as
@@ -32,11 +32,11 @@ def minimise(loss: Callable[[Value], Value], start: Value) -> Value:
     slope = grad(loss)
     eps = float(np.finfo(start.dtype).eps)
 
-    def direction(x: Value, g: Value) -> Value:
+    def direction(x: Array, g: Array) -> Array:
         product = lambda v: jvp(slope, (x,), (v,))[1]
         size = g @ g
 
-        def unfinished(carry: Any) -> Value:
+        def unfinished(carry: Any) -> Array:
             _, _, _, left, i = carry
             return (left > _INEXACT * size) & (i < _INNER)
 
@@ -54,7 +54,7 @@ def minimise(loss: Callable[[Value], Value], start: Value) -> Value:
         d = lax.while_loop(unfinished, improve, carry)[0]
         return snp.where(snp.any(snp.not_equal(d, 0)), d, -g)
 
-    def unfinished(carry: Any) -> Value:
+    def unfinished(carry: Any) -> Array:
         _, value, _, gain, i = carry
         return (gain > 4 * eps * snp.maximum(snp.abs(value), eps)) & (i < _STEPS)
 
@@ -63,13 +63,13 @@ def minimise(loss: Callable[[Value], Value], start: Value) -> Value:
         d = direction(x, g)
         expected = -(g @ d)  # twice what the quadratic model promises
 
-        def too_long(trial: tuple[Value, Value]) -> Value:
+        def too_long(trial: tuple[Array, Array]) -> Array:
             length, found = trial
             # Not ``found > …``: what is NaN or infinite is too long as well.
             enough = found <= value - 1e-4 * length * expected + 4 * eps * snp.abs(value)
             return ~enough & (length > 2.0**-_HALVINGS)
 
-        def halve(trial: tuple[Value, Value]) -> tuple[Value, Value]:
+        def halve(trial: tuple[Array, Array]) -> tuple[Array, Array]:
             length = trial[0] / 2
             return length, loss(x + length * d)
 

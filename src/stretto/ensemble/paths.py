@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 
 import stretto.numpy as snp
 from stretto import tree
-from stretto._engine.core.interpreter import Value
+from stretto._engine.core.typing import Array
 
 __all__ = ["Barrier", "barrier"]
 
@@ -15,11 +15,11 @@ __all__ = ["Barrier", "barrier"]
 class Barrier(NamedTuple):
     """Losses along the path between two models."""
 
-    weights: Value
+    weights: Array
     """(points,): how much of the second model, from 0 to 1."""
-    losses: Value
+    losses: Array
     """(points,): at each point."""
-    height: Value
+    height: Array
     """(): the most that a loss exceeds the line between the losses of the ends; 0 if none does."""
 
 
@@ -34,14 +34,26 @@ def barrier(
     """The loss along the path between two models, and the height of its barrier.
 
     height = max over α of loss(path(α)) − (1 − α) loss(start) − α loss(end), at least 0. Without a
-    barrier the models are linearly connected, and their average is worth trying. ``loss`` takes a
-    tree, and gives a number; models with batch normalisation should recompute their statistics
-    there (``update_batch_norm``). ``path(start, end, α)`` may be ``tree.slerp``. The points are run
-    one after the other. Sources: Frankle et al., "Linear mode connectivity and the lottery ticket
-    hypothesis", 2020; Entezari et al., "The role of permutation invariance in linear mode
-    connectivity of neural networks", 2022 (the height).
+    barrier the models are linearly connected, and their average is worth trying. The points are run
+    one after the other.
 
-    Raises ``ValueError`` for fewer than 2 points, or where the trees differ.
+    Args:
+        loss: a function from a tree to a number; models with batch normalisation should recompute
+            their statistics in it (``update_batch_norm``).
+        start: a tree of arrays.
+        end: a tree of arrays like ``start``.
+        points: on the path, both ends included.
+        path: ``path(start, end, α)``, such as ``tree.lerp`` or ``tree.slerp``.
+
+    Returns:
+        A ``Barrier``: the weights of the points, the losses there, and the height.
+
+    Raises:
+        ValueError: there are fewer than 2 points, the loss is not one number, or the trees differ.
+
+    Sources: Frankle et al., "Linear mode connectivity and the lottery ticket hypothesis", 2020;
+    Entezari et al., "The role of permutation invariance in linear mode connectivity of neural
+    networks", 2022 (the height).
 
     >>> import stretto as st, stretto.numpy as snp
     >>> loss = lambda p: (p["w"] ** 2 - 1) ** 2  # the least at -1 and 1

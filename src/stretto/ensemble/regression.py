@@ -14,9 +14,9 @@ import numpy as np
 
 import stretto.numpy as snp
 from stretto import lax
-from stretto._engine.core.interpreter import Value
+from stretto._engine.core.typing import Array, ArrayLike
 from stretto._engine.ops.exponential import root_of_squares
-from stretto.ensemble.arguments import ArrayLike, concrete, of_members, with_targets
+from stretto.ensemble.arguments import concrete, of_members, with_targets
 
 __all__ = [
     "crps_ensemble",
@@ -31,7 +31,7 @@ __all__ = [
 ]
 
 
-def rmse(predictions: ArrayLike, targets: ArrayLike) -> Value:
+def rmse(predictions: ArrayLike, targets: ArrayLike) -> Array:
     """The root of the mean squared error.
 
     Args:
@@ -42,7 +42,7 @@ def rmse(predictions: ArrayLike, targets: ArrayLike) -> Value:
         (...), in the unit of the targets.
 
     Raises:
-        ValueError: shapes do not fit.
+        ValueError: shapes do not match.
 
     >>> round(float(rmse(snp.array([1.0, 4.0]), snp.array([1.0, 2.0]))), 4)
     1.4142
@@ -51,7 +51,7 @@ def rmse(predictions: ArrayLike, targets: ArrayLike) -> Value:
     return root_of_squares(snp.mean(snp.square(p - t), axis=axes))
 
 
-def mae(predictions: ArrayLike, targets: ArrayLike) -> Value:
+def mae(predictions: ArrayLike, targets: ArrayLike) -> Array:
     """The mean absolute error.
 
     Args:
@@ -62,7 +62,7 @@ def mae(predictions: ArrayLike, targets: ArrayLike) -> Value:
         (...), in the unit of the targets.
 
     Raises:
-        ValueError: shapes do not fit.
+        ValueError: shapes do not match.
 
     >>> float(mae(snp.array([1.0, 4.0]), snp.array([1.0, 2.0])))
     1.0
@@ -71,7 +71,7 @@ def mae(predictions: ArrayLike, targets: ArrayLike) -> Value:
     return snp.mean(snp.abs(p - t), axis=axes)
 
 
-def r2(predictions: ArrayLike, targets: ArrayLike) -> Value:
+def r2(predictions: ArrayLike, targets: ArrayLike) -> Array:
     """The coefficient of determination: the share of the targets' variance that is predicted.
 
     1 − Σ (y − p)² / Σ (y − mean y)² over examples, and the mean of it over several numbers an
@@ -85,7 +85,7 @@ def r2(predictions: ArrayLike, targets: ArrayLike) -> Value:
         (...), at most 1; −inf or NaN where the targets are constant.
 
     Raises:
-        ValueError: shapes do not fit.
+        ValueError: shapes do not match.
 
     >>> float(r2(snp.array([1.0, 2.0, 4.0]), snp.array([1.0, 2.0, 3.0])))
     0.5
@@ -97,7 +97,7 @@ def r2(predictions: ArrayLike, targets: ArrayLike) -> Value:
     return snp.mean(1 - error / spread, axis=axes[1:]) if axes[1:] else 1 - error / spread
 
 
-def gaussian_nll(means: ArrayLike, variances: ArrayLike, targets: ArrayLike) -> Value:
+def gaussian_nll(means: ArrayLike, variances: ArrayLike, targets: ArrayLike) -> Array:
     """The mean negative log-likelihood of the targets under Gaussians, in nats.
 
     ½ mean of log(2πσ²) + (y − μ)² / σ² (Nix and Weigend, 1994).
@@ -111,7 +111,7 @@ def gaussian_nll(means: ArrayLike, variances: ArrayLike, targets: ArrayLike) -> 
         (...).
 
     Raises:
-        ValueError: shapes do not fit, or a variance that is not traced is not positive.
+        ValueError: shapes do not match, or a variance that is not traced is not positive.
 
     >>> zero, one = snp.zeros(2), snp.ones(2)
     >>> round(float(gaussian_nll(zero, one, zero)), 4)  # ½ log 2π
@@ -121,7 +121,7 @@ def gaussian_nll(means: ArrayLike, variances: ArrayLike, targets: ArrayLike) -> 
     return snp.mean(snp.log(2 * math.pi * v) + snp.square(t - m) / v, axis=axes) / 2
 
 
-def crps_gaussian(means: ArrayLike, variances: ArrayLike, targets: ArrayLike) -> Value:
+def crps_gaussian(means: ArrayLike, variances: ArrayLike, targets: ArrayLike) -> Array:
     """The continuous ranked probability score of Gaussians (Gneiting and Raftery, 2007, eq. 5).
 
     The mean of σ (z (2Φ(z) − 1) + 2φ(z) − 1/√π) with z = (y − μ) / σ. Like an absolute error, which
@@ -136,7 +136,7 @@ def crps_gaussian(means: ArrayLike, variances: ArrayLike, targets: ArrayLike) ->
         (...), at least 0.
 
     Raises:
-        ValueError: shapes do not fit, or a variance that is not traced is not positive.
+        ValueError: shapes do not match, or a variance that is not traced is not positive.
 
     >>> zero, one = snp.zeros(2), snp.ones(2)
     >>> round(float(crps_gaussian(zero, one, zero)), 4)
@@ -151,7 +151,7 @@ def crps_gaussian(means: ArrayLike, variances: ArrayLike, targets: ArrayLike) ->
     return snp.mean(deviation * score, axis=axes)
 
 
-def crps_ensemble(predictions: ArrayLike, targets: ArrayLike, *, fair: bool = False) -> Value:
+def crps_ensemble(predictions: ArrayLike, targets: ArrayLike, *, fair: bool = False) -> Array:
     """The continuous ranked probability score of members taken as a sample.
 
     mean |x_i − y| − ½ mean |x_i − x_j| (Gneiting and Raftery, 2007, eq. 21), in the unit of the
@@ -167,7 +167,7 @@ def crps_ensemble(predictions: ArrayLike, targets: ArrayLike, *, fair: bool = Fa
         (...), the axes between members and those of the targets.
 
     Raises:
-        ValueError: shapes do not fit, or ``fair`` with one member.
+        ValueError: shapes do not match, or ``fair`` with one member.
 
     >>> members = snp.array([[0.0], [2.0]])
     >>> float(crps_ensemble(members, snp.array([1.0])))
@@ -185,7 +185,7 @@ def crps_ensemble(predictions: ArrayLike, targets: ArrayLike, *, fair: bool = Fa
     return snp.mean(error - spread / (2 * pairs), axis=axes)
 
 
-def interval_coverage(lower: ArrayLike, upper: ArrayLike, targets: ArrayLike) -> Value:
+def interval_coverage(lower: ArrayLike, upper: ArrayLike, targets: ArrayLike) -> Array:
     """The share of targets inside their interval, ends included.
 
     Intervals from an ensemble's quantiles: ``snp.quantile(predictions, snp.array([0.05, 0.95]),
@@ -200,7 +200,7 @@ def interval_coverage(lower: ArrayLike, upper: ArrayLike, targets: ArrayLike) ->
         (...), between 0 and 1; NaN where a bound or a target is.
 
     Raises:
-        ValueError: shapes do not fit.
+        ValueError: shapes do not match.
 
     >>> lower, upper = snp.zeros(2), snp.ones(2)
     >>> float(interval_coverage(lower, upper, snp.array([0.5, 2.0])))
@@ -213,7 +213,7 @@ def interval_coverage(lower: ArrayLike, upper: ArrayLike, targets: ArrayLike) ->
     return snp.mean(snp.where(missing, np.nan, inside), axis=axes)
 
 
-def pit_gaussian(means: ArrayLike, variances: ArrayLike, targets: ArrayLike) -> Value:
+def pit_gaussian(means: ArrayLike, variances: ArrayLike, targets: ArrayLike) -> Array:
     """The probability integral transform: where each target lies in its Gaussian (Dawid, 1984).
 
     Φ((y − μ) / σ): uniform from 0 to 1 if the predictions are calibrated.
@@ -227,7 +227,7 @@ def pit_gaussian(means: ArrayLike, variances: ArrayLike, targets: ArrayLike) -> 
         Of the shape of means.
 
     Raises:
-        ValueError: shapes do not fit, or a variance that is not traced is not positive.
+        ValueError: shapes do not match, or a variance that is not traced is not positive.
 
     >>> float(pit_gaussian(snp.zeros(1), snp.ones(1), snp.zeros(1))[0])
     0.5
@@ -236,7 +236,7 @@ def pit_gaussian(means: ArrayLike, variances: ArrayLike, targets: ArrayLike) -> 
     return lax.erfc((m - t) / snp.sqrt(2 * v)) / 2
 
 
-def pit_ensemble(predictions: ArrayLike, targets: ArrayLike) -> Value:
+def pit_ensemble(predictions: ArrayLike, targets: ArrayLike) -> Array:
     """Where each target lies among the members: the share of them that is not above it.
 
     A histogram of it is the rank histogram of Hamill (2001), flat if the predictions are
@@ -250,7 +250,7 @@ def pit_ensemble(predictions: ArrayLike, targets: ArrayLike) -> Value:
         The shape of predictions without the members, from 0 to 1.
 
     Raises:
-        ValueError: shapes do not fit.
+        ValueError: shapes do not match.
 
     >>> members = snp.array([[0.0], [2.0], [4.0], [6.0]])
     >>> pit_ensemble(members, snp.array([3.0])).tolist()
@@ -263,7 +263,7 @@ def pit_ensemble(predictions: ArrayLike, targets: ArrayLike) -> Value:
 
 def _members_and_targets(
     who: str, predictions: ArrayLike, targets: ArrayLike
-) -> tuple[Value, Value, tuple[int, ...]]:
+) -> tuple[Array, Array, tuple[int, ...]]:
     p = of_members(who, predictions, "predictions", "..., examples")
     p, t, axes = with_targets(who, p, targets)
     if len(axes) == p.ndim:
@@ -276,7 +276,7 @@ def _members_and_targets(
 
 def _gaussian(
     who: str, means: ArrayLike, variances: ArrayLike, targets: ArrayLike
-) -> tuple[Value, Value, Value, tuple[int, ...]]:
+) -> tuple[Array, Array, Array, tuple[int, ...]]:
     m, t, axes = with_targets(who, means, targets, "means")
     v = snp.asarray(variances).astype(m.dtype)
     try:

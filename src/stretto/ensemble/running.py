@@ -168,7 +168,7 @@ class Runner:
     ) -> tuple[Any, list[Any]]:
         """The jitted function of a call, and the arrays and numbers to call it with, in a row.
 
-        What of the arguments is no array nor number is static, and must be hashable.
+        Arguments that are neither arrays nor numbers are static, and must be hashable.
         """
         given = [x for column in arrays for x in column]
         way = (key is None, axis, stateful)

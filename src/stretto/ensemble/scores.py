@@ -15,16 +15,16 @@ import numpy as np
 
 import stretto.numpy as snp
 from stretto import lax
-from stretto._engine.core.interpreter import Value
+from stretto._engine.core.typing import Array, ArrayLike
 from stretto._engine.ops.broadcast import of_rank
-from stretto.ensemble.arguments import ArrayLike, at_least, labelled
+from stretto.ensemble.arguments import at_least, labelled
 from stretto.ensemble.probabilities import clamped, correct, one_hot_like
 from stretto.nn.functions import log_softmax
 
 __all__ = ["accuracy", "brier", "nll", "nll_from_logits", "top_k_accuracy"]
 
 
-def accuracy(probs: ArrayLike, labels: ArrayLike) -> Value:
+def accuracy(probs: ArrayLike, labels: ArrayLike) -> Array:
     """The share of examples whose most probable class (the first of equals) is their label.
 
     Args:
@@ -35,7 +35,7 @@ def accuracy(probs: ArrayLike, labels: ArrayLike) -> Value:
         (...), between 0 and 1.
 
     Raises:
-        ValueError: shapes do not fit, or a label is out of range.
+        ValueError: shapes do not match, or a label is out of range.
         TypeError: labels are not integers.
 
     >>> probs = snp.array([[0.7, 0.3], [0.6, 0.4], [0.2, 0.8], [0.1, 0.9]])
@@ -46,7 +46,7 @@ def accuracy(probs: ArrayLike, labels: ArrayLike) -> Value:
     return snp.mean(correct(p, y), axis=-1)
 
 
-def top_k_accuracy(probs: ArrayLike, labels: ArrayLike, k: int = 5) -> Value:
+def top_k_accuracy(probs: ArrayLike, labels: ArrayLike, k: int = 5) -> Array:
     """The share of examples whose label is among their ``k`` most probable classes.
 
     Of equally probable classes the first come first, so that exactly ``k`` are looked at.
@@ -60,7 +60,7 @@ def top_k_accuracy(probs: ArrayLike, labels: ArrayLike, k: int = 5) -> Value:
         (...), between 0 and 1.
 
     Raises:
-        ValueError: shapes do not fit, a label or ``k`` is out of range.
+        ValueError: shapes do not match, a label or ``k`` is out of range.
         TypeError: labels are not integers.
 
     >>> probs = snp.array([[0.5, 0.3, 0.2], [0.5, 0.3, 0.2]])
@@ -76,7 +76,7 @@ def top_k_accuracy(probs: ArrayLike, labels: ArrayLike, k: int = 5) -> Value:
     return snp.mean(snp.where(snp.any(snp.isnan(p), axis=-1), np.nan, right), axis=-1)
 
 
-def nll(probs: ArrayLike, labels: ArrayLike) -> Value:
+def nll(probs: ArrayLike, labels: ArrayLike) -> Array:
     """The mean negative log-likelihood of the labels, in nats (the log score of Good, 1952).
 
     −mean over examples of log p[label]. A probability that underflowed to zero counts as the least
@@ -91,7 +91,7 @@ def nll(probs: ArrayLike, labels: ArrayLike) -> Value:
         (...), at least 0.
 
     Raises:
-        ValueError: shapes do not fit, or a label is out of range.
+        ValueError: shapes do not match, or a label is out of range.
         TypeError: labels are not integers.
 
     >>> probs = snp.array([[0.5, 0.5], [0.25, 0.75]])
@@ -103,7 +103,7 @@ def nll(probs: ArrayLike, labels: ArrayLike) -> Value:
     return -snp.mean(snp.log(clamped(of_label)), axis=-1)
 
 
-def nll_from_logits(logits: ArrayLike, labels: ArrayLike) -> Value:
+def nll_from_logits(logits: ArrayLike, labels: ArrayLike) -> Array:
     """The mean negative log-likelihood of the labels, from logits: exact however small it is.
 
     mean over examples of logsumexp(z) − z[label]. That of an ensemble's mean probability is
@@ -117,7 +117,7 @@ def nll_from_logits(logits: ArrayLike, labels: ArrayLike) -> Value:
         (...), at least 0; infinite where a label's class is ruled out.
 
     Raises:
-        ValueError: shapes do not fit, or a label is out of range.
+        ValueError: shapes do not match, or a label is out of range.
         TypeError: labels are not integers.
 
     >>> float(nll_from_logits(snp.array([[0.0, -500.0]]), snp.array([1])))
@@ -130,7 +130,7 @@ def nll_from_logits(logits: ArrayLike, labels: ArrayLike) -> Value:
     return -snp.mean(of_label, axis=-1)
 
 
-def brier(probs: ArrayLike, labels: ArrayLike) -> Value:
+def brier(probs: ArrayLike, labels: ArrayLike) -> Array:
     """The Brier score over all classes: the mean squared distance to the one-hot label.
 
     Mean over examples of Σ_c (p_c − [c is the label])² (Brier, 1950). Its parts are given by
@@ -144,7 +144,7 @@ def brier(probs: ArrayLike, labels: ArrayLike) -> Value:
         (...), from 0 (sure and right) to 2 (sure and wrong).
 
     Raises:
-        ValueError: shapes do not fit, or a label is out of range.
+        ValueError: shapes do not match, or a label is out of range.
         TypeError: labels are not integers.
 
     >>> probs = snp.array([[1.0, 0.0], [0.5, 0.5]])

@@ -14,8 +14,8 @@ import numpy as np
 
 import stretto.numpy as snp
 from stretto import lax
-from stretto._engine.core.interpreter import Value
-from stretto.ensemble.arguments import ArrayLike, at_least, labelled
+from stretto._engine.core.typing import Array, ArrayLike
+from stretto.ensemble.arguments import at_least, labelled
 from stretto.ensemble.probabilities import clamped, one_hot_like
 from stretto.ensemble.scores import nll
 from stretto.nn.functions import one_hot
@@ -25,7 +25,7 @@ __all__ = ["Selection", "greedy_selection", "stacking_weights"]
 
 def stacking_weights(
     probs: ArrayLike, labels: ArrayLike, *, tolerance: float = 1e-5, max_steps: int = 10_000
-) -> Value:
+) -> Array:
     """The convex weights of the mean with the least NLL: stacking (Smyth and Wolpert, 1999).
 
     They minimise −mean over examples of log Σ_m w_m p_m[label], which is convex in w, by
@@ -44,7 +44,7 @@ def stacking_weights(
         loop whose number of steps is unknown.
 
     Raises:
-        ValueError: shapes do not fit, a label is out of range, a tolerance that is not positive.
+        ValueError: shapes do not match, a label is out of range, a tolerance that is not positive.
         TypeError: labels are not integers.
 
     >>> always_right = snp.array([[0.9, 0.1], [0.1, 0.9]])
@@ -60,14 +60,14 @@ def stacking_weights(
     # Only ratios within an example count; this keeps them from underflow.
     of_label = of_label / snp.max(of_label, axis=0, keepdims=True)
 
-    def gains(weights: Value) -> Value:
+    def gains(weights: Array) -> Array:
         return snp.mean(of_label / (weights @ of_label)[None], axis=-1)
 
-    def unfinished(carry: tuple[Value, Value, Value]) -> Value:
+    def unfinished(carry: tuple[Array, Array, Array]) -> Array:
         _, g, step = carry
         return (snp.log(snp.max(g)) > tolerance) & (step < max_steps)
 
-    def improve(carry: tuple[Value, Value, Value]) -> tuple[Value, Value, Value]:
+    def improve(carry: tuple[Array, Array, Array]) -> tuple[Array, Array, Array]:
         w, g, step = carry
         w = w * g
         w = w / snp.sum(w)
@@ -81,11 +81,11 @@ def stacking_weights(
 class Selection(NamedTuple):
     """What greedy selection chose."""
 
-    weights: Value
+    weights: Array
     """(members,): how often each was chosen until the score was best; adds up to 1."""
-    order: Value
+    order: Array
     """(rounds,), int32: the member chosen in each round."""
-    scores: Value
+    scores: Array
     """(rounds,): the score of the mean of all chosen until then."""
 
 
@@ -115,7 +115,7 @@ def greedy_selection(
         ``Selection`` of weights, order and scores.
 
     Raises:
-        ValueError: shapes do not fit, a label is out of range, no rounds, or without replacement
+        ValueError: shapes do not match, a label is out of range, no rounds, or without replacement
             more rounds than members.
         TypeError: labels are not integers.
 
@@ -133,7 +133,7 @@ def greedy_selection(
             f"member; got {rounds}"
         )
 
-    def choose(carry: tuple[Value, Value], number: Value) -> tuple[Any, Any]:
+    def choose(carry: tuple[Array, Array], number: Array) -> tuple[Any, Any]:
         total, counts = carry
         found = snp.asarray(score((total + p) / number, y))
         if found.shape != (members,):
@@ -156,7 +156,7 @@ def greedy_selection(
     return Selection(snp.take(counts / numbers[:, None], best, axis=0), order, scores)
 
 
-def _held_out(who: str, probs: ArrayLike, labels: ArrayLike) -> tuple[Value, Value]:
+def _held_out(who: str, probs: ArrayLike, labels: ArrayLike) -> tuple[Array, Array]:
     p, y = labelled(who, probs, labels)
     if p.ndim != 3 or y.ndim != 1 or 0 in p.shape:
         raise ValueError(

@@ -11,6 +11,7 @@ import numpy as np
 import stretto.numpy as snp
 from stretto._engine.control.cond import cond
 from stretto._engine.core.tree import flatten, map, register_dataclass, unflatten
+from stretto._engine.core.typing import Array, ArrayLike
 from stretto._engine.ops.convert import convert
 from stretto._engine.ops.index.dynamic import dynamic_update_index_in_dim
 from stretto.tree.members import Alike
@@ -31,15 +32,20 @@ class SnapshotState:
 
 @dataclasses.dataclass(frozen=True)
 class Snapshots:
-    """Collects the weights at the end of each cycle of ``period`` steps; keeps the last ``size``.
+    """Collect the weights at the end of each cycle of ``period`` steps, keeping the last ``size``.
 
-    Steps count from 0, so a cycle ends with step ``period`` − 1. ``factor`` is what the learning
-    rate is multiplied by: it falls along half a cosine in each cycle. All but ``members`` works
-    under ``jit``, ``scan`` and ``vmap``.
+    Steps count from 0, so a cycle ends with step ``period`` − 1. All but ``members`` works under
+    ``jit``, ``scan`` and ``vmap``.
 
-    Raises ``ValueError`` where ``period`` or ``size`` is less than 1, or naming the path where a
-    tree differs from the first. Source: Huang et al., "Snapshot ensembles: train 1, get M for
-    free", 2017.
+    Args:
+        period: the steps of a cycle.
+        size: how many snapshots to keep.
+
+    Raises:
+        ValueError: ``period`` or ``size`` is less than 1; or, in ``update``, a tree differs from
+            the first, with the path.
+
+    Source: Huang et al., "Snapshot ensembles: train 1, get M for free", 2017.
 
     >>> import stretto as st, stretto.numpy as snp
     >>> snapshots = st.ensemble.Snapshots(period=2, size=3)
@@ -59,8 +65,16 @@ class Snapshots:
                 f"Snapshots: period and size must be at least 1, got {self.period} and {self.size}"
             )
 
-    def factor(self, step: Any) -> Any:
-        """Of the learning rate at this step: (1 + cos(π (step mod period) / period)) / 2.
+    def factor(self, step: Any) -> Array:
+        """Return what to multiply the learning rate by at a step: half a cosine in each cycle.
+
+        (1 + cos(π (step mod period) / period)) / 2.
+
+        Args:
+            step: the number of the step, from 0.
+
+        Returns:
+            The factor, from 1 down to 0, of the shape of ``step``.
 
         >>> [round(float(Snapshots(4, 1).factor(step)), 3) for step in range(5)]
         [1.0, 0.854, 0.5, 0.146, 1.0]
@@ -69,12 +83,28 @@ class Snapshots:
         return (1 + snp.cos(math.pi * position)) / 2
 
     def init(self, tree: Any) -> SnapshotState:
-        """The state before any snapshot, for trees like this one."""
+        """Return the state before any snapshot.
+
+        Args:
+            tree: a tree of arrays like those to come.
+
+        Returns:
+            The state, with room for ``size`` trees.
+        """
         room = map(lambda x: _room(snp.asarray(x), self.size), tree)
         return SnapshotState(snp.zeros((), np.int32), room)
 
-    def update(self, state: SnapshotState, step: Any, tree: Any) -> SnapshotState:
-        """The state after this step, with the tree in it if a cycle ended."""
+    def update(self, state: SnapshotState, step: ArrayLike, tree: Any) -> SnapshotState:
+        """Return the state after a step, with the tree in it if a cycle ended.
+
+        Args:
+            state: the state before.
+            step: the number of the step, from 0.
+            tree: a tree of arrays, the weights after it.
+
+        Returns:
+            The new state.
+        """
         alike = Alike("Snapshots.update")
         flat, structure = flatten(state.stacked)
         alike.row(map(lambda x: x[0], state.stacked), 0)
@@ -95,9 +125,16 @@ class Snapshots:
         return SnapshotState(count, unflatten(structure, flat))
 
     def members(self, state: SnapshotState) -> Any:
-        """The snapshots that are kept, the oldest first, as one stacked tree.
+        """Return the snapshots that are kept, the oldest first.
 
-        Raises ``ValueError`` before the first cycle has ended.
+        Args:
+            state: what ``update`` gave.
+
+        Returns:
+            One stacked tree, with the members along axis 0.
+
+        Raises:
+            ValueError: no cycle has ended yet.
         """
         count = int(state.count)
         if not count:

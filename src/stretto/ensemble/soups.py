@@ -21,15 +21,23 @@ __all__ = ["Soup", "greedy_soup", "uniform_soup"]
 
 
 def uniform_soup(members: Any, *, stacked: bool | None = None) -> Any:
-    """The mean of all members' weights, leaf by leaf; integers and booleans are the first's.
+    """Average all members' weights, leaf by leaf; integers and booleans are those of the first.
 
-    ``members`` is a list of trees, an ``Ensemble`` of one architecture, a stacked tree (say
-    ``stacked=True`` if that is itself a list), or a generator, of which one member is held at a
-    time. A model with batch normalisation needs ``update_batch_norm``.
+    A model with batch normalisation needs ``update_batch_norm`` afterwards.
 
-    Raises ``ValueError`` naming the member and path where members differ. Source: Wortsman et al.,
-    "Model soups: averaging weights of multiple fine-tuned models improves accuracy without
-    increasing inference time", 2022.
+    Args:
+        members: a list of trees, an ``Ensemble`` of one architecture, a stacked tree, or a
+            generator, of which one member is held at a time.
+        stacked: whether ``members`` is a stacked tree, where a list leaves that open.
+
+    Returns:
+        A tree of arrays, in the members' dtypes.
+
+    Raises:
+        ValueError: members differ, with the member and the path.
+
+    Source: Wortsman et al., "Model soups: averaging weights of multiple fine-tuned models improves
+    accuracy without increasing inference time", 2022.
 
     >>> import stretto as st, stretto.numpy as snp
     >>> st.ensemble.uniform_soup([{"w": snp.zeros(2), "n": 3}, {"w": snp.ones(2), "n": 4}])
@@ -49,7 +57,7 @@ def uniform_soup(members: Any, *, stacked: bool | None = None) -> Any:
 
 
 def _noting(members: Iterator[Any], kept: list[Any]) -> Iterator[Any]:
-    """The members; of the first, what is no weight goes into ``kept``."""
+    """The members; of the first, what is not a weight goes into ``kept``."""
     is_first = True
     for member in members:
         if is_first:
@@ -93,10 +101,15 @@ def greedy_soup(
         score: of a tree, on held-out data: a number, larger is better. Of equals, the first of the
             members goes first; a member is kept if the score is equal. NaN counts as the worst.
         scores: of each member alone, where they are known already.
-        stacked: whether ``members`` is a stacked tree, where that could be doubted.
+        stacked: whether ``members`` is a stacked tree, where a list leaves that open.
+
+    Returns:
+        A ``Soup``: the averaged tree, the members in it, its score, and the score of each member.
 
     Raises:
-        ValueError: there is no member, or none has a score; or they differ, naming member and path.
+        ValueError: there is no member, none has a score, or there are not as many scores as
+            members; or members differ, with the member and the path.
+        TypeError: ``members`` is a generator, which cannot be gone through twice.
 
     Source: Wortsman et al., "Model soups", 2022, recipe 1.
 
@@ -137,7 +150,7 @@ def greedy_soup(
 def _begun(first: Any) -> tuple[Callable[[Any], Any], Any]:
     """An average of one member, and what gives such an average as a tree like the member.
 
-    It has the member's dtypes, and what is no weight from it; the member itself is not held.
+    It has the member's dtypes, and what is not a weight from it; the member itself is not held.
     """
     flat, alike = begun(first, "greedy_soup")
     kept: list[Any] = []

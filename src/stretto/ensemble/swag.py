@@ -14,6 +14,7 @@ import stretto.numpy as snp
 from stretto._engine.core import tree as trees
 from stretto._engine.core.tree import register_dataclass, unflatten
 from stretto._engine.core.types import is_complex, is_inexact
+from stretto._engine.core.typing import ArrayLike, Key
 from stretto._engine.ops.convert import convert
 from stretto._engine.ops.index.dynamic import dynamic_update_index_in_dim
 from stretto.ensemble.averaging import begun, in_dtypes, moved
@@ -48,9 +49,14 @@ class SWAG:
     The state takes the memory of ``rank`` + 2 trees of float32. Integers and booleans are those of
     the last tree. A sampled model with batch normalisation needs ``update_batch_norm``.
 
-    Raises ``ValueError`` for a rank below 2, or naming the path where a tree differs from the one
-    before; ``TypeError`` for complex leaves. Source: Maddox et al., "A simple baseline for Bayesian
-    uncertainty in deep learning", 2019.
+    Args:
+        rank: how many deviations to keep, at least 2.
+
+    Raises:
+        ValueError: ``rank`` is below 2; or, in ``update``, a tree differs from the one before, with
+            the path.
+
+    Source: Maddox et al., "A simple baseline for Bayesian uncertainty in deep learning", 2019.
 
     >>> import stretto as st, stretto.numpy as snp
     >>> swag = st.ensemble.SWAG(rank=3)
@@ -72,7 +78,17 @@ class SWAG:
             raise ValueError(f"SWAG: rank must be at least 2, got {self.rank}")
 
     def init(self, tree: Any) -> SWAGState:
-        """The state before any update."""
+        """Return the state before any update.
+
+        Args:
+            tree: a tree of real arrays.
+
+        Returns:
+            The state.
+
+        Raises:
+            TypeError: a leaf is complex.
+        """
         leaves, alike = begun(tree, "SWAG.init")
         for path, x in zip(trees.paths(tree, "tree"), leaves, strict=True):
             if is_complex(x.dtype):
@@ -87,7 +103,15 @@ class SWAG:
         )
 
     def update(self, state: SWAGState, tree: Any) -> SWAGState:
-        """The state after one more tree."""
+        """Return the state after one more tree.
+
+        Args:
+            state: the state before.
+            tree: a tree of arrays like that given to ``init``.
+
+        Returns:
+            The new state.
+        """
         count = state.count + 1
         mean = moved(state.mean, tree, 1 / count.astype(np.float32), "SWAG.update")
         place = state.count % self.rank
@@ -105,11 +129,25 @@ class SWAG:
         return SWAGState(count, mean, tuple(squares), tuple(deviations), state.dtypes)
 
     def mean(self, state: SWAGState) -> Any:
-        """The mean tree, in the dtypes of the trees: what ``SWA`` gives."""
+        """Return the mean tree, in the dtypes of the trees: what ``SWA`` gives.
+
+        Args:
+            state: what ``init`` or ``update`` gave.
+
+        Returns:
+            A tree of arrays.
+        """
         return in_dtypes(state.mean, state.dtypes)
 
     def variance(self, state: SWAGState) -> Any:
-        """The variance of each weight, of floats in at least float32; 0 for other leaves."""
+        """Return the variance of each weight.
+
+        Args:
+            state: what ``init`` or ``update`` gave.
+
+        Returns:
+            A tree of arrays, in at least float32; 0 for leaves that are not floats.
+        """
         count = snp.maximum(state.count, 1)
         squares = iter(state.squares)
         return trees.map(
@@ -117,10 +155,18 @@ class SWAG:
             state.mean,
         )
 
-    def sample(self, state: SWAGState, key: Any, scale: Any = 1.0) -> Any:
-        """A tree drawn from the Gaussian, its covariance times ``scale``.
+    def sample(self, state: SWAGState, key: Key, scale: ArrayLike = 1.0) -> Any:
+        """Draw a tree from the Gaussian.
 
         Works under ``jit`` and ``vmap``: mapped over keys it gives a stacked tree, an ensemble.
+
+        Args:
+            state: what ``update`` gave.
+            key: the key.
+            scale: what the covariance is multiplied by.
+
+        Returns:
+            A tree of arrays in the dtypes of the trees.
         """
         flat, structure = trees.flatten(state.mean)
         each, common = split(key)

@@ -17,7 +17,7 @@ Ties: TypeAlias = tuple[tuple[str, str], ...]
 
 
 def ties_of(member: Any) -> Ties:
-    """The ties of a module, found by identity; none in a tree that is no module.
+    """The ties of a module, found by identity; none in a tree that is not a module.
 
     Arrays count as tied where both are parameters: a buffer is assigned anew by its own module.
 

@@ -12,8 +12,8 @@ from typing import NamedTuple
 
 import stretto.numpy as snp
 from stretto import lax
-from stretto._engine.core.interpreter import Value
-from stretto.ensemble.arguments import ArrayLike, at_least_float32, concrete, of_members
+from stretto._engine.core.typing import Array, ArrayLike
+from stretto.ensemble.arguments import at_least_float32, concrete, of_members
 from stretto.ensemble.combination import vote_shares
 from stretto.ensemble.probabilities import clamped
 from stretto.nn.functions import logsumexp
@@ -35,7 +35,7 @@ __all__ = [
 ]
 
 
-def predictive_entropy(probs: ArrayLike) -> Value:
+def predictive_entropy(probs: ArrayLike) -> Array:
     """The entropy of the ensemble's mean prediction, in nats: all its uncertainty.
 
     H[mean over members of p], with H[p] = −Σ_c p_c log p_c and 0 log 0 = 0 (Shannon, 1948).
@@ -56,7 +56,7 @@ def predictive_entropy(probs: ArrayLike) -> Value:
     return _entropy(snp.mean(of_members("predictive_entropy", probs), axis=0))
 
 
-def expected_entropy(probs: ArrayLike) -> Value:
+def expected_entropy(probs: ArrayLike) -> Array:
     """The mean of the members' entropies, in nats: the uncertainty that each of them has alone.
 
     The aleatoric part of ``predictive_entropy`` (Depeweg et al., 2018); the rest of it is
@@ -78,7 +78,7 @@ def expected_entropy(probs: ArrayLike) -> Value:
     return snp.mean(_entropy(of_members("expected_entropy", probs)), axis=0)
 
 
-def mutual_information(probs: ArrayLike) -> Value:
+def mutual_information(probs: ArrayLike) -> Array:
     """How much the members disagree, in nats: what knowing the right member would tell.
 
     H[mean over members of p] − mean over members of H[p]: the mutual information between the
@@ -103,7 +103,7 @@ def mutual_information(probs: ArrayLike) -> Value:
     return snp.maximum(information, 0)  # below zero by rounding only (Jensen)
 
 
-def confidence(probs: ArrayLike) -> Value:
+def confidence(probs: ArrayLike) -> Array:
     """The largest of the ensemble's mean probabilities (Hendrycks and Gimpel, 2017).
 
     Args:
@@ -121,10 +121,8 @@ def confidence(probs: ArrayLike) -> Value:
     return snp.max(snp.mean(of_members("confidence", probs), axis=0), axis=-1)
 
 
-def margin(probs: ArrayLike) -> Value:
+def margin(probs: ArrayLike) -> Array:
     """The largest less the second largest of the ensemble's mean probabilities.
-
-    Source: Scheffer et al., Active Hidden Markov Models for Information Extraction, 2001.
 
     Args:
         probs: (members, ..., classes), of at least 2 classes.
@@ -134,6 +132,8 @@ def margin(probs: ArrayLike) -> Value:
 
     Raises:
         ValueError: probs has no axis of members, or fewer than 2 classes.
+
+    Source: Scheffer et al., Active Hidden Markov Models for Information Extraction, 2001.
 
     >>> float(margin(snp.array([[1.0, 0.0], [0.5, 0.5]])))
     0.5
@@ -145,7 +145,7 @@ def margin(probs: ArrayLike) -> Value:
     return first - second
 
 
-def variation_ratio(predictions: ArrayLike) -> Value:
+def variation_ratio(predictions: ArrayLike) -> Array:
     """The share of members that do not vote for the class most of them vote for.
 
     1 − (votes of the modal class) / members (Freeman, 1965).
@@ -166,7 +166,7 @@ def variation_ratio(predictions: ArrayLike) -> Value:
     return 1 - snp.max(vote_shares(p), axis=-1)
 
 
-def disagreement(predictions: ArrayLike) -> Value:
+def disagreement(predictions: ArrayLike) -> Array:
     """The share of pairs of members that vote for different classes.
 
     M / (M − 1) × (1 − Σ_c share_c²) for M members; 0 for one member. ``diversity`` has the same
@@ -189,7 +189,7 @@ def disagreement(predictions: ArrayLike) -> Value:
     return (1 - snp.sum(shares * shares, axis=-1)) * (members / max(members - 1, 1))
 
 
-def variance(predictions: ArrayLike) -> Value:
+def variance(predictions: ArrayLike) -> Array:
     """The variance over the members, output by output (of the population: divided by members).
 
     Args:
@@ -210,15 +210,15 @@ def variance(predictions: ArrayLike) -> Value:
 class TotalVariance(NamedTuple):
     """The moments of a mixture of members that each predict a Gaussian."""
 
-    mean: Value
+    mean: Array
     """(...): the mean of the members' means."""
-    aleatoric: Value
+    aleatoric: Array
     """(...): the mean of their variances: noise, as the members see it."""
-    epistemic: Value
+    epistemic: Array
     """(...): the variance of their means: how far they disagree."""
 
     @property
-    def total(self) -> Value:
+    def total(self) -> Array:
         """(...): the variance of the mixture, the sum of the two."""
         return self.aleatoric + self.epistemic
 
@@ -231,7 +231,7 @@ def total_variance(means: ArrayLike, variances: ArrayLike) -> TotalVariance:
 
     Args:
         means: (members, ...).
-        variances: (members, ...), of the same shape, not negative (looked at unless traced).
+        variances: (members, ...), of the same shape, not negative (checked unless traced).
 
     Returns:
         ``TotalVariance`` of mean, aleatoric and epistemic variance, each (...).
@@ -258,7 +258,7 @@ def total_variance(means: ArrayLike, variances: ArrayLike) -> TotalVariance:
     return TotalVariance(snp.mean(m, axis=0), snp.mean(v, axis=0), snp.var(m, axis=0))
 
 
-def pairwise_kl(probs: ArrayLike) -> Value:
+def pairwise_kl(probs: ArrayLike) -> Array:
     """The Kullback-Leibler divergence of each member's prediction from each other's, in nats.
 
     KL(p_i ‖ p_j) = Σ_c p_ic log(p_ic / p_jc) (Kullback and Leibler, 1951). A probability that
@@ -289,7 +289,7 @@ def pairwise_kl(probs: ArrayLike) -> Value:
     return snp.where(members, 0, snp.maximum(own[:, None] - across, 0))
 
 
-def pairwise_js(probs: ArrayLike) -> Value:
+def pairwise_js(probs: ArrayLike) -> Array:
     """The Jensen-Shannon divergence of each two members' predictions, in nats.
 
     JS(p_i, p_j) = H[(p_i + p_j) / 2] − (H[p_i] + H[p_j]) / 2 (Lin, 1991). One member is held
@@ -311,14 +311,14 @@ def pairwise_js(probs: ArrayLike) -> Value:
     p = of_members("pairwise_js", probs)
     entropies = _entropy(p)
 
-    def against_all(one: tuple[Value, Value]) -> Value:
+    def against_all(one: tuple[Array, Array]) -> Array:
         q, entropy = one
         return snp.maximum(_entropy((q[None] + p) / 2) - (entropy[None] + entropies) / 2, 0)
 
     return lax.map(against_all, (p, entropies))
 
 
-def energy_score(logits: ArrayLike, temperature: float = 1.0) -> Value:
+def energy_score(logits: ArrayLike, temperature: float = 1.0) -> Array:
     """The free energy of logits, high for inputs unlike those learnt (Liu et al., 2020, eq. 4).
 
     −T logsumexp(z / T) over classes. Not the proper scoring rule of that name, whose form for
@@ -343,7 +343,7 @@ def energy_score(logits: ArrayLike, temperature: float = 1.0) -> Value:
     return -temperature * logsumexp(z / temperature, axis=-1)
 
 
-def _entropy(probs: Value) -> Value:
+def _entropy(probs: Array) -> Array:
     """−Σ p log p over the last axis; the inner ``where`` keeps its derivative finite at 0."""
     zero = snp.equal(probs, 0)
     return -snp.sum(snp.where(zero, 0, probs * snp.log(snp.where(zero, 1, probs))), axis=-1)

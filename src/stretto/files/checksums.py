@@ -33,11 +33,11 @@ def checksum(
     >>> checksum({"w": ("U8", (2,))}, {"epoch": "7"}, lambda name: b"ab")[:8]
     '...'
     """
-    said = [
+    described = [
         sorted((name, word) for name, word in words.items() if name != CHECKSUM),
         sorted((name, code, list(shape)) for name, (code, shape) in types.items()),
     ]
-    digest = hashlib.sha256(json.dumps(said).encode())
+    digest = hashlib.sha256(json.dumps(described).encode())
     for name in sorted(types):
         digest.update(bytes_of(name))
     return digest.hexdigest()

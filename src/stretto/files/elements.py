@@ -81,8 +81,8 @@ class Stored(NamedTuple):
 def stored(leaf: Any, path: str, who: str) -> Stored:
     """The leaf as an array of the format.
 
-    Raises ``TracedValueError`` for a traced value, ``TypeError`` for what is no array nor number,
-    ``OverflowError`` for an integer of more than 64 bits.
+    Raises ``TracedValueError`` for a traced value, ``TypeError`` for what is neither an array nor
+    a number, ``OverflowError`` for an integer of more than 64 bits.
     """
     if isinstance(leaf, Tracer):
         raise TracedValueError(
@@ -170,7 +170,7 @@ def restored(raw: np.ndarray, type: Type, kind: str | None, name: str, lost: lis
     """The leaf of this kind with these bytes, which nobody else writes.
 
     Where 64-bit types are off, an array of them is narrowed; the names of those that lose digits go
-    into ``lost``. Raises ``Damaged`` where the bytes are no such leaf, ``OverflowError`` for
+    into ``lost``. Raises ``Damaged`` where the bytes are not such a leaf, ``OverflowError`` for
     integers that do not fit.
     """
     if type.dtype == bool and raw.size and raw.max() > 1:

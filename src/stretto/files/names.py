@@ -71,8 +71,8 @@ def leaf_names(root: Any, who: str) -> list[str]:
 
 def describe(root: Any, kinds: Mapping[str, str], dtypes: Mapping[str, str]) -> str:
     """The structure, and by name what a leaf was and its dtype where the array does not say it."""
-    said = {"version": _VERSION, "tree": _node(root), "kinds": kinds, "dtypes": dtypes}
-    return json.dumps(said, separators=(",", ":"))
+    record = {"version": _VERSION, "tree": _node(root), "kinds": kinds, "dtypes": dtypes}
+    return json.dumps(record, separators=(",", ":"))
 
 
 def _node(node: Any) -> Any:
@@ -93,14 +93,14 @@ def _node(node: Any) -> Any:
 def parse(text: str) -> tuple[Any, dict[str, str], dict[str, str]]:
     """The node, kinds and dtypes of a description. Raises ``Damaged``."""
     try:
-        said = json.loads(text)
-        version = said["version"]
+        record = json.loads(text)
+        version = record["version"]
         if version != _VERSION:
             raise Damaged(
                 f"its description of the tree is of version {version!r}, and this Stretto knows "
                 f"{_VERSION}"
             )
-        node, kinds, dtypes = said["tree"], said["kinds"], said["dtypes"]
+        node, kinds, dtypes = record["tree"], record["kinds"], record["dtypes"]
         if not (_is_words(kinds) and _is_words(dtypes)):
             raise TypeError("kinds and dtypes must be words by name")
     except (KeyError, TypeError, json.JSONDecodeError, RecursionError) as error:

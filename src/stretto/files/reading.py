@@ -82,21 +82,28 @@ _NO_NODE = object()
 
 
 def load(path: str | os.PathLike[str], like: Any = None) -> Any:
-    """The tree that ``save`` wrote to a file; or the arrays by name, from a file by others.
+    """Read the tree that ``save`` wrote to a file; or arrays by name, from a file by others.
 
     Without ``like``, dictionaries, lists, tuples and ``None`` come back as they were; a named
     tuple, a dataclass, a module or another object as a dictionary of what is in it by dotted name.
-    With ``like``, a tree of any kind, its structure comes back; its arrays (or
-    ``ShapeDtypeStruct``) say which shapes and dtypes are expected, and their values are not used.
     A leaf comes back as what it was, or is in ``like``: an ``Array``, NumPy's, a Python number.
-
     Arrays of 64 bits become those of 32 while ``enable_x64`` is off, with a warning where floats
-    lose digits, and ``OverflowError`` where integers do not fit.
+    lose digits. Loading runs no code from the file.
 
-    Raises ``ValueError`` naming the path and what is wrong where the file is damaged or no
-    safetensors file, or does not fit ``like``: then all names that are missing or unexpected, and
-    all types that differ, are listed. ``FileNotFoundError`` where there is none, ``OSError`` where
-    there is a folder, a device, a FIFO or a socket. Loading runs no code from the file.
+    Args:
+        path: the file.
+        like: a tree of any kind, whose structure comes back; its arrays (or ``ShapeDtypeStruct``)
+            say which shapes and dtypes are expected, and their values are not used.
+
+    Returns:
+        A tree of arrays.
+
+    Raises:
+        ValueError: the file is damaged or not a safetensors file, or does not match ``like``: then
+            all names that are missing or unexpected, and all types that differ, are listed.
+        OverflowError: integers of 64 bits do not fit into 32.
+        FileNotFoundError: there is no such file.
+        OSError: it is a folder, a device, a FIFO or a socket.
 
     >>> import os, tempfile, stretto as st, stretto.numpy as snp
     >>> path = os.path.join(tempfile.mkdtemp(), "model.safetensors")
@@ -143,11 +150,20 @@ def _load(
 
 
 def load_header(path: str | os.PathLike[str]) -> Header:
-    """The names, shapes and dtypes of the arrays in a safetensors file, and its metadata.
+    """Read the names, shapes and dtypes of the arrays in a safetensors file, and its metadata.
 
-    The elements are not read. Raises ``ValueError`` naming the path and what is wrong where the
-    file is damaged or no safetensors file, ``FileNotFoundError`` where there is none, ``OSError``
-    where there is a folder, a device, a FIFO or a socket.
+    The elements are not read.
+
+    Args:
+        path: the file.
+
+    Returns:
+        A ``Header``.
+
+    Raises:
+        ValueError: the file is damaged or not a safetensors file.
+        FileNotFoundError: there is no such file.
+        OSError: it is a folder, a device, a FIFO or a socket.
 
     >>> import os, tempfile, stretto as st, stretto.numpy as snp
     >>> path = os.path.join(tempfile.mkdtemp(), "model.safetensors")
@@ -251,11 +267,11 @@ def _places(file: _File) -> dict[str, tuple[int, int]]:
 
 def _check(file: _File) -> None:
     """Raise ``Damaged`` unless the file holds what it was written with."""
-    said = file.metadata.get(CHECKSUM)
-    if said is None:
+    written = file.metadata.get(CHECKSUM)
+    if written is None:
         raise Damaged("it has no checksum")
     places = _places(file)
-    if said != checksum(file.stated, file.metadata, lambda name: file.bytes_at(*places[name])):
+    if written != checksum(file.stated, file.metadata, lambda name: file.bytes_at(*places[name])):
         raise Damaged("it is damaged: its checksum is not that of what is in it")
 
 
@@ -317,7 +333,7 @@ def _as_like(file: _File, contents: _Contents, like: Any, who: str, lost: list[s
         if name in entries and (expected := _misfit(kind, type, entries[name])):
             problems.append(f"{name}: expected {expected}, got {entries[name].type}")
     if problems:
-        raise ValueError("\n  ".join([f"{who} does not fit like:", *problems]))
+        raise ValueError("\n  ".join([f"{who} does not match `like`:", *problems]))
     found = {}
     for name, entry in entries.items():  # in the file's order
         found[name] = _leaf(file, name, entry, *wanted[name], lost)
@@ -331,7 +347,7 @@ def _wanted(leaf: Any, name: str, who: str) -> tuple[str | None, Type]:
     try:
         kind = kind_of_leaf(leaf)
     except TypeError as error:
-        raise TypeError(f"{who}: like has at {name} {error}; no file has that") from None
+        raise TypeError(f"{who}: `like` has at {name} {error}, which a file cannot hold") from None
     if not isinstance(leaf, (Value, np.ndarray, np.generic)):
         leaf = as_value(leaf, who, name)
     return kind, Type(leaf.shape, leaf.dtype)

@@ -36,21 +36,28 @@ def save(
 ) -> None:
     """Write a tree of arrays and numbers to one file, in the safetensors format.
 
-    Arrays are called by the way that leads to them (``layers.0.weight``), so other readers of the
+    Arrays are named by the way that leads to them (``layers.0.weight``), so other readers of the
     format, such as PyTorch's, find a module's arrays by their usual names. The structure, Python
     numbers, NumPy arrays, and dtypes that the format lacks are described in the file's metadata,
-    where ``load`` finds them. ``metadata`` adds text by name.
+    where ``load`` finds them.
 
     A file that was there is replaced when the new one is complete and on the disk, so that whoever
     opens the path, whenever this is interrupted, finds the old one or the new. A symbolic link
     stays, and the file that it leads to is replaced. A process that is killed meanwhile leaves a
     file ``.stretto-…`` beside it, which the next ``save`` to that folder removes.
 
-    Raises ``TypeError`` for a leaf that is no array nor number, metadata that is no text, or a path
-    that is none; ``ValueError`` where two leaves would have one name, or no file can have that of
-    the path; ``TracedValueError`` inside a transformation; ``OSError``, with the system's
-    ``errno``, where the file cannot be written, or the path is that of a folder, a device, a FIFO
-    or a socket, which stay as they are.
+    Args:
+        path: the file.
+        tree: a tree of arrays and numbers.
+        metadata: further entries, strings by name.
+
+    Raises:
+        TypeError: a leaf is neither an array nor a number, metadata is not text, or ``path`` is not
+            a path.
+        ValueError: two leaves would have one name, or no file can have the name of the path.
+        TracedValueError: inside a transformation.
+        OSError: with the system's ``errno``, the file cannot be written, or the path is that of a
+            folder, a device, a FIFO or a socket, which stay as they are.
 
     >>> import os, tempfile, stretto as st, stretto.numpy as snp
     >>> path = os.path.join(tempfile.mkdtemp(), "model.safetensors")
@@ -94,19 +101,19 @@ def _header(arrays: Mapping[str, np.ndarray], words: Mapping[str, str]) -> bytes
             "data_offsets": (begin, end),
         }
     try:
-        said = json.dumps(entries, separators=(",", ":"), ensure_ascii=False).encode()
+        text = json.dumps(entries, separators=(",", ":"), ensure_ascii=False).encode()
     except UnicodeEncodeError as error:
         raise ValueError(
             f"save: the names and the metadata must be text, and {error.object[error.start]!r} is "
             f"half a character"
         ) from None
-    said += b" " * (-len(said) % _ALIGNMENT)
-    if len(said) > _LONGEST:
+    text += b" " * (-len(text) % _ALIGNMENT)
+    if len(text) > _LONGEST:
         raise ValueError(
-            f"save: the names, shapes and metadata take {len(said)} bytes, and the format has room "
+            f"save: the names, shapes and metadata take {len(text)} bytes, and the format has room "
             f"for {_LONGEST}; keep large data in arrays"
         )
-    return len(said).to_bytes(8, "little") + said
+    return len(text).to_bytes(8, "little") + text
 
 
 def _bytes_of(array: np.ndarray) -> memoryview:

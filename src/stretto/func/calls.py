@@ -9,6 +9,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from stretto._engine.core.interpreter import as_value
+from stretto._engine.core.typing import Array
 from stretto.nn.module import Module
 from stretto.nn.updating import places, updates_of
 from stretto.tree import stack
@@ -26,17 +27,31 @@ def functional_call(
     strict: bool = False,
     return_buffers: bool = False,
 ) -> Any:
-    """What the module gives with these arrays in the place of its own; it stays as it is.
+    """Call a module with other arrays in place of its own; the module stays as it is.
 
-    Parameters: ``parameter_and_buffer_dicts`` a dictionary of arrays by dotted name, or several
-    that share no name; what they do not name is the module's own. Shapes are the module's, dtypes
-    may differ. ``args`` a tuple of arguments, or the only one. ``tie_weights``: an array that the
-    module holds at two places follows at both when one of them is named. ``strict``: every name
-    must be given. ``return_buffers``: the result is a pair of the output and the buffers, by name,
-    as the call leaves them; without it a module that would update a buffer is refused.
+    Args:
+        module: the module.
+        parameter_and_buffer_dicts: a dictionary of arrays by dotted name, or several that share no
+            name. What they do not name is the module's own; shapes are the module's, dtypes may
+            differ.
+        args: a tuple of arguments, or the only one.
+        kwargs: keyword arguments.
+        tie_weights: let an array that the module holds in two places follow in both when one of
+            them is named.
+        strict: require every name.
+        return_buffers: return the buffers too; without it a module that would update one is
+            refused.
 
-    Raises ``ValueError`` for unknown names and other shapes, ``RuntimeError`` for updates that
-    would be lost. Source: ``torch.func.functional_call``, which ignores unknown names.
+    Returns:
+        The output; with ``return_buffers``, the output and the buffers, by name, as the call leaves
+            them.
+
+    Raises:
+        TypeError: ``module`` is not a module.
+        ValueError: a name is unknown, missing or given twice, or a shape differs.
+        RuntimeError: updates of buffers would be lost.
+
+    As ``torch.func.functional_call``, which ignores unknown names.
 
     >>> import stretto as st
     >>> from stretto import nn
@@ -124,13 +139,23 @@ def _fitting(array: Any, old: Any, name: str) -> Any:
     return value
 
 
-def stack_module_state(models: Any) -> tuple[dict[str, Any], dict[str, Any]]:
-    """The parameters, and the buffers, of modules of one kind: by dotted name, stacked on axis 0.
+def stack_module_state(models: Any) -> tuple[dict[str, Array], dict[str, Array]]:
+    """Stack the parameters, and the buffers, of modules of one kind.
 
-    An array that a module holds at two places is given once, by its first name.
+    An array that a module holds in two places is given once, by its first name.
 
-    Raises ``ValueError`` naming the member that differs from the first in class, mode, settings,
-    names or shapes. Source: ``torch.func.stack_module_state``.
+    Args:
+        models: modules of one class, mode and settings.
+
+    Returns:
+        The parameters and the buffers: by dotted name, arrays of shape (members, ...).
+
+    Raises:
+        TypeError: something is not a module.
+        ValueError: there are none; or one differs from the first in class, mode, settings, names or
+            shapes, with its number.
+
+    As ``torch.func.stack_module_state``.
 
     >>> from stretto import nn
     >>> from stretto.func import stack_module_state

@@ -50,12 +50,22 @@ def _is_complex(leaf: Any) -> bool:
 def grad_and_value(
     func: Callable[..., Any], argnums: int | Sequence[int] = 0, has_aux: bool = False
 ) -> Callable[..., Any]:
-    """A function that gives (gradient, value) of ``func`` by the arguments ``argnums``.
+    """Make a function that gives the gradient and the value of another.
 
-    ``func`` must return a real scalar, or with ``has_aux`` a pair of that and anything; the result
-    is then (gradient, (value, aux)). The gradient by a complex argument x + iy is du/dx + i du/dy,
-    along which the value grows. Errors are those of ``st.grad``. Source:
-    ``torch.func.grad_and_value``.
+    The gradient by a complex argument x + iy is du/dx + i du/dy, along which the value grows.
+
+    Args:
+        func: a function that returns a real scalar; with ``has_aux`` a pair of that and anything.
+        argnums: the positional arguments to differentiate by.
+        has_aux: whether ``func`` returns a pair.
+
+    Returns:
+        A function that returns (gradient, value), or (gradient, (value, aux)).
+
+    Raises:
+        TypeError: when called, as for ``st.grad``.
+
+    As ``torch.func.grad_and_value``.
 
     >>> import stretto as st
     >>> slope, value = st.func.grad_and_value(lambda x: x**2)(3.0)
@@ -75,9 +85,20 @@ def grad_and_value(
 def grad(
     func: Callable[..., Any], argnums: int | Sequence[int] = 0, has_aux: bool = False
 ) -> Callable[..., Any]:
-    """A function that gives the gradient of ``func``; with ``has_aux`` (gradient, aux).
+    """Make a function that gives the gradient of another; see ``grad_and_value``.
 
-    See ``grad_and_value``. Source: ``torch.func.grad``.
+    Args:
+        func: a function that returns a real scalar; with ``has_aux`` a pair of that and anything.
+        argnums: the positional arguments to differentiate by.
+        has_aux: whether ``func`` returns a pair.
+
+    Returns:
+        A function that returns the gradient, or (gradient, aux).
+
+    Raises:
+        TypeError: when called, as for ``st.grad``.
+
+    As ``torch.func.grad``.
 
     >>> import stretto as st
     >>> float(st.func.grad(lambda x: x**2)(3.0))
@@ -94,10 +115,21 @@ def grad(
 
 
 def vjp(func: Callable[..., Any], *primals: Any, has_aux: bool = False) -> Any:
-    """(output, function from its cotangents to a tuple of those of ``primals``), and aux if asked.
+    """Run a function, and give the one that takes its cotangents back to its arguments.
 
     For complex numbers the cotangent is multiplied by the conjugate of the derivative, as in
-    PyTorch. Source: ``torch.func.vjp``.
+    PyTorch.
+
+    Args:
+        func: the function; with ``has_aux`` it returns a pair of its output and anything.
+        *primals: its arguments, trees of arrays.
+        has_aux: whether it returns a pair.
+
+    Returns:
+        The output; the function from its cotangents to a tuple of those of ``primals``; and aux if
+            asked for.
+
+    As ``torch.func.vjp``.
 
     >>> import stretto as st
     >>> out, vjp_fn = st.func.vjp(lambda x, y: x * y, 2.0, 3.0)
@@ -122,10 +154,23 @@ def jvp(
     strict: bool = False,
     has_aux: bool = False,
 ) -> Any:
-    """(output, its derivative along ``tangents``), and aux if ``has_aux``.
+    """Run a function, and give the derivative of its output along a direction.
 
-    ``strict`` refuses an output that does not depend on the primals, with ``ValueError``; else its
-    derivative is zero. Source: ``torch.func.jvp``.
+    Args:
+        func: the function; with ``has_aux`` it returns a pair of its output and anything.
+        primals: a tuple of its arguments.
+        tangents: the direction, a tuple like it.
+        strict: refuse an output that does not depend on the primals; otherwise its derivative is
+            zero.
+        has_aux: whether it returns a pair.
+
+    Returns:
+        The output, its derivative, and aux if asked for.
+
+    Raises:
+        ValueError: with ``strict``, an output does not depend on the primals.
+
+    As ``torch.func.jvp``.
 
     >>> import stretto as st
     >>> [float(x) for x in st.func.jvp(lambda x: x**2, (3.0,), (1.0,))]
@@ -151,10 +196,18 @@ def jacrev(
     has_aux: bool = False,
     chunk_size: int | None = None,
 ) -> Callable[..., Any]:
-    """The Jacobian of ``func``, backwards; with ``has_aux`` (Jacobian, aux).
+    """Make a function that gives the Jacobian of another, by reverse mode.
 
-    ``chunk_size`` rows at a time, in less memory. Arguments and results must be real. Source:
-    ``torch.func.jacrev``.
+    Args:
+        func: a function of real arrays with real results.
+        argnums: the positional arguments to differentiate by.
+        has_aux: whether ``func`` returns a pair of its output and anything.
+        chunk_size: rows at a time, to save memory; all by default.
+
+    Returns:
+        A function that returns the Jacobian, or (Jacobian, aux).
+
+    As ``torch.func.jacrev``.
 
     >>> import stretto as st, stretto.numpy as snp
     >>> st.func.jacrev(lambda x: x * x, chunk_size=1)(snp.array([1.0, 2.0]))
@@ -173,11 +226,23 @@ def jacfwd(
     *,
     randomness: str = "error",
 ) -> Callable[..., Any]:
-    """The Jacobian of ``func``, forwards; with ``has_aux`` (Jacobian, aux).
+    """Make a function that gives the Jacobian of another, by forward mode.
 
-    ``func`` is run once for all directions: ``randomness="same"`` lets it draw from the ambient
-    stream, ``"error"`` refuses that. Arguments and results must be real. Raises ``ValueError`` for
-    another ``randomness``. Source: ``torch.func.jacfwd``.
+    ``func`` is run once for all directions.
+
+    Args:
+        func: a function of real arrays with real results.
+        argnums: the positional arguments to differentiate by.
+        has_aux: whether ``func`` returns a pair of its output and anything.
+        randomness: ``"same"`` lets ``func`` draw from the ambient stream, ``"error"`` refuses that.
+
+    Returns:
+        A function that returns the Jacobian, or (Jacobian, aux).
+
+    Raises:
+        ValueError: ``randomness`` is neither.
+
+    As ``torch.func.jacfwd``.
 
     >>> import stretto as st, stretto.numpy as snp
     >>> st.func.jacfwd(lambda x: x * x)(snp.array([1.0, 2.0]))
@@ -218,7 +283,16 @@ def _real(
 
 
 def hessian(func: Callable[..., Any], argnums: int | Sequence[int] = 0) -> Callable[..., Any]:
-    """The second derivatives of ``func``: ``jacfwd`` of ``jacrev``. Source: ``torch.func.hessian``.
+    """Make a function that gives the second derivatives of another: ``jacfwd`` of ``jacrev``.
+
+    Args:
+        func: a function of real arrays that returns a real scalar.
+        argnums: the positional arguments to differentiate by.
+
+    Returns:
+        A function that returns the Hessian.
+
+    As ``torch.func.hessian``.
 
     >>> import stretto as st
     >>> float(st.func.hessian(lambda x: x**3)(2.0))

@@ -52,17 +52,31 @@ def vmap(
 ) -> Callable[..., Any]:
     """Map ``func`` over an axis of its positional arguments, all examples at once.
 
-    Parameters: ``in_dims`` an axis for all arguments, or a tuple with an entry for each: an axis
-    (negative counts from the end), ``None`` for what is handed to all examples as it is, whatever
-    it is, or a tree of these. ``out_dims`` likewise for the results. Keyword arguments are handed
-    on as they are. ``randomness`` says what draws from the ambient stream do inside: ``"error"``
-    refuses them; with ``"different"`` and ``"same"`` one key is drawn from the stream in force at
-    the call, and each example has a stream of its own from it, or all have the same. Draws from
-    keys that ``func`` is handed are not concerned. ``chunk_size`` bounds memory: so many examples
-    at a time, with the same results, or ``"auto"``, as for ``st.vmap``.
+    Keyword arguments are handed on as they are.
 
-    Raises ``ValueError`` for sizes that differ and axes that are not there, ``TypeError`` for what
-    is no axis, ``RuntimeError`` for draws under ``"error"``. Source: ``torch.func.vmap``.
+    Args:
+        func: a function of one example.
+        in_dims: an axis for all arguments, or a tuple with an entry for each: an axis (negative
+            counts from the end), ``None`` for what all examples get as it is, whatever it is, or a
+            tree of these.
+        out_dims: likewise, where the axis goes in the results.
+        randomness: what draws from the ambient stream do inside: ``"error"`` refuses them; with
+            ``"different"`` and ``"same"`` one key is drawn from the stream in force at the call,
+            and each example has a stream of its own from it, or all have the same. Draws from keys
+            that ``func`` is handed are not concerned.
+        chunk_size: examples at a time, with the same results, to save memory; or ``"auto"``, as for
+            ``st.vmap``.
+
+    Returns:
+        The mapped function.
+
+    Raises:
+        ValueError: sizes differ, an axis is not there, entries of ``in_dims`` are not as many as
+            arguments, or ``randomness`` is none of these.
+        TypeError: something is not an axis.
+        RuntimeError: there are draws under ``"error"``.
+
+    As ``torch.func.vmap``.
 
     >>> import stretto as st, stretto.numpy as snp
     >>> from stretto import nn
@@ -161,7 +175,7 @@ def _suspect(x: Any, axis: Any, inner: int) -> bool:
 
 
 def _check_out_dims(out_dims: Any, out: Any) -> None:
-    """Raise for what is no axis of a result, seen as one example."""
+    """Raise for what is not an axis of a result, seen as one example."""
     dims = tree.prefix_leaves(out_dims, out, "func.vmap", "out_dims")
     leaves, structure = tree.flatten(out)
     for x, axis, n in zip(leaves, dims, inner_axes(structure, leaves), strict=True):

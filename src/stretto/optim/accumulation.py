@@ -14,6 +14,7 @@ import stretto.numpy as snp
 from stretto._engine.api.graph import eval_shape
 from stretto._engine.control.cond import cond
 from stretto._engine.core import tree
+from stretto._engine.core.typing import Array, ArrayLike
 from stretto.optim.base import (
     GradientTransformation,
     GradientTransformationExtraArgs,
@@ -48,8 +49,16 @@ class MultiStepsState(NamedTuple):
     skip_state: Any = ()
 
 
-def skip_not_finite(updates: Any, gradient_step: Any, params: Any) -> tuple[Any, Any]:
+def skip_not_finite(updates: Any, gradient_step: ArrayLike, params: Any) -> tuple[Array, Any]:
     """A rule for ``MultiSteps``: leave out batches with gradients that are not finite.
+
+    Args:
+        updates: a tree of arrays.
+        gradient_step: how many updates were done; not used.
+        params: a tree of arrays; not used.
+
+    Returns:
+        Whether to leave the batch out, a boolean of rank 0; and a tree for ``skip_state``.
 
     >>> import stretto.numpy as snp
     >>> skip_not_finite({"w": snp.array([snp.inf])}, 0, None)
@@ -112,7 +121,14 @@ class MultiSteps:
         return self._inner
 
     def init(self, params: Any) -> MultiStepsState:
-        """The state before the first batch."""
+        """Return the state before the first batch.
+
+        Args:
+            params: a tree of arrays.
+
+        Returns:
+            The state.
+        """
         zero = first_count()
         _, skip_state = self._skips(filled(params), zero, params)
         gathered = filled(params, dtype=self._dtype)
@@ -121,7 +137,17 @@ class MultiSteps:
     def update(
         self, updates: Any, state: MultiStepsState, params: Any = None, **extra: Any
     ) -> tuple[Any, MultiStepsState]:
-        """Take in the gradients of one batch: zeros, or every k batches the update."""
+        """Take in the gradients of one batch.
+
+        Args:
+            updates: the gradients, a tree of arrays.
+            state: the state before.
+            params: a tree of arrays, where the transformation needs it.
+            **extra: for the ``update`` of the transformation.
+
+        Returns:
+            Zeros, or every k batches the update; and the new state.
+        """
         skip, skip_state = self._skips(updates, state.gradient_step, params)
         k = self._every_k(state.gradient_step) if callable(self._every_k) else self._every_k
         gathered = chosen(skip, state.acc_grads, self._gathered(updates, state))
@@ -155,10 +181,21 @@ class MultiSteps:
 
         return leafwise("MultiSteps", rule, updates, {"acc_grads": state.acc_grads})[1]
 
-    def has_updated(self, state: MultiStepsState) -> Any:
-        """Whether the last batch brought an update: a boolean array."""
+    def has_updated(self, state: MultiStepsState) -> Array:
+        """Say whether the last batch brought an update.
+
+        Args:
+            state: what ``update`` gave.
+
+        Returns:
+            A boolean array of rank 0.
+        """
         return snp.logical_and(state.mini_step == 0, state.gradient_step > 0)
 
     def gradient_transformation(self) -> GradientTransformationExtraArgs:
-        """As a transformation, for ``chain`` and its like."""
+        """Return it as a transformation, for ``chain`` and its like.
+
+        Returns:
+            The transformation.
+        """
         return GradientTransformationExtraArgs(self.init, self.update)

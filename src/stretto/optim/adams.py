@@ -6,9 +6,8 @@ Each is a ``chain`` of transformations, the last of which is the learning rate. 
 
 from __future__ import annotations
 
-from typing import Any
-
-from stretto.optim.base import GradientTransformationExtraArgs, Mask, ScalarOrSchedule
+from stretto._engine.core.typing import DTypeLike
+from stretto.optim.base import GradientTransformationExtraArgs, Mask, Scalar, ScalarOrSchedule
 from stretto.optim.combining import chain
 from stretto.optim.moments import (
     scale_by_adam,
@@ -36,19 +35,18 @@ __all__ = [
 
 def adam(
     learning_rate: ScalarOrSchedule,
-    b1: Any = 0.9,
-    b2: Any = 0.999,
-    eps: Any = 1e-8,
-    eps_root: Any = 0.0,
-    mu_dtype: Any = None,
+    b1: Scalar = 0.9,
+    b2: Scalar = 0.999,
+    eps: Scalar = 1e-8,
+    eps_root: Scalar = 0.0,
+    mu_dtype: DTypeLike | None = None,
     *,
     nesterov: bool = False,
 ) -> GradientTransformationExtraArgs:
     """Adam: −learning_rate · m̂ / (√(v̂ + eps_root) + eps).
 
-    m and v are running means of the gradients and of their squares, and m̂ and v̂ those over
-    1 − b1ᵗ and 1 − b2ᵗ. Source: Kingma and Ba, "Adam: a method for stochastic optimization", 2015,
-    algorithm 1; with ``nesterov``, Dozat, "Incorporating Nesterov momentum into Adam", 2016.
+    m and v are running means of the gradients and of their squares, and m̂ and v̂ those over 1 −
+    b1ᵗ and 1 − b2ᵗ.
 
     Args:
         learning_rate: a number, an array of rank 0 or a schedule.
@@ -59,8 +57,14 @@ def adam(
         mu_dtype: the dtype of m; None is that of the parameters.
         nesterov: take m̂ of the step to come, as ``nadam``.
 
+    Returns:
+        The transformation.
+
     Raises:
         ValueError: a number is out of its range, or an array has axes (see ``per_member``).
+
+    Source: Kingma and Ba, "Adam: a method for stochastic optimization", 2015, algorithm 1; with
+    ``nesterov``, Dozat, "Incorporating Nesterov momentum into Adam", 2016.
 
     >>> import stretto as st, stretto.numpy as snp
     >>> params = {"w": snp.array([1.0, -2.0])}
@@ -79,11 +83,11 @@ def adam(
 
 def adamw(
     learning_rate: ScalarOrSchedule,
-    b1: Any = 0.9,
-    b2: Any = 0.999,
-    eps: Any = 1e-8,
-    eps_root: Any = 0.0,
-    mu_dtype: Any = None,
+    b1: Scalar = 0.9,
+    b2: Scalar = 0.999,
+    eps: Scalar = 1e-8,
+    eps_root: Scalar = 0.0,
+    mu_dtype: DTypeLike | None = None,
     weight_decay: ScalarOrSchedule = 1e-4,
     mask: Mask | None = None,
     *,
@@ -91,7 +95,6 @@ def adamw(
 ) -> GradientTransformationExtraArgs:
     """Adam with decoupled weight decay: −learning_rate · (Adam's direction + weight_decay · p).
 
-    Source: Loshchilov and Hutter, "Decoupled weight decay regularization", 2019, algorithm 2.
     ``update`` needs ``params``.
 
     Args:
@@ -105,8 +108,13 @@ def adamw(
         mask: which leaves decay; see ``masked``.
         nesterov: see ``adam``.
 
+    Returns:
+        The transformation.
+
     Raises:
         ValueError: as ``adam``; or ``update`` is called without parameters.
+
+    Source: Loshchilov and Hutter, "Decoupled weight decay regularization", 2019, algorithm 2.
 
     >>> import stretto.numpy as snp
     >>> tx = adamw(0.1, weight_decay=0.5)
@@ -124,15 +132,30 @@ def adamw(
 
 def nadam(
     learning_rate: ScalarOrSchedule,
-    b1: Any = 0.9,
-    b2: Any = 0.999,
-    eps: Any = 1e-8,
-    eps_root: Any = 0.0,
-    mu_dtype: Any = None,
+    b1: Scalar = 0.9,
+    b2: Scalar = 0.999,
+    eps: Scalar = 1e-8,
+    eps_root: Scalar = 0.0,
+    mu_dtype: DTypeLike | None = None,
     *,
     nesterov: bool = True,
 ) -> GradientTransformationExtraArgs:
     """``adam`` with Nesterov's look ahead.
+
+    Args:
+        learning_rate: a number, an array of rank 0 or a schedule.
+        b1: the weight of the past in m.
+        b2: the weight of the past in v.
+        eps: added to the root.
+        eps_root: added within it, for derivatives through the update.
+        mu_dtype: the dtype of m; ``None`` is that of the parameters.
+        nesterov: take m̂ of the step to come.
+
+    Returns:
+        The transformation.
+
+    Raises:
+        ValueError: a number is out of its range, or an array has axes (see ``per_member``).
 
     Source: Dozat, "Incorporating Nesterov momentum into Adam", 2016, with b1 the same at all steps.
 
@@ -147,17 +170,34 @@ def nadam(
 
 def nadamw(
     learning_rate: ScalarOrSchedule,
-    b1: Any = 0.9,
-    b2: Any = 0.999,
-    eps: Any = 1e-8,
-    eps_root: Any = 0.0,
-    mu_dtype: Any = None,
+    b1: Scalar = 0.9,
+    b2: Scalar = 0.999,
+    eps: Scalar = 1e-8,
+    eps_root: Scalar = 0.0,
+    mu_dtype: DTypeLike | None = None,
     weight_decay: ScalarOrSchedule = 1e-4,
     mask: Mask | None = None,
     *,
     nesterov: bool = True,
 ) -> GradientTransformationExtraArgs:
-    """``adamw`` with Nesterov's look ahead.
+    """``adamw`` with Nesterov's look ahead; ``update`` needs ``params``.
+
+    Args:
+        learning_rate: a number, an array of rank 0 or a schedule.
+        b1: the weight of the past in m.
+        b2: the weight of the past in v.
+        eps: added to the root.
+        eps_root: added within it, for derivatives through the update.
+        mu_dtype: the dtype of m; ``None`` is that of the parameters.
+        weight_decay: a number, an array of rank 0 or a schedule.
+        mask: which leaves decay; see ``masked``.
+        nesterov: take m̂ of the step to come.
+
+    Returns:
+        The transformation.
+
+    Raises:
+        ValueError: as for ``adamw``.
 
     >>> import stretto.numpy as snp
     >>> tx = nadamw(0.1, weight_decay=0.0)
@@ -172,18 +212,15 @@ def nadamw(
 
 def amsgrad(
     learning_rate: ScalarOrSchedule,
-    b1: Any = 0.9,
-    b2: Any = 0.999,
-    eps: Any = 1e-8,
-    eps_root: Any = 0.0,
-    mu_dtype: Any = None,
+    b1: Scalar = 0.9,
+    b2: Scalar = 0.999,
+    eps: Scalar = 1e-8,
+    eps_root: Scalar = 0.0,
+    mu_dtype: DTypeLike | None = None,
     bias_correction_mu: bool = True,
     bias_correction_nu: bool = True,
 ) -> GradientTransformationExtraArgs:
     """Adam whose v̂ never falls.
-
-    Source: Reddi, Kale and Kumar, "On the convergence of Adam and beyond", 2018, algorithm 2, which
-    has no corrections: give False for both.
 
     Args:
         learning_rate: a number, an array of rank 0 or a schedule.
@@ -195,8 +232,14 @@ def amsgrad(
         bias_correction_mu: divide m by 1 − b1ᵗ.
         bias_correction_nu: divide v by 1 − b2ᵗ before the largest is taken.
 
+    Returns:
+        The transformation.
+
     Raises:
         ValueError: as ``adam``.
+
+    Source: Reddi, Kale and Kumar, "On the convergence of Adam and beyond", 2018, algorithm 2, which
+    has no corrections: give False for both.
 
     >>> import stretto.numpy as snp
     >>> tx = amsgrad(0.1)
@@ -212,18 +255,15 @@ def amsgrad(
 
 def radam(
     learning_rate: ScalarOrSchedule,
-    b1: Any = 0.9,
-    b2: Any = 0.999,
-    eps: Any = 1e-8,
-    eps_root: Any = 0.0,
-    threshold: Any = 5.0,
+    b1: Scalar = 0.9,
+    b2: Scalar = 0.999,
+    eps: Scalar = 1e-8,
+    eps_root: Scalar = 0.0,
+    threshold: Scalar = 5.0,
     *,
     nesterov: bool = False,
 ) -> GradientTransformationExtraArgs:
     """Rectified Adam, which scales by v̂ only where that is known well enough.
-
-    Source: Liu et al., "On the variance of the adaptive learning rate and beyond", 2020,
-    algorithm 2.
 
     Args:
         learning_rate: a number, an array of rank 0 or a schedule.
@@ -234,8 +274,14 @@ def radam(
         threshold: from which length ρ of the mean v̂ counts as known; at least 4.
         nesterov: see ``adam``.
 
+    Returns:
+        The transformation.
+
     Raises:
         ValueError: as ``adam``, or the threshold is below 4.
+
+    Source: Liu et al., "On the variance of the adaptive learning rate and beyond", 2020, algorithm
+    2.
 
     >>> import stretto.numpy as snp
     >>> tx = radam(0.1)
@@ -250,9 +296,21 @@ def radam(
 
 
 def adamax(
-    learning_rate: ScalarOrSchedule, b1: Any = 0.9, b2: Any = 0.999, eps: Any = 1e-8
+    learning_rate: ScalarOrSchedule, b1: Scalar = 0.9, b2: Scalar = 0.999, eps: Scalar = 1e-8
 ) -> GradientTransformationExtraArgs:
     """Adam with the infinity norm of past gradients in place of the root of v̂.
+
+    Args:
+        learning_rate: a number, an array of rank 0 or a schedule.
+        b1: the weight of the past in m.
+        b2: the weight of the past in the norm.
+        eps: added to the size of the gradient.
+
+    Returns:
+        The transformation.
+
+    Raises:
+        ValueError: a number is out of its range, or an array has axes (see ``per_member``).
 
     Source: Kingma and Ba, "Adam: a method for stochastic optimization", 2015, algorithm 2.
 
@@ -267,13 +325,27 @@ def adamax(
 
 def adamaxw(
     learning_rate: ScalarOrSchedule,
-    b1: Any = 0.9,
-    b2: Any = 0.999,
-    eps: Any = 1e-8,
+    b1: Scalar = 0.9,
+    b2: Scalar = 0.999,
+    eps: Scalar = 1e-8,
     weight_decay: ScalarOrSchedule = 1e-4,
     mask: Mask | None = None,
 ) -> GradientTransformationExtraArgs:
-    """``adamax`` with decoupled weight decay; ``update`` needs ``params``, as for ``adamw``.
+    """``adamax`` with decoupled weight decay; ``update`` needs ``params``.
+
+    Args:
+        learning_rate: a number, an array of rank 0 or a schedule.
+        b1: the weight of the past in m.
+        b2: the weight of the past in the norm.
+        eps: added to the size of the gradient.
+        weight_decay: a number, an array of rank 0 or a schedule.
+        mask: which leaves decay; see ``masked``.
+
+    Returns:
+        The transformation.
+
+    Raises:
+        ValueError: as for ``adamw``.
 
     >>> import stretto.numpy as snp
     >>> tx = adamaxw(0.1, weight_decay=0.5)
@@ -291,16 +363,30 @@ def adamaxw(
 
 def adabelief(
     learning_rate: ScalarOrSchedule,
-    b1: Any = 0.9,
-    b2: Any = 0.999,
-    eps: Any = 1e-16,
-    eps_root: Any = 1e-16,
+    b1: Scalar = 0.9,
+    b2: Scalar = 0.999,
+    eps: Scalar = 1e-16,
+    eps_root: Scalar = 1e-16,
     *,
     nesterov: bool = False,
 ) -> GradientTransformationExtraArgs:
     """Adam with the running mean of (g − m)² in place of that of g².
 
-    Source: Zhuang et al., "AdaBelief optimizer", 2020, algorithm 2; ``eps_root`` is its epsilon.
+    Args:
+        learning_rate: a number, an array of rank 0 or a schedule.
+        b1: the weight of the past in m.
+        b2: the weight of the past in v.
+        eps: added to the root.
+        eps_root: added to v, the epsilon of the paper.
+        nesterov: take m̂ of the step to come.
+
+    Returns:
+        The transformation.
+
+    Raises:
+        ValueError: a number is out of its range, or an array has axes (see ``per_member``).
+
+    Source: Zhuang et al., "AdaBelief optimizer", 2020, algorithm 2.
 
     >>> import stretto.numpy as snp
     >>> tx = adabelief(0.1)
@@ -315,9 +401,21 @@ def adabelief(
 
 
 def yogi(
-    learning_rate: ScalarOrSchedule, b1: Any = 0.9, b2: Any = 0.999, eps: Any = 1e-3
+    learning_rate: ScalarOrSchedule, b1: Scalar = 0.9, b2: Scalar = 0.999, eps: Scalar = 1e-3
 ) -> GradientTransformationExtraArgs:
     """Adam whose v moves by a share of g² up or down, and so forgets large gradients slowly.
+
+    Args:
+        learning_rate: a number, an array of rank 0 or a schedule.
+        b1: the weight of the past in m.
+        b2: the weight of the past in v.
+        eps: added to the root.
+
+    Returns:
+        The transformation.
+
+    Raises:
+        ValueError: a number is out of its range, or an array has axes (see ``per_member``).
 
     Source: Zaheer et al., "Adaptive methods for nonconvex optimization", 2018, algorithm 2.
 

@@ -11,9 +11,12 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, NamedTuple, TypeAlias
 
+import numpy as np
+
 import stretto.numpy as snp
 from stretto._engine.core import tree
 from stretto._engine.core.types import is_float0
+from stretto._engine.core.typing import Array
 
 __all__ = [
     "EmptyState",
@@ -30,7 +33,9 @@ __all__ = [
 
 Schedule: TypeAlias = Callable[[Any], Any]
 """From the number of updates done so far, an integer array of rank 0, to a number."""
-ScalarOrSchedule: TypeAlias = Any
+Scalar: TypeAlias = float | np.ndarray | np.number | Array
+"""A number, or an array of rank 0."""
+ScalarOrSchedule: TypeAlias = Scalar | Schedule
 """A number, an array of rank 0, or a ``Schedule``."""
 Mask: TypeAlias = Any
 """A tree of booleans, which may be a prefix of the parameters', or a function that makes it."""
@@ -39,8 +44,9 @@ Mask: TypeAlias = Any
 class GradientTransformation(NamedTuple):
     """A transformation of gradients, in the form of optax.
 
-    ``init(params)`` gives the state, ``update(updates, state, params=None)`` the new updates and
-    the new state.
+    Args:
+        init: ``init(params)`` gives the state, a tree of arrays.
+        update: ``update(updates, state, params=None)`` gives the new updates and the new state.
 
     >>> import stretto as st, stretto.numpy as snp
     >>> def init(params):
@@ -68,9 +74,16 @@ class EmptyState(NamedTuple):
 
 
 def with_extra_args_support(tx: Any) -> GradientTransformationExtraArgs:
-    """The transformation, with an ``update`` that takes any keyword argument.
+    """Give a transformation an ``update`` that takes any keyword argument.
 
-    Raises ``TypeError`` for what is no transformation.
+    Args:
+        tx: a transformation.
+
+    Returns:
+        The transformation.
+
+    Raises:
+        TypeError: ``tx`` is not a transformation.
 
     >>> tx = GradientTransformation(lambda params: (), lambda updates, state, params=None: (0, ()))
     >>> with_extra_args_support(tx).update(1, (), value=3.0)
@@ -98,7 +111,13 @@ def _described(tx: Any) -> str:
 
 
 def stateless(f: Callable[[Any, Any], Any]) -> GradientTransformationExtraArgs:
-    """The transformation without a state that gives ``f(updates, params)``.
+    """Make a transformation without a state.
+
+    Args:
+        f: ``f(updates, params)`` gives the new updates.
+
+    Returns:
+        The transformation.
 
     >>> import stretto as st
     >>> halve = stateless(lambda updates, params: st.tree.map(lambda g: g / 2, updates))
@@ -116,7 +135,10 @@ def stateless(f: Callable[[Any, Any], Any]) -> GradientTransformationExtraArgs:
 
 
 def identity() -> GradientTransformationExtraArgs:
-    """The updates as they are.
+    """Leave the updates as they are.
+
+    Returns:
+        The transformation.
 
     >>> identity().update({"w": 1.0}, identity().init(None))
     ({'w': 1.0}, EmptyState())
@@ -125,7 +147,10 @@ def identity() -> GradientTransformationExtraArgs:
 
 
 def set_to_zero() -> GradientTransformationExtraArgs:
-    """Zeros in place of the updates: what they are for stays as it is.
+    """Put zeros in place of the updates: what they are for stays as it is.
+
+    Returns:
+        The transformation.
 
     >>> import stretto.numpy as snp
     >>> set_to_zero().update({"w": snp.ones(2)}, set_to_zero().init(None))[0]

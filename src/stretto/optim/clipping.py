@@ -11,17 +11,24 @@ from typing import Any
 
 import stretto.numpy as snp
 from stretto._engine.core import tree
-from stretto.optim.base import GradientTransformationExtraArgs, stateless
+from stretto.optim.base import GradientTransformationExtraArgs, Scalar, stateless
 from stretto.optim.leaves import check, leafwise, need_params, squared
 from stretto.optim.norms import global_norm
 
 __all__ = ["adaptive_grad_clip", "clip", "clip_by_block_rms", "clip_by_global_norm"]
 
 
-def clip(max_delta: Any) -> GradientTransformationExtraArgs:
-    """Each element between −``max_delta`` and ``max_delta``.
+def clip(max_delta: Scalar) -> GradientTransformationExtraArgs:
+    """Keep each element between −``max_delta`` and ``max_delta``.
 
-    Raises ``ValueError`` where ``max_delta`` is negative.
+    Args:
+        max_delta: the largest size of an element.
+
+    Returns:
+        The transformation.
+
+    Raises:
+        ValueError: ``max_delta`` is negative.
 
     >>> import stretto.numpy as snp
     >>> tx = clip(1.0)
@@ -33,11 +40,20 @@ def clip(max_delta: Any) -> GradientTransformationExtraArgs:
     return stateless(lambda updates, params: leafwise("clip", bounded, updates)[0])
 
 
-def clip_by_global_norm(max_norm: Any) -> GradientTransformationExtraArgs:
-    """All updates times one factor, such that their norm is at most ``max_norm``.
+def clip_by_global_norm(max_norm: Scalar) -> GradientTransformationExtraArgs:
+    """Multiply all updates by one factor, such that their norm is at most ``max_norm``.
+
+    Args:
+        max_norm: the largest Euclidean norm of all elements of all leaves.
+
+    Returns:
+        The transformation.
+
+    Raises:
+        ValueError: ``max_norm`` is negative.
 
     Source: Pascanu, Mikolov and Bengio, "On the difficulty of training recurrent neural networks",
-    2013, algorithm 1. Raises ``ValueError`` where ``max_norm`` is negative.
+    2013, algorithm 1.
 
     >>> import stretto.numpy as snp
     >>> tx = clip_by_global_norm(1.0)
@@ -56,11 +72,19 @@ def clip_by_global_norm(max_norm: Any) -> GradientTransformationExtraArgs:
     return stateless(f)
 
 
-def clip_by_block_rms(threshold: Any) -> GradientTransformationExtraArgs:
-    """Each leaf over max(1, its root mean square / ``threshold``).
+def clip_by_block_rms(threshold: Scalar) -> GradientTransformationExtraArgs:
+    """Divide each leaf by max(1, its root mean square / ``threshold``).
 
-    Source: Shazeer and Stern, "Adafactor", 2018, section 6. Raises ``ValueError`` where
-    ``threshold`` is not positive.
+    Args:
+        threshold: the largest root mean square of a leaf.
+
+    Returns:
+        The transformation.
+
+    Raises:
+        ValueError: ``threshold`` is not positive.
+
+    Source: Shazeer and Stern, "Adafactor", 2018, section 6.
 
     >>> import stretto.numpy as snp
     >>> tx = clip_by_block_rms(1.0)
@@ -77,7 +101,7 @@ def clip_by_block_rms(threshold: Any) -> GradientTransformationExtraArgs:
 
 
 def adaptive_grad_clip(
-    clipping: Any, eps: Any = 1e-3, axis: int | Sequence[int] | None = None
+    clipping: Scalar, eps: Scalar = 1e-3, axis: int | Sequence[int] | None = None
 ) -> GradientTransformationExtraArgs:
     """Each unit's updates such that their norm is at most ``clipping`` times its parameters'.
 
@@ -85,18 +109,21 @@ def adaptive_grad_clip(
     a matrix (inputs, outputs); what lies along all axes but the last of one with four or five, such
     as a kernel (height, width, inputs, outputs).
 
-    Source: Brock et al., "High-performance large-scale image recognition without normalization",
-    2021, equation 3.
-
     Args:
         clipping: the largest ratio of norms.
         eps: norms of parameters below it count as it.
         axis: the axes within a unit; None as described. PyTorch's layers have outputs first: for
             them give the axes after the first.
 
+    Returns:
+        The transformation.
+
     Raises:
         ValueError: ``update`` is called without parameters, a number is negative, or ``axis`` is
             None and a leaf has more than five axes.
+
+    Source: Brock et al., "High-performance large-scale image recognition without normalization",
+    2021, equation 3.
 
     >>> import stretto.numpy as snp
     >>> tx = adaptive_grad_clip(0.1)

@@ -28,8 +28,15 @@ class PartitionState(NamedTuple):
 def chain(*args: GradientTransformation) -> GradientTransformationExtraArgs:
     """Apply transformations one after the other; the state is the tuple of theirs.
 
-    Raises ``TypeError`` for what is no transformation, ``ValueError`` for a state with another
-    number of parts.
+    Args:
+        *args: transformations.
+
+    Returns:
+        The transformation.
+
+    Raises:
+        TypeError: something is not a transformation.
+        ValueError: in ``update``, the state has another number of parts.
 
     >>> import stretto as st, stretto.numpy as snp
     >>> tx = chain(st.optim.clip(1.0), st.optim.scale(-0.1))
@@ -61,9 +68,17 @@ def chain(*args: GradientTransformation) -> GradientTransformationExtraArgs:
 def named_chain(
     *args: tuple[str, GradientTransformation],
 ) -> GradientTransformationExtraArgs:
-    """``chain`` of (name, transformation); the state is a dictionary of theirs, by name.
+    """Apply transformations one after the other; the state is a dictionary of theirs, by name.
 
-    Raises ``ValueError`` where a name comes twice.
+    Args:
+        *args: pairs of a name and a transformation.
+
+    Returns:
+        The transformation.
+
+    Raises:
+        TypeError: something is not a transformation.
+        ValueError: a name comes twice.
 
     >>> import stretto as st, stretto.numpy as snp
     >>> tx = named_chain(("momentum", st.optim.trace(0.9)), ("rate", st.optim.scale(-0.1)))
@@ -97,9 +112,12 @@ def multi_transform(
         param_labels: a tree of labels of the structure of the parameters or of a prefix of it, or
             a function that makes such a tree of the parameters.
 
+    Returns:
+        The transformation.
+
     Raises:
-        ValueError: a leaf has a label without a transformation, or the labels are no prefix of the
-            parameters.
+        ValueError: a leaf has a label without a transformation, or the labels are not a prefix of
+            the parameters.
 
     >>> import stretto as st, stretto.numpy as snp
     >>> tx = multi_transform(

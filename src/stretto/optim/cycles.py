@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 import stretto.numpy as snp
-from stretto.optim.base import Schedule
+from stretto.optim.base import Scalar, Schedule
 from stretto.optim.leaves import check
 from stretto.optim.schedules import join_schedules, warmup_cosine_decay_schedule
 
@@ -36,7 +36,7 @@ _BETWEEN = {"linear": _along_line, "cosine": _along_cosine}
 
 def piecewise_interpolate_schedule(
     interpolate_type: str,
-    init_value: Any,
+    init_value: Scalar,
     boundaries_and_scales: Mapping[int, Any] | None = None,
 ) -> Schedule:
     """From boundary to boundary along a line or half a cosine; at each the value is scaled.
@@ -46,6 +46,9 @@ def piecewise_interpolate_schedule(
         init_value: the value at 0.
         boundaries_and_scales: at each boundary, the value there over that at the one before. After
             the last the value stays.
+
+    Returns:
+        The schedule.
 
     Raises:
         ValueError: another type, or a negative scale.
@@ -79,15 +82,13 @@ def piecewise_interpolate_schedule(
 
 def linear_onecycle_schedule(
     transition_steps: int,
-    peak_value: Any,
+    peak_value: Scalar,
     pct_start: float = 0.3,
     pct_final: float = 0.85,
     div_factor: float = 25.0,
     final_div_factor: float = 1e4,
 ) -> Schedule:
     """Up and down again along lines, and at last further down.
-
-    Source: Smith and Topin, "Super-convergence", 2018.
 
     Args:
         transition_steps: how many updates all takes.
@@ -97,8 +98,13 @@ def linear_onecycle_schedule(
         div_factor: the peak over the first value.
         final_div_factor: the first value over the last.
 
+    Returns:
+        The schedule.
+
     Raises:
-        ValueError: there are no steps.
+        ValueError: ``transition_steps`` is not positive.
+
+    Source: Smith and Topin, "Super-convergence", 2018.
 
     >>> schedule = linear_onecycle_schedule(100, 1.0)
     >>> [round(float(schedule(t)), 6) for t in (0, 15, 30, 85, 100)]
@@ -115,14 +121,12 @@ def linear_onecycle_schedule(
 
 def cosine_onecycle_schedule(
     transition_steps: int,
-    peak_value: Any,
+    peak_value: Scalar,
     pct_start: float = 0.3,
     div_factor: float = 25.0,
     final_div_factor: float = 1e4,
 ) -> Schedule:
     """Up and down along half cosines.
-
-    Source: Smith and Topin, "Super-convergence", 2018.
 
     Args:
         transition_steps: how many updates all takes.
@@ -131,8 +135,13 @@ def cosine_onecycle_schedule(
         div_factor: the peak over the first value.
         final_div_factor: the first value over the last.
 
+    Returns:
+        The schedule.
+
     Raises:
-        ValueError: there are no steps.
+        ValueError: ``transition_steps`` is not positive.
+
+    Source: Smith and Topin, "Super-convergence", 2018.
 
     >>> schedule = cosine_onecycle_schedule(100, 1.0)
     >>> [round(float(schedule(t)), 6) for t in (0, 15, 30, 65, 100)]
@@ -149,13 +158,16 @@ def cosine_onecycle_schedule(
 def sgdr_schedule(cosine_kwargs: Iterable[Mapping[str, Any]]) -> Schedule:
     """Cosines with warm restarts: one ``warmup_cosine_decay_schedule`` after the other.
 
-    Source: Loshchilov and Hutter, "SGDR", 2017.
-
     Args:
         cosine_kwargs: the arguments of each.
 
+    Returns:
+        The schedule.
+
     Raises:
         ValueError: there are none.
+
+    Source: Loshchilov and Hutter, "SGDR", 2017.
 
     >>> one = dict(init_value=0.0, peak_value=1.0, warmup_steps=1, decay_steps=3)
     >>> schedule = sgdr_schedule([one, {**one, "peak_value": 0.5}])

@@ -17,7 +17,7 @@ from stretto._engine.core.interpreter import as_value
 from stretto._engine.core.types import real_dtype
 from stretto._engine.ops.convert import convert
 from stretto._engine.ops.exponential import rsqrt
-from stretto.optim.base import GradientTransformationExtraArgs
+from stretto.optim.base import GradientTransformationExtraArgs, Scalar
 from stretto.optim.leaves import (
     check,
     columns,
@@ -46,20 +46,18 @@ class FactoredState(NamedTuple):
 
 def scale_by_factored_rms(
     factored: bool = True,
-    decay_rate: Any = 0.8,
-    step_offset: Any = 0,
+    decay_rate: Scalar = 0.8,
+    step_offset: Scalar = 0,
     min_dim_size_to_factor: int = 128,
-    epsilon: Any = 1e-30,
+    epsilon: Scalar = 1e-30,
     decay_rate_fn: Callable[[Any, Any], Any] | None = None,
 ) -> GradientTransformationExtraArgs:
     """g / √v, with v of a matrix the product of mean squares of its rows and columns.
 
     Over the two largest axes of a parameter, v = r cᵀ / mean(r), with running means r and c of
     g² + epsilon along each. At update t from 0, the past weighs 1 − (t + 1) to the power
-    −decay_rate. A parameter with an axis of members more must be transformed by ``per_member``,
-    lest the members be taken for rows.
-
-    Source: Shazeer and Stern, "Adafactor", 2018, algorithm 4.
+    −decay_rate. A parameter with a further axis of members must be transformed by
+    ``per_member``, so that the members are not taken for rows.
 
     Args:
         factored: False keeps v itself for all parameters.
@@ -69,8 +67,13 @@ def scale_by_factored_rms(
         epsilon: added to the squares.
         decay_rate_fn: from the number of updates done and ``decay_rate`` to the weight of the past.
 
+    Returns:
+        The transformation.
+
     Raises:
         ValueError: ``update`` is called without parameters, or a number is out of its range.
+
+    Source: Shazeer and Stern, "Adafactor", 2018, algorithm 4.
 
     >>> import stretto.numpy as snp
     >>> tx = scale_by_factored_rms(min_dim_size_to_factor=2)

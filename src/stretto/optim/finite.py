@@ -39,7 +39,15 @@ def apply_if_finite(
     After ``max_consecutive_errors`` in a row that were not finite, they pass, so that a training
     which cannot recover shows it. ``per_member(apply_if_finite(...))`` stops the member alone.
 
-    Raises ``ValueError`` where ``max_consecutive_errors`` is negative.
+    Args:
+        inner: the transformation.
+        max_consecutive_errors: how many to leave out in a row.
+
+    Returns:
+        The transformation.
+
+    Raises:
+        ValueError: ``max_consecutive_errors`` is negative.
 
     >>> import stretto as st, stretto.numpy as snp
     >>> tx = apply_if_finite(st.optim.sgd(0.5), 3)

@@ -15,6 +15,7 @@ from stretto._engine.api.arguments import name_of
 from stretto._engine.core.interpreter import Value, as_value
 from stretto._engine.core.spelling import refuse_unknown
 from stretto._engine.core.types import default_dtype, is_inexact
+from stretto._engine.core.typing import DTypeLike
 from stretto._engine.ops.convert import convert
 from stretto.optim.base import (
     GradientTransformation,
@@ -49,7 +50,7 @@ class InjectStatefulHyperparamsState(NamedTuple):
 def inject_hyperparams(
     inner_factory: Callable[..., GradientTransformation],
     static_args: str | Iterable[str] = (),
-    hyperparam_dtype: Any = None,
+    hyperparam_dtype: DTypeLike | None = None,
 ) -> Callable[..., GradientTransformationExtraArgs]:
     """Make an optimiser whose hyperparameters are arrays of its state, to read, change and vmap.
 
@@ -162,7 +163,7 @@ def _scalar(x: Any, who: str, name: str, dtype: Any, schedule: Schedule | None =
     if value is None or (schedule is not None and value.ndim):
         raise TypeError(
             f"{who}: {name} was taken for a schedule, but {name}(count) gave "
-            f"{x if value is None else value.type}, and not one number; if it is no schedule, name "
+            f"{x if value is None else value.type}, not one number; if it is not a schedule, name "
             f"it in static_args"
         )
     if not value.weak_type and not isinstance(x, (int, float)):

@@ -25,7 +25,9 @@ from stretto._engine.core.types import (
     promote,
     real_dtype,
 )
+from stretto._engine.core.typing import Array, DTypeLike
 from stretto._engine.ops.convert import convert
+from stretto.optim.base import Scalar
 
 __all__ = [
     "all_finite",
@@ -154,7 +156,9 @@ def chosen(condition: Any, one: Any, other: Any) -> Any:
 # Fresh states
 
 
-def filled(params: Any, value: Any = 0.0, dtype: Any = None, *, real_only: bool = False) -> Any:
+def filled(
+    params: Any, value: Scalar = 0.0, dtype: DTypeLike | None = None, *, real_only: bool = False
+) -> Any:
     """A tree like ``params``, each element ``value``: a state before the first update.
 
     ``dtype`` is for real floating leaves; ``real_only`` gives complex ones the dtype of their
@@ -176,8 +180,14 @@ def first_count() -> Any:
     return snp.zeros((), snp.int32)
 
 
-def safe_increment(count: Any) -> Any:
-    """``count + 1``, and the largest value of its dtype for that one itself.
+def safe_increment(count: Array) -> Array:
+    """Add 1 to a count, unless it is the largest value of its dtype.
+
+    Args:
+        count: an array of integers or floats.
+
+    Returns:
+        An array of the same shape and dtype.
 
     >>> import stretto.numpy as snp
     >>> safe_increment(snp.array(2)), safe_increment(snp.array(127, snp.int8))
@@ -190,14 +200,14 @@ def safe_increment(count: Any) -> Any:
     return snp.where(value < largest, value + snp.full((), 1, value.dtype), largest)
 
 
-def log_decay(decay: Any) -> Any:
+def log_decay(decay: Scalar) -> Any:
     """The logarithm, of a number in double precision: decayᵗ is the exponential of t times it."""
     if isinstance(decay, Value):
         return snp.log(decay)
     return math.log(decay) if decay > 0 else -math.inf
 
 
-def unbias(decay: Any, count: Any) -> Any:
+def unbias(decay: Scalar, count: Any) -> Any:
     """1 / (1 − decayᵗ): what a mean that began at zero is to be multiplied by.
 
     Source: Kingma and Ba, "Adam", 2015, section 3. The difference, of numbers that are almost equal
@@ -227,7 +237,7 @@ def check(
 ) -> None:
     """Refuse numbers that cannot be meant; arrays of rank 0 and schedules pass, as does None.
 
-    Raises ``ValueError`` for such numbers and for arrays with axes, ``TypeError`` for what is none.
+    Raises ``ValueError`` for such numbers and for arrays with axes, ``TypeError`` for others.
     """
     bounds = [
         f"{sign} {bound:g}"

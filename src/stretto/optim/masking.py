@@ -39,9 +39,12 @@ def masked(inner: GradientTransformation, mask: Mask) -> GradientTransformationE
         mask: a tree of booleans of the structure of the parameters or of a prefix of it (one
             boolean for all is one), or a function that makes such a tree of the parameters.
 
+    Returns:
+        The transformation.
+
     Raises:
-        ValueError: the mask is no prefix of the parameters; the message says where they part.
-        TypeError: a leaf of the mask is no boolean.
+        ValueError: the mask is not a prefix of the parameters; the message says where they part.
+        TypeError: a leaf of the mask is not a boolean.
 
     >>> import stretto as st, stretto.numpy as snp
     >>> matrices = lambda params: st.tree.map(lambda x: x.ndim > 1, params)

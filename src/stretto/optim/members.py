@@ -46,10 +46,13 @@ def per_member(
 
     Keyword arguments of ``update`` have one entry a member, too.
 
+    Returns:
+        The transformation.
+
     Raises:
         ValueError: leaves, or hyperparameters, differ in the number of members; the message names
             them.
-        TypeError: ``inner`` is no transformation, nor with ``hyperparams`` a function.
+        TypeError: ``inner`` is not a transformation, or, with ``hyperparams``, not a function.
 
     >>> import stretto as st, stretto.numpy as snp
     >>> params = {"w": snp.zeros((2, 1))}  # two members

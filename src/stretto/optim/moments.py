@@ -11,7 +11,8 @@ from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import stretto.numpy as snp
-from stretto.optim.base import GradientTransformationExtraArgs
+from stretto._engine.core.typing import DTypeLike
+from stretto.optim.base import GradientTransformationExtraArgs, Scalar
 from stretto.optim.leaves import (
     check,
     filled,
@@ -104,15 +105,29 @@ def _first_moment(b1: Any, count: Any, nesterov: bool) -> Callable[[Any, Any], t
 
 
 def scale_by_adam(
-    b1: Any = 0.9,
-    b2: Any = 0.999,
-    eps: Any = 1e-8,
-    eps_root: Any = 0.0,
-    mu_dtype: Any = None,
+    b1: Scalar = 0.9,
+    b2: Scalar = 0.999,
+    eps: Scalar = 1e-8,
+    eps_root: Scalar = 0.0,
+    mu_dtype: DTypeLike | None = None,
     *,
     nesterov: bool = False,
 ) -> GradientTransformationExtraArgs:
     """m̂ / (√(v̂ + eps_root) + eps): Adam without its learning rate; see ``adam``.
+
+    Args:
+        b1: the weight of the past in m.
+        b2: the weight of the past in v.
+        eps: added to the root.
+        eps_root: added within it, for derivatives through the update.
+        mu_dtype: the dtype of m; ``None`` is that of the parameters.
+        nesterov: take m̂ of the step to come.
+
+    Returns:
+        The transformation.
+
+    Raises:
+        ValueError: a number is out of its range, or an array has axes (see ``per_member``).
 
     >>> import stretto.numpy as snp
     >>> tx = scale_by_adam()
@@ -138,15 +153,30 @@ def scale_by_adam(
 
 
 def scale_by_amsgrad(
-    b1: Any = 0.9,
-    b2: Any = 0.999,
-    eps: Any = 1e-8,
-    eps_root: Any = 0.0,
-    mu_dtype: Any = None,
+    b1: Scalar = 0.9,
+    b2: Scalar = 0.999,
+    eps: Scalar = 1e-8,
+    eps_root: Scalar = 0.0,
+    mu_dtype: DTypeLike | None = None,
     bias_correction_mu: bool = True,
     bias_correction_nu: bool = True,
 ) -> GradientTransformationExtraArgs:
     """Adam with the largest v̂ so far in place of v̂; see ``amsgrad``.
+
+    Args:
+        b1: the weight of the past in m.
+        b2: the weight of the past in v.
+        eps: added to the root.
+        eps_root: added within it, for derivatives through the update.
+        mu_dtype: the dtype of m; ``None`` is that of the parameters.
+        bias_correction_mu: divide m by 1 − b1ᵗ.
+        bias_correction_nu: divide v by 1 − b2ᵗ before the largest is taken.
+
+    Returns:
+        The transformation.
+
+    Raises:
+        ValueError: a number is out of its range, or an array has axes (see ``per_member``).
 
     >>> import stretto.numpy as snp
     >>> tx = scale_by_amsgrad()
@@ -183,9 +213,20 @@ def scale_by_amsgrad(
 
 
 def scale_by_adamax(
-    b1: Any = 0.9, b2: Any = 0.999, eps: Any = 1e-8
+    b1: Scalar = 0.9, b2: Scalar = 0.999, eps: Scalar = 1e-8
 ) -> GradientTransformationExtraArgs:
     """m̂ / u with u ← max(b2 · u, |g| + eps), the infinity norm of the past; see ``adamax``.
+
+    Args:
+        b1: the weight of the past in m.
+        b2: the weight of the past in u.
+        eps: added to |g|.
+
+    Returns:
+        The transformation.
+
+    Raises:
+        ValueError: a number is out of its range, or an array has axes (see ``per_member``).
 
     >>> import stretto.numpy as snp
     >>> tx = scale_by_adamax()
@@ -210,11 +251,11 @@ def scale_by_adamax(
 
 
 def scale_by_radam(
-    b1: Any = 0.9,
-    b2: Any = 0.999,
-    eps: Any = 1e-8,
-    eps_root: Any = 0.0,
-    threshold: Any = 5.0,
+    b1: Scalar = 0.9,
+    b2: Scalar = 0.999,
+    eps: Scalar = 1e-8,
+    eps_root: Scalar = 0.0,
+    threshold: Scalar = 5.0,
     *,
     nesterov: bool = False,
 ) -> GradientTransformationExtraArgs:
@@ -222,6 +263,20 @@ def scale_by_radam(
 
     With ρ∞ = 2 / (1 − b2) − 1 and ρ = ρ∞ − 2t · b2ᵗ / (1 − b2ᵗ), where ρ reaches the threshold
     r² = (ρ − 4)(ρ − 2) ρ∞ / ((ρ∞ − 4)(ρ∞ − 2) ρ), and the update is m̂ before.
+
+    Args:
+        b1: the weight of the past in m.
+        b2: the weight of the past in v.
+        eps: added to the root.
+        eps_root: added within it, for derivatives through the update.
+        threshold: from which ρ v̂ counts as known; at least 4.
+        nesterov: take m̂ of the step to come.
+
+    Returns:
+        The transformation.
+
+    Raises:
+        ValueError: a number is out of its range, or an array has axes (see ``per_member``).
 
     >>> import stretto.numpy as snp
     >>> tx = scale_by_radam()
@@ -231,7 +286,7 @@ def scale_by_radam(
     who = "scale_by_radam"
     check(who, least=0, below=1, b1=b1, b2=b2)
     check(who, least=0, eps=eps, eps_root=eps_root)
-    check(who, least=4, threshold=threshold)  # below 4, r is no real number
+    check(who, least=4, threshold=threshold)  # below 4, r is not a real number
     limit = 2 / (1 - b2) - 1
 
     def rule_at(count: Any) -> Callable[..., Any]:
@@ -255,14 +310,27 @@ def scale_by_radam(
 
 
 def scale_by_belief(
-    b1: Any = 0.9,
-    b2: Any = 0.999,
-    eps: Any = 1e-16,
-    eps_root: Any = 1e-16,
+    b1: Scalar = 0.9,
+    b2: Scalar = 0.999,
+    eps: Scalar = 1e-16,
+    eps_root: Scalar = 1e-16,
     *,
     nesterov: bool = False,
 ) -> GradientTransformationExtraArgs:
     """Adam with the mean of (g − m)², the surprise, in place of that of g²; see ``adabelief``.
+
+    Args:
+        b1: the weight of the past in m.
+        b2: the weight of the past in v.
+        eps: added to the root.
+        eps_root: added to v.
+        nesterov: take m̂ of the step to come.
+
+    Returns:
+        The transformation.
+
+    Raises:
+        ValueError: a number is out of its range, or an array has axes (see ``per_member``).
 
     >>> import stretto.numpy as snp
     >>> tx = scale_by_belief()
@@ -288,13 +356,26 @@ def scale_by_belief(
 
 
 def scale_by_yogi(
-    b1: Any = 0.9,
-    b2: Any = 0.999,
-    eps: Any = 1e-3,
-    eps_root: Any = 0.0,
-    initial_accumulator_value: Any = 1e-6,
+    b1: Scalar = 0.9,
+    b2: Scalar = 0.999,
+    eps: Scalar = 1e-3,
+    eps_root: Scalar = 0.0,
+    initial_accumulator_value: Scalar = 1e-6,
 ) -> GradientTransformationExtraArgs:
     """Adam with v ← v − (1 − b2) · sign(v − g²) · g², which grows and shrinks alike; see ``yogi``.
+
+    Args:
+        b1: the weight of the past in m.
+        b2: the weight of the past in v.
+        eps: added to the root.
+        eps_root: added within it, for derivatives through the update.
+        initial_accumulator_value: m and v before the first update.
+
+    Returns:
+        The transformation.
+
+    Raises:
+        ValueError: a number is out of its range, or an array has axes (see ``per_member``).
 
     >>> import stretto.numpy as snp
     >>> tx = scale_by_yogi()

@@ -9,7 +9,8 @@ from collections.abc import Callable
 from typing import Any, Literal, NamedTuple
 
 import stretto.numpy as snp
-from stretto.optim.base import GradientTransformationExtraArgs
+from stretto._engine.core.typing import DTypeLike
+from stretto.optim.base import GradientTransformationExtraArgs, Scalar
 from stretto.optim.leaves import check, filled, first_count, leafwise, safe_increment, unbias
 
 __all__ = ["EmaState", "ScaleByLionState", "TraceState", "ema", "scale_by_lion", "trace"]
@@ -36,20 +37,23 @@ class ScaleByLionState(NamedTuple):
 
 
 def trace(
-    decay: Any, nesterov: bool = False, accumulator_dtype: Any = None
+    decay: Scalar, nesterov: bool = False, accumulator_dtype: DTypeLike | None = None
 ) -> GradientTransformationExtraArgs:
     """The decayed sum of updates: mₜ = gₜ + decay · mₜ₋₁.
-
-    Source: Polyak, "Some methods of speeding up the convergence of iteration methods", 1964;
-    Sutskever et al., "On the importance of initialization and momentum", 2013.
 
     Args:
         decay: the share of the sum that stays at each step.
         nesterov: give gₜ + decay · mₜ in place of mₜ.
         accumulator_dtype: the dtype of the sum; None is that of the parameters.
 
+    Returns:
+        The transformation.
+
     Raises:
         ValueError: ``decay`` is negative.
+
+    Source: Polyak, "Some methods of speeding up the convergence of iteration methods", 1964;
+    Sutskever et al., "On the importance of initialization and momentum", 2013.
 
     >>> import stretto.numpy as snp
     >>> tx = trace(0.5)
@@ -78,7 +82,7 @@ def trace(
 
 
 def ema(
-    decay: Any, debias: bool = True, accumulator_dtype: Any = None
+    decay: Scalar, debias: bool = True, accumulator_dtype: DTypeLike | None = None
 ) -> GradientTransformationExtraArgs:
     """The exponential mean of the updates: mₜ = decay · mₜ₋₁ + (1 − decay) · gₜ.
 
@@ -89,6 +93,9 @@ def ema(
         debias: divide by 1 − decayᵗ, so that the mean does not begin near zero (Kingma and Ba,
             "Adam", 2015, section 3).
         accumulator_dtype: the dtype of the mean; None is that of the parameters.
+
+    Returns:
+        The transformation.
 
     Raises:
         ValueError: ``decay`` is out of its range.
@@ -137,17 +144,16 @@ _SIGNS: dict[str, Callable[[Any, Any], Any]] = {
 
 
 def scale_by_lion(
-    b1: Any = 0.9,
-    b2: Any = 0.99,
-    mu_dtype: Any = None,
+    b1: Scalar = 0.9,
+    b2: Scalar = 0.99,
+    mu_dtype: DTypeLike | None = None,
     *,
     mode: Literal["hard", "smooth", "refined"] = "hard",
-    smooth_beta: Any = 1.0,
+    smooth_beta: Scalar = 1.0,
 ) -> GradientTransformationExtraArgs:
     """The sign of the momentum before this step, mixed with the gradient.
 
-    sign(b1 · m + (1 − b1) · g), and then m ← b2 · m + (1 − b2) · g. Source: Chen et al., "Symbolic
-    discovery of optimization algorithms", 2023, algorithm 2.
+    sign(b1 · m + (1 − b1) · g), and then m ← b2 · m + (1 − b2) · g.
 
     Args:
         b1: the weight of the momentum in the update.
@@ -157,8 +163,13 @@ def scale_by_lion(
             the mixture; ``"refined"`` the mixture itself, kept between −1 and 1.
         smooth_beta: how steep the tangent is.
 
+    Returns:
+        The transformation.
+
     Raises:
         ValueError: ``b1`` or ``b2`` is not in [0, 1), or another mode.
+
+    Source: Chen et al., "Symbolic discovery of optimization algorithms", 2023, algorithm 2.
 
     >>> import stretto.numpy as snp
     >>> tx = scale_by_lion()

@@ -10,17 +10,24 @@ from typing import Any
 
 import stretto.numpy as snp
 from stretto._engine.api.arguments import values_of_tree
+from stretto._engine.core.typing import Array
 from stretto._engine.ops.exponential import root_of_squares
-from stretto.optim.base import GradientTransformationExtraArgs, stateless
+from stretto.optim.base import GradientTransformationExtraArgs, Scalar, stateless
 from stretto.optim.leaves import check, leafwise, need_params, squared, wide
 
 __all__ = ["global_norm", "scale_by_param_block_rms", "scale_by_trust_ratio"]
 
 
-def global_norm(updates: Any) -> Any:
-    """The Euclidean norm of all elements of all leaves, of at least float32.
+def global_norm(updates: Any) -> Array:
+    """Return the Euclidean norm of all elements of all leaves.
 
-    0 without leaves; at 0 its derivative is 0. As ``stretto.tree.norm``, which needs a leaf.
+    Args:
+        updates: a tree of arrays.
+
+    Returns:
+        An array of rank 0, of at least float32; 0 without leaves. At 0 its derivative is 0.
+
+    As ``stretto.tree.norm``, which needs a leaf.
 
     >>> import stretto.numpy as snp
     >>> global_norm({"a": snp.array([3.0]), "b": snp.array([4.0])})
@@ -31,20 +38,23 @@ def global_norm(updates: Any) -> Any:
 
 
 def scale_by_trust_ratio(
-    min_norm: Any = 0.0, trust_coefficient: Any = 1.0, eps: Any = 0.0
+    min_norm: Scalar = 0.0, trust_coefficient: Scalar = 1.0, eps: Scalar = 0.0
 ) -> GradientTransformationExtraArgs:
     """Each leaf times ``trust_coefficient`` · ‖p‖ / (‖g‖ + eps), or as it is where a norm is 0.
-
-    Source: You, Gitman and Ginsburg, "Large batch training of convolutional networks" (LARS), 2017;
-    You et al., "Large batch optimization for deep learning" (LAMB), 2020.
 
     Args:
         min_norm: norms below it count as it.
         trust_coefficient: a factor of the ratio.
         eps: added to the norm of the update.
 
+    Returns:
+        The transformation.
+
     Raises:
         ValueError: ``update`` is called without parameters, or a number is negative.
+
+    Source: You, Gitman and Ginsburg, "Large batch training of convolutional networks" (LARS), 2017;
+    You et al., "Large batch optimization for deep learning" (LAMB), 2020.
 
     >>> import stretto.numpy as snp
     >>> tx = scale_by_trust_ratio()
@@ -68,11 +78,19 @@ def scale_by_trust_ratio(
     return stateless(f)
 
 
-def scale_by_param_block_rms(min_scale: Any = 1e-3) -> GradientTransformationExtraArgs:
-    """Each leaf times the root mean square of its parameter, which is at least ``min_scale``.
+def scale_by_param_block_rms(min_scale: Scalar = 1e-3) -> GradientTransformationExtraArgs:
+    """Multiply each leaf by the root mean square of its parameter.
 
-    Source: Shazeer and Stern, "Adafactor", 2018, section 8. Raises ``ValueError`` where ``update``
-    is called without parameters, or ``min_scale`` is negative.
+    Args:
+        min_scale: the least factor.
+
+    Returns:
+        The transformation.
+
+    Raises:
+        ValueError: ``update`` is called without parameters, or ``min_scale`` is negative.
+
+    Source: Shazeer and Stern, "Adafactor", 2018, section 8.
 
     >>> import stretto.numpy as snp
     >>> tx = scale_by_param_block_rms()

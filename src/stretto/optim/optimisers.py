@@ -5,11 +5,16 @@ Each is a ``chain`` of transformations. Adam's family is in ``adams``.
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 
-from stretto.optim.base import GradientTransformationExtraArgs, Mask, ScalarOrSchedule, identity
+from stretto._engine.core.typing import DTypeLike, Key
+from stretto.optim.base import (
+    GradientTransformationExtraArgs,
+    Mask,
+    Scalar,
+    ScalarOrSchedule,
+    identity,
+)
 from stretto.optim.clipping import clip_by_block_rms
 from stretto.optim.combining import chain
 from stretto.optim.factored import scale_by_factored_rms
@@ -40,14 +45,11 @@ __all__ = [
 
 def sgd(
     learning_rate: ScalarOrSchedule,
-    momentum: Any = None,
+    momentum: Scalar | None = None,
     nesterov: bool = False,
-    accumulator_dtype: Any = None,
+    accumulator_dtype: DTypeLike | None = None,
 ) -> GradientTransformationExtraArgs:
     """Stochastic gradient descent: −learning_rate · g, or · (g + momentum · the sum before).
-
-    Source: Robbins and Monro, 1951; Polyak, 1964; Sutskever et al., "On the importance of
-    initialization and momentum in deep learning", 2013.
 
     Args:
         learning_rate: a number, an array of rank 0 or a schedule.
@@ -55,9 +57,15 @@ def sgd(
         nesterov: Nesterov's momentum.
         accumulator_dtype: the dtype of the sum; None is that of the parameters.
 
+    Returns:
+        The transformation.
+
     Raises:
         ValueError: a number is negative, an array has axes (see ``per_member``), or ``nesterov``
             without momentum.
+
+    Source: Robbins and Monro, 1951; Polyak, 1964; Sutskever et al., "On the importance of
+    initialization and momentum in deep learning", 2013.
 
     >>> import stretto as st, stretto.numpy as snp
     >>> params = {"w": snp.array([1.0, -2.0])}
@@ -76,12 +84,12 @@ def sgd(
 
 
 def noisy_sgd(
-    learning_rate: ScalarOrSchedule, eta: Any = 0.01, gamma: Any = 0.55, key: Any = None
+    learning_rate: ScalarOrSchedule,
+    eta: Scalar = 0.01,
+    gamma: Scalar = 0.55,
+    key: Key | int | None = None,
 ) -> GradientTransformationExtraArgs:
     """SGD with normal noise of variance ``eta / tᵞ`` on the gradients of update t = 1, 2, ….
-
-    Source: Neelakantan et al., "Adding gradient noise improves learning for very deep networks",
-    2015.
 
     Args:
         learning_rate: a number, an array of rank 0 or a schedule.
@@ -90,8 +98,14 @@ def noisy_sgd(
         key: a PRNG key or a seed; None draws one from the ambient stream when the state is made.
             For members of their own noise: ``per_member(noisy_sgd, learning_rate=..., key=keys)``.
 
+    Returns:
+        The transformation.
+
     Raises:
         ValueError: a number is negative, or an array has axes.
+
+    Source: Neelakantan et al., "Adding gradient noise improves learning for very deep networks",
+    2015.
 
     >>> import stretto as st, stretto.numpy as snp
     >>> tx = noisy_sgd(0.1, key=st.random.PRNGKey(0))
@@ -103,19 +117,22 @@ def noisy_sgd(
 
 
 def adagrad(
-    learning_rate: ScalarOrSchedule, initial_accumulator_value: Any = 0.1, eps: Any = 1e-7
+    learning_rate: ScalarOrSchedule, initial_accumulator_value: Scalar = 0.1, eps: Scalar = 1e-7
 ) -> GradientTransformationExtraArgs:
     """−learning_rate · g / √(s + eps), with s the sum of squares so far.
-
-    Source: Duchi, Hazan and Singer, "Adaptive subgradient methods", 2011.
 
     Args:
         learning_rate: a number, an array of rank 0 or a schedule.
         initial_accumulator_value: s before the first update.
         eps: added to s.
 
+    Returns:
+        The transformation.
+
     Raises:
         ValueError: a number is negative, or an array has axes (see ``per_member``).
+
+    Source: Duchi, Hazan and Singer, "Adaptive subgradient methods", 2011.
 
     >>> import stretto.numpy as snp
     >>> tx = adagrad(0.1, initial_accumulator_value=0.0)
@@ -130,15 +147,14 @@ def adagrad(
 
 def adadelta(
     learning_rate: ScalarOrSchedule | None = None,
-    rho: Any = 0.9,
-    eps: Any = 1e-6,
+    rho: Scalar = 0.9,
+    eps: Scalar = 1e-6,
     weight_decay: ScalarOrSchedule = 0.0,
     weight_decay_mask: Mask | None = None,
 ) -> GradientTransformationExtraArgs:
     """−learning_rate · g · √(x + eps) / √(v + eps), with running means of squares.
 
-    v is that of the gradients, x that of the updates before the learning rate. Source: Zeiler,
-    "ADADELTA", 2012, algorithm 1.
+    v is that of the gradients, x that of the updates before the learning rate.
 
     Args:
         learning_rate: a number, an array of rank 0 or a schedule; None is 1, as in the paper.
@@ -147,8 +163,13 @@ def adadelta(
         weight_decay: added to the gradients, times the parameters.
         weight_decay_mask: which leaves decay; see ``masked``.
 
+    Returns:
+        The transformation.
+
     Raises:
         ValueError: a number is out of its range, or an array has axes (see ``per_member``).
+
+    Source: Zeiler, "ADADELTA", 2012, algorithm 1.
 
     >>> import stretto.numpy as snp
     >>> tx = adadelta(1.0)
@@ -166,19 +187,16 @@ def adadelta(
 
 def rmsprop(
     learning_rate: ScalarOrSchedule,
-    decay: Any = 0.9,
-    eps: Any = 1e-8,
-    initial_scale: Any = 0.0,
+    decay: Scalar = 0.9,
+    eps: Scalar = 1e-8,
+    initial_scale: Scalar = 0.0,
     eps_in_sqrt: bool = True,
     centered: bool = False,
-    momentum: Any = None,
+    momentum: Scalar | None = None,
     nesterov: bool = False,
     bias_correction: bool = False,
 ) -> GradientTransformationExtraArgs:
     """−learning_rate · g / √(v + eps), with v the running mean of squares.
-
-    Source: Tieleman and Hinton, lecture 6.5 of "Neural networks for machine learning", 2012;
-    centred, Graves, "Generating sequences with recurrent neural networks", 2013.
 
     Args:
         learning_rate: a number, an array of rank 0 or a schedule.
@@ -191,8 +209,14 @@ def rmsprop(
         nesterov: Nesterov's momentum.
         bias_correction: divide the means by 1 − decayᵗ.
 
+    Returns:
+        The transformation.
+
     Raises:
         ValueError: a number is out of its range, or an array has axes (see ``per_member``).
+
+    Source: Tieleman and Hinton, lecture 6.5 of "Neural networks for machine learning", 2012;
+    centred, Graves, "Generating sequences with recurrent neural networks", 2013.
 
     >>> import stretto.numpy as snp
     >>> tx = rmsprop(0.1, decay=0.75)
@@ -210,16 +234,15 @@ def rmsprop(
 
 def lion(
     learning_rate: ScalarOrSchedule,
-    b1: Any = 0.9,
-    b2: Any = 0.99,
-    mu_dtype: Any = None,
+    b1: Scalar = 0.9,
+    b2: Scalar = 0.99,
+    mu_dtype: DTypeLike | None = None,
     weight_decay: ScalarOrSchedule = 1e-3,
     mask: Mask | None = None,
 ) -> GradientTransformationExtraArgs:
     """−learning_rate · (sign(b1 · m + (1 − b1) · g) + weight_decay · p).
 
     Every element moves by the learning rate, which is to be three to ten times smaller than Adam's.
-    Source: Chen et al., "Symbolic discovery of optimization algorithms", 2023, algorithm 2.
     ``update`` needs ``params``.
 
     Args:
@@ -230,9 +253,14 @@ def lion(
         weight_decay: a number, an array of rank 0 or a schedule.
         mask: which leaves decay; see ``masked``.
 
+    Returns:
+        The transformation.
+
     Raises:
         ValueError: a number is out of its range, an array has axes (see ``per_member``), or
             ``update`` is called without parameters.
+
+    Source: Chen et al., "Symbolic discovery of optimization algorithms", 2023, algorithm 2.
 
     >>> import stretto.numpy as snp
     >>> tx = lion(0.1, weight_decay=0.5)
@@ -250,17 +278,16 @@ def lion(
 
 def lamb(
     learning_rate: ScalarOrSchedule,
-    b1: Any = 0.9,
-    b2: Any = 0.999,
-    eps: Any = 1e-6,
-    eps_root: Any = 0.0,
+    b1: Scalar = 0.9,
+    b2: Scalar = 0.999,
+    eps: Scalar = 1e-6,
+    eps_root: Scalar = 0.0,
     weight_decay: ScalarOrSchedule = 0.0,
     mask: Mask | None = None,
 ) -> GradientTransformationExtraArgs:
     """AdamW's direction of each leaf, as long as the leaf itself, times −learning_rate.
 
-    Source: You et al., "Large batch optimization for deep learning", 2020, algorithm 2. ``update``
-    needs ``params``; with an axis of members, use ``per_member(lamb(...))``.
+    ``update`` needs ``params``; with an axis of members, use ``per_member(lamb(...))``.
 
     Args:
         learning_rate: a number, an array of rank 0 or a schedule.
@@ -271,8 +298,13 @@ def lamb(
         weight_decay: a number, an array of rank 0 or a schedule.
         mask: which leaves decay; see ``masked``.
 
+    Returns:
+        The transformation.
+
     Raises:
         ValueError: as ``adamw``.
+
+    Source: You et al., "Large batch optimization for deep learning", 2020, algorithm 2.
 
     >>> import stretto.numpy as snp
     >>> tx = lamb(0.1)
@@ -293,17 +325,15 @@ def lars(
     learning_rate: ScalarOrSchedule,
     weight_decay: ScalarOrSchedule = 0.0,
     weight_decay_mask: Mask = True,
-    trust_coefficient: Any = 0.001,
-    eps: Any = 0.0,
+    trust_coefficient: Scalar = 0.001,
+    eps: Scalar = 0.0,
     trust_ratio_mask: Mask = True,
-    momentum: Any = 0.9,
+    momentum: Scalar = 0.9,
     nesterov: bool = False,
 ) -> GradientTransformationExtraArgs:
     """SGD with momentum whose step is a fixed share of the length of each leaf.
 
-    Source: You, Gitman and Ginsburg, "Large batch training of convolutional networks", 2017,
-    algorithm 1. ``update`` needs ``params``; with an axis of members, use
-    ``per_member(lars(...))``.
+    ``update`` needs ``params``; with an axis of members, use ``per_member(lars(...))``.
 
     Args:
         learning_rate: a number, an array of rank 0 or a schedule.
@@ -311,13 +341,19 @@ def lars(
         weight_decay_mask: which leaves decay; see ``masked``.
         trust_coefficient: the share.
         eps: added to the length of the update.
-        trust_ratio_mask: which leaves have their length looked at; see ``masked``.
+        trust_ratio_mask: the leaves whose length counts; see ``masked``.
         momentum: the share of the sum of past updates that stays.
         nesterov: Nesterov's momentum.
+
+    Returns:
+        The transformation.
 
     Raises:
         ValueError: a number is negative, an array has axes, or ``update`` is called without
             parameters.
+
+    Source: You, Gitman and Ginsburg, "Large batch training of convolutional networks", 2017,
+    algorithm 1.
 
     >>> import stretto.numpy as snp
     >>> tx = lars(1.0)
@@ -338,22 +374,20 @@ def lars(
 def adafactor(
     learning_rate: ScalarOrSchedule | None = None,
     min_dim_size_to_factor: int = 128,
-    decay_rate: Any = 0.8,
+    decay_rate: Scalar = 0.8,
     decay_offset: int = 0,
     multiply_by_parameter_scale: bool = True,
-    clipping_threshold: Any = 1.0,
-    momentum: Any = None,
-    dtype_momentum: Any = np.float32,
+    clipping_threshold: Scalar = 1.0,
+    momentum: Scalar | None = None,
+    dtype_momentum: DTypeLike = np.float32,
     weight_decay_rate: ScalarOrSchedule | None = None,
-    eps: Any = 1e-30,
+    eps: Scalar = 1e-30,
     factored: bool = True,
     weight_decay_mask: Mask | None = None,
 ) -> GradientTransformationExtraArgs:
     """Adam without its first moment, and with the second kept by rows and columns.
 
-    Source: Shazeer and Stern, "Adafactor: adaptive learning rates with sublinear memory cost",
-    2018, algorithm 4; with a learning rate that is not relative to the step. ``update`` needs
-    ``params``; with an axis of members, use ``per_member(adafactor(...))``.
+    ``update`` needs ``params``; with an axis of members, use ``per_member(adafactor(...))``.
 
     Args:
         learning_rate: a number, an array of rank 0 or a schedule; None is 1.
@@ -371,9 +405,15 @@ def adafactor(
         factored: False keeps the second moment whole.
         weight_decay_mask: which leaves decay; see ``masked``.
 
+    Returns:
+        The transformation.
+
     Raises:
         ValueError: a number is out of its range, an array has axes, or ``update`` is called
             without parameters.
+
+    Source: Shazeer and Stern, "Adafactor: adaptive learning rates with sublinear memory cost",
+    2018, algorithm 4; with a learning rate that is not relative to the step.
 
     >>> import stretto.numpy as snp
     >>> tx = adafactor(0.1)

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 
 import stretto.numpy as snp
 from stretto._engine.ops.exponential import rsqrt
-from stretto.optim.base import GradientTransformationExtraArgs
+from stretto.optim.base import GradientTransformationExtraArgs, Scalar
 from stretto.optim.leaves import (
     check,
     filled,
@@ -80,13 +80,26 @@ def _inverse_root(v: Any, eps: Any, eps_in_sqrt: bool) -> Any:
 
 
 def scale_by_rms(
-    decay: Any = 0.9,
-    eps: Any = 1e-8,
-    initial_scale: Any = 0.0,
+    decay: Scalar = 0.9,
+    eps: Scalar = 1e-8,
+    initial_scale: Scalar = 0.0,
     eps_in_sqrt: bool = True,
     bias_correction: bool = False,
 ) -> GradientTransformationExtraArgs:
     """g / √(v + eps) with v ← decay · v + (1 − decay) · g²; see ``rmsprop``.
+
+    Args:
+        decay: the weight of the past.
+        eps: added to v, or to its root.
+        initial_scale: v before the first update.
+        eps_in_sqrt: ``False`` adds ``eps`` to the root.
+        bias_correction: divide the means by 1 − decayᵗ.
+
+    Returns:
+        The transformation.
+
+    Raises:
+        ValueError: a number is out of its range, or an array has axes (see ``per_member``).
 
     >>> import stretto.numpy as snp
     >>> tx = scale_by_rms(decay=0.75)
@@ -121,13 +134,26 @@ def scale_by_rms(
 
 
 def scale_by_stddev(
-    decay: Any = 0.9,
-    eps: Any = 1e-8,
-    initial_scale: Any = 0.0,
+    decay: Scalar = 0.9,
+    eps: Scalar = 1e-8,
+    initial_scale: Scalar = 0.0,
     eps_in_sqrt: bool = True,
     bias_correction: bool = False,
 ) -> GradientTransformationExtraArgs:
     """g / √(v − m² + eps), with running means m of g and v of g²: ``rmsprop`` with ``centered``.
+
+    Args:
+        decay: the weight of the past.
+        eps: added to v, or to its root.
+        initial_scale: v before the first update.
+        eps_in_sqrt: ``False`` adds ``eps`` to the root.
+        bias_correction: divide the means by 1 − decayᵗ.
+
+    Returns:
+        The transformation.
+
+    Raises:
+        ValueError: a number is out of its range, or an array has axes (see ``per_member``).
 
     >>> import stretto.numpy as snp
     >>> tx = scale_by_stddev(decay=0.5)
@@ -165,9 +191,19 @@ def scale_by_stddev(
 
 
 def scale_by_rss(
-    initial_accumulator_value: Any = 0.1, eps: Any = 1e-7
+    initial_accumulator_value: Scalar = 0.1, eps: Scalar = 1e-7
 ) -> GradientTransformationExtraArgs:
     """g / √(s + eps) with s the sum of squares so far, 0 where that is 0; see ``adagrad``.
+
+    Args:
+        initial_accumulator_value: s before the first update.
+        eps: added to s.
+
+    Returns:
+        The transformation.
+
+    Raises:
+        ValueError: a number is out of its range, or an array has axes (see ``per_member``).
 
     >>> import stretto.numpy as snp
     >>> tx = scale_by_rss(initial_accumulator_value=0.0)
@@ -196,10 +232,20 @@ def scale_by_rss(
     return GradientTransformationExtraArgs(init, update)
 
 
-def scale_by_adadelta(rho: Any = 0.9, eps: Any = 1e-6) -> GradientTransformationExtraArgs:
+def scale_by_adadelta(rho: Scalar = 0.9, eps: Scalar = 1e-6) -> GradientTransformationExtraArgs:
     """g · √(x + eps) / √(v + eps), with running means v of g² and x of squared updates.
 
     See ``adadelta``.
+
+    Args:
+        rho: the weight of the past.
+        eps: added to both means.
+
+    Returns:
+        The transformation.
+
+    Raises:
+        ValueError: a number is out of its range, or an array has axes (see ``per_member``).
 
     >>> import stretto.numpy as snp
     >>> tx = scale_by_adadelta()

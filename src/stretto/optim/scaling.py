@@ -9,10 +9,12 @@ from typing import Any, NamedTuple
 
 from stretto._engine.core import tree
 from stretto._engine.core.interpreter import Value
+from stretto._engine.core.typing import Key
 from stretto.optim.base import (
     EmptyState,
     GradientTransformationExtraArgs,
     Mask,
+    Scalar,
     ScalarOrSchedule,
     Schedule,
     identity,
@@ -61,8 +63,17 @@ class AddNoiseState(NamedTuple):
     rng_key: Any
 
 
-def scale(step_size: Any) -> GradientTransformationExtraArgs:
-    """The updates times ``step_size``, a number or an array of rank 0.
+def scale(step_size: Scalar) -> GradientTransformationExtraArgs:
+    """Multiply the updates by a number.
+
+    Args:
+        step_size: a number or an array of rank 0.
+
+    Returns:
+        The transformation.
+
+    Raises:
+        ValueError: an array has axes (see ``per_member``).
 
     >>> import stretto.numpy as snp
     >>> scale(-0.5).update({"w": snp.ones(2)}, scale(-0.5).init(None))[0]
@@ -77,7 +88,13 @@ def _times(who: str, updates: Any, factor: Any) -> Any:
 
 
 def scale_by_schedule(step_size_fn: Schedule) -> GradientTransformationExtraArgs:
-    """The updates times ``step_size_fn(count)``, with the number of updates done before.
+    """Multiply the updates by ``step_size_fn(count)``, of the number of updates done before.
+
+    Args:
+        step_size_fn: a schedule.
+
+    Returns:
+        The transformation.
 
     >>> import stretto.numpy as snp
     >>> tx = scale_by_schedule(lambda count: 1 / (count + 1))
@@ -112,6 +129,9 @@ def scale_by_learning_rate(
         learning_rate: a number, an array of rank 0 or a schedule.
         flip_sign: False leaves the minus out.
 
+    Returns:
+        The transformation.
+
     Raises:
         ValueError: the learning rate is negative; or an array with axes, see ``per_member``.
 
@@ -135,15 +155,20 @@ def add_decayed_weights(
 ) -> GradientTransformationExtraArgs:
     """The updates plus ``weight_decay`` times the parameters.
 
-    Source: Loshchilov and Hutter, "Decoupled weight decay regularization", 2019, where it comes
-    after the adaptive scaling. ``update`` needs ``params``, unless the decay is the number 0.
+    ``update`` needs ``params``, unless the decay is the number 0.
 
     Args:
         weight_decay: a number, an array of rank 0 or a schedule.
         mask: which leaves decay; see ``masked``.
 
+    Returns:
+        The transformation.
+
     Raises:
         ValueError: the decay is negative; ``update`` is called without parameters.
+
+    Source: Loshchilov and Hutter, "Decoupled weight decay regularization", 2019, where it comes
+    after the adaptive scaling.
 
     >>> import stretto.numpy as snp
     >>> tx = add_decayed_weights(0.1)
@@ -171,19 +196,24 @@ def add_decayed_weights(
     return tx if mask is None else masked(tx, mask)
 
 
-def add_noise(eta: Any, gamma: Any, key: Any = None) -> GradientTransformationExtraArgs:
+def add_noise(
+    eta: Scalar, gamma: Scalar, key: Key | int | None = None
+) -> GradientTransformationExtraArgs:
     """The updates plus normal noise of variance ``eta / tᵞ`` at update t = 1, 2, ….
-
-    Source: Neelakantan et al., "Adding gradient noise improves learning for very deep networks",
-    2015, equation 1 with t from 1.
 
     Args:
         eta: the variance at the first update.
         gamma: how fast it falls.
         key: a PRNG key or a seed; None draws one from the ambient stream when the state is made.
 
+    Returns:
+        The transformation.
+
     Raises:
         ValueError: ``eta`` or ``gamma`` is negative.
+
+    Source: Neelakantan et al., "Adding gradient noise improves learning for very deep networks",
+    2015, equation 1 with t from 1.
 
     >>> import stretto as st, stretto.numpy as snp
     >>> tx = add_noise(0.01, 0.55, st.random.PRNGKey(0))

@@ -15,7 +15,7 @@ import numpy as np
 
 import stretto.numpy as snp
 from stretto._engine.core.interpreter import Value
-from stretto.optim.base import Schedule
+from stretto.optim.base import Scalar, Schedule
 from stretto.optim.leaves import check
 
 __all__ = [
@@ -32,8 +32,14 @@ __all__ = [
 ]
 
 
-def constant_schedule(value: Any) -> Schedule:
-    """``value`` at all times.
+def constant_schedule(value: Scalar) -> Schedule:
+    """Return the same value at all times.
+
+    Args:
+        value: the value.
+
+    Returns:
+        The schedule.
 
     >>> constant_schedule(0.1)(7)
     0.1
@@ -42,13 +48,29 @@ def constant_schedule(value: Any) -> Schedule:
 
 
 def polynomial_schedule(
-    init_value: Any, end_value: Any, power: Any, transition_steps: int, transition_begin: int = 0
+    init_value: Scalar,
+    end_value: Scalar,
+    power: Scalar,
+    transition_steps: int,
+    transition_begin: int = 0,
 ) -> Schedule:
-    """From ``init_value`` to ``end_value``, by a power of the share of steps that is left.
+    """Go from one value to another by a power of the share of steps that is left.
 
     (init_value − end_value) · (1 − t / transition_steps)^power + end_value, with t the count less
-    ``transition_begin``, kept between 0 and ``transition_steps``. With no steps it stays at
-    ``init_value``. Raises ``ValueError`` where the steps or the begin are negative.
+    ``transition_begin``, kept between 0 and ``transition_steps``.
+
+    Args:
+        init_value: the value at first.
+        end_value: the value at last.
+        power: the exponent.
+        transition_steps: how many updates it takes; with 0 it stays at ``init_value``.
+        transition_begin: the count at which it begins.
+
+    Returns:
+        The schedule.
+
+    Raises:
+        ValueError: ``transition_steps`` or ``transition_begin`` is negative.
 
     >>> schedule = polynomial_schedule(1.0, 0.0, 2, 10)
     >>> [float(schedule(t)) for t in (0, 5, 10, 20)]
@@ -67,11 +89,21 @@ def polynomial_schedule(
 
 
 def linear_schedule(
-    init_value: Any, end_value: Any, transition_steps: int, transition_begin: int = 0
+    init_value: Scalar, end_value: Scalar, transition_steps: int, transition_begin: int = 0
 ) -> Schedule:
-    """From ``init_value`` to ``end_value`` along a line, in ``transition_steps`` updates.
+    """Go from one value to another along a line.
 
-    Raises ``ValueError`` where the steps or the begin are negative.
+    Args:
+        init_value: the value at first.
+        end_value: the value at last.
+        transition_steps: how many updates it takes; with 0 it stays at ``init_value``.
+        transition_begin: the count at which it begins.
+
+    Returns:
+        The schedule.
+
+    Raises:
+        ValueError: ``transition_steps`` or ``transition_begin`` is negative.
 
     >>> schedule = linear_schedule(0.0, 1.0, 4)
     >>> [float(schedule(t)) for t in (0, 1, 4, 9)]
@@ -81,12 +113,12 @@ def linear_schedule(
 
 
 def exponential_decay(
-    init_value: Any,
+    init_value: Scalar,
     transition_steps: int,
-    decay_rate: Any,
+    decay_rate: Scalar,
     transition_begin: int = 0,
     staircase: bool = False,
-    end_value: Any = None,
+    end_value: Scalar | None = None,
 ) -> Schedule:
     """``init_value`` · decay_rate^(t / transition_steps): one factor every so many updates.
 
@@ -96,13 +128,16 @@ def exponential_decay(
         init_value: the value until ``transition_begin``.
         transition_steps: how many updates bring one factor ``decay_rate``.
         decay_rate: below 1 the value falls, above it rises.
-        transition_begin: when it begins.
+        transition_begin: the count at which it begins.
         staircase: round the exponent down, so that the value moves in steps.
         end_value: the value goes no further than this.
 
+    Returns:
+        The schedule.
+
     Raises:
-        ValueError: ``transition_steps`` or ``decay_rate`` is not positive, or the begin is
-            negative.
+        ValueError: ``transition_steps`` or ``decay_rate`` is not positive, or ``transition_begin``
+            is negative.
 
     >>> schedule = exponential_decay(1.0, transition_steps=2, decay_rate=0.25)
     >>> [float(schedule(t)) for t in (0, 1, 2)]
@@ -126,12 +161,25 @@ def exponential_decay(
 
 
 def cosine_decay_schedule(
-    init_value: Any, decay_steps: int, alpha: Any = 0.0, exponent: Any = 1.0
+    init_value: Scalar, decay_steps: int, alpha: Scalar = 0.0, exponent: Scalar = 1.0
 ) -> Schedule:
     """Half a cosine from ``init_value`` down to ``alpha`` · init_value, in ``decay_steps`` updates.
 
-    init_value · ((1 − alpha) · (½ + ½ cos(π t / decay_steps))^exponent + alpha). Source: Loshchilov
-    and Hutter, "SGDR", 2017, equation 5. Raises ``ValueError`` where there are no steps.
+    init_value · ((1 − alpha) · (½ + ½ cos(π t / decay_steps))^exponent + alpha).
+
+    Args:
+        init_value: the value at first.
+        decay_steps: how many updates it takes.
+        alpha: the last value over the first.
+        exponent: of the cosine.
+
+    Returns:
+        The schedule.
+
+    Raises:
+        ValueError: ``decay_steps`` is not positive.
+
+    Source: Loshchilov and Hutter, "SGDR", 2017, equation 5.
 
     >>> schedule = cosine_decay_schedule(1.0, 10)
     >>> [round(float(schedule(t)), 6) for t in (0, 5, 10, 20)]
@@ -148,11 +196,19 @@ def cosine_decay_schedule(
 
 
 def piecewise_constant_schedule(
-    init_value: Any, boundaries_and_scales: Mapping[int, Any] | None = None
+    init_value: Scalar, boundaries_and_scales: Mapping[int, Any] | None = None
 ) -> Schedule:
-    """``init_value`` times the scale of each boundary that the count has reached.
+    """Multiply the value by the scale of each boundary that the count has reached.
 
-    Raises ``ValueError`` where a scale is negative.
+    Args:
+        init_value: the value at first.
+        boundaries_and_scales: the scales, by boundary.
+
+    Returns:
+        The schedule.
+
+    Raises:
+        ValueError: a scale is negative.
 
     >>> schedule = piecewise_constant_schedule(1.0, {3: 0.5, 5: 0.5})
     >>> [float(schedule(t)) for t in (2, 3, 5)]
@@ -171,9 +227,17 @@ def piecewise_constant_schedule(
 
 
 def join_schedules(schedules: Sequence[Schedule], boundaries: Sequence[int]) -> Schedule:
-    """One schedule after the other: each takes over at its boundary, and counts from there.
+    """Run schedules one after the other: each takes over at its boundary, and counts from there.
 
-    Raises ``ValueError`` where there is not one boundary less than schedules, or they do not grow.
+    Args:
+        schedules: the schedules.
+        boundaries: the counts at which the second and later ones begin.
+
+    Returns:
+        The schedule.
+
+    Raises:
+        ValueError: there is not one boundary fewer than schedules, or the boundaries fall.
 
     >>> schedule = join_schedules([linear_schedule(0.0, 1.0, 4), constant_schedule(0.5)], [4])
     >>> [float(schedule(t)) for t in (2, 4, 5)]
@@ -182,7 +246,7 @@ def join_schedules(schedules: Sequence[Schedule], boundaries: Sequence[int]) -> 
     parts, ends = list(schedules), list(boundaries)
     if len(ends) != len(parts) - 1:
         raise ValueError(
-            f"join_schedules: expected one boundary less than schedules, got {len(ends)} "
+            f"join_schedules: expected one boundary fewer than schedules, got {len(ends)} "
             f"boundaries for {len(parts)} schedules"
         )
     if any(b < a for a, b in itertools.pairwise(ends)):
@@ -197,8 +261,19 @@ def join_schedules(schedules: Sequence[Schedule], boundaries: Sequence[int]) -> 
     return schedule
 
 
-def warmup_constant_schedule(init_value: Any, peak_value: Any, warmup_steps: int) -> Schedule:
-    """A line from ``init_value`` to ``peak_value`` in ``warmup_steps`` updates, and then level.
+def warmup_constant_schedule(init_value: Scalar, peak_value: Scalar, warmup_steps: int) -> Schedule:
+    """Rise along a line, and then stay level.
+
+    Args:
+        init_value: the value at first.
+        peak_value: the value from then on.
+        warmup_steps: how many updates the line takes.
+
+    Returns:
+        The schedule.
+
+    Raises:
+        ValueError: ``warmup_steps`` is negative.
 
     >>> schedule = warmup_constant_schedule(0.0, 1.0, 4)
     >>> [float(schedule(t)) for t in (0, 2, 4, 9)]
@@ -209,12 +284,12 @@ def warmup_constant_schedule(init_value: Any, peak_value: Any, warmup_steps: int
 
 
 def warmup_cosine_decay_schedule(
-    init_value: Any,
-    peak_value: Any,
+    init_value: Scalar,
+    peak_value: Scalar,
     warmup_steps: int,
     decay_steps: int,
-    end_value: Any = 0.0,
-    exponent: Any = 1.0,
+    end_value: Scalar = 0.0,
+    exponent: Scalar = 1.0,
 ) -> Schedule:
     """A line up to ``peak_value``, then half a cosine down to ``end_value``.
 
@@ -222,9 +297,12 @@ def warmup_cosine_decay_schedule(
         init_value: the value at first.
         peak_value: the value after ``warmup_steps`` updates.
         warmup_steps: how many updates the line takes.
-        decay_steps: how many updates all takes, those of the line among them.
+        decay_steps: how many updates it takes in all, those of the line included.
         end_value: the value from then on.
         exponent: see ``cosine_decay_schedule``.
+
+    Returns:
+        The schedule.
 
     Raises:
         ValueError: ``decay_steps`` is not more than ``warmup_steps``.
@@ -249,16 +327,32 @@ def warmup_cosine_decay_schedule(
 
 
 def warmup_exponential_decay_schedule(
-    init_value: Any,
-    peak_value: Any,
+    init_value: Scalar,
+    peak_value: Scalar,
     warmup_steps: int,
     transition_steps: int,
-    decay_rate: Any,
+    decay_rate: Scalar,
     transition_begin: int = 0,
     staircase: bool = False,
-    end_value: Any = None,
+    end_value: Scalar | None = None,
 ) -> Schedule:
-    """A line up to ``peak_value`` in ``warmup_steps`` updates, then ``exponential_decay`` from it.
+    """Rise along a line, then follow ``exponential_decay``.
+
+    Args:
+        init_value: the value at first.
+        peak_value: the value after ``warmup_steps`` updates.
+        warmup_steps: how many updates the line takes.
+        transition_steps: as for ``exponential_decay``, as are those below.
+        decay_rate: a factor.
+        transition_begin: counted from the end of the line.
+        staircase: whether the value moves in steps.
+        end_value: the value goes no further than this.
+
+    Returns:
+        The schedule.
+
+    Raises:
+        ValueError: as for ``exponential_decay``, or ``warmup_steps`` is negative.
 
     >>> schedule = warmup_exponential_decay_schedule(0.0, 1.0, 2, 1, 0.5)
     >>> [float(schedule(t)) for t in (0, 1, 2, 3, 4)]

@@ -12,7 +12,9 @@ import stretto.numpy as snp
 from stretto._engine.core import tree
 from stretto._engine.core.interpreter import as_value
 from stretto._engine.core.types import is_float0
+from stretto._engine.core.typing import ArrayLike
 from stretto._engine.ops.convert import convert
+from stretto.optim.base import Scalar
 from stretto.optim.leaves import columns, wide
 
 __all__ = ["apply_updates", "incremental_update", "periodic_update"]
@@ -34,10 +36,20 @@ def _in_place_of(
 
 
 def apply_updates(params: Any, updates: Any) -> Any:
-    """The parameters plus the updates, leaf by leaf, in the dtypes of the parameters.
+    """Add updates to parameters, leaf by leaf, in the dtypes of the parameters.
 
     Sums are computed in at least float32. A leaf whose update is float0, as the gradient of an
-    integer is, stays. Raises ``ValueError`` naming the path where the trees or shapes differ.
+    integer is, stays.
+
+    Args:
+        params: a tree of arrays.
+        updates: a tree like it.
+
+    Returns:
+        The new parameters.
+
+    Raises:
+        ValueError: the trees or shapes differ, with the path.
 
     >>> import stretto.numpy as snp
     >>> apply_updates({"w": snp.ones(2)}, {"w": snp.array([0.5, -0.5])})
@@ -47,10 +59,19 @@ def apply_updates(params: Any, updates: Any) -> Any:
     return _in_place_of("apply_updates", ("params", "updates"), params, updates, added)
 
 
-def incremental_update(new_tensors: Any, old_tensors: Any, step_size: Any) -> Any:
-    """``step_size · new + (1 − step_size) · old``, in the dtypes of the old: a moving mean.
+def incremental_update(new_tensors: Any, old_tensors: Any, step_size: Scalar) -> Any:
+    """Move a tree towards another: ``step_size · new + (1 − step_size) · old``.
 
-    Raises ``ValueError`` naming the path where the trees or shapes differ.
+    Args:
+        new_tensors: a tree of arrays.
+        old_tensors: a tree like it.
+        step_size: the weight of the new.
+
+    Returns:
+        A tree in the dtypes of the old: a moving mean.
+
+    Raises:
+        ValueError: the trees or shapes differ, with the path.
 
     >>> import stretto.numpy as snp
     >>> incremental_update({"w": snp.ones(1)}, {"w": snp.zeros(1)}, 0.25)
@@ -61,10 +82,22 @@ def incremental_update(new_tensors: Any, old_tensors: Any, step_size: Any) -> An
     return _in_place_of("incremental_update", names, old_tensors, new_tensors, mixed)
 
 
-def periodic_update(new_tensors: Any, old_tensors: Any, steps: Any, update_period: Any) -> Any:
-    """The new where ``steps`` is a multiple of ``update_period``, else the old, in its dtypes.
+def periodic_update(
+    new_tensors: Any, old_tensors: Any, steps: ArrayLike, update_period: ArrayLike
+) -> Any:
+    """Take the new tree every ``update_period`` steps, and keep the old between.
 
-    Raises ``ValueError`` naming the path where the trees or shapes differ.
+    Args:
+        new_tensors: a tree of arrays.
+        old_tensors: a tree like it.
+        steps: how many were done.
+        update_period: steps from one update to the next.
+
+    Returns:
+        A tree in the dtypes of the old.
+
+    Raises:
+        ValueError: the trees or shapes differ, with the path.
 
     >>> import stretto.numpy as snp
     >>> [float(periodic_update(snp.ones(()), snp.zeros(()), t, 2)) for t in (1, 2)]

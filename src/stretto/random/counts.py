@@ -15,6 +15,7 @@ from stretto._engine.control.scan import scan
 from stretto._engine.control.while_loop import while_loop
 from stretto._engine.core.interpreter import as_value, constant
 from stretto._engine.core.types import inexact_dtype, kind_of, promote
+from stretto._engine.core.typing import Array, ArrayLike, DTypeLike, Key, ShapeLike
 from stretto._engine.ops.arithmetic import absolute, clamp
 from stretto._engine.ops.broadcast import move_axis
 from stretto._engine.ops.comparison import full, full_like, ne, select, zeros_like
@@ -59,11 +60,32 @@ def _probability(p: Any, who: str) -> Any:
 
 
 def geometric(
-    key: Any, p: Any, shape: Any = None, dtype: Any = None, *, out_sharding: None = None
-) -> Any:
-    """How many trials of probability ``p`` it takes to succeed: integers from 1 on.
+    key: Key,
+    p: ArrayLike,
+    shape: ShapeLike | None = None,
+    dtype: DTypeLike | None = None,
+    *,
+    out_sharding: None = None,
+) -> Array:
+    """Draw how many trials it takes to succeed: integers from 1 on.
 
-    ``shape`` is by default that of ``p``. By the inverse of the distribution function.
+    By the inverse of the distribution function.
+
+    Args:
+        key: a key, typed or raw.
+        p: the probability of success of a trial.
+        shape: of the result; by default that of ``p``.
+        dtype: of integers of 8 to 64 bits; the default integer by default.
+        out_sharding: ``None``; arrays are not split over devices.
+
+    Returns:
+        Numbers of this shape and dtype.
+
+    Raises:
+        TypeError: ``key`` is not one key, or ``dtype`` is not of integers.
+        ValueError: a size is negative, ``p`` is a number outside 0 to 1, or a parameter does not
+            broadcast to ``shape``.
+        NotImplementedError: ``out_sharding`` is not ``None``.
 
     >>> from stretto import random
     >>> bool((random.geometric(random.key(0), 0.5, (9,)) >= 1).all())
@@ -79,14 +101,36 @@ def geometric(
 
 
 def poisson(
-    key: Any, lam: Any, shape: Any = None, dtype: Any = None, *, out_sharding: None = None
-) -> Any:
-    """How many events happen where ``lam`` are expected, each by itself: integers from 0 on.
+    key: Key,
+    lam: ArrayLike,
+    shape: ShapeLike | None = None,
+    dtype: DTypeLike | None = None,
+    *,
+    out_sharding: None = None,
+) -> Array:
+    """Draw how many independent events happen: integers from 0 on.
 
-    ``shape`` is by default that of ``lam``. -1 where ``lam`` is negative or NaN. Computed in
-    float32. Source: below an expectation of 10 Knuth, "The Art of Computer Programming" 2, 3.4.1,
-    algorithm Q, in logarithms; from there on Hörmann, "The transformed rejection method for
-    generating Poisson random variables", Insurance: Mathematics and Economics 12, 1993 (PTRS).
+    Computed in float32.
+
+    Args:
+        key: a key, typed or raw.
+        lam: how many are expected.
+        shape: of the result; by default that of ``lam``.
+        dtype: of integers of 8 to 64 bits; the default integer by default.
+        out_sharding: ``None``; arrays are not split over devices.
+
+    Returns:
+        Numbers of this shape and dtype; -1 where ``lam`` is negative or NaN.
+
+    Raises:
+        TypeError: ``key`` is not one key, or ``dtype`` is not of integers.
+        ValueError: a size is negative, ``lam`` is a negative number, or a parameter does not
+            broadcast to ``shape``.
+        NotImplementedError: ``out_sharding`` is not ``None``.
+
+    Source: below an expectation of 10 Knuth, "The Art of Computer Programming" 2, 3.4.1, algorithm
+    Q, in logarithms; from there on Hörmann, "The transformed rejection method for generating
+    Poisson random variables", Insurance: Mathematics and Economics 12, 1993 (PTRS).
 
     >>> from stretto import random
     >>> bool((random.poisson(random.key(0), 3.0, (9,)) >= 0).all())
@@ -160,14 +204,34 @@ def _poisson_rejected(key: Any, rate: Any, most: int) -> Any:
     return while_loop(missing, propose, start)[1]
 
 
-def binomial(key: Any, n: Any, p: Any, shape: Any = None, dtype: Any = None) -> Any:
-    """How many of ``n`` trials of probability ``p`` succeed: whole numbers of a floating dtype.
+def binomial(
+    key: Key,
+    n: ArrayLike,
+    p: ArrayLike,
+    shape: ShapeLike | None = None,
+    dtype: DTypeLike | None = None,
+) -> Array:
+    """Draw how many trials succeed: whole numbers of a floating dtype.
 
-    ``shape`` is by default that to which ``n`` and ``p`` broadcast; of an ``n`` that is not whole
-    the part before the point counts. NaN where ``n`` is negative, or where ``n`` or ``p`` makes no
-    sense. Source: below an expectation of 10 waiting times, Kachitvichyanukul and Schmeiser,
-    "Binomial random variate generation", CACM 31, 1988; else Hörmann, "The generation of binomial
-    random variates", Journal of Statistical Computation and Simulation 46, 1993 (BTRS).
+    Args:
+        key: a key, typed or raw.
+        n: the number of trials; of one that is not whole, the part before the point counts.
+        p: the probability of success of a trial.
+        shape: of the result; by default that to which ``n`` and ``p`` broadcast.
+        dtype: floating; the default float by default.
+
+    Returns:
+        Numbers of this shape and dtype; NaN where ``n`` is negative, or ``n`` or ``p`` is out of
+            range.
+
+    Raises:
+        TypeError: ``key`` is not one key, or ``dtype`` is not floating.
+        ValueError: a size is negative, ``n`` or ``p`` is a number out of range, or a parameter does
+            not broadcast to ``shape``.
+
+    Source: below an expectation of 10 waiting times, Kachitvichyanukul and Schmeiser, "Binomial
+    random variate generation", CACM 31, 1988; else Hörmann, "The generation of binomial random
+    variates", Journal of Statistical Computation and Simulation 46, 1993 (BTRS).
 
     >>> from stretto import random
     >>> x = random.binomial(random.key(0), 10, 0.5, (9,))
@@ -287,19 +351,33 @@ def _stirling_rest(k: Any) -> Any:
 
 
 def multinomial(
-    key: Any,
-    n: Any,
-    p: Any,
+    key: Key,
+    n: ArrayLike,
+    p: ArrayLike,
     *,
-    shape: Any = None,
-    dtype: Any = None,
+    shape: ShapeLike | None = None,
+    dtype: DTypeLike | None = None,
     unroll: int | bool = 1,
-) -> Any:
-    """How many of ``n`` trials have each outcome: whole numbers of a floating dtype.
+) -> Array:
+    """Draw how many trials have each outcome: whole numbers of a floating dtype.
 
-    ``p`` has the outcomes' probabilities along its last axis, and ``n`` broadcasts to the others;
-    ``shape``, by default that of ``p``, is that of the result with the outcomes' axis. Outcome by
-    outcome, ``binomial`` of what is left; ``unroll`` goes to that ``scan``.
+    Outcome by outcome, ``binomial`` of what is left.
+
+    Args:
+        key: a key, typed or raw.
+        n: the number of trials; broadcasts to ``p`` without its last axis.
+        p: (..., outcomes), the probabilities along the last axis.
+        shape: of the result, the axis of outcomes included; by default that of ``p``.
+        dtype: floating; the default float by default.
+        unroll: for the ``scan`` over the outcomes.
+
+    Returns:
+        (..., outcomes).
+
+    Raises:
+        TypeError: ``key`` is not one key, or ``dtype`` is not floating.
+        ValueError: ``p`` has no axis, a size is negative, a number is out of range, or shapes do
+            not match.
 
     >>> from stretto import random
     >>> import stretto.numpy as snp

@@ -13,6 +13,7 @@ import numpy as np
 from stretto._engine.core.integers import integer
 from stretto._engine.core.interpreter import as_value
 from stretto._engine.core.types import as_dtype, default_dtype, inexact_dtype, kind_of, scalar_dtype
+from stretto._engine.core.typing import Array, ArrayLike, DTypeLike, Key, ShapeLike
 from stretto._engine.ops.arithmetic import add, clamp, multiply, subtract
 from stretto._engine.ops.broadcast import (
     broadcast_to,
@@ -47,17 +48,30 @@ __all__ = [
 
 
 def bernoulli(
-    key: Any,
-    p: Any = 0.5,
-    shape: Any = None,
+    key: Key,
+    p: ArrayLike = 0.5,
+    shape: ShapeLike | None = None,
     mode: str = "low",
     *,
     out_sharding: None = None,
-) -> Any:
-    """Truth values that hold with probability ``p``.
+) -> Array:
+    """Draw truth values that hold with probability ``p``.
 
-    ``shape`` is by default that of ``p``. ``mode="high"`` draws twice the bits, for very small
-    ``p``.
+    Args:
+        key: a key, typed or raw.
+        p: the probability.
+        shape: of the result; by default that of ``p``.
+        mode: ``"high"`` draws twice the bits, for a very small ``p``; ``"low"`` is the default.
+        out_sharding: ``None``; arrays are not split over devices.
+
+    Returns:
+        Booleans of this shape.
+
+    Raises:
+        TypeError: ``key`` is not one key, or ``p`` is not real.
+        ValueError: a size is negative, ``mode`` is neither, or ``p`` does not broadcast to
+            ``shape``.
+        NotImplementedError: ``out_sharding`` is not ``None``.
 
     >>> from stretto import random
     >>> random.bernoulli(random.PRNGKey(0), 1.0, (3,))
@@ -67,22 +81,38 @@ def bernoulli(
     if mode not in ("low", "high"):
         raise ValueError(f"random.bernoulli: mode must be 'low' or 'high', got {mode!r}")
     in_range(p, "bernoulli", "p", 1)
-    p = as_value(p, "random.bernoulli", "p")
-    p = convert(p, inexact_dtype(p.dtype))
-    if kind_of(p.dtype) != "float":
-        raise TypeError(f"random.bernoulli: p must be real, got {p.type}")
-    sizes = p.shape if shape is None else static_shape(shape, "bernoulli")
-    p = spread(p, sizes, "bernoulli", "p")
+    chance = as_value(p, "random.bernoulli", "p")
+    chance = convert(chance, inexact_dtype(chance.dtype))
+    if kind_of(chance.dtype) != "float":
+        raise TypeError(f"random.bernoulli: p must be real, got {chance.type}")
+    sizes = chance.shape if shape is None else static_shape(shape, "bernoulli")
+    chance = spread(chance, sizes, "bernoulli", "p")
     if mode == "low":
-        return lt(uniform(key, sizes, p.dtype), p)
-    both = uniform(key, (2, *sizes), p.dtype)
+        return lt(uniform(key, sizes, chance.dtype), chance)
+    both = uniform(key, (2, *sizes), chance.dtype)
     first, second = (reshape(slice_in_dim(both, i, i + 1), sizes) for i in range(2))
-    fine = multiply(second, full_like(second, 2.0 ** -np.finfo(p.dtype).nmant))
-    return lt(fine, subtract(p, first))
+    fine = multiply(second, full_like(second, 2.0 ** -np.finfo(chance.dtype).nmant))
+    return lt(fine, subtract(chance, first))
 
 
-def rademacher(key: Any, shape: Any = (), dtype: Any = None, *, out_sharding: None = None) -> Any:
-    """-1 or 1, equally likely; of the default integer dtype, or the one asked for.
+def rademacher(
+    key: Key, shape: ShapeLike = (), dtype: DTypeLike | None = None, *, out_sharding: None = None
+) -> Array:
+    """Draw -1 or 1, equally likely.
+
+    Args:
+        key: a key, typed or raw.
+        shape: of the result.
+        dtype: of the result; the default integer by default.
+        out_sharding: ``None``; arrays are not split over devices.
+
+    Returns:
+        Numbers of this shape and dtype.
+
+    Raises:
+        TypeError: ``key`` is not one key.
+        ValueError: a size is negative.
+        NotImplementedError: ``out_sharding`` is not ``None``.
 
     >>> from stretto import random
     >>> bool((abs(random.rademacher(random.key(0), (9,))) == 1).all())
@@ -97,18 +127,34 @@ def rademacher(key: Any, shape: Any = (), dtype: Any = None, *, out_sharding: No
 
 
 def randint(
-    key: Any,
-    shape: Any,
-    minval: Any,
-    maxval: Any,
-    dtype: Any = None,
+    key: Key,
+    shape: ShapeLike,
+    minval: ArrayLike,
+    maxval: ArrayLike,
+    dtype: DTypeLike | None = None,
     *,
     out_sharding: None = None,
-) -> Any:
-    """Integers in ``[minval, maxval)``, equally likely but for a bias below 2**-bits.
+) -> Array:
+    """Draw integers in ``[minval, maxval)``, equally likely but for a bias below 2**-bits.
 
-    The bounds broadcast to ``shape``, and are clipped to the range of ``dtype``; where ``maxval``
-    is not above ``minval``, the numbers are ``minval``.
+    The bounds are clipped to the range of ``dtype``; where ``maxval`` is not above ``minval``, the
+    numbers are ``minval``.
+
+    Args:
+        key: a key, typed or raw.
+        shape: of the result.
+        minval: integers, the least numbers; broadcast to ``shape``.
+        maxval: integers, one more than the greatest; broadcast to ``shape``.
+        dtype: of integers of 8 to 64 bits; the default integer by default.
+        out_sharding: ``None``; arrays are not split over devices.
+
+    Returns:
+        Numbers of this shape and dtype.
+
+    Raises:
+        TypeError: ``key`` is not one key, or a bound or ``dtype`` is not of integers.
+        ValueError: a size is negative, or a bound does not broadcast to ``shape``.
+        NotImplementedError: ``out_sharding`` is not ``None``.
 
     >>> from stretto import random
     >>> x = random.randint(random.PRNGKey(0), (100,), 0, 10)
@@ -155,19 +201,35 @@ def _bound(x: Any, drawn: np.dtype, target: np.dtype, room: int, name: str) -> t
 
 
 def categorical(
-    key: Any,
-    logits: Any,
+    key: Key,
+    logits: ArrayLike,
     axis: int = -1,
-    shape: Any = None,
+    shape: ShapeLike | None = None,
     replace: bool = True,
     mode: str | None = None,
     *,
     out_sharding: None = None,
-) -> Any:
-    """Indices along ``axis``, each with probability proportional to ``exp(logits)``.
+) -> Array:
+    """Draw indices along an axis, each with probability proportional to ``exp(logits)``.
 
-    ``shape`` is by default that of ``logits`` without ``axis``, and must end in it. Without
-    ``replace`` the indices along the axes before are all different.
+    Args:
+        key: a key, typed or raw.
+        logits: logarithms of weights.
+        axis: that of the categories.
+        shape: of the result; by default that of ``logits`` without ``axis``, in which it must end.
+        replace: whether one category may be drawn several times; otherwise the indices along the
+            leading axes of ``shape`` are all different.
+        mode: as for ``gumbel``.
+        out_sharding: ``None``; arrays are not split over devices.
+
+    Returns:
+        Integers of this shape.
+
+    Raises:
+        TypeError: ``key`` is not one key.
+        ValueError: ``shape`` does not end as it must, or there are fewer categories than draws
+            without replacement.
+        NotImplementedError: ``out_sharding`` is not ``None``.
 
     >>> import stretto.numpy as snp
     >>> from stretto import random
@@ -176,33 +238,33 @@ def categorical(
     """
     who = "categorical"
     refuse_sharding(f"random.{who}", out_sharding=out_sharding)
-    logits = as_value(logits, f"random.{who}", "logits")
-    logits = convert(logits, inexact_dtype(logits.dtype))
-    place = canonical_axis(axis, logits.ndim, f"random.{who}")
-    batch = (*logits.shape[:place], *logits.shape[place + 1 :])
+    values = as_value(logits, f"random.{who}", "logits")
+    values = convert(values, inexact_dtype(values.dtype))
+    place = canonical_axis(axis, values.ndim, f"random.{who}")
+    batch = (*values.shape[:place], *values.shape[place + 1 :])
     sizes = batch if shape is None else static_shape(shape, who)
     first = len(sizes) - len(batch)
     if first < 0 or any(n not in (1, m) for n, m in zip(batch, sizes[first:], strict=True)):
         raise ValueError(
-            f"random.{who}: shape {sizes} must end in what logits {logits.type} without axis "
+            f"random.{who}: shape {sizes} must end in what logits {values.type} without axis "
             f"{axis} broadcast to"
         )
     prefix = sizes[:first]
     if replace:
         full_shape = list(sizes)
-        full_shape.insert(first + place, logits.shape[place])
-        noise = gumbel(key, tuple(full_shape), logits.dtype, mode)
-        scores = add(noise, spread(logits, tuple(full_shape), who, "logits"))
+        full_shape.insert(first + place, values.shape[place])
+        noise = gumbel(key, tuple(full_shape), values.dtype, mode)
+        scores = add(noise, spread(values, tuple(full_shape), who, "logits"))
         return argmax(scores, first + place, default_dtype("int"))
-    count, n = math.prod(prefix), logits.shape[place]
+    count, n = math.prod(prefix), values.shape[place]
     if count > n:
         raise ValueError(
             f"random.{who}: {count} draws without replacement from {n} categories are too many"
         )
     if sizes[first:] != batch:
         raise ValueError(f"random.{who}: without replacement shape {sizes} must end in {batch}")
-    scores = add(logits, gumbel(key, logits.shape, logits.dtype, mode))
-    _, order = top_k(move_axis(scores, place, logits.ndim - 1), count)
+    scores = add(values, gumbel(key, values.shape, values.dtype, mode))
+    _, order = top_k(move_axis(scores, place, values.ndim - 1), count)
     order = transpose(order, (order.ndim - 1, *range(order.ndim - 1)))
     return reshape(order, sizes)
 
@@ -212,11 +274,24 @@ def _static_length(x: Any, who: str, name: str) -> int:
 
 
 def permutation(
-    key: Any, x: Any, axis: int = 0, independent: bool = False, *, out_sharding: None = None
-) -> Any:
-    """The parts of ``x`` along ``axis`` in random order; for an integer, those of ``range(x)``.
+    key: Key, x: ArrayLike, axis: int = 0, independent: bool = False, *, out_sharding: None = None
+) -> Array:
+    """Put the parts of an array along an axis in random order.
 
-    With ``independent`` each line along the axis gets an order of its own.
+    Args:
+        key: a key, typed or raw.
+        x: an array; or an integer, for ``range(x)``.
+        axis: that of the parts.
+        independent: whether each line along the axis gets an order of its own.
+        out_sharding: ``None``; arrays are not split over devices.
+
+    Returns:
+        An array of the shape and dtype of ``x``.
+
+    Raises:
+        TypeError: ``key`` is not one key, or ``x`` is a number that is not an integer.
+        ValueError: ``axis`` is out of bounds.
+        NotImplementedError: ``out_sharding`` is not ``None``.
 
     >>> from stretto import random
     >>> random.permutation(random.PRNGKey(0), 5).sum()
@@ -256,18 +331,32 @@ def _take(x: Any, indices: Any, axis: int) -> Any:
 
 
 def choice(
-    key: Any,
-    a: Any,
-    shape: Any = (),
+    key: Key,
+    a: ArrayLike,
+    shape: ShapeLike = (),
     replace: bool = True,
-    p: Any = None,
+    p: ArrayLike | None = None,
     axis: int = 0,
     mode: str | None = None,
-) -> Any:
-    """Parts of ``a`` along ``axis`` (of ``range(a)`` for an integer), chosen at random.
+) -> Array:
+    """Choose parts of an array at random.
 
-    ``p`` gives each one's probability, by default equal. Raises ``ValueError`` where more are asked
-    for without ``replace`` than there are.
+    Args:
+        key: a key, typed or raw.
+        a: an array; or an integer, for ``range(a)``.
+        shape: how many to choose: what ``axis`` is replaced with.
+        replace: whether a part may be chosen several times.
+        p: (n,), the probability of each part; equal by default.
+        axis: that of the parts.
+        mode: as for ``gumbel``.
+
+    Returns:
+        The parts, in the dtype of ``a``.
+
+    Raises:
+        TypeError: ``key`` is not one key.
+        ValueError: more parts than there are were asked for without replacement, there are none, or
+            ``p`` is of another shape.
 
     >>> from stretto import random
     >>> random.choice(random.PRNGKey(0), 5, (3,)).shape

@@ -14,6 +14,7 @@ import ml_dtypes
 import numpy as np
 
 from stretto._engine.core.types import as_dtype, is_complex, real_dtype, scalar_dtype
+from stretto._engine.core.typing import Array, ArrayLike, DTypeLike, Key, ShapeLike
 from stretto._engine.ops.arithmetic import (
     absolute,
     add,
@@ -89,17 +90,31 @@ def _drawn(
 
 
 def uniform(
-    key: Any,
-    shape: Any = (),
-    dtype: Any = None,
-    minval: Any = 0.0,
-    maxval: Any = 1.0,
+    key: Key,
+    shape: ShapeLike = (),
+    dtype: DTypeLike | None = None,
+    minval: ArrayLike = 0.0,
+    maxval: ArrayLike = 1.0,
     *,
     out_sharding: None = None,
-) -> Any:
-    """Numbers in ``[minval, maxval)``, equally likely.
+) -> Array:
+    """Draw numbers in ``[minval, maxval)``, equally likely.
 
-    The bounds broadcast to ``shape``. Raises ``TypeError`` for a dtype that is not floating.
+    Args:
+        key: a key, typed or raw.
+        shape: of the result.
+        dtype: floating; the default float by default.
+        minval: the least number; broadcasts to ``shape``.
+        maxval: the bound above; broadcasts to ``shape``.
+        out_sharding: ``None``; arrays are not split over devices.
+
+    Returns:
+        Numbers of this shape and dtype.
+
+    Raises:
+        TypeError: ``key`` is not one key, or ``dtype`` is not floating.
+        ValueError: a size is negative, or a bound does not broadcast to ``shape``.
+        NotImplementedError: ``out_sharding`` is not ``None``.
 
     >>> from stretto import random
     >>> key, subkey = random.split(random.PRNGKey(0x123456789))
@@ -127,10 +142,25 @@ def between(unit: Any, minval: Any, maxval: Any) -> Any:
     return maximum(low, add(multiply(unit, span), low))
 
 
-def normal(key: Any, shape: Any = (), dtype: Any = None, *, out_sharding: None = None) -> Any:
-    """Numbers from the normal distribution of mean 0 and variance 1; real or complex.
+def normal(
+    key: Key, shape: ShapeLike = (), dtype: DTypeLike | None = None, *, out_sharding: None = None
+) -> Array:
+    """Draw from the normal distribution of mean 0 and variance 1.
 
-    A complex number's two parts have variance 1/2 each.
+    Args:
+        key: a key, typed or raw.
+        shape: of the result.
+        dtype: floating or complex; the default float by default. A complex number's two parts have
+            variance 1/2 each.
+        out_sharding: ``None``; arrays are not split over devices.
+
+    Returns:
+        Numbers of this shape and dtype.
+
+    Raises:
+        TypeError: ``key`` is not one key, or ``dtype`` is neither floating nor complex.
+        ValueError: a size is negative.
+        NotImplementedError: ``out_sharding`` is not ``None``.
 
     >>> from stretto import random
     >>> key, subkey = random.split(random.PRNGKey(0x123456789))
@@ -156,17 +186,31 @@ def normal_of(unit: Any) -> Any:
 
 
 def truncated_normal(
-    key: Any,
-    lower: Any,
-    upper: Any,
-    shape: Any = None,
-    dtype: Any = None,
+    key: Key,
+    lower: ArrayLike,
+    upper: ArrayLike,
+    shape: ShapeLike | None = None,
+    dtype: DTypeLike | None = None,
     *,
     out_sharding: None = None,
-) -> Any:
-    """Numbers from the standard normal distribution, given that they lie in ``(lower, upper)``.
+) -> Array:
+    """Draw from the standard normal distribution, restricted to ``(lower, upper)``.
 
-    ``shape`` is by default that to which the bounds broadcast.
+    Args:
+        key: a key, typed or raw.
+        lower: the bound below.
+        upper: the bound above.
+        shape: of the result; by default that to which the bounds broadcast.
+        dtype: floating; the default float by default.
+        out_sharding: ``None``; arrays are not split over devices.
+
+    Returns:
+        Numbers of this shape and dtype.
+
+    Raises:
+        TypeError: ``key`` is not one key, or ``dtype`` is not floating.
+        ValueError: a size is negative, or a bound does not broadcast to ``shape``.
+        NotImplementedError: ``out_sharding`` is not ``None``.
 
     >>> from stretto import random
     >>> x = random.truncated_normal(random.PRNGKey(0), -1.0, 1.0, (100,))
@@ -186,8 +230,24 @@ def truncated_normal(
     return clamp(spread(inner[0], sizes, who, "lower"), out, spread(inner[1], sizes, who, "upper"))
 
 
-def exponential(key: Any, shape: Any = (), dtype: Any = None, *, out_sharding: None = None) -> Any:
-    """Numbers from the exponential distribution of mean 1: ``-log(1 - u)``.
+def exponential(
+    key: Key, shape: ShapeLike = (), dtype: DTypeLike | None = None, *, out_sharding: None = None
+) -> Array:
+    """Draw from the exponential distribution of mean 1: ``-log(1 - u)``.
+
+    Args:
+        key: a key, typed or raw.
+        shape: of the result.
+        dtype: floating; the default float by default.
+        out_sharding: ``None``; arrays are not split over devices.
+
+    Returns:
+        Numbers of this shape and dtype.
+
+    Raises:
+        TypeError: ``key`` is not one key, or ``dtype`` is not floating.
+        ValueError: a size is negative.
+        NotImplementedError: ``out_sharding`` is not ``None``.
 
     >>> from stretto import random
     >>> bool((random.exponential(random.PRNGKey(0), (100,)) >= 0).all())
@@ -204,18 +264,31 @@ def exponential_of(unit: Any) -> Any:
 
 
 def gumbel(
-    key: Any,
-    shape: Any = (),
-    dtype: Any = None,
+    key: Key,
+    shape: ShapeLike = (),
+    dtype: DTypeLike | None = None,
     mode: str | None = None,
     *,
     out_sharding: None = None,
-) -> Any:
-    """Numbers from the Gumbel distribution: ``-log(-log(u))``.
+) -> Array:
+    """Draw from the Gumbel distribution: ``-log(-log(u))``.
 
-    ``mode="high"`` draws twice the bits, for a longer tail; ``"low"`` is the default. ``"highest"``
-    has, in float32, all the 64 bits that it draws count, however small ``u`` is; in other dtypes it
-    is ``"high"``.
+    Args:
+        key: a key, typed or raw.
+        shape: of the result.
+        dtype: floating; the default float by default.
+        mode: ``"high"`` draws twice the bits, for a longer tail; ``"low"`` is the default. In
+            float32 ``"highest"`` counts all of the 64 bits that it draws, however small ``u`` is;
+            in other dtypes it is ``"high"``.
+        out_sharding: ``None``; arrays are not split over devices.
+
+    Returns:
+        Numbers of this shape and dtype.
+
+    Raises:
+        TypeError: ``key`` is not one key, or ``dtype`` is not floating.
+        ValueError: a size is negative, or ``mode`` is none of these.
+        NotImplementedError: ``out_sharding`` is not ``None``.
 
     >>> from stretto import random
     >>> random.gumbel(random.key(0), (2, 3), mode="highest").shape
@@ -270,8 +343,25 @@ def _leading_zeros(x: Any) -> Any:
     return 32 - population_count(x)
 
 
-def laplace(key: Any, shape: Any = (), dtype: Any = None, *, out_sharding: None = None) -> Any:
-    """Numbers from the Laplace distribution of mean 0 and scale 1."""
+def laplace(
+    key: Key, shape: ShapeLike = (), dtype: DTypeLike | None = None, *, out_sharding: None = None
+) -> Array:
+    """Draw from the Laplace distribution of mean 0 and scale 1.
+
+    Args:
+        key: a key, typed or raw.
+        shape: of the result.
+        dtype: floating; the default float by default.
+        out_sharding: ``None``; arrays are not split over devices.
+
+    Returns:
+        Numbers of this shape and dtype.
+
+    Raises:
+        TypeError: ``key`` is not one key, or ``dtype`` is not floating.
+        ValueError: a size is negative.
+        NotImplementedError: ``out_sharding`` is not ``None``.
+    """
     refuse_sharding("random.laplace", out_sharding=out_sharding)
     target, sizes = float_dtype(dtype, "laplace"), static_shape(shape, "laplace")
     low = -1 + float(ml_dtypes.finfo(target).epsneg)
@@ -283,8 +373,25 @@ def _laplace_of(unit: Any, low: float) -> Any:
     return multiply(sign(u), log1p(negative(absolute(u))))
 
 
-def logistic(key: Any, shape: Any = (), dtype: Any = None, *, out_sharding: None = None) -> Any:
-    """Numbers from the logistic distribution: ``log(u) - log(1 - u)``."""
+def logistic(
+    key: Key, shape: ShapeLike = (), dtype: DTypeLike | None = None, *, out_sharding: None = None
+) -> Array:
+    """Draw from the logistic distribution: ``log(u) - log(1 - u)``.
+
+    Args:
+        key: a key, typed or raw.
+        shape: of the result.
+        dtype: floating; the default float by default.
+        out_sharding: ``None``; arrays are not split over devices.
+
+    Returns:
+        Numbers of this shape and dtype.
+
+    Raises:
+        TypeError: ``key`` is not one key, or ``dtype`` is not floating.
+        ValueError: a size is negative.
+        NotImplementedError: ``out_sharding`` is not ``None``.
+    """
     refuse_sharding("random.logistic", out_sharding=out_sharding)
     target, sizes = float_dtype(dtype, "logistic"), static_shape(shape, "logistic")
     low = float(ml_dtypes.finfo(target).tiny)
@@ -296,8 +403,25 @@ def _logistic_of(unit: Any, low: float) -> Any:
     return subtract(log(u), log1p(negative(u)))
 
 
-def cauchy(key: Any, shape: Any = (), dtype: Any = None, *, out_sharding: None = None) -> Any:
-    """Numbers from the Cauchy distribution: ``tan(pi (u - 1/2))``."""
+def cauchy(
+    key: Key, shape: ShapeLike = (), dtype: DTypeLike | None = None, *, out_sharding: None = None
+) -> Array:
+    """Draw from the Cauchy distribution: ``tan(pi (u - 1/2))``.
+
+    Args:
+        key: a key, typed or raw.
+        shape: of the result.
+        dtype: floating; the default float by default.
+        out_sharding: ``None``; arrays are not split over devices.
+
+    Returns:
+        Numbers of this shape and dtype.
+
+    Raises:
+        TypeError: ``key`` is not one key, or ``dtype`` is not floating.
+        ValueError: a size is negative.
+        NotImplementedError: ``out_sharding`` is not ``None``.
+    """
     refuse_sharding("random.cauchy", out_sharding=out_sharding)
     target, sizes = float_dtype(dtype, "cauchy"), static_shape(shape, "cauchy")
     low = float(ml_dtypes.finfo(target).eps)
@@ -309,8 +433,25 @@ def _cauchy_of(unit: Any, low: float) -> Any:
     return tan(multiply(full_like(u, math.pi), subtract(u, full_like(u, 0.5))))
 
 
-def maxwell(key: Any, shape: Any = (), dtype: Any = None, *, out_sharding: None = None) -> Any:
-    """Numbers from the Maxwell distribution: the length of three normal numbers."""
+def maxwell(
+    key: Key, shape: ShapeLike = (), dtype: DTypeLike | None = None, *, out_sharding: None = None
+) -> Array:
+    """Draw from the Maxwell distribution: the length of three normal numbers.
+
+    Args:
+        key: a key, typed or raw.
+        shape: of the result.
+        dtype: floating; the default float by default.
+        out_sharding: ``None``; arrays are not split over devices.
+
+    Returns:
+        Numbers of this shape and dtype.
+
+    Raises:
+        TypeError: ``key`` is not one key, or ``dtype`` is not floating.
+        ValueError: a size is negative.
+        NotImplementedError: ``out_sharding`` is not ``None``.
+    """
     refuse_sharding("random.maxwell", out_sharding=out_sharding)
     sizes = static_shape(shape, "maxwell")
     x = normal(key, (*sizes, 3), float_dtype(dtype, "maxwell"))

@@ -17,6 +17,7 @@ import numpy as np
 from stretto._engine.control.custom_jvp import custom_jvp
 from stretto._engine.control.stop_gradient import stop_gradient
 from stretto._engine.control.while_loop import while_loop
+from stretto._engine.core.typing import Array, ArrayLike, DTypeLike, Key, ShapeLike
 from stretto._engine.ops.arithmetic import absolute, maximum
 from stretto._engine.ops.broadcast import expand_dims, reduce_sum, reshape
 from stretto._engine.ops.comparison import full, full_like, select, zeros_like
@@ -160,14 +161,36 @@ def _implicit(
 
 
 def gamma(
-    key: Any, a: Any, shape: Any = None, dtype: Any = None, *, out_sharding: None = None
-) -> Any:
-    """Numbers from the gamma distribution of shape ``a`` and scale 1.
+    key: Key,
+    a: ArrayLike,
+    shape: ShapeLike | None = None,
+    dtype: DTypeLike | None = None,
+    *,
+    out_sharding: None = None,
+) -> Array:
+    """Draw from the gamma distribution of shape ``a`` and scale 1.
 
-    ``shape`` is by default that of ``a``. The derivative with respect to ``a`` is the implicit one;
-    with a small ``a``, for which numbers underflow, use ``loggamma``. Source: Marsaglia and Tsang,
-    "A simple method for generating gamma variables", ACM TOMS 26, 2000; the derivative: Figurnov,
-    Mohamed, Mnih, "Implicit reparameterization gradients", NeurIPS 2018.
+    The derivative with respect to ``a`` is the implicit one; with a small ``a``, for which numbers
+    underflow, use ``loggamma``.
+
+    Args:
+        key: a key, typed or raw.
+        a: the shape parameter, positive.
+        shape: of the result; by default that of ``a``.
+        dtype: floating; the default float by default.
+        out_sharding: ``None``; arrays are not split over devices.
+
+    Returns:
+        Numbers of this shape and dtype.
+
+    Raises:
+        TypeError: ``key`` is not one key, or ``dtype`` is not floating.
+        ValueError: a size is negative, or a parameter does not broadcast to ``shape``.
+        NotImplementedError: ``out_sharding`` is not ``None``.
+
+    Source: Marsaglia and Tsang, "A simple method for generating gamma variables", ACM TOMS 26,
+    2000; the derivative: Figurnov, Mohamed, Mnih, "Implicit reparameterization gradients", NeurIPS
+    2018.
 
     >>> from stretto import random
     >>> bool((random.gamma(random.key(0), 2.0, (9,)) > 0).all())
@@ -178,9 +201,29 @@ def gamma(
 
 
 def loggamma(
-    key: Any, a: Any, shape: Any = None, dtype: Any = None, *, out_sharding: None = None
-) -> Any:
-    """Logarithms of gamma numbers: those of ``gamma`` for the same key, without underflow.
+    key: Key,
+    a: ArrayLike,
+    shape: ShapeLike | None = None,
+    dtype: DTypeLike | None = None,
+    *,
+    out_sharding: None = None,
+) -> Array:
+    """Draw logarithms of gamma numbers: those of ``gamma`` for the same key, without underflow.
+
+    Args:
+        key: a key, typed or raw.
+        a: the shape parameter, positive.
+        shape: of the result; by default that of ``a``.
+        dtype: floating; the default float by default.
+        out_sharding: ``None``; arrays are not split over devices.
+
+    Returns:
+        Numbers of this shape and dtype.
+
+    Raises:
+        TypeError: ``key`` is not one key, or ``dtype`` is not floating.
+        ValueError: a size is negative, or a parameter does not broadcast to ``shape``.
+        NotImplementedError: ``out_sharding`` is not ``None``.
 
     >>> from stretto import random
     >>> x = random.loggamma(random.key(0), 1e-4, (9,))
@@ -192,9 +235,31 @@ def loggamma(
 
 
 def beta(
-    key: Any, a: Any, b: Any, shape: Any = None, dtype: Any = None, *, out_sharding: None = None
-) -> Any:
-    """Numbers from the beta distribution of shapes ``a`` and ``b``: ``x / (x + y)`` of two gammas.
+    key: Key,
+    a: ArrayLike,
+    b: ArrayLike,
+    shape: ShapeLike | None = None,
+    dtype: DTypeLike | None = None,
+    *,
+    out_sharding: None = None,
+) -> Array:
+    """Draw from the beta distribution: ``x / (x + y)`` of two gamma numbers.
+
+    Args:
+        key: a key, typed or raw.
+        a: the first shape parameter, positive.
+        b: the second, positive.
+        shape: of the result; by default that to which ``a`` and ``b`` broadcast.
+        dtype: floating; the default float by default.
+        out_sharding: ``None``; arrays are not split over devices.
+
+    Returns:
+        Numbers of this shape and dtype.
+
+    Raises:
+        TypeError: ``key`` is not one key, or ``dtype`` is not floating.
+        ValueError: a size is negative, or a parameter does not broadcast to ``shape``.
+        NotImplementedError: ``out_sharding`` is not ``None``.
 
     >>> from stretto import random
     >>> x = random.beta(random.key(0), 2.0, 3.0, (9,))
@@ -215,12 +280,29 @@ def beta(
 
 
 def dirichlet(
-    key: Any, alpha: Any, shape: Any = None, dtype: Any = None, *, out_sharding: None = None
-) -> Any:
-    """Points of the simplex from the Dirichlet distribution of ``alpha``: gammas over their sum.
+    key: Key,
+    alpha: ArrayLike,
+    shape: ShapeLike | None = None,
+    dtype: DTypeLike | None = None,
+    *,
+    out_sharding: None = None,
+) -> Array:
+    """Draw points of the simplex from the Dirichlet distribution: gamma numbers over their sum.
 
-    The last axis of ``alpha`` is that of the point; ``shape`` is that of the result before it, by
-    default that of ``alpha``.
+    Args:
+        key: a key, typed or raw.
+        alpha: (..., n), positive.
+        shape: that of the result without its last axis; by default that of ``alpha`` without it.
+        dtype: floating; the default float by default.
+        out_sharding: ``None``; arrays are not split over devices.
+
+    Returns:
+        (*shape, n), adding up to 1 along the last axis.
+
+    Raises:
+        TypeError: ``key`` is not one key, or ``dtype`` is not floating.
+        ValueError: ``alpha`` has no axis, a size is negative, or ``alpha`` does not broadcast.
+        NotImplementedError: ``out_sharding`` is not ``None``.
 
     >>> from stretto import random
     >>> import stretto.numpy as snp
@@ -243,9 +325,29 @@ def dirichlet(
 
 
 def chisquare(
-    key: Any, df: Any, shape: Any = None, dtype: Any = None, *, out_sharding: None = None
-) -> Any:
-    """Numbers from the chi-square distribution of ``df`` degrees of freedom: ``2 gamma(df / 2)``.
+    key: Key,
+    df: ArrayLike,
+    shape: ShapeLike | None = None,
+    dtype: DTypeLike | None = None,
+    *,
+    out_sharding: None = None,
+) -> Array:
+    """Draw from the chi-square distribution: ``2 gamma(df / 2)``.
+
+    Args:
+        key: a key, typed or raw.
+        df: the degrees of freedom.
+        shape: of the result; by default that of ``df``.
+        dtype: floating; the default float by default.
+        out_sharding: ``None``; arrays are not split over devices.
+
+    Returns:
+        Numbers of this shape and dtype.
+
+    Raises:
+        TypeError: ``key`` is not one key, or ``dtype`` is not floating.
+        ValueError: a size is negative, or a parameter does not broadcast to ``shape``.
+        NotImplementedError: ``out_sharding`` is not ``None``.
 
     >>> from stretto import random
     >>> bool((random.chisquare(random.key(0), 3, (9,)) > 0).all())
@@ -258,15 +360,31 @@ def chisquare(
 
 
 def f(
-    key: Any,
-    dfnum: Any,
-    dfden: Any,
-    shape: Any = None,
-    dtype: Any = None,
+    key: Key,
+    dfnum: ArrayLike,
+    dfden: ArrayLike,
+    shape: ShapeLike | None = None,
+    dtype: DTypeLike | None = None,
     *,
     out_sharding: None = None,
-) -> Any:
-    """Numbers from the F distribution: the ratio of two chi-squares, each over its freedom.
+) -> Array:
+    """Draw from the F distribution: the ratio of two chi-squares, each over its freedom.
+
+    Args:
+        key: a key, typed or raw.
+        dfnum: the degrees of freedom of the numerator.
+        dfden: those of the denominator.
+        shape: of the result; by default that to which the parameters broadcast.
+        dtype: floating; the default float by default.
+        out_sharding: ``None``; arrays are not split over devices.
+
+    Returns:
+        Numbers of this shape and dtype.
+
+    Raises:
+        TypeError: ``key`` is not one key, or ``dtype`` is not floating.
+        ValueError: a size is negative, or a parameter does not broadcast to ``shape``.
+        NotImplementedError: ``out_sharding`` is not ``None``.
 
     >>> from stretto import random
     >>> bool((random.f(random.key(0), 3, 4, (9,)) > 0).all())
@@ -282,8 +400,30 @@ def f(
     return above / (chisquare(den_key, den, sizes, target) / den)
 
 
-def t(key: Any, df: Any, shape: Any = None, dtype: Any = None, *, out_sharding: None = None) -> Any:
-    """Numbers from Student's t distribution of ``df`` degrees of freedom: ``n / sqrt(chi2 / df)``.
+def t(
+    key: Key,
+    df: ArrayLike,
+    shape: ShapeLike | None = None,
+    dtype: DTypeLike | None = None,
+    *,
+    out_sharding: None = None,
+) -> Array:
+    """Draw from Student's t distribution: ``n / sqrt(chi2 / df)``.
+
+    Args:
+        key: a key, typed or raw.
+        df: the degrees of freedom.
+        shape: of the result; by default that of ``df``.
+        dtype: floating; the default float by default.
+        out_sharding: ``None``; arrays are not split over devices.
+
+    Returns:
+        Numbers of this shape and dtype.
+
+    Raises:
+        TypeError: ``key`` is not one key, or ``dtype`` is not floating.
+        ValueError: a size is negative, or a parameter does not broadcast to ``shape``.
+        NotImplementedError: ``out_sharding`` is not ``None``.
 
     >>> from stretto import random
     >>> random.t(random.key(0), 3.0, (2, 3)).shape
@@ -299,11 +439,32 @@ def t(key: Any, df: Any, shape: Any = None, dtype: Any = None, *, out_sharding: 
 
 
 def generalized_normal(
-    key: Any, p: Any, shape: Any = (), dtype: Any = None, *, out_sharding: None = None
-) -> Any:
-    """Numbers of density proportional to ``exp(-abs(x)**p)``: a sign and ``gamma(1/p)**(1/p)``.
+    key: Key,
+    p: ArrayLike,
+    shape: ShapeLike = (),
+    dtype: DTypeLike | None = None,
+    *,
+    out_sharding: None = None,
+) -> Array:
+    """Draw numbers of density proportional to ``exp(-abs(x)**p)``.
 
-    ``p`` 2 gives a normal distribution of variance 1/2, 1 the Laplace distribution.
+    A sign and ``gamma(1/p)**(1/p)``. For ``p`` of 2 a normal distribution of variance 1/2, of 1 the
+    Laplace distribution.
+
+    Args:
+        key: a key, typed or raw.
+        p: the exponent.
+        shape: of the result.
+        dtype: floating; the default float by default.
+        out_sharding: ``None``; arrays are not split over devices.
+
+    Returns:
+        Numbers of this shape and dtype.
+
+    Raises:
+        TypeError: ``key`` is not one key, or ``dtype`` is not floating.
+        ValueError: a size is negative, or a parameter does not broadcast to ``shape``.
+        NotImplementedError: ``out_sharding`` is not ``None``.
 
     >>> from stretto import random
     >>> random.generalized_normal(random.key(0), 1.5, (2, 3)).shape
@@ -319,15 +480,31 @@ def generalized_normal(
 
 
 def ball(
-    key: Any,
+    key: Key,
     d: int,
-    p: Any = 2,
-    shape: Any = (),
-    dtype: Any = None,
+    p: ArrayLike = 2,
+    shape: ShapeLike = (),
+    dtype: DTypeLike | None = None,
     *,
     out_sharding: None = None,
-) -> Any:
-    """Points of the unit ball of the p-norm in ``d`` dimensions, equally likely.
+) -> Array:
+    """Draw points of the unit ball of the p-norm, equally likely.
+
+    Args:
+        key: a key, typed or raw.
+        d: the number of dimensions.
+        p: the exponent of the norm.
+        shape: that of the result without its last axis.
+        dtype: floating; the default float by default.
+        out_sharding: ``None``; arrays are not split over devices.
+
+    Returns:
+        (*shape, d).
+
+    Raises:
+        TypeError: ``key`` is not one key, or ``dtype`` is not floating.
+        ValueError: a size is negative, or a parameter does not broadcast to ``shape``.
+        NotImplementedError: ``out_sharding`` is not ``None``.
 
     Source: Barthe, Guédon, Mendelson, Naor, "A probabilistic approach to the geometry of the l_p^n
     ball", Annals of Probability 33, 2005.

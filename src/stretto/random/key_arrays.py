@@ -7,7 +7,7 @@ A typed key knows its implementation. An array of keys of shape ``s`` has one ch
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any, ClassVar
 
 import numpy as np
@@ -15,6 +15,7 @@ import numpy as np
 from stretto._engine.core import tree
 from stretto._engine.core.integers import integers
 from stretto._engine.core.interpreter import as_value
+from stretto._engine.core.typing import ArrayLike, Axes
 from stretto._engine.ops.broadcast import canonical_axis
 from stretto.dtypes import prng_key
 from stretto.random.implementations import Implementation
@@ -79,7 +80,7 @@ class KeyArray:
     __slots__ = ("_implementation", "_words")
     __array_priority__ = 100  # so that NumPy's operators leave it to those below
     inner_axes: ClassVar[int] = 1
-    """How many of its child's last axes are no axes of its own."""
+    """How many of the last axes of its child are not its own."""
 
     _words: Any
     _implementation: Implementation
@@ -106,7 +107,7 @@ class KeyArray:
         shape = self._words.shape
         if shape[-1:] != (self._implementation.size,):
             raise ValueError(
-                f"these words are no keys of {self._implementation.name}: their last axis must "
+                f"these words are not keys of {self._implementation.name}: their last axis must "
                 f"have size {self._implementation.size}, got shape {shape}; an axis of the words "
                 f"was taken for one of the keys"
             )
@@ -182,8 +183,8 @@ class KeyArray:
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> np.ndarray:
         raise TypeError(
-            "a typed key is no array of numbers: random.key_data(keys) gives its words; to stack "
-            "or reshape keys use st.stack([...]), st.tree.map or the methods of the key array"
+            "a typed key is not an array of numbers: random.key_data(keys) gives its words; to "
+            "stack or reshape keys use st.stack([...]), st.tree.map or the methods of the key array"
         )
 
     def __repr__(self) -> str:
@@ -194,8 +195,19 @@ class KeyArray:
         """``keys.at[index].get()`` and ``keys.at[index].set(others)``, as an array's."""
         return _At(self)
 
-    def reshape(self, *shape: Any, order: str = "C") -> KeyArray:
-        """The keys in another shape; one size may be -1."""
+    def reshape(self, *shape: int | Sequence[int], order: str = "C") -> KeyArray:
+        """Return the keys in another shape.
+
+        Args:
+            *shape: the sizes; one may be -1.
+            order: ``"C"``.
+
+        Returns:
+            The keys.
+
+        Raises:
+            ValueError: ``order`` is another, or the sizes do not match.
+        """
         given: Any = shape[0] if len(shape) == 1 and hasattr(shape[0], "__len__") else shape
         sizes = integers(given, "reshape", "shape")
         if order != "C":
@@ -203,15 +215,36 @@ class KeyArray:
         return self._like(self._words.reshape((*sizes, self._implementation.size)))
 
     def ravel(self, order: str = "C") -> KeyArray:
-        """The keys in a row."""
+        """Return the keys in a row.
+
+        Args:
+            order: ``"C"``.
+
+        Returns:
+            The keys, of shape (size,).
+        """
         return self.reshape(-1, order=order)
 
     def flatten(self, order: str = "C") -> KeyArray:
-        """The keys in a row."""
+        """Return the keys in a row.
+
+        Args:
+            order: ``"C"``.
+
+        Returns:
+            The keys, of shape (size,).
+        """
         return self.reshape(-1, order=order)
 
-    def squeeze(self, axis: Any = None) -> KeyArray:
-        """Without axes of size 1: all of them, or those given."""
+    def squeeze(self, axis: Axes = None) -> KeyArray:
+        """Drop axes of size 1.
+
+        Args:
+            axis: the axes to drop; all of them by default.
+
+        Returns:
+            The keys.
+        """
         if axis is None:
             axes = tuple([i for i, n in enumerate(self.shape) if n == 1])
         else:
@@ -219,7 +252,14 @@ class KeyArray:
         return self._like(self._words.squeeze(axes)) if axes else self
 
     def transpose(self, *axes: Any) -> KeyArray:
-        """The axes in reverse order, or in the one given."""
+        """Reorder the axes.
+
+        Args:
+            *axes: the new order; by default the reverse.
+
+        Returns:
+            The keys.
+        """
         given = axes[0] if len(axes) == 1 and not isinstance(axes[0], int) else axes
         order = self._own_axes(given, "transpose") if given else tuple(range(self.ndim))[::-1]
         return self._like(self._words.transpose((*order, self.ndim)))
@@ -235,11 +275,28 @@ class KeyArray:
         return self.swapaxes(-1, -2)
 
     def swapaxes(self, axis1: int, axis2: int) -> KeyArray:
-        """Two axes swapped."""
+        """Swap two axes.
+
+        Args:
+            axis1: the one.
+            axis2: the other.
+
+        Returns:
+            The keys.
+        """
         return self._like(self._words.swapaxes(*self._own_axes((axis1, axis2), "swapaxes")))
 
-    def take(self, indices: Any, axis: int | None = None, **options: Any) -> KeyArray:
-        """The keys at these indices along an axis, by default of all keys in a row."""
+    def take(self, indices: ArrayLike, axis: int | None = None, **options: Any) -> KeyArray:
+        """Take keys at indices along an axis.
+
+        Args:
+            indices: integers.
+            axis: the axis; by default all keys in a row.
+            **options: as for ``stretto.numpy.take``.
+
+        Returns:
+            The keys.
+        """
         keys = self.ravel() if axis is None else self
         (place,) = keys._own_axes((axis or 0,), "take")
         return self._like(keys._words.take(indices, axis=place, **options))
@@ -248,11 +305,19 @@ class KeyArray:
         return tuple([canonical_axis(axis, self.ndim, who) for axis in axes])
 
     def copy(self) -> KeyArray:
-        """The same keys."""
+        """Return the same keys.
+
+        Returns:
+            The keys.
+        """
         return self._like(self._words.copy())
 
     def block_until_ready(self) -> KeyArray:
-        """The keys, once they are computed."""
+        """Wait until the keys are computed.
+
+        Returns:
+            The keys.
+        """
         self._words.block_until_ready()
         return self
 

@@ -17,6 +17,7 @@ import numpy as np
 from stretto._engine.core.config import config
 from stretto._engine.core.interpreter import as_value, constant
 from stretto._engine.core.types import as_dtype, default_dtype, kind_of
+from stretto._engine.core.typing import Array, ArrayLike, DTypeLike, Key, ShapeLike
 from stretto._engine.ops.broadcast import reshape
 from stretto._engine.ops.comparison import full_like, shift_right_logical, zeros_like
 from stretto._engine.ops.convert import convert
@@ -62,7 +63,7 @@ def _one_of(impl: Any, dtype: Any, who: str) -> Implementation:
 
 
 def _of_data(keys: Any, who: str, several: bool = True) -> tuple[Any, Implementation]:
-    """The words of keys, and their implementation; ``TypeError`` for what is no key, or not one."""
+    """The words of keys, and their implementation; ``TypeError`` for what is not a key, or one."""
     if isinstance(keys, KeyArray):
         words, made = keys._words, keys._implementation
         if several or not keys.shape:
@@ -85,6 +86,11 @@ def checked(key: Any, who: str) -> Any:
     """One key, typed or a value of raw words; refuses what is not one."""
     words, _ = _of_data(key, who, several=False)
     return key if isinstance(key, KeyArray) else words
+
+
+def _typed(words: Any, made: Implementation) -> Any:
+    """A ``KeyArray``, which annotations call a ``Key``, as they do an array of raw words."""
+    return KeyArray(words, made)
 
 
 def _like(key: Any, words: Any) -> Any:
@@ -112,14 +118,25 @@ def _seeded(seed: Any, made: Implementation, who: str) -> Any:
     return made.seed(concatenate([reshape(high, (1,)), reshape(low, (1,))]))
 
 
-def PRNGKey(seed: Any, *, impl: Any = None) -> Any:
-    """The raw key of an integer seed, as an array of words: its high and its low 32 bits.
+def PRNGKey(seed: ArrayLike, *, impl: str | KeyDtype | None = None) -> Array:
+    """Make a raw key from an integer seed: an array of words, its high and its low 32 bits.
 
-    ``impl``: ``"threefry2x32"``, or ``"rbg"`` or ``"unsafe_rbg"``, whose keys are the two words
-    twice; by default ``config.default_prng_impl``, which all that use the key take it to be of.
     As in JAX, the high bits are 0 unless 64-bit types are on, so seeds that differ by a multiple of
-    2**32 then give one key; negative seeds count as two's complement. Raises ``OverflowError`` for
-    a seed of more than 64 bits, ``TypeError`` for anything but one integer.
+    2**32 then give one key; negative seeds count as two's complement.
+
+    Args:
+        seed: one integer.
+        impl: ``"threefry2x32"``, or ``"rbg"`` or ``"unsafe_rbg"``, whose keys are the two words
+            twice; by default ``config.default_prng_impl``, which is what functions take a raw key
+            to be of.
+
+    Returns:
+        uint32[2], or uint32[4].
+
+    Raises:
+        OverflowError: the seed has more than 64 bits.
+        TypeError: the seed is not one integer.
+        ValueError: there is no such implementation.
 
     >>> from stretto import random
     >>> random.PRNGKey(42)
@@ -128,10 +145,23 @@ def PRNGKey(seed: Any, *, impl: Any = None) -> Any:
     return _seeded(seed, _resolved(impl, "PRNGKey"), "PRNGKey")
 
 
-def key(seed: Any, *, impl: Any = None, dtype: Any = None) -> KeyArray:
-    """The typed key of an integer seed, a ``KeyArray`` around the words that ``PRNGKey`` gives.
+def key(
+    seed: ArrayLike, *, impl: str | KeyDtype | None = None, dtype: KeyDtype | None = None
+) -> Key:
+    """Make a typed key from an integer seed, around the words that ``PRNGKey`` gives.
 
-    ``impl`` or ``dtype`` names the implementation, which the key remembers. Raises as ``PRNGKey``.
+    Args:
+        seed: one integer.
+        impl: the implementation, as for ``PRNGKey``; the key remembers it.
+        dtype: the same, as a dtype of keys; give one of the two.
+
+    Returns:
+        A ``KeyArray`` of shape ().
+
+    Raises:
+        OverflowError: the seed has more than 64 bits.
+        TypeError: the seed is not one integer.
+        ValueError: there is no such implementation, or both ``impl`` and ``dtype`` are given.
 
     >>> from stretto import random
     >>> random.key(42)
@@ -139,11 +169,20 @@ def key(seed: Any, *, impl: Any = None, dtype: Any = None) -> KeyArray:
     [ 0 42]
     """
     made = _one_of(impl, dtype, "key")
-    return KeyArray(_seeded(seed, made, "key"), made)
+    return _typed(_seeded(seed, made, "key"), made)
 
 
-def key_data(keys: Any) -> Any:
-    """The words of keys: ``uint32[*shape, n]``; raw keys are those themselves.
+def key_data(keys: Key) -> Array:
+    """Return the words of keys.
+
+    Args:
+        keys: typed or raw keys.
+
+    Returns:
+        (*shape, n), uint32; raw keys as they are.
+
+    Raises:
+        TypeError: ``keys`` are not keys.
 
     >>> from stretto import random
     >>> random.key_data(random.key(42))
@@ -152,11 +191,22 @@ def key_data(keys: Any) -> Any:
     return _of_data(keys, "key_data")[0]
 
 
-def wrap_key_data(key_bits_array: Any, *, impl: Any = None, dtype: Any = None) -> KeyArray:
-    """The typed keys of these words, ``uint32[*shape, n]``; undoes ``key_data``.
+def wrap_key_data(
+    key_bits_array: ArrayLike, *, impl: str | KeyDtype | None = None, dtype: KeyDtype | None = None
+) -> Key:
+    """Make typed keys from their words; undoes ``key_data``.
 
-    ``impl`` or ``dtype`` names the implementation, by default ``config.default_prng_impl``. Raises
-    ``TypeError`` for other dtypes, or another size of the last axis.
+    Args:
+        key_bits_array: (*shape, n), uint32.
+        impl: the implementation; by default ``config.default_prng_impl``.
+        dtype: the same, as a dtype of keys; give one of the two.
+
+    Returns:
+        A ``KeyArray`` of this shape.
+
+    Raises:
+        TypeError: the words are of another dtype, or the last axis is of another size.
+        ValueError: there is no such implementation, or both ``impl`` and ``dtype`` are given.
 
     >>> import stretto.numpy as snp
     >>> from stretto import random
@@ -170,11 +220,20 @@ def wrap_key_data(key_bits_array: Any, *, impl: Any = None, dtype: Any = None) -
             f"random.wrap_key_data: expected key_bits_array to be uint32[..., {made.size}] for "
             f"{made.name}, got {words.type}"
         )
-    return KeyArray(words, made)
+    return _typed(words, made)
 
 
-def key_impl(keys: Any) -> str:
-    """The name of the implementation of keys.
+def key_impl(keys: Key) -> str:
+    """Return the name of the implementation of keys.
+
+    Args:
+        keys: typed or raw keys.
+
+    Returns:
+        The name, such as ``"threefry2x32"``.
+
+    Raises:
+        TypeError: ``keys`` are not keys.
 
     >>> from stretto import random
     >>> random.key_impl(random.key(0))
@@ -183,8 +242,17 @@ def key_impl(keys: Any) -> str:
     return _of_data(keys, "key_impl")[1].name
 
 
-def key_dtype(impl_spec: Any = None) -> KeyDtype:
-    """The dtype of typed keys of an implementation, by default of ``config.default_prng_impl``.
+def key_dtype(impl_spec: str | KeyDtype | None = None) -> KeyDtype:
+    """Return the dtype of an implementation's typed keys.
+
+    Args:
+        impl_spec: the implementation; by default ``config.default_prng_impl``.
+
+    Returns:
+        The dtype.
+
+    Raises:
+        ValueError: there is no such implementation.
 
     >>> from stretto import random
     >>> random.key_dtype("rbg")
@@ -193,8 +261,17 @@ def key_dtype(impl_spec: Any = None) -> KeyDtype:
     return KeyDtype(_resolved(impl_spec, "key_dtype"))
 
 
-def clone(key: Any) -> Any:
-    """The same keys, to be used once more on purpose.
+def clone(key: Key) -> Key:
+    """Return the same keys, to be used once more on purpose.
+
+    Args:
+        key: typed or raw keys.
+
+    Returns:
+        The keys.
+
+    Raises:
+        TypeError: ``key`` is not a key.
 
     >>> from stretto import random
     >>> random.clone(random.PRNGKey(1))
@@ -210,10 +287,19 @@ def _check_count(n: int, who: str) -> None:
         )
 
 
-def split(key: Any, num: int | Sequence[int] = 2) -> Any:
-    """``num`` new keys, an array of them along the first axis (or several, for a shape).
+def split(key: Key, num: int | Sequence[int] = 2) -> Any:
+    """Make new keys from a key, which should not be used again.
 
-    The key itself should not be used again. A typed key gives typed ones, a raw one raw ones.
+    Args:
+        key: a key, typed or raw.
+        num: how many, or a shape.
+
+    Returns:
+        An array of keys, along the first axis or with this shape; typed if ``key`` is.
+
+    Raises:
+        TypeError: ``key`` is not one key.
+        ValueError: a size is negative, or too many words are asked for.
 
     >>> from stretto import random
     >>> key, subkey = random.split(random.PRNGKey(42))
@@ -234,8 +320,19 @@ def parts(key: Any, count: int) -> list[Any]:
     return [_like(key, words) for words in each]
 
 
-def fold_in(key: Any, data: Any) -> Any:
-    """A new key from a key and a 32-bit integer, such as the number of a step or of a member.
+def fold_in(key: Key, data: ArrayLike) -> Key:
+    """Make a new key from a key and an integer, such as the number of a step or of a member.
+
+    Args:
+        key: a key, typed or raw.
+        data: one integer of at most 32 bits.
+
+    Returns:
+        A key; typed if ``key`` is.
+
+    Raises:
+        TypeError: ``key`` is not one key, or ``data`` is not one integer.
+        OverflowError: ``data`` has more than 32 bits.
 
     >>> from stretto import random
     >>> random.fold_in(random.key(42), 7).shape
@@ -262,10 +359,25 @@ def random_bits(key: Any, width: int, shape: tuple[int, ...], who: str = "bits")
     return made.bits(words, width, shape)
 
 
-def bits(key: Any, shape: Any = (), dtype: Any = None, *, out_sharding: None = None) -> Any:
-    """Random bits: unsigned integers, each value equally likely.
+def bits(
+    key: Key, shape: ShapeLike = (), dtype: DTypeLike | None = None, *, out_sharding: None = None
+) -> Array:
+    """Draw random bits: unsigned integers, each value equally likely.
 
-    ``dtype`` is ``uint8``, ``uint16``, ``uint32`` (the default) or ``uint64``.
+    Args:
+        key: a key, typed or raw.
+        shape: of the result.
+        dtype: ``uint8``, ``uint16``, ``uint32`` or ``uint64``; by default as wide as the default
+            integer.
+        out_sharding: ``None``; arrays are not split over devices.
+
+    Returns:
+        Integers of this shape and dtype.
+
+    Raises:
+        TypeError: ``key`` is not one key, or ``dtype`` is another.
+        ValueError: a size is negative.
+        NotImplementedError: ``out_sharding`` is not ``None``.
 
     >>> from stretto import random
     >>> random.bits(random.PRNGKey(0), (2,))

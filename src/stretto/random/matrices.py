@@ -9,6 +9,7 @@ from typing import Any
 
 from stretto._engine.core.interpreter import as_value
 from stretto._engine.core.types import as_dtype, inexact_dtype, kind_of, promote, scalar_dtype
+from stretto._engine.core.typing import Array, ArrayLike, DTypeLike, Key, ShapeLike
 from stretto._engine.ops.arithmetic import sign
 from stretto._engine.ops.broadcast import expand_dims, squeeze
 from stretto._engine.ops.convert import convert
@@ -24,21 +25,35 @@ __all__ = ["multivariate_normal", "orthogonal"]
 
 
 def multivariate_normal(
-    key: Any,
-    mean: Any,
-    cov: Any,
-    shape: Any = None,
-    dtype: Any = None,
+    key: Key,
+    mean: ArrayLike,
+    cov: ArrayLike,
+    shape: ShapeLike | None = None,
+    dtype: DTypeLike | None = None,
     method: str = "cholesky",
     *,
     out_sharding: None = None,
-) -> Any:
-    """Vectors from the normal distribution of this mean and covariance.
+) -> Array:
+    """Draw vectors from a normal distribution.
 
-    ``mean`` is ``[..., n]``, ``cov`` ``[..., n, n]``. ``shape``, the result's without its last
-    axis, is by default that to which the leading axes broadcast. ``method`` says how the covariance
-    is factored: ``"cholesky"``, or, for one that is singular, ``"eigh"`` or ``"svd"``. Raises
-    ``ValueError`` for shapes that do not fit.
+    Args:
+        key: a key, typed or raw.
+        mean: (..., n).
+        cov: (..., n, n), the covariance.
+        shape: that of the result without its last axis; by default that to which the leading axes
+            broadcast.
+        dtype: floating; that of the parameters by default.
+        method: how the covariance is factored: ``"cholesky"``, or ``"eigh"`` or ``"svd"`` for one
+            that is singular.
+        out_sharding: ``None``; arrays are not split over devices.
+
+    Returns:
+        (*shape, n).
+
+    Raises:
+        TypeError: ``key`` is not one key, or ``dtype`` is not floating.
+        ValueError: shapes do not match, or ``method`` is none of these.
+        NotImplementedError: ``out_sharding`` is not ``None``.
 
     >>> from stretto import random
     >>> import stretto.numpy as snp
@@ -87,18 +102,34 @@ def _factored(cov: Any, method: str) -> tuple[Any, Any]:
 
 
 def orthogonal(
-    key: Any,
+    key: Key,
     n: int,
-    shape: Any = (),
-    dtype: Any = None,
+    shape: ShapeLike = (),
+    dtype: DTypeLike | None = None,
     m: int | None = None,
     *,
     out_sharding: None = None,
-) -> Any:
-    """Matrices ``[*shape, n, m]`` with orthonormal rows or columns, all equally likely.
+) -> Array:
+    """Draw matrices with orthonormal rows or columns, all equally likely.
 
-    ``m`` is ``n`` by default; of a complex ``dtype`` they are unitary. Source: Mezzadri, "How to
-    generate random matrices from the classical compact groups", Notices of the AMS 54, 2007.
+    Args:
+        key: a key, typed or raw.
+        n: the number of rows.
+        shape: that of the result without its last two axes.
+        dtype: floating, or complex for unitary matrices; the default float by default.
+        m: the number of columns; ``n`` by default.
+        out_sharding: ``None``; arrays are not split over devices.
+
+    Returns:
+        (*shape, n, m).
+
+    Raises:
+        TypeError: ``key`` is not one key, or ``dtype`` is neither floating nor complex.
+        ValueError: a size is negative.
+        NotImplementedError: ``out_sharding`` is not ``None``.
+
+    Source: Mezzadri, "How to generate random matrices from the classical compact groups", Notices
+    of the AMS 54, 2007.
 
     >>> from stretto import random
     >>> import stretto.numpy as snp

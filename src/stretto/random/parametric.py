@@ -5,9 +5,8 @@ Each has a derivative with respect to its parameters, that of the formula. Next,
 
 from __future__ import annotations
 
-from typing import Any
-
 from stretto._engine.core.types import as_dtype, is_inexact, scalar_dtype
+from stretto._engine.core.typing import Array, ArrayLike, DTypeLike, Key, ShapeLike
 from stretto._engine.ops.broadcast import of_rank
 from stretto._engine.ops.comparison import select
 from stretto._engine.ops.elementwise import broadcast_shapes
@@ -30,12 +29,31 @@ __all__ = [
 
 
 def lognormal(
-    key: Any, sigma: Any = 1.0, shape: Any = None, dtype: Any = None, *, out_sharding: None = None
-) -> Any:
-    """Numbers whose logarithm is normal, of mean 0 and standard deviation ``sigma``.
+    key: Key,
+    sigma: ArrayLike = 1.0,
+    shape: ShapeLike | None = None,
+    dtype: DTypeLike | None = None,
+    *,
+    out_sharding: None = None,
+) -> Array:
+    """Draw numbers whose logarithm is normal, of mean 0.
 
-    ``dtype`` may be complex, for the exponential of complex normal numbers. Raises
-    ``TypePromotionError`` for a ``sigma`` of a wider dtype.
+    Args:
+        key: a key, typed or raw.
+        sigma: the standard deviation of the logarithm.
+        shape: of the result; by default that of ``sigma``.
+        dtype: floating, or complex, for the exponential of complex normal numbers; the default
+            float by default.
+        out_sharding: ``None``; arrays are not split over devices.
+
+    Returns:
+        Numbers of this shape and dtype.
+
+    Raises:
+        TypeError: ``key`` is not one key, ``dtype`` is neither floating nor complex, or
+            (``TypePromotionError``) ``sigma`` is of a wider dtype.
+        ValueError: a size is negative, or a parameter does not broadcast to ``shape``.
+        NotImplementedError: ``out_sharding`` is not ``None``.
 
     >>> from stretto import random
     >>> bool((random.lognormal(random.key(0), shape=(9,)) > 0).all())
@@ -52,9 +70,29 @@ def lognormal(
 
 
 def pareto(
-    key: Any, b: Any, shape: Any = None, dtype: Any = None, *, out_sharding: None = None
-) -> Any:
-    """Numbers from the Pareto distribution on [1, oo) of exponent ``b``.
+    key: Key,
+    b: ArrayLike,
+    shape: ShapeLike | None = None,
+    dtype: DTypeLike | None = None,
+    *,
+    out_sharding: None = None,
+) -> Array:
+    """Draw from the Pareto distribution on [1, ∞).
+
+    Args:
+        key: a key, typed or raw.
+        b: the exponent.
+        shape: of the result; by default that of ``b``.
+        dtype: floating; the default float by default.
+        out_sharding: ``None``; arrays are not split over devices.
+
+    Returns:
+        Numbers of this shape and dtype.
+
+    Raises:
+        TypeError: ``key`` is not one key, or ``dtype`` is not floating.
+        ValueError: a size is negative, or a parameter does not broadcast to ``shape``.
+        NotImplementedError: ``out_sharding`` is not ``None``.
 
     >>> from stretto import random
     >>> bool((random.pareto(random.key(0), 2.0, (9,)) >= 1).all())
@@ -68,9 +106,29 @@ def pareto(
 
 
 def rayleigh(
-    key: Any, scale: Any, shape: Any = None, dtype: Any = None, *, out_sharding: None = None
-) -> Any:
-    """Numbers from the Rayleigh distribution: ``scale * sqrt(-2 log(u))``.
+    key: Key,
+    scale: ArrayLike,
+    shape: ShapeLike | None = None,
+    dtype: DTypeLike | None = None,
+    *,
+    out_sharding: None = None,
+) -> Array:
+    """Draw from the Rayleigh distribution: ``scale * sqrt(-2 log(u))``.
+
+    Args:
+        key: a key, typed or raw.
+        scale: the scale.
+        shape: of the result; by default that of ``scale``.
+        dtype: floating; the default float by default.
+        out_sharding: ``None``; arrays are not split over devices.
+
+    Returns:
+        Numbers of this shape and dtype.
+
+    Raises:
+        TypeError: ``key`` is not one key, or ``dtype`` is not floating.
+        ValueError: a size is negative, or a parameter does not broadcast to ``shape``.
+        NotImplementedError: ``out_sharding`` is not ``None``.
 
     >>> from stretto import random
     >>> bool((random.rayleigh(random.key(0), 2.0, (9,)) >= 0).all())
@@ -85,11 +143,27 @@ def rayleigh(
 
 
 def weibull_min(
-    key: Any, scale: Any, concentration: Any, shape: Any = (), dtype: Any = None
-) -> Any:
-    """Numbers from the Weibull distribution: ``scale * (-log(1 - u)) ** (1 / concentration)``.
+    key: Key,
+    scale: ArrayLike,
+    concentration: ArrayLike,
+    shape: ShapeLike = (),
+    dtype: DTypeLike | None = None,
+) -> Array:
+    """Draw from the Weibull distribution: ``scale * (-log(1 - u)) ** (1 / concentration)``.
 
-    As in JAX, ``shape`` is that of ``u``, and broadcasts with the parameters.
+    Args:
+        key: a key, typed or raw.
+        scale: the scale.
+        concentration: the exponent.
+        shape: that of ``u``, which broadcasts with the parameters, as in JAX.
+        dtype: floating; the default float by default.
+
+    Returns:
+        Numbers of the shape to which ``shape`` and the parameters broadcast.
+
+    Raises:
+        TypeError: ``key`` is not one key, or ``dtype`` is not floating.
+        ValueError: a size is negative.
 
     >>> from stretto import random
     >>> random.weibull_min(random.key(0), 1.0, 2.0, (3,)).shape
@@ -103,11 +177,31 @@ def weibull_min(
     return exponential(key, sizes, target) ** (1.0 / shaping) * factor
 
 
-def double_sided_maxwell(key: Any, loc: Any, scale: Any, shape: Any = (), dtype: Any = None) -> Any:
-    """Numbers from the Maxwell distribution and its mirror image, moved by ``loc``.
+def double_sided_maxwell(
+    key: Key,
+    loc: ArrayLike,
+    scale: ArrayLike,
+    shape: ShapeLike = (),
+    dtype: DTypeLike | None = None,
+) -> Array:
+    """Draw from the Maxwell distribution and its mirror image, scaled and moved.
 
-    The sign is drawn, then ``scale`` multiplies and ``loc`` is added. As in JAX, the result has
-    ``shape`` before the shape to which the parameters broadcast; without ``shape``, that twice.
+    The sign is drawn, then ``scale`` multiplies and ``loc`` is added.
+
+    Args:
+        key: a key, typed or raw.
+        loc: the centre.
+        scale: the scale.
+        shape: what comes before the shape to which the parameters broadcast; without ``shape``,
+            that shape twice, as in JAX.
+        dtype: floating; the default float by default.
+
+    Returns:
+        Numbers of this dtype.
+
+    Raises:
+        TypeError: ``key`` is not one key, or ``dtype`` is not floating.
+        ValueError: a size is negative.
 
     >>> from stretto import random
     >>> random.double_sided_maxwell(random.key(0), 0.0, 1.0, (3,)).shape
@@ -126,9 +220,29 @@ def double_sided_maxwell(key: Any, loc: Any, scale: Any, shape: Any = (), dtype:
 
 
 def wald(
-    key: Any, mean: Any, shape: Any = None, dtype: Any = None, *, out_sharding: None = None
-) -> Any:
-    """Numbers from the Wald (inverse Gaussian) distribution of this mean and scale 1.
+    key: Key,
+    mean: ArrayLike,
+    shape: ShapeLike | None = None,
+    dtype: DTypeLike | None = None,
+    *,
+    out_sharding: None = None,
+) -> Array:
+    """Draw from the Wald (inverse Gaussian) distribution of scale 1.
+
+    Args:
+        key: a key, typed or raw.
+        mean: its mean.
+        shape: of the result; by default that of ``mean``.
+        dtype: floating; the default float by default.
+        out_sharding: ``None``; arrays are not split over devices.
+
+    Returns:
+        Numbers of this shape and dtype.
+
+    Raises:
+        TypeError: ``key`` is not one key, or ``dtype`` is not floating.
+        ValueError: a size is negative, or a parameter does not broadcast to ``shape``.
+        NotImplementedError: ``out_sharding`` is not ``None``.
 
     Source: Michael, Schucany, Haas, "Generating random variates using transformations with
     multiple roots", The American Statistician 30, 1976.
@@ -151,18 +265,35 @@ def wald(
 
 
 def triangular(
-    key: Any,
-    left: Any,
-    mode: Any,
-    right: Any,
-    shape: Any = None,
-    dtype: Any = None,
+    key: Key,
+    left: ArrayLike,
+    mode: ArrayLike,
+    right: ArrayLike,
+    shape: ShapeLike | None = None,
+    dtype: DTypeLike | None = None,
     *,
     out_sharding: None = None,
-) -> Any:
-    """Numbers between ``left`` and ``right``, most often near ``mode``: the density is a triangle.
+) -> Array:
+    """Draw numbers whose density is a triangle.
 
     By the inverse of the distribution function.
+
+    Args:
+        key: a key, typed or raw.
+        left: where the density begins.
+        mode: where it is greatest.
+        right: where it ends.
+        shape: of the result; by default that to which the parameters broadcast.
+        dtype: floating; the default float by default.
+        out_sharding: ``None``; arrays are not split over devices.
+
+    Returns:
+        Numbers of this shape and dtype.
+
+    Raises:
+        TypeError: ``key`` is not one key, or ``dtype`` is not floating.
+        ValueError: a size is negative, or a parameter does not broadcast to ``shape``.
+        NotImplementedError: ``out_sharding`` is not ``None``.
 
     >>> from stretto import random
     >>> x = random.triangular(random.key(0), 0.0, 1.0, 3.0, (9,))

@@ -20,6 +20,7 @@ from stretto._engine.core.forks import lock
 from stretto._engine.core.holding import holding
 from stretto._engine.core.interpreter import Tracer, state
 from stretto._engine.core.recorder import Recorder
+from stretto._engine.core.typing import ArrayLike, Key
 from stretto._engine.transforms.vmap import Vectorizer
 from stretto.random.keys import PRNGKey, checked, fold_in
 
@@ -84,10 +85,18 @@ class _Default:
     lock = lock()
 
 
-def manual_seed(seed: Any) -> None:
-    """Start the default stream anew from this seed, for all threads.
+def manual_seed(seed: ArrayLike) -> None:
+    """Start the default stream anew from a seed, for all threads.
 
-    A new process starts with seed 0. Raises ``RuntimeError`` while a function is traced.
+    A new process starts with seed 0.
+
+    Args:
+        seed: one integer.
+
+    Raises:
+        RuntimeError: a function is being traced.
+        TypeError: the seed is not one integer.
+        OverflowError: the seed has more than 64 bits.
 
     >>> import stretto as st
     >>> st.random.manual_seed(3)
@@ -106,11 +115,20 @@ def manual_seed(seed: Any) -> None:
 
 
 @contextmanager
-def keys(key: Any) -> Iterator[None]:
+def keys(key: Key) -> Iterator[None]:
     """Let layers inside the block draw from this key, where they are not handed one.
 
     The same key gives the same numbers. Blocks nest, and the innermost counts; each thread has its
-    own. Raises ``TypeError`` for what is no key.
+    own.
+
+    Args:
+        key: a key, typed or raw.
+
+    Returns:
+        A context manager.
+
+    Raises:
+        TypeError: ``key`` is not one key.
 
     >>> import stretto as st
     >>> drop = st.nn.Dropout(0.5)
@@ -140,11 +158,17 @@ def _opened(stream: _Stream) -> Iterator[None]:
         _ambient.streams = outer
 
 
-def next_key(who: str = "this function") -> Any:
-    """The next key of the innermost stream, for a layer that was not handed one.
+def next_key(who: str = "this function") -> Key:
+    """Draw the next key of the innermost stream, for a layer that was not handed one.
 
-    ``who`` is named in errors. Raises ``RuntimeError`` inside a trace or a ``vmap`` that began
-    after the stream was opened.
+    Args:
+        who: the caller, named in errors.
+
+    Returns:
+        A key.
+
+    Raises:
+        RuntimeError: inside a trace or a ``vmap`` that began after the stream was opened.
 
     >>> import stretto as st
     >>> with st.random.keys(st.random.PRNGKey(0)):

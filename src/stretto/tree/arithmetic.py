@@ -10,6 +10,7 @@ import numpy as np
 from stretto._engine.core.interpreter import as_value, constant, state
 from stretto._engine.core.tree import leaves, map, unflatten
 from stretto._engine.core.types import as_dtype, inexact_dtype, is_complex, is_inexact
+from stretto._engine.core.typing import ArrayLike, DTypeLike
 from stretto._engine.ops.arithmetic import absolute, add, divide, multiply, subtract
 from stretto._engine.ops.broadcast import reduce_sum
 from stretto._engine.ops.comparison import gt, where
@@ -60,11 +61,18 @@ def _total(parts: Sequence[Any], who: str) -> Any:
     return total
 
 
-def dot(x: Any, y: Any) -> Any:
-    """The sum of ``x * y`` over all elements of all leaves, as one scalar of at least float32.
+def dot(x: Any, y: Any) -> Array:
+    """Sum ``x * y`` over all elements of all leaves.
 
-    Complex leaves of ``x`` are conjugated. Raises ``ValueError`` naming the path where structures
-    or shapes differ.
+    Args:
+        x: a tree of arrays; complex leaves are conjugated.
+        y: a tree like it.
+
+    Returns:
+        One scalar, of at least float32.
+
+    Raises:
+        ValueError: structures or shapes differ, with the path.
 
     >>> import stretto.numpy as snp
     >>> dot({"a": snp.array([1.0, 2.0]), "b": 3.0}, {"a": snp.array([4.0, 5.0]), "b": 6.0})
@@ -75,10 +83,17 @@ def dot(x: Any, y: Any) -> Any:
     return _total([_product(a, b) for a, b in zip(ours, theirs, strict=True)], "dot")
 
 
-def norm(tree: Any) -> Any:
-    """The Euclidean norm of all elements of all leaves, as one scalar of at least float32.
+def norm(tree: Any) -> Array:
+    """Return the Euclidean norm of all elements of all leaves.
 
-    Its derivative at 0 is 0.
+    Args:
+        tree: a tree of arrays.
+
+    Returns:
+        One scalar, of at least float32. Its derivative at 0 is 0.
+
+    Raises:
+        ValueError: the tree has no leaves.
 
     >>> import stretto.numpy as snp
     >>> norm({"a": snp.array([3.0]), "b": snp.array([4.0])})
@@ -94,16 +109,27 @@ def _square(x: Any) -> Any:
     return _product(x, x)
 
 
-def slerp(start: Any, end: Any, weight: Any, *, by_leaf: bool = False) -> Any:
-    """The point at ``weight`` of the arc between two trees: spherical linear interpolation.
+def slerp(start: Any, end: Any, weight: ArrayLike, *, by_leaf: bool = False) -> Any:
+    """Interpolate along the arc between two trees: spherical linear interpolation.
 
     ``(sin((1 - t) θ) start + sin(t θ) end) / sin θ``, with θ the angle between the two trees as
-    vectors of all their elements, or, if ``by_leaf``, between the two leaves. Trees of one norm
-    stay on its sphere. Where there is no arc, because directions agree, or are opposite, to the
-    accuracy of float32, or a norm is zero, it is ``lerp``. Leaves of low precision are computed in
-    float32. Source: Shoemake, "Animating rotation with quaternion curves", 1985.
+    vectors of all their elements. Trees of one norm stay on its sphere. Where there is no arc,
+    because directions agree, or are opposite, to the accuracy of float32, or a norm is zero, it is
+    ``lerp``.
 
-    Raises ``ValueError`` naming the path where structures or shapes differ.
+    Args:
+        start: a tree of arrays.
+        end: a tree like it.
+        weight: a scalar t, 0 for ``start``, 1 for ``end``.
+        by_leaf: take the angle of each two leaves instead.
+
+    Returns:
+        A tree of arrays; leaves of low precision are computed in float32.
+
+    Raises:
+        ValueError: structures or shapes differ, with the path; or ``weight`` is not a scalar.
+
+    Source: Shoemake, "Animating rotation with quaternion curves", 1985.
 
     >>> import stretto.numpy as snp
     >>> slerp({"w": snp.array([1.0, 0.0])}, {"w": snp.array([0.0, 1.0])}, 0.5)
@@ -145,8 +171,15 @@ def _arc_weights(aa: Any, bb: Any, ab: Any, t: Any) -> list[Any]:
     return [where(is_arc, divide(sin(multiply(w, angle)), sin(angle)), w) for w in (rest, t)]
 
 
-def cast(tree: Any, dtype: Any) -> Any:
-    """The floating leaves in another dtype; integers and booleans as they are.
+def cast(tree: Any, dtype: DTypeLike) -> Any:
+    """Convert the floating leaves to another dtype; integers and booleans stay.
+
+    Args:
+        tree: a tree of arrays.
+        dtype: a floating dtype.
+
+    Returns:
+        A tree of arrays.
 
     >>> import stretto.numpy as snp
     >>> cast({"n": snp.array([1]), "w": snp.ones(1)}, snp.bfloat16)

@@ -13,6 +13,7 @@ from stretto._engine.core.integers import integer
 from stretto._engine.core.interpreter import Tracer, as_value
 from stretto._engine.core.tree import flatten, leaves, structure, unflatten
 from stretto._engine.core.types import ArrayType
+from stretto._engine.core.typing import ArrayLike
 from stretto._engine.ops.broadcast import canonical_axis, expand_dims, reshape
 from stretto._engine.ops.index.dynamic import dynamic_index_in_dim
 from stretto._engine.ops.shape import concatenate, slice_
@@ -38,7 +39,7 @@ class Alike:
             self.structure = structure
         elif structure != self.structure:
             raise ValueError(
-                f"{self.who}: member {number} has another structure than member 0; they part at "
+                f"{self.who}: member {number} differs in structure from member 0; they part at "
                 f"{_tree.difference(self._sketch(), member, 'member')}"
             )
         row = [self.value(x, self.who, "a leaf") for x in flat]
@@ -59,9 +60,18 @@ class Alike:
 
 
 def stack(trees: Iterable[Any], axis: int = 0) -> Any:
-    """One tree of arrays from trees of one structure: each leaf with a new axis of members.
+    """Stack trees of one structure: each leaf gets a new axis of members.
 
-    Raises ``ValueError`` naming the member and the path where structures or shapes differ.
+    Args:
+        trees: trees of arrays.
+        axis: where the new axis goes.
+
+    Returns:
+        One tree of arrays.
+
+    Raises:
+        ValueError: structures or shapes differ, with the member and the path; or there are no
+            trees.
 
     >>> import stretto.numpy as snp
     >>> stack([{"w": snp.ones(2)}, {"w": snp.zeros(2)}])
@@ -106,7 +116,17 @@ def member_at(x: Any, i: int, axis: int) -> Any:
 
 
 def unstack(tree: Any, axis: int = 0) -> list[Any]:
-    """The members of a stacked tree, as a list of trees: undoes ``stack``.
+    """Split a stacked tree into its members: undoes ``stack``.
+
+    Args:
+        tree: a tree of arrays.
+        axis: that of the members.
+
+    Returns:
+        A list of trees.
+
+    Raises:
+        ValueError: leaves differ in the number of members, with the path.
 
     >>> import stretto.numpy as snp
     >>> unstack({"w": snp.array([1.0, 2.0])})
@@ -116,10 +136,20 @@ def unstack(tree: Any, axis: int = 0) -> list[Any]:
     return [unflatten(spec, [member_at(v, i, axis) for v in values]) for i in range(size)]
 
 
-def take(tree: Any, i: Any, axis: int = 0) -> Any:
-    """Member ``i`` of a stacked tree; negative counts from the end. A traced ``i`` is clamped.
+def take(tree: Any, i: ArrayLike, axis: int = 0) -> Any:
+    """Take one member of a stacked tree.
 
-    Raises ``IndexError`` where there is no such member.
+    Args:
+        tree: a tree of arrays.
+        i: its place, negative from the end; a traced one is clamped.
+        axis: that of the members.
+
+    Returns:
+        A tree of arrays without the axis.
+
+    Raises:
+        IndexError: there is no such member.
+        ValueError: leaves differ in the number of members, with the path.
 
     >>> import stretto.numpy as snp
     >>> take({"w": snp.array([1.0, 2.0])}, -1)
@@ -137,9 +167,17 @@ def take(tree: Any, i: Any, axis: int = 0) -> Any:
 
 
 def concat(trees: Iterable[Any], axis: int = 0) -> Any:
-    """One stacked tree from several: their members one after the other along ``axis``.
+    """Join stacked trees: their members one after the other.
 
-    Raises ``ValueError`` naming the tree and the path where structures or shapes differ.
+    Args:
+        trees: trees of arrays.
+        axis: that of the members.
+
+    Returns:
+        One tree of arrays.
+
+    Raises:
+        ValueError: structures or shapes differ, with the tree and the path; or there are no trees.
 
     >>> import stretto.numpy as snp
     >>> concat([{"w": snp.array([1.0])}, {"w": snp.array([2.0, 3.0])}])
@@ -152,7 +190,7 @@ def concat(trees: Iterable[Any], axis: int = 0) -> Any:
     for i, member in enumerate(members[1:], 1):
         if structure(member) != spec:
             raise ValueError(
-                f"concat: tree {i} has another structure than tree 0; they part at "
+                f"concat: tree {i} differs in structure from tree 0; they part at "
                 f"{_tree.difference(members[0], member)}"
             )
     rows = [[as_value(x, "concat", "a leaf") for x in leaves(m)] for m in members]
@@ -161,7 +199,7 @@ def concat(trees: Iterable[Any], axis: int = 0) -> Any:
         for i, shape in enumerate(kept):
             if shape is None or shape != kept[0]:
                 raise ValueError(
-                    f"concat: tree {i} does not fit tree 0 along axis {axis} at {path}: "
+                    f"concat: tree {i} does not match tree 0 along axis {axis} at {path}: "
                     f"{rows[i][k].type} and {column[0].type}"
                 )
     return unflatten(spec, [concatenate(list(c), axis) for c in zip(*rows, strict=True)])

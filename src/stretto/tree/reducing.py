@@ -33,7 +33,19 @@ def reduce(
     initializer: Any = _NOTHING,
     is_leaf: Callable[[Any], bool] | None = None,
 ) -> Any:
-    """Combine all leaves, from the left, beginning with ``initializer`` if it is given.
+    """Combine all leaves, from the left.
+
+    Args:
+        function: ``function(result so far, leaf)``.
+        tree: the tree.
+        initializer: what to begin with; by default the first leaf.
+        is_leaf: which nodes to take for leaves.
+
+    Returns:
+        The result.
+
+    Raises:
+        TypeError: the tree has no leaves, and there is no ``initializer``.
 
     >>> reduce(lambda x, y: x + y, {"a": 1, "b": [2, 3]})
     6
@@ -49,9 +61,19 @@ def reduce_associative(
     identity: Any = _NOTHING,
     is_leaf: Callable[[Any], bool] | None = None,
 ) -> Any:
-    """Combine all leaves, halves apart, so that none goes through many operations.
+    """Combine all leaves, by halves, so that no leaf goes through many operations.
 
-    The operation must be associative. Of no leaves it is ``identity``.
+    Args:
+        operation: associative, of two leaves.
+        tree: the tree.
+        identity: the result where there are no leaves.
+        is_leaf: which nodes to take for leaves.
+
+    Returns:
+        The result.
+
+    Raises:
+        TypeError: the tree has no leaves, and there is no ``identity``.
 
     >>> reduce_associative(lambda x, y: (x, y), [1, 2, 3, 4, 5])
     ((1, 2), (3, (4, 5)))
@@ -70,7 +92,14 @@ def reduce_associative(
 
 
 def all(tree: Any, *, is_leaf: Callable[[Any], bool] | None = None) -> bool:
-    """Whether every leaf is true.
+    """Say whether every leaf is true.
+
+    Args:
+        tree: the tree.
+        is_leaf: which nodes to take for leaves.
+
+    Returns:
+        Whether it is; True without leaves.
 
     >>> all([True, {"a": 1}])
     True
@@ -81,7 +110,15 @@ def all(tree: Any, *, is_leaf: Callable[[Any], bool] | None = None) -> bool:
 def leaves_with_path(
     tree: Any, is_leaf: Callable[..., bool] | None = None, is_leaf_takes_path: bool = False
 ) -> list[tuple[tuple[Any, ...], Any]]:
-    """Each leaf with the keys that lead to it; arguments as for ``flatten_with_path``.
+    """List the leaves, each with the keys that lead to it.
+
+    Args:
+        tree: the tree.
+        is_leaf: which nodes to take for leaves.
+        is_leaf_takes_path: call ``is_leaf(path, node)``.
+
+    Returns:
+        Pairs of a path, which is a tuple of keys, and a leaf.
 
     >>> leaves_with_path({"w": [1]})
     [((DictKey(key='w'), SequenceKey(idx=0)), 1)]
@@ -98,6 +135,16 @@ def map_with_path(
 ) -> Any:
     """Apply ``f(path, leaf, ...)`` to each leaf; the path is the tuple of keys that lead to it.
 
+    Args:
+        f: the function.
+        tree: the tree.
+        *rest: further trees, of which ``tree`` is a prefix.
+        is_leaf: which nodes to take for leaves.
+        is_leaf_takes_path: call ``is_leaf(path, node)``.
+
+    Returns:
+        A tree of the results.
+
     >>> from stretto._engine.core.keys import keystr
     >>> map_with_path(lambda path, x: (keystr(path), x), {"w": [1]})
     {'w': [("['w'][0]", 1)]}
@@ -111,9 +158,18 @@ def map_with_path(
 def broadcast(
     prefix_tree: Any, full_tree: Any, is_leaf: Callable[[Any], bool] | None = None
 ) -> Any:
-    """A tree like ``full_tree``, each leaf that of ``prefix_tree`` above it.
+    """Make a tree like ``full_tree``, each leaf that of ``prefix_tree`` above it.
 
-    Raises ``ValueError`` naming the path where the one is no prefix of the other.
+    Args:
+        prefix_tree: a tree that ends where, or before, ``full_tree`` does.
+        full_tree: the tree.
+        is_leaf: which nodes of ``prefix_tree`` to take for leaves.
+
+    Returns:
+        The new tree.
+
+    Raises:
+        ValueError: the one is not a prefix of the other, with the path.
 
     >>> broadcast({"a": 1, "b": 2}, {"a": [5, 6], "b": (7,)})
     {'a': [1, 1], 'b': (2,)}
@@ -126,9 +182,13 @@ def broadcast(
 
 
 def static(**kwargs: Any) -> Any:
-    """A field of a dataclass that is static data, for ``register_dataclass``.
+    """Make a field of a dataclass static data, for ``register_dataclass``.
 
-    Arguments as for ``dataclasses.field``.
+    Args:
+        **kwargs: as for ``dataclasses.field``.
+
+    Returns:
+        The field.
 
     >>> import stretto as st
     >>> @st.tree.register_dataclass
@@ -143,9 +203,15 @@ def static(**kwargs: Any) -> Any:
 
 
 def transpose(outer_treedef: Any, inner_treedef: Any, pytree_to_transpose: Any) -> Any:
-    """Turn a tree of structure ``outer`` of trees of structure ``inner`` inside out.
+    """Turn a tree of trees inside out.
 
-    Where ``inner_treedef`` is ``None`` it is that of the first tree.
+    Args:
+        outer_treedef: the structure of the whole.
+        inner_treedef: that of the trees in it; ``None`` takes that of the first.
+        pytree_to_transpose: the tree.
+
+    Returns:
+        A tree of structure ``inner_treedef`` of trees of structure ``outer_treedef``.
 
     >>> from stretto._engine.core.tree import structure
     >>> transpose(structure([0, 0]), structure({"a": 0}), [{"a": 1}, {"a": 2}])

@@ -14,6 +14,7 @@ import numpy as np
 from stretto._engine.core.interpreter import Tracer, Value, as_value, constant, state
 from stretto._engine.core.tree import leaves, structure, unflatten
 from stretto._engine.core.types import array_type, canonical_dtype, inexact_dtype, kind_of, promote
+from stretto._engine.core.typing import ArrayLike
 from stretto._engine.ops.arithmetic import add, multiply
 from stretto._engine.ops.contract import tensordot
 from stretto._engine.ops.convert import convert
@@ -242,16 +243,23 @@ def _streamed(
 
 
 def weighted_sum(trees: Any, weights: Any, *, stacked: bool | None = None) -> Any:
-    """The sum of ``weights[i] * trees[i]``, leaf by leaf, in one pass without a stacked copy.
+    """Sum ``weights[i] * trees[i]``, leaf by leaf, in one pass without a stacked copy.
 
-    Parameters: ``trees`` a list or tuple of trees of one structure; or an iterator of them, such as
-    a generator, of which one is held at a time beside the sum; or one tree with the members stacked
-    along axis 0 of its leaves. ``weights`` a vector or list of scalars, differentiable. ``stacked``
-    says which ``trees`` is, where that could be doubted: a list of as many entries as weights is a
-    list of trees. Leaves of low precision are summed in float32, and come back in their own dtype.
+    Args:
+        trees: a list or tuple of trees of one structure; an iterator of them, such as a generator,
+            of which one is held at a time beside the sum; or one tree with the members stacked
+            along axis 0 of its leaves.
+        weights: (members,), or a list of scalars; differentiable.
+        stacked: whether ``trees`` is a stacked tree, where a list leaves that open: by default, one
+            with as many entries as weights is a list of trees.
 
-    Raises ``ValueError`` naming the member and path where trees differ, or the counts where trees
-    and weights are not as many.
+    Returns:
+        A tree of arrays; leaves of low precision are summed in float32, and come back in their own
+            dtype.
+
+    Raises:
+        ValueError: trees differ, with the member and the path; or trees and weights are not as
+            many.
 
     >>> import stretto.numpy as snp
     >>> weighted_sum([{"w": snp.ones(2)}, {"w": snp.ones(2)}], [0.25, 0.5])
@@ -301,10 +309,20 @@ def _of_stacked(x: Any, weights: Sequence[Any]) -> Any:
 
 
 def mean(trees: Any, *, stacked: bool | None = None) -> Any:
-    """The mean of trees of one structure, leaf by leaf: the uniform soup of weights.
+    """Average trees of one structure, leaf by leaf: the uniform soup of weights.
 
-    ``trees`` as for ``weighted_sum``: a list (the default for lists), a generator, of which one is
-    held at a time, or a stacked tree. Source: Wortsman et al., "Model soups", 2022.
+    Args:
+        trees: as for ``weighted_sum``: a list (the default for lists), a generator, of which one is
+            held at a time, or a stacked tree.
+        stacked: whether ``trees`` is a stacked tree, where a list leaves that open.
+
+    Returns:
+        A tree of arrays.
+
+    Raises:
+        ValueError: trees differ, with the member and the path; or there are none.
+
+    Source: Wortsman et al., "Model soups", 2022.
 
     >>> import stretto.numpy as snp
     >>> mean([{"w": snp.zeros(2)}, {"w": snp.ones(2)}])
@@ -322,8 +340,19 @@ def mean(trees: Any, *, stacked: bool | None = None) -> Any:
     return unflatten(spec, [s.result(1 / count) for s in sums])
 
 
-def lerp(start: Any, end: Any, weight: Any) -> Any:
-    """``start + weight * (end - start)``, leaf by leaf.
+def lerp(start: Any, end: Any, weight: float | Array) -> Any:
+    """Interpolate linearly: ``start + weight * (end - start)``, leaf by leaf.
+
+    Args:
+        start: a tree of arrays.
+        end: a tree like it.
+        weight: a scalar, 0 for ``start``, 1 for ``end``.
+
+    Returns:
+        A tree of arrays.
+
+    Raises:
+        ValueError: structures or shapes differ, with the path.
 
     >>> import stretto.numpy as snp
     >>> lerp({"w": snp.zeros(1)}, {"w": snp.ones(1)}, 0.25)
@@ -332,8 +361,19 @@ def lerp(start: Any, end: Any, weight: Any) -> Any:
     return weighted_sum([start, end], [1 - weight, weight], stacked=False)
 
 
-def axpy(a: Any, x: Any, y: Any) -> Any:
-    """``a * x + y``, leaf by leaf, for a scalar ``a``.
+def axpy(a: ArrayLike, x: Any, y: Any) -> Any:
+    """Compute ``a * x + y``, leaf by leaf.
+
+    Args:
+        a: a scalar.
+        x: a tree of arrays.
+        y: a tree like it.
+
+    Returns:
+        A tree of arrays.
+
+    Raises:
+        ValueError: structures or shapes differ, with the path.
 
     >>> import stretto.numpy as snp
     >>> axpy(2.0, {"w": snp.ones(1)}, {"w": snp.ones(1)})

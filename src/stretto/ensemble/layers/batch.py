@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 from typing import Any, ClassVar
 
-from stretto._engine.core.interpreter import Value
+from stretto._engine.core.typing import Array, DTypeLike, Key
 from stretto.ensemble.layers.members import by_member, merged, split_members, spread
 from stretto.nn import init
 from stretto.nn.convolution import Conv2d
@@ -55,7 +55,7 @@ class BatchEnsemble(Module):
         drawn = init.uniform(keys[3], (n, outputs), -bound, bound, dtype) if bias else None
         self.register_parameter("bias", drawn)
 
-    def forward(self, input: Any) -> Value:
+    def forward(self, input: Any) -> Array:
         """Each member's output, laid out as the input is: tiled or split."""
         x, tiled = by_member(self, input, self.num_estimators, self._tiled)
         if x.shape[self._channels] != self.r.shape[1]:
@@ -85,11 +85,21 @@ class BatchEnsembleLinear(BatchEnsemble):
 
     Parameters: ``shared.weight`` (out_features, in_features), begun as ``Linear``'s; for each
     member ``r`` (num_estimators, in_features), ``s`` and ``bias`` (num_estimators, out_features).
-    ``factors`` says how ``r`` and ``s`` begin: ``"signs"``, ±1 at random, or ``"normal"``, with
-    mean 1 and standard deviation 0.5, as in the paper.
-
     The input is tiled, (num_estimators × batch, in_features), or split, (num_estimators, batch,
-    ..., in_features), and so is the output. Raises ``ValueError`` for an input that does not fit.
+    ..., in_features), and so is the output.
+
+    Args:
+        in_features: of the input.
+        out_features: of the output.
+        num_estimators: how many members.
+        bias: whether each member adds one.
+        factors: how ``r`` and ``s`` begin: ``"signs"``, ±1 at random, or ``"normal"``, with mean 1
+            and standard deviation 0.5, as in the paper.
+        key: a key; ``None`` draws from the ambient stream.
+        dtype: of the parameters; the default float by default.
+
+    Raises:
+        ValueError: ``factors`` is neither; or, when called, the input does not match.
 
     >>> import stretto as st
     >>> from stretto.ensemble.layers import BatchEnsembleLinear
@@ -109,8 +119,8 @@ class BatchEnsembleLinear(BatchEnsemble):
         bias: bool = True,
         *,
         factors: str = "signs",
-        key: Any = None,
-        dtype: Any = None,
+        key: Key | None = None,
+        dtype: DTypeLike | None = None,
     ) -> None:
         keys = self._begin(num_estimators, key)
         shared = Linear(in_features, out_features, False, key=keys[0], dtype=dtype)
@@ -120,9 +130,27 @@ class BatchEnsembleLinear(BatchEnsemble):
 class BatchEnsembleConv2d(BatchEnsemble):
     """``Conv2d`` layers of many members, whose weights differ by a product of two vectors.
 
-    Parameters: as for ``BatchEnsembleLinear``, with channels for features, and ``Conv2d``'s other
-    settings. The input is tiled, (num_estimators × batch, in_channels, height, width), or split,
-    (num_estimators, batch, in_channels, height, width), and so is the output.
+    Parameters: as for ``BatchEnsembleLinear``, with channels for features. The input is tiled,
+    (num_estimators × batch, in_channels, height, width), or split, (num_estimators, batch,
+    in_channels, height, width), and so is the output.
+
+    Args:
+        in_channels: of the input.
+        out_channels: of the output.
+        kernel_size: as for ``Conv2d``.
+        num_estimators: how many members.
+        stride: as for ``Conv2d``.
+        padding: as for ``Conv2d``.
+        dilation: as for ``Conv2d``.
+        groups: as for ``Conv2d``.
+        bias: whether each member adds one.
+        padding_mode: as for ``Conv2d``.
+        factors: as for ``BatchEnsembleLinear``.
+        key: a key; ``None`` draws from the ambient stream.
+        dtype: of the parameters; the default float by default.
+
+    Raises:
+        ValueError: a setting is out of range; or, when called, the input does not match.
 
     >>> import stretto as st
     >>> from stretto.ensemble.layers import BatchEnsembleConv2d
@@ -148,8 +176,8 @@ class BatchEnsembleConv2d(BatchEnsemble):
         padding_mode: str = "zeros",
         *,
         factors: str = "signs",
-        key: Any = None,
-        dtype: Any = None,
+        key: Key | None = None,
+        dtype: DTypeLike | None = None,
     ) -> None:
         keys = self._begin(num_estimators, key)
         shared = Conv2d(

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from stretto._engine.core.typing import Key
 from stretto.ensemble.layers.batch import BatchEnsemble, around
 from stretto.nn.attention import MultiheadAttention
 from stretto.nn.convolution import Conv2d
@@ -19,16 +20,26 @@ __all__ = ["to_batch_ensemble"]
 
 
 def to_batch_ensemble(
-    model: Module, num_estimators: int, *, factors: str = "signs", key: Any = None
+    model: Module, num_estimators: int, *, factors: str = "signs", key: Key | None = None
 ) -> Any:
-    """A copy of the model in which each ``Linear`` and ``Conv2d`` is a BatchEnsemble of it.
+    """Copy a model, with each ``Linear`` and ``Conv2d`` made a BatchEnsemble of it.
 
-    Weights are shared, each member begins with the layer's bias and with factors of its own, as
-    ``BatchEnsembleLinear`` says; other parameters are shared by all members. The copy takes tiled
-    inputs (``repeat_members``), and its outputs are set apart by ``split_members``. What
-    ``MultiheadAttention`` holds, and classes derived from ``Linear`` and ``Conv2d``, stay.
+    Weights are shared; each member begins with the layer's bias and with factors of its own. The
+    copy takes tiled inputs (``repeat_members``), and ``split_members`` separates its outputs.
+    What ``MultiheadAttention`` holds, and classes derived from ``Linear`` and ``Conv2d``, stay.
 
-    Raises ``TypeError`` for what is no module, ``ValueError`` where nothing is to be replaced.
+    Args:
+        model: a module.
+        num_estimators: how many members.
+        factors: how the factors begin, as for ``BatchEnsembleLinear``.
+        key: a key; ``None`` draws from the ambient stream.
+
+    Returns:
+        The new module.
+
+    Raises:
+        TypeError: ``model`` is not a module.
+        ValueError: it has no layer to replace.
 
     >>> import stretto as st
     >>> from stretto import nn
@@ -40,7 +51,7 @@ def to_batch_ensemble(
     """
     if not isinstance(model, Module):
         raise TypeError(f"to_batch_ensemble: expected a module, got {type(model).__name__}")
-    key = next_key("to_batch_ensemble") if key is None else checked(key, "to_batch_ensemble")
+    base = next_key("to_batch_ensemble") if key is None else checked(key, "to_batch_ensemble")
     made: dict[int, Module] = {}
     replaced: list[Module] = []
 
@@ -48,7 +59,7 @@ def to_batch_ensemble(
         if id(module) not in made:
             made[id(module)] = module
             if type(module) in (Linear, Conv2d):
-                layer_key = fold_in(key, len(replaced))
+                layer_key = fold_in(base, len(replaced))
                 made[id(module)] = around(module, num_estimators, factors, layer_key)
                 replaced.append(module)
             elif not isinstance(module, (MultiheadAttention, BatchEnsemble)):

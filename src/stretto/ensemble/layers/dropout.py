@@ -12,6 +12,7 @@ from typing import Any
 from stretto._engine.api.jit import jit
 from stretto._engine.api.vectorise import vmap
 from stretto._engine.control.chunks import positive as positive_chunk
+from stretto._engine.core.typing import Key
 from stretto.nn.dropout import (
     AlphaDropout,
     Dropout,
@@ -31,17 +32,27 @@ _DROPPING = (AlphaDropout, Dropout, Dropout1d, Dropout2d, Dropout3d, FeatureAlph
 
 
 def mc_dropout(
-    model: Module, args: Any, key: Any, samples: int, *, chunk_size: int | str | None = None
+    model: Module, args: Any, key: Key, samples: int, *, chunk_size: int | str | None = None
 ) -> Any:
-    """The outputs of ``samples`` runs that differ in what dropout leaves out, along axis 0.
+    """Run a model several times, each with other units dropped.
 
     Dropout is in train mode, and all else in evaluation mode: the layers of ``nn`` that are dropout
     or have a ``dropout`` setting (``MultiheadAttention`` and the like). The model stays as it is.
-    ``args`` is the only argument, or a tuple of them. The runs are one compiled program;
-    ``chunk_size`` of them at a time, as for ``st.vmap``, to save memory.
+    The runs are one compiled program.
 
-    Raises ``TypeError`` for what is no module or no key, ``ValueError`` for a model without
-    dropout.
+    Args:
+        model: a module.
+        args: its only argument, or a tuple of them.
+        key: a key, split between the runs.
+        samples: how many runs.
+        chunk_size: runs at a time, as for ``st.vmap``, to save memory.
+
+    Returns:
+        The outputs, stacked along a new axis 0: (samples, ...).
+
+    Raises:
+        TypeError: ``model`` is not a module, or ``key`` is not a key.
+        ValueError: the model has no dropout.
 
     >>> import stretto as st
     >>> from stretto import nn
@@ -60,7 +71,7 @@ def mc_dropout(
     dropping = [module for module in made.modules() if _probability(module) > 0]
     if not dropping:
         raise ValueError(
-            f"mc_dropout: {type(model).__name__} has no dropout, so that all runs would be alike"
+            f"mc_dropout: {type(model).__name__} has no dropout, so all runs would be the same"
         )
     for module in dropping:
         module.training = True

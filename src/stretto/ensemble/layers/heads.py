@@ -21,10 +21,16 @@ __all__ = ["MultiHead"]
 class MultiHead(Module):
     """One trunk, and a head for each member: heads of one make, run as one.
 
-    ``heads`` holds their arrays stacked along axis 0; ``members()`` gives them one by one. The
-    output is (members, batch, ...). In train mode each head draws its own random numbers.
+    ``heads`` holds their arrays stacked along axis 0. In train mode each head draws its own random
+    numbers.
 
-    Raises ``TypeError`` for what is no module, ``ValueError`` naming the head that differs.
+    Args:
+        trunk: a module, run once.
+        heads: modules of one structure, one for each member.
+
+    Raises:
+        TypeError: something is not a module.
+        ValueError: a head differs from the first.
 
     >>> import stretto as st
     >>> from stretto import nn
@@ -51,7 +57,15 @@ class MultiHead(Module):
         self.heads = stack(heads)
 
     def forward(self, *args: Any, **kwargs: Any) -> Any:
-        """The heads' outputs for what the trunk gives."""
+        """Run the trunk, and all heads on what it gives.
+
+        Args:
+            *args: for the trunk.
+            **kwargs: for the trunk.
+
+        Returns:
+            (members, batch, ...).
+        """
         features = self.trunk(*args, **kwargs)
         out, updated = vmap(_run, in_dims=(0, None), randomness="different")(self.heads, features)
         here = places(self.heads)
@@ -61,7 +75,11 @@ class MultiHead(Module):
         return out
 
     def members(self) -> list[Any]:
-        """The heads, one module each."""
+        """Return the heads, one module each.
+
+        Returns:
+            The modules.
+        """
         return unstack(self.heads)
 
 

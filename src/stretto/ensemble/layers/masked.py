@@ -13,7 +13,8 @@ from typing import Any, ClassVar
 import numpy as np
 
 from stretto._engine.core.errors import TracedValueError
-from stretto._engine.core.interpreter import Tracer, Value, constant
+from stretto._engine.core.interpreter import Tracer, constant
+from stretto._engine.core.typing import Array, DTypeLike, Key
 from stretto._engine.ops.convert import convert
 from stretto.ensemble.layers.members import by_member, merged, spread
 from stretto.nn.inputs import positive, refuse
@@ -28,16 +29,27 @@ _TRIES = 10_000
 
 
 def masksembles_masks(
-    channels: int, num_estimators: int, scale: float, *, key: Any = None
-) -> Value:
-    """Masks of 0 and 1, float32[num_estimators, channels], in which each channel is used.
+    channels: int, num_estimators: int, scale: float, *, key: Key | None = None
+) -> Array:
+    """Draw masks of 0 and 1 in which each channel is used, all with equally many ones.
 
-    All have the same number of ones. ``scale`` says how little they overlap: with 1 they are all
-    ones, with more they share less (the expected share of a mask in another is 1 / scale). As in
-    the paper, ones are put at random among more places than there are channels, and places that no
-    mask uses are left out; that is done until just ``channels`` are left.
+    Ones are put at random among more places than there are channels, and places that no mask uses
+    are left out; that is done until just ``channels`` are left.
 
-    Raises ``ValueError`` where no such masks are found, ``TracedValueError`` for a traced key.
+    Args:
+        channels: how many.
+        num_estimators: how many masks.
+        scale: how little they overlap, from 1 to 100: with 1 they are all ones, with more they
+            share less (the expected share of a mask in another is 1 / scale).
+        key: a key; ``None`` draws from the ambient stream.
+
+    Returns:
+        (num_estimators, channels), float32.
+
+    Raises:
+        ValueError: ``scale`` is out of range, or no such masks are found.
+        TracedValueError: ``key`` is traced.
+
     Source: Durasov et al., 2021, section 3.
 
     >>> import stretto as st
@@ -84,8 +96,8 @@ class _Masksembles(Module):
         num_estimators: int,
         scale: float,
         *,
-        key: Any = None,
-        dtype: Any = None,
+        key: Key | None = None,
+        dtype: DTypeLike | None = None,
     ) -> None:
         super().__init__()
         self.num_estimators = num_estimators
@@ -93,7 +105,7 @@ class _Masksembles(Module):
         masks = masksembles_masks(channels, num_estimators, scale, key=key)
         self.register_buffer("masks", masks if dtype is None else convert(masks, as_dtype(dtype)))
 
-    def forward(self, input: Any) -> Value:
+    def forward(self, input: Any) -> Array:
         """Each member's input, with what its mask leaves out set to 0; laid out as it came."""
         x, tiled = by_member(self, input, self.num_estimators, self._tiled)
         if x.shape[self._channels] != self.masks.shape[1]:
@@ -109,9 +121,18 @@ class _Masksembles(Module):
 class Masksembles1d(_Masksembles):
     """Features masked for each member: a layer to put where dropout would be.
 
-    ``masks`` is a buffer, see ``masksembles_masks``. The input is tiled, (num_estimators × batch,
-    channels), or split, (num_estimators, batch, ..., channels), and so is the output. Raises
-    ``ValueError`` for an input that does not fit.
+    ``masks`` is a buffer. The input is tiled, (num_estimators × batch, channels), or split,
+    (num_estimators, batch, ..., channels), and so is the output.
+
+    Args:
+        channels: of the input.
+        num_estimators: how many members.
+        scale: how little the masks overlap; see ``masksembles_masks``.
+        key: a key; ``None`` draws from the ambient stream.
+        dtype: of the masks; float32 by default.
+
+    Raises:
+        ValueError: as for ``masksembles_masks``; or, when called, the input does not match.
 
     >>> import stretto as st
     >>> from stretto.ensemble.layers import Masksembles1d
@@ -128,6 +149,16 @@ class Masksembles2d(_Masksembles):
     """Channels of images masked for each member; see ``Masksembles1d``.
 
     The input is tiled, (num_estimators × batch, channels, height, width), or split.
+
+    Args:
+        channels: of the input.
+        num_estimators: how many members.
+        scale: how little the masks overlap; see ``masksembles_masks``.
+        key: a key; ``None`` draws from the ambient stream.
+        dtype: of the masks; float32 by default.
+
+    Raises:
+        ValueError: as for ``masksembles_masks``; or, when called, the input does not match.
 
     >>> import stretto as st
     >>> from stretto.ensemble.layers import Masksembles2d

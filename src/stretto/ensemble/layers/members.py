@@ -8,7 +8,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from stretto._engine.core.interpreter import Value, as_value
+from stretto._engine.core.interpreter import as_value
+from stretto._engine.core.typing import Array, ArrayLike
 from stretto._engine.ops.broadcast import broadcast_to, reshape
 from stretto.nn.inputs import positive, refuse
 from stretto.nn.module import Module
@@ -16,8 +17,18 @@ from stretto.nn.module import Module
 __all__ = ["repeat_members", "split_members"]
 
 
-def repeat_members(x: Any, num_estimators: int) -> Value:
-    """The same batch for each member, tiled: (batch, ...) to (num_estimators × batch, ...).
+def repeat_members(x: ArrayLike, num_estimators: int) -> Array:
+    """Tile a batch, so that each member gets the same.
+
+    Args:
+        x: (batch, ...).
+        num_estimators: how many members.
+
+    Returns:
+        (num_estimators × batch, ...).
+
+    Raises:
+        ValueError: ``x`` has no axis of a batch, or ``num_estimators`` is less than 1.
 
     >>> import stretto.numpy as snp
     >>> from stretto.ensemble.layers import repeat_members
@@ -25,16 +36,24 @@ def repeat_members(x: Any, num_estimators: int) -> Value:
     Array([1., 2., 1., 2.], dtype=float32)
     """
     positive("repeat_members", num_estimators=num_estimators)
-    x = as_value(x, "repeat_members")
-    if not x.ndim:
-        raise ValueError(f"repeat_members: x must have a batch axis, got {x.type}")
-    return merged(broadcast_to(x, (num_estimators, *x.shape)))
+    values = as_value(x, "repeat_members")
+    if not values.ndim:
+        raise ValueError(f"repeat_members: x must have a batch axis, got {values.type}")
+    return merged(broadcast_to(values, (num_estimators, *values.shape)))
 
 
-def split_members(x: Any, num_estimators: int) -> Value:
-    """The members along an axis of their own: (num_estimators × batch, ...) to (…, batch, ...).
+def split_members(x: ArrayLike, num_estimators: int) -> Array:
+    """Put the members along an axis of their own.
 
-    Raises ``ValueError`` where they are not as many.
+    Args:
+        x: (num_estimators × batch, ...).
+        num_estimators: how many members.
+
+    Returns:
+        (num_estimators, batch, ...).
+
+    Raises:
+        ValueError: axis 0 does not hold equally many for each member.
 
     >>> import stretto.numpy as snp
     >>> from stretto.ensemble.layers import split_members
@@ -43,21 +62,21 @@ def split_members(x: Any, num_estimators: int) -> Value:
            [3., 4., 5.]], dtype=float32)
     """
     positive("split_members", num_estimators=num_estimators)
-    x = as_value(x, "split_members")
-    if not x.ndim or x.shape[0] % num_estimators:
+    values = as_value(x, "split_members")
+    if not values.ndim or values.shape[0] % num_estimators:
         raise ValueError(
             f"split_members: axis 0 must hold a batch for each of {num_estimators} members, got "
-            f"{x.type}"
+            f"{values.type}"
         )
-    return reshape(x, (num_estimators, x.shape[0] // num_estimators, *x.shape[1:]))
+    return reshape(values, (num_estimators, values.shape[0] // num_estimators, *values.shape[1:]))
 
 
-def merged(x: Value) -> Value:
+def merged(x: Array) -> Array:
     """Split to tiled."""
     return reshape(x, (x.shape[0] * x.shape[1], *x.shape[2:]))
 
 
-def by_member(layer: Module, x: Any, num_estimators: int, tiled: int) -> tuple[Value, bool]:
+def by_member(layer: Module, x: Any, num_estimators: int, tiled: int) -> tuple[Array, bool]:
     """The input split, and whether it came tiled, which is to have ``tiled`` axes.
 
     Raises ``ValueError`` that names the layer.
@@ -75,7 +94,7 @@ def by_member(layer: Module, x: Any, num_estimators: int, tiled: int) -> tuple[V
     return x, False
 
 
-def spread(values: Value, ndim: int, place: int) -> Value:
+def spread(values: Array, ndim: int, place: int) -> Array:
     """(members, channels) as an array of ``ndim`` axes, channels along ``place``."""
     shape = [values.shape[0], *[1] * (ndim - 1)]
     shape[place] = values.shape[1]

@@ -12,7 +12,7 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from stretto._engine.core.interpreter import Value
+from stretto._engine.core.typing import Array, ArrayLike, DTypeLike, Key
 from stretto._engine.ops.broadcast import move_axis, reshape
 from stretto._engine.ops.contract import dot_general
 from stretto.nn import init
@@ -24,11 +24,21 @@ __all__ = ["PackedConv2d", "PackedLinear", "packed_width"]
 
 
 def packed_width(features: int, alpha: float, num_estimators: int, gamma: int = 1) -> int:
-    """The features or channels of all members together, where one network would have ``features``.
+    """Return the features of all members together, where one network would have ``features``.
 
-    It is ``alpha * features``, rounded up to a multiple of ``num_estimators * gamma``; layers in
-    between, such as ``BatchNorm2d``, are made of this width. Raises ``ValueError`` for what is not
-    positive.
+    Layers in between, such as ``BatchNorm2d``, are made of this width.
+
+    Args:
+        features: features or channels of one network.
+        alpha: its widening.
+        num_estimators: how many members.
+        gamma: groups within each member.
+
+    Returns:
+        ``alpha * features``, rounded up to a multiple of ``num_estimators * gamma``.
+
+    Raises:
+        ValueError: an argument is not positive.
 
     >>> from stretto.ensemble.layers import packed_width
     >>> packed_width(64, alpha=2, num_estimators=4), packed_width(10, 1.5, 4)
@@ -41,7 +51,7 @@ def packed_width(features: int, alpha: float, num_estimators: int, gamma: int = 
     return math.ceil(round(alpha * features, 6) / step) * step
 
 
-def _split(x: Value, num_estimators: int, place: int) -> Value:
+def _split(x: Array, num_estimators: int, place: int) -> Array:
     """The members in the axis ``place`` along an axis of their own, the first."""
     own = x.shape[place] // num_estimators
     apart = reshape(x, (*x.shape[:place], num_estimators, own, *x.shape[place + 1 :]))
@@ -51,14 +61,25 @@ def _split(x: Value, num_estimators: int, place: int) -> Value:
 class PackedLinear(Module):
     """``Linear`` layers of many members, side by side in the features.
 
-    Parameters: ``in_features`` and ``out_features`` of the one network that this stands for,
-    ``alpha`` its widening, ``gamma`` groups within each member. ``first``: the input has
-    ``in_features``, which all members see; else ``packed_width(in_features, ...)``. ``last``: the
-    output is (num_estimators, ..., out_features), with whole members (``gamma`` does not count);
-    else (..., ``packed_width(out_features, ...)``). ``weight`` is (groups, outputs of a group,
-    inputs of a group), uniform within ±1/√inputs, as is ``bias``.
+    ``weight`` is (groups, outputs of a group, inputs of a group), uniform within ±1/√inputs, as is
+    ``bias``.
 
-    Raises ``ValueError`` for an input that does not fit.
+    Args:
+        in_features: of the one network that this stands for.
+        out_features: of that network.
+        alpha: its widening.
+        num_estimators: how many members.
+        gamma: groups within each member.
+        bias: whether to add one.
+        first: the input has ``in_features``, which all members see; otherwise
+            ``packed_width(in_features, ...)``.
+        last: the output is (num_estimators, ..., out_features), with whole members (``gamma`` does
+            not count); otherwise (..., ``packed_width(out_features, ...)``).
+        key: a key; ``None`` draws from the ambient stream.
+        dtype: of the parameters; the default float by default.
+
+    Raises:
+        ValueError: a size is not positive; or, when called, the input does not match.
 
     >>> import stretto as st
     >>> from stretto.ensemble.layers import PackedLinear
@@ -83,8 +104,8 @@ class PackedLinear(Module):
         first: bool = False,
         last: bool = False,
         *,
-        key: Any = None,
-        dtype: Any = None,
+        key: Key | None = None,
+        dtype: DTypeLike | None = None,
     ) -> None:
         super().__init__()
         self.num_estimators = num_estimators
@@ -100,8 +121,16 @@ class PackedLinear(Module):
         drawn = init.uniform(bias_key, shape, -bound, bound, dtype) if bias else None
         self.register_parameter("bias", drawn)
 
-    def forward(self, input: Any) -> Value:
-        """Each group mapped; of the last layer, the members' outputs along axis 0."""
+    def forward(self, input: ArrayLike) -> Array:
+        """Map each group.
+
+        Args:
+            input: (..., features), as for the class.
+
+        Returns:
+            (..., features of all members), or (num_estimators, ..., out_features) of the last
+                layer.
+        """
         x = check_features(self, input, self.in_features)
         x = reshape(x, (*x.shape[:-1], self.groups, self.in_features // self.groups))
         last = x.ndim - 1
@@ -144,12 +173,29 @@ def _sizes(
 class PackedConv2d(Conv2d):
     """``Conv2d`` layers of many members, side by side in the channels.
 
-    Parameters: ``in_channels``, ``out_channels``, ``groups`` and the rest of the one network that
-    this stands for; ``alpha``, ``num_estimators``, ``gamma``, ``first`` and ``last`` as for
-    ``PackedLinear``. Images are (batch, channels, height, width); those of the last layer
+    Images are (batch, channels, height, width); those of the last layer
     (num_estimators, batch, channels, height, width).
 
-    Raises ``ValueError`` for widths that ``groups`` do not divide, and inputs that do not fit.
+    Args:
+        in_channels: of the one network that this stands for.
+        out_channels: of that network.
+        kernel_size: as for ``Conv2d``.
+        alpha: as for ``PackedLinear``.
+        num_estimators: how many members.
+        gamma: as for ``PackedLinear``.
+        stride: as for ``Conv2d``.
+        padding: as for ``Conv2d``.
+        dilation: as for ``Conv2d``.
+        groups: of the one network.
+        bias: whether to add one.
+        padding_mode: as for ``Conv2d``.
+        first: as for ``PackedLinear``.
+        last: as for ``PackedLinear``.
+        key: a key; ``None`` draws from the ambient stream.
+        dtype: of the parameters; the default float by default.
+
+    Raises:
+        ValueError: ``groups`` do not divide the widths; or, when called, the input does not match.
 
     >>> import stretto as st
     >>> from stretto.ensemble.layers import PackedConv2d
@@ -177,8 +223,8 @@ class PackedConv2d(Conv2d):
         first: bool = False,
         last: bool = False,
         *,
-        key: Any = None,
-        dtype: Any = None,
+        key: Key | None = None,
+        dtype: DTypeLike | None = None,
     ) -> None:
         positive("PackedConv2d", groups=groups)
         wide_in, wide_out, apart = _sizes(
@@ -200,7 +246,14 @@ class PackedConv2d(Conv2d):
         self.num_estimators = num_estimators
         self.last = last
 
-    def forward(self, input: Any) -> Value:
-        """Each group convolved; of the last layer, the members' outputs along axis 0."""
-        out = super().forward(input)
+    def forward(self, input: ArrayLike) -> Array:
+        """Convolve each group.
+
+        Args:
+            input: (batch, channels, height, width).
+
+        Returns:
+            As the input, with the new channels; of the last layer, with the members along axis 0.
+        """
+        out: Any = super().forward(input)
         return _split(out, self.num_estimators, out.ndim - 3) if self.last else out

@@ -34,20 +34,28 @@ _NAME = re.compile(r"step-(\d{12})\.safetensors")
 _ENTRY = "stretto.fit"
 _VERSION = 2
 _UNREADABLE = (errno.EIO, errno.EINVAL, errno.EISDIR)
-"""What the system says of a damaged disk, and ``files`` of what is no plain file."""
+"""What the system says of a damaged disk, and ``files`` of what is not a plain file."""
 
 
 @dataclasses.dataclass(frozen=True)
 class Checkpoints:
     """Where and how often a training saves its state: ``step-000000001200.safetensors``.
 
-    Every ``every_steps`` steps, ``every_epochs`` epochs and ``every_seconds`` seconds, whichever of
-    them are given; by default after every epoch; and at the end. The last ``keep`` files stay: from
-    the one before it a training goes on where the last was damaged, so that one alone is a risk.
+    A save happens whenever one of the intervals given has passed; by default after every epoch; and
+    at the end. Each file has a checksum of all that is in it. A file that is damaged, cut off, or
+    something else is passed over with a warning, and stays until a training that goes on writes its
+    step again, or ``keep`` later ones.
 
-    Each file has a checksum of all that is in it. A file that is damaged, cut off, or something
-    else is passed over with a warning, and stays until a training that goes on writes its step
-    again, or ``keep`` later ones.
+    Args:
+        directory: for the files; made if it does not exist.
+        every_steps: steps from save to save.
+        every_epochs: epochs from save to save.
+        every_seconds: seconds from save to save.
+        keep: how many files stay. Training goes on from the one before the last where the last was
+            damaged, so that keeping a single one is a risk.
+
+    Raises:
+        ValueError: an interval, or ``keep``, is not positive.
 
     >>> Checkpoints("runs/first", every_steps=500).keep
     3
@@ -70,7 +78,16 @@ class Checkpoints:
             )
 
     def due(self, state: TrainState, epoch_ended: bool, seconds: float) -> bool:
-        """Whether to save after this step, ``seconds`` after the last time."""
+        """Say whether to save after this step.
+
+        Args:
+            state: the state after it.
+            epoch_ended: whether it was the last of an epoch.
+            seconds: since the last save.
+
+        Returns:
+            Whether to save.
+        """
         if self.every_steps is None and self.every_epochs is None and self.every_seconds is None:
             return epoch_ended
         return (
@@ -80,20 +97,36 @@ class Checkpoints:
         )
 
     def steps(self) -> list[int]:
-        """The steps of the files that are there, the first first."""
+        """List the steps of the files that are there.
+
+        Returns:
+            The steps, in ascending order.
+        """
         if not os.path.isdir(self.directory):
             return []
         found = [_NAME.fullmatch(name) for name in os.listdir(self.directory)]
         return sorted(int(m[1]) for m in found if m)
 
     def path(self, step: int) -> Path:
-        """The file of this step."""
+        """Return the path of a step's file.
+
+        Args:
+            step: its number.
+
+        Returns:
+            The path, whether or not there is a file.
+        """
         return Path(self.directory) / f"step-{step:012}.safetensors"
 
     # Writing
 
     def save(self, state: TrainState, configuration: Mapping[str, str]) -> None:
-        """Write the state, and remove files older than the last ``keep`` up to this one."""
+        """Write the state, and remove files older than the last ``keep`` up to this one.
+
+        Args:
+            state: the state of a training.
+            configuration: what must be equal for it to be resumed: by name, in words.
+        """
         os.makedirs(self.directory, exist_ok=True)
         words = {
             "version": _VERSION,
@@ -114,13 +147,23 @@ class Checkpoints:
     def resume(
         self, fresh: TrainState, configuration: Mapping[str, str], resume: bool | str
     ) -> TrainState:
-        """The state of the last whole file, or the fresh one where there is none to go on from.
+        """Return the state of the last whole file, or the fresh one where there is none.
 
-        ``fresh`` is the state before the first step, with the ``sums`` that a step has. Warns of
-        files that are damaged and were passed over. Raises ``ValueError`` for a file of another
-        configuration, saying in what; where all files are damaged; and for files that are there
-        though ``resume`` is false. Raises ``FileNotFoundError`` where ``resume`` is true and there
-        is none.
+        Warns of files that are damaged and were passed over.
+
+        Args:
+            fresh: the state before the first step, with the ``sums`` that a step has.
+            configuration: as given to ``save``.
+            resume: ``"auto"`` resumes if there is a file, ``True`` requires one, ``False`` refuses
+                one.
+
+        Returns:
+            The state to go on from.
+
+        Raises:
+            ValueError: a file is of another configuration, and in what; all files are damaged;
+                there are files though ``resume`` is false; or ``resume`` is none of these.
+            FileNotFoundError: ``resume`` is true, and there is no file.
         """
         if resume not in (True, False, "auto"):
             raise ValueError(f"fit: resume must be True, False or 'auto', got {resume!r}")
@@ -141,16 +184,16 @@ class Checkpoints:
                 passed.append(str(error))
                 continue
             if passed:
-                said = "\n  ".join(
+                message = "\n  ".join(
                     [f"fit: going on from {path}, as later checkpoints are damaged:", *passed]
                 )
-                warnings.warn(said, stacklevel=user_stack_level())
+                warnings.warn(message, stacklevel=user_stack_level())
             return state
         if passed:
-            said = "\n  ".join(["fit: there is no whole checkpoint to go on from:", *passed])
+            message = "\n  ".join(["fit: there is no whole checkpoint to go on from:", *passed])
             raise ValueError(
-                f"{said}\nput a copy of one there, or remove them to begin anew, or give another "
-                f"directory"
+                f"{message}\nput a copy of one there, or remove them to begin anew, or give "
+                f"another directory"
             )
         if resume is True:
             raise FileNotFoundError(f"fit: there is no checkpoint in {self.directory}")
@@ -227,11 +270,11 @@ def _refuse_other(path: Path, theirs: Mapping[str, str], ours: Mapping[str, str]
     """Raise ``ValueError`` listing in what a checkpoint is of another configuration."""
     names = [n for n in {**theirs, **ours} if theirs.get(n) != ours.get(n)]
     if names:
-        said = "\n  ".join(
+        message = "\n  ".join(
             f"{n}: {theirs.get(n, 'absent')} in the checkpoint, {ours.get(n, 'absent')} here"
             for n in names
         )
         raise ValueError(
             f"fit: {path} is of another configuration, and going on from it would not be the same "
-            f"training; give another directory, or these settings again:\n  {said}"
+            f"training; give another directory, or these settings again:\n  {message}"
         )

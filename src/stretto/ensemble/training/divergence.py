@@ -42,7 +42,13 @@ class Divergence(NamedTuple):
 
 
 def divergences(state: TrainState) -> dict[int, Divergence]:
-    """The members that went wrong, each with the step and the path.
+    """List the members that diverged.
+
+    Args:
+        state: the state of a training.
+
+    Returns:
+        By member, the step and the path of the parameter.
 
     >>> import stretto as st, stretto.numpy as snp
     >>> ensemble = st.Ensemble(lambda p, x: p["w"] * x, [{"w": 1.0}, {"w": 0.0}])

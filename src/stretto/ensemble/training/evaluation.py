@@ -29,8 +29,14 @@ _STREAM = 4  # beside those of DataOrder and of the steps
 class Evaluator:
     """The loss, and further metrics, of every member on the same data, by compiled programs.
 
-    Each metric is a function ``f(member, *batch)`` that gives a scalar: a mean over the batch. All
-    are averaged over batches by their numbers of examples. Members are in evaluation mode.
+    All are averaged over batches by their numbers of examples. Members are in evaluation mode.
+
+    Args:
+        loss: ``loss(member, *batch)``, a scalar, or a scalar and a dictionary of scalar metrics.
+        metrics: by name, functions ``f(member, *batch)`` that give a scalar, a mean over the batch.
+
+    Raises:
+        TypeError: a metric is not a function, or is called ``"loss"``.
 
     >>> import stretto as st, stretto.numpy as snp
     >>> ensemble = st.Ensemble(lambda p, x: p["w"] * x, [{"w": 1.0}, {"w": 4.0}])

@@ -12,7 +12,7 @@ import os
 import re
 import zlib
 from collections.abc import Callable, Iterable, Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -21,6 +21,7 @@ from stretto._engine.api.jit import jit
 from stretto._engine.core import integers, tree
 from stretto._engine.core.config import config
 from stretto._engine.core.errors import DonatedArrayError
+from stretto._engine.core.typing import Key
 from stretto.ensemble.training.checkpoints import Checkpoints
 from stretto.ensemble.training.divergence import Divergence, divergences
 from stretto.ensemble.training.evaluation import Evaluator
@@ -40,6 +41,9 @@ from stretto.ensemble.training.stopping import EarlyStopping
 from stretto.ensemble.training.trainer import Trainer
 from stretto.random.keys import key_data
 
+if TYPE_CHECKING:  # it is above, and trains by this
+    from stretto.ensemble.ensemble import Ensemble
+
 __all__ = ["Fitted", "fit"]
 
 _USUAL_BATCH = 32
@@ -50,7 +54,7 @@ _USUAL_PART = 256
 class Fitted:
     """What a training gave."""
 
-    ensemble: Any
+    ensemble: Ensemble
     """The ensemble that was trained."""
     history: dict[str, np.ndarray]
     """``step`` and ``epoch`` of each entry; ``loss``, metrics, ``validation_loss``, … of shape
@@ -65,7 +69,7 @@ class Fitted:
 
 
 def fit(
-    ensemble: Any,
+    ensemble: Ensemble,
     loss: Callable[..., Any],
     data: Any,
     optimiser: Any,
@@ -76,7 +80,7 @@ def fit(
     order: str | None = None,
     fraction: float = 1.0,
     drop_last: bool = True,
-    key: Any = None,
+    key: Key | None = None,
     hyperparams: Mapping[str, Any] | None = None,
     per_member: Mapping[str, Any] | None = None,
     shared_optimiser: Any = None,
@@ -94,11 +98,11 @@ def fit(
 
     One compiled program is a step of all members of an architecture; it picks each member's batch
     from data that lie on the device. Members that have stopped are computed beside the others and
-    left as they are, until at most half of an architecture's train on: these are then put together,
-    and compiled anew. The ensemble is changed, also where training ends by an error or by Ctrl-C:
-    it has what was reached, all members after the same step. Only where an interruption falls into
-    a step itself, which has taken the arrays, it is as it was given; checkpoints are whole
-    whenever it falls.
+    left as they are, until at most half of an architecture's still train: these are then put
+    together, and compiled anew. The ensemble is changed, even where training ends by an error or by
+    Ctrl-C: it has what was reached, all members after the same step. Only where an interruption
+    falls into a step itself, which has taken the arrays, it is as it was given; checkpoints are
+    whole whenever it falls.
 
     Args:
         ensemble: the ensemble.
@@ -106,8 +110,8 @@ def fit(
             The member is a module, or can be called with what the ensemble's function takes after
             the parameters.
         data: an array, or a tuple or dictionary of arrays, with examples along axis 0 (a dictionary
-            is one argument of the loss); or any other iterable, which gives the batches of an
-            epoch each time it is gone through: for data larger than the device.
+            is one argument of the loss); or any other iterable, which gives the batches of an epoch
+            each time it is gone through: for data larger than the device.
         optimiser: a transformation such as ``optim.adamw(1e-3)``, applied to each member alone;
             with ``hyperparams``, the function that makes one: ``optim.adamw``.
         epochs: how often to go through the data, or
@@ -117,34 +121,38 @@ def fit(
             ``"given"``. For an iterable of batches: ``"same"`` (the default), all members get the
             batch, or ``"own"``, its arrays have the members along axis 0.
         fraction: the size of a bootstrap sample, relative to the data.
-        drop_last: leave out examples that fill no whole batch at an epoch's end. Else there is a
-            smaller batch, and a second program.
+        drop_last: leave out examples that do not fill a whole batch at an epoch's end. Otherwise
+            there is a smaller batch, and a second program.
         key: where order and random numbers come from; ``None`` draws from the ambient stream.
         hyperparams: arguments of ``optimiser``; arrays and lists have an entry for each member.
         per_member: arrays with an entry for each member, which the loss gets by name.
-        shared_optimiser: for parts that members share; by default ``optimiser``. They get the
-            mean of the gradients of the members that train on.
+        shared_optimiser: for parts that members share; by default ``optimiser``. They get the mean
+            of the gradients of the members that still train.
         validation: data as ``data``, to measure the loss and ``metrics`` on, in evaluation mode.
         metrics: by name, functions ``f(member, *batch)`` that give a scalar, a mean over the batch.
-        evaluate_every: so many steps between entries of the history; by default an epoch.
+        evaluate_every: how many steps between entries of the history; by default an epoch.
         validation_batch_size: examples at a time; by default 256.
         early_stopping: an ``EarlyStopping``, or its patience.
         on_divergence: a member whose loss, gradients or next parameters are not finite stays as it
             was before that step; then ``"raise"`` a ``DivergenceError``, or warn and ``"freeze"``
-            it, or ``"drop"`` it from the ensemble in the end. ``"ignore"``: nobody looks.
+            it, or ``"drop"`` it from the ensemble in the end. ``"ignore"`` checks nothing.
         checkpoint: ``Checkpoints``, or a directory for one after every epoch.
         resume: go on from the last checkpoint of the directory: ``"auto"`` if there is one,
-            ``True``: there must be, ``False``: there must be none. One that is damaged is passed
-            over for the one before it, with a warning. The result has the same bits as
-            that of a run that was never interrupted. An iterable of batches is gone through anew up
-            to the place.
-        progress: a bar, and, where there is no terminal, a line for each entry; ``None``: the bar
-            only; ``False``: nothing.
+            ``True`` if there must be one; ``False`` if there must be none. A damaged one is passed
+            over for the one before it, with a warning. The result has the same bits as that of a
+            run that was never interrupted. An iterable of batches is gone through anew up to the
+            place.
+        progress: ``True`` shows a bar, and, where there is no terminal, a line for each entry;
+            ``None`` the bar only; ``False`` nothing.
+
+    Returns:
+        A ``Fitted``: the ensemble, the history, which members were stopped or diverged, and the
+            state to go on from.
 
     Raises:
-        ValueError: data that do not fit together, a batch larger than the data, a loss that is no
-            scalar, a checkpoint of another configuration.
-        TypeError: an optimiser that is none.
+        ValueError: data do not match, a batch is larger than the data, the loss is not a scalar, an
+            argument is out of range, or a checkpoint is of another configuration.
+        TypeError: ``optimiser`` is not an optimiser, or ``data`` is nothing of the kinds named.
         DivergenceError: see ``on_divergence``.
 
     >>> import stretto as st, stretto.numpy as snp
@@ -251,7 +259,7 @@ def fit(
 
 
 def _check_counts(least: int, **counts: Any) -> None:
-    """Refuses numbers that are no counts; ``None`` is the default of each."""
+    """Refuses numbers that are not counts; ``None`` is the default of each."""
     for name, value in counts.items():
         if value is not None:
             integers.count(value, "fit", name, least)

@@ -19,6 +19,7 @@ from stretto._engine.api.vectorise import vmap
 from stretto._engine.core.config import config
 from stretto._engine.core.integers import count
 from stretto._engine.core.interpreter import as_value
+from stretto._engine.core.typing import Array, Key
 from stretto.random.discrete import permutation, randint
 from stretto.random.keys import fold_in
 
@@ -32,16 +33,20 @@ _INT32 = np.dtype(np.int32)
 class DataOrder:
     """Which examples each member of an ensemble sees, batch after batch.
 
-    ``order`` is one of: ``"own"``, each member a shuffle of its own, new at every epoch;
-    ``"same"``, one shuffle for all members; ``"bootstrap"``, each member shuffles of a sample of
-    its own, drawn once with replacement, of ``fraction`` times as many as there are examples
-    (Efron, 1979; Breiman, "Bagging predictors", 1996); ``"given"``, the examples as they lie.
+    Args:
+        examples: how many there are.
+        batch_size: examples in a batch.
+        order: ``"own"``, each member a shuffle of its own, new at every epoch; ``"same"``, one
+            shuffle for all members; ``"bootstrap"``, each member shuffles of a sample of its own,
+            drawn once with replacement (Efron, 1979; Breiman, "Bagging predictors", 1996);
+            ``"given"``, the examples as they lie.
+        members: how many there are.
+        fraction: the size of a bootstrap sample, relative to ``examples``.
+        drop_last: leave out what fills no whole batch (others each time, where it is shuffled);
+            otherwise an epoch ends with a smaller batch.
 
-    With ``drop_last`` an epoch leaves out what fills no whole batch (others each time, where it is
-    shuffled); without, it ends with a smaller batch.
-
-    Raises ``ValueError`` where a batch would be larger than an epoch, or an argument is none of
-    those named.
+    Raises:
+        ValueError: a batch would be larger than an epoch, or an argument is out of range.
 
     >>> import stretto as st
     >>> order = DataOrder(examples=5, batch_size=2, members=3)
@@ -92,22 +97,42 @@ class DataOrder:
         return self.order in ("own", "bootstrap")
 
     def batch_size_of(self, step: int) -> int:
-        """How many examples the batch at this step of an epoch has."""
+        """Return how many examples the batch at this step of an epoch has.
+
+        Args:
+            step: from 0.
+
+        Returns:
+            The number of examples.
+        """
         return min(self.batch_size, self.size - step * self.batch_size)
 
-    def epoch(self, key: Any, epoch: Any, members: Sequence[int] | None = None) -> Any:
-        """The examples of an epoch, in order: int32 of shape (members, size), or (size,).
+    def epoch(self, key: Key, epoch: int, members: Sequence[int] | None = None) -> Array:
+        """Return the examples of an epoch, in order.
 
-        The second where all members see the same. ``members`` are those asked for; by default all.
+        Args:
+            key: the key.
+            epoch: its number, from 0.
+            members: those wanted; by default all.
+
+        Returns:
+            (members, size), or (size,) where all members see the same; int32.
         """
         numbers = np.arange(self.members) if members is None else np.asarray(members)
         with config(recompilation_warning=0):  # one program for each order is meant
             return _EPOCH(self, key, np.int32(epoch), numbers.astype(np.int32))
 
-    def indices(self, key: Any, epoch: Any, members: Sequence[int] | None = None) -> Any:
-        """The whole batches of an epoch: int32 of shape (steps, members, batch_size).
+    def indices(self, key: Key, epoch: int, members: Sequence[int] | None = None) -> Array:
+        """Return the whole batches of an epoch.
 
-        Without the axis of members where all see the same.
+        Args:
+            key: the key.
+            epoch: its number, from 0.
+            members: those wanted; by default all.
+
+        Returns:
+            (steps, members, batch_size), or (steps, batch_size) where all members see the same;
+                int32.
         """
         order = self.epoch(key, epoch, members)
         steps = self.size // self.batch_size

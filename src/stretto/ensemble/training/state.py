@@ -8,13 +8,16 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 import stretto.numpy as snp
 from stretto._engine.core import tree
 from stretto.ensemble.groups import Group
+
+if TYPE_CHECKING:  # it is above, and trains by this
+    from stretto.ensemble.ensemble import Ensemble
 
 __all__ = ["Best", "Pack", "Rows", "TrainState", "divided", "united"]
 
@@ -130,7 +133,14 @@ class TrainState:
     """What of the ensemble is not arrays."""
 
     def replace(self, **fields: Any) -> TrainState:
-        """A state with other fields."""
+        """Return a state with other values of some fields.
+
+        Args:
+            **fields: by name.
+
+        Returns:
+            The new state.
+        """
         return dataclasses.replace(self, **fields)
 
     @property
@@ -139,12 +149,12 @@ class TrainState:
         return sum(p.group.size for p in self.all_packs())
 
     @property
-    def ensemble(self) -> Any:
+    def ensemble(self) -> Ensemble:
         """The ensemble as it stands."""
         return self._made([w.arrays() for w in self._whole()])
 
     @property
-    def best(self) -> Any:
+    def best(self) -> Ensemble:
         """The ensemble with each member as it was at its best evaluation.
 
         As it stands, without early stopping.
@@ -159,13 +169,24 @@ class TrainState:
         return [united((p, *f)) for p, f in zip(self.packs, self.finished, strict=True)]
 
     def all_packs(self) -> Iterable[Pack]:
-        """Those that run, and those that do not."""
+        """Go through the packs that run, then those that no longer do.
+
+        Returns:
+            The packs.
+        """
         yield from self.packs
         for several in self.finished:
             yield from several
 
     def each(self, name: str) -> np.ndarray:
-        """A field of ``Rows``, such as ``"active"``, for all members in their order."""
+        """Return a field of ``Rows``, such as ``"active"``, for all members in their order.
+
+        Args:
+            name: the field.
+
+        Returns:
+            (members,).
+        """
         found: Any = None
         for pack in self.all_packs():
             values = np.asarray(getattr(pack.rows, name))

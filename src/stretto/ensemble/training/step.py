@@ -43,7 +43,7 @@ class Rules:
     """That of what they share."""
     chunk_size: int | str | None
     check: bool
-    """Whether members are looked at for values that are not finite."""
+    """Whether to check members for values that are not finite."""
 
 
 def settings_of(options: Mapping[str, Any]) -> AbstractContextManager[Any]:

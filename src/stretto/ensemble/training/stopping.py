@@ -15,6 +15,7 @@ from stretto._engine.api.jit import jit
 from stretto._engine.core import tree
 from stretto._engine.core.config import config
 from stretto._engine.core.integers import count
+from stretto._engine.core.typing import ArrayLike
 from stretto._engine.ops.convert import convert
 from stretto.ensemble.training.state import Best, Pack, TrainState
 
@@ -25,10 +26,18 @@ __all__ = ["EarlyStopping"]
 class EarlyStopping:
     """Stop a member after ``patience`` evaluations in a row without a better score.
 
-    The score is ``monitor``: the validation loss, or the name of a metric; the larger the better
-    with ``mode="max"``. Better means by more than ``min_delta``; NaN is never better. A member that
-    has stopped is left as it is, and in the end each member is as at its best evaluation, also
-    those that never stopped, unless ``restore_best=False``.
+    A member that has stopped is left as it is.
+
+    Args:
+        patience: how many evaluations in a row without a better score stop a member.
+        min_delta: by how much a score must be better; NaN is never better.
+        monitor: the score: ``"loss"``, the validation loss, or the name of a metric.
+        mode: ``"min"`` where smaller is better, ``"max"`` where larger is.
+        restore_best: leave each member in the end as at its best evaluation, also those that never
+            stopped.
+
+    Raises:
+        ValueError: ``patience`` is below 1, ``min_delta`` is negative, or ``mode`` is neither.
 
     Source: Prechelt, "Early stopping, but when?", 1998.
 
@@ -50,7 +59,17 @@ class EarlyStopping:
             raise ValueError(f"EarlyStopping: mode must be 'min' or 'max', got {self.mode!r}")
 
     def score(self, found: dict[str, np.ndarray]) -> np.ndarray:
-        """What is watched, of an evaluation's results; the smaller the better."""
+        """Pick what is watched from an evaluation's results; the smaller the better.
+
+        Args:
+            found: by name, arrays of shape (members,).
+
+        Returns:
+            (members,).
+
+        Raises:
+            ValueError: ``monitor`` is not among the results.
+        """
         if self.monitor not in found:
             raise ValueError(
                 f"EarlyStopping: monitor={self.monitor!r} is not among what is evaluated: "
@@ -58,10 +77,15 @@ class EarlyStopping:
             )
         return found[self.monitor] if self.mode == "min" else -found[self.monitor]
 
-    def observe(self, state: TrainState, score: Any) -> TrainState:
-        """The state after an evaluation with these scores of all members, the smaller the better.
+    def observe(self, state: TrainState, score: ArrayLike) -> TrainState:
+        """Return the state after an evaluation with these scores.
 
-        Its packs must have been begun with ``early_stopping=True``.
+        Args:
+            state: a state begun with ``early_stopping=True``.
+            score: (members,), the smaller the better.
+
+        Returns:
+            The new state.
         """
         score = np.asarray(score, np.float32)
         with config(recompilation_warning=0):  # one program for each pack is meant

@@ -8,7 +8,7 @@ from __future__ import annotations
 import dataclasses
 import functools
 from collections.abc import Callable, Mapping
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
@@ -18,6 +18,7 @@ from stretto._engine.api.jit import jit
 from stretto._engine.core import tree
 from stretto._engine.core.interpreter import Value, as_value
 from stretto._engine.core.spelling import refuse_unknown
+from stretto._engine.core.typing import Array, Key
 from stretto._engine.ops.convert import convert
 from stretto.ensemble.groups import Group
 from stretto.ensemble.training.losses import modes_of
@@ -28,6 +29,9 @@ from stretto.optim.hyperparameters import name_of
 from stretto.optim.members import per_member as of_members
 from stretto.random.keys import PRNGKey, checked
 from stretto.random.streams import next_key
+
+if TYPE_CHECKING:  # it is above, and trains by this
+    from stretto.ensemble.ensemble import Ensemble
 
 __all__ = ["REACTIONS", "Trainer"]
 
@@ -48,18 +52,25 @@ class _Steps(NamedTuple):
 class Trainer:
     """The step of training for all members of an ensemble: compiled once for an architecture.
 
-    ``loss(member, *batch)`` gives a scalar, or a scalar and a dictionary of scalar metrics.
-    ``optimiser`` transforms the gradients of one member: norms, counts and schedules are each
-    member's own. With ``hyperparams`` it is the function that makes one, such as ``optim.adamw``,
-    and arrays among them have an entry for each member; ``per_member`` are arrays with an entry
-    for each, which the loss gets by name. What members share gets the mean of the gradients of
-    those that train on, by ``shared_optimiser`` (by default ``optimiser``).
+    A member whose loss, gradients or next parameters are not finite takes no step from there on.
+    What members share gets the mean of the gradients of those that train on.
 
-    A member whose loss, gradients or next parameters are not finite takes no step from there on
-    (``on_divergence`` says what ``fit`` does about it); with ``"ignore"`` nobody looks.
+    Args:
+        loss: ``loss(member, *batch)``, a scalar, or a scalar and a dictionary of scalar metrics.
+        optimiser: transforms the gradients of one member: norms, counts and schedules are each
+            member's own. With ``hyperparams``, the function that makes one, such as
+            ``optim.adamw``.
+        hyperparams: arguments of ``optimiser``; arrays have an entry for each member.
+        per_member: arrays with an entry for each member, which the loss gets by name.
+        shared_optimiser: for the parts that members share; by default ``optimiser``.
+        on_divergence: ``"raise"``, ``"freeze"`` or ``"drop"`` say what ``fit`` does about a member
+            that diverged; with ``"ignore"`` nothing is checked.
+        early_stopping: whether the state keeps what ``EarlyStopping`` needs.
 
-    Raises ``TypeError`` for an optimiser that is none, ``ValueError`` where ``hyperparams`` or
-    ``per_member`` have not one entry for each member.
+    Raises:
+        TypeError: ``loss`` is not a function, or ``optimiser`` is not an optimiser.
+        ValueError: ``on_divergence`` is none of these; or, in ``start``, ``hyperparams`` or
+            ``per_member`` do not have one entry for each member.
 
     >>> import stretto as st, stretto.numpy as snp
     >>> ensemble = st.Ensemble(lambda p, x: p["w"] * x, [{"w": 0.0}, {"w": 4.0}])
@@ -122,12 +133,19 @@ class Trainer:
 
     # Beginning
 
-    def start(self, ensemble: Any, key: Any = None) -> TrainState:
-        """The state before the first step. The ensemble's arrays are copied, and stay.
+    def start(self, ensemble: Ensemble, key: Key | None = None) -> TrainState:
+        """Return the state before the first step; the ensemble's arrays are copied, and stay.
 
-        ``key`` is what the layers' random numbers come from; ``None`` draws one from the ambient
-        stream. Raises ``ValueError`` where nothing can be trained, or all modules are in
-        evaluation mode.
+        Args:
+            ensemble: the ensemble.
+            key: what the layers' random numbers come from; ``None`` draws one from the ambient
+                stream.
+
+        Returns:
+            The state.
+
+        Raises:
+            ValueError: nothing can be trained, or all modules are in evaluation mode.
         """
         key = checked(next_key("fit") if key is None else key, "fit")
         layout = ensemble._layout
@@ -216,12 +234,21 @@ class Trainer:
 
     # Steps
 
-    def step(self, state: TrainState, batch: Any, *, each: bool = False) -> tuple[TrainState, Any]:
-        """The state after a step, and for each member the loss before it and the metrics.
+    def step(
+        self, state: TrainState, batch: Any, *, each: bool = False
+    ) -> tuple[TrainState, dict[str, Array]]:
+        """Take a step on a batch.
 
-        ``batch`` is a tree of arrays: the same for all, or, with ``each``, with the members along
-        axis 0. The arrays of the state that is given are donated: it cannot be used again.
-        Members that are not run any more have NaN.
+        Args:
+            state: the state before; its arrays are donated, so it cannot be used again.
+            batch: a tree of arrays, the same for all members.
+            each: whether each member has its own batch, with the members along axis 0 of the
+                arrays.
+
+        Returns:
+            The state after it; and by name, of shape (members,), the loss before it and the
+                metrics,
+            NaN for members that no longer run.
         """
         size = state.size
         batch = tree.map(lambda x: as_value(x, "Trainer.step", "the batch"), batch)
@@ -257,30 +284,69 @@ class Trainer:
     # The steps of ``loop``, which keeps sums on the device
 
     def no_sums(self, pack: Pack, batch: Any, each: bool) -> dict[str, Any]:
-        """Zeros for what a step on such a batch gives for each member, and the count of steps."""
+        """Return zeros for the sums of what steps on such a batch give, and for their count.
+
+        Args:
+            pack: the members of an architecture.
+            batch: a tree of arrays, or of their types.
+            each: as for ``step``.
+
+        Returns:
+            By name, zeros of shape (members,).
+        """
         key = PRNGKey(0)
         shapes = eval_shape(lambda p, b: self._batch_step(p, b, each, key)[1], pack, batch)
         zeros = {n: snp.zeros(x.shape, np.float32) for n, x in shapes.items()}
         return {**zeros, "count": snp.zeros(pack.group.size, np.int32)}
 
     def program(self, pack: Pack, sums: Any, batch: Any, each: bool) -> str:
-        """The typed program of a step on such a batch, as text."""
+        """Return the typed program of a step on such a batch, as text.
+
+        Args:
+            pack: the members of an architecture.
+            sums: what ``no_sums`` gave.
+            batch: a tree of arrays, or of their types.
+            each: as for ``step``.
+
+        Returns:
+            The text.
+        """
         key = PRNGKey(0)
         with settings_of(self._options):
             return str(self._steps(pack).batch_sums.trace(pack, sums, batch, each, key))
 
-    def on_batch(self, pack: Pack, sums: Any, batch: Any, each: bool, key: Any) -> Any:
-        """The pack after a step on a batch, and the sums with what it gave."""
+    def on_batch(self, pack: Pack, sums: Any, batch: Any, each: bool, key: Key) -> Any:
+        """Take a step on a batch, and add up what it gave.
+
+        Args:
+            pack: the members of an architecture.
+            sums: the sums before.
+            batch: a tree of arrays.
+            each: as for ``step``.
+            key: the key of the training.
+
+        Returns:
+            The pack after it, and the sums.
+        """
         with settings_of(self._options):
             return self._steps(pack).batch_sums(pack, sums, batch, each, key)
 
     def in_order(
-        self, pack: Pack, sums: Any, data: Any, order: Any, first: Any, key: Any, sizes: Any
+        self, pack: Pack, sums: Any, data: Any, order: Any, first: Any, key: Key, sizes: Any
     ) -> Any:
-        """As ``on_batch``, with the next examples of an epoch's order.
+        """Take a step on the next examples of an epoch's order.
 
-        ``first`` is the step that the epoch began with; ``sizes`` the usual size of a batch, and
-        that of this one.
+        Args:
+            pack: the members of an architecture.
+            sums: the sums before.
+            data: a tree of arrays with the examples along axis 0.
+            order: what ``DataOrder.epoch`` gave.
+            first: the step that the epoch began with.
+            key: the key of the training.
+            sizes: the usual size of a batch, and that of this one.
+
+        Returns:
+            The pack after it, and the sums.
         """
         with settings_of(self._options):
             return self._steps(pack).order_sums(pack, sums, data, order, first, key, *sizes)
