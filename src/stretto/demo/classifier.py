@@ -11,7 +11,7 @@ from typing import NamedTuple
 import stretto as st
 import stretto.numpy as snp
 from stretto._engine.core.interpreter import Value
-from stretto._engine.core.typing import ArrayLike
+from stretto._engine.core.typing import ArrayLike, Key
 
 __all__ = ["Adam", "Layer", "Member", "Params", "new_member", "probabilities", "step"]
 
@@ -46,7 +46,7 @@ class Member(NamedTuple):
     adam: Adam
 
 
-def new_member(key: Value, sizes: Sequence[int]) -> Member:
+def new_member(key: Key, sizes: Sequence[int]) -> Member:
     """A classifier with layers between these sizes, drawn from the key.
 
     Weights are normal with variance 2/inputs (He et al., 2015), biases zero.

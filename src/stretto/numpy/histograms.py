@@ -503,6 +503,7 @@ def histogramdd(
             f"{who}: bins and range must have one part for each of {rank} dimensions; got "
             f"{len(every)} and {len(ends)}"
         )
-    xs = [reshape(slice_in_dim(points, d, d + 1, 1, 1), (count,)) for d in np.arange(rank)]
+    columns = np.arange(rank).tolist()  # the argument `range` hides the function
+    xs = [reshape(slice_in_dim(points, d, d + 1, 1, 1), (count,)) for d in columns]
     edges = [_edges(who, x, b, r, w) for x, b, r in zip(xs, every, ends, strict=True)]
     return _count(xs, edges, w, bool(density))

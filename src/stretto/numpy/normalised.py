@@ -177,10 +177,10 @@ def logsumexp(
         mask = mask_of_where(where, "logsumexp")
         x = choose(mask, x, -math.inf)
         b = None if b is None else choose(mask, b, 0)
-    counted, nothing = x, None
+    counted, nothing, weights = x, None, None
     if b is not None:
-        b = as_value(b, "logsumexp", "b")
-        nothing = eq(b, zeros_like(b))
+        weights = as_value(b, "logsumexp", "b")
+        nothing = eq(weights, zeros_like(weights))
         counted = choose(nothing, -math.inf, x)
     top = _greatest(counted, axes)
     top = convert(select(isfinite(top), top, zeros_like(top)), x.dtype)
@@ -191,7 +191,7 @@ def logsumexp(
         size = real(away) if is_complex(away.dtype) else away
         away = choose(nothing & ~lt(size, full_like(size, most)), most, away)
     terms = exp(away)
-    total = sum_(terms if b is None else terms * b, axes, keepdims=True)
+    total = sum_(terms if weights is None else terms * weights, axes, keepdims=True)
     size, sign = total, None
     if return_sign:
         size, sign = absolute(total), sign_(total)

@@ -168,3 +168,14 @@ def test_messages():
         run(a, key_padding_mask=snp.ones((5, 2), bool))
     with pytest.raises(TypeError, match=who + "attn_mask must be boolean"):
         run(a, attn_mask=snp.ones((4, 5), int))
+
+
+@pytest.mark.parametrize("missing", ["bias_k", "bias_v"])
+def test_biases_of_key_and_value_go_together(missing):
+    a = arrays()
+    both = {"bias_k": a["bias_k"], "bias_v": a["bias_v"], missing: None}
+    with pytest.raises(ValueError, match=f"go together, and {missing} is None"):
+        F.multi_head_attention_forward(
+            a["query"], a["key"], a["value"], 6, 2, a["in_proj"], a["in_bias"], both["bias_k"],
+            both["bias_v"], False, 0.0, a["out_proj"], a["out_bias"],
+        )  # fmt: skip

@@ -104,6 +104,21 @@ def _check(query: Any, key: Any, value: Any, features: tuple[int, int, int], axi
         )
 
 
+def _with_biases(
+    both: tuple[Any, Any], biases: tuple[Any, Any], one: tuple[int, ...], axis: int
+) -> list[Any]:
+    """Keys and values, each with one more along the axis."""
+    for name, bias in zip(("bias_k", "bias_v"), biases, strict=True):
+        if bias is None:
+            raise ValueError(
+                f"multi_head_attention_forward: bias_k and bias_v go together, and {name} is None"
+            )
+    return [
+        concatenate([x, snp.broadcast_to(bias, one)], axis)
+        for x, bias in zip(both, biases, strict=True)
+    ]
+
+
 def multi_head_attention_forward(
     query: ArrayLike,
     key: ArrayLike,
@@ -173,7 +188,7 @@ def multi_head_attention_forward(
     Raises:
         RuntimeError: dropout has no key to draw from.
         TypeError: a mask is neither boolean nor floating.
-        ValueError: shapes do not fit.
+        ValueError: shapes do not fit, or only one of ``bias_k`` and ``bias_v`` is given.
 
     As PyTorch's function of this name. Source: Vaswani et al., Attention Is All You Need, 2017.
 
@@ -225,10 +240,9 @@ def multi_head_attention_forward(
         mask = _mask("key_padding_mask", key_padding_mask, (shape,))
         masks.append(reshape(mask, (batch, 1, 1, keys)))
 
-    if bias_k is not None:
+    if bias_k is not None or bias_v is not None:
         one = (batch, 1, e) if batch_first else (1, batch, e)
-        k = concatenate([k, snp.broadcast_to(bias_k, one)], axis)
-        v = concatenate([v, snp.broadcast_to(bias_v, one)], axis)
+        k, v = _with_biases((k, v), (bias_k, bias_v), one, axis)
     if add_zero_attn:
         zeros = zeros_like(slice_in_dim(k, 0, 1, axis=axis))
         k, v = concatenate([k, zeros], axis), concatenate([v, zeros], axis)

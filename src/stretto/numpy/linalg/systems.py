@@ -6,7 +6,7 @@ Next, read ``norms``.
 from __future__ import annotations
 
 import math
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import ml_dtypes
 import numpy as np
@@ -247,11 +247,14 @@ def lstsq(
             f"{matrix.type} and {right.type}; use vmap for more"
         )
     eps = float(ml_dtypes.finfo(real_dtype(matrix.dtype)).eps)
-    rcond = max(matrix.shape) * eps if rcond is None else where(rcond < 0, eps, rcond)
+    if rcond is None:
+        cutoff: Any = max(matrix.shape) * eps
+    else:
+        cutoff = where(as_value(rcond, "lstsq", "rcond") < 0, eps, rcond)
     (s,) = Svd(False, False)(matrices("lstsq", matrix))
-    rank = sum_(convert(s > rcond * max_(s, initial=0), np.dtype(np.int32)), dtype=np.int32)
+    rank = sum_(convert(s > cutoff * max_(s, initial=0), np.dtype(np.int32)), dtype=np.int32)
     columns = right if right.ndim == 2 else expand_dims(right, 1)
-    x = matmul(pinv(matrix, rcond), columns)
+    x = matmul(pinv(matrix, cutoff), columns)
     residuals = sum_(square(absolute(columns - matmul(matrix, x))), 0)
     if numpy_resid and (matrix.shape[0] <= matrix.shape[1] or int(rank) < matrix.shape[1]):
         residuals = residuals[:0]
