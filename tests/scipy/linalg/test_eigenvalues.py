@@ -85,7 +85,7 @@ def test_refusals():
         linalg.eigh(np.eye(2), np.eye(3))
     with pytest.raises(TypeError, match="eigh_tridiagonal: d and e must be real"):
         linalg.eigh_tridiagonal(np.ones(2) * 1j, np.ones(1))
-    with pytest.raises(ValueError, match="eigh_tridiagonal: e must have one element less"):
+    with pytest.raises(ValueError, match="eigh_tridiagonal: e must have one element fewer"):
         linalg.eigh_tridiagonal(np.ones(2), np.ones(2))
     with pytest.raises(ValueError, match="eigh_tridiagonal: select='i' needs select_range"):
         linalg.eigh_tridiagonal(np.ones(2), np.ones(1), select="i")
