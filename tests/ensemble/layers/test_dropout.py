@@ -90,7 +90,7 @@ def test_compiled_once():
 
 def test_refused():
     with pytest.raises(
-        ValueError, match="Sequential has no dropout, so that all runs would be ali"
+        ValueError, match="Sequential has no dropout, so all runs would be the same"
     ):
         mc_dropout(nn.Sequential(nn.Dropout(0.0), nn.Linear(2, 2)), X, KEY, 3)
     with pytest.raises(TypeError, match="mc_dropout: expected a module, got function"):
