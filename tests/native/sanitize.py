@@ -29,6 +29,7 @@ TESTS = (
     "tests/_engine/api/test_jit_threads.py",
     "tests/numpy/test_quick.py",
     "tests/_engine/runtime/test_array.py",
+    "tests/_engine/runtime/test_callbacks.py",
     "tests/_engine/runtime/test_eager.py",
 )
 
