@@ -45,10 +45,10 @@ class prng_key(extended):
     """What the dtypes of typed keys are, for ``issubdtype``."""
 
 
-def _number_dtype(dtype: Any, who: str) -> np.dtype:
+def _number_dtype(dtype: Any, caller: str) -> np.dtype:
     """The dtype of numbers that is named; ``TypeError`` for an extended one."""
     if hasattr(dtype, "extended_kind"):
-        raise TypeError(f"dtypes.{who}: expected a dtype of numbers, got {dtype}")
+        raise TypeError(f"dtypes.{caller}: expected a dtype of numbers, got {dtype}")
     if dtype.__class__ is type and dtype in (bool, int, float, complex):
         return scalar_dtype(dtype)
     # An array's, or a class of NumPy's, whose attribute ``dtype`` is none.

@@ -147,7 +147,7 @@ def _weights(
     return snp.where(inside, weights / snp.where(known, total, 1)[None], 0)
 
 
-def _method(who: str, method: Any) -> ResizeMethod:
+def _method(caller: str, method: Any) -> ResizeMethod:
     if isinstance(method, ResizeMethod):
         return method
     try:
@@ -155,14 +155,14 @@ def _method(who: str, method: Any) -> ResizeMethod:
     except (TypeError, ValueError):
         names = ", ".join(_NAMES)
         raise ValueError(
-            f"{who}: method must be a ResizeMethod or one of {names}; got {method!r}"
+            f"{caller}: method must be a ResizeMethod or one of {names}; got {method!r}"
         ) from None
 
 
-def _shape(who: str, x: Any, shape: Any) -> tuple[int, ...]:
-    sizes = integers(shape, who, "shape")
+def _shape(caller: str, x: Any, shape: Any) -> tuple[int, ...]:
+    sizes = integers(shape, caller, "shape")
     if len(sizes) != x.ndim or any(n < 0 for n in sizes):
-        raise ValueError(f"{who}: shape must have a size for each axis of {x.type}, got {sizes}")
+        raise ValueError(f"{caller}: shape must have a size for each axis of {x.type}, got {sizes}")
     return sizes
 
 
@@ -226,13 +226,13 @@ def resize(
     >>> st.image.resize(st.numpy.array([1.0, 2.0, 3.0, 4.0]), (2,), "linear")
     Array([1.7142857, 3.2857144], dtype=float32)
     """
-    who = "resize"
-    x = as_value(image, who, "image")
-    sizes, kind = _shape(who, x, shape), _method(who, method)
+    caller = "resize"
+    x = as_value(image, caller, "image")
+    sizes, kind = _shape(caller, x, shape), _method(caller, method)
     axes = [d for d in range(x.ndim) if sizes[d] != x.shape[d]]
     if any(not x.shape[d] for d in axes):
         raise ValueError(
-            f"{who}: an axis of {x.type} is empty, so there is nothing to make {sizes} from"
+            f"{caller}: an axis of {x.type} is empty, so there is nothing to make {sizes} from"
         )
     if kind is ResizeMethod.NEAREST:
         for d in axes:
@@ -285,25 +285,26 @@ def scale_and_translate(
     >>> st.image.scale_and_translate(x, (3,), (0,), one, one, "linear")
     Array([0., 1., 2.], dtype=float32)
     """
-    who = "scale_and_translate"
-    x = as_value(image, who, "image")
-    sizes, kind = _shape(who, x, shape), _method(who, method)
+    caller = "scale_and_translate"
+    x = as_value(image, caller, "image")
+    sizes, kind = _shape(caller, x, shape), _method(caller, method)
     if kind is ResizeMethod.NEAREST:
-        raise ValueError(f"{who}: there is no method 'nearest'; resize has it")
-    axes = canonical_axes(tuple(spatial_dims), x.ndim, who)
+        raise ValueError(f"{caller}: there is no method 'nearest'; resize has it")
+    axes = canonical_axes(tuple(spatial_dims), x.ndim, caller)
     same = [d for d in range(x.ndim) if d not in axes and sizes[d] != x.shape[d]]
     if same:
         raise ValueError(
-            f"{who}: axes {same} are not in spatial_dims, so {x.type} keeps its sizes there; got "
+            f"{caller}: axes {same} are not in spatial_dims, so {x.type} keeps its sizes there; "
+            "got "
             f"shape {sizes}"
         )
     scale_value, translation_value = (
-        as_value(scale, who, "scale"),
-        as_value(translation, who, "translation"),
+        as_value(scale, caller, "scale"),
+        as_value(translation, caller, "translation"),
     )
     for name, v in (("scale", scale_value), ("translation", translation_value)):
         if v.shape != (len(axes),):
-            raise ValueError(f"{who}: {name} must have shape ({len(axes)},), got {v.type}")
+            raise ValueError(f"{caller}: {name} must have shape ({len(axes)},), got {v.type}")
     scales, translations = (
         [v[i] for i in range(len(axes))] for v in (scale_value, translation_value)
     )

@@ -23,7 +23,9 @@ def report(moment="2026-01-02T03:04:05+00:00", machine=MACHINE, jax="0.10.2", **
         "benchmarks": [
             {
                 "name": name,
-                "contestants": {who: {"rounds": rounds} for who, rounds in contestants.items()},
+                "contestants": {
+                    caller: {"rounds": rounds} for caller, rounds in contestants.items()
+                },
             }
             for name, contestants in rows.items()
         ],

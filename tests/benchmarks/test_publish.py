@@ -36,11 +36,11 @@ def run(scale=1.0, rounds=5, **rows):
             {
                 "name": name,
                 "contestants": {
-                    who: {
-                        "rounds": [seconds * (scale if who == "stretto" else 1.0)] * rounds,
+                    caller: {
+                        "rounds": [seconds * (scale if caller == "stretto" else 1.0)] * rounds,
                         "peak_bytes": 2**20,
                     }
-                    for who, seconds in contestants.items()
+                    for caller, seconds in contestants.items()
                 },
             }
             for name, contestants in rows.items()

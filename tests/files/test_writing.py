@@ -128,16 +128,16 @@ def suffix(writer):
 
 
 @pytest.mark.parametrize("who", [*WRITERS, *READERS])
-def test_no_function_waits_for_a_pipe_or_replaces_it(tmp_path, who):
-    path = tmp_path / f"pipe{suffix(who)}"
+def test_no_function_waits_for_a_pipe_or_replaces_it(tmp_path, caller):
+    path = tmp_path / f"pipe{suffix(caller)}"
     os.mkfifo(path)
     with pytest.raises(OSError, match=f"{path} is a FIFO .a named pipe., and must be a regular"):
-        {**WRITERS, **READERS}[who](path)
+        {**WRITERS, **READERS}[caller](path)
     assert stat.S_ISFIFO(os.lstat(path).st_mode) and os.listdir(tmp_path) == [path.name]
 
 
 @pytest.mark.parametrize("who", [*WRITERS, *READERS])
-def test_what_is_no_path(tmp_path, who):
+def test_what_is_no_path(tmp_path, caller):
     for given, error in [
         (None, TypeError),
         (b"x", TypeError),
@@ -146,13 +146,13 @@ def test_what_is_no_path(tmp_path, who):
     ]:
         words = "the path must be" if error is TypeError else "the path (is empty|.* has a null)"
         with pytest.raises(error, match=words):
-            {**WRITERS, **READERS}[who](given)
-    folder = tmp_path / f"folder{suffix(who)}"
+            {**WRITERS, **READERS}[caller](given)
+    folder = tmp_path / f"folder{suffix(caller)}"
     folder.mkdir()
     with pytest.raises(IsADirectoryError, match=f"{folder} is a folder"):
-        {**WRITERS, **READERS}[who](folder)
+        {**WRITERS, **READERS}[caller](folder)
     with pytest.raises(FileNotFoundError):
-        {**WRITERS, **READERS}[who](tmp_path / "none" / "x")
+        {**WRITERS, **READERS}[caller](tmp_path / "none" / "x")
 
 
 @pytest.mark.parametrize("writer", WRITERS)

@@ -24,9 +24,9 @@ __all__ = [
 ]
 
 
-def at_least_float32(x: Any, who: str, argument: str) -> Array:
+def at_least_float32(x: Any, caller: str, argument: str) -> Array:
     """As an array of float32 or float64: bfloat16 cannot tell a confidence of 0.999 from 1."""
-    values = as_value(x, who, argument)
+    values = as_value(x, caller, argument)
     return values if values.dtype == np.float64 else values.astype(np.float32)
 
 
@@ -35,70 +35,71 @@ def concrete(x: Array) -> np.ndarray | None:
     return None if isinstance(x, Tracer) else np.asarray(x)
 
 
-def at_least(least: int, value: int, who: str, what: str) -> None:
+def at_least(least: int, value: int, caller: str, what: str) -> None:
     """Raise ``ValueError`` where a count, such as of bins, is less than it must be."""
     if value < least:
-        raise ValueError(f"{who}: expected at least {least} {what}, got {value}")
+        raise ValueError(f"{caller}: expected at least {least} {what}, got {value}")
 
 
-def check_binning(who: str, bins: int, binning: str) -> None:
+def check_binning(caller: str, bins: int, binning: str) -> None:
     """Raise ``ValueError`` where there are no bins, or for an unknown kind of them."""
-    at_least(1, bins, who, "bin")
+    at_least(1, bins, caller, "bin")
     if binning not in ("width", "mass"):
-        raise ValueError(f"{who}: binning must be 'width' or 'mass', got {binning!r}")
+        raise ValueError(f"{caller}: binning must be 'width' or 'mass', got {binning!r}")
 
 
-def of_members(who: str, x: Any, argument: str = "probs", axes: str = "..., classes") -> Array:
+def of_members(caller: str, x: Any, argument: str = "probs", axes: str = "..., classes") -> Array:
     """An array with an axis of members, of at least one, in front of the named others."""
-    values = at_least_float32(x, who, argument)
+    values = at_least_float32(x, caller, argument)
     named = [a for a in axes.split(", ") if a and a != "..."]
     if values.ndim < 1 + len(named) or not values.shape[0]:
         shape = f"(members, {axes})" if axes else "(members,)"
         raise ValueError(
-            f"{who}: expected {argument} of shape {shape} with at least one member, "
+            f"{caller}: expected {argument} of shape {shape} with at least one member, "
             f"got {values.shape}"
         )
     return values
 
 
 def labelled(
-    who: str, probs: Any, labels: Any, argument: str = "probs", axes: str = "examples, classes"
+    caller: str, probs: Any, labels: Any, argument: str = "probs", axes: str = "examples, classes"
 ) -> tuple[Array, Array]:
     """Predictions of shape (..., examples, classes), and labels of their classes.
 
     With ``axes="examples"`` predictions are of shape (..., examples), and labels are 0 or 1.
     """
-    p, y = at_least_float32(probs, who, argument), as_value(labels, who, "labels")
+    p, y = at_least_float32(probs, caller, argument), as_value(labels, caller, "labels")
     of_classes = axes == "examples, classes"
     shape = p.shape[:-1] if of_classes else p.shape
     if not shape or y.ndim < 1 or shape[-y.ndim :] != y.shape:
         raise ValueError(
-            f"{who}: expected {argument} of shape (..., {axes}) and labels of shape "
+            f"{caller}: expected {argument} of shape (..., {axes}) and labels of shape "
             f"(examples,), got {p.shape} and {y.shape}"
         )
     if not np.issubdtype(y.dtype, np.integer):
-        raise TypeError(f"{who}: expected labels of an integer dtype, got {y.dtype}")
+        raise TypeError(f"{caller}: expected labels of an integer dtype, got {y.dtype}")
     values, classes = concrete(y), p.shape[-1] if of_classes else 2
     if values is not None:
         wrong = (values < 0) | (values >= classes)
         if wrong.any():
             place = tuple(int(i[0]) for i in np.nonzero(wrong))
             raise ValueError(
-                f"{who}: expected labels from 0 to {classes - 1}, as {argument} of shape "
+                f"{caller}: expected labels from 0 to {classes - 1}, as {argument} of shape "
                 f"{p.shape} have it; got {values[place]} at {place if y.ndim > 1 else place[0]}"
             )
     return p, y
 
 
 def with_targets(
-    who: str, predictions: Any, targets: Any, argument: str = "predictions"
+    caller: str, predictions: Any, targets: Any, argument: str = "predictions"
 ) -> tuple[Array, Array, tuple[int, ...]]:
     """Predictions of shape (..., *targets), real targets, and the axes that those are of."""
-    p = at_least_float32(predictions, who, argument)
-    t = at_least_float32(targets, who, "targets")
+    p = at_least_float32(predictions, caller, argument)
+    t = at_least_float32(targets, caller, "targets")
     if t.ndim < 1 or p.shape[-t.ndim :] != t.shape:
         raise ValueError(
-            f"{who}: expected targets of shape (examples, ...) and {argument} of that shape after "
+            f"{caller}: expected targets of shape (examples, ...) and {argument} of that shape "
+            "after "
             f"any leading axes, got {t.shape} and {p.shape}"
         )
     return p, of_rank(t, p.ndim), tuple(range(-t.ndim, 0))

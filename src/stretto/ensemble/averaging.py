@@ -36,18 +36,18 @@ class AverageState:
     """Of the leaves as they were given."""
 
 
-def begun(tree: Any, who: str) -> tuple[list[Any], Alike]:
+def begun(tree: Any, caller: str) -> tuple[list[Any], Alike]:
     """The leaves of a tree as an average holds them: of low precision in float32, none weak."""
-    alike = Alike(who)
+    alike = Alike(caller)
     return [convert(x, widened(x).dtype) for x in alike.row(tree, 0)], alike
 
 
-def moved(average: Any, tree: Any, rate: Any, who: str, number: int = 1) -> Any:
+def moved(average: Any, tree: Any, rate: Any, caller: str, number: int = 1) -> Any:
     """``average + rate * (tree - average)``; integers and booleans are the tree's.
 
     Where the tree differs from the average, the error calls it member ``number``.
     """
-    alike = Alike(who)
+    alike = Alike(caller)
     rows = zip(alike.row(average, 0), alike.row(tree, number), strict=True)
     leaves = [
         of_column([a, x], [1 - rate, rate]) if is_inexact(a.dtype) else convert(x, a.dtype)

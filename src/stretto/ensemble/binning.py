@@ -155,17 +155,18 @@ def fit_histogram_binning(
     return HistogramBinning(edges, values)
 
 
-def _each_class(who: str, probs: ArrayLike, labels: ArrayLike) -> tuple[Array, Array]:
+def _each_class(caller: str, probs: ArrayLike, labels: ArrayLike) -> tuple[Array, Array]:
     """(examples, classes): the probability of each class, and 1 where it is the label.
 
     Of (examples,) one class, class 1.
     """
-    rank = at_least_float32(probs, who, "probs").ndim
+    rank = at_least_float32(probs, caller, "probs").ndim
     axes = "examples" if rank == 1 else "examples, classes"
-    p, y = labelled(who, probs, labels, axes=axes)
+    p, y = labelled(caller, probs, labels, axes=axes)
     if rank > 2 or y.ndim > 1 or not p.size:
         raise ValueError(
-            f"{who}: expected probs of shape (examples,) or (examples, classes), of at least one "
+            f"{caller}: expected probs of shape (examples,) or (examples, classes), of at least "
+            "one "
             f"example, and labels of shape (examples,); got {p.shape} and {y.shape}"
         )
     if rank == 1:

@@ -220,20 +220,20 @@ def _expected_gap(in_bins: Reliability) -> Array:
 
 
 def _of_prediction(
-    who: str, probs: ArrayLike, labels: ArrayLike, bins: int, binning: Binning
+    caller: str, probs: ArrayLike, labels: ArrayLike, bins: int, binning: Binning
 ) -> Reliability:
     """Of the predicted class: each array (..., bins)."""
-    check_binning(who, bins, binning)
-    p, y = labelled(who, probs, labels)
+    check_binning(caller, bins, binning)
+    p, y = labelled(caller, probs, labels)
     return _in_bins(snp.max(p, axis=-1), correct(p, y), bins, binning)
 
 
 def _of_classes(
-    who: str, probs: ArrayLike, labels: ArrayLike, bins: int, binning: Binning
+    caller: str, probs: ArrayLike, labels: ArrayLike, bins: int, binning: Binning
 ) -> Reliability:
     """Of every class: each array (classes, ..., bins). One class at a time bounds the memory."""
-    check_binning(who, bins, binning)
-    p, y = labelled(who, probs, labels)
+    check_binning(caller, bins, binning)
+    p, y = labelled(caller, probs, labels)
     happened = snp.broadcast_to(one_hot_like(p, y), p.shape)
     return lax.map(
         lambda c: _in_bins(c[0], c[1], bins, binning),

@@ -305,9 +305,9 @@ def log_mean(logits: ArrayLike, weights: Weights | None = None) -> Array:
     return snp.where(none, -np.inf, snp.log(snp.where(none, 1, total)) + top)
 
 
-def _votes(who: str, predictions: ArrayLike, weights: Weights | None) -> Array:
-    p = of_members(who, predictions, "predictions")
-    shares = _shares(who, _or_equal(weights, p), p[..., 0])
+def _votes(caller: str, predictions: ArrayLike, weights: Weights | None) -> Array:
+    p = of_members(caller, predictions, "predictions")
+    shares = _shares(caller, _or_equal(weights, p), p[..., 0])
     shares = snp.where(snp.any(snp.isnan(p), axis=-1), 0, shares)[..., None]
     votes = snp.sum(one_hot(snp.argmax(p, axis=-1), p.shape[-1], dtype=p.dtype) * shares, axis=0)
     total = snp.sum(votes, axis=-1, keepdims=True)
@@ -318,14 +318,14 @@ def _or_equal(weights: Weights | None, predictions: Array) -> Weights:
     return snp.ones(predictions.shape[0], predictions.dtype) if weights is None else weights
 
 
-def _shares(who: str, weights: Weights, predictions: Array) -> Array:
+def _shares(caller: str, weights: Weights, predictions: Array) -> Array:
     """The weights divided by their sum, of a shape to multiply the predictions with."""
-    w = at_least_float32(snp.asarray(weights), who, "weights")
+    w = at_least_float32(snp.asarray(weights), caller, "weights")
     members, *outputs = predictions.shape
     own = w.shape[1:]  # each output's own
     if w.ndim < 1 or w.shape[0] != members or tuple(outputs[len(outputs) - len(own) :]) != own:
         raise ValueError(
-            f"{who}: expected {members} weights, one a member, or weights of shape (members, "
+            f"{caller}: expected {members} weights, one a member, or weights of shape (members, "
             f"outputs), each output's own; got shape {w.shape} for predictions of shape "
             f"{predictions.shape}"
         )
@@ -335,10 +335,10 @@ def _shares(who: str, weights: Weights, predictions: Array) -> Array:
         if wrong.any():
             place = tuple(int(i[0]) for i in np.nonzero(wrong))
             raise ValueError(
-                f"{who}: weights must be finite and not negative; got {values[place]} for "
+                f"{caller}: weights must be finite and not negative; got {values[place]} for "
                 f"member {place[0]}"
             )
         if not values.sum(axis=0).all():
-            raise ValueError(f"{who}: the weights add up to 0, so there is no mean by them")
+            raise ValueError(f"{caller}: the weights add up to 0, so there is no mean by them")
     shares = (w / snp.sum(w, axis=0)).astype(predictions.dtype)
     return shares.reshape(members, *[1] * (len(outputs) - len(own)), *own)

@@ -116,18 +116,18 @@ def f1(
     return snp.where(missing, np.nan, result)
 
 
-def _totals(who: str, probs: ArrayLike, labels: ArrayLike) -> tuple[Array, Array, Array, Array]:
+def _totals(caller: str, probs: ArrayLike, labels: ArrayLike) -> tuple[Array, Array, Array, Array]:
     """Counts class by class: right, of the label, of the prediction; and whether a NaN was met."""
-    counts, p = _count(who, probs, labels)
+    counts, p = _count(caller, probs, labels)
     counts = counts.astype(p.dtype)
     right = snp.diagonal(counts, axis1=-2, axis2=-1)
     missing = snp.any(snp.isnan(p), axis=(-2, -1))
     return right, snp.sum(counts, axis=-1), snp.sum(counts, axis=-2), missing
 
 
-def _count(who: str, probs: ArrayLike, labels: ArrayLike) -> tuple[Array, Array]:
+def _count(caller: str, probs: ArrayLike, labels: ArrayLike) -> tuple[Array, Array]:
     """The matrix of counts, and the probabilities."""
-    p, y = labelled(who, probs, labels)
+    p, y = labelled(caller, probs, labels)
     y = of_rank(y, p.ndim - 1)
     classes, leading = p.shape[-1], p.shape[:-2]
     known = (y >= 0) & (y < classes) & ~snp.any(snp.isnan(p), axis=-1)

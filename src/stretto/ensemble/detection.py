@@ -149,24 +149,27 @@ def ood_fpr(scores_in: ArrayLike, scores_out: ArrayLike, tpr: float = 0.95) -> A
     return _fpr(*_of_two("ood_fpr", scores_in, scores_out), tpr, "ood_fpr")
 
 
-def _of_labels(who: str, scores: ArrayLike, positive: ArrayLike) -> tuple[Array, Array]:
-    s, flag = at_least_float32(scores, who, "scores"), as_value(positive, who, "positive")
+def _of_labels(caller: str, scores: ArrayLike, positive: ArrayLike) -> tuple[Array, Array]:
+    s, flag = at_least_float32(scores, caller, "scores"), as_value(positive, caller, "positive")
     if s.ndim < 1 or flag.ndim < 1 or s.shape[-flag.ndim :] != flag.shape:
         raise ValueError(
-            f"{who}: expected scores of shape (..., examples) and positive of shape (examples,), "
+            f"{caller}: expected scores of shape (..., examples) and positive of shape "
+            "(examples,), "
             f"got {s.shape} and {flag.shape}"
         )
     if flag.dtype != np.bool_ and not np.issubdtype(flag.dtype, np.integer):
-        raise TypeError(f"{who}: expected positive of a boolean or integer dtype, got {flag.dtype}")
+        raise TypeError(
+            f"{caller}: expected positive of a boolean or integer dtype, got {flag.dtype}"
+        )
     return s, snp.broadcast_to(snp.not_equal(flag, 0).astype(np.int32), s.shape)
 
 
-def _of_two(who: str, scores_in: ArrayLike, scores_out: ArrayLike) -> tuple[Array, Array]:
-    inside = at_least_float32(scores_in, who, "scores_in")
-    outside = at_least_float32(scores_out, who, "scores_out")
+def _of_two(caller: str, scores_in: ArrayLike, scores_out: ArrayLike) -> tuple[Array, Array]:
+    inside = at_least_float32(scores_in, caller, "scores_in")
+    outside = at_least_float32(scores_out, caller, "scores_out")
     if inside.ndim < 1 or inside.shape[:-1] != outside.shape[:-1] or outside.ndim < 1:
         raise ValueError(
-            f"{who}: expected scores_in and scores_out of shape (..., examples), alike but for "
+            f"{caller}: expected scores_in and scores_out of shape (..., examples), alike but for "
             f"the number of examples; got {inside.shape} and {outside.shape}"
         )
     s = snp.concatenate([inside, outside], axis=-1)
@@ -215,9 +218,9 @@ def _aupr(scores: Array, positive: Array) -> Array:
     return _defined(area / _total(true, scores)[..., 0], scores, positive)
 
 
-def _fpr(scores: Array, positive: Array, tpr: float, who: str) -> Array:
+def _fpr(scores: Array, positive: Array, tpr: float, caller: str) -> Array:
     if not 0 < tpr <= 1:
-        raise ValueError(f"{who}: tpr must be in (0, 1], got {tpr}")
+        raise ValueError(f"{caller}: tpr must be in (0, 1], got {tpr}")
     true, false = _found(scores, positive)
     # The least count k with k / total ≥ tpr; rounding of tpr × total must not ask for one more.
     enough = true >= snp.ceil(_total(true, scores) * tpr * (1 - 1e-6))

@@ -94,9 +94,9 @@ def q_statistic(predictions: ArrayLike, labels: ArrayLike) -> Array:
     return _ratio(both * neither - first * second, both * neither + first * second)
 
 
-def _votes(who: str, predictions: ArrayLike) -> Array:
+def _votes(caller: str, predictions: ArrayLike) -> Array:
     """(members, ..., examples, classes): 1 at the greatest output; NaN where an output is."""
-    p = of_members(who, predictions, "predictions", "..., examples, classes")
+    p = of_members(caller, predictions, "predictions", "..., examples, classes")
     votes = one_hot(snp.argmax(p, axis=-1), p.shape[-1], dtype=p.dtype)
     return snp.where(snp.any(snp.isnan(p), axis=-1, keepdims=True), np.nan, votes)
 

@@ -69,10 +69,10 @@ def read(
 
 def _groups(path: str | os.PathLike[str], like: Sequence[Group]) -> list[Group]:
     """The groups that a file describes, of the architectures that are here."""
-    who = f"Ensemble.load: {checked_path(path, 'Ensemble.load')}"
+    caller = f"Ensemble.load: {checked_path(path, 'Ensemble.load')}"
     text = load_header(path).metadata.get(_ENTRY)
     if text is None:
-        raise ValueError(f"{who}: not an ensemble file; load its arrays with stretto.load")
+        raise ValueError(f"{caller}: not an ensemble file; load its arrays with stretto.load")
     try:
         record = json.loads(text)
         version = record["version"]
@@ -87,17 +87,19 @@ def _groups(path: str | os.PathLike[str], like: Sequence[Group]) -> list[Group]:
         if sorted(places) != list(range(record["members"])) or not (places and ordered):
             raise ValueError(f"{record['members']} members stand at {places}")
     except (KeyError, TypeError, ValueError, RecursionError) as error:
-        raise ValueError(f"{who}: its description of the ensemble is damaged: {error}") from None
+        raise ValueError(f"{caller}: its description of the ensemble is damaged: {error}") from None
     if len(kept) != len(like):
         raise ValueError(
-            f"{who} does not match `like`: it has members of {len(kept)} architectures, `like` has "
+            f"{caller} does not match `like`: it has members of {len(kept)} architectures, "
+            "`like` has "
             f"{len(like)}"
         )
     made = []
     for group, (where, shared, ties) in zip(like, kept, strict=True):
         if ties != group.ties:
             raise ValueError(
-                f"{who} does not match `like`: its members tie {_described(ties)}, those of `like` "
+                f"{caller} does not match `like`: its members tie {_described(ties)}, those of "
+                "`like` "
                 f"{_described(group.ties)}"
             )
         once = tuple(n in shared for n in group.names)

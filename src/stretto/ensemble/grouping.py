@@ -211,10 +211,10 @@ def _of_stacked(
     return [moved(group, range(size))], [leaves]
 
 
-def _leaves(member: Any, who: str) -> list[Any]:
+def _leaves(member: Any, caller: str) -> list[Any]:
     """The arrays of a member, of dtypes that do not give way, whatever numbers they came from."""
     names = leaf_names(member, "Ensemble")
-    values = [as_value(x, who, n) for x, n in zip(tree.leaves(member), names, strict=True)]
+    values = [as_value(x, caller, n) for x, n in zip(tree.leaves(member), names, strict=True)]
     return [convert(x, x.dtype) for x in values]
 
 

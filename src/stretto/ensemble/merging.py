@@ -294,9 +294,9 @@ def fisher_average(
     return unflatten(alike.structure, made)
 
 
-def _listed(trees: Any, who: str) -> list[Any]:
+def _listed(trees: Any, caller: str) -> list[Any]:
     if not isinstance(trees, (list, tuple)):
-        raise TypeError(f"{who}: expected a list of trees, got a {type(trees).__name__}")
+        raise TypeError(f"{caller}: expected a list of trees, got a {type(trees).__name__}")
     if not trees:
-        raise ValueError(f"{who}: expected at least one tree, got none")
+        raise ValueError(f"{caller}: expected at least one tree, got none")
     return list(trees)

@@ -262,34 +262,35 @@ def pit_ensemble(predictions: ArrayLike, targets: ArrayLike) -> Array:
 
 
 def _members_and_targets(
-    who: str, predictions: ArrayLike, targets: ArrayLike
+    caller: str, predictions: ArrayLike, targets: ArrayLike
 ) -> tuple[Array, Array, tuple[int, ...]]:
-    p = of_members(who, predictions, "predictions", "..., examples")
-    p, t, axes = with_targets(who, p, targets)
+    p = of_members(caller, predictions, "predictions", "..., examples")
+    p, t, axes = with_targets(caller, p, targets)
     if len(axes) == p.ndim:
         raise ValueError(
-            f"{who}: expected predictions of shape (members, ..., examples, ...), an axis of "
+            f"{caller}: expected predictions of shape (members, ..., examples, ...), an axis of "
             f"members before the shape of the targets, {t.shape}; got {p.shape}"
         )
     return p, t, axes
 
 
 def _gaussian(
-    who: str, means: ArrayLike, variances: ArrayLike, targets: ArrayLike
+    caller: str, means: ArrayLike, variances: ArrayLike, targets: ArrayLike
 ) -> tuple[Array, Array, Array, tuple[int, ...]]:
-    m, t, axes = with_targets(who, means, targets, "means")
+    m, t, axes = with_targets(caller, means, targets, "means")
     v = snp.asarray(variances).astype(m.dtype)
     try:
         v = snp.broadcast_to(v, m.shape)
     except ValueError:
         raise ValueError(
-            f"{who}: expected variances of the shape of means, {m.shape}, or one that broadcasts "
+            f"{caller}: expected variances of the shape of means, {m.shape}, or one that "
+            "broadcasts "
             f"to it; got {v.shape}"
         ) from None
     values = concrete(v)
     if values is not None and (values <= 0).any():
         raise ValueError(
-            f"{who}: variances must be positive, got {values.min()}; if a head predicts log "
+            f"{caller}: variances must be positive, got {values.min()}; if a head predicts log "
             f"variances, pass their exponentials"
         )
     return m, v, t, axes

@@ -156,11 +156,11 @@ def greedy_selection(
     return Selection(snp.take(counts / numbers[:, None], best, axis=0), order, scores)
 
 
-def _held_out(who: str, probs: ArrayLike, labels: ArrayLike) -> tuple[Array, Array]:
-    p, y = labelled(who, probs, labels)
+def _held_out(caller: str, probs: ArrayLike, labels: ArrayLike) -> tuple[Array, Array]:
+    p, y = labelled(caller, probs, labels)
     if p.ndim != 3 or y.ndim != 1 or 0 in p.shape:
         raise ValueError(
-            f"{who}: expected probs of shape (members, examples, classes), none of them 0, and "
+            f"{caller}: expected probs of shape (members, examples, classes), none of them 0, and "
             f"labels of shape (examples,); got {p.shape} and {y.shape}"
         )
     return p, y

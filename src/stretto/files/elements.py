@@ -78,7 +78,7 @@ class Stored(NamedTuple):
 # To the file
 
 
-def stored(leaf: Any, path: str, who: str) -> Stored:
+def stored(leaf: Any, path: str, caller: str) -> Stored:
     """The leaf as an array of the format.
 
     Raises ``TracedValueError`` for a traced value, ``TypeError`` for what is neither an array nor
@@ -86,23 +86,23 @@ def stored(leaf: Any, path: str, who: str) -> Stored:
     """
     if isinstance(leaf, Tracer):
         raise TracedValueError(
-            f"{who}: {path} is traced ({leaf.type}, {leaf.origin()}), and has no elements yet: "
+            f"{caller}: {path} is traced ({leaf.type}, {leaf.origin()}), and has no elements yet: "
             f"return it from the function, and save it outside"
         )
     try:
         kind = kind_of_leaf(leaf)
     except TypeError as error:
         raise TypeError(
-            f"{who}: {path} must be an array or a number, and is {error}; text and settings go "
+            f"{caller}: {path} must be an array or a number, and is {error}; text and settings go "
             f"into metadata=, or stay static in the tree"
         ) from None
     if kind in _NUMBERS:
-        array = _of_number(_NUMBERS[kind](leaf), kind, path, who)
+        array = _of_number(_NUMBERS[kind](leaf), kind, path, caller)
     elif kind == "numpy":
-        refuse_masked(leaf, who, path)
+        refuse_masked(leaf, caller, path)
         array = np.asarray(leaf)
     else:
-        array = np.asarray(as_value(leaf, who, path).to_host())
+        array = np.asarray(as_value(leaf, caller, path).to_host())
     name = array.dtype.name
     array = np.require(array, requirements="C")
     if name not in _PARTS:
@@ -137,7 +137,7 @@ def kind_of_leaf(leaf: Any) -> str | None:
     raise TypeError(f"a {type(leaf).__name__}")
 
 
-def _of_number(x: Any, kind: str, path: str, who: str) -> np.ndarray:
+def _of_number(x: Any, kind: str, path: str, caller: str) -> np.ndarray:
     if kind == "bool":
         return np.array(x)
     if kind == "int" and x >= 1 << 63:
@@ -145,7 +145,7 @@ def _of_number(x: Any, kind: str, path: str, who: str) -> np.ndarray:
     try:
         return np.array(x, _WIDE[kind])
     except OverflowError:
-        raise OverflowError(f"{who}: {path} is an integer of more than 64 bits, {x}") from None
+        raise OverflowError(f"{caller}: {path} is an integer of more than 64 bits, {x}") from None
 
 
 # From the file

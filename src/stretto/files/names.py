@@ -42,7 +42,7 @@ class Damaged(ValueError):
     """The file, or its description of the tree, is not as the format says."""
 
 
-def leaf_names(root: Any, who: str) -> list[str]:
+def leaf_names(root: Any, caller: str) -> list[str]:
     """The name of each leaf: the keys, indices and fields that lead to it, joined by dots.
 
     Raises ``ValueError`` where two leaves have one name, or one that the format reserves.
@@ -61,7 +61,7 @@ def leaf_names(root: Any, who: str) -> list[str]:
                     if name == _RESERVED
                     else f"{paths[first[name]]} and {paths[i]} would both be called so"
                 )
-                raise ValueError(f"{who}: {name!r} cannot be the name of an array: {reason}")
+                raise ValueError(f"{caller}: {name!r} cannot be the name of an array: {reason}")
             first[name] = i
     return names
 

@@ -125,7 +125,7 @@ def load_checked(path: str | os.PathLike[str], like: Callable[[Header], Any]) ->
 def _load(
     path: str | os.PathLike[str], like: Callable[[Header], Any] | None, *, check: bool
 ) -> Any:
-    who = f"load: {checked_path(path, 'load')}"
+    caller = f"load: {checked_path(path, 'load')}"
     lost: list[str] = []
     try:
         with _opened(path, "load") as file:
@@ -135,14 +135,15 @@ def _load(
             if like is None:
                 made = _as_described(file, contents, lost)
             else:
-                made = _as_like(file, contents, like(_header(contents)), who, lost)
+                made = _as_like(file, contents, like(_header(contents)), caller, lost)
     except Damaged as error:
-        raise type(error)(f"{who}: {error}") from None
+        raise type(error)(f"{caller}: {error}") from None
     except OverflowError as error:
-        raise OverflowError(f"{who}: {error}") from None
+        raise OverflowError(f"{caller}: {error}") from None
     if lost:
         warnings.warn(
-            f"{who}: loses digits of {', '.join(lost)}, of 64 bits in the file: 64-bit types are "
+            f"{caller}: loses digits of {', '.join(lost)}, of 64 bits in the file: 64-bit types "
+            "are "
             f"off; set stretto.config.enable_x64 = True, or use `with stretto.enable_x64():`",
             stacklevel=user_stack_level(),
         )
@@ -191,8 +192,8 @@ def _header(contents: _Contents) -> Header:
 class _File:
     """An open file with what its header says, as the safetensors library read and checked it."""
 
-    def __init__(self, path: str, who: str) -> None:
-        self.raw = opened(path, who)
+    def __init__(self, path: str, caller: str) -> None:
+        self.raw = opened(path, caller)
         try:
             self._check(path)
         except BaseException:
@@ -226,11 +227,11 @@ class _File:
         return _bytes_at(self.raw, offset, size)
 
 
-def _opened(path: str | os.PathLike[str], who: str) -> _File:
+def _opened(path: str | os.PathLike[str], caller: str) -> _File:
     """The file that is there, also while others replace it."""
-    text = checked_path(path, who)
+    text = checked_path(path, caller)
     while True:
-        file = _File(text, who)
+        file = _File(text, caller)
         if file.is_current:
             return file
         file.raw.close()
@@ -320,10 +321,10 @@ def _as_described(file: _File, contents: _Contents, lost: list[str]) -> Any:
     return {name: found[name] for name in sorted(found)}
 
 
-def _as_like(file: _File, contents: _Contents, like: Any, who: str, lost: list[str]) -> Any:
+def _as_like(file: _File, contents: _Contents, like: Any, caller: str, lost: list[str]) -> Any:
     flat, structure = tree.flatten(like)
-    names, entries = leaf_names(like, who), contents.entries
-    wanted = {name: _wanted(leaf, name, who) for name, leaf in zip(names, flat, strict=True)}
+    names, entries = leaf_names(like, caller), contents.entries
+    wanted = {name: _wanted(leaf, name, caller) for name, leaf in zip(names, flat, strict=True)}
     missing = [name for name in names if name not in entries]
     unexpected = sorted(name for name in entries if name not in wanted)
     problems = [f"missing: {', '.join(missing)}"] if missing else []
@@ -333,23 +334,25 @@ def _as_like(file: _File, contents: _Contents, like: Any, who: str, lost: list[s
         if name in entries and (expected := _misfit(kind, type, entries[name])):
             problems.append(f"{name}: expected {expected}, got {entries[name].type}")
     if problems:
-        raise ValueError("\n  ".join([f"{who} does not match `like`:", *problems]))
+        raise ValueError("\n  ".join([f"{caller} does not match `like`:", *problems]))
     found = {}
     for name, entry in entries.items():  # in the file's order
         found[name] = _leaf(file, name, entry, *wanted[name], lost)
     return tree.unflatten(structure, [found[name] for name in names])
 
 
-def _wanted(leaf: Any, name: str, who: str) -> tuple[str | None, Type]:
+def _wanted(leaf: Any, name: str, caller: str) -> tuple[str | None, Type]:
     """The kind and type of a leaf of ``like``."""
     if isinstance(leaf, ShapeDtypeStruct):
         return None, Type(leaf.shape, leaf.dtype)
     try:
         kind = kind_of_leaf(leaf)
     except TypeError as error:
-        raise TypeError(f"{who}: `like` has at {name} {error}, which a file cannot hold") from None
+        raise TypeError(
+            f"{caller}: `like` has at {name} {error}, which a file cannot hold"
+        ) from None
     if not isinstance(leaf, (Value, np.ndarray, np.generic)):
-        leaf = as_value(leaf, who, name)
+        leaf = as_value(leaf, caller, name)
     return kind, Type(leaf.shape, leaf.dtype)
 
 

@@ -265,17 +265,17 @@ def jacfwd(
 
 
 def _real(
-    func: Callable[..., Any], argnums: Any, who: str, jacobian: Callable[..., Any]
+    func: Callable[..., Any], argnums: Any, caller: str, jacobian: Callable[..., Any]
 ) -> Callable[..., Any]:
     """The same, for real arguments alone."""
 
-    @wraps(func, who)
+    @wraps(func, caller)
     def jacobian_func(*args: Any, **kwargs: Any) -> Any:
-        for i in as_argnums(argnums, len(args), who):
+        for i in as_argnums(argnums, len(args), caller):
             if any(map(_is_complex, tree.leaves(args[i]))):
                 raise TypeError(
-                    f"func.{who}: argument {i} is complex; take derivatives by its real and "
-                    f"imaginary parts, or use st.{who} with holomorphic=True"
+                    f"func.{caller}: argument {i} is complex; take derivatives by its real and "
+                    f"imaginary parts, or use st.{caller} with holomorphic=True"
                 )
         return jacobian(*args, **kwargs)
 

@@ -53,9 +53,9 @@ __all__ = [
 ]
 
 
-def _shape(shape: Sequence[int] | int, who: str) -> tuple[int, ...]:
+def _shape(shape: Sequence[int] | int, caller: str) -> tuple[int, ...]:
     several = shape if isinstance(shape, (tuple, list)) else (shape,)
-    return sizes_of(several, who)
+    return sizes_of(several, caller)
 
 
 # Made

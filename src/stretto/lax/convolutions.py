@@ -44,7 +44,7 @@ ConvGeneralDilatedDimensionNumbers: TypeAlias = ConvDimensionNumbers | tuple[str
 
 
 def _laid_out(
-    who: str,
+    caller: str,
     x: Any,
     dims: ConvDimensionNumbers,
     filter_shape: Sequence[int],
@@ -56,22 +56,22 @@ def _laid_out(
     """The windows: [batch, features times the window's elements, positions...]."""
     n = x.ndim - 2
     x = transpose(x, dims.lhs_spec)
-    sizes = integers(filter_shape, who, "filter_shape", 1)
-    steps = ones_or(strides, n, who, "window_strides")
-    bases = ones_or(lhs_dilation, n, who, "lhs_dilation")
-    gaps = ones_or(rhs_dilation, n, who, "rhs_dilation")
+    sizes = integers(filter_shape, caller, "filter_shape", 1)
+    steps = ones_or(strides, n, caller, "window_strides")
+    bases = ones_or(lhs_dilation, n, caller, "lhs_dilation")
+    gaps = ones_or(rhs_dilation, n, caller, "rhs_dilation")
     if not len(sizes) == len(steps) == len(bases) == len(gaps) == n:
         raise ValueError(
-            f"{who}: filter_shape, window_strides and dilations must have {n} entries for lhs: "
+            f"{caller}: filter_shape, window_strides and dilations must have {n} entries for lhs: "
             f"{x.type}; got {sizes}, {steps}, {bases} and {gaps}"
         )
     if isinstance(padding, str) and any(d != 1 for d in bases):
         raise ValueError(
-            f"{who}: padding {padding!r} is not defined with lhs_dilation {bases}: give (low, "
+            f"{caller}: padding {padding!r} is not defined with lhs_dilation {bases}: give (low, "
             f"high) pairs"
         )
     extents = [dilated(k, d) for k, d in zip(sizes, gaps, strict=True)]
-    ends = pads(padding, x.shape[2:], extents, steps, who)
+    ends = pads(padding, x.shape[2:], extents, steps, caller)
     zero = full((), 0, x.dtype)
     columns = zip(sizes, steps, ends, bases, gaps, strict=True)
     # Each axis' windows get their elements on a new first axis, the last spatial axis' outermost.
@@ -120,10 +120,12 @@ def conv_general_dilated_patches(
     Array([[[0., 1.],
             [1., 2.]]], dtype=float32)
     """
-    who = "conv_general_dilated_patches"
-    x = as_value(lhs, who, "lhs")
+    caller = "conv_general_dilated_patches"
+    x = as_value(lhs, caller, "lhs")
     dims = conv_dimension_numbers(x.shape, (1,) * x.ndim, dimension_numbers)
-    out = _laid_out(who, x, dims, filter_shape, window_strides, padding, lhs_dilation, rhs_dilation)
+    out = _laid_out(
+        caller, x, dims, filter_shape, window_strides, padding, lhs_dilation, rhs_dilation
+    )
     place = sorted(range(out.ndim), key=dims.out_spec.__getitem__)
     out = transpose(out, place)
     if preferred_element_type is None:
@@ -170,16 +172,16 @@ def conv_general_dilated_local(
     >>> st.lax.conv_general_dilated_local(x, kernels, (1,), "VALID", (2,))
     Array([[[ 3., 30.]]], dtype=float32)
     """
-    who = "conv_general_dilated_local"
-    x, y = promote_dtypes(who, lhs, rhs)
+    caller = "conv_general_dilated_local"
+    x, y = promote_dtypes(caller, lhs, rhs)
     dims = conv_dimension_numbers(x.shape, y.shape, dimension_numbers)
     windows = _laid_out(
-        who, x, dims, filter_shape, window_strides, padding, lhs_dilation, rhs_dilation
+        caller, x, dims, filter_shape, window_strides, padding, lhs_dilation, rhs_dilation
     )
     kernels = transpose(y, dims.rhs_spec)
     if kernels.shape[1:] != windows.shape[1:]:
         raise ValueError(
-            f"{who}: rhs must have {windows.shape[1]} features in and positions "
+            f"{caller}: rhs must have {windows.shape[1]} features in and positions "
             f"{windows.shape[2:]}, in the order of dimension_numbers; got {kernels.shape[1]} and "
             f"{kernels.shape[2:]} of {y.type}"
         )
@@ -279,13 +281,13 @@ def conv_shape_tuple(
 
 
 def _positions(
-    who: str,
+    caller: str,
     sizes: Sequence[int],
     windows: Sequence[int],
     strides: Sequence[int],
     padding: Any,
 ) -> tuple[int, ...]:
-    ends = pads(padding, sizes, windows, strides, who)
+    ends = pads(padding, sizes, windows, strides, caller)
     columns = zip(sizes, windows, strides, ends, strict=True)
     return tuple(AxisWindow(k, s, low, high).count(n) for n, k, s, (low, high) in columns)
 
@@ -398,11 +400,11 @@ def reduce_window_shape_tuple(
     >>> st.lax.reduce_window_shape_tuple((8, 8), (2, 2), (2, 2), "VALID")
     (4, 4)
     """
-    who, n = "reduce_window_shape_tuple", len(operand_shape)
-    bases = ones_or(base_dilation, n, who, "base_dilation")
-    gaps = ones_or(window_dilation, n, who, "window_dilation")
-    window_strides = integers(window_strides, who, "window_strides", 1)
-    window_dimensions = integers(window_dimensions, who, "window_dimensions", 1)
+    caller, n = "reduce_window_shape_tuple", len(operand_shape)
+    bases = ones_or(base_dilation, n, caller, "base_dilation")
+    gaps = ones_or(window_dilation, n, caller, "window_dilation")
+    window_strides = integers(window_strides, caller, "window_strides", 1)
+    window_dimensions = integers(window_dimensions, caller, "window_dimensions", 1)
     sizes = [dilated(m, d) for m, d in zip(operand_shape, bases, strict=True)]
     extents = [dilated(m, d) for m, d in zip(window_dimensions, gaps, strict=True)]
-    return _positions(who, sizes, extents, window_strides, padding)
+    return _positions(caller, sizes, extents, window_strides, padding)

@@ -158,8 +158,8 @@ def pcast(x: Any, axis_name: Any, *, to: str) -> Any:
 # Refused
 
 
-def _refuse(who: str, why: str) -> NoReturn:
-    raise NotImplementedError(f"{who}: {why}")
+def _refuse(caller: str, why: str) -> NoReturn:
+    raise NotImplementedError(f"{caller}: {why}")
 
 
 _NO_TOKENS = (

@@ -237,26 +237,26 @@ def ragged_dot_general(
     >>> st.lax.ragged_dot_general(snp.ones(5), snp.ones(5), snp.array([2, 3]), numbers)
     Array([2., 3.], dtype=float32)
     """
-    who = "ragged_dot_general"
-    refuse_sharding(who, out_sharding=out_sharding)
+    caller = "ragged_dot_general"
+    refuse_sharding(caller, out_sharding=out_sharding)
     if group_offset is not None:
         raise NotImplementedError(
-            f"{who}: group_offset must be None; slice rhs and group_sizes for some groups only"
+            f"{caller}: group_offset must be None; slice rhs and group_sizes for some groups only"
         )
-    x, y = promote_dtypes(who, lhs, rhs)
-    sizes = as_value(group_sizes, who, "group_sizes")
+    x, y = promote_dtypes(caller, lhs, rhs)
+    sizes = as_value(group_sizes, caller, "group_sizes")
     if kind_of(sizes.dtype) not in ("int", "uint"):
-        raise TypeError(f"{who}: group_sizes must be integers, got {sizes.type}")
+        raise TypeError(f"{caller}: group_sizes must be integers, got {sizes.type}")
     ((summed_x, summed_y), (shared_x, shared_y)), ragged_axes, group_axes = (
         ragged_dot_dimension_numbers
     )
-    summed = canonical_axes(tuple(summed_x), x.ndim, who)
-    other = canonical_axes(tuple(summed_y), y.ndim, who)
-    shared = canonical_axes(tuple(shared_x), x.ndim, who)
-    (ragged,) = _one(who, "lhs_ragged_dimensions", ragged_axes, x.ndim, 1)
+    summed = canonical_axes(tuple(summed_x), x.ndim, caller)
+    other = canonical_axes(tuple(summed_y), y.ndim, caller)
+    shared = canonical_axes(tuple(shared_x), x.ndim, caller)
+    (ragged,) = _one(caller, "lhs_ragged_dimensions", ragged_axes, x.ndim, 1)
     free = tuple(d for d in range(x.ndim) if d not in (*summed, *shared))
-    groups = _one(who, "rhs_group_dimensions", group_axes, y.ndim, int(ragged in free))
-    batch = (shared, canonical_axes(tuple(shared_y), y.ndim, who))
+    groups = _one(caller, "rhs_group_dimensions", group_axes, y.ndim, int(ragged in free))
+    batch = (shared, canonical_axes(tuple(shared_y), y.ndim, caller))
 
     def product(x: Any, summed: Any, other: Any) -> Any:
         return dot_general(x, y, ((summed, other), batch), precision, preferred_element_type)
@@ -265,27 +265,28 @@ def ragged_dot_general(
         return product(x, summed, other)
     kind = free if ragged in free else summed
     outer = (*shared, *kind[: kind.index(ragged)])
-    parted = _parted(who, x, sizes, ragged, outer)
+    parted = _parted(caller, x, sizes, ragged, outer)
     if ragged in free:
         return product(parted, (*summed, x.ndim), (*other, *groups))
     return move_axis(product(parted, summed, other), len(shared) + len(free), 0)
 
 
-def _one(who: str, name: str, axes: Sequence[int], ndim: int, count: int) -> tuple[int, ...]:
-    given = tuple(canonical_axis(a, ndim, who) for a in axes)
+def _one(caller: str, name: str, axes: Sequence[int], ndim: int, count: int) -> tuple[int, ...]:
+    given = tuple(canonical_axis(a, ndim, caller) for a in axes)
     if len(given) != count:
         raise ValueError(
-            f"{who}: {name} must have {count} axis where lhs_ragged_dimensions is so, got {given}"
+            f"{caller}: {name} must have {count} axis where lhs_ragged_dimensions is so, got "
+            f"{given}"
         )
     return given
 
 
-def _parted(who: str, x: Any, sizes: Any, ragged: int, outer: tuple[int, ...]) -> Any:
+def _parted(caller: str, x: Any, sizes: Any, ragged: int, outer: tuple[int, ...]) -> Any:
     """``x`` with a new last axis of the groups: what is in each of them, zero elsewhere."""
     before = tuple(x.shape[d] for d in outer)
     if sizes.ndim not in (1, 1 + len(outer)) or sizes.shape[:-1] not in ((), before):
         raise ValueError(
-            f"{who}: group_sizes must have shape [g] or {[*before, 'g']} for lhs: {x.type}, got "
+            f"{caller}: group_sizes must have shape [g] or {[*before, 'g']} for lhs: {x.type}, got "
             f"{sizes.type}"
         )
     g, n = sizes.shape[-1], x.shape[ragged]
@@ -339,12 +340,12 @@ def scaled_dot(
     >>> st.lax.scaled_dot(x, snp.ones((4, 1)), lhs_scale=scale)
     Array([[22]], dtype=bfloat16)
     """
-    who = "scaled_dot"
-    x, y = as_value(lhs, who, "lhs"), as_value(rhs, who, "rhs")
+    caller = "scaled_dot"
+    x, y = as_value(lhs, caller, "lhs"), as_value(rhs, caller, "rhs")
     if dimension_numbers is None:
         if x.ndim != y.ndim or x.ndim not in (2, 3):
             raise ValueError(
-                f"{who}: give dimension_numbers for operands other than matrices and stacks of "
+                f"{caller}: give dimension_numbers for operands other than matrices and stacks of "
                 f"them, got {x.type} and {y.type}"
             )
         shared = tuple(range(x.ndim - 2))
@@ -352,24 +353,24 @@ def scaled_dot(
     preferred = preferred_element_type
     dtype = np.dtype(ml_dtypes.bfloat16) if preferred is None else as_dtype(preferred)
     summed = dimension_numbers[0]
-    x = _scaled(who, "lhs", convert(x, dtype), lhs_scale, summed[0])
-    y = _scaled(who, "rhs", convert(y, dtype), rhs_scale, summed[1])
+    x = _scaled(caller, "lhs", convert(x, dtype), lhs_scale, summed[0])
+    y = _scaled(caller, "rhs", convert(y, dtype), rhs_scale, summed[1])
     return dot_general(x, y, dimension_numbers)
 
 
-def _scaled(who: str, name: str, x: Any, scale: Any, summed: Sequence[int]) -> Any:
+def _scaled(caller: str, name: str, x: Any, scale: Any, summed: Sequence[int]) -> Any:
     """The operand times its scales, each repeated for the elements that it is for."""
     if scale is None:
         return x
-    s = as_value(scale, who, f"{name}_scale")
-    axes = canonical_axes(integers(summed, who, "dimension_numbers"), x.ndim, who)
+    s = as_value(scale, caller, f"{name}_scale")
+    axes = canonical_axes(integers(summed, caller, "dimension_numbers"), x.ndim, caller)
     fits = s.ndim == x.ndim and all(
         m == n or (d in axes and m and n % m == 0)
         for d, (n, m) in enumerate(zip(x.shape, s.shape, strict=True))
     )
     if not fits:
         raise ValueError(
-            f"{who}: {name}_scale must have the shape of {name}: {x.type}, but for sizes along "
+            f"{caller}: {name}_scale must have the shape of {name}: {x.type}, but for sizes along "
             f"contracted axes {axes} that divide its; got {s.type}"
         )
     pairs = [(m, n // m) if m else (0, 1) for n, m in zip(x.shape, s.shape, strict=True)]

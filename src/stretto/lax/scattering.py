@@ -60,15 +60,16 @@ def scatter_apply(
     >>> st.lax.scatter_apply(x, places, lambda v: 2 * v, numbers, update_shape=(3,))
     Array([1., 2., 4.], dtype=float32)
     """
-    who = "scatter_apply"
-    x = as_value(operand, who, "operand")
-    places = as_value(scatter_indices, who, "scatter_indices")
+    caller = "scatter_apply"
+    x = as_value(operand, caller, "operand")
+    places = as_value(scatter_indices, caller, "scatter_indices")
     numbers = dimension_numbers
     shape = tuple(map(int, update_shape))
     windowed = numbers.update_window_dims
     if len(shape) != places.ndim - 1 + len(windowed):
         raise ValueError(
-            f"{who}: update_shape must have {places.ndim - 1 + len(windowed)} sizes, for indices "
+            f"{caller}: update_shape must have {places.ndim - 1 + len(windowed)} sizes, for "
+            "indices "
             f"{places.type} and windows of {len(windowed)} axes; got {shape}"
         )
     sizes = iter([shape[d] for d in windowed])

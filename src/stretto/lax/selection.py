@@ -20,17 +20,20 @@ __all__ = ["approx_max_k", "approx_min_k"]
 
 
 def _checked(
-    who: str, operand: Any, dimension: int, recall_target: float, override: int
+    caller: str, operand: Any, dimension: int, recall_target: float, override: int
 ) -> tuple[Any, int]:
-    x = as_value(operand, who, "operand")
+    x = as_value(operand, caller, "operand")
     if kind_of(x.dtype) != "float":
-        raise TypeError(f"{who}: operand must be of real floats, got {x.type}")
+        raise TypeError(f"{caller}: operand must be of real floats, got {x.type}")
     if not 0 < recall_target <= 1:
-        raise ValueError(f"{who}: recall_target must be above 0 and at most 1, got {recall_target}")
-    axis = canonical_axis(dimension, x.ndim, who)
+        raise ValueError(
+            f"{caller}: recall_target must be above 0 and at most 1, got {recall_target}"
+        )
+    axis = canonical_axis(dimension, x.ndim, caller)
     if override != -1 and override < x.shape[axis]:
         raise ValueError(
-            f"{who}: reduction_input_size_override must be -1 or at least the size of axis {axis} "
+            f"{caller}: reduction_input_size_override must be -1 or at least the size of axis "
+            f"{axis} "
             f"of {x.type}, got {override}"
         )
     return x, axis
@@ -70,9 +73,9 @@ def approx_max_k(
     >>> st.lax.approx_max_k(st.numpy.array([3.0, 1.0, 2.0]), 2)
     (Array([3., 2.], dtype=float32), Array([0, 2], dtype=int32))
     """
-    who = "approx_max_k"
+    caller = "approx_max_k"
     x, axis = _checked(
-        who, operand, reduction_dimension, recall_target, reduction_input_size_override
+        caller, operand, reduction_dimension, recall_target, reduction_input_size_override
     )
     return top_k(x, k, axis=axis)
 
@@ -111,9 +114,9 @@ def approx_min_k(
     >>> st.lax.approx_min_k(st.numpy.array([3.0, 1.0, 2.0]), 2)
     (Array([1., 2.], dtype=float32), Array([1, 2], dtype=int32))
     """
-    who = "approx_min_k"
+    caller = "approx_min_k"
     x, axis = _checked(
-        who, operand, reduction_dimension, recall_target, reduction_input_size_override
+        caller, operand, reduction_dimension, recall_target, reduction_input_size_override
     )
     key = select(ne(x, x), full_like(x, float("inf")), x)
     _, order = top_k(negative(key), k, axis=axis)

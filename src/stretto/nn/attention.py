@@ -80,20 +80,21 @@ class MultiheadAttention(Module):
         dtype: DTypeLike | None = None,
     ) -> None:
         super().__init__()
-        who = "MultiheadAttention"
+        caller = "MultiheadAttention"
         self.embed_dim = embed_dim
         self.num_heads = num_heads
         self.kdim = embed_dim if kdim is None else kdim
         self.vdim = embed_dim if vdim is None else vdim
-        positive(who, embed_dim=embed_dim, num_heads=num_heads, kdim=self.kdim, vdim=self.vdim)
+        positive(caller, embed_dim=embed_dim, num_heads=num_heads, kdim=self.kdim, vdim=self.vdim)
         if embed_dim % num_heads:
             raise ValueError(
-                f"{who}: embed_dim must be a multiple of num_heads, got {embed_dim} and {num_heads}"
+                f"{caller}: embed_dim must be a multiple of num_heads, got {embed_dim} and "
+                f"{num_heads}"
             )
-        self.dropout = probability(dropout, who, "dropout")
+        self.dropout = probability(dropout, caller, "dropout")
         self.add_zero_attn = add_zero_attn
         self.batch_first = batch_first
-        keys = split(key_or_next(key, who), 6)
+        keys = split(key_or_next(key, caller), 6)
         separate = (self.kdim, self.vdim) != (embed_dim, embed_dim)
         sizes = (embed_dim, self.kdim, self.vdim)
         for name, size, k in zip("qkv", sizes, keys[:3], strict=True):

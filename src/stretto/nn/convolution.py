@@ -51,19 +51,19 @@ class _Kernel(Module):
         padding_mode: str,
     ) -> None:
         super().__init__()
-        who, n = type(self).__name__, self._axes
-        positive(who, in_channels=in_channels, out_channels=out_channels, groups=groups)
+        caller, n = type(self).__name__, self._axes
+        positive(caller, in_channels=in_channels, out_channels=out_channels, groups=groups)
         if in_channels % groups or out_channels % groups:
             raise ValueError(
-                f"{who}: groups must divide in_channels and out_channels, got groups={groups}, "
+                f"{caller}: groups must divide in_channels and out_channels, got groups={groups}, "
                 f"in_channels={in_channels}, out_channels={out_channels}"
             )
         self.in_channels = in_channels
         self.out_channels = out_channels
-        self.kernel_size = per_axis(kernel_size, n, who, "kernel_size")
-        self.stride = per_axis(stride, n, who, "stride")
+        self.kernel_size = per_axis(kernel_size, n, caller, "kernel_size")
+        self.stride = per_axis(stride, n, caller, "stride")
         self.padding: Any = padding
-        self.dilation = per_axis(dilation, n, who, "dilation")
+        self.dilation = per_axis(dilation, n, caller, "dilation")
         self.groups = groups
         self.padding_mode = padding_mode
 
@@ -112,9 +112,9 @@ class _Convolution(_Kernel):
         key: Key | None = None,
         dtype: DTypeLike | None = None,
     ) -> None:
-        who = type(self).__name__
+        caller = type(self).__name__
         if not isinstance(padding, str):
-            padding = per_axis(padding, self._axes, who, "padding", 0)
+            padding = per_axis(padding, self._axes, caller, "padding", 0)
         self._set_up(
             in_channels,
             out_channels,
@@ -127,14 +127,17 @@ class _Convolution(_Kernel):
         )
         if padding_mode != "zeros" and padding_mode not in _PAD_MODES:
             raise ValueError(
-                f"{who}: padding_mode must be 'zeros', 'reflect', 'replicate' or 'circular', got "
+                f"{caller}: padding_mode must be 'zeros', 'reflect', 'replicate' or 'circular', "
+                "got "
                 f"{padding_mode!r}"
             )
         if isinstance(padding, str):
             if padding not in ("same", "valid"):
-                raise ValueError(f"{who}: padding must be 'same', 'valid' or numbers, {padding!r}")
+                raise ValueError(
+                    f"{caller}: padding must be 'same', 'valid' or numbers, {padding!r}"
+                )
             if padding == "same" and any(s != 1 for s in self.stride):
-                raise ValueError(f"{who}: padding='same' needs a stride of 1, got {self.stride}")
+                raise ValueError(f"{caller}: padding='same' needs a stride of 1, got {self.stride}")
         shape = (out_channels, in_channels // groups, *self.kernel_size)
         self._draw(shape, bias, key, dtype)
 
@@ -291,20 +294,20 @@ class _Transposed(_Kernel):
         key: Key | None = None,
         dtype: DTypeLike | None = None,
     ) -> None:
-        who = type(self).__name__
+        caller = type(self).__name__
         if padding_mode != "zeros":
-            raise ValueError(f"{who}: padding_mode must be 'zeros', got {padding_mode!r}")
+            raise ValueError(f"{caller}: padding_mode must be 'zeros', got {padding_mode!r}")
         self._set_up(
             in_channels,
             out_channels,
             kernel_size,
             stride,
-            per_axis(padding, self._axes, who, "padding", 0),
+            per_axis(padding, self._axes, caller, "padding", 0),
             dilation,
             groups,
             padding_mode,
         )
-        self.output_padding = per_axis(output_padding, self._axes, who, "output_padding", 0)
+        self.output_padding = per_axis(output_padding, self._axes, caller, "output_padding", 0)
         shape = (in_channels, out_channels // groups, *self.kernel_size)
         self._draw(shape, bias, key, dtype)
 

@@ -33,14 +33,14 @@ class _Table(Module):
         dtype: DTypeLike | None,
     ) -> None:
         super().__init__()
-        who = type(self).__name__
-        positive(who, num_embeddings=rows, embedding_dim=features)
+        caller = type(self).__name__
+        positive(caller, num_embeddings=rows, embedding_dim=features)
         if padding_idx is not None and not -rows <= padding_idx < rows:
-            raise ValueError(f"{who}: padding_idx must be within {rows} rows, got {padding_idx}")
+            raise ValueError(f"{caller}: padding_idx must be within {rows} rows, got {padding_idx}")
         self.num_embeddings = rows
         self.embedding_dim = features
         self.padding_idx = None if padding_idx is None else padding_idx % rows
-        drawn = init.normal(next_key(who) if key is None else key, (rows, features), dtype=dtype)
+        drawn = init.normal(next_key(caller) if key is None else key, (rows, features), dtype=dtype)
         if padding_idx is not None:
             padding = expand_dims(eq(arange(rows), padding_idx % rows), (1,))
             drawn = where(padding, zeros_like(drawn), drawn)

@@ -70,8 +70,8 @@ __all__ = [
 ]
 
 
-def _float(x: Any, who: str) -> Value:
-    x = as_value(x, who)
+def _float(x: Any, caller: str) -> Value:
+    x = as_value(x, caller)
     return x if is_inexact(x.dtype) else convert(x, inexact_dtype(x.dtype), x.weak_type)
 
 

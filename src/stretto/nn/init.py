@@ -96,24 +96,24 @@ def calculate_gain(nonlinearity: str, param: float | None = None) -> float:
     return _GAINS[nonlinearity]
 
 
-def _fans(shape: Sequence[int], who: str) -> tuple[int, int]:
+def _fans(shape: Sequence[int], caller: str) -> tuple[int, int]:
     """How many inputs an output has and how many outputs an input, for a weight of this shape."""
     if len(shape) < 2:
         raise ValueError(
-            f"{who}: shape must be (outputs, inputs, ...), two axes at least, got {tuple(shape)}"
+            f"{caller}: shape must be (outputs, inputs, ...), two axes at least, got {tuple(shape)}"
         )
     receptive = math.prod(shape[2:])
     return shape[1] * receptive, shape[0] * receptive
 
 
-def _key(key: Any, who: str) -> Any:
-    return next_key(f"init.{who}") if key is None else key
+def _key(key: Any, caller: str) -> Any:
+    return next_key(f"init.{caller}") if key is None else key
 
 
-def _fan(shape: Sequence[int], mode: str, who: str) -> int:
-    fan_in, fan_out = _fans(shape, who)
+def _fan(shape: Sequence[int], mode: str, caller: str) -> int:
+    fan_in, fan_out = _fans(shape, caller)
     if mode not in ("fan_in", "fan_out"):
-        raise ValueError(f"{who}: mode must be 'fan_in' or 'fan_out', got {mode!r}")
+        raise ValueError(f"{caller}: mode must be 'fan_in' or 'fan_out', got {mode!r}")
     return fan_in if mode == "fan_in" else fan_out
 
 
@@ -245,9 +245,9 @@ def kaiming_uniform(
     >>> bool((abs(x) <= 1).all())
     True
     """
-    who = "kaiming_uniform"
-    bound = calculate_gain(nonlinearity, a) * math.sqrt(3 / max(_fan(shape, mode, who), 1))
-    return uniform(_key(key, who), shape, -bound, bound, dtype)
+    caller = "kaiming_uniform"
+    bound = calculate_gain(nonlinearity, a) * math.sqrt(3 / max(_fan(shape, mode, caller), 1))
+    return uniform(_key(key, caller), shape, -bound, bound, dtype)
 
 
 def kaiming_normal(
@@ -281,9 +281,9 @@ def kaiming_normal(
     >>> st.nn.init.kaiming_normal(st.random.PRNGKey(0), (4, 6)).shape
     (4, 6)
     """
-    who = "kaiming_normal"
-    std = calculate_gain(nonlinearity, a) / math.sqrt(max(_fan(shape, mode, who), 1))
-    return normal(_key(key, who), shape, 0.0, std, dtype)
+    caller = "kaiming_normal"
+    std = calculate_gain(nonlinearity, a) / math.sqrt(max(_fan(shape, mode, caller), 1))
+    return normal(_key(key, caller), shape, 0.0, std, dtype)
 
 
 def xavier_uniform(
@@ -428,9 +428,9 @@ def _dtype(dtype: Any) -> np.dtype:
     return scalar_dtype(float) if dtype is None else as_dtype(dtype)
 
 
-def _matrix(who: str, shape: Sequence[int]) -> None:
+def _matrix(caller: str, shape: Sequence[int]) -> None:
     if len(shape) != 2:
-        raise ValueError(f"{who}: shape must be (outputs, inputs), got {tuple(shape)}")
+        raise ValueError(f"{caller}: shape must be (outputs, inputs), got {tuple(shape)}")
 
 
 def constant(shape: Sequence[int], val: float, dtype: DTypeLike | None = None) -> Array:

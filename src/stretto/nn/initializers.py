@@ -88,10 +88,10 @@ def _dtype(dtype: Any, default: Any = None) -> np.dtype:
     return scalar_dtype(float) if wanted is None else as_dtype(wanted)
 
 
-def _inexact(who: str, dtype: Any, default: Any) -> np.dtype:
+def _inexact(caller: str, dtype: Any, default: Any) -> np.dtype:
     target = _dtype(dtype, default)
     if kind_of(target) not in ("float", "complex"):
-        raise ValueError(f"{who}: dtype must be floating or complex, got {target.name}")
+        raise ValueError(f"{caller}: dtype must be floating or complex, got {target.name}")
     return target
 
 
@@ -289,21 +289,24 @@ def _number(x: Any, dtype: np.dtype) -> Any:
 # Of a spread that suits the shape
 
 
-def _size(shape: tuple[int, ...], axes: Axes, who: str) -> int:
+def _size(shape: tuple[int, ...], axes: Axes, caller: str) -> int:
     several = axes if isinstance(axes, (tuple, list)) else (axes,)
-    return math.prod([shape[canonical_axis(a, len(shape), who)] for a in several])
+    return math.prod([shape[canonical_axis(a, len(shape), caller)] for a in several])
 
 
 def _fans(
     shape: tuple[int, ...], in_axis: Axes, out_axis: Axes, batch_axis: Axes
 ) -> tuple[float, float]:
     """How many inputs an output has, and how many outputs an input."""
-    who = "variance_scaling"
+    caller = "variance_scaling"
     if len(shape) <= 1:
         raise ValueError(
-            f"{who}: expected a shape of two axes or more, the inputs and the outputs; got {shape}"
+            f"{caller}: expected a shape of two axes or more, the inputs and the outputs; got "
+            f"{shape}"
         )
-    inputs, outputs, batch = (_size(shape, axes, who) for axes in (in_axis, out_axis, batch_axis))
+    inputs, outputs, batch = (
+        _size(shape, axes, caller) for axes in (in_axis, out_axis, batch_axis)
+    )
     receptive = math.prod(shape) / max(inputs * outputs * batch, 1)
     return inputs * receptive, outputs * receptive
 

@@ -19,17 +19,17 @@ __all__ = ["check_features", "check_signal", "hashable", "positive", "refuse", "
 _SPATIAL = {1: "length", 2: "height, width", 3: "depth, height, width"}
 
 
-def two_keys(key: Any, who: str) -> tuple[Any, Any]:
+def two_keys(key: Any, caller: str) -> tuple[Any, Any]:
     """Keys for a layer's weight and bias; without one to split, the ambient stream's next."""
-    keys = split(next_key(who) if key is None else checked(key, who))
+    keys = split(next_key(caller) if key is None else checked(key, caller))
     return keys[0], keys[1]
 
 
-def positive(who: str, **sizes: Any) -> None:
+def positive(caller: str, **sizes: Any) -> None:
     """Raise ``ValueError`` for a size of a layer that is not a positive integer."""
     for name, size in sizes.items():
         if isinstance(size, bool) or not isinstance(size, int) or size < 1:
-            raise ValueError(f"{who}: {name} must be a positive integer, got {size!r}")
+            raise ValueError(f"{caller}: {name} must be a positive integer, got {size!r}")
 
 
 def hashable(setting: Any) -> Any:

@@ -80,9 +80,9 @@ class Parameter:
             )
 
 
-def _array(value: Any, who: str, name: str = "value") -> Any:
+def _array(value: Any, caller: str, name: str = "value") -> Any:
     """The array, of a dtype that does not give way, whatever number it came from."""
-    value = as_value(value, who, name)
+    value = as_value(value, caller, name)
     return convert(value, value.dtype)
 
 

@@ -30,9 +30,9 @@ def _register(
         layer.register_parameter(name, init.uniform(k, shape, -bound, bound, dtype))
 
 
-def _check_nonlinearity(who: str, nonlinearity: str) -> None:
+def _check_nonlinearity(caller: str, nonlinearity: str) -> None:
     if nonlinearity not in ("tanh", "relu"):
-        raise ValueError(f"{who}: nonlinearity must be 'tanh' or 'relu', got {nonlinearity!r}")
+        raise ValueError(f"{caller}: nonlinearity must be 'tanh' or 'relu', got {nonlinearity!r}")
 
 
 class _Recurrent(Module):
@@ -53,18 +53,18 @@ class _Recurrent(Module):
         dtype: DTypeLike | None,
     ) -> None:
         super().__init__()
-        who = type(self).__name__
-        positive(who, input_size=input_size, hidden_size=hidden_size, num_layers=num_layers)
+        caller = type(self).__name__
+        positive(caller, input_size=input_size, hidden_size=hidden_size, num_layers=num_layers)
         if not 0 <= proj_size < hidden_size:
             raise ValueError(
-                f"{who}: proj_size must be from 0 to hidden_size {hidden_size}, got {proj_size}"
+                f"{caller}: proj_size must be from 0 to hidden_size {hidden_size}, got {proj_size}"
             )
         self.input_size = input_size
         self.hidden_size = hidden_size
         self.num_layers = num_layers
         self.bias = bias
         self.batch_first = batch_first
-        self.dropout = probability(dropout, who, "dropout")
+        self.dropout = probability(dropout, caller, "dropout")
         self.bidirectional = bidirectional
         self.proj_size = proj_size
         out, rows = proj_size or hidden_size, gates * hidden_size

@@ -36,15 +36,15 @@ __all__ = [
 _ACTIVATIONS: dict[str, Callable[[Any], Any]] = {"relu": F.relu, "gelu": F.gelu}
 
 
-def _activation(who: str, given: Any) -> Callable[[Any], Any]:
+def _activation(caller: str, given: Any) -> Callable[[Any], Any]:
     if isinstance(given, str):
         if given not in _ACTIVATIONS:
             raise ValueError(
-                f"{who}: activation must be 'relu', 'gelu' or a function, got {given!r}"
+                f"{caller}: activation must be 'relu', 'gelu' or a function, got {given!r}"
             )
         return _ACTIVATIONS[given]
     if not callable(given):
-        raise TypeError(f"{who}: activation must be 'relu', 'gelu' or a function, got {given!r}")
+        raise TypeError(f"{caller}: activation must be 'relu', 'gelu' or a function, got {given!r}")
     return given
 
 
@@ -115,8 +115,8 @@ class TransformerEncoderLayer(Module):
         dtype: DTypeLike | None = None,
     ) -> None:
         super().__init__()
-        who = type(self).__name__
-        keys = split(key_or_next(key, who), 3)
+        caller = type(self).__name__
+        keys = split(key_or_next(key, caller), 3)
         self.self_attn = MultiheadAttention(
             d_model, nhead, dropout, bias, batch_first=batch_first, key=keys[0], dtype=dtype
         )
@@ -128,7 +128,7 @@ class TransformerEncoderLayer(Module):
         self.norm2 = LayerNorm(d_model, layer_norm_eps, bias=bias, dtype=dtype)
         self.dropout1 = Dropout(dropout)
         self.dropout2 = Dropout(dropout)
-        self.activation = _activation(who, activation)
+        self.activation = _activation(caller, activation)
 
     def forward(
         self,
@@ -232,8 +232,8 @@ class TransformerDecoderLayer(Module):
         dtype: DTypeLike | None = None,
     ) -> None:
         super().__init__()
-        who = type(self).__name__
-        keys = split(key_or_next(key, who), 4)
+        caller = type(self).__name__
+        keys = split(key_or_next(key, caller), 4)
         self.self_attn = MultiheadAttention(
             d_model, nhead, dropout, bias, batch_first=batch_first, key=keys[0], dtype=dtype
         )
@@ -250,7 +250,7 @@ class TransformerDecoderLayer(Module):
         self.dropout1 = Dropout(dropout)
         self.dropout2 = Dropout(dropout)
         self.dropout3 = Dropout(dropout)
-        self.activation = _activation(who, activation)
+        self.activation = _activation(caller, activation)
 
     def forward(
         self,

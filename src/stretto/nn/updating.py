@@ -32,24 +32,26 @@ _open = _Open()
 
 def check(module: Any, name: str) -> None:
     """Raise ``RuntimeError`` where the buffer's new value would be lost."""
-    who = f"{type(module).__name__}: the buffer {name} would be updated"
+    caller = f"{type(module).__name__}: the buffer {name} would be updated"
     if id(module) in _open.dropped:
         raise RuntimeError(
-            f"{who}, and functional_call loses the update. Pass return_buffers=True, which gives "
+            f"{caller}, and functional_call loses the update. Pass return_buffers=True, which "
+            "gives "
             f"(output, buffers), or put the module in evaluation mode by .eval()"
         )
     if state.interpreter is state.eager:
         return
     if id(module) not in _open.kept:
         raise RuntimeError(
-            f"{who} inside a transformation, and the update would be lost. Call the model by "
+            f"{caller} inside a transformation, and the update would be lost. Call the model by "
             f"`output, model = nn.stateful_call(model, ...)`, which returns it "
             f"(func.functional_call has return_buffers=True, and an Ensemble a stateful_call of "
             f"its own), or use model.eval()"
         )
     if state.interpreter is not _open.interpreter:
         raise RuntimeError(
-            f"{who} inside a transformation that began within the call which keeps buffers (a jit, "
+            f"{caller} inside a transformation that began within the call which keeps buffers "
+            "(a jit, "
             f"vmap, checkpoint, loop or branch), and the update lost. Call the part that is "
             f"transformed by nn.stateful_call, inside that transformation, and return its result"
         )
@@ -98,10 +100,10 @@ def load(module: Any, arrays: Any, strict: bool) -> LoadedKeys:
 
     An array in two places that gets the same values for both stays one array.
     """
-    who = f"{type(module).__name__}.load_state_dict"
+    caller = f"{type(module).__name__}.load_state_dict"
     if not isinstance(arrays, Mapping):
         raise TypeError(
-            f"{who}: expected a dictionary of names and arrays, got {type(arrays).__name__}"
+            f"{caller}: expected a dictionary of names and arrays, got {type(arrays).__name__}"
         )
     here = {name: at for name, at in places(module).items() if at[1] not in at[0]._unsaved}
     missing = [n for n in here if n not in arrays]
@@ -116,7 +118,7 @@ def load(module: Any, arrays: Any, strict: bool) -> LoadedKeys:
     for name, (_, _, old) in here.items():
         if name in arrays:
             array = arrays[name]
-            value = as_value(array if isinstance(array, Value) else np.asarray(array), who, name)
+            value = as_value(array if isinstance(array, Value) else np.asarray(array), caller, name)
             if value.shape != old.shape:
                 way = ""
                 problems.append(
@@ -125,7 +127,7 @@ def load(module: Any, arrays: Any, strict: bool) -> LoadedKeys:
             else:
                 values[name] = convert(value, old.dtype)
     if problems:
-        raise ValueError(f"{who}: nothing was loaded. " + "; ".join(problems) + way)
+        raise ValueError(f"{caller}: nothing was loaded. " + "; ".join(problems) + way)
     loaded: dict[int, Any] = {}
     for name, value in values.items():
         owner, attribute, old = here[name]

@@ -23,64 +23,65 @@ __all__ = [
 ]
 
 
-def integer_or_traced(x: Any, who: str, argument: str) -> Any:
+def integer_or_traced(x: Any, caller: str, argument: str) -> Any:
     """An integer of Python where it is known, else the traced one; others raise ``TypeError``."""
     known: Any = x
     while isinstance(known, Tracer):
         known = known.concrete()
     if isinstance(x, Tracer) and known is None:
         if x.ndim or x.type.kind not in ("int", "uint"):
-            raise TypeError(f"{who}: {argument} must be an integer, got {x.type}")
+            raise TypeError(f"{caller}: {argument} must be an integer, got {x.type}")
         return x
-    return integer(known, who, argument)
+    return integer(known, caller, argument)
 
 
-def refuse_device(who: str, device: Any, out_sharding: Any = None) -> None:
+def refuse_device(caller: str, device: Any, out_sharding: Any = None) -> None:
     """Raise unless ``device`` is ``None`` or the one device there is, and nothing is split."""
     if device is not None:
-        as_device(device, who)
+        as_device(device, caller)
     if out_sharding is not None:
-        refuse_sharding(who, out_sharding=out_sharding)
+        refuse_sharding(caller, out_sharding=out_sharding)
 
 
-def refuse_out(who: str, out: Any) -> None:
+def refuse_out(caller: str, out: Any) -> None:
     """Raise unless ``out`` is ``None``: there is nothing to write into."""
     if out is not None:
         raise NotImplementedError(
-            f"{who}: arrays are immutable, so there is no out=; use the value that is returned"
+            f"{caller}: arrays are immutable, so there is no out=; use the value that is returned"
         )
 
 
-def inexact_values(who: str, **arguments: Any) -> list[Any]:
+def inexact_values(caller: str, **arguments: Any) -> list[Any]:
     """The arguments as values of one float or complex dtype, each of its own shape."""
-    values = [as_value(x, who, name) for name, x in arguments.items()]
-    dtype, weak = promote([(v.type.dtype, v.type.weak_type) for v in values], who)
+    values = [as_value(x, caller, name) for name, x in arguments.items()]
+    dtype, weak = promote([(v.type.dtype, v.type.weak_type) for v in values], caller)
     return [convert(v, inexact_dtype(dtype), weak) for v in values]
 
 
-def numeric_values(who: str, x: Any, y: Any) -> tuple[Any, Any]:
+def numeric_values(caller: str, x: Any, y: Any) -> tuple[Any, Any]:
     """Both arguments as values of one dtype and shape; booleans as integers."""
-    x, y = promote_values(who, x, y)
+    x, y = promote_values(caller, x, y)
     if kind_of(x.dtype) == "bool":
         x, y = (convert(v, scalar_dtype(int)) for v in (x, y))
     return x, y
 
 
-def refuse_complex(who: str, **arguments: Any) -> None:
+def refuse_complex(caller: str, **arguments: Any) -> None:
     """Raise ``TypeError`` where one of the arguments is complex, which has no such result."""
     for name, x in arguments.items():
-        value = as_value(x, who, name)
+        value = as_value(x, caller, name)
         if value.type.kind == "complex":
             raise TypeError(
-                f"{who}: {name} must be real, got {value.type}; take its .real, .imag or modulus "
+                f"{caller}: {name} must be real, got {value.type}; take its .real, .imag or "
+                "modulus "
                 f"(snp.abs)"
             )
 
 
-def refuse_inplace(who: str, inplace: bool) -> None:
+def refuse_inplace(caller: str, inplace: bool) -> None:
     """Raise unless the caller knows that the array itself stays as it is."""
     if inplace:
         raise ValueError(
-            f"{who}: arrays are immutable; with inplace=False the updated array is returned: "
-            f"x = {who}(x, ..., inplace=False)"
+            f"{caller}: arrays are immutable; with inplace=False the updated array is returned: "
+            f"x = {caller}(x, ..., inplace=False)"
         )

@@ -47,16 +47,16 @@ __all__ = [
 _INT32 = np.dtype(np.int32)
 
 
-def _all_of(who: str, arrays: Any, what: str) -> list[Any]:
+def _all_of(caller: str, arrays: Any, what: str) -> list[Any]:
     """The arrays of a sequence, or along the first axis of one."""
     if isinstance(arrays, (Value, np.ndarray)) and arrays.ndim == 0:
-        raise TypeError(f"{who}: {what} must be a sequence of arrays, got one of rank 0")
+        raise TypeError(f"{caller}: {what} must be a sequence of arrays, got one of rank 0")
     sequence: Any = arrays
-    return [as_value(x, who, f"{what}[{i}]") for i, x in enumerate(sequence)]
+    return [as_value(x, caller, f"{what}[{i}]") for i, x in enumerate(sequence)]
 
 
-def _of_one_dtype(who: str, values: Sequence[Any]) -> list[Any]:
-    dtype, weak = promote([(v.type.dtype, v.type.weak_type) for v in values], who)
+def _of_one_dtype(caller: str, values: Sequence[Any]) -> list[Any]:
+    dtype, weak = promote([(v.type.dtype, v.type.weak_type) for v in values], caller)
     return [convert(v, dtype, weak) for v in values]
 
 

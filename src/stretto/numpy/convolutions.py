@@ -20,14 +20,14 @@ from stretto.numpy.directly import NUMERIC, directly
 __all__ = ["convolve", "correlate"]
 
 
-def _sequences(who: str, a: Any, v: Any) -> tuple[Any, Any]:
-    x, y = as_value(a, who, "a"), as_value(v, who, "v")
+def _sequences(caller: str, a: Any, v: Any) -> tuple[Any, Any]:
+    x, y = as_value(a, caller, "a"), as_value(v, caller, "v")
     if x.ndim != 1 or y.ndim != 1 or not x.size or not y.size:
         raise ValueError(
-            f"{who}: expected non-empty arrays of rank 1, got {x.type} and {y.type}"
+            f"{caller}: expected non-empty arrays of rank 1, got {x.type} and {y.type}"
             + ("" if x.ndim == y.ndim == 1 else "; stretto.scipy.signal takes any rank")
         )
-    return promote_dtypes(who, x, y)
+    return promote_dtypes(caller, x, y)
 
 
 def _part(x: Any, y: Any, mode: str, middle: int, *options: Any) -> Any:

@@ -20,10 +20,10 @@ __all__ = ["MODES", "checked_mode", "part_of_convolution"]
 MODES = ("full", "same", "valid")
 
 
-def checked_mode(who: str, mode: Any) -> str:
+def checked_mode(caller: str, mode: Any) -> str:
     """The mode; raises ``ValueError`` for any other."""
     if mode not in MODES:
-        raise ValueError(f"{who}: mode must be 'full', 'same' or 'valid'; got {mode!r}")
+        raise ValueError(f"{caller}: mode must be 'full', 'same' or 'valid'; got {mode!r}")
     return mode
 
 

@@ -28,30 +28,30 @@ from stretto.numpy.statistics import average
 __all__ = ["corrcoef", "cov"]
 
 
-def _variables(who: str, m: Any, y: Any, rowvar: bool, dtype: Any) -> Any:
+def _variables(caller: str, m: Any, y: Any, rowvar: bool, dtype: Any) -> Any:
     """A row for each variable, of a float or complex dtype."""
     parts = []
-    for name, x in (("m" if who == "cov" else "x", m), ("y", y)):
+    for name, x in (("m" if caller == "cov" else "x", m), ("y", y)):
         if x is None:
             continue
-        x = as_value(x, who, name)
+        x = as_value(x, caller, name)
         if x.ndim > 2:
-            raise ValueError(f"{who}: expected {name} of rank 2 or less, got {x.type}")
+            raise ValueError(f"{caller}: expected {name} of rank 2 or less, got {x.type}")
         if x.ndim < 2:
             x = reshape(x, (1, x.size))
         elif not rowvar and not (name == "y" and x.shape[0] == 1):
             x = transpose(x)
         parts.append(x)
     if len(parts) == 2:
-        x, y = inexact_values(who, m=parts[0], y=parts[1])
+        x, y = inexact_values(caller, m=parts[0], y=parts[1])
         if x.shape[1] != y.shape[1]:
             raise ValueError(
-                f"{who}: both must have equally many observations; got "
+                f"{caller}: both must have equally many observations; got "
                 f"{parts[0].type} and {parts[1].type}, a row for each variable"
             )
         out = concatenate([x, y], 0)
     else:
-        (out,) = inexact_values(who, m=parts[0])
+        (out,) = inexact_values(caller, m=parts[0])
     return out if dtype is None else convert(out, as_dtype(dtype))
 
 

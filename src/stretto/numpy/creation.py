@@ -207,36 +207,36 @@ def _copied(x: Any) -> Any:
     return x if isinstance(x, Tracer) else Array(np.array(x.to_host()), x.type)
 
 
-def _make(x: Any, dtype: Any, who: str) -> Any:
+def _make(x: Any, dtype: Any, caller: str) -> Any:
     wanted = None if dtype is None else as_dtype(dtype)
     if isinstance(x, Value):
         return x if wanted is None else _converted(x, wanted)
     if isinstance(x, (list, tuple)):
-        return _from_sequence(x, wanted, who)
+        return _from_sequence(x, wanted, caller)
     if type(x) not in PYTHON and not isinstance(x, (np.ndarray, np.generic)):
         x = _shared(x)
         if _is_sequence(type(x)):
-            return _from_sequence(_lists(x), wanted, who)
+            return _from_sequence(_lists(x), wanted, caller)
     if wanted is None:
-        return as_value(x, who, "object")
+        return as_value(x, caller, "object")
     if type(x) in PYTHON:
-        return Array(cast(x, wanted, who), array_type((), wanted))
+        return Array(cast(x, wanted, caller), array_type((), wanted))
     if isinstance(x, (np.ndarray, np.generic)):
         if x.__class__ is not np.ndarray:
-            refuse_masked(x, who, "object")
+            refuse_masked(x, caller, "object")
         kind_of(x.dtype)
         host = np.array(x, order="C", copy=True, subok=False)
         if host.dtype == wanted:
             return Array(host, array_type(host.shape, wanted))
         return _converted(Array(host, array_type(host.shape, host.dtype)), wanted)
-    return _converted(as_value(x, who, "object"), wanted)
+    return _converted(as_value(x, caller, "object"), wanted)
 
 
-def listed(x: Any, who: str, argument: str) -> Any:
+def listed(x: Any, caller: str, argument: str) -> Any:
     """As ``as_value``, for functions that take nested lists too, as NumPy's and JAX's do."""
     if isinstance(x, (list, tuple)):
-        return _from_sequence(x, None, who)
-    return as_value(x, who, argument)
+        return _from_sequence(x, None, caller)
+    return as_value(x, caller, argument)
 
 
 def _shared(x: Any) -> Any:
@@ -255,7 +255,7 @@ def _converted(x: Any, dtype: np.dtype) -> Any:
     return convert(x, dtype, x.weak_type and dtype == x.dtype)
 
 
-def cast(x: Any, dtype: np.dtype, who: str) -> np.ndarray:
+def cast(x: Any, dtype: np.dtype, caller: str) -> np.ndarray:
     """NumPy's array of numbers in this dtype; truncates floats, refuses integers out of range."""
     try:
         if kind_of(dtype) in ("int", "uint") and dtype.kind not in "iu":  # int4 and int2
@@ -266,7 +266,7 @@ def cast(x: Any, dtype: np.dtype, who: str) -> np.ndarray:
         what = str(error)
         if isinstance(x, int):
             what = f"the Python integer {shown(x)} does not fit in {dtype.name}"
-        raise OverflowError(f"{who}: {what}") from None
+        raise OverflowError(f"{caller}: {what}") from None
     except TypeError:
         return np.real(x).astype(dtype)  # complex numbers to real ones, as XLA does
 
@@ -279,26 +279,26 @@ def _leaves(x: Any) -> Iterator[Any]:
             yield element
 
 
-def _from_sequence(x: Sequence[Any], wanted: np.dtype | None, who: str) -> Any:
+def _from_sequence(x: Sequence[Any], wanted: np.dtype | None, caller: str) -> Any:
     """The array of nested sequences of numbers and arrays."""
     leaves = list(_leaves(x))
     classes = set(map(type, leaves))
     if classes.issubset(PYTHON):
-        return _from_numbers(x, classes, wanted, who)
+        return _from_numbers(x, classes, wanted, caller)
     if any(map(_is_sequence, classes)):
-        return _from_sequence(_lists(x), wanted, who)
-    values = [_leaf(leaf, who) for leaf in leaves]
+        return _from_sequence(_lists(x), wanted, caller)
+    values = [_leaf(leaf, caller) for leaf in leaves]
     if wanted is None:
-        wanted = promote([(v.type.dtype, v.type.weak_type) for v in values], who)[0]
+        wanted = promote([(v.type.dtype, v.type.weak_type) for v in values], caller)[0]
     if not any(isinstance(v, Tracer) for v in values):
         try:
             hosts = iter([np.asarray(convert(v, wanted).to_host()) for v in values])
             host = np.array(_rebuilt(x, hosts), wanted)
         except ValueError:
-            raise _ragged(who) from None
+            raise _ragged(caller) from None
         return Array(host, array_type(host.shape, wanted))
     pending = iter([convert(v, wanted) for v in values])
-    return stacked(_rebuilt(x, pending), who)
+    return stacked(_rebuilt(x, pending), caller)
 
 
 def _is_sequence(cls: type) -> bool:
@@ -318,10 +318,10 @@ def _lists(x: Any) -> Any:
     return x
 
 
-def _leaf(x: Any, who: str) -> Any:
+def _leaf(x: Any, caller: str) -> Any:
     if isinstance(x, (np.ndarray, np.generic)) and x.dtype.kind in "OSUMmV":
         kind_of(x.dtype)  # refuses what is not numeric
-    return as_value(x, who, "an element")
+    return as_value(x, caller, "an element")
 
 
 def _rebuilt(x: Any, leaves: Iterator[Any]) -> Any:
@@ -331,41 +331,41 @@ def _rebuilt(x: Any, leaves: Iterator[Any]) -> Any:
     return next(leaves)
 
 
-def stacked(x: Any, who: str) -> Any:
+def stacked(x: Any, caller: str) -> Any:
     """Nested lists of arrays as one array."""
     if not isinstance(x, list):
         return x
-    parts = [stacked(element, who) for element in x]
+    parts = [stacked(element, caller) for element in x]
     if len({p.shape for p in parts}) > 1:
-        raise _ragged(who)
+        raise _ragged(caller)
     return concatenate([reshape(p, (1, *p.shape)) for p in parts], 0)
 
 
-def _ragged(who: str) -> ValueError:
-    return ValueError(f"{who}: the sequences differ in length and so make no array; pad them")
+def _ragged(caller: str) -> ValueError:
+    return ValueError(f"{caller}: the sequences differ in length and so make no array; pad them")
 
 
-def _from_numbers(x: Any, classes: set[type], wanted: np.dtype | None, who: str) -> Any:
+def _from_numbers(x: Any, classes: set[type], wanted: np.dtype | None, caller: str) -> Any:
     """The array of nested sequences of Python numbers."""
     if wanted is None:
         widest = max(classes, key=PYTHON.index) if classes else float
         wanted = scalar_dtype(widest)
     try:
-        host = cast(x, wanted, who)
+        host = cast(x, wanted, caller)
     except ValueError:
-        raise _ragged(who) from None
+        raise _ragged(caller) from None
     return Array(host, array_type(host.shape, wanted))
 
 
 # Of one element
 
 
-def shape_of(shape: Any, who: str) -> tuple[int, ...]:
+def shape_of(shape: Any, caller: str) -> tuple[int, ...]:
     """A shape, from an integer or a sequence of them; traced ones are refused in words."""
     if shape.__class__ is int:
         shape = (shape,)
     sizes: Any = shape if shape.__class__ is tuple or np.ndim(shape) else (shape,)
-    return sizes_of(sizes, who)
+    return sizes_of(sizes, caller)
 
 
 def _filled(shape: tuple[int, ...], element: Any, dtype: np.dtype, weak: bool = False) -> Any:
@@ -520,11 +520,11 @@ def full(
     return broadcast_to(x if wanted is None else convert(x, wanted), sizes)
 
 
-def _like(a: Any, element: Any, dtype: Any, shape: Any, who: str, argument: str = "a") -> Any:
-    type = type_of(a, who, argument)
+def _like(a: Any, element: Any, dtype: Any, shape: Any, caller: str, argument: str = "a") -> Any:
+    type = type_of(a, caller, argument)
     weak = dtype is None and type.weak_type
     wanted = type.dtype if dtype is None else as_dtype(dtype)
-    sizes = type.shape if shape is None else shape_of(shape, who)
+    sizes = type.shape if shape is None else shape_of(shape, caller)
     return _filled(sizes, element, wanted, weak)
 
 

@@ -39,11 +39,11 @@ class Notation(NamedTuple):
         return tuple([tuple([self.sizes[label] for label in own]) for own in self.inputs])
 
 
-def parse(who: str, arguments: Sequence[Any]) -> tuple[tuple[Any, ...], Notation]:
+def parse(caller: str, arguments: Sequence[Any]) -> tuple[tuple[Any, ...], Notation]:
     """Read the arguments of ``einsum``.
 
     Args:
-        who: the name of the function, for messages.
+        caller: the name of the function, for messages.
         arguments: subscripts and operands, or operands and lists of labels.
 
     Returns:
@@ -58,75 +58,77 @@ def parse(who: str, arguments: Sequence[Any]) -> tuple[tuple[Any, ...], Notation
         count = len(arguments) // 2
         if not count:
             raise ValueError(
-                f"{who}: expected a string of subscripts, or each operand followed by its list of "
+                f"{caller}: expected a string of subscripts, or each operand followed by its "
+                "list of "
                 f"labels; got {type(subscripts).__name__}"
             )
         operands = arguments[: 2 * count : 2]
-        subscripts = tuple([_numbers(who, labels) for labels in arguments[1 : 2 * count : 2]])
+        subscripts = tuple([_numbers(caller, labels) for labels in arguments[1 : 2 * count : 2]])
         if len(arguments) % 2:
-            subscripts = (*subscripts, "->", _numbers(who, arguments[-1]))
-    values = tuple([as_value(x, who, f"operand {i}") for i, x in enumerate(operands)])
-    return values, _notation(who, subscripts, tuple([x.type for x in values]))
+            subscripts = (*subscripts, "->", _numbers(caller, arguments[-1]))
+    values = tuple([as_value(x, caller, f"operand {i}") for i, x in enumerate(operands)])
+    return values, _notation(caller, subscripts, tuple([x.type for x in values]))
 
 
 @functools.lru_cache(2048)
-def _notation(who: str, subscripts: Any, types: tuple[ArrayType, ...]) -> Notation:
+def _notation(caller: str, subscripts: Any, types: tuple[ArrayType, ...]) -> Notation:
     if isinstance(subscripts, str):
-        terms, wanted = _from_text(who, subscripts)
+        terms, wanted = _from_text(caller, subscripts)
     else:
         listed = list(subscripts)
         wanted = listed.pop() if "->" in listed else None
         terms = [term for term in listed if term != "->"]
     if len(terms) != len(types):
         raise ValueError(
-            f"{who}: the subscripts {subscripts!r} are for {len(terms)} operands, got {len(types)}"
+            f"{caller}: the subscripts {subscripts!r} are for {len(terms)} operands, got "
+            f"{len(types)}"
         )
     wide = max([type.ndim - len(term) + 1 for type, term in zip(types, terms, strict=True)
                 if Ellipsis in term], default=0)  # fmt: skip
     # Numbers for the axes that ellipses stand for, then for the user's labels.
     numbers: dict[Any, int] = {("axis", i): i for i in range(wide)}
     inputs = tuple(
-        _written_out(who, i, type, term, wide, numbers)
+        _written_out(caller, i, type, term, wide, numbers)
         for i, (type, term) in enumerate(zip(types, terms, strict=True))
     )
     if wanted is None:
         counted = [label for term in terms for label in term if label is not Ellipsis]
         wanted = (Ellipsis, *sorted(c for c in set(counted) if counted.count(c) == 1))
-    output = _output(who, wanted, wide, numbers)
-    return Notation(inputs, output, _sizes(who, types, inputs, numbers))
+    output = _output(caller, wanted, wide, numbers)
+    return Notation(inputs, output, _sizes(caller, types, inputs, numbers))
 
 
-def _from_text(who: str, subscripts: str) -> tuple[list[_Term], _Term | None]:
+def _from_text(caller: str, subscripts: str) -> tuple[list[_Term], _Term | None]:
     left, arrow, right = subscripts.replace(" ", "").partition("->")
-    terms = [_letters(who, subscripts, part) for part in left.split(",")]
-    return terms, _letters(who, subscripts, right) if arrow else None
+    terms = [_letters(caller, subscripts, part) for part in left.split(",")]
+    return terms, _letters(caller, subscripts, right) if arrow else None
 
 
-def _letters(who: str, subscripts: str, part: str) -> _Term:
+def _letters(caller: str, subscripts: str, part: str) -> _Term:
     before, dots, after = part.partition("...")
     term: _Term = (*before, *([Ellipsis] if dots else ()), *after)
     for letter in term:
         if letter is not Ellipsis and not letter.isalpha():
             raise ValueError(
-                f"{who}: the subscripts {subscripts!r} must be letters, commas, one '->' and at "
+                f"{caller}: the subscripts {subscripts!r} must be letters, commas, one '->' and at "
                 f"most one '...' for each operand; got {letter!r} in {part!r}"
             )
     return term
 
 
-def _numbers(who: str, labels: Any) -> _Term:
+def _numbers(caller: str, labels: Any) -> _Term:
     fits = isinstance(labels, (list, tuple)) and all(
         label is Ellipsis or isinstance(label, int) for label in labels
     )
     if not fits or list(labels).count(Ellipsis) > 1:
         raise ValueError(
-            f"{who}: labels must be a list of integers with at most one Ellipsis, got {labels!r}"
+            f"{caller}: labels must be a list of integers with at most one Ellipsis, got {labels!r}"
         )
     return tuple(labels)
 
 
 def _written_out(
-    who: str, i: int, type: ArrayType, term: _Term, wide: int, numbers: dict[Any, int]
+    caller: str, i: int, type: ArrayType, term: _Term, wide: int, numbers: dict[Any, int]
 ) -> Labels:
     """The labels of one operand; ``wide`` is the number of axes that ellipses stand for."""
     dots = term.count(Ellipsis)
@@ -134,7 +136,8 @@ def _written_out(
     if type.ndim < named or (not dots and type.ndim != named):
         more = " or more" if dots else ""
         raise ValueError(
-            f"{who}: the labels {_show(term)} of operand {i} are for {named}{more} axes, but it is "
+            f"{caller}: the labels {_show(term)} of operand {i} are for {named}{more} axes, but "
+            "it is "
             f"{type}"
         )
     # Ellipses align from the last axis.
@@ -148,22 +151,22 @@ def _written_out(
     return tuple(out)
 
 
-def _output(who: str, term: _Term, wide: int, numbers: dict[Any, int]) -> Labels:
+def _output(caller: str, term: _Term, wide: int, numbers: dict[Any, int]) -> Labels:
     out: list[int] = []
     for label in term:
         if label is Ellipsis:
             out.extend(range(wide))
         elif ("label", label) not in numbers:
-            raise ValueError(f"{who}: no operand has the output label {label!r}")
+            raise ValueError(f"{caller}: no operand has the output label {label!r}")
         else:
             out.append(numbers["label", label])
     if len(set(out)) != len(out):
-        raise ValueError(f"{who}: the output {_show(term)} names a label twice")
+        raise ValueError(f"{caller}: the output {_show(term)} names a label twice")
     return tuple(out)
 
 
 def _sizes(
-    who: str, types: Sequence[ArrayType], inputs: Sequence[Labels], numbers: dict[Any, int]
+    caller: str, types: Sequence[ArrayType], inputs: Sequence[Labels], numbers: dict[Any, int]
 ) -> dict[int, int]:
     """The size of each label; 1 gives way to another size."""
     sizes: dict[int, int] = {}
@@ -172,14 +175,14 @@ def _sizes(
         for label, n in zip(labels, type.shape, strict=True):
             if own.setdefault(label, n) != n:
                 raise ValueError(
-                    f"{who}: operand {i}, {type}, has the label {_name(label, numbers)} twice, "
+                    f"{caller}: operand {i}, {type}, has the label {_name(label, numbers)} twice, "
                     f"along axes of different sizes, {own[label]} and {n}"
                 )
         for label, n in own.items():
             have = sizes.setdefault(label, n)
             if 1 not in (have, n) and have != n:
                 raise ValueError(
-                    f"{who}: the label {_name(label, numbers)} has size {have}, and size {n} in "
+                    f"{caller}: the label {_name(label, numbers)} has size {have}, and size {n} in "
                     f"operand {i}, {type}"
                 )
             sizes[label] = n if have == 1 else have

@@ -64,8 +64,8 @@ __all__ = [
 ]
 
 
-def _float(x: Any, who: str) -> Any:
-    x = as_value(x, who)
+def _float(x: Any, caller: str) -> Any:
+    x = as_value(x, caller)
     return convert(x, inexact_dtype(x.dtype), x.weak_type)
 
 

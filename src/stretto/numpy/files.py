@@ -40,38 +40,40 @@ _BFLOAT16 = np.dtype(ml_dtypes.bfloat16)
 _BYTES = np.dtype("V2")
 
 
-def _refuse_pickle(who: str, allow_pickle: bool) -> None:
+def _refuse_pickle(caller: str, allow_pickle: bool) -> None:
     if allow_pickle:
         raise ValueError(
-            f"{who}: allow_pickle=True is refused: what is unpickled can run any code. Arrays need "
+            f"{caller}: allow_pickle=True is refused: what is unpickled can run any code. "
+            "Arrays need "
             f"no pickling; trees of them go into files by stretto.save"
         )
 
 
-def _to_write(who: str, x: Any, name: str) -> np.ndarray:
+def _to_write(caller: str, x: Any, name: str) -> np.ndarray:
     """The elements, of a dtype that can be told when read back."""
-    x = as_value(x, who, name)
+    x = as_value(x, caller, name)
     if isinstance(x, Tracer):
         raise TracedValueError(
-            f"{who}: a file holds values, but {name}, a {x.type}, is traced: {x.origin()}. Return "
+            f"{caller}: a file holds values, but {name}, a {x.type}, is traced: {x.origin()}. "
+            "Return "
             f"it from the function that is transformed, and save it then"
         )
     dtype = x.dtype
     if dtype != _BFLOAT16 and dtype.isbuiltin != 1:
         raise TypeError(
-            f"{who}: NumPy's format has no name for {dtype.name}, so {name} could not be read "
+            f"{caller}: NumPy's format has no name for {dtype.name}, so {name} could not be read "
             f"back: convert it with .astype(...), or use stretto.save"
         )
     return np.asarray(x)
 
 
-def _write(who: str, file: Any, suffix: str, write: Callable[[Any], object]) -> None:
+def _write(caller: str, file: Any, suffix: str, write: Callable[[Any], object]) -> None:
     """To a file that is open, or to one of this name, whole or not at all."""
     if hasattr(file, "write"):
         write(file)
         return
-    path = checked_path(file, who)
-    write_whole(path if path.endswith(suffix) else path + suffix, write, who)
+    path = checked_path(file, caller)
+    write_whole(path if path.endswith(suffix) else path + suffix, write, caller)
 
 
 class _Plain:
@@ -126,16 +128,18 @@ def save(
 
 
 def _save_archive(
-    who: str, file: Any, args: tuple[Any, ...], kwds: Mapping[str, Any], allow_pickle: bool
+    caller: str, file: Any, args: tuple[Any, ...], kwds: Mapping[str, Any], allow_pickle: bool
 ) -> None:
-    _refuse_pickle(who, allow_pickle)
+    _refuse_pickle(caller, allow_pickle)
     arrays = {f"arr_{i}": x for i, x in enumerate(args)}
     if shared := sorted(arrays.keys() & kwds.keys()):
-        raise ValueError(f"{who}: {', '.join(shared)} would name two arrays; choose another name")
+        raise ValueError(
+            f"{caller}: {', '.join(shared)} would name two arrays; choose another name"
+        )
     arrays |= kwds
-    hosts: Any = {name: _to_write(who, x, name) for name, x in arrays.items()}
-    write = np.savez if who == "savez" else np.savez_compressed
-    _write(who, file, ".npz", lambda to: write(to, allow_pickle=False, **hosts))
+    hosts: Any = {name: _to_write(caller, x, name) for name, x in arrays.items()}
+    write = np.savez if caller == "savez" else np.savez_compressed
+    _write(caller, file, ".npz", lambda to: write(to, allow_pickle=False, **hosts))
 
 
 def savez(

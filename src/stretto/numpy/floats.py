@@ -42,11 +42,11 @@ __all__ = ["frexp", "ldexp", "modf", "nextafter", "packbits", "spacing", "unpack
 _INT32, _UINT8 = np.dtype(np.int32), np.dtype(np.uint8)
 
 
-def _floats(who: str, x: Any) -> Any:
+def _floats(caller: str, x: Any) -> Any:
     """As a real float, integers in the default one."""
-    x = as_value(x, who)
+    x = as_value(x, caller)
     if is_complex(x.dtype):
-        raise TypeError(f"{who}: expected real numbers, got {x.type}")
+        raise TypeError(f"{caller}: expected real numbers, got {x.type}")
     return convert(x, inexact_dtype(x.dtype), x.weak_type)
 
 
@@ -254,9 +254,9 @@ def spacing(x: ArrayLike, /) -> Array:
 # Bits
 
 
-def _check_order(who: str, bitorder: str) -> None:
+def _check_order(caller: str, bitorder: str) -> None:
     if bitorder not in ("big", "little"):
-        raise ValueError(f"{who}: bitorder must be 'big' or 'little', got {bitorder!r}")
+        raise ValueError(f"{caller}: bitorder must be 'big' or 'little', got {bitorder!r}")
 
 
 def packbits(a: ArrayLike, axis: Axis = None, bitorder: str = "big") -> Array:

@@ -31,12 +31,12 @@ index_exp = np.index_exp
 """As ``s_``, but always a tuple."""
 
 
-def _range(who: str, part: slice) -> Any:
+def _range(caller: str, part: slice) -> Any:
     """``start:stop:step``; with an imaginary step so many numbers, the last one with them."""
     start = 0 if part.start is None else part.start
     step = 1 if part.step is None else part.step
     if part.stop is None:
-        raise ValueError(f"{who}: a slice needs its stop, as in 0:3; got {part}")
+        raise ValueError(f"{caller}: a slice needs its stop, as in 0:3; got {part}")
     if isinstance(step, complex):
         return linspace(start, part.stop, int(abs(step)))
     return arange(start, part.stop, step)

@@ -176,31 +176,33 @@ def digitize(
 # Bins
 
 
-def _edges(who: str, x: Any, bins: Any, range: Any, weights: Any) -> Any:
+def _edges(caller: str, x: Any, bins: Any, range: Any, weights: Any) -> Any:
     """The edges of bins, which are edges, a number of bins, or the name of a rule of NumPy's."""
     if isinstance(bins, str):
         if weights is not None:
-            raise TypeError(f"{who}: bins={bins!r} cannot take weights into account; give a number")
+            raise TypeError(
+                f"{caller}: bins={bins!r} cannot take weights into account; give a number"
+            )
         ends = None if range is None else (float(range[0]), float(range[1]))
-        host = np.asarray(concrete(x, f"{who}: bins={bins!r}"), np.float64)
+        host = np.asarray(concrete(x, f"{caller}: bins={bins!r}"), np.float64)
         edges = np.histogram_bin_edges(host, bins, ends)
         return convert(as_value(edges), inexact_dtype(x.dtype))
-    asked = as_value(bins, who, "bins")
+    asked = as_value(bins, caller, "bins")
     if asked.ndim > 1 or (not asked.ndim and kind_of(asked.dtype) not in ("int", "uint")):
         raise ValueError(
-            f"{who}: bins must be a number of bins, their edges, or the name of a rule; got "
+            f"{caller}: bins must be a number of bins, their edges, or the name of a rule; got "
             f"{asked.type}"
         )
     if asked.ndim:
         return asked
-    count = integer(bins, who, "bins")
+    count = integer(bins, caller, "bins")
     if count < 1:
-        raise ValueError(f"{who}: expected at least one bin, got bins={count}")
-    low, high = _ends(who, x, range)
+        raise ValueError(f"{caller}: expected at least one bin, got bins={count}")
+    low, high = _ends(caller, x, range)
     return linspace(low, high, count + 1)
 
 
-def _ends(who: str, x: Any, range: Any) -> tuple[Any, Any]:
+def _ends(caller: str, x: Any, range: Any) -> tuple[Any, Any]:
     """The least and greatest number to count, half a unit apart from one that is both."""
     if range is not None:
         low, high = range
@@ -208,13 +210,13 @@ def _ends(who: str, x: Any, range: Any) -> tuple[Any, Any]:
         low, high = min_(x), max_(x)
     else:
         low, high = 0, 1
-    low, high, _ = inexact_values(who, low=low, high=high, a=x)
+    low, high, _ = inexact_values(caller, low=low, high=high, a=x)
     known = [concrete_of(end) for end in (low, high)]
     if all(end is not None for end in known):
         first, last = (float(np.asarray(end)) for end in known)
         if not (math.isfinite(first) and math.isfinite(last)) or first > last:
             raise ValueError(
-                f"{who}: expected a finite range whose first end is not the greater one; got "
+                f"{caller}: expected a finite range whose first end is not the greater one; got "
                 f"({first}, {last})"
             )
     width = choose(eq(low, high), full_like(low, 0.5), full_like(low, 0))
@@ -484,26 +486,28 @@ def histogramdd(
     Array([[1, 0],
            [0, 2]], dtype=int32)
     """
-    who = "histogramdd"
+    caller = "histogramdd"
     if isinstance(sample, (list, tuple)):
-        points = stack([as_value(x, who, "sample") for x in sample], 1)
+        points = stack([as_value(x, caller, "sample") for x in sample], 1)
     else:
-        points = as_value(sample, who, "sample")
+        points = as_value(sample, caller, "sample")
     if points.ndim != 2 or is_complex(points.dtype):
-        raise ValueError(f"{who}: expected real points, a row each, in sample; got {points.type}")
+        raise ValueError(
+            f"{caller}: expected real points, a row each, in sample; got {points.type}"
+        )
     count, rank = points.shape
-    w = None if weights is None else as_value(weights, who, "weights")
+    w = None if weights is None else as_value(weights, caller, "weights")
     if w is not None and w.shape != (count,):
-        raise ValueError(f"{who}: expected a weight for each of {count} points, got {w.type}")
+        raise ValueError(f"{caller}: expected a weight for each of {count} points, got {w.type}")
     parts: Any = bins
     every = list(parts) if _has_parts(parts) else [parts] * rank
     ends = [None] * rank if range is None else list(range)
     if len(every) != rank or len(ends) != rank:
         raise ValueError(
-            f"{who}: bins and range must have one part for each of {rank} dimensions; got "
+            f"{caller}: bins and range must have one part for each of {rank} dimensions; got "
             f"{len(every)} and {len(ends)}"
         )
     columns = np.arange(rank).tolist()  # the argument `range` hides the function
     xs = [reshape(slice_in_dim(points, d, d + 1, 1, 1), (count,)) for d in columns]
-    edges = [_edges(who, x, b, r, w) for x, b, r in zip(xs, every, ends, strict=True)]
+    edges = [_edges(caller, x, b, r, w) for x, b, r in zip(xs, every, ends, strict=True)]
     return _count(xs, edges, w, bool(density))

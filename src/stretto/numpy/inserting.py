@@ -140,7 +140,7 @@ def insert(
     return take(both, order, place)
 
 
-def _places(who: str, obj: Any, n: int) -> Any:
+def _places(caller: str, obj: Any, n: int) -> Any:
     """The indices that ``obj`` means, in NumPy where they are known; else the traced integers."""
     if isinstance(obj, slice):
         return np.arange(n)[obj]
@@ -148,7 +148,7 @@ def _places(who: str, obj: Any, n: int) -> Any:
     if at is None:
         if obj.type.kind == "bool":
             raise TracedValueError(
-                f"{who}: the shape of the result depends on obj, a traced mask, {obj.type}: "
+                f"{caller}: the shape of the result depends on obj, a traced mask, {obj.type}: "
                 f"{obj.origin()}. Name the argument in static_argnums, or give indices"
             )
         at = obj
@@ -156,12 +156,13 @@ def _places(who: str, obj: Any, n: int) -> Any:
         at = np.asarray(at, None if len(at) else np.intp)
     elif not isinstance(at, np.ndarray):
         at = np.asarray(at)
-    if at.dtype.kind == "b" and at.ndim == 1 and (at.size == n or who == "insert"):
+    if at.dtype.kind == "b" and at.ndim == 1 and (at.size == n or caller == "insert"):
         return np.flatnonzero(at)
-    if at.dtype.kind not in "iu" or (at.ndim > 1 and who == "insert"):
+    if at.dtype.kind not in "iu" or (at.ndim > 1 and caller == "insert"):
         got = at.type if isinstance(at, Value) else f"{at.dtype.name}{list(at.shape)}"
         raise IndexError(
-            f"{who}: obj must be an integer, a slice, integers, or a mask of the axis's size, {n}; "
+            f"{caller}: obj must be an integer, a slice, integers, or a mask of the axis's "
+            f"size, {n}; "
             f"got {got}"
         )
     return at if isinstance(at, Value) else at.astype(np.intp)

@@ -67,20 +67,20 @@ __all__ = [
 ]
 
 
-def _several(arrays: Any, who: str, dtype: Any = None) -> list[Any]:
+def _several(arrays: Any, caller: str, dtype: Any = None) -> list[Any]:
     """The arrays of a sequence (or along the first axis of one), promoted to one dtype."""
     if isinstance(arrays, (Value, np.ndarray)):
-        whole = as_value(arrays, who, "arrays")
+        whole = as_value(arrays, caller, "arrays")
         if not whole.ndim:
-            raise TypeError(f"{who}: expected a sequence of arrays, got {whole.type}")
+            raise TypeError(f"{caller}: expected a sequence of arrays, got {whole.type}")
         arrays = [getitem(whole, i) for i in range(whole.shape[0])]
-    values = [as_value(x, who, f"array {i}") for i, x in enumerate(arrays)]
+    values = [as_value(x, caller, f"array {i}") for i, x in enumerate(arrays)]
     if not values:
-        raise ValueError(f"{who}: expected at least one array, got none")
+        raise ValueError(f"{caller}: expected at least one array, got none")
     if dtype is not None:
         wanted, weak = as_dtype(dtype), False
     else:
-        wanted, weak = promote([(v.type.dtype, v.type.weak_type) for v in values], who)
+        wanted, weak = promote([(v.type.dtype, v.type.weak_type) for v in values], caller)
     return [convert(v, wanted, weak) for v in values]
 
 
@@ -444,18 +444,18 @@ def split(
     return _split("split", ary, indices_or_sections, axis)
 
 
-def _split(who: str, ary: Any, at: Any, axis: int) -> list[Any]:
-    x = as_value(ary, who, "ary")
-    place = canonical_axis(axis, x.ndim, who)
+def _split(caller: str, ary: Any, at: Any, axis: int) -> list[Any]:
+    x = as_value(ary, caller, "ary")
+    place = canonical_axis(axis, x.ndim, caller)
     n = x.shape[place]
     if np.ndim(at):
-        places = integers(at, who, "indices_or_sections")
+        places = integers(at, caller, "indices_or_sections")
         bounds = [0, *(min(max(i + n if i < 0 else i, 0), n) for i in places), n]
     else:
-        parts = integer(at, who, "indices_or_sections")
-        if parts < 1 or (who == "split" and n % parts):
+        parts = integer(at, caller, "indices_or_sections")
+        if parts < 1 or (caller == "split" and n % parts):
             raise ValueError(
-                f"{who}: axis {axis} of {x.type} does not divide into {parts} equal parts"
+                f"{caller}: axis {axis} of {x.type} does not divide into {parts} equal parts"
             )
         size, more = divmod(n, parts)
         bounds = [i * size + min(i, more) for i in range(parts + 1)]

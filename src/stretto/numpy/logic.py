@@ -216,17 +216,18 @@ def greater_equal(x: ArrayLike, y: ArrayLike, /) -> Array:
 # Truth
 
 
-def truth(x: Any, who: str, argument: str = "x") -> Any:
+def truth(x: Any, caller: str, argument: str = "x") -> Any:
     """Whether each element is not zero."""
-    return convert(as_value(x, who, argument), _BOOL)
+    return convert(as_value(x, caller, argument), _BOOL)
 
 
-def mask_of_where(where: Any, who: str) -> Any:
+def mask_of_where(where: Any, caller: str) -> Any:
     """The argument ``where`` as a mask; raises ``TypeError`` for what is not boolean."""
-    mask = as_value(where, who, "where")
+    mask = as_value(where, caller, "where")
     if mask.type.kind != "bool":
         raise TypeError(
-            f"{who}: where must be boolean, got {mask.type}; compare its elements (where > 0), or "
+            f"{caller}: where must be boolean, got {mask.type}; compare its elements (where > "
+            "0), or "
             f"convert it with .astype(bool)"
         )
     return mask

@@ -68,8 +68,10 @@ __all__ = [
 # What it is
 
 
-def _type_of(x: Any, who: str, argument: str) -> ArrayType:
-    return type_of(listed(x, who, argument) if isinstance(x, (list, tuple)) else x, who, argument)
+def _type_of(x: Any, caller: str, argument: str) -> ArrayType:
+    return type_of(
+        listed(x, caller, argument) if isinstance(x, (list, tuple)) else x, caller, argument
+    )
 
 
 def shape(a: Any) -> tuple[int, ...]:
@@ -353,8 +355,8 @@ def expand_dims(a: ArrayLike, axis: int | Sequence[int]) -> Array:
     return broadcast.expand_dims(a, axis)
 
 
-def _atleast(who: str, arrays: Sequence[Any], reshaped: Any) -> Any:
-    values = [reshaped(as_value(x, who, f"array {i}")) for i, x in enumerate(arrays)]
+def _atleast(caller: str, arrays: Sequence[Any], reshaped: Any) -> Any:
+    values = [reshaped(as_value(x, caller, f"array {i}")) for i, x in enumerate(arrays)]
     return values[0] if len(values) == 1 else values
 
 

@@ -60,10 +60,10 @@ def tri(N: int, M: int | None = None, k: ArrayLike = 0, dtype: DTypeLike | None 
     return convert(below(shape, diagonal), as_dtype(float if dtype is None else dtype))
 
 
-def _matrices(m: Any, who: str) -> Any:
-    x = as_value(m, who, "m")
+def _matrices(m: Any, caller: str) -> Any:
+    x = as_value(m, caller, "m")
     if x.ndim < 2:
-        raise ValueError(f"{who}: expected an array of rank 2 or more, got {x.type}")
+        raise ValueError(f"{caller}: expected an array of rank 2 or more, got {x.type}")
     return x
 
 

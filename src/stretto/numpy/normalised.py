@@ -33,8 +33,8 @@ __all__ = ["log1mexp", "log_softmax", "logsumexp", "softmax"]
 _STOP = StopGradient()
 
 
-def _float(x: Any, who: str) -> Any:
-    x = as_value(x, who)
+def _float(x: Any, caller: str) -> Any:
+    x = as_value(x, caller)
     return x if is_inexact(x.dtype) else convert(x, inexact_dtype(x.dtype), x.weak_type)
 
 
@@ -46,7 +46,7 @@ def _greatest(x: Any, axes: tuple[int, ...], where: Any = None) -> Any:
 
 
 def _exponents(
-    who: str, x: Any, axes: tuple[int, ...], where: Any, initial: Any
+    caller: str, x: Any, axes: tuple[int, ...], where: Any, initial: Any
 ) -> tuple[Any, Any, Callable[[Any], Any]]:
     """``x`` less its greatest, the mask, and the sum of the elements that it holds.
 
@@ -55,8 +55,8 @@ def _exponents(
     if where is None:
         top = _at_least(_greatest(x, axes), initial)
         return x - convert(top, x.dtype), None, lambda terms: sum_(terms, axes, keepdims=True)
-    mask = mask_of_where(where, who)
-    shape = broadcast_shapes(who, x.shape, mask.shape)
+    mask = mask_of_where(where, caller)
+    shape = broadcast_shapes(caller, x.shape, mask.shape)
     x, mask = broadcast_to(x, shape), broadcast_to(mask, shape)
     some = any_(mask, axes, keepdims=True)
     top = choose(some, _at_least(_greatest(x, axes, mask), initial), 0)

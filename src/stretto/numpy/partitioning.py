@@ -26,15 +26,15 @@ _MANY = 1 << 12
 """Elements from which on NumPy's partition at rest takes a fifth of the time of sorting them."""
 
 
-def _places(kth: Any, n: int, who: str) -> list[int]:
+def _places(kth: Any, n: int, caller: str) -> list[int]:
     """The places, counted from the front."""
     try:
         given = [operator.index(k) for k in (kth if isinstance(kth, (tuple, list)) else [kth])]
     except TypeError:
-        raise TypeError(f"{who}: kth must be an integer, or several; got {kth!r}") from None
+        raise TypeError(f"{caller}: kth must be an integer, or several; got {kth!r}") from None
     for k in given:
         if not -n <= k < n:
-            raise ValueError(f"{who}: kth {k} is out of bounds for an axis of {n} elements")
+            raise ValueError(f"{caller}: kth {k} is out of bounds for an axis of {n} elements")
     return [k % n for k in given]
 
 

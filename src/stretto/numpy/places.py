@@ -146,15 +146,15 @@ def triu_indices(n: int, k: int = 0, m: int | None = None) -> tuple[Array, Array
     return index_array(rows), index_array(columns)
 
 
-def _sizes(who: str, n: Any, k: Any, m: Any) -> tuple[int, int, int]:
-    rows, columns = shape_of((n, n if m is None else m), who)
-    return rows, integer(k, who, "k"), columns
+def _sizes(caller: str, n: Any, k: Any, m: Any) -> tuple[int, int, int]:
+    rows, columns = shape_of((n, n if m is None else m), caller)
+    return rows, integer(k, caller, "k"), columns
 
 
-def _matrix_shape(who: str, arr: Any) -> tuple[int, int]:
-    shape = arr.shape if hasattr(arr, "shape") else as_value(arr, who, "arr").shape
+def _matrix_shape(caller: str, arr: Any) -> tuple[int, int]:
+    shape = arr.shape if hasattr(arr, "shape") else as_value(arr, caller, "arr").shape
     if len(shape) != 2:
-        raise ValueError(f"{who}: expected an array of rank 2, got shape {tuple(shape)}")
+        raise ValueError(f"{caller}: expected an array of rank 2, got shape {tuple(shape)}")
     return shape[0], shape[1]
 
 
@@ -310,42 +310,42 @@ def ravel_multi_index(
     >>> snp.ravel_multi_index((snp.array([0, 1]), snp.array([2, 1])), (2, 3))
     Array([2, 4], dtype=int32)
     """
-    who = "ravel_multi_index"
-    shape = shape_of(dims, who)
+    caller = "ravel_multi_index"
+    shape = shape_of(dims, caller)
     if order not in ("C", "F"):
-        raise ValueError(f"{who}: order must be 'C' or 'F', got {order!r}")
+        raise ValueError(f"{caller}: order must be 'C' or 'F', got {order!r}")
     modes = (mode,) * len(shape) if isinstance(mode, str) else tuple(mode)
     if len(multi_index) != len(shape) or len(modes) != len(shape):
         raise ValueError(
-            f"{who}: expected an index and a mode for each of {len(shape)} axes, got "
+            f"{caller}: expected an index and a mode for each of {len(shape)} axes, got "
             f"{len(multi_index)} and {len(modes)}"
         )
     wanted = default_dtype("int") if dtype is None else as_dtype(dtype)
     places = as_value(np.zeros((), wanted))
     axes = range(len(shape)) if order == "C" else reversed(range(len(shape)))
     for d in axes:
-        x = as_value(multi_index[d], who, f"the index of axis {d}")
+        x = as_value(multi_index[d], caller, f"the index of axis {d}")
         if x.type.kind not in ("int", "uint"):
-            raise TypeError(f"{who}: expected integers for axis {d}, got {x.type}")
-        places = places * shape[d] + convert(_inside(who, x, shape[d], modes[d]), wanted)
+            raise TypeError(f"{caller}: expected integers for axis {d}, got {x.type}")
+        places = places * shape[d] + convert(_inside(caller, x, shape[d], modes[d]), wanted)
     return places
 
 
-def _inside(who: str, x: Any, n: int, mode: str) -> Any:
+def _inside(caller: str, x: Any, n: int, mode: str) -> Any:
     if mode == "wrap":
         return remainder(x, n)
     if mode == "clip":
         return clip(x, 0, n - 1)
     if mode != "raise":
-        raise ValueError(f"{who}: mode must be 'raise', 'wrap' or 'clip', got {mode!r}")
+        raise ValueError(f"{caller}: mode must be 'raise', 'wrap' or 'clip', got {mode!r}")
     known = concrete_of(x)
     if known is None:
         raise ValueError(
-            f"{who}: whether a traced index, {x.type}, is out of bounds cannot be known; pass "
+            f"{caller}: whether a traced index, {x.type}, is out of bounds cannot be known; pass "
             f"mode='clip' or mode='wrap'"
         )
     if known.size and not 0 <= known.min() <= known.max() < n:
-        raise ValueError(f"{who}: an index is out of bounds for an axis of size {n}: {known}")
+        raise ValueError(f"{caller}: an index is out of bounds for an axis of size {n}: {known}")
     return x
 
 
@@ -371,13 +371,13 @@ def unravel_index(indices: ArrayLike, shape: ShapeLike, order: str = "C") -> tup
     >>> snp.unravel_index(snp.array([2, 4]), (2, 3))
     (Array([0, 1], dtype=int32), Array([2, 1], dtype=int32))
     """
-    who = "unravel_index"
-    sizes = shape_of(shape, who)
+    caller = "unravel_index"
+    sizes = shape_of(shape, caller)
     if order not in ("C", "F"):
-        raise ValueError(f"{who}: order must be 'C' or 'F', got {order!r}")
-    x = as_value(indices, who, "indices")
+        raise ValueError(f"{caller}: order must be 'C' or 'F', got {order!r}")
+    x = as_value(indices, caller, "indices")
     if x.type.kind not in ("int", "uint"):
-        raise TypeError(f"{who}: expected integers, got {x.type}")
+        raise TypeError(f"{caller}: expected integers, got {x.type}")
     total = int(np.prod(sizes, dtype=np.int64))
     x = clip(choose(lt(x, zeros_like(x)), x + total, x), 0, max(total - 1, 0))
     out = []

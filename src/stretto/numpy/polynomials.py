@@ -51,10 +51,10 @@ __all__ = [
 ]
 
 
-def _coefficients(x: Any, who: str, argument: str) -> Any:
-    v = atleast_1d(as_value(x, who, argument))
+def _coefficients(x: Any, caller: str, argument: str) -> Any:
+    v = atleast_1d(as_value(x, caller, argument))
     if v.ndim != 1:
-        raise ValueError(f"{who}: {argument} must be of rank 1, got {v.type}")
+        raise ValueError(f"{caller}: {argument} must be of rank 1, got {v.type}")
     return v
 
 
@@ -72,9 +72,9 @@ def _longer(x: Any, n: int) -> Any:
     return pad(x, 0, [(n - x.size, 0, 0)])
 
 
-def _without_leading_zeros(x: Any, who: str) -> Any:
+def _without_leading_zeros(x: Any, caller: str) -> Any:
     """The coefficients from the first one that is not zero; those must be known."""
-    found = np.flatnonzero(concrete(x, who))
+    found = np.flatnonzero(concrete(x, caller))
     return slice_in_dim(x, int(found[0]) if found.size else x.size, None)
 
 
@@ -203,8 +203,8 @@ def polysub(a1: ArrayLike, a2: ArrayLike) -> Array:
     return x - y
 
 
-def _same_length(who: str, a1: Any, a2: Any) -> tuple[Any, Any]:
-    x, y = promote_dtypes(who, _coefficients(a1, who, "a1"), _coefficients(a2, who, "a2"))
+def _same_length(caller: str, a1: Any, a2: Any) -> tuple[Any, Any]:
+    x, y = promote_dtypes(caller, _coefficients(a1, caller, "a1"), _coefficients(a2, caller, "a2"))
     n = max(x.size, y.size)
     return _longer(x, n), _longer(y, n)
 

@@ -284,11 +284,12 @@ def vecdot(
     return squeeze(contract.matmul(row, column, precision, preferred_element_type), (-2, -1))
 
 
-def _stacks(who: str, x1: Any, x2: Any, ranks: tuple[int, int]) -> tuple[Any, Any]:
-    x, y = as_value(x1, who, "x1"), as_value(x2, who, "x2")
+def _stacks(caller: str, x1: Any, x2: Any, ranks: tuple[int, int]) -> tuple[Any, Any]:
+    x, y = as_value(x1, caller, "x1"), as_value(x2, caller, "x2")
     if x.ndim < ranks[0] or y.ndim < ranks[1]:
         raise ValueError(
-            f"{who}: expected arrays of rank {ranks[0]} and {ranks[1]} or more, got {x.type} and "
+            f"{caller}: expected arrays of rank {ranks[0]} and {ranks[1]} or more, got {x.type} "
+            "and "
             f"{y.type}"
         )
     return x, y

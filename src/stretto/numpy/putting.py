@@ -105,19 +105,21 @@ def put_along_axis(
     Array([[0., 5., 0.],
            [0., 0., 5.]], dtype=float32)
     """
-    who = "put_along_axis"
-    refuse_inplace(who, inplace)
-    x, at = as_value(arr, who, "arr"), as_value(indices, who, "indices")
-    new = as_value(values, who, "values")
+    caller = "put_along_axis"
+    refuse_inplace(caller, inplace)
+    x, at = as_value(arr, caller, "arr"), as_value(indices, caller, "indices")
+    new = as_value(values, caller, "values")
     if axis is None:
         flat = put_along_axis(reshape(x, (x.size,)), at, new, 0, False, mode=mode)
         return reshape(flat, x.shape)
-    along = canonical_axis(axis, x.ndim, who)
+    along = canonical_axis(axis, x.ndim, caller)
     if at.ndim != x.ndim or at.type.kind not in ("int", "uint"):
-        raise ValueError(f"{who}: indices must be integers of the rank of {x.type}, got {at.type}")
+        raise ValueError(
+            f"{caller}: indices must be integers of the rank of {x.type}, got {at.type}"
+        )
     others = tuple([1 if d == along else n for d, n in enumerate(x.shape)])
     own = tuple([1 if d == along else n for d, n in enumerate(at.shape)])
-    shape = list(broadcast_shapes(who, others, own))
+    shape = list(broadcast_shapes(caller, others, own))
     shape[along] = at.shape[along]
     at = broadcast_to(at, tuple(shape))
     index = [

@@ -119,23 +119,23 @@ class _OfValues:
     remainder = staticmethod(remainder)
 
 
-def _fractions(who: str, q: Any, per: int) -> Any:
+def _fractions(caller: str, q: Any, per: int) -> Any:
     """The fractions, as NumPy's array in their own precision where they are known."""
     if not isinstance(q, (Value, np.ndarray, np.generic, int, float)):
-        as_value(q, who, "q")  # to refuse it in words
+        as_value(q, caller, "q")  # to refuse it in words
     known: Any = None if isinstance(q, Tracer) else concrete_of(q)
     if known is None:
-        value = as_value(q, who, "q")
+        value = as_value(q, caller, "q")
         value = convert(value, inexact_dtype(value.dtype))
         return value / per if per != 1 else value
     kind = kind_of(known.dtype)
     if kind == "complex":
-        raise TypeError(f"{who}: q must be real, got {known.dtype.name}")
+        raise TypeError(f"{caller}: q must be real, got {known.dtype.name}")
     if kind != "float" or known.dtype.itemsize < 4:
         known = known.astype(_FLOAT64)
     known = known / per
     if not np.all((known >= 0) & (known <= 1)):
-        raise ValueError(f"{who}: q must be between 0 and {per}, got {np.asarray(known * per)}")
+        raise ValueError(f"{caller}: q must be between 0 and {per}, got {np.asarray(known * per)}")
     return np.asarray(known)
 
 
@@ -147,7 +147,7 @@ def _lines(x: Any, axes: tuple[int, ...]) -> Any:
 
 
 def _quantile(
-    who: str,
+    caller: str,
     a: Any,
     q: Any,
     axis: Any,
@@ -157,34 +157,34 @@ def _quantile(
     weights: Any,
     per: int = 1,
 ) -> Any:
-    refuse_out(who, out)
-    x = as_value(a, who, "a")
+    refuse_out(caller, out)
+    x = as_value(a, caller, "a")
     if method not in _METHODS:
-        raise ValueError(f"{who}: method must be one of {', '.join(_METHODS)}; got {method!r}")
+        raise ValueError(f"{caller}: method must be one of {', '.join(_METHODS)}; got {method!r}")
     if is_complex(x.dtype):
-        raise TypeError(f"{who}: complex numbers have no order, {x.type}; take a real part")
-    q = _fractions(who, q, per)
-    wanted, axes = inexact_dtype(x.dtype), canonical_axes(axis, x.ndim, who)
+        raise TypeError(f"{caller}: complex numbers have no order, {x.type}; take a real part")
+    q = _fractions(caller, q, per)
+    wanted, axes = inexact_dtype(x.dtype), canonical_axes(axis, x.ndim, caller)
     wide = wide_dtype(wanted)
     known = weights is None and not isinstance(q, Value) and host_of(x, INTEGER) is not None
     lines = _lines(x if known else convert(x, wide), axes)
     if not lines.shape[-1]:
         raise ValueError(
-            f"{who}: a quantile of an empty array is undefined, {x.type} over axis {axis}"
+            f"{caller}: a quantile of an empty array is undefined, {x.type} over axis {axis}"
         )
     if isinstance(q, Value):
         q = convert(q, lines.dtype)
     flat = q.reshape(-1)
-    skip = who.startswith("nan")
+    skip = caller.startswith("nan")
     if weights is None:
         found = _of_lines(lines, flat, method, skip, wide)
     else:
         if method != "inverted_cdf":
-            raise ValueError(f"{who}: weights need method='inverted_cdf', got method={method!r}")
-        w = broadcast_to(along_axes(who, weights, x, axis), x.shape)
+            raise ValueError(f"{caller}: weights need method='inverted_cdf', got method={method!r}")
+        w = broadcast_to(along_axes(caller, weights, x, axis), x.shape)
         known = concrete_of(w)
         if known is not None and np.any(known < 0):
-            raise ValueError(f"{who}: weights must not be negative")
+            raise ValueError(f"{caller}: weights must not be negative")
         found = _of_weighted(lines, _lines(convert(w, lines.dtype), axes), flat, skip)
     found = move_axis(convert(found, wanted), found.ndim - 1, 0)
     rest = found.shape[1:]

@@ -91,10 +91,10 @@ def wide_dtype(dtype: np.dtype) -> np.dtype:
     return _FLOAT32 if kind_of(dtype) == "float" and dtype.itemsize < 4 else dtype
 
 
-def masked(who: str, x: Any, where: Any, element: Any) -> Any:
+def masked(caller: str, x: Any, where: Any, element: Any) -> Any:
     """``x`` with ``element`` where the mask does not hold."""
-    mask = mask_of_where(where, who)
-    shape = broadcast_shapes(who, x.shape, mask.shape)
+    mask = mask_of_where(where, caller)
+    shape = broadcast_shapes(caller, x.shape, mask.shape)
     x = broadcast_to(x, shape)
     return choose(mask, x, full_like(x, element))
 
@@ -223,19 +223,21 @@ def prod(
 
 
 def _extremum(
-    who: str, a: Any, axis: Any, out: Any, keepdims: bool, initial: Any, where: Any
+    caller: str, a: Any, axis: Any, out: Any, keepdims: bool, initial: Any, where: Any
 ) -> Any:
-    x = a if isinstance(a, Value) else as_value(a, who, "a")
-    refuse_out(who, out)
-    greatest = who == "max"
+    x = a if isinstance(a, Value) else as_value(a, caller, "a")
+    refuse_out(caller, out)
+    greatest = caller == "max"
     if where is not None:
         if initial is None:
-            raise ValueError(f"{who}: where= may leave no element, so initial= must be given")
+            raise ValueError(f"{caller}: where= may leave no element, so initial= must be given")
         worst = reduce.greatest_below if greatest else reduce.least_above
-        x = masked(who, x, where, worst(x.dtype))
-    axes = canonical_axes(axis, x.type.ndim, who)
+        x = masked(caller, x, where, worst(x.dtype))
+    axes = canonical_axes(axis, x.type.ndim, caller)
     if initial is None and not math.prod([x.type.shape[d] for d in axes]):
-        raise ValueError(f"{who}: {who} of an empty array is undefined, {x.type} over axis {axis}")
+        raise ValueError(
+            f"{caller}: {caller} of an empty array is undefined, {x.type} over axis {axis}"
+        )
     if is_complex(x.dtype):
         found = _complex_extremum(x, axes, greatest)
     elif initial is None and x.dtype.kind in "fiu" and at_rest(x):
@@ -245,7 +247,7 @@ def _extremum(
         found = (reduce.reduce_max if greatest else reduce.reduce_min)(x, axes)
     found = convert(found, x.type.dtype)
     if initial is not None:
-        first = as_value(initial, who, "initial")
+        first = as_value(initial, caller, "initial")
         beyond = found > first if greatest else found < first
         found = choose(beyond | ne(found, found), found, first)  # NaN stays
     return keep(found, x.type.shape, axes, keepdims)
@@ -477,23 +479,25 @@ def count_nonzero(a: ArrayLike, axis: Axes = None, keepdims: bool = False) -> Ar
     return sum(truth(a, "count_nonzero", "a"), axis, keepdims=keepdims)
 
 
-def _arg_extremum(who: str, a: Any, axis: Any, out: Any, keepdims: Any) -> Any:
-    refuse_out(who, out)
-    search: Any = np.ndarray.argmax if who == "argmax" else np.ndarray.argmin
+def _arg_extremum(caller: str, a: Any, axis: Any, out: Any, keepdims: Any) -> Any:
+    refuse_out(caller, out)
+    search: Any = np.ndarray.argmax if caller == "argmax" else np.ndarray.argmin
     integer = default_dtype("int")
     options = {"axis": axis, "keepdims": bool(keepdims)}
     found = directly(search, BOOL + REAL, a, out=integer, **options)
     if found is not None:
         return found
-    x = as_value(a, who, "a")
-    shape, axes = x.shape, canonical_axes(axis, x.ndim, who)
+    x = as_value(a, caller, "a")
+    shape, axes = x.shape, canonical_axes(axis, x.ndim, caller)
     if axis is None:
         x, place = reshape(x, (-1,) if x.size else (0,)), 0
     else:
-        place = canonical_axis(axis, x.ndim, who)
+        place = canonical_axis(axis, x.ndim, caller)
     if not x.shape[place]:
-        raise ValueError(f"{who}: {who} of an empty array is undefined, {x.type} over axis {axis}")
-    find = reduce.argmax if who == "argmax" else reduce.argmin
+        raise ValueError(
+            f"{caller}: {caller} of an empty array is undefined, {x.type} over axis {axis}"
+        )
+    find = reduce.argmax if caller == "argmax" else reduce.argmin
     return keep(find(x, place, integer), shape, axes, bool(keepdims))
 
 
@@ -554,9 +558,9 @@ def argmin(
 # Running totals
 
 
-def _running(who: str, a: Any, axis: Any, dtype: Any, out: Any) -> Any:
-    x = as_value(a, who, "a")
-    refuse_out(who, out)
+def _running(caller: str, a: Any, axis: Any, dtype: Any, out: Any) -> Any:
+    x = as_value(a, caller, "a")
+    refuse_out(caller, out)
     if dtype is not None:
         wanted = as_dtype(dtype)
     else:
@@ -564,9 +568,9 @@ def _running(who: str, a: Any, axis: Any, dtype: Any, out: Any) -> Any:
     if axis is None:
         x, axis = reshape(x, (x.size,)), 0
     if wanted is _BOOL:  # true from the first true one on, or until the first false one
-        operation = cumulative.cummax if who == "cumsum" else cumulative.cummin
+        operation = cumulative.cummax if caller == "cumsum" else cumulative.cummin
     else:
-        operation = cumulative.cumsum if who == "cumsum" else cumulative.cumprod
+        operation = cumulative.cumsum if caller == "cumsum" else cumulative.cumprod
     return convert(operation(convert(x, wide_dtype(wanted)), axis), wanted)
 
 
@@ -625,13 +629,15 @@ def cumprod(
     return _running("cumprod", a, axis, dtype, out)
 
 
-def _cumulative(who: str, x: Any, axis: Any, dtype: Any, include_initial: bool) -> Any:
-    x = as_value(x, who)
+def _cumulative(caller: str, x: Any, axis: Any, dtype: Any, include_initial: bool) -> Any:
+    x = as_value(x, caller)
     if axis is None and x.ndim != 1:
-        raise ValueError(f"{who}: axis must be given for an array of rank other than 1, {x.type}")
-    place = canonical_axis(0 if axis is None else axis, x.ndim, who)
+        raise ValueError(
+            f"{caller}: axis must be given for an array of rank other than 1, {x.type}"
+        )
+    place = canonical_axis(0 if axis is None else axis, x.ndim, caller)
     wanted = total_dtype(x.dtype) if dtype is None else as_dtype(dtype)
-    short = "cumsum" if who == "cumulative_sum" else "cumprod"
+    short = "cumsum" if caller == "cumulative_sum" else "cumprod"
     out = _running(short, convert(x, wanted), place, wanted, None)
     if not include_initial:
         return out

@@ -54,7 +54,7 @@ __all__ = [
 _INT32 = np.dtype(np.int32)
 
 
-def concrete(x: Any, who: str) -> np.ndarray:
+def concrete(x: Any, caller: str) -> np.ndarray:
     """The NumPy array beneath a value; raises where it is traced and its elements are unknown."""
     if not isinstance(x, Tracer):
         return x.to_host()
@@ -63,7 +63,7 @@ def concrete(x: Any, who: str) -> np.ndarray:
     known = x.concrete()
     if known is None:
         raise TracedValueError(
-            f"{who}: the shape of the result depends on values, but this {x.type} is traced: "
+            f"{caller}: the shape of the result depends on values, but this {x.type} is traced: "
             f"{x.origin()}. Give the length of the result with size=, or mask with the "
             f"three-argument where"
         )
@@ -79,9 +79,9 @@ def index_array(host: np.ndarray) -> Array:
 # Sorting
 
 
-def one_axis(a: Any, axis: Any, who: str) -> tuple[Any, int]:
-    x = as_value(a, who, "a")
-    return (ravel(x), 0) if axis is None else (x, canonical_axis(axis, x.ndim, who))
+def one_axis(a: Any, axis: Any, caller: str) -> tuple[Any, int]:
+    x = as_value(a, caller, "a")
+    return (ravel(x), 0) if axis is None else (x, canonical_axis(axis, x.ndim, caller))
 
 
 def sort(
@@ -180,15 +180,15 @@ def _order(host: np.ndarray, axis: int, descending: bool, dtype: Any) -> Array:
 _KINDS = (None, "quicksort", "mergesort", "heapsort", "stable")
 
 
-def check_kind(who: str, kind: Any) -> None:
+def check_kind(caller: str, kind: Any) -> None:
     """Refuse a ``kind`` that NumPy does not have; those that it has all give the same here."""
     if kind not in _KINDS:
-        raise ValueError(f"{who}: kind must be one of {_KINDS}, got {kind!r}")
+        raise ValueError(f"{caller}: kind must be one of {_KINDS}, got {kind!r}")
 
 
-def refuse_order(who: str, order: Any) -> None:
+def refuse_order(caller: str, order: Any) -> None:
     if order is not None:
-        raise NotImplementedError(f"{who}: arrays have no fields, so order= has no meaning")
+        raise NotImplementedError(f"{caller}: arrays have no fields, so order= has no meaning")
 
 
 def lexsort(keys: ArrayLike | Sequence[ArrayLike], axis: int = -1) -> Array:

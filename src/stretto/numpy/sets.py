@@ -54,14 +54,14 @@ def _take_some(keep: Any, line: Any, size: int | None, fill: Any) -> tuple[Any, 
     return choose(lt(at, n), found, convert(as_value(fill), line.dtype)), at
 
 
-def _lines(who: str, ar1: Any, ar2: Any) -> tuple[Any, Any]:
-    return ravel(as_value(ar1, who, "ar1")), ravel(as_value(ar2, who, "ar2"))
+def _lines(caller: str, ar1: Any, ar2: Any) -> tuple[Any, Any]:
+    return ravel(as_value(ar1, caller, "ar1")), ravel(as_value(ar2, caller, "ar2"))
 
 
-def _ranked(who: str, ar1: Any, ar2: Any) -> tuple[Any, Any, int]:
+def _ranked(caller: str, ar1: Any, ar2: Any) -> tuple[Any, Any, int]:
     """The elements of both in order, where each comes from, and how many are from the first."""
     x, y = promote_dtypes(
-        who, *(ravel(as_value(a, who, n)) for a, n in ((ar1, "ar1"), (ar2, "ar2")))
+        caller, *(ravel(as_value(a, caller, n)) for a, n in ((ar1, "ar1"), (ar2, "ar2")))
     )
     both = concatenate([x, y])
     order = argsort(both)

@@ -38,11 +38,11 @@ __all__ = [
 ]
 
 
-def _count(x: Any, axes: tuple[int, ...], where: Any, who: str) -> Any:
+def _count(x: Any, axes: tuple[int, ...], where: Any, caller: str) -> Any:
     """The number of elements over the axes: static, or by a mask."""
     if where is None:
         return math.prod([x.shape[d] for d in axes])
-    mask = broadcast_to(mask_of_where(where, who), x.shape)
+    mask = broadcast_to(mask_of_where(where, caller), x.shape)
     return sum_(mask, axes)
 
 
@@ -53,8 +53,8 @@ def _over(total: Any, count: Any) -> Any:
     return true_divide(total, convert(count, total.dtype))
 
 
-def _mean(x: Any, axes: tuple[int, ...], where: Any, who: str) -> Any:
-    return _over(sum_(x, axes, where=where), _count(x, axes, where, who))
+def _mean(x: Any, axes: tuple[int, ...], where: Any, caller: str) -> Any:
+    return _over(sum_(x, axes, where=where), _count(x, axes, where, caller))
 
 
 def mean(
@@ -107,7 +107,7 @@ def mean(
 
 
 def _variance(
-    who: str,
+    caller: str,
     a: Any,
     axis: Any,
     dtype: Any,
@@ -118,28 +118,29 @@ def _variance(
     correction: Any,
 ) -> tuple[Any, np.dtype, tuple[int, ...], tuple[int, ...]]:
     """The variance in a wide dtype, the dtype wanted, the shape and the axes."""
-    x = as_value(a, who, "a")
-    refuse_out(who, out)
+    x = as_value(a, caller, "a")
+    refuse_out(caller, out)
     wanted = real_result(x) if dtype is None else as_dtype(dtype)
     if not is_inexact(wanted):
         raise TypeError(
-            f"{who}: dtype must be a float or complex dtype, got {wanted.name}; leave it out, and "
+            f"{caller}: dtype must be a float or complex dtype, got {wanted.name}; leave it "
+            "out, and "
             f"convert the result with .astype({wanted.name!r})"
         )
     if correction is not None:
         if isinstance(ddof, Value) or ddof:
-            raise ValueError(f"{who}: give ddof= or correction=, which mean the same, not both")
+            raise ValueError(f"{caller}: give ddof= or correction=, which mean the same, not both")
         ddof = correction
-    axes = canonical_axes(axis, x.ndim, who)
+    axes = canonical_axes(axis, x.ndim, caller)
     x = convert(x, wide_dtype(inexact_dtype(x.dtype)))
     if where is not None:
-        x = masked(who, x, where, 0)  # not read, nor squared
+        x = masked(caller, x, where, 0)  # not read, nor squared
     if mean is None:
-        centre = keep(_mean(x, axes, where, who), x.shape, axes, True)
+        centre = keep(_mean(x, axes, where, caller), x.shape, axes, True)
     else:
-        centre = convert(as_value(mean, who, "mean"), x.dtype)
+        centre = convert(as_value(mean, caller, "mean"), x.dtype)
     squares = _squares(x, centre)
-    count = _count(x, axes, where, who)
+    count = _count(x, axes, where, caller)
     total = sum_(squares, axes, where=where)
     if isinstance(count, int) and not isinstance(ddof, Tracer):
         spread = _over(total, count - ddof) if count > ddof else full_like(total, math.nan)
@@ -299,15 +300,15 @@ def average(
     return (out, total) if returned else out
 
 
-def along_axes(who: str, weights: Any, x: Any, axis: Any) -> Any:
+def along_axes(caller: str, weights: Any, x: Any, axis: Any) -> Any:
     """Weights of the shape of ``x``, or of its axes here, so that they broadcast with it."""
-    w = as_value(weights, who, "weights")
+    w = as_value(weights, caller, "weights")
     if w.shape == x.shape:
         return w
-    axes = canonical_axes(axis, x.ndim, who)
+    axes = canonical_axes(axis, x.ndim, caller)
     if w.shape != tuple(x.shape[d] for d in axes):
         raise ValueError(
-            f"{who}: weights must have the shape of a, {x.type}, or be one for each place along "
+            f"{caller}: weights must have the shape of a, {x.type}, or be one for each place along "
             f"axis {axis}; got {w.type}"
         )
     w = transpose(w, sorted(range(len(axes)), key=axes.__getitem__))

@@ -112,10 +112,10 @@ class ufunc(metaclass=_Universal):  # NumPy's name
 
     def _binary(self, method: str) -> str:
         """The name for messages, of a function with two arguments and one result."""
-        who = f"{self.__name__}.{method}"
+        caller = f"{self.__name__}.{method}"
         if (self.nin, self.nout) != (2, 1):
-            raise ValueError(f"{who}: only functions of two arguments with one result have it")
-        return who
+            raise ValueError(f"{caller}: only functions of two arguments with one result have it")
+        return caller
 
     def reduce(
         self,
@@ -153,33 +153,33 @@ class ufunc(metaclass=_Universal):  # NumPy's name
         >>> snp.subtract.reduce(snp.array([10, 2, 3]))
         Array(5, dtype=int32)
         """
-        who = self._binary("reduce")
-        refuse_out(who, out)
-        x = as_value(a, who, "a")
+        caller = self._binary("reduce")
+        refuse_out(caller, out)
+        x = as_value(a, caller, "a")
         x = x if dtype is None else convert(x, as_dtype(dtype))
-        axes = canonical_axes(axis, x.ndim, who)
+        axes = canonical_axes(axis, x.ndim, caller)
         empty = not all(x.shape[d] for d in axes)
         start = self.identity if initial is None else initial
         if start is None and (empty or where is not None):
             raise ValueError(
-                f"{who}: {self.__name__} has no identity, so for an empty axis, or with where=, "
+                f"{caller}: {self.__name__} has no identity, so for an empty axis, or with where=, "
                 f"initial= must be given"
             )
         if self._collapse is None or empty:
             begins = start if empty or where is not None else initial
-            found = self._fold(who, x, axes, begins, where)
+            found = self._fold(caller, x, axes, begins, where)
         else:
             if where is not None:
                 zero = full((), 0, x.dtype, x.weak_type)
                 x = convert(x, self.function(zero, zero).dtype)
-                x = masked(who, x, where, start if self.identity is None else self.identity)
+                x = masked(caller, x, where, start if self.identity is None else self.identity)
             found = self._collapse(x, axes)
             if initial is not None:
-                found = self.function(found, convert(as_value(initial, who), found.dtype))
+                found = self.function(found, convert(as_value(initial, caller), found.dtype))
         found = found if dtype is None else convert(found, as_dtype(dtype))
         return keep(found, x.shape, axes, keepdims)
 
-    def _fold(self, who: str, x: Any, axes: tuple[int, ...], initial: Any, where: Any) -> Any:
+    def _fold(self, caller: str, x: Any, axes: tuple[int, ...], initial: Any, where: Any) -> Any:
         """From left to right along the axes, in row-major order."""
         rest = [d for d in range(x.ndim) if d not in axes]
         shape = tuple([x.shape[d] for d in rest])
@@ -188,11 +188,11 @@ class ufunc(metaclass=_Universal):  # NumPy's name
             return reshape(transpose(v, (*axes, *rest)), (_product(x.shape, axes), *shape))
 
         line = lines(x)
-        mask = None if where is None else lines(broadcast_to(mask_of_where(where, who), x.shape))
+        mask = None if where is None else lines(broadcast_to(mask_of_where(where, caller), x.shape))
         if initial is None:
             first, line = getitem(line, 0), slice_in_dim(line, 1, None)
         else:
-            first = convert(as_value(initial, who, "initial"), x.dtype, x.weak_type)
+            first = convert(as_value(initial, caller, "initial"), x.dtype, x.weak_type)
             first = broadcast_to(first, shape)
         first = self._settled(first)
 
@@ -236,11 +236,11 @@ class ufunc(metaclass=_Universal):  # NumPy's name
         >>> snp.maximum.accumulate(snp.array([1, 3, 2]))
         Array([1, 3, 3], dtype=int32)
         """
-        who = self._binary("accumulate")
-        refuse_out(who, out)
-        x = as_value(a, who, "a")
+        caller = self._binary("accumulate")
+        refuse_out(caller, out)
+        x = as_value(a, caller, "a")
         x = x if dtype is None else convert(x, as_dtype(dtype))
-        place = canonical_axis(axis, x.ndim, who)
+        place = canonical_axis(axis, x.ndim, caller)
         if self._run is not None:
             totals = self._run(x, place)
         elif not x.shape[place]:
@@ -277,10 +277,10 @@ class ufunc(metaclass=_Universal):  # NumPy's name
         Array([[11, 21],
                [12, 22]], dtype=int32)
         """
-        who = f"{self.__name__}.outer"
+        caller = f"{self.__name__}.outer"
         if self.nin != 2:
-            raise ValueError(f"{who}: only functions of two arguments have it")
-        x, y = as_value(A, who, "A"), as_value(B, who, "B")
+            raise ValueError(f"{caller}: only functions of two arguments have it")
+        x, y = as_value(A, caller, "A"), as_value(B, caller, "B")
         return self.function(reshape(x, x.shape + (1,) * y.ndim), y)
 
     def at(
@@ -307,14 +307,15 @@ class ufunc(metaclass=_Universal):  # NumPy's name
         >>> snp.add.at(snp.zeros(3), snp.array([0, 0, 2]), 1, inplace=False)
         Array([2., 0., 1.], dtype=float32)
         """
-        who = f"{self.__name__}.at"
-        refuse_inplace(who, inplace)
+        caller = f"{self.__name__}.at"
+        refuse_inplace(caller, inplace)
         if self.nout != 1 or self.nin not in (1, 2) or (b is None) != (self.nin == 1):
             raise ValueError(
-                f"{who}: expected {self.nin - 1} arrays beside a and the indices, for a function "
+                f"{caller}: expected {self.nin - 1} arrays beside a and the indices, for a "
+                "function "
                 f"with one result; got {0 if b is None else 1}"
             )
-        x = as_value(a, who, "a")
+        x = as_value(a, caller, "a")
         if self._update is not None:
             return self._update(At(x)[indices], b)
         # Places as numbers in row-major order, each in its turn.
@@ -323,7 +324,7 @@ class ufunc(metaclass=_Universal):  # NumPy's name
         flat, places = reshape(x, (x.size,)), reshape(where, (where.size,))
         others = None
         if b is not None:
-            others = reshape(broadcast_to(as_value(b, who, "b"), where.shape), (where.size,))
+            others = reshape(broadcast_to(as_value(b, caller, "b"), where.shape), (where.size,))
 
         def step(carry: Any, part: Any) -> tuple[Any, None]:
             place, other = part
@@ -369,17 +370,17 @@ class ufunc(metaclass=_Universal):  # NumPy's name
         >>> snp.add.reduceat(snp.arange(8), snp.array([0, 4, 1, 5]))
         Array([ 6,  4, 10, 18], dtype=int32)
         """
-        who = self._binary("reduceat")
-        refuse_out(who, out)
-        x, starts = as_value(a, who, "a"), as_value(indices, who, "indices")
+        caller = self._binary("reduceat")
+        refuse_out(caller, out)
+        x, starts = as_value(a, caller, "a"), as_value(indices, caller, "indices")
         x = x if dtype is None else convert(x, as_dtype(dtype))
-        place = canonical_axis(axis, x.ndim, who)
+        place = canonical_axis(axis, x.ndim, caller)
         n = x.shape[place]
         if starts.ndim != 1 or starts.type.kind not in ("int", "uint"):
-            raise TypeError(f"{who}: expected integer indices of rank 1, got {starts.type}")
+            raise TypeError(f"{caller}: expected integer indices of rank 1, got {starts.type}")
         known = concrete_of(starts)
         if known is not None and known.size and not 0 <= known.min() <= known.max() < n:
-            raise IndexError(f"{who}: indices must be from 0 to {n - 1}, got {known.tolist()}")
+            raise IndexError(f"{caller}: indices must be from 0 to {n - 1}, got {known.tolist()}")
         last = full((min(starts.size, 1),), n, starts.dtype)
         ends = concatenate([slice_in_dim(starts, 1, None) if starts.size else starts, last], 0)
         steps = n if known is None else _longest(known, n)

@@ -91,11 +91,11 @@ def update(
             done = _write_places(kind, x, index, values)
         if done is not None:
             return done
-    who = f"x.at[...].{kind}"
+    caller = f"x.at[...].{kind}"
     mode = canonical_mode(mode, "fill")
     if kind == "divide":
         x = convert(x, inexact_dtype(x.dtype), x.type.weak_type)
-    values = _cast(who, values, x)
+    values = _cast(caller, values, x)
     mask = mask_of(x, index)
     if mask is not None:
         chosen = _update_mask(kind, x, mask, values)
@@ -105,7 +105,7 @@ def update(
     if mode == "raise":
         parsed.check(x.type)
         mode = "promise_in_bounds"
-    values = _fit(who, values, parsed, x)
+    values = _fit(caller, values, parsed, x)
     if not x.size or not values.size:
         return x
     parsed, mode = settle(parsed, mode)
@@ -120,22 +120,23 @@ def update(
     return _scatter(kind, x, parsed, values, mode=mode, in_order=in_order, distinct=distinct)
 
 
-def _cast(who: str, values: Any, x: Any) -> Any:
+def _cast(caller: str, values: Any, x: Any) -> Any:
     if values.__class__ is int and kind_of(x.dtype) in ("int", "uint"):
         bounds = ml_dtypes.iinfo(x.dtype)
         if not bounds.min <= values <= bounds.max:
             raise OverflowError(
-                f"{who}: the Python integer {shown(values)} does not fit in {x.type}"
+                f"{caller}: the Python integer {shown(values)} does not fit in {x.type}"
             )
-    values = as_value(values, who, "values")
+    values = as_value(values, caller, "values")
     if is_complex(values.dtype) and not is_complex(x.dtype):
         raise TypeError(
-            f"{who}: complex values do not go into {x.type}; take their .real, or convert x first"
+            f"{caller}: complex values do not go into {x.type}; take their .real, or convert x "
+            "first"
         )
     return convert(values, x.dtype, x.type.weak_type)
 
 
-def _fit(who: str, values: Any, parsed: Index, x: Any) -> Any:
+def _fit(caller: str, values: Any, parsed: Index, x: Any) -> Any:
     """The values in the shape of what they update."""
     shape = parsed.result_shape()
     have = values.shape
@@ -147,7 +148,8 @@ def _fit(who: str, values: Any, parsed: Index, x: Any) -> Any:
         fits = False
     if not fits:
         raise ValueError(
-            f"{who}: values of shape {values.shape} do not broadcast to the shape {shape} that the "
+            f"{caller}: values of shape {values.shape} do not broadcast to the shape {shape} "
+            "that the "
             f"index takes of {x.type}"
         )
     return broadcast_to(reshape(values, have), shape)

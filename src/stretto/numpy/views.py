@@ -125,10 +125,10 @@ def byteswap(self: Any, inplace: bool = False) -> Array:
     return bitcast_convert_type(rev(parts, (self.ndim,)), self.dtype)
 
 
-def _elements(x: Any, who: str) -> np.ndarray:
+def _elements(x: Any, caller: str) -> np.ndarray:
     if isinstance(x, Tracer):
         return x.__array__()  # says what is wrong, and where the value comes from
-    return np.asarray(as_value(x, who))
+    return np.asarray(as_value(x, caller))
 
 
 def tobytes(self: Any, order: str = "C") -> bytes:

@@ -44,9 +44,9 @@ __all__ = [
 ]
 
 
-def _numbers(a: Any, who: str) -> tuple[Any, Any]:
+def _numbers(a: Any, caller: str) -> tuple[Any, Any]:
     """The array and where it is a number; ``None`` where it always is."""
-    x = as_value(a, who, "a")
+    x = as_value(a, caller, "a")
     host = host_of(x, FLOAT + COMPLEX)
     if host is not None and not np.isnan(host).any():
         return x, None
@@ -134,10 +134,10 @@ def nanprod(
     return prod(x, axis, dtype, out, keepdims, initial, where)
 
 
-def _both(numbers: Any, where: Any, who: str) -> Any:
+def _both(numbers: Any, where: Any, caller: str) -> Any:
     if numbers is None or where is None:
         return where if numbers is None else numbers
-    return numbers & mask_of_where(where, who)
+    return numbers & mask_of_where(where, caller)
 
 
 def nanmean(
@@ -285,19 +285,19 @@ def nanstd(
 
 
 def _nan_extremum(
-    who: str, a: Any, axis: Any, out: Any, keepdims: bool, initial: Any, where: Any
+    caller: str, a: Any, axis: Any, out: Any, keepdims: bool, initial: Any, where: Any
 ) -> Any:
-    extremum, worst = (max_, greatest_below) if who == "nanmax" else (min_, least_above)
+    extremum, worst = (max_, greatest_below) if caller == "nanmax" else (min_, least_above)
     host = host_of(a, FLOAT)
     if host is not None and host.size and out is initial is where is None:
         # NumPy's fmax and fmin take the other one where one is NaN
-        find: Any = np.fmax if who == "nanmax" else np.fmin
-        axes = canonical_axes(axis, host.ndim, who)
+        find: Any = np.fmax if caller == "nanmax" else np.fmin
+        axes = canonical_axes(axis, host.ndim, caller)
         return array_of(quiet.run(find.reduce, host, axes, None, None, bool(keepdims)), host.dtype)
-    x, numbers = _numbers(a, who)
+    x, numbers = _numbers(a, caller)
     if numbers is None:
         return extremum(x, axis, out, keepdims, initial, where)
-    x = masked(who, x, numbers, worst(x.dtype))
+    x = masked(caller, x, numbers, worst(x.dtype))
     found = extremum(x, axis, out, keepdims, initial, where)
     if initial is not None:
         return found
@@ -377,12 +377,12 @@ def nanmin(
     return _nan_extremum("nanmin", a, axis, out, keepdims, initial, where)
 
 
-def _nan_arg_extremum(who: str, a: Any, axis: Any, out: Any, keepdims: bool) -> Any:
-    x, numbers = _numbers(a, who)
-    find, worst = (argmax, greatest_below) if who == "nanargmax" else (argmin, least_above)
+def _nan_arg_extremum(caller: str, a: Any, axis: Any, out: Any, keepdims: bool) -> Any:
+    x, numbers = _numbers(a, caller)
+    find, worst = (argmax, greatest_below) if caller == "nanargmax" else (argmin, least_above)
     if numbers is None:
         return find(x, axis, out, keepdims)
-    at = find(masked(who, x, numbers, worst(x.dtype)), axis, out, keepdims)
+    at = find(masked(caller, x, numbers, worst(x.dtype)), axis, out, keepdims)
     return choose(all_(~numbers, axis, keepdims=keepdims), full_like(at, -1), at)
 
 

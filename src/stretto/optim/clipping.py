@@ -60,14 +60,14 @@ def clip_by_global_norm(max_norm: Scalar) -> GradientTransformationExtraArgs:
     >>> tx.update({"a": snp.array([3.0]), "b": snp.array([4.0])}, tx.init(None))[0]
     {'a': Array([0.6], dtype=float32), 'b': Array([0.8], dtype=float32)}
     """
-    who = "clip_by_global_norm"
-    check(who, least=0, max_norm=max_norm)
+    caller = "clip_by_global_norm"
+    check(caller, least=0, max_norm=max_norm)
 
     def f(updates: Any, params: Any) -> Any:
         norm = global_norm(updates)
         within = norm <= max_norm
         factor = snp.where(within, 1, max_norm / snp.where(within, 1, norm))
-        return leafwise(who, lambda g: g * factor, updates)[0]
+        return leafwise(caller, lambda g: g * factor, updates)[0]
 
     return stateless(f)
 
@@ -132,8 +132,8 @@ def adaptive_grad_clip(
     >>> updates["w"][0]
     Array([0.5 , 0.25], dtype=float32)
     """
-    who = "adaptive_grad_clip"
-    check(who, least=0, clipping=clipping, eps=eps)
+    caller = "adaptive_grad_clip"
+    check(caller, least=0, clipping=clipping, eps=eps)
 
     def rule(g: Any, p: Any) -> Any:
         within = _axes_within(p.shape) if axis is None else axis
@@ -143,13 +143,13 @@ def adaptive_grad_clip(
         return g * snp.where(of_g < largest, 1, factor)
 
     def f(updates: Any, params: Any) -> Any:
-        need_params(params, who)
+        need_params(params, caller)
         for path, x in zip(tree.paths(params, "params"), tree.leaves(params), strict=True):
             if axis is None and snp.ndim(x) > 5:
                 raise ValueError(
-                    f"{who}: {path} has shape {snp.shape(x)}; give axis for more than 5 axes"
+                    f"{caller}: {path} has shape {snp.shape(x)}; give axis for more than 5 axes"
                 )
-        return leafwise(who, rule, updates, params=params)[0]
+        return leafwise(caller, rule, updates, params=params)[0]
 
     return stateless(f)
 

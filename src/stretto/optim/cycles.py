@@ -57,16 +57,16 @@ def piecewise_interpolate_schedule(
     >>> [float(schedule(t)) for t in (0, 2, 4, 5, 6, 7)]
     [1.0, 0.75, 0.5, 0.25, 0.0, 0.0]
     """
-    who = "piecewise_interpolate_schedule"
+    caller = "piecewise_interpolate_schedule"
     if interpolate_type not in _BETWEEN:
         raise ValueError(
-            f"{who}: interpolate_type must be 'linear' or 'cosine', got {interpolate_type!r}"
+            f"{caller}: interpolate_type must be 'linear' or 'cosine', got {interpolate_type!r}"
         )
     between = _BETWEEN[interpolate_type]
     pieces = []
     begin, value = 0, init_value
     for boundary, scale in sorted((boundaries_and_scales or {}).items()):
-        check(who, least=0, **{f"the scale at {boundary}": scale})
+        check(caller, least=0, **{f"the scale at {boundary}": scale})
         pieces.append((begin, boundary, value, value * scale))
         begin, value = boundary, value * scale
 

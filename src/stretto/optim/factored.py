@@ -84,8 +84,8 @@ def scale_by_factored_rms(
     >>> tx.update({"w": snp.full((3, 2), 4.0)}, state, params)[0]["w"][0]
     Array([1., 1.], dtype=float32)
     """
-    who = "scale_by_factored_rms"
-    check(who, least=0, decay_rate=decay_rate, epsilon=epsilon)
+    caller = "scale_by_factored_rms"
+    check(caller, least=0, decay_rate=decay_rate, epsilon=epsilon)
     weight_of_past = _power_decay if decay_rate_fn is None else decay_rate_fn
 
     def axes_of(shape: tuple[int, ...]) -> tuple[int, int] | None:
@@ -95,25 +95,26 @@ def scale_by_factored_rms(
         return None if shape[second] < min_dim_size_to_factor else (int(second), int(largest))
 
     def init(params: Any) -> FactoredState:
-        leaves, spec = values_of_tree(params, who, "params")
+        leaves, spec = values_of_tree(params, caller, "params")
         return _state(first_count(), spec, [_nothing_yet(x, axes_of(x.shape)) for x in leaves])
 
     def update(
         updates: Any, state: FactoredState, params: Any = None, **extra: Any
     ) -> tuple[Any, FactoredState]:
-        need_params(params, who)
-        columns(who, {"updates": updates, "params": params})
+        need_params(params, caller)
+        columns(caller, {"updates": updates, "params": params})
         trees = {f"state.{name}": getattr(state, name) for name in ("v_row", "v_col", "v")}
-        (leaves, *before), spec = columns(who, {"updates": updates} | trees, shapes=False)
+        (leaves, *before), spec = columns(caller, {"updates": updates} | trees, shapes=False)
         past = weight_of_past(state.count - step_offset, decay_rate)
         news, squares = [], []
         for path, g, *old in zip(tree.paths(updates), leaves, *before, strict=True):
-            g = as_value(g, who, f"updates{path}")
+            g = as_value(g, caller, f"updates{path}")
             axes = axes_of(g.shape)
             for x, y, name in zip(old, _nothing_yet(g, axes), trees, strict=True):
                 if x.shape != y.shape:
                     raise ValueError(
-                        f"{who}: {name}{path} has shape {x.shape}, but for updates{path} of shape "
+                        f"{caller}: {name}{path} has shape {x.shape}, but for updates{path} of "
+                        "shape "
                         f"{g.shape} it must have {y.shape}"
                     )
             new, *after = _scaled(wide(g), [wide(x) for x in old], axes, past, epsilon)

@@ -84,10 +84,10 @@ def inject_hyperparams(
     """
     names = {static_args} if isinstance(static_args, str) else set(static_args)
     signature = inspect.signature(inner_factory)
-    who = f"inject_hyperparams({name_of(inner_factory)})"
+    caller = f"inject_hyperparams({name_of(inner_factory)})"
     if names - set(signature.parameters):
         raise ValueError(
-            f"{who}: static_args names {sorted(names - set(signature.parameters))}; there are "
+            f"{caller}: static_args names {sorted(names - set(signature.parameters))}; there are "
             f"{list(signature.parameters)}"
         )
 
@@ -100,7 +100,7 @@ def inject_hyperparams(
         return not (callable(x) or isinstance(x, (int, float, np.number, np.ndarray, Value)))
 
     def make(*args: Any, **kwargs: Any) -> GradientTransformationExtraArgs:
-        refuse_unknown(who, "hyperparameter", kwargs, inner_factory, name_of(inner_factory))
+        refuse_unknown(caller, "hyperparameter", kwargs, inner_factory, name_of(inner_factory))
         bound = signature.bind(*args, **kwargs)
         bound.apply_defaults()
         given: dict[str, Any] = {}
@@ -114,7 +114,7 @@ def inject_hyperparams(
 
         def asked(states: dict[str, ScheduleState]) -> dict[str, Any]:
             return {
-                name: _scalar(f(states[name].count), who, name, hyperparam_dtype, f)
+                name: _scalar(f(states[name].count), caller, name, hyperparam_dtype, f)
                 for name, f in schedules.items()
             }
 
@@ -123,7 +123,7 @@ def inject_hyperparams(
 
         def init(params: Any) -> InjectStatefulHyperparamsState:
             states = {name: ScheduleState(first_count()) for name in schedules}
-            own = {n: _scalar(x, who, n, hyperparam_dtype) for n, x in numbers.items()}
+            own = {n: _scalar(x, caller, n, hyperparam_dtype) for n, x in numbers.items()}
             hyperparams = own | asked(states)
             inner_state = inner(hyperparams).init(params)
             return InjectStatefulHyperparamsState(first_count(), hyperparams, states, inner_state)
@@ -134,7 +134,7 @@ def inject_hyperparams(
             params: Any = None,
             **extra: Any,
         ) -> tuple[Any, InjectStatefulHyperparamsState]:
-            own = {n: _scalar(state.hyperparams[n], who, n, hyperparam_dtype) for n in numbers}
+            own = {n: _scalar(state.hyperparams[n], caller, n, hyperparam_dtype) for n in numbers}
             hyperparams = own | asked(state.hyperparams_states)
             updates, inner_state = inner(hyperparams).update(
                 updates, state.inner_state, params, **extra
@@ -154,15 +154,15 @@ def inject_hyperparams(
     return make
 
 
-def _scalar(x: Any, who: str, name: str, dtype: Any, schedule: Schedule | None = None) -> Any:
+def _scalar(x: Any, caller: str, name: str, dtype: Any, schedule: Schedule | None = None) -> Any:
     """A hyperparameter as an array that is not weak: Python numbers in ``dtype``."""
     try:
-        value = as_value(x, who, name)
+        value = as_value(x, caller, name)
     except TypeError:
         value = None
     if value is None or (schedule is not None and value.ndim):
         raise TypeError(
-            f"{who}: {name} was taken for a schedule, but {name}(count) gave "
+            f"{caller}: {name} was taken for a schedule, but {name}(count) gave "
             f"{x if value is None else value.type}, not one number; if it is not a schedule, name "
             f"it in static_args"
         )

@@ -47,7 +47,7 @@ __all__ = [
 
 
 def columns(
-    who: str, trees: Mapping[str, Any], *, shapes: bool = True
+    caller: str, trees: Mapping[str, Any], *, shapes: bool = True
 ) -> tuple[list[list[Any]], Any]:
     """The leaves of each tree, which must be alike in structure and shapes, and that structure.
 
@@ -60,7 +60,7 @@ def columns(
         more, other_spec = tree.flatten(other)
         if other_spec != spec:
             raise ValueError(
-                f"{who}: {name} and {other_name} differ in structure; they part at "
+                f"{caller}: {name} and {other_name} differ in structure; they part at "
                 f"{tree.difference(first, other, name)}"
             )
         if shapes and [np.shape(x) for x in leaves] != [np.shape(x) for x in more]:
@@ -70,7 +70,7 @@ def columns(
                 if np.shape(x) != np.shape(y)
             )
             raise ValueError(
-                f"{who}: {name}{path} has shape {np.shape(a)}, but {other_name}{path} has shape "
+                f"{caller}: {name}{path} has shape {np.shape(a)}, but {other_name}{path} has shape "
                 f"{np.shape(b)}"
             )
         found.append(more)
@@ -78,7 +78,7 @@ def columns(
 
 
 def leafwise(
-    who: str,
+    caller: str,
     rule: Callable[..., Any],
     updates: Any,
     moments: Mapping[str, Any] | None = None,
@@ -95,10 +95,10 @@ def leafwise(
     trees = {"updates": updates} | {f"state.{name}": m for name, m in moments.items()}
     if params is not None:
         trees["params"] = params
-    found, spec = columns(who, trees)
-    _refuse_integers(who, updates, found[0])
+    found, spec = columns(caller, trees)
+    _refuse_integers(caller, updates, found[0])
     named = [
-        as_values(column, who, lambda root=root, x=x: tree.paths(x, root))
+        as_values(column, caller, lambda root=root, x=x: tree.paths(x, root))
         for column, (root, x) in zip(found, trees.items(), strict=True)
     ]
     results: list[list[Any]] = [[] for _ in range(1 + len(moments))]
@@ -107,18 +107,19 @@ def leafwise(
         before = group[: 1 + len(moments)]
         dtypes = [_common(before), *[x.dtype for x in before[1:]]]
         for result, new, dtype in zip(results, news if moments else (news,), dtypes, strict=True):
-            result.append(convert(as_value(new, who), dtype))
+            result.append(convert(as_value(new, caller), dtype))
     return [tree.unflatten(spec, result) for result in results]
 
 
-def _refuse_integers(who: str, updates: Any, leaves: list[Any]) -> None:
+def _refuse_integers(caller: str, updates: Any, leaves: list[Any]) -> None:
     for path, x in zip(tree.paths(updates, "updates"), leaves, strict=True):
         whole = isinstance(x, (bool, int)) or not is_inexact(getattr(x, "dtype", np.dtype(float)))
         if whole:
             dtype = getattr(x, "dtype", type(x).__name__)
             name = "float0, the gradient of an integer" if is_float0(x) else f"{dtype}"
             raise TypeError(
-                f"{who}: updates must be floating, but {path} is {name}; keep such leaves out of "
+                f"{caller}: updates must be floating, but {path} is {name}; keep such leaves "
+                "out of "
                 f"the parameters, or leave them out here with masked(..., mask)"
             )
 
@@ -219,16 +220,16 @@ def unbias(decay: Scalar, count: Any) -> Any:
 # Arguments
 
 
-def need_params(params: Any, who: str) -> None:
+def need_params(params: Any, caller: str) -> None:
     """Raise ``ValueError`` where ``update`` was called without parameters."""
     if params is None:
         raise ValueError(
-            f"{who}: its update needs the parameters; call update(updates, state, params)"
+            f"{caller}: its update needs the parameters; call update(updates, state, params)"
         )
 
 
 def check(
-    who: str,
+    caller: str,
     *,
     least: float | None = None,
     below: float | None = None,
@@ -248,7 +249,8 @@ def check(
         if isinstance(x, (Value, np.ndarray)):
             if x.ndim:
                 raise ValueError(
-                    f"{who}: {name} must be one number, got an array of shape {x.shape}; for one a "
+                    f"{caller}: {name} must be one number, got an array of shape {x.shape}; for "
+                    "one a "
                     f"member of a stacked ensemble: per_member(adam, {name}=...), with the "
                     f"optimiser that you want in place of adam"
                 )
@@ -256,7 +258,7 @@ def check(
         if x is None or callable(x):
             continue
         if isinstance(x, bool) or not isinstance(x, (int, float, np.number)):
-            raise TypeError(f"{who}: {name} must be a number or an array, got {x!r}")
+            raise TypeError(f"{caller}: {name} must be a number or an array, got {x!r}")
         inside = (
             not math.isnan(x)
             and (least is None or x >= least)
@@ -264,4 +266,4 @@ def check(
             and (above is None or x > above)
         )
         if not inside:
-            raise ValueError(f"{who}: {name} must be {' and '.join(bounds)}, got {x!r}")
+            raise ValueError(f"{caller}: {name} must be {' and '.join(bounds)}, got {x!r}")

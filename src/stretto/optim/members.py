@@ -104,14 +104,14 @@ def _made_per_member(
     factory: Callable[..., GradientTransformation], hyperparams: Mapping[str, Any]
 ) -> GradientTransformationExtraArgs:
     """As ``per_member``, with hyperparameters in the state."""
-    who = f"per_member({name_of(factory)})"
-    refuse_unknown(who, "hyperparameter", hyperparams, factory, name_of(factory))
+    caller = f"per_member({name_of(factory)})"
+    refuse_unknown(caller, "hyperparameter", hyperparams, factory, name_of(factory))
     own: dict[str, Any] = {}
     for name, x in hyperparams.items():
         if isinstance(x, (list, tuple)) and all(isinstance(n, (int, float)) for n in x):
-            own[name] = as_value(np.asarray(x, np.float64), who, name)
+            own[name] = as_value(np.asarray(x, np.float64), caller, name)
         elif isinstance(x, (Value, np.ndarray)) and x.ndim:
-            own[name] = as_value(x, who, name)
+            own[name] = as_value(x, caller, name)
     shared = {name: x for name, x in hyperparams.items() if name not in own}
     names = set(inspect.signature(factory).parameters)
     make = inject_hyperparams(factory, static_args=names - set(own))

@@ -63,7 +63,7 @@ class ScaleByBeliefState(NamedTuple):
 
 
 def _two_moments(
-    who: str,
+    caller: str,
     rule_at: Callable[[Any], Callable[..., Any]],
     *,
     state_class: type = ScaleByAdamState,
@@ -79,7 +79,7 @@ def _two_moments(
     def update(updates: Any, state: Any, params: Any = None, **extra: Any) -> tuple[Any, Any]:
         count = safe_increment(state.count)
         moments = {"mu": state.mu, "nu": state.nu}
-        new, mu, nu = leafwise(who, rule_at(count), updates, moments)
+        new, mu, nu = leafwise(caller, rule_at(count), updates, moments)
         return new, state_class(count, mu, nu)
 
     return GradientTransformationExtraArgs(init, update)
@@ -135,9 +135,9 @@ def scale_by_adam(
     >>> snp.round(updates["w"], 3), state.count
     (Array([1.], dtype=float32), Array(1, dtype=int32))
     """
-    who = "scale_by_adam"
-    check(who, least=0, below=1, b1=b1, b2=b2)
-    check(who, least=0, eps=eps, eps_root=eps_root)
+    caller = "scale_by_adam"
+    check(caller, least=0, below=1, b1=b1, b2=b2)
+    check(caller, least=0, eps=eps, eps_root=eps_root)
 
     def rule_at(count: Any) -> Callable[..., Any]:
         first, v_scale = _first_moment(b1, count, nesterov), unbias(b2, count)
@@ -149,7 +149,7 @@ def scale_by_adam(
 
         return rule
 
-    return _two_moments(who, rule_at, mu_dtype=mu_dtype)
+    return _two_moments(caller, rule_at, mu_dtype=mu_dtype)
 
 
 def scale_by_amsgrad(
@@ -184,9 +184,9 @@ def scale_by_amsgrad(
     >>> snp.round(updates["w"], 3)
     Array([1.], dtype=float32)
     """
-    who = "scale_by_amsgrad"
-    check(who, least=0, below=1, b1=b1, b2=b2)
-    check(who, least=0, eps=eps, eps_root=eps_root)
+    caller = "scale_by_amsgrad"
+    check(caller, least=0, below=1, b1=b1, b2=b2)
+    check(caller, least=0, eps=eps, eps_root=eps_root)
 
     def init(params: Any) -> ScaleByAmsgradState:
         mu, nu = filled(params, dtype=mu_dtype), filled(params, real_only=True)
@@ -206,7 +206,7 @@ def scale_by_amsgrad(
             return m * m_scale / (snp.sqrt(largest + eps_root) + eps), m, v, largest
 
         moments = {"mu": state.mu, "nu": state.nu, "nu_max": state.nu_max}
-        new, *rest = leafwise(who, rule, updates, moments)
+        new, *rest = leafwise(caller, rule, updates, moments)
         return new, ScaleByAmsgradState(count, *rest)
 
     return GradientTransformationExtraArgs(init, update)
@@ -283,10 +283,10 @@ def scale_by_radam(
     >>> tx.update({"w": snp.array([5.0])}, tx.init({"w": snp.zeros(1)}))[0]
     {'w': Array([5.], dtype=float32)}
     """
-    who = "scale_by_radam"
-    check(who, least=0, below=1, b1=b1, b2=b2)
-    check(who, least=0, eps=eps, eps_root=eps_root)
-    check(who, least=4, threshold=threshold)  # below 4, r is not a real number
+    caller = "scale_by_radam"
+    check(caller, least=0, below=1, b1=b1, b2=b2)
+    check(caller, least=0, eps=eps, eps_root=eps_root)
+    check(caller, least=4, threshold=threshold)  # below 4, r is not a real number
     limit = 2 / (1 - b2) - 1
 
     def rule_at(count: Any) -> Callable[..., Any]:
@@ -306,7 +306,7 @@ def scale_by_radam(
 
         return rule
 
-    return _two_moments(who, rule_at)
+    return _two_moments(caller, rule_at)
 
 
 def scale_by_belief(
@@ -338,9 +338,9 @@ def scale_by_belief(
     >>> snp.round(updates["w"], 3)
     Array([1.111], dtype=float32)
     """
-    who = "scale_by_belief"
-    check(who, least=0, below=1, b1=b1, b2=b2)
-    check(who, least=0, eps=eps, eps_root=eps_root)
+    caller = "scale_by_belief"
+    check(caller, least=0, below=1, b1=b1, b2=b2)
+    check(caller, least=0, eps=eps, eps_root=eps_root)
 
     def rule_at(count: Any) -> Callable[..., Any]:
         first, v_scale = _first_moment(b1, count, nesterov), unbias(b2, count)
@@ -352,7 +352,7 @@ def scale_by_belief(
 
         return rule
 
-    return _two_moments(who, rule_at, state_class=ScaleByBeliefState)
+    return _two_moments(caller, rule_at, state_class=ScaleByBeliefState)
 
 
 def scale_by_yogi(
@@ -383,10 +383,10 @@ def scale_by_yogi(
     >>> snp.round(updates["w"], 3)
     Array([1.], dtype=float32)
     """
-    who = "scale_by_yogi"
-    check(who, least=0, below=1, b1=b1, b2=b2)
+    caller = "scale_by_yogi"
+    check(caller, least=0, below=1, b1=b1, b2=b2)
     start = initial_accumulator_value
-    check(who, least=0, eps=eps, eps_root=eps_root, initial_accumulator_value=start)
+    check(caller, least=0, eps=eps, eps_root=eps_root, initial_accumulator_value=start)
 
     def rule_at(count: Any) -> Callable[..., Any]:
         first, v_scale = _first_moment(b1, count, nesterov=False), unbias(b2, count)
@@ -399,4 +399,4 @@ def scale_by_yogi(
 
         return rule
 
-    return _two_moments(who, rule_at, start=(start, start))
+    return _two_moments(caller, rule_at, start=(start, start))

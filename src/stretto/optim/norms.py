@@ -62,8 +62,8 @@ def scale_by_trust_ratio(
     >>> tx.update({"w": snp.array([0.0, 0.5])}, tx.init(params), params)[0]
     {'w': Array([0., 5.], dtype=float32)}
     """
-    who = "scale_by_trust_ratio"
-    check(who, least=0, min_norm=min_norm, trust_coefficient=trust_coefficient, eps=eps)
+    caller = "scale_by_trust_ratio"
+    check(caller, least=0, min_norm=min_norm, trust_coefficient=trust_coefficient, eps=eps)
 
     def rule(g: Any, p: Any) -> Any:
         of_p, of_g = (snp.maximum(root_of_squares(snp.sum(squared(x))), min_norm) for x in (p, g))
@@ -72,8 +72,8 @@ def scale_by_trust_ratio(
         return g * snp.where(zero, 1, ratio)
 
     def f(updates: Any, params: Any) -> Any:
-        need_params(params, who)
-        return leafwise(who, rule, updates, params=params)[0]
+        need_params(params, caller)
+        return leafwise(caller, rule, updates, params=params)[0]
 
     return stateless(f)
 
@@ -98,12 +98,12 @@ def scale_by_param_block_rms(min_scale: Scalar = 1e-3) -> GradientTransformation
     >>> tx.update({"w": snp.ones(2)}, tx.init(params), params)[0]
     {'w': Array([2., 2.], dtype=float32)}
     """
-    who = "scale_by_param_block_rms"
-    check(who, least=0, min_scale=min_scale)
+    caller = "scale_by_param_block_rms"
+    check(caller, least=0, min_scale=min_scale)
 
     def f(updates: Any, params: Any) -> Any:
-        need_params(params, who)
+        need_params(params, caller)
         scaled = lambda g, p: g * snp.maximum(root_of_squares(snp.mean(squared(p))), min_scale)
-        return leafwise(who, scaled, updates, params=params)[0]
+        return leafwise(caller, scaled, updates, params=params)[0]
 
     return stateless(f)

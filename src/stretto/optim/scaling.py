@@ -83,8 +83,8 @@ def scale(step_size: Scalar) -> GradientTransformationExtraArgs:
     return stateless(lambda updates, params: _times("scale", updates, step_size))
 
 
-def _times(who: str, updates: Any, factor: Any) -> Any:
-    return leafwise(who, lambda g: g * factor, updates)[0]
+def _times(caller: str, updates: Any, factor: Any) -> Any:
+    return leafwise(caller, lambda g: g * factor, updates)[0]
 
 
 def scale_by_schedule(step_size_fn: Schedule) -> GradientTransformationExtraArgs:
@@ -107,14 +107,14 @@ def scale_by_schedule(step_size_fn: Schedule) -> GradientTransformationExtraArgs
     return _scheduled("scale_by_schedule", step_size_fn)
 
 
-def _scheduled(who: str, schedule: Schedule, sign: int = 1) -> GradientTransformationExtraArgs:
+def _scheduled(caller: str, schedule: Schedule, sign: int = 1) -> GradientTransformationExtraArgs:
     def init(params: Any) -> ScaleByScheduleState:
         return ScaleByScheduleState(first_count())
 
     def update(
         updates: Any, state: ScaleByScheduleState, params: Any = None, **extra: Any
     ) -> tuple[Any, ScaleByScheduleState]:
-        new = _times(who, updates, sign * schedule(state.count))
+        new = _times(caller, updates, sign * schedule(state.count))
         return new, ScaleByScheduleState(safe_increment(state.count))
 
     return GradientTransformationExtraArgs(init, update)
@@ -140,14 +140,16 @@ def scale_by_learning_rate(
     >>> tx.update({"w": snp.ones(2)}, tx.init(None))[0]
     {'w': Array([-0.5, -0.5], dtype=float32)}
     """
-    who = "scale_by_learning_rate"
+    caller = "scale_by_learning_rate"
     if learning_rate is None:
-        raise TypeError(f"{who}: learning_rate must be a number, an array or a schedule, got None")
-    check(who, least=0, learning_rate=learning_rate)
+        raise TypeError(
+            f"{caller}: learning_rate must be a number, an array or a schedule, got None"
+        )
+    check(caller, least=0, learning_rate=learning_rate)
     sign = -1 if flip_sign else 1
     if callable(learning_rate):
-        return _scheduled(who, learning_rate, sign)
-    return stateless(lambda updates, params: _times(who, updates, sign * learning_rate))
+        return _scheduled(caller, learning_rate, sign)
+    return stateless(lambda updates, params: _times(caller, updates, sign * learning_rate))
 
 
 def add_decayed_weights(
@@ -176,8 +178,8 @@ def add_decayed_weights(
     >>> tx.update({"w": snp.ones(1)}, tx.init(params), params)[0]
     {'w': Array([2.], dtype=float32)}
     """
-    who = "add_decayed_weights"
-    check(who, least=0, weight_decay=weight_decay)
+    caller = "add_decayed_weights"
+    check(caller, least=0, weight_decay=weight_decay)
     if not callable(weight_decay) and not isinstance(weight_decay, Value) and weight_decay == 0:
         return identity()
 
@@ -185,12 +187,12 @@ def add_decayed_weights(
         return WeightDecaySchedule(first_count()) if callable(weight_decay) else EmptyState()
 
     def update(updates: Any, state: Any, params: Any = None, **extra: Any) -> tuple[Any, Any]:
-        need_params(params, who)
+        need_params(params, caller)
         decay = weight_decay
         if callable(weight_decay):
             decay = weight_decay(state.count)
             state = WeightDecaySchedule(safe_increment(state.count))
-        return leafwise(who, lambda g, p: g + decay * p, updates, params=params)[0], state
+        return leafwise(caller, lambda g, p: g + decay * p, updates, params=params)[0], state
 
     tx = GradientTransformationExtraArgs(init, update)
     return tx if mask is None else masked(tx, mask)

@@ -76,8 +76,8 @@ def polynomial_schedule(
     >>> [float(schedule(t)) for t in (0, 5, 10, 20)]
     [1.0, 0.25, 0.0, 0.0]
     """
-    who = "polynomial_schedule"
-    check(who, least=0, transition_steps=transition_steps, transition_begin=transition_begin)
+    caller = "polynomial_schedule"
+    check(caller, least=0, transition_steps=transition_steps, transition_begin=transition_begin)
     if transition_steps == 0:
         return constant_schedule(init_value)
 
@@ -143,9 +143,9 @@ def exponential_decay(
     >>> [float(schedule(t)) for t in (0, 1, 2)]
     [1.0, 0.5, 0.25]
     """
-    who = "exponential_decay"
-    check(who, above=0, transition_steps=transition_steps, decay_rate=decay_rate)
-    check(who, least=0, transition_begin=transition_begin)
+    caller = "exponential_decay"
+    check(caller, above=0, transition_steps=transition_steps, decay_rate=decay_rate)
+    check(caller, least=0, transition_begin=transition_begin)
 
     def schedule(count: Any) -> Any:
         exponent = snp.maximum(count - transition_begin, 0) / transition_steps

@@ -21,17 +21,17 @@ __all__ = ["apply_updates", "incremental_update", "periodic_update"]
 
 
 def _in_place_of(
-    who: str, names: tuple[str, str], kept: Any, other: Any, f: Callable[[Any, Any], Any]
+    caller: str, names: tuple[str, str], kept: Any, other: Any, f: Callable[[Any, Any], Any]
 ) -> Any:
     """``f`` of each leaf of ``kept`` and ``other``, with the types of ``kept``."""
-    (leaves, others), spec = columns(who, dict(zip(names, (kept, other), strict=True)))
+    (leaves, others), spec = columns(caller, dict(zip(names, (kept, other), strict=True)))
     news = []
     for x, y in zip(leaves, others, strict=True):
         if is_float0(y):  # the gradient of an integer
             news.append(x)
             continue
-        value = as_value(x, who, "a leaf")
-        news.append(convert(f(value, as_value(y, who, "a leaf")), value.dtype, value.weak_type))
+        value = as_value(x, caller, "a leaf")
+        news.append(convert(f(value, as_value(y, caller, "a leaf")), value.dtype, value.weak_type))
     return tree.unflatten(spec, news)
 
 

@@ -29,39 +29,39 @@ __all__ = [
 ]
 
 
-def static_shape(shape: Any, who: str) -> tuple[int, ...]:
+def static_shape(shape: Any, caller: str) -> tuple[int, ...]:
     """The shape as a tuple of Python integers; refuses traced sizes."""
     if isinstance(shape, Tracer):
         raise TracedValueError(
-            f"random.{who}: shape must be known while tracing, but is traced: {shape.origin()}. "
+            f"random.{caller}: shape must be known while tracing, but is traced: {shape.origin()}. "
             f"Name the argument in static_argnums"
         )
     several: Any = shape if isinstance(shape, (tuple, list, Value, np.ndarray)) else (shape,)
-    sizes = sizes_of(several, f"random.{who}")
+    sizes = sizes_of(several, f"random.{caller}")
     if any(n < 0 for n in sizes):
-        raise ValueError(f"random.{who}: sizes must not be negative, got shape {sizes}")
+        raise ValueError(f"random.{caller}: sizes must not be negative, got shape {sizes}")
     return sizes
 
 
-def float_dtype(dtype: Any, who: str) -> np.dtype:
+def float_dtype(dtype: Any, caller: str) -> np.dtype:
     """The floating dtype asked for, the default for None."""
     target = scalar_dtype(float) if dtype is None else as_dtype(dtype)
     if kind_of(target) != "float":
-        raise TypeError(f"random.{who}: dtype must be floating, got {target}")
+        raise TypeError(f"random.{caller}: dtype must be floating, got {target}")
     return target
 
 
-def integer_dtype(dtype: Any, who: str) -> np.dtype:
+def integer_dtype(dtype: Any, caller: str) -> np.dtype:
     """The integer dtype asked for, of 8 to 64 bits; the default for None."""
     target = default_dtype("int") if dtype is None else as_dtype(dtype)
     if target.kind not in "iu":
-        raise TypeError(f"random.{who}: dtype must be an integer of 8 to 64 bits, got {target}")
+        raise TypeError(f"random.{caller}: dtype must be an integer of 8 to 64 bits, got {target}")
     return target
 
 
 def in_range(
     x: Any,
-    who: str,
+    caller: str,
     name: str,
     most: float = math.inf,
     *,
@@ -77,20 +77,20 @@ def in_range(
     if x.__class__ in (int, float):
         worst = x
     else:
-        value = as_value(x, f"random.{who}", name)
+        value = as_value(x, f"random.{caller}", name)
         if isinstance(value, Tracer) or (value.ndim and not whole) or not value.size:
             return
         host = np.asarray(value)
         worst = host.min() if not host.min() >= 0 else host.max()
     if worst < 0 or worst > most or (np.isnan(worst) and not nan):
         expected = "not be negative or NaN" if most == math.inf else f"be from 0 to {most:g}"
-        raise ValueError(f"random.{who}: {name} must {expected}, got {worst}")
+        raise ValueError(f"random.{caller}: {name} must {expected}, got {worst}")
 
 
 def parameter(
     x: Any,
     dtype: np.dtype,
-    who: str,
+    caller: str,
     name: str,
     lossless: bool = False,
     nonnegative: bool = False,
@@ -101,31 +101,31 @@ def parameter(
     to.
     """
     if nonnegative:
-        in_range(x, who, name, nan=True)
-    value = as_value(x, f"random.{who}", name)
+        in_range(x, caller, name, nan=True)
+    value = as_value(x, f"random.{caller}", name)
     if lossless:
         own = (value.dtype, value.weak_type)
-        if promote([own, (dtype, False)], f"random.{who}")[0] != dtype:
+        if promote([own, (dtype, False)], f"random.{caller}")[0] != dtype:
             raise TypePromotionError(
-                f"random.{who}: {name} of type {value.type} does not convert to {dtype} without "
+                f"random.{caller}: {name} of type {value.type} does not convert to {dtype} without "
                 f"loss; pass dtype=, or convert it with .astype({dtype.name!r})"
             )
     return convert(value, dtype)
 
 
-def shape_of(shape: Any, who: str, *parameters: Any) -> tuple[int, ...]:
+def shape_of(shape: Any, caller: str, *parameters: Any) -> tuple[int, ...]:
     """The shape asked for; for None that to which the parameters broadcast."""
     if shape is None:
-        return broadcast_shapes(f"random.{who}", *[p.shape for p in parameters])
-    return static_shape(shape, who)
+        return broadcast_shapes(f"random.{caller}", *[p.shape for p in parameters])
+    return static_shape(shape, caller)
 
 
-def spread(x: Any, shape: tuple[int, ...], who: str, name: str) -> Any:
+def spread(x: Any, shape: tuple[int, ...], caller: str, name: str) -> Any:
     """A parameter of a distribution at the shape of the draw.
 
     Raises ``ValueError`` where it does not broadcast to that.
     """
     extra = len(shape) - x.ndim
     if extra < 0 or any(n not in (1, m) for n, m in zip(x.shape, shape[extra:], strict=True)):
-        raise ValueError(f"random.{who}: {name} {x.type} does not broadcast to shape {shape}")
+        raise ValueError(f"random.{caller}: {name} {x.type} does not broadcast to shape {shape}")
     return broadcast_to(x, shape)

@@ -48,14 +48,14 @@ def _any(pred: Any) -> Any:
     return reduce_or(pred, tuple(range(pred.ndim)))
 
 
-def _probability(p: Any, who: str) -> Any:
+def _probability(p: Any, caller: str) -> Any:
     """A real parameter in its own floating dtype."""
-    whole = who == "multinomial"
-    in_range(p, who, "p", math.inf if whole else 1, whole=whole)
-    value = as_value(p, f"random.{who}", "p")
+    whole = caller == "multinomial"
+    in_range(p, caller, "p", math.inf if whole else 1, whole=whole)
+    value = as_value(p, f"random.{caller}", "p")
     value = convert(value, inexact_dtype(value.dtype))
     if kind_of(value.dtype) != "float":
-        raise TypeError(f"random.{who}: p must be real, got {value.type}")
+        raise TypeError(f"random.{caller}: p must be real, got {value.type}")
     return value
 
 
@@ -385,17 +385,17 @@ def multinomial(
     >>> x.shape, float(x.sum())
     ((3,), 10.0)
     """
-    who = "multinomial"
-    target, chance = float_dtype(dtype, who), _probability(p, who)
-    in_range(n, who, "n", nan=True)
-    trials = as_value(n, f"random.{who}", "n")
+    caller = "multinomial"
+    target, chance = float_dtype(dtype, caller), _probability(p, caller)
+    in_range(n, caller, "n", nan=True)
+    trials = as_value(n, f"random.{caller}", "n")
     own = [(x.dtype, x.weak_type) for x in (trials, chance)]
-    common = inexact_dtype(promote(own, f"random.{who}")[0])
+    common = inexact_dtype(promote(own, f"random.{caller}")[0])
     if not chance.ndim:
-        raise ValueError(f"random.{who}: p must have an axis of outcomes, got {chance.type}")
-    sizes = chance.shape if shape is None else static_shape(shape, who)
-    chance = spread(convert(chance, common), sizes, who, "p")
-    trials = spread(convert(trials, common), sizes[:-1], who, "n")
+        raise ValueError(f"random.{caller}: p must have an axis of outcomes, got {chance.type}")
+    sizes = chance.shape if shape is None else static_shape(shape, caller)
+    chance = spread(convert(chance, common), sizes, caller, "p")
+    trials = spread(convert(trials, common), sizes[:-1], caller, "n")
     chances = move_axis(chance, chance.ndim - 1, 0)
     left = cumsum(chances, 0, reverse=True)
     ratios = chances / select(left == 0, full_like(left, 1), left)

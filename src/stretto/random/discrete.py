@@ -236,17 +236,17 @@ def categorical(
     >>> random.categorical(random.PRNGKey(0), snp.array([0.0, 20.0]))
     Array(1, dtype=int32)
     """
-    who = "categorical"
-    refuse_sharding(f"random.{who}", out_sharding=out_sharding)
-    values = as_value(logits, f"random.{who}", "logits")
+    caller = "categorical"
+    refuse_sharding(f"random.{caller}", out_sharding=out_sharding)
+    values = as_value(logits, f"random.{caller}", "logits")
     values = convert(values, inexact_dtype(values.dtype))
-    place = canonical_axis(axis, values.ndim, f"random.{who}")
+    place = canonical_axis(axis, values.ndim, f"random.{caller}")
     batch = (*values.shape[:place], *values.shape[place + 1 :])
-    sizes = batch if shape is None else static_shape(shape, who)
+    sizes = batch if shape is None else static_shape(shape, caller)
     first = len(sizes) - len(batch)
     if first < 0 or any(n not in (1, m) for n, m in zip(batch, sizes[first:], strict=True)):
         raise ValueError(
-            f"random.{who}: shape {sizes} must end in what logits {values.type} without axis "
+            f"random.{caller}: shape {sizes} must end in what logits {values.type} without axis "
             f"{axis} broadcast to"
         )
     prefix = sizes[:first]
@@ -254,23 +254,23 @@ def categorical(
         full_shape = list(sizes)
         full_shape.insert(first + place, values.shape[place])
         noise = gumbel(key, tuple(full_shape), values.dtype, mode)
-        scores = add(noise, spread(values, tuple(full_shape), who, "logits"))
+        scores = add(noise, spread(values, tuple(full_shape), caller, "logits"))
         return argmax(scores, first + place, default_dtype("int"))
     count, n = math.prod(prefix), values.shape[place]
     if count > n:
         raise ValueError(
-            f"random.{who}: {count} draws without replacement from {n} categories are too many"
+            f"random.{caller}: {count} draws without replacement from {n} categories are too many"
         )
     if sizes[first:] != batch:
-        raise ValueError(f"random.{who}: without replacement shape {sizes} must end in {batch}")
+        raise ValueError(f"random.{caller}: without replacement shape {sizes} must end in {batch}")
     scores = add(values, gumbel(key, values.shape, values.dtype, mode))
     _, order = top_k(move_axis(scores, place, values.ndim - 1), count)
     order = transpose(order, (order.ndim - 1, *range(order.ndim - 1)))
     return reshape(order, sizes)
 
 
-def _static_length(x: Any, who: str, name: str) -> int:
-    return integer(x, f"random.{who}", name, 0)
+def _static_length(x: Any, caller: str, name: str) -> int:
+    return integer(x, f"random.{caller}", name, 0)
 
 
 def permutation(
@@ -362,18 +362,18 @@ def choice(
     >>> random.choice(random.PRNGKey(0), 5, (3,)).shape
     (3,)
     """
-    who = "random.choice"
-    values, sizes = as_value(a, who, "a"), static_shape(shape, "choice")
+    caller = "random.choice"
+    values, sizes = as_value(a, caller, "a"), static_shape(shape, "choice")
     whole = not values.ndim
-    place = 0 if whole else canonical_axis(axis, values.ndim, who)
+    place = 0 if whole else canonical_axis(axis, values.ndim, caller)
     n = _static_length(a, "choice", "a") if whole else values.shape[place]
     draws = math.prod(sizes)
     if not draws:
         return full((*values.shape[:place], *sizes, *values.shape[place + 1 :]), 0, values.dtype)
     if n <= 0:
-        raise ValueError(f"{who}: there is nothing to choose from: {n} parts")
+        raise ValueError(f"{caller}: there is nothing to choose from: {n} parts")
     if not replace and draws > n:
-        raise ValueError(f"{who}: {draws} draws without replacement from {n} parts are too many")
+        raise ValueError(f"{caller}: {draws} draws without replacement from {n} parts are too many")
     if p is None and not replace:
         shuffled = permutation(key, n if whole else values, place)
         out = slice_in_dim(shuffled, 0, draws, axis=place)

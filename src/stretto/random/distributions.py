@@ -57,20 +57,20 @@ __all__ = [
 _STATIC = (int, float, np.integer, np.floating)
 
 
-def uniform_float(key: Any, shape: tuple[int, ...], dtype: np.dtype, who: str) -> Any:
+def uniform_float(key: Any, shape: tuple[int, ...], dtype: np.dtype, caller: str) -> Any:
     """Floats in [0, 1), as many as the mantissa has values, equally likely."""
-    return unit_float(random_bits(key, bits_width(dtype), shape, who), dtype)
+    return unit_float(random_bits(key, bits_width(dtype), shape, caller), dtype)
 
 
 def _formula_of_bits(
     key: Any,
     shape: tuple[int, ...],
     dtype: np.dtype,
-    who: str,
+    caller: str,
     formula: Callable[..., Any],
     parameters: tuple[float, ...],
 ) -> Any:
-    return formula(uniform_float(key, shape, dtype, who), *parameters)
+    return formula(uniform_float(key, shape, dtype, caller), *parameters)
 
 
 _formula_when_large = when_large(_formula_of_bits, (1, 2, 3, 4, 5))
@@ -80,13 +80,13 @@ def _drawn(
     key: Any,
     shape: tuple[int, ...],
     dtype: np.dtype,
-    who: str,
+    caller: str,
     formula: Callable[..., Any],
     *parameters: float,
 ) -> Any:
     """A formula of numbers in [0, 1) and static parameters."""
     size = math.prod(shape)
-    return _formula_when_large(size, key, shape, dtype, who, formula, parameters)
+    return _formula_when_large(size, key, shape, dtype, caller, formula, parameters)
 
 
 def uniform(
@@ -217,17 +217,19 @@ def truncated_normal(
     >>> bool((abs(x) < 1).all())
     True
     """
-    who = "truncated_normal"
-    refuse_sharding(f"random.{who}", out_sharding=out_sharding)
-    target = float_dtype(dtype, who)
-    low, high = parameter(lower, target, who, "lower"), parameter(upper, target, who, "upper")
-    sizes = shape_of(shape, who, low, high)
+    caller = "truncated_normal"
+    refuse_sharding(f"random.{caller}", out_sharding=out_sharding)
+    target = float_dtype(dtype, caller)
+    low, high = parameter(lower, target, caller, "lower"), parameter(upper, target, caller, "upper")
+    sizes = shape_of(shape, caller, low, high)
     root = full((), math.sqrt(2), target)
     u = uniform(key, sizes, target, erf(divide(low, root)), erf(divide(high, root)))
     out = multiply(root, erf_inv(u))
     # Rounding must not reach the bounds.
     inner = nextafter(low, full_like(low, np.inf)), nextafter(high, full_like(high, -np.inf))
-    return clamp(spread(inner[0], sizes, who, "lower"), out, spread(inner[1], sizes, who, "upper"))
+    return clamp(
+        spread(inner[0], sizes, caller, "lower"), out, spread(inner[1], sizes, caller, "upper")
+    )
 
 
 def exponential(

@@ -131,11 +131,11 @@ def _sampled(made: Implementation, in_logs: bool, words: Any, a: Any) -> Any:
 _sampled_when_large = when_large(_sampled, (0, 1))
 
 
-def _gamma(key: Any, a: Any, shape: Any, dtype: Any, who: str, in_logs: bool) -> Any:
-    target = float_dtype(dtype, who)
-    a = parameter(a, target, who, "a", nonnegative=True)
-    sizes = shape_of(shape, who, a)
-    a = spread(a, sizes, who, "a")
+def _gamma(key: Any, a: Any, shape: Any, dtype: Any, caller: str, in_logs: bool) -> Any:
+    target = float_dtype(dtype, caller)
+    a = parameter(a, target, caller, "a", nonnegative=True)
+    sizes = shape_of(shape, caller, a)
+    a = spread(a, sizes, caller, "a")
     words = key_data(split(key, math.prod(sizes)))
     made = implementation(key_impl(key))
     return _differentiable(made, in_logs, reshape(words, (*sizes, made.size)), a)
@@ -310,14 +310,14 @@ def dirichlet(
     >>> x.shape, snp.allclose(x.sum(-1), 1)
     ((2, 3), Array(True, dtype=bool))
     """
-    who = "dirichlet"
-    refuse_sharding(f"random.{who}", out_sharding=out_sharding)
-    target = float_dtype(dtype, who)
-    in_range(alpha, who, "alpha", whole=True, nan=True)
-    value = parameter(alpha, target, who, "alpha")
+    caller = "dirichlet"
+    refuse_sharding(f"random.{caller}", out_sharding=out_sharding)
+    target = float_dtype(dtype, caller)
+    in_range(alpha, caller, "alpha", whole=True, nan=True)
+    value = parameter(alpha, target, caller, "alpha")
     if not value.ndim:
-        raise ValueError(f"random.{who}: alpha must have an axis, got {value.type}")
-    batch = value.shape[:-1] if shape is None else static_shape(shape, who)
+        raise ValueError(f"random.{caller}: alpha must have an axis, got {value.type}")
+    batch = value.shape[:-1] if shape is None else static_shape(shape, caller)
     logs = loggamma(key, value, (*batch, value.shape[-1]), target)
     last = (logs.ndim - 1,)
     weights = exp(logs - stop_gradient(expand_dims(reduce_max(logs, last), last)))
@@ -470,10 +470,10 @@ def generalized_normal(
     >>> random.generalized_normal(random.key(0), 1.5, (2, 3)).shape
     (2, 3)
     """
-    who = "generalized_normal"
-    refuse_sharding(f"random.{who}", out_sharding=out_sharding)
-    target, sizes = float_dtype(dtype, who), static_shape(shape, who)
-    inverse = 1 / parameter(p, target, who, "p", nonnegative=True)
+    caller = "generalized_normal"
+    refuse_sharding(f"random.{caller}", out_sharding=out_sharding)
+    target, sizes = float_dtype(dtype, caller), static_shape(shape, caller)
+    inverse = 1 / parameter(p, target, caller, "p", nonnegative=True)
     length_key, sign_key = parts(key, 2)
     length = gamma(length_key, inverse, sizes, target) ** inverse
     return rademacher(sign_key, sizes, target) * length

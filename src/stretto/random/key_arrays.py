@@ -301,8 +301,8 @@ class KeyArray:
         (place,) = keys._own_axes((axis or 0,), "take")
         return self._like(keys._words.take(indices, axis=place, **options))
 
-    def _own_axes(self, axes: Any, who: str) -> tuple[int, ...]:
-        return tuple([canonical_axis(axis, self.ndim, who) for axis in axes])
+    def _own_axes(self, axes: Any, caller: str) -> tuple[int, ...]:
+        return tuple([canonical_axis(axis, self.ndim, caller) for axis in axes])
 
     def copy(self) -> KeyArray:
         """Return the same keys.

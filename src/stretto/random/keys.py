@@ -44,25 +44,25 @@ _UINT32 = np.dtype(np.uint32)
 _WORD = 0xFFFFFFFF
 
 
-def _resolved(impl: Any, who: str) -> Implementation:
+def _resolved(impl: Any, caller: str) -> Implementation:
     """The implementation of a name or a dtype, the default for None."""
     if isinstance(impl, KeyDtype):
         return impl.implementation
     if impl is None or (isinstance(impl, str) and impl in IMPLEMENTATIONS):
         return implementation(impl)
     raise ValueError(
-        f"random.{who}: impl must be one of {', '.join(map(repr, IMPLEMENTATIONS))}, or a dtype "
+        f"random.{caller}: impl must be one of {', '.join(map(repr, IMPLEMENTATIONS))}, or a dtype "
         f"of keys; got {impl!r}"
     )
 
 
-def _one_of(impl: Any, dtype: Any, who: str) -> Implementation:
+def _one_of(impl: Any, dtype: Any, caller: str) -> Implementation:
     if impl is not None and dtype is not None:
-        raise ValueError(f"random.{who}: give impl or dtype, and not both")
-    return _resolved(dtype if impl is None else impl, who)
+        raise ValueError(f"random.{caller}: give impl or dtype, and not both")
+    return _resolved(dtype if impl is None else impl, caller)
 
 
-def _of_data(keys: Any, who: str, several: bool = True) -> tuple[Any, Implementation]:
+def _of_data(keys: Any, caller: str, several: bool = True) -> tuple[Any, Implementation]:
     """The words of keys, and their implementation; ``TypeError`` for what is not a key, or one."""
     if isinstance(keys, KeyArray):
         words, made = keys._words, keys._implementation
@@ -70,21 +70,21 @@ def _of_data(keys: Any, who: str, several: bool = True) -> tuple[Any, Implementa
             return words, made
         got = f"keys of shape {keys.shape}"
     else:
-        words, made = as_value(keys, f"random.{who}", "key"), implementation()
+        words, made = as_value(keys, f"random.{caller}", "key"), implementation()
         fits = words.dtype == _UINT32 and words.shape[-1:] == (made.size,)
         if fits and (several or words.ndim == 1):
             return words, made
         got = str(words.type)
     hint = " (for several keys use vmap)" if words.ndim > 1 and words.shape[-1] == made.size else ""
     raise TypeError(
-        f"random.{who}: expected a key, uint32[{made.size}], got {got}{hint}; make one with "
+        f"random.{caller}: expected a key, uint32[{made.size}], got {got}{hint}; make one with "
         f"random.key(seed)"
     )
 
 
-def checked(key: Any, who: str) -> Any:
+def checked(key: Any, caller: str) -> Any:
     """One key, typed or a value of raw words; refuses what is not one."""
-    words, _ = _of_data(key, who, several=False)
+    words, _ = _of_data(key, caller, several=False)
     return key if isinstance(key, KeyArray) else words
 
 
@@ -98,19 +98,19 @@ def _like(key: Any, words: Any) -> Any:
     return KeyArray(words, key._implementation) if isinstance(key, KeyArray) else words
 
 
-def _seeded(seed: Any, made: Implementation, who: str) -> Any:
+def _seeded(seed: Any, made: Implementation, caller: str) -> Any:
     """The words of the key of a seed."""
     if isinstance(seed, (int, np.integer)):
         number = int(seed)
         if not -(1 << 63) <= number < 1 << 64:
-            raise OverflowError(f"random.{who}: the seed {number} has more than 64 bits")
+            raise OverflowError(f"random.{caller}: the seed {number} has more than 64 bits")
         high = number >> 32 & _WORD if config.enable_x64 else 0
         return made.seed(constant(np.array([high, number & _WORD], _UINT32)))
     if isinstance(seed, KeyArray):
-        raise TypeError(f"random.{who}: seed must be one integer, got a key")
-    seed = as_value(seed, f"random.{who}", "seed")
+        raise TypeError(f"random.{caller}: seed must be one integer, got a key")
+    seed = as_value(seed, f"random.{caller}", "seed")
     if seed.ndim or kind_of(seed.dtype) not in ("int", "uint"):
-        raise TypeError(f"random.{who}: seed must be one integer, got {seed.type}")
+        raise TypeError(f"random.{caller}: seed must be one integer, got {seed.type}")
     low = convert(seed, _UINT32)
     high = zeros_like(low)
     if seed.dtype.itemsize == 8:
@@ -280,10 +280,10 @@ def clone(key: Key) -> Key:
     return _like(key, _of_data(key, "clone")[0])
 
 
-def _check_count(n: int, who: str) -> None:
+def _check_count(n: int, caller: str) -> None:
     if n >= 1 << 32:
         raise ValueError(
-            f"random.{who}: {n} words of 32 bits from one key are too many; split the key"
+            f"random.{caller}: {n} words of 32 bits from one key are too many; split the key"
         )
 
 
@@ -352,10 +352,10 @@ def fold_in(key: Key, data: ArrayLike) -> Key:
     return _like(key, made.fold_in(words, low))
 
 
-def random_bits(key: Any, width: int, shape: tuple[int, ...], who: str = "bits") -> Any:
+def random_bits(key: Any, width: int, shape: tuple[int, ...], caller: str = "bits") -> Any:
     """Unsigned integers of 8, 16, 32 or 64 random bits each."""
-    words, made = _of_data(key, who, several=False)
-    _check_count(-(-math.prod(shape) * width // 32), who)
+    words, made = _of_data(key, caller, several=False)
+    _check_count(-(-math.prod(shape) * width // 32), caller)
     return made.bits(words, width, shape)
 
 

@@ -60,28 +60,31 @@ def multivariate_normal(
     >>> random.multivariate_normal(random.key(0), snp.zeros(2), snp.eye(2), (3,)).shape
     (3, 2)
     """
-    who = "multivariate_normal"
-    refuse_sharding(f"random.{who}", out_sharding=out_sharding)
+    caller = "multivariate_normal"
+    refuse_sharding(f"random.{caller}", out_sharding=out_sharding)
     if method not in ("cholesky", "eigh", "svd"):
         raise ValueError(
-            f"random.{who}: method must be 'cholesky', 'eigh' or 'svd', got {method!r}"
+            f"random.{caller}: method must be 'cholesky', 'eigh' or 'svd', got {method!r}"
         )
-    centre, spread_ = as_value(mean, f"random.{who}", "mean"), as_value(cov, f"random.{who}", "cov")
+    centre, spread_ = (
+        as_value(mean, f"random.{caller}", "mean"),
+        as_value(cov, f"random.{caller}", "cov"),
+    )
     own = [(x.dtype, x.weak_type) for x in (centre, spread_)]
-    common = inexact_dtype(promote(own, f"random.{who}")[0])
+    common = inexact_dtype(promote(own, f"random.{caller}")[0])
     centre, spread_ = convert(centre, common), convert(spread_, common)
-    target = float_dtype(common if dtype is None else dtype, who)
+    target = float_dtype(common if dtype is None else dtype, caller)
     n = centre.shape[-1] if centre.ndim else 0
     if not centre.ndim or spread_.shape[-2:] != (n, n):
         raise ValueError(
-            f"random.{who}: expected mean [..., n] and cov [..., n, n], got {centre.type} and "
+            f"random.{caller}: expected mean [..., n] and cov [..., n, n], got {centre.type} and "
             f"{spread_.type}"
         )
-    batch = broadcast_shapes(f"random.{who}", centre.shape[:-1], spread_.shape[:-2])
-    sizes = batch if shape is None else static_shape(shape, who)
-    if broadcast_shapes(f"random.{who}", batch, sizes) != sizes:
+    batch = broadcast_shapes(f"random.{caller}", centre.shape[:-1], spread_.shape[:-2])
+    sizes = batch if shape is None else static_shape(shape, caller)
+    if broadcast_shapes(f"random.{caller}", batch, sizes) != sizes:
         raise ValueError(
-            f"random.{who}: mean {centre.type} and cov {spread_.type} do not broadcast to shape "
+            f"random.{caller}: mean {centre.type} and cov {spread_.type} do not broadcast to shape "
             f"{sizes}, which is the result's without its last axis"
         )
     if method == "cholesky":
@@ -137,14 +140,14 @@ def orthogonal(
     >>> snp.allclose(q @ q.T, snp.eye(3), atol=1e-5)
     Array(True, dtype=bool)
     """
-    who = "orthogonal"
-    refuse_sharding(f"random.{who}", out_sharding=out_sharding)
+    caller = "orthogonal"
+    refuse_sharding(f"random.{caller}", out_sharding=out_sharding)
     target = scalar_dtype(float) if dtype is None else as_dtype(dtype)
     if kind_of(target) not in ("float", "complex"):
-        raise TypeError(f"random.{who}: dtype must be floating or complex, got {target}")
-    (rows,) = static_shape(n, who)
-    (columns,) = (rows,) if m is None else static_shape(m, who)
-    sizes = static_shape(shape, who)
+        raise TypeError(f"random.{caller}: dtype must be floating or complex, got {target}")
+    (rows,) = static_shape(n, caller)
+    (columns,) = (rows,) if m is None else static_shape(m, caller)
+    sizes = static_shape(shape, caller)
     z = normal(key, (*sizes, max(rows, columns), min(rows, columns)), target)
     q, r = qr(z)
     # With the diagonal of r made positive, q is that of no particular algorithm.

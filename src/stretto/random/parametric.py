@@ -59,14 +59,14 @@ def lognormal(
     >>> bool((random.lognormal(random.key(0), shape=(9,)) > 0).all())
     True
     """
-    who = "lognormal"
-    refuse_sharding(f"random.{who}", out_sharding=out_sharding)
+    caller = "lognormal"
+    refuse_sharding(f"random.{caller}", out_sharding=out_sharding)
     target = scalar_dtype(float) if dtype is None else as_dtype(dtype)
     if not is_inexact(target):
-        raise TypeError(f"random.{who}: dtype must be floating or complex, got {target}")
-    scale = parameter(sigma, target, who, "sigma", lossless=True, nonnegative=True)
-    sizes = shape_of(shape, who, scale)
-    return exp(normal(key, sizes, target) * spread(scale, sizes, who, "sigma"))
+        raise TypeError(f"random.{caller}: dtype must be floating or complex, got {target}")
+    scale = parameter(sigma, target, caller, "sigma", lossless=True, nonnegative=True)
+    sizes = shape_of(shape, caller, scale)
+    return exp(normal(key, sizes, target) * spread(scale, sizes, caller, "sigma"))
 
 
 def pareto(
@@ -169,11 +169,11 @@ def weibull_min(
     >>> random.weibull_min(random.key(0), 1.0, 2.0, (3,)).shape
     (3,)
     """
-    who = "weibull_min"
-    target, sizes = float_dtype(dtype, who), static_shape(shape, who)
-    factor = parameter(scale, target, who, "scale", nonnegative=True)
-    shaping = parameter(concentration, target, who, "concentration", nonnegative=True)
-    broadcast_shapes(f"random.{who}", sizes, factor.shape, shaping.shape)
+    caller = "weibull_min"
+    target, sizes = float_dtype(dtype, caller), static_shape(shape, caller)
+    factor = parameter(scale, target, caller, "scale", nonnegative=True)
+    shaping = parameter(concentration, target, caller, "concentration", nonnegative=True)
+    broadcast_shapes(f"random.{caller}", sizes, factor.shape, shaping.shape)
     return exponential(key, sizes, target) ** (1.0 / shaping) * factor
 
 
@@ -207,12 +207,12 @@ def double_sided_maxwell(
     >>> random.double_sided_maxwell(random.key(0), 0.0, 1.0, (3,)).shape
     (3,)
     """
-    who = "double_sided_maxwell"
-    target = float_dtype(dtype, who)
-    middle = parameter(loc, target, who, "loc", lossless=True)
-    factor = parameter(scale, target, who, "scale", lossless=True, nonnegative=True)
-    own = shape_of(None, who, middle, factor)
-    sizes = (*(static_shape(shape, who) or own), *own)
+    caller = "double_sided_maxwell"
+    target = float_dtype(dtype, caller)
+    middle = parameter(loc, target, caller, "loc", lossless=True)
+    factor = parameter(scale, target, caller, "scale", lossless=True, nonnegative=True)
+    own = shape_of(None, caller, middle, factor)
+    sizes = (*(static_shape(shape, caller) or own), *own)
     length_key, sign_key = parts(key, 2)
     length = maxwell(length_key, sizes, target)
     factor, middle = of_rank(factor, len(sizes)), of_rank(middle, len(sizes))
@@ -300,13 +300,13 @@ def triangular(
     >>> bool(((x >= 0) & (x <= 3)).all())
     True
     """
-    who = "triangular"
-    refuse_sharding(f"random.{who}", out_sharding=out_sharding)
-    target = float_dtype(dtype, who)
+    caller = "triangular"
+    refuse_sharding(f"random.{caller}", out_sharding=out_sharding)
+    target = float_dtype(dtype, caller)
     given = [("left", left), ("mode", mode), ("right", right)]
-    values = [parameter(x, target, who, name, lossless=True) for name, x in given]
-    sizes = shape_of(shape, who, *values)
-    a, c, b = (spread(x, sizes, who, name) for x, (name, _) in zip(values, given, strict=True))
+    values = [parameter(x, target, caller, name, lossless=True) for name, x in given]
+    sizes = shape_of(shape, caller, *values)
+    a, c, b = (spread(x, sizes, caller, name) for x, (name, _) in zip(values, given, strict=True))
     u = uniform(key, sizes, target)
     rising = a + sqrt(u * (b - a) * (c - a))
     falling = b - sqrt((1 - u) * (b - a) * (b - c))

@@ -37,11 +37,11 @@ class _Stream:
         self._key, self._why, self._numbers = key, why, itertools.count()
         self._interpreter = state.interpreter
 
-    def draw(self, who: str) -> Any:
+    def draw(self, caller: str) -> Any:
         """The next key; ``RuntimeError`` where it is refused."""
         why = self.refusal()
         if why:
-            raise RuntimeError(f"{who} draws random numbers, but {why}")
+            raise RuntimeError(f"{caller} draws random numbers, but {why}")
         return fold_in(self._key, next(self._numbers))
 
     def refusal(self) -> str:
@@ -158,11 +158,11 @@ def _opened(stream: _Stream) -> Iterator[None]:
         _ambient.streams = outer
 
 
-def next_key(who: str = "this function") -> Key:
+def next_key(caller: str = "this function") -> Key:
     """Draw the next key of the innermost stream, for a layer that was not handed one.
 
     Args:
-        who: the caller, named in errors.
+        caller: the caller, named in errors.
 
     Returns:
         A key.
@@ -175,7 +175,7 @@ def next_key(who: str = "this function") -> Key:
     ...     st.random.next_key().shape
     (2,)
     """
-    return _in_force().draw(who)
+    return _in_force().draw(caller)
 
 
 def refusal() -> str:

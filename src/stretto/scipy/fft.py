@@ -86,13 +86,13 @@ def _type_4(x: Any) -> Any:
 _TYPES = {1: _type_1, 2: _type_2, 3: _type_3, 4: _type_4}
 
 
-def _applied(who: str, x: Any, type: int, axis: int, factor: str) -> Any:
+def _applied(caller: str, x: Any, type: int, axis: int, factor: str) -> Any:
     """Along one axis; ``factor``: ``"ortho"``, or ``"mean"`` to divide by twice the points."""
     x = move_axis(x, axis, x.ndim - 1)
     points = x.shape[-1] - (type == 1)
     if points < 1:
         least = 1 + (type == 1)
-        raise ValueError(f"{who}: type {type} needs at least {least} points, got {x.type}")
+        raise ValueError(f"{caller}: type {type} needs at least {least} points, got {x.type}")
     if factor == "ortho":
         x = x * _ends(x, type in (1, 3), type == 1, math.sqrt(2))
     if is_complex(x.dtype):
@@ -114,15 +114,15 @@ def _ends(x: Any, first: bool, last: bool, factor: float) -> Any:
     return of_rank(out, x.ndim)
 
 
-def _prepared(who: str, x: Any, type: Any, sizes: Sequence[Any], axes: Sequence[int]) -> Any:
+def _prepared(caller: str, x: Any, type: Any, sizes: Sequence[Any], axes: Sequence[int]) -> Any:
     if type not in _TYPES:
-        raise ValueError(f"{who}: type must be 1, 2, 3 or 4; got {type!r}")
+        raise ValueError(f"{caller}: type must be 1, 2, 3 or 4; got {type!r}")
     dtype = complex_dtype(x.dtype)
     x = convert(x, dtype if is_complex(x.dtype) else real_dtype(dtype))
     config = [(0, 0, 0)] * x.ndim
     for d, n in zip(axes, sizes, strict=True):
         if n is not None:
-            config[d] = (0, integer(n, who, "the number of points", 1) - x.shape[d], 0)
+            config[d] = (0, integer(n, caller, "the number of points", 1) - x.shape[d], 0)
     return pad(x, 0, config) if any(high for _, high, _ in config) else x
 
 
@@ -133,22 +133,24 @@ def _along_several(s: Any) -> Any:
     return [None if n == -1 else n for n in (s if isinstance(s, (tuple, list)) else [s])]
 
 
-def _transformed(who: str, x: Any, type: Any, s: Any, axes: Any, norm: Any, inverse: bool) -> Any:
-    x = as_value(x, who)
+def _transformed(
+    caller: str, x: Any, type: Any, s: Any, axes: Any, norm: Any, inverse: bool
+) -> Any:
+    x = as_value(x, caller)
     if norm not in _NORMS:
         raise ValueError(
-            f"{who}: norm must be None, 'backward', 'ortho' or 'forward'; got {norm!r}"
+            f"{caller}: norm must be None, 'backward', 'ortho' or 'forward'; got {norm!r}"
         )
     if axes is None and s is not None:
         axes = tuple(range(x.ndim - len(s), x.ndim))
-    places = canonical_axes(axes, x.ndim, who)
+    places = canonical_axes(axes, x.ndim, caller)
     sizes = [None] * len(places) if s is None else s
     if len(sizes) != len(places):
-        raise ValueError(f"{who}: s {tuple(s or ())} and axes {axes} must be as many")
-    x = _prepared(who, x, type, sizes, places)
+        raise ValueError(f"{caller}: s {tuple(s or ())} and axes {axes} must be as many")
+    x = _prepared(caller, x, type, sizes, places)
     factor = "ortho" if norm == "ortho" else "mean" if inverse != (norm == "forward") else ""
     for axis in places:
-        x = _applied(who, x, _INVERSES[type] if inverse else type, axis, factor)
+        x = _applied(caller, x, _INVERSES[type] if inverse else type, axis, factor)
     return x
 
 
@@ -210,9 +212,11 @@ def idct(
     return _along("idct", x, type, n, axis, norm, True)
 
 
-def _along(who: str, x: Any, type: Any, n: Any, axis: int, norm: Any, inverse: bool) -> Any:
-    x = as_value(x, who)
-    return _transformed(who, x, type, [n], (canonical_axis(axis, x.ndim, who),), norm, inverse)
+def _along(caller: str, x: Any, type: Any, n: Any, axis: int, norm: Any, inverse: bool) -> Any:
+    x = as_value(x, caller)
+    return _transformed(
+        caller, x, type, [n], (canonical_axis(axis, x.ndim, caller),), norm, inverse
+    )
 
 
 def dctn(

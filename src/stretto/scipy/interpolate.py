@@ -56,26 +56,27 @@ class RegularGridInterpolator:
         bounds_error: bool = False,
         fill_value: ArrayLike | None = math.nan,
     ) -> None:
-        who = "RegularGridInterpolator"
+        caller = "RegularGridInterpolator"
         if bounds_error:
             raise NotImplementedError(
-                f"{who}: values raise no exceptions; leave bounds_error False, and give a "
+                f"{caller}: values raise no exceptions; leave bounds_error False, and give a "
                 f"fill_value, or None to extrapolate"
             )
         self.method = _checked(method)
-        known = as_value(values, who, "values")
+        known = as_value(values, caller, "values")
         self.values = convert(known, inexact_dtype(known.dtype))
-        self.grid = tuple(as_value(p, who, f"points[{i}]") for i, p in enumerate(points))
+        self.grid = tuple(as_value(p, caller, f"points[{i}]") for i, p in enumerate(points))
         if len(self.grid) > known.ndim:
-            raise ValueError(f"{who}: {len(self.grid)} axes of points, but values {known.type}")
+            raise ValueError(f"{caller}: {len(self.grid)} axes of points, but values {known.type}")
         for i, p in enumerate(self.grid):
             if p.ndim != 1 or p.size != known.shape[i] or p.size < 2:
                 raise ValueError(
-                    f"{who}: points[{i}] must have rank 1, and at least 2 points, as many as axis "
+                    f"{caller}: points[{i}] must have rank 1, and at least 2 points, as many as "
+                    "axis "
                     f"{i} of values {known.type}; got {p.type}"
                 )
             if not isinstance(p, Tracer) and not np.all(np.asarray(p)[1:] > np.asarray(p)[:-1]):
-                raise ValueError(f"{who}: points[{i}] must be ascending")
+                raise ValueError(f"{caller}: points[{i}] must be ascending")
         self.fill_value = fill_value
 
     def __call__(self, xi: ArrayLike | tuple[ArrayLike, ...], method: str | None = None) -> Array:
@@ -111,18 +112,18 @@ class RegularGridInterpolator:
         return snp.where(inside.reshape(*inside.shape, *outputs), total, self.fill_value)
 
     def _coordinates(self, xi: Any) -> list[Any]:
-        who = "RegularGridInterpolator"
+        caller = "RegularGridInterpolator"
         if isinstance(xi, tuple):
-            points = promote_values(who, *xi, inexact=True)
+            points = promote_values(caller, *xi, inexact=True)
         else:
-            x = as_value(xi, who, "xi")
+            x = as_value(xi, caller, "xi")
             x = convert(x, inexact_dtype(x.dtype))
             if not x.ndim:
                 x = x.reshape(1)
             points = [x[..., i] for i in range(x.shape[-1])]
         if len(points) != len(self.grid):
             raise ValueError(
-                f"{who}: the grid has {len(self.grid)} axes, but the points of xi {len(points)} "
+                f"{caller}: the grid has {len(self.grid)} axes, but the points of xi {len(points)} "
                 f"coordinates"
             )
         return points

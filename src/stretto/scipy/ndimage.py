@@ -76,21 +76,23 @@ def map_coordinates(
     >>> st.scipy.ndimage.map_coordinates(x, [st.numpy.array([0.5]), st.numpy.array([0.0])], 1)
     Array([2.], dtype=float32)
     """
-    who = "map_coordinates"
-    x = as_value(input, who, "input")
+    caller = "map_coordinates"
+    x = as_value(input, caller, "input")
     if mode not in _PLACES:
-        raise NotImplementedError(f"{who}: mode must be one of {', '.join(_PLACES)}; got {mode!r}")
+        raise NotImplementedError(
+            f"{caller}: mode must be one of {', '.join(_PLACES)}; got {mode!r}"
+        )
     if order not in (0, 1):
-        raise NotImplementedError(f"{who}: order must be 0 or 1; got {order!r}")
+        raise NotImplementedError(f"{caller}: order must be 0 or 1; got {order!r}")
     if len(coordinates) != x.ndim or not x.ndim:
         raise ValueError(
-            f"{who}: expected coordinates for each axis of {x.type}, got {len(coordinates)}"
+            f"{caller}: expected coordinates for each axis of {x.type}, got {len(coordinates)}"
         )
     if not x.size:
-        raise ValueError(f"{who}: expected elements to read, got {x.type}")
+        raise ValueError(f"{caller}: expected elements to read, got {x.type}")
     given = coordinates if isinstance(coordinates, (list, tuple)) else list(coordinates)
-    points = promote_values(who, *given)
-    value = convert(as_value(cval, who, "cval"), x.dtype)
+    points = promote_values(caller, *given)
+    value = convert(as_value(cval, caller, "cval"), x.dtype)
     whole = points[0].shape
     total: Any = None
     for corner in itertools.product(*(_along(p, order) for p in points)):

@@ -39,8 +39,8 @@ __all__ = [
 ]
 
 
-def _pair(who: str, x: Any, y: Any) -> list[Any]:
-    return promote_values(who, x, y, inexact=True)
+def _pair(caller: str, x: Any, y: Any) -> list[Any]:
+    return promote_values(caller, x, y, inexact=True)
 
 
 def _none(x: Any, y: Any) -> Any:

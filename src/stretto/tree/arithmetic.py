@@ -52,9 +52,9 @@ def _product(x: Any, y: Any) -> Any:
     return reduce_sum(multiply(conj(x) if is_complex(x.dtype) else x, y), tuple(range(x.ndim)))
 
 
-def _total(parts: Sequence[Any], who: str) -> Any:
+def _total(parts: Sequence[Any], caller: str) -> Any:
     if not parts:
-        raise ValueError(f"{who}: expected a tree with arrays, got one without leaves")
+        raise ValueError(f"{caller}: expected a tree with arrays, got one without leaves")
     total = parts[0]
     for part in parts[1:]:
         total = add(total, part)

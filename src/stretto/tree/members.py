@@ -27,8 +27,8 @@ class Alike:
     Holds none of them. ``value(leaf, who, argument)`` makes a value of a leaf.
     """
 
-    def __init__(self, who: str, value: Callable[[Any, str, str], Any] = as_value) -> None:
-        self.who, self.value = who, value
+    def __init__(self, caller: str, value: Callable[[Any, str, str], Any] = as_value) -> None:
+        self.caller, self.value = caller, value
         self.structure: Any = None
         self.types: list[ArrayType] = []
 
@@ -39,17 +39,17 @@ class Alike:
             self.structure = structure
         elif structure != self.structure:
             raise ValueError(
-                f"{self.who}: member {number} differs in structure from member 0; they part at "
+                f"{self.caller}: member {number} differs in structure from member 0; they part at "
                 f"{_tree.difference(self._sketch(), member, 'member')}"
             )
-        row = [self.value(x, self.who, "a leaf") for x in flat]
+        row = [self.value(x, self.caller, "a leaf") for x in flat]
         if not self.types:
             self.types = [x.type for x in row]
         for k, (type, x) in enumerate(zip(self.types, row, strict=True)):
             if type.shape != x.shape:
                 path = _tree.paths(self._sketch(), "member")[k]
                 raise ValueError(
-                    f"{self.who}: member {number} differs from member 0 at {path}: shape "
+                    f"{self.caller}: member {number} differs from member 0 at {path}: shape "
                     f"{x.shape}, expected {type.shape}"
                 )
         return row
@@ -89,18 +89,18 @@ def stack(trees: Iterable[Any], axis: int = 0) -> Any:
     return unflatten(alike.structure, columns)
 
 
-def size_of(tree: Any, axis: int, who: str) -> tuple[list[Any], Any, int]:
+def size_of(tree: Any, axis: int, caller: str) -> tuple[list[Any], Any, int]:
     """The leaves of a stacked tree, its structure, and how many members it has."""
     flat, spec = flatten(tree)
-    values = [as_value(x, who, "a leaf") for x in flat]
+    values = [as_value(x, caller, "a leaf") for x in flat]
     if not values:
-        raise ValueError(f"{who}: expected a tree with arrays, got one without leaves")
+        raise ValueError(f"{caller}: expected a tree with arrays, got one without leaves")
     sizes = {v.shape[axis] if -v.ndim <= axis < v.ndim else None for v in values}
     if len(sizes) != 1 or None in sizes:
         described = ", ".join(
             f"{p}: {v.type}" for p, v in zip(_tree.paths(tree, "tree"), values, strict=True)
         )
-        raise ValueError(f"{who}: leaves must share the size of axis {axis}; got {described}")
+        raise ValueError(f"{caller}: leaves must share the size of axis {axis}; got {described}")
     (size,) = sizes
     assert size is not None
     return values, spec, size

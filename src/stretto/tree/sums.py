@@ -39,7 +39,7 @@ def widened(x: Any) -> Any:
     return convert(x, _accumulator(x.dtype), x.weak_type)
 
 
-def _borrowed(x: Any, who: str, argument: str) -> Any:
+def _borrowed(x: Any, caller: str, argument: str) -> Any:
     """The value of a leaf that is read at once: at rest NumPy's memory is not copied for it."""
     if (
         type(x) is np.ndarray
@@ -49,12 +49,12 @@ def _borrowed(x: Any, who: str, argument: str) -> Any:
         and canonical_dtype(x.dtype) == x.dtype
     ):
         return Array(x, array_type(x.shape, x.dtype))
-    return as_value(x, who, argument)
+    return as_value(x, caller, argument)
 
 
-def _float(x: Any, who: str, argument: str) -> Any:
+def _float(x: Any, caller: str, argument: str) -> Any:
     """The same, with integers as floats."""
-    x = _borrowed(x, who, argument)
+    x = _borrowed(x, caller, argument)
     return convert(x, inexact_dtype(x.dtype), x.weak_type)
 
 
@@ -174,18 +174,18 @@ def of_column(column: Sequence[Any], weights: Sequence[Any]) -> Any:
 # Of trees
 
 
-def _weights(weights: Any, who: str) -> list[Any]:
+def _weights(weights: Any, caller: str) -> list[Any]:
     """The weights, one scalar value each."""
     if isinstance(weights, (list, tuple)):
-        values = [as_value(w, who, "a weight") for w in weights]
+        values = [as_value(w, caller, "a weight") for w in weights]
     else:
-        vector = as_value(weights, who, "weights")
+        vector = as_value(weights, caller, "weights")
         if vector.ndim != 1:
-            raise ValueError(f"{who}: weights must be a vector, one a tree; got {vector.type}")
+            raise ValueError(f"{caller}: weights must be a vector, one a tree; got {vector.type}")
         values = [member_at(vector, i, 0) for i in range(vector.shape[0])]
     for w in values:
         if w.ndim:
-            raise ValueError(f"{who}: each weight must be a scalar; got {w.type}")
+            raise ValueError(f"{caller}: each weight must be a scalar; got {w.type}")
     return values
 
 
@@ -209,13 +209,13 @@ def _is_stacked(trees: Any, count: int) -> bool:
 
 
 def _streamed(
-    trees: Iterator[Any], weights: Sequence[Any] | None, who: str
+    trees: Iterator[Any], weights: Sequence[Any] | None, caller: str
 ) -> tuple[list[_Sum], int, Any]:
     """The sums by leaf, the number of trees, and their structure; holds one tree at a time.
 
     Integers count as floats where there are no weights, as for a mean.
     """
-    alike = Alike(who, _borrowed if weights is not None else _float)
+    alike = Alike(caller, _borrowed if weights is not None else _float)
     sums: list[_Sum] = []
     one = as_value(1.0)
     number = 0
@@ -225,7 +225,7 @@ def _streamed(
         elif number < len(weights):
             weight = weights[number]
         else:
-            raise ValueError(f"{who}: expected {len(weights)} trees, one a weight; got more")
+            raise ValueError(f"{caller}: expected {len(weights)} trees, one a weight; got more")
         row = alike.row(member, number)
         del member  # before the next is made
         for k in range(len(row)):
@@ -236,9 +236,9 @@ def _streamed(
             row[k] = None
         number += 1
     if not number:
-        raise ValueError(f"{who}: expected at least one tree, got none")
+        raise ValueError(f"{caller}: expected at least one tree, got none")
     if weights is not None and number < len(weights):
-        raise ValueError(f"{who}: expected {len(weights)} trees, one a weight; got {number}")
+        raise ValueError(f"{caller}: expected {len(weights)} trees, one a weight; got {number}")
     return sums, number, alike.structure
 
 
@@ -289,13 +289,13 @@ def weighted_sum(trees: Any, weights: Any, *, stacked: bool | None = None) -> An
 def _listed(
     members: Sequence[Any],
     weights: Sequence[Any],
-    who: str,
+    caller: str,
     value: Callable[[Any, str, str], Any] = _borrowed,
 ) -> Any:
     """The weighted sum of a list of trees."""
     if not members:
-        raise ValueError(f"{who}: expected at least one tree, got none")
-    alike = Alike(who, value)
+        raise ValueError(f"{caller}: expected at least one tree, got none")
+    alike = Alike(caller, value)
     rows = [alike.row(member, i) for i, member in enumerate(members)]
     columns = zip(*rows, strict=True)
     return unflatten(alike.structure, [of_column(column, weights) for column in columns])

@@ -170,23 +170,23 @@ def test_dropout():
 
 
 def test_messages():
-    x, who = snp.ones((2, 3, 4)), "scaled_dot_product_attention: "
+    x, caller = snp.ones((2, 3, 4)), "scaled_dot_product_attention: "
     f = F.scaled_dot_product_attention
-    with pytest.raises(ValueError, match=who + "expected query, key and value of rank 2"):
+    with pytest.raises(ValueError, match=caller + "expected query, key and value of rank 2"):
         f(snp.ones(4), x, x)
     with pytest.raises(
-        ValueError, match=who + r"query and key must have one size .* float32\[2,3,5"
+        ValueError, match=caller + r"query and key must have one size .* float32\[2,3,5"
     ):
         f(snp.ones((2, 3, 5)), x, x)
-    with pytest.raises(ValueError, match=who + "there must be a value for each key"):
+    with pytest.raises(ValueError, match=caller + "there must be a value for each key"):
         f(x, x, snp.ones((2, 5, 4)))
     with pytest.raises(ValueError, match=r"shapes .* do not broadcast"):
         f(x, snp.ones((3, 3, 4)), snp.ones((3, 3, 4)))
-    with pytest.raises(ValueError, match=who + "with enable_gqa the heads"):
+    with pytest.raises(ValueError, match=caller + "with enable_gqa the heads"):
         f(snp.ones((1, 3, 3, 4)), snp.ones((1, 2, 3, 4)), snp.ones((1, 2, 3, 4)), enable_gqa=True)
-    with pytest.raises(ValueError, match=who + "give attn_mask or is_causal, not both"):
+    with pytest.raises(ValueError, match=caller + "give attn_mask or is_causal, not both"):
         f(x, x, x, snp.ones((3, 3)), is_causal=True)
-    with pytest.raises(TypeError, match=who + r"attn_mask must be boolean .* got int32\[3,3\]"):
+    with pytest.raises(TypeError, match=caller + r"attn_mask must be boolean .* got int32\[3,3\]"):
         f(x, x, x, snp.ones((3, 3), int))
     with pytest.raises(ValueError, match="dropout_p must be from 0 to 1, got 2"):
         f(x, x, x, dropout_p=2)

@@ -149,24 +149,30 @@ def test_products():
 
 
 def test_messages():
-    a, who = arrays(), "MultiheadAttention: "
-    with pytest.raises(ValueError, match=who + "embed_dim 6 is not a multiple of num_heads 4"):
+    a, caller = arrays(), "MultiheadAttention: "
+    with pytest.raises(ValueError, match=caller + "embed_dim 6 is not a multiple of num_heads 4"):
         run(a, heads=4)
-    with pytest.raises(ValueError, match=who + r"expected query, key and value all of rank 3 or 2"):
+    with pytest.raises(
+        ValueError, match=caller + r"expected query, key and value all of rank 3 or 2"
+    ):
         run({**a, "query": snp.ones((4, 6))})
-    with pytest.raises(ValueError, match=who + r"expected sizes .* embed_dim=6, kdim=6.*\[5,2,3\]"):
+    with pytest.raises(
+        ValueError, match=caller + r"expected sizes .* embed_dim=6, kdim=6.*\[5,2,3\]"
+    ):
         run({**a, "key": snp.ones((5, 2, 3))})
-    with pytest.raises(ValueError, match=who + "expected key and value of one length"):
+    with pytest.raises(ValueError, match=caller + "expected key and value of one length"):
         run({**a, "key": snp.ones((4, 2, 6))})
-    with pytest.raises(ValueError, match=who + "expected key and value of one length, and one bat"):
+    with pytest.raises(
+        ValueError, match=caller + "expected key and value of one length, and one bat"
+    ):
         run({**a, "query": snp.ones((4, 3, 6))})
     with pytest.raises(
-        ValueError, match=who + r"expected attn_mask of shape \(4, 5\) or \(4, 4, 5"
+        ValueError, match=caller + r"expected attn_mask of shape \(4, 5\) or \(4, 4, 5"
     ):
         run(a, attn_mask=snp.ones((5, 4)))
-    with pytest.raises(ValueError, match=who + r"expected key_padding_mask of shape \(2, 5\)"):
+    with pytest.raises(ValueError, match=caller + r"expected key_padding_mask of shape \(2, 5\)"):
         run(a, key_padding_mask=snp.ones((5, 2), bool))
-    with pytest.raises(TypeError, match=who + "attn_mask must be boolean"):
+    with pytest.raises(TypeError, match=caller + "attn_mask must be boolean"):
         run(a, attn_mask=snp.ones((4, 5), int))
 
 

@@ -116,7 +116,7 @@ class LeafNames(Sequence[str]):
         return self._names[i]
 
 
-def as_argnums(argnums: int | Sequence[int], count: int, who: str) -> tuple[int, ...]:
+def as_argnums(argnums: int | Sequence[int], count: int, caller: str) -> tuple[int, ...]:
     """Positions of arguments, counted from the front.
 
     Raises ``TypeError`` for what is no int, or one not there; ``ValueError`` for one named twice.
@@ -128,28 +128,28 @@ def as_argnums(argnums: int | Sequence[int], count: int, who: str) -> tuple[int,
         several = tuple([operator.index(i) for i in given])
     except TypeError:
         raise TypeError(
-            f"{who}: argnums must be an int or a sequence of ints, got {argnums!r}"
+            f"{caller}: argnums must be an int or a sequence of ints, got {argnums!r}"
         ) from None
     for i in several:
         if not -count <= i < count:
             raise TypeError(
-                f"{who}: argnums names argument {i}, but the function was called with {count} "
+                f"{caller}: argnums names argument {i}, but the function was called with {count} "
                 f"positional arguments"
             )
     places = tuple(i % count for i in several)
     if len(set(places)) < len(places):
-        raise ValueError(f"{who}: argnums names an argument twice: {argnums!r}")
+        raise ValueError(f"{caller}: argnums names an argument twice: {argnums!r}")
     return places
 
 
-def as_values(leaves: Sequence[Any], who: str, names: Callable[[], Sequence[str]]) -> list[Any]:
+def as_values(leaves: Sequence[Any], caller: str, names: Callable[[], Sequence[str]]) -> list[Any]:
     """The leaves as values; ``TypeError`` says which, by its name, is none."""
     try:
-        return [leaf if isinstance(leaf, Value) else as_value(leaf, who) for leaf in leaves]
+        return [leaf if isinstance(leaf, Value) else as_value(leaf, caller) for leaf in leaves]
     except TypeError as error:
         problem = error
     for leaf, name in zip(leaves, names(), strict=True):
-        as_value(leaf, who, name)
+        as_value(leaf, caller, name)
     raise problem
 
 
@@ -186,9 +186,9 @@ def holds_float0(leaves: Sequence[Any]) -> bool:
     return any([not isinstance(leaf, Value) and is_float0(leaf) for leaf in leaves])
 
 
-def values_of_tree(x: Any, who: str, root: str) -> tuple[list[Any], Any]:
+def values_of_tree(x: Any, caller: str, root: str) -> tuple[list[Any], Any]:
     """The leaves of a tree, called ``root``, as values; and its structure."""
     if isinstance(x, Value):  # as most results are
         return [x], LEAF
     leaves, structure = tree.flatten(x)
-    return as_values(leaves, who, lambda: tree.paths(x, root)), structure
+    return as_values(leaves, caller, lambda: tree.paths(x, root)), structure

@@ -56,16 +56,16 @@ def closure_convert(
     (3.0, 1)
     """
     with boundary:
-        who = name_of(fun)
+        caller = name_of(fun)
         leaves, structure = tree.flatten(example_args)
         names = leaf_names(fun, example_args)
-        types = types_of(leaves, f"closure_convert: {who}", lambda: names)
+        types = types_of(leaves, f"closure_convert: {caller}", lambda: names)
 
         def flat(*values: Any) -> Any:
             result = without_float0(fun(*tree.unflatten(structure, values)))
-            return values_of_tree(result, who, "the result")
+            return values_of_tree(result, caller, "the result")
 
-        program, out, captured = record(flat, types, names, who)
+        program, out, captured = record(flat, types, names, caller)
         hoisted = [isinstance(c, Tracer) and is_inexact(c.dtype) for c in captured]
         consts = list(itertools.compress(captured, hoisted))
 
@@ -74,18 +74,19 @@ def closure_convert(
         own, given = args[: len(args) - len(consts)], args[len(args) - len(consts) :]
         if len(args) < len(consts) or tree.structure(own) != structure:
             raise TypeError(
-                f"closure_convert: {who} was converted for {len(example_args)} arguments and "
+                f"closure_convert: {caller} was converted for {len(example_args)} arguments and "
                 f"{len(consts)} captured values; the arguments part from the examples at "
                 f"{parting(structure, tree.structure(own), 'args')}"
             )
-        values, _ = values_of_tree(own, who, "args")
-        more, _ = values_of_tree(list(given), who, "consts")
+        values, _ = values_of_tree(own, caller, "args")
+        more, _ = values_of_tree(list(given), caller, "consts")
         expected = [*types, *(c.type for c in consts)]
         paths = [*names, *(f"consts[{i}]" for i in range(len(consts)))]
         for value, t, path in zip([*values, *more], expected, paths, strict=True):
             if not fits(value, t):
                 raise TypeError(
-                    f"closure_convert: {who} was converted for {path} of type {t}, got {value.type}"
+                    f"closure_convert: {caller} was converted for {path} of type {t}, got "
+                    f"{value.type}"
                 )
         fitted = [
             convert(value, t.dtype, t.weak_type)

@@ -65,7 +65,7 @@ def custom_gradient(
     >>> float(st.grad(log1pexp)(100.0))
     1.0
     """
-    who = f"custom_gradient: {name_of(fun)}"
+    caller = f"custom_gradient: {name_of(fun)}"
 
     function: Callable[..., Any] = fun
 
@@ -73,7 +73,8 @@ def custom_gradient(
         result = function(*args)
         if not (isinstance(result, (tuple, list)) and len(result) == 2 and callable(result[1])):
             raise TypeError(
-                f"{who} must return a pair (output, function from cotangents to cotangents), got "
+                f"{caller} must return a pair (output, function from cotangents to cotangents), "
+                "got "
                 f"{result!r}"
             )
         return result[0], result[1]
@@ -84,7 +85,7 @@ def custom_gradient(
 
     def fwd(*args: Any) -> tuple[Any, _Residuals]:
         out, back = both(*args)
-        outs, structure = values_of_tree(out, who, "the output")
+        outs, structure = values_of_tree(out, caller, "the output")
         floating = [is_inexact(o.dtype) for o in outs]
 
         def flat(*cts: Any) -> Any:
@@ -94,7 +95,7 @@ def custom_gradient(
                 for o, f in zip(outs, floating, strict=True)
             ]
             result = without_float0(back(tree.unflatten(structure, filled)))
-            return values_of_tree(result, who, "the cotangent")
+            return values_of_tree(result, caller, "the cotangent")
 
         types = [o.type for o, f in zip(outs, floating, strict=True) if f]
         program, back_structure, captured = record(flat, types, name="backward")

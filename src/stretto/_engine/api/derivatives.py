@@ -101,10 +101,10 @@ def jvp(
 
 
 def _linearized(
-    fun: Callable[..., Any], primals: Sequence[Any], has_aux: bool, who: str
+    fun: Callable[..., Any], primals: Sequence[Any], has_aux: bool, caller: str
 ) -> tuple[Flat, list[Any], Any, list[Any], LinearMap]:
-    values, structure = values_of_tree(tuple(primals), who, "primals")
-    flat = Flat(fun, structure, has_aux, who)
+    values, structure = values_of_tree(tuple(primals), caller, "primals")
+    flat = Flat(fun, structure, has_aux, caller)
     outs, linear = linearize_flat(flat, values, [is_active(v) for v in values])
     return flat, values, structure, outs, linear
 

@@ -37,10 +37,10 @@ class Flat:
         fun: Callable[..., Any],
         structure: Any,
         has_aux: bool,
-        who: str,
+        caller: str,
         name: str | None = None,
     ) -> None:
-        self.fun, self.structure, self.has_aux, self.who = fun, structure, has_aux, who
+        self.fun, self.structure, self.has_aux, self.caller = fun, structure, has_aux, caller
         self.name = name or name_of(fun)
         self.out: Any = None
         self.aux: Any = None
@@ -56,7 +56,7 @@ class Flat:
             return outs
         if not (isinstance(result, (tuple, list)) and len(result) == 2):
             raise TypeError(
-                f"{self.who}: with has_aux=True the function must return a pair (output, aux), "
+                f"{self.caller}: with has_aux=True the function must return a pair (output, aux), "
                 f"got {type(result).__name__}"
             )
         result, aux = result
@@ -96,11 +96,17 @@ class Chosen:
     """A function of the arguments that derivatives are taken by; the others stay as they are."""
 
     def __init__(
-        self, fun: Any, args: Sequence[Any], kwargs: Any, places: Sequence[int], who: str
+        self, fun: Any, args: Sequence[Any], kwargs: Any, places: Sequence[int], caller: str
     ) -> None:
-        self.fun, self.args, self.kwargs, self.places, self.who = fun, args, kwargs, places, who
+        self.fun, self.args, self.kwargs, self.places, self.caller = (
+            fun,
+            args,
+            kwargs,
+            places,
+            caller,
+        )
         leaves, self.structure = tree.flatten(tuple([args[i] for i in places]))
-        self.values = as_values(leaves, who, self.paths)
+        self.values = as_values(leaves, caller, self.paths)
 
     def paths(self) -> list[str]:
         """The leaves of the chosen arguments, as Python would write them."""
@@ -119,16 +125,16 @@ class Chosen:
         for k, value in enumerate(self.values):
             if value.type.kind == "float" and not holomorphic:
                 continue
-            problem = _problem(value.type, holomorphic, allow_int, self.who)
+            problem = _problem(value.type, holomorphic, allow_int, self.caller)
             if problem:
-                raise TypeError(f"{self.who}: {self.paths()[k]} {problem}")
+                raise TypeError(f"{self.caller}: {self.paths()[k]} {problem}")
 
 
-def _problem(type: ArrayType, holomorphic: bool, allow_int: bool, who: str) -> str | None:
+def _problem(type: ArrayType, holomorphic: bool, allow_int: bool, caller: str) -> str | None:
     if holomorphic:
         if not is_complex(type.dtype):
             return f"must be complex with holomorphic=True, got {type}"
-    elif is_complex(type.dtype) and who == "jacfwd":
+    elif is_complex(type.dtype) and caller == "jacfwd":
         # Backwards, a real result of complex arguments has one row; forwards, two directions each.
         return (
             f"is complex ({type}); pass holomorphic=True for a holomorphic function, or take "
@@ -142,6 +148,6 @@ def _problem(type: ArrayType, holomorphic: bool, allow_int: bool, who: str) -> s
     return None
 
 
-def chosen(fun: Any, args: Any, kwargs: Any, argnums: int | Sequence[int], who: str) -> Chosen:
+def chosen(fun: Any, args: Any, kwargs: Any, argnums: int | Sequence[int], caller: str) -> Chosen:
     """The function of the arguments that ``argnums`` names."""
-    return Chosen(fun, args, kwargs, as_argnums(argnums, len(args), who), who)
+    return Chosen(fun, args, kwargs, as_argnums(argnums, len(args), caller), caller)

@@ -70,12 +70,12 @@ def fwd_and_bwd(
     >>> float(y), backward(residuals, 1.0)
     (1.0, Array([0., 1.], dtype=float32))
     """
-    who = "fwd_and_bwd"
+    caller = "fwd_and_bwd"
     if not callable(fun):
-        raise TypeError(f"{who}: expected a function, got {type(fun).__name__}")
+        raise TypeError(f"{caller}: expected a function, got {type(fun).__name__}")
 
     def forward(*args: Any, **kwargs: Any) -> Any:
-        places = as_argnums(argnums, len(args), who)
+        places = as_argnums(argnums, len(args), caller)
 
         def of_chosen(*given: Any) -> Any:
             chosen = dict(zip(places, given, strict=True))

@@ -110,13 +110,15 @@ def struct_of(type: ArrayType) -> ShapeDtypeStruct:
 
 
 def types_of(
-    leaves: Sequence[Any], who: str, names: Callable[[], Sequence[str]]
+    leaves: Sequence[Any], caller: str, names: Callable[[], Sequence[str]]
 ) -> tuple[ArrayType, ...]:
     """The types of arguments, given as arrays or by a ``ShapeDtypeStruct``, or what is like it."""
     given = [_only_described(x) for x in leaves]
     arrays = [x for x, g in zip(leaves, given, strict=True) if not g]
     values = iter(
-        as_values(arrays, who, lambda: list(itertools.compress(names(), map(operator.not_, given))))
+        as_values(
+            arrays, caller, lambda: list(itertools.compress(names(), map(operator.not_, given)))
+        )
     )
     return tuple(
         array_type(
@@ -131,8 +133,8 @@ def types_of(
 def _record_call(
     fun: Callable[..., Any], args: Any, kwargs: Any, places: Places = NONE
 ) -> tuple[Program, Any, Any]:
-    who = name_of(fun)
-    static, (positional, named) = places.separate(args, kwargs, who)
+    caller = name_of(fun)
+    static, (positional, named) = places.separate(args, kwargs, caller)
     leaves, structure = tree.flatten((positional, named))
     fixed = {place: s.value for place, s in static}
     held = [() if i in fixed else x for i, x in enumerate(args)]
@@ -141,9 +143,9 @@ def _record_call(
     def flat(*values: Any) -> Any:
         all_args, all_named = rejoined(fixed, *tree.unflatten(structure, values))
         result = without_float0(fun(*all_args, **all_named))
-        return values_of_tree(result, who, "the result")
+        return values_of_tree(result, caller, "the result")
 
-    return record(flat, types_of(leaves, who, lambda: names), names, who)
+    return record(flat, types_of(leaves, caller, lambda: names), names, caller)
 
 
 @overload
@@ -220,13 +222,13 @@ def make_graph(
       c:f32*[] = mul b 2.0
       return c }
     """
-    who = "make_graph"
+    caller = "make_graph"
     if not callable(fun):
-        raise TypeError(f"{who}: expected a function, got {type(fun).__name__}")
-    places = places_of(fun, static_argnums, None, "static", who)
+        raise TypeError(f"{caller}: expected a function, got {type(fun).__name__}")
+    places = places_of(fun, static_argnums, None, "static", caller)
     axes = [(name, operator.index(size)) for name, size in axis_env or ()]
 
-    @wraps(fun, who)
+    @wraps(fun, caller)
     def graph(*args: Any, **kwargs: Any) -> Any:
         recorded = functools.partial(_record_call, fun, args, kwargs, places)
         for name, size in axes:

@@ -63,17 +63,17 @@ def _jacobian(
     chunk_size: int | None,
     forward: bool,
 ) -> Callable[P, Any]:
-    who = "jacfwd" if forward else "jacrev"
+    caller = "jacfwd" if forward else "jacrev"
     if chunk_size is not None:
-        chunk_size = positive(chunk_size, f"{who}: chunk_size")
+        chunk_size = positive(chunk_size, f"{caller}: chunk_size")
     name = name_of(fun)
 
-    @wraps(fun, who)
+    @wraps(fun, caller)
     def jacobian_fun(*args: Any, **kwargs: Any) -> Any:
-        of_chosen = chosen(fun, args, kwargs, argnums, who)
+        of_chosen = chosen(fun, args, kwargs, argnums, caller)
         values, structure = of_chosen.values, of_chosen.structure
         of_chosen.check(holomorphic, allow_int)
-        flat = Flat(of_chosen, structure, has_aux, who, name)
+        flat = Flat(of_chosen, structure, has_aux, caller, name)
         outs, linear = linearize_flat(flat, values, [is_active(v) for v in values])
         out_values = outs[: flat.count]
         if not forward:

@@ -25,31 +25,35 @@ from stretto._engine.transforms.linearize import LinearMap
 __all__ = ["JvpFunction", "VjpFunction", "tangents_of"]
 
 
-def tangents_of(types: Sequence[ArrayType], given: Sequence[Any], who: str) -> list[Any]:
+def tangents_of(types: Sequence[ArrayType], given: Sequence[Any], caller: str) -> list[Any]:
     """Tangents fit for primals of these types; ``None`` for those of integers and booleans."""
     out: list[Any] = []
     for type, t in zip(types, given, strict=True):
         if is_float0(t):
             if is_inexact(type.dtype) or t.shape != type.shape:
                 raise TypeError(
-                    f"{who}: float0 zeros of shape {t.shape} are no tangent of {type}: they go "
+                    f"{caller}: float0 zeros of shape {t.shape} are no tangent of {type}: they go "
                     f"with integers and booleans, and have their shape"
                 )
             out.append(None)
             continue
-        value = as_value(t, who, "a tangent")
+        value = as_value(t, caller, "a tangent")
         if value.shape != type.shape:
-            raise ValueError(f"{who}: a tangent must have its primal's shape: {value.type}, {type}")
+            raise ValueError(
+                f"{caller}: a tangent must have its primal's shape: {value.type}, {type}"
+            )
         if not is_inexact(type.dtype):
-            if who == "vjp" and value.dtype == type.dtype:  # such as zeros like the output
+            if caller == "vjp" and value.dtype == type.dtype:  # such as zeros like the output
                 out.append(None)
                 continue
             raise TypeError(
-                f"{who}: the primal {type} has no derivative; its tangent must be float0 zeros, "
+                f"{caller}: the primal {type} has no derivative; its tangent must be float0 zeros, "
                 f"or convert the primal to a float"
             )
         if not fits(value, type):
-            raise TypeError(f"{who}: a tangent must have its primal's dtype: {value.type}, {type}")
+            raise TypeError(
+                f"{caller}: a tangent must have its primal's dtype: {value.type}, {type}"
+            )
         out.append(convert(value, type.dtype, type.weak_type))
     return out
 
@@ -85,15 +89,16 @@ class _Linear:
     def __hash__(self) -> int:
         return hash(self.key())
 
-    def map(self, residuals: Sequence[Any], who: str) -> LinearMap:
+    def map(self, residuals: Sequence[Any], caller: str) -> LinearMap:
         """The linear map, with these residuals; raises where they are not as they were."""
         program = self.program
         own = len(program.inputs) - len(residuals)
-        values = [as_value(r, who, "a residual") for r in residuals]
+        values = [as_value(r, caller, "a residual") for r in residuals]
         for v, r in zip(program.inputs[own:], values, strict=True):
             if r.shape != v.type.shape or r.dtype != v.type.dtype:
                 raise TypeError(
-                    f"{who}: this derivative of {self.name} has a residual {r.type}, and was made "
+                    f"{caller}: this derivative of {self.name} has a residual {r.type}, and was "
+                    "made "
                     f"with {v.type}: where it came out of vmap or a stack of several, call it "
                     f"inside vmap, which takes it as an argument"
                 )

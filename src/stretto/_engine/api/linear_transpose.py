@@ -53,19 +53,19 @@ def linear_transpose(fun: Callable[..., Any], *primals: Any) -> Callable[[Any], 
     (Array([2., 2., 2.], dtype=float32),)
     """
     with boundary:
-        who = name_of(fun)
+        caller = name_of(fun)
         leaves, structure = tree.flatten(primals)
         names = leaf_names(fun, primals)
-        types = types_of(leaves, f"linear_transpose: {who}", lambda: names)
+        types = types_of(leaves, f"linear_transpose: {caller}", lambda: names)
 
         def flat(*values: Any) -> Any:
-            return values_of_tree(fun(*tree.unflatten(structure, values)), who, "the result")
+            return values_of_tree(fun(*tree.unflatten(structure, values)), caller, "the result")
 
-        program, out, captured = record(flat, types, names, who)
+        program, out, captured = record(flat, types, names, caller)
         outs = program.out_types
         if len({is_inexact(t.dtype) for t in (*types, *outs)}) > 1:
             raise TypeError(
-                f"linear_transpose: arguments and results of {who} must all be floating or "
+                f"linear_transpose: arguments and results of {caller} must all be floating or "
                 f"complex, or all be integers; got {_listed(types)} to {_listed(outs)}; capture "
                 f"what is not linear from outside"
             )
@@ -74,24 +74,25 @@ def linear_transpose(fun: Callable[..., Any], *primals: Any) -> Callable[[Any], 
         if any(is_inexact(t.dtype) for t in types):
             rounded = _rounded(program, linear)
             if rounded is not None:
-                raise TypeError(_refusal(who, rounded))
+                raise TypeError(_refusal(caller, rounded))
 
     @bounded
     def transposed(ct: Any) -> tuple[Any, ...]:
         given, other = values_of_tree(ct, "linear_transpose", "ct")
         if other != out:
             raise TypeError(
-                f"linear_transpose: the cotangent must have the structure of the result of {who}; "
+                "linear_transpose: the cotangent must have the structure of the result of "
+                f"{caller}; "
                 f"they part at {parting(out, other, 'result')}"
             )
-        cts = [_fit(value, t, who) for value, t in zip(given, outs, strict=True)]
+        cts = [_fit(value, t, caller) for value, t in zip(given, outs, strict=True)]
         try:
             back = backward(program, linear, captured, cts)
         except (AttributeError, MissingRuleError, TypeError, ValueError) as error:
             culprit = _not_linear(program, linear)
             if culprit is None:
                 raise
-            raise TypeError(_refusal(who, culprit)) from error
+            raise TypeError(_refusal(caller, culprit)) from error
         filled = [
             full(t.shape, 0, t.dtype, t.weak_type) if g is None else g
             for g, t in zip(back, types, strict=True)
@@ -105,10 +106,10 @@ def _listed(types: Sequence[ArrayType]) -> str:
     return ", ".join(map(repr, types)) or "nothing"
 
 
-def _fit(value: Any, type: ArrayType, who: str) -> Any:
+def _fit(value: Any, type: ArrayType, caller: str) -> Any:
     if not fits(value, type):
         raise TypeError(
-            f"linear_transpose: a cotangent of {who} must have its result's type, {type}; got "
+            f"linear_transpose: a cotangent of {caller} must have its result's type, {type}; got "
             f"{value.type}"
         )
     return convert(value, type.dtype, type.weak_type)
@@ -119,10 +120,11 @@ class _Culprit(NamedTuple):
     why: str
 
 
-def _refusal(who: str, culprit: _Culprit) -> str:
+def _refusal(caller: str, culprit: _Culprit) -> str:
     name, position = culprit.equation.primitive.name, culprit.equation.position
     return (
-        f"linear_transpose: {who} cannot be transposed: {name} at {position} is not linear in what "
+        f"linear_transpose: {caller} cannot be transposed: {name} at {position} is not linear "
+        "in what "
         f"depends on the arguments{culprit.why}; stretto.vjp gives the derivative at a point"
     )
 

@@ -52,16 +52,16 @@ def device_put(
     >>> st.device_put({"w": np.ones(2), "n": 1}, st.devices()[0])
     {'w': Array([1., 1.], dtype=float32), 'n': Array(1, dtype=int32, weak_type=True)}
     """
-    who = "device_put"
+    caller = "device_put"
     with boundary:
         for where, argument in ((device, "device"), (src, "src")):
-            for one in tree.prefix_leaves(where, x, who, argument):
-                as_device(one, who, argument)
+            for one in tree.prefix_leaves(where, x, caller, argument):
+                as_device(one, caller, argument)
         leaves, structure = tree.flatten(x)
         return tree.unflatten(
             structure,
             [
-                leaf if isinstance(leaf, Value) else as_value(leaf, who, tree.paths(x, "x")[i])
+                leaf if isinstance(leaf, Value) else as_value(leaf, caller, tree.paths(x, "x")[i])
                 for i, leaf in enumerate(leaves)
             ],
         )

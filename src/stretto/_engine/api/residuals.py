@@ -39,10 +39,10 @@ def print_saved_residuals(fun: Callable[..., Any], *args: Any, **kwargs: Any) ->
     float32[3] computed by sin at ... (loss) from the argument x
     """
     lines: list[str] = []
-    who = name_of(fun)
+    caller = name_of(fun)
 
     def flat(*values: Any) -> Any:
-        function = Flat(lambda a, k: fun(*a, **k), structure, False, who)
+        function = Flat(lambda a, k: fun(*a, **k), structure, False, caller)
         outs, linear = linearize_flat(function, values, [is_active(v) for v in values])
         for kept in linear.residuals:
             origin = kept.origin() if isinstance(kept, Tracer) else "a captured array"
@@ -52,6 +52,6 @@ def print_saved_residuals(fun: Callable[..., Any], *args: Any, **kwargs: Any) ->
     with boundary:
         leaves, structure = tree.flatten((args, kwargs))
         names = LeafNames(fun, args, kwargs)
-        values = as_values(leaves, who, lambda: names)
-        record(flat, [v.type for v in values], names, who)
+        values = as_values(leaves, caller, lambda: names)
+        record(flat, [v.type for v in values], names, caller)
     print(*lines, sep="\n")

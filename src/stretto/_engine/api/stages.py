@@ -36,18 +36,18 @@ def on_device(leaf: Any) -> Any:
     return leaf
 
 
-def as_options(given: Mapping[str, Any] | None, who: str) -> Options:
+def as_options(given: Mapping[str, Any] | None, caller: str) -> Options:
     """Options of the compiler, as they are kept; ``TypeError`` for what can be none."""
     if given is None:
         return ()
     if not isinstance(given, Mapping):
         raise TypeError(
-            f"{who}: compiler_options must be a dict of XLA's flags, got {type(given).__name__}"
+            f"{caller}: compiler_options must be a dict of XLA's flags, got {type(given).__name__}"
         )
     for name, value in given.items():
         if not isinstance(name, str) or not isinstance(value, (str, bool, int, float)):
             raise TypeError(
-                f"{who}: compiler_options must have names and, for each, a str, bool, int or "
+                f"{caller}: compiler_options must have names and, for each, a str, bool, int or "
                 f"float; got {name!r}: {value!r}"
             )
     return tuple(sorted(given.items()))

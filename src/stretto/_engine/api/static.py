@@ -20,12 +20,13 @@ class Static:
 
     __slots__ = ("_hash", "value")
 
-    def __init__(self, value: Any, who: str, place: Any) -> None:
+    def __init__(self, value: Any, caller: str, place: Any) -> None:
         try:
             self._hash = hash((type(value), value))
         except TypeError:
             raise ValueError(
-                f"{who}: the static argument {place!r} must be hashable, since compiled forms are "
+                f"{caller}: the static argument {place!r} must be hashable, since compiled "
+                "forms are "
                 f"kept by its value; got {type(value).__name__}"
             ) from None
         self.value = value
@@ -67,11 +68,13 @@ class Places(NamedTuple):
         return found
 
     def separate(
-        self, args: tuple[Any, ...], kwargs: dict[str, Any], who: str
+        self, args: tuple[Any, ...], kwargs: dict[str, Any], caller: str
     ) -> tuple[tuple[tuple[int | str, Static], ...], tuple[Any, Any]]:
         """Static values, hashable, by place; and the other arguments."""
         places = self.present(args, kwargs)
-        static = [(p, Static(args[p] if isinstance(p, int) else kwargs[p], who, p)) for p in places]
+        static = [
+            (p, Static(args[p] if isinstance(p, int) else kwargs[p], caller, p)) for p in places
+        ]
         return tuple(static), others(places, args, kwargs)
 
     def leaves(
@@ -116,13 +119,13 @@ def places_of(
     numbers: int | Iterable[int] | None,
     names: str | Iterable[str] | None,
     option: str,
-    who: str = "jit",
+    caller: str = "jit",
 ) -> Places:
     """The arguments that ``{option}_argnums`` and ``{option}_argnames`` name.
 
     Each is found from the other by the signature. Raises ``ValueError`` for one that is not there.
     """
-    option = f"{who}: {option}"
+    option = f"{caller}: {option}"
     by_number = _numbers(numbers, option)
     by_name = _names(names, option)
     signature = signature_of(fun)

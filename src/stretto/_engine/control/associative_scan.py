@@ -45,36 +45,38 @@ def associative_scan(
     Array([ 1,  2,  6, 24], dtype=int32)
     """
     with boundary:
-        who = "associative_scan"
+        caller = "associative_scan"
         if not callable(fn):
-            raise TypeError(f"{who}: fn must be a function of two trees, got {type(fn).__name__}")
+            raise TypeError(
+                f"{caller}: fn must be a function of two trees, got {type(fn).__name__}"
+            )
         leaves, structure = tree.flatten(elems)
-        values = values_of(leaves, who)
+        values = values_of(leaves, caller)
         if not values:
             return elems
-        place = canonical_axis(axis, values[0].ndim, who)
+        place = canonical_axis(axis, values[0].ndim, caller)
         paths = tree.paths(elems, "elems")
         for x, path in zip(values, paths, strict=True):
             if x.ndim <= place:
-                raise ValueError(f"{who}: {path} must have an axis {place}, got {x.type}")
+                raise ValueError(f"{caller}: {path} must have an axis {place}, got {x.type}")
         sizes = {x.shape[place]: path for x, path in zip(values, paths, strict=True)}
         if len(sizes) > 1:
             each = ", ".join(f"{path} has {n}" for n, path in sizes.items())
-            raise ValueError(f"{who}: sizes along axis {place} must agree; {each}")
+            raise ValueError(f"{caller}: sizes along axis {place} must agree; {each}")
 
         def combine(first: Sequence[Any], second: Sequence[Any]) -> list[Any]:
             result = fn(tree.unflatten(structure, first), tree.unflatten(structure, second))
             out, given = tree.flatten(result)
-            news = values_of(out, who)
+            news = values_of(out, caller)
             if given != structure:
                 raise TypeError(
-                    f"{who}: fn must return a tree like those it takes; they part at "
+                    f"{caller}: fn must return a tree like those it takes; they part at "
                     f"{parting(structure, given, 'elems')}"
                 )
             for old, new, path in zip(first, news, paths, strict=True):
                 if new.shape != old.shape or (new.dtype != old.dtype and not new.weak_type):
                     raise TypeError(
-                        f"{who}: fn must return arrays like those it takes; {path} is "
+                        f"{caller}: fn must return arrays like those it takes; {path} is "
                         f"{old.type}, got {new.type}"
                     )
             return [convert(v, x.dtype, x.weak_type) for v, x in zip(news, values, strict=True)]

@@ -184,26 +184,28 @@ class DebugCallback(_Callback):
 
 def _of_arrays(
     make: Callable[[Host, tuple[ArrayType, ...]], _Callback],
-    who: str,
+    caller: str,
     callback: Callable[..., Any],
     result_shape_dtypes: Any,
     sharding: Any,
     arguments: tuple[tuple[Any, ...], dict[str, Any]],
 ) -> Any:
     """The results of a callback whose arguments are arrays, and whose results are declared."""
-    _check(callback, who)
+    _check(callback, caller)
     if sharding is not None:
-        raise ValueError(f"{who}: sharding must be None, since there is one device; got {sharding}")
-    types, structure = declared(result_shape_dtypes, who)
+        raise ValueError(
+            f"{caller}: sharding must be None, since there is one device; got {sharding}"
+        )
+    types, structure = declared(result_shape_dtypes, caller)
     leaves, given = tree.flatten(arguments)
-    values = values_of(leaves, who)
-    host = Host(who, callback, given, {}, structure)
+    values = values_of(leaves, caller)
+    host = Host(caller, callback, given, {}, structure)
     return tree.unflatten(structure, make(host, tuple(types))(*values))
 
 
-def _check(callback: Any, who: str) -> None:
+def _check(callback: Any, caller: str) -> None:
     if not callable(callback):
-        raise TypeError(f"{who}: callback must be a function, got {type(callback).__name__}")
+        raise TypeError(f"{caller}: callback must be a function, got {type(callback).__name__}")
 
 
 def pure_callback(
@@ -290,14 +292,14 @@ def io_callback(
 
 
 def debug_callback(
-    who: str,
+    caller: str,
     callback: Callable[..., Any],
     args: tuple[Any, ...],
     kwargs: dict[str, Any],
     ordered: bool,
 ) -> None:
     """Call a Python function to look at values; what is no array is handed to it as it is."""
-    _check(callback, who)
+    _check(callback, caller)
     leaves, arguments = tree.flatten((args, kwargs))
     values, static = separate(leaves)
-    DebugCallback(Host(who, callback, arguments, static, None), (), ordered)(*values)
+    DebugCallback(Host(caller, callback, arguments, static, None), (), ordered)(*values)

@@ -200,10 +200,10 @@ def _only(values: Sequence[Any], mask: Sequence[bool], wanted: bool) -> list[Any
     return [x for x, m in zip(values, mask, strict=True) if m is wanted]
 
 
-def positive(size: Any, who: str) -> int:
+def positive(size: Any, caller: str) -> int:
     """The number of examples to work on at a time; ``ValueError`` if it is no positive integer."""
     if isinstance(size, bool) or not isinstance(size, (int, np.integer)) or size < 1:
-        raise ValueError(f"{who} must be a positive integer, got {size!r}")
+        raise ValueError(f"{caller} must be a positive integer, got {size!r}")
     return int(size)
 
 
@@ -229,7 +229,7 @@ def inner_axes(structure: Any, leaves: Sequence[Any]) -> list[int]:
     return out
 
 
-def in_axis(axis: Any, value: Any, who: str, path: str, inner: int = 0) -> int | None:
+def in_axis(axis: Any, value: Any, caller: str, path: str, inner: int = 0) -> int | None:
     """An entry of ``in_axes``, counted from the front, for the value called ``path``.
 
     Its last ``inner`` axes are not counted: see ``inner_axes``.
@@ -240,12 +240,12 @@ def in_axis(axis: Any, value: Any, who: str, path: str, inner: int = 0) -> int |
         return None
     if not isinstance(axis, int) or isinstance(axis, bool):
         raise TypeError(
-            f"{who}: an entry of in_axes must be an int or None, got {axis!r} for {path}"
+            f"{caller}: an entry of in_axes must be an int or None, got {axis!r} for {path}"
         )
     ndim = value.ndim - inner
     if not -ndim <= axis < ndim:
         raise ValueError(
-            f"{who}: in_axes maps axis {axis} of {path}, which has type {value.type}: it has "
+            f"{caller}: in_axes maps axis {axis} of {path}, which has type {value.type}: it has "
             f"{ndim} axes{_beside(inner)}"
         )
     return axis % ndim
@@ -255,7 +255,7 @@ def _beside(inner: int) -> str:
     return ", beside that of a key's words" if inner else ""
 
 
-def out_axis(axis: Any, out: Any, mapped: int | None, who: str, inner: int = 0) -> int | None:
+def out_axis(axis: Any, out: Any, mapped: int | None, caller: str, inner: int = 0) -> int | None:
     """An entry of ``out_axes``, counted from the front, for a result mapped along ``mapped``.
 
     Its last ``inner`` axes are not counted: see ``inner_axes``.
@@ -266,15 +266,16 @@ def out_axis(axis: Any, out: Any, mapped: int | None, who: str, inner: int = 0) 
     if axis is None:
         if mapped is not None:
             raise ValueError(
-                f"{who}: out_axes is None for a result that differs between examples ({out.type} "
+                f"{caller}: out_axes is None for a result that differs between examples "
+                f"({out.type} "
                 f"in all); give it an axis"
             )
         return None
     if not isinstance(axis, int) or isinstance(axis, bool):
-        raise TypeError(f"{who}: an entry of out_axes must be an int or None, got {axis!r}")
+        raise TypeError(f"{caller}: an entry of out_axes must be an int or None, got {axis!r}")
     ndim = out.ndim + (mapped is None) - inner
     if not -ndim <= axis < ndim:
         raise ValueError(
-            f"{who}: out_axes places axis {axis} in a result of {ndim} axes{_beside(inner)}"
+            f"{caller}: out_axes places axis {axis} in a result of {ndim} axes{_beside(inner)}"
         )
     return axis % ndim

@@ -209,33 +209,33 @@ def _with_others(
 
 
 def _branch_programs(
-    who: str, functions: dict[str, Callable[..., Any]], operands: Sequence[Any]
+    caller: str, functions: dict[str, Callable[..., Any]], operands: Sequence[Any]
 ) -> tuple[list[Program], Any, list[Any]]:
     """Programs of one signature for the branches, their result's structure, and all operands.
 
     The branches go by name, for messages.
     """
     leaves, structure = tree.flatten(tuple(operands))
-    values = values_of(leaves, who)
+    values = values_of(leaves, caller)
     types = [v.type for v in values]
     names = tree.paths(tuple(operands), "operands")
-    recorded = [record_tree(f, structure, types, who, names) for f in functions.values()]
+    recorded = [record_tree(f, structure, types, caller, names) for f in functions.values()]
     called = list(functions)
     first = recorded[0]
     for i, (_, out, _) in enumerate(recorded[1:], 1):
         if out != first[1]:
             raise TypeError(
-                f"{who}: branches must return trees of one structure; those of {called[0]} and "
+                f"{caller}: branches must return trees of one structure; those of {called[0]} and "
                 f"{called[i]} part at {parting(first[1], out, 'result')}"
             )
     targets = []
     paths = tree.paths(tree.unflatten(first[1], range(first[1].num_leaves)), "result")
     for path, *outs in zip(paths, *(p.out_types for p, _, _ in recorded), strict=True):
         strong = {t.dtype for t in outs if not t.weak_type}
-        dtype, weak = promote([(t.dtype, t.weak_type) for t in outs], who)
+        dtype, weak = promote([(t.dtype, t.weak_type) for t in outs], caller)
         if len({t.shape for t in outs}) > 1 or not strong <= {dtype}:
             each = ", ".join(f"{t} in {name}" for t, name in zip(outs, called, strict=True))
-            raise TypeError(f"{who}: branches must return equal types; {path} is {each}")
+            raise TypeError(f"{caller}: branches must return equal types; {path} is {each}")
         targets.append(array_type(outs[0].shape, dtype, weak))
     captured = list({id(c): c for _, _, cs in recorded for c in cs}.values())
     programs = [
@@ -273,12 +273,12 @@ class _NotGiven:
 _NOT_GIVEN = _NotGiven()
 
 
-def _operands(who: str, operands: tuple[Any, ...], operand: Any) -> tuple[Any, ...]:
+def _operands(caller: str, operands: tuple[Any, ...], operand: Any) -> tuple[Any, ...]:
     """The operands, or the one given by name."""
     if isinstance(operand, _NotGiven):
         return operands
     if operands:
-        raise TypeError(f"{who}: give operands by position or one as operand=, not both")
+        raise TypeError(f"{caller}: give operands by position or one as operand=, not both")
     return (operand,)
 
 

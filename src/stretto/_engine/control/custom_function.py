@@ -260,14 +260,14 @@ class Arguments:
         return self.function.argument_names(self._total)
 
     def _as_values(self, leaves: Sequence[Any]) -> list[Any]:
-        who = f"{self.function.kind}: {self.function.name}"
+        caller = f"{self.function.kind}: {self.function.name}"
         try:
-            return [as_value(leaf, who) for leaf in leaves]
+            return [as_value(leaf, caller) for leaf in leaves]
         except TypeError as error:
             problem = error
         for leaf, path in zip(leaves, self.paths(), strict=True):
             try:
-                as_value(leaf, who, path)
+                as_value(leaf, caller, path)
             except TypeError as error:
                 problem = error
                 break
@@ -308,7 +308,7 @@ class Arguments:
         static = iter(self.static(values[self.count : len(self.types)]))
         return [next(static if i in self._static else moving) for i in range(self._total)]
 
-    def cotangents(self, result: Any, who: str) -> list[Any]:
+    def cotangents(self, result: Any, caller: str) -> list[Any]:
         """The cotangent of each leaf (``None``: zero) from one tree an argument that is not static.
 
         ``None`` stands for zeros in the place of any part of a tree.
@@ -317,7 +317,7 @@ class Arguments:
         if not isinstance(result, (tuple, list)) or len(result) != len(names):
             got = f"{len(result)}" if isinstance(result, (tuple, list)) else f"{described(result)}"
             raise TypeError(
-                f"{who} must return a tuple of {len(names)} cotangents, for "
+                f"{caller} must return a tuple of {len(names)} cotangents, for "
                 f"{', '.join(names) or 'no argument'}; got {got}"
             )
         types, paths = self.types, self.paths()
@@ -328,7 +328,7 @@ class Arguments:
                 subtrees = structure.flatten_up_to(places)
             except (ValueError, TypeError):
                 raise TypeError(
-                    f"{who} must return a cotangent like {name}, or None; they part at "
+                    f"{caller} must return a cotangent like {name}, or None; they part at "
                     f"{tree.difference(places, ct, name)}"
                 ) from None
             for entry, part in zip(entries, subtrees, strict=True):
@@ -338,18 +338,18 @@ class Arguments:
                 elif isinstance(part, int):
                     (i,) = leaves
                     out.append(
-                        fit(entry, types[i], f"{who} must return a cotangent", paths[i], True)
+                        fit(entry, types[i], f"{caller} must return a cotangent", paths[i], True)
                     )
                 else:
                     raise TypeError(
-                        f"{who} must return a cotangent like {name}, or None; they part at "
+                        f"{caller} must return a cotangent like {name}, or None; they part at "
                         f"{tree.difference(places, ct, name)}"
                     )
         return out
 
     def check_perturbed(self, perturbed: Sequence[bool], captured: Sequence[Any]) -> None:
         """Raise ``TypeError`` for a derivative by anything but the arguments' leaves."""
-        who = f"{self.function.kind}: {self.function.name}"
+        caller = f"{self.function.kind}: {self.function.name}"
         remedy = (
             "its rules give no derivative by that. Pass it as an argument that is differentiated, "
             "or through stretto.lax.stop_gradient"
@@ -358,12 +358,14 @@ class Arguments:
         for i, p in zip(self._held_in, held, strict=True):
             if p:
                 raise TypeError(
-                    f"{who} is differentiated by {self.names[i]}, which is in nondiff_argnums, and "
+                    f"{caller} is differentiated by {self.names[i]}, which is in "
+                    "nondiff_argnums, and "
                     f"{remedy}"
                 )
         for value, p in zip(captured, perturbed[len(self.types) :], strict=True):
             if p:
                 raise TypeError(
-                    f"{who} is differentiated by a value of type {value.type} that it takes from "
+                    f"{caller} is differentiated by a value of type {value.type} that it takes "
+                    "from "
                     f"outside ({value.origin()}), and {remedy}"
                 )

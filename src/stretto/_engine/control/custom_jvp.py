@@ -189,7 +189,7 @@ class custom_jvp(CustomFunction[P, R_co]):
     ) -> CustomJvp:
         """The program with the rule, on flat values."""
         jvp, symbolic, own = self._rule, self._symbolic, len(arguments.types)
-        who, count = f"custom_jvp: the rule of {self.name}", arguments.count
+        caller, count = f"custom_jvp: the rule of {self.name}", arguments.count
         assert jvp is not None
 
         def rule(primals: Sequence[Any], tangents: Sequence[Any]) -> Any:
@@ -206,13 +206,15 @@ class custom_jvp(CustomFunction[P, R_co]):
                     arguments.trees(moving),
                 )
                 if not (isinstance(result, (tuple, list)) and len(result) == 2):
-                    raise TypeError(f"{who} must return a pair (output, tangent), got {result!r}")
+                    raise TypeError(
+                        f"{caller} must return a pair (output, tangent), got {result!r}"
+                    )
                 types = program.out_types
-                out = fitted(result[0], structure, types, who, "an output")
-                dout = fitted(result[1], structure, types, who, "a tangent", tangent=True)
+                out = fitted(result[0], structure, types, caller, "an output")
+                dout = fitted(result[1], structure, types, caller, "a tangent", tangent=True)
                 return [present(o) for o in out], [present(t) for t in dout]
 
-            return user_rule(who, captured, primals[own:], call)
+            return user_rule(caller, captured, primals[own:], call)
 
         return CustomJvp(program, rule)
 

@@ -264,19 +264,21 @@ class custom_vjp(CustomFunction[P, R_co]):
             leaves = primals[:count]
             if symbolic:
                 leaves = [CustomVJPPrimal(x, p) for x, p in zip(leaves, perturbed, strict=False)]
-            who = f"custom_vjp: fwd of {self.name}"
+            caller = f"custom_vjp: fwd of {self.name}"
 
             def call(present: Callable[[Any], Any]) -> Any:
                 result = fwd(*arguments.every(primals, leaves))
                 if not (isinstance(result, (tuple, list)) and len(result) == 2):
-                    raise TypeError(f"{who} must return a pair (output, residuals), got {result!r}")
-                outs = fitted(result[0], structure, types, who, "an output")
+                    raise TypeError(
+                        f"{caller} must return a pair (output, residuals), got {result!r}"
+                    )
+                outs = fitted(result[0], structure, types, caller, "an output")
                 kept, shape = tree.flatten(result[1])
                 is_array = [isinstance(x, Value) for x in kept]
                 arrays = [present(x) for x in itertools.compress(kept, is_array)]
                 return [present(o) for o in outs], kept, shape, is_array, arrays
 
-            outs, kept, shape, is_array, arrays = user_rule(who, captured, primals[own:], call)
+            outs, kept, shape, is_array, arrays = user_rule(caller, captured, primals[own:], call)
             rest = [None if a else x for x, a in zip(kept, is_array, strict=True)]
             unmoved = [None] * (len(primals) - count)
             # bwd may use these too, in another place than fwd.
@@ -287,7 +289,7 @@ class custom_vjp(CustomFunction[P, R_co]):
                 given = iter(own_residuals)
                 parts = [next(given) if a else x for x, a in zip(rest, is_array, strict=True)]
                 cts = [given_or_zero(t, ct, symbolic) for t, ct in zip(types, cts, strict=True)]
-                who = f"custom_vjp: bwd of {self.name}"
+                caller = f"custom_vjp: bwd of {self.name}"
 
                 def call(present: Callable[[Any], Any]) -> list[Any]:
                     result = bwd(
@@ -295,9 +297,9 @@ class custom_vjp(CustomFunction[P, R_co]):
                         tree.unflatten(shape, parts),
                         tree.unflatten(structure, cts),
                     )
-                    return [present(ct) for ct in arguments.cotangents(result, who)]
+                    return [present(ct) for ct in arguments.cotangents(result, caller)]
 
-                return [*user_rule(who, outside, now, call), *unmoved]
+                return [*user_rule(caller, outside, now, call), *unmoved]
 
             return outs, [*arrays, *held], back
 

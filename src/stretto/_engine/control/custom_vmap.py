@@ -140,7 +140,7 @@ class custom_vmap(CustomFunction[P, R_co]):
     ) -> CustomVmap:
         """The program with the rule, on flat values."""
         given, count = self._rule, len(arguments.types)
-        who = f"{self.kind}: the rule of {self.name}"
+        caller = f"{self.kind}: the rule of {self.name}"
         assert given is not None
 
         def rule(size: int, mapped: Sequence[bool], args: Sequence[Any]) -> Any:
@@ -158,33 +158,34 @@ class custom_vmap(CustomFunction[P, R_co]):
                 )
                 if not (isinstance(result, (tuple, list)) and len(result) == 2):
                     raise TypeError(
-                        f"{who} must return a pair (result, booleans that say what of it is "
+                        f"{caller} must return a pair (result, booleans that say what of it is "
                         f"mapped), got {result!r}"
                     )
-                varies = _flags(result[1], structure, who)
+                varies = _flags(result[1], structure, caller)
                 types = [
                     t.with_shape((size, *t.shape)) if v else t
                     for t, v in zip(program.out_types, varies, strict=True)
                 ]
-                outs = fitted(result[0], structure, types, who, "an output")
+                outs = fitted(result[0], structure, types, caller, "an output")
                 return [present(o) for o in outs], varies
 
-            return user_rule(who, captured, args[count:], call)
+            return user_rule(caller, captured, args[count:], call)
 
         return CustomVmap(program, rule)
 
 
-def _flags(given: Any, structure: Any, who: str) -> list[bool]:
+def _flags(given: Any, structure: Any, caller: str) -> list[bool]:
     """The booleans of a tree of this structure."""
     leaves, found = tree.flatten(given)
     if found != structure:
         raise TypeError(
-            f"{who} must return, second, a boolean for each array of the function's output; they "
+            f"{caller} must return, second, a boolean for each array of the function's output; "
+            "they "
             f"part at {parting(structure, found, 'output')}"
         )
     for leaf in leaves:
         if not isinstance(leaf, (bool, np.bool_)):
-            raise TypeError(f"{who} must return, second, booleans; got {leaf!r}")
+            raise TypeError(f"{caller} must return, second, booleans; got {leaf!r}")
     return [bool(leaf) for leaf in leaves]
 
 

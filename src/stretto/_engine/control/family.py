@@ -136,16 +136,16 @@ def split(values: Sequence[Any], *sizes: int) -> list[list[Any]]:
     return [*parts, list(values[start:])]
 
 
-def values_of(leaves: Sequence[Any], who: str) -> list[Any]:
+def values_of(leaves: Sequence[Any], caller: str) -> list[Any]:
     """The leaves of an argument as values."""
-    return [as_value(leaf, who, "a leaf of the argument") for leaf in leaves]
+    return [as_value(leaf, caller, "a leaf of the argument") for leaf in leaves]
 
 
 def record_tree(
     fun: Callable[..., Any],
     structure: Any,
     types: Sequence[ArrayType],
-    who: str,
+    caller: str,
     names: Sequence[str] = (),
 ) -> tuple[Program, Any, list[Any]]:
     """Record a function of trees: the program, the structure of its result, captured values.
@@ -156,9 +156,9 @@ def record_tree(
     def flat(*leaves: Any) -> Any:
         out = fun(*tree.unflatten(structure, leaves))
         out_leaves, out_structure = tree.flatten(out)
-        return values_of(out_leaves, who), out_structure
+        return values_of(out_leaves, caller), out_structure
 
-    return record(flat, types, names, getattr(fun, "__name__", who).replace("<lambda>", who))
+    return record(flat, types, names, getattr(fun, "__name__", caller).replace("<lambda>", caller))
 
 
 class leaf:

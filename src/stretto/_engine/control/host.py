@@ -39,13 +39,13 @@ class Host:
 
     def __init__(
         self,
-        who: str,
+        caller: str,
         function: Callable[..., Any],
         arguments: Any,
         static: dict[int, Any],
         results: Any,
     ) -> None:
-        self.who = who
+        self.caller = caller
         self.function = function
         self.arguments = arguments
         self.static = static
@@ -77,7 +77,8 @@ class Host:
         leaves, structure = tree.flatten(out)
         if structure != self.results:
             raise TypeError(
-                f"{self.who}: {self.name} must return a tree like result_shape_dtypes; they part "
+                f"{self.caller}: {self.name} must return a tree like result_shape_dtypes; they "
+                "part "
                 f"at {parting(self.results, structure, 'result')}"
             )
         paths = tree.paths(out, "result")
@@ -88,14 +89,14 @@ class Host:
     def _result(self, leaf: Any, type: ArrayType, path: str) -> Any:
         """The leaf as an array of the declared type; a Python number has any type that it fits."""
         if leaf.__class__ in _SCALARS:
-            got = as_value(leaf, self.who, path).type
+            got = as_value(leaf, self.caller, path).type
             both = [(type.dtype, False), (got.dtype, got.weak_type)]
             if not type.shape and promote(both)[0] == type.dtype:
                 return constant(np.asarray(leaf, type.dtype))
         elif isinstance(leaf, Tracer):
             leaf.escaped()
         else:
-            refuse_masked(leaf, self.who, path)
+            refuse_masked(leaf, self.caller, path)
             host = leaf.to_host() if isinstance(leaf, Value) else np.asarray(leaf)
             kind_of(host.dtype)  # refuses strings, objects, dates
             got = array_type(host.shape, host.dtype)
@@ -107,12 +108,12 @@ class Host:
         if got.dtype != type.dtype:
             ways.insert(0, f"convert it with .astype({type.dtype.name!r})")
         raise TypeError(
-            f"{self.who}: {self.name} must return {type} for {path}, as result_shape_dtypes "
+            f"{self.caller}: {self.name} must return {type} for {path}, as result_shape_dtypes "
             f"declares; it returned {got}: {', or '.join(ways)}"
         )
 
 
-def declared(result_shape_dtypes: Any, who: str) -> tuple[list[ArrayType], Any]:
+def declared(result_shape_dtypes: Any, caller: str) -> tuple[list[ArrayType], Any]:
     """The types and the structure of a tree of things with shape and dtype.
 
     Raises ``TypeError`` for a leaf without them, ``ValueError`` for 64-bit types with
@@ -123,14 +124,16 @@ def declared(result_shape_dtypes: Any, who: str) -> tuple[list[ArrayType], Any]:
     for leaf, path in zip(leaves, tree.paths(result_shape_dtypes, "result"), strict=True):
         if not hasattr(leaf, "shape") or not hasattr(leaf, "dtype"):
             raise TypeError(
-                f"{who}: result_shape_dtypes must be a tree of stretto.ShapeDtypeStruct or arrays, "
+                f"{caller}: result_shape_dtypes must be a tree of stretto.ShapeDtypeStruct or "
+                "arrays, "
                 f"got {type(leaf).__name__} for {path}"
             )
         dtype = np.dtype(leaf.dtype)
         kind_of(dtype)
         if canonical_dtype(dtype) != dtype:
             raise ValueError(
-                f"{who}: result_shape_dtypes declares {dtype.name} for {path}, and enable_x64 is "
+                f"{caller}: result_shape_dtypes declares {dtype.name} for {path}, and "
+                "enable_x64 is "
                 f"off: declare {canonical_dtype(dtype).name}, or run under stretto.enable_x64()"
             )
         types.append(array_type(tuple(leaf.shape), dtype))

@@ -18,19 +18,22 @@ from stretto._engine.ops.convert import convert
 __all__ = ["like", "record_like", "unknowns"]
 
 
-def unknowns(who: str, x: Any, argument: str) -> tuple[list[Any], Any]:
+def unknowns(caller: str, x: Any, argument: str) -> tuple[list[Any], Any]:
     """The leaves of a tree of unknowns as values of strong floating or complex dtype."""
     leaves, structure = tree.flatten(x)
-    values = values_of(leaves, who)
+    values = values_of(leaves, caller)
     for value, path in zip(values, tree.paths(x, argument), strict=True):
         if not is_inexact(value.dtype):
             raise TypeError(
-                f"{who}: {argument} must be of floating or complex numbers; {path} is {value.type}"
+                f"{caller}: {argument} must be of floating or complex numbers; {path} is "
+                f"{value.type}"
             )
     return [convert(v, v.dtype) for v in values], structure
 
 
-def like(who: str, what: str, result: Any, structure: Any, types: Sequence[ArrayType]) -> list[Any]:
+def like(
+    caller: str, what: str, result: Any, structure: Any, types: Sequence[ArrayType]
+) -> list[Any]:
     """The leaves of a function's result, where they are of that structure and those types.
 
     Raises ``TypeError`` that says ``what`` must be so, and what it is.
@@ -38,21 +41,21 @@ def like(who: str, what: str, result: Any, structure: Any, types: Sequence[Array
     leaves, given = tree.flatten(result)
     if given != structure:
         raise TypeError(
-            f"{who}: {what} must have the structure of the unknowns; they part at "
+            f"{caller}: {what} must have the structure of the unknowns; they part at "
             f"{parting(structure, given, 'x')}"
         )
-    values = values_of(leaves, who)
+    values = values_of(leaves, caller)
     paths = tree.paths(tree.unflatten(structure, range(len(types))), "x")
     for value, t, path in zip(values, types, paths, strict=True):
         if value.shape != t.shape or (value.dtype != t.dtype and not value.weak_type):
             raise TypeError(
-                f"{who}: {what} must be like the unknowns; {path} is {t}, got {value.type}"
+                f"{caller}: {what} must be like the unknowns; {path} is {t}, got {value.type}"
             )
     return [convert(v, t.dtype) for v, t in zip(values, types, strict=True)]
 
 
 def record_like(
-    who: str,
+    caller: str,
     what: str,
     fun: Callable[..., Any],
     structure: Any,
@@ -74,12 +77,12 @@ def record_like(
         if has_aux:
             if not (isinstance(result, tuple) and len(result) == 2):
                 raise TypeError(
-                    f"{who}: with has_aux, {what} must be a pair (x, aux), got "
+                    f"{caller}: with has_aux, {what} must be a pair (x, aux), got "
                     f"{type(result).__name__}"
                 )
             result, aux = result
         aux_leaves, aux_structure = tree.flatten(aux)
-        values = like(who, what, result, structure, types)
-        return [*values, *values_of(aux_leaves, who)], aux_structure
+        values = like(caller, what, result, structure, types)
+        return [*values, *values_of(aux_leaves, caller)], aux_structure
 
-    return record(flat, [*types] * arguments, name=who)
+    return record(flat, [*types] * arguments, name=caller)

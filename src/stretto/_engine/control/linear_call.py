@@ -175,19 +175,19 @@ def linear_call(
     >>> float(st.grad(divide)(3.0, 4.0))
     0.25
     """
-    who = "linear_call"
+    caller = "linear_call"
     both = tree.structure((linear_args, residual_args))
-    values = values_of(tree.leaves(linear_args), who)
-    known = values_of(tree.leaves(residual_args), who)
+    values = values_of(tree.leaves(linear_args), caller)
+    known = values_of(tree.leaves(residual_args), caller)
     types, fixed = [v.type for v in values], [v.type for v in known]
-    forward, out, first = record_tree(lambda x, r: fun(r, x), both, [*types, *fixed], who)
+    forward, out, first = record_tree(lambda x, r: fun(r, x), both, [*types, *fixed], caller)
     outs = forward.out_types
     for t in (*types, *outs):
         if not is_inexact(t.dtype):
-            raise TypeError(f"{who}: what is linear must be floating or complex, got {t}")
+            raise TypeError(f"{caller}: what is linear must be floating or complex, got {t}")
     both = tree.structure((tree.unflatten(out, range(len(outs))), residual_args))
     back, given, second = record_tree(
-        lambda ct, r: fun_transpose(r, ct), both, [*outs, *fixed], f"transpose_{who}"
+        lambda ct, r: fun_transpose(r, ct), both, [*outs, *fixed], f"transpose_{caller}"
     )
     _check_transpose(back, given, tree.structure(linear_args), types)
     # Both take the residual arguments, then what either captured.
@@ -220,10 +220,10 @@ def _both_ways(forward: Program, back: Program, linear: int) -> LinearCall:
 def _check_transpose(
     program: Program, given: Any, structure: Any, types: Sequence[ArrayType]
 ) -> None:
-    who = "linear_call: fun_transpose must return a tree like linear_args"
+    caller = "linear_call: fun_transpose must return a tree like linear_args"
     if given != structure:
-        raise TypeError(f"{who}; they part at {parting(structure, given, 'linear_args')}")
+        raise TypeError(f"{caller}; they part at {parting(structure, given, 'linear_args')}")
     paths = tree.paths(tree.unflatten(structure, range(len(types))), "linear_args")
     for got, expected, path in zip(program.out_types, types, paths, strict=True):
         if (got.shape, got.dtype) != (expected.shape, expected.dtype):
-            raise TypeError(f"{who}: {path} is {expected}, got {got}")
+            raise TypeError(f"{caller}: {path} is {expected}, got {got}")

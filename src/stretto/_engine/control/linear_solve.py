@@ -183,12 +183,17 @@ def custom_linear_solve(
     Array([1. , 0.5], dtype=float32)
     """
     with boundary:
-        who = "custom_linear_solve"
-        values, structure = unknowns(who, b, "b")
+        caller = "custom_linear_solve"
+        values, structure = unknowns(caller, b, "b")
         types = [v.type for v in values]
-        product, _, matrix = record_like(who, "matvec(x)", matvec, structure, types)
+        product, _, matrix = record_like(caller, "matvec(x)", matvec, structure, types)
         solver, aux, own = record_like(
-            who, "solve(matvec, b)", lambda b: solve(matvec, b), structure, types, has_aux=has_aux
+            caller,
+            "solve(matvec, b)",
+            lambda b: solve(matvec, b),
+            structure,
+            types,
+            has_aux=has_aux,
         )
         vecmat = other_solver = None
         other: list[Any] = []
@@ -200,11 +205,11 @@ def custom_linear_solve(
 
             def multiply(x: Any) -> Any:
                 """By the transposed matrix."""
-                leaves = like(who, "the argument of vecmat", x, structure, types)
+                leaves = like(caller, "the argument of vecmat", x, structure, types)
                 return tree.unflatten(structure, evaluate(transposed, [*leaves, *matrix]))
 
             other_solver, _, other = record_like(
-                who,
+                caller,
                 "transpose_solve(vecmat, b)",
                 lambda b: transpose_solve(multiply, b),
                 structure,

@@ -215,11 +215,12 @@ _NO_OFFLOADING = (
 )
 
 
-def _check_names(who: str, names: tuple[Any, ...]) -> None:
+def _check_names(caller: str, names: tuple[Any, ...]) -> None:
     for name in names:
         if not isinstance(name, str):
             raise TypeError(
-                f"{who}: names are strings, each an argument of its own; got {type(name).__name__}"
+                f"{caller}: names are strings, each an argument of its own; got "
+                f"{type(name).__name__}"
             )
 
 

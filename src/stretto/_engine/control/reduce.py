@@ -74,12 +74,12 @@ class Monoid(NamedTuple):
     window: type[WindowReduction]
     combine: Callable[[Any, Any], Any]
 
-    def started(self, who: str, out: Any, start: Any) -> Any:
+    def started(self, caller: str, out: Any, start: Any) -> Any:
         """The reduction ``out`` from the identity, as from ``start``."""
         neutral = self.window.identity(start.dtype)
         if not isinstance(start, Tracer) and np.asarray(start) == neutral:
             return out
-        return self.combine(start_of(who, out, start), out)
+        return self.combine(start_of(caller, out, start), out)
 
 
 _MONOIDS: dict[type[Primitive], Monoid] = {
@@ -248,30 +248,30 @@ class Reduce(Combination):
 
 
 def combination(
-    who: str, operands: Any, init_values: Any, computation: Callable[[Any, Any], Any]
+    caller: str, operands: Any, init_values: Any, computation: Callable[[Any, Any], Any]
 ) -> tuple[list[Any], list[Any], Program, Any]:
     """Flat operands and scalars of their dtypes, the program of the computation, the structure.
 
     Raises ``ValueError`` or ``TypeError`` where they do not fit.
     """
     leaves, structure = tree.flatten(operands)
-    arrays = [as_value(x, who, "an operand") for x in leaves]
-    starts = [as_value(x, who, "an initial value") for x in tree.leaves(init_values)]
+    arrays = [as_value(x, caller, "an operand") for x in leaves]
+    starts = [as_value(x, caller, "an initial value") for x in tree.leaves(init_values)]
     if not arrays:
-        raise ValueError(f"{who}: expected at least one operand, got none")
+        raise ValueError(f"{caller}: expected at least one operand, got none")
     if tree.structure(init_values) != structure:
         raise ValueError(
-            f"{who}: initial values must have the structure of the operands; they part at "
+            f"{caller}: initial values must have the structure of the operands; they part at "
             f"{parting(structure, tree.structure(init_values), 'operand')}"
         )
     for x in arrays:
         if x.shape != arrays[0].shape:
             raise ValueError(
-                f"{who}: operands must have one shape, got {arrays[0].type} and {x.type}"
+                f"{caller}: operands must have one shape, got {arrays[0].type} and {x.type}"
             )
     for start in starts:
         if start.ndim:
-            raise ValueError(f"{who}: initial values must be scalars, got {start.type}")
+            raise ValueError(f"{caller}: initial values must be scalars, got {start.type}")
     types = [array_type((), x.dtype) for x in arrays]
 
     def flat(*elements: Any) -> Any:
@@ -279,23 +279,24 @@ def combination(
         out, given = tree.flatten(computation(*pair))
         if given.num_leaves != structure.num_leaves:
             raise TypeError(
-                f"{who}: the computation must return what it takes, {len(types)} elements; got "
+                f"{caller}: the computation must return what it takes, {len(types)} elements; got "
                 f"{given.num_leaves}"
             )
-        results = [as_value(x, who, "the computation's result") for x in out]
+        results = [as_value(x, caller, "the computation's result") for x in out]
         for result, t in zip(results, types, strict=True):
             if result.shape or (result.dtype != t.dtype and not result.weak_type):
                 raise TypeError(
-                    f"{who}: the computation must return elements like those it takes, {t}; got "
+                    f"{caller}: the computation must return elements like those it takes, {t}; got "
                     f"{result.type}"
                 )
         return [convert(r, t.dtype) for r, t in zip(results, types, strict=True)], None
 
     try:
-        program, _ = record_closed(flat, [*types, *types], who)
+        program, _ = record_closed(flat, [*types, *types], caller)
     except EscapedTracerError as error:
         raise TypeError(
-            f"{who}: the computation uses a traced value from outside; make it an operand, with an "
+            f"{caller}: the computation uses a traced value from outside; make it an operand, "
+            "with an "
             f"initial value of its own, or use scan"
         ) from error
     return arrays, starts, program, structure
@@ -315,12 +316,12 @@ def monoid_of(program: Program) -> Monoid | None:
     return _MONOIDS.get(kind)
 
 
-def start_of(who: str, x: Any, start: Any) -> Any:
+def start_of(caller: str, x: Any, start: Any) -> Any:
     """An initial value in the dtype of its operand."""
-    dtype, _ = promote([(x.dtype, False), (start.dtype, start.weak_type)], who)
+    dtype, _ = promote([(x.dtype, False), (start.dtype, start.weak_type)], caller)
     if dtype != x.dtype:
         raise TypeError(
-            f"{who}: expected an initial value of dtype {x.dtype.name}, got {start.type}"
+            f"{caller}: expected an initial value of dtype {x.dtype.name}, got {start.type}"
         )
     return convert(start, dtype)
 
@@ -364,15 +365,15 @@ def reduce(
     >>> st.lax.reduce(x, 0.0, st.numpy.hypot, (1,))
     Array([ 5., 13.], dtype=float32)
     """
-    who = "reduce"
-    refuse_sharding(who, out_sharding=out_sharding)
-    arrays, starts, program, structure = combination(who, operands, init_values, computation)
-    axes = tuple(sorted(canonical_axes(tuple(dimensions), arrays[0].ndim, who)))
+    caller = "reduce"
+    refuse_sharding(caller, out_sharding=out_sharding)
+    arrays, starts, program, structure = combination(caller, operands, init_values, computation)
+    axes = tuple(sorted(canonical_axes(tuple(dimensions), arrays[0].ndim, caller)))
     monoid = monoid_of(program)
     if monoid is not None:
         out = monoid.whole(axes)(*arrays) if axes else arrays[0]
-        outs = [monoid.started(who, out, starts[0])]
+        outs = [monoid.started(caller, out, starts[0])]
     else:
-        starts = [start_of(who, x, s) for x, s in zip(arrays, starts, strict=True)]
+        starts = [start_of(caller, x, s) for x, s in zip(arrays, starts, strict=True)]
         outs = Reduce(program, axes)(*arrays, *starts)
     return tree.unflatten(structure, outs)

@@ -139,12 +139,17 @@ def custom_root(
     (2.0, 0.25)
     """
     with boundary:
-        who = "custom_root"
-        guess, structure = unknowns(who, initial_guess, "initial_guess")
+        caller = "custom_root"
+        guess, structure = unknowns(caller, initial_guess, "initial_guess")
         types = [v.type for v in guess]
-        function, _, captured = record_like(who, "f(x)", f, structure, types)
+        function, _, captured = record_like(caller, "f(x)", f, structure, types)
         search, aux, own = record_like(
-            who, "solve(f, initial_guess)", lambda x: solve(f, x), structure, types, has_aux=has_aux
+            caller,
+            "solve(f, initial_guess)",
+            lambda x: solve(f, x),
+            structure,
+            types,
+            has_aux=has_aux,
         )
 
         def step(x: Any, y: Any) -> Any:
@@ -154,7 +159,7 @@ def custom_root(
 
             def derivative(z: Any) -> Any:
                 """The derivative of ``f`` at the solution."""
-                dx = like(who, "the argument of the derivative", z, structure, types)
+                dx = like(caller, "the argument of the derivative", z, structure, types)
                 outs = iter(evaluate(linear.program, [*dx, *linear.residuals]))
                 given = zip(leaves, linear.active_out, strict=True)
                 return tree.unflatten(
@@ -164,7 +169,7 @@ def custom_root(
             return tangent_solve(derivative, y)
 
         tangent, _, by_tangent = record_like(
-            who, "tangent_solve(g, y)", step, structure, types, arguments=2
+            caller, "tangent_solve(g, y)", step, structure, types, arguments=2
         )
         consts = (len(captured), len(own), len(by_tangent))
         root = CustomRoot(function, search, tangent, consts)

@@ -376,7 +376,7 @@ def scan(
 
 
 def loop_scan(
-    who: str,
+    caller: str,
     f: Callable[[Any, Any], tuple[Any, Any]],
     init: Any,
     xs: Any,
@@ -385,25 +385,25 @@ def loop_scan(
     names: Sequence[str],
     unroll: int | bool = 1,
 ) -> tuple[Any, Any]:
-    """``scan`` for the function ``who``, which knows the leaves of the carry by ``names``."""
-    inputs = values_of(tree.leaves(xs), who)
+    """``scan`` for the function ``caller``, which knows the leaves of the carry by ``names``."""
+    inputs = values_of(tree.leaves(xs), caller)
     xs_names = tree.paths(xs, "xs")
     for x, name in zip(inputs, xs_names, strict=True):
         if not x.ndim:
-            raise ValueError(f"{who}: xs must have a leading axis; {name} is {x.type}")
+            raise ValueError(f"{caller}: xs must have a leading axis; {name} is {x.type}")
     sizes = {x.shape[0]: name for x, name in zip(inputs, xs_names, strict=True)}
     if length is not None:
-        sizes.setdefault(integer(length, who, "length"), "length")
+        sizes.setdefault(integer(length, caller, "length"), "length")
     if len(sizes) != 1:
         raise ValueError(
-            f"{who}: leading sizes must agree; "
+            f"{caller}: leading sizes must agree; "
             + (", ".join(f"{name} has {n}" for n, name in sizes.items()) or "give xs or length")
         )
     (steps,) = sizes
     if steps < 0:
-        raise ValueError(f"{who}: length must not be negative, got {steps}")
+        raise ValueError(f"{caller}: length must not be negative, got {steps}")
     leaves, structure = tree.flatten(init)
-    carry = values_of(leaves, who)
+    carry = values_of(leaves, caller)
     here = [x.type.with_shape(x.shape[1:]) for x in inputs]
     both = tree.structure((init, xs))
 
@@ -412,24 +412,24 @@ def loop_scan(
             result = f(c, x)
             if not (isinstance(result, tuple) and len(result) == 2):
                 raise TypeError(
-                    f"{who}: the function must return a pair (carry, y), got "
+                    f"{caller}: the function must return a pair (carry, y), got "
                     f"{type(result).__name__}"
                 )
             if tree.structure(result[0]) != structure:
                 raise TypeError(
-                    f"{who}: the carry returned must have the structure of the one given; they "
+                    f"{caller}: the carry returned must have the structure of the one given; they "
                     f"part at {tree.difference(init, result[0], 'carry')}"
                 )
             return result
 
-        return record_tree(body, both, [*types, *here], who, [*names, *xs_names])
+        return record_tree(body, both, [*types, *here], caller, [*names, *xs_names])
 
-    (body, out, consts), carry = settle_types(who, record_body, carry, names)
+    (body, out, consts), carry = settle_types(caller, record_body, carry, names)
     count = len(carry)
     body = with_out_types(body, [c.type for c in carry], count)
-    turn = max(1, steps) if unroll is True else integer(unroll, who, "unroll") or 1
+    turn = max(1, steps) if unroll is True else integer(unroll, caller, "unroll") or 1
     if turn < 1:
-        raise ValueError(f"{who}: unroll must not be negative, got {unroll}")
+        raise ValueError(f"{caller}: unroll must not be negative, got {unroll}")
     body = captured_first(body, count + len(here))
     if steps:
         first, body = hoisted(body, len(consts), no_larger)

@@ -41,7 +41,7 @@ class _StandIns(Interpreter):
 
 
 def user_rule(
-    who: str,
+    caller: str,
     captured: Sequence[Any],
     now: Sequence[Any],
     call: Callable[[Callable[[Any], Any]], Any],
@@ -61,13 +61,19 @@ def user_rule(
         return holding(state, "stand_ins", both, holding, state, *under, call, present)
     except EscapedTracerError as error:
         raise EscapedTracerError(
-            f"{who} uses a traced value from outside that the function itself does not use; pass "
+            f"{caller} uses a traced value from outside that the function itself does not use; "
+            "pass "
             f"it to the function as an argument. ({error})"
         ) from error
 
 
 def fitted(
-    x: Any, structure: Any, types: Sequence[ArrayType], who: str, what: str, tangent: bool = False
+    x: Any,
+    structure: Any,
+    types: Sequence[ArrayType],
+    caller: str,
+    what: str,
+    tangent: bool = False,
 ) -> list[Any]:
     """The leaves of what a rule returned as values of these types; ``None`` for a zero tangent.
 
@@ -76,17 +82,17 @@ def fitted(
     leaves, given = tree.flatten(x)
     if given != structure:
         raise TypeError(
-            f"{who} must return {what} like the function's output; they part at "
+            f"{caller} must return {what} like the function's output; they part at "
             f"{parting(structure, given, 'output')}"
         )
     paths = tree.paths(tree.unflatten(structure, range(len(leaves))), "output")
     return [
-        fit(leaf, t, f"{who} must return {what}", path, tangent)
+        fit(leaf, t, f"{caller} must return {what}", path, tangent)
         for leaf, t, path in zip(leaves, types, paths, strict=True)
     ]
 
 
-def fit(x: Any, type: ArrayType, who: str, path: str, tangent: bool) -> Any:
+def fit(x: Any, type: ArrayType, caller: str, path: str, tangent: bool) -> Any:
     """One leaf of what a rule returned, as a value of this type; ``None`` for a zero tangent."""
     if tangent:
         if isinstance(x, SymbolicZero) and x.shape == type.shape:
@@ -95,12 +101,12 @@ def fit(x: Any, type: ArrayType, who: str, path: str, tangent: bool) -> Any:
             if is_float0(x) and x.shape == type.shape:
                 return None
             raise TypeError(
-                f"{who} of dtype float0 and shape {type.shape} for {type} at {path}, got "
+                f"{caller} of dtype float0 and shape {type.shape} for {type} at {path}, got "
                 f"{described(x)}"
             )
-    value = as_value(x, who, path)
+    value = as_value(x, caller, path)
     if not fits(value, type):
-        raise TypeError(f"{who} of type {type} at {path}, got {value.type}")
+        raise TypeError(f"{caller} of type {type} at {path}, got {value.type}")
     return convert(value, type.dtype, type.weak_type)
 
 

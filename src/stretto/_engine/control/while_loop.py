@@ -262,7 +262,7 @@ def settle_carry(mask: tuple[bool, ...], step: Callable[[Any], Any]) -> tuple[bo
 
 
 def settle_types(
-    who: str, record_body: Callable[[Sequence[ArrayType]], Any], carry: Sequence[Any], names: Any
+    caller: str, record_body: Callable[[Sequence[ArrayType]], Any], carry: Sequence[Any], names: Any
 ) -> tuple[Any, list[Any]]:
     """Record the body, and convert weakly typed values of the carry to what it returns for them.
 
@@ -274,7 +274,7 @@ def settle_types(
         settled, wrong = True, []
         for i, out in enumerate(recorded[0].out_types[: len(values)]):
             v = values[i]
-            dtype, weak = promote([(v.dtype, v.weak_type), (out.dtype, out.weak_type)], who)
+            dtype, weak = promote([(v.dtype, v.weak_type), (out.dtype, out.weak_type)], caller)
             fits = v.shape == out.shape
             if fits and v.weak_type and (v.dtype, True) != (dtype, weak):
                 values[i] = convert(v, dtype, weak)
@@ -283,7 +283,8 @@ def settle_types(
                 wrong.append(f"{names[i]} is {v.type}, and {out} is returned for it")
         if wrong:
             raise TypeError(
-                f"{who}: the carry must keep its type; {'; '.join(wrong)}. Convert one, e.g. with "
+                f"{caller}: the carry must keep its type; {'; '.join(wrong)}. Convert one, e.g. "
+                "with "
                 f".astype(), or give it the other's shape"
             )
         if settled:
@@ -332,35 +333,37 @@ def while_loop(
 
 
 def loop_while(
-    who: str,
+    caller: str,
     cond_fun: Callable[[Any], Any],
     body_fun: Callable[[Any], Any],
     init_val: Any,
     names: Sequence[str],
 ) -> Any:
-    """``while_loop`` for the function ``who``, which knows the leaves of the carry by ``names``."""
+    """``while_loop`` for the function ``caller``, with ``names`` for the leaves of the carry."""
     leaves, structure = tree.flatten(init_val)
     argument = tree.structure((init_val,))
 
     def record_body(types: Sequence[ArrayType]) -> Any:
-        recorded = record_tree(body_fun, argument, types, who, names)
+        recorded = record_tree(body_fun, argument, types, caller, names)
         if recorded[1] != structure:
             raise TypeError(
-                f"{who}: the carry returned must have the structure of the one given; they part "
+                f"{caller}: the carry returned must have the structure of the one given; they part "
                 f"at {parting(structure, recorded[1], 'carry')}"
             )
         return recorded
 
-    (body, _, body_consts), init = settle_types(who, record_body, values_of(leaves, who), names)
+    (body, _, body_consts), init = settle_types(
+        caller, record_body, values_of(leaves, caller), names
+    )
     types = [v.type for v in init]
     count = len(types)
     body = with_out_types(body, types, count)
-    cond, given, cond_consts = record_tree(cond_fun, argument, types, who, names)
+    cond, given, cond_consts = record_tree(cond_fun, argument, types, caller, names)
     out = cond.out_types
     alone = given == tree.structure(0)
     if not alone or out[0].shape or kind_of(out[0].dtype) != "bool":
         got = list(out) if alone else f"a tree of {list(out)}"
-        raise TypeError(f"{who}: cond_fun must return a boolean scalar, got {got}")
+        raise TypeError(f"{caller}: cond_fun must return a boolean scalar, got {got}")
     loop = While(
         captured_first(cond, count),
         captured_first(body, count),

@@ -90,7 +90,7 @@ class ReduceWindow(Combination):
 
 
 def _windows(
-    who: str,
+    caller: str,
     x: ArrayType,
     sizes: Sequence[int],
     strides: Sequence[int] | None,
@@ -110,14 +110,14 @@ def _windows(
     for name, values in ints.items():
         if len(values) != x.ndim or min(values, default=1) < 1:
             raise ValueError(
-                f"{who}: {name} must be a positive integer for each axis of {x}, got {values}"
+                f"{caller}: {name} must be a positive integer for each axis of {x}, got {values}"
             )
     sizes, strides, bases, dilations = ints.values()
     extents = [dilated(n, d) for n, d in zip(sizes, dilations, strict=True)]
-    ends = pads(padding, x.shape, extents, strides, who)
+    ends = pads(padding, x.shape, extents, strides, caller)
     if len(ends) != x.ndim:
         raise ValueError(
-            f"{who}: padding must be a pair (low, high) for each axis of {x}, got {padding}"
+            f"{caller}: padding must be a pair (low, high) for each axis of {x}, got {padding}"
         )
     lows, highs = [low for low, _ in ends], [high for _, high in ends]
     columns = zip(sizes, strides, lows, highs, bases, dilations, strict=True)
@@ -169,10 +169,10 @@ def reduce_window(
     >>> st.lax.reduce_window(x, -st.numpy.inf, st.lax.max, (2,), (2,), "VALID")
     Array([3., 5.], dtype=float32)
     """
-    who = "reduce_window"
-    arrays, starts, program, structure = combination(who, operand, init_value, computation)
+    caller = "reduce_window"
+    arrays, starts, program, structure = combination(caller, operand, init_value, computation)
     windows = _windows(
-        who,
+        caller,
         arrays[0].type,
         window_dimensions,
         window_strides,
@@ -183,8 +183,8 @@ def reduce_window(
     monoid = monoid_of(program)
     if monoid is not None:
         out = monoid.window(windows)(*arrays)
-        outs = [monoid.started(who, out, starts[0])]
+        outs = [monoid.started(caller, out, starts[0])]
     else:
-        starts = [start_of(who, x, s) for x, s in zip(arrays, starts, strict=True)]
+        starts = [start_of(caller, x, s) for x, s in zip(arrays, starts, strict=True)]
         outs = ReduceWindow(program, windows)(*arrays, *starts)
     return tree.unflatten(structure, outs)

@@ -43,7 +43,7 @@ _KINDS = (
 )
 
 
-def checked_path(path: Any, who: str) -> str:
+def checked_path(path: Any, caller: str) -> str:
     """The path as text.
 
     Raises ``TypeError`` for what is no path, or is of bytes; ``ValueError`` for one that no file
@@ -57,16 +57,18 @@ def checked_path(path: Any, who: str) -> str:
         text = os.fspath(path)
     except TypeError:
         raise TypeError(
-            f"{who}: the path must be a string or an os.PathLike, got {type(path).__name__}"
+            f"{caller}: the path must be a string or an os.PathLike, got {type(path).__name__}"
         ) from None
     if isinstance(text, bytes):
         raise TypeError(
-            f"{who}: the path must be text, got the bytes {text!r}; use os.fsdecode(path)"
+            f"{caller}: the path must be text, got the bytes {text!r}; use os.fsdecode(path)"
         )
     if not text:
-        raise ValueError(f"{who}: the path is empty; name a file")
+        raise ValueError(f"{caller}: the path is empty; name a file")
     if "\0" in text:
-        raise ValueError(f"{who}: the path {text!r} has a null character, which no name can have")
+        raise ValueError(
+            f"{caller}: the path {text!r} has a null character, which no name can have"
+        )
     return text
 
 
@@ -74,7 +76,7 @@ def checked_path(path: Any, who: str) -> str:
 
 
 def write_whole(
-    path: Any, write: Callable[[BinaryIO], object], who: str, *, durable: bool = True
+    path: Any, write: Callable[[BinaryIO], object], caller: str, *, durable: bool = True
 ) -> None:
     """Make a file of what ``write`` writes to the file that it is given, or leave all as it was.
 
@@ -85,9 +87,9 @@ def write_whole(
     Raises as ``checked_path`` does; ``OSError`` where there is something else than a plain file, or
     the file cannot be written, with the path and the system's ``errno``.
     """
-    text = checked_path(path, who)
+    text = checked_path(path, caller)
     try:
-        place, mode = _place(text, who)
+        place, mode = _place(text, caller)
         folder = os.path.dirname(place)
         _remove_left(folder)
         while not _written(place, mode, write, durable):
@@ -97,7 +99,7 @@ def write_whole(
     except _Refused as error:
         raise error.why from None
     except OSError as error:
-        said = f"{who}: {text} could not be written: {error.strerror or error}"
+        said = f"{caller}: {text} could not be written: {error.strerror or error}"
         raise (OSError(said) if error.errno is None else OSError(error.errno, said)) from None
 
 
@@ -108,34 +110,38 @@ class _Refused(Exception):
         self.why = why
 
 
-def _place(text: str, who: str) -> tuple[str, int | None]:
+def _place(text: str, caller: str) -> tuple[str, int | None]:
     """Where the path leads to, and the permissions of the file that is there."""
     try:
         status = os.stat(text)
     except FileNotFoundError:
         status = None
     if status is not None:
-        if (refused := _refusal(status, text, who)) is not None:
+        if (refused := _refusal(status, text, caller)) is not None:
             raise _Refused(refused)
         return os.path.realpath(text), stat.S_IMODE(status.st_mode)
     if text.endswith(os.sep):
-        raise _Refused(IsADirectoryError(errno.EISDIR, f"{who}: {text} names a folder, not a file"))
+        raise _Refused(
+            IsADirectoryError(errno.EISDIR, f"{caller}: {text} names a folder, not a file")
+        )
     place = os.path.realpath(text)
     folder = os.path.dirname(place)
     if not os.path.isdir(folder):
         raise _Refused(
-            FileNotFoundError(errno.ENOENT, f"{who}: {text}: there is no directory {folder}")
+            FileNotFoundError(errno.ENOENT, f"{caller}: {text}: there is no directory {folder}")
         )
     return place, None
 
 
-def _refusal(status: os.stat_result, text: str, who: str) -> OSError | None:
+def _refusal(status: os.stat_result, text: str, caller: str) -> OSError | None:
     """The error that this is no plain file, unless it is one."""
     if stat.S_ISREG(status.st_mode):
         return None
     kind = next((name for test, name in _KINDS if test(status.st_mode)), "no plain file")
     code = errno.EISDIR if stat.S_ISDIR(status.st_mode) else errno.EINVAL
-    return OSError(code, f"{who}: {text} is {kind}, and must be a regular file; name another path")
+    return OSError(
+        code, f"{caller}: {text} is {kind}, and must be a regular file; name another path"
+    )
 
 
 def _written(
@@ -249,17 +255,17 @@ def _not_followed(path: str, flags: int) -> int:
     return os.open(path, flags | os.O_NONBLOCK | os.O_NOFOLLOW)
 
 
-def opened(path: Any, who: str) -> io.FileIO:
+def opened(path: Any, caller: str) -> io.FileIO:
     """A plain file, open for reading without a buffer.
 
     Raises as ``checked_path`` does, ``OSError`` where there is something else than a plain file,
     and what ``open`` raises.
     """
-    text = checked_path(path, who)
-    refused = _refusal(os.stat(text), text, who)  # first, as to open a device can do something
+    text = checked_path(path, caller)
+    refused = _refusal(os.stat(text), text, caller)  # first, as to open a device can do something
     if refused is None:
         file = open(text, "rb", 0, opener=_waiting_for_nobody)  # noqa: SIM115 (given away)
-        refused = _refusal(os.fstat(file.fileno()), text, who)
+        refused = _refusal(os.fstat(file.fileno()), text, caller)
         if refused is None:
             return file
         file.close()

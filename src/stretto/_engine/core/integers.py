@@ -41,7 +41,7 @@ def _described(x: Any) -> str:
     return text if len(text) <= 60 else f"a value of type {type(x).__name__}"
 
 
-def integer(x: Any, who: str, argument: str, least: int | None = None) -> int:
+def integer(x: Any, caller: str, argument: str, least: int | None = None) -> int:
     """The argument as a Python integer, of at least ``least`` where that is given.
 
     Raises ``TypeError`` for what is no integer, ``ValueError`` for one that is too small.
@@ -54,35 +54,37 @@ def integer(x: Any, who: str, argument: str, least: int | None = None) -> int:
         except TracedValueError:
             raise
         except TypeError:
-            raise TypeError(f"{who}: {argument} must be an integer, got {_described(x)}") from None
+            raise TypeError(
+                f"{caller}: {argument} must be an integer, got {_described(x)}"
+            ) from None
     if least is not None and n < least:
-        raise ValueError(f"{who}: {argument} must be at least {least}, got {shown(n)}")
+        raise ValueError(f"{caller}: {argument} must be at least {least}, got {shown(n)}")
     return n
 
 
-def count(x: Any, who: str, argument: str, least: int) -> int:
+def count(x: Any, caller: str, argument: str, least: int) -> int:
     """The argument as ``integer`` gives it; a boolean is none, as where ``True`` means a default.
 
     Raises ``TypeError`` and ``ValueError``.
     """
-    _refuse_boolean(x, who, argument)
-    return integer(x, who, argument, least)
+    _refuse_boolean(x, caller, argument)
+    return integer(x, caller, argument, least)
 
 
-def _refuse_boolean(x: Any, who: str, argument: str) -> None:
+def _refuse_boolean(x: Any, caller: str, argument: str) -> None:
     if isinstance(x, (bool, np.bool_)):
-        raise TypeError(f"{who}: {argument} must be an integer, got the boolean {x}")
+        raise TypeError(f"{caller}: {argument} must be an integer, got the boolean {x}")
 
 
-def axis_of(x: Any, who: str, argument: str = "axis") -> int:
+def axis_of(x: Any, caller: str, argument: str = "axis") -> int:
     """The argument as ``integer`` gives it; a boolean is none: ``keepdims`` in the wrong place."""
     if x.__class__ is int:
         return x
-    _refuse_boolean(x, who, argument)
-    return integer(x, who, argument)
+    _refuse_boolean(x, caller, argument)
+    return integer(x, caller, argument)
 
 
-def integers(values: Any, who: str, argument: str, least: int | None = None) -> tuple[int, ...]:
+def integers(values: Any, caller: str, argument: str, least: int | None = None) -> tuple[int, ...]:
     """The parts of the argument as Python integers; raises as ``integer`` does.
 
     Raises ``TypeError`` too for what has no parts.
@@ -93,39 +95,41 @@ def integers(values: Any, who: str, argument: str, least: int | None = None) -> 
         raise
     except TypeError:
         raise TypeError(
-            f"{who}: {argument} must be a sequence of integers, got {_described(values)}"
+            f"{caller}: {argument} must be a sequence of integers, got {_described(values)}"
         ) from None
     for n in parts:
         if n.__class__ is not int or (least is not None and n < least):
-            return tuple([integer(n, who, argument, least) for n in parts])
+            return tuple([integer(n, caller, argument, least) for n in parts])
     return parts
 
 
-def sizes_of(values: Any, who: str, argument: str = "shape") -> tuple[int, ...]:
+def sizes_of(values: Any, caller: str, argument: str = "shape") -> tuple[int, ...]:
     """The argument as a shape: integers that are not negative, of as many elements as can be.
 
     Raises ``TypeError`` for booleans too, which in a shape are a mistake.
     """
-    sizes = integers(values, who, argument)
+    sizes = integers(values, caller, argument)
     if sizes is not values:
         for n in values:
-            _refuse_boolean(n, who, argument)
+            _refuse_boolean(n, caller, argument)
     total = 1
     for n in sizes:
         if n < 0:
-            raise ValueError(f"{who}: sizes must not be negative, got {shown(sizes)}")
+            raise ValueError(f"{caller}: sizes must not be negative, got {shown(sizes)}")
         total *= n or 1
     if total > _MOST:
-        raise ValueError(f"{who}: {argument} {shown(sizes)} has more elements than memory can hold")
+        raise ValueError(
+            f"{caller}: {argument} {shown(sizes)} has more elements than memory can hold"
+        )
     return sizes
 
 
-def pairs_of(values: Any, who: str, argument: str) -> tuple[tuple[int, int], ...]:
+def pairs_of(values: Any, caller: str, argument: str) -> tuple[tuple[int, int], ...]:
     """The argument as (low, high) pairs of integers; raises ``TypeError`` and ``ValueError``."""
     pairs = []
     for part in values:
-        pair = integers(part, who, argument)
+        pair = integers(part, caller, argument)
         if len(pair) != 2:
-            raise ValueError(f"{who}: {argument} must be (low, high) pairs, got {part!r}")
+            raise ValueError(f"{caller}: {argument} must be (low, high) pairs, got {part!r}")
         pairs.append(pair)
     return tuple(pairs)

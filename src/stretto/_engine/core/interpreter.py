@@ -266,7 +266,7 @@ class Linear:
 _SCALARS = (bool, int, float, complex)
 
 
-def as_value(x: Any, who: str = "this function", argument: str = "x") -> Any:
+def as_value(x: Any, caller: str = "this function", argument: str = "x") -> Any:
     """The value for an array, a NumPy array or a Python scalar.
 
     A Python scalar gets the default dtype of its kind, weakly. A writable NumPy array is copied.
@@ -277,35 +277,36 @@ def as_value(x: Any, who: str = "this function", argument: str = "x") -> Any:
     python_type = type(x)
     if python_type in _SCALARS:
         dtype = scalar_dtype(python_type)
-        _check_fits(x, dtype, who)
+        _check_fits(x, dtype, caller)
         return constant(scalar_array(x, dtype), python_type is not bool)
     if isinstance(x, (np.ndarray, np.generic)):
         if python_type is not np.ndarray:
-            refuse_masked(x, who, argument)
+            refuse_masked(x, caller, argument)
         kind_of(x.dtype)  # refuses strings, objects, dates
         dtype = canonical_dtype(x.dtype)
         with np.errstate(over="ignore"):
             return constant(np.array(x, dtype, order="C", copy=True, subok=False), False)
     if isinstance(x, (list, tuple)):
         raise TypeError(
-            f"{who}: {argument} must be an array or a number; got a {python_type.__name__}. Wrap "
+            f"{caller}: {argument} must be an array or a number; got a {python_type.__name__}. "
+            "Wrap "
             f"it: stretto.numpy.array({argument})"
         )
     if hasattr(x, "__stretto_array__"):
-        return as_value(x.__stretto_array__(), who, argument)
+        return as_value(x.__stretto_array__(), caller, argument)
     for scalar in _SCALARS:
         if isinstance(x, scalar):  # a subclass, such as an enumeration
             number: Any = x
-            return as_value(scalar(number), who, argument)
+            return as_value(scalar(number), caller, argument)
     if hasattr(x, "__array__"):
-        return as_value(np.asarray(x), who, argument)
+        return as_value(np.asarray(x), caller, argument)
     raise TypeError(
-        f"{who}: {argument} must be an array or a number; got {python_type.__module__}."
+        f"{caller}: {argument} must be an array or a number; got {python_type.__module__}."
         f"{python_type.__qualname__}"
     )
 
 
-def type_of(x: Any, who: str = "this function", argument: str = "x") -> ArrayType:
+def type_of(x: Any, caller: str = "this function", argument: str = "x") -> ArrayType:
     """The type of what ``as_value`` takes, or of what only says its shape and dtype."""
     if isinstance(x, Value):
         return x.type
@@ -313,16 +314,17 @@ def type_of(x: Any, who: str = "this function", argument: str = "x") -> ArrayTyp
     if isinstance(shape, tuple) and isinstance(dtype, np.dtype):
         kind_of(dtype)  # refuses strings, objects, dates
         return array_type(shape, canonical_dtype(dtype), bool(getattr(x, "weak_type", False)))
-    return as_value(x, who, argument).type
+    return as_value(x, caller, argument).type
 
 
-def refuse_masked(x: Any, who: str, argument: str) -> None:
+def refuse_masked(x: Any, caller: str, argument: str) -> None:
     """Raise ``TypeError`` for NumPy's masked array, whose mask would be lost."""
     masked = sys.modules.get("numpy.ma")  # as long as nobody has loaded it, there is none
     if masked is not None and isinstance(x, masked.MaskedArray):
         count = masked.count_masked(x)
         raise TypeError(
-            f"{who}: {argument} is a NumPy masked array, {x.dtype}[{','.join(map(str, x.shape))}] "
+            f"{caller}: {argument} is a NumPy masked array, "
+            f"{x.dtype}[{','.join(map(str, x.shape))}] "
             f"with {count} masked, and arrays here have no mask: pass {argument}.filled(value), or "
             f"its data and mask as two arrays"
         )
@@ -345,16 +347,16 @@ def scalar_array(x: Any, dtype: np.dtype) -> np.ndarray:
         raise _overflow(x, dtype) from None
 
 
-def _overflow(x: Any, dtype: np.dtype, who: str = "") -> OverflowError:
-    return OverflowError(f"{who}the Python integer {shown(x)} does not fit in {dtype.name}")
+def _overflow(x: Any, dtype: np.dtype, caller: str = "") -> OverflowError:
+    return OverflowError(f"{caller}the Python integer {shown(x)} does not fit in {dtype.name}")
 
 
-def _check_fits(x: Any, dtype: np.dtype, who: str) -> None:
+def _check_fits(x: Any, dtype: np.dtype, caller: str) -> None:
     if dtype.kind == "i":
         bounds = np.iinfo(dtype)
         if not bounds.min <= x <= bounds.max:
             raise OverflowError(
-                f"{who}: the Python integer {shown(x)} does not fit in {dtype.name}"
+                f"{caller}: the Python integer {shown(x)} does not fit in {dtype.name}"
             )
 
 

@@ -18,13 +18,13 @@ def differ(*shapes: tuple[int, ...]) -> bool:
     return settings.ranks != "allow" and len({len(shape) for shape in shapes if shape}) > 1
 
 
-def check_ranks(who: str, *shapes: tuple[int, ...]) -> None:
+def check_ranks(caller: str, *shapes: tuple[int, ...]) -> None:
     """Warn, or raise ``ValueError``, where the shapes ``differ``."""
     if settings.ranks == "allow" or not differ(*shapes):
         return
     several = " and ".join(map(str, shapes))
     said = (
-        f"{who}: shapes {several} differ in rank, and config.numpy_rank_promotion is "
+        f"{caller}: shapes {several} differ in rank, and config.numpy_rank_promotion is "
         f"{config.numpy_rank_promotion!r}; give them one rank first, such as by x[None, :] or "
         f"snp.expand_dims(x, axis)"
     )

@@ -31,7 +31,7 @@ def _abbreviates(short: str, name: str) -> bool:
 
 
 def refuse_unknown(
-    who: str, what: str, names: Iterable[str], function: Callable[..., Any], function_name: str
+    caller: str, what: str, names: Iterable[str], function: Callable[..., Any], function_name: str
 ) -> None:
     """Raise ``TypeError`` for names that are not of arguments of the function."""
     parameters = inspect.signature(function).parameters
@@ -41,7 +41,7 @@ def refuse_unknown(
         if name not in parameters:
             near = meant(name, parameters)
             raise TypeError(
-                f"{who}: {function_name} has no {what} {name!r}"
+                f"{caller}: {function_name} has no {what} {name!r}"
                 f"{'' if near is None else f' (did you mean {near!r}?)'}; it has "
                 f"{', '.join(parameters)}"
             )

@@ -220,7 +220,7 @@ def flatten_one_level(tree: Any) -> tuple[list[tuple[Any, Any]], Any]:
     ) else static
 
 
-def prefix_leaves(prefix: Any, tree: Any, who: str, argument: str) -> list[Any]:
+def prefix_leaves(prefix: Any, tree: Any, caller: str, argument: str) -> list[Any]:
     """One leaf of ``prefix`` for each leaf of ``tree``; ``None`` in a prefix is a leaf.
 
     A list in the prefix may stand for a tuple in the tree at the top. Raises ``ValueError`` where
@@ -246,7 +246,7 @@ def prefix_leaves(prefix: Any, tree: Any, who: str, argument: str) -> list[Any]:
             or [entry for entry, _ in a] != [entry for entry, _ in b]
         ):
             raise ValueError(
-                f"{who}: {argument} must be a prefix of the tree it describes; they part at "
+                f"{caller}: {argument} must be a prefix of the tree it describes; they part at "
                 f"{path}: {_describe(p)} in {argument}, {_describe(t)} in the tree"
             )
         for (entry, x), (_, y) in zip(a, b, strict=True):

@@ -286,7 +286,7 @@ _BOUNDS = _lattice()
 
 
 def promote(
-    types: Iterable[tuple[np.dtype, bool]], who: str = "promotion"
+    types: Iterable[tuple[np.dtype, bool]], caller: str = "promotion"
 ) -> tuple[np.dtype, bool]:
     """The dtype and weakness that values of these (dtype, weak) combine to.
 
@@ -296,25 +296,27 @@ def promote(
     key = tuple(dict.fromkeys(types))
     if len(key) == 1:
         return key[0]
-    return _promote(key, who, settings.key)
+    return _promote(key, caller, settings.key)
 
 
 @functools.lru_cache(4096)
-def _promote(key: tuple[tuple[np.dtype, bool], ...], who: str, _: object) -> tuple[np.dtype, bool]:
+def _promote(
+    key: tuple[tuple[np.dtype, bool], ...], caller: str, _: object
+) -> tuple[np.dtype, bool]:
     strict = config.numpy_dtype_promotion == "strict"
     all_weak = all(weak for _, weak in key)
     nodes = {_Node(None, k) if weak and not all_weak and (k := kind_of(d)) != "bool" else _Node(d)
              for d, weak in key}  # fmt: skip
     if strict and len({dtype for dtype, weak in key if not weak}) > 1:
         raise TypePromotionError(
-            f"{who}: types {', '.join(sorted(d.name for d, _ in key))} differ, and promotion is "
+            f"{caller}: types {', '.join(sorted(d.name for d, _ in key))} differ, and promotion is "
             f"strict; convert them with .astype(...)"
         )
     common = frozenset.intersection(*(_BOUNDS[n] for n in nodes))
     least = [n for n in common if _BOUNDS[n] == common]
     if len(least) != 1:
         raise TypePromotionError(
-            f"{who}: types {', '.join(sorted(d.name for d, _ in key))} have no implicit common "
+            f"{caller}: types {', '.join(sorted(d.name for d, _ in key))} have no implicit common "
             f"type; convert them with .astype(...)"
         )
     (n,) = least

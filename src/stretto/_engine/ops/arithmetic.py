@@ -341,12 +341,12 @@ ABS, SIGN, MAX, MIN, SQUARE = Abs(), Sign(), Max(), Min(), Square()
 CLAMP = Clamp()
 
 
-def _no_booleans(x: Any, who: str) -> Any:
+def _no_booleans(x: Any, caller: str) -> Any:
     """The value; raises ``TypeError`` for booleans, of which nobody else knows these either."""
-    x = as_value(x, who)
+    x = as_value(x, caller)
     if x.type.kind == "bool":
         raise TypeError(
-            f"{who}: expected numbers, got {x.type}; use ~x (logical_not), or x.astype(int)"
+            f"{caller}: expected numbers, got {x.type}; use ~x (logical_not), or x.astype(int)"
         )
     return x
 

@@ -78,9 +78,9 @@ def optimization_barrier(operand: Any, /) -> Any:
     {'x': Array([1., 1.], dtype=float32)}
     """
     leaves, structure = tree.flatten(operand)
-    who = "optimization_barrier"
+    caller = "optimization_barrier"
     values = [
-        as_value(leaf, who, path)
+        as_value(leaf, caller, path)
         for leaf, path in zip(leaves, tree.paths(operand, "operand"), strict=True)
     ]
     return tree.unflatten(structure, OPTIMIZATION_BARRIER(*values) if values else ())

@@ -56,7 +56,7 @@ def accumulator(dtype: np.dtype) -> np.dtype:
     return np.dtype(np.int32) if dtype.kind == "V" and kind in ("int", "uint") else dtype
 
 
-def precision_name(precision: Any, who: str) -> str | tuple[str, str] | None:
+def precision_name(precision: Any, caller: str) -> str | tuple[str, str] | None:
     """``DEFAULT``, ``HIGH``, ``HIGHEST``, or one for each operand; None leaves it to the compiler.
 
     Where none is given it is ``config.default_matmul_precision``. Raises ``ValueError`` for
@@ -68,7 +68,7 @@ def precision_name(precision: Any, who: str) -> str | tuple[str, str] | None:
             return None
     if isinstance(precision, (tuple, list)) and len(precision) == 2:
         first, second = (
-            "DEFAULT" if one is None else precision_name(one, who) for one in precision
+            "DEFAULT" if one is None else precision_name(one, caller) for one in precision
         )
         return first if first == second else (str(first), str(second))
     try:
@@ -76,7 +76,7 @@ def precision_name(precision: Any, who: str) -> str | tuple[str, str] | None:
         return Precision(getattr(precision, "name", precision)).name
     except ValueError:
         raise ValueError(
-            f"{who}: precision must be None, a Precision, 'default', 'high' or 'highest', or a "
+            f"{caller}: precision must be None, a Precision, 'default', 'high' or 'highest', or a "
             f"pair of these; got {precision!r}"
         ) from None
 
@@ -97,7 +97,7 @@ def precision_config(precision: str | tuple[str, str] | None) -> str:
     return f", precision_config = [{names}]"
 
 
-def preferred_dtype(preferred: Any, operand: np.dtype, who: str) -> np.dtype | None:
+def preferred_dtype(preferred: Any, operand: np.dtype, caller: str) -> np.dtype | None:
     """The dtype asked for of the output; None where it is the operands' own.
 
     Raises ``TypeError`` where it is of another kind than theirs, or narrower.
@@ -111,14 +111,14 @@ def preferred_dtype(preferred: Any, operand: np.dtype, who: str) -> np.dtype | N
     same = kinds[0] == kinds[1] or {*kinds} <= {"int", "uint", "bool"}
     if not same or dtype.itemsize < operand.itemsize:
         raise TypeError(
-            f"{who}: preferred_element_type must be of the operands' kind and no narrower: got "
+            f"{caller}: preferred_element_type must be of the operands' kind and no narrower: got "
             f"{dtype} for {operand} operands; convert the result with .astype(...)"
         )
     return dtype
 
 
 def accumulated(
-    who: str, x: Any, y: Any, preferred: Any, product: Callable[[Any, Any, np.dtype | None], Any]
+    caller: str, x: Any, y: Any, preferred: Any, product: Callable[[Any, Any, np.dtype | None], Any]
 ) -> Any:
     """``product(x, y, dtype)`` in the dtype ``preferred``, or without one in the operands' own.
 
@@ -134,7 +134,7 @@ def accumulated(
     wide = accumulator(own)
     if kinds == ("float", "float") and (dtype.itemsize < own.itemsize or dtype != own != wide):
         return convert(product(x, y, wide if wide != own else None), dtype)
-    return product(x, y, preferred_dtype(dtype, own, who))
+    return product(x, y, preferred_dtype(dtype, own, caller))
 
 
 def promote_dtypes_of(*values: Any) -> np.dtype:
@@ -153,11 +153,11 @@ def cotangent_and_known(ct: Any, known: Any) -> tuple[Any, Any]:
     return convert(ct, dtype), convert(known, dtype)
 
 
-def promote_dtypes(who: str, x: Any, y: Any) -> tuple[Any, Any]:
+def promote_dtypes(caller: str, x: Any, y: Any) -> tuple[Any, Any]:
     """Both as values of one dtype, each of its own shape."""
-    x, y = as_value(x, who, "x"), as_value(y, who, "y")
+    x, y = as_value(x, caller, "x"), as_value(y, caller, "y")
     tx, ty = x.type, y.type
     if tx.dtype is ty.dtype and tx.weak_type == ty.weak_type:
         return x, y
-    dtype, weak = promote([(tx.dtype, tx.weak_type), (ty.dtype, ty.weak_type)], who)
+    dtype, weak = promote([(tx.dtype, tx.weak_type), (ty.dtype, ty.weak_type)], caller)
     return convert(x, dtype, weak), convert(y, dtype, weak)

@@ -261,10 +261,10 @@ class Transpose(Primitive):
         return Transpose((axis, *(rest[d] for d in self.permutation)))(args[0]), 0
 
 
-def check_axes(who: str, x: ArrayType, axes: Sequence[int]) -> None:
+def check_axes(caller: str, x: ArrayType, axes: Sequence[int]) -> None:
     """Raise unless these are distinct, non-negative axes of ``x``."""
     if len(set(axes)) != len(axes) or any(not 0 <= a < x.ndim for a in axes):
-        raise ValueError(f"{who}: axes {tuple(axes)} are not distinct axes of {x}")
+        raise ValueError(f"{caller}: axes {tuple(axes)} are not distinct axes of {x}")
 
 
 def reduce_vmap(
@@ -280,27 +280,27 @@ def reduce_vmap(
 # Functions
 
 
-def canonical_axis(axis: Any, ndim: int, who: str) -> int:
+def canonical_axis(axis: Any, ndim: int, caller: str) -> int:
     """The axis counted from the front; raises NumPy's ``AxisError`` where there is no such axis.
 
     That is a ``ValueError`` and an ``IndexError``.
     """
-    a = axis_of(axis, who)
+    a = axis_of(axis, caller)
     if not -ndim <= a < ndim:
         raise np.exceptions.AxisError(
-            f"{who}: axis {a} is out of bounds for an array of {ndim} dimensions"
+            f"{caller}: axis {a} is out of bounds for an array of {ndim} dimensions"
         )
     return a % ndim
 
 
-def canonical_axes(axis: Any, ndim: int, who: str) -> tuple[int, ...]:
+def canonical_axes(axis: Any, ndim: int, caller: str) -> tuple[int, ...]:
     """All axes for ``None``, else the one or several named, counted from the front."""
     if axis is None:
         return tuple(range(ndim))
     several = axis if isinstance(axis, (tuple, list)) else (axis,)
-    axes = tuple(canonical_axis(a, ndim, who) for a in several)
+    axes = tuple(canonical_axis(a, ndim, caller) for a in several)
     if len(set(axes)) != len(axes):
-        raise ValueError(f"{who}: axis {axis} names an axis twice")
+        raise ValueError(f"{caller}: axis {axis} names an axis twice")
     return axes
 
 

@@ -623,11 +623,11 @@ def select(pred: ArrayLike, on_true: ArrayLike, on_false: ArrayLike) -> Array:
     >>> st.lax.select(st.numpy.array([True, False]), st.numpy.array([1, 2]), st.numpy.array([3, 4]))
     Array([1, 4], dtype=int32)
     """
-    who = "select"
+    caller = "select"
     return SELECT(
-        as_value(pred, who, "pred"),
-        as_value(on_true, who, "on_true"),
-        as_value(on_false, who, "on_false"),
+        as_value(pred, caller, "pred"),
+        as_value(on_true, caller, "on_true"),
+        as_value(on_false, caller, "on_false"),
     )
 
 

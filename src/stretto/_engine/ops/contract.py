@@ -309,18 +309,18 @@ def dot_general(
     (4, 2, 5)
     """
     refuse_sharding("dot_general", out_sharding=out_sharding)
-    who = "dot_general"
-    left, right = promote_dtypes(who, lhs, rhs)
+    caller = "dot_general"
+    left, right = promote_dtypes(caller, lhs, rhs)
     (summed_x, summed_y), (shared_x, shared_y) = dimension_numbers
     summed = (
-        canonical_axes(tuple(summed_x), left.ndim, who),
-        canonical_axes(tuple(summed_y), right.ndim, who),
+        canonical_axes(tuple(summed_x), left.ndim, caller),
+        canonical_axes(tuple(summed_y), right.ndim, caller),
     )
     shared = (
-        canonical_axes(tuple(shared_x), left.ndim, who),
-        canonical_axes(tuple(shared_y), right.ndim, who),
+        canonical_axes(tuple(shared_x), left.ndim, caller),
+        canonical_axes(tuple(shared_y), right.ndim, caller),
     )
-    algorithm = algorithm_name(precision, who)
+    algorithm = algorithm_name(precision, caller)
     if algorithm is not None:
         operands, total, _ = ALGORITHMS[algorithm]
         asked = preferred_element_type
@@ -329,9 +329,9 @@ def dot_general(
         preferred = None if total == factor else total
         product = DotGeneral(summed, shared, algorithm, preferred)
         return convert(product(convert(left, factor), convert(right, factor)), out_dtype)
-    name = precision_name(precision, who)
+    name = precision_name(precision, caller)
     return accumulated(
-        who,
+        caller,
         left,
         right,
         preferred_element_type,

@@ -193,7 +193,7 @@ def _spread(x: Any, shape: tuple[int, ...], axis: int) -> Any:
 
 
 @functools.lru_cache(4096)
-def broadcast_shapes(who: str, *shapes: tuple[int, ...]) -> tuple[int, ...]:
+def broadcast_shapes(caller: str, *shapes: tuple[int, ...]) -> tuple[int, ...]:
     """The common shape by NumPy's rule: axes align from the last, and size 1 stretches.
 
     Raises ``ValueError`` naming the shapes.
@@ -205,25 +205,27 @@ def broadcast_shapes(who: str, *shapes: tuple[int, ...]) -> tuple[int, ...]:
         sizes.discard(1)
         if len(sizes) > 1:
             raise ValueError(
-                f"{who}: shapes {' and '.join(map(str, shapes))} do not broadcast: axis {i} has "
+                f"{caller}: shapes {' and '.join(map(str, shapes))} do not broadcast: axis {i} has "
                 f"sizes {' and '.join(map(str, sorted(sizes)))}"
             )
         out.append(sizes.pop() if sizes else 1)
     return tuple(out)
 
 
-def _scalar(x: Any, dtype: np.dtype, shape: tuple[int, ...], weak: bool, who: str) -> Any:
+def _scalar(x: Any, dtype: np.dtype, shape: tuple[int, ...], weak: bool, caller: str) -> Any:
     """A Python number as a splat of this dtype and shape."""
     if kind_of(dtype) in INTEGRAL and isinstance(x, int) and not isinstance(x, bool):
         bounds = ml_dtypes.iinfo(dtype)
         if not bounds.min <= x <= bounds.max:
             raise OverflowError(
-                f"{who}: the Python integer {shown(x)} does not fit in {dtype.name}"
+                f"{caller}: the Python integer {shown(x)} does not fit in {dtype.name}"
             )
     return constant(repeated(scalar_array(x, dtype), shape), weak)
 
 
-def promote_values(who: str, *args: Any, inexact: bool = False, ranks: bool = False) -> list[Any]:
+def promote_values(
+    caller: str, *args: Any, inexact: bool = False, ranks: bool = False
+) -> list[Any]:
     """The arguments as values of one dtype and one shape, by promotion and broadcasting.
 
     With ``inexact`` integers and booleans become the default float. With ``ranks`` these may
@@ -239,11 +241,11 @@ def promote_values(who: str, *args: Any, inexact: bool = False, ranks: bool = Fa
             shapes.append(())
             values.append(x)
             continue
-        value = as_value(x, who, "xyz"[i] if i < 3 else f"argument {i}")
+        value = as_value(x, caller, "xyz"[i] if i < 3 else f"argument {i}")
         kinds.append((value.type.dtype, value.type.weak_type))
         shapes.append(value.type.shape)
         values.append(value)
-    dtype, weak = promote(kinds, who)
+    dtype, weak = promote(kinds, caller)
     if inexact and not is_inexact(dtype):
         dtype = inexact_dtype(dtype)
         weak = all(w for _, w in kinds)
@@ -251,12 +253,12 @@ def promote_values(who: str, *args: Any, inexact: bool = False, ranks: bool = Fa
         shape = shapes[0]
     else:
         if not ranks:
-            check_ranks(who, *shapes)
-        shape = broadcast_shapes(who, *shapes)
+            check_ranks(caller, *shapes)
+        shape = broadcast_shapes(caller, *shapes)
     out = []
     for x in values:
         if not isinstance(x, Value):
-            out.append(_scalar(x, dtype, shape, weak, who))
+            out.append(_scalar(x, dtype, shape, weak, caller))
             continue
         if x.type.dtype is not dtype or x.type.weak_type != weak:
             x = convert(x, dtype, weak)

@@ -119,7 +119,7 @@ ALGORITHMS = {
 """The presets that XLA computes on a CPU."""
 
 
-def algorithm_name(precision: Any, who: str) -> str | None:
+def algorithm_name(precision: Any, caller: str) -> str | None:
     """The preset asked for; None where a ``Precision`` is, or the device's own choice.
 
     Raises ``ValueError`` for one that CPUs do not have.
@@ -137,12 +137,12 @@ def algorithm_name(precision: Any, who: str) -> str | None:
             return None
         name = precision.name
     elif isinstance(precision, str) and precision in DotAlgorithmPreset.__members__:
-        return algorithm_name(DotAlgorithmPreset[precision], who)
+        return algorithm_name(DotAlgorithmPreset[precision], caller)
     else:
         return None
     if name not in ALGORITHMS:
         raise ValueError(
-            f"{who}: precision {name} is not one that a CPU computes; there are "
+            f"{caller}: precision {name} is not one that a CPU computes; there are "
             f"{', '.join(ALGORITHMS)}, and DEFAULT, HIGH and HIGHEST"
         )
     return name
@@ -172,9 +172,9 @@ class Tolerance:
         return f"Tolerance(atol={self.atol}, rtol={self.rtol}, ulps={self.ulps})"
 
 
-def check_accuracy(who: str, accuracy: Tolerance | AccuracyMode | None) -> None:
+def check_accuracy(caller: str, accuracy: Tolerance | AccuracyMode | None) -> None:
     """Raise ``TypeError`` unless it is one; a CPU has one way to compute each function."""
     if accuracy is not None and not isinstance(accuracy, (Tolerance, AccuracyMode)):
         raise TypeError(
-            f"{who}: accuracy must be None, a Tolerance or an AccuracyMode, got {accuracy!r}"
+            f"{caller}: accuracy must be None, a Tolerance or an AccuracyMode, got {accuracy!r}"
         )

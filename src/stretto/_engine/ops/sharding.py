@@ -13,12 +13,13 @@ from stretto._engine.core.interpreter import as_value
 __all__ = ["refuse_sharding", "with_sharding_constraint"]
 
 
-def refuse_sharding(who: str, **given: Any) -> None:
+def refuse_sharding(caller: str, **given: Any) -> None:
     """Raise ``NotImplementedError`` unless the argument, passed by its name, is None."""
     for name, value in given.items():
         if value is not None:
             raise NotImplementedError(
-                f"{who}: {name} must be None, since arrays are not split over devices; got {value}"
+                f"{caller}: {name} must be None, since arrays are not split over devices; got "
+                f"{value}"
             )
 
 
@@ -40,11 +41,11 @@ def with_sharding_constraint(x: Any, shardings: Any) -> Any:
     >>> st.lax.with_sharding_constraint(snp.ones(2), None)
     Array([1., 1.], dtype=float32)
     """
-    who = "with_sharding_constraint"
+    caller = "with_sharding_constraint"
     for leaf in tree.leaves(shardings):
-        refuse_sharding(who, shardings=leaf)
+        refuse_sharding(caller, shardings=leaf)
     leaves, structure = tree.flatten(x)
     paths = tree.paths(x, "x")
     return tree.unflatten(
-        structure, [as_value(leaf, who, path) for leaf, path in zip(leaves, paths, strict=True)]
+        structure, [as_value(leaf, caller, path) for leaf, path in zip(leaves, paths, strict=True)]
     )

@@ -67,7 +67,7 @@ class Device:
 CPU = Device("cpu", 0)
 
 
-def as_device(device: Any, who: str, argument: str = "device") -> Device:
+def as_device(device: Any, caller: str, argument: str = "device") -> Device:
     """The device asked for: ``None``, a ``Device``, or its name.
 
     Raises ``ValueError`` where there is no such device.
@@ -75,7 +75,7 @@ def as_device(device: Any, who: str, argument: str = "device") -> Device:
     if device is None or device == CPU or device in ("cpu", "cpu:0"):
         return CPU
     raise ValueError(
-        f"{who}: {argument} must be None or {CPU!r} (also 'cpu'), the one device there is; got "
+        f"{caller}: {argument} must be None or {CPU!r} (also 'cpu'), the one device there is; got "
         f"{device!r}"
     )
 

@@ -37,10 +37,10 @@ class BatchEnsemble(Module):
 
     def _begin(self, num_estimators: int, key: Any) -> Any:
         super().__init__()
-        who = type(self).__name__
-        positive(who, num_estimators=num_estimators)
+        caller = type(self).__name__
+        positive(caller, num_estimators=num_estimators)
         self.num_estimators = num_estimators
-        return split(next_key(who) if key is None else checked(key, who), 4)
+        return split(next_key(caller) if key is None else checked(key, caller), 4)
 
     def _set_up(self, shared: Any, bias: bool, factors: str, keys: Any, dtype: Any) -> None:
         """Vectors and biases for the shared layer."""
@@ -72,12 +72,12 @@ class BatchEnsemble(Module):
         return f"num_estimators={self.num_estimators}, bias={self.bias is not None}"
 
 
-def _factors(who: str, factors: str, key: Any, shape: tuple[int, ...], dtype: Any) -> Any:
+def _factors(caller: str, factors: str, key: Any, shape: tuple[int, ...], dtype: Any) -> Any:
     if factors == "signs":
         return rademacher(key, shape, dtype)
     if factors == "normal":
         return init.normal(key, shape, 1.0, 0.5, dtype)
-    raise ValueError(f"{who}: factors must be 'signs' or 'normal', got {factors!r}")
+    raise ValueError(f"{caller}: factors must be 'signs' or 'normal', got {factors!r}")
 
 
 class BatchEnsembleLinear(BatchEnsemble):

@@ -57,14 +57,14 @@ def masksembles_masks(
     >>> masks.shape, bool((masks.sum(0) > 0).all())
     ((4, 8), True)
     """
-    who = "masksembles_masks"
-    positive(who, channels=channels, num_estimators=num_estimators)
+    caller = "masksembles_masks"
+    positive(caller, channels=channels, num_estimators=num_estimators)
     if not 1 <= scale <= 100:
-        raise ValueError(f"{who}: scale must be between 1 and 100, got {scale!r}")
-    key = key_data(next_key(who) if key is None else checked(key, who))
+        raise ValueError(f"{caller}: scale must be between 1 and 100, got {scale!r}")
+    key = key_data(next_key(caller) if key is None else checked(key, caller))
     if isinstance(key, Tracer):
         raise TracedValueError(
-            f"{who}: masks are drawn once, outside transformations; the key is traced: "
+            f"{caller}: masks are drawn once, outside transformations; the key is traced: "
             f"{key.origin()}. Draw the masks, or make the layer, before"
         )
     # Of m·s places, a mask uses m, and the masks together m·s (1 − (1 − 1/s)ⁿ).
@@ -79,7 +79,8 @@ def masksembles_masks(
         if alive.sum() == channels:
             return constant(masks[:, alive].astype(np.float32))
     raise ValueError(
-        f"{who}: found no {num_estimators} masks of {ones} ones that use just {channels} channels; "
+        f"{caller}: found no {num_estimators} masks of {ones} ones that use just {channels} "
+        "channels; "
         f"take another scale than {scale}, or more channels"
     )
 

@@ -91,8 +91,8 @@ class Evaluator:
             found = {"loss": value, **beside}
             member = group.of([by_name[n] for n in group.names])
             for name, f in self._metrics.items():
-                who = f"fit: metrics[{name!r}] ({name_of(f)})"
-                found[name] = scalar(f(member, *arguments_of(batch)), who, "gives")
+                caller = f"fit: metrics[{name!r}] ({name_of(f)})"
+                found[name] = scalar(f(member, *arguments_of(batch)), caller, "gives")
             return found
 
         rows = pack.rows

@@ -48,36 +48,38 @@ def loss_of(
     value, metrics = out, {}
     if isinstance(out, tuple) and len(out) == 2 and isinstance(out[1], dict):
         value, metrics = out
-    who = f"fit: {name_of(loss)}"
-    value = scalar(value, who, "gives", real=True)
+    caller = f"fit: {name_of(loss)}"
+    value = scalar(value, caller, "gives", real=True)
     if "loss" in metrics:
-        raise ValueError(f"{who} gives a metric called 'loss', which is the name of its value")
-    metrics = {n: scalar(x, who, f"gives the metric {n!r} as") for n, x in metrics.items()}
+        raise ValueError(f"{caller} gives a metric called 'loss', which is the name of its value")
+    metrics = {n: scalar(x, caller, f"gives the metric {n!r} as") for n, x in metrics.items()}
     after = dict(zip(group.names, group.leaves_of(member), strict=True))
     for name, shared, before in zip(group.names, group.shared, given, strict=True):
         if shared and after[name] is not before:
             raise ValueError(
-                f"{who} updates {name}, which the members share, each in its own way; leave it out "
+                f"{caller} updates {name}, which the members share, each in its own way; leave "
+                "it out "
                 f"of shared=, or put that layer in evaluation mode"
             )
     return value, metrics, after
 
 
-def scalar(x: Any, who: str, gives: str, real: bool = False) -> Any:
+def scalar(x: Any, caller: str, gives: str, real: bool = False) -> Any:
     """The value, which must be one number for a member."""
     if isinstance(x, (tuple, list, dict)) or x is None:
         raise ValueError(
-            f"{who} {gives} a {type(x).__name__}; expected a scalar for each member, or a pair of "
+            f"{caller} {gives} a {type(x).__name__}; expected a scalar for each member, or a "
+            "pair of "
             f"a scalar and a dictionary of metrics"
         )
-    value = as_value(x, who, "the result")
+    value = as_value(x, caller, "the result")
     if value.ndim:
         raise ValueError(
-            f"{who} {gives} {value.type} for each member, expected a scalar: take the mean over "
+            f"{caller} {gives} {value.type} for each member, expected a scalar: take the mean over "
             f"the batch"
         )
     if real and kind_of(value.dtype) != "float":
-        raise ValueError(f"{who} {gives} {value.type}, expected a float, which has a gradient")
+        raise ValueError(f"{caller} {gives} {value.type}, expected a float, which has a gradient")
     return value
 
 

@@ -34,7 +34,7 @@ __all__ = [
 ]
 
 
-def _sizes(who: str, x: Any, output_size: Any) -> tuple[int, ...]:
+def _sizes(caller: str, x: Any, output_size: Any) -> tuple[int, ...]:
     """The output's spatial sizes; None keeps the input's."""
     spatial = x.shape[2:]
     n = len(spatial)
@@ -42,11 +42,11 @@ def _sizes(who: str, x: Any, output_size: Any) -> tuple[int, ...]:
     ok = all(size is None or (isinstance(size, (int, np.integer)) and size > 0) for size in given)
     if len(given) != n or not ok:
         raise ValueError(
-            f"{who}: output_size must be a positive integer, or {n} of them or None; got "
+            f"{caller}: output_size must be a positive integer, or {n} of them or None; got "
             f"{output_size!r}"
         )
     if not all(spatial):
-        raise ValueError(f"{who}: input {x.type} has an empty spatial axis")
+        raise ValueError(f"{caller}: input {x.type} has an empty spatial axis")
     return tuple(s if size is None else int(size) for s, size in zip(spatial, given, strict=True))
 
 
@@ -59,10 +59,10 @@ def _table(n: int, m: int) -> Table:
 
 
 def _adaptive_avg_pool(n: int, input: Any, output_size: Any) -> Any:
-    who = f"adaptive_avg_pool{n}d"
-    x, single = batched(input, n, who)
-    x = as_float(x, who)
-    sizes = _sizes(who, x, output_size)
+    caller = f"adaptive_avg_pool{n}d"
+    x, single = batched(input, n, caller)
+    x = as_float(x, caller)
+    sizes = _sizes(caller, x, output_size)
     out = convert(x, widened(x.dtype))
     # The mean over a product of windows is that of means, axis by axis.
     for axis, m in enumerate(sizes, 2):
@@ -86,9 +86,9 @@ def _mean_along(x: Any, axis: int, m: int) -> Any:
 
 
 def _adaptive_max_pool(n: int, input: Any, output_size: Any, return_indices: bool) -> Any:
-    who = f"adaptive_max_pool{n}d"
-    x, single = batched(input, n, who)
-    sizes = _sizes(who, x, output_size)
+    caller = f"adaptive_max_pool{n}d"
+    x, single = batched(input, n, caller)
+    sizes = _sizes(caller, x, output_size)
     pairs = [*zip(x.shape[2:], sizes, strict=True)]
     if not return_indices and all(n % m == 0 for n, m in pairs):
         windows = [AxisWindow(n // m, n // m) for n, m in pairs]

@@ -15,39 +15,41 @@ from stretto._engine.ops.convert import as_inexact
 __all__ = ["as_float", "batched", "numbers", "per_axis", "unbatched"]
 
 
-def numbers(value: Any, who: str, name: str) -> tuple[int, ...]:
+def numbers(value: Any, caller: str, name: str) -> tuple[int, ...]:
     """One integer or a sequence of them, as a tuple."""
     values = value if isinstance(value, (tuple, list)) else (value,)
-    return integers(values, who, name)
+    return integers(values, caller, name)
 
 
-def per_axis(value: Any, n: int, who: str, name: str, least: int = 1) -> tuple[int, ...]:
+def per_axis(value: Any, n: int, caller: str, name: str, least: int = 1) -> tuple[int, ...]:
     """``n`` integers, of one that stands for all or of one for each; none below ``least``."""
     try:
-        values = numbers(value, who, name)
+        values = numbers(value, caller, name)
     except TypeError:
         values = ()
     if len(values) == 1:
         values *= n
     if len(values) != n or min(values, default=least) < least:
         raise ValueError(
-            f"{who}: {name} must be an integer of at least {least}, or {n} of them; got {value!r}"
+            f"{caller}: {name} must be an integer of at least {least}, or {n} of them; got "
+            f"{value!r}"
         )
     return values
 
 
-def batched(x: Any, n: int, who: str) -> tuple[Any, bool]:
+def batched(x: Any, n: int, caller: str) -> tuple[Any, bool]:
     """``x`` as (batch, channels, and ``n`` spatial axes), and whether it had no batch.
 
     Raises ``ValueError`` for another rank.
     """
-    x = as_value(x, who, "input")
+    x = as_value(x, caller, "input")
     if x.ndim == n + 2:
         return x, False
     if x.ndim == n + 1:
         return reshape(x, (1, *x.shape)), True
     raise ValueError(
-        f"{who}: input must have {n + 2} axes (batch, channels, {n} spatial) or {n + 1} (without "
+        f"{caller}: input must have {n + 2} axes (batch, channels, {n} spatial) or {n + 1} "
+        "(without "
         f"the batch), got {x.type}"
     )
 
@@ -57,6 +59,6 @@ def unbatched(x: Any, single: bool) -> Any:
     return reshape(x, x.shape[1:]) if single else x
 
 
-def as_float(x: Any, who: str, name: str = "input") -> Value:
+def as_float(x: Any, caller: str, name: str = "input") -> Value:
     """The value, with integers as the default float."""
-    return as_inexact(x, who, name)
+    return as_inexact(x, caller, name)

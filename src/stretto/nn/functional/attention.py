@@ -49,7 +49,7 @@ def _exponentials(scores: Any, mask: Any) -> tuple[Any, Any]:
 
 
 def attend(
-    who: str,
+    caller: str,
     q: Any,
     k: Any,
     v: Any,
@@ -79,7 +79,7 @@ def attend(
         scores = reshape(scores, (*grouped[:-3], heads, queries, keys))
     weights, total = _exponentials(scores, mask)
     if p:
-        weights = dropout(weights, p, key=key_or_next(key, who))
+        weights = dropout(weights, p, key=key_or_next(key, caller))
     narrow = convert(weights, dtype)
     if shared:
         narrow = reshape(narrow, (*weights.shape[:-3], *grouped[-3:]))
@@ -89,46 +89,47 @@ def attend(
     return convert(out / total, dtype), weights, total
 
 
-def _check(who: str, q: ArrayType, k: ArrayType, v: ArrayType, gqa: bool) -> None:
+def _check(caller: str, q: ArrayType, k: ArrayType, v: ArrayType, gqa: bool) -> None:
     shapes = f"query {q}, key {k}, value {v}"
     if min(q.ndim, k.ndim, v.ndim) < 2:
-        raise ValueError(f"{who}: expected query, key and value of rank 2 or more, got {shapes}")
+        raise ValueError(f"{caller}: expected query, key and value of rank 2 or more, got {shapes}")
     if q.shape[-1] != k.shape[-1]:
         raise ValueError(
-            f"{who}: query and key must have one size of features (the last axis), got {shapes}"
+            f"{caller}: query and key must have one size of features (the last axis), got {shapes}"
         )
     if k.shape[-2] != v.shape[-2]:
         raise ValueError(
-            f"{who}: there must be a value for each key (the axis before the last), got {shapes}"
+            f"{caller}: there must be a value for each key (the axis before the last), got {shapes}"
         )
     if not gqa:
-        broadcast_shapes(who, q.shape[:-2], k.shape[:-2], v.shape[:-2])
+        broadcast_shapes(caller, q.shape[:-2], k.shape[:-2], v.shape[:-2])
     elif (
         min(q.ndim, k.ndim, v.ndim) < 3
         or k.shape[-3] != v.shape[-3]
         or (not k.shape[-3] or q.shape[-3] % k.shape[-3])
     ):
         raise ValueError(
-            f"{who}: with enable_gqa the heads of query (the third axis from the end) must be a "
+            f"{caller}: with enable_gqa the heads of query (the third axis from the end) must be a "
             f"multiple of those of key and value, got {shapes}"
         )
 
 
-def _mask(who: str, attn_mask: Any, is_causal: bool, queries: int, keys: int) -> Any:
+def _mask(caller: str, attn_mask: Any, is_causal: bool, queries: int, keys: int) -> Any:
     """The mask as a value, or None."""
     if is_causal:
         if attn_mask is not None:
             raise ValueError(
-                f"{who}: give attn_mask or is_causal, not both; a causal attn_mask is "
+                f"{caller}: give attn_mask or is_causal, not both; a causal attn_mask is "
                 f"snp.tril(snp.ones(({queries}, {keys}), bool))"
             )
         return causal(queries, keys)
     if attn_mask is None:
         return None
-    mask = as_value(attn_mask, who, "attn_mask")
+    mask = as_value(attn_mask, caller, "attn_mask")
     if mask.dtype != snp.bool_ and (not is_inexact(mask.dtype) or is_complex(mask.dtype)):
         raise TypeError(
-            f"{who}: attn_mask must be boolean (True for keys to attend to) or floating (added to "
+            f"{caller}: attn_mask must be boolean (True for keys to attend to) or floating "
+            "(added to "
             f"the scores), got {mask.type}"
         )
     return mask
@@ -184,14 +185,14 @@ def scaled_dot_product_attention(
     >>> st.nn.functional.scaled_dot_product_attention(q, k, v, snp.array([True, True, False]))
     Array([[1.5]], dtype=float32)
     """
-    who = "scaled_dot_product_attention"
+    caller = "scaled_dot_product_attention"
     q, k, v = (
-        as_float(query, who, "query"),
-        as_float(key, who, "key"),
-        as_float(value, who, "value"),
+        as_float(query, caller, "query"),
+        as_float(key, caller, "key"),
+        as_float(value, caller, "value"),
     )
-    p = probability(dropout_p, who, "dropout_p")
-    _check(who, q.type, k.type, v.type, enable_gqa)
-    mask = _mask(who, attn_mask, is_causal, q.shape[-2], k.shape[-2])
+    p = probability(dropout_p, caller, "dropout_p")
+    _check(caller, q.type, k.type, v.type, enable_gqa)
+    mask = _mask(caller, attn_mask, is_causal, q.shape[-2], k.shape[-2])
     q = q * (1 / math.sqrt(q.shape[-1]) if scale is None else scale)
-    return attend(who, q, k, v, mask, p, dropout_key, shared=enable_gqa)[0]
+    return attend(caller, q, k, v, mask, p, dropout_key, shared=enable_gqa)[0]

@@ -26,30 +26,30 @@ __all__ = [
 ]
 
 
-def same_shape(who: str, **arguments: Any) -> None:
+def same_shape(caller: str, **arguments: Any) -> None:
     """Raise ``ValueError`` unless all arguments have one shape."""
     if len({x.shape for x in arguments.values()}) > 1:
         got = ", ".join(f"{name} {x.type}" for name, x in arguments.items())
         raise ValueError(
-            f"{who}: expected {' and '.join(arguments)} of one shape, got {got}; broadcast one "
+            f"{caller}: expected {' and '.join(arguments)} of one shape, got {got}; broadcast one "
             f"first if that is meant"
         )
 
 
-def pair(who: str, input: Any, target: Any) -> tuple[Any, Any]:
+def pair(caller: str, input: Any, target: Any) -> tuple[Any, Any]:
     """Both as floating values of one shape."""
-    x, y = as_float(input, who), as_float(target, who, "target")
-    same_shape(who, input=x, target=y)
+    x, y = as_float(input, caller), as_float(target, caller, "target")
+    same_shape(caller, input=x, target=y)
     return x, y
 
 
-def classes_of(who: str, x: Any, target: Any, axis: int) -> Any:
+def classes_of(caller: str, x: Any, target: Any, axis: int) -> Any:
     """The target as classes, which have the shape of ``x`` without its class axis."""
-    t = as_value(target, who, "target")
+    t = as_value(target, caller, "target")
     expected = (*x.shape[:axis], *x.shape[axis + 1 :])
     if kind_of(t.dtype) not in ("int", "uint") or t.shape != expected:
         raise ValueError(
-            f"{who}: expected target as integer classes of shape {expected} for input {x.type} "
+            f"{caller}: expected target as integer classes of shape {expected} for input {x.type} "
             f"with its classes along axis {axis}, got {t.type}"
         )
     return t
@@ -64,34 +64,34 @@ def check_known(condition: Any, message: str) -> None:
         raise ValueError(message)
 
 
-def probability(p: Any, who: str, name: str = "p") -> float:
+def probability(p: Any, caller: str, name: str = "p") -> float:
     """The number from 0 to 1; raises ``ValueError`` for others, ``TypeError`` unless it is one."""
     if isinstance(p, bool) or not isinstance(p, (int, float)):
-        raise TypeError(f"{who}: {name} must be a Python number from 0 to 1, got {p!r}")
+        raise TypeError(f"{caller}: {name} must be a Python number from 0 to 1, got {p!r}")
     if not 0 <= p <= 1:
-        raise ValueError(f"{who}: {name} must be from 0 to 1, got {p!r}")
+        raise ValueError(f"{caller}: {name} must be from 0 to 1, got {p!r}")
     return float(p)
 
 
-def key_or_next(key: Any, who: str) -> Any:
+def key_or_next(key: Any, caller: str) -> Any:
     """The key, or the next one of the ambient stream."""
-    return next_key(who) if key is None else key
+    return next_key(caller) if key is None else key
 
 
-def reduced(loss: Any, reduction: str, who: str) -> Any:
+def reduced(loss: Any, reduction: str, caller: str) -> Any:
     """The losses themselves (``"none"``), their ``"mean"`` or their ``"sum"``.
 
     Raises ``ValueError`` for another word, ``TypeError`` for complex losses.
     """
     if is_complex(loss.dtype):
-        raise TypeError(f"{who}: a loss is real, got {loss.type}")
+        raise TypeError(f"{caller}: a loss is real, got {loss.type}")
     if reduction == "none":
         return loss
     if reduction == "mean":
         return snp.mean(loss)
     if reduction == "sum":
         return snp.sum(loss)
-    raise ValueError(f"{who}: reduction must be 'none', 'mean' or 'sum', got {reduction!r}")
+    raise ValueError(f"{caller}: reduction must be 'none', 'mean' or 'sum', got {reduction!r}")
 
 
 def positive_part(x: Any) -> Any:

@@ -34,38 +34,39 @@ __all__ = [
 ]
 
 
-def _check_range(who: str, target: Any, count: int, ignore_index: int) -> None:
+def _check_range(caller: str, target: Any, count: int, ignore_index: int) -> None:
     if target.__class__ is Array:
         host = target.to_host()
         wrong = (host != ignore_index) & ((host < 0) | (host >= count))
         if wrong.any():
             raise IndexError(
-                f"{who}: target has class {host[wrong][0]} at {np.argwhere(wrong)[0].tolist()}, "
+                f"{caller}: target has class {host[wrong][0]} at {np.argwhere(wrong)[0].tolist()}, "
                 f"but the input has {count} classes, numbered from 0"
             )
 
 
-def _class_axis(who: str, x: Any) -> int:
+def _class_axis(caller: str, x: Any) -> int:
     if not x.ndim:
-        raise ValueError(f"{who}: input must have an axis of classes, got {x.type}")
+        raise ValueError(f"{caller}: input must have an axis of classes, got {x.type}")
     return min(1, x.ndim - 1)
 
 
-def _weights(who: str, x: Any, weight: Any, axis: int) -> Any:
+def _weights(caller: str, x: Any, weight: Any, axis: int) -> Any:
     """The weights of classes, along the class axis of ``x``; None for none."""
     if weight is None:
         return None
-    weight = as_float(weight, who, "weight")
+    weight = as_float(weight, caller, "weight")
     if weight.shape != (x.shape[axis],):
         raise ValueError(
-            f"{who}: expected weight to have one element for each of {x.shape[axis]} classes, got "
+            f"{caller}: expected weight to have one element for each of {x.shape[axis]} "
+            "classes, got "
             f"{weight.type}"
         )
     return weight.reshape(tuple(-1 if d == axis else 1 for d in range(x.ndim)))
 
 
 def _index_loss(
-    who: str,
+    caller: str,
     logs: Any,
     target: Any,
     weight: Any,
@@ -74,11 +75,11 @@ def _index_loss(
     smoothing: float = 0.0,
 ) -> Any:
     """The negative of the target's logarithm, smoothed; NaN where no such class is."""
-    axis = _class_axis(who, logs)
+    axis = _class_axis(caller, logs)
     count = logs.shape[axis]
-    t = classes_of(who, logs, target, axis)
-    weight = _weights(who, logs, weight, axis)
-    _check_range(who, t, count, ignore_index)
+    t = classes_of(caller, logs, target, axis)
+    weight = _weights(caller, logs, weight, axis)
+    _check_range(caller, t, count, ignore_index)
     counted = snp.not_equal(t, ignore_index)
     inside = snp.logical_and(snp.greater_equal(t, 0), snp.less(t, count))
     here = snp.equal(expand_dims(t, axis), broadcasted_iota(t.dtype, logs.shape, axis))
@@ -89,7 +90,7 @@ def _index_loss(
         loss = (1 - smoothing) * loss - smoothing / count * snp.sum(weighted, axis)
     loss = snp.where(counted, snp.where(inside, loss, np.nan), 0.0)
     if reduction != "mean":
-        return reduced(loss, reduction, who)
+        return reduced(loss, reduction, caller)
     if weight is None:
         total = convert(snp.sum(counted), loss.dtype)
     else:
@@ -182,26 +183,26 @@ def cross_entropy(
     >>> st.nn.functional.cross_entropy(logits, snp.array([[1.0, 0.0], [0.5, 0.5]])).round(3)
     Array(0.91, dtype=float32)
     """
-    who = "cross_entropy"
+    caller = "cross_entropy"
     if not 0 <= label_smoothing <= 1:
-        raise ValueError(f"{who}: label_smoothing must be from 0 to 1, got {label_smoothing!r}")
-    x, t = as_float(input, who), as_value(target, who, "target")
-    axis = _class_axis(who, x)
+        raise ValueError(f"{caller}: label_smoothing must be from 0 to 1, got {label_smoothing!r}")
+    x, t = as_float(input, caller), as_value(target, caller, "target")
+    axis = _class_axis(caller, x)
     if t.shape != x.shape or not is_inexact(t.dtype):
-        t = classes_of(who, x, t, axis)
+        t = classes_of(caller, x, t, axis)
         logs = functions.log_softmax(_read(x, t, axis, ignore_index), axis)
-        return _index_loss(who, logs, t, weight, ignore_index, reduction, label_smoothing)
+        return _index_loss(caller, logs, t, weight, ignore_index, reduction, label_smoothing)
     if ignore_index >= 0:
         raise ValueError(
-            f"{who}: ignore_index is for targets that are classes, but target is probabilities "
+            f"{caller}: ignore_index is for targets that are classes, but target is probabilities "
             f"{t.type}, got ignore_index={ignore_index}"
         )
     logs = functions.log_softmax(x, axis)
     if label_smoothing:
         t = t * (1 - label_smoothing) + label_smoothing / x.shape[axis]
-    weight = _weights(who, x, weight, axis)
+    weight = _weights(caller, x, weight, axis)
     loss = -snp.sum(logs * t if weight is None else logs * t * weight, axis)
-    return reduced(loss, reduction, who)
+    return reduced(loss, reduction, caller)
 
 
 # Two classes
@@ -255,16 +256,17 @@ def binary_cross_entropy(
     >>> st.nn.functional.binary_cross_entropy(x, t, reduction="none").round(3)
     Array([  0.693, 100.   ], dtype=float32)
     """
-    who = "binary_cross_entropy"
-    x, t = pair(who, input, target)
+    caller = "binary_cross_entropy"
+    x, t = pair(caller, input, target)
     inside = snp.logical_and(snp.greater_equal(x, 0), snp.less_equal(x, 1))
     check_known(
-        inside, f"{who}: input must be probabilities from 0 to 1; for logits use {who}_with_logits"
+        inside,
+        f"{caller}: input must be probabilities from 0 to 1; for logits use {caller}_with_logits",
     )
     loss = _binary(x, t)
     if weight is not None:
-        loss = loss * of_rank(as_float(weight, who, "weight"), loss.ndim)
-    return reduced(loss, reduction, who)
+        loss = loss * of_rank(as_float(weight, caller, "weight"), loss.ndim)
+    return reduced(loss, reduction, caller)
 
 
 def binary_cross_entropy_with_logits(
@@ -300,16 +302,16 @@ def binary_cross_entropy_with_logits(
     >>> st.nn.functional.binary_cross_entropy_with_logits(x, t, reduction="none").round(3)
     Array([  0.693, 100.   ], dtype=float32)
     """
-    who = "binary_cross_entropy_with_logits"
-    x, t = pair(who, input, target)
+    caller = "binary_cross_entropy_with_logits"
+    x, t = pair(caller, input, target)
     # log(1 - sigmoid(x)) = log sigmoid(x) - x
     scale: Any = 1.0
     if pos_weight is not None:
-        scale = 1 + (of_rank(as_float(pos_weight, who, "pos_weight"), t.ndim) - 1) * t
+        scale = 1 + (of_rank(as_float(pos_weight, caller, "pos_weight"), t.ndim) - 1) * t
     loss = (1 - t) * x + scale * functions.softplus(-x)
     if weight is not None:
-        loss = loss * of_rank(as_float(weight, who, "weight"), loss.ndim)
-    return reduced(loss, reduction, who)
+        loss = loss * of_rank(as_float(weight, caller, "weight"), loss.ndim)
+    return reduced(loss, reduction, caller)
 
 
 def kl_div(
@@ -341,15 +343,15 @@ def kl_div(
     >>> st.nn.functional.kl_div(logs, t, reduction="batchmean").round(3)
     Array(0.693, dtype=float32)
     """
-    who = "kl_div"
-    x, t = pair(who, input, target)
+    caller = "kl_div"
+    x, t = pair(caller, input, target)
     if log_target:
         loss = snp.exp(t) * (t - x)
     else:
         none = snp.equal(t, 0)
         loss = snp.where(none, 0.0, t * snp.log(snp.where(none, 1.0, t))) - t * x
     if reduction != "batchmean":
-        return reduced(loss, reduction, who)
+        return reduced(loss, reduction, caller)
     if not loss.ndim:
-        raise ValueError(f"{who}: reduction 'batchmean' needs a batch axis, got {x.type}")
+        raise ValueError(f"{caller}: reduction 'batchmean' needs a batch axis, got {x.type}")
     return snp.sum(loss) / loss.shape[0]

@@ -26,25 +26,25 @@ __all__ = [
 ]
 
 
-def _kernel(who: str, weight: Any, n: int, axes: str) -> Any:
-    weight = as_value(weight, who, "weight")
+def _kernel(caller: str, weight: Any, n: int, axes: str) -> Any:
+    weight = as_value(weight, caller, "weight")
     if weight.ndim != n + 2:
         raise ValueError(
-            f"{who}: weight must have {n + 2} axes ({axes}, {n} spatial), got {weight.type}"
+            f"{caller}: weight must have {n + 2} axes ({axes}, {n} spatial), got {weight.type}"
         )
     return weight
 
 
-def _groups(who: str, groups: Any) -> int:
-    return per_axis(groups, 1, who, "groups")[0]
+def _groups(caller: str, groups: Any) -> int:
+    return per_axis(groups, 1, caller, "groups")[0]
 
 
-def _plus_bias(who: str, out: Any, bias: Any, channels: int) -> Any:
+def _plus_bias(caller: str, out: Any, bias: Any, channels: int) -> Any:
     if bias is None:
         return out
-    bias = as_value(bias, who, "bias")
+    bias = as_value(bias, caller, "bias")
     if bias.shape != (channels,):
-        raise ValueError(f"{who}: bias must have {channels} elements, got {bias.type}")
+        raise ValueError(f"{caller}: bias must have {channels} elements, got {bias.type}")
     return out + of_rank(reshape(bias, (channels, *(1,) * (out.ndim - 2))), out.ndim)
 
 
@@ -58,51 +58,53 @@ def _convolve(
     dilation: Any,
     groups: int,
 ) -> Any:
-    who = f"conv{n}d"
-    x, single = batched(input, n, who)
-    weight = _kernel(who, weight, n, "output channels, input channels of a group")
-    groups = _groups(who, groups)
-    strides = per_axis(stride, n, who, "stride")
-    dilations = per_axis(dilation, n, who, "dilation")
+    caller = f"conv{n}d"
+    x, single = batched(input, n, caller)
+    weight = _kernel(caller, weight, n, "output channels, input channels of a group")
+    groups = _groups(caller, groups)
+    strides = per_axis(stride, n, caller, "stride")
+    dilations = per_axis(dilation, n, caller, "dilation")
     channels, (outputs, inputs) = x.shape[1], weight.shape[:2]
     if channels != inputs * groups:
         raise ValueError(
-            f"{who}: input {x.type} has {channels} channels (axis 1), but weight {weight.type} "
+            f"{caller}: input {x.type} has {channels} channels (axis 1), but weight {weight.type} "
             f"takes {inputs} in each of {groups} groups, {inputs * groups} together"
         )
     if outputs % groups:
         raise ValueError(
-            f"{who}: {groups} groups do not divide the {outputs} output channels of weight "
+            f"{caller}: {groups} groups do not divide the {outputs} output channels of weight "
             f"{weight.type}"
         )
-    pairs = _padding(who, padding, weight.shape[2:], strides, dilations)
+    pairs = _padding(caller, padding, weight.shape[2:], strides, dilations)
     for size, k, d, (low, high) in zip(x.shape[2:], weight.shape[2:], dilations, pairs):
         if size + low + high < d * (k - 1) + 1:
             raise ValueError(
-                f"{who}: a kernel that reaches over {d * (k - 1) + 1} does not fit an axis of "
+                f"{caller}: a kernel that reaches over {d * (k - 1) + 1} does not fit an axis of "
                 f"{size} with padding {(low, high)}: input {x.type}, weight {weight.type}"
             )
     out = conv_general_dilated(
         x, weight, strides, pairs, None, dilations, feature_group_count=groups
     )
-    return unbatched(_plus_bias(who, out, bias, outputs), single)
+    return unbatched(_plus_bias(caller, out, bias, outputs), single)
 
 
 def _padding(
-    who: str,
+    caller: str,
     padding: Any,
     kernel: tuple[int, ...],
     strides: tuple[int, ...],
     dilations: tuple[int, ...],
 ) -> list[tuple[int, int]]:
     if not isinstance(padding, str):
-        return [(p, p) for p in per_axis(padding, len(kernel), who, "padding", 0)]
+        return [(p, p) for p in per_axis(padding, len(kernel), caller, "padding", 0)]
     if padding == "valid":
         return [(0, 0)] * len(kernel)
     if padding != "same":
-        raise ValueError(f"{who}: padding must be 'same', 'valid' or numbers, got {padding!r}")
+        raise ValueError(f"{caller}: padding must be 'same', 'valid' or numbers, got {padding!r}")
     if any(s != 1 for s in strides):
-        raise ValueError(f"{who}: padding='same' needs a stride of 1, got {strides}; give numbers")
+        raise ValueError(
+            f"{caller}: padding='same' needs a stride of 1, got {strides}; give numbers"
+        )
     totals = [d * (k - 1) for k, d in zip(kernel, dilations, strict=True)]
     return [(total // 2, total - total // 2) for total in totals]
 
@@ -232,24 +234,25 @@ def _transposed(
     groups: int,
     dilation: Any,
 ) -> Any:
-    who = f"conv_transpose{n}d"
-    x, single = batched(input, n, who)
-    weight = _kernel(who, weight, n, "input channels, output channels of a group")
-    groups = _groups(who, groups)
-    strides = per_axis(stride, n, who, "stride")
-    dilations = per_axis(dilation, n, who, "dilation")
-    paddings = per_axis(padding, n, who, "padding", 0)
-    extra = per_axis(output_padding, n, who, "output_padding", 0)
+    caller = f"conv_transpose{n}d"
+    x, single = batched(input, n, caller)
+    weight = _kernel(caller, weight, n, "input channels, output channels of a group")
+    groups = _groups(caller, groups)
+    strides = per_axis(stride, n, caller, "stride")
+    dilations = per_axis(dilation, n, caller, "dilation")
+    paddings = per_axis(padding, n, caller, "padding", 0)
+    extra = per_axis(output_padding, n, caller, "output_padding", 0)
     channels, (inputs, outputs), spatial = x.shape[1], weight.shape[:2], weight.shape[2:]
     if channels != inputs or inputs % groups:
         raise ValueError(
-            f"{who}: input {x.type} has {channels} channels (axis 1), but weight {weight.type} "
+            f"{caller}: input {x.type} has {channels} channels (axis 1), but weight {weight.type} "
             f"takes {inputs}, in {groups} groups"
         )
     for e, s, d in zip(extra, strides, dilations, strict=True):
         if e >= max(s, d):
             raise ValueError(
-                f"{who}: output_padding must be less than stride or dilation, got output_padding "
+                f"{caller}: output_padding must be less than stride or dilation, got "
+                "output_padding "
                 f"{extra}, stride {strides}, dilation {dilations}"
             )
     # out[o] = sum x[i] w[j] over i s + j d = o + p: with j' = k-1-j that is a convolution of x,
@@ -263,13 +266,13 @@ def _transposed(
     for size, s, k, d, pair in zip(x.shape[2:], strides, spatial, dilations, pairs):
         if size and (size - 1) * s + 1 + sum(pair) < d * (k - 1):
             raise ValueError(
-                f"{who}: padding {paddings} takes away more than the output has: input {x.type} "
+                f"{caller}: padding {paddings} takes away more than the output has: input {x.type} "
                 f"and weight {weight.type}"
             )
     out = conv_general_dilated(
         x, kernel, (1,) * n, pairs, strides, dilations, feature_group_count=groups
     )
-    return unbatched(_plus_bias(who, out, bias, groups * outputs), single)
+    return unbatched(_plus_bias(caller, out, bias, groups * outputs), single)
 
 
 def conv_transpose1d(

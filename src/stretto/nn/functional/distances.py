@@ -47,14 +47,16 @@ def pairwise_distance(
     >>> st.nn.functional.pairwise_distance(x, y).round(3)
     Array([5.], dtype=float32)
     """
-    who = "pairwise_distance"
+    caller = "pairwise_distance"
     if p < 0:
-        raise ValueError(f"{who}: p must not be negative, got {p!r}")
-    x, y = as_float(x1, who, "x1"), as_float(x2, who, "x2")
+        raise ValueError(f"{caller}: p must not be negative, got {p!r}")
+    x, y = as_float(x1, caller, "x1"), as_float(x2, caller, "x2")
     rank = max(x.ndim, y.ndim)
     difference = of_rank(x, rank) - of_rank(y, rank) + eps
     if not difference.ndim:
-        raise ValueError(f"{who}: expected vectors along the last axis, got {x.type} and {y.type}")
+        raise ValueError(
+            f"{caller}: expected vectors along the last axis, got {x.type} and {y.type}"
+        )
     return vector_norm(difference, axis=-1, keepdims=keepdim, ord=p)
 
 
@@ -80,10 +82,10 @@ def cosine_similarity(x1: ArrayLike, x2: ArrayLike, dim: int = 1, eps: float = 1
     >>> st.nn.functional.cosine_similarity(x, y).round(3)
     Array([0.6], dtype=float32)
     """
-    who = "cosine_similarity"
-    x, y = as_float(x1, who, "x1"), as_float(x2, who, "x2")
-    shape = broadcast_shapes(who, x.shape, y.shape)
-    axis = canonical_axis(dim, len(shape), who)
+    caller = "cosine_similarity"
+    x, y = as_float(x1, caller, "x1"), as_float(x2, caller, "x2")
+    shape = broadcast_shapes(caller, x.shape, y.shape)
+    axis = canonical_axis(dim, len(shape), caller)
     x, y = snp.broadcast_to(x, shape), snp.broadcast_to(y, shape)
     x = x / snp.maximum(vector_norm(x, axis=axis, keepdims=True), eps)
     y = y / snp.maximum(vector_norm(y, axis=axis, keepdims=True), eps)
@@ -123,19 +125,20 @@ def cosine_embedding_loss(
     >>> st.nn.functional.cosine_embedding_loss(x, y, snp.array([1])).round(3)
     Array(0.4, dtype=float32)
     """
-    who = "cosine_embedding_loss"
-    x, y = as_float(input1, who, "input1"), as_float(input2, who, "input2")
-    t = as_float(target, who, "target")
+    caller = "cosine_embedding_loss"
+    x, y = as_float(input1, caller, "input1"), as_float(input2, caller, "input2")
+    t = as_float(target, caller, "target")
     if x.shape != y.shape or x.ndim not in (1, 2) or t.shape != x.shape[:-1]:
         raise ValueError(
-            f"{who}: expected two inputs (N, D) with a target (N,), or (D,) with a target (); got "
+            f"{caller}: expected two inputs (N, D) with a target (N,), or (D,) with a target "
+            "(); got "
             f"{x.type} and {y.type} with {t.type}"
         )
     squares = [snp.sum(snp.square(v), -1) + _SMALLEST_SQUARE for v in (x, y)]
     cos = snp.sum(x * y, -1) / snp.sqrt(squares[0] * squares[1])
     together = snp.where(snp.equal(t, 1), 1 - cos, 0.0)
     apart = snp.where(snp.equal(t, -1), positive_part(cos - margin), 0.0)
-    return reduced(together + apart, reduction, who)
+    return reduced(together + apart, reduction, caller)
 
 
 def triplet_margin_loss(

@@ -42,28 +42,28 @@ def _apply(x: Any, p: float, keep: Any) -> Any:
     return select(keep, x * (1 / (1 - p)), zeros_like(x))
 
 
-def _channels(x: Any, axes: int, who: str) -> tuple[int, ...]:
+def _channels(x: Any, axes: int, caller: str) -> tuple[int, ...]:
     """How many axes of ``x`` come before those of space: (N, C) or (C,) of them."""
     if x.ndim not in (axes + 1, axes + 2):
         names = ", ".join("DHW"[3 - axes :]) if axes > 1 else "L"
         raise ValueError(
-            f"{who}: expected an input (N, C, {names}) or (C, {names}), of rank {axes + 2} or "
+            f"{caller}: expected an input (N, C, {names}) or (C, {names}), of rank {axes + 2} or "
             f"{axes + 1}; got {x.type}"
         )
     return x.shape[: x.ndim - axes]
 
 
 def _dropout(
-    who: str, input: Any, p: Any, training: bool, key: Any, axes: int | None = None
+    caller: str, input: Any, p: Any, training: bool, key: Any, axes: int | None = None
 ) -> Any:
     """Dropout of elements, or of channels with so many ``axes`` of space."""
-    x, p = as_float(input, who), probability(p, who)
-    shape = x.shape if axes is None else _channels(x, axes, who)
+    x, p = as_float(input, caller), probability(p, caller)
+    shape = x.shape if axes is None else _channels(x, axes, caller)
     if not training or p == 0:
         return x
     if p == 1:
         return zeros_like(x)
-    keep = _kept(key_or_next(key, who), p, shape)
+    keep = _kept(key_or_next(key, caller), p, shape)
     return _apply(x, p, broadcast_in_dim(keep, x.shape, tuple(range(len(shape)))))
 
 
@@ -204,17 +204,19 @@ def dropout3d(
     return _dropout("dropout3d", input, p, training, key, 3)
 
 
-def _alpha(who: str, input: Any, p: Any, training: bool, key: Any, channels: bool) -> Any:
-    x, p = as_float(input, who), probability(p, who)
+def _alpha(caller: str, input: Any, p: Any, training: bool, key: Any, channels: bool) -> Any:
+    x, p = as_float(input, caller), probability(p, caller)
     if channels and x.ndim < 2:
-        raise ValueError(f"{who}: expected an input (N, C, ...), of rank 2 or more; got {x.type}")
+        raise ValueError(
+            f"{caller}: expected an input (N, C, ...), of rank 2 or more; got {x.type}"
+        )
     if not training or p == 0:
         return x
     if p == 1:
         return zeros_like(x)
     shape = x.shape[:2] if channels else x.shape
     keep = broadcast_in_dim(
-        _kept(key_or_next(key, who), p, shape), x.shape, tuple(range(len(shape)))
+        _kept(key_or_next(key, caller), p, shape), x.shape, tuple(range(len(shape)))
     )
     # Of mean 0 and variance 1 again: a (x or floor) + b, a² (1 - p) (1 + p floor²) = 1.
     a = 1 / math.sqrt((1 - p) * (1 + p * _SELU_FLOOR**2))

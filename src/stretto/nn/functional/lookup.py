@@ -24,19 +24,19 @@ from stretto.numpy.reductions import sum as sum_
 __all__ = ["embedding", "embedding_bag"]
 
 
-def _table(who: str, input: Any, weight: Any) -> tuple[Any, Any]:
-    ids, weight = as_value(input, who, "input"), as_value(weight, who, "weight")
+def _table(caller: str, input: Any, weight: Any) -> tuple[Any, Any]:
+    ids, weight = as_value(input, caller, "input"), as_value(weight, caller, "weight")
     if kind_of(ids.dtype) not in ("int", "uint"):
-        raise TypeError(f"{who}: input must be integers, the numbers of rows; got {ids.type}")
+        raise TypeError(f"{caller}: input must be integers, the numbers of rows; got {ids.type}")
     if weight.ndim != 2:
-        raise ValueError(f"{who}: weight must be (rows, features), got {weight.type}")
+        raise ValueError(f"{caller}: weight must be (rows, features), got {weight.type}")
     return ids, weight
 
 
-def _padding(who: str, padding_idx: int, weight: ArrayType) -> int:
+def _padding(caller: str, padding_idx: int, weight: ArrayType) -> int:
     rows = weight.shape[0]
     if not -rows <= padding_idx < rows:
-        raise ValueError(f"{who}: padding_idx must be within {rows} rows, got {padding_idx}")
+        raise ValueError(f"{caller}: padding_idx must be within {rows} rows, got {padding_idx}")
     return padding_idx % rows
 
 
@@ -108,26 +108,26 @@ def embedding_bag(
     Array([[2., 3.],
            [3., 4.]], dtype=float32)
     """
-    who = "embedding_bag"
-    ids, table = _table(who, input, weight)
+    caller = "embedding_bag"
+    ids, table = _table(caller, input, weight)
     if mode not in ("mean", "sum", "max"):
-        raise ValueError(f"{who}: mode must be 'mean', 'sum' or 'max', got {mode!r}")
+        raise ValueError(f"{caller}: mode must be 'mean', 'sum' or 'max', got {mode!r}")
     if ids.ndim != 2:
-        raise ValueError(f"{who}: input must be (bags, length), got {ids.type}")
+        raise ValueError(f"{caller}: input must be (bags, length), got {ids.type}")
     if per_sample_weights is not None and mode != "sum":
-        raise ValueError(f"{who}: per_sample_weights are for mode 'sum', got mode {mode!r}")
+        raise ValueError(f"{caller}: per_sample_weights are for mode 'sum', got mode {mode!r}")
     rows = take(table, ids, 0, mode="fill")
     if per_sample_weights is not None:
-        factors = as_value(per_sample_weights, who, "per_sample_weights")
+        factors = as_value(per_sample_weights, caller, "per_sample_weights")
         if factors.shape != ids.shape:
             raise ValueError(
-                f"{who}: per_sample_weights must have the shape of input {ids.type}, got "
+                f"{caller}: per_sample_weights must have the shape of input {ids.type}, got "
                 f"{factors.type}"
             )
         rows = rows * expand_dims(factors, (2,))
     counted, length = None, ids.shape[1]
     if padding_idx is not None:
-        counted = expand_dims(ne(ids, _padding(who, padding_idx, table.type)), (2,))
+        counted = expand_dims(ne(ids, _padding(caller, padding_idx, table.type)), (2,))
     if mode == "max":
         if counted is None:
             return max_(rows, 1) if length else sum_(rows, 1)

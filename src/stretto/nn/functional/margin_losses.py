@@ -88,10 +88,10 @@ def margin_ranking_loss(
     >>> st.nn.functional.margin_ranking_loss(one, other, snp.array([1, -1]), reduction="none")
     Array([2., 0.], dtype=float32)
     """
-    who = "margin_ranking_loss"
-    x, y = as_float(input1, who, "input1"), as_float(input2, who, "input2")
-    t = as_float(target, who, "target")
-    return reduced(positive_part(margin - t * (x - y)), reduction, who)
+    caller = "margin_ranking_loss"
+    x, y = as_float(input1, caller, "input1"), as_float(input2, caller, "input2")
+    t = as_float(target, caller, "target")
+    return reduced(positive_part(margin - t * (x - y)), reduction, caller)
 
 
 def soft_margin_loss(input: ArrayLike, target: ArrayLike, *, reduction: str = "mean") -> Array:
@@ -119,11 +119,11 @@ def soft_margin_loss(input: ArrayLike, target: ArrayLike, *, reduction: str = "m
     return reduced(functions.softplus(-t * x), reduction, "soft_margin_loss")
 
 
-def _rows(who: str, input: Any) -> Any:
+def _rows(caller: str, input: Any) -> Any:
     """The input as a value, (N, C) or (C,)."""
-    x = as_float(input, who)
+    x = as_float(input, caller)
     if x.ndim not in (1, 2):
-        raise ValueError(f"{who}: expected an input (N, C) or (C,), got {x.type}")
+        raise ValueError(f"{caller}: expected an input (N, C) or (C,), got {x.type}")
     return x
 
 
@@ -163,12 +163,12 @@ def multi_margin_loss(
     >>> st.nn.functional.multi_margin_loss(x, snp.array(1))
     Array(1., dtype=float32)
     """
-    who = "multi_margin_loss"
+    caller = "multi_margin_loss"
     if p not in (1, 2):
-        raise ValueError(f"{who}: p must be 1 or 2, got {p!r}")
-    x = _rows(who, input)
+        raise ValueError(f"{caller}: p must be 1 or 2, got {p!r}")
+    x = _rows(caller, input)
     axis = x.ndim - 1
-    t = expand_dims(classes_of(who, x, target, axis), axis)
+    t = expand_dims(classes_of(caller, x, target, axis), axis)
     here = snp.equal(t, broadcasted_iota(t.dtype, x.shape, axis))
     own = snp.sum(snp.where(here, x, 0.0), axis, keepdims=True)
     over = snp.where(here, 0.0, functions.relu(margin - own + x))
@@ -176,14 +176,15 @@ def multi_margin_loss(
         over = snp.square(over)
     loss = snp.mean(over, axis)
     if weight is not None:
-        weight = as_float(weight, who, "weight")
+        weight = as_float(weight, caller, "weight")
         if weight.shape != x.shape[axis:]:
             raise ValueError(
-                f"{who}: expected weight to have one element for each of {x.shape[axis]} classes, "
+                f"{caller}: expected weight to have one element for each of {x.shape[axis]} "
+                "classes, "
                 f"got {weight.type}"
             )
         loss = loss * snp.sum(snp.where(here, weight, 0.0), axis)
-    return reduced(loss, reduction, who)
+    return reduced(loss, reduction, caller)
 
 
 def multilabel_margin_loss(
@@ -212,11 +213,11 @@ def multilabel_margin_loss(
     >>> st.nn.functional.multilabel_margin_loss(x, t).round(3)
     Array(0.85, dtype=float32)
     """
-    who = "multilabel_margin_loss"
-    x, t = _rows(who, input), as_value(target, who, "target")
+    caller = "multilabel_margin_loss"
+    x, t = _rows(caller, input), as_value(target, caller, "target")
     if t.shape != x.shape or kind_of(t.dtype) not in ("int", "uint"):
         raise ValueError(
-            f"{who}: expected target as integer classes in the shape of input {x.type}, got "
+            f"{caller}: expected target as integer classes in the shape of input {x.type}, got "
             f"{t.type}"
         )
     count = x.shape[-1]
@@ -227,7 +228,7 @@ def multilabel_margin_loss(
     over = functions.relu(1 - own + snp.expand_dims(x, -2))
     others = snp.logical_not(snp.any(named, -2, keepdims=True))
     counted = snp.logical_and(snp.expand_dims(listed, -1), others)
-    return reduced(snp.sum(snp.where(counted, over, 0.0), (-2, -1)) / count, reduction, who)
+    return reduced(snp.sum(snp.where(counted, over, 0.0), (-2, -1)) / count, reduction, caller)
 
 
 def multilabel_soft_margin_loss(
@@ -254,9 +255,9 @@ def multilabel_soft_margin_loss(
     >>> st.nn.functional.multilabel_soft_margin_loss(x, t).round(3)
     Array(0.693, dtype=float32)
     """
-    who = "multilabel_soft_margin_loss"
-    x, t = pair(who, input, target)
+    caller = "multilabel_soft_margin_loss"
+    x, t = pair(caller, input, target)
     loss = t * functions.softplus(-x) + (1 - t) * functions.softplus(x)
     if weight is not None:
-        loss = loss * of_rank(as_float(weight, who, "weight"), loss.ndim)
-    return reduced(snp.mean(loss, -1), reduction, who)
+        loss = loss * of_rank(as_float(weight, caller, "weight"), loss.ndim)
+    return reduced(snp.mean(loss, -1), reduction, caller)

@@ -49,14 +49,14 @@ def _moments(x: Any, axes: tuple[int, ...]) -> tuple[Any, Any]:
     return centred, _mean(centred * centred, axes)
 
 
-def _placed(who: str, name: str, given: Any, shape: tuple[int, ...], x: Value, axis: int) -> Any:
+def _placed(caller: str, name: str, given: Any, shape: tuple[int, ...], x: Value, axis: int) -> Any:
     """The argument, of ``shape``, along the axes of ``x`` from ``axis`` on; None stays None."""
     if given is None:
         return None
-    value = as_value(given, who, name)
+    value = as_value(given, caller, name)
     if value.shape != shape:
         raise ValueError(
-            f"{who}: {name} must have shape {shape} for input {x.type}, got {value.type}"
+            f"{caller}: {name} must have shape {shape} for input {x.type}, got {value.type}"
         )
     after = (1,) * (x.ndim - axis - len(shape))
     return of_rank(reshape(value, (*shape, *after)), x.ndim)
@@ -71,17 +71,18 @@ def _scaled(x: Any, factor: Any, bias: Any, dtype: Any) -> Any:
 # Over batches and instances
 
 
-def _channelled(who: str, input: Any) -> Value:
-    x = as_float(input, who)
+def _channelled(caller: str, input: Any) -> Value:
+    x = as_float(input, caller)
     if x.ndim < 2:
-        raise ValueError(f"{who}: input must be (batch, channels, ...), got {x.type}")
+        raise ValueError(f"{caller}: input must be (batch, channels, ...), got {x.type}")
     return x
 
 
-def _counted(who: str, x: Value, axes: tuple[int, ...]) -> None:
+def _counted(caller: str, x: Value, axes: tuple[int, ...]) -> None:
     if math.prod(x.shape[d] for d in axes) == 1:
         raise ValueError(
-            f"{who}: expected more than 1 value for each channel when training, got input {x.type}"
+            f"{caller}: expected more than 1 value for each channel when training, got input "
+            f"{x.type}"
         )
 
 
@@ -156,23 +157,23 @@ def batch_norm(
     Array([[0., 5.],
            [1., 5.]], dtype=float32)
     """
-    who = "batch_norm"
-    x = _channelled(who, input)
+    caller = "batch_norm"
+    x = _channelled(caller, input)
     shape = (x.shape[1],)
     factor, shift = (
-        _placed(who, name, given, shape, x, 1)
+        _placed(caller, name, given, shape, x, 1)
         for name, given in (("weight", weight), ("bias", bias))
     )
     wide = convert(x, widened(x.dtype))
     if training:
         axes = (0, *range(2, x.ndim))
-        _counted(who, x, axes)
+        _counted(caller, x, axes)
         centred, variance = _moments(wide, axes)
     else:
         if running_mean is None or running_var is None:
-            raise ValueError(f"{who}: give running_mean and running_var, or training=True")
-        centred = wide - _placed(who, "running_mean", running_mean, shape, x, 1)
-        variance = _placed(who, "running_var", running_var, shape, x, 1)
+            raise ValueError(f"{caller}: give running_mean and running_var, or training=True")
+        centred = wide - _placed(caller, "running_mean", running_mean, shape, x, 1)
+        variance = _placed(caller, "running_var", running_var, shape, x, 1)
     root = rsqrt(variance + eps)
     return _scaled(centred * (root if factor is None else root * factor), None, shift, x.dtype)
 
@@ -214,14 +215,14 @@ def instance_norm(
     <BLANKLINE>
            [[-1.,  1.]]], dtype=float32)
     """
-    who = "instance_norm"
-    x = _channelled(who, input)
+    caller = "instance_norm"
+    x = _channelled(caller, input)
     if not use_input_stats:
         return batch_norm(x, running_mean, running_var, weight, bias, eps=eps)
     axes = tuple(range(2, x.ndim))
-    _counted(who, x, axes)
+    _counted(caller, x, axes)
     factor, shift = (
-        _placed(who, name, given, (x.shape[1],), x, 1)
+        _placed(caller, name, given, (x.shape[1],), x, 1)
         for name, given in (("weight", weight), ("bias", bias))
     )
     centred, variance = _moments(convert(x, widened(x.dtype)), axes)
@@ -231,12 +232,12 @@ def instance_norm(
 # Over the features of each example
 
 
-def _last_axes(who: str, x: Value, normalized_shape: Any) -> tuple[tuple[int, ...], Any]:
-    shape = numbers(normalized_shape, who, "normalized_shape")
+def _last_axes(caller: str, x: Value, normalized_shape: Any) -> tuple[tuple[int, ...], Any]:
+    shape = numbers(normalized_shape, caller, "normalized_shape")
     start = x.ndim - len(shape)
     if not shape or start < 0 or x.shape[start:] != shape:
         raise ValueError(
-            f"{who}: the last axes of input must be normalized_shape {shape}, got {x.type}"
+            f"{caller}: the last axes of input must be normalized_shape {shape}, got {x.type}"
         )
     return shape, tuple(range(start, x.ndim))
 
@@ -271,11 +272,11 @@ def layer_norm(
     Array([[-1.,  1.],
            [-1.,  1.]], dtype=float32)
     """
-    who = "layer_norm"
-    x = as_float(input, who)
-    shape, axes = _last_axes(who, x, normalized_shape)
+    caller = "layer_norm"
+    x = as_float(input, caller)
+    shape, axes = _last_axes(caller, x, normalized_shape)
     factor, shift = (
-        _placed(who, name, given, shape, x, axes[0])
+        _placed(caller, name, given, shape, x, axes[0])
         for name, given in (("weight", weight), ("bias", bias))
     )
     centred, variance = _moments(convert(x, widened(x.dtype)), axes)
@@ -312,10 +313,10 @@ def rms_norm(
     >>> F.rms_norm(snp.array([[3.0, 4.0]]), 2).round(3)
     Array([[0.849, 1.131]], dtype=float32)
     """
-    who = "rms_norm"
-    x = as_float(input, who)
-    shape, axes = _last_axes(who, x, normalized_shape)
-    factor = _placed(who, "weight", weight, shape, x, axes[0])
+    caller = "rms_norm"
+    x = as_float(input, caller)
+    shape, axes = _last_axes(caller, x, normalized_shape)
+    factor = _placed(caller, "weight", weight, shape, x, axes[0])
     wide = convert(x, widened(x.dtype))
     if eps is None:
         eps = float(finfo(wide.dtype).eps)
@@ -351,16 +352,17 @@ def group_norm(
     >>> F.group_norm(snp.array([[1.0, 3.0, 10.0, 30.0]]), 2).round(3)
     Array([[-1.,  1., -1.,  1.]], dtype=float32)
     """
-    who = "group_norm"
-    x = _channelled(who, input)
-    (groups,) = per_axis(num_groups, 1, who, "num_groups")
+    caller = "group_norm"
+    x = _channelled(caller, input)
+    (groups,) = per_axis(num_groups, 1, caller, "num_groups")
     batch, channels, *spatial = x.shape
     if channels % groups:
         raise ValueError(
-            f"{who}: num_groups {groups} does not divide the {channels} channels of input {x.type}"
+            f"{caller}: num_groups {groups} does not divide the {channels} channels of input "
+            f"{x.type}"
         )
     factor, shift = (
-        _placed(who, name, given, (channels,), x, 1)
+        _placed(caller, name, given, (channels,), x, 1)
         for name, given in (("weight", weight), ("bias", bias))
     )
     grouped = reshape(convert(x, widened(x.dtype)), (batch, groups, channels // groups, *spatial))
@@ -400,11 +402,11 @@ def local_response_norm(
     >>> F.local_response_norm(snp.ones((1, 3, 1)), 3, alpha=3.0, beta=1.0).round(3).ravel()
     Array([0.333, 0.25 , 0.333], dtype=float32)
     """
-    who = "local_response_norm"
-    x = as_float(input, who)
-    (size,) = per_axis(size, 1, who, "size")
+    caller = "local_response_norm"
+    x = as_float(input, caller)
+    (size,) = per_axis(size, 1, caller, "size")
     if x.ndim < 3:
-        raise ValueError(f"{who}: input must be (batch, channels, length, ...), got {x.type}")
+        raise ValueError(f"{caller}: input must be (batch, channels, length, ...), got {x.type}")
     wide = convert(x, widened(x.dtype))
     window = AxisWindow(size, 1, size // 2, (size - 1) // 2)
     around = tuple(window if d == 1 else PLAIN for d in range(x.ndim))

@@ -37,7 +37,7 @@ __all__ = [
 
 
 def _windows(
-    who: str,
+    caller: str,
     x: Value,
     kernel_size: Any,
     stride: Any,
@@ -46,21 +46,23 @@ def _windows(
     ceil_mode: bool,
 ) -> list[AxisWindow]:
     n = x.ndim - 2
-    sizes = per_axis(kernel_size, n, who, "kernel_size")
-    strides = sizes if stride is None else per_axis(stride, n, who, "stride")
-    paddings = per_axis(padding, n, who, "padding", 0)
-    dilations = per_axis(dilation, n, who, "dilation")
+    sizes = per_axis(kernel_size, n, caller, "kernel_size")
+    strides = sizes if stride is None else per_axis(stride, n, caller, "stride")
+    paddings = per_axis(padding, n, caller, "padding", 0)
+    dilations = per_axis(dilation, n, caller, "dilation")
     windows = []
     for size, k, s, p, d in zip(x.shape[2:], sizes, strides, paddings, dilations, strict=True):
         if 2 * p > d * (k - 1) + 1:
             raise ValueError(
-                f"{who}: padding must be at most half of what a window reaches over, got padding "
+                f"{caller}: padding must be at most half of what a window reaches over, got "
+                "padding "
                 f"{paddings}, kernel_size {sizes}, dilation {dilations}"
             )
         window = window_of(size, k, s, p, d, ceil_mode)
         if window.count(size) < 1:
             raise ValueError(
-                f"{who}: a window that reaches over {window.extent} does not fit an axis of {size} "
+                f"{caller}: a window that reaches over {window.extent} does not fit an axis of "
+                f"{size} "
                 f"with padding {p}: input {x.type}"
             )
         windows.append(window)
@@ -80,9 +82,9 @@ def _max_pool(
     ceil_mode: bool,
     return_indices: bool,
 ) -> Any:
-    who = f"max_pool{n}d"
-    x, single = batched(input, n, who)
-    windows = _windows(who, x, kernel_size, stride, padding, dilation, ceil_mode)
+    caller = f"max_pool{n}d"
+    x, single = batched(input, n, caller)
+    windows = _windows(caller, x, kernel_size, stride, padding, dilation, ceil_mode)
     if not return_indices:
         return unbatched(ReduceWindowMax((PLAIN, PLAIN, *windows))(x), single)
     tables = [table_of(size, w) for size, w in zip(x.shape[2:], windows, strict=True)]
@@ -234,12 +236,12 @@ def _avg_pool(
     divisor_override: Any,
     kind: str = "avg",
 ) -> Any:
-    who = f"{kind}_pool{n}d"
-    x, single = batched(input, n, who)
-    x = as_float(x, who)
-    windows = _windows(who, x, kernel_size, stride, padding, 1, ceil_mode)
+    caller = f"{kind}_pool{n}d"
+    x, single = batched(input, n, caller)
+    x = as_float(x, caller)
+    windows = _windows(caller, x, kernel_size, stride, padding, 1, ceil_mode)
     if divisor_override == 0:
-        raise ValueError(f"{who}: divisor_override must not be 0")
+        raise ValueError(f"{caller}: divisor_override must not be 0")
     divisor = divisor_override
     if divisor is None:
         divisor = of_rank(_divisor(windows, x.shape[2:], count_include_pad), x.ndim)
@@ -366,10 +368,10 @@ def avg_pool3d(
 def _lp_pool(
     n: int, input: Any, norm_type: float, kernel_size: Any, stride: Any, ceil_mode: bool
 ) -> Any:
-    who = f"lp_pool{n}d"
-    powers = power(as_float(input, who), norm_type)
+    caller = f"lp_pool{n}d"
+    powers = power(as_float(input, caller), norm_type)
     mean = _avg_pool(n, powers, kernel_size, stride, 0, ceil_mode, True, None, "lp")
-    size = math.prod(per_axis(kernel_size, n, who, "kernel_size"))
+    size = math.prod(per_axis(kernel_size, n, caller, "kernel_size"))
     return power(mean * size, 1 / norm_type)
 
 

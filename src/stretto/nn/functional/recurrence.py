@@ -126,7 +126,9 @@ def _run(
     return outputs, last
 
 
-def _check_weights(who: str, gates: int, x: Any, hidden: int, out: int, weights: _Weights) -> None:
+def _check_weights(
+    caller: str, gates: int, x: Any, hidden: int, out: int, weights: _Weights
+) -> None:
     expected = {
         "weight_ih": (weights.of_input, (gates * hidden, x.shape[-1])),
         "weight_hh": (weights.of_state, (gates * hidden, out)),
@@ -137,13 +139,13 @@ def _check_weights(who: str, gates: int, x: Any, hidden: int, out: int, weights:
     for name, (value, shape) in expected.items():
         if value is not None and value.shape != shape:
             raise ValueError(
-                f"{who}: expected {name} of shape {shape} for input {x.type} and hidden size "
+                f"{caller}: expected {name} of shape {shape} for input {x.type} and hidden size "
                 f"{hidden}, got {value.type}"
             )
 
 
 def _grouped(
-    who: str, params: Sequence[Any], has_biases: bool, runs: int, projects: bool
+    caller: str, params: Sequence[Any], has_biases: bool, runs: int, projects: bool
 ) -> list[_Weights]:
     """The flat list of weights by layers and directions."""
     size = 2 + 2 * has_biases
@@ -151,10 +153,10 @@ def _grouped(
         size += 1
     elif len(params) != runs * size:
         raise ValueError(
-            f"{who}: expected {size} weights for each of {runs} layers and directions, got "
+            f"{caller}: expected {size} weights for each of {runs} layers and directions, got "
             f"{len(params)} in all"
         )
-    values = [as_float(w, who, f"params[{i}]") for i, w in enumerate(params)]
+    values = [as_float(w, caller, f"params[{i}]") for i, w in enumerate(params)]
     out = []
     for i in range(0, len(values), size):
         first, rest = values[i : i + 2], values[i + 2 : i + size]
@@ -165,7 +167,7 @@ def _grouped(
 
 
 def _states(
-    who: str, hx: Any, lead: tuple[int, ...], sizes: tuple[int, ...], dtype: Any
+    caller: str, hx: Any, lead: tuple[int, ...], sizes: tuple[int, ...], dtype: Any
 ) -> list[Any]:
     """The first states, of shapes ``(*lead, size)``; zeros for None."""
     if hx is None:
@@ -173,12 +175,12 @@ def _states(
     given = tuple(hx) if isinstance(hx, (tuple, list)) else (hx,)
     if len(given) != len(sizes):
         expected = "a pair (h, c)" if len(sizes) == 2 else "one array"
-        raise ValueError(f"{who}: expected hx to be {expected}, got {len(given)} arrays")
+        raise ValueError(f"{caller}: expected hx to be {expected}, got {len(given)} arrays")
     out = []
     for name, h, n in zip("hc", given, sizes, strict=False):
-        value = as_value(h, who, name)
+        value = as_value(h, caller, name)
         if value.shape != (*lead, n):
-            raise ValueError(f"{who}: expected {name} of shape {(*lead, n)}, got {value.type}")
+            raise ValueError(f"{caller}: expected {name} of shape {(*lead, n)}, got {value.type}")
         out.append(convert(value, dtype))
     return out
 
@@ -197,13 +199,13 @@ def _network(
     key: Any,
 ) -> tuple[Any, list[Any]]:
     """The outputs of the last layer, and the last states of all layers and directions."""
-    who, directions = kind.name, 1 + bidirectional
-    x = as_float(input, who)
+    caller, directions = kind.name, 1 + bidirectional
+    x = as_float(input, caller)
     if x.ndim not in (2, 3):
         order = "(batch, length, features)" if batch_first else "(length, batch, features)"
-        raise ValueError(f"{who}: expected input {order} or (length, features), got {x.type}")
-    p = probability(p, who, "dropout") if train and num_layers > 1 else 0.0
-    layers = _grouped(who, params, has_biases, num_layers * directions, kind is _LSTM)
+        raise ValueError(f"{caller}: expected input {order} or (length, features), got {x.type}")
+    p = probability(p, caller, "dropout") if train and num_layers > 1 else 0.0
+    layers = _grouped(caller, params, has_biases, num_layers * directions, kind is _LSTM)
     batch_first = batch_first and x.ndim == 3
     if batch_first:
         x = snp.swapaxes(x, 0, 1)
@@ -212,14 +214,14 @@ def _network(
     out = layers[0].projection.shape[0] if projects else hidden
     dtype = snp.result_type(x, layers[0].of_state)
     lead, sizes = (len(layers), *x.shape[1:-1]), (out, hidden)[: kind.states]
-    first = _states(who, hx, lead, sizes, dtype)
-    keys = split(key_or_next(key, who), num_layers - 1) if p else None
+    first = _states(caller, hx, lead, sizes, dtype)
+    keys = split(key_or_next(key, caller), num_layers - 1) if p else None
     last: list[tuple[Any, ...]] = []
     for i in range(num_layers):
         outputs = []
         for d in range(directions):
             run = i * directions + d
-            _check_weights(who, kind.gates, x, hidden, out, layers[run])
+            _check_weights(caller, kind.gates, x, hidden, out, layers[run])
             state = tuple([h[run] for h in first])
             y, state = _run(kind, x, state, layers[run], bool(d))
             outputs.append(y)
@@ -235,17 +237,17 @@ def _cell(
     kind: _Kind, input: Any, hx: Any, w_ih: Any, w_hh: Any, b_ih: Any, b_hh: Any
 ) -> tuple[Any, ...]:
     """The states after one step."""
-    who = f"{kind.name}_cell"
-    x = as_float(input, who)
+    caller = f"{kind.name}_cell"
+    x = as_float(input, caller)
     if x.ndim not in (1, 2):
-        raise ValueError(f"{who}: expected input (batch, features) or (features,), got {x.type}")
+        raise ValueError(f"{caller}: expected input (batch, features) or (features,), got {x.type}")
     has_biases = b_ih is not None
     params = [w_ih, w_hh, b_ih, b_hh] if has_biases else [w_ih, w_hh]
-    (weights,) = _grouped(who, params, has_biases, 1, False)
+    (weights,) = _grouped(caller, params, has_biases, 1, False)
     hidden = weights.of_state.shape[0] // kind.gates
-    _check_weights(who, kind.gates, x, hidden, hidden, weights)
+    _check_weights(caller, kind.gates, x, hidden, hidden, weights)
     dtype = snp.result_type(x, weights.of_state)
-    state = tuple(_states(who, hx, x.shape[:-1], (hidden,) * kind.states, dtype))
+    state = tuple(_states(caller, hx, x.shape[:-1], (hidden,) * kind.states, dtype))
     products, bias = _prepared(kind, x, weights)
     return kind.step(products, state, snp.swapaxes(weights.of_state, 0, 1), bias, None)
 

@@ -29,15 +29,15 @@ __all__ = [
 ]
 
 
-def _weighted(loss: Any, weight: Any, reduction: str, who: str) -> Any:
+def _weighted(loss: Any, weight: Any, reduction: str, caller: str) -> Any:
     """The reduction of weighted losses; their mean is over the sum of the weights."""
     if weight is None:
-        return reduced(loss, reduction, who)
-    weight = as_float(weight, who, "weight")
-    same_shape(who, input=loss, weight=weight)
+        return reduced(loss, reduction, caller)
+    weight = as_float(weight, caller, "weight")
+    same_shape(caller, input=loss, weight=weight)
     if reduction == "mean":
         return snp.sum(loss * weight) / snp.sum(weight)
-    return reduced(loss * weight, reduction, who)
+    return reduced(loss * weight, reduction, caller)
 
 
 def mse_loss(
@@ -122,14 +122,14 @@ def smooth_l1_loss(
     >>> st.nn.functional.smooth_l1_loss(x, snp.zeros(2), reduction="none")
     Array([0.125, 2.5  ], dtype=float32)
     """
-    who = "smooth_l1_loss"
+    caller = "smooth_l1_loss"
     if beta < 0:
-        raise ValueError(f"{who}: beta must not be negative, got {beta!r}")
-    x, y = pair(who, input, target)
+        raise ValueError(f"{caller}: beta must not be negative, got {beta!r}")
+    x, y = pair(caller, input, target)
     d = snp.abs(x - y)
     if beta:
         d = snp.where(snp.less(d, beta), snp.square(x - y) * (0.5 / beta), d - 0.5 * beta)
-    return reduced(d, reduction, who)
+    return reduced(d, reduction, caller)
 
 
 def huber_loss(
@@ -223,23 +223,24 @@ def gaussian_nll_loss(
     >>> st.nn.functional.gaussian_nll_loss(snp.array([3.0]), snp.array([1.0]), snp.array([1.0]))
     Array(2., dtype=float32)
     """
-    who = "gaussian_nll_loss"
-    x, y = pair(who, input, target)
-    v = as_float(var, who, "var")
+    caller = "gaussian_nll_loss"
+    x, y = pair(caller, input, target)
+    v = as_float(var, caller, "var")
     if v.shape not in (x.shape, ()):
         if v.shape == x.shape[:-1]:
             v = expand_dims(v, v.ndim)
         elif v.shape != (*x.shape[:-1], 1):
             raise ValueError(
-                f"{who}: var must have the shape of input {x.type}, without its last axis or with "
+                f"{caller}: var must have the shape of input {x.type}, without its last axis or "
+                "with "
                 f"size 1 there, or be a number; got {v.type}"
             )
-    check_known(snp.greater_equal(v, 0), f"{who}: var must not be negative; use softplus or exp")
+    check_known(snp.greater_equal(v, 0), f"{caller}: var must not be negative; use softplus or exp")
     v = _at_least(v, full_like(v, eps))
     loss = 0.5 * (snp.log(v) + snp.square(x - y) / v)
     if full:
         loss = loss + 0.5 * math.log(2 * math.pi)
-    return reduced(loss, reduction, who)
+    return reduced(loss, reduction, caller)
 
 
 def poisson_nll_loss(
@@ -275,12 +276,12 @@ def poisson_nll_loss(
     >>> st.nn.functional.poisson_nll_loss(snp.array([0.0]), snp.array([2.0]))
     Array(1., dtype=float32)
     """
-    who = "poisson_nll_loss"
-    x, t = pair(who, input, target)
+    caller = "poisson_nll_loss"
+    x, t = pair(caller, input, target)
     loss = snp.exp(x) - t * x if log_input else x - t * snp.log(x + eps)
     if full:
         large = snp.greater(t, 1)
         safe = snp.where(large, t, 1.0)
         stirling = safe * snp.log(safe) - safe + 0.5 * snp.log(2 * math.pi * safe)
         loss = loss + snp.where(large, stirling, 0.0)
-    return reduced(loss, reduction, who)
+    return reduced(loss, reduction, caller)

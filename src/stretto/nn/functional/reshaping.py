@@ -93,10 +93,10 @@ def unflatten(input: ArrayLike, dim: int, sizes: Sequence[int]) -> Array:
     return reshape(x, (*x.shape[:d], *parts, *x.shape[d + 1 :]))
 
 
-def _images(who: str, input: Any) -> Any:
-    x = as_value(input, who, "input")
+def _images(caller: str, input: Any) -> Any:
+    x = as_value(input, caller, "input")
     if x.ndim < 3:
-        raise ValueError(f"{who}: input must be (..., channels, height, width), got {x.type}")
+        raise ValueError(f"{caller}: input must be (..., channels, height, width), got {x.type}")
     return x
 
 
@@ -180,12 +180,12 @@ def channel_shuffle(input: ArrayLike, groups: int) -> Array:
     >>> F.channel_shuffle(snp.arange(4.0).reshape(1, 4, 1), 2).ravel()
     Array([0., 2., 1., 3.], dtype=float32)
     """
-    who = "channel_shuffle"
-    x = as_value(input, who, "input")
-    (groups,) = per_axis(groups, 1, who, "groups")
+    caller = "channel_shuffle"
+    x = as_value(input, caller, "input")
+    (groups,) = per_axis(groups, 1, caller, "groups")
     if x.ndim < 3 or x.shape[1] % groups:
         raise ValueError(
-            f"{who}: input must be (batch, channels, ...), with channels that {groups} groups "
+            f"{caller}: input must be (batch, channels, ...), with channels that {groups} groups "
             f"divide; got {x.type}"
         )
     b, c, *spatial = x.shape
@@ -197,18 +197,19 @@ def channel_shuffle(input: ArrayLike, groups: int) -> Array:
 
 
 def _settings(
-    who: str, space: tuple[int, ...], kernel_size: Any, dilation: Any, padding: Any, stride: Any
+    caller: str, space: tuple[int, ...], kernel_size: Any, dilation: Any, padding: Any, stride: Any
 ) -> tuple[tuple[int, ...], ...]:
     """Kernel sizes, dilations, paddings, strides, and numbers of windows, along both axes."""
-    sizes = per_axis(kernel_size, 2, who, "kernel_size")
-    dilations = per_axis(dilation, 2, who, "dilation")
-    paddings = per_axis(padding, 2, who, "padding", 0)
-    strides = per_axis(stride, 2, who, "stride")
+    sizes = per_axis(kernel_size, 2, caller, "kernel_size")
+    dilations = per_axis(dilation, 2, caller, "dilation")
+    paddings = per_axis(padding, 2, caller, "padding", 0)
+    strides = per_axis(stride, 2, caller, "stride")
     columns = zip(space, sizes, dilations, paddings, strides, strict=True)
     counts = tuple((n + 2 * p - d * (k - 1) - 1) // s + 1 for n, k, d, p, s in columns)
     if min(counts) < 1:
         raise ValueError(
-            f"{who}: windows of {sizes} with dilation {dilations} do not fit {space} with padding "
+            f"{caller}: windows of {sizes} with dilation {dilations} do not fit {space} with "
+            "padding "
             f"{paddings}"
         )
     return sizes, dilations, paddings, strides, counts
@@ -295,14 +296,15 @@ def fold(
              [2., 4., 2.],
              [1., 2., 1.]]]], dtype=float32)
     """
-    who = "fold"
-    x, single = batched(input, 1, who)
-    space = per_axis(output_size, 2, who, "output_size")
-    sizes, *_, counts = _settings(who, space, kernel_size, dilation, padding, stride)
+    caller = "fold"
+    x, single = batched(input, 1, caller)
+    space = per_axis(output_size, 2, caller, "output_size")
+    sizes, *_, counts = _settings(caller, space, kernel_size, dilation, padding, stride)
     elements, windows = math.prod(sizes), math.prod(counts)
     if x.shape[1] % elements or x.shape[2] != windows:
         raise ValueError(
-            f"{who}: expected (batch, channels × {elements} kernel elements, {windows} windows), "
+            f"{caller}: expected (batch, channels × {elements} kernel elements, {windows} "
+            "windows), "
             f"got {x.type}"
         )
     images = ShapeDtypeStruct((x.shape[0], x.shape[1] // elements, *space), x.dtype)

@@ -82,18 +82,19 @@ def interpolate(
     >>> F.interpolate(x, size=4, mode="linear")
     Array([[[1. , 1.5, 2.5, 3. ]]], dtype=float32)
     """
-    who = "interpolate"
-    x = as_value(input, who, "input")
+    caller = "interpolate"
+    x = as_value(input, caller, "input")
     if mode not in _RANKS or x.ndim not in _RANKS[mode]:
         fits = [name for name, ranks in _RANKS.items() if x.ndim in ranks]
         raise ValueError(
-            f"{who}: mode {mode!r} does not fit input {x.type}; expected (batch, channels, and 1 "
+            f"{caller}: mode {mode!r} does not fit input {x.type}; expected (batch, channels, "
+            "and 1 "
             f"to 3 spatial axes), for which there are {fits}"
         )
     weighing = mode in ("linear", "bilinear", "trilinear", "bicubic")
     if align_corners is not None and not weighing:
-        raise ValueError(f"{who}: align_corners is for the linear and cubic modes, got {mode!r}")
-    sizes, scales = _sizes(who, x, size, scale_factor)
+        raise ValueError(f"{caller}: align_corners is for the linear and cubic modes, got {mode!r}")
+    sizes, scales = _sizes(caller, x, size, scale_factor)
     if recompute_scale_factor:
         scales = [None] * len(sizes)
     if mode == "area":
@@ -102,7 +103,7 @@ def interpolate(
         for axis, (m, scale) in enumerate(zip(sizes, scales, strict=True), 2):
             x = _nearest(x, axis, m, scale, mode == "nearest-exact")
         return x
-    x = as_float(x, who)
+    x = as_float(x, caller)
     out = convert(x, widened(x.dtype))
     weights = _cubic if mode == "bicubic" else _linear
     for axis, (m, scale) in enumerate(zip(sizes, scales, strict=True), 2):
@@ -146,22 +147,22 @@ def upsample(
     return interpolate(input, size, scale_factor, mode, align_corners)
 
 
-def _sizes(who: str, x: Value, size: Any, factor: Any) -> tuple[list[int], list[float | None]]:
+def _sizes(caller: str, x: Value, size: Any, factor: Any) -> tuple[list[int], list[float | None]]:
     """The sizes of the spatial axes, and their scales where these were given."""
     n = x.ndim - 2
     if (size is None) == (factor is None):
-        raise ValueError(f"{who}: give size or scale_factor, one of them; got {size}, {factor}")
+        raise ValueError(f"{caller}: give size or scale_factor, one of them; got {size}, {factor}")
     given = factor if size is None else size
     several = tuple(given) if isinstance(given, (tuple, list)) else (given,) * n
     if len(several) != n or not all(v > 0 for v in several):
         name = "scale_factor" if size is None else "size"
-        raise ValueError(f"{who}: {name} must be a positive number, or {n}; got {given!r}")
+        raise ValueError(f"{caller}: {name} must be a positive number, or {n}; got {given!r}")
     if size is not None:
-        return list(integers(several, who, "size")), [None] * n
+        return list(integers(several, caller, "size")), [None] * n
     scales = [float(s) for s in several]
     sizes = [math.floor(m * s) for m, s in zip(x.shape[2:], scales, strict=True)]
     if not all(sizes):
-        raise ValueError(f"{who}: scale_factor {factor} leaves nothing of input {x.type}")
+        raise ValueError(f"{caller}: scale_factor {factor} leaves nothing of input {x.type}")
     return sizes, list(scales)
 
 

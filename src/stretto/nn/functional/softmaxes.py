@@ -22,8 +22,8 @@ from stretto.numpy.dtypes import as_dtype
 __all__ = ["gumbel_softmax", "log_softmax", "softmax", "softmin"]
 
 
-def _as(x: Any, dtype: Any, who: str) -> Any:
-    x = as_value(x, who, "input")
+def _as(x: Any, dtype: Any, caller: str) -> Any:
+    x = as_value(x, caller, "input")
     return x if dtype is None else convert(x, as_dtype(dtype))
 
 

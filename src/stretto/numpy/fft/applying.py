@@ -23,63 +23,67 @@ _NORMS = ("backward", "ortho", "forward")
 _AT_ONCE = 3
 
 
-def along_axis(who: str, kind: FftType, a: Any, n: Any, axis: Any, norm: str | None) -> Any:
+def along_axis(caller: str, kind: FftType, a: Any, n: Any, axis: Any, norm: str | None) -> Any:
     """The transform along one axis, with ``n`` points there."""
-    x = as_value(a, who, "a")
+    x = as_value(a, caller, "a")
     if isinstance(axis, (tuple, list)):
-        raise TypeError(f"{who}: axis must be an integer, got {axis}; use {who}n for several axes")
-    axes = (canonical_axis(axis, x.ndim, who),)
-    return _applied(who, kind, x, None if n is None else (integer(n, who, "n", 1),), axes, norm)
+        raise TypeError(
+            f"{caller}: axis must be an integer, got {axis}; use {caller}n for several axes"
+        )
+    axes = (canonical_axis(axis, x.ndim, caller),)
+    return _applied(
+        caller, kind, x, None if n is None else (integer(n, caller, "n", 1),), axes, norm
+    )
 
 
-def along_axes(who: str, kind: FftType, a: Any, s: Any, axes: Any, norm: str | None) -> Any:
+def along_axes(caller: str, kind: FftType, a: Any, s: Any, axes: Any, norm: str | None) -> Any:
     """The transform along several axes, with ``s`` points; by default all axes, or the last."""
-    x = as_value(a, who, "a")
-    lengths = None if s is None else integers(s, who, "s", -1)
+    x = as_value(a, caller, "a")
+    lengths = None if s is None else integers(s, caller, "s", -1)
     if axes is None and lengths is not None:
         if len(lengths) > x.ndim:
-            raise ValueError(f"{who}: s {lengths} has more sizes than {x.type} has axes")
+            raise ValueError(f"{caller}: s {lengths} has more sizes than {x.type} has axes")
         places = tuple(range(x.ndim - len(lengths), x.ndim))
     else:
-        places = canonical_axes(axes, x.ndim, who)
+        places = canonical_axes(axes, x.ndim, caller)
     if lengths is not None and len(lengths) != len(places):
-        raise ValueError(f"{who}: s {lengths} and axes {axes} must be equally many")
-    return _applied(who, kind, x, lengths, places, norm)
+        raise ValueError(f"{caller}: s {lengths} and axes {axes} must be equally many")
+    return _applied(caller, kind, x, lengths, places, norm)
 
 
-def swapped_norm(who: str, norm: str | None) -> str:
+def swapped_norm(caller: str, norm: str | None) -> str:
     """The norm that puts on a transform the factor which this one puts on its inverse."""
-    return _NORMS[2 - _NORMS.index(_checked(who, norm))]
+    return _NORMS[2 - _NORMS.index(_checked(caller, norm))]
 
 
-def _checked(who: str, norm: str | None) -> str:
+def _checked(caller: str, norm: str | None) -> str:
     name = "backward" if norm is None else norm
     if name not in _NORMS:
         raise ValueError(
-            f"{who}: norm must be None, 'backward', 'ortho' or 'forward'; got {norm!r}"
+            f"{caller}: norm must be None, 'backward', 'ortho' or 'forward'; got {norm!r}"
         )
     return name
 
 
 def _applied(
-    who: str, kind: FftType, x: Any, s: Sequence[int] | None, axes: tuple[int, ...], norm: Any
+    caller: str, kind: FftType, x: Any, s: Sequence[int] | None, axes: tuple[int, ...], norm: Any
 ) -> Any:
-    norm = _checked(who, norm)
+    norm = _checked(caller, norm)
     dtype = complex_dtype(x.dtype)
     if kind is not FftType.RFFT:
         x = convert(x, dtype)
     elif is_complex(x.dtype):
         raise TypeError(
-            f"{who}: expected real numbers, got {x.type}; take x.real, or use a transform of "
+            f"{caller}: expected real numbers, got {x.type}; take x.real, or use a transform of "
             f"complex numbers, fft or fftn"
         )
     else:
         x = convert(x, real_dtype(dtype))
     if not axes:
         if kind in (FftType.RFFT, FftType.IRFFT):
-            raise ValueError(f"{who}: expected at least one axis of {x.type}, got none")
+            raise ValueError(f"{caller}: expected at least one axis of {x.type}, got none")
         return x
-    lengths = _lengths(who, kind, x, s, axes)
+    lengths = _lengths(caller, kind, x, s, axes)
     x = _resized(kind, x, lengths, axes)
     out = _transformed(kind, x, lengths, axes)
     factor = _factor(kind, math.prod(lengths), norm)
@@ -87,7 +91,7 @@ def _applied(
 
 
 def _lengths(
-    who: str, kind: FftType, x: Any, s: Sequence[int] | None, axes: tuple[int, ...]
+    caller: str, kind: FftType, x: Any, s: Sequence[int] | None, axes: tuple[int, ...]
 ) -> tuple[int, ...]:
     """The number of points along each axis: that asked for, else (or for -1) that at hand."""
     own = [x.shape[d] for d in axes]
@@ -96,7 +100,8 @@ def _lengths(
     lengths = own if s is None else [m if n == -1 else n for n, m in zip(s, own, strict=True)]
     if min(lengths) < 1:
         raise ValueError(
-            f"{who}: a transform needs at least one point, got {tuple(lengths)} along axes {axes} "
+            f"{caller}: a transform needs at least one point, got {tuple(lengths)} along axes "
+            f"{axes} "
             f"of {x.type}"
         )
     return tuple(lengths)

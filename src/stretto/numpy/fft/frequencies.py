@@ -23,18 +23,18 @@ from stretto.numpy.manipulation import roll
 __all__ = ["fftfreq", "fftshift", "ifftshift", "rfftfreq"]
 
 
-def _spaced(who: str, places: np.ndarray, n: int, d: Any, dtype: Any) -> Any:
+def _spaced(caller: str, places: np.ndarray, n: int, d: Any, dtype: Any) -> Any:
     wanted = default_dtype("float") if dtype is None else as_dtype(dtype)
     if isinstance(d, (int, float)):
         return as_value((places / (n * d)).astype(wanted))
-    step = as_value(d, who, "d")
+    step = as_value(d, caller, "d")
     return convert(as_value(places.astype(np.float64)) / (step * n), wanted)
 
 
-def _count(who: str, n: Any) -> int:
-    count = integer(n, who, "n")
+def _count(caller: str, n: Any) -> int:
+    count = integer(n, caller, "n")
     if count < 1:
-        raise ValueError(f"{who}: n must be positive, got {count}")
+        raise ValueError(f"{caller}: n must be positive, got {count}")
     return count
 
 

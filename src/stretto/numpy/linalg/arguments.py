@@ -17,32 +17,32 @@ from stretto._engine.ops.linalg.family import check_matrix
 __all__ = ["floats", "matrices", "same_floats", "systems"]
 
 
-def floats(who: str, x: Any, argument: str = "a") -> Any:
+def floats(caller: str, x: Any, argument: str = "a") -> Any:
     """The value, with integers and booleans as the default float."""
-    x = as_value(x, who, argument)
+    x = as_value(x, caller, argument)
     return convert(x, inexact_dtype(x.dtype))
 
 
-def matrices(who: str, x: Any, argument: str = "a", square: bool = False) -> Any:
+def matrices(caller: str, x: Any, argument: str = "a", square: bool = False) -> Any:
     """The same for matrices, square if so asked; raises as ``check_matrix`` does."""
-    x = floats(who, x, argument)
-    check_matrix(who, x.type, square)
+    x = floats(caller, x, argument)
+    check_matrix(caller, x.type, square)
     return x
 
 
-def same_floats(who: str, x: Any, y: Any) -> tuple[Any, Any]:
+def same_floats(caller: str, x: Any, y: Any) -> tuple[Any, Any]:
     """Two values of one floating dtype, each of its own shape."""
-    x, y = promote_dtypes(who, x, y)
-    return floats(who, x), floats(who, y)
+    x, y = promote_dtypes(caller, x, y)
+    return floats(caller, x), floats(caller, y)
 
 
-def systems(who: str, a: Any, b: Any) -> tuple[Any, Any, bool]:
+def systems(caller: str, a: Any, b: Any) -> tuple[Any, Any, bool]:
     """Both in one dtype, a vector as a column; and whether it was a vector."""
-    a, b = same_floats(who, a, b)
-    matrices(who, a, square=True)
+    a, b = same_floats(caller, a, b)
+    matrices(caller, a, square=True)
     vector = b.ndim == 1
     if not b.ndim or b.shape[0 if vector else -2] != a.shape[-1]:
         raise ValueError(
-            f"{who}: b must have {a.shape[-1]} rows, as a has: got a: {a.type} and b: {b.type}"
+            f"{caller}: b must have {a.shape[-1]} rows, as a has: got a: {a.type} and b: {b.type}"
         )
     return a, expand_dims(b, 1) if vector else b, vector

@@ -142,10 +142,10 @@ def qr(a: ArrayLike, mode: str = "reduced") -> Any:
     return r if mode == "r" else QRResult(q, r)
 
 
-def _hermitian(who: str, a: Any, UPLO: str | None, symmetrize_input: bool) -> Any:
-    x = matrices(who, a, square=True)
+def _hermitian(caller: str, a: Any, UPLO: str | None, symmetrize_input: bool) -> Any:
+    x = matrices(caller, a, square=True)
     if UPLO not in (None, "L", "U"):
-        raise ValueError(f"{who}: UPLO must be 'L' or 'U', got {UPLO!r}")
+        raise ValueError(f"{caller}: UPLO must be 'L' or 'U', got {UPLO!r}")
     if symmetrize_input:
         return symmetrized(x)
     return adjoint(x) if UPLO == "U" else x

@@ -39,14 +39,14 @@ def _squares(x: Any) -> Any:
     return square(real(x)) + square(imag(x)) if is_complex(x.dtype) else square(x)
 
 
-def _vector_norm(x: Any, axes: tuple[int, ...], ord: Any, keepdims: bool, who: str) -> Any:
+def _vector_norm(x: Any, axes: tuple[int, ...], ord: Any, keepdims: bool, caller: str) -> Any:
     if ord is None or ord == 2:
         if len(axes) == x.ndim and not keepdims and at_rest(x) and x.dtype.char in FLOAT:
             line = np.ravel(x.to_host())
             return array_of(np.sqrt(np.dot(line, line)), x.dtype)
         return root_of_squares(sum_(_squares(x), axes, keepdims=keepdims))
     if isinstance(ord, str):
-        raise ValueError(f"{who}: ord={ord!r} is for matrices; for vectors give a number")
+        raise ValueError(f"{caller}: ord={ord!r} is for matrices; for vectors give a number")
     size = absolute(x)
     if ord == np.inf:
         return max_(size, axes, keepdims=keepdims, initial=0)
@@ -69,9 +69,9 @@ def _power(size: Any, exponent: float) -> Any:
 _SUMS = {1: (max_, -2), -1: (min_, -2), np.inf: (max_, -1), -np.inf: (min_, -1)}
 
 
-def _matrix_norm(x: Any, axes: tuple[int, int], ord: Any, keepdims: bool, who: str) -> Any:
+def _matrix_norm(x: Any, axes: tuple[int, int], ord: Any, keepdims: bool, caller: str) -> Any:
     if (ord is None or ord == "fro") and x.ndim == 2:
-        return _vector_norm(x, axes, 2, keepdims, who)
+        return _vector_norm(x, axes, 2, keepdims, caller)
     if ord is None or ord == "fro":
         return root_of_squares(sum_(_squares(x), axes, keepdims=keepdims))
     x = moveaxis(x, axes, (-2, -1))
@@ -84,7 +84,8 @@ def _matrix_norm(x: Any, axes: tuple[int, int], ord: Any, keepdims: bool, who: s
         out = (max_ if ord == 2 else min_)(svdvals(x), -1)
     else:
         raise ValueError(
-            f"{who}: ord must be 'fro', 'nuc', 1, -1, 2, -2, inf or -inf for matrices; got {ord!r}"
+            f"{caller}: ord must be 'fro', 'nuc', 1, -1, 2, -2, inf or -inf for matrices; got "
+            f"{ord!r}"
         )
     return expand_dims(out, axes) if keepdims else out
 

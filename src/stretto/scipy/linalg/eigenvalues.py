@@ -142,40 +142,40 @@ def eigh_tridiagonal(
     >>> st.scipy.linalg.eigh_tridiagonal(d, e, eigvals_only=True).round(4)
     Array([0.5858, 2.    , 3.4142], dtype=float32)
     """
-    who = "eigh_tridiagonal"
-    main, off = same_floats(who, as_value(d, who, "d"), as_value(e, who, "e"))
+    caller = "eigh_tridiagonal"
+    main, off = same_floats(caller, as_value(d, caller, "d"), as_value(e, caller, "e"))
     if is_complex(main.dtype):
-        raise TypeError(f"{who}: d and e must be real, got {main.type} and {off.type}")
+        raise TypeError(f"{caller}: d and e must be real, got {main.type} and {off.type}")
     if main.ndim < 1 or off.ndim < 1 or off.shape[-1] != max(main.shape[-1] - 1, 0):
         raise ValueError(
-            f"{who}: e must have one element fewer than d, got {main.type} and {off.type}"
+            f"{caller}: e must have one element fewer than d, got {main.type} and {off.type}"
         )
     if select not in ("a", "i", "v"):
-        raise ValueError(f"{who}: select must be 'a', 'i' or 'v'; got {select!r}")
+        raise ValueError(f"{caller}: select must be 'a', 'i' or 'v'; got {select!r}")
     if select != "a" and select_range is None:
-        raise ValueError(f"{who}: select={select!r} needs select_range=(first, last)")
+        raise ValueError(f"{caller}: select={select!r} needs select_range=(first, last)")
     low, high = (0, 0) if select_range is None else select_range
     n = main.shape[-1]
-    batch = broadcast_shapes(who, main.shape[:-1], off.shape[:-1])
+    batch = broadcast_shapes(caller, main.shape[:-1], off.shape[:-1])
     whole = diagonal_matrix(broadcast_to(main, (*batch, n)))
     if n > 1:  # only the lower triangle is read
         beside = diagonal_matrix(broadcast_to(off, (*batch, n - 1)))
         widths = [(0, 0, 0)] * len(batch)
         whole = whole + pad(beside, full((), 0, off.dtype), [*widths, (1, 0, 0), (0, 1, 0)])
-    matrices(who, whole, "d")
+    matrices(caller, whole, "d")
     *vectors, w = Eigh(not eigvals_only)(whole)
     results = [w, *vectors]
     if select == "i":
         if not 0 <= low <= high < n:
             raise ValueError(
-                f"{who}: select_range must be (first, last) with 0 <= first <= last < {n}, got "
+                f"{caller}: select_range must be (first, last) with 0 <= first <= last < {n}, got "
                 f"{select_range}"
             )
         first, last = int(low), int(high) + 1
         results = [slice_in_dim(x, first, last, 1, x.ndim - 1) for x in results]
     elif select == "v":
         if w.ndim > 1:
-            raise ValueError(f"{who}: select='v' is for one matrix, got {main.type}")
+            raise ValueError(f"{caller}: select='v' is for one matrix, got {main.type}")
         inside = flatnonzero((w > low) & (w <= high))
         results = [x[..., inside] for x in results]
     return results[0] if eigvals_only else tuple(results)

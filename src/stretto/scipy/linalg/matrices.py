@@ -47,9 +47,9 @@ __all__ = [
 scipy_linalg = LazyModule("scipy.linalg")
 
 
-def _line(who: str, x: Any, argument: str) -> Any:
+def _line(caller: str, x: Any, argument: str) -> Any:
     """The value, a number as one element."""
-    x = as_value(x, who, argument)
+    x = as_value(x, caller, argument)
     return x if x.ndim else reshape(x, (1,))
 
 
@@ -164,9 +164,9 @@ def hankel(c: ArrayLike, r: ArrayLike | None = None) -> Array:
     return _patterned(values, place + (place >= n))
 
 
-def _of_one_batch(who: str, c: Any, r: Any) -> tuple[Any, Any]:
-    c, r = promote_dtypes(who, c, r)
-    batch = broadcast_shapes(who, c.shape[:-1], r.shape[:-1])
+def _of_one_batch(caller: str, c: Any, r: Any) -> tuple[Any, Any]:
+    c, r = promote_dtypes(caller, c, r)
+    batch = broadcast_shapes(caller, c.shape[:-1], r.shape[:-1])
     return broadcast_to(c, (*batch, c.shape[-1])), broadcast_to(r, (*batch, r.shape[-1]))
 
 
@@ -257,9 +257,9 @@ def leslie(f: ArrayLike, s: ArrayLike) -> Array:
     return _patterned(concatenate([first_row, below, zero], first_row.ndim - 1), places)
 
 
-def _quotients(who: str, a: Any) -> Any:
+def _quotients(caller: str, a: Any) -> Any:
     """``-a[1:] / a[0]``, then 0 and 1."""
-    a = floats(who, _line(who, a, "a"))
+    a = floats(caller, _line(caller, a, "a"))
     last = a.ndim - 1
     first = slice_in_dim(a, 0, 1, 1, last)
     rest = slice_in_dim(a, 1, a.shape[-1], 1, last)
@@ -379,16 +379,16 @@ def convolution_matrix(a: ArrayLike, n: int, mode: str = "full") -> Array:
 # Of a given size
 
 
-def _size(who: str, n: Any, least: int = 0) -> int:
-    n = integer(n, who, "n")
+def _size(caller: str, n: Any, least: int = 0) -> int:
+    n = integer(n, caller, "n")
     if n < least:
-        raise ValueError(f"{who}: n must be {least} or more, got {n}")
+        raise ValueError(f"{caller}: n must be {least} or more, got {n}")
     return n
 
 
-def _kind(who: str, kind: str | None) -> str:
+def _kind(caller: str, kind: str | None) -> str:
     if kind not in (None, "symmetric", "lower", "upper"):
-        raise ValueError(f"{who}: kind must be 'symmetric', 'lower' or 'upper'; got {kind!r}")
+        raise ValueError(f"{caller}: kind must be 'symmetric', 'lower' or 'upper'; got {kind!r}")
     return kind or "symmetric"
 
 

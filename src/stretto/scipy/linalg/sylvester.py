@@ -57,18 +57,18 @@ def solve_sylvester(
     >>> st.scipy.linalg.solve_sylvester(a, b, c)
     Array([[2.]], dtype=float32)
     """
-    who = "solve_sylvester"
+    caller = "solve_sylvester"
     if method not in ("schur", "eigen"):
-        raise ValueError(f"{who}: method must be 'schur' or 'eigen'; got {method!r}")
-    a, b = same_floats(who, A, B)
-    c = floats(who, C, "C")
+        raise ValueError(f"{caller}: method must be 'schur' or 'eigen'; got {method!r}")
+    a, b = same_floats(caller, A, B)
+    c = floats(caller, C, "C")
     dtype = promote_dtypes_of(a, b, c)
     a, b, c = (convert(x, dtype) for x in (a, b, c))
-    m, n = (matrices(who, x, name, square=True).shape[-1] for x, name in ((a, "A"), (b, "B")))
+    m, n = (matrices(caller, x, name, square=True).shape[-1] for x, name in ((a, "A"), (b, "B")))
     if c.shape[-2:] != (m, n):
-        raise ValueError(f"{who}: C must have {m} rows and {n} columns, got {c.type}")
-    batch = broadcast_shapes(who, a.shape[:-2], b.shape[:-2])
-    batch = broadcast_shapes(who, batch, c.shape[:-2])
+        raise ValueError(f"{caller}: C must have {m} rows and {n} columns, got {c.type}")
+    batch = broadcast_shapes(caller, a.shape[:-2], b.shape[:-2])
+    batch = broadcast_shapes(caller, batch, c.shape[:-2])
     a, b, c = (broadcast_to(x, (*batch, *x.shape[-2:])) for x in (a, b, c))
     if not c.size:
         return c

@@ -44,10 +44,10 @@ _KINDS = {
 }
 
 
-def _form(who: str, trans: int | str) -> str:
+def _form(caller: str, trans: int | str) -> str:
     """``N``, ``T`` or ``C``: the matrix itself, its transpose, its adjoint."""
     if trans not in _FORMS:
-        raise ValueError(f"{who}: trans must be 0, 1, 2, 'N', 'T' or 'C'; got {trans!r}")
+        raise ValueError(f"{caller}: trans must be 0, 1, 2, 'N', 'T' or 'C'; got {trans!r}")
     return _FORMS[trans]
 
 

@@ -109,29 +109,32 @@ def minimize(
     >>> found.x.round(3), bool(found.success)
     (Array([1., 1.], dtype=float32), True)
     """
-    who = "minimize"
+    caller = "minimize"
     name = _METHODS.get(method.lower()) if isinstance(method, str) else None
     if name is None:
         bounds = isinstance(method, str) and method.lower() == "l-bfgs-b"
         raise ValueError(
-            f"{who}: method must be 'BFGS' or 'L-BFGS'; got {method!r}"
+            f"{caller}: method must be 'BFGS' or 'L-BFGS'; got {method!r}"
             f"{'; bounds are not supported, without them use L-BFGS' * bounds}"
         )
     if not isinstance(args, tuple):
-        raise TypeError(f"{who}: args must be a tuple of further arguments; got {args!r}")
+        raise TypeError(f"{caller}: args must be a tuple of further arguments; got {args!r}")
     chosen = dict(_OPTIONS[name])
     unknown = sorted(set(options or ()) - set(chosen))
     if unknown:
         raise ValueError(
-            f"{who}: method {name!r} has the options {', '.join(chosen)}; got {', '.join(unknown)}"
+            f"{caller}: method {name!r} has the options {', '.join(chosen)}; got "
+            f"{', '.join(unknown)}"
         )
-    x = as_value(x0, who, "x0")
+    x = as_value(x0, caller, "x0")
     if is_complex(x.dtype):
         raise TypeError(
-            f"{who}: expected real numbers, got x0 {x.type}; pass real and imaginary parts"
+            f"{caller}: expected real numbers, got x0 {x.type}; pass real and imaginary parts"
         )
     if x.ndim != 1 or not x.size:
-        raise ValueError(f"{who}: expected x0 of rank 1 and not empty, got {x.type}; use .ravel()")
+        raise ValueError(
+            f"{caller}: expected x0 of rank 1 and not empty, got {x.type}; use .ravel()"
+        )
     x = convert(x, inexact_dtype(x.dtype))
     if tol is not None:
         chosen.update({key: tol for key in ("gtol", "ftol") if key in chosen})
@@ -144,7 +147,7 @@ def minimize(
     else:
         memory = operator.index(chosen["maxcor"])
         if memory < 1:
-            raise ValueError(f"{who}: maxcor must be 1 or more; got {memory}")
+            raise ValueError(f"{caller}: maxcor must be 1 or more; got {memory}")
         stop = Stop(
             chosen["maxiter"],
             chosen["gtol"],

@@ -30,15 +30,15 @@ __all__ = ["convolve", "convolve2d", "correlate", "correlate2d", "fftconvolve"]
 _lengths: Any = LazyModule("scipy.fft")
 
 
-def _pair(who: str, in1: Any, in2: Any) -> tuple[Any, Any]:
-    x, y = as_value(in1, who, "in1"), as_value(in2, who, "in2")
+def _pair(caller: str, in1: Any, in2: Any) -> tuple[Any, Any]:
+    x, y = as_value(in1, caller, "in1"), as_value(in2, caller, "in2")
     if x.ndim != y.ndim:
-        raise ValueError(f"{who}: in1 and in2 must have one rank, got {x.type} and {y.type}")
-    return promote_dtypes(who, x, y)
+        raise ValueError(f"{caller}: in1 and in2 must have one rank, got {x.type} and {y.type}")
+    return promote_dtypes(caller, x, y)
 
 
 def _part(
-    who: str, mode: str, n: Sequence[int], m: Sequence[int]
+    caller: str, mode: str, n: Sequence[int], m: Sequence[int]
 ) -> tuple[tuple[int, ...], tuple[int, ...]]:
     """Where the part of the full convolution begins along each axis, and its sizes."""
     if mode == "full":
@@ -48,7 +48,7 @@ def _part(
     pairs = list(zip(n, m, strict=True))
     if not (all(a >= b for a, b in pairs) or all(a <= b for a, b in pairs)):
         raise ValueError(
-            f"{who}: mode 'valid' needs one input that is at least as large as the other along "
+            f"{caller}: mode 'valid' needs one input that is at least as large as the other along "
             f"every axis, got shapes {tuple(n)} and {tuple(m)}"
         )
     starts = tuple([min(a, b) - 1 for a, b in pairs])
@@ -70,13 +70,13 @@ def _by_fourier(n: Sequence[int], m: Sequence[int]) -> bool:
     return math.prod(n) * math.prod(m) > _STEP * 3 * size * math.log2(size + 1) + 1e5
 
 
-def _convolved(who: str, x: Any, y: Any, mode: str, method: str, precision: Any) -> Any:
+def _convolved(caller: str, x: Any, y: Any, mode: str, method: str, precision: Any) -> Any:
     if method not in ("auto", "direct", "fft"):
-        raise ValueError(f"{who}: method must be 'auto', 'direct' or 'fft'; got {method!r}")
-    mode = checked_mode(who, mode)
-    starts, sizes = _part(who, mode, x.shape, y.shape)
+        raise ValueError(f"{caller}: method must be 'auto', 'direct' or 'fft'; got {method!r}")
+    mode = checked_mode(caller, mode)
+    starts, sizes = _part(caller, mode, x.shape, y.shape)
     if not (x.size and y.size):
-        raise ValueError(f"{who}: expected arrays that are not empty, got {x.type} and {y.type}")
+        raise ValueError(f"{caller}: expected arrays that are not empty, got {x.type} and {y.type}")
     inexact = is_inexact(x.dtype)
     if method == "fft" or (method == "auto" and inexact and _by_fourier(x.shape, y.shape)):
         out = _fourier(x, y, tuple(range(x.ndim)), starts, sizes)
@@ -157,26 +157,26 @@ _BOUNDARIES = {"wrap": "wrap", "symm": "symmetric"}
 
 
 def _plane(
-    who: str, in1: Any, in2: Any, mode: str, around: tuple[str, Any], precision: Any, flip: bool
+    caller: str, in1: Any, in2: Any, mode: str, around: tuple[str, Any], precision: Any, flip: bool
 ) -> Any:
-    x, y = _pair(who, in1, in2)
+    x, y = _pair(caller, in1, in2)
     if x.ndim != 2:
-        raise ValueError(f"{who}: expected arrays of rank 2, got {x.type} and {y.type}")
-    mode = checked_mode(who, mode)
+        raise ValueError(f"{caller}: expected arrays of rank 2, got {x.type} and {y.type}")
+    mode = checked_mode(caller, mode)
     boundary, value = around
     if boundary not in ("fill", "wrap", "symm"):
-        raise ValueError(f"{who}: boundary must be 'fill', 'wrap' or 'symm'; got {boundary!r}")
+        raise ValueError(f"{caller}: boundary must be 'fill', 'wrap' or 'symm'; got {boundary!r}")
     if flip and mode == "valid" and x.shape[0] < y.shape[0]:
         x, y = conj(x), _whole(y)  # as SciPy has it, the conjugate is of the smaller one
     elif flip:
         y = _whole(conj(y))
     zeros = boundary == "fill" and isinstance(value, (int, float)) and value == 0
-    starts, sizes = _part(who, mode, x.shape, y.shape)
+    starts, sizes = _part(caller, mode, x.shape, y.shape)
     if mode == "same" and flip:
         # The middle of an even number of elements is the other one of two from behind.
         starts = tuple([m // 2 for m in y.shape])
     if not (x.size and y.size):
-        raise ValueError(f"{who}: expected arrays that are not empty, got {x.type} and {y.type}")
+        raise ValueError(f"{caller}: expected arrays that are not empty, got {x.type} and {y.type}")
     if mode == "valid" or zeros:
         return part_of_convolution(x, y, starts, sizes, precision, None)
     widths = [(m - 1, m - 1) for m in y.shape]
@@ -305,21 +305,21 @@ def fftconvolve(in1: ArrayLike, in2: ArrayLike, mode: str = "full", axes: Axes =
     >>> st.scipy.signal.fftconvolve(x, st.numpy.array([1.0, 1.0])).round(3)
     Array([1., 3., 5., 3.], dtype=float32)
     """
-    who = "fftconvolve"
-    x, y = _pair(who, in1, in2)
-    mode = checked_mode(who, mode)
-    places = canonical_axes(axes, x.ndim, who)
+    caller = "fftconvolve"
+    x, y = _pair(caller, in1, in2)
+    mode = checked_mode(caller, mode)
+    places = canonical_axes(axes, x.ndim, caller)
     for d in range(x.ndim):
         n, m = x.shape[d], y.shape[d]
         if d not in places and n != m and 1 not in (n, m):
             raise ValueError(
-                f"{who}: sizes along axis {d}, which is not convolved, must be equal or 1, got "
+                f"{caller}: sizes along axis {d}, which is not convolved, must be equal or 1, got "
                 f"{x.type} and {y.type}"
             )
     if not (x.size and y.size):
-        raise ValueError(f"{who}: expected arrays that are not empty, got {x.type} and {y.type}")
+        raise ValueError(f"{caller}: expected arrays that are not empty, got {x.type} and {y.type}")
     order = sorted(places)
-    part = _part(who, mode, [x.shape[d] for d in order], [y.shape[d] for d in order])
+    part = _part(caller, mode, [x.shape[d] for d in order], [y.shape[d] for d in order])
     starts, sizes = np.zeros((2, x.ndim), int)
     starts[order], sizes[order] = part
     return _fourier(x, y, tuple(order), starts.tolist(), sizes.tolist())

@@ -68,28 +68,28 @@ def istft(
     >>> st.scipy.signal.istft(z)[1].round(3)
     Array([1., 2., 3., 2., 1., 0., 1., 2.], dtype=float32)
     """
-    who = "istft"
-    z = as_value(Zxx, who, "Zxx")
+    caller = "istft"
+    z = as_value(Zxx, caller, "Zxx")
     z = convert(z, complex_dtype(z.dtype))
     if z.ndim < 2:
-        raise ValueError(f"{who}: expected an array of rank 2 or more, got {z.type}")
-    time, frequency = (canonical_axis(a, z.ndim, who) for a in (time_axis, freq_axis))
+        raise ValueError(f"{caller}: expected an array of rank 2 or more, got {z.type}")
+    time, frequency = (canonical_axis(a, z.ndim, caller) for a in (time_axis, freq_axis))
     if time == frequency:
-        raise ValueError(f"{who}: time_axis and freq_axis must differ, got {time_axis} twice")
+        raise ValueError(f"{caller}: time_axis and freq_axis must differ, got {time_axis} twice")
     outer = [d for d in range(z.ndim) if d not in (time, frequency)]
     z = z.transpose(*outer, time, frequency)
     count = z.shape[-1]
     default = 2 * (count - 1) if input_onesided else count
     dtype = real_dtype(z.dtype)
-    weights, size = window_of(who, window, nperseg, None, default, dtype)
+    weights, size = window_of(caller, window, nperseg, None, default, dtype)
     if nfft is None:
         # An odd number of points has as many frequencies as the even one below it.
         points = size if input_onesided and size == default + 1 else default
     else:
         points = integer(nfft, "istft", "nfft")
     if points < size:
-        raise ValueError(f"{who}: nfft must be at least nperseg, {size}; got {nfft or points}")
-    step = size - overlap_of(who, noverlap, size)
+        raise ValueError(f"{caller}: nfft must be at least nperseg, {size}; got {nfft or points}")
+    step = size - overlap_of(caller, noverlap, size)
     parts = (snp.fft.irfft if input_onesided else snp.fft.ifft)(z, points)
     parts = slice_in_dim(parts, 0, size, axis=-1) * convert(snp.sum(weights), parts.dtype)
     x = overlapped(parts * convert(of_rank(weights, parts.ndim), parts.dtype), step)

@@ -24,45 +24,46 @@ _windows: Any = LazyModule("scipy.signal.windows")
 
 
 def window_of(
-    who: str, window: Any, nperseg: Any, length: int | None, default: int, dtype: np.dtype
+    caller: str, window: Any, nperseg: Any, length: int | None, default: int, dtype: np.dtype
 ) -> tuple[Any, int]:
     """The window's weights, for segments of how many points, and that number.
 
     ``window`` is a name or a tuple that SciPy knows, or the weights. ``length`` is the signal's,
     which no segment exceeds.
     """
-    size = None if nperseg is None else integer(nperseg, who, "nperseg")
+    size = None if nperseg is None else integer(nperseg, caller, "nperseg")
     if size is not None and size < 1:
-        raise ValueError(f"{who}: nperseg must be positive, got {nperseg}")
+        raise ValueError(f"{caller}: nperseg must be positive, got {nperseg}")
     if isinstance(window, (str, tuple)):
         size = default if size is None else size
         if length is not None and size > length:
             if nperseg is not None:
                 warnings.warn(
-                    f"{who}: nperseg {size} is more than the signal has; {length} is taken",
+                    f"{caller}: nperseg {size} is more than the signal has; {length} is taken",
                     stacklevel=user_stack_level(),
                 )
             size = length
         return as_value(_windows.get_window(window, size).astype(dtype)), size
     if not isinstance(window, (Value, np.ndarray)) or window.ndim != 1 or not window.size:
         raise ValueError(
-            f"{who}: window must be the name of one, a tuple, or an array of rank 1; got {window!r}"
+            f"{caller}: window must be the name of one, a tuple, or an array of rank 1; got "
+            f"{window!r}"
         )
-    weights = convert(as_value(window, who, "window"), dtype)
+    weights = convert(as_value(window, caller, "window"), dtype)
     if length is not None and weights.size > length:
         raise ValueError(
-            f"{who}: the window has {weights.size} elements, more than the signal's {length}"
+            f"{caller}: the window has {weights.size} elements, more than the signal's {length}"
         )
     if size not in (None, weights.size):
-        raise ValueError(f"{who}: nperseg {size} is not the window's size {weights.size}")
+        raise ValueError(f"{caller}: nperseg {size} is not the window's size {weights.size}")
     return weights, weights.size
 
 
-def overlap_of(who: str, noverlap: Any, nperseg: int) -> int:
+def overlap_of(caller: str, noverlap: Any, nperseg: int) -> int:
     """How many points neighbours share, by default half; raises unless some step is left."""
-    overlap = nperseg // 2 if noverlap is None else integer(noverlap, who, "noverlap")
+    overlap = nperseg // 2 if noverlap is None else integer(noverlap, caller, "noverlap")
     if not 0 <= overlap < nperseg:
-        raise ValueError(f"{who}: noverlap must be from 0 to nperseg - 1, got {noverlap}")
+        raise ValueError(f"{caller}: noverlap must be from 0 to nperseg - 1, got {noverlap}")
     return overlap
 
 

@@ -33,7 +33,7 @@ _SEGMENT = 256
 class _Settings(NamedTuple):
     """How a signal is cut, weighted and transformed."""
 
-    who: str
+    caller: str
     window: Any
     nperseg: int
     noverlap: int
@@ -49,9 +49,9 @@ class _Settings(NamedTuple):
         """``[..., n]`` to ``[..., frequencies, segments]``."""
         if x.shape[-1] < self.nperseg:
             raise ValueError(
-                f"{self.who}: expected at least {self.nperseg} points, got {x.shape[-1]}"
+                f"{self.caller}: expected at least {self.nperseg} points, got {x.shape[-1]}"
             )
-        cut = _without_trend(self.who, self.detrend, segments(x, self.nperseg, self.step))
+        cut = _without_trend(self.caller, self.detrend, segments(x, self.nperseg, self.step))
         transform = snp.fft.rfft if self.onesided else snp.fft.fft
         weighted = cut * convert(of_rank(self.window, cut.ndim), cut.dtype)
         return move_axis(transform(weighted, self.nfft), x.ndim, x.ndim - 1)
@@ -64,20 +64,20 @@ class _Settings(NamedTuple):
         )
 
 
-def _without_trend(who: str, kind: Any, x: Any) -> Any:
+def _without_trend(caller: str, kind: Any, x: Any) -> Any:
     if kind is None or kind is False:
         return x
     if callable(kind):
         return kind(x)
     if kind not in ("constant", "linear"):
         raise ValueError(
-            f"{who}: detrend must be False, 'constant', 'linear' or a function; got {kind!r}"
+            f"{caller}: detrend must be False, 'constant', 'linear' or a function; got {kind!r}"
         )
     return less_trend(x, type=kind)
 
 
 def _settings(
-    who: str,
+    caller: str,
     x: Any,
     length: int,
     window: Any,
@@ -87,13 +87,13 @@ def _settings(
     detrend: Any,
     onesided: bool,
 ) -> _Settings:
-    weights, size = window_of(who, window, nperseg, length, _SEGMENT, real_dtype(x.dtype))
-    overlap = overlap_of(who, noverlap, size)
-    points = size if nfft is None else integer(nfft, who, "nfft")
+    weights, size = window_of(caller, window, nperseg, length, _SEGMENT, real_dtype(x.dtype))
+    overlap = overlap_of(caller, noverlap, size)
+    points = size if nfft is None else integer(nfft, caller, "nfft")
     if points < size:
-        raise ValueError(f"{who}: nfft must be at least nperseg, {size}; got {nfft}")
+        raise ValueError(f"{caller}: nfft must be at least nperseg, {size}; got {nfft}")
     one = bool(onesided) and not is_complex(x.dtype)
-    return _Settings(who, weights, size, overlap, points, detrend, one)
+    return _Settings(caller, weights, size, overlap, points, detrend, one)
 
 
 # Beyond the ends
@@ -113,13 +113,14 @@ def _mirrored(x: Any, n: int) -> tuple[Any, Any]:
     )
 
 
-def _extended(who: str, x: Any, n: int, boundary: str | None) -> Any:
+def _extended(caller: str, x: Any, n: int, boundary: str | None) -> Any:
     """``n`` elements more at either end of the last axis."""
     if boundary is None or n == 0:
         return x
     if boundary not in ("zeros", "even", "odd", "constant"):
         raise ValueError(
-            f"{who}: boundary must be None, 'zeros', 'even', 'odd' or 'constant'; got {boundary!r}"
+            f"{caller}: boundary must be None, 'zeros', 'even', 'odd' or 'constant'; got "
+            f"{boundary!r}"
         )
     if boundary == "zeros":
         return pad(x, 0, [*[(0, 0, 0)] * (x.ndim - 1), (n, n, 0)])
@@ -127,7 +128,9 @@ def _extended(who: str, x: Any, n: int, boundary: str | None) -> Any:
     if boundary == "constant":
         return concatenate([*[first] * n, x, *[last] * n], -1)
     if n >= x.shape[-1]:
-        raise ValueError(f"{who}: boundary {boundary!r} needs more than {n} points, got {x.type}")
+        raise ValueError(
+            f"{caller}: boundary {boundary!r} needs more than {n} points, got {x.type}"
+        )
     before, after = _mirrored(x, n)
     if boundary == "odd":
         before, after = 2 * first - before, 2 * last - after
@@ -180,15 +183,15 @@ def stft(
     >>> f, z.shape
     (Array([0.  , 0.25, 0.5 ], dtype=float32), (3, 5))
     """
-    who = "stft"
-    value = as_value(x, who)
+    caller = "stft"
+    value = as_value(x, caller)
     value = convert(value, inexact_dtype(value.dtype))
-    place = canonical_axis(axis, value.ndim, who)
+    place = canonical_axis(axis, value.ndim, caller)
     value = move_axis(value, place, value.ndim - 1)
     how = _settings(
-        who, value, value.shape[-1], window, nperseg, noverlap, nfft, detrend, return_onesided
+        caller, value, value.shape[-1], window, nperseg, noverlap, nfft, detrend, return_onesided
     )
-    value = _extended(who, value, how.nperseg // 2, boundary)
+    value = _extended(caller, value, how.nperseg // 2, boundary)
     if padded:
         missing = -(value.shape[-1] - how.nperseg) % how.step % how.nperseg
         value = pad(value, 0, [*[(0, 0, 0)] * (value.ndim - 1), (0, missing, 0)])
@@ -294,23 +297,23 @@ def welch(
 
 
 def _averaged(
-    who: str, x: Any, y: Any, fs: Any, settings: Any, scaling: str, axis: int, average: str
+    caller: str, x: Any, y: Any, fs: Any, settings: Any, scaling: str, axis: int, average: str
 ) -> tuple[Any, Any]:
     if scaling not in ("density", "spectrum"):
-        raise ValueError(f"{who}: scaling must be 'density' or 'spectrum'; got {scaling!r}")
+        raise ValueError(f"{caller}: scaling must be 'density' or 'spectrum'; got {scaling!r}")
     if average not in ("mean", "median"):
-        raise ValueError(f"{who}: average must be 'mean' or 'median'; got {average!r}")
-    x = as_value(x, who)
-    other = x if y is None else as_value(y, who, "y")
+        raise ValueError(f"{caller}: average must be 'mean' or 'median'; got {average!r}")
+    x = as_value(x, caller)
+    other = x if y is None else as_value(y, caller, "y")
     if x.ndim != other.ndim:
-        raise ValueError(f"{who}: x and y must have one rank, got {x.type} and {other.type}")
-    x, other = promote_dtypes(who, x, other)
+        raise ValueError(f"{caller}: x and y must have one rank, got {x.type} and {other.type}")
+    x, other = promote_dtypes(caller, x, other)
     x, other = (convert(v, inexact_dtype(v.dtype)) for v in (x, other))
-    place = canonical_axis(axis, x.ndim, who)
+    place = canonical_axis(axis, x.ndim, caller)
     x, other = (move_axis(v, place, v.ndim - 1) for v in (x, other))
-    broadcast_shapes(who, x.shape[:-1], other.shape[:-1])
+    broadcast_shapes(caller, x.shape[:-1], other.shape[:-1])
     length = max(x.shape[-1], other.shape[-1])
-    how = _settings(who, x, length, *settings)
+    how = _settings(caller, x, length, *settings)
     x, other = (
         pad(v, 0, [*[(0, 0, 0)] * (v.ndim - 1), (0, length - v.shape[-1], 0)]) for v in (x, other)
     )

@@ -172,31 +172,31 @@ def _by_gmres(restart: int) -> Method:
 # What the three have in common
 
 
-def _product(who: str, argument: str, x: Any) -> Product:
+def _product(caller: str, argument: str, x: Any) -> Product:
     """The function that multiplies by a matrix, given as that or as an array."""
     if callable(x):
         return x
     if isinstance(x, (list, tuple)) or not hasattr(x, "__matmul__"):
         raise TypeError(
-            f"{who}: {argument} must be a function, a square matrix of floating numbers, or an "
+            f"{caller}: {argument} must be a function, a square matrix of floating numbers, or an "
             f"object with __matmul__; got {type(x).__name__}"
         )
     shape = getattr(x, "shape", None)
     if shape is not None and (len(shape) != 2 or shape[0] != shape[1]):
-        raise ValueError(f"{who}: {argument} must be a square matrix, got shape {tuple(shape)}")
+        raise ValueError(f"{caller}: {argument} must be a square matrix, got shape {tuple(shape)}")
     return lambda v: x @ v
 
 
-def _elements(who: str, A: Any) -> list[Any]:
+def _elements(caller: str, A: Any) -> list[Any]:
     """What of the matrix has part in the dtype: an array, or an object's ``dtype``, if any."""
     if isinstance(A, (Value, np.ndarray)):
-        return [as_value(A, who, "A")]
+        return [as_value(A, caller, "A")]
     dtype = None if callable(A) else getattr(A, "dtype", None)
     return [] if dtype is None else [full((), 0, as_dtype(dtype))]
 
 
 def _solve(
-    who: str,
+    caller: str,
     method: Method,
     A: Any,
     b: Any,
@@ -208,25 +208,25 @@ def _solve(
     symmetric: bool,
 ) -> tuple[Any, Any]:
     given, structure = tree.flatten(b)
-    leaves = [as_value(v, who, "a leaf of b") for v in given]
-    matrix = _product(who, "A", A)
-    dtypes = [*leaves, *_elements(who, A)]
+    leaves = [as_value(v, caller, "a leaf of b") for v in given]
+    matrix = _product(caller, "A", A)
+    dtypes = [*leaves, *_elements(caller, A)]
     dtype = inexact_dtype(promote_dtypes_of(*dtypes)) if dtypes else np.dtype(np.float32)
     if any(is_complex(v.dtype) != is_complex(dtype) for v in leaves) and len(leaves) > 1:
-        raise TypeError(f"{who}: the leaves of b must be all real or all complex")
+        raise TypeError(f"{caller}: the leaves of b must be all real or all complex")
     kinds = [dtype if len(leaves) == 1 else inexact_dtype(v.dtype) for v in leaves]
     leaves = [convert(v, t) for v, t in zip(leaves, kinds, strict=True)]
     size = sum(v.size for v in leaves)
-    most = 10 * size if maxiter is None else integer(maxiter, who, "maxiter", 0)
+    most = 10 * size if maxiter is None else integer(maxiter, caller, "maxiter", 0)
 
     def vector(x: Any, what: str) -> Any:
         found, other = tree.flatten(x)
-        found = [as_value(v, who, what) for v in found]
+        found = [as_value(v, caller, what) for v in found]
         if other != structure or any(
             v.shape != w.shape for v, w in zip(found, leaves, strict=True)
         ):
             raise ValueError(
-                f"{who}: {what} must have the structure and shapes of b; got "
+                f"{caller}: {what} must have the structure and shapes of b; got "
                 f"{[str(v.type) for v in found]}, expected {[str(v.type) for v in leaves]}"
             )
         parts = [convert(reshape(v, (v.size,)), dtype) for v in found]
@@ -247,7 +247,7 @@ def _solve(
         def solve(matvec: Product, b: Any) -> Any:
             right = vector(b, "b")
             length = _norm(right)
-            limit = maximum(convert(as_value(tol, who, "tol"), length.dtype) * length, atol)
+            limit = maximum(convert(as_value(tol, caller, "tol"), length.dtype) * length, atol)
             begin = zeros_like(right) if first is None else vector(first, "x0")
             x, k, residual = method(
                 flat(matvec, "A(x)"), right, begin, flat(conditioner, "M(x)"), limit, most
@@ -257,7 +257,7 @@ def _solve(
         return solve
 
     start = None if x0 is None else tree.map(stop_gradient, x0)
-    conditioner = (lambda x: x) if M is None else _product(who, "M", M)
+    conditioner = (lambda x: x) if M is None else _product(caller, "M", M)
 
     def back(r: Any) -> Any:
         return linear_transpose(conditioner, r)(r)[0]

@@ -24,25 +24,27 @@ from stretto.scipy.spatial import quaternions
 __all__ = ["Rotation", "Slerp"]
 
 
-def _floats(who: str, x: Any, argument: str, *shape: int) -> Any:
+def _floats(caller: str, x: Any, argument: str, *shape: int) -> Any:
     """Real floats whose last axes have these sizes."""
-    x = as_value(x, who, argument)
+    x = as_value(x, caller, argument)
     if is_complex(x.dtype) or x.shape[max(x.ndim - len(shape), 0) :] != shape:
         sizes = ", ".join(map(str, shape))
-        raise ValueError(f"{who}: {argument} must be real, of shape [..., {sizes}]; got {x.type}")
+        raise ValueError(
+            f"{caller}: {argument} must be real, of shape [..., {sizes}]; got {x.type}"
+        )
     return convert(x, inexact_dtype(x.dtype))
 
 
 _RADIANS = math.pi / 180
 
 
-def _axes(who: str, seq: Any, least: int) -> tuple[list[int], bool]:
+def _axes(caller: str, seq: Any, least: int) -> tuple[list[int], bool]:
     """The places of the axes, and whether they turn too."""
     letters = "XYZ" if isinstance(seq, str) and seq.isupper() else "xyz"
     fine = isinstance(seq, str) and least <= len(seq) <= 3 and set(seq) <= set(letters)
     if not fine or any(a == b for a, b in itertools.pairwise(seq)):
         raise ValueError(
-            f"{who}: seq must have {least} to 3 letters, all of 'xyz' for fixed axes or all of "
+            f"{caller}: seq must have {least} to 3 letters, all of 'xyz' for fixed axes or all of "
             f"'XYZ' for axes that turn, with no letter twice in a row; got {seq!r}"
         )
     return [letters.index(c) for c in seq], letters == "XYZ"
@@ -94,10 +96,10 @@ class Rotation:
 
         ``seq`` names the axes: ``"xyz"`` those of space, ``"XYZ"`` those that are turned.
         """
-        who = "from_euler"
-        axes, intrinsic = _axes(who, seq, 1)
-        x = as_value(angles, who, "angles")
-        x = _floats(who, x[None] if not x.ndim and len(axes) == 1 else x, "angles", len(axes))
+        caller = "from_euler"
+        axes, intrinsic = _axes(caller, seq, 1)
+        x = as_value(angles, caller, "angles")
+        x = _floats(caller, x[None] if not x.ndim and len(axes) == 1 else x, "angles", len(axes))
         return Rotation(quaternions.from_euler(axes, intrinsic, x * _RADIANS if degrees else x))
 
     @staticmethod

@@ -70,15 +70,15 @@ def _public(name: str, first: str, cls: type[Distribution]) -> Callable[..., Any
 
     @functools.wraps(body)
     def method(self: Any, *args: Any, **kwargs: Any) -> Any:
-        who = f"{self.name}.{name}"
+        caller = f"{self.name}.{name}"
         try:
             bound = signature.bind(self, *args, **kwargs)
         except TypeError as error:
             takes = str(signature.replace(parameters=parameters[1:]))
-            raise TypeError(f"{who}: {error}; it takes {takes}") from None
+            raise TypeError(f"{caller}: {error}; it takes {takes}") from None
         bound.apply_defaults()
         _, *values = bound.arguments.values()
-        x, *values = promote_values(who, *values, inexact=True)
+        x, *values = promote_values(caller, *values, inexact=True)
         shapes, placed = values[: len(cls.shapes)], values[len(cls.shapes) :]
         return body(self, x, shapes, *placed)
 

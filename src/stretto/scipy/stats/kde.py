@@ -121,13 +121,13 @@ class gaussian_kde:
         made.dataset, made.weights, made.neff, made.factor, made.covariance = children
         return made
 
-    def _points(self, points: Any, who: str) -> Any:
-        points = atleast_2d(*inexact_values(f"gaussian_kde.{who}", points=points))
+    def _points(self, points: Any, caller: str) -> Any:
+        points = atleast_2d(*inexact_values(f"gaussian_kde.{caller}", points=points))
         if points.shape[0] == 1 and points.shape[1] == self.d and self.d > 1:
             points = points.T
         if points.shape[0] != self.d:
             raise ValueError(
-                f"gaussian_kde.{who}: expected points of {self.d} dimensions, got {points.type}"
+                f"gaussian_kde.{caller}: expected points of {self.d} dimensions, got {points.type}"
             )
         return points.astype(self.dataset.dtype)
 

@@ -41,20 +41,22 @@ class ModeResult(NamedTuple):
     count: Any
 
 
-def _along(x: Any, axis: int | None, who: str, fun: Callable[[Any], Any]) -> tuple[Any, int, tuple]:
+def _along(
+    x: Any, axis: int | None, caller: str, fun: Callable[[Any], Any]
+) -> tuple[Any, int, tuple]:
     """The function of each vector along an axis, the axis, and the shape of the others."""
     if axis is None:
         x, axis = reshape(x, (-1,)), 0
-    axis = canonical_axis(axis, x.ndim, who)
+    axis = canonical_axis(axis, x.ndim, caller)
     last = moveaxis(x, axis, -1)
     rows = reshape(last, (math.prod(last.shape[:-1]), last.shape[-1]))
     return vmap(fun)(rows), axis, last.shape[:-1]
 
 
-def _propagates(who: str, nan_policy: str, *others: str) -> None:
+def _propagates(caller: str, nan_policy: str, *others: str) -> None:
     if nan_policy not in ("propagate", *others):
         raise NotImplementedError(
-            f"{who}: nan_policy must be {' or '.join(map(repr, ('propagate', *others)))}, got "
+            f"{caller}: nan_policy must be {' or '.join(map(repr, ('propagate', *others)))}, got "
             f"{nan_policy!r}; select the values with where="
         )
 

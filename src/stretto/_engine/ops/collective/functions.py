@@ -52,11 +52,11 @@ __all__ = [
 ]
 
 
-def _value(x: Any, who: str, kinds: frozenset[str] | None = None) -> Any:
+def _value(x: Any, caller: str, kinds: frozenset[str] | None = None) -> Any:
     """A leaf as a value, of one of these kinds."""
-    x = as_value(x, who, "a leaf of x")
+    x = as_value(x, caller, "a leaf of x")
     if kinds is not None and kind_of(x.dtype) not in kinds:
-        raise TypeError(f"{who}: expected {' or '.join(sorted(kinds))}, got {x.type}")
+        raise TypeError(f"{caller}: expected {' or '.join(sorted(kinds))}, got {x.type}")
     return x
 
 
@@ -75,7 +75,7 @@ def _total(x: Any, axes: Axes, groups: Groups | None) -> Any:
     def one(leaf: Any) -> Any:
         if type(leaf) in (int, float, complex) and (groups is None or groups.equal):
             return leaf * (axes.size if groups is None else groups.size)
-        value = _value(leaf, axes.who, NUMERIC | {"bool"})
+        value = _value(leaf, axes.caller, NUMERIC | {"bool"})
         if kind_of(value.dtype) == "bool":
             value = convert(value, np.dtype(np.int32))
         return _sum(value, axes, groups)
@@ -145,18 +145,18 @@ def pmean(x: Any, axis_name: Any, *, axis_index_groups: Any = None) -> Any:
 
 
 def _extreme(
-    who: str,
+    caller: str,
     reduction: Callable[..., Any],
     identity: Callable[[np.dtype], Any],
     x: Any,
     axis_name: Any,
     groups: Any,
 ) -> Any:
-    axes = Axes(axis_name, who)
+    axes = Axes(axis_name, caller)
     grouped = groups_of(axes, groups)
 
     def one(leaf: Any) -> Any:
-        value = _value(leaf, who, COMPARABLE | {"bool"})
+        value = _value(leaf, caller, COMPARABLE | {"bool"})
         if grouped is None:
             return reduction(axes.whole(value), (0,))
         rows = grouped.rows(value, identity(value.dtype))
@@ -328,9 +328,9 @@ def all_gather(
     return tree.map(one, x)
 
 
-def _placed(rows: Any, axis: int, tiled: bool, who: str) -> Any:
+def _placed(rows: Any, axis: int, tiled: bool, caller: str) -> Any:
     """Axis 0 moved to ``axis`` of the result, or joined with the one that is there."""
-    at = canonical_axis(axis, rows.ndim - tiled, who)
+    at = canonical_axis(axis, rows.ndim - tiled, caller)
     moved = move_axis(rows, 0, at)
     if not tiled:
         return moved
@@ -338,9 +338,9 @@ def _placed(rows: Any, axis: int, tiled: bool, who: str) -> Any:
     return reshape(moved, (*shape[:at], shape[at] * shape[at + 1], *shape[at + 2 :]))
 
 
-def _taken(x: Any, axis: int, count: int, tiled: bool, who: str, argument: str) -> Any:
+def _taken(x: Any, axis: int, count: int, tiled: bool, caller: str, argument: str) -> Any:
     """The entries along ``axis`` for each of ``count`` examples, along axis 0."""
-    at = canonical_axis(axis, x.ndim, who)
+    at = canonical_axis(axis, x.ndim, caller)
     n = x.shape[at]
     if tiled and count and not n % count:
         parted = reshape(x, (*x.shape[:at], count, n // count, *x.shape[at + 1 :]))
@@ -348,7 +348,8 @@ def _taken(x: Any, axis: int, count: int, tiled: bool, who: str, argument: str) 
     if tiled or n != count:
         expected = f"a multiple of {count}" if tiled else f"{count}"
         raise ValueError(
-            f"{who}: {argument} {axis} of {x.type} has size {n}; expected {expected}, an entry for "
+            f"{caller}: {argument} {axis} of {x.type} has size {n}; expected {expected}, an "
+            "entry for "
             f"each example"
         )
     return move_to_front(x, at)
@@ -469,8 +470,8 @@ def psum_scatter(
 
     def one(leaf: Any) -> Any:
         value = _value(leaf, "psum_scatter", NUMERIC)
-        who, argument = "psum_scatter", "scatter_dimension"
-        rows = _taken(value, scatter_dimension, count, tiled, who, argument)
+        caller, argument = "psum_scatter", "scatter_dimension"
+        rows = _taken(value, scatter_dimension, count, tiled, caller, argument)
         if groups is not None:
             rows = entry(_sum(rows, axes, groups), groups.own(groups.rank), 0)
         else:

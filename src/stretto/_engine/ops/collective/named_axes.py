@@ -24,13 +24,13 @@ __all__ = ["Axes", "Groups", "entry", "groups_of"]
 class Axes:
     """The axes that a call names, and for messages who calls."""
 
-    def __init__(self, axis_name: Any, who: str) -> None:
+    def __init__(self, axis_name: Any, caller: str) -> None:
         try:
             single = axis_name in settings.axes
         except TypeError:  # not hashable
             single = False
         several = not single and isinstance(axis_name, (tuple, list))
-        self.who = who
+        self.caller = caller
         self.names = tuple(axis_name) if several else (axis_name,)
         try:
             self.sizes = tuple([settings.axes[name] for name in self.names])
@@ -38,12 +38,12 @@ class Axes:
             bound = list(settings.axes)
             missing = next(name for name in self.names if name not in bound)
             raise UnboundAxisError(
-                f"{who}: unbound axis name {missing!r}; bound here are: "
+                f"{caller}: unbound axis name {missing!r}; bound here are: "
                 f"{', '.join(map(repr, bound)) or 'none'}. Name the axis in the vmap that maps "
                 f"over it: vmap(fun, axis_name={missing!r})"
             ) from None
         if len(set(self.names)) != len(self.names):
-            raise ValueError(f"{who}: axis_name {axis_name!r} names an axis twice")
+            raise ValueError(f"{caller}: axis_name {axis_name!r} names an axis twice")
         self.size = math.prod(self.sizes)
 
     @property
@@ -118,10 +118,10 @@ def groups_of(axes: Axes, given: Any, *, equal: bool = False) -> Groups | None:
     """
     if given is None:
         return None
-    groups = [list(integers(group, axes.who, "axis_index_groups")) for group in given]
+    groups = [list(integers(group, axes.caller, "axis_index_groups")) for group in given]
     if sorted(i for group in groups for i in group) != list(range(axes.size)):
         raise ValueError(
-            f"{axes.who}: axis_index_groups must have each of the {axes.size} indices once, got "
+            f"{axes.caller}: axis_index_groups must have each of the {axes.size} indices once, got "
             f"{given}"
         )
     sizes = np.array([len(group) for group in groups], np.int32)
@@ -133,7 +133,7 @@ def groups_of(axes: Axes, given: Any, *, equal: bool = False) -> Groups | None:
     made = Groups(axes, members, sizes, of, rank)
     if equal and not made.equal:
         raise ValueError(
-            f"{axes.who}: groups in axis_index_groups must have one size, got sizes "
+            f"{axes.caller}: groups in axis_index_groups must have one size, got sizes "
             f"{sizes.tolist()}"
         )
     return made

@@ -287,23 +287,23 @@ def _out_spatial(op: ConvGeneralDilated, lhs: ArrayType, rhs: ArrayType) -> list
 
 
 def _check(op: ConvGeneralDilated, lhs: ArrayType, rhs: ArrayType) -> None:
-    who = "conv_general_dilated"
+    caller = "conv_general_dilated"
     if lhs.dtype != rhs.dtype:
-        raise TypeError(f"{who}: operands must have one dtype, got {lhs} and {rhs}")
+        raise TypeError(f"{caller}: operands must have one dtype, got {lhs} and {rhs}")
     if kind_of(lhs.dtype) == "bool":
-        raise TypeError(f"{who}: expected numbers, got {lhs}; convert it with .astype(...)")
+        raise TypeError(f"{caller}: expected numbers, got {lhs}; convert it with .astype(...)")
     if lhs.ndim != rhs.ndim or lhs.ndim < 2:
         raise ValueError(
-            f"{who}: operands must have one rank, 2 or more, got lhs: {lhs} and rhs: {rhs}"
+            f"{caller}: operands must have one rank, 2 or more, got lhs: {lhs} and rhs: {rhs}"
         )
     n = lhs.ndim - 2
     for name in ("strides", "padding", "lhs_dilation", "rhs_dilation"):
         value = getattr(op, name)
         if len(value) != n:
-            raise ValueError(f"{who}: {name} {value} must have {n} entries for lhs: {lhs}")
+            raise ValueError(f"{caller}: {name} {value} must have {n} entries for lhs: {lhs}")
     if any(s < 1 for s in (*op.strides, *op.lhs_dilation, *op.rhs_dilation)):
         raise ValueError(
-            f"{who}: strides {op.strides} and dilations {op.lhs_dilation}, {op.rhs_dilation} "
+            f"{caller}: strides {op.strides} and dilations {op.lhs_dilation}, {op.rhs_dilation} "
             f"must be positive"
         )
     (batch, features), (out_features, in_features) = (
@@ -313,17 +313,19 @@ def _check(op: ConvGeneralDilated, lhs: ArrayType, rhs: ArrayType) -> None:
     g, b = op.feature_groups, op.batch_groups
     if g < 1 or b < 1 or (g > 1 and b > 1):
         raise ValueError(
-            f"{who}: group counts must be positive and one of them 1, got feature_group_count {g} "
+            f"{caller}: group counts must be positive and one of them 1, got "
+            f"feature_group_count {g} "
             f"and batch_group_count {b}"
         )
     if features != in_features * g:
         raise ValueError(
-            f"{who}: lhs: {lhs} has {features} features (axis {op.dims.lhs_spec[1]}), but rhs: "
+            f"{caller}: lhs: {lhs} has {features} features (axis {op.dims.lhs_spec[1]}), but rhs: "
             f"{rhs} takes {in_features} (axis {op.dims.rhs_spec[1]}) in each of {g} groups"
         )
     if out_features % (g * b) or batch % b:
         raise ValueError(
-            f"{who}: {g * b} groups do not divide the {out_features} output features of rhs: {rhs} "
+            f"{caller}: {g * b} groups do not divide the {out_features} output features of rhs: "
+            f"{rhs} "
             f"or the batch of lhs: {lhs}"
         )
 
@@ -331,9 +333,9 @@ def _check(op: ConvGeneralDilated, lhs: ArrayType, rhs: ArrayType) -> None:
 # Functions
 
 
-def ones_or(values: Sequence[int] | None, n: int, who: str, argument: str) -> tuple[int, ...]:
+def ones_or(values: Sequence[int] | None, n: int, caller: str, argument: str) -> tuple[int, ...]:
     """The numbers given, or as many ones; raises ``ValueError`` for numbers below 1."""
-    return (1,) * n if values is None else integers(values, who, argument, 1)
+    return (1,) * n if values is None else integers(values, caller, argument, 1)
 
 
 def conv_general_dilated(
@@ -385,32 +387,32 @@ def conv_general_dilated(
     (1, 16, 4, 4)
     """
     refuse_sharding("conv_general_dilated", out_sharding=out_sharding)
-    who = "conv_general_dilated"
-    left, right = promote_dtypes(who, lhs, rhs)
+    caller = "conv_general_dilated"
+    left, right = promote_dtypes(caller, lhs, rhs)
     dims = conv_dimension_numbers(left.shape, right.shape, dimension_numbers)
     n = left.ndim - 2
-    strides = ones_or(window_strides, n, who, "window_strides")
-    rhs_dilation = ones_or(rhs_dilation, n, who, "rhs_dilation")
+    strides = ones_or(window_strides, n, caller, "window_strides")
+    rhs_dilation = ones_or(rhs_dilation, n, caller, "rhs_dilation")
     if len(strides) != n or len(rhs_dilation) != n:
         raise ValueError(
-            f"{who}: window_strides {strides} and rhs_dilation {rhs_dilation} must have {n} "
+            f"{caller}: window_strides {strides} and rhs_dilation {rhs_dilation} must have {n} "
             f"entries for lhs: {left.type}"
         )
-    lhs_dilation = ones_or(lhs_dilation, n, who, "lhs_dilation")
+    lhs_dilation = ones_or(lhs_dilation, n, caller, "lhs_dilation")
     if isinstance(padding, str) and any(d != 1 for d in lhs_dilation):
         raise ValueError(
-            f"{who}: padding {padding!r} is not defined with lhs_dilation {lhs_dilation}: give "
+            f"{caller}: padding {padding!r} is not defined with lhs_dilation {lhs_dilation}: give "
             f"(low, high) pairs, or use conv_transpose"
         )
     extents = [
         dilated(right.shape[a], d) for a, d in zip(dims.rhs_spec[2:], rhs_dilation, strict=True)
     ]
     inputs = [left.shape[a] for a in dims.lhs_spec[2:]]
-    pairs = pads(padding, inputs, extents, strides, who)
+    pairs = pads(padding, inputs, extents, strides, caller)
     for size, dilation, pair in zip(inputs, lhs_dilation, pairs, strict=False):
         if dilated(size, dilation) + sum(pair) < 0:
             raise ValueError(
-                f"{who}: padding {pair} takes away more than the {size} elements that a spatial "
+                f"{caller}: padding {pair} takes away more than the {size} elements that a spatial "
                 f"axis of lhs has: {left.type}"
             )
     op = ConvGeneralDilated(
@@ -419,12 +421,12 @@ def conv_general_dilated(
         lhs_dilation,
         rhs_dilation,
         dims,
-        integer(feature_group_count, who, "feature_group_count"),
-        integer(batch_group_count, who, "batch_group_count"),
-        precision_name(precision, who),
+        integer(feature_group_count, caller, "feature_group_count"),
+        integer(batch_group_count, caller, "batch_group_count"),
+        precision_name(precision, caller),
     )
     return accumulated(
-        who,
+        caller,
         left,
         right,
         preferred_element_type,

@@ -106,7 +106,7 @@ def _same(n: int, k: int, s: int, lower: bool) -> tuple[int, int]:
 
 
 def pads(
-    padding: Any, sizes: Sequence[int], extents: Sequence[int], strides: Sequence[int], who: str
+    padding: Any, sizes: Sequence[int], extents: Sequence[int], strides: Sequence[int], caller: str
 ) -> Pairs:
     """Explicit padding for input sizes and dilated kernel extents."""
     if isinstance(padding, str):
@@ -118,10 +118,10 @@ def pads(
             each = zip(sizes, extents, strides, strict=True)
             return tuple(_same(n, k, s, lower) for n, k, s in each)
         raise ValueError(
-            f"{who}: padding must be 'SAME', 'SAME_LOWER', 'VALID' or (low, high) pairs; got "
+            f"{caller}: padding must be 'SAME', 'SAME_LOWER', 'VALID' or (low, high) pairs; got "
             f"{padding!r}"
         )
-    return pairs_of(padding, who, "padding")
+    return pairs_of(padding, caller, "padding")
 
 
 def transposed_pad(k: int, s: int, padding: str) -> tuple[int, int]:

@@ -144,15 +144,15 @@ def conv_transpose(
     >>> st.lax.conv_transpose(x, kernel, (2, 2), "SAME").shape
     (1, 8, 8, 8)
     """
-    who = "conv_transpose"
-    x, y = promote_dtypes(who, lhs, rhs)
+    caller = "conv_transpose"
+    x, y = promote_dtypes(caller, lhs, rhs)
     n = x.ndim - 2
     if dimension_numbers is None:
         if n not in _CHANNELS_LAST:
-            raise ValueError(f"{who}: give dimension_numbers for lhs: {x.type}")
+            raise ValueError(f"{caller}: give dimension_numbers for lhs: {x.type}")
         dimension_numbers = _CHANNELS_LAST[n]
     dims = conv_dimension_numbers(x.shape, y.shape, dimension_numbers)
-    rhs_dilation = ones_or(rhs_dilation, n, who, "rhs_dilation")
+    rhs_dilation = ones_or(rhs_dilation, n, caller, "rhs_dilation")
     if isinstance(padding, str):
         pairs = []
         for a, d, s in zip(dims.rhs_spec[2:], rhs_dilation, strides, strict=True):
@@ -164,7 +164,7 @@ def conv_transpose(
         ]
         padding = [
             (k - 1 - low, k - 1 - high)
-            for k, (low, high) in zip(extents, pairs_of(padding, who, "padding"), strict=True)
+            for k, (low, high) in zip(extents, pairs_of(padding, caller, "padding"), strict=True)
         ]
     if transpose_kernel:
         o, i, *spatial = dims.rhs_spec

@@ -43,19 +43,20 @@ __all__ = [
 ]
 
 
-def _check_starts(who: str, x: ArrayType, starts: Sequence[ArrayType]) -> None:
+def _check_starts(caller: str, x: ArrayType, starts: Sequence[ArrayType]) -> None:
     kinds = {t.dtype for t in starts}
     scalars = all(not t.shape and kind_of(t.dtype) in ("int", "uint") for t in starts)
     if len(starts) != x.ndim or len(kinds) > 1 or not scalars:
         raise TypeError(
-            f"{who}: expected one start index for each axis of {x}, integer scalars of one dtype; "
+            f"{caller}: expected one start index for each axis of {x}, integer scalars of one "
+            "dtype; "
             f"got {', '.join(map(str, starts)) or 'none'}"
         )
 
 
-def _check_sizes(who: str, what: str, x: ArrayType, sizes: Sequence[int]) -> None:
+def _check_sizes(caller: str, what: str, x: ArrayType, sizes: Sequence[int]) -> None:
     if len(sizes) != x.ndim or any(not 0 <= m <= n for m, n in zip(sizes, x.shape, strict=False)):
-        raise ValueError(f"{who}: {what} {tuple(sizes)} does not fit into {x}")
+        raise ValueError(f"{caller}: {what} {tuple(sizes)} does not fit into {x}")
 
 
 def _window(
@@ -209,28 +210,29 @@ DYNAMIC_UPDATE_SLICE = DynamicUpdateSlice()
 
 
 def _start_indices(
-    who: str, x: Any, given: Any, allow_negative: bool | Sequence[bool]
+    caller: str, x: Any, given: Any, allow_negative: bool | Sequence[bool]
 ) -> list[Any]:
     """One scalar for each axis, of one dtype, negative ones counted from the end where allowed."""
     if isinstance(given, (Value, np.ndarray)):
-        vector = as_value(given, who, "start_indices")
+        vector = as_value(given, caller, "start_indices")
         if vector.shape != (x.ndim,):
             raise TypeError(
-                f"{who}: expected {x.ndim} start indices, one for each axis of {x.type}, got "
+                f"{caller}: expected {x.ndim} start indices, one for each axis of {x.type}, got "
                 f"{vector.type}"
             )
         pick = DynamicSlice((1,))
         given = [reshape(pick(vector, full((), i, np.dtype(np.int32))), ()) for i in range(x.ndim)]
     if len(given) != x.ndim:
         raise TypeError(
-            f"{who}: expected {x.ndim} start indices, one for each axis of {x.type}, got "
+            f"{caller}: expected {x.ndim} start indices, one for each axis of {x.type}, got "
             f"{len(given)}"
         )
     several = isinstance(allow_negative, (tuple, list))
     from_end = allow_negative if several else [allow_negative] * x.ndim
     if len(from_end) != x.ndim:
         raise ValueError(
-            f"{who}: allow_negative_indices must be a bool, or one for each axis of {x.type}; got "
+            f"{caller}: allow_negative_indices must be a bool, or one for each axis of "
+            f"{x.type}; got "
             f"{allow_negative}"
         )
     if all(type(i) is int for i in given):
@@ -241,13 +243,13 @@ def _start_indices(
             for i, n, wraps in zip(given, x.shape, from_end, strict=True)
         ]
         return [full((), max(0, min(i, bound)), int32) for i in counted]
-    values = [as_value(i, who, f"start index {d}") for d, i in enumerate(given)]
+    values = [as_value(i, caller, f"start index {d}") for d, i in enumerate(given)]
     for v in values:
         if v.shape or kind_of(v.dtype) not in ("int", "uint"):
-            raise TypeError(f"{who}: a start index must be an integer scalar, got {v.type}")
-    dtype, _ = promote([(v.dtype, v.weak_type) for v in values], who)
+            raise TypeError(f"{caller}: a start index must be an integer scalar, got {v.type}")
+    dtype, _ = promote([(v.dtype, v.weak_type) for v in values], caller)
     if kind_of(dtype) not in ("int", "uint"):  # unsigned and signed of 64 bits have no common type
-        raise TypeError(f"{who}: start indices must have one dtype, got {values}")
+        raise TypeError(f"{caller}: start indices must have one dtype, got {values}")
     if dtype.itemsize < 4 or dtype.kind not in "iu":
         dtype = np.dtype(np.int32)  # so that every size fits
     values = [convert(v, dtype) for v in values]
@@ -324,13 +326,13 @@ def dynamic_update_slice(
     >>> st.lax.dynamic_update_slice(st.numpy.arange(4), st.numpy.array([7, 7]), (1,))
     Array([0, 7, 7, 3], dtype=int32)
     """
-    who = "dynamic_update_slice"
-    x, part = as_value(operand, who, "operand"), as_value(update, who, "update")
-    _check_sizes(who, "the update of shape", x.type, part.shape)
+    caller = "dynamic_update_slice"
+    x, part = as_value(operand, caller, "operand"), as_value(update, caller, "update")
+    _check_sizes(caller, "the update of shape", x.type, part.shape)
     if part.weak_type:
         part = convert(part, x.dtype, x.weak_type)
     return DYNAMIC_UPDATE_SLICE(
-        x, part, *_start_indices(who, x, start_indices, allow_negative_indices)
+        x, part, *_start_indices(caller, x, start_indices, allow_negative_indices)
     )
 
 
@@ -473,9 +475,9 @@ def dynamic_update_index_in_dim(
     >>> st.lax.dynamic_update_index_in_dim(st.numpy.arange(4), 9, 2, 0)
     Array([0, 1, 9, 3], dtype=int32)
     """
-    who = "dynamic_update_index_in_dim"
-    x, part = as_value(operand, who, "operand"), as_value(update, who, "update")
-    axis = canonical_axis(axis, x.ndim, who)
+    caller = "dynamic_update_index_in_dim"
+    x, part = as_value(operand, caller, "operand"), as_value(update, caller, "update")
+    axis = canonical_axis(axis, x.ndim, caller)
     if part.ndim == x.ndim - 1:
         part = reshape(part, (*part.shape[:axis], 1, *part.shape[axis:]))
     return dynamic_update_slice_in_dim(

@@ -100,14 +100,14 @@ def _scatter(
     numbers: ScatterDimensionNumbers,
     **options: Any,
 ) -> Any:
-    who = family.name
-    operand = as_value(operand, who, "operand")
-    indices = as_value(indices, who, "scatter_indices")
+    caller = family.name
+    operand = as_value(operand, caller, "operand")
+    indices = as_value(indices, caller, "scatter_indices")
     weak = not isinstance(updates, Value)
-    updates = as_value(updates, who, "updates")
+    updates = as_value(updates, caller, "updates")
     if weak or updates.type.weak_type:
         updates = convert(updates, operand.dtype, operand.type.weak_type)
-    options["mode"] = access_mode(who, options["mode"], "drop")
+    options["mode"] = access_mode(caller, options["mode"], "drop")
     return family(numbers, **options)(operand, indices, updates)
 
 

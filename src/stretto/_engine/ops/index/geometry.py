@@ -108,7 +108,7 @@ class ScatterDimensionNumbers:
         return ScatterDimensionNumbers(*dataclasses.astuple(numbers))
 
 
-def access_mode(who: str, mode: str | GatherScatterMode | None, default: str) -> str:
+def access_mode(caller: str, mode: str | GatherScatterMode | None, default: str) -> str:
     """The mode by its one name at this end: ``fill`` when reading and ``drop`` when writing."""
     outside = "fill" if default == "clip" else "drop"
     # An enumeration of the same names, JAX's among them, is as good.
@@ -127,7 +127,7 @@ def access_mode(who: str, mode: str | GatherScatterMode | None, default: str) ->
     }
     if mode not in names:
         raise ValueError(
-            f"{who}: mode must be 'clip', 'fill', 'drop' or 'promise_in_bounds'; got {mode!r}"
+            f"{caller}: mode must be 'clip', 'fill', 'drop' or 'promise_in_bounds'; got {mode!r}"
         )
     return names[mode]
 
@@ -151,13 +151,13 @@ def window_sizes(
     return tuple(sizes)
 
 
-def _require(holds: bool, who: str, what: str) -> None:
+def _require(holds: bool, caller: str, what: str) -> None:
     if not holds:
-        raise ValueError(f"{who}: {what}")
+        raise ValueError(f"{caller}: {what}")
 
 
 def out_shape(
-    who: str,
+    caller: str,
     operand: ArrayType,
     indices: ArrayType,
     numbers: GatherDimensionNumbers,
@@ -165,30 +165,32 @@ def out_shape(
 ) -> tuple[int, ...]:
     """The shape of a gather's output, or of a scatter's updates; refuses what does not fit."""
     if kind_of(indices.dtype) not in ("int", "uint"):
-        raise TypeError(f"{who}: indices must be integers, got {indices}")
+        raise TypeError(f"{caller}: indices must be integers, got {indices}")
     n, map_, drop = numbers, numbers.start_index_map, numbers.collapsed_slice_dims
     given = f"; operand {operand}, indices {indices}, {numbers}, window sizes {sizes}"
-    _require(indices.ndim > 0, who, "indices need a last axis, of index vectors" + given)
+    _require(indices.ndim > 0, caller, "indices need a last axis, of index vectors" + given)
     _require(
         len(map_) == indices.shape[-1],
-        who,
+        caller,
         f"index vectors have {indices.shape[-1]} components, for {len(map_)} axes" + given,
     )
-    _require(len(sizes) == operand.ndim, who, "one window size is needed for each axis" + given)
+    _require(len(sizes) == operand.ndim, caller, "one window size is needed for each axis" + given)
     _require(
         all(0 <= size <= m for size, m in zip(sizes, operand.shape, strict=True)),
-        who,
+        caller,
         "a window is larger than the operand" + given,
     )
     left_out = (*drop, *n.operand_batching_dims)
     for axes in (left_out, (*map_, *n.operand_batching_dims)):
         _require(
             len(set(axes)) == len(axes) and all(0 <= d < operand.ndim for d in axes),
-            who,
+            caller,
             f"{axes} are not distinct axes of the operand" + given,
         )
     _require(
-        all(sizes[d] <= 1 for d in left_out), who, "collapsed axes need windows of size 1" + given
+        all(sizes[d] <= 1 for d in left_out),
+        caller,
+        "collapsed axes need windows of size 1" + given,
     )
     pairs = list(zip(n.operand_batching_dims, n.start_indices_batching_dims, strict=False))
     _require(
@@ -196,7 +198,7 @@ def out_shape(
         and all(
             0 <= b < indices.ndim - 1 and operand.shape[a] == indices.shape[b] for a, b in pairs
         ),
-        who,
+        caller,
         "batching axes do not pair up in size" + given,
     )
     window = iter([size for d, size in enumerate(sizes) if d not in left_out])
@@ -207,7 +209,7 @@ def out_shape(
         len(places) == operand.ndim - len(left_out)
         and list(places) == sorted(set(places))
         and all(0 <= d < ndim for d in places),
-        who,
+        caller,
         f"window axes {places} must be increasing, one for each axis not collapsed" + given,
     )
     return tuple(next(window) if d in places else next(batch) for d in range(ndim))

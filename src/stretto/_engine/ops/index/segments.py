@@ -41,11 +41,11 @@ from stretto._engine.ops.sharding import refuse_sharding
 __all__ = ["segment_max", "segment_min", "segment_prod", "segment_sum"]
 
 
-def _count(who: str, ids: Any) -> int:
+def _count(caller: str, ids: Any) -> int:
     known = ids.concrete() if isinstance(ids, Tracer) else ids
     if known is None:
         raise TracedValueError(
-            f"{who}: how many segments there are depends on segment_ids, a traced {ids.type}: "
+            f"{caller}: how many segments there are depends on segment_ids, a traced {ids.type}: "
             f"{ids.origin()}. Give num_segments="
         )
     host = np.asarray(known)
@@ -67,7 +67,7 @@ _MIN = Kind(scatter_min, reduce_min, least_above)
 
 
 def _reduced(
-    who: str,
+    caller: str,
     kind: Kind,
     data: Any,
     segment_ids: Any,
@@ -76,23 +76,29 @@ def _reduced(
     out_sharding: None,
     **options: Any,
 ) -> Any:
-    refuse_sharding(who, out_sharding=out_sharding)
-    x, ids = as_value(data, who, "data"), as_value(segment_ids, who, "segment_ids")
+    refuse_sharding(caller, out_sharding=out_sharding)
+    x, ids = as_value(data, caller, "data"), as_value(segment_ids, caller, "segment_ids")
     if kind_of(ids.dtype) not in ("int", "uint"):
-        raise TypeError(f"{who}: segment_ids must be integers, got {ids.type}")
+        raise TypeError(f"{caller}: segment_ids must be integers, got {ids.type}")
     if kind is _SUM and kind_of(x.dtype) == "bool":
-        raise TypeError(f"{who}: booleans have no sum, {x.type}; convert them, or use segment_max")
+        raise TypeError(
+            f"{caller}: booleans have no sum, {x.type}; convert them, or use segment_max"
+        )
     if not ids.ndim or x.shape[: ids.ndim] != ids.shape:
         raise ValueError(
-            f"{who}: expected a segment for each part of data along its first axes; got data of "
+            f"{caller}: expected a segment for each part of data along its first axes; got data of "
             f"type {x.type} and segment_ids of type {ids.type}"
         )
-    count = _count(who, ids) if num_segments is None else integer(num_segments, who, "num_segments")
+    count = (
+        _count(caller, ids)
+        if num_segments is None
+        else integer(num_segments, caller, "num_segments")
+    )
     if count < 0:
-        raise ValueError(f"{who}: num_segments must not be negative, got {count}")
-    size = ids.size if bucket_size is None else integer(bucket_size, who, "bucket_size")
+        raise ValueError(f"{caller}: num_segments must not be negative, got {count}")
+    size = ids.size if bucket_size is None else integer(bucket_size, caller, "bucket_size")
     if bucket_size is not None and size < 1:
-        raise ValueError(f"{who}: bucket_size must be positive, got {bucket_size}")
+        raise ValueError(f"{caller}: bucket_size must be positive, got {bucket_size}")
     rest = x.shape[ids.ndim :]
     nothing = kind.nothing(x.dtype)
     if not x.size or not count:

@@ -43,7 +43,7 @@ _PREFIX = {"float32": "s", "float64": "d", "complex64": "c", "complex128": "z"}
 _INT32 = np.dtype(np.int32)
 
 
-def check_matrix(who: str, x: ArrayType, square: bool = False) -> tuple[int, ...]:
+def check_matrix(caller: str, x: ArrayType, square: bool = False) -> tuple[int, ...]:
     """The shape of an array of matrices that LAPACK takes.
 
     Raises ``TypeError`` for a dtype other than float32, float64, complex64 and complex128,
@@ -51,23 +51,24 @@ def check_matrix(who: str, x: ArrayType, square: bool = False) -> tuple[int, ...
     """
     if x.dtype.name not in _PREFIX:
         raise TypeError(
-            f"{who}: expected float32, float64, complex64 or complex128, got {x}; convert it with "
+            f"{caller}: expected float32, float64, complex64 or complex128, got {x}; convert it "
+            "with "
             f".astype(...)"
         )
     if x.ndim < 2:
-        raise ValueError(f"{who}: expected an array of rank 2 or more, got {x}")
+        raise ValueError(f"{caller}: expected an array of rank 2 or more, got {x}")
     if square and x.shape[-1] != x.shape[-2]:
         raise ValueError(
-            f"{who}: expected square matrices in the last two axes, got {x.shape[-2]} rows and "
+            f"{caller}: expected square matrices in the last two axes, got {x.shape[-2]} rows and "
             f"{x.shape[-1]} columns of {x}"
         )
     return x.shape
 
 
-def as_matrices(who: str, x: Any, square: bool = False) -> Any:
+def as_matrices(caller: str, x: Any, square: bool = False) -> Any:
     """The value for an array of matrices, of no weak type; raises as ``check_matrix`` does."""
-    x = as_value(x, who)
-    check_matrix(who, x.type, square)
+    x = as_value(x, caller)
+    check_matrix(caller, x.type, square)
     return convert(x, x.dtype)
 
 
@@ -76,12 +77,12 @@ def result_types(x: ArrayType, *parts: tuple[tuple[int, ...], np.dtype]) -> tupl
     return tuple([array_type((*x.shape[:-2], *shape), dtype) for shape, dtype in parts])
 
 
-def subset_of(who: str, subset: tuple[int, int], size: int) -> tuple[int, int]:
+def subset_of(caller: str, subset: tuple[int, int], size: int) -> tuple[int, int]:
     """The first place and the one after the last, of ``size`` values in order."""
-    start, end = integers(subset, who, "subset")
+    start, end = integers(subset, caller, "subset")
     if not 0 <= start <= end <= size:
         raise ValueError(
-            f"{who}: subset_by_index must be (start, end) with 0 <= start <= end <= {size}, got "
+            f"{caller}: subset_by_index must be (start, end) with 0 <= start <= end <= {size}, got "
             f"{subset}"
         )
     return start, end

@@ -177,10 +177,10 @@ def triangular_solve(
     return squeeze(x, -1 if left_side else -2) if vector else x
 
 
-def solve_triangles(who: str, step: TriangularSolve, a: Any, b: Any) -> Any:
+def solve_triangles(caller: str, step: TriangularSolve, a: Any, b: Any) -> Any:
     """``step(a, b)`` for matrices of one dtype, with leading axes broadcast."""
     a, b = convert(a, a.dtype), convert(b, b.dtype)  # not weak
     if a.shape[:-2] != b.shape[:-2]:
-        batch = broadcast_shapes(who, a.shape[:-2], b.shape[:-2])
+        batch = broadcast_shapes(caller, a.shape[:-2], b.shape[:-2])
         a, b = (broadcast_to(m, (*batch, *m.shape[-2:])) for m in (a, b))
     return step(a, b)

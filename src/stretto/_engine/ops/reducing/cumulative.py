@@ -209,9 +209,9 @@ def _weight(x: Any, total: Any) -> Any:
 # Functions
 
 
-def _running(family: type[Cumulative], x: Any, axis: int, reverse: bool, who: str) -> Any:
-    x = as_value(x, who, "operand")
-    return family(canonical_axis(axis, x.ndim, who), bool(reverse))(x)
+def _running(family: type[Cumulative], x: Any, axis: int, reverse: bool, caller: str) -> Any:
+    x = as_value(x, caller, "operand")
+    return family(canonical_axis(axis, x.ndim, caller), bool(reverse))(x)
 
 
 def cumsum(operand: ArrayLike, axis: int = 0, reverse: bool = False) -> Array:

@@ -305,9 +305,9 @@ class Argmin(Place):
 # Functions
 
 
-def _reduced(family: type[Reduction], x: Any, axes: Sequence[int] | int | None, who: str) -> Any:
-    x = as_value(x, who, "operand")
-    canonical = tuple(sorted(canonical_axes(axes, x.ndim, who)))
+def _reduced(family: type[Reduction], x: Any, axes: Sequence[int] | int | None, caller: str) -> Any:
+    x = as_value(x, caller, "operand")
+    canonical = tuple(sorted(canonical_axes(axes, x.ndim, caller)))
     if kind_of(x.dtype) not in family.accepts or canonical:
         return family(canonical)(x)
     return x

@@ -86,18 +86,19 @@ PLAIN = AxisWindow()
 Windows: TypeAlias = tuple[AxisWindow, ...]
 
 
-def window_shape(who: str, x: ArrayType, windows: Windows) -> tuple[int, ...]:
+def window_shape(caller: str, x: ArrayType, windows: Windows) -> tuple[int, ...]:
     """The number of windows along each axis; raises ``ValueError`` where they do not fit."""
     if len(windows) != x.ndim:
-        raise ValueError(f"{who}: expected a window size for each axis of {x}, got {windows}")
+        raise ValueError(f"{caller}: expected a window size for each axis of {x}, got {windows}")
     for d, (n, w) in enumerate(zip(x.shape, windows, strict=True)):
         if min(w.size, w.stride, w.base_dilation, w.dilation) < 1:
             raise ValueError(
-                f"{who}: window sizes, strides and dilations must be positive; axis {d} of {x} has "
+                f"{caller}: window sizes, strides and dilations must be positive; axis {d} of "
+                f"{x} has "
                 f"{w}"
             )
         if w.padded(n) < 0:
-            raise ValueError(f"{who}: padding takes away more than axis {d} of {x} has: {w}")
+            raise ValueError(f"{caller}: padding takes away more than axis {d} of {x} has: {w}")
     return tuple(w.count(n) for n, w in zip(x.shape, windows, strict=True))
 
 

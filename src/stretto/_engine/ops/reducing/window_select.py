@@ -263,9 +263,9 @@ class SelectAndScatterAdd(AxisSelection):
         return SelectAndGatherAdd(self.axis, self.window)(ct, place), None
 
 
-def _check_place(who: str, place: ArrayType, shape: tuple[int, ...]) -> None:
+def _check_place(caller: str, place: ArrayType, shape: tuple[int, ...]) -> None:
     if place.shape != shape or place.dtype != _INDEX:
-        raise TypeError(f"{who}: expected places {array_type(shape, _INDEX)}, got {place}")
+        raise TypeError(f"{caller}: expected places {array_type(shape, _INDEX)}, got {place}")
 
 
 def _numbers(x: Any, axis: int) -> GatherDimensionNumbers:
