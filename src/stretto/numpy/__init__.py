@@ -19,8 +19,10 @@ from stretto.numpy.arithmetic import *
 from stretto.numpy.choosing import *
 from stretto.numpy.constants import *
 from stretto.numpy.creation import *
+from stretto.numpy.cumulative import *
 from stretto.numpy.dtypes import *
 from stretto.numpy.elementary import *
+from stretto.numpy.extrema import *
 from stretto.numpy.inspection import __array_api_version__, __array_namespace_info__
 from stretto.numpy.joining import *
 from stretto.numpy.logic import *
@@ -48,6 +50,7 @@ if TYPE_CHECKING:
     from stretto.numpy.differences import *
     from stretto.numpy.divisors import *
     from stretto.numpy.einsums import *
+    from stretto.numpy.equality import *
     from stretto.numpy.files import *
     from stretto.numpy.floats import *
     from stretto.numpy.grids import *
@@ -78,6 +81,7 @@ else:
             "stretto.numpy.differences": "diff ediff1d gradient trapezoid unwrap",
             "stretto.numpy.divisors": "gcd lcm",
             "stretto.numpy.einsums": "einsum einsum_path",
+            "stretto.numpy.equality": "allclose array_equal array_equiv",
             "stretto.numpy.files": "ArrayFile frombuffer fromfile fromiter fromstring load save "
             "savez savez_compressed",
             "stretto.numpy.floats": "frexp ldexp modf nextafter packbits spacing unpackbits",

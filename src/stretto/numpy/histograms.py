@@ -28,14 +28,14 @@ from stretto.numpy.arguments import inexact_values, refuse_complex
 from stretto.numpy.arithmetic import maximum
 from stretto.numpy.differences import diff
 from stretto.numpy.directly import FLOAT, INTEGER, directly, host_of
+from stretto.numpy.extrema import max as max_
+from stretto.numpy.extrema import min as min_
 from stretto.numpy.indexing import At
 from stretto.numpy.indices import concrete_of
 from stretto.numpy.joining import stack
 from stretto.numpy.manipulation import ravel
 from stretto.numpy.quick import array_of
 from stretto.numpy.ranges import linspace
-from stretto.numpy.reductions import max as max_
-from stretto.numpy.reductions import min as min_
 from stretto.numpy.reductions import sum as sum_
 from stretto.numpy.searching import concrete, searchsorted
 

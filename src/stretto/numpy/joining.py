@@ -34,12 +34,12 @@ from stretto._engine.ops.sharding import refuse_sharding
 from stretto.numpy.arguments import refuse_out
 from stretto.numpy.arithmetic import maximum
 from stretto.numpy.creation import shape_of
+from stretto.numpy.cumulative import cumsum
 from stretto.numpy.directly import BOOL, INTEGER, NUMERIC, host_of
 from stretto.numpy.dtypes import as_dtype
 from stretto.numpy.indexing import getitem
 from stretto.numpy.manipulation import atleast_1d, atleast_2d, atleast_3d, ravel
 from stretto.numpy.quick import array_of, at_rest
-from stretto.numpy.reductions import cumsum
 from stretto.numpy.reductions import sum as sum_
 from stretto.numpy.remainders import remainder
 

@@ -18,7 +18,7 @@ from stretto._engine.ops.comparison import full_like
 from stretto._engine.ops.convert import convert
 from stretto.numpy.arguments import refuse_out
 from stretto.numpy.arithmetic import true_divide
-from stretto.numpy.directly import FLOAT, directly
+from stretto.numpy.eager import FLOAT, eager
 
 __all__ = ["around", "ceil", "fix", "floor", "rint", "round", "trunc"]
 
@@ -65,6 +65,7 @@ def ceil(x: ArrayLike, /) -> Array:
     return ops.ceil(x)
 
 
+@eager(np.trunc, FLOAT)
 def trunc(x: ArrayLike) -> Array:
     """Leave out the fraction of each element.
 
@@ -83,8 +84,7 @@ def trunc(x: ArrayLike) -> Array:
     >>> snp.trunc(snp.array([1.7, -1.7]))
     Array([ 1., -1.], dtype=float32)
     """
-    found = directly(np.trunc, FLOAT, x)
-    return ops.truncated(x) if found is None else found
+    return ops.truncated(x)
 
 
 fix = trunc
@@ -139,10 +139,11 @@ def round(a: ArrayLike, decimals: int = 0, out: None = None) -> Array:
     """
     refuse_out("round", out)
     decimals = integer(decimals, "round", "decimals")
-    found = directly(np.round, FLOAT, a, decimals=decimals)
-    if found is not None:
-        return found
-    x = as_value(a, "round", "a")
+    return _round(as_value(a, "round", "a"), decimals=decimals)
+
+
+@eager(np.round, FLOAT)
+def _round(x: Any, *, decimals: int) -> Any:
     if not is_inexact(x.dtype):
         if decimals >= 0:
             return x

@@ -28,6 +28,7 @@ from stretto._engine.ops.index import along_axis
 from stretto._engine.ops.iota import iota
 from stretto._engine.ops.shape import concatenate, slice_in_dim
 from stretto._engine.runtime.array import Array
+from stretto.numpy.cumulative import cumsum
 from stretto.numpy.directly import BOOL, INTEGER, NUMERIC, REAL, host_of
 from stretto.numpy.dtypes import as_dtype
 from stretto.numpy.indexing import At
@@ -35,7 +36,6 @@ from stretto.numpy.joining import take
 from stretto.numpy.logic import isnan, less, truth
 from stretto.numpy.manipulation import ravel
 from stretto.numpy.quick import array_of, at_rest, element_of, same_dtype, splat
-from stretto.numpy.reductions import cumsum
 from stretto.numpy.reductions import sum as sum_
 
 __all__ = [

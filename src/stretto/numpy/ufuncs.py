@@ -17,11 +17,14 @@ from stretto._engine.ops.broadcast import expand_dims
 from stretto._engine.ops.comparison import full_like, select
 from stretto._engine.ops.convert import convert
 from stretto._engine.ops.exponential import exp, log
-from stretto._engine.ops.reducing import cumulative, reduce
+from stretto._engine.ops.reducing import reduce
+from stretto._engine.ops.reducing.cumulative import cumlogsumexp, cummax, cummin
 from stretto.numpy import (
     arithmetic,
+    cumulative,
     divisors,
     elementary,
+    extrema,
     floats,
     logic,
     reductions,
@@ -71,11 +74,11 @@ def _prod(x: Any, axes: tuple[int, ...]) -> Any:
 
 
 def _max(x: Any, axes: tuple[int, ...]) -> Any:
-    return reductions.max(x, axes)
+    return extrema.max(x, axes)
 
 
 def _min(x: Any, axes: tuple[int, ...]) -> Any:
-    return reductions.min(x, axes)
+    return extrema.min(x, axes)
 
 
 def _all(x: Any, axes: tuple[int, ...]) -> Any:
@@ -107,15 +110,15 @@ def _log2_sum_exp2(x: Any, axes: tuple[int, ...]) -> Any:
 
 
 def _running_log_sum_exp(x: Any, axis: int) -> Any:
-    return cumulative.cumlogsumexp(convert(x, inexact_dtype(x.dtype), x.weak_type), axis)
+    return cumlogsumexp(convert(x, inexact_dtype(x.dtype), x.weak_type), axis)
 
 
 def _running_sum(x: Any, axis: int) -> Any:
-    return reductions.cumsum(x, axis)
+    return cumulative.cumsum(x, axis)
 
 
 def _running_product(x: Any, axis: int) -> Any:
-    return reductions.cumprod(x, axis)
+    return cumulative.cumprod(x, axis)
 
 
 # Those with operations of their own
@@ -127,12 +130,8 @@ multiply = _with_methods(
 )
 divide = true_divide = _with_methods(arithmetic.true_divide)
 power = _with_methods(arithmetic.power)
-maximum = _with_methods(
-    arithmetic.maximum, collapse=_max, run=cumulative.cummax, update=IndexUpdate.max
-)
-minimum = _with_methods(
-    arithmetic.minimum, collapse=_min, run=cumulative.cummin, update=IndexUpdate.min
-)
+maximum = _with_methods(arithmetic.maximum, collapse=_max, run=cummax, update=IndexUpdate.max)
+minimum = _with_methods(arithmetic.minimum, collapse=_min, run=cummin, update=IndexUpdate.min)
 negative = _with_methods(arithmetic.negative)
 logaddexp = _with_methods(elementary.logaddexp, collapse=_log_sum_exp, run=_running_log_sum_exp)
 logaddexp2 = _with_methods(elementary.logaddexp2, collapse=_log2_sum_exp2)

@@ -18,14 +18,16 @@ from stretto._engine.ops.comparison import full_like
 from stretto._engine.ops.comparison import where as choose
 from stretto._engine.ops.reducing.reduce import greatest_below, least_above
 from stretto._engine.runtime.eager import quiet
+from stretto.numpy.cumulative import cumprod, cumsum
 from stretto.numpy.directly import COMPLEX, FLOAT, host_of
+from stretto.numpy.extrema import argmax, argmin
+from stretto.numpy.extrema import max as max_
+from stretto.numpy.extrema import min as min_
 from stretto.numpy.logic import isnan, mask_of_where
 from stretto.numpy.quick import array_of
 from stretto.numpy.reductions import all as all_
 from stretto.numpy.reductions import any as any_
-from stretto.numpy.reductions import argmax, argmin, cumprod, cumsum, masked, prod
-from stretto.numpy.reductions import max as max_
-from stretto.numpy.reductions import min as min_
+from stretto.numpy.reductions import masked, prod
 from stretto.numpy.reductions import sum as sum_
 from stretto.numpy.statistics import mean, std, var
 

@@ -20,6 +20,8 @@ from stretto._engine.ops.complex_parts import imag, real
 from stretto._engine.ops.convert import convert
 from stretto._engine.ops.exponential import power, root_of_squares
 from stretto.numpy.directly import FLOAT
+from stretto.numpy.extrema import max as max_
+from stretto.numpy.extrema import min as min_
 from stretto.numpy.linalg.arguments import floats, matrices
 from stretto.numpy.linalg.factorisations import eigvalsh, svdvals
 from stretto.numpy.linalg.systems import inv
@@ -27,8 +29,6 @@ from stretto.numpy.logic import isnan
 from stretto.numpy.manipulation import moveaxis
 from stretto.numpy.quick import array_of, at_rest
 from stretto.numpy.reductions import any as any_
-from stretto.numpy.reductions import max as max_
-from stretto.numpy.reductions import min as min_
 from stretto.numpy.reductions import sum as sum_
 
 __all__ = ["cond", "matrix_norm", "matrix_rank", "norm", "vector_norm"]

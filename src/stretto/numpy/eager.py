@@ -1,0 +1,197 @@
+"""``eager``: a twin in NumPy for a function of operations, which does its work at rest.
+
+A function written with operations goes through memory once for each of them; where nothing is being
+traced, and NumPy has the function with the same meaning, NumPy does it in one. The body of such a
+function is what it means while it is traced, and what remains for the arguments that its twin does
+not take; that both give the same is shown by the table of all public functions. Next, read
+``rounding``, which has the simplest ones, then ``methods``.
+"""
+
+from __future__ import annotations
+
+import functools
+import inspect
+from collections.abc import Callable, Sequence
+from typing import Any, TypeVar
+
+import numpy as np
+
+from stretto._engine.core.boundary import reraise_foreign
+from stretto._engine.core.interpreter import state
+from stretto._engine.core.ranks import differ
+from stretto._engine.core.types import ArrayType, array_type, default_dtype
+from stretto._engine.runtime.array import Array
+from stretto._engine.runtime.eager import EAGER, quiet
+from stretto.numpy.quick import element_of
+
+__all__ = [
+    "ANY",
+    "AS_GIVEN",
+    "BOOL",
+    "COMPLEX",
+    "FLOAT",
+    "INDEX",
+    "INT",
+    "INTEGER",
+    "NUMERIC",
+    "REAL",
+    "eager",
+]
+
+BOOL, INT, UINT, FLOAT, COMPLEX = "?", "bhilq", "BHILQ", "fd", "FD"
+"""The dtypes that NumPy computes in as XLA does, by their characters: no floats below 32 bits."""
+
+INTEGER = INT + UINT
+REAL = INTEGER + FLOAT
+NUMERIC = REAL + COMPLEX
+ANY = None
+"""Of every dtype, for twins that only move elements; the result is weakly typed as the array is."""
+
+AS_GIVEN: Any = object()
+"""For the dtype of a result: that of the NumPy array which the twin returns."""
+
+INDEX: Any = object()
+"""The default integer, which ``enable_x64`` decides."""
+
+_SAME: Any = object()
+_REFUSALS = (ValueError, TypeError, LookupError, ArithmeticError, RuntimeError)
+"""What NumPy raises; its ``LinAlgError`` is a ``ValueError``."""
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+
+def eager(
+    twin: Callable[..., Any], kinds: str | tuple[str, ...] | None, dtype: Any = _SAME
+) -> Callable[[F], F]:
+    """Decorate a function of arrays with its twin, a function of NumPy arrays.
+
+    Where nothing is being traced, and all arguments by position are concrete, ``twin`` is called
+    with their NumPy arrays, and with the same options by keyword. The function itself is called
+    otherwise, and where the twin raises one of NumPy's errors or returns None: what is wrong is
+    said there.
+
+    Args:
+        twin: takes what the function takes, with NumPy arrays, which it must not write to, and
+            returns a NumPy array, or a tuple or list of them; None where it has no result.
+        kinds: the characters of the dtypes that the arrays may have, all the same one; beside one
+            of them there may be Python numbers, which take its dtype. A tuple has the characters
+            for each array of its own. ``ANY``: all have one dtype, whichever.
+        dtype: the dtype of the result, by default that of the first array; a tuple has one for
+            each of several results, with None for the default; ``AS_GIVEN``: as the twin has it;
+            ``INDEX``: the default integer.
+    """
+    hosts_of = _hosts_of_each(kinds) if isinstance(kinds, tuple) else _hosts_of_one(kinds)
+
+    def decorate(function: F) -> F:
+        code = function.__code__  # type: ignore[attr-defined]
+        count = None if code.co_flags & inspect.CO_VARARGS else code.co_argcount
+        takes_options = bool(code.co_kwonlyargcount)
+
+        def apply(*arrays: Any, **options: Any) -> Any:
+            if state.interpreter is not EAGER or (options and not takes_options):
+                return function(*arrays, **options)
+            if len(arrays) != count and count is not None:
+                return function(*arrays, **options)
+            hosts = hosts_of(arrays)
+            if hosts is None:
+                return function(*arrays, **options)
+            try:
+                made = quiet.run(twin, *hosts, **options)
+            except _REFUSALS as error:
+                reraise_foreign(error)
+                made = None
+            if made is None:
+                return function(*arrays, **options)
+            return _result(made, dtype, _first(arrays))
+
+        def apply_to_one(*arrays: Any, **options: Any) -> Any:
+            """The same for functions of one array, which are the most, with fewer calls."""
+            if len(arrays) == 1 and (takes_options or not options):
+                (x,) = arrays
+                if x.__class__ is Array and state.interpreter is EAGER:
+                    type = x.type
+                    if kinds is None or (type.dtype.char in kinds and not type.weak_type):
+                        try:
+                            made = quiet.run(twin, x.to_host(), **options)
+                        except _REFUSALS as error:
+                            reraise_foreign(error)
+                            made = None
+                        if made is not None:
+                            return _result(made, dtype, type)
+            return function(*arrays, **options)
+
+        chosen = apply_to_one if count == 1 and not isinstance(kinds, tuple) else apply
+        return functools.wraps(function)(chosen)  # type: ignore[return-value]
+
+    return decorate
+
+
+def _hosts_of_one(kinds: str | None) -> Callable[[Sequence[Any]], Any]:
+    """A function from arguments of one dtype to their NumPy arrays, or None."""
+
+    def hosts_of(arrays: Sequence[Any]) -> Any:
+        first = _first(arrays)
+        if first is None:
+            return None
+        if kinds is not None and (first.weak_type or first.dtype.char not in kinds):
+            return None
+        if len(arrays) == 1:
+            return (arrays[0].to_host(),)
+        hosts = [_host_beside(x, first) for x in arrays]
+        return None if any([host is None for host in hosts]) else hosts
+
+    return hosts_of
+
+
+def _hosts_of_each(kinds: tuple[str, ...]) -> Callable[[Sequence[Any]], Any]:
+    """A function from arguments, each of dtypes of its own, to their NumPy arrays, or None."""
+
+    def hosts_of(arrays: Sequence[Any]) -> Any:
+        for x, those in zip(arrays, kinds, strict=True):
+            if x.__class__ is not Array or x.type.weak_type or x.type.dtype.char not in those:
+                return None
+        return [x.to_host() for x in arrays]
+
+    return hosts_of
+
+
+def _host_beside(x: Any, first: ArrayType) -> Any:
+    """What NumPy is given of an argument beside an array of this type; None where it is not."""
+    if x.__class__ is not Array:
+        return element_of(x, first)
+    type = x.type
+    if type is not first:
+        if type.dtype is not first.dtype or type.weak_type != first.weak_type:
+            return None
+        if differ(first.shape, type.shape):
+            return None
+    return x.to_host()
+
+
+def _first(arrays: Sequence[Any]) -> ArrayType | None:
+    """The type of the first concrete array."""
+    for x in arrays:
+        if x.__class__ is Array:
+            return x.type
+    return None
+
+
+def _result(made: Any, dtype: Any, first: Any) -> Any:
+    """The array that holds what NumPy made of arrays, the first one of this type; or the arrays."""
+    if made.__class__ is tuple or made.__class__ is list:
+        dtypes = dtype if dtype.__class__ is tuple else (dtype,) * len(made)
+        pairs = zip(made, dtypes, strict=True)
+        return made.__class__([_result(m, _SAME if d is None else d, first) for m, d in pairs])
+    host = made if made.__class__ is np.ndarray else np.asarray(made)
+    if dtype is AS_GIVEN:
+        return Array(host, array_type(host.shape, host.dtype))
+    weak = False
+    if dtype is INDEX:
+        dtype = default_dtype("int")
+    elif dtype is _SAME:
+        dtype, weak = first.dtype, first.weak_type
+        if host.dtype is dtype and host.shape == first.shape:
+            return Array(host, first)
+    if host.dtype != dtype:
+        host = host.astype(dtype)
+    return Array(host, array_type(host.shape, dtype, weak))
