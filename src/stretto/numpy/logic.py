@@ -20,7 +20,7 @@ from stretto._engine.ops.comparison import full_like, select
 from stretto._engine.ops.convert import convert
 from stretto._engine.ops.elementwise import INTEGRAL, promote_values
 from stretto.numpy.arguments import refuse_complex, refuse_out
-from stretto.numpy.directly import FLOAT, INTEGER, directly
+from stretto.numpy.eager import FLOAT, INTEGER, eager
 from stretto.numpy.quick import quick
 
 __all__ = [
@@ -471,6 +471,7 @@ bitwise_left_shift = left_shift
 bitwise_right_shift = right_shift
 
 
+@eager(np.bitwise_count, INTEGER, np.dtype(np.uint8))
 def bitwise_count(x: ArrayLike, /) -> Array:
     """Count the bits set in the absolute value of each integer.
 
@@ -489,9 +490,6 @@ def bitwise_count(x: ArrayLike, /) -> Array:
     >>> snp.bitwise_count(snp.array([7, -1]))
     Array([3, 1], dtype=uint8)
     """
-    found = directly(np.bitwise_count, INTEGER, x, out=np.dtype(np.uint8))
-    if found is not None:
-        return found
     value = as_value(x, "bitwise_count")
     if kind_of(value.dtype) not in INTEGRAL:
         raise TypeError(f"bitwise_count: expected integers, got {value.type}")
@@ -501,6 +499,7 @@ def bitwise_count(x: ArrayLike, /) -> Array:
 # Tests of numbers
 
 
+@eager(np.isnan, FLOAT, _BOOL)
 def isnan(x: ArrayLike, /) -> Array:
     """Say whether each element is NaN.
 
@@ -516,9 +515,6 @@ def isnan(x: ArrayLike, /) -> Array:
     >>> snp.isnan(snp.array([snp.nan, 1.0]))
     Array([ True, False], dtype=bool)
     """
-    found = directly(np.isnan, FLOAT, x, out=_BOOL)
-    if found is not None:
-        return found
     value = as_value(x, "isnan")
     return ops.NE(value, value) if is_inexact(value.dtype) else full_like_bool(value, False)
 
@@ -547,6 +543,7 @@ def isfinite(x: ArrayLike, /) -> Array:
     return is_finite(value) if is_inexact(value.dtype) else full_like_bool(value, True)
 
 
+@eager(np.isinf, FLOAT, _BOOL)
 def isinf(x: ArrayLike, /) -> Array:
     """Say whether each element is infinite; complex numbers in either part.
 
@@ -562,9 +559,6 @@ def isinf(x: ArrayLike, /) -> Array:
     >>> snp.isinf(snp.array([-snp.inf, 1.0]))
     Array([ True, False], dtype=bool)
     """
-    found = directly(np.isinf, FLOAT, x, out=_BOOL)
-    if found is not None:
-        return found
     value = as_value(x, "isinf")
     if is_complex(value.dtype):
         return ops.bitwise_or(isinf(real(value)), isinf(imag(value)))
@@ -661,6 +655,7 @@ def iscomplex(x: ArrayLike) -> Array:
     return _not_equal(imag(value), 0) if is_complex(value.dtype) else full_like_bool(value, False)
 
 
+@eager(np.signbit, FLOAT, _BOOL)
 def signbit(x: ArrayLike, /) -> Array:
     """Say whether the sign bit of each element is set, also for negative zero and NaN.
 
@@ -679,9 +674,6 @@ def signbit(x: ArrayLike, /) -> Array:
     >>> snp.signbit(snp.array([-1.0, -0.0, 0.0]))
     Array([ True,  True, False], dtype=bool)
     """
-    found = directly(np.signbit, FLOAT, x, out=_BOOL)
-    if found is not None:
-        return found
     value = as_value(x, "signbit")
     if is_complex(value.dtype):
         raise TypeError(f"signbit: expected real numbers, got {value.type}")
@@ -690,6 +682,7 @@ def signbit(x: ArrayLike, /) -> Array:
     return _less(value, 0)
 
 
+@eager(np.copysign, FLOAT)
 def copysign(x: ArrayLike, y: ArrayLike, /) -> Array:
     """Combine the magnitude of ``x`` with the sign of ``y``.
 
@@ -710,9 +703,6 @@ def copysign(x: ArrayLike, y: ArrayLike, /) -> Array:
     >>> snp.copysign(snp.array([1.0, 2.0]), -0.0)
     Array([-1., -2.], dtype=float32)
     """
-    found = directly(np.copysign, FLOAT, x, y)
-    if found is not None:
-        return found
     value, other = promote_values("copysign", x, y, inexact=True)
     size = absolute(value)
     return select(signbit(other), -size, size)

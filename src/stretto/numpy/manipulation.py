@@ -25,8 +25,8 @@ from stretto._engine.ops.shape import concatenate, rev, slice_in_dim
 from stretto._engine.ops.sharding import refuse_sharding
 from stretto.numpy.arguments import integer_or_traced, refuse_device
 from stretto.numpy.creation import listed
-from stretto.numpy.directly import BOOL, COMPLEX, FLOAT, NUMERIC, directly
 from stretto.numpy.dtypes import as_dtype
+from stretto.numpy.eager import BOOL, COMPLEX, FLOAT, NUMERIC, eager
 from stretto.numpy.reductions import sum as sum_
 from stretto.numpy.remainders import remainder
 
@@ -779,23 +779,22 @@ def roll(a: ArrayLike, shift: ArrayLike | Sequence[int], axis: Axes = None) -> A
     >>> snp.roll(snp.arange(4), 1)
     Array([3, 0, 1, 2], dtype=int32)
     """
-    x = as_value(a, "roll", "a")
-    places = _shifts(shift)
-    if not isinstance(places, Value):
-        found = directly(lambda v: np.roll(v, places, axis), BOOL + NUMERIC, x)
-        if found is not None:
-            return found
+    return _roll(as_value(a, "roll", "a"), shift=_shifts(shift), axis=axis)
+
+
+@eager(np.roll, BOOL + NUMERIC)
+def _roll(x: Any, *, shift: Any, axis: Axes) -> Any:
     if axis is None:
-        return broadcast.reshape(roll(ravel(x), places, 0), x.shape)
+        return broadcast.reshape(_roll(ravel(x), shift=shift, axis=0), x.shape)
     axes = [canonical_axis(d, x.ndim, "roll") for d in
             (axis if isinstance(axis, (tuple, list)) else (axis,))]  # fmt: skip
-    if isinstance(places, (Value, np.ndarray)) and places.ndim:
-        places = tuple(places[i] for i in range(places.shape[0]))
-    shifts = tuple(places) if isinstance(places, (tuple, list)) else (places,) * len(axes)
+    if isinstance(shift, (Value, np.ndarray)) and shift.ndim:
+        shift = tuple(shift[i] for i in range(shift.shape[0]))
+    shifts = tuple(shift) if isinstance(shift, (tuple, list)) else (shift,) * len(axes)
     if len(shifts) != len(axes):
         axes = axes * len(shifts) if len(axes) == 1 else axes
     if len(shifts) != len(axes):
-        raise ValueError(f"roll: shift {places} and axis {axis} must be equally many")
+        raise ValueError(f"roll: shift {shift} and axis {axis} must be equally many")
     for by, d in zip(shifts, axes, strict=True):
         x = _roll_one(x, by, d)
     return x
@@ -891,16 +890,21 @@ def trace(
     >>> snp.trace(snp.array([[1, 2], [3, 4]]))
     Array(5, dtype=int32)
     """
-    above = integer_or_traced(offset, "trace", "offset")
-    if dtype is out is None:
-        places = {"offset": above, "axis1": axis1, "axis2": axis2}
-        found = directly(np.trace, FLOAT + COMPLEX, a, **places)
-        if found is not None:
-            return found
-    if not isinstance(above, Value):
-        return sum_(diagonal(a, above, axis1, axis2), -1, dtype, out)
-    x = as_value(a, "trace", "a")
+    above, x = integer_or_traced(offset, "trace", "offset"), as_value(a, "trace", "a")
     if x.ndim < 2:
         raise ValueError(f"trace: expected an array of rank 2 or more, got {x.type}")
+    if dtype is out is None:
+        return _trace(x, offset=above, axis1=axis1, axis2=axis2)
+    return _sum_of_diagonal(x, above, axis1, axis2, dtype, out)
+
+
+@eager(np.trace, FLOAT + COMPLEX)
+def _trace(x: Any, *, offset: Any, axis1: int, axis2: int) -> Any:
+    return _sum_of_diagonal(x, offset, axis1, axis2, None, None)
+
+
+def _sum_of_diagonal(x: Any, offset: Any, axis1: int, axis2: int, dtype: Any, out: None) -> Any:
+    if not isinstance(offset, Value):
+        return sum_(diagonal(x, offset, axis1, axis2), -1, dtype, out)
     x = moveaxis(x, (axis1, axis2), (-2, -1))
-    return sum_(x, (-2, -1), dtype, out, where=on_diagonal(x.shape[-2:], above))
+    return sum_(x, (-2, -1), dtype, out, where=on_diagonal(x.shape[-2:], offset))

@@ -25,8 +25,8 @@ from stretto._engine.ops.shape import pad
 from stretto._engine.runtime.eager import EAGER
 from stretto.numpy.arguments import integer_or_traced, refuse_device
 from stretto.numpy.creation import shape_of, zeros
-from stretto.numpy.directly import BOOL, NUMERIC, directly
 from stretto.numpy.dtypes import as_dtype
+from stretto.numpy.eager import BOOL, NUMERIC, eager
 from stretto.numpy.quick import array_of
 
 __all__ = ["diag", "diagflat", "eye", "identity", "tri", "tril", "triu"]
@@ -89,8 +89,12 @@ def tril(m: ArrayLike, k: ArrayLike = 0) -> Array:
            [1., 1.]], dtype=float32)
     """
     x, diagonal = _matrices(m, "tril"), integer_or_traced(k, "tril", "k")
-    found = directly(np.tril, BOOL + NUMERIC, x, k=diagonal)
-    return lower_part(x, diagonal) if found is None else found
+    return _tril(x, k=diagonal)
+
+
+@eager(np.tril, BOOL + NUMERIC)
+def _tril(x: Any, *, k: Any) -> Any:
+    return lower_part(x, k)
 
 
 def triu(m: ArrayLike, k: ArrayLike = 0) -> Array:
@@ -115,8 +119,12 @@ def triu(m: ArrayLike, k: ArrayLike = 0) -> Array:
            [0., 1.]], dtype=float32)
     """
     x, diagonal = _matrices(m, "triu"), integer_or_traced(k, "triu", "k")
-    found = directly(np.triu, BOOL + NUMERIC, x, k=diagonal)
-    return upper_part(x, diagonal) if found is None else found
+    return _triu(x, k=diagonal)
+
+
+@eager(np.triu, BOOL + NUMERIC)
+def _triu(x: Any, *, k: Any) -> Any:
+    return upper_part(x, k)
 
 
 def eye(
@@ -205,10 +213,12 @@ def diag(v: ArrayLike, k: int = 0) -> Array:
     Array([[1, 0],
            [0, 2]], dtype=int32)
     """
-    x, k = as_value(v, "diag", "v"), integer(k, "diag", "k")  # the shape depends on it
-    found = directly(np.diag, BOOL + NUMERIC, x, k=k)
-    if found is not None:
-        return found
+    # The shape depends on ``k``.
+    return _diag(as_value(v, "diag", "v"), k=integer(k, "diag", "k"))
+
+
+@eager(np.diag, BOOL + NUMERIC)
+def _diag(x: Any, *, k: int) -> Any:
     if x.ndim == 2:
         return diagonal_of(x, k)
     if x.ndim != 1:

@@ -18,12 +18,12 @@ from stretto._engine.core.typing import Array, ArrayLike
 from stretto._engine.ops import shape as ops
 from stretto._engine.ops.broadcast import broadcast_to, canonical_axis, reshape
 from stretto._engine.ops.convert import convert
+from stretto.numpy.eager import ANY, eager
 from stretto.numpy.extrema import max as max_
 from stretto.numpy.extrema import min as min_
 from stretto.numpy.joining import concatenate, take
 from stretto.numpy.manipulation import flip, moveaxis
 from stretto.numpy.quantiles import median
-from stretto.numpy.quick import array_of, at_rest
 from stretto.numpy.ranges import linspace
 from stretto.numpy.rounding import round as round_
 from stretto.numpy.statistics import mean
@@ -92,15 +92,16 @@ def pad(
     lengths = kwargs.get("stat_length")
     counts = [(None, None)] * x.ndim if lengths is None else _pairs(lengths, x.ndim, "stat_length")
     odd = kwargs.get("reflect_type") == "odd"
-    if mode in _BY_PLACE and not odd and at_rest(x) and x.ndim and x.size:
-        return array_of(np.pad(x.to_host(), widths, mode), x.dtype, x.weak_type)
     for axis, pair in enumerate(widths):
-        if pair == (0, 0):
-            continue
-        if not x.shape[axis]:
+        if pair != (0, 0) and not x.shape[axis]:
             raise ValueError(
                 f"pad: axis {axis} of {x.type} is empty, so {mode!r} has nothing to repeat"
             )
+    if mode in _BY_PLACE and not odd:
+        return _pad_by_place(x, pad_width=widths, mode=mode)
+    for axis, pair in enumerate(widths):
+        if pair == (0, 0):
+            continue
         if mode == "linear_ramp":
             x = _pad_ramp(x, axis, pair, ends[axis])
         elif mode in _STATISTICS:
@@ -108,9 +109,22 @@ def pad(
         elif odd and x.shape[axis] > 1:
             x = _pad_odd(x, axis, pair, mode == "symmetric")
         else:
-            places = np.arange(x.shape[axis], dtype=np.int32)
-            x = take(x, np.pad(places, pair, mode), axis)  # type: ignore[call-overload]
+            x = _pad_axis_by_place(x, axis, pair, mode)
     return x
+
+
+@eager(np.pad, ANY)
+def _pad_by_place(x: Any, *, pad_width: list[tuple[int, int]], mode: Any) -> Any:
+    """Around the array, elements from other places of it."""
+    for axis, pair in enumerate(pad_width):
+        if pair != (0, 0):
+            x = _pad_axis_by_place(x, axis, pair, mode)
+    return x
+
+
+def _pad_axis_by_place(x: Any, axis: int, pair: tuple[int, int], mode: Any) -> Any:
+    places = np.arange(x.shape[axis], dtype=np.int32)
+    return take(x, np.pad(places, pair, mode), axis)
 
 
 def _check_mode(mode: Any, options: dict[str, Any]) -> None:
@@ -155,17 +169,16 @@ def _pad_constant(x: Any, widths: list[tuple[int, int]], value: Any) -> Any:
                 config = [(*width, 0) if axis == d else (0, 0, 0) for axis in range(x.ndim)]
                 x = ops.pad(x, convert(as_value(element), x.dtype), config)
         return x
-    if at_rest(x) and value.__class__ in (int, float):
-        return array_of(_surrounded(x.to_host(), widths, value), x.dtype, x.weak_type)
-    value = convert(as_value(value, "pad", "constant_values"), x.dtype, x.weak_type)
-    return ops.pad(x, value, [(*pair, 0) for pair in widths])
+    return _surround(x, widths=widths, value=value)
 
 
-def _surrounded(host: np.ndarray, widths: list[tuple[int, int]], value: float) -> np.ndarray:
+def _surrounded(x: np.ndarray, *, widths: list[tuple[int, int]], value: Any) -> np.ndarray | None:
     """NumPy's ``pad`` by a constant, of which little is Python's."""
-    sizes = host.shape
-    out = np.empty([n + a + b for n, (a, b) in zip(sizes, widths, strict=True)], host.dtype)
-    out[tuple([slice(a, a + n) for n, (a, _) in zip(sizes, widths, strict=True)])] = host
+    if value.__class__ not in (int, float):
+        return None
+    sizes = x.shape
+    out = np.empty([n + a + b for n, (a, b) in zip(sizes, widths, strict=True)], x.dtype)
+    out[tuple([slice(a, a + n) for n, (a, _) in zip(sizes, widths, strict=True)])] = x
     for axis, (n, (before, after)) in enumerate(zip(sizes, widths, strict=True)):
         front = (slice(None),) * axis
         if before:
@@ -173,6 +186,12 @@ def _surrounded(host: np.ndarray, widths: list[tuple[int, int]], value: float) -
         if after:
             out[(*front, slice(before + n, None))] = value
     return out
+
+
+@eager(_surrounded, ANY)
+def _surround(x: Any, *, widths: list[tuple[int, int]], value: Any) -> Any:
+    value = convert(as_value(value, "pad", "constant_values"), x.dtype, x.weak_type)
+    return ops.pad(x, value, [(*pair, 0) for pair in widths])
 
 
 def _joined(parts: list[Any], axis: int) -> Any:

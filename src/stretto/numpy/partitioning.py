@@ -6,18 +6,18 @@ Next, read ``unique``.
 from __future__ import annotations
 
 import operator
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
 
 from stretto._engine.core.interpreter import as_value
-from stretto._engine.core.types import default_dtype, inexact_dtype, is_complex
+from stretto._engine.core.types import inexact_dtype, is_complex
 from stretto._engine.core.typing import Array, ArrayLike
 from stretto._engine.ops import sort as ops
 from stretto._engine.ops.convert import convert
 from stretto._engine.ops.shape import concatenate, rev, split
-from stretto.numpy.directly import REAL, directly
+from stretto.numpy.eager import INDEX, REAL, eager
 from stretto.numpy.searching import one_axis, refuse_order
 
 __all__ = ["argpartition", "partition", "sort_complex"]
@@ -75,14 +75,24 @@ def partition(
     refuse_order("partition", order)
     x, axis = one_axis(a, axis, "partition")
     places = _places(kth, x.shape[axis], "partition")
-    if x.size >= _MANY:
-        found = directly(np.partition, REAL, x, kth=places, axis=axis)
-        if found is not None:
-            return found
+    return _partition(x, kth=places, axis=axis)
+
+
+def _of_many(partition: Callable[..., Any]) -> Callable[..., Any]:
+    """NumPy's function, for arrays of so many elements that it is faster than a sort."""
+
+    def twin(x: np.ndarray, *, kth: Any, axis: int) -> Any:
+        return partition(x, kth, axis) if x.size >= _MANY else None
+
+    return twin
+
+
+@eager(_of_many(np.partition), REAL)
+def _partition(x: Any, *, kth: Sequence[int], axis: int) -> Any:
     line = ops.sort(x, axis)
-    if len(places) != 1:
+    if len(kth) != 1:
         return line
-    front, rest = split(line, (places[0] + 1, line.shape[axis] - places[0] - 1), axis)
+    front, rest = split(line, (kth[0] + 1, line.shape[axis] - kth[0] - 1), axis)
     return concatenate([front, rev(rest, (axis,))], axis)
 
 
@@ -122,15 +132,15 @@ def argpartition(
     refuse_order("argpartition", order)
     x, axis = one_axis(a, axis, "argpartition")
     places = _places(kth, x.shape[axis], "argpartition")
-    if x.size >= _MANY:
-        integer = default_dtype("int")
-        found = directly(np.argpartition, REAL, x, out=integer, kth=places, axis=axis)
-        if found is not None:
-            return found
+    return _argpartition(x, kth=places, axis=axis)
+
+
+@eager(_of_many(np.argpartition), REAL, INDEX)
+def _argpartition(x: Any, *, kth: Sequence[int], axis: int) -> Any:
     index = ops.argsort(x, axis)
-    if len(places) != 1:
+    if len(kth) != 1:
         return index
-    front, rest = split(index, (places[0] + 1, index.shape[axis] - places[0] - 1), axis)
+    front, rest = split(index, (kth[0] + 1, index.shape[axis] - kth[0] - 1), axis)
     return concatenate([front, ops.sort(rest, axis)], axis)
 
 

@@ -27,8 +27,8 @@ from stretto._engine.ops.fft import complex_dtype
 from stretto._engine.ops.shape import concatenate, pad, slice_in_dim
 from stretto.numpy.creation import zeros
 from stretto.numpy.cumulative import cumprod
-from stretto.numpy.directly import NUMERIC, directly
 from stretto.numpy.dtypes import finfo
+from stretto.numpy.eager import NUMERIC, eager
 from stretto.numpy.indices import concrete_of
 from stretto.numpy.linalg.factorisations import eigvals
 from stretto.numpy.linalg.systems import inv, lstsq
@@ -104,10 +104,16 @@ def polyval(p: ArrayLike, x: ArrayLike, *, unroll: int = 16) -> Array:
     coefficients, value = promote_dtypes("polyval", p, x)
     if not coefficients.ndim:
         raise ValueError(f"polyval: p must be of rank 1 or more, got {coefficients.type}")
-    if coefficients.ndim == 1:
-        found = directly(np.polyval, NUMERIC, coefficients, value)
-        if found is not None:
-            return found
+    return _horner(coefficients, value, unroll=unroll)
+
+
+def _polyval(p: np.ndarray, x: np.ndarray, *, unroll: int) -> Any:
+    del unroll
+    return np.polyval(p, x) if p.ndim == 1 else None
+
+
+@eager(_polyval, NUMERIC)
+def _horner(coefficients: Any, value: Any, *, unroll: int) -> Any:
     shape = np.broadcast_shapes(coefficients.shape[1:], value.shape)
     start = broadcast_to(full_like(value, 0), shape)
 

@@ -22,7 +22,7 @@ from stretto._engine.ops.shape import concatenate, pad, slice_in_dim
 from stretto._engine.ops.sharding import refuse_sharding
 from stretto._engine.runtime.array import Array
 from stretto.numpy.arguments import refuse_out
-from stretto.numpy.directly import COMPLEX, FLOAT, NUMERIC, directly
+from stretto.numpy.eager import COMPLEX, FLOAT, NUMERIC, eager
 from stretto.numpy.manipulation import moveaxis
 
 __all__ = [
@@ -106,10 +106,13 @@ def matmul(
     """
     refuse_sharding("matmul", out_sharding=out_sharding)
     if precision is None and preferred_element_type is None and _any_stack(a, b):
-        found = directly(np.matmul, FLOAT + COMPLEX, a, b)
-        if found is not None:
-            return found
+        return _matmul_stacks(a, b)
     return contract.matmul(a, b, precision, preferred_element_type)
+
+
+@eager(np.matmul, FLOAT + COMPLEX)
+def _matmul_stacks(a: Any, b: Any) -> Any:
+    return contract.matmul(a, b, None, None)
 
 
 def _any_stack(a: Any, b: Any) -> bool:
@@ -236,9 +239,11 @@ def outer(a: ArrayLike, b: ArrayLike, out: None = None) -> Array:
            [6, 8]], dtype=int32)
     """
     refuse_out("outer", out)
-    found = directly(np.outer, NUMERIC, a, b)
-    if found is not None:
-        return found
+    return _outer(a, b)
+
+
+@eager(np.outer, NUMERIC)
+def _outer(a: Any, b: Any) -> Any:
     return contract.outer(a, b)
 
 
@@ -415,11 +420,18 @@ def cross(
     if axis is not None:
         axisa = axisb = axisc = axis
     x, y = as_value(a, "cross", "a"), as_value(b, "cross", "b")
+    return _cross(x, y, axisa=axisa, axisb=axisb, axisc=axisc)
+
+
+def _cross_of_three(x: np.ndarray, y: np.ndarray, *, axisa: int, axisb: int, axisc: int) -> Any:
+    """NumPy's ``cross``, which is going to refuse vectors of two elements."""
     if x.shape[axisa : axisa + 1 or None] == y.shape[axisb : axisb + 1 or None] == (3,):
-        axes = {"axisa": axisa, "axisb": axisb, "axisc": axisc}
-        found = directly(np.cross, NUMERIC, x, y, **axes)
-        if found is not None:
-            return found
+        return np.cross(x, y, axisa, axisb, axisc)
+    return None
+
+
+@eager(_cross_of_three, NUMERIC)
+def _cross(x: Any, y: Any, *, axisa: int, axisb: int, axisc: int) -> Any:
     x, y = moveaxis(x, axisa, -1), moveaxis(y, axisb, -1)
     if x.shape[-1] not in (2, 3) or y.shape[-1] not in (2, 3):
         raise ValueError(

@@ -31,15 +31,13 @@ from stretto._engine.ops.index.along_axis import take_along_axis
 from stretto._engine.ops.shape import slice_in_dim
 from stretto._engine.ops.sharding import refuse_sharding
 from stretto._engine.ops.sort import argsort, sort
-from stretto._engine.runtime.eager import quiet
 from stretto.numpy.arguments import refuse_out
 from stretto.numpy.arithmetic import maximum, minimum
 from stretto.numpy.cumulative import cumsum
-from stretto.numpy.directly import INTEGER, REAL, host_of
+from stretto.numpy.eager import AS_GIVEN, REAL, eager
 from stretto.numpy.indices import concrete_of
 from stretto.numpy.joining import take
 from stretto.numpy.logic import isnan
-from stretto.numpy.quick import array_of
 from stretto.numpy.reductions import any as any_
 from stretto.numpy.reductions import sum as sum_
 from stretto.numpy.reductions import wide_dtype
@@ -167,18 +165,17 @@ def _quantile(
     q = _fractions(caller, q, per)
     wanted, axes = inexact_dtype(x.dtype), canonical_axes(axis, x.ndim, caller)
     wide = wide_dtype(wanted)
-    known = weights is None and not isinstance(q, Value) and host_of(x, INTEGER) is not None
-    lines = _lines(x if known else convert(x, wide), axes)
+    lines = _lines(x, axes)
     if not lines.shape[-1]:
         raise ValueError(
             f"{caller}: a quantile of an empty array is undefined, {x.type} over axis {axis}"
         )
     if isinstance(q, Value):
-        q = convert(q, lines.dtype)
+        q = convert(q, wide)
     flat = q.reshape(-1)
     skip = caller.startswith("nan")
     if weights is None:
-        found = _of_lines(lines, flat, method, skip, wide)
+        result = _of_lines(lines, q=flat, method=method, skip=skip, wide=wide)
     else:
         if method != "inverted_cdf":
             raise ValueError(f"{caller}: weights need method='inverted_cdf', got method={method!r}")
@@ -186,21 +183,42 @@ def _quantile(
         known = concrete_of(w)
         if known is not None and np.any(known < 0):
             raise ValueError(f"{caller}: weights must not be negative")
-        found = _of_weighted(lines, _lines(convert(w, lines.dtype), axes), flat, skip)
-    found = move_axis(convert(found, wanted), found.ndim - 1, 0)
-    rest = found.shape[1:]
+        weighed = _lines(convert(w, wide), axes)
+        result = _of_weighted(convert(lines, wide), weighed, flat, skip)
+    result = move_axis(convert(result, wanted), result.ndim - 1, 0)
+    rest = result.shape[1:]
     if keepdims:
         rest = tuple(1 if d in axes else n for d, n in enumerate(x.shape))
-    return reshape(found, (*q.shape, *rest))
+    return reshape(result, (*q.shape, *rest))
 
 
-def _of_lines(lines: Any, q: Any, method: str, skip: bool, wide: np.dtype) -> Any:
-    """The quantiles of each line, along the last axis, in a wide dtype."""
-    host = host_of(lines, REAL)
-    if host is not None and not isinstance(q, Value):
-        skip = skip and host.dtype.kind == "f"
-        if not skip or host.size == lines.shape[-1]:
-            return array_of(_of_host(host, q, method, skip, wide), wide)
+def _of_host(lines: np.ndarray, *, q: Any, method: str, skip: bool, wide: np.dtype) -> Any:
+    """What NumPy gives, by bringing only the elements asked for to their places."""
+    floats = lines.dtype.kind == "f"
+    skip = skip and floats
+    if isinstance(q, Value) or (skip and lines.size != lines.shape[-1]):
+        return None
+    missing = np.isnan(lines).any(-1, keepdims=True) if floats else np.zeros((), bool)
+    if skip and missing.any():  # there is one line
+        shape, numbers = (*lines.shape[:-1], -1), lines[~np.isnan(lines)]
+        if not numbers.size:
+            return np.full((*lines.shape[:-1], q.size), np.nan, lines.dtype)
+        lines, missing = numbers.reshape(shape), np.zeros((), bool)
+    n = lines.shape[-1]
+    low, high, part = _places(np, n, q, method)
+    low, high = (_within(at, n).astype(np.int64) for at in (low, high))
+    lines = np.partition(lines, np.unique([low, high]), -1)
+    first, second = (lines[..., at].astype(wide, copy=False) for at in (low, high))
+    part = part.astype(wide)
+    between = first * (1 - part) + second * part
+    out = np.where((part == 0) | (low == high), first, between)
+    return np.where(missing, np.nan, out)
+
+
+@eager(_of_host, REAL, AS_GIVEN)
+def _of_lines(lines: Any, *, q: Any, method: str, skip: bool, wide: np.dtype) -> Any:
+    """The quantiles of each line, over its last axis."""
+    lines = convert(lines, wide)
     missing: Any = isnan(lines)
     lines = sort(lines, -1)  # NaN goes last
     n: Any = lines.shape[-1]
@@ -225,28 +243,6 @@ def _of_lines(lines: Any, q: Any, method: str, skip: bool, wide: np.dtype) -> An
     part = of_rank(part, first.ndim)
     out = choose(still, first, first * (1 - part) + second * part)
     return out if skip else choose(any_(missing, -1, keepdims=True), math.nan, out)
-
-
-def _of_host(
-    lines: np.ndarray, q: np.ndarray, method: str, skip: bool, wide: np.dtype
-) -> np.ndarray:
-    """The same of NumPy's arrays, in which only the elements asked for come to their places."""
-    floats = lines.dtype.kind == "f"
-    missing = np.isnan(lines).any(-1, keepdims=True) if floats else np.zeros((), bool)
-    if skip and missing.any():  # there is one line
-        shape, numbers = (*lines.shape[:-1], -1), lines[~np.isnan(lines)]
-        if not numbers.size:
-            return np.full((*lines.shape[:-1], q.size), np.nan, lines.dtype)
-        lines, missing = numbers.reshape(shape), np.zeros((), bool)
-    n = lines.shape[-1]
-    low, high, part = _places(np, n, q, method)
-    low, high = (_within(at, n).astype(np.int64) for at in (low, high))
-    lines = np.partition(lines, np.unique([low, high]), -1)
-    first, second = (lines[..., at].astype(wide, copy=False) for at in (low, high))
-    part = part.astype(wide)
-    between = quiet.run(lambda: first * (1 - part) + second * part)
-    out = np.where((part == 0) | (low == high), first, between)
-    return np.where(missing, np.nan, out)
 
 
 def _within(at: Any, n: Any) -> Any:

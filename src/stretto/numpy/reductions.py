@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from stretto._engine.core.interpreter import Value, as_value
-from stretto._engine.core.types import default_dtype, kind_of
+from stretto._engine.core.types import default_dtype, is_complex, kind_of
 from stretto._engine.core.typing import Array, ArrayLike, Axes, DTypeLike
 from stretto._engine.ops.broadcast import (
     ReduceSum,
@@ -127,6 +127,8 @@ def sum(
         wanted = type.dtype
     else:
         wanted = _sum_dtype(type.dtype, dtype, promote_integers)
+        if type.kind == "complex" and not is_complex(wanted):
+            x = convert(x, wide_dtype(wanted))  # NumPy would warn
     if where is not None:
         x = masked("sum", x, where, 0)
     axes = canonical_axes(axis, x.type.ndim, "sum")

@@ -6,7 +6,6 @@ The length of ``nonzero``'s result depends on values: while tracing it needs ``s
 
 from __future__ import annotations
 
-import contextlib
 import math
 from collections.abc import Sequence
 from typing import Any, overload
@@ -29,13 +28,13 @@ from stretto._engine.ops.iota import iota
 from stretto._engine.ops.shape import concatenate, slice_in_dim
 from stretto._engine.runtime.array import Array
 from stretto.numpy.cumulative import cumsum
-from stretto.numpy.directly import BOOL, INTEGER, NUMERIC, REAL, host_of
 from stretto.numpy.dtypes import as_dtype
+from stretto.numpy.eager import ANY, AS_GIVEN, BOOL, INDEX, INTEGER, NUMERIC, REAL, eager
 from stretto.numpy.indexing import At
 from stretto.numpy.joining import take
 from stretto.numpy.logic import isnan, less, truth
 from stretto.numpy.manipulation import ravel
-from stretto.numpy.quick import array_of, at_rest, element_of, same_dtype, splat
+from stretto.numpy.quick import element_of, same_dtype, splat
 from stretto.numpy.reductions import sum as sum_
 
 __all__ = [
@@ -159,22 +158,22 @@ def argsort(
     refuse_order("argsort", order)
     check_kind("argsort", kind)
     x, axis = one_axis(a, axis, "argsort")
-    host = host_of(x, REAL)
-    if host is not None:
-        return _order(host, axis, bool(descending), dtype)
-    found = ops.argsort(x, axis, descending=descending, stable=bool(stable))
-    return found if dtype is None else convert(found, as_dtype(dtype))
-
-
-def _order(host: np.ndarray, axis: int, descending: bool, dtype: Any) -> Array:
-    """The indices that sort; falling, those of the reversed order, reversed."""
-    if not descending:
-        order = ops.stable_order([host], axis)
-    else:
-        order = np.flip(ops.stable_order([np.flip(host, axis)], axis), axis)
-        order = host.shape[axis] - 1 - order
     wanted = default_dtype("int") if dtype is None else as_dtype(dtype)
-    return array_of(order.astype(wanted), wanted)
+    return _argsort(x, axis=axis, descending=bool(descending), stable=bool(stable), dtype=wanted)
+
+
+def _order(x: np.ndarray, *, axis: int, descending: bool, stable: bool, dtype: np.dtype) -> Any:
+    """The indices that sort; falling, those of the reversed order, reversed."""
+    del stable  # it always is
+    if not descending:
+        return ops.stable_order([x], axis).astype(dtype)
+    order = np.flip(ops.stable_order([np.flip(x, axis)], axis), axis)
+    return (x.shape[axis] - 1 - order).astype(dtype)
+
+
+@eager(_order, REAL, AS_GIVEN)
+def _argsort(x: Any, *, axis: int, descending: bool, stable: bool, dtype: np.dtype) -> Any:
+    return convert(ops.argsort(x, axis, descending=descending, stable=stable), dtype)
 
 
 _KINDS = (None, "quicksort", "mergesort", "heapsort", "stable")
@@ -262,12 +261,14 @@ def take_along_axis(
     """
     x, axis = one_axis(arr, axis, "take_along_axis")
     wrap = wrap_negative_indices is not False
-    hosts = host_of(x, BOOL + NUMERIC), host_of(indices, INTEGER)
-    plain = mode is None and fill_value is None and wrap
-    if hosts[0] is not None and hosts[1] is not None and plain:
-        with contextlib.suppress(IndexError, ValueError):  # the general way reports it, or clamps
-            return array_of(np.take_along_axis(*hosts, axis), x.dtype)
+    if mode is None and fill_value is None and wrap:
+        return _take_along_axis(x, indices, axis=axis)
     return along_axis.take_along_axis(x, indices, axis, mode, fill_value, wrap)
+
+
+@eager(np.take_along_axis, (BOOL + NUMERIC, INTEGER))
+def _take_along_axis(x: Any, indices: Any, *, axis: int) -> Any:
+    return along_axis.take_along_axis(x, indices, axis, None, None, True)
 
 
 _METHODS = ("scan", "scan_unrolled", "sort", "compare_all")
@@ -315,11 +316,19 @@ def searchsorted(
     if sorter is not None:
         x = take(x, sorter)
     x, wanted = promote_dtypes("searchsorted", x, v)
+    return _places_in(x, wanted, side=side, method=method)
+
+
+def _searched(x: np.ndarray, wanted: np.ndarray, *, side: Any, method: str) -> np.ndarray:
+    del method
+    if x.dtype.kind == "V":
+        x, wanted = x.astype(np.float32), wanted.astype(np.float32)
+    return np.searchsorted(x, wanted, side)
+
+
+@eager(_searched, ANY, INDEX)
+def _places_in(x: Any, wanted: Any, *, side: str, method: str) -> Any:
     n, shape = x.size, wanted.shape
-    if at_rest(x, wanted):
-        hosts = [h.astype(np.float32) if h.dtype.kind == "V" else h
-                 for h in (x.to_host(), wanted.to_host())]  # fmt: skip
-        return index_array(np.asarray(np.searchsorted(*hosts, side=side)))
 
     def beyond(element: Any, wanted: Any) -> Any:
         """Whether the place is after this element of ``a``."""
@@ -398,30 +407,33 @@ def where(
         return nonzero(condition, size=size, fill_value=fill_value)
     if x is None or y is None:
         raise ValueError("where: expected a condition alone, or with both x and y; got one of them")
-    quickly = _choose_quickly(condition, x, y)
-    return choose(condition, x, y) if quickly is None else quickly
+    of_one_dtype = _of_one_dtype(condition, x, y)
+    return choose(condition, x, y) if of_one_dtype is None else _where(*of_one_dtype)
 
 
-def _choose_quickly(condition: Any, x: Any, y: Any) -> Any:
-    """The choice between an array and one of its dtype, or a number that takes it; else None."""
+def _of_one_dtype(condition: Any, x: Any, y: Any) -> tuple[Any, Any, Any] | None:
+    """The arguments where no promotion is due: arrays of one dtype, or a number that takes it."""
     type = x.type if isinstance(x, Value) else y.type if isinstance(y, Value) else None
     if type is None or not isinstance(condition, Value) or condition.type.kind != "bool":
         return None
-    choices = [c if isinstance(c, Value) else element_of(c, type) for c in (x, y)]
-    for c in choices:
-        if c is None or (isinstance(c, Value) and not same_dtype(c.type, type)):
+    choices = []
+    for c in (x, y):
+        if not isinstance(c, Value):
+            c = element_of(c, type)
+            if c is None:
+                return None
+            c = splat(c, type)
+        elif not same_dtype(c.type, type):
             return None
-    if at_rest(condition, *(c for c in choices if isinstance(c, Value))):
-        hosts: list[Any] = [c.to_host() if c.__class__ is Array else c for c in choices]
-        try:
-            chosen = np.where(condition.to_host(), *hosts)
-        except ValueError:  # the shapes do not fit: the caller says so in words
-            return None
-        return array_of(chosen, type.dtype, type.weak_type)
-    choices = [c if isinstance(c, Value) else splat(c, type) for c in choices]
-    if condition.type.shape == choices[0].type.shape == choices[1].type.shape:
-        return select(condition, *choices)
-    return None
+        choices.append(c)
+    return condition, choices[0], choices[1]
+
+
+@eager(np.where, (BOOL, BOOL + NUMERIC, BOOL + NUMERIC), AS_GIVEN)
+def _where(condition: Any, x: Any, y: Any) -> Any:
+    if condition.type.shape == x.type.shape == y.type.shape:
+        return select(condition, x, y)
+    return choose(condition, x, y)
 
 
 def nonzero(
@@ -553,9 +565,16 @@ def extract(
     Array([1, 3], dtype=int32)
     """
     x, mask = ravel(as_value(arr, "extract", "arr")), truth(condition, "extract", "condition")
-    hosts = host_of(x, BOOL + NUMERIC), host_of(mask, BOOL)
-    if size is None and hosts[0] is not None and hosts[1] is not None and mask.size == x.size:
-        return array_of(np.extract(hosts[1], hosts[0]), x.dtype)
+    if size is None:
+        return _extract(x, mask)
     at = flatnonzero(mask, size=size, fill_value=x.size)
-    found = take(x, at, mode="clip")
-    return found if size is None else choose(lt(at, x.size), found, fill_value)
+    return choose(lt(at, x.size), take(x, at, mode="clip"), fill_value)
+
+
+def _extracted(x: np.ndarray, mask: np.ndarray) -> Any:
+    return np.extract(mask, x) if mask.size == x.size else None
+
+
+@eager(_extracted, (BOOL + NUMERIC, BOOL))
+def _extract(x: Any, mask: Any) -> Any:
+    return take(x, flatnonzero(mask), mode="clip")

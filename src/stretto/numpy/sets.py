@@ -22,7 +22,7 @@ from stretto._engine.ops.iota import iota
 from stretto._engine.ops.reducing.cumulative import cummax
 from stretto._engine.ops.shape import pad, slice_in_dim
 from stretto._engine.ops.sort import argsort, sort
-from stretto.numpy.directly import INTEGER, REAL, directly
+from stretto.numpy.eager import INTEGER, REAL, eager
 from stretto.numpy.joining import concatenate, take
 from stretto.numpy.logic import equal, isnan
 from stretto.numpy.manipulation import ravel
@@ -92,11 +92,14 @@ def union1d(
     Array([1, 2, 3], dtype=int32)
     """
     x, y = _lines("union1d", ar1, ar2)
-    found = None if size is not None else directly(np.union1d, REAL, x, y)
-    if found is not None:
-        return found
-    both = concatenate([x, y])
-    return unique(both, size=size, fill_value=fill_value)
+    if size is None:
+        return _union1d(x, y)
+    return unique(concatenate([x, y]), size=size, fill_value=fill_value)
+
+
+@eager(np.union1d, REAL)
+def _union1d(x: Any, y: Any) -> Any:
+    return unique(concatenate([x, y]))
 
 
 def intersect1d(
@@ -132,10 +135,16 @@ def intersect1d(
     (Array([1, 3], dtype=int32), Array([1, 0], dtype=int32), Array([0, 1], dtype=int32))
     """
     if size is None and not return_indices:
-        x, y = _lines("intersect1d", ar1, ar2)
-        found = directly(np.intersect1d, INTEGER, x, y)
-        if found is not None:
-            return found
+        return _intersect1d(*_lines("intersect1d", ar1, ar2))
+    return _intersection(ar1, ar2, return_indices, size, fill_value)
+
+
+@eager(np.intersect1d, INTEGER)
+def _intersect1d(x: Any, y: Any) -> Any:
+    return _intersection(x, y, False, None, None)
+
+
+def _intersection(ar1: Any, ar2: Any, return_indices: bool, size: int | None, fill: Any) -> Any:
     line, order, n = _ranked("intersect1d", ar1, ar2)
     begins = starts_of_runs(line, False)
     # Among equal elements the first of the second array follows the last of the first array.
@@ -143,7 +152,7 @@ def intersect1d(
     before = pad(
         slice_in_dim(second, 0, max(line.shape[0] - 1, 0)), True, [(min(line.shape[0], 1), 0, 0)]
     )
-    values, at = _take_some(~begins & second & ~before, line, size, fill_value)
+    values, at = _take_some(~begins & second & ~before, line, size, fill)
     if not return_indices:
         return values
     m = line.shape[0] - n
@@ -187,16 +196,25 @@ def setdiff1d(
     Array([2, 3], dtype=int32)
     """
     x, y = _lines("setdiff1d", ar1, ar2)
-    alone = {"assume_unique": bool(assume_unique)}
-    found = None if size is not None else directly(np.setdiff1d, INTEGER, x, y, **alone)
-    if found is not None:
-        return found
-    line = ravel(as_value(ar1, "setdiff1d", "ar1"))
+    return _setdiff1d(x, y, assume_unique=bool(assume_unique), size=size, fill_value=fill_value)
+
+
+def _difference(
+    x: np.ndarray, y: np.ndarray, *, assume_unique: bool, size: int | None, fill_value: Any
+) -> Any:
+    del fill_value
+    return np.setdiff1d(x, y, assume_unique) if size is None else None
+
+
+@eager(_difference, INTEGER)
+def _setdiff1d(
+    line: Any, other: Any, *, assume_unique: bool, size: int | None, fill_value: Any
+) -> Any:
     keep = full(line.shape, True, _BOOL)
     if not assume_unique:
         line = sort(line)
         keep = starts_of_runs(line, True)
-    keep = keep & isin(line, ar2, invert=True)
+    keep = keep & isin(line, other, invert=True)
     return _take_some(keep, line, size, 0 if fill_value is None else fill_value)[0]
 
 
@@ -279,19 +297,26 @@ def isin(
     """
     if method not in _METHODS:
         raise ValueError(f"isin: method must be one of {', '.join(_METHODS)}; got {method!r}")
-    found: Any = directly(np.isin, REAL, element, test_elements, out=_BOOL, invert=bool(invert))
-    if found is not None:
-        return found
-    x, tests = promote_dtypes(
-        "isin",
+    x, tests = (
         as_value(element, "isin", "element"),
-        ravel(as_value(test_elements, "isin", "test_elements")),
+        as_value(test_elements, "isin", "test_elements"),
     )
+    return _isin(x, tests, invert=bool(invert), method=method)
+
+
+def _among(x: np.ndarray, tests: np.ndarray, *, invert: bool, method: str) -> np.ndarray:
+    del method
+    return np.isin(x, tests, invert=invert)
+
+
+@eager(_among, REAL, _BOOL)
+def _isin(x: Any, tests: Any, *, invert: bool, method: str) -> Any:
+    x, tests = promote_dtypes("isin", x, ravel(tests))
     if method == "compare_all" or (method == "auto" and tests.size <= _FEW):
-        found = any_(equal(reshape(x, (*x.shape, 1)), of_rank(tests, x.ndim + 1)), -1)
+        inside = any_(equal(reshape(x, (*x.shape, 1)), of_rank(tests, x.ndim + 1)), -1)
     elif not tests.size:
-        found = full(x.shape, False, _BOOL)
+        inside = full(x.shape, False, _BOOL)
     else:
         tests = sort(tests)
-        found = equal(take(tests, searchsorted(tests, x), mode="clip"), x)
-    return ~found if invert else found
+        inside = equal(take(tests, searchsorted(tests, x), mode="clip"), x)
+    return ~inside if invert else inside

@@ -20,13 +20,11 @@ from stretto._engine.ops.comparison import where as choose
 from stretto._engine.ops.convert import convert
 from stretto._engine.ops.elementwise import promote_values
 from stretto._engine.ops.exponential import root_of_squares
-from stretto._engine.runtime.eager import quiet
 from stretto.numpy.arguments import refuse_out
 from stretto.numpy.arithmetic import multiply, subtract, true_divide
-from stretto.numpy.directly import FLOAT, host_of
 from stretto.numpy.dtypes import as_dtype
+from stretto.numpy.eager import FLOAT, eager
 from stretto.numpy.logic import mask_of_where
-from stretto.numpy.quick import array_of
 from stretto.numpy.reductions import keep, masked, wide_dtype
 from stretto.numpy.reductions import sum as sum_
 
@@ -151,13 +149,14 @@ def _variance(
     return spread, wanted, x.shape, axes
 
 
+def _squares_at_rest(x: np.ndarray, centre: np.ndarray) -> np.ndarray:
+    away = np.asarray(np.subtract(x, centre))
+    return np.square(away, away)
+
+
+@eager(_squares_at_rest, FLOAT)
 def _squares(x: Any, centre: Any) -> Any:
     """The squared distance of each element from the centre; at rest in one piece of memory."""
-    host, middle = host_of(x, FLOAT), host_of(centre, FLOAT)
-    if host is not None and middle is not None:
-        away = np.asarray(quiet.run(np.subtract, host, middle))
-        quiet.run(np.square, away, away)
-        return array_of(away, x.dtype)
     away = subtract(x, centre)
     return real(away * conj(away)) if is_complex(x.dtype) else multiply(away, away)
 

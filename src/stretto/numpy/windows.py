@@ -19,7 +19,7 @@ from stretto._engine.ops.special.bessel import I0, bessel_i0, bessel_i0e
 from stretto._engine.runtime.array import Array
 from stretto.numpy.arguments import inexact_values
 from stretto.numpy.arithmetic import absolute
-from stretto.numpy.directly import FLOAT, directly
+from stretto.numpy.eager import FLOAT, eager
 
 __all__ = ["bartlett", "blackman", "hamming", "hanning", "i0", "kaiser"]
 
@@ -145,6 +145,14 @@ def kaiser(M: int, beta: ArrayLike) -> Array:
     return bessel_i0e(z) * exp(z - shape_parameter) / bessel_i0e(shape_parameter)
 
 
+def _i0(x: np.ndarray) -> Any:
+    """NumPy's ``i0``, in its own precision, unless a compiled program is faster."""
+    if I0.compiled((array_type(x.shape, x.dtype),)):
+        return None
+    return np.i0(x.astype(np.float64))
+
+
+@eager(_i0, FLOAT)
 def i0(x: ArrayLike) -> Array:
     """Compute the modified Bessel function of the first kind, of order zero.
 
@@ -163,9 +171,4 @@ def i0(x: ArrayLike) -> Array:
     >>> snp.i0(0.0)
     Array(1., dtype=float32, weak_type=True)
     """
-    value: Any = x
-    if value.__class__ is Array and not I0.compiled((value.type,)):
-        found = directly(lambda v: np.i0(v.astype(np.float64)), FLOAT, x)
-        if found is not None:
-            return found
     return bessel_i0(x)

@@ -17,14 +17,13 @@ from stretto._engine.ops.broadcast import canonical_axes
 from stretto._engine.ops.comparison import full_like
 from stretto._engine.ops.comparison import where as choose
 from stretto._engine.ops.reducing.reduce import greatest_below, least_above
-from stretto._engine.runtime.eager import quiet
 from stretto.numpy.cumulative import cumprod, cumsum
-from stretto.numpy.directly import COMPLEX, FLOAT, host_of
+from stretto.numpy.eager import FLOAT, eager
 from stretto.numpy.extrema import argmax, argmin
 from stretto.numpy.extrema import max as max_
 from stretto.numpy.extrema import min as min_
+from stretto.numpy.indices import concrete_of
 from stretto.numpy.logic import isnan, mask_of_where
-from stretto.numpy.quick import array_of
 from stretto.numpy.reductions import all as all_
 from stretto.numpy.reductions import any as any_
 from stretto.numpy.reductions import masked, prod
@@ -49,12 +48,12 @@ __all__ = [
 def _numbers(a: Any, caller: str) -> tuple[Any, Any]:
     """The array and where it is a number; ``None`` where it always is."""
     x = as_value(a, caller, "a")
-    host = host_of(x, FLOAT + COMPLEX)
-    if host is not None and not np.isnan(host).any():
-        return x, None
     if not is_inexact(x.dtype):
         return x, None
     missing: Any = isnan(x)
+    known = concrete_of(missing)
+    if known is not None and not known.any():
+        return x, None
     return x, ~missing
 
 
@@ -289,13 +288,31 @@ def nanstd(
 def _nan_extremum(
     caller: str, a: Any, axis: Any, out: Any, keepdims: bool, initial: Any, where: Any
 ) -> Any:
+    if out is initial is where is None:
+        x = as_value(a, caller, "a")
+        axes = canonical_axes(axis, x.ndim, caller)
+        search = _nanmax if caller == "nanmax" else _nanmin
+        return search(x, axis=axes, keepdims=bool(keepdims))
+    return _masked_extremum(caller, a, axis, out, keepdims, initial, where)
+
+
+# NumPy's fmax and fmin take the other number where one is NaN.
+
+
+@eager(np.fmax.reduce, FLOAT)
+def _nanmax(x: Any, *, axis: tuple[int, ...], keepdims: bool) -> Any:
+    return _masked_extremum("nanmax", x, axis, None, keepdims, None, None)
+
+
+@eager(np.fmin.reduce, FLOAT)
+def _nanmin(x: Any, *, axis: tuple[int, ...], keepdims: bool) -> Any:
+    return _masked_extremum("nanmin", x, axis, None, keepdims, None, None)
+
+
+def _masked_extremum(
+    caller: str, a: Any, axis: Any, out: Any, keepdims: bool, initial: Any, where: Any
+) -> Any:
     extremum, worst = (max_, greatest_below) if caller == "nanmax" else (min_, least_above)
-    host = host_of(a, FLOAT)
-    if host is not None and host.size and out is initial is where is None:
-        # NumPy's fmax and fmin take the other one where one is NaN
-        find: Any = np.fmax if caller == "nanmax" else np.fmin
-        axes = canonical_axes(axis, host.ndim, caller)
-        return array_of(quiet.run(find.reduce, host, axes, None, None, bool(keepdims)), host.dtype)
     x, numbers = _numbers(a, caller)
     if numbers is None:
         return extremum(x, axis, out, keepdims, initial, where)

@@ -19,7 +19,7 @@ from stretto._engine.ops.comparison import bitwise_not, eq, full_like, ne, selec
 from stretto._engine.ops.complex_parts import imag, real
 from stretto._engine.ops.convert import convert
 from stretto._engine.ops.exponential import power, root_of_squares
-from stretto.numpy.directly import FLOAT
+from stretto.numpy.eager import FLOAT, eager
 from stretto.numpy.extrema import max as max_
 from stretto.numpy.extrema import min as min_
 from stretto.numpy.linalg.arguments import floats, matrices
@@ -27,7 +27,6 @@ from stretto.numpy.linalg.factorisations import eigvalsh, svdvals
 from stretto.numpy.linalg.systems import inv
 from stretto.numpy.logic import isnan
 from stretto.numpy.manipulation import moveaxis
-from stretto.numpy.quick import array_of, at_rest
 from stretto.numpy.reductions import any as any_
 from stretto.numpy.reductions import sum as sum_
 
@@ -39,11 +38,21 @@ def _squares(x: Any) -> Any:
     return square(real(x)) + square(imag(x)) if is_complex(x.dtype) else square(x)
 
 
+def _root_of_product(x: np.ndarray) -> Any:
+    line = x.ravel()
+    return np.sqrt(np.dot(line, line))
+
+
+@eager(_root_of_product, FLOAT)
+def _length(x: Any) -> Any:
+    """The 2-norm of all elements."""
+    return root_of_squares(sum_(_squares(x)))
+
+
 def _vector_norm(x: Any, axes: tuple[int, ...], ord: Any, keepdims: bool, caller: str) -> Any:
     if ord is None or ord == 2:
-        if len(axes) == x.ndim and not keepdims and at_rest(x) and x.dtype.char in FLOAT:
-            line = np.ravel(x.to_host())
-            return array_of(np.sqrt(np.dot(line, line)), x.dtype)
+        if len(axes) == x.ndim and not keepdims:
+            return _length(x)
         return root_of_squares(sum_(_squares(x), axes, keepdims=keepdims))
     if isinstance(ord, str):
         raise ValueError(f"{caller}: ord={ord!r} is for matrices; for vectors give a number")

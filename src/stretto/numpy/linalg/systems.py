@@ -23,7 +23,7 @@ from stretto._engine.ops.linalg import determinant as linalg_determinant
 from stretto._engine.ops.linalg.lu import solve as solve_matrices
 from stretto._engine.ops.linalg.pinv import Pinv
 from stretto._engine.ops.linalg.svd import Svd
-from stretto.numpy.directly import COMPLEX, FLOAT, directly
+from stretto.numpy.eager import AS_GIVEN, COMPLEX, FLOAT, eager
 from stretto.numpy.extrema import max as max_
 from stretto.numpy.linalg.arguments import matrices, same_floats, systems
 from stretto.numpy.manipulation import moveaxis
@@ -75,10 +75,13 @@ def solve(a: ArrayLike, b: ArrayLike) -> Array:
     Array([0.5 , 0.25], dtype=float32)
     """
     matrix, right, vector = systems("solve", a, b)
-    x = directly(np.linalg.solve, FLOAT + COMPLEX, matrix, right) if matrix.ndim > 2 else None
-    if x is None:
-        x = solve_matrices(matrix, right)
+    x = (_solve_stack if matrix.ndim > 2 else solve_matrices)(matrix, right)
     return squeeze(x, -1) if vector else x
+
+
+@eager(np.linalg.solve, FLOAT + COMPLEX)
+def _solve_stack(matrix: Any, right: Any) -> Any:
+    return solve_matrices(matrix, right)
 
 
 def inv(a: ArrayLike) -> Array:
@@ -103,8 +106,12 @@ def inv(a: ArrayLike) -> Array:
            [0.  , 0.25]], dtype=float32)
     """
     x = matrices("inv", a, square=True)
-    found = directly(np.linalg.inv, FLOAT + COMPLEX, x) if x.ndim > 2 else None
-    return linalg_determinant.inv(x) if found is None else found
+    return (_inv_of_stack if x.ndim > 2 else linalg_determinant.inv)(x)
+
+
+@eager(np.linalg.inv, FLOAT + COMPLEX)
+def _inv_of_stack(x: Any) -> Any:
+    return linalg_determinant.inv(x)
 
 
 def det(a: ArrayLike) -> Array:
@@ -131,8 +138,12 @@ def det(a: ArrayLike) -> Array:
     Array(-2., dtype=float32)
     """
     x = matrices("det", a, square=True)
-    found = directly(np.linalg.det, FLOAT + COMPLEX, x) if x.ndim > 2 else None
-    return linalg_determinant.det(x) if found is None else found
+    return (_det_of_stack if x.ndim > 2 else linalg_determinant.det)(x)
+
+
+@eager(np.linalg.det, FLOAT + COMPLEX)
+def _det_of_stack(x: Any) -> Any:
+    return linalg_determinant.det(x)
 
 
 def slogdet(a: ArrayLike, *, method: str | None = None) -> SlogdetResult:
@@ -160,11 +171,16 @@ def slogdet(a: ArrayLike, *, method: str | None = None) -> SlogdetResult:
     if method not in (None, "lu", "qr"):
         raise ValueError(f"slogdet: method must be None, 'lu' or 'qr'; got {method!r}")
     x = matrices("slogdet", a, square=True)
-    found = None
-    if x.ndim > 2:
-        parts = (None, real_dtype(x.dtype))
-        found = directly(np.linalg.slogdet, FLOAT + COMPLEX, x, out=parts)
-    return SlogdetResult(*(linalg_determinant.slogdet(x) if found is None else found))
+    return SlogdetResult(*(_slogdet_of_stack if x.ndim > 2 else linalg_determinant.slogdet)(x))
+
+
+def _slogdet(x: np.ndarray) -> tuple[Any, Any]:
+    return tuple(np.linalg.slogdet(x))
+
+
+@eager(_slogdet, FLOAT + COMPLEX, AS_GIVEN)
+def _slogdet_of_stack(x: Any) -> Any:
+    return linalg_determinant.slogdet(x)
 
 
 def pinv(
