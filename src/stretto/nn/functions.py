@@ -24,11 +24,13 @@ from stretto._engine.ops.exponential import exp, expm1, log, log1p, logistic, rs
 from stretto._engine.ops.iota import broadcasted_iota
 from stretto._engine.ops.shape import split
 from stretto._engine.ops.special.error_functions import erfc
+from stretto.numpy.classifying import isfinite
+from stretto.numpy.comparisons import greater, greater_equal, less, less_equal
 from stretto.numpy.creation import listed
 from stretto.numpy.directly import FLOAT, directly
 from stretto.numpy.dtypes import as_dtype
 from stretto.numpy.elementary import tanh
-from stretto.numpy.logic import greater, greater_equal, isfinite, less, less_equal, truth
+from stretto.numpy.logic import truth
 from stretto.numpy.normalised import log1mexp, log_softmax, logsumexp, softmax
 from stretto.numpy.reductions import sum as sum_
 from stretto.numpy.searching import where

@@ -25,7 +25,7 @@ from stretto._engine.ops.exponential import log1p, sqrt
 from stretto._engine.ops.sharding import refuse_sharding
 from stretto._engine.ops.trigonometric import cos, sin
 from stretto.numpy.dtypes import as_dtype
-from stretto.numpy.indexing import At
+from stretto.numpy.index_updates import At
 from stretto.random import distributions, matrices
 from stretto.random.keys import split
 

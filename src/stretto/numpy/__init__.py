@@ -16,23 +16,30 @@ from stretto._engine.core.lazy import names_on_demand
 from stretto._engine.runtime.array import Array as Array
 from stretto.numpy import dtypes as _dtypes
 from stretto.numpy.arithmetic import *
+from stretto.numpy.axis_order import *
+from stretto.numpy.bits import *
 from stretto.numpy.choosing import *
+from stretto.numpy.classifying import *
+from stretto.numpy.comparisons import *
 from stretto.numpy.constants import *
 from stretto.numpy.creation import *
 from stretto.numpy.cumulative import *
 from stretto.numpy.dtypes import *
 from stretto.numpy.elementary import *
 from stretto.numpy.extrema import *
+from stretto.numpy.flips import *
 from stretto.numpy.inspection import __array_api_version__, __array_namespace_info__
 from stretto.numpy.joining import *
 from stretto.numpy.logic import *
 from stretto.numpy.manipulation import *
 from stretto.numpy.partitioning import *
+from stretto.numpy.properties import *
 from stretto.numpy.ranges import *
 from stretto.numpy.reductions import *
 from stretto.numpy.remainders import *
 from stretto.numpy.rounding import *
 from stretto.numpy.searching import *
+from stretto.numpy.sorting import *
 from stretto.numpy.statistics import *
 from stretto.numpy.ufunc import *
 from stretto.numpy.ufuncs import *
@@ -51,6 +58,7 @@ if TYPE_CHECKING:
     from stretto.numpy.divisors import *
     from stretto.numpy.einsums import *
     from stretto.numpy.equality import *
+    from stretto.numpy.extrema_without_nan import *
     from stretto.numpy.files import *
     from stretto.numpy.floats import *
     from stretto.numpy.grids import *
@@ -59,8 +67,10 @@ if TYPE_CHECKING:
     from stretto.numpy.interchange import *
     from stretto.numpy.interpolation import *
     from stretto.numpy.matrices import *
+    from stretto.numpy.medians import *
     from stretto.numpy.padding import *
     from stretto.numpy.places import *
+    from stretto.numpy.polynomial_roots import *
     from stretto.numpy.polynomials import *
     from stretto.numpy.printing import *
     from stretto.numpy.products import *
@@ -96,20 +106,22 @@ else:
             "stretto.numpy.places": "diag_indices diag_indices_from ix_ mask_indices "
             "ravel_multi_index tril_indices tril_indices_from triu_indices triu_indices_from "
             "unravel_index",
-            "stretto.numpy.polynomials": "poly polyadd polyder polydiv polyfit polyint polymul "
-            "polysub polyval roots vander",
+            "stretto.numpy.polynomials": "polyadd polyder polydiv polyfit polyint polymul "
+            "polysub polyval vander",
             "stretto.numpy.printing": "array_repr array_str get_printoptions printoptions "
             "set_printoptions",
             "stretto.numpy.products": "cross dot inner kron matmul matvec outer tensordot vdot "
             "vecdot vecmat",
             "stretto.numpy.putting": "fill_diagonal place put put_along_axis putmask",
-            "stretto.numpy.quantiles": "median nanmedian nanpercentile nanquantile percentile "
-            "quantile",
+            "stretto.numpy.medians": "median nanmedian",
+            "stretto.numpy.quantiles": "nanpercentile nanquantile percentile quantile",
+            "stretto.numpy.polynomial_roots": "poly roots",
             "stretto.numpy.sets": "intersect1d isin setdiff1d setxor1d union1d",
             "stretto.numpy.vectorizing": "frompyfunc vectorize",
             "stretto.numpy.windows": "bartlett blackman hamming hanning i0 kaiser",
-            "stretto.numpy.without_nan": "nanargmax nanargmin nancumprod nancumsum nanmax nanmean "
-            "nanmin nanprod nanstd nansum nanvar",
+            "stretto.numpy.extrema_without_nan": "nanargmax nanargmin nanmax nanmin",
+            "stretto.numpy.without_nan": "nancumprod nancumsum nanmean nanprod nanstd nansum "
+            "nanvar",
         },
     )
     __all__ = [name for name in __dir__() if not name.startswith("_")]

@@ -23,9 +23,9 @@ from stretto._engine.ops.trigonometric import atan2
 from stretto._engine.runtime.array import Array
 from stretto._engine.runtime.eager import quiet
 from stretto.numpy.arguments import numeric_values, refuse_complex
+from stretto.numpy.classifying import isinf
 from stretto.numpy.directly import FLOAT, REAL, directly, host_of
 from stretto.numpy.dtypes import finfo
-from stretto.numpy.logic import isinf
 from stretto.numpy.quick import element_of, quick
 
 __all__ = [

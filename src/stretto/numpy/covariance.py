@@ -19,9 +19,10 @@ from stretto._engine.ops.convert import convert
 from stretto._engine.ops.exponential import sqrt
 from stretto.numpy.arguments import inexact_values
 from stretto.numpy.arithmetic import clip
+from stretto.numpy.axis_order import transpose
 from stretto.numpy.dtypes import as_dtype
 from stretto.numpy.joining import concatenate
-from stretto.numpy.manipulation import diagonal, transpose
+from stretto.numpy.manipulation import diagonal
 from stretto.numpy.reductions import sum as sum_
 from stretto.numpy.statistics import average
 

@@ -23,10 +23,10 @@ from stretto._engine.ops.convert import convert
 from stretto._engine.ops.shape import pad, slice_in_dim
 from stretto.numpy.arguments import inexact_values
 from stretto.numpy.arithmetic import absolute
+from stretto.numpy.comparisons import not_equal
 from stretto.numpy.cumulative import cumsum
 from stretto.numpy.directly import BOOL, FLOAT, NUMERIC, directly, host_of
 from stretto.numpy.joining import concatenate
-from stretto.numpy.logic import not_equal
 from stretto.numpy.manipulation import ravel
 from stretto.numpy.reductions import sum as sum_
 from stretto.numpy.remainders import remainder

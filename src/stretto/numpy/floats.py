@@ -31,9 +31,10 @@ from stretto._engine.ops.shape import pad, slice_in_dim
 from stretto._engine.runtime.eager import quiet
 from stretto.numpy.arguments import refuse_out
 from stretto.numpy.arithmetic import clip
+from stretto.numpy.classifying import copysign, isfinite, isinf
 from stretto.numpy.directly import BOOL, FLOAT, INTEGER, directly, host_of
 from stretto.numpy.dtypes import finfo
-from stretto.numpy.logic import copysign, isfinite, isinf, truth
+from stretto.numpy.logic import truth
 from stretto.numpy.quick import array_of
 from stretto.numpy.reductions import sum as sum_
 

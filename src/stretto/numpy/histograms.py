@@ -30,7 +30,7 @@ from stretto.numpy.differences import diff
 from stretto.numpy.directly import FLOAT, INTEGER, directly, host_of
 from stretto.numpy.extrema import max as max_
 from stretto.numpy.extrema import min as min_
-from stretto.numpy.indexing import At
+from stretto.numpy.index_updates import At
 from stretto.numpy.indices import concrete_of
 from stretto.numpy.joining import stack
 from stretto.numpy.manipulation import ravel

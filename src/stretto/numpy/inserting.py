@@ -22,10 +22,11 @@ from stretto._engine.ops.iota import iota
 from stretto._engine.ops.reducing.reduce import reduce_or
 from stretto._engine.ops.shape import concatenate, slice_in_dim
 from stretto._engine.ops.sort import argsort, sort
-from stretto.numpy.indexing import At
+from stretto.numpy.axis_order import moveaxis
+from stretto.numpy.index_updates import At
 from stretto.numpy.indices import concrete_of
 from stretto.numpy.joining import take
-from stretto.numpy.manipulation import moveaxis, ravel
+from stretto.numpy.manipulation import ravel
 from stretto.numpy.quick import array_of, at_rest
 from stretto.numpy.reductions import sum as sum_
 

@@ -5,8 +5,6 @@ Each is the function of the same name, with the array first.
 
 from __future__ import annotations
 
-import importlib
-import operator
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -18,28 +16,32 @@ from stretto._engine.core.types import array_type
 from stretto._engine.core.typing import ArrayLike, Axes, DTypeLike, ShapeLike
 from stretto._engine.ops.contract import dot, matmul
 from stretto._engine.runtime.array import Array
-from stretto._engine.runtime.device import CPU, as_device
+from stretto._engine.runtime.device import CPU
 from stretto._engine.runtime.eager import EAGER, quiet
 from stretto.numpy import (
     arithmetic,
+    axis_order,
+    bits,
     choosing,
+    comparisons,
     cumulative,
+    device_methods,
     extrema,
     joining,
-    logic,
     manipulation,
     partitioning,
     reductions,
     remainders,
     rounding,
     searching,
+    sorting,
     statistics,
     views,
 )
 from stretto.numpy.creation import copy
 from stretto.numpy.immutable import refuse_changes
-from stretto.numpy.indexing import At, getitem, setitem
-from stretto.numpy.inspection import VERSIONS
+from stretto.numpy.index_updates import At
+from stretto.numpy.indexing import getitem, setitem
 from stretto.numpy.quick import SHORT, product
 
 __all__ = ["attach"]
@@ -57,25 +59,25 @@ _BINARY: dict[str, Callable[[Any, Any], Any]] = {
     "divmod": remainders.divmod,
     "pow": arithmetic.power,
     "matmul": product(matmul),
-    "and": logic.bitwise_and,
-    "or": logic.bitwise_or,
-    "xor": logic.bitwise_xor,
-    "lshift": logic.left_shift,
-    "rshift": logic.right_shift,
+    "and": bits.bitwise_and,
+    "or": bits.bitwise_or,
+    "xor": bits.bitwise_xor,
+    "lshift": bits.left_shift,
+    "rshift": bits.right_shift,
 }
 _COMPARISONS: dict[str, Callable[[Any, Any], Any]] = {
-    "eq": logic.equal,
-    "ne": logic.not_equal,
-    "lt": logic.less,
-    "le": logic.less_equal,
-    "gt": logic.greater,
-    "ge": logic.greater_equal,
+    "eq": comparisons.equal,
+    "ne": comparisons.not_equal,
+    "lt": comparisons.less,
+    "le": comparisons.less_equal,
+    "gt": comparisons.greater,
+    "ge": comparisons.greater_equal,
 }
 _UNARY: dict[str, Callable[[Any], Any]] = {
     "neg": arithmetic.negative,
     "pos": arithmetic.positive,
     "abs": arithmetic.absolute,
-    "invert": logic.bitwise_not,
+    "invert": bits.bitwise_not,
 }
 _METHODS: tuple[Callable[..., Any], ...] = (
     reductions.all,
@@ -83,7 +85,7 @@ _METHODS: tuple[Callable[..., Any], ...] = (
     extrema.argmax,
     extrema.argmin,
     partitioning.argpartition,
-    searching.argsort,
+    sorting.argsort,
     views.byteswap,
     choosing.choose,
     arithmetic.clip,
@@ -102,11 +104,11 @@ _METHODS: tuple[Callable[..., Any], ...] = (
     joining.repeat,
     rounding.round,
     searching.searchsorted,
-    searching.sort,
+    sorting.sort,
     manipulation.squeeze,
     statistics.std,
     reductions.sum,
-    manipulation.swapaxes,
+    axis_order.swapaxes,
     joining.take,
     views.tobytes,
     views.tofile,
@@ -190,7 +192,7 @@ def _iterate(self: Any) -> Iterator[Any]:
 
 
 def _contains(self: Any, element: Any) -> bool:
-    return bool(reductions.any(logic.equal(self, element)))
+    return bool(reductions.any(comparisons.equal(self, element)))
 
 
 def _several(shape: tuple[Any, ...]) -> Any:
@@ -306,7 +308,7 @@ def _transpose(self: Any, *axes: Axes) -> Array:
     >>> snp.ones((2, 3, 4)).transpose(2, 0, 1).shape
     (4, 2, 3)
     """
-    return manipulation.transpose(self, _several(axes) if axes else None)
+    return axis_order.transpose(self, _several(axes) if axes else None)
 
 
 def _flatten(self: Any, order: str = "C", *, out_sharding: None = None) -> Array:
@@ -369,101 +371,9 @@ def _compress(
     return choosing.compress(condition, self, axis, out, size=size, fill_value=fill_value)
 
 
-def _devices(self: Any) -> set[Any]:
-    """List the devices that the array is on: the one there is.
-
-    Args:
-        self: the array.
-
-    Returns:
-        A set of devices.
-
-    As JAX's ``Array.devices``.
-
-    >>> import stretto.numpy as snp
-    >>> snp.ones(2).devices()
-    {CpuDevice(id=0)}
-    """
-    return {CPU}
-
-
-def _addressable_data(self: Any, index: int = 0) -> Array:
-    """Give the part of the array on a device that it is on: there is one, with all of it.
-
-    Args:
-        self: the array.
-        index: which of these devices; 0.
-
-    Returns:
-        The array itself.
-
-    Raises:
-        IndexError: ``index`` is another.
-
-    As JAX's ``Array.addressable_data``.
-
-    >>> import stretto.numpy as snp
-    >>> snp.ones(2).addressable_data(0)
-    Array([1., 1.], dtype=float32)
-    """
-    if operator.index(index) not in (0, -1):
-        raise IndexError(f"addressable_data: the array is on one device, 0; got {index}")
-    return self
-
-
-def _copy_to_host_async(self: Any) -> None:
-    """Do nothing: the elements are in the host's memory.
-
-    Args:
-        self: the array.
-
-    As JAX's ``Array.copy_to_host_async``.
-
-    >>> import stretto.numpy as snp
-    >>> snp.ones(2).copy_to_host_async()
-    """
-
-
-def _namespace(self: Any, /, *, api_version: str | None = None) -> Any:
-    """The module of functions that takes these arrays, for the array API standard."""
-    if api_version is not None and api_version not in VERSIONS:
-        raise ValueError(
-            f"__array_namespace__: api_version must be None or one of {', '.join(VERSIONS)}; got "
-            f"{api_version!r}"
-        )
-    return importlib.import_module("stretto.numpy")
-
-
-def _to_device(self: Any, device: Any, /, *, stream: None = None) -> Array:
-    """Move the array to a device: since there is one, return itself.
-
-    Args:
-        self: the array.
-        device: the device that there is.
-        stream: must be None.
-
-    Returns:
-        The array itself.
-
-    Raises:
-        ValueError: ``device`` is another, or ``stream`` is given.
-
-    As the array API standard's ``to_device``.
-
-    >>> import stretto.numpy as snp
-    >>> x = snp.ones(2)
-    >>> x.to_device(x.device) is x
-    True
-    """
-    as_device(device, "to_device")
-    if stream is not None:
-        raise ValueError(f"to_device: stream must be None on the CPU; got {stream!r}")
-    return self
-
-
 _PROPERTIES: dict[str, tuple[Callable[[Any], Any], str]] = {
-    "T": (manipulation.transpose, "The axes reversed."),
-    "mT": (manipulation.matrix_transpose, "The last two axes exchanged."),
+    "T": (axis_order.transpose, "The axes reversed."),
+    "mT": (axis_order.matrix_transpose, "The last two axes exchanged."),
     "real": (arithmetic.real, "The real part of each element."),
     "imag": (arithmetic.imag, "The imaginary part of each element."),
     "device": (lambda self: CPU, "The device that the array is on."),
@@ -504,13 +414,13 @@ def attach(cls: type) -> None:
     for name, (getter, doc) in _PROPERTIES.items():
         give(name, property(getter, doc=doc))
     refuse_changes(cls)
-    give("addressable_data", _addressable_data)
+    give("addressable_data", device_methods.addressable_data)
     give("astype", _astype)
     give("compress", _compress)
     give("dot", _dot)
     give("conjugate", arithmetic.conj)
-    give("copy_to_host_async", _copy_to_host_async)
-    give("devices", _devices)
+    give("copy_to_host_async", device_methods.copy_to_host_async)
+    give("devices", device_methods.devices)
     give("reshape", _reshape)
     give("transpose", _transpose)
     give("flatten", _flatten)
@@ -519,8 +429,8 @@ def attach(cls: type) -> None:
     give("__setitem__", setitem)
     give("__iter__", _iterate)
     give("__contains__", _contains)
-    give("__array_namespace__", _namespace)
-    give("to_device", _to_device)
+    give("__array_namespace__", device_methods.namespace)
+    give("to_device", device_methods.to_device)
     give("__array_priority__", 1000)  # NumPy's operators give way
     if "__len__" not in cls.__dict__:
         give("__len__", _length)

@@ -23,8 +23,9 @@ from stretto._engine.ops.comparison import where as choose
 from stretto._engine.ops.convert import convert
 from stretto._engine.ops.elementwise import broadcast_shapes
 from stretto._engine.ops.exponential import exp, expm1, log, log1p
+from stretto.numpy.classifying import isfinite
 from stretto.numpy.extrema import max as max_
-from stretto.numpy.logic import isfinite, mask_of_where
+from stretto.numpy.logic import mask_of_where
 from stretto.numpy.reductions import any as any_
 from stretto.numpy.reductions import sum as sum_
 

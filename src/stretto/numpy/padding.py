@@ -18,12 +18,13 @@ from stretto._engine.core.typing import Array, ArrayLike
 from stretto._engine.ops import shape as ops
 from stretto._engine.ops.broadcast import broadcast_to, canonical_axis, reshape
 from stretto._engine.ops.convert import convert
+from stretto.numpy.axis_order import moveaxis
 from stretto.numpy.eager import ANY, eager
 from stretto.numpy.extrema import max as max_
 from stretto.numpy.extrema import min as min_
+from stretto.numpy.flips import flip
 from stretto.numpy.joining import concatenate, take
-from stretto.numpy.manipulation import flip, moveaxis
-from stretto.numpy.quantiles import median
+from stretto.numpy.medians import median
 from stretto.numpy.ranges import linspace
 from stretto.numpy.rounding import round as round_
 from stretto.numpy.statistics import mean

@@ -18,7 +18,8 @@ from stretto._engine.ops import sort as ops
 from stretto._engine.ops.convert import convert
 from stretto._engine.ops.shape import concatenate, rev, split
 from stretto.numpy.eager import INDEX, REAL, eager
-from stretto.numpy.searching import one_axis, refuse_order
+from stretto.numpy.searching import one_axis
+from stretto.numpy.sorting import refuse_order
 
 __all__ = ["argpartition", "partition", "sort_complex"]
 

@@ -11,33 +11,29 @@ from typing import Any
 import numpy as np
 
 from stretto._engine.control.scan import scan
-from stretto._engine.core.errors import TracedValueError
 from stretto._engine.core.integers import integer
 from stretto._engine.core.interpreter import as_value
 from stretto._engine.core.types import inexact_dtype, is_complex, kind_of, scalar_dtype
 from stretto._engine.core.typing import Array, ArrayLike
-from stretto._engine.ops.arithmetic import conj, real
+from stretto._engine.ops.arithmetic import conj
 from stretto._engine.ops.bilinear import promote_dtypes
 from stretto._engine.ops.broadcast import broadcast_to, expand_dims, reshape, transpose
 from stretto._engine.ops.comparison import full_like
 from stretto._engine.ops.contract import matmul, outer
 from stretto._engine.ops.convert import convert
 from stretto._engine.ops.exponential import sqrt
-from stretto._engine.ops.fft import complex_dtype
 from stretto._engine.ops.shape import concatenate, pad, slice_in_dim
 from stretto.numpy.creation import zeros
 from stretto.numpy.cumulative import cumprod
 from stretto.numpy.dtypes import finfo
 from stretto.numpy.eager import NUMERIC, eager
-from stretto.numpy.indices import concrete_of
-from stretto.numpy.linalg.factorisations import eigvals
+from stretto.numpy.flips import flip
 from stretto.numpy.linalg.systems import inv, lstsq
-from stretto.numpy.manipulation import atleast_1d, flip
+from stretto.numpy.manipulation import atleast_1d
 from stretto.numpy.reductions import sum as sum_
 from stretto.numpy.searching import concrete
 
 __all__ = [
-    "poly",
     "polyadd",
     "polyder",
     "polydiv",
@@ -46,12 +42,11 @@ __all__ = [
     "polymul",
     "polysub",
     "polyval",
-    "roots",
     "vander",
 ]
 
 
-def _coefficients(x: Any, caller: str, argument: str) -> Any:
+def coefficients_of(x: Any, caller: str, argument: str) -> Any:
     v = atleast_1d(as_value(x, caller, argument))
     if v.ndim != 1:
         raise ValueError(f"{caller}: {argument} must be of rank 1, got {v.type}")
@@ -63,7 +58,7 @@ def _number(x: Any) -> Any:
     return convert(x, scalar_dtype(int)) if kind_of(x.dtype) == "bool" else x
 
 
-def _inexact(x: Any) -> Any:
+def inexact_of(x: Any) -> Any:
     return convert(x, inexact_dtype(x.dtype), x.weak_type)
 
 
@@ -210,7 +205,9 @@ def polysub(a1: ArrayLike, a2: ArrayLike) -> Array:
 
 
 def _same_length(caller: str, a1: Any, a2: Any) -> tuple[Any, Any]:
-    x, y = promote_dtypes(caller, _coefficients(a1, caller, "a1"), _coefficients(a2, caller, "a2"))
+    x, y = promote_dtypes(
+        caller, coefficients_of(a1, caller, "a1"), coefficients_of(a2, caller, "a2")
+    )
     n = max(x.size, y.size)
     return _longer(x, n), _longer(y, n)
 
@@ -237,8 +234,8 @@ def polymul(a1: ArrayLike, a2: ArrayLike, *, trim_leading_zeros: bool = False) -
     >>> snp.polymul(snp.array([1, 2]), snp.array([1, 0, 3]))
     Array([1, 2, 3, 6], dtype=int32)
     """
-    x, y = promote_dtypes("polymul", _coefficients(a1, "polymul", "a1"),
-                          _coefficients(a2, "polymul", "a2"))  # fmt: skip
+    x, y = promote_dtypes("polymul", coefficients_of(a1, "polymul", "a1"),
+                          coefficients_of(a2, "polymul", "a2"))  # fmt: skip
     if trim_leading_zeros:
         x, y = (_without_leading_zeros(v, "polymul") for v in (x, y))
         x, y = (v if v.size else zeros(1, v.dtype) for v in (x, y))
@@ -277,9 +274,9 @@ def polydiv(u: ArrayLike, v: ArrayLike, *, trim_leading_zeros: bool = False) -> 
     >>> snp.polydiv(snp.array([3.0, 5.0, 2.0]), snp.array([2.0, 1.0]))
     (Array([1.5 , 1.75], dtype=float32), Array([0.  , 0.  , 0.25], dtype=float32))
     """
-    x, y = promote_dtypes("polydiv", _coefficients(u, "polydiv", "u"),
-                          _coefficients(v, "polydiv", "v"))  # fmt: skip
-    x, y = _inexact(x), _inexact(y)
+    x, y = promote_dtypes("polydiv", coefficients_of(u, "polydiv", "u"),
+                          coefficients_of(v, "polydiv", "v"))  # fmt: skip
+    x, y = inexact_of(x), inexact_of(y)
     if not y.size:
         raise ValueError("polydiv: the divisor has no coefficients")
     steps = x.size - y.size + 1
@@ -324,7 +321,7 @@ def polyder(p: ArrayLike, m: int = 1) -> Array:
     >>> snp.polyder(snp.array([1.0, 1.0, 1.0]))
     Array([2., 1.], dtype=float32)
     """
-    x, m = _number(_coefficients(p, "polyder", "p")), integer(m, "polyder", "m")
+    x, m = _number(coefficients_of(p, "polyder", "p")), integer(m, "polyder", "m")
     if m < 0:
         raise ValueError(f"polyder: m must not be negative, got {m}; see polyint")
     if m == 0:
@@ -357,7 +354,7 @@ def polyint(p: ArrayLike, m: int = 1, k: ArrayLike | None = None) -> Array:
     >>> snp.polyint(snp.array([3.0, 2.0, 1.0]), k=7)
     Array([1., 1., 1., 7.], dtype=float32)
     """
-    x, m = _coefficients(p, "polyint", "p"), integer(m, "polyint", "m")
+    x, m = coefficients_of(p, "polyint", "p"), integer(m, "polyint", "m")
     if m < 0:
         raise ValueError(f"polyint: m must not be negative, got {m}; see polyder")
     added = atleast_1d(as_value(0 if k is None else k, "polyint", "k"))
@@ -366,7 +363,7 @@ def polyint(p: ArrayLike, m: int = 1, k: ArrayLike | None = None) -> Array:
     if added.shape != (m,):
         raise ValueError(f"polyint: k must be a number or {m} of them, got {added.type}")
     x, added = promote_dtypes("polyint", x, added)
-    x, added = _inexact(x), _inexact(added)
+    x, added = inexact_of(x), inexact_of(added)
     every = concatenate([x, added], 0)
     # The integral of z^n, m times: z^(n + m) / ((n + 1) ... (n + m)); the i-th constant is
     # integrated m - 1 - i times.
@@ -377,90 +374,6 @@ def polyint(p: ArrayLike, m: int = 1, k: ArrayLike | None = None) -> Array:
 
 
 # Roots
-
-
-def poly(seq_of_zeros: ArrayLike) -> Array:
-    """Find the coefficients of a polynomial from its roots, or from the eigenvalues of a matrix.
-
-    Complex where the roots are, even if they come in conjugate pairs, since that depends on values.
-
-    Args:
-        seq_of_zeros: the roots ``[n]``, or a square matrix ``[n, n]``.
-
-    Returns:
-        The coefficients ``[n + 1]``, that of the highest power first.
-
-    Raises:
-        ValueError: the array is neither of rank 1 nor a square matrix.
-
-    As NumPy's ``poly``.
-
-    >>> import stretto.numpy as snp
-    >>> snp.poly(snp.array([1.0, 2.0]))
-    Array([ 1., -3.,  2.], dtype=float32)
-    """
-    x = _inexact(atleast_1d(as_value(seq_of_zeros, "poly", "seq_of_zeros")))
-    if x.ndim == 2 and x.shape[0] == x.shape[1] and x.shape[0]:
-        # Those of a real matrix come in conjugate pairs, so that the coefficients are real.
-        coefficients = poly(eigvals(x))
-        return coefficients if is_complex(x.dtype) else real(coefficients)
-    if x.ndim != 1:
-        raise ValueError(f"poly: expected an array of rank 1 or a square matrix, got {x.type}")
-    n = x.size
-    start = pad(full_like(x, 1)[:1] if n else full_like(zeros(1, x.dtype), 1), 0, [(0, n, 0)])
-
-    def step(a: Any, zero: Any) -> tuple[Any, None]:
-        # a(z) (z - zero), with the coefficients from the left
-        return a - zero * pad(slice_in_dim(a, 0, n), 0, [(1, 0, 0)]), None
-
-    return scan(step, start, x)[0]
-
-
-def roots(p: ArrayLike, *, strip_zeros: bool = True) -> Array:
-    """Find the roots of a polynomial: the eigenvalues of its companion matrix.
-
-    Args:
-        p: coefficients, that of the highest power first.
-        strip_zeros: whether to leave out leading zeros, and to count trailing ones as roots at
-            zero. While tracing it must be False, and leading zeros give NaN.
-
-    Returns:
-        The roots, complex.
-
-    Raises:
-        TracedValueError: ``p`` is traced with ``strip_zeros``.
-        ValueError: ``p`` is of rank 2 or more.
-
-    As NumPy's ``roots``; ``strip_zeros`` as JAX's.
-
-    >>> import stretto.numpy as snp
-    >>> snp.roots(snp.array([1.0, -3.0, 2.0])).real.sort()
-    Array([1., 2.], dtype=float32)
-    """
-    x = _inexact(_coefficients(p, "roots", "p"))
-    if not strip_zeros:
-        return _eigenvalues(x)
-    known = concrete_of(x)
-    if known is None:
-        raise TracedValueError(
-            f"roots: how many zeros there are at the ends must be known, but this {x.type} is "
-            f"traced: {x.origin()}. If there are none in front, pass strip_zeros=False"
-        )
-    found = np.flatnonzero(known)
-    if not found.size:
-        return _eigenvalues(slice_in_dim(x, 0, 0))
-    first, last = int(found[0]), int(found[-1]) + 1
-    return pad(_eigenvalues(slice_in_dim(x, first, last)), 0, [(0, x.size - last, 0)])
-
-
-def _eigenvalues(x: Any) -> Any:
-    """Those of the companion matrix, of which the coefficients make the first row."""
-    n = x.size - 1
-    if n < 1:
-        return zeros(0, complex_dtype(x.dtype))
-    first = expand_dims(slice_in_dim(x, 1, None) / -x[0], 0)
-    below = as_value(np.eye(n - 1, n, dtype=x.dtype))
-    return eigvals(concatenate([first, below], 0))
 
 
 # Fitting
@@ -509,7 +422,7 @@ def polyfit(
     if cov not in (False, True, "unscaled"):
         raise ValueError(f"polyfit: cov must be False, True or 'unscaled', got {cov!r}")
     value, other = promote_dtypes("polyfit", x, y)
-    value, other = _inexact(value), _inexact(other)
+    value, other = inexact_of(value), inexact_of(other)
     m = value.size
     if value.ndim != 1 or not m or other.ndim not in (1, 2) or other.shape[0] != m:
         raise TypeError(

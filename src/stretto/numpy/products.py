@@ -22,8 +22,8 @@ from stretto._engine.ops.shape import concatenate, pad, slice_in_dim
 from stretto._engine.ops.sharding import refuse_sharding
 from stretto._engine.runtime.array import Array
 from stretto.numpy.arguments import refuse_out
+from stretto.numpy.axis_order import moveaxis
 from stretto.numpy.eager import COMPLEX, FLOAT, NUMERIC, eager
-from stretto.numpy.manipulation import moveaxis
 
 __all__ = [
     "cross",

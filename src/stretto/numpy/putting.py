@@ -20,7 +20,7 @@ from stretto._engine.ops.iota import broadcasted_iota
 from stretto.numpy.arguments import refuse_inplace
 from stretto.numpy.arithmetic import clip
 from stretto.numpy.cumulative import cumsum
-from stretto.numpy.indexing import At
+from stretto.numpy.index_updates import At
 from stretto.numpy.joining import resize, take
 from stretto.numpy.logic import truth
 from stretto.numpy.remainders import remainder

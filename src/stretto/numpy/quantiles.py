@@ -33,25 +33,18 @@ from stretto._engine.ops.sharding import refuse_sharding
 from stretto._engine.ops.sort import argsort, sort
 from stretto.numpy.arguments import refuse_out
 from stretto.numpy.arithmetic import maximum, minimum
+from stretto.numpy.classifying import isnan
 from stretto.numpy.cumulative import cumsum
 from stretto.numpy.eager import AS_GIVEN, REAL, eager
 from stretto.numpy.indices import concrete_of
 from stretto.numpy.joining import take
-from stretto.numpy.logic import isnan
 from stretto.numpy.reductions import any as any_
 from stretto.numpy.reductions import sum as sum_
 from stretto.numpy.reductions import wide_dtype
 from stretto.numpy.remainders import remainder
 from stretto.numpy.statistics import along_axes
 
-__all__ = [
-    "median",
-    "nanmedian",
-    "nanpercentile",
-    "nanquantile",
-    "percentile",
-    "quantile",
-]
+__all__ = ["nanpercentile", "nanquantile", "percentile", "quantile"]
 
 _INT32 = np.dtype(np.int32)
 _FLOAT64 = np.dtype(np.float64)
@@ -145,7 +138,7 @@ def _lines(x: Any, axes: tuple[int, ...]) -> Any:
     return reshape(transpose(x, (*kept, *axes)), shape)
 
 
-def _quantile(
+def quantile_of(
     caller: str,
     a: Any,
     q: Any,
@@ -316,7 +309,7 @@ def quantile(
     Array([1.5, 2. ], dtype=float32)
     """
     del overwrite_input  # arrays are immutable
-    return _quantile("quantile", a, q, axis, out, method, keepdims, weights)
+    return quantile_of("quantile", a, q, axis, out, method, keepdims, weights)
 
 
 def percentile(
@@ -363,42 +356,7 @@ def percentile(
     """
     del overwrite_input  # arrays are immutable
     refuse_sharding("percentile", out_sharding=out_sharding)
-    return _quantile("percentile", a, q, axis, out, method, keepdims, weights, 100)
-
-
-def median(
-    a: ArrayLike,
-    axis: Axes = None,
-    out: None = None,
-    overwrite_input: bool = False,
-    keepdims: bool = False,
-) -> Array:
-    """Find the middle value over axes, or the mean of the middle two.
-
-    Args:
-        a: an array of real numbers.
-        axis: the axes to search over; all by default.
-        out: must be None: arrays are immutable.
-        overwrite_input: has no effect: arrays are immutable.
-        keepdims: whether the axes stay, with size 1.
-
-    Returns:
-        The medians, in the float dtype of ``a``, of its shape without the axes; NaN where there is
-        one.
-
-    Raises:
-        NotImplementedError: ``out`` is given.
-        TypeError: ``a`` is complex.
-        ValueError: an axis is out of bounds, or is named twice; or there is no element.
-
-    As NumPy's ``median``.
-
-    >>> import stretto.numpy as snp
-    >>> snp.median(snp.array([5, 1, 2, 4]))
-    Array(3., dtype=float32)
-    """
-    del overwrite_input  # arrays are immutable
-    return _quantile("median", a, 0.5, axis, out, "linear", keepdims, None)
+    return quantile_of("percentile", a, q, axis, out, method, keepdims, weights, 100)
 
 
 def nanquantile(
@@ -442,7 +400,7 @@ def nanquantile(
     Array(1.25, dtype=float32)
     """
     del overwrite_input  # arrays are immutable
-    return _quantile("nanquantile", a, q, axis, out, method, keepdims, weights)
+    return quantile_of("nanquantile", a, q, axis, out, method, keepdims, weights)
 
 
 def nanpercentile(
@@ -486,39 +444,4 @@ def nanpercentile(
     Array(1.25, dtype=float32)
     """
     del overwrite_input  # arrays are immutable
-    return _quantile("nanpercentile", a, q, axis, out, method, keepdims, weights, 100)
-
-
-def nanmedian(
-    a: ArrayLike,
-    axis: Axes = None,
-    out: None = None,
-    overwrite_input: bool = False,
-    keepdims: bool = False,
-) -> Array:
-    """Find the middle value over axes, without the elements that are NaN.
-
-    Args:
-        a: an array of real numbers.
-        axis: the axes to search over; all by default.
-        out: must be None: arrays are immutable.
-        overwrite_input: has no effect: arrays are immutable.
-        keepdims: whether the axes stay, with size 1.
-
-    Returns:
-        The medians, in the float dtype of ``a``, of its shape without the axes; NaN where there is
-        no number.
-
-    Raises:
-        NotImplementedError: ``out`` is given.
-        TypeError: ``a`` is complex.
-        ValueError: an axis is out of bounds, or is named twice; or there is no element.
-
-    As NumPy's ``nanmedian``.
-
-    >>> import stretto.numpy as snp
-    >>> snp.nanmedian(snp.array([1.0, snp.nan, 3.0]))
-    Array(2., dtype=float32)
-    """
-    del overwrite_input  # arrays are immutable
-    return _quantile("nanmedian", a, 0.5, axis, out, "linear", keepdims, None)
+    return quantile_of("nanpercentile", a, q, axis, out, method, keepdims, weights, 100)

@@ -16,7 +16,7 @@ from stretto._engine.ops import division
 from stretto._engine.ops.comparison import eq, full_like, lt, ne, select, zeros_like
 from stretto._engine.runtime.array import Array
 from stretto.numpy.arguments import numeric_values
-from stretto.numpy.logic import copysign
+from stretto.numpy.classifying import copysign
 from stretto.numpy.quick import quick
 
 __all__ = ["divmod", "floor_divide", "fmod", "mod", "remainder"]

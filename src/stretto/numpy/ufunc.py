@@ -31,12 +31,13 @@ from stretto._engine.ops.convert import convert
 from stretto._engine.ops.iota import iota
 from stretto._engine.ops.shape import concatenate, slice_in_dim
 from stretto.numpy.arguments import refuse_inplace, refuse_out
+from stretto.numpy.axis_order import moveaxis
 from stretto.numpy.dtypes import as_dtype
-from stretto.numpy.indexing import At, getitem
+from stretto.numpy.index_updates import At
+from stretto.numpy.indexing import getitem
 from stretto.numpy.indices import concrete_of
 from stretto.numpy.joining import take
 from stretto.numpy.logic import mask_of_where
-from stretto.numpy.manipulation import moveaxis
 from stretto.numpy.reductions import keep, masked
 
 if TYPE_CHECKING:  # loaded when a method first needs a loop

@@ -21,6 +21,9 @@ from stretto._engine.ops.reducing import reduce
 from stretto._engine.ops.reducing.cumulative import cumlogsumexp, cummax, cummin
 from stretto.numpy import (
     arithmetic,
+    bits,
+    classifying,
+    comparisons,
     cumulative,
     divisors,
     elementary,
@@ -31,7 +34,7 @@ from stretto.numpy import (
     remainders,
     rounding,
 )
-from stretto.numpy.indexing import IndexUpdate
+from stretto.numpy.index_updates import IndexUpdate
 from stretto.numpy.ufunc import METHODS, ufunc
 
 __all__ = [
@@ -97,7 +100,7 @@ def _log_sum_exp(x: Any, axes: tuple[int, ...]) -> Any:
     # log sum exp(x) = m + log sum exp(x - m), with m the greatest element, or 0 if that is infinite
     x = convert(x, inexact_dtype(x.dtype), x.weak_type)
     greatest = reduce.reduce_max(x, axes)
-    base = select(logic.isfinite(greatest), greatest, full_like(greatest, 0))
+    base = select(classifying.isfinite(greatest), greatest, full_like(greatest, 0))
     total = reductions.sum(exp(x - expand_dims(base, axes)), axes)
     return log(total) + base
 
@@ -138,13 +141,14 @@ logaddexp2 = _with_methods(elementary.logaddexp2, collapse=_log2_sum_exp2)
 logical_and = _with_methods(logic.logical_and, collapse=_all)
 logical_or = _with_methods(logic.logical_or, collapse=_any)
 logical_xor = _with_methods(logic.logical_xor, collapse=_odd)
-bitwise_and = _with_methods(logic.bitwise_and, collapse=reduce.reduce_and)
-bitwise_or = _with_methods(logic.bitwise_or, collapse=reduce.reduce_or)
-bitwise_xor = _with_methods(logic.bitwise_xor, collapse=reduce.reduce_xor)
+bitwise_and = _with_methods(bits.bitwise_and, collapse=reduce.reduce_and)
+bitwise_or = _with_methods(bits.bitwise_or, collapse=reduce.reduce_or)
+bitwise_xor = _with_methods(bits.bitwise_xor, collapse=reduce.reduce_xor)
 
 # The others
 
-for _module in (arithmetic, divisors, elementary, floats, logic, remainders, rounding):
+_MODULES = arithmetic, bits, classifying, comparisons, divisors, elementary, floats, logic
+for _module in (*_MODULES, remainders, rounding):
     for _name in _module.__all__:
         _function = getattr(_module, _name)
         if isinstance(getattr(np, _name, None), np.ufunc) and not isinstance(_function, ufunc):

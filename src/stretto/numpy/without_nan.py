@@ -5,39 +5,23 @@ Next, read ``covariance``.
 
 from __future__ import annotations
 
-import math
 from typing import Any
-
-import numpy as np
 
 from stretto._engine.core.interpreter import as_value
 from stretto._engine.core.types import is_inexact
 from stretto._engine.core.typing import Array, ArrayLike, Axes, DTypeLike
-from stretto._engine.ops.broadcast import canonical_axes
-from stretto._engine.ops.comparison import full_like
-from stretto._engine.ops.comparison import where as choose
-from stretto._engine.ops.reducing.reduce import greatest_below, least_above
+from stretto.numpy.classifying import isnan
 from stretto.numpy.cumulative import cumprod, cumsum
-from stretto.numpy.eager import FLOAT, eager
-from stretto.numpy.extrema import argmax, argmin
-from stretto.numpy.extrema import max as max_
-from stretto.numpy.extrema import min as min_
 from stretto.numpy.indices import concrete_of
-from stretto.numpy.logic import isnan, mask_of_where
-from stretto.numpy.reductions import all as all_
-from stretto.numpy.reductions import any as any_
+from stretto.numpy.logic import mask_of_where
 from stretto.numpy.reductions import masked, prod
 from stretto.numpy.reductions import sum as sum_
 from stretto.numpy.statistics import mean, std, var
 
 __all__ = [
-    "nanargmax",
-    "nanargmin",
     "nancumprod",
     "nancumsum",
-    "nanmax",
     "nanmean",
-    "nanmin",
     "nanprod",
     "nanstd",
     "nansum",
@@ -45,7 +29,7 @@ __all__ = [
 ]
 
 
-def _numbers(a: Any, caller: str) -> tuple[Any, Any]:
+def numbers_of(a: Any, caller: str) -> tuple[Any, Any]:
     """The array and where it is a number; ``None`` where it always is."""
     x = as_value(a, caller, "a")
     if not is_inexact(x.dtype):
@@ -91,7 +75,7 @@ def nansum(
     >>> snp.nansum(snp.array([1.0, snp.nan]))
     Array(1., dtype=float32)
     """
-    x, numbers = _numbers(a, "nansum")
+    x, numbers = numbers_of(a, "nansum")
     x = x if numbers is None else masked("nansum", x, numbers, 0)
     return sum_(x, axis, dtype, out, keepdims, initial, where)
 
@@ -130,7 +114,7 @@ def nanprod(
     >>> snp.nanprod(snp.array([2.0, snp.nan]))
     Array(2., dtype=float32)
     """
-    x, numbers = _numbers(a, "nanprod")
+    x, numbers = numbers_of(a, "nanprod")
     x = x if numbers is None else masked("nanprod", x, numbers, 1)
     return prod(x, axis, dtype, out, keepdims, initial, where)
 
@@ -173,7 +157,7 @@ def nanmean(
     >>> snp.nanmean(snp.array([1.0, snp.nan, 3.0]))
     Array(2., dtype=float32)
     """
-    x, numbers = _numbers(a, "nanmean")
+    x, numbers = numbers_of(a, "nanmean")
     return mean(x, axis, dtype, out, keepdims, where=_both(numbers, where, "nanmean"))
 
 
@@ -216,7 +200,7 @@ def nanvar(
     >>> snp.nanvar(snp.array([1.0, snp.nan, 3.0]))
     Array(1., dtype=float32)
     """
-    x, numbers = _numbers(a, "nanvar")
+    x, numbers = numbers_of(a, "nanvar")
     clean = x if numbers is None else masked("nanvar", x, numbers, 0)
     return var(
         clean,
@@ -270,7 +254,7 @@ def nanstd(
     >>> snp.nanstd(snp.array([1.0, snp.nan, 3.0]))
     Array(1., dtype=float32)
     """
-    x, numbers = _numbers(a, "nanstd")
+    x, numbers = numbers_of(a, "nanstd")
     clean = x if numbers is None else masked("nanstd", x, numbers, 0)
     return std(
         clean,
@@ -285,178 +269,7 @@ def nanstd(
     )
 
 
-def _nan_extremum(
-    caller: str, a: Any, axis: Any, out: Any, keepdims: bool, initial: Any, where: Any
-) -> Any:
-    if out is initial is where is None:
-        x = as_value(a, caller, "a")
-        axes = canonical_axes(axis, x.ndim, caller)
-        search = _nanmax if caller == "nanmax" else _nanmin
-        return search(x, axis=axes, keepdims=bool(keepdims))
-    return _masked_extremum(caller, a, axis, out, keepdims, initial, where)
-
-
 # NumPy's fmax and fmin take the other number where one is NaN.
-
-
-@eager(np.fmax.reduce, FLOAT)
-def _nanmax(x: Any, *, axis: tuple[int, ...], keepdims: bool) -> Any:
-    return _masked_extremum("nanmax", x, axis, None, keepdims, None, None)
-
-
-@eager(np.fmin.reduce, FLOAT)
-def _nanmin(x: Any, *, axis: tuple[int, ...], keepdims: bool) -> Any:
-    return _masked_extremum("nanmin", x, axis, None, keepdims, None, None)
-
-
-def _masked_extremum(
-    caller: str, a: Any, axis: Any, out: Any, keepdims: bool, initial: Any, where: Any
-) -> Any:
-    extremum, worst = (max_, greatest_below) if caller == "nanmax" else (min_, least_above)
-    x, numbers = _numbers(a, caller)
-    if numbers is None:
-        return extremum(x, axis, out, keepdims, initial, where)
-    x = masked(caller, x, numbers, worst(x.dtype))
-    found = extremum(x, axis, out, keepdims, initial, where)
-    if initial is not None:
-        return found
-    some = any_(numbers, axis, keepdims=keepdims, where=where)
-    return choose(some, found, full_like(found, math.nan))
-
-
-def nanmax(
-    a: ArrayLike,
-    axis: Axes = None,
-    out: None = None,
-    keepdims: bool = False,
-    initial: ArrayLike | None = None,
-    where: ArrayLike | None = None,
-) -> Array:
-    """Find the greatest element over axes, without those that are NaN.
-
-    Args:
-        a: an array, or a number.
-        axis: the axes to search over; all by default.
-        out: must be None: arrays are immutable.
-        keepdims: whether the axes stay, with size 1.
-        initial: the result where no element is greater; ``where`` needs it.
-        where: a mask of the elements that count; all by default.
-
-    Returns:
-        The greatest elements, of the shape of ``a`` without the axes; NaN where there is no number.
-
-    Raises:
-        NotImplementedError: ``out`` is given.
-        TypeError: ``where`` is not boolean.
-        ValueError: an axis is out of bounds, or is named twice; or there is no element, or
-            ``where`` is given without ``initial``.
-
-    As NumPy's ``nanmax``.
-
-    >>> import stretto.numpy as snp
-    >>> snp.nanmax(snp.array([1.0, snp.nan]))
-    Array(1., dtype=float32)
-    """
-    return _nan_extremum("nanmax", a, axis, out, keepdims, initial, where)
-
-
-def nanmin(
-    a: ArrayLike,
-    axis: Axes = None,
-    out: None = None,
-    keepdims: bool = False,
-    initial: ArrayLike | None = None,
-    where: ArrayLike | None = None,
-) -> Array:
-    """Find the least element over axes, without those that are NaN.
-
-    Args:
-        a: an array, or a number.
-        axis: the axes to search over; all by default.
-        out: must be None: arrays are immutable.
-        keepdims: whether the axes stay, with size 1.
-        initial: the result where no element is less; ``where`` needs it.
-        where: a mask of the elements that count; all by default.
-
-    Returns:
-        The least elements, of the shape of ``a`` without the axes; NaN where there is no number.
-
-    Raises:
-        NotImplementedError: ``out`` is given.
-        TypeError: ``where`` is not boolean.
-        ValueError: an axis is out of bounds, or is named twice; or there is no element, or
-            ``where`` is given without ``initial``.
-
-    As NumPy's ``nanmin``.
-
-    >>> import stretto.numpy as snp
-    >>> snp.nanmin(snp.array([1.0, snp.nan]))
-    Array(1., dtype=float32)
-    """
-    return _nan_extremum("nanmin", a, axis, out, keepdims, initial, where)
-
-
-def _nan_arg_extremum(caller: str, a: Any, axis: Any, out: Any, keepdims: bool) -> Any:
-    x, numbers = _numbers(a, caller)
-    find, worst = (argmax, greatest_below) if caller == "nanargmax" else (argmin, least_above)
-    if numbers is None:
-        return find(x, axis, out, keepdims)
-    at = find(masked(caller, x, numbers, worst(x.dtype)), axis, out, keepdims)
-    return choose(all_(~numbers, axis, keepdims=keepdims), full_like(at, -1), at)
-
-
-def nanargmax(
-    a: ArrayLike, axis: int | None = None, out: None = None, keepdims: bool = False
-) -> Array:
-    """Find the index of the greatest element along an axis, without those that are NaN.
-
-    Args:
-        a: an array, or a number.
-        axis: the axis to search; by default all elements, in row-major order.
-        out: must be None: arrays are immutable.
-        keepdims: whether the axes stay, with size 1.
-
-    Returns:
-        The indices, of the default integer; -1 where there is no number.
-
-    Raises:
-        NotImplementedError: ``out`` is given.
-        ValueError: ``axis`` is out of bounds, or has no element.
-
-    As NumPy's ``nanargmax``.
-
-    >>> import stretto.numpy as snp
-    >>> snp.nanargmax(snp.array([snp.nan, 1.0, 3.0]))
-    Array(2, dtype=int32)
-    """
-    return _nan_arg_extremum("nanargmax", a, axis, out, keepdims)
-
-
-def nanargmin(
-    a: ArrayLike, axis: int | None = None, out: None = None, keepdims: bool = False
-) -> Array:
-    """Find the index of the least element along an axis, without those that are NaN.
-
-    Args:
-        a: an array, or a number.
-        axis: the axis to search; by default all elements, in row-major order.
-        out: must be None: arrays are immutable.
-        keepdims: whether the axes stay, with size 1.
-
-    Returns:
-        The indices, of the default integer; -1 where there is no number.
-
-    Raises:
-        NotImplementedError: ``out`` is given.
-        ValueError: ``axis`` is out of bounds, or has no element.
-
-    As NumPy's ``nanargmin``.
-
-    >>> import stretto.numpy as snp
-    >>> snp.nanargmin(snp.array([snp.nan, 1.0, 3.0]))
-    Array(1, dtype=int32)
-    """
-    return _nan_arg_extremum("nanargmin", a, axis, out, keepdims)
 
 
 def nancumsum(
@@ -483,7 +296,7 @@ def nancumsum(
     >>> snp.nancumsum(snp.array([1.0, snp.nan, 2.0]))
     Array([1., 1., 3.], dtype=float32)
     """
-    x, numbers = _numbers(a, "nancumsum")
+    x, numbers = numbers_of(a, "nancumsum")
     return cumsum(x if numbers is None else masked("nancumsum", x, numbers, 0), axis, dtype, out)
 
 
@@ -512,5 +325,5 @@ def nancumprod(
     >>> snp.nancumprod(snp.array([2.0, snp.nan, 3.0]))
     Array([2., 2., 6.], dtype=float32)
     """
-    x, numbers = _numbers(a, "nancumprod")
+    x, numbers = numbers_of(a, "nancumprod")
     return cumprod(x if numbers is None else masked("nancumprod", x, numbers, 1), axis, dtype, out)

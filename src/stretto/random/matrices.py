@@ -16,8 +16,8 @@ from stretto._engine.ops.convert import convert
 from stretto._engine.ops.elementwise import broadcast_shapes
 from stretto._engine.ops.exponential import sqrt
 from stretto._engine.ops.sharding import refuse_sharding
+from stretto.numpy.axis_order import matrix_transpose
 from stretto.numpy.linalg import cholesky, eigh, qr, svd
-from stretto.numpy.manipulation import matrix_transpose
 from stretto.random.arguments import float_dtype, static_shape
 from stretto.random.distributions import normal
 

@@ -7,7 +7,7 @@ import pytest
 from stretto._engine.core import array_methods, array_updates
 from stretto._engine.core.interpreter import Value
 from stretto.numpy.immutable import _MEMORY, _METHODS
-from stretto.numpy.indexing import At, IndexUpdate
+from stretto.numpy.index_updates import At, IndexUpdate
 
 OF_PYTHON = {"__module__", "__doc__", "__dict__", "__weakref__", "__annotations__", "__slots__"}
 OF_VALUE = {"type", "shape", "dtype", "ndim", "size", "weak_type"}

@@ -18,7 +18,7 @@ from stretto._engine.ops.broadcast import canonical_axes
 from stretto._engine.ops.convert import convert
 from stretto.numpy.arguments import refuse_device
 from stretto.numpy.dtypes import as_dtype
-from stretto.numpy.manipulation import roll
+from stretto.numpy.flips import roll
 
 __all__ = ["fftfreq", "fftshift", "ifftshift", "rfftfreq"]
 

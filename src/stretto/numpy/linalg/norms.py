@@ -19,14 +19,14 @@ from stretto._engine.ops.comparison import bitwise_not, eq, full_like, ne, selec
 from stretto._engine.ops.complex_parts import imag, real
 from stretto._engine.ops.convert import convert
 from stretto._engine.ops.exponential import power, root_of_squares
+from stretto.numpy.axis_order import moveaxis
+from stretto.numpy.classifying import isnan
 from stretto.numpy.eager import FLOAT, eager
 from stretto.numpy.extrema import max as max_
 from stretto.numpy.extrema import min as min_
 from stretto.numpy.linalg.arguments import floats, matrices
 from stretto.numpy.linalg.factorisations import eigvalsh, svdvals
 from stretto.numpy.linalg.systems import inv
-from stretto.numpy.logic import isnan
-from stretto.numpy.manipulation import moveaxis
 from stretto.numpy.reductions import any as any_
 from stretto.numpy.reductions import sum as sum_
 

@@ -23,10 +23,10 @@ from stretto._engine.ops.linalg import determinant as linalg_determinant
 from stretto._engine.ops.linalg.lu import solve as solve_matrices
 from stretto._engine.ops.linalg.pinv import Pinv
 from stretto._engine.ops.linalg.svd import Svd
+from stretto.numpy.axis_order import moveaxis
 from stretto.numpy.eager import AS_GIVEN, COMPLEX, FLOAT, eager
 from stretto.numpy.extrema import max as max_
 from stretto.numpy.linalg.arguments import matrices, same_floats, systems
-from stretto.numpy.manipulation import moveaxis
 from stretto.numpy.reductions import sum as sum_
 
 __all__ = [

@@ -16,8 +16,8 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 from stretto._engine.core.typing import Array, ArrayLike
 from stretto._engine.ops.elementwise import promote_values
+from stretto.numpy.classifying import isfinite, isnan
 from stretto.numpy.elementary import exp, log
-from stretto.numpy.logic import isfinite, isnan
 from stretto.numpy.rounding import floor
 from stretto.numpy.searching import where
 

@@ -20,15 +20,17 @@ from stretto._engine.ops.comparison import full_like
 from stretto._engine.ops.convert import convert
 from stretto._engine.ops.exponential import root_of_squares
 from stretto.numpy.arguments import inexact_values
+from stretto.numpy.axis_order import moveaxis
+from stretto.numpy.classifying import isnan
 from stretto.numpy.cumulative import cumsum
 from stretto.numpy.extrema import argmax
 from stretto.numpy.joining import concatenate
-from stretto.numpy.logic import isnan
-from stretto.numpy.manipulation import expand_dims, moveaxis
+from stretto.numpy.manipulation import expand_dims
 from stretto.numpy.reductions import any as any_
 from stretto.numpy.reductions import sum as sum_
-from stretto.numpy.searching import argsort, searchsorted, where
-from stretto.numpy.searching import sort as sort_
+from stretto.numpy.searching import searchsorted, where
+from stretto.numpy.sorting import argsort
+from stretto.numpy.sorting import sort as sort_
 from stretto.numpy.statistics import var
 from stretto.numpy.without_nan import nanvar
 

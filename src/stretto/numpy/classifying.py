@@ -1,0 +1,283 @@
+"""What kind of number each element is: missing, finite, real, signed, near another.
+
+Next, read ``equality``.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from stretto._engine.core.interpreter import as_value
+from stretto._engine.core.types import is_complex, is_inexact, scalar_dtype
+from stretto._engine.core.typing import Array, ArrayLike
+from stretto._engine.ops import comparison as ops
+from stretto._engine.ops.arithmetic import absolute, imag, is_finite, real
+from stretto._engine.ops.bitcast import bitcast_convert_type
+from stretto._engine.ops.comparison import full_like, select
+from stretto._engine.ops.convert import convert
+from stretto._engine.ops.elementwise import promote_values
+from stretto.numpy.arguments import refuse_complex, refuse_out
+from stretto.numpy.comparisons import equal, less, not_equal
+from stretto.numpy.eager import FLOAT, eager
+
+__all__ = [
+    "copysign",
+    "isclose",
+    "iscomplex",
+    "isfinite",
+    "isinf",
+    "isnan",
+    "isneginf",
+    "isposinf",
+    "isreal",
+    "signbit",
+]
+
+_BOOL = np.dtype(bool)
+
+
+@eager(np.isnan, FLOAT, _BOOL)
+def isnan(x: ArrayLike, /) -> Array:
+    """Say whether each element is NaN.
+
+    Args:
+        x: an array, or a number.
+
+    Returns:
+        Booleans, of the shape of ``x``.
+
+    As NumPy's and the array API standard's ``isnan``.
+
+    >>> import stretto.numpy as snp
+    >>> snp.isnan(snp.array([snp.nan, 1.0]))
+    Array([ True, False], dtype=bool)
+    """
+    value = as_value(x, "isnan")
+    return ops.NE(value, value) if is_inexact(value.dtype) else full_like_bool(value, False)
+
+
+def full_like_bool(x: Any, element: bool) -> Any:
+    """Truth values of the shape of ``x``."""
+    return ops.full(x.shape, element, _BOOL)
+
+
+def isfinite(x: ArrayLike, /) -> Array:
+    """Say whether each element is neither infinite nor NaN.
+
+    Args:
+        x: an array, or a number.
+
+    Returns:
+        Booleans, of the shape of ``x``.
+
+    As NumPy's and the array API standard's ``isfinite``.
+
+    >>> import stretto.numpy as snp
+    >>> snp.isfinite(snp.array([snp.inf, 1.0]))
+    Array([False,  True], dtype=bool)
+    """
+    value = as_value(x, "isfinite")
+    return is_finite(value) if is_inexact(value.dtype) else full_like_bool(value, True)
+
+
+@eager(np.isinf, FLOAT, _BOOL)
+def isinf(x: ArrayLike, /) -> Array:
+    """Say whether each element is infinite; complex numbers in either part.
+
+    Args:
+        x: an array, or a number.
+
+    Returns:
+        Booleans, of the shape of ``x``.
+
+    As NumPy's and the array API standard's ``isinf``.
+
+    >>> import stretto.numpy as snp
+    >>> snp.isinf(snp.array([-snp.inf, 1.0]))
+    Array([ True, False], dtype=bool)
+    """
+    value = as_value(x, "isinf")
+    if is_complex(value.dtype):
+        return ops.bitwise_or(isinf(real(value)), isinf(imag(value)))
+    if not is_inexact(value.dtype):
+        return full_like_bool(value, False)
+    return ops.EQ(absolute(value), full_like(value, np.inf))
+
+
+def isposinf(x: ArrayLike, /, out: None = None) -> Array:
+    """Say whether each element is plus infinity.
+
+    Args:
+        x: an array of real numbers.
+        out: must be None: arrays are immutable.
+
+    Returns:
+        Booleans, of the shape of ``x``.
+
+    Raises:
+        NotImplementedError: ``out`` is given.
+        TypeError: ``x`` is complex.
+
+    As NumPy's ``isposinf``.
+
+    >>> import stretto.numpy as snp
+    >>> snp.isposinf(snp.array([snp.inf, -snp.inf]))
+    Array([ True, False], dtype=bool)
+    """
+    refuse_out("isposinf", out)
+    refuse_complex("isposinf", x=x)
+    return equal(x, np.inf)
+
+
+def isneginf(x: ArrayLike, /, out: None = None) -> Array:
+    """Say whether each element is minus infinity.
+
+    Args:
+        x: an array of real numbers.
+        out: must be None: arrays are immutable.
+
+    Returns:
+        Booleans, of the shape of ``x``.
+
+    Raises:
+        NotImplementedError: ``out`` is given.
+        TypeError: ``x`` is complex.
+
+    As NumPy's ``isneginf``.
+
+    >>> import stretto.numpy as snp
+    >>> snp.isneginf(snp.array([snp.inf, -snp.inf]))
+    Array([False,  True], dtype=bool)
+    """
+    refuse_out("isneginf", out)
+    refuse_complex("isneginf", x=x)
+    return equal(x, -np.inf)
+
+
+def isreal(x: ArrayLike) -> Array:
+    """Say whether the imaginary part of each element is zero.
+
+    Args:
+        x: an array, or a number.
+
+    Returns:
+        Booleans, of the shape of ``x``.
+
+    As NumPy's ``isreal``.
+
+    >>> import stretto.numpy as snp
+    >>> snp.isreal(snp.array([1j, 2.0]))
+    Array([False,  True], dtype=bool)
+    """
+    value = as_value(x, "isreal")
+    return equal(imag(value), 0) if is_complex(value.dtype) else full_like_bool(value, True)
+
+
+def iscomplex(x: ArrayLike) -> Array:
+    """Say whether the imaginary part of each element is not zero.
+
+    Args:
+        x: an array, or a number.
+
+    Returns:
+        Booleans, of the shape of ``x``.
+
+    As NumPy's ``iscomplex``.
+
+    >>> import stretto.numpy as snp
+    >>> snp.iscomplex(snp.array([1j, 2.0]))
+    Array([ True, False], dtype=bool)
+    """
+    value = as_value(x, "iscomplex")
+    return not_equal(imag(value), 0) if is_complex(value.dtype) else full_like_bool(value, False)
+
+
+@eager(np.signbit, FLOAT, _BOOL)
+def signbit(x: ArrayLike, /) -> Array:
+    """Say whether the sign bit of each element is set, also for negative zero and NaN.
+
+    Args:
+        x: an array of real numbers.
+
+    Returns:
+        Booleans, of the shape of ``x``.
+
+    Raises:
+        TypeError: ``x`` is complex.
+
+    As NumPy's and the array API standard's ``signbit``.
+
+    >>> import stretto.numpy as snp
+    >>> snp.signbit(snp.array([-1.0, -0.0, 0.0]))
+    Array([ True,  True, False], dtype=bool)
+    """
+    value = as_value(x, "signbit")
+    if is_complex(value.dtype):
+        raise TypeError(f"signbit: expected real numbers, got {value.type}")
+    if is_inexact(value.dtype):
+        value = bitcast_convert_type(value, np.dtype(f"i{value.dtype.itemsize}"))
+    return less(value, 0)
+
+
+@eager(np.copysign, FLOAT)
+def copysign(x: ArrayLike, y: ArrayLike, /) -> Array:
+    """Combine the magnitude of ``x`` with the sign of ``y``.
+
+    Args:
+        x: an array of real numbers.
+        y: an array of real numbers; both broadcast.
+
+    Returns:
+        An array of the promoted float dtype and the shape that the two broadcast to.
+
+    Raises:
+        TypeError: an argument is complex.
+        ValueError: the shapes do not broadcast.
+
+    As NumPy's and the array API standard's ``copysign``.
+
+    >>> import stretto.numpy as snp
+    >>> snp.copysign(snp.array([1.0, 2.0]), -0.0)
+    Array([-1., -2.], dtype=float32)
+    """
+    value, other = promote_values("copysign", x, y, inexact=True)
+    size = absolute(value)
+    return select(signbit(other), -size, size)
+
+
+def isclose(
+    a: ArrayLike,
+    b: ArrayLike,
+    rtol: ArrayLike = 1e-05,
+    atol: ArrayLike = 1e-08,
+    equal_nan: bool = False,
+) -> Array:
+    """Say whether ``|a - b| <= atol + rtol * |b|``; equal infinities are close.
+
+    Args:
+        a: an array, or a number.
+        b: the array to compare with; both broadcast.
+        rtol: the tolerance relative to ``b``.
+        atol: the absolute tolerance.
+        equal_nan: whether NaN is close to NaN.
+
+    Returns:
+        Booleans, of the shape that the two broadcast to.
+
+    Raises:
+        ValueError: the shapes do not broadcast.
+
+    As NumPy's ``isclose``.
+
+    >>> import stretto.numpy as snp
+    >>> snp.isclose(snp.array([1.0, 2.0]), snp.array([1.000001, 2.1]))
+    Array([ True, False], dtype=bool)
+    """
+    value, other = promote_values("isclose", a, b)
+    if not is_inexact(value.dtype):
+        value, other = (convert(v, scalar_dtype(float)) for v in (value, other))
+    near = ops.le(absolute(value - other), atol + rtol * absolute(other)) & isfinite(other)
+    close = near | ops.EQ(value, other)
+    return close | ops.bitwise_and(isnan(value), isnan(other)) if equal_nan else close

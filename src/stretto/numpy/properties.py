@@ -1,0 +1,162 @@
+"""Shapes, ranks, sizes and kinds of arrays and of what becomes one.
+
+Next, read ``manipulation``.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from stretto._engine.core.interpreter import Value, type_of
+from stretto._engine.core.types import ArrayType
+from stretto._engine.ops.broadcast import canonical_axes
+from stretto.numpy.creation import listed
+
+__all__ = ["iscomplexobj", "isrealobj", "isscalar", "iterable", "ndim", "shape", "size"]
+
+
+def _type_of(x: Any, caller: str, argument: str) -> ArrayType:
+    return type_of(
+        listed(x, caller, argument) if isinstance(x, (list, tuple)) else x, caller, argument
+    )
+
+
+def shape(a: Any) -> tuple[int, ...]:
+    """Give the sizes of the axes.
+
+    Args:
+        a: an array, a ``ShapeDtypeStruct``, a number, or nested lists of numbers.
+
+    Returns:
+        A tuple of Python integers.
+
+    As NumPy's ``shape``.
+
+    >>> import stretto.numpy as snp
+    >>> snp.shape(snp.ones((2, 3)))
+    (2, 3)
+    """
+    return _type_of(a, "shape", "a").shape
+
+
+def ndim(a: Any) -> int:
+    """Give the number of axes.
+
+    Args:
+        a: an array, a ``ShapeDtypeStruct``, a number, or nested lists of numbers.
+
+    Returns:
+        A Python integer.
+
+    As NumPy's ``ndim``.
+
+    >>> import stretto.numpy as snp
+    >>> snp.ndim(snp.ones((2, 3)))
+    2
+    """
+    return _type_of(a, "ndim", "a").ndim
+
+
+def size(a: Any, axis: int | Sequence[int] | None = None) -> int:
+    """Count the elements, or those along some axes.
+
+    Args:
+        a: an array, a ``ShapeDtypeStruct``, a number, or nested lists of numbers.
+        axis: the axes to count along; all by default.
+
+    Returns:
+        A Python integer.
+
+    Raises:
+        ValueError: an axis is out of bounds, or is named twice.
+
+    As NumPy's ``size``.
+
+    >>> import stretto.numpy as snp
+    >>> snp.size(snp.ones((2, 3))), snp.size(snp.ones((2, 3)), 1)
+    (6, 3)
+    """
+    shape = _type_of(a, "size", "a").shape
+    return math.prod([shape[d] for d in canonical_axes(axis, len(shape), "size")])
+
+
+def isscalar(element: Any) -> bool:
+    """Say whether something is a number, a string, or an array of rank 0.
+
+    Args:
+        element: anything.
+
+    Returns:
+        A Python boolean.
+
+    As NumPy's ``isscalar``; for arrays of rank 0 as JAX's.
+
+    >>> import stretto.numpy as snp
+    >>> snp.isscalar(3), snp.isscalar(snp.ones(1))
+    (True, False)
+    """
+    if isinstance(element, (Value, np.ndarray)):
+        return element.ndim == 0
+    return np.isscalar(element)
+
+
+def iterable(y: Any) -> bool:
+    """Say whether something has elements to iterate over, as all arrays but those of rank 0 have.
+
+    Args:
+        y: anything.
+
+    Returns:
+        A Python boolean.
+
+    As NumPy's ``iterable``.
+
+    >>> import stretto.numpy as snp
+    >>> snp.iterable(snp.ones(2)), snp.iterable(snp.array(1.0)), snp.iterable([])
+    (True, False, True)
+    """
+    try:
+        iter(y)
+    except TypeError:
+        return False
+    return True
+
+
+def iscomplexobj(x: Any) -> bool:
+    """Say whether the dtype is complex.
+
+    Args:
+        x: an array, a ``ShapeDtypeStruct``, a number, or nested lists of numbers.
+
+    Returns:
+        A Python boolean.
+
+    As NumPy's ``iscomplexobj``.
+
+    >>> import stretto.numpy as snp
+    >>> snp.iscomplexobj(snp.array([1j])), snp.iscomplexobj(1.0)
+    (True, False)
+    """
+    return _type_of(x, "iscomplexobj", "x").kind == "complex"
+
+
+def isrealobj(x: Any) -> bool:
+    """Say whether the dtype is not complex.
+
+    Args:
+        x: an array, a ``ShapeDtypeStruct``, a number, or nested lists of numbers.
+
+    Returns:
+        A Python boolean.
+
+    As NumPy's ``isrealobj``.
+
+    >>> import stretto.numpy as snp
+    >>> snp.isrealobj(snp.array([1j])), snp.isrealobj(1.0)
+    (False, True)
+    """
+    return not iscomplexobj(x)

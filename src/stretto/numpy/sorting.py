@@ -1,0 +1,165 @@
+"""Sorted arrays, and the indices that sort.
+
+Next, read ``partitioning``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from stretto._engine.core.interpreter import as_value
+from stretto._engine.core.types import default_dtype
+from stretto._engine.core.typing import ArrayLike, DTypeLike
+from stretto._engine.ops import sort as ops
+from stretto._engine.ops.broadcast import broadcast_to, canonical_axis, reshape
+from stretto._engine.ops.convert import convert
+from stretto._engine.ops.iota import iota
+from stretto._engine.runtime.array import Array
+from stretto.numpy.dtypes import as_dtype
+from stretto.numpy.eager import AS_GIVEN, REAL, eager
+from stretto.numpy.searching import one_axis
+
+__all__ = ["argsort", "lexsort", "sort"]
+
+_INT32 = np.dtype(np.int32)
+
+
+def sort(
+    a: ArrayLike,
+    axis: int | None = -1,
+    kind: str | None = None,
+    order: None = None,
+    *,
+    stable: bool | None = True,
+    descending: bool = False,
+) -> Array:
+    """Sort the elements along an axis; NaN comes last.
+
+    Args:
+        a: an array.
+        axis: the axis to sort along, the last by default; None flattens first.
+        kind: one of NumPy's names of algorithms, which all give the same here.
+        order: must be None: arrays have no fields.
+        stable: whether equal elements stay in order.
+        descending: whether the order falls.
+
+    Returns:
+        An array of the dtype of ``a``.
+
+    Raises:
+        NotImplementedError: ``order`` is given.
+        ValueError: ``axis`` is out of bounds; or ``kind`` is none of NumPy's.
+
+    As NumPy's and the array API standard's ``sort``.
+
+    >>> import stretto.numpy as snp
+    >>> snp.sort(snp.array([3, 1, 2]), descending=True)
+    Array([3, 2, 1], dtype=int32)
+    """
+    refuse_order("sort", order)
+    check_kind("sort", kind)
+    x, axis = one_axis(a, axis, "sort")
+    return ops.sort(x, axis, descending=descending, stable=bool(stable))
+
+
+def argsort(
+    a: ArrayLike,
+    axis: int | None = -1,
+    kind: str | None = None,
+    order: None = None,
+    *,
+    stable: bool | None = True,
+    descending: bool = False,
+    dtype: DTypeLike | None = None,
+) -> Array:
+    """Find the indices that sort the elements along an axis; equal ones stay in order.
+
+    Args:
+        a: an array.
+        axis: the axis to sort along, the last by default; None flattens first.
+        kind: one of NumPy's names of algorithms, which all give the same here.
+        order: must be None: arrays have no fields.
+        stable: whether equal elements stay in order.
+        descending: whether the order falls.
+        dtype: the dtype of the indices; the default integer by default.
+
+    Returns:
+        The indices, of the shape of ``a``.
+
+    Raises:
+        NotImplementedError: ``order`` is given.
+        ValueError: ``axis`` is out of bounds; or ``kind`` is none of NumPy's.
+
+    As NumPy's and the array API standard's ``argsort``.
+
+    >>> import stretto.numpy as snp
+    >>> snp.argsort(snp.array([3, 1, 2]))
+    Array([1, 2, 0], dtype=int32)
+    """
+    refuse_order("argsort", order)
+    check_kind("argsort", kind)
+    x, axis = one_axis(a, axis, "argsort")
+    wanted = default_dtype("int") if dtype is None else as_dtype(dtype)
+    return _argsort(x, axis=axis, descending=bool(descending), stable=bool(stable), dtype=wanted)
+
+
+def _order(x: np.ndarray, *, axis: int, descending: bool, stable: bool, dtype: np.dtype) -> Any:
+    """The indices that sort; falling, those of the reversed order, reversed."""
+    del stable  # it always is
+    if not descending:
+        return ops.stable_order([x], axis).astype(dtype)
+    order = np.flip(ops.stable_order([np.flip(x, axis)], axis), axis)
+    return (x.shape[axis] - 1 - order).astype(dtype)
+
+
+@eager(_order, REAL, AS_GIVEN)
+def _argsort(x: Any, *, axis: int, descending: bool, stable: bool, dtype: np.dtype) -> Any:
+    return convert(ops.argsort(x, axis, descending=descending, stable=stable), dtype)
+
+
+_KINDS = (None, "quicksort", "mergesort", "heapsort", "stable")
+
+
+def check_kind(caller: str, kind: Any) -> None:
+    """Refuse a ``kind`` that NumPy does not have; those that it has all give the same here."""
+    if kind not in _KINDS:
+        raise ValueError(f"{caller}: kind must be one of {_KINDS}, got {kind!r}")
+
+
+def refuse_order(caller: str, order: Any) -> None:
+    if order is not None:
+        raise NotImplementedError(f"{caller}: arrays have no fields, so order= has no meaning")
+
+
+def lexsort(keys: ArrayLike | Sequence[ArrayLike], axis: int = -1) -> Array:
+    """Find the indices that sort by several keys, the last key first.
+
+    Args:
+        keys: a sequence of arrays of one shape, or one array of them along its first axis.
+        axis: the axis to sort along.
+
+    Returns:
+        The indices, of the default integer and the shape of one key.
+
+    Raises:
+        ValueError: there is no key, the shapes differ, or ``axis`` is out of bounds.
+
+    As NumPy's ``lexsort``.
+
+    >>> import stretto.numpy as snp
+    >>> snp.lexsort([snp.array([2, 1, 3]), snp.array([1, 1, 0])])
+    Array([2, 1, 0], dtype=int32)
+    """
+    lines: Any = keys
+    values = [as_value(k, "lexsort", f"key {i}") for i, k in enumerate(lines)]
+    if not values:
+        raise ValueError("lexsort: expected at least one key, got none")
+    axis = canonical_axis(axis, values[0].ndim, "lexsort")
+    shape = values[0].shape
+    places = tuple(n if d == axis else 1 for d, n in enumerate(shape))
+    index = broadcast_to(reshape(iota(_INT32, shape[axis]), places), shape)
+    out = ops.sort_operands([*values[::-1], index], axis, num_keys=len(values))
+    return convert(out[-1], default_dtype("int"))
