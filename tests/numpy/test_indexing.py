@@ -200,49 +200,6 @@ def test_where_two_updates_meet_the_last_has_the_derivative():
 # Out of bounds
 
 
-def test_reads_clamp():
-    x = snp.array([0, 2, 4, 6])
-    for index in (10000, np.array(10000), snp.array([10000])):
-        assert int(x[index].reshape(())) == 6
-        assert int(st.jit(lambda i: x[i])(index).reshape(())) == 6
-    assert int(x[-10000]) == 0
-    assert int(st.jit(lambda x: x[10000])(x)) == 6
-
-
-def test_fill_reads_nan_or_the_least_integer():
-    at = np.array([0, 7], np.int32)
-    for read in (lambda x, i: x.at[i].get(mode="fill"), lambda x, _: x.at[at].get(mode="fill")):
-        for fun in (read, st.jit(read)):
-            np.testing.assert_array_equal(fun(snp.array([1.5, 2.5]), at), [1.5, np.nan])
-            np.testing.assert_array_equal(fun(snp.array([1, 2]), at), [1, np.iinfo(np.int32).min])
-    assert np.isnan(float(snp.zeros(3).at[3].get(mode="fill")))
-    assert float(snp.zeros(3).at[3].get(mode="fill", fill_value=4)) == 4
-    np.testing.assert_array_equal(
-        snp.zeros((2, 3)).at[:, -4].get(mode="drop", fill_value=1.0), [1, 1]
-    )
-
-
-def test_updates_are_dropped():
-    x = np.zeros(3, np.float32)
-    for index in (5, -5, np.array([5, 1]), np.array([1, -4])):
-        want = np.zeros(3)
-        want[[i for i in np.ravel(index) if -3 <= i < 3]] = 1
-        update = lambda x, index=index: x.at[index].set(1.0)
-        np.testing.assert_array_equal(update(snp.array(x)), want)
-        np.testing.assert_array_equal(st.jit(update)(x), want)
-        traced = st.jit(lambda x, i: x.at[i].set(1.0))(x, np.asarray(index, np.int32))
-        np.testing.assert_array_equal(traced, want)
-
-
-def test_updates_clip_when_asked():
-    x = snp.zeros(3)
-    np.testing.assert_array_equal(x.at[5].set(1.0, mode="clip"), [0, 0, 1])
-    at = np.array([7, 9], np.int32)
-    add = lambda i: x.at[i].add(1.0, mode="clip")
-    np.testing.assert_array_equal(add(at), [0, 0, 2])
-    np.testing.assert_array_equal(st.jit(add)(at), [0, 0, 2])
-
-
 def test_raise_names_index_axis_and_size():
     x = snp.zeros((2, 3))
     with pytest.raises(IndexError, match="index 7 is out of bounds for axis 1 with size 3"):
@@ -292,23 +249,6 @@ def test_traced_masks_are_refused_in_words():
             st.jit(fun)(x)
 
 
-@pytest.mark.parametrize("kind", ["set", "add", "multiply", "min", "power", "divide"])
-def test_masks_update(kind):
-    x = np.arange(1, 7, dtype=np.float32).reshape(2, 3)
-    for mask in (x > 2, np.array([True, False])):
-        for value in (np.float32(3), np.array([2, 3, 4], np.float32)):
-            if mask.ndim == 2 and value.ndim:
-                continue
-            want = x.copy()
-            old = want[mask]
-            want[mask] = (
-                value if kind == "set" else {**_UFUNCS, "power": np.power}[kind](old, value)
-            )
-            update = lambda x, m, v: getattr(x.at[m], kind)(v)
-            for fun in (update, st.jit(update)):
-                np.testing.assert_allclose(fun(snp.array(x), mask, value), want, rtol=1e-6)
-
-
 def test_one_value_for_each_place_of_a_mask():
     x = np.arange(4, dtype=np.float32)
     got = snp.array(x).at[x > 1].set(np.array([7, 8], np.float32))
@@ -342,20 +282,6 @@ def test_the_array_itself_stays():
     np.testing.assert_array_equal(x, [0, 0, 0])
 
 
-def test_apply_counts_each_time_a_place_is_named():
-    places = snp.array([0, 0, 2, 7])
-    fun = lambda i: snp.zeros((3, 2)).at[i, :1].apply(lambda x: 2 * x + 1)
-    for out in (fun(places), st.jit(fun)(places)):
-        np.testing.assert_array_equal(out, [[3, 0], [0, 0], [1, 0]])
-    pairs = st.vmap(fun)(snp.array([[0, 0], [1, 2]]))
-    np.testing.assert_array_equal(pairs[:, :, 0], [[3, 0, 0], [0, 1, 1]])
-    x, i = snp.ones(3), snp.array([0, 0, 1])
-    out, dout = st.jvp(lambda x: x.at[i].apply(snp.sin), (x,), (x,))
-    sin = np.sin(np.float32(1))
-    np.testing.assert_allclose(out, [np.sin(sin), sin, 1], rtol=1e-6)
-    np.testing.assert_allclose(dout, [np.cos(sin) * np.cos(1), np.cos(1), 1], rtol=1e-6)
-
-
 def test_a_traced_mask_takes_values_of_the_arrays_shape():
     x = np.arange(12.0, dtype=np.float32).reshape(3, 4)
     whole, rows, columns = x % 3 == 0, x[:, 0] > 3, x[0] % 2 == 1
@@ -372,13 +298,6 @@ def test_a_traced_mask_takes_values_of_the_arrays_shape():
         np.testing.assert_array_equal(st.jit(fun)(x, mask), want)
     with pytest.raises(st.errors.BooleanIndexError, match="must be a scalar, have the shape"):
         st.jit(lambda x, m: x.at[m].set(x[0]))(x, whole)
-
-
-def test_apply():
-    x = np.array([1.0, 4.0, 9.0], np.float32)
-    apply = lambda x: x.at[1:].apply(snp.sqrt)
-    for fun in (apply, st.jit(apply), lambda x: snp.array(x).at[x > 2].apply(snp.sqrt)):
-        np.testing.assert_array_equal(fun(snp.array(x) if fun is apply else x), [1, 2, 3])
 
 
 def test_item_assignment_is_refused():
@@ -445,11 +364,6 @@ def test_values_that_do_not_fit():
 def test_traced_slices_name_the_way_out():
     with pytest.raises(st.errors.TracedValueError, match=r"lax\.dynamic_slice"):
         st.jit(lambda x, n: x[:n])(np.zeros(3, np.float32), 2)
-
-
-def test_unknown_mode():
-    with pytest.raises(ValueError, match="mode must be one of 'clip', 'fill'"):
-        snp.zeros(3).at[0].get(mode="wrap")
 
 
 ALIKE = [

@@ -82,32 +82,11 @@ def test_several(agree):
         snp.broadcast_shapes((3,), (4,))
 
 
-def test_what_it_is():
-    x = snp.array(X)
-    assert snp.shape(x) == (2, 3, 4)
-    assert snp.ndim(x) == 3
-    assert snp.size(x) == 24
-    assert snp.size(x, -1) == 4
-    assert snp.isscalar(1.0)
-    assert snp.isscalar(snp.array(1.0))
-    assert not snp.isscalar(x)
-    assert snp.iscomplexobj(1j)
-    assert snp.isrealobj(x)
-
-
 def test_astype():
     x = snp.array([1.7, -1.7, np.nan, 1e20])
     assert x.astype(int).tolist() == [1, -1, 0, 2**31 - 1]
     assert x.astype("bfloat16").dtype == snp.bfloat16
     assert not snp.astype(snp.asarray(1.0), snp.float32).weak_type
-
-
-def test_roll_by_a_traced_number():
-    rolled = st.jit(lambda x, n: snp.roll(x, n, axis=1))
-    for n in (0, 1, -2, 7):
-        np.testing.assert_array_equal(rolled(X, n), np.roll(X, n, axis=1))
-    shifts = st.vmap(lambda n: snp.roll(snp.arange(4), n))(snp.arange(4))
-    np.testing.assert_array_equal(shifts, [np.roll(np.arange(4), n) for n in range(4)])
 
 
 def test_errors():
@@ -136,13 +115,6 @@ def test_derivatives_are_adjoint(f):
     assert float((back * x).sum()) == pytest.approx(float((ct * out).sum()))
 
 
-def test_what_can_be_iterated_over():
-    assert snp.iterable("ab")
-    assert snp.iterable(snp.zeros(0))
-    assert not snp.iterable(snp.ones(()))
-    assert not snp.iterable(1)
-
-
 def test_trace_at_a_traced_diagonal():
     x = np.arange(24, dtype=np.float32).reshape(2, 3, 4)
     trace = st.jit(snp.trace, static_argnums=(2, 3))
@@ -154,24 +126,3 @@ def test_trace_at_a_traced_diagonal():
         snp.trace(x, 1.5)
     with pytest.raises(ValueError, match="rank 2 or more"):
         trace(x[0, 0], 1)
-
-
-def test_what_shape_says_of_lists_and_stand_ins():
-    x, stand_in = np.ones((2, 3, 4)), st.ShapeDtypeStruct((2, 3, 4), np.complex64)
-    for like in (x, snp.array(x), stand_in, x.tolist()):
-        assert snp.shape(like) == (2, 3, 4)
-        assert snp.ndim(like) == 3
-        assert snp.size(like) == 24
-        assert snp.size(like, (0, -1)) == 8
-        assert snp.size(like, 1) == 3
-        assert snp.size(like, ()) == 1
-    assert snp.ndim(3) == snp.ndim([]) - 1 == 0
-    assert snp.iscomplexobj([1j])
-    assert snp.iscomplexobj(stand_in)
-    assert snp.isrealobj([[1.0]])
-    with pytest.raises(ValueError, match="size: the sequences differ in length"):
-        snp.size([[1], [2, 3]])
-    with pytest.raises(ValueError, match="names an axis twice"):
-        snp.size(x, (0, 0))
-    with pytest.raises(TypeError, match="ndim: a must be an array or a number"):
-        snp.ndim("text")

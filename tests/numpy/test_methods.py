@@ -240,13 +240,3 @@ def test_keywords_of_numpys_and_jaxs_methods():
         x.view(type=np.ndarray)
     with pytest.raises(TypeError, match="unexpected keyword"):
         x.compress(x > 2, places=1)
-
-
-def test_the_one_device_has_all():
-    x = snp.ones(2)
-    assert x.addressable_data(0) is x
-    assert x.is_fully_addressable
-    assert x.is_fully_replicated
-    assert not x.committed
-    with pytest.raises(IndexError, match="addressable_data: the array is on one device"):
-        x.addressable_data(1)

@@ -67,14 +67,6 @@ def test_where_and_initial(agree):
         snp.max(snp.array(INTS), where=mask)
 
 
-def test_nan_is_the_extremum(agree):
-    x = np.array([[1.0, np.nan], [np.inf, -np.inf]], np.float32)
-    agree("max", x, axis=1)
-    agree("min", x, axis=0)
-    agree("argmax", x, axis=1)
-    agree("argmin", x, axis=1)
-
-
 def test_of_nothing():
     empty = snp.zeros((0, 3))
     assert snp.sum(empty, axis=0).tolist() == [0, 0, 0]
@@ -88,31 +80,6 @@ def test_of_nothing():
     assert float(snp.max(empty, initial=3.0)) == 3
 
 
-@pytest.mark.parametrize("name", ["argmax", "argmin"])
-@pytest.mark.parametrize("axis", [None, 0, -1])
-def test_arg_extrema(agree, name, axis):
-    agree(name, F, axis=axis, dtype="int32")
-    agree(name, INTS, axis=axis, keepdims=True, dtype="int32")
-    agree(name, BOOLS, axis=axis, dtype="int32")
-
-
-@pytest.mark.parametrize("name", ["cumsum", "cumprod"])
-@pytest.mark.parametrize("axis", [None, 0, -1])
-def test_running(agree, name, axis):
-    agree(name, F, axis=axis, dtype="float32", rtol=1e-5)
-    agree(name, INTS, axis=axis, dtype="int32")
-    agree(name, BOOLS, axis=axis, dtype="int32")
-    assert getattr(snp, name)(snp.array([1, 2], snp.int8)).dtype == snp.int8
-
-
-def test_cumulative_sum_and_prod(agree):
-    for name in ("cumulative_sum", "cumulative_prod"):
-        agree(name, INTS, axis=1, include_initial=True, dtype="int32")
-        agree(name, INTS, axis=0, dtype="int32")
-        with pytest.raises(ValueError, match="axis must be given"):
-            getattr(snp, name)(snp.array(INTS))
-
-
 def test_count_nonzero(agree):
     agree("count_nonzero", INTS, dtype="int32")
     agree("count_nonzero", F, axis=(0, 1), keepdims=True, dtype="int32")
@@ -123,17 +90,6 @@ def test_weak_types_end_in_reductions():
     for f in (snp.sum, snp.max, snp.mean, snp.prod):
         assert not f(x).weak_type
         assert not st.jit(f)(x).weak_type
-
-
-def test_equality_of_arrays():
-    x, y = snp.array([1.0, np.nan]), snp.array([1.0, np.nan])
-    assert not bool(snp.array_equal(x, y))
-    assert bool(snp.array_equal(x, y, equal_nan=True))
-    assert not bool(snp.array_equal(x, snp.ones(3)))
-    assert bool(snp.array_equiv(snp.ones((2, 3)), snp.ones(3)))
-    assert not bool(snp.array_equiv(snp.ones(2), snp.ones(3)))
-    assert bool(snp.allclose(x, y, equal_nan=True))
-    assert not bool(snp.allclose(snp.ones(2), 1.1))
 
 
 def test_errors():
@@ -164,13 +120,6 @@ def test_derivatives_and_vmap(name):
             numeric = (f(x + step, axis=1).sum() - f(x - step, axis=1).sum()) / (2 * eps)
             assert float(slope[i, j]) == pytest.approx(float(numeric), abs=5e-3)
     np.testing.assert_allclose(st.vmap(f)(x), f(x, axis=1), rtol=1e-6)
-
-
-@pytest.mark.parametrize("f", [snp.max, snp.min], ids=lambda f: f.__name__)
-def test_extrema_with_an_initial_value_keep_nan(f):
-    x = np.array([1.0, np.nan], np.float32)
-    assert np.isnan(float(f(x, initial=0.0)))
-    assert np.isnan(float(f(x[:1], initial=np.nan)))
 
 
 def test_small_integers_need_not_widen():
@@ -217,14 +166,6 @@ def test_sums_and_products_of_no_truth():
     assert snp.sum(x, 0, bool).tolist() == [False, False]
     assert snp.prod(x, 0, bool).tolist() == [True, True]
     assert snp.cumsum(x, 0, bool).shape == (0, 2)
-
-
-def test_equality_takes_lists():
-    assert bool(snp.array_equal([1, 2], snp.array([1, 2])))
-    assert not bool(snp.array_equal(snp.array([1, 2]), [1, 2, 3]))
-    assert bool(snp.array_equiv([1, 2], [[1, 2], [1, 2]]))
-    with pytest.raises(ValueError, match="array_equal: the sequences differ in length"):
-        snp.array_equal([[1], [2, 3]], [1])
 
 
 @pytest.mark.parametrize(

@@ -10,31 +10,6 @@ F = np.array([[3.0, -1.0, 2.0, 2.0], [np.nan, 0.5, -0.0, 7.0]], np.float32)
 INTS = np.array([[3, 0, 2, 2], [0, 5, -9, 0]], np.int32)
 
 
-@pytest.mark.parametrize("name", ["sort", "argsort"])
-@pytest.mark.parametrize("axis", [0, -1, None])
-def test_sort(agree, name, axis):
-    agree(name, INTS, axis=axis, dtype="int32", numpy=lambda x, axis: getattr(np, name)(
-        x, axis, kind="stable"))  # fmt: skip
-    agree(name, F, axis=axis, numpy=lambda x, axis: getattr(np, name)(x, axis, kind="stable"))
-
-
-def test_sort_settings():
-    x = snp.array([3, 1, 3, 2])
-    assert snp.sort(x, descending=True).tolist() == [3, 3, 2, 1]
-    assert snp.argsort(x, descending=True).tolist() == [0, 2, 3, 1]
-    with pytest.raises(NotImplementedError, match="order"):
-        snp.sort(x, order="name")
-    slope = st.grad(lambda x: (snp.sort(x) * snp.arange(3.0)).sum())(snp.array([3.0, 1.0, 2.0]))
-    assert slope.tolist() == [2, 0, 1]
-
-
-def test_lexsort(agree):
-    keys = (np.array([2, 1, 3, 1]), np.array([1, 1, 0, 1]))
-    want = np.lexsort(keys)
-    np.testing.assert_array_equal(snp.lexsort([snp.array(k) for k in keys]), want)
-    np.testing.assert_array_equal(st.jit(lambda *k: snp.lexsort(k))(*keys), want)
-
-
 @pytest.mark.parametrize("side", ["left", "right"])
 def test_searchsorted(agree, side):
     line = np.array([-1.0, 0.0, 2.0, 2.0, 5.0, np.nan], np.float32)
@@ -123,42 +98,6 @@ def test_take_along_axis(agree):
     order = np.argsort(INTS, axis=1).astype(np.int32)
     agree("take_along_axis", INTS, order, axis=1, dtype="int32")
     agree("take_along_axis", INTS, order.ravel() - 4, axis=None, dtype="int32")
-
-
-@pytest.mark.parametrize("x", [INTS, F, np.array([2, 2, 2], np.uint8), INTS.astype(bool)])
-def test_unique(x):
-    got = snp.unique(snp.array(x), True, True, True)
-    for g, w in zip(got, np.unique(x, True, True, True), strict=True):
-        np.testing.assert_array_equal(g, w)
-    assert got[0].dtype == x.dtype
-
-
-@pytest.mark.parametrize("x", [INTS, F])
-@pytest.mark.parametrize("size", [2, 5, 9])
-def test_unique_of_a_size(x, size):
-    found = np.unique(x, True, True, True)
-    f = st.jit(lambda x: snp.unique(x, True, True, True, size=size, fill_value=-7))
-    values, index, inverse, counts = f(x)
-    n = len(found[0])
-    np.testing.assert_array_equal(values, np.concatenate([found[0], np.full(9, -7)])[:size])
-    np.testing.assert_array_equal(index[:n], found[1][:size])
-    np.testing.assert_array_equal(inverse, found[2])
-    if size >= n:
-        np.testing.assert_array_equal(counts[:n], found[3])
-        assert counts[n:].tolist() == [0] * (size - n)
-
-
-def test_unique_by_axis_and_as_in_the_standard():
-    rows = np.array([[1, 2], [3, 4], [1, 2]], np.int32)
-    np.testing.assert_array_equal(snp.unique(snp.array(rows), axis=0), [[1, 2], [3, 4]])
-    everything = snp.unique_all(snp.array([2, 1, 2]))
-    assert everything.values.tolist() == [1, 2]
-    assert everything.indices.tolist() == [1, 0]
-    assert everything.inverse_indices.tolist() == [1, 0, 1]
-    assert everything.counts.tolist() == [1, 2]
-    assert snp.unique_values(snp.array([np.nan, np.nan])).size == 2
-    assert snp.unique_counts(snp.array([1, 1])).counts.tolist() == [2]
-    assert snp.unique_inverse(snp.array([1, 0])).inverse_indices.tolist() == [1, 0]
 
 
 def test_options_of_places_along_an_axis():
