@@ -30,6 +30,10 @@ try:
     from stretto._engine.runtime.array import Array
 finally:
     if _collects:
+        if not gc.get_freeze_count():
+            # What was loaded is old at once: else the next object made has all of it looked at.
+            gc.freeze()
+            gc.unfreeze()
         gc.enable()
 del gc
 
