@@ -1,4 +1,4 @@
-"""NumPy's own function where nothing is traced: when it is taken, and that it changes nothing."""
+"""Twins in NumPy: when they are taken, and that they change nothing."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import pytest
 import stretto as st
 import stretto.numpy as snp
 from stretto._engine.core.config import enable_x64
-from stretto.numpy.directly import FLOAT, INTEGER, REAL, directly, host_of
+from stretto.numpy.eager import ANY, AS_GIVEN, FLOAT, INDEX, INTEGER, REAL, eager
 
 X = np.array([0.0, -0.0, 1.5, -2.5, np.inf, -np.inf, np.nan, 3e-3, 7.0, -7.0], np.float32)
 Y = np.array([-0.0, 0.0, np.nan, 2.5, 1.0, -np.inf, -np.nan, -3e-3, 2.0, -2.0], np.float32)
@@ -20,45 +20,92 @@ M = np.arange(12, dtype=np.float32).reshape(3, 4) - 5
 # When it is taken
 
 
+def twin_of(twin, kinds, dtype=None, options=False):
+    """A function with this twin that says by ``None`` that it was called itself."""
+    decorate = eager(twin, kinds) if dtype is None else eager(twin, kinds, dtype)
+    if options:
+        return decorate(lambda x, *, axis=None: None)
+    return decorate(lambda *xs: None)
+
+
 def test_plain_arrays_at_rest():
     x = snp.asarray(X)
-    out = directly(np.trunc, FLOAT, x)
+    out = twin_of(np.trunc, FLOAT)(x)
     assert out.type is x.type
     np.testing.assert_array_equal(np.asarray(out), np.trunc(X))
-    assert directly(np.trunc, INTEGER, x) is None
-    assert host_of(x, FLOAT) is not None
-    assert host_of(x, INTEGER) is None
+    assert twin_of(np.trunc, INTEGER)(x) is None
 
 
-def test_dtypes_of_the_results():
+@pytest.mark.parametrize("x64", [False, True])
+def test_dtypes_of_the_results(x64):
     x = snp.asarray(X[:4])
-    whole, exponent = directly(np.frexp, FLOAT, x, out=(None, np.dtype(np.int32)))
+    whole, exponent = twin_of(np.frexp, FLOAT, (None, np.dtype(np.int32)))(x)
     assert (whole.dtype, exponent.dtype) == (np.float32, np.int32)
-    assert directly(np.argmax, FLOAT, x, out=np.dtype(np.int32)).dtype == np.int32
+    with enable_x64(x64):
+        assert twin_of(np.argmax, FLOAT, INDEX)(x).dtype == (np.int64 if x64 else np.int32)
+    assert twin_of(np.isnan, FLOAT, AS_GIVEN)(x).dtype == bool
+    assert twin_of(lambda x: [x, x[1:]], FLOAT)(x)[1].shape == (3,)
 
 
 def test_numbers_take_the_dtype_of_the_array():
     x = snp.asarray(X[:4])
-    assert directly(np.fmax, REAL, x, 1).dtype == np.float32
-    assert directly(np.fmax, REAL, 1.0, x).dtype == np.float32
-    assert directly(np.fmax, REAL, snp.asarray(K), 1.5) is None
-    assert directly(np.fmax, REAL, 1.0, 2.0) is None
+    fmax = twin_of(np.fmax, REAL)
+    assert fmax(x, 1).dtype == np.float32
+    assert fmax(1.0, x).dtype == np.float32
+    assert fmax(snp.asarray(K), 1.5) is None
+    assert fmax(1.0, 2.0) is None
 
 
 @pytest.mark.parametrize(
-    "given",
+    "argument",
     [X, snp.asarray(1.0) * 2, 2.0, snp.asarray(X).astype(snp.float16), snp.asarray(K > 0)],
     ids=["NumPy's", "weak", "number", "narrow", "bool"],
 )
-def test_others_go_the_general_way(given):
-    assert directly(np.square, FLOAT, given) is None
-    assert directly(np.add, FLOAT, given, snp.asarray(K)) is None
+def test_others_go_the_general_way(argument):
+    assert twin_of(np.square, FLOAT)(argument) is None
+    assert twin_of(np.add, FLOAT)(argument, snp.asarray(K)) is None
+
+
+def test_any_dtype_is_moved_and_stays_weak():
+    moved = twin_of(np.flip, ANY)
+    assert moved(snp.asarray(X).astype(snp.bfloat16)).dtype == snp.bfloat16
+    weak = snp.asarray(1.0) * 2
+    assert weak.weak_type
+    assert moved(weak).weak_type
+    assert moved(weak, snp.asarray(K)) is None
+
+
+def test_kinds_of_each():
+    at = snp.asarray(np.array([1, 0]))
+    take = twin_of(np.take, (REAL, INTEGER))
+    assert take(snp.asarray(X), at).tolist() == [0.0, 0.0]
+    assert take(snp.asarray(X), snp.asarray(X)) is None
+    assert take(snp.asarray(X), [1, 0]) is None
+
+
+def test_wrong_arguments_are_for_the_function_to_refuse():
+    def floor(x):
+        return "itself"
+
+    function, x = eager(np.floor, FLOAT)(floor), snp.asarray(X)
+    assert function(x).dtype == np.float32
+    assert function(x=x) == "itself"
+    for arguments, options in [((x, x), {}), ((), {}), ((x,), {"out": x})]:
+        with pytest.raises(TypeError, match="floor"):
+            function(*arguments, **options)
+
+
+def test_options_go_to_both():
+    largest = twin_of(np.max, FLOAT, options=True)
+    assert largest(snp.asarray(M), axis=0).shape == (4,)
+    assert largest(snp.asarray(M), axis=7) is None  # NumPy refuses
+    assert twin_of(lambda x, *, axis: None, FLOAT, options=True)(snp.asarray(M), axis=0) is None
 
 
 def test_traced_values_go_the_general_way():
     def seen(x):
-        assert directly(np.square, FLOAT, x) is None
-        assert host_of(x, FLOAT) is None
+        assert twin_of(np.square, FLOAT)(x) is None
+        assert twin_of(np.add, FLOAT)(x, x) is None
         return snp.trunc(x)
 
     x = snp.asarray(X)
@@ -69,9 +116,21 @@ def test_traced_values_go_the_general_way():
 
 def test_what_numpy_refuses_goes_the_general_way():
     x, y = snp.asarray(X), snp.asarray(X[:3])
-    assert directly(np.add, FLOAT, x, y) is None
+    assert twin_of(np.add, FLOAT)(x, y) is None
     with pytest.raises(ValueError, match="hypot: shapes"):
         snp.hypot(x, y)
+
+
+def test_a_users_error_is_not_taken_for_a_refusal():
+    def interrupted(x):
+        raise_value_error()
+
+    with pytest.raises(ValueError, match="a handler's"):
+        twin_of(interrupted, FLOAT)(snp.asarray(X))
+
+
+def raise_value_error():
+    raise ValueError("a handler's own")
 
 
 # That it changes nothing
