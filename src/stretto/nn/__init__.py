@@ -1,7 +1,7 @@
 """``stretto.nn``: modules with PyTorch's names, and functions of neural networks.
 
-Read ``module`` first, then ``containers`` and ``state``. ``functions`` has JAX's functions of
-arrays, ``functional`` PyTorch's.
+Read ``module`` first, then ``containers`` and ``state``. ``functions`` and ``piecewise_functions``
+have JAX's functions of arrays, ``functional`` has PyTorch's.
 """
 
 # ruff: noqa: F403 (each file's __all__ says what it gives)
@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 from stretto._engine.core.lazy import names_on_demand
 from stretto.nn.module import *
+from stretto.nn.parameter import *
 
 if TYPE_CHECKING:
     from stretto.nn import functional as functional

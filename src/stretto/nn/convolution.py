@@ -16,7 +16,8 @@ from stretto.nn.functional import convolution as functions
 from stretto.nn.functional.arguments import per_axis
 from stretto.nn.functional.padding import pad
 from stretto.nn.inputs import check_signal, positive, two_keys
-from stretto.nn.module import Module, Parameter
+from stretto.nn.module import Module
+from stretto.nn.parameter import Parameter
 
 __all__ = [
     "Conv1d",

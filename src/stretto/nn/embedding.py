@@ -12,7 +12,8 @@ from stretto._engine.ops.comparison import eq, where, zeros_like
 from stretto.nn import init
 from stretto.nn.functional.lookup import embedding, embedding_bag
 from stretto.nn.inputs import positive
-from stretto.nn.module import Module, Parameter
+from stretto.nn.module import Module
+from stretto.nn.parameter import Parameter
 from stretto.numpy.ranges import arange
 from stretto.random.streams import next_key
 

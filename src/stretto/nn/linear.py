@@ -12,7 +12,8 @@ from stretto._engine.core.typing import Array, ArrayLike, DTypeLike, Key
 from stretto.nn import init
 from stretto.nn.functional.affine import bilinear, linear
 from stretto.nn.inputs import check_features, positive, two_keys
-from stretto.nn.module import Module, Parameter
+from stretto.nn.module import Module
+from stretto.nn.parameter import Parameter
 
 __all__ = ["Bilinear", "Identity", "Linear"]
 

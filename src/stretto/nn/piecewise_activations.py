@@ -12,7 +12,8 @@ from stretto.nn import functional as F
 from stretto.nn.function_layers import FunctionLayer, InPlace
 from stretto.nn.init import constant
 from stretto.nn.inputs import positive
-from stretto.nn.module import Module, Parameter
+from stretto.nn.module import Module
+from stretto.nn.parameter import Parameter
 
 __all__ = [
     "CELU",
