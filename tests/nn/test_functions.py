@@ -251,3 +251,12 @@ def test_what_the_greatest_element_counts_as_at_least_changes_nothing(function):
             got = function(x, where=where, initial=initial)
             # The logarithm is of a sum that was rounded near exp(-7): sums of some 7s.
             np.testing.assert_allclose(got, function(x, where=where), rtol=1e-6, atol=2e-6)
+
+
+@pytest.mark.parametrize("function", [nn.logmeanexp, nn.standardize])
+def test_a_message_names_the_function_that_was_called(function):
+    x, name = snp.ones((2, 3)), function.__name__
+    with pytest.raises(ValueError, match=f"^{name}: axis 5 is out of bounds"):
+        function(x, 5)
+    with pytest.raises(TypeError, match=f"^{name}: where must be boolean"):
+        function(x, where=x)

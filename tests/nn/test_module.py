@@ -148,7 +148,7 @@ def test_registering():
     with pytest.raises(KeyError, match="has an attribute 'w' already"):
         layer.register_buffer("w", snp.ones(1))
     for name in ("", "a.b", 3):
-        with pytest.raises(ValueError, match="a name must be a string without dots"):
+        with pytest.raises(ValueError, match=r"^Module: a name must be a string without dots"):
             layer.register_parameter(name, snp.ones(1))
     with pytest.raises(TypeError, match="x must be a module, got int"):
         layer.register_module("x", 3)

@@ -60,3 +60,8 @@ def test_sparse_functions():
     np.testing.assert_allclose(plus, [0, 0, 2.5e-5, 0.25, 0.5625, 1, 2], rtol=1e-5)
     slope = st.vmap(st.grad(st.nn.sparse_plus))(x)
     np.testing.assert_allclose(slope, st.nn.sparse_sigmoid(x), rtol=1e-5)
+
+
+def test_selu_is_named_in_its_message():
+    with pytest.raises(TypeError, match=r"^selu: x must be an array"):
+        nn.selu([1.0])

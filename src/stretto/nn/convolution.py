@@ -135,7 +135,7 @@ class _Convolution(_Kernel):
         if isinstance(padding, str):
             if padding not in ("same", "valid"):
                 raise ValueError(
-                    f"{caller}: padding must be 'same', 'valid' or numbers, {padding!r}"
+                    f"{caller}: padding must be 'same', 'valid' or numbers, got {padding!r}"
                 )
             if padding == "same" and any(s != 1 for s in self.stride):
                 raise ValueError(f"{caller}: padding='same' needs a stride of 1, got {self.stride}")

@@ -15,7 +15,7 @@ import numpy as np
 from stretto._engine.core.interpreter import as_value
 from stretto._engine.core.typing import Array, ArrayLike, Axes, DTypeLike
 from stretto._engine.ops.arithmetic import absolute, maximum
-from stretto._engine.ops.broadcast import canonical_axis, expand_dims
+from stretto._engine.ops.broadcast import canonical_axes, canonical_axis, expand_dims
 from stretto._engine.ops.comparison import eq, full_like, select, zeros_like
 from stretto._engine.ops.comparison import where as choose
 from stretto._engine.ops.convert import as_inexact, convert
@@ -27,7 +27,7 @@ from stretto.numpy.creation import listed
 from stretto.numpy.directly import FLOAT, directly
 from stretto.numpy.dtypes import as_dtype
 from stretto.numpy.elementary import tanh
-from stretto.numpy.logic import greater, isfinite, truth
+from stretto.numpy.logic import greater, isfinite, mask_of_where
 from stretto.numpy.normalised import log1mexp, log_softmax, logsumexp, softmax
 from stretto.numpy.reductions import sum as sum_
 from stretto.numpy.statistics import mean as mean_
@@ -140,9 +140,9 @@ def softplus(x: ArrayLike) -> Array:
     >>> st.nn.softplus(st.numpy.array([0.0, 100.0])).round(3)
     Array([  0.693, 100.   ], dtype=float32)
     """
-    found = directly(_softplus, FLOAT, x)
-    if found is not None:
-        return found
+    result = directly(_softplus, FLOAT, x)
+    if result is not None:
+        return result
     x = as_inexact(x, "softplus")
     # By choice of a side: max and |.| have no second derivative at 0.
     positive = greater(x, 0)
@@ -332,8 +332,10 @@ def logmeanexp(
     Array(1000., dtype=float32)
     """
     x = as_inexact(x, "logmeanexp")
-    total = logsumexp(x, axis, where=where, keepdims=keepdims)
-    count = sum_(full_like(x, 1), axis, keepdims=keepdims, where=where)
+    axes = canonical_axes(axis, x.ndim, "logmeanexp")
+    mask = None if where is None else mask_of_where(where, "logmeanexp")
+    total = logsumexp(x, axes, where=mask, keepdims=keepdims)
+    count = sum_(full_like(x, 1), axes, keepdims=keepdims, where=mask)
     return total - log(count)
 
 
@@ -379,21 +381,23 @@ def standardize(
     """
     if algorithm not in ("fast", "stable"):
         raise ValueError(f"standardize: algorithm must be 'fast' or 'stable', got {algorithm!r}")
-    whole = counted = as_inexact(x, "standardize")
-    finite = None
+    x = finite = as_inexact(x, "standardize")
+    axes = canonical_axes(axis, x.ndim, "standardize")
+    mask = safe = None
     if where is not None:
-        # What is left out may be NaN or infinite: that stays, without a way into derivatives.
-        finite = truth(where, "standardize", "where") | isfinite(whole)
-        counted = choose(finite, whole, 0)
-    centre: Any = mean_(counted, axis, keepdims=True, where=where) if mean is None else mean
+        # What the mask leaves out may be NaN or infinite: it stays, and derivatives do not see it.
+        mask = mask_of_where(where, "standardize")
+        safe = mask | isfinite(x)
+        finite = choose(safe, x, 0)
+    centre: Any = mean_(finite, axes, keepdims=True, where=mask) if mean is None else mean
     spread: Any = variance
     if spread is None and algorithm == "stable":
-        spread = mean_((counted - centre) ** 2, axis, keepdims=True, where=where)
+        spread = mean_((finite - centre) ** 2, axes, keepdims=True, where=mask)
     elif spread is None:
-        square = mean_(counted * counted, axis, keepdims=True, where=where)
+        square = mean_(finite * finite, axes, keepdims=True, where=mask)
         spread = maximum(square - centre * centre, zeros_like(square))
-    out = (counted - centre) * rsqrt(as_inexact(spread, "standardize", "variance") + epsilon)
-    return out if finite is None else choose(finite, out, whole)
+    out = (finite - centre) * rsqrt(as_inexact(spread, "standardize", "variance") + epsilon)
+    return out if safe is None else choose(safe, out, x)
 
 
 def one_hot(

@@ -270,7 +270,10 @@ class Module(ModuleTree):
 
     def _free(self, name: str) -> None:
         if not isinstance(name, str) or not name or "." in name:
-            raise ValueError(f"a name must be a string without dots, and not empty; got {name!r}")
+            raise ValueError(
+                f"{type(self).__name__}: a name must be a string without dots, and not empty; got "
+                f"{name!r}"
+            )
         if name in self._roles:
             raise KeyError(f"{type(self).__name__} has an attribute {name!r} already")
 

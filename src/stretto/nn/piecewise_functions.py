@@ -56,9 +56,9 @@ def relu(x: ArrayLike) -> Array:
     >>> st.nn.relu(st.numpy.array([-1.0, 2.0]))
     Array([0., 2.], dtype=float32)
     """
-    found = directly(_rectified, FLOAT, x)
-    if found is not None:
-        return found
+    result = directly(_rectified, FLOAT, x)
+    if result is not None:
+        return result
     x = as_value(x, "relu")
     return where(less_equal(x, 0), 0, x)  # NaN is not less: it stays
 
@@ -161,6 +161,7 @@ def selu(x: ArrayLike) -> Array:
     >>> st.nn.selu(st.numpy.array([1.0])).round(3)
     Array([1.051], dtype=float32)
     """
+    x = as_inexact(x, "selu")
     return 1.0507009873554804934193349852946 * elu(x, 1.6732632423543772848170429916717)
 
 

@@ -18,7 +18,7 @@ from stretto._engine.core.typing import Array, ArrayLike
 from stretto.optim.base import (
     GradientTransformation,
     GradientTransformationExtraArgs,
-    with_extra_args_support,
+    as_transformation,
 )
 from stretto.optim.leaves import (
     all_finite,
@@ -109,7 +109,7 @@ class MultiSteps:
         accumulator_dtype: Any = np.float32,
     ) -> None:
         check("MultiSteps", least=1, every_k_schedule=every_k_schedule)
-        self._inner = with_extra_args_support(opt)
+        self._inner = as_transformation(opt, "MultiSteps")
         self._every_k = every_k_schedule
         self._mean = use_grad_mean
         self._skips = _never if should_skip_update_fn is None else should_skip_update_fn

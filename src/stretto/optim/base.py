@@ -63,9 +63,9 @@ class GradientTransformation(NamedTuple):
 
 
 class GradientTransformationExtraArgs(GradientTransformation):
-    """One whose ``update`` takes keyword arguments beside, and leaves those it does not know.
+    """A transformation whose ``update`` takes further keyword arguments, and ignores unknown ones.
 
-    All transformations of this package are.
+    All transformations of this package are of this class.
     """
 
 
@@ -89,6 +89,11 @@ def with_extra_args_support(tx: Any) -> GradientTransformationExtraArgs:
     >>> with_extra_args_support(tx).update(1, (), value=3.0)
     (0, ())
     """
+    return as_transformation(tx, "with_extra_args_support")
+
+
+def as_transformation(tx: Any, caller: str) -> GradientTransformationExtraArgs:
+    """The argument as a transformation whose ``update`` takes any keyword argument."""
     if isinstance(tx, GradientTransformationExtraArgs):
         return tx
     if not isinstance(tx, GradientTransformation):
@@ -97,7 +102,9 @@ def with_extra_args_support(tx: Any) -> GradientTransformationExtraArgs:
             way_out = "; call its gradient_transformation()"
         elif callable(tx):
             way_out = f"; call it, as in {getattr(tx, '__name__', 'adam')}(...)"
-        raise TypeError(f"expected a GradientTransformation, got {_described(tx)}{way_out}")
+        raise TypeError(
+            f"{caller}: expected a GradientTransformation, got {_described(tx)}{way_out}"
+        )
     plain = tx.update
 
     def update(updates: Any, state: Any, params: Any = None, **extra: Any) -> tuple[Any, Any]:
@@ -107,6 +114,8 @@ def with_extra_args_support(tx: Any) -> GradientTransformationExtraArgs:
 
 
 def _described(tx: Any) -> str:
+    if tx is None or isinstance(tx, (str, int, float)):
+        return repr(tx)
     return tx.__name__ if callable(tx) and hasattr(tx, "__name__") else f"a {type(tx).__name__}"
 
 

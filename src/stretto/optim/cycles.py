@@ -102,7 +102,7 @@ def linear_onecycle_schedule(
         The schedule.
 
     Raises:
-        ValueError: ``transition_steps`` is not positive.
+        ValueError: ``transition_steps`` or a factor is not positive.
 
     Source: Smith and Topin, "Super-convergence", 2018.
 
@@ -110,7 +110,9 @@ def linear_onecycle_schedule(
     >>> [round(float(schedule(t)), 6) for t in (0, 15, 30, 85, 100)]
     [0.04, 0.52, 1.0, 0.04, 4e-06]
     """
-    check("linear_onecycle_schedule", above=0, transition_steps=transition_steps)
+    caller = "linear_onecycle_schedule"
+    check(caller, above=0, transition_steps=transition_steps)
+    check(caller, above=0, div_factor=div_factor, final_div_factor=final_div_factor)
     scales = {
         int(pct_start * transition_steps): div_factor,
         int(pct_final * transition_steps): 1 / div_factor,
@@ -139,7 +141,7 @@ def cosine_onecycle_schedule(
         The schedule.
 
     Raises:
-        ValueError: ``transition_steps`` is not positive.
+        ValueError: ``transition_steps`` or a factor is not positive.
 
     Source: Smith and Topin, "Super-convergence", 2018.
 
@@ -147,7 +149,9 @@ def cosine_onecycle_schedule(
     >>> [round(float(schedule(t)), 6) for t in (0, 15, 30, 65, 100)]
     [0.04, 0.52, 1.0, 0.500002, 4e-06]
     """
-    check("cosine_onecycle_schedule", above=0, transition_steps=transition_steps)
+    caller = "cosine_onecycle_schedule"
+    check(caller, above=0, transition_steps=transition_steps)
+    check(caller, above=0, div_factor=div_factor, final_div_factor=final_div_factor)
     scales = {
         int(pct_start * transition_steps): div_factor,
         transition_steps: 1 / (div_factor * final_div_factor),
@@ -174,8 +178,9 @@ def sgdr_schedule(cosine_kwargs: Iterable[Mapping[str, Any]]) -> Schedule:
     >>> [round(float(schedule(t)), 6) for t in range(6)]
     [0.0, 1.0, 0.5, 0.0, 0.5, 0.25]
     """
-    several = list(cosine_kwargs)
-    if not several:
+    arguments = list(cosine_kwargs)
+    if not arguments:
         raise ValueError("sgdr_schedule: expected the arguments of at least one cosine, got none")
-    ends = np.cumsum([kwargs["decay_steps"] for kwargs in several])[:-1].tolist()
-    return join_schedules([warmup_cosine_decay_schedule(**kwargs) for kwargs in several], ends)
+    cosines = [warmup_cosine_decay_schedule(**kwargs) for kwargs in arguments]
+    ends = np.cumsum([kwargs["decay_steps"] for kwargs in arguments])[:-1].tolist()
+    return join_schedules(cosines, ends)

@@ -12,7 +12,7 @@ from stretto._engine.core import tree
 from stretto.optim.base import (
     GradientTransformation,
     GradientTransformationExtraArgs,
-    with_extra_args_support,
+    as_transformation,
 )
 from stretto.optim.leaves import all_finite, check, chosen, first_count, safe_increment
 
@@ -56,7 +56,7 @@ def apply_if_finite(
     ({'w': Array([0.], dtype=float32)}, Array(1, dtype=int32))
     """
     check("apply_if_finite", least=0, max_consecutive_errors=max_consecutive_errors)
-    within = with_extra_args_support(inner)
+    within = as_transformation(inner, "apply_if_finite")
 
     def init(params: Any) -> ApplyIfFiniteState:
         zero = first_count()

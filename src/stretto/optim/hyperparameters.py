@@ -21,7 +21,7 @@ from stretto.optim.base import (
     GradientTransformation,
     GradientTransformationExtraArgs,
     Schedule,
-    with_extra_args_support,
+    as_transformation,
 )
 from stretto.optim.leaves import first_count, safe_increment
 
@@ -119,7 +119,7 @@ def inject_hyperparams(
             }
 
         def inner(hyperparams: dict[str, Any]) -> GradientTransformationExtraArgs:
-            return with_extra_args_support(inner_factory(**static, **hyperparams))
+            return as_transformation(inner_factory(**static, **hyperparams), caller)
 
         def init(params: Any) -> InjectStatefulHyperparamsState:
             states = {name: ScheduleState(first_count()) for name in schedules}

@@ -15,7 +15,7 @@ from stretto.optim.base import (
     GradientTransformation,
     GradientTransformationExtraArgs,
     Mask,
-    with_extra_args_support,
+    as_transformation,
 )
 
 __all__ = ["MaskedNode", "MaskedState", "masked"]
@@ -53,7 +53,7 @@ def masked(inner: GradientTransformation, mask: Mask) -> GradientTransformationE
     >>> tx.update(st.tree.map(snp.zeros_like, params), tx.init(params), params)[0]
     {'bias': Array([0.], dtype=float32), 'weight': Array([[0.1]], dtype=float32)}
     """
-    within = with_extra_args_support(inner)
+    within = as_transformation(inner, "masked")
 
     def init(params: Any) -> MaskedState:
         return MaskedState(within.init(_kept(params, _choices(mask, params))))

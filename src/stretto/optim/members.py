@@ -19,7 +19,7 @@ from stretto._engine.core.spelling import refuse_unknown
 from stretto.optim.base import (
     GradientTransformation,
     GradientTransformationExtraArgs,
-    with_extra_args_support,
+    as_transformation,
 )
 from stretto.optim.hyperparameters import inject_hyperparams
 
@@ -76,7 +76,7 @@ def per_member(
             f"per_member: hyperparameters ({', '.join(hyperparams)}) go with a function that makes "
             f"a transformation, as in per_member(adam, learning_rate=...); got one that is made"
         )
-    within = with_extra_args_support(inner)
+    within = as_transformation(inner, "per_member")
 
     def init(params: Any) -> Any:
         _members({"params": params})

@@ -109,7 +109,9 @@ def linear_schedule(
     >>> [float(schedule(t)) for t in (0, 1, 4, 9)]
     [0.0, 0.25, 1.0, 1.0]
     """
-    return polynomial_schedule(init_value, end_value, 1, transition_steps, transition_begin)
+    steps = {"transition_steps": transition_steps, "transition_begin": transition_begin}
+    check("linear_schedule", least=0, **steps)
+    return polynomial_schedule(init_value, end_value, 1, **steps)
 
 
 def exponential_decay(
@@ -279,6 +281,7 @@ def warmup_constant_schedule(init_value: Scalar, peak_value: Scalar, warmup_step
     >>> [float(schedule(t)) for t in (0, 2, 4, 9)]
     [0.0, 0.5, 1.0, 1.0]
     """
+    check("warmup_constant_schedule", least=0, warmup_steps=warmup_steps)
     warm = linear_schedule(init_value, peak_value, warmup_steps)
     return join_schedules([warm, constant_schedule(peak_value)], [warmup_steps])
 
@@ -305,12 +308,13 @@ def warmup_cosine_decay_schedule(
         The schedule.
 
     Raises:
-        ValueError: ``decay_steps`` is not more than ``warmup_steps``.
+        ValueError: ``decay_steps`` is not more than ``warmup_steps``, or that is negative.
 
     >>> schedule = warmup_cosine_decay_schedule(0.0, 1.0, warmup_steps=2, decay_steps=6)
     >>> [round(float(schedule(t)), 6) for t in (0, 1, 2, 4, 6)]
     [0.0, 0.5, 1.0, 0.5, 0.0]
     """
+    check("warmup_cosine_decay_schedule", least=0, warmup_steps=warmup_steps)
     if not decay_steps > warmup_steps:
         raise ValueError(
             f"warmup_cosine_decay_schedule: decay_steps counts those of the warmup, and must be "
@@ -358,6 +362,9 @@ def warmup_exponential_decay_schedule(
     >>> [float(schedule(t)) for t in (0, 1, 2, 3, 4)]
     [0.0, 0.5, 1.0, 0.5, 0.25]
     """
+    caller = "warmup_exponential_decay_schedule"
+    check(caller, least=0, warmup_steps=warmup_steps, transition_begin=transition_begin)
+    check(caller, above=0, transition_steps=transition_steps, decay_rate=decay_rate)
     warm = linear_schedule(init_value, peak_value, warmup_steps)
     falling = exponential_decay(
         peak_value, transition_steps, decay_rate, transition_begin, staircase, end_value

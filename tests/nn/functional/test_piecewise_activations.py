@@ -192,3 +192,11 @@ def test_messages():
         F.softshrink(x, -1)
     with pytest.raises(TypeError, match="leaky_relu"):
         F.leaky_relu([1.0])
+
+
+@pytest.mark.parametrize(
+    "name", ["relu", "relu6", "elu", "selu", "celu", "hardsigmoid", "hardswish", "hardtanh"]
+)
+def test_a_message_names_the_function_that_was_called(name):
+    with pytest.raises(TypeError, match=f"^{name}: input must be an array"):
+        getattr(F, name)([1.0])

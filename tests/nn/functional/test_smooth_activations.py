@@ -116,3 +116,11 @@ def test_glu():
 def test_messages():
     with pytest.raises(ValueError, match="gelu: approximate must be 'none' or 'tanh', got True"):
         F.gelu(snp.ones(2), True)
+
+
+@pytest.mark.parametrize(
+    "name", ["gelu", "silu", "mish", "sigmoid", "logsigmoid", "tanh", "softsign", "glu"]
+)
+def test_a_message_names_the_function_that_was_called(name):
+    with pytest.raises(TypeError, match=f"^{name}: input must be an array"):
+        getattr(F, name)([1.0])

@@ -6,6 +6,8 @@ Names, arguments and defaults are those of PyTorch's ``torch.nn.functional``, wi
 
 from __future__ import annotations
 
+from typing import Any
+
 import stretto.numpy as snp
 from stretto._engine.core.typing import Array, ArrayLike
 from stretto._engine.ops.broadcast import canonical_axis, of_rank
@@ -48,15 +50,20 @@ def pairwise_distance(
     Array([5.], dtype=float32)
     """
     caller = "pairwise_distance"
+    x, y = as_float(x1, caller, "x1"), as_float(x2, caller, "x2")
+    return _distance(caller, x, y, p, eps, keepdim)
+
+
+def _distance(caller: str, x: Any, y: Any, p: float, eps: float, keepdim: bool = False) -> Any:
+    """The p-norm of ``x - y + eps`` along the last axis."""
     if p < 0:
         raise ValueError(f"{caller}: p must not be negative, got {p!r}")
-    x, y = as_float(x1, caller, "x1"), as_float(x2, caller, "x2")
-    rank = max(x.ndim, y.ndim)
-    difference = of_rank(x, rank) - of_rank(y, rank) + eps
-    if not difference.ndim:
+    shape = broadcast_shapes(caller, x.shape, y.shape)
+    if not shape:
         raise ValueError(
             f"{caller}: expected vectors along the last axis, got {x.type} and {y.type}"
         )
+    difference = of_rank(x, len(shape)) - of_rank(y, len(shape)) + eps
     return vector_norm(difference, axis=-1, keepdims=keepdim, ord=p)
 
 
@@ -178,8 +185,13 @@ def triplet_margin_loss(
     >>> st.nn.functional.triplet_margin_loss(a, p, n).round(3)
     Array(4., dtype=float32)
     """
-    near = pairwise_distance(anchor, positive, p, eps)
-    far = pairwise_distance(anchor, negative, p, eps)
+    caller = "triplet_margin_loss"
+    x, y, z = (
+        as_float(anchor, caller, "anchor"),
+        as_float(positive, caller, "positive"),
+        as_float(negative, caller, "negative"),
+    )
+    near, far = _distance(caller, x, y, p, eps), _distance(caller, x, z, p, eps)
     if swap:
-        far = snp.minimum(far, pairwise_distance(positive, negative, p, eps))
-    return reduced(positive_part(near - far + margin), reduction, "triplet_margin_loss")
+        far = snp.minimum(far, _distance(caller, y, z, p, eps))
+    return reduced(positive_part(near - far + margin), reduction, caller)

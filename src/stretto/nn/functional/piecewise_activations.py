@@ -56,7 +56,7 @@ def relu(input: ArrayLike, inplace: bool = False) -> Array:
     >>> st.nn.functional.relu(st.numpy.array([-1.0, 2.0]))
     Array([0., 2.], dtype=float32)
     """
-    return functions.relu(input)
+    return functions.relu(as_value(input, "relu", "input"))
 
 
 def relu6(input: ArrayLike, inplace: bool = False) -> Array:
@@ -79,7 +79,7 @@ def relu6(input: ArrayLike, inplace: bool = False) -> Array:
     >>> st.nn.functional.relu6(st.numpy.array([-1.0, 8.0]))
     Array([0., 6.], dtype=float32)
     """
-    return functions.relu6(input)
+    return functions.relu6(as_float(input, "relu6"))
 
 
 def leaky_relu(input: ArrayLike, negative_slope: ArrayLike = 0.01, inplace: bool = False) -> Array:
@@ -231,7 +231,7 @@ def elu(input: ArrayLike, alpha: ArrayLike = 1.0, inplace: bool = False) -> Arra
     >>> st.nn.functional.elu(st.numpy.array([-1.0, 2.0])).round(3)
     Array([-0.632,  2.   ], dtype=float32)
     """
-    return functions.elu(input, alpha)
+    return functions.elu(as_float(input, "elu"), alpha)
 
 
 def selu(input: ArrayLike, inplace: bool = False) -> Array:
@@ -254,7 +254,7 @@ def selu(input: ArrayLike, inplace: bool = False) -> Array:
     >>> st.nn.functional.selu(st.numpy.array([1.0])).round(3)
     Array([1.051], dtype=float32)
     """
-    return functions.selu(input)
+    return functions.selu(as_float(input, "selu"))
 
 
 def celu(input: ArrayLike, alpha: ArrayLike = 1.0, inplace: bool = False) -> Array:
@@ -278,7 +278,7 @@ def celu(input: ArrayLike, alpha: ArrayLike = 1.0, inplace: bool = False) -> Arr
     >>> st.nn.functional.celu(st.numpy.array([-1.0, 2.0])).round(3)
     Array([-0.632,  2.   ], dtype=float32)
     """
-    return functions.celu(input, alpha)
+    return functions.celu(as_float(input, "celu"), alpha)
 
 
 # Bounds and dead zones
@@ -312,8 +312,8 @@ def hardtanh(
             f"hardtanh: min_val must not exceed max_val, got {min_val!r} and {max_val!r}"
         )
     x = as_value(input, "hardtanh", "input")
-    kept = snp.where(snp.less_equal(x, min_val), min_val, x)
-    return snp.where(snp.greater_equal(x, max_val), max_val, kept).astype(x.dtype)
+    above = snp.where(snp.less_equal(x, min_val), min_val, x)
+    return snp.where(snp.greater_equal(x, max_val), max_val, above).astype(x.dtype)
 
 
 def hardsigmoid(input: ArrayLike, inplace: bool = False) -> Array:
@@ -335,7 +335,7 @@ def hardsigmoid(input: ArrayLike, inplace: bool = False) -> Array:
     >>> st.nn.functional.hardsigmoid(st.numpy.array([0.0, 9.0]))
     Array([0.5, 1. ], dtype=float32)
     """
-    return functions.hard_sigmoid(input)
+    return functions.hard_sigmoid(as_float(input, "hardsigmoid"))
 
 
 def hardswish(input: ArrayLike, inplace: bool = False) -> Array:
@@ -358,7 +358,7 @@ def hardswish(input: ArrayLike, inplace: bool = False) -> Array:
     >>> st.nn.functional.hardswish(st.numpy.array([-3.0, 0.0, 3.0]))
     Array([-0.,  0.,  3.], dtype=float32)
     """
-    return functions.hard_silu(input)
+    return functions.hard_silu(as_float(input, "hardswish"))
 
 
 def softshrink(input: ArrayLike, lambd: float = 0.5) -> Array:

@@ -47,7 +47,7 @@ def gelu(input: ArrayLike, approximate: str = "none") -> Array:
     """
     if approximate not in ("none", "tanh"):
         raise ValueError(f"gelu: approximate must be 'none' or 'tanh', got {approximate!r}")
-    return functions.gelu(input, approximate=approximate == "tanh")
+    return functions.gelu(as_float(input, "gelu"), approximate=approximate == "tanh")
 
 
 def silu(input: ArrayLike, inplace: bool = False) -> Array:
@@ -70,7 +70,7 @@ def silu(input: ArrayLike, inplace: bool = False) -> Array:
     >>> st.nn.functional.silu(st.numpy.array([1.0])).round(3)
     Array([0.731], dtype=float32)
     """
-    return functions.silu(input)
+    return functions.silu(as_float(input, "silu"))
 
 
 def mish(input: ArrayLike, inplace: bool = False) -> Array:
@@ -93,7 +93,7 @@ def mish(input: ArrayLike, inplace: bool = False) -> Array:
     >>> st.nn.functional.mish(st.numpy.array([1.0])).round(3)
     Array([0.865], dtype=float32)
     """
-    return functions.mish(input)
+    return functions.mish(as_float(input, "mish"))
 
 
 def sigmoid(input: ArrayLike) -> Array:
@@ -114,7 +114,7 @@ def sigmoid(input: ArrayLike) -> Array:
     >>> st.nn.functional.sigmoid(st.numpy.array([0.0]))
     Array([0.5], dtype=float32)
     """
-    return functions.sigmoid(input)
+    return functions.sigmoid(as_float(input, "sigmoid"))
 
 
 def logsigmoid(input: ArrayLike) -> Array:
@@ -135,7 +135,7 @@ def logsigmoid(input: ArrayLike) -> Array:
     >>> st.nn.functional.logsigmoid(st.numpy.array([-100.0, 0.0])).round(3)
     Array([-100.   ,   -0.693], dtype=float32)
     """
-    return functions.log_sigmoid(input)
+    return functions.log_sigmoid(as_float(input, "logsigmoid"))
 
 
 def tanh(input: ArrayLike) -> Array:
@@ -156,7 +156,7 @@ def tanh(input: ArrayLike) -> Array:
     >>> st.nn.functional.tanh(st.numpy.array([0.0]))
     Array([0.], dtype=float32)
     """
-    return functions.tanh(input)
+    return functions.tanh(as_float(input, "tanh"))
 
 
 def softplus(input: ArrayLike, beta: float = 1.0, threshold: float = 20.0) -> Array:
@@ -202,7 +202,7 @@ def softsign(input: ArrayLike) -> Array:
     >>> st.nn.functional.softsign(st.numpy.array([1.0, -3.0]))
     Array([ 0.5 , -0.75], dtype=float32)
     """
-    return functions.soft_sign(input)
+    return functions.soft_sign(as_float(input, "softsign"))
 
 
 def tanhshrink(input: ArrayLike) -> Array:
@@ -247,4 +247,4 @@ def glu(input: ArrayLike, dim: int = -1) -> Array:
     >>> st.nn.functional.glu(st.numpy.array([3.0, 0.0]))
     Array([1.5], dtype=float32)
     """
-    return functions.glu(input, dim)
+    return functions.glu(as_float(input, "glu"), dim)
