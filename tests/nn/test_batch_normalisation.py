@@ -218,8 +218,8 @@ MESSAGES = [
         r"float32\[2,3,4\]",
     ),
     (lambda: nn.BatchNorm1d(4)(ONES), r"\(batch, 4 channels\) or \(batch, 4 channels, length\)"),
-    (lambda: nn.BatchNorm1d(3)(ONES[:1, :, 0]), "more than 1 value a channel in train mode"),
-    (lambda: nn.InstanceNorm1d(3)(ONES[:, :, :1]), "more than 1 value a channel"),
+    (lambda: nn.BatchNorm1d(3)(ONES[:1, :, 0]), "more than 1 value per channel in train mode"),
+    (lambda: nn.InstanceNorm1d(3)(ONES[:, :, :1]), "more than 1 value per channel"),
     (lambda: nn.InstanceNorm2d(4)(ONES), r"InstanceNorm2d\(4, .*4 channels"),
     (lambda: nn.BatchNorm1d(0), "num_features must be a positive integer"),
 ]

@@ -72,7 +72,7 @@ def test_negative_counts_do_not_matter_after_a_join():
         (lambda: optim.join_schedules([lambda c: 1], [2]), "got 1 boundaries for 1 schedules"),
         (
             lambda: optim.join_schedules([lambda c: 1] * 3, [5, 2]),
-            r"boundaries must not fall, got \[5, 2\]",
+            r"boundaries must not decrease, got \[5, 2\]",
         ),
     ],
 )

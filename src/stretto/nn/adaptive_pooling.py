@@ -1,4 +1,4 @@
-"""Layers that pool to a given size: the mean or the greatest of as many windows as asked for.
+"""Layers that pool to a given size, by means or maxima of as many windows.
 
 Arguments and attributes are PyTorch's; the functions are in ``functional.adaptive``.
 """
@@ -26,7 +26,7 @@ class _AdaptiveAvgPool(Pool):
 
 
 class AdaptiveAvgPool1d(_AdaptiveAvgPool):
-    """Take the mean of each of as many windows of signals as asked for.
+    """Take the mean of each of a given number of windows of signals.
 
     Window o of m over n elements goes from ⌊o n / m⌋ to ⌈(o + 1) n / m⌉.
 
@@ -48,7 +48,7 @@ class AdaptiveAvgPool1d(_AdaptiveAvgPool):
 
 
 class AdaptiveAvgPool2d(_AdaptiveAvgPool):
-    """Take the mean of each of as many windows of images as asked for.
+    """Take the mean of each of a given number of windows of images.
 
     Window o of m over n elements goes from ⌊o n / m⌋ to ⌈(o + 1) n / m⌉.
 
@@ -71,7 +71,7 @@ class AdaptiveAvgPool2d(_AdaptiveAvgPool):
 
 
 class AdaptiveAvgPool3d(_AdaptiveAvgPool):
-    """Take the mean of each of as many windows of volumes as asked for.
+    """Take the mean of each of a given number of windows of volumes.
 
     Window o of m over n elements goes from ⌊o n / m⌋ to ⌈(o + 1) n / m⌉.
 
@@ -101,7 +101,7 @@ class _AdaptiveMaxPool(Pool):
 
 
 class AdaptiveMaxPool1d(_AdaptiveMaxPool):
-    """Take the maximum of each of as many windows of signals as asked for.
+    """Take the maximum of each of a given number of windows of signals.
 
     Window o of m over n elements goes from ⌊o n / m⌋ to ⌈(o + 1) n / m⌉.
 
@@ -124,7 +124,7 @@ class AdaptiveMaxPool1d(_AdaptiveMaxPool):
 
 
 class AdaptiveMaxPool2d(_AdaptiveMaxPool):
-    """Take the maximum of each of as many windows of images as asked for.
+    """Take the maximum of each of a given number of windows of images.
 
     Window o of m over n elements goes from ⌊o n / m⌋ to ⌈(o + 1) n / m⌉.
 
@@ -148,7 +148,7 @@ class AdaptiveMaxPool2d(_AdaptiveMaxPool):
 
 
 class AdaptiveMaxPool3d(_AdaptiveMaxPool):
-    """Take the maximum of each of as many windows of volumes as asked for.
+    """Take the maximum of each of a given number of windows of volumes.
 
     Window o of m over n elements goes from ⌊o n / m⌋ to ⌈(o + 1) n / m⌉.
 

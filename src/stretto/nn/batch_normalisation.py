@@ -1,4 +1,4 @@
-"""Layers that normalise channels, and may keep running statistics: of batches and of instances.
+"""Layers that normalise channels over batches or instances, and may keep running statistics.
 
 Arguments, attributes, buffers and defaults are PyTorch's. In train mode layers with running
 statistics update their buffers: at rest on the module itself, inside a transformation through
@@ -63,14 +63,17 @@ class _Tracking(Module):
         shape = (num_features,)
         self.register_parameter("weight", init.ones(shape, dtype) if affine else None)
         self.register_parameter("bias", init.zeros(shape, dtype) if affine else None)
-        tracked = track_running_stats
-        count = full((), 0, np.dtype(np.int32)) if tracked else None
-        self.register_buffer("running_mean", init.zeros(shape, dtype) if tracked else None)
-        self.register_buffer("running_var", init.ones(shape, dtype) if tracked else None)
+        count = full((), 0, np.dtype(np.int32)) if track_running_stats else None
+        self.register_buffer(
+            "running_mean", init.zeros(shape, dtype) if track_running_stats else None
+        )
+        self.register_buffer(
+            "running_var", init.ones(shape, dtype) if track_running_stats else None
+        )
         self.register_buffer("num_batches_tracked", count)
 
     def _track(self, mean: Any, variance: Any, share: Any) -> None:
-        """Move the running statistics this share of the way to those of a batch."""
+        """Move the running statistics by this share of the way towards those of a batch."""
         for name, new in (("running_mean", mean), ("running_var", variance)):
             old = getattr(self, name)
             new = convert(stop_gradient(new), old.dtype)
@@ -113,7 +116,7 @@ class _BatchNorm(_Tracking):
 
         Raises:
             RuntimeError: the update of the running statistics would be lost.
-            ValueError: the input does not fit, or has one value a channel in train mode.
+            ValueError: the input does not fit, or has only one value per channel in train mode.
         """
         x = self._checked(input)
         mean, variance = self.running_mean, self.running_var
@@ -125,16 +128,16 @@ class _BatchNorm(_Tracking):
         return check_signal(self, input, self._axes, self.num_features, batch=True)
 
     def _statistics(self, x: Value) -> tuple[Any, Any]:
-        """Mean and variance of the batch, which in train mode move the running ones."""
+        """The mean and variance of the batch; in train mode the running ones move towards them."""
         mean, variance = functions.batch_statistics(x)
         count = x.size // self.num_features
         if self.training:
             if count == 1:
-                refuse(self, "of more than 1 value a channel in train mode", x)
+                refuse(self, "of more than 1 value per channel in train mode", x)
             if self.running_mean is not None:
-                seen = self.num_batches_tracked + 1
-                share = 1 / seen if self.momentum is None else self.momentum
-                self.update_buffer("num_batches_tracked", seen)
+                batches = self.num_batches_tracked + 1
+                share = 1 / batches if self.momentum is None else self.momentum
+                self.update_buffer("num_batches_tracked", batches)
                 self._track(mean, _unbiased(variance, count), share)
         return mean, variance
 
@@ -157,7 +160,7 @@ class BatchNorm1d(_BatchNorm):
 
     Raises:
         RuntimeError: an update of the buffers would be lost; see ``nn.stateful_call``.
-        ValueError: an input does not fit, or has one value a channel in train mode.
+        ValueError: an input does not fit, or has only one value per channel in train mode.
 
     As PyTorch's ``nn.BatchNorm1d``. Source: Ioffe and Szegedy, Batch Normalization, 2015.
 
@@ -236,14 +239,14 @@ class _InstanceNorm(_Tracking):
 
         Raises:
             RuntimeError: the update of the running statistics would be lost.
-            ValueError: the input does not fit, or has one value a channel.
+            ValueError: the input does not fit, or has only one value per channel.
         """
         x = check_signal(self, input, self._axes, self.num_features)
         single = x.ndim == self._axes + 1
         batch = reshape(x, (1, *x.shape)) if single else x
         own = self.training or self.running_mean is None
         if own and batch.size == batch.shape[0] * self.num_features:
-            refuse(self, "of more than 1 value a channel", x)
+            refuse(self, "of more than 1 value per channel", x)
         if self.training and self.running_mean is not None:
             self._observe(batch)
         out = functions.instance_norm(
@@ -252,7 +255,7 @@ class _InstanceNorm(_Tracking):
         return reshape(out, x.shape)
 
     def _observe(self, x: Value) -> None:
-        """Move the running statistics towards the means of those of all examples."""
+        """Move the running statistics towards the means over the examples of theirs."""
         examples, channels, *spatial = x.shape
         together = reshape(x, (1, examples * channels, *spatial))
         mean, variance = functions.batch_statistics(together)
@@ -279,7 +282,7 @@ class InstanceNorm1d(_InstanceNorm):
 
     Raises:
         RuntimeError: an update of the buffers would be lost; see ``nn.stateful_call``.
-        ValueError: an input does not fit, or has one value a channel.
+        ValueError: an input does not fit, or has only one value per channel.
 
     As PyTorch's ``nn.InstanceNorm1d``. Source: Ulyanov et al., Instance Normalization, 2016.
 

@@ -30,7 +30,7 @@ class CrossEntropyLoss(Loss):
 
     Args:
         weight: a factor for each class, (classes,); kept as a buffer.
-        ignore_index: the class whose targets count nothing.
+        ignore_index: the class whose targets do not count.
         reduction: ``"none"`` for each loss, ``"mean"`` or ``"sum"``.
         label_smoothing: how much of a uniform distribution to mix into the targets, from 0 to 1.
 
@@ -70,7 +70,7 @@ class NLLLoss(Loss):
 
     Args:
         weight: a factor for each class, (classes,); kept as a buffer.
-        ignore_index: the class whose targets count nothing.
+        ignore_index: the class whose targets do not count.
         reduction: ``"none"`` for each loss, ``"mean"`` or ``"sum"``.
 
     Raises:

@@ -69,13 +69,13 @@ class _Kernel(Module):
         self.padding_mode = padding_mode
 
     def _draw(self, shape: tuple[int, ...], bias: bool, key: Any, dtype: Any) -> None:
-        """Weight and bias, uniform within ±1/√n, n the weights of one entry of the first axis."""
+        """Draw weight and bias, uniform within ±1/√n, where n is the size of ``weight[0]``."""
         weight_key, bias_key = two_keys(key, type(self).__name__)
         bound = 1 / math.sqrt(math.prod(shape[1:]))
         self.weight = Parameter(init.uniform(weight_key, shape, -bound, bound, dtype))
         outputs = (self.out_channels,)
-        drawn = init.uniform(bias_key, outputs, -bound, bound, dtype) if bias else None
-        self.register_parameter("bias", drawn)
+        values = init.uniform(bias_key, outputs, -bound, bound, dtype) if bias else None
+        self.register_parameter("bias", values)
 
     def extra_repr(self) -> str:
         """The settings that are not PyTorch's defaults."""
@@ -162,7 +162,7 @@ class _Convolution(_Kernel):
         )
 
     def _ends(self) -> tuple[int, ...]:
-        """The padding as ``pad`` has it: the last axis first."""
+        """The padding in the order that ``pad`` takes: the last axis first."""
         if self.padding == "valid":
             return ()
         if self.padding == "same":
@@ -339,20 +339,20 @@ class _Transposed(_Kernel):
         )
 
     def _extra(self, x: Value, output_size: Sequence[int]) -> tuple[int, ...]:
-        """The output padding that gives this size."""
+        """The output padding that yields this size."""
         n = self._axes
-        wanted = tuple(output_size)[-n:]
+        targets = tuple(output_size)[-n:]
         sizes = zip(x.shape[-n:], self.kernel_size, self.stride, self.padding, self.dilation)
         least = [(m - 1) * s - 2 * p + d * (k - 1) + 1 for m, k, s, p, d in sizes]
         most = [size + s - 1 for size, s in zip(least, self.stride, strict=True)]
-        if len(wanted) != n or any(
-            not low <= size <= high for low, size, high in zip(least, wanted, most, strict=False)
+        if len(targets) != n or any(
+            not low <= size <= high for low, size, high in zip(least, targets, most, strict=False)
         ):
             raise ValueError(
                 f"{type(self).__name__}: output_size must be from {tuple(least)} to {tuple(most)} "
                 f"for input {x.type}, got {tuple(output_size)}"
             )
-        return tuple(size - low for low, size in zip(least, wanted, strict=True))
+        return tuple(size - low for low, size in zip(least, targets, strict=True))
 
 
 class ConvTranspose1d(_Transposed):

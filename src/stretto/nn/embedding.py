@@ -1,7 +1,7 @@
-"""Layers that look rows up in a table: ``Embedding``, ``EmbeddingBag``.
+"""Layers that look up rows of a table: ``Embedding``, ``EmbeddingBag``.
 
 Arguments, attributes and initial distributions are PyTorch's, without the options that change the
-table in a call (``max_norm``) or its gradient's form (``sparse``).
+table during a call (``max_norm``) or the form of its gradient (``sparse``).
 """
 
 from __future__ import annotations
@@ -41,11 +41,11 @@ class _Table(Module):
         self.num_embeddings = rows
         self.embedding_dim = features
         self.padding_idx = None if padding_idx is None else padding_idx % rows
-        drawn = init.normal(next_key(caller) if key is None else key, (rows, features), dtype=dtype)
+        table = init.normal(next_key(caller) if key is None else key, (rows, features), dtype=dtype)
         if padding_idx is not None:
             padding = expand_dims(eq(arange(rows), padding_idx % rows), (1,))
-            drawn = where(padding, zeros_like(drawn), drawn)
-        self.weight = Parameter(drawn)
+            table = where(padding, zeros_like(table), table)
+        self.weight = Parameter(table)
 
     def extra_repr(self) -> str:
         """The sizes, and the padding where there is one."""

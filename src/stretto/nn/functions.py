@@ -360,7 +360,7 @@ def standardize(
         mean: the mean, which broadcasts to ``x``.
         variance: the variance, which broadcasts to ``x``.
         epsilon: what is added to the variance.
-        where: boolean, which elements count; the others stay as they are where not finite.
+        where: boolean, which elements count; others that are not finite stay as they are.
         algorithm: how to find the variance: ``"stable"`` averages ``(x - mean)**2``; ``"fast"``
             (JAX's default) subtracts ``mean**2`` from the average of ``x**2``, which cancels where
             the mean is much greater than the deviation, and is the same only with the mean of ``x``

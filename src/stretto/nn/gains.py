@@ -1,6 +1,6 @@
-"""Gains and fans: how large weights begin.
+"""Gains and fans: what the initial size of weights depends on.
 
-``init`` draws by them.
+Next, read ``init``.
 """
 
 from __future__ import annotations

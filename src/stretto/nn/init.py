@@ -1,8 +1,8 @@
-"""``stretto.nn.init``: how parameters begin.
+"""``stretto.nn.init``: initial values of parameters, under PyTorch's names.
 
 Names, meanings and defaults are those of ``torch.nn.init`` without the underscore: arrays never
 change, so each takes a shape and returns an array. Those that draw take a key first; None draws
-from the ambient stream (``random.streams``). ``dtype`` is by default float32.
+from the ambient stream (``random.streams``). ``dtype`` is the default float unless given.
 """
 
 from __future__ import annotations
@@ -426,7 +426,7 @@ def ones(shape: Sequence[int], dtype: DTypeLike | None = None) -> Array:
 
 
 def eye(shape: Sequence[int], dtype: DTypeLike | None = None) -> Array:
-    """Make a matrix of ones on the diagonal, which keeps as many inputs as it can.
+    """Make a matrix with ones on the diagonal, which passes on as many inputs as it can.
 
     Args:
         shape: the shape, (outputs, inputs).

@@ -47,8 +47,8 @@ class Initializer(Protocol):
 
 def dtype_or(dtype: Any, default: Any = None) -> np.dtype:
     """The dtype of a call, or the initialiser's; without either the default float."""
-    wanted = default if dtype is None else dtype
-    return scalar_dtype(float) if wanted is None else as_dtype(wanted)
+    choice = default if dtype is None else dtype
+    return scalar_dtype(float) if choice is None else as_dtype(choice)
 
 
 def initializer(

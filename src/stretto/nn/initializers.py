@@ -1,4 +1,4 @@
-"""``stretto.nn.initializers``: how parameters begin, under JAX's names.
+"""``stretto.nn.initializers``: initial values of parameters, under JAX's names.
 
 Each returns, or is, a function of a key, a shape and a dtype. One axis of the shape is a weight's
 inputs, another its outputs; ``init`` has PyTorch's functions, whose shapes put the outputs first.
@@ -118,7 +118,7 @@ def ones(
 
 
 def constant(value: ArrayLike, dtype: DTypeLike | None = None) -> Initializer:
-    """Give the same number everywhere, or an array broadcast.
+    """Give the same number everywhere, or a broadcast array.
 
     Args:
         value: the number, or an array that broadcasts to the shape.
@@ -147,7 +147,7 @@ def constant(value: ArrayLike, dtype: DTypeLike | None = None) -> Initializer:
     return init
 
 
-# Of one spread
+# Of a fixed spread
 
 
 def uniform(scale: float = 1e-2, dtype: DTypeLike | None = None) -> Initializer:
@@ -282,8 +282,8 @@ def delta_orthogonal(
 ) -> Initializer:
     """Draw a convolution's kernel that is an orthogonal matrix in the middle, and zero elsewhere.
 
-    The shape has one to three spatial axes, then inputs and outputs; there may not be fewer
-    outputs.
+    The shape has one to three spatial axes, then inputs and outputs, with at least as many outputs
+    as inputs.
 
     Args:
         scale: the factor.
@@ -294,7 +294,8 @@ def delta_orthogonal(
         A function of a key, a shape and a dtype.
 
     Raises:
-        ValueError: the shape is another, or the dtype is neither floating nor complex; on the call.
+        ValueError: the shape is not of this form, or the dtype is neither floating nor complex; on
+            the call.
 
     As ``jax.nn.initializers.delta_orthogonal``. Source: Xiao et al., Dynamical Isometry and a Mean
     Field Theory of CNNs, 2018.

@@ -29,7 +29,7 @@ _SPATIAL = {1: "length", 2: "height, width", 3: "depth, height, width"}
 
 
 def two_keys(key: Any, caller: str) -> tuple[Any, Any]:
-    """Keys for a layer's weight and bias; without one to split, the ambient stream's next."""
+    """Keys for a layer's weight and bias; from the ambient stream's next key without one."""
     keys = split(next_key(caller) if key is None else checked(key, caller))
     return keys[0], keys[1]
 

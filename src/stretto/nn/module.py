@@ -44,7 +44,7 @@ class Module(ModuleTree):
     A subclass calls ``super().__init__()``, then assigns ``Parameter(array)``, modules, and static
     settings (numbers, strings, functions, tuples: anything hashable) to attributes, and defines
     ``forward``. Arrays that are not trained are added by ``register_buffer``. Arrays never change;
-    an attribute is assigned anew.
+    to change an attribute, assign another.
 
     What a module holds in two places (a module, or an array: tied weights) counts once for names,
     copies, ``to`` and ``func.functional_call``. A tree has no such notion: a module that went
@@ -87,7 +87,7 @@ class Module(ModuleTree):
         self.training = True
 
     def forward(self, *args: Any, **kwargs: Any) -> Any:
-        """Compute what the module is for; each subclass defines its own.
+        """Compute the module's output; each subclass defines its own.
 
         Args:
             *args: whatever the subclass takes.
@@ -189,7 +189,7 @@ class Module(ModuleTree):
         self.__dict__["_layout"] = None
 
     def __getattr__(self, name: str) -> Any:
-        # Reached only for what is not there.
+        # Called only for attributes that are not found.
         if name.startswith("__"):
             raise AttributeError(name)
         roles = self.__dict__.get("_roles")
@@ -215,7 +215,7 @@ class Module(ModuleTree):
         Args:
             name: the attribute, without dots.
             value: the array, floating or complex; None for a parameter that this module does
-                without.
+                not have.
 
         Raises:
             KeyError: there is such an attribute already.
@@ -233,8 +233,8 @@ class Module(ModuleTree):
 
         Args:
             name: the attribute, without dots.
-            value: the array, of any dtype; None for a buffer that this module does without.
-            persistent: whether ``state_dict`` has it.
+            value: the array, of any dtype; None for a buffer that this module does not have.
+            persistent: whether ``state_dict`` includes it.
 
         Raises:
             KeyError: there is such an attribute already.
@@ -252,7 +252,7 @@ class Module(ModuleTree):
 
         Args:
             name: the attribute, without dots.
-            module: the module; None for one that this module does without.
+            module: the module; None for one that this module does not have.
 
         Raises:
             KeyError: there is such an attribute already.
@@ -280,8 +280,8 @@ class Module(ModuleTree):
     def update_buffer(self, name: str, value: ArrayLike | Parameter | None) -> None:
         """Give a buffer its next value, as batch normalisation does in train mode.
 
-        Outside transformations it is assigned. Inside one the assignment would be lost, unless the
-        module is called by ``nn.stateful_call``.
+        Outside transformations it is assigned. Inside one the assignment would be lost, unless
+        ``nn.stateful_call`` calls the module.
 
         Args:
             name: the buffer.
@@ -349,7 +349,7 @@ class Module(ModuleTree):
         dtype = as_dtype(dtype)
         if kind_of(dtype) != "float":
             raise TypeError(f"{type(self).__name__}.to: expected a floating dtype, got {dtype}")
-        converted: dict[int, Any] = {}  # what is in two places stays one array
+        converted: dict[int, Any] = {}  # an array held in two places stays one
         for module in self.modules():
             for name, value in module._arrays():
                 if kind_of(value.dtype) == "float":
@@ -390,7 +390,7 @@ class Module(ModuleTree):
 
         Args:
             state_dict: arrays by dotted name, ours, NumPy's, or anything NumPy takes; they are
-                converted to the dtypes that are there.
+                converted to the dtypes of the present ones.
             strict: whether the names must be the same; otherwise those in common are loaded.
 
         Returns:
@@ -413,7 +413,7 @@ class Module(ModuleTree):
         """Describe the settings, as they appear in the printed form.
 
         Returns:
-            Text to stand between the parentheses.
+            The text between the parentheses.
         """
         return ""
 

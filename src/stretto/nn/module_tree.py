@@ -17,7 +17,7 @@ __all__ = ["ModuleTree"]
 
 
 class ModuleTree:
-    """What a module holds, by the roles of its attributes."""
+    """Walks over what a module holds, by the roles of its attributes."""
 
     _roles: dict[str, str]
 
@@ -146,7 +146,7 @@ class ModuleTree:
         return module
 
     def _arrays(self) -> Iterator[tuple[str, Any]]:
-        """Its own parameters and buffers, those inside modules left out."""
+        """The module's own parameters and buffers, without those of inner modules."""
         for name, role in self._roles.items():
             if role in ("parameter", "buffer") and self.__dict__[name] is not None:
                 yield name, self.__dict__[name]

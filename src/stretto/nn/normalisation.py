@@ -1,4 +1,4 @@
-"""Layers that normalise each example by itself: layers, root mean squares, groups, neighbours.
+"""Layers that normalise each example by itself: over features, groups or neighbouring channels.
 
 Arguments, attributes and defaults are PyTorch's. ``batch_normalisation`` has those with running
 statistics.

@@ -1,4 +1,4 @@
-"""Layers that pool: the greatest, the mean and power means of windows of a given size.
+"""Layers that pool windows of a given size: by maxima, means and power means.
 
 Arguments and attributes are PyTorch's; the functions are in ``functional.pooling``. Next, read
 ``adaptive_pooling``.

@@ -28,7 +28,7 @@ __all__ = ["Transformer", "TransformerDecoder", "TransformerEncoder"]
 
 
 def _copies(layer: Module, count: int) -> ModuleList:
-    """The layer so many times, each with arrays of its own, as one that is there twice is tied."""
+    """``count`` copies of the layer, each with arrays of its own, so that none are tied."""
     return ModuleList([tree.map(snp.copy, layer) for _ in range(count)])
 
 
@@ -272,8 +272,7 @@ class Transformer(Module):
         ]
         keys = split(key, len(places)) if places else ()
         for (module, name, value), k in zip(places, keys, strict=True):
-            drawn = init.xavier_uniform(k, value.shape, dtype=value.dtype)
-            setattr(module, name, Parameter(drawn))
+            setattr(module, name, Parameter(init.xavier_uniform(k, value.shape, dtype=value.dtype)))
 
     def forward(
         self,

@@ -1,4 +1,4 @@
-"""One layer of a transformer: of an encoder, of a decoder.
+"""Layers of transformers: one of an encoder, one of a decoder.
 
 Arguments, parameters, shapes and initial distributions are PyTorch's. Next, read ``transformer``.
 """
@@ -27,16 +27,18 @@ __all__ = [
 _ACTIVATIONS: dict[str, Callable[[Any], Any]] = {"relu": F.relu, "gelu": F.gelu}
 
 
-def _activation(caller: str, given: Any) -> Callable[[Any], Any]:
-    if isinstance(given, str):
-        if given not in _ACTIVATIONS:
+def _activation(caller: str, activation: Any) -> Callable[[Any], Any]:
+    if isinstance(activation, str):
+        if activation not in _ACTIVATIONS:
             raise ValueError(
-                f"{caller}: activation must be 'relu', 'gelu' or a function, got {given!r}"
+                f"{caller}: activation must be 'relu', 'gelu' or a function, got {activation!r}"
             )
-        return _ACTIVATIONS[given]
-    if not callable(given):
-        raise TypeError(f"{caller}: activation must be 'relu', 'gelu' or a function, got {given!r}")
-    return given
+        return _ACTIVATIONS[activation]
+    if not callable(activation):
+        raise TypeError(
+            f"{caller}: activation must be 'relu', 'gelu' or a function, got {activation!r}"
+        )
+    return activation
 
 
 class TransformerEncoderLayer(Module):
@@ -140,10 +142,10 @@ class TransformerEncoderLayer(Module):
         keys = key_parts(key, 4)
 
         def attention(x: Any) -> Any:
-            found, _ = self.self_attn(
+            out, _ = self.self_attn(
                 x, x, x, src_key_padding_mask, False, src_mask, True, is_causal, dropout_key=keys[0]
             )
-            return self.dropout1(found, key=keys[1])
+            return self.dropout1(out, key=keys[1])
 
         def feed(x: Any) -> Any:
             inner = self.dropout(self.activation(self.linear1(x)), key=keys[2])
@@ -270,7 +272,7 @@ class TransformerDecoderLayer(Module):
         keys = key_parts(key, 6)
 
         def own(x: Any) -> Any:
-            found, _ = self.self_attn(
+            out, _ = self.self_attn(
                 x,
                 x,
                 x,
@@ -280,10 +282,10 @@ class TransformerDecoderLayer(Module):
                 is_causal=tgt_is_causal,
                 dropout_key=keys[0],
             )
-            return self.dropout1(found, key=keys[1])
+            return self.dropout1(out, key=keys[1])
 
         def other(x: Any) -> Any:
-            found, _ = self.multihead_attn(
+            out, _ = self.multihead_attn(
                 x,
                 memory,
                 memory,
@@ -293,7 +295,7 @@ class TransformerDecoderLayer(Module):
                 is_causal=memory_is_causal,
                 dropout_key=keys[2],
             )
-            return self.dropout2(found, key=keys[3])
+            return self.dropout2(out, key=keys[3])
 
         def feed(x: Any) -> Any:
             inner = self.dropout(self.activation(self.linear1(x)), key=keys[4])

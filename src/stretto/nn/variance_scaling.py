@@ -1,4 +1,4 @@
-"""Initialisers whose spread suits the shape: ``variance_scaling``, and its named cases.
+"""Initialisers whose spread depends on the shape: ``variance_scaling``, and its named cases.
 
 Next, read ``initializers``.
 """
@@ -104,7 +104,7 @@ def variance_scaling(
 ) -> Initializer:
     """Draw numbers of variance ``scale`` / n, where ``mode`` says what n is.
 
-    Axes that are neither inputs, outputs nor batch are a receptive field, and count for both.
+    Axes that are neither inputs, outputs nor batch form a receptive field, which counts for both.
 
     Args:
         scale: the factor of the variance.

@@ -1,6 +1,6 @@
-"""``GradientTransformation``: a pair of functions, and the simplest of them.
+"""``GradientTransformation``: a pair of functions, and the simplest transformations.
 
-A transformation takes gradients, called updates, to updates: ``init(params)`` makes its state,
+A transformation turns gradients, called updates, into updates: ``init(params)`` makes its state,
 ``update(updates, state, params, **extra)`` gives the new updates and the new state. States are
 trees of arrays, of one structure and one set of types at all steps, so they pass through ``jit``,
 ``vmap`` and ``scan``. Next, read ``leaves``.
@@ -156,7 +156,7 @@ def identity() -> GradientTransformationExtraArgs:
 
 
 def set_to_zero() -> GradientTransformationExtraArgs:
-    """Put zeros in place of the updates: what they are for stays as it is.
+    """Replace the updates by zeros, so that the parameters stay as they are.
 
     Returns:
         The transformation.

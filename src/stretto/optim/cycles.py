@@ -39,7 +39,7 @@ def piecewise_interpolate_schedule(
     init_value: Scalar,
     boundaries_and_scales: Mapping[int, Any] | None = None,
 ) -> Schedule:
-    """From boundary to boundary along a line or half a cosine; at each the value is scaled.
+    """Go from boundary to boundary along lines or half cosines; at each the value is scaled.
 
     Args:
         interpolate_type: ``"linear"`` or ``"cosine"``.
@@ -51,7 +51,7 @@ def piecewise_interpolate_schedule(
         The schedule.
 
     Raises:
-        ValueError: another type, or a negative scale.
+        ValueError: ``interpolate_type`` is another word, or a scale is negative.
 
     >>> schedule = piecewise_interpolate_schedule("linear", 1.0, {4: 0.5, 6: 0.0})
     >>> [float(schedule(t)) for t in (0, 2, 4, 5, 6, 7)]
@@ -88,10 +88,10 @@ def linear_onecycle_schedule(
     div_factor: float = 25.0,
     final_div_factor: float = 1e4,
 ) -> Schedule:
-    """Up and down again along lines, and at last further down.
+    """Go up and down again along lines, and finally further down.
 
     Args:
-        transition_steps: how many updates all takes.
+        transition_steps: how many updates the cycle takes.
         peak_value: the largest value.
         pct_start: the share of updates until the peak.
         pct_final: the share of updates until the first value is reached again.
@@ -128,10 +128,10 @@ def cosine_onecycle_schedule(
     div_factor: float = 25.0,
     final_div_factor: float = 1e4,
 ) -> Schedule:
-    """Up and down along half cosines.
+    """Go up and down along half cosines.
 
     Args:
-        transition_steps: how many updates all takes.
+        transition_steps: how many updates the cycle takes.
         peak_value: the largest value.
         pct_start: the share of updates until the peak.
         div_factor: the peak over the first value.

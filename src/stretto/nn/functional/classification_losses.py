@@ -2,7 +2,7 @@
 
 Names, arguments and defaults are those of PyTorch's ``torch.nn.functional``, without its outdated
 ``size_average`` and ``reduce``. A class is picked by comparing and adding up, not by gathering: so
-forward and back are one pass over the logits each, and stay so under ``vmap``. Next, read
+forward and backward are one pass over the logits each, also under ``vmap``. Next, read
 ``margin_losses``.
 """
 
@@ -74,7 +74,7 @@ def _index_loss(
     reduction: str,
     smoothing: float = 0.0,
 ) -> Any:
-    """The negative of the target's logarithm, smoothed; NaN where no such class is."""
+    """The negative logarithm at the target's class, smoothed; NaN for a class out of range."""
     axis = _class_axis(caller, logs)
     count = logs.shape[axis]
     t = classes_of(caller, logs, target, axis)
@@ -100,7 +100,7 @@ def _index_loss(
 
 
 def _read(x: Any, t: Any, axis: int, ignore_index: int) -> Any:
-    """``x`` with zeros where the target is ignored: what is there may be NaN or infinite."""
+    """``x`` with zeros where the target is ignored, as values there may be NaN or infinite."""
     if t.__class__ is Array and not (t.to_host() == ignore_index).any():
         return x
     return snp.where(expand_dims(snp.not_equal(t, ignore_index), axis), x, 0.0)
@@ -122,7 +122,7 @@ def nll_loss(
         input: logarithms of probabilities (C,), (N, C) or (N, C, d1, ...).
         target: integers, of that shape without the class axis.
         weight: a factor for each class, (C,).
-        ignore_index: the class whose targets count nothing.
+        ignore_index: the class whose targets do not count.
         reduction: ``"none"`` for each loss, ``"mean"`` or ``"sum"``.
 
     Returns:
@@ -161,7 +161,7 @@ def cross_entropy(
         input: logits (C,), (N, C) or (N, C, d1, ...).
         target: integers, of that shape without the class axis; or probabilities, of that shape.
         weight: a factor for each class, (C,).
-        ignore_index: the class whose targets count nothing.
+        ignore_index: the class whose targets do not count.
         reduction: ``"none"`` for each loss, ``"mean"`` or ``"sum"``.
         label_smoothing: how much of a uniform distribution to mix into the targets.
 
@@ -217,7 +217,7 @@ def _limited_log(x: Any) -> Any:
 
 @custom_jvp
 def _binary(x: Any, t: Any) -> Any:
-    """``-(t log x + (1 - t) log(1 - x))``, each logarithm at least -100, as PyTorch has it."""
+    """``-(t log x + (1 - t) log(1 - x))``, each logarithm at least -100, as in PyTorch."""
     return -(t * _limited_log(x) + (1 - t) * snp.maximum(snp.log1p(-x), _LEAST_LOG))
 
 

@@ -83,8 +83,8 @@ def embedding_bag(
 ) -> Array:
     """Look up rows of a table, and take the mean, sum or maximum of those of each bag.
 
-    PyTorch's ``offsets``, for bags of differing lengths, are not taken: shapes would depend on
-    values. Fill up with ``padding_idx`` instead.
+    PyTorch's ``offsets``, for bags of differing lengths, are not accepted, as shapes would depend
+    on values. Fill up bags with ``padding_idx`` instead.
 
     Args:
         input: integers (bags, length).

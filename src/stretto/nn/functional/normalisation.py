@@ -2,7 +2,7 @@
 
 Names, meanings and defaults are those of ``torch.nn.functional``. Statistics of narrow floats are
 taken in float32. Arrays never change, so running statistics are not updated here:
-``batch_statistics`` gives what they are made of, and the modules keep them.
+``batch_statistics`` gives their parts, and the modules keep them.
 """
 
 from __future__ import annotations

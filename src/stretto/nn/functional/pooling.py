@@ -1,7 +1,7 @@
-"""Pools over windows of one size: the greatest, the mean, and power means.
+"""Pooling over windows of one size: the maximum, the mean, and power means.
 
-Names, meanings and defaults are those of ``torch.nn.functional``. The greatest and the mean are
-each one window reduction of ``ops.window``. Next, read ``adaptive``.
+Names, meanings and defaults are those of ``torch.nn.functional``. Maximum and mean are
+one window reduction each. Next, read ``adaptive``.
 """
 
 from __future__ import annotations
@@ -209,7 +209,7 @@ def max_pool3d(
 
 
 def _divisor(windows: list[AxisWindow], sizes: tuple[int, ...], count_padding: bool) -> Any:
-    """How many elements each window counts: a number where all count as many."""
+    """How many elements count in each window; one number where it is the same for all."""
     counts = []
     for w, n in zip(windows, sizes, strict=True):
         starts = np.arange(w.count(n)) * w.stride - w.low

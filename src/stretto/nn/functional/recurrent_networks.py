@@ -29,7 +29,7 @@ __all__ = ["GRU", "LSTM", "RELU", "TANH", "cell", "network"]
 
 
 class Weights(NamedTuple):
-    """Those of one layer in one direction."""
+    """The weights of one layer in one direction."""
 
     of_input: Any
     of_state: Any
@@ -41,8 +41,9 @@ class Weights(NamedTuple):
 class Kind(NamedTuple):
     """A kind of recurrent network: its name, how many gates, and one step.
 
-    ``step(x, state, weight, bias)`` takes the input's product, the state (a tuple, its first part
-    the output), the state's weight, transposed, and what is to be added to its product.
+    ``step(x, state, weight, bias, projection)`` takes the input's product, the state (a tuple,
+    whose first part is the output), the state's weight, transposed, the bias of the state's
+    product, and the weight that projects the output, or None.
     """
 
     name: str
@@ -91,7 +92,7 @@ GRU = Kind("gru", 3, _gru_step)
 
 
 def _prepared(kind: Kind, x: Any, weights: Weights) -> tuple[Any, Any]:
-    """The input's product with all that can be added before the loop, and what is added in it."""
+    """The input's product with the biases, except one that is added in the loop, and that bias."""
     bias, late = weights.input_bias, weights.state_bias
     if late is not None and kind is not GRU:
         bias, late = bias + late, None
@@ -137,7 +138,7 @@ def _check_weights(
 def _grouped(
     caller: str, params: Sequence[Any], has_biases: bool, runs: int, projects: bool
 ) -> list[Weights]:
-    """The flat list of weights by layers and directions."""
+    """The flat list of weights, grouped by layer and direction."""
     size = 2 + 2 * has_biases
     if projects and len(params) == runs * (size + 1):
         size += 1
@@ -162,12 +163,12 @@ def _states(
     """The first states, of shapes ``(*lead, size)``; zeros for None."""
     if hx is None:
         return [full((*lead, n), 0, dtype) for n in sizes]
-    given = tuple(hx) if isinstance(hx, (tuple, list)) else (hx,)
-    if len(given) != len(sizes):
+    states = tuple(hx) if isinstance(hx, (tuple, list)) else (hx,)
+    if len(states) != len(sizes):
         expected = "a pair (h, c)" if len(sizes) == 2 else "one array"
-        raise ValueError(f"{caller}: expected hx to be {expected}, got {len(given)} arrays")
+        raise ValueError(f"{caller}: expected hx to be {expected}, got {len(states)} arrays")
     out = []
-    for name, h, n in zip("hc", given, sizes, strict=False):
+    for name, h, n in zip("hc", states, sizes, strict=False):
         value = as_value(h, caller, name)
         if value.shape != (*lead, n):
             raise ValueError(f"{caller}: expected {name} of shape {(*lead, n)}, got {value.type}")

@@ -1,9 +1,9 @@
 """Losses of numbers against numbers: squares, absolute values, likelihoods.
 
 Names, arguments and defaults are those of PyTorch's ``torch.nn.functional``, without its outdated
-``size_average`` and ``reduce``. ``input`` and ``target`` have one shape: another is refused, and
-not broadcast. Each returns the losses themselves, their mean or their sum, by ``reduction``. Next,
-read ``classification_losses``.
+``size_average`` and ``reduce``. ``input`` and ``target`` have one shape: other shapes are
+refused, not broadcast. Each returns the losses themselves, their mean or their sum, as
+``reduction`` says. Next, read ``classification_losses``.
 """
 
 from __future__ import annotations
@@ -198,7 +198,7 @@ def gaussian_nll_loss(
     """Take the negative logarithm of a normal density of given mean and variance.
 
     The loss is ``(log v + (input - target)**2 / v) / 2``, where ``v`` is ``var``, at least ``eps``;
-    the derivative does not see that limit.
+    that limit does not affect the derivative.
 
     Args:
         input: the means, of any shape.

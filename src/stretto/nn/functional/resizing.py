@@ -1,4 +1,4 @@
-"""Images made larger or smaller: nearest elements, or means of neighbours.
+"""Resizing images: by nearest elements, or by means of neighbours.
 
 Names, meanings and defaults are those of ``torch.nn.functional``. Every mode works axis by axis.
 Means are products with a matrix (outputs, inputs) of weights, a few in each row.

@@ -1,6 +1,6 @@
 """Softmax and its relatives.
 
-Names and arguments are those of PyTorch's ``torch.nn.functional``; ``dim`` has to be given. Next,
+Names and arguments are those of PyTorch's ``torch.nn.functional``; ``dim`` is required. Next,
 read ``classification_losses``.
 """
 
@@ -105,7 +105,7 @@ def gumbel_softmax(
     dim: int = -1,
     key: Key | None = None,
 ) -> Array:
-    """Draw vectors near to one-hot ones, differentiable with respect to the logits.
+    """Draw nearly one-hot vectors, differentiable with respect to the logits.
 
     Args:
         logits: an array of any shape.
