@@ -53,7 +53,7 @@ class AdaptiveAvgPool2d(_AdaptiveAvgPool):
     Window o of m over n elements goes from ⌊o n / m⌋ to ⌈(o + 1) n / m⌉.
 
     Args:
-        output_size: the number of windows along each axis, a number or one an axis; None keeps the
+        output_size: the number of windows along each axis, a number or one per axis; None keeps the
             input's.
 
     Raises:
@@ -76,7 +76,7 @@ class AdaptiveAvgPool3d(_AdaptiveAvgPool):
     Window o of m over n elements goes from ⌊o n / m⌋ to ⌈(o + 1) n / m⌉.
 
     Args:
-        output_size: the number of windows along each axis, a number or one an axis; None keeps the
+        output_size: the number of windows along each axis, a number or one per axis; None keeps the
             input's.
 
     Raises:
@@ -129,7 +129,7 @@ class AdaptiveMaxPool2d(_AdaptiveMaxPool):
     Window o of m over n elements goes from ⌊o n / m⌋ to ⌈(o + 1) n / m⌉.
 
     Args:
-        output_size: the number of windows along each axis, a number or one an axis; None keeps the
+        output_size: the number of windows along each axis, a number or one per axis; None keeps the
             input's.
         return_indices: whether to return the places of the maxima as well.
 
@@ -153,7 +153,7 @@ class AdaptiveMaxPool3d(_AdaptiveMaxPool):
     Window o of m over n elements goes from ⌊o n / m⌋ to ⌈(o + 1) n / m⌉.
 
     Args:
-        output_size: the number of windows along each axis, a number or one an axis; None keeps the
+        output_size: the number of windows along each axis, a number or one per axis; None keeps the
             input's.
         return_indices: whether to return the places of the maxima as well.
 

@@ -75,7 +75,7 @@ class NLLLoss(Loss):
 
     Raises:
         IndexError: a class is known to be out of range; traced, its loss is NaN.
-        ValueError: ``reduction`` is another word, or shapes do not fit.
+        ValueError: ``reduction`` is unknown, or shapes do not fit.
 
     As PyTorch's ``nn.NLLLoss``.
 
@@ -106,7 +106,7 @@ class BCELoss(Loss):
         reduction: ``"none"`` for each loss, ``"mean"`` or ``"sum"``.
 
     Raises:
-        ValueError: ``reduction`` is another word, shapes differ, or an input is known not to be
+        ValueError: ``reduction`` is unknown, shapes differ, or an input is known not to be
             from 0 to 1.
 
     As PyTorch's ``nn.BCELoss``.
@@ -134,7 +134,7 @@ class BCEWithLogitsLoss(Loss):
             buffer.
 
     Raises:
-        ValueError: ``reduction`` is another word, or shapes do not fit.
+        ValueError: ``reduction`` is unknown, or shapes do not fit.
 
     As PyTorch's ``nn.BCEWithLogitsLoss``.
 
@@ -169,7 +169,7 @@ class KLDivLoss(Loss):
         log_target: whether targets are logarithms too.
 
     Raises:
-        ValueError: ``reduction`` is another word, or shapes do not fit.
+        ValueError: ``reduction`` is unknown, or shapes do not fit.
 
     As PyTorch's ``nn.KLDivLoss``.
 
@@ -197,7 +197,7 @@ class CTCLoss(Loss):
         zero_infinity: whether infinite losses, of targets too long for their input, become 0.
 
     Raises:
-        ValueError: ``reduction`` is another word, or shapes do not fit.
+        ValueError: ``reduction`` is unknown, or shapes do not fit.
 
     As PyTorch's ``nn.CTCLoss``. Source: Graves et al., Connectionist Temporal Classification, 2006.
 

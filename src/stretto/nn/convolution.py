@@ -253,7 +253,7 @@ class Conv3d(_Convolution):
     Args:
         in_channels: the channels of the input.
         out_channels: the channels of the output.
-        kernel_size: the size of the kernel, one number or one an axis, as are the next three.
+        kernel_size: the size of the kernel, one number or one per axis, as are the next three.
         stride: by how much the kernel moves.
         padding: how many elements to add at both ends, or ``"same"`` or ``"valid"`` (none).
         dilation: the distance between elements that the kernel takes.
@@ -366,7 +366,7 @@ class ConvTranspose1d(_Transposed):
         in_channels: the channels of the input.
         out_channels: the channels of the output.
         kernel_size: the size of the kernel.
-        stride: by how much outputs of neighbouring inputs are apart.
+        stride: the distance between outputs of neighbouring inputs.
         padding: how many elements to take away at both ends of the output.
         output_padding: how many elements to add at the end of the output, fewer than ``stride`` or
             ``dilation``.
@@ -397,7 +397,7 @@ class ConvTranspose2d(_Transposed):
     """Apply the transpose of a convolution of images (batch, channels, height, width).
 
     Settings, parameters and errors are those of ``ConvTranspose1d``; each setting is a number or
-    one an axis.
+    one per axis.
 
     As PyTorch's ``nn.ConvTranspose2d``.
 
@@ -415,7 +415,7 @@ class ConvTranspose3d(_Transposed):
     """Apply the transpose of a convolution of volumes (batch, channels, depth, height, width).
 
     Settings, parameters and errors are those of ``ConvTranspose1d``; each setting is a number or
-    one an axis.
+    one per axis.
 
     As PyTorch's ``nn.ConvTranspose3d``.
 

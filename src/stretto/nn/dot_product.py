@@ -64,7 +64,7 @@ def _allowed(
             n = as_value(length, _CALLER, name)
             if n.ndim != 1:
                 raise ValueError(
-                    f"{_CALLER}: expected a length for each of B in {name}, got {n.type}"
+                    f"{_CALLER}: expected {name} (B,), a length for each example, got {n.type}"
                 )
             parts.append(snp.less(place, reshape(n, (n.size, 1, 1, 1))))
     out = None
@@ -112,7 +112,7 @@ def dot_product_attention(
 
     Raises:
         TypeError: ``mask`` is not boolean.
-        ValueError: shapes do not fit, or ``implementation`` is another word.
+        ValueError: shapes do not fit, or ``implementation`` is unknown.
 
     As ``jax.nn.dot_product_attention``. Source: Vaswani et al., Attention Is All You Need, 2017.
 

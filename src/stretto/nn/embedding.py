@@ -118,7 +118,7 @@ class EmbeddingBag(_Table):
     Raises:
         TypeError: an input is not of integers.
         ValueError: a size is not a positive integer, ``padding_idx`` is not a row, or, on the call,
-            ``mode`` is another word or shapes do not fit.
+            ``mode`` is unknown or shapes do not fit.
 
     As PyTorch's ``nn.EmbeddingBag``; see ``functional.embedding_bag``.
 

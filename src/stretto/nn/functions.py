@@ -144,7 +144,7 @@ def softplus(x: ArrayLike) -> Array:
     if result is not None:
         return result
     x = as_inexact(x, "softplus")
-    # By choice of a side: max and |.| have no second derivative at 0.
+    # Select a side, as max and |.| have no second derivative at 0.
     positive = greater(x, 0)
     return select(positive, x, zeros_like(x)) + log1p(exp(select(positive, -x, x)))
 
@@ -371,7 +371,7 @@ def standardize(
 
     Raises:
         TypeError: ``where`` is not boolean.
-        ValueError: ``algorithm`` is another word, or an axis is out of bounds.
+        ValueError: ``algorithm`` is unknown, or an axis is out of bounds.
 
     As ``jax.nn.standardize``.
 

@@ -173,7 +173,7 @@ def kaiming_uniform(
         The array.
 
     Raises:
-        ValueError: ``mode`` or ``nonlinearity`` is another word, or ``shape`` has fewer than two
+        ValueError: ``mode`` or ``nonlinearity`` is unknown, or ``shape`` has fewer than two
             axes.
 
     As PyTorch's ``nn.init.kaiming_uniform_``. Source: He et al., Delving Deep into Rectifiers,
@@ -211,7 +211,7 @@ def kaiming_normal(
         The array.
 
     Raises:
-        ValueError: ``mode`` or ``nonlinearity`` is another word, or ``shape`` has fewer than two
+        ValueError: ``mode`` or ``nonlinearity`` is unknown, or ``shape`` has fewer than two
             axes.
 
     As PyTorch's ``nn.init.kaiming_normal_``. Source: He et al., Delving Deep into Rectifiers, 2015.

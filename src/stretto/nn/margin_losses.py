@@ -74,7 +74,7 @@ class MultiLabelMarginLoss(Loss):
         reduction: ``"none"`` for each loss, ``"mean"`` or ``"sum"``.
 
     Raises:
-        ValueError: ``reduction`` is another word, or shapes do not fit.
+        ValueError: ``reduction`` is unknown, or shapes do not fit.
 
     As PyTorch's ``nn.MultiLabelMarginLoss``.
 
@@ -94,7 +94,7 @@ class MultiLabelSoftMarginLoss(Loss):
         reduction: ``"none"`` for each loss, ``"mean"`` or ``"sum"``.
 
     Raises:
-        ValueError: ``reduction`` is another word, or shapes do not fit.
+        ValueError: ``reduction`` is unknown, or shapes do not fit.
 
     As PyTorch's ``nn.MultiLabelSoftMarginLoss``.
 
@@ -118,7 +118,7 @@ class SoftMarginLoss(Loss):
         reduction: ``"none"`` for each loss, ``"mean"`` or ``"sum"``.
 
     Raises:
-        ValueError: ``reduction`` is another word, or shapes do not fit.
+        ValueError: ``reduction`` is unknown, or shapes do not fit.
 
     As PyTorch's ``nn.SoftMarginLoss``.
 
@@ -140,7 +140,7 @@ class HingeEmbeddingLoss(Loss):
         reduction: ``"none"`` for each loss, ``"mean"`` or ``"sum"``.
 
     Raises:
-        ValueError: ``reduction`` is another word, or shapes do not fit.
+        ValueError: ``reduction`` is unknown, or shapes do not fit.
 
     As PyTorch's ``nn.HingeEmbeddingLoss``.
 
@@ -167,7 +167,7 @@ class MarginRankingLoss(Loss):
         reduction: ``"none"`` for each loss, ``"mean"`` or ``"sum"``.
 
     Raises:
-        ValueError: ``reduction`` is another word, or shapes do not fit.
+        ValueError: ``reduction`` is unknown, or shapes do not fit.
 
     As PyTorch's ``nn.MarginRankingLoss``.
 
@@ -212,7 +212,7 @@ class CosineEmbeddingLoss(MarginRankingLoss):
         reduction: ``"none"`` for each loss, ``"mean"`` or ``"sum"``.
 
     Raises:
-        ValueError: ``reduction`` is another word, or shapes do not fit.
+        ValueError: ``reduction`` is unknown, or shapes do not fit.
 
     As PyTorch's ``nn.CosineEmbeddingLoss``.
 
@@ -239,7 +239,7 @@ class TripletMarginLoss(Loss):
         reduction: ``"none"`` for each loss, ``"mean"`` or ``"sum"``.
 
     Raises:
-        ValueError: ``reduction`` is another word, or shapes do not fit.
+        ValueError: ``reduction`` is unknown, or shapes do not fit.
 
     As PyTorch's ``nn.TripletMarginLoss``.
 

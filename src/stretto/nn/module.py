@@ -407,7 +407,7 @@ class Module(ModuleTree):
         """
         return updating.load(self, state_dict, strict)
 
-    # Words
+    # Printing
 
     def extra_repr(self) -> str:
         """Describe the settings, as they appear in the printed form.

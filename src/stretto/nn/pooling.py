@@ -49,7 +49,7 @@ class MaxPool1d(_MaxPool):
 
     Args:
         kernel_size: the size of a window.
-        stride: by how much windows are apart; ``kernel_size`` by default.
+        stride: the distance between windows; ``kernel_size`` by default.
         padding: how many elements, which never win, to add at both ends.
         dilation: the distance between elements of a window.
         return_indices: whether to return the places of the maxima as well.
@@ -74,8 +74,8 @@ class MaxPool2d(_MaxPool):
     """Take the maximum of each window of images.
 
     Args:
-        kernel_size: the size of a window, a number or one an axis, as are the settings after it.
-        stride: by how much windows are apart; ``kernel_size`` by default.
+        kernel_size: the size of a window, a number or one per axis, as are the settings after it.
+        stride: the distance between windows; ``kernel_size`` by default.
         padding: how many elements, which never win, to add at both ends.
         dilation: the distance between elements of a window.
         return_indices: whether to return the places of the maxima as well.
@@ -100,8 +100,8 @@ class MaxPool3d(_MaxPool):
     """Take the maximum of each window of volumes.
 
     Args:
-        kernel_size: the size of a window, a number or one an axis, as are the settings after it.
-        stride: by how much windows are apart; ``kernel_size`` by default.
+        kernel_size: the size of a window, a number or one per axis, as are the settings after it.
+        stride: the distance between windows; ``kernel_size`` by default.
         padding: how many elements, which never win, to add at both ends.
         dilation: the distance between elements of a window.
         return_indices: whether to return the places of the maxima as well.
@@ -127,7 +127,7 @@ class AvgPool1d(Pool):
 
     Args:
         kernel_size: the size of a window.
-        stride: by how much windows are apart; ``kernel_size`` by default.
+        stride: the distance between windows; ``kernel_size`` by default.
         padding: how many zeros to add at both ends.
         ceil_mode: whether a last window may reach beyond the end, where nothing counts.
         count_include_pad: whether the zeros of the padding count.
@@ -187,8 +187,8 @@ class AvgPool2d(_AvgPool):
     """Take the mean of each window of images.
 
     Args:
-        kernel_size: the size of a window, a number or one an axis, as are the settings after it.
-        stride: by how much windows are apart; ``kernel_size`` by default.
+        kernel_size: the size of a window, a number or one per axis, as are the settings after it.
+        stride: the distance between windows; ``kernel_size`` by default.
         padding: how many zeros to add at both ends.
         ceil_mode: whether a last window may reach beyond the end, where nothing counts.
         count_include_pad: whether the zeros of the padding count.
@@ -213,8 +213,8 @@ class AvgPool3d(_AvgPool):
     """Take the mean of each window of volumes.
 
     Args:
-        kernel_size: the size of a window, a number or one an axis, as are the settings after it.
-        stride: by how much windows are apart; ``kernel_size`` by default.
+        kernel_size: the size of a window, a number or one per axis, as are the settings after it.
+        stride: the distance between windows; ``kernel_size`` by default.
         padding: how many zeros to add at both ends.
         ceil_mode: whether a last window may reach beyond the end, where nothing counts.
         count_include_pad: whether the zeros of the padding count.
@@ -254,7 +254,7 @@ class LPPool1d(_LPPool):
     Args:
         norm_type: the power.
         kernel_size: the size of a window.
-        stride: by how much windows are apart; ``kernel_size`` by default.
+        stride: the distance between windows; ``kernel_size`` by default.
         ceil_mode: whether a last window may reach beyond the end.
 
     Raises:
@@ -277,8 +277,8 @@ class LPPool2d(_LPPool):
 
     Args:
         norm_type: the power.
-        kernel_size: the size of a window, a number or one an axis, as are the settings after it.
-        stride: by how much windows are apart; ``kernel_size`` by default.
+        kernel_size: the size of a window, a number or one per axis, as are the settings after it.
+        stride: the distance between windows; ``kernel_size`` by default.
         ceil_mode: whether a last window may reach beyond the end.
 
     Raises:
@@ -301,8 +301,8 @@ class LPPool3d(_LPPool):
 
     Args:
         norm_type: the power.
-        kernel_size: the size of a window, a number or one an axis, as are the settings after it.
-        stride: by how much windows are apart; ``kernel_size`` by default.
+        kernel_size: the size of a window, a number or one per axis, as are the settings after it.
+        stride: the distance between windows; ``kernel_size`` by default.
         ceil_mode: whether a last window may reach beyond the end.
 
     Raises:

@@ -64,7 +64,7 @@ class _Recurrent(Module):
         register_uniform(self, shapes, hidden_size, key, dtype)
 
     def _ends(self, layer: int) -> list[str]:
-        """How the names of a layer's parameters end, one a direction."""
+        """How the names of a layer's parameters end, one per direction."""
         return [f"_l{layer}", f"_l{layer}_reverse"][: 1 + self.bidirectional]
 
     def _weights(self) -> list[Any]:
@@ -170,7 +170,7 @@ class RNN(_Recurrent):
         Args:
             input: (length, batch, input_size), with ``batch_first`` (batch, length, input_size), or
                 (length, input_size).
-            hx: the first states (layers × directions, batch, hidden_size); zeros by default.
+            hx: the initial states (layers × directions, batch, hidden_size); zeros by default.
             key: the key of dropout; by default the ambient stream's next one.
 
         Returns:
@@ -246,7 +246,7 @@ class LSTM(_Recurrent):
         Args:
             input: (length, batch, input_size), with ``batch_first`` (batch, length, input_size), or
                 (length, input_size).
-            hx: the first states (layers × directions, batch, proj_size or hidden_size) and cells
+            hx: the initial states (layers × directions, batch, proj_size or hidden_size) and cells
                 (layers × directions, batch, hidden_size); zeros by default.
             key: the key of dropout; by default the ambient stream's next one.
 
@@ -319,7 +319,7 @@ class GRU(_Recurrent):
         Args:
             input: (length, batch, input_size), with ``batch_first`` (batch, length, input_size), or
                 (length, input_size).
-            hx: the first states (layers × directions, batch, hidden_size); zeros by default.
+            hx: the initial states (layers × directions, batch, hidden_size); zeros by default.
             key: the key of dropout; by default the ambient stream's next one.
 
         Returns:

@@ -85,7 +85,7 @@ class _Cell(Module):
 
 
 class RNNCell(_Cell):
-    """Make one step of ``RNN``: ``h' = tanh(W x + b + U h + c)``.
+    """Compute one step of ``RNN``: ``h' = tanh(W x + b + U h + c)``.
 
     Parameters are ``weight_ih``, ``weight_hh``, ``bias_ih`` and ``bias_hh``; all begin uniform
     within ±1/√hidden_size.
@@ -99,7 +99,7 @@ class RNNCell(_Cell):
         dtype: the dtype of the parameters, by default the default float.
 
     Raises:
-        ValueError: sizes do not fit, or ``nonlinearity`` is another word.
+        ValueError: sizes do not fit, or ``nonlinearity`` is unknown.
 
     As PyTorch's ``nn.RNNCell``.
 
@@ -124,7 +124,7 @@ class RNNCell(_Cell):
         self.nonlinearity = nonlinearity
 
     def forward(self, input: ArrayLike, hx: ArrayLike | None = None) -> Array:
-        """Make the step.
+        """Compute the step.
 
         Args:
             input: (batch, input_size), or (input_size,).
@@ -141,7 +141,7 @@ class RNNCell(_Cell):
 
 
 class LSTMCell(_Cell):
-    """Make one step of ``LSTM``.
+    """Compute one step of ``LSTM``.
 
     Parameters are ``weight_ih``, ``weight_hh``, ``bias_ih`` and ``bias_hh``; all begin uniform
     within ±1/√hidden_size. Weights have the rows of the gates input, forget, cell and output.
@@ -179,7 +179,7 @@ class LSTMCell(_Cell):
     def forward(
         self, input: ArrayLike, hx: tuple[ArrayLike, ArrayLike] | None = None
     ) -> tuple[Array, Array]:
-        """Make the step.
+        """Compute the step.
 
         Args:
             input: (batch, input_size), or (input_size,).
@@ -196,7 +196,7 @@ class LSTMCell(_Cell):
 
 
 class GRUCell(_Cell):
-    """Make one step of ``GRU``.
+    """Compute one step of ``GRU``.
 
     Parameters are ``weight_ih``, ``weight_hh``, ``bias_ih`` and ``bias_hh``; all begin uniform
     within ±1/√hidden_size. Weights have the rows of the gates reset, update and new.
@@ -231,7 +231,7 @@ class GRUCell(_Cell):
         super().__init__(3, input_size, hidden_size, bias, key, dtype)
 
     def forward(self, input: ArrayLike, hx: ArrayLike | None = None) -> Array:
-        """Make the step.
+        """Compute the step.
 
         Args:
             input: (batch, input_size), or (input_size,).

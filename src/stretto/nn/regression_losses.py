@@ -1,6 +1,6 @@
 """Layers that are losses of numbers: squares, magnitudes, likelihoods.
 
-Names, arguments, defaults and meanings are those of PyTorch's losses, without its outdated
+Names, arguments, defaults and meanings are those of PyTorch's losses, without the deprecated
 ``size_average`` and ``reduce``; each calls its function of ``functional.regression_losses`` with
 its settings. Next, read ``classification_losses``.
 """
@@ -28,7 +28,7 @@ class MSELoss(Loss):
         reduction: ``"none"`` for each loss, ``"mean"`` or ``"sum"``.
 
     Raises:
-        ValueError: ``reduction`` is another word, or shapes do not fit.
+        ValueError: ``reduction`` is unknown, or shapes do not fit.
 
     As PyTorch's ``nn.MSELoss``.
 
@@ -47,7 +47,7 @@ class L1Loss(Loss):
         reduction: ``"none"`` for each loss, ``"mean"`` or ``"sum"``.
 
     Raises:
-        ValueError: ``reduction`` is another word, or shapes do not fit.
+        ValueError: ``reduction`` is unknown, or shapes do not fit.
 
     As PyTorch's ``nn.L1Loss``.
 
@@ -70,7 +70,7 @@ class SmoothL1Loss(Loss):
         beta: where the two meet; not negative.
 
     Raises:
-        ValueError: ``reduction`` is another word, ``beta`` is negative, or shapes differ.
+        ValueError: ``reduction`` is unknown, ``beta`` is negative, or shapes differ.
 
     As PyTorch's ``nn.SmoothL1Loss``.
 
@@ -98,7 +98,7 @@ class HuberLoss(Loss):
         delta: where the two meet; positive.
 
     Raises:
-        ValueError: ``reduction`` is another word, ``delta`` is not positive, or shapes differ.
+        ValueError: ``reduction`` is unknown, ``delta`` is not positive, or shapes differ.
 
     As PyTorch's ``nn.HuberLoss``.
 
@@ -126,7 +126,7 @@ class GaussianNLLLoss(Loss):
         reduction: ``"none"`` for each loss, ``"mean"`` or ``"sum"``.
 
     Raises:
-        ValueError: ``reduction`` is another word, shapes do not fit, or a variance is known to be
+        ValueError: ``reduction`` is unknown, shapes do not fit, or a variance is known to be
             negative.
 
     As PyTorch's ``nn.GaussianNLLLoss``.
@@ -172,7 +172,7 @@ class PoissonNLLLoss(Loss):
         reduction: ``"none"`` for each loss, ``"mean"`` or ``"sum"``.
 
     Raises:
-        ValueError: ``reduction`` is another word, or shapes do not fit.
+        ValueError: ``reduction`` is unknown, or shapes do not fit.
 
     As PyTorch's ``nn.PoissonNLLLoss``.
 

@@ -220,7 +220,7 @@ class Unfold(Module):
             it.
         dilation: the distance between elements of a window.
         padding: how many zeros to add at both ends.
-        stride: by how much windows are apart.
+        stride: the distance between windows.
 
     Raises:
         ValueError: an input has another rank, or no window fits.
@@ -273,7 +273,7 @@ class Fold(Module):
             it.
         dilation: the distance between elements of a window.
         padding: how many zeros were added at both ends.
-        stride: by how much windows are apart.
+        stride: the distance between windows.
 
     Raises:
         ValueError: the number of elements or of windows of an input does not fit.
@@ -325,7 +325,7 @@ class Upsample(Module):
     """Resize the spatial axes.
 
     Args:
-        size: the spatial sizes, a number or one an axis; this or ``scale_factor``.
+        size: the spatial sizes, a number or one per axis; this or ``scale_factor``.
         scale_factor: by how much sizes grow, likewise.
         mode: as for ``functional.interpolate``.
         align_corners: whether corner elements keep their places, in the linear and cubic modes.

@@ -135,7 +135,7 @@ class GELU(FunctionLayer):
         approximate: ``"none"`` for the exact function, ``"tanh"`` for one that is faster.
 
     Raises:
-        ValueError: ``approximate`` is another word; on the call.
+        ValueError: ``approximate`` is unknown; on the call.
 
     As PyTorch's ``nn.GELU``.
 

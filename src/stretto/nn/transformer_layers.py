@@ -63,8 +63,8 @@ class TransformerEncoderLayer(Module):
         dtype: the dtype of the parameters, by default the default float.
 
     Raises:
-        TypeError: ``activation`` is neither a word nor callable.
-        ValueError: sizes do not fit, ``activation`` is another word, or ``dropout`` is not from 0
+        TypeError: ``activation`` is neither a string nor callable.
+        ValueError: sizes do not fit, ``activation`` is unknown, or ``dropout`` is not from 0
             to 1.
 
     As PyTorch's ``nn.TransformerEncoderLayer``. Source: Vaswani et al., Attention Is All You Need,
@@ -179,8 +179,8 @@ class TransformerDecoderLayer(Module):
         dtype: the dtype of the parameters, by default the default float.
 
     Raises:
-        TypeError: ``activation`` is neither a word nor callable.
-        ValueError: sizes do not fit, ``activation`` is another word, or ``dropout`` is not from 0
+        TypeError: ``activation`` is neither a string nor callable.
+        ValueError: sizes do not fit, ``activation`` is unknown, or ``dropout`` is not from 0
             to 1.
 
     As PyTorch's ``nn.TransformerDecoderLayer``.

@@ -121,7 +121,7 @@ def variance_scaling(
         A function of a key, a shape and a dtype.
 
     Raises:
-        ValueError: ``mode`` or ``distribution`` is another word; on the call, the shape has fewer
+        ValueError: ``mode`` or ``distribution`` is unknown; on the call, the shape has fewer
             than two axes, or the dtype is neither floating nor complex.
 
     As ``jax.nn.initializers.variance_scaling``.

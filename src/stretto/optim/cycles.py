@@ -51,7 +51,7 @@ def piecewise_interpolate_schedule(
         The schedule.
 
     Raises:
-        ValueError: ``interpolate_type`` is another word, or a scale is negative.
+        ValueError: ``interpolate_type`` is unknown, or a scale is negative.
 
     >>> schedule = piecewise_interpolate_schedule("linear", 1.0, {4: 0.5, 6: 0.0})
     >>> [float(schedule(t)) for t in (0, 2, 4, 5, 6, 7)]

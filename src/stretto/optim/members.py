@@ -40,11 +40,11 @@ def per_member(
         inner: a transformation; or, with ``hyperparams``, a function that makes one, such as
             ``adamw``.
         hyperparams: the arguments of that function. An array, or a list or tuple of numbers, has
-            one entry a member along its first axis, and becomes an array of the state, as by
+            one entry per member along its first axis, and becomes an array of the state, as by
             ``inject_hyperparams``: ``state.hyperparams["learning_rate"]`` has shape (members,).
             Anything else is shared by all.
 
-    Keyword arguments of ``update`` have one entry a member, too.
+    Keyword arguments of ``update`` have one entry per member, too.
 
     Returns:
         The transformation.

@@ -129,7 +129,7 @@ def adaptive_avg_pool2d(input: ArrayLike, output_size: int | Sequence[int | None
 
     Args:
         input: (batch, channels, height, width), or without the batch.
-        output_size: the number of windows along each axis, a number or one an axis; None keeps the
+        output_size: the number of windows along each axis, a number or one per axis; None keeps the
             input's.
 
     Returns:
@@ -153,7 +153,7 @@ def adaptive_avg_pool3d(input: ArrayLike, output_size: int | Sequence[int | None
 
     Args:
         input: (batch, channels, depth, height, width), or without the batch.
-        output_size: the number of windows along each axis, a number or one an axis; None keeps the
+        output_size: the number of windows along each axis, a number or one per axis; None keeps the
             input's.
 
     Returns:
@@ -207,7 +207,7 @@ def adaptive_max_pool2d(
 
     Args:
         input: (batch, channels, height, width), or without the batch.
-        output_size: the number of windows along each axis, a number or one an axis; None keeps the
+        output_size: the number of windows along each axis, a number or one per axis; None keeps the
             input's.
         return_indices: whether to return the places of the maxima as well.
 
@@ -235,7 +235,7 @@ def adaptive_max_pool3d(
 
     Args:
         input: (batch, channels, depth, height, width), or without the batch.
-        output_size: the number of windows along each axis, a number or one an axis; None keeps the
+        output_size: the number of windows along each axis, a number or one per axis; None keeps the
             input's.
         return_indices: whether to return the places of the maxima as well.
 

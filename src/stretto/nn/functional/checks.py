@@ -81,7 +81,7 @@ def key_or_next(key: Any, caller: str) -> Any:
 def reduced(loss: Any, reduction: str, caller: str) -> Any:
     """The losses themselves (``"none"``), their ``"mean"`` or their ``"sum"``.
 
-    Raises ``ValueError`` for another word, ``TypeError`` for complex losses.
+    Raises ``ValueError`` for an unknown reduction, ``TypeError`` for complex losses.
     """
     if is_complex(loss.dtype):
         raise TypeError(f"{caller}: a loss is real, got {loss.type}")

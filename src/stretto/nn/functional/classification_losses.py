@@ -1,6 +1,6 @@
 """Losses of logits and probabilities against classes.
 
-Names, arguments and defaults are those of PyTorch's ``torch.nn.functional``, without its outdated
+Names, arguments and defaults are those of PyTorch's ``torch.nn.functional``, without the deprecated
 ``size_average`` and ``reduce``. A class is picked by comparing and adding up, not by gathering: so
 forward and backward are one pass over the logits each, also under ``vmap``. Next, read
 ``margin_losses``.
@@ -130,7 +130,7 @@ def nll_loss(
 
     Raises:
         IndexError: a class is known to be out of range; traced, its loss is NaN.
-        ValueError: shapes do not fit, or ``reduction`` is another word.
+        ValueError: shapes do not fit, or ``reduction`` is unknown.
 
     As PyTorch's ``nn.functional.nll_loss``.
 
@@ -171,7 +171,7 @@ def cross_entropy(
     Raises:
         IndexError: a class is known to be out of range; traced, its loss is NaN.
         ValueError: shapes do not fit, ``label_smoothing`` is not from 0 to 1, ``ignore_index``
-            comes with probabilities, or ``reduction`` is another word.
+            comes with probabilities, or ``reduction`` is unknown.
 
     As PyTorch's ``nn.functional.cross_entropy``. Source: Szegedy et al., Rethinking the Inception
     Architecture, 2016, for smoothing.
@@ -246,7 +246,7 @@ def binary_cross_entropy(
         A scalar, or each loss where ``reduction`` is ``"none"``.
 
     Raises:
-        ValueError: shapes differ, ``reduction`` is another word, or an input is known not to be
+        ValueError: shapes differ, ``reduction`` is unknown, or an input is known not to be
             from 0 to 1 (traced, the loss is NaN).
 
     As PyTorch's ``nn.functional.binary_cross_entropy``.
@@ -293,7 +293,7 @@ def binary_cross_entropy_with_logits(
         A scalar, or each loss where ``reduction`` is ``"none"``.
 
     Raises:
-        ValueError: shapes differ, or ``reduction`` is another word.
+        ValueError: shapes differ, or ``reduction`` is unknown.
 
     As PyTorch's ``nn.functional.binary_cross_entropy_with_logits``.
 
@@ -332,7 +332,7 @@ def kl_div(
         A scalar, or each loss where ``reduction`` is ``"none"``.
 
     Raises:
-        ValueError: shapes differ, ``reduction`` is another word, or there is no batch for
+        ValueError: shapes differ, ``reduction`` is unknown, or there is no batch for
             ``"batchmean"``.
 
     As PyTorch's ``nn.functional.kl_div``. Source: Kullback and Leibler, On Information and

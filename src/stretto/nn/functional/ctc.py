@@ -110,7 +110,7 @@ def ctc_loss(
     Raises:
         TracedValueError: targets come one after another, and ``target_lengths`` is traced.
         ValueError: shapes or lengths do not fit, ``blank`` is not a class, or ``reduction`` is
-            another word.
+            unknown.
 
     As PyTorch's ``nn.functional.ctc_loss``. Source: Graves et al., Connectionist Temporal
     Classification, 2006.
@@ -137,7 +137,7 @@ def ctc_loss(
         t = _rows(t, of_target)
 
     # States: blank, label, blank, label, ..., blank. A state is reached from itself, from the one
-    # before, and, unless it is blank or its label repeats, from that before.
+    # before, and, unless it is blank or its label repeats, from the one before that.
     width = 2 * t.shape[1] + 1
     end = expand_dims(2 * of_target, 1)
     place = np.arange(width, dtype=end.dtype)[None]

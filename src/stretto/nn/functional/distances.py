@@ -1,6 +1,6 @@
 """Distances and similarities of vectors, and losses of them.
 
-Names, arguments and defaults are those of PyTorch's ``torch.nn.functional``, without its outdated
+Names, arguments and defaults are those of PyTorch's ``torch.nn.functional``, without the deprecated
 ``size_average`` and ``reduce``. A norm's derivative at 0 is 0. Next, read ``ctc``.
 """
 
@@ -123,7 +123,7 @@ def cosine_embedding_loss(
         A scalar, or each loss where ``reduction`` is ``"none"``.
 
     Raises:
-        ValueError: shapes do not fit, or ``reduction`` is another word.
+        ValueError: shapes do not fit, or ``reduction`` is unknown.
 
     As PyTorch's ``nn.functional.cosine_embedding_loss``.
 
@@ -175,7 +175,7 @@ def triplet_margin_loss(
         A scalar, or each loss where ``reduction`` is ``"none"``.
 
     Raises:
-        ValueError: ``p`` is negative, shapes do not broadcast, or ``reduction`` is another word.
+        ValueError: ``p`` is negative, shapes do not broadcast, or ``reduction`` is unknown.
 
     As PyTorch's ``nn.functional.triplet_margin_loss``. Source: Balntas et al., Learning Shallow
     Convolutional Feature Descriptors with Triplet Losses, 2016.

@@ -98,7 +98,7 @@ def embedding_bag(
 
     Raises:
         TypeError: ``input`` is not of integers.
-        ValueError: shapes do not fit, ``mode`` is another word, or ``padding_idx`` is not a row.
+        ValueError: shapes do not fit, ``mode`` is unknown, or ``padding_idx`` is not a row.
 
     As PyTorch's ``nn.functional.embedding_bag``.
 

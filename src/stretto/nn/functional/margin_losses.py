@@ -1,6 +1,6 @@
-"""Losses that ask for a margin: of classes, and of labels that are 1 or -1.
+"""Margin losses: of classes, and of labels that are 1 or -1.
 
-Names, arguments and defaults are those of PyTorch's ``torch.nn.functional``, without its outdated
+Names, arguments and defaults are those of PyTorch's ``torch.nn.functional``, without the deprecated
 ``size_average`` and ``reduce``. Next, read ``distances``.
 """
 
@@ -44,7 +44,7 @@ def hinge_embedding_loss(
         A scalar, or each loss where ``reduction`` is ``"none"``.
 
     Raises:
-        ValueError: shapes differ, or ``reduction`` is another word.
+        ValueError: shapes differ, or ``reduction`` is unknown.
 
     As PyTorch's ``nn.functional.hinge_embedding_loss``.
 
@@ -80,7 +80,7 @@ def margin_ranking_loss(
         A scalar, or each loss where ``reduction`` is ``"none"``.
 
     Raises:
-        ValueError: shapes do not broadcast, or ``reduction`` is another word.
+        ValueError: shapes do not broadcast, or ``reduction`` is unknown.
 
     As PyTorch's ``nn.functional.margin_ranking_loss``.
 
@@ -107,7 +107,7 @@ def soft_margin_loss(input: ArrayLike, target: ArrayLike, *, reduction: str = "m
         A scalar, or each loss where ``reduction`` is ``"none"``.
 
     Raises:
-        ValueError: shapes differ, or ``reduction`` is another word.
+        ValueError: shapes differ, or ``reduction`` is unknown.
 
     As PyTorch's ``nn.functional.soft_margin_loss``.
 
@@ -205,7 +205,7 @@ def multilabel_margin_loss(
         A scalar, or each loss where ``reduction`` is ``"none"``.
 
     Raises:
-        ValueError: shapes differ, ``target`` is not integer, or ``reduction`` is another word.
+        ValueError: shapes differ, ``target`` is not integer, or ``reduction`` is unknown.
 
     As PyTorch's ``nn.functional.multilabel_margin_loss``.
 
@@ -247,7 +247,7 @@ def multilabel_soft_margin_loss(
         A scalar, or each loss where ``reduction`` is ``"none"``.
 
     Raises:
-        ValueError: shapes differ, or ``reduction`` is another word.
+        ValueError: shapes differ, or ``reduction`` is unknown.
 
     As PyTorch's ``nn.functional.multilabel_soft_margin_loss``.
 

@@ -90,7 +90,7 @@ def batch_statistics(input: ArrayLike) -> tuple[Array, Array]:
     """Find the mean and the (biased) variance of each channel.
 
     Running statistics, as PyTorch keeps them, are weighted means of these, the variance times n /
-    (n - 1) for n values a channel.
+    (n - 1) for n values per channel.
 
     Args:
         input: (batch, channels, ...).
@@ -142,7 +142,7 @@ def batch_norm(
         The shape of ``input``, in its dtype; integers become floats.
 
     Raises:
-        ValueError: shapes do not fit, statistics are missing, or there is one value a channel in
+        ValueError: shapes do not fit, statistics are missing, or there is one value per channel in
             training.
 
     As PyTorch's ``nn.functional.batch_norm``. Source: Ioffe and Szegedy, Batch Normalization, 2015.
@@ -226,7 +226,7 @@ def instance_norm(
         The shape of ``input``, in its dtype; integers become floats.
 
     Raises:
-        ValueError: shapes do not fit, statistics are missing, or there is one value a channel.
+        ValueError: shapes do not fit, statistics are missing, or there is one value per channel.
 
     As PyTorch's ``nn.functional.instance_norm``. Source: Ulyanov et al., Instance Normalization,
     2016.

@@ -37,7 +37,7 @@ def pad(
     Raises:
         TypeError: ``pad`` is not of integers.
         ValueError: ``pad`` does not come in pairs, has more of them than there are axes, asks for
-            more elements than an axis has, or ``mode`` is another word.
+            more elements than an axis has, or ``mode`` is unknown.
 
     As PyTorch's ``nn.functional.pad``.
 

@@ -42,7 +42,7 @@ def rnn_tanh(
 
     Args:
         input: (L, N, features), (N, L, features) if ``batch_first``, or (L, features).
-        hx: the first states (layers × directions, N, hidden); zeros for None.
+        hx: the initial states (layers × directions, N, hidden); zeros for None.
         params: for each layer, and in it for each direction, W (hidden, features), U (hidden,
             hidden), and with ``has_biases`` b and c (hidden,).
         has_biases: whether ``params`` has biases.
@@ -101,7 +101,7 @@ def rnn_relu(
 
     Args:
         input: (L, N, features), (N, L, features) if ``batch_first``, or (L, features).
-        hx: the first states (layers × directions, N, hidden); zeros for None.
+        hx: the initial states (layers × directions, N, hidden); zeros for None.
         params: the weights, as for ``rnn_tanh``.
         has_biases: whether ``params`` has biases.
         num_layers: how many layers are stacked; each takes the outputs of the one before.
@@ -159,7 +159,7 @@ def lstm(
 
     Args:
         input: (L, N, features), (N, L, features) if ``batch_first``, or (L, features).
-        hx: the first states and cells, each (layers × directions, N, hidden); zeros for None.
+        hx: the initial states and cells, each (layers × directions, N, hidden); zeros for None.
         params: as for ``rnn_tanh``, with the rows of four gates: input, forget, cell, output. A
             further weight (out, hidden) after each layer's others projects its outputs, which are
             its states.
@@ -221,7 +221,7 @@ def gru(
 
     Args:
         input: (L, N, features), (N, L, features) if ``batch_first``, or (L, features).
-        hx: the first states (layers × directions, N, hidden); zeros for None.
+        hx: the initial states (layers × directions, N, hidden); zeros for None.
         params: as for ``rnn_tanh``, with the rows of three gates: reset, update, new.
         has_biases: whether ``params`` has biases.
         num_layers: how many layers are stacked; each takes the outputs of the one before.
@@ -271,7 +271,7 @@ def rnn_tanh_cell(
     b_ih: ArrayLike | None = None,
     b_hh: ArrayLike | None = None,
 ) -> Array:
-    """Make one step of ``rnn_tanh``.
+    """Compute one step of ``rnn_tanh``.
 
     Args:
         input: (N, features), or (features,).
@@ -305,7 +305,7 @@ def rnn_relu_cell(
     b_ih: ArrayLike | None = None,
     b_hh: ArrayLike | None = None,
 ) -> Array:
-    """Make one step of ``rnn_relu``.
+    """Compute one step of ``rnn_relu``.
 
     Args:
         input: (N, features), or (features,).
@@ -339,7 +339,7 @@ def lstm_cell(
     b_ih: ArrayLike | None = None,
     b_hh: ArrayLike | None = None,
 ) -> tuple[Array, Array]:
-    """Make one step of ``lstm``.
+    """Compute one step of ``lstm``.
 
     Args:
         input: (N, features), or (features,).
@@ -374,7 +374,7 @@ def gru_cell(
     b_ih: ArrayLike | None = None,
     b_hh: ArrayLike | None = None,
 ) -> Array:
-    """Make one step of ``gru``.
+    """Compute one step of ``gru``.
 
     Args:
         input: (N, features), or (features,).

@@ -160,7 +160,7 @@ def _grouped(
 def _states(
     caller: str, hx: Any, lead: tuple[int, ...], sizes: tuple[int, ...], dtype: Any
 ) -> list[Any]:
-    """The first states, of shapes ``(*lead, size)``; zeros for None."""
+    """The initial states, of shapes ``(*lead, size)``; zeros for None."""
     if hx is None:
         return [full((*lead, n), 0, dtype) for n in sizes]
     states = tuple(hx) if isinstance(hx, (tuple, list)) else (hx,)

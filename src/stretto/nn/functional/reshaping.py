@@ -230,7 +230,7 @@ def unfold(
             it.
         dilation: the distance between elements of a window.
         padding: how many zeros to add at both ends.
-        stride: by how much windows are apart.
+        stride: the distance between windows.
 
     Returns:
         (batch, channels × kernel elements, windows), without the batch if the input is.
@@ -279,7 +279,7 @@ def fold(
             it.
         dilation: the distance between elements of a window.
         padding: how many zeros were added at both ends.
-        stride: by how much windows are apart.
+        stride: the distance between windows.
 
     Returns:
         (batch, channels, *output_size), without the batch if the input is.

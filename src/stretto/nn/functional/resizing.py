@@ -55,7 +55,7 @@ def interpolate(
 
     Args:
         input: (batch, channels, and one to three spatial axes).
-        size: the spatial sizes, a number or one an axis; this or ``scale_factor``.
+        size: the spatial sizes, a number or one per axis; this or ``scale_factor``.
         scale_factor: by how much sizes grow, likewise.
         mode: ``"nearest"``, ``"nearest-exact"``, ``"linear"`` (signals), ``"bilinear"`` or
             ``"bicubic"`` (images), ``"trilinear"`` (volumes), or ``"area"``
@@ -140,7 +140,7 @@ def upsample(
 
     Args:
         input: (batch, channels, and one to three spatial axes).
-        size: the spatial sizes, a number or one an axis; this or ``scale_factor``.
+        size: the spatial sizes, a number or one per axis; this or ``scale_factor``.
         scale_factor: by how much sizes grow, likewise.
         mode: as for ``interpolate``.
         align_corners: as for ``interpolate``.

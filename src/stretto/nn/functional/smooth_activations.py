@@ -36,7 +36,7 @@ def gelu(input: ArrayLike, approximate: str = "none") -> Array:
         The values, in the shape of ``input``.
 
     Raises:
-        ValueError: ``approximate`` is another word.
+        ValueError: ``approximate`` is unknown.
 
     As PyTorch's ``nn.functional.gelu``. Source: Hendrycks and Gimpel, Gaussian Error Linear Units,
     2016.
