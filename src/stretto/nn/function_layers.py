@@ -38,7 +38,7 @@ class FunctionLayer(Module):
 
     def extra_repr(self) -> str:
         """The settings that are not arrays."""
-        names = [name for name in self.settings if self._roles[name] == "static"]
+        names = [name for name in self.settings if self._roles.get(name) == "static"]
         return ", ".join(f"{name}={getattr(self, name)!r}" for name in names)
 
 
