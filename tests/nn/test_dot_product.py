@@ -75,7 +75,7 @@ def test_messages():
         (
             lambda: st.nn.dot_product_attention(Q, K, V, query_seq_lengths=snp.ones((2, 1))),
             ValueError,
-            "a length for each of B in query_seq_lengths",
+            r"expected query_seq_lengths \(B,\), a length for each example",
         ),
     ]
     for call, error, words in cases:

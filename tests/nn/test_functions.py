@@ -1,3 +1,5 @@
+"""Smooth activations, softmax and its relatives, standardizing, one-hot coding."""
+
 from __future__ import annotations
 
 import math
@@ -9,9 +11,7 @@ from scipy import special
 import stretto as st
 import stretto.numpy as snp
 from stretto import nn
-
-X = np.array([-100.0, -4.0, -3.0, -1.0, -0.25, 0.0, 0.5, 1.0, 3.0, 6.0, 7.0, 100.0], np.float32)
-WIDE = X.astype(np.float64)
+from tests.nn.activations import WIDE, X, same_slopes, same_values
 
 
 def normal(x):
@@ -23,14 +23,6 @@ def softplus(x):
 
 
 MEANINGS = {
-    "relu": lambda x: np.maximum(x, 0),
-    "relu6": lambda x: np.clip(x, 0, 6),
-    "leaky_relu": lambda x: np.where(x >= 0, x, 0.01 * x),
-    "elu": lambda x: np.where(x > 0, x, np.expm1(np.minimum(x, 0))),
-    "celu": lambda x: np.where(x > 0, x, np.expm1(np.minimum(x, 0))),
-    "selu": lambda x: (
-        1.0507009873554805 * np.where(x > 0, x, 1.6732632423543772 * np.expm1(np.minimum(x, 0)))
-    ),
     "gelu": lambda x: 0.5 * x * (1 + np.tanh(math.sqrt(2 / math.pi) * (x + 0.044715 * x**3))),
     "silu": lambda x: x * special.expit(x),
     "swish": lambda x: x * special.expit(x),
@@ -41,10 +33,6 @@ MEANINGS = {
     "squareplus": lambda x: (x + np.sqrt(x * x + 4)) / 2,
     "soft_sign": lambda x: x / (1 + np.abs(x)),
     "softsign": lambda x: x / (1 + np.abs(x)),
-    "hard_tanh": lambda x: np.clip(x, -1, 1),
-    "hard_sigmoid": lambda x: np.clip(x + 3, 0, 6) / 6,
-    "hard_swish": lambda x: x * np.clip(x + 3, 0, 6) / 6,
-    "hard_silu": lambda x: x * np.clip(x + 3, 0, 6) / 6,
     "mish": lambda x: x * np.tanh(softplus(x)),
     "identity": lambda x: x,
 }
@@ -52,25 +40,12 @@ MEANINGS = {
 
 @pytest.mark.parametrize("name", MEANINGS)
 def test_activations(name):
-    f, want = getattr(nn, name), MEANINGS[name](WIDE)
-    for got in (f(snp.array(X)), st.jit(f)(X), st.vmap(f)(snp.array(X))):
-        assert got.dtype == snp.float32
-        np.testing.assert_allclose(got, want, rtol=2e-5, atol=1e-6)
-    for dtype in (snp.bfloat16, snp.float16):
-        assert f(snp.array([0.5], dtype)).dtype == dtype
+    same_values(name, MEANINGS[name])
 
 
 @pytest.mark.parametrize("name", MEANINGS)
 def test_derivatives_of_activations(name):
-    f, h = MEANINGS[name], 1e-4
-    x = np.array([-20.0, -4.1, -0.6, 0.3, 0.9, 2.2, 5.0, 30.0])
-    numeric = (f(x + h) - f(x - h)) / (2 * h)
-    slopes = st.vmap(st.grad(getattr(nn, name)))(snp.array(x))
-    np.testing.assert_allclose(slopes, numeric, rtol=1e-3, atol=1e-4)
-    seconds = st.vmap(st.grad(st.grad(getattr(nn, name))))(snp.array(x))
-    assert np.isfinite(np.asarray(seconds)).all()
-    at_extremes = st.vmap(st.grad(getattr(nn, name)))(snp.array([-1e4, 0.0, 1e4]))
-    assert np.isfinite(np.asarray(at_extremes)).all()
+    same_slopes(name, MEANINGS[name])
 
 
 def test_exact_gelu():
@@ -79,27 +54,12 @@ def test_exact_gelu():
     )
 
 
-def test_relu_is_cheap_and_flat_at_zero():
-    assert st.grad(nn.relu)(0.0).item() == 0
-    assert st.grad(nn.relu6)(0.0).item() == 0
-    assert st.grad(nn.relu6)(6.0).item() == 0
-    graph = st.make_graph(nn.relu)(snp.ones(3))
-    assert len(str(graph).splitlines()) <= 5
-    assert np.isnan(nn.relu(snp.array(np.nan)).item())
-    assert nn.relu(snp.array([-1, 2])).dtype == snp.int32
-
-
 def test_settings():
-    assert nn.leaky_relu(snp.array([-1.0]), 0.5).item() == -0.5
-    assert nn.elu(snp.array([-100.0]), 2.0).item() == -2
-    assert nn.celu(snp.array([-100.0]), 2.0).item() == -2
     assert nn.sigmoid(snp.array([0])).dtype == snp.float32
     np.testing.assert_allclose(nn.glu(snp.array([[1.0, 2.0, 0.0, 0.0]])), [[0.5, 1.0]])
     assert nn.glu(snp.ones((4, 3)), axis=0).shape == (2, 3)
     with pytest.raises(ValueError, match="odd size"):
         nn.glu(snp.ones(3))
-    with pytest.raises(TypeError, match="array"):
-        nn.relu([1.0])
 
 
 LOGITS = np.array([[1.0, -2.0, 0.5], [1000.0, 999.0, -1000.0]], np.float32)
@@ -251,12 +211,8 @@ def test_one_hot():
     np.testing.assert_array_equal(st.vmap(lambda i: nn.one_hot(i, 3))(snp.arange(3)), np.eye(3))
 
 
-def test_sparse_functions_and_logarithms_of_sums():
+def test_logarithms_of_sums():
     x = snp.array([-3.0, -1.5, -0.99, 0.0, 0.5, 1.0, 2.0])
-    plus = st.nn.sparse_plus(x)
-    np.testing.assert_allclose(plus, [0, 0, 2.5e-5, 0.25, 0.5625, 1, 2], rtol=1e-5)
-    slope = st.vmap(st.grad(st.nn.sparse_plus))(x)
-    np.testing.assert_allclose(slope, st.nn.sparse_sigmoid(x), rtol=1e-5)
     away = snp.array([0.0, 1e-3, 0.5, 1.0, 5.0, -1.0])
     wanted = [-np.inf, -6.908255, -0.9327521, -0.4586751, -0.0067607495, np.nan]
     np.testing.assert_allclose(st.nn.log1mexp(away), wanted, rtol=1e-6)
@@ -295,3 +251,12 @@ def test_what_the_greatest_element_counts_as_at_least_changes_nothing(function):
             got = function(x, where=where, initial=initial)
             # The logarithm is of a sum that was rounded near exp(-7): sums of some 7s.
             np.testing.assert_allclose(got, function(x, where=where), rtol=1e-6, atol=2e-6)
+
+
+@pytest.mark.parametrize("function", [nn.logmeanexp, nn.standardize])
+def test_a_message_names_the_function_that_was_called(function):
+    x, name = snp.ones((2, 3)), function.__name__
+    with pytest.raises(ValueError, match=f"^{name}: axis 5 is out of bounds"):
+        function(x, 5)
+    with pytest.raises(TypeError, match=f"^{name}: where must be boolean"):
+        function(x, where=x)

@@ -42,17 +42,6 @@ def test_truncated():
     assert x.mean() == pytest.approx(1 + 2 * (0.24197 - 0.35207) / (0.69146 - 0.15866), abs=0.05)
 
 
-# torch.nn.init.calculate_gain of PyTorch 2.13.0.
-GAINS = {"linear": 1, "conv2d": 1, "sigmoid": 1, "tanh": 5 / 3, "relu": 2**0.5, "selu": 0.75}
-
-
-def test_gains():
-    for name, gain in GAINS.items():
-        assert init.calculate_gain(name) == pytest.approx(gain)
-    assert init.calculate_gain("leaky_relu") == pytest.approx(math.sqrt(2 / (1 + 1e-4)))
-    assert init.calculate_gain("leaky_relu", 1) == pytest.approx(1)
-
-
 @pytest.mark.parametrize("shape", [(5, 3), (3, 5), (4, 4), (4, 3, 2)])
 def test_orthogonal(shape):
     q = np.asarray(init.orthogonal(KEY, shape, gain=2.0)).reshape(shape[0], -1) / 2
@@ -103,7 +92,6 @@ def test_dtypes_and_keys():
 
 
 MESSAGES = [
-    (lambda: init.calculate_gain("gelu"), "nonlinearity must be one of linear"),
     (lambda: init.kaiming_uniform(KEY, (3,)), r"two axes at least, got \(3,\)"),
     (lambda: init.kaiming_normal(KEY, (3, 2), mode="both"), "mode must be 'fan_in' or 'fan_out'"),
     (lambda: init.orthogonal(KEY, (3,)), "orthogonal: shape must be"),

@@ -1,4 +1,4 @@
-"""Initializers: JAX's numbers, spread, orthogonality, and messages."""
+"""Initialisers: JAX's numbers, dtypes, orthogonality, messages."""
 
 import numpy as np
 import pytest
@@ -11,12 +11,6 @@ KEY = st.random.PRNGKey(0)
 
 # What jax.nn.initializers gives for PRNGKey(0) and (2, 3), the layout of counters being its own.
 FIGURES = {
-    "glorot_normal": [1.0468423, 1.2329134, -0.29671577, -0.05394943, 0.12079362, -0.65617436],
-    "glorot_uniform": [0.9807893, 1.048516, -0.36743096, -0.06864396, 0.15311851, -0.7328462],
-    "he_normal": [1.6552032, 1.9494075, -0.46914884, -0.08530156, 0.19099149, -1.0375029],
-    "he_uniform": [1.550764, 1.6578493, -0.5809593, -0.10853563, 0.2421016, -1.1587315],
-    "lecun_normal": [1.1704054, 1.3784391, -0.3317383, -0.0603173, 0.13505137, -0.7336252],
-    "lecun_uniform": [1.0965558, 1.1722765, -0.410800308, -0.07674628, 0.17119169, -0.81934696],
     "orthogonal": [0.96083665, -0.25675002, 0.10427104, 0.18604839, 0.3188112, -0.92937905],
     "normal": [0.01622642, 0.02025265, -0.00433594, -0.00078617, 0.00176091, -0.00972089],
 }
@@ -29,18 +23,9 @@ def test_figures(name):
     np.testing.assert_allclose(out.ravel(), FIGURES[name], rtol=2e-5)
 
 
-def test_figures_of_fans_and_complex_numbers():
+def test_figures_of_kernels():
     with st.config(threefry_partitionable=True):
-        geometric = initializers.variance_scaling(1.0, "fan_geo_avg", "normal")(KEY, (2, 3))
-        field = initializers.variance_scaling(1, "fan_in", "uniform", in_axis=(0, 1), out_axis=2)
-        cut = initializers.variance_scaling(1.0, "fan_in", "truncated_normal")
-        disk = initializers.variance_scaling(1.0, "fan_in", "uniform")
         delta = initializers.delta_orthogonal()(KEY, (2, 1, 2))
-        outs = [x(KEY, (2, 2), snp.complex64)[0, 0] for x in (cut, disk)]
-        first = field(KEY, (2, 2, 2))[0, 0]
-    np.testing.assert_allclose(geometric[0], [1.036776, 1.294029, -0.27704218], rtol=2e-5)
-    np.testing.assert_allclose(first, [0.775382, 0.82892466], rtol=2e-5)
-    np.testing.assert_allclose(outs, [0.981468 + 0.04501065j, 0.9168131 + 0.04204555j], rtol=2e-5)
     np.testing.assert_allclose(delta[0, 0], [0.62526584, 0.78041178], rtol=2e-5)
     assert bool((delta[1] == 0).all())
 
@@ -52,27 +37,17 @@ def test_shapes_dtypes_and_defaults():
     assert initializers.normal(dtype=snp.float16)(KEY, (3,), snp.float32).dtype == snp.float32
     cut = initializers.truncated_normal(1.0, lower=-1, upper=1)(KEY, (100,))
     assert float(abs(cut).max()) <= 1
-    assert initializers.kaiming_normal is initializers.he_normal
     q = initializers.orthogonal(2.0, column_axis=0)(KEY, (3, 5, 2)).reshape(3, 10)
     np.testing.assert_allclose(q @ q.T, 4 * np.eye(3), atol=1e-5)
-    batch = initializers.lecun_normal(batch_axis=0)(KEY, (64, 50, 20))
-    assert float(batch.var()) == pytest.approx(1 / 50, rel=0.05)
-    compiled = st.jit(lambda key: initializers.he_uniform()(key, (2, 3)))(KEY)
-    np.testing.assert_allclose(compiled, initializers.he_uniform()(KEY, (2, 3)), rtol=1e-6)
 
 
 def test_messages():
-    scaling = initializers.variance_scaling
     cases = [
-        (lambda: scaling(1, "fan", "normal"), "mode must be one of fan_in, fan_out, fan_avg"),
-        (lambda: scaling(1, "fan_in", "cauchy"), "distribution must be one of truncated_normal"),
-        (lambda: scaling(1, "fan_in", "normal")(KEY, (3,)), "a shape of two axes or more"),
-        (lambda: initializers.normal()(KEY, (3,), int), "dtype must be floating or complex"),
-        (lambda: initializers.orthogonal()(KEY, (3,)), "a shape of two axes or more"),
+        (lambda: initializers.orthogonal()(KEY, (3,)), "orthogonal: expected a shape of two axes"),
         (lambda: initializers.delta_orthogonal()(KEY, (3, 4, 2)), "and outputs no fewer"),
     ]
     for call, words in cases:
-        with pytest.raises(ValueError, match=words):
+        with pytest.raises(ValueError, match=f"initializers.*{words}"):
             call()
 
 

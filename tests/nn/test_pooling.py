@@ -54,12 +54,6 @@ CASES = [
     ("LPPool1d", (2, 3), {}, [(2, 3, 8)], [], [(2, 3, 2), -1.28506, 5.0792]),
     ("LPPool2d", (4, 2), {"stride": 1}, [(2, 4, 5)], [], [(2, 3, 4), -0.54598, 2.0529]),
     ("LPPool3d", (2, 2), {}, [(2, 4, 4, 4)], [], [(2, 2, 2, 2), 1.56827, -3.93312]),
-    ("AdaptiveAvgPool1d", (3,), {}, [(2, 3, 8)], [], [(2, 3, 3), -0.17052, 0.25136]),
-    ("AdaptiveAvgPool2d", ((2, None),), {}, [(2, 2, 5, 6)], [], [(2, 2, 2, 6), 0.01094, -1.71623]),
-    ("AdaptiveAvgPool3d", (2,), {}, [(1, 2, 3, 4, 5)], [], [(1, 2, 2, 2, 2), 0.0082, 0.0611]),
-    ("AdaptiveMaxPool1d", (3,), {}, [(2, 3, 8)], [], [(2, 3, 3), -0.79327, -3.81045]),
-    ("AdaptiveMaxPool2d", ((2, None),), {}, [(2, 2, 5, 6)], [], [(2, 2, 2, 6), -0.01386, -1.8595]),
-    ("AdaptiveMaxPool3d", (2,), {}, [(1, 2, 3, 4, 5)], [], [(1, 2, 2, 2, 2), 1.26025, 1.87486]),
 ]
 
 
@@ -76,7 +70,6 @@ def test_settings():
     layer = nn.MaxPool2d([2, 3], padding=(1, 1))
     assert layer.kernel_size == (2, 3) and layer.stride == (2, 3) and layer.ceil_mode is False
     assert repr(nn.AvgPool1d(2)).startswith("AvgPool1d(kernel_size=2, stride=2, padding=0, ")
-    assert repr(nn.AdaptiveAvgPool2d((1, None))) == "AdaptiveAvgPool2d(output_size=(1, None))"
     assert nn.LPPool1d(2, 3).stride is None
 
 
@@ -84,8 +77,6 @@ def test_indices():
     x = snp.array([[1.0, 3.0, 2.0, 5.0]])
     values, places = nn.MaxPool1d(2, return_indices=True)(x)
     assert values.tolist() == [[3, 5]] and places.tolist() == [[1, 3]]
-    values, places = nn.AdaptiveMaxPool1d(1, return_indices=True)(x)
-    assert values.tolist() == [[5]] and places.tolist() == [[3]]
 
 
 def test_no_leaves():
@@ -98,5 +89,3 @@ def test_no_leaves():
 def test_messages():
     with pytest.raises(ValueError, match=r"MaxPool2d\(kernel_size=2, .*got float32\[4,4\]"):
         nn.MaxPool2d(2)(snp.ones((4, 4)))
-    with pytest.raises(ValueError, match=r"AdaptiveAvgPool1d\(output_size=3\): expected input"):
-        nn.AdaptiveAvgPool1d(3)(snp.ones(4))

@@ -1,4 +1,4 @@
-"""Recurrent layers and cells: PyTorch's figures on set weights, names, members, messages."""
+"""Recurrent layers: PyTorch's figures on set weights, names, states, members, messages."""
 
 import numpy as np
 import pytest
@@ -84,16 +84,6 @@ CASES = [
         [(4, 2)],
         [(30,), -0.13661, -0.27246, 1.25707, -0.13742, -0.82029, -0.1735],
     ),
-    ("RNNCell", (2, 3), {}, [(4, 2)], [(4, 3), -0.76122, 0.35152, -0.96174, 0.0, 0.01207, 0.01207]),
-    (
-        "RNNCell",
-        (2, 3),
-        {"nonlinearity": "relu"},
-        [(2,)],
-        [(3,), -0.14022, 1.06805, 0.40687, 0.0, 1.17318, 1.17318],
-    ),
-    ("LSTMCell", (2, 3), {}, [(4, 2)], [(24,), -0.09484, -0.13118, 0.319, 0.0, -0.12474, -0.12474]),
-    ("GRUCell", (2, 3), {"bias": False}, [(4, 2)], [(4, 3), 0.36051, -0.24784, -0.43486, 0.0]),
 ]
 
 KEY = st.random.PRNGKey(0)
@@ -118,9 +108,6 @@ def test_names_and_initial_numbers():
     for value in layer.parameters():
         assert abs(value).max() <= 1 / 3 and abs(value).max() > 0.25
     assert list(nn.GRU(2, 3, bias=False, key=KEY).state_dict()) == ["weight_ih_l0", "weight_hh_l0"]
-    cell = nn.GRUCell(2, 3, key=KEY)
-    assert list(cell.state_dict()) == ["weight_ih", "weight_hh", "bias_ih", "bias_hh"]
-    assert nn.RNNCell(2, 3, bias=False, dtype=snp.bfloat16).weight_hh.dtype == snp.bfloat16
 
 
 @pytest.mark.parametrize("cls", [nn.RNN, nn.LSTM, nn.GRU])
@@ -156,7 +143,6 @@ def test_dropout():
 
 def test_words():
     assert str(nn.LSTM(2, 3, 2, batch_first=True)) == "LSTM(2, 3, num_layers=2, batch_first=True)"
-    assert str(nn.GRUCell(2, 3, bias=False)) == "GRUCell(2, 3, bias=False)"
 
 
 def test_messages():
@@ -171,8 +157,6 @@ def test_messages():
         layer(snp.ones((1, 4, 5, 2)))
     with pytest.raises(ValueError, match=r"expected h of shape \(1, 4, 3\), got float32\[4,3\]"):
         layer(snp.ones((4, 5, 2)), (snp.ones((4, 3)), snp.ones((4, 3))))
-    with pytest.raises(ValueError, match=r"GRUCell\(2, 3\): expected input \(batch, 2 features\)"):
-        nn.GRUCell(2, 3, key=KEY)(snp.ones((3, 4, 2)))
     with pytest.raises(ValueError, match="RNN: nonlinearity must be 'tanh' or 'relu', got 'gelu'"):
         nn.RNN(2, 3, nonlinearity="gelu")
     with pytest.raises(ValueError, match="LSTM: proj_size must be from 0 to hidden_size 3, got 3"):

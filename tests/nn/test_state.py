@@ -106,7 +106,7 @@ def test_a_transformation_inside_needs_a_call_of_its_own(how):
     model, x = Through(how), snp.array([1.0, 3.0])
     with pytest.raises(RuntimeError, match="began within the call which keeps buffers"):
         nn.stateful_call(model, x)
-    with pytest.raises(RuntimeError, match=r"lost\. Call the model by"):
+    with pytest.raises(RuntimeError, match=r"lost\. Call the model with"):
         st.jit(lambda m, x: m(x))(model, x)
     assert float(model.inner.mean) == 0
 
@@ -150,6 +150,6 @@ def test_gradients_are_transformations_too():
 
     module = Fixed()
     for loss in (lambda m, x: m(x), lambda m, x: module(x)):
-        with pytest.raises(RuntimeError, match=r"lost\. Call the model by"):
+        with pytest.raises(RuntimeError, match=r"lost\. Call the model with"):
             st.grad(loss, 1)(module, snp.ones(2))
     assert int(module.seen) == 0

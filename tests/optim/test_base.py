@@ -106,5 +106,5 @@ def test_derivative_through_training_by_the_learning_rate():
 
 @pytest.mark.parametrize("tx", [None, 3, "adam"])
 def test_what_is_no_transformation(tx):
-    with pytest.raises(TypeError, match="expected a GradientTransformation, got a"):
+    with pytest.raises(TypeError, match=f"expected a GradientTransformation, got {tx!r}$"):
         base.with_extra_args_support(tx)

@@ -34,3 +34,11 @@ def test_restarts():
 def test_what_is_refused(make, message):
     with pytest.raises(ValueError, match=message):
         make()
+
+
+def test_messages_of_cycles():
+    for cycle in (optim.linear_onecycle_schedule, optim.cosine_onecycle_schedule):
+        with pytest.raises(ValueError, match=f"^{cycle.__name__}: div_factor must be above 0"):
+            cycle(10, 1.0, div_factor=0)
+    with pytest.raises(TypeError, match="decay_steps"):
+        optim.sgdr_schedule([{"init_value": 0.0, "peak_value": 1.0, "warmup_steps": 1}])

@@ -72,10 +72,29 @@ def test_negative_counts_do_not_matter_after_a_join():
         (lambda: optim.join_schedules([lambda c: 1], [2]), "got 1 boundaries for 1 schedules"),
         (
             lambda: optim.join_schedules([lambda c: 1] * 3, [5, 2]),
-            r"boundaries must not fall, got \[5, 2\]",
+            r"boundaries must not decrease, got \[5, 2\]",
         ),
     ],
 )
 def test_what_is_refused(make, message):
     with pytest.raises(ValueError, match=message):
         make()
+
+
+def test_a_message_names_the_function_that_was_called():
+    cases = [
+        (lambda: optim.linear_schedule(1, 0, -1), "linear_schedule: transition_steps"),
+        (lambda: optim.warmup_constant_schedule(0, 1, -1), "warmup_constant_schedule: warmup_"),
+        (lambda: optim.warmup_cosine_decay_schedule(0, 1, -1, 9), "warmup_cosine_decay_schedule: "),
+        (
+            lambda: optim.warmup_exponential_decay_schedule(0, 1, -1, 9, 0.5),
+            "warmup_exponential_decay_schedule: warmup_steps",
+        ),
+        (
+            lambda: optim.warmup_exponential_decay_schedule(0, 1, 1, -9, 0.5),
+            "warmup_exponential_decay_schedule: transition_steps",
+        ),
+    ]
+    for call, words in cases:
+        with pytest.raises(ValueError, match=f"^{words}"):
+            call()

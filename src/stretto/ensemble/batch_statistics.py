@@ -12,8 +12,8 @@ from stretto._engine.api.jit import jit
 from stretto._engine.api.vectorise import vmap
 from stretto._engine.core.typing import Key
 from stretto.ensemble.ensemble import Ensemble
+from stretto.nn.batch_normalisation import BatchNorm1d, BatchNorm2d, BatchNorm3d
 from stretto.nn.module import Module
-from stretto.nn.normalisation import BatchNorm1d, BatchNorm2d, BatchNorm3d
 from stretto.nn.state import stateful_call
 from stretto.random.keys import fold_in, split
 from stretto.random.streams import keys, refusing

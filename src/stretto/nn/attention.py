@@ -1,7 +1,7 @@
 """``MultiheadAttention``.
 
-Arguments, parameters, shapes and initial distributions are PyTorch's. As a call takes ``key``, the
-key to draw from is ``dropout_key=``. Next, read ``transformer``.
+Arguments, parameters, shapes and initial distributions are PyTorch's. As ``key`` is taken in calls,
+the key of dropout is ``dropout_key=``. Next, read ``transformer``.
 """
 
 from __future__ import annotations
@@ -19,10 +19,10 @@ __all__ = ["MultiheadAttention"]
 
 
 class MultiheadAttention(Module):
-    """Attend by several heads, each to its own part of the features.
+    """Attend with several heads, each with its own part of the features.
 
     Each head computes ``softmax(q @ k.T / √(embed_dim / num_heads)) @ v`` of projections of its
-    inputs; a last projection, ``out_proj``, joins what the heads find. Parameters are
+    inputs; a last projection, ``out_proj``, joins the outputs of the heads. Parameters are
     ``in_proj_weight`` (3 embed_dim, embed_dim) or, where kdim or vdim differ, ``q_proj_weight``,
     ``k_proj_weight`` and ``v_proj_weight`` (embed_dim, features); ``in_proj_bias``; ``bias_k`` and
     ``bias_v`` (1, 1, embed_dim).

@@ -9,7 +9,8 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 from stretto._engine.core.integers import integer
-from stretto.nn.module import Module, Parameter
+from stretto.nn.module import Module
+from stretto.nn.parameter import Parameter
 
 __all__ = ["ModuleDict", "ModuleList", "ParameterDict", "ParameterList", "Sequential"]
 
@@ -40,12 +41,12 @@ class _Ordered(Module):
         setattr(self, self._place(index), self._value(value))
 
     def __delitem__(self, index: Any) -> None:
-        kept = list(self)
-        del kept[index]
-        self._replace(kept)
+        values = list(self)
+        del values[index]
+        self._replace(values)
 
     def _replace(self, values: Iterable[Any]) -> None:
-        """Hold these, numbered anew."""
+        """Hold these values instead, numbered from 0."""
         for name in self._names():
             delattr(self, name)
         self.extend(values)
@@ -58,10 +59,10 @@ class _Ordered(Module):
         return self._names()[i % n]
 
     def _from(self, values: Iterable[Any]) -> Any:
-        made = type(self).__new__(type(self))
-        Module.__init__(made)
-        made.training = self.training
-        return made.extend(values)
+        container = type(self).__new__(type(self))
+        Module.__init__(container)
+        container.training = self.training
+        return container.extend(values)
 
     def append(self, value: Any) -> Any:
         """Add an element at the end.

@@ -16,7 +16,8 @@ from stretto.nn.functional import convolution as functions
 from stretto.nn.functional.arguments import per_axis
 from stretto.nn.functional.padding import pad
 from stretto.nn.inputs import check_signal, positive, two_keys
-from stretto.nn.module import Module, Parameter
+from stretto.nn.module import Module
+from stretto.nn.parameter import Parameter
 
 __all__ = [
     "Conv1d",
@@ -68,13 +69,13 @@ class _Kernel(Module):
         self.padding_mode = padding_mode
 
     def _draw(self, shape: tuple[int, ...], bias: bool, key: Any, dtype: Any) -> None:
-        """Weight and bias, uniform within ±1/√n, n the weights of one entry of the first axis."""
+        """Draw weight and bias, uniform within ±1/√n, where n is the size of ``weight[0]``."""
         weight_key, bias_key = two_keys(key, type(self).__name__)
         bound = 1 / math.sqrt(math.prod(shape[1:]))
         self.weight = Parameter(init.uniform(weight_key, shape, -bound, bound, dtype))
         outputs = (self.out_channels,)
-        drawn = init.uniform(bias_key, outputs, -bound, bound, dtype) if bias else None
-        self.register_parameter("bias", drawn)
+        values = init.uniform(bias_key, outputs, -bound, bound, dtype) if bias else None
+        self.register_parameter("bias", values)
 
     def extra_repr(self) -> str:
         """The settings that are not PyTorch's defaults."""
@@ -134,7 +135,7 @@ class _Convolution(_Kernel):
         if isinstance(padding, str):
             if padding not in ("same", "valid"):
                 raise ValueError(
-                    f"{caller}: padding must be 'same', 'valid' or numbers, {padding!r}"
+                    f"{caller}: padding must be 'same', 'valid' or numbers, got {padding!r}"
                 )
             if padding == "same" and any(s != 1 for s in self.stride):
                 raise ValueError(f"{caller}: padding='same' needs a stride of 1, got {self.stride}")
@@ -161,7 +162,7 @@ class _Convolution(_Kernel):
         )
 
     def _ends(self) -> tuple[int, ...]:
-        """The padding as ``pad`` has it: the last axis first."""
+        """The padding in the order that ``pad`` takes: the last axis first."""
         if self.padding == "valid":
             return ()
         if self.padding == "same":
@@ -252,7 +253,7 @@ class Conv3d(_Convolution):
     Args:
         in_channels: the channels of the input.
         out_channels: the channels of the output.
-        kernel_size: the size of the kernel, one number or one an axis, as are the next three.
+        kernel_size: the size of the kernel, one number or one per axis, as are the next three.
         stride: by how much the kernel moves.
         padding: how many elements to add at both ends, or ``"same"`` or ``"valid"`` (none).
         dilation: the distance between elements that the kernel takes.
@@ -338,20 +339,20 @@ class _Transposed(_Kernel):
         )
 
     def _extra(self, x: Value, output_size: Sequence[int]) -> tuple[int, ...]:
-        """The output padding that gives this size."""
+        """The output padding that yields this size."""
         n = self._axes
-        wanted = tuple(output_size)[-n:]
+        targets = tuple(output_size)[-n:]
         sizes = zip(x.shape[-n:], self.kernel_size, self.stride, self.padding, self.dilation)
         least = [(m - 1) * s - 2 * p + d * (k - 1) + 1 for m, k, s, p, d in sizes]
         most = [size + s - 1 for size, s in zip(least, self.stride, strict=True)]
-        if len(wanted) != n or any(
-            not low <= size <= high for low, size, high in zip(least, wanted, most, strict=False)
+        if len(targets) != n or any(
+            not low <= size <= high for low, size, high in zip(least, targets, most, strict=False)
         ):
             raise ValueError(
                 f"{type(self).__name__}: output_size must be from {tuple(least)} to {tuple(most)} "
                 f"for input {x.type}, got {tuple(output_size)}"
             )
-        return tuple(size - low for low, size in zip(least, wanted, strict=True))
+        return tuple(size - low for low, size in zip(least, targets, strict=True))
 
 
 class ConvTranspose1d(_Transposed):
@@ -365,7 +366,7 @@ class ConvTranspose1d(_Transposed):
         in_channels: the channels of the input.
         out_channels: the channels of the output.
         kernel_size: the size of the kernel.
-        stride: by how much outputs of neighbouring inputs are apart.
+        stride: the distance between outputs of neighbouring inputs.
         padding: how many elements to take away at both ends of the output.
         output_padding: how many elements to add at the end of the output, fewer than ``stride`` or
             ``dilation``.
@@ -396,7 +397,7 @@ class ConvTranspose2d(_Transposed):
     """Apply the transpose of a convolution of images (batch, channels, height, width).
 
     Settings, parameters and errors are those of ``ConvTranspose1d``; each setting is a number or
-    one an axis.
+    one per axis.
 
     As PyTorch's ``nn.ConvTranspose2d``.
 
@@ -414,7 +415,7 @@ class ConvTranspose3d(_Transposed):
     """Apply the transpose of a convolution of volumes (batch, channels, depth, height, width).
 
     Settings, parameters and errors are those of ``ConvTranspose1d``; each setting is a number or
-    one an axis.
+    one per axis.
 
     As PyTorch's ``nn.ConvTranspose3d``.
 

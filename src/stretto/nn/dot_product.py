@@ -1,4 +1,4 @@
-"""Attention as ``jax.nn`` has it: heads after positions, and masks by length and window.
+"""Attention in the form of ``jax.nn``: heads after positions, masks by length and window.
 
 The work is done in ``functional.attention``.
 """
@@ -21,7 +21,7 @@ from stretto.numpy.normalised import logsumexp
 
 __all__ = ["dot_product_attention"]
 
-_WHO = "dot_product_attention"
+_CALLER = "dot_product_attention"
 
 
 def _check(q: ArrayType, k: ArrayType, v: ArrayType) -> None:
@@ -35,8 +35,8 @@ def _check(q: ArrayType, k: ArrayType, v: ArrayType) -> None:
         or q.shape[-2] % k.shape[-2]
     ):
         raise ValueError(
-            f"{_WHO}: expected query (B, T, N, H), key and value (B, S, K, H), where K divides N, "
-            f"all with or without B; got {q}, {k}, {v}"
+            f"{_CALLER}: expected query (B, T, N, H), key and value (B, S, K, H), where K divides "
+            f"N, all with or without B; got {q}, {k}, {v}"
         )
 
 
@@ -61,9 +61,11 @@ def _allowed(
         lengths, (row, column), ("query_seq_lengths", "key_value_seq_lengths"), strict=True
     ):
         if length is not None:
-            n = as_value(length, _WHO, name)
+            n = as_value(length, _CALLER, name)
             if n.ndim != 1:
-                raise ValueError(f"{_WHO}: expected a length for each of B in {name}, got {n.type}")
+                raise ValueError(
+                    f"{_CALLER}: expected {name} (B,), a length for each example, got {n.type}"
+                )
             parts.append(snp.less(place, reshape(n, (n.size, 1, 1, 1))))
     out = None
     for part in parts:
@@ -110,7 +112,7 @@ def dot_product_attention(
 
     Raises:
         TypeError: ``mask`` is not boolean.
-        ValueError: shapes do not fit, or ``implementation`` is another word.
+        ValueError: shapes do not fit, or ``implementation`` is unknown.
 
     As ``jax.nn.dot_product_attention``. Source: Vaswani et al., Attention Is All You Need, 2017.
 
@@ -121,26 +123,26 @@ def dot_product_attention(
     Array([3., 3.], dtype=float32)
     """
     if implementation not in (None, "xla"):
-        raise ValueError(f"{_WHO}: implementation must be None or 'xla', got {implementation!r}")
+        raise ValueError(f"{_CALLER}: implementation must be None or 'xla', got {implementation!r}")
     q, k, v = (
-        as_float(x, _WHO, name) for x, name in ((query, "query"), (key, "key"), (value, "value"))
+        as_float(x, _CALLER, name) for x, name in ((query, "query"), (key, "key"), (value, "value"))
     )
     _check(q.type, k.type, v.type)
     single = q.ndim == 3
     if single:
         q, k, v = (reshape(x, (1, *x.shape)) for x in (q, k, v))
-    shown = None if mask is None else as_value(mask, _WHO, "mask")
+    shown = None if mask is None else as_value(mask, _CALLER, "mask")
     if shown is not None and shown.dtype != snp.bool_:
-        raise TypeError(f"{_WHO}: mask must be boolean, got {shown.type}; floats go into bias")
+        raise TypeError(f"{_CALLER}: mask must be boolean, got {shown.type}; floats go into bias")
     q, k, v = (snp.swapaxes(x, 1, 2) for x in (q, k, v))
     q = q * (1 / math.sqrt(q.shape[-1]) if scale is None else scale)
     shape = (q.shape[-2], k.shape[-2])
     lengths = (query_seq_lengths, key_value_seq_lengths)
     allowed = _allowed(shape, shown, is_causal, lengths, local_window_size)
     if bias is not None:
-        bias = as_float(bias, _WHO, "bias")
+        bias = as_float(bias, _CALLER, "bias")
         allowed = bias if allowed is None else snp.where(allowed, bias, -math.inf)
-    out, _, _ = attend(_WHO, q, k, v, allowed, 0.0, None, shared=True)
+    out, _, _ = attend(_CALLER, q, k, v, allowed, 0.0, None, shared=True)
     out = snp.swapaxes(out, 1, 2)
     out = out[0] if single else out
     if not return_residual:

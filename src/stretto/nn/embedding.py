@@ -1,7 +1,7 @@
-"""Layers that look rows up in a table: ``Embedding``, ``EmbeddingBag``.
+"""Layers that look up rows of a table: ``Embedding``, ``EmbeddingBag``.
 
 Arguments, attributes and initial distributions are PyTorch's, without the options that change the
-table in a call (``max_norm``) or its gradient's form (``sparse``).
+table during a call (``max_norm``) or the form of its gradient (``sparse``).
 """
 
 from __future__ import annotations
@@ -12,7 +12,8 @@ from stretto._engine.ops.comparison import eq, where, zeros_like
 from stretto.nn import init
 from stretto.nn.functional.lookup import embedding, embedding_bag
 from stretto.nn.inputs import positive
-from stretto.nn.module import Module, Parameter
+from stretto.nn.module import Module
+from stretto.nn.parameter import Parameter
 from stretto.numpy.ranges import arange
 from stretto.random.streams import next_key
 
@@ -40,11 +41,11 @@ class _Table(Module):
         self.num_embeddings = rows
         self.embedding_dim = features
         self.padding_idx = None if padding_idx is None else padding_idx % rows
-        drawn = init.normal(next_key(caller) if key is None else key, (rows, features), dtype=dtype)
+        table = init.normal(next_key(caller) if key is None else key, (rows, features), dtype=dtype)
         if padding_idx is not None:
             padding = expand_dims(eq(arange(rows), padding_idx % rows), (1,))
-            drawn = where(padding, zeros_like(drawn), drawn)
-        self.weight = Parameter(drawn)
+            table = where(padding, zeros_like(table), table)
+        self.weight = Parameter(table)
 
     def extra_repr(self) -> str:
         """The sizes, and the padding where there is one."""
@@ -117,7 +118,7 @@ class EmbeddingBag(_Table):
     Raises:
         TypeError: an input is not of integers.
         ValueError: a size is not a positive integer, ``padding_idx`` is not a row, or, on the call,
-            ``mode`` is another word or shapes do not fit.
+            ``mode`` is unknown or shapes do not fit.
 
     As PyTorch's ``nn.EmbeddingBag``; see ``functional.embedding_bag``.
 

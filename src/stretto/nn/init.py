@@ -1,8 +1,8 @@
-"""``stretto.nn.init``: how parameters begin.
+"""``stretto.nn.init``: initial values of parameters, under PyTorch's names.
 
 Names, meanings and defaults are those of ``torch.nn.init`` without the underscore: arrays never
 change, so each takes a shape and returns an array. Those that draw take a key first; None draws
-from the ambient stream (``random.streams``). ``dtype`` is by default float32.
+from the ambient stream (``random.streams``). ``dtype`` is the default float unless given.
 """
 
 from __future__ import annotations
@@ -17,21 +17,21 @@ from stretto._engine.core.interpreter import as_value
 from stretto._engine.core.lazy import LazyModule
 from stretto._engine.core.types import scalar_dtype
 from stretto._engine.core.typing import Array, DTypeLike, Key
-from stretto._engine.ops.broadcast import reshape, transpose
+from stretto._engine.ops.broadcast import reshape
 from stretto._engine.ops.comparison import full, lt, where
 from stretto._engine.ops.convert import convert
-from stretto._engine.ops.linalg.matrix_parts import diagonal_of
 from stretto._engine.ops.reducing.reduce import widened
 from stretto._engine.ops.sort import argsort
+from stretto.nn.gains import calculate_gain, fan_of, fans_of
 from stretto.numpy.dtypes import as_dtype
 from stretto.random import distributions
 from stretto.random.keys import split
 from stretto.random.streams import next_key
 
 if TYPE_CHECKING:  # loaded when an orthogonal matrix is first drawn
-    from stretto.numpy import linalg
+    from stretto.random import matrices
 else:
-    linalg = LazyModule("stretto.numpy.linalg")
+    matrices = LazyModule("stretto.random.matrices")
 
 __all__ = [
     "calculate_gain",
@@ -51,70 +51,9 @@ __all__ = [
     "zeros",
 ]
 
-_GAINS = {
-    "linear": 1.0,
-    "conv1d": 1.0,
-    "conv2d": 1.0,
-    "conv3d": 1.0,
-    "conv_transpose1d": 1.0,
-    "conv_transpose2d": 1.0,
-    "conv_transpose3d": 1.0,
-    "sigmoid": 1.0,
-    "tanh": 5 / 3,
-    "relu": math.sqrt(2),
-    "selu": 3 / 4,
-}
-
-
-def calculate_gain(nonlinearity: str, param: float | None = None) -> float:
-    """Give the factor that keeps the variance of what goes through a nonlinearity.
-
-    Args:
-        nonlinearity: its name, such as ``"relu"``, ``"tanh"`` or ``"leaky_relu"``.
-        param: the negative slope of ``leaky_relu``, 0.01 by default.
-
-    Returns:
-        The factor.
-
-    Raises:
-        ValueError: the name is not known.
-
-    As PyTorch's ``nn.init.calculate_gain``.
-
-    >>> from stretto import nn
-    >>> round(nn.init.calculate_gain("relu"), 4)
-    1.4142
-    """
-    if nonlinearity == "leaky_relu":
-        slope = 0.01 if param is None else float(param)
-        return math.sqrt(2 / (1 + slope * slope))
-    if nonlinearity not in _GAINS:
-        raise ValueError(
-            f"calculate_gain: nonlinearity must be one of {', '.join(_GAINS)}, leaky_relu; got "
-            f"{nonlinearity!r}"
-        )
-    return _GAINS[nonlinearity]
-
-
-def _fans(shape: Sequence[int], caller: str) -> tuple[int, int]:
-    """How many inputs an output has and how many outputs an input, for a weight of this shape."""
-    if len(shape) < 2:
-        raise ValueError(
-            f"{caller}: shape must be (outputs, inputs, ...), two axes at least, got {tuple(shape)}"
-        )
-    receptive = math.prod(shape[2:])
-    return shape[1] * receptive, shape[0] * receptive
-
 
 def _key(key: Any, caller: str) -> Any:
     return next_key(f"init.{caller}") if key is None else key
-
-
-def _fan(shape: Sequence[int], mode: str, caller: str) -> int:
-    fan_in, fan_out = _fans(shape, caller)
-    if mode not in ("fan_in", "fan_out"):
-        raise ValueError(f"{caller}: mode must be 'fan_in' or 'fan_out', got {mode!r}")
-    return fan_in if mode == "fan_in" else fan_out
 
 
 # Distributions
@@ -234,7 +173,7 @@ def kaiming_uniform(
         The array.
 
     Raises:
-        ValueError: ``mode`` or ``nonlinearity`` is another word, or ``shape`` has fewer than two
+        ValueError: ``mode`` or ``nonlinearity`` is unknown, or ``shape`` has fewer than two
             axes.
 
     As PyTorch's ``nn.init.kaiming_uniform_``. Source: He et al., Delving Deep into Rectifiers,
@@ -246,7 +185,7 @@ def kaiming_uniform(
     True
     """
     caller = "kaiming_uniform"
-    bound = calculate_gain(nonlinearity, a) * math.sqrt(3 / max(_fan(shape, mode, caller), 1))
+    bound = calculate_gain(nonlinearity, a) * math.sqrt(3 / max(fan_of(shape, mode, caller), 1))
     return uniform(_key(key, caller), shape, -bound, bound, dtype)
 
 
@@ -272,7 +211,7 @@ def kaiming_normal(
         The array.
 
     Raises:
-        ValueError: ``mode`` or ``nonlinearity`` is another word, or ``shape`` has fewer than two
+        ValueError: ``mode`` or ``nonlinearity`` is unknown, or ``shape`` has fewer than two
             axes.
 
     As PyTorch's ``nn.init.kaiming_normal_``. Source: He et al., Delving Deep into Rectifiers, 2015.
@@ -282,7 +221,7 @@ def kaiming_normal(
     (4, 6)
     """
     caller = "kaiming_normal"
-    std = calculate_gain(nonlinearity, a) / math.sqrt(max(_fan(shape, mode, caller), 1))
+    std = calculate_gain(nonlinearity, a) / math.sqrt(max(fan_of(shape, mode, caller), 1))
     return normal(_key(key, caller), shape, 0.0, std, dtype)
 
 
@@ -311,7 +250,7 @@ def xavier_uniform(
     >>> bool((abs(x) <= 1).all())
     True
     """
-    bound = gain * math.sqrt(6 / max(sum(_fans(shape, "xavier_uniform")), 1))
+    bound = gain * math.sqrt(6 / max(sum(fans_of(shape, "xavier_uniform")), 1))
     return uniform(_key(key, "xavier_uniform"), shape, -bound, bound, dtype)
 
 
@@ -339,7 +278,7 @@ def xavier_normal(
     >>> st.nn.init.xavier_normal(st.random.PRNGKey(0), (2, 4)).shape
     (2, 4)
     """
-    std = gain * math.sqrt(2 / max(sum(_fans(shape, "xavier_normal")), 1))
+    std = gain * math.sqrt(2 / max(sum(fans_of(shape, "xavier_normal")), 1))
     return normal(_key(key, "xavier_normal"), shape, 0.0, std, dtype)
 
 
@@ -371,16 +310,11 @@ def orthogonal(
     Array([[1., 0.],
            [0., 1.]], dtype=float32)
     """
-    _fans(shape, "orthogonal")
-    rows, columns = shape[0], math.prod(shape[1:])
-    tall = (max(rows, columns), min(rows, columns))
+    fans_of(shape, "orthogonal")
     target = _dtype(dtype)
-    draw = distributions.normal(_key(key, "orthogonal"), tall, widened(target))
-    q, r = linalg.qr(draw)
-    # Signs such that r has a positive diagonal: else q would not be uniform.
-    q = q * where(lt(diagonal_of(r), 0), -1.0, 1.0)
-    q = transpose(q, (1, 0)) if rows < columns else q
-    return convert(reshape(q * gain, tuple(shape)), target)
+    rows, columns = shape[0], math.prod(shape[1:])
+    draw = matrices.orthogonal(_key(key, "orthogonal"), rows, (), widened(target), columns)
+    return convert(reshape(draw * gain, tuple(shape)), target)
 
 
 def sparse(
@@ -492,7 +426,7 @@ def ones(shape: Sequence[int], dtype: DTypeLike | None = None) -> Array:
 
 
 def eye(shape: Sequence[int], dtype: DTypeLike | None = None) -> Array:
-    """Make a matrix of ones on the diagonal, which keeps as many inputs as it can.
+    """Make a matrix with ones on the diagonal, which passes on as many inputs as it can.
 
     Args:
         shape: the shape, (outputs, inputs).

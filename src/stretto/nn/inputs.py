@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from stretto._engine.core.interpreter import Value, as_value
@@ -14,15 +15,28 @@ from stretto.random.streams import next_key
 if TYPE_CHECKING:
     from stretto.nn.module import Module
 
-__all__ = ["check_features", "check_signal", "hashable", "positive", "refuse", "two_keys"]
+__all__ = [
+    "check_features",
+    "check_signal",
+    "hashable",
+    "key_parts",
+    "positive",
+    "refuse",
+    "two_keys",
+]
 
 _SPATIAL = {1: "length", 2: "height, width", 3: "depth, height, width"}
 
 
 def two_keys(key: Any, caller: str) -> tuple[Any, Any]:
-    """Keys for a layer's weight and bias; without one to split, the ambient stream's next."""
+    """Keys for a layer's weight and bias; from the ambient stream's next key without one."""
     keys = split(next_key(caller) if key is None else checked(key, caller))
     return keys[0], keys[1]
+
+
+def key_parts(key: Any, count: int) -> Sequence[Any]:
+    """Keys for the parts of a call; without one each part draws from the ambient stream."""
+    return (None,) * count if key is None else split(key, count)
 
 
 def positive(caller: str, **sizes: Any) -> None:

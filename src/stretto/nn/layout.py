@@ -1,20 +1,25 @@
-"""``Layout``: what of a module is not arrays, so that trees of modules can be compared.
+"""A module as a tree: its ``Layout``, all of it but the arrays; taken apart, rebuilt, copied.
 
-``module`` makes one when a module is flattened.
+``module`` registers these functions. Next, read ``updating``.
 """
 
 from __future__ import annotations
 
-from typing import Any, ClassVar
+import copy
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from stretto._engine.core.forks import lock
+from stretto._engine.core.interpreter import Tracer
 from stretto._engine.core.weak import WeakTable
 
-__all__ = ["Layout"]
+if TYPE_CHECKING:
+    from stretto.nn.module import Module
+
+__all__ = ["Layout", "clone", "flatten", "unflatten"]
 
 
 class Layout:
-    """What of a module is not arrays: names and roles of attributes, and the static ones.
+    """What a module is apart from its arrays: names and roles of attributes, and static values.
 
     Equal layouts are one object, so that structures of modules compare and hash fast.
     """
@@ -28,9 +33,9 @@ class Layout:
     roles: tuple[tuple[str, str], ...]
     """Names and roles, in order."""
     static: tuple[Any, ...]
-    """The values of those that are static."""
+    """The values of the static attributes."""
     held: tuple[str, ...]
-    """The names of the others."""
+    """The names of the other attributes."""
     unsaved: frozenset[str]
     """The buffers that are left out of ``state_dict``."""
 
@@ -41,23 +46,23 @@ class Layout:
         static: tuple[Any, ...],
         unsaved: frozenset[str],
     ) -> Layout:
-        """The one layout of these."""
+        """The one layout with these contents."""
         # 1, 1.0 and True are equal; as settings of a layer they are not.
         key = (of, roles, static, tuple(map(type, static)), unsaved)
         with cls._lock:
-            made = cls._all.get(key)
-            if made is None:
-                made = super().__new__(cls)
-                made.cls, made.roles, made.static, made.unsaved = of, roles, static, unsaved
-                made.held = tuple(name for name, role in roles if role != "static")
-                cls._all.keep(key, made)
-        return made
+            layout = cls._all.get(key)
+            if layout is None:
+                layout = super().__new__(cls)
+                layout.cls, layout.roles, layout.static, layout.unsaved = of, roles, static, unsaved
+                layout.held = tuple(name for name, role in roles if role != "static")
+                cls._all.keep(key, layout)
+        return layout
 
     def __reduce__(self) -> tuple[Any, ...]:
         return Layout, (self.cls, self.roles, self.static, self.unsaved)
 
     def difference(self, other: Layout) -> str:
-        """In which attribute two modules of a class differ, in words."""
+        """Describe the attribute in which two modules of a class differ."""
         name = self.cls.__name__
         if [n for n, _ in self.roles] != [n for n, _ in other.roles]:
             ours, theirs = ([n for n, _ in x.roles] for x in (self, other))
@@ -70,3 +75,51 @@ class Layout:
             if a != b or type(a) is not type(b):
                 return f"a {name} with {n}={a!r} and one with {n}={b!r}"
         return f"a {name} that saves all but {sorted(self.unsaved)} and one {sorted(other.unsaved)}"
+
+
+def flatten(module: Module) -> tuple[list[Any], Layout, tuple[str, ...]]:
+    """The arrays and modules among the attributes, the layout, and the names of the former."""
+    held = module.__dict__
+    layout = held["_layout"]
+    if layout is None:
+        roles = module._roles
+        layout = held["_layout"] = Layout(
+            type(module),
+            tuple(roles.items()),
+            tuple([held[n] for n, role in roles.items() if role == "static"]),
+            module._unsaved,
+        )
+    return [held[n] for n in layout.held], layout, layout.held
+
+
+def unflatten(layout: Layout, children: Any) -> Module:
+    """The module with this layout and these arrays and modules."""
+    module = object.__new__(layout.cls)
+    held = module.__dict__
+    held["_roles"] = dict(layout.roles)
+    held["_unsaved"] = layout.unsaved
+    held["_layout"] = layout
+    static, others = iter(layout.static), iter(children)
+    for name, role in layout.roles:
+        held[name] = next(static if role == "static" else others)
+    return module
+
+
+def clone(module: Module, memo: dict[int, Any], deep: bool = True) -> Any:
+    """A copy of a module and, if ``deep``, of all inside it; what is shared stays shared.
+
+    Deep copies get arrays of their own, so that the copy is not tied to the original.
+    """
+    if id(module) in memo:
+        return memo[id(module)]
+    copied = object.__new__(type(module))
+    memo[id(module)] = copied
+    copied.__dict__.update(module.__dict__)
+    copied.__dict__["_roles"] = dict(module._roles)
+    if deep:
+        for name, child in module.named_children():
+            copied.__dict__[name] = clone(child, memo)
+        for name, value in module._arrays():
+            if not isinstance(value, Tracer):
+                copied.__dict__[name] = memo.setdefault(id(value), copy.copy(value))
+    return copied

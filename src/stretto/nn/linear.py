@@ -1,4 +1,4 @@
-"""Layers without space: ``Linear``, ``Bilinear``, ``Identity``.
+"""Layers without spatial axes: ``Linear``, ``Bilinear``, ``Identity``.
 
 Arguments, attributes, shapes and initial distributions are PyTorch's.
 """
@@ -12,7 +12,8 @@ from stretto._engine.core.typing import Array, ArrayLike, DTypeLike, Key
 from stretto.nn import init
 from stretto.nn.functional.affine import bilinear, linear
 from stretto.nn.inputs import check_features, positive, two_keys
-from stretto.nn.module import Module, Parameter
+from stretto.nn.module import Module
+from stretto.nn.parameter import Parameter
 
 __all__ = ["Bilinear", "Identity", "Linear"]
 
@@ -64,8 +65,8 @@ class Linear(Module):
         bound = 1 / math.sqrt(in_features)
         shape = (out_features, in_features)
         self.weight = Parameter(init.uniform(weight_key, shape, -bound, bound, dtype))
-        drawn = init.uniform(bias_key, (out_features,), -bound, bound, dtype) if bias else None
-        self.register_parameter("bias", drawn)
+        values = init.uniform(bias_key, (out_features,), -bound, bound, dtype) if bias else None
+        self.register_parameter("bias", values)
 
     def forward(self, input: ArrayLike) -> Array:
         """Map the features.
@@ -135,8 +136,8 @@ class Bilinear(Module):
         bound = 1 / math.sqrt(in1_features)
         shape = (out_features, in1_features, in2_features)
         self.weight = Parameter(init.uniform(weight_key, shape, -bound, bound, dtype))
-        drawn = init.uniform(bias_key, (out_features,), -bound, bound, dtype) if bias else None
-        self.register_parameter("bias", drawn)
+        values = init.uniform(bias_key, (out_features,), -bound, bound, dtype) if bias else None
+        self.register_parameter("bias", values)
 
     def forward(self, input1: ArrayLike, input2: ArrayLike) -> Array:
         """Map both inputs.

@@ -8,21 +8,22 @@ dictionaries, updates of buffers) and ``containers``.
 
 from __future__ import annotations
 
-import copy
-from collections.abc import Callable, Iterator, Mapping
-from typing import TYPE_CHECKING, Any, ParamSpec, Protocol, TypeVar
+from collections.abc import Callable, Mapping
+from typing import Any, ParamSpec, Protocol, TypeVar
 
 import numpy as np
 
 from stretto._engine.core import tree
-from stretto._engine.core.interpreter import Tracer, Value, as_value
-from stretto._engine.core.types import as_dtype, is_inexact, kind_of
+from stretto._engine.core.interpreter import Value
+from stretto._engine.core.types import as_dtype, kind_of
 from stretto._engine.core.typing import Array, ArrayLike, DTypeLike
 from stretto._engine.ops.convert import convert
 from stretto.nn import updating
-from stretto.nn.layout import Layout
+from stretto.nn.layout import clone, flatten, unflatten
+from stretto.nn.module_tree import ModuleTree
+from stretto.nn.parameter import Parameter, as_fixed
 
-__all__ = ["Module", "Parameter"]
+__all__ = ["Module"]
 
 _P = ParamSpec("_P")
 _R_co = TypeVar("_R_co", covariant=True)
@@ -37,62 +38,13 @@ class _Forward(Protocol[_P, _R_co]):
         ...
 
 
-class Parameter:
-    """Mark an array, assigned to an attribute of a module, as one that is trained.
-
-    The attribute then holds the array itself.
-
-    Args:
-        value: the array, of a floating or complex dtype; a Python number becomes an array.
-
-    Raises:
-        TypeError: ``value`` is not an array, or holds integers or booleans, which have no gradient.
-
-    As PyTorch's ``nn.Parameter``.
-
-    >>> import stretto as st
-    >>> from stretto import nn
-    >>> class Scale(nn.Module):
-    ...     def __init__(self):
-    ...         super().__init__()
-    ...         self.factor = nn.Parameter(st.numpy.ones(3))
-    ...
-    ...     def forward(self, x):
-    ...         return self.factor * x
-    >>> list(Scale().state_dict())
-    ['factor']
-    """
-
-    __slots__ = ("value",)
-
-    if TYPE_CHECKING:  # an attribute to which one is assigned holds the array
-
-        def __new__(cls, value: ArrayLike | Parameter) -> Array:
-            """The array."""
-            ...
-
-    def __init__(self, value: ArrayLike | Parameter) -> None:
-        self.value = value.value if isinstance(value, Parameter) else _array(value, "Parameter")
-        if not is_inexact(self.value.dtype):
-            raise TypeError(
-                f"Parameter: {self.value.type} has no gradient; convert it to a float, or keep it "
-                f"with register_buffer"
-            )
-
-
-def _array(value: Any, caller: str, name: str = "value") -> Any:
-    """The array, of a dtype that does not give way, whatever number it came from."""
-    value = as_value(value, caller, name)
-    return convert(value, value.dtype)
-
-
-class Module:
+class Module(ModuleTree):
     """The base class of models and layers.
 
     A subclass calls ``super().__init__()``, then assigns ``Parameter(array)``, modules, and static
     settings (numbers, strings, functions, tuples: anything hashable) to attributes, and defines
     ``forward``. Arrays that are not trained are added by ``register_buffer``. Arrays never change;
-    an attribute is assigned anew.
+    to change an attribute, assign another.
 
     What a module holds in two places (a module, or an array: tied weights) counts once for names,
     copies, ``to`` and ``func.functional_call``. A tree has no such notion: a module that went
@@ -126,7 +78,7 @@ class Module:
 
     def __init_subclass__(cls, **kwargs: Any) -> None:
         super().__init_subclass__(**kwargs)
-        tree.register_attributes(cls, _flatten, _unflatten)
+        tree.register_attributes(cls, flatten, unflatten)
 
     def __init__(self) -> None:
         self.__dict__["_roles"] = {}
@@ -135,7 +87,7 @@ class Module:
         self.training = True
 
     def forward(self, *args: Any, **kwargs: Any) -> Any:
-        """Compute what the module is for; each subclass defines its own.
+        """Compute the module's output; each subclass defines its own.
 
         Args:
             *args: whatever the subclass takes.
@@ -183,7 +135,7 @@ class Module:
                     f"trained. Write self.{name} = nn.Parameter(array) if it is, "
                     f'self.register_buffer("{name}", array) if it is not'
                 )
-            self.__dict__[name] = _array(value, type(self).__name__, name)
+            self.__dict__[name] = as_fixed(value, type(self).__name__, name)
         elif role in ("parameter", "module"):
             if value is not None:
                 raise TypeError(
@@ -237,7 +189,7 @@ class Module:
         self.__dict__["_layout"] = None
 
     def __getattr__(self, name: str) -> Any:
-        # Reached only for what is not there.
+        # Called only for attributes that are not found.
         if name.startswith("__"):
             raise AttributeError(name)
         roles = self.__dict__.get("_roles")
@@ -263,7 +215,7 @@ class Module:
         Args:
             name: the attribute, without dots.
             value: the array, floating or complex; None for a parameter that this module does
-                without.
+                not have.
 
         Raises:
             KeyError: there is such an attribute already.
@@ -281,8 +233,8 @@ class Module:
 
         Args:
             name: the attribute, without dots.
-            value: the array, of any dtype; None for a buffer that this module does without.
-            persistent: whether ``state_dict`` has it.
+            value: the array, of any dtype; None for a buffer that this module does not have.
+            persistent: whether ``state_dict`` includes it.
 
         Raises:
             KeyError: there is such an attribute already.
@@ -290,7 +242,7 @@ class Module:
             ValueError: ``name`` is empty or has a dot.
         """
         self._free(name)
-        value = None if value is None else _array(value, type(self).__name__, name)
+        value = None if value is None else as_fixed(value, type(self).__name__, name)
         self._assign(name, value, "buffer")
         if not persistent:
             self.__dict__["_unsaved"] = self._unsaved | {name}
@@ -300,7 +252,7 @@ class Module:
 
         Args:
             name: the attribute, without dots.
-            module: the module; None for one that this module does without.
+            module: the module; None for one that this module does not have.
 
         Raises:
             KeyError: there is such an attribute already.
@@ -318,15 +270,18 @@ class Module:
 
     def _free(self, name: str) -> None:
         if not isinstance(name, str) or not name or "." in name:
-            raise ValueError(f"a name must be a string without dots, and not empty; got {name!r}")
+            raise ValueError(
+                f"{type(self).__name__}: a name must be a string without dots, and not empty; got "
+                f"{name!r}"
+            )
         if name in self._roles:
             raise KeyError(f"{type(self).__name__} has an attribute {name!r} already")
 
     def update_buffer(self, name: str, value: ArrayLike | Parameter | None) -> None:
         """Give a buffer its next value, as batch normalisation does in train mode.
 
-        Outside transformations it is assigned. Inside one the assignment would be lost, unless the
-        module is called by ``nn.stateful_call``.
+        Outside transformations it is assigned. Inside one the assignment would be lost, unless
+        ``nn.stateful_call`` calls the module.
 
         Args:
             name: the buffer.
@@ -338,135 +293,11 @@ class Module:
         """
         if self._roles.get(name) != "buffer":
             raise KeyError(f"{type(self).__name__} has no buffer {name!r}")
-        value = None if value is None else _array(value, type(self).__name__, name)
+        value = None if value is None else as_fixed(value, type(self).__name__, name)
         updating.check(self, name)
         self.__dict__[name] = value
 
-    # Walking
-
-    def named_children(self) -> Iterator[tuple[str, Module]]:
-        """Iterate over the modules among the attributes.
-
-        Returns:
-            Pairs of name and module.
-        """
-        for name, role in self._roles.items():
-            if role == "module" and self.__dict__[name] is not None:
-                yield name, self.__dict__[name]
-
-    def children(self) -> Iterator[Module]:
-        """Iterate over the modules among the attributes.
-
-        Returns:
-            The modules.
-        """
-        return (module for _, module in self.named_children())
-
-    def named_modules(self, prefix: str = "") -> Iterator[tuple[str, Module]]:
-        """Iterate over this module and all inside it; one held twice comes once.
-
-        Args:
-            prefix: what names begin with.
-
-        Yields:
-            Pairs of dotted name and module; this module's own name is ``prefix``.
-        """
-        yield from self._walk(prefix, set())
-
-    def _walk(self, prefix: str, seen: set[int]) -> Iterator[tuple[str, Module]]:
-        if id(self) in seen:
-            return
-        seen.add(id(self))
-        yield prefix, self
-        for name, module in self.named_children():
-            yield from module._walk(f"{prefix}.{name}" if prefix else name, seen)
-
-    def modules(self) -> Iterator[Module]:
-        """Iterate over this module and all inside it; one held twice comes once.
-
-        Returns:
-            The modules.
-        """
-        return (module for _, module in self.named_modules())
-
-    def _named(self, role: str, prefix: str, recurse: bool) -> Iterator[tuple[str, Any]]:
-        seen: set[int] = set()
-        for path, module in self.named_modules(prefix) if recurse else [(prefix, self)]:
-            for name, r in module._roles.items():
-                value = module.__dict__[name]
-                if r == role and value is not None and id(value) not in seen:
-                    seen.add(id(value))
-                    yield f"{path}.{name}" if path else name, value
-
-    def named_parameters(
-        self, prefix: str = "", recurse: bool = True
-    ) -> Iterator[tuple[str, Array]]:
-        """Iterate over the parameters by name; one held twice comes once.
-
-        Args:
-            prefix: what names begin with.
-            recurse: whether those of inner modules come too.
-
-        Returns:
-            Pairs of dotted name and array.
-        """
-        return self._named("parameter", prefix, recurse)
-
-    def parameters(self, recurse: bool = True) -> Iterator[Array]:
-        """Iterate over the parameters; one held twice comes once.
-
-        Args:
-            recurse: whether those of inner modules come too.
-
-        Returns:
-            The arrays.
-        """
-        return (x for _, x in self.named_parameters(recurse=recurse))
-
-    def named_buffers(self, prefix: str = "", recurse: bool = True) -> Iterator[tuple[str, Array]]:
-        """Iterate over the buffers by name; one held twice comes once.
-
-        Args:
-            prefix: what names begin with.
-            recurse: whether those of inner modules come too.
-
-        Returns:
-            Pairs of dotted name and array.
-        """
-        return self._named("buffer", prefix, recurse)
-
-    def buffers(self, recurse: bool = True) -> Iterator[Array]:
-        """Iterate over the buffers; one held twice comes once.
-
-        Args:
-            recurse: whether those of inner modules come too.
-
-        Returns:
-            The arrays.
-        """
-        return (x for _, x in self.named_buffers(recurse=recurse))
-
-    def get_submodule(self, target: str) -> Module:
-        """Find a module inside this one by its dotted name.
-
-        Args:
-            target: the name, such as ``"encoder.layers.0"``; the empty name is this module's.
-
-        Returns:
-            The module.
-
-        Raises:
-            AttributeError: there is no such module; the message lists those there are.
-        """
-        module: Any = self
-        for name in target.split(".") if target else ():
-            if module._roles.get(name) != "module" or module.__dict__[name] is None:
-                have = [n for n, _ in module.named_children()]
-                raise AttributeError(
-                    f"{target!r}: {type(module).__name__} has no module {name!r}; it has {have}"
-                )
-            module = module.__dict__[name]
-        return module
+    # Modes and types
 
     def apply(self: _M, f: Callable[[Module], Any]) -> _M:
         """Call a function on every module inside, then on this one.
@@ -481,8 +312,6 @@ class Module:
             child.apply(f)
         f(self)
         return self
-
-    # Modes and types
 
     def train(self: _M, mode: bool = True) -> _M:
         """Put this module, and all inside it, in train mode.
@@ -520,7 +349,7 @@ class Module:
         dtype = as_dtype(dtype)
         if kind_of(dtype) != "float":
             raise TypeError(f"{type(self).__name__}.to: expected a floating dtype, got {dtype}")
-        converted: dict[int, Any] = {}  # what is in two places stays one array
+        converted: dict[int, Any] = {}  # an array held in two places stays one
         for module in self.modules():
             for name, value in module._arrays():
                 if kind_of(value.dtype) == "float":
@@ -535,15 +364,9 @@ class Module:
         Returns:
             The copy.
         """
-        return _clone(self, {})
+        return clone(self, {})
 
     # State
-
-    def _arrays(self) -> Iterator[tuple[str, Any]]:
-        """Its own parameters and buffers, those inside modules left out."""
-        for name, role in self._roles.items():
-            if role in ("parameter", "buffer") and self.__dict__[name] is not None:
-                yield name, self.__dict__[name]
 
     def state_dict(self, prefix: str = "") -> dict[str, Array]:
         """Collect parameters and persistent buffers by dotted name.
@@ -567,7 +390,7 @@ class Module:
 
         Args:
             state_dict: arrays by dotted name, ours, NumPy's, or anything NumPy takes; they are
-                converted to the dtypes that are there.
+                converted to the dtypes of the present ones.
             strict: whether the names must be the same; otherwise those in common are loaded.
 
         Returns:
@@ -584,13 +407,13 @@ class Module:
         """
         return updating.load(self, state_dict, strict)
 
-    # Words
+    # Printing
 
     def extra_repr(self) -> str:
         """Describe the settings, as they appear in the printed form.
 
         Returns:
-            Text to stand between the parentheses.
+            The text between the parentheses.
         """
         return ""
 
@@ -606,10 +429,10 @@ class Module:
         return "\n".join([f"{name}(", *first, *lines, ")"])
 
     def __copy__(self) -> Any:
-        return _clone(self, {}, deep=False)
+        return clone(self, {}, deep=False)
 
     def __deepcopy__(self, memo: Any) -> Any:
-        return _clone(self, memo)
+        return clone(self, memo)
 
 
 _OWN = ("_roles", "_unsaved", "_layout")
@@ -620,50 +443,4 @@ def _members(value: Any) -> Any:
     return value.values() if isinstance(value, dict) else value
 
 
-def _clone(module: Module, memo: dict[int, Any], deep: bool = True) -> Any:
-    """New modules for this and, if ``deep``, all inside; what is shared stays shared.
-
-    Deep copies get arrays of their own, so that a copy beside the original is not tied to it.
-    """
-    if id(module) in memo:
-        return memo[id(module)]
-    made = object.__new__(type(module))
-    memo[id(module)] = made
-    made.__dict__.update(module.__dict__)
-    made.__dict__["_roles"] = dict(module._roles)
-    if deep:
-        for name, child in module.named_children():
-            made.__dict__[name] = _clone(child, memo)
-        for name, value in module._arrays():
-            if not isinstance(value, Tracer):
-                made.__dict__[name] = memo.setdefault(id(value), copy.copy(value))
-    return made
-
-
-def _flatten(module: Module) -> tuple[list[Any], Layout, tuple[str, ...]]:
-    held = module.__dict__
-    layout = held["_layout"]
-    if layout is None:
-        roles = module._roles
-        layout = held["_layout"] = Layout(
-            type(module),
-            tuple(roles.items()),
-            tuple([held[n] for n, role in roles.items() if role == "static"]),
-            module._unsaved,
-        )
-    return [held[n] for n in layout.held], layout, layout.held
-
-
-def _unflatten(layout: Layout, children: Any) -> Module:
-    made = object.__new__(layout.cls)
-    held = made.__dict__
-    held["_roles"] = dict(layout.roles)
-    held["_unsaved"] = layout.unsaved
-    held["_layout"] = layout
-    static, given = iter(layout.static), iter(children)
-    for name, role in layout.roles:
-        held[name] = next(static if role == "static" else given)
-    return made
-
-
-tree.register_attributes(Module, _flatten, _unflatten)
+tree.register_attributes(Module, flatten, unflatten)

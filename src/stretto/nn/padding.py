@@ -352,7 +352,7 @@ class ReplicationPad3d(_Pad):
 
 
 class CircularPad1d(_Pad):
-    """Continue from their other ends signals (batch, channels, length), or one.
+    """Wrap around the ends of signals (batch, channels, length), or one.
 
     Args:
         padding: a number for all ends, or (before, after); negative ones take elements away.
@@ -373,7 +373,7 @@ class CircularPad1d(_Pad):
 
 
 class CircularPad2d(_Pad):
-    """Continue from their other ends images (batch, channels, height, width), or one.
+    """Wrap around the ends of images (batch, channels, height, width), or one.
 
     Args:
         padding: a number for all ends, or (before, after) of each axis, the last first; negative
@@ -395,7 +395,7 @@ class CircularPad2d(_Pad):
 
 
 class CircularPad3d(_Pad):
-    """Continue from their other ends volumes (batch, channels, depth, height, width), or one.
+    """Wrap around the ends of volumes (batch, channels, depth, height, width), or one.
 
     Args:
         padding: a number for all ends, or (before, after) of each axis, the last first; negative

@@ -1,26 +1,17 @@
-"""Layers that pool: the greatest, the mean and power means of windows, of given or adapted size.
+"""Layers that pool windows of a given size: by maxima, means and power means.
 
-Arguments and attributes are PyTorch's; the functions are in ``functional.pooling`` and
-``functional.adaptive``.
+Arguments and attributes are PyTorch's; the functions are in ``functional.pooling``. Next, read
+``adaptive_pooling``.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from typing import Any, ClassVar
+from collections.abc import Sequence
 
-from stretto._engine.core.typing import ArrayLike
-from stretto.nn.functional import adaptive, pooling
-from stretto.nn.inputs import check_signal, hashable
-from stretto.nn.module import Module
+from stretto.nn.function_layers import Pool
+from stretto.nn.functional import pooling
 
 __all__ = [
-    "AdaptiveAvgPool1d",
-    "AdaptiveAvgPool2d",
-    "AdaptiveAvgPool3d",
-    "AdaptiveMaxPool1d",
-    "AdaptiveMaxPool2d",
-    "AdaptiveMaxPool3d",
     "AvgPool1d",
     "AvgPool2d",
     "AvgPool3d",
@@ -33,37 +24,7 @@ __all__ = [
 ]
 
 
-class _Pool(Module):
-    """A function of the input, with settings that it takes by name."""
-
-    _axes: ClassVar[int]
-    _function: ClassVar[Callable[..., Any]]
-
-    def __init__(self, **settings: Any) -> None:
-        super().__init__()
-        for name, value in settings.items():
-            setattr(self, name, hashable(value))
-        self._names = tuple(settings)
-
-    def forward(self, input: ArrayLike) -> Any:
-        """Pool the input.
-
-        Args:
-            input: (batch, channels, *space), or without the batch.
-
-        Returns:
-            The same axes with pooled sizes; with ``return_indices`` a pair of values and indices.
-        """
-        x = check_signal(self, input, self._axes)
-        settings = {name: getattr(self, name) for name in self._names}
-        return type(self)._function(x, **settings)
-
-    def extra_repr(self) -> str:
-        """The settings."""
-        return ", ".join(f"{name}={getattr(self, name)!r}" for name in self._names)
-
-
-class _MaxPool(_Pool):
+class _MaxPool(Pool):
     def __init__(
         self,
         kernel_size: int | Sequence[int],
@@ -88,7 +49,7 @@ class MaxPool1d(_MaxPool):
 
     Args:
         kernel_size: the size of a window.
-        stride: by how much windows are apart; ``kernel_size`` by default.
+        stride: the distance between windows; ``kernel_size`` by default.
         padding: how many elements, which never win, to add at both ends.
         dilation: the distance between elements of a window.
         return_indices: whether to return the places of the maxima as well.
@@ -106,15 +67,15 @@ class MaxPool1d(_MaxPool):
     """
 
     _axes = 1
-    _function = pooling.max_pool1d
+    function = pooling.max_pool1d
 
 
 class MaxPool2d(_MaxPool):
     """Take the maximum of each window of images.
 
     Args:
-        kernel_size: the size of a window, a number or one an axis, as are the settings after it.
-        stride: by how much windows are apart; ``kernel_size`` by default.
+        kernel_size: the size of a window, a number or one per axis, as are the settings after it.
+        stride: the distance between windows; ``kernel_size`` by default.
         padding: how many elements, which never win, to add at both ends.
         dilation: the distance between elements of a window.
         return_indices: whether to return the places of the maxima as well.
@@ -132,15 +93,15 @@ class MaxPool2d(_MaxPool):
     """
 
     _axes = 2
-    _function = pooling.max_pool2d
+    function = pooling.max_pool2d
 
 
 class MaxPool3d(_MaxPool):
     """Take the maximum of each window of volumes.
 
     Args:
-        kernel_size: the size of a window, a number or one an axis, as are the settings after it.
-        stride: by how much windows are apart; ``kernel_size`` by default.
+        kernel_size: the size of a window, a number or one per axis, as are the settings after it.
+        stride: the distance between windows; ``kernel_size`` by default.
         padding: how many elements, which never win, to add at both ends.
         dilation: the distance between elements of a window.
         return_indices: whether to return the places of the maxima as well.
@@ -158,15 +119,15 @@ class MaxPool3d(_MaxPool):
     """
 
     _axes = 3
-    _function = pooling.max_pool3d
+    function = pooling.max_pool3d
 
 
-class AvgPool1d(_Pool):
+class AvgPool1d(Pool):
     """Take the mean of each window of signals.
 
     Args:
         kernel_size: the size of a window.
-        stride: by how much windows are apart; ``kernel_size`` by default.
+        stride: the distance between windows; ``kernel_size`` by default.
         padding: how many zeros to add at both ends.
         ceil_mode: whether a last window may reach beyond the end, where nothing counts.
         count_include_pad: whether the zeros of the padding count.
@@ -183,7 +144,7 @@ class AvgPool1d(_Pool):
     """
 
     _axes = 1
-    _function = pooling.avg_pool1d
+    function = pooling.avg_pool1d
 
     def __init__(
         self,
@@ -202,7 +163,7 @@ class AvgPool1d(_Pool):
         )
 
 
-class _AvgPool(_Pool):
+class _AvgPool(Pool):
     def __init__(
         self,
         kernel_size: int | Sequence[int],
@@ -226,8 +187,8 @@ class AvgPool2d(_AvgPool):
     """Take the mean of each window of images.
 
     Args:
-        kernel_size: the size of a window, a number or one an axis, as are the settings after it.
-        stride: by how much windows are apart; ``kernel_size`` by default.
+        kernel_size: the size of a window, a number or one per axis, as are the settings after it.
+        stride: the distance between windows; ``kernel_size`` by default.
         padding: how many zeros to add at both ends.
         ceil_mode: whether a last window may reach beyond the end, where nothing counts.
         count_include_pad: whether the zeros of the padding count.
@@ -245,15 +206,15 @@ class AvgPool2d(_AvgPool):
     """
 
     _axes = 2
-    _function = pooling.avg_pool2d
+    function = pooling.avg_pool2d
 
 
 class AvgPool3d(_AvgPool):
     """Take the mean of each window of volumes.
 
     Args:
-        kernel_size: the size of a window, a number or one an axis, as are the settings after it.
-        stride: by how much windows are apart; ``kernel_size`` by default.
+        kernel_size: the size of a window, a number or one per axis, as are the settings after it.
+        stride: the distance between windows; ``kernel_size`` by default.
         padding: how many zeros to add at both ends.
         ceil_mode: whether a last window may reach beyond the end, where nothing counts.
         count_include_pad: whether the zeros of the padding count.
@@ -271,10 +232,10 @@ class AvgPool3d(_AvgPool):
     """
 
     _axes = 3
-    _function = pooling.avg_pool3d
+    function = pooling.avg_pool3d
 
 
-class _LPPool(_Pool):
+class _LPPool(Pool):
     def __init__(
         self,
         norm_type: float,
@@ -293,7 +254,7 @@ class LPPool1d(_LPPool):
     Args:
         norm_type: the power.
         kernel_size: the size of a window.
-        stride: by how much windows are apart; ``kernel_size`` by default.
+        stride: the distance between windows; ``kernel_size`` by default.
         ceil_mode: whether a last window may reach beyond the end.
 
     Raises:
@@ -308,7 +269,7 @@ class LPPool1d(_LPPool):
     """
 
     _axes = 1
-    _function = pooling.lp_pool1d
+    function = pooling.lp_pool1d
 
 
 class LPPool2d(_LPPool):
@@ -316,8 +277,8 @@ class LPPool2d(_LPPool):
 
     Args:
         norm_type: the power.
-        kernel_size: the size of a window, a number or one an axis, as are the settings after it.
-        stride: by how much windows are apart; ``kernel_size`` by default.
+        kernel_size: the size of a window, a number or one per axis, as are the settings after it.
+        stride: the distance between windows; ``kernel_size`` by default.
         ceil_mode: whether a last window may reach beyond the end.
 
     Raises:
@@ -332,7 +293,7 @@ class LPPool2d(_LPPool):
     """
 
     _axes = 2
-    _function = pooling.lp_pool2d
+    function = pooling.lp_pool2d
 
 
 class LPPool3d(_LPPool):
@@ -340,8 +301,8 @@ class LPPool3d(_LPPool):
 
     Args:
         norm_type: the power.
-        kernel_size: the size of a window, a number or one an axis, as are the settings after it.
-        stride: by how much windows are apart; ``kernel_size`` by default.
+        kernel_size: the size of a window, a number or one per axis, as are the settings after it.
+        stride: the distance between windows; ``kernel_size`` by default.
         ceil_mode: whether a last window may reach beyond the end.
 
     Raises:
@@ -356,158 +317,4 @@ class LPPool3d(_LPPool):
     """
 
     _axes = 3
-    _function = pooling.lp_pool3d
-
-
-# Of adapted size
-
-
-class _AdaptiveAvgPool(_Pool):
-    def __init__(self, output_size: int | Sequence[int | None] | None) -> None:
-        super().__init__(output_size=output_size)
-
-
-class AdaptiveAvgPool1d(_AdaptiveAvgPool):
-    """Take the mean of each of as many windows of signals as asked for.
-
-    Window o of m over n elements goes from ⌊o n / m⌋ to ⌈(o + 1) n / m⌉.
-
-    Args:
-        output_size: the number of windows; None keeps the input's size.
-
-    Raises:
-        ValueError: a size is not positive, or an input does not fit.
-
-    As PyTorch's ``nn.AdaptiveAvgPool1d``; see ``functional.adaptive_avg_pool1d``.
-
-    >>> import stretto as st
-    >>> st.nn.AdaptiveAvgPool1d(2)(st.numpy.array([[1.0, 2.0, 3.0]]))
-    Array([[1.5, 2.5]], dtype=float32)
-    """
-
-    _axes = 1
-    _function = adaptive.adaptive_avg_pool1d
-
-
-class AdaptiveAvgPool2d(_AdaptiveAvgPool):
-    """Take the mean of each of as many windows of images as asked for.
-
-    Window o of m over n elements goes from ⌊o n / m⌋ to ⌈(o + 1) n / m⌉.
-
-    Args:
-        output_size: the number of windows along each axis, a number or one an axis; None keeps the
-            input's.
-
-    Raises:
-        ValueError: a size is not positive, or an input does not fit.
-
-    As PyTorch's ``nn.AdaptiveAvgPool2d``; see ``functional.adaptive_avg_pool2d``.
-
-    >>> import stretto as st
-    >>> st.nn.AdaptiveAvgPool2d((1, None))(st.numpy.ones((4, 16, 7, 5))).shape
-    (4, 16, 1, 5)
-    """
-
-    _axes = 2
-    _function = adaptive.adaptive_avg_pool2d
-
-
-class AdaptiveAvgPool3d(_AdaptiveAvgPool):
-    """Take the mean of each of as many windows of volumes as asked for.
-
-    Window o of m over n elements goes from ⌊o n / m⌋ to ⌈(o + 1) n / m⌉.
-
-    Args:
-        output_size: the number of windows along each axis, a number or one an axis; None keeps the
-            input's.
-
-    Raises:
-        ValueError: a size is not positive, or an input does not fit.
-
-    As PyTorch's ``nn.AdaptiveAvgPool3d``; see ``functional.adaptive_avg_pool3d``.
-
-    >>> import stretto as st
-    >>> st.nn.AdaptiveAvgPool3d(2)(st.numpy.ones((4, 2, 5, 6, 7))).shape
-    (4, 2, 2, 2, 2)
-    """
-
-    _axes = 3
-    _function = adaptive.adaptive_avg_pool3d
-
-
-class _AdaptiveMaxPool(_Pool):
-    def __init__(
-        self, output_size: int | Sequence[int | None] | None, return_indices: bool = False
-    ) -> None:
-        super().__init__(output_size=output_size, return_indices=return_indices)
-
-
-class AdaptiveMaxPool1d(_AdaptiveMaxPool):
-    """Take the maximum of each of as many windows of signals as asked for.
-
-    Window o of m over n elements goes from ⌊o n / m⌋ to ⌈(o + 1) n / m⌉.
-
-    Args:
-        output_size: the number of windows; None keeps the input's size.
-        return_indices: whether to return the places of the maxima as well.
-
-    Raises:
-        ValueError: a size is not positive, or an input does not fit.
-
-    As PyTorch's ``nn.AdaptiveMaxPool1d``; see ``functional.adaptive_max_pool1d``.
-
-    >>> import stretto as st
-    >>> st.nn.AdaptiveMaxPool1d(2)(st.numpy.array([[1.0, 2.0, 3.0]]))
-    Array([[2., 3.]], dtype=float32)
-    """
-
-    _axes = 1
-    _function = adaptive.adaptive_max_pool1d
-
-
-class AdaptiveMaxPool2d(_AdaptiveMaxPool):
-    """Take the maximum of each of as many windows of images as asked for.
-
-    Window o of m over n elements goes from ⌊o n / m⌋ to ⌈(o + 1) n / m⌉.
-
-    Args:
-        output_size: the number of windows along each axis, a number or one an axis; None keeps the
-            input's.
-        return_indices: whether to return the places of the maxima as well.
-
-    Raises:
-        ValueError: a size is not positive, or an input does not fit.
-
-    As PyTorch's ``nn.AdaptiveMaxPool2d``; see ``functional.adaptive_max_pool2d``.
-
-    >>> import stretto as st
-    >>> st.nn.AdaptiveMaxPool2d((3, None))(st.numpy.ones((4, 16, 7, 5))).shape
-    (4, 16, 3, 5)
-    """
-
-    _axes = 2
-    _function = adaptive.adaptive_max_pool2d
-
-
-class AdaptiveMaxPool3d(_AdaptiveMaxPool):
-    """Take the maximum of each of as many windows of volumes as asked for.
-
-    Window o of m over n elements goes from ⌊o n / m⌋ to ⌈(o + 1) n / m⌉.
-
-    Args:
-        output_size: the number of windows along each axis, a number or one an axis; None keeps the
-            input's.
-        return_indices: whether to return the places of the maxima as well.
-
-    Raises:
-        ValueError: a size is not positive, or an input does not fit.
-
-    As PyTorch's ``nn.AdaptiveMaxPool3d``; see ``functional.adaptive_max_pool3d``.
-
-    >>> import stretto as st
-    >>> st.nn.AdaptiveMaxPool3d(2)(st.numpy.ones((4, 2, 5, 6, 7))).shape
-    (4, 2, 2, 2, 2)
-    """
-
-    _axes = 3
-    _function = adaptive.adaptive_max_pool3d
+    function = pooling.lp_pool3d

@@ -1,38 +1,21 @@
-"""Recurrent layers and cells: ``RNN``, ``LSTM``, ``GRU``, ``RNNCell``, ``LSTMCell``, ``GRUCell``.
+"""Recurrent layers over whole sequences: ``RNN``, ``LSTM``, ``GRU``.
 
-Arguments, parameters, shapes and initial distributions are PyTorch's. A packed sequence there is,
-here, a padded one.
+Arguments, parameters, shapes and initial distributions are PyTorch's. Where PyTorch takes a packed
+sequence, these take a padded one. Next, read ``recurrent_cells``.
 """
 
 from __future__ import annotations
 
-import math
 from typing import Any
 
 from stretto._engine.core.typing import Array, ArrayLike, DTypeLike, Key
 from stretto.nn import functional as F
-from stretto.nn import init
 from stretto.nn.functional.checks import key_or_next, probability
 from stretto.nn.inputs import check_features, positive, refuse
 from stretto.nn.module import Module
-from stretto.random.keys import split
+from stretto.nn.recurrent_cells import check_nonlinearity, register_uniform
 
-__all__ = ["GRU", "GRUCell", "LSTM", "LSTMCell", "RNN", "RNNCell"]
-
-
-def _register(
-    layer: Module, shapes: dict[str, tuple[int, ...]], hidden_size: int, key: Any, dtype: Any
-) -> None:
-    """Parameters of these names and shapes, uniform within ±1/√hidden_size."""
-    bound = 1 / math.sqrt(hidden_size)
-    keys = split(key_or_next(key, type(layer).__name__), len(shapes))
-    for (name, shape), k in zip(shapes.items(), keys, strict=True):
-        layer.register_parameter(name, init.uniform(k, shape, -bound, bound, dtype))
-
-
-def _check_nonlinearity(caller: str, nonlinearity: str) -> None:
-    if nonlinearity not in ("tanh", "relu"):
-        raise ValueError(f"{caller}: nonlinearity must be 'tanh' or 'relu', got {nonlinearity!r}")
+__all__ = ["GRU", "LSTM", "RNN"]
 
 
 class _Recurrent(Module):
@@ -78,10 +61,10 @@ class _Recurrent(Module):
                     shapes[f"bias_ih{end}"] = shapes[f"bias_hh{end}"] = (rows,)
                 if proj_size:
                     shapes[f"weight_hr{end}"] = (proj_size, hidden_size)
-        _register(self, shapes, hidden_size, key, dtype)
+        register_uniform(self, shapes, hidden_size, key, dtype)
 
     def _ends(self, layer: int) -> list[str]:
-        """How the names of a layer's parameters end, one a direction."""
+        """How the names of a layer's parameters end, one per direction."""
         return [f"_l{layer}", f"_l{layer}_reverse"][: 1 + self.bidirectional]
 
     def _weights(self) -> list[Any]:
@@ -174,7 +157,7 @@ class RNN(_Recurrent):
         key: Key | None = None,
         dtype: DTypeLike | None = None,
     ) -> None:
-        _check_nonlinearity("RNN", nonlinearity)
+        check_nonlinearity("RNN", nonlinearity)
         sizes = (1, input_size, hidden_size, num_layers)
         super().__init__(*sizes, bias, batch_first, dropout, bidirectional, 0, key, dtype)
         self.nonlinearity = nonlinearity
@@ -187,7 +170,7 @@ class RNN(_Recurrent):
         Args:
             input: (length, batch, input_size), with ``batch_first`` (batch, length, input_size), or
                 (length, input_size).
-            hx: the first states (layers × directions, batch, hidden_size); zeros by default.
+            hx: the initial states (layers × directions, batch, hidden_size); zeros by default.
             key: the key of dropout; by default the ambient stream's next one.
 
         Returns:
@@ -263,7 +246,7 @@ class LSTM(_Recurrent):
         Args:
             input: (length, batch, input_size), with ``batch_first`` (batch, length, input_size), or
                 (length, input_size).
-            hx: the first states (layers × directions, batch, proj_size or hidden_size) and cells
+            hx: the initial states (layers × directions, batch, proj_size or hidden_size) and cells
                 (layers × directions, batch, hidden_size); zeros by default.
             key: the key of dropout; by default the ambient stream's next one.
 
@@ -336,7 +319,7 @@ class GRU(_Recurrent):
         Args:
             input: (length, batch, input_size), with ``batch_first`` (batch, length, input_size), or
                 (length, input_size).
-            hx: the first states (layers × directions, batch, hidden_size); zeros by default.
+            hx: the initial states (layers × directions, batch, hidden_size); zeros by default.
             key: the key of dropout; by default the ambient stream's next one.
 
         Returns:
@@ -348,211 +331,3 @@ class GRU(_Recurrent):
             ValueError: shapes do not fit.
         """
         return self._run(F.gru, input, hx, key)
-
-
-class _Cell(Module):
-    """What cells share: sizes and parameters."""
-
-    weight_ih: Array
-    weight_hh: Array
-    bias_ih: Array | None
-    bias_hh: Array | None
-
-    def __init__(
-        self,
-        gates: int,
-        input_size: int,
-        hidden_size: int,
-        bias: bool,
-        key: Key | None,
-        dtype: DTypeLike | None,
-    ) -> None:
-        super().__init__()
-        positive(type(self).__name__, input_size=input_size, hidden_size=hidden_size)
-        self.input_size = input_size
-        self.hidden_size = hidden_size
-        self.bias = bias
-        rows = gates * hidden_size
-        shapes: dict[str, tuple[int, ...]] = {
-            "weight_ih": (rows, input_size),
-            "weight_hh": (rows, hidden_size),
-        }
-        biases = ("bias_ih", "bias_hh")
-        if bias:
-            shapes |= dict.fromkeys(biases, (rows,))
-        _register(self, shapes, hidden_size, key, dtype)
-        if not bias:
-            for name in biases:
-                self.register_parameter(name, None)
-
-    def _step(self, function: Any, input: Any, hx: Any) -> Any:
-        x = check_features(self, input, self.input_size)
-        if x.ndim > 2:
-            refuse(self, f"(batch, {self.input_size} features), or without the batch", x)
-        return function(x, hx, self.weight_ih, self.weight_hh, self.bias_ih, self.bias_hh)
-
-    def extra_repr(self) -> str:
-        """The sizes."""
-        return f"{self.input_size}, {self.hidden_size}" + ("" if self.bias else ", bias=False")
-
-
-class RNNCell(_Cell):
-    """Make one step of ``RNN``: ``h' = tanh(W x + b + U h + c)``.
-
-    Parameters are ``weight_ih``, ``weight_hh``, ``bias_ih`` and ``bias_hh``; all begin uniform
-    within ±1/√hidden_size.
-
-    Args:
-        input_size: the features of the input.
-        hidden_size: the features of the state.
-        bias: whether there are biases.
-        nonlinearity: ``"tanh"`` or ``"relu"``.
-        key: the key to draw the parameters from; by default the ambient stream's next one.
-        dtype: the dtype of the parameters, by default the default float.
-
-    Raises:
-        ValueError: sizes do not fit, or ``nonlinearity`` is another word.
-
-    As PyTorch's ``nn.RNNCell``.
-
-    >>> import stretto as st
-    >>> cell = st.nn.RNNCell(3, 4, key=st.random.PRNGKey(0))
-    >>> cell(st.numpy.ones((2, 3))).shape
-    (2, 4)
-    """
-
-    def __init__(
-        self,
-        input_size: int,
-        hidden_size: int,
-        bias: bool = True,
-        nonlinearity: str = "tanh",
-        *,
-        key: Key | None = None,
-        dtype: DTypeLike | None = None,
-    ) -> None:
-        _check_nonlinearity("RNNCell", nonlinearity)
-        super().__init__(1, input_size, hidden_size, bias, key, dtype)
-        self.nonlinearity = nonlinearity
-
-    def forward(self, input: ArrayLike, hx: ArrayLike | None = None) -> Array:
-        """Make the step.
-
-        Args:
-            input: (batch, input_size), or (input_size,).
-            hx: the state (batch, hidden_size), or (hidden_size,); zeros by default.
-
-        Returns:
-            The next state, in the shape of ``hx``.
-
-        Raises:
-            ValueError: shapes do not fit.
-        """
-        tanh = self.nonlinearity == "tanh"
-        return self._step(F.rnn_tanh_cell if tanh else F.rnn_relu_cell, input, hx)
-
-
-class LSTMCell(_Cell):
-    """Make one step of ``LSTM``.
-
-    Parameters are ``weight_ih``, ``weight_hh``, ``bias_ih`` and ``bias_hh``; all begin uniform
-    within ±1/√hidden_size. Weights have the rows of the gates input, forget, cell and output.
-
-    Args:
-        input_size: the features of the input.
-        hidden_size: the features of the state.
-        bias: whether there are biases.
-        key: the key to draw the parameters from; by default the ambient stream's next one.
-        dtype: the dtype of the parameters, by default the default float.
-
-    Raises:
-        ValueError: sizes do not fit.
-
-    As PyTorch's ``nn.LSTMCell``.
-
-    >>> import stretto as st
-    >>> cell = st.nn.LSTMCell(3, 4, key=st.random.PRNGKey(0))
-    >>> h, c = cell(st.numpy.ones((2, 3)))
-    >>> h.shape, c.shape
-    ((2, 4), (2, 4))
-    """
-
-    def __init__(
-        self,
-        input_size: int,
-        hidden_size: int,
-        bias: bool = True,
-        *,
-        key: Key | None = None,
-        dtype: DTypeLike | None = None,
-    ) -> None:
-        super().__init__(4, input_size, hidden_size, bias, key, dtype)
-
-    def forward(
-        self, input: ArrayLike, hx: tuple[ArrayLike, ArrayLike] | None = None
-    ) -> tuple[Array, Array]:
-        """Make the step.
-
-        Args:
-            input: (batch, input_size), or (input_size,).
-            hx: the state and the cell, each (batch, hidden_size) or (hidden_size,); zeros by
-                default.
-
-        Returns:
-            The next state and the next cell.
-
-        Raises:
-            ValueError: shapes do not fit.
-        """
-        return self._step(F.lstm_cell, input, hx)
-
-
-class GRUCell(_Cell):
-    """Make one step of ``GRU``.
-
-    Parameters are ``weight_ih``, ``weight_hh``, ``bias_ih`` and ``bias_hh``; all begin uniform
-    within ±1/√hidden_size. Weights have the rows of the gates reset, update and new.
-
-    Args:
-        input_size: the features of the input.
-        hidden_size: the features of the state.
-        bias: whether there are biases.
-        key: the key to draw the parameters from; by default the ambient stream's next one.
-        dtype: the dtype of the parameters, by default the default float.
-
-    Raises:
-        ValueError: sizes do not fit.
-
-    As PyTorch's ``nn.GRUCell``.
-
-    >>> import stretto as st
-    >>> cell = st.nn.GRUCell(3, 4, key=st.random.PRNGKey(0))
-    >>> cell(st.numpy.ones(3)).shape
-    (4,)
-    """
-
-    def __init__(
-        self,
-        input_size: int,
-        hidden_size: int,
-        bias: bool = True,
-        *,
-        key: Key | None = None,
-        dtype: DTypeLike | None = None,
-    ) -> None:
-        super().__init__(3, input_size, hidden_size, bias, key, dtype)
-
-    def forward(self, input: ArrayLike, hx: ArrayLike | None = None) -> Array:
-        """Make the step.
-
-        Args:
-            input: (batch, input_size), or (input_size,).
-            hx: the state (batch, hidden_size), or (hidden_size,); zeros by default.
-
-        Returns:
-            The next state, in the shape of ``hx``.
-
-        Raises:
-            ValueError: shapes do not fit.
-        """
-        return self._step(F.gru_cell, input, hx)

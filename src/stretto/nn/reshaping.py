@@ -71,7 +71,7 @@ class Unflatten(Module):
 
     Args:
         dim: the axis.
-        unflattened_size: the sizes, one of which may be -1: the rest.
+        unflattened_size: the sizes; one of them may be -1 for what remains.
 
     Raises:
         ValueError: the sizes do not multiply to an input's axis.
@@ -177,7 +177,7 @@ class PixelUnshuffle(Module):
 
 
 class ChannelShuffle(Module):
-    """Deal the channels out anew: one of each group, then the next of each.
+    """Reorder the channels: the first of each group, then the second of each, and so on.
 
     Args:
         groups: the number of groups.
@@ -220,7 +220,7 @@ class Unfold(Module):
             it.
         dilation: the distance between elements of a window.
         padding: how many zeros to add at both ends.
-        stride: by how much windows are apart.
+        stride: the distance between windows.
 
     Raises:
         ValueError: an input has another rank, or no window fits.
@@ -273,7 +273,7 @@ class Fold(Module):
             it.
         dilation: the distance between elements of a window.
         padding: how many zeros were added at both ends.
-        stride: by how much windows are apart.
+        stride: the distance between windows.
 
     Raises:
         ValueError: the number of elements or of windows of an input does not fit.
@@ -325,7 +325,7 @@ class Upsample(Module):
     """Resize the spatial axes.
 
     Args:
-        size: the spatial sizes, a number or one an axis; this or ``scale_factor``.
+        size: the spatial sizes, a number or one per axis; this or ``scale_factor``.
         scale_factor: by how much sizes grow, likewise.
         mode: as for ``functional.interpolate``.
         align_corners: whether corner elements keep their places, in the linear and cubic modes.
@@ -376,8 +376,8 @@ class Upsample(Module):
 
     def extra_repr(self) -> str:
         """The size or the factor, and the mode."""
-        given = f"size={self.size}" if self.scale_factor is None else ""
-        return f"{given or f'scale_factor={self.scale_factor}'}, mode={self.mode!r}"
+        name = "size" if self.scale_factor is None else "scale_factor"
+        return f"{name}={getattr(self, name)}, mode={self.mode!r}"
 
 
 class UpsamplingNearest2d(Upsample):

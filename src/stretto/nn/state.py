@@ -13,10 +13,10 @@ _M = TypeVar("_M", bound=Module)
 
 
 def stateful_call(module: _M, /, *args: Any, **kwargs: Any) -> tuple[Any, _M]:
-    """Call a module, and return it as the call leaves it.
+    """Call a module, and return its output and the module with updated buffers.
 
-    What the call assigns to buffers (running statistics) is in the module returned; the one passed
-    in is as before. As nothing else changes, this works inside every transformation.
+    The module returned has what the call assigns to buffers (running statistics); the one passed in
+    does not change. So this works inside every transformation.
 
     Args:
         module: the module to call.
@@ -39,7 +39,7 @@ def stateful_call(module: _M, /, *args: Any, **kwargs: Any) -> tuple[Any, _M]:
     """
     if not isinstance(module, Module):
         raise TypeError(f"stateful_call: expected a module, got {type(module).__name__}")
-    made = module.clone()
-    with updates_of(made.modules()):
-        out = made(*args, **kwargs)
-    return out, made
+    updated = module.clone()
+    with updates_of(updated.modules()):
+        out = updated(*args, **kwargs)
+    return out, updated

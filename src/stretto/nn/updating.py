@@ -1,6 +1,6 @@
-"""Which modules may take new buffers inside a transformation, and loading arrays by name.
+"""Which modules may update buffers inside a transformation; loading arrays by name.
 
-``Module`` asks here; ``state`` opens.
+``Module`` checks here before an update; ``state`` permits updates.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ __all__ = ["LoadedKeys", "check", "load", "places", "updates_of"]
 
 
 class _Open(threading.local):
-    """Modules, by identity, that are run by a call which keeps their buffers, or drops them."""
+    """The modules, by identity, in a call that keeps their buffers, or in one that drops them."""
 
     def __init__(self) -> None:
         self.kept: frozenset[int] = frozenset()
@@ -35,36 +35,34 @@ def check(module: Any, name: str) -> None:
     caller = f"{type(module).__name__}: the buffer {name} would be updated"
     if id(module) in _open.dropped:
         raise RuntimeError(
-            f"{caller}, and functional_call loses the update. Pass return_buffers=True, which "
-            "gives "
-            f"(output, buffers), or put the module in evaluation mode by .eval()"
+            f"{caller}, and functional_call loses the update. Pass return_buffers=True to get "
+            f"(output, buffers), or put the module in evaluation mode with .eval()"
         )
     if state.interpreter is state.eager:
         return
     if id(module) not in _open.kept:
         raise RuntimeError(
-            f"{caller} inside a transformation, and the update would be lost. Call the model by "
-            f"`output, model = nn.stateful_call(model, ...)`, which returns it "
+            f"{caller} inside a transformation, and the update would be lost. Call the model with "
+            f"`output, model = nn.stateful_call(model, ...)`, which returns the update "
             f"(func.functional_call has return_buffers=True, and an Ensemble a stateful_call of "
             f"its own), or use model.eval()"
         )
     if state.interpreter is not _open.interpreter:
         raise RuntimeError(
-            f"{caller} inside a transformation that began within the call which keeps buffers "
-            "(a jit, "
-            f"vmap, checkpoint, loop or branch), and the update lost. Call the part that is "
-            f"transformed by nn.stateful_call, inside that transformation, and return its result"
+            f"{caller} inside a transformation (a jit, vmap, checkpoint, loop or branch) that "
+            f"began within the call which keeps buffers, and the update would be lost. Inside that "
+            f"transformation, call the module with nn.stateful_call, and return its result"
         )
 
 
 @contextmanager
 def updates_of(modules: Iterable[Any], kept: bool = True) -> Iterator[None]:
-    """Let these modules, and no others, take new buffers inside the block; or refuse just these."""
+    """Let only these modules update buffers inside the block; or, not ``kept``, refuse them."""
     outer = _open.kept, _open.dropped, _open.interpreter
-    those = frozenset(map(id, modules))
+    chosen = frozenset(map(id, modules))
     none: frozenset[int] = frozenset()
     try:
-        _open.kept, _open.dropped = (those, none) if kept else (none, those)
+        _open.kept, _open.dropped = (chosen, none) if kept else (none, chosen)
         _open.interpreter = state.interpreter
         yield
     finally:
@@ -74,7 +72,7 @@ def updates_of(modules: Iterable[Any], kept: bool = True) -> Iterator[None]:
 def places(module: Any, prefix: str = "") -> dict[str, tuple[Any, str, Any]]:
     """(module, attribute, array) of each parameter and buffer, by dotted name.
 
-    What is in two places has both names.
+    An array held in two places has both names.
     """
     lead = f"{prefix}." if prefix else ""
     out = {f"{lead}{name}": (module, name, value) for name, value in module._arrays()}
@@ -84,7 +82,7 @@ def places(module: Any, prefix: str = "") -> dict[str, tuple[Any, str, Any]]:
 
 
 class LoadedKeys(NamedTuple):
-    """The names that a state dictionary lacked, and those that it had in excess.
+    """The names that a state dictionary lacked, and its names that the module lacks.
 
     Args:
         missing_keys: names of the module that the dictionary lacked.
@@ -96,9 +94,9 @@ class LoadedKeys(NamedTuple):
 
 
 def load(module: Any, arrays: Any, strict: bool) -> LoadedKeys:
-    """Assign arrays by name to the places that are saved; all of them, or none.
+    """Assign arrays by name to parameters and persistent buffers: all of them, or none.
 
-    An array in two places that gets the same values for both stays one array.
+    An array held in two places stays one array if both get the same values.
     """
     caller = f"{type(module).__name__}.load_state_dict"
     if not isinstance(arrays, Mapping):

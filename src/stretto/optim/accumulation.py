@@ -18,7 +18,7 @@ from stretto._engine.core.typing import Array, ArrayLike
 from stretto.optim.base import (
     GradientTransformation,
     GradientTransformationExtraArgs,
-    with_extra_args_support,
+    as_transformation,
 )
 from stretto.optim.leaves import (
     all_finite,
@@ -37,9 +37,9 @@ SkipRule = Callable[[Any, Any, Any], tuple[Any, Any]]
 
 
 class MultiStepsState(NamedTuple):
-    """Where a ``MultiSteps`` is: counts (int32), the state within, and gradients so far.
+    """The progress of a ``MultiSteps``: counts (int32), the state within, and gradients so far.
 
-    ``skip_state`` is what the rule that skips batches had to say of the last one.
+    ``skip_state`` is what the rule that skips batches returned for the last one.
     """
 
     mini_step: Any
@@ -75,8 +75,8 @@ def _never(updates: Any, gradient_step: Any, params: Any) -> tuple[Any, Any]:
 class MultiSteps:
     """Collect the gradients of k batches, then update as ``opt`` for their mean.
 
-    ``init`` and ``update`` are those of a transformation; between, updates are zero and the state
-    of ``opt`` stays. The update of ``opt`` runs every k batches only.
+    ``init`` and ``update`` are those of a transformation. The update of ``opt`` runs only every k
+    batches; in between, updates are zero and the state of ``opt`` does not change.
 
     Args:
         opt: the transformation.
@@ -109,7 +109,7 @@ class MultiSteps:
         accumulator_dtype: Any = np.float32,
     ) -> None:
         check("MultiSteps", least=1, every_k_schedule=every_k_schedule)
-        self._inner = with_extra_args_support(opt)
+        self._inner = as_transformation(opt, "MultiSteps")
         self._every_k = every_k_schedule
         self._mean = use_grad_mean
         self._skips = _never if should_skip_update_fn is None else should_skip_update_fn
@@ -182,7 +182,7 @@ class MultiSteps:
         return leafwise("MultiSteps", rule, updates, {"acc_grads": state.acc_grads})[1]
 
     def has_updated(self, state: MultiStepsState) -> Array:
-        """Say whether the last batch brought an update.
+        """Tell whether the last batch brought an update.
 
         Args:
             state: what ``update`` gave.
@@ -193,7 +193,7 @@ class MultiSteps:
         return snp.logical_and(state.mini_step == 0, state.gradient_step > 0)
 
     def gradient_transformation(self) -> GradientTransformationExtraArgs:
-        """Return it as a transformation, for ``chain`` and its like.
+        """Return it as a transformation, for ``chain`` and the like.
 
         Returns:
             The transformation.

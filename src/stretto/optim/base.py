@@ -1,6 +1,6 @@
-"""``GradientTransformation``: a pair of functions, and the simplest of them.
+"""``GradientTransformation``: a pair of functions, and the simplest transformations.
 
-A transformation takes gradients, called updates, to updates: ``init(params)`` makes its state,
+A transformation turns gradients, called updates, into updates: ``init(params)`` makes its state,
 ``update(updates, state, params, **extra)`` gives the new updates and the new state. States are
 trees of arrays, of one structure and one set of types at all steps, so they pass through ``jit``,
 ``vmap`` and ``scan``. Next, read ``leaves``.
@@ -63,9 +63,9 @@ class GradientTransformation(NamedTuple):
 
 
 class GradientTransformationExtraArgs(GradientTransformation):
-    """One whose ``update`` takes keyword arguments beside, and leaves those it does not know.
+    """A transformation whose ``update`` takes further keyword arguments, and ignores unknown ones.
 
-    All transformations of this package are.
+    All transformations of this package are of this class.
     """
 
 
@@ -89,6 +89,11 @@ def with_extra_args_support(tx: Any) -> GradientTransformationExtraArgs:
     >>> with_extra_args_support(tx).update(1, (), value=3.0)
     (0, ())
     """
+    return as_transformation(tx, "with_extra_args_support")
+
+
+def as_transformation(tx: Any, caller: str) -> GradientTransformationExtraArgs:
+    """The argument as a transformation whose ``update`` takes any keyword argument."""
     if isinstance(tx, GradientTransformationExtraArgs):
         return tx
     if not isinstance(tx, GradientTransformation):
@@ -97,7 +102,9 @@ def with_extra_args_support(tx: Any) -> GradientTransformationExtraArgs:
             way_out = "; call its gradient_transformation()"
         elif callable(tx):
             way_out = f"; call it, as in {getattr(tx, '__name__', 'adam')}(...)"
-        raise TypeError(f"expected a GradientTransformation, got {_described(tx)}{way_out}")
+        raise TypeError(
+            f"{caller}: expected a GradientTransformation, got {_described(tx)}{way_out}"
+        )
     plain = tx.update
 
     def update(updates: Any, state: Any, params: Any = None, **extra: Any) -> tuple[Any, Any]:
@@ -107,6 +114,8 @@ def with_extra_args_support(tx: Any) -> GradientTransformationExtraArgs:
 
 
 def _described(tx: Any) -> str:
+    if tx is None or isinstance(tx, (str, int, float)):
+        return repr(tx)
     return tx.__name__ if callable(tx) and hasattr(tx, "__name__") else f"a {type(tx).__name__}"
 
 
@@ -147,7 +156,7 @@ def identity() -> GradientTransformationExtraArgs:
 
 
 def set_to_zero() -> GradientTransformationExtraArgs:
-    """Put zeros in place of the updates: what they are for stays as it is.
+    """Replace the updates by zeros, so that the parameters stay as they are.
 
     Returns:
         The transformation.

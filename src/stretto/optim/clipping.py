@@ -41,7 +41,7 @@ def clip(max_delta: Scalar) -> GradientTransformationExtraArgs:
 
 
 def clip_by_global_norm(max_norm: Scalar) -> GradientTransformationExtraArgs:
-    """Multiply all updates by one factor, such that their norm is at most ``max_norm``.
+    """Multiply all updates by one factor, so that their norm is at most ``max_norm``.
 
     Args:
         max_norm: the largest Euclidean norm of all elements of all leaves.
@@ -103,7 +103,7 @@ def clip_by_block_rms(threshold: Scalar) -> GradientTransformationExtraArgs:
 def adaptive_grad_clip(
     clipping: Scalar, eps: Scalar = 1e-3, axis: int | Sequence[int] | None = None
 ) -> GradientTransformationExtraArgs:
-    """Each unit's updates such that their norm is at most ``clipping`` times its parameters'.
+    """Scale each unit's updates so that their norm is at most ``clipping`` times its parameters'.
 
     A unit is a whole vector; what lies along the first axis of an array with two or three, such as
     a matrix (inputs, outputs); what lies along all axes but the last of one with four or five, such
@@ -111,7 +111,7 @@ def adaptive_grad_clip(
 
     Args:
         clipping: the largest ratio of norms.
-        eps: norms of parameters below it count as it.
+        eps: the least norm of parameters; smaller ones count as this.
         axis: the axes within a unit; None as described. PyTorch's layers have outputs first: for
             them give the axes after the first.
 

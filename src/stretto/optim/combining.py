@@ -12,7 +12,7 @@ from stretto._engine.core import tree
 from stretto.optim.base import (
     GradientTransformation,
     GradientTransformationExtraArgs,
-    with_extra_args_support,
+    as_transformation,
 )
 from stretto.optim.masking import masked
 
@@ -43,7 +43,7 @@ def chain(*args: GradientTransformation) -> GradientTransformationExtraArgs:
     >>> tx.update({"w": snp.array([5.0])}, tx.init({"w": snp.zeros(1)}))[0]
     {'w': Array([-0.1], dtype=float32)}
     """
-    parts = [with_extra_args_support(tx) for tx in args]
+    parts = [as_transformation(tx, "chain") for tx in args]
 
     def init(params: Any) -> tuple[Any, ...]:
         return tuple([tx.init(params) for tx in parts])
@@ -88,7 +88,7 @@ def named_chain(
     names = [name for name, _ in args]
     if len(set(names)) < len(names):
         raise ValueError(f"named_chain: names must differ, got {names}")
-    whole = chain(*[tx for _, tx in args])
+    whole = chain(*[as_transformation(tx, "named_chain") for _, tx in args])
 
     def init(params: Any) -> dict[str, Any]:
         return dict(zip(names, whole.init(params), strict=True))
@@ -145,7 +145,7 @@ def multi_transform(
             chosen = [own == label for own in labels_of(params)]
             return tree.unflatten(tree.structure(params), chosen)
 
-        return masked(tx, mask)
+        return masked(as_transformation(tx, "multi_transform"), mask)
 
     groups = {label: group(label, tx) for label, tx in transforms.items()}
 

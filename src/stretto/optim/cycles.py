@@ -39,7 +39,7 @@ def piecewise_interpolate_schedule(
     init_value: Scalar,
     boundaries_and_scales: Mapping[int, Any] | None = None,
 ) -> Schedule:
-    """From boundary to boundary along a line or half a cosine; at each the value is scaled.
+    """Go from boundary to boundary along lines or half cosines; at each the value is scaled.
 
     Args:
         interpolate_type: ``"linear"`` or ``"cosine"``.
@@ -51,7 +51,7 @@ def piecewise_interpolate_schedule(
         The schedule.
 
     Raises:
-        ValueError: another type, or a negative scale.
+        ValueError: ``interpolate_type`` is unknown, or a scale is negative.
 
     >>> schedule = piecewise_interpolate_schedule("linear", 1.0, {4: 0.5, 6: 0.0})
     >>> [float(schedule(t)) for t in (0, 2, 4, 5, 6, 7)]
@@ -88,10 +88,10 @@ def linear_onecycle_schedule(
     div_factor: float = 25.0,
     final_div_factor: float = 1e4,
 ) -> Schedule:
-    """Up and down again along lines, and at last further down.
+    """Go up and down again along lines, and finally further down.
 
     Args:
-        transition_steps: how many updates all takes.
+        transition_steps: how many updates the cycle takes.
         peak_value: the largest value.
         pct_start: the share of updates until the peak.
         pct_final: the share of updates until the first value is reached again.
@@ -102,7 +102,7 @@ def linear_onecycle_schedule(
         The schedule.
 
     Raises:
-        ValueError: ``transition_steps`` is not positive.
+        ValueError: ``transition_steps`` or a factor is not positive.
 
     Source: Smith and Topin, "Super-convergence", 2018.
 
@@ -110,7 +110,9 @@ def linear_onecycle_schedule(
     >>> [round(float(schedule(t)), 6) for t in (0, 15, 30, 85, 100)]
     [0.04, 0.52, 1.0, 0.04, 4e-06]
     """
-    check("linear_onecycle_schedule", above=0, transition_steps=transition_steps)
+    caller = "linear_onecycle_schedule"
+    check(caller, above=0, transition_steps=transition_steps)
+    check(caller, above=0, div_factor=div_factor, final_div_factor=final_div_factor)
     scales = {
         int(pct_start * transition_steps): div_factor,
         int(pct_final * transition_steps): 1 / div_factor,
@@ -126,10 +128,10 @@ def cosine_onecycle_schedule(
     div_factor: float = 25.0,
     final_div_factor: float = 1e4,
 ) -> Schedule:
-    """Up and down along half cosines.
+    """Go up and down along half cosines.
 
     Args:
-        transition_steps: how many updates all takes.
+        transition_steps: how many updates the cycle takes.
         peak_value: the largest value.
         pct_start: the share of updates until the peak.
         div_factor: the peak over the first value.
@@ -139,7 +141,7 @@ def cosine_onecycle_schedule(
         The schedule.
 
     Raises:
-        ValueError: ``transition_steps`` is not positive.
+        ValueError: ``transition_steps`` or a factor is not positive.
 
     Source: Smith and Topin, "Super-convergence", 2018.
 
@@ -147,7 +149,9 @@ def cosine_onecycle_schedule(
     >>> [round(float(schedule(t)), 6) for t in (0, 15, 30, 65, 100)]
     [0.04, 0.52, 1.0, 0.500002, 4e-06]
     """
-    check("cosine_onecycle_schedule", above=0, transition_steps=transition_steps)
+    caller = "cosine_onecycle_schedule"
+    check(caller, above=0, transition_steps=transition_steps)
+    check(caller, above=0, div_factor=div_factor, final_div_factor=final_div_factor)
     scales = {
         int(pct_start * transition_steps): div_factor,
         transition_steps: 1 / (div_factor * final_div_factor),
@@ -174,8 +178,9 @@ def sgdr_schedule(cosine_kwargs: Iterable[Mapping[str, Any]]) -> Schedule:
     >>> [round(float(schedule(t)), 6) for t in range(6)]
     [0.0, 1.0, 0.5, 0.0, 0.5, 0.25]
     """
-    several = list(cosine_kwargs)
-    if not several:
+    arguments = list(cosine_kwargs)
+    if not arguments:
         raise ValueError("sgdr_schedule: expected the arguments of at least one cosine, got none")
-    ends = np.cumsum([kwargs["decay_steps"] for kwargs in several])[:-1].tolist()
-    return join_schedules([warmup_cosine_decay_schedule(**kwargs) for kwargs in several], ends)
+    cosines = [warmup_cosine_decay_schedule(**kwargs) for kwargs in arguments]
+    ends = np.cumsum([kwargs["decay_steps"] for kwargs in arguments])[:-1].tolist()
+    return join_schedules(cosines, ends)

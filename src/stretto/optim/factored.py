@@ -32,7 +32,7 @@ __all__ = ["FactoredState", "scale_by_factored_rms"]
 
 
 class FactoredState(NamedTuple):
-    """How many updates were done, int32, and mean squares; of unused ones one zero.
+    """How many updates were done, int32, and mean squares; unused ones are a single zero.
 
     ``v_row`` and ``v_col`` lack the largest and the second largest axis of a factored parameter,
     ``v`` is for those that are not factored.
@@ -62,8 +62,8 @@ def scale_by_factored_rms(
     Args:
         factored: False keeps v itself for all parameters.
         decay_rate: how fast the weight of the past grows to 1.
-        step_offset: how many updates are taken for not done, where a trained model is tuned.
-        min_dim_size_to_factor: both axes must be at least so large.
+        step_offset: how many past updates not to count, when fine-tuning a trained model.
+        min_dim_size_to_factor: the size that both axes must have at least.
         epsilon: added to the squares.
         decay_rate_fn: from the number of updates done and ``decay_rate`` to the weight of the past.
 
@@ -114,8 +114,7 @@ def scale_by_factored_rms(
                 if x.shape != y.shape:
                     raise ValueError(
                         f"{caller}: {name}{path} has shape {x.shape}, but for updates{path} of "
-                        "shape "
-                        f"{g.shape} it must have {y.shape}"
+                        f"shape {g.shape} it must have {y.shape}"
                     )
             new, *after = _scaled(wide(g), [wide(x) for x in old], axes, past, epsilon)
             news.append(convert(new, g.dtype))

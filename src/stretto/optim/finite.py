@@ -1,4 +1,4 @@
-"""``apply_if_finite``: steps left out where gradients are infinite or not numbers.
+"""``apply_if_finite``: skips steps whose gradients are infinite or NaN.
 
 Next, read ``accumulation``.
 """
@@ -12,7 +12,7 @@ from stretto._engine.core import tree
 from stretto.optim.base import (
     GradientTransformation,
     GradientTransformationExtraArgs,
-    with_extra_args_support,
+    as_transformation,
 )
 from stretto.optim.leaves import all_finite, check, chosen, first_count, safe_increment
 
@@ -36,8 +36,9 @@ def apply_if_finite(
 ) -> GradientTransformationExtraArgs:
     """Update as ``inner`` where all updates are finite; else give zeros, and keep its state.
 
-    After ``max_consecutive_errors`` in a row that were not finite, they pass, so that a training
-    which cannot recover shows it. ``per_member(apply_if_finite(...))`` stops the member alone.
+    After ``max_consecutive_errors`` in a row that were not finite, they pass, so that training
+    which cannot recover shows it. ``per_member(apply_if_finite(...))`` stops only the member
+    concerned.
 
     Args:
         inner: the transformation.
@@ -56,7 +57,7 @@ def apply_if_finite(
     ({'w': Array([0.], dtype=float32)}, Array(1, dtype=int32))
     """
     check("apply_if_finite", least=0, max_consecutive_errors=max_consecutive_errors)
-    within = with_extra_args_support(inner)
+    within = as_transformation(inner, "apply_if_finite")
 
     def init(params: Any) -> ApplyIfFiniteState:
         zero = first_count()
@@ -68,13 +69,13 @@ def apply_if_finite(
         finite = all_finite(updates)
         in_a_row = snp.where(finite, 0, safe_increment(state.notfinite_count))
         total = snp.where(finite, state.total_notfinite, safe_increment(state.total_notfinite))
-        taken = snp.logical_or(finite, in_a_row > max_consecutive_errors)
-        # A step not taken is computed from zeros, so that no derivative meets its NaN.
-        safe = tree.map(lambda g: snp.where(taken, g, 0), updates)
+        accepted = snp.logical_or(finite, in_a_row > max_consecutive_errors)
+        # A skipped step is computed from zeros, so that its NaN reaches no derivative.
+        safe = tree.map(lambda g: snp.where(accepted, g, 0), updates)
         new, after = within.update(safe, state.inner_state, params, **extra)
         return (
-            tree.map(lambda u: snp.where(taken, u, 0), new),
-            ApplyIfFiniteState(in_a_row, finite, total, chosen(taken, after, state.inner_state)),
+            tree.map(lambda u: snp.where(accepted, u, 0), new),
+            ApplyIfFiniteState(in_a_row, finite, total, chosen(accepted, after, state.inner_state)),
         )
 
     return GradientTransformationExtraArgs(init, update)

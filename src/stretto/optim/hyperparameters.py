@@ -21,7 +21,7 @@ from stretto.optim.base import (
     GradientTransformation,
     GradientTransformationExtraArgs,
     Schedule,
-    with_extra_args_support,
+    as_transformation,
 )
 from stretto.optim.leaves import first_count, safe_increment
 
@@ -29,13 +29,13 @@ __all__ = ["InjectStatefulHyperparamsState", "ScheduleState", "inject_hyperparam
 
 
 class ScheduleState(NamedTuple):
-    """How often a schedule was asked: int32."""
+    """How often a schedule was called: int32."""
 
     count: Any
 
 
 class InjectStatefulHyperparamsState(NamedTuple):
-    """The hyperparameters beside the state of the transformation that they are for.
+    """The hyperparameters, and the state of the transformation that they belong to.
 
     ``hyperparams`` is a dictionary by name: those of the last update, where a schedule gives them,
     else those of the next. ``hyperparams_states`` holds the counts of schedules.
@@ -55,23 +55,23 @@ def inject_hyperparams(
     """Make an optimiser whose hyperparameters are arrays of its state, to read, change and vmap.
 
     Numbers and arrays among the arguments of ``inner_factory``, defaults too, become arrays of rank
-    0; schedules are asked at each update. Static, as they are, stay booleans, types, ``None``,
-    strings, trees, integers where the default is one, masks (arguments whose names end in
-    ``mask``), and what ``static_args`` names.
+    0; schedules are called at each update. Booleans, types, ``None``, strings, trees, integers
+    where the default is one, masks (arguments whose names end in ``mask``), and what
+    ``static_args`` names stay static, as they are.
 
     Args:
         inner_factory: a function that makes a transformation, such as ``adamw``.
         static_args: names of arguments that stay as they are.
         hyperparam_dtype: the dtype of those given as Python numbers; None is the default float.
-            An array of a dtype of its own keeps it.
+            Arrays keep their dtypes.
 
     Returns:
         A function with the arguments of ``inner_factory``, whose transformation has the state
         ``InjectStatefulHyperparamsState``.
 
     Raises:
-        ValueError: ``static_args`` names no argument.
-        TypeError: what was taken for a schedule does not give one number.
+        ValueError: ``static_args`` names something that is not an argument.
+        TypeError: an argument taken for a schedule does not return one number.
 
     >>> import stretto as st, stretto.numpy as snp
     >>> tx = inject_hyperparams(st.optim.sgd)(learning_rate=0.5)
@@ -103,28 +103,28 @@ def inject_hyperparams(
         refuse_unknown(caller, "hyperparameter", kwargs, inner_factory, name_of(inner_factory))
         bound = signature.bind(*args, **kwargs)
         bound.apply_defaults()
-        given: dict[str, Any] = {}
+        arguments: dict[str, Any] = {}
         for name, x in bound.arguments.items():
             kind = signature.parameters[name].kind
-            given |= x if kind is inspect.Parameter.VAR_KEYWORD else {name: x}
-        static = {name: x for name, x in given.items() if is_static(name, x)}
-        schedules = {n: x for n, x in given.items() if n not in static and callable(x)}
-        numbers = {n: x for n, x in given.items() if n not in static and n not in schedules}
-        inner_factory(**given)  # refuses at once what can be refused
+            arguments |= x if kind is inspect.Parameter.VAR_KEYWORD else {name: x}
+        static = {name: x for name, x in arguments.items() if is_static(name, x)}
+        schedules = {n: x for n, x in arguments.items() if n not in static and callable(x)}
+        numbers = {n: x for n, x in arguments.items() if n not in static and n not in schedules}
+        inner_factory(**arguments)  # so that bad arguments are refused at once
 
-        def asked(states: dict[str, ScheduleState]) -> dict[str, Any]:
+        def scheduled(states: dict[str, ScheduleState]) -> dict[str, Any]:
             return {
                 name: _scalar(f(states[name].count), caller, name, hyperparam_dtype, f)
                 for name, f in schedules.items()
             }
 
         def inner(hyperparams: dict[str, Any]) -> GradientTransformationExtraArgs:
-            return with_extra_args_support(inner_factory(**static, **hyperparams))
+            return as_transformation(inner_factory(**static, **hyperparams), caller)
 
         def init(params: Any) -> InjectStatefulHyperparamsState:
             states = {name: ScheduleState(first_count()) for name in schedules}
             own = {n: _scalar(x, caller, n, hyperparam_dtype) for n, x in numbers.items()}
-            hyperparams = own | asked(states)
+            hyperparams = own | scheduled(states)
             inner_state = inner(hyperparams).init(params)
             return InjectStatefulHyperparamsState(first_count(), hyperparams, states, inner_state)
 
@@ -135,7 +135,7 @@ def inject_hyperparams(
             **extra: Any,
         ) -> tuple[Any, InjectStatefulHyperparamsState]:
             own = {n: _scalar(state.hyperparams[n], caller, n, hyperparam_dtype) for n in numbers}
-            hyperparams = own | asked(state.hyperparams_states)
+            hyperparams = own | scheduled(state.hyperparams_states)
             updates, inner_state = inner(hyperparams).update(
                 updates, state.inner_state, params, **extra
             )
@@ -168,5 +168,5 @@ def _scalar(x: Any, caller: str, name: str, dtype: Any, schedule: Schedule | Non
         )
     if not value.weak_type and not isinstance(x, (int, float)):
         return value
-    wanted = default_dtype("float") if dtype is None else np.dtype(dtype)
-    return convert(value, wanted if is_inexact(wanted) else value.dtype)
+    target = default_dtype("float") if dtype is None else np.dtype(dtype)
+    return convert(value, target if is_inexact(target) else value.dtype)

@@ -1,8 +1,8 @@
 """What transformations share: rules applied leaf by leaf, fresh states, checks of arguments.
 
 A rule is a function of one leaf of the updates and what belongs to it. It computes in at least
-float32; here its results get the dtypes that they must have, so that a state has the same types at
-all steps. Next, read ``scaling``.
+float32; its results are converted here to the dtypes that they must have, so that a state has the
+same types at all steps. Next, read ``scaling``.
 """
 
 from __future__ import annotations
@@ -49,13 +49,13 @@ __all__ = [
 def columns(
     caller: str, trees: Mapping[str, Any], *, shapes: bool = True
 ) -> tuple[list[list[Any]], Any]:
-    """The leaves of each tree, which must be alike in structure and shapes, and that structure.
+    """The leaves of each tree, and the structure that all must share; leaves must agree in shape.
 
-    ``shapes=False`` leaves shapes out. Raises ``ValueError`` naming the path where they part.
+    With ``shapes=False`` shapes may differ. Raises ``ValueError`` with the path where they differ.
     """
     (name, first), *others = trees.items()
     leaves, spec = tree.flatten(first)
-    found = [leaves]
+    flat = [leaves]
     for other_name, other in others:
         more, other_spec = tree.flatten(other)
         if other_spec != spec:
@@ -73,8 +73,8 @@ def columns(
                 f"{caller}: {name}{path} has shape {np.shape(a)}, but {other_name}{path} has shape "
                 f"{np.shape(b)}"
             )
-        found.append(more)
-    return found, spec
+        flat.append(more)
+    return flat, spec
 
 
 def leafwise(
@@ -89,20 +89,20 @@ def leafwise(
     The rule gives the new update, or a tuple of it and the new moments. Moments come back in the
     dtypes that they had, updates in the common dtype of updates and moments.
 
-    Raises ``ValueError`` where the trees part, ``TypeError`` for updates that are not floating.
+    Raises ``ValueError`` where the trees differ, ``TypeError`` for updates that are not floating.
     """
     moments = moments or {}
     trees = {"updates": updates} | {f"state.{name}": m for name, m in moments.items()}
     if params is not None:
         trees["params"] = params
-    found, spec = columns(caller, trees)
-    _refuse_integers(caller, updates, found[0])
-    named = [
+    flat, spec = columns(caller, trees)
+    _refuse_integers(caller, updates, flat[0])
+    values = [
         as_values(column, caller, lambda root=root, x=x: tree.paths(x, root))
-        for column, (root, x) in zip(found, trees.items(), strict=True)
+        for column, (root, x) in zip(flat, trees.items(), strict=True)
     ]
     results: list[list[Any]] = [[] for _ in range(1 + len(moments))]
-    for group in zip(*named, strict=True):
+    for group in zip(*values, strict=True):
         news = rule(*[wide(x) for x in group])
         before = group[: 1 + len(moments)]
         dtypes = [_common(before), *[x.dtype for x in before[1:]]]
@@ -118,9 +118,8 @@ def _refuse_integers(caller: str, updates: Any, leaves: list[Any]) -> None:
             dtype = getattr(x, "dtype", type(x).__name__)
             name = "float0, the gradient of an integer" if is_float0(x) else f"{dtype}"
             raise TypeError(
-                f"{caller}: updates must be floating, but {path} is {name}; keep such leaves "
-                "out of "
-                f"the parameters, or leave them out here with masked(..., mask)"
+                f"{caller}: updates must be floating, but {path} is {name}; keep such leaves out "
+                f"of the parameters, or leave them out with masked(..., mask)"
             )
 
 
@@ -202,17 +201,17 @@ def safe_increment(count: Array) -> Array:
 
 
 def log_decay(decay: Scalar) -> Any:
-    """The logarithm, of a number in double precision: decayᵗ is the exponential of t times it."""
+    """The logarithm, in double precision for a number: decayᵗ is the exponential of t times it."""
     if isinstance(decay, Value):
         return snp.log(decay)
     return math.log(decay) if decay > 0 else -math.inf
 
 
 def unbias(decay: Scalar, count: Any) -> Any:
-    """1 / (1 − decayᵗ): what a mean that began at zero is to be multiplied by.
+    """1 / (1 − decayᵗ): the factor that corrects a mean that began at zero.
 
-    Source: Kingma and Ba, "Adam", 2015, section 3. The difference, of numbers that are almost equal
-    at first, is had without loss as −expm1(t log decay).
+    Source: Kingma and Ba, "Adam", 2015, section 3. The difference of numbers that are almost equal
+    at first is computed without loss as −expm1(t log decay).
     """
     return -1 / snp.expm1(count * log_decay(decay))
 
@@ -236,7 +235,7 @@ def check(
     above: float | None = None,
     **arguments: Any,
 ) -> None:
-    """Refuse numbers that cannot be meant; arrays of rank 0 and schedules pass, as does None.
+    """Refuse numbers out of range; arrays of rank 0, schedules and None pass.
 
     Raises ``ValueError`` for such numbers and for arrays with axes, ``TypeError`` for others.
     """
@@ -250,9 +249,8 @@ def check(
             if x.ndim:
                 raise ValueError(
                     f"{caller}: {name} must be one number, got an array of shape {x.shape}; for "
-                    "one a "
-                    f"member of a stacked ensemble: per_member(adam, {name}=...), with the "
-                    f"optimiser that you want in place of adam"
+                    f"one per member of a stacked ensemble use per_member(adam, {name}=...), with "
+                    f"your optimiser in place of adam"
                 )
             continue
         if x is None or callable(x):

@@ -1,7 +1,7 @@
 """``masked``: a transformation for some leaves only.
 
-The leaves that are left out are replaced by ``MaskedNode()``, a node without leaves, so that the
-transformation and its state know nothing of them. Next, read ``combining``.
+The other leaves are replaced by ``MaskedNode()``, a node without leaves, so that the transformation
+and its state do not see them. Next, read ``combining``.
 """
 
 from __future__ import annotations
@@ -15,14 +15,14 @@ from stretto.optim.base import (
     GradientTransformation,
     GradientTransformationExtraArgs,
     Mask,
-    with_extra_args_support,
+    as_transformation,
 )
 
 __all__ = ["MaskedNode", "MaskedState", "masked"]
 
 
 class MaskedNode(NamedTuple):
-    """Stands for a leaf that is left out; has no leaves itself."""
+    """A node without leaves, in place of a leaf that is left out."""
 
 
 class MaskedState(NamedTuple):
@@ -43,7 +43,7 @@ def masked(inner: GradientTransformation, mask: Mask) -> GradientTransformationE
         The transformation.
 
     Raises:
-        ValueError: the mask is not a prefix of the parameters; the message says where they part.
+        ValueError: the mask is not a prefix of the parameters; the message says where they differ.
         TypeError: a leaf of the mask is not a boolean.
 
     >>> import stretto as st, stretto.numpy as snp
@@ -53,7 +53,7 @@ def masked(inner: GradientTransformation, mask: Mask) -> GradientTransformationE
     >>> tx.update(st.tree.map(snp.zeros_like, params), tx.init(params), params)[0]
     {'bias': Array([0.], dtype=float32), 'weight': Array([[0.1]], dtype=float32)}
     """
-    within = with_extra_args_support(inner)
+    within = as_transformation(inner, "masked")
 
     def init(params: Any) -> MaskedState:
         return MaskedState(within.init(_kept(params, _choices(mask, params))))
@@ -88,8 +88,8 @@ def _kept(x: Any, choices: list[bool]) -> Any:
     leaves, spec = tree.flatten(x)
     if len(leaves) != len(choices):
         raise ValueError(
-            f"masked: updates have {len(choices)} leaves, but params {len(leaves)}; give those "
-            f"that the updates are for"
+            f"masked: updates have {len(choices)} leaves, but params {len(leaves)}; give the "
+            f"parameters that the updates are for"
         )
     return tree.unflatten(
         spec, [x if chosen else MaskedNode() for x, chosen in zip(leaves, choices, strict=True)]

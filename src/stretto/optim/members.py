@@ -19,7 +19,7 @@ from stretto._engine.core.spelling import refuse_unknown
 from stretto.optim.base import (
     GradientTransformation,
     GradientTransformationExtraArgs,
-    with_extra_args_support,
+    as_transformation,
 )
 from stretto.optim.hyperparameters import inject_hyperparams
 
@@ -29,22 +29,22 @@ __all__ = ["per_member"]
 def per_member(
     inner: GradientTransformation | Callable[..., GradientTransformation], **hyperparams: Any
 ) -> GradientTransformationExtraArgs:
-    """Transform each member of a stacked ensemble alone: its norms, ratios, counts, numbers.
+    """Transform each member of a stacked ensemble alone, with its own norms, ratios and counts.
 
     All leaves of parameters, updates and state have an axis of members first, as ``stretto.stack``
-    makes. What looks at more than one element, such as ``clip_by_global_norm``, ``lamb`` or
-    ``adafactor``, looks at one member; so do masks and labels that are functions of parameters.
-    What goes element by element is the same operation as before on larger arrays.
+    makes. Transformations of more than one element, such as ``clip_by_global_norm``, ``lamb`` or
+    ``adafactor``, see one member; so do masks and labels that are functions of parameters.
+    Element-wise ones are the same operations on larger arrays.
 
     Args:
         inner: a transformation; or, with ``hyperparams``, a function that makes one, such as
             ``adamw``.
         hyperparams: the arguments of that function. An array, or a list or tuple of numbers, has
-            one entry a member along its first axis, and becomes an array of the state, as by
+            one entry per member along its first axis, and becomes an array of the state, as by
             ``inject_hyperparams``: ``state.hyperparams["learning_rate"]`` has shape (members,).
-            Anything else is for all.
+            Anything else is shared by all.
 
-    Keyword arguments of ``update`` have one entry a member, too.
+    Keyword arguments of ``update`` have one entry per member, too.
 
     Returns:
         The transformation.
@@ -74,9 +74,9 @@ def per_member(
     if hyperparams:
         raise TypeError(
             f"per_member: hyperparameters ({', '.join(hyperparams)}) go with a function that makes "
-            f"a transformation, as in per_member(adam, learning_rate=...); got one that is made"
+            f"a transformation, as in per_member(adam, learning_rate=...); got a transformation"
         )
-    within = with_extra_args_support(inner)
+    within = as_transformation(inner, "per_member")
 
     def init(params: Any) -> Any:
         _members({"params": params})
@@ -103,7 +103,7 @@ def _update_of(within: GradientTransformationExtraArgs) -> Callable[..., tuple[A
 def _made_per_member(
     factory: Callable[..., GradientTransformation], hyperparams: Mapping[str, Any]
 ) -> GradientTransformationExtraArgs:
-    """As ``per_member``, with hyperparameters in the state."""
+    """``per_member`` of a function, with hyperparameters in the state."""
     caller = f"per_member({name_of(factory)})"
     refuse_unknown(caller, "hyperparameter", hyperparams, factory, name_of(factory))
     own: dict[str, Any] = {}
@@ -120,12 +120,12 @@ def _made_per_member(
         _members({"params": params} | own)
         return vmap(lambda params, own: make(**shared, **own).init(params))(params, own)
 
-    # An update takes the values from the state: here those of member 0 only say what is one.
+    # An update takes its values from the state; those of member 0 only stand in for a number.
     stand_ins = {name: x[0] for name, x in own.items()}
     of_one = make(**shared, **stand_ins)
     for name, x in hyperparams.items():
         if name in own and not isinstance(x, Value) and own[name].ndim == 1:
-            for number in np.asarray(x).tolist():  # to be refused at once, where it is out of range
+            for number in np.asarray(x).tolist():  # so that one out of range is refused at once
                 factory(**shared, **stand_ins | {name: number})
     return GradientTransformationExtraArgs(init, _update_of(of_one))
 
@@ -144,8 +144,8 @@ def _members(trees: Mapping[str, Any]) -> int:
                 )
             sizes.setdefault(shape[0], f"{path} of shape {shape}")
     if len(sizes) > 1:
-        found = ", ".join(f"{size} in {example}" for size, example in sizes.items())
-        raise ValueError(f"per_member: leaves differ in their number of members: {found}")
+        listing = ", ".join(f"{size} in {example}" for size, example in sizes.items())
+        raise ValueError(f"per_member: leaves differ in their number of members: {listing}")
     if not sizes:
         raise ValueError("per_member: expected parameters with leaves, got none")
     (size,) = sizes

@@ -1,7 +1,7 @@
 """Updates scaled by running means of gradients and of their squares: Adam and its kin.
 
 With b1 and b2 the weights of the past, all keep m ← b1 · m + (1 − b1) · g, and most v ← b2 · v + (1
-− b2) · g²; m̂ and v̂ are these over 1 − b1ᵗ and 1 − b2ᵗ, which undoes that they began at zero
+− b2) · g²; m̂ and v̂ are these over 1 − b1ᵗ and 1 − b2ᵗ, which corrects for their beginning at zero
 (Kingma and Ba, 2015, section 3). Next, read ``rms``.
 """
 
@@ -295,7 +295,7 @@ def scale_by_radam(
         certain = rho >= threshold
         safe = snp.where(
             certain, rho, threshold
-        )  # no root of a negative number where it is not used
+        )  # so that no root of a negative number is taken where it is not used
         r = snp.sqrt((safe - 4) * (safe - 2) * limit / ((limit - 4) * (limit - 2) * safe))
 
         def rule(g: Any, m: Any, v: Any) -> tuple[Any, Any, Any]:

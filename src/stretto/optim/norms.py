@@ -40,10 +40,10 @@ def global_norm(updates: Any) -> Array:
 def scale_by_trust_ratio(
     min_norm: Scalar = 0.0, trust_coefficient: Scalar = 1.0, eps: Scalar = 0.0
 ) -> GradientTransformationExtraArgs:
-    """Each leaf times ``trust_coefficient`` · ‖p‖ / (‖g‖ + eps), or as it is where a norm is 0.
+    """Multiply each leaf by ``trust_coefficient`` · ‖p‖ / (‖g‖ + eps), or by 1 where a norm is 0.
 
     Args:
-        min_norm: norms below it count as it.
+        min_norm: the least norm; smaller ones count as this.
         trust_coefficient: a factor of the ratio.
         eps: added to the norm of the update.
 

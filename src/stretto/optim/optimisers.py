@@ -203,7 +203,7 @@ def rmsprop(
         decay: the weight of the past.
         eps: added to v, or to its root.
         initial_scale: v before the first update.
-        eps_in_sqrt: False for √v + eps, as PyTorch has it.
+        eps_in_sqrt: False for √v + eps, as in PyTorch.
         centered: take the variance, v less the square of the running mean.
         momentum: of the updates, after the learning rate; None for none.
         nesterov: Nesterov's momentum.
@@ -394,7 +394,7 @@ def adafactor(
         min_dim_size_to_factor: see ``scale_by_factored_rms``, as for ``decay_rate``, ``eps`` and
             ``factored``.
         decay_rate: how fast the weight of the past grows to 1.
-        decay_offset: how many updates are taken for not done.
+        decay_offset: how many past updates not to count.
         multiply_by_parameter_scale: times the root mean square of each parameter.
         clipping_threshold: the largest root mean square of a leaf's updates; None for any.
         momentum: the weight of the past in a running mean of updates; None for none.

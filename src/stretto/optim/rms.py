@@ -177,7 +177,7 @@ def scale_by_stddev(
         def rule(g: Any, m: Any, v: Any) -> tuple[Any, Any, Any]:
             m = decay * m + (1 - decay) * g
             v = decay * v + (1 - decay) * squared(g)
-            # Not negative but by rounding (Jensen).
+            # Negative only by rounding (Jensen's inequality).
             variance = snp.maximum(v * correction - squared(m * correction), 0)
             return g * _inverse_root(variance, eps, eps_in_sqrt), m, v
 

@@ -123,11 +123,11 @@ def _scheduled(caller: str, schedule: Schedule, sign: int = 1) -> GradientTransf
 def scale_by_learning_rate(
     learning_rate: ScalarOrSchedule, *, flip_sign: bool = True
 ) -> GradientTransformationExtraArgs:
-    """The updates times minus the learning rate, so that adding them descends.
+    """Multiply the updates by minus the learning rate, so that adding them descends.
 
     Args:
         learning_rate: a number, an array of rank 0 or a schedule.
-        flip_sign: False leaves the minus out.
+        flip_sign: False leaves out the minus.
 
     Returns:
         The transformation.
@@ -155,7 +155,7 @@ def scale_by_learning_rate(
 def add_decayed_weights(
     weight_decay: ScalarOrSchedule = 0.0, mask: Mask | None = None
 ) -> GradientTransformationExtraArgs:
-    """The updates plus ``weight_decay`` times the parameters.
+    """Add ``weight_decay`` times the parameters to the updates.
 
     ``update`` needs ``params``, unless the decay is the number 0.
 
@@ -201,7 +201,7 @@ def add_decayed_weights(
 def add_noise(
     eta: Scalar, gamma: Scalar, key: Key | int | None = None
 ) -> GradientTransformationExtraArgs:
-    """The updates plus normal noise of variance ``eta / tᵞ`` at update t = 1, 2, ….
+    """Add to the updates normal noise of variance ``eta / tᵞ`` at update t = 1, 2, ….
 
     Args:
         eta: the variance at the first update.

@@ -1,8 +1,8 @@
 """Schedules: numbers that change with the count of updates.
 
 A schedule is a function of the number of updates done so far, an integer or an array of rank 0, to
-a number. It stands wherever a transformation takes a ``ScalarOrSchedule``, and for any number
-through ``inject_hyperparams``. Next, read ``cycles``.
+a number. It can be given wherever a transformation takes a ``ScalarOrSchedule``, and for any
+number through ``inject_hyperparams``. Next, read ``cycles``.
 """
 
 from __future__ import annotations
@@ -60,8 +60,8 @@ def polynomial_schedule(
     ``transition_begin``, kept between 0 and ``transition_steps``.
 
     Args:
-        init_value: the value at first.
-        end_value: the value at last.
+        init_value: the first value.
+        end_value: the last value.
         power: the exponent.
         transition_steps: how many updates it takes; with 0 it stays at ``init_value``.
         transition_begin: the count at which it begins.
@@ -94,8 +94,8 @@ def linear_schedule(
     """Go from one value to another along a line.
 
     Args:
-        init_value: the value at first.
-        end_value: the value at last.
+        init_value: the first value.
+        end_value: the last value.
         transition_steps: how many updates it takes; with 0 it stays at ``init_value``.
         transition_begin: the count at which it begins.
 
@@ -109,7 +109,9 @@ def linear_schedule(
     >>> [float(schedule(t)) for t in (0, 1, 4, 9)]
     [0.0, 0.25, 1.0, 1.0]
     """
-    return polynomial_schedule(init_value, end_value, 1, transition_steps, transition_begin)
+    steps = {"transition_steps": transition_steps, "transition_begin": transition_begin}
+    check("linear_schedule", least=0, **steps)
+    return polynomial_schedule(init_value, end_value, 1, **steps)
 
 
 def exponential_decay(
@@ -120,7 +122,7 @@ def exponential_decay(
     staircase: bool = False,
     end_value: Scalar | None = None,
 ) -> Schedule:
-    """``init_value`` · decay_rate^(t / transition_steps): one factor every so many updates.
+    """``init_value`` · decay_rate^(t / transition_steps): a factor per ``transition_steps``.
 
     t is the count less ``transition_begin``, and at least 0.
 
@@ -168,7 +170,7 @@ def cosine_decay_schedule(
     init_value · ((1 − alpha) · (½ + ½ cos(π t / decay_steps))^exponent + alpha).
 
     Args:
-        init_value: the value at first.
+        init_value: the first value.
         decay_steps: how many updates it takes.
         alpha: the last value over the first.
         exponent: of the cosine.
@@ -201,7 +203,7 @@ def piecewise_constant_schedule(
     """Multiply the value by the scale of each boundary that the count has reached.
 
     Args:
-        init_value: the value at first.
+        init_value: the first value.
         boundaries_and_scales: the scales, by boundary.
 
     Returns:
@@ -237,7 +239,7 @@ def join_schedules(schedules: Sequence[Schedule], boundaries: Sequence[int]) -> 
         The schedule.
 
     Raises:
-        ValueError: there is not one boundary fewer than schedules, or the boundaries fall.
+        ValueError: there is not one boundary fewer than schedules, or the boundaries decrease.
 
     >>> schedule = join_schedules([linear_schedule(0.0, 1.0, 4), constant_schedule(0.5)], [4])
     >>> [float(schedule(t)) for t in (2, 4, 5)]
@@ -250,7 +252,7 @@ def join_schedules(schedules: Sequence[Schedule], boundaries: Sequence[int]) -> 
             f"boundaries for {len(parts)} schedules"
         )
     if any(b < a for a, b in itertools.pairwise(ends)):
-        raise ValueError(f"join_schedules: boundaries must not fall, got {ends}")
+        raise ValueError(f"join_schedules: boundaries must not decrease, got {ends}")
 
     def schedule(count: Any) -> Any:
         value = snp.asarray(parts[0](count))
@@ -265,7 +267,7 @@ def warmup_constant_schedule(init_value: Scalar, peak_value: Scalar, warmup_step
     """Rise along a line, and then stay level.
 
     Args:
-        init_value: the value at first.
+        init_value: the first value.
         peak_value: the value from then on.
         warmup_steps: how many updates the line takes.
 
@@ -279,6 +281,7 @@ def warmup_constant_schedule(init_value: Scalar, peak_value: Scalar, warmup_step
     >>> [float(schedule(t)) for t in (0, 2, 4, 9)]
     [0.0, 0.5, 1.0, 1.0]
     """
+    check("warmup_constant_schedule", least=0, warmup_steps=warmup_steps)
     warm = linear_schedule(init_value, peak_value, warmup_steps)
     return join_schedules([warm, constant_schedule(peak_value)], [warmup_steps])
 
@@ -294,7 +297,7 @@ def warmup_cosine_decay_schedule(
     """A line up to ``peak_value``, then half a cosine down to ``end_value``.
 
     Args:
-        init_value: the value at first.
+        init_value: the first value.
         peak_value: the value after ``warmup_steps`` updates.
         warmup_steps: how many updates the line takes.
         decay_steps: how many updates it takes in all, those of the line included.
@@ -305,12 +308,13 @@ def warmup_cosine_decay_schedule(
         The schedule.
 
     Raises:
-        ValueError: ``decay_steps`` is not more than ``warmup_steps``.
+        ValueError: ``decay_steps`` is not more than ``warmup_steps``, or that is negative.
 
     >>> schedule = warmup_cosine_decay_schedule(0.0, 1.0, warmup_steps=2, decay_steps=6)
     >>> [round(float(schedule(t)), 6) for t in (0, 1, 2, 4, 6)]
     [0.0, 0.5, 1.0, 0.5, 0.0]
     """
+    check("warmup_cosine_decay_schedule", least=0, warmup_steps=warmup_steps)
     if not decay_steps > warmup_steps:
         raise ValueError(
             f"warmup_cosine_decay_schedule: decay_steps counts those of the warmup, and must be "
@@ -339,7 +343,7 @@ def warmup_exponential_decay_schedule(
     """Rise along a line, then follow ``exponential_decay``.
 
     Args:
-        init_value: the value at first.
+        init_value: the first value.
         peak_value: the value after ``warmup_steps`` updates.
         warmup_steps: how many updates the line takes.
         transition_steps: as for ``exponential_decay``, as are those below.
@@ -358,6 +362,9 @@ def warmup_exponential_decay_schedule(
     >>> [float(schedule(t)) for t in (0, 1, 2, 3, 4)]
     [0.0, 0.5, 1.0, 0.5, 0.25]
     """
+    caller = "warmup_exponential_decay_schedule"
+    check(caller, least=0, warmup_steps=warmup_steps, transition_begin=transition_begin)
+    check(caller, above=0, transition_steps=transition_steps, decay_rate=decay_rate)
     warm = linear_schedule(init_value, peak_value, warmup_steps)
     falling = exponential_decay(
         peak_value, transition_steps, decay_rate, transition_begin, staircase, end_value

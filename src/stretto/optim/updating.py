@@ -1,4 +1,4 @@
-"""Parameters changed: by updates, towards others, now and then.
+"""Changing parameters: by updates, towards other parameters, from time to time.
 
 Next, read ``optimisers``.
 """
@@ -65,10 +65,10 @@ def incremental_update(new_tensors: Any, old_tensors: Any, step_size: Scalar) ->
     Args:
         new_tensors: a tree of arrays.
         old_tensors: a tree like it.
-        step_size: the weight of the new.
+        step_size: the weight of the new tree.
 
     Returns:
-        A tree in the dtypes of the old: a moving mean.
+        A tree in the dtypes of the old one: a moving mean.
 
     Raises:
         ValueError: the trees or shapes differ, with the path.
@@ -85,7 +85,7 @@ def incremental_update(new_tensors: Any, old_tensors: Any, step_size: Scalar) ->
 def periodic_update(
     new_tensors: Any, old_tensors: Any, steps: ArrayLike, update_period: ArrayLike
 ) -> Any:
-    """Take the new tree every ``update_period`` steps, and keep the old between.
+    """Take the new tree every ``update_period`` steps, and keep the old one in between.
 
     Args:
         new_tensors: a tree of arrays.
@@ -94,7 +94,7 @@ def periodic_update(
         update_period: steps from one update to the next.
 
     Returns:
-        A tree in the dtypes of the old.
+        A tree in the dtypes of the old one.
 
     Raises:
         ValueError: the trees or shapes differ, with the path.

@@ -179,7 +179,7 @@ MESSAGES = [
     (lambda: F.conv2d(X[0, 0], snp.ones((2, 4, 3, 3))), r"must have 4 axes .* got float32\[5,5\]"),
     (lambda: F.conv2d(X, snp.ones((2, 4, 3))), "conv2d: weight must have 4 axes"),
     (lambda: F.conv2d(X, snp.ones((3, 2, 3, 3)), groups=2), "2 groups do not divide the 3 output"),
-    (lambda: F.conv2d(X, snp.ones((2, 4, 6, 3))), "reaches over 6 does not fit an axis of 5"),
+    (lambda: F.conv2d(X, snp.ones((2, 4, 6, 3))), "spans 6 does not fit an axis of 5"),
     (lambda: F.conv2d(X, snp.ones((2, 4, 3, 3)), snp.ones(3)), "bias must have 2 elements"),
     (
         lambda: F.conv2d(X, snp.ones((2, 4, 3, 3)), stride=0),

@@ -145,3 +145,15 @@ def test_messages():
         F.cosine_similarity(x, snp.ones((2, 4)))
     with pytest.raises(ValueError, match=r"cosine_embedding_loss: expected two inputs \(N, D\)"):
         F.cosine_embedding_loss(x, x, snp.ones(3))
+
+
+def test_a_message_names_the_function_that_was_called():
+    x = snp.ones((2, 4))
+    with pytest.raises(ValueError, match=r"^pairwise_distance: shapes .* do not broadcast"):
+        F.pairwise_distance(x, snp.ones((3, 4)))
+    with pytest.raises(ValueError, match=r"^triplet_margin_loss: p must not be negative"):
+        F.triplet_margin_loss(x, x, x, p=-1)
+    with pytest.raises(ValueError, match=r"^triplet_margin_loss: shapes .* do not broadcast"):
+        F.triplet_margin_loss(x, x, snp.ones((3, 4)))
+    with pytest.raises(TypeError, match=r"^triplet_margin_loss: positive must be an array"):
+        F.triplet_margin_loss(x, [1.0], x)

@@ -203,3 +203,11 @@ MESSAGES = [
 def test_messages(call, words):
     with pytest.raises(ValueError, match=words):
         call()
+
+
+def test_instance_norm_is_named_in_its_messages():
+    x = snp.ones((2, 3, 4))
+    with pytest.raises(ValueError, match=r"^instance_norm: give running_mean .*use_input_stats"):
+        F.instance_norm(x, use_input_stats=False)
+    with pytest.raises(ValueError, match=r"^instance_norm: running_var must have shape"):
+        F.instance_norm(x, snp.ones(3), snp.ones(2), use_input_stats=False)

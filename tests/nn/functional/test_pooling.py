@@ -184,8 +184,8 @@ X = snp.ones((1, 2, 5, 5))
 MESSAGES = [
     (lambda: F.max_pool2d(X[0, 0], 2), r"max_pool2d: input must have 4 axes .* float32\[5,5\]"),
     (lambda: F.max_pool2d(X, 2, padding=2), "padding must be at most half"),
-    (lambda: F.avg_pool2d(X, 6), "reaches over 6 does not fit an axis of 5"),
-    (lambda: F.lp_pool2d(X, 2.0, 6), "lp_pool2d: a window that reaches over 6 does not fit"),
+    (lambda: F.avg_pool2d(X, 6), "spans 6 does not fit an axis of 5"),
+    (lambda: F.lp_pool2d(X, 2.0, 6), "lp_pool2d: a window that spans 6 does not fit"),
     (lambda: F.max_pool2d(X, 0), "kernel_size must be an integer of at least 1"),
     (lambda: F.avg_pool2d(X, 2, divisor_override=0), "divisor_override must not be 0"),
     (lambda: F.avg_pool2d(X, (2, 2, 2)), "or 2 of them"),

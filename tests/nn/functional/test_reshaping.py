@@ -99,7 +99,7 @@ def test_laws():
 
 X = snp.ones((2, 6, 4, 4))
 MESSAGES = [
-    (lambda: F.flatten(X, 2, 1), "start_dim 2 lies behind end_dim 1"),
+    (lambda: F.flatten(X, 2, 1), "start_dim 2 comes after end_dim 1"),
     (lambda: F.unflatten(X, 1, (4, -1)), r"sizes \(4, -1\) do not make up axis 1"),
     (lambda: F.unflatten(X, 1, (-1, -1)), "do not make up"),
     (lambda: F.pixel_shuffle(X, 2), "2² does not divide the 6 channels"),

@@ -148,3 +148,8 @@ MESSAGES = [
 def test_messages(call, words):
     with pytest.raises(ValueError, match=words):
         call()
+
+
+def test_upsample_is_named_in_its_messages():
+    with pytest.raises(ValueError, match=r"^upsample: mode 'nearest' does not fit"):
+        F.upsample(snp.ones((2, 4)), 2)

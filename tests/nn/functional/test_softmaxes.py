@@ -54,3 +54,10 @@ def test_gumbel_softmax():
 def test_axis_has_to_be_given():
     with pytest.raises(TypeError, match="dim"):
         F.softmax(snp.ones(3))
+
+
+def test_a_message_names_the_function_that_was_called():
+    with pytest.raises(ValueError, match=r"^softmin: axis 5 is out of bounds"):
+        F.softmin(snp.ones(2), 5)
+    with pytest.raises(ValueError, match=r"^gumbel_softmax: axis 5 is out of bounds"):
+        F.gumbel_softmax(snp.ones(2), dim=5)

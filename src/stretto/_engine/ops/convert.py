@@ -14,7 +14,7 @@ import numpy as np
 
 from stretto._engine.core.boundary import reraise_foreign
 from stretto._engine.core.error_state import ErrorState
-from stretto._engine.core.interpreter import Linear, as_value
+from stretto._engine.core.interpreter import Linear, Value, as_value
 from stretto._engine.core.primitive import Primitive
 from stretto._engine.core.types import (
     ArrayType,
@@ -120,7 +120,7 @@ def _saturate(x: np.ndarray, dtype: np.dtype) -> np.ndarray:
     return np.where(x >= float(high), high, np.where(x <= float(low), low, whole)).astype(dtype)
 
 
-def as_inexact(x: Any, caller: str, argument: str = "x") -> Any:
+def as_inexact(x: Any, caller: str, argument: str = "x") -> Value:
     """The value of an argument; integers and booleans in the default float."""
     x = as_value(x, caller, argument)
     return x if is_inexact(x.dtype) else convert(x, inexact_dtype(x.dtype), x.weak_type)

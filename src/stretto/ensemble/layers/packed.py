@@ -18,7 +18,8 @@ from stretto._engine.ops.contract import dot_general
 from stretto.nn import init
 from stretto.nn.convolution import Conv2d
 from stretto.nn.inputs import check_features, positive, two_keys
-from stretto.nn.module import Module, Parameter
+from stretto.nn.module import Module
+from stretto.nn.parameter import Parameter
 
 __all__ = ["PackedConv2d", "PackedLinear", "packed_width"]
 

@@ -24,7 +24,7 @@ from stretto.ensemble.groups import Group
 from stretto.ensemble.training.losses import modes_of
 from stretto.ensemble.training.state import Best, Pack, Rows, TrainState
 from stretto.ensemble.training.step import Rules, advanced, batch_at, settings_of
-from stretto.optim.base import GradientTransformation, with_extra_args_support
+from stretto.optim.base import GradientTransformation, as_transformation
 from stretto.optim.hyperparameters import name_of
 from stretto.optim.members import per_member as of_members
 from stretto.random.keys import PRNGKey, checked
@@ -372,10 +372,7 @@ class Trainer:
 
 
 def _checked(optimiser: Any, argument: str) -> Any:
-    try:
-        return with_extra_args_support(optimiser)
-    except TypeError as error:
-        raise TypeError(f"fit: {argument}: {error}") from None
+    return as_transformation(optimiser, f"fit: {argument}")
 
 
 def _is_row(x: Any) -> bool:

@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING
 from stretto._engine.core.lazy import names_on_demand
 
 if TYPE_CHECKING:
-    from stretto.nn.functional.activations import *
     from stretto.nn.functional.adaptive import *
     from stretto.nn.functional.affine import *
     from stretto.nn.functional.attention import *
@@ -27,19 +26,18 @@ if TYPE_CHECKING:
     from stretto.nn.functional.multi_head import *
     from stretto.nn.functional.normalisation import *
     from stretto.nn.functional.padding import *
+    from stretto.nn.functional.piecewise_activations import *
     from stretto.nn.functional.pooling import *
     from stretto.nn.functional.recurrence import *
     from stretto.nn.functional.regression_losses import *
     from stretto.nn.functional.reshaping import *
     from stretto.nn.functional.resizing import *
+    from stretto.nn.functional.smooth_activations import *
     from stretto.nn.functional.softmaxes import *
 else:
     __getattr__, __dir__ = names_on_demand(
         __name__,
         {
-            "stretto.nn.functional.activations": "celu elu gelu glu hardshrink hardsigmoid "
-            "hardswish hardtanh leaky_relu logsigmoid mish prelu relu relu6 rrelu selu sigmoid "
-            "silu softplus softshrink softsign tanh tanhshrink threshold",
             "stretto.nn.functional.adaptive": "adaptive_avg_pool1d adaptive_avg_pool2d "
             "adaptive_avg_pool3d adaptive_max_pool1d adaptive_max_pool2d adaptive_max_pool3d",
             "stretto.nn.functional.affine": "bilinear linear",
@@ -61,6 +59,8 @@ else:
             "stretto.nn.functional.normalisation": "batch_norm batch_statistics group_norm "
             "instance_norm layer_norm local_response_norm normalize rms_norm",
             "stretto.nn.functional.padding": "pad",
+            "stretto.nn.functional.piecewise_activations": "celu elu hardshrink hardsigmoid "
+            "hardswish hardtanh leaky_relu prelu relu relu6 rrelu selu softshrink threshold",
             "stretto.nn.functional.pooling": "avg_pool1d avg_pool2d avg_pool3d lp_pool1d "
             "lp_pool2d lp_pool3d max_pool1d max_pool2d max_pool3d",
             "stretto.nn.functional.recurrence": "gru gru_cell lstm lstm_cell rnn_relu "
@@ -70,6 +70,8 @@ else:
             "stretto.nn.functional.reshaping": "channel_shuffle flatten fold pixel_shuffle "
             "pixel_unshuffle unflatten unfold",
             "stretto.nn.functional.resizing": "interpolate upsample",
+            "stretto.nn.functional.smooth_activations": "gelu glu logsigmoid mish sigmoid silu "
+            "softplus softsign tanh tanhshrink",
             "stretto.nn.functional.softmaxes": "gumbel_softmax log_softmax softmax softmin",
         },
     )

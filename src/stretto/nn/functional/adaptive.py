@@ -1,4 +1,4 @@
-"""Pools to a given size: each output has the window that its share of the input spans.
+"""Pooling to a given size: the window of each output is its share of the input.
 
 Names and meanings are those of ``torch.nn.functional``. Output o of m, over n elements, has the
 window from floor(o n / m) to ceil((o + 1) n / m). Where m divides n these tile the axis, and the
@@ -38,16 +38,18 @@ def _sizes(caller: str, x: Any, output_size: Any) -> tuple[int, ...]:
     """The output's spatial sizes; None keeps the input's."""
     spatial = x.shape[2:]
     n = len(spatial)
-    given = output_size if isinstance(output_size, (tuple, list)) else (output_size,) * n
-    ok = all(size is None or (isinstance(size, (int, np.integer)) and size > 0) for size in given)
-    if len(given) != n or not ok:
+    wanted = output_size if isinstance(output_size, (tuple, list)) else (output_size,) * n
+    valid = all(
+        size is None or (isinstance(size, (int, np.integer)) and size > 0) for size in wanted
+    )
+    if len(wanted) != n or not valid:
         raise ValueError(
             f"{caller}: output_size must be a positive integer, or {n} of them or None; got "
             f"{output_size!r}"
         )
     if not all(spatial):
         raise ValueError(f"{caller}: input {x.type} has an empty spatial axis")
-    return tuple(s if size is None else int(size) for s, size in zip(spatial, given, strict=True))
+    return tuple(s if size is None else int(size) for s, size in zip(spatial, wanted, strict=True))
 
 
 def _table(n: int, m: int) -> Table:
@@ -64,7 +66,7 @@ def _adaptive_avg_pool(n: int, input: Any, output_size: Any) -> Any:
     x = as_float(x, caller)
     sizes = _sizes(caller, x, output_size)
     out = convert(x, widened(x.dtype))
-    # The mean over a product of windows is that of means, axis by axis.
+    # The mean over a product of windows is the mean of means, axis by axis.
     for axis, m in enumerate(sizes, 2):
         if x.shape[axis] % m:
             out = _mean_along(out, axis, m)
@@ -100,7 +102,7 @@ def _adaptive_max_pool(n: int, input: Any, output_size: Any, return_indices: boo
 
 
 def adaptive_avg_pool1d(input: ArrayLike, output_size: int | Sequence[int | None] | None) -> Array:
-    """Take the mean of each of as many windows of signals as asked for.
+    """Take the mean of each of a given number of windows of signals.
 
     Args:
         input: (batch, channels, length), or without the batch.
@@ -123,11 +125,11 @@ def adaptive_avg_pool1d(input: ArrayLike, output_size: int | Sequence[int | None
 
 
 def adaptive_avg_pool2d(input: ArrayLike, output_size: int | Sequence[int | None] | None) -> Array:
-    """Take the mean of each of as many windows of images as asked for.
+    """Take the mean of each of a given number of windows of images.
 
     Args:
         input: (batch, channels, height, width), or without the batch.
-        output_size: the number of windows along each axis, a number or one an axis; None keeps the
+        output_size: the number of windows along each axis, a number or one per axis; None keeps the
             input's.
 
     Returns:
@@ -147,11 +149,11 @@ def adaptive_avg_pool2d(input: ArrayLike, output_size: int | Sequence[int | None
 
 
 def adaptive_avg_pool3d(input: ArrayLike, output_size: int | Sequence[int | None] | None) -> Array:
-    """Take the mean of each of as many windows of volumes as asked for.
+    """Take the mean of each of a given number of windows of volumes.
 
     Args:
         input: (batch, channels, depth, height, width), or without the batch.
-        output_size: the number of windows along each axis, a number or one an axis; None keeps the
+        output_size: the number of windows along each axis, a number or one per axis; None keeps the
             input's.
 
     Returns:
@@ -174,7 +176,7 @@ def adaptive_avg_pool3d(input: ArrayLike, output_size: int | Sequence[int | None
 def adaptive_max_pool1d(
     input: ArrayLike, output_size: int | Sequence[int | None] | None, return_indices: bool = False
 ) -> Any:
-    """Take the maximum of each of as many windows of signals as asked for.
+    """Take the maximum of each of a given number of windows of signals.
 
     Args:
         input: (batch, channels, length), or without the batch.
@@ -201,11 +203,11 @@ def adaptive_max_pool1d(
 def adaptive_max_pool2d(
     input: ArrayLike, output_size: int | Sequence[int | None] | None, return_indices: bool = False
 ) -> Any:
-    """Take the maximum of each of as many windows of images as asked for.
+    """Take the maximum of each of a given number of windows of images.
 
     Args:
         input: (batch, channels, height, width), or without the batch.
-        output_size: the number of windows along each axis, a number or one an axis; None keeps the
+        output_size: the number of windows along each axis, a number or one per axis; None keeps the
             input's.
         return_indices: whether to return the places of the maxima as well.
 
@@ -229,11 +231,11 @@ def adaptive_max_pool2d(
 def adaptive_max_pool3d(
     input: ArrayLike, output_size: int | Sequence[int | None] | None, return_indices: bool = False
 ) -> Any:
-    """Take the maximum of each of as many windows of volumes as asked for.
+    """Take the maximum of each of a given number of windows of volumes.
 
     Args:
         input: (batch, channels, depth, height, width), or without the batch.
-        output_size: the number of windows along each axis, a number or one an axis; None keeps the
+        output_size: the number of windows along each axis, a number or one per axis; None keeps the
             input's.
         return_indices: whether to return the places of the maxima as well.
 

@@ -1,4 +1,4 @@
-"""What functions of images and signals share: one number an axis, and inputs without a batch.
+"""What functions of images and signals share: one number per axis, and inputs without a batch.
 
 Read ``convolution`` and ``pooling`` next.
 """

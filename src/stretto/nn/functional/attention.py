@@ -1,8 +1,8 @@
 """Attention: weighted means of values, by how well their keys fit the queries.
 
 Names, arguments and defaults are those of PyTorch's ``torch.nn.functional``; as ``key`` is taken
-here, the key of dropout is ``dropout_key``. Attention is two batched products with one softmax
-between them, whose division is left until after the second, where there is less to divide. Next,
+here, the key of dropout is ``dropout_key``. Attention is two batched products with a softmax
+between them, whose division comes after the second product, where there is less to divide. Next,
 read ``multi_head``.
 """
 
@@ -37,7 +37,7 @@ def causal(queries: int, keys: int) -> Array:
 
 
 def _exponentials(scores: Any, mask: Any) -> tuple[Any, Any]:
-    """Weights of keys, unnormalised, and their sums over the last axis, kept; 1 for a sum of 0."""
+    """Unnormalised weights of keys, and their sums over the last axis; 1 for a sum of 0."""
     if mask is not None:
         boolean = mask.dtype == snp.bool_
         scores = snp.where(mask, scores, -math.inf) if boolean else scores + mask
@@ -59,7 +59,7 @@ def attend(
     *,
     shared: bool = False,
 ) -> tuple[Any, Any, Any]:
-    """The weighted means, (..., L, V), the weights, (..., L, S), and by what to divide these.
+    """The weighted means, (..., L, V), the weights, (..., L, S), and the divisors of the weights.
 
     The queries are scaled already. The mask is True for keys to attend to, or is added; a query
     that may attend to nothing has weights and derivatives of 0. With ``shared`` axis -3 is heads,

@@ -1,6 +1,6 @@
 """What dropout and losses share: checks of arguments, keys, reductions.
 
-Next, read ``activations``.
+Next, read ``piecewise_activations``.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ def same_shape(caller: str, **arguments: Any) -> None:
         got = ", ".join(f"{name} {x.type}" for name, x in arguments.items())
         raise ValueError(
             f"{caller}: expected {' and '.join(arguments)} of one shape, got {got}; broadcast one "
-            f"first if that is meant"
+            f"first if that is intended"
         )
 
 
@@ -58,7 +58,7 @@ def classes_of(caller: str, x: Any, target: Any, axis: int) -> Any:
 def check_known(condition: Any, message: str) -> None:
     """Raise ``ValueError`` where a condition on elements is known not to hold everywhere.
 
-    Nothing is known of traced elements.
+    Traced elements are not known.
     """
     if condition.__class__ is Array and not condition.to_host().all():
         raise ValueError(message)
@@ -81,7 +81,7 @@ def key_or_next(key: Any, caller: str) -> Any:
 def reduced(loss: Any, reduction: str, caller: str) -> Any:
     """The losses themselves (``"none"``), their ``"mean"`` or their ``"sum"``.
 
-    Raises ``ValueError`` for another word, ``TypeError`` for complex losses.
+    Raises ``ValueError`` for an unknown reduction, ``TypeError`` for complex losses.
     """
     if is_complex(loss.dtype):
         raise TypeError(f"{caller}: a loss is real, got {loss.type}")
@@ -95,5 +95,5 @@ def reduced(loss: Any, reduction: str, caller: str) -> Any:
 
 
 def positive_part(x: Any) -> Any:
-    """``max(x, 0)`` with a derivative of 1 at 0, as PyTorch's ``clamp_min`` has it."""
+    """``max(x, 0)`` with a derivative of 1 at 0, as that of PyTorch's ``clamp_min``."""
     return snp.where(snp.greater_equal(x, 0), x, 0.0)

@@ -1,8 +1,8 @@
 """Losses of logits and probabilities against classes.
 
-Names, arguments and defaults are those of PyTorch's ``torch.nn.functional``, without its outdated
+Names, arguments and defaults are those of PyTorch's ``torch.nn.functional``, without the deprecated
 ``size_average`` and ``reduce``. A class is picked by comparing and adding up, not by gathering: so
-forward and back are one pass over the logits each, and stay so under ``vmap``. Next, read
+forward and backward are one pass over the logits each, also under ``vmap``. Next, read
 ``margin_losses``.
 """
 
@@ -74,7 +74,7 @@ def _index_loss(
     reduction: str,
     smoothing: float = 0.0,
 ) -> Any:
-    """The negative of the target's logarithm, smoothed; NaN where no such class is."""
+    """The negative logarithm at the target's class, smoothed; NaN for a class out of range."""
     axis = _class_axis(caller, logs)
     count = logs.shape[axis]
     t = classes_of(caller, logs, target, axis)
@@ -100,7 +100,7 @@ def _index_loss(
 
 
 def _read(x: Any, t: Any, axis: int, ignore_index: int) -> Any:
-    """``x`` with zeros where the target is ignored: what is there may be NaN or infinite."""
+    """``x`` with zeros where the target is ignored, as values there may be NaN or infinite."""
     if t.__class__ is Array and not (t.to_host() == ignore_index).any():
         return x
     return snp.where(expand_dims(snp.not_equal(t, ignore_index), axis), x, 0.0)
@@ -122,7 +122,7 @@ def nll_loss(
         input: logarithms of probabilities (C,), (N, C) or (N, C, d1, ...).
         target: integers, of that shape without the class axis.
         weight: a factor for each class, (C,).
-        ignore_index: the class whose targets count nothing.
+        ignore_index: the class whose targets do not count.
         reduction: ``"none"`` for each loss, ``"mean"`` or ``"sum"``.
 
     Returns:
@@ -130,7 +130,7 @@ def nll_loss(
 
     Raises:
         IndexError: a class is known to be out of range; traced, its loss is NaN.
-        ValueError: shapes do not fit, or ``reduction`` is another word.
+        ValueError: shapes do not fit, or ``reduction`` is unknown.
 
     As PyTorch's ``nn.functional.nll_loss``.
 
@@ -161,7 +161,7 @@ def cross_entropy(
         input: logits (C,), (N, C) or (N, C, d1, ...).
         target: integers, of that shape without the class axis; or probabilities, of that shape.
         weight: a factor for each class, (C,).
-        ignore_index: the class whose targets count nothing.
+        ignore_index: the class whose targets do not count.
         reduction: ``"none"`` for each loss, ``"mean"`` or ``"sum"``.
         label_smoothing: how much of a uniform distribution to mix into the targets.
 
@@ -171,7 +171,7 @@ def cross_entropy(
     Raises:
         IndexError: a class is known to be out of range; traced, its loss is NaN.
         ValueError: shapes do not fit, ``label_smoothing`` is not from 0 to 1, ``ignore_index``
-            comes with probabilities, or ``reduction`` is another word.
+            comes with probabilities, or ``reduction`` is unknown.
 
     As PyTorch's ``nn.functional.cross_entropy``. Source: Szegedy et al., Rethinking the Inception
     Architecture, 2016, for smoothing.
@@ -217,7 +217,7 @@ def _limited_log(x: Any) -> Any:
 
 @custom_jvp
 def _binary(x: Any, t: Any) -> Any:
-    """``-(t log x + (1 - t) log(1 - x))``, each logarithm at least -100, as PyTorch has it."""
+    """``-(t log x + (1 - t) log(1 - x))``, each logarithm at least -100, as in PyTorch."""
     return -(t * _limited_log(x) + (1 - t) * snp.maximum(snp.log1p(-x), _LEAST_LOG))
 
 
@@ -246,7 +246,7 @@ def binary_cross_entropy(
         A scalar, or each loss where ``reduction`` is ``"none"``.
 
     Raises:
-        ValueError: shapes differ, ``reduction`` is another word, or an input is known not to be
+        ValueError: shapes differ, ``reduction`` is unknown, or an input is known not to be
             from 0 to 1 (traced, the loss is NaN).
 
     As PyTorch's ``nn.functional.binary_cross_entropy``.
@@ -293,7 +293,7 @@ def binary_cross_entropy_with_logits(
         A scalar, or each loss where ``reduction`` is ``"none"``.
 
     Raises:
-        ValueError: shapes differ, or ``reduction`` is another word.
+        ValueError: shapes differ, or ``reduction`` is unknown.
 
     As PyTorch's ``nn.functional.binary_cross_entropy_with_logits``.
 
@@ -332,7 +332,7 @@ def kl_div(
         A scalar, or each loss where ``reduction`` is ``"none"``.
 
     Raises:
-        ValueError: shapes differ, ``reduction`` is another word, or there is no batch for
+        ValueError: shapes differ, ``reduction`` is unknown, or there is no batch for
             ``"batchmean"``.
 
     As PyTorch's ``nn.functional.kl_div``. Source: Kullback and Leibler, On Information and

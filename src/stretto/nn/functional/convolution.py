@@ -79,7 +79,7 @@ def _convolve(
     for size, k, d, (low, high) in zip(x.shape[2:], weight.shape[2:], dilations, pairs):
         if size + low + high < d * (k - 1) + 1:
             raise ValueError(
-                f"{caller}: a kernel that reaches over {d * (k - 1) + 1} does not fit an axis of "
+                f"{caller}: a kernel that spans {d * (k - 1) + 1} does not fit an axis of "
                 f"{size} with padding {(low, high)}: input {x.type}, weight {weight.type}"
             )
     out = conv_general_dilated(
@@ -135,7 +135,7 @@ def conv1d(
         batch if the input is.
 
     Raises:
-        ValueError: channels, groups and sizes do not fit, or ``padding`` is another word.
+        ValueError: channels, groups and sizes do not fit, or ``padding`` is unknown.
 
     As PyTorch's ``nn.functional.conv1d``.
 
@@ -173,7 +173,7 @@ def conv2d(
         is.
 
     Raises:
-        ValueError: channels, groups and sizes do not fit, or ``padding`` is another word.
+        ValueError: channels, groups and sizes do not fit, or ``padding`` is unknown.
 
     As PyTorch's ``nn.functional.conv2d``.
 
@@ -201,7 +201,7 @@ def conv3d(
         input: (batch, channels, depth, height, width), or without the batch.
         weight: (outputs, channels / groups, depth, height, width).
         bias: (outputs,).
-        stride: by how much the kernel moves, a number or one an axis, as are the next two.
+        stride: by how much the kernel moves, a number or one per axis, as are the next two.
         padding: how many zeros to add at both ends, ``"valid"`` or ``"same"``, as for ``conv1d``.
         dilation: the distance between elements that the kernel takes.
         groups: into how many groups the channels are divided, which do not mix.
@@ -211,7 +211,7 @@ def conv3d(
         the input is.
 
     Raises:
-        ValueError: channels, groups and sizes do not fit, or ``padding`` is another word.
+        ValueError: channels, groups and sizes do not fit, or ``padding`` is unknown.
 
     As PyTorch's ``nn.functional.conv3d``.
 
@@ -291,7 +291,7 @@ def conv_transpose1d(
         input: (batch, channels, length), or without the batch.
         weight: (channels, outputs / groups, size).
         bias: (outputs,).
-        stride: by how much outputs of neighbouring inputs are apart.
+        stride: the distance between outputs of neighbouring inputs.
         padding: how many elements to take away at both ends of the output.
         output_padding: how many elements to add at its end, fewer than ``stride`` or ``dilation``.
         groups: into how many groups the channels are divided, which do not mix.
@@ -330,7 +330,7 @@ def conv_transpose2d(
         input: (batch, channels, height, width), or without the batch.
         weight: (channels, outputs / groups, height, width).
         bias: (outputs,).
-        stride: by how much outputs of neighbouring inputs are apart.
+        stride: the distance between outputs of neighbouring inputs.
         padding: how many elements to take away at both ends of the output.
         output_padding: how many elements to add at its end, fewer than ``stride`` or ``dilation``.
         groups: into how many groups the channels are divided, which do not mix.
@@ -369,7 +369,7 @@ def conv_transpose3d(
         input: (batch, channels, depth, height, width), or without the batch.
         weight: (channels, outputs / groups, depth, height, width).
         bias: (outputs,).
-        stride: by how much outputs of neighbouring inputs are apart.
+        stride: the distance between outputs of neighbouring inputs.
         padding: how many elements to take away at both ends of the output.
         output_padding: how many elements to add at its end, fewer than ``stride`` or ``dilation``.
         groups: into how many groups the channels are divided, which do not mix.

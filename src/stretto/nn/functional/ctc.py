@@ -29,15 +29,16 @@ from stretto.nn.functional.checks import check_known, reduced
 
 __all__ = ["ctc_loss"]
 
-_WHO = "ctc_loss"
+_CALLER = "ctc_loss"
 
 
-def _lengths(name: str, given: Any, count: int, most: int) -> Any:
-    lengths = as_value(np.asarray(given) if isinstance(given, (tuple, list)) else given, _WHO, name)
+def _lengths(name: str, lengths: Any, count: int, most: int) -> Any:
+    listed = isinstance(lengths, (tuple, list))
+    lengths = as_value(np.asarray(lengths) if listed else lengths, _CALLER, name)
     if kind_of(lengths.dtype) not in ("int", "uint") or lengths.shape != (count,):
-        raise ValueError(f"{_WHO}: expected {name} as {count} integers, got {lengths.type}")
+        raise ValueError(f"{_CALLER}: expected {name} as {count} integers, got {lengths.type}")
     inside = snp.logical_and(snp.greater_equal(lengths, 0), snp.less_equal(lengths, most))
-    check_known(inside, f"{_WHO}: {name} must be from 0 to {most}")
+    check_known(inside, f"{_CALLER}: {name} must be from 0 to {most}")
     return lengths
 
 
@@ -45,13 +46,13 @@ def _rows(targets: Any, lengths: Any) -> Any:
     """Targets one after another as the rows of a matrix."""
     if isinstance(lengths, Tracer):
         raise TracedValueError(
-            f"{_WHO}: targets one after another, {targets.type}, need target_lengths that are not "
-            f"traced; give targets as rows, (batch, longest)"
+            f"{_CALLER}: targets one after another, {targets.type}, need target_lengths that are "
+            f"not traced; give targets as rows, (batch, longest)"
         )
     counts = np.asarray(lengths)
     if counts.sum() != targets.shape[0]:
         raise ValueError(
-            f"{_WHO}: target_lengths add up to {counts.sum()}, but there are {targets.shape[0]} "
+            f"{_CALLER}: target_lengths add up to {counts.sum()}, but there are {targets.shape[0]} "
             f"targets"
         )
     steps = np.arange(max(int(counts.max(initial=0)), 1))
@@ -71,11 +72,11 @@ def _log_add(*terms: Any) -> Any:
 
 def _check(x: ArrayType, targets: ArrayType, blank: int) -> None:
     if not 0 <= blank < x.shape[-1]:
-        raise ValueError(f"{_WHO}: blank must be a class of {x}, got {blank}")
+        raise ValueError(f"{_CALLER}: blank must be a class of {x}, got {blank}")
     rows = targets.ndim == 2 and targets.shape[0] == x.shape[1]
     if kind_of(targets.dtype) not in ("int", "uint") or not (rows or targets.ndim == 1):
         raise ValueError(
-            f"{_WHO}: expected targets as integers (batch, longest), or one after another, for "
+            f"{_CALLER}: expected targets as integers (batch, longest), or one after another, for "
             f"log_probs {x}; got {targets}"
         )
 
@@ -109,7 +110,7 @@ def ctc_loss(
     Raises:
         TracedValueError: targets come one after another, and ``target_lengths`` is traced.
         ValueError: shapes or lengths do not fit, ``blank`` is not a class, or ``reduction`` is
-            another word.
+            unknown.
 
     As PyTorch's ``nn.functional.ctc_loss``. Source: Graves et al., Connectionist Temporal
     Classification, 2006.
@@ -120,9 +121,9 @@ def ctc_loss(
     >>> snp.exp(-loss).round(3)
     Array(0.75, dtype=float32)
     """
-    x, t = as_float(log_probs, _WHO, "log_probs"), as_value(targets, _WHO, "targets")
+    x, t = as_float(log_probs, _CALLER, "log_probs"), as_value(targets, _CALLER, "targets")
     if x.ndim not in (2, 3):
-        raise ValueError(f"{_WHO}: expected log_probs (time, batch, classes), got {x.type}")
+        raise ValueError(f"{_CALLER}: expected log_probs (time, batch, classes), got {x.type}")
     batched = x.ndim == 3
     if not batched:
         x, t = snp.expand_dims(x, 1), snp.expand_dims(t, 0)
@@ -136,7 +137,7 @@ def ctc_loss(
         t = _rows(t, of_target)
 
     # States: blank, label, blank, label, ..., blank. A state is reached from itself, from the one
-    # before, and, unless it is blank or its label repeats, from that before.
+    # before, and, unless it is blank or its label repeats, from the one before that.
     width = 2 * t.shape[1] + 1
     end = expand_dims(2 * of_target, 1)
     place = np.arange(width, dtype=end.dtype)[None]
@@ -164,4 +165,4 @@ def ctc_loss(
         loss = snp.where(snp.isinf(loss), 0.0, loss)
     if reduction == "mean":
         loss = loss / convert(snp.maximum(of_target, 1), loss.dtype)
-    return reduced(loss if batched or reduction != "none" else loss[0], reduction, _WHO)
+    return reduced(loss if batched or reduction != "none" else loss[0], reduction, _CALLER)

@@ -1,10 +1,12 @@
 """Distances and similarities of vectors, and losses of them.
 
-Names, arguments and defaults are those of PyTorch's ``torch.nn.functional``, without its outdated
+Names, arguments and defaults are those of PyTorch's ``torch.nn.functional``, without the deprecated
 ``size_average`` and ``reduce``. A norm's derivative at 0 is 0. Next, read ``ctc``.
 """
 
 from __future__ import annotations
+
+from typing import Any
 
 import stretto.numpy as snp
 from stretto._engine.core.typing import Array, ArrayLike
@@ -48,15 +50,20 @@ def pairwise_distance(
     Array([5.], dtype=float32)
     """
     caller = "pairwise_distance"
+    x, y = as_float(x1, caller, "x1"), as_float(x2, caller, "x2")
+    return _distance(caller, x, y, p, eps, keepdim)
+
+
+def _distance(caller: str, x: Any, y: Any, p: float, eps: float, keepdim: bool = False) -> Any:
+    """The p-norm of ``x - y + eps`` along the last axis."""
     if p < 0:
         raise ValueError(f"{caller}: p must not be negative, got {p!r}")
-    x, y = as_float(x1, caller, "x1"), as_float(x2, caller, "x2")
-    rank = max(x.ndim, y.ndim)
-    difference = of_rank(x, rank) - of_rank(y, rank) + eps
-    if not difference.ndim:
+    shape = broadcast_shapes(caller, x.shape, y.shape)
+    if not shape:
         raise ValueError(
             f"{caller}: expected vectors along the last axis, got {x.type} and {y.type}"
         )
+    difference = of_rank(x, len(shape)) - of_rank(y, len(shape)) + eps
     return vector_norm(difference, axis=-1, keepdims=keepdim, ord=p)
 
 
@@ -116,7 +123,7 @@ def cosine_embedding_loss(
         A scalar, or each loss where ``reduction`` is ``"none"``.
 
     Raises:
-        ValueError: shapes do not fit, or ``reduction`` is another word.
+        ValueError: shapes do not fit, or ``reduction`` is unknown.
 
     As PyTorch's ``nn.functional.cosine_embedding_loss``.
 
@@ -168,7 +175,7 @@ def triplet_margin_loss(
         A scalar, or each loss where ``reduction`` is ``"none"``.
 
     Raises:
-        ValueError: ``p`` is negative, shapes do not broadcast, or ``reduction`` is another word.
+        ValueError: ``p`` is negative, shapes do not broadcast, or ``reduction`` is unknown.
 
     As PyTorch's ``nn.functional.triplet_margin_loss``. Source: Balntas et al., Learning Shallow
     Convolutional Feature Descriptors with Triplet Losses, 2016.
@@ -178,8 +185,13 @@ def triplet_margin_loss(
     >>> st.nn.functional.triplet_margin_loss(a, p, n).round(3)
     Array(4., dtype=float32)
     """
-    near = pairwise_distance(anchor, positive, p, eps)
-    far = pairwise_distance(anchor, negative, p, eps)
+    caller = "triplet_margin_loss"
+    x, y, z = (
+        as_float(anchor, caller, "anchor"),
+        as_float(positive, caller, "positive"),
+        as_float(negative, caller, "negative"),
+    )
+    near, far = _distance(caller, x, y, p, eps), _distance(caller, x, z, p, eps)
     if swap:
-        far = snp.minimum(far, pairwise_distance(positive, negative, p, eps))
-    return reduced(positive_part(near - far + margin), reduction, "triplet_margin_loss")
+        far = snp.minimum(far, _distance(caller, y, z, p, eps))
+    return reduced(positive_part(near - far + margin), reduction, caller)

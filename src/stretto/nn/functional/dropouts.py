@@ -56,7 +56,7 @@ def _channels(x: Any, axes: int, caller: str) -> tuple[int, ...]:
 def _dropout(
     caller: str, input: Any, p: Any, training: bool, key: Any, axes: int | None = None
 ) -> Any:
-    """Dropout of elements, or of channels with so many ``axes`` of space."""
+    """Dropout of elements, or of channels that have this many ``axes`` of space."""
     x, p = as_float(input, caller), probability(p, caller)
     shape = x.shape if axes is None else _channels(x, axes, caller)
     if not training or p == 0:
@@ -218,7 +218,7 @@ def _alpha(caller: str, input: Any, p: Any, training: bool, key: Any, channels: 
     keep = broadcast_in_dim(
         _kept(key_or_next(key, caller), p, shape), x.shape, tuple(range(len(shape)))
     )
-    # Of mean 0 and variance 1 again: a (x or floor) + b, a² (1 - p) (1 + p floor²) = 1.
+    # With mean 0 and variance 1 again: a (x or floor) + b, a² (1 - p) (1 + p floor²) = 1.
     a = 1 / math.sqrt((1 - p) * (1 + p * _SELU_FLOOR**2))
     return select(keep, x, full_like(x, _SELU_FLOOR)) * a + (-a * p * _SELU_FLOOR)
 

@@ -83,8 +83,8 @@ def embedding_bag(
 ) -> Array:
     """Look up rows of a table, and take the mean, sum or maximum of those of each bag.
 
-    PyTorch's ``offsets``, for bags of differing lengths, are not taken: shapes would depend on
-    values. Fill up with ``padding_idx`` instead.
+    PyTorch's ``offsets``, for bags of differing lengths, are not accepted, as shapes would depend
+    on values. Fill up bags with ``padding_idx`` instead.
 
     Args:
         input: integers (bags, length).
@@ -98,7 +98,7 @@ def embedding_bag(
 
     Raises:
         TypeError: ``input`` is not of integers.
-        ValueError: shapes do not fit, ``mode`` is another word, or ``padding_idx`` is not a row.
+        ValueError: shapes do not fit, ``mode`` is unknown, or ``padding_idx`` is not a row.
 
     As PyTorch's ``nn.functional.embedding_bag``.
 

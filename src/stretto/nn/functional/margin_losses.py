@@ -1,6 +1,6 @@
-"""Losses that ask for a margin: of classes, and of labels that are 1 or -1.
+"""Margin losses: of classes, and of labels that are 1 or -1.
 
-Names, arguments and defaults are those of PyTorch's ``torch.nn.functional``, without its outdated
+Names, arguments and defaults are those of PyTorch's ``torch.nn.functional``, without the deprecated
 ``size_average`` and ``reduce``. Next, read ``distances``.
 """
 
@@ -17,6 +17,7 @@ from stretto._engine.ops.iota import broadcasted_iota
 from stretto.nn import functions
 from stretto.nn.functional.arguments import as_float
 from stretto.nn.functional.checks import classes_of, pair, positive_part, reduced
+from stretto.nn.piecewise_functions import relu
 
 __all__ = [
     "hinge_embedding_loss",
@@ -43,7 +44,7 @@ def hinge_embedding_loss(
         A scalar, or each loss where ``reduction`` is ``"none"``.
 
     Raises:
-        ValueError: shapes differ, or ``reduction`` is another word.
+        ValueError: shapes differ, or ``reduction`` is unknown.
 
     As PyTorch's ``nn.functional.hinge_embedding_loss``.
 
@@ -79,7 +80,7 @@ def margin_ranking_loss(
         A scalar, or each loss where ``reduction`` is ``"none"``.
 
     Raises:
-        ValueError: shapes do not broadcast, or ``reduction`` is another word.
+        ValueError: shapes do not broadcast, or ``reduction`` is unknown.
 
     As PyTorch's ``nn.functional.margin_ranking_loss``.
 
@@ -106,7 +107,7 @@ def soft_margin_loss(input: ArrayLike, target: ArrayLike, *, reduction: str = "m
         A scalar, or each loss where ``reduction`` is ``"none"``.
 
     Raises:
-        ValueError: shapes differ, or ``reduction`` is another word.
+        ValueError: shapes differ, or ``reduction`` is unknown.
 
     As PyTorch's ``nn.functional.soft_margin_loss``.
 
@@ -171,7 +172,7 @@ def multi_margin_loss(
     t = expand_dims(classes_of(caller, x, target, axis), axis)
     here = snp.equal(t, broadcasted_iota(t.dtype, x.shape, axis))
     own = snp.sum(snp.where(here, x, 0.0), axis, keepdims=True)
-    over = snp.where(here, 0.0, functions.relu(margin - own + x))
+    over = snp.where(here, 0.0, relu(margin - own + x))
     if p == 2:
         over = snp.square(over)
     loss = snp.mean(over, axis)
@@ -204,7 +205,7 @@ def multilabel_margin_loss(
         A scalar, or each loss where ``reduction`` is ``"none"``.
 
     Raises:
-        ValueError: shapes differ, ``target`` is not integer, or ``reduction`` is another word.
+        ValueError: shapes differ, ``target`` is not integer, or ``reduction`` is unknown.
 
     As PyTorch's ``nn.functional.multilabel_margin_loss``.
 
@@ -225,7 +226,7 @@ def multilabel_margin_loss(
     classes = broadcasted_iota(t.dtype, (*t.shape, count), t.ndim)
     named = snp.logical_and(snp.expand_dims(listed, -1), snp.expand_dims(t, -1) == classes)
     own = snp.sum(snp.where(named, snp.expand_dims(x, -2), 0.0), -1, keepdims=True)
-    over = functions.relu(1 - own + snp.expand_dims(x, -2))
+    over = relu(1 - own + snp.expand_dims(x, -2))
     others = snp.logical_not(snp.any(named, -2, keepdims=True))
     counted = snp.logical_and(snp.expand_dims(listed, -1), others)
     return reduced(snp.sum(snp.where(counted, over, 0.0), (-2, -1)) / count, reduction, caller)
@@ -246,7 +247,7 @@ def multilabel_soft_margin_loss(
         A scalar, or each loss where ``reduction`` is ``"none"``.
 
     Raises:
-        ValueError: shapes differ, or ``reduction`` is another word.
+        ValueError: shapes differ, or ``reduction`` is unknown.
 
     As PyTorch's ``nn.functional.multilabel_soft_margin_loss``.
 

@@ -1,4 +1,4 @@
-"""Multi-head attention: projections, attention of each head, a projection of what they found.
+"""Multi-head attention: projections, attention of each head, a projection of their outputs.
 
 Arguments are those of PyTorch's function of this name; as ``key`` is taken here, the key of dropout
 is ``dropout_key``. Next, read ``recurrence``.
@@ -23,7 +23,7 @@ from stretto.nn.functional.checks import probability
 
 __all__ = ["multi_head_attention_forward"]
 
-_WHO = "MultiheadAttention"
+_CALLER = "MultiheadAttention"
 
 
 def _slices(x: Any, sizes: tuple[int, ...], axis: int) -> list[Any]:
@@ -48,20 +48,20 @@ def _projected(
 
 
 def _mask(name: str, mask: Any, shapes: tuple[tuple[int, ...], ...]) -> Any:
-    mask = as_value(mask, _WHO, name)
+    mask = as_value(mask, _CALLER, name)
     if mask.dtype != snp.bool_ and (not is_inexact(mask.dtype) or is_complex(mask.dtype)):
         raise TypeError(
-            f"{_WHO}: {name} must be boolean (True for keys to leave out) or floating (added to "
+            f"{_CALLER}: {name} must be boolean (True for keys to leave out) or floating (added to "
             f"the scores), got {mask.type}"
         )
     if mask.shape not in shapes:
         expected = " or ".join(map(str, shapes))
-        raise ValueError(f"{_WHO}: expected {name} of shape {expected}, got {mask.type}")
+        raise ValueError(f"{_CALLER}: expected {name} of shape {expected}, got {mask.type}")
     return mask
 
 
 def _combined(masks: list[Any], extra: int) -> Any:
-    """One mask, True for keys to attend to, or to be added; ``extra`` keys more are attended to."""
+    """One mask, True for keys to attend to, or floats to add; it allows ``extra`` further keys."""
     if not masks:
         return None
     masks = [of_rank(m, max(m.ndim for m in masks)) for m in masks]
@@ -87,11 +87,11 @@ def _heads(x: Any, heads: int, batch_first: bool) -> Any:
 def _check(query: Any, key: Any, value: Any, features: tuple[int, int, int], axis: int) -> None:
     got = f"query {query.type}, key {key.type}, value {value.type}"
     if query.ndim not in (2, 3) or key.ndim != query.ndim or value.ndim != query.ndim:
-        raise ValueError(f"{_WHO}: expected query, key and value all of rank 3 or 2, got {got}")
+        raise ValueError(f"{_CALLER}: expected query, key and value all of rank 3 or 2, got {got}")
     if (query.shape[-1], key.shape[-1], value.shape[-1]) != features:
         raise ValueError(
-            f"{_WHO}: expected sizes of the last axes embed_dim={features[0]}, kdim={features[1]}, "
-            f"vdim={features[2]}, got {got}"
+            f"{_CALLER}: expected sizes of the last axes embed_dim={features[0]}, "
+            f"kdim={features[1]}, vdim={features[2]}, got {got}"
         )
     batch = 1 - axis
     if key.shape[:-1] != value.shape[:-1] or (
@@ -99,7 +99,7 @@ def _check(query: Any, key: Any, value: Any, features: tuple[int, int, int], axi
     ):
         order = "(batch, length, features)" if axis else "(length, batch, features)"
         raise ValueError(
-            f"{_WHO}: expected key and value of one length, and one batch size, as {order}; got "
+            f"{_CALLER}: expected key and value of one length, and one batch size, as {order}; got "
             f"{got}"
         )
 
@@ -107,7 +107,7 @@ def _check(query: Any, key: Any, value: Any, features: tuple[int, int, int], axi
 def _with_biases(
     both: tuple[Any, Any], biases: tuple[Any, Any], one: tuple[int, ...], axis: int
 ) -> list[Any]:
-    """Keys and values, each with one more along the axis."""
+    """Keys and values, each with its bias as one more along the axis."""
     for name, bias in zip(("bias_k", "bias_v"), biases, strict=True):
         if bias is None:
             raise ValueError(
@@ -147,7 +147,7 @@ def multi_head_attention_forward(
     batch_first: bool = False,
     dropout_key: Key | None = None,
 ) -> tuple[Array, Array | None]:
-    """Project, attend by several heads, and project what they find.
+    """Project, attend with several heads, and project their outputs.
 
     Inputs are (length, batch, features), with ``batch_first`` (batch, length, features), or without
     the batch.
@@ -207,12 +207,12 @@ def multi_head_attention_forward(
     """
     same = (query is key, key is value)
     query, key, value = (
-        as_float(x, _WHO, name) for x, name in ((query, "query"), (key, "key"), (value, "value"))
+        as_float(x, _CALLER, name) for x, name in ((query, "query"), (key, "key"), (value, "value"))
     )
-    p = probability(dropout_p, _WHO, "dropout") if training else 0.0
+    p = probability(dropout_p, _CALLER, "dropout") if training else 0.0
     e, heads = embed_dim_to_check, num_heads
     if heads < 1 or e % heads:
-        raise ValueError(f"{_WHO}: embed_dim {e} is not a multiple of num_heads {heads}")
+        raise ValueError(f"{_CALLER}: embed_dim {e} is not a multiple of num_heads {heads}")
     separate: Any = (q_proj_weight, k_proj_weight, v_proj_weight)
     features: Any = tuple(w.shape[-1] for w in separate) if use_separate_proj_weight else (e, e, e)
     batched, axis = query.ndim == 3, 1 if batch_first and query.ndim == 3 else 0
@@ -248,7 +248,7 @@ def multi_head_attention_forward(
         k, v = concatenate([k, zeros], axis), concatenate([v, zeros], axis)
     q, k, v = (_heads(x, heads, batch_first) for x in (q * math.sqrt(heads / e), k, v))
     out, weights, total = attend(
-        _WHO, q, k, v, _combined(masks, k.shape[-2] - keys), p, dropout_key
+        _CALLER, q, k, v, _combined(masks, k.shape[-2] - keys), p, dropout_key
     )
     # (N, heads, L, E / heads) back to the order of the query
     out = transpose(out, (0, 2, 1, 3) if batch_first else (2, 0, 1, 3))

@@ -2,7 +2,7 @@
 
 Names, meanings and defaults are those of ``torch.nn.functional``. Statistics of narrow floats are
 taken in float32. Arrays never change, so running statistics are not updated here:
-``batch_statistics`` gives what they are made of, and the modules keep them.
+``batch_statistics`` gives their parts, and the modules keep them.
 """
 
 from __future__ import annotations
@@ -38,22 +38,22 @@ __all__ = [
 
 
 def _mean(x: Any, axes: tuple[int, ...]) -> Any:
-    """The mean over the axes, kept."""
-    kept = tuple(1 if d in axes else n for d, n in enumerate(x.shape))
-    return reshape(reduce_sum(x, axes), kept) / math.prod(x.shape[d] for d in axes)
+    """The mean over the axes, which stay with size 1."""
+    shape = tuple(1 if d in axes else n for d, n in enumerate(x.shape))
+    return reshape(reduce_sum(x, axes), shape) / math.prod(x.shape[d] for d in axes)
 
 
 def _moments(x: Any, axes: tuple[int, ...]) -> tuple[Any, Any]:
-    """Differences from the mean, and the variance, over the axes, kept."""
+    """Differences from the mean, and the variance, over the axes, which stay with size 1."""
     centred = x - _mean(x, axes)
     return centred, _mean(centred * centred, axes)
 
 
-def _placed(caller: str, name: str, given: Any, shape: tuple[int, ...], x: Value, axis: int) -> Any:
+def _placed(caller: str, name: str, param: Any, shape: tuple[int, ...], x: Value, axis: int) -> Any:
     """The argument, of ``shape``, along the axes of ``x`` from ``axis`` on; None stays None."""
-    if given is None:
+    if param is None:
         return None
-    value = as_value(given, caller, name)
+    value = as_value(param, caller, name)
     if value.shape != shape:
         raise ValueError(
             f"{caller}: {name} must have shape {shape} for input {x.type}, got {value.type}"
@@ -90,7 +90,7 @@ def batch_statistics(input: ArrayLike) -> tuple[Array, Array]:
     """Find the mean and the (biased) variance of each channel.
 
     Running statistics, as PyTorch keeps them, are weighted means of these, the variance times n /
-    (n - 1) for n values a channel.
+    (n - 1) for n values per channel.
 
     Args:
         input: (batch, channels, ...).
@@ -142,7 +142,7 @@ def batch_norm(
         The shape of ``input``, in its dtype; integers become floats.
 
     Raises:
-        ValueError: shapes do not fit, statistics are missing, or there is one value a channel in
+        ValueError: shapes do not fit, statistics are missing, or there is one value per channel in
             training.
 
     As PyTorch's ``nn.functional.batch_norm``. Source: Ioffe and Szegedy, Batch Normalization, 2015.
@@ -157,23 +157,46 @@ def batch_norm(
     Array([[0., 5.],
            [1., 5.]], dtype=float32)
     """
-    caller = "batch_norm"
-    x = _channelled(caller, input)
-    shape = (x.shape[1],)
-    factor, shift = (
-        _placed(caller, name, given, shape, x, 1)
-        for name, given in (("weight", weight), ("bias", bias))
+    x = _channelled("batch_norm", input)
+    axes = (0, *range(2, x.ndim)) if training else None
+    running = _given_statistics("batch_norm", running_mean, running_var, axes, "training=True")
+    return _by_channels("batch_norm", x, axes, running, weight, bias, eps)
+
+
+def _given_statistics(
+    caller: str, mean: Any, variance: Any, axes: tuple[int, ...] | None, way: str
+) -> tuple[Any, Any]:
+    """The running statistics; raises ``ValueError`` where they are needed and missing."""
+    if axes is None and (mean is None or variance is None):
+        raise ValueError(f"{caller}: give running_mean and running_var, or {way}")
+    return mean, variance
+
+
+def _by_channels(
+    caller: str,
+    x: Value,
+    axes: tuple[int, ...] | None,
+    running: tuple[Any, Any],
+    weight: Any,
+    bias: Any,
+    eps: float,
+) -> Any:
+    """Each channel normalised by its statistics over the axes, or without axes by the running."""
+    factor, shift, mean, variance = (
+        _placed(caller, name, value, (x.shape[1],), x, 1)
+        for name, value in (
+            ("weight", weight),
+            ("bias", bias),
+            ("running_mean", None if axes else running[0]),
+            ("running_var", None if axes else running[1]),
+        )
     )
     wide = convert(x, widened(x.dtype))
-    if training:
-        axes = (0, *range(2, x.ndim))
+    if axes is None:
+        centred = wide - mean
+    else:
         _counted(caller, x, axes)
         centred, variance = _moments(wide, axes)
-    else:
-        if running_mean is None or running_var is None:
-            raise ValueError(f"{caller}: give running_mean and running_var, or training=True")
-        centred = wide - _placed(caller, "running_mean", running_mean, shape, x, 1)
-        variance = _placed(caller, "running_var", running_var, shape, x, 1)
     root = rsqrt(variance + eps)
     return _scaled(centred * (root if factor is None else root * factor), None, shift, x.dtype)
 
@@ -203,7 +226,7 @@ def instance_norm(
         The shape of ``input``, in its dtype; integers become floats.
 
     Raises:
-        ValueError: shapes do not fit, statistics are missing, or there is one value a channel.
+        ValueError: shapes do not fit, statistics are missing, or there is one value per channel.
 
     As PyTorch's ``nn.functional.instance_norm``. Source: Ulyanov et al., Instance Normalization,
     2016.
@@ -215,18 +238,11 @@ def instance_norm(
     <BLANKLINE>
            [[-1.,  1.]]], dtype=float32)
     """
-    caller = "instance_norm"
-    x = _channelled(caller, input)
-    if not use_input_stats:
-        return batch_norm(x, running_mean, running_var, weight, bias, eps=eps)
-    axes = tuple(range(2, x.ndim))
-    _counted(caller, x, axes)
-    factor, shift = (
-        _placed(caller, name, given, (x.shape[1],), x, 1)
-        for name, given in (("weight", weight), ("bias", bias))
-    )
-    centred, variance = _moments(convert(x, widened(x.dtype)), axes)
-    return _scaled(centred * rsqrt(variance + eps), factor, shift, x.dtype)
+    x = _channelled("instance_norm", input)
+    axes = tuple(range(2, x.ndim)) if use_input_stats else None
+    way = "use_input_stats=True"
+    running = _given_statistics("instance_norm", running_mean, running_var, axes, way)
+    return _by_channels("instance_norm", x, axes, running, weight, bias, eps)
 
 
 # Over the features of each example
@@ -276,8 +292,8 @@ def layer_norm(
     x = as_float(input, caller)
     shape, axes = _last_axes(caller, x, normalized_shape)
     factor, shift = (
-        _placed(caller, name, given, shape, x, axes[0])
-        for name, given in (("weight", weight), ("bias", bias))
+        _placed(caller, name, value, shape, x, axes[0])
+        for name, value in (("weight", weight), ("bias", bias))
     )
     centred, variance = _moments(convert(x, widened(x.dtype)), axes)
     return _scaled(centred * rsqrt(variance + eps), factor, shift, x.dtype)
@@ -362,8 +378,8 @@ def group_norm(
             f"{x.type}"
         )
     factor, shift = (
-        _placed(caller, name, given, (channels,), x, 1)
-        for name, given in (("weight", weight), ("bias", bias))
+        _placed(caller, name, value, (channels,), x, 1)
+        for name, value in (("weight", weight), ("bias", bias))
     )
     grouped = reshape(convert(x, widened(x.dtype)), (batch, groups, channels // groups, *spatial))
     centred, variance = _moments(grouped, tuple(range(2, grouped.ndim)))

@@ -37,7 +37,7 @@ def pad(
     Raises:
         TypeError: ``pad`` is not of integers.
         ValueError: ``pad`` does not come in pairs, has more of them than there are axes, asks for
-            more elements than an axis has, or ``mode`` is another word.
+            more elements than an axis has, or ``mode`` is unknown.
 
     As PyTorch's ``nn.functional.pad``.
 
@@ -75,7 +75,7 @@ def pad(
 def _beyond(x: Any, axis: int, low: int, high: int, mode: str) -> Any:
     """``x`` with its own elements before and after along an axis."""
     crop = max(-low, 0), max(-high, 0)
-    if mode == "circular":  # what is taken away is not there to be repeated
+    if mode == "circular":  # elements taken away are not repeated
         x = slice_in_dim(x, crop[0], x.shape[axis] - crop[1], 1, axis)
         crop = 0, 0
     n = x.shape[axis]

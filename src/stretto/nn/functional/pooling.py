@@ -1,7 +1,7 @@
-"""Pools over windows of one size: the greatest, the mean, and power means.
+"""Pooling over windows of one size: the maximum, the mean, and power means.
 
-Names, meanings and defaults are those of ``torch.nn.functional``. The greatest and the mean are
-each one window reduction of ``ops.window``. Next, read ``adaptive``.
+Names, meanings and defaults are those of ``torch.nn.functional``. Maximum and mean are
+one window reduction each. Next, read ``adaptive``.
 """
 
 from __future__ import annotations
@@ -54,14 +54,14 @@ def _windows(
     for size, k, s, p, d in zip(x.shape[2:], sizes, strides, paddings, dilations, strict=True):
         if 2 * p > d * (k - 1) + 1:
             raise ValueError(
-                f"{caller}: padding must be at most half of what a window reaches over, got "
+                f"{caller}: padding must be at most half of what a window spans, got "
                 "padding "
                 f"{paddings}, kernel_size {sizes}, dilation {dilations}"
             )
         window = window_of(size, k, s, p, d, ceil_mode)
         if window.count(size) < 1:
             raise ValueError(
-                f"{caller}: a window that reaches over {window.extent} does not fit an axis of "
+                f"{caller}: a window that spans {window.extent} does not fit an axis of "
                 f"{size} "
                 f"with padding {p}: input {x.type}"
             )
@@ -106,7 +106,7 @@ def max_pool1d(
     Args:
         input: (batch, channels, length), or without the batch.
         kernel_size: the size of a window.
-        stride: by how much windows are apart; ``kernel_size`` by default.
+        stride: the distance between windows; ``kernel_size`` by default.
         padding: how many elements, which never win, to add at both ends; at most half a window.
         dilation: the distance between elements of a window.
         ceil_mode: whether a last window may reach beyond the end.
@@ -142,8 +142,8 @@ def max_pool2d(
 
     Args:
         input: (batch, channels, height, width), or without the batch.
-        kernel_size: the size of a window, a number or one an axis, as are the settings after it.
-        stride: by how much windows are apart; ``kernel_size`` by default.
+        kernel_size: the size of a window, a number or one per axis, as are the settings after it.
+        stride: the distance between windows; ``kernel_size`` by default.
         padding: how many elements, which never win, to add at both ends; at most half a window.
         dilation: the distance between elements of a window.
         ceil_mode: whether a last window may reach beyond the end.
@@ -180,8 +180,8 @@ def max_pool3d(
 
     Args:
         input: (batch, channels, depth, height, width), or without the batch.
-        kernel_size: the size of a window, a number or one an axis, as are the settings after it.
-        stride: by how much windows are apart; ``kernel_size`` by default.
+        kernel_size: the size of a window, a number or one per axis, as are the settings after it.
+        stride: the distance between windows; ``kernel_size`` by default.
         padding: how many elements, which never win, to add at both ends; at most half a window.
         dilation: the distance between elements of a window.
         ceil_mode: whether a last window may reach beyond the end.
@@ -209,7 +209,7 @@ def max_pool3d(
 
 
 def _divisor(windows: list[AxisWindow], sizes: tuple[int, ...], count_padding: bool) -> Any:
-    """How many elements each window counts: a number where all count as many."""
+    """How many elements count in each window; one number where it is the same for all."""
     counts = []
     for w, n in zip(windows, sizes, strict=True):
         starts = np.arange(w.count(n)) * w.stride - w.low
@@ -263,7 +263,7 @@ def avg_pool1d(
     Args:
         input: (batch, channels, length), or without the batch.
         kernel_size: the size of a window.
-        stride: by how much windows are apart; ``kernel_size`` by default.
+        stride: the distance between windows; ``kernel_size`` by default.
         padding: how many zeros to add at both ends; at most half a window.
         ceil_mode: whether a last window may reach beyond the end, where nothing counts.
         count_include_pad: whether the zeros of the padding count.
@@ -297,8 +297,8 @@ def avg_pool2d(
 
     Args:
         input: (batch, channels, height, width), or without the batch.
-        kernel_size: the size of a window, a number or one an axis, as are the settings after it.
-        stride: by how much windows are apart; ``kernel_size`` by default.
+        kernel_size: the size of a window, a number or one per axis, as are the settings after it.
+        stride: the distance between windows; ``kernel_size`` by default.
         padding: how many zeros to add at both ends; at most half a window.
         ceil_mode: whether a last window may reach beyond the end, where nothing counts.
         count_include_pad: whether the zeros of the padding count.
@@ -336,8 +336,8 @@ def avg_pool3d(
 
     Args:
         input: (batch, channels, depth, height, width), or without the batch.
-        kernel_size: the size of a window, a number or one an axis, as are the settings after it.
-        stride: by how much windows are apart; ``kernel_size`` by default.
+        kernel_size: the size of a window, a number or one per axis, as are the settings after it.
+        stride: the distance between windows; ``kernel_size`` by default.
         padding: how many zeros to add at both ends; at most half a window.
         ceil_mode: whether a last window may reach beyond the end, where nothing counts.
         count_include_pad: whether the zeros of the padding count.
@@ -391,7 +391,7 @@ def lp_pool1d(
         input: (batch, channels, length), or without the batch.
         norm_type: the power.
         kernel_size: the size of a window.
-        stride: by how much windows are apart; ``kernel_size`` by default.
+        stride: the distance between windows; ``kernel_size`` by default.
         ceil_mode: whether a last window may reach beyond the end.
 
     Returns:
@@ -425,8 +425,8 @@ def lp_pool2d(
     Args:
         input: (batch, channels, height, width), or without the batch.
         norm_type: the power.
-        kernel_size: the size of a window, a number or one an axis, as are the settings after it.
-        stride: by how much windows are apart; ``kernel_size`` by default.
+        kernel_size: the size of a window, a number or one per axis, as are the settings after it.
+        stride: the distance between windows; ``kernel_size`` by default.
         ceil_mode: whether a last window may reach beyond the end.
 
     Returns:
@@ -461,8 +461,8 @@ def lp_pool3d(
     Args:
         input: (batch, channels, depth, height, width), or without the batch.
         norm_type: the power.
-        kernel_size: the size of a window, a number or one an axis, as are the settings after it.
-        stride: by how much windows are apart; ``kernel_size`` by default.
+        kernel_size: the size of a window, a number or one per axis, as are the settings after it.
+        stride: the distance between windows; ``kernel_size`` by default.
         ceil_mode: whether a last window may reach beyond the end.
 
     Returns:

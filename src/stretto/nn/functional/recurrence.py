@@ -1,30 +1,17 @@
 """Recurrent networks: Elman's, LSTM and GRU, over a whole sequence or one step.
 
 Names, arguments, the order of gates and the shapes of weights are those of PyTorch's functions
-``torch.lstm``, ``torch.lstm_cell`` and so on. The products of inputs and weights of all steps are
-one, in front of a scan which has only the product of the state. Next, read ``ctc``.
+``torch.lstm``, ``torch.lstm_cell`` and so on; ``recurrent_networks`` has what they share. Next,
+read ``ctc``.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from typing import Any, NamedTuple
+from collections.abc import Sequence
+from typing import Any
 
-import stretto.numpy as snp
-from stretto._engine.control.scan import scan
-from stretto._engine.core.interpreter import as_value
 from stretto._engine.core.typing import Array, ArrayLike, Key
-from stretto._engine.ops.broadcast import of_rank
-from stretto._engine.ops.comparison import full
-from stretto._engine.ops.contract import matmul
-from stretto._engine.ops.convert import convert
-from stretto._engine.ops.shape import concatenate, slice_in_dim
-from stretto.nn import functions
-from stretto.nn.functional.affine import linear
-from stretto.nn.functional.arguments import as_float
-from stretto.nn.functional.checks import key_or_next, probability
-from stretto.nn.functional.dropouts import dropout
-from stretto.random.keys import split
+from stretto.nn.functional.recurrent_networks import GRU, LSTM, RELU, TANH, cell, network
 
 __all__ = [
     "gru",
@@ -36,220 +23,6 @@ __all__ = [
     "rnn_tanh",
     "rnn_tanh_cell",
 ]
-
-
-class _Weights(NamedTuple):
-    """Those of one layer in one direction."""
-
-    of_input: Any
-    of_state: Any
-    input_bias: Any = None
-    state_bias: Any = None
-    projection: Any = None
-
-
-class _Kind(NamedTuple):
-    """A kind of recurrent network: its name, how many gates, and one step.
-
-    ``step(x, state, weight, bias)`` takes the input's product, the state (a tuple, its first part
-    the output), the state's weight, transposed, and what is to be added to its product.
-    """
-
-    name: str
-    gates: int
-    step: Callable[[Any, tuple[Any, ...], Any, Any, Any], tuple[Any, ...]]
-    states: int = 1
-
-
-def _parts(x: Any, count: int) -> list[Any]:
-    n = x.shape[-1] // count
-    return [slice_in_dim(x, i * n, (i + 1) * n, axis=-1) for i in range(count)]
-
-
-def _elman(function: Callable[[Any], Any]) -> Callable[..., tuple[Any, ...]]:
-    def step(x: Any, state: tuple[Any, ...], weight: Any, bias: Any, projection: Any) -> Any:
-        # h' = f(W x + b + U h + c)
-        return (function(x + matmul(state[0], weight)),)
-
-    return step
-
-
-def _lstm_step(x: Any, state: tuple[Any, ...], weight: Any, bias: Any, projection: Any) -> Any:
-    # i, f, g, o of W x + b + U h + c;  c' = σ(f) c + σ(i) tanh(g);  h' = P σ(o) tanh(c')
-    h, c = state
-    i, f, g, o = _parts(x + matmul(h, weight), 4)
-    c = functions.sigmoid(f) * c + functions.sigmoid(i) * functions.tanh(g)
-    h = functions.sigmoid(o) * functions.tanh(c)
-    return (h if projection is None else matmul(h, projection)), c
-
-
-def _gru_step(x: Any, state: tuple[Any, ...], weight: Any, bias: Any, projection: Any) -> Any:
-    # r, z, n of W x + b and U h + c;  n = tanh(n + σ(r) n');  h' = (1 - σ(z)) n + σ(z) h
-    (h,) = state
-    product = matmul(h, weight)
-    xr, xz, xn = _parts(x, 3)
-    hr, hz, hn = _parts(product if bias is None else product + of_rank(bias, product.ndim), 3)
-    z = functions.sigmoid(xz + hz)
-    n = functions.tanh(xn + functions.sigmoid(xr + hr) * hn)
-    return (n + z * (h - n),)
-
-
-_TANH = _Kind("rnn_tanh", 1, _elman(functions.tanh))
-_RELU = _Kind("rnn_relu", 1, _elman(functions.relu))
-_LSTM = _Kind("lstm", 4, _lstm_step, 2)
-_GRU = _Kind("gru", 3, _gru_step)
-
-
-def _prepared(kind: _Kind, x: Any, weights: _Weights) -> tuple[Any, Any]:
-    """The input's product with all that can be added before the loop, and what is added in it."""
-    bias, late = weights.input_bias, weights.state_bias
-    if late is not None and kind is not _GRU:
-        bias, late = bias + late, None
-    return linear(x, weights.of_input, bias), late
-
-
-def _run(
-    kind: _Kind, x: Any, state: tuple[Any, ...], weights: _Weights, reverse: bool
-) -> tuple[Any, tuple[Any, ...]]:
-    """The outputs of all steps of (L, N, features), and the last state."""
-    products, bias = _prepared(kind, x, weights)
-    weight = snp.swapaxes(weights.of_state, 0, 1)
-    projection = None
-    if weights.projection is not None:
-        projection = snp.swapaxes(weights.projection, 0, 1)
-
-    def step(state: tuple[Any, ...], x: Any) -> Any:
-        state = kind.step(x, state, weight, bias, projection)
-        return state, state[0]
-
-    last, outputs = scan(step, state, products, reverse=reverse)
-    return outputs, last
-
-
-def _check_weights(
-    caller: str, gates: int, x: Any, hidden: int, out: int, weights: _Weights
-) -> None:
-    expected = {
-        "weight_ih": (weights.of_input, (gates * hidden, x.shape[-1])),
-        "weight_hh": (weights.of_state, (gates * hidden, out)),
-        "bias_ih": (weights.input_bias, (gates * hidden,)),
-        "bias_hh": (weights.state_bias, (gates * hidden,)),
-        "weight_hr": (weights.projection, (out, hidden)),
-    }
-    for name, (value, shape) in expected.items():
-        if value is not None and value.shape != shape:
-            raise ValueError(
-                f"{caller}: expected {name} of shape {shape} for input {x.type} and hidden size "
-                f"{hidden}, got {value.type}"
-            )
-
-
-def _grouped(
-    caller: str, params: Sequence[Any], has_biases: bool, runs: int, projects: bool
-) -> list[_Weights]:
-    """The flat list of weights by layers and directions."""
-    size = 2 + 2 * has_biases
-    if projects and len(params) == runs * (size + 1):
-        size += 1
-    elif len(params) != runs * size:
-        raise ValueError(
-            f"{caller}: expected {size} weights for each of {runs} layers and directions, got "
-            f"{len(params)} in all"
-        )
-    values = [as_float(w, caller, f"params[{i}]") for i, w in enumerate(params)]
-    out = []
-    for i in range(0, len(values), size):
-        first, rest = values[i : i + 2], values[i + 2 : i + size]
-        biases = rest[:2] if has_biases else [None, None]
-        projection = rest[2 * has_biases :]
-        out.append(_Weights(*first, *biases, *projection))
-    return out
-
-
-def _states(
-    caller: str, hx: Any, lead: tuple[int, ...], sizes: tuple[int, ...], dtype: Any
-) -> list[Any]:
-    """The first states, of shapes ``(*lead, size)``; zeros for None."""
-    if hx is None:
-        return [full((*lead, n), 0, dtype) for n in sizes]
-    given = tuple(hx) if isinstance(hx, (tuple, list)) else (hx,)
-    if len(given) != len(sizes):
-        expected = "a pair (h, c)" if len(sizes) == 2 else "one array"
-        raise ValueError(f"{caller}: expected hx to be {expected}, got {len(given)} arrays")
-    out = []
-    for name, h, n in zip("hc", given, sizes, strict=False):
-        value = as_value(h, caller, name)
-        if value.shape != (*lead, n):
-            raise ValueError(f"{caller}: expected {name} of shape {(*lead, n)}, got {value.type}")
-        out.append(convert(value, dtype))
-    return out
-
-
-def _network(
-    kind: _Kind,
-    input: Any,
-    hx: Any,
-    params: Sequence[Any],
-    has_biases: bool,
-    num_layers: int,
-    p: float,
-    train: bool,
-    bidirectional: bool,
-    batch_first: bool,
-    key: Any,
-) -> tuple[Any, list[Any]]:
-    """The outputs of the last layer, and the last states of all layers and directions."""
-    caller, directions = kind.name, 1 + bidirectional
-    x = as_float(input, caller)
-    if x.ndim not in (2, 3):
-        order = "(batch, length, features)" if batch_first else "(length, batch, features)"
-        raise ValueError(f"{caller}: expected input {order} or (length, features), got {x.type}")
-    p = probability(p, caller, "dropout") if train and num_layers > 1 else 0.0
-    layers = _grouped(caller, params, has_biases, num_layers * directions, kind is _LSTM)
-    batch_first = batch_first and x.ndim == 3
-    if batch_first:
-        x = snp.swapaxes(x, 0, 1)
-    hidden = layers[0].of_state.shape[0] // kind.gates
-    projects = layers[0].projection is not None
-    out = layers[0].projection.shape[0] if projects else hidden
-    dtype = snp.result_type(x, layers[0].of_state)
-    lead, sizes = (len(layers), *x.shape[1:-1]), (out, hidden)[: kind.states]
-    first = _states(caller, hx, lead, sizes, dtype)
-    keys = split(key_or_next(key, caller), num_layers - 1) if p else None
-    last: list[tuple[Any, ...]] = []
-    for i in range(num_layers):
-        outputs = []
-        for d in range(directions):
-            run = i * directions + d
-            _check_weights(caller, kind.gates, x, hidden, out, layers[run])
-            state = tuple([h[run] for h in first])
-            y, state = _run(kind, x, state, layers[run], bool(d))
-            outputs.append(y)
-            last.append(state)
-        x = outputs[0] if directions == 1 else concatenate(outputs, -1)
-        if keys is not None and i < num_layers - 1:
-            x = dropout(x, p, key=keys[i])
-    states = [snp.stack([state[k] for state in last]) for k in range(kind.states)]
-    return (snp.swapaxes(x, 0, 1) if batch_first else x), states
-
-
-def _cell(
-    kind: _Kind, input: Any, hx: Any, w_ih: Any, w_hh: Any, b_ih: Any, b_hh: Any
-) -> tuple[Any, ...]:
-    """The states after one step."""
-    caller = f"{kind.name}_cell"
-    x = as_float(input, caller)
-    if x.ndim not in (1, 2):
-        raise ValueError(f"{caller}: expected input (batch, features) or (features,), got {x.type}")
-    has_biases = b_ih is not None
-    params = [w_ih, w_hh, b_ih, b_hh] if has_biases else [w_ih, w_hh]
-    (weights,) = _grouped(caller, params, has_biases, 1, False)
-    hidden = weights.of_state.shape[0] // kind.gates
-    _check_weights(caller, kind.gates, x, hidden, hidden, weights)
-    dtype = snp.result_type(x, weights.of_state)
-    state = tuple(_states(caller, hx, x.shape[:-1], (hidden,) * kind.states, dtype))
-    products, bias = _prepared(kind, x, weights)
-    return kind.step(products, state, snp.swapaxes(weights.of_state, 0, 1), bias, None)
 
 
 def rnn_tanh(
@@ -269,7 +42,7 @@ def rnn_tanh(
 
     Args:
         input: (L, N, features), (N, L, features) if ``batch_first``, or (L, features).
-        hx: the first states (layers × directions, N, hidden); zeros for None.
+        hx: the initial states (layers × directions, N, hidden); zeros for None.
         params: for each layer, and in it for each direction, W (hidden, features), U (hidden,
             hidden), and with ``has_biases`` b and c (hidden,).
         has_biases: whether ``params`` has biases.
@@ -295,8 +68,8 @@ def rnn_tanh(
     >>> outputs.round(3).tolist(), last.shape
     ([[0.7620000243186951], [0.7620000243186951]], (1, 1))
     """
-    out, (h,) = _network(
-        _TANH,
+    out, (h,) = network(
+        TANH,
         input,
         hx,
         params,
@@ -328,7 +101,7 @@ def rnn_relu(
 
     Args:
         input: (L, N, features), (N, L, features) if ``batch_first``, or (L, features).
-        hx: the first states (layers × directions, N, hidden); zeros for None.
+        hx: the initial states (layers × directions, N, hidden); zeros for None.
         params: the weights, as for ``rnn_tanh``.
         has_biases: whether ``params`` has biases.
         num_layers: how many layers are stacked; each takes the outputs of the one before.
@@ -353,8 +126,8 @@ def rnn_relu(
     >>> outputs.tolist()
     [[1.0], [2.0], [3.0]]
     """
-    out, (h,) = _network(
-        _RELU,
+    out, (h,) = network(
+        RELU,
         input,
         hx,
         params,
@@ -386,7 +159,7 @@ def lstm(
 
     Args:
         input: (L, N, features), (N, L, features) if ``batch_first``, or (L, features).
-        hx: the first states and cells, each (layers × directions, N, hidden); zeros for None.
+        hx: the initial states and cells, each (layers × directions, N, hidden); zeros for None.
         params: as for ``rnn_tanh``, with the rows of four gates: input, forget, cell, output. A
             further weight (out, hidden) after each layer's others projects its outputs, which are
             its states.
@@ -415,8 +188,8 @@ def lstm(
     >>> outputs.shape, h.shape, c.shape
     ((5, 3, 4), (1, 3, 4), (1, 3, 4))
     """
-    out, (h, c) = _network(
-        _LSTM,
+    out, (h, c) = network(
+        LSTM,
         input,
         hx,
         params,
@@ -448,7 +221,7 @@ def gru(
 
     Args:
         input: (L, N, features), (N, L, features) if ``batch_first``, or (L, features).
-        hx: the first states (layers × directions, N, hidden); zeros for None.
+        hx: the initial states (layers × directions, N, hidden); zeros for None.
         params: as for ``rnn_tanh``, with the rows of three gates: reset, update, new.
         has_biases: whether ``params`` has biases.
         num_layers: how many layers are stacked; each takes the outputs of the one before.
@@ -474,8 +247,8 @@ def gru(
     >>> outputs.shape, h.shape
     ((5, 3, 4), (1, 3, 4))
     """
-    out, (h,) = _network(
-        _GRU,
+    out, (h,) = network(
+        GRU,
         input,
         hx,
         params,
@@ -498,7 +271,7 @@ def rnn_tanh_cell(
     b_ih: ArrayLike | None = None,
     b_hh: ArrayLike | None = None,
 ) -> Array:
-    """Make one step of ``rnn_tanh``.
+    """Compute one step of ``rnn_tanh``.
 
     Args:
         input: (N, features), or (features,).
@@ -521,7 +294,7 @@ def rnn_tanh_cell(
     >>> st.nn.functional.rnn_tanh_cell(one, None, one, one).round(3)
     Array([[0.762]], dtype=float32)
     """
-    return _cell(_TANH, input, hx, w_ih, w_hh, b_ih, b_hh)[0]
+    return cell(TANH, input, hx, w_ih, w_hh, b_ih, b_hh)[0]
 
 
 def rnn_relu_cell(
@@ -532,7 +305,7 @@ def rnn_relu_cell(
     b_ih: ArrayLike | None = None,
     b_hh: ArrayLike | None = None,
 ) -> Array:
-    """Make one step of ``rnn_relu``.
+    """Compute one step of ``rnn_relu``.
 
     Args:
         input: (N, features), or (features,).
@@ -555,7 +328,7 @@ def rnn_relu_cell(
     >>> st.nn.functional.rnn_relu_cell(one, one, one, one)
     Array([[2.]], dtype=float32)
     """
-    return _cell(_RELU, input, hx, w_ih, w_hh, b_ih, b_hh)[0]
+    return cell(RELU, input, hx, w_ih, w_hh, b_ih, b_hh)[0]
 
 
 def lstm_cell(
@@ -566,7 +339,7 @@ def lstm_cell(
     b_ih: ArrayLike | None = None,
     b_hh: ArrayLike | None = None,
 ) -> tuple[Array, Array]:
-    """Make one step of ``lstm``.
+    """Compute one step of ``lstm``.
 
     Args:
         input: (N, features), or (features,).
@@ -589,7 +362,7 @@ def lstm_cell(
     >>> [x.shape for x in st.nn.functional.lstm_cell(snp.ones((3, 2)), None, w, u)]
     [(3, 4), (3, 4)]
     """
-    h, c = _cell(_LSTM, input, hx, w_ih, w_hh, b_ih, b_hh)
+    h, c = cell(LSTM, input, hx, w_ih, w_hh, b_ih, b_hh)
     return h, c
 
 
@@ -601,7 +374,7 @@ def gru_cell(
     b_ih: ArrayLike | None = None,
     b_hh: ArrayLike | None = None,
 ) -> Array:
-    """Make one step of ``gru``.
+    """Compute one step of ``gru``.
 
     Args:
         input: (N, features), or (features,).
@@ -624,4 +397,4 @@ def gru_cell(
     >>> st.nn.functional.gru_cell(snp.ones((3, 2)), None, w, u).shape
     (3, 4)
     """
-    return _cell(_GRU, input, hx, w_ih, w_hh, b_ih, b_hh)[0]
+    return cell(GRU, input, hx, w_ih, w_hh, b_ih, b_hh)[0]

@@ -1,9 +1,9 @@
 """Losses of numbers against numbers: squares, absolute values, likelihoods.
 
-Names, arguments and defaults are those of PyTorch's ``torch.nn.functional``, without its outdated
-``size_average`` and ``reduce``. ``input`` and ``target`` have one shape: another is refused, and
-not broadcast. Each returns the losses themselves, their mean or their sum, by ``reduction``. Next,
-read ``classification_losses``.
+Names, arguments and defaults are those of PyTorch's ``torch.nn.functional``, without the deprecated
+``size_average`` and ``reduce``. ``input`` and ``target`` have one shape: other shapes are
+refused, not broadcast. Each returns the losses themselves, their mean or their sum, as
+``reduction`` says. Next, read ``classification_losses``.
 """
 
 from __future__ import annotations
@@ -56,7 +56,7 @@ def mse_loss(
 
     Raises:
         TypeError: losses are complex.
-        ValueError: shapes differ, or ``reduction`` is another word.
+        ValueError: shapes differ, or ``reduction`` is unknown.
 
     As PyTorch's ``nn.functional.mse_loss``.
 
@@ -83,7 +83,7 @@ def l1_loss(
         A scalar, or each loss where ``reduction`` is ``"none"``.
 
     Raises:
-        ValueError: shapes differ, or ``reduction`` is another word.
+        ValueError: shapes differ, or ``reduction`` is unknown.
 
     As PyTorch's ``nn.functional.l1_loss``.
 
@@ -113,7 +113,7 @@ def smooth_l1_loss(
         A scalar, or each loss where ``reduction`` is ``"none"``.
 
     Raises:
-        ValueError: shapes differ, ``beta`` is negative, or ``reduction`` is another word.
+        ValueError: shapes differ, ``beta`` is negative, or ``reduction`` is unknown.
 
     As PyTorch's ``nn.functional.smooth_l1_loss``. Source: Girshick, Fast R-CNN, 2015.
 
@@ -156,7 +156,7 @@ def huber_loss(
         A scalar, or each loss where ``reduction`` is ``"none"``.
 
     Raises:
-        ValueError: shapes differ, ``delta`` is not positive, or ``reduction`` is another word.
+        ValueError: shapes differ, ``delta`` is not positive, or ``reduction`` is unknown.
 
     As PyTorch's ``nn.functional.huber_loss``. Source: Huber, Robust Estimation of a Location
     Parameter, 1964.
@@ -198,7 +198,7 @@ def gaussian_nll_loss(
     """Take the negative logarithm of a normal density of given mean and variance.
 
     The loss is ``(log v + (input - target)**2 / v) / 2``, where ``v`` is ``var``, at least ``eps``;
-    the derivative does not see that limit.
+    that limit does not affect the derivative.
 
     Args:
         input: the means, of any shape.
@@ -214,7 +214,7 @@ def gaussian_nll_loss(
 
     Raises:
         ValueError: shapes do not fit, a variance is known to be negative, or ``reduction`` is
-            another word.
+            unknown.
 
     As PyTorch's ``nn.functional.gaussian_nll_loss``. Source: Nix and Weigend, Estimating the Mean
     and Variance of the Target Probability Distribution, 1994.
@@ -268,7 +268,7 @@ def poisson_nll_loss(
         A scalar, or each loss where ``reduction`` is ``"none"``.
 
     Raises:
-        ValueError: shapes differ, or ``reduction`` is another word.
+        ValueError: shapes differ, or ``reduction`` is unknown.
 
     As PyTorch's ``nn.functional.poisson_nll_loss``.
 

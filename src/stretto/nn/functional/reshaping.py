@@ -37,10 +37,10 @@ def flatten(input: ArrayLike, start_dim: int = 0, end_dim: int = -1) -> Array:
         end_dim: the last axis to join.
 
     Returns:
-        The array with the axes joined; one element long for a scalar.
+        The array with the axes joined; (1,) for a scalar.
 
     Raises:
-        ValueError: the first lies behind the last, or one is out of bounds.
+        ValueError: the first comes after the last, or one is out of bounds.
 
     As PyTorch's ``torch.flatten``.
 
@@ -55,7 +55,7 @@ def flatten(input: ArrayLike, start_dim: int = 0, end_dim: int = -1) -> Array:
     first, last = (canonical_axis(d, x.ndim, "flatten") for d in (start_dim, end_dim))
     if first > last:
         raise ValueError(
-            f"flatten: start_dim {start_dim} lies behind end_dim {end_dim} in {x.type}"
+            f"flatten: start_dim {start_dim} comes after end_dim {end_dim} in {x.type}"
         )
     joined = math.prod(x.shape[first : last + 1])
     return reshape(x, (*x.shape[:first], joined, *x.shape[last + 1 :]))
@@ -67,7 +67,7 @@ def unflatten(input: ArrayLike, dim: int, sizes: Sequence[int]) -> Array:
     Args:
         input: an array of any shape.
         dim: the axis.
-        sizes: the sizes, one of which may be -1: the rest.
+        sizes: the sizes; one of them may be -1 for what remains.
 
     Returns:
         The array with more axes.
@@ -84,12 +84,12 @@ def unflatten(input: ArrayLike, dim: int, sizes: Sequence[int]) -> Array:
     """
     x = as_value(input, "unflatten", "input")
     d = canonical_axis(dim, x.ndim, "unflatten")
-    given, n = tuple(sizes), x.shape[d]
-    known = math.prod(s for s in given if s != -1)
+    wanted, n = tuple(sizes), x.shape[d]
+    known = math.prod(s for s in wanted if s != -1)
     rest = n // known if known else 0
-    parts = tuple(rest if s == -1 else s for s in given)
-    if given.count(-1) > 1 or min(given, default=0) < -1 or math.prod(parts) != n or not given:
-        raise ValueError(f"unflatten: sizes {given} do not make up axis {dim} of {x.type}")
+    parts = tuple(rest if s == -1 else s for s in wanted)
+    if wanted.count(-1) > 1 or min(wanted, default=0) < -1 or math.prod(parts) != n or not wanted:
+        raise ValueError(f"unflatten: sizes {wanted} do not make up axis {dim} of {x.type}")
     return reshape(x, (*x.shape[:d], *parts, *x.shape[d + 1 :]))
 
 
@@ -161,7 +161,7 @@ def pixel_unshuffle(input: ArrayLike, downscale_factor: int) -> Array:
 
 
 def channel_shuffle(input: ArrayLike, groups: int) -> Array:
-    """Deal the channels out anew: one of each group, then the next of each.
+    """Reorder the channels: the first of each group, then the second of each, and so on.
 
     Args:
         input: (batch, channels, ...), of three axes or more.
@@ -230,7 +230,7 @@ def unfold(
             it.
         dilation: the distance between elements of a window.
         padding: how many zeros to add at both ends.
-        stride: by how much windows are apart.
+        stride: the distance between windows.
 
     Returns:
         (batch, channels × kernel elements, windows), without the batch if the input is.
@@ -279,7 +279,7 @@ def fold(
             it.
         dilation: the distance between elements of a window.
         padding: how many zeros were added at both ends.
-        stride: by how much windows are apart.
+        stride: the distance between windows.
 
     Returns:
         (batch, channels, *output_size), without the batch if the input is.

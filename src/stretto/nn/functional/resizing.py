@@ -1,4 +1,4 @@
-"""Images made larger or smaller: nearest elements, or means of neighbours.
+"""Resizing images: by nearest elements, or by means of neighbours.
 
 Names, meanings and defaults are those of ``torch.nn.functional``. Every mode works axis by axis.
 Means are products with a matrix (outputs, inputs) of weights, a few in each row.
@@ -55,7 +55,7 @@ def interpolate(
 
     Args:
         input: (batch, channels, and one to three spatial axes).
-        size: the spatial sizes, a number or one an axis; this or ``scale_factor``.
+        size: the spatial sizes, a number or one per axis; this or ``scale_factor``.
         scale_factor: by how much sizes grow, likewise.
         mode: ``"nearest"``, ``"nearest-exact"``, ``"linear"`` (signals), ``"bilinear"`` or
             ``"bicubic"`` (images), ``"trilinear"`` (volumes), or ``"area"``
@@ -82,7 +82,21 @@ def interpolate(
     >>> F.interpolate(x, size=4, mode="linear")
     Array([[[1. , 1.5, 2.5, 3. ]]], dtype=float32)
     """
-    caller = "interpolate"
+    return _resized(
+        "interpolate", input, size, scale_factor, mode, align_corners, recompute_scale_factor
+    )
+
+
+def _resized(
+    caller: str,
+    input: Any,
+    size: Any,
+    scale_factor: Any,
+    mode: str,
+    align_corners: bool | None,
+    recompute_scale_factor: bool | None,
+) -> Any:
+    """What ``interpolate`` and ``upsample`` compute."""
     x = as_value(input, caller, "input")
     if mode not in _RANKS or x.ndim not in _RANKS[mode]:
         fits = [name for name, ranks in _RANKS.items() if x.ndim in ranks]
@@ -126,7 +140,7 @@ def upsample(
 
     Args:
         input: (batch, channels, and one to three spatial axes).
-        size: the spatial sizes, a number or one an axis; this or ``scale_factor``.
+        size: the spatial sizes, a number or one per axis; this or ``scale_factor``.
         scale_factor: by how much sizes grow, likewise.
         mode: as for ``interpolate``.
         align_corners: as for ``interpolate``.
@@ -144,22 +158,21 @@ def upsample(
     >>> F.upsample(snp.ones((1, 2, 4, 4)), scale_factor=2).shape
     (1, 2, 8, 8)
     """
-    return interpolate(input, size, scale_factor, mode, align_corners)
+    return _resized("upsample", input, size, scale_factor, mode, align_corners, None)
 
 
 def _sizes(caller: str, x: Value, size: Any, factor: Any) -> tuple[list[int], list[float | None]]:
-    """The sizes of the spatial axes, and their scales where these were given."""
+    """The sizes of the spatial axes, and their scales where ``factor`` gives them."""
     n = x.ndim - 2
     if (size is None) == (factor is None):
         raise ValueError(f"{caller}: give size or scale_factor, one of them; got {size}, {factor}")
-    given = factor if size is None else size
-    several = tuple(given) if isinstance(given, (tuple, list)) else (given,) * n
-    if len(several) != n or not all(v > 0 for v in several):
-        name = "scale_factor" if size is None else "size"
-        raise ValueError(f"{caller}: {name} must be a positive number, or {n}; got {given!r}")
+    name, setting = ("scale_factor", factor) if size is None else ("size", size)
+    values = tuple(setting) if isinstance(setting, (tuple, list)) else (setting,) * n
+    if len(values) != n or not all(v > 0 for v in values):
+        raise ValueError(f"{caller}: {name} must be a positive number, or {n}; got {setting!r}")
     if size is not None:
-        return list(integers(several, caller, "size")), [None] * n
-    scales = [float(s) for s in several]
+        return list(integers(values, caller, "size")), [None] * n
+    scales = [float(s) for s in values]
     sizes = [math.floor(m * s) for m, s in zip(x.shape[2:], scales, strict=True)]
     if not all(sizes):
         raise ValueError(f"{caller}: scale_factor {factor} leaves nothing of input {x.type}")
@@ -168,7 +181,7 @@ def _sizes(caller: str, x: Value, size: Any, factor: Any) -> tuple[list[int], li
 
 def _nearest(x: Any, axis: int, m: int, scale: float | None, exact: bool) -> Any:
     n = x.shape[axis]
-    # To the same size or twice that PyTorch repeats whatever the scale, unless it is "exact".
+    # PyTorch repeats elements for the same size or twice that, whatever the scale, unless "exact".
     if m % n == 0 and (scale in (None, m / n) or (m <= 2 * n and not exact)):
         if m == n:
             return x

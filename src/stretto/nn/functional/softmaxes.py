@@ -1,6 +1,6 @@
 """Softmax and its relatives.
 
-Names and arguments are those of PyTorch's ``torch.nn.functional``; ``dim`` has to be given. Next,
+Names and arguments are those of PyTorch's ``torch.nn.functional``; ``dim`` is required. Next,
 read ``classification_losses``.
 """
 
@@ -13,6 +13,7 @@ from stretto import random
 from stretto._engine.control.stop_gradient import stop_gradient
 from stretto._engine.core.interpreter import as_value
 from stretto._engine.core.typing import Array, ArrayLike, DTypeLike, Key
+from stretto._engine.ops.broadcast import canonical_axis
 from stretto._engine.ops.convert import convert
 from stretto.nn import functions
 from stretto.nn.functional.arguments import as_float
@@ -70,7 +71,8 @@ def softmin(input: ArrayLike, dim: int, dtype: DTypeLike | None = None) -> Array
     >>> st.nn.functional.softmin(st.numpy.array([0.0, 1000.0]), dim=0)
     Array([1., 0.], dtype=float32)
     """
-    return functions.softmax(-_as(input, dtype, "softmin"), dim)
+    x = _as(input, dtype, "softmin")
+    return functions.softmax(-x, canonical_axis(dim, x.ndim, "softmin"))
 
 
 def log_softmax(input: ArrayLike, dim: int, dtype: DTypeLike | None = None) -> Array:
@@ -103,7 +105,7 @@ def gumbel_softmax(
     dim: int = -1,
     key: Key | None = None,
 ) -> Array:
-    """Draw vectors near to one-hot ones, differentiable with respect to the logits.
+    """Draw nearly one-hot vectors, differentiable with respect to the logits.
 
     Args:
         logits: an array of any shape.
@@ -128,6 +130,7 @@ def gumbel_softmax(
     Array([0., 1.], dtype=float32)
     """
     x = as_float(logits, "gumbel_softmax", "logits")
+    dim = canonical_axis(dim, x.ndim, "gumbel_softmax")
     noise = random.gumbel(key_or_next(key, "gumbel_softmax"), x.shape, x.dtype)
     soft = functions.softmax((x + noise) / tau, dim)
     if not hard:

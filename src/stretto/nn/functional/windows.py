@@ -1,7 +1,7 @@
 """Where the windows of a pool lie, and the greatest element of each window with its place.
 
-``pooling`` has windows of one size, ``adaptive`` of sizes that differ. A ``Table`` gives, for each
-window along an axis, the indices of its elements, and which of them count.
+``pooling`` has windows of one size, ``adaptive`` windows of differing sizes. A ``Table`` gives, for
+each window along an axis, the indices of its elements, and which of them count.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from stretto.numpy.joining import take
 __all__ = ["Table", "greatest_and_places", "table_of", "window_of"]
 
 Table: TypeAlias = tuple[np.ndarray, np.ndarray]
-"""Indices (windows, elements), and whether each element counts; of one that does not, any."""
+"""Indices (windows, elements), and whether each element counts; any index for one that does not."""
 
 
 def window_of(n: int, k: int, stride: int, padding: int, dilation: int, ceil: bool) -> AxisWindow:
@@ -54,7 +54,7 @@ def table_of(n: int, window: AxisWindow) -> Table:
 def greatest_and_places(x: Any, tables: Sequence[Table]) -> tuple[Any, Any]:
     """The greatest element of each window, and its index in the flattened spatial axes, int32.
 
-    Of equals the first; NaN is greatest.
+    Among equals the first counts; NaN is the greatest.
     """
     n, sizes = len(tables), x.shape[2:]
     flat, counted = np.zeros((1,) * 2 * n, np.int64), np.ones((1,) * 2 * n, np.bool_)

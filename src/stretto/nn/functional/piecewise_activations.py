@@ -1,8 +1,8 @@
-"""Activation functions.
+"""Activation functions in pieces: ``relu`` and its relatives.
 
 Names, arguments, defaults and derivatives at corners are those of PyTorch's
-``torch.nn.functional``. ``inplace`` is taken and changes nothing: arrays never change, and compiled
-code uses their memory again by itself. Next, read ``softmaxes``.
+``torch.nn.functional``. ``inplace`` is accepted and changes nothing: arrays never change, and
+compiled code reuses their memory by itself. Next, read ``smooth_activations``.
 """
 
 from __future__ import annotations
@@ -12,34 +12,24 @@ from stretto import random
 from stretto._engine.core.interpreter import as_value
 from stretto._engine.core.typing import Array, ArrayLike, Key
 from stretto._engine.ops.comparison import select
-from stretto.nn import functions
+from stretto.nn import piecewise_functions as functions
 from stretto.nn.functional.arguments import as_float
 from stretto.nn.functional.checks import key_or_next
 
 __all__ = [
     "celu",
     "elu",
-    "gelu",
-    "glu",
     "hardshrink",
     "hardsigmoid",
     "hardswish",
     "hardtanh",
     "leaky_relu",
-    "logsigmoid",
-    "mish",
     "prelu",
     "relu",
     "relu6",
     "rrelu",
     "selu",
-    "sigmoid",
-    "silu",
-    "softplus",
     "softshrink",
-    "softsign",
-    "tanh",
-    "tanhshrink",
     "threshold",
 ]
 
@@ -66,7 +56,7 @@ def relu(input: ArrayLike, inplace: bool = False) -> Array:
     >>> st.nn.functional.relu(st.numpy.array([-1.0, 2.0]))
     Array([0., 2.], dtype=float32)
     """
-    return functions.relu(input)
+    return functions.relu(as_value(input, "relu", "input"))
 
 
 def relu6(input: ArrayLike, inplace: bool = False) -> Array:
@@ -89,7 +79,7 @@ def relu6(input: ArrayLike, inplace: bool = False) -> Array:
     >>> st.nn.functional.relu6(st.numpy.array([-1.0, 8.0]))
     Array([0., 6.], dtype=float32)
     """
-    return functions.relu6(input)
+    return functions.relu6(as_float(input, "relu6"))
 
 
 def leaky_relu(input: ArrayLike, negative_slope: ArrayLike = 0.01, inplace: bool = False) -> Array:
@@ -241,7 +231,7 @@ def elu(input: ArrayLike, alpha: ArrayLike = 1.0, inplace: bool = False) -> Arra
     >>> st.nn.functional.elu(st.numpy.array([-1.0, 2.0])).round(3)
     Array([-0.632,  2.   ], dtype=float32)
     """
-    return functions.elu(input, alpha)
+    return functions.elu(as_float(input, "elu"), alpha)
 
 
 def selu(input: ArrayLike, inplace: bool = False) -> Array:
@@ -264,7 +254,7 @@ def selu(input: ArrayLike, inplace: bool = False) -> Array:
     >>> st.nn.functional.selu(st.numpy.array([1.0])).round(3)
     Array([1.051], dtype=float32)
     """
-    return functions.selu(input)
+    return functions.selu(as_float(input, "selu"))
 
 
 def celu(input: ArrayLike, alpha: ArrayLike = 1.0, inplace: bool = False) -> Array:
@@ -288,238 +278,10 @@ def celu(input: ArrayLike, alpha: ArrayLike = 1.0, inplace: bool = False) -> Arr
     >>> st.nn.functional.celu(st.numpy.array([-1.0, 2.0])).round(3)
     Array([-0.632,  2.   ], dtype=float32)
     """
-    return functions.celu(input, alpha)
+    return functions.celu(as_float(input, "celu"), alpha)
 
 
-# Smooth functions
-
-
-def gelu(input: ArrayLike, approximate: str = "none") -> Array:
-    """Multiply each element by the normal distribution's cumulative function of it.
-
-    Args:
-        input: an array of any shape; integers become floats.
-        approximate: ``"none"`` for the exact function, ``"tanh"`` for one that is faster.
-
-    Returns:
-        The values, in the shape of ``input``.
-
-    Raises:
-        ValueError: ``approximate`` is another word.
-
-    As PyTorch's ``nn.functional.gelu``. Source: Hendrycks and Gimpel, Gaussian Error Linear Units,
-    2016.
-
-    >>> import stretto as st
-    >>> st.nn.functional.gelu(st.numpy.array([1.0])).round(4)
-    Array([0.8413], dtype=float32)
-    """
-    if approximate not in ("none", "tanh"):
-        raise ValueError(f"gelu: approximate must be 'none' or 'tanh', got {approximate!r}")
-    return functions.gelu(input, approximate=approximate == "tanh")
-
-
-def silu(input: ArrayLike, inplace: bool = False) -> Array:
-    """Take ``x * sigmoid(x)`` of each element, also called swish.
-
-    Args:
-        input: an array of any shape; integers become floats.
-        inplace: ignored, as arrays never change.
-
-    Returns:
-        The values, in the shape of ``input``.
-
-    Raises:
-        TypeError: ``input`` is not an array or a number.
-
-    As PyTorch's ``nn.functional.silu``. Source: Hendrycks and Gimpel, Gaussian Error Linear Units,
-    2016.
-
-    >>> import stretto as st
-    >>> st.nn.functional.silu(st.numpy.array([1.0])).round(3)
-    Array([0.731], dtype=float32)
-    """
-    return functions.silu(input)
-
-
-def mish(input: ArrayLike, inplace: bool = False) -> Array:
-    """Take ``x * tanh(softplus(x))`` of each element.
-
-    Args:
-        input: an array of any shape; integers become floats.
-        inplace: ignored, as arrays never change.
-
-    Returns:
-        The values, in the shape of ``input``.
-
-    Raises:
-        TypeError: ``input`` is not an array or a number.
-
-    As PyTorch's ``nn.functional.mish``. Source: Misra, Mish: A Self Regularized Non-Monotonic
-    Activation Function, 2019.
-
-    >>> import stretto as st
-    >>> st.nn.functional.mish(st.numpy.array([1.0])).round(3)
-    Array([0.865], dtype=float32)
-    """
-    return functions.mish(input)
-
-
-def sigmoid(input: ArrayLike) -> Array:
-    """Take ``1 / (1 + exp(-x))`` of each element.
-
-    Args:
-        input: an array of any shape; integers become floats.
-
-    Returns:
-        The values, in the shape of ``input``.
-
-    Raises:
-        TypeError: ``input`` is not an array or a number.
-
-    As PyTorch's ``nn.functional.sigmoid``.
-
-    >>> import stretto as st
-    >>> st.nn.functional.sigmoid(st.numpy.array([0.0]))
-    Array([0.5], dtype=float32)
-    """
-    return functions.sigmoid(input)
-
-
-def logsigmoid(input: ArrayLike) -> Array:
-    """Take ``log(sigmoid(x))`` of each element, exact for large negative ones.
-
-    Args:
-        input: an array of any shape; integers become floats.
-
-    Returns:
-        The values, in the shape of ``input``.
-
-    Raises:
-        TypeError: ``input`` is not an array or a number.
-
-    As PyTorch's ``nn.functional.logsigmoid``.
-
-    >>> import stretto as st
-    >>> st.nn.functional.logsigmoid(st.numpy.array([-100.0, 0.0])).round(3)
-    Array([-100.   ,   -0.693], dtype=float32)
-    """
-    return functions.log_sigmoid(input)
-
-
-def tanh(input: ArrayLike) -> Array:
-    """Take the hyperbolic tangent of each element.
-
-    Args:
-        input: an array of any shape; integers become floats.
-
-    Returns:
-        The values, in the shape of ``input``.
-
-    Raises:
-        TypeError: ``input`` is not an array or a number.
-
-    As PyTorch's ``nn.functional.tanh``.
-
-    >>> import stretto as st
-    >>> st.nn.functional.tanh(st.numpy.array([0.0]))
-    Array([0.], dtype=float32)
-    """
-    return functions.tanh(input)
-
-
-def softplus(input: ArrayLike, beta: float = 1.0, threshold: float = 20.0) -> Array:
-    """Take ``log(1 + exp(beta * x)) / beta`` of each element, without overflow.
-
-    Args:
-        input: an array of any shape; integers become floats.
-        beta: how sharp the corner is.
-        threshold: beyond this, ``beta * x`` counts as so large that the value is ``x`` itself.
-
-    Returns:
-        The values, in the shape of ``input``.
-
-    Raises:
-        TypeError: ``input`` is not an array or a number.
-
-    As PyTorch's ``nn.functional.softplus``.
-
-    >>> import stretto as st
-    >>> st.nn.functional.softplus(st.numpy.array([0.0, 100.0]), beta=2).round(3)
-    Array([  0.347, 100.   ], dtype=float32)
-    """
-    x = as_float(input, "softplus")
-    scaled = x * beta
-    return snp.where(snp.greater(scaled, threshold), x, functions.softplus(scaled) / beta)
-
-
-def softsign(input: ArrayLike) -> Array:
-    """Take ``x / (1 + |x|)`` of each element.
-
-    Args:
-        input: an array of any shape; integers become floats.
-
-    Returns:
-        The values, in the shape of ``input``.
-
-    Raises:
-        TypeError: ``input`` is not an array or a number.
-
-    As PyTorch's ``nn.functional.softsign``.
-
-    >>> import stretto as st
-    >>> st.nn.functional.softsign(st.numpy.array([1.0, -3.0]))
-    Array([ 0.5 , -0.75], dtype=float32)
-    """
-    return functions.soft_sign(input)
-
-
-def tanhshrink(input: ArrayLike) -> Array:
-    """Take ``x - tanh(x)`` of each element.
-
-    Args:
-        input: an array of any shape; integers become floats.
-
-    Returns:
-        The values, in the shape of ``input``.
-
-    Raises:
-        TypeError: ``input`` is not an array or a number.
-
-    As PyTorch's ``nn.functional.tanhshrink``.
-
-    >>> import stretto as st
-    >>> st.nn.functional.tanhshrink(st.numpy.array([1.0])).round(3)
-    Array([0.238], dtype=float32)
-    """
-    x = as_float(input, "tanhshrink")
-    return x - functions.tanh(x)
-
-
-def glu(input: ArrayLike, dim: int = -1) -> Array:
-    """Multiply the first half along an axis by ``sigmoid`` of the second half.
-
-    Args:
-        input: an array of any shape; integers become floats.
-        dim: the axis, of even size.
-
-    Returns:
-        The products, of half the size along ``dim``.
-
-    Raises:
-        ValueError: the size along ``dim`` is odd, or ``dim`` is out of bounds.
-
-    As PyTorch's ``nn.functional.glu``. Source: Dauphin et al., Language Modeling with Gated
-    Convolutional Networks, 2016.
-
-    >>> import stretto as st
-    >>> st.nn.functional.glu(st.numpy.array([3.0, 0.0]))
-    Array([1.5], dtype=float32)
-    """
-    return functions.glu(input, dim)
-
-
-# Piecewise linear functions
+# Bounds and dead zones
 
 
 def hardtanh(
@@ -550,8 +312,8 @@ def hardtanh(
             f"hardtanh: min_val must not exceed max_val, got {min_val!r} and {max_val!r}"
         )
     x = as_value(input, "hardtanh", "input")
-    kept = snp.where(snp.less_equal(x, min_val), min_val, x)
-    return snp.where(snp.greater_equal(x, max_val), max_val, kept).astype(x.dtype)
+    above = snp.where(snp.less_equal(x, min_val), min_val, x)
+    return snp.where(snp.greater_equal(x, max_val), max_val, above).astype(x.dtype)
 
 
 def hardsigmoid(input: ArrayLike, inplace: bool = False) -> Array:
@@ -573,7 +335,7 @@ def hardsigmoid(input: ArrayLike, inplace: bool = False) -> Array:
     >>> st.nn.functional.hardsigmoid(st.numpy.array([0.0, 9.0]))
     Array([0.5, 1. ], dtype=float32)
     """
-    return functions.hard_sigmoid(input)
+    return functions.hard_sigmoid(as_float(input, "hardsigmoid"))
 
 
 def hardswish(input: ArrayLike, inplace: bool = False) -> Array:
@@ -596,7 +358,7 @@ def hardswish(input: ArrayLike, inplace: bool = False) -> Array:
     >>> st.nn.functional.hardswish(st.numpy.array([-3.0, 0.0, 3.0]))
     Array([-0.,  0.,  3.], dtype=float32)
     """
-    return functions.hard_silu(input)
+    return functions.hard_silu(as_float(input, "hardswish"))
 
 
 def softshrink(input: ArrayLike, lambd: float = 0.5) -> Array:

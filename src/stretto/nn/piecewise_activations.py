@@ -1,87 +1,42 @@
-"""Layers that are activation functions.
+"""Layers that are activation functions in pieces: ``ReLU`` and its relatives.
 
-Names, arguments, defaults and meanings are PyTorch's; each calls the function of ``functional``
-with its settings. ``inplace`` is taken and changes nothing, as arrays never change. Next, read
-``losses``.
+Names, arguments, defaults and meanings are PyTorch's; each calls its function of
+``functional.piecewise_activations`` with its settings. ``inplace`` is accepted and changes nothing,
+as arrays never change. Next, read ``smooth_activations``.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any, ClassVar
-
-from stretto._engine.core.interpreter import as_value
 from stretto._engine.core.typing import Array, ArrayLike, DTypeLike, Key
 from stretto.nn import functional as F
+from stretto.nn.function_layers import FunctionLayer, InPlace
 from stretto.nn.init import constant
-from stretto.nn.inputs import positive, refuse
-from stretto.nn.module import Module, Parameter
+from stretto.nn.inputs import positive
+from stretto.nn.module import Module
+from stretto.nn.parameter import Parameter
 
 __all__ = [
     "CELU",
     "ELU",
-    "GELU",
-    "GLU",
     "Hardshrink",
     "Hardsigmoid",
     "Hardswish",
     "Hardtanh",
     "LeakyReLU",
-    "LogSigmoid",
-    "LogSoftmax",
-    "Mish",
     "PReLU",
     "RReLU",
     "ReLU",
     "ReLU6",
     "SELU",
-    "SiLU",
-    "Sigmoid",
-    "Softmax",
-    "Softmax2d",
-    "Softmin",
-    "Softplus",
     "Softshrink",
-    "Softsign",
-    "Tanh",
-    "Tanhshrink",
     "Threshold",
 ]
-
-
-class _Activation(Module):
-    """A function of the input and of settings, which are attributes."""
-
-    function: ClassVar[Callable[..., Any]]
-    settings: ClassVar[tuple[str, ...]] = ()
-
-    def forward(self, input: ArrayLike) -> Array:
-        """Apply the function.
-
-        Args:
-            input: an array, of any shape unless the layer says otherwise.
-
-        Returns:
-            The values.
-        """
-        return type(self).function(input, **{name: getattr(self, name) for name in self.settings})
-
-    def extra_repr(self) -> str:
-        """The settings."""
-        return ", ".join(f"{name}={getattr(self, name)!r}" for name in self.settings)
-
-
-class _InPlace(_Activation):
-    """One without settings, which in PyTorch may write over its input."""
-
-    def __init__(self, inplace: bool = False) -> None:
-        super().__init__()
 
 
 # Without settings
 
 
-class ReLU(_InPlace):
+class ReLU(InPlace):
     """Take ``max(x, 0)`` of each element.
 
     Args:
@@ -97,7 +52,7 @@ class ReLU(_InPlace):
     function = staticmethod(F.relu)
 
 
-class ReLU6(_InPlace):
+class ReLU6(InPlace):
     """Take ``min(max(x, 0), 6)`` of each element.
 
     Args:
@@ -113,7 +68,7 @@ class ReLU6(_InPlace):
     function = staticmethod(F.relu6)
 
 
-class SELU(_InPlace):
+class SELU(InPlace):
     """Take ``elu``, scaled so that deep networks keep mean 0 and variance 1.
 
     Args:
@@ -129,39 +84,7 @@ class SELU(_InPlace):
     function = staticmethod(F.selu)
 
 
-class SiLU(_InPlace):
-    """Take ``x * sigmoid(x)`` of each element.
-
-    Args:
-        inplace: ignored, as arrays never change.
-
-    As PyTorch's ``nn.SiLU``.
-
-    >>> import stretto as st
-    >>> st.nn.SiLU()(st.numpy.array([1.0])).round(3)
-    Array([0.731], dtype=float32)
-    """
-
-    function = staticmethod(F.silu)
-
-
-class Mish(_InPlace):
-    """Take ``x * tanh(softplus(x))`` of each element.
-
-    Args:
-        inplace: ignored, as arrays never change.
-
-    As PyTorch's ``nn.Mish``.
-
-    >>> import stretto as st
-    >>> st.nn.Mish()(st.numpy.array([1.0])).round(3)
-    Array([0.865], dtype=float32)
-    """
-
-    function = staticmethod(F.mish)
-
-
-class Hardswish(_InPlace):
+class Hardswish(InPlace):
     """Take ``x * relu6(x + 3) / 6`` of each element.
 
     Args:
@@ -177,7 +100,7 @@ class Hardswish(_InPlace):
     function = staticmethod(F.hardswish)
 
 
-class Hardsigmoid(_InPlace):
+class Hardsigmoid(InPlace):
     """Take ``relu6(x + 3) / 6`` of each element.
 
     Args:
@@ -193,75 +116,10 @@ class Hardsigmoid(_InPlace):
     function = staticmethod(F.hardsigmoid)
 
 
-class Sigmoid(_Activation):
-    """Take ``1 / (1 + exp(-x))`` of each element.
-
-    As PyTorch's ``nn.Sigmoid``.
-
-    >>> import stretto as st
-    >>> st.nn.Sigmoid()(st.numpy.array([0.0])).round(3)
-    Array([0.5], dtype=float32)
-    """
-
-    function = staticmethod(F.sigmoid)
-
-
-class LogSigmoid(_Activation):
-    """Take ``log(sigmoid(x))`` of each element.
-
-    As PyTorch's ``nn.LogSigmoid``.
-
-    >>> import stretto as st
-    >>> st.nn.LogSigmoid()(st.numpy.array([0.0])).round(3)
-    Array([-0.693], dtype=float32)
-    """
-
-    function = staticmethod(F.logsigmoid)
-
-
-class Tanh(_Activation):
-    """Take the hyperbolic tangent of each element.
-
-    As PyTorch's ``nn.Tanh``.
-
-    >>> import stretto as st
-    >>> st.nn.Tanh()(st.numpy.array([0.0])).round(3)
-    Array([0.], dtype=float32)
-    """
-
-    function = staticmethod(F.tanh)
-
-
-class Tanhshrink(_Activation):
-    """Take ``x - tanh(x)`` of each element.
-
-    As PyTorch's ``nn.Tanhshrink``.
-
-    >>> import stretto as st
-    >>> st.nn.Tanhshrink()(st.numpy.array([1.0])).round(3)
-    Array([0.238], dtype=float32)
-    """
-
-    function = staticmethod(F.tanhshrink)
-
-
-class Softsign(_Activation):
-    """Take ``x / (1 + |x|)`` of each element.
-
-    As PyTorch's ``nn.Softsign``.
-
-    >>> import stretto as st
-    >>> st.nn.Softsign()(st.numpy.array([1.0, -3.0])).round(3)
-    Array([ 0.5 , -0.75], dtype=float32)
-    """
-
-    function = staticmethod(F.softsign)
-
-
 # With settings
 
 
-class LeakyReLU(_Activation):
+class LeakyReLU(FunctionLayer):
     """Keep positive elements, and multiply the others by ``negative_slope``.
 
     Args:
@@ -283,7 +141,7 @@ class LeakyReLU(_Activation):
         self.negative_slope = negative_slope
 
 
-class ELU(_Activation):
+class ELU(FunctionLayer):
     """Keep positive elements, and take ``alpha * (exp(x) - 1)`` of the others.
 
     Args:
@@ -305,7 +163,7 @@ class ELU(_Activation):
         self.alpha = alpha
 
 
-class CELU(_Activation):
+class CELU(FunctionLayer):
     """Keep positive elements, and take ``alpha * (exp(x / alpha) - 1)`` of the others.
 
     Args:
@@ -327,54 +185,7 @@ class CELU(_Activation):
         self.alpha = alpha
 
 
-class GELU(_Activation):
-    """Multiply each element by the normal distribution's cumulative function of it.
-
-    Args:
-        approximate: ``"none"`` for the exact function, ``"tanh"`` for one that is faster.
-
-    Raises:
-        ValueError: ``approximate`` is another word; on the call.
-
-    As PyTorch's ``nn.GELU``.
-
-    >>> import stretto as st
-    >>> st.nn.GELU("tanh")(st.numpy.array([1.0])).round(4)
-    Array([0.8412], dtype=float32)
-    """
-
-    function = staticmethod(F.gelu)
-    settings = ("approximate",)
-
-    def __init__(self, approximate: str = "none") -> None:
-        super().__init__()
-        self.approximate = approximate
-
-
-class Softplus(_Activation):
-    """Take ``log(1 + exp(beta * x)) / beta`` of each element.
-
-    Args:
-        beta: how sharp the corner is.
-        threshold: beyond this, ``beta * x`` counts as so large that the value is ``x`` itself.
-
-    As PyTorch's ``nn.Softplus``.
-
-    >>> import stretto as st
-    >>> st.nn.Softplus()(st.numpy.array([0.0, 100.0])).round(3)
-    Array([  0.693, 100.   ], dtype=float32)
-    """
-
-    function = staticmethod(F.softplus)
-    settings = ("beta", "threshold")
-
-    def __init__(self, beta: float = 1.0, threshold: float = 20.0) -> None:
-        super().__init__()
-        self.beta = beta
-        self.threshold = threshold
-
-
-class Hardtanh(_Activation):
+class Hardtanh(FunctionLayer):
     """Keep each element between ``min_val`` and ``max_val``.
 
     Args:
@@ -401,7 +212,7 @@ class Hardtanh(_Activation):
         self.max_val = max_val
 
 
-class Threshold(_Activation):
+class Threshold(FunctionLayer):
     """Keep elements greater than ``threshold``, and replace the others by ``value``.
 
     Args:
@@ -425,7 +236,7 @@ class Threshold(_Activation):
         self.value = value
 
 
-class Softshrink(_Activation):
+class Softshrink(FunctionLayer):
     """Move each element towards 0 by ``lambd``, and to 0 where it is no farther than that.
 
     Args:
@@ -449,7 +260,7 @@ class Softshrink(_Activation):
         self.lambd = lambd
 
 
-class Hardshrink(_Activation):
+class Hardshrink(FunctionLayer):
     """Keep each element, but 0 where it is no farther from 0 than ``lambd``.
 
     Args:
@@ -468,133 +279,6 @@ class Hardshrink(_Activation):
     def __init__(self, lambd: float = 0.5) -> None:
         super().__init__()
         self.lambd = lambd
-
-
-# Along an axis
-
-
-class GLU(_Activation):
-    """Multiply the first half along ``dim`` by ``sigmoid`` of the second half.
-
-    Args:
-        dim: the axis, of even size.
-
-    Raises:
-        ValueError: an input's size along ``dim`` is odd.
-
-    As PyTorch's ``nn.GLU``.
-
-    >>> import stretto as st
-    >>> st.nn.GLU()(st.numpy.array([3.0, 0.0])).round(3)
-    Array([1.5], dtype=float32)
-    """
-
-    function = staticmethod(F.glu)
-    settings = ("dim",)
-
-    def __init__(self, dim: int = -1) -> None:
-        super().__init__()
-        self.dim = dim
-
-
-class Softmax(_Activation):
-    """Take ``exp(x) / sum(exp(x))`` along an axis.
-
-    Args:
-        dim: the axis.
-
-    Raises:
-        ValueError: ``dim`` is out of an input's bounds.
-
-    As PyTorch's ``nn.Softmax``.
-
-    >>> import stretto as st
-    >>> st.nn.Softmax(dim=1)(st.numpy.zeros((1, 4)))
-    Array([[0.25, 0.25, 0.25, 0.25]], dtype=float32)
-    """
-
-    function = staticmethod(F.softmax)
-    settings = ("dim",)
-
-    def __init__(self, dim: int) -> None:
-        super().__init__()
-        self.dim = dim
-
-
-class Softmin(_Activation):
-    """Take ``softmax(-x)`` along an axis.
-
-    Args:
-        dim: the axis.
-
-    Raises:
-        ValueError: ``dim`` is out of an input's bounds.
-
-    As PyTorch's ``nn.Softmin``.
-
-    >>> import stretto as st
-    >>> st.nn.Softmin(0)(st.numpy.array([0.0, 0.0])).round(3)
-    Array([0.5, 0.5], dtype=float32)
-    """
-
-    function = staticmethod(F.softmin)
-    settings = ("dim",)
-
-    def __init__(self, dim: int) -> None:
-        super().__init__()
-        self.dim = dim
-
-
-class LogSoftmax(_Activation):
-    """Take ``x - log(sum(exp(x)))`` along an axis.
-
-    Args:
-        dim: the axis.
-
-    Raises:
-        ValueError: ``dim`` is out of an input's bounds.
-
-    As PyTorch's ``nn.LogSoftmax``.
-
-    >>> import stretto as st
-    >>> st.nn.LogSoftmax(0)(st.numpy.array([0.0, 0.0])).round(3)
-    Array([-0.693, -0.693], dtype=float32)
-    """
-
-    function = staticmethod(F.log_softmax)
-    settings = ("dim",)
-
-    def __init__(self, dim: int) -> None:
-        super().__init__()
-        self.dim = dim
-
-
-class Softmax2d(Module):
-    """Take ``softmax`` over the channels of images.
-
-    Raises:
-        ValueError: an input has another rank.
-
-    As PyTorch's ``nn.Softmax2d``.
-
-    >>> import stretto as st
-    >>> st.nn.Softmax2d()(st.numpy.zeros((2, 1, 1))).ravel()
-    Array([0.5, 0.5], dtype=float32)
-    """
-
-    def forward(self, input: ArrayLike) -> Array:
-        """Apply the function.
-
-        Args:
-            input: (N, C, H, W) or (C, H, W).
-
-        Returns:
-            The same shape, with channels that add up to 1 in each place.
-        """
-        x = as_value(input, "Softmax2d", "input")
-        if x.ndim not in (3, 4):
-            refuse(self, "(batch, channels, height, width), or the same without the batch", x)
-        return F.softmax(x, -3)
 
 
 # With parameters, or at random

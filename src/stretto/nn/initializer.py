@@ -1,0 +1,74 @@
+"""What an initialiser is, and how one is made.
+
+``initializers`` and ``variance_scaling`` use it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any, Protocol
+
+import numpy as np
+
+from stretto._engine.core.integers import sizes_of
+from stretto._engine.core.interpreter import as_value
+from stretto._engine.core.types import kind_of, scalar_dtype
+from stretto._engine.core.typing import Array, DTypeLike, Key
+from stretto._engine.ops.convert import convert
+from stretto._engine.ops.sharding import refuse_sharding
+from stretto.numpy.dtypes import as_dtype
+
+__all__ = ["Initializer", "dtype_or", "initializer", "scaled"]
+
+
+class Initializer(Protocol):
+    """A function of a key, a shape and a dtype, which gives an array."""
+
+    def __call__(
+        self,
+        key: Key,
+        shape: Sequence[int],
+        dtype: DTypeLike | None = None,
+        out_sharding: None = None,
+    ) -> Array:
+        """Make an array.
+
+        Args:
+            key: the key to draw from.
+            shape: the shape of the array.
+            dtype: the dtype; by default the one that the initialiser was made with.
+            out_sharding: only None: the array lies whole on the one device.
+
+        Returns:
+            The array.
+        """
+        ...
+
+
+def dtype_or(dtype: Any, default: Any = None) -> np.dtype:
+    """The dtype of a call, or the initialiser's; without either the default float."""
+    choice = default if dtype is None else dtype
+    return scalar_dtype(float) if choice is None else as_dtype(choice)
+
+
+def initializer(
+    name: str, default: Any, draw: Callable[[Any, tuple[int, ...], np.dtype], Any]
+) -> Initializer:
+    """The initialiser that draws arrays of a floating or complex dtype, by default this one."""
+    caller = f"initializers.{name}"
+
+    def init(
+        key: Key, shape: Sequence[int], dtype: DTypeLike | None = None, out_sharding: None = None
+    ) -> Array:
+        refuse_sharding(caller, out_sharding=out_sharding)
+        target = dtype_or(dtype, default)
+        if kind_of(target) not in ("float", "complex"):
+            raise ValueError(f"{caller}: dtype must be floating or complex, got {target.name}")
+        return draw(key, sizes_of(shape, caller), target)
+
+    return init
+
+
+def scaled(x: Any, factor: Any) -> Any:
+    """The product, in the dtype of ``x``."""
+    return x * convert(as_value(factor), x.dtype)
