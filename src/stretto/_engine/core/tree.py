@@ -43,7 +43,14 @@ C = TypeVar("C", bound=type)
 def flatten(
     tree: Any, is_leaf: Callable[[Any], bool] | None = None
 ) -> tuple[list[Any], optree.PyTreeSpec]:
-    """The leaves, in order, and the structure around them.
+    """Take a tree apart: its leaves, in order, and the structure around them.
+
+    Args:
+        tree: a tree of containers; anything that is no container is a leaf.
+        is_leaf: a function of a node that says whether to take it as a leaf.
+
+    Returns:
+        The leaves, and the structure, of which ``unflatten`` makes the tree again.
 
     >>> flatten({"b": 1, "a": (2, None)})[0]
     [2, 1]
@@ -52,7 +59,17 @@ def flatten(
 
 
 def unflatten(treedef: optree.PyTreeSpec, leaves: Sequence[Any]) -> Any:
-    """The tree of this structure with these leaves.
+    """Build the tree of this structure with these leaves.
+
+    Args:
+        treedef: the structure, as ``flatten`` and ``structure`` give it.
+        leaves: as many values as the structure has leaves, in order.
+
+    Returns:
+        The tree.
+
+    Raises:
+        ValueError: there are more leaves, or fewer, than the structure has.
 
     >>> unflatten(structure([0, {"a": 0}]), [1, 2])
     [1, {'a': 2}]
@@ -61,7 +78,14 @@ def unflatten(treedef: optree.PyTreeSpec, leaves: Sequence[Any]) -> Any:
 
 
 def leaves(tree: Any, is_leaf: Callable[[Any], bool] | None = None) -> list[Any]:
-    """The leaves, in order.
+    """List the leaves of a tree, in order.
+
+    Args:
+        tree: a tree of containers; anything that is no container is a leaf.
+        is_leaf: a function of a node that says whether to take it as a leaf.
+
+    Returns:
+        The leaves.
 
     >>> leaves([1, {"a": 2}, None])
     [1, 2]
@@ -70,7 +94,14 @@ def leaves(tree: Any, is_leaf: Callable[[Any], bool] | None = None) -> list[Any]
 
 
 def structure(tree: Any, is_leaf: Callable[[Any], bool] | None = None) -> optree.PyTreeSpec:
-    """The structure without the leaves; equal structures compare equal.
+    """Find the structure of a tree, without its leaves.
+
+    Args:
+        tree: a tree of containers; anything that is no container is a leaf.
+        is_leaf: a function of a node that says whether to take it as a leaf.
+
+    Returns:
+        The structure; equal structures compare equal.
 
     >>> structure([1, (2, 3)]) == structure([4, (5, 6)])
     True
@@ -83,7 +114,17 @@ def map(
 ) -> Any:
     """Apply ``f`` to each leaf of ``tree``, with the subtrees of ``rest`` at its place.
 
-    Raises ``ValueError`` naming the path where the trees part.
+    Args:
+        f: a function of one leaf, and of one subtree of each of ``rest``.
+        tree: the tree whose structure the result has.
+        *rest: more trees, which have the structure of ``tree``, and may go on below its leaves.
+        is_leaf: a function of a node that says whether to take it as a leaf.
+
+    Returns:
+        The tree of what ``f`` returned.
+
+    Raises:
+        ValueError: the trees differ in structure; the message names the path where they part.
 
     >>> map(lambda x, y: x + y, {"a": 1, "b": [2]}, {"a": 10, "b": [20]})
     {'a': 11, 'b': [22]}
@@ -171,9 +212,17 @@ def names(tree: Any) -> list[tuple[str, ...]]:
 def flatten_with_path(
     tree: Any, is_leaf: Callable[..., Any] | None = None, is_leaf_takes_path: bool = False
 ) -> tuple[list[tuple[tuple[Any, ...], Any]], optree.PyTreeSpec]:
-    """Each leaf with the keys that lead to it (see ``core.keys``), and the structure.
+    """Take a tree apart: each leaf with the keys that lead to it, and the structure.
 
-    With ``is_leaf_takes_path`` it is ``is_leaf(path, node)`` that says what is a leaf.
+    Args:
+        tree: a tree of containers; anything that is no container is a leaf.
+        is_leaf: a function of a node that says whether to take it as a leaf.
+        is_leaf_takes_path: whether ``is_leaf`` is called with the path and the node, rather than
+            with the node alone.
+
+    Returns:
+        A list of pairs (path, leaf), where a path is a tuple of keys such as ``DictKey``; and the
+        structure.
 
     >>> flatten_with_path({"w": [1]})[0]
     [((DictKey(key='w'), SequenceKey(idx=0)), 1)]
@@ -262,10 +311,25 @@ def register_pytree_node(
     unflatten_func: Callable[[Any, Any], Any],
     flatten_with_keys_func: Callable[[Any], tuple[Any, Any]] | None = None,
 ) -> None:
-    """Make a class a node: ``flatten_func(x)`` gives (children, static data), the other undoes it.
+    """Make a class a node of trees.
 
-    The static data must compare by ``==``; to pass through ``jit`` it must be hashable. With
-    ``flatten_with_keys_func`` paths have its keys, as with ``register_pytree_with_keys``.
+    Args:
+        nodetype: the class.
+        flatten_func: gives, for an object, a pair (children, static data). The static data must
+            compare by ``==``; to pass through ``jit`` it must be hashable.
+        unflatten_func: makes an object of static data and children.
+        flatten_with_keys_func: gives a pair (((key, child), ...), static data), so that paths have
+            keys of the class's own; by default they have the children's numbers.
+
+    Raises:
+        ValueError: the class is a node already.
+
+    >>> class Box:
+    ...     def __init__(self, x):
+    ...         self.x = x
+    >>> register_pytree_node(Box, lambda box: ((box.x,), None), lambda _, children: Box(*children))
+    >>> leaves([Box(1), Box(2)])
+    [1, 2]
     """
     if flatten_with_keys_func is not None:
         register_pytree_with_keys(nodetype, flatten_with_keys_func, unflatten_func, flatten_func)
@@ -279,9 +343,28 @@ def register_pytree_with_keys(
     unflatten_func: Callable[[Any, Any], Any],
     flatten_func: Callable[[Any], tuple[Any, Any]] | None = None,
 ) -> None:
-    """Make a class a node with keys of its own: ((key, child), ...) and static data.
+    """Make a class a node of trees, with keys of its own for its children.
 
-    ``flatten_func``, which gives the children without keys, need not be given.
+    Args:
+        nodetype: the class.
+        flatten_with_keys: gives, for an object, a pair (((key, child), ...), static data).
+        unflatten_func: makes an object of static data and children.
+        flatten_func: gives the children without keys; not needed.
+
+    Raises:
+        ValueError: the class is a node already.
+
+    >>> from stretto._engine.core.keys import GetAttrKey
+    >>> class Box:
+    ...     def __init__(self, x):
+    ...         self.x = x
+    >>> register_pytree_with_keys(
+    ...     Box,
+    ...     lambda box: (((GetAttrKey("x"), box.x),), None),
+    ...     lambda static, children: Box(*children),
+    ... )
+    >>> paths(Box([1]), "box")
+    ['box.x[0]']
     """
     del flatten_func
 
@@ -296,13 +379,49 @@ def register_pytree_with_keys(
 
 
 def register_pytree_node_class(cls: C) -> C:
-    """Make a class with ``tree_flatten`` and ``tree_unflatten(static, children)`` a node."""
+    """Make a class with ``tree_flatten`` and ``tree_unflatten`` a node of trees: a decorator.
+
+    Args:
+        cls: a class whose method ``tree_flatten`` returns (children, static data), and whose class
+            method ``tree_unflatten(static, children)`` makes an object of them.
+
+    Returns:
+        The class.
+
+    Raises:
+        ValueError: the class is a node already.
+
+    >>> @register_pytree_node_class
+    ... class Box:
+    ...     def __init__(self, x):
+    ...         self.x = x
+    ...
+    ...     def tree_flatten(self):
+    ...         return (self.x,), None
+    ...
+    ...     @classmethod
+    ...     def tree_unflatten(cls, static, children):
+    ...         return cls(*children)
+    >>> leaves([Box(1), Box(2)])
+    [1, 2]
+    """
     register_pytree_node(cls, lambda x: x.tree_flatten(), cls.tree_unflatten)
     return cls
 
 
 def register_pytree_with_keys_class(cls: C) -> C:
-    """Make a class with ``tree_flatten_with_keys`` and ``tree_unflatten`` a node.
+    """Make a class with ``tree_flatten_with_keys`` and ``tree_unflatten`` a node: a decorator.
+
+    Args:
+        cls: a class whose method ``tree_flatten_with_keys`` returns (((key, child),
+            ...), static data), and whose class method ``tree_unflatten(static,
+            children)`` makes an object of them.
+
+    Returns:
+        The class.
+
+    Raises:
+        ValueError: the class is a node already.
 
     >>> from stretto._engine.core.keys import GetAttrKey
     >>> @register_pytree_with_keys_class
@@ -325,6 +444,15 @@ def register_pytree_with_keys_class(cls: C) -> C:
 
 def register_static(cls: C) -> C:
     """Make a class a node without leaves: its objects are static data, compared and hashed.
+
+    Args:
+        cls: a class whose objects compare by ``==`` and are hashable.
+
+    Returns:
+        The class.
+
+    Raises:
+        ValueError: the class is a node already.
 
     >>> @register_static
     ... @dataclasses.dataclass(frozen=True)
@@ -368,8 +496,22 @@ def register_dataclass(
 ) -> C:
     """Make a dataclass a node: data fields are children, meta fields static.
 
-    By default fields with ``metadata={"static": True}`` are meta fields, the others data fields;
-    those of ``drop_fields`` are neither, and missing after a way through a tree.
+    Args:
+        nodetype: the dataclass.
+        data_fields: the names of the fields that are children; by default those that are neither
+            meta fields nor dropped.
+        meta_fields: the names of the fields that are static data; by default those with
+            ``metadata={"static": True}``.
+        drop_fields: the names of the fields that are neither, and that an object lacks after it
+            went through a tree.
+
+    Returns:
+        The class, so that this serves as a decorator.
+
+    Raises:
+        TypeError: ``nodetype`` is not a dataclass.
+        ValueError: a name is not a field's, a field of the constructor is left out, or the class
+            is a node already.
 
     >>> @register_dataclass
     ... @dataclasses.dataclass
