@@ -42,7 +42,12 @@ _PYTHON = {"bool": bool, "int": int, "uint": int, "float": float, "complex": com
 
 
 class prng_key(extended):
-    """What the dtypes of typed keys are, for ``issubdtype``."""
+    """What the dtypes of typed keys are, for ``issubdtype``.
+
+    >>> import stretto as st
+    >>> st.dtypes.issubdtype(st.random.key(0).dtype, st.dtypes.prng_key)
+    True
+    """
 
 
 def _number_dtype(dtype: Any, caller: str) -> np.dtype:

@@ -31,7 +31,12 @@ __all__ = ["ResizeMethod", "resize", "scale_and_translate"]
 
 
 class ResizeMethod(enum.Enum):
-    """How a value between the elements of an image is made of those around it."""
+    """How a value between the elements of an image is made of those around it.
+
+    >>> import stretto as st
+    >>> st.image.ResizeMethod.from_string("bilinear").name
+    'LINEAR'
+    """
 
     NEAREST = 0
     """The nearest one."""
@@ -50,7 +55,17 @@ class ResizeMethod(enum.Enum):
 
     @staticmethod
     def from_string(s: str) -> ResizeMethod:
-        """The method of this name; ``ValueError`` for another."""
+        """Find the method of a name.
+
+        Args:
+            s: the name, such as ``"linear"``, ``"bicubic"`` or ``"lanczos3"``.
+
+        Returns:
+            The method.
+
+        Raises:
+            ValueError: there is no method of that name.
+        """
         if s not in _NAMES:
             raise ValueError(f"method must be one of {', '.join(_NAMES)}; got {s!r}")
         return _NAMES[s]

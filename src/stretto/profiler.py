@@ -53,6 +53,15 @@ def start_trace(log_dir: str | os.PathLike[str], create_perfetto_trace: bool = T
         RuntimeError: another profile is being taken.
         NotADirectoryError: ``log_dir`` is not a folder.
         TypeError, ValueError: ``log_dir`` is not a path.
+
+    >>> import pathlib, tempfile
+    >>> import stretto as st, stretto.numpy as snp
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     st.profiler.start_trace(folder)
+    ...     y = st.block_until_ready(st.jit(snp.sin)(1.0))
+    ...     st.profiler.stop_trace()
+    ...     [p.name for p in pathlib.Path(folder).rglob("perfetto*")]
+    ['perfetto_trace.json.gz']
     """
     folder = checked_path(log_dir, "start_trace")
     if os.path.exists(folder) and not os.path.isdir(folder):
@@ -80,6 +89,11 @@ def stop_trace() -> None:
 
     Raises:
         RuntimeError: no profile was begun.
+
+    >>> import stretto as st
+    >>> st.profiler.stop_trace()
+    Traceback (most recent call last):
+    RuntimeError: stop_trace: no profile was begun; begin one with start_trace(...)
     """
     with _running.lock:
         profile, _running.profile = _running.profile, None
@@ -149,6 +163,9 @@ class TraceAnnotation(contextlib.ContextDecorator):
     Args:
         name: the name.
         **metadata: shown beside it.
+
+    Raises:
+        TypeError: ``name`` is not a string.
 
     >>> import stretto as st
     >>> with st.profiler.TraceAnnotation("load", batch=3):
