@@ -63,9 +63,11 @@ class GradientTransformation(NamedTuple):
 
 
 class GradientTransformationExtraArgs(GradientTransformation):
-    """One whose ``update`` takes keyword arguments beside, and leaves those it does not know.
+    """A transformation whose ``update`` takes keyword arguments too, and ignores those it does not
+    know.
 
-    All transformations of this package are.
+    All transformations of this package are of this kind; ``init`` is as in
+    ``GradientTransformation``.
     """
 
 

@@ -32,10 +32,11 @@ __all__ = ["FactoredState", "scale_by_factored_rms"]
 
 
 class FactoredState(NamedTuple):
-    """How many updates were done, int32, and mean squares; of unused ones one zero.
+    """``count``, the updates done, int32, and mean squares; where one is not used it is a single
+    zero.
 
-    ``v_row`` and ``v_col`` lack the largest and the second largest axis of a factored parameter,
-    ``v`` is for those that are not factored.
+    ``v_row`` and ``v_col`` lack the largest and the second largest axis of a factored parameter;
+    ``v`` is for parameters that are not factored.
     """
 
     count: Any

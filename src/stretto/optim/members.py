@@ -35,6 +35,7 @@ def per_member(
     makes. What looks at more than one element, such as ``clip_by_global_norm``, ``lamb`` or
     ``adafactor``, looks at one member; so do masks and labels that are functions of parameters.
     What goes element by element is the same operation as before on larger arrays.
+    Keyword arguments of ``update`` have one entry a member, too.
 
     Args:
         inner: a transformation; or, with ``hyperparams``, a function that makes one, such as
@@ -43,8 +44,6 @@ def per_member(
             one entry a member along its first axis, and becomes an array of the state, as by
             ``inject_hyperparams``: ``state.hyperparams["learning_rate"]`` has shape (members,).
             Anything else is for all.
-
-    Keyword arguments of ``update`` have one entry a member, too.
 
     Returns:
         The transformation.
