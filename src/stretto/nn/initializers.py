@@ -370,6 +370,7 @@ def variance_scaling(
         A function of a key, a shape and a dtype.
 
     Raises:
+        TypeError: in a call, a size is not an integer.
         ValueError: ``mode`` or ``distribution`` is another word; on the call, the shape has fewer
             than two axes, or the dtype is neither floating nor complex.
 
@@ -486,6 +487,7 @@ def orthogonal(
         A function of a key, a shape and a dtype.
 
     Raises:
+        TypeError: in a call, a size is not an integer.
         ValueError: the shape has fewer than two axes, or the dtype is neither floating nor complex;
             on the call.
 
@@ -534,6 +536,7 @@ def delta_orthogonal(
         A function of a key, a shape and a dtype.
 
     Raises:
+        TypeError: in a call, a size is not an integer.
         ValueError: the shape is another, or the dtype is neither floating nor complex; on the call.
 
     As ``jax.nn.initializers.delta_orthogonal``. Source: Xiao et al., Dynamical Isometry and a Mean
