@@ -54,14 +54,15 @@ def checkpoint_name(x: Any, name: str) -> Any:
 
     Outside a checkpoint it does nothing.
 
-    Raises ``TypeError`` for a name that is no string, or a leaf that is no array.
-
     Args:
         x: a tree of arrays.
         name: the name.
 
     Returns:
         The same tree.
+
+    Raises:
+        TypeError: ``name`` is not a string, or a leaf is no array.
 
     >>> import stretto as st, stretto.numpy as snp
     >>> only = st.checkpoint_policies.save_only_these_names("wave")
