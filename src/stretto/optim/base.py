@@ -63,8 +63,7 @@ class GradientTransformation(NamedTuple):
 
 
 class GradientTransformationExtraArgs(GradientTransformation):
-    """A transformation whose ``update`` takes keyword arguments too, and ignores those it does not
-    know.
+    """A transformation whose ``update`` takes keyword arguments, and ignores unknown ones.
 
     All transformations of this package are of this kind; ``init`` is as in
     ``GradientTransformation``.

@@ -32,8 +32,7 @@ __all__ = ["FactoredState", "scale_by_factored_rms"]
 
 
 class FactoredState(NamedTuple):
-    """``count``, the updates done, int32, and mean squares; where one is not used it is a single
-    zero.
+    """``count``, the updates done, int32, and mean squares: a single zero where not used.
 
     ``v_row`` and ``v_col`` lack the largest and the second largest axis of a factored parameter;
     ``v`` is for parameters that are not factored.
