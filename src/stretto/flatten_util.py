@@ -29,7 +29,14 @@ _FLOAT32 = np.dtype(np.float32)
 
 @dataclasses.dataclass(frozen=True)
 class Unravel:
-    """The way back from a line of numbers to a tree; equal and hashable, so it can be static."""
+    """The way back from a line of numbers to a tree; equal and hashable, so it can be static.
+
+    Args:
+        structure: the structure of the tree.
+        shapes: the shapes of its leaves.
+        dtypes: their dtypes.
+        dtype: the dtype of the line.
+    """
 
     structure: Any
     shapes: tuple[tuple[int, ...], ...]

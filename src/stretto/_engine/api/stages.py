@@ -55,7 +55,13 @@ def as_options(given: Mapping[str, Any] | None, caller: str) -> Options:
 
 @dataclasses.dataclass(frozen=True)
 class ArgInfo:
-    """What a stage knows of one argument: shape, dtype, and whether a call takes its memory."""
+    """What a stage knows of one argument.
+
+    Args:
+        shape: the sizes of its axes.
+        dtype: its dtype.
+        donated: whether a call takes its memory.
+    """
 
     shape: tuple[int, ...]
     dtype: Any

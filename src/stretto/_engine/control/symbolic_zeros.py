@@ -60,7 +60,12 @@ class SymbolicZero:
 
 @dataclasses.dataclass(frozen=True)
 class CustomVJPPrimal:
-    """A leaf as ``fwd`` gets it with ``symbolic_zeros=True``: the value, and whether it moves."""
+    """A leaf as ``fwd`` gets it with ``symbolic_zeros=True``.
+
+    Args:
+        value: the value.
+        perturbed: whether it is differentiated by.
+    """
 
     value: Any
     perturbed: bool

@@ -116,7 +116,7 @@ class TrainState:
     finished: tuple[tuple[Pack, ...], ...]
     """For each architecture those that are not any more, without what all share."""
     key: Any
-    """The key of what is still to be drawn."""
+    """The key that the order of the data, and what layers draw, come from."""
     step: int = 0
     """The number of steps done."""
     epoch: int = 0
