@@ -1,9 +1,10 @@
-"""What every public docstring has: ``python -m tests.docstrings``, a part of ``make lint``.
+"""Checks the docstrings of all public names: ``python -m tests.docstrings``, in ``make lint``.
 
 The form is that of CONTRIBUTING.md: a first sentence on one line, ``Args:`` with exactly the
 parameters, ``Returns:`` or ``Yields:``, ``Raises:`` with each error of the function's own checks,
-and an example; with whole annotations beside it. Whether ``Any`` is the honest type of a parameter
-cannot be decided here, and is left to the reader.
+and an example; with whole annotations beside it. The errors are those raised in its body and in
+the private functions of its module that it calls, and those of ``CONTRACTS``. Whether ``Any`` is
+the honest type of a parameter cannot be decided here, and is left to the reader.
 """
 
 from __future__ import annotations
@@ -37,7 +38,6 @@ CONTRACTS: dict[str, frozenset[str]] = {
     "integer": frozenset({"TypeError"}),
     "integers": frozenset({"TypeError"}),
     "pairs_of": frozenset({"TypeError", "ValueError"}),
-    "refuse_out": frozenset({"NotImplementedError"}),
     "sizes_of": frozenset({"TypeError", "ValueError"}),
 }
 """Shared helpers for arguments, and what each raises for a bad one."""
@@ -52,6 +52,17 @@ NOT_MADE_BY_USERS = {
     "VjpFunction": "st.vjp",
     "stretto.Device": "st.devices",
     "stretto.custom_derivatives.CustomVJPPrimal": "the fwd of a custom_vjp with symbolic zeros",
+    "stretto.ensemble.AverageState": "SWA.init",
+    "stretto.ensemble.ConformalSets": "fit_conformal",
+    "stretto.ensemble.Fitted": "fit",
+    "stretto.ensemble.HistogramBinning": "fit_histogram_binning",
+    "stretto.ensemble.Isotonic": "fit_isotonic",
+    "stretto.ensemble.Platt": "fit_platt",
+    "stretto.ensemble.SWAGState": "SWAG.init",
+    "stretto.ensemble.SnapshotState": "Snapshots.init",
+    "stretto.ensemble.Temperature": "fit_temperature",
+    "stretto.ensemble.TrainState": "fit",
+    "stretto.ensemble.VectorScaling": "fit_vector_scaling",
     "stretto.files.Header": "st.load_header",
     "stretto.flatten_util.Unravel": "flatten_util.ravel_pytree",
     "stretto.numpy.ufunc": "snp.frompyfunc",
@@ -90,7 +101,6 @@ class Fault(NamedTuple):
     path: Path
     line: int
     name: str
-    rule: str
     text: str
 
     def __str__(self) -> str:
@@ -230,8 +240,8 @@ def errors_of(node: ast.AST, helpers: Helpers, seen: frozenset[str] = frozenset(
         outside = set().union(*(errors_of(part, helpers, seen) for part in rest))
         return outside | (set() if "Exception" in caught else body - caught)
     errors: set[str] = set()
-    if isinstance(node, ast.Call):
-        name = _last_name(node.func)
+    if isinstance(node, ast.Call) and isinstance(node.func, ast.Name):
+        name = node.func.id
         errors |= CONTRACTS.get(name, frozenset())
         if name.startswith("_") and name in helpers and name not in seen:
             errors |= errors_of(helpers[name], helpers, seen | {name})
@@ -271,36 +281,32 @@ def faults_of(name: str, value: Any) -> Iterator[Fault]:
     place = place_of(value)
     if place is None:
         return
-    doc = Docstring(value.__doc__ or "")
-
-    def fault(rule: str, text: str) -> Fault:
-        return Fault(place.path, place.node.lineno, name, rule, text)
-
-    for rule, text in rules_of(name, place, doc, value):
-        yield fault(rule, text)
-    texts = [doc.text]
+    parts = [(name, value, "function")]
     if isinstance(value, type):
-        for method, inner, kind in methods_of(value):
-            inner_place = place_of(inner)
-            if inner_place is None:
-                continue
-            inner_doc = Docstring(inner.__doc__ or "")
-            texts.append(inner_doc.text)
-            for rule, text in rules_of(
-                f"{name}.{method}", inner_place, inner_doc, inner, kind, value
-            ):
-                yield Fault(
-                    inner_place.path, inner_place.node.lineno, f"{name}.{method}", rule, text
-                )
-    shown = any(">>> " in text for text in texts)
-    if not shown and not _is_shown_elsewhere(name, value):
-        yield fault("example", "has no example")
+        parts += [(f"{name}.{method}", f, kind) for method, f, kind in methods_of(value)]
+    texts = []
+    for part_name, part, kind in parts:
+        where = place_of(part)
+        if where is not None:
+            doc = Docstring(part.__doc__ or "")
+            texts.append(doc.text)
+            for text in faults_in(part_name, where, doc, part, kind, value):
+                yield Fault(where.path, where.node.lineno, part_name, text)
+    if _needs_example(name, value) and not any(">>> " in text for text in texts):
+        yield Fault(place.path, place.node.lineno, name, "has no example")
 
 
-def _is_shown_elsewhere(name: str, value: Any) -> bool:
-    """Whether it is an error, or a record, which the functions show that raise and give it."""
-    kinds = (BaseException, tuple)
-    return name in NOT_MADE_BY_USERS or (isinstance(value, type) and issubclass(value, kinds))
+def _needs_example(name: str, value: Any) -> bool:
+    """Not errors, records and protocols, nor what users do not make: other examples show them."""
+    if not isinstance(value, type):
+        return not _refuses(value)
+    protocol = getattr(value, "_is_protocol", False)
+    return not (protocol or name in NOT_MADE_BY_USERS or issubclass(value, (BaseException, tuple)))
+
+
+def _refuses(value: Any) -> bool:
+    """Whether a function only raises: its sentence and ``Raises`` say all there is."""
+    return getattr(value, "__annotations__", {}).get("return") == "NoReturn"
 
 
 def methods_of(cls: type) -> Iterator[tuple[str, Any, str]]:
@@ -315,29 +321,24 @@ def methods_of(cls: type) -> Iterator[tuple[str, Any, str]]:
             yield name, function, kind if inside else "function"  # one given to the class
 
 
-def rules_of(
-    name: str,
-    place: Place,
-    doc: Docstring,
-    value: Any,
-    kind: str = "function",
-    cls: type | None = None,
-) -> Iterator[tuple[str, str]]:
-    """Each rule that a definition breaks, by its name and in words."""
+def faults_in(
+    name: str, place: Place, doc: Docstring, value: Any, kind: str, owner: Any
+) -> Iterator[str]:
+    """What is wrong with one function, class or method; ``owner`` is the class of a method."""
     node = place.node
     if not doc.text:
-        yield "sentence", "has no docstring"
+        yield "has no docstring"
         return
     if "\n" in doc.first or not doc.first.endswith("."):
-        yield "sentence", f"does not begin with one sentence on one line: {doc.first[:60]!r}"
+        yield f"does not begin with one sentence on one line: {doc.first[:60]!r}"
     ranks = [SECTIONS.index(s) if s else len(SECTIONS) for s in doc.order]
     start = next((i for i, s in enumerate(doc.order) if s), len(ranks))
     if ranks[start:] != sorted(ranks[start:]):
-        yield "order", f"sections are not in the order {', '.join(SECTIONS)}, and then the rest"
+        yield f"sections are not in the order {', '.join(SECTIONS)}, and then the rest"
     if isinstance(node, ast.ClassDef):
-        if name in NOT_MADE_BY_USERS:
-            return
         init = place_of(value.__init__)
+        if init is not None and name in NOT_MADE_BY_USERS:
+            return
         if init is None or isinstance(init.node, ast.ClassDef):
             yield from _compare(_fields(value), doc, _described(node, doc))
         else:
@@ -346,10 +347,10 @@ def rules_of(
             if "__init__" in vars(value):
                 yield from _check_raises(init.node, doc, init, value.__init__)
         return
-    if _is_override(cls, name.rpartition(".")[2], value):
+    if kind != "function" and _is_override(owner, name.rpartition(".")[2], value):
         return
     first = kind in ("method", "property", "classmethod")
-    if kind != "property":
+    if kind != "property" and not _refuses(value):
         yield from _check_args(node, doc, skip=first)
         yield from _check_result(node, doc)
     yield from _check_raises(node, doc, place, value)
@@ -376,9 +377,9 @@ def _described(node: ast.ClassDef, doc: Docstring) -> list[str]:
     return [*below, *re.findall(r"``(\w+)``", doc.text)]
 
 
-def _is_override(cls: type | None, name: str, value: Any) -> bool:
+def _is_override(cls: type, name: str, value: Any) -> bool:
     """Whether it is a base class's method again, with the same parameters, which says the rest."""
-    bases = [vars(base).get(name) for base in (cls.__mro__[1:] if cls else ())]
+    bases = [vars(base).get(name) for base in cls.__mro__[1:]]
     base = next((b for b in bases if inspect.isfunction(b)), None)
     return base is not None and [*inspect.signature(base).parameters] == [
         *inspect.signature(value).parameters
@@ -392,48 +393,42 @@ def _parameters(node: Function, skip: int) -> list[ast.arg]:
     return [a for a in names if a is not None][skip:]
 
 
-def _check_args(node: Function, doc: Docstring, skip: int) -> Iterator[tuple[str, str]]:
+def _check_args(node: Function, doc: Docstring, skip: int) -> Iterator[str]:
     yield from _compare([a.arg for a in _parameters(node, skip)], doc)
 
 
-def _compare(
-    names: list[str], doc: Docstring, known: Sequence[str] = ()
-) -> Iterator[tuple[str, str]]:
+def _compare(names: list[str], doc: Docstring, known: Sequence[str] = ()) -> Iterator[str]:
     """Hold the parameters to the entries; those with an underscore may be left out."""
     entries = [*doc.entries("Args"), *doc.entries("Attributes"), *known]
     missing = [n for n in names if n not in entries and not n.startswith("_")]
     more = [n for n in doc.entries("Args") if n not in names]
     if missing:
-        yield "args", f"Args lacks {', '.join(missing)}"
+        yield f"Args lacks {', '.join(missing)}"
     if more:
-        yield "args", f"Args names {', '.join(more)}, which it does not take"
-    if (
-        not missing
-        and not more
-        and doc.entries("Args") != [n for n in names if n in doc.entries("Args")]
-    ):
-        yield "args", "Args is not in the order of the parameters"
+        yield f"Args names {', '.join(more)}, which it does not take"
+    in_order = [n for n in names if n in doc.entries("Args")]
+    if not more and doc.entries("Args") != in_order:
+        yield "Args is not in the order of the parameters"
 
 
-def _check_result(node: Function, doc: Docstring) -> Iterator[tuple[str, str]]:
-    said = [s for s in ("Returns", "Yields") if doc.sections.get(s)]
-    returns = node.returns
-    text = ast.unparse(returns) if returns is not None else "None"
-    if text not in NO_RESULT and not said:
-        yield "returns", "has no Returns"
-    if text in NO_RESULT and said:
-        yield "returns", f"has {said[0]}, and returns nothing"
+def _check_result(node: Function, doc: Docstring) -> Iterator[str]:
+    described = [name for name in ("Returns", "Yields") if doc.sections.get(name)]
+    if node.returns is None:  # another fault
+        return
+    result = ast.unparse(node.returns)
+    if result not in NO_RESULT and not described:
+        yield "has no Returns"
+    if result in NO_RESULT and described:
+        yield f"has {described[0]}, and returns nothing"
 
 
-def _check_raises(
-    node: ast.AST, doc: Docstring, place: Place, value: Any
-) -> Iterator[tuple[str, str]]:
+def _check_raises(node: ast.AST, doc: Docstring, place: Place, value: Any) -> Iterator[str]:
     space = getattr(inspect.unwrap(value), "__globals__", {})
     named = tuple(_error(name, space) for name in doc.entries("Raises"))
     raised = sorted(errors_of(node, place.helpers))
     missing = [name for name in raised if not issubclass(_error(name, space), named)]
     if missing:
-        yield "raises", f"Raises lacks {', '.join(missing)}"
+        yield f"Raises lacks {', '.join(missing)}"
 
 
 def _error(name: str, space: Mapping[str, Any]) -> type[BaseException]:
@@ -442,21 +437,22 @@ def _error(name: str, space: Mapping[str, Any]) -> type[BaseException]:
     return next((place[name] for place in places if name in place), type(name, (Exception,), {}))
 
 
-def _check_annotations(node: Function, skip: int, result: bool = True) -> Iterator[tuple[str, str]]:
+def _check_annotations(node: Function, skip: int, result: bool = True) -> Iterator[str]:
     bare = [a.arg for a in _parameters(node, skip) if a.annotation is None]
     if bare:
-        yield "annotations", f"no annotation of {', '.join(bare)}"
+        yield f"no annotation of {', '.join(bare)}"
     if result and node.returns is None:
-        yield "annotations", "no annotation of the result"
+        yield "no annotation of the result"
 
 
 def main() -> int:
-    """Print what is wrong; 1 where something is."""
-    found = [f for name, value in public_names() for f in faults_of(name, value)]
-    faults = sorted({(f.path, f.line, f.text): f for f in reversed(found)}.values())
-    for fault in faults:
-        print(fault)
-    print(f"{len(faults)} faults" if faults else "All public docstrings have their form.")
+    """Print what is wrong, once for each definition; return 1 where something is."""
+    faults: dict[tuple[Path, int, str], Fault] = {}
+    for name, value in public_names():
+        for fault in faults_of(name, value):
+            faults.setdefault((fault.path, fault.line, fault.text), fault)
+    print(*sorted(faults.values()), sep="\n", end="\n" if faults else "")
+    print(f"docstrings: {len(faults)} faults")
     return 1 if faults else 0
 
 
