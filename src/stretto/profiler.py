@@ -25,7 +25,7 @@ __all__ = ["TraceAnnotation", "annotate_function", "start_trace", "stop_trace", 
 
 
 class _Running:
-    """The profile being taken, of which a process has one at most."""
+    """The profile being taken; a process has one at most."""
 
     def __init__(self) -> None:
         self.lock = lock()
@@ -42,8 +42,8 @@ _running = _Running()
 def start_trace(log_dir: str | os.PathLike[str], create_perfetto_trace: bool = True) -> None:
     """Begin a profile, which ``stop_trace`` writes below a folder.
 
-    It holds each operation of compiled programs, with the time and the thread that it took, and
-    the ``TraceAnnotation`` blocks. Python's own functions are not in it.
+    It has each operation of compiled programs, with its time and its thread, and the
+    ``TraceAnnotation`` blocks. Python's own functions are not in it.
 
     Args:
         log_dir: the folder; made if it does not exist.
@@ -66,7 +66,8 @@ def start_trace(log_dir: str | os.PathLike[str], create_perfetto_trace: bool = T
     folder = checked_path(log_dir, "start_trace")
     if os.path.exists(folder) and not os.path.isdir(folder):
         raise NotADirectoryError(
-            errno.ENOTDIR, f"start_trace: {folder} is not a folder; name one, or a place for one"
+            errno.ENOTDIR,
+            f"start_trace: {folder} is not a folder; name a folder, or a path for a new one",
         )
     with _running.lock:
         if _running.profile is not None:
@@ -83,9 +84,10 @@ def start_trace(log_dir: str | os.PathLike[str], create_perfetto_trace: bool = T
 def stop_trace() -> None:
     """End the profile, and write it to ``log_dir/plugins/profile/<time>``.
 
-    There, ``*.xplane.pb`` and ``*.trace.json.gz`` are for TensorBoard, and, where it was asked for,
-    ``perfetto_trace.json.gz`` for https://ui.perfetto.dev: events of the Chrome trace format, times
-    in microseconds. In the last, operations have the ``op_name`` that ``st.named_scope`` gave them.
+    There, ``*.xplane.pb`` and ``*.trace.json.gz`` are for TensorBoard, and, if it was asked for,
+    ``perfetto_trace.json.gz`` for https://ui.perfetto.dev: events in the Chrome trace format, with
+    times in microseconds. In that file operations have the ``op_name`` that ``st.named_scope`` gave
+    them.
 
     Raises:
         RuntimeError: no profile was begun.
@@ -105,7 +107,7 @@ def stop_trace() -> None:
 
 
 def _write_perfetto(folder: Path) -> None:
-    """Write the events alone, which Perfetto reads, with the names of operations."""
+    """Write only the events, which Perfetto reads, with the names of operations."""
     (source,) = folder.glob("*.trace.json.gz")
     with gzip.open(source, "rt", encoding="utf-8") as file:
         events = [e for e in json.load(file)["traceEvents"] if e]
@@ -128,7 +130,7 @@ def _write_perfetto(folder: Path) -> None:
 def trace(log_dir: str | os.PathLike[str], create_perfetto_trace: bool = True) -> Iterator[None]:
     """Take a profile of a ``with`` block; see ``start_trace`` and ``stop_trace``.
 
-    Wait for results inside the block (``st.block_until_ready``), or they are not in it.
+    Wait for results inside the block (``st.block_until_ready``); otherwise they are not in it.
 
     Args:
         log_dir: the folder; made if it does not exist.
@@ -178,7 +180,7 @@ class TraceAnnotation(contextlib.ContextDecorator):
         self._name, self._metadata = name, metadata
 
     def _recreate_cm(self) -> TraceAnnotation:
-        """One of its own for each call of a decorated function, which threads may share."""
+        """A new one for each call of a decorated function, which threads may share."""
         return TraceAnnotation(self._name, **self._metadata)
 
     def __enter__(self) -> TraceAnnotation:
