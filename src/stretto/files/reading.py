@@ -163,6 +163,7 @@ def load_header(path: str | os.PathLike[str]) -> Header:
         A ``Header``.
 
     Raises:
+        TypeError: ``path`` is not a path of text.
         ValueError: the file is damaged or not a safetensors file.
         FileNotFoundError: there is no such file.
         OSError: it is a folder, a device, a FIFO or a socket.
