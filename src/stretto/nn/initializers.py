@@ -162,6 +162,9 @@ def constant(value: ArrayLike, dtype: DTypeLike | None = None) -> Initializer:
     Returns:
         A function of a key, a shape and a dtype.
 
+    Raises:
+        NotImplementedError: in a call, ``out_sharding`` is not None.
+
     As ``jax.nn.initializers.constant``.
 
     >>> import stretto as st
@@ -194,6 +197,7 @@ def uniform(scale: float = 1e-2, dtype: DTypeLike | None = None) -> Initializer:
         A function of a key, a shape and a dtype.
 
     Raises:
+        NotImplementedError: in a call, ``out_sharding`` is not None.
         ValueError: ``dtype`` is neither floating nor complex; on the call.
 
     As ``jax.nn.initializers.uniform``.
@@ -225,6 +229,7 @@ def normal(stddev: float = 1e-2, dtype: DTypeLike | None = None) -> Initializer:
         A function of a key, a shape and a dtype.
 
     Raises:
+        NotImplementedError: in a call, ``out_sharding`` is not None.
         ValueError: ``dtype`` is neither floating nor complex; on the call.
 
     As ``jax.nn.initializers.normal``.
@@ -260,6 +265,7 @@ def truncated_normal(
         A function of a key, a shape and a dtype.
 
     Raises:
+        NotImplementedError: in a call, ``out_sharding`` is not None.
         ValueError: ``dtype`` is neither floating nor complex; on the call.
 
     As ``jax.nn.initializers.truncated_normal``.
@@ -370,6 +376,7 @@ def variance_scaling(
         A function of a key, a shape and a dtype.
 
     Raises:
+        NotImplementedError: in a call, ``out_sharding`` is not None.
         TypeError: in a call, a size is not an integer.
         ValueError: ``mode`` or ``distribution`` is another word; on the call, the shape has fewer
             than two axes, or the dtype is neither floating nor complex.
@@ -487,6 +494,7 @@ def orthogonal(
         A function of a key, a shape and a dtype.
 
     Raises:
+        NotImplementedError: in a call, ``out_sharding`` is not None.
         TypeError: in a call, a size is not an integer.
         ValueError: the shape has fewer than two axes, or the dtype is neither floating nor complex;
             on the call.
@@ -536,6 +544,7 @@ def delta_orthogonal(
         A function of a key, a shape and a dtype.
 
     Raises:
+        NotImplementedError: in a call, ``out_sharding`` is not None.
         TypeError: in a call, a size is not an integer.
         ValueError: the shape is another, or the dtype is neither floating nor complex; on the call.
 
