@@ -32,15 +32,29 @@ from stretto.numpy.indexing import At
 
 SOURCES = Path(__file__).parents[1] / "src" / "stretto"
 
-CONTRACTS: dict[str, frozenset[str]] = {
-    "axis_of": frozenset({"TypeError"}),
-    "count": frozenset({"TypeError"}),
-    "integer": frozenset({"TypeError"}),
-    "integers": frozenset({"TypeError"}),
-    "pairs_of": frozenset({"TypeError", "ValueError"}),
-    "sizes_of": frozenset({"TypeError", "ValueError"}),
+CONTRACTS = {
+    "as_device": "ValueError",
+    "axis_of": "TypeError",
+    "broadcast_shapes": "ValueError",
+    "canonical_axes": "ValueError",
+    "canonical_axis": "ValueError",
+    "check_features": "ValueError",
+    "checked_path": "TypeError",
+    "count": "TypeError",
+    "integer": "TypeError",
+    "integer_or_traced": "TypeError",
+    "integers": "TypeError",
+    "pairs_of": "TypeError ValueError",
+    "positive": "ValueError",
+    "prefix_leaves": "ValueError",
+    "refuse_complex": "TypeError",
+    "refuse_device": "ValueError",
+    "refuse_inplace": "ValueError",
+    "refuse_sharding": "NotImplementedError",
+    "refuse_unknown": "TypeError",
+    "sizes_of": "TypeError ValueError",
 }
-"""Shared helpers for arguments, and what each raises for a bad one."""
+"""Shared helpers for arguments, and what each raises for a bad one, whatever else is right."""
 
 HELD: tuple[type, ...] = (At, Config, JvpFunction, VjpFunction)
 """Classes without a public name whose instances users hold."""
@@ -242,7 +256,7 @@ def errors_of(node: ast.AST, helpers: Helpers, seen: frozenset[str] = frozenset(
     errors: set[str] = set()
     if isinstance(node, ast.Call) and isinstance(node.func, ast.Name):
         name = node.func.id
-        errors |= CONTRACTS.get(name, frozenset())
+        errors.update(CONTRACTS.get(name, "").split())
         if name.startswith("_") and name in helpers and name not in seen:
             errors |= errors_of(helpers[name], helpers, seen | {name})
     for child in ast.iter_child_nodes(node):
