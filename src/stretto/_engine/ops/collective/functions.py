@@ -97,7 +97,7 @@ def psum(x: Any, axis_name: Any, *, axis_index_groups: Any = None) -> Any:
             ``psum(1, "i")`` is the size of the axis.
 
     Raises:
-        TypeError: a leaf is not an array of numbers.
+        TypeError: a leaf is not an array.
         ValueError: the groups do not have each index once.
         UnboundAxisError: no ``vmap`` around the call has that axis; it is a ``NameError``.
 
@@ -124,7 +124,7 @@ def pmean(x: Any, axis_name: Any, *, axis_index_groups: Any = None) -> Any:
         The means, the same for all examples of a group.
 
     Raises:
-        TypeError: a leaf is not an array of numbers.
+        TypeError: a leaf is not an array.
         ValueError: the groups do not have each index once.
         UnboundAxisError: no ``vmap`` around the call has that axis; it is a ``NameError``.
 
@@ -231,7 +231,7 @@ def ppermute(x: Any, axis_name: Any, perm: Sequence[tuple[int, int]]) -> Any:
         What each example receives; zeros where nothing is sent.
 
     Raises:
-        TypeError: a leaf is not an array of numbers, or an index is not an integer.
+        TypeError: a leaf is not an array, or an index is not an integer.
         ValueError: an index is out of range, or is twice a source or a destination.
         UnboundAxisError: no ``vmap`` around the call has that axis; it is a ``NameError``.
 
@@ -311,7 +311,7 @@ def all_gather(
         The leaves of all examples of a group, in order.
 
     Raises:
-        TypeError: a leaf is not an array of numbers.
+        TypeError: a leaf is not an array.
         ValueError: sizes or axes do not fit, or the groups do not have one size and each index
             once.
         UnboundAxisError: no ``vmap`` around the call has that axis; it is a ``NameError``.
@@ -385,7 +385,7 @@ def all_to_all(
         In example ``i``, the entries ``i`` of all examples of its group, in order.
 
     Raises:
-        TypeError: a leaf is not an array of numbers.
+        TypeError: a leaf is not an array.
         ValueError: sizes or axes do not fit, or the groups do not have one size and each index
             once.
         UnboundAxisError: no ``vmap`` around the call has that axis; it is a ``NameError``.
